@@ -1,0 +1,281 @@
+// The working form of a module: computations of instructions, with use lists in XLA's order and the mutations that
+// passes are written in. Semantics of names, users, replacement and order follow xla/hlo/ir/hlo_computation.cc,
+// hlo_instruction.cc and xla/service/name_uniquer.cc.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "ir/base/check.h"
+#include "ir/universe.h"
+
+namespace hlo {
+
+// 32 bytes. Up to two operands lie inside; longer lists at operand[0] in the universe's pool. A constant keeps its
+// LitId and a parameter its number in operand[0] (they have no operands).
+struct Inst {
+  Opcode op = Opcode::Abs;
+  uint8_t flags = 0;
+  uint16_t count_low = 0;  // operand count, 0xFFFF means: first pool entry holds the count
+  ShapeId shape;
+  AttrsId attrs;
+  MetaId meta;
+  StrId name;
+  CompId parent;  // invalid once removed
+  uint32_t operand[2] = {0, 0};
+};
+static_assert(sizeof(Inst) == 32);
+
+struct Computation {
+  StrId name;
+  StrId thread;                // execution_thread, invalid for main
+  bool alive = true;
+  std::vector<InstId> order;   // creation order; a removed instruction leaves an invalid id until cleanup()
+  std::vector<InstId> params;
+  InstId root;
+};
+
+// Stack tables of a module header; positions count from 1 in the text.
+struct StackTables {
+  struct Location {
+    int32_t file = 0, function = 0, line = 0, end_line = 0, column = 0, end_column = 0;
+    bool operator==(const Location&) const = default;
+  };
+  struct Frame {
+    int32_t location = 0, parent = 0;
+    bool operator==(const Frame&) const = default;
+  };
+  std::vector<std::string> files, functions;
+  std::vector<Location> locations;
+  std::vector<Frame> frames;
+  bool empty() const { return frames.empty(); }
+};
+
+struct ModuleConfig {
+  bool is_scheduled = false;
+  bool alias_passthrough_params = false;
+  bool has_entry_layout = false;
+  std::vector<ShapeId> entry_params;  // entry_computation_layout
+  ShapeId entry_result;
+  int64_t replica_count = 1, num_partitions = 1;
+  // Canonical text of header fields that passes rarely read; empty when absent.
+  std::string input_output_alias, buffer_donor, spmd_to_parameters, spmd_to_output, frontend_attributes,
+      origin_recovery_table, debug_attributes;
+};
+
+// xla/service/name_uniquer.cc: per root a set of used numbers and a counter.
+class NameUniquer {
+ public:
+  explicit NameUniquer(char separator = '.') : separator_(separator) {}
+  std::string unique(std::string_view prefix);
+
+ private:
+  struct Sequence {
+    uint64_t next = 1;
+    std::vector<bool> low;
+    std::unordered_set<uint64_t> high;
+    bool take(uint64_t id);
+  };
+  char separator_;
+  std::unordered_map<std::string, Sequence> sequences_;
+};
+
+// Removes what may not stand in an HLO name.
+std::string sanitized_name(std::string_view name);
+
+class Module {
+ public:
+  explicit Module(std::shared_ptr<Universe> universe) : universe_(std::move(universe)) {}
+  // A deep copy that shares only the universe.
+  std::unique_ptr<Module> clone() const { return std::unique_ptr<Module>(new Module(*this)); }
+
+  Universe& u() const { return *universe_; }
+  const std::shared_ptr<Universe>& universe() const { return universe_; }
+  std::string name;
+  ModuleConfig config;
+  StackTables stack;
+
+  // --- computations ---
+  CompId entry() const { return entry_; }
+  void set_entry(CompId id) { entry_ = id; }
+  Computation& comp(CompId id) { return comps_[id.value]; }
+  const Computation& comp(CompId id) const { return comps_[id.value]; }
+  std::string_view comp_name(CompId id) const { return u().text(comps_[id.value].name); }
+  size_t comp_slots() const { return comps_.size(); }
+  std::vector<CompId> computations() const;           // insertion order, live ones
+  CompId add_computation(std::string_view name);      // name made unique
+  CompId add_computation_verbatim(StrId name);        // parser: names are checked elsewhere
+  void remove_computation(CompId id);
+  void rename_computation(CompId id, std::string_view wish);
+  // Copy of a computation inside the module, named `<name>.<suffix>`; instructions keep their names until made unique.
+  CompId clone_computation(CompId id, std::string_view suffix, std::unordered_map<InstId, InstId>* map = nullptr);
+  // Callees before callers; on a module whose text has callees first: text order.
+  std::vector<CompId> computation_post_order() const;
+  std::vector<CompId> nonfusion_computations() const;  // the same without fusion bodies
+  std::vector<bool> fusion_computation_flags() const;  // by CompId
+  // Instructions that call it, in order of computations and instructions.
+  std::vector<std::vector<InstId>> callers() const;
+
+  // --- instructions ---
+  const Inst& operator[](InstId id) const { return insts_[id.value]; }
+  size_t inst_slots() const { return insts_.size(); }
+  bool alive(InstId id) const { return id.valid() && id.value < insts_.size() && insts_[id.value].parent.valid(); }
+  Opcode op(InstId id) const { return insts_[id.value].op; }
+  ShapeId shape_id(InstId id) const { return insts_[id.value].shape; }
+  const Shape& shape(InstId id) const { return u()[insts_[id.value].shape]; }
+  const AttrSet& attrs(InstId id) const { return u()[insts_[id.value].attrs]; }
+  std::string_view inst_name(InstId id) const { return u().text(insts_[id.value].name); }
+  CompId parent(InstId id) const { return insts_[id.value].parent; }
+  size_t operand_count(InstId id) const;
+  std::span<const InstId> operands(InstId id) const;
+  InstId operand(InstId id, size_t i) const { return operands(id)[i]; }
+  LitId literal_id(InstId id) const { return LitId(insts_[id.value].operand[0]); }
+  const Literal& literal(InstId id) const { return u()[literal_id(id)]; }
+  int64_t parameter_number(InstId id) const { return insts_[id.value].operand[0]; }
+  const std::vector<CompId>& called(InstId id) const { return attrs(id).called; }
+  bool is_root(InstId id) const { return comps_[parent(id).value].root == id; }
+  size_t instruction_count() const;  // live ones
+  size_t size(CompId id) const;
+
+  // Users in insertion order without duplicates (removal moves the last into the hole, as in XLA).
+  std::span<const InstId> users(InstId id) const;
+  std::vector<InstId> users_copy(InstId id) const {
+    auto s = users(id);
+    return {s.begin(), s.end()};
+  }
+  size_t user_count(InstId id) const { return users(id).size(); }
+  // Uses: operand slots that refer to it.
+  size_t use_count(InstId id) const;
+  bool dead(InstId id) const { return users(id).empty() && !is_root(id); }
+
+  struct NewInst {
+    Opcode op;
+    ShapeId shape;
+    std::vector<InstId> operands = {};
+    AttrsId attrs = {};
+    MetaId meta = {};
+    std::string_view name = {};  // wish; the opcode's text when empty
+    uint32_t payload = 0;        // LitId of a constant, number of a parameter
+  };
+  // Appends to the computation; the name is made unique over the module.
+  InstId add(CompId comp, const NewInst& inst);
+  InstId add_verbatim(CompId comp, const Inst& inst);  // parser: name already final, operands already in place
+  // As XLA's inst->AddInstruction: like add(), then what derived instructions inherit of `from`.
+  InstId add_derived(InstId from, const NewInst& inst);
+  void inherit(InstId from, InstId to);
+  // A copy with other operands (and shape, when given), all else inherited; name of the original made unique.
+  InstId clone_inst(InstId id, CompId into, std::span<const InstId> operands, ShapeId shape = ShapeId(),
+                    std::string_view suffix = {});
+
+  InstId constant(CompId comp, Literal literal, std::string_view name = {});
+  LitId scalar_literal(ElementType type, double value) const;
+  InstId parameter(CompId comp, int64_t number, ShapeId shape, std::string_view name);
+
+  void set_operand(InstId id, size_t i, InstId value);
+  void set_operands(InstId id, std::span<const InstId> values);
+  void set_shape(InstId id, ShapeId shape) { touch(id).shape = shape; }
+  void set_attrs(InstId id, AttrsId attrs) { touch(id).attrs = attrs; }
+  void set_attr(InstId id, Attr key, AttrValue value);
+  void erase_attr(InstId id, Attr key);
+  void set_meta(InstId id, MetaId meta) { touch(id).meta = meta; }
+  void set_name(InstId id, StrId name) { touch(id).name = name; }
+  void set_literal(InstId id, LitId lit) { touch(id).operand[0] = lit.value; }
+  void set_parameter_number(InstId id, int64_t n) { touch(id).operand[0] = static_cast<uint32_t>(n); }
+  void set_root(CompId comp, InstId root);
+  void set_uniquified_name(InstId id, std::string_view wish);
+  void replace_called(InstId id, CompId from, CompId to);
+
+  // ReplaceAllUsesWith: `to` itself is skipped as a user; the root moves along.
+  void replace_all_uses(InstId from, InstId to);
+  struct ReplaceOptions {
+    bool preserve_sharding = false;
+    bool relay_control = false;
+    bool remove_unused = true;
+  };
+  // XLA's ReplaceInstruction (visitor: relay_control = true). False where XLA refuses: nothing is changed then.
+  bool replace(InstId from, InstId to, ReplaceOptions options);
+  bool replace(InstId from, InstId to) { return replace(from, to, ReplaceOptions()); }
+  void remove(InstId id);  // must have no users
+  void remove_with_unused_operands(InstId id, bool ignore_control = true);
+  bool safely_removable(InstId id, bool ignore_control = false) const;
+  bool has_side_effect(InstId id) const;
+  void cleanup();  // squeezes removed instructions out of the orders
+
+  // --- control dependencies ---
+  std::span<const InstId> control_preds(InstId id) const;
+  std::span<const InstId> control_succs(InstId id) const;
+  bool has_control(InstId id) const { return !control_preds(id).empty() || !control_succs(id).empty(); }
+  bool any_control() const { return !preds_.empty(); }
+  void add_control(InstId before, InstId after);
+  void drop_control(InstId id);
+
+  // Post order as XLA prints and as most passes walk (hlo_computation.cc, MakeInstructionPostOrder): dead ends are
+  // roots in list order; control predecessors, last first, before operands.
+  std::vector<InstId> post_order(CompId id) const;
+  // Order of DfsHloRewriteVisitor::Accept: unreachable roots first, then the root.
+  std::vector<InstId> live_order(CompId id) const;  // list order, without holes
+
+  // --- recording ---
+  const std::vector<InstId>& dirty_insts() const { return dirty_list_; }
+  const std::vector<CompId>& dirty_comps() const { return dirty_comp_list_; }
+  void clear_dirty();
+  // Pool entries below this index belong to recorded stages and are never written again.
+  void freeze_pool() { frozen_pool_ = u().pool_size(); }
+
+  void ensure_names();
+  void ensure_users() const;
+
+ private:
+  friend class Snapshot;
+  Module(const Module&) = default;
+
+  struct UserList {
+    uint32_t count = 0, capacity = 2;
+    union {
+      uint32_t inside[2];
+      uint32_t offset;
+    };
+    UserList() : inside{0, 0} {}
+  };
+  Inst& touch(InstId id) {
+    if (!dirty_[id.value]) dirty_[id.value] = true, dirty_list_.push_back(id);
+    return insts_[id.value];
+  }
+  Computation& touch_comp(CompId id) {
+    if (!dirty_comp_[id.value]) dirty_comp_[id.value] = true, dirty_comp_list_.push_back(id);
+    return comps_[id.value];
+  }
+  InstId* operand_array(InstId id);
+  void write_operands(Inst& inst, std::span<const InstId> values);
+  void add_user(InstId of, InstId user) const;
+  void remove_user(InstId of, InstId user);
+  void append_user(InstId of, InstId user) const;
+  uint32_t* user_array(InstId of) const;
+  bool uses(InstId user, InstId value, size_t except) const;
+
+  std::shared_ptr<Universe> universe_;
+  std::vector<Inst> insts_;
+  std::vector<Computation> comps_;
+  std::vector<CompId> comp_order_;
+  CompId entry_;
+  std::unordered_map<InstId, std::vector<InstId>> preds_, succs_;
+
+  mutable bool users_built_ = false;
+  mutable std::vector<UserList> users_;
+  mutable std::vector<uint32_t> user_pool_;
+  // Position of each user in long lists, so that removal stays constant time.
+  mutable std::unordered_map<InstId, std::unordered_map<InstId, uint32_t>> user_index_;
+
+  bool names_built_ = false;
+  NameUniquer inst_names_, comp_names_;
+  uint32_t frozen_pool_ = 0;
+
+  std::vector<bool> dirty_, dirty_comp_;
+  std::vector<InstId> dirty_list_;
+  std::vector<CompId> dirty_comp_list_;
+};
+
+}  // namespace hlo

@@ -1,0 +1,687 @@
+#include "ir/print.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace hlo {
+
+PrintOptions PrintOptions::Long() {
+  PrintOptions o;
+  o.operand_shapes = o.large_constants = true;
+  return o;
+}
+PrintOptions PrintOptions::Short() {
+  PrintOptions o;
+  o.percent = o.signatures = o.metadata = o.control = o.index_comments = o.stack_tables = false;
+  o.large_constants = true;
+  return o;
+}
+PrintOptions PrintOptions::Canonical() {
+  PrintOptions o;
+  o.percent = o.metadata = o.control = o.index_comments = o.stack_tables = o.backend_config = false;
+  o.signatures = false;
+  o.operand_shapes = true;
+  o.canonical = true;
+  return o;
+}
+PrintOptions PrintOptions::Fingerprint() {
+  PrintOptions o = Canonical();
+  o.fingerprint = true;
+  o.large_constants = true;
+  return o;
+}
+bool PrintOptions::by_name(std::string_view style, PrintOptions* out) {
+  if (style == "default") *out = Default();
+  else if (style == "long") *out = Long();
+  else if (style == "short") *out = Short();
+  else if (style == "canonical") *out = Canonical();
+  else if (style == "fingerprint") *out = Fingerprint();
+  else return false;
+  return true;
+}
+
+std::string c_escape(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (char c : text) {
+    switch (c) {
+      case '\n': out += "\\n"; break;
+      case '\r': out += "\\r"; break;
+      case '\t': out += "\\t"; break;
+      case '"': out += "\\\""; break;
+      case '\'': out += "\\'"; break;
+      case '\\': out += "\\\\"; break;
+      default: {
+        auto b = static_cast<unsigned char>(c);
+        if (b < 32 || b >= 127)
+          out += fmt::format("\\{:03o}", b);
+        else
+          out += c;
+      }
+    }
+  }
+  return out;
+}
+
+bool is_dict_text(std::string_view text) {
+  if (text.empty() || text[0] != '{') return false;
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '"') {
+      for (++i; i < text.size() && text[i] != '"'; ++i)
+        if (text[i] == '\\') ++i;
+      if (i >= text.size()) return false;
+    } else if (c == '{') {
+      ++depth;
+    } else if (c == '}') {
+      if (--depth == 0) return i + 1 == text.size();
+    }
+  }
+  return false;
+}
+
+// --- literals ---
+
+namespace {
+
+void append_array(const Universe& u, const Literal& lit, std::string& out) {
+  const Shape& s = u[lit.shape];
+  int rank = s.rank(), width = storage_bytes(s.type);
+  bool predicate = s.type == ElementType::Pred;
+  const char* at = lit.bytes.data();
+  auto value = [&] {
+    if (predicate)
+      out += *at ? '1' : '0';
+    else
+      append_element(out, s.type, at);
+    at += width;
+  };
+  // xla/literal.cc, DenseArrayPrintHelper: braces a dimension, rank 1 without blanks inside.
+  auto level = [&](auto&& self, int dim, int64_t index) -> void {
+    int64_t n = s.dims[static_cast<size_t>(dim)];
+    bool last = dim + 1 == rank;
+    // The innermost braces hug a single element, as all of rank 1 do.
+    bool tight = rank == 1 || (last && n <= 1);
+    out += tight ? "{" : "{ ";
+    // From rank 4 on the outer indices are told in comments.
+    if (rank > 3 && dim > 0 && dim < rank - 1) out += fmt::format("/*i{}={}*/ ", dim - 1, index);
+    for (int64_t i = 0; i < n; ++i) {
+      if (i) out += ", ";
+      if (last)
+        value();
+      else
+        self(self, dim + 1, i);
+    }
+    out += tight ? "}" : " }";
+  };
+  level(level, 0, 0);
+}
+
+void append_literal(const Universe& u, const Literal& lit, bool large, std::string& out, bool top) {
+  const Shape& s = u[lit.shape];
+  if (s.is_tuple()) {
+    if (!large || lit.elided) {
+      out += "{...}";
+      return;
+    }
+    out += "( ";
+    for (size_t i = 0; i < lit.elements.size(); ++i) {
+      if (i) out += ", ";
+      const Shape& element = u[u[lit.elements[i]].shape];
+      if (element.rank() > 0 || !element.is_tuple()) out += u.shape_text(u[lit.elements[i]].shape) + " ";
+      append_literal(u, u[lit.elements[i]], large, out, false);
+    }
+    out += " )";
+    return;
+  }
+  if (lit.elided || (top && !large && s.elements_count() > 10)) {
+    out += "{...}";
+    return;
+  }
+  if (s.rank() == 0)
+    append_element(out, s.type, lit.bytes.data());
+  else
+    append_array(u, lit, out);
+}
+
+}  // namespace
+
+std::string literal_text(const Universe& u, LitId lit, bool large) {
+  std::string out;
+  append_literal(u, u[lit], large, out, true);
+  return out;
+}
+
+// --- orders ---
+
+std::vector<InstId> print_order(const Module& m, CompId comp) {
+  return m.config.is_scheduled ? m.live_order(comp) : m.post_order(comp);
+}
+
+std::vector<CompId> print_order(const Module& m) {
+  // Roots are computations that nobody calls, in stored order; before each, depth first, what it reaches.
+  std::vector<bool> called(m.comp_slots(), false);
+  std::vector<CompId> all = m.computations();
+  std::vector<std::vector<CompId>> callees(m.comp_slots());
+  for (CompId c : all) {
+    for (InstId i : m.comp(c).order)
+      if (m.alive(i))
+        for (CompId callee : m.called(i)) callees[c.value].push_back(callee), called[callee.value] = true;
+  }
+  std::vector<CompId> out;
+  std::vector<uint8_t> state(m.comp_slots(), 0);
+  for (CompId root : all) {
+    if (called[root.value]) continue;
+    std::vector<std::pair<CompId, size_t>> stack{{root, 0}};
+    state[root.value] = 1;
+    while (!stack.empty()) {
+      auto& [c, next] = stack.back();
+      if (next < callees[c.value].size()) {
+        CompId callee = callees[c.value][next++];
+        if (!state[callee.value]) state[callee.value] = 1, stack.push_back({callee, 0});
+      } else {
+        out.push_back(c);
+        stack.pop_back();
+      }
+    }
+  }
+  return out;
+}
+
+// --- attributes and instructions ---
+
+namespace {
+
+class Printer {
+ public:
+  Printer(const Module& m, const PrintOptions& o) : m_(m), u_(m.u()), o_(o) {}
+
+  std::string out;
+
+  void name(InstId id) {
+    if (o_.percent) out += '%';
+    if (o_.canonical) {
+      out += canonical_name(id);
+      return;
+    }
+    out += m_.inst_name(id);
+  }
+  void comp_name(CompId c) {
+    if (o_.percent) out += '%';
+    out += m_.comp_name(c);
+  }
+  std::string canonical_name(InstId id) {
+    auto found = numbers_.find(id);
+    if (found != numbers_.end()) return "tmp_" + std::to_string(found->second);
+    int& next = next_number_[m_.parent(id)];
+    numbers_[id] = next;
+    return "tmp_" + std::to_string(next++);
+  }
+
+  void ints(const Dims& d) {
+    out += '{';
+    for (size_t i = 0; i < d.size(); ++i) {
+      if (i) out += ',';
+      out += std::to_string(d[i]);
+    }
+    out += '}';
+  }
+
+  void window(const Window& w) {
+    out += '{';
+    bool first = true;
+    auto field = [&](const char* key, auto&& value, bool show) {
+      if (!show) return;
+      if (!first) out += ' ';
+      first = false;
+      out += key;
+      for (size_t i = 0; i < w.dims.size(); ++i) {
+        if (i) out += 'x';
+        value(w.dims[i]);
+      }
+    };
+    auto any = [&](auto&& test) { return std::any_of(w.dims.begin(), w.dims.end(), test); };
+    auto num = [&](int64_t v) { out += std::to_string(v); };
+    using D = const WindowDim&;
+    field("size=", [&](D d) { num(d.size); }, !w.dims.empty());
+    field("stride=", [&](D d) { num(d.stride); }, any([](D d) { return d.stride != 1; }));
+    field("pad=", [&](D d) { num(d.pad_low), out += '_', num(d.pad_high); }, any([](D d) { return d.pad_low || d.pad_high; }));
+    field("lhs_dilate=", [&](D d) { num(d.lhs_dilate); }, any([](D d) { return d.lhs_dilate != 1; }));
+    field("rhs_dilate=", [&](D d) { num(d.rhs_dilate); }, any([](D d) { return d.rhs_dilate != 1; }));
+    field("rhs_reversal=", [&](D d) { num(d.reversal); }, any([](D d) { return d.reversal; }));
+    out += '}';
+  }
+
+  void dim_labels(const DimLabels& d) {
+    auto part = [&](int rank, int64_t a, char ca, int64_t b, char cb, const Dims& spatial) {
+      std::string labels(static_cast<size_t>(rank), '?');
+      labels[static_cast<size_t>(a)] = ca;
+      labels[static_cast<size_t>(b)] = cb;
+      for (size_t i = 0; i < spatial.size(); ++i) labels[static_cast<size_t>(spatial[i])] = static_cast<char>('0' + i);
+      out += labels;
+    };
+    part(d.lhs_rank, d.input_batch, 'b', d.input_feature, 'f', d.input_spatial);
+    out += '_';
+    part(d.rhs_rank, d.kernel_input, 'i', d.kernel_output, 'o', d.kernel_spatial);
+    out += "->";
+    part(d.out_rank, d.output_batch, 'b', d.output_feature, 'f', d.output_spatial);
+  }
+
+  void value(Attr key, const AttrValue& v) {
+    switch (attr_kind(key)) {
+      case AttrKind::Bool: out += std::get<bool>(v) ? "true" : "false"; return;
+      case AttrKind::Int: out += std::to_string(std::get<int64_t>(v)); return;
+      case AttrKind::Float: out += fmt::format("{:g}", static_cast<float>(std::get<double>(v))); return;
+      case AttrKind::Enum: case AttrKind::Raw: out += u_.text(std::get<StrId>(v)); return;
+      case AttrKind::Str:
+        out += '"';
+        out += c_escape(u_.text(std::get<StrId>(v)));
+        out += '"';
+        return;
+      case AttrKind::Config: {
+        std::string_view text = u_.text(std::get<StrId>(v));
+        if (is_dict_text(text)) {
+          out += text;
+        } else {
+          out += '"';
+          out += c_escape(text);
+          out += '"';
+        }
+        return;
+      }
+      case AttrKind::Ints: ints(std::get<Dims>(v)); return;
+      case AttrKind::Comp: comp_name(std::get<CompId>(v)); return;
+      case AttrKind::Comps: {
+        out += '{';
+        bool first = true;
+        for (CompId c : std::get<std::vector<CompId>>(v)) {
+          if (!first) out += ", ";
+          first = false;
+          comp_name(c);
+        }
+        out += '}';
+        return;
+      }
+      case AttrKind::Window: window(std::get<Window>(v)); return;
+      case AttrKind::DimLabels: dim_labels(std::get<DimLabels>(v)); return;
+      case AttrKind::Padding: {
+        const auto& dims = std::get<std::vector<PaddingDim>>(v);
+        bool interior = std::any_of(dims.begin(), dims.end(), [](const PaddingDim& d) { return d.interior != 0; });
+        for (size_t i = 0; i < dims.size(); ++i) {
+          if (i) out += 'x';
+          out += fmt::format("{}_{}", dims[i].low, dims[i].high);
+          if (interior) out += fmt::format("_{}", dims[i].interior);
+        }
+        return;
+      }
+      case AttrKind::Slices: {
+        const auto& dims = std::get<std::vector<SliceDim>>(v);
+        bool stride = std::any_of(dims.begin(), dims.end(), [](const SliceDim& d) { return d.stride != 1; });
+        out += '{';
+        for (size_t i = 0; i < dims.size(); ++i) {
+          if (i) out += ", ";
+          out += fmt::format("[{}:{}", dims[i].start, dims[i].limit);
+          if (stride) out += fmt::format(":{}", dims[i].stride);
+          out += ']';
+        }
+        out += '}';
+        return;
+      }
+      case AttrKind::Shape: out += u_.shape_text(std::get<ShapeId>(v)); return;
+      case AttrKind::Shapes: {
+        out += '{';
+        bool first = true;
+        for (ShapeId s : std::get<std::vector<ShapeId>>(v)) {
+          if (!first) out += ", ";
+          first = false;
+          out += u_.shape_text(s);
+        }
+        out += '}';
+        return;
+      }
+    }
+  }
+
+  void attr(Attr key, const AttrValue& v) {
+    out += ", ";
+    out += attr_text(key);
+    out += '=';
+    value(key, v);
+  }
+
+  static bool late(Attr key) { return key == Attr::statistics || key == Attr::result_accuracy || key == Attr::origin; }
+
+  void attributes(InstId id) {
+    const AttrSet& set = m_.attrs(id);
+    bool bodies = o_.canonical && op_info(m_.op(id)).cls != OpClass::Async;
+    auto preds = m_.control_preds(id);
+    // Most sets repeat: their text is kept. What comes behind the control predecessors is rare.
+    bool simple = !bodies && o_.backend_config && preds.empty();
+    if (simple && m_[id].attrs.valid()) {
+      size_t slot = m_[id].attrs.value;
+      if (cache_.size() <= slot) cache_.resize(slot + 1);
+      if (!cache_[slot].second) {
+        std::string saved;
+        saved.swap(out);
+        for (const auto& [key, v] : set.list)
+          if (key != Attr::backend_config) attr(key, v);
+        cache_[slot] = {std::move(out), true};
+        out.swap(saved);
+      }
+      out += cache_[slot].first;
+    } else {
+      for (const auto& [key, v] : set.list) {
+        if (key == Attr::backend_config || late(key)) continue;
+        bool config = key == Attr::infeed_config || key == Attr::outfeed_config;
+        if (o_.fingerprint && config) continue;
+        if (bodies && (attr_kind(key) == AttrKind::Comp || attr_kind(key) == AttrKind::Comps)) {
+          called_bodies(key, v);
+          continue;
+        }
+        attr(key, v);
+      }
+      if (o_.control && !preds.empty()) {
+        out += ", control-predecessors={";
+        for (size_t i = 0; i < preds.size(); ++i) {
+          if (i) out += ", ";
+          name(preds[i]);
+        }
+        out += '}';
+      }
+      for (const auto& [key, v] : set.list)
+        if (late(key)) attr(key, v);
+    }
+    if (o_.metadata && m_[id].meta.valid()) metadata(u_[m_[id].meta]);
+    if (o_.backend_config)
+      if (const AttrValue* config = set.find(Attr::backend_config)) attr(Attr::backend_config, *config);
+  }
+
+  // Canonical style: `to_apply=` and the body in place.
+  void called_bodies(Attr key, const AttrValue& v) {
+    if (const CompId* one = std::get_if<CompId>(&v)) {
+      out += ", ";
+      out += attr_text(key);
+      out += "=\n";
+      computation(*one, indent_ + 2, true);
+      return;
+    }
+    out += ", ";
+    out += attr_text(key);
+    out += "={\n";
+    const auto& list = std::get<std::vector<CompId>>(v);
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (i) out += ",\n";
+      computation(list[i], indent_ + 2, true);
+    }
+    out += "\n}";
+  }
+
+  void metadata(const Metadata& d) {
+    constexpr uint32_t none = StrId::kNone;
+    auto has = [&](uint32_t s) { return s != none && !u_.text(StrId(s)).empty(); };
+    if (!has(d.op_type) && !has(d.op_name) && !has(d.source_file) && !has(d.scheduling_name) && !d.stack_frame_id && !has(d.payload)) return;
+    size_t start = out.size();
+    out += ", metadata={";
+    auto text = [&](const char* key, uint32_t s, bool escape = true) {
+      if (!has(s)) return;
+      out += key;
+      std::string_view t = u_.text(StrId(s));
+      bool plain = true;
+      for (char c : t) plain &= c >= 32 && c < 127 && c != '"' && c != '\'' && c != '\\';
+      out += '"';
+      if (plain || !escape)
+        out += t;
+      else
+        out += c_escape(t);
+      out += "\" ";
+    };
+    auto number = [&](const char* key, int32_t v) {
+      if (!v) return;
+      out += key;
+      fmt::format_int digits(v);
+      out.append(digits.data(), digits.size());
+      out += ' ';
+    };
+    text("op_type=", d.op_type);
+    text("op_name=", d.op_name);
+    text("source_file=", d.source_file);
+    number("source_line=", d.source_line);
+    number("source_end_line=", d.source_end_line);
+    number("source_column=", d.source_column);
+    number("source_end_column=", d.source_end_column);
+    if (d.profile_type != none && u_.text(StrId(d.profile_type)) != "{}") out += "profile_type=" + std::string(u_.text(StrId(d.profile_type))) + " ";
+    text("deduplicated_name=", d.deduplicated_name);
+    text("scheduling_name=", d.scheduling_name, false);
+    int32_t frame = d.stack_frame_id;
+    if (frame && frame < static_cast<int32_t>(frame_map_.size())) frame = frame_map_[static_cast<size_t>(frame)];
+    number("stack_frame_id=", frame);
+    text("metadata_payload=", d.payload);
+    if (out.back() == ' ') out.pop_back();
+    out += '}';
+    (void)start;
+  }
+
+  void instruction(InstId id) {
+    const Inst& inst = m_[id];
+    name(id);
+    out += " = ";
+    if (o_.result_shapes) {
+      out += u_.shape_text(inst.shape);
+      out += ' ';
+    }
+    out += op_text(inst.op);
+    out += '(';
+    if (inst.op == Opcode::Parameter) {
+      out += std::to_string(inst.operand[0]);
+    } else if (inst.op == Opcode::Constant) {
+      constant(inst);
+    } else {
+      auto list = m_.operands(id);
+      for (size_t i = 0; i < list.size(); ++i) {
+        if (i) {
+          out += ", ";
+          if (o_.index_comments && i % 5 == 0) out += fmt::format("/*index={}*/", i);
+        }
+        if (o_.operand_shapes) {
+          out += u_.shape_text(m_.shape_id(list[i]));
+          out += ' ';
+        }
+        name(list[i]);
+      }
+    }
+    out += ')';
+    attributes(id);
+  }
+
+  void constant(const Inst& inst) {
+    const Literal& lit = u_[LitId(inst.operand[0])];
+    if (o_.fingerprint && !lit.elided) {
+      const Shape& s = u_[inst.shape];
+      if (!s.is_array()) return void(out += "{...}");
+      if (!s.elements_count()) return void(out += "0");
+      // Only values that a fingerprint should tell apart: zeros, ones and short integer lists.
+      size_t width = static_cast<size_t>(storage_bytes(s.type));
+      bool splat = s.elements_count() > 0;
+      for (size_t i = width; i + width <= lit.bytes.size() && splat; i += width) splat = !lit.bytes.compare(i, width, lit.bytes, 0, width);
+      double first = is_complex(s.type) ? -1 : load_double(s.type, lit.bytes.data());
+      if (splat && (first == 0 || first == 1)) return void(out += first == 0 ? "0" : "1");
+      if (is_integral(s.type)) return append_literal(u_, lit, s.elements_count() <= 8, out, true);
+      return void(out += "{...}");
+    }
+    append_literal(u_, lit, o_.large_constants, out, true);
+  }
+
+  void computation(CompId c, int indent = 0, bool in_place = false) {
+    const Computation& comp = m_.comp(c);
+    int saved = indent_;
+    indent_ = indent;
+    std::string pad(static_cast<size_t>(indent), ' ');
+    out += pad;
+    if (!o_.canonical || !in_place) {
+      if (c == m_.entry()) out += o_.fingerprint ? "ENTRY " : "ENTRY ";
+      if (!o_.fingerprint) {
+        comp_name(c);
+        out += ' ';
+      }
+    }
+    if (o_.signatures) {
+      out += '(';
+      for (size_t i = 0; i < comp.params.size(); ++i) {
+        if (i) out += ", ";
+        out += m_.inst_name(comp.params[i]);
+        out += ": ";
+        out += u_.shape_text_plain(m_.shape_id(comp.params[i]));
+      }
+      out += ") -> ";
+      out += u_.shape_text_plain(m_.shape_id(comp.root));
+      out += ' ';
+    }
+    out += "{\n";
+    for (InstId i : print_order(m_, c)) {
+      out += pad;
+      out += i == comp.root ? "  ROOT " : "  ";
+      instruction(i);
+      out += '\n';
+    }
+    out += pad;
+    out += '}';
+    if (comp.thread.valid()) {
+      out += ", execution_thread=\"";
+      out += c_escape(u_.text(comp.thread));
+      out += '"';
+    }
+    indent_ = saved;
+  }
+
+  void header() {
+    const ModuleConfig& c = m_.config;
+    out += "HloModule ";
+    if (!o_.fingerprint) out += m_.name;
+    if (c.is_scheduled) out += ", is_scheduled=true";
+    if (!c.input_output_alias.empty()) out += ", input_output_alias=" + c.input_output_alias;
+    if (!c.buffer_donor.empty()) out += ", buffer_donor=" + c.buffer_donor;
+    if (c.alias_passthrough_params) out += ", alias_passthrough_params=true";
+    if (c.has_entry_layout) {
+      out += ", entry_computation_layout={(";
+      for (size_t i = 0; i < c.entry_params.size(); ++i) {
+        if (i) {
+          out += ", ";
+          if (i % 5 == 0) out += fmt::format("/*index={}*/", i);
+        }
+        out += u_.shape_text(c.entry_params[i]);
+      }
+      out += ")->" + u_.shape_text(c.entry_result) + "}";
+    }
+    if (!c.spmd_to_parameters.empty()) out += ", allow_spmd_sharding_propagation_to_parameters=" + c.spmd_to_parameters;
+    if (!c.spmd_to_output.empty()) out += ", allow_spmd_sharding_propagation_to_output=" + c.spmd_to_output;
+    if (c.replica_count != 1) out += fmt::format(", replica_count={}", c.replica_count);
+    if (c.num_partitions != 1) out += fmt::format(", num_partitions={}", c.num_partitions);
+    if (!c.frontend_attributes.empty()) out += ", frontend_attributes=" + c.frontend_attributes;
+    if (!c.origin_recovery_table.empty()) out += ", origin_recovery_table=" + c.origin_recovery_table;
+    if (!c.debug_attributes.empty()) out += ", debug_attributes=" + c.debug_attributes;
+    out += "\n\n";
+  }
+
+  // Frames that no instruction uses are dropped, the rest numbered in order of first use, callers first.
+  void stack_tables() {
+    const StackTables& s = m_.stack;
+    if (s.empty()) return;
+    frame_map_.assign(s.frames.size() + 1, 0);
+    std::vector<int32_t> frames, locations, files, functions;
+    std::vector<int32_t> location_map(s.locations.size() + 1, 0), file_map(s.files.size() + 1, 0), function_map(s.functions.size() + 1, 0);
+    auto number = [](std::vector<int32_t>& map, std::vector<int32_t>& list, int32_t i) {
+      if (i <= 0 || static_cast<size_t>(i) >= map.size()) return false;
+      int32_t& slot = map[static_cast<size_t>(i)];
+      if (slot) return false;
+      list.push_back(i);
+      slot = static_cast<int32_t>(list.size());
+      return true;
+    };
+    for (CompId c : m_.computations())
+      for (InstId i : m_.comp(c).order) {
+        if (!m_.alive(i)) continue;
+        std::vector<int32_t> chain;
+        for (int32_t f = u_[m_[i].meta].stack_frame_id; f > 0 && static_cast<size_t>(f) <= s.frames.size() && !frame_map_[static_cast<size_t>(f)];
+             f = s.frames[static_cast<size_t>(f - 1)].parent) {
+          if (!chain.empty() && chain.back() == f) break;
+          chain.push_back(f);
+        }
+        for (; !chain.empty(); chain.pop_back()) {
+          int32_t f = chain.back(), l = s.frames[static_cast<size_t>(f - 1)].location;
+          if (l > 0 && static_cast<size_t>(l) <= s.locations.size()) {
+            number(file_map, files, s.locations[static_cast<size_t>(l - 1)].file);
+            number(function_map, functions, s.locations[static_cast<size_t>(l - 1)].function);
+          }
+          number(location_map, locations, l);
+          number(frame_map_, frames, f);
+        }
+      }
+    if (frames.empty()) return;
+    auto at = [](const std::vector<int32_t>& map, int32_t i) { return i > 0 && static_cast<size_t>(i) < map.size() ? map[static_cast<size_t>(i)] : i; };
+    int32_t row = 0;
+    out += "FileNames\n";
+    for (int32_t i : files) out += fmt::format("{} \"{}\"\n", ++row, c_escape(s.files[static_cast<size_t>(i - 1)]));
+    out += "\nFunctionNames\n", row = 0;
+    for (int32_t i : functions) out += fmt::format("{} \"{}\"\n", ++row, c_escape(s.functions[static_cast<size_t>(i - 1)]));
+    out += "\nFileLocations\n", row = 0;
+    for (int32_t i : locations) {
+      const auto& l = s.locations[static_cast<size_t>(i - 1)];
+      out += fmt::format("{} {{file_name_id={} function_name_id={} line={} end_line={} column={} end_column={}}}\n", ++row, at(file_map, l.file),
+                         at(function_map, l.function), l.line, l.end_line, l.column, l.end_column);
+    }
+    out += "\nStackFrames\n", row = 0;
+    for (int32_t i : frames) {
+      const auto& f = s.frames[static_cast<size_t>(i - 1)];
+      out += fmt::format("{} {{file_location_id={} parent_frame_id={}}}\n", ++row, at(location_map, f.location), at(frame_map_, f.parent) + 1);
+    }
+    out += "\n\n";
+  }
+
+  void module() {
+    header();
+    if (o_.stack_tables && o_.metadata) stack_tables();
+    for (CompId c : print_order(m_)) {
+      computation(c);
+      out += "\n\n";
+    }
+  }
+
+ private:
+  const Module& m_;
+  const Universe& u_;
+  const PrintOptions& o_;
+  std::vector<std::pair<std::string, bool>> cache_;
+  std::vector<int32_t> frame_map_;
+  std::unordered_map<InstId, int> numbers_;
+  std::unordered_map<CompId, int> next_number_;
+  int indent_ = 0;
+};
+
+}  // namespace
+
+std::string print_module(const Module& m, const PrintOptions& options) {
+  Printer p(m, options);
+  p.out.reserve(m.inst_slots() * 100 + 1000);
+  p.module();
+  return std::move(p.out);
+}
+std::string print_computation(const Module& m, CompId comp, const PrintOptions& options) {
+  Printer p(m, options);
+  p.computation(comp);
+  return std::move(p.out);
+}
+std::string print_instruction(const Module& m, InstId inst, const PrintOptions& options) {
+  Printer p(m, options);
+  p.instruction(inst);
+  return std::move(p.out);
+}
+std::string print_attributes(const Module& m, InstId inst, const PrintOptions& options) {
+  PrintOptions o = options;
+  o.metadata = false;
+  Printer p(m, o);
+  p.attributes(inst);
+  return std::move(p.out);
+}
+
+}  // namespace hlo

@@ -1,0 +1,50 @@
+// Modules as text, byte for byte as XLA prints them (xla/hlo/ir/hlo_instruction.cc, hlo_computation.cc, hlo_module.cc).
+#pragma once
+#include <string>
+
+#include "ir/module.h"
+
+namespace hlo {
+
+struct PrintOptions {
+  bool percent = true;              // `%` before names
+  bool signatures = true;           // `(a: f32[]) -> f32[]` behind computation names
+  bool metadata = true;
+  bool operand_shapes = false;
+  bool operand_names = true;
+  bool large_constants = false;     // arrays of more than 10 elements and tuples in full
+  bool control = true;
+  bool backend_config = true;
+  bool result_shapes = true;
+  bool index_comments = true;       // /*index=5*/ between operands
+  bool closing_braces_names = false;
+  bool canonical = false;           // names tmp_N, bodies in place
+  bool fingerprint = false;
+  bool stack_tables = true;
+
+  static PrintOptions Default() { return {}; }
+  static PrintOptions Long();
+  static PrintOptions Short();
+  static PrintOptions Canonical();
+  static PrintOptions Fingerprint();
+  // default, long, short, canonical, fingerprint; false for another word.
+  static bool by_name(std::string_view style, PrintOptions* out);
+};
+
+std::string print_module(const Module& m, const PrintOptions& options = {});
+std::string print_computation(const Module& m, CompId comp, const PrintOptions& options = {});
+// One line, without indentation.
+std::string print_instruction(const Module& m, InstId inst, const PrintOptions& options = {});
+// `, key=value` of every attribute but metadata, with names of called computations.
+std::string print_attributes(const Module& m, InstId inst, const PrintOptions& options = {});
+
+std::string literal_text(const Universe& u, LitId lit, bool large);
+std::string c_escape(std::string_view text);
+// Would XLA's lexer take the text for one raw dictionary? Those are printed without quotes.
+bool is_dict_text(std::string_view text);
+
+// Computations in XLA's print order, and the instructions of one in print order.
+std::vector<CompId> print_order(const Module& m);
+std::vector<InstId> print_order(const Module& m, CompId comp);
+
+}  // namespace hlo

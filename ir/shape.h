@@ -1,0 +1,51 @@
+// Shapes with layouts. Interned by the Universe: equal text ⇔ equal ShapeId.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/base/ids.h"
+#include "ir/element_type.h"
+
+namespace hlo {
+
+using Dims = std::vector<int64_t>;
+
+// Layout of an array: dimensions from minor to major; `rest` is everything behind the colon (tiles, element size,
+// memory space, split configs …) in XLA's canonical spelling, without the colon.
+struct Layout {
+  Dims minor_to_major;
+  std::string rest;
+  bool operator==(const Layout&) const = default;
+};
+
+inline constexpr int64_t kUnbounded = INT64_MIN;
+
+struct Shape {
+  ElementType type = ElementType::Tuple;
+  bool is_buffer = false;          // b(f32[4])
+  bool has_layout = false;
+  Dims dims;                       // sizes; kUnbounded for `?`
+  std::vector<bool> dynamic;       // empty when no dimension is; else one flag a dimension (`<=`)
+  Layout layout;
+  std::vector<ShapeId> elements;   // of a tuple
+
+  bool is_tuple() const { return type == ElementType::Tuple; }
+  bool is_token() const { return type == ElementType::Token; }
+  bool is_array() const { return is_array_type(type); }
+  int rank() const { return static_cast<int>(dims.size()); }
+  bool is_scalar() const { return is_array() && dims.empty(); }
+  bool is_dynamic() const { return !dynamic.empty(); }
+  int64_t elements_count() const {
+    int64_t n = 1;
+    for (int64_t d : dims) n *= d;
+    return n;
+  }
+  // One element whatever the rank.
+  bool is_effective_scalar() const { return is_array() && elements_count() == 1; }
+};
+
+Dims default_minor_to_major(int rank);
+bool is_default_layout(const Layout& layout);
+
+}  // namespace hlo

@@ -1,0 +1,100 @@
+// All interners of one run, shared by every module and every recorded stage. Append-only: ids stay valid.
+// Single writer; readers may be many once writing has stopped.
+#pragma once
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/attribute.h"
+#include "ir/base/interner.h"
+#include "ir/literal.h"
+#include "ir/shape.h"
+
+namespace hlo {
+
+// metadata={...} of an instruction; plain data so that it is interned by its bytes. StrId fields hold Id::kNone when
+// absent, numbers 0.
+struct Metadata {
+  uint32_t op_type = StrId::kNone, op_name = StrId::kNone, source_file = StrId::kNone;
+  uint32_t deduplicated_name = StrId::kNone, scheduling_name = StrId::kNone, payload = StrId::kNone;
+  uint32_t profile_type = StrId::kNone;  // text between the braces
+  int32_t source_line = 0, source_end_line = 0, source_column = 0, source_end_column = 0, stack_frame_id = 0;
+};
+
+class Universe {
+ public:
+  Universe();
+  Universe(const Universe&) = delete;
+  Universe& operator=(const Universe&) = delete;
+
+  StrId str(std::string_view text) { return strings_.intern(text); }
+  StrId find_str(std::string_view text) const { return strings_.find(text); }
+  std::string_view text(StrId id) const { return id.valid() ? strings_[id] : std::string_view(); }
+  // Words that cannot be names without `%` (they are interned first).
+  bool reserved(StrId id) const { return id.value < reserved_; }
+  size_t string_count() const { return strings_.size(); }
+
+  // --- shapes ---
+  ShapeId shape(Shape shape);
+  const Shape& operator[](ShapeId id) const { return shapes_[id.value].shape; }
+  ShapeId array(ElementType type, Dims dims);           // default layout
+  ShapeId scalar(ElementType type) { return array(type, {}); }
+  ShapeId tuple(std::vector<ShapeId> elements);
+  ShapeId token() const { return token_; }
+  ShapeId with_type(ShapeId id, ElementType type);      // same dimensions and layout
+  ShapeId with_dims(ShapeId id, Dims dims);             // same type, default layout, static
+  ShapeId with_layout(ShapeId id, Dims minor_to_major);
+  ShapeId with_default_layout(ShapeId id);              // recursively for tuples
+  // Same type and dimensions, layout ignored (recursively): XLA's ShapeUtil::Compatible.
+  bool compatible(ShapeId a, ShapeId b);
+  // Text as XLA prints it: with layout `f32[2,3]{1,0}`, without `f32[2,3]`.
+  const std::string& shape_text(ShapeId id) const { return shapes_[id.value].text; }
+  const std::string& shape_text_plain(ShapeId id) const { return shapes_[id.value].plain; }
+  // Bytes as XLA's buffers count them: arrays packed per element (sub-byte types as whole bytes unless E(n) says
+  // otherwise), tuples 8 bytes an element, token 0.
+  int64_t byte_size(ShapeId id) const;
+  int64_t leaf_bytes(ShapeId id) const;  // sum over array leaves
+  size_t shape_count() const { return shapes_.size(); }
+
+  // --- attributes ---
+  AttrsId attrs(AttrSet set);  // invalid id for an empty set
+  const AttrSet& operator[](AttrsId id) const { return id.valid() ? attrs_[id] : empty_attrs_; }
+  size_t attrs_count() const { return attrs_.size(); }
+
+  // --- metadata ---
+  MetaId metadata(const Metadata& m) { return metadata_.intern(m); }
+  const Metadata& operator[](MetaId id) const { return id.valid() ? metadata_[id] : no_metadata_; }
+
+  // --- literals ---
+  LitId literal(Literal literal);
+  const Literal& operator[](LitId id) const { return literals_[id.value]; }
+
+  // --- operand lists of more than two entries ---
+  uint32_t pool_add(const InstId* ids, size_t count);
+  InstId* pool_at(uint32_t offset) { return pool_.data() + offset; }
+  const InstId* pool_at(uint32_t offset) const { return pool_.data() + offset; }
+  uint32_t pool_size() const { return static_cast<uint32_t>(pool_.size()); }
+
+ private:
+  struct ShapeEntry {
+    Shape shape;
+    std::string text, plain;
+    ShapeId erased;  // same shape with default layouts everywhere: equal ⇔ compatible
+  };
+  StringInterner strings_;
+  StringInterner shape_keys_;
+  std::deque<ShapeEntry> shapes_;
+  KeyedInterner<AttrSet, AttrsId> attrs_;
+  AttrSet empty_attrs_;
+  PodInterner<Metadata, MetaId> metadata_;
+  Metadata no_metadata_;
+  IndexTable literal_table_;
+  std::deque<Literal> literals_;
+  std::deque<uint64_t> literal_hashes_;
+  std::vector<InstId> pool_;
+  ShapeId token_;
+  uint32_t reserved_ = 0;
+};
+
+}  // namespace hlo

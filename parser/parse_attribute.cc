@@ -1,0 +1,538 @@
+// Attributes: one branch an AttrKind, defaults normalised so that two spellings of one meaning are one AttrSet.
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <map>
+
+#include "ir/print.h"
+#include "parser/parser_impl.h"
+
+namespace hlo {
+
+void Parser::attributes(Pending& p) {
+  size_t start = at_, comments = comments_, inlined = m_ ? m_->comp_slots() : 0;
+  const char* newline = static_cast<const char*>(std::memchr(text_.data() + at_, '\n', text_.size() - at_));
+  size_t line_end = newline ? static_cast<size_t>(newline - text_.data()) : text_.size();
+  std::string_view line = text_.substr(start, line_end - start);
+  size_t meta = line.find(", metadata={");
+  std::string_view prefix = line.substr(0, std::min(meta, line.size()));
+  while (!prefix.empty() && (prefix.back() == ' ' || prefix.back() == '\r')) prefix.remove_suffix(1);
+  bool memo_ok = !prefix.empty() && prefix.size() < 2048 && prefix[0] == ',';
+  if (memo_ok) {
+    key_.assign(1, static_cast<char>(p.op));
+    key_ += prefix;
+    if (StrId hit = attr_memo_keys_.find(key_); hit.valid()) {
+      at_ = start + prefix.size();
+      AttrsId id = attr_memo_[hit.value];
+      bool plain = true;
+      while (eat(',')) {
+        if (peek_word() == "metadata" && !p.meta.valid()) {
+          word(), ++at_;
+          p.meta = metadata();
+          continue;
+        }
+        if (plain) p.set = u_[id], p.set.op = p.op, plain = false;
+        attribute(p);
+      }
+      if (plain) {
+        p.attrs = id;
+        return;
+      }
+      check_attrs(p);
+      p.attrs = u_.attrs(p.set);
+      return;
+    }
+  }
+  p.set.op = p.op;
+  size_t last_end = start;
+  bool after_meta = false;
+  while (eat(',')) {
+    if (peek_word() == "metadata") {
+      if (p.meta.valid()) error_here("attribute metadata stands twice");
+      size_t place = at_;
+      word();
+      if (peek() != '=') error_at(place, "expected '=' behind metadata");
+      ++at_;
+      p.meta = metadata();
+    } else {
+      if (p.meta.valid()) after_meta = true;
+      attribute(p);
+      last_end = at_;
+    }
+  }
+  check_attrs(p);
+  p.attrs = u_.attrs(p.set);
+  bool relative = p.op == Opcode::Compare && prefix.find("type=") != std::string_view::npos;
+  if (memo_ok && !relative && !after_meta && last_end == start + prefix.size() && comments == comments_ && p.control.empty() &&
+      (!m_ || inlined == m_->comp_slots())) {
+    key_.assign(1, static_cast<char>(p.op));
+    key_ += text_.substr(start, prefix.size());
+    StrId key = attr_memo_keys_.intern(key_);
+    if (key.value == attr_memo_.size()) attr_memo_.push_back(p.attrs);
+  }
+}
+
+void Parser::attribute(Pending& p) {
+  skip();
+  size_t start = at_;
+  std::string_view key_text = word();
+  if (key_text.empty()) error_at(start, "expected the name of an attribute");
+  if (peek() != '=') {
+    at_ = start;
+    error_at(start, "expected '=' right behind attribute '{}'", key_text);
+  }
+  ++at_;
+  if (key_text == "control-predecessors") {
+    expect('{', "before control predecessors");
+    while (!eat('}')) {
+      if (!p.control.empty()) expect(',', "between control predecessors");
+      skip();
+      size_t place = at_;
+      StrId n = name("the name of a control predecessor");
+      p.control.push_back(find(n, CompId(), place));
+    }
+    return;
+  }
+  if (key_text == "mode" && op_info(p.op).cls == OpClass::Collective) {
+    skip(), word();
+    return;
+  }
+  Attr key;
+  if (!attr_from_text(key_text, &key)) {
+    std::string_view near = nearest_attr(key_text);
+    error(start, fmt::format("unknown attribute '{}'", key_text), near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+  }
+  // custom-call and call spell their callee in two ways.
+  if (p.op == Opcode::CustomCall && key == Attr::to_apply) {
+    p.set.set(Attr::called_computations, std::vector<CompId>{computation_ref()});
+    return;
+  }
+  if (p.op == Opcode::Call && key == Attr::called_computations) {
+    std::vector<CompId> list = computation_list();
+    if (list.size() != 1) error_at(start, "call takes one computation");
+    p.set.set(Attr::to_apply, list[0]);
+    return;
+  }
+  bool foreign = attr_position(p.op, key) < 0;
+  if (key == Attr::result_accuracy && !op_info(p.op).transcendental) foreign = true;
+  if (key == Attr::parameter_replication && p.op != Opcode::Parameter) foreign = true;
+  // -done and -update may repeat what their start says.
+  bool dropped = false;
+  if (foreign) {
+    bool repeated = (p.op == Opcode::AsyncDone || p.op == Opcode::AsyncUpdate) &&
+                    (key == Attr::calls || key == Attr::async_execution_thread || key == Attr::called_computations);
+    if (!repeated) {
+      std::string takes;
+      for (const OwnAttr& a : op_info(p.op).attrs) takes += (takes.empty() ? "" : ", ") + std::string(attr_text(a.key));
+      error(start, fmt::format("{} takes no attribute '{}'", op_text(p.op), key_text), takes.empty() ? "" : "it takes " + takes);
+    }
+    dropped = true;
+  }
+  if (!dropped && std::find(p.seen.begin(), p.seen.end(), key) != p.seen.end()) error_at(start, "attribute '{}' stands twice", key_text);
+  p.seen.push_back(key);
+  AttrValue value = attr_value(p, key, attr_kind(key));
+  if (!dropped) p.set.set(key, std::move(value));
+}
+
+AttrValue Parser::attr_value(Pending& p, Attr key, AttrKind kind) {
+  const char* what = attr_text(key).data();
+  skip();
+  switch (kind) {
+    case AttrKind::Bool: return boolean(what);
+    case AttrKind::Int: return integer(what);
+    case AttrKind::Float: return decimal(what);
+    case AttrKind::Enum: {
+      std::string_view w = word();
+      if (w.empty()) error_here("expected a word as {}", what);
+      static const std::map<Attr, std::vector<std::string_view>> kWords = {
+          {Attr::direction, {"EQ", "NE", "GE", "GT", "LE", "LT"}},
+          {Attr::type, {"FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"}},
+          {Attr::kind, {"kLoop", "kInput", "kOutput", "kCustom"}},
+          {Attr::distribution, {"rng_uniform", "rng_normal"}},
+          {Attr::fft_type, {"FFT", "IFFT", "RFFT", "IRFFT"}},
+          {Attr::transpose_a, {"NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"}},
+          {Attr::schedule, {"SCHEDULE_NONE", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"}},
+          {Attr::padding_type, {"PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"}},
+          {Attr::convolution_kind, {"fprop", "wgrad", "dgrad", "unset"}},
+          {Attr::api_version,
+           {"API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"}}};
+      auto words = kWords.find(key);
+      if (words != kWords.end() && std::find(words->second.begin(), words->second.end(), w) == words->second.end())
+        error_at(at_ - w.size(), "unknown {} '{}'", what, w);
+      if (key == Attr::algorithm && p.op == Opcode::RngBitGenerator && w != "rng_default" && w != "rng_three_fry" && w != "rng_philox")
+        error_at(at_ - w.size(), "unknown random algorithm '{}'", w);
+      return u_.str(w);
+    }
+    case AttrKind::Str: return u_.str(quoted(what));
+    case AttrKind::Config:
+      if (peek() == '"' || peek() == '\'') return u_.str(quoted(what));
+      if (peek() != '{') error_here("expected a string or a dictionary as {}", what);
+      return u_.str(balanced());
+    case AttrKind::Ints: {
+      // One dimension may be written without braces in old texts: index_vector_dim is of its own kind.
+      return int_list(what);
+    }
+    case AttrKind::Comp: return computation_ref();
+    case AttrKind::Comps: return computation_list();
+    case AttrKind::Window: return window();
+    case AttrKind::DimLabels: return dim_labels();
+    case AttrKind::Shape: return shape();
+    case AttrKind::Shapes: {
+      std::vector<ShapeId> out;
+      expect('{', what);
+      while (!eat('}')) {
+        if (!out.empty()) expect(',', what);
+        out.push_back(shape());
+      }
+      return out;
+    }
+    case AttrKind::Padding: {
+      std::vector<PaddingDim> out;
+      if (p.operands.size() == 2 && m_->shape(p.operands[0]).rank() == 0 && !isdigit(static_cast<unsigned char>(peek())) && peek() != '-') return out;
+      do {
+        PaddingDim d;
+        size_t place = at_;
+        d.low = integer("low padding");
+        if (peek() != '_') error_at(place, "padding is written low_high[_interior]x…");
+        ++at_;
+        d.high = integer("high padding");
+        if (peek() == '_') ++at_, d.interior = integer("interior padding");
+        if (d.interior < 0) error_at(place, "interior padding is not negative");
+        out.push_back(d);
+      } while (peek() == 'x' && ++at_);
+      return out;
+    }
+    case AttrKind::Slices: {
+      std::vector<SliceDim> out;
+      expect('{', what);
+      while (!eat('}')) {
+        if (!out.empty()) expect(',', what);
+        expect('[', what);
+        SliceDim d;
+        d.start = integer("the start of a slice");
+        expect(':', what);
+        d.limit = integer("the limit of a slice");
+        if (eat(':')) d.stride = integer("the stride of a slice");
+        expect(']', what);
+        out.push_back(d);
+      }
+      return out;
+    }
+    case AttrKind::Raw: break;
+  }
+  if (key == Attr::frontend_attributes) return u_.str(canonical_dict());
+  if (key == Attr::literal) {
+    size_t start = at_;
+    ShapeId s = at_shape() && peek() != '(' ? shape() : ShapeId();
+    if (!s.valid()) {
+      at_ = start;
+      return u_.str(balanced());
+    }
+    LitId lit = literal(s);
+    return u_.str(u_.shape_text(s) + " " + literal_text(u_, lit, true));
+  }
+  if (peek() == '[' || text_.substr(at_, 4) == "mesh" || text_.substr(at_, 7) == "maximal") {
+    // Iota and mesh forms of replica groups end at the comma of the next attribute.
+    size_t start = at_;
+    int depth = 0;
+    while (at_ < text_.size()) {
+      char c = text_[at_];
+      if (c == '[' || c == '(' || c == '{') ++depth;
+      if (c == ']' || c == ')' || c == '}') --depth;
+      if (depth == 0 && (c == ',' || c == '\n')) {
+        // `mesh[…], device_ids=(…)` goes on behind the comma.
+        if (c == ',' && text_.substr(at_).starts_with(", device_ids=")) {
+          ++at_;
+          continue;
+        }
+        break;
+      }
+      if (depth < 0) break;
+      ++at_;
+    }
+    std::string_view raw = text_.substr(start, at_ - start);
+    while (!raw.empty() && (raw.back() == ' ' || raw.back() == '\r')) raw.remove_suffix(1);
+    return u_.str(raw);
+  }
+  if (peek() != '{') error_here("expected '{{' as the value of {}", what);
+  return u_.str(balanced());
+}
+
+std::string Parser::canonical_dict() {
+  std::map<std::string, std::string> entries;
+  expect('{', "before attributes");
+  while (!eat('}')) {
+    if (!entries.empty()) expect(',', "between attributes");
+    skip();
+    size_t start = at_;
+    std::string key = peek() == '"' || peek() == '\'' ? quoted("a key") : std::string(word());
+    if (key.empty()) error_at(start, "expected a key");
+    expect('=', "behind a key");
+    skip();
+    std::string value;
+    if (peek() == '"' || peek() == '\'') {
+      std::string body = quoted("a value");
+      value = is_dict_text(body) ? body : "\"" + c_escape(body) + "\"";
+    } else if (peek() == '{') {
+      value = balanced();
+    } else {
+      error_here("expected a string or a dictionary as the value of '{}'", key);
+    }
+    if (!entries.emplace(key, value).second) error_at(start, "key '{}' stands twice", key);
+  }
+  if (entries.empty()) return "";
+  std::string out = "{";
+  for (const auto& [key, value] : entries) out += (out.size() > 1 ? "," : "") + key + "=" + value;
+  return out + "}";
+}
+
+Window Parser::window() {
+  size_t start = at_;
+  expect('{', "before a window");
+  std::vector<Dims> lists(6);
+  std::vector<std::pair<int64_t, int64_t>> pads;
+  static constexpr std::string_view kFields[] = {"size", "stride", "lhs_dilate", "rhs_dilate", "rhs_reversal"};
+  size_t rank = 0;
+  while (!eat('}')) {
+    skip();
+    size_t place = at_;
+    std::string_view field = word();
+    if (peek() != '=') error_at(place, "expected a field of a window");
+    ++at_;
+    size_t count;
+    if (field == "pad") {
+      if (!pads.empty()) error_at(place, "window field pad stands twice");
+      do {
+        int64_t low = integer("low padding");
+        if (peek() != '_') error_here("window padding is written low_highx…");
+        ++at_;
+        pads.emplace_back(low, integer("high padding"));
+      } while (peek() == 'x' && ++at_);
+      count = pads.size();
+    } else {
+      size_t which = std::find(std::begin(kFields), std::end(kFields), field) - std::begin(kFields);
+      if (which == std::size(kFields)) error_at(place, "unknown field '{}' of a window", field);
+      if (!lists[which].empty()) error_at(place, "window field {} stands twice", field);
+      lists[which] = dxd("a number of a window");
+      count = lists[which].size();
+    }
+    if (rank && rank != count) error_at(place, "window fields have {} and {} dimensions", rank, count);
+    rank = count;
+  }
+  if (rank && lists[0].empty()) error_at(start, "a window needs size=");
+  Window out;
+  for (size_t i = 0; i < rank; ++i) {
+    WindowDim d;
+    d.size = lists[0][i];
+    if (!lists[1].empty()) d.stride = lists[1][i];
+    if (!pads.empty()) d.pad_low = pads[i].first, d.pad_high = pads[i].second;
+    if (!lists[2].empty()) d.lhs_dilate = lists[2][i];
+    if (!lists[3].empty()) d.rhs_dilate = lists[3][i];
+    if (!lists[4].empty()) d.reversal = lists[4][i] != 0;
+    out.dims.push_back(d);
+  }
+  return out;
+}
+
+DimLabels Parser::dim_labels() {
+  skip();
+  size_t start = at_;
+  auto part = [&] {
+    size_t from = at_;
+    while (isalnum(static_cast<unsigned char>(peek())) || peek() == '?') ++at_;
+    return text_.substr(from, at_ - from);
+  };
+  std::string_view lhs = part();
+  if (peek() != '_') error_at(start, "dim_labels is written like b01f_01io->b01f");
+  ++at_;
+  std::string_view rhs = part();
+  if (!eat("->")) error_at(start, "dim_labels is written like b01f_01io->b01f");
+  std::string_view out = part();
+  DimLabels d;
+  auto read = [&](std::string_view labels, char one, char two, int64_t& a, int64_t& b, Dims& spatial) {
+    size_t count = 0;
+    for (char c : labels) count += c >= '0' && c <= '9';
+    spatial.assign(count, -1);
+    a = b = -1;
+    for (size_t i = 0; i < labels.size(); ++i) {
+      char c = labels[i];
+      auto put = [&](int64_t& slot) {
+        if (slot >= 0) error_at(start, "dim label '{}' stands twice", c);
+        slot = static_cast<int64_t>(i);
+      };
+      if (c == one) put(a);
+      else if (c == two) put(b);
+      else if (c >= '0' && c <= '9' && static_cast<size_t>(c - '0') < count) put(spatial[static_cast<size_t>(c - '0')]);
+      else if (c != '?') error_at(start, "unexpected dim label '{}'", c);
+    }
+    if (a < 0 || b < 0) error_at(start, "dim labels '{}' need {} and {}", labels, one, two);
+    return static_cast<int>(labels.size());
+  };
+  d.lhs_rank = read(lhs, 'b', 'f', d.input_batch, d.input_feature, d.input_spatial);
+  d.rhs_rank = read(rhs, 'i', 'o', d.kernel_input, d.kernel_output, d.kernel_spatial);
+  d.out_rank = read(out, 'b', 'f', d.output_batch, d.output_feature, d.output_spatial);
+  if (d.input_spatial.size() != d.kernel_spatial.size() || d.input_spatial.size() != d.output_spatial.size())
+    error_at(start, "dim labels have different numbers of spatial dimensions");
+  return d;
+}
+
+MetaId Parser::metadata() {
+  expect('{', "before metadata");
+  Metadata m;
+  while (!eat('}')) {
+    skip();
+    if (peek() == ',') {
+      ++at_;
+      continue;
+    }
+    size_t place = at_;
+    std::string_view field = word();
+    if (field.empty() || peek() != '=') error_at(place, "expected a field of metadata");
+    ++at_;
+    auto text = [&](uint32_t& slot) {
+      if (slot != StrId::kNone) error_at(place, "metadata field {} stands twice", field);
+      skip();
+      // Quoted without escapes: the common case needs no copy.
+      if (peek() == '"') {
+        size_t end = at_ + 1;
+        while (end < text_.size() && text_[end] != '"' && text_[end] != '\\') ++end;
+        if (end < text_.size() && text_[end] == '"') {
+          slot = u_.str(text_.substr(at_ + 1, end - at_ - 1)).value;
+          at_ = end + 1;
+          return;
+        }
+      }
+      slot = u_.str(quoted("a string")).value;
+    };
+    auto number = [&](int32_t& slot) { slot = static_cast<int32_t>(integer("a number")); };
+    if (field == "op_type") text(m.op_type);
+    else if (field == "op_name") text(m.op_name);
+    else if (field == "source_file") text(m.source_file);
+    else if (field == "source_line") number(m.source_line);
+    else if (field == "source_end_line") number(m.source_end_line);
+    else if (field == "source_column") number(m.source_column);
+    else if (field == "source_end_column") number(m.source_end_column);
+    else if (field == "stack_frame_id") number(m.stack_frame_id);
+    else if (field == "deduplicated_name") text(m.deduplicated_name);
+    else if (field == "scheduling_name") text(m.scheduling_name);
+    else if (field == "metadata_payload") text(m.payload);
+    else if (field == "profile_type") m.profile_type = u_.str(balanced()).value;
+    else if (field == "preserve_layout" || field == "is_implicit_reshape") boolean("a flag");
+    else if (field == "size_of_generated_code_in_bytes" || field == "size_of_memory_working_set_in_bytes") integer("a number");
+    else error_at(place, "unknown field '{}' of metadata", field);
+  }
+  return u_.metadata(m);
+}
+
+CompId Parser::computation_ref() {
+  skip();
+  if (peek() == '{') return computation(true);
+  size_t place = at_;
+  StrId n = name("the name of a computation");
+  auto found = comp_by_name_.find(n);
+  if (found == comp_by_name_.end()) {
+    std::string_view best;
+    int distance = 4;
+    for (const auto& [known, id] : comp_by_name_)
+      if (int d = edit_distance(u_.text(n), u_.text(known)); d < distance || (d == distance && !best.empty() && u_.text(known) < best))
+        distance = d, best = u_.text(known);
+    error(place, fmt::format("computation '{}' is not defined before this place", u_.text(n)),
+          best.empty() ? "a computation stands before its callers" : fmt::format("did you mean '{}'?", best));
+  }
+  return found->second;
+}
+
+std::vector<CompId> Parser::computation_list() {
+  std::vector<CompId> out;
+  expect('{', "before a list of computations");
+  while (!eat('}')) {
+    if (!out.empty()) expect(',', "between computations");
+    out.push_back(computation_ref());
+  }
+  return out;
+}
+
+// Defaults out, required ones in (xla/hlo/parser/hlo_parser.cc, per opcode in CreateInstruction).
+void Parser::check_attrs(Pending& p) {
+  AttrSet& set = p.set;
+  auto drop_text = [&](Attr key, std::string_view value) {
+    if (StrId t = set.text(key); t.valid() && u_.text(t) == value) set.erase(key);
+  };
+  auto drop_int = [&](Attr key, int64_t value) {
+    if (const int64_t* v = set.get<int64_t>(key); v && *v == value) set.erase(key);
+  };
+  for (auto it = set.list.begin(); it != set.list.end();) {
+    const bool* flag = std::get_if<bool>(&it->second);
+    bool keep = !flag || *flag || it->first == Attr::largest || it->first == Attr::is_associative ||
+                (p.op == Opcode::TopK && it->first == Attr::is_stable);
+    it = keep ? it + 1 : set.list.erase(it);
+  }
+  drop_int(Attr::feature_group_count, 1);
+  drop_int(Attr::batch_group_count, 1);
+  drop_text(Attr::api_version, "API_VERSION_ORIGINAL");
+  drop_text(Attr::schedule, "SCHEDULE_NONE");
+  drop_text(Attr::transpose_a, "NO_TRANSPOSE");
+  drop_text(Attr::padding_type, "PADDING_INVALID");
+  drop_text(Attr::convolution_kind, "unset");
+  drop_text(Attr::async_execution_thread, "main");
+  drop_text(Attr::frontend_attributes, "");
+  drop_text(Attr::result_accuracy, "{mode=default}");
+  if (p.op == Opcode::Dot || p.op == Opcode::Convolution) drop_text(Attr::algorithm, "alg_unset");
+  if (StrId precision = set.text(Attr::operand_precision); precision.valid()) {
+    std::string plain(u_.text(precision));
+    std::erase_if(plain, [](char c) { return isspace(static_cast<unsigned char>(c)); });
+    bool all_default = plain.find_first_not_of("{},") == std::string::npos;
+    std::string rest = plain;
+    for (size_t at; (at = rest.find("default")) != std::string::npos;) rest.erase(at, 7);
+    if (all_default || rest.find_first_not_of("{},") == std::string::npos)
+      set.erase(Attr::operand_precision);
+    else
+      set.set(Attr::operand_precision, u_.str(plain));
+  }
+  for (Attr key : {Attr::lhs_batch_dims, Attr::rhs_batch_dims, Attr::operand_batching_dims, Attr::start_indices_batching_dims,
+                   Attr::input_batching_dims, Attr::scatter_indices_batching_dims, Attr::slice_sizes, Attr::rhs_group_dims, Attr::lhs_ragged_dims})
+    if (const Dims* d = set.get<Dims>(key); d && d->empty() && attr_position(p.op, key) >= 0 && !(key == Attr::slice_sizes && p.op == Opcode::Gather))
+      set.erase(key);
+  if (const Window* w = set.get<Window>(Attr::window); w && w->dims.empty() && (p.op == Opcode::Convolution || p.op == Opcode::CustomCall))
+    set.erase(Attr::window);
+  if (p.op == Opcode::Compare && !p.operands.empty()) {
+    ElementType type = m_->shape(p.operands[0]).type;
+    std::string_view normal = is_float(type) || is_complex(type) ? "FLOAT" : is_signed_int(type) ? "SIGNED" : "UNSIGNED";
+    drop_text(Attr::type, normal);
+  }
+  if (p.op == Opcode::Conditional) {
+    bool pair = set.has(Attr::true_computation) && set.has(Attr::false_computation);
+    bool list = set.has(Attr::branch_computations);
+    bool one_of_pair = set.has(Attr::true_computation) != set.has(Attr::false_computation);
+    if (one_of_pair || pair == list) error_at(p.op_at, "conditional takes true_computation and false_computation, or branch_computations");
+    if (!p.operands.empty()) {
+      bool is_pred = m_->shape(p.operands[0]).type == ElementType::Pred;
+      if (is_pred != pair) error_at(p.op_at, "{}", is_pred ? "a conditional on pred takes true_computation and false_computation" : "a conditional on s32 takes branch_computations");
+    }
+  }
+  for (const OwnAttr& own : op_info(p.op).attrs) {
+    if (own.optional || set.has(own.key)) continue;
+    switch (own.key) {
+      case Attr::replica_groups: set.set(own.key, u_.str("{}")); continue;
+      case Attr::source_target_pairs: break;
+      case Attr::lhs_contracting_dims: case Attr::rhs_contracting_dims: set.set(own.key, Dims{}); continue;
+      case Attr::dimensions:
+        if (p.op == Opcode::Broadcast && !p.operands.empty() && m_->shape(p.operands[0]).rank() == 0) {
+          set.set(own.key, Dims{});
+          continue;
+        }
+        if (p.op == Opcode::Map && !p.operands.empty()) {
+          Dims all;
+          for (int i = 0; i < m_->shape(p.operands[0]).rank(); ++i) all.push_back(i);
+          set.set(own.key, all);
+          continue;
+        }
+        break;
+      case Attr::is_associative: continue;
+      default: break;
+    }
+    error_at(p.op_at, "{} needs attribute '{}'", op_text(p.op), attr_text(own.key));
+  }
+}
+
+}  // namespace hlo

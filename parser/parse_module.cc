@@ -1,0 +1,717 @@
+// Headers, computations and instructions.
+#include <algorithm>
+#include <cstring>
+
+#include "ir/print.h"
+#include "ir/shape_inference.h"
+#include "parser/parser_impl.h"
+
+namespace hlo {
+
+Parser::Parser(std::string_view text, std::shared_ptr<Universe> universe, const ParseOptions& options)
+    : text_(text), universe_(std::move(universe)), u_(*universe_), options_(options), m_(std::make_unique<Module>(universe_)) {}
+
+// --- names and definitions ---
+
+StrId Parser::unique_inst_name(StrId name) {
+  if (!slow_names_) {
+    if (taken_inst_.size() <= name.value) taken_inst_.resize(std::max<size_t>(u_.string_count(), name.value + 1) * 5 / 4 + 64);
+    if (!taken_inst_[name.value]) {
+      taken_inst_[name.value] = true;
+      return name;
+    }
+    // The first clash: catch up with all names so far, in order.
+    slow_names_ = true;
+    for (size_t i = 0; i < m_->inst_slots(); ++i) inst_names_.unique(m_->inst_name(InstId(i)));
+  }
+  return u_.str(inst_names_.unique(u_.text(name)));
+}
+
+StrId Parser::unique_comp_name(StrId name) {
+  if (!slow_comp_names_) {
+    if (taken_comp_.size() <= name.value) taken_comp_.resize(name.value + 64);
+    if (!taken_comp_[name.value]) {
+      taken_comp_[name.value] = true;
+      return name;
+    }
+    slow_comp_names_ = true;
+    for (size_t i = 0; i < m_->comp_slots(); ++i) comp_names_.unique(m_->comp_name(CompId(i)));
+  }
+  return u_.str(comp_names_.unique(u_.text(name)));
+}
+
+InstId Parser::find(StrId n, CompId comp, size_t at) {
+  if (n.value < definition_.size() && definition_[n.value] != Id<int>::kNone) {
+    InstId id(definition_[n.value]);
+    if (!comp.valid() || m_->parent(id) == comp) return id;
+  }
+  if (std::find(poisoned_.begin(), poisoned_.end(), n) != poisoned_.end()) {
+    SyntaxError e;
+    e.silent = true;
+    throw e;
+  }
+  // Names of the same computation that are close.
+  std::string_view best;
+  int distance = 3;
+  size_t seen = 0;
+  if (comp.valid())
+    for (InstId i : m_->comp(comp).order) {
+      if (++seen > 20000) break;
+      std::string_view known = m_->inst_name(i);
+      if (known.size() + 3 < u_.text(n).size() || u_.text(n).size() + 3 < known.size()) continue;
+      if (int d = edit_distance(u_.text(n), known); d < distance) distance = d, best = known;
+    }
+  error(at, fmt::format("instruction '{}' is not defined before this place", u_.text(n)),
+        best.empty() ? "" : fmt::format("did you mean '{}'?", best));
+}
+
+void Parser::define(StrId n, InstId id, size_t at) {
+  if (definition_.size() <= n.value) {
+    definition_.resize(std::max<size_t>(u_.string_count(), n.value + 1) * 5 / 4 + 64, Id<int>::kNone);
+    definition_at_.resize(definition_.size(), 0);
+  }
+  uint32_t old = definition_[n.value];
+  if (old != Id<int>::kNone && m_->parent(InstId(old)) == m_->parent(id)) {
+    SyntaxError e;
+    e.diagnostic = {at, fmt::format("instruction '{}' is defined twice in this computation", u_.text(n)), "", {{definition_at_[n.value], "first defined here"}}};
+    throw e;
+  }
+  if (shadow_) shadow_->push_back({n, old});
+  definition_[n.value] = id.value;
+  definition_at_[n.value] = static_cast<uint32_t>(at);
+}
+
+// --- instructions ---
+
+InstId Parser::operand(CompId comp) {
+  skip();
+  size_t place = at_;
+  ShapeId stated;
+  bool shaped = at_shape();
+  if (shaped) stated = shape();
+  skip();
+  size_t name_at = at_;
+  if (peek() != '%' && (peek() == ',' || peek() == ')') && bare_ && shaped) {
+    bare_params_.push_back({StrId(), stated});
+  }
+  if (bare_ && shaped) {
+    StrId n = peek() == ',' || peek() == ')' ? u_.str(fmt::format("_{}", bare_params_.size())) : name("the name of an operand");
+    if (n.value < definition_.size() && definition_[n.value] != Id<int>::kNone) return InstId(definition_[n.value]);
+    Inst inst;
+    inst.op = Opcode::Parameter;
+    inst.shape = stated;
+    inst.operand[0] = static_cast<uint32_t>(m_->comp(comp).params.size());
+    inst.name = unique_inst_name(n);
+    InstId id = m_->add_verbatim(comp, inst);
+    define(n, id, name_at);
+    return id;
+  }
+  bool percent = peek() == '%';
+  if (percent) ++at_;
+  std::string_view w = word();
+  if (w.empty()) {
+    at_ = name_at;
+    if (done()) error_here("expected an operand, but the text ends here");
+    error_here("expected an operand");
+  }
+  // An operation in place of a name: `add(p, multiply(p, q))`.
+  if (!percent && peek() == '(') {
+    Opcode op;
+    if (op_from_text(w, &op)) {
+      at_ = place;
+      StrId n = u_.str(fmt::format("{}.anon", w));
+      if (++depth_ > 2000) error_here("operations are nested too deeply");
+      InstId id = parse_instruction(comp, n, place, true);
+      --depth_;
+      return id;
+    }
+  }
+  if (peek() == ':') ++at_;
+  if (bare_ && !shaped) error_at(name_at, "operand '{}' of a lone instruction needs its shape", w);
+  InstId id;
+  StrId n = u_.find_str(w);
+  if (n.valid() && n.value < definition_.size() && definition_[n.value] != Id<int>::kNone && m_->parent(InstId(definition_[n.value])) == comp)
+    id = InstId(definition_[n.value]);
+  else
+    id = find(u_.str(w), comp, name_at);
+  // Compact form `%t#1#0` for elements of tuples.
+  while (peek() == '#') {
+    ++at_;
+    size_t index_at = at_;
+    int64_t index = integer("the index of a tuple element");
+    const Shape& tuple = m_->shape(id);
+    if (!tuple.is_tuple() || index < 0 || index >= static_cast<int64_t>(tuple.elements.size())) error_at(index_at, "no element {} in this operand", index);
+    Inst gte;
+    gte.op = Opcode::GetTupleElement;
+    gte.shape = tuple.elements[static_cast<size_t>(index)];
+    AttrSet set;
+    set.op = gte.op;
+    set.set(Attr::index, index);
+    gte.attrs = u_.attrs(std::move(set));
+    gte.count_low = 1;
+    gte.operand[0] = id.value;
+    gte.name = unique_inst_name(u_.str("get-tuple-element"));
+    id = m_->add_verbatim(comp, gte);
+  }
+  if (shaped && stated != m_->shape_id(id) && !u_.compatible(stated, m_->shape_id(id)))
+    error_at(place, "operand '{}' is a {}, not a {}", w, u_.shape_text_plain(m_->shape_id(id)), u_.shape_text_plain(stated));
+  return id;
+}
+
+void Parser::operands(CompId comp, Pending& p) {
+  expect('(', "before the operands");
+  if (p.op == Opcode::Parameter) {
+    size_t at = at_;
+    uint64_t number = natural("the number of a parameter");
+    if (number > 1'000'000) error_at(at, "parameter number {} is too large", number);
+    const Computation& c = m_->comp(comp);
+    if (number < c.params.size() && c.params[number].valid()) error_at(at, "parameter {} is defined twice in this computation", number);
+    p.payload = static_cast<uint32_t>(number);
+  } else if (p.op == Opcode::Constant) {
+    if (!p.shape.valid()) error_at(p.op_at, "constant needs its shape written");
+    p.payload = literal(p.shape).value;
+  } else {
+    if (!eat(')')) {
+      for (;;) {
+        p.operands.push_back(operand(comp));
+        if (eat(')')) break;
+        expect(',', "between operands");
+      }
+    }
+    return;
+  }
+  expect(')', "behind the operand");
+}
+
+InstId Parser::parse_instruction(CompId comp, StrId n, size_t name_at, bool nested) {
+  Pending p;
+  p.name = n;
+  p.name_at = name_at;
+  if (at_shape()) p.shape = shape();
+  skip();
+  p.op_at = at_;
+  std::string_view w = word();
+  if (w.empty()) error_here("expected an opcode");
+  if (!op_from_text(w, &p.op)) {
+    for (std::string_view suffix : {"-start", "-update", "-done"}) {
+      Opcode base;
+      if (w.ends_with(suffix) && op_from_text(w.substr(0, w.size() - suffix.size()), &base))
+        error_at(p.op_at, "the short form '{}' of an async operation is not supported yet", w);
+    }
+    std::string_view near = nearest_opcode(w);
+    error(p.op_at, fmt::format("unknown opcode '{}'", w), near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+  }
+  operands(comp, p);
+  const OpInfo& info = op_info(p.op);
+  if (info.arity != kVar && static_cast<size_t>(info.arity) != p.operands.size() &&
+      !(p.op == Opcode::Infeed && p.operands.empty()) && !(p.op == Opcode::Rng))
+    error_at(p.op_at, "{} takes {} operand{}, not {}", w, info.arity, info.arity == 1 ? "" : "s", p.operands.size());
+  if (nested) {
+    p.set.op = p.op;
+    check_attrs(p);
+    p.attrs = u_.attrs(p.set);
+  } else {
+    attributes(p);
+  }
+  return finish(comp, p);
+}
+
+InstId Parser::finish(CompId comp, Pending& p) {
+  if (!p.shape.valid()) {
+    Inferred inferred = infer_shape(*m_, p.op, p.operands, u_[p.attrs]);
+    if (!inferred.shape.valid())
+      error_at(p.op_at, "{}", inferred.error.empty() ? fmt::format("{} needs its shape written", op_text(p.op)) : inferred.error);
+    p.shape = inferred.shape;
+  }
+  if (p.op == Opcode::GetTupleElement) {
+    const Shape& tuple = m_->shape(p.operands[0]);
+    int64_t index = u_[p.attrs].integer(Attr::index);
+    if (!tuple.is_tuple() || index < 0 || index >= static_cast<int64_t>(tuple.elements.size())) error_at(p.op_at, "no element {} in {}", index, u_.shape_text_plain(m_->shape_id(p.operands[0])));
+    if (!u_.compatible(tuple.elements[static_cast<size_t>(index)], p.shape))
+      error_at(p.op_at, "element {} is a {}, not a {}", index, u_.shape_text_plain(tuple.elements[static_cast<size_t>(index)]), u_.shape_text_plain(p.shape));
+  }
+  Inst inst;
+  inst.op = p.op;
+  inst.shape = p.shape;
+  inst.attrs = p.attrs;
+  inst.meta = p.meta;
+  inst.name = unique_inst_name(p.name);
+  if (p.op == Opcode::Constant || p.op == Opcode::Parameter) {
+    inst.operand[0] = p.payload;
+  } else if (p.operands.size() <= 2) {
+    inst.count_low = static_cast<uint16_t>(p.operands.size());
+    for (size_t i = 0; i < p.operands.size(); ++i) inst.operand[i] = p.operands[i].value;
+  } else if (p.operands.size() < 0xFFFF) {
+    inst.count_low = static_cast<uint16_t>(p.operands.size());
+    inst.operand[0] = u_.pool_add(p.operands.data(), p.operands.size());
+  } else {
+    p.operands.insert(p.operands.begin(), InstId(p.operands.size()));
+    inst.count_low = 0xFFFF;
+    inst.operand[0] = u_.pool_add(p.operands.data(), p.operands.size());
+  }
+  InstId id = m_->add_verbatim(comp, inst);
+  for (InstId before : p.control) {
+    if (m_->parent(before) != comp) error_at(p.name_at, "a control predecessor of another computation");
+    m_->add_control(before, id);
+  }
+  define(p.name, id, p.name_at);
+  return id;
+}
+
+bool Parser::instruction(CompId comp, bool) {
+  bool root = false;
+  skip();
+  if (eat_word("ROOT")) root = true;
+  skip();
+  size_t name_at = at_;
+  bool percent = peek() == '%';
+  StrId n = name("the name of an instruction");
+  try {
+    if (peek() == '=' && !percent) error(at_, "'=' needs a space before it here", "write `name = shape opcode(…)`");
+    expect('=', "behind the name of an instruction");
+    InstId id = parse_instruction(comp, n, name_at, false);
+    if (root) {
+      if (m_->comp(comp).root.valid()) error_at(name_at, "a second ROOT in this computation");
+      m_->comp(comp).root = id;
+    }
+  } catch (SyntaxError& e) {
+    poisoned_.push_back(n);
+    throw;
+  }
+  return root;
+}
+
+// --- computations ---
+
+void Parser::recover() {
+  // To the next line that looks like an instruction or the end of the computation.
+  depth_ = 0;
+  while (!done()) {
+    size_t end = text_.find('\n', at_);
+    if (end == std::string_view::npos) {
+      at_ = text_.size();
+      return;
+    }
+    at_ = end + 1;
+    size_t look = at_;
+    while (look < text_.size() && (text_[look] == ' ' || text_[look] == '\t')) ++look;
+    if (look < text_.size() && text_[look] == '}') {
+      at_ = look;
+      return;
+    }
+    std::string_view rest = text_.substr(look, std::min(text_.find('\n', look), text_.size()) - look);
+    if (rest.find(" = ") != std::string_view::npos) return;
+  }
+}
+
+CompId Parser::computation(bool inline_body) {
+  CompId comp;
+  size_t start = at_;
+  bool entry = false;
+  StrId wish;
+  if (inline_body) {
+    wish = u_.str("_");
+  } else {
+    entry = eat_word("ENTRY");
+    if (entry && m_->entry().valid()) error_at(start, "a second ENTRY");
+    skip();
+    start = at_;
+    wish = name("the name of a computation");
+    if (comp_by_name_.contains(wish)) error_at(start, "computation '{}' is defined twice", u_.text(wish));
+  }
+  ShapeId declared;
+  skip();
+  size_t shape_at = at_;
+  if (!inline_body && peek() == '(') {
+    // The parameter list is read and ignored, but for its form.
+    expect('(', "before the parameters");
+    while (!eat(')')) {
+      eat(',');
+      name("the name of a parameter");
+      shape();
+    }
+    if (!eat("->")) error_here("expected '->' behind the parameters");
+    skip();
+    shape_at = at_;
+    declared = shape();
+  }
+  std::vector<std::pair<StrId, uint32_t>> shadowed;
+  auto* outer = shadow_;
+  if (inline_body) shadow_ = &shadowed;
+  if (++depth_ > 200) error_here("computations are nested too deeply");
+  comp = m_->add_computation_verbatim(unique_comp_name(wish));
+  size_t open = at_;
+  expect('{', "before the instructions of a computation");
+  bool failed = false;
+  while (!eat('}')) {
+    if (done()) {
+      if (failed) break;
+      SyntaxError e;
+      e.diagnostic = {at_, "the text ends inside a computation", "the file is cut off?", {{open, "the computation starts here"}}};
+      throw e;
+    }
+    try {
+      instruction(comp, inline_body);
+    } catch (SyntaxError& e) {
+      if (inline_body) throw;
+      failed = true;
+      if (!e.silent) errors_.push_back(e);
+      if (static_cast<int>(errors_.size()) >= options_.max_errors) throw SyntaxError{{}, true};
+      recover();
+    }
+  }
+  --depth_;
+  if (inline_body) {
+    for (auto it = shadowed.rbegin(); it != shadowed.rend(); ++it) definition_[it->first.value] = it->second;
+    shadow_ = outer;
+  }
+  Computation& c = m_->comp(comp);
+  if (failed) {
+    comp_by_name_[wish] = comp;
+    if (entry) m_->set_entry(comp);
+    return comp;
+  }
+  if (c.order.empty()) error_at(start, "computation '{}' is empty", u_.text(wish));
+  if (!c.root.valid()) c.root = c.order.back();
+  check_parameters(comp, start);
+  if (declared.valid() && !u_.compatible(declared, m_->shape_id(c.root)))
+    error_at(shape_at, "computation '{}' returns a {}, not a {}", u_.text(wish), u_.shape_text_plain(m_->shape_id(c.root)), u_.shape_text_plain(declared));
+  if (eat(',')) {
+    if (!eat_word("execution_thread")) error_here("expected execution_thread");
+    expect('=', "behind execution_thread");
+    std::string thread = quoted("the name of a thread");
+    if (thread != "main") m_->comp(comp).thread = u_.str(thread);
+  }
+  if (!inline_body) comp_by_name_[wish] = comp;
+  if (entry) m_->set_entry(comp);
+  return comp;
+}
+
+void Parser::check_parameters(CompId comp, size_t at) {
+  const auto& params = m_->comp(comp).params;
+  for (size_t i = 0; i < params.size(); ++i)
+    if (!params[i].valid()) error_at(at, "computation '{}' has no parameter {} but has parameter {}", m_->comp_name(comp), i, params.size() - 1);
+}
+
+// --- module ---
+
+std::string Parser::alias_text(bool donor) {
+  std::string out = "{ ";
+  auto index = [&] {
+    Dims path = int_list("a shape index");
+    std::string text = "{";
+    for (size_t i = 0; i < path.size(); ++i) text += (i ? "," : "") + std::to_string(path[i]);
+    return text + "}";
+  };
+  expect('{', "before aliases");
+  bool first = true;
+  while (!eat('}')) {
+    if (!first) expect(',', "between aliases"), out += ", ";
+    first = false;
+    if (!donor) {
+      out += index() + ": ";
+      expect(':', "behind an output's index");
+    }
+    expect('(', "before a parameter's index");
+    out += "(" + std::to_string(natural("the number of a parameter"));
+    expect(',', "behind the number of a parameter");
+    out += ", " + index();
+    if (!donor) {
+      std::string_view kind = "may-alias";
+      if (eat(',')) {
+        skip();
+        size_t place = at_;
+        kind = word();
+        if (kind != "may-alias" && kind != "must-alias") error_at(place, "an alias is may-alias or must-alias");
+      }
+      out += ", " + std::string(kind);
+    }
+    out += ")";
+    expect(')', "behind an alias");
+  }
+  if (first) return "";
+  return out + " }";
+}
+
+void Parser::header() {
+  size_t name_at = at_;
+  m_->name = std::string(u_.text(name("the name of the module")));
+  eat(':');
+  std::vector<std::string> seen;
+  while (eat(',')) {
+    skip();
+    size_t start = at_;
+    std::string key(word());
+    if (peek() != '=') error_at(start, "expected a field of the module header");
+    ++at_;
+    if (std::find(seen.begin(), seen.end(), key) != seen.end()) error_at(start, "header field '{}' stands twice", key);
+    seen.push_back(key);
+    ModuleConfig& c = m_->config;
+    auto flags = [&](std::string& slot) {
+      skip();
+      if (peek() == '{') {
+        slot = "{";
+        ++at_;
+        while (!eat('}')) {
+          if (slot.size() > 1) expect(',', "between flags"), slot += ",";
+          slot += boolean("a flag") ? "true" : "false";
+        }
+        slot += "}";
+      } else {
+        slot = boolean("a flag") ? "{true}" : "{false}";
+      }
+      if (slot == "{false}" || slot == "{}") slot.clear();
+    };
+    if (key == "is_scheduled") c.is_scheduled = boolean("is_scheduled");
+    else if (key == "input_output_alias") c.input_output_alias = alias_text(false);
+    else if (key == "buffer_donor") c.buffer_donor = alias_text(true);
+    else if (key == "alias_passthrough_params") c.alias_passthrough_params = boolean("alias_passthrough_params");
+    else if (key == "replica_count") c.replica_count = integer("replica_count");
+    else if (key == "num_partitions") c.num_partitions = integer("num_partitions");
+    else if (key == "allow_spmd_sharding_propagation_to_parameters") flags(c.spmd_to_parameters);
+    else if (key == "allow_spmd_sharding_propagation_to_output") flags(c.spmd_to_output);
+    else if (key == "frontend_attributes") c.frontend_attributes = canonical_dict();
+    else if (key == "origin_recovery_table") c.origin_recovery_table = balanced();
+    else if (key == "debug_attributes") c.debug_attributes = balanced();
+    else if (key == "entry_computation_layout") {
+      expect('{', "before the entry layout");
+      expect('(', "before the entry's parameters");
+      while (!eat(')')) {
+        if (!c.entry_params.empty()) expect(',', "between the entry's parameters");
+        c.entry_params.push_back(shape());
+      }
+      if (!eat("->")) error_here("expected '->'");
+      c.entry_result = shape();
+      expect('}', "behind the entry layout");
+      c.has_entry_layout = true;
+    } else {
+      std::string_view best;
+      int distance = 5;
+      for (std::string_view known : {"is_scheduled", "input_output_alias", "buffer_donor", "alias_passthrough_params", "replica_count", "num_partitions",
+                                     "allow_spmd_sharding_propagation_to_parameters", "allow_spmd_sharding_propagation_to_output", "frontend_attributes",
+                                     "origin_recovery_table", "debug_attributes", "entry_computation_layout"})
+        if (int d = edit_distance(key, known); d < distance) distance = d, best = known;
+      error(start, fmt::format("unknown header field '{}'", key), best.empty() ? "" : fmt::format("did you mean '{}'?", best));
+    }
+  }
+  (void)name_at;
+}
+
+void Parser::stack_tables() {
+  StackTables& s = m_->stack;
+  auto numbered = [&] {
+    skip();
+    return peek() >= '0' && peek() <= '9';
+  };
+  auto fields = [&](auto&& set) {
+    expect('{', "before a table row");
+    while (!eat('}')) {
+      skip();
+      if (peek() == ',') {
+        ++at_;
+        continue;
+      }
+      size_t place = at_;
+      std::string_view key = word();
+      if (peek() != '=') error_at(place, "expected a field of a table row");
+      ++at_;
+      if (!set(key, static_cast<int32_t>(integer("a number")))) error_at(place, "unknown field '{}'", key);
+    }
+  };
+  for (;;) {
+    if (eat_word("FileNames")) {
+      while (numbered()) integer("a number"), s.files.push_back(quoted("a file name"));
+    } else if (eat_word("FunctionNames")) {
+      while (numbered()) integer("a number"), s.functions.push_back(quoted("a function name"));
+    } else if (eat_word("FileLocations")) {
+      while (numbered()) {
+        integer("a number");
+        StackTables::Location l;
+        fields([&](std::string_view key, int32_t v) {
+          if (key == "file_name_id") l.file = v;
+          else if (key == "function_name_id") l.function = v;
+          else if (key == "line") l.line = v;
+          else if (key == "end_line") l.end_line = v;
+          else if (key == "column") l.column = v;
+          else if (key == "end_column") l.end_column = v;
+          else return false;
+          return true;
+        });
+        s.locations.push_back(l);
+      }
+    } else if (eat_word("StackFrames")) {
+      while (numbered()) {
+        integer("a number");
+        StackTables::Frame f;
+        fields([&](std::string_view key, int32_t v) {
+          if (key == "file_location_id") f.location = v;
+          else if (key == "parent_frame_id") f.parent = v - 1;  // written one too high: 1 is no parent
+          else return false;
+          return true;
+        });
+        s.frames.push_back(f);
+      }
+    } else {
+      return;
+    }
+  }
+}
+
+std::unique_ptr<Module> Parser::bare_instruction() {
+  bare_ = true;
+  m_->config.is_scheduled = true;
+  skip();
+  size_t start = at_;
+  StrId wish = u_.str("_");
+  // `name = …` or the operation alone.
+  size_t save = at_;
+  bool percent = peek() == '%';
+  if (percent) ++at_;
+  std::string_view w = word();
+  bool named = !w.empty();
+  if (named) {
+    skip();
+    named = peek() == '=';
+  }
+  CompId comp = m_->add_computation_verbatim(unique_comp_name(u_.str("_")));
+  if (named) {
+    wish = u_.str(w);
+    ++at_;
+  } else {
+    at_ = save;
+  }
+  m_->name = "_";
+  InstId root = parse_instruction(comp, wish, start, false);
+  m_->comp(comp).root = root;
+  m_->set_entry(comp);
+  skip();
+  if (!done()) error_here("unexpected text behind the instruction");
+  finish_module();
+  return std::move(m_);
+}
+
+void Parser::finish_module() {
+  Module& m = *m_;
+  CompId entry = m.entry();
+  const Computation& c = m.comp(entry);
+  ModuleConfig& config = m.config;
+  if (!config.has_entry_layout) {
+    for (InstId p : c.params) config.entry_params.push_back(m.shape_id(p));
+    config.entry_result = m.shape_id(c.root);
+    config.has_entry_layout = true;
+  } else {
+    if (config.entry_params.size() != c.params.size())
+      error_at(0, "entry_computation_layout has {} parameters, the entry has {}", config.entry_params.size(), c.params.size());
+    for (size_t i = 0; i < c.params.size(); ++i)
+      if (!u_.compatible(config.entry_params[i], m.shape_id(c.params[i])))
+        error_at(0, "entry_computation_layout gives parameter {} the shape {}, the entry {}", i, u_.shape_text_plain(config.entry_params[i]), u_.shape_text_plain(m.shape_id(c.params[i])));
+    if (!u_.compatible(config.entry_result, m.shape_id(c.root)))
+      error_at(0, "entry_computation_layout gives the result the shape {}, the entry {}", u_.shape_text_plain(config.entry_result), u_.shape_text_plain(m.shape_id(c.root)));
+  }
+}
+
+std::unique_ptr<Module> Parser::module() {
+  try {
+    if (size_t nul = text_.find('\0'); nul != std::string_view::npos) error(nul, "a NUL byte: this is not HLO text", "protos end in .pb");
+    if (text_.substr(0, 3) == "\xEF\xBB\xBF") text_.remove_prefix(3);
+    skip();
+    if (done()) error_here("the text is empty");
+    if (std::string_view foreign = recognise_foreign(text_.substr(at_)); !foreign.empty()) error_at(at_, "this is {}, not HLO text", foreign);
+    if (eat_word("HloModule")) {
+      header();
+      stack_tables();
+    } else {
+      std::string_view w = peek_word();
+      size_t save = at_;
+      bool percent = peek() == '%';
+      if (percent) ++at_;
+      word();
+      skip();
+      char next = peek();
+      bool bare = next == '=' || (!percent && next != '{' && next != '(' && w != "ENTRY");
+      // `add(f32[] x, …)`: an opcode with operands is an instruction, a name with parameters a computation.
+      Opcode op;
+      if (!bare && !percent && next == '(' && op_from_text(w, &op)) bare = true;
+      at_ = save;
+      if (at_shape()) bare = true;
+      if (bare) return bare_instruction();
+    }
+    CompId last;
+    size_t count = 0;
+    for (skip(); !done(); skip()) {
+      if (eat_word("HloModule")) error(at_, "a second module in this text", "split the modules by lines of `// -----`");
+      last = computation(false);
+      ++count;
+    }
+    if (!count) error_here("expected a computation, but the text ends here");
+    if (errors_.empty()) {
+      if (!m_->entry().valid()) m_->set_entry(last);
+      if (m_->name.empty()) m_->name = "module_" + std::string(m_->comp_name(m_->entry()));
+      finish_module();
+      return std::move(m_);
+    }
+  } catch (SyntaxError& e) {
+    if (!e.silent) errors_.push_back(e);
+  }
+  std::string all;
+  for (const SyntaxError& e : errors_) all += render(options_.file, text_, e.diagnostic);
+  if (!all.empty()) all.pop_back();
+  throw Failure(FailureKind::kSyntax, all);
+}
+
+ShapeId Parser::lone_shape() {
+  try {
+    ShapeId id = shape();
+    skip();
+    if (!done()) error_here("unexpected text behind the shape");
+    return id;
+  } catch (SyntaxError& e) {
+    throw Failure(FailureKind::kSyntax, render(options_.file, text_, e.diagnostic));
+  }
+}
+
+LitId Parser::lone_literal(ShapeId s) {
+  try {
+    LitId id = literal(s);
+    skip();
+    if (!done()) error_here("unexpected text behind the literal");
+    return id;
+  } catch (SyntaxError& e) {
+    throw Failure(FailureKind::kSyntax, render(options_.file, text_, e.diagnostic));
+  }
+}
+
+std::unique_ptr<Module> parse_module(std::string_view text, std::shared_ptr<Universe> universe, const ParseOptions& options) {
+  return Parser(text, std::move(universe), options).module();
+}
+
+namespace {
+struct NoDelete {
+  void operator()(Universe*) const {}
+};
+}  // namespace
+
+ShapeId parse_shape(std::string_view text, Universe& universe) {
+  return Parser(text, std::shared_ptr<Universe>(&universe, NoDelete()), {}).lone_shape();
+}
+
+LitId parse_literal(std::string_view text, ShapeId shape, Universe& universe) {
+  return Parser(text, std::shared_ptr<Universe>(&universe, NoDelete()), {}).lone_literal(shape);
+}
+
+std::string_view recognise_foreign(std::string_view text) {
+  std::string_view head = text.substr(0, 4096);
+  auto has = [&](std::string_view w) { return head.find(w) != std::string_view::npos; };
+  if (head.starts_with("HloModule") || head.starts_with("ENTRY")) return {};
+  if (has("stablehlo.") || has("vhlo.")) return "StableHLO (MLIR); XLA's hlo-translate or jax's lowered.compiler_ir('hlo') gives HLO";
+  if (has("mhlo.")) return "MHLO (MLIR)";
+  if (head.starts_with("module @") || head.starts_with("module {") || has("func.func")) return "MLIR";
+  if (head.starts_with("; ModuleID") || has("target datalayout")) return "LLVM IR";
+  if (has(".visible .entry") || has(".target sm_")) return "PTX";
+  if (head.starts_with("digraph")) return "a dot graph";
+  if (has("hlo_module {") || head.starts_with("name: \"")) return "a protobuf in text form (.pbtxt)";
+  if (head.starts_with("BufferAssignment:")) return "a buffer assignment";
+  return {};
+}
+
+}  // namespace hlo

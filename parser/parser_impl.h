@@ -1,0 +1,146 @@
+// Inside of the parser: one recursive-descent pass over the bytes, with memos for texts that repeat (shapes and
+// attribute tails), which is where most of a module's bytes are.
+#pragma once
+#include <unordered_map>
+#include <vector>
+
+#include "ir/base/source.h"
+#include "parser/parser.h"
+
+namespace hlo {
+
+class Parser {
+ public:
+  Parser(std::string_view text, std::shared_ptr<Universe> universe, const ParseOptions& options);
+  std::unique_ptr<Module> module();
+  ShapeId lone_shape();
+  LitId lone_literal(ShapeId shape);
+
+ private:
+  struct SyntaxError {
+    Diagnostic diagnostic;
+    bool silent = false;  // follows from an error already told
+  };
+  [[noreturn]] void error(size_t at, std::string message, std::string hint = {});
+  template <class... A>
+  [[noreturn]] void error_at(size_t at, fmt::format_string<A...> text, A&&... args) {
+    error(at, fmt::format(text, std::forward<A>(args)...));
+  }
+  template <class... A>
+  [[noreturn]] void error_here(fmt::format_string<A...> text, A&&... args) {
+    error(at_, fmt::format(text, std::forward<A>(args)...));
+  }
+
+  // --- bytes ---
+  char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  char peek(size_t ahead) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+  bool done() const { return at_ >= text_.size(); }
+  void skip();                 // white space and comments
+  bool eat(char c);            // skip, then the byte
+  void expect(char c, const char* where);
+  bool eat(std::string_view word);          // punctuation of several bytes
+  std::string_view word();                  // identifier without skip; empty if none
+  std::string_view peek_word();             // after skip
+  bool eat_word(std::string_view w);        // whole identifier
+  StrId name(const char* what);             // %name, name, name:
+  int64_t integer(const char* what);
+  uint64_t natural(const char* what);
+  double decimal(const char* what);
+  std::string quoted(const char* what);
+  bool boolean(const char* what);
+  std::string_view balanced();              // from an opening bracket to its partner, strings respected
+
+  // --- values ---
+  bool at_shape();
+  ShapeId shape();
+  ShapeId shape_slow();
+  Layout layout(int rank);
+  LitId literal(ShapeId shape);
+  void literal_array(const Shape& shape, std::string& bytes);
+  void element(ElementType type, char* at);
+  double float_text(ElementType type, std::string* nan_payload);
+  Dims int_list(const char* what);
+  Dims dxd(const char* what);
+
+  // --- attributes ---
+  struct Pending {  // instruction under construction
+    Opcode op;
+    size_t op_at = 0, name_at = 0;
+    StrId name;
+    ShapeId shape;
+    std::vector<InstId> operands;
+    AttrSet set;
+    MetaId meta;
+    AttrsId attrs;
+    uint32_t payload = 0;
+    std::vector<InstId> control;
+    std::vector<Attr> seen;
+    bool elided_dims = false;
+  };
+  void attributes(Pending& p);
+  bool attributes_from_memo(Pending& p);
+  void attribute(Pending& p);
+  AttrValue attr_value(Pending& p, Attr key, AttrKind kind);
+  void check_attrs(Pending& p);
+  MetaId metadata();
+  CompId computation_ref();
+  std::vector<CompId> computation_list();
+  Window window();
+  DimLabels dim_labels();
+  std::string sharding();
+  std::string canonical_dict();
+  std::string alias_text(bool donor);
+
+  // --- structure ---
+  void header();
+  void stack_tables();
+  CompId computation(bool inline_body);
+  void body(CompId comp, StrId declared_root_shape_at, bool inline_body);
+  bool instruction(CompId comp, bool nested);
+  InstId parse_instruction(CompId comp, StrId name, size_t name_at, bool nested);
+  void operands(CompId comp, Pending& p);
+  InstId operand(CompId comp);
+  InstId find(StrId name, CompId comp, size_t at);
+  void define(StrId name, InstId id, size_t at);
+  StrId unique_inst_name(StrId name);
+  StrId unique_comp_name(StrId name);
+  InstId finish(CompId comp, Pending& p);
+  void recover();
+  std::unique_ptr<Module> bare_instruction();
+  void finish_module();
+  void check_parameters(CompId comp, size_t at);
+
+  std::string_view text_;
+  size_t at_ = 0;
+  size_t comments_ = 0;  // comments skipped so far: memos are only kept for texts without any
+  std::shared_ptr<Universe> universe_;
+  Universe& u_;
+  ParseOptions options_;
+  std::unique_ptr<Module> m_;
+  std::vector<SyntaxError> errors_;
+  int depth_ = 0;
+
+  std::vector<uint32_t> definition_;                    // by StrId: the InstId that the name stands for now
+  std::vector<uint32_t> definition_at_;                 // by StrId: where (only filled for notes)
+  std::vector<std::pair<StrId, uint32_t>>* shadow_ = nullptr;  // definitions to restore after an inline computation
+  std::vector<StrId> poisoned_;
+  std::unordered_map<StrId, CompId> comp_by_name_;
+  std::vector<bool> taken_inst_, taken_comp_;           // by StrId
+  bool slow_names_ = false, slow_comp_names_ = false;
+  NameUniquer inst_names_, comp_names_;
+  bool bare_ = false;
+  std::vector<std::pair<StrId, ShapeId>> bare_params_;
+
+  StringInterner shape_memo_keys_;
+  std::vector<ShapeId> shape_memo_;
+  struct AttrMemo {
+    AttrsId attrs;
+  };
+  StringInterner attr_memo_keys_;
+  std::vector<AttrsId> attr_memo_;
+  StringInterner meta_memo_keys_;
+  std::vector<MetaId> meta_memo_;
+  std::string key_;
+};
+
+}  // namespace hlo
