@@ -230,6 +230,7 @@ class Module {
 
  private:
   friend class Snapshot;
+  friend class Recorder;
   Module(const Module&) = default;
 
   struct UserList {

@@ -1,0 +1,36 @@
+#include "gpu_exec/executor.h"
+
+#include <chrono>
+
+namespace hlo {
+namespace {
+
+Execution run_evaluator(const Module& m, std::span<const Value> arguments, int repeat) {
+  Execution out;
+  out.run_s = 1e300;
+  for (int i = 0; i < std::max(repeat, 1); ++i) {
+    auto start = std::chrono::steady_clock::now();
+    Evaluator evaluator(m);
+    out.result = evaluator.run(arguments);
+    out.run_s = std::min(out.run_s, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return out;
+}
+
+constexpr ExecutorInfo kExecutors[] = {
+    {"evaluator", "exact interpreter on the CPU", [] { return std::string(); }, run_evaluator},
+    {"host", "LLVM JIT on the CPU", [] { return std::string("the host executor is not implemented yet"); }, nullptr},
+    {"cuda", "LLVM NVPTX on an NVIDIA GPU", [] { return std::string("the CUDA executor is not implemented yet"); }, nullptr},
+};
+
+}  // namespace
+
+std::span<const ExecutorInfo> executors() { return kExecutors; }
+
+const ExecutorInfo* find_executor(std::string_view name) {
+  for (const ExecutorInfo& e : kExecutors)
+    if (e.name == name) return &e;
+  return nullptr;
+}
+
+}  // namespace hlo

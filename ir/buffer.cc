@@ -1,0 +1,84 @@
+#include "ir/buffer.h"
+
+#include <algorithm>
+
+#include "ir/print.h"
+
+namespace hlo {
+
+std::vector<int> BufferAssignment::leaf_values(const Module&, InstId inst) const {
+  auto found = by_inst.find(inst);
+  return found == by_inst.end() ? std::vector<int>() : found->second;
+}
+
+int64_t BufferAssignment::total() const {
+  int64_t sum = 0;
+  for (const Allocation& a : allocations) sum += a.size;
+  return sum;
+}
+
+std::string human_bytes(int64_t bytes) {
+  if (bytes < 1024) return fmt::format("{}B", bytes);
+  if (bytes < 1024 * 1024) return fmt::format("{:.1f}KiB", static_cast<double>(bytes) / 1024);
+  if (bytes < int64_t{1} << 30) return fmt::format("{:.2f}MiB", static_cast<double>(bytes) / 1048576);
+  return fmt::format("{:.2f}GiB", static_cast<double>(bytes) / 1073741824.0);
+}
+
+namespace {
+std::string index_text(const Dims& index) {
+  std::string out = "{";
+  for (size_t i = 0; i < index.size(); ++i) out += (i ? "," : "") + std::to_string(index[i]);
+  return out + "}";
+}
+std::string value_name(const Module& m, int id, const BufferValue& v) {
+  std::string name(m.inst_name(v.inst));
+  if (m.shape(v.inst).is_tuple()) name += index_text(v.index);
+  return fmt::format("<{} {} @0>", id, name);
+}
+}  // namespace
+
+std::string buffer_assignment_text(const Module& m, const BufferAssignment& b) {
+  const Universe& u = m.u();
+  std::string out = "BufferAssignment:\n";
+  for (size_t i = 0; i < b.allocations.size(); ++i) {
+    const Allocation& a = b.allocations[i];
+    out += fmt::format("allocation {}: size {}", i, a.size);
+    if (a.kind == Allocation::kParameter) out += fmt::format(", parameter {}, shape |{}| at ShapeIndex {}", a.parameter, u.shape_text_plain(a.parameter_shape), index_text(a.parameter_index));
+    if (a.output_shape.valid()) out += fmt::format(", output shape is |{}|", u.shape_text_plain(a.output_shape));
+    if (a.kind == Allocation::kConstant) out += ", constant";
+    if (a.kind == Allocation::kThreadLocal) out += ", thread-local";
+    if (a.live_out) out += ", maybe-live-out";
+    if (a.kind == Allocation::kTemp && !a.live_out) out += ", preallocated-temp";
+    out += ":\n";
+    for (int id : a.values) {
+      const BufferValue& v = b.values[static_cast<size_t>(id)];
+      out += fmt::format(" value: {} (size={},offset={}): {}\n", value_name(m, id, v), v.size, v.offset, u.shape_text(v.shape));
+    }
+  }
+  out += fmt::format("\nTotal bytes used: {} ({})\n\nUsed values:\n", b.total(), human_bytes(b.total()));
+  for (size_t id = 0; id < b.values.size(); ++id) {
+    const BufferValue& v = b.values[id];
+    out += value_name(m, static_cast<int>(id), v) + "\n positions:\n";
+    std::string uses;
+    // Every instruction one of whose leaves is this value.
+    std::vector<InstId> holders;
+    for (const auto& [inst, leaves] : b.by_inst)
+      if (m.alive(inst) && std::find(leaves.begin(), leaves.end(), static_cast<int>(id)) != leaves.end()) holders.push_back(inst);
+    std::sort(holders.begin(), holders.end());
+    for (InstId h : holders) {
+      out += fmt::format("  {}\n", m.inst_name(h));
+      for (InstId user : m.users(h)) {
+        auto ops = m.operands(user);
+        for (size_t n = 0; n < ops.size(); ++n)
+          if (ops[n] == h) uses += fmt::format("  {}, operand {}\n", m.inst_name(user), n);
+      }
+    }
+    out += " uses:\n" + (uses.empty() ? std::string("  (none)\n") : uses);
+    PrintOptions o;
+    o.metadata = false;
+    out += " from instruction: " + print_instruction(m, v.inst, o) + "\n";
+  }
+  return out;
+}
+
+}  // namespace hlo

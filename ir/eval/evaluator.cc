@@ -1,0 +1,434 @@
+#include "ir/eval/evaluator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "ir/eval/kernels.h"
+
+namespace hlo {
+
+Value value_of_literal(const Universe& u, LitId id) {
+  const Literal& lit = u[id];
+  if (lit.elided) fail(FailureKind::kUnsupported, "a constant of shape {} is elided ({{...}}): its value is unknown", u.shape_text_plain(lit.shape));
+  Value v;
+  v.shape = lit.shape;
+  for (LitId e : lit.elements) v.elements.push_back(value_of_literal(u, e));
+  if (u[lit.shape].is_array()) v.data = std::make_shared<std::vector<char>>(lit.bytes.begin(), lit.bytes.end());
+  return v;
+}
+
+Literal literal_of_value(const Universe& u, const Value& v) {
+  Literal lit;
+  lit.shape = v.shape;
+  if (u[v.shape].is_tuple())
+    for (const Value& e : v.elements) lit.elements.push_back(const_cast<Universe&>(u).literal(literal_of_value(u, e)));
+  else if (v.data)
+    lit.bytes.assign(v.data->begin(), v.data->end());
+  return lit;
+}
+
+void flatten(const Universe& u, const Value& v, std::vector<Value>* leaves) {
+  if (!u[v.shape].is_tuple()) {
+    leaves->push_back(v);
+    return;
+  }
+  for (const Value& e : v.elements) flatten(u, e, leaves);
+}
+
+void Evaluator::refuse(InstId inst, std::string_view why) {
+  fail(FailureKind::kUnsupported, "cannot evaluate {} ({} in computation {}): {}", m_.inst_name(inst), op_text(m_.op(inst)), m_.comp_name(m_.parent(inst)), why);
+}
+
+Value Evaluator::make(ShapeId shape) {
+  const Shape& s = u_[shape];
+  Value v;
+  v.shape = shape;
+  if (s.is_tuple())
+    for (ShapeId e : s.elements) v.elements.push_back(make(e));
+  else if (s.is_array())
+    v.data = std::make_shared<std::vector<char>>(static_cast<size_t>(s.elements_count()) * static_cast<size_t>(storage_bytes(s.type)));
+  return v;
+}
+
+const Evaluator::Plan& Evaluator::plan(CompId comp) {
+  auto [at, fresh] = plans_.try_emplace(comp);
+  if (fresh) at->second.order = m_.config.is_scheduled ? m_.live_order(comp) : m_.post_order(comp);
+  return at->second;
+}
+
+Value Evaluator::run(std::span<const Value> arguments) {
+  const auto& params = m_.comp(m_.entry()).params;
+  if (arguments.size() != params.size()) fail(FailureKind::kUsage, "the module takes {} arguments, {} were given", params.size(), arguments.size());
+  for (size_t i = 0; i < params.size(); ++i)
+    if (!u_.compatible(arguments[i].shape, m_.shape_id(params[i])))
+      fail(FailureKind::kUsage, "argument {} is a {}, the module takes a {}", i, u_.shape_text_plain(arguments[i].shape), u_.shape_text_plain(m_.shape_id(params[i])));
+  return run_computation(m_.entry(), {arguments.begin(), arguments.end()});
+}
+
+Value Evaluator::run_computation(CompId comp, std::vector<Value> arguments) {
+  const Plan& p = plan(comp);
+  if (p.order.empty()) return {};
+  uint32_t low = UINT32_MAX, high = 0;
+  for (InstId i : p.order) low = std::min(low, i.value), high = std::max(high, i.value);
+  std::vector<Value> values(high - low + 1);
+  std::vector<uint32_t> left(high - low + 1, 0);
+  for (InstId i : p.order)
+    for (InstId o : m_.operands(i)) ++left[o.value - low];
+  InstId root = m_.comp(comp).root;
+  ++left[root.value - low];
+  for (InstId i : p.order) {
+    std::vector<Value> ops;
+    for (InstId o : m_.operands(i)) {
+      // The last use gives its buffer away, so that updates can happen in place.
+      if (--left[o.value - low] == 0)
+        ops.push_back(std::move(values[o.value - low]));
+      else
+        ops.push_back(values[o.value - low]);
+    }
+    Value v;
+    if (m_.op(i) == Opcode::Parameter) {
+      v = std::move(arguments[static_cast<size_t>(m_.parameter_number(i))]);
+      v.shape = m_.shape_id(i);
+    } else {
+      v = run_instruction(i, std::move(ops));
+    }
+    if (options_.trace) options_.trace(i, v);
+    if (left[i.value - low]) values[i.value - low] = std::move(v);
+  }
+  return std::move(values[root.value - low]);
+}
+
+Value Evaluator::elementwise(InstId inst, std::vector<Value>& ops) {
+  Opcode op = m_.op(inst);
+  size_t typed = op == Opcode::Select || op == Opcode::Clamp ? 1 : 0;
+  const Shape& out_shape = u_[m_.shape_id(inst)];
+  EwArgs e;
+  e.op = op;
+  e.in = u_[ops[typed].shape].type;
+  e.out = out_shape.type;
+  e.n = out_shape.elements_count();
+  auto scalar = [&](size_t i) { return u_[ops[i].shape].rank() == 0 && out_shape.rank() != 0; };
+  e.a = ops[0].bytes(), e.a_scalar = scalar(0);
+  if (ops.size() > 1) e.b = ops[1].bytes(), e.b_scalar = scalar(1);
+  if (ops.size() > 2) e.c = ops[2].bytes(), e.c_scalar = scalar(2);
+  const AttrSet& a = m_.attrs(inst);
+  e.direction = u_.text(a.text(Attr::direction));
+  e.compare_type = u_.text(a.text(Attr::type));
+  e.exponent_bits = static_cast<int>(a.integer(Attr::exponent_bits));
+  e.mantissa_bits = static_cast<int>(a.integer(Attr::mantissa_bits));
+  Value out = make(m_.shape_id(inst));
+  e.result = out.data->data();
+  if (e.n == 0) return out;
+  if (!elementwise_kernel(e)) refuse(inst, fmt::format("no meaning for {}", type_name(e.in)));
+  return out;
+}
+
+Value Evaluator::batch_norm(InstId inst, std::vector<Value>& ops) {
+  const AttrSet& a = m_.attrs(inst);
+  double epsilon = static_cast<float>(*a.get<double>(Attr::epsilon));
+  size_t feature = static_cast<size_t>(a.integer(Attr::feature_index));
+  const Shape& s = u_[ops[0].shape];
+  ElementType t = s.type;
+  size_t width = static_cast<size_t>(storage_bytes(t));
+  int64_t n = s.elements_count(), features = s.dims[feature], inner = 1;
+  for (size_t i = feature + 1; i < s.dims.size(); ++i) inner *= s.dims[i];
+  auto f_of = [&](int64_t i) { return static_cast<size_t>(i / inner % features); };
+  auto list = [&](const Value& v) {
+    ElementType vt = u_[v.shape].type;
+    std::vector<double> out(static_cast<size_t>(u_[v.shape].elements_count()));
+    for (size_t i = 0; i < out.size(); ++i) out[i] = load_double(vt, v.bytes() + i * static_cast<size_t>(storage_bytes(vt)));
+    return out;
+  };
+  auto put = [&](Value& v, const std::vector<double>& d) {
+    ElementType vt = u_[v.shape].type;
+    for (size_t i = 0; i < d.size(); ++i) store_double(vt, v.data->data() + i * static_cast<size_t>(storage_bytes(vt)), d[i]);
+  };
+  std::vector<double> x = list(ops[0]);
+  double per = features ? static_cast<double>(n / features) : 0;
+  (void)width;
+  Value out = make(m_.shape_id(inst));
+  if (m_.op(inst) == Opcode::BatchNormInference) {
+    auto scale = list(ops[1]), offset = list(ops[2]), mean = list(ops[3]), var = list(ops[4]);
+    for (int64_t i = 0; i < n; ++i) {
+      size_t f = f_of(i), k = static_cast<size_t>(i);
+      x[k] = (x[k] - mean[f]) / std::sqrt(var[f] + epsilon) * scale[f] + offset[f];
+    }
+    put(out, x);
+    return out;
+  }
+  if (m_.op(inst) == Opcode::BatchNormTraining) {
+    auto scale = list(ops[1]), offset = list(ops[2]);
+    std::vector<double> mean(static_cast<size_t>(features)), var(static_cast<size_t>(features));
+    for (int64_t i = 0; i < n; ++i) mean[f_of(i)] += x[static_cast<size_t>(i)] / per;
+    for (int64_t i = 0; i < n; ++i) {
+      double d = x[static_cast<size_t>(i)] - mean[f_of(i)];
+      var[f_of(i)] += d * d / per;
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      size_t f = f_of(i), k = static_cast<size_t>(i);
+      x[k] = (x[k] - mean[f]) / std::sqrt(var[f] + epsilon) * scale[f] + offset[f];
+    }
+    put(out.elements[0], x), put(out.elements[1], mean), put(out.elements[2], var);
+    return out;
+  }
+  auto scale = list(ops[1]), mean = list(ops[2]), var = list(ops[3]), grad = list(ops[4]);
+  std::vector<double> sum_g(static_cast<size_t>(features)), sum_gx(static_cast<size_t>(features)), grad_scale(static_cast<size_t>(features));
+  for (int64_t i = 0; i < n; ++i) {
+    size_t f = f_of(i), k = static_cast<size_t>(i);
+    sum_g[f] += grad[k];
+    sum_gx[f] += grad[k] * (x[k] - mean[f]);
+  }
+  for (size_t f = 0; f < grad_scale.size(); ++f) grad_scale[f] = sum_gx[f] / std::sqrt(var[f] + epsilon);
+  for (int64_t i = 0; i < n; ++i) {
+    size_t f = f_of(i), k = static_cast<size_t>(i);
+    double v = var[f] + epsilon;
+    x[k] = scale[f] / std::sqrt(v) * (grad[k] - sum_g[f] / per - (x[k] - mean[f]) * sum_gx[f] / (per * v));
+  }
+  put(out.elements[0], x), put(out.elements[1], grad_scale), put(out.elements[2], sum_g);
+  return out;
+}
+
+Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
+  const AttrSet& a = m_.attrs(inst);
+  std::string_view target = u_.text(a.text(Attr::custom_call_target));
+  if (target == "__cudnn$convForward") {
+    ShapeId out_id = m_.shape_id(inst);
+    Value out = make(out_id);
+    out.elements[0] = convolution(a, ops[0], ops[1], u_[out_id].elements[0]);
+    return out;
+  }
+  if (target == "Sharding" || target == "SPMDFullToShardShape" || target == "SPMDShardToFullShape" || target == "LayoutConstraint") {
+    Value out = ops[0];
+    out.shape = m_.shape_id(inst);
+    return out;
+  }
+  refuse(inst, fmt::format("custom-call target \"{}\"", target));
+}
+
+std::string Evaluator::unsupported(const Module& m, InstId inst) {
+  const OpInfo& info = op_info(m.op(inst));
+  switch (info.cls) {
+    case OpClass::Rng: case OpClass::LinearAlgebra: case OpClass::Io: return std::string(info.text);
+    default: return {};
+  }
+}
+
+Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
+  Opcode op = m_.op(inst);
+  ShapeId out_id = m_.shape_id(inst);
+  const OpInfo& info = op_info(op);
+  const AttrSet& a = m_.attrs(inst);
+  switch (op) {
+    case Opcode::Constant: {
+      if (m_.literal(inst).elided) refuse(inst, "its value is elided ({...}) and unknown");
+      Value v = value_of_literal(u_, m_.literal_id(inst));
+      v.shape = out_id;
+      return v;
+    }
+    case Opcode::Parameter: refuse(inst, "a parameter has no value of its own");
+    case Opcode::Iota: {
+      Value v = make(out_id);
+      const Shape& s = u_[out_id];
+      size_t dim = static_cast<size_t>(a.integer(Attr::iota_dimension));
+      int width = storage_bytes(s.type);
+      std::vector<char> line(static_cast<size_t>(s.dims[dim] * width));
+      for (int64_t i = 0; i < s.dims[dim]; ++i)
+        if (is_complex(s.type)) store_complex(s.type, line.data() + i * width, static_cast<double>(i));
+        else store_int(s.type, line.data() + i * width, i);
+      Dims from(s.dims.size(), 0);
+      from[dim] = 1;
+      copy_nd(s.dims, line.data(), from, v.data->data(), row_major_strides(s.dims), width);
+      return v;
+    }
+    case Opcode::Tuple: {
+      Value v;
+      v.shape = out_id;
+      v.elements = std::move(ops);
+      return v;
+    }
+    case Opcode::GetTupleElement: {
+      Value v = ops[0].elements[static_cast<size_t>(a.integer(Attr::index))];
+      v.shape = out_id;
+      return v;
+    }
+    case Opcode::OptBarrier: case Opcode::AddDependency: case Opcode::CopyDone: {
+      Value v = op == Opcode::CopyDone ? ops[0].elements[0] : ops[0];
+      v.shape = out_id;
+      return v;
+    }
+    case Opcode::CopyStart: {
+      Value v = make(out_id);
+      v.elements[0] = ops[0], v.elements[1] = ops[0];
+      return v;
+    }
+    case Opcode::AfterAll: return make(out_id);
+    case Opcode::PartitionId: case Opcode::ReplicaId: return make(out_id);
+    case Opcode::GetDimensionSize: {
+      Value v = make(out_id);
+      const Shape& in = u_[ops[0].shape];
+      if (in.is_dynamic()) refuse(inst, "dynamic dimensions");
+      store_int(ElementType::S32, v.data->data(), in.dims[static_cast<size_t>(a.ints(Attr::dimensions)[0])]);
+      return v;
+    }
+    case Opcode::BitcastConvert: {
+      Value v = ops[0];
+      const Shape &from = u_[v.shape], &to = u_[out_id];
+      if ((type_bits(from.type) < 8 || type_bits(to.type) < 8) && type_bits(from.type) != type_bits(to.type)) refuse(inst, "sub-byte types of different widths");
+      v.shape = out_id;
+      return v;
+    }
+    case Opcode::StochasticConvert: case Opcode::SetDimensionSize: refuse(inst, "not supported");
+    case Opcode::Dot: return dot(inst, ops[0], ops[1]);
+    case Opcode::Convolution: return convolution(a, ops[0], ops[1], out_id);
+    case Opcode::Reduce: return reduce(inst, ops);
+    case Opcode::ReduceWindow: return reduce_window(inst, ops);
+    case Opcode::SelectAndScatter: return select_and_scatter(inst, ops);
+    case Opcode::Sort: return sort(inst, ops);
+    case Opcode::TopK: return topk(inst, ops[0]);
+    case Opcode::Gather: return gather(inst, ops);
+    case Opcode::Scatter: return scatter(inst, ops);
+    case Opcode::BatchNormGrad: case Opcode::BatchNormInference: case Opcode::BatchNormTraining: return batch_norm(inst, ops);
+    case Opcode::CustomCall: return custom_call(inst, ops);
+    case Opcode::Map: {
+      int64_t n = u_[out_id].elements_count();
+      Value v = lifted(m_.called(inst)[0], ops, n)[0];
+      v.shape = out_id;
+      return v;
+    }
+    case Opcode::Call: case Opcode::Fusion: {
+      Value v = run_computation(m_.called(inst)[0], std::move(ops));
+      v.shape = out_id;
+      return v;
+    }
+    case Opcode::While: {
+      Value state = std::move(ops[0]);
+      CompId body = a.comp(Attr::body), condition = a.comp(Attr::condition);
+      for (int64_t step = 0;; ++step) {
+        if (!run_computation(condition, {state}).bytes()[0]) break;
+        if (step >= options_.max_while_steps) refuse(inst, fmt::format("it does not end within {} steps", options_.max_while_steps));
+        std::vector<Value> args;
+        args.push_back(std::move(state));
+        state = run_computation(body, std::move(args));
+      }
+      state.shape = out_id;
+      return state;
+    }
+    case Opcode::Conditional: {
+      const Shape& selector = u_[ops[0].shape];
+      int64_t branches = static_cast<int64_t>(m_.called(inst).size());
+      int64_t which = load_int(selector.type, ops[0].bytes());
+      if (selector.type == ElementType::Pred) which = which ? 0 : 1;
+      else if (which < 0 || which >= branches) which = branches - 1;
+      std::vector<Value> args{ops[static_cast<size_t>(which) + 1]};
+      Value v = run_computation(m_.called(inst)[static_cast<size_t>(which)], std::move(args));
+      v.shape = out_id;
+      return v;
+    }
+    case Opcode::AsyncStart: {
+      Value v = make(out_id);
+      Value arguments;
+      arguments.shape = u_[out_id].elements[0];
+      arguments.elements = ops;
+      v.elements[0] = arguments;
+      v.elements[1] = run_computation(m_.called(inst)[0], std::move(ops));
+      return v;
+    }
+    case Opcode::AsyncUpdate: return ops[0];
+    case Opcode::AsyncDone: {
+      Value v = ops[0].elements[1];
+      v.shape = out_id;
+      return v;
+    }
+    case Opcode::AllReduce: case Opcode::AllGather: case Opcode::AllToAll: case Opcode::ReduceScatter: case Opcode::CollectiveBroadcast:
+    case Opcode::CollectivePermute: {
+      // One replica and one partition: a collective of one participant gives its operand back.
+      if (m_.config.replica_count > 1 || m_.config.num_partitions > 1) refuse(inst, "a collective over several replicas or partitions");
+      if (op == Opcode::CollectivePermute && ops.size() != 1) refuse(inst, "an in-place collective-permute");
+      Value v;
+      v.shape = out_id;
+      if (u_[out_id].is_tuple()) {
+        v.elements = ops;
+        return v;
+      }
+      if (!u_.compatible(ops[0].shape, out_id)) refuse(inst, "a collective that changes shape in a module of one device");
+      v = ops[0];
+      v.shape = out_id;
+      return v;
+    }
+    default: break;
+  }
+  if (info.elementwise && op != Opcode::Copy) return elementwise(inst, ops);
+  if (op == Opcode::Copy && u_[out_id].is_tuple()) {
+    Value v = ops[0];
+    v.shape = out_id;
+    return v;
+  }
+  if (info.cls == OpClass::Move) return movement(inst, ops);
+  refuse(inst, "not supported");
+}
+
+// --- inputs ---
+
+Value seeded_input(Universe& u, ShapeId shape, uint64_t seed, uint64_t leaf, bool positive) {
+  const Shape& s = u[shape];
+  Value v;
+  v.shape = shape;
+  if (!s.is_array()) return v;
+  constexpr uint64_t kGolden = 0x9E3779B97F4A7C15ull;
+  auto mix = [](uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+  };
+  uint64_t base = mix(seed * kGolden + leaf + 1);
+  auto r = [&](uint64_t i) { return mix(base + (i + 1) * kGolden); };
+  int64_t n = s.elements_count();
+  size_t width = static_cast<size_t>(storage_bytes(s.type));
+  v.data = std::make_shared<std::vector<char>>(static_cast<size_t>(n) * width);
+  auto real = [&](uint64_t i) {
+    float unit = static_cast<float>(r(i) >> 40) * 0x1p-24f;
+    if (s.rank() < 2) return unit + 0.5f;
+    return (positive ? unit : unit * 2.0f - 1.0f) * 0.125f;
+  };
+  auto real64 = [&](uint64_t i) {
+    double unit = static_cast<double>(r(i) >> 40) * 0x1p-24;
+    if (s.rank() < 2) return unit + 0.5;
+    return (positive ? unit : unit * 2.0 - 1.0) * 0.125;
+  };
+  for (uint64_t i = 0; i < static_cast<uint64_t>(n); ++i) {
+    char* at = v.data->data() + i * width;
+    switch (type_kind(s.type)) {
+      case TypeKind::kBool: *at = static_cast<char>(r(i) & 1); break;
+      case TypeKind::kSigned: case TypeKind::kUnsigned: {
+        int bits = type_bits(s.type) - (is_signed_int(s.type) ? 1 : 0);
+        store_int(s.type, at, static_cast<int64_t>(r(i) % (bits >= 3 ? 8 : 1ull << bits)));
+        break;
+      }
+      case TypeKind::kFloat: store_double(s.type, at, s.type == ElementType::F64 ? real64(i) : static_cast<double>(real(i))); break;
+      case TypeKind::kComplex:
+        if (s.type == ElementType::C64) store_complex(s.type, at, {static_cast<double>(real(2 * i)), static_cast<double>(real(2 * i + 1))});
+        else store_complex(s.type, at, {real64(2 * i), real64(2 * i + 1)});
+        break;
+      case TypeKind::kOther: break;
+    }
+  }
+  return v;
+}
+
+std::vector<Value> seeded_arguments(const Module& m, uint64_t seed, bool positive) {
+  Universe& u = m.u();
+  uint64_t leaf = 0;
+  auto build = [&](auto&& self, ShapeId shape) -> Value {
+    if (!u[shape].is_tuple()) return seeded_input(u, shape, seed, leaf++, positive);
+    Value v;
+    v.shape = shape;
+    for (ShapeId e : u[shape].elements) v.elements.push_back(self(self, e));
+    return v;
+  };
+  std::vector<Value> out;
+  for (InstId p : m.comp(m.entry()).params) out.push_back(build(build, m.shape_id(p)));
+  return out;
+}
+
+}  // namespace hlo

@@ -1,0 +1,30 @@
+// Inner loops of the evaluator on raw arrays.
+#pragma once
+#include <cstdint>
+
+#include "ir/attribute.h"
+#include "ir/element_type.h"
+#include "ir/module.h"
+
+namespace hlo {
+
+Dims row_major_strides(const Dims& dims);
+// out[Σ i·out_strides] = in[Σ i·in_strides] over all i in dims; strides in elements, `width` bytes each.
+void copy_nd(const Dims& dims, const char* in, const Dims& in_strides, char* out, const Dims& out_strides, int width);
+
+// One elementwise operation over n elements. `in` is the type of operands 0 (and 1), `out` of the result. Operand c is
+// the third one of select and clamp. A scalar operand is given by step 0. False where the pair is not defined.
+struct EwArgs {
+  Opcode op;
+  ElementType in, out;
+  int64_t n;
+  const char *a = nullptr, *b = nullptr, *c = nullptr;
+  bool a_scalar = false, b_scalar = false, c_scalar = false;
+  std::string_view direction, compare_type;    // compare
+  int exponent_bits = 0, mantissa_bits = 0;    // reduce-precision
+  char* result = nullptr;
+};
+bool elementwise_kernel(const EwArgs& args);
+void convert_kernel(ElementType from, ElementType to, int64_t n, const char* in, char* out);
+
+}  // namespace hlo

@@ -1,0 +1,469 @@
+// Reductions, windows, sorts; and computations on scalars run over whole arrays ("lifted").
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "ir/eval/evaluator.h"
+#include "ir/eval/kernels.h"
+
+namespace hlo {
+
+namespace {
+// The opcode of a two-parameter computation that is one operation on its parameters, or false.
+bool simple_reducer(const Module& m, CompId c, Opcode* op) {
+  const Computation& comp = m.comp(c);
+  if (comp.params.size() != 2) return false;
+  InstId root = comp.root;
+  auto ops = m.operands(root);
+  if (ops.size() != 2) return false;
+  bool straight = ops[0] == comp.params[0] && ops[1] == comp.params[1], crossed = ops[0] == comp.params[1] && ops[1] == comp.params[0];
+  *op = m.op(root);
+  return (straight || crossed) && op_info(*op).commutative;
+}
+}  // namespace
+
+std::vector<Value> Evaluator::lifted(CompId comp, const std::vector<Value>& arguments, int64_t n) {
+  const Plan& p = plan(comp);
+  const Computation& c = m_.comp(comp);
+  std::unordered_map<InstId, std::vector<Value>> values;  // tuples as lists
+  auto width = [&](ShapeId s) { return static_cast<size_t>(storage_bytes(u_[s].type)); };
+  for (InstId i : p.order) {
+    ShapeId s = m_.shape_id(i);
+    if (!u_[s].is_tuple() && u_[s].rank() != 0) refuse(i, "an array inside a computation that is applied to each element");
+    auto fresh = [&] {
+      Value v;
+      v.shape = s;
+      v.data = std::make_shared<std::vector<char>>(static_cast<size_t>(n) * width(s));
+      return v;
+    };
+    switch (m_.op(i)) {
+      case Opcode::Parameter: values[i] = {arguments[static_cast<size_t>(m_.parameter_number(i))]}; break;
+      case Opcode::Constant: {
+        Value v = fresh();
+        const Literal& lit = m_.literal(i);
+        if (lit.elided) refuse(i, "its value is elided");
+        copy_nd({n}, lit.bytes.data(), {0}, v.data->data(), {1}, static_cast<int>(width(s)));
+        values[i] = {v};
+        break;
+      }
+      case Opcode::Tuple: {
+        std::vector<Value> list;
+        for (InstId o : m_.operands(i)) list.push_back(values.at(o)[0]);
+        values[i] = std::move(list);
+        break;
+      }
+      case Opcode::GetTupleElement: values[i] = {values.at(m_.operand(i, 0))[static_cast<size_t>(m_.attrs(i).integer(Attr::index))]}; break;
+      case Opcode::Broadcast: case Opcode::Reshape: case Opcode::Bitcast: values[i] = {values.at(m_.operand(i, 0))[0]}; break;
+      case Opcode::BitcastConvert: {
+        Value v = values.at(m_.operand(i, 0))[0];
+        v.shape = s;
+        values[i] = {v};
+        break;
+      }
+      case Opcode::Call: {
+        std::vector<Value> args;
+        for (InstId o : m_.operands(i)) args.push_back(values.at(o)[0]);
+        values[i] = lifted(m_.called(i)[0], args, n);
+        break;
+      }
+      default: {
+        if (!op_info(m_.op(i)).elementwise) refuse(i, "inside a computation that is applied to each element");
+        Value v = fresh();
+        EwArgs e;
+        e.op = m_.op(i);
+        auto ops = m_.operands(i);
+        e.in = m_.shape(ops[e.op == Opcode::Select || e.op == Opcode::Clamp ? 1 : 0]).type;
+        e.out = u_[s].type;
+        e.n = n;
+        e.a = values.at(ops[0])[0].bytes();
+        if (ops.size() > 1) e.b = values.at(ops[1])[0].bytes();
+        if (ops.size() > 2) e.c = values.at(ops[2])[0].bytes();
+        const AttrSet& a = m_.attrs(i);
+        e.direction = u_.text(a.text(Attr::direction));
+        e.compare_type = u_.text(a.text(Attr::type));
+        e.exponent_bits = static_cast<int>(a.integer(Attr::exponent_bits));
+        e.mantissa_bits = static_cast<int>(a.integer(Attr::mantissa_bits));
+        e.result = v.data->data();
+        if (!elementwise_kernel(e)) refuse(i, fmt::format("no meaning for {}", type_name(e.in)));
+        values[i] = {v};
+      }
+    }
+  }
+  return values.at(c.root);
+}
+
+Value Evaluator::reduce(InstId inst, std::vector<Value>& ops) {
+  size_t count = ops.size() / 2;
+  const Dims& dims = m_.attrs(inst).ints(Attr::dimensions);
+  CompId function = m_.called(inst)[0];
+  const Shape& in = u_[ops[0].shape];
+  Dims strides = row_major_strides(in.dims), kept, kept_strides, gone, gone_strides;
+  for (int64_t i = 0; i < in.rank(); ++i) {
+    bool reduced = std::find(dims.begin(), dims.end(), i) != dims.end();
+    (reduced ? gone : kept).push_back(in.dims[static_cast<size_t>(i)]);
+    (reduced ? gone_strides : kept_strides).push_back(strides[static_cast<size_t>(i)]);
+  }
+  int64_t outer = 1, inner = 1;
+  for (int64_t d : kept) outer *= d;
+  for (int64_t d : gone) inner *= d;
+  ShapeId out_id = m_.shape_id(inst);
+  // Reduced dimensions first: slice k holds element k of every reduction.
+  Dims order_dims = gone, order_strides = gone_strides;
+  order_dims.insert(order_dims.end(), kept.begin(), kept.end());
+  order_strides.insert(order_strides.end(), kept_strides.begin(), kept_strides.end());
+  std::vector<std::vector<char>> moved(count);
+  for (size_t i = 0; i < count; ++i) {
+    int width = storage_bytes(u_[ops[i].shape].type);
+    moved[i].resize(ops[i].data->size());
+    copy_nd(order_dims, ops[i].bytes(), order_strides, moved[i].data(), row_major_strides(order_dims), width);
+  }
+  Opcode op;
+  ElementType type = in.type;
+  if (count == 1 && simple_reducer(m_, function, &op) && u_[out_id].type == type && is_float(type) && op == Opcode::Add) {
+    Value out = make(out_id);
+    std::vector<double> sum(static_cast<size_t>(outer), load_double(type, ops[1].bytes()));
+    int width = storage_bytes(type);
+    const char* at = moved[0].data();
+    if (type == ElementType::F32) {
+      const float* v = reinterpret_cast<const float*>(at);
+      for (int64_t k = 0; k < inner; ++k)
+        for (int64_t j = 0; j < outer; ++j) sum[static_cast<size_t>(j)] += static_cast<double>(*v++);
+    } else {
+      for (int64_t k = 0; k < inner; ++k)
+        for (int64_t j = 0; j < outer; ++j, at += width) sum[static_cast<size_t>(j)] += load_double(type, at);
+    }
+    for (int64_t j = 0; j < outer; ++j) store_double(type, out.data->data() + j * width, sum[static_cast<size_t>(j)]);
+    return out;
+  }
+  std::vector<Value> acc;
+  for (size_t i = 0; i < count; ++i) {
+    Value v;
+    ElementType t = u_[ops[count + i].shape].type;
+    v.shape = u_.scalar(t);
+    v.data = std::make_shared<std::vector<char>>(static_cast<size_t>(outer * storage_bytes(t)));
+    copy_nd({outer}, ops[count + i].bytes(), {0}, v.data->data(), {1}, storage_bytes(t));
+    acc.push_back(std::move(v));
+  }
+  for (int64_t k = 0; k < inner && outer > 0; ++k) {
+    std::vector<Value> args = acc;
+    for (size_t i = 0; i < count; ++i) {
+      int width = storage_bytes(u_[ops[i].shape].type);
+      Value v;
+      v.shape = u_.scalar(u_[ops[i].shape].type);
+      auto first = moved[i].begin() + k * outer * width;
+      v.data = std::make_shared<std::vector<char>>(first, first + outer * width);
+      args.push_back(std::move(v));
+    }
+    if (count == 1 && simple_reducer(m_, function, &op)) {
+      EwArgs e;
+      e.op = op, e.in = e.out = type, e.n = outer;
+      e.a = args[0].bytes(), e.b = args[1].bytes();
+      Value v = args[0];
+      e.result = v.mutable_bytes();
+      if (!elementwise_kernel(e)) refuse(inst, "reducer of this type");
+      acc[0] = std::move(v);
+    } else {
+      acc = lifted(function, args, outer);
+    }
+  }
+  Value out;
+  out.shape = out_id;
+  if (!u_[out_id].is_tuple()) {
+    acc[0].shape = out_id;
+    return acc[0];
+  }
+  for (size_t i = 0; i < count; ++i) {
+    acc[i].shape = u_[out_id].elements[i];
+    out.elements.push_back(acc[i]);
+  }
+  return out;
+}
+
+namespace {
+// Calls f(window position, output index → flat input index or -1) …
+struct WindowWalk {
+  const Window& w;
+  const Dims &in, &out;
+  Dims taps;
+  int64_t positions = 1, outputs = 1;
+  WindowWalk(const Window& window, const Dims& input, const Dims& output) : w(window), in(input), out(output) {
+    for (const WindowDim& d : w.dims) taps.push_back(d.size), positions *= d.size;
+    for (int64_t d : out) outputs *= d;
+  }
+  // Flat input index that tap t reads for output o.
+  int64_t source(int64_t t, int64_t o) const {
+    int64_t place = 0, stride = 1;
+    for (size_t i = w.dims.size(); i-- > 0;) {
+      const WindowDim& d = w.dims[i];
+      int64_t k = t % taps[i], x = o % out[i];
+      t /= taps[i], o /= out[i];
+      int64_t at = x * d.stride - d.pad_low + k * d.rhs_dilate;
+      if (at < 0 || at % d.lhs_dilate || at / d.lhs_dilate >= in[i]) return -1;
+      place += at / d.lhs_dilate * stride;
+      stride *= in[i];
+    }
+    return place;
+  }
+};
+}  // namespace
+
+Value Evaluator::reduce_window(InstId inst, std::vector<Value>& ops) {
+  size_t count = ops.size() / 2;
+  CompId function = m_.called(inst)[0];
+  ShapeId out_id = m_.shape_id(inst);
+  const Shape& first_out = u_[out_id].is_tuple() ? u_[u_[out_id].elements[0]] : u_[out_id];
+  const Shape& in = u_[ops[0].shape];
+  WindowWalk walk(*m_.attrs(inst).get<Window>(Attr::window), in.dims, first_out.dims);
+  Opcode op;
+  if (count == 1 && simple_reducer(m_, function, &op) && is_float(in.type) && (op == Opcode::Add || op == Opcode::Maximum || op == Opcode::Minimum)) {
+    Value out = make(out_id);
+    int width = storage_bytes(in.type);
+    std::vector<double> wide(static_cast<size_t>(in.elements_count()));
+    for (size_t i = 0; i < wide.size(); ++i) wide[i] = load_double(in.type, ops[0].bytes() + i * static_cast<size_t>(width));
+    double init = load_double(in.type, ops[1].bytes());
+    for (int64_t o = 0; o < walk.outputs; ++o) {
+      double acc = init;
+      for (int64_t t = 0; t < walk.positions; ++t) {
+        int64_t from = walk.source(t, o);
+        if (from < 0) continue;
+        double v = wide[static_cast<size_t>(from)];
+        if (op == Opcode::Add) acc += v;
+        else if (std::isnan(v) || std::isnan(acc)) acc = std::isnan(acc) ? acc : v;
+        else acc = op == Opcode::Maximum ? std::max(acc, v) : std::min(acc, v);
+      }
+      store_double(first_out.type, out.data->data() + o * width, acc);
+    }
+    return out;
+  }
+  int64_t n = walk.outputs;
+  std::vector<Value> acc;
+  for (size_t i = 0; i < count; ++i) {
+    ElementType t = u_[ops[count + i].shape].type;
+    Value v;
+    v.shape = u_.scalar(t);
+    v.data = std::make_shared<std::vector<char>>(static_cast<size_t>(n * storage_bytes(t)));
+    copy_nd({n}, ops[count + i].bytes(), {0}, v.data->data(), {1}, storage_bytes(t));
+    acc.push_back(std::move(v));
+  }
+  for (int64_t t = 0; t < walk.positions && n; ++t) {
+    std::vector<int64_t> from(static_cast<size_t>(n));
+    for (int64_t o = 0; o < n; ++o) from[static_cast<size_t>(o)] = walk.source(t, o);
+    std::vector<Value> args = acc;
+    for (size_t i = 0; i < count; ++i) {
+      ElementType et = u_[ops[i].shape].type;
+      size_t width = static_cast<size_t>(storage_bytes(et));
+      Value v;
+      v.shape = u_.scalar(et);
+      v.data = std::make_shared<std::vector<char>>(static_cast<size_t>(n) * width);
+      for (size_t o = 0; o < from.size(); ++o)
+        if (from[o] >= 0) std::memcpy(v.data->data() + o * width, ops[i].bytes() + static_cast<size_t>(from[o]) * width, width);
+      args.push_back(std::move(v));
+    }
+    std::vector<Value> next = lifted(function, args, n);
+    for (size_t i = 0; i < count; ++i) {
+      size_t width = static_cast<size_t>(storage_bytes(u_[next[i].shape].type));
+      char* to = acc[i].mutable_bytes();
+      for (size_t o = 0; o < from.size(); ++o)
+        if (from[o] >= 0) std::memcpy(to + o * width, next[i].bytes() + o * width, width);
+    }
+  }
+  Value out;
+  out.shape = out_id;
+  if (!u_[out_id].is_tuple()) {
+    acc[0].shape = out_id;
+    return acc[0];
+  }
+  for (size_t i = 0; i < count; ++i) acc[i].shape = u_[out_id].elements[i], out.elements.push_back(acc[i]);
+  return out;
+}
+
+Value Evaluator::select_and_scatter(InstId inst, std::vector<Value>& ops) {
+  const AttrSet& attrs = m_.attrs(inst);
+  const Shape &in = u_[ops[0].shape], &source = u_[ops[1].shape];
+  WindowWalk walk(*attrs.get<Window>(Attr::window), in.dims, source.dims);
+  CompId select = attrs.comp(Attr::select), scatter = attrs.comp(Attr::scatter);
+  size_t width = static_cast<size_t>(storage_bytes(in.type));
+  Value out = make(m_.shape_id(inst));
+  copy_nd(in.dims, ops[2].bytes(), Dims(in.dims.size(), 0), out.data->data(), row_major_strides(in.dims), static_cast<int>(width));
+  auto scalar = [&](const char* at) {
+    Value v;
+    v.shape = u_.scalar(in.type);
+    v.data = std::make_shared<std::vector<char>>(at, at + width);
+    return v;
+  };
+  for (int64_t o = 0; o < walk.outputs; ++o) {
+    int64_t best = -1;
+    for (int64_t t = 0; t < walk.positions; ++t) {
+      int64_t from = walk.source(t, o);
+      if (from < 0) continue;
+      if (best < 0) {
+        best = from;
+        continue;
+      }
+      // select(selected so far, candidate): false takes the candidate.
+      std::vector<Value> r = lifted(select, {scalar(ops[0].bytes() + static_cast<size_t>(best) * width), scalar(ops[0].bytes() + static_cast<size_t>(from) * width)}, 1);
+      if (!r[0].bytes()[0]) best = from;
+    }
+    if (best < 0) continue;
+    char* to = out.data->data() + static_cast<size_t>(best) * width;
+    std::vector<Value> r = lifted(scatter, {scalar(ops[1].bytes() + static_cast<size_t>(o) * width), scalar(to)}, 1);
+    std::memcpy(to, r[0].bytes(), width);
+  }
+  return out;
+}
+
+Value Evaluator::sort(InstId inst, std::vector<Value>& ops) {
+  const AttrSet& attrs = m_.attrs(inst);
+  const Shape& in = u_[ops[0].shape];
+  size_t dim = static_cast<size_t>(attrs.ints(Attr::dimensions)[0]);
+  CompId comparator = m_.called(inst)[0];
+  int64_t n = in.dims[dim], total = in.elements_count();
+  Dims strides = row_major_strides(in.dims);
+  int64_t stride = strides[dim], lines = n ? total / n : 0;
+  std::vector<Value> out = ops;
+  std::vector<char*> data;
+  std::vector<size_t> widths;
+  for (Value& v : out) {
+    v.data = std::make_shared<std::vector<char>>(*v.data);
+    data.push_back(v.data->data());
+    widths.push_back(static_cast<size_t>(storage_bytes(u_[v.shape].type)));
+  }
+  // Plain comparison of one key: no need to run the comparator for each pair.
+  const Computation& c = m_.comp(comparator);
+  InstId root = c.root;
+  int key = -1;
+  bool less = true;
+  if (m_.op(root) == Opcode::Compare && m_.op(m_.operand(root, 0)) == Opcode::Parameter && m_.op(m_.operand(root, 1)) == Opcode::Parameter) {
+    int64_t a = m_.parameter_number(m_.operand(root, 0)), b = m_.parameter_number(m_.operand(root, 1));
+    std::string_view d = u_.text(m_.attrs(root).text(Attr::direction));
+    ElementType t = m_.shape(m_.operand(root, 0)).type;
+    bool plain = !m_.attrs(root).has(Attr::type) && !is_complex(t);
+    if (plain && a / 2 == b / 2 && a != b && (d == "LT" || d == "GT")) key = static_cast<int>(a / 2), less = (d == "LT") == (a < b);
+  }
+  for (int64_t line = 0; line < lines; ++line) {
+    int64_t base = line / stride * stride * n + line % stride;
+    std::vector<int64_t> order(static_cast<size_t>(n));
+    std::iota(order.begin(), order.end(), 0);
+    auto at = [&](size_t which, int64_t i) { return ops[which].bytes() + static_cast<size_t>(base + i * stride) * widths[which]; };
+    if (key >= 0) {
+      ElementType t = u_[ops[static_cast<size_t>(key)].shape].type;
+      if (is_float(t)) {
+        std::vector<double> keys(order.size());
+        for (int64_t i = 0; i < n; ++i) keys[static_cast<size_t>(i)] = load_double(t, at(static_cast<size_t>(key), i));
+        std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) {
+          double p = keys[static_cast<size_t>(x)], q = keys[static_cast<size_t>(y)];
+          return less ? p < q : p > q;
+        });
+      } else {
+        std::vector<int64_t> keys(order.size());
+        for (int64_t i = 0; i < n; ++i) {
+          int64_t v = load_int(t, at(static_cast<size_t>(key), i));
+          keys[static_cast<size_t>(i)] = t == ElementType::U64 ? static_cast<int64_t>(static_cast<uint64_t>(v) ^ (1ull << 63)) : v;
+        }
+        std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) {
+          return less ? keys[static_cast<size_t>(x)] < keys[static_cast<size_t>(y)] : keys[static_cast<size_t>(x)] > keys[static_cast<size_t>(y)];
+        });
+      }
+    } else {
+      // Merge sort by rounds, so that all comparisons of a round are one lifted call: each run's merge step would be
+      // sequential, hence ranks: position of an element in the other run by binary search, log n rounds of n lanes.
+      auto compare = [&](const std::vector<int64_t>& x, const std::vector<int64_t>& y) {
+        std::vector<Value> args;
+        int64_t lanes = static_cast<int64_t>(x.size());
+        for (size_t w = 0; w < ops.size(); ++w)
+          for (const auto* list : {&x, &y}) {
+            Value v;
+            v.shape = u_.scalar(u_[ops[w].shape].type);
+            v.data = std::make_shared<std::vector<char>>(x.size() * widths[w]);
+            for (size_t i = 0; i < list->size(); ++i) std::memcpy(v.data->data() + i * widths[w], at(w, (*list)[i]), widths[w]);
+            args.push_back(std::move(v));
+          }
+        return lifted(comparator, args, lanes)[0];
+      };
+      std::vector<int64_t> next(order.size());
+      for (int64_t run = 1; run < n; run *= 2) {
+        // Lower bound for left elements in the right run (strictly less go first), upper bound the other way: stable.
+        std::vector<int64_t> low(order.size()), high(order.size());
+        for (int64_t i = 0; i < n; ++i) {
+          int64_t block = i / (2 * run) * 2 * run, middle = std::min(block + run, n), end = std::min(block + 2 * run, n);
+          bool left = i < middle;
+          low[static_cast<size_t>(i)] = left ? middle : block;
+          high[static_cast<size_t>(i)] = left ? end : middle;
+        }
+        for (;;) {
+          std::vector<int64_t> x, y;
+          std::vector<size_t> who;
+          for (size_t i = 0; i < order.size(); ++i) {
+            if (low[i] >= high[i]) continue;
+            int64_t mid = (low[i] + high[i]) / 2, block = static_cast<int64_t>(i) / (2 * run) * 2 * run;
+            bool left = static_cast<int64_t>(i) < std::min(block + run, n);
+            // left: is other < me; right: is me < other.
+            x.push_back(left ? order[static_cast<size_t>(mid)] : order[i]);
+            y.push_back(left ? order[i] : order[static_cast<size_t>(mid)]);
+            who.push_back(i);
+          }
+          if (who.empty()) break;
+          Value r = compare(x, y);
+          for (size_t k = 0; k < who.size(); ++k) {
+            size_t i = who[k];
+            int64_t mid = (low[i] + high[i]) / 2, block = static_cast<int64_t>(i) / (2 * run) * 2 * run;
+            bool left = static_cast<int64_t>(i) < std::min(block + run, n), yes = r.bytes()[k] != 0;
+            if (left ? yes : !yes) low[i] = mid + 1;
+            else high[i] = mid;
+          }
+        }
+        for (int64_t i = 0; i < n; ++i) {
+          int64_t block = i / (2 * run) * 2 * run, middle = std::min(block + run, n);
+          bool left = i < middle;
+          int64_t own = left ? i - block : i - middle, other = low[static_cast<size_t>(i)] - (left ? middle : block);
+          next[static_cast<size_t>(block + own + other)] = order[static_cast<size_t>(i)];
+        }
+        order.swap(next);
+      }
+    }
+    for (size_t w = 0; w < ops.size(); ++w)
+      for (int64_t i = 0; i < n; ++i) std::memcpy(data[w] + static_cast<size_t>(base + i * stride) * widths[w], at(w, order[static_cast<size_t>(i)]), widths[w]);
+  }
+  ShapeId out_id = m_.shape_id(inst);
+  if (!u_[out_id].is_tuple()) {
+    out[0].shape = out_id;
+    return out[0];
+  }
+  Value tuple;
+  tuple.shape = out_id;
+  for (size_t i = 0; i < out.size(); ++i) out[i].shape = u_[out_id].elements[i];
+  tuple.elements = std::move(out);
+  return tuple;
+}
+
+Value Evaluator::topk(InstId inst, const Value& in) {
+  const Shape& s = u_[in.shape];
+  int64_t n = s.dims.back(), lines = n ? s.elements_count() / n : 0, k = m_.attrs(inst).integer(Attr::k);
+  bool largest = m_.attrs(inst).flag(Attr::largest) || !m_.attrs(inst).has(Attr::largest);
+  ShapeId out_id = m_.shape_id(inst);
+  Value out = make(out_id);
+  size_t width = static_cast<size_t>(storage_bytes(s.type));
+  for (int64_t line = 0; line < lines; ++line) {
+    std::vector<int64_t> order(static_cast<size_t>(n));
+    std::iota(order.begin(), order.end(), 0);
+    std::vector<double> keys(order.size());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      double v = load_double(s.type, in.bytes() + (static_cast<size_t>(line * n) + i) * width);
+      keys[i] = std::isnan(v) ? INFINITY : v;
+    }
+    std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) {
+      double p = keys[static_cast<size_t>(x)], q = keys[static_cast<size_t>(y)];
+      return largest ? p > q : p < q;
+    });
+    for (int64_t i = 0; i < k; ++i) {
+      size_t to = static_cast<size_t>(line * k + i);
+      std::memcpy(out.elements[0].data->data() + to * width, in.bytes() + static_cast<size_t>(line * n + order[static_cast<size_t>(i)]) * width, width);
+      ElementType t = u_[out.elements[1].shape].type;
+      store_int(t, out.elements[1].data->data() + to * static_cast<size_t>(storage_bytes(t)), order[static_cast<size_t>(i)]);
+    }
+  }
+  return out;
+}
+
+}  // namespace hlo

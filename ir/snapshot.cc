@@ -1,0 +1,87 @@
+#include "ir/snapshot.h"
+
+namespace hlo {
+
+Snapshot Recorder::freeze(Module& m) {
+  m.cleanup();
+  size_t pages = (m.inst_slots() + Snapshot::kPage - 1) / Snapshot::kPage;
+  while (pages_.size() < pages) {
+    pages_.push_back(std::make_shared<Snapshot::Page>());
+    pages_.back()->slot.fill(Snapshot::kNone);
+  }
+  for (InstId i : m.dirty_insts()) {
+    auto& page = pages_[i.value / Snapshot::kPage];
+    if (page.use_count() > 1) page = std::make_shared<Snapshot::Page>(*page);
+    uint32_t& slot = page->slot[i.value % Snapshot::kPage];
+    bool was = slot != Snapshot::kNone, is = m.alive(i);
+    live_ += static_cast<size_t>(is) - static_cast<size_t>(was);
+    if (is) {
+      slot = static_cast<uint32_t>(log_.size());
+      log_.push_back(m[i]);
+    } else {
+      slot = Snapshot::kNone;
+    }
+  }
+  comps_.resize(m.comp_slots());
+  for (CompId c : m.dirty_comps()) comps_[c.value] = std::make_shared<const Computation>(m.comp(c));
+  m.clear_dirty();
+  m.freeze_pool();
+  Snapshot s;
+  s.recorder_ = this;
+  s.pages_.assign(pages_.begin(), pages_.end());
+  s.comps_ = comps_;
+  s.comp_order_ = std::make_shared<const std::vector<CompId>>(m.comp_order_);
+  s.config_ = std::make_shared<const ModuleConfig>(m.config);
+  if (!stack_) stack_ = std::make_shared<const StackTables>(m.stack);
+  s.stack_ = stack_;
+  if (m.any_control()) {
+    s.preds_ = std::make_shared<const std::unordered_map<InstId, std::vector<InstId>>>(m.preds_);
+    s.succs_ = std::make_shared<const std::unordered_map<InstId, std::vector<InstId>>>(m.succs_);
+  }
+  s.entry_ = m.entry_;
+  s.slots_ = m.inst_slots();
+  s.live_ = live_;
+  s.name_ = m.name;
+  return s;
+}
+
+std::unique_ptr<Module> Snapshot::thaw() const {
+  auto m = std::make_unique<Module>(recorder_->universe());
+  m->name = name_;
+  m->config = *config_;
+  m->stack = *stack_;
+  m->insts_.resize(slots_);
+  for (size_t i = 0; i < slots_; ++i) {
+    uint32_t record = pages_[i / kPage]->slot[i % kPage];
+    if (record != kNone) m->insts_[i] = recorder_->record(record);
+  }
+  for (const auto& c : comps_) m->comps_.push_back(c ? *c : Computation());
+  m->comp_order_ = *comp_order_;
+  m->entry_ = entry_;
+  if (preds_) m->preds_ = *preds_, m->succs_ = *succs_;
+  m->dirty_.assign(slots_, false);
+  m->dirty_comp_.assign(m->comps_.size(), false);
+  m->freeze_pool();
+  return m;
+}
+
+StageDiff diff_stages(const Snapshot& a, const Snapshot& b) {
+  StageDiff out;
+  size_t pages = std::max(a.pages_.size(), b.pages_.size());
+  for (size_t p = 0; p < pages; ++p) {
+    const Snapshot::Page* x = p < a.pages_.size() ? a.pages_[p].get() : nullptr;
+    const Snapshot::Page* y = p < b.pages_.size() ? b.pages_[p].get() : nullptr;
+    if (x == y) continue;
+    for (uint32_t k = 0; k < Snapshot::kPage; ++k) {
+      uint32_t i = x ? x->slot[k] : Snapshot::kNone, j = y ? y->slot[k] : Snapshot::kNone;
+      if (i == j) continue;
+      InstId id(static_cast<uint32_t>(p * Snapshot::kPage + k));
+      if (i == Snapshot::kNone) out.added.push_back(id);
+      else if (j == Snapshot::kNone) out.removed.push_back(id);
+      else out.modified.push_back(id);
+    }
+  }
+  return out;
+}
+
+}  // namespace hlo

@@ -1,0 +1,285 @@
+#include "ir/verifier.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "ir/shape_inference.h"
+
+namespace hlo {
+namespace {
+
+class Verifier {
+ public:
+  Verifier(const Module& m, size_t limit) : m_(m), u_(m.u()), limit_(limit) {}
+
+  std::vector<VerifyError> run() {
+    names();
+    if (!m_.entry().valid() || !m_.comp(m_.entry()).alive) {
+      error("entry", InstId(), "the module has no entry");
+      return std::move(errors_);
+    }
+    call_graph();
+    if (errors_.empty())
+      for (CompId c : m_.computations()) computation(c);
+    if (errors_.empty()) module();
+    return std::move(errors_);
+  }
+
+ private:
+  template <class... A>
+  void error(const char* rule, InstId i, fmt::format_string<A...> text, A&&... args) {
+    if (errors_.size() >= limit_) return;
+    std::string message = fmt::format(text, std::forward<A>(args)...);
+    if (i.valid()) message = fmt::format("{} ({} in computation {}): {}", m_.inst_name(i), op_text(m_.op(i)), m_.comp_name(m_.parent(i)), message);
+    errors_.push_back({rule, std::move(message), i});
+  }
+  const std::string& text(ShapeId s) const { return u_.shape_text_plain(s); }
+
+  void names() {
+    std::vector<bool> seen(u_.string_count(), false), comps(u_.string_count(), false);
+    for (CompId c : m_.computations()) {
+      StrId n = m_.comp(c).name;
+      if (comps[n.value]) error("names", InstId(), "two computations are called {}", u_.text(n));
+      comps[n.value] = true;
+      for (InstId i : m_.comp(c).order) {
+        if (!m_.alive(i)) continue;
+        StrId name = m_[i].name;
+        if (seen[name.value]) error("names", i, "the name stands twice in the module");
+        seen[name.value] = true;
+      }
+    }
+  }
+
+  void call_graph() {
+    std::vector<uint8_t> state(m_.comp_slots(), 0);
+    for (CompId root : m_.computations()) {
+      if (state[root.value]) continue;
+      std::vector<std::pair<CompId, std::vector<CompId>>> stack;
+      auto push = [&](CompId c) {
+        state[c.value] = 1;
+        std::vector<CompId> callees;
+        for (InstId i : m_.comp(c).order)
+          if (m_.alive(i))
+            for (CompId callee : m_.called(i)) {
+              if (callee.value >= m_.comp_slots() || !m_.comp(callee).alive) {
+                error("calls", i, "calls a computation that does not exist");
+                continue;
+              }
+              callees.push_back(callee);
+            }
+        stack.push_back({c, std::move(callees)});
+      };
+      push(root);
+      while (!stack.empty()) {
+        auto& [c, callees] = stack.back();
+        if (callees.empty()) {
+          state[c.value] = 2;
+          stack.pop_back();
+          continue;
+        }
+        CompId next = callees.back();
+        callees.pop_back();
+        if (state[next.value] == 1) error("call graph", InstId(), "computation {} calls itself through others", m_.comp_name(next));
+        else if (!state[next.value]) push(next);
+      }
+    }
+  }
+
+  void computation(CompId c) {
+    const Computation& comp = m_.comp(c);
+    if (!m_.alive(comp.root) || m_.parent(comp.root) != c) {
+      error("root", InstId(), "the root of computation {} is not one of its instructions", m_.comp_name(c));
+      return;
+    }
+    size_t params = 0, live = 0;
+    for (InstId i : comp.order) {
+      if (!m_.alive(i)) continue;
+      ++live;
+      if (m_.parent(i) != c) error("operands", i, "stands in the list of another computation");
+      if (m_.op(i) == Opcode::Parameter) {
+        ++params;
+        size_t n = static_cast<size_t>(m_.parameter_number(i));
+        if (n >= comp.params.size() || comp.params[n] != i) error("parameters", i, "parameter number {} is not its own", n);
+      }
+      for (InstId o : m_.operands(i))
+        if (!m_.alive(o) || m_.parent(o) != c) {
+          error("operands", i, "an operand is not in this computation");
+          return;
+        }
+    }
+    if (params != comp.params.size()) error("parameters", InstId(), "computation {} has {} parameters and {} numbers", m_.comp_name(c), params, comp.params.size());
+    if (m_.post_order(c).size() != live) {
+      error("cycles", InstId(), "the instructions of computation {} form a cycle", m_.comp_name(c));
+      return;
+    }
+    if (m_.config.is_scheduled) {
+      std::unordered_set<InstId> seen;
+      for (InstId i : m_.live_order(c)) {
+        for (InstId o : m_.operands(i))
+          if (!seen.contains(o)) error("order", i, "is scheduled before its operand {}", m_.inst_name(o));
+        for (InstId p : m_.control_preds(i))
+          if (!seen.contains(p)) error("order", i, "is scheduled before its control predecessor {}", m_.inst_name(p));
+        seen.insert(i);
+      }
+    }
+    for (InstId i : comp.order)
+      if (m_.alive(i) && errors_.size() < limit_) instruction(i);
+  }
+
+  void instruction(InstId i) {
+    Opcode op = m_.op(i);
+    const OpInfo& info = op_info(op);
+    size_t count = m_.operand_count(i);
+    if (info.arity != kVar && static_cast<size_t>(info.arity) != count && !(op == Opcode::Infeed && count == 0))
+      return error("operands", i, "takes {} operand(s), has {}", info.arity, count);
+    const AttrSet& a = m_.attrs(i);
+    for (const OwnAttr& own : info.attrs)
+      if (!own.optional && !a.has(own.key) && own.key != Attr::is_associative) return error("attributes", i, "lacks attribute {}", attr_text(own.key));
+    layout(i, m_.shape_id(i));
+    if (op == Opcode::Bitcast) {
+      const Shape &x = m_.shape(m_.operand(i, 0)), &y = m_.shape(i);
+      if (x.is_array() && y.is_array() && u_.byte_size(m_.shape_id(m_.operand(i, 0))) != u_.byte_size(m_.shape_id(i))) error("bitcast", i, "changes the number of bytes");
+      return;
+    }
+    if (op == Opcode::Reshape && m_.shape(i).is_array() && !m_.shape(i).is_dynamic() && m_.shape(i).elements_count() != m_.shape(m_.operand(i, 0)).elements_count())
+      return error("shapes", i, "reshapes {} to {}: the number of elements differs", text(m_.shape_id(m_.operand(i, 0))), text(m_.shape_id(i)));
+    if (op == Opcode::Broadcast) {
+      const Dims& dims = a.ints(Attr::dimensions);
+      const Shape &in = m_.shape(m_.operand(i, 0)), &out = m_.shape(i);
+      if (static_cast<int>(dims.size()) != in.rank()) return error("shapes", i, "names {} dimensions for an operand of {}", dims.size(), in.rank());
+      if (in.type != out.type) return error("shapes", i, "changes the element type");
+      for (size_t k = 0; k < dims.size(); ++k)
+        if (dims[k] < 0 || dims[k] >= out.rank() || (out.dims[static_cast<size_t>(dims[k])] != in.dims[k] && in.dims[k] != kUnbounded))
+          return error("shapes", i, "maps dimension {} of {} to dimension {} of {}", k, text(m_.shape_id(m_.operand(i, 0))), dims[k], text(m_.shape_id(i)));
+      return;
+    }
+    if (op == Opcode::Convert && (m_.shape(i).dims != m_.shape(m_.operand(i, 0)).dims)) return error("shapes", i, "changes the dimensions");
+    if (op == Opcode::Iota) {
+      int64_t d = a.integer(Attr::iota_dimension);
+      if (d < 0 || d >= m_.shape(i).rank()) return error("attributes", i, "has no dimension {}", d);
+    }
+    if (op == Opcode::Constant && !u_.compatible(m_.literal(i).shape, m_.shape_id(i))) return error("shapes", i, "holds a literal of shape {}", text(m_.literal(i).shape));
+    bool dynamic = m_.shape(i).is_dynamic();
+    for (InstId o : m_.operands(i)) dynamic |= m_.shape(o).is_dynamic();
+    std::vector<InstId> ops(m_.operands(i).begin(), m_.operands(i).end());
+    Inferred inferred = infer_shape(m_, op, ops, a);
+    if (!inferred.error.empty()) return error("shapes", i, "{}", inferred.error);
+    if (inferred.shape.valid() && !dynamic && !same(inferred.shape, m_.shape_id(i), op))
+      return error("shapes", i, "has shape {}, its operands give {}", text(m_.shape_id(i)), text(inferred.shape));
+    calls(i);
+  }
+
+  // Types of dots and convolutions may be chosen freely.
+  bool same(ShapeId a, ShapeId b, Opcode op) const {
+    if (u_.compatible(a, b)) return true;
+    if (op == Opcode::Dot || op == Opcode::Convolution) return u_[a].dims == u_[b].dims;
+    if (op == Opcode::BatchNormTraining || op == Opcode::BatchNormGrad || op == Opcode::TopK) return true;
+    return false;
+  }
+
+  void layout(InstId i, ShapeId s) {
+    const Shape& shape = u_[s];
+    for (ShapeId e : shape.elements) layout(i, e);
+    if (!shape.is_array()) return;
+    std::vector<bool> seen(shape.dims.size(), false);
+    for (int64_t d : shape.layout.minor_to_major) {
+      if (d < 0 || d >= shape.rank() || seen[static_cast<size_t>(d)]) return error("layouts", i, "has layout {} which is no permutation", u_.shape_text(s));
+      seen[static_cast<size_t>(d)] = true;
+    }
+  }
+
+  void signature(InstId i, CompId c, const std::vector<ShapeId>& params, ShapeId result, const char* what) {
+    const Computation& comp = m_.comp(c);
+    if (comp.params.size() != params.size()) return error("calls", i, "{} {} takes {} parameters, {} are passed", what, m_.comp_name(c), comp.params.size(), params.size());
+    for (size_t n = 0; n < params.size(); ++n)
+      if (!u_.compatible(m_.shape_id(comp.params[n]), params[n]))
+        return error("calls", i, "{} {} takes {} as parameter {}, {} is passed", what, m_.comp_name(c), text(m_.shape_id(comp.params[n])), n, text(params[n]));
+    if (result.valid() && !u_.compatible(m_.shape_id(comp.root), result)) error("calls", i, "{} {} returns {}, expected {}", what, m_.comp_name(c), text(m_.shape_id(comp.root)), text(result));
+  }
+
+  void calls(InstId i) {
+    const AttrSet& a = m_.attrs(i);
+    std::vector<ShapeId> shapes;
+    for (InstId o : m_.operands(i)) shapes.push_back(m_.shape_id(o));
+    auto scalars = [&](size_t first, size_t count) {
+      std::vector<ShapeId> out;
+      for (size_t n = 0; n < count; ++n) out.push_back(u_.scalar(u_[shapes[first + n]].type));
+      return out;
+    };
+    auto binary = [&](size_t inputs, size_t inits, size_t count, CompId f, const char* what) {
+      // Reducers may work in a wider type than their inputs: only the number is fixed.
+      if (m_.comp(f).params.size() != 2 * count) return error("calls", i, "{} {} takes {} parameters, expected {}", what, m_.comp_name(f), m_.comp(f).params.size(), 2 * count);
+      for (InstId p : m_.comp(f).params)
+        if (!m_.shape(p).is_scalar()) return error("calls", i, "{} {} takes a parameter that is no scalar", what, m_.comp_name(f));
+      (void)inputs, (void)inits;
+    };
+    switch (m_.op(i)) {
+      case Opcode::Call: return signature(i, a.comp(Attr::to_apply), shapes, m_.shape_id(i), "callee");
+      case Opcode::Fusion: return signature(i, a.comp(Attr::calls), shapes, m_.shape_id(i), "fused computation");
+      case Opcode::While: {
+        signature(i, a.comp(Attr::condition), shapes, u_.scalar(ElementType::Pred), "condition");
+        return signature(i, a.comp(Attr::body), shapes, shapes[0], "body");
+      }
+      case Opcode::Conditional: {
+        if (a.called.size() + 1 != shapes.size()) return error("calls", i, "has {} branches and {} operands for them", a.called.size(), shapes.size() - 1);
+        for (size_t n = 0; n < a.called.size(); ++n) signature(i, a.called[n], {shapes[n + 1]}, m_.shape_id(i), "branch");
+        return;
+      }
+      case Opcode::Reduce: case Opcode::ReduceWindow: {
+        size_t n = shapes.size() / 2;
+        return binary(0, n, n, a.comp(Attr::to_apply), "reducer");
+      }
+      case Opcode::Map: return signature(i, a.comp(Attr::to_apply), scalars(0, shapes.size()), ShapeId(), "function");
+      case Opcode::Sort: {
+        CompId f = a.comp(Attr::to_apply);
+        std::vector<ShapeId> params;
+        for (ShapeId s : shapes) params.insert(params.end(), 2, u_.scalar(u_[s].type));
+        return signature(i, f, params, u_.scalar(ElementType::Pred), "comparator");
+      }
+      case Opcode::SelectAndScatter: {
+        ShapeId scalar = u_.scalar(u_[shapes[0]].type);
+        signature(i, a.comp(Attr::select), {scalar, scalar}, u_.scalar(ElementType::Pred), "select");
+        return binary(0, 1, 1, a.comp(Attr::scatter), "scatter");
+      }
+      case Opcode::Scatter: {
+        size_t n = shapes.size() / 2;
+        return binary(0, n, n, a.comp(Attr::to_apply), "combiner");
+      }
+      default: return;
+    }
+  }
+
+  void module() {
+    const ModuleConfig& config = m_.config;
+    const Computation& entry = m_.comp(m_.entry());
+    if (config.has_entry_layout) {
+      if (config.entry_params.size() != entry.params.size()) return error("entry", InstId(), "entry_computation_layout has {} parameters, the entry {}", config.entry_params.size(), entry.params.size());
+      for (size_t n = 0; n < entry.params.size(); ++n)
+        if (!u_.compatible(config.entry_params[n], m_.shape_id(entry.params[n]))) error("entry", entry.params[n], "entry_computation_layout says {}", text(config.entry_params[n]));
+      if (!u_.compatible(config.entry_result, m_.shape_id(entry.root))) error("entry", entry.root, "entry_computation_layout says {}", text(config.entry_result));
+    }
+    // `{ {0}: (3, {}, may-alias) }`: the parameter's number stands behind each '('.
+    const std::string& alias = config.input_output_alias;
+    for (size_t at = alias.find('('); at != std::string::npos; at = alias.find('(', at + 1)) {
+      size_t n = strtoul(alias.c_str() + at + 1, nullptr, 10);
+      if (n >= entry.params.size()) error("aliasing", InstId(), "input_output_alias names parameter {} of {}", n, entry.params.size());
+    }
+    auto callers = m_.callers();
+    for (CompId c : m_.computations()) {
+      size_t fusions = 0;
+      for (InstId i : callers[c.value]) fusions += m_.op(i) == Opcode::Fusion;
+      if (fusions > 1) error("fusion", InstId(), "computation {} is the body of {} fusions", m_.comp_name(c), fusions);
+    }
+  }
+
+  const Module& m_;
+  Universe& u_;
+  size_t limit_;
+  std::vector<VerifyError> errors_;
+};
+
+}  // namespace
+
+std::vector<VerifyError> verify_module(const Module& m, size_t limit) { return Verifier(m, limit).run(); }
+
+}  // namespace hlo

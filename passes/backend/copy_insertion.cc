@@ -1,0 +1,212 @@
+// copy-insertion (xla/service/copy_insertion.cc, reduced) and sanitize-constant-names.
+#include <algorithm>
+#include <unordered_set>
+
+#include "passes/rewrite.h"
+
+namespace hlo {
+
+bool run_tuple_simplifier(Module&, PassContext&);
+bool run_dce(Module&, PassContext&);
+
+namespace {
+
+class Copies {
+ public:
+  Copies(Module& m, PassContext& ctx) : m_(m), u_(m.u()), ctx_(ctx) {}
+
+  bool run() {
+    // A loop's state is one set of buffers: what flows into it and what a trip leaves in it is copied there.
+    for (CompId c : m_.nonfusion_computations())
+      for (InstId i : m_.live_order(c))
+        if (m_.op(i) == Opcode::While) loop(i);
+    bool changed = !added_.empty();
+    tidy();
+    ctx_.step("adding_copies_to_resolve_interference");
+    remove_unnecessary();
+    tidy();
+    ctx_.step("removing_unnecessary_copies");
+    size_t before = added_.size();
+    for (CompId c : m_.nonfusion_computations())
+      if (c == m_.entry() || branch(c)) roots(c);
+    changed |= added_.size() != before;
+    ctx_.step("adding_special-case_copies");
+    return changed;
+  }
+
+ private:
+  void tidy() {
+    PassContext quiet;
+    quiet.keep_notes = false;
+    run_tuple_simplifier(m_, quiet);
+    run_dce(m_, quiet);
+  }
+
+  InstId element(InstId tuple, size_t k) {
+    if (m_.op(tuple) == Opcode::Tuple) return m_.operand(tuple, k);
+    return make(m_, m_.parent(tuple), Opcode::GetTupleElement, {tuple}, attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}}));
+  }
+  // A copy of every array in the value; tuples are taken apart and put together again.
+  InstId deep_copy(InstId v) {
+    const Shape s = m_.shape(v);
+    if (s.is_tuple()) {
+      std::vector<InstId> parts;
+      for (size_t k = 0; k < s.elements.size(); ++k) parts.push_back(deep_copy(element(v, k)));
+      return make(m_, m_.parent(v), Opcode::Tuple, parts);
+    }
+    if (!s.is_array()) return v;
+    InstId copy = m_.add(m_.parent(v), {.op = Opcode::Copy, .shape = m_.shape_id(v), .operands = {v}, .meta = m_[v].meta});
+    added_.push_back(copy);
+    return copy;
+  }
+
+  void loop(InstId loop) {
+    CompId body = m_.attrs(loop).comp(Attr::body), condition = m_.attrs(loop).comp(Attr::condition);
+    (void)condition;
+    InstId init = m_.operand(loop, 0), root = m_.comp(body).root, param = m_.comp(body).params[0];
+    if (!m_.shape(loop).is_tuple()) {
+      if (root == param) return;
+      if (!ctx_.spend(m_, "loop state", {loop})) return;
+      m_.set_operand(loop, 0, deep_copy(init));
+      m_.set_root(body, deep_copy(root));
+      return;
+    }
+    size_t n = m_.shape(loop).elements.size();
+    // Elements that a trip hands on unchanged need no copy: the loop only reads them.
+    auto passes_through = [&](size_t k) {
+      InstId r = m_.op(root) == Opcode::Tuple ? m_.operand(root, k) : InstId();
+      return root == param || (r.valid() && m_.op(r) == Opcode::GetTupleElement && m_.operand(r, 0) == param && m_.attrs(r).integer(Attr::index) == static_cast<int64_t>(k));
+    };
+    std::vector<InstId> init_parts, root_parts;
+    bool any = false;
+    for (size_t k = 0; k < n; ++k) any |= !passes_through(k);
+    if (!any || !ctx_.spend(m_, "loop state", {loop})) return;
+    for (size_t k = 0; k < n; ++k) {
+      InstId a = element(init, k), b = element(root, k);
+      init_parts.push_back(passes_through(k) ? a : deep_copy(a));
+      root_parts.push_back(passes_through(k) ? b : deep_copy(b));
+    }
+    m_.set_operand(loop, 0, make(m_, m_.parent(loop), Opcode::Tuple, init_parts));
+    InstId fresh = make(m_, body, Opcode::Tuple, root_parts);
+    m_.set_root(body, fresh);
+    if (m_.users(init).empty() && !m_.is_root(init) && m_.op(init) == Opcode::Tuple) m_.remove(init);
+    if (m_.users(root).empty() && m_.op(root) == Opcode::Tuple) m_.remove(root);
+  }
+
+  // Is the value's buffer its own and this copy its only reader?
+  bool private_value(InstId v) const {
+    switch (m_.op(v)) {
+      case Opcode::Parameter: case Opcode::Constant: case Opcode::GetTupleElement: case Opcode::Bitcast: case Opcode::Tuple: case Opcode::While: case Opcode::Conditional:
+      case Opcode::Call: case Opcode::OptBarrier: case Opcode::AsyncDone:
+        return false;
+      default: return m_.user_count(v) == 1 && !m_.is_root(v);
+    }
+  }
+  // A copy is needless where the copied value dies with it: both can live in one buffer. In a loop's body the value must be
+  // defined after the last read of the state it overwrites.
+  void remove_unnecessary() {
+    for (InstId copy : added_) {
+      if (!m_.alive(copy) || m_.op(copy) != Opcode::Copy) continue;
+      InstId v = m_.operand(copy, 0);
+      if (!private_value(v) || m_.shape_id(v) != m_.shape_id(copy)) continue;
+      if (!safe_in_loop(copy, v)) continue;
+      if (!ctx_.spend(m_, "copy elided", {copy})) return;
+      m_.replace(copy, v, {.relay_control = true});
+    }
+  }
+  bool safe_in_loop(InstId copy, InstId v) const {
+    CompId c = m_.parent(copy);
+    InstId root = m_.comp(c).root;
+    auto users = m_.users(copy);
+    if (users.size() != 1 || users[0] != root || m_.comp(c).params.size() != 1) return true;  // in front of the loop
+    InstId param = m_.comp(c).params[0];
+    for (size_t k = 0; k < m_.operand_count(root); ++k) {
+      if (m_.operand(root, k) != copy) continue;
+      // Readers of the old element other than the new value itself may run later than it.
+      for (InstId gte : m_.users(param)) {
+        if (m_.op(gte) != Opcode::GetTupleElement || m_.attrs(gte).integer(Attr::index) != static_cast<int64_t>(k)) continue;
+        for (InstId reader : m_.users(gte))
+          if (reader != v) return false;
+      }
+      // The new value writes over what it reads: only operations that read an element before they write it.
+      if (!op_info(m_.op(v)).elementwise && m_.op(v) != Opcode::DynamicUpdateSlice) {
+        for (InstId o : m_.operands(v))
+          if (m_.op(o) == Opcode::GetTupleElement && m_.operand(o, 0) == param && m_.attrs(o).integer(Attr::index) == static_cast<int64_t>(k)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool branch(CompId c) {
+    if (callers_.empty()) callers_ = m_.callers();
+    if (c.value >= callers_.size()) return false;
+    for (InstId i : callers_[c.value])
+      if (m_.alive(i) && m_.op(i) == Opcode::Conditional) return true;
+    return false;
+  }
+
+  // A result may not be a parameter's or a constant's buffer, nor stand twice.
+  void roots(CompId c) {
+    InstId root = m_.comp(c).root;
+    auto source = [&](InstId v) {
+      while (m_.op(v) == Opcode::Bitcast || m_.op(v) == Opcode::GetTupleElement) {
+        InstId o = m_.operand(v, 0);
+        if (m_.op(v) == Opcode::GetTupleElement && m_.op(o) != Opcode::Parameter) break;
+        v = o;
+      }
+      return v;
+    };
+    auto read_only = [&](InstId v) {
+      Opcode op = m_.op(source(v));
+      return op == Opcode::Parameter || op == Opcode::Constant;
+    };
+    if (m_.op(root) != Opcode::Tuple) {
+      if (m_.shape(root).is_array() && read_only(root) && ctx_.spend(m_, "result in a read-only buffer", {root})) m_.set_root(c, deep_copy(root));
+      return;
+    }
+    std::unordered_set<InstId> seen;
+    std::vector<InstId> parts;
+    bool any = false;
+    for (size_t k = 0; k < m_.operand_count(root); ++k) {
+      InstId v = m_.operand(root, k);
+      bool twice = !seen.insert(source(v)).second;
+      if (m_.shape(v).is_array() && (twice || read_only(v)) && ctx_.spend(m_, twice ? "result that stands twice" : "result in a read-only buffer", {v})) {
+        v = deep_copy(v);
+        any = true;
+      }
+      parts.push_back(v);
+    }
+    if (any) m_.set_operands(root, parts);
+  }
+
+  Module& m_;
+  Universe& u_;
+  PassContext& ctx_;
+  std::vector<InstId> added_;
+  std::vector<std::vector<InstId>> callers_;
+};
+
+}  // namespace
+
+bool run_copy_insertion(Module& m, PassContext& ctx) { return Copies(m, ctx).run(); }
+
+bool run_sanitize_constant_names(Module& m, PassContext& ctx) {
+  NameUniquer names('_');
+  for (CompId c : m.computations())
+    for (InstId i : m.live_order(c))
+      if (m.op(i) != Opcode::Constant) names.unique(m.inst_name(i));
+  bool any = false;
+  for (CompId c : m.computations())
+    for (InstId i : m.live_order(c)) {
+      if (m.op(i) != Opcode::Constant) continue;
+      std::string wish(m.inst_name(i));
+      for (char& ch : wish)
+        if (ch == '.' || ch == '-') ch = '_';
+      if (!ctx.spend(m, "legal LLVM name", {i})) return any;
+      m.set_name(i, m.u().str(names.unique(wish)));
+      any = true;
+    }
+  return any;
+}
+
+}  // namespace hlo

@@ -1,0 +1,210 @@
+#include "passes/pipelines.h"
+
+#include <chrono>
+
+#include "ir/verifier.h"
+
+namespace hlo {
+namespace {
+
+Step pass(std::string name, std::map<std::string, std::string> options = {}) { return {std::move(name), std::move(options), {}, 1}; }
+Step pipeline(std::string name, std::vector<Step> children, int rounds = 1) { return {std::move(name), {}, std::move(children), rounds}; }
+std::vector<Step> list(std::string_view names) {
+  std::vector<Step> out;
+  while (!names.empty()) {
+    size_t end = std::min(names.find(' '), names.size());
+    if (end) out.push_back(pass(std::string(names.substr(0, end))));
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+  return out;
+}
+
+// Seed 002's pseudo-code. Its loops are what one model took: here simplification and the fusion group run to a fixed point.
+std::vector<Step> xla_2019() {
+  std::vector<Step> optimization =
+      list("zero_sized_hlo_elimination dynamic-index-splitter gpu_hlo_support_checker CallInliner dot_decomposer convolution-group-converter "
+           "stable-sort-expander element_type_converter");
+  optimization.push_back(pipeline("simplification",
+                                  list("batchnorm_expander algsimp simplify-sorts tuple-simplifier while-loop-constant-sinking simplify-while-loops slice-sinker dce "
+                                       "reshape-mover constant-folding simplify-conditional"),
+                                  25));
+  for (Step& s : list("hlo-get-dimension-size-rewriter zero_sized_hlo_elimination transpose-folding cse dce while-loop-trip-count-annotator")) optimization.push_back(std::move(s));
+  return {
+      pipeline("optimization", optimization),
+      pipeline("conv_canonicalization", list("cusolver-rewriter cudnn-conv-rewriter cudnn-fused-convolution cudnn-conv-padding constant-folding")),
+      pipeline("layout_assignment", list("layout-assignment")),
+      pipeline("post-layout_assignment",
+               {pass("algsimp", {{"layout_sensitive", "true"}, {"unconditional_reduce_of_transpose", "false"}}), pass("cudnn-conv-algorithm-picker"), pass("tuple-simplifier"),
+                pass("cse", {{"layout_sensitive", "true"}})}),
+      pipeline("fusion",
+               {pass("variadic-op-splitter"), pass("fusion", {{"may_duplicate", "false"}}), pass("fusion", {{"may_duplicate", "true"}}), pass("fusion_merger"),
+                pass("multi_output_fusion"), pass("cse", {{"layout_sensitive", "true"}}), pass("dce")},
+               25),
+      pipeline("reduce-precision", list("reduce-precision")),
+      pipeline("GPU-ir-emit-prepare", list("dce flatten-call-graph copy-insertion sanitize-constant-names")),
+  };
+}
+
+// xla/service/gpu/gpu_compiler.cc of 2026, in the order that the oracle's dumps show.
+std::vector<Step> xla_gpu() {
+  std::vector<Step> optimization =
+      list("ragged_dot_rewriter batched_gather_scatter_normalizer topk-splitter topk-specializer topk-decomposer dot_dimension_sorter dot_decomposer result_caster "
+           "operand_upcaster operand_converter sub-byte-size-setter rng-expander rng-bit-generator-expander permutation_sort_simplifier sort-rewriter comparison-expander "
+           "zero_sized_hlo_elimination select_and_scatter_expander cholesky_expander gpu_scatter_expander qr_expander eigh_expander dynamic-index-splitter call-inliner "
+           "stochastic_convert_decomposer convolution_4d_expander convolution-pred-expander batchnorm_expander logistic-expander conditional-canonicalizer "
+           "dynamic-dimension-simplifier associative-scan-rewriter reduce-window-rewriter reduce-window-resizer scan_expander dynamic_padder sort-rewriter "
+           "stable-sort-expander");
+  std::vector<Step> simplification =
+      list("zero_sized_hlo_elimination gather_simplifier gather_expander scatter_simplifier scatter_expander scatter-slice-simplifier dot-strength-reduction algsimp "
+           "simplify-sorts tuple-simplifier while-loop-constant-sinking simplify-while-loops slice-sinker reshape-mover constant_folding simplify-conditional");
+  simplification.push_back(pass("transpose-folding", {{"dots", "false"}}));
+  simplification.push_back(pass("cse"));
+  simplification.push_back(pass("dce"));
+  optimization.push_back(pipeline("simplification", simplification, 25));
+  optimization.push_back(pass("dot-merger"));
+  optimization.push_back(pass("transpose-folding"));
+  optimization.push_back(pipeline("simplification-2", list("convert-mover algsimp"), 25));
+  optimization.push_back(pass("computation-deduplicator"));
+  return {
+      pipeline("pre-spmd-partitioner", list("flatten-call-graph call-inliner zero_sized_hlo_elimination conditional-canonicalizer topk-decomposer topk-rewriter")),
+      pipeline("sharding-removal", list("sharding-remover dce")),
+      pipeline("optimization", optimization),
+      pipeline("collective-optimizations",
+               list("all-reduce-simplifier all-reduce-folder all-reduce-splitter all-gather-optimizer all-reduce-reassociate reduce-scatter-reassociate "
+                    "while-loop-all-reduce-code-motion dce algsimp reduce-scatter-creator all-reduce-promotion dce while-loop-trip-count-annotator")),
+  };
+}
+
+struct Named {
+  std::string name;
+  std::vector<Step> steps;
+};
+const std::vector<Named>& pipelines() {
+  static const std::vector<Named> kAll = {{"xla-2019", xla_2019()}, {"xla-gpu", xla_gpu()}};
+  return kAll;
+}
+
+bool mentioned(const std::set<std::string>& set, std::string_view name) {
+  if (set.contains(std::string(name))) return true;
+  const PassInfo* pass = find_pass(name);
+  if (!pass) return false;
+  for (const std::string& other : set)
+    if (find_pass(other) == pass) return true;
+  return false;
+}
+
+class Runner {
+ public:
+  Runner(Module& m, const PipelineOptions& options) : m_(m), options_(options), fuel_(options.fuel) {}
+
+  // Whether anything changed.
+  bool run(const Step& step) {
+    bool any = false;
+    for (int round = 0; round < step.most_rounds; ++round) {
+      PassEvent start;
+      start.kind = PassEvent::kPipelineStart;
+      start.pipeline = step.name;
+      start.pass = "pipeline-start";
+      start.next = step.children.empty() ? "pipeline-end" : step.children[0].name;
+      start.instructions_before = start.instructions_after = m_.instruction_count();
+      if (options_.observe) options_.observe(m_, start);
+      bool changed = false;
+      for (size_t i = 0; i < step.children.size(); ++i) {
+        if (options_.stop && options_.stop()) return any || changed;
+        const Step& child = step.children[i];
+        std::string next = i + 1 < step.children.size() ? step.children[i + 1].name : "pipeline-end";
+        changed |= child.children.empty() ? one(child, step.name, next) : run(child);
+      }
+      any |= changed;
+      if (!changed) break;
+    }
+    return any;
+  }
+
+ private:
+  bool one(const Step& step, const std::string& pipeline, const std::string& next) {
+    PassEvent event;
+    event.pipeline = pipeline, event.pass = step.name, event.next = next;
+    event.instructions_before = event.instructions_after = m_.instruction_count();
+    const PassInfo* pass = find_pass(step.name);
+    event.implemented = pass && pass->run;
+    event.disabled = mentioned(options_.disabled, step.name) || (!options_.only.empty() && !mentioned(options_.only, step.name));
+    if (event.implemented && !event.disabled) {
+      PassContext context;
+      context.options = step.options;
+      context.keep_notes = options_.keep_notes;
+      int64_t* fuel = nullptr;
+      for (auto& [name, left] : fuel_)
+        if (find_pass(name) == pass) fuel = &left;
+      if (fuel) context.fuel = *fuel;
+      context.on_step = [&](std::string_view inner) {
+        if (!options_.observe) return;
+        PassEvent e = event;
+        e.kind = PassEvent::kInnerStep;
+        e.pipeline = step.name, e.pass = std::string(inner), e.next.clear();
+        e.instructions_after = m_.instruction_count();
+        options_.observe(m_, e);
+      };
+      run_pass(m_, *pass, context, options_, &event);
+      if (fuel) *fuel = context.fuel;
+    }
+    if (options_.observe) options_.observe(m_, event);
+    return event.changed;
+  }
+
+  Module& m_;
+  const PipelineOptions& options_;
+  std::map<std::string, int64_t> fuel_;
+};
+
+}  // namespace
+
+const std::vector<Step>* find_pipeline(std::string_view name) {
+  for (const Named& p : pipelines())
+    if (p.name == name) return &p.steps;
+  return nullptr;
+}
+
+std::vector<std::string> pipeline_names() {
+  std::vector<std::string> out;
+  for (const Named& p : pipelines()) out.push_back(p.name);
+  return out;
+}
+
+size_t count_passes(const std::vector<Step>& steps) {
+  size_t n = 0;
+  for (const Step& s : steps) n += s.children.empty() ? 1 : count_passes(s.children);
+  return n;
+}
+
+bool run_pass(Module& m, const PassInfo& pass, PassContext& context, const PipelineOptions& options, PassEvent* event) {
+  auto start = std::chrono::steady_clock::now();
+  event->instructions_before = m.instruction_count();
+  bool changed;
+  try {
+    changed = pass.run(m, context);
+  } catch (const Failure& f) {
+    throw Failure(f.kind(), fmt::format("pass {}: {}", pass.name, f.what()));
+  }
+  m.cleanup();
+  event->microseconds = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
+  event->instructions_after = m.instruction_count();
+  event->changed = changed;
+  event->rewrites = context.rewrites;
+  event->notes = std::move(context.notes);
+  if (changed && options.verify) {
+    std::vector<VerifyError> errors = verify_module(m);
+    if (!errors.empty()) fail(FailureKind::kInternal, "pass {} left a module that does not verify: {}", pass.name, errors[0].message);
+  }
+  return changed;
+}
+
+void run_pipeline(Module& m, const std::vector<Step>& steps, const PipelineOptions& options) {
+  Runner runner(m, options);
+  for (const Step& step : steps) {
+    if (options.stop && options.stop()) return;
+    runner.run(step);
+  }
+}
+
+}  // namespace hlo

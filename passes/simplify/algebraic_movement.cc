@@ -1,0 +1,788 @@
+// algsimp on data movement.
+#include <algorithm>
+#include <cstring>
+
+#include "passes/simplify/algebraic_simplifier.h"
+
+namespace hlo {
+
+using A = AlgebraicSimplifier;
+
+namespace {
+bool sorted(const Dims& d) { return std::is_sorted(d.begin(), d.end()); }
+bool contains(const Dims& d, int64_t v) { return std::find(d.begin(), d.end(), v) != d.end(); }
+// A reshape that only adds or drops dimensions of size one.
+bool only_ones(const Dims& a, const Dims& b) {
+  Dims x, y;
+  for (int64_t d : a)
+    if (d != 1) x.push_back(d);
+  for (int64_t d : b)
+    if (d != 1) y.push_back(d);
+  return x == y;
+}
+}  // namespace
+
+void A::constant(InstId i) {
+  const Literal& lit = m_.literal(i);
+  if (lit.elided) return;
+  CompId c = m_.parent(i);
+  const Shape s = m_.shape(i);
+  //   constant((a, b))      →      tuple(constant(a), constant(b))
+  if (s.is_tuple()) {
+    if (!go("tuple constant", i)) return;
+    std::vector<LitId> parts = lit.elements;
+    std::vector<InstId> ops;
+    for (LitId e : parts) ops.push_back(m_.add(c, {.op = Opcode::Constant, .shape = u_[e].shape, .payload = e.value}));
+    rw(i, Opcode::Tuple, ops);
+    return;
+  }
+  if (!s.is_array() || s.elements_count() < 2) return;
+  size_t width = static_cast<size_t>(storage_bytes(s.type));
+  bool splat = true;
+  for (size_t at = width; at < lit.bytes.size() && splat; at += width) splat = !std::memcmp(lit.bytes.data(), lit.bytes.data() + at, width);
+  //   f32[8] constant({2, 2, …})      →      broadcast(constant(2))
+  if (splat) {
+    if (!go("constant of one value", i)) return;
+    Literal one;
+    one.shape = u_.scalar(s.type);
+    one.bytes = lit.bytes.substr(0, width);
+    LitId id = u_.literal(std::move(one));
+    InstId scalar = m_.add_derived(i, {.op = Opcode::Constant, .shape = u_.scalar(s.type), .payload = id.value});
+    InstId b = m_.add_derived(i, {.op = Opcode::Broadcast, .shape = m_.shape_id(i), .operands = {scalar}, .attrs = dims_attr(u_, Opcode::Broadcast, {})});
+    rw_to(i, b);
+    return;
+  }
+  if (s.rank() != 1 || !is_integral(s.type)) return;
+  //   {0, 1, 2, …}      →      iota,      {0, k, 2k, …}      →      iota * k
+  int64_t step = load_int(s.type, lit.bytes.data() + width);
+  bool strided = load_int(s.type, lit.bytes.data()) == 0 && step != 0;
+  for (int64_t n = 0; n < s.dims[0] && strided; ++n) strided = load_int(s.type, lit.bytes.data() + static_cast<size_t>(n) * width) == n * step;
+  if (!strided) return;
+  if (!go("constant is an iota", i)) return;
+  AttrsId dim = attrs_of(u_, Opcode::Iota, {{Attr::iota_dimension, int64_t{0}}});
+  if (step == 1) {
+    rw(i, Opcode::Iota, {}, dim);
+    return;
+  }
+  InstId scale = m_.add(c, {.op = Opcode::Constant, .shape = u_.scalar(s.type), .payload = m_.scalar_literal(s.type, static_cast<double>(step)).value});
+  InstId spread = make_broadcast(m_, c, scale, {}, m_.shape_id(i));
+  InstId it = make_op(i, Opcode::Iota, {}, dim, m_.shape_id(i));
+  rw(i, Opcode::Multiply, {it, spread});
+}
+
+void A::iota(InstId i) {
+  if (m_.shape(i).dims[static_cast<size_t>(m_.attrs(i).integer(Attr::iota_dimension))] > 1) return;
+  if (go("iota of one element", i)) rw_to(i, make_scalar_like(m_, i, 0));
+}
+
+bool A::sink_broadcast(InstId i) {
+  if (m_.shape(i).rank() == 0) return false;
+  InstId operand_ = operand(i, 0);
+  const Dims dims = m_.attrs(i).ints(Attr::dimensions);
+  bool any = false;
+  for (InstId user : m_.users_copy(i)) {
+    if (!m_.alive(user) || (m_.users(user).empty() && !m_.is_root(user))) continue;
+    if (!op_info(op(user)).elementwise || op(user) == Opcode::Copy || op(user) == Opcode::Fusion) continue;
+    bool all = true;
+    for (InstId o : m_.operands(user)) {
+      if (op(o) != Opcode::Broadcast) {
+        all = false;
+        break;
+      }
+      bool scalar = m_.shape(operand(o, 0)).rank() == 0;
+      bool alike = m_.attrs(o).ints(Attr::dimensions) == dims && m_.shape(operand(o, 0)).dims == m_.shape(operand_).dims;
+      if (!scalar && !alike) {
+        all = false;
+        break;
+      }
+    }
+    if (!all || m_.has_control(user)) continue;
+    if (!go("broadcast sunk below its user", user)) return any;
+    CompId c = m_.parent(user);
+    std::vector<InstId> ops;
+    for (InstId o : m_.operands(user)) {
+      InstId source = operand(o, 0);
+      if (m_.shape(source).rank() == 0) {
+        ShapeId to = u_.with_type(m_.shape_id(operand_), type(source));
+        ops.push_back(make_broadcast(m_, c, source, {}, to));
+      } else {
+        ops.push_back(source);
+      }
+    }
+    InstId small = m_.clone_inst(user, c, ops, u_.with_type(m_.shape_id(operand_), type(user)));
+    InstId wide = m_.add(c, {.op = Opcode::Broadcast, .shape = m_.shape_id(user), .operands = {small}, .attrs = dims_attr(u_, Opcode::Broadcast, dims), .meta = m_[i].meta});
+    m_.replace_all_uses(user, wide);
+    any = changed_ = true;
+  }
+  return any;
+}
+
+void A::broadcast(InstId i) {
+  InstId a = operand(i, 0);
+  const Dims dims = m_.attrs(i).ints(Attr::dimensions);
+  const Shape &s = m_.shape(i), &in = m_.shape(a);
+  //   broadcast that adds nothing      →      reshape / transpose
+  if (sorted(dims) && s.elements_count() == in.elements_count()) {
+    if (go("broadcast is a reshape", i)) rw(i, Opcode::Reshape, {a});
+    return;
+  }
+  if (s.rank() == in.rank() && s.elements_count() == in.elements_count()) {
+    if (go("broadcast is a transpose", i)) rw(i, Opcode::Transpose, {a}, dims_attr(u_, Opcode::Transpose, inverse_permutation(dims)));
+    return;
+  }
+  //   broadcast(reshape that inserts ones (A))      →      broadcast(A)
+  if (op(a) == Opcode::Reshape) {
+    const Dims& from = m_.shape(operand(a, 0)).dims;
+    const Dims& to = in.dims;
+    Dims inserted;
+    size_t f = 0;
+    for (size_t t = 0; t < to.size(); ++t) {
+      if (f < from.size() && from[f] == to[t]) ++f;
+      else if (to[t] == 1) inserted.push_back(static_cast<int64_t>(t));
+      else f = from.size() + 1;
+    }
+    if (f == from.size() && !inserted.empty()) {
+      if (!go("broadcast of inserted ones", i)) return;
+      Dims kept;
+      for (size_t t = 0; t < dims.size(); ++t)
+        if (!contains(inserted, static_cast<int64_t>(t))) kept.push_back(dims[t]);
+      rw(i, Opcode::Broadcast, {operand(a, 0)}, dims_attr(u_, Opcode::Broadcast, kept));
+      return;
+    }
+  }
+  if (sink_broadcast(i)) return;
+  if (in.rank() == 0 && in.is_array()) {
+    for (InstId user : m_.users_copy(i)) {
+      if ((m_.users(user).empty() && !m_.is_root(user)) || m_.has_control(user)) continue;
+      Opcode o = op(user);
+      bool moves = o == Opcode::Reshape || o == Opcode::Reverse || o == Opcode::Transpose || (o == Opcode::Sort && m_.operand_count(user) == 1) ||
+                   o == Opcode::Slice || (o == Opcode::DynamicSlice && operand(user, 0) == i);
+      if (!moves) continue;
+      if (!go("movement of a spread scalar", user)) return;
+      InstId b = m_.add(m_.parent(user), {.op = Opcode::Broadcast, .shape = m_.shape_id(user), .operands = {a}, .attrs = dims_attr(u_, Opcode::Broadcast, {})});
+      rw_to(user, b);
+      return;
+    }
+    return;
+  }
+  //   broadcast(iota)      →      iota
+  if (op(a) == Opcode::Iota) {
+    if (go("broadcast of an iota", i))
+      rw(i, Opcode::Iota, {}, attrs_of(u_, Opcode::Iota, {{Attr::iota_dimension, dims[static_cast<size_t>(m_.attrs(a).integer(Attr::iota_dimension))]}}));
+    return;
+  }
+  //   broadcast(broadcast(A))      →      broadcast(A)
+  if (op(a) == Opcode::Broadcast) {
+    if (!go("broadcast twice", i)) return;
+    Dims composed;
+    for (int64_t d : m_.attrs(a).ints(Attr::dimensions)) composed.push_back(dims[static_cast<size_t>(d)]);
+    rw(i, Opcode::Broadcast, {operand(a, 0)}, dims_attr(u_, Opcode::Broadcast, composed));
+    return;
+  }
+  //   broadcast(A with dimensions of one)      →      broadcast(reshape(A))
+  if (!ls_ && std::find(in.dims.begin(), in.dims.end(), 1) != in.dims.end()) {
+    if (!go("broadcast drops ones", i)) return;
+    Dims kept, small;
+    for (size_t d = 0; d < dims.size(); ++d)
+      if (in.dims[d] != 1) kept.push_back(dims[d]), small.push_back(in.dims[d]);
+    InstId r = make_reshape(m_, a, small);
+    rw(i, Opcode::Broadcast, {r}, dims_attr(u_, Opcode::Broadcast, kept));
+  }
+}
+
+void A::reshape(InstId i) {
+  InstId a = operand(i, 0);
+  const Shape s = m_.shape(i);
+  if (s.elements_count() == 0) {
+    if (!go("reshape without elements", i)) return;
+    Literal empty;
+    empty.shape = m_.shape_id(i);
+    ri(i, m_.constant(m_.parent(i), std::move(empty)));
+    return;
+  }
+  if (m_.shape_id(i) == m_.shape_id(a) || (!ls_ && u_.compatible(m_.shape_id(i), m_.shape_id(a)))) {
+    if (go("reshape to the same shape", i)) ri(i, a);
+    return;
+  }
+  //   reshape(reshape(A))      →      reshape(A)
+  if (op(a) == Opcode::Reshape) {
+    if (!go("reshape twice", i)) return;
+    InstId to = m_.add(m_.parent(i), {.op = Opcode::Reshape, .shape = m_.shape_id(i), .operands = {operand(a, 0)}});
+    ri(i, to);
+    return;
+  }
+  if (op(a) == Opcode::Rng && one_user(a)) {
+    if (!go("reshape of rng", i)) return;
+    m_.set_shape(a, m_.shape_id(i));
+    ri(i, a);
+    return;
+  }
+  if (remove_chain(i)) return;
+  //   reshape(broadcast(A)) whose broadcast dimensions stay      →      broadcast(A)
+  if (op(a) == Opcode::Broadcast) {
+    const Dims& dims = m_.attrs(a).ints(Attr::dimensions);
+    auto kept = unmodified_dims(m_.shape(a).dims, s.dims);
+    Dims mapped;
+    for (int64_t d : dims) {
+      auto at = std::find_if(kept.begin(), kept.end(), [&](const auto& p) { return p.first == d; });
+      if (at == kept.end()) break;
+      mapped.push_back(at->second);
+    }
+    if (mapped.size() == dims.size() && (!ls_ || is_default_layout(s.layout))) {
+      if (!go("reshape of a broadcast", i)) return;
+      InstId b = m_.add(m_.parent(i), {.op = Opcode::Broadcast, .shape = m_.shape_id(i), .operands = {operand(a, 0)}, .attrs = dims_attr(u_, Opcode::Broadcast, mapped)});
+      ri(i, b);
+      return;
+    }
+  }
+  //   reshape(dynamic-update-slice) that only adds or drops ones      →      dynamic-update-slice(reshape, reshape)
+  if (!ls_ && op(a) == Opcode::DynamicUpdateSlice && one_user(a) && only_ones(m_.shape(a).dims, s.dims) && !m_.attrs(a).has(Attr::sharding)) {
+    const Dims from = m_.shape(a).dims, update = m_.shape(operand(a, 1)).dims;
+    // Each dimension of the result is one of the operand or new.
+    Dims source(s.dims.size(), -1);
+    size_t f = 0;
+    bool fits = m_.operand_count(a) == 2 + from.size();
+    for (size_t t = 0; t < s.dims.size() && fits; ++t) {
+      while (f < from.size() && from[f] != s.dims[t] && from[f] == 1) ++f;
+      if (f < from.size() && from[f] == s.dims[t]) source[t] = static_cast<int64_t>(f++);
+      else fits = s.dims[t] == 1;
+    }
+    for (; f < from.size() && fits; ++f) fits = from[f] == 1;
+    // Dropped dimensions hold one element, so their index is clamped to 0.
+    if (fits) {
+      if (!go("reshape of an update", i)) return;
+      Dims new_update;
+      for (int64_t d : source) new_update.push_back(d < 0 ? 1 : update[static_cast<size_t>(d)]);
+      std::vector<InstId> idx(m_.operands(a).begin() + 2, m_.operands(a).end());
+      InstId base = m_.add_derived(operand(a, 0), {.op = Opcode::Reshape, .shape = m_.shape_id(i), .operands = {operand(a, 0)}});
+      InstId up = m_.add_derived(operand(a, 1), {.op = Opcode::Reshape, .shape = u_.with_dims(m_.shape_id(operand(a, 1)), new_update), .operands = {operand(a, 1)}});
+      std::vector<InstId> ops{base, up};
+      InstId zero;
+      for (int64_t d : source) {
+        if (d >= 0) {
+          ops.push_back(idx[static_cast<size_t>(d)]);
+          continue;
+        }
+        if (!zero.valid()) zero = make_scalar(m_, m_.parent(i), idx.empty() ? ElementType::S32 : type(idx[0]), 0);
+        ops.push_back(zero);
+      }
+      rw(i, Opcode::DynamicUpdateSlice, ops);
+      return;
+    }
+  }
+  if (reshape_bitcast(a, m_.shape_id(i))) {
+    if (go("reshape is a bitcast", i)) rw(i, Opcode::Bitcast, {a});
+  }
+}
+
+bool A::remove_chain(InstId i) {
+  // Follows where each dimension that is not one goes; drops the chain when nothing has moved in the end.
+  if (ls_) return false;
+  InstId at = i;
+  size_t steps = 0;
+  bool permuted = false;
+  // labels[d]: dimension of `i` that dimension d of `at` is, -1 for ones.
+  std::vector<int64_t> labels;
+  const Dims& end = m_.shape(i).dims;
+  for (size_t d = 0; d < end.size(); ++d) labels.push_back(end[d] == 1 ? -1 : static_cast<int64_t>(d));
+  size_t ones_moved = 0;
+  for (;;) {
+    Opcode o = op(at);
+    if (o == Opcode::Transpose) {
+      const Dims& p = m_.attrs(at).ints(Attr::dimensions);
+      std::vector<int64_t> before(labels.size());
+      for (size_t d = 0; d < p.size(); ++d) before[static_cast<size_t>(p[d])] = labels[d];
+      labels = before;
+      permuted = true;
+    } else if (o == Opcode::Reshape) {
+      const Dims &from = m_.shape(operand(at, 0)).dims, &to = m_.shape(at).dims;
+      if (!only_ones(from, to)) return false;
+      auto ones = [](const Dims& d) { return std::count(d.begin(), d.end(), 1); };
+      if (std::abs(ones(from) - ones(to)) > 1) return false;
+      std::vector<int64_t> before, live;
+      for (int64_t l : labels)
+        if (l >= 0) live.push_back(l);
+      size_t n = 0;
+      for (int64_t d : from) before.push_back(d == 1 ? -1 : live[n++]);
+      labels = before;
+      ++ones_moved;
+    } else {
+      break;
+    }
+    at = operand(at, 0);
+    ++steps;
+    if (steps > 16) break;
+    if (steps >= 2 && permuted && m_.shape(at).dims == end && type(at) == type(i)) {
+      bool identity = true;
+      for (size_t d = 0; d < labels.size(); ++d) identity &= labels[d] < 0 || labels[d] == static_cast<int64_t>(d);
+      if (identity) {
+        if (!go("movements that cancel", i)) return true;
+        ri(i, at);
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+void A::transpose(InstId i) {
+  InstId a = operand(i, 0);
+  const Dims p = m_.attrs(i).ints(Attr::dimensions);
+  if (is_identity(p) && (!ls_ || m_.shape_id(i) == m_.shape_id(a))) {
+    if (go("transpose that permutes nothing", i)) ri(i, a);
+    return;
+  }
+  //   transpose(transpose(A))      →      transpose(A)
+  if (op(a) == Opcode::Transpose) {
+    if (!go("transpose twice", i)) return;
+    const Dims q = m_.attrs(a).ints(Attr::dimensions);
+    Dims composed;
+    for (int64_t d : p) composed.push_back(q[static_cast<size_t>(d)]);
+    rw(i, Opcode::Transpose, {operand(a, 0)}, dims_attr(u_, Opcode::Transpose, composed));
+    return;
+  }
+  if (remove_chain(i)) return;
+  //   transpose(dot(A, B)) that swaps rows and columns      →      dot(B, A)
+  if (op(a) == Opcode::Dot && one_user(a) && !ls_) {
+    const AttrSet& d = m_.attrs(a);
+    const Dims lb = d.ints(Attr::lhs_batch_dims), rb = d.ints(Attr::rhs_batch_dims), lc = d.ints(Attr::lhs_contracting_dims), rc = d.ints(Attr::rhs_contracting_dims);
+    size_t b = lb.size(), rank = p.size();
+    bool canonical = lb == rb && !lc.empty() && rank == b + 2 && m_.shape(operand(a, 0)).rank() == static_cast<int>(b + 1 + lc.size()) &&
+                     m_.shape(operand(a, 1)).rank() == static_cast<int>(b + 1 + rc.size());
+    for (size_t k = 0; k < b && canonical; ++k) canonical = lb[k] == static_cast<int64_t>(k);
+    bool swap = rank == b + 2;
+    for (size_t k = 0; k < b && swap; ++k) swap = p[k] == static_cast<int64_t>(k);
+    swap = swap && p[b] == static_cast<int64_t>(b + 1) && p[b + 1] == static_cast<int64_t>(b);
+    if (canonical && swap) {
+      if (!go("transpose of a dot", i)) return;
+      AttrSet set = d;
+      if (b) set.set(Attr::lhs_batch_dims, rb), set.set(Attr::rhs_batch_dims, lb);
+      set.set(Attr::lhs_contracting_dims, rc), set.set(Attr::rhs_contracting_dims, lc);
+      for (Attr key : {Attr::sharding, Attr::frontend_attributes, Attr::backend_config, Attr::origin}) set.erase(key);
+      if (StrId precision = set.text(Attr::operand_precision); precision.valid()) {
+        std::string t(u_.text(precision));
+        size_t comma = t.find(',');
+        if (comma != std::string::npos) set.set(Attr::operand_precision, u_.str("{" + t.substr(comma + 1, t.size() - comma - 2) + "," + t.substr(1, comma - 1) + "}"));
+      }
+      rw(i, Opcode::Dot, {operand(a, 1), operand(a, 0)}, u_.attrs(std::move(set)));
+      return;
+    }
+  }
+  //   transpose that only moves ones      →      reshape
+  Dims moved;
+  for (int64_t d : p)
+    if (m_.shape(a).dims[static_cast<size_t>(d)] != 1) moved.push_back(d);
+  if (moved.size() < p.size() && sorted(moved) && !ls_) {
+    if (go("transpose of ones is a reshape", i)) rw(i, Opcode::Reshape, {a});
+    return;
+  }
+  if (op(a) == Opcode::Rng && one_user(a)) {
+    if (!go("transpose of rng", i)) return;
+    m_.set_shape(a, m_.shape_id(i));
+    ri(i, a);
+    return;
+  }
+  if (ls_ && transpose_is_bitcast(u_, m_.shape_id(a), m_.shape_id(i), p)) {
+    if (go("transpose is a bitcast", i)) rw(i, Opcode::Bitcast, {a});
+    return;
+  }
+  //   transpose(broadcast(A))      →      broadcast(A)       where the order of A's dimensions stays
+  if (op(a) == Opcode::Broadcast && sorted(m_.attrs(a).ints(Attr::dimensions)) && !ls_) {
+    Dims inverse = inverse_permutation(p), dims;
+    for (int64_t d : m_.attrs(a).ints(Attr::dimensions)) dims.push_back(inverse[static_cast<size_t>(d)]);
+    if (sorted(dims)) {
+      if (go("transpose of a broadcast", i)) rw(i, Opcode::Broadcast, {operand(a, 0)}, dims_attr(u_, Opcode::Broadcast, dims));
+    }
+  }
+}
+
+void A::slice(InstId i) {
+  InstId a = operand(i, 0);
+  if (ric(i, a, "slice of everything")) return;
+  const std::vector<SliceDim> s = *m_.attrs(i).get<std::vector<SliceDim>>(Attr::slice);
+  bool unstrided = std::all_of(s.begin(), s.end(), [](const SliceDim& d) { return d.stride == 1; });
+  const Dims out = m_.shape(i).dims;
+  //   slice(pad(A))      →      broadcast(value), A, or slice(A)
+  if (op(a) == Opcode::Pad && unstrided) {
+    const auto pads = *m_.attrs(a).get<std::vector<PaddingDim>>(Attr::padding);
+    const Dims in = m_.shape(operand(a, 0)).dims;
+    bool interior = std::any_of(pads.begin(), pads.end(), [](const PaddingDim& d) { return d.interior != 0; });
+    if (!interior) {
+      bool outside = false, inside = true;
+      for (size_t d = 0; d < s.size(); ++d) {
+        int64_t first = pads[d].low, last = pads[d].low + in[d];
+        if (s[d].limit <= first || s[d].start >= last) outside = true;
+        if (s[d].start < first || s[d].limit > last) inside = false;
+      }
+      if (outside) {
+        if (go("slice of padding", i)) rw(i, Opcode::Broadcast, {operand(a, 1)}, dims_attr(u_, Opcode::Broadcast, {}));
+        return;
+      }
+      if (inside) {
+        if (in == out && ric(i, operand(a, 0), "slice undoes a pad")) return;
+        if (!go("slice inside a pad", i)) return;
+        auto moved = s;
+        for (size_t d = 0; d < s.size(); ++d) moved[d].start -= pads[d].low, moved[d].limit -= pads[d].low;
+        rw(i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, moved}}));
+        return;
+      }
+    }
+  }
+  //   slice(slice(A))      →      slice(A)
+  if (op(a) == Opcode::Slice && unstrided) {
+    auto inner = *m_.attrs(a).get<std::vector<SliceDim>>(Attr::slice);
+    if (std::all_of(inner.begin(), inner.end(), [](const SliceDim& d) { return d.stride == 1; })) {
+      if (!go("slice twice", i)) return;
+      for (size_t d = 0; d < s.size(); ++d) inner[d].limit = inner[d].start + s[d].limit, inner[d].start += s[d].start;
+      rw(i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, inner}}));
+      return;
+    }
+  }
+  //   slice(broadcast(A))      →      broadcast(slice(A))
+  if (op(a) == Opcode::Broadcast) {
+    const Dims map = m_.attrs(a).ints(Attr::dimensions);
+    InstId source = operand(a, 0);
+    bool touched = false;
+    std::vector<SliceDim> inner;
+    for (int64_t d : map) {
+      inner.push_back(s[static_cast<size_t>(d)]);
+      touched |= out[static_cast<size_t>(d)] != m_.shape(a).dims[static_cast<size_t>(d)];
+    }
+    if (!go("slice of a broadcast", i)) return;
+    if (touched) source = make_derived(m_, a, Opcode::Slice, {source}, attrs_of(u_, Opcode::Slice, {{Attr::slice, inner}}));
+    rw(i, Opcode::Broadcast, {source}, dims_attr(u_, Opcode::Broadcast, map));
+    return;
+  }
+  //   slice(concatenate(A, B, …))      →      slice of the pieces it meets
+  if (op(a) == Opcode::Concatenate && unstrided) {
+    size_t dim = static_cast<size_t>(m_.attrs(a).ints(Attr::dimensions)[0]);
+    std::vector<InstId> pieces;
+    int64_t at = 0, first = -1;
+    for (InstId o : m_.operands(a)) {
+      int64_t n = m_.shape(o).dims[dim];
+      if (at < s[dim].limit && at + n > s[dim].start) {
+        if (first < 0) first = at;
+        pieces.push_back(o);
+      }
+      at += n;
+    }
+    if (!pieces.empty() && pieces.size() < m_.operand_count(a)) {
+      if (pieces.size() == 1 && m_.shape(pieces[0]).dims == out && ric(i, pieces[0], "slice is a piece of a concatenate")) return;
+      if (!go("slice of a concatenate", i)) return;
+      auto moved = s;
+      moved[dim].start -= first, moved[dim].limit -= first;
+      InstId joined = pieces[0];
+      if (pieces.size() > 1) {
+        Dims dims = m_.shape(a).dims;
+        dims[dim] = 0;
+        for (InstId o : pieces) dims[dim] += m_.shape(o).dims[dim];
+        Shape shape = m_.shape(a);
+        shape.dims = dims;
+        joined = m_.add_derived(a, {.op = Opcode::Concatenate, .shape = u_.shape(shape), .operands = pieces, .attrs = dims_attr(u_, Opcode::Concatenate, {static_cast<int64_t>(dim)})});
+      }
+      rw(i, Opcode::Slice, {joined}, attrs_of(u_, Opcode::Slice, {{Attr::slice, moved}}));
+      return;
+    }
+  }
+  //   slice(reshape(A)) along the leading dimension      →      reshape(slice(A))
+  if (!ls_ && op(a) == Opcode::Reshape && unstrided && !s.empty()) {
+    const Dims &from = m_.shape(operand(a, 0)).dims, &to = m_.shape(a).dims;
+    bool leading = !from.empty() && s[0].start == 0;
+    int64_t rest_to = 1, rest_from = 1;
+    for (size_t d = 1; d < s.size(); ++d) leading &= s[d].start == 0 && s[d].limit == to[d], rest_to *= to[d];
+    for (size_t d = 1; d < from.size(); ++d) rest_from *= from[d];
+    int64_t taken = s[0].limit * rest_to;
+    if (leading && rest_from && taken % rest_from == 0 && taken > 0) {
+      if (!go("slice of a reshape", i)) return;
+      std::vector<SliceDim> inner;
+      for (size_t d = 0; d < from.size(); ++d) inner.push_back({0, d ? from[d] : taken / rest_from, 1});
+      InstId small = make_derived(m_, i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, inner}}));
+      rw(i, Opcode::Reshape, {small});
+      return;
+    }
+  }
+  //   slice(reverse(A))      →      reverse(slice(A))
+  if (op(a) == Opcode::Reverse) {
+    const Dims turned = m_.attrs(a).ints(Attr::dimensions), in = m_.shape(a).dims;
+    if (!go("slice of a reverse", i)) return;
+    auto moved = s;
+    for (int64_t d : turned) {
+      SliceDim& e = moved[static_cast<size_t>(d)];
+      int64_t last = e.start + (out[static_cast<size_t>(d)] - 1) * e.stride;
+      e.start = in[static_cast<size_t>(d)] - 1 - last;
+      e.limit = e.start + (out[static_cast<size_t>(d)] - 1) * e.stride + 1;
+    }
+    InstId inner = make_derived(m_, i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, moved}}));
+    rw(i, Opcode::Reverse, {inner}, dims_attr(u_, Opcode::Reverse, turned));
+    return;
+  }
+  //   strides that take one element      →      stride 1
+  auto plain = s;
+  for (SliceDim& d : plain)
+    if (d.stride != 1 && d.start + d.stride >= d.limit) d.limit = d.start + 1, d.stride = 1;
+  if (plain != s) {
+    if (go("stride of one element", i)) rw(i, Opcode::Slice, {a}, attrs_of(u_, Opcode::Slice, {{Attr::slice, plain}}));
+  }
+}
+
+void A::dynamic_slice(InstId i) {
+  InstId a = operand(i, 0);
+  if (m_.shape(i).rank() == 0) {
+    ric(i, a, "dynamic-slice of a scalar");
+    return;
+  }
+  if (m_.shape(i).dims == m_.shape(a).dims) {
+    ric(i, a, "dynamic-slice of everything");
+    return;
+  }
+  size_t rank = m_.shape(i).dims.size();
+  if (m_.operand_count(i) != rank + 1) return;
+  const Dims sizes = m_.shape(i).dims, in = m_.shape(a).dims;
+  // A dimension taken whole starts at 0 whatever its index says.
+  std::vector<InstId> ops(m_.operands(i).begin(), m_.operands(i).end());
+  bool whole = false;
+  for (size_t d = 0; d < rank; ++d)
+    if (sizes[d] == in[d] && !is_all(m_, ops[d + 1], 0)) whole = true;
+  if (whole) {
+    if (!go("index of a whole dimension", i)) return;
+    for (size_t d = 0; d < rank; ++d)
+      if (sizes[d] == in[d] && !is_all(m_, ops[d + 1], 0)) ops[d + 1] = make_scalar(m_, m_.parent(i), type(ops[d + 1]), 0);
+    InstId copy = m_.clone_inst(i, m_.parent(i), ops);
+    ri(i, copy);
+    return;
+  }
+  //   dynamic-slice(broadcast(A))      →      broadcast(dynamic-slice(A))
+  if (op(a) == Opcode::Broadcast) {
+    if (!go("dynamic-slice of a broadcast", i)) return;
+    const Dims map = m_.attrs(a).ints(Attr::dimensions);
+    InstId source = operand(a, 0);
+    if (!map.empty()) {
+      std::vector<InstId> inner{source};
+      Dims inner_sizes;
+      for (int64_t d : map) inner.push_back(operand(i, static_cast<size_t>(d) + 1)), inner_sizes.push_back(sizes[static_cast<size_t>(d)]);
+      source = make_op(i, Opcode::DynamicSlice, inner, attrs_of(u_, Opcode::DynamicSlice, {{Attr::dynamic_slice_sizes, inner_sizes}}));
+    }
+    rw(i, Opcode::Broadcast, {source}, dims_attr(u_, Opcode::Broadcast, map));
+    return;
+  }
+  //   dynamic-slice at constant indices      →      slice
+  bool constant = !k(a);
+  std::vector<SliceDim> s;
+  for (size_t d = 0; d < rank && constant; ++d) {
+    int64_t v;
+    constant = scalar_int(operand(i, d + 1), &v) && v >= 0;
+    if (constant) {
+      v = std::clamp<int64_t>(v, 0, in[d] - sizes[d]);
+      s.push_back({v, v + sizes[d], 1});
+    }
+  }
+  if (constant) {
+    if (go("dynamic-slice at constant indices", i)) rw(i, Opcode::Slice, {a}, attrs_of(u_, Opcode::Slice, {{Attr::slice, s}}));
+  }
+}
+
+void A::dynamic_update_slice(InstId i) {
+  InstId a = operand(i, 0), update = operand(i, 1);
+  size_t rank = m_.shape(i).dims.size();
+  if (m_.operand_count(i) != rank + 2) return;
+  const Dims out = m_.shape(i).dims, up = m_.shape(update).dims;
+  //   dynamic-update-slice(broadcast(v), U, constants)      →      pad(U, v)
+  if (op(a) == Opcode::Broadcast && m_.shape(operand(a, 0)).rank() == 0) {
+    bool constant = true;
+    std::vector<PaddingDim> pads;
+    for (size_t d = 0; d < rank && constant; ++d) {
+      int64_t v;
+      constant = scalar_int(operand(i, d + 2), &v);
+      if (constant) {
+        v = std::clamp<int64_t>(v, 0, out[d] - up[d]);
+        pads.push_back({v, out[d] - up[d] - v, 0});
+      }
+    }
+    if (constant) {
+      if (go("update of a spread scalar", i)) rw(i, Opcode::Pad, {update, operand(a, 0)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, pads}}));
+      return;
+    }
+  }
+  if (same_shape(i, update)) {
+    if (ric(i, update, "update of everything")) return;
+  }
+  std::vector<InstId> ops(m_.operands(i).begin(), m_.operands(i).end());
+  bool whole = false;
+  for (size_t d = 0; d < rank; ++d)
+    if (up[d] == out[d] && !is_all(m_, ops[d + 2], 0)) whole = true;
+  if (whole) {
+    if (!go("index of a whole dimension", i)) return;
+    for (size_t d = 0; d < rank; ++d)
+      if (up[d] == out[d] && !is_all(m_, ops[d + 2], 0)) ops[d + 2] = make_scalar(m_, m_.parent(i), type(ops[d + 2]), 0);
+    ri(i, m_.clone_inst(i, m_.parent(i), ops));
+    return;
+  }
+  if (m_.shape(update).elements_count() == 0) ric(i, a, "update without elements");
+}
+
+void A::pad(InstId i) {
+  InstId a = operand(i, 0);
+  if (m_.shape(a).elements_count() == 0) {
+    if (go("pad of nothing", i)) rw(i, Opcode::Broadcast, {operand(i, 1)}, dims_attr(u_, Opcode::Broadcast, {}));
+    return;
+  }
+  auto pads = *m_.attrs(i).get<std::vector<PaddingDim>>(Attr::padding);
+  bool useless = false;
+  for (size_t d = 0; d < pads.size(); ++d)
+    if (pads[d].interior && m_.shape(a).dims[d] == 1) useless = true;
+  if (useless) {
+    if (!go("interior padding of one element", i)) return;
+    for (size_t d = 0; d < pads.size(); ++d)
+      if (m_.shape(a).dims[d] == 1) pads[d].interior = 0;
+    rw(i, Opcode::Pad, {a, operand(i, 1)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, pads}}));
+    return;
+  }
+  bool nothing = std::all_of(pads.begin(), pads.end(), [](const PaddingDim& p) { return !p.low && !p.high && !p.interior; });
+  if (nothing && ric(i, a, "pad by nothing")) return;
+  bool negative = std::any_of(pads.begin(), pads.end(), [](const PaddingDim& p) { return p.low < 0 || p.high < 0; });
+  //   pad with negative edges      →      slice(pad)
+  if (negative) {
+    if (!go("negative padding", i)) return;
+    auto positive = pads;
+    for (PaddingDim& p : positive) p.low = std::max<int64_t>(p.low, 0), p.high = std::max<int64_t>(p.high, 0);
+    AttrsId attrs = attrs_of(u_, Opcode::Pad, {{Attr::padding, positive}});
+    InstId wide = make_op(i, Opcode::Pad, {a, operand(i, 1)}, attrs);
+    Shape s = m_.shape(wide);
+    s.layout = m_.shape(i).layout;
+    m_.set_shape(wide, u_.shape(s));
+    std::vector<SliceDim> cut;
+    for (size_t d = 0; d < pads.size(); ++d) cut.push_back({std::max<int64_t>(-pads[d].low, 0), m_.shape(wide).dims[d] - std::max<int64_t>(-pads[d].high, 0), 1});
+    rw(i, Opcode::Slice, {wide}, attrs_of(u_, Opcode::Slice, {{Attr::slice, cut}}));
+  }
+}
+
+void A::concatenate(InstId i) {
+  if (m_.operand_count(i) == 1) {
+    ric(i, operand(i, 0), "concatenate of one piece");
+    return;
+  }
+  CompId c = m_.parent(i);
+  size_t dim = static_cast<size_t>(m_.attrs(i).ints(Attr::dimensions)[0]);
+  AttrsId attrs = dims_attr(u_, Opcode::Concatenate, {static_cast<int64_t>(dim)});
+  std::vector<InstId> ops(m_.operands(i).begin(), m_.operands(i).end()), kept;
+  for (InstId o : ops)
+    if (m_.shape(o).elements_count() != 0) kept.push_back(o);
+  if (kept.size() != ops.size()) {
+    if (kept.empty()) {
+      ric(i, ops[0], "concatenate of nothing");
+      return;
+    }
+    if (!go("empty pieces", i)) return;
+    if (kept.size() == 1) ri(i, kept[0]);
+    else rw(i, Opcode::Concatenate, kept, attrs);
+    return;
+  }
+  //   concatenate(concatenate(A, B), C)      →      concatenate(A, B, C)
+  if (!ls_) {
+    std::vector<InstId> flat;
+    bool nested = false;
+    for (InstId o : ops) {
+      if (op(o) == Opcode::Concatenate && m_.attrs(o).ints(Attr::dimensions)[0] == static_cast<int64_t>(dim)) {
+        nested = true;
+        for (InstId p : m_.operands(o)) flat.push_back(p);
+      } else {
+        flat.push_back(o);
+      }
+    }
+    if (nested) {
+      if (go("nested concatenate", i)) rw(i, Opcode::Concatenate, flat, attrs);
+      return;
+    }
+  }
+  //   neighbouring slices of one array      →      one slice
+  std::vector<InstId> merged;
+  bool joined = false;
+  for (size_t n = 0; n < ops.size();) {
+    InstId o = ops[n];
+    if (op(o) == Opcode::Slice) {
+      auto s = *m_.attrs(o).get<std::vector<SliceDim>>(Attr::slice);
+      bool unstrided = std::all_of(s.begin(), s.end(), [](const SliceDim& d) { return d.stride == 1; });
+      size_t last = n + 1;
+      for (; unstrided && last < ops.size(); ++last) {
+        if (op(ops[last]) != Opcode::Slice || operand(ops[last], 0) != operand(o, 0)) break;
+        auto t = *m_.attrs(ops[last]).get<std::vector<SliceDim>>(Attr::slice);
+        bool follows = true;
+        for (size_t d = 0; d < s.size(); ++d) follows &= d == dim ? t[d].start == s[d].limit && t[d].stride == 1 : t[d] == s[d];
+        if (!follows) break;
+        s[dim].limit = t[dim].limit;
+      }
+      if (last > n + 1) {
+        if (!joined && !go("neighbouring slices joined", i)) return;
+        joined = true;
+        merged.push_back(make_op(i, Opcode::Slice, {operand(o, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, s}})));
+        n = last;
+        continue;
+      }
+    }
+    merged.push_back(o);
+    ++n;
+  }
+  if (joined) {
+    if (merged.size() == 1) ri(i, merged[0]);
+    else rw(i, Opcode::Concatenate, merged, attrs);
+    return;
+  }
+  //   concatenate(A, broadcast(v))      →      pad(A, v)
+  if (ops.size() == 2) {
+    for (size_t side : {size_t{1}, size_t{0}}) {
+      InstId b = ops[side];
+      if (op(b) != Opcode::Broadcast || m_.shape(operand(b, 0)).rank() != 0) continue;
+      if (!go("concatenate of a spread scalar", i)) return;
+      std::vector<PaddingDim> pads(m_.shape(i).dims.size());
+      (side ? pads[dim].high : pads[dim].low) = m_.shape(b).dims[dim];
+      rw(i, Opcode::Pad, {ops[1 - side], operand(b, 0)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, pads}}));
+      return;
+    }
+  }
+  //   concatenate(A, A, …) along a dimension of one      →      broadcast(reshape(A))
+  if (std::all_of(ops.begin(), ops.end(), [&](InstId o) { return o == ops[0]; }) && m_.shape(ops[0]).dims[dim] == 1) {
+    if (!go("concatenate of one array with itself", i)) return;
+    Dims dims, map;
+    for (size_t d = 0; d < m_.shape(i).dims.size(); ++d)
+      if (d != dim) dims.push_back(m_.shape(i).dims[d]), map.push_back(static_cast<int64_t>(d));
+    InstId r = make_reshape(m_, ops[0], dims);
+    rw(i, Opcode::Broadcast, {r}, dims_attr(u_, Opcode::Broadcast, map));
+  }
+  (void)c;
+}
+
+void A::reverse(InstId i) {
+  //   reverse along dimensions of one      →      operand
+  for (int64_t d : m_.attrs(i).ints(Attr::dimensions))
+    if (m_.shape(i).dims[static_cast<size_t>(d)] != 1) return;
+  ric(i, operand(i, 0), "reverse of one element");
+}
+
+void A::copy(InstId i) {
+  InstId a = operand(i, 0);
+  //   copy(copy(A))      →      A or copy(A)
+  if (op(a) == Opcode::Copy) {
+    if (!go("copy twice", i)) return;
+    m_.set_operand(i, 0, operand(a, 0));
+    changed_ = true;
+    return;
+  }
+  if (m_.shape(i).is_array() && m_.is_root(i) && m_.parent(i) == m_.entry() && m_.attrs(i).has(Attr::sharding)) return;
+  if (ric(i, a, "copy that moves nothing")) return;
+  if (ls_ && m_.shape(i).is_array() && reshape_is_bitcast(u_, m_.shape_id(a), m_.shape_id(i))) {
+    if (go("copy is a bitcast", i)) rw(i, Opcode::Bitcast, {a});
+  }
+}
+
+void A::bitcast(InstId i) {
+  InstId a = operand(i, 0);
+  if (!m_.control_preds(i).empty()) return;
+  //   bitcast(bitcast(A))      →      bitcast(A)
+  if (op(a) == Opcode::Bitcast) {
+    if (go("bitcast twice", i)) rw(i, Opcode::Bitcast, {operand(a, 0)});
+    return;
+  }
+  if (m_.shape(a).is_array() && m_.shape(a).type == m_.shape(i).type) ric(i, a, "bitcast to the same shape");
+}
+
+}  // namespace hlo

@@ -1,0 +1,421 @@
+// algsimp on contractions, reductions, indexing and control flow.
+#include <algorithm>
+#include <cmath>
+
+#include "passes/simplify/algebraic_simplifier.h"
+
+namespace hlo {
+
+using A = AlgebraicSimplifier;
+
+namespace {
+bool contains(const Dims& d, int64_t v) { return std::find(d.begin(), d.end(), v) != d.end(); }
+// The opcode of a reducer that is one commutative operation on its two parameters.
+bool reducer_op(const Module& m, CompId c, Opcode* op) {
+  const Computation& comp = m.comp(c);
+  if (comp.params.size() != 2 || m.operand_count(comp.root) != 2) return false;
+  InstId x = m.operand(comp.root, 0), y = m.operand(comp.root, 1);
+  *op = m.op(comp.root);
+  return ((x == comp.params[0] && y == comp.params[1]) || (x == comp.params[1] && y == comp.params[0])) && op_info(*op).commutative;
+}
+}  // namespace
+
+void A::reduce(InstId i) {
+  size_t n = m_.operand_count(i) / 2;
+  InstId a = operand(i, 0), init = operand(i, n);
+  CompId c = m_.parent(i), f = m_.called(i)[0];
+  const Dims dims = m_.attrs(i).ints(Attr::dimensions);
+  const Shape &in = m_.shape(a);
+  bool variadic = m_.shape(i).is_tuple();
+  //   reduce of nothing      →      broadcast(init)
+  const Shape& first_out = variadic ? u_[m_.shape(i).elements[0]] : m_.shape(i);
+  if (in.elements_count() == 0 || first_out.elements_count() == 0) {
+    if (!go("reduce of nothing", i)) return;
+    std::vector<InstId> parts;
+    for (size_t k = 0; k < n; ++k) parts.push_back(make_broadcast(m_, c, operand(i, n + k), {}, variadic ? m_.shape(i).elements[k] : m_.shape_id(i)));
+    if (variadic) rw(i, Opcode::Tuple, parts);
+    else rw_to(i, parts[0]);
+    return;
+  }
+  if (variadic) return;
+  auto reduce_attrs = [&](const Dims& d) { return attrs_of(u_, Opcode::Reduce, {{Attr::dimensions, d}, {Attr::to_apply, f}}); };
+  //   reduce over dimensions of one      →      reshape
+  if (in.elements_count() == first_out.elements_count() && in.type == first_out.type && (!ls_ || reshape_is_bitcast(u_, m_.shape_id(a), m_.shape_id(i)))) {
+    if (go("reduce of single elements", i)) rw(i, Opcode::Reshape, {a});
+    return;
+  }
+  if (ls_) return;
+  Opcode kind = Opcode::Abs;
+  bool simple = reducer_op(m_, f, &kind);
+  //   reduce-add(negate(A))      →      negate(reduce-add(A))
+  if (simple && kind == Opcode::Add && is_float(type(i)) && op(a) == Opcode::Negate && is_all(m_, init, 0)) {
+    if (!go("reduce of a negation", i)) return;
+    InstId inner = make_op(i, Opcode::Reduce, {operand(a, 0), init}, reduce_attrs(dims), m_.shape_id(i));
+    m_.set_meta(inner, m_[i].meta);
+    rw(i, Opcode::Negate, {inner});
+    return;
+  }
+  //   reduce(transpose(A))      →      transpose(reduce(A))
+  if (op(a) == Opcode::Transpose && (reduce_of_transpose_ || one_user(a))) {
+    const Dims p = m_.attrs(a).ints(Attr::dimensions);
+    Dims mapped, kept;
+    for (int64_t d : dims) mapped.push_back(p[static_cast<size_t>(d)]);
+    for (int64_t d = 0; d < in.rank(); ++d)
+      if (!contains(dims, d)) kept.push_back(p[static_cast<size_t>(d)]);
+    // Where the kept dimensions land after the reduction of the operand.
+    Dims order;
+    for (int64_t d : kept) order.push_back(std::count_if(kept.begin(), kept.end(), [&](int64_t e) { return e < d; }));
+    if (!go("reduce of a transpose", i)) return;
+    InstId r = make_op(i, Opcode::Reduce, {operand(a, 0), init}, reduce_attrs(mapped));
+    if (is_identity(order)) rw_to(i, r);
+    else rw(i, Opcode::Transpose, {r}, dims_attr(u_, Opcode::Transpose, order));
+    return;
+  }
+  //   reduce(reduce(A))      →      reduce(A)
+  if (op(a) == Opcode::Reduce && !m_.shape(a).is_tuple() && m_.operand_count(a) == 2) {
+    Opcode inner_kind;
+    InstId inner_init = operand(a, 1);
+    bool same_init = inner_init == init || (k(inner_init) && k(init) && m_.literal_id(inner_init) == m_.literal_id(init));
+    if (simple && reducer_op(m_, m_.called(a)[0], &inner_kind) && inner_kind == kind && same_init) {
+      const Dims inner = m_.attrs(a).ints(Attr::dimensions);
+      Dims all = inner, left;
+      for (int64_t d = 0; d < m_.shape(operand(a, 0)).rank(); ++d)
+        if (!contains(inner, d)) left.push_back(d);
+      for (int64_t d : dims) all.push_back(left[static_cast<size_t>(d)]);
+      std::sort(all.begin(), all.end());
+      if (go("reduce of a reduce", i)) rw(i, Opcode::Reduce, {operand(a, 0), init}, reduce_attrs(all));
+      return;
+    }
+  }
+  //   reduce(reshape(A))      →      reduce(A)       where all kept dimensions are A's own
+  if (op(a) == Opcode::Reshape) {
+    auto pairs = unmodified_dims(m_.shape(operand(a, 0)).dims, in.dims);
+    Dims kept_from;
+    bool all_kept = true;
+    for (int64_t d = 0; d < in.rank(); ++d) {
+      if (contains(dims, d)) continue;
+      auto at = std::find_if(pairs.begin(), pairs.end(), [&](const auto& p) { return p.second == d; });
+      if (at == pairs.end()) all_kept = false;
+      else kept_from.push_back(at->first);
+    }
+    if (all_kept) {
+      Dims mapped;
+      for (int64_t d = 0; d < m_.shape(operand(a, 0)).rank(); ++d)
+        if (!contains(kept_from, d)) mapped.push_back(d);
+      if (go("reduce of a reshape", i)) rw(i, Opcode::Reduce, {operand(a, 0), init}, reduce_attrs(mapped));
+      return;
+    }
+    if (one_user(a) || reduce_of_transpose_) {
+      Dims mapped;
+      for (int64_t d : dims) {
+        auto at = std::find_if(pairs.begin(), pairs.end(), [&](const auto& p) { return p.second == d; });
+        if (at == pairs.end()) break;
+        mapped.push_back(at->first);
+      }
+      if (mapped.size() == dims.size()) {
+        if (!go("reduce of a reshape", i)) return;
+        InstId r = make_op(i, Opcode::Reduce, {operand(a, 0), init}, reduce_attrs(mapped));
+        rw(i, Opcode::Reshape, {r});
+        return;
+      }
+    }
+  }
+  //   reduce(concatenate(A, B)) along the joined dimension      →      f(reduce(A), reduce(B))
+  if (op(a) == Opcode::Concatenate && contains(dims, m_.attrs(a).ints(Attr::dimensions)[0])) {
+    std::vector<InstId> pieces(m_.operands(a).begin(), m_.operands(a).end());
+    bool alike = std::all_of(pieces.begin(), pieces.end(), [&](InstId p) { return m_.shape(p).dims == m_.shape(pieces[0]).dims; });
+    if (alike || m_.shape(i).rank() == 0) {
+      if (!go("reduce of a concatenate", i)) return;
+      InstId acc;
+      Dims every;
+      for (int64_t d = 0; d < m_.shape(i).rank(); ++d) every.push_back(d);
+      for (InstId p : pieces) {
+        InstId r = make_op(i, Opcode::Reduce, {p, init}, reduce_attrs(dims), m_.shape_id(i));
+        acc = acc.valid() ? make_op(i, Opcode::Map, {acc, r}, attrs_of(u_, Opcode::Map, {{Attr::dimensions, every}, {Attr::to_apply, f}}), m_.shape_id(i)) : r;
+      }
+      rw_to(i, acc);
+      return;
+    }
+  }
+  if (op(a) == Opcode::Broadcast) {
+    const Dims map = m_.attrs(a).ints(Attr::dimensions);
+    //   reduce(broadcast(A)) over dimensions that are A's own      →      broadcast(reduce(A))
+    bool own = std::all_of(dims.begin(), dims.end(), [&](int64_t d) { return contains(map, d); });
+    if (own && !dims.empty() && std::is_sorted(map.begin(), map.end())) {
+      Dims inner, kept_map;
+      for (size_t d = 0; d < map.size(); ++d) {
+        if (contains(dims, map[d])) inner.push_back(static_cast<int64_t>(d));
+        else kept_map.push_back(map[d] - std::count_if(dims.begin(), dims.end(), [&](int64_t e) { return e < map[d]; }));
+      }
+      if (static_cast<int64_t>(map.size()) < in.rank()) {
+        if (!go("reduce of a broadcast", i)) return;
+        InstId r = make_op(i, Opcode::Reduce, {operand(a, 0), init}, reduce_attrs(inner));
+        rw(i, Opcode::Broadcast, {r}, dims_attr(u_, Opcode::Broadcast, kept_map));
+        return;
+      }
+    }
+    //   reduce-add(broadcast(A)) over dimensions that the broadcast made      →      A * count + init
+    bool added = std::none_of(dims.begin(), dims.end(), [&](int64_t d) { return contains(map, d); });
+    if (simple && kind == Opcode::Add && added && std::is_sorted(map.begin(), map.end()) && (is_integral(type(i)) || is_float(type(i)))) {
+      int64_t count = 1;
+      for (int64_t d : dims) count *= in.dims[static_cast<size_t>(d)];
+      InstId source = operand(a, 0);
+      if (!go("sum of a broadcast", i)) return;
+      Dims kept_map;
+      for (int64_t d : map) kept_map.push_back(d - std::count_if(dims.begin(), dims.end(), [&](int64_t e) { return e < d; }));
+      InstId wide = m_.shape(source).dims == m_.shape(i).dims ? source : make_broadcast(m_, c, source, kept_map, m_.shape_id(i));
+      InstId factor = make_scalar_like(m_, i, static_cast<double>(count));
+      InstId product = make_op(i, Opcode::Multiply, {wide, factor});
+      InstId start = m_.shape(i).rank() ? make_broadcast(m_, c, init, {}, m_.shape_id(i)) : init;
+      rw(i, Opcode::Add, {product, start});
+    }
+  }
+}
+
+void A::reduce_window(InstId i) {
+  if (m_.operand_count(i) != 2) return;
+  InstId a = operand(i, 0), init = operand(i, 1);
+  if (m_.shape(a).elements_count() == 0 || m_.shape(i).elements_count() == 0) {
+    if (go("reduce-window of nothing", i)) rw(i, Opcode::Broadcast, {init}, dims_attr(u_, Opcode::Broadcast, {}));
+    return;
+  }
+  Window w = *m_.attrs(i).get<Window>(Attr::window);
+  CompId f = m_.called(i)[0];
+  //   a window over whole dimensions, without padding      →      reshape(reduce)
+  bool plain = true;
+  Dims dims;
+  for (size_t d = 0; d < w.dims.size(); ++d) {
+    const WindowDim& e = w.dims[d];
+    plain &= !e.pad_low && !e.pad_high && e.lhs_dilate == 1 && e.rhs_dilate == 1 && !e.reversal;
+    if (e.size == m_.shape(a).dims[d] && m_.shape(i).dims[d] == 1) {
+      if (e.size != 1) dims.push_back(static_cast<int64_t>(d));
+    } else if (e.size != 1 || e.stride != 1) {
+      plain = false;
+    }
+  }
+  if (plain && !dims.empty() && m_.shape(a).type == m_.shape(i).type) {
+    if (!go("window is a reduction", i)) return;
+    InstId r = make_op(i, Opcode::Reduce, {a, init}, attrs_of(u_, Opcode::Reduce, {{Attr::dimensions, dims}, {Attr::to_apply, f}}));
+    if (m_.shape(r).dims == m_.shape(i).dims) rw_to(i, r);
+    else rw(i, Opcode::Reshape, {r});
+    return;
+  }
+  //   reduce-window(pad(A, init))      →      reduce-window(A) with padding in the window
+  InstId p = a, cast;
+  if (op(p) == Opcode::Convert) cast = p, p = operand(p, 0);
+  if (op(p) != Opcode::Pad || cast.valid()) return;
+  const auto pads = *m_.attrs(p).get<std::vector<PaddingDim>>(Attr::padding);
+  if (std::any_of(pads.begin(), pads.end(), [](const PaddingDim& d) { return d.interior || d.low < 0 || d.high < 0; })) return;
+  InstId value = operand(p, 1);
+  bool same = k(value) && k(init) && m_.literal_id(value) == m_.literal_id(init);
+  if (!same || std::any_of(w.dims.begin(), w.dims.end(), [](const WindowDim& d) { return d.lhs_dilate != 1; })) return;
+  if (!go("padding into the window", i)) return;
+  for (size_t d = 0; d < w.dims.size(); ++d) w.dims[d].pad_low += pads[d].low, w.dims[d].pad_high += pads[d].high;
+  rw(i, Opcode::ReduceWindow, {operand(p, 0), init}, attrs_of(u_, Opcode::ReduceWindow, {{Attr::window, w}, {Attr::to_apply, f}}));
+}
+
+void A::dot(InstId i) {
+  if (ls_) return;
+  InstId l = operand(i, 0), r = operand(i, 1);
+  CompId c = m_.parent(i);
+  const Shape &ls = m_.shape(l), &rs = m_.shape(r), &out = m_.shape(i);
+  //   dot of nothing      →      0
+  if (ls.elements_count() == 0 || rs.elements_count() == 0 || out.elements_count() == 0) {
+    if (!go("dot of nothing", i)) return;
+    InstId zero = make_scalar(m_, c, out.type, 0);
+    rw(i, Opcode::Broadcast, {zero}, dims_attr(u_, Opcode::Broadcast, {}));
+    return;
+  }
+  const AttrSet& d = m_.attrs(i);
+  const Dims lb = d.ints(Attr::lhs_batch_dims), rb = d.ints(Attr::rhs_batch_dims), lc = d.ints(Attr::lhs_contracting_dims), rc = d.ints(Attr::rhs_contracting_dims);
+  //   dot without contracting dimensions      →      multiply of broadcasts
+  std::string_view algorithm = u_.text(d.text(Attr::algorithm));
+  if (lc.empty() && (algorithm.empty() || algorithm == "dot_f32_f32_f32")) {
+    if (!go("dot without contraction", i)) return;
+    auto side = [&](InstId x, const Dims& batch, int64_t first_free) {
+      // Batch dimensions first, in the dot's order.
+      Dims perm = batch;
+      for (int64_t k = 0; k < m_.shape(x).rank(); ++k)
+        if (!contains(batch, k)) perm.push_back(k);
+      InstId t = is_identity(perm) ? x : make_transpose(m_, x, perm);
+      t = make_convert(m_, t, out.type);
+      Dims map;
+      for (size_t k = 0; k < perm.size(); ++k) map.push_back(k < batch.size() ? static_cast<int64_t>(k) : first_free + static_cast<int64_t>(k - batch.size()));
+      if (static_cast<int>(map.size()) == out.rank()) return t;
+      return make_broadcast(m_, c, t, map, u_.with_default_layout(m_.shape_id(i)));
+    };
+    InstId x = side(l, lb, static_cast<int64_t>(lb.size()));
+    InstId y = side(r, rb, static_cast<int64_t>(ls.rank()));
+    rw(i, Opcode::Multiply, {x, y});
+    return;
+  }
+  //   dimensions of one leave the operands
+  bool ones = std::find(ls.dims.begin(), ls.dims.end(), 1) != ls.dims.end() || std::find(rs.dims.begin(), rs.dims.end(), 1) != rs.dims.end();
+  if (ones) {
+    if (!go("dot drops dimensions of one", i)) return;
+    auto strip = [&](InstId x, const Dims& batch, const Dims& contract, Dims* new_batch, Dims* new_contract) {
+      const Dims dims = m_.shape(x).dims;
+      Dims kept;
+      std::vector<int64_t> to(dims.size(), -1);
+      for (size_t k = 0; k < dims.size(); ++k)
+        if (dims[k] != 1) to[k] = static_cast<int64_t>(kept.size()), kept.push_back(dims[k]);
+      for (int64_t b : batch)
+        if (to[static_cast<size_t>(b)] >= 0) new_batch->push_back(to[static_cast<size_t>(b)]);
+      for (int64_t b : contract)
+        if (to[static_cast<size_t>(b)] >= 0) new_contract->push_back(to[static_cast<size_t>(b)]);
+      return kept.size() == dims.size() ? x : make_reshape(m_, x, kept);
+    };
+    Dims nlb, nrb, nlc, nrc;
+    InstId x = strip(l, lb, lc, &nlb, &nlc), y = strip(r, rb, rc, &nrb, &nrc);
+    AttrSet set = d;
+    set.erase(Attr::lhs_batch_dims), set.erase(Attr::rhs_batch_dims);
+    if (!nlb.empty()) set.set(Attr::lhs_batch_dims, nlb), set.set(Attr::rhs_batch_dims, nrb);
+    set.set(Attr::lhs_contracting_dims, nlc), set.set(Attr::rhs_contracting_dims, nrc);
+    for (Attr key : {Attr::sharding, Attr::origin}) set.erase(key);
+    AttrsId attrs = u_.attrs(std::move(set));
+    InstId small = m_.add_derived(i, {.op = Opcode::Dot, .shape = ShapeId(u_.with_type(m_.shape_id(i), out.type)), .operands = {x, y}, .attrs = attrs});
+    Dims small_dims;
+    for (int64_t v : m_.shape(i).dims)
+      if (v != 1) small_dims.push_back(v);
+    m_.set_shape(small, u_.array(out.type, small_dims));
+    if (m_.shape(small).dims == m_.shape(i).dims) rw_to(i, small);
+    else rw(i, Opcode::Reshape, {small});
+  }
+}
+
+void A::convolution(InstId i) {
+  const Shape& out = m_.shape(i);
+  if (m_.shape(operand(i, 0)).elements_count() == 0 || m_.shape(operand(i, 1)).elements_count() == 0) {
+    if (!go("convolution of nothing", i)) return;
+    InstId zero = make_scalar(m_, m_.parent(i), out.type, 0);
+    rw(i, Opcode::Broadcast, {zero}, dims_attr(u_, Opcode::Broadcast, {}));
+    return;
+  }
+  //   convolution(pad(A, 0))      →      convolution(A) with padding in the window
+  InstId a = operand(i, 0);
+  const Window* w = m_.attrs(i).get<Window>(Attr::window);
+  if (op(a) != Opcode::Pad || !w || !is_all(m_, operand(a, 1), 0)) return;
+  const DimLabels& d = *m_.attrs(i).get<DimLabels>(Attr::dim_labels);
+  const auto pads = *m_.attrs(a).get<std::vector<PaddingDim>>(Attr::padding);
+  auto none = [](const PaddingDim& p) { return !p.low && !p.high && !p.interior; };
+  if (!none(pads[static_cast<size_t>(d.input_batch)]) || !none(pads[static_cast<size_t>(d.input_feature)])) return;
+  Window wider = *w;
+  for (size_t k = 0; k < wider.dims.size(); ++k) {
+    const PaddingDim& p = pads[static_cast<size_t>(d.input_spatial[k])];
+    WindowDim& e = wider.dims[k];
+    if (p.low < 0 || p.high < 0) return;
+    if (p.interior && e.lhs_dilate != 1) return;
+    if (e.lhs_dilate != 1 && (p.low || p.high)) return;
+    e.pad_low += p.low, e.pad_high += p.high;
+    if (p.interior) e.lhs_dilate = p.interior + 1;
+  }
+  if (!go("padding into the convolution", i)) return;
+  AttrSet set = m_.attrs(i);
+  set.set(Attr::window, wider);
+  AttrsId attrs = u_.attrs(std::move(set));
+  InstId r = operand(i, 1);
+  InstId to = m_.clone_inst(i, m_.parent(i), std::vector<InstId>{operand(a, 0), r});
+  m_.set_attrs(to, attrs);
+  rw_to(i, to);
+}
+
+void A::gather(InstId i) {
+  InstId a = operand(i, 0);
+  if (m_.shape(a).elements_count() == 0) {
+    if (go("gather from nothing", i)) rw_to(i, make_scalar_like(m_, i, 0));
+    return;
+  }
+  //   gather from one element      →      broadcast
+  if (m_.shape(a).is_effective_scalar()) {
+    if (!go("gather from one element", i)) return;
+    InstId scalar = m_.shape(a).rank() ? make_reshape(m_, a, {}) : a;
+    rw(i, Opcode::Broadcast, {scalar}, dims_attr(u_, Opcode::Broadcast, {}));
+  }
+}
+
+void A::scatter(InstId i) {
+  size_t n = m_.operand_count(i) / 2;
+  for (size_t k = 0; k < n; ++k)
+    if (m_.shape(operand(i, n + 1 + k)).elements_count() != 0) return;
+  if (n == 1) ric(i, operand(i, 0), "scatter of nothing");
+}
+
+void A::sort(InstId i) {
+  size_t dim = static_cast<size_t>(m_.attrs(i).ints(Attr::dimensions)[0]);
+  const Shape& in = m_.shape(operand(i, 0));
+  if (in.dims[dim] > 1 && in.elements_count() != 0) return;
+  if (!m_.shape(i).is_tuple()) {
+    ric(i, operand(i, 0), "sort of one element");
+    return;
+  }
+  if (!go("sort of one element", i)) return;
+  std::vector<InstId> ops(m_.operands(i).begin(), m_.operands(i).end());
+  rw(i, Opcode::Tuple, ops);
+}
+
+void A::map(InstId i) {
+  const Computation& c = m_.comp(m_.called(i)[0]);
+  if (m_.op(c.root) == Opcode::Parameter) {
+    ric(i, operand(i, static_cast<size_t>(m_.parameter_number(c.root))), "map that returns a parameter");
+    return;
+  }
+  if (m_.op(c.root) == Opcode::Constant && m_.shape(c.root).rank() == 0) {
+    if (!go("map that returns a constant", i)) return;
+    InstId copy = m_.clone_inst(c.root, m_.parent(i), {});
+    if (m_.shape(i).rank()) rw(i, Opcode::Broadcast, {copy}, dims_attr(u_, Opcode::Broadcast, {}));
+    else rw_to(i, copy);
+    return;
+  }
+  if (!op_info(m_.op(c.root)).elementwise) return;
+  std::vector<InstId> ops;
+  for (InstId o : m_.operands(c.root)) {
+    if (m_.op(o) != Opcode::Parameter) return;
+    ops.push_back(operand(i, static_cast<size_t>(m_.parameter_number(o))));
+  }
+  if (!go("map of one operation", i)) return;
+  InstId to = m_.clone_inst(c.root, m_.parent(i), ops, m_.shape_id(i));
+  rw_to(i, to);
+}
+
+void A::conditional(InstId i) {
+  //   conditional(convert(pred P), two branches)      →      conditional(P, second, first)
+  InstId index = operand(i, 0);
+  if (op(index) != Opcode::Convert || type(operand(index, 0)) != ElementType::Pred || m_.called(i).size() != 2) return;
+  const auto* branches = m_.attrs(i).get<std::vector<CompId>>(Attr::branch_computations);
+  if (!branches) return;
+  if (!go("conditional on a converted pred", i)) return;
+  AttrsId attrs = attrs_of(u_, Opcode::Conditional, {{Attr::true_computation, (*branches)[1]}, {Attr::false_computation, (*branches)[0]}});
+  rw(i, Opcode::Conditional, {operand(index, 0), operand(i, 2), operand(i, 1)}, attrs);
+}
+
+void A::opt_barrier(InstId i) {
+  InstId t = operand(i, 0);
+  if (op(t) != Opcode::Tuple || m_.is_root(i)) return;
+  std::vector<bool> used(m_.operand_count(t), false);
+  for (InstId user : m_.users(i)) {
+    if (op(user) != Opcode::GetTupleElement) return;
+    used[static_cast<size_t>(m_.attrs(user).integer(Attr::index))] = true;
+  }
+  std::vector<InstId> kept;
+  std::vector<int64_t> to(used.size(), -1);
+  for (size_t k = 0; k < used.size(); ++k) {
+    InstId o = operand(t, k);
+    bool needed = used[k] || !one_user(o) || m_.is_root(o) || m_.has_side_effect(o);
+    if (needed) to[k] = static_cast<int64_t>(kept.size()), kept.push_back(o);
+  }
+  if (kept.size() == used.size() || kept.empty()) return;
+  if (!go("unused elements of a barrier", i)) return;
+  InstId small = make_op(i, Opcode::Tuple, kept);
+  m_.set_operand(i, 0, small);
+  m_.set_shape(i, m_.shape_id(small));
+  for (InstId user : m_.users_copy(i)) m_.set_attr(user, Attr::index, to[static_cast<size_t>(m_.attrs(user).integer(Attr::index))]);
+  if (m_.users(t).empty()) m_.remove_with_unused_operands(t);
+  changed_ = true;
+}
+
+void A::get_tuple_element(InstId i) {
+  InstId t = operand(i, 0);
+  if (op(t) == Opcode::Tuple) ric(i, operand(t, static_cast<size_t>(m_.attrs(i).integer(Attr::index))), "element of a tuple");
+}
+
+}  // namespace hlo

@@ -1,0 +1,178 @@
+// simplify-sorts, slice-sinker, while-loop-trip-count-annotator.
+#include <algorithm>
+#include <set>
+
+#include "passes/rewrite.h"
+
+namespace hlo {
+
+//   (k, v) sort(K, V) whose v nobody uses      →      sort(K)          (xla/hlo/transforms/simplifiers/sort_simplifier.cc)
+bool run_simplify_sorts(Module& m, PassContext& ctx) {
+  std::vector<InstId> sorts;
+  for (CompId c : m.nonfusion_computations())
+    for (InstId i : m.live_order(c))
+      if (m.op(i) == Opcode::Sort && m.shape(i).is_tuple() && !m.is_root(i)) sorts.push_back(i);
+  bool changed = false;
+  for (InstId i : sorts) {
+    size_t n = m.operand_count(i);
+    CompId f = m.called(i)[0];
+    std::vector<bool> used(n, false);
+    bool plain = true;
+    for (InstId user : m.users(i)) {
+      if (m.op(user) != Opcode::GetTupleElement) plain = false;
+      else used[static_cast<size_t>(m.attrs(user).integer(Attr::index))] = true;
+    }
+    for (size_t k = 0; k < n; ++k)
+      if (!m.users(m.comp(f).params[2 * k]).empty() || !m.users(m.comp(f).params[2 * k + 1]).empty()) used[k] = true;
+    if (!plain || std::all_of(used.begin(), used.end(), [](bool b) { return b; }) || !ctx.spend(m, "unused sort operands", {i})) continue;
+    // A comparator without the parameters of the dropped operands.
+    std::unordered_map<InstId, InstId> map;
+    CompId g = m.add_computation(std::string(m.comp_name(f)) + ".clone");
+    std::vector<InstId> ops;
+    std::vector<ShapeId> shapes;
+    std::vector<int64_t> index(n, -1);
+    for (size_t k = 0; k < n; ++k) {
+      if (!used[k]) continue;
+      index[k] = static_cast<int64_t>(ops.size());
+      for (size_t s = 0; s < 2; ++s) {
+        InstId p = m.comp(f).params[2 * k + s];
+        map[p] = m.parameter(g, static_cast<int64_t>(2 * ops.size() + s), m.shape_id(p), fmt::format("p.{}.{}", ops.size(), s ? "rhs" : "lhs"));
+      }
+      ops.push_back(m.operand(i, k));
+      shapes.push_back(m.shape(i).elements[k]);
+    }
+    for (InstId b : m.post_order(f)) {
+      if (m.op(b) == Opcode::Parameter) continue;
+      std::vector<InstId> args;
+      for (InstId o : m.operands(b)) args.push_back(map.at(o));
+      map[b] = m.clone_inst(b, g, args);
+    }
+    m.set_root(g, map.at(m.comp(f).root));
+    InstId sort = m.clone_inst(i, m.parent(i), ops, shapes.size() == 1 ? shapes[0] : m.u().tuple(shapes));
+    m.replace_called(sort, f, g);
+    for (InstId user : m.users_copy(i)) {
+      size_t k = static_cast<size_t>(m.attrs(user).integer(Attr::index));
+      InstId to = sort;
+      if (ops.size() > 1) to = make(m, m.parent(i), Opcode::GetTupleElement, {sort}, attrs_of(m.u(), Opcode::GetTupleElement, {{Attr::index, index[k]}}), shapes[static_cast<size_t>(index[k])]);
+      m.replace_all_uses(user, to);
+      m.remove(user);
+    }
+    if (m.users(i).empty()) m.remove_with_unused_operands(i);
+    changed = true;
+  }
+  return changed;
+}
+
+//   add(slice(A), slice(B))  with other such pairs      →      slice(add(A, B))          (…/simplifiers/slice_sinker.cc)
+bool run_slice_sinker(Module& m, PassContext& ctx) {
+  bool changed = false;
+  auto slices = [&](InstId i) { return *m.attrs(i).get<std::vector<SliceDim>>(Attr::slice); };
+  for (CompId c : m.computations())
+    for (InstId i : m.post_order(c)) {
+      if (!m.alive(i) || !op_info(m.op(i)).elementwise || m.operand_count(i) == 0 || m.users(i).empty() || m.op(i) == Opcode::Copy) continue;
+      auto all_slices = [&](InstId x) {
+        for (InstId o : m.operands(x)) {
+          if (m.op(o) != Opcode::Slice || slices(o) != slices(m.operand(x, 0))) return false;
+          if (m.shape(m.operand(o, 0)).dims != m.shape(m.operand(m.operand(x, 0), 0)).dims) return false;
+        }
+        return true;
+      };
+      if (!all_slices(i)) continue;
+      InstId source = m.operand(m.operand(i, 0), 0);
+      std::vector<InstId> group;
+      int64_t elements = 0;
+      for (InstId s : m.users_copy(source)) {
+        if (m.op(s) != Opcode::Slice) continue;
+        for (InstId u : m.users_copy(s)) {
+          bool alike = m.op(u) == m.op(i) && m[u].attrs == m[i].attrs && m.shape(u).type == m.shape(i).type && m.operand_count(u) == m.operand_count(i) && !m.users(u).empty() &&
+                       all_slices(u) && std::find(group.begin(), group.end(), u) == group.end();
+          for (size_t k = 0; alike && k < m.operand_count(u); ++k) alike = m.operand(m.operand(u, k), 0) == m.operand(m.operand(i, k), 0);
+          if (alike) group.push_back(u), elements += m.shape(u).elements_count();
+        }
+      }
+      if (group.empty() || elements < m.shape(source).elements_count() || !ctx.spend(m, "slices sunk", {i})) continue;
+      std::vector<InstId> sources;
+      for (InstId o : m.operands(group[0])) sources.push_back(m.operand(o, 0));
+      Shape s = m.shape(source);
+      s.type = m.shape(i).type;
+      InstId whole = m.clone_inst(group[0], c, sources, m.u().shape(std::move(s)));
+      for (InstId u : group) {
+        InstId piece = m.clone_inst(m.operand(u, 0), c, std::vector<InstId>{whole}, m.shape_id(u));
+        m.replace_all_uses(u, piece);
+      }
+      changed = true;
+    }
+  return changed;
+}
+
+namespace {
+// init, step and count of a loop that counts one tuple element up to a constant.
+struct Trips {
+  int64_t index, init, step, count;
+};
+bool trip_count(const Module& m, InstId loop, Trips* out) {
+  InstId init = m.operand(loop, 0);
+  if (m.op(init) != Opcode::Tuple) return false;
+  const AttrSet& a = m.attrs(loop);
+  const Computation &cond = m.comp(a.comp(Attr::condition)), &body = m.comp(a.comp(Attr::body));
+  InstId test = cond.root;
+  if (m.op(test) != Opcode::Compare) return false;
+  auto constant = [&](InstId i, int64_t* v) {
+    while (m.op(i) == Opcode::Copy || m.op(i) == Opcode::Bitcast || m.op(i) == Opcode::Reshape) i = m.operand(i, 0);
+    if (m.op(i) != Opcode::Constant || !m.shape(i).is_effective_scalar() || !is_integral(m.shape(i).type) || m.literal(i).elided) return false;
+    *v = load_int(m.shape(i).type, m.literal(i).bytes.data());
+    return true;
+  };
+  auto element = [&](InstId i, InstId param, int64_t* index) {
+    while (m.op(i) == Opcode::Copy) i = m.operand(i, 0);
+    if (m.op(i) != Opcode::GetTupleElement || m.operand(i, 0) != param) return false;
+    *index = m.attrs(i).integer(Attr::index);
+    return true;
+  };
+  int64_t limit, index;
+  std::string_view direction = m.u().text(m.attrs(test).text(Attr::direction));
+  if (element(m.operand(test, 0), cond.params[0], &index) && constant(m.operand(test, 1), &limit)) {
+    if (direction != "LT" && direction != "LE") return false;
+  } else if (element(m.operand(test, 1), cond.params[0], &index) && constant(m.operand(test, 0), &limit)) {
+    if (direction != "GT" && direction != "GE") return false;
+    direction = direction == "GT" ? "LT" : "LE";
+  } else {
+    return false;
+  }
+  if (m.op(body.root) != Opcode::Tuple) return false;
+  InstId next = m.operand(body.root, static_cast<size_t>(index));
+  while (m.op(next) == Opcode::Copy) next = m.operand(next, 0);
+  if (m.op(next) != Opcode::Add) return false;
+  int64_t step, from;
+  bool counts = (element(m.operand(next, 0), body.params[0], &from) && from == index && constant(m.operand(next, 1), &step)) ||
+                (element(m.operand(next, 1), body.params[0], &from) && from == index && constant(m.operand(next, 0), &step));
+  int64_t start;
+  if (!counts || step <= 0 || !constant(m.operand(init, static_cast<size_t>(index)), &start)) return false;
+  __int128 span = static_cast<__int128>(limit) - start;
+  __int128 count = direction == "LT" ? (span + step - 1) / step : span / step + 1;
+  if (direction == "LT" ? span <= 0 : span < 0) count = 0;
+  if (count > INT64_MAX) return false;
+  *out = {index, start, step, static_cast<int64_t>(count)};
+  return true;
+}
+}  // namespace
+
+bool run_while_trip_count_annotator(Module& m, PassContext& ctx) {
+  bool changed = false;
+  for (CompId c : m.computations())
+    for (InstId i : m.live_order(c)) {
+      Trips t;
+      if (m.op(i) != Opcode::While || !trip_count(m, i, &t)) continue;
+      std::string config = fmt::format(
+          "{{\"known_trip_count\":{{\"n\":\"{}\"}},\"known_init_step\":{{\"init\":\"{}\",\"step\":\"{}\"}},\"known_induction_variable\":{{\"tuple_index\":\"{}\"}},"
+          "\"dynamic_variables\":[]}}",
+          t.count, t.init, t.step, t.index);
+      if (m.u().text(m.attrs(i).text(Attr::backend_config)) == config) continue;
+      if (!ctx.spend(m, "trip count known", {i}, std::to_string(t.count))) return changed;
+      m.set_attr(i, Attr::backend_config, m.u().str(config));
+      changed = true;
+    }
+  return changed;
+}
+
+}  // namespace hlo

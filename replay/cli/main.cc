@@ -1,0 +1,730 @@
+// The command line. Nothing else opens files.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "dump/graph.h"
+#include "dump/json.h"
+#include "gpu_exec/executor.h"
+#include "ir/eval/evaluator.h"
+#include "ir/print.h"
+#include "ir/verifier.h"
+#include "parser/parser.h"
+#include "passes/pipelines.h"
+#include "replay/diff.h"
+#include "replay/files.h"
+#include "replay/npz.h"
+#include "replay/recording.h"
+#include "replay/replayer.h"
+#include "viewer/pages.h"
+
+namespace hlo {
+namespace {
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr int kYes = 0, kNo = 1, kBad = 2;
+
+void print_json(const Json& j) { fmt::print("{}\n", j.dump(1, ' ', false, Json::error_handler_t::replace)); }
+
+// A file, `-`, or a stage of a recording: DIR:NNNN, DIR:stage-name.
+struct Input {
+  std::string label, text;
+};
+Input read_input(const std::string& spec) {
+  std::error_code error;
+  if (spec == "-" || fs::is_regular_file(spec, error)) {
+    if (spec.ends_with(".pb") || spec.ends_with(".pb.gz") || spec.ends_with(".pbtxt")) fail(FailureKind::kUnsupported, "{}: protobufs are not read yet", spec);
+    return {spec, read_file(spec)};
+  }
+  size_t colon = spec.rfind(':');
+  if (colon != std::string::npos && colon > 0 && fs::is_directory(spec.substr(0, colon), error)) {
+    std::string folder = spec.substr(0, colon), stage = spec.substr(colon + 1);
+    bool number = !stage.empty() && std::all_of(stage.begin(), stage.end(), [](char c) { return isdigit(static_cast<unsigned char>(c)); });
+    std::vector<Recording> all = open_folder(folder, false);
+    for (const Recording& r : all)
+      for (size_t i = 0; i < r.rows.size(); ++i) {
+        const StageRow& row = r.rows[i];
+        bool hit = number ? row.number == atoi(stage.c_str()) && (row.changed || row.kind == StageRow::kPipelineStart) : row.name() == stage || row.pass == stage || row.file == stage;
+        if (!hit) continue;
+        std::string file = r.text_file(i);
+        if (file.empty()) fail(FailureKind::kIo, "stage {} of {} has no text", stage, folder);
+        return {folder + "/" + file, read_file(folder + "/" + file)};
+      }
+    std::string known;
+    size_t shown = 0;
+    for (const StageRow& row : all[0].rows)
+      if (!row.file.empty() && ++shown <= 8) known += (known.empty() ? "" : ", ") + row.name();
+    fail(FailureKind::kUsage, "{} has no stage '{}'; it has {}, …", folder, stage, known);
+  }
+  if (fs::is_directory(spec, error)) fail(FailureKind::kUsage, "{} is a folder; a stage of it is written {}:STAGE", spec, spec);
+  fail(FailureKind::kIo, "cannot read {}: no such file", spec);
+}
+
+std::unique_ptr<Module> load(const std::string& spec, std::shared_ptr<Universe> universe = nullptr) {
+  Input in = read_input(spec);
+  if (!universe) universe = std::make_shared<Universe>();
+  return parse_module(in.text, std::move(universe), {in.label, 20});
+}
+
+std::set<std::string> words(const std::string& list) {
+  std::set<std::string> out;
+  std::string word;
+  for (char c : list + ",") {
+    if (c != ',') word += c;
+    else if (!word.empty()) out.insert(word), word.clear();
+  }
+  return out;
+}
+
+const PassInfo& pass_or_fail(const std::string& name) {
+  const PassInfo* pass = find_pass(name);
+  if (pass) return *pass;
+  for (const std::string& p : pipeline_names()) {
+    // A name of today's pipeline without code is known all the same.
+    auto known = [&](auto&& self, const std::vector<Step>& steps) -> bool {
+      return std::any_of(steps.begin(), steps.end(), [&](const Step& s) { return s.children.empty() ? s.name == name : self(self, s.children); });
+    };
+    if (known(known, *find_pipeline(p))) fail(FailureKind::kUnsupported, "pass '{}' is not implemented", name);
+  }
+  std::string_view near = nearest_pass(name);
+  fail(FailureKind::kUsage, "unknown pass '{}'{}", name, near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+}
+
+// --- commands ---
+
+struct ReplayArgs {
+  std::string file, out, pipeline = "xla-2019", formats, only, disabled, stop_after;
+  std::vector<std::string> fuel;
+  bool force = false, json = false, force_replay = false, no_verify = false;
+};
+
+void stage_table(const Recording& r, bool all) {
+  fmt::print("{:>5}  {:<52} {:>7}  {:>13}  {:>7} {:>7} {:>7}  {:>10}\n", "stage", "pass", "changed", "instructions", "new", "gone", "other", "time");
+  std::string pipeline;
+  for (const StageRow& row : r.rows) {
+    if (row.kind == StageRow::kPipelineStart) continue;
+    if (!all && !row.changed && row.implemented && !row.disabled && row.kind == StageRow::kPass) continue;
+    if (row.pipeline != pipeline && !row.pipeline.empty()) {
+      pipeline = row.pipeline;
+      fmt::print("       {}\n", pipeline);
+    }
+    std::string time = row.microseconds < 0 ? "" : fmt::format("{:.2f} ms", static_cast<double>(row.microseconds) / 1000);
+    std::string changed = !row.implemented ? "not implemented" : row.disabled ? "disabled" : row.kind == StageRow::kInput ? "" : row.changed ? "yes" : "no";
+    fmt::print("{:>5}  {:<52} {:>7}  {:>5} → {:<5}  {:>7} {:>7} {:>7}  {:>10}\n", row.number >= 0 && row.changed ? fmt::format("{:04}", row.number) : "", "  " + (row.pass.empty() ? row.name() : row.pass), changed,
+               row.before, row.after, row.added ? std::to_string(row.added) : "", row.removed ? std::to_string(row.removed) : "", row.modified ? std::to_string(row.modified) : "", time);
+  }
+}
+
+int cmd_replay(const ReplayArgs& a) {
+  std::string folder = a.out;
+  ReplayOptions options;
+  options.pipeline = a.pipeline;
+  if (!find_pipeline(a.pipeline)) {
+    std::string known;
+    for (const std::string& p : pipeline_names()) known += (known.empty() ? "" : ", ") + p;
+    fail(FailureKind::kUsage, "unknown pipeline '{}'; there are {}", a.pipeline, known);
+  }
+  if (!a.formats.empty()) options.formats = words(a.formats);
+  for (const std::string& f : options.formats) {
+    if (!known_format(f)) fail(FailureKind::kUsage, "unknown format '{}'", f);
+    if (!format_available(f)) fail(FailureKind::kUnsupported, "format '{}' is not implemented", f);
+  }
+  options.passes.only = words(a.only), options.passes.disabled = words(a.disabled);
+  for (const auto& set : {options.passes.only, options.passes.disabled})
+    for (const std::string& name : set) pass_or_fail(name);
+  for (const std::string& f : a.fuel) {
+    size_t eq = f.find('=');
+    if (eq == std::string::npos || eq + 1 == f.size() || f.find_first_not_of("0123456789", eq + 1) != std::string::npos) fail(FailureKind::kUsage, "--fuel is written PASS=N, not '{}'", f);
+    options.passes.fuel[std::string(pass_or_fail(f.substr(0, eq)).name)] = atoll(f.c_str() + eq + 1);
+  }
+  options.passes.verify = !a.no_verify;
+  options.stop_after = a.stop_after;
+  auto m = load(a.file);
+  std::string why = already_optimised(*m);
+  if (!why.empty() && !a.force_replay) {
+    fail(FailureKind::kUsage, "{} is already optimised: {}. Look at it with `hlo-replay print`, `hlo-replay convert … .svg` or `hlo-replay exec`, or replay all the same with --force-replay", a.file, why);
+  }
+  if (folder.empty()) folder = fs::path(a.file == "-" ? "stdin" : a.file).stem().string() + ".replay";
+  OutputFolder out(folder, a.force);
+  if (!a.json) fmt::print("pipeline {}: {} passes, module {} of {} instructions\n", a.pipeline, count_passes(*find_pipeline(a.pipeline)), m->name, m->instruction_count());
+  std::fflush(stdout);
+  bool terminal = ::isatty(2) && !a.json;
+  auto start = std::chrono::steady_clock::now();
+  if (terminal)
+    options.progress = [&](size_t done, size_t all, const std::string& pass) {
+      double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      size_t width = 30, full = done * width / std::max<size_t>(all, 1);
+      fmt::print(stderr, "\r[{}{}] {:>3}/{} {:<34} ETA {:.0f} s  ", std::string(full, '='), std::string(width - full, ' '), done, all, pass, seconds / static_cast<double>(done) * static_cast<double>(all - done));
+      std::fflush(stderr);
+    };
+  Recording r = replay(*m, options, out);
+  out.commit();
+  if (terminal) fmt::print(stderr, "\r{:80}\r", "");
+  size_t passes = 0, stages = 0;
+  std::set<std::string> missing;
+  for (const StageRow& row : r.rows) {
+    passes += row.kind == StageRow::kPass;
+    stages += row.changed;
+    if (!row.implemented && !row.disabled) missing.insert(row.pass);
+  }
+  if (a.json) {
+    fmt::print("{}", recording_json(r));
+    return kYes;
+  }
+  stage_table(r, true);
+  fmt::print("{} pass runs, {} stages written to {}", passes, stages + 1, folder);
+  if (options.formats.contains("html")) fmt::print("; open {}/index.html", folder);
+  fmt::print("\n");
+  if (!missing.empty()) {
+    std::string list;
+    for (const std::string& n : missing) list += (list.empty() ? "" : ", ") + n;
+    fmt::print(stderr, "warning: {} passes of this pipeline are not implemented and did nothing: {}\n", missing.size(), list);
+  }
+  return kYes;
+}
+
+int cmd_folder(const std::string& folder, bool json) {
+  std::vector<Recording> all = open_folder(folder);
+  if (json) {
+    Json out = Json::array();
+    for (const Recording& r : all) out.push_back(Json::parse(recording_json(r)));
+    print_json(out);
+    return kYes;
+  }
+  for (const Recording& r : all) {
+    size_t stages = 0, runs = 0;
+    for (const StageRow& row : r.rows) stages += !row.file.empty(), runs += row.kind == StageRow::kPass;
+    fmt::print("module {:04} {} ({}): {} stages, {} pass runs\n", r.module_number, r.module_name, r.source == "xla" ? "dumped by XLA" : "replayed through " + r.pipeline, stages, runs);
+    stage_table(r, r.source != "xla");
+    std::vector<const StageRow*> slow;
+    for (const StageRow& row : r.rows)
+      if (row.microseconds > 0 && row.kind == StageRow::kPass) slow.push_back(&row);
+    std::stable_sort(slow.begin(), slow.end(), [](auto* x, auto* y) { return x->microseconds > y->microseconds; });
+    if (!slow.empty()) fmt::print("slowest passes:");
+    for (size_t i = 0; i < slow.size() && i < 5; ++i) fmt::print("{} {} {:.1f} ms", i ? "," : "", slow[i]->pass, static_cast<double>(slow[i]->microseconds) / 1000);
+    if (!slow.empty()) fmt::print("\n");
+    for (const std::string& f : r.other_files) fmt::print("also: {}\n", f);
+    for (const std::string& f : r.missing) fmt::print("missing: {}\n", f);
+    for (const std::string& f : r.problems) fmt::print("problem: {}\n", f);
+  }
+  const Recording& first = all[0];
+  const StageRow* big = nullptr;
+  for (const StageRow& row : first.rows)
+    if (row.number > 0 && row.changed && (!big || row.added + row.removed + row.modified > big->added + big->removed + big->modified)) big = &row;
+  if (big) {
+    fmt::print("next: hlo-replay print {}:{:04}\n", folder, big->number);
+    fmt::print("      hlo-replay exec {}:before_optimizations --out=OUT.npz\n      hlo-replay view {}\n", folder, folder);
+  }
+  return kYes;
+}
+
+struct OptArgs {
+  std::string file, passes, call_site, style = "default";
+  bool list = false, json = false, no_verify = false;
+  std::vector<std::string> fuel;
+};
+
+int list_passes(bool json) {
+  Json out = Json::array();
+  for (const PassInfo& p : all_passes()) {
+    if (json) {
+      out.push_back({{"name", p.name}, {"aliases", p.aliases}, {"summary", p.summary}, {"options", p.options}, {"implemented", p.run != nullptr}});
+      continue;
+    }
+    fmt::print("{:<36} {}{}{}{}\n", p.name, p.summary, p.options.empty() ? "" : fmt::format(" {{{}}}", p.options), p.aliases.empty() ? "" : fmt::format(" (also {})", p.aliases), p.run ? "" : " [not implemented]");
+  }
+  if (json) print_json(out);
+  return kYes;
+}
+
+int cmd_opt(const OptArgs& a) {
+  if (a.list) return list_passes(a.json);
+  if (a.file.empty()) fail(FailureKind::kUsage, "opt needs a FILE");
+  // a,b{x=1,y=2},c: commas inside braces belong to the options.
+  struct Wanted {
+    std::string name;
+    std::map<std::string, std::string> options;
+  };
+  std::vector<Wanted> list;
+  std::string item;
+  int depth = 0;
+  for (char c : a.passes + ",") {
+    if (c == '{') ++depth;
+    if (c == '}') --depth;
+    if (c != ',' || depth > 0) {
+      item += c;
+      continue;
+    }
+    if (item.empty()) continue;
+    Wanted w;
+    size_t open = item.find('{');
+    w.name = item.substr(0, open);
+    if (open != std::string::npos) {
+      if (item.back() != '}') fail(FailureKind::kUsage, "options of a pass are written {}{{key=value,…}}", w.name);
+      std::string body = item.substr(open + 1, item.size() - open - 2);
+      std::replace(body.begin(), body.end(), ' ', ',');
+      for (const std::string& word : words(body)) {
+        size_t eq = word.find('=');
+        w.options[word.substr(0, eq)] = eq == std::string::npos ? "true" : word.substr(eq + 1);
+      }
+    }
+    list.push_back(std::move(w));
+    item.clear();
+  }
+  if (depth) fail(FailureKind::kUsage, "braces in --passes are not closed");
+  for (const Wanted& w : list) {
+    const PassInfo& p = pass_or_fail(w.name);
+    if (!p.run) fail(FailureKind::kUnsupported, "pass '{}' is not implemented", w.name);
+    for (const auto& [key, value] : w.options)
+      if ((" " + std::string(p.options)).find(" " + key + "=") == std::string::npos && p.name != "reduce-precision") fail(FailureKind::kUsage, "pass '{}' has no option '{}'; it has: {}", p.name, key, p.options.empty() ? "none" : p.options);
+  }
+  PrintOptions style;
+  if (!PrintOptions::by_name(a.style, &style)) fail(FailureKind::kUsage, "unknown style '{}'", a.style);
+  if (a.style == "default") style.large_constants = true;
+  auto m = load(a.file);
+  PipelineOptions options;
+  options.verify = !a.no_verify;
+  for (const Wanted& w : list) {
+    const PassInfo& p = pass_or_fail(w.name);
+    PassContext context;
+    context.keep_notes = a.json;
+    if (!a.call_site.empty()) context.options = call_site_options(p.name, a.call_site);
+    for (const auto& [key, value] : w.options) context.options[key] = value;
+    for (const std::string& f : a.fuel) {
+      size_t eq = f.find('=');
+      if (eq == std::string::npos) fail(FailureKind::kUsage, "--fuel is written PASS=N, not '{}'", f);
+      if (&pass_or_fail(f.substr(0, eq)) == &p) context.fuel = atoll(f.c_str() + eq + 1);
+    }
+    PassEvent event;
+    run_pass(*m, p, context, options, &event);
+    if (a.json) {
+      Json notes = Json::array();
+      for (const Note& n : event.notes) notes.push_back({{"rule", n.rule}, {"instructions", n.names}, {"text", n.text}});
+      print_json({{"pass", p.name}, {"changed", event.changed}, {"rewrites", event.rewrites}, {"microseconds", event.microseconds}, {"notes", notes}});
+    }
+  }
+  if (!a.json) std::cout << print_module(*m, style);
+  return kYes;
+}
+
+int cmd_print(const std::string& file, const std::string& style_name, bool no_metadata) {
+  PrintOptions style;
+  if (!PrintOptions::by_name(style_name, &style)) fail(FailureKind::kUsage, "unknown style '{}'; there are default, long, short, canonical and fingerprint", style_name);
+  if (no_metadata) style.metadata = false;
+  std::cout << print_module(*load(file), style);
+  return kYes;
+}
+
+int cmd_verify(const std::string& file, bool json) {
+  auto m = load(file);
+  std::vector<VerifyError> errors = verify_module(*m);
+  if (json) {
+    Json list = Json::array();
+    for (const VerifyError& e : errors) list.push_back({{"rule", e.rule}, {"message", e.message}});
+    print_json({{"verified", errors.empty()}, {"errors", list}});
+  } else {
+    for (const VerifyError& e : errors) fmt::print(stderr, "{}: error: {} [{}]\n", file, e.message, e.rule);
+    if (errors.empty()) fmt::print("{}: verified, {} instructions in {} computations\n", file, m->instruction_count(), m->computations().size());
+  }
+  return errors.empty() ? kYes : kNo;
+}
+
+int cmd_convert(const std::string& in, const std::string& out) {
+  auto ends = [&](const char* e) { return out.ends_with(e); };
+  if (ends(".pb") || ends(".pbtxt") || ends(".pb.gz")) fail(FailureKind::kUnsupported, "{}: protobufs are not written yet", out);
+  bool text = ends(".hlo") || ends(".txt"), known = text || ends(".json") || ends(".dot") || ends(".svg") || ends(".png") || out == "-";
+  if (!known) fail(FailureKind::kUsage, "{}: the ending decides the format: .hlo, .txt, .json, .dot, .svg, .png", out);
+  auto m = load(in);
+  PrintOptions style;
+  style.large_constants = true;
+  if (text || out == "-") {
+    write_file(out, print_module(*m, style));
+  } else if (ends(".json")) {
+    write_file(out, module_json(*m));
+  } else {
+    Graph graph(*m, {});
+    write_file(out, ends(".dot") ? graph.dot() : graph.render(ends(".svg") ? "svg" : "png"));
+  }
+  return kYes;
+}
+
+struct ExecArgs {
+  std::string file, backend = "evaluator", scheme = "mixed", inputs, out;
+  uint64_t seed = 1;
+  int repeat = 1;
+  bool json = false;
+};
+
+int cmd_exec(const ExecArgs& a) {
+  const ExecutorInfo* executor = find_executor(a.backend);
+  if (!executor) fail(FailureKind::kUsage, "unknown backend '{}'; there are evaluator, host and cuda", a.backend);
+  if (std::string why = executor->unavailable(); !why.empty()) fail(FailureKind::kUnsupported, "backend {}: {}", a.backend, why);
+  if (a.scheme != "mixed" && a.scheme != "positive") fail(FailureKind::kUsage, "unknown scheme '{}'; there are mixed and positive", a.scheme);
+  auto m = load(a.file);
+  Universe& u = m->u();
+  int64_t bytes = 0;
+  for (InstId p : m->comp(m->entry()).params) bytes += u.leaf_bytes(m->shape_id(p));
+  int64_t memory = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGE_SIZE);
+  if (bytes > memory) fail(FailureKind::kUsage, "the parameters take {}, this machine has {}", human_bytes(bytes), human_bytes(memory));
+  for (CompId c : m->computations())
+    for (InstId i : m->comp(c).order)
+      if (m->alive(i))
+        if (m->op(i) == Opcode::Constant && m->literal(i).elided)
+          fail(FailureKind::kUnsupported, "{}: constant {} of shape {} is elided ({{...}}): its value is unknown, so there is no right answer", a.file, m->inst_name(i), u.shape_text_plain(m->shape_id(i)));
+  std::vector<Value> arguments = seeded_arguments(*m, a.seed, a.scheme == "positive");
+  std::vector<NamedArray> saved;
+  if (!a.inputs.empty()) {
+    std::map<std::string, NamedArray> given;
+    for (NamedArray& array : read_npz(a.inputs)) given[array.name] = std::move(array);
+    size_t leaf = 0;
+    auto replace = [&](auto&& self, Value& v) -> void {
+      if (u[v.shape].is_tuple()) {
+        for (Value& e : v.elements) self(self, e);
+        return;
+      }
+      auto found = given.find(fmt::format("p{}", leaf++));
+      if (found != given.end()) v = from_array(u, found->second, v.shape);
+    };
+    for (Value& v : arguments) replace(replace, v);
+  }
+  if (!a.out.empty()) {
+    std::vector<Value> leaves;
+    for (const Value& v : arguments) flatten(u, v, &leaves);
+    for (size_t i = 0; i < leaves.size(); ++i) saved.push_back(to_array(u, fmt::format("p{}", i), leaves[i]));
+  }
+  Execution e = executor->run(*m, arguments, a.repeat);
+  std::vector<Value> outputs;
+  flatten(u, e.result, &outputs);
+  if (!a.out.empty()) {
+    for (size_t i = 0; i < outputs.size(); ++i) saved.push_back(to_array(u, fmt::format("o{}", i), outputs[i]));
+    write_npz(a.out, saved);
+  }
+  Json list = Json::array();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Shape& s = u[outputs[i].shape];
+    Json o{{"name", fmt::format("o{}", i)}, {"shape", u.shape_text_plain(outputs[i].shape)}};
+    if (s.is_array() && !is_complex(s.type)) {
+      double low = INFINITY, high = -INFINITY, sum = 0;
+      int64_t nan = 0, n = s.elements_count();
+      for (int64_t k = 0; k < n; ++k) {
+        double v = load_double(s.type, outputs[i].bytes() + k * storage_bytes(s.type));
+        if (std::isnan(v)) ++nan;
+        else low = std::min(low, v), high = std::max(high, v), sum += v;
+      }
+      if (n > nan) o["min"] = low, o["max"] = high, o["mean"] = sum / static_cast<double>(n - nan);
+      if (nan) o["nan"] = nan;
+      if (n == 1 && !nan) o["value"] = low;
+    }
+    list.push_back(std::move(o));
+  }
+  if (a.json) {
+    print_json({{"backend", a.backend}, {"compile_s", e.compile_s}, {"run_s", e.run_s}, {"inputs", arguments.size()}, {"outputs", list}});
+    return kYes;
+  }
+  fmt::print("{}: {} in {:.4f} s\n", a.file, a.backend, e.run_s);
+  for (const Json& o : list) {
+    fmt::print("  {} {}", o["name"].get<std::string>(), o["shape"].get<std::string>());
+    if (o.contains("value")) fmt::print(" = {:.9g}", o["value"].get<double>());
+    else if (o.contains("min")) fmt::print("  min {:.6g}  max {:.6g}  mean {:.6g}", o["min"].get<double>(), o["max"].get<double>(), o["mean"].get<double>());
+    if (o.contains("nan")) fmt::print("  {} NaN", o["nan"].get<int64_t>());
+    fmt::print("\n");
+  }
+  return kYes;
+}
+
+int cmd_diff(const std::string& a, const std::string& b, bool json, size_t most) {
+  std::error_code error;
+  auto universe = std::make_shared<Universe>();
+  if (fs::is_directory(a, error) && fs::is_directory(b, error)) {
+    // Two recordings: the first stage that differs.
+    std::vector<Recording> ra = open_folder(a, false), rb = open_folder(b, false);
+    auto files = [](const Recording& r) {
+      std::vector<std::pair<std::string, std::string>> out;
+      for (const StageRow& row : r.rows)
+        if (!row.file.empty()) out.push_back({row.name(), row.file});
+      return out;
+    };
+    auto fa = files(ra[0]), fb = files(rb[0]);
+    size_t n = std::min(fa.size(), fb.size());
+    for (size_t i = 0; i < n; ++i) {
+      auto ma = load(a + "/" + fa[i].second, universe), mb = load(b + "/" + fb[i].second, universe);
+      bool same = fa[i].first == fb[i].first && diff_modules(*ma, *mb).same;
+      if (same) continue;
+      fmt::print("first stage that differs: {} ({}) and {} ({})\n", fa[i].first, fa[i].second, fb[i].first, fb[i].second);
+      return kNo;
+    }
+    if (fa.size() != fb.size()) {
+      fmt::print("the first {} stages are the same; {} has {}, {} has {}\n", n, a, fa.size(), b, fb.size());
+      return kNo;
+    }
+    fmt::print("same: {} stages\n", n);
+    return kYes;
+  }
+  auto ma = load(a, universe), mb = load(b, universe);
+  ModuleDiff d = diff_modules(*ma, *mb);
+  if (json) {
+    Json lines = Json::array();
+    for (const auto& l : d.lines) lines.push_back({{"sign", std::string(1, l.sign)}, {"name", l.name}, {"first", l.first}, {"second", l.second}});
+    print_json({{"same", d.same}, {"same_text", d.same_text}, {"differences", lines}});
+    return d.same ? kYes : kNo;
+  }
+  size_t shown = 0;
+  for (const auto& l : d.lines) {
+    if (++shown > most) break;
+    if (l.sign != '+') fmt::print("- {}\n", l.first);
+    if (l.sign != '-') fmt::print("+ {}\n", l.second);
+  }
+  if (d.lines.size() > most) fmt::print("… and {} more (--most)\n", d.lines.size() - most);
+  if (d.same) {
+    fmt::print("same{}\n", d.same_text ? "" : " structure; names, order or metadata differ");
+    return kYes;
+  }
+  size_t plus = 0, minus = 0, other = 0;
+  for (const auto& l : d.lines) (l.sign == '+' ? plus : l.sign == '-' ? minus : other)++;
+  fmt::print("different: {} only in the first, {} only in the second, {} changed\n", minus, plus, other);
+  return kNo;
+}
+
+int cmd_stats(const std::string& file, bool json, bool bench) {
+  Input in = read_input(file);
+  auto m = parse_module(in.text, std::make_shared<Universe>(), {in.label, 20});
+  const Universe& u = m->u();
+  std::map<std::string, size_t> ops, types, calls;
+  int64_t parameters = 0, literals = 0;
+  size_t elided = 0, collectives = 0;
+  for (CompId c : m->computations())
+    for (InstId i : m->comp(c).order) {
+      if (!m->alive(i)) continue;
+      ++ops[std::string(op_text(m->op(i)))];
+      ++types[std::string(type_name(m->shape(i).type))];
+      if (m->op(i) == Opcode::Parameter && c == m->entry()) parameters += u.leaf_bytes(m->shape_id(i));
+      if (m->op(i) == Opcode::Constant) literals += u.leaf_bytes(m->shape_id(i)), elided += m->literal(i).elided;
+      collectives += op_info(m->op(i)).cls == OpClass::Collective;
+      if (m->op(i) == Opcode::CustomCall) ++calls[std::string(u.text(m->attrs(i).text(Attr::custom_call_target)))];
+    }
+  Json out{{"module", m->name}, {"computations", m->computations().size()}, {"instructions", m->instruction_count()}, {"parameter_bytes", parameters}, {"literal_bytes", literals},
+           {"elided_constants", elided}, {"collectives", collectives}, {"opcodes", ops}, {"types", types}, {"custom_calls", calls}, {"distinct_shapes", u.shape_count()}, {"distinct_attributes", u.attrs_count()}};
+  if (bench) {
+    double parse = 1e300, print = 1e300;
+    for (int k = 0; k < 5; ++k) {
+      auto t0 = std::chrono::steady_clock::now();
+      auto again = parse_module(in.text, std::make_shared<Universe>(), {in.label, 20});
+      auto t1 = std::chrono::steady_clock::now();
+      std::string text = print_module(*again);
+      auto t2 = std::chrono::steady_clock::now();
+      parse = std::min(parse, std::chrono::duration<double>(t1 - t0).count() * 1e3), print = std::min(print, std::chrono::duration<double>(t2 - t1).count() * 1e3);
+    }
+    out["parse_ms"] = parse, out["print_ms"] = print;
+  }
+  if (json) {
+    print_json(out);
+    return kYes;
+  }
+  fmt::print("module {}: {} instructions in {} computations\n", m->name, m->instruction_count(), m->computations().size());
+  fmt::print("parameters {}, literals {}{}\n", human_bytes(parameters), human_bytes(literals), elided ? fmt::format(", {} constants elided", elided) : "");
+  std::vector<std::pair<std::string, size_t>> sorted(ops.begin(), ops.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
+  for (const auto& [name, n] : sorted) fmt::print("  {:>7} {}\n", n, name);
+  for (const auto& [name, n] : calls) fmt::print("custom-call {} × {}\n", name, n);
+  if (bench) fmt::print("parse_ms {:.3f}  print_ms {:.3f}\n", out["parse_ms"].get<double>(), out["print_ms"].get<double>());
+  return kYes;
+}
+
+// Pages for a folder that has none: XLA's dumps, or a replay without html.
+int cmd_view(const std::string& folder, const std::string& wanted, bool force) {
+  std::vector<Recording> all = open_folder(folder);
+  std::error_code error;
+  if (fs::exists(folder + "/index.html", error) && wanted.empty()) {
+    fmt::print("open {}/index.html\n", folder);
+    return kYes;
+  }
+  std::string path = wanted.empty() ? fs::path(folder).lexically_normal().string() + ".view" : wanted;
+  OutputFolder out(path, force);
+  Recording r = all[0];
+  auto universe = std::make_shared<Universe>();
+  std::unique_ptr<StageIndex> last;
+  for (StageRow& row : r.rows) {
+    if (row.file.empty()) continue;
+    std::string text = read_file(folder + "/" + row.file);
+    std::unique_ptr<Module> m;
+    try {
+      m = parse_module(text, universe, {row.file, 20});
+    } catch (const Failure&) {
+      row.file.clear();
+      continue;
+    }
+    auto index = std::make_unique<StageIndex>(*m);
+    GraphOptions options;
+    options.title = r.module_name + "\n" + row.name();
+    std::vector<std::string> removed;
+    if (last) {
+      auto d = StageIndex::compare(*last, *index);
+      options.added.insert(d.added.begin(), d.added.end());
+      options.modified.insert(d.modified.begin(), d.modified.end());
+      for (StrId n : d.removed) removed.emplace_back(universe->text(n));
+    }
+    last = std::move(index);
+    std::string base = row.file.substr(0, row.file.size() - 4);
+    Graph graph(*m, options);
+    out.write(row.file, text);
+    out.write(base + ".dot", graph.dot());
+    out.write(base + ".html", stage_page(row, graph.render("svg"), removed, graph.partial()));
+  }
+  out.write("index.html", index_page(r));
+  out.commit();
+  fmt::print("open {}/index.html\n", path);
+  return kYes;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"hlo-replay: reads HLO of any age, replays XLA's passes over it, runs it, and shows every stage"};
+  app.require_subcommand(0, 1);
+  app.set_version_flag("--version", "hlo-replay 0.1");
+  app.footer(
+      "Examples:\n"
+      "  hlo-replay testdata/mobilenet_v1.hlo -o out       every pass over the module, every stage in out/\n"
+      "  hlo-replay DUMPDIR                                what XLA's dump folder holds\n"
+      "  hlo-replay opt --passes=algsimp,dce model.hlo     the module after these passes\n"
+      "  hlo-replay exec out:0007 --seed=1 --out=o.npz     run a stage\n"
+      "FILE is a path, - for standard input, or a stage of a recording: DIR:NNNN or DIR:stage-name.\n"
+      "Exit codes: 0 fine or same, 1 the answer is no, 2 usage, unreadable or unsupported.");
+  int code = kYes;
+  auto command = [&](const char* name, const char* help, const char* example) {
+    CLI::App* c = app.add_subcommand(name, help);
+    c->footer(std::string("Example:\n  ") + example);
+    return c;
+  };
+
+  ReplayArgs replay_args;
+  CLI::App* c = command("replay", "run a pipeline over a module and write every stage", "hlo-replay replay testdata/mobilenet_v1.hlo -o out --formats=text,html");
+  c->add_option("FILE", replay_args.file, "module or stage")->required();
+  c->add_option("-o,--out", replay_args.out, "folder to make (NAME.replay)");
+  c->add_option("--pipeline", replay_args.pipeline, "xla-2019 or xla-gpu");
+  c->add_option("--formats", replay_args.formats, "text,dot,svg,png,html,json,buffers,thunks");
+  c->add_option("--passes-only", replay_args.only, "run only these passes");
+  c->add_option("--disable-passes", replay_args.disabled, "leave these out");
+  c->add_option("--stop-after", replay_args.stop_after, "number or name of a stage");
+  c->add_option("--fuel", replay_args.fuel, "PASS=N: at most N rewrites by that pass");
+  c->add_flag("--force", replay_args.force, "replace an existing folder");
+  c->add_flag("--force-replay", replay_args.force_replay, "replay a module that is optimised already");
+  c->add_flag("--no-verify", replay_args.no_verify, "do not verify after each pass");
+  c->add_flag("--json", replay_args.json, "the recording on standard output");
+  c->callback([&] { code = cmd_replay(replay_args); });
+
+  std::string folder;
+  bool json = false;
+  c = command("open", "what a recording or XLA dump folder holds (also: hlo-replay DIR)", "hlo-replay open /tmp/xla_dump");
+  c->add_option("DIR", folder)->required();
+  c->add_flag("--json", json);
+  c->callback([&] { code = cmd_folder(folder, json); });
+
+  OptArgs opt_args;
+  c = command("opt", "run passes and print the module", "hlo-replay opt --passes='algsimp{layout_sensitive=true},dce' model.hlo");
+  c->add_option("FILE", opt_args.file);
+  c->add_option("--passes", opt_args.passes, "a,b{option=value}");
+  c->add_option("--call-site", opt_args.call_site, "pipeline of XLA whose options the passes take");
+  c->add_option("--style", opt_args.style, "print style");
+  c->add_option("--fuel", opt_args.fuel, "PASS=N");
+  c->add_flag("--list-passes", opt_args.list, "all passes");
+  c->add_flag("--no-verify", opt_args.no_verify);
+  c->add_flag("--json", opt_args.json, "what each pass did, in place of the module");
+  c->callback([&] { code = cmd_opt(opt_args); });
+
+  std::string file, second, style = "default";
+  bool no_metadata = false;
+  c = command("print", "read a module and print it as XLA does", "hlo-replay print --style=short model.hlo");
+  c->add_option("FILE", file)->required();
+  c->add_option("--style", style, "default, long, short, canonical or fingerprint");
+  c->add_flag("--no-metadata", no_metadata);
+  c->callback([&] { code = cmd_print(file, style, no_metadata); });
+
+  c = command("verify", "check every invariant", "hlo-replay verify model.hlo");
+  c->add_option("FILE", file)->required();
+  c->add_flag("--json", json);
+  c->callback([&] { code = cmd_verify(file, json); });
+
+  c = command("convert", "from one format to another, by the files' endings", "hlo-replay convert model.hlo model.svg");
+  c->add_option("IN", file)->required();
+  c->add_option("OUT", second, ".hlo .txt .json .dot .svg .png")->required();
+  c->callback([&] { code = cmd_convert(file, second); });
+
+  ExecArgs exec_args;
+  c = command("exec", "run a module", "hlo-replay exec testdata/mobilenet_v1.hlo --seed=1 --out=out.npz");
+  c->add_option("FILE", exec_args.file)->required();
+  c->add_option("--backend", exec_args.backend, "evaluator, host or cuda");
+  c->add_option("--seed", exec_args.seed, "of the inputs");
+  c->add_option("--scheme", exec_args.scheme, "mixed or positive");
+  c->add_option("--inputs", exec_args.inputs, ".npz with arrays p0, p1 …");
+  c->add_option("--out", exec_args.out, ".npz for inputs p0 … and outputs o0 …");
+  c->add_option("--repeat", exec_args.repeat, "best of so many runs")->check(CLI::Range(1, 1000000));
+  c->add_flag("--json", exec_args.json);
+  c->callback([&] { code = cmd_exec(exec_args); });
+
+  size_t most = 50;
+  c = command("diff", "two modules, stages or folders", "hlo-replay diff out:0003 out:0004");
+  c->add_option("A", file)->required();
+  c->add_option("B", second)->required();
+  c->add_option("--most", most, "lines to show");
+  c->add_flag("--json", json);
+  c->callback([&] { code = cmd_diff(file, second, json, most); });
+
+  bool force = false;
+  c = command("view", "pages that step through a recording", "hlo-replay view /tmp/xla_dump");
+  c->add_option("DIR", folder)->required();
+  c->add_option("-o,--out", second, "folder to make (DIR.view)");
+  c->add_flag("--force", force);
+  c->callback([&] { code = cmd_view(folder, second, force); });
+
+  bool bench = false;
+  c = command("stats", "what a module is made of", "hlo-replay stats --bench model.hlo");
+  c->add_option("FILE", file)->required();
+  c->add_flag("--json", json);
+  c->add_flag("--bench", bench, "time parsing and printing, best of 5");
+  c->callback([&] { code = cmd_stats(file, json, bench); });
+
+  // `hlo-replay FILE` replays, `hlo-replay DIR` opens.
+  std::vector<std::string> args(argv + 1, argv + argc);
+  if (args.empty()) {
+    fmt::print("{}", app.help());
+    return kBad;
+  }
+  bool known = false;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) known |= sub->get_name() == args[0];
+  std::error_code error;
+  if (!known && (args[0] == "-" || args[0][0] != '-')) args.insert(args.begin(), fs::is_directory(args[0], error) ? "open" : "replay");
+  std::reverse(args.begin(), args.end());
+  try {
+    app.parse(args);
+  } catch (const CLI::ParseError& e) {
+    int shown = app.exit(e);
+    return shown == 0 ? kYes : kBad;
+  }
+  return code;
+}
+
+}  // namespace
+}  // namespace hlo
+
+int main(int argc, char** argv) {
+  hlo::catch_interrupts();
+  std::ios::sync_with_stdio(false);
+  try {
+    int code = hlo::run(argc, argv);
+    std::cout.flush();
+    return code;
+  } catch (const hlo::Failure& e) {
+    std::cout.flush();
+    if (e.kind() == hlo::FailureKind::kSyntax) fmt::print(stderr, "{}\n", e.what());
+    else fmt::print(stderr, "error: {}\n", e.what());
+    return 2;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "error: {}\n", e.what());
+    return 2;
+  }
+}

@@ -1,0 +1,203 @@
+#include "replay/replayer.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "dump/graph.h"
+#include "dump/json.h"
+#include "ir/print.h"
+#include "ir/snapshot.h"
+#include "ir/thunk.h"
+#include "passes/backend/backend.h"
+#include "viewer/pages.h"
+
+namespace hlo {
+namespace {
+
+// Graphviz keeps global state, so drawings go to child processes, one for each half of the machine's two cores, and come back
+// as files in the folder that is being made.
+class Drawers {
+ public:
+  explicit Drawers(size_t most) : most_(most) {}
+  ~Drawers() {
+    while (!children_.empty()) reap(nullptr);
+  }
+  void run(const std::function<void()>& job) {
+    std::string failure;
+    if (children_.size() >= most_) reap(&failure);
+    pid_t child = ::fork();
+    if (child == 0) {
+      int code = 0;
+      try {
+        job();
+      } catch (const std::exception& e) {
+        fmt::print(stderr, "error: {}\n", e.what());
+        code = 1;
+      }
+      ::_exit(code);
+    }
+    if (child < 0) job();
+    else children_.push_back(child);
+    if (!failure.empty()) fail(FailureKind::kInternal, "{}", failure);
+  }
+  void wait() {
+    std::string failure;
+    while (!children_.empty()) reap(&failure);
+    if (!failure.empty()) fail(FailureKind::kInternal, "{}", failure);
+  }
+
+ private:
+  void reap(std::string* failure) {
+    int status = 0;
+    ::waitpid(children_.front(), &status, 0);
+    children_.erase(children_.begin());
+    if (failure && status) *failure = "a stage could not be drawn";
+  }
+  size_t most_;
+  std::vector<pid_t> children_;
+};
+
+}  // namespace
+
+bool known_format(const std::string& f) {
+  static const std::set<std::string> kAll = {"text", "dot", "svg", "png", "html", "json", "proto", "buffers", "thunks", "ll", "ptx"};
+  return kAll.contains(f);
+}
+bool format_available(const std::string& f) { return known_format(f) && f != "proto" && f != "ll" && f != "ptx"; }
+
+std::string already_optimised(const Module& m) {
+  if (m.config.is_scheduled) return "it is scheduled (is_scheduled=true)";
+  for (CompId c : m.computations())
+    for (InstId i : m.comp(c).order) {
+      if (!m.alive(i)) continue;
+      if (m.op(i) == Opcode::Fusion) return fmt::format("it has fusions ({})", m.inst_name(i));
+      if (m.op(i) == Opcode::CustomCall) {
+        std::string_view target = m.u().text(m.attrs(i).text(Attr::custom_call_target));
+        if (target.starts_with("__cublas") || target.starts_with("__cudnn") || target.starts_with("__triton")) return fmt::format("it has library calls ({})", target);
+      }
+    }
+  return {};
+}
+
+Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
+  const std::vector<Step>* steps = find_pipeline(options.pipeline);
+  HLO_CHECK(steps, "pipeline {}", options.pipeline);
+  Recording r;
+  r.folder = out.path(), r.module_name = m.name, r.source = "hlo-replay", r.pipeline = options.pipeline;
+  std::string prefix = fmt::format("module_{:04}.{}", r.module_number, sanitized_name(m.name));
+  Recorder recorder(m.universe());
+  Drawers drawers(2);
+  auto wants = [&](const char* f) { return options.formats.contains(f); };
+  bool drawing = wants("dot") || wants("svg") || wants("png") || wants("html");
+  std::unique_ptr<Snapshot> last;
+  int number = 0;
+  size_t done = 0, all = count_passes(*steps);
+  bool stopped = false;
+
+  // Freezes the module and writes it in every format wanted. The row's counts come from the frozen stages.
+  auto write_stage = [&](StageRow& row, const std::string& base) {
+    GraphOptions graph_options;
+    std::vector<std::string> removed;
+    auto snapshot = std::make_unique<Snapshot>(recorder.freeze(m));
+    if (last) {
+      StageDiff d = diff_stages(*last, *snapshot);
+      row.added = d.added.size(), row.removed = d.removed.size(), row.modified = d.modified.size();
+      for (InstId i : d.added) graph_options.added.insert(m[i].name);
+      for (InstId i : d.modified) graph_options.modified.insert(m[i].name);
+      for (InstId i : d.removed) removed.emplace_back(m.inst_name(i));
+    }
+    last = std::move(snapshot);
+    row.file = base + ".txt";
+    PrintOptions print;
+    print.large_constants = true;
+    if (wants("text")) out.write(row.file, print_module(m, print));
+    if (wants("json")) out.write(base + ".json", module_json(m));
+    if (!drawing) return;
+    graph_options.title = fmt::format("{}\n{}", m.name, row.name());
+    auto draw = [&, row, removed, graph_options] {
+      Graph graph(m, graph_options);
+      if (wants("dot")) out.write(base + ".dot", graph.dot());
+      if (wants("png")) out.write(base + ".png", graph.render("png"));
+      if (!wants("svg") && !wants("html")) return;
+      std::string svg = graph.render("svg");
+      if (wants("svg")) out.write(base + ".svg", svg);
+      if (wants("html")) out.write(base + ".html", stage_page(row, svg, removed, graph.partial()));
+    };
+    drawers.run(draw);
+  };
+
+  StageRow input;
+  input.kind = StageRow::kInput;
+  input.before = input.after = m.instruction_count();
+  write_stage(input, prefix + ".before_optimizations");
+  r.rows.push_back(input);
+
+  PipelineOptions passes = options.passes;
+  passes.stop = [&] { return stopped || interrupted(); };
+  passes.observe = [&](const Module&, const PassEvent& e) {
+    StageRow row;
+    row.kind = e.kind == PassEvent::kPipelineStart ? StageRow::kPipelineStart : e.kind == PassEvent::kInnerStep ? StageRow::kInnerStep : StageRow::kPass;
+    row.pipeline = e.pipeline, row.pass = e.pass, row.next = e.next;
+    row.changed = e.kind == PassEvent::kInnerStep || e.changed;
+    row.implemented = e.implemented, row.disabled = e.disabled;
+    row.before = e.instructions_before, row.after = e.instructions_after;
+    row.rewrites = e.rewrites;
+    row.notes = e.notes;
+    if (e.kind == PassEvent::kPass) {
+      row.microseconds = e.microseconds;
+      ++done;
+      if (options.progress) options.progress(done, std::max(all, done), e.pass);
+    }
+    if (row.kind == StageRow::kPipelineStart) {
+      row.number = number;
+    } else if (row.changed) {
+      row.number = ++number;
+      std::string base = fmt::format("{}.{:04}.{}.after_{}", prefix, number, e.pipeline, e.pass);
+      if (!e.next.empty()) base += ".before_" + e.next;
+      write_stage(row, base);
+    }
+    bool here = !options.stop_after.empty() && (row.name() == options.stop_after || row.pass == options.stop_after || (row.number >= 0 && row.changed && fmt::format("{:04}", row.number) == options.stop_after));
+    r.rows.push_back(std::move(row));
+    if (here) stopped = true;
+  };
+  run_pipeline(m, *steps, passes);
+  if (interrupted()) fail(FailureKind::kIo, "interrupted; nothing was written");
+  if (!options.stop_after.empty() && !stopped) fail(FailureKind::kUsage, "no stage '{}' came up in this run", options.stop_after);
+
+  if (!stopped) {
+    StageRow result;
+    result.kind = StageRow::kResult;
+    result.before = m.instruction_count();
+    auto start = std::chrono::steady_clock::now();
+    schedule_module(m);
+    std::vector<Thunk> thunks;
+    BufferAssignment buffers = assign_buffers(m);
+    thunks = build_thunks(m, buffers);
+    result.microseconds = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
+    result.after = m.instruction_count();
+    result.changed = true;
+    write_stage(result, prefix + ".after_optimizations");
+    r.rows.push_back(result);
+    if (wants("buffers")) {
+      r.other_files.push_back(prefix + ".after_optimizations-buffer-assignment.txt");
+      out.write(r.other_files.back(), buffer_assignment_text(m, buffers));
+    }
+    if (wants("thunks")) {
+      r.other_files.push_back(prefix + ".thunk_schedule");
+      out.write(r.other_files.back(), thunks_text(m, thunks));
+      r.other_files.push_back(prefix + ".thunk_schedule.json");
+      out.write(r.other_files.back(), thunks_json(m, thunks) + "\n");
+    }
+  }
+  drawers.wait();
+  if (!wants("text"))
+    for (StageRow& row : r.rows) row.file.clear();
+  out.write("recording.json", recording_json(r));
+  if (wants("html")) out.write("index.html", index_page(r));
+  return r;
+}
+
+}  // namespace hlo

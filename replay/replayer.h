@@ -1,0 +1,30 @@
+// Runs a pipeline over a module and writes what happened into a folder, under XLA's file names.
+#pragma once
+#include <functional>
+#include <set>
+
+#include "passes/pipelines.h"
+#include "replay/files.h"
+#include "replay/recording.h"
+
+namespace hlo {
+
+struct ReplayOptions {
+  std::string pipeline = "xla-2019";
+  std::set<std::string> formats = {"text", "dot", "html", "buffers", "thunks"};
+  PipelineOptions passes;
+  std::string stop_after;          // number or name of a stage
+  std::function<void(size_t done, size_t all, const std::string& pass)> progress;
+};
+
+// Formats that a replay can write, and those it names but has no code for yet.
+bool known_format(const std::string& format);
+bool format_available(const std::string& format);
+
+// Changes the module: afterwards it is what the last stage holds.
+Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out);
+
+// Already optimised (scheduled, fused, with library calls): the reason, or nothing.
+std::string already_optimised(const Module& m);
+
+}  // namespace hlo

@@ -1,0 +1,11 @@
+# Writes OUT: the pages of DIR as C++ string constants. Long texts are split, since compilers bound one literal.
+set(code "#include \"viewer/pages.h\"\n\nnamespace hlo {\n")
+foreach(pair "kIndexTemplate:index.html" "kStageTemplate:stage.html")
+  string(REPLACE ":" ";" pair "${pair}")
+  list(GET pair 0 name)
+  list(GET pair 1 file)
+  file(READ "${DIR}/${file}" text)
+  string(APPEND code "const char* const ${name} = R\"page(${text})page\";\n")
+endforeach()
+string(APPEND code "}  // namespace hlo\n")
+file(WRITE "${OUT}" "${code}")
