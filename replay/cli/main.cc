@@ -11,6 +11,7 @@
 #include "dump/graph.h"
 #include "dump/json.h"
 #include "gpu_exec/executor.h"
+#include "ir/buffer.h"
 #include "ir/eval/evaluator.h"
 #include "ir/print.h"
 #include "ir/verifier.h"
@@ -698,6 +699,8 @@ int run(int argc, char** argv) {
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) known |= sub->get_name() == args[0];
   std::error_code error;
   if (!known && (args[0] == "-" || args[0][0] != '-')) args.insert(args.begin(), fs::is_directory(args[0], error) ? "open" : "replay");
+  // `--passes=` asks for none; CLI11 would take the next word as its value.
+  std::erase(args, std::string("--passes="));
   std::reverse(args.begin(), args.end());
   try {
     app.parse(args);
