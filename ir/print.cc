@@ -159,13 +159,13 @@ std::vector<InstId> print_order(const Module& m, CompId comp) {
   return m.config.is_scheduled ? m.live_order(comp) : m.post_order(comp);
 }
 
-std::vector<CompId> print_order(const Module& m) {
+std::vector<CompId> print_order(const Module& m, bool stable) {
   // Roots are computations that nobody calls, in stored order; before each, depth first, what it reaches.
   std::vector<bool> called(m.comp_slots(), false);
   std::vector<CompId> all = m.computations();
   std::vector<std::vector<CompId>> callees(m.comp_slots());
   for (CompId c : all) {
-    for (InstId i : m.comp(c).order)
+    for (InstId i : stable ? print_order(m, c) : m.comp(c).order)
       if (m.alive(i))
         for (CompId callee : m.called(i)) callees[c.value].push_back(callee), called[callee.value] = true;
   }
@@ -641,7 +641,7 @@ class Printer {
   void module() {
     header();
     if (o_.stack_tables && o_.metadata) stack_tables();
-    for (CompId c : print_order(m_)) {
+    for (CompId c : print_order(m_, o_.stable_order)) {
       computation(c);
       out += "\n\n";
     }

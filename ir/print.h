@@ -21,6 +21,9 @@ struct PrintOptions {
   bool canonical = false;           // names tmp_N, bodies in place
   bool fingerprint = false;
   bool stack_tables = true;
+  // Computations in the order in which the text names them, in place of XLA's (order of creation of the instructions that call
+  // them): texts of modules that passes have changed then read back to the same text.
+  bool stable_order = false;
 
   static PrintOptions Default() { return {}; }
   static PrintOptions Long();
@@ -44,7 +47,7 @@ std::string c_escape(std::string_view text);
 bool is_dict_text(std::string_view text);
 
 // Computations in XLA's print order, and the instructions of one in print order.
-std::vector<CompId> print_order(const Module& m);
+std::vector<CompId> print_order(const Module& m, bool stable = false);
 std::vector<InstId> print_order(const Module& m, CompId comp);
 
 }  // namespace hlo

@@ -240,6 +240,11 @@ class Inferrer {
           s.dims.push_back(at(0).dims[static_cast<size_t>(d)]);
           s.dynamic.push_back(at(0).is_dynamic() && at(0).dynamic[static_cast<size_t>(d)]);
         }
+        // XLA infers the layout that makes the transpose a bitcast (ShapeUtil::PermuteDimensions).
+        Dims inverse(perm.size());
+        for (size_t i = 0; i < perm.size(); ++i) inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+        s.has_layout = true;
+        for (int64_t d : at(0).layout.minor_to_major) s.layout.minor_to_major.push_back(inverse[static_cast<size_t>(d)]);
         return u_.shape(std::move(s));
       }
       case Opcode::Reverse:

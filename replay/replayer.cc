@@ -112,7 +112,7 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
     last = std::move(snapshot);
     row.file = base + ".txt";
     PrintOptions print;
-    print.large_constants = true;
+    print.large_constants = print.stable_order = true;
     if (wants("text")) out.write(row.file, print_module(m, print));
     if (wants("json")) out.write(base + ".json", module_json(m));
     if (!drawing) return;

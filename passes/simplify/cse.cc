@@ -14,7 +14,10 @@ class Cse {
 
   bool run() {
     bool changed = false;
-    for (CompId c : m_.computations()) changed |= constants(c) | instructions(c);
+    // Bodies that nobody calls any more are left alone, as XLA's dumps show.
+    auto callers = m_.callers();
+    for (CompId c : m_.computations())
+      if (c == m_.entry() || !callers[c.value].empty()) changed |= constants(c) | instructions(c);
     return changed;
   }
 

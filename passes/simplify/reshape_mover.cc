@@ -87,7 +87,6 @@ class Mover {
     const Dims& from = m_.shape(m_.operand(r, 0)).dims;
     if (m_.op(r) == Opcode::Transpose) {
       const Dims p = m_.attrs(r).ints(Attr::dimensions);
-      if (m_.op(o) == Opcode::Transpose && m_.attrs(o).ints(Attr::dimensions) == p) return m_.operand(o, 0);
       Dims inverse = inverse_permutation(p);
       return is_identity(inverse) ? o : make_transpose(m_, o, inverse);
     }
