@@ -51,7 +51,9 @@ void decompose(Module& m, InstId dot) {
       dims.push_back(contract_size);
       if (keep_free) dims.push_back(free_size);
     }
-    return make_reshape(m, make_transpose(m, x, order), dims);
+    InstId moved = make_transpose(m, x, order);
+    m.set_shape(moved, m.u().with_default_layout(m.shape_id(moved)));
+    return make_reshape(m, moved, dims);
   };
   bool lhs_free, rhs_free;
   InstId l = side(0, lb, lc, true, &lhs_free), r = side(1, rb, rc, false, &rhs_free);

@@ -159,8 +159,10 @@ void A::broadcast(InstId i) {
                    o == Opcode::Slice || (o == Opcode::DynamicSlice && operand(user, 0) == i);
       if (!moves) continue;
       if (!go("movement of a spread scalar", user)) return;
-      InstId b = m_.add(m_.parent(user), {.op = Opcode::Broadcast, .shape = m_.shape_id(user), .operands = {a}, .attrs = dims_attr(u_, Opcode::Broadcast, {})});
-      rw_to(user, b);
+      // The user keeps standing without users until its own visit, as in XLA.
+      InstId b = m_.add(m_.parent(user), {.op = Opcode::Broadcast, .shape = m_.shape_id(user), .operands = {a}, .attrs = dims_attr(u_, Opcode::Broadcast, {}), .meta = m_[i].meta});
+      m_.replace_all_uses(user, b);
+      changed_ = true;
       return;
     }
     return;
@@ -207,6 +209,10 @@ void A::reshape(InstId i) {
   //   reshape(reshape(A))      →      reshape(A)
   if (op(a) == Opcode::Reshape) {
     if (!go("reshape twice", i)) return;
+    if (InstId source = operand(a, 0); m_.shape_id(source) == m_.shape_id(i)) {
+      ri(i, source);
+      return;
+    }
     InstId to = m_.add(m_.parent(i), {.op = Opcode::Reshape, .shape = m_.shape_id(i), .operands = {operand(a, 0)}});
     ri(i, to);
     return;
@@ -232,6 +238,24 @@ void A::reshape(InstId i) {
       if (!go("reshape of a broadcast", i)) return;
       InstId b = m_.add(m_.parent(i), {.op = Opcode::Broadcast, .shape = m_.shape_id(i), .operands = {operand(a, 0)}, .attrs = dims_attr(u_, Opcode::Broadcast, mapped)});
       ri(i, b);
+      return;
+    }
+  }
+  //   reshape(iota) that leaves the counted dimension alone      →      iota
+  if (op(a) == Opcode::Iota) {
+    int64_t counted = m_.attrs(a).integer(Attr::iota_dimension);
+    for (auto [from, to] : unmodified_dims(m_.shape(a).dims, s.dims))
+      if (from == counted) {
+        if (go("reshape of an iota", i)) rw(i, Opcode::Iota, {}, attrs_of(u_, Opcode::Iota, {{Attr::iota_dimension, to}}));
+        return;
+      }
+    // Ones at its side belong to the same factor: they move freely.
+    if (only_ones(m_.shape(a).dims, s.dims) && m_.shape(a).dims[static_cast<size_t>(counted)] != 1) {
+      int64_t nth = 0, to = -1;
+      for (int64_t d = 0; d < counted; ++d) nth += m_.shape(a).dims[static_cast<size_t>(d)] != 1;
+      for (size_t d = 0; d < s.dims.size(); ++d)
+        if (s.dims[d] != 1 && nth-- == 0) to = static_cast<int64_t>(d);
+      if (go("reshape of an iota", i)) rw(i, Opcode::Iota, {}, attrs_of(u_, Opcode::Iota, {{Attr::iota_dimension, to}}));
       return;
     }
   }
@@ -779,7 +803,14 @@ void A::bitcast(InstId i) {
   if (!m_.control_preds(i).empty()) return;
   //   bitcast(bitcast(A))      →      bitcast(A)
   if (op(a) == Opcode::Bitcast) {
-    if (go("bitcast twice", i)) rw(i, Opcode::Bitcast, {operand(a, 0)});
+    if (!go("bitcast twice", i)) return;
+    if (m_.shape_id(operand(a, 0)) == m_.shape_id(i)) ri(i, operand(a, 0));
+    else rw(i, Opcode::Bitcast, {operand(a, 0)});
+    return;
+  }
+  //   bitcast(broadcast(scalar))      →      broadcast(scalar)
+  if (op(a) == Opcode::Broadcast && m_.shape(operand(a, 0)).rank() == 0 && type(a) == type(i)) {
+    if (go("bitcast of a spread scalar", i)) rw(i, Opcode::Broadcast, {operand(a, 0)}, dims_attr(u_, Opcode::Broadcast, {}));
     return;
   }
   if (m_.shape(a).is_array() && m_.shape(a).type == m_.shape(i).type) ric(i, a, "bitcast to the same shape");

@@ -192,6 +192,7 @@ void A::reduce_window(InstId i) {
     } else if (e.size != 1 || e.stride != 1) {
       plain = false;
     }
+    plain &= e.stride == 1;
   }
   if (plain && !dims.empty() && m_.shape(a).type == m_.shape(i).type) {
     if (!go("window is a reduction", i)) return;
