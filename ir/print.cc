@@ -598,8 +598,8 @@ class Printer {
       slot = static_cast<int32_t>(list.size());
       return true;
     };
-    for (CompId c : m_.computations())
-      for (InstId i : m_.comp(c).order) {
+    for (CompId c : o_.stable_order ? print_order(m_, true) : m_.computations())
+      for (InstId i : o_.stable_order ? print_order(m_, c) : m_.comp(c).order) {
         if (!m_.alive(i)) continue;
         std::vector<int32_t> chain;
         for (int32_t f = u_[m_[i].meta].stack_frame_id; f > 0 && static_cast<size_t>(f) <= s.frames.size() && !frame_map_[static_cast<size_t>(f)];
