@@ -84,7 +84,30 @@ class Copies {
     for (size_t k = 0; k < n; ++k) {
       InstId a = element(init, k), b = element(root, k);
       init_parts.push_back(passes_through(k) ? a : deep_copy(a));
-      root_parts.push_back(passes_through(k) ? b : deep_copy(b));
+      if (passes_through(k)) {
+        root_parts.push_back(b);
+        continue;
+      }
+      // An element that only moves to another place is read before any place is written.
+      InstId source = b;
+      while (m_.op(source) == Opcode::Bitcast) source = m_.operand(source, 0);
+      if (m_.op(source) == Opcode::GetTupleElement && m_.shape(b).is_array()) {
+        b = m_.add(body, {.op = Opcode::Copy, .shape = m_.shape_id(b), .operands = {b}});
+        first_copies_.insert(b);
+      }
+      root_parts.push_back(deep_copy(b));
+    }
+    // The new element is written where the old one lay: behind everything that reads the old one.
+    for (size_t k = 0; k < n; ++k) {
+      if (passes_through(k) || m_.op(root_parts[k]) != Opcode::Copy) continue;
+      std::vector<InstId> aliases;
+      for (InstId g : m_.users(param))
+        if (m_.op(g) == Opcode::GetTupleElement && m_.attrs(g).integer(Attr::index) == static_cast<int64_t>(k)) aliases.push_back(g);
+      for (size_t at = 0; at < aliases.size(); ++at)
+        for (InstId reader : m_.users_copy(aliases[at])) {
+          if (m_.op(reader) == Opcode::Bitcast || m_.op(reader) == Opcode::GetTupleElement || m_.op(reader) == Opcode::Tuple) aliases.push_back(reader);
+          else if (reader != root_parts[k] && m_.operand(root_parts[k], 0) != reader) m_.add_control(reader, root_parts[k]);
+        }
     }
     m_.set_operand(loop, 0, make(m_, m_.parent(loop), Opcode::Tuple, init_parts));
     InstId fresh = make(m_, body, Opcode::Tuple, root_parts);
@@ -108,7 +131,7 @@ class Copies {
     for (InstId copy : added_) {
       if (!m_.alive(copy) || m_.op(copy) != Opcode::Copy) continue;
       InstId v = m_.operand(copy, 0);
-      if (!private_value(v) || m_.shape_id(v) != m_.shape_id(copy)) continue;
+      if (!private_value(v) || first_copies_.contains(v) || m_.shape_id(v) != m_.shape_id(copy)) continue;
       if (!safe_in_loop(copy, v)) continue;
       if (!ctx_.spend(m_, "copy elided", {copy})) return;
       m_.replace(copy, v, {.relay_control = true});
@@ -183,6 +206,7 @@ class Copies {
   Universe& u_;
   PassContext& ctx_;
   std::vector<InstId> added_;
+  std::unordered_set<InstId> first_copies_;  // of elements that move
   std::vector<std::vector<InstId>> callers_;
 };
 
