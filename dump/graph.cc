@@ -25,17 +25,28 @@ std::string escaped(std::string_view text) {
   std::string out;
   for (char ch : text) {
     switch (ch) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += ch;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += ch;
     }
   }
   return out;
 }
 
-std::string cut(std::string_view text, size_t most) { return text.size() <= most ? std::string(text) : std::string(text.substr(0, most - 1)) + "…"; }
+std::string cut(std::string_view text, size_t most) {
+  return text.size() <= most ? std::string(text) : std::string(text.substr(0, most - 1)) + "…";
+}
 
 }  // namespace
 
@@ -84,14 +95,20 @@ struct Graph::Impl {
     nodes[i] = n;
     Colour colour = colour_of(m, i);
     std::string name(m.inst_name(i)), op(op_text(m.op(i)));
-    std::string label = "<B>" + escaped(m.op(i) == Opcode::Parameter ? fmt::format("Parameter {}", m.parameter_number(i)) : name) + "</B>";
-    if (m.op(i) == Opcode::Parameter) label += "<BR/>" + escaped(name);
-    else if (!name.starts_with(op)) label += "<BR/>" + escaped(op);
+    std::string label =
+        "<B>" + escaped(m.op(i) == Opcode::Parameter ? fmt::format("Parameter {}", m.parameter_number(i)) : name) +
+        "</B>";
+    if (m.op(i) == Opcode::Parameter)
+      label += "<BR/>" + escaped(name);
+    else if (!name.starts_with(op))
+      label += "<BR/>" + escaped(op);
     if (m.op(i) == Opcode::Constant) label += "<BR/>" + escaped(constant_text(i));
     const AttrSet& a = m.attrs(i);
-    if (StrId target = a.text(Attr::custom_call_target); target.valid()) label += "<BR/>" + escaped(cut(u.text(target), 60));
+    if (StrId target = a.text(Attr::custom_call_target); target.valid())
+      label += "<BR/>" + escaped(cut(u.text(target), 60));
     for (CompId callee : a.called)
-      if (m.op(i) != Opcode::Fusion && trivial(callee)) label += "<BR/>Subcomputation: <B>" + escaped(op_text(m.op(m.comp(callee).root))) + "</B>";
+      if (m.op(i) != Opcode::Fusion && trivial(callee))
+        label += "<BR/>Subcomputation: <B>" + escaped(op_text(m.op(m.comp(callee).root))) + "</B>";
     for (Attr key : {Attr::dimensions, Attr::index, Attr::direction, Attr::feature_group_count})
       if (const AttrValue* v = a.find(key)) {
         std::string text;
@@ -107,7 +124,8 @@ struct Graph::Impl {
       }
     auto ops = m.operands(i);
     for (size_t k = 0; k < ops.size() && k < 32; ++k)
-      if (inlined(ops[k])) label += fmt::format("<BR/><B>operand {}</B> = {}", k, escaped(cut(constant_text(ops[k]), 64)));
+      if (inlined(ops[k]))
+        label += fmt::format("<BR/><B>operand {}</B> = {}", k, escaped(cut(constant_text(ops[k]), 64)));
     const Shape& s = m.shape(i);
     label += "<BR/>" + escaped(cut(s.rank() > 1 ? u.shape_text(m.shape_id(i)) : u.shape_text_plain(m.shape_id(i)), 64));
     set_html(n, label);
@@ -144,7 +162,11 @@ struct Graph::Impl {
       if (m.op(i) == Opcode::Fusion) {
         CompId body = m.called(i)[0];
         Agraph_t* cluster = agsubg(where, c(fmt::format("cluster_{}", body.value)), 1);
-        set(cluster, "label", fmt::format("Fused expression for {}{}", m.inst_name(i), m.attrs(i).text(Attr::kind).valid() ? " (" + std::string(u.text(m.attrs(i).text(Attr::kind))) + ")" : ""));
+        set(cluster, "label",
+            fmt::format("Fused expression for {}{}", m.inst_name(i),
+                        m.attrs(i).text(Attr::kind).valid()
+                            ? " (" + std::string(u.text(m.attrs(i).text(Attr::kind))) + ")"
+                            : ""));
         bool added = options.added.contains(m[i].name), modified = options.modified.contains(m[i].name);
         set(cluster, "style", "rounded,filled");
         set(cluster, "fillcolor", "#f5f5f5");
@@ -231,7 +253,9 @@ struct Graph::Impl {
     std::deque<std::pair<InstId, int>> queue;
     for (CompId comp : m.computations())
       for (InstId i : m.comp(comp).order)
-        if (m.alive(i) && (options.added.contains(m[i].name) || options.modified.contains(m[i].name)) && queue.size() < most / 4) queue.push_back({i, 0});
+        if (m.alive(i) && (options.added.contains(m[i].name) || options.modified.contains(m[i].name)) &&
+            queue.size() < most / 4)
+          queue.push_back({i, 0});
     if (queue.empty()) queue.push_back({m.comp(m.entry()).root, -40});
     while (!queue.empty() && visible.size() < most) {
       auto [i, distance] = queue.front();
@@ -264,7 +288,8 @@ Graph::Graph(const Module& m, const GraphOptions& options) : impl_(new Impl(m, o
   impl_->set(g, "rankdir", "TB");
   impl_->set(g, "compound", "true");
   std::string title = options.title.empty() ? m.name : options.title;
-  if (partial_) title += fmt::format("\n{} of {} instructions: the neighbourhood of what changed", impl_->visible.size(), total);
+  if (partial_)
+    title += fmt::format("\n{} of {} instructions: the neighbourhood of what changed", impl_->visible.size(), total);
   impl_->set(g, "label", title);
   impl_->set(g, "labelloc", "t");
   impl_->set(g, "fontname", "DejaVu Sans");
@@ -305,7 +330,8 @@ std::string Graph::render(const std::string& format) {
   }
   char* data = nullptr;
   unsigned size = 0;
-  if (gvRenderData(context(), impl_->graph, format.c_str(), &data, &size)) fail(FailureKind::kUnsupported, "Graphviz has no renderer for {}", format);
+  if (gvRenderData(context(), impl_->graph, format.c_str(), &data, &size))
+    fail(FailureKind::kUnsupported, "Graphviz has no renderer for {}", format);
   std::string out(data, size);
   gvFreeRenderData(data);
   return out;

@@ -20,7 +20,8 @@ Execution run_evaluator(const Module& m, std::span<const Value> arguments, int r
 constexpr ExecutorInfo kExecutors[] = {
     {"evaluator", "exact interpreter on the CPU", [] { return std::string(); }, run_evaluator},
     {"host", "LLVM JIT on the CPU", [] { return std::string("the host executor is not implemented yet"); }, nullptr},
-    {"cuda", "LLVM NVPTX on an NVIDIA GPU", [] { return std::string("the CUDA executor is not implemented yet"); }, nullptr},
+    {"cuda", "LLVM NVPTX on an NVIDIA GPU", [] { return std::string("the CUDA executor is not implemented yet"); },
+     nullptr},
 };
 
 }  // namespace

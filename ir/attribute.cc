@@ -16,7 +16,8 @@ const Dims& AttrSet::ints(Attr key) const {
 void AttrSet::set(Attr key, AttrValue value) {
   int position = attr_position(op, key);
   HLO_CHECK(position >= 0, "{} takes no attribute {}", op_text(op), attr_text(key));
-  auto at = std::find_if(list.begin(), list.end(), [&](const auto& e) { return attr_position(op, e.first) >= position; });
+  auto at =
+      std::find_if(list.begin(), list.end(), [&](const auto& e) { return attr_position(op, e.first) >= position; });
   if (at != list.end() && at->first == key)
     at->second = std::move(value);
   else
@@ -31,7 +32,8 @@ void AttrSet::finish() {
   called.clear();
   for (const auto& [key, value] : list) {
     if (const CompId* one = std::get_if<CompId>(&value)) called.push_back(*one);
-    if (const auto* many = std::get_if<std::vector<CompId>>(&value)) called.insert(called.end(), many->begin(), many->end());
+    if (const auto* many = std::get_if<std::vector<CompId>>(&value))
+      called.insert(called.end(), many->begin(), many->end());
   }
   // XLA keeps a while's body before its condition though it prints the condition first.
   if (op == Opcode::While && called.size() == 2) std::swap(called[0], called[1]);
@@ -59,7 +61,8 @@ struct KeyWriter {
   void operator()(const Window& w) {
     num(static_cast<int64_t>(w.dims.size()));
     for (const WindowDim& d : w.dims)
-      for (int64_t v : {d.size, d.stride, d.pad_low, d.pad_high, d.lhs_dilate, d.rhs_dilate, int64_t{d.reversal}}) num(v);
+      for (int64_t v : {d.size, d.stride, d.pad_low, d.pad_high, d.lhs_dilate, d.rhs_dilate, int64_t{d.reversal}})
+        num(v);
   }
   void operator()(const DimLabels& d) {
     for (int64_t v : {int64_t{d.lhs_rank}, int64_t{d.rhs_rank}, int64_t{d.out_rank}, d.input_batch, d.input_feature,

@@ -43,7 +43,9 @@ std::string buffer_assignment_text(const Module& m, const BufferAssignment& b) {
   for (size_t i = 0; i < b.allocations.size(); ++i) {
     const Allocation& a = b.allocations[i];
     out += fmt::format("allocation {}: size {}", i, a.size);
-    if (a.kind == Allocation::kParameter) out += fmt::format(", parameter {}, shape |{}| at ShapeIndex {}", a.parameter, u.shape_text_plain(a.parameter_shape), index_text(a.parameter_index));
+    if (a.kind == Allocation::kParameter)
+      out += fmt::format(", parameter {}, shape |{}| at ShapeIndex {}", a.parameter,
+                         u.shape_text_plain(a.parameter_shape), index_text(a.parameter_index));
     if (a.output_shape.valid()) out += fmt::format(", output shape is |{}|", u.shape_text_plain(a.output_shape));
     if (a.kind == Allocation::kConstant) out += ", constant";
     if (a.kind == Allocation::kThreadLocal) out += ", thread-local";
@@ -52,7 +54,8 @@ std::string buffer_assignment_text(const Module& m, const BufferAssignment& b) {
     out += ":\n";
     for (int id : a.values) {
       const BufferValue& v = b.values[static_cast<size_t>(id)];
-      out += fmt::format(" value: {} (size={},offset={}): {}\n", value_name(m, id, v), v.size, v.offset, u.shape_text(v.shape));
+      out += fmt::format(" value: {} (size={},offset={}): {}\n", value_name(m, id, v), v.size, v.offset,
+                         u.shape_text(v.shape));
     }
   }
   out += fmt::format("\nTotal bytes used: {} ({})\n\nUsed values:\n", b.total(), human_bytes(b.total()));
@@ -63,7 +66,8 @@ std::string buffer_assignment_text(const Module& m, const BufferAssignment& b) {
     // Every instruction one of whose leaves is this value.
     std::vector<InstId> holders;
     for (const auto& [inst, leaves] : b.by_inst)
-      if (m.alive(inst) && std::find(leaves.begin(), leaves.end(), static_cast<int>(id)) != leaves.end()) holders.push_back(inst);
+      if (m.alive(inst) && std::find(leaves.begin(), leaves.end(), static_cast<int>(id)) != leaves.end())
+        holders.push_back(inst);
     std::sort(holders.begin(), holders.end());
     for (InstId h : holders) {
       out += fmt::format("  {}\n", m.inst_name(h));

@@ -10,10 +10,10 @@ namespace hlo {
 // One array that the program holds: an instruction's result, or one leaf of it.
 struct BufferValue {
   InstId inst;
-  Dims index;            // path in the instruction's shape
+  Dims index;  // path in the instruction's shape
   ShapeId shape;
-  int64_t size = 0;      // bytes
-  int64_t offset = 0;    // in its allocation
+  int64_t size = 0;    // bytes
+  int64_t offset = 0;  // in its allocation
   int allocation = -1;
   int64_t first = 0, last = 0;  // live from … to, in positions of the flattened schedule
 };
@@ -32,8 +32,8 @@ struct Allocation {
 struct BufferAssignment {
   std::vector<BufferValue> values;
   std::vector<Allocation> allocations;
-  // Values that instruction and index may stand for (a loop's state is one value with what flows into it); empty when the
-  // instruction needs no memory.
+  // Values that instruction and index may stand for (a loop's state is one value with what flows into it); empty when
+  // the instruction needs no memory.
   std::vector<int> leaf_values(const Module& m, InstId inst) const;
   int64_t total() const;
 

@@ -47,20 +47,34 @@ const FloatFormat* float_format(ElementType type) {
   static constexpr FloatFormat kBF16{8, 7, 127, true, true, false, true, 4};
   static constexpr FloatFormat kF16{5, 10, 15, true, true, false, true, 5};
   switch (type) {
-    case ElementType::F4E2M1FN: return &kF4;
-    case ElementType::F6E2M3FN: return &kF6E2M3;
-    case ElementType::F6E3M2FN: return &kF6E3M2;
-    case ElementType::F8E3M4: return &kE3M4;
-    case ElementType::F8E4M3: return &kE4M3;
-    case ElementType::F8E4M3B11FNUZ: return &kE4M3B11;
-    case ElementType::F8E4M3FN: return &kE4M3FN;
-    case ElementType::F8E4M3FNUZ: return &kE4M3FNUZ;
-    case ElementType::F8E5M2: return &kE5M2;
-    case ElementType::F8E5M2FNUZ: return &kE5M2FNUZ;
-    case ElementType::F8E8M0FNU: return &kE8M0;
-    case ElementType::BF16: return &kBF16;
-    case ElementType::F16: return &kF16;
-    default: return nullptr;
+    case ElementType::F4E2M1FN:
+      return &kF4;
+    case ElementType::F6E2M3FN:
+      return &kF6E2M3;
+    case ElementType::F6E3M2FN:
+      return &kF6E3M2;
+    case ElementType::F8E3M4:
+      return &kE3M4;
+    case ElementType::F8E4M3:
+      return &kE4M3;
+    case ElementType::F8E4M3B11FNUZ:
+      return &kE4M3B11;
+    case ElementType::F8E4M3FN:
+      return &kE4M3FN;
+    case ElementType::F8E4M3FNUZ:
+      return &kE4M3FNUZ;
+    case ElementType::F8E5M2:
+      return &kE5M2;
+    case ElementType::F8E5M2FNUZ:
+      return &kE5M2FNUZ;
+    case ElementType::F8E8M0FNU:
+      return &kE8M0;
+    case ElementType::BF16:
+      return &kBF16;
+    case ElementType::F16:
+      return &kF16;
+    default:
+      return nullptr;
   }
 }
 
@@ -99,7 +113,9 @@ uint32_t encode_float(const FloatFormat& f, double value) {
   }
   uint32_t sign = negative ? sign_bit(f) : 0;
   double magnitude = std::fabs(value);
-  uint32_t overflow = f.has_inf ? sign | exponent_mask(f) : f.has_nan ? nan_bits(f, negative) : sign | largest_finite(f);
+  uint32_t overflow = f.has_inf   ? sign | exponent_mask(f)
+                      : f.has_nan ? nan_bits(f, negative)
+                                  : sign | largest_finite(f);
   if (std::isinf(magnitude)) return overflow;
   if (magnitude == 0) return f.fnuz ? 0 : sign;
   int exponent;
@@ -123,7 +139,8 @@ uint32_t encode_float(const FloatFormat& f, double value) {
 }
 
 double decode_float(const FloatFormat& f, uint32_t bits) {
-  if (!f.has_sign) return bits == 255 ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, static_cast<int>(bits) - f.bias);
+  if (!f.has_sign)
+    return bits == 255 ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, static_cast<int>(bits) - f.bias);
   bool negative = bits & sign_bit(f);
   uint32_t magnitude = bits & (sign_bit(f) - 1);
   double sign = negative ? -1.0 : 1.0;

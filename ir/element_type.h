@@ -6,41 +6,41 @@
 namespace hlo {
 
 // name, bits, kind. Order is alphabetical within a kind; values are not stored anywhere outside one run.
-#define HLO_ELEMENT_TYPES(X)            \
-  X(Pred, "pred", 1, kBool)             \
-  X(S1, "s1", 1, kSigned)               \
-  X(S2, "s2", 2, kSigned)               \
-  X(S4, "s4", 4, kSigned)               \
-  X(S8, "s8", 8, kSigned)               \
-  X(S16, "s16", 16, kSigned)            \
-  X(S32, "s32", 32, kSigned)            \
-  X(S64, "s64", 64, kSigned)            \
-  X(U1, "u1", 1, kUnsigned)             \
-  X(U2, "u2", 2, kUnsigned)             \
-  X(U4, "u4", 4, kUnsigned)             \
-  X(U8, "u8", 8, kUnsigned)             \
-  X(U16, "u16", 16, kUnsigned)          \
-  X(U32, "u32", 32, kUnsigned)          \
-  X(U64, "u64", 64, kUnsigned)          \
-  X(F4E2M1FN, "f4e2m1fn", 4, kFloat)    \
-  X(F6E2M3FN, "f6e2m3fn", 6, kFloat)    \
-  X(F6E3M2FN, "f6e3m2fn", 6, kFloat)    \
-  X(F8E3M4, "f8e3m4", 8, kFloat)        \
-  X(F8E4M3, "f8e4m3", 8, kFloat)        \
+#define HLO_ELEMENT_TYPES(X)                   \
+  X(Pred, "pred", 1, kBool)                    \
+  X(S1, "s1", 1, kSigned)                      \
+  X(S2, "s2", 2, kSigned)                      \
+  X(S4, "s4", 4, kSigned)                      \
+  X(S8, "s8", 8, kSigned)                      \
+  X(S16, "s16", 16, kSigned)                   \
+  X(S32, "s32", 32, kSigned)                   \
+  X(S64, "s64", 64, kSigned)                   \
+  X(U1, "u1", 1, kUnsigned)                    \
+  X(U2, "u2", 2, kUnsigned)                    \
+  X(U4, "u4", 4, kUnsigned)                    \
+  X(U8, "u8", 8, kUnsigned)                    \
+  X(U16, "u16", 16, kUnsigned)                 \
+  X(U32, "u32", 32, kUnsigned)                 \
+  X(U64, "u64", 64, kUnsigned)                 \
+  X(F4E2M1FN, "f4e2m1fn", 4, kFloat)           \
+  X(F6E2M3FN, "f6e2m3fn", 6, kFloat)           \
+  X(F6E3M2FN, "f6e3m2fn", 6, kFloat)           \
+  X(F8E3M4, "f8e3m4", 8, kFloat)               \
+  X(F8E4M3, "f8e4m3", 8, kFloat)               \
   X(F8E4M3B11FNUZ, "f8e4m3b11fnuz", 8, kFloat) \
-  X(F8E4M3FN, "f8e4m3fn", 8, kFloat)    \
-  X(F8E4M3FNUZ, "f8e4m3fnuz", 8, kFloat) \
-  X(F8E5M2, "f8e5m2", 8, kFloat)        \
-  X(F8E5M2FNUZ, "f8e5m2fnuz", 8, kFloat) \
-  X(F8E8M0FNU, "f8e8m0fnu", 8, kFloat)  \
-  X(BF16, "bf16", 16, kFloat)           \
-  X(F16, "f16", 16, kFloat)             \
-  X(F32, "f32", 32, kFloat)             \
-  X(F64, "f64", 64, kFloat)             \
-  X(C64, "c64", 64, kComplex)           \
-  X(C128, "c128", 128, kComplex)        \
-  X(Token, "token", 0, kOther)          \
-  X(Opaque, "opaque", 0, kOther)        \
+  X(F8E4M3FN, "f8e4m3fn", 8, kFloat)           \
+  X(F8E4M3FNUZ, "f8e4m3fnuz", 8, kFloat)       \
+  X(F8E5M2, "f8e5m2", 8, kFloat)               \
+  X(F8E5M2FNUZ, "f8e5m2fnuz", 8, kFloat)       \
+  X(F8E8M0FNU, "f8e8m0fnu", 8, kFloat)         \
+  X(BF16, "bf16", 16, kFloat)                  \
+  X(F16, "f16", 16, kFloat)                    \
+  X(F32, "f32", 32, kFloat)                    \
+  X(F64, "f64", 64, kFloat)                    \
+  X(C64, "c64", 64, kComplex)                  \
+  X(C128, "c128", 128, kComplex)               \
+  X(Token, "token", 0, kOther)                 \
+  X(Opaque, "opaque", 0, kOther)               \
   X(Tuple, "tuple", 0, kOther)
 
 enum class ElementType : uint8_t {
@@ -74,11 +74,11 @@ inline ElementType component_type(ElementType t) {
 // A binary float format of at most 16 bits.
 struct FloatFormat {
   int exponent_bits, mantissa_bits, bias;
-  bool has_inf;     // an all-ones exponent means inf/NaN as in IEEE
+  bool has_inf;  // an all-ones exponent means inf/NaN as in IEEE
   bool has_nan;
-  bool fnuz;        // no negative zero: its bits are the one NaN
+  bool fnuz;  // no negative zero: its bits are the one NaN
   bool has_sign;
-  int max_digits;   // digits that printing needs (max_digits10)
+  int max_digits;  // digits that printing needs (max_digits10)
 };
 // The format of a narrow float type (16 bits and less), null for others.
 const FloatFormat* float_format(ElementType type);

@@ -28,7 +28,8 @@ uint64_t Fingerprints::instruction(InstId inst) {
     if (auto* many = std::get_if<std::vector<CompId>>(&value)) many->assign(many->size(), CompId());
     // Interned texts have ids of one universe; take their bytes so that two runs agree.
     if (StrId* text = std::get_if<StrId>(&value)) a = hash_combine(a, hash_bytes(u.text(*text))), *text = StrId();
-    if (ShapeId* shape_value = std::get_if<ShapeId>(&value)) a = hash_combine(a, hash_bytes(u.shape_text(*shape_value))), *shape_value = ShapeId();
+    if (ShapeId* shape_value = std::get_if<ShapeId>(&value))
+      a = hash_combine(a, hash_bytes(u.shape_text(*shape_value))), *shape_value = ShapeId();
     if (auto* shapes = std::get_if<std::vector<ShapeId>>(&value)) {
       for (ShapeId& s : *shapes) a = hash_combine(a, hash_bytes(u.shape_text(s))), s = ShapeId();
     }

@@ -30,14 +30,29 @@ int64_t sign_extend(int64_t v, int bits) {
 
 int64_t load_int(ElementType type, const void* at) {
   switch (type) {
-    case ElementType::Pred: return read<uint8_t>(at) != 0;
-    case ElementType::S1: case ElementType::S2: case ElementType::S4: case ElementType::S8: return read<int8_t>(at);
-    case ElementType::S16: return read<int16_t>(at);
-    case ElementType::S32: return read<int32_t>(at);
-    case ElementType::S64: case ElementType::U64: return read<int64_t>(at);
-    case ElementType::U1: case ElementType::U2: case ElementType::U4: case ElementType::U8: return read<uint8_t>(at);
-    case ElementType::U16: return read<uint16_t>(at);
-    case ElementType::U32: return read<uint32_t>(at);
+    case ElementType::Pred:
+      return read<uint8_t>(at) != 0;
+    case ElementType::S1:
+    case ElementType::S2:
+    case ElementType::S4:
+    case ElementType::S8:
+      return read<int8_t>(at);
+    case ElementType::S16:
+      return read<int16_t>(at);
+    case ElementType::S32:
+      return read<int32_t>(at);
+    case ElementType::S64:
+    case ElementType::U64:
+      return read<int64_t>(at);
+    case ElementType::U1:
+    case ElementType::U2:
+    case ElementType::U4:
+    case ElementType::U8:
+      return read<uint8_t>(at);
+    case ElementType::U16:
+      return read<uint16_t>(at);
+    case ElementType::U32:
+      return read<uint32_t>(at);
     default: {
       double v = load_double(type, at);
       if (std::isnan(v)) return 0;
@@ -50,14 +65,22 @@ int64_t load_int(ElementType type, const void* at) {
 
 double load_double(ElementType type, const void* at) {
   switch (type) {
-    case ElementType::F32: return read<float>(at);
-    case ElementType::F64: return read<double>(at);
-    case ElementType::C64: return read<float>(at);
-    case ElementType::C128: return read<double>(at);
-    case ElementType::BF16: return bf16_to_f32(read<uint16_t>(at));
-    case ElementType::F16: return f16_to_f32(read<uint16_t>(at));
-    case ElementType::U64: return static_cast<double>(read<uint64_t>(at));
-    default: break;
+    case ElementType::F32:
+      return read<float>(at);
+    case ElementType::F64:
+      return read<double>(at);
+    case ElementType::C64:
+      return read<float>(at);
+    case ElementType::C128:
+      return read<double>(at);
+    case ElementType::BF16:
+      return bf16_to_f32(read<uint16_t>(at));
+    case ElementType::F16:
+      return f16_to_f32(read<uint16_t>(at));
+    case ElementType::U64:
+      return static_cast<double>(read<uint64_t>(at));
+    default:
+      break;
   }
   if (const FloatFormat* f = float_format(type)) return decode_float(*f, narrow_bits(type, at));
   return static_cast<double>(load_int(type, at));
@@ -71,28 +94,57 @@ std::complex<double> load_complex(ElementType type, const void* at) {
 
 void store_int(ElementType type, void* at, int64_t v) {
   switch (type) {
-    case ElementType::Pred: write<uint8_t>(at, v != 0); return;
-    case ElementType::S1: case ElementType::S2: case ElementType::S4: case ElementType::S8:
+    case ElementType::Pred:
+      write<uint8_t>(at, v != 0);
+      return;
+    case ElementType::S1:
+    case ElementType::S2:
+    case ElementType::S4:
+    case ElementType::S8:
       write<int8_t>(at, static_cast<int8_t>(sign_extend(v, type_bits(type))));
       return;
-    case ElementType::U1: case ElementType::U2: case ElementType::U4: case ElementType::U8:
+    case ElementType::U1:
+    case ElementType::U2:
+    case ElementType::U4:
+    case ElementType::U8:
       write<uint8_t>(at, static_cast<uint8_t>(static_cast<uint64_t>(v) & ((1u << type_bits(type)) - 1)));
       return;
-    case ElementType::S16: case ElementType::U16: write(at, static_cast<uint16_t>(v)); return;
-    case ElementType::S32: case ElementType::U32: write(at, static_cast<uint32_t>(v)); return;
-    case ElementType::S64: case ElementType::U64: write(at, v); return;
-    default: store_double(type, at, static_cast<double>(v));
+    case ElementType::S16:
+    case ElementType::U16:
+      write(at, static_cast<uint16_t>(v));
+      return;
+    case ElementType::S32:
+    case ElementType::U32:
+      write(at, static_cast<uint32_t>(v));
+      return;
+    case ElementType::S64:
+    case ElementType::U64:
+      write(at, v);
+      return;
+    default:
+      store_double(type, at, static_cast<double>(v));
   }
 }
 
 void store_double(ElementType type, void* at, double v) {
   switch (type) {
-    case ElementType::F32: write(at, static_cast<float>(v)); return;
-    case ElementType::F64: write(at, v); return;
-    case ElementType::C64: write(at, static_cast<float>(v)), write(static_cast<char*>(at) + 4, 0.0f); return;
-    case ElementType::C128: write(at, v), write(static_cast<char*>(at) + 8, 0.0); return;
-    case ElementType::Pred: write<uint8_t>(at, v != 0); return;
-    default: break;
+    case ElementType::F32:
+      write(at, static_cast<float>(v));
+      return;
+    case ElementType::F64:
+      write(at, v);
+      return;
+    case ElementType::C64:
+      write(at, static_cast<float>(v)), write(static_cast<char*>(at) + 4, 0.0f);
+      return;
+    case ElementType::C128:
+      write(at, v), write(static_cast<char*>(at) + 8, 0.0);
+      return;
+    case ElementType::Pred:
+      write<uint8_t>(at, v != 0);
+      return;
+    default:
+      break;
   }
   if (const FloatFormat* f = float_format(type)) {
     uint32_t bits = encode_float(*f, v);
@@ -102,7 +154,11 @@ void store_double(ElementType type, void* at, double v) {
       write(at, static_cast<uint8_t>(bits));
     return;
   }
-  store_int(type, at, std::isnan(v) ? 0 : v >= 9223372036854775808.0 ? INT64_MAX : v <= -9223372036854775808.0 ? INT64_MIN : static_cast<int64_t>(v));
+  store_int(type, at,
+            std::isnan(v)                 ? 0
+            : v >= 9223372036854775808.0  ? INT64_MAX
+            : v <= -9223372036854775808.0 ? INT64_MIN
+                                          : static_cast<int64_t>(v));
 }
 
 void store_complex(ElementType type, void* at, std::complex<double> v) {
@@ -168,10 +224,18 @@ void append_float(std::string& out, ElementType type, const void* at) {
 
 void append_element(std::string& out, ElementType type, const void* at) {
   switch (type_kind(type)) {
-    case TypeKind::kBool: out += read<uint8_t>(at) ? "true" : "false"; return;
-    case TypeKind::kSigned: out += std::to_string(load_int(type, at)); return;
-    case TypeKind::kUnsigned: out += std::to_string(static_cast<uint64_t>(load_int(type, at))); return;
-    case TypeKind::kFloat: append_float(out, type, at); return;
+    case TypeKind::kBool:
+      out += read<uint8_t>(at) ? "true" : "false";
+      return;
+    case TypeKind::kSigned:
+      out += std::to_string(load_int(type, at));
+      return;
+    case TypeKind::kUnsigned:
+      out += std::to_string(static_cast<uint64_t>(load_int(type, at)));
+      return;
+    case TypeKind::kFloat:
+      append_float(out, type, at);
+      return;
     case TypeKind::kComplex: {
       ElementType part = component_type(type);
       out += '(';
@@ -181,7 +245,8 @@ void append_element(std::string& out, ElementType type, const void* at) {
       out += ')';
       return;
     }
-    case TypeKind::kOther: break;
+    case TypeKind::kOther:
+      break;
   }
   HLO_CHECK(false, "element of type {}", type_name(type));
 }

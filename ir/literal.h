@@ -11,8 +11,8 @@ namespace hlo {
 
 struct Literal {
   ShapeId shape;
-  bool elided = false;         // written `{...}`: the shape is known, the value is not
-  std::string bytes;           // storage_bytes() an element, little endian
+  bool elided = false;          // written `{...}`: the shape is known, the value is not
+  std::string bytes;            // storage_bytes() an element, little endian
   std::vector<LitId> elements;  // of a tuple
 };
 

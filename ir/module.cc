@@ -257,7 +257,8 @@ void Module::ensure_users() const {
       if (!alive(i)) continue;
       auto list = operands(i);
       for (size_t k = 0; k < list.size(); ++k)
-        if (std::find(list.begin(), list.begin() + static_cast<ptrdiff_t>(k), list[k]) == list.begin() + static_cast<ptrdiff_t>(k))
+        if (std::find(list.begin(), list.begin() + static_cast<ptrdiff_t>(k), list[k]) ==
+            list.begin() + static_cast<ptrdiff_t>(k))
           append_user(list[k], i);
     }
 }
@@ -343,7 +344,8 @@ InstId Module::add_verbatim(CompId comp, const Inst& inst) {
     users_.emplace_back();
     auto list = operands(id);
     for (size_t k = 0; k < list.size(); ++k)
-      if (std::find(list.begin(), list.begin() + static_cast<ptrdiff_t>(k), list[k]) == list.begin() + static_cast<ptrdiff_t>(k))
+      if (std::find(list.begin(), list.begin() + static_cast<ptrdiff_t>(k), list[k]) ==
+          list.begin() + static_cast<ptrdiff_t>(k))
         append_user(list[k], id);
   }
   return id;
@@ -380,8 +382,10 @@ void Module::inherit(InstId from, InstId to) {
       set.erase(key), changed = true;
     }
   };
-  if (same_kind) take(Attr::sharding, false);
-  else if (set.has(Attr::sharding)) set.erase(Attr::sharding), changed = true;
+  if (same_kind)
+    take(Attr::sharding, false);
+  else if (set.has(Attr::sharding))
+    set.erase(Attr::sharding), changed = true;
   take(Attr::frontend_attributes, true);
   take(Attr::statistics, true);
   if (source.op == target.op && !set.has(Attr::backend_config)) take(Attr::backend_config, false);
@@ -521,7 +525,8 @@ bool Module::replace(InstId from, InstId to, ReplaceOptions options) {
   HLO_CHECK(u().compatible(shape_id(from), shape_id(to)), "replacing {} {} by {} {}", u().shape_text(shape_id(from)),
             inst_name(from), u().shape_text(shape_id(to)), inst_name(to));
   StrId old_sharding = attrs(from).text(Attr::sharding), new_sharding = attrs(to).text(Attr::sharding);
-  if (options.preserve_sharding && old_sharding.valid() && new_sharding.valid() && old_sharding != new_sharding) return false;
+  if (options.preserve_sharding && old_sharding.valid() && new_sharding.valid() && old_sharding != new_sharding)
+    return false;
   if (has_control(from)) {
     if (!options.relay_control) return false;
     std::vector<InstId> before(control_preds(from).begin(), control_preds(from).end());
@@ -533,7 +538,8 @@ bool Module::replace(InstId from, InstId to, ReplaceOptions options) {
   const Metadata& theirs = u()[insts_[to.value].meta];
   const Metadata& ours = u()[insts_[from.value].meta];
   bool empty_name = theirs.op_name == StrId::kNone || u().text(StrId(theirs.op_name)).empty();
-  if (empty_name && ours.op_name != StrId::kNone && !u().text(StrId(ours.op_name)).empty()) touch(to).meta = insts_[from.value].meta;
+  if (empty_name && ours.op_name != StrId::kNone && !u().text(StrId(ours.op_name)).empty())
+    touch(to).meta = insts_[from.value].meta;
   for (Attr key : {Attr::frontend_attributes, Attr::sharding, Attr::origin})
     if (StrId text = attrs(from).text(key); text.valid() && !attrs(to).has(key)) {
       if (key == Attr::sharding && shape(from).is_tuple() != shape(to).is_tuple()) continue;
@@ -577,7 +583,8 @@ void Module::remove(InstId id) {
   drop_control(id);
   std::vector<InstId> ops(operands(id).begin(), operands(id).end());
   for (size_t k = 0; k < ops.size(); ++k)
-    if (std::find(ops.begin(), ops.begin() + static_cast<ptrdiff_t>(k), ops[k]) == ops.begin() + static_cast<ptrdiff_t>(k))
+    if (std::find(ops.begin(), ops.begin() + static_cast<ptrdiff_t>(k), ops[k]) ==
+        ops.begin() + static_cast<ptrdiff_t>(k))
       remove_user(ops[k], id);
   touch_comp(parent(id));
   touch(id).parent = CompId();
@@ -590,7 +597,8 @@ void Module::remove_with_unused_operands(InstId id, bool ignore_control) {
     InstId i = queue.front();
     queue.pop_front();
     if (removed.contains(i) || !users(i).empty() || is_root(i)) continue;
-    if (i != id && (!safely_removable(i, ignore_control) || has_side_effect(i) || (!ignore_control && has_control(i)))) continue;
+    if (i != id && (!safely_removable(i, ignore_control) || has_side_effect(i) || (!ignore_control && has_control(i))))
+      continue;
     std::vector<InstId> ops(operands(i).begin(), operands(i).end());
     remove(i);
     removed.insert(i);

@@ -31,9 +31,9 @@ static_assert(sizeof(Inst) == 32);
 
 struct Computation {
   StrId name;
-  StrId thread;                // execution_thread, invalid for main
+  StrId thread;  // execution_thread, invalid for main
   bool alive = true;
-  std::vector<InstId> order;   // creation order; a removed instruction leaves an invalid id until cleanup()
+  std::vector<InstId> order;  // creation order; a removed instruction leaves an invalid id until cleanup()
   std::vector<InstId> params;
   InstId root;
 };
@@ -90,7 +90,10 @@ class Module {
  public:
   explicit Module(std::shared_ptr<Universe> universe) : universe_(std::move(universe)) {}
   // A deep copy that shares only the universe.
-  std::unique_ptr<Module> clone() const { return std::unique_ptr<Module>(new Module(*this)); }
+  std::unique_ptr<Module> clone() const {
+    frozen_pool_ = u().pool_size();  // both would write into the operand lists that they share
+    return std::unique_ptr<Module>(new Module(*this));
+  }
 
   Universe& u() const { return *universe_; }
   const std::shared_ptr<Universe>& universe() const { return universe_; }
@@ -105,9 +108,9 @@ class Module {
   const Computation& comp(CompId id) const { return comps_[id.value]; }
   std::string_view comp_name(CompId id) const { return u().text(comps_[id.value].name); }
   size_t comp_slots() const { return comps_.size(); }
-  std::vector<CompId> computations() const;           // insertion order, live ones
-  CompId add_computation(std::string_view name);      // name made unique
-  CompId add_computation_verbatim(StrId name);        // parser: names are checked elsewhere
+  std::vector<CompId> computations() const;       // insertion order, live ones
+  CompId add_computation(std::string_view name);  // name made unique
+  CompId add_computation_verbatim(StrId name);    // parser: names are checked elsewhere
   void remove_computation(CompId id);
   void rename_computation(CompId id, std::string_view wish);
   // Copy of a computation inside the module, named `<name>.<suffix>`; instructions keep their names until made unique.
@@ -272,7 +275,7 @@ class Module {
 
   bool names_built_ = false;
   NameUniquer inst_names_, comp_names_;
-  uint32_t frozen_pool_ = 0;
+  mutable uint32_t frozen_pool_ = 0;
 
   std::vector<bool> dirty_, dirty_comp_;
   std::vector<InstId> dirty_list_;

@@ -42,8 +42,9 @@ struct Tables {
         own.push_back({attr_by_text.at(word), optional});
         list.remove_prefix(std::min(end + 1, list.size()));
       }
-      ops[at] = {text, arity, cls, (traits & kEw) != 0, (traits & kComm) != 0, (traits & kEffect) != 0,
-                 (traits & kTrans) != 0, own};
+      ops[at] = {
+          text, arity, cls, (traits & kEw) != 0, (traits & kComm) != 0, (traits & kEffect) != 0, (traits & kTrans) != 0,
+          own};
       position[at].fill(-1);
       int next = 0;
       for (const OwnAttr& attr : own) position[at][static_cast<int>(attr.key)] = static_cast<int8_t>(next++);

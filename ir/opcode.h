@@ -18,8 +18,27 @@ inline constexpr int kOpcodeCount = 0
     ;
 
 enum class OpClass : uint8_t {
-  Elementwise, Move, Dot, Conv, Reduce, Window, Gather, Scatter, Collective, Async, Call, Fusion, Tuple, Leaf, Rng, Sort,
-  LinearAlgebra, BatchNorm, Io, Custom, Token
+  Elementwise,
+  Move,
+  Dot,
+  Conv,
+  Reduce,
+  Window,
+  Gather,
+  Scatter,
+  Collective,
+  Async,
+  Call,
+  Fusion,
+  Tuple,
+  Leaf,
+  Rng,
+  Sort,
+  LinearAlgebra,
+  BatchNorm,
+  Io,
+  Custom,
+  Token
 };
 
 enum class Attr : uint8_t {
@@ -34,7 +53,22 @@ inline constexpr int kAttrCount = 0
     ;
 
 enum class AttrKind : uint8_t {
-  Bool, Int, Float, Enum, Str, Raw, Ints, Comp, Comps, Window, DimLabels, Padding, Slices, Shape, Shapes, Config
+  Bool,
+  Int,
+  Float,
+  Enum,
+  Str,
+  Raw,
+  Ints,
+  Comp,
+  Comps,
+  Window,
+  DimLabels,
+  Padding,
+  Slices,
+  Shape,
+  Shapes,
+  Config
 };
 
 inline constexpr int kVar = -1;

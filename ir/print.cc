@@ -31,12 +31,18 @@ PrintOptions PrintOptions::Fingerprint() {
   return o;
 }
 bool PrintOptions::by_name(std::string_view style, PrintOptions* out) {
-  if (style == "default") *out = Default();
-  else if (style == "long") *out = Long();
-  else if (style == "short") *out = Short();
-  else if (style == "canonical") *out = Canonical();
-  else if (style == "fingerprint") *out = Fingerprint();
-  else return false;
+  if (style == "default")
+    *out = Default();
+  else if (style == "long")
+    *out = Long();
+  else if (style == "short")
+    *out = Short();
+  else if (style == "canonical")
+    *out = Canonical();
+  else if (style == "fingerprint")
+    *out = Fingerprint();
+  else
+    return false;
   return true;
 }
 
@@ -45,12 +51,24 @@ std::string c_escape(std::string_view text) {
   out.reserve(text.size());
   for (char c : text) {
     switch (c) {
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
-      case '"': out += "\\\""; break;
-      case '\'': out += "\\'"; break;
-      case '\\': out += "\\\\"; break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\'':
+        out += "\\'";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
       default: {
         auto b = static_cast<unsigned char>(c);
         if (b < 32 || b >= 127)
@@ -244,12 +262,19 @@ class Printer {
     auto any = [&](auto&& test) { return std::any_of(w.dims.begin(), w.dims.end(), test); };
     auto num = [&](int64_t v) { out += std::to_string(v); };
     using D = const WindowDim&;
-    field("size=", [&](D d) { num(d.size); }, !w.dims.empty());
-    field("stride=", [&](D d) { num(d.stride); }, any([](D d) { return d.stride != 1; }));
-    field("pad=", [&](D d) { num(d.pad_low), out += '_', num(d.pad_high); }, any([](D d) { return d.pad_low || d.pad_high; }));
-    field("lhs_dilate=", [&](D d) { num(d.lhs_dilate); }, any([](D d) { return d.lhs_dilate != 1; }));
-    field("rhs_dilate=", [&](D d) { num(d.rhs_dilate); }, any([](D d) { return d.rhs_dilate != 1; }));
-    field("rhs_reversal=", [&](D d) { num(d.reversal); }, any([](D d) { return d.reversal; }));
+    field(
+        "size=", [&](D d) { num(d.size); }, !w.dims.empty());
+    field(
+        "stride=", [&](D d) { num(d.stride); }, any([](D d) { return d.stride != 1; }));
+    field(
+        "pad=", [&](D d) { num(d.pad_low), out += '_', num(d.pad_high); },
+        any([](D d) { return d.pad_low || d.pad_high; }));
+    field(
+        "lhs_dilate=", [&](D d) { num(d.lhs_dilate); }, any([](D d) { return d.lhs_dilate != 1; }));
+    field(
+        "rhs_dilate=", [&](D d) { num(d.rhs_dilate); }, any([](D d) { return d.rhs_dilate != 1; }));
+    field(
+        "rhs_reversal=", [&](D d) { num(d.reversal); }, any([](D d) { return d.reversal; }));
     out += '}';
   }
 
@@ -270,10 +295,19 @@ class Printer {
 
   void value(Attr key, const AttrValue& v) {
     switch (attr_kind(key)) {
-      case AttrKind::Bool: out += std::get<bool>(v) ? "true" : "false"; return;
-      case AttrKind::Int: out += std::to_string(std::get<int64_t>(v)); return;
-      case AttrKind::Float: out += fmt::format("{:g}", static_cast<float>(std::get<double>(v))); return;
-      case AttrKind::Enum: case AttrKind::Raw: out += u_.text(std::get<StrId>(v)); return;
+      case AttrKind::Bool:
+        out += std::get<bool>(v) ? "true" : "false";
+        return;
+      case AttrKind::Int:
+        out += std::to_string(std::get<int64_t>(v));
+        return;
+      case AttrKind::Float:
+        out += fmt::format("{:g}", static_cast<float>(std::get<double>(v)));
+        return;
+      case AttrKind::Enum:
+      case AttrKind::Raw:
+        out += u_.text(std::get<StrId>(v));
+        return;
       case AttrKind::Str:
         out += '"';
         out += c_escape(u_.text(std::get<StrId>(v)));
@@ -290,8 +324,12 @@ class Printer {
         }
         return;
       }
-      case AttrKind::Ints: ints(std::get<Dims>(v)); return;
-      case AttrKind::Comp: comp_name(std::get<CompId>(v)); return;
+      case AttrKind::Ints:
+        ints(std::get<Dims>(v));
+        return;
+      case AttrKind::Comp:
+        comp_name(std::get<CompId>(v));
+        return;
       case AttrKind::Comps: {
         out += '{';
         bool first = true;
@@ -303,8 +341,12 @@ class Printer {
         out += '}';
         return;
       }
-      case AttrKind::Window: window(std::get<Window>(v)); return;
-      case AttrKind::DimLabels: dim_labels(std::get<DimLabels>(v)); return;
+      case AttrKind::Window:
+        window(std::get<Window>(v));
+        return;
+      case AttrKind::DimLabels:
+        dim_labels(std::get<DimLabels>(v));
+        return;
       case AttrKind::Padding: {
         const auto& dims = std::get<std::vector<PaddingDim>>(v);
         bool interior = std::any_of(dims.begin(), dims.end(), [](const PaddingDim& d) { return d.interior != 0; });
@@ -328,7 +370,9 @@ class Printer {
         out += '}';
         return;
       }
-      case AttrKind::Shape: out += u_.shape_text(std::get<ShapeId>(v)); return;
+      case AttrKind::Shape:
+        out += u_.shape_text(std::get<ShapeId>(v));
+        return;
       case AttrKind::Shapes: {
         out += '{';
         bool first = true;
@@ -420,7 +464,9 @@ class Printer {
   void metadata(const Metadata& d) {
     constexpr uint32_t none = StrId::kNone;
     auto has = [&](uint32_t s) { return s != none && !u_.text(StrId(s)).empty(); };
-    if (!has(d.op_type) && !has(d.op_name) && !has(d.source_file) && !has(d.scheduling_name) && !d.stack_frame_id && !has(d.payload)) return;
+    if (!has(d.op_type) && !has(d.op_name) && !has(d.source_file) && !has(d.scheduling_name) && !d.stack_frame_id &&
+        !has(d.payload))
+      return;
     size_t start = out.size();
     out += ", metadata={";
     auto text = [&](const char* key, uint32_t s, bool escape = true) {
@@ -450,7 +496,8 @@ class Printer {
     number("source_end_line=", d.source_end_line);
     number("source_column=", d.source_column);
     number("source_end_column=", d.source_end_column);
-    if (d.profile_type != none && u_.text(StrId(d.profile_type)) != "{}") out += "profile_type=" + std::string(u_.text(StrId(d.profile_type))) + " ";
+    if (d.profile_type != none && u_.text(StrId(d.profile_type)) != "{}")
+      out += "profile_type=" + std::string(u_.text(StrId(d.profile_type))) + " ";
     text("deduplicated_name=", d.deduplicated_name);
     text("scheduling_name=", d.scheduling_name, false);
     int32_t frame = d.stack_frame_id;
@@ -503,7 +550,8 @@ class Printer {
       // Only values that a fingerprint should tell apart: zeros, ones and short integer lists.
       size_t width = static_cast<size_t>(storage_bytes(s.type));
       bool splat = s.elements_count() > 0;
-      for (size_t i = width; i + width <= lit.bytes.size() && splat; i += width) splat = !lit.bytes.compare(i, width, lit.bytes, 0, width);
+      for (size_t i = width; i + width <= lit.bytes.size() && splat; i += width)
+        splat = !lit.bytes.compare(i, width, lit.bytes, 0, width);
       double first = is_complex(s.type) ? -1 : load_double(s.type, lit.bytes.data());
       if (splat && (first == 0 || first == 1)) return void(out += first == 0 ? "0" : "1");
       if (is_integral(s.type)) return append_literal(u_, lit, s.elements_count() <= 8, out, true);
@@ -589,7 +637,8 @@ class Printer {
     if (s.empty()) return;
     frame_map_.assign(s.frames.size() + 1, 0);
     std::vector<int32_t> frames, locations, files, functions;
-    std::vector<int32_t> location_map(s.locations.size() + 1, 0), file_map(s.files.size() + 1, 0), function_map(s.functions.size() + 1, 0);
+    std::vector<int32_t> location_map(s.locations.size() + 1, 0), file_map(s.files.size() + 1, 0),
+        function_map(s.functions.size() + 1, 0);
     auto number = [](std::vector<int32_t>& map, std::vector<int32_t>& list, int32_t i) {
       if (i <= 0 || static_cast<size_t>(i) >= map.size()) return false;
       int32_t& slot = map[static_cast<size_t>(i)];
@@ -602,7 +651,8 @@ class Printer {
       for (InstId i : o_.stable_order ? print_order(m_, c) : m_.comp(c).order) {
         if (!m_.alive(i)) continue;
         std::vector<int32_t> chain;
-        for (int32_t f = u_[m_[i].meta].stack_frame_id; f > 0 && static_cast<size_t>(f) <= s.frames.size() && !frame_map_[static_cast<size_t>(f)];
+        for (int32_t f = u_[m_[i].meta].stack_frame_id;
+             f > 0 && static_cast<size_t>(f) <= s.frames.size() && !frame_map_[static_cast<size_t>(f)];
              f = s.frames[static_cast<size_t>(f - 1)].parent) {
           if (!chain.empty() && chain.back() == f) break;
           chain.push_back(f);
@@ -618,22 +668,27 @@ class Printer {
         }
       }
     if (frames.empty()) return;
-    auto at = [](const std::vector<int32_t>& map, int32_t i) { return i > 0 && static_cast<size_t>(i) < map.size() ? map[static_cast<size_t>(i)] : i; };
+    auto at = [](const std::vector<int32_t>& map, int32_t i) {
+      return i > 0 && static_cast<size_t>(i) < map.size() ? map[static_cast<size_t>(i)] : i;
+    };
     int32_t row = 0;
     out += "FileNames\n";
     for (int32_t i : files) out += fmt::format("{} \"{}\"\n", ++row, c_escape(s.files[static_cast<size_t>(i - 1)]));
     out += "\nFunctionNames\n", row = 0;
-    for (int32_t i : functions) out += fmt::format("{} \"{}\"\n", ++row, c_escape(s.functions[static_cast<size_t>(i - 1)]));
+    for (int32_t i : functions)
+      out += fmt::format("{} \"{}\"\n", ++row, c_escape(s.functions[static_cast<size_t>(i - 1)]));
     out += "\nFileLocations\n", row = 0;
     for (int32_t i : locations) {
       const auto& l = s.locations[static_cast<size_t>(i - 1)];
-      out += fmt::format("{} {{file_name_id={} function_name_id={} line={} end_line={} column={} end_column={}}}\n", ++row, at(file_map, l.file),
-                         at(function_map, l.function), l.line, l.end_line, l.column, l.end_column);
+      out +=
+          fmt::format("{} {{file_name_id={} function_name_id={} line={} end_line={} column={} end_column={}}}\n", ++row,
+                      at(file_map, l.file), at(function_map, l.function), l.line, l.end_line, l.column, l.end_column);
     }
     out += "\nStackFrames\n", row = 0;
     for (int32_t i : frames) {
       const auto& f = s.frames[static_cast<size_t>(i - 1)];
-      out += fmt::format("{} {{file_location_id={} parent_frame_id={}}}\n", ++row, at(location_map, f.location), at(frame_map_, f.parent) + 1);
+      out += fmt::format("{} {{file_location_id={} parent_frame_id={}}}\n", ++row, at(location_map, f.location),
+                         at(frame_map_, f.parent) + 1);
     }
     out += "\n\n";
   }

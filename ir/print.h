@@ -7,22 +7,22 @@
 namespace hlo {
 
 struct PrintOptions {
-  bool percent = true;              // `%` before names
-  bool signatures = true;           // `(a: f32[]) -> f32[]` behind computation names
+  bool percent = true;     // `%` before names
+  bool signatures = true;  // `(a: f32[]) -> f32[]` behind computation names
   bool metadata = true;
   bool operand_shapes = false;
   bool operand_names = true;
-  bool large_constants = false;     // arrays of more than 10 elements and tuples in full
+  bool large_constants = false;  // arrays of more than 10 elements and tuples in full
   bool control = true;
   bool backend_config = true;
   bool result_shapes = true;
-  bool index_comments = true;       // /*index=5*/ between operands
+  bool index_comments = true;  // /*index=5*/ between operands
   bool closing_braces_names = false;
-  bool canonical = false;           // names tmp_N, bodies in place
+  bool canonical = false;  // names tmp_N, bodies in place
   bool fingerprint = false;
   bool stack_tables = true;
-  // Computations in the order in which the text names them, in place of XLA's (order of creation of the instructions that call
-  // them): texts of modules that passes have changed then read back to the same text.
+  // Computations in the order in which the text names them, in place of XLA's (order of creation of the instructions
+  // that call them): texts of modules that passes have changed then read back to the same text.
   bool stable_order = false;
 
   static PrintOptions Default() { return {}; }

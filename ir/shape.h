@@ -23,12 +23,12 @@ inline constexpr int64_t kUnbounded = INT64_MIN;
 
 struct Shape {
   ElementType type = ElementType::Tuple;
-  bool is_buffer = false;          // b(f32[4])
+  bool is_buffer = false;  // b(f32[4])
   bool has_layout = false;
-  Dims dims;                       // sizes; kUnbounded for `?`
-  std::vector<bool> dynamic;       // empty when no dimension is; else one flag a dimension (`<=`)
+  Dims dims;                  // sizes; kUnbounded for `?`
+  std::vector<bool> dynamic;  // empty when no dimension is; else one flag a dimension (`<=`)
   Layout layout;
-  std::vector<ShapeId> elements;   // of a tuple
+  std::vector<ShapeId> elements;  // of a tuple
 
   bool is_tuple() const { return type == ElementType::Tuple; }
   bool is_token() const { return type == ElementType::Token; }

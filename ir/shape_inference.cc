@@ -35,7 +35,8 @@ class Inferrer {
   }
   bool arrays() {
     for (size_t i = 0; i < count(); ++i)
-      if (!at(i).is_array()) return bad("{} takes arrays, operand {} is a {}", op_text(op_), i, u_.shape_text_plain(id(i))), false;
+      if (!at(i).is_array())
+        return bad("{} takes arrays, operand {} is a {}", op_text(op_), i, u_.shape_text_plain(id(i))), false;
     return true;
   }
 
@@ -46,9 +47,11 @@ class Inferrer {
     out.layout = {default_minor_to_major(out.rank()), ""};
     for (size_t i = 1; i < count(); ++i) {
       if (at(i).dims != at(0).dims)
-        return bad("operands of {} have different dimensions: {} and {}", op_text(op_), u_.shape_text_plain(id(0)), u_.shape_text_plain(id(i)));
+        return bad("operands of {} have different dimensions: {} and {}", op_text(op_), u_.shape_text_plain(id(0)),
+                   u_.shape_text_plain(id(i)));
       if (same_type && at(i).type != at(0).type)
-        return bad("operands of {} have different types: {} and {}", op_text(op_), u_.shape_text_plain(id(0)), u_.shape_text_plain(id(i)));
+        return bad("operands of {} have different types: {} and {}", op_text(op_), u_.shape_text_plain(id(0)),
+                   u_.shape_text_plain(id(i)));
       if (at(i).is_dynamic()) {
         if (out.dynamic.empty()) out.dynamic.assign(out.dims.size(), false);
         for (size_t d = 0; d < out.dims.size(); ++d)
@@ -73,20 +76,24 @@ class Inferrer {
     const Dims &lb = attrs_.ints(Attr::lhs_batch_dims), &rb = attrs_.ints(Attr::rhs_batch_dims);
     const Dims &lc = attrs_.ints(Attr::lhs_contracting_dims), &rc = attrs_.ints(Attr::rhs_contracting_dims);
     const Shape &l = at(0), &r = at(1);
-    if (!distinct(lb, l.rank(), "lhs_batch_dims") || !distinct(rb, r.rank(), "rhs_batch_dims") || !distinct(lc, l.rank(), "lhs_contracting_dims") ||
-        !distinct(rc, r.rank(), "rhs_contracting_dims"))
+    if (!distinct(lb, l.rank(), "lhs_batch_dims") || !distinct(rb, r.rank(), "rhs_batch_dims") ||
+        !distinct(lc, l.rank(), "lhs_contracting_dims") || !distinct(rc, r.rank(), "rhs_contracting_dims"))
       return ShapeId();
-    if (lb.size() != rb.size() || lc.size() != rc.size()) return bad("{} has different numbers of batch or contracting dimensions on its sides", op_text(op_));
+    if (lb.size() != rb.size() || lc.size() != rc.size())
+      return bad("{} has different numbers of batch or contracting dimensions on its sides", op_text(op_));
     for (size_t i = 0; i < lb.size(); ++i)
-      if (l.dims[static_cast<size_t>(lb[i])] != r.dims[static_cast<size_t>(rb[i])]) return bad("batch dimensions of {} differ in size", op_text(op_));
+      if (l.dims[static_cast<size_t>(lb[i])] != r.dims[static_cast<size_t>(rb[i])])
+        return bad("batch dimensions of {} differ in size", op_text(op_));
     for (size_t i = 0; i < lc.size(); ++i)
       if (l.dims[static_cast<size_t>(lc[i])] != r.dims[static_cast<size_t>(rc[i])])
-        return bad("contracting dimensions of {} differ in size: {} and {}", op_text(op_), l.dims[static_cast<size_t>(lc[i])], r.dims[static_cast<size_t>(rc[i])]);
+        return bad("contracting dimensions of {} differ in size: {} and {}", op_text(op_),
+                   l.dims[static_cast<size_t>(lc[i])], r.dims[static_cast<size_t>(rc[i])]);
     Dims out;
     for (int64_t b : lb) out.push_back(l.dims[static_cast<size_t>(b)]);
     auto rest = [&](const Shape& s, const Dims& batch, const Dims& contracting) {
       for (int64_t d = 0; d < s.rank(); ++d)
-        if (std::find(batch.begin(), batch.end(), d) == batch.end() && std::find(contracting.begin(), contracting.end(), d) == contracting.end())
+        if (std::find(batch.begin(), batch.end(), d) == batch.end() &&
+            std::find(contracting.begin(), contracting.end(), d) == contracting.end())
           out.push_back(s.dims[static_cast<size_t>(d)]);
     };
     rest(l, lb, lc), rest(r, rb, rc);
@@ -104,20 +111,28 @@ class Inferrer {
     if (!d) return bad("convolution needs dim_labels");
     const Shape &l = at(0), &r = at(1);
     if (l.rank() != d->lhs_rank || r.rank() != d->rhs_rank) return bad("dim_labels do not fit the operands' ranks");
-    if (w->dims.size() != d->input_spatial.size()) return bad("window has {} dimensions, dim_labels {}", w->dims.size(), d->input_spatial.size());
-    int64_t groups = attrs_.integer(Attr::feature_group_count, 1), batch_groups = attrs_.integer(Attr::batch_group_count, 1);
+    if (w->dims.size() != d->input_spatial.size())
+      return bad("window has {} dimensions, dim_labels {}", w->dims.size(), d->input_spatial.size());
+    int64_t groups = attrs_.integer(Attr::feature_group_count, 1),
+            batch_groups = attrs_.integer(Attr::batch_group_count, 1);
     if (groups < 1 || batch_groups < 1) return bad("group counts of a convolution are positive");
     int64_t in_f = l.dims[static_cast<size_t>(d->input_feature)], k_in = r.dims[static_cast<size_t>(d->kernel_input)];
-    if (in_f != k_in * groups) return bad("the input has {} features, the kernel takes {} in {} group(s)", in_f, k_in, groups);
-    if (r.dims[static_cast<size_t>(d->kernel_output)] % groups) return bad("kernel output features are not divisible by the group count");
-    if (l.dims[static_cast<size_t>(d->input_batch)] % batch_groups) return bad("the batch is not divisible by the batch group count");
+    if (in_f != k_in * groups)
+      return bad("the input has {} features, the kernel takes {} in {} group(s)", in_f, k_in, groups);
+    if (r.dims[static_cast<size_t>(d->kernel_output)] % groups)
+      return bad("kernel output features are not divisible by the group count");
+    if (l.dims[static_cast<size_t>(d->input_batch)] % batch_groups)
+      return bad("the batch is not divisible by the batch group count");
     Dims out(static_cast<size_t>(d->out_rank), 0);
     out[static_cast<size_t>(d->output_batch)] = l.dims[static_cast<size_t>(d->input_batch)] / batch_groups;
     out[static_cast<size_t>(d->output_feature)] = r.dims[static_cast<size_t>(d->kernel_output)];
     for (size_t i = 0; i < w->dims.size(); ++i) {
-      if (w->dims[i].size != r.dims[static_cast<size_t>(d->kernel_spatial[i])]) return bad("window size {} is not the kernel's {}", w->dims[i].size, r.dims[static_cast<size_t>(d->kernel_spatial[i])]);
+      if (w->dims[i].size != r.dims[static_cast<size_t>(d->kernel_spatial[i])])
+        return bad("window size {} is not the kernel's {}", w->dims[i].size,
+                   r.dims[static_cast<size_t>(d->kernel_spatial[i])]);
       if (w->dims[i].stride < 1) return bad("window strides are positive");
-      out[static_cast<size_t>(d->output_spatial[i])] = w->dims[i].output_size(l.dims[static_cast<size_t>(d->input_spatial[i])]);
+      out[static_cast<size_t>(d->output_spatial[i])] =
+          w->dims[i].output_size(l.dims[static_cast<size_t>(d->input_spatial[i])]);
     }
     ElementType type = type_bits(l.type) >= type_bits(r.type) ? l.type : r.type;
     return u_.array(type, std::move(out));
@@ -139,8 +154,10 @@ class Inferrer {
       // The reducer's result decides the type.
       if (ShapeId root = root_of(c); root.valid()) {
         const Shape& r = u_[root];
-        if (r.is_tuple() && i < r.elements.size()) s.type = u_[r.elements[i]].type;
-        else if (r.is_array()) s.type = r.type;
+        if (r.is_tuple() && i < r.elements.size())
+          s.type = u_[r.elements[i]].type;
+        else if (r.is_array())
+          s.type = r.type;
       }
       for (int d = 0; d < at(i).rank(); ++d)
         if (std::find(dims.begin(), dims.end(), d) == dims.end()) {
@@ -154,7 +171,8 @@ class Inferrer {
 
   ShapeId window_shape(const Shape& in, ElementType type) {
     const Window* w = attrs_.get<Window>(Attr::window);
-    if (!w || static_cast<int>(w->dims.size()) != in.rank()) return bad("window has {} dimensions, the operand {}", w ? w->dims.size() : 0, in.rank());
+    if (!w || static_cast<int>(w->dims.size()) != in.rank())
+      return bad("window has {} dimensions, the operand {}", w ? w->dims.size() : 0, in.rank());
     Dims out;
     for (size_t i = 0; i < w->dims.size(); ++i) {
       if (w->dims[i].stride < 1) return bad("window strides are positive");
@@ -165,24 +183,30 @@ class Inferrer {
 
   ShapeId gather() {
     if (!arrays()) return ShapeId();
-    const Dims &offset = attrs_.ints(Attr::offset_dims), &collapsed = attrs_.ints(Attr::collapsed_slice_dims), &sizes = attrs_.ints(Attr::slice_sizes);
+    const Dims &offset = attrs_.ints(Attr::offset_dims), &collapsed = attrs_.ints(Attr::collapsed_slice_dims),
+               &sizes = attrs_.ints(Attr::slice_sizes);
     const Dims& batching = attrs_.ints(Attr::operand_batching_dims);
     int64_t ivd = attrs_.integer(Attr::index_vector_dim);
     const Shape &in = at(0), &idx = at(1);
-    if (static_cast<int>(sizes.size()) != in.rank()) return bad("gather has {} slice sizes for {} dimensions", sizes.size(), in.rank());
+    if (static_cast<int>(sizes.size()) != in.rank())
+      return bad("gather has {} slice sizes for {} dimensions", sizes.size(), in.rank());
     if (ivd < 0 || ivd > idx.rank()) return bad("index_vector_dim {} of gather is out of range", ivd);
     Dims batch, window;
     for (int i = 0; i < idx.rank(); ++i)
       if (i != ivd) batch.push_back(idx.dims[static_cast<size_t>(i)]);
     for (int i = 0; i < in.rank(); ++i) {
-      if (sizes[static_cast<size_t>(i)] < 0 || sizes[static_cast<size_t>(i)] > in.dims[static_cast<size_t>(i)]) return bad("slice size {} of gather is out of range", sizes[static_cast<size_t>(i)]);
-      if (std::find(collapsed.begin(), collapsed.end(), i) == collapsed.end() && std::find(batching.begin(), batching.end(), i) == batching.end())
+      if (sizes[static_cast<size_t>(i)] < 0 || sizes[static_cast<size_t>(i)] > in.dims[static_cast<size_t>(i)])
+        return bad("slice size {} of gather is out of range", sizes[static_cast<size_t>(i)]);
+      if (std::find(collapsed.begin(), collapsed.end(), i) == collapsed.end() &&
+          std::find(batching.begin(), batching.end(), i) == batching.end())
         window.push_back(sizes[static_cast<size_t>(i)]);
     }
-    if (window.size() != offset.size()) return bad("gather has {} offset_dims for {} window dimensions", offset.size(), window.size());
+    if (window.size() != offset.size())
+      return bad("gather has {} offset_dims for {} window dimensions", offset.size(), window.size());
     Dims out(batch.size() + window.size(), -1);
     for (size_t i = 0; i < offset.size(); ++i) {
-      if (offset[i] < 0 || offset[i] >= static_cast<int64_t>(out.size())) return bad("offset_dims of gather are out of range");
+      if (offset[i] < 0 || offset[i] >= static_cast<int64_t>(out.size()))
+        return bad("offset_dims of gather are out of range");
       out[static_cast<size_t>(offset[i])] = window[i];
     }
     size_t next = 0;
@@ -194,32 +218,50 @@ class Inferrer {
   ShapeId infer() {
     const OpInfo& info = op_info(op_);
     switch (op_) {
-      case Opcode::Compare: return typed(elementwise(true), ElementType::Pred);
-      case Opcode::IsFinite: return typed(elementwise(true), ElementType::Pred);
-      case Opcode::Complex: return typed(elementwise(true), count() && at(0).type == ElementType::F64 ? ElementType::C128 : ElementType::C64);
-      case Opcode::Abs: case Opcode::Real: case Opcode::Imag: {
+      case Opcode::Compare:
+        return typed(elementwise(true), ElementType::Pred);
+      case Opcode::IsFinite:
+        return typed(elementwise(true), ElementType::Pred);
+      case Opcode::Complex:
+        return typed(elementwise(true),
+                     count() && at(0).type == ElementType::F64 ? ElementType::C128 : ElementType::C64);
+      case Opcode::Abs:
+      case Opcode::Real:
+      case Opcode::Imag: {
         if (!arrays()) return ShapeId();
         return typed(elementwise(true), component_type(at(0).type));
       }
       case Opcode::Select: {
         if (!arrays()) return ShapeId();
-        if (at(0).type != ElementType::Pred) return bad("the first operand of select is a pred, not a {}", u_.shape_text_plain(id(0)));
+        if (at(0).type != ElementType::Pred)
+          return bad("the first operand of select is a pred, not a {}", u_.shape_text_plain(id(0)));
         if (at(1).dims != at(2).dims || at(1).type != at(2).type)
-          return bad("operands of select have different shapes: {} and {}", u_.shape_text_plain(id(1)), u_.shape_text_plain(id(2)));
-        if (at(0).rank() && at(0).dims != at(1).dims) return bad("the pred of select is a scalar or has the dimensions of the others");
+          return bad("operands of select have different shapes: {} and {}", u_.shape_text_plain(id(1)),
+                     u_.shape_text_plain(id(2)));
+        if (at(0).rank() && at(0).dims != at(1).dims)
+          return bad("the pred of select is a scalar or has the dimensions of the others");
         return plain(id(1));
       }
       case Opcode::Clamp: {
         if (!arrays()) return ShapeId();
         for (size_t i : {size_t{0}, size_t{2}})
-          if (at(i).type != at(1).type || (at(i).rank() && at(i).dims != at(1).dims)) return bad("bounds of clamp are scalars or have the shape of the value");
+          if (at(i).type != at(1).type || (at(i).rank() && at(i).dims != at(1).dims))
+            return bad("bounds of clamp are scalars or have the shape of the value");
         return plain(id(1));
       }
-      case Opcode::Copy: case Opcode::OptBarrier: case Opcode::Domain: return count() ? id(0) : ShapeId();
-      case Opcode::AddDependency: return id(0);
-      case Opcode::AfterAll: return u_.token();
-      case Opcode::PartitionId: case Opcode::ReplicaId: return u_.scalar(ElementType::U32);
-      case Opcode::GetDimensionSize: return u_.scalar(ElementType::S32);
+      case Opcode::Copy:
+      case Opcode::OptBarrier:
+      case Opcode::Domain:
+        return count() ? id(0) : ShapeId();
+      case Opcode::AddDependency:
+        return id(0);
+      case Opcode::AfterAll:
+        return u_.token();
+      case Opcode::PartitionId:
+      case Opcode::ReplicaId:
+        return u_.scalar(ElementType::U32);
+      case Opcode::GetDimensionSize:
+        return u_.scalar(ElementType::S32);
       case Opcode::Tuple: {
         std::vector<ShapeId> parts;
         for (size_t i = 0; i < count(); ++i) parts.push_back(id(i));
@@ -227,13 +269,15 @@ class Inferrer {
       }
       case Opcode::GetTupleElement: {
         int64_t i = attrs_.integer(Attr::index);
-        if (!at(0).is_tuple() || i < 0 || i >= static_cast<int64_t>(at(0).elements.size())) return bad("no element {} in {}", i, u_.shape_text_plain(id(0)));
+        if (!at(0).is_tuple() || i < 0 || i >= static_cast<int64_t>(at(0).elements.size()))
+          return bad("no element {} in {}", i, u_.shape_text_plain(id(0)));
         return at(0).elements[static_cast<size_t>(i)];
       }
       case Opcode::Transpose: {
         const Dims& perm = attrs_.ints(Attr::dimensions);
         if (!arrays() || !distinct(perm, at(0).rank(), "dimensions")) return ShapeId();
-        if (static_cast<int>(perm.size()) != at(0).rank()) return bad("transpose of {} dimensions of {}", perm.size(), at(0).rank());
+        if (static_cast<int>(perm.size()) != at(0).rank())
+          return bad("transpose of {} dimensions of {}", perm.size(), at(0).rank());
         Shape s;
         s.type = at(0).type;
         for (int64_t d : perm) {
@@ -244,7 +288,8 @@ class Inferrer {
         Dims inverse(perm.size());
         for (size_t i = 0; i < perm.size(); ++i) inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
         s.has_layout = true;
-        for (int64_t d : at(0).layout.minor_to_major) s.layout.minor_to_major.push_back(inverse[static_cast<size_t>(d)]);
+        for (int64_t d : at(0).layout.minor_to_major)
+          s.layout.minor_to_major.push_back(inverse[static_cast<size_t>(d)]);
         return u_.shape(std::move(s));
       }
       case Opcode::Reverse:
@@ -253,13 +298,16 @@ class Inferrer {
       case Opcode::Concatenate: {
         if (!arrays() || !count()) return bad("concatenate needs operands");
         const Dims& dims = attrs_.ints(Attr::dimensions);
-        if (dims.size() != 1 || dims[0] < 0 || dims[0] >= at(0).rank()) return bad("concatenate takes one dimension of its operands");
+        if (dims.size() != 1 || dims[0] < 0 || dims[0] >= at(0).rank())
+          return bad("concatenate takes one dimension of its operands");
         Shape s = at(0);
         s.layout = {default_minor_to_major(s.rank()), ""};
         for (size_t i = 1; i < count(); ++i) {
-          if (at(i).rank() != s.rank() || at(i).type != s.type) return bad("operands of concatenate have different ranks or types");
+          if (at(i).rank() != s.rank() || at(i).type != s.type)
+            return bad("operands of concatenate have different ranks or types");
           for (int d = 0; d < s.rank(); ++d)
-            if (d != dims[0] && at(i).dims[static_cast<size_t>(d)] != s.dims[static_cast<size_t>(d)]) return bad("operands of concatenate differ in dimension {}", d);
+            if (d != dims[0] && at(i).dims[static_cast<size_t>(d)] != s.dims[static_cast<size_t>(d)])
+              return bad("operands of concatenate differ in dimension {}", d);
           s.dims[static_cast<size_t>(dims[0])] += at(i).dims[static_cast<size_t>(dims[0])];
         }
         return u_.shape(std::move(s));
@@ -267,32 +315,40 @@ class Inferrer {
       case Opcode::Slice: {
         const auto* slices = attrs_.get<std::vector<SliceDim>>(Attr::slice);
         if (!arrays() || !slices) return ShapeId();
-        if (static_cast<int>(slices->size()) != at(0).rank()) return bad("slice of {} dimensions of {}", slices->size(), at(0).rank());
+        if (static_cast<int>(slices->size()) != at(0).rank())
+          return bad("slice of {} dimensions of {}", slices->size(), at(0).rank());
         Dims out;
         for (size_t i = 0; i < slices->size(); ++i) {
           const SliceDim& s = (*slices)[i];
-          if (s.stride < 1 || s.start < 0 || s.limit < s.start || s.limit > at(0).dims[i]) return bad("slice [{}:{}:{}] is out of range of dimension {} of size {}", s.start, s.limit, s.stride, i, at(0).dims[i]);
+          if (s.stride < 1 || s.start < 0 || s.limit < s.start || s.limit > at(0).dims[i])
+            return bad("slice [{}:{}:{}] is out of range of dimension {} of size {}", s.start, s.limit, s.stride, i,
+                       at(0).dims[i]);
           out.push_back((s.limit - s.start + s.stride - 1) / s.stride);
         }
         return u_.array(at(0).type, std::move(out));
       }
       case Opcode::DynamicSlice: {
         const Dims& sizes = attrs_.ints(Attr::dynamic_slice_sizes);
-        if (!at(0).is_array() || static_cast<int>(sizes.size()) != at(0).rank()) return bad("dynamic-slice has {} sizes for {}", sizes.size(), u_.shape_text_plain(id(0)));
+        if (!at(0).is_array() || static_cast<int>(sizes.size()) != at(0).rank())
+          return bad("dynamic-slice has {} sizes for {}", sizes.size(), u_.shape_text_plain(id(0)));
         for (size_t i = 0; i < sizes.size(); ++i)
-          if (sizes[i] < 0 || sizes[i] > at(0).dims[i]) return bad("dynamic-slice size {} is out of range of dimension {}", sizes[i], i);
+          if (sizes[i] < 0 || sizes[i] > at(0).dims[i])
+            return bad("dynamic-slice size {} is out of range of dimension {}", sizes[i], i);
         return u_.array(at(0).type, sizes);
       }
       case Opcode::DynamicUpdateSlice: {
-        if (!at(0).is_array() || !at(1).is_array() || at(0).rank() != at(1).rank() || at(0).type != at(1).type) return bad("the update of dynamic-update-slice does not fit its operand");
+        if (!at(0).is_array() || !at(1).is_array() || at(0).rank() != at(1).rank() || at(0).type != at(1).type)
+          return bad("the update of dynamic-update-slice does not fit its operand");
         for (size_t i = 0; i < at(0).dims.size(); ++i)
-          if (at(1).dims[i] > at(0).dims[i]) return bad("the update of dynamic-update-slice is larger than its operand");
+          if (at(1).dims[i] > at(0).dims[i])
+            return bad("the update of dynamic-update-slice is larger than its operand");
         return plain(id(0));
       }
       case Opcode::Pad: {
         const auto* pads = attrs_.get<std::vector<PaddingDim>>(Attr::padding);
         if (!arrays() || !pads) return ShapeId();
-        if (static_cast<int>(pads->size()) != at(0).rank()) return bad("padding of {} dimensions of {}", pads->size(), at(0).rank());
+        if (static_cast<int>(pads->size()) != at(0).rank())
+          return bad("padding of {} dimensions of {}", pads->size(), at(0).rank());
         if (at(1).rank() || at(1).type != at(0).type) return bad("the padding value is a scalar of the operand's type");
         Dims out;
         for (size_t i = 0; i < pads->size(); ++i) {
@@ -308,9 +364,12 @@ class Inferrer {
         if (!arrays()) return ShapeId();
         return at(0).rank() == 0 ? ShapeId() : ShapeId();
       }
-      case Opcode::Dot: return dot();
-      case Opcode::Convolution: return convolution();
-      case Opcode::Reduce: return reduce();
+      case Opcode::Dot:
+        return dot();
+      case Opcode::Convolution:
+        return convolution();
+      case Opcode::Reduce:
+        return reduce();
       case Opcode::ReduceWindow: {
         size_t n = count() / 2;
         if (count() % 2 || !n || !arrays()) return bad("reduce-window takes inputs and as many initial values");
@@ -326,7 +385,8 @@ class Inferrer {
         if (!error_.empty()) return ShapeId();
         return n == 1 ? parts[0] : u_.tuple(std::move(parts));
       }
-      case Opcode::SelectAndScatter: return plain(id(0));
+      case Opcode::SelectAndScatter:
+        return plain(id(0));
       case Opcode::Map: {
         ShapeId root = root_of(attrs_.comp(Attr::to_apply));
         return root.valid() && count() ? typed(plain(id(0)), u_[root].type) : ShapeId();
@@ -349,7 +409,8 @@ class Inferrer {
         ShapeId values = u_.shape(s);
         return u_.tuple({values, u_.with_type(values, ElementType::S32)});
       }
-      case Opcode::Gather: return gather();
+      case Opcode::Gather:
+        return gather();
       case Opcode::Scatter: {
         size_t n = count() / 2;
         if (count() % 2 == 0 || !n) return bad("scatter takes inputs, indices and as many updates");
@@ -357,28 +418,42 @@ class Inferrer {
         for (size_t i = 0; i < n; ++i) parts.push_back(plain(id(i)));
         return n == 1 ? parts[0] : u_.tuple(std::move(parts));
       }
-      case Opcode::While: return id(0);
-      case Opcode::Call: return root_of(attrs_.comp(Attr::to_apply));
-      case Opcode::Conditional: return attrs_.called.empty() ? ShapeId() : root_of(attrs_.called[0]);
-      case Opcode::BatchNormInference: return plain(id(0));
-      case Opcode::BatchNormTraining: return u_.tuple({plain(id(0)), plain(id(1)), plain(id(1))});
-      case Opcode::BatchNormGrad: return u_.tuple({plain(id(0)), plain(id(1)), plain(id(1))});
-      case Opcode::Cholesky: case Opcode::SetDimensionSize: return plain(id(0));
-      case Opcode::TriangularSolve: return plain(id(1));
-      case Opcode::AllReduce: case Opcode::AllReduceStart: {
+      case Opcode::While:
+        return id(0);
+      case Opcode::Call:
+        return root_of(attrs_.comp(Attr::to_apply));
+      case Opcode::Conditional:
+        return attrs_.called.empty() ? ShapeId() : root_of(attrs_.called[0]);
+      case Opcode::BatchNormInference:
+        return plain(id(0));
+      case Opcode::BatchNormTraining:
+        return u_.tuple({plain(id(0)), plain(id(1)), plain(id(1))});
+      case Opcode::BatchNormGrad:
+        return u_.tuple({plain(id(0)), plain(id(1)), plain(id(1))});
+      case Opcode::Cholesky:
+      case Opcode::SetDimensionSize:
+        return plain(id(0));
+      case Opcode::TriangularSolve:
+        return plain(id(1));
+      case Opcode::AllReduce:
+      case Opcode::AllReduceStart: {
         if (!count()) return ShapeId();
         std::vector<ShapeId> parts;
         for (size_t i = 0; i < count(); ++i) parts.push_back(id(i));
         return count() == 1 ? parts[0] : u_.tuple(std::move(parts));
       }
-      case Opcode::AllReduceDone: return id(0);
-      case Opcode::CollectiveBroadcast: case Opcode::CollectivePermute: return count() == 1 ? id(0) : ShapeId();
+      case Opcode::AllReduceDone:
+        return id(0);
+      case Opcode::CollectiveBroadcast:
+      case Opcode::CollectivePermute:
+        return count() == 1 ? id(0) : ShapeId();
       case Opcode::Fft: {
         if (!arrays()) return ShapeId();
         std::string_view kind = u_.text(attrs_.text(Attr::fft_type));
         const Dims& length = attrs_.ints(Attr::fft_length);
         Shape s = at(0);
-        if (length.empty() || static_cast<int>(length.size()) > s.rank()) return bad("fft of {} dimensions of {}", length.size(), s.rank());
+        if (length.empty() || static_cast<int>(length.size()) > s.rank())
+          return bad("fft of {} dimensions of {}", length.size(), s.rank());
         s.layout = {default_minor_to_major(s.rank()), ""};
         if (kind == "RFFT") {
           s.type = s.type == ElementType::F64 ? ElementType::C128 : ElementType::C64;
@@ -389,8 +464,13 @@ class Inferrer {
         }
         return u_.shape(std::move(s));
       }
-      case Opcode::Convert: case Opcode::BitcastConvert: case Opcode::ReducePrecision: case Opcode::StochasticConvert: return ShapeId();
-      default: break;
+      case Opcode::Convert:
+      case Opcode::BitcastConvert:
+      case Opcode::ReducePrecision:
+      case Opcode::StochasticConvert:
+        return ShapeId();
+      default:
+        break;
     }
     if (info.elementwise) return elementwise(true);
     return ShapeId();

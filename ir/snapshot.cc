@@ -76,9 +76,12 @@ StageDiff diff_stages(const Snapshot& a, const Snapshot& b) {
       uint32_t i = x ? x->slot[k] : Snapshot::kNone, j = y ? y->slot[k] : Snapshot::kNone;
       if (i == j) continue;
       InstId id(static_cast<uint32_t>(p * Snapshot::kPage + k));
-      if (i == Snapshot::kNone) out.added.push_back(id);
-      else if (j == Snapshot::kNone) out.removed.push_back(id);
-      else out.modified.push_back(id);
+      if (i == Snapshot::kNone)
+        out.added.push_back(id);
+      else if (j == Snapshot::kNone)
+        out.removed.push_back(id);
+      else
+        out.modified.push_back(id);
     }
   }
   return out;

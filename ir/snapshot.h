@@ -1,5 +1,5 @@
-// Recorded stages of a lineage: an append-only log of instruction records, copy-on-write pages from InstId to record, and
-// shared order lists. A stage is read-only; any number may live; neighbours share all that did not change.
+// Recorded stages of a lineage: an append-only log of instruction records, copy-on-write pages from InstId to record,
+// and shared order lists. A stage is read-only; any number may live; neighbours share all that did not change.
 #pragma once
 #include <array>
 #include <deque>
@@ -47,8 +47,8 @@ StageDiff diff_stages(const Snapshot& a, const Snapshot& b);
 class Recorder {
  public:
   explicit Recorder(std::shared_ptr<Universe> universe) : universe_(std::move(universe)) {}
-  // Freezes the module as it is. Only what is dirty since the last call is looked at: all calls are about one module, or
-  // about modules thawed from this recorder's stages.
+  // Freezes the module as it is. Only what is dirty since the last call is looked at: all calls are about one module,
+  // or about modules thawed from this recorder's stages.
   Snapshot freeze(Module& m);
   const Inst& record(uint32_t index) const { return log_[index]; }
   size_t records() const { return log_.size(); }

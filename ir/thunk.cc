@@ -31,7 +31,13 @@ class Builder {
     t.inst = i;
     switch (op) {
       // No work at run time: buffers are where they are.
-      case Opcode::Parameter: case Opcode::Constant: case Opcode::GetTupleElement: case Opcode::Bitcast: case Opcode::AfterAll: case Opcode::AddDependency: case Opcode::OptBarrier:
+      case Opcode::Parameter:
+      case Opcode::Constant:
+      case Opcode::GetTupleElement:
+      case Opcode::Bitcast:
+      case Opcode::AfterAll:
+      case Opcode::AddDependency:
+      case Opcode::OptBarrier:
       case Opcode::Domain:
         return;
       case Opcode::Tuple:
@@ -46,7 +52,8 @@ class Builder {
         t.kind = "kConditional";
         t.id = next_++;
         for (size_t n = 0; n < a.called.size(); ++n) {
-          std::string label = a.has(Attr::true_computation) ? (n == 0 ? "true_branch" : "false_branch") : fmt::format("branch_{}", n);
+          std::string label =
+              a.has(Attr::true_computation) ? (n == 0 ? "true_branch" : "false_branch") : fmt::format("branch_{}", n);
           t.nested.push_back({label, sequence(a.called[n])});
         }
         break;
@@ -55,24 +62,57 @@ class Builder {
         t.id = next_++;
         t.nested.push_back({"call", sequence(a.called[0])});
         break;
-      case Opcode::Copy: t.kind = "kCopy"; break;
-      case Opcode::Dot: t.kind = "kGemm"; break;
-      case Opcode::Convolution: t.kind = "kConvolution"; break;
-      case Opcode::Fft: t.kind = "kFft"; break;
-      case Opcode::TriangularSolve: t.kind = "kTriangularSolve"; break;
-      case Opcode::PartitionId: t.kind = "kPartitionId"; break;
-      case Opcode::ReplicaId: t.kind = "kReplicaId"; break;
-      case Opcode::Infeed: t.kind = "kInfeed"; break;
-      case Opcode::Outfeed: t.kind = "kOutfeed"; break;
-      case Opcode::AllReduce: t.kind = "kAllReduce"; break;
-      case Opcode::AllGather: t.kind = "kAllGather"; break;
-      case Opcode::AllToAll: t.kind = "kAllToAll"; break;
-      case Opcode::ReduceScatter: t.kind = "kReduceScatter"; break;
-      case Opcode::CollectivePermute: t.kind = "kCollectivePermute"; break;
-      case Opcode::CollectiveBroadcast: t.kind = "kCollectiveBroadcast"; break;
+      case Opcode::Copy:
+        t.kind = "kCopy";
+        break;
+      case Opcode::Dot:
+        t.kind = "kGemm";
+        break;
+      case Opcode::Convolution:
+        t.kind = "kConvolution";
+        break;
+      case Opcode::Fft:
+        t.kind = "kFft";
+        break;
+      case Opcode::TriangularSolve:
+        t.kind = "kTriangularSolve";
+        break;
+      case Opcode::PartitionId:
+        t.kind = "kPartitionId";
+        break;
+      case Opcode::ReplicaId:
+        t.kind = "kReplicaId";
+        break;
+      case Opcode::Infeed:
+        t.kind = "kInfeed";
+        break;
+      case Opcode::Outfeed:
+        t.kind = "kOutfeed";
+        break;
+      case Opcode::AllReduce:
+        t.kind = "kAllReduce";
+        break;
+      case Opcode::AllGather:
+        t.kind = "kAllGather";
+        break;
+      case Opcode::AllToAll:
+        t.kind = "kAllToAll";
+        break;
+      case Opcode::ReduceScatter:
+        t.kind = "kReduceScatter";
+        break;
+      case Opcode::CollectivePermute:
+        t.kind = "kCollectivePermute";
+        break;
+      case Opcode::CollectiveBroadcast:
+        t.kind = "kCollectiveBroadcast";
+        break;
       case Opcode::CustomCall: {
         std::string_view target = m_.u().text(a.text(Attr::custom_call_target));
-        t.kind = target.starts_with("__cudnn$conv") ? "kConvolution" : target.starts_with("__cublas$lt") ? "kCublasLtMatmul" : target.starts_with("__cublas$gemm") ? "kGemm" : "kCustomCall";
+        t.kind = target.starts_with("__cudnn$conv")    ? "kConvolution"
+                 : target.starts_with("__cublas$lt")   ? "kCublasLtMatmul"
+                 : target.starts_with("__cublas$gemm") ? "kGemm"
+                                                       : "kCustomCall";
         t.description = target;
         break;
       }
@@ -86,8 +126,10 @@ class Builder {
       std::string kernel(m_.inst_name(i));
       std::replace(kernel.begin(), kernel.end(), '.', '_');
       std::replace(kernel.begin(), kernel.end(), '-', '_');
-      if (t.kind == "kKernel") t.description = "kernel = " + kernel;
-      else t.description += (t.description.empty() ? "" : ", ") + std::string(m_.inst_name(i));
+      if (t.kind == "kKernel")
+        t.description = "kernel = " + kernel;
+      else
+        t.description += (t.description.empty() ? "" : ", ") + std::string(m_.inst_name(i));
       t.description += ", " + m_.u().shape_text(m_.shape_id(i));
     }
     out.push_back(std::move(t));
@@ -101,7 +143,9 @@ class Builder {
 bool conflict(const Thunk& a, const Thunk& b) {
   for (const ThunkSlice& x : a.slices)
     for (const ThunkSlice& y : b.slices)
-      if ((x.write || y.write) && x.allocation == y.allocation && x.allocation >= 0 && x.offset < y.offset + y.size && y.offset < x.offset + x.size) return true;
+      if ((x.write || y.write) && x.allocation == y.allocation && x.allocation >= 0 && x.offset < y.offset + y.size &&
+          y.offset < x.offset + x.size)
+        return true;
   return false;
 }
 
@@ -132,7 +176,8 @@ void append_text(const Module& m, const std::vector<Thunk>& list, int indent, st
   }
   for (size_t i = 0; i < list.size(); ++i) {
     const Thunk& t = list[i];
-    out += fmt::format("{}{:03}: {:<{}} [{:<{}} | {:<{}}] {}\n", pad, t.id, t.kind, kind_width, before[i], before_width, after[i], after_width,
+    out += fmt::format("{}{:03}: {:<{}} [{:<{}} | {:<{}}] {}\n", pad, t.id, t.kind, kind_width, before[i], before_width,
+                       after[i], after_width,
                        t.description.empty() && !t.nested.empty() ? std::string(m.inst_name(t.inst)) : t.description);
     for (const auto& [label, inner] : t.nested) {
       out += pad + "  " + label + ":\n";
@@ -146,9 +191,11 @@ void append_json(const Module& m, const std::vector<Thunk>& list, std::string& o
   for (size_t i = 0; i < list.size(); ++i) {
     const Thunk& t = list[i];
     if (i) out += ",";
-    out += fmt::format("{{\"id\":{},\"kind\":\"{}\",\"instruction\":\"{}\",\"slices\":[", t.id, t.kind, m.inst_name(t.inst));
+    out += fmt::format("{{\"id\":{},\"kind\":\"{}\",\"instruction\":\"{}\",\"slices\":[", t.id, t.kind,
+                       m.inst_name(t.inst));
     for (size_t k = 0; k < t.slices.size(); ++k)
-      out += fmt::format("{}{{\"allocation\":{},\"offset\":{},\"size\":{},\"write\":{}}}", k ? "," : "", t.slices[k].allocation, t.slices[k].offset, t.slices[k].size, t.slices[k].write);
+      out += fmt::format("{}{{\"allocation\":{},\"offset\":{},\"size\":{},\"write\":{}}}", k ? "," : "",
+                         t.slices[k].allocation, t.slices[k].offset, t.slices[k].size, t.slices[k].write);
     out += "]";
     for (const auto& [label, inner] : t.nested) {
       out += ",\"" + label + "\":";
@@ -161,7 +208,9 @@ void append_json(const Module& m, const std::vector<Thunk>& list, std::string& o
 
 }  // namespace
 
-std::vector<Thunk> build_thunks(const Module& m, const BufferAssignment& buffers) { return Builder(m, buffers).sequence(m.entry()); }
+std::vector<Thunk> build_thunks(const Module& m, const BufferAssignment& buffers) {
+  return Builder(m, buffers).sequence(m.entry());
+}
 
 std::string thunks_text(const Module& m, const std::vector<Thunk>& thunks) {
   std::string out;

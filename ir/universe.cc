@@ -14,14 +14,15 @@ Dims default_minor_to_major(int rank) {
 }
 
 bool is_default_layout(const Layout& layout) {
-  return layout.rest.empty() && layout.minor_to_major == default_minor_to_major(static_cast<int>(layout.minor_to_major.size()));
+  return layout.rest.empty() &&
+         layout.minor_to_major == default_minor_to_major(static_cast<int>(layout.minor_to_major.size()));
 }
 
 Universe::Universe() {
   for (int t = 0; t < static_cast<int>(ElementType::Tuple); ++t) str(type_name(static_cast<ElementType>(t)));
-  for (const char* word :
-       {"true", "false", "inf", "nan", "HloModule", "ENTRY", "ROOT", "FileNames", "FunctionNames", "FileLocations",
-        "StackFrames", "maximal", "replicated", "manual", "last_tile_dim_replicate", "shard_as", "shard_like", "unknown", "unreduced"})
+  for (const char* word : {"true", "false", "inf", "nan", "HloModule", "ENTRY", "ROOT", "FileNames", "FunctionNames",
+                           "FileLocations", "StackFrames", "maximal", "replicated", "manual", "last_tile_dim_replicate",
+                           "shard_as", "shard_like", "unknown", "unreduced"})
     str(word);
   reserved_ = static_cast<uint32_t>(strings_.size());
   Shape token;
@@ -30,7 +31,8 @@ Universe::Universe() {
 }
 
 ShapeId Universe::shape(Shape s) {
-  if (s.dynamic.empty() == false && std::none_of(s.dynamic.begin(), s.dynamic.end(), [](bool d) { return d; })) s.dynamic.clear();
+  if (s.dynamic.empty() == false && std::none_of(s.dynamic.begin(), s.dynamic.end(), [](bool d) { return d; }))
+    s.dynamic.clear();
   if (s.is_array() && !s.has_layout) {
     s.has_layout = true;
     s.layout.minor_to_major = default_minor_to_major(s.rank());

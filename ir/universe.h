@@ -38,14 +38,14 @@ class Universe {
   // --- shapes ---
   ShapeId shape(Shape shape);
   const Shape& operator[](ShapeId id) const { return shapes_[id.value].shape; }
-  ShapeId array(ElementType type, Dims dims);           // default layout
+  ShapeId array(ElementType type, Dims dims);  // default layout
   ShapeId scalar(ElementType type) { return array(type, {}); }
   ShapeId tuple(std::vector<ShapeId> elements);
   ShapeId token() const { return token_; }
-  ShapeId with_type(ShapeId id, ElementType type);      // same dimensions and layout
-  ShapeId with_dims(ShapeId id, Dims dims);             // same type, default layout, static
+  ShapeId with_type(ShapeId id, ElementType type);  // same dimensions and layout
+  ShapeId with_dims(ShapeId id, Dims dims);         // same type, default layout, static
   ShapeId with_layout(ShapeId id, Dims minor_to_major);
-  ShapeId with_default_layout(ShapeId id);              // recursively for tuples
+  ShapeId with_default_layout(ShapeId id);  // recursively for tuples
   // Same type and dimensions, layout ignored (recursively): XLA's ShapeUtil::Compatible.
   bool compatible(ShapeId a, ShapeId b);
   // Text as XLA prints it: with layout `f32[2,3]{1,0}`, without `f32[2,3]`.

@@ -30,7 +30,9 @@ class Verifier {
   void error(const char* rule, InstId i, fmt::format_string<A...> text, A&&... args) {
     if (errors_.size() >= limit_) return;
     std::string message = fmt::format(text, std::forward<A>(args)...);
-    if (i.valid()) message = fmt::format("{} ({} in computation {}): {}", m_.inst_name(i), op_text(m_.op(i)), m_.comp_name(m_.parent(i)), message);
+    if (i.valid())
+      message = fmt::format("{} ({} in computation {}): {}", m_.inst_name(i), op_text(m_.op(i)),
+                            m_.comp_name(m_.parent(i)), message);
     errors_.push_back({rule, std::move(message), i});
   }
   const std::string& text(ShapeId s) const { return u_.shape_text_plain(s); }
@@ -79,8 +81,10 @@ class Verifier {
         }
         CompId next = callees.back();
         callees.pop_back();
-        if (state[next.value] == 1) error("call graph", InstId(), "computation {} calls itself through others", m_.comp_name(next));
-        else if (!state[next.value]) push(next);
+        if (state[next.value] == 1)
+          error("call graph", InstId(), "computation {} calls itself through others", m_.comp_name(next));
+        else if (!state[next.value])
+          push(next);
       }
     }
   }
@@ -99,7 +103,8 @@ class Verifier {
       if (m_.op(i) == Opcode::Parameter) {
         ++params;
         size_t n = static_cast<size_t>(m_.parameter_number(i));
-        if (n >= comp.params.size() || comp.params[n] != i) error("parameters", i, "parameter number {} is not its own", n);
+        if (n >= comp.params.size() || comp.params[n] != i)
+          error("parameters", i, "parameter number {} is not its own", n);
       }
       for (InstId o : m_.operands(i))
         if (!m_.alive(o) || m_.parent(o) != c) {
@@ -107,7 +112,9 @@ class Verifier {
           return;
         }
     }
-    if (params != comp.params.size()) error("parameters", InstId(), "computation {} has {} parameters and {} numbers", m_.comp_name(c), params, comp.params.size());
+    if (params != comp.params.size())
+      error("parameters", InstId(), "computation {} has {} parameters and {} numbers", m_.comp_name(c), params,
+            comp.params.size());
     if (m_.post_order(c).size() != live) {
       error("cycles", InstId(), "the instructions of computation {} form a cycle", m_.comp_name(c));
       return;
@@ -134,31 +141,40 @@ class Verifier {
       return error("operands", i, "takes {} operand(s), has {}", info.arity, count);
     const AttrSet& a = m_.attrs(i);
     for (const OwnAttr& own : info.attrs)
-      if (!own.optional && !a.has(own.key) && own.key != Attr::is_associative) return error("attributes", i, "lacks attribute {}", attr_text(own.key));
+      if (!own.optional && !a.has(own.key) && own.key != Attr::is_associative)
+        return error("attributes", i, "lacks attribute {}", attr_text(own.key));
     layout(i, m_.shape_id(i));
     if (op == Opcode::Bitcast) {
       const Shape &x = m_.shape(m_.operand(i, 0)), &y = m_.shape(i);
-      if (x.is_array() && y.is_array() && u_.byte_size(m_.shape_id(m_.operand(i, 0))) != u_.byte_size(m_.shape_id(i))) error("bitcast", i, "changes the number of bytes");
+      if (x.is_array() && y.is_array() && u_.byte_size(m_.shape_id(m_.operand(i, 0))) != u_.byte_size(m_.shape_id(i)))
+        error("bitcast", i, "changes the number of bytes");
       return;
     }
-    if (op == Opcode::Reshape && m_.shape(i).is_array() && !m_.shape(i).is_dynamic() && m_.shape(i).elements_count() != m_.shape(m_.operand(i, 0)).elements_count())
-      return error("shapes", i, "reshapes {} to {}: the number of elements differs", text(m_.shape_id(m_.operand(i, 0))), text(m_.shape_id(i)));
+    if (op == Opcode::Reshape && m_.shape(i).is_array() && !m_.shape(i).is_dynamic() &&
+        m_.shape(i).elements_count() != m_.shape(m_.operand(i, 0)).elements_count())
+      return error("shapes", i, "reshapes {} to {}: the number of elements differs",
+                   text(m_.shape_id(m_.operand(i, 0))), text(m_.shape_id(i)));
     if (op == Opcode::Broadcast) {
       const Dims& dims = a.ints(Attr::dimensions);
       const Shape &in = m_.shape(m_.operand(i, 0)), &out = m_.shape(i);
-      if (static_cast<int>(dims.size()) != in.rank()) return error("shapes", i, "names {} dimensions for an operand of {}", dims.size(), in.rank());
+      if (static_cast<int>(dims.size()) != in.rank())
+        return error("shapes", i, "names {} dimensions for an operand of {}", dims.size(), in.rank());
       if (in.type != out.type) return error("shapes", i, "changes the element type");
       for (size_t k = 0; k < dims.size(); ++k)
-        if (dims[k] < 0 || dims[k] >= out.rank() || (out.dims[static_cast<size_t>(dims[k])] != in.dims[k] && in.dims[k] != kUnbounded))
-          return error("shapes", i, "maps dimension {} of {} to dimension {} of {}", k, text(m_.shape_id(m_.operand(i, 0))), dims[k], text(m_.shape_id(i)));
+        if (dims[k] < 0 || dims[k] >= out.rank() ||
+            (out.dims[static_cast<size_t>(dims[k])] != in.dims[k] && in.dims[k] != kUnbounded))
+          return error("shapes", i, "maps dimension {} of {} to dimension {} of {}", k,
+                       text(m_.shape_id(m_.operand(i, 0))), dims[k], text(m_.shape_id(i)));
       return;
     }
-    if (op == Opcode::Convert && (m_.shape(i).dims != m_.shape(m_.operand(i, 0)).dims)) return error("shapes", i, "changes the dimensions");
+    if (op == Opcode::Convert && (m_.shape(i).dims != m_.shape(m_.operand(i, 0)).dims))
+      return error("shapes", i, "changes the dimensions");
     if (op == Opcode::Iota) {
       int64_t d = a.integer(Attr::iota_dimension);
       if (d < 0 || d >= m_.shape(i).rank()) return error("attributes", i, "has no dimension {}", d);
     }
-    if (op == Opcode::Constant && !u_.compatible(m_.literal(i).shape, m_.shape_id(i))) return error("shapes", i, "holds a literal of shape {}", text(m_.literal(i).shape));
+    if (op == Opcode::Constant && !u_.compatible(m_.literal(i).shape, m_.shape_id(i)))
+      return error("shapes", i, "holds a literal of shape {}", text(m_.literal(i).shape));
     bool dynamic = m_.shape(i).is_dynamic();
     for (InstId o : m_.operands(i)) dynamic |= m_.shape(o).is_dynamic();
     std::vector<InstId> ops(m_.operands(i).begin(), m_.operands(i).end());
@@ -183,18 +199,24 @@ class Verifier {
     if (!shape.is_array()) return;
     std::vector<bool> seen(shape.dims.size(), false);
     for (int64_t d : shape.layout.minor_to_major) {
-      if (d < 0 || d >= shape.rank() || seen[static_cast<size_t>(d)]) return error("layouts", i, "has layout {} which is no permutation", u_.shape_text(s));
+      if (d < 0 || d >= shape.rank() || seen[static_cast<size_t>(d)])
+        return error("layouts", i, "has layout {} which is no permutation", u_.shape_text(s));
       seen[static_cast<size_t>(d)] = true;
     }
   }
 
   void signature(InstId i, CompId c, const std::vector<ShapeId>& params, ShapeId result, const char* what) {
     const Computation& comp = m_.comp(c);
-    if (comp.params.size() != params.size()) return error("calls", i, "{} {} takes {} parameters, {} are passed", what, m_.comp_name(c), comp.params.size(), params.size());
+    if (comp.params.size() != params.size())
+      return error("calls", i, "{} {} takes {} parameters, {} are passed", what, m_.comp_name(c), comp.params.size(),
+                   params.size());
     for (size_t n = 0; n < params.size(); ++n)
       if (!u_.compatible(m_.shape_id(comp.params[n]), params[n]))
-        return error("calls", i, "{} {} takes {} as parameter {}, {} is passed", what, m_.comp_name(c), text(m_.shape_id(comp.params[n])), n, text(params[n]));
-    if (result.valid() && !u_.compatible(m_.shape_id(comp.root), result)) error("calls", i, "{} {} returns {}, expected {}", what, m_.comp_name(c), text(m_.shape_id(comp.root)), text(result));
+        return error("calls", i, "{} {} takes {} as parameter {}, {} is passed", what, m_.comp_name(c),
+                     text(m_.shape_id(comp.params[n])), n, text(params[n]));
+    if (result.valid() && !u_.compatible(m_.shape_id(comp.root), result))
+      error("calls", i, "{} {} returns {}, expected {}", what, m_.comp_name(c), text(m_.shape_id(comp.root)),
+            text(result));
   }
 
   void calls(InstId i) {
@@ -208,28 +230,37 @@ class Verifier {
     };
     auto binary = [&](size_t inputs, size_t inits, size_t count, CompId f, const char* what) {
       // Reducers may work in a wider type than their inputs: only the number is fixed.
-      if (m_.comp(f).params.size() != 2 * count) return error("calls", i, "{} {} takes {} parameters, expected {}", what, m_.comp_name(f), m_.comp(f).params.size(), 2 * count);
+      if (m_.comp(f).params.size() != 2 * count)
+        return error("calls", i, "{} {} takes {} parameters, expected {}", what, m_.comp_name(f),
+                     m_.comp(f).params.size(), 2 * count);
       for (InstId p : m_.comp(f).params)
-        if (!m_.shape(p).is_scalar()) return error("calls", i, "{} {} takes a parameter that is no scalar", what, m_.comp_name(f));
+        if (!m_.shape(p).is_scalar())
+          return error("calls", i, "{} {} takes a parameter that is no scalar", what, m_.comp_name(f));
       (void)inputs, (void)inits;
     };
     switch (m_.op(i)) {
-      case Opcode::Call: return signature(i, a.comp(Attr::to_apply), shapes, m_.shape_id(i), "callee");
-      case Opcode::Fusion: return signature(i, a.comp(Attr::calls), shapes, m_.shape_id(i), "fused computation");
+      case Opcode::Call:
+        return signature(i, a.comp(Attr::to_apply), shapes, m_.shape_id(i), "callee");
+      case Opcode::Fusion:
+        return signature(i, a.comp(Attr::calls), shapes, m_.shape_id(i), "fused computation");
       case Opcode::While: {
         signature(i, a.comp(Attr::condition), shapes, u_.scalar(ElementType::Pred), "condition");
         return signature(i, a.comp(Attr::body), shapes, shapes[0], "body");
       }
       case Opcode::Conditional: {
-        if (a.called.size() + 1 != shapes.size()) return error("calls", i, "has {} branches and {} operands for them", a.called.size(), shapes.size() - 1);
-        for (size_t n = 0; n < a.called.size(); ++n) signature(i, a.called[n], {shapes[n + 1]}, m_.shape_id(i), "branch");
+        if (a.called.size() + 1 != shapes.size())
+          return error("calls", i, "has {} branches and {} operands for them", a.called.size(), shapes.size() - 1);
+        for (size_t n = 0; n < a.called.size(); ++n)
+          signature(i, a.called[n], {shapes[n + 1]}, m_.shape_id(i), "branch");
         return;
       }
-      case Opcode::Reduce: case Opcode::ReduceWindow: {
+      case Opcode::Reduce:
+      case Opcode::ReduceWindow: {
         size_t n = shapes.size() / 2;
         return binary(0, n, n, a.comp(Attr::to_apply), "reducer");
       }
-      case Opcode::Map: return signature(i, a.comp(Attr::to_apply), scalars(0, shapes.size()), ShapeId(), "function");
+      case Opcode::Map:
+        return signature(i, a.comp(Attr::to_apply), scalars(0, shapes.size()), ShapeId(), "function");
       case Opcode::Sort: {
         CompId f = a.comp(Attr::to_apply);
         std::vector<ShapeId> params;
@@ -245,7 +276,8 @@ class Verifier {
         size_t n = shapes.size() / 2;
         return binary(0, n, n, a.comp(Attr::to_apply), "combiner");
       }
-      default: return;
+      default:
+        return;
     }
   }
 
@@ -253,16 +285,21 @@ class Verifier {
     const ModuleConfig& config = m_.config;
     const Computation& entry = m_.comp(m_.entry());
     if (config.has_entry_layout) {
-      if (config.entry_params.size() != entry.params.size()) return error("entry", InstId(), "entry_computation_layout has {} parameters, the entry {}", config.entry_params.size(), entry.params.size());
+      if (config.entry_params.size() != entry.params.size())
+        return error("entry", InstId(), "entry_computation_layout has {} parameters, the entry {}",
+                     config.entry_params.size(), entry.params.size());
       for (size_t n = 0; n < entry.params.size(); ++n)
-        if (!u_.compatible(config.entry_params[n], m_.shape_id(entry.params[n]))) error("entry", entry.params[n], "entry_computation_layout says {}", text(config.entry_params[n]));
-      if (!u_.compatible(config.entry_result, m_.shape_id(entry.root))) error("entry", entry.root, "entry_computation_layout says {}", text(config.entry_result));
+        if (!u_.compatible(config.entry_params[n], m_.shape_id(entry.params[n])))
+          error("entry", entry.params[n], "entry_computation_layout says {}", text(config.entry_params[n]));
+      if (!u_.compatible(config.entry_result, m_.shape_id(entry.root)))
+        error("entry", entry.root, "entry_computation_layout says {}", text(config.entry_result));
     }
     // `{ {0}: (3, {}, may-alias) }`: the parameter's number stands behind each '('.
     const std::string& alias = config.input_output_alias;
     for (size_t at = alias.find('('); at != std::string::npos; at = alias.find('(', at + 1)) {
       size_t n = strtoul(alias.c_str() + at + 1, nullptr, 10);
-      if (n >= entry.params.size()) error("aliasing", InstId(), "input_output_alias names parameter {} of {}", n, entry.params.size());
+      if (n >= entry.params.size())
+        error("aliasing", InstId(), "input_output_alias names parameter {} of {}", n, entry.params.size());
     }
     auto callers = m_.callers();
     for (CompId c : m_.computations()) {

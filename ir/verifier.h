@@ -8,9 +8,10 @@
 //   shapes         agree with shape inference, layout ignored
 //   layouts        are permutations; elements of tuples agree with what builds and takes them apart
 //   bitcast        keeps the number of bytes
-//   calls          parameters and results of callees agree with what the caller passes and expects, by opcode: call, fusion, while
-//                  (condition: state → pred[], body: state → state), conditional, map, reduce, reduce-window, select-and-scatter,
-//                  scatter, sort, custom-call
+//   calls          parameters and results of callees agree with what the caller passes and expects, by opcode: call,
+//   fusion, while
+//                  (condition: state → pred[], body: state → state), conditional, map, reduce, reduce-window,
+//                  select-and-scatter, scatter, sort, custom-call
 //   call graph     has no cycle
 //   fusion         has a kind, its body is called once
 //   entry          entry_computation_layout agrees with the entry's parameters and result

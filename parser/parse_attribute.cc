@@ -63,8 +63,8 @@ void Parser::attributes(Pending& p) {
   check_attrs(p);
   p.attrs = u_.attrs(p.set);
   bool relative = p.op == Opcode::Compare && prefix.find("type=") != std::string_view::npos;
-  if (memo_ok && !relative && !after_meta && last_end == start + prefix.size() && comments == comments_ && p.control.empty() &&
-      (!m_ || inlined == m_->comp_slots())) {
+  if (memo_ok && !relative && !after_meta && last_end == start + prefix.size() && comments == comments_ &&
+      p.control.empty() && (!m_ || inlined == m_->comp_slots())) {
     key_.assign(1, static_cast<char>(p.op));
     key_ += text_.substr(start, prefix.size());
     StrId key = attr_memo_keys_.intern(key_);
@@ -100,7 +100,8 @@ void Parser::attribute(Pending& p) {
   Attr key;
   if (!attr_from_text(key_text, &key)) {
     std::string_view near = nearest_attr(key_text);
-    error(start, fmt::format("unknown attribute '{}'", key_text), near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+    error(start, fmt::format("unknown attribute '{}'", key_text),
+          near.empty() ? "" : fmt::format("did you mean '{}'?", near));
   }
   // custom-call and call spell their callee in two ways.
   if (p.op == Opcode::CustomCall && key == Attr::to_apply) {
@@ -124,11 +125,13 @@ void Parser::attribute(Pending& p) {
     if (!repeated) {
       std::string takes;
       for (const OwnAttr& a : op_info(p.op).attrs) takes += (takes.empty() ? "" : ", ") + std::string(attr_text(a.key));
-      error(start, fmt::format("{} takes no attribute '{}'", op_text(p.op), key_text), takes.empty() ? "" : "it takes " + takes);
+      error(start, fmt::format("{} takes no attribute '{}'", op_text(p.op), key_text),
+            takes.empty() ? "" : "it takes " + takes);
     }
     dropped = true;
   }
-  if (!dropped && std::find(p.seen.begin(), p.seen.end(), key) != p.seen.end()) error_at(start, "attribute '{}' stands twice", key_text);
+  if (!dropped && std::find(p.seen.begin(), p.seen.end(), key) != p.seen.end())
+    error_at(start, "attribute '{}' stands twice", key_text);
   p.seen.push_back(key);
   AttrValue value = attr_value(p, key, attr_kind(key));
   if (!dropped) p.set.set(key, std::move(value));
@@ -138,9 +141,12 @@ AttrValue Parser::attr_value(Pending& p, Attr key, AttrKind kind) {
   const char* what = attr_text(key).data();
   skip();
   switch (kind) {
-    case AttrKind::Bool: return boolean(what);
-    case AttrKind::Int: return integer(what);
-    case AttrKind::Float: return decimal(what);
+    case AttrKind::Bool:
+      return boolean(what);
+    case AttrKind::Int:
+      return integer(what);
+    case AttrKind::Float:
+      return decimal(what);
     case AttrKind::Enum: {
       std::string_view w = word();
       if (w.empty()) error_here("expected a word as {}", what);
@@ -155,15 +161,18 @@ AttrValue Parser::attr_value(Pending& p, Attr key, AttrKind kind) {
           {Attr::padding_type, {"PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"}},
           {Attr::convolution_kind, {"fprop", "wgrad", "dgrad", "unset"}},
           {Attr::api_version,
-           {"API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"}}};
+           {"API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED",
+            "API_VERSION_TYPED_FFI"}}};
       auto words = kWords.find(key);
       if (words != kWords.end() && std::find(words->second.begin(), words->second.end(), w) == words->second.end())
         error_at(at_ - w.size(), "unknown {} '{}'", what, w);
-      if (key == Attr::algorithm && p.op == Opcode::RngBitGenerator && w != "rng_default" && w != "rng_three_fry" && w != "rng_philox")
+      if (key == Attr::algorithm && p.op == Opcode::RngBitGenerator && w != "rng_default" && w != "rng_three_fry" &&
+          w != "rng_philox")
         error_at(at_ - w.size(), "unknown random algorithm '{}'", w);
       return u_.str(w);
     }
-    case AttrKind::Str: return u_.str(quoted(what));
+    case AttrKind::Str:
+      return u_.str(quoted(what));
     case AttrKind::Config:
       if (peek() == '"' || peek() == '\'') return u_.str(quoted(what));
       if (peek() != '{') error_here("expected a string or a dictionary as {}", what);
@@ -172,11 +181,16 @@ AttrValue Parser::attr_value(Pending& p, Attr key, AttrKind kind) {
       // One dimension may be written without braces in old texts: index_vector_dim is of its own kind.
       return int_list(what);
     }
-    case AttrKind::Comp: return computation_ref();
-    case AttrKind::Comps: return computation_list();
-    case AttrKind::Window: return window();
-    case AttrKind::DimLabels: return dim_labels();
-    case AttrKind::Shape: return shape();
+    case AttrKind::Comp:
+      return computation_ref();
+    case AttrKind::Comps:
+      return computation_list();
+    case AttrKind::Window:
+      return window();
+    case AttrKind::DimLabels:
+      return dim_labels();
+    case AttrKind::Shape:
+      return shape();
     case AttrKind::Shapes: {
       std::vector<ShapeId> out;
       expect('{', what);
@@ -188,7 +202,9 @@ AttrValue Parser::attr_value(Pending& p, Attr key, AttrKind kind) {
     }
     case AttrKind::Padding: {
       std::vector<PaddingDim> out;
-      if (p.operands.size() == 2 && m_->shape(p.operands[0]).rank() == 0 && !isdigit(static_cast<unsigned char>(peek())) && peek() != '-') return out;
+      if (p.operands.size() == 2 && m_->shape(p.operands[0]).rank() == 0 &&
+          !isdigit(static_cast<unsigned char>(peek())) && peek() != '-')
+        return out;
       do {
         PaddingDim d;
         size_t place = at_;
@@ -218,7 +234,8 @@ AttrValue Parser::attr_value(Pending& p, Attr key, AttrKind kind) {
       }
       return out;
     }
-    case AttrKind::Raw: break;
+    case AttrKind::Raw:
+      break;
   }
   if (key == Attr::frontend_attributes) return u_.str(canonical_dict());
   if (key == Attr::literal) {
@@ -360,10 +377,14 @@ DimLabels Parser::dim_labels() {
         if (slot >= 0) error_at(start, "dim label '{}' stands twice", c);
         slot = static_cast<int64_t>(i);
       };
-      if (c == one) put(a);
-      else if (c == two) put(b);
-      else if (c >= '0' && c <= '9' && static_cast<size_t>(c - '0') < count) put(spatial[static_cast<size_t>(c - '0')]);
-      else if (c != '?') error_at(start, "unexpected dim label '{}'", c);
+      if (c == one)
+        put(a);
+      else if (c == two)
+        put(b);
+      else if (c >= '0' && c <= '9' && static_cast<size_t>(c - '0') < count)
+        put(spatial[static_cast<size_t>(c - '0')]);
+      else if (c != '?')
+        error_at(start, "unexpected dim label '{}'", c);
     }
     if (a < 0 || b < 0) error_at(start, "dim labels '{}' need {} and {}", labels, one, two);
     return static_cast<int>(labels.size());
@@ -405,21 +426,36 @@ MetaId Parser::metadata() {
       slot = u_.str(quoted("a string")).value;
     };
     auto number = [&](int32_t& slot) { slot = static_cast<int32_t>(integer("a number")); };
-    if (field == "op_type") text(m.op_type);
-    else if (field == "op_name") text(m.op_name);
-    else if (field == "source_file") text(m.source_file);
-    else if (field == "source_line") number(m.source_line);
-    else if (field == "source_end_line") number(m.source_end_line);
-    else if (field == "source_column") number(m.source_column);
-    else if (field == "source_end_column") number(m.source_end_column);
-    else if (field == "stack_frame_id") number(m.stack_frame_id);
-    else if (field == "deduplicated_name") text(m.deduplicated_name);
-    else if (field == "scheduling_name") text(m.scheduling_name);
-    else if (field == "metadata_payload") text(m.payload);
-    else if (field == "profile_type") m.profile_type = u_.str(balanced()).value;
-    else if (field == "preserve_layout" || field == "is_implicit_reshape") boolean("a flag");
-    else if (field == "size_of_generated_code_in_bytes" || field == "size_of_memory_working_set_in_bytes") integer("a number");
-    else error_at(place, "unknown field '{}' of metadata", field);
+    if (field == "op_type")
+      text(m.op_type);
+    else if (field == "op_name")
+      text(m.op_name);
+    else if (field == "source_file")
+      text(m.source_file);
+    else if (field == "source_line")
+      number(m.source_line);
+    else if (field == "source_end_line")
+      number(m.source_end_line);
+    else if (field == "source_column")
+      number(m.source_column);
+    else if (field == "source_end_column")
+      number(m.source_end_column);
+    else if (field == "stack_frame_id")
+      number(m.stack_frame_id);
+    else if (field == "deduplicated_name")
+      text(m.deduplicated_name);
+    else if (field == "scheduling_name")
+      text(m.scheduling_name);
+    else if (field == "metadata_payload")
+      text(m.payload);
+    else if (field == "profile_type")
+      m.profile_type = u_.str(balanced()).value;
+    else if (field == "preserve_layout" || field == "is_implicit_reshape")
+      boolean("a flag");
+    else if (field == "size_of_generated_code_in_bytes" || field == "size_of_memory_working_set_in_bytes")
+      integer("a number");
+    else
+      error_at(place, "unknown field '{}' of metadata", field);
   }
   return u_.metadata(m);
 }
@@ -434,7 +470,8 @@ CompId Parser::computation_ref() {
     std::string_view best;
     int distance = 4;
     for (const auto& [known, id] : comp_by_name_)
-      if (int d = edit_distance(u_.text(n), u_.text(known)); d < distance || (d == distance && !best.empty() && u_.text(known) < best))
+      if (int d = edit_distance(u_.text(n), u_.text(known));
+          d < distance || (d == distance && !best.empty() && u_.text(known) < best))
         distance = d, best = u_.text(known);
     error(place, fmt::format("computation '{}' is not defined before this place", u_.text(n)),
           best.empty() ? "a computation stands before its callers" : fmt::format("did you mean '{}'?", best));
@@ -489,33 +526,48 @@ void Parser::check_attrs(Pending& p) {
     else
       set.set(Attr::operand_precision, u_.str(plain));
   }
-  for (Attr key : {Attr::lhs_batch_dims, Attr::rhs_batch_dims, Attr::operand_batching_dims, Attr::start_indices_batching_dims,
-                   Attr::input_batching_dims, Attr::scatter_indices_batching_dims, Attr::slice_sizes, Attr::rhs_group_dims, Attr::lhs_ragged_dims})
-    if (const Dims* d = set.get<Dims>(key); d && d->empty() && attr_position(p.op, key) >= 0 && !(key == Attr::slice_sizes && p.op == Opcode::Gather))
+  for (Attr key : {Attr::lhs_batch_dims, Attr::rhs_batch_dims, Attr::operand_batching_dims,
+                   Attr::start_indices_batching_dims, Attr::input_batching_dims, Attr::scatter_indices_batching_dims,
+                   Attr::slice_sizes, Attr::rhs_group_dims, Attr::lhs_ragged_dims})
+    if (const Dims* d = set.get<Dims>(key);
+        d && d->empty() && attr_position(p.op, key) >= 0 && !(key == Attr::slice_sizes && p.op == Opcode::Gather))
       set.erase(key);
-  if (const Window* w = set.get<Window>(Attr::window); w && w->dims.empty() && (p.op == Opcode::Convolution || p.op == Opcode::CustomCall))
+  if (const Window* w = set.get<Window>(Attr::window);
+      w && w->dims.empty() && (p.op == Opcode::Convolution || p.op == Opcode::CustomCall))
     set.erase(Attr::window);
   if (p.op == Opcode::Compare && !p.operands.empty()) {
     ElementType type = m_->shape(p.operands[0]).type;
-    std::string_view normal = is_float(type) || is_complex(type) ? "FLOAT" : is_signed_int(type) ? "SIGNED" : "UNSIGNED";
+    std::string_view normal = is_float(type) || is_complex(type) ? "FLOAT"
+                              : is_signed_int(type)              ? "SIGNED"
+                                                                 : "UNSIGNED";
     drop_text(Attr::type, normal);
   }
   if (p.op == Opcode::Conditional) {
     bool pair = set.has(Attr::true_computation) && set.has(Attr::false_computation);
     bool list = set.has(Attr::branch_computations);
     bool one_of_pair = set.has(Attr::true_computation) != set.has(Attr::false_computation);
-    if (one_of_pair || pair == list) error_at(p.op_at, "conditional takes true_computation and false_computation, or branch_computations");
+    if (one_of_pair || pair == list)
+      error_at(p.op_at, "conditional takes true_computation and false_computation, or branch_computations");
     if (!p.operands.empty()) {
       bool is_pred = m_->shape(p.operands[0]).type == ElementType::Pred;
-      if (is_pred != pair) error_at(p.op_at, "{}", is_pred ? "a conditional on pred takes true_computation and false_computation" : "a conditional on s32 takes branch_computations");
+      if (is_pred != pair)
+        error_at(p.op_at, "{}",
+                 is_pred ? "a conditional on pred takes true_computation and false_computation"
+                         : "a conditional on s32 takes branch_computations");
     }
   }
   for (const OwnAttr& own : op_info(p.op).attrs) {
     if (own.optional || set.has(own.key)) continue;
     switch (own.key) {
-      case Attr::replica_groups: set.set(own.key, u_.str("{}")); continue;
-      case Attr::source_target_pairs: break;
-      case Attr::lhs_contracting_dims: case Attr::rhs_contracting_dims: set.set(own.key, Dims{}); continue;
+      case Attr::replica_groups:
+        set.set(own.key, u_.str("{}"));
+        continue;
+      case Attr::source_target_pairs:
+        break;
+      case Attr::lhs_contracting_dims:
+      case Attr::rhs_contracting_dims:
+        set.set(own.key, Dims{});
+        continue;
       case Attr::dimensions:
         if (p.op == Opcode::Broadcast && !p.operands.empty() && m_->shape(p.operands[0]).rank() == 0) {
           set.set(own.key, Dims{});
@@ -528,8 +580,10 @@ void Parser::check_attrs(Pending& p) {
           continue;
         }
         break;
-      case Attr::is_associative: continue;
-      default: break;
+      case Attr::is_associative:
+        continue;
+      default:
+        break;
     }
     error_at(p.op_at, "{} needs attribute '{}'", op_text(p.op), attr_text(own.key));
   }

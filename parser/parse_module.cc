@@ -9,14 +9,24 @@
 namespace hlo {
 
 Parser::Parser(std::string_view text, std::shared_ptr<Universe> universe, const ParseOptions& options)
-    : text_(text), universe_(std::move(universe)), u_(*universe_), options_(options), m_(std::make_unique<Module>(universe_)) {}
+    : text_(text),
+      universe_(std::move(universe)),
+      u_(*universe_),
+      options_(options),
+      m_(std::make_unique<Module>(universe_)) {}
 
 // --- names and definitions ---
 
 StrId Parser::unique_inst_name(StrId name) {
   if (!slow_names_) {
-    if (taken_inst_.size() <= name.value) taken_inst_.resize(std::max<size_t>(u_.string_count(), name.value + 1) * 5 / 4 + 64);
-    if (!taken_inst_[name.value]) {
+    // `x.0` means the same place in the uniquer as `x`: then its rules decide.
+    std::string_view text = u_.text(name);
+    size_t digits = text.size();
+    while (digits > 0 && text[digits - 1] >= '0' && text[digits - 1] <= '9') --digits;
+    bool zero = digits < text.size() && digits > 1 && text[digits - 1] == '.' && text[digits] == '0';
+    if (taken_inst_.size() <= name.value)
+      taken_inst_.resize(std::max<size_t>(u_.string_count(), name.value + 1) * 5 / 4 + 64);
+    if (!taken_inst_[name.value] && !zero) {
       taken_inst_[name.value] = true;
       return name;
     }
@@ -73,7 +83,10 @@ void Parser::define(StrId n, InstId id, size_t at) {
   uint32_t old = definition_[n.value];
   if (old != Id<int>::kNone && m_->parent(InstId(old)) == m_->parent(id)) {
     SyntaxError e;
-    e.diagnostic = {at, fmt::format("instruction '{}' is defined twice in this computation", u_.text(n)), "", {{definition_at_[n.value], "first defined here"}}};
+    e.diagnostic = {at,
+                    fmt::format("instruction '{}' is defined twice in this computation", u_.text(n)),
+                    "",
+                    {{definition_at_[n.value], "first defined here"}}};
     throw e;
   }
   if (shadow_) shadow_->push_back({n, old});
@@ -95,7 +108,8 @@ InstId Parser::operand(CompId comp) {
     bare_params_.push_back({StrId(), stated});
   }
   if (bare_ && shaped) {
-    StrId n = peek() == ',' || peek() == ')' ? u_.str(fmt::format("_{}", bare_params_.size())) : name("the name of an operand");
+    StrId n = peek() == ',' || peek() == ')' ? u_.str(fmt::format("_{}", bare_params_.size()))
+                                             : name("the name of an operand");
     if (n.value < definition_.size() && definition_[n.value] != Id<int>::kNone) return InstId(definition_[n.value]);
     Inst inst;
     inst.op = Opcode::Parameter;
@@ -130,7 +144,8 @@ InstId Parser::operand(CompId comp) {
   if (bare_ && !shaped) error_at(name_at, "operand '{}' of a lone instruction needs its shape", w);
   InstId id;
   StrId n = u_.find_str(w);
-  if (n.valid() && n.value < definition_.size() && definition_[n.value] != Id<int>::kNone && m_->parent(InstId(definition_[n.value])) == comp)
+  if (n.valid() && n.value < definition_.size() && definition_[n.value] != Id<int>::kNone &&
+      m_->parent(InstId(definition_[n.value])) == comp)
     id = InstId(definition_[n.value]);
   else
     id = find(u_.str(w), comp, name_at);
@@ -140,7 +155,8 @@ InstId Parser::operand(CompId comp) {
     size_t index_at = at_;
     int64_t index = integer("the index of a tuple element");
     const Shape& tuple = m_->shape(id);
-    if (!tuple.is_tuple() || index < 0 || index >= static_cast<int64_t>(tuple.elements.size())) error_at(index_at, "no element {} in this operand", index);
+    if (!tuple.is_tuple() || index < 0 || index >= static_cast<int64_t>(tuple.elements.size()))
+      error_at(index_at, "no element {} in this operand", index);
     Inst gte;
     gte.op = Opcode::GetTupleElement;
     gte.shape = tuple.elements[static_cast<size_t>(index)];
@@ -154,7 +170,8 @@ InstId Parser::operand(CompId comp) {
     id = m_->add_verbatim(comp, gte);
   }
   if (shaped && stated != m_->shape_id(id) && !u_.compatible(stated, m_->shape_id(id)))
-    error_at(place, "operand '{}' is a {}, not a {}", w, u_.shape_text_plain(m_->shape_id(id)), u_.shape_text_plain(stated));
+    error_at(place, "operand '{}' is a {}, not a {}", w, u_.shape_text_plain(m_->shape_id(id)),
+             u_.shape_text_plain(stated));
   return id;
 }
 
@@ -165,7 +182,8 @@ void Parser::operands(CompId comp, Pending& p) {
     uint64_t number = natural("the number of a parameter");
     if (number > 1'000'000) error_at(at, "parameter number {} is too large", number);
     const Computation& c = m_->comp(comp);
-    if (number < c.params.size() && c.params[number].valid()) error_at(at, "parameter {} is defined twice in this computation", number);
+    if (number < c.params.size() && c.params[number].valid())
+      error_at(at, "parameter {} is defined twice in this computation", number);
     p.payload = static_cast<uint32_t>(number);
   } else if (p.op == Opcode::Constant) {
     if (!p.shape.valid()) error_at(p.op_at, "constant needs its shape written");
@@ -220,15 +238,18 @@ InstId Parser::finish(CompId comp, Pending& p) {
   if (!p.shape.valid()) {
     Inferred inferred = infer_shape(*m_, p.op, p.operands, u_[p.attrs]);
     if (!inferred.shape.valid())
-      error_at(p.op_at, "{}", inferred.error.empty() ? fmt::format("{} needs its shape written", op_text(p.op)) : inferred.error);
+      error_at(p.op_at, "{}",
+               inferred.error.empty() ? fmt::format("{} needs its shape written", op_text(p.op)) : inferred.error);
     p.shape = inferred.shape;
   }
   if (p.op == Opcode::GetTupleElement) {
     const Shape& tuple = m_->shape(p.operands[0]);
     int64_t index = u_[p.attrs].integer(Attr::index);
-    if (!tuple.is_tuple() || index < 0 || index >= static_cast<int64_t>(tuple.elements.size())) error_at(p.op_at, "no element {} in {}", index, u_.shape_text_plain(m_->shape_id(p.operands[0])));
+    if (!tuple.is_tuple() || index < 0 || index >= static_cast<int64_t>(tuple.elements.size()))
+      error_at(p.op_at, "no element {} in {}", index, u_.shape_text_plain(m_->shape_id(p.operands[0])));
     if (!u_.compatible(tuple.elements[static_cast<size_t>(index)], p.shape))
-      error_at(p.op_at, "element {} is a {}, not a {}", index, u_.shape_text_plain(tuple.elements[static_cast<size_t>(index)]), u_.shape_text_plain(p.shape));
+      error_at(p.op_at, "element {} is a {}, not a {}", index,
+               u_.shape_text_plain(tuple.elements[static_cast<size_t>(index)]), u_.shape_text_plain(p.shape));
   }
   Inst inst;
   inst.op = p.op;
@@ -347,7 +368,8 @@ CompId Parser::computation(bool inline_body) {
     if (done()) {
       if (failed) break;
       SyntaxError e;
-      e.diagnostic = {at_, "the text ends inside a computation", "the file is cut off?", {{open, "the computation starts here"}}};
+      e.diagnostic = {
+          at_, "the text ends inside a computation", "the file is cut off?", {{open, "the computation starts here"}}};
       throw e;
     }
     try {
@@ -375,7 +397,8 @@ CompId Parser::computation(bool inline_body) {
   if (!c.root.valid()) c.root = c.order.back();
   check_parameters(comp, start);
   if (declared.valid() && !u_.compatible(declared, m_->shape_id(c.root)))
-    error_at(shape_at, "computation '{}' returns a {}, not a {}", u_.text(wish), u_.shape_text_plain(m_->shape_id(c.root)), u_.shape_text_plain(declared));
+    error_at(shape_at, "computation '{}' returns a {}, not a {}", u_.text(wish),
+             u_.shape_text_plain(m_->shape_id(c.root)), u_.shape_text_plain(declared));
   if (eat(',')) {
     if (!eat_word("execution_thread")) error_here("expected execution_thread");
     expect('=', "behind execution_thread");
@@ -390,7 +413,9 @@ CompId Parser::computation(bool inline_body) {
 void Parser::check_parameters(CompId comp, size_t at) {
   const auto& params = m_->comp(comp).params;
   for (size_t i = 0; i < params.size(); ++i)
-    if (!params[i].valid()) error_at(at, "computation '{}' has no parameter {} but has parameter {}", m_->comp_name(comp), i, params.size() - 1);
+    if (!params[i].valid())
+      error_at(at, "computation '{}' has no parameter {} but has parameter {}", m_->comp_name(comp), i,
+               params.size() - 1);
 }
 
 // --- module ---
@@ -462,17 +487,28 @@ void Parser::header() {
       }
       if (slot == "{false}" || slot == "{}") slot.clear();
     };
-    if (key == "is_scheduled") c.is_scheduled = boolean("is_scheduled");
-    else if (key == "input_output_alias") c.input_output_alias = alias_text(false);
-    else if (key == "buffer_donor") c.buffer_donor = alias_text(true);
-    else if (key == "alias_passthrough_params") c.alias_passthrough_params = boolean("alias_passthrough_params");
-    else if (key == "replica_count") c.replica_count = integer("replica_count");
-    else if (key == "num_partitions") c.num_partitions = integer("num_partitions");
-    else if (key == "allow_spmd_sharding_propagation_to_parameters") flags(c.spmd_to_parameters);
-    else if (key == "allow_spmd_sharding_propagation_to_output") flags(c.spmd_to_output);
-    else if (key == "frontend_attributes") c.frontend_attributes = canonical_dict();
-    else if (key == "origin_recovery_table") c.origin_recovery_table = balanced();
-    else if (key == "debug_attributes") c.debug_attributes = balanced();
+    if (key == "is_scheduled")
+      c.is_scheduled = boolean("is_scheduled");
+    else if (key == "input_output_alias")
+      c.input_output_alias = alias_text(false);
+    else if (key == "buffer_donor")
+      c.buffer_donor = alias_text(true);
+    else if (key == "alias_passthrough_params")
+      c.alias_passthrough_params = boolean("alias_passthrough_params");
+    else if (key == "replica_count")
+      c.replica_count = integer("replica_count");
+    else if (key == "num_partitions")
+      c.num_partitions = integer("num_partitions");
+    else if (key == "allow_spmd_sharding_propagation_to_parameters")
+      flags(c.spmd_to_parameters);
+    else if (key == "allow_spmd_sharding_propagation_to_output")
+      flags(c.spmd_to_output);
+    else if (key == "frontend_attributes")
+      c.frontend_attributes = canonical_dict();
+    else if (key == "origin_recovery_table")
+      c.origin_recovery_table = balanced();
+    else if (key == "debug_attributes")
+      c.debug_attributes = balanced();
     else if (key == "entry_computation_layout") {
       expect('{', "before the entry layout");
       expect('(', "before the entry's parameters");
@@ -487,11 +523,13 @@ void Parser::header() {
     } else {
       std::string_view best;
       int distance = 5;
-      for (std::string_view known : {"is_scheduled", "input_output_alias", "buffer_donor", "alias_passthrough_params", "replica_count", "num_partitions",
-                                     "allow_spmd_sharding_propagation_to_parameters", "allow_spmd_sharding_propagation_to_output", "frontend_attributes",
+      for (std::string_view known : {"is_scheduled", "input_output_alias", "buffer_donor", "alias_passthrough_params",
+                                     "replica_count", "num_partitions", "allow_spmd_sharding_propagation_to_parameters",
+                                     "allow_spmd_sharding_propagation_to_output", "frontend_attributes",
                                      "origin_recovery_table", "debug_attributes", "entry_computation_layout"})
         if (int d = edit_distance(key, known); d < distance) distance = d, best = known;
-      error(start, fmt::format("unknown header field '{}'", key), best.empty() ? "" : fmt::format("did you mean '{}'?", best));
+      error(start, fmt::format("unknown header field '{}'", key),
+            best.empty() ? "" : fmt::format("did you mean '{}'?", best));
     }
   }
   (void)name_at;
@@ -528,13 +566,20 @@ void Parser::stack_tables() {
         integer("a number");
         StackTables::Location l;
         fields([&](std::string_view key, int32_t v) {
-          if (key == "file_name_id") l.file = v;
-          else if (key == "function_name_id") l.function = v;
-          else if (key == "line") l.line = v;
-          else if (key == "end_line") l.end_line = v;
-          else if (key == "column") l.column = v;
-          else if (key == "end_column") l.end_column = v;
-          else return false;
+          if (key == "file_name_id")
+            l.file = v;
+          else if (key == "function_name_id")
+            l.function = v;
+          else if (key == "line")
+            l.line = v;
+          else if (key == "end_line")
+            l.end_line = v;
+          else if (key == "column")
+            l.column = v;
+          else if (key == "end_column")
+            l.end_column = v;
+          else
+            return false;
           return true;
         });
         s.locations.push_back(l);
@@ -544,9 +589,12 @@ void Parser::stack_tables() {
         integer("a number");
         StackTables::Frame f;
         fields([&](std::string_view key, int32_t v) {
-          if (key == "file_location_id") f.location = v;
-          else if (key == "parent_frame_id") f.parent = v - 1;  // written one too high: 1 is no parent
-          else return false;
+          if (key == "file_location_id")
+            f.location = v;
+          else if (key == "parent_frame_id")
+            f.parent = v - 1;  // written one too high: 1 is no parent
+          else
+            return false;
           return true;
         });
         s.frames.push_back(f);
@@ -601,22 +649,27 @@ void Parser::finish_module() {
     config.has_entry_layout = true;
   } else {
     if (config.entry_params.size() != c.params.size())
-      error_at(0, "entry_computation_layout has {} parameters, the entry has {}", config.entry_params.size(), c.params.size());
+      error_at(0, "entry_computation_layout has {} parameters, the entry has {}", config.entry_params.size(),
+               c.params.size());
     for (size_t i = 0; i < c.params.size(); ++i)
       if (!u_.compatible(config.entry_params[i], m.shape_id(c.params[i])))
-        error_at(0, "entry_computation_layout gives parameter {} the shape {}, the entry {}", i, u_.shape_text_plain(config.entry_params[i]), u_.shape_text_plain(m.shape_id(c.params[i])));
+        error_at(0, "entry_computation_layout gives parameter {} the shape {}, the entry {}", i,
+                 u_.shape_text_plain(config.entry_params[i]), u_.shape_text_plain(m.shape_id(c.params[i])));
     if (!u_.compatible(config.entry_result, m.shape_id(c.root)))
-      error_at(0, "entry_computation_layout gives the result the shape {}, the entry {}", u_.shape_text_plain(config.entry_result), u_.shape_text_plain(m.shape_id(c.root)));
+      error_at(0, "entry_computation_layout gives the result the shape {}, the entry {}",
+               u_.shape_text_plain(config.entry_result), u_.shape_text_plain(m.shape_id(c.root)));
   }
 }
 
 std::unique_ptr<Module> Parser::module() {
   try {
-    if (size_t nul = text_.find('\0'); nul != std::string_view::npos) error(nul, "a NUL byte: this is not HLO text", "protos end in .pb");
+    if (size_t nul = text_.find('\0'); nul != std::string_view::npos)
+      error(nul, "a NUL byte: this is not HLO text", "protos end in .pb");
     if (text_.substr(0, 3) == "\xEF\xBB\xBF") text_.remove_prefix(3);
     skip();
     if (done()) error_here("the text is empty");
-    if (std::string_view foreign = recognise_foreign(text_.substr(at_)); !foreign.empty()) error_at(at_, "this is {}, not HLO text", foreign);
+    if (std::string_view foreign = recognise_foreign(text_.substr(at_)); !foreign.empty())
+      error_at(at_, "this is {}, not HLO text", foreign);
     if (eat_word("HloModule")) {
       header();
       stack_tables();
@@ -681,7 +734,8 @@ LitId Parser::lone_literal(ShapeId s) {
   }
 }
 
-std::unique_ptr<Module> parse_module(std::string_view text, std::shared_ptr<Universe> universe, const ParseOptions& options) {
+std::unique_ptr<Module> parse_module(std::string_view text, std::shared_ptr<Universe> universe,
+                                     const ParseOptions& options) {
   return Parser(text, std::move(universe), options).module();
 }
 
@@ -703,7 +757,8 @@ std::string_view recognise_foreign(std::string_view text) {
   std::string_view head = text.substr(0, 4096);
   auto has = [&](std::string_view w) { return head.find(w) != std::string_view::npos; };
   if (head.starts_with("HloModule") || head.starts_with("ENTRY")) return {};
-  if (has("stablehlo.") || has("vhlo.")) return "StableHLO (MLIR); XLA's hlo-translate or jax's lowered.compiler_ir('hlo') gives HLO";
+  if (has("stablehlo.") || has("vhlo."))
+    return "StableHLO (MLIR); XLA's hlo-translate or jax's lowered.compiler_ir('hlo') gives HLO";
   if (has("mhlo.")) return "MHLO (MLIR)";
   if (head.starts_with("module @") || head.starts_with("module {") || has("func.func")) return "MLIR";
   if (head.starts_with("; ModuleID") || has("target datalayout")) return "LLVM IR";

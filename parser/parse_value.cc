@@ -114,7 +114,8 @@ StrId Parser::name(const char* what) {
     error_here("expected {}", what);
   }
   StrId id = u_.str(text);
-  if (!percent && u_.reserved(id)) error(start, fmt::format("'{}' is a reserved word and cannot be {}", text, what), fmt::format("write %{}", text));
+  if (!percent && u_.reserved(id))
+    error(start, fmt::format("'{}' is a reserved word and cannot be {}", text, what), fmt::format("write %{}", text));
   if (peek() == ':') ++at_;
   return id;
 }
@@ -166,7 +167,8 @@ double Parser::decimal(const char* what) {
   auto [stop, code] = std::from_chars(text_.data() + start, text_.data() + text_.size(), value);
   if (stop == text_.data() + start) error_here("expected {}", what);
   at_ = static_cast<size_t>(stop - text_.data());
-  if (code == std::errc::result_out_of_range) value = strtod(std::string(text_.substr(start, at_ - start)).c_str(), nullptr);
+  if (code == std::errc::result_out_of_range)
+    value = strtod(std::string(text_.substr(start, at_ - start)).c_str(), nullptr);
   return value;
 }
 
@@ -179,37 +181,66 @@ bool c_unescape(std::string_view text, std::string* out) {
     }
     if (++i >= text.size()) return false;
     char c = text[i];
-    auto hex = [](char h) { return h >= '0' && h <= '9' ? h - '0' : h >= 'a' && h <= 'f' ? h - 'a' + 10 : h >= 'A' && h <= 'F' ? h - 'A' + 10 : -1; };
+    auto hex = [](char h) {
+      return h >= '0' && h <= '9'   ? h - '0'
+             : h >= 'a' && h <= 'f' ? h - 'a' + 10
+             : h >= 'A' && h <= 'F' ? h - 'A' + 10
+                                    : -1;
+    };
     auto utf8 = [&](uint32_t code) {
       if (code < 0x80) {
         out->push_back(static_cast<char>(code));
       } else if (code < 0x800) {
         out->push_back(static_cast<char>(0xC0 | code >> 6)), out->push_back(static_cast<char>(0x80 | (code & 63)));
       } else if (code < 0x10000) {
-        out->push_back(static_cast<char>(0xE0 | code >> 12)), out->push_back(static_cast<char>(0x80 | (code >> 6 & 63)));
+        out->push_back(static_cast<char>(0xE0 | code >> 12)),
+            out->push_back(static_cast<char>(0x80 | (code >> 6 & 63)));
         out->push_back(static_cast<char>(0x80 | (code & 63)));
       } else {
-        out->push_back(static_cast<char>(0xF0 | code >> 18)), out->push_back(static_cast<char>(0x80 | (code >> 12 & 63)));
-        out->push_back(static_cast<char>(0x80 | (code >> 6 & 63))), out->push_back(static_cast<char>(0x80 | (code & 63)));
+        out->push_back(static_cast<char>(0xF0 | code >> 18)),
+            out->push_back(static_cast<char>(0x80 | (code >> 12 & 63)));
+        out->push_back(static_cast<char>(0x80 | (code >> 6 & 63))),
+            out->push_back(static_cast<char>(0x80 | (code & 63)));
       }
     };
     switch (c) {
-      case 'a': out->push_back('\a'); break;
-      case 'b': out->push_back('\b'); break;
-      case 'f': out->push_back('\f'); break;
-      case 'n': out->push_back('\n'); break;
-      case 'r': out->push_back('\r'); break;
-      case 't': out->push_back('\t'); break;
-      case 'v': out->push_back('\v'); break;
-      case '\\': case '?': case '\'': case '"': out->push_back(c); break;
-      case 'x': case 'X': {
+      case 'a':
+        out->push_back('\a');
+        break;
+      case 'b':
+        out->push_back('\b');
+        break;
+      case 'f':
+        out->push_back('\f');
+        break;
+      case 'n':
+        out->push_back('\n');
+        break;
+      case 'r':
+        out->push_back('\r');
+        break;
+      case 't':
+        out->push_back('\t');
+        break;
+      case 'v':
+        out->push_back('\v');
+        break;
+      case '\\':
+      case '?':
+      case '\'':
+      case '"':
+        out->push_back(c);
+        break;
+      case 'x':
+      case 'X': {
         int value = 0, digits = 0;
         while (i + 1 < text.size() && hex(text[i + 1]) >= 0) value = (value * 16 + hex(text[++i])) & 0xfff, ++digits;
         if (!digits || value > 255) return false;
         out->push_back(static_cast<char>(value));
         break;
       }
-      case 'u': case 'U': {
+      case 'u':
+      case 'U': {
         size_t want = c == 'u' ? 4 : 8;
         uint32_t value = 0;
         for (size_t k = 0; k < want; ++k) {
@@ -223,7 +254,8 @@ bool c_unescape(std::string_view text, std::string* out) {
       default:
         if (c < '0' || c > '7') return false;
         int value = c - '0';
-        for (int k = 0; k < 2 && i + 1 < text.size() && text[i + 1] >= '0' && text[i + 1] <= '7'; ++k) value = value * 8 + text[++i] - '0';
+        for (int k = 0; k < 2 && i + 1 < text.size() && text[i + 1] >= '0' && text[i + 1] <= '7'; ++k)
+          value = value * 8 + text[++i] - '0';
         if (value > 255) return false;
         out->push_back(static_cast<char>(value));
     }
@@ -415,7 +447,8 @@ ShapeId Parser::shape_slow() {
   }
   int64_t count = 1;
   for (int64_t d : s.dims)
-    if (d != kUnbounded && __builtin_mul_overflow(count, d, &count)) error_at(start, "the number of elements is over 2^63");
+    if (d != kUnbounded && __builtin_mul_overflow(count, d, &count))
+      error_at(start, "the number of elements is over 2^63");
   if (!s.is_array() && !s.dims.empty()) error_at(start, "{} has no dimensions", type_name(s.type));
   if (s.is_array() && eat("sparse{")) error_at(start, "sparse layouts are not supported yet");
   // A `{` starts a layout only when a number or a colon follows.
@@ -499,7 +532,9 @@ LitId Parser::literal(ShapeId shape_id) {
   // Texts of 2018 and 2019 repeat the shape inside the parentheses.
   if (s.rank() > 0 && at_shape()) {
     ShapeId again = shape();
-    if (!u_.compatible(again, shape_id)) error_at(start, "the literal is a {}, the constant a {}", u_.shape_text_plain(again), u_.shape_text_plain(shape_id));
+    if (!u_.compatible(again, shape_id))
+      error_at(start, "the literal is a {}, the constant a {}", u_.shape_text_plain(again),
+               u_.shape_text_plain(shape_id));
     skip();
   }
   int width = storage_bytes(s.type);
@@ -514,9 +549,11 @@ LitId Parser::literal(ShapeId shape_id) {
   }
   // A literal has at least a byte of text for each element: more cannot be in this file.
   if (count > static_cast<int64_t>(text_.size() - at_) + 1) {
-    if (text_.find("...", at_) == std::string_view::npos) error_at(start, "the literal has fewer elements than {}", u_.shape_text_plain(shape_id));
+    if (text_.find("...", at_) == std::string_view::npos)
+      error_at(start, "the literal has fewer elements than {}", u_.shape_text_plain(shape_id));
   }
-  if (count > static_cast<int64_t>(text_.size())) error_at(start, "the literal has fewer elements than {}", u_.shape_text_plain(shape_id));
+  if (count > static_cast<int64_t>(text_.size()))
+    error_at(start, "the literal has fewer elements than {}", u_.shape_text_plain(shape_id));
   out.bytes.assign(static_cast<size_t>(count) * static_cast<size_t>(width), '\0');
   if (s.rank() == 0)
     element(s.type, out.bytes.data());
@@ -539,19 +576,22 @@ void Parser::literal_array(const Shape& s, std::string& bytes) {
       ++at_;
     } else if (c == '{') {
       if (level == rank) error_here("braces are nested deeper than the {} dimensions of the literal", rank);
-      if (at[static_cast<size_t>(level - 1)] >= s.dims[static_cast<size_t>(level - 1)]) error_here("too many elements in dimension {}", level - 1);
+      if (at[static_cast<size_t>(level - 1)] >= s.dims[static_cast<size_t>(level - 1)])
+        error_here("too many elements in dimension {}", level - 1);
       ++at[static_cast<size_t>(level - 1)];
       ++at_;
       at[static_cast<size_t>(level)] = 0;
       ++level;
     } else if (c == '}') {
       if (at[static_cast<size_t>(level - 1)] != s.dims[static_cast<size_t>(level - 1)])
-        error_here("dimension {} has {} elements, expected {}", level - 1, at[static_cast<size_t>(level - 1)], s.dims[static_cast<size_t>(level - 1)]);
+        error_here("dimension {} has {} elements, expected {}", level - 1, at[static_cast<size_t>(level - 1)],
+                   s.dims[static_cast<size_t>(level - 1)]);
       ++at_;
       --level;
     } else {
       if (level != rank) error_here("expected '{{' or '}}' in a literal of {} dimensions", rank);
-      if (at[static_cast<size_t>(rank - 1)] >= s.dims[static_cast<size_t>(rank - 1)]) error_here("too many elements in dimension {}", rank - 1);
+      if (at[static_cast<size_t>(rank - 1)] >= s.dims[static_cast<size_t>(rank - 1)])
+        error_here("too many elements in dimension {}", rank - 1);
       element(s.type, out);
       out += width;
       ++at[static_cast<size_t>(rank - 1)];
@@ -594,7 +634,8 @@ double Parser::float_text(ElementType type, std::string* nan_bits) {
   // An integer of a float literal goes through 64 bits, as in XLA: "-0" loses its sign.
   size_t look = body;
   while (look < text_.size() && is(text_[look], kDigit)) ++look;
-  bool whole = look > body && (look >= text_.size() || (text_[look] != '.' && text_[look] != 'e' && text_[look] != 'E'));
+  bool whole =
+      look > body && (look >= text_.size() || (text_[look] != '.' && text_[look] != 'e' && text_[look] != 'E'));
   if (whole) {
     return static_cast<double>(integer("a number"));
   }
@@ -618,12 +659,15 @@ void Parser::element(ElementType type, char* at) {
     case TypeKind::kUnsigned: {
       bool negative = peek() == '-';
       int64_t value = integer("an integer");
-      if (peek() == '.' || peek() == 'e' || peek() == 'E') error_at(start, "a {} literal takes integers", type_name(type));
+      if (peek() == '.' || peek() == 'e' || peek() == 'E')
+        error_at(start, "a {} literal takes integers", type_name(type));
       int bits = type_bits(type);
       bool fits = true;
       if (is_signed_int(type)) {
-        if (!negative && value < 0) fits = bits == 64;
-        else if (bits < 64) fits = value >= -(int64_t{1} << (bits - 1)) && value < (int64_t{1} << (bits - 1));
+        if (!negative && value < 0)
+          fits = bits == 64;
+        else if (bits < 64)
+          fits = value >= -(int64_t{1} << (bits - 1)) && value < (int64_t{1} << (bits - 1));
       } else if (bits < 64) {
         fits = !negative && static_cast<uint64_t>(value) < (1ull << bits);
         if (negative && value == 0) fits = true;
@@ -662,7 +706,8 @@ void Parser::element(ElementType type, char* at) {
       expect(')', "behind a complex number");
       return;
     }
-    case TypeKind::kOther: break;
+    case TypeKind::kOther:
+      break;
   }
   error_at(start, "no literal of type {}", type_name(type));
 }

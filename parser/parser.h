@@ -14,7 +14,8 @@ struct ParseOptions {
 };
 
 // Throws Failure(kSyntax) whose text holds every diagnostic, rendered. The text need not outlive the call.
-std::unique_ptr<Module> parse_module(std::string_view text, std::shared_ptr<Universe> universe, const ParseOptions& options = {});
+std::unique_ptr<Module> parse_module(std::string_view text, std::shared_ptr<Universe> universe,
+                                     const ParseOptions& options = {});
 
 // One shape, e.g. `f32[2,3]{1,0}`; and one literal of that shape. Throw as above.
 ShapeId parse_shape(std::string_view text, Universe& universe);

@@ -35,20 +35,20 @@ class Parser {
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   char peek(size_t ahead) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
   bool done() const { return at_ >= text_.size(); }
-  void skip();                 // white space and comments
-  bool eat(char c);            // skip, then the byte
+  void skip();       // white space and comments
+  bool eat(char c);  // skip, then the byte
   void expect(char c, const char* where);
-  bool eat(std::string_view word);          // punctuation of several bytes
-  std::string_view word();                  // identifier without skip; empty if none
-  std::string_view peek_word();             // after skip
-  bool eat_word(std::string_view w);        // whole identifier
-  StrId name(const char* what);             // %name, name, name:
+  bool eat(std::string_view word);    // punctuation of several bytes
+  std::string_view word();            // identifier without skip; empty if none
+  std::string_view peek_word();       // after skip
+  bool eat_word(std::string_view w);  // whole identifier
+  StrId name(const char* what);       // %name, name, name:
   int64_t integer(const char* what);
   uint64_t natural(const char* what);
   double decimal(const char* what);
   std::string quoted(const char* what);
   bool boolean(const char* what);
-  std::string_view balanced();              // from an opening bracket to its partner, strings respected
+  std::string_view balanced();  // from an opening bracket to its partner, strings respected
 
   // --- values ---
   bool at_shape();
@@ -120,12 +120,12 @@ class Parser {
   std::vector<SyntaxError> errors_;
   int depth_ = 0;
 
-  std::vector<uint32_t> definition_;                    // by StrId: the InstId that the name stands for now
-  std::vector<uint32_t> definition_at_;                 // by StrId: where (only filled for notes)
+  std::vector<uint32_t> definition_;                           // by StrId: the InstId that the name stands for now
+  std::vector<uint32_t> definition_at_;                        // by StrId: where (only filled for notes)
   std::vector<std::pair<StrId, uint32_t>>* shadow_ = nullptr;  // definitions to restore after an inline computation
   std::vector<StrId> poisoned_;
   std::unordered_map<StrId, CompId> comp_by_name_;
-  std::vector<bool> taken_inst_, taken_comp_;           // by StrId
+  std::vector<bool> taken_inst_, taken_comp_;  // by StrId
   bool slow_names_ = false, slow_comp_names_ = false;
   NameUniquer inst_names_, comp_names_;
   bool bare_ = false;

@@ -42,7 +42,8 @@ int64_t PassContext::number(std::string_view key, int64_t absent) const {
   return value;
 }
 
-void PassContext::note(const Module& m, std::string_view rule, std::initializer_list<InstId> insts, std::string_view text) {
+void PassContext::note(const Module& m, std::string_view rule, std::initializer_list<InstId> insts,
+                       std::string_view text) {
   if (!keep_notes || notes.size() >= max_notes) return;
   Note n;
   n.rule = rule;
@@ -52,7 +53,8 @@ void PassContext::note(const Module& m, std::string_view rule, std::initializer_
   notes.push_back(std::move(n));
 }
 
-bool PassContext::spend(const Module& m, std::string_view rule, std::initializer_list<InstId> insts, std::string_view text) {
+bool PassContext::spend(const Module& m, std::string_view rule, std::initializer_list<InstId> insts,
+                        std::string_view text) {
   if (fuel <= 0) return false;
   --fuel;
   ++rewrites;
@@ -90,13 +92,15 @@ std::map<std::string, std::string> call_site_options(std::string_view pass, std:
   std::replace(site.begin(), site.end(), '_', ' ');
   std::replace(site.begin(), site.end(), '-', ' ');
   auto has = [&](std::string_view part) { return site.find(part) != std::string::npos; };
-  bool after_layouts = has("layout normalization") || has("hlo normalization") || has("post layout assignment") || has("post fusion") ||
-                       has("remove no op") || has("fusion") || has("autotune") || has("pre scheduling");
+  bool after_layouts = has("layout normalization") || has("hlo normalization") || has("post layout assignment") ||
+                       has("post fusion") || has("remove no op") || has("fusion") || has("autotune") ||
+                       has("pre scheduling");
   std::map<std::string, std::string> out;
   if (pass == "algsimp") {
     out["layout_sensitive"] = after_layouts ? "true" : "false";
     if (has("remove no op")) out["remove_no_op_reduce_precision"] = "true";
-    if (site == "layout normalization" || site == "hlo normalization" || has("post layout assignment") || has("remove no op"))
+    if (site == "layout normalization" || site == "hlo normalization" || has("post layout assignment") ||
+        has("remove no op"))
       out["unconditional_reduce_of_transpose"] = "false";
   }
   if (pass == "cse") out["layout_sensitive"] = after_layouts ? "true" : "false";

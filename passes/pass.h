@@ -21,8 +21,8 @@ struct Note {
 class PassContext {
  public:
   std::map<std::string, std::string> options;
-  int64_t fuel = INT64_MAX;   // rewrites left
-  int64_t rewrites = 0;       // rewrites done
+  int64_t fuel = INT64_MAX;  // rewrites left
+  int64_t rewrites = 0;      // rewrites done
   bool keep_notes = true;
   size_t max_notes = 20000;
   std::vector<Note> notes;
@@ -49,11 +49,11 @@ class PassContext {
 using PassFunction = bool (*)(Module&, PassContext&);
 
 struct PassInfo {
-  std::string_view name;      // XLA's own name today, or of 2019 where the pass is gone
-  std::string_view aliases;   // other names, blank separated
+  std::string_view name;     // XLA's own name today, or of 2019 where the pass is gone
+  std::string_view aliases;  // other names, blank separated
   std::string_view summary;
-  std::string_view options;   // `name=default` words
-  PassFunction run;           // null: not implemented
+  std::string_view options;  // `name=default` words
+  PassFunction run;          // null: not implemented
 };
 
 std::span<const PassInfo> all_passes();

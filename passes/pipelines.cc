@@ -7,8 +7,12 @@
 namespace hlo {
 namespace {
 
-Step pass(std::string name, std::map<std::string, std::string> options = {}) { return {std::move(name), std::move(options), {}, 1}; }
-Step pipeline(std::string name, std::vector<Step> children, int rounds = 1) { return {std::move(name), {}, std::move(children), rounds}; }
+Step pass(std::string name, std::map<std::string, std::string> options = {}) {
+  return {std::move(name), std::move(options), {}, 1};
+}
+Step pipeline(std::string name, std::vector<Step> children, int rounds = 1) {
+  return {std::move(name), {}, std::move(children), rounds};
+}
 std::vector<Step> list(std::string_view names) {
   std::vector<Step> out;
   while (!names.empty()) {
@@ -19,26 +23,35 @@ std::vector<Step> list(std::string_view names) {
   return out;
 }
 
-// Seed 002's pseudo-code. Its loops are what one model took: here simplification and the fusion group run to a fixed point.
+// Seed 002's pseudo-code. Its loops are what one model took: here simplification and the fusion group run to a fixed
+// point.
 std::vector<Step> xla_2019() {
-  std::vector<Step> optimization =
-      list("zero_sized_hlo_elimination dynamic-index-splitter gpu_hlo_support_checker CallInliner dot_decomposer convolution-group-converter "
-           "stable-sort-expander element_type_converter");
+  std::vector<Step> optimization = list(
+      "zero_sized_hlo_elimination dynamic-index-splitter gpu_hlo_support_checker CallInliner dot_decomposer "
+      "convolution-group-converter "
+      "stable-sort-expander element_type_converter");
   optimization.push_back(pipeline("simplification",
-                                  list("batchnorm_expander algsimp simplify-sorts tuple-simplifier while-loop-constant-sinking simplify-while-loops slice-sinker dce "
+                                  list("batchnorm_expander algsimp simplify-sorts tuple-simplifier "
+                                       "while-loop-constant-sinking simplify-while-loops slice-sinker dce "
                                        "reshape-mover constant-folding simplify-conditional"),
                                   25));
-  for (Step& s : list("hlo-get-dimension-size-rewriter zero_sized_hlo_elimination transpose-folding cse dce while-loop-trip-count-annotator")) optimization.push_back(std::move(s));
+  for (Step& s : list("hlo-get-dimension-size-rewriter zero_sized_hlo_elimination transpose-folding cse dce "
+                      "while-loop-trip-count-annotator"))
+    optimization.push_back(std::move(s));
   return {
       pipeline("optimization", optimization),
-      pipeline("conv_canonicalization", list("cusolver-rewriter cudnn-conv-rewriter cudnn-fused-convolution cudnn-conv-padding constant-folding")),
+      pipeline(
+          "conv_canonicalization",
+          list("cusolver-rewriter cudnn-conv-rewriter cudnn-fused-convolution cudnn-conv-padding constant-folding")),
       pipeline("layout_assignment", list("layout-assignment")),
-      pipeline("post-layout_assignment",
-               {pass("algsimp", {{"layout_sensitive", "true"}, {"unconditional_reduce_of_transpose", "false"}}), pass("cudnn-conv-algorithm-picker"), pass("tuple-simplifier"),
-                pass("cse", {{"layout_sensitive", "true"}})}),
+      pipeline(
+          "post-layout_assignment",
+          {pass("algsimp", {{"layout_sensitive", "true"}, {"unconditional_reduce_of_transpose", "false"}}),
+           pass("cudnn-conv-algorithm-picker"), pass("tuple-simplifier"), pass("cse", {{"layout_sensitive", "true"}})}),
       pipeline("fusion",
-               {pass("variadic-op-splitter"), pass("fusion", {{"may_duplicate", "false"}}), pass("fusion", {{"may_duplicate", "true"}}), pass("fusion_merger"),
-                pass("multi_output_fusion"), pass("cse", {{"layout_sensitive", "true"}}), pass("dce")},
+               {pass("variadic-op-splitter"), pass("fusion", {{"may_duplicate", "false"}}),
+                pass("fusion", {{"may_duplicate", "true"}}), pass("fusion_merger"), pass("multi_output_fusion"),
+                pass("cse", {{"layout_sensitive", "true"}}), pass("dce")},
                25),
       pipeline("reduce-precision", list("reduce-precision")),
       pipeline("GPU-ir-emit-prepare", list("dce flatten-call-graph copy-insertion sanitize-constant-names")),
@@ -47,16 +60,23 @@ std::vector<Step> xla_2019() {
 
 // xla/service/gpu/gpu_compiler.cc of 2026, in the order that the oracle's dumps show.
 std::vector<Step> xla_gpu() {
-  std::vector<Step> optimization =
-      list("ragged_dot_rewriter batched_gather_scatter_normalizer topk-splitter topk-specializer topk-decomposer dot_dimension_sorter dot_decomposer result_caster "
-           "operand_upcaster operand_converter sub-byte-size-setter rng-expander rng-bit-generator-expander permutation_sort_simplifier sort-rewriter comparison-expander "
-           "zero_sized_hlo_elimination select_and_scatter_expander cholesky_expander gpu_scatter_expander qr_expander eigh_expander dynamic-index-splitter call-inliner "
-           "stochastic_convert_decomposer convolution_4d_expander convolution-pred-expander batchnorm_expander logistic-expander conditional-canonicalizer "
-           "dynamic-dimension-simplifier associative-scan-rewriter reduce-window-rewriter reduce-window-resizer scan_expander dynamic_padder sort-rewriter "
-           "stable-sort-expander");
-  std::vector<Step> simplification =
-      list("zero_sized_hlo_elimination gather_simplifier gather_expander scatter_simplifier scatter_expander scatter-slice-simplifier dot-strength-reduction algsimp "
-           "simplify-sorts tuple-simplifier while-loop-constant-sinking simplify-while-loops slice-sinker reshape-mover constant_folding simplify-conditional");
+  std::vector<Step> optimization = list(
+      "ragged_dot_rewriter batched_gather_scatter_normalizer topk-splitter topk-specializer topk-decomposer "
+      "dot_dimension_sorter dot_decomposer result_caster "
+      "operand_upcaster operand_converter sub-byte-size-setter rng-expander rng-bit-generator-expander "
+      "permutation_sort_simplifier sort-rewriter comparison-expander "
+      "zero_sized_hlo_elimination select_and_scatter_expander cholesky_expander gpu_scatter_expander qr_expander "
+      "eigh_expander dynamic-index-splitter call-inliner "
+      "stochastic_convert_decomposer convolution_4d_expander convolution-pred-expander batchnorm_expander "
+      "logistic-expander conditional-canonicalizer "
+      "dynamic-dimension-simplifier associative-scan-rewriter reduce-window-rewriter reduce-window-resizer "
+      "scan_expander dynamic_padder sort-rewriter "
+      "stable-sort-expander");
+  std::vector<Step> simplification = list(
+      "zero_sized_hlo_elimination gather_simplifier gather_expander scatter_simplifier scatter_expander "
+      "scatter-slice-simplifier dot-strength-reduction algsimp "
+      "simplify-sorts tuple-simplifier while-loop-constant-sinking simplify-while-loops slice-sinker reshape-mover "
+      "constant_folding simplify-conditional");
   simplification.push_back(pass("transpose-folding", {{"dots", "false"}}));
   simplification.push_back(pass("cse"));
   simplification.push_back(pass("dce"));
@@ -66,12 +86,15 @@ std::vector<Step> xla_gpu() {
   optimization.push_back(pipeline("simplification-2", list("convert-mover algsimp"), 25));
   optimization.push_back(pass("computation-deduplicator"));
   return {
-      pipeline("pre-spmd-partitioner", list("flatten-call-graph call-inliner zero_sized_hlo_elimination conditional-canonicalizer topk-decomposer topk-rewriter")),
+      pipeline("pre-spmd-partitioner", list("flatten-call-graph call-inliner zero_sized_hlo_elimination "
+                                            "conditional-canonicalizer topk-decomposer topk-rewriter")),
       pipeline("sharding-removal", list("sharding-remover dce")),
       pipeline("optimization", optimization),
       pipeline("collective-optimizations",
-               list("all-reduce-simplifier all-reduce-folder all-reduce-splitter all-gather-optimizer all-reduce-reassociate reduce-scatter-reassociate "
-                    "while-loop-all-reduce-code-motion dce algsimp reduce-scatter-creator all-reduce-promotion dce while-loop-trip-count-annotator")),
+               list("all-reduce-simplifier all-reduce-folder all-reduce-splitter all-gather-optimizer "
+                    "all-reduce-reassociate reduce-scatter-reassociate "
+                    "while-loop-all-reduce-code-motion dce algsimp reduce-scatter-creator all-reduce-promotion dce "
+                    "while-loop-trip-count-annotator")),
   };
 }
 
@@ -128,7 +151,8 @@ class Runner {
     event.instructions_before = event.instructions_after = m_.instruction_count();
     const PassInfo* pass = find_pass(step.name);
     event.implemented = pass && pass->run;
-    event.disabled = mentioned(options_.disabled, step.name) || (!options_.only.empty() && !mentioned(options_.only, step.name));
+    event.disabled =
+        mentioned(options_.disabled, step.name) || (!options_.only.empty() && !mentioned(options_.only, step.name));
     if (event.implemented && !event.disabled) {
       PassContext context;
       context.options = step.options;
@@ -187,14 +211,16 @@ bool run_pass(Module& m, const PassInfo& pass, PassContext& context, const Pipel
     throw Failure(f.kind(), fmt::format("pass {}: {}", pass.name, f.what()));
   }
   m.cleanup();
-  event->microseconds = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
+  event->microseconds =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
   event->instructions_after = m.instruction_count();
   event->changed = changed;
   event->rewrites = context.rewrites;
   event->notes = std::move(context.notes);
   if (changed && options.verify) {
     std::vector<VerifyError> errors = verify_module(m);
-    if (!errors.empty()) fail(FailureKind::kInternal, "pass {} left a module that does not verify: {}", pass.name, errors[0].message);
+    if (!errors.empty())
+      fail(FailureKind::kInternal, "pass {} left a module that does not verify: {}", pass.name, errors[0].message);
   }
   return changed;
 }

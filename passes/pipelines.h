@@ -16,8 +16,8 @@ struct Step {
   int most_rounds = 1;         // a pipeline above 1 runs until nothing changes, at most so often
 };
 
-// Null for a name that no pipeline has. xla-2019: the GPU pipeline of TensorFlow 1.14; xla-gpu: today's, from the input to
-// before conv_canonicalization.
+// Null for a name that no pipeline has. xla-2019: the GPU pipeline of TensorFlow 1.14; xla-gpu: today's, from the input
+// to before conv_canonicalization.
 const std::vector<Step>* find_pipeline(std::string_view name);
 std::vector<std::string> pipeline_names();
 
@@ -33,12 +33,12 @@ struct PassEvent {
 };
 
 struct PipelineOptions {
-  std::set<std::string> only, disabled;                   // pass names, any alias
-  std::map<std::string, int64_t> fuel;                    // rewrites a pass may do over the whole run
-  bool verify = true;                                     // after every pass that changed something
+  std::set<std::string> only, disabled;  // pass names, any alias
+  std::map<std::string, int64_t> fuel;   // rewrites a pass may do over the whole run
+  bool verify = true;                    // after every pass that changed something
   bool keep_notes = true;
   std::function<void(const Module&, const PassEvent&)> observe;
-  std::function<bool()> stop;                             // true ends the run between passes
+  std::function<bool()> stop;  // true ends the run between passes
 };
 
 // Runs one pass; fills the event. Throws Failure naming the pass when it fails or leaves a module the verifier refuses.

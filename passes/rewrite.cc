@@ -72,22 +72,32 @@ InstId make_derived(Module& m, InstId from, Opcode op, std::vector<InstId> opera
 }
 
 InstId make_scalar(Module& m, CompId comp, ElementType type, double value) {
-  return m.add(comp, {.op = Opcode::Constant, .shape = m.u().scalar(type), .payload = m.scalar_literal(type, value).value});
+  return m.add(comp,
+               {.op = Opcode::Constant, .shape = m.u().scalar(type), .payload = m.scalar_literal(type, value).value});
 }
 
 InstId make_scalar_like(Module& m, InstId like, double value) {
   const Shape s = m.shape(like);
-  InstId c = m.add_derived(like, {.op = Opcode::Constant, .shape = m.u().scalar(s.type), .payload = m.scalar_literal(s.type, value).value});
+  InstId c = m.add_derived(
+      like, {.op = Opcode::Constant, .shape = m.u().scalar(s.type), .payload = m.scalar_literal(s.type, value).value});
   if (s.rank() == 0) return c;
-  return m.add_derived(like, {.op = Opcode::Broadcast, .shape = m.shape_id(like), .operands = {c}, .attrs = dims_attr(m.u(), Opcode::Broadcast, {})});
+  return m.add_derived(like, {.op = Opcode::Broadcast,
+                              .shape = m.shape_id(like),
+                              .operands = {c},
+                              .attrs = dims_attr(m.u(), Opcode::Broadcast, {})});
 }
 
 InstId make_broadcast(Module& m, CompId comp, InstId operand, Dims map, ShapeId shape) {
-  return m.add(comp, {.op = Opcode::Broadcast, .shape = shape, .operands = {operand}, .attrs = dims_attr(m.u(), Opcode::Broadcast, std::move(map))});
+  return m.add(comp, {.op = Opcode::Broadcast,
+                      .shape = shape,
+                      .operands = {operand},
+                      .attrs = dims_attr(m.u(), Opcode::Broadcast, std::move(map))});
 }
 
 InstId make_reshape(Module& m, InstId operand, Dims dims) {
-  return m.add_derived(operand, {.op = Opcode::Reshape, .shape = m.u().with_dims(m.shape_id(operand), std::move(dims)), .operands = {operand}});
+  return m.add_derived(
+      operand,
+      {.op = Opcode::Reshape, .shape = m.u().with_dims(m.shape_id(operand), std::move(dims)), .operands = {operand}});
 }
 
 InstId make_transpose(Module& m, InstId operand, Dims permutation) {
@@ -97,10 +107,12 @@ InstId make_transpose(Module& m, InstId operand, Dims permutation) {
 
 InstId make_convert(Module& m, InstId operand, ElementType type) {
   if (m.shape(operand).type == type) return operand;
-  return m.add(m.parent(operand), {.op = Opcode::Convert, .shape = m.u().with_type(m.shape_id(operand), type), .operands = {operand}});
+  return m.add(m.parent(operand),
+               {.op = Opcode::Convert, .shape = m.u().with_type(m.shape_id(operand), type), .operands = {operand}});
 }
 
-CompId make_reducer(Module& m, std::string_view name, Opcode op, ElementType type, std::string_view lhs, std::string_view rhs) {
+CompId make_reducer(Module& m, std::string_view name, Opcode op, ElementType type, std::string_view lhs,
+                    std::string_view rhs) {
   CompId c = m.add_computation(name);
   ShapeId scalar = m.u().scalar(type);
   InstId a = m.parameter(c, 0, scalar, lhs), b = m.parameter(c, 1, scalar, rhs);
@@ -110,7 +122,9 @@ CompId make_reducer(Module& m, std::string_view name, Opcode op, ElementType typ
 
 bool is_constant(const Module& m, InstId id) { return m.op(id) == Opcode::Constant; }
 bool is_scalar_constant(const Module& m, InstId id) { return is_constant(m, id) && m.shape(id).is_effective_scalar(); }
-bool is_broadcast_of_constant(const Module& m, InstId id) { return m.op(id) == Opcode::Broadcast && is_constant(m, m.operand(id, 0)); }
+bool is_broadcast_of_constant(const Module& m, InstId id) {
+  return m.op(id) == Opcode::Broadcast && is_constant(m, m.operand(id, 0));
+}
 bool is_broadcast_of_scalar_constant(const Module& m, InstId id) {
   return m.op(id) == Opcode::Broadcast && is_constant(m, m.operand(id, 0)) && m.shape(m.operand(id, 0)).rank() == 0;
 }
@@ -156,9 +170,12 @@ std::vector<std::pair<size_t, size_t>> common_factors(const Dims& a, const Dims&
     int64_t pa = i < a.size() ? a[i] : 1, pb = j < b.size() ? b[j] : 1;
     i += i < a.size(), j += j < b.size();
     while (pa != pb) {
-      if (pa < pb && i < a.size()) pa *= a[i++];
-      else if (pb < pa && j < b.size()) pb *= b[j++];
-      else break;
+      if (pa < pb && i < a.size())
+        pa *= a[i++];
+      else if (pb < pa && j < b.size())
+        pb *= b[j++];
+      else
+        break;
     }
     // Trailing ones join the factor in front of them at the end only.
     bounds.push_back({i, j});
@@ -180,7 +197,8 @@ namespace {
 Dims physical_strides(const Shape& s) {
   Dims strides(s.dims.size());
   int64_t stride = 1;
-  for (int64_t d : s.layout.minor_to_major) strides[static_cast<size_t>(d)] = stride, stride *= s.dims[static_cast<size_t>(d)];
+  for (int64_t d : s.layout.minor_to_major)
+    strides[static_cast<size_t>(d)] = stride, stride *= s.dims[static_cast<size_t>(d)];
   return strides;
 }
 }  // namespace
@@ -198,12 +216,16 @@ bool reshape_is_bitcast(const Universe& u, ShapeId from_id, ShapeId to_id) {
       std::vector<std::pair<int64_t, int64_t>> list;
       for (size_t i = first; i < last; ++i) {
         if (s.dims[i] == 1) continue;
-        if (!list.empty() && list.back().second == strides[i] * s.dims[i]) list.back() = {list.back().first * s.dims[i], strides[i]};
-        else list.push_back({s.dims[i], strides[i]});
+        if (!list.empty() && list.back().second == strides[i] * s.dims[i])
+          list.back() = {list.back().first * s.dims[i], strides[i]};
+        else
+          list.push_back({s.dims[i], strides[i]});
       }
       return list;
     };
-    if (merged(from, fs, bounds[k].first, bounds[k + 1].first) != merged(to, ts, bounds[k].second, bounds[k + 1].second)) return false;
+    if (merged(from, fs, bounds[k].first, bounds[k + 1].first) !=
+        merged(to, ts, bounds[k].second, bounds[k + 1].second))
+      return false;
   }
   return true;
 }

@@ -12,20 +12,24 @@ namespace hlo {
 void visit_computation(Module& m, CompId comp, const std::function<void(InstId)>& f);
 
 AttrsId attrs_of(Universe& u, Opcode op, std::initializer_list<std::pair<Attr, AttrValue>> list);
-inline AttrsId dims_attr(Universe& u, Opcode op, Dims dims) { return attrs_of(u, op, {{Attr::dimensions, std::move(dims)}}); }
+inline AttrsId dims_attr(Universe& u, Opcode op, Dims dims) {
+  return attrs_of(u, op, {{Attr::dimensions, std::move(dims)}});
+}
 
 // One instruction without metadata, shape inferred where `shape` is invalid.
 InstId make(Module& m, CompId comp, Opcode op, std::vector<InstId> operands, AttrsId attrs = {}, ShapeId shape = {});
-InstId make_derived(Module& m, InstId from, Opcode op, std::vector<InstId> operands, AttrsId attrs = {}, ShapeId shape = {});
+InstId make_derived(Module& m, InstId from, Opcode op, std::vector<InstId> operands, AttrsId attrs = {},
+                    ShapeId shape = {});
 // Constant of `like`'s element type, broadcast to its dimensions; both derived from `like`.
 InstId make_scalar_like(Module& m, InstId like, double value);
 InstId make_scalar(Module& m, CompId comp, ElementType type, double value);
 InstId make_broadcast(Module& m, CompId comp, InstId operand, Dims map, ShapeId shape);
-InstId make_reshape(Module& m, InstId operand, Dims dims);        // derived from the operand
+InstId make_reshape(Module& m, InstId operand, Dims dims);           // derived from the operand
 InstId make_transpose(Module& m, InstId operand, Dims permutation);  // derived from the operand
 InstId make_convert(Module& m, InstId operand, ElementType type);
 // `%name (lhs, rhs) { ROOT op(lhs, rhs) }` on scalars of that type.
-CompId make_reducer(Module& m, std::string_view name, Opcode op, ElementType type, std::string_view lhs = "lhs", std::string_view rhs = "rhs");
+CompId make_reducer(Module& m, std::string_view name, Opcode op, ElementType type, std::string_view lhs = "lhs",
+                    std::string_view rhs = "rhs");
 
 // Constant all of whose elements have that value, or a broadcast of one.
 bool is_all(const Module& m, InstId id, double value);

@@ -8,10 +8,10 @@
 namespace hlo {
 
 struct ModuleDiff {
-  bool same = false;        // same structure: what both compute, layouts included
-  bool same_text = false;   // and the same names, order and metadata
+  bool same = false;       // same structure: what both compute, layouts included
+  bool same_text = false;  // and the same names, order and metadata
   struct Line {
-    char sign;              // + only in the second, - only in the first, ~ in both but different
+    char sign;  // + only in the second, - only in the first, ~ in both but different
     std::string name, first, second;
   };
   std::vector<Line> lines;

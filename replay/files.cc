@@ -31,7 +31,8 @@ std::string read_file(const std::string& path) {
     return all.str();
   }
   std::error_code error;
-  if (fs::is_directory(path, error)) fail(FailureKind::kIo, "{} is a folder; a stage of it is written {}:STAGE", path, path);
+  if (fs::is_directory(path, error))
+    fail(FailureKind::kIo, "{} is a folder; a stage of it is written {}:STAGE", path, path);
   FILE* file = std::fopen(path.c_str(), "rb");
   if (!file) fail(FailureKind::kIo, "cannot read {}: {}", path, std::strerror(errno));
   std::string out;
@@ -80,7 +81,8 @@ OutputFolder::OutputFolder(std::string path, bool force) : path_(std::move(path)
   }
   temporary_ = fmt::format("{}.tmp{}", path_, ::getpid());
   fs::path parent = fs::path(temporary_).parent_path();
-  if (!parent.empty() && !fs::exists(parent, error)) fail(FailureKind::kIo, "cannot make {}: its folder {} does not exist", path_, parent.string());
+  if (!parent.empty() && !fs::exists(parent, error))
+    fail(FailureKind::kIo, "cannot make {}: its folder {} does not exist", path_, parent.string());
   if (!fs::create_directory(temporary_, error)) fail(FailureKind::kIo, "cannot make {}: {}", path_, error.message());
 }
 

@@ -4,7 +4,7 @@
 
 namespace hlo {
 
-std::string read_file(const std::string& path);  // `-` is standard input; throws Failure(kIo)
+std::string read_file(const std::string& path);                        // `-` is standard input; throws Failure(kIo)
 void write_file(const std::string& path, const std::string& content);  // beside, then renamed
 
 // A folder that appears under its name only when commit() is called; removed when it is not.

@@ -2,7 +2,6 @@
 
 #include <zip.h>
 
-
 #include <cstring>
 #include <memory>
 
@@ -15,21 +14,28 @@ namespace {
 std::string descr_of(ElementType t) {
   int bytes = storage_bytes(t);
   switch (type_kind(t)) {
-    case TypeKind::kBool: return "|b1";
-    case TypeKind::kSigned: return fmt::format("{}i{}", bytes == 1 ? "|" : "<", bytes);
-    case TypeKind::kUnsigned: return fmt::format("{}u{}", bytes == 1 ? "|" : "<", bytes);
+    case TypeKind::kBool:
+      return "|b1";
+    case TypeKind::kSigned:
+      return fmt::format("{}i{}", bytes == 1 ? "|" : "<", bytes);
+    case TypeKind::kUnsigned:
+      return fmt::format("{}u{}", bytes == 1 ? "|" : "<", bytes);
     case TypeKind::kFloat:
       if (t == ElementType::F32 || t == ElementType::F64 || t == ElementType::F16) return fmt::format("<f{}", bytes);
       return fmt::format("{}u{}", bytes == 1 ? "|" : "<", bytes);
-    case TypeKind::kComplex: return fmt::format("<c{}", bytes);
-    case TypeKind::kOther: break;
+    case TypeKind::kComplex:
+      return fmt::format("<c{}", bytes);
+    case TypeKind::kOther:
+      break;
   }
   return "|V0";
 }
 
 std::string npy_header(const NamedArray& a) {
   std::string shape = "(";
-  for (size_t i = 0; i < a.dims.size(); ++i) shape += std::to_string(a.dims[i]) + (a.dims.size() == 1 || i + 1 < a.dims.size() ? "," : "") + (i + 1 < a.dims.size() ? " " : "");
+  for (size_t i = 0; i < a.dims.size(); ++i)
+    shape += std::to_string(a.dims[i]) + (a.dims.size() == 1 || i + 1 < a.dims.size() ? "," : "") +
+             (i + 1 < a.dims.size() ? " " : "");
   shape += ")";
   std::string dict = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", a.descr, shape);
   while ((10 + dict.size() + 1) % 64) dict += ' ';
@@ -82,7 +88,9 @@ NamedArray parse_npy(const std::string& name, const std::string& data, const std
   int64_t bytes;
   if (a.descr.empty() || a.descr[0] == '>') bad("big-endian arrays are not read");
   if (fortran && a.dims.size() > 1) bad("Fortran order is not read");
-  if (__builtin_mul_overflow(count, static_cast<int64_t>(descr_width(a.descr)), &bytes) || bytes != static_cast<int64_t>(data.size() - start - header)) bad("its size does not fit its shape");
+  if (__builtin_mul_overflow(count, static_cast<int64_t>(descr_width(a.descr)), &bytes) ||
+      bytes != static_cast<int64_t>(data.size() - start - header))
+    bad("its size does not fit its shape");
   a.bytes = data.substr(start + header);
   return a;
 }
@@ -163,7 +171,8 @@ Value from_array(const Universe& u, const NamedArray& a, ShapeId shape) {
   if (a.dims != s.dims || a.descr.substr(1) != descr_of(s.type).substr(1)) {
     std::string dims;
     for (int64_t d : a.dims) dims += (dims.empty() ? "" : ",") + std::to_string(d);
-    fail(FailureKind::kUsage, "array {} is a {}[{}], the module takes {}", a.name, a.descr, dims, u.shape_text_plain(shape));
+    fail(FailureKind::kUsage, "array {} is a {}[{}], the module takes {}", a.name, a.descr, dims,
+         u.shape_text_plain(shape));
   }
   Value v;
   v.shape = shape;

@@ -16,9 +16,12 @@ namespace fs = std::filesystem;
 
 std::string StageRow::name() const {
   switch (kind) {
-    case kInput: return "before_optimizations";
-    case kResult: return "after_optimizations";
-    default: return pipeline + ".after_" + pass;
+    case kInput:
+      return "before_optimizations";
+    case kResult:
+      return "after_optimizations";
+    default:
+      return pipeline + ".after_" + pass;
   }
 }
 
@@ -36,8 +39,11 @@ std::string recording_json(const Recording& r) {
   out["module"] = r.module_name;
   out["module_number"] = r.module_number;
   out["pipeline"] = r.pipeline;
-  static const std::map<int, const char*> kKinds = {
-      {StageRow::kInput, "input"}, {StageRow::kPipelineStart, "pipeline-start"}, {StageRow::kPass, "pass"}, {StageRow::kInnerStep, "step"}, {StageRow::kResult, "result"}};
+  static const std::map<int, const char*> kKinds = {{StageRow::kInput, "input"},
+                                                    {StageRow::kPipelineStart, "pipeline-start"},
+                                                    {StageRow::kPass, "pass"},
+                                                    {StageRow::kInnerStep, "step"},
+                                                    {StageRow::kResult, "result"}};
   ordered_json& rows = out["stages"] = ordered_json::array();
   for (const StageRow& row : r.rows) {
     ordered_json s;
@@ -132,15 +138,23 @@ std::vector<Recording> open_ours(const std::string& folder) {
     j = nlohmann::json::parse(read_file(folder + "/recording.json"));
     Recording r;
     r.folder = folder;
-    if (j.at("version") != 1) fail(FailureKind::kUnsupported, "{}/recording.json has version {}, this program reads 1", folder, j.at("version").dump());
-    r.source = j.at("source"), r.module_name = j.at("module"), r.module_number = j.at("module_number"), r.pipeline = j.at("pipeline");
+    if (j.at("version") != 1)
+      fail(FailureKind::kUnsupported, "{}/recording.json has version {}, this program reads 1", folder,
+           j.at("version").dump());
+    r.source = j.at("source"), r.module_name = j.at("module"), r.module_number = j.at("module_number"),
+    r.pipeline = j.at("pipeline");
     for (const auto& s : j.at("stages")) {
       StageRow row;
       std::string kind = s.at("kind");
-      row.kind = kind == "input" ? StageRow::kInput : kind == "pipeline-start" ? StageRow::kPipelineStart : kind == "step" ? StageRow::kInnerStep : kind == "result" ? StageRow::kResult : StageRow::kPass;
+      row.kind = kind == "input"            ? StageRow::kInput
+                 : kind == "pipeline-start" ? StageRow::kPipelineStart
+                 : kind == "step"           ? StageRow::kInnerStep
+                 : kind == "result"         ? StageRow::kResult
+                                            : StageRow::kPass;
       row.number = s.value("number", -1);
       row.pipeline = s.value("pipeline", ""), row.pass = s.value("pass", ""), row.next = s.value("next", "");
-      row.changed = s.at("changed"), row.implemented = s.value("implemented", true), row.disabled = s.value("disabled", false);
+      row.changed = s.at("changed"), row.implemented = s.value("implemented", true),
+      row.disabled = s.value("disabled", false);
       row.microseconds = s.value("microseconds", int64_t{-1});
       row.before = s.at("instructions_before"), row.after = s.at("instructions_after");
       row.added = s.at("added"), row.removed = s.at("removed"), row.modified = s.at("modified");
@@ -179,8 +193,10 @@ bool parse_name(const std::string& file, DumpName* out) {
     size_t dot = rest.rfind('.', after - 1);
     if (dot != std::string::npos && dot >= 5) {
       size_t number = rest.rfind('.', dot - 1);
-      std::string digits = number == std::string::npos ? rest.substr(0, dot) : rest.substr(number + 1, dot - number - 1);
-      bool numeric = digits.size() == 4 && std::all_of(digits.begin(), digits.end(), [](char c) { return isdigit(static_cast<unsigned char>(c)); });
+      std::string digits =
+          number == std::string::npos ? rest.substr(0, dot) : rest.substr(number + 1, dot - number - 1);
+      bool numeric = digits.size() == 4 && std::all_of(digits.begin(), digits.end(),
+                                                       [](char c) { return isdigit(static_cast<unsigned char>(c)); });
       if (numeric && number != std::string::npos) {
         out->stage = true;
         out->name = rest.substr(0, number);
@@ -274,7 +290,8 @@ std::vector<Recording> open_xla(const std::string& folder, bool compare) {
     r.folder = folder, r.source = "xla", r.module_name = f.name, r.module_number = number, r.pipeline = "as dumped";
     std::sort(f.others.begin(), f.others.end());
     r.other_files = f.others;
-    std::sort(f.stages.begin(), f.stages.end(), [](const auto& a, const auto& b) { return a.first.number < b.first.number; });
+    std::sort(f.stages.begin(), f.stages.end(),
+              [](const auto& a, const auto& b) { return a.first.number < b.first.number; });
     if (!f.before.empty()) {
       StageRow row;
       row.kind = StageRow::kInput, row.file = f.before;
@@ -284,14 +301,19 @@ std::vector<Recording> open_xla(const std::string& folder, bool compare) {
     }
     std::map<std::string, const PassRun*> by_file;
     std::vector<PassRun> runs;
-    if (!f.metadata.empty()) runs = read_metadata(read_file(folder + "/" + f.metadata));
-    else r.missing.push_back("metadata.textproto (--xla_dump_module_metadata=true): passes that changed nothing, and times");
+    if (!f.metadata.empty())
+      runs = read_metadata(read_file(folder + "/" + f.metadata));
+    else
+      r.missing.push_back(
+          "metadata.textproto (--xla_dump_module_metadata=true): passes that changed nothing, and times");
     for (const PassRun& run : runs)
       if (!run.file.empty()) by_file[run.file] = &run;
     // Every pass that ran, in order, where the metadata tells; else those with files.
     auto stage_row = [&](const DumpName& n, const std::string& file) {
       StageRow row;
-      row.kind = n.pass == "pipeline-start" ? StageRow::kPipelineStart : n.next.empty() && n.pipeline == "copy-insertion" ? StageRow::kInnerStep : StageRow::kPass;
+      row.kind = n.pass == "pipeline-start"                         ? StageRow::kPipelineStart
+                 : n.next.empty() && n.pipeline == "copy-insertion" ? StageRow::kInnerStep
+                                                                    : StageRow::kPass;
       row.number = n.number, row.pipeline = n.pipeline, row.pass = n.pass, row.next = n.next, row.file = file;
       row.changed = row.kind != StageRow::kPipelineStart;
       if (auto found = by_file.find(file); found != by_file.end()) row.microseconds = found->second->us;
@@ -362,8 +384,12 @@ std::vector<Recording> open_xla(const std::string& folder, bool compare) {
 std::vector<Recording> open_folder(const std::string& folder, bool compare) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) fail(FailureKind::kIo, "{} is not a folder", folder);
-  std::vector<Recording> out = fs::exists(folder + "/recording.json", error) ? open_ours(folder) : open_xla(folder, compare);
-  if (out.empty()) fail(FailureKind::kIo, "{} holds no recording: neither recording.json nor files named module_NNNN.NAME….txt as XLA dumps them", folder);
+  std::vector<Recording> out =
+      fs::exists(folder + "/recording.json", error) ? open_ours(folder) : open_xla(folder, compare);
+  if (out.empty())
+    fail(FailureKind::kIo,
+         "{} holds no recording: neither recording.json nor files named module_NNNN.NAME….txt as XLA dumps them",
+         folder);
   return out;
 }
 

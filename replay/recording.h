@@ -1,5 +1,5 @@
-// A recording: what happened to a module, stage by stage. Made by replaying our pipeline, or by importing a folder that XLA
-// dumped; everything downstream works on both.
+// A recording: what happened to a module, stage by stage. Made by replaying our pipeline, or by importing a folder that
+// XLA dumped; everything downstream works on both.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,23 +12,23 @@ namespace hlo {
 
 struct StageRow {
   enum Kind { kInput, kPipelineStart, kPass, kInnerStep, kResult } kind = kPass;
-  int number = -1;                 // SSSS of the file name; -1 where there is none
+  int number = -1;  // SSSS of the file name; -1 where there is none
   std::string pipeline, pass, next;
   bool changed = false, implemented = true, disabled = false;
-  int64_t microseconds = -1;       // -1: unknown
-  size_t before = 0, after = 0;    // instructions
+  int64_t microseconds = -1;     // -1: unknown
+  size_t before = 0, after = 0;  // instructions
   size_t added = 0, removed = 0, modified = 0;
   int64_t rewrites = 0;
-  std::string file;                // text of this stage, base name; empty where nothing was written (nothing changed)
+  std::string file;  // text of this stage, base name; empty where nothing was written (nothing changed)
   std::vector<Note> notes;
-  std::string name() const;        // `simplification.after_algsimp`, `before_optimizations` …
+  std::string name() const;  // `simplification.after_algsimp`, `before_optimizations` …
 };
 
 struct Recording {
   std::string folder;
   std::string module_name;
   int module_number = 1;
-  std::string source;              // "hlo-replay" or "xla"
+  std::string source;  // "hlo-replay" or "xla"
   std::string pipeline;
   std::vector<StageRow> rows;
   std::vector<std::string> other_files;  // of the same module: buffer assignment, thunks, .ll, .ptx …
@@ -42,7 +42,8 @@ struct Recording {
 std::string recording_json(const Recording& r);
 
 // All recordings in a folder, in module order: ours (recording.json) or XLA's file names. Counts of added, removed and
-// modified instructions come from comparing neighbouring stages by name (left out without `compare`). Throws Failure(kIo) when there is nothing.
+// modified instructions come from comparing neighbouring stages by name (left out without `compare`). Throws
+// Failure(kIo) when there is nothing.
 std::vector<Recording> open_folder(const std::string& folder, bool compare = true);
 
 // What an instruction is, by names: two stages agree on it when the hashes are equal. Metadata does not count.

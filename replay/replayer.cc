@@ -17,8 +17,8 @@
 namespace hlo {
 namespace {
 
-// Graphviz keeps global state, so drawings go to child processes, one for each half of the machine's two cores, and come back
-// as files in the folder that is being made.
+// Graphviz keeps global state, so drawings go to child processes, one for each half of the machine's two cores, and
+// come back as files in the folder that is being made.
 class Drawers {
  public:
   explicit Drawers(size_t most) : most_(most) {}
@@ -39,8 +39,10 @@ class Drawers {
       }
       ::_exit(code);
     }
-    if (child < 0) job();
-    else children_.push_back(child);
+    if (child < 0)
+      job();
+    else
+      children_.push_back(child);
     if (!failure.empty()) fail(FailureKind::kInternal, "{}", failure);
   }
   void wait() {
@@ -63,7 +65,8 @@ class Drawers {
 }  // namespace
 
 bool known_format(const std::string& f) {
-  static const std::set<std::string> kAll = {"text", "dot", "svg", "png", "html", "json", "proto", "buffers", "thunks", "ll", "ptx"};
+  static const std::set<std::string> kAll = {"text",  "dot",     "svg",    "png", "html", "json",
+                                             "proto", "buffers", "thunks", "ll",  "ptx"};
   return kAll.contains(f);
 }
 bool format_available(const std::string& f) { return known_format(f) && f != "proto" && f != "ll" && f != "ptx"; }
@@ -76,7 +79,8 @@ std::string already_optimised(const Module& m) {
       if (m.op(i) == Opcode::Fusion) return fmt::format("it has fusions ({})", m.inst_name(i));
       if (m.op(i) == Opcode::CustomCall) {
         std::string_view target = m.u().text(m.attrs(i).text(Attr::custom_call_target));
-        if (target.starts_with("__cublas") || target.starts_with("__cudnn") || target.starts_with("__triton")) return fmt::format("it has library calls ({})", target);
+        if (target.starts_with("__cublas") || target.starts_with("__cudnn") || target.starts_with("__triton"))
+          return fmt::format("it has library calls ({})", target);
       }
     }
   return {};
@@ -139,7 +143,9 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   passes.stop = [&] { return stopped || interrupted(); };
   passes.observe = [&](const Module&, const PassEvent& e) {
     StageRow row;
-    row.kind = e.kind == PassEvent::kPipelineStart ? StageRow::kPipelineStart : e.kind == PassEvent::kInnerStep ? StageRow::kInnerStep : StageRow::kPass;
+    row.kind = e.kind == PassEvent::kPipelineStart ? StageRow::kPipelineStart
+               : e.kind == PassEvent::kInnerStep   ? StageRow::kInnerStep
+                                                   : StageRow::kPass;
     row.pipeline = e.pipeline, row.pass = e.pass, row.next = e.next;
     row.changed = e.kind == PassEvent::kInnerStep || e.changed;
     row.implemented = e.implemented, row.disabled = e.disabled;
@@ -159,13 +165,16 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
       if (!e.next.empty()) base += ".before_" + e.next;
       write_stage(row, base);
     }
-    bool here = !options.stop_after.empty() && (row.name() == options.stop_after || row.pass == options.stop_after || (row.number >= 0 && row.changed && fmt::format("{:04}", row.number) == options.stop_after));
+    bool here = !options.stop_after.empty() &&
+                (row.name() == options.stop_after || row.pass == options.stop_after ||
+                 (row.number >= 0 && row.changed && fmt::format("{:04}", row.number) == options.stop_after));
     r.rows.push_back(std::move(row));
     if (here) stopped = true;
   };
   run_pipeline(m, *steps, passes);
   if (interrupted()) fail(FailureKind::kIo, "interrupted; nothing was written");
-  if (!options.stop_after.empty() && !stopped) fail(FailureKind::kUsage, "no stage '{}' came up in this run", options.stop_after);
+  if (!options.stop_after.empty() && !stopped)
+    fail(FailureKind::kUsage, "no stage '{}' came up in this run", options.stop_after);
 
   if (!stopped) {
     StageRow result;
@@ -176,7 +185,8 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
     std::vector<Thunk> thunks;
     BufferAssignment buffers = assign_buffers(m);
     thunks = build_thunks(m, buffers);
-    result.microseconds = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
+    result.microseconds =
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
     result.after = m.instruction_count();
     result.changed = true;
     write_stage(result, prefix + ".after_optimizations");

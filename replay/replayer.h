@@ -13,7 +13,7 @@ struct ReplayOptions {
   std::string pipeline = "xla-2019";
   std::set<std::string> formats = {"text", "dot", "html", "buffers", "thunks"};
   PipelineOptions passes;
-  std::string stop_after;          // number or name of a stage
+  std::string stop_after;  // number or name of a stage
   std::function<void(size_t done, size_t all, const std::string& pass)> progress;
 };
 

@@ -11,7 +11,8 @@ namespace hlo {
 inline bool has_unknown_or_effects(const Module& m) {
   for (CompId c : m.computations())
     for (InstId i : m.comp(c).order)
-      if (m.alive(i) && ((m.op(i) == Opcode::Constant && m.literal(i).elided) || op_info(m.op(i)).cls == OpClass::Io)) return true;
+      if (m.alive(i) && ((m.op(i) == Opcode::Constant && m.literal(i).elided) || op_info(m.op(i)).cls == OpClass::Io))
+        return true;
   return false;
 }
 
@@ -43,11 +44,13 @@ inline void expect_same_results(const Module& a, const Module& b, uint64_t seed,
       }
       std::complex<double> v = load_complex(s.type, p), w = load_complex(s.type, q);
       if (!is_complex(s.type)) v = load_double(s.type, p), w = load_double(s.type, q);
-      ASSERT_EQ(std::isnan(v.real()), std::isnan(w.real())) << "output " << o << " element " << i << ": " << v.real() << " and " << w.real();
+      ASSERT_EQ(std::isnan(v.real()), std::isnan(w.real()))
+          << "output " << o << " element " << i << ": " << v.real() << " and " << w.real();
       if (std::isnan(v.real()) || v == w) continue;
       largest = std::max(largest, std::abs(v)), worst = std::max(worst, std::abs(v - w));
     }
-    double scale = s.type == ElementType::F64 || s.type == ElementType::F32 || s.type == ElementType::C64 ? tolerance : 2e-2;
+    double scale =
+        s.type == ElementType::F64 || s.type == ElementType::F32 || s.type == ElementType::C64 ? tolerance : 2e-2;
     EXPECT_LE(worst, scale * std::max(largest, 1e-30)) << "output " << o;
   }
 }

@@ -1,5 +1,6 @@
-// Runs testdata/passes/*.hlo: each case is a module, a pass and the text expected behind it. Besides the text: the verifier must
-// hold before and after, and both must evaluate to the same on two seeds. HLO_UPDATE=1 rewrites the expected texts.
+// Runs testdata/passes/*.hlo: each case is a module, a pass and the text expected behind it. Besides the text: the
+// verifier must hold before and after, and both must evaluate to the same on two seeds. HLO_UPDATE=1 rewrites the
+// expected texts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,11 +37,16 @@ File read_cases(const std::string& path) {
     size_t end = std::min(text.find('\n', at), text.size());
     line = text.substr(at, end - at);
     at = end + 1;
-    if (line.starts_with("// RUN: ")) f.run = line.substr(8);
-    else if (line.starts_with("// CASE: ")) f.cases.push_back({line.substr(9), "", ""});
-    else if (line == "// EXPECT") expecting = true;
-    else if (line == "// -----") end_case();
-    else if (!f.cases.empty()) (expecting ? f.cases.back().expected : f.cases.back().input) += line + "\n";
+    if (line.starts_with("// RUN: "))
+      f.run = line.substr(8);
+    else if (line.starts_with("// CASE: "))
+      f.cases.push_back({line.substr(9), "", ""});
+    else if (line == "// EXPECT")
+      expecting = true;
+    else if (line == "// -----")
+      end_case();
+    else if (!f.cases.empty())
+      (expecting ? f.cases.back().expected : f.cases.back().input) += line + "\n";
   }
   return f;
 }
@@ -101,21 +107,25 @@ TEST_P(PassFileTest, Cases) {
   }
   if (update) {
     std::string text = "// RUN: " + f.run + "\n";
-    for (size_t i = 0; i < f.cases.size(); ++i) text += (i ? "// -----\n" : "") + std::string("// CASE: ") + f.cases[i].name + "\n" + f.cases[i].input + "// EXPECT\n" + f.cases[i].expected;
+    for (size_t i = 0; i < f.cases.size(); ++i)
+      text += (i ? "// -----\n" : "") + std::string("// CASE: ") + f.cases[i].name + "\n" + f.cases[i].input +
+              "// EXPECT\n" + f.cases[i].expected;
     write_file(GetParam(), text);
   }
 }
 
 std::vector<std::string> files() {
   std::vector<std::string> out;
-  for (const auto& e : std::filesystem::directory_iterator(std::string(HLO_TESTDATA) + "/passes")) out.push_back(e.path().string());
+  for (const auto& e : std::filesystem::directory_iterator(std::string(HLO_TESTDATA) + "/passes"))
+    out.push_back(e.path().string());
   std::sort(out.begin(), out.end());
   return out;
 }
 
 INSTANTIATE_TEST_SUITE_P(Passes, PassFileTest, testing::ValuesIn(files()), [](const auto& info) {
   std::string name = std::filesystem::path(info.param).stem().string();
-  std::replace_if(name.begin(), name.end(), [](char ch) { return !isalnum(static_cast<unsigned char>(ch)); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char ch) { return !isalnum(static_cast<unsigned char>(ch)); }, '_');
   return name;
 });
 
@@ -123,7 +133,8 @@ INSTANTIATE_TEST_SUITE_P(Passes, PassFileTest, testing::ValuesIn(files()), [](co
 TEST(PassFiles, EveryPassHasOne) {
   for (const PassInfo& p : all_passes())
     if (p.run) {
-      EXPECT_TRUE(std::filesystem::exists(std::string(HLO_TESTDATA) + "/passes/" + std::string(p.name) + ".hlo")) << p.name;
+      EXPECT_TRUE(std::filesystem::exists(std::string(HLO_TESTDATA) + "/passes/" + std::string(p.name) + ".hlo"))
+          << p.name;
     }
 }
 

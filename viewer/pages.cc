@@ -10,11 +10,16 @@ namespace {
 std::string escaped(std::string_view text) {
   std::string out;
   for (char c : text) {
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '"') out += "&quot;";
-    else out += c;
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
   }
   return out;
 }
@@ -22,14 +27,16 @@ std::string escaped(std::string_view text) {
 std::string filled(std::string page, std::initializer_list<std::pair<std::string, std::string>> values) {
   for (const auto& [key, value] : values) {
     std::string mark = "{{" + key + "}}";
-    for (size_t at = page.find(mark); at != std::string::npos; at = page.find(mark, at + value.size())) page.replace(at, mark.size(), value);
+    for (size_t at = page.find(mark); at != std::string::npos; at = page.find(mark, at + value.size()))
+      page.replace(at, mark.size(), value);
   }
   return page;
 }
 
 }  // namespace
 
-std::string stage_page(const StageRow& row, const std::string& svg, const std::vector<std::string>& removed, bool partial) {
+std::string stage_page(const StageRow& row, const std::string& svg, const std::vector<std::string>& removed,
+                       bool partial) {
   std::string notes;
   size_t shown = 0;
   for (const Note& n : row.notes) {
@@ -39,22 +46,31 @@ std::string stage_page(const StageRow& row, const std::string& svg, const std::v
     }
     std::string names;
     for (const std::string& name : n.names) names += (names.empty() ? "" : ", ") + escaped(name);
-    notes += fmt::format("<li><b>{}</b> <span>{}</span>{}</li>", escaped(n.rule), names, n.text.empty() ? "" : " — " + escaped(n.text));
+    notes += fmt::format("<li><b>{}</b> <span>{}</span>{}</li>", escaped(n.rule), names,
+                         n.text.empty() ? "" : " — " + escaped(n.text));
   }
   std::string gone;
   for (size_t i = 0; i < removed.size() && i < 400; ++i) gone += fmt::format("<li>{}</li>", escaped(removed[i]));
   if (removed.size() > 400) gone += fmt::format("<li>… and {} more</li>", removed.size() - 400);
   std::string colours;
-  for (const LegendRow& l : legend()) colours += fmt::format("<span class=k style=\"background:{};color:{}\">{}</span>", l.colour.fill, l.colour.text, l.meaning);
+  for (const LegendRow& l : legend())
+    colours += fmt::format("<span class=k style=\"background:{};color:{}\">{}</span>", l.colour.fill, l.colour.text,
+                           l.meaning);
   // The drawing without its XML prologue.
   size_t start = svg.find("<svg");
-  return filled(kStageTemplate, {{"title", escaped(row.name())},
-                                 {"counts", fmt::format("{} → {} instructions, <span class=added>{} new</span>, <span class=modified>{} changed</span>, {} gone", row.before, row.after, row.added, row.modified, row.removed)},
-                                 {"partial", partial ? "<p class=partial>The module is large: this is the neighbourhood of what changed.</p>" : ""},
-                                 {"notes", notes.empty() ? "<li>none</li>" : notes},
-                                 {"removed", gone.empty() ? "<li>none</li>" : gone},
-                                 {"legend", colours},
-                                 {"svg", start == std::string::npos ? svg : svg.substr(start)}});
+  return filled(
+      kStageTemplate,
+      {{"title", escaped(row.name())},
+       {"counts",
+        fmt::format(
+            "{} → {} instructions, <span class=added>{} new</span>, <span class=modified>{} changed</span>, {} gone",
+            row.before, row.after, row.added, row.modified, row.removed)},
+       {"partial",
+        partial ? "<p class=partial>The module is large: this is the neighbourhood of what changed.</p>" : ""},
+       {"notes", notes.empty() ? "<li>none</li>" : notes},
+       {"removed", gone.empty() ? "<li>none</li>" : gone},
+       {"legend", colours},
+       {"svg", start == std::string::npos ? svg : svg.substr(start)}});
 }
 
 std::string index_page(const Recording& r) {
@@ -64,12 +80,28 @@ std::string index_page(const Recording& r) {
     std::string html = row.file;
     if (html.ends_with(".txt")) html = html.substr(0, html.size() - 4) + ".html";
     if (!html.empty()) page = html;
-    nlohmann::ordered_json s{{"name", row.name()}, {"pipeline", row.pipeline}, {"pass", row.pass.empty() ? row.name() : row.pass}, {"changed", row.changed || row.kind == StageRow::kInput},
-                             {"start", row.kind == StageRow::kPipelineStart}, {"page", page}, {"text", row.file}, {"before", row.before}, {"after", row.after},
-                             {"added", row.added}, {"removed", row.removed}, {"modified", row.modified}, {"us", row.microseconds}, {"implemented", row.implemented}, {"disabled", row.disabled}};
+    nlohmann::ordered_json s{{"name", row.name()},
+                             {"pipeline", row.pipeline},
+                             {"pass", row.pass.empty() ? row.name() : row.pass},
+                             {"changed", row.changed || row.kind == StageRow::kInput},
+                             {"start", row.kind == StageRow::kPipelineStart},
+                             {"page", page},
+                             {"text", row.file},
+                             {"before", row.before},
+                             {"after", row.after},
+                             {"added", row.added},
+                             {"removed", row.removed},
+                             {"modified", row.modified},
+                             {"us", row.microseconds},
+                             {"implemented", row.implemented},
+                             {"disabled", row.disabled}};
     stages.push_back(std::move(s));
   }
-  std::string json = nlohmann::ordered_json{{"module", r.module_name}, {"pipeline", r.pipeline}, {"files", r.other_files}, {"stages", stages}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string json = nlohmann::ordered_json{
+      {"module", r.module_name},
+      {"pipeline", r.pipeline},
+      {"files", r.other_files},
+      {"stages", stages}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   // `</` inside a script would end it.
   for (size_t at = json.find("</"); at != std::string::npos; at = json.find("</", at + 3)) json.replace(at, 2, "<\\/");
   return filled(kIndexTemplate, {{"module", escaped(r.module_name)}, {"recording", json}});

@@ -7,7 +7,8 @@
 
 namespace hlo {
 
-std::string stage_page(const StageRow& row, const std::string& svg, const std::vector<std::string>& removed, bool partial);
+std::string stage_page(const StageRow& row, const std::string& svg, const std::vector<std::string>& removed,
+                       bool partial);
 std::string index_page(const Recording& r);
 
 // Texts of viewer/assets, put into the program by the build.

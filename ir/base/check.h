@@ -34,11 +34,11 @@ template <class... Args>
   throw Failure(kind, fmt::format(text, std::forward<Args>(args)...));
 }
 
-#define HLO_CHECK(condition, ...)                                                                              \
-  do {                                                                                                         \
-    if (!(condition)) [[unlikely]]                                                                             \
-      ::hlo::fail(::hlo::FailureKind::kInternal, "{}:{}: check '{}' failed: {}", ::hlo::base_name(__FILE__), __LINE__, #condition, \
-                  fmt::format("" __VA_ARGS__));                                                                \
+#define HLO_CHECK(condition, ...)                                                                                      \
+  do {                                                                                                                 \
+    if (!(condition)) [[unlikely]]                                                                                     \
+      ::hlo::fail(::hlo::FailureKind::kInternal, "{}:{}: check '{}' failed: {}", ::hlo::base_name(__FILE__), __LINE__, \
+                  #condition, fmt::format("" __VA_ARGS__));                                                            \
   } while (false)
 
 }  // namespace hlo

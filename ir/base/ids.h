@@ -18,7 +18,7 @@ struct Id {
   friend constexpr auto operator<=>(Id, Id) = default;
 };
 
-using StrId = Id<struct StrTag>;    // interned string (names, enum words, config texts)
+using StrId = Id<struct StrTag>;      // interned string (names, enum words, config texts)
 using ShapeId = Id<struct ShapeTag>;  // interned shape, layout included
 using AttrsId = Id<struct AttrsTag>;  // interned set of attributes
 using MetaId = Id<struct MetaTag>;    // interned metadata={...}

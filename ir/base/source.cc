@@ -35,7 +35,8 @@ std::string excerpt(std::string_view text, size_t offset) {
 
 std::string render(std::string_view file, std::string_view text, const Diagnostic& d) {
   Place place = place_of(text, d.offset);
-  std::string out = fmt::format("{}:{}:{}: error: {}\n{}\n", file, place.line, place.column, d.message, excerpt(text, d.offset));
+  std::string out =
+      fmt::format("{}:{}:{}: error: {}\n{}\n", file, place.line, place.column, d.message, excerpt(text, d.offset));
   if (!d.hint.empty()) out += fmt::format("  hint: {}\n", d.hint);
   for (const auto& [offset, note] : d.notes) {
     Place other = place_of(text, offset);

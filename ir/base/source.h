@@ -14,8 +14,8 @@ Place place_of(std::string_view text, size_t offset);
 struct Diagnostic {
   size_t offset = 0;
   std::string message;
-  std::string hint;                                      // empty when there is none
-  std::vector<std::pair<size_t, std::string>> notes;     // other places: offset, text
+  std::string hint;                                   // empty when there is none
+  std::vector<std::pair<size_t, std::string>> notes;  // other places: offset, text
 };
 
 // `file:line:col: error: message`, the line, a caret, the hint and the notes.

@@ -47,13 +47,26 @@ void gemm(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
 template <class F>
 bool with_type(ElementType t, F f) {
   switch (t) {
-    case ElementType::F32: f(float{}); return true;
-    case ElementType::F64: f(double{}); return true;
-    case ElementType::S64: f(int64_t{}); return true;
-    case ElementType::U64: f(uint64_t{}); return true;
-    case ElementType::C64: f(std::complex<float>{}); return true;
-    case ElementType::C128: f(std::complex<double>{}); return true;
-    default: return false;
+    case ElementType::F32:
+      f(float{});
+      return true;
+    case ElementType::F64:
+      f(double{});
+      return true;
+    case ElementType::S64:
+      f(int64_t{});
+      return true;
+    case ElementType::U64:
+      f(uint64_t{});
+      return true;
+    case ElementType::C64:
+      f(std::complex<float>{});
+      return true;
+    case ElementType::C128:
+      f(std::complex<double>{});
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -64,7 +77,8 @@ Value Evaluator::dot(InstId inst, const Value& l, const Value& r) {
   const Shape &ls = u_[l.shape], &rs = u_[r.shape];
   Value out = make(m_.shape_id(inst));
   const Shape& os = u_[out.shape];
-  ElementType type = sum_type(type_bits(ls.type) >= type_bits(rs.type) && ls.type != ElementType::Pred ? ls.type : rs.type);
+  ElementType type =
+      sum_type(type_bits(ls.type) >= type_bits(rs.type) && ls.type != ElementType::Pred ? ls.type : rs.type);
   if (type_bits(os.type) > type_bits(type) && is_float(os.type) == is_float(type)) type = sum_type(os.type);
   if (is_float(os.type) && !is_float(type) && !is_complex(type)) type = sum_type(os.type);
   struct Side {
@@ -74,14 +88,17 @@ Value Evaluator::dot(InstId inst, const Value& l, const Value& r) {
   auto side = [](const Shape& s, const Dims& batch, const Dims& contract, bool contract_last) {
     Side out;
     Dims strides = row_major_strides(s.dims);
-    auto push = [&](int64_t d) { out.dims.push_back(s.dims[static_cast<size_t>(d)]), out.strides.push_back(strides[static_cast<size_t>(d)]); };
+    auto push = [&](int64_t d) {
+      out.dims.push_back(s.dims[static_cast<size_t>(d)]), out.strides.push_back(strides[static_cast<size_t>(d)]);
+    };
     for (int64_t d : batch) push(d), out.batch *= s.dims[static_cast<size_t>(d)];
     auto contracted = [&] {
       for (int64_t d : contract) push(d), out.contract *= s.dims[static_cast<size_t>(d)];
     };
     if (!contract_last) contracted();
     for (int64_t d = 0; d < s.rank(); ++d)
-      if (std::find(batch.begin(), batch.end(), d) == batch.end() && std::find(contract.begin(), contract.end(), d) == contract.end())
+      if (std::find(batch.begin(), batch.end(), d) == batch.end() &&
+          std::find(contract.begin(), contract.end(), d) == contract.end())
         push(d), out.free *= s.dims[static_cast<size_t>(d)];
     if (contract_last) contracted();
     return out;
@@ -101,7 +118,8 @@ Value Evaluator::dot(InstId inst, const Value& l, const Value& r) {
     using T = decltype(zero);
     for (int64_t i = 0; i < a.batch; ++i)
       gemm(a.free, b.free, a.contract, reinterpret_cast<const T*>(x.data()) + i * a.free * a.contract,
-           reinterpret_cast<const T*>(y.data()) + i * b.free * b.contract, reinterpret_cast<T*>(z.data()) + i * a.free * b.free);
+           reinterpret_cast<const T*>(y.data()) + i * b.free * b.contract,
+           reinterpret_cast<T*>(z.data()) + i * a.free * b.free);
   });
   if (!ok) refuse(inst, "dot of this element type");
   convert_kernel(type, os.type, os.elements_count(), z.data(), out.data->data());
@@ -119,24 +137,30 @@ Value Evaluator::convolution(const AttrSet& attrs, const Value& l, const Value& 
   ElementType type = sum_type(type_bits(ls.type) >= type_bits(rs.type) ? ls.type : rs.type);
   size_t spatial = window->dims.size();
   auto dim = [](const Shape& s, int64_t i) { return s.dims[static_cast<size_t>(i)]; };
-  int64_t groups = attrs.integer(Attr::feature_group_count, 1), batch_groups = attrs.integer(Attr::batch_group_count, 1);
-  int64_t batch = dim(ls, d.input_batch), in_f = dim(ls, d.input_feature), k_in = dim(rs, d.kernel_input), k_out = dim(rs, d.kernel_output);
+  int64_t groups = attrs.integer(Attr::feature_group_count, 1),
+          batch_groups = attrs.integer(Attr::batch_group_count, 1);
+  int64_t batch = dim(ls, d.input_batch), in_f = dim(ls, d.input_feature), k_in = dim(rs, d.kernel_input),
+          k_out = dim(rs, d.kernel_output);
   // Input as [batch, spatial…, feature], kernel as [spatial…, in, out], output as [batch, spatial…, feature].
   auto packed = [&](const Value& v, const Shape& s, const Dims& order) {
     Dims strides = row_major_strides(s.dims), dims, from;
     for (int64_t o : order) dims.push_back(dim(s, o)), from.push_back(strides[static_cast<size_t>(o)]);
-    std::vector<char> moved(v.data->size()), wide(static_cast<size_t>(s.elements_count()) * static_cast<size_t>(storage_bytes(type)));
+    std::vector<char> moved(v.data->size()),
+        wide(static_cast<size_t>(s.elements_count()) * static_cast<size_t>(storage_bytes(type)));
     copy_nd(dims, v.bytes(), from, moved.data(), row_major_strides(dims), storage_bytes(s.type));
     convert_kernel(s.type, type, s.elements_count(), moved.data(), wide.data());
     return wide;
   };
   Dims l_order{d.input_batch}, r_order, o_order{d.output_batch};
   l_order.insert(l_order.end(), d.input_spatial.begin(), d.input_spatial.end()), l_order.push_back(d.input_feature);
-  r_order.insert(r_order.end(), d.kernel_spatial.begin(), d.kernel_spatial.end()), r_order.push_back(d.kernel_input), r_order.push_back(d.kernel_output);
+  r_order.insert(r_order.end(), d.kernel_spatial.begin(), d.kernel_spatial.end()), r_order.push_back(d.kernel_input),
+      r_order.push_back(d.kernel_output);
   o_order.insert(o_order.end(), d.output_spatial.begin(), d.output_spatial.end()), o_order.push_back(d.output_feature);
   std::vector<char> x = packed(l, ls, l_order), w = packed(r, rs, r_order);
   Dims in_sp, k_sp, out_sp;
-  for (size_t i = 0; i < spatial; ++i) in_sp.push_back(dim(ls, d.input_spatial[i])), k_sp.push_back(dim(rs, d.kernel_spatial[i])), out_sp.push_back(dim(os, d.output_spatial[i]));
+  for (size_t i = 0; i < spatial; ++i)
+    in_sp.push_back(dim(ls, d.input_spatial[i])), k_sp.push_back(dim(rs, d.kernel_spatial[i])),
+        out_sp.push_back(dim(os, d.output_spatial[i]));
   int64_t in_points = 1, points = 1, taps = 1;
   for (size_t i = 0; i < spatial; ++i) in_points *= in_sp[i], points *= out_sp[i], taps *= k_sp[i];
   int64_t out_batch = batch / batch_groups, group_out = k_out / groups, batch_group_out = k_out / batch_groups;
@@ -154,8 +178,10 @@ Value Evaluator::convolution(const AttrSet& attrs, const Value& l, const Value& 
         rest_p /= out_sp[i], rest_t /= k_sp[i];
         if (wd.reversal) k = k_sp[i] - 1 - k;
         int64_t at = o * wd.stride - wd.pad_low + k * wd.rhs_dilate;
-        if (at < 0 || at % wd.lhs_dilate || at / wd.lhs_dilate >= in_sp[i]) inside = false;
-        else place += at / wd.lhs_dilate * stride;
+        if (at < 0 || at % wd.lhs_dilate || at / wd.lhs_dilate >= in_sp[i])
+          inside = false;
+        else
+          place += at / wd.lhs_dilate * stride;
         stride *= in_sp[i];
       }
       if (inside) source[static_cast<size_t>(p * taps + t)] = place;
@@ -176,8 +202,10 @@ Value Evaluator::convolution(const AttrSet& attrs, const Value& l, const Value& 
           T* patch = patches.data() + row * depth;
           for (int64_t t = 0; t < taps; ++t) {
             int64_t from = source[static_cast<size_t>(p * taps + t)];
-            if (from < 0) std::fill(patch + t * k_in, patch + (t + 1) * k_in, T{});
-            else std::copy_n(in + (b * in_points + from) * in_f, k_in, patch + t * k_in);
+            if (from < 0)
+              std::fill(patch + t * k_in, patch + (t + 1) * k_in, T{});
+            else
+              std::copy_n(in + (b * in_points + from) * in_f, k_in, patch + t * k_in);
           }
         }
         gemm(count, k_out, depth, patches.data(), kernel, result + row0 * k_out);
@@ -192,7 +220,8 @@ Value Evaluator::convolution(const AttrSet& attrs, const Value& l, const Value& 
           if (from < 0) continue;
           for (int64_t bg = 0; bg < batch_groups; ++bg) {
             const T* point = in + ((bg * out_batch + b) * in_points + from) * in_f;
-            int64_t first = batch_groups > 1 ? bg * batch_group_out : 0, last = batch_groups > 1 ? first + batch_group_out : k_out;
+            int64_t first = batch_groups > 1 ? bg * batch_group_out : 0,
+                    last = batch_groups > 1 ? first + batch_group_out : k_out;
             if (k_in == 1 && group_out == 1) {
               const T* row = kernel + t * k_out;
               for (int64_t o = first; o < last; ++o) acc[o] += point[o] * row[o];
@@ -200,7 +229,8 @@ Value Evaluator::convolution(const AttrSet& attrs, const Value& l, const Value& 
             }
             for (int64_t i = 0; i < k_in; ++i) {
               const T* row = kernel + (t * k_in + i) * k_out;
-              for (int64_t o = first; o < last; ++o) acc[o] += point[(groups > 1 ? o / group_out * k_in : 0) + i] * row[o];
+              for (int64_t o = first; o < last; ++o)
+                acc[o] += point[(groups > 1 ? o / group_out * k_in : 0) + i] * row[o];
             }
           }
         }

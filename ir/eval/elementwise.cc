@@ -119,12 +119,18 @@ bool compare(const EwArgs& e) {
 template <class T>
 bool any_type(const EwArgs& e) {
   switch (e.op) {
-    case Opcode::Add: return binary<T>(e, [](T x, T y) { return wrap_add(x, y); }), true;
-    case Opcode::Subtract: return binary<T>(e, [](T x, T y) { return wrap_sub(x, y); }), true;
-    case Opcode::Multiply: return binary<T>(e, [](T x, T y) { return wrap_mul(x, y); }), true;
-    case Opcode::Negate: return unary<T>(e, [](T x) { return wrap_sub(T{}, x); }), true;
-    case Opcode::Compare: return compare<T>(e);
-    default: return false;
+    case Opcode::Add:
+      return binary<T>(e, [](T x, T y) { return wrap_add(x, y); }), true;
+    case Opcode::Subtract:
+      return binary<T>(e, [](T x, T y) { return wrap_sub(x, y); }), true;
+    case Opcode::Multiply:
+      return binary<T>(e, [](T x, T y) { return wrap_mul(x, y); }), true;
+    case Opcode::Negate:
+      return unary<T>(e, [](T x) { return wrap_sub(T{}, x); }), true;
+    case Opcode::Compare:
+      return compare<T>(e);
+    default:
+      return false;
   }
 }
 
@@ -134,52 +140,79 @@ bool integer(const EwArgs& e) {
   using U = std::make_unsigned_t<T>;
   switch (e.op) {
     case Opcode::Divide:
-      return binary<T>(e, [](T x, T y) -> T {
-               if (y == 0) return static_cast<T>(-1);
-               if constexpr (std::is_signed_v<T>)
-                 if (x == std::numeric_limits<T>::min() && y == -1) return x;
-               return static_cast<T>(x / y);
-             }),
+      return binary<T>(e,
+                       [](T x, T y) -> T {
+                         if (y == 0) return static_cast<T>(-1);
+                         if constexpr (std::is_signed_v<T>)
+                           if (x == std::numeric_limits<T>::min() && y == -1) return x;
+                         return static_cast<T>(x / y);
+                       }),
              true;
     case Opcode::Remainder:
-      return binary<T>(e, [](T x, T y) -> T {
-               if (y == 0) return x;
-               if constexpr (std::is_signed_v<T>)
-                 if (y == -1) return 0;
-               return static_cast<T>(x % y);
-             }),
+      return binary<T>(e,
+                       [](T x, T y) -> T {
+                         if (y == 0) return x;
+                         if constexpr (std::is_signed_v<T>)
+                           if (y == -1) return 0;
+                         return static_cast<T>(x % y);
+                       }),
              true;
-    case Opcode::Maximum: return binary<T>(e, [](T x, T y) { return x < y ? y : x; }), true;
-    case Opcode::Minimum: return binary<T>(e, [](T x, T y) { return y < x ? y : x; }), true;
-    case Opcode::Power: return binary<T>(e, [](T x, T y) { return int_pow(x, y); }), true;
-    case Opcode::And: return binary<T>(e, [](T x, T y) { return static_cast<T>(x & y); }), true;
-    case Opcode::Or: return binary<T>(e, [](T x, T y) { return static_cast<T>(x | y); }), true;
-    case Opcode::Xor: return binary<T>(e, [](T x, T y) { return static_cast<T>(x ^ y); }), true;
-    case Opcode::Not: return unary<T>(e, [](T x) { return static_cast<T>(~x); }), true;
+    case Opcode::Maximum:
+      return binary<T>(e, [](T x, T y) { return x < y ? y : x; }), true;
+    case Opcode::Minimum:
+      return binary<T>(e, [](T x, T y) { return y < x ? y : x; }), true;
+    case Opcode::Power:
+      return binary<T>(e, [](T x, T y) { return int_pow(x, y); }), true;
+    case Opcode::And:
+      return binary<T>(e, [](T x, T y) { return static_cast<T>(x & y); }), true;
+    case Opcode::Or:
+      return binary<T>(e, [](T x, T y) { return static_cast<T>(x | y); }), true;
+    case Opcode::Xor:
+      return binary<T>(e, [](T x, T y) { return static_cast<T>(x ^ y); }), true;
+    case Opcode::Not:
+      return unary<T>(e, [](T x) { return static_cast<T>(~x); }), true;
     case Opcode::ShiftLeft:
-      return binary<T>(e, [](T x, T y) { return static_cast<U>(y) >= kBits ? T{0} : static_cast<T>(static_cast<U>(x) << static_cast<U>(y)); }), true;
+      return binary<T>(e,
+                       [](T x, T y) {
+                         return static_cast<U>(y) >= kBits ? T{0}
+                                                           : static_cast<T>(static_cast<U>(x) << static_cast<U>(y));
+                       }),
+             true;
     case Opcode::ShiftRightLogical:
-      return binary<T>(e, [](T x, T y) { return static_cast<U>(y) >= kBits ? T{0} : static_cast<T>(static_cast<U>(x) >> static_cast<U>(y)); }), true;
+      return binary<T>(e,
+                       [](T x, T y) {
+                         return static_cast<U>(y) >= kBits ? T{0}
+                                                           : static_cast<T>(static_cast<U>(x) >> static_cast<U>(y));
+                       }),
+             true;
     case Opcode::ShiftRightArithmetic:
-      return binary<T>(e, [](T x, T y) {
-               using S = std::make_signed_t<T>;
-               S v = static_cast<S>(x);
-               return static_cast<T>(static_cast<U>(y) >= kBits ? (v < 0 ? S{-1} : S{0}) : static_cast<S>(v >> static_cast<U>(y)));
-             }),
+      return binary<T>(e,
+                       [](T x, T y) {
+                         using S = std::make_signed_t<T>;
+                         S v = static_cast<S>(x);
+                         return static_cast<T>(static_cast<U>(y) >= kBits ? (v < 0 ? S{-1} : S{0})
+                                                                          : static_cast<S>(v >> static_cast<U>(y)));
+                       }),
              true;
-    case Opcode::Abs: return unary<T>(e, [](T x) -> T { return std::is_signed_v<T> && x < T{0} ? wrap_sub(T{0}, x) : x; }), true;
-    case Opcode::Sign: return unary<T>(e, [](T x) { return static_cast<T>((x > T{0}) - (x < T{0})); }), true;
-    case Opcode::Popcnt: return unary<T>(e, [](T x) { return static_cast<T>(std::popcount(static_cast<U>(x))); }), true;
-    case Opcode::CountLeadingZeros: return unary<T>(e, [](T x) { return static_cast<T>(std::countl_zero(static_cast<U>(x))); }), true;
+    case Opcode::Abs:
+      return unary<T>(e, [](T x) -> T { return std::is_signed_v<T> && x < T{0} ? wrap_sub(T{0}, x) : x; }), true;
+    case Opcode::Sign:
+      return unary<T>(e, [](T x) { return static_cast<T>((x > T{0}) - (x < T{0})); }), true;
+    case Opcode::Popcnt:
+      return unary<T>(e, [](T x) { return static_cast<T>(std::popcount(static_cast<U>(x))); }), true;
+    case Opcode::CountLeadingZeros:
+      return unary<T>(e, [](T x) { return static_cast<T>(std::countl_zero(static_cast<U>(x))); }), true;
     case Opcode::Mulhi:
-      return binary<T>(e, [](T x, T y) {
-               if constexpr (std::is_signed_v<T>)
-                 return static_cast<T>((static_cast<__int128>(x) * y) >> kBits);
-               else
-                 return static_cast<T>((static_cast<unsigned __int128>(x) * y) >> kBits);
-             }),
+      return binary<T>(e,
+                       [](T x, T y) {
+                         if constexpr (std::is_signed_v<T>)
+                           return static_cast<T>((static_cast<__int128>(x) * y) >> kBits);
+                         else
+                           return static_cast<T>((static_cast<unsigned __int128>(x) * y) >> kBits);
+                       }),
              true;
-    default: return any_type<T>(e);
+    default:
+      return any_type<T>(e);
   }
 }
 
@@ -187,7 +220,8 @@ template <class T>
 T reduced_precision(T v, int exponent_bits, int mantissa_bits) {
   // xla's EmitReducePrecision on the bits of an f32/f64.
   using B = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-  constexpr int kMantissa = std::numeric_limits<T>::digits - 1, kExponent = static_cast<int>(8 * sizeof(T)) - 1 - kMantissa;
+  constexpr int kMantissa = std::numeric_limits<T>::digits - 1,
+                kExponent = static_cast<int>(8 * sizeof(T)) - 1 - kMantissa;
   if (std::isnan(v)) return mantissa_bits > 0 ? v : std::numeric_limits<T>::infinity();
   B bits = std::bit_cast<B>(v);
   if (mantissa_bits < kMantissa) {
@@ -200,8 +234,10 @@ T reduced_precision(T v, int exponent_bits, int mantissa_bits) {
     B exponent = bits & (((B{1} << kExponent) - 1) << kMantissa);
     B bias = (B{1} << (kExponent - 1)) - 1, reduced = (B{1} << (exponent_bits - 1)) - 1;
     B largest = (bias + reduced) << kMantissa, smallest = (bias - reduced) << kMantissa;
-    if (exponent > largest) bits = sign | (((B{1} << kExponent) - 1) << kMantissa);
-    else if (exponent <= smallest) bits = sign;
+    if (exponent > largest)
+      bits = sign | (((B{1} << kExponent) - 1) << kMantissa);
+    else if (exponent <= smallest)
+      bits = sign;
   }
   return std::bit_cast<T>(bits);
 }
@@ -209,45 +245,100 @@ T reduced_precision(T v, int exponent_bits, int mantissa_bits) {
 template <class T>
 bool floating(const EwArgs& e) {
   switch (e.op) {
-    case Opcode::Divide: return binary<T>(e, [](T x, T y) { return x / y; }), true;
-    case Opcode::Remainder: return binary<T>(e, [](T x, T y) { return std::fmod(x, y); }), true;
-    case Opcode::Maximum: return binary<T>(e, [](T x, T y) { return std::isnan(x) ? x : std::isnan(y) ? y : x == y && x == 0 ? (std::signbit(x) ? y : x) : x < y ? y : x; }), true;
-    case Opcode::Minimum: return binary<T>(e, [](T x, T y) { return std::isnan(x) ? x : std::isnan(y) ? y : x == y && x == 0 ? (std::signbit(x) ? x : y) : y < x ? y : x; }), true;
-    case Opcode::Power: return binary<T>(e, [](T x, T y) { return std::pow(x, y); }), true;
-    case Opcode::Atan2: return binary<T>(e, [](T x, T y) { return std::atan2(x, y); }), true;
-    case Opcode::Abs: return unary<T>(e, [](T x) { return std::fabs(x); }), true;
-    case Opcode::Negate: return unary<T>(e, [](T x) { return -x; }), true;
-    case Opcode::Sign: return unary<T>(e, [](T x) { return std::isnan(x) || x == 0 ? x : std::copysign(T{1}, x); }), true;
-    case Opcode::Ceil: return unary<T>(e, [](T x) { return std::ceil(x); }), true;
-    case Opcode::Floor: return unary<T>(e, [](T x) { return std::floor(x); }), true;
-    case Opcode::RoundNearestAfz: return unary<T>(e, [](T x) { return std::round(x); }), true;
-    case Opcode::RoundNearestEven: return unary<T>(e, [](T x) { return std::nearbyint(x); }), true;
-    case Opcode::Exp: return unary<T>(e, [](T x) { return std::exp(x); }), true;
-    case Opcode::Expm1: return unary<T>(e, [](T x) { return std::expm1(x); }), true;
-    case Opcode::Log: return unary<T>(e, [](T x) { return std::log(x); }), true;
-    case Opcode::Log1p: return unary<T>(e, [](T x) { return std::log1p(x); }), true;
-    case Opcode::Logistic: return unary<T>(e, [](T x) { return T{1} / (T{1} + std::exp(-x)); }), true;
-    case Opcode::Sqrt: return unary<T>(e, [](T x) { return std::sqrt(x); }), true;
-    case Opcode::Rsqrt: return unary<T>(e, [](T x) { return T{1} / std::sqrt(x); }), true;
-    case Opcode::Cbrt: return unary<T>(e, [](T x) { return std::cbrt(x); }), true;
-    case Opcode::Sine: return unary<T>(e, [](T x) { return std::sin(x); }), true;
-    case Opcode::Cosine: return unary<T>(e, [](T x) { return std::cos(x); }), true;
-    case Opcode::Tan: return unary<T>(e, [](T x) { return std::tan(x); }), true;
-    case Opcode::Tanh: return unary<T>(e, [](T x) { return std::tanh(x); }), true;
-    case Opcode::Sinh: return unary<T>(e, [](T x) { return std::sinh(x); }), true;
-    case Opcode::Cosh: return unary<T>(e, [](T x) { return std::cosh(x); }), true;
-    case Opcode::Asin: return unary<T>(e, [](T x) { return std::asin(x); }), true;
-    case Opcode::Acos: return unary<T>(e, [](T x) { return std::acos(x); }), true;
-    case Opcode::Asinh: return unary<T>(e, [](T x) { return std::asinh(x); }), true;
-    case Opcode::Acosh: return unary<T>(e, [](T x) { return std::acosh(x); }), true;
-    case Opcode::Atanh: return unary<T>(e, [](T x) { return std::atanh(x); }), true;
-    case Opcode::Erf: return unary<T>(e, [](T x) { return std::erf(x); }), true;
-    case Opcode::Real: return unary<T>(e, [](T x) { return x; }), true;
-    case Opcode::Imag: return unary<T>(e, [](T) { return T{0}; }), true;
-    case Opcode::IsFinite: return unary<T>(e, [](T x) { return static_cast<uint8_t>(std::isfinite(x)); }), true;
-    case Opcode::ReducePrecision: return unary<T>(e, [&](T x) { return reduced_precision(x, e.exponent_bits, e.mantissa_bits); }), true;
-    case Opcode::Complex: return binary<T>(e, [](T x, T y) { return std::complex<T>(x, y); }), true;
-    default: return any_type<T>(e);
+    case Opcode::Divide:
+      return binary<T>(e, [](T x, T y) { return x / y; }), true;
+    case Opcode::Remainder:
+      return binary<T>(e, [](T x, T y) { return std::fmod(x, y); }), true;
+    case Opcode::Maximum:
+      return binary<T>(e,
+                       [](T x, T y) {
+                         return std::isnan(x)      ? x
+                                : std::isnan(y)    ? y
+                                : x == y && x == 0 ? (std::signbit(x) ? y : x)
+                                : x < y            ? y
+                                                   : x;
+                       }),
+             true;
+    case Opcode::Minimum:
+      return binary<T>(e,
+                       [](T x, T y) {
+                         return std::isnan(x)      ? x
+                                : std::isnan(y)    ? y
+                                : x == y && x == 0 ? (std::signbit(x) ? x : y)
+                                : y < x            ? y
+                                                   : x;
+                       }),
+             true;
+    case Opcode::Power:
+      return binary<T>(e, [](T x, T y) { return std::pow(x, y); }), true;
+    case Opcode::Atan2:
+      return binary<T>(e, [](T x, T y) { return std::atan2(x, y); }), true;
+    case Opcode::Abs:
+      return unary<T>(e, [](T x) { return std::fabs(x); }), true;
+    case Opcode::Negate:
+      return unary<T>(e, [](T x) { return -x; }), true;
+    case Opcode::Sign:
+      return unary<T>(e, [](T x) { return std::isnan(x) || x == 0 ? x : std::copysign(T{1}, x); }), true;
+    case Opcode::Ceil:
+      return unary<T>(e, [](T x) { return std::ceil(x); }), true;
+    case Opcode::Floor:
+      return unary<T>(e, [](T x) { return std::floor(x); }), true;
+    case Opcode::RoundNearestAfz:
+      return unary<T>(e, [](T x) { return std::round(x); }), true;
+    case Opcode::RoundNearestEven:
+      return unary<T>(e, [](T x) { return std::nearbyint(x); }), true;
+    case Opcode::Exp:
+      return unary<T>(e, [](T x) { return std::exp(x); }), true;
+    case Opcode::Expm1:
+      return unary<T>(e, [](T x) { return std::expm1(x); }), true;
+    case Opcode::Log:
+      return unary<T>(e, [](T x) { return std::log(x); }), true;
+    case Opcode::Log1p:
+      return unary<T>(e, [](T x) { return std::log1p(x); }), true;
+    case Opcode::Logistic:
+      return unary<T>(e, [](T x) { return T{1} / (T{1} + std::exp(-x)); }), true;
+    case Opcode::Sqrt:
+      return unary<T>(e, [](T x) { return std::sqrt(x); }), true;
+    case Opcode::Rsqrt:
+      return unary<T>(e, [](T x) { return T{1} / std::sqrt(x); }), true;
+    case Opcode::Cbrt:
+      return unary<T>(e, [](T x) { return std::cbrt(x); }), true;
+    case Opcode::Sine:
+      return unary<T>(e, [](T x) { return std::sin(x); }), true;
+    case Opcode::Cosine:
+      return unary<T>(e, [](T x) { return std::cos(x); }), true;
+    case Opcode::Tan:
+      return unary<T>(e, [](T x) { return std::tan(x); }), true;
+    case Opcode::Tanh:
+      return unary<T>(e, [](T x) { return std::tanh(x); }), true;
+    case Opcode::Sinh:
+      return unary<T>(e, [](T x) { return std::sinh(x); }), true;
+    case Opcode::Cosh:
+      return unary<T>(e, [](T x) { return std::cosh(x); }), true;
+    case Opcode::Asin:
+      return unary<T>(e, [](T x) { return std::asin(x); }), true;
+    case Opcode::Acos:
+      return unary<T>(e, [](T x) { return std::acos(x); }), true;
+    case Opcode::Asinh:
+      return unary<T>(e, [](T x) { return std::asinh(x); }), true;
+    case Opcode::Acosh:
+      return unary<T>(e, [](T x) { return std::acosh(x); }), true;
+    case Opcode::Atanh:
+      return unary<T>(e, [](T x) { return std::atanh(x); }), true;
+    case Opcode::Erf:
+      return unary<T>(e, [](T x) { return std::erf(x); }), true;
+    case Opcode::Real:
+      return unary<T>(e, [](T x) { return x; }), true;
+    case Opcode::Imag:
+      return unary<T>(e, [](T) { return T{0}; }), true;
+    case Opcode::IsFinite:
+      return unary<T>(e, [](T x) { return static_cast<uint8_t>(std::isfinite(x)); }), true;
+    case Opcode::ReducePrecision:
+      return unary<T>(e, [&](T x) { return reduced_precision(x, e.exponent_bits, e.mantissa_bits); }), true;
+    case Opcode::Complex:
+      return binary<T>(e, [](T x, T y) { return std::complex<T>(x, y); }), true;
+    default:
+      return any_type<T>(e);
   }
 }
 
@@ -255,37 +346,77 @@ template <class T>
 bool complex_type(const EwArgs& e) {
   using C = std::complex<T>;
   switch (e.op) {
-    case Opcode::Divide: return binary<C>(e, [](C x, C y) { return x / y; }), true;
-    case Opcode::Power: return binary<C>(e, [](C x, C y) { return x == C(0) && y == C(0) ? C(1) : std::pow(x, y); }), true;
-    case Opcode::Abs: return unary<C>(e, [](C x) { return std::abs(x); }), true;
-    case Opcode::Negate: return unary<C>(e, [](C x) { return -x; }), true;
-    case Opcode::Sign: return unary<C>(e, [](C x) { T a = std::abs(x); return a == 0 ? C(0) : x / a; }), true;
-    case Opcode::Exp: return unary<C>(e, [](C x) { return std::exp(x); }), true;
-    case Opcode::Expm1: return unary<C>(e, [](C x) { return C(std::expm1(x.real()) * std::cos(x.imag()) + std::cos(x.imag()) - T{1}, std::exp(x.real()) * std::sin(x.imag())); }), true;
-    case Opcode::Log: return unary<C>(e, [](C x) { return std::log(x); }), true;
-    case Opcode::Log1p: return unary<C>(e, [](C x) { return std::log(x + C(1)); }), true;
-    case Opcode::Logistic: return unary<C>(e, [](C x) { return C(1) / (C(1) + std::exp(-x)); }), true;
-    case Opcode::Sqrt: return unary<C>(e, [](C x) { return std::sqrt(x); }), true;
-    case Opcode::Rsqrt: return unary<C>(e, [](C x) { return C(1) / std::sqrt(x); }), true;
-    case Opcode::Sine: return unary<C>(e, [](C x) { return std::sin(x); }), true;
-    case Opcode::Cosine: return unary<C>(e, [](C x) { return std::cos(x); }), true;
-    case Opcode::Tan: return unary<C>(e, [](C x) { return std::tan(x); }), true;
-    case Opcode::Tanh: return unary<C>(e, [](C x) { return std::tanh(x); }), true;
-    case Opcode::Real: return unary<C>(e, [](C x) { return x.real(); }), true;
-    case Opcode::Imag: return unary<C>(e, [](C x) { return x.imag(); }), true;
-    default: return any_type<C>(e);
+    case Opcode::Divide:
+      return binary<C>(e, [](C x, C y) { return x / y; }), true;
+    case Opcode::Power:
+      return binary<C>(e, [](C x, C y) { return x == C(0) && y == C(0) ? C(1) : std::pow(x, y); }), true;
+    case Opcode::Abs:
+      return unary<C>(e, [](C x) { return std::abs(x); }), true;
+    case Opcode::Negate:
+      return unary<C>(e, [](C x) { return -x; }), true;
+    case Opcode::Sign:
+      return unary<C>(e,
+                      [](C x) {
+                        T a = std::abs(x);
+                        return a == 0 ? C(0) : x / a;
+                      }),
+             true;
+    case Opcode::Exp:
+      return unary<C>(e, [](C x) { return std::exp(x); }), true;
+    case Opcode::Expm1:
+      return unary<C>(e,
+                      [](C x) {
+                        return C(std::expm1(x.real()) * std::cos(x.imag()) + std::cos(x.imag()) - T{1},
+                                 std::exp(x.real()) * std::sin(x.imag()));
+                      }),
+             true;
+    case Opcode::Log:
+      return unary<C>(e, [](C x) { return std::log(x); }), true;
+    case Opcode::Log1p:
+      return unary<C>(e, [](C x) { return std::log(x + C(1)); }), true;
+    case Opcode::Logistic:
+      return unary<C>(e, [](C x) { return C(1) / (C(1) + std::exp(-x)); }), true;
+    case Opcode::Sqrt:
+      return unary<C>(e, [](C x) { return std::sqrt(x); }), true;
+    case Opcode::Rsqrt:
+      return unary<C>(e, [](C x) { return C(1) / std::sqrt(x); }), true;
+    case Opcode::Sine:
+      return unary<C>(e, [](C x) { return std::sin(x); }), true;
+    case Opcode::Cosine:
+      return unary<C>(e, [](C x) { return std::cos(x); }), true;
+    case Opcode::Tan:
+      return unary<C>(e, [](C x) { return std::tan(x); }), true;
+    case Opcode::Tanh:
+      return unary<C>(e, [](C x) { return std::tanh(x); }), true;
+    case Opcode::Real:
+      return unary<C>(e, [](C x) { return x.real(); }), true;
+    case Opcode::Imag:
+      return unary<C>(e, [](C x) { return x.imag(); }), true;
+    default:
+      return any_type<C>(e);
   }
 }
 
 bool predicate(const EwArgs& e) {
   using T = uint8_t;
   switch (e.op) {
-    case Opcode::Add: case Opcode::Or: case Opcode::Maximum: return binary<T>(e, [](T x, T y) { return static_cast<T>(x | y); }), true;
-    case Opcode::Multiply: case Opcode::And: case Opcode::Minimum: return binary<T>(e, [](T x, T y) { return static_cast<T>(x & y); }), true;
-    case Opcode::Xor: case Opcode::Subtract: return binary<T>(e, [](T x, T y) { return static_cast<T>(x ^ y); }), true;
-    case Opcode::Not: return unary<T>(e, [](T x) { return static_cast<T>(!x); }), true;
-    case Opcode::Compare: return compare<T>(e);
-    default: return false;
+    case Opcode::Add:
+    case Opcode::Or:
+    case Opcode::Maximum:
+      return binary<T>(e, [](T x, T y) { return static_cast<T>(x | y); }), true;
+    case Opcode::Multiply:
+    case Opcode::And:
+    case Opcode::Minimum:
+      return binary<T>(e, [](T x, T y) { return static_cast<T>(x & y); }), true;
+    case Opcode::Xor:
+    case Opcode::Subtract:
+      return binary<T>(e, [](T x, T y) { return static_cast<T>(x ^ y); }), true;
+    case Opcode::Not:
+      return unary<T>(e, [](T x) { return static_cast<T>(!x); }), true;
+    case Opcode::Compare:
+      return compare<T>(e);
+    default:
+      return false;
   }
 }
 
@@ -297,11 +428,16 @@ void select_kernel(const EwArgs& e) {
     T* out = reinterpret_cast<T*>(e.result);
     for (int64_t i = 0; i < e.n; ++i) out[i] = e.a[e.a_scalar ? 0 : i] ? b[e.b_scalar ? 0 : i] : c[e.c_scalar ? 0 : i];
   };
-  if (width == 1) run(uint8_t{});
-  else if (width == 2) run(uint16_t{});
-  else if (width == 4) run(uint32_t{});
-  else if (width == 8) run(uint64_t{});
-  else run(std::complex<double>{});
+  if (width == 1)
+    run(uint8_t{});
+  else if (width == 2)
+    run(uint16_t{});
+  else if (width == 4)
+    run(uint32_t{});
+  else if (width == 8)
+    run(uint64_t{});
+  else
+    run(std::complex<double>{});
 }
 
 // Widens one operand to f32 when its type is a narrow float.
@@ -363,20 +499,48 @@ bool elementwise_kernel(const EwArgs& e) {
   }
   bool done = false;
   switch (e.in) {
-    case ElementType::Pred: return predicate(e);
-    case ElementType::S1: case ElementType::S2: case ElementType::S4: case ElementType::S8: done = integer<int8_t>(e); break;
-    case ElementType::S16: done = integer<int16_t>(e); break;
-    case ElementType::S32: done = integer<int32_t>(e); break;
-    case ElementType::S64: done = integer<int64_t>(e); break;
-    case ElementType::U1: case ElementType::U2: case ElementType::U4: case ElementType::U8: done = integer<uint8_t>(e); break;
-    case ElementType::U16: done = integer<uint16_t>(e); break;
-    case ElementType::U32: done = integer<uint32_t>(e); break;
-    case ElementType::U64: done = integer<uint64_t>(e); break;
-    case ElementType::F32: return floating<float>(e);
-    case ElementType::F64: return floating<double>(e);
-    case ElementType::C64: return complex_type<float>(e);
-    case ElementType::C128: return complex_type<double>(e);
-    default: return false;
+    case ElementType::Pred:
+      return predicate(e);
+    case ElementType::S1:
+    case ElementType::S2:
+    case ElementType::S4:
+    case ElementType::S8:
+      done = integer<int8_t>(e);
+      break;
+    case ElementType::S16:
+      done = integer<int16_t>(e);
+      break;
+    case ElementType::S32:
+      done = integer<int32_t>(e);
+      break;
+    case ElementType::S64:
+      done = integer<int64_t>(e);
+      break;
+    case ElementType::U1:
+    case ElementType::U2:
+    case ElementType::U4:
+    case ElementType::U8:
+      done = integer<uint8_t>(e);
+      break;
+    case ElementType::U16:
+      done = integer<uint16_t>(e);
+      break;
+    case ElementType::U32:
+      done = integer<uint32_t>(e);
+      break;
+    case ElementType::U64:
+      done = integer<uint64_t>(e);
+      break;
+    case ElementType::F32:
+      return floating<float>(e);
+    case ElementType::F64:
+      return floating<double>(e);
+    case ElementType::C64:
+      return complex_type<float>(e);
+    case ElementType::C128:
+      return complex_type<double>(e);
+    default:
+      return false;
   }
   // Sub-byte integers live in bytes: cut what went over.
   if (done && type_bits(e.in) < 8 && e.out == e.in) {
@@ -405,10 +569,14 @@ void convert_kernel(ElementType from, ElementType to, int64_t n, const char* in,
   if (from == ElementType::F32 && to == ElementType::BF16) return loop(float{}, uint16_t{}, f32_to_bf16);
   if (from == ElementType::F16 && to == ElementType::F32) return loop(uint16_t{}, float{}, f16_to_f32);
   if (from == ElementType::F32 && to == ElementType::F16) return loop(float{}, uint16_t{}, f32_to_f16);
-  if (from == ElementType::F32 && to == ElementType::F64) return loop(float{}, double{}, [](float v) { return static_cast<double>(v); });
-  if (from == ElementType::F64 && to == ElementType::F32) return loop(double{}, float{}, [](double v) { return static_cast<float>(v); });
-  if (from == ElementType::S32 && to == ElementType::F32) return loop(int32_t{}, float{}, [](int32_t v) { return static_cast<float>(v); });
-  if (from == ElementType::Pred && to == ElementType::F32) return loop(uint8_t{}, float{}, [](uint8_t v) { return static_cast<float>(v != 0); });
+  if (from == ElementType::F32 && to == ElementType::F64)
+    return loop(float{}, double{}, [](float v) { return static_cast<double>(v); });
+  if (from == ElementType::F64 && to == ElementType::F32)
+    return loop(double{}, float{}, [](double v) { return static_cast<float>(v); });
+  if (from == ElementType::S32 && to == ElementType::F32)
+    return loop(int32_t{}, float{}, [](int32_t v) { return static_cast<float>(v); });
+  if (from == ElementType::Pred && to == ElementType::F32)
+    return loop(uint8_t{}, float{}, [](uint8_t v) { return static_cast<float>(v != 0); });
   int wi = storage_bytes(from), wo = storage_bytes(to);
   bool from_int = is_integral(from) || from == ElementType::Pred;
   for (int64_t i = 0; i < n; ++i) {
@@ -417,7 +585,9 @@ void convert_kernel(ElementType from, ElementType to, int64_t n, const char* in,
     if (is_complex(to)) {
       store_complex(to, b, load_complex(from, a));
     } else if (to == ElementType::Pred) {
-      *b = from_int ? load_int(from, a) != 0 : is_complex(from) ? load_complex(from, a) != 0.0 : load_double(from, a) != 0;
+      *b = from_int           ? load_int(from, a) != 0
+           : is_complex(from) ? load_complex(from, a) != 0.0
+                              : load_double(from, a) != 0;
     } else if (is_float(to)) {
       if (from == ElementType::U64)
         store_double(to, b, static_cast<double>(static_cast<uint64_t>(load_int(from, a))));
@@ -435,11 +605,15 @@ void convert_kernel(ElementType from, ElementType to, int64_t n, const char* in,
         store_int(to, b, 0);
       } else if (is_signed_int(to)) {
         double limit = std::ldexp(1.0, bits - 1);
-        int64_t r = v >= limit ? (bits == 64 ? INT64_MAX : (int64_t{1} << (bits - 1)) - 1) : v < -limit ? (bits == 64 ? INT64_MIN : -(int64_t{1} << (bits - 1))) : static_cast<int64_t>(v);
+        int64_t r = v >= limit   ? (bits == 64 ? INT64_MAX : (int64_t{1} << (bits - 1)) - 1)
+                    : v < -limit ? (bits == 64 ? INT64_MIN : -(int64_t{1} << (bits - 1)))
+                                 : static_cast<int64_t>(v);
         store_int(to, b, r);
       } else {
         double limit = std::ldexp(1.0, bits);
-        uint64_t r = v >= limit ? (bits == 64 ? UINT64_MAX : (1ull << bits) - 1) : v <= 0 ? 0 : static_cast<uint64_t>(v);
+        uint64_t r = v >= limit ? (bits == 64 ? UINT64_MAX : (1ull << bits) - 1)
+                     : v <= 0   ? 0
+                                : static_cast<uint64_t>(v);
         store_int(to, b, static_cast<int64_t>(r));
       }
     }

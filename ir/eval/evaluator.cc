@@ -10,7 +10,9 @@ namespace hlo {
 
 Value value_of_literal(const Universe& u, LitId id) {
   const Literal& lit = u[id];
-  if (lit.elided) fail(FailureKind::kUnsupported, "a constant of shape {} is elided ({{...}}): its value is unknown", u.shape_text_plain(lit.shape));
+  if (lit.elided)
+    fail(FailureKind::kUnsupported, "a constant of shape {} is elided ({{...}}): its value is unknown",
+         u.shape_text_plain(lit.shape));
   Value v;
   v.shape = lit.shape;
   for (LitId e : lit.elements) v.elements.push_back(value_of_literal(u, e));
@@ -37,7 +39,8 @@ void flatten(const Universe& u, const Value& v, std::vector<Value>* leaves) {
 }
 
 void Evaluator::refuse(InstId inst, std::string_view why) {
-  fail(FailureKind::kUnsupported, "cannot evaluate {} ({} in computation {}): {}", m_.inst_name(inst), op_text(m_.op(inst)), m_.comp_name(m_.parent(inst)), why);
+  fail(FailureKind::kUnsupported, "cannot evaluate {} ({} in computation {}): {}", m_.inst_name(inst),
+       op_text(m_.op(inst)), m_.comp_name(m_.parent(inst)), why);
 }
 
 Value Evaluator::make(ShapeId shape) {
@@ -47,7 +50,8 @@ Value Evaluator::make(ShapeId shape) {
   if (s.is_tuple())
     for (ShapeId e : s.elements) v.elements.push_back(make(e));
   else if (s.is_array())
-    v.data = std::make_shared<std::vector<char>>(static_cast<size_t>(s.elements_count()) * static_cast<size_t>(storage_bytes(s.type)));
+    v.data = std::make_shared<std::vector<char>>(static_cast<size_t>(s.elements_count()) *
+                                                 static_cast<size_t>(storage_bytes(s.type)));
   return v;
 }
 
@@ -59,10 +63,12 @@ const Evaluator::Plan& Evaluator::plan(CompId comp) {
 
 Value Evaluator::run(std::span<const Value> arguments) {
   const auto& params = m_.comp(m_.entry()).params;
-  if (arguments.size() != params.size()) fail(FailureKind::kUsage, "the module takes {} arguments, {} were given", params.size(), arguments.size());
+  if (arguments.size() != params.size())
+    fail(FailureKind::kUsage, "the module takes {} arguments, {} were given", params.size(), arguments.size());
   for (size_t i = 0; i < params.size(); ++i)
     if (!u_.compatible(arguments[i].shape, m_.shape_id(params[i])))
-      fail(FailureKind::kUsage, "argument {} is a {}, the module takes a {}", i, u_.shape_text_plain(arguments[i].shape), u_.shape_text_plain(m_.shape_id(params[i])));
+      fail(FailureKind::kUsage, "argument {} is a {}, the module takes a {}", i,
+           u_.shape_text_plain(arguments[i].shape), u_.shape_text_plain(m_.shape_id(params[i])));
   return run_computation(m_.entry(), {arguments.begin(), arguments.end()});
 }
 
@@ -137,12 +143,14 @@ Value Evaluator::batch_norm(InstId inst, std::vector<Value>& ops) {
   auto list = [&](const Value& v) {
     ElementType vt = u_[v.shape].type;
     std::vector<double> out(static_cast<size_t>(u_[v.shape].elements_count()));
-    for (size_t i = 0; i < out.size(); ++i) out[i] = load_double(vt, v.bytes() + i * static_cast<size_t>(storage_bytes(vt)));
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = load_double(vt, v.bytes() + i * static_cast<size_t>(storage_bytes(vt)));
     return out;
   };
   auto put = [&](Value& v, const std::vector<double>& d) {
     ElementType vt = u_[v.shape].type;
-    for (size_t i = 0; i < d.size(); ++i) store_double(vt, v.data->data() + i * static_cast<size_t>(storage_bytes(vt)), d[i]);
+    for (size_t i = 0; i < d.size(); ++i)
+      store_double(vt, v.data->data() + i * static_cast<size_t>(storage_bytes(vt)), d[i]);
   };
   std::vector<double> x = list(ops[0]);
   double per = features ? static_cast<double>(n / features) : 0;
@@ -173,7 +181,8 @@ Value Evaluator::batch_norm(InstId inst, std::vector<Value>& ops) {
     return out;
   }
   auto scale = list(ops[1]), mean = list(ops[2]), var = list(ops[3]), grad = list(ops[4]);
-  std::vector<double> sum_g(static_cast<size_t>(features)), sum_gx(static_cast<size_t>(features)), grad_scale(static_cast<size_t>(features));
+  std::vector<double> sum_g(static_cast<size_t>(features)), sum_gx(static_cast<size_t>(features)),
+      grad_scale(static_cast<size_t>(features));
   for (int64_t i = 0; i < n; ++i) {
     size_t f = f_of(i), k = static_cast<size_t>(i);
     sum_g[f] += grad[k];
@@ -198,7 +207,8 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
     out.elements[0] = convolution(a, ops[0], ops[1], u_[out_id].elements[0]);
     return out;
   }
-  if (target == "Sharding" || target == "SPMDFullToShardShape" || target == "SPMDShardToFullShape" || target == "LayoutConstraint") {
+  if (target == "Sharding" || target == "SPMDFullToShardShape" || target == "SPMDShardToFullShape" ||
+      target == "LayoutConstraint") {
     Value out = ops[0];
     out.shape = m_.shape_id(inst);
     return out;
@@ -209,8 +219,12 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
 std::string Evaluator::unsupported(const Module& m, InstId inst) {
   const OpInfo& info = op_info(m.op(inst));
   switch (info.cls) {
-    case OpClass::Rng: case OpClass::LinearAlgebra: case OpClass::Io: return std::string(info.text);
-    default: return {};
+    case OpClass::Rng:
+    case OpClass::LinearAlgebra:
+    case OpClass::Io:
+      return std::string(info.text);
+    default:
+      return {};
   }
 }
 
@@ -226,7 +240,8 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
       v.shape = out_id;
       return v;
     }
-    case Opcode::Parameter: refuse(inst, "a parameter has no value of its own");
+    case Opcode::Parameter:
+      refuse(inst, "a parameter has no value of its own");
     case Opcode::Iota: {
       Value v = make(out_id);
       const Shape& s = u_[out_id];
@@ -234,8 +249,10 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
       int width = storage_bytes(s.type);
       std::vector<char> line(static_cast<size_t>(s.dims[dim] * width));
       for (int64_t i = 0; i < s.dims[dim]; ++i)
-        if (is_complex(s.type)) store_complex(s.type, line.data() + i * width, static_cast<double>(i));
-        else store_int(s.type, line.data() + i * width, i);
+        if (is_complex(s.type))
+          store_complex(s.type, line.data() + i * width, static_cast<double>(i));
+        else
+          store_int(s.type, line.data() + i * width, i);
       Dims from(s.dims.size(), 0);
       from[dim] = 1;
       copy_nd(s.dims, line.data(), from, v.data->data(), row_major_strides(s.dims), width);
@@ -252,7 +269,9 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
       v.shape = out_id;
       return v;
     }
-    case Opcode::OptBarrier: case Opcode::AddDependency: case Opcode::CopyDone: {
+    case Opcode::OptBarrier:
+    case Opcode::AddDependency:
+    case Opcode::CopyDone: {
       Value v = op == Opcode::CopyDone ? ops[0].elements[0] : ops[0];
       v.shape = out_id;
       return v;
@@ -262,8 +281,11 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
       v.elements[0] = ops[0], v.elements[1] = ops[0];
       return v;
     }
-    case Opcode::AfterAll: return make(out_id);
-    case Opcode::PartitionId: case Opcode::ReplicaId: return make(out_id);
+    case Opcode::AfterAll:
+      return make(out_id);
+    case Opcode::PartitionId:
+    case Opcode::ReplicaId:
+      return make(out_id);
     case Opcode::GetDimensionSize: {
       Value v = make(out_id);
       const Shape& in = u_[ops[0].shape];
@@ -274,29 +296,46 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
     case Opcode::BitcastConvert: {
       Value v = ops[0];
       const Shape &from = u_[v.shape], &to = u_[out_id];
-      if ((type_bits(from.type) < 8 || type_bits(to.type) < 8) && type_bits(from.type) != type_bits(to.type)) refuse(inst, "sub-byte types of different widths");
+      if ((type_bits(from.type) < 8 || type_bits(to.type) < 8) && type_bits(from.type) != type_bits(to.type))
+        refuse(inst, "sub-byte types of different widths");
       v.shape = out_id;
       return v;
     }
-    case Opcode::StochasticConvert: case Opcode::SetDimensionSize: refuse(inst, "not supported");
-    case Opcode::Dot: return dot(inst, ops[0], ops[1]);
-    case Opcode::Convolution: return convolution(a, ops[0], ops[1], out_id);
-    case Opcode::Reduce: return reduce(inst, ops);
-    case Opcode::ReduceWindow: return reduce_window(inst, ops);
-    case Opcode::SelectAndScatter: return select_and_scatter(inst, ops);
-    case Opcode::Sort: return sort(inst, ops);
-    case Opcode::TopK: return topk(inst, ops[0]);
-    case Opcode::Gather: return gather(inst, ops);
-    case Opcode::Scatter: return scatter(inst, ops);
-    case Opcode::BatchNormGrad: case Opcode::BatchNormInference: case Opcode::BatchNormTraining: return batch_norm(inst, ops);
-    case Opcode::CustomCall: return custom_call(inst, ops);
+    case Opcode::StochasticConvert:
+    case Opcode::SetDimensionSize:
+      refuse(inst, "not supported");
+    case Opcode::Dot:
+      return dot(inst, ops[0], ops[1]);
+    case Opcode::Convolution:
+      return convolution(a, ops[0], ops[1], out_id);
+    case Opcode::Reduce:
+      return reduce(inst, ops);
+    case Opcode::ReduceWindow:
+      return reduce_window(inst, ops);
+    case Opcode::SelectAndScatter:
+      return select_and_scatter(inst, ops);
+    case Opcode::Sort:
+      return sort(inst, ops);
+    case Opcode::TopK:
+      return topk(inst, ops[0]);
+    case Opcode::Gather:
+      return gather(inst, ops);
+    case Opcode::Scatter:
+      return scatter(inst, ops);
+    case Opcode::BatchNormGrad:
+    case Opcode::BatchNormInference:
+    case Opcode::BatchNormTraining:
+      return batch_norm(inst, ops);
+    case Opcode::CustomCall:
+      return custom_call(inst, ops);
     case Opcode::Map: {
       int64_t n = u_[out_id].elements_count();
       Value v = lifted(m_.called(inst)[0], ops, n)[0];
       v.shape = out_id;
       return v;
     }
-    case Opcode::Call: case Opcode::Fusion: {
+    case Opcode::Call:
+    case Opcode::Fusion: {
       Value v = run_computation(m_.called(inst)[0], std::move(ops));
       v.shape = out_id;
       return v;
@@ -306,7 +345,8 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
       CompId body = a.comp(Attr::body), condition = a.comp(Attr::condition);
       for (int64_t step = 0;; ++step) {
         if (!run_computation(condition, {state}).bytes()[0]) break;
-        if (step >= options_.max_while_steps) refuse(inst, fmt::format("it does not end within {} steps", options_.max_while_steps));
+        if (step >= options_.max_while_steps)
+          refuse(inst, fmt::format("it does not end within {} steps", options_.max_while_steps));
         std::vector<Value> args;
         args.push_back(std::move(state));
         state = run_computation(body, std::move(args));
@@ -318,8 +358,10 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
       const Shape& selector = u_[ops[0].shape];
       int64_t branches = static_cast<int64_t>(m_.called(inst).size());
       int64_t which = load_int(selector.type, ops[0].bytes());
-      if (selector.type == ElementType::Pred) which = which ? 0 : 1;
-      else if (which < 0 || which >= branches) which = branches - 1;
+      if (selector.type == ElementType::Pred)
+        which = which ? 0 : 1;
+      else if (which < 0 || which >= branches)
+        which = branches - 1;
       std::vector<Value> args{ops[static_cast<size_t>(which) + 1]};
       Value v = run_computation(m_.called(inst)[static_cast<size_t>(which)], std::move(args));
       v.shape = out_id;
@@ -334,16 +376,22 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
       v.elements[1] = run_computation(m_.called(inst)[0], std::move(ops));
       return v;
     }
-    case Opcode::AsyncUpdate: return ops[0];
+    case Opcode::AsyncUpdate:
+      return ops[0];
     case Opcode::AsyncDone: {
       Value v = ops[0].elements[1];
       v.shape = out_id;
       return v;
     }
-    case Opcode::AllReduce: case Opcode::AllGather: case Opcode::AllToAll: case Opcode::ReduceScatter: case Opcode::CollectiveBroadcast:
+    case Opcode::AllReduce:
+    case Opcode::AllGather:
+    case Opcode::AllToAll:
+    case Opcode::ReduceScatter:
+    case Opcode::CollectiveBroadcast:
     case Opcode::CollectivePermute: {
       // One replica and one partition: a collective of one participant gives its operand back.
-      if (m_.config.replica_count > 1 || m_.config.num_partitions > 1) refuse(inst, "a collective over several replicas or partitions");
+      if (m_.config.replica_count > 1 || m_.config.num_partitions > 1)
+        refuse(inst, "a collective over several replicas or partitions");
       if (op == Opcode::CollectivePermute && ops.size() != 1) refuse(inst, "an in-place collective-permute");
       Value v;
       v.shape = out_id;
@@ -351,12 +399,14 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
         v.elements = ops;
         return v;
       }
-      if (!u_.compatible(ops[0].shape, out_id)) refuse(inst, "a collective that changes shape in a module of one device");
+      if (!u_.compatible(ops[0].shape, out_id))
+        refuse(inst, "a collective that changes shape in a module of one device");
       v = ops[0];
       v.shape = out_id;
       return v;
     }
-    default: break;
+    default:
+      break;
   }
   if (info.elementwise && op != Opcode::Copy) return elementwise(inst, ops);
   if (op == Opcode::Copy && u_[out_id].is_tuple()) {
@@ -399,18 +449,26 @@ Value seeded_input(Universe& u, ShapeId shape, uint64_t seed, uint64_t leaf, boo
   for (uint64_t i = 0; i < static_cast<uint64_t>(n); ++i) {
     char* at = v.data->data() + i * width;
     switch (type_kind(s.type)) {
-      case TypeKind::kBool: *at = static_cast<char>(r(i) & 1); break;
-      case TypeKind::kSigned: case TypeKind::kUnsigned: {
+      case TypeKind::kBool:
+        *at = static_cast<char>(r(i) & 1);
+        break;
+      case TypeKind::kSigned:
+      case TypeKind::kUnsigned: {
         int bits = type_bits(s.type) - (is_signed_int(s.type) ? 1 : 0);
         store_int(s.type, at, static_cast<int64_t>(r(i) % (bits >= 3 ? 8 : 1ull << bits)));
         break;
       }
-      case TypeKind::kFloat: store_double(s.type, at, s.type == ElementType::F64 ? real64(i) : static_cast<double>(real(i))); break;
-      case TypeKind::kComplex:
-        if (s.type == ElementType::C64) store_complex(s.type, at, {static_cast<double>(real(2 * i)), static_cast<double>(real(2 * i + 1))});
-        else store_complex(s.type, at, {real64(2 * i), real64(2 * i + 1)});
+      case TypeKind::kFloat:
+        store_double(s.type, at, s.type == ElementType::F64 ? real64(i) : static_cast<double>(real(i)));
         break;
-      case TypeKind::kOther: break;
+      case TypeKind::kComplex:
+        if (s.type == ElementType::C64)
+          store_complex(s.type, at, {static_cast<double>(real(2 * i)), static_cast<double>(real(2 * i + 1))});
+        else
+          store_complex(s.type, at, {real64(2 * i), real64(2 * i + 1)});
+        break;
+      case TypeKind::kOther:
+        break;
     }
   }
   return v;

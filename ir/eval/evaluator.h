@@ -18,7 +18,8 @@ struct EvalOptions {
 
 class Evaluator {
  public:
-  explicit Evaluator(const Module& module, EvalOptions options = {}) : m_(module), u_(module.u()), options_(std::move(options)) {}
+  explicit Evaluator(const Module& module, EvalOptions options = {})
+      : m_(module), u_(module.u()), options_(std::move(options)) {}
 
   // Runs the entry. Arguments are one value a parameter, tuples as tuples. Throws Failure(kUnsupported) naming the
   // instruction it cannot run, Failure(kUsage) when arguments do not fit.

@@ -30,10 +30,13 @@ Value Evaluator::gather(InstId inst, std::vector<Value>& ops) {
   Value out = make(m_.shape_id(inst));
   const Shape& os = u_[out.shape];
   if (!os.elements_count()) return out;
-  const Dims &offset = a.ints(Attr::offset_dims), &collapsed = a.ints(Attr::collapsed_slice_dims), &map = a.ints(Attr::start_index_map);
-  const Dims &batching = a.ints(Attr::operand_batching_dims), &idx_batching = a.ints(Attr::start_indices_batching_dims), &sizes = a.ints(Attr::slice_sizes);
+  const Dims &offset = a.ints(Attr::offset_dims), &collapsed = a.ints(Attr::collapsed_slice_dims),
+             &map = a.ints(Attr::start_index_map);
+  const Dims &batching = a.ints(Attr::operand_batching_dims), &idx_batching = a.ints(Attr::start_indices_batching_dims),
+             &sizes = a.ints(Attr::slice_sizes);
   int64_t ivd = a.integer(Attr::index_vector_dim);
-  Dims in_strides = row_major_strides(in.dims), idx_strides = row_major_strides(idx.dims), out_strides = row_major_strides(os.dims);
+  Dims in_strides = row_major_strides(in.dims), idx_strides = row_major_strides(idx.dims),
+       out_strides = row_major_strides(os.dims);
   Dims batch_out, batch_idx;  // dimensions of the output and of the indices that run together
   for (int64_t i = 0; i < os.rank(); ++i)
     if (!contains(offset, i)) batch_out.push_back(i);
@@ -66,10 +69,12 @@ Value Evaluator::gather(InstId inst, std::vector<Value>& ops) {
       in_at += std::clamp<int64_t>(start, 0, in.dims[d] - sizes[d]) * in_strides[d];
     }
     for (size_t k = 0; k < batching.size(); ++k) {
-      size_t which = static_cast<size_t>(std::find(batch_idx.begin(), batch_idx.end(), idx_batching[k]) - batch_idx.begin());
+      size_t which =
+          static_cast<size_t>(std::find(batch_idx.begin(), batch_idx.end(), idx_batching[k]) - batch_idx.begin());
       in_at += at[which] * in_strides[static_cast<size_t>(batching[k])];
     }
-    copy_nd(window_dims, ops[0].bytes() + in_at * width, window_in_strides, out.data->data() + out_at * width, window_out_strides, width);
+    copy_nd(window_dims, ops[0].bytes() + in_at * width, window_in_strides, out.data->data() + out_at * width,
+            window_out_strides, width);
   } while (advance(at, batch_dims));
   return out;
 }
@@ -78,13 +83,15 @@ Value Evaluator::scatter(InstId inst, std::vector<Value>& ops) {
   const AttrSet& a = m_.attrs(inst);
   size_t count = ops.size() / 2;
   const Shape &in = u_[ops[0].shape], &idx = u_[ops[count].shape], &up = u_[ops[count + 1].shape];
-  const Dims &window = a.ints(Attr::update_window_dims), &inserted = a.ints(Attr::inserted_window_dims), &map = a.ints(Attr::scatter_dims_to_operand_dims);
+  const Dims &window = a.ints(Attr::update_window_dims), &inserted = a.ints(Attr::inserted_window_dims),
+             &map = a.ints(Attr::scatter_dims_to_operand_dims);
   const Dims &batching = a.ints(Attr::input_batching_dims), &idx_batching = a.ints(Attr::scatter_indices_batching_dims);
   int64_t ivd = a.integer(Attr::index_vector_dim);
   CompId function = m_.called(inst)[0];
   std::vector<Value> out(ops.begin(), ops.begin() + static_cast<ptrdiff_t>(count));
   for (Value& v : out) v.mutable_bytes();
-  Dims in_strides = row_major_strides(in.dims), idx_strides = row_major_strides(idx.dims), up_strides = row_major_strides(up.dims);
+  Dims in_strides = row_major_strides(in.dims), idx_strides = row_major_strides(idx.dims),
+       up_strides = row_major_strides(up.dims);
   Dims batch_up, batch_idx, window_in;
   for (int64_t i = 0; i < up.rank(); ++i)
     if (!contains(window, i)) batch_up.push_back(i);
@@ -100,7 +107,8 @@ Value Evaluator::scatter(InstId inst, std::vector<Value>& ops) {
   bool one_op = false;
   if (count == 1 && !overwrite) {
     auto o = m_.operands(c.root);
-    one_op = o.size() == 2 && o[0] == c.params[0] && o[1] == c.params[1] && op_info(m_.op(c.root)).elementwise && m_.op(c.root) != Opcode::Compare;
+    one_op = o.size() == 2 && o[0] == c.params[0] && o[1] == c.params[1] && op_info(m_.op(c.root)).elementwise &&
+             m_.op(c.root) != Opcode::Compare;
     op = m_.op(c.root);
   }
   std::vector<size_t> widths;
@@ -110,15 +118,18 @@ Value Evaluator::scatter(InstId inst, std::vector<Value>& ops) {
       int64_t idx_at = 0, in_at = 0;
       bool inside = true;
       Dims where(in.dims.size(), 0);
-      for (size_t i = 0; i < batch_up.size(); ++i) idx_at += at[static_cast<size_t>(batch_up[i])] * idx_strides[static_cast<size_t>(batch_idx[i])];
+      for (size_t i = 0; i < batch_up.size(); ++i)
+        idx_at += at[static_cast<size_t>(batch_up[i])] * idx_strides[static_cast<size_t>(batch_idx[i])];
       for (size_t k = 0; k < map.size(); ++k) {
-        int64_t place = idx_at + (ivd < idx.rank() ? static_cast<int64_t>(k) * idx_strides[static_cast<size_t>(ivd)] : 0);
+        int64_t place =
+            idx_at + (ivd < idx.rank() ? static_cast<int64_t>(k) * idx_strides[static_cast<size_t>(ivd)] : 0);
         int64_t start = load_int(idx.type, ops[count].bytes() + place * idx_width);
         if (idx.type == ElementType::U64 && start < 0) start = INT64_MAX / 2;
         where[static_cast<size_t>(map[k])] = start;
       }
       for (size_t k = 0; k < batching.size(); ++k) {
-        size_t which = static_cast<size_t>(std::find(batch_idx.begin(), batch_idx.end(), idx_batching[k]) - batch_idx.begin());
+        size_t which =
+            static_cast<size_t>(std::find(batch_idx.begin(), batch_idx.end(), idx_batching[k]) - batch_idx.begin());
         where[static_cast<size_t>(batching[k])] = at[static_cast<size_t>(batch_up[which])];
       }
       // A window that leaves the operand anywhere is skipped whole.
@@ -133,7 +144,8 @@ Value Evaluator::scatter(InstId inst, std::vector<Value>& ops) {
       in_at = flat(where, in_strides);
       int64_t up_at = flat(at, up_strides);
       if (overwrite) {
-        std::memcpy(out[0].data->data() + static_cast<size_t>(in_at) * widths[0], ops[count + 1].bytes() + static_cast<size_t>(up_at) * widths[0], widths[0]);
+        std::memcpy(out[0].data->data() + static_cast<size_t>(in_at) * widths[0],
+                    ops[count + 1].bytes() + static_cast<size_t>(up_at) * widths[0], widths[0]);
       } else if (one_op) {
         EwArgs e;
         e.op = op, e.in = e.out = in.type, e.n = 1;
@@ -152,7 +164,8 @@ Value Evaluator::scatter(InstId inst, std::vector<Value>& ops) {
         for (size_t i = 0; i < count; ++i) scalar(out[i], in_at, widths[i]);
         for (size_t i = 0; i < count; ++i) scalar(ops[count + 1 + i], up_at, widths[i]);
         std::vector<Value> r = lifted(function, args, 1);
-        for (size_t i = 0; i < count; ++i) std::memcpy(out[i].data->data() + static_cast<size_t>(in_at) * widths[i], r[i].bytes(), widths[i]);
+        for (size_t i = 0; i < count; ++i)
+          std::memcpy(out[i].data->data() + static_cast<size_t>(in_at) * widths[i], r[i].bytes(), widths[i]);
       }
     } while (advance(at, up.dims));
   ShapeId out_id = m_.shape_id(inst);

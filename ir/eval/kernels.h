@@ -20,8 +20,8 @@ struct EwArgs {
   int64_t n;
   const char *a = nullptr, *b = nullptr, *c = nullptr;
   bool a_scalar = false, b_scalar = false, c_scalar = false;
-  std::string_view direction, compare_type;    // compare
-  int exponent_bits = 0, mantissa_bits = 0;    // reduce-precision
+  std::string_view direction, compare_type;  // compare
+  int exponent_bits = 0, mantissa_bits = 0;  // reduce-precision
   char* result = nullptr;
 };
 bool elementwise_kernel(const EwArgs& args);

@@ -50,11 +50,16 @@ void copy_nd(const Dims& dims, const char* in, const Dims& in_strides, char* out
   auto inner = [&](const char* a, char* b) {
     int64_t n = size.empty() ? 1 : size.back(), x = size.empty() ? 1 : is.back(), y = size.empty() ? 1 : os.back();
     switch (width) {
-      case 1: return inner_copy<uint8_t>(n, a, x, b, y);
-      case 2: return inner_copy<uint16_t>(n, a, x, b, y);
-      case 4: return inner_copy<uint32_t>(n, a, x, b, y);
-      case 8: return inner_copy<uint64_t>(n, a, x, b, y);
-      default: return inner_copy<Wide>(n, a, x, b, y);
+      case 1:
+        return inner_copy<uint8_t>(n, a, x, b, y);
+      case 2:
+        return inner_copy<uint16_t>(n, a, x, b, y);
+      case 4:
+        return inner_copy<uint32_t>(n, a, x, b, y);
+      case 8:
+        return inner_copy<uint64_t>(n, a, x, b, y);
+      default:
+        return inner_copy<Wide>(n, a, x, b, y);
     }
   };
   if (size.size() <= 1) return inner(in, out);
@@ -81,7 +86,8 @@ Value Evaluator::bitcast(const Value& v, ShapeId to_id) {
   auto physical = [](const Shape& s) {
     Dims strides(s.dims.size());
     int64_t stride = 1;
-    for (int64_t d : s.layout.minor_to_major) strides[static_cast<size_t>(d)] = stride, stride *= s.dims[static_cast<size_t>(d)];
+    for (int64_t d : s.layout.minor_to_major)
+      strides[static_cast<size_t>(d)] = stride, stride *= s.dims[static_cast<size_t>(d)];
     return strides;
   };
   Value out = make(to_id);
@@ -110,7 +116,8 @@ Value Evaluator::movement(InstId inst, std::vector<Value>& ops) {
     Dims start;
     if (ops.size() == first + 1 && u_[ops[first].shape].rank() == 1) {
       const Shape& s = u_[ops[first].shape];
-      for (int64_t i = 0; i < s.dims[0]; ++i) start.push_back(load_int(s.type, ops[first].bytes() + i * storage_bytes(s.type)));
+      for (int64_t i = 0; i < s.dims[0]; ++i)
+        start.push_back(load_int(s.type, ops[first].bytes() + i * storage_bytes(s.type)));
     } else {
       for (size_t i = first; i < ops.size(); ++i) {
         ElementType t = u_[ops[i].shape].type;
@@ -127,18 +134,23 @@ Value Evaluator::movement(InstId inst, std::vector<Value>& ops) {
     return offset * width;
   };
   switch (m_.op(inst)) {
-    case Opcode::Reshape: case Opcode::Copy: case Opcode::Domain: case Opcode::DynamicReshape: {
+    case Opcode::Reshape:
+    case Opcode::Copy:
+    case Opcode::Domain:
+    case Opcode::DynamicReshape: {
       out = ops[0];
       out.shape = out_id;
       return out;
     }
-    case Opcode::Bitcast: return bitcast(ops[0], out_id);
+    case Opcode::Bitcast:
+      return bitcast(ops[0], out_id);
     case Opcode::Broadcast: {
       fresh();
       const Dims& map = attrs.ints(Attr::dimensions);
       Dims strides(out_shape.dims.size(), 0);
       for (size_t i = 0; i < map.size(); ++i)
-        if (in.dims[i] != 1 || out_shape.dims[static_cast<size_t>(map[i])] == 1) strides[static_cast<size_t>(map[i])] = in_strides[i];
+        if (in.dims[i] != 1 || out_shape.dims[static_cast<size_t>(map[i])] == 1)
+          strides[static_cast<size_t>(map[i])] = in_strides[i];
       copy_nd(out_shape.dims, ops[0].bytes(), strides, out.data->data(), out_strides, width);
       return out;
     }
@@ -173,7 +185,8 @@ Value Evaluator::movement(InstId inst, std::vector<Value>& ops) {
     case Opcode::DynamicSlice: {
       fresh();
       Dims start = starts(1, out_shape.dims);
-      copy_nd(out_shape.dims, ops[0].bytes() + offset_of(start, in_strides), in_strides, out.data->data(), out_strides, width);
+      copy_nd(out_shape.dims, ops[0].bytes() + offset_of(start, in_strides), in_strides, out.data->data(), out_strides,
+              width);
       return out;
     }
     case Opcode::DynamicUpdateSlice: {
@@ -183,7 +196,8 @@ Value Evaluator::movement(InstId inst, std::vector<Value>& ops) {
       out = std::move(ops[0]);
       out.shape = out_id;
       char* data = out.mutable_bytes();
-      copy_nd(update.dims, updates.bytes(), row_major_strides(update.dims), data + offset_of(start, out_strides), out_strides, width);
+      copy_nd(update.dims, updates.bytes(), row_major_strides(update.dims), data + offset_of(start, out_strides),
+              out_strides, width);
       return out;
     }
     case Opcode::Concatenate: {
@@ -192,7 +206,8 @@ Value Evaluator::movement(InstId inst, std::vector<Value>& ops) {
       int64_t at = 0;
       for (Value& v : ops) {
         const Dims& dims = u_[v.shape].dims;
-        copy_nd(dims, v.bytes(), row_major_strides(dims), out.data->data() + at * out_strides[dim] * width, out_strides, width);
+        copy_nd(dims, v.bytes(), row_major_strides(dims), out.data->data() + at * out_strides[dim] * width, out_strides,
+                width);
         at += dims[dim];
       }
       return out;
@@ -218,7 +233,8 @@ Value Evaluator::movement(InstId inst, std::vector<Value>& ops) {
       if (any) copy_nd(dims, ops[0].bytes() + in_offset * width, is, out.data->data() + out_offset * width, os, width);
       return out;
     }
-    default: refuse(inst, "no such data movement");
+    default:
+      refuse(inst, "no such data movement");
   }
 }
 

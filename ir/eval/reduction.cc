@@ -17,7 +17,8 @@ bool simple_reducer(const Module& m, CompId c, Opcode* op) {
   InstId root = comp.root;
   auto ops = m.operands(root);
   if (ops.size() != 2) return false;
-  bool straight = ops[0] == comp.params[0] && ops[1] == comp.params[1], crossed = ops[0] == comp.params[1] && ops[1] == comp.params[0];
+  bool straight = ops[0] == comp.params[0] && ops[1] == comp.params[1],
+       crossed = ops[0] == comp.params[1] && ops[1] == comp.params[0];
   *op = m.op(root);
   return (straight || crossed) && op_info(*op).commutative;
 }
@@ -30,7 +31,8 @@ std::vector<Value> Evaluator::lifted(CompId comp, const std::vector<Value>& argu
   auto width = [&](ShapeId s) { return static_cast<size_t>(storage_bytes(u_[s].type)); };
   for (InstId i : p.order) {
     ShapeId s = m_.shape_id(i);
-    if (!u_[s].is_tuple() && u_[s].rank() != 0) refuse(i, "an array inside a computation that is applied to each element");
+    if (!u_[s].is_tuple() && u_[s].rank() != 0)
+      refuse(i, "an array inside a computation that is applied to each element");
     auto fresh = [&] {
       Value v;
       v.shape = s;
@@ -38,7 +40,9 @@ std::vector<Value> Evaluator::lifted(CompId comp, const std::vector<Value>& argu
       return v;
     };
     switch (m_.op(i)) {
-      case Opcode::Parameter: values[i] = {arguments[static_cast<size_t>(m_.parameter_number(i))]}; break;
+      case Opcode::Parameter:
+        values[i] = {arguments[static_cast<size_t>(m_.parameter_number(i))]};
+        break;
       case Opcode::Constant: {
         Value v = fresh();
         const Literal& lit = m_.literal(i);
@@ -53,8 +57,14 @@ std::vector<Value> Evaluator::lifted(CompId comp, const std::vector<Value>& argu
         values[i] = std::move(list);
         break;
       }
-      case Opcode::GetTupleElement: values[i] = {values.at(m_.operand(i, 0))[static_cast<size_t>(m_.attrs(i).integer(Attr::index))]}; break;
-      case Opcode::Broadcast: case Opcode::Reshape: case Opcode::Bitcast: values[i] = {values.at(m_.operand(i, 0))[0]}; break;
+      case Opcode::GetTupleElement:
+        values[i] = {values.at(m_.operand(i, 0))[static_cast<size_t>(m_.attrs(i).integer(Attr::index))]};
+        break;
+      case Opcode::Broadcast:
+      case Opcode::Reshape:
+      case Opcode::Bitcast:
+        values[i] = {values.at(m_.operand(i, 0))[0]};
+        break;
       case Opcode::BitcastConvert: {
         Value v = values.at(m_.operand(i, 0))[0];
         v.shape = s;
@@ -120,7 +130,8 @@ Value Evaluator::reduce(InstId inst, std::vector<Value>& ops) {
   }
   Opcode op;
   ElementType type = in.type;
-  if (count == 1 && simple_reducer(m_, function, &op) && u_[out_id].type == type && is_float(type) && op == Opcode::Add) {
+  if (count == 1 && simple_reducer(m_, function, &op) && u_[out_id].type == type && is_float(type) &&
+      op == Opcode::Add) {
     Value out = make(out_id);
     std::vector<double> sum(static_cast<size_t>(outer), load_double(type, ops[1].bytes()));
     int width = storage_bytes(type);
@@ -216,11 +227,13 @@ Value Evaluator::reduce_window(InstId inst, std::vector<Value>& ops) {
   const Shape& in = u_[ops[0].shape];
   WindowWalk walk(*m_.attrs(inst).get<Window>(Attr::window), in.dims, first_out.dims);
   Opcode op;
-  if (count == 1 && simple_reducer(m_, function, &op) && is_float(in.type) && (op == Opcode::Add || op == Opcode::Maximum || op == Opcode::Minimum)) {
+  if (count == 1 && simple_reducer(m_, function, &op) && is_float(in.type) &&
+      (op == Opcode::Add || op == Opcode::Maximum || op == Opcode::Minimum)) {
     Value out = make(out_id);
     int width = storage_bytes(in.type);
     std::vector<double> wide(static_cast<size_t>(in.elements_count()));
-    for (size_t i = 0; i < wide.size(); ++i) wide[i] = load_double(in.type, ops[0].bytes() + i * static_cast<size_t>(width));
+    for (size_t i = 0; i < wide.size(); ++i)
+      wide[i] = load_double(in.type, ops[0].bytes() + i * static_cast<size_t>(width));
     double init = load_double(in.type, ops[1].bytes());
     for (int64_t o = 0; o < walk.outputs; ++o) {
       double acc = init;
@@ -228,9 +241,12 @@ Value Evaluator::reduce_window(InstId inst, std::vector<Value>& ops) {
         int64_t from = walk.source(t, o);
         if (from < 0) continue;
         double v = wide[static_cast<size_t>(from)];
-        if (op == Opcode::Add) acc += v;
-        else if (std::isnan(v) || std::isnan(acc)) acc = std::isnan(acc) ? acc : v;
-        else acc = op == Opcode::Maximum ? std::max(acc, v) : std::min(acc, v);
+        if (op == Opcode::Add)
+          acc += v;
+        else if (std::isnan(v) || std::isnan(acc))
+          acc = std::isnan(acc) ? acc : v;
+        else
+          acc = op == Opcode::Maximum ? std::max(acc, v) : std::min(acc, v);
       }
       store_double(first_out.type, out.data->data() + o * width, acc);
     }
@@ -257,7 +273,8 @@ Value Evaluator::reduce_window(InstId inst, std::vector<Value>& ops) {
       v.shape = u_.scalar(et);
       v.data = std::make_shared<std::vector<char>>(static_cast<size_t>(n) * width);
       for (size_t o = 0; o < from.size(); ++o)
-        if (from[o] >= 0) std::memcpy(v.data->data() + o * width, ops[i].bytes() + static_cast<size_t>(from[o]) * width, width);
+        if (from[o] >= 0)
+          std::memcpy(v.data->data() + o * width, ops[i].bytes() + static_cast<size_t>(from[o]) * width, width);
       args.push_back(std::move(v));
     }
     std::vector<Value> next = lifted(function, args, n);
@@ -285,7 +302,8 @@ Value Evaluator::select_and_scatter(InstId inst, std::vector<Value>& ops) {
   CompId select = attrs.comp(Attr::select), scatter = attrs.comp(Attr::scatter);
   size_t width = static_cast<size_t>(storage_bytes(in.type));
   Value out = make(m_.shape_id(inst));
-  copy_nd(in.dims, ops[2].bytes(), Dims(in.dims.size(), 0), out.data->data(), row_major_strides(in.dims), static_cast<int>(width));
+  copy_nd(in.dims, ops[2].bytes(), Dims(in.dims.size(), 0), out.data->data(), row_major_strides(in.dims),
+          static_cast<int>(width));
   auto scalar = [&](const char* at) {
     Value v;
     v.shape = u_.scalar(in.type);
@@ -302,7 +320,10 @@ Value Evaluator::select_and_scatter(InstId inst, std::vector<Value>& ops) {
         continue;
       }
       // select(selected so far, candidate): false takes the candidate.
-      std::vector<Value> r = lifted(select, {scalar(ops[0].bytes() + static_cast<size_t>(best) * width), scalar(ops[0].bytes() + static_cast<size_t>(from) * width)}, 1);
+      std::vector<Value> r = lifted(select,
+                                    {scalar(ops[0].bytes() + static_cast<size_t>(best) * width),
+                                     scalar(ops[0].bytes() + static_cast<size_t>(from) * width)},
+                                    1);
       if (!r[0].bytes()[0]) best = from;
     }
     if (best < 0) continue;
@@ -334,18 +355,22 @@ Value Evaluator::sort(InstId inst, std::vector<Value>& ops) {
   InstId root = c.root;
   int key = -1;
   bool less = true;
-  if (m_.op(root) == Opcode::Compare && m_.op(m_.operand(root, 0)) == Opcode::Parameter && m_.op(m_.operand(root, 1)) == Opcode::Parameter) {
+  if (m_.op(root) == Opcode::Compare && m_.op(m_.operand(root, 0)) == Opcode::Parameter &&
+      m_.op(m_.operand(root, 1)) == Opcode::Parameter) {
     int64_t a = m_.parameter_number(m_.operand(root, 0)), b = m_.parameter_number(m_.operand(root, 1));
     std::string_view d = u_.text(m_.attrs(root).text(Attr::direction));
     ElementType t = m_.shape(m_.operand(root, 0)).type;
     bool plain = !m_.attrs(root).has(Attr::type) && !is_complex(t);
-    if (plain && a / 2 == b / 2 && a != b && (d == "LT" || d == "GT")) key = static_cast<int>(a / 2), less = (d == "LT") == (a < b);
+    if (plain && a / 2 == b / 2 && a != b && (d == "LT" || d == "GT"))
+      key = static_cast<int>(a / 2), less = (d == "LT") == (a < b);
   }
   for (int64_t line = 0; line < lines; ++line) {
     int64_t base = line / stride * stride * n + line % stride;
     std::vector<int64_t> order(static_cast<size_t>(n));
     std::iota(order.begin(), order.end(), 0);
-    auto at = [&](size_t which, int64_t i) { return ops[which].bytes() + static_cast<size_t>(base + i * stride) * widths[which]; };
+    auto at = [&](size_t which, int64_t i) {
+      return ops[which].bytes() + static_cast<size_t>(base + i * stride) * widths[which];
+    };
     if (key >= 0) {
       ElementType t = u_[ops[static_cast<size_t>(key)].shape].type;
       if (is_float(t)) {
@@ -359,10 +384,12 @@ Value Evaluator::sort(InstId inst, std::vector<Value>& ops) {
         std::vector<int64_t> keys(order.size());
         for (int64_t i = 0; i < n; ++i) {
           int64_t v = load_int(t, at(static_cast<size_t>(key), i));
-          keys[static_cast<size_t>(i)] = t == ElementType::U64 ? static_cast<int64_t>(static_cast<uint64_t>(v) ^ (1ull << 63)) : v;
+          keys[static_cast<size_t>(i)] =
+              t == ElementType::U64 ? static_cast<int64_t>(static_cast<uint64_t>(v) ^ (1ull << 63)) : v;
         }
         std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) {
-          return less ? keys[static_cast<size_t>(x)] < keys[static_cast<size_t>(y)] : keys[static_cast<size_t>(x)] > keys[static_cast<size_t>(y)];
+          return less ? keys[static_cast<size_t>(x)] < keys[static_cast<size_t>(y)]
+                      : keys[static_cast<size_t>(x)] > keys[static_cast<size_t>(y)];
         });
       }
     } else {
@@ -376,7 +403,8 @@ Value Evaluator::sort(InstId inst, std::vector<Value>& ops) {
             Value v;
             v.shape = u_.scalar(u_[ops[w].shape].type);
             v.data = std::make_shared<std::vector<char>>(x.size() * widths[w]);
-            for (size_t i = 0; i < list->size(); ++i) std::memcpy(v.data->data() + i * widths[w], at(w, (*list)[i]), widths[w]);
+            for (size_t i = 0; i < list->size(); ++i)
+              std::memcpy(v.data->data() + i * widths[w], at(w, (*list)[i]), widths[w]);
             args.push_back(std::move(v));
           }
         return lifted(comparator, args, lanes)[0];
@@ -386,7 +414,8 @@ Value Evaluator::sort(InstId inst, std::vector<Value>& ops) {
         // Lower bound for left elements in the right run (strictly less go first), upper bound the other way: stable.
         std::vector<int64_t> low(order.size()), high(order.size());
         for (int64_t i = 0; i < n; ++i) {
-          int64_t block = i / (2 * run) * 2 * run, middle = std::min(block + run, n), end = std::min(block + 2 * run, n);
+          int64_t block = i / (2 * run) * 2 * run, middle = std::min(block + run, n),
+                  end = std::min(block + 2 * run, n);
           bool left = i < middle;
           low[static_cast<size_t>(i)] = left ? middle : block;
           high[static_cast<size_t>(i)] = left ? end : middle;
@@ -409,8 +438,10 @@ Value Evaluator::sort(InstId inst, std::vector<Value>& ops) {
             size_t i = who[k];
             int64_t mid = (low[i] + high[i]) / 2, block = static_cast<int64_t>(i) / (2 * run) * 2 * run;
             bool left = static_cast<int64_t>(i) < std::min(block + run, n), yes = r.bytes()[k] != 0;
-            if (left ? yes : !yes) low[i] = mid + 1;
-            else high[i] = mid;
+            if (left ? yes : !yes)
+              low[i] = mid + 1;
+            else
+              high[i] = mid;
           }
         }
         for (int64_t i = 0; i < n; ++i) {
@@ -423,7 +454,9 @@ Value Evaluator::sort(InstId inst, std::vector<Value>& ops) {
       }
     }
     for (size_t w = 0; w < ops.size(); ++w)
-      for (int64_t i = 0; i < n; ++i) std::memcpy(data[w] + static_cast<size_t>(base + i * stride) * widths[w], at(w, order[static_cast<size_t>(i)]), widths[w]);
+      for (int64_t i = 0; i < n; ++i)
+        std::memcpy(data[w] + static_cast<size_t>(base + i * stride) * widths[w], at(w, order[static_cast<size_t>(i)]),
+                    widths[w]);
   }
   ShapeId out_id = m_.shape_id(inst);
   if (!u_[out_id].is_tuple()) {
@@ -458,9 +491,11 @@ Value Evaluator::topk(InstId inst, const Value& in) {
     });
     for (int64_t i = 0; i < k; ++i) {
       size_t to = static_cast<size_t>(line * k + i);
-      std::memcpy(out.elements[0].data->data() + to * width, in.bytes() + static_cast<size_t>(line * n + order[static_cast<size_t>(i)]) * width, width);
+      std::memcpy(out.elements[0].data->data() + to * width,
+                  in.bytes() + static_cast<size_t>(line * n + order[static_cast<size_t>(i)]) * width, width);
       ElementType t = u_[out.elements[1].shape].type;
-      store_int(t, out.elements[1].data->data() + to * static_cast<size_t>(storage_bytes(t)), order[static_cast<size_t>(i)]);
+      store_int(t, out.elements[1].data->data() + to * static_cast<size_t>(storage_bytes(t)),
+                order[static_cast<size_t>(i)]);
     }
   }
   return out;

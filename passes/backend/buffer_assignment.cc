@@ -1,6 +1,6 @@
-// Schedule and buffer assignment. Values that must share memory (a loop's state with what flows in and what a trip leaves,
-// branches' results, callees' parameters) are one; parameters, constants and results have allocations of their own; the rest
-// shares one block, largest first, best fit (XLA's GlobalDecreasingSizeBestFit, spatial order).
+// Schedule and buffer assignment. Values that must share memory (a loop's state with what flows in and what a trip
+// leaves, branches' results, callees' parameters) are one; parameters, constants and results have allocations of their
+// own; the rest shares one block, largest first, best fit (XLA's GlobalDecreasingSizeBestFit, spatial order).
 #include <algorithm>
 #include <functional>
 
@@ -74,7 +74,8 @@ class Assigner {
     }
   }
   int find(int v) {
-    while (class_[static_cast<size_t>(v)] != v) v = class_[static_cast<size_t>(v)] = class_[static_cast<size_t>(class_[static_cast<size_t>(v)])];
+    while (class_[static_cast<size_t>(v)] != v)
+      v = class_[static_cast<size_t>(v)] = class_[static_cast<size_t>(class_[static_cast<size_t>(v)])];
     return v;
   }
   void join(int a, int b) {
@@ -103,7 +104,12 @@ class Assigner {
           list.assign(all.begin() + skip, all.begin() + skip + leaves(s.elements[index]));
           break;
         }
-        case Opcode::Bitcast: case Opcode::OptBarrier: case Opcode::AddDependency: case Opcode::Domain: list = of(ops[0]); break;
+        case Opcode::Bitcast:
+        case Opcode::OptBarrier:
+        case Opcode::AddDependency:
+        case Opcode::Domain:
+          list = of(ops[0]);
+          break;
         case Opcode::While: {
           CompId body = m_.attrs(i).comp(Attr::body), condition = m_.attrs(i).comp(Attr::condition);
           list = of(ops[0]);
@@ -115,7 +121,8 @@ class Assigner {
           join(list, of(m_.comp(body).root));
           break;
         }
-        case Opcode::Conditional: case Opcode::Call: {
+        case Opcode::Conditional:
+        case Opcode::Call: {
           size_t first = m_.op(i) == Opcode::Conditional ? 1 : 0;
           const auto called = m_.called(i);
           for (size_t n = 0; n < called.size(); ++n) {
@@ -126,8 +133,10 @@ class Assigner {
             }
             flow(called[n]);
             std::vector<int> result = of(m_.comp(called[n]).root);
-            if (n == 0) list = result;
-            else join(list, result);
+            if (n == 0)
+              list = result;
+            else
+              join(list, result);
           }
           break;
         }
@@ -201,7 +210,8 @@ class Assigner {
       } else if (live_out[v]) {
         Allocation a;
         a.kind = Allocation::kOutput;
-        if (!m_.shape(entry.root).is_tuple() && !root_given) a.output_shape = m_.shape_id(entry.root), root_given = true;
+        if (!m_.shape(entry.root).is_tuple() && !root_given)
+          a.output_shape = m_.shape_id(entry.root), root_given = true;
         own(static_cast<int>(v), a);
       }
     }
@@ -215,7 +225,8 @@ class Assigner {
     }
     std::vector<int> rest;
     for (size_t v = 0; v < out_.values.size(); ++v)
-      if (!placed[v] && find(static_cast<int>(v)) == static_cast<int>(v) && out_.values[v].last >= 0) rest.push_back(static_cast<int>(v));
+      if (!placed[v] && find(static_cast<int>(v)) == static_cast<int>(v) && out_.values[v].last >= 0)
+        rest.push_back(static_cast<int>(v));
     std::stable_sort(rest.begin(), rest.end(), [&](int a, int b) {
       const BufferValue &x = out_.values[static_cast<size_t>(a)], &y = out_.values[static_cast<size_t>(b)];
       if (x.size != y.size) return x.size > y.size;
@@ -231,7 +242,8 @@ class Assigner {
       std::vector<std::pair<int64_t, int64_t>> taken;
       for (int w : done) {
         const BufferValue& other = out_.values[static_cast<size_t>(w)];
-        if (other.first <= value.last && value.first <= other.last) taken.push_back({other.offset, other.offset + aligned(std::max<int64_t>(other.size, 1))});
+        if (other.first <= value.last && value.first <= other.last)
+          taken.push_back({other.offset, other.offset + aligned(std::max<int64_t>(other.size, 1))});
       }
       std::sort(taken.begin(), taken.end());
       int64_t need = aligned(std::max<int64_t>(value.size, 1)), best = -1, best_gap = INT64_MAX, at = 0;

@@ -44,7 +44,8 @@ class Copies {
 
   InstId element(InstId tuple, size_t k) {
     if (m_.op(tuple) == Opcode::Tuple) return m_.operand(tuple, k);
-    return make(m_, m_.parent(tuple), Opcode::GetTupleElement, {tuple}, attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}}));
+    return make(m_, m_.parent(tuple), Opcode::GetTupleElement, {tuple},
+                attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}}));
   }
   // A copy of every array in the value; tuples are taken apart and put together again.
   InstId deep_copy(InstId v) {
@@ -55,7 +56,8 @@ class Copies {
       return make(m_, m_.parent(v), Opcode::Tuple, parts);
     }
     if (!s.is_array()) return v;
-    InstId copy = m_.add(m_.parent(v), {.op = Opcode::Copy, .shape = m_.shape_id(v), .operands = {v}, .meta = m_[v].meta});
+    InstId copy =
+        m_.add(m_.parent(v), {.op = Opcode::Copy, .shape = m_.shape_id(v), .operands = {v}, .meta = m_[v].meta});
     added_.push_back(copy);
     return copy;
   }
@@ -75,7 +77,8 @@ class Copies {
     // Elements that a trip hands on unchanged need no copy: the loop only reads them.
     auto passes_through = [&](size_t k) {
       InstId r = m_.op(root) == Opcode::Tuple ? m_.operand(root, k) : InstId();
-      return root == param || (r.valid() && m_.op(r) == Opcode::GetTupleElement && m_.operand(r, 0) == param && m_.attrs(r).integer(Attr::index) == static_cast<int64_t>(k));
+      return root == param || (r.valid() && m_.op(r) == Opcode::GetTupleElement && m_.operand(r, 0) == param &&
+                               m_.attrs(r).integer(Attr::index) == static_cast<int64_t>(k));
     };
     std::vector<InstId> init_parts, root_parts;
     bool any = false;
@@ -102,11 +105,15 @@ class Copies {
       if (passes_through(k) || m_.op(root_parts[k]) != Opcode::Copy) continue;
       std::vector<InstId> aliases;
       for (InstId g : m_.users(param))
-        if (m_.op(g) == Opcode::GetTupleElement && m_.attrs(g).integer(Attr::index) == static_cast<int64_t>(k)) aliases.push_back(g);
+        if (m_.op(g) == Opcode::GetTupleElement && m_.attrs(g).integer(Attr::index) == static_cast<int64_t>(k))
+          aliases.push_back(g);
       for (size_t at = 0; at < aliases.size(); ++at)
         for (InstId reader : m_.users_copy(aliases[at])) {
-          if (m_.op(reader) == Opcode::Bitcast || m_.op(reader) == Opcode::GetTupleElement || m_.op(reader) == Opcode::Tuple) aliases.push_back(reader);
-          else if (reader != root_parts[k] && m_.operand(root_parts[k], 0) != reader) m_.add_control(reader, root_parts[k]);
+          if (m_.op(reader) == Opcode::Bitcast || m_.op(reader) == Opcode::GetTupleElement ||
+              m_.op(reader) == Opcode::Tuple)
+            aliases.push_back(reader);
+          else if (reader != root_parts[k] && m_.operand(root_parts[k], 0) != reader)
+            m_.add_control(reader, root_parts[k]);
         }
     }
     m_.set_operand(loop, 0, make(m_, m_.parent(loop), Opcode::Tuple, init_parts));
@@ -119,14 +126,23 @@ class Copies {
   // Is the value's buffer its own and this copy its only reader?
   bool private_value(InstId v) const {
     switch (m_.op(v)) {
-      case Opcode::Parameter: case Opcode::Constant: case Opcode::GetTupleElement: case Opcode::Bitcast: case Opcode::Tuple: case Opcode::While: case Opcode::Conditional:
-      case Opcode::Call: case Opcode::OptBarrier: case Opcode::AsyncDone:
+      case Opcode::Parameter:
+      case Opcode::Constant:
+      case Opcode::GetTupleElement:
+      case Opcode::Bitcast:
+      case Opcode::Tuple:
+      case Opcode::While:
+      case Opcode::Conditional:
+      case Opcode::Call:
+      case Opcode::OptBarrier:
+      case Opcode::AsyncDone:
         return false;
-      default: return m_.user_count(v) == 1 && !m_.is_root(v);
+      default:
+        return m_.user_count(v) == 1 && !m_.is_root(v);
     }
   }
-  // A copy is needless where the copied value dies with it: both can live in one buffer. In a loop's body the value must be
-  // defined after the last read of the state it overwrites.
+  // A copy is needless where the copied value dies with it: both can live in one buffer. In a loop's body the value
+  // must be defined after the last read of the state it overwrites.
   void remove_unnecessary() {
     for (InstId copy : added_) {
       if (!m_.alive(copy) || m_.op(copy) != Opcode::Copy) continue;
@@ -147,14 +163,17 @@ class Copies {
       if (m_.operand(root, k) != copy) continue;
       // Readers of the old element other than the new value itself may run later than it.
       for (InstId gte : m_.users(param)) {
-        if (m_.op(gte) != Opcode::GetTupleElement || m_.attrs(gte).integer(Attr::index) != static_cast<int64_t>(k)) continue;
+        if (m_.op(gte) != Opcode::GetTupleElement || m_.attrs(gte).integer(Attr::index) != static_cast<int64_t>(k))
+          continue;
         for (InstId reader : m_.users(gte))
           if (reader != v) return false;
       }
       // The new value writes over what it reads: only operations that read an element before they write it.
       if (!op_info(m_.op(v)).elementwise && m_.op(v) != Opcode::DynamicUpdateSlice) {
         for (InstId o : m_.operands(v))
-          if (m_.op(o) == Opcode::GetTupleElement && m_.operand(o, 0) == param && m_.attrs(o).integer(Attr::index) == static_cast<int64_t>(k)) return false;
+          if (m_.op(o) == Opcode::GetTupleElement && m_.operand(o, 0) == param &&
+              m_.attrs(o).integer(Attr::index) == static_cast<int64_t>(k))
+            return false;
       }
     }
     return true;
@@ -184,7 +203,8 @@ class Copies {
       return op == Opcode::Parameter || op == Opcode::Constant;
     };
     if (m_.op(root) != Opcode::Tuple) {
-      if (m_.shape(root).is_array() && read_only(root) && ctx_.spend(m_, "result in a read-only buffer", {root})) m_.set_root(c, deep_copy(root));
+      if (m_.shape(root).is_array() && read_only(root) && ctx_.spend(m_, "result in a read-only buffer", {root}))
+        m_.set_root(c, deep_copy(root));
       return;
     }
     std::unordered_set<InstId> seen;
@@ -193,7 +213,8 @@ class Copies {
     for (size_t k = 0; k < m_.operand_count(root); ++k) {
       InstId v = m_.operand(root, k);
       bool twice = !seen.insert(source(v)).second;
-      if (m_.shape(v).is_array() && (twice || read_only(v)) && ctx_.spend(m_, twice ? "result that stands twice" : "result in a read-only buffer", {v})) {
+      if (m_.shape(v).is_array() && (twice || read_only(v)) &&
+          ctx_.spend(m_, twice ? "result that stands twice" : "result in a read-only buffer", {v})) {
         v = deep_copy(v);
         any = true;
       }

@@ -8,8 +8,14 @@ namespace {
 class Expander {
  public:
   Expander(Module& m, InstId norm)
-      : m_(m), u_(m.u()), norm_(norm), comp_(m.parent(norm)), shape_(m.shape_id(m.operand(norm, 0))), type_(u_[shape_].type),
-        feature_(m.attrs(norm).integer(Attr::feature_index)), epsilon_(*m.attrs(norm).get<double>(Attr::epsilon)) {
+      : m_(m),
+        u_(m.u()),
+        norm_(norm),
+        comp_(m.parent(norm)),
+        shape_(m.shape_id(m.operand(norm, 0))),
+        type_(u_[shape_].type),
+        feature_(m.attrs(norm).integer(Attr::feature_index)),
+        epsilon_(*m.attrs(norm).get<double>(Attr::epsilon)) {
     for (int i = 0; i < u_[shape_].rank(); ++i)
       if (i != feature_) others_.push_back(i);
     feature_shape_ = u_.array(type_, {u_[shape_].dims[static_cast<size_t>(feature_)]});
@@ -18,9 +24,14 @@ class Expander {
 
   void run() {
     switch (m_.op(norm_)) {
-      case Opcode::BatchNormTraining: training(); break;
-      case Opcode::BatchNormInference: inference(); break;
-      default: grad();
+      case Opcode::BatchNormTraining:
+        training();
+        break;
+      case Opcode::BatchNormInference:
+        inference();
+        break;
+      default:
+        grad();
     }
   }
 
@@ -46,7 +57,9 @@ class Expander {
   InstId mul(InstId a, InstId b) { return add(Opcode::Multiply, {a, b}); }
   InstId div(InstId a, InstId b) { return add(Opcode::Divide, {a, b}); }
   InstId rsqrt(InstId a) { return add(Opcode::Rsqrt, {a}); }
-  CompId reducer() { return make_reducer(m_, "scalar_add_computation", Opcode::Add, type_, "scalar_lhs", "scalar_rhs"); }
+  CompId reducer() {
+    return make_reducer(m_, "scalar_add_computation", Opcode::Add, type_, "scalar_lhs", "scalar_rhs");
+  }
   InstId sum(InstId x, InstId zero, CompId f) {
     AttrsId a = attrs_of(u_, Opcode::Reduce, {{Attr::dimensions, others_}, {Attr::to_apply, f}});
     return add(Opcode::Reduce, {x, zero}, a, feature_shape_);
@@ -55,7 +68,8 @@ class Expander {
   InstId count() {
     InstId n = scalar(1, ElementType::S32);
     for (int64_t d : others_) {
-      InstId size = add(Opcode::GetDimensionSize, {m_.operand(norm_, 0)}, dims_attr(u_, Opcode::GetDimensionSize, {d}), u_.scalar(ElementType::S32));
+      InstId size = add(Opcode::GetDimensionSize, {m_.operand(norm_, 0)}, dims_attr(u_, Opcode::GetDimensionSize, {d}),
+                        u_.scalar(ElementType::S32));
       n = mul(size, n);
     }
     return add(Opcode::Convert, {n}, {}, u_.scalar(type_));
@@ -87,7 +101,8 @@ class Expander {
   }
 
   void inference() {
-    InstId x = m_.operand(norm_, 0), scale = m_.operand(norm_, 1), offset = m_.operand(norm_, 2), mean_x = m_.operand(norm_, 3), var = m_.operand(norm_, 4);
+    InstId x = m_.operand(norm_, 0), scale = m_.operand(norm_, 1), offset = m_.operand(norm_, 2),
+           mean_x = m_.operand(norm_, 3), var = m_.operand(norm_, 4);
     InstId eps = broadcast(scalar(epsilon_), feature_shape_);
     InstId variance = add2(var, eps);
     InstId true_scale = mul(scale, rsqrt(variance));
@@ -98,7 +113,8 @@ class Expander {
   }
 
   void grad() {
-    InstId x = m_.operand(norm_, 0), scale = m_.operand(norm_, 1), mean_x = m_.operand(norm_, 2), var = m_.operand(norm_, 3), g = m_.operand(norm_, 4);
+    InstId x = m_.operand(norm_, 0), scale = m_.operand(norm_, 1), mean_x = m_.operand(norm_, 2),
+           var = m_.operand(norm_, 3), g = m_.operand(norm_, 4);
     InstId n = count();
     InstId zero = scalar(0), eps = scalar(epsilon_);
     InstId eps_x = broadcast(eps, plain_), eps_f = broadcast(eps, feature_shape_);
@@ -139,7 +155,8 @@ bool run_batchnorm_expander(Module& m, PassContext& ctx) {
     visit_computation(m, c, [&](InstId i) {
       Opcode op = m.op(i);
       bool wanted = (op == Opcode::BatchNormTraining && ctx.flag("training", true)) ||
-                    (op == Opcode::BatchNormInference && ctx.flag("inference", true)) || (op == Opcode::BatchNormGrad && ctx.flag("grad", true));
+                    (op == Opcode::BatchNormInference && ctx.flag("inference", true)) ||
+                    (op == Opcode::BatchNormGrad && ctx.flag("grad", true));
       if (!wanted || m.has_control(i) || !ctx.spend(m, op_text(op), {i})) return;
       Expander(m, i).run();
       changed = true;

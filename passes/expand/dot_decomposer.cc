@@ -24,7 +24,8 @@ bool canonical(const Module& m, InstId dot) {
 //   dot(A[m1,m2,k1,k2], B)      →      reshape(dot(reshape(transpose(A)), reshape(transpose(B))))
 void decompose(Module& m, InstId dot) {
   const AttrSet attrs = m.attrs(dot);
-  const Dims lb = attrs.ints(Attr::lhs_batch_dims), rb = attrs.ints(Attr::rhs_batch_dims), lc = attrs.ints(Attr::lhs_contracting_dims), rc = attrs.ints(Attr::rhs_contracting_dims);
+  const Dims lb = attrs.ints(Attr::lhs_batch_dims), rb = attrs.ints(Attr::rhs_batch_dims),
+             lc = attrs.ints(Attr::lhs_contracting_dims), rc = attrs.ints(Attr::rhs_contracting_dims);
   auto side = [&](size_t which, const Dims& batch, const Dims& contract, bool free_first, bool* has_free) {
     InstId x = m.operand(dot, which);
     const Dims in = m.shape(x).dims;
@@ -33,13 +34,16 @@ void decompose(Module& m, InstId dot) {
     *has_free = false;
     auto free = [&] {
       for (int64_t d = 0; d < static_cast<int64_t>(in.size()); ++d)
-        if (!contains(batch, d) && !contains(contract, d)) order.push_back(d), free_size *= in[static_cast<size_t>(d)], *has_free = true;
+        if (!contains(batch, d) && !contains(contract, d))
+          order.push_back(d), free_size *= in[static_cast<size_t>(d)], *has_free = true;
     };
     auto contracted = [&] {
       for (int64_t d : contract) order.push_back(d), contract_size *= in[static_cast<size_t>(d)];
     };
-    if (free_first) free(), contracted();
-    else contracted(), free();
+    if (free_first)
+      free(), contracted();
+    else
+      contracted(), free();
     for (int64_t b : batch) dims.push_back(in[static_cast<size_t>(b)]);
     // A group that multiplies to one free element leaves no dimension.
     bool keep_free = *has_free && free_size != 1;
@@ -69,7 +73,8 @@ void decompose(Module& m, InstId dot) {
   if (lhs_free) out.push_back(m.shape(l).dims[static_cast<size_t>(b)]);
   if (rhs_free) out.push_back(m.shape(r).dims[static_cast<size_t>(b) + 1]);
   AttrsId id = m.u().attrs(std::move(set));
-  InstId small = m.add_derived(dot, {.op = Opcode::Dot, .shape = m.u().array(m.shape(dot).type, out), .operands = {l, r}, .attrs = id});
+  InstId small = m.add_derived(
+      dot, {.op = Opcode::Dot, .shape = m.u().array(m.shape(dot).type, out), .operands = {l, r}, .attrs = id});
   InstId back = make(m, m.parent(dot), Opcode::Reshape, {small}, {}, m.shape_id(dot));
   m.replace(dot, back);
 }

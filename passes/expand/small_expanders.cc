@@ -57,7 +57,8 @@ bool run_dynamic_index_splitter(Module& m, PassContext& ctx) {
     std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).begin() + static_cast<ptrdiff_t>(first));
     CompId c = m.parent(i);
     for (int64_t d = 0; d < m.shape(m.operand(i, 0)).rank(); ++d) {
-      InstId piece = make(m, c, Opcode::Slice, {index}, attrs_of(m.u(), Opcode::Slice, {{Attr::slice, std::vector<SliceDim>{{d, d + 1, 1}}}}));
+      InstId piece = make(m, c, Opcode::Slice, {index},
+                          attrs_of(m.u(), Opcode::Slice, {{Attr::slice, std::vector<SliceDim>{{d, d + 1, 1}}}}));
       ops.push_back(make(m, c, Opcode::Reshape, {piece}, {}, m.u().scalar(m.shape(index).type)));
     }
     InstId to = m.add(c, {.op = m.op(i), .shape = m.shape_id(i), .operands = ops, .attrs = m[i].attrs});
@@ -75,7 +76,8 @@ bool run_get_dimension_size_rewriter(Module& m, PassContext& ctx) {
       return false;
     }
     if (!ctx.spend(m, "static size", {i})) return false;
-    InstId c = make_scalar(m, m.parent(i), ElementType::S32, static_cast<double>(s.dims[static_cast<size_t>(m.attrs(i).ints(Attr::dimensions)[0])]));
+    InstId c = make_scalar(m, m.parent(i), ElementType::S32,
+                           static_cast<double>(s.dims[static_cast<size_t>(m.attrs(i).ints(Attr::dimensions)[0])]));
     return m.replace(i, c);
   });
 }
@@ -89,7 +91,8 @@ bool run_element_type_converter(Module& m, PassContext& ctx) {
     for (InstId o : m.operands(i)) narrow |= m.shape(o).type == ElementType::BF16;
     if (!narrow || !ctx.spend(m, "bf16 convolution in f32", {i})) return false;
     std::vector<InstId> ops;
-    for (InstId o : std::vector<InstId>(m.operands(i).begin(), m.operands(i).end())) ops.push_back(make_convert(m, o, ElementType::F32));
+    for (InstId o : std::vector<InstId>(m.operands(i).begin(), m.operands(i).end()))
+      ops.push_back(make_convert(m, o, ElementType::F32));
     InstId wide = m.clone_inst(i, m.parent(i), ops, m.u().with_type(m.shape_id(i), ElementType::F32));
     InstId back = make(m, m.parent(i), Opcode::Convert, {wide}, {}, m.shape_id(i));
     return m.replace(i, back);
@@ -106,9 +109,12 @@ bool run_variadic_op_splitter(Module& m, PassContext& ctx) {
     while (ops.size() > kMost) {
       std::vector<InstId> next;
       for (size_t at = 0; at < ops.size(); at += kMost) {
-        std::vector<InstId> group(ops.begin() + static_cast<ptrdiff_t>(at), ops.begin() + static_cast<ptrdiff_t>(std::min(at + kMost, ops.size())));
-        if (at && group.size() < kMost) next.insert(next.end(), group.begin(), group.end());
-        else next.push_back(make(m, m.parent(i), Opcode::Concatenate, group, m[i].attrs));
+        std::vector<InstId> group(ops.begin() + static_cast<ptrdiff_t>(at),
+                                  ops.begin() + static_cast<ptrdiff_t>(std::min(at + kMost, ops.size())));
+        if (at && group.size() < kMost)
+          next.insert(next.end(), group.begin(), group.end());
+        else
+          next.push_back(make(m, m.parent(i), Opcode::Concatenate, group, m[i].attrs));
       }
       ops = std::move(next);
     }
@@ -117,19 +123,23 @@ bool run_variadic_op_splitter(Module& m, PassContext& ctx) {
   });
 }
 
-// Inserts reduce-precision behind float operations when asked to: reduce-precision{exponent_bits=5 mantissa_bits=10}. The
-// pipeline of 2019 asks for nothing, so it changes nothing there.
+// Inserts reduce-precision behind float operations when asked to: reduce-precision{exponent_bits=5 mantissa_bits=10}.
+// The pipeline of 2019 asks for nothing, so it changes nothing there.
 bool run_reduce_precision(Module& m, PassContext& ctx) {
   int64_t exponent = ctx.number("exponent_bits", 0), mantissa = ctx.number("mantissa_bits", 0);
   if (!exponent) return false;
   return each(m, [&](InstId i) {
     const Shape& s = m.shape(i);
-    if (s.type != ElementType::F32 || m.op(i) == Opcode::ReducePrecision || m.op(i) == Opcode::Constant || m.op(i) == Opcode::Parameter) return false;
+    if (s.type != ElementType::F32 || m.op(i) == Opcode::ReducePrecision || m.op(i) == Opcode::Constant ||
+        m.op(i) == Opcode::Parameter)
+      return false;
     auto users = m.users(i);
     if (users.size() == 1 && m.op(users[0]) == Opcode::ReducePrecision) return false;
     if (!ctx.spend(m, "precision reduced", {i})) return false;
-    AttrsId attrs = attrs_of(m.u(), Opcode::ReducePrecision, {{Attr::exponent_bits, exponent}, {Attr::mantissa_bits, mantissa}});
-    InstId r = m.add(m.parent(i), {.op = Opcode::ReducePrecision, .shape = m.shape_id(i), .operands = {i}, .attrs = attrs});
+    AttrsId attrs =
+        attrs_of(m.u(), Opcode::ReducePrecision, {{Attr::exponent_bits, exponent}, {Attr::mantissa_bits, mantissa}});
+    InstId r =
+        m.add(m.parent(i), {.op = Opcode::ReducePrecision, .shape = m.shape_id(i), .operands = {i}, .attrs = attrs});
     m.replace_all_uses(i, r);
     return true;
   });
@@ -139,7 +149,9 @@ bool run_reduce_precision(Module& m, PassContext& ctx) {
 bool run_gpu_hlo_support_checker(Module& m, PassContext&) {
   each(m, [&](InstId i) {
     const Shape& s = m.shape(i);
-    if (s.is_array() && !s.has_layout) fail(FailureKind::kUnsupported, "instruction {} has no dense layout: {}", m.inst_name(i), m.u().shape_text(m.shape_id(i)));
+    if (s.is_array() && !s.has_layout)
+      fail(FailureKind::kUnsupported, "instruction {} has no dense layout: {}", m.inst_name(i),
+           m.u().shape_text(m.shape_id(i)));
     return false;
   });
   return false;

@@ -1,5 +1,5 @@
-// fusion and fusion_merger of 2019 (xla/service/instruction_fusion.cc and gpu/fusion_merger.cc of that time): producers go
-// into their consumers; loop fusions, and input fusions around reductions.
+// fusion and fusion_merger of 2019 (xla/service/instruction_fusion.cc and gpu/fusion_merger.cc of that time): producers
+// go into their consumers; loop fusions, and input fusions around reductions.
 #include <algorithm>
 #include <unordered_map>
 
@@ -55,7 +55,8 @@ class Fuser {
       std::vector<InstId> order = m_.post_order(c);
       std::reverse(order.begin(), order.end());
       for (InstId i : order) {
-        if (!m_.alive(i) || m_.op(i) != Opcode::Fusion || m_.users(i).empty() || m_.is_root(i) || m_.has_control(i)) continue;
+        if (!m_.alive(i) || m_.op(i) != Opcode::Fusion || m_.users(i).empty() || m_.is_root(i) || m_.has_control(i))
+          continue;
         std::string why = refuse_merge(i);
         if (!why.empty()) {
           ctx_.note(m_, "not merged", {i}, why);
@@ -81,17 +82,32 @@ class Fuser {
     }
     return false;
   }
-  bool kind_is(InstId fusion, std::string_view kind) const { return u_.text(m_.attrs(fusion).text(Attr::kind)) == kind; }
+  bool kind_is(InstId fusion, std::string_view kind) const {
+    return u_.text(m_.attrs(fusion).text(Attr::kind)) == kind;
+  }
 
   bool fusible(InstId i) const {
     const Shape& s = m_.shape(i);
     if (!s.is_array() || m_.has_side_effect(i) || m_.has_control(i)) return false;
     if (op_info(m_.op(i)).elementwise && m_.op(i) != Opcode::Copy) return true;
     switch (m_.op(i)) {
-      case Opcode::Bitcast: case Opcode::Broadcast: case Opcode::Concatenate: case Opcode::DynamicSlice: case Opcode::DynamicUpdateSlice: case Opcode::Gather:
-      case Opcode::Iota: case Opcode::Pad: case Opcode::Reduce: case Opcode::ReduceWindow: case Opcode::Reshape: case Opcode::Reverse: case Opcode::Slice: case Opcode::Transpose:
+      case Opcode::Bitcast:
+      case Opcode::Broadcast:
+      case Opcode::Concatenate:
+      case Opcode::DynamicSlice:
+      case Opcode::DynamicUpdateSlice:
+      case Opcode::Gather:
+      case Opcode::Iota:
+      case Opcode::Pad:
+      case Opcode::Reduce:
+      case Opcode::ReduceWindow:
+      case Opcode::Reshape:
+      case Opcode::Reverse:
+      case Opcode::Slice:
+      case Opcode::Transpose:
         return true;
-      default: return false;
+      default:
+        return false;
     }
   }
   bool can_consume(InstId i) const {
@@ -101,17 +117,29 @@ class Fuser {
   bool expensive(InstId i) const {
     const OpInfo& info = op_info(m_.op(i));
     switch (m_.op(i)) {
-      case Opcode::Divide: case Opcode::Remainder: case Opcode::Power: case Opcode::Reduce: case Opcode::ReduceWindow: case Opcode::Gather: case Opcode::Fusion: return true;
-      default: return info.transcendental;
+      case Opcode::Divide:
+      case Opcode::Remainder:
+      case Opcode::Power:
+      case Opcode::Reduce:
+      case Opcode::ReduceWindow:
+      case Opcode::Gather:
+      case Opcode::Fusion:
+        return true;
+      default:
+        return info.transcendental;
     }
   }
   // Does the consumer read elements of that operand more than once?
   bool reuses(InstId consumer, InstId producer) const {
     auto direct = [&](InstId user) {
       switch (m_.op(user)) {
-        case Opcode::Broadcast: return m_.shape(user).elements_count() > m_.shape(m_.operand(user, 0)).elements_count();
-        case Opcode::ReduceWindow: case Opcode::Gather: return true;
-        default: return false;
+        case Opcode::Broadcast:
+          return m_.shape(user).elements_count() > m_.shape(m_.operand(user, 0)).elements_count();
+        case Opcode::ReduceWindow:
+        case Opcode::Gather:
+          return true;
+        default:
+          return false;
       }
     };
     if (m_.op(consumer) != Opcode::Fusion) return direct(consumer);
@@ -126,7 +154,8 @@ class Fuser {
   std::string refuse(InstId producer, InstId consumer, bool may_duplicate) const {
     Opcode op = m_.op(producer);
     if (op == Opcode::Parameter) return "the producer is a parameter";
-    if (op == Opcode::Constant) return m_.shape(producer).is_effective_scalar() ? "" : "a constant of more than one element";
+    if (op == Opcode::Constant)
+      return m_.shape(producer).is_effective_scalar() ? "" : "a constant of more than one element";
     if (!fusible(producer)) return fmt::format("{} does not fuse", op_text(op));
     if (op == Opcode::Reduce || op == Opcode::ReduceWindow) return "a reduction is not computed inside its consumer";
     if (m_.is_root(producer)) return "the producer is the result";
@@ -134,7 +163,8 @@ class Fuser {
     if (shared && !may_duplicate) return "the producer has other users";
     if (shared && expensive(producer)) return "the producer is expensive and has other users";
     if (shared && m_.user_count(producer) > 8) return "the producer has more than 8 users";
-    if (expensive(producer) && reuses(consumer, producer)) return "the consumer would compute an expensive producer again";
+    if (expensive(producer) && reuses(consumer, producer))
+      return "the consumer would compute an expensive producer again";
     if (m_.operand_count(producer) + m_.operand_count(consumer) > kMaxOperands) return "more than 64 operands";
     return "";
   }
@@ -175,7 +205,8 @@ class Fuser {
     auto parameter_of = [&](InstId source) {
       for (size_t n = 0; n < operands.size(); ++n)
         if (operands[n] == source && n != slot) return params[n];
-      InstId p = m_.parameter(body, static_cast<int64_t>(params.size()), m_.shape_id(source), fmt::format("param_{}", params.size()));
+      InstId p = m_.parameter(body, static_cast<int64_t>(params.size()), m_.shape_id(source),
+                              fmt::format("param_{}", params.size()));
       params.push_back(p);
       operands.push_back(source);
       return p;
@@ -222,13 +253,18 @@ class Fuser {
       }
       ops.push_back(InstId(static_cast<size_t>(known - operands.begin())));
     }
-    for (size_t n = 0; n < operands.size(); ++n) params.push_back(m_.parameter(body, static_cast<int64_t>(n), m_.shape_id(operands[n]), fmt::format("param_{}", n)));
+    for (size_t n = 0; n < operands.size(); ++n)
+      params.push_back(
+          m_.parameter(body, static_cast<int64_t>(n), m_.shape_id(operands[n]), fmt::format("param_{}", n)));
     for (InstId& o : ops) o = params[o.value];
     InstId root = m_.clone_inst(i, body, ops);
     m_.set_root(body, root);
     bool input = m_.op(i) == Opcode::Reduce || m_.op(i) == Opcode::Scatter;
-    AttrsId attrs = attrs_of(u_, Opcode::Fusion, {{Attr::kind, u_.str(input ? "kInput" : "kLoop")}, {Attr::calls, body}});
-    InstId fusion = m_.add(m_.parent(i), {.op = Opcode::Fusion, .shape = m_.shape_id(i), .operands = operands, .attrs = attrs, .meta = m_[i].meta});
+    AttrsId attrs =
+        attrs_of(u_, Opcode::Fusion, {{Attr::kind, u_.str(input ? "kInput" : "kLoop")}, {Attr::calls, body}});
+    InstId fusion = m_.add(
+        m_.parent(i),
+        {.op = Opcode::Fusion, .shape = m_.shape_id(i), .operands = operands, .attrs = attrs, .meta = m_[i].meta});
     m_.replace_all_uses(i, fusion);
     m_.remove(i);
     return fusion;

@@ -1,6 +1,7 @@
-// layout-assignment (xla/service/layout_assignment.cc, reduced): every array gets a layout. Arrays take the default layout but
-// where something demands another one: the entry's stated layouts, cuDNN calls (NCHW), operand_layout_constraints. Elementwise
-// operations carry a demanded layout on; copies are inserted where two demands meet.
+// layout-assignment (xla/service/layout_assignment.cc, reduced): every array gets a layout. Arrays take the default
+// layout but where something demands another one: the entry's stated layouts, cuDNN calls (NCHW),
+// operand_layout_constraints. Elementwise operations carry a demanded layout on; copies are inserted where two demands
+// meet.
 #include <algorithm>
 #include <unordered_map>
 
@@ -51,7 +52,8 @@ class Assigner {
     if (u_[wanted].is_tuple()) {
       std::vector<InstId> parts;
       for (size_t k = 0; k < u_[wanted].elements.size(); ++k) {
-        InstId part = make(m_, m_.parent(i), Opcode::GetTupleElement, {o}, attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}}));
+        InstId part = make(m_, m_.parent(i), Opcode::GetTupleElement, {o},
+                           attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}}));
         if (m_.shape_id(part) != u_[wanted].elements[k]) part = copy(part, u_[wanted].elements[k]);
         parts.push_back(part);
       }
@@ -71,7 +73,8 @@ class Assigner {
     ctx_.note(m_, "copy for layout", {of}, u_.shape_text(wanted));
     // One copy an array and layout.
     auto [at, fresh] = copies_.try_emplace(static_cast<uint64_t>(of.value) << 32 | wanted.value);
-    if (fresh || !m_.alive(at->second)) at->second = m_.add(m_.parent(of), {.op = Opcode::Copy, .shape = wanted, .operands = {of}, .meta = m_[of].meta});
+    if (fresh || !m_.alive(at->second))
+      at->second = m_.add(m_.parent(of), {.op = Opcode::Copy, .shape = wanted, .operands = {of}, .meta = m_[of].meta});
     return at->second;
   }
 
@@ -85,27 +88,42 @@ class Assigner {
         case Opcode::Parameter:
           shape(i, entry ? m_.config.entry_params[static_cast<size_t>(m_.parameter_number(i))] : plain);
           break;
-        case Opcode::GetTupleElement: shape(i, m_.shape(m_.operand(i, 0)).elements[static_cast<size_t>(m_.attrs(i).integer(Attr::index))]); break;
+        case Opcode::GetTupleElement:
+          shape(i, m_.shape(m_.operand(i, 0)).elements[static_cast<size_t>(m_.attrs(i).integer(Attr::index))]);
+          break;
         case Opcode::Tuple: {
           std::vector<ShapeId> parts;
           for (InstId o : m_.operands(i)) parts.push_back(m_.shape_id(o));
           shape(i, u_.tuple(parts));
           break;
         }
-        case Opcode::OptBarrier: case Opcode::Domain: shape(i, m_.shape_id(m_.operand(i, 0))); break;
-        case Opcode::While: case Opcode::Call: case Opcode::Conditional: case Opcode::Fusion: {
+        case Opcode::OptBarrier:
+        case Opcode::Domain:
+          shape(i, m_.shape_id(m_.operand(i, 0)));
+          break;
+        case Opcode::While:
+        case Opcode::Call:
+        case Opcode::Conditional:
+        case Opcode::Fusion: {
           // Callees come first in this walk; their parameters have default layouts.
           size_t first = op == Opcode::Conditional ? 1 : 0;
-          for (size_t n = first; n < m_.operand_count(i); ++n) demand(i, n, u_.with_default_layout(m_.shape_id(m_.operand(i, n))));
-          for (CompId callee : m_.called(i)) root(callee, plain, op == Opcode::While && callee == m_.attrs(i).comp(Attr::condition));
+          for (size_t n = first; n < m_.operand_count(i); ++n)
+            demand(i, n, u_.with_default_layout(m_.shape_id(m_.operand(i, n))));
+          for (CompId callee : m_.called(i))
+            root(callee, plain, op == Opcode::While && callee == m_.attrs(i).comp(Attr::condition));
           shape(i, plain);
           break;
         }
-        case Opcode::CustomCall: custom_call(i); break;
-        case Opcode::Bitcast: break;
+        case Opcode::CustomCall:
+          custom_call(i);
+          break;
+        case Opcode::Bitcast:
+          break;
         default:
-          if (op_info(op).elementwise && s.is_array() && s.rank() > 1) elementwise(i);
-          else shape(i, plain);
+          if (op_info(op).elementwise && s.is_array() && s.rank() > 1)
+            elementwise(i);
+          else
+            shape(i, plain);
       }
     }
     if (entry) root(c, m_.config.entry_result, false);
@@ -118,9 +136,13 @@ class Assigner {
     if (u_[wanted].is_tuple()) {
       std::vector<InstId> parts;
       for (size_t k = 0; k < u_[wanted].elements.size(); ++k) {
-        InstId part = m_.op(r) == Opcode::Tuple ? m_.operand(r, k)
-                                                : make(m_, c, Opcode::GetTupleElement, {r}, attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}}));
-        parts.push_back(m_.shape_id(part) == u_[wanted].elements[k] || !u_[m_.shape_id(part)].is_array() ? part : copy(part, u_[wanted].elements[k]));
+        InstId part = m_.op(r) == Opcode::Tuple
+                          ? m_.operand(r, k)
+                          : make(m_, c, Opcode::GetTupleElement, {r},
+                                 attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}}));
+        parts.push_back(m_.shape_id(part) == u_[wanted].elements[k] || !u_[m_.shape_id(part)].is_array()
+                            ? part
+                            : copy(part, u_[wanted].elements[k]));
       }
       InstId fresh = make(m_, c, Opcode::Tuple, parts);
       m_.set_meta(fresh, m_[r].meta);
@@ -146,11 +168,14 @@ class Assigner {
       return;
     }
     DimLabels d = *a.get<DimLabels>(Attr::dim_labels);
-    auto in = [&](InstId o, const Dims& order) { return u_.with_layout(u_.with_default_layout(m_.shape_id(o)), order); };
+    auto in = [&](InstId o, const Dims& order) {
+      return u_.with_layout(u_.with_default_layout(m_.shape_id(o)), order);
+    };
     demand(i, 0, in(m_.operand(i, 0), channels_first(d.input_batch, d.input_feature, d.input_spatial)));
     demand(i, 1, in(m_.operand(i, 1), channels_first(d.kernel_output, d.kernel_input, d.kernel_spatial)));
     std::vector<ShapeId> parts = m_.shape(i).elements;
-    parts[0] = u_.with_layout(u_.with_default_layout(parts[0]), channels_first(d.output_batch, d.output_feature, d.output_spatial));
+    parts[0] = u_.with_layout(u_.with_default_layout(parts[0]),
+                              channels_first(d.output_batch, d.output_feature, d.output_spatial));
     shape(i, u_.tuple(parts));
   }
 

@@ -57,9 +57,12 @@ void A::add(InstId i) {
     }
   }
   //   A + (B - A)      →      B       for integers
-  if (integral(i) && either(m_, i, [&](InstId a, InstId d) { return op(d) == Opcode::Subtract && operand(d, 1) == a && ric(i, operand(d, 0), "x + (y - x)"); }))
+  if (integral(i) && either(m_, i, [&](InstId a, InstId d) {
+        return op(d) == Opcode::Subtract && operand(d, 1) == a && ric(i, operand(d, 0), "x + (y - x)");
+      }))
     return;
-  //   add(A, dynamic-update-slice(broadcast(0), U, idx))      →      dynamic-update-slice(A, add(dynamic-slice(A, idx), U), idx)
+  //   add(A, dynamic-update-slice(broadcast(0), U, idx))      →      dynamic-update-slice(A, add(dynamic-slice(A, idx),
+  //   U), idx)
   for (auto [a, d] : {std::pair{l, r}, std::pair{r, l}}) {
     if (op(d) != Opcode::DynamicUpdateSlice) continue;
     InstId base = operand(d, 0);
@@ -69,7 +72,8 @@ void A::add(InstId i) {
     std::vector<InstId> idx(m_.operands(d).begin() + 2, m_.operands(d).end());
     std::vector<InstId> ds{a};
     ds.insert(ds.end(), idx.begin(), idx.end());
-    InstId s = make_derived(m_, a, Opcode::DynamicSlice, ds, attrs_of(u_, Opcode::DynamicSlice, {{Attr::dynamic_slice_sizes, m_.shape(update).dims}}));
+    InstId s = make_derived(m_, a, Opcode::DynamicSlice, ds,
+                            attrs_of(u_, Opcode::DynamicSlice, {{Attr::dynamic_slice_sizes, m_.shape(update).dims}}));
     InstId sum = make_derived(m_, d, Opcode::Add, {s, update});
     std::vector<InstId> dus{a, sum};
     dus.insert(dus.end(), idx.begin(), idx.end());
@@ -89,9 +93,12 @@ void A::add(InstId i) {
     };
     for (size_t side : {size_t{1}, size_t{0}}) {
       InstId common = operand(l, side), a = operand(l, 1 - side), b;
-      if (operand(r, 0) == common) b = operand(r, 1);
-      else if (operand(r, 1) == common) b = operand(r, 0);
-      else continue;
+      if (operand(r, 0) == common)
+        b = operand(r, 1);
+      else if (operand(r, 1) == common)
+        b = operand(r, 0);
+      else
+        continue;
       if (!exact(common)) continue;
       if (!go("A*C + B*C", i)) return;
       InstId sum = make_derived(m_, i, Opcode::Add, {a, b}, {}, m_.shape_id(i));
@@ -253,10 +260,13 @@ void A::divide(InstId i) {
         return;
       }
       InstId zero = make_scalar_like(m_, a, 0);
-      InstId negative = make_op(i, Opcode::Compare, {a, zero}, attrs_of(u_, Opcode::Compare, {{Attr::direction, u_.str("LT")}}), u_.with_type(m_.shape_id(i), ElementType::Pred));
+      InstId negative =
+          make_op(i, Opcode::Compare, {a, zero}, attrs_of(u_, Opcode::Compare, {{Attr::direction, u_.str("LT")}}),
+                  u_.with_type(m_.shape_id(i), ElementType::Pred));
       InstId minus = make_op(i, Opcode::Negate, {a}, {}, m_.shape_id(a));
       InstId magnitude = make_op(i, Opcode::Select, {negative, minus, a}, {}, m_.shape_id(i));
-      InstId shifted = make_op(i, Opcode::ShiftRightLogical, {magnitude, make_scalar_like(m_, a, shift)}, {}, m_.shape_id(i));
+      InstId shifted =
+          make_op(i, Opcode::ShiftRightLogical, {magnitude, make_scalar_like(m_, a, shift)}, {}, m_.shape_id(i));
       InstId back = make_op(i, Opcode::Negate, {shifted}, {}, m_.shape_id(i));
       rw(i, Opcode::Select, {negative, back, shifted});
       return;
@@ -300,8 +310,10 @@ void A::divide(InstId i) {
     Literal ones = inverse;
     size_t width = static_cast<size_t>(storage_bytes(s.type));
     for (size_t at = 0; at < ones.bytes.size(); at += width) {
-      if (is_complex(s.type)) store_complex(s.type, ones.bytes.data() + at, 1.0);
-      else store_double(s.type, ones.bytes.data() + at, 1.0);
+      if (is_complex(s.type))
+        store_complex(s.type, ones.bytes.data() + at, 1.0);
+      else
+        store_double(s.type, ones.bytes.data() + at, 1.0);
     }
     EwArgs e;
     e.op = Opcode::Divide, e.in = e.out = s.type, e.n = s.elements_count();
@@ -310,14 +322,19 @@ void A::divide(InstId i) {
     elementwise_kernel(e);
     LitId lit = u_.literal(std::move(inverse));
     InstId reciprocal = m_.add_derived(kb, {.op = Opcode::Constant, .shape = m_.shape_id(kb), .payload = lit.value});
-    if (kb != b) reciprocal = m_.add_derived(b, {.op = Opcode::Broadcast, .shape = m_.shape_id(b), .operands = {reciprocal}, .attrs = dims_attr(u_, Opcode::Broadcast, m_.attrs(b).ints(Attr::dimensions))});
+    if (kb != b)
+      reciprocal = m_.add_derived(b, {.op = Opcode::Broadcast,
+                                      .shape = m_.shape_id(b),
+                                      .operands = {reciprocal},
+                                      .attrs = dims_attr(u_, Opcode::Broadcast, m_.attrs(b).ints(Attr::dimensions))});
     rw(i, Opcode::Multiply, {a, reciprocal});
     return;
   }
   //   (A / B) / (C / D)      →      (A * D) / (B * C)
   if (op(a) == Opcode::Divide && op(b) == Opcode::Divide) {
     if (!go("quotient of quotients", i)) return;
-    InstId n = make_op(i, Opcode::Multiply, {operand(a, 0), operand(b, 1)}), d = make_op(i, Opcode::Multiply, {operand(a, 1), operand(b, 0)});
+    InstId n = make_op(i, Opcode::Multiply, {operand(a, 0), operand(b, 1)}),
+           d = make_op(i, Opcode::Multiply, {operand(a, 1), operand(b, 0)});
     rw(i, Opcode::Divide, {n, d});
     return;
   }
@@ -339,7 +356,9 @@ void A::remainder(InstId i) {
   if (!integral(i)) return;
   int64_t v;
   if (!scalar_int(b, &v)) return;
-  if (op(a) == Opcode::Iota && v >= m_.shape(a).dims[static_cast<size_t>(m_.attrs(a).integer(Attr::iota_dimension))] && ric(i, a, "remainder of a short iota")) return;
+  if (op(a) == Opcode::Iota && v >= m_.shape(a).dims[static_cast<size_t>(m_.attrs(a).integer(Attr::iota_dimension))] &&
+      ric(i, a, "remainder of a short iota"))
+    return;
   if (v <= 0 || !std::has_single_bit(static_cast<uint64_t>(v))) return;
   if (!go("remainder of a power of two", i)) return;
   //   A % 2^k      →      and(A, 2^k - 1), sign kept apart
@@ -348,10 +367,13 @@ void A::remainder(InstId i) {
     return;
   }
   InstId zero = make_scalar_like(m_, a, 0);
-  InstId negative = make_op(i, Opcode::Compare, {a, zero}, attrs_of(u_, Opcode::Compare, {{Attr::direction, u_.str("LT")}}), u_.with_type(m_.shape_id(i), ElementType::Pred));
+  InstId negative =
+      make_op(i, Opcode::Compare, {a, zero}, attrs_of(u_, Opcode::Compare, {{Attr::direction, u_.str("LT")}}),
+              u_.with_type(m_.shape_id(i), ElementType::Pred));
   InstId minus = make_op(i, Opcode::Negate, {a}, {}, m_.shape_id(a));
   InstId magnitude = make_op(i, Opcode::Select, {negative, minus, a}, {}, m_.shape_id(i));
-  InstId masked = make_op(i, Opcode::And, {magnitude, make_scalar_like(m_, a, static_cast<double>(v - 1))}, {}, m_.shape_id(i));
+  InstId masked =
+      make_op(i, Opcode::And, {magnitude, make_scalar_like(m_, a, static_cast<double>(v - 1))}, {}, m_.shape_id(i));
   InstId back = make_op(i, Opcode::Negate, {masked}, {}, m_.shape_id(i));
   rw(i, Opcode::Select, {negative, back, masked});
 }
@@ -436,7 +458,9 @@ void A::minmax(InstId i) {
     if (!k(v) || m_.literal(v).elided) return false;
     int bits = type_bits(t);
     int64_t least = is_signed_int(t) ? (bits == 64 ? INT64_MIN : -(int64_t{1} << (bits - 1))) : 0;
-    int64_t most = is_signed_int(t) ? (bits == 64 ? INT64_MAX : (int64_t{1} << (bits - 1)) - 1) : bits == 64 ? -1 : (int64_t{1} << bits) - 1;
+    int64_t most = is_signed_int(t) ? (bits == 64 ? INT64_MAX : (int64_t{1} << (bits - 1)) - 1)
+                   : bits == 64     ? -1
+                                    : (int64_t{1} << bits) - 1;
     size_t width = static_cast<size_t>(storage_bytes(t));
     const std::string& bytes = m_.literal(v).bytes;
     for (size_t at = 0; at < bytes.size(); at += width)
@@ -468,7 +492,8 @@ void A::minmax(InstId i) {
     }
   }
   //   max(f(A), f(B))      →      f(max(A, B))       for monotone f
-  if (max && op(l) == op(r) && l != r && (op(l) == Opcode::Cbrt || op(l) == Opcode::Erf || op(l) == Opcode::Logistic || op(l) == Opcode::Tanh)) {
+  if (max && op(l) == op(r) && l != r &&
+      (op(l) == Opcode::Cbrt || op(l) == Opcode::Erf || op(l) == Opcode::Logistic || op(l) == Opcode::Tanh)) {
     if (!go("maximum of monotone functions", i)) return;
     rw(i, op(l), {make_op(i, Opcode::Maximum, {operand(l, 0), operand(r, 0)}, {}, m_.shape_id(i))});
   }
@@ -532,7 +557,9 @@ void A::unary(InstId i) {
         InstId log = make_op(i, Opcode::Log, {magnitude}, {}, m_.shape_id(i));
         InstId product = make_op(i, Opcode::Multiply, {log, y}, {}, m_.shape_id(i));
         InstId zero_b = make_scalar_like(m_, y, 0);
-        InstId is_zero = make_op(i, Opcode::Compare, {y, zero_b}, attrs_of(u_, Opcode::Compare, {{Attr::direction, u_.str("EQ")}}), u_.with_type(m_.shape_id(i), ElementType::Pred));
+        InstId is_zero =
+            make_op(i, Opcode::Compare, {y, zero_b}, attrs_of(u_, Opcode::Compare, {{Attr::direction, u_.str("EQ")}}),
+                    u_.with_type(m_.shape_id(i), ElementType::Pred));
         rw(i, Opcode::Select, {is_zero, make_scalar_like(m_, i, 0), product});
         return;
       }
@@ -563,11 +590,14 @@ void A::unary(InstId i) {
       }
       return;
     case Opcode::Complex:
-      if (op(a) == Opcode::Real && op(operand(i, 1)) == Opcode::Imag && operand(a, 0) == operand(operand(i, 1), 0)) ric(i, operand(a, 0), "complex of its parts");
+      if (op(a) == Opcode::Real && op(operand(i, 1)) == Opcode::Imag && operand(a, 0) == operand(operand(i, 1), 0))
+        ric(i, operand(a, 0), "complex of its parts");
       return;
     case Opcode::Real:
-      if (!is_complex(type(a))) ric(i, a, "real part of a real value");
-      else if (op(a) == Opcode::Complex) ric(i, operand(a, 0), "real part of complex");
+      if (!is_complex(type(a)))
+        ric(i, a, "real part of a real value");
+      else if (op(a) == Opcode::Complex)
+        ric(i, operand(a, 0), "real part of complex");
       return;
     case Opcode::Imag:
       if (op(a) == Opcode::Complex) ric(i, operand(a, 1), "imaginary part of complex");
@@ -576,12 +606,20 @@ void A::unary(InstId i) {
       if (!remove_reduce_precision_) return;
       const AttrSet& s = m_.attrs(i);
       ElementType t = type(a);
-      int e = t == ElementType::F32 ? 8 : t == ElementType::F64 ? 11 : float_format(t) ? float_format(t)->exponent_bits : 0;
-      int mantissa = t == ElementType::F32 ? 23 : t == ElementType::F64 ? 52 : float_format(t) ? float_format(t)->mantissa_bits : 0;
-      if (s.integer(Attr::exponent_bits) == e && s.integer(Attr::mantissa_bits) == mantissa) ric(i, a, "reduce-precision to the same precision");
+      int e = t == ElementType::F32   ? 8
+              : t == ElementType::F64 ? 11
+              : float_format(t)       ? float_format(t)->exponent_bits
+                                      : 0;
+      int mantissa = t == ElementType::F32   ? 23
+                     : t == ElementType::F64 ? 52
+                     : float_format(t)       ? float_format(t)->mantissa_bits
+                                             : 0;
+      if (s.integer(Attr::exponent_bits) == e && s.integer(Attr::mantissa_bits) == mantissa)
+        ric(i, a, "reduce-precision to the same precision");
       return;
     }
-    default: return;
+    default:
+      return;
   }
 }
 
@@ -611,8 +649,18 @@ namespace {
 // Does a conversion to `to` keep every value of `from`?
 bool preserves(ElementType from, ElementType to) {
   if (from == to) return true;
-  auto mantissa = [](ElementType t) { return t == ElementType::F32 ? 24 : t == ElementType::F64 ? 53 : float_format(t) ? float_format(t)->mantissa_bits + 1 : 0; };
-  auto exponent = [](ElementType t) { return t == ElementType::F32 ? 8 : t == ElementType::F64 ? 11 : float_format(t) ? float_format(t)->exponent_bits : 0; };
+  auto mantissa = [](ElementType t) {
+    return t == ElementType::F32   ? 24
+           : t == ElementType::F64 ? 53
+           : float_format(t)       ? float_format(t)->mantissa_bits + 1
+                                   : 0;
+  };
+  auto exponent = [](ElementType t) {
+    return t == ElementType::F32   ? 8
+           : t == ElementType::F64 ? 11
+           : float_format(t)       ? float_format(t)->exponent_bits
+                                   : 0;
+  };
   if (is_complex(to) && !is_complex(from)) return preserves(from, component_type(to));
   if (is_complex(from)) return is_complex(to) && type_bits(to) >= type_bits(from);
   if (from == ElementType::Pred) return is_integral(to) || is_float(to);
@@ -621,7 +669,8 @@ bool preserves(ElementType from, ElementType to) {
     if (!is_float(to) || to == ElementType::F8E8M0FNU || from == ElementType::F8E8M0FNU) return false;
     return mantissa(to) >= mantissa(from) && exponent(to) >= exponent(from);
   }
-  if (is_float(to)) return mantissa(to) >= type_bits(from) - is_signed_int(from) && (1 << (exponent(to) - 1)) >= type_bits(from);
+  if (is_float(to))
+    return mantissa(to) >= type_bits(from) - is_signed_int(from) && (1 << (exponent(to) - 1)) >= type_bits(from);
   if (is_unsigned_int(from)) return type_bits(to) - is_signed_int(to) >= type_bits(from);
   return is_signed_int(to) && type_bits(to) >= type_bits(from);
 }
@@ -644,8 +693,10 @@ void A::convert(InstId i) {
   bool division = inner == Opcode::Divide || inner == Opcode::Remainder;
   if ((arithmetic || division) && one_user(a) && integral(i) && integral(a)) {
     InstId x = operand(a, 0), y = operand(a, 1);
-    if (op(x) == Opcode::Convert && op(y) == Opcode::Convert && one_user(x) && one_user(y) && type(operand(x, 0)) == type(i) && type(operand(y, 0)) == type(i) &&
-        type_bits(type(i)) >= 8 && is_signed_int(type(i)) == is_signed_int(type(a)) && preserves(type(i), type(a)) && (arithmetic || is_unsigned_int(type(i)))) {
+    if (op(x) == Opcode::Convert && op(y) == Opcode::Convert && one_user(x) && one_user(y) &&
+        type(operand(x, 0)) == type(i) && type(operand(y, 0)) == type(i) && type_bits(type(i)) >= 8 &&
+        is_signed_int(type(i)) == is_signed_int(type(a)) && preserves(type(i), type(a)) &&
+        (arithmetic || is_unsigned_int(type(i)))) {
       if (!go("operation between converts in the narrow type", i)) return;
       rw(i, inner, {operand(x, 0), operand(y, 0)});
     }
@@ -658,7 +709,8 @@ void A::bitcast_convert(InstId i) {
     if (go("bitcast-convert twice", i)) rw(i, Opcode::BitcastConvert, {operand(a, 0)});
     return;
   }
-  if (ls_ && m_.shape(i).dims == m_.shape(a).dims && m_.shape(i).layout == m_.shape(a).layout && type_bits(type(i)) == type_bits(type(a)) && type(i) != type(a)) {
+  if (ls_ && m_.shape(i).dims == m_.shape(a).dims && m_.shape(i).layout == m_.shape(a).layout &&
+      type_bits(type(i)) == type_bits(type(a)) && type(i) != type(a)) {
     if (go("bitcast-convert is a bitcast", i)) rw(i, Opcode::Bitcast, {a});
     return;
   }

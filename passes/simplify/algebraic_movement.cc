@@ -39,7 +39,8 @@ void A::constant(InstId i) {
   if (!s.is_array() || s.elements_count() < 2) return;
   size_t width = static_cast<size_t>(storage_bytes(s.type));
   bool splat = true;
-  for (size_t at = width; at < lit.bytes.size() && splat; at += width) splat = !std::memcmp(lit.bytes.data(), lit.bytes.data() + at, width);
+  for (size_t at = width; at < lit.bytes.size() && splat; at += width)
+    splat = !std::memcmp(lit.bytes.data(), lit.bytes.data() + at, width);
   //   f32[8] constant({2, 2, …})      →      broadcast(constant(2))
   if (splat) {
     if (!go("constant of one value", i)) return;
@@ -48,7 +49,10 @@ void A::constant(InstId i) {
     one.bytes = lit.bytes.substr(0, width);
     LitId id = u_.literal(std::move(one));
     InstId scalar = m_.add_derived(i, {.op = Opcode::Constant, .shape = u_.scalar(s.type), .payload = id.value});
-    InstId b = m_.add_derived(i, {.op = Opcode::Broadcast, .shape = m_.shape_id(i), .operands = {scalar}, .attrs = dims_attr(u_, Opcode::Broadcast, {})});
+    InstId b = m_.add_derived(i, {.op = Opcode::Broadcast,
+                                  .shape = m_.shape_id(i),
+                                  .operands = {scalar},
+                                  .attrs = dims_attr(u_, Opcode::Broadcast, {})});
     rw_to(i, b);
     return;
   }
@@ -56,7 +60,8 @@ void A::constant(InstId i) {
   //   {0, 1, 2, …}      →      iota,      {0, k, 2k, …}      →      iota * k
   int64_t step = load_int(s.type, lit.bytes.data() + width);
   bool strided = load_int(s.type, lit.bytes.data()) == 0 && step != 0;
-  for (int64_t n = 0; n < s.dims[0] && strided; ++n) strided = load_int(s.type, lit.bytes.data() + static_cast<size_t>(n) * width) == n * step;
+  for (int64_t n = 0; n < s.dims[0] && strided; ++n)
+    strided = load_int(s.type, lit.bytes.data() + static_cast<size_t>(n) * width) == n * step;
   if (!strided) return;
   if (!go("constant is an iota", i)) return;
   AttrsId dim = attrs_of(u_, Opcode::Iota, {{Attr::iota_dimension, int64_t{0}}});
@@ -64,7 +69,9 @@ void A::constant(InstId i) {
     rw(i, Opcode::Iota, {}, dim);
     return;
   }
-  InstId scale = m_.add(c, {.op = Opcode::Constant, .shape = u_.scalar(s.type), .payload = m_.scalar_literal(s.type, static_cast<double>(step)).value});
+  InstId scale = m_.add(c, {.op = Opcode::Constant,
+                            .shape = u_.scalar(s.type),
+                            .payload = m_.scalar_literal(s.type, static_cast<double>(step)).value});
   InstId spread = make_broadcast(m_, c, scale, {}, m_.shape_id(i));
   InstId it = make_op(i, Opcode::Iota, {}, dim, m_.shape_id(i));
   rw(i, Opcode::Multiply, {it, spread});
@@ -90,7 +97,8 @@ bool A::sink_broadcast(InstId i) {
         break;
       }
       bool scalar = m_.shape(operand(o, 0)).rank() == 0;
-      bool alike = m_.attrs(o).ints(Attr::dimensions) == dims && m_.shape(operand(o, 0)).dims == m_.shape(operand_).dims;
+      bool alike =
+          m_.attrs(o).ints(Attr::dimensions) == dims && m_.shape(operand(o, 0)).dims == m_.shape(operand_).dims;
       if (!scalar && !alike) {
         all = false;
         break;
@@ -110,7 +118,11 @@ bool A::sink_broadcast(InstId i) {
       }
     }
     InstId small = m_.clone_inst(user, c, ops, u_.with_type(m_.shape_id(operand_), type(user)));
-    InstId wide = m_.add(c, {.op = Opcode::Broadcast, .shape = m_.shape_id(user), .operands = {small}, .attrs = dims_attr(u_, Opcode::Broadcast, dims), .meta = m_[i].meta});
+    InstId wide = m_.add(c, {.op = Opcode::Broadcast,
+                             .shape = m_.shape_id(user),
+                             .operands = {small},
+                             .attrs = dims_attr(u_, Opcode::Broadcast, dims),
+                             .meta = m_[i].meta});
     m_.replace_all_uses(user, wide);
     any = changed_ = true;
   }
@@ -127,7 +139,8 @@ void A::broadcast(InstId i) {
     return;
   }
   if (s.rank() == in.rank() && s.elements_count() == in.elements_count()) {
-    if (go("broadcast is a transpose", i)) rw(i, Opcode::Transpose, {a}, dims_attr(u_, Opcode::Transpose, inverse_permutation(dims)));
+    if (go("broadcast is a transpose", i))
+      rw(i, Opcode::Transpose, {a}, dims_attr(u_, Opcode::Transpose, inverse_permutation(dims)));
     return;
   }
   //   broadcast(reshape that inserts ones (A))      →      broadcast(A)
@@ -137,9 +150,12 @@ void A::broadcast(InstId i) {
     Dims inserted;
     size_t f = 0;
     for (size_t t = 0; t < to.size(); ++t) {
-      if (f < from.size() && from[f] == to[t]) ++f;
-      else if (to[t] == 1) inserted.push_back(static_cast<int64_t>(t));
-      else f = from.size() + 1;
+      if (f < from.size() && from[f] == to[t])
+        ++f;
+      else if (to[t] == 1)
+        inserted.push_back(static_cast<int64_t>(t));
+      else
+        f = from.size() + 1;
     }
     if (f == from.size() && !inserted.empty()) {
       if (!go("broadcast of inserted ones", i)) return;
@@ -155,12 +171,17 @@ void A::broadcast(InstId i) {
     for (InstId user : m_.users_copy(i)) {
       if ((m_.users(user).empty() && !m_.is_root(user)) || m_.has_control(user)) continue;
       Opcode o = op(user);
-      bool moves = o == Opcode::Reshape || o == Opcode::Reverse || o == Opcode::Transpose || (o == Opcode::Sort && m_.operand_count(user) == 1) ||
-                   o == Opcode::Slice || (o == Opcode::DynamicSlice && operand(user, 0) == i);
+      bool moves = o == Opcode::Reshape || o == Opcode::Reverse || o == Opcode::Transpose ||
+                   (o == Opcode::Sort && m_.operand_count(user) == 1) || o == Opcode::Slice ||
+                   (o == Opcode::DynamicSlice && operand(user, 0) == i);
       if (!moves) continue;
       if (!go("movement of a spread scalar", user)) return;
       // The user keeps standing without users until its own visit, as in XLA.
-      InstId b = m_.add(m_.parent(user), {.op = Opcode::Broadcast, .shape = m_.shape_id(user), .operands = {a}, .attrs = dims_attr(u_, Opcode::Broadcast, {}), .meta = m_[i].meta});
+      InstId b = m_.add(m_.parent(user), {.op = Opcode::Broadcast,
+                                          .shape = m_.shape_id(user),
+                                          .operands = {a},
+                                          .attrs = dims_attr(u_, Opcode::Broadcast, {}),
+                                          .meta = m_[i].meta});
       m_.replace_all_uses(user, b);
       changed_ = true;
       return;
@@ -170,7 +191,9 @@ void A::broadcast(InstId i) {
   //   broadcast(iota)      →      iota
   if (op(a) == Opcode::Iota) {
     if (go("broadcast of an iota", i))
-      rw(i, Opcode::Iota, {}, attrs_of(u_, Opcode::Iota, {{Attr::iota_dimension, dims[static_cast<size_t>(m_.attrs(a).integer(Attr::iota_dimension))]}}));
+      rw(i, Opcode::Iota, {},
+         attrs_of(u_, Opcode::Iota,
+                  {{Attr::iota_dimension, dims[static_cast<size_t>(m_.attrs(a).integer(Attr::iota_dimension))]}}));
     return;
   }
   //   broadcast(broadcast(A))      →      broadcast(A)
@@ -236,7 +259,10 @@ void A::reshape(InstId i) {
     }
     if (mapped.size() == dims.size() && (!ls_ || is_default_layout(s.layout))) {
       if (!go("reshape of a broadcast", i)) return;
-      InstId b = m_.add(m_.parent(i), {.op = Opcode::Broadcast, .shape = m_.shape_id(i), .operands = {operand(a, 0)}, .attrs = dims_attr(u_, Opcode::Broadcast, mapped)});
+      InstId b = m_.add(m_.parent(i), {.op = Opcode::Broadcast,
+                                       .shape = m_.shape_id(i),
+                                       .operands = {operand(a, 0)},
+                                       .attrs = dims_attr(u_, Opcode::Broadcast, mapped)});
       ri(i, b);
       return;
     }
@@ -246,7 +272,8 @@ void A::reshape(InstId i) {
     int64_t counted = m_.attrs(a).integer(Attr::iota_dimension);
     for (auto [from, to] : unmodified_dims(m_.shape(a).dims, s.dims))
       if (from == counted) {
-        if (go("reshape of an iota", i)) rw(i, Opcode::Iota, {}, attrs_of(u_, Opcode::Iota, {{Attr::iota_dimension, to}}));
+        if (go("reshape of an iota", i))
+          rw(i, Opcode::Iota, {}, attrs_of(u_, Opcode::Iota, {{Attr::iota_dimension, to}}));
         return;
       }
     // Ones at its side belong to the same factor: they move freely.
@@ -255,12 +282,14 @@ void A::reshape(InstId i) {
       for (int64_t d = 0; d < counted; ++d) nth += m_.shape(a).dims[static_cast<size_t>(d)] != 1;
       for (size_t d = 0; d < s.dims.size(); ++d)
         if (s.dims[d] != 1 && nth-- == 0) to = static_cast<int64_t>(d);
-      if (go("reshape of an iota", i)) rw(i, Opcode::Iota, {}, attrs_of(u_, Opcode::Iota, {{Attr::iota_dimension, to}}));
+      if (go("reshape of an iota", i))
+        rw(i, Opcode::Iota, {}, attrs_of(u_, Opcode::Iota, {{Attr::iota_dimension, to}}));
       return;
     }
   }
   //   reshape(dynamic-update-slice) that only adds or drops ones      →      dynamic-update-slice(reshape, reshape)
-  if (!ls_ && op(a) == Opcode::DynamicUpdateSlice && one_user(a) && only_ones(m_.shape(a).dims, s.dims) && !m_.attrs(a).has(Attr::sharding)) {
+  if (!ls_ && op(a) == Opcode::DynamicUpdateSlice && one_user(a) && only_ones(m_.shape(a).dims, s.dims) &&
+      !m_.attrs(a).has(Attr::sharding)) {
     const Dims from = m_.shape(a).dims, update = m_.shape(operand(a, 1)).dims;
     // Each dimension of the result is one of the operand or new.
     Dims source(s.dims.size(), -1);
@@ -268,8 +297,10 @@ void A::reshape(InstId i) {
     bool fits = m_.operand_count(a) == 2 + from.size();
     for (size_t t = 0; t < s.dims.size() && fits; ++t) {
       while (f < from.size() && from[f] != s.dims[t] && from[f] == 1) ++f;
-      if (f < from.size() && from[f] == s.dims[t]) source[t] = static_cast<int64_t>(f++);
-      else fits = s.dims[t] == 1;
+      if (f < from.size() && from[f] == s.dims[t])
+        source[t] = static_cast<int64_t>(f++);
+      else
+        fits = s.dims[t] == 1;
     }
     for (; f < from.size() && fits; ++f) fits = from[f] == 1;
     // Dropped dimensions hold one element, so their index is clamped to 0.
@@ -278,8 +309,11 @@ void A::reshape(InstId i) {
       Dims new_update;
       for (int64_t d : source) new_update.push_back(d < 0 ? 1 : update[static_cast<size_t>(d)]);
       std::vector<InstId> idx(m_.operands(a).begin() + 2, m_.operands(a).end());
-      InstId base = m_.add_derived(operand(a, 0), {.op = Opcode::Reshape, .shape = m_.shape_id(i), .operands = {operand(a, 0)}});
-      InstId up = m_.add_derived(operand(a, 1), {.op = Opcode::Reshape, .shape = u_.with_dims(m_.shape_id(operand(a, 1)), new_update), .operands = {operand(a, 1)}});
+      InstId base =
+          m_.add_derived(operand(a, 0), {.op = Opcode::Reshape, .shape = m_.shape_id(i), .operands = {operand(a, 0)}});
+      InstId up = m_.add_derived(operand(a, 1), {.op = Opcode::Reshape,
+                                                 .shape = u_.with_dims(m_.shape_id(operand(a, 1)), new_update),
+                                                 .operands = {operand(a, 1)}});
       std::vector<InstId> ops{base, up};
       InstId zero;
       for (int64_t d : source) {
@@ -369,9 +403,11 @@ void A::transpose(InstId i) {
   //   transpose(dot(A, B)) that swaps rows and columns      →      dot(B, A)
   if (op(a) == Opcode::Dot && one_user(a) && !ls_) {
     const AttrSet& d = m_.attrs(a);
-    const Dims lb = d.ints(Attr::lhs_batch_dims), rb = d.ints(Attr::rhs_batch_dims), lc = d.ints(Attr::lhs_contracting_dims), rc = d.ints(Attr::rhs_contracting_dims);
+    const Dims lb = d.ints(Attr::lhs_batch_dims), rb = d.ints(Attr::rhs_batch_dims),
+               lc = d.ints(Attr::lhs_contracting_dims), rc = d.ints(Attr::rhs_contracting_dims);
     size_t b = lb.size(), rank = p.size();
-    bool canonical = lb == rb && !lc.empty() && rank == b + 2 && m_.shape(operand(a, 0)).rank() == static_cast<int>(b + 1 + lc.size()) &&
+    bool canonical = lb == rb && !lc.empty() && rank == b + 2 &&
+                     m_.shape(operand(a, 0)).rank() == static_cast<int>(b + 1 + lc.size()) &&
                      m_.shape(operand(a, 1)).rank() == static_cast<int>(b + 1 + rc.size());
     for (size_t k = 0; k < b && canonical; ++k) canonical = lb[k] == static_cast<int64_t>(k);
     bool swap = rank == b + 2;
@@ -386,7 +422,9 @@ void A::transpose(InstId i) {
       if (StrId precision = set.text(Attr::operand_precision); precision.valid()) {
         std::string t(u_.text(precision));
         size_t comma = t.find(',');
-        if (comma != std::string::npos) set.set(Attr::operand_precision, u_.str("{" + t.substr(comma + 1, t.size() - comma - 2) + "," + t.substr(1, comma - 1) + "}"));
+        if (comma != std::string::npos)
+          set.set(Attr::operand_precision,
+                  u_.str("{" + t.substr(comma + 1, t.size() - comma - 2) + "," + t.substr(1, comma - 1) + "}"));
       }
       rw(i, Opcode::Dot, {operand(a, 1), operand(a, 0)}, u_.attrs(std::move(set)));
       return;
@@ -415,7 +453,8 @@ void A::transpose(InstId i) {
     Dims inverse = inverse_permutation(p), dims;
     for (int64_t d : m_.attrs(a).ints(Attr::dimensions)) dims.push_back(inverse[static_cast<size_t>(d)]);
     if (sorted(dims)) {
-      if (go("transpose of a broadcast", i)) rw(i, Opcode::Broadcast, {operand(a, 0)}, dims_attr(u_, Opcode::Broadcast, dims));
+      if (go("transpose of a broadcast", i))
+        rw(i, Opcode::Broadcast, {operand(a, 0)}, dims_attr(u_, Opcode::Broadcast, dims));
     }
   }
 }
@@ -473,7 +512,8 @@ void A::slice(InstId i) {
       touched |= out[static_cast<size_t>(d)] != m_.shape(a).dims[static_cast<size_t>(d)];
     }
     if (!go("slice of a broadcast", i)) return;
-    if (touched) source = make_derived(m_, a, Opcode::Slice, {source}, attrs_of(u_, Opcode::Slice, {{Attr::slice, inner}}));
+    if (touched)
+      source = make_derived(m_, a, Opcode::Slice, {source}, attrs_of(u_, Opcode::Slice, {{Attr::slice, inner}}));
     rw(i, Opcode::Broadcast, {source}, dims_attr(u_, Opcode::Broadcast, map));
     return;
   }
@@ -491,7 +531,9 @@ void A::slice(InstId i) {
       at += n;
     }
     if (!pieces.empty() && pieces.size() < m_.operand_count(a)) {
-      if (pieces.size() == 1 && m_.shape(pieces[0]).dims == out && ric(i, pieces[0], "slice is a piece of a concatenate")) return;
+      if (pieces.size() == 1 && m_.shape(pieces[0]).dims == out &&
+          ric(i, pieces[0], "slice is a piece of a concatenate"))
+        return;
       if (!go("slice of a concatenate", i)) return;
       auto moved = s;
       moved[dim].start -= first, moved[dim].limit -= first;
@@ -502,7 +544,10 @@ void A::slice(InstId i) {
         for (InstId o : pieces) dims[dim] += m_.shape(o).dims[dim];
         Shape shape = m_.shape(a);
         shape.dims = dims;
-        joined = m_.add_derived(a, {.op = Opcode::Concatenate, .shape = u_.shape(shape), .operands = pieces, .attrs = dims_attr(u_, Opcode::Concatenate, {static_cast<int64_t>(dim)})});
+        joined = m_.add_derived(a, {.op = Opcode::Concatenate,
+                                    .shape = u_.shape(shape),
+                                    .operands = pieces,
+                                    .attrs = dims_attr(u_, Opcode::Concatenate, {static_cast<int64_t>(dim)})});
       }
       rw(i, Opcode::Slice, {joined}, attrs_of(u_, Opcode::Slice, {{Attr::slice, moved}}));
       return;
@@ -520,7 +565,8 @@ void A::slice(InstId i) {
       if (!go("slice of a reshape", i)) return;
       std::vector<SliceDim> inner;
       for (size_t d = 0; d < from.size(); ++d) inner.push_back({0, d ? from[d] : taken / rest_from, 1});
-      InstId small = make_derived(m_, i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, inner}}));
+      InstId small =
+          make_derived(m_, i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, inner}}));
       rw(i, Opcode::Reshape, {small});
       return;
     }
@@ -536,7 +582,8 @@ void A::slice(InstId i) {
       e.start = in[static_cast<size_t>(d)] - 1 - last;
       e.limit = e.start + (out[static_cast<size_t>(d)] - 1) * e.stride + 1;
     }
-    InstId inner = make_derived(m_, i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, moved}}));
+    InstId inner =
+        make_derived(m_, i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, moved}}));
     rw(i, Opcode::Reverse, {inner}, dims_attr(u_, Opcode::Reverse, turned));
     return;
   }
@@ -570,7 +617,8 @@ void A::dynamic_slice(InstId i) {
   if (whole) {
     if (!go("index of a whole dimension", i)) return;
     for (size_t d = 0; d < rank; ++d)
-      if (sizes[d] == in[d] && !is_all(m_, ops[d + 1], 0)) ops[d + 1] = make_scalar(m_, m_.parent(i), type(ops[d + 1]), 0);
+      if (sizes[d] == in[d] && !is_all(m_, ops[d + 1], 0))
+        ops[d + 1] = make_scalar(m_, m_.parent(i), type(ops[d + 1]), 0);
     InstId copy = m_.clone_inst(i, m_.parent(i), ops);
     ri(i, copy);
     return;
@@ -583,8 +631,10 @@ void A::dynamic_slice(InstId i) {
     if (!map.empty()) {
       std::vector<InstId> inner{source};
       Dims inner_sizes;
-      for (int64_t d : map) inner.push_back(operand(i, static_cast<size_t>(d) + 1)), inner_sizes.push_back(sizes[static_cast<size_t>(d)]);
-      source = make_op(i, Opcode::DynamicSlice, inner, attrs_of(u_, Opcode::DynamicSlice, {{Attr::dynamic_slice_sizes, inner_sizes}}));
+      for (int64_t d : map)
+        inner.push_back(operand(i, static_cast<size_t>(d) + 1)), inner_sizes.push_back(sizes[static_cast<size_t>(d)]);
+      source = make_op(i, Opcode::DynamicSlice, inner,
+                       attrs_of(u_, Opcode::DynamicSlice, {{Attr::dynamic_slice_sizes, inner_sizes}}));
     }
     rw(i, Opcode::Broadcast, {source}, dims_attr(u_, Opcode::Broadcast, map));
     return;
@@ -601,7 +651,8 @@ void A::dynamic_slice(InstId i) {
     }
   }
   if (constant) {
-    if (go("dynamic-slice at constant indices", i)) rw(i, Opcode::Slice, {a}, attrs_of(u_, Opcode::Slice, {{Attr::slice, s}}));
+    if (go("dynamic-slice at constant indices", i))
+      rw(i, Opcode::Slice, {a}, attrs_of(u_, Opcode::Slice, {{Attr::slice, s}}));
   }
 }
 
@@ -623,7 +674,8 @@ void A::dynamic_update_slice(InstId i) {
       }
     }
     if (constant) {
-      if (go("update of a spread scalar", i)) rw(i, Opcode::Pad, {update, operand(a, 0)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, pads}}));
+      if (go("update of a spread scalar", i))
+        rw(i, Opcode::Pad, {update, operand(a, 0)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, pads}}));
       return;
     }
   }
@@ -637,7 +689,8 @@ void A::dynamic_update_slice(InstId i) {
   if (whole) {
     if (!go("index of a whole dimension", i)) return;
     for (size_t d = 0; d < rank; ++d)
-      if (up[d] == out[d] && !is_all(m_, ops[d + 2], 0)) ops[d + 2] = make_scalar(m_, m_.parent(i), type(ops[d + 2]), 0);
+      if (up[d] == out[d] && !is_all(m_, ops[d + 2], 0))
+        ops[d + 2] = make_scalar(m_, m_.parent(i), type(ops[d + 2]), 0);
     ri(i, m_.clone_inst(i, m_.parent(i), ops));
     return;
   }
@@ -661,7 +714,8 @@ void A::pad(InstId i) {
     rw(i, Opcode::Pad, {a, operand(i, 1)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, pads}}));
     return;
   }
-  bool nothing = std::all_of(pads.begin(), pads.end(), [](const PaddingDim& p) { return !p.low && !p.high && !p.interior; });
+  bool nothing =
+      std::all_of(pads.begin(), pads.end(), [](const PaddingDim& p) { return !p.low && !p.high && !p.interior; });
   if (nothing && ric(i, a, "pad by nothing")) return;
   bool negative = std::any_of(pads.begin(), pads.end(), [](const PaddingDim& p) { return p.low < 0 || p.high < 0; });
   //   pad with negative edges      →      slice(pad)
@@ -675,7 +729,9 @@ void A::pad(InstId i) {
     s.layout = m_.shape(i).layout;
     m_.set_shape(wide, u_.shape(s));
     std::vector<SliceDim> cut;
-    for (size_t d = 0; d < pads.size(); ++d) cut.push_back({std::max<int64_t>(-pads[d].low, 0), m_.shape(wide).dims[d] - std::max<int64_t>(-pads[d].high, 0), 1});
+    for (size_t d = 0; d < pads.size(); ++d)
+      cut.push_back(
+          {std::max<int64_t>(-pads[d].low, 0), m_.shape(wide).dims[d] - std::max<int64_t>(-pads[d].high, 0), 1});
     rw(i, Opcode::Slice, {wide}, attrs_of(u_, Opcode::Slice, {{Attr::slice, cut}}));
   }
 }
@@ -697,8 +753,10 @@ void A::concatenate(InstId i) {
       return;
     }
     if (!go("empty pieces", i)) return;
-    if (kept.size() == 1) ri(i, kept[0]);
-    else rw(i, Opcode::Concatenate, kept, attrs);
+    if (kept.size() == 1)
+      ri(i, kept[0]);
+    else
+      rw(i, Opcode::Concatenate, kept, attrs);
     return;
   }
   //   concatenate(concatenate(A, B), C)      →      concatenate(A, B, C)
@@ -731,7 +789,8 @@ void A::concatenate(InstId i) {
         if (op(ops[last]) != Opcode::Slice || operand(ops[last], 0) != operand(o, 0)) break;
         auto t = *m_.attrs(ops[last]).get<std::vector<SliceDim>>(Attr::slice);
         bool follows = true;
-        for (size_t d = 0; d < s.size(); ++d) follows &= d == dim ? t[d].start == s[d].limit && t[d].stride == 1 : t[d] == s[d];
+        for (size_t d = 0; d < s.size(); ++d)
+          follows &= d == dim ? t[d].start == s[d].limit && t[d].stride == 1 : t[d] == s[d];
         if (!follows) break;
         s[dim].limit = t[dim].limit;
       }
@@ -747,8 +806,10 @@ void A::concatenate(InstId i) {
     ++n;
   }
   if (joined) {
-    if (merged.size() == 1) ri(i, merged[0]);
-    else rw(i, Opcode::Concatenate, merged, attrs);
+    if (merged.size() == 1)
+      ri(i, merged[0]);
+    else
+      rw(i, Opcode::Concatenate, merged, attrs);
     return;
   }
   //   concatenate(A, broadcast(v))      →      pad(A, v)
@@ -804,13 +865,16 @@ void A::bitcast(InstId i) {
   //   bitcast(bitcast(A))      →      bitcast(A)
   if (op(a) == Opcode::Bitcast) {
     if (!go("bitcast twice", i)) return;
-    if (m_.shape_id(operand(a, 0)) == m_.shape_id(i)) ri(i, operand(a, 0));
-    else rw(i, Opcode::Bitcast, {operand(a, 0)});
+    if (m_.shape_id(operand(a, 0)) == m_.shape_id(i))
+      ri(i, operand(a, 0));
+    else
+      rw(i, Opcode::Bitcast, {operand(a, 0)});
     return;
   }
   //   bitcast(broadcast(scalar))      →      broadcast(scalar)
   if (op(a) == Opcode::Broadcast && m_.shape(operand(a, 0)).rank() == 0 && type(a) == type(i)) {
-    if (go("bitcast of a spread scalar", i)) rw(i, Opcode::Broadcast, {operand(a, 0)}, dims_attr(u_, Opcode::Broadcast, {}));
+    if (go("bitcast of a spread scalar", i))
+      rw(i, Opcode::Broadcast, {operand(a, 0)}, dims_attr(u_, Opcode::Broadcast, {}));
     return;
   }
   if (m_.shape(a).is_array() && m_.shape(a).type == m_.shape(i).type) ric(i, a, "bitcast to the same shape");

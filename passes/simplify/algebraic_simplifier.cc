@@ -47,19 +47,29 @@ bool AlgebraicSimplifier::non_negative(InstId i, int depth) const {
     if (is_complex(type(o))) return false;
   auto of = [&](size_t n) { return non_negative(operand(i, n), depth + 1); };
   switch (op(i)) {
-    case Opcode::Multiply: return operand(i, 0) == operand(i, 1);
-    case Opcode::Abs: case Opcode::Exp: case Opcode::Iota: return true;
-    case Opcode::Broadcast: return of(0);
+    case Opcode::Multiply:
+      return operand(i, 0) == operand(i, 1);
+    case Opcode::Abs:
+    case Opcode::Exp:
+    case Opcode::Iota:
+      return true;
+    case Opcode::Broadcast:
+      return of(0);
     case Opcode::Constant: {
       if (!is_scalar_constant(m_, i) || m_.literal(i).elided || is_complex(type(i))) return false;
       double v = load_double(type(i), m_.literal(i).bytes.data());
       return !std::isnan(v) && !std::signbit(v);
     }
-    case Opcode::Minimum: return of(0) && of(1);
-    case Opcode::Maximum: return of(0) || of(1);
-    case Opcode::Power: return of(0);
-    case Opcode::Select: return of(1) && of(2);
-    default: return false;
+    case Opcode::Minimum:
+      return of(0) && of(1);
+    case Opcode::Maximum:
+      return of(0) || of(1);
+    case Opcode::Power:
+      return of(0);
+    case Opcode::Select:
+      return of(1) && of(2);
+    default:
+      return false;
   }
 }
 
@@ -71,56 +81,105 @@ CompId AlgebraicSimplifier::scalar_add(ElementType t) {
 
 void AlgebraicSimplifier::visit(InstId i) {
   switch (op(i)) {
-    case Opcode::Add: return add(i);
-    case Opcode::Subtract: return subtract(i);
-    case Opcode::Multiply: return multiply(i);
-    case Opcode::Divide: return divide(i);
-    case Opcode::Remainder: return remainder(i);
-    case Opcode::And: case Opcode::Or: return logic(i);
-    case Opcode::Compare: return compare(i);
-    case Opcode::Maximum: case Opcode::Minimum: return minmax(i);
-    case Opcode::Power: return power(i);
-    case Opcode::Abs: case Opcode::Negate: case Opcode::Not: case Opcode::Log: case Opcode::Exp: case Opcode::Sqrt: case Opcode::Rsqrt: case Opcode::Complex:
-    case Opcode::Real: case Opcode::Imag: case Opcode::ReducePrecision:
+    case Opcode::Add:
+      return add(i);
+    case Opcode::Subtract:
+      return subtract(i);
+    case Opcode::Multiply:
+      return multiply(i);
+    case Opcode::Divide:
+      return divide(i);
+    case Opcode::Remainder:
+      return remainder(i);
+    case Opcode::And:
+    case Opcode::Or:
+      return logic(i);
+    case Opcode::Compare:
+      return compare(i);
+    case Opcode::Maximum:
+    case Opcode::Minimum:
+      return minmax(i);
+    case Opcode::Power:
+      return power(i);
+    case Opcode::Abs:
+    case Opcode::Negate:
+    case Opcode::Not:
+    case Opcode::Log:
+    case Opcode::Exp:
+    case Opcode::Sqrt:
+    case Opcode::Rsqrt:
+    case Opcode::Complex:
+    case Opcode::Real:
+    case Opcode::Imag:
+    case Opcode::ReducePrecision:
       return unary(i);
-    case Opcode::Select: return select(i);
+    case Opcode::Select:
+      return select(i);
     case Opcode::Clamp:
       //   clamp(lo, clamp(lo, A, hi), hi)      →      clamp(lo, A, hi)
-      if (op(operand(i, 1)) == Opcode::Clamp && operand(operand(i, 1), 0) == operand(i, 0) && operand(operand(i, 1), 2) == operand(i, 2)) ric(i, operand(i, 1), "clamp twice");
+      if (op(operand(i, 1)) == Opcode::Clamp && operand(operand(i, 1), 0) == operand(i, 0) &&
+          operand(operand(i, 1), 2) == operand(i, 2))
+        ric(i, operand(i, 1), "clamp twice");
       return;
-    case Opcode::Convert: return convert(i);
-    case Opcode::BitcastConvert: return bitcast_convert(i);
-    case Opcode::Constant: return constant(i);
-    case Opcode::Iota: return iota(i);
-    case Opcode::Broadcast: return broadcast(i);
-    case Opcode::Reshape: return reshape(i);
-    case Opcode::Transpose: return transpose(i);
-    case Opcode::Slice: return slice(i);
-    case Opcode::DynamicSlice: return dynamic_slice(i);
-    case Opcode::DynamicUpdateSlice: return dynamic_update_slice(i);
-    case Opcode::Pad: return pad(i);
-    case Opcode::Concatenate: return concatenate(i);
-    case Opcode::Reverse: return reverse(i);
-    case Opcode::Copy: return copy(i);
-    case Opcode::Bitcast: return bitcast(i);
-    case Opcode::Reduce: return reduce(i);
-    case Opcode::ReduceWindow: return reduce_window(i);
-    case Opcode::Dot: return dot(i);
-    case Opcode::Convolution: return convolution(i);
-    case Opcode::Gather: return gather(i);
-    case Opcode::Scatter: return scatter(i);
-    case Opcode::Sort: return sort(i);
-    case Opcode::Map: return map(i);
-    case Opcode::Conditional: return conditional(i);
-    case Opcode::OptBarrier: return opt_barrier(i);
-    case Opcode::GetTupleElement: return get_tuple_element(i);
-    default: return;
+    case Opcode::Convert:
+      return convert(i);
+    case Opcode::BitcastConvert:
+      return bitcast_convert(i);
+    case Opcode::Constant:
+      return constant(i);
+    case Opcode::Iota:
+      return iota(i);
+    case Opcode::Broadcast:
+      return broadcast(i);
+    case Opcode::Reshape:
+      return reshape(i);
+    case Opcode::Transpose:
+      return transpose(i);
+    case Opcode::Slice:
+      return slice(i);
+    case Opcode::DynamicSlice:
+      return dynamic_slice(i);
+    case Opcode::DynamicUpdateSlice:
+      return dynamic_update_slice(i);
+    case Opcode::Pad:
+      return pad(i);
+    case Opcode::Concatenate:
+      return concatenate(i);
+    case Opcode::Reverse:
+      return reverse(i);
+    case Opcode::Copy:
+      return copy(i);
+    case Opcode::Bitcast:
+      return bitcast(i);
+    case Opcode::Reduce:
+      return reduce(i);
+    case Opcode::ReduceWindow:
+      return reduce_window(i);
+    case Opcode::Dot:
+      return dot(i);
+    case Opcode::Convolution:
+      return convolution(i);
+    case Opcode::Gather:
+      return gather(i);
+    case Opcode::Scatter:
+      return scatter(i);
+    case Opcode::Sort:
+      return sort(i);
+    case Opcode::Map:
+      return map(i);
+    case Opcode::Conditional:
+      return conditional(i);
+    case Opcode::OptBarrier:
+      return opt_barrier(i);
+    case Opcode::GetTupleElement:
+      return get_tuple_element(i);
+    default:
+      return;
   }
 }
 
 bool AlgebraicSimplifier::run() {
-  for (CompId c : m_.nonfusion_computations())
-    visit_computation(m_, c, [this](InstId i) { visit(i); });
+  for (CompId c : m_.nonfusion_computations()) visit_computation(m_, c, [this](InstId i) { visit(i); });
   return changed_;
 }
 

@@ -1,5 +1,5 @@
-// Inside of algsimp (xla/hlo/transforms/simplifiers/algebraic_simplifier.cc and the GPU's subclass). Rules of one opcode
-// are tried in XLA's order; at most one fires on an instruction in one walk.
+// Inside of algsimp (xla/hlo/transforms/simplifiers/algebraic_simplifier.cc and the GPU's subclass). Rules of one
+// opcode are tried in XLA's order; at most one fires on an instruction in one walk.
 #pragma once
 #include "passes/rewrite.h"
 
@@ -8,7 +8,10 @@ namespace hlo {
 class AlgebraicSimplifier {
  public:
   AlgebraicSimplifier(Module& m, PassContext& ctx)
-      : m_(m), u_(m.u()), ctx_(ctx), ls_(ctx.flag("layout_sensitive", false)),
+      : m_(m),
+        u_(m.u()),
+        ctx_(ctx),
+        ls_(ctx.flag("layout_sensitive", false)),
         reduce_of_transpose_(ctx.flag("unconditional_reduce_of_transpose", true)),
         remove_reduce_precision_(ctx.flag("remove_no_op_reduce_precision", false)) {}
   bool run();
@@ -67,12 +70,15 @@ class AlgebraicSimplifier {
   bool integral(InstId i) const { return is_integral(type(i)); }
   bool k(InstId i) const { return is_constant(m_, i); }
   bool bck(InstId i) const { return is_broadcast_of_scalar_constant(m_, i); }
-  bool same_shape(InstId a, InstId b) const { return ls_ ? m_.shape_id(a) == m_.shape_id(b) : u_.compatible(m_.shape_id(a), m_.shape_id(b)); }
+  bool same_shape(InstId a, InstId b) const {
+    return ls_ ? m_.shape_id(a) == m_.shape_id(b) : u_.compatible(m_.shape_id(a), m_.shape_id(b));
+  }
   // ReplaceInstructionIfCompatible: refuses, changing nothing, where shapes differ or control dependencies stand.
   bool ric(InstId i, InstId to, std::string_view rule);
-  void ri(InstId i, InstId to);                                // relays control dependencies
-  InstId rw(InstId i, Opcode op, std::vector<InstId> operands, AttrsId attrs = {});  // ReplaceWithNewInstruction of i's shape
-  void rw_to(InstId i, InstId to);                             // the same with an instruction made before
+  void ri(InstId i, InstId to);  // relays control dependencies
+  InstId rw(InstId i, Opcode op, std::vector<InstId> operands,
+            AttrsId attrs = {});    // ReplaceWithNewInstruction of i's shape
+  void rw_to(InstId i, InstId to);  // the same with an instruction made before
   InstId make_op(InstId at, Opcode op, std::vector<InstId> operands, AttrsId attrs = {}, ShapeId shape = {}) {
     return make(m_, m_.parent(at), op, std::move(operands), attrs, shape);
   }

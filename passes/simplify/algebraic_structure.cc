@@ -16,7 +16,8 @@ bool reducer_op(const Module& m, CompId c, Opcode* op) {
   if (comp.params.size() != 2 || m.operand_count(comp.root) != 2) return false;
   InstId x = m.operand(comp.root, 0), y = m.operand(comp.root, 1);
   *op = m.op(comp.root);
-  return ((x == comp.params[0] && y == comp.params[1]) || (x == comp.params[1] && y == comp.params[0])) && op_info(*op).commutative;
+  return ((x == comp.params[0] && y == comp.params[1]) || (x == comp.params[1] && y == comp.params[0])) &&
+         op_info(*op).commutative;
 }
 }  // namespace
 
@@ -25,22 +26,29 @@ void A::reduce(InstId i) {
   InstId a = operand(i, 0), init = operand(i, n);
   CompId c = m_.parent(i), f = m_.called(i)[0];
   const Dims dims = m_.attrs(i).ints(Attr::dimensions);
-  const Shape &in = m_.shape(a);
+  const Shape& in = m_.shape(a);
   bool variadic = m_.shape(i).is_tuple();
   //   reduce of nothing      →      broadcast(init)
   const Shape& first_out = variadic ? u_[m_.shape(i).elements[0]] : m_.shape(i);
   if (in.elements_count() == 0 || first_out.elements_count() == 0) {
     if (!go("reduce of nothing", i)) return;
     std::vector<InstId> parts;
-    for (size_t k = 0; k < n; ++k) parts.push_back(make_broadcast(m_, c, operand(i, n + k), {}, variadic ? m_.shape(i).elements[k] : m_.shape_id(i)));
-    if (variadic) rw(i, Opcode::Tuple, parts);
-    else rw_to(i, parts[0]);
+    for (size_t k = 0; k < n; ++k)
+      parts.push_back(
+          make_broadcast(m_, c, operand(i, n + k), {}, variadic ? m_.shape(i).elements[k] : m_.shape_id(i)));
+    if (variadic)
+      rw(i, Opcode::Tuple, parts);
+    else
+      rw_to(i, parts[0]);
     return;
   }
   if (variadic) return;
-  auto reduce_attrs = [&](const Dims& d) { return attrs_of(u_, Opcode::Reduce, {{Attr::dimensions, d}, {Attr::to_apply, f}}); };
+  auto reduce_attrs = [&](const Dims& d) {
+    return attrs_of(u_, Opcode::Reduce, {{Attr::dimensions, d}, {Attr::to_apply, f}});
+  };
   //   reduce over dimensions of one      →      reshape
-  if (in.elements_count() == first_out.elements_count() && in.type == first_out.type && (!ls_ || reshape_is_bitcast(u_, m_.shape_id(a), m_.shape_id(i)))) {
+  if (in.elements_count() == first_out.elements_count() && in.type == first_out.type &&
+      (!ls_ || reshape_is_bitcast(u_, m_.shape_id(a), m_.shape_id(i)))) {
     if (go("reduce of single elements", i)) rw(i, Opcode::Reshape, {a});
     return;
   }
@@ -67,15 +75,18 @@ void A::reduce(InstId i) {
     for (int64_t d : kept) order.push_back(std::count_if(kept.begin(), kept.end(), [&](int64_t e) { return e < d; }));
     if (!go("reduce of a transpose", i)) return;
     InstId r = make_op(i, Opcode::Reduce, {operand(a, 0), init}, reduce_attrs(mapped));
-    if (is_identity(order)) rw_to(i, r);
-    else rw(i, Opcode::Transpose, {r}, dims_attr(u_, Opcode::Transpose, order));
+    if (is_identity(order))
+      rw_to(i, r);
+    else
+      rw(i, Opcode::Transpose, {r}, dims_attr(u_, Opcode::Transpose, order));
     return;
   }
   //   reduce(reduce(A))      →      reduce(A)
   if (op(a) == Opcode::Reduce && !m_.shape(a).is_tuple() && m_.operand_count(a) == 2) {
     Opcode inner_kind;
     InstId inner_init = operand(a, 1);
-    bool same_init = inner_init == init || (k(inner_init) && k(init) && m_.literal_id(inner_init) == m_.literal_id(init));
+    bool same_init =
+        inner_init == init || (k(inner_init) && k(init) && m_.literal_id(inner_init) == m_.literal_id(init));
     if (simple && reducer_op(m_, m_.called(a)[0], &inner_kind) && inner_kind == kind && same_init) {
       const Dims inner = m_.attrs(a).ints(Attr::dimensions);
       Dims all = inner, left;
@@ -95,8 +106,10 @@ void A::reduce(InstId i) {
     for (int64_t d = 0; d < in.rank(); ++d) {
       if (contains(dims, d)) continue;
       auto at = std::find_if(pairs.begin(), pairs.end(), [&](const auto& p) { return p.second == d; });
-      if (at == pairs.end()) all_kept = false;
-      else kept_from.push_back(at->first);
+      if (at == pairs.end())
+        all_kept = false;
+      else
+        kept_from.push_back(at->first);
     }
     if (all_kept) {
       Dims mapped;
@@ -123,7 +136,8 @@ void A::reduce(InstId i) {
   //   reduce(concatenate(A, B)) along the joined dimension      →      f(reduce(A), reduce(B))
   if (op(a) == Opcode::Concatenate && contains(dims, m_.attrs(a).ints(Attr::dimensions)[0])) {
     std::vector<InstId> pieces(m_.operands(a).begin(), m_.operands(a).end());
-    bool alike = std::all_of(pieces.begin(), pieces.end(), [&](InstId p) { return m_.shape(p).dims == m_.shape(pieces[0]).dims; });
+    bool alike = std::all_of(pieces.begin(), pieces.end(),
+                             [&](InstId p) { return m_.shape(p).dims == m_.shape(pieces[0]).dims; });
     if (alike || m_.shape(i).rank() == 0) {
       if (!go("reduce of a concatenate", i)) return;
       InstId acc;
@@ -131,7 +145,10 @@ void A::reduce(InstId i) {
       for (int64_t d = 0; d < m_.shape(i).rank(); ++d) every.push_back(d);
       for (InstId p : pieces) {
         InstId r = make_op(i, Opcode::Reduce, {p, init}, reduce_attrs(dims), m_.shape_id(i));
-        acc = acc.valid() ? make_op(i, Opcode::Map, {acc, r}, attrs_of(u_, Opcode::Map, {{Attr::dimensions, every}, {Attr::to_apply, f}}), m_.shape_id(i)) : r;
+        acc = acc.valid()
+                  ? make_op(i, Opcode::Map, {acc, r},
+                            attrs_of(u_, Opcode::Map, {{Attr::dimensions, every}, {Attr::to_apply, f}}), m_.shape_id(i))
+                  : r;
       }
       rw_to(i, acc);
       return;
@@ -144,8 +161,10 @@ void A::reduce(InstId i) {
     if (own && !dims.empty() && std::is_sorted(map.begin(), map.end())) {
       Dims inner, kept_map;
       for (size_t d = 0; d < map.size(); ++d) {
-        if (contains(dims, map[d])) inner.push_back(static_cast<int64_t>(d));
-        else kept_map.push_back(map[d] - std::count_if(dims.begin(), dims.end(), [&](int64_t e) { return e < map[d]; }));
+        if (contains(dims, map[d]))
+          inner.push_back(static_cast<int64_t>(d));
+        else
+          kept_map.push_back(map[d] - std::count_if(dims.begin(), dims.end(), [&](int64_t e) { return e < map[d]; }));
       }
       if (static_cast<int64_t>(map.size()) < in.rank()) {
         if (!go("reduce of a broadcast", i)) return;
@@ -156,14 +175,17 @@ void A::reduce(InstId i) {
     }
     //   reduce-add(broadcast(A)) over dimensions that the broadcast made      →      A * count + init
     bool added = std::none_of(dims.begin(), dims.end(), [&](int64_t d) { return contains(map, d); });
-    if (simple && kind == Opcode::Add && added && std::is_sorted(map.begin(), map.end()) && (is_integral(type(i)) || is_float(type(i)))) {
+    if (simple && kind == Opcode::Add && added && std::is_sorted(map.begin(), map.end()) &&
+        (is_integral(type(i)) || is_float(type(i)))) {
       int64_t count = 1;
       for (int64_t d : dims) count *= in.dims[static_cast<size_t>(d)];
       InstId source = operand(a, 0);
       if (!go("sum of a broadcast", i)) return;
       Dims kept_map;
-      for (int64_t d : map) kept_map.push_back(d - std::count_if(dims.begin(), dims.end(), [&](int64_t e) { return e < d; }));
-      InstId wide = m_.shape(source).dims == m_.shape(i).dims ? source : make_broadcast(m_, c, source, kept_map, m_.shape_id(i));
+      for (int64_t d : map)
+        kept_map.push_back(d - std::count_if(dims.begin(), dims.end(), [&](int64_t e) { return e < d; }));
+      InstId wide =
+          m_.shape(source).dims == m_.shape(i).dims ? source : make_broadcast(m_, c, source, kept_map, m_.shape_id(i));
       InstId factor = make_scalar_like(m_, i, static_cast<double>(count));
       InstId product = make_op(i, Opcode::Multiply, {wide, factor});
       InstId start = m_.shape(i).rank() ? make_broadcast(m_, c, init, {}, m_.shape_id(i)) : init;
@@ -196,9 +218,12 @@ void A::reduce_window(InstId i) {
   }
   if (plain && !dims.empty() && m_.shape(a).type == m_.shape(i).type) {
     if (!go("window is a reduction", i)) return;
-    InstId r = make_op(i, Opcode::Reduce, {a, init}, attrs_of(u_, Opcode::Reduce, {{Attr::dimensions, dims}, {Attr::to_apply, f}}));
-    if (m_.shape(r).dims == m_.shape(i).dims) rw_to(i, r);
-    else rw(i, Opcode::Reshape, {r});
+    InstId r = make_op(i, Opcode::Reduce, {a, init},
+                       attrs_of(u_, Opcode::Reduce, {{Attr::dimensions, dims}, {Attr::to_apply, f}}));
+    if (m_.shape(r).dims == m_.shape(i).dims)
+      rw_to(i, r);
+    else
+      rw(i, Opcode::Reshape, {r});
     return;
   }
   //   reduce-window(pad(A, init))      →      reduce-window(A) with padding in the window
@@ -206,13 +231,15 @@ void A::reduce_window(InstId i) {
   if (op(p) == Opcode::Convert) cast = p, p = operand(p, 0);
   if (op(p) != Opcode::Pad || cast.valid()) return;
   const auto pads = *m_.attrs(p).get<std::vector<PaddingDim>>(Attr::padding);
-  if (std::any_of(pads.begin(), pads.end(), [](const PaddingDim& d) { return d.interior || d.low < 0 || d.high < 0; })) return;
+  if (std::any_of(pads.begin(), pads.end(), [](const PaddingDim& d) { return d.interior || d.low < 0 || d.high < 0; }))
+    return;
   InstId value = operand(p, 1);
   bool same = k(value) && k(init) && m_.literal_id(value) == m_.literal_id(init);
   if (!same || std::any_of(w.dims.begin(), w.dims.end(), [](const WindowDim& d) { return d.lhs_dilate != 1; })) return;
   if (!go("padding into the window", i)) return;
   for (size_t d = 0; d < w.dims.size(); ++d) w.dims[d].pad_low += pads[d].low, w.dims[d].pad_high += pads[d].high;
-  rw(i, Opcode::ReduceWindow, {operand(p, 0), init}, attrs_of(u_, Opcode::ReduceWindow, {{Attr::window, w}, {Attr::to_apply, f}}));
+  rw(i, Opcode::ReduceWindow, {operand(p, 0), init},
+     attrs_of(u_, Opcode::ReduceWindow, {{Attr::window, w}, {Attr::to_apply, f}}));
 }
 
 void A::dot(InstId i) {
@@ -228,7 +255,8 @@ void A::dot(InstId i) {
     return;
   }
   const AttrSet& d = m_.attrs(i);
-  const Dims lb = d.ints(Attr::lhs_batch_dims), rb = d.ints(Attr::rhs_batch_dims), lc = d.ints(Attr::lhs_contracting_dims), rc = d.ints(Attr::rhs_contracting_dims);
+  const Dims lb = d.ints(Attr::lhs_batch_dims), rb = d.ints(Attr::rhs_batch_dims),
+             lc = d.ints(Attr::lhs_contracting_dims), rc = d.ints(Attr::rhs_contracting_dims);
   //   dot without contracting dimensions      →      multiply of broadcasts
   std::string_view algorithm = u_.text(d.text(Attr::algorithm));
   if (lc.empty() && (algorithm.empty() || algorithm == "dot_f32_f32_f32")) {
@@ -241,7 +269,8 @@ void A::dot(InstId i) {
       InstId t = is_identity(perm) ? x : make_transpose(m_, x, perm);
       t = make_convert(m_, t, out.type);
       Dims map;
-      for (size_t k = 0; k < perm.size(); ++k) map.push_back(k < batch.size() ? static_cast<int64_t>(k) : first_free + static_cast<int64_t>(k - batch.size()));
+      for (size_t k = 0; k < perm.size(); ++k)
+        map.push_back(k < batch.size() ? static_cast<int64_t>(k) : first_free + static_cast<int64_t>(k - batch.size()));
       if (static_cast<int>(map.size()) == out.rank()) return t;
       return make_broadcast(m_, c, t, map, u_.with_default_layout(m_.shape_id(i)));
     };
@@ -251,7 +280,8 @@ void A::dot(InstId i) {
     return;
   }
   //   dimensions of one leave the operands
-  bool ones = std::find(ls.dims.begin(), ls.dims.end(), 1) != ls.dims.end() || std::find(rs.dims.begin(), rs.dims.end(), 1) != rs.dims.end();
+  bool ones = std::find(ls.dims.begin(), ls.dims.end(), 1) != ls.dims.end() ||
+              std::find(rs.dims.begin(), rs.dims.end(), 1) != rs.dims.end();
   if (ones) {
     if (!go("dot drops dimensions of one", i)) return;
     auto strip = [&](InstId x, const Dims& batch, const Dims& contract, Dims* new_batch, Dims* new_contract) {
@@ -274,13 +304,18 @@ void A::dot(InstId i) {
     set.set(Attr::lhs_contracting_dims, nlc), set.set(Attr::rhs_contracting_dims, nrc);
     for (Attr key : {Attr::sharding, Attr::origin}) set.erase(key);
     AttrsId attrs = u_.attrs(std::move(set));
-    InstId small = m_.add_derived(i, {.op = Opcode::Dot, .shape = ShapeId(u_.with_type(m_.shape_id(i), out.type)), .operands = {x, y}, .attrs = attrs});
+    InstId small = m_.add_derived(i, {.op = Opcode::Dot,
+                                      .shape = ShapeId(u_.with_type(m_.shape_id(i), out.type)),
+                                      .operands = {x, y},
+                                      .attrs = attrs});
     Dims small_dims;
     for (int64_t v : m_.shape(i).dims)
       if (v != 1) small_dims.push_back(v);
     m_.set_shape(small, u_.array(out.type, small_dims));
-    if (m_.shape(small).dims == m_.shape(i).dims) rw_to(i, small);
-    else rw(i, Opcode::Reshape, {small});
+    if (m_.shape(small).dims == m_.shape(i).dims)
+      rw_to(i, small);
+    else
+      rw(i, Opcode::Reshape, {small});
   }
 }
 
@@ -363,8 +398,10 @@ void A::map(InstId i) {
   if (m_.op(c.root) == Opcode::Constant && m_.shape(c.root).rank() == 0) {
     if (!go("map that returns a constant", i)) return;
     InstId copy = m_.clone_inst(c.root, m_.parent(i), {});
-    if (m_.shape(i).rank()) rw(i, Opcode::Broadcast, {copy}, dims_attr(u_, Opcode::Broadcast, {}));
-    else rw_to(i, copy);
+    if (m_.shape(i).rank())
+      rw(i, Opcode::Broadcast, {copy}, dims_attr(u_, Opcode::Broadcast, {}));
+    else
+      rw_to(i, copy);
     return;
   }
   if (!op_info(m_.op(c.root)).elementwise) return;
@@ -385,7 +422,8 @@ void A::conditional(InstId i) {
   const auto* branches = m_.attrs(i).get<std::vector<CompId>>(Attr::branch_computations);
   if (!branches) return;
   if (!go("conditional on a converted pred", i)) return;
-  AttrsId attrs = attrs_of(u_, Opcode::Conditional, {{Attr::true_computation, (*branches)[1]}, {Attr::false_computation, (*branches)[0]}});
+  AttrsId attrs = attrs_of(u_, Opcode::Conditional,
+                           {{Attr::true_computation, (*branches)[1]}, {Attr::false_computation, (*branches)[0]}});
   rw(i, Opcode::Conditional, {operand(index, 0), operand(i, 2), operand(i, 1)}, attrs);
 }
 
@@ -409,14 +447,16 @@ void A::opt_barrier(InstId i) {
   InstId small = make_op(i, Opcode::Tuple, kept);
   m_.set_operand(i, 0, small);
   m_.set_shape(i, m_.shape_id(small));
-  for (InstId user : m_.users_copy(i)) m_.set_attr(user, Attr::index, to[static_cast<size_t>(m_.attrs(user).integer(Attr::index))]);
+  for (InstId user : m_.users_copy(i))
+    m_.set_attr(user, Attr::index, to[static_cast<size_t>(m_.attrs(user).integer(Attr::index))]);
   if (m_.users(t).empty()) m_.remove_with_unused_operands(t);
   changed_ = true;
 }
 
 void A::get_tuple_element(InstId i) {
   InstId t = operand(i, 0);
-  if (op(t) == Opcode::Tuple) ric(i, operand(t, static_cast<size_t>(m_.attrs(i).integer(Attr::index))), "element of a tuple");
+  if (op(t) == Opcode::Tuple)
+    ric(i, operand(t, static_cast<size_t>(m_.attrs(i).integer(Attr::index))), "element of a tuple");
 }
 
 }  // namespace hlo

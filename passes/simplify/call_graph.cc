@@ -14,7 +14,9 @@ bool inlineable(const Module& m, InstId call) {
   if (m.op(call) != Opcode::Call) return false;
   const AttrSet& a = m.attrs(call);
   std::string_view fa = m.u().text(a.text(Attr::frontend_attributes));
-  auto value = [&](std::string_view word) { return fa.find("inlineable=\"" + std::string(word) + "\"") != std::string_view::npos; };
+  auto value = [&](std::string_view word) {
+    return fa.find("inlineable=\"" + std::string(word) + "\"") != std::string_view::npos;
+  };
   if (value("true") || value("xla_early")) return true;
   if (value("false") || value("xla_late")) return false;
   if (a.has(Attr::backend_config)) return false;

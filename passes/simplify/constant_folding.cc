@@ -60,15 +60,21 @@ class Folder {
   // The value of a constant, a broadcast of one, an iota, or a tuple of such.
   bool constant_value(InstId i) const {
     switch (m_.op(i)) {
-      case Opcode::Constant: return !m_.literal(i).elided;
-      case Opcode::Iota: return true;
-      case Opcode::Broadcast: return m_.op(m_.operand(i, 0)) == Opcode::Constant && !m_.literal(m_.operand(i, 0)).elided;
-      case Opcode::Tuple: return std::all_of(m_.operands(i).begin(), m_.operands(i).end(), [&](InstId o) { return constant_value(o); });
-      default: return false;
+      case Opcode::Constant:
+        return !m_.literal(i).elided;
+      case Opcode::Iota:
+        return true;
+      case Opcode::Broadcast:
+        return m_.op(m_.operand(i, 0)) == Opcode::Constant && !m_.literal(m_.operand(i, 0)).elided;
+      case Opcode::Tuple:
+        return std::all_of(m_.operands(i).begin(), m_.operands(i).end(), [&](InstId o) { return constant_value(o); });
+      default:
+        return false;
     }
   }
   bool has_constant(InstId i) const {
-    if (m_.op(i) == Opcode::Tuple) return std::any_of(m_.operands(i).begin(), m_.operands(i).end(), [&](InstId o) { return has_constant(o); });
+    if (m_.op(i) == Opcode::Tuple)
+      return std::any_of(m_.operands(i).begin(), m_.operands(i).end(), [&](InstId o) { return has_constant(o); });
     return m_.op(i) == Opcode::Constant;
   }
 
@@ -82,10 +88,18 @@ class Folder {
   }
   bool foldable_opcode(InstId i) {
     switch (m_.op(i)) {
-      case Opcode::AfterAll: case Opcode::Rng: case Opcode::Fft: case Opcode::While: case Opcode::AsyncStart: case Opcode::AsyncDone:
-      case Opcode::AsyncUpdate: case Opcode::Infeed: case Opcode::Outfeed:
+      case Opcode::AfterAll:
+      case Opcode::Rng:
+      case Opcode::Fft:
+      case Opcode::While:
+      case Opcode::AsyncStart:
+      case Opcode::AsyncDone:
+      case Opcode::AsyncUpdate:
+      case Opcode::Infeed:
+      case Opcode::Outfeed:
         return false;
-      default: break;
+      default:
+        break;
     }
     for (CompId c : m_.called(i))
       if (!foldable_body(c)) return false;
@@ -96,7 +110,9 @@ class Folder {
 
   bool fold(InstId i) {
     Opcode op = m_.op(i);
-    if (op == Opcode::Parameter || op == Opcode::Constant || op == Opcode::Tuple || op == Opcode::Broadcast || op == Opcode::Iota) return false;
+    if (op == Opcode::Parameter || op == Opcode::Constant || op == Opcode::Tuple || op == Opcode::Broadcast ||
+        op == Opcode::Iota)
+      return false;
     if (m_.dead(i) || m_.operand_count(i) == 0) return false;
     auto ops = m_.operands(i);
     if (!std::any_of(ops.begin(), ops.end(), [&](InstId o) { return has_constant(o); })) return false;

@@ -96,10 +96,13 @@ class Cse {
       for (InstId o : key_ops) h = hash_combine(h, o.value);
       InstId same;
       for (InstId other : groups[h]) {
-        if (!m_.alive(other) || m_.op(other) != op || shape_key(other) != shape_key(i) || attrs_class(other) != attrs_class(i)) continue;
+        if (!m_.alive(other) || m_.op(other) != op || shape_key(other) != shape_key(i) ||
+            attrs_class(other) != attrs_class(i))
+          continue;
         std::vector<InstId> other_ops;
         for (InstId o : m_.operands(other)) other_ops.push_back(operand_key(o));
-        if (op_info(op).commutative && other_ops.size() == 2 && other_ops[1] < other_ops[0]) std::swap(other_ops[0], other_ops[1]);
+        if (op_info(op).commutative && other_ops.size() == 2 && other_ops[1] < other_ops[0])
+          std::swap(other_ops[0], other_ops[1]);
         if (other_ops != key_ops) continue;
         std::string_view a = attribute_text(i, Attr::sharding), b = attribute_text(other, Attr::sharding);
         if (!a.empty() && !b.empty() && a != b) continue;

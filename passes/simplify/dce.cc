@@ -15,8 +15,11 @@ bool is_sharding_call(const Module& m, InstId i) {
 bool trim_fusion_outputs(Module& m, PassContext& ctx, InstId fusion) {
   CompId body = m.called(fusion)[0];
   InstId root = m.comp(body).root;
-  if (m.op(root) != Opcode::Tuple || m.attrs(root).has(Attr::sharding) || m.is_root(fusion) || m.has_control(fusion)) return false;
-  if (m.attrs(fusion).has(Attr::output_to_operand_aliasing) || m.u().text(m.attrs(fusion).text(Attr::kind)) == "kCustom") return false;
+  if (m.op(root) != Opcode::Tuple || m.attrs(root).has(Attr::sharding) || m.is_root(fusion) || m.has_control(fusion))
+    return false;
+  if (m.attrs(fusion).has(Attr::output_to_operand_aliasing) ||
+      m.u().text(m.attrs(fusion).text(Attr::kind)) == "kCustom")
+    return false;
   std::vector<InstId> users = m.users_copy(fusion);
   if (users.empty()) return false;
   std::vector<bool> used(m.operand_count(root), false);
@@ -42,7 +45,8 @@ bool trim_fusion_outputs(Module& m, PassContext& ctx, InstId fusion) {
     InstId tuple = make(m, body, Opcode::Tuple, kept);
     m.set_root(body, tuple);
     m.set_shape(fusion, m.shape_id(tuple));
-    for (InstId gte : users) m.set_attr(gte, Attr::index, index[static_cast<size_t>(m.attrs(gte).integer(Attr::index))]);
+    for (InstId gte : users)
+      m.set_attr(gte, Attr::index, index[static_cast<size_t>(m.attrs(gte).integer(Attr::index))]);
   }
   m.remove_with_unused_operands(root, false);
   return true;
@@ -79,7 +83,8 @@ bool run_dce(Module& m, PassContext& ctx) {
     CompId comp = agenda.back();
     agenda.pop_back();
     for (InstId caller : callers[comp.value])
-      if (m.alive(caller) && m.op(caller) == Opcode::Fusion && callers[comp.value].size() == 1) changed |= trim_fusion_outputs(m, ctx, caller);
+      if (m.alive(caller) && m.op(caller) == Opcode::Fusion && callers[comp.value].size() == 1)
+        changed |= trim_fusion_outputs(m, ctx, caller);
     std::vector<InstId> dead;
     for (InstId i : m.live_order(comp)) {
       if (!m.dead(i) || !m.safely_removable(i) || m.has_side_effect(i)) continue;
@@ -96,7 +101,8 @@ bool run_dce(Module& m, PassContext& ctx) {
       changed = true;
     }
     for (InstId caller : callers[comp.value])
-      if (m.alive(caller) && m.op(caller) == Opcode::Fusion && callers[comp.value].size() == 1) changed |= remove_dead_parameters(m, ctx, caller);
+      if (m.alive(caller) && m.op(caller) == Opcode::Fusion && callers[comp.value].size() == 1)
+        changed |= remove_dead_parameters(m, ctx, caller);
     for (InstId i : m.live_order(comp))
       for (CompId callee : m.called(i))
         if (!seen[callee.value]) seen[callee.value] = true, agenda.push_back(callee);

@@ -25,7 +25,8 @@ class Mover {
           if (nontrivial(o)) rearranges.insert(o);
       for (InstId r : rearranges) {
         auto users = m_.users(r);
-        bool outside = m_.is_root(r) || std::any_of(users.begin(), users.end(), [&](InstId u) { return !candidates.contains(u); });
+        bool outside =
+            m_.is_root(r) || std::any_of(users.begin(), users.end(), [&](InstId u) { return !candidates.contains(u); });
         if (!outside) continue;
         for (InstId u : users) again |= candidates.erase(u) > 0;
       }
@@ -65,7 +66,9 @@ class Mover {
     }
     if (std::count_if(base.begin(), base.end(), [](int64_t d) { return d != 1; }) <= 1) return true;
     auto kept = unmodified_dims(m_.shape(x).dims, from);
-    return std::all_of(dims.begin(), dims.end(), [&](int64_t d) { return std::any_of(kept.begin(), kept.end(), [&](const auto& p) { return p.first == d; }); });
+    return std::all_of(dims.begin(), dims.end(), [&](int64_t d) {
+      return std::any_of(kept.begin(), kept.end(), [&](const auto& p) { return p.first == d; });
+    });
   }
   bool candidate(InstId i) const {
     if (!op_info(m_.op(i)).elementwise || m_.op(i) == Opcode::Copy || m_.has_control(i)) return false;
@@ -108,7 +111,9 @@ class Mover {
     s.type = m_.shape(i).type;
     InstId inner = m_.clone_inst(i, comp_, ops, m_.u().shape(std::move(s)));
     m_.erase_attr(inner, Attr::sharding);
-    AttrsId attrs = m_.op(r) == Opcode::Transpose ? dims_attr(m_.u(), Opcode::Transpose, m_.attrs(r).ints(Attr::dimensions)) : AttrsId();
+    AttrsId attrs = m_.op(r) == Opcode::Transpose
+                        ? dims_attr(m_.u(), Opcode::Transpose, m_.attrs(r).ints(Attr::dimensions))
+                        : AttrsId();
     InstId outer = make(m_, comp_, m_.op(r), {inner}, attrs, m_.shape_id(i));
     m_.replace(i, outer);
     return true;

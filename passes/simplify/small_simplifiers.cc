@@ -6,7 +6,7 @@
 
 namespace hlo {
 
-//   (k, v) sort(K, V) whose v nobody uses      →      sort(K)          (xla/hlo/transforms/simplifiers/sort_simplifier.cc)
+//   (k, v) sort(K, V) whose v nobody uses      →      sort(K) (xla/hlo/transforms/simplifiers/sort_simplifier.cc)
 bool run_simplify_sorts(Module& m, PassContext& ctx) {
   std::vector<InstId> sorts;
   for (CompId c : m.nonfusion_computations())
@@ -19,12 +19,16 @@ bool run_simplify_sorts(Module& m, PassContext& ctx) {
     std::vector<bool> used(n, false);
     bool plain = true;
     for (InstId user : m.users(i)) {
-      if (m.op(user) != Opcode::GetTupleElement) plain = false;
-      else used[static_cast<size_t>(m.attrs(user).integer(Attr::index))] = true;
+      if (m.op(user) != Opcode::GetTupleElement)
+        plain = false;
+      else
+        used[static_cast<size_t>(m.attrs(user).integer(Attr::index))] = true;
     }
     for (size_t k = 0; k < n; ++k)
       if (!m.users(m.comp(f).params[2 * k]).empty() || !m.users(m.comp(f).params[2 * k + 1]).empty()) used[k] = true;
-    if (!plain || std::all_of(used.begin(), used.end(), [](bool b) { return b; }) || !ctx.spend(m, "unused sort operands", {i})) continue;
+    if (!plain || std::all_of(used.begin(), used.end(), [](bool b) { return b; }) ||
+        !ctx.spend(m, "unused sort operands", {i}))
+      continue;
     // A comparator without the parameters of the dropped operands.
     std::unordered_map<InstId, InstId> map;
     CompId g = m.add_computation(std::string(m.comp_name(f)) + ".clone");
@@ -36,7 +40,8 @@ bool run_simplify_sorts(Module& m, PassContext& ctx) {
       index[k] = static_cast<int64_t>(ops.size());
       for (size_t s = 0; s < 2; ++s) {
         InstId p = m.comp(f).params[2 * k + s];
-        map[p] = m.parameter(g, static_cast<int64_t>(2 * ops.size() + s), m.shape_id(p), fmt::format("p.{}.{}", ops.size(), s ? "rhs" : "lhs"));
+        map[p] = m.parameter(g, static_cast<int64_t>(2 * ops.size() + s), m.shape_id(p),
+                             fmt::format("p.{}.{}", ops.size(), s ? "rhs" : "lhs"));
       }
       ops.push_back(m.operand(i, k));
       shapes.push_back(m.shape(i).elements[k]);
@@ -53,7 +58,10 @@ bool run_simplify_sorts(Module& m, PassContext& ctx) {
     for (InstId user : m.users_copy(i)) {
       size_t k = static_cast<size_t>(m.attrs(user).integer(Attr::index));
       InstId to = sort;
-      if (ops.size() > 1) to = make(m, m.parent(i), Opcode::GetTupleElement, {sort}, attrs_of(m.u(), Opcode::GetTupleElement, {{Attr::index, index[k]}}), shapes[static_cast<size_t>(index[k])]);
+      if (ops.size() > 1)
+        to = make(m, m.parent(i), Opcode::GetTupleElement, {sort},
+                  attrs_of(m.u(), Opcode::GetTupleElement, {{Attr::index, index[k]}}),
+                  shapes[static_cast<size_t>(index[k])]);
       m.replace_all_uses(user, to);
       m.remove(user);
     }
@@ -63,13 +71,15 @@ bool run_simplify_sorts(Module& m, PassContext& ctx) {
   return changed;
 }
 
-//   add(slice(A), slice(B))  with other such pairs      →      slice(add(A, B))          (…/simplifiers/slice_sinker.cc)
+//   add(slice(A), slice(B))  with other such pairs      →      slice(add(A, B)) (…/simplifiers/slice_sinker.cc)
 bool run_slice_sinker(Module& m, PassContext& ctx) {
   bool changed = false;
   auto slices = [&](InstId i) { return *m.attrs(i).get<std::vector<SliceDim>>(Attr::slice); };
   for (CompId c : m.computations())
     for (InstId i : m.post_order(c)) {
-      if (!m.alive(i) || !op_info(m.op(i)).elementwise || m.operand_count(i) == 0 || m.users(i).empty() || m.op(i) == Opcode::Copy) continue;
+      if (!m.alive(i) || !op_info(m.op(i)).elementwise || m.operand_count(i) == 0 || m.users(i).empty() ||
+          m.op(i) == Opcode::Copy)
+        continue;
       auto all_slices = [&](InstId x) {
         for (InstId o : m.operands(x)) {
           if (m.op(o) != Opcode::Slice || slices(o) != slices(m.operand(x, 0))) return false;
@@ -84,9 +94,11 @@ bool run_slice_sinker(Module& m, PassContext& ctx) {
       for (InstId s : m.users_copy(source)) {
         if (m.op(s) != Opcode::Slice) continue;
         for (InstId u : m.users_copy(s)) {
-          bool alike = m.op(u) == m.op(i) && m[u].attrs == m[i].attrs && m.shape(u).type == m.shape(i).type && m.operand_count(u) == m.operand_count(i) && !m.users(u).empty() &&
-                       all_slices(u) && std::find(group.begin(), group.end(), u) == group.end();
-          for (size_t k = 0; alike && k < m.operand_count(u); ++k) alike = m.operand(m.operand(u, k), 0) == m.operand(m.operand(i, k), 0);
+          bool alike = m.op(u) == m.op(i) && m[u].attrs == m[i].attrs && m.shape(u).type == m.shape(i).type &&
+                       m.operand_count(u) == m.operand_count(i) && !m.users(u).empty() && all_slices(u) &&
+                       std::find(group.begin(), group.end(), u) == group.end();
+          for (size_t k = 0; alike && k < m.operand_count(u); ++k)
+            alike = m.operand(m.operand(u, k), 0) == m.operand(m.operand(i, k), 0);
           if (alike) group.push_back(u), elements += m.shape(u).elements_count();
         }
       }
@@ -119,7 +131,9 @@ bool trip_count(const Module& m, InstId loop, Trips* out) {
   if (m.op(test) != Opcode::Compare) return false;
   auto constant = [&](InstId i, int64_t* v) {
     while (m.op(i) == Opcode::Copy || m.op(i) == Opcode::Bitcast || m.op(i) == Opcode::Reshape) i = m.operand(i, 0);
-    if (m.op(i) != Opcode::Constant || !m.shape(i).is_effective_scalar() || !is_integral(m.shape(i).type) || m.literal(i).elided) return false;
+    if (m.op(i) != Opcode::Constant || !m.shape(i).is_effective_scalar() || !is_integral(m.shape(i).type) ||
+        m.literal(i).elided)
+      return false;
     *v = load_int(m.shape(i).type, m.literal(i).bytes.data());
     return true;
   };
@@ -144,8 +158,9 @@ bool trip_count(const Module& m, InstId loop, Trips* out) {
   while (m.op(next) == Opcode::Copy) next = m.operand(next, 0);
   if (m.op(next) != Opcode::Add) return false;
   int64_t step, from;
-  bool counts = (element(m.operand(next, 0), body.params[0], &from) && from == index && constant(m.operand(next, 1), &step)) ||
-                (element(m.operand(next, 1), body.params[0], &from) && from == index && constant(m.operand(next, 0), &step));
+  bool counts =
+      (element(m.operand(next, 0), body.params[0], &from) && from == index && constant(m.operand(next, 1), &step)) ||
+      (element(m.operand(next, 1), body.params[0], &from) && from == index && constant(m.operand(next, 0), &step));
   int64_t start;
   if (!counts || step <= 0 || !constant(m.operand(init, static_cast<size_t>(index)), &start)) return false;
   __int128 span = static_cast<__int128>(limit) - start;
@@ -164,7 +179,8 @@ bool run_while_trip_count_annotator(Module& m, PassContext& ctx) {
       Trips t;
       if (m.op(i) != Opcode::While || !trip_count(m, i, &t)) continue;
       std::string config = fmt::format(
-          "{{\"known_trip_count\":{{\"n\":\"{}\"}},\"known_init_step\":{{\"init\":\"{}\",\"step\":\"{}\"}},\"known_induction_variable\":{{\"tuple_index\":\"{}\"}},"
+          "{{\"known_trip_count\":{{\"n\":\"{}\"}},\"known_init_step\":{{\"init\":\"{}\",\"step\":\"{}\"}},\"known_"
+          "induction_variable\":{{\"tuple_index\":\"{}\"}},"
           "\"dynamic_variables\":[]}}",
           t.count, t.init, t.step, t.index);
       if (m.u().text(m.attrs(i).text(Attr::backend_config)) == config) continue;

@@ -32,7 +32,8 @@ bool fold_dot(Module& m, PassContext& ctx, InstId dot) {
       continue;
     }
     const Dims p = m.attrs(o).ints(Attr::dimensions);
-    for (Attr key : {side ? Attr::rhs_batch_dims : Attr::lhs_batch_dims, side ? Attr::rhs_contracting_dims : Attr::lhs_contracting_dims}) {
+    for (Attr key : {side ? Attr::rhs_batch_dims : Attr::lhs_batch_dims,
+                     side ? Attr::rhs_contracting_dims : Attr::lhs_contracting_dims}) {
       Dims mapped;
       for (int64_t d : set.ints(key)) mapped.push_back(p[static_cast<size_t>(d)]);
       if (set.has(key)) set.set(key, mapped);
@@ -66,9 +67,11 @@ bool fold_conv(Module& m, PassContext& ctx, InstId conv) {
   if (!changed || m.has_control(conv) || !ctx.spend(m, "transpose into convolution", {conv})) return false;
   AttrSet set = m.attrs(conv);
   set.set(Attr::dim_labels, d);
-  for (Attr key : {Attr::sharding, Attr::frontend_attributes, Attr::backend_config, Attr::origin, Attr::statistics}) set.erase(key);
+  for (Attr key : {Attr::sharding, Attr::frontend_attributes, Attr::backend_config, Attr::origin, Attr::statistics})
+    set.erase(key);
   AttrsId attrs = m.u().attrs(std::move(set));
-  InstId to = m.add(m.parent(conv), {.op = Opcode::Convolution, .shape = m.shape_id(conv), .operands = ops, .attrs = attrs});
+  InstId to =
+      m.add(m.parent(conv), {.op = Opcode::Convolution, .shape = m.shape_id(conv), .operands = ops, .attrs = attrs});
   return m.replace(conv, to);
 }
 

@@ -10,7 +10,8 @@ bool whole_tuple(Module& m, PassContext& ctx, InstId tuple) {
   auto ops = m.operands(tuple);
   if (ops.empty()) return false;
   for (size_t i = 0; i < ops.size(); ++i) {
-    if (m.op(ops[i]) != Opcode::GetTupleElement || m.attrs(ops[i]).integer(Attr::index) != static_cast<int64_t>(i)) return false;
+    if (m.op(ops[i]) != Opcode::GetTupleElement || m.attrs(ops[i]).integer(Attr::index) != static_cast<int64_t>(i))
+      return false;
     InstId from = m.operand(ops[i], 0);
     if (i == 0) {
       source = from;
@@ -44,8 +45,10 @@ bool run_tuple_simplifier(Module& m, PassContext& ctx) {
   for (CompId c : m.computations())
     for (InstId i : m.post_order(c)) {
       if (!m.alive(i)) continue;
-      if (m.op(i) == Opcode::Tuple) changed |= whole_tuple(m, ctx, i);
-      else if (m.op(i) == Opcode::GetTupleElement) changed |= element(m, ctx, i);
+      if (m.op(i) == Opcode::Tuple)
+        changed |= whole_tuple(m, ctx, i);
+      else if (m.op(i) == Opcode::GetTupleElement)
+        changed |= element(m, ctx, i);
     }
   return changed;
 }

@@ -9,7 +9,9 @@ bool run_zero_sized(Module& m, PassContext& ctx) {
     for (InstId i : m.post_order(c)) {
       if (!m.alive(i)) continue;
       const Shape& s = m.shape(i);
-      if (!s.is_array() || s.is_dynamic() || s.elements_count() != 0 || m.op(i) == Opcode::Constant || m.has_side_effect(i)) continue;
+      if (!s.is_array() || s.is_dynamic() || s.elements_count() != 0 || m.op(i) == Opcode::Constant ||
+          m.has_side_effect(i))
+        continue;
       bool parameter = m.op(i) == Opcode::Parameter;
       if (m.has_control(i) || (parameter && m.users(i).empty() && !m.is_root(i))) continue;
       if (parameter && m.is_root(i)) continue;

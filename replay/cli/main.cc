@@ -40,18 +40,21 @@ struct Input {
 Input read_input(const std::string& spec) {
   std::error_code error;
   if (spec == "-" || fs::is_regular_file(spec, error)) {
-    if (spec.ends_with(".pb") || spec.ends_with(".pb.gz") || spec.ends_with(".pbtxt")) fail(FailureKind::kUnsupported, "{}: protobufs are not read yet", spec);
+    if (spec.ends_with(".pb") || spec.ends_with(".pb.gz") || spec.ends_with(".pbtxt"))
+      fail(FailureKind::kUnsupported, "{}: protobufs are not read yet", spec);
     return {spec, read_file(spec)};
   }
   size_t colon = spec.rfind(':');
   if (colon != std::string::npos && colon > 0 && fs::is_directory(spec.substr(0, colon), error)) {
     std::string folder = spec.substr(0, colon), stage = spec.substr(colon + 1);
-    bool number = !stage.empty() && std::all_of(stage.begin(), stage.end(), [](char c) { return isdigit(static_cast<unsigned char>(c)); });
+    bool number = !stage.empty() && std::all_of(stage.begin(), stage.end(),
+                                                [](char c) { return isdigit(static_cast<unsigned char>(c)); });
     std::vector<Recording> all = open_folder(folder, false);
     for (const Recording& r : all)
       for (size_t i = 0; i < r.rows.size(); ++i) {
         const StageRow& row = r.rows[i];
-        bool hit = number ? row.number == atoi(stage.c_str()) && (row.changed || row.kind == StageRow::kPipelineStart) : row.name() == stage || row.pass == stage || row.file == stage;
+        bool hit = number ? row.number == atoi(stage.c_str()) && (row.changed || row.kind == StageRow::kPipelineStart)
+                          : row.name() == stage || row.pass == stage || row.file == stage;
         if (!hit) continue;
         std::string file = r.text_file(i);
         if (file.empty()) fail(FailureKind::kIo, "stage {} of {} has no text", stage, folder);
@@ -63,7 +66,8 @@ Input read_input(const std::string& spec) {
       if (!row.file.empty() && ++shown <= 8) known += (known.empty() ? "" : ", ") + row.name();
     fail(FailureKind::kUsage, "{} has no stage '{}'; it has {}, …", folder, stage, known);
   }
-  if (fs::is_directory(spec, error)) fail(FailureKind::kUsage, "{} is a folder; a stage of it is written {}:STAGE", spec, spec);
+  if (fs::is_directory(spec, error))
+    fail(FailureKind::kUsage, "{} is a folder; a stage of it is written {}:STAGE", spec, spec);
   fail(FailureKind::kIo, "cannot read {}: no such file", spec);
 }
 
@@ -77,8 +81,10 @@ std::set<std::string> words(const std::string& list) {
   std::set<std::string> out;
   std::string word;
   for (char c : list + ",") {
-    if (c != ',') word += c;
-    else if (!word.empty()) out.insert(word), word.clear();
+    if (c != ',')
+      word += c;
+    else if (!word.empty())
+      out.insert(word), word.clear();
   }
   return out;
 }
@@ -89,7 +95,8 @@ const PassInfo& pass_or_fail(const std::string& name) {
   for (const std::string& p : pipeline_names()) {
     // A name of today's pipeline without code is known all the same.
     auto known = [&](auto&& self, const std::vector<Step>& steps) -> bool {
-      return std::any_of(steps.begin(), steps.end(), [&](const Step& s) { return s.children.empty() ? s.name == name : self(self, s.children); });
+      return std::any_of(steps.begin(), steps.end(),
+                         [&](const Step& s) { return s.children.empty() ? s.name == name : self(self, s.children); });
     };
     if (known(known, *find_pipeline(p))) fail(FailureKind::kUnsupported, "pass '{}' is not implemented", name);
   }
@@ -106,7 +113,8 @@ struct ReplayArgs {
 };
 
 void stage_table(const Recording& r, bool all) {
-  fmt::print("{:>5}  {:<52} {:>7}  {:>13}  {:>7} {:>7} {:>7}  {:>10}\n", "stage", "pass", "changed", "instructions", "new", "gone", "other", "time");
+  fmt::print("{:>5}  {:<52} {:>7}  {:>13}  {:>7} {:>7} {:>7}  {:>10}\n", "stage", "pass", "changed", "instructions",
+             "new", "gone", "other", "time");
   std::string pipeline;
   for (const StageRow& row : r.rows) {
     if (row.kind == StageRow::kPipelineStart) continue;
@@ -115,10 +123,18 @@ void stage_table(const Recording& r, bool all) {
       pipeline = row.pipeline;
       fmt::print("       {}\n", pipeline);
     }
-    std::string time = row.microseconds < 0 ? "" : fmt::format("{:.2f} ms", static_cast<double>(row.microseconds) / 1000);
-    std::string changed = !row.implemented ? "not implemented" : row.disabled ? "disabled" : row.kind == StageRow::kInput ? "" : row.changed ? "yes" : "no";
-    fmt::print("{:>5}  {:<52} {:>7}  {:>5} → {:<5}  {:>7} {:>7} {:>7}  {:>10}\n", row.number >= 0 && row.changed ? fmt::format("{:04}", row.number) : "", "  " + (row.pass.empty() ? row.name() : row.pass), changed,
-               row.before, row.after, row.added ? std::to_string(row.added) : "", row.removed ? std::to_string(row.removed) : "", row.modified ? std::to_string(row.modified) : "", time);
+    std::string time =
+        row.microseconds < 0 ? "" : fmt::format("{:.2f} ms", static_cast<double>(row.microseconds) / 1000);
+    std::string changed = !row.implemented               ? "not implemented"
+                          : row.disabled                 ? "disabled"
+                          : row.kind == StageRow::kInput ? ""
+                          : row.changed                  ? "yes"
+                                                         : "no";
+    fmt::print("{:>5}  {:<52} {:>7}  {:>5} → {:<5}  {:>7} {:>7} {:>7}  {:>10}\n",
+               row.number >= 0 && row.changed ? fmt::format("{:04}", row.number) : "",
+               "  " + (row.pass.empty() ? row.name() : row.pass), changed, row.before, row.after,
+               row.added ? std::to_string(row.added) : "", row.removed ? std::to_string(row.removed) : "",
+               row.modified ? std::to_string(row.modified) : "", time);
   }
 }
 
@@ -141,7 +157,8 @@ int cmd_replay(const ReplayArgs& a) {
     for (const std::string& name : set) pass_or_fail(name);
   for (const std::string& f : a.fuel) {
     size_t eq = f.find('=');
-    if (eq == std::string::npos || eq + 1 == f.size() || f.find_first_not_of("0123456789", eq + 1) != std::string::npos) fail(FailureKind::kUsage, "--fuel is written PASS=N, not '{}'", f);
+    if (eq == std::string::npos || eq + 1 == f.size() || f.find_first_not_of("0123456789", eq + 1) != std::string::npos)
+      fail(FailureKind::kUsage, "--fuel is written PASS=N, not '{}'", f);
     options.passes.fuel[std::string(pass_or_fail(f.substr(0, eq)).name)] = atoll(f.c_str() + eq + 1);
   }
   options.passes.verify = !a.no_verify;
@@ -149,11 +166,16 @@ int cmd_replay(const ReplayArgs& a) {
   auto m = load(a.file);
   std::string why = already_optimised(*m);
   if (!why.empty() && !a.force_replay) {
-    fail(FailureKind::kUsage, "{} is already optimised: {}. Look at it with `hlo-replay print`, `hlo-replay convert … .svg` or `hlo-replay exec`, or replay all the same with --force-replay", a.file, why);
+    fail(FailureKind::kUsage,
+         "{} is already optimised: {}. Look at it with `hlo-replay print`, `hlo-replay convert … .svg` or `hlo-replay "
+         "exec`, or replay all the same with --force-replay",
+         a.file, why);
   }
   if (folder.empty()) folder = fs::path(a.file == "-" ? "stdin" : a.file).stem().string() + ".replay";
   OutputFolder out(folder, a.force);
-  if (!a.json) fmt::print("pipeline {}: {} passes, module {} of {} instructions\n", a.pipeline, count_passes(*find_pipeline(a.pipeline)), m->name, m->instruction_count());
+  if (!a.json)
+    fmt::print("pipeline {}: {} passes, module {} of {} instructions\n", a.pipeline,
+               count_passes(*find_pipeline(a.pipeline)), m->name, m->instruction_count());
   std::fflush(stdout);
   bool terminal = ::isatty(2) && !a.json;
   auto start = std::chrono::steady_clock::now();
@@ -161,7 +183,9 @@ int cmd_replay(const ReplayArgs& a) {
     options.progress = [&](size_t done, size_t all, const std::string& pass) {
       double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       size_t width = 30, full = done * width / std::max<size_t>(all, 1);
-      fmt::print(stderr, "\r[{}{}] {:>3}/{} {:<34} ETA {:.0f} s  ", std::string(full, '='), std::string(width - full, ' '), done, all, pass, seconds / static_cast<double>(done) * static_cast<double>(all - done));
+      fmt::print(stderr, "\r[{}{}] {:>3}/{} {:<34} ETA {:.0f} s  ", std::string(full, '='),
+                 std::string(width - full, ' '), done, all, pass,
+                 seconds / static_cast<double>(done) * static_cast<double>(all - done));
       std::fflush(stderr);
     };
   Recording r = replay(*m, options, out);
@@ -185,7 +209,8 @@ int cmd_replay(const ReplayArgs& a) {
   if (!missing.empty()) {
     std::string list;
     for (const std::string& n : missing) list += (list.empty() ? "" : ", ") + n;
-    fmt::print(stderr, "warning: {} passes of this pipeline are not implemented and did nothing: {}\n", missing.size(), list);
+    fmt::print(stderr, "warning: {} passes of this pipeline are not implemented and did nothing: {}\n", missing.size(),
+               list);
   }
   return kYes;
 }
@@ -201,14 +226,16 @@ int cmd_folder(const std::string& folder, bool json) {
   for (const Recording& r : all) {
     size_t stages = 0, runs = 0;
     for (const StageRow& row : r.rows) stages += !row.file.empty(), runs += row.kind == StageRow::kPass;
-    fmt::print("module {:04} {} ({}): {} stages, {} pass runs\n", r.module_number, r.module_name, r.source == "xla" ? "dumped by XLA" : "replayed through " + r.pipeline, stages, runs);
+    fmt::print("module {:04} {} ({}): {} stages, {} pass runs\n", r.module_number, r.module_name,
+               r.source == "xla" ? "dumped by XLA" : "replayed through " + r.pipeline, stages, runs);
     stage_table(r, r.source != "xla");
     std::vector<const StageRow*> slow;
     for (const StageRow& row : r.rows)
       if (row.microseconds > 0 && row.kind == StageRow::kPass) slow.push_back(&row);
     std::stable_sort(slow.begin(), slow.end(), [](auto* x, auto* y) { return x->microseconds > y->microseconds; });
     if (!slow.empty()) fmt::print("slowest passes:");
-    for (size_t i = 0; i < slow.size() && i < 5; ++i) fmt::print("{} {} {:.1f} ms", i ? "," : "", slow[i]->pass, static_cast<double>(slow[i]->microseconds) / 1000);
+    for (size_t i = 0; i < slow.size() && i < 5; ++i)
+      fmt::print("{} {} {:.1f} ms", i ? "," : "", slow[i]->pass, static_cast<double>(slow[i]->microseconds) / 1000);
     if (!slow.empty()) fmt::print("\n");
     for (const std::string& f : r.other_files) fmt::print("also: {}\n", f);
     for (const std::string& f : r.missing) fmt::print("missing: {}\n", f);
@@ -217,10 +244,13 @@ int cmd_folder(const std::string& folder, bool json) {
   const Recording& first = all[0];
   const StageRow* big = nullptr;
   for (const StageRow& row : first.rows)
-    if (row.number > 0 && row.changed && (!big || row.added + row.removed + row.modified > big->added + big->removed + big->modified)) big = &row;
+    if (row.number > 0 && row.changed &&
+        (!big || row.added + row.removed + row.modified > big->added + big->removed + big->modified))
+      big = &row;
   if (big) {
     fmt::print("next: hlo-replay print {}:{:04}\n", folder, big->number);
-    fmt::print("      hlo-replay exec {}:before_optimizations --out=OUT.npz\n      hlo-replay view {}\n", folder, folder);
+    fmt::print("      hlo-replay exec {}:before_optimizations --out=OUT.npz\n      hlo-replay view {}\n", folder,
+               folder);
   }
   return kYes;
 }
@@ -235,10 +265,15 @@ int list_passes(bool json) {
   Json out = Json::array();
   for (const PassInfo& p : all_passes()) {
     if (json) {
-      out.push_back({{"name", p.name}, {"aliases", p.aliases}, {"summary", p.summary}, {"options", p.options}, {"implemented", p.run != nullptr}});
+      out.push_back({{"name", p.name},
+                     {"aliases", p.aliases},
+                     {"summary", p.summary},
+                     {"options", p.options},
+                     {"implemented", p.run != nullptr}});
       continue;
     }
-    fmt::print("{:<36} {}{}{}{}\n", p.name, p.summary, p.options.empty() ? "" : fmt::format(" {{{}}}", p.options), p.aliases.empty() ? "" : fmt::format(" (also {})", p.aliases), p.run ? "" : " [not implemented]");
+    fmt::print("{:<36} {}{}{}{}\n", p.name, p.summary, p.options.empty() ? "" : fmt::format(" {{{}}}", p.options),
+               p.aliases.empty() ? "" : fmt::format(" (also {})", p.aliases), p.run ? "" : " [not implemented]");
   }
   if (json) print_json(out);
   return kYes;
@@ -283,7 +318,9 @@ int cmd_opt(const OptArgs& a) {
     const PassInfo& p = pass_or_fail(w.name);
     if (!p.run) fail(FailureKind::kUnsupported, "pass '{}' is not implemented", w.name);
     for (const auto& [key, value] : w.options)
-      if ((" " + std::string(p.options)).find(" " + key + "=") == std::string::npos && p.name != "reduce-precision") fail(FailureKind::kUsage, "pass '{}' has no option '{}'; it has: {}", p.name, key, p.options.empty() ? "none" : p.options);
+      if ((" " + std::string(p.options)).find(" " + key + "=") == std::string::npos && p.name != "reduce-precision")
+        fail(FailureKind::kUsage, "pass '{}' has no option '{}'; it has: {}", p.name, key,
+             p.options.empty() ? "none" : p.options);
   }
   PrintOptions style;
   if (!PrintOptions::by_name(a.style, &style)) fail(FailureKind::kUsage, "unknown style '{}'", a.style);
@@ -306,8 +343,13 @@ int cmd_opt(const OptArgs& a) {
     run_pass(*m, p, context, options, &event);
     if (a.json) {
       Json notes = Json::array();
-      for (const Note& n : event.notes) notes.push_back({{"rule", n.rule}, {"instructions", n.names}, {"text", n.text}});
-      print_json({{"pass", p.name}, {"changed", event.changed}, {"rewrites", event.rewrites}, {"microseconds", event.microseconds}, {"notes", notes}});
+      for (const Note& n : event.notes)
+        notes.push_back({{"rule", n.rule}, {"instructions", n.names}, {"text", n.text}});
+      print_json({{"pass", p.name},
+                  {"changed", event.changed},
+                  {"rewrites", event.rewrites},
+                  {"microseconds", event.microseconds},
+                  {"notes", notes}});
     }
   }
   if (!a.json) std::cout << print_module(*m, style);
@@ -316,7 +358,9 @@ int cmd_opt(const OptArgs& a) {
 
 int cmd_print(const std::string& file, const std::string& style_name, bool no_metadata) {
   PrintOptions style;
-  if (!PrintOptions::by_name(style_name, &style)) fail(FailureKind::kUsage, "unknown style '{}'; there are default, long, short, canonical and fingerprint", style_name);
+  if (!PrintOptions::by_name(style_name, &style))
+    fail(FailureKind::kUsage, "unknown style '{}'; there are default, long, short, canonical and fingerprint",
+         style_name);
   if (no_metadata) style.metadata = false;
   std::cout << print_module(*load(file), style);
   return kYes;
@@ -331,15 +375,19 @@ int cmd_verify(const std::string& file, bool json) {
     print_json({{"verified", errors.empty()}, {"errors", list}});
   } else {
     for (const VerifyError& e : errors) fmt::print(stderr, "{}: error: {} [{}]\n", file, e.message, e.rule);
-    if (errors.empty()) fmt::print("{}: verified, {} instructions in {} computations\n", file, m->instruction_count(), m->computations().size());
+    if (errors.empty())
+      fmt::print("{}: verified, {} instructions in {} computations\n", file, m->instruction_count(),
+                 m->computations().size());
   }
   return errors.empty() ? kYes : kNo;
 }
 
 int cmd_convert(const std::string& in, const std::string& out) {
   auto ends = [&](const char* e) { return out.ends_with(e); };
-  if (ends(".pb") || ends(".pbtxt") || ends(".pb.gz")) fail(FailureKind::kUnsupported, "{}: protobufs are not written yet", out);
-  bool text = ends(".hlo") || ends(".txt"), known = text || ends(".json") || ends(".dot") || ends(".svg") || ends(".png") || out == "-";
+  if (ends(".pb") || ends(".pbtxt") || ends(".pb.gz"))
+    fail(FailureKind::kUnsupported, "{}: protobufs are not written yet", out);
+  bool text = ends(".hlo") || ends(".txt"),
+       known = text || ends(".json") || ends(".dot") || ends(".svg") || ends(".png") || out == "-";
   if (!known) fail(FailureKind::kUsage, "{}: the ending decides the format: .hlo, .txt, .json, .dot, .svg, .png", out);
   auto m = load(in);
   PrintOptions style;
@@ -365,19 +413,24 @@ struct ExecArgs {
 int cmd_exec(const ExecArgs& a) {
   const ExecutorInfo* executor = find_executor(a.backend);
   if (!executor) fail(FailureKind::kUsage, "unknown backend '{}'; there are evaluator, host and cuda", a.backend);
-  if (std::string why = executor->unavailable(); !why.empty()) fail(FailureKind::kUnsupported, "backend {}: {}", a.backend, why);
-  if (a.scheme != "mixed" && a.scheme != "positive") fail(FailureKind::kUsage, "unknown scheme '{}'; there are mixed and positive", a.scheme);
+  if (std::string why = executor->unavailable(); !why.empty())
+    fail(FailureKind::kUnsupported, "backend {}: {}", a.backend, why);
+  if (a.scheme != "mixed" && a.scheme != "positive")
+    fail(FailureKind::kUsage, "unknown scheme '{}'; there are mixed and positive", a.scheme);
   auto m = load(a.file);
   Universe& u = m->u();
   int64_t bytes = 0;
   for (InstId p : m->comp(m->entry()).params) bytes += u.leaf_bytes(m->shape_id(p));
   int64_t memory = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGE_SIZE);
-  if (bytes > memory) fail(FailureKind::kUsage, "the parameters take {}, this machine has {}", human_bytes(bytes), human_bytes(memory));
+  if (bytes > memory)
+    fail(FailureKind::kUsage, "the parameters take {}, this machine has {}", human_bytes(bytes), human_bytes(memory));
   for (CompId c : m->computations())
     for (InstId i : m->comp(c).order)
       if (m->alive(i))
         if (m->op(i) == Opcode::Constant && m->literal(i).elided)
-          fail(FailureKind::kUnsupported, "{}: constant {} of shape {} is elided ({{...}}): its value is unknown, so there is no right answer", a.file, m->inst_name(i), u.shape_text_plain(m->shape_id(i)));
+          fail(FailureKind::kUnsupported,
+               "{}: constant {} of shape {} is elided ({{...}}): its value is unknown, so there is no right answer",
+               a.file, m->inst_name(i), u.shape_text_plain(m->shape_id(i)));
   std::vector<Value> arguments = seeded_arguments(*m, a.seed, a.scheme == "positive");
   std::vector<NamedArray> saved;
   if (!a.inputs.empty()) {
@@ -415,8 +468,10 @@ int cmd_exec(const ExecArgs& a) {
       int64_t nan = 0, n = s.elements_count();
       for (int64_t k = 0; k < n; ++k) {
         double v = load_double(s.type, outputs[i].bytes() + k * storage_bytes(s.type));
-        if (std::isnan(v)) ++nan;
-        else low = std::min(low, v), high = std::max(high, v), sum += v;
+        if (std::isnan(v))
+          ++nan;
+        else
+          low = std::min(low, v), high = std::max(high, v), sum += v;
       }
       if (n > nan) o["min"] = low, o["max"] = high, o["mean"] = sum / static_cast<double>(n - nan);
       if (nan) o["nan"] = nan;
@@ -425,14 +480,21 @@ int cmd_exec(const ExecArgs& a) {
     list.push_back(std::move(o));
   }
   if (a.json) {
-    print_json({{"backend", a.backend}, {"compile_s", e.compile_s}, {"run_s", e.run_s}, {"inputs", arguments.size()}, {"outputs", list}});
+    print_json({{"backend", a.backend},
+                {"compile_s", e.compile_s},
+                {"run_s", e.run_s},
+                {"inputs", arguments.size()},
+                {"outputs", list}});
     return kYes;
   }
   fmt::print("{}: {} in {:.4f} s\n", a.file, a.backend, e.run_s);
   for (const Json& o : list) {
     fmt::print("  {} {}", o["name"].get<std::string>(), o["shape"].get<std::string>());
-    if (o.contains("value")) fmt::print(" = {:.9g}", o["value"].get<double>());
-    else if (o.contains("min")) fmt::print("  min {:.6g}  max {:.6g}  mean {:.6g}", o["min"].get<double>(), o["max"].get<double>(), o["mean"].get<double>());
+    if (o.contains("value"))
+      fmt::print(" = {:.9g}", o["value"].get<double>());
+    else if (o.contains("min"))
+      fmt::print("  min {:.6g}  max {:.6g}  mean {:.6g}", o["min"].get<double>(), o["max"].get<double>(),
+                 o["mean"].get<double>());
     if (o.contains("nan")) fmt::print("  {} NaN", o["nan"].get<int64_t>());
     fmt::print("\n");
   }
@@ -457,7 +519,8 @@ int cmd_diff(const std::string& a, const std::string& b, bool json, size_t most)
       auto ma = load(a + "/" + fa[i].second, universe), mb = load(b + "/" + fb[i].second, universe);
       bool same = fa[i].first == fb[i].first && diff_modules(*ma, *mb).same;
       if (same) continue;
-      fmt::print("first stage that differs: {} ({}) and {} ({})\n", fa[i].first, fa[i].second, fb[i].first, fb[i].second);
+      fmt::print("first stage that differs: {} ({}) and {} ({})\n", fa[i].first, fa[i].second, fb[i].first,
+                 fb[i].second);
       return kNo;
     }
     if (fa.size() != fb.size()) {
@@ -471,7 +534,8 @@ int cmd_diff(const std::string& a, const std::string& b, bool json, size_t most)
   ModuleDiff d = diff_modules(*ma, *mb);
   if (json) {
     Json lines = Json::array();
-    for (const auto& l : d.lines) lines.push_back({{"sign", std::string(1, l.sign)}, {"name", l.name}, {"first", l.first}, {"second", l.second}});
+    for (const auto& l : d.lines)
+      lines.push_back({{"sign", std::string(1, l.sign)}, {"name", l.name}, {"first", l.first}, {"second", l.second}});
     print_json({{"same", d.same}, {"same_text", d.same_text}, {"differences", lines}});
     return d.same ? kYes : kNo;
   }
@@ -509,8 +573,18 @@ int cmd_stats(const std::string& file, bool json, bool bench) {
       collectives += op_info(m->op(i)).cls == OpClass::Collective;
       if (m->op(i) == Opcode::CustomCall) ++calls[std::string(u.text(m->attrs(i).text(Attr::custom_call_target)))];
     }
-  Json out{{"module", m->name}, {"computations", m->computations().size()}, {"instructions", m->instruction_count()}, {"parameter_bytes", parameters}, {"literal_bytes", literals},
-           {"elided_constants", elided}, {"collectives", collectives}, {"opcodes", ops}, {"types", types}, {"custom_calls", calls}, {"distinct_shapes", u.shape_count()}, {"distinct_attributes", u.attrs_count()}};
+  Json out{{"module", m->name},
+           {"computations", m->computations().size()},
+           {"instructions", m->instruction_count()},
+           {"parameter_bytes", parameters},
+           {"literal_bytes", literals},
+           {"elided_constants", elided},
+           {"collectives", collectives},
+           {"opcodes", ops},
+           {"types", types},
+           {"custom_calls", calls},
+           {"distinct_shapes", u.shape_count()},
+           {"distinct_attributes", u.attrs_count()}};
   if (bench) {
     double parse = 1e300, print = 1e300;
     for (int k = 0; k < 5; ++k) {
@@ -519,7 +593,8 @@ int cmd_stats(const std::string& file, bool json, bool bench) {
       auto t1 = std::chrono::steady_clock::now();
       std::string text = print_module(*again);
       auto t2 = std::chrono::steady_clock::now();
-      parse = std::min(parse, std::chrono::duration<double>(t1 - t0).count() * 1e3), print = std::min(print, std::chrono::duration<double>(t2 - t1).count() * 1e3);
+      parse = std::min(parse, std::chrono::duration<double>(t1 - t0).count() * 1e3),
+      print = std::min(print, std::chrono::duration<double>(t2 - t1).count() * 1e3);
     }
     out["parse_ms"] = parse, out["print_ms"] = print;
   }
@@ -527,13 +602,16 @@ int cmd_stats(const std::string& file, bool json, bool bench) {
     print_json(out);
     return kYes;
   }
-  fmt::print("module {}: {} instructions in {} computations\n", m->name, m->instruction_count(), m->computations().size());
-  fmt::print("parameters {}, literals {}{}\n", human_bytes(parameters), human_bytes(literals), elided ? fmt::format(", {} constants elided", elided) : "");
+  fmt::print("module {}: {} instructions in {} computations\n", m->name, m->instruction_count(),
+             m->computations().size());
+  fmt::print("parameters {}, literals {}{}\n", human_bytes(parameters), human_bytes(literals),
+             elided ? fmt::format(", {} constants elided", elided) : "");
   std::vector<std::pair<std::string, size_t>> sorted(ops.begin(), ops.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
   for (const auto& [name, n] : sorted) fmt::print("  {:>7} {}\n", n, name);
   for (const auto& [name, n] : calls) fmt::print("custom-call {} × {}\n", name, n);
-  if (bench) fmt::print("parse_ms {:.3f}  print_ms {:.3f}\n", out["parse_ms"].get<double>(), out["print_ms"].get<double>());
+  if (bench)
+    fmt::print("parse_ms {:.3f}  print_ms {:.3f}\n", out["parse_ms"].get<double>(), out["print_ms"].get<double>());
   return kYes;
 }
 
@@ -603,7 +681,8 @@ int run(int argc, char** argv) {
   };
 
   ReplayArgs replay_args;
-  CLI::App* c = command("replay", "run a pipeline over a module and write every stage", "hlo-replay replay testdata/mobilenet_v1.hlo -o out --formats=text,html");
+  CLI::App* c = command("replay", "run a pipeline over a module and write every stage",
+                        "hlo-replay replay testdata/mobilenet_v1.hlo -o out --formats=text,html");
   c->add_option("FILE", replay_args.file, "module or stage")->required();
   c->add_option("-o,--out", replay_args.out, "folder to make (NAME.replay)");
   c->add_option("--pipeline", replay_args.pipeline, "xla-2019 or xla-gpu");
@@ -620,13 +699,15 @@ int run(int argc, char** argv) {
 
   std::string folder;
   bool json = false;
-  c = command("open", "what a recording or XLA dump folder holds (also: hlo-replay DIR)", "hlo-replay open /tmp/xla_dump");
+  c = command("open", "what a recording or XLA dump folder holds (also: hlo-replay DIR)",
+              "hlo-replay open /tmp/xla_dump");
   c->add_option("DIR", folder)->required();
   c->add_flag("--json", json);
   c->callback([&] { code = cmd_folder(folder, json); });
 
   OptArgs opt_args;
-  c = command("opt", "run passes and print the module", "hlo-replay opt --passes='algsimp{layout_sensitive=true},dce' model.hlo");
+  c = command("opt", "run passes and print the module",
+              "hlo-replay opt --passes='algsimp{layout_sensitive=true},dce' model.hlo");
   c->add_option("FILE", opt_args.file);
   c->add_option("--passes", opt_args.passes, "a,b{option=value}");
   c->add_option("--call-site", opt_args.call_site, "pipeline of XLA whose options the passes take");
@@ -696,9 +777,11 @@ int run(int argc, char** argv) {
     return kBad;
   }
   bool known = false;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) known |= sub->get_name() == args[0];
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    known |= sub->get_name() == args[0];
   std::error_code error;
-  if (!known && (args[0] == "-" || args[0][0] != '-')) args.insert(args.begin(), fs::is_directory(args[0], error) ? "open" : "replay");
+  if (!known && (args[0] == "-" || args[0][0] != '-'))
+    args.insert(args.begin(), fs::is_directory(args[0], error) ? "open" : "replay");
   // `--passes=` asks for none; CLI11 would take the next word as its value.
   std::erase(args, std::string("--passes="));
   std::reverse(args.begin(), args.end());
@@ -723,8 +806,10 @@ int main(int argc, char** argv) {
     return code;
   } catch (const hlo::Failure& e) {
     std::cout.flush();
-    if (e.kind() == hlo::FailureKind::kSyntax) fmt::print(stderr, "{}\n", e.what());
-    else fmt::print(stderr, "error: {}\n", e.what());
+    if (e.kind() == hlo::FailureKind::kSyntax)
+      fmt::print(stderr, "{}\n", e.what());
+    else
+      fmt::print(stderr, "error: {}\n", e.what());
     return 2;
   } catch (const std::exception& e) {
     fmt::print(stderr, "error: {}\n", e.what());

@@ -1,0 +1,92 @@
+// Interners, names, element types, literals' text.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/base/source.h"
+#include "ir/literal.h"
+#include "ir/module.h"
+
+namespace hlo {
+namespace {
+
+TEST(StringInterner, GivesOneIdAContent) {
+  StringInterner s;
+  std::vector<StrId> ids;
+  for (int i = 0; i < 20000; ++i) ids.push_back(s.intern("name." + std::to_string(i)));
+  for (int i = 0; i < 20000; ++i) {
+    EXPECT_EQ(s.intern("name." + std::to_string(i)), ids[static_cast<size_t>(i)]);
+    EXPECT_EQ(s[ids[static_cast<size_t>(i)]], "name." + std::to_string(i));
+  }
+  EXPECT_EQ(s.size(), 20000u);
+  EXPECT_FALSE(s.find("other").valid());
+}
+
+// Examples of xla/service/name_uniquer.cc's rules.
+TEST(NameUniquer, CountsAsXlaDoes) {
+  NameUniquer n;
+  EXPECT_EQ(n.unique("add"), "add");
+  EXPECT_EQ(n.unique("add"), "add.1");
+  EXPECT_EQ(n.unique("add"), "add.2");
+  NameUniquer m;
+  EXPECT_EQ(m.unique("add.5"), "add.5");
+  EXPECT_EQ(m.unique("add"), "add");
+  EXPECT_EQ(m.unique("add.5"), "add.1");
+  EXPECT_EQ(m.unique("f32"), "f32_");
+  EXPECT_EQ(m.unique("1x"), "_x");
+  EXPECT_EQ(m.unique("a b"), "a_b");
+}
+
+TEST(ElementType, NarrowFloatsRoundTrip) {
+  for (int t = 0; t < kElementTypeCount; ++t) {
+    ElementType type = static_cast<ElementType>(t);
+    const FloatFormat* f = float_format(type);
+    if (!f) continue;
+    int bits = type_bits(type);
+    for (uint32_t v = 0; v < (1u << bits); ++v) {
+      double d = decode_float(*f, v);
+      if (std::isnan(d)) {
+        EXPECT_TRUE(f->has_nan) << type_name(type) << " " << v;
+        EXPECT_TRUE(std::isnan(decode_float(*f, encode_float(*f, d))));
+      } else {
+        EXPECT_EQ(encode_float(*f, d), v) << type_name(type);
+      }
+    }
+  }
+}
+
+TEST(ElementType, RoundsToNearestEven) {
+  EXPECT_EQ(f32_to_bf16(1.00390625f), 0x3f80);  // half way between 1 and the next: even
+  EXPECT_EQ(f32_to_bf16(1.01171875f), 0x3f82);
+  EXPECT_EQ(f32_to_f16(65504.0f), 0x7bff);
+  EXPECT_EQ(f32_to_f16(65520.0f), 0x7c00);
+  EXPECT_EQ(f32_to_f16(5.9604645e-8f), 0x0001);
+  const FloatFormat* e4m3fn = float_format(ElementType::F8E4M3FN);
+  EXPECT_EQ(decode_float(*e4m3fn, encode_float(*e4m3fn, 448.0)), 448.0);
+  EXPECT_TRUE(std::isnan(decode_float(*e4m3fn, encode_float(*e4m3fn, 1e6))));
+  const FloatFormat* f4 = float_format(ElementType::F4E2M1FN);
+  EXPECT_EQ(decode_float(*f4, encode_float(*f4, 100.0)), 6.0);
+}
+
+TEST(Literal, TextIsXlas) {
+  auto text = [](ElementType type, auto v) {
+    std::string out;
+    append_element(out, type, &v);
+    return out;
+  };
+  EXPECT_EQ(text(ElementType::F32, 0.1f), "0.1");
+  EXPECT_EQ(text(ElementType::F32, 123456789.0f), "123456792");
+  EXPECT_EQ(text(ElementType::F32, -0.0f), "-0");
+  EXPECT_EQ(text(ElementType::F64, 1e300), "1e+300");
+  EXPECT_EQ(text(ElementType::BF16, f32_to_bf16(0.1f)), "0.1001");
+  EXPECT_EQ(text(ElementType::F32, INFINITY), "inf");
+  EXPECT_EQ(text(ElementType::U64, ~0ull), "18446744073709551615");
+}
+
+TEST(Diagnostic, ShowsLineAndCaret) {
+  std::string out = render("m.hlo", "first\n  second line\n", {8, "bad word", "try another", {}});
+  EXPECT_EQ(out, "m.hlo:2:3: error: bad word\n    second line\n    ^\n  hint: try another\n");
+}
+
+}  // namespace
+}  // namespace hlo

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""The command line from outside: exit codes, messages, files that appear whole or not at all."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+tool, source = sys.argv[1:3]
+data = pathlib.Path(source) / "testdata"
+failures = 0
+
+
+def run(*args, stdin=None):
+    done = subprocess.run([tool, *map(str, args)], input=stdin, capture_output=True, text=True, timeout=300)
+    return done.returncode, done.stdout, done.stderr
+
+
+def expect(name, condition, detail=""):
+    global failures
+    if not condition:
+        failures += 1
+        print(f"FAILED {name}: {detail}")
+
+
+with tempfile.TemporaryDirectory() as directory:
+    tmp = pathlib.Path(directory)
+    out = tmp / "out"
+    mobilenet = data / "mobilenet_v1.hlo"
+    code, text, err = run(mobilenet, "-o", out)
+    expect("replay", code == 0, err)
+    expect("first line names the pipeline", text.startswith("pipeline xla-2019"), text[:80])
+    expect("warns of passes without code", "not implemented" in err, err)
+    recording = json.loads((out / "recording.json").read_text())
+    files = [s["file"] for s in recording["stages"] if "file" in s]
+    for f in files:
+        for twin in (f, f[:-4] + ".dot", f[:-4] + ".html"):
+            expect("stage file", (out / twin).is_file(), twin)
+    expect("xla's names", any(".0002.simplification.after_algsimp.before_simplify-sorts.txt" in f for f in files), files)
+    expect("index", "addEventListener('keydown'" in (out / "index.html").read_text())
+    for end in ("-buffer-assignment.txt", ".thunk_schedule"):
+        expect(end, any(f.name.endswith(end) for f in out.iterdir()))
+    for f in files:
+        code, text, err = run("opt", "--passes=", out / f)
+        expect("stage reads back", code == 0 and text == (out / f).read_text(), f)
+    code, text, err = run(mobilenet, "-o", out)
+    expect("an existing folder is kept", code == 2 and "--force" in err, err)
+    expect("nothing is left beside", [p.name for p in tmp.iterdir()] == ["out"], list(tmp.iterdir()))
+    code, text, err = run(mobilenet, "-o", out, "--force", "--formats=text", "--json")
+    expect("--force replaces", code == 0 and json.loads(text)["version"] == 1 and not (out / "index.html").exists(), err)
+    code, text, err = run(mobilenet, "-o", tmp / "no" / "such")
+    expect("unwritable folder", code == 2 and "does not exist" in err, err)
+    code, text, err = run(mobilenet, "-o", tmp / "x", "--formats=ptx")
+    expect("format without code", code == 2 and "not implemented" in err, err)
+    code, text, err = run(mobilenet, "-o", tmp / "x", "--disable-passes=algsmp")
+    expect("unknown pass", code == 2 and "unknown pass 'algsmp'; did you mean 'algsimp'?" in err, err)
+    code, text, err = run("opt", "--passes=x", mobilenet)
+    expect("unknown pass of opt", code == 2 and "error: unknown pass 'x'" in err, err)
+    code, text, err = run("opt", "--passes=simplify-while-loops", mobilenet)
+    expect("pass without code", code == 2 and "not implemented" in err, err)
+
+    code, text, err = run(out)
+    expect("folder", code == 0 and "replayed through xla-2019" in text, err)
+    for stage in ("0002", "before_optimizations", "simplification.after_algsimp", "algsimp"):
+        code, text, err = run("print", f"{out}:{stage}")
+        expect("stage as input", code == 0 and text.startswith("HloModule"), (stage, err))
+    code, text, err = run("print", f"{out}:9999")
+    expect("no such stage", code == 2 and "has no stage" in err, err)
+    code, text, err = run("diff", f"{out}:0001", f"{out}:0002")
+    expect("diff of two stages", code == 1 and text.strip().splitlines()[-1].startswith("different:"), text[-200:])
+    code, text, err = run("diff", f"{out}:0001", f"{out}:0001")
+    expect("diff of one stage", code == 0 and text.strip() == "same", text)
+    code, text, err = run("diff", out, out)
+    expect("diff of folders", code == 0, text)
+
+    code, text, err = run("exec", mobilenet, "--seed=1", f"--out={tmp}/a.npz", "--json")
+    expect("exec", code == 0 and "run_s" in json.loads(text), err)
+    code, text, err = run("exec", f"{out}:after_optimizations", f"--inputs={tmp}/a.npz", f"--out={tmp}/b.npz")
+    expect("exec of the last stage on saved inputs", code == 0, err)
+    (tmp / "cut.npz").write_bytes((tmp / "a.npz").read_bytes()[:1000])
+    code, text, err = run("exec", mobilenet, f"--inputs={tmp}/cut.npz")
+    expect("damaged npz", code == 2 and "cannot read" in err, err)
+    code, text, err = run("exec", mobilenet, "--backend=cuda")
+    expect("backend without code", code == 2 and "cuda" in err, err)
+
+    for name, text_in, part in (
+        ("not hlo", "hello world\n", "error:"),
+        ("truncated", mobilenet.read_text()[:3000], "error:"),
+        ("stablehlo", "module @m { stablehlo.add }", "StableHLO"),
+        ("unknown opcode", "HloModule m\nENTRY e { p = f32[] parameter(0)\n ROOT r = f32[] addd(p, p) }", "did you mean 'add'?"),
+    ):
+        code, text, err = run("print", "-", stdin=text_in)
+        expect(name, code == 2 and part in err and text == "", err)
+        code, text, err = run("-", "-o", tmp / "bad", stdin=text_in)
+        expect(name + " leaves nothing", code == 2 and not (tmp / "bad").exists())
+    code, text, err = run("verify", "-", stdin="HloModule m\nENTRY e { p = f32[2] parameter(0)\n ROOT r = f32[3] negate(p) }")
+    expect("verify says no", code == 1 and "error:" in err, err)
+    code, text, err = run("-", "-o", tmp / "y", stdin="HloModule m, is_scheduled=true\nENTRY e { p = f32[] parameter(0)\n ROOT r = f32[] negate(p) }")
+    expect("optimised module", code == 2 and "--force-replay" in err, err)
+    code, text, err = run("stats", mobilenet, "--json")
+    expect("stats", code == 0 and json.loads(text)["instructions"] == 119, err)
+    code, text, err = run("convert", mobilenet, tmp / "m.json")
+    expect("convert to json", code == 0 and json.loads((tmp / "m.json").read_text())["version"] == 1, err)
+    code, text, err = run("convert", mobilenet, tmp / "m.svg")
+    expect("convert to svg", code == 0 and "<svg" in (tmp / "m.svg").read_text(), err)
+    code, text, err = run("opt", "--list-passes", "--json")
+    expect("list of passes", code == 0 and any(p["name"] == "algsimp" for p in json.loads(text)), err)
+    code, text, err = run("--help")
+    expect("help", code == 0 and "Examples" in text)
+    code, text, err = run("print", mobilenet, "--nonsense")
+    expect("unknown flag", code == 2)
+
+    # A folder as XLA dumps it, made by hand: stages, names with dots, a damaged file.
+    dump = tmp / "dump"
+    dump.mkdir()
+    head = "HloModule jit_f.1\nENTRY e {{ p = f32[] parameter(0)\n ROOT r = f32[] {}(p) }}\n"
+    (dump / "module_0003.jit_f.1.before_optimizations.txt").write_text(head.format("negate"))
+    (dump / "module_0003.jit_f.1.0001.optimization.after_pipeline-start.before_algsimp.txt").write_text(head.format("negate"))
+    (dump / "module_0003.jit_f.1.0002.optimization.after_algsimp.before_dce.txt").write_text(head.format("abs"))
+    (dump / "module_0003.jit_f.1.0003.optimization.after_dce.before_pipeline-end.txt").write_text("HloModule cut\nENTRY e {")
+    code, text, err = run("open", dump, "--json")
+    stages = json.loads(text)[0]["stages"]
+    change = [s for s in stages if s.get("pass") == "algsimp"]
+    expect("xla folder", code == 0 and change and change[0]["modified"] == 1, text)
+    expect("damaged stage is told", "0003" in json.loads(text)[0]["problems"][0], text)
+    code, text, err = run("exec", f"{dump}:0002")
+    expect("exec of an imported stage", code == 0, err)
+    (tmp / "empty").mkdir()
+    code, text, err = run(tmp / "empty")
+    expect("empty folder", code == 2 and "no recording" in err, err)
+
+print("cli_test:", "FAILED" if failures else "passed")
+sys.exit(1 if failures else 0)

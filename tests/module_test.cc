@@ -1,0 +1,133 @@
+// The working form and its recorded stages.
+#include <gtest/gtest.h>
+
+#include "ir/print.h"
+#include "ir/snapshot.h"
+#include "ir/verifier.h"
+#include "parser/parser.h"
+
+namespace hlo {
+namespace {
+
+std::unique_ptr<Module> parse(const std::string& text) { return parse_module(text, std::make_shared<Universe>()); }
+InstId named(const Module& m, std::string_view name) {
+  for (size_t i = 0; i < m.inst_slots(); ++i)
+    if (m.alive(InstId(i)) && m.inst_name(InstId(i)) == name) return InstId(i);
+  ADD_FAILURE() << name;
+  return InstId();
+}
+std::string names(const Module& m, std::span<const InstId> list) {
+  std::string out;
+  for (InstId i : list) out += std::string(m.inst_name(i)) + " ";
+  return out;
+}
+
+const char* kFan = R"(HloModule m
+ENTRY e {
+  p = f32[] parameter(0)
+  a = f32[] negate(p)
+  b = f32[] abs(p)
+  c = f32[] floor(p)
+  d = f32[] add(p, p)
+  ROOT t = (f32[], f32[], f32[], f32[]) tuple(a, b, c, d)
+})";
+
+// xla/hlo/ir/hlo_instruction.cc: removing a user moves the last one into the hole; twice an operand, once a user.
+TEST(Users, KeepXlasOrder) {
+  auto m = parse(kFan);
+  InstId p = named(*m, "p"), b = named(*m, "b"), t = named(*m, "t");
+  EXPECT_EQ(names(*m, m->users(p)), "a b c d ");
+  EXPECT_EQ(m->use_count(p), 5u);
+  m->set_operand(t, 1, p);
+  EXPECT_EQ(names(*m, m->users(p)), "a b c d t ");
+  m->remove(b);
+  EXPECT_EQ(names(*m, m->users(p)), "a t c d ");
+}
+
+TEST(Users, LongListsStayExact) {
+  std::string text = "HloModule m\nENTRY e {\n p = f32[] parameter(0)\n";
+  for (int i = 0; i < 500; ++i) text += " n" + std::to_string(i) + " = f32[] negate(p)\n";
+  auto m = parse(text + " ROOT r = f32[] abs(p)\n}");
+  InstId p = named(*m, "p");
+  ASSERT_EQ(m->user_count(p), 501u);
+  for (int i = 0; i < 500; i += 2) m->remove(named(*m, "n" + std::to_string(i)));
+  std::set<InstId> left(m->users(p).begin(), m->users(p).end());
+  EXPECT_EQ(left.size(), 251u);
+  EXPECT_EQ(m->user_count(p), 251u);
+  EXPECT_TRUE(left.contains(named(*m, "n499")));
+}
+
+TEST(Replace, MovesUsesRootAndName) {
+  auto m = parse(kFan);
+  InstId a = named(*m, "a"), p = named(*m, "p");
+  InstId n = m->add(m->entry(), {.op = Opcode::Negate, .shape = m->shape_id(a), .operands = {p}});
+  EXPECT_EQ(m->inst_name(n), "negate");
+  EXPECT_TRUE(m->replace(a, n));
+  EXPECT_FALSE(m->alive(a));
+  EXPECT_EQ(m->inst_name(n), "a") << "an instruction of the same opcode takes the name over";
+  EXPECT_TRUE(verify_module(*m).empty());
+}
+
+TEST(Replace, RefusesControlDependenciesUnlessRelayed) {
+  auto m = parse(kFan);
+  InstId a = named(*m, "a"), b = named(*m, "b"), c = named(*m, "c");
+  m->add_control(b, a);
+  EXPECT_FALSE(m->replace(a, c));
+  EXPECT_TRUE(m->replace(a, c, {.relay_control = true}));
+  EXPECT_EQ(names(*m, m->control_preds(c)), "b ");
+}
+
+TEST(Snapshot, SharesAndThaws) {
+  std::string text = "HloModule m\nENTRY e {\n p = f32[] parameter(0)\n n0 = f32[] negate(p)\n";
+  for (int i = 1; i < 2000; ++i) text += fmt::format(" n{} = f32[] negate(n{})\n", i, i - 1);
+  auto m = parse(text + "}");
+  Recorder recorder(m->universe());
+  Snapshot first = recorder.freeze(*m);
+  std::string before = print_module(*m);
+  Snapshot same = recorder.freeze(*m);
+  EXPECT_EQ(recorder.records(), 2001u) << "a stage without a change writes nothing";
+  EXPECT_TRUE(diff_stages(first, same).modified.empty());
+  InstId n5 = named(*m, "n5"), n7 = named(*m, "n7");
+  m->set_operand(n7, 0, n5);
+  InstId extra = m->add(m->entry(), {.op = Opcode::Abs, .shape = m->shape_id(n5), .operands = {n5}});
+  m->remove(named(*m, "n6"));
+  Snapshot second = recorder.freeze(*m);
+  StageDiff d = diff_stages(first, second);
+  EXPECT_EQ(d.added, std::vector<InstId>{extra});
+  EXPECT_EQ(d.modified, std::vector<InstId>{n7});
+  EXPECT_EQ(d.removed.size(), 1u);
+  EXPECT_EQ(print_module(*first.thaw()), before);
+  EXPECT_EQ(print_module(*second.thaw()), print_module(*m));
+  EXPECT_EQ(second.instruction_count(), m->instruction_count());
+}
+
+TEST(Snapshot, LongOperandListsAreNotWrittenOver) {
+  auto m = parse(kFan);
+  Recorder recorder(m->universe());
+  Snapshot first = recorder.freeze(*m);
+  std::string before = print_module(*m);
+  m->set_operand(named(*m, "t"), 0, named(*m, "b"));
+  Snapshot second = recorder.freeze(*m);
+  EXPECT_EQ(print_module(*first.thaw()), before);
+  EXPECT_NE(print_module(*second.thaw()), before);
+}
+
+TEST(Clone, OperandListsAreNotShared) {
+  auto m = parse(kFan);
+  std::string before = print_module(*m);
+  auto copy = m->clone();
+  copy->set_operand(named(*copy, "t"), 0, named(*copy, "b"));
+  EXPECT_EQ(print_module(*m), before);
+  m->set_operand(named(*m, "t"), 0, named(*m, "c"));
+  EXPECT_NE(print_module(*copy), print_module(*m));
+}
+
+TEST(Order, DeadEndsAndControlDependencies) {
+  auto m = parse(
+      "HloModule m\nENTRY e {\n p = f32[] parameter(0)\n a = f32[] negate(p)\n b = f32[] abs(p)\n ROOT c = f32[] "
+      "floor(p), control-predecessors={b}\n}");
+  EXPECT_EQ(names(*m, m->post_order(m->entry())), "p a b c ");
+}
+
+}  // namespace
+}  // namespace hlo

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Printing, stages and results against XLA itself. Exit 77 (skipped) where the reference is not installed."""
+import glob
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+tool, source = sys.argv[1:3]
+source = pathlib.Path(source)
+oracle = source.parent / "shared" / "oracle"
+venv = pathlib.Path(os.environ.get("HLO_ORACLE_VENV", pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "hlo-oracle-0.10.2"))
+python = venv / "bin" / "python"
+if not (oracle / "xla.py").exists() or not python.exists():
+    print("skipped: the reference compiler is not here (shared/oracle/setup.sh installs it)")
+    sys.exit(77)
+if pathlib.Path(sys.executable).resolve().parent != python.parent and not os.environ.get("HLO_IN_ORACLE"):
+    os.execve(python, [str(python), __file__, tool, str(source)], dict(os.environ, HLO_IN_ORACLE="1"))
+
+sys.path.insert(0, str(oracle))
+import numpy as np
+import xla
+
+failures = 0
+
+
+def check(name, condition, detail=""):
+    global failures
+    if not condition:
+        failures += 1
+        print(f"FAILED {name}: {detail}")
+
+
+def ours(*args):
+    return subprocess.run([tool, *map(str, args)], capture_output=True, text=True, timeout=600)
+
+
+# Default print byte for byte, on everything that both read.
+compared = 0
+for path in sorted(glob.glob(str(source.parent / "shared" / "corpus" / "*.txt"))) + sorted(glob.glob(str(source / "testdata" / "*.hlo"))):
+    try:
+        want = xla.styled(xla.parse(path), "default")
+    except Exception:
+        check("readable", ours("print", path).returncode == 0, path)
+        continue
+    got = ours("print", path)
+    check("print", got.returncode == 0 and got.stdout == want, f"{path}: {got.stderr[:300]}")
+    compared += 1
+print(f"{compared} modules print as XLA prints them")
+
+# Every stage of a replay is text that XLA reads; every stage computes what XLA computes for the input.
+with tempfile.TemporaryDirectory() as directory:
+    stages = 0
+    for name in ("mobilenet_v1", "linear_regression", "linear_regression_loop", "mnist_softmax", "add", "mul"):
+        path = source / "testdata" / f"{name}.hlo"
+        out = pathlib.Path(directory) / name
+        done = ours(path, "-o", out, "--formats=text")
+        check("replay", done.returncode == 0, done.stderr)
+        reference = pathlib.Path(directory) / f"{name}.npz"
+        run = subprocess.run([sys.executable, str(oracle / "xla.py"), "run", str(path), "--seed", "1", "--repeat", "1", "--out", str(reference)], capture_output=True, text=True)
+        check("xla runs", run.returncode == 0, run.stderr[-300:])
+        want = np.load(reference)
+        for stage in sorted(out.glob("*.txt")):
+            try:
+                xla.parse(stage)
+            except Exception as error:
+                check("xla reads the stage", False, f"{stage.name}: {str(error)[:200]}")
+            got = pathlib.Path(directory) / "got.npz"
+            done = ours("exec", stage, "--seed=1", f"--out={got}")
+            check("exec", done.returncode == 0, done.stderr)
+            result = np.load(got)
+            for key in want.files:
+                a, b = result[key], want[key]
+                check("shape", a.shape == b.shape and a.dtype == b.dtype, f"{stage.name} {key}")
+                if a.dtype.kind == "f" and key[0] == "o":
+                    worst = np.max(np.abs(a - b)) / max(np.max(np.abs(b)), 1e-30)
+                    check("result", worst < 1e-4, f"{stage.name} {key}: {worst}")
+                else:
+                    check("result", np.array_equal(a, b), f"{stage.name} {key}")
+            stages += 1
+    print(f"{stages} stages read and computed as by XLA")
+
+print("oracle_test:", "FAILED" if failures else "passed")
+sys.exit(1 if failures else 0)
