@@ -165,6 +165,10 @@ class Module {
   };
   // Appends to the computation; the name is made unique over the module.
   InstId add(CompId comp, const NewInst& inst);
+  void reserve(size_t instructions) {
+    insts_.reserve(instructions);
+    dirty_list_.reserve(instructions);
+  }
   InstId add_verbatim(CompId comp, const Inst& inst);  // parser: name already final, operands already in place
   // As XLA's inst->AddInstruction: like add(), then what derived instructions inherit of `from`.
   InstId add_derived(InstId from, const NewInst& inst);

@@ -166,8 +166,7 @@ LitId Universe::literal(Literal literal) {
   if (found != IndexTable::kEmpty) return LitId(found);
   uint32_t index = static_cast<uint32_t>(literals_.size());
   literals_.push_back(std::move(literal));
-  literal_hashes_.push_back(hash);
-  literal_table_.insert(hash, index, [&](uint32_t i) { return literal_hashes_[i]; });
+  literal_table_.insert(hash, index);
   return LitId(index);
 }
 

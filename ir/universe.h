@@ -31,6 +31,11 @@ class Universe {
   StrId str(std::string_view text) { return strings_.intern(text); }
   StrId find_str(std::string_view text) const { return strings_.find(text); }
   std::string_view text(StrId id) const { return id.valid() ? strings_[id] : std::string_view(); }
+  // Room for a text of about that many instructions.
+  void reserve(size_t instructions) {
+    strings_.reserve(instructions + instructions / 4);
+    metadata_.reserve(instructions / 2);
+  }
   // Words that cannot be names without `%` (they are interned first).
   bool reserved(StrId id) const { return id.value < reserved_; }
   size_t string_count() const { return strings_.size(); }
@@ -91,7 +96,6 @@ class Universe {
   Metadata no_metadata_;
   IndexTable literal_table_;
   std::deque<Literal> literals_;
-  std::deque<uint64_t> literal_hashes_;
   std::vector<InstId> pool_;
   ShapeId token_;
   uint32_t reserved_ = 0;

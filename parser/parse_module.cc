@@ -19,15 +19,19 @@ Parser::Parser(std::string_view text, std::shared_ptr<Universe> universe, const 
 
 StrId Parser::unique_inst_name(StrId name) {
   if (!slow_names_) {
-    // `x.0` means the same place in the uniquer as `x`: then its rules decide.
+    // `x.0` takes the same place in the uniquer as `x`; other leading zeros are for its own rules.
     std::string_view text = u_.text(name);
     size_t digits = text.size();
     while (digits > 0 && text[digits - 1] >= '0' && text[digits - 1] <= '9') --digits;
     bool zero = digits < text.size() && digits > 1 && text[digits - 1] == '.' && text[digits] == '0';
-    if (taken_inst_.size() <= name.value)
-      taken_inst_.resize(std::max<size_t>(u_.string_count(), name.value + 1) * 5 / 4 + 64);
-    if (!taken_inst_[name.value] && !zero) {
+    StrId twin = zero ? u_.str(text.substr(0, digits - 1)) : StrId();
+    size_t highest = std::max(name.value, zero ? twin.value : 0);
+    if (taken_inst_.size() <= highest)
+      taken_inst_.resize(std::max<size_t>(u_.string_count(), highest + 1) * 5 / 4 + 64);
+    bool free = !taken_inst_[name.value] && (!zero || (digits + 1 == text.size() && !taken_inst_[twin.value]));
+    if (free) {
       taken_inst_[name.value] = true;
+      if (zero) taken_inst_[twin.value] = true;
       return name;
     }
     // The first clash: catch up with all names so far, in order.
@@ -666,6 +670,11 @@ std::unique_ptr<Module> Parser::module() {
     if (size_t nul = text_.find('\0'); nul != std::string_view::npos)
       error(nul, "a NUL byte: this is not HLO text", "protos end in .pb");
     if (text_.substr(0, 3) == "\xEF\xBB\xBF") text_.remove_prefix(3);
+    // About 100 bytes an instruction in real modules.
+    if (text_.size() > (1 << 20)) {
+      u_.reserve(text_.size() / 140);
+      m_->reserve(text_.size() / 140);
+    }
     skip();
     if (done()) error_here("the text is empty");
     if (std::string_view foreign = recognise_foreign(text_.substr(at_)); !foreign.empty())

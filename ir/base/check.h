@@ -14,7 +14,7 @@ enum class FailureKind { kUsage, kSyntax, kInvalid, kUnsupported, kIo, kInternal
 // Thrown where work on a module cannot go on. `where` is "file:line:col" when the place is known.
 class Failure : public std::runtime_error {
  public:
-  Failure(FailureKind kind, std::string message) : std::runtime_error(std::move(message)), kind_(kind) {}
+  Failure(FailureKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
   FailureKind kind() const { return kind_; }
 
  private:

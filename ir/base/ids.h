@@ -15,7 +15,8 @@ struct Id {
   constexpr explicit Id(uint32_t v) : value(v) {}
   constexpr explicit Id(size_t v) : value(static_cast<uint32_t>(v)) {}
   constexpr bool valid() const { return value != kNone; }
-  friend constexpr auto operator<=>(Id, Id) = default;
+  friend constexpr bool operator==(Id a, Id b) { return a.value == b.value; }
+  friend constexpr std::strong_ordering operator<=>(Id a, Id b) { return a.value <=> b.value; }
 };
 
 using StrId = Id<struct StrTag>;      // interned string (names, enum words, config texts)

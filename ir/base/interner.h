@@ -11,7 +11,8 @@
 
 namespace hlo {
 
-// Open-addressing table of indices; the owner says how to compare.
+// Open-addressing table of indices; the owner says how to compare. Slots keep 32 bits of the hash, which is all that
+// growing needs, so that no key is read again.
 class IndexTable {
  public:
   static constexpr uint32_t kEmpty = 0xFFFFFFFFu;
@@ -20,41 +21,41 @@ class IndexTable {
   uint32_t find(uint64_t hash, Equal&& equal) const {
     if (slots_.empty()) return kEmpty;
     size_t mask = slots_.size() - 1;
-    for (size_t at = hash & mask;; at = (at + 1) & mask) {
+    uint32_t tag = fold(hash);
+    for (size_t at = tag & mask;; at = (at + 1) & mask) {
       const Slot& slot = slots_[at];
       if (slot.index == kEmpty) return kEmpty;
-      if (slot.tag == tag(hash) && equal(slot.index)) return slot.index;
+      if (slot.tag == tag && equal(slot.index)) return slot.index;
     }
   }
-
-  // The hash of an existing index is needed when the table grows.
-  template <class HashOf>
-  void insert(uint64_t hash, uint32_t index, HashOf&& hash_of) {
-    if ((count_ + 1) * 4 > slots_.size() * 3) grow(hash_of);
-    place(hash, index);
+  void insert(uint64_t hash, uint32_t index) {
+    if ((count_ + 1) * 4 > slots_.size() * 3) resize(slots_.empty() ? 64 : slots_.size() * 2);
+    place(fold(hash), index);
     ++count_;
   }
-
-  size_t bytes() const { return slots_.capacity() * sizeof(Slot); }
+  void reserve(size_t count) {
+    size_t size = 64;
+    while (size * 3 < count * 4) size *= 2;
+    if (size > slots_.size()) resize(size);
+  }
 
  private:
   struct Slot {
     uint32_t index = kEmpty;
     uint32_t tag = 0;
   };
-  static uint32_t tag(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
-  void place(uint64_t hash, uint32_t index) {
+  static uint32_t fold(uint64_t hash) { return static_cast<uint32_t>(hash ^ (hash >> 32)); }
+  void place(uint32_t tag, uint32_t index) {
     size_t mask = slots_.size() - 1;
-    size_t at = hash & mask;
+    size_t at = tag & mask;
     while (slots_[at].index != kEmpty) at = (at + 1) & mask;
-    slots_[at] = {index, tag(hash)};
+    slots_[at] = {index, tag};
   }
-  template <class HashOf>
-  void grow(HashOf&& hash_of) {
+  void resize(size_t size) {
     std::vector<Slot> old = std::move(slots_);
-    slots_.assign(old.empty() ? 64 : old.size() * 2, Slot{});
+    slots_.assign(size, Slot{});
     for (const Slot& slot : old)
-      if (slot.index != kEmpty) place(hash_of(slot.index), slot.index);
+      if (slot.index != kEmpty) place(slot.tag, slot.index);
   }
 
   std::vector<Slot> slots_;
@@ -66,16 +67,26 @@ class StringInterner {
  public:
   StrId intern(std::string_view text) {
     uint64_t hash = hash_bytes(text);
+    if (uint32_t near = recent(hash, text); near != IndexTable::kEmpty) return StrId(near);
     uint32_t found = table_.find(hash, [&](uint32_t i) { return view(i) == text; });
-    if (found != IndexTable::kEmpty) return StrId(found);
-    uint32_t index = static_cast<uint32_t>(entries_.size());
-    entries_.push_back({store(text), static_cast<uint32_t>(text.size())});
-    table_.insert(hash, index, [&](uint32_t i) { return hash_bytes(view(i)); });
-    return StrId(index);
+    if (found == IndexTable::kEmpty) {
+      found = static_cast<uint32_t>(entries_.size());
+      entries_.push_back({store(text), static_cast<uint32_t>(text.size())});
+      table_.insert(hash, found);
+    }
+    recent_[hash % kRecent] = found;
+    return StrId(found);
+  }
+  // Room for that many more strings.
+  void reserve(size_t more) {
+    entries_.reserve(entries_.size() + more);
+    table_.reserve(entries_.size() + more);
   }
   // The id of a string already known; invalid otherwise.
   StrId find(std::string_view text) const {
-    uint32_t found = table_.find(hash_bytes(text), [&](uint32_t i) { return view(i) == text; });
+    uint64_t hash = hash_bytes(text);
+    if (uint32_t near = recent(hash, text); near != IndexTable::kEmpty) return StrId(near);
+    uint32_t found = table_.find(hash, [&](uint32_t i) { return view(i) == text; });
     return found == IndexTable::kEmpty ? StrId() : StrId(found);
   }
   std::string_view operator[](StrId id) const { return view(id.value); }
@@ -86,6 +97,12 @@ class StringInterner {
     const char* data;
     uint32_t size;
   } __attribute__((packed, aligned(4)));
+  // What was asked for lately, by hash: operands mostly stand close to their definition, and this stays in the cache.
+  static constexpr size_t kRecent = 8192;
+  uint32_t recent(uint64_t hash, std::string_view text) const {
+    uint32_t i = recent_[hash % kRecent];
+    return i < entries_.size() && view(i) == text ? i : IndexTable::kEmpty;
+  }
   std::string_view view(uint32_t i) const { return {entries_[i].data, entries_[i].size}; }
   const char* store(std::string_view text) {
     constexpr size_t kBlock = 1 << 16;
@@ -107,6 +124,7 @@ class StringInterner {
   }
 
   std::vector<Entry> entries_;
+  std::vector<uint32_t> recent_ = std::vector<uint32_t>(kRecent, IndexTable::kEmpty);
   std::vector<std::unique_ptr<char[]>> blocks_;
   char* at_ = nullptr;
   size_t left_ = 0;
@@ -141,11 +159,15 @@ class PodInterner {
     if (found != IndexTable::kEmpty) return IdType(found);
     uint32_t index = static_cast<uint32_t>(values_.size());
     values_.push_back(value);
-    table_.insert(hash, index, [&](uint32_t i) { return hash_of(values_[i]); });
+    table_.insert(hash, index);
     return IdType(index);
   }
   const T& operator[](IdType id) const { return values_[id.value]; }
   size_t size() const { return values_.size(); }
+  void reserve(size_t more) {
+    values_.reserve(values_.size() + more);
+    table_.reserve(values_.size() + more);
+  }
 
  private:
   static uint64_t hash_of(const T& value) { return hash_bytes(reinterpret_cast<const char*>(&value), sizeof(T)); }

@@ -153,7 +153,7 @@ Value Evaluator::batch_norm(InstId inst, std::vector<Value>& ops) {
       store_double(vt, v.data->data() + i * static_cast<size_t>(storage_bytes(vt)), d[i]);
   };
   std::vector<double> x = list(ops[0]);
-  double per = features ? static_cast<double>(n / features) : 0;
+  double per = features ? static_cast<double>(n) / static_cast<double>(features) : 0;
   (void)width;
   Value out = make(m_.shape_id(inst));
   if (m_.op(inst) == Opcode::BatchNormInference) {

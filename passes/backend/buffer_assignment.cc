@@ -132,7 +132,7 @@ class Assigner {
               given_.insert(params[p]);
             }
             flow(called[n]);
-            std::vector<int> result = of(m_.comp(called[n]).root);
+            const std::vector<int>& result = of(m_.comp(called[n]).root);
             if (n == 0)
               list = result;
             else

@@ -24,8 +24,8 @@ bool canonical(const Module& m, InstId dot) {
 //   dot(A[m1,m2,k1,k2], B)      →      reshape(dot(reshape(transpose(A)), reshape(transpose(B))))
 void decompose(Module& m, InstId dot) {
   const AttrSet attrs = m.attrs(dot);
-  const Dims lb = attrs.ints(Attr::lhs_batch_dims), rb = attrs.ints(Attr::rhs_batch_dims),
-             lc = attrs.ints(Attr::lhs_contracting_dims), rc = attrs.ints(Attr::rhs_contracting_dims);
+  const Dims &lb = attrs.ints(Attr::lhs_batch_dims), &rb = attrs.ints(Attr::rhs_batch_dims),
+             &lc = attrs.ints(Attr::lhs_contracting_dims), &rc = attrs.ints(Attr::rhs_contracting_dims);
   auto side = [&](size_t which, const Dims& batch, const Dims& contract, bool free_first, bool* has_free) {
     InstId x = m.operand(dot, which);
     const Dims in = m.shape(x).dims;

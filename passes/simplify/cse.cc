@@ -17,7 +17,10 @@ class Cse {
     // Bodies that nobody calls any more are left alone, as XLA's dumps show.
     auto callers = m_.callers();
     for (CompId c : m_.computations())
-      if (c == m_.entry() || !callers[c.value].empty()) changed |= constants(c) | instructions(c);
+      if (c == m_.entry() || !callers[c.value].empty()) {
+        changed |= constants(c);
+        changed |= instructions(c);
+      }
     return changed;
   }
 
