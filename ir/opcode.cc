@@ -22,14 +22,22 @@ constexpr AttrRow kAttrRows[] = {
 
 constexpr int kEw = 1, kComm = 2, kEffect = 4, kTrans = 8;
 
+// Spreads opcode texts over a table of 1024; looked up once an instruction.
+size_t opcode_hash(std::string_view text) {
+  if (text.empty()) return 0;
+  auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(text[i])); };
+  return (byte(0) * 7 + byte(text.size() / 2) * 31 + byte(text.size() - 1) * 131 + text.size() * 17) % 1024;
+}
+
 struct Tables {
   std::array<OpInfo, kOpcodeCount> ops;
   std::array<std::vector<OwnAttr>, kOpcodeCount> attrs;
   std::array<std::array<int8_t, kAttrCount>, kOpcodeCount> position;
-  std::unordered_map<std::string_view, Opcode> by_text;
+  std::array<uint8_t, 1024> slots;  // opcode by opcode_hash, 0xFF for none
   std::unordered_map<std::string_view, Attr> attr_by_text;
 
   Tables() {
+    slots.fill(0xFF);
     for (int i = 0; i < kAttrCount; ++i) attr_by_text[kAttrRows[i].text] = static_cast<Attr>(i);
     int at = 0;
     auto add = [&](std::string_view text, int arity, OpClass cls, int traits, std::string_view list) {
@@ -50,7 +58,9 @@ struct Tables {
       for (const OwnAttr& attr : own) position[at][static_cast<int>(attr.key)] = static_cast<int8_t>(next++);
       for (int key = static_cast<int>(Attr::sharding); key < kAttrCount; ++key)
         if (position[at][key] < 0) position[at][key] = static_cast<int8_t>(next++);
-      by_text[text] = static_cast<Opcode>(at);
+      size_t slot = opcode_hash(text);
+      while (slots[slot] != 0xFF) slot = (slot + 1) % slots.size();
+      slots[slot] = static_cast<uint8_t>(at);
       ++at;
     };
 #define HLO_OP(id, text, arity, cls, traits, attrs) add(text, arity, OpClass::cls, traits, attrs);
@@ -80,10 +90,15 @@ std::string_view nearest(std::string_view text, const Names& names) {
 const OpInfo& op_info(Opcode op) { return tables().ops[static_cast<int>(op)]; }
 
 bool op_from_text(std::string_view text, Opcode* op) {
-  auto found = tables().by_text.find(text);
-  if (found == tables().by_text.end()) return false;
-  *op = found->second;
-  return true;
+  const Tables& t = tables();
+  for (size_t at = opcode_hash(text);; at = (at + 1) % t.slots.size()) {
+    uint8_t slot = t.slots[at];
+    if (slot == 0xFF) return false;
+    if (t.ops[slot].text == text) {
+      *op = static_cast<Opcode>(slot);
+      return true;
+    }
+  }
 }
 
 std::string_view attr_text(Attr key) { return kAttrRows[static_cast<int>(key)].text; }

@@ -415,12 +415,14 @@ MetaId Parser::metadata() {
       skip();
       // Quoted without escapes: the common case needs no copy.
       if (peek() == '"') {
-        size_t end = at_ + 1;
-        while (end < text_.size() && text_[end] != '"' && text_[end] != '\\') ++end;
-        if (end < text_.size() && text_[end] == '"') {
-          slot = u_.str(text_.substr(at_ + 1, end - at_ - 1)).value;
-          at_ = end + 1;
-          return;
+        size_t end = text_.find('"', at_ + 1);
+        if (end != std::string_view::npos) {
+          std::string_view body = text_.substr(at_ + 1, end - at_ - 1);
+          if (body.find('\\') == std::string_view::npos) {
+            slot = u_.str(body).value;
+            at_ = end + 1;
+            return;
+          }
         }
       }
       slot = u_.str(quoted("a string")).value;
@@ -492,6 +494,7 @@ std::vector<CompId> Parser::computation_list() {
 // Defaults out, required ones in (xla/hlo/parser/hlo_parser.cc, per opcode in CreateInstruction).
 void Parser::check_attrs(Pending& p) {
   AttrSet& set = p.set;
+  if (set.list.empty() && op_info(p.op).attrs.empty()) return;
   auto drop_text = [&](Attr key, std::string_view value) {
     if (StrId t = set.text(key); t.valid() && u_.text(t) == value) set.erase(key);
   };

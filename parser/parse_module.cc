@@ -207,6 +207,8 @@ void Parser::operands(CompId comp, Pending& p) {
 
 InstId Parser::parse_instruction(CompId comp, StrId n, size_t name_at, bool nested) {
   Pending p;
+  p.operands = std::move(spare_operands_);
+  p.operands.clear();
   p.name = n;
   p.name_at = name_at;
   if (at_shape()) p.shape = shape();
@@ -235,7 +237,9 @@ InstId Parser::parse_instruction(CompId comp, StrId n, size_t name_at, bool nest
   } else {
     attributes(p);
   }
-  return finish(comp, p);
+  InstId id = finish(comp, p);
+  spare_operands_ = std::move(p.operands);
+  return id;
 }
 
 InstId Parser::finish(CompId comp, Pending& p) {

@@ -141,6 +141,7 @@ class Parser {
   StringInterner meta_memo_keys_;
   std::vector<MetaId> meta_memo_;
   std::string key_;
+  std::vector<InstId> spare_operands_;  // the last instruction's list, its room used again
 };
 
 }  // namespace hlo
