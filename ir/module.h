@@ -265,7 +265,7 @@ class Module {
   bool uses(InstId user, InstId value, size_t except) const;
 
   std::shared_ptr<Universe> universe_;
-  std::vector<Inst> insts_;
+  HugeVector<Inst> insts_;
   std::vector<Computation> comps_;
   std::vector<CompId> comp_order_;
   CompId entry_;

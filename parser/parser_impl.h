@@ -120,7 +120,7 @@ class Parser {
   std::vector<SyntaxError> errors_;
   int depth_ = 0;
 
-  std::vector<uint32_t> definition_;                           // by StrId: the InstId that the name stands for now
+  HugeVector<uint32_t> definition_;                            // by StrId: the InstId that the name stands for now
   std::vector<uint32_t> definition_at_;                        // by StrId: where (only filled for notes)
   std::vector<std::pair<StrId, uint32_t>>* shadow_ = nullptr;  // definitions to restore after an inline computation
   std::vector<StrId> poisoned_;

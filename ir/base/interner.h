@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/base/hash.h"
+#include "ir/base/huge.h"
 #include "ir/base/ids.h"
 
 namespace hlo {
@@ -52,13 +53,13 @@ class IndexTable {
     slots_[at] = {index, tag};
   }
   void resize(size_t size) {
-    std::vector<Slot> old = std::move(slots_);
+    HugeVector<Slot> old = std::move(slots_);
     slots_.assign(size, Slot{});
     for (const Slot& slot : old)
       if (slot.index != kEmpty) place(slot.tag, slot.index);
   }
 
-  std::vector<Slot> slots_;
+  HugeVector<Slot> slots_;
   size_t count_ = 0;
 };
 
@@ -98,7 +99,7 @@ class StringInterner {
     uint32_t size;
   } __attribute__((packed, aligned(4)));
   // What was asked for lately, by hash: operands mostly stand close to their definition, and this stays in the cache.
-  static constexpr size_t kRecent = 8192;
+  static constexpr size_t kRecent = 65536;
   uint32_t recent(uint64_t hash, std::string_view text) const {
     uint32_t i = recent_[hash % kRecent];
     return i < entries_.size() && view(i) == text ? i : IndexTable::kEmpty;
@@ -123,7 +124,7 @@ class StringInterner {
     return place;
   }
 
-  std::vector<Entry> entries_;
+  HugeVector<Entry> entries_;
   std::vector<uint32_t> recent_ = std::vector<uint32_t>(kRecent, IndexTable::kEmpty);
   std::vector<std::unique_ptr<char[]>> blocks_;
   char* at_ = nullptr;
@@ -171,7 +172,7 @@ class PodInterner {
 
  private:
   static uint64_t hash_of(const T& value) { return hash_bytes(reinterpret_cast<const char*>(&value), sizeof(T)); }
-  std::vector<T> values_;
+  HugeVector<T> values_;
   IndexTable table_;
 };
 

@@ -455,6 +455,7 @@ struct Widened {
 }  // namespace
 
 bool elementwise_kernel(const EwArgs& e) {
+  if (e.n == 0) return true;
   if (e.op == Opcode::Copy) {
     std::memcpy(e.result, e.a, static_cast<size_t>(e.n) * static_cast<size_t>(storage_bytes(e.out)));
     return true;
@@ -554,6 +555,7 @@ bool elementwise_kernel(const EwArgs& e) {
 }
 
 void convert_kernel(ElementType from, ElementType to, int64_t n, const char* in, char* out) {
+  if (n == 0) return;  // arrays without elements may have no storage at all
   if (from == to) {
     std::memcpy(out, in, static_cast<size_t>(n) * static_cast<size_t>(storage_bytes(to)));
     return;

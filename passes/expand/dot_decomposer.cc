@@ -56,7 +56,8 @@ void decompose(Module& m, InstId dot) {
       if (keep_free) dims.push_back(free_size);
     }
     InstId moved = make_transpose(m, x, order);
-    m.set_shape(moved, m.u().with_default_layout(m.shape_id(moved)));
+    // XLA permutes the sizes and keeps the operand's layout as it stands.
+    m.set_shape(moved, m.u().with_layout(m.shape_id(moved), m.shape(x).layout.minor_to_major));
     return make_reshape(m, moved, dims);
   };
   bool lhs_free, rhs_free;
