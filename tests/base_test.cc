@@ -22,6 +22,22 @@ TEST(StringInterner, GivesOneIdAContent) {
   EXPECT_FALSE(s.find("other").valid());
 }
 
+TEST(StringInterner, NumbersFarAheadAndSpelledOddly) {
+  StringInterner s;
+  StrId far = s.intern("x.5000000"), odd = s.intern("x.07"), plain = s.intern("x.7"), bare = s.intern(".7"),
+        zero = s.intern("x.0");
+  EXPECT_NE(odd, plain);
+  for (int i = 0; i < 100000; ++i) s.intern("x." + std::to_string(i * 60));
+  EXPECT_EQ(s.intern("x.5000000"), far);
+  EXPECT_EQ(s.find("x.5000000"), far);
+  EXPECT_EQ(s.find("x.07"), odd);
+  EXPECT_EQ(s.find(".7"), bare);
+  EXPECT_EQ(s.intern("x.0"), zero);
+  EXPECT_EQ(s[s.find("x.5999940")], "x.5999940");
+  EXPECT_FALSE(s.find("x.123456").valid());
+  EXPECT_FALSE(s.find("y.1").valid());
+}
+
 // Examples of xla/service/name_uniquer.cc's rules.
 TEST(NameUniquer, CountsAsXlaDoes) {
   NameUniquer n;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -67,24 +68,35 @@ class IndexTable {
 class StringInterner {
  public:
   StrId intern(std::string_view text) {
-    uint64_t hash = hash_bytes(text);
-    if (uint32_t near = recent(hash, text); near != IndexTable::kEmpty) return StrId(near);
-    uint32_t found = table_.find(hash, [&](uint32_t i) { return view(i) == text; });
-    if (found == IndexTable::kEmpty) {
-      found = static_cast<uint32_t>(entries_.size());
-      entries_.push_back({store(text), static_cast<uint32_t>(text.size())});
-      table_.insert(hash, found);
+    if (Numbered n; numbered(text, &n)) {
+      Root& root = roots_[root_of(text.substr(0, n.dot))];
+      if (n.number < root.ids.size() * 2 + 1024) {
+        if (n.number >= root.ids.size())
+          root.ids.resize(std::max<size_t>(n.number + 1, root.ids.size() * 2), IndexTable::kEmpty);
+        uint32_t& slot = root.ids[n.number];
+        // A number that was too far ahead once may lie in the general table.
+        if (slot == IndexTable::kEmpty) slot = root.overflow ? general(text) : append(text);
+        return StrId(slot);
+      }
+      root.overflow = true;
     }
-    recent_[hash % kRecent] = found;
-    return StrId(found);
+    return StrId(general(text));
   }
   // Room for that many more strings.
   void reserve(size_t more) {
     entries_.reserve(entries_.size() + more);
-    table_.reserve(entries_.size() + more);
+    table_.reserve(entries_.size() / 4 + more / 4);
   }
   // The id of a string already known; invalid otherwise.
   StrId find(std::string_view text) const {
+    if (Numbered n; numbered(text, &n)) {
+      std::string_view name = text.substr(0, n.dot);
+      uint32_t r = root_table_.find(hash_bytes(name), [&](uint32_t i) { return roots_[i].name == name; });
+      if (r == IndexTable::kEmpty) return StrId();
+      const Root& root = roots_[r];
+      if (n.number < root.ids.size() && root.ids[n.number] != IndexTable::kEmpty) return StrId(root.ids[n.number]);
+      if (!root.overflow) return StrId();
+    }
     uint64_t hash = hash_bytes(text);
     if (uint32_t near = recent(hash, text); near != IndexTable::kEmpty) return StrId(near);
     uint32_t found = table_.find(hash, [&](uint32_t i) { return view(i) == text; });
@@ -94,6 +106,54 @@ class StringInterner {
   size_t size() const { return entries_.size(); }
 
  private:
+  // Most names are `root.number`, numbers nearly dense: those are found by an array a root, without hashing the whole
+  // name and without touching its text.
+  struct Numbered {
+    size_t dot = 0;
+    uint32_t number = 0;
+  };
+  static bool numbered(std::string_view text, Numbered* out) {
+    size_t at = text.size();
+    uint32_t number = 0, scale = 1;
+    while (at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9') {
+      if (text.size() - at == 7) return false;
+      number += static_cast<uint32_t>(text[--at] - '0') * scale;
+      scale *= 10;
+    }
+    // One spelling a number: no digits, a leading zero and no root in front are for the general table.
+    if (at == text.size() || at < 2 || text[at - 1] != '.' || (text[at] == '0' && at + 1 != text.size())) return false;
+    *out = {at - 1, number};
+    return true;
+  }
+  struct Root {
+    std::string name;
+    std::vector<uint32_t> ids;
+    bool overflow = false;
+  };
+  uint32_t root_of(std::string_view name) {
+    uint64_t hash = hash_bytes(name);
+    uint32_t found = root_table_.find(hash, [&](uint32_t i) { return roots_[i].name == name; });
+    if (found != IndexTable::kEmpty) return found;
+    found = static_cast<uint32_t>(roots_.size());
+    roots_.push_back({std::string(name), {}, false});
+    root_table_.insert(hash, found);
+    return found;
+  }
+  uint32_t append(std::string_view text) {
+    entries_.push_back({store(text), static_cast<uint32_t>(text.size())});
+    return static_cast<uint32_t>(entries_.size() - 1);
+  }
+  uint32_t general(std::string_view text) {
+    uint64_t hash = hash_bytes(text);
+    if (uint32_t near = recent(hash, text); near != IndexTable::kEmpty) return near;
+    uint32_t found = table_.find(hash, [&](uint32_t i) { return view(i) == text; });
+    if (found == IndexTable::kEmpty) {
+      found = append(text);
+      table_.insert(hash, found);
+    }
+    recent_[hash % kRecent] = found;
+    return found;
+  }
   struct Entry {
     const char* data;
     uint32_t size;
@@ -129,7 +189,8 @@ class StringInterner {
   std::vector<std::unique_ptr<char[]>> blocks_;
   char* at_ = nullptr;
   size_t left_ = 0;
-  IndexTable table_;
+  IndexTable table_, root_table_;
+  std::deque<Root> roots_;
 };
 
 // Values of any type by a key of bytes that the caller serialises (equal key ⇔ equal value).
