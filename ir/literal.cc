@@ -126,6 +126,10 @@ void store_int(ElementType type, void* at, int64_t v) {
   }
 }
 
+void store_scalar(ElementType type, void* at, ScalarValue value) {
+  value.is_integer ? store_int(type, at, value.integer) : store_double(type, at, value.real);
+}
+
 void store_double(ElementType type, void* at, double v) {
   switch (type) {
     case ElementType::F32:

@@ -2,6 +2,7 @@
 #pragma once
 #include <complex>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "ir/base/ids.h"
@@ -20,6 +21,16 @@ struct Literal {
 double load_double(ElementType type, const void* at);
 int64_t load_int(ElementType type, const void* at);  // u64 keeps its 64 bits
 std::complex<double> load_complex(ElementType type, const void* at);
+// A number to be stored as any element type; integers stay exact to 64 bits.
+struct ScalarValue {
+  template <typename T>
+  requires std::is_integral_v<T> ScalarValue(T v) : integer(static_cast<int64_t>(v)), is_integer(true) {}
+  ScalarValue(double v) : real(v) {}
+  int64_t integer = 0;
+  double real = 0;
+  bool is_integer = false;
+};
+void store_scalar(ElementType type, void* at, ScalarValue value);
 void store_double(ElementType type, void* at, double value);  // float types; integers truncate
 void store_int(ElementType type, void* at, int64_t value);    // integers wrap; floats convert
 void store_complex(ElementType type, void* at, std::complex<double> value);

@@ -436,11 +436,11 @@ InstId Module::constant(CompId comp, Literal literal, std::string_view wish) {
   return add(comp, {.op = Opcode::Constant, .shape = shape, .name = wish, .payload = lit.value});
 }
 
-LitId Module::scalar_literal(ElementType type, double value) const {
+LitId Module::scalar_literal(ElementType type, ScalarValue value) const {
   Literal literal;
   literal.shape = u().scalar(type);
   literal.bytes.resize(static_cast<size_t>(storage_bytes(type)));
-  store_double(type, literal.bytes.data(), value);
+  store_scalar(type, literal.bytes.data(), value);
   return u().literal(std::move(literal));
 }
 

@@ -178,7 +178,7 @@ class Module {
                     std::string_view suffix = {});
 
   InstId constant(CompId comp, Literal literal, std::string_view name = {});
-  LitId scalar_literal(ElementType type, double value) const;
+  LitId scalar_literal(ElementType type, ScalarValue value) const;
   InstId parameter(CompId comp, int64_t number, ShapeId shape, std::string_view name);
 
   void set_operand(InstId id, size_t i, InstId value);

@@ -30,6 +30,11 @@ bool is(char c, uint8_t flag) { return kBytes.flags[static_cast<unsigned char>(c
 
 void Parser::error(size_t at, std::string message, std::string hint) {
   SyntaxError e;
+  // What fails in the very last word has most likely lost the rest of its file.
+  size_t rest = at;
+  while (rest < text_.size() && !is(text_[rest], kSpace)) ++rest;
+  while (rest < text_.size() && is(text_[rest], kSpace)) ++rest;
+  if (rest == text_.size() && !bare_) hint = "the text ends here: is the file truncated?";
   e.diagnostic = {at, std::move(message), std::move(hint), {}};
   throw e;
 }

@@ -71,12 +71,12 @@ InstId make_derived(Module& m, InstId from, Opcode op, std::vector<InstId> opera
   return m.add_derived(from, described(m, op, std::move(operands), attrs, shape));
 }
 
-InstId make_scalar(Module& m, CompId comp, ElementType type, double value) {
+InstId make_scalar(Module& m, CompId comp, ElementType type, ScalarValue value) {
   return m.add(comp,
                {.op = Opcode::Constant, .shape = m.u().scalar(type), .payload = m.scalar_literal(type, value).value});
 }
 
-InstId make_scalar_like(Module& m, InstId like, double value) {
+InstId make_scalar_like(Module& m, InstId like, ScalarValue value) {
   const Shape s = m.shape(like);
   InstId c = m.add_derived(
       like, {.op = Opcode::Constant, .shape = m.u().scalar(s.type), .payload = m.scalar_literal(s.type, value).value});

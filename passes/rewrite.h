@@ -21,8 +21,8 @@ InstId make(Module& m, CompId comp, Opcode op, std::vector<InstId> operands, Att
 InstId make_derived(Module& m, InstId from, Opcode op, std::vector<InstId> operands, AttrsId attrs = {},
                     ShapeId shape = {});
 // Constant of `like`'s element type, broadcast to its dimensions; both derived from `like`.
-InstId make_scalar_like(Module& m, InstId like, double value);
-InstId make_scalar(Module& m, CompId comp, ElementType type, double value);
+InstId make_scalar_like(Module& m, InstId like, ScalarValue value);
+InstId make_scalar(Module& m, CompId comp, ElementType type, ScalarValue value);
 InstId make_broadcast(Module& m, CompId comp, InstId operand, Dims map, ShapeId shape);
 InstId make_reshape(Module& m, InstId operand, Dims dims);           // derived from the operand
 InstId make_transpose(Module& m, InstId operand, Dims permutation);  // derived from the operand

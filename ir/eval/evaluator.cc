@@ -55,6 +55,19 @@ Value Evaluator::make(ShapeId shape) {
   return v;
 }
 
+Value Evaluator::packed(ShapeId shape, std::vector<Value> outputs) {
+  const Shape& s = u_[shape];
+  if (!s.is_tuple()) {
+    outputs[0].shape = shape;
+    return std::move(outputs[0]);
+  }
+  Value tuple;
+  tuple.shape = shape;
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i].shape = s.elements[i];
+  tuple.elements = std::move(outputs);
+  return tuple;
+}
+
 const Evaluator::Plan& Evaluator::plan(CompId comp) {
   auto [at, fresh] = plans_.try_emplace(comp);
   if (fresh) at->second.order = m_.config.is_scheduled ? m_.live_order(comp) : m_.post_order(comp);

@@ -39,6 +39,8 @@ class Evaluator {
   };
   const Plan& plan(CompId comp);
   Value make(ShapeId shape);
+  // The outputs of an instruction as the one value of that shape: a tuple, or the only one.
+  Value packed(ShapeId shape, std::vector<Value> outputs);
   Value elementwise(InstId inst, std::vector<Value>& ops);
   Value movement(InstId inst, std::vector<Value>& ops);
   Value bitcast(const Value& in, ShapeId to);

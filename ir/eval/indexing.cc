@@ -168,16 +168,7 @@ Value Evaluator::scatter(InstId inst, std::vector<Value>& ops) {
           std::memcpy(out[i].data->data() + static_cast<size_t>(in_at) * widths[i], r[i].bytes(), widths[i]);
       }
     } while (advance(at, up.dims));
-  ShapeId out_id = m_.shape_id(inst);
-  if (!u_[out_id].is_tuple()) {
-    out[0].shape = out_id;
-    return out[0];
-  }
-  Value tuple;
-  tuple.shape = out_id;
-  for (size_t i = 0; i < count; ++i) out[i].shape = u_[out_id].elements[i];
-  tuple.elements = std::move(out);
-  return tuple;
+  return packed(m_.shape_id(inst), std::move(out));
 }
 
 }  // namespace hlo

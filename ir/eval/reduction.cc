@@ -458,16 +458,7 @@ Value Evaluator::sort(InstId inst, std::vector<Value>& ops) {
         std::memcpy(data[w] + static_cast<size_t>(base + i * stride) * widths[w], at(w, order[static_cast<size_t>(i)]),
                     widths[w]);
   }
-  ShapeId out_id = m_.shape_id(inst);
-  if (!u_[out_id].is_tuple()) {
-    out[0].shape = out_id;
-    return out[0];
-  }
-  Value tuple;
-  tuple.shape = out_id;
-  for (size_t i = 0; i < out.size(); ++i) out[i].shape = u_[out_id].elements[i];
-  tuple.elements = std::move(out);
-  return tuple;
+  return packed(m_.shape_id(inst), std::move(out));
 }
 
 Value Evaluator::topk(InstId inst, const Value& in) {

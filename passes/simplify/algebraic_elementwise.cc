@@ -245,6 +245,19 @@ void A::multiply(InstId i) {
   }
 }
 
+//   f(A)  on a signed A      →      select(A < 0, -op(|A|, k), op(|A|, k))
+void A::on_magnitude(InstId i, Opcode operation, int64_t k) {
+  InstId a = operand(i, 0), zero = make_scalar_like(m_, a, 0);
+  InstId negative =
+      make_op(i, Opcode::Compare, {a, zero}, attrs_of(u_, Opcode::Compare, {{Attr::direction, u_.str("LT")}}),
+              u_.with_type(m_.shape_id(i), ElementType::Pred));
+  InstId minus = make_op(i, Opcode::Negate, {a}, {}, m_.shape_id(a));
+  InstId magnitude = make_op(i, Opcode::Select, {negative, minus, a}, {}, m_.shape_id(i));
+  InstId result = make_op(i, operation, {magnitude, make_scalar_like(m_, a, k)}, {}, m_.shape_id(i));
+  InstId back = make_op(i, Opcode::Negate, {result}, {}, m_.shape_id(i));
+  rw(i, Opcode::Select, {negative, back, result});
+}
+
 void A::divide(InstId i) {
   InstId a = operand(i, 0), b = operand(i, 1);
   CompId c = m_.parent(i);
@@ -259,16 +272,7 @@ void A::divide(InstId i) {
         rw(i, Opcode::ShiftRightLogical, {a, make_scalar_like(m_, a, shift)});
         return;
       }
-      InstId zero = make_scalar_like(m_, a, 0);
-      InstId negative =
-          make_op(i, Opcode::Compare, {a, zero}, attrs_of(u_, Opcode::Compare, {{Attr::direction, u_.str("LT")}}),
-                  u_.with_type(m_.shape_id(i), ElementType::Pred));
-      InstId minus = make_op(i, Opcode::Negate, {a}, {}, m_.shape_id(a));
-      InstId magnitude = make_op(i, Opcode::Select, {negative, minus, a}, {}, m_.shape_id(i));
-      InstId shifted =
-          make_op(i, Opcode::ShiftRightLogical, {magnitude, make_scalar_like(m_, a, shift)}, {}, m_.shape_id(i));
-      InstId back = make_op(i, Opcode::Negate, {shifted}, {}, m_.shape_id(i));
-      rw(i, Opcode::Select, {negative, back, shifted});
+      on_magnitude(i, Opcode::ShiftRightLogical, shift);
       return;
     }
   }
@@ -363,19 +367,10 @@ void A::remainder(InstId i) {
   if (!go("remainder of a power of two", i)) return;
   //   A % 2^k      →      and(A, 2^k - 1), sign kept apart
   if (is_unsigned_int(type(i))) {
-    rw(i, Opcode::And, {a, make_scalar_like(m_, a, static_cast<double>(v - 1))});
+    rw(i, Opcode::And, {a, make_scalar_like(m_, a, v - 1)});
     return;
   }
-  InstId zero = make_scalar_like(m_, a, 0);
-  InstId negative =
-      make_op(i, Opcode::Compare, {a, zero}, attrs_of(u_, Opcode::Compare, {{Attr::direction, u_.str("LT")}}),
-              u_.with_type(m_.shape_id(i), ElementType::Pred));
-  InstId minus = make_op(i, Opcode::Negate, {a}, {}, m_.shape_id(a));
-  InstId magnitude = make_op(i, Opcode::Select, {negative, minus, a}, {}, m_.shape_id(i));
-  InstId masked =
-      make_op(i, Opcode::And, {magnitude, make_scalar_like(m_, a, static_cast<double>(v - 1))}, {}, m_.shape_id(i));
-  InstId back = make_op(i, Opcode::Negate, {masked}, {}, m_.shape_id(i));
-  rw(i, Opcode::Select, {negative, back, masked});
+  on_magnitude(i, Opcode::And, v - 1);
 }
 
 void A::logic(InstId i) {

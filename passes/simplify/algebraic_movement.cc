@@ -596,6 +596,20 @@ void A::slice(InstId i) {
   }
 }
 
+// A dimension taken whole starts at 0 whatever its index says; the indices follow operand `first - 1`.
+bool A::zero_whole_indices(InstId i, size_t first, const Dims& taken, const Dims& all) {
+  std::vector<InstId> ops(m_.operands(i).begin(), m_.operands(i).end());
+  auto replaced = [&](size_t d) { return taken[d] == all[d] && !is_all(m_, ops[first + d], 0); };
+  bool whole = false;
+  for (size_t d = 0; d < taken.size(); ++d) whole |= replaced(d);
+  if (!whole) return false;
+  if (!go("index of a whole dimension", i)) return true;
+  for (size_t d = 0; d < taken.size(); ++d)
+    if (replaced(d)) ops[first + d] = make_scalar(m_, m_.parent(i), type(ops[first + d]), 0);
+  ri(i, m_.clone_inst(i, m_.parent(i), ops));
+  return true;
+}
+
 void A::dynamic_slice(InstId i) {
   InstId a = operand(i, 0);
   if (m_.shape(i).rank() == 0) {
@@ -609,20 +623,7 @@ void A::dynamic_slice(InstId i) {
   size_t rank = m_.shape(i).dims.size();
   if (m_.operand_count(i) != rank + 1) return;
   const Dims sizes = m_.shape(i).dims, in = m_.shape(a).dims;
-  // A dimension taken whole starts at 0 whatever its index says.
-  std::vector<InstId> ops(m_.operands(i).begin(), m_.operands(i).end());
-  bool whole = false;
-  for (size_t d = 0; d < rank; ++d)
-    if (sizes[d] == in[d] && !is_all(m_, ops[d + 1], 0)) whole = true;
-  if (whole) {
-    if (!go("index of a whole dimension", i)) return;
-    for (size_t d = 0; d < rank; ++d)
-      if (sizes[d] == in[d] && !is_all(m_, ops[d + 1], 0))
-        ops[d + 1] = make_scalar(m_, m_.parent(i), type(ops[d + 1]), 0);
-    InstId copy = m_.clone_inst(i, m_.parent(i), ops);
-    ri(i, copy);
-    return;
-  }
+  if (zero_whole_indices(i, 1, sizes, in)) return;
   //   dynamic-slice(broadcast(A))      →      broadcast(dynamic-slice(A))
   if (op(a) == Opcode::Broadcast) {
     if (!go("dynamic-slice of a broadcast", i)) return;
@@ -682,18 +683,7 @@ void A::dynamic_update_slice(InstId i) {
   if (same_shape(i, update)) {
     if (ric(i, update, "update of everything")) return;
   }
-  std::vector<InstId> ops(m_.operands(i).begin(), m_.operands(i).end());
-  bool whole = false;
-  for (size_t d = 0; d < rank; ++d)
-    if (up[d] == out[d] && !is_all(m_, ops[d + 2], 0)) whole = true;
-  if (whole) {
-    if (!go("index of a whole dimension", i)) return;
-    for (size_t d = 0; d < rank; ++d)
-      if (up[d] == out[d] && !is_all(m_, ops[d + 2], 0))
-        ops[d + 2] = make_scalar(m_, m_.parent(i), type(ops[d + 2]), 0);
-    ri(i, m_.clone_inst(i, m_.parent(i), ops));
-    return;
-  }
+  if (zero_whole_indices(i, 2, up, out)) return;
   if (m_.shape(update).elements_count() == 0) ric(i, a, "update without elements");
 }
 

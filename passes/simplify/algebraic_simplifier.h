@@ -23,6 +23,7 @@ class AlgebraicSimplifier {
   void subtract(InstId i);
   void multiply(InstId i);
   void divide(InstId i);
+  void on_magnitude(InstId i, Opcode operation, int64_t k);
   void remainder(InstId i);
   void logic(InstId i);
   void compare(InstId i);
@@ -42,6 +43,7 @@ class AlgebraicSimplifier {
   bool remove_chain(InstId i);
   void slice(InstId i);
   void dynamic_slice(InstId i);
+  bool zero_whole_indices(InstId i, size_t first, const Dims& taken, const Dims& all);
   void dynamic_update_slice(InstId i);
   void pad(InstId i);
   void concatenate(InstId i);

@@ -186,7 +186,7 @@ void A::reduce(InstId i) {
         kept_map.push_back(d - std::count_if(dims.begin(), dims.end(), [&](int64_t e) { return e < d; }));
       InstId wide =
           m_.shape(source).dims == m_.shape(i).dims ? source : make_broadcast(m_, c, source, kept_map, m_.shape_id(i));
-      InstId factor = make_scalar_like(m_, i, static_cast<double>(count));
+      InstId factor = make_scalar_like(m_, i, count);
       InstId product = make_op(i, Opcode::Multiply, {wide, factor});
       InstId start = m_.shape(i).rank() ? make_broadcast(m_, c, init, {}, m_.shape_id(i)) : init;
       rw(i, Opcode::Add, {product, start});

@@ -77,62 +77,75 @@ bool run_call_inliner(Module& m, PassContext& ctx) {
   return changed;
 }
 
+namespace {
+
+// One place that calls a computation: the `which`-th of those that the caller calls.
+struct CallSite {
+  InstId caller;
+  size_t which;
+};
+
+// Every place that calls, by the computation called, in the order of computations and instructions.
+std::unordered_map<CompId, std::vector<CallSite>> call_sites(const Module& m) {
+  std::unordered_map<CompId, std::vector<CallSite>> sites;
+  for (CompId from : m.computations())
+    for (InstId i : m.comp(from).order) {
+      if (!m.alive(i)) continue;
+      const auto& called = m.called(i);
+      for (size_t k = 0; k < called.size(); ++k) sites[called[k]].push_back({i, k});
+    }
+  return sites;
+}
+
+// Points one call elsewhere.
+void redirect(Module& m, CallSite site, CompId to) {
+  AttrSet set = m.attrs(site.caller);
+  const std::vector<CompId> called = set.called;
+  CompId from = called[site.which];
+  // Its position among the calls of the same computation, in the order of `called`.
+  auto nth = std::count(called.begin(), called.begin() + static_cast<ptrdiff_t>(site.which), from);
+  ptrdiff_t seen = 0;
+  for (auto& [key, value] : set.list) {
+    if (CompId* one = std::get_if<CompId>(&value); one && *one == from && seen++ == nth) *one = to;
+    if (auto* many = std::get_if<std::vector<CompId>>(&value))
+      for (CompId& v : *many)
+        if (v == from && seen++ == nth) v = to;
+  }
+  m.set_attrs(site.caller, m.u().attrs(std::move(set)));
+}
+
+// A copy of the computation and of everything below it.
+CompId clone_deep(Module& m, CompId c) {
+  CompId copy = m.clone_computation(c, "clone");
+  std::vector<CompId> worklist{copy};
+  while (!worklist.empty()) {
+    CompId at = worklist.back();
+    worklist.pop_back();
+    for (InstId i : m.live_order(at))
+      for (size_t k = 0; k < m.called(i).size(); ++k) {
+        CompId inner = m.clone_computation(m.called(i)[k], "clone");
+        redirect(m, {i, k}, inner);
+        worklist.push_back(inner);
+      }
+  }
+  return copy;
+}
+
+}  // namespace
+
+// Before: two callers of %f. After: the second calls %f.clone, whose callees are clones too. Reducers count as well.
 bool run_flatten_call_graph(Module& m, PassContext& ctx) {
   bool changed = false;
-  auto order = m.computation_post_order();
-  for (CompId c : order) {
-    struct Site {
-      InstId caller;
-      size_t which;  // among the computations it calls
-    };
-    std::vector<Site> sites;
-    for (CompId from : m.computations())
-      for (InstId i : m.comp(from).order)
-        if (m.alive(i)) {
-          const auto& called = m.called(i);
-          for (size_t k = 0; k < called.size(); ++k)
-            if (called[k] == c) sites.push_back({i, k});
-        }
-    if (sites.size() < 2) continue;
-    for (size_t s = 1; s < sites.size(); ++s) {
-      if (!ctx.spend(m, "computation cloned for its caller", {sites[s].caller}, m.comp_name(c))) return changed;
+  // A clone calls clones only: no computation gets a further caller while this goes on.
+  const auto all = call_sites(m);
+  for (CompId c : m.computation_post_order()) {
+    auto found = all.find(c);
+    if (found == all.end()) continue;
+    for (size_t s = 1; s < found->second.size(); ++s) {
+      CallSite site = found->second[s];
+      if (!ctx.spend(m, "computation cloned for its caller", {site.caller}, m.comp_name(c))) return changed;
       changed = true;
-      // Points the k-th call of an instruction elsewhere.
-      auto redirect = [&](InstId i, size_t k, CompId to) {
-        AttrSet set = m.attrs(i);
-        std::vector<CompId> called = set.called;
-        CompId from = called[k];
-        // Position among the equal ones, in the order of `called`.
-        size_t nth = static_cast<size_t>(std::count(called.begin(), called.begin() + static_cast<ptrdiff_t>(k), from));
-        size_t seen = 0;
-        for (auto& [key, value] : set.list) {
-          if (CompId* one = std::get_if<CompId>(&value); one && *one == from && seen++ == nth) *one = to;
-          if (auto* many = std::get_if<std::vector<CompId>>(&value))
-            for (CompId& v : *many)
-              if (v == from && seen++ == nth) v = to;
-        }
-        m.set_attrs(i, m.u().attrs(std::move(set)));
-      };
-      // The first use stays; with every redirect the later equal ones move up, so always take the second.
-      CompId copy = m.clone_computation(c, "clone");
-      bool same_caller_before = false;
-      for (size_t q = 0; q < s; ++q) same_caller_before |= sites[q].caller == sites[s].caller;
-      redirect(sites[s].caller, sites[s].which, copy);
-      (void)same_caller_before;
-      // What the clone calls is cloned along.
-      std::vector<CompId> worklist{copy};
-      while (!worklist.empty()) {
-        CompId at = worklist.back();
-        worklist.pop_back();
-        for (InstId i : m.live_order(at)) {
-          size_t n = m.called(i).size();
-          for (size_t k = 0; k < n; ++k) {
-            CompId inner = m.clone_computation(m.called(i)[k], "clone");
-            redirect(i, k, inner);
-            worklist.push_back(inner);
-          }
-        }
-      }
+      redirect(m, site, clone_deep(m, c));
     }
   }
   return changed;

@@ -777,9 +777,17 @@ int run(int argc, char** argv) {
     return kBad;
   }
   bool known = false;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+  std::string nearest;
+  int distance = 3;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
     known |= sub->get_name() == args[0];
+    if (int d = edit_distance(sub->get_name(), args[0]); d < distance) distance = d, nearest = sub->get_name();
+  }
   std::error_code error;
+  if (!known && !nearest.empty() && !fs::exists(args[0], error)) {
+    fmt::print(stderr, "error: no command and no file is called '{}'; did you mean '{}'?\n", args[0], nearest);
+    return kBad;
+  }
   if (!known && (args[0] == "-" || args[0][0] != '-'))
     args.insert(args.begin(), fs::is_directory(args[0], error) ? "open" : "replay");
   // `--passes=` asks for none; CLI11 would take the next word as its value.
@@ -788,8 +796,9 @@ int run(int argc, char** argv) {
   try {
     app.parse(args);
   } catch (const CLI::ParseError& e) {
-    int shown = app.exit(e);
-    return shown == 0 ? kYes : kBad;
+    if (e.get_exit_code() == 0) return app.exit(e), kYes;  // --help
+    fmt::print(stderr, "error: {}; see hlo-replay --help\n", e.what());
+    return kBad;
   }
   return code;
 }
