@@ -107,7 +107,7 @@ uint32_t encode_float(const FloatFormat& f, double value) {
     int exponent;
     double fraction = std::frexp(value, &exponent);  // value = fraction * 2^exponent, fraction in [0.5, 1)
     int biased = exponent - 1 + f.bias;
-    if (fraction > 0.75 || (fraction == 0.75 && (biased & 1))) ++biased;
+    if (fraction >= 0.75) ++biased;  // ties upwards
     if (biased < 0) biased = 0;
     return biased > 254 ? nan_bits(f, false) : static_cast<uint32_t>(biased);
   }

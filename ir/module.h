@@ -111,6 +111,7 @@ class Module {
   std::vector<CompId> computations() const;       // insertion order, live ones
   CompId add_computation(std::string_view name);  // name made unique
   CompId add_computation_verbatim(StrId name);    // parser: names are checked elsewhere
+  void set_computation_order(std::vector<CompId> order) { comp_order_ = std::move(order); }  // of the same ones
   void remove_computation(CompId id);
   void rename_computation(CompId id, std::string_view wish);
   // Copy of a computation inside the module, named `<name>.<suffix>`; instructions keep their names until made unique.

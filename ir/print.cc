@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/sharding.h"
+
 namespace hlo {
 
 PrintOptions PrintOptions::Long() {
@@ -82,6 +84,7 @@ std::string c_escape(std::string_view text) {
 }
 
 bool is_dict_text(std::string_view text) {
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.remove_suffix(1);
   if (text.empty() || text[0] != '{') return false;
   int depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -146,8 +149,6 @@ void append_literal(const Universe& u, const Literal& lit, bool large, std::stri
     out += "( ";
     for (size_t i = 0; i < lit.elements.size(); ++i) {
       if (i) out += ", ";
-      const Shape& element = u[u[lit.elements[i]].shape];
-      if (element.rank() > 0 || !element.is_tuple()) out += u.shape_text(u[lit.elements[i]].shape) + " ";
       append_literal(u, u[lit.elements[i]], large, out, false);
     }
     out += " )";
@@ -169,6 +170,19 @@ std::string literal_text(const Universe& u, LitId lit, bool large) {
   std::string out;
   append_literal(u, u[lit], large, out, true);
   return out;
+}
+
+// Does XLA print the async operation in its short form? Its computation is one operation over parameters.
+bool async_sugar(const Module& m, InstId id, Opcode* inside) {
+  while (m.op(id) == Opcode::AsyncUpdate || m.op(id) == Opcode::AsyncDone) id = m.operand(id, 0);
+  if (m.op(id) != Opcode::AsyncStart) return false;
+  CompId callee = m.attrs(id).comp(Attr::calls);
+  if (!callee.valid()) return false;
+  const Computation& c = m.comp(callee);
+  for (InstId i : c.order)
+    if (m.alive(i) && i != c.root && m.op(i) != Opcode::Parameter) return false;
+  *inside = m.op(c.root);
+  return true;
 }
 
 // --- orders ---
@@ -210,6 +224,48 @@ std::vector<CompId> print_order(const Module& m, bool stable) {
 // --- attributes and instructions ---
 
 namespace {
+
+void metadata_fields(const Universe& u, const Metadata& d, const std::vector<int32_t>& frame_map, std::string& out) {
+  constexpr uint32_t none = StrId::kNone;
+  auto has = [&](uint32_t s) { return s != none && !u.text(StrId(s)).empty(); };
+  size_t start = out.size();
+  auto text = [&](const char* key, uint32_t s, bool escape = true) {
+    if (!has(s)) return;
+    out += key;
+    std::string_view t = u.text(StrId(s));
+    bool plain = true;
+    for (char c : t) plain &= c >= 32 && c < 127 && c != '"' && c != '\'' && c != '\\';
+    out += '"';
+    if (plain || !escape)
+      out += t;
+    else
+      out += c_escape(t);
+    out += "\" ";
+  };
+  auto number = [&](const char* key, int32_t v) {
+    if (!v) return;
+    out += key;
+    fmt::format_int digits(v);
+    out.append(digits.data(), digits.size());
+    out += ' ';
+  };
+  text("op_type=", d.op_type);
+  text("op_name=", d.op_name);
+  text("source_file=", d.source_file);
+  number("source_line=", d.source_line);
+  number("source_end_line=", d.source_end_line);
+  number("source_column=", d.source_column);
+  number("source_end_column=", d.source_end_column);
+  if (d.profile_type != none && u.text(StrId(d.profile_type)) != "{}")
+    out += "profile_type=" + std::string(u.text(StrId(d.profile_type))) + " ";
+  text("deduplicated_name=", d.deduplicated_name);
+  text("scheduling_name=", d.scheduling_name, false);
+  int32_t frame = d.stack_frame_id;
+  if (frame && frame < static_cast<int32_t>(frame_map.size())) frame = frame_map[static_cast<size_t>(frame)];
+  number("stack_frame_id=", frame);
+  text("metadata_payload=", d.payload);
+  if (out.size() > start && out.back() == ' ') out.pop_back();
+}
 
 class Printer {
  public:
@@ -294,6 +350,25 @@ class Printer {
   }
 
   void value(Attr key, const AttrValue& v) {
+    if (!o_.metadata && (key == Attr::sharding || key == Attr::domain)) {
+      out += without_metadata(u_.text(std::get<StrId>(v)));
+      return;
+    }
+    if (o_.fingerprint && key == Attr::replica_groups) {
+      // Every form as the plain list.
+      std::vector<DeviceDims> groups;
+      if (expand_replica_groups(u_.text(std::get<StrId>(v)), &groups)) {
+        out += '{';
+        for (size_t i = 0; i < groups.size(); ++i)
+          out += fmt::format("{}{{{}}}", i ? "," : "", fmt::join(groups[i], ","));
+        out += '}';
+        return;
+      }
+    }
+    if (const StrId* text = std::get_if<StrId>(&v); text && attr_kind(key) == AttrKind::Ints) {
+      out += u_.text(*text);  // slice_sizes of collective-permute: lists of lists
+      return;
+    }
     switch (attr_kind(key)) {
       case AttrKind::Bool:
         out += std::get<bool>(v) ? "true" : "false";
@@ -397,6 +472,11 @@ class Printer {
   static bool late(Attr key) { return key == Attr::statistics || key == Attr::result_accuracy || key == Attr::origin; }
 
   void attributes(InstId id) {
+    Opcode inside;
+    if (m_.op(id) == Opcode::AsyncStart && o_.sugar && async_sugar(m_, id, &inside)) {
+      sugared(id);
+      return;
+    }
     const AttrSet& set = m_.attrs(id);
     bool bodies = o_.canonical && op_info(m_.op(id)).cls != OpClass::Async;
     auto preds = m_.control_preds(id);
@@ -420,25 +500,63 @@ class Printer {
         bool config = key == Attr::infeed_config || key == Attr::outfeed_config;
         if (o_.fingerprint && config) continue;
         if (bodies && (attr_kind(key) == AttrKind::Comp || attr_kind(key) == AttrKind::Comps)) {
-          called_bodies(key, v);
+          called_bodies(canonical_key(m_.op(id), key), v);
           continue;
         }
         attr(key, v);
       }
-      if (o_.control && !preds.empty()) {
-        out += ", control-predecessors={";
-        for (size_t i = 0; i < preds.size(); ++i) {
-          if (i) out += ", ";
-          name(preds[i]);
-        }
-        out += '}';
-      }
-      for (const auto& [key, v] : set.list)
-        if (late(key)) attr(key, v);
+      tail(id);
+      return;
     }
     if (o_.metadata && m_[id].meta.valid()) metadata(u_[m_[id].meta]);
     if (o_.backend_config)
       if (const AttrValue* config = set.find(Attr::backend_config)) attr(Attr::backend_config, *config);
+  }
+
+  // The short form of async-start: its own attributes, those of the operation inside, then what all instructions have.
+  void sugared(InstId id) {
+    const AttrSet& set = m_.attrs(id);
+    for (const auto& [key, v] : set.list)
+      if (attr_position(Opcode::AsyncStart, key) < attr_position(Opcode::AsyncStart, Attr::calls)) attr(key, v);
+    InstId root = m_.comp(set.comp(Attr::calls)).root;
+    bool bodies = o_.canonical && op_info(m_.op(root)).cls != OpClass::Async;
+    for (const auto& [key, v] : m_.attrs(root).list) {
+      if (key == Attr::backend_config || (key == Attr::frontend_attributes && set.has(key))) continue;
+      if (bodies && (attr_kind(key) == AttrKind::Comp || attr_kind(key) == AttrKind::Comps))
+        called_bodies(canonical_key(m_.op(root), key), v);
+      else
+        attr(key, v);
+    }
+    if (o_.canonical) called_bodies(Attr::calls, *set.find(Attr::calls));
+    for (const auto& [key, v] : set.list)
+      if (attr_position(Opcode::AsyncStart, key) > attr_position(Opcode::AsyncStart, Attr::calls) &&
+          key != Attr::backend_config && !late(key))
+        attr(key, v);
+    tail(id);
+  }
+
+  // Control predecessors and what stands behind them.
+  void tail(InstId id) {
+    const AttrSet& set = m_.attrs(id);
+    auto preds = m_.control_preds(id);
+    if (o_.control && !preds.empty()) {
+      out += ", control-predecessors={";
+      for (size_t i = 0; i < preds.size(); ++i) {
+        if (i) out += ", ";
+        name(preds[i]);
+      }
+      out += '}';
+    }
+    for (const auto& [key, v] : set.list)
+      if (late(key)) attr(key, v);
+    if (o_.metadata && m_[id].meta.valid()) metadata(u_[m_[id].meta]);
+    if (o_.backend_config)
+      if (const AttrValue* config = set.find(Attr::backend_config)) attr(Attr::backend_config, *config);
+  }
+
+  // XLA has a word of its own there for the callees of these.
+  static Attr canonical_key(Opcode op, Attr key) {
+    return op == Opcode::ReduceScatter || op == Opcode::Scan ? Attr::calls : key;
   }
 
   // Canonical style: `to_apply=` and the body in place.
@@ -462,51 +580,13 @@ class Printer {
   }
 
   void metadata(const Metadata& d) {
-    constexpr uint32_t none = StrId::kNone;
-    auto has = [&](uint32_t s) { return s != none && !u_.text(StrId(s)).empty(); };
+    auto has = [&](uint32_t s) { return s != StrId::kNone && !u_.text(StrId(s)).empty(); };
     if (!has(d.op_type) && !has(d.op_name) && !has(d.source_file) && !has(d.scheduling_name) && !d.stack_frame_id &&
         !has(d.payload))
       return;
-    size_t start = out.size();
     out += ", metadata={";
-    auto text = [&](const char* key, uint32_t s, bool escape = true) {
-      if (!has(s)) return;
-      out += key;
-      std::string_view t = u_.text(StrId(s));
-      bool plain = true;
-      for (char c : t) plain &= c >= 32 && c < 127 && c != '"' && c != '\'' && c != '\\';
-      out += '"';
-      if (plain || !escape)
-        out += t;
-      else
-        out += c_escape(t);
-      out += "\" ";
-    };
-    auto number = [&](const char* key, int32_t v) {
-      if (!v) return;
-      out += key;
-      fmt::format_int digits(v);
-      out.append(digits.data(), digits.size());
-      out += ' ';
-    };
-    text("op_type=", d.op_type);
-    text("op_name=", d.op_name);
-    text("source_file=", d.source_file);
-    number("source_line=", d.source_line);
-    number("source_end_line=", d.source_end_line);
-    number("source_column=", d.source_column);
-    number("source_end_column=", d.source_end_column);
-    if (d.profile_type != none && u_.text(StrId(d.profile_type)) != "{}")
-      out += "profile_type=" + std::string(u_.text(StrId(d.profile_type))) + " ";
-    text("deduplicated_name=", d.deduplicated_name);
-    text("scheduling_name=", d.scheduling_name, false);
-    int32_t frame = d.stack_frame_id;
-    if (frame && frame < static_cast<int32_t>(frame_map_.size())) frame = frame_map_[static_cast<size_t>(frame)];
-    number("stack_frame_id=", frame);
-    text("metadata_payload=", d.payload);
-    if (out.back() == ' ') out.pop_back();
+    metadata_fields(u_, d, frame_map_, out);
     out += '}';
-    (void)start;
   }
 
   void instruction(InstId id) {
@@ -517,7 +597,13 @@ class Printer {
       out += u_.shape_text(inst.shape);
       out += ' ';
     }
-    out += op_text(inst.op);
+    Opcode inside;
+    if (op_info(inst.op).cls == OpClass::Async && async_sugar(m_, id, &inside) && o_.sugar) {
+      out += op_text(inside);
+      out += op_text(inst.op).substr(5);  // `-start` of `async-start`
+    } else {
+      out += op_text(inst.op);
+    }
     out += '(';
     if (inst.op == Opcode::Parameter) {
       out += std::to_string(inst.operand[0]);
@@ -696,7 +782,16 @@ class Printer {
   void module() {
     header();
     if (o_.stack_tables && o_.metadata) stack_tables();
+    std::vector<bool> hidden(m_.comp_slots(), false);
+    if (o_.sugar)
+      for (CompId c : m_.computations())
+        for (InstId i : m_.comp(c).order) {
+          Opcode inside;
+          if (m_.alive(i) && m_.op(i) == Opcode::AsyncStart && async_sugar(m_, i, &inside))
+            hidden[m_.attrs(i).comp(Attr::calls).value] = true;
+        }
     for (CompId c : print_order(m_, o_.stable_order)) {
+      if (hidden[c.value]) continue;
       computation(c);
       out += "\n\n";
     }
@@ -714,6 +809,12 @@ class Printer {
 };
 
 }  // namespace
+
+std::string metadata_text(const Universe& u, const Metadata& m) {
+  std::string out = "{";
+  metadata_fields(u, m, {}, out);
+  return out + "}";
+}
 
 std::string print_module(const Module& m, const PrintOptions& options) {
   Printer p(m, options);

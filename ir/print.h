@@ -24,6 +24,7 @@ struct PrintOptions {
   // Computations in the order in which the text names them, in place of XLA's (order of creation of the instructions
   // that call them): texts of modules that passes have changed then read back to the same text.
   bool stable_order = false;
+  bool sugar = true;  // `add-start` for async-start of a computation with one add; false where nothing may be lost
 
   static PrintOptions Default() { return {}; }
   static PrintOptions Long();
@@ -42,6 +43,10 @@ std::string print_instruction(const Module& m, InstId inst, const PrintOptions& 
 std::string print_attributes(const Module& m, InstId inst, const PrintOptions& options = {});
 
 std::string literal_text(const Universe& u, LitId lit, bool large);
+// Is the async operation printed in its short form? `inside` becomes the operation that it runs.
+bool async_sugar(const Module& m, InstId id, Opcode* inside);
+// `{op_name="a" source_line=3}`: every field that is set.
+std::string metadata_text(const Universe& u, const Metadata& m);
 std::string c_escape(std::string_view text);
 // Would XLA's lexer take the text for one raw dictionary? Those are printed without quotes.
 bool is_dict_text(std::string_view text);

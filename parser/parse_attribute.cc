@@ -17,7 +17,10 @@ void Parser::attributes(Pending& p) {
   size_t meta = line.find(", metadata={");
   std::string_view prefix = line.substr(0, std::min(meta, line.size()));
   while (!prefix.empty() && (prefix.back() == ' ' || prefix.back() == '\r')) prefix.remove_suffix(1);
-  bool memo_ok = !prefix.empty() && prefix.size() < 2048 && prefix[0] == ',';
+  // A sharding is spread over the leaves of the shape.
+  bool spread = p.shape.valid() && u_[p.shape].is_tuple() && prefix.find("{") != std::string_view::npos;
+  bool memo_ok = !prefix.empty() && prefix.size() < 2048 && prefix[0] == ',' && !spread &&
+                 op_info(p.op).cls != OpClass::Async && p.op != Opcode::Map;
   if (memo_ok) {
     key_.assign(1, static_cast<char>(p.op));
     key_ += prefix;
@@ -84,17 +87,23 @@ void Parser::attribute(Pending& p) {
   ++at_;
   if (key_text == "control-predecessors") {
     expect('{', "before control predecessors");
-    while (!eat('}')) {
-      if (!p.control.empty()) expect(',', "between control predecessors");
+    do {
       skip();
       size_t place = at_;
       StrId n = name("the name of a control predecessor");
-      p.control.push_back(find(n, CompId(), place));
-    }
+      InstId before = find(n, CompId(), place);
+      if (std::find(p.control.begin(), p.control.end(), before) == p.control.end()) p.control.push_back(before);
+    } while (eat(','));
+    expect('}', "behind control predecessors");
     return;
   }
   if (key_text == "mode" && op_info(p.op).cls == OpClass::Collective) {
-    skip(), word();
+    skip();
+    size_t place = at_;
+    std::string_view mode = word();
+    if (mode != "cross_replica" && mode != "cross_partition" && mode != "cross_replica_and_partition" &&
+        mode != "flattened_id")
+      error_at(place, "unknown mode '{}' of a collective", mode);
     return;
   }
   Attr key;
@@ -114,6 +123,17 @@ void Parser::attribute(Pending& p) {
     p.set.set(Attr::to_apply, list[0]);
     return;
   }
+  if (p.wrapped) {
+    // What the operation inside takes is its own.
+    bool inside = key == Attr::result_accuracy && op_info(p.base).transcendental;
+    for (const OwnAttr& own : op_info(p.base).attrs) inside |= own.key == key;
+    if (inside) {
+      if (p.wrapped->set.has(key)) error_at(start, "attribute '{}' stands twice", key_text);
+      p.wrapped->set.set(key, attr_value(*p.wrapped, key, attr_kind(key)));
+      return;
+    }
+    if (key == Attr::calls) error_at(start, "a short form takes no attribute 'calls'");
+  }
   bool foreign = attr_position(p.op, key) < 0;
   if (key == Attr::result_accuracy && !op_info(p.op).transcendental) foreign = true;
   if (key == Attr::parameter_replication && p.op != Opcode::Parameter) foreign = true;
@@ -122,6 +142,8 @@ void Parser::attribute(Pending& p) {
   if (foreign) {
     bool repeated = (p.op == Opcode::AsyncDone || p.op == Opcode::AsyncUpdate) &&
                     (key == Attr::calls || key == Attr::async_execution_thread || key == Attr::called_computations);
+    if (repeated && (p.is_short && key == Attr::calls)) repeated = false;
+    if (repeated && key == Attr::called_computations) repeated = false;
     if (!repeated) {
       std::string takes;
       for (const OwnAttr& a : op_info(p.op).attrs) takes += (takes.empty() ? "" : ", ") + std::string(attr_text(a.key));
@@ -134,7 +156,17 @@ void Parser::attribute(Pending& p) {
     error_at(start, "attribute '{}' stands twice", key_text);
   p.seen.push_back(key);
   AttrValue value = attr_value(p, key, attr_kind(key));
-  if (!dropped) p.set.set(key, std::move(value));
+  if (dropped) {
+    const AttrSet& set = m_->attrs(async_root(p.operands[0]));
+    if (const CompId* callee = std::get_if<CompId>(&value); callee && *callee != set.comp(Attr::calls))
+      error_at(start, "its async-start calls '{}'", m_->comp_name(set.comp(Attr::calls)));
+    StrId thread = set.text(Attr::async_execution_thread);
+    if (const StrId* word = std::get_if<StrId>(&value);
+        word && u_.text(*word) != (thread.valid() ? u_.text(thread) : std::string_view("main")))
+      error_at(start, "its async-start runs on thread '{}'", thread.valid() ? u_.text(thread) : "main");
+    return;
+  }
+  p.set.set(key, std::move(value));
 }
 
 AttrValue Parser::attr_value(Pending& p, Attr key, AttrKind kind) {
@@ -166,6 +198,28 @@ AttrValue Parser::attr_value(Pending& p, Attr key, AttrKind kind) {
       auto words = kWords.find(key);
       if (words != kWords.end() && std::find(words->second.begin(), words->second.end(), w) == words->second.end())
         error_at(at_ - w.size(), "unknown {} '{}'", what, w);
+      if (key == Attr::algorithm && p.op != Opcode::RngBitGenerator) {
+        static constexpr std::string_view kAlgorithms[] = {"unset",
+                                                           "dot_any_f8_any_f8_f32",
+                                                           "dot_any_f8_any_f8_f32_fast_accum",
+                                                           "dot_f16_f16_f16",
+                                                           "dot_f16_f16_f32",
+                                                           "dot_bf16_bf16_bf16",
+                                                           "dot_bf16_bf16_f32",
+                                                           "dot_bf16_bf16_f32_x3",
+                                                           "dot_bf16_bf16_f32_x6",
+                                                           "dot_bf16_bf16_f32_x9",
+                                                           "dot_tf32_tf32_f32",
+                                                           "dot_tf32_tf32_f32_x3",
+                                                           "dot_f32_f32_f32",
+                                                           "dot_f64_f64_f64"};
+        at_ -= w.size();
+        size_t place = at_;
+        std::string lower = lower_word(what);
+        if (std::find(std::begin(kAlgorithms), std::end(kAlgorithms), lower) == std::end(kAlgorithms))
+          error_at(place, "unknown algorithm '{}'", w);
+        return u_.str(lower);
+      }
       if (key == Attr::algorithm && p.op == Opcode::RngBitGenerator && w != "rng_default" && w != "rng_three_fry" &&
           w != "rng_philox")
         error_at(at_ - w.size(), "unknown random algorithm '{}'", w);
@@ -176,11 +230,15 @@ AttrValue Parser::attr_value(Pending& p, Attr key, AttrKind kind) {
     case AttrKind::Config:
       if (peek() == '"' || peek() == '\'') return u_.str(quoted(what));
       if (peek() != '{') error_here("expected a string or a dictionary as {}", what);
-      return u_.str(balanced());
-    case AttrKind::Ints: {
-      // One dimension may be written without braces in old texts: index_vector_dim is of its own kind.
+      return u_.str(dictionary());
+    case AttrKind::Ints:
+      if (key == Attr::slice_sizes && p.op != Opcode::Gather) {  // of collective-permute: a list a slice
+        std::string out = "{";
+        for (const Dims& d : nested_ints(what))
+          out += fmt::format("{}{{{}}}", out.size() > 1 ? "," : "", fmt::join(d, ","));
+        return u_.str(out.size() == 1 ? "" : out + "}");
+      }
       return int_list(what);
-    }
     case AttrKind::Comp:
       return computation_ref();
     case AttrKind::Comps:
@@ -237,42 +295,56 @@ AttrValue Parser::attr_value(Pending& p, Attr key, AttrKind kind) {
     case AttrKind::Raw:
       break;
   }
-  if (key == Attr::frontend_attributes) return u_.str(canonical_dict());
-  if (key == Attr::literal) {
-    size_t start = at_;
-    ShapeId s = at_shape() && peek() != '(' ? shape() : ShapeId();
-    if (!s.valid()) {
-      at_ = start;
-      return u_.str(balanced());
-    }
-    LitId lit = literal(s);
-    return u_.str(u_.shape_text(s) + " " + literal_text(u_, lit, true));
-  }
-  if (peek() == '[' || text_.substr(at_, 4) == "mesh" || text_.substr(at_, 7) == "maximal") {
-    // Iota and mesh forms of replica groups end at the comma of the next attribute.
-    size_t start = at_;
-    int depth = 0;
-    while (at_ < text_.size()) {
-      char c = text_[at_];
-      if (c == '[' || c == '(' || c == '{') ++depth;
-      if (c == ']' || c == ')' || c == '}') --depth;
-      if (depth == 0 && (c == ',' || c == '\n')) {
-        // `mesh[…], device_ids=(…)` goes on behind the comma.
-        if (c == ',' && text_.substr(at_).starts_with(", device_ids=")) {
-          ++at_;
-          continue;
-        }
-        break;
+  switch (key) {
+    case Attr::frontend_attributes:
+      return u_.str(canonical_dict());
+    case Attr::literal:
+      return u_.str(typed_literal());
+    case Attr::sharding:
+      return sharding_of(p.shape);
+    case Attr::domain:
+      return u_.str(domain(p.shape));
+    case Attr::replica_groups:
+      return u_.str(replica_groups());
+    case Attr::source_target_pairs:
+      return u_.str(source_target_pairs());
+    case Attr::output_to_operand_aliasing:
+      return u_.str(operand_aliases());
+    case Attr::operand_precision:
+      return u_.str(operand_precision());
+    case Attr::result_accuracy:
+      return u_.str(result_accuracy());
+    case Attr::statistics:
+      return u_.str(statistics());
+    case Attr::origin:
+      return u_.str(origin_attribute());
+    case Attr::sparsity_config:
+      return u_.str(sparsity_config());
+    case Attr::parameter_replication: {
+      size_t place = at_, count = 0;
+      std::string out = "{";
+      expect('{', what);
+      while (!eat('}')) {
+        if (count++) expect(',', what), out += ",";
+        skip();
+        if (peek() != 't' && peek() != 'f') error_here("expected true or false");
+        out += boolean(what) ? "true" : "false";
       }
-      if (depth < 0) break;
-      ++at_;
+      size_t leaves = 0;
+      std::vector<ShapeId> stack{p.shape};
+      while (!stack.empty()) {
+        ShapeId at = stack.back();
+        stack.pop_back();
+        leaves += !u_[at].is_tuple();
+        for (ShapeId e : u_[at].elements) stack.push_back(e);
+      }
+      if (leaves != count) error_at(place, "{} flags for a parameter of {} buffer(s)", count, leaves);
+      return u_.str(out + "}");
     }
-    std::string_view raw = text_.substr(start, at_ - start);
-    while (!raw.empty() && (raw.back() == ' ' || raw.back() == '\r')) raw.remove_suffix(1);
-    return u_.str(raw);
+    default:
+      break;
   }
-  if (peek() != '{') error_here("expected '{{' as the value of {}", what);
-  return u_.str(balanced());
+  HLO_CHECK(false, "no grammar for attribute {}", attr_text(key));
 }
 
 std::string Parser::canonical_dict() {
@@ -282,20 +354,18 @@ std::string Parser::canonical_dict() {
     if (!entries.empty()) expect(',', "between attributes");
     skip();
     size_t start = at_;
-    std::string key = peek() == '"' || peek() == '\'' ? quoted("a key") : std::string(word());
-    if (key.empty()) error_at(start, "expected a key");
-    expect('=', "behind a key");
+    std::string key(field_name("a dictionary"));
     skip();
     std::string value;
     if (peek() == '"' || peek() == '\'') {
       std::string body = quoted("a value");
       value = is_dict_text(body) ? body : "\"" + c_escape(body) + "\"";
     } else if (peek() == '{') {
-      value = balanced();
+      value = dictionary();
     } else {
-      error_here("expected a string or a dictionary as the value of '{}'", key);
+      error_at(start, "expected a string or a dictionary as the value of '{}'", key);
     }
-    if (!entries.emplace(key, value).second) error_at(start, "key '{}' stands twice", key);
+    entries[key] = value;
   }
   if (entries.empty()) return "";
   std::string out = "{";
@@ -397,19 +467,25 @@ DimLabels Parser::dim_labels() {
   return d;
 }
 
+// `{1}` or `{1,2}`: numbers of xla.ProfileType.
+std::string Parser::profile_types() {
+  skip();
+  size_t place = at_;
+  Dims list = int_list("the types of a profile");
+  for (int64_t v : list)
+    if (v < 0 || v > 4) error_at(place, "unknown profile type {}", v);
+  return fmt::format("{{{}}}", fmt::join(list, ","));
+}
+
 MetaId Parser::metadata() {
   expect('{', "before metadata");
   Metadata m;
+  uint32_t seen = 0;
   while (!eat('}')) {
+    eat(',');
     skip();
-    if (peek() == ',') {
-      ++at_;
-      continue;
-    }
     size_t place = at_;
-    std::string_view field = word();
-    if (field.empty() || peek() != '=') error_at(place, "expected a field of metadata");
-    ++at_;
+    std::string_view field = field_name("metadata");
     auto text = [&](uint32_t& slot) {
       if (slot != StrId::kNone) error_at(place, "metadata field {} stands twice", field);
       skip();
@@ -427,7 +503,13 @@ MetaId Parser::metadata() {
       }
       slot = u_.str(quoted("a string")).value;
     };
-    auto number = [&](int32_t& slot) { slot = static_cast<int32_t>(integer("a number")); };
+    auto number = [&](int32_t& slot, int bit) {
+      if (seen & 1u << bit) error_at(place, "metadata field {} stands twice", field);
+      seen |= 1u << bit;
+      int64_t v = integer("a number");
+      if (v < INT32_MIN || v > INT32_MAX) error_at(place, "{} is out of the range of 32 bits", v);
+      slot = static_cast<int32_t>(v);
+    };
     if (field == "op_type")
       text(m.op_type);
     else if (field == "op_name")
@@ -435,15 +517,15 @@ MetaId Parser::metadata() {
     else if (field == "source_file")
       text(m.source_file);
     else if (field == "source_line")
-      number(m.source_line);
+      number(m.source_line, 0);
     else if (field == "source_end_line")
-      number(m.source_end_line);
+      number(m.source_end_line, 1);
     else if (field == "source_column")
-      number(m.source_column);
+      number(m.source_column, 2);
     else if (field == "source_end_column")
-      number(m.source_end_column);
+      number(m.source_end_column, 3);
     else if (field == "stack_frame_id")
-      number(m.stack_frame_id);
+      number(m.stack_frame_id, 4);
     else if (field == "deduplicated_name")
       text(m.deduplicated_name);
     else if (field == "scheduling_name")
@@ -451,11 +533,7 @@ MetaId Parser::metadata() {
     else if (field == "metadata_payload")
       text(m.payload);
     else if (field == "profile_type")
-      m.profile_type = u_.str(balanced()).value;
-    else if (field == "preserve_layout" || field == "is_implicit_reshape")
-      boolean("a flag");
-    else if (field == "size_of_generated_code_in_bytes" || field == "size_of_memory_working_set_in_bytes")
-      integer("a number");
+      m.profile_type = u_.str(profile_types()).value;
     else
       error_at(place, "unknown field '{}' of metadata", field);
   }
@@ -491,6 +569,103 @@ std::vector<CompId> Parser::computation_list() {
   return out;
 }
 
+// What XLA's parser asks of operands and attributes together before it makes an instruction.
+void Parser::check_operands(const Pending& p, const AttrSet& set) {
+  size_t count = p.operands.size();
+  auto operand_shape = [&](size_t i) -> const Shape& { return m_->shape(p.operands[i]); };
+  switch (p.op) {
+    case Opcode::AllToAll:
+    case Opcode::Concatenate:
+    case Opcode::Sort:
+    case Opcode::SetDimensionSize:
+    case Opcode::Scan:
+      if (const Dims* d = set.get<Dims>(Attr::dimensions); d && d->size() != 1)
+        error_at(p.op_at, "{} takes one dimension, not {}", op_text(p.op), d->size());
+      break;
+    case Opcode::RecvDone:
+    case Opcode::SendDone:
+      if (count == 1) {
+        Opcode want = p.op == Opcode::RecvDone ? Opcode::Recv : Opcode::Send;
+        if (p.op == Opcode::RecvDone && m_->op(p.operands[0]) != want && !operand_shape(0).is_tuple())
+          error_at(p.op_at, "{} takes what {} returns", op_text(p.op), op_text(want));
+        const AttrSet& start = m_->attrs(p.operands[0]);
+        if (set.has(Attr::channel_id) && (m_->op(p.operands[0]) != want || !start.has(Attr::channel_id) ||
+                                          set.integer(Attr::channel_id) != start.integer(Attr::channel_id)))
+          error_at(p.op_at, "channel_id differs from that of its operand");
+      }
+      break;
+    case Opcode::Tuple:
+      if (p.shape.valid() && u_[p.shape].is_tuple() && u_[p.shape].elements.size() != count)
+        error_at(p.op_at, "a tuple of {} elements takes {} operands, not {}", u_[p.shape].elements.size(),
+                 u_[p.shape].elements.size(), count);
+      break;
+    case Opcode::Reshape:
+      if (count == 1 && p.shape.valid() && u_[p.shape].is_array() && operand_shape(0).is_array() &&
+          u_[p.shape].elements_count() != operand_shape(0).elements_count())
+        error_at(p.op_at, "reshape of {} elements to {}", operand_shape(0).elements_count(),
+                 u_[p.shape].elements_count());
+      break;
+    case Opcode::DynamicSlice:
+    case Opcode::DynamicUpdateSlice: {
+      size_t first = p.op == Opcode::DynamicSlice ? 1 : 2;
+      if (count < first) error_at(p.op_at, "{} takes at least {} operand(s)", op_text(p.op), first);
+      bool vector =
+          count == first + 1 && operand_shape(first).rank() == 1;  // all indices in one operand, as before 2019
+      if (!vector && count != first + static_cast<size_t>(operand_shape(0).rank()))
+        error_at(p.op_at, "{} takes an index for each of {} dimensions, not {}", op_text(p.op), operand_shape(0).rank(),
+                 count - first);
+      break;
+    }
+    case Opcode::Reduce:
+    case Opcode::ReduceWindow:
+      if (count % 2) error_at(p.op_at, "{} takes an even number of operands, not {}", op_text(p.op), count);
+      break;
+    case Opcode::Scatter:
+      if (count % 2 == 0) error_at(p.op_at, "scatter takes an odd number of operands, not {}", count);
+      break;
+    case Opcode::PartitionId:
+    case Opcode::ReplicaId:
+      if (p.shape.valid() && p.shape != u_.scalar(ElementType::U32))
+        error_at(p.op_at, "{} returns a u32[]", op_text(p.op));
+      break;
+    case Opcode::Infeed:
+      if (!p.shape.valid() || !u_[p.shape].is_tuple() || u_[p.shape].elements.empty())
+        error_at(p.op_at, "infeed returns a tuple that is not empty");
+      break;
+    case Opcode::Conditional: {
+      size_t branches = set.has(Attr::true_computation) ? 2 : 0;
+      if (const auto* some = set.get<std::vector<CompId>>(Attr::branch_computations)) branches = some->size();
+      if (!branches) error_at(p.op_at, "conditional has no branch");
+      if (count != branches + 1)
+        error_at(p.op_at, "conditional of {} branches takes {} operands, not {}", branches, branches + 1, count);
+      const Shape& index = operand_shape(0);
+      if (index.rank() != 0 || (index.type != ElementType::Pred && index.type != ElementType::S32))
+        error_at(p.op_at, "conditional chooses by a pred[] or s32[], not by {}",
+                 u_.shape_text_plain(m_->shape_id(p.operands[0])));
+      break;
+    }
+    case Opcode::CollectivePermute:
+    case Opcode::CollectivePermuteStart:
+      if (set.has(Attr::slice_sizes) && count != 4)
+        error_at(p.op_at, "{} with slice_sizes takes four operands, not {}", op_text(p.op), count);
+      break;
+    case Opcode::CustomCall:
+      if (const auto* shapes = set.get<std::vector<ShapeId>>(Attr::operand_layout_constraints)) {
+        if (shapes->size() != count)
+          error_at(p.op_at, "operand_layout_constraints has {} shapes for {} operand(s)", shapes->size(), count);
+        for (size_t i = 0; i < count; ++i)
+          if (!u_.compatible((*shapes)[i], m_->shape_id(p.operands[i])))
+            error_at(p.op_at, "operand_layout_constraints says {} of operand {}, which is a {}",
+                     u_.shape_text_plain((*shapes)[i]), i, u_.shape_text_plain(m_->shape_id(p.operands[i])));
+      }
+      break;
+    default:
+      break;
+  }
+  if (set.flag(Attr::use_global_device_ids) && !set.has(Attr::channel_id))
+    error_at(p.op_at, "use_global_device_ids needs a channel_id");
+}
+
 // Defaults out, required ones in (xla/hlo/parser/hlo_parser.cc, per opcode in CreateInstruction).
 void Parser::check_attrs(Pending& p) {
   AttrSet& set = p.set;
@@ -515,28 +690,17 @@ void Parser::check_attrs(Pending& p) {
   drop_text(Attr::padding_type, "PADDING_INVALID");
   drop_text(Attr::convolution_kind, "unset");
   drop_text(Attr::async_execution_thread, "main");
-  drop_text(Attr::frontend_attributes, "");
-  drop_text(Attr::result_accuracy, "{mode=default}");
-  if (p.op == Opcode::Dot || p.op == Opcode::Convolution) drop_text(Attr::algorithm, "alg_unset");
-  if (StrId precision = set.text(Attr::operand_precision); precision.valid()) {
-    std::string plain(u_.text(precision));
-    std::erase_if(plain, [](char c) { return isspace(static_cast<unsigned char>(c)); });
-    bool all_default = plain.find_first_not_of("{},") == std::string::npos;
-    std::string rest = plain;
-    for (size_t at; (at = rest.find("default")) != std::string::npos;) rest.erase(at, 7);
-    if (all_default || rest.find_first_not_of("{},") == std::string::npos)
-      set.erase(Attr::operand_precision);
-    else
-      set.set(Attr::operand_precision, u_.str(plain));
-  }
+  for (Attr key : {Attr::frontend_attributes, Attr::result_accuracy, Attr::statistics, Attr::output_to_operand_aliasing,
+                   Attr::operand_precision, Attr::sparsity_config, Attr::slice_sizes, Attr::backend_config})
+    drop_text(key, "");
+  if (p.op == Opcode::Dot || p.op == Opcode::Convolution) drop_text(Attr::algorithm, "unset");
   for (Attr key : {Attr::lhs_batch_dims, Attr::rhs_batch_dims, Attr::operand_batching_dims,
                    Attr::start_indices_batching_dims, Attr::input_batching_dims, Attr::scatter_indices_batching_dims,
                    Attr::slice_sizes, Attr::rhs_group_dims, Attr::lhs_ragged_dims})
     if (const Dims* d = set.get<Dims>(key);
         d && d->empty() && attr_position(p.op, key) >= 0 && !(key == Attr::slice_sizes && p.op == Opcode::Gather))
       set.erase(key);
-  if (const Window* w = set.get<Window>(Attr::window);
-      w && w->dims.empty() && (p.op == Opcode::Convolution || p.op == Opcode::CustomCall))
+  if (const Window* w = set.get<Window>(Attr::window); w && w->dims.empty() && p.op != Opcode::SelectAndScatter)
     set.erase(Attr::window);
   if (p.op == Opcode::Compare && !p.operands.empty()) {
     ElementType type = m_->shape(p.operands[0]).type;
@@ -552,15 +716,31 @@ void Parser::check_attrs(Pending& p) {
     if (one_of_pair || pair == list)
       error_at(p.op_at, "conditional takes true_computation and false_computation, or branch_computations");
     if (!p.operands.empty()) {
-      bool is_pred = m_->shape(p.operands[0]).type == ElementType::Pred;
+      const Shape& index = m_->shape(p.operands[0]);
+      bool is_pred = index.type == ElementType::Pred;
       if (is_pred != pair)
         error_at(p.op_at, "{}",
                  is_pred ? "a conditional on pred takes true_computation and false_computation"
                          : "a conditional on s32 takes branch_computations");
     }
   }
+  if (p.op == Opcode::AllGather || p.op == Opcode::AllGatherStart || p.op == Opcode::ReduceScatter ||
+      p.op == Opcode::GetDimensionSize)
+    if (const Dims* d = set.get<Dims>(Attr::dimensions)) {
+      // The first counts.
+      if (d->empty()) error_at(p.op_at, "{} takes one dimension, not 0", op_text(p.op));
+      if (d->size() > 1) set.set(Attr::dimensions, Dims{d->front()});
+    }
+  if (p.op == Opcode::Map) {
+    // Always all dimensions of the result.
+    Dims all;
+    int rank = p.shape.valid() ? u_[p.shape].rank() : p.operands.empty() ? 0 : m_->shape(p.operands[0]).rank();
+    for (int i = 0; i < rank; ++i) all.push_back(i);
+    set.set(Attr::dimensions, all);
+  }
   for (const OwnAttr& own : op_info(p.op).attrs) {
     if (own.optional || set.has(own.key)) continue;
+    if (own.key == Attr::calls && p.is_short) continue;
     switch (own.key) {
       case Attr::replica_groups:
         set.set(own.key, u_.str("{}"));
@@ -576,13 +756,13 @@ void Parser::check_attrs(Pending& p) {
           set.set(own.key, Dims{});
           continue;
         }
-        if (p.op == Opcode::Map && !p.operands.empty()) {
-          Dims all;
-          for (int i = 0; i < m_->shape(p.operands[0]).rank(); ++i) all.push_back(i);
-          set.set(own.key, all);
-          continue;
-        }
         break;
+      case Attr::window:
+        if (p.op == Opcode::ReduceWindow) continue;
+        break;
+      case Attr::largest:
+        set.set(own.key, true);
+        continue;
       case Attr::is_associative:
         continue;
       default:

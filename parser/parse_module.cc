@@ -112,15 +112,14 @@ InstId Parser::operand(CompId comp) {
     bare_params_.push_back({StrId(), stated});
   }
   if (bare_ && shaped) {
-    StrId n = peek() == ',' || peek() == ')' ? u_.str(fmt::format("_{}", bare_params_.size()))
+    StrId n = peek() == ',' || peek() == ')' ? u_.str(fmt::format("_{}", bare_params_.size() - 1))
                                              : name("the name of an operand");
     if (n.value < definition_.size() && definition_[n.value] != Id<int>::kNone) return InstId(definition_[n.value]);
     Inst inst;
     inst.op = Opcode::Parameter;
     inst.shape = stated;
     inst.operand[0] = static_cast<uint32_t>(m_->comp(comp).params.size());
-    inst.name = unique_inst_name(n);
-    InstId id = m_->add_verbatim(comp, inst);
+    InstId id = add_named(comp, inst, n);
     define(n, id, name_at);
     return id;
   }
@@ -135,9 +134,12 @@ InstId Parser::operand(CompId comp) {
   // An operation in place of a name: `add(p, multiply(p, q))`.
   if (!percent && peek() == '(') {
     Opcode op;
-    if (op_from_text(w, &op)) {
+    Pending form;
+    bool known = op_from_text(w, &op);
+    if (!known && async_short_form(w, &form)) op = form.op, known = true;
+    if (known) {
       at_ = place;
-      StrId n = u_.str(fmt::format("{}.anon", w));
+      StrId n = u_.str(fmt::format("{}.anon", op_text(op)));
       if (++depth_ > 2000) error_here("operations are nested too deeply");
       InstId id = parse_instruction(comp, n, place, true);
       --depth_;
@@ -170,8 +172,7 @@ InstId Parser::operand(CompId comp) {
     gte.attrs = u_.attrs(std::move(set));
     gte.count_low = 1;
     gte.operand[0] = id.value;
-    gte.name = unique_inst_name(u_.str("get-tuple-element"));
-    id = m_->add_verbatim(comp, gte);
+    id = add_named(comp, gte, u_.str("get-tuple-element"));
   }
   if (shaped && stated != m_->shape_id(id) && !u_.compatible(stated, m_->shape_id(id)))
     error_at(place, "operand '{}' is a {}, not a {}", w, u_.shape_text_plain(m_->shape_id(id)),
@@ -193,11 +194,13 @@ void Parser::operands(CompId comp, Pending& p) {
     if (!p.shape.valid()) error_at(p.op_at, "constant needs its shape written");
     p.payload = literal(p.shape).value;
   } else {
-    if (!eat(')')) {
-      for (;;) {
-        p.operands.push_back(operand(comp));
-        if (eat(')')) break;
-        expect(',', "between operands");
+    while (eat(',')) {
+    }
+    while (!eat(')')) {
+      p.operands.push_back(operand(comp));
+      if (eat(')')) break;
+      expect(',', "between operands");
+      while (eat(',')) {  // XLA takes any number of commas
       }
     }
     return;
@@ -216,30 +219,159 @@ InstId Parser::parse_instruction(CompId comp, StrId n, size_t name_at, bool nest
   p.op_at = at_;
   std::string_view w = word();
   if (w.empty()) error_here("expected an opcode");
-  if (!op_from_text(w, &p.op)) {
-    for (std::string_view suffix : {"-start", "-update", "-done"}) {
-      Opcode base;
-      if (w.ends_with(suffix) && op_from_text(w.substr(0, w.size() - suffix.size()), &base))
-        error_at(p.op_at, "the short form '{}' of an async operation is not supported yet", w);
-    }
+  if (!op_from_text(w, &p.op) && !async_short_form(w, &p)) {
     std::string_view near = nearest_opcode(w);
     error(p.op_at, fmt::format("unknown opcode '{}'", w), near.empty() ? "" : fmt::format("did you mean '{}'?", near));
   }
   operands(comp, p);
+  if (p.op == Opcode::AsyncUpdate || p.op == Opcode::AsyncDone) check_async_chain(p);
   const OpInfo& info = op_info(p.op);
-  if (info.arity != kVar && static_cast<size_t>(info.arity) != p.operands.size() &&
-      !(p.op == Opcode::Infeed && p.operands.empty()) && !(p.op == Opcode::Rng))
+  if (info.arity != kVar && static_cast<size_t>(info.arity) != p.operands.size() && !(p.op == Opcode::Rng))
     error_at(p.op_at, "{} takes {} operand{}, not {}", w, info.arity, info.arity == 1 ? "" : "s", p.operands.size());
-  if (nested) {
+  Pending wrapped;
+  if (p.is_short && p.op == Opcode::AsyncStart) {
+    wrapped.op = wrapped.set.op = p.base;
+    wrapped.op_at = p.op_at;
+    wrapped.operands = p.operands;
+    p.wrapped = &wrapped;
+  }
+  if (nested && !p.is_short) {
     p.set.op = p.op;
     check_attrs(p);
     p.attrs = u_.attrs(p.set);
-  } else {
+  } else if (!nested) {
     attributes(p);
+  } else {
+    p.set.op = p.op;
   }
+  if (op_info(p.op).cls != OpClass::Elementwise) check_operands(p, p.attrs.valid() ? u_[p.attrs] : p.set);
+  if (p.op == Opcode::AsyncStart) wrap_async(p);
   InstId id = finish(comp, p);
   spare_operands_ = std::move(p.operands);
   return id;
+}
+
+// `add-start`, `add-update`, `add-done` stand for async-start of a computation with that one operation, and so on.
+bool Parser::async_short_form(std::string_view w, Pending* p) {
+  static constexpr std::pair<std::string_view, Opcode> kSuffixes[] = {
+      {"-start", Opcode::AsyncStart}, {"-update", Opcode::AsyncUpdate}, {"-done", Opcode::AsyncDone}};
+  for (const auto& [suffix, op] : kSuffixes) {
+    if (!w.ends_with(suffix) || !op_from_text(w.substr(0, w.size() - suffix.size()), &p->base)) continue;
+    if (p->base == Opcode::Parameter || p->base == Opcode::Constant || op_info(p->base).cls == OpClass::Async)
+      return false;
+    p->op = op;
+    p->is_short = true;
+    return true;
+  }
+  return false;
+}
+
+// The async-start that an update or done belongs to.
+InstId Parser::async_root(InstId id) const {
+  while (m_->op(id) == Opcode::AsyncUpdate) id = m_->operand(id, 0);
+  return id;
+}
+
+void Parser::check_async_chain(Pending& p) {
+  if (p.operands.empty() ||
+      (m_->op(p.operands[0]) != Opcode::AsyncStart && m_->op(p.operands[0]) != Opcode::AsyncUpdate))
+    error_at(p.op_at, "{} takes an async-start or async-update as its operand", op_text(p.op));
+  InstId start = async_root(p.operands[0]);
+  CompId callee = m_->attrs(start).comp(Attr::calls);
+  Opcode runs = m_->op(m_->comp(callee).root);
+  if (p.is_short && runs != p.base)
+    error_at(p.op_at, "the async-start runs {}, not {}", op_text(runs), op_text(p.base));
+  if (p.op == Opcode::AsyncDone) return;
+  // Operands that come late are the last ones of the computation.
+  size_t early = m_->operand_count(start), late = p.operands.size() - 1;
+  for (InstId at = p.operands[0]; m_->op(at) == Opcode::AsyncUpdate; at = m_->operand(at, 0))
+    early += m_->operand_count(at) - 1;
+  const auto& params = m_->comp(callee).params;
+  for (size_t i = 0; i < late; ++i)
+    if (early + i >= params.size() || !u_.compatible(m_->shape_id(params[early + i]), m_->shape_id(p.operands[1 + i])))
+      error_at(p.op_at, "the computation has no parameter for late operand {}", i);
+}
+
+// Makes the computation that the short form of async-start hides; in both forms checks the shape.
+void Parser::wrap_async(Pending& p) {
+  auto of_form = [&] {
+    if (!p.shape.valid() || !u_[p.shape].is_tuple()) return false;
+    const Shape& s = u_[p.shape];
+    return s.elements.size() >= 2 && u_[s.elements[0]].is_tuple();
+  };
+  if (!of_form()) error_at(p.op_at, "async-start has a shape of the form ((operands), results, …)");
+  if (!p.is_short) return set_thread(p);
+  Pending& w = *p.wrapped;
+  const OpInfo& info = op_info(p.base);
+  size_t count = p.operands.size();
+  if (info.arity != kVar && static_cast<size_t>(info.arity) != count) {
+    // Only an elementwise operation tells the shapes of operands that an update brings later.
+    if (static_cast<size_t>(info.arity) < count || !info.elementwise)
+      error_at(p.op_at, "{} takes {} operand(s), not {}", info.text, info.arity, count);
+    count = static_cast<size_t>(info.arity);
+  }
+  w.shape = u_[p.shape].elements[1];
+  check_attrs(w);
+  check_operands(w, w.set);
+  CompId hidden = m_->add_computation_verbatim(unique_comp_name(u_.str("async_wrapped")));
+  inlined_ = true;
+  finished_.push_back(hidden);
+  w.operands.clear();
+  for (size_t i = 0; i < count; ++i) {
+    Inst param;
+    param.op = Opcode::Parameter;
+    param.shape = i < p.operands.size() ? m_->shape_id(p.operands[i]) : w.shape;
+    param.operand[0] = static_cast<uint32_t>(i);
+    w.operands.push_back(add_named(hidden, param, u_.str("async_param")));
+  }
+  if (StrId f = p.set.text(Attr::frontend_attributes); f.valid()) w.set.set(Attr::frontend_attributes, f);
+  w.attrs = u_.attrs(w.set);
+  w.name = u_.str(info.text);
+  m_->comp(hidden).root = append(hidden, w);
+  p.set.op = p.op;
+  p.set.set(Attr::calls, hidden);
+  p.attrs = u_.attrs(p.set);
+  set_thread(p);
+}
+
+// What an async-start calls, directly or not, runs on its thread.
+void Parser::set_thread(const Pending& p) {
+  StrId thread = u_[p.attrs].text(Attr::async_execution_thread);
+  if (!thread.valid()) return;
+  std::vector<CompId> stack{u_[p.attrs].comp(Attr::calls)};
+  std::vector<CompId> seen;
+  while (!stack.empty()) {
+    CompId c = stack.back();
+    stack.pop_back();
+    if (std::find(seen.begin(), seen.end(), c) != seen.end()) continue;
+    seen.push_back(c);
+    m_->comp(c).thread = thread;
+    for (InstId i : m_->comp(c).order)
+      for (CompId callee : m_->called(i)) stack.push_back(callee);
+  }
+}
+
+InstId Parser::add_named(CompId comp, Inst inst, StrId wish) {
+  inst.name = unique_inst_name(wish);
+  InstId id = m_->add_verbatim(comp, inst);
+  if (inst.name != wish) renamed_.emplace_back(id, wish);
+  return id;
+}
+
+// XLA names computations and instructions in the order in which it has read the computations to their end: inner ones
+// before those around them.
+void Parser::rename_inlined() {
+  std::unordered_map<InstId, StrId> wish(renamed_.begin(), renamed_.end());
+  NameUniquer insts, comps;
+  for (CompId c : finished_) {
+    auto named = comp_wish_.find(c);
+    m_->comp(c).name = u_.str(comps.unique(u_.text(named == comp_wish_.end() ? m_->comp(c).name : named->second)));
+    for (InstId i : m_->comp(c).order) {
+      auto found = wish.find(i);
+      m_->set_name(i, u_.str(insts.unique(u_.text(found == wish.end() ? (*m_)[i].name : found->second))));
+    }
+  }
+  m_->set_computation_order(finished_);
 }
 
 InstId Parser::finish(CompId comp, Pending& p) {
@@ -250,21 +382,40 @@ InstId Parser::finish(CompId comp, Pending& p) {
                inferred.error.empty() ? fmt::format("{} needs its shape written", op_text(p.op)) : inferred.error);
     p.shape = inferred.shape;
   }
-  if (p.op == Opcode::GetTupleElement) {
-    const Shape& tuple = m_->shape(p.operands[0]);
-    int64_t index = u_[p.attrs].integer(Attr::index);
-    if (!tuple.is_tuple() || index < 0 || index >= static_cast<int64_t>(tuple.elements.size()))
-      error_at(p.op_at, "no element {} in {}", index, u_.shape_text_plain(m_->shape_id(p.operands[0])));
-    if (!u_.compatible(tuple.elements[static_cast<size_t>(index)], p.shape))
-      error_at(p.op_at, "element {} is a {}, not a {}", index,
-               u_.shape_text_plain(tuple.elements[static_cast<size_t>(index)]), u_.shape_text_plain(p.shape));
+  if (p.op == Opcode::AfterAll || p.op == Opcode::Outfeed || p.op == Opcode::SendDone)
+    p.shape = u_.scalar(ElementType::Token);
+  if (p.op == Opcode::Infeed && p.shape.valid() && u_[p.shape].is_tuple() && !u_[p.shape].elements.empty())
+    p.shape = u_.tuple({u_[p.shape].elements[0], u_.scalar(ElementType::Token)});
+  if (p.op == Opcode::Outfeed && !u_[p.attrs].has(Attr::outfeed_shape)) {
+    AttrSet set = u_[p.attrs];
+    set.op = p.op;
+    set.set(Attr::outfeed_shape, m_->shape_id(p.operands[0]));
+    p.attrs = u_.attrs(std::move(set));
   }
+  if (p.op == Opcode::Send || p.op == Opcode::Recv) {
+    // The shape is that of the data, a context and a token, whatever was written.
+    ShapeId data = p.op == Opcode::Send ? m_->shape_id(p.operands[0]) : ShapeId();
+    if (!data.valid()) {
+      if (!u_[p.shape].is_tuple() || u_[p.shape].elements.empty()) error_at(p.op_at, "recv returns a tuple");
+      data = u_[p.shape].elements[0];
+    }
+    p.shape = u_.tuple({data, u_.scalar(ElementType::U32), u_.scalar(ElementType::Token)});
+  }
+  InstId id = append(comp, p);
+  for (InstId before : p.control) {
+    if (m_->parent(before) != comp) error_at(p.name_at, "a control predecessor of another computation");
+    m_->add_control(before, id);
+  }
+  define(p.name, id, p.name_at);
+  return id;
+}
+
+InstId Parser::append(CompId comp, Pending& p) {
   Inst inst;
   inst.op = p.op;
   inst.shape = p.shape;
   inst.attrs = p.attrs;
   inst.meta = p.meta;
-  inst.name = unique_inst_name(p.name);
   if (p.op == Opcode::Constant || p.op == Opcode::Parameter) {
     inst.operand[0] = p.payload;
   } else if (p.operands.size() <= 2) {
@@ -278,13 +429,7 @@ InstId Parser::finish(CompId comp, Pending& p) {
     inst.count_low = 0xFFFF;
     inst.operand[0] = u_.pool_add(p.operands.data(), p.operands.size());
   }
-  InstId id = m_->add_verbatim(comp, inst);
-  for (InstId before : p.control) {
-    if (m_->parent(before) != comp) error_at(p.name_at, "a control predecessor of another computation");
-    m_->add_control(before, id);
-  }
-  define(p.name, id, p.name_at);
-  return id;
+  return add_named(comp, inst, p.name);
 }
 
 bool Parser::instruction(CompId comp, bool) {
@@ -369,6 +514,8 @@ CompId Parser::computation(bool inline_body) {
   if (inline_body) shadow_ = &shadowed;
   if (++depth_ > 200) error_here("computations are nested too deeply");
   comp = m_->add_computation_verbatim(unique_comp_name(wish));
+  if (m_->comp(comp).name != wish) comp_wish_[comp] = wish;
+  inlined_ |= inline_body;
   size_t open = at_;
   expect('{', "before the instructions of a computation");
   bool failed = false;
@@ -415,6 +562,7 @@ CompId Parser::computation(bool inline_body) {
   }
   if (!inline_body) comp_by_name_[wish] = comp;
   if (entry) m_->set_entry(comp);
+  finished_.push_back(comp);
   return comp;
 }
 
@@ -514,7 +662,7 @@ void Parser::header() {
     else if (key == "frontend_attributes")
       c.frontend_attributes = canonical_dict();
     else if (key == "origin_recovery_table")
-      c.origin_recovery_table = balanced();
+      c.origin_recovery_table = origin_recovery_table();
     else if (key == "debug_attributes")
       c.debug_attributes = balanced();
     else if (key == "entry_computation_layout") {
@@ -648,6 +796,7 @@ std::unique_ptr<Module> Parser::bare_instruction() {
 
 void Parser::finish_module() {
   Module& m = *m_;
+  if (inlined_ && errors_.empty()) rename_inlined();
   CompId entry = m.entry();
   const Computation& c = m.comp(entry);
   ModuleConfig& config = m.config;

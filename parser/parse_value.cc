@@ -172,8 +172,10 @@ double Parser::decimal(const char* what) {
   auto [stop, code] = std::from_chars(text_.data() + start, text_.data() + text_.size(), value);
   if (stop == text_.data() + start) error_here("expected {}", what);
   at_ = static_cast<size_t>(stop - text_.data());
-  if (code == std::errc::result_out_of_range)
+  if (code == std::errc::result_out_of_range) {
     value = strtod(std::string(text_.substr(start, at_ - start)).c_str(), nullptr);
+    if (std::isinf(value)) error_at(start, "{} is out of the range of a double", what);
+  }
   return value;
 }
 
@@ -291,6 +293,27 @@ bool Parser::boolean(const char* what) {
   if (peek() == '1') return ++at_, true;
   if (peek() == '0') return ++at_, false;
   error_here("expected true or false as {}", what);
+}
+
+// Raw text in braces: only braces and double quotes count (xla/hlo/parser/hlo_lexer.cc, LexJsonDict).
+std::string_view Parser::dictionary() {
+  skip();
+  size_t start = at_;
+  int depth = 0;
+  for (; at_ < text_.size(); ++at_) {
+    char c = text_[at_];
+    if (c == '"') {
+      for (++at_; at_ < text_.size() && text_[at_] != '"'; ++at_)
+        if (text_[at_] == '\\') ++at_;
+    } else if (c == '{') {
+      ++depth;
+    } else if (c == '}' && --depth == 0) {
+      ++at_;
+      return text_.substr(start, at_ - start);
+    }
+  }
+  at_ = text_.size();
+  error_at(start, "dictionary is not closed");
 }
 
 std::string_view Parser::balanced() {
@@ -560,14 +583,15 @@ LitId Parser::literal(ShapeId shape_id) {
   if (count > static_cast<int64_t>(text_.size()))
     error_at(start, "the literal has fewer elements than {}", u_.shape_text_plain(shape_id));
   out.bytes.assign(static_cast<size_t>(count) * static_cast<size_t>(width), '\0');
-  if (s.rank() == 0)
-    element(s.type, out.bytes.data());
-  else
-    literal_array(s, out.bytes);
+  if (s.rank() == 0 || (peek() != '{' && count > 0))
+    element(s.type, out.bytes.data());  // as XLA reads a lone value for an array: the rest is zero
+  else if (!literal_array(s, out.bytes))
+    out.elided = true, out.bytes.clear();
   return u_.literal(std::move(out));
 }
 
-void Parser::literal_array(const Shape& s, std::string& bytes) {
+// False where the rest is elided.
+bool Parser::literal_array(const Shape& s, std::string& bytes) {
   int rank = s.rank(), width = storage_bytes(s.type);
   std::vector<int64_t> at(static_cast<size_t>(rank), 0);
   char* out = bytes.data();
@@ -579,6 +603,10 @@ void Parser::literal_array(const Shape& s, std::string& bytes) {
     char c = peek();
     if (c == ',') {
       ++at_;
+    } else if (c == '.' && text_.substr(at_, 3) == "..." && level == 1) {
+      at_ += 3;
+      expect('}', "behind '...'");
+      return false;
     } else if (c == '{') {
       if (level == rank) error_here("braces are nested deeper than the {} dimensions of the literal", rank);
       if (at[static_cast<size_t>(level - 1)] >= s.dims[static_cast<size_t>(level - 1)])
@@ -602,6 +630,7 @@ void Parser::literal_array(const Shape& s, std::string& bytes) {
       ++at[static_cast<size_t>(rank - 1)];
     }
   }
+  return true;
 }
 
 double Parser::float_text(ElementType type, std::string* nan_bits) {
@@ -694,10 +723,7 @@ void Parser::element(ElementType type, char* at) {
       if (std::isfinite(value)) {
         double stored = load_double(type, at);
         bool bad = !std::isfinite(stored);
-        if (const FloatFormat* f = float_format(type); f && !f->has_inf && !f->has_nan) {
-          double limit = decode_float(*f, encode_float(*f, INFINITY));
-          bad = std::fabs(value) > limit * 1.13;
-        }
+        if (const FloatFormat* f = float_format(type); f && !f->has_sign) bad = value <= 0;
         if (bad) error_at(start, "value is out of the range of {}", type_name(type));
       }
       return;

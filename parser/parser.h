@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "ir/module.h"
+#include "ir/sharding.h"
 
 namespace hlo {
 
@@ -20,6 +21,9 @@ std::unique_ptr<Module> parse_module(std::string_view text, std::shared_ptr<Univ
 // One shape, e.g. `f32[2,3]{1,0}`; and one literal of that shape. Throw as above.
 ShapeId parse_shape(std::string_view text, Universe& universe);
 LitId parse_literal(std::string_view text, ShapeId shape, Universe& universe);
+
+// `{devices=[2,2]<=[4]}` and the other forms.
+Sharding parse_sharding(std::string_view text);
 
 // Bodies of quoted strings: C escapes decoded (absl::CUnescape) and written (absl::CEscape).
 bool c_unescape(std::string_view text, std::string* out);

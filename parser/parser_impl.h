@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/base/source.h"
+#include "ir/sharding.h"
 #include "parser/parser.h"
 
 namespace hlo {
@@ -15,6 +16,7 @@ class Parser {
   std::unique_ptr<Module> module();
   ShapeId lone_shape();
   LitId lone_literal(ShapeId shape);
+  Sharding lone_sharding();
 
  private:
   struct SyntaxError {
@@ -56,7 +58,7 @@ class Parser {
   ShapeId shape_slow();
   Layout layout(int rank);
   LitId literal(ShapeId shape);
-  void literal_array(const Shape& shape, std::string& bytes);
+  bool literal_array(const Shape& shape, std::string& bytes);
   void element(ElementType type, char* at);
   double float_text(ElementType type, std::string* nan_payload);
   Dims int_list(const char* what);
@@ -75,21 +77,51 @@ class Parser {
     uint32_t payload = 0;
     std::vector<InstId> control;
     std::vector<Attr> seen;
-    bool elided_dims = false;
+    bool is_short = false;  // `add-start`: op is the async one, base what it runs
+    Opcode base = Opcode::Abs;
+    Pending* wrapped = nullptr;  // of a short async-start: the operation inside
   };
   void attributes(Pending& p);
   bool attributes_from_memo(Pending& p);
   void attribute(Pending& p);
   AttrValue attr_value(Pending& p, Attr key, AttrKind kind);
   void check_attrs(Pending& p);
+  void check_operands(const Pending& p, const AttrSet& set);
   MetaId metadata();
   CompId computation_ref();
   std::vector<CompId> computation_list();
   Window window();
   DimLabels dim_labels();
-  std::string sharding();
   std::string canonical_dict();
+  std::string_view dictionary();
+  std::string profile_types();
   std::string alias_text(bool donor);
+
+  // --- values with a grammar of their own (parse_structured.cc) ---
+  std::string_view field_name(const char* what);
+  std::string lower_word(const char* what);
+  Dims number_list(char open, char close, const char* what);
+  std::vector<Dims> nested_ints(const char* what);
+  void iota_tiles(TileAssignment& tiles, bool needs_transpose);
+  Mesh mesh();
+  std::vector<AxisRef> axis_list(const Mesh& m, std::vector<AxisRef>& taken, bool* open);
+  std::string sharding_metadata(bool always_list);
+  Sharding sharding();
+  Sharding single_sharding();
+  Sharding named_sharding();
+  StrId sharding_of(ShapeId shape);
+  std::string replica_groups();
+  std::string source_target_pairs();
+  std::string operand_aliases();
+  std::string operand_precision();
+  std::string result_accuracy();
+  std::string statistics();
+  std::string origin();
+  std::string origin_attribute();
+  std::string origin_recovery_table();
+  std::string sparsity_config();
+  std::string domain(ShapeId shape);
+  std::string typed_literal();
 
   // --- structure ---
   void header();
@@ -105,6 +137,14 @@ class Parser {
   StrId unique_inst_name(StrId name);
   StrId unique_comp_name(StrId name);
   InstId finish(CompId comp, Pending& p);
+  InstId append(CompId comp, Pending& p);
+  InstId add_named(CompId comp, Inst inst, StrId wish);
+  bool async_short_form(std::string_view w, Pending* p);
+  InstId async_root(InstId id) const;
+  void check_async_chain(Pending& p);
+  void wrap_async(Pending& p);
+  void set_thread(const Pending& p);
+  void rename_inlined();
   void recover();
   std::unique_ptr<Module> bare_instruction();
   void finish_module();
@@ -128,6 +168,11 @@ class Parser {
   std::vector<bool> taken_inst_, taken_comp_;  // by StrId
   bool slow_names_ = false, slow_comp_names_ = false;
   NameUniquer inst_names_, comp_names_;
+  // What names were asked for where they had to be changed, and computations in the order of their ends.
+  std::vector<std::pair<InstId, StrId>> renamed_;
+  std::unordered_map<CompId, StrId> comp_wish_;
+  std::vector<CompId> finished_;
+  bool inlined_ = false;
   bool bare_ = false;
   std::vector<std::pair<StrId, ShapeId>> bare_params_;
 

@@ -106,7 +106,7 @@ TEST(Evaluator, ReductionsWindowsSorts) {
                 "dimensions={0}, to_apply=gt",
                 "gt { a = s32[] parameter(0)\n b = s32[] parameter(1)\n c = s32[] parameter(2)\n d = s32[] "
                 "parameter(3)\n ROOT r = pred[] compare(a, b), direction=GT }\n"),
-            "( s32[3]{0} {3, 2, 1}, s32[3]{0} {7, 9, 8} )");
+            "( {3, 2, 1}, {7, 9, 8} )");
   // A comparator that is more than one comparison goes through the merge sort.
   EXPECT_EQ(run("a = s32[5] constant({3,-1,2,-5,4})\nROOT r = s32[5] sort(a), dimensions={0}, to_apply=lt",
                 "lt { a = s32[] parameter(0)\n b = s32[] parameter(1)\n x = s32[] abs(a)\n y = s32[] abs(b)\n ROOT r = "

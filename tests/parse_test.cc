@@ -161,7 +161,7 @@ TEST(Verify, FindsBrokenModules) {
       {entry("p = f32[2] parameter(0)\nROOT r = f32[3] negate(p)"), "shapes: r"},
       {entry("p = f32[2] parameter(0)\nq = f32[3] parameter(1)\nROOT r = f32[2] add(p, q)"),
        "have different dimensions"},
-      {entry("p = f32[2] parameter(0)\nROOT r = f32[5] reshape(p)"), "number of elements"},
+      {entry("p = f32[2] parameter(0)\nROOT r = f32[5,3] broadcast(p), dimensions={0}"), "maps dimension"},
       {entry("p = f32[2] parameter(0)\nROOT r = f32[3,4] broadcast(p), dimensions={0}"), "maps dimension"},
       {entry("p = f32[2,2]{0,0} parameter(0)\nROOT r = f32[2,2] negate(p)"), "layouts: p"},
       {"HloModule m\nf { x = f32[3] parameter(0)\n ROOT n = f32[3] negate(x) }\nENTRY e { p = f32[2] parameter(0)\n "

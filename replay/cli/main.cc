@@ -324,7 +324,7 @@ int cmd_opt(const OptArgs& a) {
   }
   PrintOptions style;
   if (!PrintOptions::by_name(a.style, &style)) fail(FailureKind::kUsage, "unknown style '{}'", a.style);
-  if (a.style == "default") style.large_constants = style.stable_order = true;
+  if (a.style == "default") style.large_constants = style.stable_order = true, style.sugar = false;
   auto m = load(a.file);
   PipelineOptions options;
   options.verify = !a.no_verify;
