@@ -1,6 +1,7 @@
 // Headers, computations and instructions.
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "ir/print.h"
 #include "ir/shape_inference.h"
@@ -108,13 +109,19 @@ InstId Parser::operand(CompId comp) {
   if (shaped) stated = shape();
   skip();
   size_t name_at = at_;
-  if (peek() != '%' && (peek() == ',' || peek() == ')') && bare_ && shaped) {
+  if (bare_ && shaped && bare_comp_ == comp && (peek() == ',' || peek() == ')')) {
     bare_params_.push_back({StrId(), stated});
   }
-  if (bare_ && shaped) {
+  if (bare_ && shaped && bare_comp_ == comp) {
     StrId n = peek() == ',' || peek() == ')' ? u_.str(fmt::format("_{}", bare_params_.size() - 1))
                                              : name("the name of an operand");
-    if (n.value < definition_.size() && definition_[n.value] != Id<int>::kNone) return InstId(definition_[n.value]);
+    if (n.value < definition_.size() && definition_[n.value] != Id<int>::kNone) {
+      InstId known(definition_[n.value]);
+      if (!u_.compatible(stated, m_->shape_id(known)))
+        error_at(place, "operand '{}' is a {}, not a {}", u_.text(n), u_.shape_text_plain(m_->shape_id(known)),
+                 u_.shape_text_plain(stated));
+      return known;
+    }
     Inst inst;
     inst.op = Opcode::Parameter;
     inst.shape = stated;
@@ -147,7 +154,8 @@ InstId Parser::operand(CompId comp) {
     }
   }
   if (peek() == ':') ++at_;
-  if (bare_ && !shaped) error_at(name_at, "operand '{}' of a lone instruction needs its shape", w);
+  if (bare_ && bare_comp_ == comp && !shaped)
+    error_at(name_at, "operand '{}' of a lone instruction needs its shape", w);
   InstId id;
   StrId n = u_.find_str(w);
   if (n.valid() && n.value < definition_.size() && definition_[n.value] != Id<int>::kNone &&
@@ -441,6 +449,9 @@ bool Parser::instruction(CompId comp, bool) {
   bool percent = peek() == '%';
   StrId n = name("the name of an instruction");
   try {
+    ElementType type;
+    if (percent && type_from_name(u_.text(n), &type))
+      error_at(name_at, "'{}' is an element type and cannot be a name", u_.text(n));
     if (peek() == '=' && !percent) error(at_, "'=' needs a space before it here", "write `name = shape opcode(…)`");
     expect('=', "behind the name of an instruction");
     InstId id = parse_instruction(comp, n, name_at, false);
@@ -577,27 +588,33 @@ void Parser::check_parameters(CompId comp, size_t at) {
 // --- module ---
 
 std::string Parser::alias_text(bool donor) {
-  std::string out = "{ ";
-  auto index = [&] {
-    Dims path = int_list("a shape index");
-    std::string text = "{";
-    for (size_t i = 0; i < path.size(); ++i) text += (i ? "," : "") + std::to_string(path[i]);
-    return text + "}";
-  };
+  auto index_text = [](const Dims& path) { return fmt::format("{{{}}}", fmt::join(path, ",")); };
+  // By output; donors by parameter. XLA keeps both sorted and without repeats.
+  std::map<std::vector<int64_t>, std::string> entries;
   expect('{', "before aliases");
   bool first = true;
   while (!eat('}')) {
-    if (!first) expect(',', "between aliases"), out += ", ";
+    if (!first) expect(',', "between aliases");
     first = false;
+    std::vector<int64_t> key;
+    std::string out;
     if (!donor) {
-      out += index() + ": ";
+      skip();
+      size_t place = at_;
+      key = int_list("a shape index");
+      alias_outputs_.emplace_back(key, place);
+      out = index_text(key) + ": ";
       expect(':', "behind an output's index");
     }
     expect('(', "before a parameter's index");
-    out += "(" + std::to_string(natural("the number of a parameter"));
+    uint64_t number = natural("the number of a parameter");
     expect(',', "behind the number of a parameter");
-    out += ", " + index();
-    if (!donor) {
+    Dims path = int_list("a shape index");
+    out += fmt::format("({}, {}", number, index_text(path));
+    if (donor) {
+      key = path;
+      key.insert(key.begin(), static_cast<int64_t>(number));
+    } else {
       std::string_view kind = "may-alias";
       if (eat(',')) {
         skip();
@@ -607,11 +624,12 @@ std::string Parser::alias_text(bool donor) {
       }
       out += ", " + std::string(kind);
     }
-    out += ")";
+    entries.emplace(std::move(key), out + ")");
     expect(')', "behind an alias");
   }
-  if (first) return "";
-  return out + " }";
+  std::string all;
+  for (const auto& [key, text] : entries) all += (all.empty() ? "{ " : ", ") + text;
+  return all.empty() ? all : all + " }";
 }
 
 void Parser::header() {
@@ -764,6 +782,7 @@ void Parser::stack_tables() {
 std::unique_ptr<Module> Parser::bare_instruction() {
   bare_ = true;
   m_->config.is_scheduled = true;
+  eat_word("ROOT");
   skip();
   size_t start = at_;
   StrId wish = u_.str("_");
@@ -777,7 +796,8 @@ std::unique_ptr<Module> Parser::bare_instruction() {
     skip();
     named = peek() == '=';
   }
-  CompId comp = m_->add_computation_verbatim(unique_comp_name(u_.str("_")));
+  CompId comp = bare_comp_ = m_->add_computation_verbatim(unique_comp_name(u_.str("_")));
+  finished_.push_back(comp);
   if (named) {
     wish = u_.str(w);
     ++at_;
@@ -804,17 +824,16 @@ void Parser::finish_module() {
     for (InstId p : c.params) config.entry_params.push_back(m.shape_id(p));
     config.entry_result = m.shape_id(c.root);
     config.has_entry_layout = true;
-  } else {
-    if (config.entry_params.size() != c.params.size())
-      error_at(0, "entry_computation_layout has {} parameters, the entry has {}", config.entry_params.size(),
-               c.params.size());
-    for (size_t i = 0; i < c.params.size(); ++i)
-      if (!u_.compatible(config.entry_params[i], m.shape_id(c.params[i])))
-        error_at(0, "entry_computation_layout gives parameter {} the shape {}, the entry {}", i,
-                 u_.shape_text_plain(config.entry_params[i]), u_.shape_text_plain(m.shape_id(c.params[i])));
-    if (!u_.compatible(config.entry_result, m.shape_id(c.root)))
-      error_at(0, "entry_computation_layout gives the result the shape {}, the entry {}",
-               u_.shape_text_plain(config.entry_result), u_.shape_text_plain(m.shape_id(c.root)));
+  }
+  // Shapes that differ from the entry's are the verifier's business. Aliases must name outputs that exist.
+  for (const auto& [index, place] : alias_outputs_) {
+    ShapeId at = config.entry_result;
+    for (int64_t i : index) {
+      if (!u_[at].is_tuple() || i < 0 || i >= static_cast<int64_t>(u_[at].elements.size()))
+        error_at(place, "the result {} has no element {{{}}}", u_.shape_text_plain(config.entry_result),
+                 fmt::join(index, ","));
+      at = u_[at].elements[static_cast<size_t>(i)];
+    }
   }
 }
 
@@ -843,10 +862,7 @@ std::unique_ptr<Module> Parser::module() {
       word();
       skip();
       char next = peek();
-      bool bare = next == '=' || (!percent && next != '{' && next != '(' && w != "ENTRY");
-      // `add(f32[] x, …)`: an opcode with operands is an instruction, a name with parameters a computation.
-      Opcode op;
-      if (!bare && !percent && next == '(' && op_from_text(w, &op)) bare = true;
+      bool bare = next == '=' || (!percent && next != '{' && next != '(' && w != "ENTRY") || w == "ROOT";
       at_ = save;
       if (at_shape()) bare = true;
       if (bare) return bare_instruction();

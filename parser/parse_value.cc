@@ -408,7 +408,8 @@ ShapeId Parser::shape() {
   } else {
     while (end < size && data[end] != ']' && data[end] != '\n') ++end;
     if (end < size) ++end;
-    if (end + 1 < size && data[end] == '{' && (is(data[end + 1], kDigit) || data[end + 1] == ':')) {
+    if (end + 1 < size && data[end] == '{' &&
+        (is(data[end + 1], kDigit) || data[end + 1] == ':' || data[end + 1] == '-')) {
       while (end < size && data[end] != '}' && data[end] != '\n') ++end;
       if (end < size) ++end;
     }
@@ -483,12 +484,115 @@ ShapeId Parser::shape_slow() {
   if (peek() == '{') {
     size_t look = at_ + 1;
     while (look < text_.size() && is(text_[look], kSpace)) ++look;
-    if (look < text_.size() && (is(text_[look], kDigit) || text_[look] == ':')) {
+    if (look < text_.size() && (is(text_[look], kDigit) || text_[look] == ':' || text_[look] == '-')) {
+      if (!s.is_array()) error_here("{} has no layout", type_name(s.type));
       s.layout = layout(s.rank());
       s.has_layout = true;
     }
   }
   return u_.shape(std::move(s));
+}
+
+// Behind the colon, in fixed order: D dim levels (say nothing, dropped), T tiles, L tail padding, # index type, *
+// pointer type, E element size, S memory space, SC splits, M dynamic shape prefix (xla/hlo/parser/hlo_parser.cc,
+// ParseLayout).
+void Parser::layout_parts(Layout& out) {
+  static constexpr std::string_view kOrder[] = {"D", "T", "L", "#", "*", "E", "S", "SC", "P", "M"};
+  size_t next = 0;
+  for (skip(); peek() != '}'; skip()) {
+    size_t part = at_;
+    std::string key;
+    if (peek() == '#' || peek() == '*')
+      key = text_[at_++];
+    else
+      key = std::string(word());
+    size_t rank_of = std::find(std::begin(kOrder), std::end(kOrder), key) - std::begin(kOrder);
+    if (key.empty() || rank_of == std::size(kOrder)) error_at(part, "unknown part of a layout '{}'", key);
+    if (rank_of < next) error_at(part, "layout part {} stands in the wrong place", key);
+    if (key == "P") error_at(part, "physical shapes in a layout are not accepted");
+    next = rank_of + 1;
+    auto list = [&](auto&& one) {
+      expect('(', "behind the key of a layout part");
+      std::string body = "(";
+      if (!eat(')')) {
+        for (;;) {
+          body += one();
+          if (eat(')')) break;
+          expect(',', "in a layout");
+          body += ",";
+        }
+      }
+      return body + ")";
+    };
+    auto number = [&](int64_t least, int64_t normal) {
+      expect('(', "behind the key of a layout part");
+      skip();
+      size_t place = at_;
+      int64_t v = integer("a number");
+      if (v < least) error_at(place, "{} is too small here", v);
+      expect(')', "behind a number");
+      if (v != normal) out.rest += fmt::format("{}({})", key, v);
+    };
+    if (key == "D") {
+      list([&] {
+        skip();
+        size_t place = at_;
+        std::string_view w = word();
+        if (w != "D" && w != "C" && w != "S") error_at(place, "a dim level type is D, C or S");
+        if (peek() == '+') ++at_;
+        if (peek() == '~') ++at_;
+        return std::string();
+      });
+    } else if (key == "T") {
+      out.rest += key;
+      do {
+        out.rest += list([&] {
+          if (eat('*')) return std::string("*");
+          size_t place = at_;
+          int64_t v = integer("a dimension of a tile");
+          if (v < 0) error_at(place, "a tile is not negative");
+          return std::to_string(v);
+        });
+        skip();
+      } while (peek() == '(');
+    } else if (key == "SC") {
+      out.rest += key;
+      do {
+        expect('(', "before a split");
+        out.rest += fmt::format("({}:", integer("a dimension"));
+        expect(':', "behind the dimension of a split");
+        bool first = true;
+        while (!eat(')')) {
+          if (!first) expect(',', "between the places of a split"), out.rest += ",";
+          first = false;
+          out.rest += std::to_string(integer("the place of a split"));
+        }
+        out.rest += ")";
+        skip();
+      } while (peek() == '(');
+    } else if (key == "#" || key == "*") {
+      expect('(', "behind the key of a layout part");
+      skip();
+      size_t place = at_;
+      ElementType type;
+      std::string_view name = word();
+      if (!type_from_name(name, &type)) error_at(place, "unknown element type '{}'", name);
+      expect(')', "behind an element type");
+      out.rest += fmt::format(
+          "{}({})", key,
+          type_kind(type) == TypeKind::kSigned || type_kind(type) == TypeKind::kUnsigned ? name : "invalid");
+    } else if (key == "L") {
+      number(1, 1);
+    } else if (key == "M") {
+      int64_t v;
+      expect('(', "behind the key of a layout part");
+      v = integer("a number");
+      expect(')', "behind a number");
+      if (v > 0) out.rest += fmt::format("M({})", v);
+    } else {
+      number(INT32_MIN, 0);
+    }
+  }
 }
 
 Layout Parser::layout(int rank) {
@@ -503,31 +607,7 @@ Layout Parser::layout(int rank) {
   }
   if (static_cast<int>(out.minor_to_major.size()) != rank)
     error_at(start, "a layout of {} dimensions for an array of {}", out.minor_to_major.size(), rank);
-  if (eat(':')) {
-    // Parts in fixed order; D(...) says nothing and is dropped (xla/hlo/parser/hlo_parser.cc, ParseLayout).
-    static constexpr std::string_view kOrder[] = {"D", "T", "L", "#", "*", "E", "S", "SC", "P", "M"};
-    size_t next = 0;
-    for (skip(); peek() != '}'; skip()) {
-      size_t part = at_;
-      std::string key;
-      while (peek() != '(' && peek() != '\0' && peek() != '}' && key.size() < 3) key += text_[at_++];
-      size_t rank_of = std::find(std::begin(kOrder), std::end(kOrder), key) - std::begin(kOrder);
-      if (key.empty() || rank_of == std::size(kOrder)) error_at(part, "unknown part of a layout '{}'", key);
-      if (rank_of < next) error_at(part, "layout part {} stands in the wrong place", key);
-      if (key == "P") error_at(part, "physical shapes in a layout are not accepted");
-      next = rank_of + (key == "SC" || key == "T" ? 0 : 1);
-      std::string body;
-      do {
-        std::string_view inner = balanced();
-        for (char c : inner)
-          if (!is(c, kSpace)) body += c;
-        skip();
-      } while ((key == "T" || key == "SC") && peek() == '(');
-      if (key == "E" && (body == "(0)")) continue;
-      if (key == "S" && body == "(0)") continue;
-      if (key != "D") out.rest += key + body;
-    }
-  }
+  if (eat(':')) layout_parts(out);
   expect('}', "behind a layout");
   return out;
 }

@@ -57,6 +57,7 @@ class Parser {
   ShapeId shape();
   ShapeId shape_slow();
   Layout layout(int rank);
+  void layout_parts(Layout& out);
   LitId literal(ShapeId shape);
   bool literal_array(const Shape& shape, std::string& bytes);
   void element(ElementType type, char* at);
@@ -173,7 +174,9 @@ class Parser {
   std::unordered_map<CompId, StrId> comp_wish_;
   std::vector<CompId> finished_;
   bool inlined_ = false;
+  std::vector<std::pair<Dims, size_t>> alias_outputs_;  // of input_output_alias, and where they stand
   bool bare_ = false;
+  CompId bare_comp_;
   std::vector<std::pair<StrId, ShapeId>> bare_params_;
 
   StringInterner shape_memo_keys_;
