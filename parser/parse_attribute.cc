@@ -11,8 +11,10 @@ namespace hlo {
 
 void Parser::attributes(Pending& p) {
   size_t start = at_, comments = comments_, inlined = m_ ? m_->comp_slots() : 0;
-  const char* newline = static_cast<const char*>(std::memchr(text_.data() + at_, '\n', text_.size() - at_));
-  size_t line_end = newline ? static_cast<size_t>(newline - text_.data()) : text_.size();
+  // Memos look no further than this: a module may be one endless line.
+  size_t reach = std::min(text_.size() - at_, kMemoReach);
+  const char* newline = static_cast<const char*>(std::memchr(text_.data() + at_, '\n', reach));
+  size_t line_end = newline ? static_cast<size_t>(newline - text_.data()) : start + reach;
   std::string_view line = text_.substr(start, line_end - start);
   size_t meta = line.find(", metadata={");
   std::string_view prefix = line.substr(0, std::min(meta, line.size()));
@@ -29,11 +31,7 @@ void Parser::attributes(Pending& p) {
       AttrsId id = attr_memo_[hit.value];
       bool plain = true;
       while (eat(',')) {
-        if (peek_word() == "metadata" && !p.meta.valid()) {
-          word(), ++at_;
-          p.meta = metadata();
-          continue;
-        }
+        if (!p.meta.valid() && metadata_to_end(line_end, &p.meta)) continue;
         if (plain) p.set = u_[id], p.set.op = p.op, plain = false;
         attribute(p);
       }
@@ -50,14 +48,8 @@ void Parser::attributes(Pending& p) {
   size_t last_end = start;
   bool after_meta = false;
   while (eat(',')) {
-    if (peek_word() == "metadata") {
-      if (p.meta.valid()) error_here("attribute metadata stands twice");
-      size_t place = at_;
-      word();
-      if (peek() != '=') error_at(place, "expected '=' behind metadata");
-      ++at_;
-      p.meta = metadata();
-    } else {
+    if (!p.meta.valid() && metadata_to_end(line_end, &p.meta)) continue;
+    {
       if (p.meta.valid()) after_meta = true;
       attribute(p);
       last_end = at_;
@@ -75,16 +67,51 @@ void Parser::attributes(Pending& p) {
   }
 }
 
+// If metadata comes next: reads it, from the memo where the rest of the line has been seen before.
+bool Parser::metadata_to_end(size_t line_end, MetaId* out) {
+  skip();
+  static constexpr std::string_view kKey = "metadata=";
+  if (text_.compare(at_, kKey.size(), kKey) != 0) return false;
+  size_t start = at_ += kKey.size();
+  if (line_end <= start || line_end - start > 1024 || text_.size() < kMemoReach) {
+    *out = metadata();
+    return true;
+  }
+  if (meta_memo_.empty()) meta_memo_.resize(kMetaMemo);
+  std::string_view rest = text_.substr(start, line_end - start);
+  uint64_t hash = hash_bytes(rest);
+  // Two places for each hash; what is found moves to the first.
+  MetaMemo* memo = &meta_memo_[(hash % kMetaMemo) & ~size_t{1}];
+  auto tag = static_cast<uint32_t>(hash >> 32);
+  for (int way = 0; way < 2; ++way)
+    if (memo[way].tag == tag && memo[way].size == rest.size() && text_.substr(memo[way].at, rest.size()) == rest) {
+      at_ = line_end;
+      *out = memo[way].id;
+      return true;
+    }
+  *out = metadata();
+  if (at_ == line_end) {
+    memo[1] = memo[0];
+    memo[0] = {start, static_cast<uint32_t>(rest.size()), tag, *out};
+  }
+  return true;
+}
+
 void Parser::attribute(Pending& p) {
   skip();
   size_t start = at_;
   std::string_view key_text = word();
   if (key_text.empty()) error_at(start, "expected the name of an attribute");
+  if (key_text == "metadata" && p.meta.valid()) error_at(start, "attribute metadata stands twice");
   if (peek() != '=') {
     at_ = start;
     error_at(start, "expected '=' right behind attribute '{}'", key_text);
   }
   ++at_;
+  if (key_text == "metadata") {
+    p.meta = metadata();
+    return;
+  }
   if (key_text == "control-predecessors") {
     expect('{', "before control predecessors");
     do {

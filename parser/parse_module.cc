@@ -450,7 +450,7 @@ bool Parser::instruction(CompId comp, bool) {
   StrId n = name("the name of an instruction");
   try {
     ElementType type;
-    if (percent && type_from_name(u_.text(n), &type))
+    if (percent && u_.reserved(n) && type_from_name(u_.text(n), &type))
       error_at(name_at, "'{}' is an element type and cannot be a name", u_.text(n));
     if (peek() == '=' && !percent) error(at_, "'=' needs a space before it here", "write `name = shape opcode(…)`");
     expect('=', "behind the name of an instruction");

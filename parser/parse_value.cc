@@ -39,7 +39,7 @@ void Parser::error(size_t at, std::string message, std::string hint) {
   throw e;
 }
 
-void Parser::skip() {
+void Parser::skip_slow() {
   while (at_ < text_.size()) {
     char c = text_[at_];
     if (is(c, kSpace)) {
@@ -56,13 +56,6 @@ void Parser::skip() {
       return;
     }
   }
-}
-
-bool Parser::eat(char c) {
-  skip();
-  if (peek() != c) return false;
-  ++at_;
-  return true;
 }
 
 void Parser::expect(char c, const char* where) {
@@ -386,6 +379,11 @@ bool Parser::at_shape() {
 ShapeId Parser::shape() {
   skip();
   size_t start = at_;
+  if (!last_shape_text_.empty() && text_.compare(at_, last_shape_text_.size(), last_shape_text_) == 0 &&
+      peek(last_shape_text_.size()) == ' ') {
+    at_ += last_shape_text_.size();
+    return last_shape_;
+  }
   // The extent of the text without understanding it: to the bracket that closes, and a layout right behind.
   size_t end = start;
   const char* data = text_.data();
@@ -418,7 +416,10 @@ ShapeId Parser::shape() {
   StrId key = shape_memo_keys_.find(text);
   if (key.valid()) {
     at_ = end;
-    return shape_memo_[key.value];
+    last_shape_text_ = text, last_shape_ = shape_memo_[key.value];
+    // A blank behind says that no layout follows.
+    if (text.empty() || text.back() != '}') last_shape_text_ = {};
+    return last_shape_;
   }
   ShapeId id = shape_slow();
   if (at_ == end && text.size() < 4096) {

@@ -37,8 +37,25 @@ class Parser {
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   char peek(size_t ahead) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
   bool done() const { return at_ >= text_.size(); }
-  void skip();       // white space and comments
-  bool eat(char c);  // skip, then the byte
+  // White space and comments.
+  void skip() {
+    if (at_ < text_.size() && static_cast<unsigned char>(text_[at_]) > ' ' && text_[at_] != '/') return;
+    // One blank is the usual thing.
+    if (at_ + 1 < text_.size() && text_[at_] == ' ' && static_cast<unsigned char>(text_[at_ + 1]) > ' ' &&
+        text_[at_ + 1] != '/') {
+      ++at_;
+      return;
+    }
+    skip_slow();
+  }
+  void skip_slow();
+  // Skip, then the byte.
+  bool eat(char c) {
+    skip();
+    if (peek() != c) return false;
+    ++at_;
+    return true;
+  }
   void expect(char c, const char* where);
   bool eat(std::string_view word);    // punctuation of several bytes
   std::string_view word();            // identifier without skip; empty if none
@@ -85,6 +102,7 @@ class Parser {
   void attributes(Pending& p);
   bool attributes_from_memo(Pending& p);
   void attribute(Pending& p);
+  bool metadata_to_end(size_t line_end, MetaId* out);
   AttrValue attr_value(Pending& p, Attr key, AttrKind kind);
   void check_attrs(Pending& p);
   void check_operands(const Pending& p, const AttrSet& set);
@@ -181,13 +199,21 @@ class Parser {
 
   StringInterner shape_memo_keys_;
   std::vector<ShapeId> shape_memo_;
+  std::string_view last_shape_text_;  // in the text; the shape read before this one
+  ShapeId last_shape_;
   struct AttrMemo {
     AttrsId attrs;
   };
   StringInterner attr_memo_keys_;
   std::vector<AttrsId> attr_memo_;
-  StringInterner meta_memo_keys_;
-  std::vector<MetaId> meta_memo_;
+  // Metadata by the rest of its line, direct mapped: an earlier place in the text that says the same.
+  struct MetaMemo {
+    size_t at = 0;
+    uint32_t size = 0, tag = 0;
+    MetaId id;
+  };
+  static constexpr size_t kMetaMemo = 1 << 16, kMemoReach = 1 << 16;
+  std::vector<MetaMemo> meta_memo_;
   std::string key_;
   std::vector<InstId> spare_operands_;  // the last instruction's list, its room used again
 };
