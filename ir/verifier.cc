@@ -1,9 +1,11 @@
 #include "ir/verifier.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 
 #include "ir/shape_inference.h"
+#include "ir/verifier_rules.h"
 
 namespace hlo {
 namespace {
@@ -167,7 +169,7 @@ class Verifier {
                        text(m_.shape_id(m_.operand(i, 0))), dims[k], text(m_.shape_id(i)));
       return;
     }
-    if (op == Opcode::Convert && (m_.shape(i).dims != m_.shape(m_.operand(i, 0)).dims))
+    if (op == Opcode::Convert && (!m_.shape(i).is_array() || m_.shape(i).dims != m_.shape(m_.operand(i, 0)).dims))
       return error("shapes", i, "changes the dimensions");
     if (op == Opcode::Iota) {
       int64_t d = a.integer(Attr::iota_dimension);
@@ -183,13 +185,20 @@ class Verifier {
     if (inferred.shape.valid() && !dynamic && !same(inferred.shape, m_.shape_id(i), op))
       return error("shapes", i, "has shape {}, its operands give {}", text(m_.shape_id(i)), text(inferred.shape));
     calls(i);
+    size_t before = errors_.size();
+    if (before < limit_)
+      verify_operation(m_, i, [&](std::string_view rule, std::string message) {
+        if (errors_.size() == before)
+          error(std::string(rule).c_str(), i, "{}", message);  // the first of an instruction
+      });
   }
 
   // Types of dots and convolutions may be chosen freely.
   bool same(ShapeId a, ShapeId b, Opcode op) const {
     if (u_.compatible(a, b)) return true;
-    if (op == Opcode::Dot || op == Opcode::Convolution) return u_[a].dims == u_[b].dims;
-    if (op == Opcode::BatchNormTraining || op == Opcode::BatchNormGrad || op == Opcode::TopK) return true;
+    if (op == Opcode::Dot || op == Opcode::Convolution) return u_[a].dims == u_[b].dims && u_[b].is_array();
+    if (op == Opcode::TopK)
+      return u_[b].is_tuple() && u_[b].elements.size() == 2 && u_.compatible(u_[a].elements[0], u_[b].elements[0]);
     return false;
   }
 
@@ -294,13 +303,63 @@ class Verifier {
       if (!u_.compatible(config.entry_result, m_.shape_id(entry.root)))
         error("entry", entry.root, "entry_computation_layout says {}", text(config.entry_result));
     }
-    // `{ {0}: (3, {}, may-alias) }`: the parameter's number stands behind each '('.
-    const std::string& alias = config.input_output_alias;
-    for (size_t at = alias.find('('); at != std::string::npos; at = alias.find('(', at + 1)) {
-      size_t n = strtoul(alias.c_str() + at + 1, nullptr, 10);
-      if (n >= entry.params.size())
-        error("aliasing", InstId(), "input_output_alias names parameter {} of {}", n, entry.params.size());
+    for (const auto& [text, what] :
+         {std::pair{&config.input_output_alias, "input_output_alias"}, {&config.buffer_donor, "buffer_donor"}}) {
+      // `{ {0}: (3, {1}, may-alias) }`: behind each '(' the number of a parameter and an index of its shape.
+      auto index = [&](size_t from, size_t to) {
+        Dims d;
+        for (size_t k = from; k < to; ++k)
+          if (isdigit(static_cast<unsigned char>((*text)[k])) && !isdigit(static_cast<unsigned char>((*text)[k - 1])))
+            d.push_back(strtoll(text->c_str() + k, nullptr, 10));
+        return d;
+      };
+      auto element = [&](ShapeId s, const Dims& path) {
+        for (int64_t k : path) {
+          if (!u_[s].is_tuple() || k >= static_cast<int64_t>(u_[s].elements.size())) return ShapeId();
+          s = u_[s].elements[static_cast<size_t>(k)];
+        }
+        return s;
+      };
+      std::set<std::pair<size_t, Dims>> used;
+      for (size_t at = text->find('('); at != std::string::npos; at = text->find('(', at + 1)) {
+        size_t n = strtoul(text->c_str() + at + 1, nullptr, 10);
+        if (n >= entry.params.size()) {
+          error("aliasing", InstId(), "{} names parameter {} of {}", what, n, entry.params.size());
+          continue;
+        }
+        size_t open = text->find('{', at);
+        Dims path = index(open, text->find('}', open));
+        ShapeId to = element(m_.shape_id(entry.params[n]), path);
+        if (!to.valid())
+          error("aliasing", InstId(), "{} names an element of parameter {} that does not exist", what, n);
+        if (!used.insert({n, path}).second)
+          error("aliasing", InstId(), "{} names one element of parameter {} twice", what, n);
+        if (text != &config.input_output_alias || !to.valid()) continue;
+        size_t start = text->rfind('{', at), stop = text->find('}', start);
+        ShapeId from = element(m_.shape_id(entry.root), index(start, stop));
+        if (from.valid() && u_.byte_size(from) != u_.byte_size(to))
+          error("aliasing", InstId(), "input_output_alias joins {} and {}", u_.shape_text_plain(from),
+                u_.shape_text_plain(to));
+      }
     }
+    // Every use of a channel is of one kind.
+    std::unordered_map<int64_t, InstId> channels;
+    for (CompId c : m_.computations())
+      for (InstId i : m_.comp(c).order) {
+        if (!m_.alive(i) || !m_.attrs(i).has(Attr::channel_id)) continue;
+        int64_t id = m_.attrs(i).integer(Attr::channel_id);
+        if (id <= 0) continue;
+        auto [known, fresh] = channels.emplace(id, i);
+        Opcode x = m_.op(known->second), y = m_.op(i);
+        auto kind = [](Opcode op) {
+          return op == Opcode::Send || op == Opcode::SendDone || op == Opcode::Recv || op == Opcode::RecvDone
+                     ? Opcode::Send
+                 : op == Opcode::CollectivePermuteDone ? Opcode::CollectivePermuteStart
+                                                       : op;
+        };
+        if (!fresh && kind(x) != kind(y))
+          error("channels", i, "uses channel {} of {}, which is a {}", id, m_.inst_name(known->second), op_text(x));
+      }
     auto callers = m_.callers();
     for (CompId c : m_.computations()) {
       size_t fusions = 0;

@@ -12,10 +12,20 @@
 //   fusion, while
 //                  (condition: state → pred[], body: state → state), conditional, map, reduce, reduce-window,
 //                  select-and-scatter, scatter, sort, custom-call
+//                  reducers: two scalars for every input, what they return is what they take first
+//   attributes     are there where the opcode needs them and in range: dimensions unique and sorted where XLA asks it,
+//                  windows of positive size, stride and dilation, gather and scatter numbers, precision bits
+//   pairs          send, recv, copy, collective and async starts have one end, and ends have a start
+//   collectives    groups name every device once; pairs have distinct sources and targets; groups are of one size
+//   channels       one kind of operation each
+//   threads        callers and callees run on one thread, but for async operations
+//   sharding       one for every leaf of a tuple; as many tile dimensions as the array has
+//   control        dependencies stay inside a computation
 //   call graph     has no cycle
 //   fusion         has a kind, its body is called once
 //   entry          entry_computation_layout agrees with the entry's parameters and result
-//   aliasing       input_output_alias names parameters and outputs that exist
+//   aliasing       input_output_alias, buffer_donor and output_to_operand_aliasing name what exists, once, equally
+//   large
 #pragma once
 #include <string>
 #include <vector>

@@ -1,0 +1,16 @@
+// Rules of single operations, beyond what shape inference says (xla/service/hlo_verifier.cc,
+// xla/service/shape_inference.cc).
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "ir/module.h"
+
+namespace hlo {
+
+// Calls `error(rule, message)` for each violation found. Operand counts and required attributes have been checked.
+void verify_operation(const Module& m, InstId inst,
+                      const std::function<void(std::string_view rule, std::string message)>& error);
+
+}  // namespace hlo
