@@ -64,6 +64,7 @@ struct ModuleConfig {
   // Canonical text of header fields that passes rarely read; empty when absent.
   std::string input_output_alias, buffer_donor, spmd_to_parameters, spmd_to_output, frontend_attributes,
       origin_recovery_table, debug_attributes;
+  std::string kept_verbatim;  // `, key=value` of fields that nobody knows, kept by --permissive
 };
 
 // xla/service/name_uniquer.cc: per root a set of used numbers and a counter.

@@ -273,7 +273,27 @@ class Printer {
 
   std::string out;
 
+  // A get-tuple-element that `%t#1` says in full.
+  bool folded(InstId id) const {
+    return o_.compact_gte && m_.op(id) == Opcode::GetTupleElement && !m_.is_root(id) && !m_[id].meta.valid() &&
+           m_.attrs(id).list.size() == 1 && !m_.has_control(id);
+  }
+
+  enum class Ink { kName, kOpcode, kShape, kMetadata };
+  // Colours the text from `start` on.
+  void paint(size_t start, Ink ink) {
+    if (!o_.color) return;
+    static constexpr const char* kCodes[] = {"\x1b[36m", "\x1b[1m", "\x1b[33m", "\x1b[2m"};
+    out.insert(start, kCodes[static_cast<int>(ink)]);
+    out += "\x1b[0m";
+  }
+
   void name(InstId id) {
+    if (folded(id)) {
+      name(m_.operand(id, 0));
+      out += fmt::format("#{}", m_.attrs(id).integer(Attr::index));
+      return;
+    }
     if (o_.percent) out += '%';
     if (o_.canonical) {
       out += canonical_name(id);
@@ -390,7 +410,7 @@ class Printer {
         return;
       case AttrKind::Config: {
         std::string_view text = u_.text(std::get<StrId>(v));
-        if (is_dict_text(text)) {
+        if (is_dict_text(text) && !o_.dialect_2019) {
           out += text;
         } else {
           out += '"';
@@ -463,6 +483,7 @@ class Printer {
   }
 
   void attr(Attr key, const AttrValue& v) {
+    if (key == Attr::kept_verbatim) return void(out += u_.text(std::get<StrId>(v)));
     out += ", ";
     out += attr_text(key);
     out += '=';
@@ -584,19 +605,26 @@ class Printer {
     if (!has(d.op_type) && !has(d.op_name) && !has(d.source_file) && !has(d.scheduling_name) && !d.stack_frame_id &&
         !has(d.payload))
       return;
+    size_t start = out.size();
     out += ", metadata={";
     metadata_fields(u_, d, frame_map_, out);
     out += '}';
+    paint(start, Ink::kMetadata);
   }
 
   void instruction(InstId id) {
     const Inst& inst = m_[id];
+    size_t start = out.size();
     name(id);
+    paint(start, Ink::kName);
     out += " = ";
     if (o_.result_shapes) {
+      start = out.size();
       out += u_.shape_text(inst.shape);
+      paint(start, Ink::kShape);
       out += ' ';
     }
+    start = out.size();
     Opcode inside;
     if (op_info(inst.op).cls == OpClass::Async && async_sugar(m_, id, &inside) && o_.sugar) {
       out += op_text(inside);
@@ -604,6 +632,7 @@ class Printer {
     } else {
       out += op_text(inst.op);
     }
+    paint(start, Ink::kOpcode);
     out += '(';
     if (inst.op == Opcode::Parameter) {
       out += std::to_string(inst.operand[0]);
@@ -673,6 +702,7 @@ class Printer {
     }
     out += "{\n";
     for (InstId i : print_order(m_, c)) {
+      if (folded(i)) continue;
       out += pad;
       out += i == comp.root ? "  ROOT " : "  ";
       instruction(i);
@@ -696,6 +726,10 @@ class Printer {
     if (!c.input_output_alias.empty()) out += ", input_output_alias=" + c.input_output_alias;
     if (!c.buffer_donor.empty()) out += ", buffer_donor=" + c.buffer_donor;
     if (c.alias_passthrough_params) out += ", alias_passthrough_params=true";
+    if (o_.dialect_2019) {
+      out += "\n\n";
+      return;
+    }
     if (c.has_entry_layout) {
       out += ", entry_computation_layout={(";
       for (size_t i = 0; i < c.entry_params.size(); ++i) {
@@ -714,6 +748,7 @@ class Printer {
     if (!c.frontend_attributes.empty()) out += ", frontend_attributes=" + c.frontend_attributes;
     if (!c.origin_recovery_table.empty()) out += ", origin_recovery_table=" + c.origin_recovery_table;
     if (!c.debug_attributes.empty()) out += ", debug_attributes=" + c.debug_attributes;
+    out += c.kept_verbatim;
     out += "\n\n";
   }
 

@@ -21,6 +21,9 @@ struct PrintOptions {
   bool canonical = false;  // names tmp_N, bodies in place
   bool fingerprint = false;
   bool stack_tables = true;
+  bool compact_gte = false;   // `%t#1` in place of get-tuple-elements that say nothing else
+  bool dialect_2019 = false;  // header without fields of later years, typed operands, backend_config in quotes
+  bool color = false;         // for a terminal
   // Computations in the order in which the text names them, in place of XLA's (order of creation of the instructions
   // that call them): texts of modules that passes have changed then read back to the same text.
   bool stable_order = false;

@@ -67,6 +67,28 @@ void Parser::attributes(Pending& p) {
   }
 }
 
+// A value of unknown form: a string, something in brackets, or a word; several of them without a comma between.
+std::string_view Parser::raw_value() {
+  skip();
+  size_t start = at_, end = at_;
+  while (at_ < text_.size()) {
+    char c = peek();
+    if (c == '"' || c == '\'') {
+      quoted("a value");
+    } else if (c == '{' || c == '(' || c == '[') {
+      balanced();
+    } else if (c == ',' || c == '\n' || c == '\r' || c == '}') {
+      break;
+    } else {
+      ++at_;
+    }
+    end = at_;
+  }
+  if (end == start) error_here("expected a value");
+  while (end > start && (text_[end - 1] == ' ' || text_[end - 1] == '\t')) --end;
+  return text_.substr(start, end - start);
+}
+
 // If metadata comes next: reads it, from the memo where the rest of the line has been seen before.
 bool Parser::metadata_to_end(size_t line_end, MetaId* out) {
   skip();
@@ -134,7 +156,15 @@ void Parser::attribute(Pending& p) {
     return;
   }
   Attr key;
-  if (!attr_from_text(key_text, &key)) {
+  bool known = attr_from_text(key_text, &key) && key != Attr::kept_verbatim;
+  if (options_.permissive &&
+      (!known || (attr_position(p.op, key) < 0 && !p.wrapped && op_info(p.op).cls != OpClass::Async))) {
+    StrId before = p.set.text(Attr::kept_verbatim);
+    p.set.set(Attr::kept_verbatim,
+              u_.str(fmt::format("{}, {}={}", before.valid() ? u_.text(before) : "", key_text, raw_value())));
+    return;
+  }
+  if (!known) {
     std::string_view near = nearest_attr(key_text);
     error(start, fmt::format("unknown attribute '{}'", key_text),
           near.empty() ? "" : fmt::format("did you mean '{}'?", near));

@@ -200,7 +200,16 @@ void Parser::operands(CompId comp, Pending& p) {
     p.payload = static_cast<uint32_t>(number);
   } else if (p.op == Opcode::Constant) {
     if (!p.shape.valid()) error_at(p.op_at, "constant needs its shape written");
-    p.payload = literal(p.shape).value;
+    skip();
+    if (options_.literals && peek() == '#') {
+      ++at_;
+      uint64_t number = natural("the number of a literal");
+      if (number >= options_.literals->size() || !u_.compatible(u_[(*options_.literals)[number]].shape, p.shape))
+        error_here("literal {} does not fit", number);
+      p.payload = (*options_.literals)[number].value;
+    } else {
+      p.payload = literal(p.shape).value;
+    }
   } else {
     while (eat(',')) {
     }
@@ -694,6 +703,8 @@ void Parser::header() {
       c.entry_result = shape();
       expect('}', "behind the entry layout");
       c.has_entry_layout = true;
+    } else if (options_.permissive) {
+      c.kept_verbatim += fmt::format(", {}={}", key, raw_value());
     } else {
       std::string_view best;
       int distance = 5;
@@ -837,6 +848,21 @@ void Parser::finish_module() {
   }
 }
 
+// `ENTRY`, or a name and then a signature or a body.
+bool Parser::at_computation() {
+  size_t save = at_;
+  if (eat_word("ENTRY")) {
+    at_ = save;
+    return true;
+  }
+  if (peek() == '%') ++at_;
+  bool named = !word().empty();
+  skip();
+  bool yes = named && (peek() == '{' || peek() == '(');
+  at_ = save;
+  return yes;
+}
+
 std::unique_ptr<Module> Parser::module() {
   try {
     if (size_t nul = text_.find('\0'); nul != std::string_view::npos)
@@ -870,6 +896,7 @@ std::unique_ptr<Module> Parser::module() {
     CompId last;
     size_t count = 0;
     for (skip(); !done(); skip()) {
+      if (count && options_.text_behind && !at_computation()) break;
       if (eat_word("HloModule")) error(at_, "a second module in this text", "split the modules by lines of `// -----`");
       last = computation(false);
       ++count;
@@ -885,9 +912,14 @@ std::unique_ptr<Module> Parser::module() {
     if (!e.silent) errors_.push_back(e);
   }
   std::string all;
-  for (const SyntaxError& e : errors_) all += render(options_.file, text_, e.diagnostic);
+  for (const SyntaxError& e : errors_) all += render(options_.file, text_, e.diagnostic, options_.first_line);
   if (!all.empty()) all.pop_back();
-  throw Failure(FailureKind::kSyntax, all);
+  std::vector<SyntaxFailure::Entry> entries;
+  for (const SyntaxError& e : errors_) {
+    Place place = place_of(text_, e.diagnostic.offset);
+    entries.push_back({place.line + options_.first_line, place.column, e.diagnostic.message, e.diagnostic.hint});
+  }
+  throw SyntaxFailure(all, std::move(entries));
 }
 
 ShapeId Parser::lone_shape() {

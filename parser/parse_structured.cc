@@ -743,6 +743,32 @@ std::string Parser::typed_literal() {
   return u_.shape_text(s) + " " + literal_text(u_, lit, true);
 }
 
+std::vector<Metadata> Parser::lone_metadata_list() {
+  std::vector<Metadata> out;
+  size_t save = at_;
+  expect('{', "before metadata");
+  if (eat('{')) {
+    do {
+      --at_;  // the brace belongs to the metadata
+      out.push_back(u_[metadata()]);
+    } while (eat(',') && eat('{'));
+  } else {
+    at_ = save;
+    out.push_back(u_[metadata()]);
+  }
+  return out;
+}
+
+namespace {
+struct NotOwned {
+  void operator()(Universe*) const {}
+};
+}  // namespace
+
+std::vector<Metadata> parse_metadata_list(std::string_view text, Universe& universe) {
+  return Parser(text, std::shared_ptr<Universe>(&universe, NotOwned()), {}).lone_metadata_list();
+}
+
 Sharding parse_sharding(std::string_view text) {
   auto universe = std::make_shared<Universe>();
   return Parser(text, universe, {}).lone_sharding();

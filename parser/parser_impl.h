@@ -17,6 +17,7 @@ class Parser {
   ShapeId lone_shape();
   LitId lone_literal(ShapeId shape);
   Sharding lone_sharding();
+  std::vector<Metadata> lone_metadata_list();
 
  private:
   struct SyntaxError {
@@ -113,6 +114,7 @@ class Parser {
   DimLabels dim_labels();
   std::string canonical_dict();
   std::string_view dictionary();
+  std::string_view raw_value();
   std::string profile_types();
   std::string alias_text(bool donor);
 
@@ -147,6 +149,7 @@ class Parser {
   void stack_tables();
   CompId computation(bool inline_body);
   void body(CompId comp, StrId declared_root_shape_at, bool inline_body);
+  bool at_computation();
   bool instruction(CompId comp, bool nested);
   InstId parse_instruction(CompId comp, StrId name, size_t name_at, bool nested);
   void operands(CompId comp, Pending& p);

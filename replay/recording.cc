@@ -357,7 +357,9 @@ std::vector<Recording> open_xla(const std::string& folder, bool compare) {
       try {
         std::string text = read_file(folder + "/" + row.file);
         elided |= text.find("constant({...})") != std::string::npos;
-        auto m = parse_module(text, universe, {folder + "/" + row.file, 20});
+        ParseOptions parse;
+        parse.file = folder + "/" + row.file;
+        auto m = parse_module(text, universe, parse);
         auto index = std::make_unique<StageIndex>(*m);
         row.after = m->instruction_count();
         if (last) {

@@ -8,6 +8,7 @@
 
 #include "dump/graph.h"
 #include "dump/json.h"
+#include "dump/proto_writer.h"
 #include "ir/print.h"
 #include "ir/snapshot.h"
 #include "ir/thunk.h"
@@ -69,7 +70,7 @@ bool known_format(const std::string& f) {
                                              "proto", "buffers", "thunks", "ll",  "ptx"};
   return kAll.contains(f);
 }
-bool format_available(const std::string& f) { return known_format(f) && f != "proto" && f != "ll" && f != "ptx"; }
+bool format_available(const std::string& f) { return known_format(f) && f != "ll" && f != "ptx"; }
 
 std::string already_optimised(const Module& m) {
   if (m.config.is_scheduled) return "it is scheduled (is_scheduled=true)";
@@ -120,6 +121,7 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
     print.sugar = false;
     if (wants("text")) out.write(row.file, print_module(m, print));
     if (wants("json")) out.write(base + ".json", module_json(m));
+    if (wants("proto")) out.write(base + ".hlo.pb", module_to_proto_bytes(m, ".pb"));
     if (!drawing) return;
     graph_options.title = fmt::format("{}\n{}", m.name, row.name());
     auto draw = [&, row, removed, graph_options] {

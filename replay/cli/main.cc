@@ -10,13 +10,17 @@
 
 #include "dump/graph.h"
 #include "dump/json.h"
+#include "dump/proto_writer.h"
 #include "gpu_exec/executor.h"
+#include "ir/base/source.h"
 #include "ir/buffer.h"
 #include "ir/eval/evaluator.h"
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "parser/parser.h"
+#include "parser/proto_reader.h"
 #include "passes/pipelines.h"
+#include "replay/cli/input.h"
 #include "replay/diff.h"
 #include "replay/files.h"
 #include "replay/npz.h"
@@ -32,50 +36,6 @@ using Json = nlohmann::ordered_json;
 constexpr int kYes = 0, kNo = 1, kBad = 2;
 
 void print_json(const Json& j) { fmt::print("{}\n", j.dump(1, ' ', false, Json::error_handler_t::replace)); }
-
-// A file, `-`, or a stage of a recording: DIR:NNNN, DIR:stage-name.
-struct Input {
-  std::string label, text;
-};
-Input read_input(const std::string& spec) {
-  std::error_code error;
-  if (spec == "-" || fs::is_regular_file(spec, error)) {
-    if (spec.ends_with(".pb") || spec.ends_with(".pb.gz") || spec.ends_with(".pbtxt"))
-      fail(FailureKind::kUnsupported, "{}: protobufs are not read yet", spec);
-    return {spec, read_file(spec)};
-  }
-  size_t colon = spec.rfind(':');
-  if (colon != std::string::npos && colon > 0 && fs::is_directory(spec.substr(0, colon), error)) {
-    std::string folder = spec.substr(0, colon), stage = spec.substr(colon + 1);
-    bool number = !stage.empty() && std::all_of(stage.begin(), stage.end(),
-                                                [](char c) { return isdigit(static_cast<unsigned char>(c)); });
-    std::vector<Recording> all = open_folder(folder, false);
-    for (const Recording& r : all)
-      for (size_t i = 0; i < r.rows.size(); ++i) {
-        const StageRow& row = r.rows[i];
-        bool hit = number ? row.number == atoi(stage.c_str()) && (row.changed || row.kind == StageRow::kPipelineStart)
-                          : row.name() == stage || row.pass == stage || row.file == stage;
-        if (!hit) continue;
-        std::string file = r.text_file(i);
-        if (file.empty()) fail(FailureKind::kIo, "stage {} of {} has no text", stage, folder);
-        return {folder + "/" + file, read_file(folder + "/" + file)};
-      }
-    std::string known;
-    size_t shown = 0;
-    for (const StageRow& row : all[0].rows)
-      if (!row.file.empty() && ++shown <= 8) known += (known.empty() ? "" : ", ") + row.name();
-    fail(FailureKind::kUsage, "{} has no stage '{}'; it has {}, …", folder, stage, known);
-  }
-  if (fs::is_directory(spec, error))
-    fail(FailureKind::kUsage, "{} is a folder; a stage of it is written {}:STAGE", spec, spec);
-  fail(FailureKind::kIo, "cannot read {}: no such file", spec);
-}
-
-std::unique_ptr<Module> load(const std::string& spec, std::shared_ptr<Universe> universe = nullptr) {
-  Input in = read_input(spec);
-  if (!universe) universe = std::make_shared<Universe>();
-  return parse_module(in.text, std::move(universe), {in.label, 20});
-}
 
 std::set<std::string> words(const std::string& list) {
   std::set<std::string> out;
@@ -102,6 +62,18 @@ const PassInfo& pass_or_fail(const std::string& name) {
   }
   std::string_view near = nearest_pass(name);
   fail(FailureKind::kUsage, "unknown pass '{}'{}", name, near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+}
+
+// A module that the verifier has passed; its errors go to standard error and end the command with exit code 1.
+std::unique_ptr<Module> load_verified(const std::string& spec, bool verify, Loaded* rest = nullptr) {
+  Loaded all = load_all(spec);
+  auto m = std::move(all.module);
+  if (rest) *rest = std::move(all);
+  std::vector<VerifyError> errors = verify ? verify_module(*m) : std::vector<VerifyError>{};
+  if (errors.empty()) return m;
+  std::string text;
+  for (const VerifyError& e : errors) text += fmt::format("{}: {} [{}]\n", spec, e.message, e.rule);
+  fail(FailureKind::kInvalid, "{}the module does not verify; --no-verify goes on all the same", text);
 }
 
 // --- commands ---
@@ -163,7 +135,7 @@ int cmd_replay(const ReplayArgs& a) {
   }
   options.passes.verify = !a.no_verify;
   options.stop_after = a.stop_after;
-  auto m = load(a.file);
+  auto m = load_verified(a.file, !a.no_verify);
   std::string why = already_optimised(*m);
   if (!why.empty() && !a.force_replay) {
     fail(FailureKind::kUsage,
@@ -325,7 +297,7 @@ int cmd_opt(const OptArgs& a) {
   PrintOptions style;
   if (!PrintOptions::by_name(a.style, &style)) fail(FailureKind::kUsage, "unknown style '{}'", a.style);
   if (a.style == "default") style.large_constants = style.stable_order = true, style.sugar = false;
-  auto m = load(a.file);
+  auto m = load_verified(a.file, !a.no_verify);
   PipelineOptions options;
   options.verify = !a.no_verify;
   for (const Wanted& w : list) {
@@ -356,42 +328,148 @@ int cmd_opt(const OptArgs& a) {
   return kYes;
 }
 
-int cmd_print(const std::string& file, const std::string& style_name, bool no_metadata) {
+struct PrintArgs {
+  std::string file, style = "default", dialect;
+  bool no_metadata = false, compact_gte = false, color = false, permissive = false, large = false;
+};
+
+int cmd_print(const PrintArgs& a) {
   PrintOptions style;
-  if (!PrintOptions::by_name(style_name, &style))
-    fail(FailureKind::kUsage, "unknown style '{}'; there are default, long, short, canonical and fingerprint",
-         style_name);
-  if (no_metadata) style.metadata = false;
-  std::cout << print_module(*load(file), style);
+  if (!PrintOptions::by_name(a.style, &style))
+    fail(FailureKind::kUsage, "unknown style '{}'; there are default, long, short, canonical and fingerprint", a.style);
+  if (a.no_metadata) style.metadata = false;
+  if (a.large) style.large_constants = true;
+  style.compact_gte = a.compact_gte;
+  style.color = a.color;
+  if (a.dialect == "2019") {
+    style.dialect_2019 = style.operand_shapes = style.large_constants = true;
+    style.sugar = style.stack_tables = style.index_comments = false;
+  } else if (!a.dialect.empty()) {
+    fail(FailureKind::kUsage, "unknown dialect '{}'; there is 2019", a.dialect);
+  }
+  Input in = read_input(a.file);
+  size_t count = read_parts(&in);
+  for (size_t i = 0; i < count; ++i) {
+    if (in.chosen && in.chosen != i + 1) continue;
+    auto m = std::move(load_part(in, i, {.permissive = a.permissive, .universe = nullptr}).module);
+    if (i && !in.chosen) std::cout << "// -----\n\n";
+    std::cout << print_module(*m, style);
+  }
   return kYes;
 }
 
 int cmd_verify(const std::string& file, bool json) {
-  auto m = load(file);
-  std::vector<VerifyError> errors = verify_module(*m);
-  if (json) {
-    Json list = Json::array();
-    for (const VerifyError& e : errors) list.push_back({{"rule", e.rule}, {"message", e.message}});
-    print_json({{"verified", errors.empty()}, {"errors", list}});
-  } else {
-    for (const VerifyError& e : errors) fmt::print(stderr, "{}: error: {} [{}]\n", file, e.message, e.rule);
-    if (errors.empty())
-      fmt::print("{}: verified, {} instructions in {} computations\n", file, m->instruction_count(),
-                 m->computations().size());
+  Input in = read_input(file);
+  size_t count = read_parts(&in);
+  Json list = Json::array();
+  size_t instructions = 0, computations = 0;
+  try {
+    for (size_t i = 0; i < count; ++i) {
+      if (in.chosen && in.chosen != i + 1) continue;
+      auto m = std::move(load_part(in, i).module);
+      instructions += m->instruction_count(), computations += m->computations().size();
+      for (const VerifyError& e : verify_module(*m)) {
+        list.push_back({{"rule", e.rule}, {"message", e.message}});
+        if (!json) fmt::print(stderr, "{}: error: {} [{}]\n", file, e.message, e.rule);
+      }
+    }
+  } catch (const SyntaxFailure& e) {
+    if (!json) throw;
+    for (const auto& entry : e.entries())
+      list.push_back({{"rule", "syntax"},
+                      {"line", entry.line},
+                      {"column", entry.column},
+                      {"message", entry.message},
+                      {"hint", entry.hint}});
+    print_json({{"verified", false}, {"errors", list}});
+    return kBad;
   }
-  return errors.empty() ? kYes : kNo;
+  if (json)
+    print_json({{"verified", list.empty()}, {"errors", list}});
+  else if (list.empty())
+    fmt::print("{}: verified, {} instructions in {} computations\n", file, instructions, computations);
+  return list.empty() ? kYes : kNo;
+}
+
+// The text that `fmt` gives a file: its leading comment, then each module without loss.
+std::string formatted(const std::string& file) {
+  Input in = read_input(file);
+  size_t count = read_parts(&in);
+  if (in.log) fail(FailureKind::kUnsupported, "{}: text with log prefixes is not formatted", file);
+  // The comment lines that the file begins with stay; others would be lost.
+  size_t head = 0;
+  while (head < in.text.size()) {
+    size_t end = std::min(in.text.find('\n', head), in.text.size());
+    std::string_view line = std::string_view(in.text).substr(head, end - head);
+    size_t first = line.find_first_not_of(" \t\r");
+    if (first != std::string_view::npos &&
+        (line.substr(first, 2) != "//" || line.substr(first).starts_with("// -----")))
+      break;
+    head = std::min(end + 1, in.text.size());
+  }
+  std::string_view rest = std::string_view(in.text).substr(head);
+  for (size_t at = 0; at < rest.size(); ++at) {
+    if (rest[at] == '"' || rest[at] == '\'') {
+      size_t stop = at + 1;
+      while (stop < rest.size() && rest[stop] != rest[at]) stop += rest[stop] == '\\' ? 2 : 1;
+      at = stop;
+    } else if (rest.substr(at, 2) == "//" && !rest.substr(at).starts_with("// -----")) {
+      fail(FailureKind::kUnsupported, "{}:{}: a comment would be lost", file, place_of(in.text, head + at).line);
+    } else if (rest.substr(at, 2) == "/*") {
+      size_t stop = rest.find("*/", at);
+      if (!rest.substr(at).starts_with("/*index=") && !rest.substr(at).starts_with("/*i"))
+        fail(FailureKind::kUnsupported, "{}:{}: a comment would be lost", file, place_of(in.text, head + at).line);
+      at = stop == std::string_view::npos ? rest.size() : stop + 1;
+    }
+  }
+  PrintOptions style;
+  style.large_constants = style.stable_order = true;
+  style.sugar = false;
+  std::string out = in.text.substr(0, head);
+  for (size_t i = 0; i < count; ++i) {
+    if (i) out += "// -----\n\n";
+    out += print_module(*load_part(in, i).module, style);
+  }
+  while (out.ends_with("\n\n")) out.pop_back();
+  return out;
+}
+
+int cmd_fmt(const std::vector<std::string>& files, bool check, bool write) {
+  if (check == write && check) fail(FailureKind::kUsage, "--check and --write exclude each other");
+  int code = kYes;
+  for (const std::string& file : files) {
+    std::string text = formatted(file);
+    if (check || write) {
+      if (text == read_file(file)) continue;
+      if (write) write_file(file, text);
+      fmt::print("{} {}\n", file, write ? "formatted" : "is not formatted");
+      if (check) code = kNo;
+    } else {
+      std::cout << text;
+    }
+  }
+  return code;
 }
 
 int cmd_convert(const std::string& in, const std::string& out) {
   auto ends = [&](const char* e) { return out.ends_with(e); };
-  if (ends(".pb") || ends(".pbtxt") || ends(".pb.gz"))
-    fail(FailureKind::kUnsupported, "{}: protobufs are not written yet", out);
+  for (const char* ending : {".pb.gz", ".pbtxt", ".pb"})
+    if (ends(ending)) {
+      // Proto to proto keeps what we do not know.
+      Input from = read_input(in);
+      bool proto = looks_like_proto(from.text) || in.ends_with(".pbtxt");
+      write_file(out, proto ? reencode_proto(from.text, in, ending) : module_to_proto_bytes(*load(in), ending));
+      return kYes;
+    }
   bool text = ends(".hlo") || ends(".txt"),
        known = text || ends(".json") || ends(".dot") || ends(".svg") || ends(".png") || out == "-";
-  if (!known) fail(FailureKind::kUsage, "{}: the ending decides the format: .hlo, .txt, .json, .dot, .svg, .png", out);
+  if (!known)
+    fail(FailureKind::kUsage,
+         "{}: the ending decides the format: .hlo, .txt, .pb, .pb.gz, .pbtxt, .json, .dot, .svg, .png", out);
   auto m = load(in);
   PrintOptions style;
-  style.large_constants = true;
+  style.large_constants = style.stable_order = true;
+  style.sugar = false;
   if (text || out == "-") {
     write_file(out, print_module(*m, style));
   } else if (ends(".json")) {
@@ -407,7 +485,7 @@ struct ExecArgs {
   std::string file, backend = "evaluator", scheme = "mixed", inputs, out;
   uint64_t seed = 1;
   int repeat = 1;
-  bool json = false;
+  bool json = false, no_verify = false;
 };
 
 int cmd_exec(const ExecArgs& a) {
@@ -417,7 +495,8 @@ int cmd_exec(const ExecArgs& a) {
     fail(FailureKind::kUnsupported, "backend {}: {}", a.backend, why);
   if (a.scheme != "mixed" && a.scheme != "positive")
     fail(FailureKind::kUsage, "unknown scheme '{}'; there are mixed and positive", a.scheme);
-  auto m = load(a.file);
+  Loaded loaded;
+  auto m = load_verified(a.file, !a.no_verify, &loaded);
   Universe& u = m->u();
   int64_t bytes = 0;
   for (InstId p : m->comp(m->entry()).params) bytes += u.leaf_bytes(m->shape_id(p));
@@ -432,6 +511,18 @@ int cmd_exec(const ExecArgs& a) {
                "{}: constant {} of shape {} is elided ({{...}}): its value is unknown, so there is no right answer",
                a.file, m->inst_name(i), u.shape_text_plain(m->shape_id(i)));
   std::vector<Value> arguments = seeded_arguments(*m, a.seed, a.scheme == "positive");
+  // A snapshot brings its own inputs.
+  if (a.inputs.empty() && !loaded.arguments.empty()) {
+    if (loaded.arguments.size() != arguments.size())
+      fail(FailureKind::kUsage, "{}: the snapshot holds {} arguments for {} parameters", a.file,
+           loaded.arguments.size(), arguments.size());
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (!u.compatible(u[loaded.arguments[i]].shape, arguments[i].shape))
+        fail(FailureKind::kUsage, "{}: argument {} of the snapshot is a {}, the parameter a {}", a.file, i,
+             u.shape_text_plain(u[loaded.arguments[i]].shape), u.shape_text_plain(arguments[i].shape));
+      arguments[i] = value_of_literal(u, loaded.arguments[i]);
+    }
+  }
   std::vector<NamedArray> saved;
   if (!a.inputs.empty()) {
     std::map<std::string, NamedArray> given;
@@ -516,7 +607,8 @@ int cmd_diff(const std::string& a, const std::string& b, bool json, size_t most)
     auto fa = files(ra[0]), fb = files(rb[0]);
     size_t n = std::min(fa.size(), fb.size());
     for (size_t i = 0; i < n; ++i) {
-      auto ma = load(a + "/" + fa[i].second, universe), mb = load(b + "/" + fb[i].second, universe);
+      auto ma = load(a + "/" + fa[i].second, {.universe = universe}),
+           mb = load(b + "/" + fb[i].second, {.universe = universe});
       bool same = fa[i].first == fb[i].first && diff_modules(*ma, *mb).same;
       if (same) continue;
       fmt::print("first stage that differs: {} ({}) and {} ({})\n", fa[i].first, fa[i].second, fb[i].first,
@@ -530,7 +622,7 @@ int cmd_diff(const std::string& a, const std::string& b, bool json, size_t most)
     fmt::print("same: {} stages\n", n);
     return kYes;
   }
-  auto ma = load(a, universe), mb = load(b, universe);
+  auto ma = load(a, {.universe = universe}), mb = load(b, {.universe = universe});
   ModuleDiff d = diff_modules(*ma, *mb);
   if (json) {
     Json lines = Json::array();
@@ -558,7 +650,7 @@ int cmd_diff(const std::string& a, const std::string& b, bool json, size_t most)
 
 int cmd_stats(const std::string& file, bool json, bool bench) {
   Input in = read_input(file);
-  auto m = parse_module(in.text, std::make_shared<Universe>(), {in.label, 20});
+  auto m = load(file);
   const Universe& u = m->u();
   std::map<std::string, size_t> ops, types, calls;
   int64_t parameters = 0, literals = 0;
@@ -589,7 +681,9 @@ int cmd_stats(const std::string& file, bool json, bool bench) {
     double parse = 1e300, print = 1e300;
     for (int k = 0; k < 5; ++k) {
       auto t0 = std::chrono::steady_clock::now();
-      auto again = parse_module(in.text, std::make_shared<Universe>(), {in.label, 20});
+      ParseOptions options;
+      options.file = in.label;
+      auto again = parse_module(in.text, std::make_shared<Universe>(), options);
       auto t1 = std::chrono::steady_clock::now();
       std::string text = print_module(*again);
       auto t2 = std::chrono::steady_clock::now();
@@ -633,7 +727,9 @@ int cmd_view(const std::string& folder, const std::string& wanted, bool force) {
     std::string text = read_file(folder + "/" + row.file);
     std::unique_ptr<Module> m;
     try {
-      m = parse_module(text, universe, {row.file, 20});
+      ParseOptions parse;
+      parse.file = row.file;
+      m = parse_module(text, universe, parse);
     } catch (const Failure&) {
       row.file.clear();
       continue;
@@ -686,7 +782,7 @@ int run(int argc, char** argv) {
   c->add_option("FILE", replay_args.file, "module or stage")->required();
   c->add_option("-o,--out", replay_args.out, "folder to make (NAME.replay)");
   c->add_option("--pipeline", replay_args.pipeline, "xla-2019 or xla-gpu");
-  c->add_option("--formats", replay_args.formats, "text,dot,svg,png,html,json,buffers,thunks");
+  c->add_option("--formats", replay_args.formats, "text,dot,svg,png,html,json,proto,buffers,thunks");
   c->add_option("--passes-only", replay_args.only, "run only these passes");
   c->add_option("--disable-passes", replay_args.disabled, "leave these out");
   c->add_option("--stop-after", replay_args.stop_after, "number or name of a stage");
@@ -718,13 +814,26 @@ int run(int argc, char** argv) {
   c->add_flag("--json", opt_args.json, "what each pass did, in place of the module");
   c->callback([&] { code = cmd_opt(opt_args); });
 
-  std::string file, second, style = "default";
-  bool no_metadata = false;
-  c = command("print", "read a module and print it as XLA does", "hlo-replay print --style=short model.hlo");
-  c->add_option("FILE", file)->required();
-  c->add_option("--style", style, "default, long, short, canonical or fingerprint");
-  c->add_flag("--no-metadata", no_metadata);
-  c->callback([&] { code = cmd_print(file, style, no_metadata); });
+  std::string file, second;
+  PrintArgs print_args;
+  c = command("print", "read modules and print them as XLA does", "hlo-replay print --style=short model.hlo");
+  c->add_option("FILE", print_args.file)->required();
+  c->add_option("--style", print_args.style, "default, long, short, canonical or fingerprint");
+  c->add_option("--dialect", print_args.dialect, "2019: typed operands, no header fields");
+  c->add_flag("--large-constants", print_args.large, "every constant in full");
+  c->add_flag("--compact-gte", print_args.compact_gte, "%t#1 in place of get-tuple-elements");
+  c->add_flag("--no-metadata", print_args.no_metadata);
+  c->add_flag("--color", print_args.color);
+  c->add_flag("--permissive", print_args.permissive, "keep unknown attributes and header fields, skip text behind");
+  c->callback([&] { code = cmd_print(print_args); });
+
+  std::vector<std::string> files;
+  bool fmt_check = false, fmt_write = false;
+  c = command("fmt", "the text of modules in one form, without loss", "hlo-replay fmt --check testdata/*.hlo");
+  c->add_option("FILE", files)->required();
+  c->add_flag("--check", fmt_check, "exit 1 where a file differs");
+  c->add_flag("--write", fmt_write, "rewrite files that differ");
+  c->callback([&] { code = cmd_fmt(files, fmt_check, fmt_write); });
 
   c = command("verify", "check every invariant", "hlo-replay verify model.hlo");
   c->add_option("FILE", file)->required();
@@ -733,7 +842,7 @@ int run(int argc, char** argv) {
 
   c = command("convert", "from one format to another, by the files' endings", "hlo-replay convert model.hlo model.svg");
   c->add_option("IN", file)->required();
-  c->add_option("OUT", second, ".hlo .txt .json .dot .svg .png")->required();
+  c->add_option("OUT", second, ".hlo .txt .pb .pb.gz .pbtxt .json .dot .svg .png")->required();
   c->callback([&] { code = cmd_convert(file, second); });
 
   ExecArgs exec_args;
@@ -744,6 +853,7 @@ int run(int argc, char** argv) {
   c->add_option("--scheme", exec_args.scheme, "mixed or positive");
   c->add_option("--inputs", exec_args.inputs, ".npz with arrays p0, p1 …");
   c->add_option("--out", exec_args.out, ".npz for inputs p0 … and outputs o0 …");
+  c->add_flag("--no-verify", exec_args.no_verify, "run it even if the verifier refuses it");
   c->add_option("--repeat", exec_args.repeat, "best of so many runs")->check(CLI::Range(1, 1000000));
   c->add_flag("--json", exec_args.json);
   c->callback([&] { code = cmd_exec(exec_args); });
@@ -819,7 +929,7 @@ int main(int argc, char** argv) {
       fmt::print(stderr, "{}\n", e.what());
     else
       fmt::print(stderr, "error: {}\n", e.what());
-    return 2;
+    return e.kind() == hlo::FailureKind::kInvalid ? 1 : 2;
   } catch (const std::exception& e) {
     fmt::print(stderr, "error: {}\n", e.what());
     return 2;

@@ -1,0 +1,16 @@
+// What stands around modules in files: log prefixes, separators, other text.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hlo {
+
+// `I0312 10:01:02.123456 12345 hlo_module.cc:12] ` in front of lines, as glog and absl write them. False when the text
+// has none; else the text without them, from its first line of HLO on.
+bool strip_log_prefixes(std::string_view text, std::string* out);
+
+// Parts of a file between lines of `// -----`; parts without anything but white space and comments are left out.
+std::vector<std::string_view> split_modules(std::string_view text);
+
+}  // namespace hlo

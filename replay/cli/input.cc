@@ -1,0 +1,118 @@
+#include "replay/cli/input.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "parser/parser.h"
+#include "parser/proto_reader.h"
+#include "parser/source_text.h"
+#include "replay/files.h"
+#include "replay/recording.h"
+
+namespace hlo {
+namespace fs = std::filesystem;
+namespace {
+
+bool all_digits(std::string_view s) {
+  return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) { return isdigit(static_cast<unsigned char>(c)); });
+}
+
+Input prepared(std::string label, std::string text) {
+  Input in;
+  in.label = std::move(label);
+  std::string plain;
+  if (!looks_like_proto(text) && strip_log_prefixes(text, &plain)) {
+    in.log = true;
+    text = std::move(plain);
+  }
+  in.text = std::move(text);
+  return in;
+}
+
+// Views into the text are taken once it rests in its final place.
+void split(Input& in) {
+  in.modules = looks_like_proto(in.text) ? std::vector<std::string_view>{in.text} : split_modules(in.text);
+}
+
+Input read(const std::string& spec) {
+  std::error_code error;
+  if (spec == "-" || fs::is_regular_file(spec, error)) return prepared(spec, read_file(spec));
+  size_t at = spec.rfind('@');
+  if (at != std::string::npos && all_digits(spec.substr(at + 1)) && fs::is_regular_file(spec.substr(0, at), error)) {
+    Input in = prepared(spec, read_file(spec.substr(0, at)));
+    in.chosen = std::stoul(spec.substr(at + 1));
+    return in;
+  }
+  size_t colon = spec.rfind(':');
+  if (colon != std::string::npos && colon > 0 && fs::is_directory(spec.substr(0, colon), error)) {
+    std::string folder = spec.substr(0, colon), stage = spec.substr(colon + 1);
+    bool number = all_digits(stage);
+    std::vector<Recording> all = open_folder(folder, false);
+    for (const Recording& r : all)
+      for (size_t i = 0; i < r.rows.size(); ++i) {
+        const StageRow& row = r.rows[i];
+        bool hit = number ? row.number == atoi(stage.c_str()) && (row.changed || row.kind == StageRow::kPipelineStart)
+                          : row.name() == stage || row.pass == stage || row.file == stage;
+        if (!hit) continue;
+        std::string file = r.text_file(i);
+        if (file.empty()) fail(FailureKind::kIo, "stage {} of {} has no text", stage, folder);
+        return prepared(folder + "/" + file, read_file(folder + "/" + file));
+      }
+    std::string known;
+    size_t shown = 0;
+    for (const StageRow& row : all[0].rows)
+      if (!row.file.empty() && ++shown <= 8) known += (known.empty() ? "" : ", ") + row.name();
+    fail(FailureKind::kUsage, "{} has no stage '{}'; it has {}, …", folder, stage, known);
+  }
+  if (fs::is_directory(spec, error))
+    fail(FailureKind::kUsage, "{} is a folder; a stage of it is written {}:STAGE", spec, spec);
+  fail(FailureKind::kIo, "cannot read {}: no such file", spec);
+}
+
+bool proto_text(std::string_view label) { return label.ends_with(".pbtxt") || label.ends_with(".textproto"); }
+
+}  // namespace
+
+Input read_input(const std::string& spec) { return read(spec); }
+
+size_t read_parts(Input* in) {
+  split(*in);
+  if (in->chosen > in->modules.size())
+    fail(FailureKind::kUsage, "{}: the file holds {} module(s)", in->label, in->modules.size());
+  return in->modules.size();
+}
+
+Loaded load_part(const Input& input, size_t which, const LoadOptions& options) {
+  auto universe = options.universe ? options.universe : std::make_shared<Universe>();
+  Loaded out;
+  if (looks_like_proto(input.text) || proto_text(input.label)) {
+    ProtoContents contents = read_proto(input.text, input.label, universe);
+    out.module = std::move(contents.module);
+    out.arguments = std::move(contents.arguments);
+    out.result = contents.result;
+    return out;
+  }
+  ParseOptions parse;
+  parse.file = input.label;
+  parse.permissive = options.permissive;
+  parse.text_behind = options.permissive || input.log;
+  std::string_view part = input.modules[which];
+  parse.first_line = static_cast<size_t>(std::count(input.text.data(), part.data(), '\n'));
+  out.module = parse_module(part, universe, parse);
+  return out;
+}
+
+Loaded load_all(const std::string& spec, const LoadOptions& options) {
+  Input input = read_input(spec);
+  read_parts(&input);
+  if (input.modules.size() > 1 && !input.chosen)
+    fail(FailureKind::kUsage, "{} holds {} modules; name one as {}@1 … {}@{}", input.label, input.modules.size(),
+         input.label, input.label, input.modules.size());
+  return load_part(input, input.chosen ? input.chosen - 1 : 0, options);
+}
+
+std::unique_ptr<Module> load(const std::string& spec, const LoadOptions& options) {
+  return std::move(load_all(spec, options).module);
+}
+
+}  // namespace hlo

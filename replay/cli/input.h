@@ -1,0 +1,44 @@
+// What commands read: a file, `-`, a stage of a recording (DIR:NNNN, DIR:name), one of several modules (FILE@2),
+// protos.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace hlo {
+
+struct Input {
+  std::string label;                      // for messages
+  std::string text;                       // bytes of the file, log prefixes taken off
+  std::vector<std::string_view> modules;  // parts of `text`, one a module
+  bool log = false;                       // had log prefixes: what stands behind a module is not of it
+  size_t chosen = 0;                      // FILE@N: N, counted from 1; 0 when none was chosen
+};
+
+// Throws Failure(kIo, kUsage).
+Input read_input(const std::string& spec);
+
+struct LoadOptions {
+  bool permissive = false;  // unknown attributes and header fields are kept as they stand
+  std::shared_ptr<Universe> universe;
+};
+
+// What a snapshot held beside its module.
+struct Loaded {
+  std::unique_ptr<Module> module;
+  std::vector<LitId> arguments;
+  LitId result;
+};
+
+// Finds the modules in the text of an input, which must stay where it is from now on; their number.
+size_t read_parts(Input* input);
+
+// The one module of an input. Throws when the file has several and none is chosen.
+Loaded load_all(const std::string& spec, const LoadOptions& options = {});
+std::unique_ptr<Module> load(const std::string& spec, const LoadOptions& options = {});
+// Module number `which` of an input that has been read.
+Loaded load_part(const Input& input, size_t which, const LoadOptions& options = {});
+
+}  // namespace hlo
