@@ -139,6 +139,28 @@ void append_array(const Universe& u, const Literal& lit, std::string& out) {
   level(level, 0, 0);
 }
 
+// The elements that are not zero, with their indices.
+void append_sparse(const Shape& s, const Literal& lit, std::string& out) {
+  size_t width = static_cast<size_t>(storage_bytes(s.type));
+  std::string zero(width, '\0');
+  bool first = true;
+  out += '{';
+  for (size_t n = 0; n * width < lit.bytes.size(); ++n) {
+    if (!lit.bytes.compare(n * width, width, zero)) continue;
+    if (!first) out += ", ";
+    first = false;
+    Dims index(s.dims.size());
+    size_t rest = n;
+    for (size_t d = s.dims.size(); d-- > 0;) {
+      index[d] = static_cast<int64_t>(rest % static_cast<size_t>(s.dims[d]));
+      rest /= static_cast<size_t>(s.dims[d]);
+    }
+    out += index.size() == 1 ? fmt::format("{}: ", index[0]) : fmt::format("[{}]: ", fmt::join(index, ", "));
+    append_element(out, s.type, lit.bytes.data() + n * width);
+  }
+  out += '}';
+}
+
 void append_literal(const Universe& u, const Literal& lit, bool large, std::string& out, bool top) {
   const Shape& s = u[lit.shape];
   if (s.is_tuple()) {
@@ -160,6 +182,8 @@ void append_literal(const Universe& u, const Literal& lit, bool large, std::stri
   }
   if (s.rank() == 0)
     append_element(out, s.type, lit.bytes.data());
+  else if (s.layout.sparse)
+    append_sparse(s, lit, out);
   else
     append_array(u, lit, out);
 }
@@ -277,6 +301,17 @@ class Printer {
   bool folded(InstId id) const {
     return o_.compact_gte && m_.op(id) == Opcode::GetTupleElement && !m_.is_root(id) && !m_[id].meta.valid() &&
            m_.attrs(id).list.size() == 1 && !m_.has_control(id);
+  }
+
+  // async_sugar() without walking a chain of updates anew for each of them.
+  bool sugar(InstId id, Opcode* inside) {
+    if (!o_.sugar) return false;
+    if (m_.op(id) == Opcode::AsyncStart) return async_sugar(m_, id, inside);
+    InstId start = m_.operand(id, 0);
+    if (auto known = async_start_.find(start); known != async_start_.end()) start = known->second;
+    while (m_.op(start) == Opcode::AsyncUpdate) start = m_.operand(start, 0);
+    async_start_[id] = start;
+    return async_sugar(m_, start, inside);
   }
 
   enum class Ink { kName, kOpcode, kShape, kMetadata };
@@ -494,7 +529,7 @@ class Printer {
 
   void attributes(InstId id) {
     Opcode inside;
-    if (m_.op(id) == Opcode::AsyncStart && o_.sugar && async_sugar(m_, id, &inside)) {
+    if (m_.op(id) == Opcode::AsyncStart && sugar(id, &inside)) {
       sugared(id);
       return;
     }
@@ -626,7 +661,7 @@ class Printer {
     }
     start = out.size();
     Opcode inside;
-    if (op_info(inst.op).cls == OpClass::Async && async_sugar(m_, id, &inside) && o_.sugar) {
+    if (op_info(inst.op).cls == OpClass::Async && sugar(id, &inside)) {
       out += op_text(inside);
       out += op_text(inst.op).substr(5);  // `-start` of `async-start`
     } else {
@@ -838,6 +873,7 @@ class Printer {
   const PrintOptions& o_;
   std::vector<std::pair<std::string, bool>> cache_;
   std::vector<int32_t> frame_map_;
+  std::unordered_map<InstId, InstId> async_start_;
   std::unordered_map<InstId, int> numbers_;
   std::unordered_map<CompId, int> next_number_;
   int indent_ = 0;

@@ -16,6 +16,7 @@ using Dims = std::vector<int64_t>;
 struct Layout {
   Dims minor_to_major;
   std::string rest;
+  int64_t sparse = 0;  // `sparse{10}` of 2018 and 2019: room for so many elements; 0 for dense arrays
   bool operator==(const Layout&) const = default;
 };
 

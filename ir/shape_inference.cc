@@ -44,7 +44,7 @@ class Inferrer {
   ShapeId elementwise(bool same_type) {
     if (!arrays() || !count()) return ShapeId();
     Shape out = at(0);
-    out.layout = {default_minor_to_major(out.rank()), ""};
+    out.layout = {default_minor_to_major(out.rank()), "", 0};
     for (size_t i = 1; i < count(); ++i) {
       if (at(i).dims != at(0).dims)
         return bad("operands of {} have different dimensions: {} and {}", op_text(op_), u_.shape_text_plain(id(0)),
@@ -301,7 +301,7 @@ class Inferrer {
         if (dims.size() != 1 || dims[0] < 0 || dims[0] >= at(0).rank())
           return bad("concatenate takes one dimension of its operands");
         Shape s = at(0);
-        s.layout = {default_minor_to_major(s.rank()), ""};
+        s.layout = {default_minor_to_major(s.rank()), "", 0};
         for (size_t i = 1; i < count(); ++i) {
           if (at(i).rank() != s.rank() || at(i).type != s.type)
             return bad("operands of concatenate have different ranks or types");
@@ -404,7 +404,7 @@ class Inferrer {
         if (!arrays()) return ShapeId();
         Shape s = at(0);
         if (!s.rank()) return bad("topk needs an array of at least one dimension");
-        s.layout = {default_minor_to_major(s.rank()), ""};
+        s.layout = {default_minor_to_major(s.rank()), "", 0};
         s.dims.back() = attrs_.integer(Attr::k);
         ShapeId values = u_.shape(s);
         return u_.tuple({values, u_.with_type(values, ElementType::S32)});
@@ -454,7 +454,7 @@ class Inferrer {
         Shape s = at(0);
         if (length.empty() || static_cast<int>(length.size()) > s.rank())
           return bad("fft of {} dimensions of {}", length.size(), s.rank());
-        s.layout = {default_minor_to_major(s.rank()), ""};
+        s.layout = {default_minor_to_major(s.rank()), "", 0};
         if (kind == "RFFT") {
           s.type = s.type == ElementType::F64 ? ElementType::C128 : ElementType::C64;
           s.dims.back() = length.back() / 2 + 1;

@@ -65,7 +65,9 @@ ShapeId Universe::shape(Shape s) {
     }
     plain += ']';
     text = plain;
-    if (s.is_array() && (s.rank() > 0 || !s.layout.rest.empty())) {
+    if (s.is_array() && s.layout.sparse) {
+      text += fmt::format("sparse{{{}}}", s.layout.sparse);
+    } else if (s.is_array() && (s.rank() > 0 || !s.layout.rest.empty())) {
       text += '{';
       for (size_t i = 0; i < s.layout.minor_to_major.size(); ++i) {
         if (i) text += ',';
@@ -84,7 +86,7 @@ ShapeId Universe::shape(Shape s) {
   if (s.is_tuple())
     for (ShapeId& e : erased.elements) e = shapes_[e.value].erased;
   else if (s.is_array())
-    erased.layout = {default_minor_to_major(s.rank()), ""};
+    erased.layout = {default_minor_to_major(s.rank()), "", 0};
   shapes_[id.value].erased = shape(std::move(erased));
   return id;
 }

@@ -214,7 +214,7 @@ void Parser::attribute(Pending& p) {
   p.seen.push_back(key);
   AttrValue value = attr_value(p, key, attr_kind(key));
   if (dropped) {
-    const AttrSet& set = m_->attrs(async_root(p.operands[0]));
+    const AttrSet& set = m_->attrs(async_root(p.operands[0]).first);
     if (const CompId* callee = std::get_if<CompId>(&value); callee && *callee != set.comp(Attr::calls))
       error_at(start, "its async-start calls '{}'", m_->comp_name(set.comp(Attr::calls)));
     StrId thread = set.text(Attr::async_execution_thread);

@@ -283,26 +283,28 @@ bool Parser::async_short_form(std::string_view w, Pending* p) {
   return false;
 }
 
-// The async-start that an update or done belongs to.
-InstId Parser::async_root(InstId id) const {
-  while (m_->op(id) == Opcode::AsyncUpdate) id = m_->operand(id, 0);
-  return id;
+// The async-start that an update or done belongs to, and the operands that it and the updates since have.
+std::pair<InstId, size_t> Parser::async_root(InstId id) {
+  auto known = async_chain_.find(id);
+  if (known != async_chain_.end()) return known->second;
+  return {id, m_->operand_count(id)};
 }
 
 void Parser::check_async_chain(Pending& p) {
   if (p.operands.empty() ||
       (m_->op(p.operands[0]) != Opcode::AsyncStart && m_->op(p.operands[0]) != Opcode::AsyncUpdate))
     error_at(p.op_at, "{} takes an async-start or async-update as its operand", op_text(p.op));
-  InstId start = async_root(p.operands[0]);
+  auto [start, early] = async_root(p.operands[0]);
   CompId callee = m_->attrs(start).comp(Attr::calls);
   Opcode runs = m_->op(m_->comp(callee).root);
   if (p.is_short && runs != p.base)
     error_at(p.op_at, "the async-start runs {}, not {}", op_text(runs), op_text(p.base));
   if (p.op == Opcode::AsyncDone) return;
+  if (p.operands.size() == 1 && p.shape.valid() && p.shape != m_->shape_id(p.operands[0]) &&
+      !u_.compatible(p.shape, m_->shape_id(p.operands[0])))
+    error_at(p.op_at, "async-update has the shape of its operand");
   // Operands that come late are the last ones of the computation.
-  size_t early = m_->operand_count(start), late = p.operands.size() - 1;
-  for (InstId at = p.operands[0]; m_->op(at) == Opcode::AsyncUpdate; at = m_->operand(at, 0))
-    early += m_->operand_count(at) - 1;
+  size_t late = p.operands.size() - 1;
   const auto& params = m_->comp(callee).params;
   for (size_t i = 0; i < late; ++i)
     if (early + i >= params.size() || !u_.compatible(m_->shape_id(params[early + i]), m_->shape_id(p.operands[1 + i])))
@@ -419,6 +421,10 @@ InstId Parser::finish(CompId comp, Pending& p) {
     p.shape = u_.tuple({data, u_.scalar(ElementType::U32), u_.scalar(ElementType::Token)});
   }
   InstId id = append(comp, p);
+  if (p.op == Opcode::AsyncUpdate) {
+    auto [start, early] = async_root(p.operands[0]);
+    async_chain_[id] = {start, early + p.operands.size() - 1};
+  }
   for (InstId before : p.control) {
     if (m_->parent(before) != comp) error_at(p.name_at, "a control predecessor of another computation");
     m_->add_control(before, id);
@@ -897,7 +903,8 @@ std::unique_ptr<Module> Parser::module() {
     size_t count = 0;
     for (skip(); !done(); skip()) {
       if (count && options_.text_behind && !at_computation()) break;
-      if (eat_word("HloModule")) error(at_, "a second module in this text", "split the modules by lines of `// -----`");
+      if (size_t place = at_; eat_word("HloModule"))
+        error(place, "a second module in this text", "split the modules by lines of `// -----`");
       last = computation(false);
       ++count;
     }

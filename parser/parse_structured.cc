@@ -94,6 +94,7 @@ Mesh Parser::mesh() {
         if (axis.first == name) error_at(place, "axis '{}' stands twice", name);
       expect('=', "behind the name of an axis");
       int64_t size = integer("the size of an axis");
+      if (m.axes.size() >= 1000) error_at(place, "a mesh of more than 1000 axes");
       if (size <= 0 || total > (int64_t{1} << 32) / size)
         error_at(place, "an axis of size {} is not possible here", size);
       total *= size;

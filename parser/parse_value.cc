@@ -380,7 +380,7 @@ ShapeId Parser::shape() {
   skip();
   size_t start = at_;
   if (!last_shape_text_.empty() && text_.compare(at_, last_shape_text_.size(), last_shape_text_) == 0 &&
-      peek(last_shape_text_.size()) == ' ') {
+      peek(last_shape_text_.size()) == ' ' && peek(last_shape_text_.size() + 1) != '{') {
     at_ += last_shape_text_.size();
     return last_shape_;
   }
@@ -406,13 +406,20 @@ ShapeId Parser::shape() {
   } else {
     while (end < size && data[end] != ']' && data[end] != '\n') ++end;
     if (end < size) ++end;
-    if (end + 1 < size && data[end] == '{' &&
-        (is(data[end + 1], kDigit) || data[end + 1] == ':' || data[end + 1] == '-')) {
+    if (end + 7 < size && data[end] == 's' && std::string_view(data + end, 7) == "sparse{") {
+      while (end < size && data[end] != '}' && data[end] != '\n') ++end;
+      if (end < size) ++end;
+    } else if (end + 1 < size && data[end] == '{' &&
+               (is(data[end + 1], kDigit) || data[end + 1] == ':' || data[end + 1] == '-')) {
       while (end < size && data[end] != '}' && data[end] != '\n') ++end;
       if (end < size) ++end;
     }
   }
   std::string_view text = text_.substr(start, end - start);
+  // A layout may follow at a distance; such shapes are read slowly.
+  size_t look = end;
+  while (look < size && is(data[look], kSpace)) ++look;
+  if (look > end && look < size && data[look] == '{') return shape_slow();
   StrId key = shape_memo_keys_.find(text);
   if (key.valid()) {
     at_ = end;
@@ -427,6 +434,16 @@ ShapeId Parser::shape() {
     if (key.value == shape_memo_.size()) shape_memo_.push_back(id);
   }
   return id;
+}
+
+// A shape in front of a literal's elements.
+ShapeId Parser::prefix_shape() {
+  struct Scope {
+    bool& flag;
+    explicit Scope(bool& f) : flag(f) { flag = true; }
+    ~Scope() { flag = false; }
+  } scope(literal_prefix_);
+  return shape_slow();
 }
 
 ShapeId Parser::shape_slow() {
@@ -480,8 +497,20 @@ ShapeId Parser::shape_slow() {
     if (d != kUnbounded && __builtin_mul_overflow(count, d, &count))
       error_at(start, "the number of elements is over 2^63");
   if (!s.is_array() && !s.dims.empty()) error_at(start, "{} has no dimensions", type_name(s.type));
-  if (s.is_array() && eat("sparse{")) error_at(start, "sparse layouts are not supported yet");
-  // A `{` starts a layout only when a number or a colon follows.
+  if (s.is_array() && text_.compare(at_, 7, "sparse{") == 0) {
+    at_ += 7;
+    size_t place = at_;
+    s.layout.minor_to_major = default_minor_to_major(s.rank());
+    s.layout.sparse = integer("the most elements of a sparse array");
+    if (s.layout.sparse < 1) error_at(place, "a sparse array has room for at least one element");
+    expect('}', "behind a sparse layout");
+    return u_.shape(std::move(s));
+  }
+  // A `{` starts a layout only when a number or a colon follows, a blank before it or not; but the elements of a
+  // literal of 2018 stand behind its shape and a blank.
+  size_t before_blank = at_;
+  if (!literal_prefix_) skip();
+  if (peek() != '{') at_ = before_blank;
   if (peek() == '{') {
     size_t look = at_ + 1;
     while (look < text_.size() && is(text_[look], kSpace)) ++look;
@@ -627,10 +656,23 @@ LitId Parser::literal(ShapeId shape_id) {
       out.elided = true;
       return u_.literal(std::move(out));
     }
+    // The 2019 grammar writes the tuple's shape once more: `(f32[], s32[]) (f32[] 1, s32[] 2)`.
+    if (size_t save = at_; peek() == '(') {
+      bool again = false;
+      try {
+        ShapeId stated = shape_slow();
+        skip();
+        again = peek() == '(' && u_.compatible(stated, shape_id);
+      } catch (const SyntaxError&) {
+      }
+      if (!again) at_ = save;
+    }
     expect('(', "before the elements of a tuple literal");
     for (size_t i = 0; i < s.elements.size(); ++i) {
       if (i) expect(',', "between the elements of a tuple literal");
-      if (at_shape() && peek() != '(') shape();
+      if (at_shape() && peek() != '(') {
+        prefix_shape();
+      }
       out.elements.push_back(literal(s.elements[i]));
       if (u_[out.elements.back()].elided) out.elided = true;
     }
@@ -640,7 +682,7 @@ LitId Parser::literal(ShapeId shape_id) {
   if (!s.is_array()) error_at(start, "no literal of type {}", type_name(s.type));
   // Texts of 2018 and 2019 repeat the shape inside the parentheses.
   if (s.rank() > 0 && at_shape()) {
-    ShapeId again = shape();
+    ShapeId again = prefix_shape();
     if (!u_.compatible(again, shape_id))
       error_at(start, "the literal is a {}, the constant a {}", u_.shape_text_plain(again),
                u_.shape_text_plain(shape_id));
@@ -656,6 +698,12 @@ LitId Parser::literal(ShapeId shape_id) {
     }
     at_ = save;
   }
+  if (s.rank() > 0 && at_sparse_items()) {
+    if (count > (int64_t{1} << 28)) error_at(start, "a sparse literal of {} elements is too large", count);
+    out.bytes.assign(static_cast<size_t>(count) * static_cast<size_t>(width), '\0');
+    sparse_items(s, out.bytes);
+    return u_.literal(std::move(out));
+  }
   // A literal has at least a byte of text for each element: more cannot be in this file.
   if (count > static_cast<int64_t>(text_.size() - at_) + 1) {
     if (text_.find("...", at_) == std::string_view::npos)
@@ -669,6 +717,53 @@ LitId Parser::literal(ShapeId shape_id) {
   else if (!literal_array(s, out.bytes))
     out.elided = true, out.bytes.clear();
   return u_.literal(std::move(out));
+}
+
+// `{[0, 1]: 1, [2, 3]: 4}` or `{1: 7}`: the sparse form of 2018 and 2019.
+bool Parser::at_sparse_items() {
+  size_t save = at_;
+  bool yes = false;
+  if (eat('{')) {
+    skip();
+    if (peek() == '[') {
+      yes = true;
+    } else if (is(peek(), kDigit)) {
+      while (is(peek(), kDigit)) ++at_;
+      skip();
+      yes = peek() == ':';
+    }
+  }
+  at_ = save;
+  return yes;
+}
+
+void Parser::sparse_items(const Shape& s, std::string& bytes) {
+  size_t start = at_, width = static_cast<size_t>(storage_bytes(s.type));
+  expect('{', "before the elements of a literal");
+  int64_t items = 0;
+  do {
+    skip();
+    size_t place = at_;
+    Dims index;
+    if (peek() == '[')
+      index = number_list('[', ']', "the index of an element");
+    else
+      index.push_back(integer("the index of an element"));
+    if (index.size() != s.dims.size())
+      error_at(place, "an index of {} numbers in an array of {} dimensions", index.size(), s.dims.size());
+    int64_t at = 0;
+    for (size_t d = 0; d < index.size(); ++d) {
+      if (index[d] < 0 || index[d] >= s.dims[d])
+        error_at(place, "index {} is outside of dimension {} of size {}", index[d], d, s.dims[d]);
+      at = at * s.dims[d] + index[d];
+    }
+    expect(':', "behind the index of an element");
+    element(s.type, bytes.data() + static_cast<size_t>(at) * width);
+    ++items;
+  } while (eat(','));
+  expect('}', "behind the elements of a literal");
+  if (s.layout.sparse && items > s.layout.sparse)
+    error_at(start, "{} elements in a sparse array with room for {}", items, s.layout.sparse);
 }
 
 // False where the rest is elided.

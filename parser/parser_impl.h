@@ -74,9 +74,12 @@ class Parser {
   bool at_shape();
   ShapeId shape();
   ShapeId shape_slow();
+  ShapeId prefix_shape();
   Layout layout(int rank);
   void layout_parts(Layout& out);
   LitId literal(ShapeId shape);
+  bool at_sparse_items();
+  void sparse_items(const Shape& s, std::string& bytes);
   bool literal_array(const Shape& shape, std::string& bytes);
   void element(ElementType type, char* at);
   double float_text(ElementType type, std::string* nan_payload);
@@ -162,7 +165,7 @@ class Parser {
   InstId append(CompId comp, Pending& p);
   InstId add_named(CompId comp, Inst inst, StrId wish);
   bool async_short_form(std::string_view w, Pending* p);
-  InstId async_root(InstId id) const;
+  std::pair<InstId, size_t> async_root(InstId id);
   void check_async_chain(Pending& p);
   void wrap_async(Pending& p);
   void set_thread(const Pending& p);
@@ -195,13 +198,15 @@ class Parser {
   std::unordered_map<CompId, StrId> comp_wish_;
   std::vector<CompId> finished_;
   bool inlined_ = false;
-  std::vector<std::pair<Dims, size_t>> alias_outputs_;  // of input_output_alias, and where they stand
+  std::unordered_map<InstId, std::pair<InstId, size_t>> async_chain_;  // of async-updates
+  std::vector<std::pair<Dims, size_t>> alias_outputs_;                 // of input_output_alias, and where they stand
   bool bare_ = false;
   CompId bare_comp_;
   std::vector<std::pair<StrId, ShapeId>> bare_params_;
 
   StringInterner shape_memo_keys_;
   std::vector<ShapeId> shape_memo_;
+  bool literal_prefix_ = false;       // the shape being read stands before a literal
   std::string_view last_shape_text_;  // in the text; the shape read before this one
   ShapeId last_shape_;
   struct AttrMemo {
@@ -215,7 +220,7 @@ class Parser {
     uint32_t size = 0, tag = 0;
     MetaId id;
   };
-  static constexpr size_t kMetaMemo = 1 << 16, kMemoReach = 1 << 16;
+  static constexpr size_t kMetaMemo = 1 << 16, kMemoReach = 4096;
   std::vector<MetaMemo> meta_memo_;
   std::string key_;
   std::vector<InstId> spare_operands_;  // the last instruction's list, its room used again

@@ -149,6 +149,9 @@ bool run_reduce_precision(Module& m, PassContext& ctx) {
 bool run_gpu_hlo_support_checker(Module& m, PassContext&) {
   each(m, [&](InstId i) {
     const Shape& s = m.shape(i);
+    if (s.is_array() && s.layout.sparse)
+      fail(FailureKind::kUnsupported, "GPU backend does not support sparse arrays: instruction {} has shape {}",
+           m.inst_name(i), m.u().shape_text(m.shape_id(i)));
     if (s.is_array() && !s.has_layout)
       fail(FailureKind::kUnsupported, "instruction {} has no dense layout: {}", m.inst_name(i),
            m.u().shape_text(m.shape_id(i)));

@@ -1,0 +1,86 @@
+// testdata/text: texts that are accepted, with what they print, and malformed ones, with where and why they are
+// refused. One JSON object a line: {"name", "text", "prelude"?, "permissive"?, "style"?, and "prints" | "root" |
+// "error"}. cases.jsonl was judged by XLA (tests/dev/fuzz_oracle.py compares anew); dialects.jsonl holds what today's
+// XLA no longer reads: the grammar of 2018 and 2019, several modules a file, logs.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "ir/eval/evaluator.h"
+#include "ir/print.h"
+#include "parser/parser.h"
+#include "parser/source_text.h"
+#include "replay/files.h"
+
+namespace hlo {
+namespace {
+
+const std::string kFolder = std::string(HLO_TESTDATA) + "/text/";
+
+void run_file(const std::string& file, size_t least) {
+  std::string prelude = read_file(kFolder + "prelude.hlo");
+  std::ifstream in(kFolder + file);
+  std::string line;
+  size_t count = 0;
+  while (std::getline(in, line)) {
+    nlohmann::json c = nlohmann::json::parse(line);
+    std::string name = c["name"], text = c["text"];
+    SCOPED_TRACE(name + "\n" + text);
+    ++count;
+    if (c.value("prelude", false)) text = prelude + text + "\n}\n";
+    ParseOptions options;
+    options.file = "-";
+    options.permissive = options.text_behind = c.value("permissive", false);
+    std::string plain;
+    if (strip_log_prefixes(text, &plain)) {
+      text = plain;
+      options.text_behind = true;
+    }
+    PrintOptions style;
+    ASSERT_TRUE(PrintOptions::by_name(c.value("style", "default"), &style));
+    std::string printed, error;
+    try {
+      for (std::string_view part : split_modules(text)) {
+        if (!printed.empty()) printed += "// -----\n";
+        printed += print_module(*parse_module(part, std::make_shared<Universe>(), options), style);
+      }
+    } catch (const Failure& e) {
+      error = e.what();
+      error = error.substr(0, error.find('\n'));
+    }
+    if (c.contains("error")) {
+      // `-:6:3: error: message`
+      std::string want = c["error"];
+      size_t colon = want.find(": ");
+      EXPECT_EQ(error, "-:" + want.substr(0, colon) + ": error: " + want.substr(colon + 2)) << printed;
+    } else if (c.contains("root")) {
+      size_t at = printed.rfind("  ROOT %r");
+      std::string root = at == std::string::npos ? error : printed.substr(at + 2, printed.find('\n', at) - at - 2);
+      while (root.ends_with(" ")) root.pop_back();
+      EXPECT_EQ(root, c["root"].get<std::string>()) << error;
+    } else {
+      EXPECT_EQ(printed, c["prints"].get<std::string>()) << error;
+    }
+  }
+  EXPECT_GE(count, least);
+}
+
+TEST(Text, AsXlaReadsIt) { run_file("cases.jsonl", 1300); }
+TEST(Text, OlderDialectsAndFiles) { run_file("dialects.jsonl", 60); }
+
+// A sparse array is its dense twin to the evaluator.
+TEST(Text, SparseArraysEvaluateAsDenseOnes) {
+  auto value = [](const char* constant) {
+    auto m = parse_module(std::string("HloModule m\nENTRY e { c = ") + constant +
+                              "\n p = f32[2,3] parameter(0)\n ROOT r = f32[2,3] add(p, c) }",
+                          std::make_shared<Universe>());
+    Value v = Evaluator(*m).run(seeded_arguments(*m, 1, false));
+    return std::string(v.bytes(), v.data->size());
+  };
+  EXPECT_EQ(value("f32[2,3]sparse{4} constant(f32[2,3]sparse{4} {[0, 1]: 1, [1, 2]: -4})"),
+            value("f32[2,3] constant({{0, 1, 0}, {0, 0, -4}})"));
+}
+
+}  // namespace
+}  // namespace hlo
