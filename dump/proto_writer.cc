@@ -103,7 +103,8 @@ class Writer {
     // What XLA keeps outside of its protos travels as text.
     std::string rest;
     if (c.alias_passthrough_params) rest += ", alias_passthrough_params=true";
-    if (!c.spmd_to_parameters.empty()) rest += ", allow_spmd_sharding_propagation_to_parameters=" + c.spmd_to_parameters;
+    if (!c.spmd_to_parameters.empty())
+      rest += ", allow_spmd_sharding_propagation_to_parameters=" + c.spmd_to_parameters;
     if (!c.spmd_to_output.empty()) rest += ", allow_spmd_sharding_propagation_to_output=" + c.spmd_to_output;
     if (!c.origin_recovery_table.empty()) rest += ", origin_recovery_table=" + c.origin_recovery_table;
     if (!c.debug_attributes.empty()) rest += ", debug_attributes=" + c.debug_attributes;

@@ -106,7 +106,17 @@ bool is_dict_text(std::string_view text) {
 
 namespace {
 
-void append_array(const Universe& u, const Literal& lit, std::string& out) {
+// XLA prints a negative zero as `-0`, which its parser and ours read as the integer 0: `-0.0` where nothing may be
+// lost.
+void append_value(std::string& out, ElementType type, const char* at, bool exact) {
+  size_t start = out.size();
+  append_element(out, type, at);
+  if (!exact || (!is_float(type) && !is_complex(type))) return;
+  for (size_t i = out.find("-0", start); i != std::string::npos; i = out.find("-0", i + 2))
+    if (i + 2 == out.size() || out[i + 2] == ',' || out[i + 2] == ')') out.insert(i + 2, ".0");
+}
+
+void append_array(const Universe& u, const Literal& lit, std::string& out, bool exact) {
   const Shape& s = u[lit.shape];
   int rank = s.rank(), width = storage_bytes(s.type);
   bool predicate = s.type == ElementType::Pred;
@@ -115,7 +125,7 @@ void append_array(const Universe& u, const Literal& lit, std::string& out) {
     if (predicate)
       out += *at ? '1' : '0';
     else
-      append_element(out, s.type, at);
+      append_value(out, s.type, at, exact);
     at += width;
   };
   // xla/literal.cc, DenseArrayPrintHelper: braces a dimension, rank 1 without blanks inside.
@@ -140,7 +150,7 @@ void append_array(const Universe& u, const Literal& lit, std::string& out) {
 }
 
 // The elements that are not zero, with their indices.
-void append_sparse(const Shape& s, const Literal& lit, std::string& out) {
+void append_sparse(const Shape& s, const Literal& lit, std::string& out, bool exact) {
   size_t width = static_cast<size_t>(storage_bytes(s.type));
   std::string zero(width, '\0');
   bool first = true;
@@ -156,12 +166,12 @@ void append_sparse(const Shape& s, const Literal& lit, std::string& out) {
       rest /= static_cast<size_t>(s.dims[d]);
     }
     out += index.size() == 1 ? fmt::format("{}: ", index[0]) : fmt::format("[{}]: ", fmt::join(index, ", "));
-    append_element(out, s.type, lit.bytes.data() + n * width);
+    append_value(out, s.type, lit.bytes.data() + n * width, exact);
   }
   out += '}';
 }
 
-void append_literal(const Universe& u, const Literal& lit, bool large, std::string& out, bool top) {
+void append_literal(const Universe& u, const Literal& lit, bool large, bool exact, std::string& out, bool top) {
   const Shape& s = u[lit.shape];
   if (s.is_tuple()) {
     if (!large || lit.elided) {
@@ -171,7 +181,7 @@ void append_literal(const Universe& u, const Literal& lit, bool large, std::stri
     out += "( ";
     for (size_t i = 0; i < lit.elements.size(); ++i) {
       if (i) out += ", ";
-      append_literal(u, u[lit.elements[i]], large, out, false);
+      append_literal(u, u[lit.elements[i]], large, exact, out, false);
     }
     out += " )";
     return;
@@ -181,18 +191,18 @@ void append_literal(const Universe& u, const Literal& lit, bool large, std::stri
     return;
   }
   if (s.rank() == 0)
-    append_element(out, s.type, lit.bytes.data());
+    append_value(out, s.type, lit.bytes.data(), exact);
   else if (s.layout.sparse)
-    append_sparse(s, lit, out);
+    append_sparse(s, lit, out, exact);
   else
-    append_array(u, lit, out);
+    append_array(u, lit, out, exact);
 }
 
 }  // namespace
 
-std::string literal_text(const Universe& u, LitId lit, bool large) {
+std::string literal_text(const Universe& u, LitId lit, bool large, bool exact) {
   std::string out;
-  append_literal(u, u[lit], large, out, true);
+  append_literal(u, u[lit], large, exact, out, true);
   return out;
 }
 
@@ -305,7 +315,7 @@ class Printer {
 
   // async_sugar() without walking a chain of updates anew for each of them.
   bool sugar(InstId id, Opcode* inside) {
-    if (!o_.sugar) return false;
+    if (o_.lossless) return false;
     if (m_.op(id) == Opcode::AsyncStart) return async_sugar(m_, id, inside);
     InstId start = m_.operand(id, 0);
     if (auto known = async_start_.find(start); known != async_start_.end()) start = known->second;
@@ -445,7 +455,7 @@ class Printer {
         return;
       case AttrKind::Config: {
         std::string_view text = u_.text(std::get<StrId>(v));
-        if (is_dict_text(text) && !o_.dialect_2019) {
+        if (is_dict_text(text) && !o_.dialect_2019 && !(o_.lossless && text.back() != '}')) {
           out += text;
         } else {
           out += '"';
@@ -704,10 +714,10 @@ class Printer {
         splat = !lit.bytes.compare(i, width, lit.bytes, 0, width);
       double first = is_complex(s.type) ? -1 : load_double(s.type, lit.bytes.data());
       if (splat && (first == 0 || first == 1)) return void(out += first == 0 ? "0" : "1");
-      if (is_integral(s.type)) return append_literal(u_, lit, s.elements_count() <= 8, out, true);
+      if (is_integral(s.type)) return append_literal(u_, lit, s.elements_count() <= 8, false, out, true);
       return void(out += "{...}");
     }
-    append_literal(u_, lit, o_.large_constants, out, true);
+    append_literal(u_, lit, o_.large_constants, o_.lossless, out, true);
   }
 
   void computation(CompId c, int indent = 0, bool in_place = false) {
@@ -853,7 +863,7 @@ class Printer {
     header();
     if (o_.stack_tables && o_.metadata) stack_tables();
     std::vector<bool> hidden(m_.comp_slots(), false);
-    if (o_.sugar)
+    if (!o_.lossless)
       for (CompId c : m_.computations())
         for (InstId i : m_.comp(c).order) {
           Opcode inside;

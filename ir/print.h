@@ -27,7 +27,8 @@ struct PrintOptions {
   // Computations in the order in which the text names them, in place of XLA's (order of creation of the instructions
   // that call them): texts of modules that passes have changed then read back to the same text.
   bool stable_order = false;
-  bool sugar = true;  // `add-start` for async-start of a computation with one add; false where nothing may be lost
+  // Nothing that reading back would change: async operations in full (`add-start` hides names), `-0.0` for XLA's `-0`.
+  bool lossless = false;
 
   static PrintOptions Default() { return {}; }
   static PrintOptions Long();
@@ -45,7 +46,7 @@ std::string print_instruction(const Module& m, InstId inst, const PrintOptions& 
 // `, key=value` of every attribute but metadata, with names of called computations.
 std::string print_attributes(const Module& m, InstId inst, const PrintOptions& options = {});
 
-std::string literal_text(const Universe& u, LitId lit, bool large);
+std::string literal_text(const Universe& u, LitId lit, bool large, bool exact = false);
 // Is the async operation printed in its short form? `inside` becomes the operation that it runs.
 bool async_sugar(const Module& m, InstId id, Opcode* inside);
 // `{op_name="a" source_line=3}`: every field that is set.

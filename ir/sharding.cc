@@ -17,7 +17,13 @@ int64_t product(const DeviceDims& d) {
 }
 
 // out[i] = in[…] of an array of dimensions `dims` transposed by `perm`.
+// Empty where `perm` is no permutation or the array has other than the listed elements.
 DeviceDims transpose_list(const DeviceDims& in, const DeviceDims& dims, const DeviceDims& perm) {
+  DeviceDims sorted = perm;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i)
+    if (sorted[i] != static_cast<int64_t>(i)) return {};
+  if (perm.size() != dims.size() || product(dims) != static_cast<int64_t>(in.size())) return {};
   DeviceDims strides(dims.size(), 1), out(in.size());
   for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
   DeviceDims at(dims.size(), 0);
@@ -356,7 +362,7 @@ bool expand_replica_groups(std::string_view text, std::vector<DeviceDims>* group
     if (t != std::string_view::npos) tiles.perm = numbers(text.substr(t));
     if (tiles.perm.empty())
       for (size_t i = 0; i < tiles.reshape.size(); ++i) tiles.perm.push_back(static_cast<int64_t>(i));
-    if (tiles.dims.size() != 2) return false;
+    if (tiles.dims.size() != 2 || product(tiles.reshape) > (int64_t{1} << 24)) return false;
     DeviceDims all = tiles.list();
     if (static_cast<int64_t>(all.size()) < tiles.size()) return false;
     for (int64_t g = 0; g < tiles.dims[0]; ++g)
@@ -378,6 +384,7 @@ bool expand_replica_groups(std::string_view text, std::vector<DeviceDims>* group
   }
   DeviceDims sizes;
   for (const auto& a : axes) sizes.push_back(a.second);
+  if (product(sizes) > (int64_t{1} << 24)) return false;
   DeviceDims devices(static_cast<size_t>(product(sizes)));
   std::iota(devices.begin(), devices.end(), 0);
   if (size_t ids = text.find("device_ids=("); ids != std::string_view::npos) {

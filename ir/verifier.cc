@@ -303,8 +303,9 @@ class Verifier {
       if (!u_.compatible(config.entry_result, m_.shape_id(entry.root)))
         error("entry", entry.root, "entry_computation_layout says {}", text(config.entry_result));
     }
-    for (const auto& [text, what] :
-         {std::pair{&config.input_output_alias, "input_output_alias"}, {&config.buffer_donor, "buffer_donor"}}) {
+    for (bool donor : {false, true}) {
+      const std::string* text = donor ? &config.buffer_donor : &config.input_output_alias;
+      const char* what = donor ? "buffer_donor" : "input_output_alias";
       // `{ {0}: (3, {1}, may-alias) }`: behind each '(' the number of a parameter and an index of its shape.
       auto index = [&](size_t from, size_t to) {
         Dims d;

@@ -1,5 +1,6 @@
 // Attributes: one branch an AttrKind, defaults normalised so that two spellings of one meaning are one AttrSet.
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <cstring>
 #include <map>
@@ -99,11 +100,11 @@ bool Parser::metadata_to_end(size_t line_end, MetaId* out) {
     *out = metadata();
     return true;
   }
-  if (meta_memo_.empty()) meta_memo_.resize(kMetaMemo);
+  if (meta_memo_.empty()) meta_memo_.resize(std::bit_ceil(std::clamp<size_t>(text_.size() / 256, 64, kMetaMemo)));
   std::string_view rest = text_.substr(start, line_end - start);
   uint64_t hash = hash_bytes(rest);
   // Two places for each hash; what is found moves to the first.
-  MetaMemo* memo = &meta_memo_[(hash % kMetaMemo) & ~size_t{1}];
+  MetaMemo* memo = &meta_memo_[(hash % meta_memo_.size()) & ~size_t{1}];
   auto tag = static_cast<uint32_t>(hash >> 32);
   for (int way = 0; way < 2; ++way)
     if (memo[way].tag == tag && memo[way].size == rest.size() && text_.substr(memo[way].at, rest.size()) == rest) {
@@ -460,6 +461,7 @@ Window Parser::window() {
       lists[which] = dxd("a number of a window");
       count = lists[which].size();
     }
+    if (count > 1024) error_at(place, "a window of more than 1024 dimensions");
     if (rank && rank != count) error_at(place, "window fields have {} and {} dimensions", rank, count);
     rank = count;
   }

@@ -535,9 +535,26 @@ CompId Parser::computation(bool inline_body) {
     shape_at = at_;
     declared = shape();
   }
-  std::vector<std::pair<StrId, uint32_t>> shadowed;
-  auto* outer = shadow_;
-  if (inline_body) shadow_ = &shadowed;
+  // An inline computation's names hide those around it until it ends, be it by an error.
+  struct Shadows {
+    Parser& parser;
+    std::vector<std::pair<StrId, uint32_t>> hidden;
+    std::vector<std::pair<StrId, uint32_t>>* outer = nullptr;
+    bool open = false;
+    void begin() {
+      outer = parser.shadow_;
+      parser.shadow_ = &hidden;
+      open = true;
+    }
+    void end() {
+      if (!open) return;
+      for (auto it = hidden.rbegin(); it != hidden.rend(); ++it) parser.definition_[it->first.value] = it->second;
+      parser.shadow_ = outer;
+      open = false;
+    }
+    ~Shadows() { end(); }
+  } shadows{*this, {}};
+  if (inline_body) shadows.begin();
   if (++depth_ > 200) error_here("computations are nested too deeply");
   comp = m_->add_computation_verbatim(unique_comp_name(wish));
   if (m_->comp(comp).name != wish) comp_wish_[comp] = wish;
@@ -564,10 +581,7 @@ CompId Parser::computation(bool inline_body) {
     }
   }
   --depth_;
-  if (inline_body) {
-    for (auto it = shadowed.rbegin(); it != shadowed.rend(); ++it) definition_[it->first.value] = it->second;
-    shadow_ = outer;
-  }
+  shadows.end();
   Computation& c = m_->comp(comp);
   if (failed) {
     comp_by_name_[wish] = comp;

@@ -368,6 +368,9 @@ Sharding Parser::single_sharding() {
     }
     if (!tiles.iota && total != static_cast<int64_t>(tiles.devices.size()))
       error_at(start, "{} devices for an array of {}", tiles.devices.size(), total);
+    int64_t listed = 1;
+    for (int64_t d : tiles.reshape) listed *= d;
+    if (tiles.iota && has_last && listed != total) error_at(start, "{} devices for an array of {}", listed, total);
     if (has_last && replicate_last) error_at(start, "last_tile_dims and last_tile_dim_replicate exclude each other");
     if (last.size() > tiles.dims.size()) error_at(start, "more last_tile_dims than dimensions");
     if (replicate_last) {

@@ -581,7 +581,7 @@ class ProtoText {
       case Attr::literal:
         if (i.has_literal()) {
           LitId lit = literal_from_proto(i.literal(), u_);
-          put(key, u_.shape_text(u_[lit].shape) + " " + literal_text(u_, lit, true));
+          put(key, u_.shape_text(u_[lit].shape) + " " + literal_text(u_, lit, true, true));
         }
         return;
       case Attr::schedule:

@@ -49,6 +49,28 @@ for path in sorted(glob.glob(str(source.parent / "shared" / "corpus" / "*.txt"))
     compared += 1
 print(f"{compared} modules print as XLA prints them")
 
+# Protos: we read XLA's as XLA reads its own, and XLA reads ours; text → pb → text is the identity.
+protos = 0
+with tempfile.TemporaryDirectory() as directory:
+    theirs, mine = pathlib.Path(directory) / "theirs.pb", pathlib.Path(directory) / "mine.pb"
+    for path in sorted(glob.glob(str(source.parent / "shared" / "corpus" / "*.txt"))) + sorted(glob.glob(str(source / "testdata" / "*.hlo"))):
+        try:
+            module = xla.parse(path)
+        except Exception:
+            continue
+        theirs.write_bytes(module.as_serialized_hlo_module_proto())
+        want = xla.styled(xla.parse(theirs), "long")
+        got = ours("print", "--style=long", theirs)
+        check("XLA's proto", got.returncode == 0 and got.stdout == want, f"{path}: {got.stderr[:300]}")
+        made = ours("convert", path, mine)
+        check("our proto", made.returncode == 0, f"{path}: {made.stderr[:300]}")
+        back, text = ours("print", "--style=long", mine), ours("print", "--style=long", path)
+        check("text → pb → text", back.returncode == 0 and back.stdout == text.stdout, f"{path}: {back.stderr[:300]}")
+        if "{...}" not in pathlib.Path(path).read_text():
+            check("our proto in XLA", xla.styled(xla.parse(mine), "long") == want, path)
+        protos += 1
+print(f"{protos} modules as protos both ways")
+
 # Every stage of a replay is text that XLA reads; every stage computes what XLA computes for the input.
 with tempfile.TemporaryDirectory() as directory:
     stages = 0

@@ -58,6 +58,14 @@ TEST(Parse, OldDialects) {
             std::string::npos);
 }
 
+// The names of an inline computation that ends in an error stayed in use (found by fuzzing).
+TEST(Parse, AnErrorInsideAnInlineComputationIsOneError) {
+  std::string got = refusal(
+      "HloModule m\nENTRY e { p = f32[] parameter(0)\n a = f32[] call(p), to_apply={ x = f32[] parameter(0)\n R!\n b = "
+      "f32[] negate(p)\n c = f32[] negate(x)\n ROOT d = f32[] negate(b) }");
+  EXPECT_NE(got.find("t.hlo:3:3: error"), std::string::npos) << got;
+}
+
 TEST(Parse, DefaultsAreLeftOut) {
   std::string out =
       round(entry("x = f32[1,4,4,2] parameter(0)\nw = f32[3,3,2,3] parameter(1)\nROOT r = f32[1,2,2,3] convolution(x, "

@@ -84,6 +84,8 @@ class StringInterner {
   }
   // Room for that many more strings.
   void reserve(size_t more) {
+    // What was asked for lately pays in large texts only.
+    if (more > 4096 && recent_.empty()) recent_.assign(kRecent, IndexTable::kEmpty);
     entries_.reserve(entries_.size() + more);
     table_.reserve(entries_.size() / 4 + more / 4);
   }
@@ -151,7 +153,7 @@ class StringInterner {
       found = append(text);
       table_.insert(hash, found);
     }
-    recent_[hash % kRecent] = found;
+    if (!recent_.empty()) recent_[hash % kRecent] = found;
     return found;
   }
   struct Entry {
@@ -161,6 +163,7 @@ class StringInterner {
   // What was asked for lately, by hash: operands mostly stand close to their definition, and this stays in the cache.
   static constexpr size_t kRecent = 65536;
   uint32_t recent(uint64_t hash, std::string_view text) const {
+    if (recent_.empty()) return IndexTable::kEmpty;
     uint32_t i = recent_[hash % kRecent];
     return i < entries_.size() && view(i) == text ? i : IndexTable::kEmpty;
   }
@@ -185,7 +188,7 @@ class StringInterner {
   }
 
   HugeVector<Entry> entries_;
-  std::vector<uint32_t> recent_ = std::vector<uint32_t>(kRecent, IndexTable::kEmpty);
+  std::vector<uint32_t> recent_;
   std::vector<std::unique_ptr<char[]>> blocks_;
   char* at_ = nullptr;
   size_t left_ = 0;

@@ -35,12 +35,13 @@ std::string excerpt(std::string_view text, size_t offset) {
 
 std::string render(std::string_view file, std::string_view text, const Diagnostic& d, size_t first_line) {
   Place place = place_of(text, d.offset);
-  std::string out =
-      fmt::format("{}:{}:{}: error: {}\n{}\n", file, place.line + first_line, place.column, d.message, excerpt(text, d.offset));
+  std::string out = fmt::format("{}:{}:{}: error: {}\n{}\n", file, place.line + first_line, place.column, d.message,
+                                excerpt(text, d.offset));
   if (!d.hint.empty()) out += fmt::format("  hint: {}\n", d.hint);
   for (const auto& [offset, note] : d.notes) {
     Place other = place_of(text, offset);
-    out += fmt::format("{}:{}:{}: note: {}\n{}\n", file, other.line + first_line, other.column, note, excerpt(text, offset));
+    out += fmt::format("{}:{}:{}: note: {}\n{}\n", file, other.line + first_line, other.column, note,
+                       excerpt(text, offset));
   }
   return out;
 }

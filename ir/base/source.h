@@ -19,7 +19,6 @@ struct Diagnostic {
 };
 
 // `file:line:col: error: message`, the line, a caret, the hint and the notes.
-std::string render(std::string_view file, std::string_view text, const Diagnostic& diagnostic,
-                   size_t first_line = 0);
+std::string render(std::string_view file, std::string_view text, const Diagnostic& diagnostic, size_t first_line = 0);
 
 }  // namespace hlo

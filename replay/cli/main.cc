@@ -296,7 +296,7 @@ int cmd_opt(const OptArgs& a) {
   }
   PrintOptions style;
   if (!PrintOptions::by_name(a.style, &style)) fail(FailureKind::kUsage, "unknown style '{}'", a.style);
-  if (a.style == "default") style.large_constants = style.stable_order = true, style.sugar = false;
+  if (a.style == "default") style.large_constants = style.stable_order = true, style.lossless = true;
   auto m = load_verified(a.file, !a.no_verify);
   PipelineOptions options;
   options.verify = !a.no_verify;
@@ -343,7 +343,8 @@ int cmd_print(const PrintArgs& a) {
   style.color = a.color;
   if (a.dialect == "2019") {
     style.dialect_2019 = style.operand_shapes = style.large_constants = true;
-    style.sugar = style.stack_tables = style.index_comments = false;
+    style.lossless = true;
+    style.stack_tables = style.index_comments = false;
   } else if (!a.dialect.empty()) {
     fail(FailureKind::kUsage, "unknown dialect '{}'; there is 2019", a.dialect);
   }
@@ -424,7 +425,7 @@ std::string formatted(const std::string& file) {
   }
   PrintOptions style;
   style.large_constants = style.stable_order = true;
-  style.sugar = false;
+  style.lossless = true;
   std::string out = in.text.substr(0, head);
   for (size_t i = 0; i < count; ++i) {
     if (i) out += "// -----\n\n";
@@ -469,7 +470,7 @@ int cmd_convert(const std::string& in, const std::string& out) {
   auto m = load(in);
   PrintOptions style;
   style.large_constants = style.stable_order = true;
-  style.sugar = false;
+  style.lossless = true;
   if (text || out == "-") {
     write_file(out, print_module(*m, style));
   } else if (ends(".json")) {
