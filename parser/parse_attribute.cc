@@ -21,7 +21,7 @@ void Parser::attributes(Pending& p) {
   std::string_view prefix = line.substr(0, std::min(meta, line.size()));
   while (!prefix.empty() && (prefix.back() == ' ' || prefix.back() == '\r')) prefix.remove_suffix(1);
   // A sharding is spread over the leaves of the shape.
-  bool spread = p.shape.valid() && u_[p.shape].is_tuple() && prefix.find("{") != std::string_view::npos;
+  bool spread = p.shape.valid() && u_[p.shape].is_tuple() && prefix.find('{') != std::string_view::npos;
   bool memo_ok = !prefix.empty() && prefix.size() < 2048 && prefix[0] == ',' && !spread &&
                  op_info(p.op).cls != OpClass::Async && p.op != Opcode::Map;
   if (memo_ok) {

@@ -1154,7 +1154,7 @@ LitId literal_from_proto(const xla::LiteralProto& p, Universe& u) {
   return u.literal(std::move(lit));
 }
 
-ProtoContents read_proto(std::string_view bytes, const std::string& label, std::shared_ptr<Universe> universe) {
+ProtoContents read_proto(std::string_view bytes, const std::string& label, const std::shared_ptr<Universe>& universe) {
   Message message;
   read_message(bytes, label, &message);
   ProtoContents out;

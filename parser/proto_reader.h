@@ -26,7 +26,7 @@ struct ProtoContents {
 bool looks_like_proto(std::string_view bytes);
 
 // Binary, gzip or text form, told apart by content. Throws Failure(kSyntax / kUnsupported).
-ProtoContents read_proto(std::string_view bytes, const std::string& label, std::shared_ptr<Universe> universe);
+ProtoContents read_proto(std::string_view bytes, const std::string& label, const std::shared_ptr<Universe>& universe);
 
 // The same message in another form, unknown fields included: from binary, gzip or text to `.pb`, `.pb.gz` or `.pbtxt`.
 std::string reencode_proto(std::string_view bytes, const std::string& label, std::string_view ending);

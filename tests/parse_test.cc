@@ -63,7 +63,7 @@ TEST(Parse, AnErrorInsideAnInlineComputationIsOneError) {
   std::string got = refusal(
       "HloModule m\nENTRY e { p = f32[] parameter(0)\n a = f32[] call(p), to_apply={ x = f32[] parameter(0)\n R!\n b = "
       "f32[] negate(p)\n c = f32[] negate(x)\n ROOT d = f32[] negate(b) }");
-  EXPECT_NE(got.find("t.hlo:3:3: error"), std::string::npos) << got;
+  EXPECT_NE(got.find("t.hlo:4:3: error"), std::string::npos) << got;
 }
 
 TEST(Parse, DefaultsAreLeftOut) {
