@@ -163,6 +163,9 @@ class Verifier {
         return error("shapes", i, "names {} dimensions for an operand of {}", dims.size(), in.rank());
       if (in.type != out.type) return error("shapes", i, "changes the element type");
       for (size_t k = 0; k < dims.size(); ++k)
+        if (std::count(dims.begin(), dims.end(), dims[k]) > 1)
+          return error("attributes", i, "names dimension {} twice", dims[k]);
+      for (size_t k = 0; k < dims.size(); ++k)
         if (dims[k] < 0 || dims[k] >= out.rank() ||
             (out.dims[static_cast<size_t>(dims[k])] != in.dims[k] && in.dims[k] != kUnbounded))
           return error("shapes", i, "maps dimension {} of {} to dimension {} of {}", k,

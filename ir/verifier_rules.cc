@@ -106,11 +106,6 @@ class Rules {
         for (const PaddingDim& p : *a_.get<std::vector<PaddingDim>>(Attr::padding))
           if (p.interior < 0) attribute("has negative interior padding");
         return;
-      case Opcode::Broadcast: {
-        const Dims& d = a_.ints(Attr::dimensions);
-        if (std::set<int64_t>(d.begin(), d.end()).size() != d.size()) attribute("names a dimension twice");
-        return;
-      }
       case Opcode::Copy:
       case Opcode::OptBarrier:
         result(m_.operand(i_, 0));

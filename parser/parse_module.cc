@@ -146,9 +146,8 @@ InstId Parser::operand(CompId comp) {
     if (!known && async_short_form(w, &form)) op = form.op, known = true;
     if (known) {
       at_ = place;
-      StrId n = u_.str(fmt::format("{}.anon", op_text(op)));
       if (++depth_ > 2000) error_here("operations are nested too deeply");
-      InstId id = parse_instruction(comp, n, place, true);
+      InstId id = parse_instruction(comp, StrId(), place, true);
       --depth_;
       return id;
     }
@@ -266,6 +265,21 @@ InstId Parser::parse_instruction(CompId comp, StrId n, size_t name_at, bool nest
   InstId id = finish(comp, p);
   spare_operands_ = std::move(p.operands);
   return id;
+}
+
+// Of an operation in place of an operand: `multiply.anon`, `multiply.anon.1` …, what the computation has no name for
+// yet.
+StrId Parser::anonymous_name(CompId comp, Opcode op) {
+  if (anonymous_comp_ != comp) anonymous_next_.clear(), anonymous_comp_ = comp;
+  auto taken = [&](StrId n) {
+    return n.value < definition_.size() && definition_[n.value] != Id<int>::kNone &&
+           m_->parent(InstId(definition_[n.value])) == comp;
+  };
+  std::string base = fmt::format("{}.anon", op_text(op));
+  size_t& next = anonymous_next_[op];
+  StrId n = u_.str(next ? fmt::format("{}.{}", base, next) : base);
+  while (taken(n)) n = u_.str(fmt::format("{}.{}", base, ++next));
+  return n;
 }
 
 // `add-start`, `add-update`, `add-done` stand for async-start of a computation with that one operation, and so on.
@@ -420,6 +434,7 @@ InstId Parser::finish(CompId comp, Pending& p) {
     }
     p.shape = u_.tuple({data, u_.scalar(ElementType::U32), u_.scalar(ElementType::Token)});
   }
+  if (!p.name.valid()) p.name = anonymous_name(comp, p.op);
   InstId id = append(comp, p);
   if (p.op == Opcode::AsyncUpdate) {
     auto [start, early] = async_root(p.operands[0]);

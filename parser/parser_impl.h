@@ -163,6 +163,7 @@ class Parser {
   StrId unique_comp_name(StrId name);
   InstId finish(CompId comp, Pending& p);
   InstId append(CompId comp, Pending& p);
+  StrId anonymous_name(CompId comp, Opcode op);
   InstId add_named(CompId comp, Inst inst, StrId wish);
   bool async_short_form(std::string_view w, Pending* p);
   std::pair<InstId, size_t> async_root(InstId id);
@@ -197,6 +198,8 @@ class Parser {
   std::vector<std::pair<InstId, StrId>> renamed_;
   std::unordered_map<CompId, StrId> comp_wish_;
   std::vector<CompId> finished_;
+  CompId anonymous_comp_;
+  std::unordered_map<Opcode, size_t> anonymous_next_;
   bool inlined_ = false;
   std::unordered_map<InstId, std::pair<InstId, size_t>> async_chain_;  // of async-updates
   std::vector<std::pair<Dims, size_t>> alias_outputs_;                 // of input_output_alias, and where they stand

@@ -66,6 +66,12 @@ TEST(Parse, AnErrorInsideAnInlineComputationIsOneError) {
   EXPECT_NE(got.find("t.hlo:4:3: error"), std::string::npos) << got;
 }
 
+TEST(Parse, AnonymousOperationsGetNamesOfTheirOwn) {
+  std::string out =
+      round(entry("p = f32[4] parameter(0)\nROOT r = f32[4] add(multiply(multiply(p, p), p), multiply(p, p))"));
+  EXPECT_NE(out.find("add(%multiply.anon.1, %multiply.anon.2)"), std::string::npos) << out;
+}
+
 TEST(Parse, DefaultsAreLeftOut) {
   std::string out =
       round(entry("x = f32[1,4,4,2] parameter(0)\nw = f32[3,3,2,3] parameter(1)\nROOT r = f32[1,2,2,3] convolution(x, "

@@ -9,6 +9,7 @@
 
 #include "ir/eval/evaluator.h"
 #include "ir/print.h"
+#include "ir/verifier.h"
 #include "parser/parser.h"
 #include "parser/source_text.h"
 #include "replay/files.h"
@@ -68,6 +69,26 @@ void run_file(const std::string& file, size_t least) {
 
 TEST(Text, AsXlaReadsIt) { run_file("cases.jsonl", 1300); }
 TEST(Text, OlderDialectsAndFiles) { run_file("dialects.jsonl", 60); }
+
+// verifier.jsonl: a module that parses and breaks one rule: {"text", "prelude"?, "rule", "message"}.
+TEST(Text, VerifierNamesTheRuleThatIsBroken) {
+  std::string prelude = read_file(kFolder + "prelude.hlo");
+  std::ifstream in(kFolder + "verifier.jsonl");
+  std::string line;
+  size_t count = 0;
+  while (std::getline(in, line)) {
+    nlohmann::json c = nlohmann::json::parse(line);
+    std::string text = c["text"];
+    SCOPED_TRACE(text);
+    ++count;
+    if (c.value("prelude", false)) text = prelude + text + "\n}\n";
+    std::vector<VerifyError> errors = verify_module(*parse_module(text, std::make_shared<Universe>()));
+    ASSERT_FALSE(errors.empty());
+    EXPECT_EQ(errors[0].rule, c["rule"].get<std::string>());
+    EXPECT_NE(errors[0].message.find(c["message"].get<std::string>()), std::string::npos) << errors[0].message;
+  }
+  EXPECT_GE(count, 110u);
+}
 
 // A sparse array is its dense twin to the evaluator.
 TEST(Text, SparseArraysEvaluateAsDenseOnes) {
