@@ -903,6 +903,11 @@ std::string print_module(const Module& m, const PrintOptions& options) {
   p.module();
   return std::move(p.out);
 }
+std::string print_header(const Module& m, const PrintOptions& options) {
+  Printer p(m, options);
+  p.header();
+  return std::move(p.out);
+}
 std::string print_computation(const Module& m, CompId comp, const PrintOptions& options) {
   Printer p(m, options);
   p.computation(comp);

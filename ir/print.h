@@ -40,6 +40,8 @@ struct PrintOptions {
 };
 
 std::string print_module(const Module& m, const PrintOptions& options = {});
+// `HloModule name, …` and the blank line behind it.
+std::string print_header(const Module& m, const PrintOptions& options = {});
 std::string print_computation(const Module& m, CompId comp, const PrintOptions& options = {});
 // One line, without indentation.
 std::string print_instruction(const Module& m, InstId inst, const PrintOptions& options = {});

@@ -103,7 +103,7 @@ std::string layout_text(const xla::LayoutProto& l) {
 }
 
 std::string shape_text(const xla::ShapeProto& s, int depth = 0) {
-  if (depth > 400) fail(FailureKind::kSyntax, "a shape of the proto is nested too deeply");
+  if (depth > 400) fail(FailureKind::kIo, "a shape of the proto is nested too deeply");
   if (s.element_type() == xla::TUPLE) {
     std::string out = "(";
     for (int i = 0; i < s.tuple_shapes_size(); ++i) out += (i ? ", " : "") + shape_text(s.tuple_shapes(i), depth + 1);
@@ -149,7 +149,7 @@ std::vector<AxisRef> axes_of(const List& list, const Mesh& mesh) {
   std::vector<AxisRef> out;
   for (const auto& a : list) {
     if (a.mesh_axis_index() < 0 || a.mesh_axis_index() >= static_cast<int64_t>(mesh.axes.size()))
-      fail(FailureKind::kSyntax, "the proto names axis {} of a mesh of {}", a.mesh_axis_index(), mesh.axes.size());
+      fail(FailureKind::kIo, "the proto names axis {} of a mesh of {}", a.mesh_axis_index(), mesh.axes.size());
     AxisRef ref;
     ref.axis = static_cast<size_t>(a.mesh_axis_index());
     if (a.has_sub_axis_info()) ref.pre = a.sub_axis_info().pre_size(), ref.size = a.sub_axis_info().size();
@@ -265,8 +265,7 @@ class ProtoText {
     // Callees first.
     std::unordered_map<int64_t, const xla::HloComputationProto*> by_id;
     for (const auto& c : p_.computations()) {
-      if (!by_id.emplace(c.id(), &c).second)
-        fail(FailureKind::kSyntax, "the proto has two computations of id {}", c.id());
+      if (!by_id.emplace(c.id(), &c).second) fail(FailureKind::kIo, "the proto has two computations of id {}", c.id());
       comp_names_[c.id()] = unique(comp_taken_, c.name(), "computation");
     }
     std::unordered_map<int64_t, int> state;
@@ -277,8 +276,7 @@ class ProtoText {
         auto [id, done] = stack.back();
         stack.pop_back();
         auto found = by_id.find(id);
-        if (found == by_id.end())
-          fail(FailureKind::kSyntax, "the proto calls computation {}, which it does not have", id);
+        if (found == by_id.end()) fail(FailureKind::kIo, "the proto calls computation {}, which it does not have", id);
         if (done) {
           state[id] = 2;
           computation(*found->second);
@@ -286,7 +284,7 @@ class ProtoText {
         }
         if (state[id]) {
           if (state[id] == 1)
-            fail(FailureKind::kSyntax, "computation '{}' of the proto calls itself", found->second->name());
+            fail(FailureKind::kIo, "computation '{}' of the proto calls itself", found->second->name());
           continue;
         }
         state[id] = 1;
@@ -371,18 +369,18 @@ class ProtoText {
     for (const auto& i : c.instructions()) {
       order.push_back(&i);
       if (!by_id.emplace(i.id(), &i).second)
-        fail(FailureKind::kSyntax, "computation '{}' of the proto has two instructions of id {}", c.name(), i.id());
+        fail(FailureKind::kIo, "computation '{}' of the proto has two instructions of id {}", c.name(), i.id());
       names_[i.id()] = unique(taken_, i.name(), i.opcode());
     }
     if (auto s = p_.schedule().sequences().find(c.id()); s != p_.schedule().sequences().end()) {
       if (s->second.instruction_ids_size() != c.instructions_size())
-        fail(FailureKind::kSyntax, "the schedule of computation '{}' has {} instructions of {}", c.name(),
+        fail(FailureKind::kIo, "the schedule of computation '{}' has {} instructions of {}", c.name(),
              s->second.instruction_ids_size(), c.instructions_size());
       order.clear();
       for (int64_t id : s->second.instruction_ids()) {
         auto found = by_id.find(id);
         if (found == by_id.end())
-          fail(FailureKind::kSyntax, "the schedule of computation '{}' names instruction {}, which it does not have",
+          fail(FailureKind::kIo, "the schedule of computation '{}' names instruction {}, which it does not have",
                c.name(), id);
         order.push_back(found->second);
       }
@@ -398,7 +396,7 @@ class ProtoText {
   const std::string& operand_name(const xla::HloInstructionProto& i, int64_t id) {
     auto found = comp_->find(id);
     if (found == comp_->end())
-      fail(FailureKind::kSyntax, "instruction '{}' of the proto has operand {}, which its computation does not have",
+      fail(FailureKind::kIo, "instruction '{}' of the proto has operand {}, which its computation does not have",
            i.name(), id);
     return names_[id];
   }
@@ -430,7 +428,7 @@ class ProtoText {
   }
   const std::string& called(const xla::HloInstructionProto& i, int k) {
     if (k >= i.called_computation_ids_size())
-      fail(FailureKind::kSyntax, "instruction '{}' of the proto calls too few computations", i.name());
+      fail(FailureKind::kIo, "instruction '{}' of the proto calls too few computations", i.name());
     return comp_names_[i.called_computation_ids(k)];
   }
   template <class List>
@@ -759,7 +757,7 @@ class ProtoText {
       std::string s(need, '?');
       auto set = [&](int64_t at, char c) {
         if (at < 0 || at >= static_cast<int64_t>(need))
-          fail(FailureKind::kSyntax, "instruction '{}' of the proto has impossible convolution dimensions", i.name());
+          fail(FailureKind::kIo, "instruction '{}' of the proto has impossible convolution dimensions", i.name());
         s[static_cast<size_t>(at)] = c;
       };
       set(a, ca), set(b, cb);
@@ -953,7 +951,7 @@ void read_message(std::string_view bytes, const std::string& label, Message* out
   if (attempt("HloModuleProto", out->module) || attempt("HloProto", out->proto) ||
       attempt("HloSnapshot", out->snapshot) || attempt("HloUnoptimizedSnapshot", out->unoptimized))
     return;
-  fail(FailureKind::kSyntax,
+  fail(FailureKind::kIo,
        "{}: this is none of XLA's protos with a module (HloModuleProto, HloProto, HloSnapshot); a SessionModule of "
        "2017 holds no HLO",
        label);
@@ -978,9 +976,9 @@ std::string gunzip(std::string_view bytes, const std::string& label) {
   for (int size; unzip.Next(&data, &size);) {
     out.append(static_cast<const char*>(data), static_cast<size_t>(size));
     // A small file that unpacks to anything at all is no module.
-    if (out.size() > (size_t{4} << 30)) fail(FailureKind::kSyntax, "{} unpacks to more than 4 GB", label);
+    if (out.size() > (size_t{4} << 30)) fail(FailureKind::kIo, "{} unpacks to more than 4 GB", label);
   }
-  if (unzip.ZlibErrorCode() < 0) fail(FailureKind::kSyntax, "{}: damaged gzip stream", label);
+  if (unzip.ZlibErrorCode() < 0) fail(FailureKind::kIo, "{}: damaged gzip stream", label);
   return out;
 }
 
@@ -1010,7 +1008,7 @@ LitId literal_from_proto(const xla::LiteralProto& p, Universe& u) {
   if (lit.elided && !p.tuple_literals_size()) return u.literal(std::move(lit));
   if (s.is_tuple()) {
     if (p.tuple_literals_size() != static_cast<int>(s.elements.size()))
-      fail(FailureKind::kSyntax, "a tuple literal of the proto has {} elements of {}", p.tuple_literals_size(),
+      fail(FailureKind::kIo, "a tuple literal of the proto has {} elements of {}", p.tuple_literals_size(),
            s.elements.size());
     for (const auto& e : p.tuple_literals()) lit.elements.push_back(literal_from_proto(e, u));
     return u.literal(std::move(lit));
@@ -1020,7 +1018,7 @@ LitId literal_from_proto(const xla::LiteralProto& p, Universe& u) {
   int64_t want = s.elements_count();
   auto size_check = [&](size_t have) {
     if (have != static_cast<size_t>(want))
-      fail(FailureKind::kSyntax, "a literal of the proto has {} elements, its shape {} has {}", have,
+      fail(FailureKind::kIo, "a literal of the proto has {} elements, its shape {} has {}", have,
            u.shape_text_plain(lit.shape), want);
   };
   auto raw = [&](const auto& list) {

@@ -25,7 +25,7 @@ struct ProtoContents {
 // Does the text look like a binary proto or a gzip stream of one?
 bool looks_like_proto(std::string_view bytes);
 
-// Binary, gzip or text form, told apart by content. Throws Failure(kSyntax / kUnsupported).
+// Binary, gzip or text form, told apart by content. Throws Failure(kIo / kUnsupported).
 ProtoContents read_proto(std::string_view bytes, const std::string& label, const std::shared_ptr<Universe>& universe);
 
 // The same message in another form, unknown fields included: from binary, gzip or text to `.pb`, `.pb.gz` or `.pbtxt`.

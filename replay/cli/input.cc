@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "dump/json.h"
 #include "parser/parser.h"
 #include "parser/proto_reader.h"
 #include "parser/source_text.h"
@@ -94,6 +95,14 @@ Loaded load_part(const Input& input, size_t which, const LoadOptions& options) {
   }
   ParseOptions parse;
   parse.file = input.label;
+  if (looks_like_module_json(input.text)) {
+    StackTables stack;
+    std::string text = text_of_json(input.text, input.label, &stack);
+    parse.file += " (as text)";
+    out.module = parse_module(text, universe, parse);
+    out.module->stack = std::move(stack);
+    return out;
+  }
   parse.permissive = options.permissive;
   parse.text_behind = options.permissive || input.log;
   std::string_view part = input.modules[which];

@@ -474,7 +474,7 @@ int cmd_convert(const std::string& in, const std::string& out) {
   if (text || out == "-") {
     write_file(out, print_module(*m, style));
   } else if (ends(".json")) {
-    write_file(out, module_json(*m));
+    write_file(out, module_json(*m, true));
   } else {
     Graph graph(*m, {});
     write_file(out, ends(".dot") ? graph.dot() : graph.render(ends(".svg") ? "svg" : "png"));
