@@ -1,6 +1,7 @@
 #include "ir/print.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "ir/sharding.h"
@@ -528,6 +529,7 @@ class Printer {
   }
 
   void attr(Attr key, const AttrValue& v) {
+    if (o_.fingerprint && key == Attr::parameter_replication) return;
     if (key == Attr::kept_verbatim) return void(out += u_.text(std::get<StrId>(v)));
     out += ", ";
     out += attr_text(key);
@@ -713,8 +715,8 @@ class Printer {
       for (size_t i = width; i + width <= lit.bytes.size() && splat; i += width)
         splat = !lit.bytes.compare(i, width, lit.bytes, 0, width);
       double first = is_complex(s.type) ? -1 : load_double(s.type, lit.bytes.data());
-      if (splat && (first == 0 || first == 1)) return void(out += first == 0 ? "0" : "1");
-      if (is_integral(s.type)) return append_literal(u_, lit, s.elements_count() <= 8, false, out, true);
+      if (splat && !std::signbit(first) && (first == 0 || first == 1)) return void(out += first == 0 ? "0" : "1");
+      if (is_integral(s.type)) return append_literal(u_, lit, s.elements_count() <= 500000, false, out, true);
       return void(out += "{...}");
     }
     append_literal(u_, lit, o_.large_constants, o_.lossless, out, true);
@@ -755,7 +757,7 @@ class Printer {
     }
     out += pad;
     out += '}';
-    if (comp.thread.valid()) {
+    if (comp.thread.valid() && !o_.fingerprint) {
       out += ", execution_thread=\"";
       out += c_escape(u_.text(comp.thread));
       out += '"';
@@ -870,7 +872,8 @@ class Printer {
           if (m_.alive(i) && m_.op(i) == Opcode::AsyncStart && async_sugar(m_, i, &inside))
             hidden[m_.attrs(i).comp(Attr::calls).value] = true;
         }
-    for (CompId c : print_order(m_, o_.stable_order)) {
+    // A fingerprint takes them as they are stored.
+    for (CompId c : o_.fingerprint ? m_.computations() : print_order(m_, o_.stable_order)) {
       if (hidden[c.value]) continue;
       computation(c);
       out += "\n\n";
