@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "hlo.pb.h"
+#include "ir/aliasing.h"
 #include "ir/print.h"
 #include "ir/sharding.h"
 #include "parser/parser.h"
@@ -27,22 +28,6 @@ xla::PrimitiveType type_number(ElementType type) {
 template <class List>
 void put(const List& from, google::protobuf::RepeatedField<int64_t>* to) {
   for (int64_t v : from) to->Add(v);
-}
-
-Dims numbers(std::string_view text) {
-  Dims out;
-  for (size_t i = 0; i < text.size();) {
-    bool minus = text[i] == '-';
-    size_t digit = i + minus;
-    if (digit >= text.size() || text[digit] < '0' || text[digit] > '9') {
-      ++i;
-      continue;
-    }
-    int64_t v = 0;
-    for (i = digit; i < text.size() && text[i] >= '0' && text[i] <= '9'; ++i) v = v * 10 + (text[i] - '0');
-    out.push_back(minus ? -v : v);
-  }
-  return out;
 }
 
 // The body of the brackets that open at `at`, nested ones included.
@@ -259,14 +244,14 @@ class Writer {
            first = false) {
         std::string_view inner = rest.substr(open + 1, rest.find(')', open) - open - 1);
         open += inner.size() + 2;
-        Dims n = numbers(inner);
+        Dims n = integers_in(inner);
         int64_t value = n.empty() ? 0 : n[0];
         if (key == "T") {
           auto* tile = layout->add_tiles();
           for (size_t from = 0; from <= inner.size() && !inner.empty();) {
             size_t comma = std::min(inner.find(',', from), inner.size());
             std::string_view one = inner.substr(from, comma - from);
-            tile->add_dimensions(one == "*" ? INT64_MIN : numbers(one).at(0));
+            tile->add_dimensions(one == "*" ? INT64_MIN : integers_in(one).at(0));
             from = comma + 1;
           }
         } else if (key == "SC") {
@@ -325,24 +310,17 @@ class Writer {
   }
 
   void aliases(const ModuleConfig& c) {
-    for (size_t at = c.input_output_alias.find('('); at != std::string::npos;
-         at = c.input_output_alias.find('(', at + 1)) {
-      std::string_view text = c.input_output_alias;
+    for (const AliasEntry& a : parse_aliases(c.input_output_alias)) {
       auto* e = out_->mutable_input_output_alias()->add_entries();
-      size_t start = text.rfind('{', at), inner = text.find('{', at);
-      put(numbers(text.substr(start, text.find('}', start) - start)), e->mutable_output_shape_index());
-      e->set_parameter_number(numbers(text.substr(at, inner - at)).at(0));
-      put(numbers(text.substr(inner, text.find('}', inner) - inner)), e->mutable_parameter_shape_index());
-      e->set_kind(text.substr(inner, text.find(')', inner) - inner).find("must") != std::string_view::npos
-                      ? xla::MUST_ALIAS
-                      : xla::MAY_ALIAS);
+      put(a.output, e->mutable_output_shape_index());
+      e->set_parameter_number(a.number);
+      put(a.index, e->mutable_parameter_shape_index());
+      e->set_kind(a.must ? xla::MUST_ALIAS : xla::MAY_ALIAS);
     }
-    for (size_t at = c.buffer_donor.find('('); at != std::string::npos; at = c.buffer_donor.find('(', at + 1)) {
-      std::string_view text = c.buffer_donor;
+    for (const AliasEntry& a : parse_aliases(c.buffer_donor)) {
       auto* e = out_->mutable_buffer_donor()->add_entries();
-      size_t inner = text.find('{', at);
-      e->set_parameter_number(numbers(text.substr(at, inner - at)).at(0));
-      put(numbers(text.substr(inner, text.find('}', inner) - inner)), e->mutable_parameter_shape_index());
+      e->set_parameter_number(a.number);
+      put(a.index, e->mutable_parameter_shape_index());
     }
   }
 
@@ -399,7 +377,7 @@ class Writer {
     out->set_source_column(d.source_column), out->set_source_end_column(d.source_end_column);
     out->set_deduplicated_name(text(d.deduplicated_name)), out->set_scheduling_name(text(d.scheduling_name));
     out->set_stack_frame_id(d.stack_frame_id);
-    for (int64_t t : numbers(text(d.profile_type))) out->add_profile_type(static_cast<xla::ProfileType>(t));
+    for (int64_t t : integers_in(text(d.profile_type))) out->add_profile_type(static_cast<xla::ProfileType>(t));
     if (std::string payload = text(d.payload); !payload.empty()) {
       out->mutable_metadata_payload()->set_payload_index(out_->payloads_size());
       out_->add_payloads(payload);
@@ -558,13 +536,11 @@ class Writer {
       case Attr::async_execution_thread:
         return out->set_async_execution_thread(text(v));
       case Attr::output_to_operand_aliasing: {
-        std::string t = text(v);
-        for (size_t at = t.find('('); at != std::string::npos; at = t.find('(', at + 1)) {
+        for (const AliasEntry& a : parse_aliases(text(v))) {
           auto* e = out->add_output_operand_aliasing();
-          size_t start = t.rfind('{', at), inner = t.find('{', at);
-          put(numbers(std::string_view(t).substr(start, t.find('}', start) - start)), e->mutable_output_shape_index());
-          e->set_operand_index(numbers(std::string_view(t).substr(at, inner - at)).at(0));
-          put(numbers(std::string_view(t).substr(inner, t.find('}', inner) - inner)), e->mutable_operand_shape_index());
+          put(a.output, e->mutable_output_shape_index());
+          e->set_operand_index(a.number);
+          put(a.index, e->mutable_operand_shape_index());
         }
         return;
       }
@@ -626,7 +602,7 @@ class Writer {
         return ints(out->mutable_dynamic_slice_sizes());
       case Attr::slice_sizes:
         if (op == Opcode::Gather) return ints(out->mutable_gather_slice_sizes());
-        return put(numbers(text(v)), out->mutable_dynamic_slice_sizes());
+        return put(integers_in(text(v)), out->mutable_dynamic_slice_sizes());
       case Attr::padding:
         for (const PaddingDim& d : std::get<std::vector<PaddingDim>>(v)) {
           auto* p = out->mutable_padding_config()->add_dimensions();
@@ -792,7 +768,7 @@ class Writer {
         for (const char* side : {"lhs={", "rhs={"}) {
           size_t at = t.find(side);
           if (at == std::string::npos) continue;
-          Dims n = numbers(body(t, at + 4));
+          Dims n = integers_in(body(t, at + 4));
           auto* s = side[0] == 'l' ? out->mutable_sparsity_config()->mutable_lhs()
                                    : out->mutable_sparsity_config()->mutable_rhs();
           s->set_num_non_zero(n.at(0)), s->set_block_size(n.at(1)), s->set_dimension(n.at(2)), s->set_stride(n.at(3));
@@ -847,11 +823,11 @@ class Writer {
     if (t.starts_with("[")) {
       auto* l = out->mutable_iota_collective_device_list();
       size_t arrow = t.find("<="), perm = t.find('T');
-      Dims dims = numbers(t.substr(0, arrow)),
-           reshape = numbers(t.substr(arrow, perm == std::string::npos ? perm : perm - arrow));
+      Dims dims = integers_in(t.substr(0, arrow)),
+           reshape = integers_in(t.substr(arrow, perm == std::string::npos ? perm : perm - arrow));
       l->set_num_replica_groups(dims.at(0)), l->set_num_devices_per_group(dims.at(1));
       put(reshape, l->mutable_iota_reshape_dims());
-      Dims order = perm == std::string::npos ? Dims{} : numbers(t.substr(perm));
+      Dims order = perm == std::string::npos ? Dims{} : integers_in(t.substr(perm));
       for (size_t k = 0; k < reshape.size(); ++k)
         l->add_iota_transpose_perm(static_cast<int32_t>(k < order.size() ? order[k] : static_cast<int64_t>(k)));
       return;
@@ -892,7 +868,7 @@ class Writer {
           end = close + 1;
           if (t[end] == ' ') {
             size_t stop = t.find('}', end);
-            put(numbers(t.substr(end, stop - end)), e->mutable_original_array()->mutable_shape_index());
+            put(integers_in(t.substr(end, stop - end)), e->mutable_original_array()->mutable_shape_index());
             end = stop + 1;
           }
         }

@@ -658,6 +658,14 @@ void Module::drop_control(InstId id) {
 
 // --- orders ---
 
+std::vector<InstId> Module::elided_constants() const {
+  std::vector<InstId> out;
+  for (CompId c : computations())
+    for (InstId i : comp(c).order)
+      if (alive(i) && op(i) == Opcode::Constant && literal(i).elided) out.push_back(i);
+  return out;
+}
+
 std::vector<InstId> Module::live_order(CompId id) const {
   std::vector<InstId> out;
   out.reserve(comps_[id.value].order.size());

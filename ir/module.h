@@ -225,6 +225,7 @@ class Module {
   // roots in list order; control predecessors, last first, before operands.
   std::vector<InstId> post_order(CompId id) const;
   // Order of DfsHloRewriteVisitor::Accept: unreachable roots first, then the root.
+  std::vector<InstId> elided_constants() const;     // written `{...}`
   std::vector<InstId> live_order(CompId id) const;  // list order, without holes
 
   // --- recording ---

@@ -11,14 +11,12 @@ struct PrintOptions {
   bool signatures = true;  // `(a: f32[]) -> f32[]` behind computation names
   bool metadata = true;
   bool operand_shapes = false;
-  bool operand_names = true;
   bool large_constants = false;  // arrays of more than 10 elements and tuples in full
   bool control = true;
   bool backend_config = true;
   bool result_shapes = true;
   bool index_comments = true;  // /*index=5*/ between operands
-  bool closing_braces_names = false;
-  bool canonical = false;  // names tmp_N, bodies in place
+  bool canonical = false;      // names tmp_N, bodies in place
   bool fingerprint = false;
   bool stack_tables = true;
   bool compact_gte = false;   // `%t#1` in place of get-tuple-elements that say nothing else

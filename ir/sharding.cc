@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/aliasing.h"
+
 namespace hlo {
 namespace {
 
@@ -325,41 +327,21 @@ std::string without_metadata(std::string_view text) {
 
 // --- groups from canonical text ---
 
-namespace {
-
-DeviceDims numbers(std::string_view text) {
-  DeviceDims out;
-  for (size_t i = 0; i < text.size();) {
-    bool minus = text[i] == '-';
-    if (minus) ++i;
-    if (i >= text.size() || text[i] < '0' || text[i] > '9') {
-      ++i;
-      continue;
-    }
-    int64_t v = 0;
-    for (; i < text.size() && text[i] >= '0' && text[i] <= '9'; ++i) v = v * 10 + (text[i] - '0');
-    out.push_back(minus ? -v : v);
-  }
-  return out;
-}
-
-}  // namespace
-
 bool expand_replica_groups(std::string_view text, std::vector<DeviceDims>* groups) {
   groups->clear();
   if (text.starts_with("{")) {
     for (size_t at = text.find('{', 1); at != std::string_view::npos; at = text.find('{', at + 1))
-      groups->push_back(numbers(text.substr(at, text.find('}', at) - at)));
+      groups->push_back(integers_in(text.substr(at, text.find('}', at) - at)));
     return true;
   }
   if (text.starts_with("[")) {
     size_t arrow = text.find("<="), t = text.find('T');
     if (arrow == std::string_view::npos) return false;
     TileAssignment tiles;
-    tiles.dims = numbers(text.substr(0, arrow));
+    tiles.dims = integers_in(text.substr(0, arrow));
     tiles.iota = true;
-    tiles.reshape = numbers(text.substr(arrow, t == std::string_view::npos ? t : t - arrow));
-    if (t != std::string_view::npos) tiles.perm = numbers(text.substr(t));
+    tiles.reshape = integers_in(text.substr(arrow, t == std::string_view::npos ? t : t - arrow));
+    if (t != std::string_view::npos) tiles.perm = integers_in(text.substr(t));
     if (tiles.perm.empty())
       for (size_t i = 0; i < tiles.reshape.size(); ++i) tiles.perm.push_back(static_cast<int64_t>(i));
     if (tiles.dims.size() != 2 || product(tiles.reshape) > (int64_t{1} << 24)) return false;
@@ -377,7 +359,7 @@ bool expand_replica_groups(std::string_view text, std::vector<DeviceDims>* group
   for (size_t at = 5; at < close;) {
     size_t end = text.find('\'', at + 1);
     if (text[at] != '\'' || end > close) return false;
-    DeviceDims size = numbers(text.substr(end + 2, close - end - 2));
+    DeviceDims size = integers_in(text.substr(end + 2, close - end - 2));
     if (size.empty()) return false;
     axes.emplace_back(text.substr(at + 1, end - at - 1), size[0]);
     at = std::min(text.find('\'', end + 1), close);
@@ -391,11 +373,11 @@ bool expand_replica_groups(std::string_view text, std::vector<DeviceDims>* group
     std::string_view list = text.substr(ids + 12, brace - ids - 12);
     if (list.starts_with("[")) {
       size_t t = list.find('T');
-      TileAssignment tiles{{}, true, numbers(list.substr(0, t)), {}, {}};
-      if (t != std::string_view::npos) tiles.perm = numbers(list.substr(t));
+      TileAssignment tiles{{}, true, integers_in(list.substr(0, t)), {}, {}};
+      if (t != std::string_view::npos) tiles.perm = integers_in(list.substr(t));
       devices = tiles.list();
     } else {
-      devices = numbers(list);
+      devices = integers_in(list);
     }
   }
   // Every axis split into the parts that are named: the named ones run inside a group, in the order of naming.
@@ -416,7 +398,7 @@ bool expand_replica_groups(std::string_view text, std::vector<DeviceDims>* group
     Ref ref{static_cast<size_t>(axis - axes.begin()), 1, axis->second};
     at = end + 1;
     if (text.substr(at).starts_with(":(")) {
-      DeviceDims n = numbers(text.substr(at, text.find_first_of(",}", at) - at));
+      DeviceDims n = integers_in(text.substr(at, text.find_first_of(",}", at) - at));
       if (n.size() != 2) return false;
       ref.pre = n[0], ref.size = n[1];
     }
@@ -467,7 +449,7 @@ bool expand_replica_groups(std::string_view text, std::vector<DeviceDims>* group
 }
 
 std::vector<std::pair<int64_t, int64_t>> expand_pairs(std::string_view text) {
-  DeviceDims all = numbers(text);
+  DeviceDims all = integers_in(text);
   std::vector<std::pair<int64_t, int64_t>> out;
   for (size_t i = 0; i + 1 < all.size(); i += 2) out.emplace_back(all[i], all[i + 1]);
   return out;

@@ -140,6 +140,27 @@ int64_t Universe::byte_size(ShapeId id) const {
   return s.is_dynamic() ? bytes + 4 * s.rank() : bytes;  // dynamic arrays carry their sizes behind the data
 }
 
+size_t Universe::leaf_count(ShapeId id) const {
+  size_t leaves = 0;
+  std::vector<ShapeId> stack{id};
+  while (!stack.empty()) {
+    const Shape& s = (*this)[stack.back()];
+    stack.pop_back();
+    leaves += !s.is_tuple();
+    stack.insert(stack.end(), s.elements.begin(), s.elements.end());
+  }
+  return leaves;
+}
+
+ShapeId Universe::subshape(ShapeId id, const Dims& index) const {
+  for (int64_t k : index) {
+    const Shape& s = (*this)[id];
+    if (!s.is_tuple() || k < 0 || k >= static_cast<int64_t>(s.elements.size())) return ShapeId();
+    id = s.elements[static_cast<size_t>(k)];
+  }
+  return id;
+}
+
 int64_t Universe::leaf_bytes(ShapeId id) const {
   const Shape& s = (*this)[id];
   if (!s.is_tuple()) return byte_size(id);

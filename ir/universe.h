@@ -60,6 +60,9 @@ class Universe {
   // otherwise), tuples 8 bytes an element, token 0.
   int64_t byte_size(ShapeId id) const;
   int64_t leaf_bytes(ShapeId id) const;  // sum over array leaves
+  size_t leaf_count(ShapeId id) const;   // parts that are no tuples
+  // The part of a shape that an index names; invalid where there is none.
+  ShapeId subshape(ShapeId id, const Dims& index) const;
   size_t shape_count() const { return shapes_.size(); }
 
   // --- attributes ---

@@ -4,6 +4,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "ir/aliasing.h"
 #include "ir/shape_inference.h"
 #include "ir/verifier_rules.h"
 
@@ -240,7 +241,7 @@ class Verifier {
       for (size_t n = 0; n < count; ++n) out.push_back(u_.scalar(u_[shapes[first + n]].type));
       return out;
     };
-    auto binary = [&](size_t inputs, size_t inits, size_t count, CompId f, const char* what) {
+    auto binary = [&](size_t count, CompId f, const char* what) {
       // Reducers may work in a wider type than their inputs: only the number is fixed.
       if (m_.comp(f).params.size() != 2 * count)
         return error("calls", i, "{} {} takes {} parameters, expected {}", what, m_.comp_name(f),
@@ -248,7 +249,6 @@ class Verifier {
       for (InstId p : m_.comp(f).params)
         if (!m_.shape(p).is_scalar())
           return error("calls", i, "{} {} takes a parameter that is no scalar", what, m_.comp_name(f));
-      (void)inputs, (void)inits;
     };
     switch (m_.op(i)) {
       case Opcode::Call:
@@ -269,7 +269,7 @@ class Verifier {
       case Opcode::Reduce:
       case Opcode::ReduceWindow: {
         size_t n = shapes.size() / 2;
-        return binary(0, n, n, a.comp(Attr::to_apply), "reducer");
+        return binary(n, a.comp(Attr::to_apply), "reducer");
       }
       case Opcode::Map:
         return signature(i, a.comp(Attr::to_apply), scalars(0, shapes.size()), ShapeId(), "function");
@@ -282,11 +282,11 @@ class Verifier {
       case Opcode::SelectAndScatter: {
         ShapeId scalar = u_.scalar(u_[shapes[0]].type);
         signature(i, a.comp(Attr::select), {scalar, scalar}, u_.scalar(ElementType::Pred), "select");
-        return binary(0, 1, 1, a.comp(Attr::scatter), "scatter");
+        return binary(1, a.comp(Attr::scatter), "scatter");
       }
       case Opcode::Scatter: {
         size_t n = shapes.size() / 2;
-        return binary(0, n, n, a.comp(Attr::to_apply), "combiner");
+        return binary(n, a.comp(Attr::to_apply), "combiner");
       }
       default:
         return;
@@ -307,40 +307,20 @@ class Verifier {
         error("entry", entry.root, "entry_computation_layout says {}", text(config.entry_result));
     }
     for (bool donor : {false, true}) {
-      const std::string* text = donor ? &config.buffer_donor : &config.input_output_alias;
       const char* what = donor ? "buffer_donor" : "input_output_alias";
-      // `{ {0}: (3, {1}, may-alias) }`: behind each '(' the number of a parameter and an index of its shape.
-      auto index = [&](size_t from, size_t to) {
-        Dims d;
-        for (size_t k = from; k < to; ++k)
-          if (isdigit(static_cast<unsigned char>((*text)[k])) && !isdigit(static_cast<unsigned char>((*text)[k - 1])))
-            d.push_back(strtoll(text->c_str() + k, nullptr, 10));
-        return d;
-      };
-      auto element = [&](ShapeId s, const Dims& path) {
-        for (int64_t k : path) {
-          if (!u_[s].is_tuple() || k >= static_cast<int64_t>(u_[s].elements.size())) return ShapeId();
-          s = u_[s].elements[static_cast<size_t>(k)];
-        }
-        return s;
-      };
-      std::set<std::pair<size_t, Dims>> used;
-      for (size_t at = text->find('('); at != std::string::npos; at = text->find('(', at + 1)) {
-        size_t n = strtoul(text->c_str() + at + 1, nullptr, 10);
-        if (n >= entry.params.size()) {
-          error("aliasing", InstId(), "{} names parameter {} of {}", what, n, entry.params.size());
+      std::set<std::pair<int64_t, Dims>> used;
+      for (const AliasEntry& e : parse_aliases(donor ? config.buffer_donor : config.input_output_alias)) {
+        if (e.number < 0 || e.number >= static_cast<int64_t>(entry.params.size())) {
+          error("aliasing", InstId(), "{} names parameter {} of {}", what, e.number, entry.params.size());
           continue;
         }
-        size_t open = text->find('{', at);
-        Dims path = index(open, text->find('}', open));
-        ShapeId to = element(m_.shape_id(entry.params[n]), path);
+        ShapeId to = u_.subshape(m_.shape_id(entry.params[static_cast<size_t>(e.number)]), e.index);
         if (!to.valid())
-          error("aliasing", InstId(), "{} names an element of parameter {} that does not exist", what, n);
-        if (!used.insert({n, path}).second)
-          error("aliasing", InstId(), "{} names one element of parameter {} twice", what, n);
-        if (text != &config.input_output_alias || !to.valid()) continue;
-        size_t start = text->rfind('{', at), stop = text->find('}', start);
-        ShapeId from = element(m_.shape_id(entry.root), index(start, stop));
+          error("aliasing", InstId(), "{} names an element of parameter {} that does not exist", what, e.number);
+        if (!used.insert({e.number, e.index}).second)
+          error("aliasing", InstId(), "{} names one element of parameter {} twice", what, e.number);
+        if (donor || !to.valid()) continue;
+        ShapeId from = u_.subshape(m_.shape_id(entry.root), e.output);
         if (from.valid() && u_.byte_size(from) != u_.byte_size(to))
           error("aliasing", InstId(), "input_output_alias joins {} and {}", u_.shape_text_plain(from),
                 u_.shape_text_plain(to));

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "ir/aliasing.h"
 #include "ir/sharding.h"
 
 namespace hlo {
@@ -292,17 +293,11 @@ class Rules {
         error_("control", "has a control predecessor in another computation");
   }
 
-  void leaves(ShapeId s, std::vector<ShapeId>* list) const {
-    if (!u_[s].is_tuple()) return list->push_back(s);
-    for (ShapeId e : u_[s].elements) leaves(e, list);
-  }
-
   void sharding() {
     StrId t = a_.text(Attr::sharding);
     if (!t.valid()) return;
     std::string_view text = u_.text(t);
-    std::vector<ShapeId> list;
-    leaves(m_.shape_id(i_), &list);
+    size_t leaves = u_.leaf_count(m_.shape_id(i_));
     if (text.starts_with("{{")) {
       size_t count = 0;
       int depth = 0;
@@ -312,8 +307,8 @@ class Rules {
       }
       if (!out().is_tuple()) {
         error_("sharding", "has the sharding of a tuple on an array");
-      } else if (count != std::max<size_t>(list.size(), 1)) {
-        error_("sharding", fmt::format("has {} shardings for {} leaves", count, list.size()));
+      } else if (count != std::max<size_t>(leaves, 1)) {
+        error_("sharding", fmt::format("has {} shardings for {} leaves", count, leaves));
       }
       return;
     }
@@ -331,49 +326,21 @@ class Rules {
       error_("sharding", fmt::format("has a sharding of {} dimensions on {}", rank, this->text(i_)));
   }
 
-  ShapeId element(ShapeId s, const Dims& index) const {
-    for (int64_t k : index) {
-      if (!u_[s].is_tuple() || k < 0 || k >= static_cast<int64_t>(u_[s].elements.size())) return ShapeId();
-      s = u_[s].elements[static_cast<size_t>(k)];
-    }
-    return s;
-  }
-
   // `{{0}: (1, {}), …}`: both ends exist and have one shape.
   void aliases() {
-    std::string_view text = u_.text(a_.text(Attr::output_to_operand_aliasing));
-    auto numbers = [&](size_t from, size_t to) {
-      Dims d;
-      for (size_t k = from; k < to;) {
-        if (text[k] < '0' || text[k] > '9') {
-          ++k;
-          continue;
-        }
-        int64_t v = 0;
-        for (; k < to && text[k] >= '0' && text[k] <= '9'; ++k) v = v * 10 + text[k] - '0';
-        d.push_back(v);
-      }
-      return d;
-    };
     std::set<Dims> seen;
-    for (size_t at = text.find('{', 1); at != std::string_view::npos;) {
-      size_t close = text.find('}', at), open = text.find('(', close), comma = text.find(',', open),
-             end = text.find(')', open);
-      if (end == std::string_view::npos) return;
-      Dims output = numbers(at, close), number = numbers(open, comma), operand = numbers(comma, end);
-      at = text.find('{', end);
-      if (number.size() != 1 || number[0] >= static_cast<int64_t>(m_.operand_count(i_))) {
-        error_("aliasing",
-               fmt::format("aliases operand {} of {}", number.empty() ? -1 : number[0], m_.operand_count(i_)));
+    for (const AliasEntry& e : parse_aliases(u_.text(a_.text(Attr::output_to_operand_aliasing)))) {
+      if (e.number < 0 || e.number >= static_cast<int64_t>(m_.operand_count(i_))) {
+        error_("aliasing", fmt::format("aliases operand {} of {}", e.number, m_.operand_count(i_)));
         continue;
       }
-      ShapeId from = element(m_.shape_id(i_), output),
-              to = element(m_.shape_id(m_.operand(i_, static_cast<size_t>(number[0]))), operand);
+      ShapeId from = u_.subshape(m_.shape_id(i_), e.output),
+              to = u_.subshape(m_.shape_id(m_.operand(i_, static_cast<size_t>(e.number))), e.index);
       if (!from.valid() || !to.valid())
         error_("aliasing", "aliases an element that does not exist");
       else if (!u_.compatible(from, to))
         error_("aliasing", fmt::format("aliases {} with {}", u_.shape_text_plain(from), u_.shape_text_plain(to)));
-      if (!seen.insert(output).second) error_("aliasing", "aliases one output twice");
+      if (!seen.insert(e.output).second) error_("aliasing", "aliases one output twice");
     }
   }
 

@@ -388,14 +388,7 @@ AttrValue Parser::attr_value(Pending& p, Attr key, AttrKind kind) {
         if (peek() != 't' && peek() != 'f') error_here("expected true or false");
         out += boolean(what) ? "true" : "false";
       }
-      size_t leaves = 0;
-      std::vector<ShapeId> stack{p.shape};
-      while (!stack.empty()) {
-        ShapeId at = stack.back();
-        stack.pop_back();
-        leaves += !u_[at].is_tuple();
-        for (ShapeId e : u_[at].elements) stack.push_back(e);
-      }
+      size_t leaves = u_.leaf_count(p.shape);
       if (leaves != count) error_at(place, "{} flags for a parameter of {} buffer(s)", count, leaves);
       return u_.str(out + "}");
     }

@@ -677,7 +677,6 @@ std::string Parser::alias_text(bool donor) {
 }
 
 void Parser::header() {
-  size_t name_at = at_;
   m_->name = std::string(u_.text(name("the name of the module")));
   eat(':');
   std::vector<std::string> seen;
@@ -752,7 +751,6 @@ void Parser::header() {
             best.empty() ? "" : fmt::format("did you mean '{}'?", best));
     }
   }
-  (void)name_at;
 }
 
 void Parser::stack_tables() {
@@ -873,13 +871,9 @@ void Parser::finish_module() {
   }
   // Shapes that differ from the entry's are the verifier's business. Aliases must name outputs that exist.
   for (const auto& [index, place] : alias_outputs_) {
-    ShapeId at = config.entry_result;
-    for (int64_t i : index) {
-      if (!u_[at].is_tuple() || i < 0 || i >= static_cast<int64_t>(u_[at].elements.size()))
-        error_at(place, "the result {} has no element {{{}}}", u_.shape_text_plain(config.entry_result),
-                 fmt::join(index, ","));
-      at = u_[at].elements[static_cast<size_t>(i)];
-    }
+    if (!u_.subshape(config.entry_result, index).valid())
+      error_at(place, "the result {} has no element {{{}}}", u_.shape_text_plain(config.entry_result),
+               fmt::join(index, ","));
   }
 }
 
@@ -959,25 +953,11 @@ std::unique_ptr<Module> Parser::module() {
 }
 
 ShapeId Parser::lone_shape() {
-  try {
-    ShapeId id = shape();
-    skip();
-    if (!done()) error_here("unexpected text behind the shape");
-    return id;
-  } catch (SyntaxError& e) {
-    throw Failure(FailureKind::kSyntax, render(options_.file, text_, e.diagnostic));
-  }
+  return lone("shape", [&] { return shape(); });
 }
 
 LitId Parser::lone_literal(ShapeId s) {
-  try {
-    LitId id = literal(s);
-    skip();
-    if (!done()) error_here("unexpected text behind the literal");
-    return id;
-  } catch (SyntaxError& e) {
-    throw Failure(FailureKind::kSyntax, render(options_.file, text_, e.diagnostic));
-  }
+  return lone("literal", [&] { return literal(s); });
 }
 
 std::unique_ptr<Module> parse_module(std::string_view text, std::shared_ptr<Universe> universe,
@@ -985,18 +965,12 @@ std::unique_ptr<Module> parse_module(std::string_view text, std::shared_ptr<Univ
   return Parser(text, std::move(universe), options).module();
 }
 
-namespace {
-struct NoDelete {
-  void operator()(Universe*) const {}
-};
-}  // namespace
-
 ShapeId parse_shape(std::string_view text, Universe& universe) {
-  return Parser(text, std::shared_ptr<Universe>(&universe, NoDelete()), {}).lone_shape();
+  return Parser(text, borrowed(universe), {}).lone_shape();
 }
 
 LitId parse_literal(std::string_view text, ShapeId shape, Universe& universe) {
-  return Parser(text, std::shared_ptr<Universe>(&universe, NoDelete()), {}).lone_literal(shape);
+  return Parser(text, borrowed(universe), {}).lone_literal(shape);
 }
 
 std::string_view recognise_foreign(std::string_view text) {

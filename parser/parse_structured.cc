@@ -71,7 +71,6 @@ void Parser::iota_tiles(TileAssignment& tiles, bool needs_transpose) {
 Mesh Parser::mesh() {
   Mesh m;
   skip();
-  size_t start = at_;
   std::string_view kind = word();
   m.maximal = kind == "maximal_mesh";
   expect('[', "before the axes of a mesh");
@@ -130,7 +129,6 @@ Mesh Parser::mesh() {
   } else {
     at_ = save;
   }
-  (void)start;
   return m;
 }
 
@@ -407,17 +405,9 @@ Sharding Parser::sharding() {
 StrId Parser::sharding_of(ShapeId shape) {
   Sharding s = sharding();
   if (s.kind != Sharding::Kind::kTuple && shape.valid() && u_[shape].is_tuple()) {
-    size_t leaves = 0;
-    std::vector<ShapeId> stack{shape};
-    while (!stack.empty()) {
-      ShapeId at = stack.back();
-      stack.pop_back();
-      if (!u_[at].is_tuple()) ++leaves;
-      for (ShapeId e : u_[at].elements) stack.push_back(e);
-    }
     Sharding tuple;
     tuple.kind = Sharding::Kind::kTuple;
-    tuple.elements.assign(std::max<size_t>(leaves, 1), s);
+    tuple.elements.assign(std::max<size_t>(u_.leaf_count(shape), 1), s);
     s = std::move(tuple);
   }
   return u_.str(s.text());
@@ -763,14 +753,8 @@ std::vector<Metadata> Parser::lone_metadata_list() {
   return out;
 }
 
-namespace {
-struct NotOwned {
-  void operator()(Universe*) const {}
-};
-}  // namespace
-
 std::vector<Metadata> parse_metadata_list(std::string_view text, Universe& universe) {
-  return Parser(text, std::shared_ptr<Universe>(&universe, NotOwned()), {}).lone_metadata_list();
+  return Parser(text, borrowed(universe), {}).lone_metadata_list();
 }
 
 Sharding parse_sharding(std::string_view text) {
@@ -779,14 +763,7 @@ Sharding parse_sharding(std::string_view text) {
 }
 
 Sharding Parser::lone_sharding() {
-  try {
-    Sharding s = sharding();
-    skip();
-    if (!done()) error_here("unexpected text behind the sharding");
-    return s;
-  } catch (SyntaxError& e) {
-    throw Failure(FailureKind::kSyntax, render(options_.file, text_, e.diagnostic));
-  }
+  return lone("sharding", [&] { return sharding(); });
 }
 
 }  // namespace hlo

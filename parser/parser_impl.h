@@ -10,6 +10,9 @@
 
 namespace hlo {
 
+// A universe that the caller keeps.
+inline std::shared_ptr<Universe> borrowed(Universe& u) { return {std::shared_ptr<Universe>(), &u}; }
+
 class Parser {
  public:
   Parser(std::string_view text, std::shared_ptr<Universe> universe, const ParseOptions& options);
@@ -32,6 +35,19 @@ class Parser {
   template <class... A>
   [[noreturn]] void error_here(fmt::format_string<A...> text, A&&... args) {
     error(at_, fmt::format(text, std::forward<A>(args)...));
+  }
+
+  // One construct that is the whole text.
+  template <class Read>
+  auto lone(const char* what, Read read) {
+    try {
+      auto value = read();
+      skip();
+      if (!done()) error_here("unexpected text behind the {}", what);
+      return value;
+    } catch (SyntaxError& e) {
+      throw Failure(FailureKind::kSyntax, render(options_.file, text_, e.diagnostic));
+    }
   }
 
   // --- bytes ---

@@ -30,40 +30,6 @@ Dims dims_of(const List& list) {
 std::string quoted(std::string_view s) { return "\"" + c_escape(s) + "\""; }
 
 ElementType type_of(int number) {
-  switch (number) {
-    case xla::PRED:
-      return ElementType::Pred;
-    case xla::S1:
-      return ElementType::S1;
-    case xla::S2:
-      return ElementType::S2;
-    case xla::S4:
-      return ElementType::S4;
-    case xla::S8:
-      return ElementType::S8;
-    case xla::S16:
-      return ElementType::S16;
-    case xla::S32:
-      return ElementType::S32;
-    case xla::S64:
-      return ElementType::S64;
-    case xla::U1:
-      return ElementType::U1;
-    case xla::U2:
-      return ElementType::U2;
-    case xla::U4:
-      return ElementType::U4;
-    case xla::U8:
-      return ElementType::U8;
-    case xla::U16:
-      return ElementType::U16;
-    case xla::U32:
-      return ElementType::U32;
-    case xla::U64:
-      return ElementType::U64;
-    default:
-      break;
-  }
   ElementType type;
   std::string name =
       number == xla::OPAQUE_TYPE ? "opaque" : xla::PrimitiveType_Name(static_cast<xla::PrimitiveType>(number));
@@ -952,8 +918,8 @@ void read_message(std::string_view bytes, const std::string& label, Message* out
       attempt("HloSnapshot", out->snapshot) || attempt("HloUnoptimizedSnapshot", out->unoptimized))
     return;
   fail(FailureKind::kIo,
-       "{}: this is none of XLA's protos with a module (HloModuleProto, HloProto, HloSnapshot); a SessionModule of "
-       "2017 holds no HLO",
+       "{}: not a proto of XLA with a module (HloModuleProto, HloProto, HloSnapshot): truncated, damaged or of another "
+       "kind; a SessionModule of 2017 holds no HLO",
        label);
 }
 
@@ -978,7 +944,9 @@ std::string gunzip(std::string_view bytes, const std::string& label) {
     // A small file that unpacks to anything at all is no module.
     if (out.size() > (size_t{4} << 30)) fail(FailureKind::kIo, "{} unpacks to more than 4 GB", label);
   }
+  // zlib says 1 (Z_STREAM_END) where the stream came to its own end.
   if (unzip.ZlibErrorCode() < 0) fail(FailureKind::kIo, "{}: damaged gzip stream", label);
+  if (unzip.ZlibErrorCode() != 1) fail(FailureKind::kIo, "{}: the gzip stream is truncated", label);
   return out;
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The command line from outside: exit codes, messages, files that appear whole or not at all."""
+import gzip
 import json
 import os
 import pathlib
@@ -75,6 +76,19 @@ with tempfile.TemporaryDirectory() as directory:
     (tmp / "broken.pb").write_bytes(strange.read_bytes()[:-40])
     code, text, err = run("print", tmp / "broken.pb")
     expect("broken proto", code == 2 and err.startswith("error:"), err)
+    # HLO text may stand packed; a stream cut short says so.
+    packed = gzip.compress((data / "add.hlo").read_bytes())
+    (tmp / "add.hlo.gz").write_bytes(packed)
+    expect("packed text", run("print", tmp / "add.hlo.gz")[1] == run("print", data / "add.hlo")[1])
+    (tmp / "cut.hlo.gz").write_bytes(packed[:-20])
+    code, text, err = run("print", tmp / "cut.hlo.gz")
+    expect("truncated gzip", code == 2 and "truncated" in err, err)
+    (tmp / "elided.hlo").write_text("HloModule e\nENTRY e { ROOT c = f32[99]{0} constant({...}) }\n")
+    code, text, err = run("convert", tmp / "elided.hlo", tmp / "elided.pb")
+    expect("elided constants of a proto", code == 0 and "1 elided constant" in err, err)
+    (tmp / "empty.hlo").write_text("")
+    code, text, err = run("print", tmp / "empty.hlo")
+    expect("empty file", code == 2 and "is empty" in err and "truncated" not in err, err)
     (tmp / "two.hlo").write_text("HloModule a\nENTRY e { ROOT r = f32[] parameter(0) }\n// -----\nHloModule b\nENTRY e { ROOT r = s32[] parameter(0) }\n")
     code, text, err = run("print", tmp / "two.hlo")
     expect("several modules", code == 0 and "HloModule a" in text and "HloModule b" in text, err)

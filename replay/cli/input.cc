@@ -21,6 +21,8 @@ bool all_digits(std::string_view s) {
 Input prepared(std::string label, std::string text) {
   Input in;
   in.label = std::move(label);
+  // HLO text, a proto or JSON may stand packed; what is inside tells.
+  if (text.starts_with("\x1f\x8b")) text = gunzip(text, in.label);
   std::string plain;
   if (!looks_like_proto(text) && strip_log_prefixes(text, &plain)) {
     in.log = true;

@@ -459,7 +459,16 @@ int cmd_convert(const std::string& in, const std::string& out) {
       // Proto to proto keeps what we do not know.
       Input from = read_input(in);
       bool proto = looks_like_proto(from.text) || in.ends_with(".pbtxt");
-      write_file(out, proto ? reencode_proto(from.text, in, ending) : module_to_proto_bytes(*load(in), ending));
+      if (proto) {
+        write_file(out, reencode_proto(from.text, in, ending));
+        return kYes;
+      }
+      auto m = load(in);
+      size_t elided = m->elided_constants().size();
+      write_file(out, module_to_proto_bytes(*m, ending));
+      if (elided)
+        fmt::print(stderr, "warning: {}: {} elided constant(s) have no values: XLA refuses such a proto\n", out,
+                   elided);
       return kYes;
     }
   bool text = ends(".hlo") || ends(".txt"),
