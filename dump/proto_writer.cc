@@ -552,7 +552,7 @@ class Writer {
         }
         return;
       case Attr::dim_labels: {
-        const auto& d = std::get<DimLabels>(v);
+        const auto& d = *std::get<Boxed<DimLabels>>(v);
         auto* c = out->mutable_convolution_dimension_numbers();
         c->set_input_batch_dimension(d.input_batch), c->set_input_feature_dimension(d.input_feature);
         c->set_kernel_input_feature_dimension(d.kernel_input), c->set_kernel_output_feature_dimension(d.kernel_output);

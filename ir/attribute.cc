@@ -64,7 +64,8 @@ struct KeyWriter {
       for (int64_t v : {d.size, d.stride, d.pad_low, d.pad_high, d.lhs_dilate, d.rhs_dilate, int64_t{d.reversal}})
         num(v);
   }
-  void operator()(const DimLabels& d) {
+  void operator()(const Boxed<DimLabels>& boxed) {
+    const DimLabels& d = *boxed;
     for (int64_t v : {int64_t{d.lhs_rank}, int64_t{d.rhs_rank}, int64_t{d.out_rank}, d.input_batch, d.input_feature,
                       d.kernel_input, d.kernel_output, d.output_batch, d.output_feature})
       num(v);

@@ -1,6 +1,7 @@
 // Attribute values and the interned set that an instruction points at.
 #pragma once
 #include <array>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -46,8 +47,21 @@ struct SliceDim {
   bool operator==(const SliceDim&) const = default;
 };
 
-using AttrValue = std::variant<bool, int64_t, double, StrId, Dims, CompId, std::vector<CompId>, Window, DimLabels,
-                               std::vector<PaddingDim>, std::vector<SliceDim>, ShapeId, std::vector<ShapeId>>;
+// A large value that few attributes have, shared so that the variant stays small.
+template <class T>
+class Boxed {
+ public:
+  Boxed(T value) : value_(std::make_shared<const T>(std::move(value))) {}  // NOLINT: converts as the value itself would
+  const T& operator*() const { return *value_; }
+  bool operator==(const Boxed& o) const { return *value_ == *o.value_; }
+
+ private:
+  std::shared_ptr<const T> value_;
+};
+
+using AttrValue =
+    std::variant<bool, int64_t, double, StrId, Dims, CompId, std::vector<CompId>, Window, Boxed<DimLabels>,
+                 std::vector<PaddingDim>, std::vector<SliceDim>, ShapeId, std::vector<ShapeId>>;
 
 // Attributes of one instruction, in the opcode's print order, defaults left out: what is in the set is printed.
 struct AttrSet {
@@ -64,7 +78,12 @@ struct AttrSet {
   template <class T>
   const T* get(Attr key) const {
     const AttrValue* v = find(key);
-    return v ? std::get_if<T>(v) : nullptr;
+    if constexpr (std::is_same_v<T, DimLabels>) {
+      const auto* boxed = v ? std::get_if<Boxed<T>>(v) : nullptr;
+      return boxed ? &**boxed : nullptr;
+    } else {
+      return v ? std::get_if<T>(v) : nullptr;
+    }
   }
   // Values with XLA's defaults where the attribute is absent.
   int64_t integer(Attr key, int64_t absent = 0) const {

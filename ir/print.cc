@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <unordered_map>
 
 #include "ir/sharding.h"
@@ -84,23 +85,36 @@ std::string c_escape(std::string_view text) {
   return out;
 }
 
-bool is_dict_text(std::string_view text) {
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.remove_suffix(1);
-  if (text.empty() || text[0] != '{') return false;
+size_t closing_quote(std::string_view text, size_t open) {
+  for (size_t at = open + 1;;) {
+    const void* quote = at < text.size() ? std::memchr(text.data() + at, text[open], text.size() - at) : nullptr;
+    if (!quote) return std::string_view::npos;
+    size_t end = static_cast<size_t>(static_cast<const char*>(quote) - text.data()), escapes = end;
+    while (escapes > open + 1 && text[escapes - 1] == '\\') --escapes;
+    if ((end - escapes) % 2 == 0) return end;
+    at = end + 1;
+  }
+}
+
+size_t dict_end(std::string_view text, size_t start) {
   int depth = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
+  for (size_t i = start; i < text.size(); ++i) {
     char c = text[i];
     if (c == '"') {
-      for (++i; i < text.size() && text[i] != '"'; ++i)
-        if (text[i] == '\\') ++i;
-      if (i >= text.size()) return false;
+      i = closing_quote(text, i);
+      if (i == std::string_view::npos) return i;
     } else if (c == '{') {
       ++depth;
-    } else if (c == '}') {
-      if (--depth == 0) return i + 1 == text.size();
+    } else if (c == '}' && --depth == 0) {
+      return i + 1;
     }
   }
-  return false;
+  return std::string_view::npos;
+}
+
+bool is_dict_text(std::string_view text) {
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.remove_suffix(1);
+  return text.starts_with('{') && dict_end(text, 0) == text.size();
 }
 
 // --- literals ---
@@ -260,6 +274,20 @@ std::vector<CompId> print_order(const Module& m, bool stable) {
 
 namespace {
 
+// Nothing in it that c_escape would change; eight bytes at a time.
+bool plain(std::string_view text) {
+  constexpr uint64_t ones = 0x0101010101010101, tops = 0x8080808080808080;
+  auto below = [](uint64_t word, uint64_t limit) { return (word - ones * limit) & ~word; };  // the byte's top bit tells
+  uint64_t bad = 0;
+  for (size_t at = 0; at < text.size(); at += 8) {
+    uint64_t word = ones * 'a';
+    std::memcpy(&word, text.data() + at, std::min<size_t>(8, text.size() - at));
+    bad |= word | below(word, 32);
+    for (uint64_t c : {'"', '\'', '\\', '\x7f'}) bad |= below(word ^ (ones * c), 1);
+  }
+  return !(bad & tops);
+}
+
 void metadata_fields(const Universe& u, const Metadata& d, const std::vector<int32_t>& frame_map, std::string& out) {
   constexpr uint32_t none = StrId::kNone;
   auto has = [&](uint32_t s) { return s != none && !u.text(StrId(s)).empty(); };
@@ -268,10 +296,8 @@ void metadata_fields(const Universe& u, const Metadata& d, const std::vector<int
     if (!has(s)) return;
     out += key;
     std::string_view t = u.text(StrId(s));
-    bool plain = true;
-    for (char c : t) plain &= c >= 32 && c < 127 && c != '"' && c != '\'' && c != '\\';
     out += '"';
-    if (plain || !escape)
+    if (!escape || plain(t))
       out += t;
     else
       out += c_escape(t);
@@ -486,7 +512,7 @@ class Printer {
         window(std::get<Window>(v));
         return;
       case AttrKind::DimLabels:
-        dim_labels(std::get<DimLabels>(v));
+        dim_labels(*std::get<Boxed<DimLabels>>(v));
         return;
       case AttrKind::Padding: {
         const auto& dims = std::get<std::vector<PaddingDim>>(v);

@@ -54,6 +54,10 @@ std::string metadata_text(const Universe& u, const Metadata& m);
 std::string c_escape(std::string_view text);
 // Would XLA's lexer take the text for one raw dictionary? Those are printed without quotes.
 bool is_dict_text(std::string_view text);
+// Index of the quote that ends the string opened at `open`, escapes passed over; npos where there is none.
+size_t closing_quote(std::string_view text, size_t open);
+// Index behind the brace that closes the one at or behind `start`, strings passed over; npos where there is none.
+size_t dict_end(std::string_view text, size_t start);
 
 // Computations in XLA's print order, and the instructions of one in print order.
 std::vector<CompId> print_order(const Module& m, bool stable = false);

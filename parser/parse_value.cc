@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ir/print.h"
 #include "parser/parser_impl.h"
 
 namespace hlo {
@@ -268,9 +269,8 @@ std::string Parser::quoted(const char* what) {
   size_t start = at_;
   char quote = peek();
   if (quote != '"' && quote != '\'') error_here("expected {} in quotes", what);
-  size_t end = start + 1;
-  while (end < text_.size() && text_[end] != quote) end += text_[end] == '\\' ? 2 : 1;
-  if (end >= text_.size()) error_at(start, "string does not end");
+  size_t end = closing_quote(text_, start);
+  if (end == std::string_view::npos) error_at(start, "string does not end");
   std::string_view body = text_.substr(start + 1, end - start - 1);
   at_ = end + 1;
   if (body.find('\\') == std::string_view::npos) return std::string(body);
@@ -291,22 +291,13 @@ bool Parser::boolean(const char* what) {
 // Raw text in braces: only braces and double quotes count (xla/hlo/parser/hlo_lexer.cc, LexJsonDict).
 std::string_view Parser::dictionary() {
   skip();
-  size_t start = at_;
-  int depth = 0;
-  for (; at_ < text_.size(); ++at_) {
-    char c = text_[at_];
-    if (c == '"') {
-      for (++at_; at_ < text_.size() && text_[at_] != '"'; ++at_)
-        if (text_[at_] == '\\') ++at_;
-    } else if (c == '{') {
-      ++depth;
-    } else if (c == '}' && --depth == 0) {
-      ++at_;
-      return text_.substr(start, at_ - start);
-    }
+  size_t start = at_, end = dict_end(text_, start);
+  if (end == std::string_view::npos) {
+    at_ = text_.size();
+    error_at(start, "dictionary is not closed");
   }
-  at_ = text_.size();
-  error_at(start, "dictionary is not closed");
+  at_ = end;
+  return text_.substr(start, end - start);
 }
 
 std::string_view Parser::balanced() {
@@ -316,9 +307,8 @@ std::string_view Parser::balanced() {
   while (at_ < text_.size()) {
     char c = text_[at_];
     if (c == '"' || c == '\'') {
-      size_t end = at_ + 1;
-      while (end < text_.size() && text_[end] != c) end += text_[end] == '\\' ? 2 : 1;
-      if (end >= text_.size()) {
+      size_t end = closing_quote(text_, at_);
+      if (end == std::string_view::npos) {
         if (c == '"') error_at(at_, "string does not end");
       } else {
         at_ = end;

@@ -70,11 +70,9 @@ class StringInterner {
   StrId intern(std::string_view text) {
     if (Numbered n; numbered(text, &n)) {
       Root& root = roots_[root_of(text.substr(0, n.dot))];
-      if (n.number < root.ids.size() * 2 + 1024) {
-        if (n.number >= root.ids.size())
-          root.ids.resize(std::max<size_t>(n.number + 1, root.ids.size() * 2), IndexTable::kEmpty);
-        uint32_t& slot = root.ids[n.number];
-        // A number that was too far ahead once may lie in the general table.
+      if (root.reach(n.number)) {
+        uint32_t& slot = root.ids[n.number - root.base];
+        // A number that was too far away once may lie in the general table.
         if (slot == IndexTable::kEmpty) slot = root.overflow ? general(text) : append(text);
         return StrId(slot);
       }
@@ -96,7 +94,8 @@ class StringInterner {
       uint32_t r = root_table_.find(hash_bytes(name), [&](uint32_t i) { return roots_[i].name == name; });
       if (r == IndexTable::kEmpty) return StrId();
       const Root& root = roots_[r];
-      if (n.number < root.ids.size() && root.ids[n.number] != IndexTable::kEmpty) return StrId(root.ids[n.number]);
+      uint32_t at = n.number - root.base;  // wraps to far away below the base
+      if (at < root.ids.size() && root.ids[at] != IndexTable::kEmpty) return StrId(root.ids[at]);
       if (!root.overflow) return StrId();
     }
     uint64_t hash = hash_bytes(text);
@@ -129,15 +128,35 @@ class StringInterner {
   }
   struct Root {
     std::string name;
-    std::vector<uint32_t> ids;
+    uint32_t base = 0;          // number of ids[0]
+    std::vector<uint32_t> ids;  // most roots have few numbers, close together
     bool overflow = false;
+
+    // Does the array hold the number, or can it grow to without a large hole?
+    bool reach(uint32_t number) {
+      size_t size = ids.size(), gap = size * 2 + kGap;
+      if (!size) base = number;
+      if (number >= base) {
+        size_t at = number - base;
+        if (at < size) return true;
+        if (at >= size + gap) return false;
+        ids.resize(size ? std::max(at + 1, size * 2) : 1, IndexTable::kEmpty);
+        return true;
+      }
+      if (base - number > gap) return false;
+      size_t more = std::min<size_t>(base, std::max<size_t>(base - number, size));
+      ids.insert(ids.begin(), more, IndexTable::kEmpty);
+      base -= static_cast<uint32_t>(more);
+      return true;
+    }
   };
+  static constexpr size_t kGap = 256;
   uint32_t root_of(std::string_view name) {
     uint64_t hash = hash_bytes(name);
     uint32_t found = root_table_.find(hash, [&](uint32_t i) { return roots_[i].name == name; });
     if (found != IndexTable::kEmpty) return found;
     found = static_cast<uint32_t>(roots_.size());
-    roots_.push_back({std::string(name), {}, false});
+    roots_.push_back({std::string(name), 0, {}, false});
     root_table_.insert(hash, found);
     return found;
   }
@@ -171,12 +190,12 @@ class StringInterner {
   const char* store(std::string_view text) {
     constexpr size_t kBlock = 1 << 16;
     if (text.size() > kBlock / 4) {
-      blocks_.push_back(std::make_unique<char[]>(text.size()));
+      blocks_.push_back(std::make_unique_for_overwrite<char[]>(text.size()));
       std::memcpy(blocks_.back().get(), text.data(), text.size());
       return blocks_.back().get();
     }
     if (left_ < text.size()) {
-      blocks_.push_back(std::make_unique<char[]>(kBlock));
+      blocks_.push_back(std::make_unique_for_overwrite<char[]>(kBlock));
       at_ = blocks_.back().get();
       left_ = kBlock;
     }
