@@ -5,13 +5,18 @@
 namespace hlo {
 namespace {
 
-Execution run_evaluator(const Module& m, std::span<const Value> arguments, int repeat) {
+Execution run_evaluator(const Module& m, const std::vector<std::vector<Value>>& arguments, int repeat,
+                        const EvalOptions& options) {
   Execution out;
   out.run_s = 1e300;
   for (int i = 0; i < std::max(repeat, 1); ++i) {
     auto start = std::chrono::steady_clock::now();
-    Evaluator evaluator(m);
-    out.result = evaluator.run(arguments);
+    if (arguments.size() == 1) {
+      Evaluator evaluator(m, options);
+      out.results = {evaluator.run(arguments[0])};
+    } else {
+      out.results = run_devices(m, arguments, options);
+    }
     out.run_s = std::min(out.run_s, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   return out;

@@ -9,7 +9,7 @@
 namespace hlo {
 
 struct Execution {
-  Value result;
+  std::vector<Value> results;       // one a device
   double compile_s = 0, run_s = 0;  // best of the repeats
 };
 
@@ -17,7 +17,9 @@ struct ExecutorInfo {
   std::string_view name, summary;
   // Why it cannot be used here; empty when it can.
   std::string (*unavailable)();
-  Execution (*run)(const Module& m, std::span<const Value> arguments, int repeat);
+  // `arguments`: of each device that the module runs on (devices_needed).
+  Execution (*run)(const Module& m, const std::vector<std::vector<Value>>& arguments, int repeat,
+                   const EvalOptions& options);
 };
 
 std::span<const ExecutorInfo> executors();

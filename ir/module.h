@@ -225,8 +225,8 @@ class Module {
   // roots in list order; control predecessors, last first, before operands.
   std::vector<InstId> post_order(CompId id) const;
   // Order of DfsHloRewriteVisitor::Accept: unreachable roots first, then the root.
-  std::vector<InstId> elided_constants() const;     // written `{...}`
   std::vector<InstId> live_order(CompId id) const;  // list order, without holes
+  std::vector<InstId> elided_constants() const;     // written `{...}`
 
   // --- recording ---
   const std::vector<InstId>& dirty_insts() const { return dirty_list_; }

@@ -4,12 +4,16 @@
 
 #include <cstring>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "ir/base/check.h"
 #include "replay/files.h"
 
 namespace hlo {
 namespace {
+
+// What numpy has no types for is told beside: {"o0": "bf16", …}.
+constexpr const char* kTypes = "types.json";
 
 std::string descr_of(ElementType t) {
   int bytes = storage_bytes(t);
@@ -110,6 +114,7 @@ std::vector<NamedArray> read_npz(const std::string& path) {
   }
   std::unique_ptr<zip_t, void (*)(zip_t*)> close(zip, [](zip_t* z) { zip_discard(z); });
   std::vector<NamedArray> out;
+  std::string note;
   for (zip_int64_t i = 0; i < zip_get_num_entries(zip, 0); ++i) {
     zip_stat_t stat;
     if (zip_stat_index(zip, static_cast<zip_uint64_t>(i), 0, &stat)) fail(FailureKind::kIo, "{} is damaged", path);
@@ -129,8 +134,17 @@ std::vector<NamedArray> read_npz(const std::string& path) {
         break;
       }
     }
+    if (name == kTypes) {
+      note = std::move(data);
+      continue;
+    }
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
     out.push_back(parse_npy(name, data, path));
+  }
+  if (!note.empty()) {
+    auto types = nlohmann::json::parse(note, nullptr, false);
+    for (NamedArray& a : out)
+      if (types.is_object() && types.contains(a.name) && types[a.name].is_string()) a.type = types[a.name];
   }
   return out;
 }
@@ -139,12 +153,17 @@ void write_npz(const std::string& path, const std::vector<NamedArray>& arrays) {
   int code = 0;
   zip_t* zip = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);  // libzip writes beside and renames
   if (!zip) fail(FailureKind::kIo, "cannot write {}", path);
-  std::vector<std::string> data;
-  data.reserve(arrays.size());
+  std::vector<std::pair<std::string, std::string>> files;
+  files.reserve(arrays.size() + 1);
+  nlohmann::ordered_json types;
   for (const NamedArray& a : arrays) {
-    data.push_back(npy_header(a) + a.bytes);
-    zip_source_t* source = zip_source_buffer(zip, data.back().data(), data.back().size(), 0);
-    zip_int64_t index = source ? zip_file_add(zip, (a.name + ".npy").c_str(), source, ZIP_FL_OVERWRITE) : -1;
+    files.emplace_back(a.name + ".npy", npy_header(a) + a.bytes);
+    if (!a.type.empty()) types[a.name] = a.type;
+  }
+  if (!types.empty()) files.emplace_back(kTypes, types.dump());
+  for (const auto& [name, data] : files) {
+    zip_source_t* source = zip_source_buffer(zip, data.data(), data.size(), 0);
+    zip_int64_t index = source ? zip_file_add(zip, name.c_str(), source, ZIP_FL_OVERWRITE) : -1;
     if (index < 0) {
       zip_discard(zip);
       fail(FailureKind::kIo, "cannot write {}", path);
@@ -161,9 +180,19 @@ void write_npz(const std::string& path, const std::vector<NamedArray>& arrays) {
 NamedArray to_array(const Universe& u, const std::string& name, const Value& v) {
   const Shape& s = u[v.shape];
   NamedArray a;
-  a.name = name, a.descr = descr_of(s.type), a.dims = s.dims;
+  a.name = name, a.descr = descr_of(s.type), a.dims = s.dims, a.type = type_name(s.type);
   if (v.data) a.bytes.assign(v.data->begin(), v.data->end());
   return a;
+}
+
+ElementType array_type(const NamedArray& a, const std::string& path) {
+  ElementType type;
+  if (type_from_name(a.type, &type) && descr_of(type).substr(1) == a.descr.substr(1)) return type;
+  for (ElementType t : {ElementType::Pred, ElementType::S8, ElementType::S16, ElementType::S32, ElementType::S64,
+                        ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64, ElementType::F16,
+                        ElementType::F32, ElementType::F64, ElementType::C64, ElementType::C128})
+    if (descr_of(t).substr(1) == a.descr.substr(1)) return t;
+  fail(FailureKind::kUnsupported, "{}: array {} is of numpy's type {}", path, a.name, a.descr);
 }
 
 Value from_array(const Universe& u, const NamedArray& a, ShapeId shape) {

@@ -13,11 +13,14 @@ struct NamedArray {
   std::string descr;  // numpy's type, e.g. "<f4"
   Dims dims;
   std::string bytes;  // row-major
+  std::string type;   // HLO's element type where the file tells it (a member types.json), else empty
 };
 
 std::vector<NamedArray> read_npz(const std::string& path);  // throws Failure(kIo) on a damaged file
 void write_npz(const std::string& path, const std::vector<NamedArray>& arrays);  // whole or not at all
 NamedArray to_array(const Universe& u, const std::string& name, const Value& v);
+// The element type: the note's, else numpy's. Throws Failure(kUnsupported) where there is none.
+ElementType array_type(const NamedArray& a, const std::string& path);
 // Throws Failure(kUsage) when the array is not of that shape and type.
 Value from_array(const Universe& u, const NamedArray& a, ShapeId shape);
 

@@ -74,7 +74,7 @@ const Evaluator::Plan& Evaluator::plan(CompId comp) {
   return at->second;
 }
 
-Value Evaluator::run(std::span<const Value> arguments) {
+Value Evaluator::run(std::vector<Value> arguments) {
   const auto& params = m_.comp(m_.entry()).params;
   if (arguments.size() != params.size())
     fail(FailureKind::kUsage, "the module takes {} arguments, {} were given", params.size(), arguments.size());
@@ -82,7 +82,7 @@ Value Evaluator::run(std::span<const Value> arguments) {
     if (!u_.compatible(arguments[i].shape, m_.shape_id(params[i])))
       fail(FailureKind::kUsage, "argument {} is a {}, the module takes a {}", i,
            u_.shape_text_plain(arguments[i].shape), u_.shape_text_plain(m_.shape_id(params[i])));
-  return run_computation(m_.entry(), {arguments.begin(), arguments.end()});
+  return run_computation(m_.entry(), std::move(arguments));
 }
 
 Value Evaluator::run_computation(CompId comp, std::vector<Value> arguments) {
@@ -106,13 +106,15 @@ Value Evaluator::run_computation(CompId comp, std::vector<Value> arguments) {
         ops.push_back(values[o.value - low]);
     }
     Value v;
+    std::vector<Value> kept;
+    if (options_.trace) kept = ops;
     if (m_.op(i) == Opcode::Parameter) {
       v = std::move(arguments[static_cast<size_t>(m_.parameter_number(i))]);
       v.shape = m_.shape_id(i);
     } else {
       v = run_instruction(i, std::move(ops));
     }
-    if (options_.trace) options_.trace(i, v);
+    if (options_.trace) options_.trace(i, kept, v);
     if (left[i.value - low]) values[i.value - low] = std::move(v);
   }
   return std::move(values[root.value - low]);
@@ -297,8 +299,12 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
     case Opcode::AfterAll:
       return make(out_id);
     case Opcode::PartitionId:
-    case Opcode::ReplicaId:
-      return make(out_id);
+    case Opcode::ReplicaId: {
+      Value v = make(out_id);
+      store_int(ElementType::U32, v.data->data(),
+                op == Opcode::PartitionId ? device_ % partitions() : device_ / partitions());
+      return v;
+    }
     case Opcode::GetDimensionSize: {
       Value v = make(out_id);
       const Shape& in = u_[ops[0].shape];
@@ -358,6 +364,7 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
       CompId body = a.comp(Attr::body), condition = a.comp(Attr::condition);
       for (int64_t step = 0;; ++step) {
         if (!run_computation(condition, {state}).bytes()[0]) break;
+        if (options_.stop && options_.stop()) refuse(inst, fmt::format("interrupted in step {}", step));
         if (step >= options_.max_while_steps)
           refuse(inst, fmt::format("it does not end within {} steps", options_.max_while_steps));
         std::vector<Value> args;
@@ -396,28 +403,11 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
       v.shape = out_id;
       return v;
     }
-    case Opcode::AllReduce:
-    case Opcode::AllGather:
-    case Opcode::AllToAll:
-    case Opcode::ReduceScatter:
-    case Opcode::CollectiveBroadcast:
-    case Opcode::CollectivePermute: {
-      // One replica and one partition: a collective of one participant gives its operand back.
-      if (m_.config.replica_count > 1 || m_.config.num_partitions > 1)
-        refuse(inst, "a collective over several replicas or partitions");
-      if (op == Opcode::CollectivePermute && ops.size() != 1) refuse(inst, "an in-place collective-permute");
-      Value v;
-      v.shape = out_id;
-      if (u_[out_id].is_tuple()) {
-        v.elements = ops;
-        return v;
-      }
-      if (!u_.compatible(ops[0].shape, out_id))
-        refuse(inst, "a collective that changes shape in a module of one device");
-      v = ops[0];
-      v.shape = out_id;
-      return v;
-    }
+    case Opcode::Send:
+    case Opcode::SendDone:
+    case Opcode::Recv:
+    case Opcode::RecvDone:
+      return send_or_receive(inst, ops);
     default:
       break;
   }
@@ -428,6 +418,7 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
     return v;
   }
   if (info.cls == OpClass::Move) return movement(inst, ops);
+  if (info.cls == OpClass::Collective) return collective(inst, ops);
   refuse(inst, "not supported");
 }
 

@@ -12,18 +12,24 @@ namespace hlo {
 
 struct EvalOptions {
   int64_t max_while_steps = INT64_MAX;  // over it: Failure(kUnsupported), "does not end within …"
-  // Called with the value of every instruction of non-fused computations, when set.
-  std::function<void(InstId, const Value&)> trace;
+  // Called with the operands and the value of every instruction, when set.
+  std::function<void(InstId, std::span<const Value> operands, const Value&)> trace;
+  // Asked between the steps of loops, when set: true ends the run with a Failure that tells where it was.
+  std::function<bool()> stop;
 };
+
+class DeviceGrid;
 
 class Evaluator {
  public:
-  explicit Evaluator(const Module& module, EvalOptions options = {})
-      : m_(module), u_(module.u()), options_(std::move(options)) {}
+  // `grid`: the other devices of a module that runs on several, kept by the caller; `device`: replica · partitions +
+  // partition.
+  explicit Evaluator(const Module& module, EvalOptions options = {}, DeviceGrid* grid = nullptr, int64_t device = 0)
+      : m_(module), u_(module.u()), options_(std::move(options)), grid_(grid), device_(device) {}
 
   // Runs the entry. Arguments are one value a parameter, tuples as tuples. Throws Failure(kUnsupported) naming the
   // instruction it cannot run, Failure(kUsage) when arguments do not fit.
-  Value run(std::span<const Value> arguments);
+  Value run(std::vector<Value> arguments);
   Value run_computation(CompId comp, std::vector<Value> arguments);
   // One instruction from its operands' values.
   Value run_instruction(InstId inst, std::vector<Value> operands);
@@ -58,12 +64,31 @@ class Evaluator {
   // The computation on n elements at once: parameters and results are arrays of n where it has scalars.
   std::vector<Value> lifted(CompId comp, const std::vector<Value>& arguments, int64_t n);
   [[noreturn]] void refuse(InstId inst, std::string_view why);
+  int64_t replicas() const;
+  int64_t partitions() const;
+  std::vector<int64_t> members(InstId inst);
+  // What each of the members brought to this instruction.
+  std::vector<std::vector<Value>> meet(InstId inst, const std::vector<int64_t>& members, std::vector<Value> ops);
+  Value collective(InstId inst, std::vector<Value>& ops);
+  Value permuted(InstId inst, std::vector<Value>& ops);
+  Value ragged_all_to_all(InstId inst, const std::vector<std::vector<Value>>& all, const std::vector<int64_t>& members);
+  Value send_or_receive(InstId inst, std::vector<Value>& ops);
 
   const Module& m_;
   Universe& u_;
   EvalOptions options_;
+  DeviceGrid* grid_;
+  int64_t device_;
   std::unordered_map<CompId, Plan> plans_;
 };
+
+// How many devices it takes to run a module: all replicas and partitions of its header where anything in it asks who it
+// is or talks to others, else one.
+int64_t devices_needed(const Module& m);
+
+// All replicas and partitions that the header tells, each with its own arguments; their results. Throws as
+// Evaluator::run does, and Failure(kInvalid) where devices wait for each other in vain.
+std::vector<Value> run_devices(const Module& m, std::vector<std::vector<Value>> arguments, const EvalOptions& options);
 
 // Deterministic inputs: leaf `index` of the entry's flattened parameters, drawn from `seed` (scheme of
 // the oracle's inputs.py, same bits).

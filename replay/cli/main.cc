@@ -23,7 +23,7 @@
 #include "parser/parser.h"
 #include "parser/proto_reader.h"
 #include "passes/pipelines.h"
-#include "replay/cli/input.h"
+#include "replay/cli/command.h"
 #include "replay/diff.h"
 #include "replay/files.h"
 #include "replay/npz.h"
@@ -32,14 +32,22 @@
 #include "viewer/pages.h"
 
 namespace hlo {
-namespace {
-namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
-
-constexpr int kYes = 0, kNo = 1, kBad = 2;
 
 void print_json(const Json& j) { fmt::print("{}\n", j.dump(1, ' ', false, Json::error_handler_t::replace)); }
 
+std::unique_ptr<Module> load_verified(const std::string& spec, bool verify, Loaded* rest, const LoadOptions& options) {
+  Loaded all = load_all(spec, options);
+  auto m = std::move(all.module);
+  if (rest) *rest = std::move(all);
+  std::vector<VerifyError> errors = verify ? verify_module(*m) : std::vector<VerifyError>{};
+  if (errors.empty()) return m;
+  std::string text;
+  for (const VerifyError& e : errors) text += fmt::format("{}: {} [{}]\n", spec, e.message, e.rule);
+  fail(FailureKind::kInvalid, "{}the module does not verify; --no-verify goes on all the same", text);
+}
+
+namespace {
+namespace fs = std::filesystem;
 std::set<std::string> words(const std::string& list) {
   std::set<std::string> out;
   std::string word;
@@ -65,18 +73,6 @@ const PassInfo& pass_or_fail(const std::string& name) {
   }
   std::string_view near = nearest_pass(name);
   fail(FailureKind::kUsage, "unknown pass '{}'{}", name, near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
-}
-
-// A module that the verifier has passed; its errors go to standard error and end the command with exit code 1.
-std::unique_ptr<Module> load_verified(const std::string& spec, bool verify, Loaded* rest = nullptr) {
-  Loaded all = load_all(spec);
-  auto m = std::move(all.module);
-  if (rest) *rest = std::move(all);
-  std::vector<VerifyError> errors = verify ? verify_module(*m) : std::vector<VerifyError>{};
-  if (errors.empty()) return m;
-  std::string text;
-  for (const VerifyError& e : errors) text += fmt::format("{}: {} [{}]\n", spec, e.message, e.rule);
-  fail(FailureKind::kInvalid, "{}the module does not verify; --no-verify goes on all the same", text);
 }
 
 // --- commands ---
@@ -494,117 +490,6 @@ int cmd_convert(const std::string& in, const std::string& out) {
   return kYes;
 }
 
-struct ExecArgs {
-  std::string file, backend = "evaluator", scheme = "mixed", inputs, out;
-  uint64_t seed = 1;
-  int repeat = 1;
-  bool json = false, no_verify = false;
-};
-
-int cmd_exec(const ExecArgs& a) {
-  const ExecutorInfo* executor = find_executor(a.backend);
-  if (!executor) fail(FailureKind::kUsage, "unknown backend '{}'; there are evaluator, host and cuda", a.backend);
-  if (std::string why = executor->unavailable(); !why.empty())
-    fail(FailureKind::kUnsupported, "backend {}: {}", a.backend, why);
-  if (a.scheme != "mixed" && a.scheme != "positive")
-    fail(FailureKind::kUsage, "unknown scheme '{}'; there are mixed and positive", a.scheme);
-  Loaded loaded;
-  auto m = load_verified(a.file, !a.no_verify, &loaded);
-  Universe& u = m->u();
-  int64_t bytes = 0;
-  for (InstId p : m->comp(m->entry()).params) bytes += u.leaf_bytes(m->shape_id(p));
-  int64_t memory = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGE_SIZE);
-  if (bytes > memory)
-    fail(FailureKind::kUsage, "the parameters take {}, this machine has {}", human_bytes(bytes), human_bytes(memory));
-  for (CompId c : m->computations())
-    for (InstId i : m->comp(c).order)
-      if (m->alive(i))
-        if (m->op(i) == Opcode::Constant && m->literal(i).elided)
-          fail(FailureKind::kUnsupported,
-               "{}: constant {} of shape {} is elided ({{...}}): its value is unknown, so there is no right answer",
-               a.file, m->inst_name(i), u.shape_text_plain(m->shape_id(i)));
-  std::vector<Value> arguments = seeded_arguments(*m, a.seed, a.scheme == "positive");
-  // A snapshot brings its own inputs.
-  if (a.inputs.empty() && !loaded.arguments.empty()) {
-    if (loaded.arguments.size() != arguments.size())
-      fail(FailureKind::kUsage, "{}: the snapshot holds {} arguments for {} parameters", a.file,
-           loaded.arguments.size(), arguments.size());
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      if (!u.compatible(u[loaded.arguments[i]].shape, arguments[i].shape))
-        fail(FailureKind::kUsage, "{}: argument {} of the snapshot is a {}, the parameter a {}", a.file, i,
-             u.shape_text_plain(u[loaded.arguments[i]].shape), u.shape_text_plain(arguments[i].shape));
-      arguments[i] = value_of_literal(u, loaded.arguments[i]);
-    }
-  }
-  std::vector<NamedArray> saved;
-  if (!a.inputs.empty()) {
-    std::map<std::string, NamedArray> given;
-    for (NamedArray& array : read_npz(a.inputs)) given[array.name] = std::move(array);
-    size_t leaf = 0;
-    auto replace = [&](auto&& self, Value& v) -> void {
-      if (u[v.shape].is_tuple()) {
-        for (Value& e : v.elements) self(self, e);
-        return;
-      }
-      auto found = given.find(fmt::format("p{}", leaf++));
-      if (found != given.end()) v = from_array(u, found->second, v.shape);
-    };
-    for (Value& v : arguments) replace(replace, v);
-  }
-  if (!a.out.empty()) {
-    std::vector<Value> leaves;
-    for (const Value& v : arguments) flatten(u, v, &leaves);
-    for (size_t i = 0; i < leaves.size(); ++i) saved.push_back(to_array(u, fmt::format("p{}", i), leaves[i]));
-  }
-  Execution e = executor->run(*m, arguments, a.repeat);
-  std::vector<Value> outputs;
-  flatten(u, e.result, &outputs);
-  if (!a.out.empty()) {
-    for (size_t i = 0; i < outputs.size(); ++i) saved.push_back(to_array(u, fmt::format("o{}", i), outputs[i]));
-    write_npz(a.out, saved);
-  }
-  Json list = Json::array();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Shape& s = u[outputs[i].shape];
-    Json o{{"name", fmt::format("o{}", i)}, {"shape", u.shape_text_plain(outputs[i].shape)}};
-    if (s.is_array() && !is_complex(s.type)) {
-      double low = INFINITY, high = -INFINITY, sum = 0;
-      int64_t nan = 0, n = s.elements_count();
-      for (int64_t k = 0; k < n; ++k) {
-        double v = load_double(s.type, outputs[i].bytes() + k * storage_bytes(s.type));
-        if (std::isnan(v))
-          ++nan;
-        else
-          low = std::min(low, v), high = std::max(high, v), sum += v;
-      }
-      if (n > nan) o["min"] = low, o["max"] = high, o["mean"] = sum / static_cast<double>(n - nan);
-      if (nan) o["nan"] = nan;
-      if (n == 1 && !nan) o["value"] = low;
-    }
-    list.push_back(std::move(o));
-  }
-  if (a.json) {
-    print_json({{"backend", a.backend},
-                {"compile_s", e.compile_s},
-                {"run_s", e.run_s},
-                {"inputs", arguments.size()},
-                {"outputs", list}});
-    return kYes;
-  }
-  fmt::print("{}: {} in {:.4f} s\n", a.file, a.backend, e.run_s);
-  for (const Json& o : list) {
-    fmt::print("  {} {}", o["name"].get<std::string>(), o["shape"].get<std::string>());
-    if (o.contains("value"))
-      fmt::print(" = {:.9g}", o["value"].get<double>());
-    else if (o.contains("min"))
-      fmt::print("  min {:.6g}  max {:.6g}  mean {:.6g}", o["min"].get<double>(), o["max"].get<double>(),
-                 o["mean"].get<double>());
-    if (o.contains("nan")) fmt::print("  {} NaN", o["nan"].get<int64_t>());
-    fmt::print("\n");
-  }
-  return kYes;
-}
-
 int cmd_diff(const std::string& a, const std::string& b, bool json, size_t most) {
   std::error_code error;
   auto universe = std::make_shared<Universe>();
@@ -864,16 +749,37 @@ int run(int argc, char** argv) {
 
   ExecArgs exec_args;
   c = command("exec", "run a module", "hlo-replay exec testdata/mobilenet_v1.hlo --seed=1 --out=out.npz");
-  c->add_option("FILE", exec_args.file)->required();
+  c->add_option("FILE", exec_args.file, "a module, or a folder with --all-stages")->required();
   c->add_option("--backend", exec_args.backend, "evaluator, host or cuda");
   c->add_option("--seed", exec_args.seed, "of the inputs");
   c->add_option("--scheme", exec_args.scheme, "mixed or positive");
-  c->add_option("--inputs", exec_args.inputs, ".npz with arrays p0, p1 …");
+  c->add_option("--inputs", exec_args.inputs, ".npz with arrays p0, p1 …, .npy, or text with a literal a parameter");
+  c->add_option("--like", exec_args.like, "module before partitioning, whose shapes inputs and outputs have");
+  c->add_flag("--fit-inputs", exec_args.fit, "indices in range, initial values that leave sums alone");
+  c->add_flag("--unique-keys", exec_args.unique_keys, "with --fit-inputs: no duplicates among sort keys");
+  c->add_option("--fill-elided", exec_args.fill_elided, "values for {...}: random or zeros");
+  c->add_option("--precision", exec_args.precision, "own, or high: floats in f64");
   c->add_option("--out", exec_args.out, ".npz for inputs p0 … and outputs o0 …");
+  c->add_option("--compare-with", exec_args.compare_with, "a backend, another module, or OUT.npz; exit 1 if different");
+  c->add_option("--tolerance", exec_args.tolerance, "share of the largest magnitude, in place of the types' own");
+  c->add_option("--trace", exec_args.trace, "new folder for statistics of every instruction's value");
+  c->add_flag("--nan", exec_args.nan, "stop at the first instruction that makes a NaN or infinity out of none");
+  c->add_option("--max-steps", exec_args.max_steps, "refuse loops that take more");
+  c->add_flag("--all-stages", exec_args.all_stages, "FILE is a folder: every stage against the first");
   c->add_flag("--no-verify", exec_args.no_verify, "run it even if the verifier refuses it");
   c->add_option("--repeat", exec_args.repeat, "best of so many runs")->check(CLI::Range(1, 1000000));
   c->add_flag("--json", exec_args.json);
   c->callback([&] { code = cmd_exec(exec_args); });
+
+  CompareArgs compare_args;
+  c = command("compare", "are two results the same?", "hlo-replay compare a.npz b.npz");
+  c->add_option("A", compare_args.a)->required();
+  c->add_option("B", compare_args.b)->required();
+  c->add_option("--reference", compare_args.reference, ".npz of exec --precision=high, to judge what differs");
+  c->add_option("--module", compare_args.module, "whose outputs these are: tells bf16 and f8 from integers");
+  c->add_option("--tolerance", compare_args.tolerance, "share of the largest magnitude, in place of the types' own");
+  c->add_flag("--json", compare_args.json);
+  c->callback([&] { code = cmd_compare(compare_args); });
 
   size_t most = 50;
   c = command("diff", "two modules, stages or folders", "hlo-replay diff out:0003 out:0004");

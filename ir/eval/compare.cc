@@ -1,0 +1,166 @@
+#include "ir/eval/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/literal.h"
+
+namespace hlo {
+
+double default_tolerance(ElementType type) {
+  if (!is_float(type) && !is_complex(type)) return 0;
+  if (type == ElementType::F64 || type == ElementType::C128) return 1e-10;
+  if (type == ElementType::F32 || type == ElementType::C64) return 1e-4;
+  return type_bits(type) == 16 ? 2e-2 : 1e-1;
+}
+
+namespace {
+
+// Distance between neighbouring values of the type at `v`.
+double unit_of_last_place(ElementType type, double v) {
+  int digits = 0, least = 0;  // bits of the mantissa, exponent of the smallest normal value
+  if (type == ElementType::F64 || type == ElementType::C128) {
+    digits = 52, least = -1022;
+  } else if (type == ElementType::F32 || type == ElementType::C64) {
+    digits = 23, least = -126;
+  } else if (const FloatFormat* f = float_format(type)) {
+    digits = f->mantissa_bits, least = 1 - f->bias;
+  }
+  int exponent = least;
+  if (v != 0 && std::isfinite(v)) exponent = std::max(std::ilogb(v), least);
+  return std::ldexp(1.0, exponent - digits);
+}
+
+std::complex<double> number_at(ElementType type, const char* at) {
+  return is_complex(type) ? load_complex(type, at) : std::complex<double>(load_double(type, at));
+}
+bool is_nan(std::complex<double> v) { return std::isnan(v.real()) || std::isnan(v.imag()); }
+bool is_inf(std::complex<double> v) { return !is_nan(v) && (std::isinf(v.real()) || std::isinf(v.imag())); }
+
+}  // namespace
+
+OutputComparison compare_values(const Universe& u, std::string name, const Value& a, const Value& b, double tolerance,
+                                const Value* reference) {
+  OutputComparison out;
+  out.name = std::move(name);
+  out.shape = u.shape_text_plain(b.shape);
+  const Shape &sa = u[a.shape], &sb = u[b.shape];
+  if (sa.type != sb.type || sa.dims != sb.dims) {
+    out.equal = false;
+    out.why = fmt::format("shapes differ: {} and {}", u.shape_text_plain(a.shape), out.shape);
+    return out;
+  }
+  ElementType type = sb.type;
+  if (!sb.is_array()) return out;
+  out.elements = sb.elements_count();
+  out.tolerance = tolerance < 0 ? default_tolerance(type) : tolerance;
+  int width = storage_bytes(type);
+  auto place = [&](int64_t i) {
+    out.worst = i;
+    out.index = Dims(sb.dims.size(), 0);
+    int64_t rest = i;
+    for (size_t d = sb.dims.size(); d-- > 0; rest /= sb.dims[d]) out.index[d] = rest % sb.dims[d];
+    append_element(out.value_a = "", type, a.bytes() + i * width);
+    append_element(out.value_b = "", type, b.bytes() + i * width);
+  };
+  if (!is_float(type) && !is_complex(type)) {
+    for (int64_t i = 0; i < out.elements; ++i) {
+      int64_t x = load_int(type, a.bytes() + i * width), y = load_int(type, b.bytes() + i * width);
+      if (x == y) continue;
+      double distance = std::fabs(static_cast<double>(x) - static_cast<double>(y));
+      if (!out.different++ || distance > out.absolute) place(i), out.absolute = distance;
+    }
+    out.equal = out.different == 0;
+    if (!out.equal) out.why = fmt::format("{} of {} integers differ", out.different, out.elements);
+    return out;
+  }
+  double largest = 0, worst = -1;
+  int64_t worst_at = -1, unlike = -1;  // the first place where NaN or infinities disagree
+  for (int64_t i = 0; i < out.elements; ++i) {
+    std::complex<double> x = number_at(type, a.bytes() + i * width), y = number_at(type, b.bytes() + i * width);
+    bool nan_x = is_nan(x), nan_y = is_nan(y), inf_x = is_inf(x), inf_y = is_inf(y);
+    out.nan_a += nan_x, out.nan_b += nan_y, out.inf_a += inf_x, out.inf_b += inf_y;
+    if (!nan_y && !inf_y) largest = std::max(largest, std::abs(y));
+    if (nan_x && nan_y) continue;
+    if (x == y) continue;
+    ++out.different;
+    if (nan_x || nan_y || inf_x || inf_y) {
+      if (unlike < 0) unlike = i;
+      continue;
+    }
+    if (double d = std::abs(x - y); d > worst) worst = d, worst_at = i;
+  }
+  // An infinity beside the largest finite numbers is a matter of rounding only where the type says so; it counts as a
+  // difference, as it would grow.
+  if (worst_at >= 0) {
+    place(worst_at);
+    out.absolute = worst;
+    out.relative = largest > 0 ? worst / largest : INFINITY;
+    out.ulps = worst / unit_of_last_place(type, std::abs(number_at(type, b.bytes() + worst_at * width)));
+  }
+  if (unlike >= 0) {
+    place(unlike);
+    out.absolute = out.relative = out.ulps = NAN;
+    out.equal = false;
+    out.why = out.nan_a != out.nan_b ? fmt::format("NaN at {} places here, at {} there", out.nan_a, out.nan_b)
+                                     : "NaN or infinities at different places";
+    return out;
+  }
+  out.equal = worst_at < 0 || worst <= out.tolerance * largest;
+  if (out.equal) return out;
+  out.why = fmt::format("off by {:.3g} of the largest magnitude {:.6g}, {:.3g} is allowed", out.relative, largest,
+                        out.tolerance);
+  if (!reference) return out;
+  const Shape& sr = u[reference->shape];
+  if (sr.dims != sb.dims) return out;
+  int ref_width = storage_bytes(sr.type);
+  double scale = 0, error_a = 0, error_b = 0;
+  for (int64_t i = 0; i < out.elements; ++i) {
+    std::complex<double> r = number_at(sr.type, reference->bytes() + i * ref_width);
+    if (is_nan(r) || is_inf(r)) continue;
+    scale = std::max(scale, std::abs(r));
+    error_a = std::max(error_a, std::abs(number_at(type, a.bytes() + i * width) - r));
+    error_b = std::max(error_b, std::abs(number_at(type, b.bytes() + i * width) - r));
+  }
+  out.error_a = scale > 0 ? error_a / scale : error_a;
+  out.error_b = scale > 0 ? error_b / scale : error_b;
+  out.equal = error_a <= 4 * error_b;
+  if (out.equal)
+    out.why.clear();
+  else
+    out.why += fmt::format("; against the reference {:.3g} off, the other {:.3g}", out.error_a, out.error_b);
+  return out;
+}
+
+const OutputComparison* Comparison::first_difference() const {
+  for (const OutputComparison& o : outputs)
+    if (!o.equal) return &o;
+  return nullptr;
+}
+
+Comparison compare_results(const Universe& u, const Value& a, const Value& b, double tolerance,
+                           const Value* reference) {
+  std::vector<Value> x, y, r;
+  flatten(u, a, &x), flatten(u, b, &y);
+  if (reference) flatten(u, *reference, &r);
+  Comparison out;
+  for (size_t i = 0; i < std::max(x.size(), y.size()); ++i) {
+    if (i >= x.size() || i >= y.size()) {
+      OutputComparison missing;
+      missing.name = fmt::format("o{}", i);
+      missing.equal = false;
+      missing.why = fmt::format("{} outputs here, {} there", x.size(), y.size());
+      out.outputs.push_back(std::move(missing));
+      break;
+    }
+    if (!u[y[i].shape].is_array() && !u[x[i].shape].is_array()) continue;
+    out.outputs.push_back(
+        compare_values(u, fmt::format("o{}", i), x[i], y[i], tolerance, i < r.size() ? &r[i] : nullptr));
+  }
+  out.equal = !out.first_difference();
+  return out;
+}
+
+}  // namespace hlo

@@ -1,0 +1,594 @@
+// exec and compare: running modules, stages and folders, and judging results.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "gpu_exec/executor.h"
+#include "ir/base/hash.h"
+#include "ir/buffer.h"
+#include "ir/eval/compare.h"
+#include "ir/eval/widen.h"
+#include "ir/print.h"
+#include "parser/parser.h"
+#include "replay/cli/command.h"
+#include "replay/files.h"
+#include "replay/fit.h"
+#include "replay/npz.h"
+#include "replay/recording.h"
+#include "replay/shards.h"
+
+namespace hlo {
+namespace fs = std::filesystem;
+namespace {
+
+int64_t physical_memory() { return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGE_SIZE); }
+
+void check_memory(const Module& m) {
+  int64_t bytes = 0;
+  for (InstId p : m.comp(m.entry()).params) bytes += m.u().leaf_bytes(m.shape_id(p));
+  if (bytes > physical_memory())
+    fail(FailureKind::kUsage, "the parameters take {}, this machine has {}", human_bytes(bytes),
+         human_bytes(physical_memory()));
+}
+
+void settle_elided(Module& m, const std::string& label, const std::string& how, uint64_t seed) {
+  uint64_t leaf = uint64_t{1} << 32;  // far from the parameters' leaves
+  Universe& u = m.u();
+  for (InstId i : m.elided_constants()) {
+    if (how.empty())
+      fail(FailureKind::kUnsupported,
+           "{}: constant {} of shape {} is elided ({{...}}): its value is unknown, so there is no right answer; "
+           "--fill-elided=random|zeros runs it with made-up values",
+           label, m.inst_name(i), u.shape_text_plain(m.shape_id(i)));
+    Value v = seeded_input(u, m.shape_id(i), seed, leaf++, false);
+    if (how == "zeros" && v.data) std::fill(v.data->begin(), v.data->end(), '\0');
+    m.set_literal(i, u.literal(literal_of_value(u, v)));
+  }
+}
+
+// One literal a parameter, in HLO's own syntax, a line each or behind one another.
+std::vector<Value> literal_arguments(Module& m, const std::string& path) {
+  std::string text = read_file(path);
+  Universe& u = m.u();
+  std::vector<Value> out;
+  size_t at = 0;
+  for (InstId p : m.comp(m.entry()).params) {
+    at = text.find_first_not_of(" \t\r\n", at);
+    if (at == std::string::npos)
+      fail(FailureKind::kUsage, "{}: {} literals for {} parameters", path, out.size(), m.comp(m.entry()).params.size());
+    // To the end of the line outside of braces and parentheses.
+    size_t end = at;
+    int depth = 0;
+    for (; end < text.size() && (depth || text[end] != '\n'); ++end) {
+      if (text[end] == '{' || text[end] == '(') ++depth;
+      if (text[end] == '}' || text[end] == ')') --depth;
+    }
+    std::string_view one = std::string_view(text).substr(at, end - at);
+    // A shape in front is allowed: `f32[2] {1, 2}`.
+    ShapeId shape = m.shape_id(p);
+    if (size_t bracket = one.find(']');
+        isalpha(static_cast<unsigned char>(one[0])) && bracket < one.find_first_of("{(") && one.find('[') < bracket)
+      one.remove_prefix(std::min(one.find(' ', bracket), one.size()));
+    out.push_back(value_of_literal(u, parse_literal(one, shape, u)));
+    at = end;
+  }
+  return out;
+}
+
+void take_arrays(const Universe& u, std::vector<Value>& arguments, std::vector<NamedArray> arrays) {
+  std::map<std::string, NamedArray> given;
+  for (NamedArray& array : arrays) given[array.name] = std::move(array);
+  size_t leaf = 0;
+  auto replace = [&](auto&& self, Value& v) -> void {
+    if (u[v.shape].is_tuple()) {
+      for (Value& e : v.elements) self(self, e);
+      return;
+    }
+    auto found = given.find(fmt::format("p{}", leaf++));
+    if (found != given.end()) v = from_array(u, found->second, v.shape);
+  };
+  for (Value& v : arguments) replace(replace, v);
+}
+
+// A module with its inputs, on as many devices as it takes.
+class Session {
+ public:
+  Session(const ExecArgs& a, Module& m, const Loaded* loaded) : a_(a), u_(m.u()) {
+    const Module* shapes = &m;
+    if (!a.like.empty()) {
+      LoadOptions options;
+      options.universe = m.universe();
+      like_ = load_verified(a.like, !a.no_verify, nullptr, options);
+      shapes = like_.get();
+    }
+    check_memory(*shapes);
+    arguments_ = seeded_arguments(*shapes, a.seed, a.scheme == "positive");
+    // A snapshot brings its own inputs.
+    if (loaded && a.inputs.empty() && !loaded->arguments.empty()) {
+      if (loaded->arguments.size() != arguments_.size())
+        fail(FailureKind::kUsage, "{}: the snapshot holds {} arguments for {} parameters", a.file,
+             loaded->arguments.size(), arguments_.size());
+      for (size_t i = 0; i < arguments_.size(); ++i) {
+        ShapeId given = u_[loaded->arguments[i]].shape;
+        if (!u_.compatible(given, arguments_[i].shape))
+          fail(FailureKind::kUsage, "{}: argument {} of the snapshot is a {}, the parameter a {}", a.file, i,
+               u_.shape_text_plain(given), u_.shape_text_plain(arguments_[i].shape));
+        arguments_[i] = value_of_literal(u_, loaded->arguments[i]);
+      }
+    }
+    if (a.inputs.ends_with(".npz") || a.inputs.ends_with(".npy"))
+      take_arrays(u_, arguments_, read_npz(a.inputs));
+    else if (!a.inputs.empty())
+      arguments_ = literal_arguments(const_cast<Module&>(*shapes), a.inputs);
+    if (a.fit) fit_arguments(*shapes, a.unique_keys, &arguments_);
+    result_shape_ = shapes->shape_id(shapes->comp(shapes->entry()).root);
+    output_sharding_ = u_.text(shapes->attrs(shapes->comp(shapes->entry()).root).text(Attr::sharding));
+  }
+
+  const std::vector<Value>& arguments() const { return arguments_; }
+
+  // The result in the shapes of the whole arrays.
+  Value run(const Module& m, const ExecutorInfo& executor, const EvalOptions& options, int repeat, bool high,
+            Execution* times = nullptr) const {
+    const Computation& entry = m.comp(m.entry());
+    if (entry.params.size() != arguments_.size())
+      fail(FailureKind::kUsage, "the module takes {} arguments, {} were given", entry.params.size(), arguments_.size());
+    int64_t devices = devices_needed(m);
+    std::vector<std::vector<Value>> each(static_cast<size_t>(devices));
+    for (size_t i = 0; i < arguments_.size(); ++i) {
+      ShapeId local = m.shape_id(entry.params[i]);
+      bool same = u_.compatible(local, arguments_[i].shape);
+      for (int64_t d = 0; d < devices; ++d) {
+        int64_t partition = d % std::max<int64_t>(m.config.num_partitions, 1);
+        each[static_cast<size_t>(d)].push_back(same ? arguments_[i]
+                                                    : shard_of(u_, arguments_[i], local,
+                                                               u_.text(m.attrs(entry.params[i]).text(Attr::sharding)),
+                                                               partition));
+      }
+    }
+    std::unique_ptr<Module> wide;
+    if (high) {
+      wide = widened_module(m);
+      for (auto& list : each)
+        for (Value& v : list) v = widened_value(u_, v);
+    }
+    Execution e = executor.run(wide ? *wide : m, each, repeat, options);
+    if (times) times->compile_s = e.compile_s, times->run_s = e.run_s;
+    if (e.results.size() == 1) return std::move(e.results[0]);
+    // Replicas hold the same; the partitions' shares make the whole.
+    e.results.resize(static_cast<size_t>(std::max<int64_t>(m.config.num_partitions, 1)));
+    ShapeId whole = high ? widened_shape(u_, result_shape_) : result_shape_;
+    std::string_view sharding = u_.text(m.attrs(entry.root).text(Attr::sharding));
+    return assembled(u_, e.results, whole, sharding.empty() ? output_sharding_ : sharding);
+  }
+
+ private:
+  const ExecArgs& a_;
+  Universe& u_;
+  std::unique_ptr<Module> like_;
+  std::vector<Value> arguments_;
+  ShapeId result_shape_;
+  std::string_view output_sharding_;
+};
+
+// --- statistics ---
+
+struct Statistics {
+  int64_t elements = 0, nan = 0, inf = 0;
+  double min = INFINITY, max = -INFINITY, sum = 0;
+  uint64_t checksum = 0;
+  bool numbers = false;
+};
+
+Statistics statistics(const Universe& u, const Value& v) {
+  Statistics out;
+  const Shape& s = u[v.shape];
+  if (!s.is_array()) return out;
+  out.elements = s.elements_count();
+  out.checksum = hash_bytes({v.data->data(), v.data->size()});
+  out.numbers = true;
+  int width = storage_bytes(s.type);
+  for (int64_t k = 0; k < out.elements; ++k) {
+    const char* at = v.bytes() + k * width;
+    double x = is_complex(s.type) ? std::abs(load_complex(s.type, at)) : load_double(s.type, at);
+    if (std::isnan(x)) {
+      ++out.nan;
+    } else if (std::isinf(x)) {
+      ++out.inf;
+    } else {
+      out.min = std::min(out.min, x), out.max = std::max(out.max, x), out.sum += x;
+    }
+  }
+  return out;
+}
+
+void add_statistics(Json& o, const Statistics& s) {
+  int64_t finite = s.elements - s.nan - s.inf;
+  if (finite > 0) o["min"] = s.min, o["max"] = s.max, o["mean"] = s.sum / static_cast<double>(finite);
+  if (s.nan) o["nan"] = s.nan;
+  if (s.inf) o["inf"] = s.inf;
+}
+
+int64_t not_finite(const Universe& u, const Value& v) {
+  const Shape& s = u[v.shape];
+  if (s.is_tuple()) {
+    int64_t sum = 0;
+    for (const Value& e : v.elements) sum += not_finite(u, e);
+    return sum;
+  }
+  if (!is_float(s.type) && !is_complex(s.type)) return 0;
+  Statistics st = statistics(u, v);
+  return st.nan + st.inf;
+}
+
+std::string source_of(const Module& m, InstId i) {
+  const Metadata& d = m.u()[m[i].meta];
+  std::string out;
+  auto text = [&](uint32_t s) { return s == StrId::kNone ? std::string_view() : m.u().text(StrId(s)); };
+  if (!text(d.op_name).empty()) out += fmt::format(", op_name \"{}\"", text(d.op_name));
+  if (!text(d.source_file).empty()) out += fmt::format(", {}:{}", text(d.source_file), d.source_line);
+  return out;
+}
+
+// Stops the run at the first NaN or infinity that an instruction makes of finite operands.
+auto nan_watch(const Module& m) {
+  return [&m](InstId i, std::span<const Value> operands, const Value& v) {
+    const Universe& u = m.u();
+    Opcode op = m.op(i);
+    if (op == Opcode::Parameter || op == Opcode::Constant || op_info(op).cls == OpClass::Call || op == Opcode::Fusion)
+      return;
+    int64_t bad = not_finite(u, v);
+    if (!bad) return;
+    for (const Value& o : operands)
+      if (not_finite(u, o)) return;
+    std::string text =
+        fmt::format("{} ({} in computation {}) makes {} NaN or infinite element(s) of none{}\n  {}", m.inst_name(i),
+                    op_text(op), m.comp_name(m.parent(i)), bad, source_of(m, i), print_instruction(m, i));
+    for (size_t k = 0; k < operands.size(); ++k) {
+      Statistics s = statistics(u, operands[k]);
+      text +=
+          fmt::format("\n  operand {}: {} {}", k, m.inst_name(m.operand(i, k)), u.shape_text_plain(operands[k].shape));
+      if (s.numbers && s.elements) text += fmt::format("  min {:.6g}  max {:.6g}", s.min, s.max);
+    }
+    fail(FailureKind::kInvalid, "{}", text);
+  };
+}
+
+// --- comparing ---
+
+Json to_json(const OutputComparison& o) {
+  Json j{{"name", o.name}, {"shape", o.shape}, {"equal", o.equal}, {"different", o.different}};
+  if (!o.why.empty()) j["why"] = o.why;
+  if (o.worst >= 0) {
+    j["index"] = o.index, j["a"] = o.value_a, j["b"] = o.value_b;
+    if (std::isfinite(o.relative)) j["absolute"] = o.absolute, j["relative"] = o.relative, j["ulps"] = o.ulps;
+  }
+  j["tolerance"] = o.tolerance;
+  if (o.nan_a || o.nan_b) j["nan"] = {o.nan_a, o.nan_b};
+  if (o.inf_a || o.inf_b) j["inf"] = {o.inf_a, o.inf_b};
+  if (o.error_a >= 0) j["error_against_reference"] = {o.error_a, o.error_b};
+  return j;
+}
+
+std::string in_words(const OutputComparison& o) {
+  std::string line = fmt::format("{} {}: {}", o.name, o.shape, o.equal ? "equal" : "DIFFERENT");
+  if (o.equal && !o.different) return line + ", every element the same";
+  if (!o.why.empty()) line += ", " + o.why;
+  if (o.worst >= 0)
+    line += fmt::format("; worst at [{}]: {} and {}, {:.3g} ulps, {:.3g} of the largest magnitude, {} of {} elements",
+                        fmt::join(o.index, ","), o.value_a, o.value_b, o.ulps, o.relative, o.different, o.elements);
+  if (o.error_a >= 0) line += fmt::format("; against the reference {:.3g} and {:.3g}", o.error_a, o.error_b);
+  return line;
+}
+
+std::string verdict(const Comparison& c) {
+  const OutputComparison* first = c.first_difference();
+  return first ? fmt::format("different: first in {}", in_words(*first)) : std::string("equal");
+}
+
+// Outputs o0, o1 … of a file in the shapes of the module's result.
+Value outputs_of(const Universe& u, const std::string& path, ShapeId shape) {
+  std::map<std::string, NamedArray> given;
+  for (NamedArray& array : read_npz(path)) given[array.name] = std::move(array);
+  size_t leaf = 0;
+  auto build = [&](auto&& self, ShapeId s) -> Value {
+    Value v;
+    v.shape = s;
+    if (u[s].is_tuple()) {
+      for (ShapeId e : u[s].elements) v.elements.push_back(self(self, e));
+      return v;
+    }
+    std::string name = fmt::format("o{}", leaf++);
+    if (!u[s].is_array()) return v;
+    auto found = given.find(name);
+    if (found == given.end()) fail(FailureKind::kUsage, "{} holds no array {}", path, name);
+    return from_array(u, found->second, s);
+  };
+  return build(build, shape);
+}
+
+EvalOptions eval_options(const ExecArgs& a) {
+  EvalOptions options;
+  options.max_while_steps = a.max_steps;
+  options.stop = interrupted;
+  return options;
+}
+
+// Every stage of a recording against its first.
+int all_stages(const ExecArgs& a) {
+  std::vector<Recording> all = open_folder(a.file, false);
+  Json list = Json::array();
+  size_t run = 0, different = 0, refused = 0;
+  std::string first_bad;
+  const ExecutorInfo* evaluator = find_executor(a.backend);
+  for (const Recording& r : all) {
+    LoadOptions load_options;
+    load_options.universe = std::make_shared<Universe>();
+    std::unique_ptr<Module> first;
+    std::unique_ptr<Session> session;
+    Value expected, reference;
+    for (const StageRow& row : r.rows) {
+      if (row.file.empty() || !(row.file.ends_with(".txt") || row.file.ends_with(".hlo"))) continue;
+      std::string path = r.folder + "/" + row.file, state, detail;
+      Json entry{{"file", row.file}, {"stage", row.name()}};
+      try {
+        std::unique_ptr<Module> m = load_verified(path, !a.no_verify, nullptr, load_options);
+        settle_elided(*m, path, a.fill_elided, a.seed);
+        if (!session) {
+          first = std::move(m);
+          session = std::make_unique<Session>(a, *first, nullptr);
+          expected = session->run(*first, *evaluator, eval_options(a), 1, false);
+          state = "first";
+        } else {
+          Value got = session->run(*m, *evaluator, eval_options(a), 1, false);
+          Comparison c = compare_results(m->u(), got, expected, a.tolerance);
+          if (!c.equal) {
+            if (!reference.shape.valid()) reference = session->run(*first, *evaluator, eval_options(a), 1, true);
+            c = compare_results(m->u(), got, expected, a.tolerance, &reference);
+          }
+          state = c.equal ? "equal" : "different";
+          if (!c.equal) detail = verdict(c), entry["difference"] = to_json(*c.first_difference());
+        }
+        ++run;
+      } catch (const Failure& e) {
+        state = "refused", detail = e.what();
+      }
+      if (state == "different") ++different;
+      if (state == "refused") ++refused;
+      if (first_bad.empty() && (state == "different" || state == "refused"))
+        first_bad = fmt::format("{} ({}): {}", row.name(), state, detail);
+      entry["result"] = state;
+      if (!detail.empty()) entry["detail"] = detail;
+      if (!a.json) fmt::print("{:<9} {}{}\n", state, row.file, detail.empty() ? "" : "\n          " + detail);
+      list.push_back(std::move(entry));
+      if (!session) break;  // nothing to hold the others against
+      if (interrupted()) fail(FailureKind::kUsage, "interrupted");
+    }
+  }
+  if (a.json)
+    print_json({{"stages", list},
+                {"run", run},
+                {"different", different},
+                {"refused", refused},
+                {"first_bad", first_bad.empty() ? Json() : Json(first_bad)}});
+  else if (first_bad.empty())
+    fmt::print("all {} stages equal\n", run);
+  else
+    fmt::print("{} of {} stages differ, {} refused; first: {}\n", different, run + refused, refused, first_bad);
+  return different ? kNo : refused || !run ? kBad : kYes;
+}
+
+}  // namespace
+
+int cmd_exec(const ExecArgs& a) {
+  const ExecutorInfo* executor = find_executor(a.backend);
+  if (!executor) fail(FailureKind::kUsage, "unknown backend '{}'; there are evaluator, host and cuda", a.backend);
+  if (std::string why = executor->unavailable(); !why.empty())
+    fail(FailureKind::kUnsupported, "backend {}: {}", a.backend, why);
+  if (a.scheme != "mixed" && a.scheme != "positive")
+    fail(FailureKind::kUsage, "unknown scheme '{}'; there are mixed and positive", a.scheme);
+  if (a.precision != "own" && a.precision != "high")
+    fail(FailureKind::kUsage, "unknown precision '{}'; there are own and high", a.precision);
+  if (!a.fill_elided.empty() && a.fill_elided != "random" && a.fill_elided != "zeros")
+    fail(FailureKind::kUsage, "--fill-elided is random or zeros, not '{}'", a.fill_elided);
+  std::error_code ignored;
+  if (a.all_stages) {
+    if (!fs::is_directory(a.file, ignored)) fail(FailureKind::kUsage, "--all-stages takes a folder, not {}", a.file);
+    return all_stages(a);
+  }
+  bool high = a.precision == "high";
+  Loaded loaded;
+  auto m = load_verified(a.file, !a.no_verify, &loaded);
+  Universe& u = m->u();
+  check_memory(*m);
+  settle_elided(*m, a.file, a.fill_elided, a.seed);
+  Session session(a, *m, &loaded);
+  EvalOptions options = eval_options(a);
+  std::unique_ptr<OutputFolder> folder;
+  Json traced = Json::array();
+  if (!a.trace.empty()) {
+    folder = std::make_unique<OutputFolder>(a.trace, false);
+    options.trace = [&](InstId i, std::span<const Value>, const Value& v) {
+      Statistics s = statistics(u, v);
+      if (!s.numbers) return;
+      Json row{{"name", m->inst_name(i)},
+               {"opcode", op_text(m->op(i))},
+               {"computation", m->comp_name(m->parent(i))},
+               {"shape", u.shape_text_plain(v.shape)}};
+      add_statistics(row, s);
+      row["checksum"] = fmt::format("{:016x}", s.checksum);
+      traced.push_back(std::move(row));
+    };
+  }
+  if (a.nan) options.trace = nan_watch(*m);
+  if (high && (a.nan || folder)) fail(FailureKind::kUsage, "--precision=high goes with neither --trace nor --nan");
+  Execution e;
+  Value result = session.run(*m, *executor, options, a.repeat, high, &e);
+  std::vector<Value> outputs;
+  flatten(u, result, &outputs);
+  if (folder) {
+    folder->write("trace.json", Json{{"version", 1}, {"module", m->name}, {"values", traced}}.dump(1));
+    folder->commit();
+  }
+  if (!a.out.empty()) {
+    std::vector<NamedArray> saved;
+    std::vector<Value> leaves;
+    for (const Value& v : session.arguments()) flatten(u, v, &leaves);
+    for (size_t i = 0; i < leaves.size(); ++i)
+      if (u[leaves[i].shape].is_array()) saved.push_back(to_array(u, fmt::format("p{}", i), leaves[i]));
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (u[outputs[i].shape].is_array()) saved.push_back(to_array(u, fmt::format("o{}", i), outputs[i]));
+    write_npz(a.out, saved);
+  }
+  // What the results are held against.
+  Comparison comparison;
+  if (!a.compare_with.empty()) {
+    Value other;
+    if (a.compare_with.ends_with(".npz")) {
+      other = outputs_of(u, a.compare_with, result.shape);
+    } else if (const ExecutorInfo* second = find_executor(a.compare_with)) {
+      if (std::string why = second->unavailable(); !why.empty())
+        fail(FailureKind::kUnsupported, "backend {}: {}", a.compare_with, why);
+      other = session.run(*m, *second, eval_options(a), 1, high);
+    } else {
+      LoadOptions same;
+      same.universe = m->universe();
+      auto second_module = load_verified(a.compare_with, !a.no_verify, nullptr, same);
+      settle_elided(*second_module, a.compare_with, a.fill_elided, a.seed);
+      other = session.run(*second_module, *executor, eval_options(a), 1, high);
+    }
+    comparison = compare_results(u, result, other, a.tolerance);
+    if (!comparison.equal && !high) {
+      Value reference = session.run(*m, *find_executor("evaluator"), eval_options(a), 1, true);
+      comparison = compare_results(u, result, other, a.tolerance, &reference);
+    }
+  }
+  Json list = Json::array();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Json o{{"name", fmt::format("o{}", i)}, {"shape", u.shape_text_plain(outputs[i].shape)}};
+    Statistics s = statistics(u, outputs[i]);
+    if (s.numbers) add_statistics(o, s);
+    if (s.elements == 1 && !s.nan && !s.inf && !is_complex(u[outputs[i].shape].type)) o["value"] = s.min;
+    list.push_back(std::move(o));
+  }
+  if (a.json) {
+    Json out{{"backend", a.backend},
+             {"compile_s", e.compile_s},
+             {"run_s", e.run_s},
+             {"inputs", session.arguments().size()},
+             {"outputs", list}};
+    if (!a.compare_with.empty()) {
+      out["equal"] = comparison.equal;
+      for (const OutputComparison& o : comparison.outputs) out["comparison"].push_back(to_json(o));
+      out["verdict"] = verdict(comparison);
+    }
+    print_json(out);
+    return comparison.equal ? kYes : kNo;
+  }
+  fmt::print("{}: {} in {:.4f} s\n", a.file, a.backend, e.run_s);
+  for (const Json& o : list) {
+    fmt::print("  {} {}", o["name"].get<std::string>(), o["shape"].get<std::string>());
+    if (o.contains("value"))
+      fmt::print(" = {:.9g}", o["value"].get<double>());
+    else if (o.contains("min"))
+      fmt::print("  min {:.6g}  max {:.6g}  mean {:.6g}", o["min"].get<double>(), o["max"].get<double>(),
+                 o["mean"].get<double>());
+    if (o.contains("nan")) fmt::print("  {} NaN", o["nan"].get<int64_t>());
+    if (o.contains("inf")) fmt::print("  {} infinite", o["inf"].get<int64_t>());
+    fmt::print("\n");
+  }
+  if (!a.compare_with.empty()) {
+    for (const OutputComparison& o : comparison.outputs) fmt::print("  {}\n", in_words(o));
+    fmt::print("{}\n", verdict(comparison));
+  }
+  return comparison.equal ? kYes : kNo;
+}
+
+int cmd_compare(const CompareArgs& a) {
+  Universe u;
+  // Types: the module's, the note in either file, else those of numpy.
+  std::map<std::string, ShapeId> shapes;
+  std::unique_ptr<Module> m;
+  if (!a.module.empty()) {
+    m = load(a.module);
+    std::vector<ShapeId> stack{m->shape_id(m->comp(m->entry()).root)};
+    size_t leaf = 0;
+    auto walk = [&](auto&& self, ShapeId s) -> void {
+      for (ShapeId e : m->u()[s].elements) self(self, e);
+      if (m->u()[s].is_tuple()) return;
+      shapes[fmt::format("o{}", leaf++)] = m->u()[s].is_array() ? u.array(m->u()[s].type, m->u()[s].dims) : u.token();
+    };
+    walk(walk, stack[0]);
+  }
+  auto read = [&](const std::string& path) {
+    std::map<std::string, Value> out;
+    std::vector<NamedArray> arrays = read_npz(path);
+    bool outputs = std::any_of(arrays.begin(), arrays.end(), [](const NamedArray& n) { return n.name[0] == 'o'; });
+    for (NamedArray& array : arrays) {
+      if (outputs && array.name[0] != 'o') continue;  // inputs stand beside
+      ShapeId shape;
+      if (auto known = shapes.find(array.name); known != shapes.end())
+        shape = known->second;
+      else
+        shape = u.array(array_type(array, path), array.dims);
+      Value v = from_array(u, array, shape);
+      out.emplace(array.name, std::move(v));
+    }
+    return out;
+  };
+  auto x = read(a.a), y = read(a.b);
+  std::map<std::string, Value> reference;
+  if (!a.reference.empty()) {
+    shapes.clear();  // its floats are f64
+    reference = read(a.reference);
+  }
+  // A note in one of the files serves both: bits alone look like integers.
+  for (auto* side : {&x, &y})
+    for (auto& [name, v] : *side) {
+      auto& others = side == &x ? y : x;
+      auto other = others.find(name);
+      if (other == others.end()) continue;
+      ElementType own = u[v.shape].type, theirs = u[other->second.shape].type;
+      if (is_unsigned_int(own) && is_float(theirs) && storage_bytes(own) == storage_bytes(theirs))
+        v.shape = other->second.shape;
+    }
+  Comparison c;
+  for (const auto& [name, v] : x) {
+    auto other = y.find(name);
+    auto ref = reference.find(name);
+    if (other == y.end()) {
+      OutputComparison missing;
+      missing.name = name, missing.equal = false, missing.why = fmt::format("{} has no such array", a.b);
+      c.outputs.push_back(std::move(missing));
+      continue;
+    }
+    c.outputs.push_back(
+        compare_values(u, name, v, other->second, a.tolerance, ref == reference.end() ? nullptr : &ref->second));
+  }
+  for (const auto& [name, v] : y)
+    if (!x.contains(name)) {
+      OutputComparison missing;
+      missing.name = name, missing.equal = false, missing.why = fmt::format("{} has no such array", a.a);
+      c.outputs.push_back(std::move(missing));
+    }
+  // o10 stands behind o9.
+  std::stable_sort(c.outputs.begin(), c.outputs.end(), [](const OutputComparison& p, const OutputComparison& q) {
+    return p.name.size() != q.name.size() ? p.name.size() < q.name.size() : p.name < q.name;
+  });
+  if (c.outputs.empty()) fail(FailureKind::kUsage, "{} and {} hold no arrays", a.a, a.b);
+  c.equal = !c.first_difference();
+  if (a.json) {
+    Json out{{"equal", c.equal}, {"verdict", verdict(c)}, {"outputs", Json::array()}};
+    for (const OutputComparison& o : c.outputs) out["outputs"].push_back(to_json(o));
+    print_json(out);
+  } else {
+    for (const OutputComparison& o : c.outputs) fmt::print("{}\n", in_words(o));
+    fmt::print("{}\n", verdict(c));
+  }
+  return c.equal ? kYes : kNo;
+}
+
+}  // namespace hlo
