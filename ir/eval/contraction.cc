@@ -2,7 +2,11 @@
 #include <algorithm>
 #include <complex>
 #include <cstring>
+#include <type_traits>
 
+#include <cblas.h>
+
+#include "ir/base/parallel.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/kernels.h"
 
@@ -16,9 +20,16 @@ ElementType sum_type(ElementType t) {
   return is_unsigned_int(t) ? ElementType::U64 : ElementType::S64;
 }
 
-// c[m,n] += a[m,k] · b[k,n], rows contiguous; blocked over k so that b stays in cache.
+// A matrix in rows of `stride` elements.
 template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
+struct Rows {
+  T* at;
+  int64_t stride;
+};
+
+// c[m,n] += a[m,k] · b[k,n] for any type; blocked over k so that b stays in cache.
+template <class T>
+void plain_gemm(int64_t m, int64_t n, int64_t k, Rows<const T> a, Rows<const T> b, Rows<T> c) {
   constexpr int64_t kBlock = 256, kCols = 512;
   for (int64_t j0 = 0; j0 < n; j0 += kCols)
     for (int64_t k0 = 0; k0 < k; k0 += kBlock) {
@@ -26,9 +37,10 @@ void gemm(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
       int64_t i = 0;
       for (; i + 4 <= m; i += 4)
         for (int64_t p = k0; p < k1; ++p) {
-          T x0 = a[i * k + p], x1 = a[(i + 1) * k + p], x2 = a[(i + 2) * k + p], x3 = a[(i + 3) * k + p];
-          const T* row = b + p * n;
-          T *c0 = c + i * n, *c1 = c0 + n, *c2 = c1 + n, *c3 = c2 + n;
+          const T* x = a.at + i * a.stride + p;
+          T x0 = x[0], x1 = x[a.stride], x2 = x[2 * a.stride], x3 = x[3 * a.stride];
+          const T* row = b.at + p * b.stride;
+          T *c0 = c.at + i * c.stride, *c1 = c0 + c.stride, *c2 = c1 + c.stride, *c3 = c2 + c.stride;
           for (int64_t j = j0; j < j1; ++j) {
             T y = row[j];
             c0[j] += x0 * y, c1[j] += x1 * y, c2[j] += x2 * y, c3[j] += x3 * y;
@@ -36,12 +48,60 @@ void gemm(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
         }
       for (; i < m; ++i)
         for (int64_t p = k0; p < k1; ++p) {
-          T x = a[i * k + p];
-          const T* row = b + p * n;
-          T* out = c + i * n;
+          T x = a.at[i * a.stride + p];
+          const T* row = b.at + p * b.stride;
+          T* out = c.at + i * c.stride;
           for (int64_t j = j0; j < j1; ++j) out[j] += x * row[j];
         }
     }
+}
+
+// The same on all cores, through the library for f32 and f64 unless `exact`. Blocks are of fixed size, so that sums do
+// not depend on the number of threads.
+template <class T>
+void gemm(bool exact, int64_t m, int64_t n, int64_t k, Rows<const T> a, Rows<const T> b, Rows<T> c) {
+  if (m == 0 || n == 0 || k == 0) return;
+  constexpr bool library = std::is_same_v<T, float> || std::is_same_v<T, double>;
+  auto one = [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+    Rows<const T> x{a.at + i0 * a.stride, a.stride}, y{b.at + j0, b.stride};
+    Rows<T> z{c.at + i0 * c.stride + j0, c.stride};
+    int64_t rows = i1 - i0, columns = j1 - j0;
+    if constexpr (library) {
+      if (!exact && rows * columns * k > 4096) {
+        static const bool once = (openblas_set_num_threads(1), true);
+        static_cast<void>(once);
+        auto call = [&](auto f) {
+          f(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<int>(rows), static_cast<int>(columns),
+            static_cast<int>(k), T{1}, x.at, static_cast<int>(x.stride), y.at, static_cast<int>(y.stride), T{1}, z.at,
+            static_cast<int>(z.stride));
+        };
+        if constexpr (std::is_same_v<T, float>)
+          call(cblas_sgemm);
+        else
+          call(cblas_dgemm);
+        return;
+      }
+    }
+    plain_gemm(rows, columns, k, x, y, z);
+  };
+  // By rows where there are enough, else by columns.
+  constexpr int64_t kRows = 192, kColumns = 512;
+  if (m * n * k < (1 << 18))
+    one(0, m, 0, n);
+  else if (m >= 2 * kRows)
+    parallel_ranges(m, kRows, [&](int64_t i0, int64_t i1) { one(i0, i1, 0, n); });
+  else
+    parallel_ranges(n, kColumns, [&](int64_t j0, int64_t j1) { one(0, m, j0, j1); });
+}
+
+template <class T>
+std::vector<T> transposed(Rows<const T> a, int64_t rows, int64_t columns) {
+  std::vector<T> out(static_cast<size_t>(rows * columns));
+  for (int64_t i0 = 0; i0 < rows; i0 += 32)
+    for (int64_t j = 0; j < columns; ++j)
+      for (int64_t i = i0; i < std::min(rows, i0 + 32); ++i)
+        out[static_cast<size_t>(j * rows + i)] = a.at[i * a.stride + j];
+  return out;
 }
 
 template <class F>
@@ -70,12 +130,113 @@ bool with_type(ElementType t, F f) {
   }
 }
 
+int64_t dim(const Shape& s, int64_t i) { return s.dims[static_cast<size_t>(i)]; }
+
+// Copies an array so that its dimensions stand in `order`, as another type; and back.
+std::vector<char> packed_as(ElementType type, const Value& v, const Shape& s, const Dims& order) {
+  Dims strides = row_major_strides(s.dims), dims, from;
+  for (int64_t o : order) dims.push_back(dim(s, o)), from.push_back(strides[static_cast<size_t>(o)]);
+  std::vector<char> moved(v.data->size()),
+      wide(static_cast<size_t>(s.elements_count()) * static_cast<size_t>(storage_bytes(type)));
+  if (s.type == type) {
+    copy_nd(dims, v.bytes(), from, wide.data(), row_major_strides(dims), storage_bytes(type));
+    return wide;
+  }
+  copy_nd(dims, v.bytes(), from, moved.data(), row_major_strides(dims), storage_bytes(s.type));
+  convert_kernel(s.type, type, s.elements_count(), moved.data(), wide.data());
+  return wide;
+}
+void unpack(ElementType type, const std::vector<char>& z, const Shape& s, const Dims& order, Value& out) {
+  Dims strides = row_major_strides(s.dims), dims, to;
+  for (int64_t o : order) dims.push_back(dim(s, o)), to.push_back(strides[static_cast<size_t>(o)]);
+  std::vector<char> narrow(out.data->size());
+  convert_kernel(type, s.type, s.elements_count(), z.data(), narrow.data());
+  copy_nd(dims, narrow.data(), row_major_strides(dims), out.data->data(), to, storage_bytes(s.type));
+}
+
+// A convolution as sums over taps, in the forward direction's terms: input [batch, point, feature], kernel [tap, in,
+// out], output [batch, point, feature].
+struct ConvPlan {
+  Dims in_order, kernel_order, out_order, in_sp, k_sp, out_sp;
+  int64_t groups, batch_groups, batch, in_f, k_in, k_out, out_batch, in_points = 1, points = 1, taps = 1;
+  std::vector<int64_t> source;  // input point that a tap reads for an output point; -1: padding or dilation
+
+  ConvPlan(const AttrSet& attrs, const Shape& in, const Shape& kernel, const Shape& out) {
+    const DimLabels& d = *attrs.get<DimLabels>(Attr::dim_labels);
+    static const Window kNone;
+    const Window* window = attrs.get<Window>(Attr::window);
+    if (!window) window = &kNone;
+    groups = attrs.integer(Attr::feature_group_count, 1), batch_groups = attrs.integer(Attr::batch_group_count, 1);
+    batch = dim(in, d.input_batch), in_f = dim(in, d.input_feature), k_in = dim(kernel, d.kernel_input),
+    k_out = dim(kernel, d.kernel_output), out_batch = batch / batch_groups;
+    in_order = {d.input_batch}, out_order = {d.output_batch};
+    in_order.insert(in_order.end(), d.input_spatial.begin(), d.input_spatial.end());
+    in_order.push_back(d.input_feature);
+    kernel_order = d.kernel_spatial;
+    kernel_order.push_back(d.kernel_input), kernel_order.push_back(d.kernel_output);
+    out_order.insert(out_order.end(), d.output_spatial.begin(), d.output_spatial.end());
+    out_order.push_back(d.output_feature);
+    size_t spatial = window->dims.size();
+    for (size_t i = 0; i < spatial; ++i) {
+      in_sp.push_back(dim(in, d.input_spatial[i])), k_sp.push_back(dim(kernel, d.kernel_spatial[i]));
+      out_sp.push_back(dim(out, d.output_spatial[i]));
+      in_points *= in_sp[i], points *= out_sp[i], taps *= k_sp[i];
+    }
+    source.assign(static_cast<size_t>(points * taps), -1);
+    for (int64_t p = 0; p < points; ++p)
+      for (int64_t t = 0; t < taps; ++t) {
+        int64_t rest_p = p, rest_t = t, place = 0, stride = 1;
+        bool inside = true;
+        for (size_t i = spatial; i-- > 0 && inside;) {
+          const WindowDim& w = window->dims[i];
+          int64_t o = rest_p % out_sp[i], k = rest_t % k_sp[i];
+          rest_p /= out_sp[i], rest_t /= k_sp[i];
+          if (w.reversal) k = k_sp[i] - 1 - k;
+          int64_t at = o * w.stride - w.pad_low + k * w.rhs_dilate;
+          if (at < 0 || at % w.lhs_dilate || at / w.lhs_dilate >= in_sp[i])
+            inside = false;
+          else
+            place += at / w.lhs_dilate * stride;
+          stride *= in_sp[i];
+        }
+        if (inside) source[static_cast<size_t>(p * taps + t)] = place;
+      }
+  }
+
+  // Parts that are matrix products: a group of features, or of the batch.
+  struct Part {
+    int64_t first_batch, first_in, first_out, outs;
+  };
+  std::vector<Part> parts() const {
+    std::vector<Part> list;
+    int64_t count = groups * batch_groups, outs = k_out / std::max<int64_t>(count, 1);
+    for (int64_t g = 0; g < count; ++g)
+      list.push_back({batch_groups > 1 ? g * out_batch : 0, groups > 1 ? g * k_in : 0, g * outs, outs});
+    return list;
+  }
+  int64_t rows() const { return out_batch * points; }
+  int64_t depth() const { return taps * k_in; }
+  // What output row `row` sums over, one tap after the other.
+  template <class T>
+  void patch(const Part& part, const T* in, int64_t row, T* to) const {
+    int64_t b = part.first_batch + row / points, p = row % points;
+    for (int64_t t = 0; t < taps; ++t, to += k_in) {
+      int64_t from = source[static_cast<size_t>(p * taps + t)];
+      if (from < 0)
+        std::fill(to, to + k_in, T{});
+      else
+        std::copy_n(in + (b * in_points + from) * in_f + part.first_in, k_in, to);
+    }
+  }
+  int64_t chunk() const { return std::clamp<int64_t>((1 << 22) / std::max<int64_t>(depth(), 1), 4, 1 << 16); }
+};
+
 }  // namespace
 
-Value Evaluator::dot(InstId inst, const Value& l, const Value& r) {
-  const AttrSet& attrs = m_.attrs(inst);
+Value Evaluator::contract(InstId inst, const Value& l, const Value& r, const Dims& l_batch, const Dims& l_contract,
+                          const Dims& r_batch, const Dims& r_contract, ShapeId out_id) {
   const Shape &ls = u_[l.shape], &rs = u_[r.shape];
-  Value out = make(m_.shape_id(inst));
+  Value out = make(out_id);
   const Shape& os = u_[out.shape];
   ElementType type =
       sum_type(type_bits(ls.type) >= type_bits(rs.type) && ls.type != ElementType::Pred ? ls.type : rs.type);
@@ -103,8 +264,8 @@ Value Evaluator::dot(InstId inst, const Value& l, const Value& r) {
     if (contract_last) contracted();
     return out;
   };
-  Side a = side(ls, attrs.ints(Attr::lhs_batch_dims), attrs.ints(Attr::lhs_contracting_dims), true);
-  Side b = side(rs, attrs.ints(Attr::rhs_batch_dims), attrs.ints(Attr::rhs_contracting_dims), false);
+  Side a = side(ls, l_batch, l_contract, true);
+  Side b = side(rs, r_batch, r_contract, false);
   size_t width = static_cast<size_t>(storage_bytes(type));
   auto packed = [&](const Value& v, const Shape& s, const Side& d) {
     std::vector<char> moved(v.data->size()), wide(static_cast<size_t>(s.elements_count()) * width);
@@ -116,10 +277,13 @@ Value Evaluator::dot(InstId inst, const Value& l, const Value& r) {
   std::vector<char> z(static_cast<size_t>(os.elements_count()) * width, 0);
   bool ok = with_type(type, [&](auto zero) {
     using T = decltype(zero);
-    for (int64_t i = 0; i < a.batch; ++i)
-      gemm(a.free, b.free, a.contract, reinterpret_cast<const T*>(x.data()) + i * a.free * a.contract,
-           reinterpret_cast<const T*>(y.data()) + i * b.free * b.contract,
-           reinterpret_cast<T*>(z.data()) + i * a.free * b.free);
+    // Many small products: one a core.
+    parallel_for(a.batch, [&](int64_t i) {
+      gemm<T>(options_.exact, a.free, b.free, a.contract,
+              {reinterpret_cast<const T*>(x.data()) + i * a.free * a.contract, a.contract},
+              {reinterpret_cast<const T*>(y.data()) + i * b.free * b.contract, b.free},
+              {reinterpret_cast<T*>(z.data()) + i * a.free * b.free, b.free});
+    });
   });
   if (!ok) refuse(inst, "dot of this element type");
   convert_kernel(type, os.type, os.elements_count(), z.data(), out.data->data());
@@ -127,122 +291,202 @@ Value Evaluator::dot(InstId inst, const Value& l, const Value& r) {
 }
 
 Value Evaluator::convolution(const AttrSet& attrs, const Value& l, const Value& r, ShapeId out_id) {
-  const DimLabels& d = *attrs.get<DimLabels>(Attr::dim_labels);
-  static const Window kNone;
-  const Window* window = attrs.get<Window>(Attr::window);
-  if (!window) window = &kNone;
   const Shape &ls = u_[l.shape], &rs = u_[r.shape];
   Value out = make(out_id);
   const Shape& os = u_[out_id];
   ElementType type = sum_type(type_bits(ls.type) >= type_bits(rs.type) ? ls.type : rs.type);
-  size_t spatial = window->dims.size();
-  auto dim = [](const Shape& s, int64_t i) { return s.dims[static_cast<size_t>(i)]; };
-  int64_t groups = attrs.integer(Attr::feature_group_count, 1),
-          batch_groups = attrs.integer(Attr::batch_group_count, 1);
-  int64_t batch = dim(ls, d.input_batch), in_f = dim(ls, d.input_feature), k_in = dim(rs, d.kernel_input),
-          k_out = dim(rs, d.kernel_output);
-  // Input as [batch, spatial…, feature], kernel as [spatial…, in, out], output as [batch, spatial…, feature].
-  auto packed = [&](const Value& v, const Shape& s, const Dims& order) {
-    Dims strides = row_major_strides(s.dims), dims, from;
-    for (int64_t o : order) dims.push_back(dim(s, o)), from.push_back(strides[static_cast<size_t>(o)]);
-    std::vector<char> moved(v.data->size()),
-        wide(static_cast<size_t>(s.elements_count()) * static_cast<size_t>(storage_bytes(type)));
-    copy_nd(dims, v.bytes(), from, moved.data(), row_major_strides(dims), storage_bytes(s.type));
-    convert_kernel(s.type, type, s.elements_count(), moved.data(), wide.data());
-    return wide;
-  };
-  Dims l_order{d.input_batch}, r_order, o_order{d.output_batch};
-  l_order.insert(l_order.end(), d.input_spatial.begin(), d.input_spatial.end()), l_order.push_back(d.input_feature);
-  r_order.insert(r_order.end(), d.kernel_spatial.begin(), d.kernel_spatial.end()), r_order.push_back(d.kernel_input),
-      r_order.push_back(d.kernel_output);
-  o_order.insert(o_order.end(), d.output_spatial.begin(), d.output_spatial.end()), o_order.push_back(d.output_feature);
-  std::vector<char> x = packed(l, ls, l_order), w = packed(r, rs, r_order);
-  Dims in_sp, k_sp, out_sp;
-  for (size_t i = 0; i < spatial; ++i)
-    in_sp.push_back(dim(ls, d.input_spatial[i])), k_sp.push_back(dim(rs, d.kernel_spatial[i])),
-        out_sp.push_back(dim(os, d.output_spatial[i]));
-  int64_t in_points = 1, points = 1, taps = 1;
-  for (size_t i = 0; i < spatial; ++i) in_points *= in_sp[i], points *= out_sp[i], taps *= k_sp[i];
-  int64_t out_batch = batch / batch_groups, group_out = k_out / groups, batch_group_out = k_out / batch_groups;
-  std::vector<char> z(static_cast<size_t>(out_batch * points * k_out) * static_cast<size_t>(storage_bytes(type)), 0);
-
-  // Input point that kernel tap t reads for output point p, or -1 where padding or dilation leaves none.
-  std::vector<int64_t> source(static_cast<size_t>(points * taps), -1);
-  for (int64_t p = 0; p < points; ++p)
-    for (int64_t t = 0; t < taps; ++t) {
-      int64_t rest_p = p, rest_t = t, place = 0, stride = 1;
-      bool inside = true;
-      for (size_t i = spatial; i-- > 0 && inside;) {
-        const WindowDim& wd = window->dims[i];
-        int64_t o = rest_p % out_sp[i], k = rest_t % k_sp[i];
-        rest_p /= out_sp[i], rest_t /= k_sp[i];
-        if (wd.reversal) k = k_sp[i] - 1 - k;
-        int64_t at = o * wd.stride - wd.pad_low + k * wd.rhs_dilate;
-        if (at < 0 || at % wd.lhs_dilate || at / wd.lhs_dilate >= in_sp[i])
-          inside = false;
-        else
-          place += at / wd.lhs_dilate * stride;
-        stride *= in_sp[i];
-      }
-      if (inside) source[static_cast<size_t>(p * taps + t)] = place;
-    }
+  ConvPlan plan(attrs, ls, rs, os);
+  std::vector<char> x = packed_as(type, l, ls, plan.in_order), w = packed_as(type, r, rs, plan.kernel_order);
+  std::vector<char> z(static_cast<size_t>(os.elements_count() * storage_bytes(type)), 0);
   bool ok = with_type(type, [&](auto zero) {
     using T = decltype(zero);
     const T *in = reinterpret_cast<const T*>(x.data()), *kernel = reinterpret_cast<const T*>(w.data());
     T* result = reinterpret_cast<T*>(z.data());
-    if (groups == 1 && batch_groups == 1) {
-      // Rows of input patches times the kernel as a matrix.
-      int64_t depth = taps * k_in, chunk = std::max<int64_t>(4, (1 << 20) / std::max<int64_t>(depth, 1));
-      std::vector<T> patches(static_cast<size_t>(chunk * depth));
-      int64_t rows = out_batch * points;
-      for (int64_t row0 = 0; row0 < rows; row0 += chunk) {
-        int64_t count = std::min(chunk, rows - row0);
-        for (int64_t row = 0; row < count; ++row) {
-          int64_t b = (row0 + row) / points, p = (row0 + row) % points;
-          T* patch = patches.data() + row * depth;
-          for (int64_t t = 0; t < taps; ++t) {
-            int64_t from = source[static_cast<size_t>(p * taps + t)];
-            if (from < 0)
-              std::fill(patch + t * k_in, patch + (t + 1) * k_in, T{});
-            else
-              std::copy_n(in + (b * in_points + from) * in_f, k_in, patch + t * k_in);
+    if (plan.groups > 1 && plan.k_in == 1 && plan.k_out == plan.groups) {
+      // Depthwise: every feature by itself.
+      parallel_ranges(plan.rows(), 64, [&](int64_t row0, int64_t row1) {
+        for (int64_t row = row0; row < row1; ++row) {
+          T* acc = result + row * plan.k_out;
+          for (int64_t t = 0; t < plan.taps; ++t) {
+            int64_t from = plan.source[static_cast<size_t>(row % plan.points * plan.taps + t)];
+            if (from < 0) continue;
+            const T *point = in + (row / plan.points * plan.in_points + from) * plan.in_f, *k = kernel + t * plan.k_out;
+            for (int64_t o = 0; o < plan.k_out; ++o) acc[o] += point[o] * k[o];
           }
         }
-        gemm(count, k_out, depth, patches.data(), kernel, result + row0 * k_out);
-      }
+      });
       return;
     }
-    for (int64_t b = 0; b < out_batch; ++b)
-      for (int64_t p = 0; p < points; ++p) {
-        T* acc = result + (b * points + p) * k_out;
-        for (int64_t t = 0; t < taps; ++t) {
-          int64_t from = source[static_cast<size_t>(p * taps + t)];
-          if (from < 0) continue;
-          for (int64_t bg = 0; bg < batch_groups; ++bg) {
-            const T* point = in + ((bg * out_batch + b) * in_points + from) * in_f;
-            int64_t first = batch_groups > 1 ? bg * batch_group_out : 0,
-                    last = batch_groups > 1 ? first + batch_group_out : k_out;
-            if (k_in == 1 && group_out == 1) {
-              const T* row = kernel + t * k_out;
-              for (int64_t o = first; o < last; ++o) acc[o] += point[o] * row[o];
-              continue;
-            }
-            for (int64_t i = 0; i < k_in; ++i) {
-              const T* row = kernel + (t * k_in + i) * k_out;
-              for (int64_t o = first; o < last; ++o)
-                acc[o] += point[(groups > 1 ? o / group_out * k_in : 0) + i] * row[o];
-            }
-          }
-        }
+    std::vector<T> patches(static_cast<size_t>(std::min(plan.chunk(), plan.rows()) * plan.depth()));
+    for (const ConvPlan::Part& part : plan.parts())
+      for (int64_t row0 = 0; row0 < plan.rows(); row0 += plan.chunk()) {
+        int64_t count = std::min(plan.chunk(), plan.rows() - row0);
+        parallel_ranges(count, 64, [&](int64_t i0, int64_t i1) {
+          for (int64_t i = i0; i < i1; ++i) plan.patch(part, in, row0 + i, patches.data() + i * plan.depth());
+        });
+        gemm<T>(options_.exact, count, part.outs, plan.depth(), {patches.data(), plan.depth()},
+                {kernel + part.first_out, plan.k_out}, {result + row0 * plan.k_out + part.first_out, plan.k_out});
       }
   });
   HLO_CHECK(ok, "convolution of type {}", type_name(type));
-  Dims strides = row_major_strides(os.dims), dims, to;
-  for (int64_t o : o_order) dims.push_back(dim(os, o)), to.push_back(strides[static_cast<size_t>(o)]);
-  std::vector<char> narrow(out.data->size());
-  convert_kernel(type, os.type, os.elements_count(), z.data(), narrow.data());
-  copy_nd(dims, narrow.data(), row_major_strides(dims), out.data->data(), to, storage_bytes(os.type));
+  unpack(type, z, os, plan.out_order, out);
   return out;
+}
+
+Value Evaluator::convolution_backward_input(const AttrSet& attrs, const Value& gradient, const Value& kernel,
+                                            ShapeId out_id) {
+  const Shape &gs = u_[gradient.shape], &ks = u_[kernel.shape];
+  Value out = make(out_id);
+  const Shape& os = u_[out_id];
+  ElementType type = sum_type(type_bits(gs.type) >= type_bits(ks.type) ? gs.type : ks.type);
+  ConvPlan plan(attrs, os, ks, gs);
+  std::vector<char> g = packed_as(type, gradient, gs, plan.out_order),
+                    w = packed_as(type, kernel, ks, plan.kernel_order);
+  std::vector<char> z(static_cast<size_t>(os.elements_count() * storage_bytes(type)), 0);
+  bool ok = with_type(type, [&](auto zero) {
+    using T = decltype(zero);
+    const T *grad = reinterpret_cast<const T*>(g.data()), *k = reinterpret_cast<const T*>(w.data());
+    T* result = reinterpret_cast<T*>(z.data());
+    for (const ConvPlan::Part& part : plan.parts()) {
+      // Every output's gradient goes back to the taps that it came from.
+      std::vector<T> back = transposed<T>({k + part.first_out, plan.k_out}, plan.depth(), part.outs);
+      std::vector<T> patches(static_cast<size_t>(std::min(plan.chunk(), plan.rows()) * plan.depth()));
+      for (int64_t row0 = 0; row0 < plan.rows(); row0 += plan.chunk()) {
+        int64_t count = std::min(plan.chunk(), plan.rows() - row0);
+        std::fill(patches.begin(), patches.end(), T{});
+        gemm<T>(options_.exact, count, plan.depth(), part.outs, {grad + row0 * plan.k_out + part.first_out, plan.k_out},
+                {back.data(), plan.depth()}, {patches.data(), plan.depth()});
+        for (int64_t i = 0; i < count; ++i) {
+          int64_t b = part.first_batch + (row0 + i) / plan.points, p = (row0 + i) % plan.points;
+          const T* patch = patches.data() + i * plan.depth();
+          for (int64_t t = 0; t < plan.taps; ++t, patch += plan.k_in) {
+            int64_t to = plan.source[static_cast<size_t>(p * plan.taps + t)];
+            if (to < 0) continue;
+            T* acc = result + (b * plan.in_points + to) * plan.in_f + part.first_in;
+            for (int64_t f = 0; f < plan.k_in; ++f) acc[f] += patch[f];
+          }
+        }
+      }
+    }
+  });
+  HLO_CHECK(ok, "convolution of type {}", type_name(type));
+  unpack(type, z, os, plan.in_order, out);
+  return out;
+}
+
+Value Evaluator::convolution_backward_filter(const AttrSet& attrs, const Value& input, const Value& gradient,
+                                             ShapeId out_id) {
+  const Shape &is = u_[input.shape], &gs = u_[gradient.shape];
+  Value out = make(out_id);
+  const Shape& os = u_[out_id];
+  ElementType type = sum_type(type_bits(gs.type) >= type_bits(is.type) ? gs.type : is.type);
+  ConvPlan plan(attrs, is, os, gs);
+  std::vector<char> x = packed_as(type, input, is, plan.in_order), g = packed_as(type, gradient, gs, plan.out_order);
+  std::vector<char> z(static_cast<size_t>(os.elements_count() * storage_bytes(type)), 0);
+  bool ok = with_type(type, [&](auto zero) {
+    using T = decltype(zero);
+    const T *in = reinterpret_cast<const T*>(x.data()), *grad = reinterpret_cast<const T*>(g.data());
+    T* result = reinterpret_cast<T*>(z.data());
+    std::vector<T> patches(static_cast<size_t>(std::min(plan.chunk(), plan.rows()) * plan.depth()));
+    for (const ConvPlan::Part& part : plan.parts())
+      for (int64_t row0 = 0; row0 < plan.rows(); row0 += plan.chunk()) {
+        int64_t count = std::min(plan.chunk(), plan.rows() - row0);
+        parallel_ranges(count, 64, [&](int64_t i0, int64_t i1) {
+          for (int64_t i = i0; i < i1; ++i) plan.patch(part, in, row0 + i, patches.data() + i * plan.depth());
+        });
+        std::vector<T> across = transposed<T>({patches.data(), plan.depth()}, count, plan.depth());
+        gemm<T>(options_.exact, plan.depth(), part.outs, count, {across.data(), count},
+                {grad + row0 * plan.k_out + part.first_out, plan.k_out}, {result + part.first_out, plan.k_out});
+      }
+  });
+  HLO_CHECK(ok, "convolution of type {}", type_name(type));
+  unpack(type, z, os, plan.kernel_order, out);
+  return out;
+}
+
+Value Evaluator::ragged_dot(InstId inst, std::vector<Value>& ops) {
+  // Groups of rows of one side each have a matrix (or a slice of the sum) of their own; `ops[2]` counts the rows.
+  const AttrSet& a = m_.attrs(inst);
+  const Dims &lb = a.ints(Attr::lhs_batch_dims), &rb = a.ints(Attr::rhs_batch_dims),
+             &lc = a.ints(Attr::lhs_contracting_dims), &rc = a.ints(Attr::rhs_contracting_dims),
+             &ragged = a.ints(Attr::lhs_ragged_dims), &group = a.ints(Attr::rhs_group_dims);
+  auto has = [](const Dims& d, int64_t v) { return std::find(d.begin(), d.end(), v) != d.end(); };
+  ShapeId out_id = m_.shape_id(inst);
+  if (ragged.size() != 1) refuse(inst, "other than one ragged dimension");
+  if (has(lb, ragged[0])) return contract(inst, ops[0], ops[1], lb, lc, rb, rc, out_id);  // groups of whole batches
+  const Shape sizes = u_[ops[2].shape];
+  if (sizes.rank() != 1) refuse(inst, "group sizes that differ by batch");
+  bool contracting = has(lc, ragged[0]);
+  auto size_of = [&](int64_t g) { return load_int(sizes.type, ops[2].bytes() + g * storage_bytes(sizes.type)); };
+  auto part = [&](const Value& v, int64_t d, int64_t start, int64_t size, bool drop) {
+    Shape s = u_[v.shape];
+    Dims strides = row_major_strides(s.dims), dims = s.dims;
+    dims[static_cast<size_t>(d)] = size;
+    Dims kept = dims;
+    if (drop) kept.erase(kept.begin() + d);
+    Value out = make(u_.array(s.type, kept));
+    int width = storage_bytes(s.type);
+    copy_nd(dims, v.bytes() + start * strides[static_cast<size_t>(d)] * width, strides, out.data->data(),
+            row_major_strides(dims), width);
+    return out;
+  };
+  auto without = [](Dims d, int64_t gone) {
+    for (int64_t& v : d) v -= v > gone;
+    return d;
+  };
+  Value out = make(out_id);
+  const Shape os = u_[out_id];
+  Dims out_strides = row_major_strides(os.dims);
+  int64_t rows = dim(u_[ops[0].shape], ragged[0]), start = 0;
+  // Where the ragged dimension of the left side lies in the result: behind the batch, in order of what is not summed.
+  int64_t place = static_cast<int64_t>(lb.size());
+  for (int64_t d = 0; d < ragged[0]; ++d) place += !has(lb, d) && !has(lc, d);
+  for (int64_t g = 0; g < sizes.elements_count(); ++g) {
+    int64_t size = std::clamp<int64_t>(size_of(g), 0, rows - start);
+    Value l = part(ops[0], ragged[0], start, size, false);
+    Value result;
+    if (contracting) {
+      // A slice of the sum for every group; the result has a dimension of groups in front.
+      size_t which = static_cast<size_t>(std::find(lc.begin(), lc.end(), ragged[0]) - lc.begin());
+      Value r = part(ops[1], rc[which], start, size, false);
+      result = contract(inst, l, r, lb, lc, rb, rc, u_.array(os.type, Dims(os.dims.begin() + 1, os.dims.end())));
+      std::memcpy(out.data->data() + static_cast<size_t>(g) * result.data->size(), result.bytes(), result.data->size());
+    } else {
+      if (group.size() != 1) refuse(inst, "other than one group dimension");
+      Value r = part(ops[1], group[0], g, 1, true);
+      Dims dims = os.dims;
+      dims[static_cast<size_t>(place)] = size;
+      result = contract(inst, l, r, lb, lc, without(rb, group[0]), without(rc, group[0]), u_.array(os.type, dims));
+      int width = storage_bytes(os.type);
+      copy_nd(dims, result.bytes(), row_major_strides(dims),
+              out.data->data() + start * out_strides[static_cast<size_t>(place)] * width, out_strides, width);
+    }
+    start += size;
+  }
+  return out;
+}
+
+Value Evaluator::scaled_dot(InstId inst, std::vector<Value>& ops) {
+  const AttrSet& a = m_.attrs(inst);
+  // Each side's blocks have a scale: a dimension of n elements has n / blocks of them under each.
+  auto scaled = [&](const Value& v, const Value& scale) {
+    const Shape s = u_[v.shape], t = u_[scale.shape];
+    if (t.rank() != s.rank()) return v;  // one for all is 1
+    Value out = make(u_.array(ElementType::F32, s.dims));
+    Dims strides = row_major_strides(t.dims), index(s.dims.size(), 0);
+    auto* to = reinterpret_cast<float*>(out.data->data());
+    for (int64_t i = 0; i < s.elements_count(); ++i) {
+      int64_t rest = i, at = 0;
+      for (size_t d = s.dims.size(); d-- > 0; rest /= s.dims[d])
+        if (t.dims[d]) at += rest % s.dims[d] / std::max<int64_t>(s.dims[d] / t.dims[d], 1) * strides[d];
+      to[i] = static_cast<float>(load_double(s.type, v.bytes() + i * storage_bytes(s.type))) *
+              static_cast<float>(load_double(t.type, scale.bytes() + at * storage_bytes(t.type)));
+    }
+    return out;
+  };
+  return contract(inst, scaled(ops[0], ops[2]), scaled(ops[1], ops[3]), a.ints(Attr::lhs_batch_dims),
+                  a.ints(Attr::lhs_contracting_dims), a.ints(Attr::rhs_batch_dims), a.ints(Attr::rhs_contracting_dims),
+                  m_.shape_id(inst));
 }
 
 }  // namespace hlo

@@ -1,4 +1,5 @@
 // What one element of each elementwise operation means (xla/hlo/evaluator/hlo_evaluator_typed_visitor.h).
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <complex>
@@ -7,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "ir/base/parallel.h"
 #include "ir/eval/kernels.h"
 #include "ir/literal.h"
 
@@ -452,16 +454,19 @@ struct Widened {
   }
 };
 
-}  // namespace
+// Elements that one worker takes at a time: what it needs beside stays in its cache.
+constexpr int64_t kGrain = 1 << 15;
 
-bool elementwise_kernel(const EwArgs& e) {
+void convert_part(ElementType from, ElementType to, int64_t n, const char* in, char* out);
+
+bool kernel_part(const EwArgs& e) {
   if (e.n == 0) return true;
   if (e.op == Opcode::Copy) {
     std::memcpy(e.result, e.a, static_cast<size_t>(e.n) * static_cast<size_t>(storage_bytes(e.out)));
     return true;
   }
   if (e.op == Opcode::Convert) {
-    convert_kernel(e.in, e.out, e.n, e.a, e.result);
+    convert_part(e.in, e.out, e.n, e.a, e.result);
     return true;
   }
   if (e.op == Opcode::Select) {
@@ -477,25 +482,25 @@ bool elementwise_kernel(const EwArgs& e) {
     lower.a = e.b, lower.a_scalar = false;
     lower.b = e.a, lower.b_scalar = e.a_scalar;
     lower.result = low.data();
-    if (!elementwise_kernel(lower)) return false;
+    if (!kernel_part(lower)) return false;
     EwArgs upper = lower;
     upper.op = Opcode::Minimum;
     upper.a = low.data();
     upper.b = e.c, upper.b_scalar = e.c_scalar;
     upper.result = e.result;
-    return elementwise_kernel(upper);
+    return kernel_part(upper);
   }
   if (const FloatFormat* format = float_format(e.in); format && e.in != ElementType::F32) {
     Widened a(e.in, e.a, e.a_scalar ? 1 : e.n), b(e.in, e.b, e.b_scalar ? 1 : e.n);
     EwArgs wide = e;
     wide.in = ElementType::F32;
     wide.a = a.data, wide.b = b.data;
-    if (e.out != e.in) return elementwise_kernel(wide);  // compare, is-finite
+    if (e.out != e.in) return kernel_part(wide);  // compare, is-finite
     std::vector<float> result(static_cast<size_t>(e.n));
     wide.out = ElementType::F32;
     wide.result = reinterpret_cast<char*>(result.data());
-    if (!elementwise_kernel(wide)) return false;
-    convert_kernel(ElementType::F32, e.out, e.n, wide.result, e.result);
+    if (!kernel_part(wide)) return false;
+    convert_part(ElementType::F32, e.out, e.n, wide.result, e.result);
     return true;
   }
   bool done = false;
@@ -554,7 +559,7 @@ bool elementwise_kernel(const EwArgs& e) {
   return done;
 }
 
-void convert_kernel(ElementType from, ElementType to, int64_t n, const char* in, char* out) {
+void convert_part(ElementType from, ElementType to, int64_t n, const char* in, char* out) {
   if (n == 0) return;  // arrays without elements may have no storage at all
   if (from == to) {
     std::memcpy(out, in, static_cast<size_t>(n) * static_cast<size_t>(storage_bytes(to)));
@@ -620,6 +625,31 @@ void convert_kernel(ElementType from, ElementType to, int64_t n, const char* in,
       }
     }
   }
+}
+
+}  // namespace
+
+bool elementwise_kernel(const EwArgs& e) {
+  if (e.n <= kGrain) return kernel_part(e);
+  int64_t typed = storage_bytes(e.in), first = e.op == Opcode::Select ? 1 : typed,
+          rest = e.op == Opcode::Select ? storage_bytes(e.out) : typed, out = storage_bytes(e.out);
+  std::atomic<bool> ok = true;
+  parallel_ranges(e.n, kGrain, [&](int64_t from, int64_t to) {
+    EwArgs part = e;
+    part.n = to - from;
+    if (part.a && !part.a_scalar) part.a += from * first;
+    if (part.b && !part.b_scalar) part.b += from * rest;
+    if (part.c && !part.c_scalar) part.c += from * rest;
+    part.result += from * out;
+    if (!kernel_part(part)) ok = false;
+  });
+  return ok;
+}
+
+void convert_kernel(ElementType from, ElementType to, int64_t n, const char* in, char* out) {
+  parallel_ranges(n, kGrain, [&](int64_t first, int64_t last) {
+    convert_part(from, to, last - first, in + first * storage_bytes(from), out + first * storage_bytes(to));
+  });
 }
 
 }  // namespace hlo

@@ -213,29 +213,9 @@ Value Evaluator::batch_norm(InstId inst, std::vector<Value>& ops) {
   return out;
 }
 
-Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
-  const AttrSet& a = m_.attrs(inst);
-  std::string_view target = u_.text(a.text(Attr::custom_call_target));
-  if (target == "__cudnn$convForward") {
-    ShapeId out_id = m_.shape_id(inst);
-    Value out = make(out_id);
-    out.elements[0] = convolution(a, ops[0], ops[1], u_[out_id].elements[0]);
-    return out;
-  }
-  if (target == "Sharding" || target == "SPMDFullToShardShape" || target == "SPMDShardToFullShape" ||
-      target == "LayoutConstraint") {
-    Value out = ops[0];
-    out.shape = m_.shape_id(inst);
-    return out;
-  }
-  refuse(inst, fmt::format("custom-call target \"{}\"", target));
-}
-
 std::string Evaluator::unsupported(const Module& m, InstId inst) {
   const OpInfo& info = op_info(m.op(inst));
   switch (info.cls) {
-    case OpClass::Rng:
-    case OpClass::LinearAlgebra:
     case OpClass::Io:
       return std::string(info.text);
     default:
@@ -321,10 +301,30 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
       return v;
     }
     case Opcode::StochasticConvert:
+      return stochastic_convert(inst, ops);
     case Opcode::SetDimensionSize:
       refuse(inst, "not supported");
     case Opcode::Dot:
-      return dot(inst, ops[0], ops[1]);
+      return contract(inst, ops[0], ops[1], a.ints(Attr::lhs_batch_dims), a.ints(Attr::lhs_contracting_dims),
+                      a.ints(Attr::rhs_batch_dims), a.ints(Attr::rhs_contracting_dims), out_id);
+    case Opcode::RaggedDot:
+      return ragged_dot(inst, ops);
+    case Opcode::ScaledDot:
+      return scaled_dot(inst, ops);
+    case Opcode::Scan:
+      return scan(inst, ops);
+    case Opcode::Rng:
+      return rng(inst, ops);
+    case Opcode::RngBitGenerator:
+      return rng_bit_generator(inst, ops[0]);
+    case Opcode::RngGetAndUpdateState:
+      return rng_state(inst);
+    case Opcode::Fft:
+      return fft(inst, ops[0]);
+    case Opcode::Cholesky:
+      return cholesky_factor(ops[0], a.flag(Attr::lower), out_id);
+    case Opcode::TriangularSolve:
+      return triangular_solve(inst, ops[0], ops[1]);
     case Opcode::Convolution:
       return convolution(a, ops[0], ops[1], out_id);
     case Opcode::Reduce:
@@ -336,7 +336,7 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
     case Opcode::Sort:
       return sort(inst, ops);
     case Opcode::TopK:
-      return topk(inst, ops[0]);
+      return topk(inst, ops[0], a.integer(Attr::k), a.flag(Attr::largest) || !a.has(Attr::largest));
     case Opcode::Gather:
       return gather(inst, ops);
     case Opcode::Scatter:

@@ -14,6 +14,7 @@ struct EvalOptions {
   int64_t max_while_steps = INT64_MAX;  // over it: Failure(kUnsupported), "does not end within …"
   // Called with the operands and the value of every instruction, when set.
   std::function<void(InstId, std::span<const Value> operands, const Value&)> trace;
+  bool exact = false;  // no library for large products: sums in the order that this file's loops have
   // Asked between the steps of loops, when set: true ends the run with a Failure that tells where it was.
   std::function<bool()> stop;
 };
@@ -50,17 +51,34 @@ class Evaluator {
   Value elementwise(InstId inst, std::vector<Value>& ops);
   Value movement(InstId inst, std::vector<Value>& ops);
   Value bitcast(const Value& in, ShapeId to);
-  Value dot(InstId inst, const Value& l, const Value& r);
+  // A dot of those dimensions, in the type that its sums want, rounded to `out`'s.
+  Value contract(InstId inst, const Value& l, const Value& r, const Dims& l_batch, const Dims& l_contract,
+                 const Dims& r_batch, const Dims& r_contract, ShapeId out);
   Value convolution(const AttrSet& attrs, const Value& l, const Value& r, ShapeId out);
   Value reduce(InstId inst, std::vector<Value>& ops);
   Value reduce_window(InstId inst, std::vector<Value>& ops);
   Value select_and_scatter(InstId inst, std::vector<Value>& ops);
   Value sort(InstId inst, std::vector<Value>& ops);
-  Value topk(InstId inst, const Value& in);
+  Value topk(InstId inst, const Value& in, int64_t k, bool largest);
   Value gather(InstId inst, std::vector<Value>& ops);
   Value scatter(InstId inst, std::vector<Value>& ops);
   Value batch_norm(InstId inst, std::vector<Value>& ops);
+  // What the forward convolution's input and kernel get of its output's gradient (cuDNN's calls).
+  Value convolution_backward_input(const AttrSet& attrs, const Value& gradient, const Value& kernel, ShapeId out);
+  Value convolution_backward_filter(const AttrSet& attrs, const Value& input, const Value& gradient, ShapeId out);
   Value custom_call(InstId inst, std::vector<Value>& ops);
+  Value library_gemm(InstId inst, std::vector<Value>& ops, bool lt, bool eight_bits);
+  Value library_convolution(InstId inst, std::string_view kind, std::vector<Value>& ops);
+  Value rng_bit_generator(InstId inst, const Value& state);
+  Value rng(InstId inst, std::vector<Value>& ops);
+  Value rng_state(InstId inst);
+  Value fft(InstId inst, const Value& in);
+  Value cholesky_factor(const Value& in, bool lower, ShapeId out);
+  Value triangular_solve(InstId inst, const Value& a, const Value& b);
+  Value ragged_dot(InstId inst, std::vector<Value>& ops);
+  Value scaled_dot(InstId inst, std::vector<Value>& ops);
+  Value scan(InstId inst, std::vector<Value>& ops);
+  Value stochastic_convert(InstId inst, std::vector<Value>& ops);
   // The computation on n elements at once: parameters and results are arrays of n where it has scalars.
   std::vector<Value> lifted(CompId comp, const std::vector<Value>& arguments, int64_t n);
   [[noreturn]] void refuse(InstId inst, std::string_view why);
@@ -79,6 +97,8 @@ class Evaluator {
   EvalOptions options_;
   DeviceGrid* grid_;
   int64_t device_;
+  std::unordered_map<InstId, uint64_t> rng_calls_;
+  uint64_t rng_counter_[2] = {0x7012395, 0};
   std::unordered_map<CompId, Plan> plans_;
 };
 

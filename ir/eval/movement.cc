@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ir/base/parallel.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/kernels.h"
 
@@ -30,6 +31,65 @@ void inner_copy(int64_t n, const char* in, int64_t is, char* out, int64_t os) {
 struct Wide {
   uint64_t parts[2];
 };
+
+// Rows of one side are columns of the other: by tiles that stay in the cache.
+template <class T>
+void tiled(int64_t rows, int64_t columns, const char* in, int64_t column_stride, char* out, int64_t row_stride) {
+  const T* a = reinterpret_cast<const T*>(in);
+  T* b = reinterpret_cast<T*>(out);
+  constexpr int64_t kTile = 32;
+  for (int64_t i0 = 0; i0 < rows; i0 += kTile)
+    for (int64_t j0 = 0; j0 < columns; j0 += kTile)
+      for (int64_t i = i0; i < std::min(rows, i0 + kTile); ++i)
+        for (int64_t j = j0; j < std::min(columns, j0 + kTile); ++j) b[i * row_stride + j] = a[i + j * column_stride];
+}
+
+template <class F>
+auto with_width(int width, F f) {
+  switch (width) {
+    case 1:
+      return f(uint8_t{});
+    case 2:
+      return f(uint16_t{});
+    case 4:
+      return f(uint32_t{});
+    case 8:
+      return f(uint64_t{});
+    default:
+      return f(Wide{});
+  }
+}
+
+// Dimensions already joined, at least one.
+void copy_joined(const Dims& size, const char* in, const Dims& is, char* out, const Dims& os, int width) {
+  size_t last = size.size() - 1, across = last;
+  // The result's rows are contiguous, the operand's are not: which dimension is contiguous there?
+  if (os[last] == 1 && is[last] > 1)
+    for (size_t d = 0; d < last; ++d)
+      if (is[d] == 1 && size[d] >= 4 && size[last] >= 4) across = d;
+  Dims outer, outer_is, outer_os;
+  for (size_t d = 0; d < last; ++d)
+    if (d != across) outer.push_back(size[d]), outer_is.push_back(is[d]), outer_os.push_back(os[d]);
+  Dims at(outer.size(), 0);
+  for (;;) {
+    with_width(width, [&](auto zero) {
+      using T = decltype(zero);
+      if (across != last)
+        tiled<T>(size[across], size[last], in, is[last], out, os[across]);
+      else
+        inner_copy<T>(size[last], in, is[last], out, os[last]);
+    });
+    size_t d = outer.size();
+    for (;;) {
+      if (d == 0) return;
+      --d;
+      in += outer_is[d] * width, out += outer_os[d] * width;
+      if (++at[d] < outer[d]) break;
+      in -= outer_is[d] * outer[d] * width, out -= outer_os[d] * outer[d] * width;
+      at[d] = 0;
+    }
+  }
+}
 }  // namespace
 
 void copy_nd(const Dims& dims, const char* in, const Dims& in_strides, char* out, const Dims& out_strides, int width) {
@@ -47,36 +107,21 @@ void copy_nd(const Dims& dims, const char* in, const Dims& in_strides, char* out
       size.push_back(dims[i]), is.push_back(in_strides[i]), os.push_back(out_strides[i]);
     }
   }
-  auto inner = [&](const char* a, char* b) {
-    int64_t n = size.empty() ? 1 : size.back(), x = size.empty() ? 1 : is.back(), y = size.empty() ? 1 : os.back();
-    switch (width) {
-      case 1:
-        return inner_copy<uint8_t>(n, a, x, b, y);
-      case 2:
-        return inner_copy<uint16_t>(n, a, x, b, y);
-      case 4:
-        return inner_copy<uint32_t>(n, a, x, b, y);
-      case 8:
-        return inner_copy<uint64_t>(n, a, x, b, y);
-      default:
-        return inner_copy<Wide>(n, a, x, b, y);
-    }
-  };
-  if (size.size() <= 1) return inner(in, out);
-  size_t outer = size.size() - 1;
-  Dims at(outer, 0);
-  for (;;) {
-    inner(in, out);
-    size_t d = outer;
-    for (;;) {
-      if (d == 0) return;
-      --d;
-      in += is[d] * width, out += os[d] * width;
-      if (++at[d] < size[d]) break;
-      in -= is[d] * size[d] * width, out -= os[d] * size[d] * width;
-      at[d] = 0;
-    }
-  }
+  if (size.empty()) size.push_back(1), is.push_back(1), os.push_back(1);
+  // Large copies in parts of the longest dimension that is not the innermost one.
+  int64_t elements = 1;
+  for (int64_t d : size) elements *= d;
+  size_t longest = 0;
+  for (size_t d = 1; d + 1 < size.size(); ++d)
+    if (size[d] > size[longest]) longest = d;
+  // Writes must not overlap, as they do where the result's stride is 0.
+  if (elements < (1 << 17) || size[longest] < 2 || !os[longest]) return copy_joined(size, in, is, out, os, width);
+  int64_t parts = std::min<int64_t>(size[longest], 16), grain = (size[longest] + parts - 1) / parts;
+  parallel_ranges(size[longest], grain, [&](int64_t first, int64_t last) {
+    Dims part = size;
+    part[longest] = last - first;
+    copy_joined(part, in + first * is[longest] * width, is, out + first * os[longest] * width, os, width);
+  });
 }
 
 Value Evaluator::bitcast(const Value& v, ShapeId to_id) {

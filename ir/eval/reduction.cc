@@ -461,10 +461,9 @@ Value Evaluator::sort(InstId inst, std::vector<Value>& ops) {
   return packed(m_.shape_id(inst), std::move(out));
 }
 
-Value Evaluator::topk(InstId inst, const Value& in) {
+Value Evaluator::topk(InstId inst, const Value& in, int64_t k, bool largest) {
   const Shape& s = u_[in.shape];
-  int64_t n = s.dims.back(), lines = n ? s.elements_count() / n : 0, k = m_.attrs(inst).integer(Attr::k);
-  bool largest = m_.attrs(inst).flag(Attr::largest) || !m_.attrs(inst).has(Attr::largest);
+  int64_t n = s.dims.back(), lines = n ? s.elements_count() / n : 0;
   ShapeId out_id = m_.shape_id(inst);
   Value out = make(out_id);
   size_t width = static_cast<size_t>(storage_bytes(s.type));
@@ -488,6 +487,98 @@ Value Evaluator::topk(InstId inst, const Value& in) {
       store_int(t, out.elements[1].data->data() + to * static_cast<size_t>(storage_bytes(t)),
                 order[static_cast<size_t>(i)]);
     }
+  }
+  return out;
+}
+
+Value Evaluator::scan(InstId inst, std::vector<Value>& ops) {
+  // Operands: inputs, then initial carries; the function takes a slice of each input and the carries, and gives a slice
+  // of each output and the carries.
+  const AttrSet& a = m_.attrs(inst);
+  size_t carries = static_cast<size_t>(a.integer(Attr::num_carries)), inputs = ops.size() - carries;
+  size_t d = static_cast<size_t>(a.ints(Attr::dimensions)[0]);
+  bool reverse = a.flag(Attr::is_reverse);
+  CompId function = a.comp(Attr::to_apply);
+  ShapeId out_id = m_.shape_id(inst);
+  if (!inputs) refuse(inst, "without an input");
+  int64_t steps = u_[ops[0].shape].dims[d];
+  Value out = make(out_id);
+  bool tuple = u_[out_id].is_tuple();
+  size_t results = tuple ? out.elements.size() : 1, outputs = results - carries;
+  auto result = [&](size_t k) -> Value& { return tuple ? out.elements[k] : out; };
+  std::vector<Value> state(ops.begin() + static_cast<ptrdiff_t>(inputs), ops.end());
+  auto slice_dims = [&](const Shape& s) {
+    Dims dims = s.dims;
+    dims.erase(dims.begin() + static_cast<ptrdiff_t>(d));
+    return dims;
+  };
+  // A slice of the scanned dimension to or from an array of one dimension less.
+  auto move = [&](const Value& whole, Value& part, int64_t step, bool in) {
+    const Shape s = u_[whole.shape];
+    Dims strides = row_major_strides(s.dims), dims = s.dims;
+    dims[d] = 1;
+    int width = storage_bytes(s.type);
+    char* at = const_cast<char*>(whole.bytes()) + step * strides[d] * width;
+    if (in)
+      copy_nd(dims, at, strides, part.mutable_bytes(), row_major_strides(dims), width);
+    else
+      copy_nd(dims, part.bytes(), row_major_strides(dims), at, strides, width);
+  };
+  for (int64_t k = 0; k < steps; ++k) {
+    int64_t step = reverse ? steps - 1 - k : k;
+    std::vector<Value> args;
+    for (size_t i = 0; i < inputs; ++i) {
+      const Shape s = u_[ops[i].shape];
+      Value part = make(u_.array(s.type, slice_dims(s)));
+      move(ops[i], part, step, true);
+      args.push_back(std::move(part));
+    }
+    args.insert(args.end(), state.begin(), state.end());
+    Value r = run_computation(function, std::move(args));
+    std::vector<Value> got = u_[r.shape].is_tuple() ? r.elements : std::vector<Value>{r};
+    if (got.size() != results) refuse(inst, "a function with another number of results");
+    for (size_t o = 0; o < outputs; ++o) move(result(o), got[o], step, false);
+    for (size_t c = 0; c < carries; ++c) state[c] = got[outputs + c];
+  }
+  for (size_t c = 0; c < carries; ++c) {
+    ShapeId shape = result(outputs + c).shape;
+    result(outputs + c) = state[c];
+    result(outputs + c).shape = shape;
+  }
+  return out;
+}
+
+Value Evaluator::stochastic_convert(InstId inst, std::vector<Value>& ops) {
+  // The fraction, as a number of the random operand's bits, is the chance to round away from zero
+  // (xla/hlo/evaluator/hlo_evaluator.cc, StochasticConvertOp).
+  const Shape &from = u_[ops[0].shape], &random = u_[ops[1].shape];
+  Value out = make(m_.shape_id(inst));
+  ElementType type = u_[out.shape].type;
+  if (!is_float(from.type) || !is_signed_int(type)) refuse(inst, "other than floats to signed integers");
+  int bits = type_bits(type), random_bits = type_bits(random.type);
+  int64_t most = bits == 64 ? INT64_MAX : (int64_t{1} << (bits - 1)) - 1, least = -most - 1;
+  for (int64_t i = 0; i < from.elements_count(); ++i) {
+    double v = load_double(from.type, ops[0].bytes() + i * storage_bytes(from.type));
+    auto chance = static_cast<uint64_t>(load_int(random.type, ops[1].bytes() + i * storage_bytes(random.type)));
+    if (random_bits < 64) chance &= (uint64_t{1} << random_bits) - 1;
+    int64_t result = 0;
+    if (std::isnan(v)) {
+      result = 0;
+    } else if (v >= static_cast<double>(most)) {
+      result = most;
+    } else if (v <= static_cast<double>(least)) {
+      result = least;
+    } else {
+      double size = std::fabs(v), whole = std::trunc(size), fraction = size - whole;
+      result = static_cast<int64_t>(whole);
+      if (fraction != 0) {
+        double fixed = std::ldexp(fraction, random_bits);
+        auto limit = fixed >= 0x1p64 ? UINT64_MAX : static_cast<uint64_t>(fixed);
+        if (chance < limit) result = result == most ? least : result + 1;
+      }
+      if (std::signbit(v)) result = -result;
+    }
+    store_int(type, out.data->data() + i * storage_bytes(type), result);
   }
   return out;
 }

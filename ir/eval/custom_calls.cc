@@ -1,0 +1,227 @@
+// Custom-calls whose meaning is known: the GPU pipeline's library calls, and marks that change no value.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "ir/eval/evaluator.h"
+#include "ir/eval/kernels.h"
+#include "ir/literal.h"
+
+namespace hlo {
+namespace {
+
+using Json = nlohmann::json;
+
+// Keys of XLA's JSON may be missing where they have their defaults.
+double number(const Json& j, const char* key, double absent) {
+  auto at = j.find(key);
+  if (at == j.end()) return absent;
+  if (at->is_number()) return at->get<double>();
+  return at->is_string() ? atof(at->get<std::string>().c_str()) : absent;
+}
+bool flag(const Json& j, const char* key) {
+  auto at = j.find(key);
+  return at != j.end() && at->is_boolean() && at->get<bool>();
+}
+std::string word(const Json& j, const char* key, const char* absent) {
+  auto at = j.find(key);
+  return at != j.end() && at->is_string() ? at->get<std::string>() : absent;
+}
+Dims list(const Json& j, const char* key) {
+  Dims out;
+  auto at = j.find(key);
+  if (at == j.end() || !at->is_array()) return out;
+  for (const Json& e : *at) out.push_back(e.is_string() ? atoll(e.get<std::string>().c_str()) : e.get<int64_t>());
+  return out;
+}
+
+double gelu(double x) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
+
+double activated(const std::string& mode, double x, double leak, bool* known) {
+  *known = true;
+  if (mode == "kNone") return x;
+  if (mode == "kRelu") return std::isnan(x) ? x : std::max(x, 0.0);
+  if (mode == "kRelu6") return std::isnan(x) ? x : std::clamp(x, 0.0, 6.0);
+  if (mode == "kElu") return x > 0 ? x : std::expm1(x);
+  if (mode == "kLeakyRelu") return x > 0 ? x : leak * x;
+  if (mode == "kSigmoid") return 1 / (1 + std::exp(-x));
+  if (mode == "kTanh") return std::tanh(x);
+  *known = false;
+  return x;
+}
+
+}  // namespace
+
+Value Evaluator::library_gemm(InstId inst, std::vector<Value>& ops, bool lt, bool eight_bits) {
+  Json config = Json::parse(u_.text(m_.attrs(inst).text(Attr::backend_config)), nullptr, false);
+  if (config.is_object() && config.contains("gemm_backend_config")) config = config["gemm_backend_config"];
+  if (!config.is_object() || !config.contains("dot_dimension_numbers")) refuse(inst, "without dot_dimension_numbers");
+  const Json& dims = config["dot_dimension_numbers"];
+  ShapeId out_id = m_.shape_id(inst);
+  ShapeId result_id = u_[out_id].is_tuple() ? u_[out_id].elements[0] : out_id;
+  const Shape result_shape = u_[result_id];
+  ElementType type = result_shape.type;
+  bool complex = is_complex(type);
+  ElementType sums = complex || type == ElementType::F64 || !is_float(type) ? type : ElementType::F32;
+  Value product = contract(inst, ops[0], ops[1], list(dims, "lhs_batch_dimensions"),
+                           list(dims, "lhs_contracting_dimensions"), list(dims, "rhs_batch_dimensions"),
+                           list(dims, "rhs_contracting_dimensions"), u_.array(sums, result_shape.dims));
+  double alpha = number(config, "alpha_real", 1), alpha_imag = number(config, "alpha_imag", 0),
+         beta = number(config, "beta", 0);
+  std::string epilogue = word(config, "epilogue", "DEFAULT");
+  size_t next = 2;
+  const Value* matrix = beta != 0 && next < ops.size() ? &ops[next++] : nullptr;
+  double scale = 1;
+  if (eight_bits) {
+    // Scales of both sides; of the result where it has eight bits as well.
+    for (int k = 0; k < 2 && next < ops.size(); ++k, ++next)
+      scale *= load_double(u_[ops[next].shape].type, ops[next].bytes());
+  }
+  double result_scale = 1;
+  const Value* bias = nullptr;
+  for (; next < ops.size(); ++next) {
+    const Shape& s = u_[ops[next].shape];
+    if (s.rank() == 0 && eight_bits)
+      result_scale *= load_double(s.type, ops[next].bytes());
+    else if (epilogue.find("BIAS") != std::string::npos && !bias)
+      bias = &ops[next];
+    else
+      refuse(inst, fmt::format("operand {} of epilogue {}", next, epilogue));
+  }
+  if (!lt && epilogue != "DEFAULT") refuse(inst, fmt::format("epilogue {}", epilogue));
+  bool aux = epilogue.ends_with("_AUX"), relu = epilogue.find("RELU") != std::string::npos,
+       with_gelu = epilogue.find("GELU") != std::string::npos;
+  if (with_gelu) relu = false;
+  Value out = make(out_id);
+  Value* result = u_[out_id].is_tuple() ? &out.elements[0] : &out;
+  Value* extra = aux && u_[out_id].is_tuple() && out.elements.size() > 1 ? &out.elements[1] : nullptr;
+  int64_t n = result_shape.elements_count(), columns = result_shape.dims.empty() ? 1 : result_shape.dims.back();
+  int width = storage_bytes(type), sum_width = storage_bytes(sums);
+  for (int64_t i = 0; i < n; ++i) {
+    std::complex<double> v =
+        complex ? load_complex(sums, product.bytes() + i * sum_width)
+                : std::complex<double>(is_float(sums)
+                                           ? load_double(sums, product.bytes() + i * sum_width)
+                                           : static_cast<double>(load_int(sums, product.bytes() + i * sum_width)));
+    v *= std::complex<double>(alpha * scale, alpha_imag * scale);
+    if (matrix) {
+      ElementType t = u_[matrix->shape].type;
+      const char* at = matrix->bytes() + i * storage_bytes(t);
+      v += beta * (is_complex(t) ? load_complex(t, at) : std::complex<double>(load_double(t, at)));
+    }
+    if (bias) {
+      ElementType t = u_[bias->shape].type;
+      const char* at = bias->bytes() + i % columns * storage_bytes(t);
+      v += is_complex(t) ? load_complex(t, at) : std::complex<double>(load_double(t, at));
+    }
+    if (extra) {
+      ElementType t = u_[extra->shape].type;
+      if (is_float(t) && i < u_[extra->shape].elements_count())
+        store_double(t, extra->data->data() + i * storage_bytes(t), v.real());
+    }
+    double x = v.real();
+    if (relu) x = std::isnan(x) ? x : std::max(x, 0.0);
+    if (with_gelu) x = gelu(x);
+    if (complex)
+      store_complex(type, result->data->data() + i * width, v);
+    else if (is_float(type))
+      store_double(type, result->data->data() + i * width, x * result_scale);
+    else
+      store_int(type, result->data->data() + i * width, static_cast<int64_t>(x));
+  }
+  return out;
+}
+
+Value Evaluator::library_convolution(InstId inst, std::string_view kind, std::vector<Value>& ops) {
+  const AttrSet& a = m_.attrs(inst);
+  Json config = Json::parse(u_.text(a.text(Attr::backend_config)), nullptr, false);
+  if (config.is_object() && config.contains("cudnn_conv_backend_config")) config = config["cudnn_conv_backend_config"];
+  if (!config.is_object()) config = Json::object();
+  ShapeId out_id = m_.shape_id(inst);
+  Value out = make(out_id);
+  ShapeId result_id = u_[out_id].elements[0];
+  Value& result = out.elements[0];
+  if (kind == "BackwardInput")
+    result = convolution_backward_input(a, ops[0], ops[1], result_id);
+  else if (kind == "BackwardFilter")
+    result = convolution_backward_filter(a, ops[0], ops[1], result_id);
+  else
+    result = convolution(a, ops[0], ops[1], result_id);
+  double scale = number(config, "conv_result_scale", 1), side_scale = number(config, "side_input_scale", 0),
+         leak = number(config, "leakyrelu_alpha", 0);
+  std::string mode = word(config, "activation_mode", "kNone");
+  bool fused = kind == "BiasActivationForward";
+  if (scale == 1 && !fused && mode == "kNone") return out;
+  const Shape& s = u_[result_id];
+  if (!is_float(s.type)) refuse(inst, "an epilogue on integers");
+  const Value* bias = fused && ops.size() > 2 ? &ops[2] : nullptr;
+  const Value* side = fused && ops.size() > 3 ? &ops[3] : nullptr;
+  size_t feature = static_cast<size_t>(a.get<DimLabels>(Attr::dim_labels)->output_feature);
+  int64_t inner = row_major_strides(s.dims)[feature], features = s.dims[feature];
+  int width = storage_bytes(s.type);
+  char* to = result.mutable_bytes();
+  auto at = [&](const Value& v, int64_t i) {
+    ElementType t = u_[v.shape].type;
+    return load_double(t, v.bytes() + i * storage_bytes(t));
+  };
+  for (int64_t i = 0; i < s.elements_count(); ++i) {
+    double v = load_double(s.type, to + i * width) * scale;
+    if (side) v += at(*side, i) * side_scale;
+    if (bias) v += at(*bias, i / inner % features);
+    bool known;
+    v = activated(mode, v, leak, &known);
+    if (!known) refuse(inst, fmt::format("activation {}", mode));
+    store_double(s.type, to + i * width, v);
+  }
+  return out;
+}
+
+Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
+  const AttrSet& a = m_.attrs(inst);
+  std::string_view target = u_.text(a.text(Attr::custom_call_target));
+  ShapeId out_id = m_.shape_id(inst);
+  constexpr std::string_view kConv = "__cudnn$conv";
+  if (target.starts_with(kConv) && u_[out_id].is_tuple() && ops.size() >= 2) {
+    std::string_view kind = target.substr(kConv.size());
+    if (kind == "Forward" || kind == "BackwardInput" || kind == "BackwardFilter" || kind == "BiasActivationForward")
+      return library_convolution(inst, kind, ops);
+  }
+  if (target == "__cublas$gemm" && ops.size() >= 2) return library_gemm(inst, ops, false, false);
+  if (target == "__cublas$lt$matmul" && ops.size() >= 2) return library_gemm(inst, ops, true, false);
+  if (target == "__cublas$lt$matmul$f8" && ops.size() >= 2) return library_gemm(inst, ops, true, true);
+  if ((target == "TopK" || target == "__gpu$TopK") && ops.size() == 1 && u_[out_id].is_tuple()) {
+    // The comparator tells the direction; without one the largest come first.
+    bool largest = true;
+    if (!m_.called(inst).empty()) {
+      InstId root = m_.comp(m_.called(inst)[0]).root;
+      largest = m_.op(root) != Opcode::Compare || u_.text(m_.attrs(root).text(Attr::direction)) != "LT";
+    }
+    std::string_view config = u_.text(a.text(Attr::backend_config));
+    if (config.find("largest") != std::string_view::npos && config.find("false") != std::string_view::npos)
+      largest = false;
+    return topk(inst, ops[0], u_[u_[out_id].elements[0]].dims.back(), largest);
+  }
+  if ((target == "__cusolver$cholesky" || target == "cusolver$cholesky") && ops.size() == 1) {
+    Json config = Json::parse(u_.text(a.text(Attr::backend_config)), nullptr, false);
+    if (config.is_object() && config.contains("cholesky_options")) config = config["cholesky_options"];
+    Value out = make(out_id);
+    (u_[out_id].is_tuple() ? out.elements[0] : out) = cholesky_factor(
+        ops[0], config.is_object() && flag(config, "lower"), u_[out_id].is_tuple() ? u_[out_id].elements[0] : out_id);
+    return out;
+  }
+  if (target == "AllocateBuffer") return make(out_id);
+  // Marks for the partitioner, the offloader and others: one value goes through.
+  for (std::string_view mark :
+       {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "MoveToHost", "MoveToDevice",
+        "annotate_device_placement", "PinToDevice", "PinToDeviceSram", "xla.sdy.FuncResultSharding", "xla.sdy.Sharding",
+        "xla.sdy.ShardingGroup", "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape", "inspect_sharding"})
+    if (target == mark && ops.size() == 1 && u_.compatible(ops[0].shape, out_id)) {
+      Value out = ops[0];
+      out.shape = out_id;
+      return out;
+    }
+  refuse(inst, fmt::format("custom-call target \"{}\"", target));
+}
+
+}  // namespace hlo
