@@ -276,8 +276,7 @@ int64_t devices_needed(const Module& m) {
           op == Opcode::Send || op == Opcode::Recv)
         return count;
     }
-  // A module that the partitioner has been over has shares of the arrays only.
-  return m.config.spmd_to_output.empty() && m.config.spmd_to_parameters.empty() ? 1 : count;
+  return 1;
 }
 
 std::vector<Value> run_devices(const Module& m, std::vector<std::vector<Value>> arguments, const EvalOptions& options) {

@@ -1,5 +1,6 @@
 // Custom-calls whose meaning is known: the GPU pipeline's library calls, and marks that change no value.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -211,6 +212,37 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
     return out;
   }
   if (target == "AllocateBuffer") return make(out_id);
+  // Seeds are the implementation's own; ours is always the same.
+  if (target == "GetRngSeed") {
+    Value out = make(out_id);
+    store_int(u_[out_id].type, out.data->data(), 42);
+    return out;
+  }
+  if (target == "__onednn$layernorm" && ops.size() == 3) {
+    const Shape& s = u_[out_id];
+    Json config = Json::parse(u_.text(a.text(Attr::backend_config)), nullptr, false);
+    if (config.is_object() && config.contains("onednn_layer_norm_config")) config = config["onednn_layer_norm_config"];
+    if (!config.is_object() || word(config, "rescale", "") != "SCALE_AND_SHIFT" || s.dims.empty() || !is_float(s.type))
+      refuse(inst, "a layer norm of this configuration");
+    // The number's bits travel as an integer.
+    float epsilon = std::bit_cast<float>(static_cast<int32_t>(number(config, "epsilon_typecast", 0)));
+    Value out = make(out_id);
+    int64_t n = s.dims.back();
+    auto get = [&](const Value& v, int64_t i) {
+      ElementType t = u_[v.shape].type;
+      return load_double(t, v.bytes() + i * storage_bytes(t));
+    };
+    for (int64_t row = 0; n && row < s.elements_count() / n; ++row) {
+      double mean = 0, variance = 0;
+      for (int64_t k = 0; k < n; ++k) mean += get(ops[0], row * n + k) / static_cast<double>(n);
+      for (int64_t k = 0; k < n; ++k) variance += std::pow(get(ops[0], row * n + k) - mean, 2) / static_cast<double>(n);
+      for (int64_t k = 0; k < n; ++k)
+        store_double(
+            s.type, out.data->data() + (row * n + k) * storage_bytes(s.type),
+            (get(ops[0], row * n + k) - mean) / std::sqrt(variance + epsilon) * get(ops[1], k) + get(ops[2], k));
+    }
+    return out;
+  }
   // Marks for the partitioner, the offloader and others: one value goes through.
   for (std::string_view mark :
        {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "MoveToHost", "MoveToDevice",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <unordered_set>
 
 #include "ir/eval/kernels.h"
 
@@ -85,18 +86,95 @@ Value Evaluator::run(std::vector<Value> arguments) {
   return run_computation(m_.entry(), std::move(arguments));
 }
 
+bool Evaluator::pure(InstId inst) const {
+  Opcode op = m_.op(inst);
+  switch (op_info(op).cls) {
+    case OpClass::Rng:
+    case OpClass::Io:
+    case OpClass::Collective:
+    case OpClass::Custom:
+    case OpClass::Async:
+      return false;
+    default:
+      break;
+  }
+  if (op == Opcode::PartitionId || op == Opcode::ReplicaId) return false;
+  for (CompId c : m_.called(inst))
+    for (InstId i : m_.comp(c).order)
+      if (m_.alive(i) && !pure(i)) return false;
+  return true;
+}
+
+std::optional<Evaluator::Invariants> Evaluator::loop_invariants(CompId body) {
+  // Elements of the state that the body hands on as they came.
+  const Computation& comp = m_.comp(body);
+  if (comp.params.size() != 1 || m_.op(comp.root) != Opcode::Tuple || options_.trace) return std::nullopt;
+  InstId state = comp.params[0];
+  std::unordered_map<int64_t, bool> kept;
+  for (size_t k = 0; k < m_.operand_count(comp.root); ++k) {
+    InstId o = m_.operand(comp.root, k);
+    kept[static_cast<int64_t>(k)] = m_.op(o) == Opcode::GetTupleElement && m_.operand(o, 0) == state &&
+                                    m_.attrs(o).integer(Attr::index) == static_cast<int64_t>(k);
+  }
+  const Plan& all = plan(body);
+  std::unordered_set<InstId> fixed;
+  for (InstId i : all.order) {
+    bool same = m_.op(i) == Opcode::GetTupleElement && m_.operand(i, 0) == state
+                    ? kept[m_.attrs(i).integer(Attr::index)]
+                    : i != state && pure(i);
+    if (m_.op(i) != Opcode::GetTupleElement || m_.operand(i, 0) != state)
+      for (InstId o : m_.operands(i)) same = same && fixed.contains(o);
+    if (same) fixed.insert(i);
+  }
+  // Kept are those that something else needs and that are work: at least one large operation behind them.
+  std::unordered_set<InstId> work;
+  for (InstId i : all.order) {
+    if (!fixed.contains(i)) continue;
+    OpClass c = op_info(m_.op(i)).cls;
+    bool large = c == OpClass::Dot || c == OpClass::Conv || c == OpClass::Reduce || c == OpClass::Window ||
+                 c == OpClass::Sort || c == OpClass::Fusion || c == OpClass::Gather || c == OpClass::Scatter;
+    for (InstId o : m_.operands(i)) large = large || work.contains(o);
+    if (large) work.insert(i);
+  }
+  Invariants out;
+  std::unordered_set<InstId> needed{comp.root};
+  for (size_t k = all.order.size(); k-- > 0;) {
+    InstId i = all.order[k];
+    if (!needed.contains(i)) continue;
+    if (work.contains(i) && i != comp.root) {
+      out.values.emplace(i, Value());
+      continue;
+    }
+    for (InstId o : m_.operands(i)) needed.insert(o);
+  }
+  if (out.values.empty()) return std::nullopt;
+  for (InstId i : all.order)
+    if (needed.contains(i)) out.rest.order.push_back(i);
+  return out;
+}
+
 Value Evaluator::run_computation(CompId comp, std::vector<Value> arguments) {
-  const Plan& p = plan(comp);
+  return run_planned(comp, std::move(arguments), plan(comp), nullptr);
+}
+
+Value Evaluator::run_planned(CompId comp, std::vector<Value> arguments, const Plan& p, Invariants* invariants) {
   if (p.order.empty()) return {};
+  bool known = invariants && &p == &invariants->rest;
+  auto given = [&](InstId i) { return known && invariants->values.contains(i); };
   uint32_t low = UINT32_MAX, high = 0;
   for (InstId i : p.order) low = std::min(low, i.value), high = std::max(high, i.value);
   std::vector<Value> values(high - low + 1);
   std::vector<uint32_t> left(high - low + 1, 0);
   for (InstId i : p.order)
-    for (InstId o : m_.operands(i)) ++left[o.value - low];
+    if (!given(i))
+      for (InstId o : m_.operands(i)) ++left[o.value - low];
   InstId root = m_.comp(comp).root;
   ++left[root.value - low];
   for (InstId i : p.order) {
+    if (given(i)) {
+      values[i.value - low] = invariants->values.at(i);
+      continue;
+    }
     std::vector<Value> ops;
     for (InstId o : m_.operands(i)) {
       // The last use gives its buffer away, so that updates can happen in place.
@@ -115,6 +193,8 @@ Value Evaluator::run_computation(CompId comp, std::vector<Value> arguments) {
       v = run_instruction(i, std::move(ops));
     }
     if (options_.trace) options_.trace(i, kept, v);
+    if (invariants && !known)
+      if (auto keep = invariants->values.find(i); keep != invariants->values.end()) keep->second = v;
     if (left[i.value - low]) values[i.value - low] = std::move(v);
   }
   return std::move(values[root.value - low]);
@@ -362,6 +442,7 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
     case Opcode::While: {
       Value state = std::move(ops[0]);
       CompId body = a.comp(Attr::body), condition = a.comp(Attr::condition);
+      std::optional<Invariants> invariants = loop_invariants(body);
       for (int64_t step = 0;; ++step) {
         if (!run_computation(condition, {state}).bytes()[0]) break;
         if (options_.stop && options_.stop()) refuse(inst, fmt::format("interrupted in step {}", step));
@@ -369,7 +450,10 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
           refuse(inst, fmt::format("it does not end within {} steps", options_.max_while_steps));
         std::vector<Value> args;
         args.push_back(std::move(state));
-        state = run_computation(body, std::move(args));
+        if (!invariants)
+          state = run_computation(body, std::move(args));
+        else
+          state = run_planned(body, std::move(args), step ? invariants->rest : plan(body), &*invariants);
       }
       state.shape = out_id;
       return state;

@@ -2,6 +2,7 @@
 // uses it. Each operation rounds in the precision of its own type; sums of floats are accumulated in f64.
 #pragma once
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -42,9 +43,17 @@ class Evaluator {
   friend class Lifted;
   struct Plan {
     std::vector<InstId> order;
-    std::vector<uint32_t> last_use_count;  // uses inside the computation, by position
   };
   const Plan& plan(CompId comp);
+  // What a loop's body computes anew in each step though it depends on nothing that changes: values of the first step,
+  // and the order of the rest.
+  struct Invariants {
+    std::unordered_map<InstId, Value> values;  // empty values until the first step has run
+    Plan rest;
+  };
+  std::optional<Invariants> loop_invariants(CompId body);
+  Value run_planned(CompId comp, std::vector<Value> arguments, const Plan& plan, Invariants* invariants);
+  bool pure(InstId inst) const;  // gives the same for the same operands, and talks to nobody
   Value make(ShapeId shape);
   // The outputs of an instruction as the one value of that shape: a tuple, or the only one.
   Value packed(ShapeId shape, std::vector<Value> outputs);
@@ -58,6 +67,7 @@ class Evaluator {
   Value reduce(InstId inst, std::vector<Value>& ops);
   Value reduce_window(InstId inst, std::vector<Value>& ops);
   Value select_and_scatter(InstId inst, std::vector<Value>& ops);
+  bool mirrored(InstId x, InstId y, int64_t number[2], int& budget) const;
   Value sort(InstId inst, std::vector<Value>& ops);
   Value topk(InstId inst, const Value& in, int64_t k, bool largest);
   Value gather(InstId inst, std::vector<Value>& ops);
@@ -80,7 +90,8 @@ class Evaluator {
   Value scan(InstId inst, std::vector<Value>& ops);
   Value stochastic_convert(InstId inst, std::vector<Value>& ops);
   // The computation on n elements at once: parameters and results are arrays of n where it has scalars.
-  std::vector<Value> lifted(CompId comp, const std::vector<Value>& arguments, int64_t n);
+  // `result`: the instruction whose values are wanted, the root when invalid.
+  std::vector<Value> lifted(CompId comp, const std::vector<Value>& arguments, int64_t n, InstId result = InstId());
   [[noreturn]] void refuse(InstId inst, std::string_view why);
   int64_t replicas() const;
   int64_t partitions() const;

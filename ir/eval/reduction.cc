@@ -1,9 +1,11 @@
 // Reductions, windows, sorts; and computations on scalars run over whole arrays ("lifted").
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <numeric>
 
+#include "ir/base/parallel.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/kernels.h"
 
@@ -24,12 +26,13 @@ bool simple_reducer(const Module& m, CompId c, Opcode* op) {
 }
 }  // namespace
 
-std::vector<Value> Evaluator::lifted(CompId comp, const std::vector<Value>& arguments, int64_t n) {
+std::vector<Value> Evaluator::lifted(CompId comp, const std::vector<Value>& arguments, int64_t n, InstId result) {
   const Plan& p = plan(comp);
-  const Computation& c = m_.comp(comp);
+  if (!result.valid()) result = m_.comp(comp).root;
   std::unordered_map<InstId, std::vector<Value>> values;  // tuples as lists
   auto width = [&](ShapeId s) { return static_cast<size_t>(storage_bytes(u_[s].type)); };
   for (InstId i : p.order) {
+    if (values.contains(result)) break;
     ShapeId s = m_.shape_id(i);
     if (!u_[s].is_tuple() && u_[s].rank() != 0)
       refuse(i, "an array inside a computation that is applied to each element");
@@ -100,7 +103,7 @@ std::vector<Value> Evaluator::lifted(CompId comp, const std::vector<Value>& argu
       }
     }
   }
-  return values.at(c.root);
+  return values.at(result);
 }
 
 Value Evaluator::reduce(InstId inst, std::vector<Value>& ops) {
@@ -334,6 +337,26 @@ Value Evaluator::select_and_scatter(InstId inst, std::vector<Value>& ops) {
   return out;
 }
 
+// Do both compute the same, one of its parameter `number[0]`, the other of `number[1]`?
+bool Evaluator::mirrored(InstId x, InstId y, int64_t number[2], int& budget) const {
+  if (--budget < 0) return false;  // what is used twice is walked twice
+  if (m_.op(x) != m_.op(y) || m_.shape_id(x) != m_.shape_id(y)) return false;
+  if (m_.op(x) == Opcode::Parameter) {
+    int64_t here[2] = {m_.parameter_number(x), m_.parameter_number(y)};
+    for (int k = 0; k < 2; ++k) {
+      if (number[k] >= 0 && number[k] != here[k]) return false;
+      number[k] = here[k];
+    }
+    return true;
+  }
+  if (m_.op(x) == Opcode::Constant) return m_.literal_id(x) == m_.literal_id(y);
+  if (!op_info(m_.op(x)).elementwise || m_[x].attrs != m_[y].attrs || m_.operand_count(x) != m_.operand_count(y))
+    return false;
+  for (size_t k = 0; k < m_.operand_count(x); ++k)
+    if (!mirrored(m_.operand(x, k), m_.operand(y, k), number, budget)) return false;
+  return true;
+}
+
 Value Evaluator::sort(InstId inst, std::vector<Value>& ops) {
   const AttrSet& attrs = m_.attrs(inst);
   const Shape& in = u_[ops[0].shape];
@@ -342,6 +365,7 @@ Value Evaluator::sort(InstId inst, std::vector<Value>& ops) {
   int64_t n = in.dims[dim], total = in.elements_count();
   Dims strides = row_major_strides(in.dims);
   int64_t stride = strides[dim], lines = n ? total / n : 0;
+  std::atomic<bool> nan = false;
   std::vector<Value> out = ops;
   std::vector<char*> data;
   std::vector<size_t> widths;
@@ -350,19 +374,74 @@ Value Evaluator::sort(InstId inst, std::vector<Value>& ops) {
     data.push_back(v.data->data());
     widths.push_back(static_cast<size_t>(storage_bytes(u_[v.shape].type)));
   }
-  // Plain comparison of one key: no need to run the comparator for each pair.
+  // A comparison of one key with itself on the other side, `compare(f(a), f(b))`: f runs once an element, and the
+  // comparator not at all.
   const Computation& c = m_.comp(comparator);
   InstId root = c.root;
-  int key = -1;
-  bool less = true;
-  if (m_.op(root) == Opcode::Compare && m_.op(m_.operand(root, 0)) == Opcode::Parameter &&
-      m_.op(m_.operand(root, 1)) == Opcode::Parameter) {
-    int64_t a = m_.parameter_number(m_.operand(root, 0)), b = m_.parameter_number(m_.operand(root, 1));
-    std::string_view d = u_.text(m_.attrs(root).text(Attr::direction));
-    ElementType t = m_.shape(m_.operand(root, 0)).type;
-    bool plain = !m_.attrs(root).has(Attr::type) && !is_complex(t);
-    if (plain && a / 2 == b / 2 && a != b && (d == "LT" || d == "GT"))
-      key = static_cast<int>(a / 2), less = (d == "LT") == (a < b);
+  bool keyed = false, less = true;
+  Value keys;
+  if (m_.op(root) == Opcode::Compare && total) {
+    InstId side[2] = {m_.operand(root, 0), m_.operand(root, 1)};
+    std::string_view d = u_.text(m_.attrs(root).text(Attr::direction)), how = u_.text(m_.attrs(root).text(Attr::type));
+    int64_t number[2] = {-1, -1};
+    int budget = 1000;
+    ElementType t = m_.shape(side[0]).type;
+    bool order = (d == "LT" || d == "GT") && !is_complex(t) && (how != "TOTALORDER" || is_float(t));
+    if (order && mirrored(side[0], side[1], number, budget) && number[0] >= 0 && number[0] / 2 == number[1] / 2 &&
+        number[0] != number[1]) {
+      std::vector<Value> args(c.params.size());
+      for (size_t w = 0; w < ops.size(); ++w)
+        for (size_t k : {2 * w, 2 * w + 1}) {
+          args[k] = ops[w];
+          args[k].shape = u_.scalar(u_[ops[w].shape].type);
+        }
+      keys = lifted(comparator, args, total, side[0])[0];
+      keyed = true, less = (d == "LT") == (number[0] < number[1]);
+      // Bits in the total order are integers in theirs; u64 likewise.
+      Value ranks;
+      ranks.data = std::make_shared<std::vector<char>>(static_cast<size_t>(total) * 8);
+      auto* to = reinterpret_cast<int64_t*>(ranks.data->data());
+      int width = storage_bytes(t);
+      parallel_ranges(total, 1 << 15, [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) {
+          const char* from = keys.bytes() + i * width;
+          if (is_float(t)) {
+            double v = load_double(t, from);
+            if (how != "TOTALORDER") v = v == 0 ? 0 : v;  // -0 and 0 are one
+            int64_t bits;
+            std::memcpy(&bits, &v, 8);
+            to[i] = bits < 0 ? INT64_MAX ^ bits : bits;
+            if (how != "TOTALORDER" && std::isnan(v)) nan = true;
+          } else {
+            int64_t v = load_int(t, from);
+            to[i] = t == ElementType::U64 ? static_cast<int64_t>(static_cast<uint64_t>(v) ^ (1ull << 63)) : v;
+          }
+        }
+      });
+      keys = std::move(ranks);
+      // NaN among plain comparisons is less than nothing: that is no order, the comparator itself decides.
+      if (nan) keyed = false;
+    }
+  }
+  if (keyed) {
+    const auto* rank = reinterpret_cast<const int64_t*>(keys.bytes());
+    parallel_for(lines, [&](int64_t line) {
+      int64_t base = line / stride * stride * n + line % stride;
+      std::vector<std::pair<int64_t, int64_t>> order(static_cast<size_t>(n));
+      for (int64_t i = 0; i < n; ++i) {
+        int64_t r = rank[base + i * stride];
+        order[static_cast<size_t>(i)] = {less ? r : ~r, i};
+      }
+      std::sort(order.begin(), order.end());  // the position breaks ties: stable
+      for (size_t w = 0; w < ops.size(); ++w) {
+        const char* from = ops[w].bytes();
+        for (int64_t i = 0; i < n; ++i)
+          std::memcpy(data[w] + static_cast<size_t>(base + i * stride) * widths[w],
+                      from + static_cast<size_t>(base + order[static_cast<size_t>(i)].second * stride) * widths[w],
+                      widths[w]);
+      }
+    });
+    return packed(m_.shape_id(inst), std::move(out));
   }
   for (int64_t line = 0; line < lines; ++line) {
     int64_t base = line / stride * stride * n + line % stride;
@@ -371,87 +450,63 @@ Value Evaluator::sort(InstId inst, std::vector<Value>& ops) {
     auto at = [&](size_t which, int64_t i) {
       return ops[which].bytes() + static_cast<size_t>(base + i * stride) * widths[which];
     };
-    if (key >= 0) {
-      ElementType t = u_[ops[static_cast<size_t>(key)].shape].type;
-      if (is_float(t)) {
-        std::vector<double> keys(order.size());
-        for (int64_t i = 0; i < n; ++i) keys[static_cast<size_t>(i)] = load_double(t, at(static_cast<size_t>(key), i));
-        std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) {
-          double p = keys[static_cast<size_t>(x)], q = keys[static_cast<size_t>(y)];
-          return less ? p < q : p > q;
-        });
-      } else {
-        std::vector<int64_t> keys(order.size());
-        for (int64_t i = 0; i < n; ++i) {
-          int64_t v = load_int(t, at(static_cast<size_t>(key), i));
-          keys[static_cast<size_t>(i)] =
-              t == ElementType::U64 ? static_cast<int64_t>(static_cast<uint64_t>(v) ^ (1ull << 63)) : v;
+    // Merge sort by rounds, so that all comparisons of a round are one lifted call: each run's merge step would be
+    // sequential, hence ranks: position of an element in the other run by binary search, log n rounds of n lanes.
+    auto compare = [&](const std::vector<int64_t>& x, const std::vector<int64_t>& y) {
+      std::vector<Value> args;
+      int64_t lanes = static_cast<int64_t>(x.size());
+      for (size_t w = 0; w < ops.size(); ++w)
+        for (const auto* list : {&x, &y}) {
+          Value v;
+          v.shape = u_.scalar(u_[ops[w].shape].type);
+          v.data = std::make_shared<std::vector<char>>(x.size() * widths[w]);
+          for (size_t i = 0; i < list->size(); ++i)
+            std::memcpy(v.data->data() + i * widths[w], at(w, (*list)[i]), widths[w]);
+          args.push_back(std::move(v));
         }
-        std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) {
-          return less ? keys[static_cast<size_t>(x)] < keys[static_cast<size_t>(y)]
-                      : keys[static_cast<size_t>(x)] > keys[static_cast<size_t>(y)];
-        });
+      return lifted(comparator, args, lanes)[0];
+    };
+    std::vector<int64_t> next(order.size());
+    for (int64_t run = 1; run < n; run *= 2) {
+      // Lower bound for left elements in the right run (strictly less go first), upper bound the other way: stable.
+      std::vector<int64_t> low(order.size()), high(order.size());
+      for (int64_t i = 0; i < n; ++i) {
+        int64_t block = i / (2 * run) * 2 * run, middle = std::min(block + run, n), end = std::min(block + 2 * run, n);
+        bool left = i < middle;
+        low[static_cast<size_t>(i)] = left ? middle : block;
+        high[static_cast<size_t>(i)] = left ? end : middle;
       }
-    } else {
-      // Merge sort by rounds, so that all comparisons of a round are one lifted call: each run's merge step would be
-      // sequential, hence ranks: position of an element in the other run by binary search, log n rounds of n lanes.
-      auto compare = [&](const std::vector<int64_t>& x, const std::vector<int64_t>& y) {
-        std::vector<Value> args;
-        int64_t lanes = static_cast<int64_t>(x.size());
-        for (size_t w = 0; w < ops.size(); ++w)
-          for (const auto* list : {&x, &y}) {
-            Value v;
-            v.shape = u_.scalar(u_[ops[w].shape].type);
-            v.data = std::make_shared<std::vector<char>>(x.size() * widths[w]);
-            for (size_t i = 0; i < list->size(); ++i)
-              std::memcpy(v.data->data() + i * widths[w], at(w, (*list)[i]), widths[w]);
-            args.push_back(std::move(v));
-          }
-        return lifted(comparator, args, lanes)[0];
-      };
-      std::vector<int64_t> next(order.size());
-      for (int64_t run = 1; run < n; run *= 2) {
-        // Lower bound for left elements in the right run (strictly less go first), upper bound the other way: stable.
-        std::vector<int64_t> low(order.size()), high(order.size());
-        for (int64_t i = 0; i < n; ++i) {
-          int64_t block = i / (2 * run) * 2 * run, middle = std::min(block + run, n),
-                  end = std::min(block + 2 * run, n);
-          bool left = i < middle;
-          low[static_cast<size_t>(i)] = left ? middle : block;
-          high[static_cast<size_t>(i)] = left ? end : middle;
+      for (;;) {
+        std::vector<int64_t> x, y;
+        std::vector<size_t> who;
+        for (size_t i = 0; i < order.size(); ++i) {
+          if (low[i] >= high[i]) continue;
+          int64_t mid = (low[i] + high[i]) / 2, block = static_cast<int64_t>(i) / (2 * run) * 2 * run;
+          bool left = static_cast<int64_t>(i) < std::min(block + run, n);
+          // left: is other < me; right: is me < other.
+          x.push_back(left ? order[static_cast<size_t>(mid)] : order[i]);
+          y.push_back(left ? order[i] : order[static_cast<size_t>(mid)]);
+          who.push_back(i);
         }
-        for (;;) {
-          std::vector<int64_t> x, y;
-          std::vector<size_t> who;
-          for (size_t i = 0; i < order.size(); ++i) {
-            if (low[i] >= high[i]) continue;
-            int64_t mid = (low[i] + high[i]) / 2, block = static_cast<int64_t>(i) / (2 * run) * 2 * run;
-            bool left = static_cast<int64_t>(i) < std::min(block + run, n);
-            // left: is other < me; right: is me < other.
-            x.push_back(left ? order[static_cast<size_t>(mid)] : order[i]);
-            y.push_back(left ? order[i] : order[static_cast<size_t>(mid)]);
-            who.push_back(i);
-          }
-          if (who.empty()) break;
-          Value r = compare(x, y);
-          for (size_t k = 0; k < who.size(); ++k) {
-            size_t i = who[k];
-            int64_t mid = (low[i] + high[i]) / 2, block = static_cast<int64_t>(i) / (2 * run) * 2 * run;
-            bool left = static_cast<int64_t>(i) < std::min(block + run, n), yes = r.bytes()[k] != 0;
-            if (left ? yes : !yes)
-              low[i] = mid + 1;
-            else
-              high[i] = mid;
-          }
+        if (who.empty()) break;
+        Value r = compare(x, y);
+        for (size_t k = 0; k < who.size(); ++k) {
+          size_t i = who[k];
+          int64_t mid = (low[i] + high[i]) / 2, block = static_cast<int64_t>(i) / (2 * run) * 2 * run;
+          bool left = static_cast<int64_t>(i) < std::min(block + run, n), yes = r.bytes()[k] != 0;
+          if (left ? yes : !yes)
+            low[i] = mid + 1;
+          else
+            high[i] = mid;
         }
-        for (int64_t i = 0; i < n; ++i) {
-          int64_t block = i / (2 * run) * 2 * run, middle = std::min(block + run, n);
-          bool left = i < middle;
-          int64_t own = left ? i - block : i - middle, other = low[static_cast<size_t>(i)] - (left ? middle : block);
-          next[static_cast<size_t>(block + own + other)] = order[static_cast<size_t>(i)];
-        }
-        order.swap(next);
       }
+      for (int64_t i = 0; i < n; ++i) {
+        int64_t block = i / (2 * run) * 2 * run, middle = std::min(block + run, n);
+        bool left = i < middle;
+        int64_t own = left ? i - block : i - middle, other = low[static_cast<size_t>(i)] - (left ? middle : block);
+        next[static_cast<size_t>(block + own + other)] = order[static_cast<size_t>(i)];
+      }
+      order.swap(next);
     }
     for (size_t w = 0; w < ops.size(); ++w)
       for (int64_t i = 0; i < n; ++i)

@@ -137,6 +137,10 @@ class Session {
     if (entry.params.size() != arguments_.size())
       fail(FailureKind::kUsage, "the module takes {} arguments, {} were given", entry.params.size(), arguments_.size());
     int64_t devices = devices_needed(m);
+    // After partitioning, parameters are shares of what they were, even where nobody talks to anybody.
+    for (size_t i = 0; i < arguments_.size(); ++i)
+      if (!u_.compatible(m.shape_id(entry.params[i]), arguments_[i].shape))
+        devices = std::max(devices, m.config.replica_count * m.config.num_partitions);
     std::vector<std::vector<Value>> each(static_cast<size_t>(devices));
     for (size_t i = 0; i < arguments_.size(); ++i) {
       ShapeId local = m.shape_id(entry.params[i]);
