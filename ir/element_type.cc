@@ -102,7 +102,7 @@ uint32_t encode_float(const FloatFormat& f, double value) {
   bool negative = std::signbit(value);
   if (std::isnan(value)) return nan_bits(f, negative);
   if (!f.has_sign) {  // e8m0: powers of two only, no zero and no sign
-    if (negative || value == 0) return value == 0 ? 0 : nan_bits(f, false);
+    if (negative || value == 0) return nan_bits(f, false);
     if (std::isinf(value)) return nan_bits(f, false);
     int exponent;
     double fraction = std::frexp(value, &exponent);  // value = fraction * 2^exponent, fraction in [0.5, 1)
@@ -144,7 +144,8 @@ double decode_float(const FloatFormat& f, uint32_t bits) {
   bool negative = bits & sign_bit(f);
   uint32_t magnitude = bits & (sign_bit(f) - 1);
   double sign = negative ? -1.0 : 1.0;
-  if (f.fnuz && negative && magnitude == 0) return std::numeric_limits<double>::quiet_NaN();
+  // The one NaN has the bits of a negative zero.
+  if (f.fnuz && negative && magnitude == 0) return -std::numeric_limits<double>::quiet_NaN();
   if (f.has_inf && (magnitude & exponent_mask(f)) == exponent_mask(f))
     return magnitude == exponent_mask(f) ? sign * std::numeric_limits<double>::infinity()
                                          : std::copysign(std::numeric_limits<double>::quiet_NaN(), sign);

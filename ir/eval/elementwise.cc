@@ -224,7 +224,7 @@ T reduced_precision(T v, int exponent_bits, int mantissa_bits) {
   using B = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
   constexpr int kMantissa = std::numeric_limits<T>::digits - 1,
                 kExponent = static_cast<int>(8 * sizeof(T)) - 1 - kMantissa;
-  if (std::isnan(v)) return mantissa_bits > 0 ? v : std::numeric_limits<T>::infinity();
+  if (std::isnan(v)) return v;
   B bits = std::bit_cast<B>(v);
   if (mantissa_bits < kMantissa) {
     B last = B{1} << (kMantissa - mantissa_bits);
@@ -350,6 +350,14 @@ bool complex_type(const EwArgs& e) {
   switch (e.op) {
     case Opcode::Divide:
       return binary<C>(e, [](C x, C y) { return x / y; }), true;
+    case Opcode::Atan2:
+      // -i log((x + iy) / sqrt(x² + y²))
+      return binary<C>(e,
+                       [](C y, C x) {
+                         C z = std::log((x + C(0, 1) * y) / std::sqrt(x * x + y * y));
+                         return C(z.imag(), -z.real());
+                       }),
+             true;
     case Opcode::Power:
       return binary<C>(e, [](C x, C y) { return x == C(0) && y == C(0) ? C(1) : std::pow(x, y); }), true;
     case Opcode::Abs:
@@ -459,8 +467,31 @@ constexpr int64_t kGrain = 1 << 15;
 
 void convert_part(ElementType from, ElementType to, int64_t n, const char* in, char* out);
 
+// Sub-byte integers lie in bytes with their sign; shifts and counts want the bits as if they were of the other kind.
+bool sub_byte_bits(const EwArgs& e) {
+  return type_bits(e.in) < 8 && e.in != ElementType::Pred && is_integral(e.in) &&
+         (e.op == Opcode::Popcnt || e.op == Opcode::CountLeadingZeros || e.op == Opcode::ShiftRightLogical ||
+          e.op == Opcode::ShiftRightArithmetic);
+}
+
 bool kernel_part(const EwArgs& e) {
   if (e.n == 0) return true;
+  if (sub_byte_bits(e)) {
+    int bits = type_bits(e.in), mask = (1 << bits) - 1;
+    for (int64_t i = 0; i < e.n; ++i) {
+      int v = e.a[e.a_scalar ? 0 : i] & mask, by = e.b ? e.b[e.b_scalar ? 0 : i] & mask : 0, r = 0;
+      if (e.op == Opcode::Popcnt)
+        r = std::popcount(static_cast<unsigned>(v));
+      else if (e.op == Opcode::CountLeadingZeros)
+        r = std::countl_zero(static_cast<uint32_t>(v)) - (32 - bits);
+      else if (e.op == Opcode::ShiftRightLogical)
+        r = by >= bits ? 0 : v >> by;
+      else
+        r = (v >> (bits - 1) ? v - (1 << bits) : v) >> std::min(by, bits - 1);
+      store_int(e.out, e.result + i, r);
+    }
+    return true;
+  }
   if (e.op == Opcode::Copy) {
     std::memcpy(e.result, e.a, static_cast<size_t>(e.n) * static_cast<size_t>(storage_bytes(e.out)));
     return true;
@@ -550,11 +581,7 @@ bool kernel_part(const EwArgs& e) {
   }
   // Sub-byte integers live in bytes: cut what went over.
   if (done && type_bits(e.in) < 8 && e.out == e.in) {
-    int bits = type_bits(e.in);
-    for (int64_t i = 0; i < e.n; ++i) {
-      if (e.op == Opcode::CountLeadingZeros) e.result[i] = static_cast<char>(e.result[i] - (8 - bits));
-      store_int(e.out, e.result + i, static_cast<int8_t>(e.result[i]));
-    }
+    for (int64_t i = 0; i < e.n; ++i) store_int(e.out, e.result + i, static_cast<int8_t>(e.result[i]));
   }
   return done;
 }

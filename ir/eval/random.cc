@@ -65,8 +65,7 @@ Bits philox_bits(uint64_t key, uint64_t counter_low, uint64_t counter_high, int6
   return out;
 }
 
-// The shape is split into two halves along its first even dimension, else the largest: one block makes an element of
-// each half.
+// Along its first even dimension, else the largest, one block makes two neighbouring elements.
 Bits threefry_bits(uint64_t key, uint64_t state, const Dims& dims, bool wide) {
   Bits out;
   int64_t count = 1;
@@ -96,7 +95,7 @@ Bits threefry_bits(uint64_t key, uint64_t state, const Dims& dims, bool wide) {
       for (int64_t i = 0; i < inner; ++i, ++out.used) {
         std::array<uint32_t, 2> x = threefry(key, state + out.used);
         for (int64_t which = 0; which < 2; ++which)
-          if (int64_t s = which * half + h; s < dims[split])
+          if (int64_t s = 2 * h + which; s < dims[split])
             out.words[static_cast<size_t>((o * dims[split] + s) * inner + i)] = x[static_cast<size_t>(which)];
       }
   return out;

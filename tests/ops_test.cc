@@ -1,0 +1,162 @@
+// Every opcode over its element types on interesting values, against what XLA's CPU backend gives
+// (testdata/eval/ops.jsonl, written by tests/dev/op_cases.py). A row of the opcode table without a case here or in
+// evaluator_test.cc fails.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "ir/eval/evaluator.h"
+#include "parser/parser.h"
+
+namespace hlo {
+namespace {
+
+std::vector<char> from_hex(const std::string& text) {
+  auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  std::vector<char> out(text.size() / 2);
+  for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<char>(digit(text[2 * i]) << 4 | digit(text[2 * i + 1]));
+  return out;
+}
+
+// Off by at most this share of the value: rounding of the type itself, and the accuracy of XLA's own functions.
+double tolerance(ElementType type) {
+  if (type == ElementType::F64 || type == ElementType::C128) return 1e-12;
+  if (type == ElementType::F32 || type == ElementType::C64) return 2e-5;
+  return type == ElementType::F16 ? 2e-3 : type == ElementType::BF16 ? 1e-2 : 0;
+}
+
+// The first element that is not as it should be, in words.
+std::string difference(const std::string& op, ElementType type, const char* got, const char* want, int64_t n) {
+  int width = storage_bytes(type);
+  double scale = 0, share = tolerance(type);
+  // Functions and sums whose parts XLA rounds to a wider type than ours, or to the type itself after each step.
+  bool rounds = op == "exponential-minus-one" || op.starts_with("batch-norm");
+  if (rounds && type_bits(type) <= 16) share = type_bits(type) == 8 ? 0.13 : 1e-2;
+  double all = 0;  // a transform is as good as its largest element
+  if (op == "fft")
+    for (int64_t i = 0; i < n; ++i)
+      all = std::max(all, is_complex(type) ? std::abs(load_complex(type, want + i * width))
+                                           : std::fabs(load_double(type, want + i * width)));
+  for (int64_t i = 0; i < n; ++i) {
+    const char *p = got + i * width, *q = want + i * width;
+    std::string x, y;
+    append_element(x, type, p), append_element(y, type, q);
+    if (!is_float(type) && !is_complex(type)) {
+      if (load_int(type, p) != load_int(type, q)) return fmt::format("[{}]: {} for {}", i, x, y);
+      continue;
+    }
+    double parts[2][2];
+    std::complex<double> v = is_complex(type) ? load_complex(type, p) : load_double(type, p),
+                         w = is_complex(type) ? load_complex(type, q) : load_double(type, q);
+    parts[0][0] = v.real(), parts[0][1] = v.imag(), parts[1][0] = w.real(), parts[1][1] = w.imag();
+    // Parts of a complex number are as good as the larger one.
+    scale = std::max({std::fabs(w.real()), std::fabs(w.imag()), all});
+    for (int k = 0; k < 2; ++k) {
+      double a = parts[0][k], b = parts[1][k];
+      if (std::isnan(a) && std::isnan(b)) continue;
+      // XLA's CPU code takes denormals for zeros.
+      double least = type == ElementType::F64 || type == ElementType::C128 ? 2.3e-308 : 1.2e-38;
+      if (a == b || (std::fabs(a) <= least && std::fabs(b) <= least)) continue;
+      double allowed = share * (std::isfinite(scale) ? std::max(scale, 1e-3) : std::fabs(b));
+      if (!(std::fabs(a - b) <= allowed)) return fmt::format("[{}]: {} for {}", i, x, y);
+    }
+  }
+  return {};
+}
+
+TEST(Ops, AsXla) {
+  std::ifstream file(HLO_TESTDATA "/eval/ops.jsonl");
+  ASSERT_TRUE(file.good());
+  std::set<std::string> covered;
+  size_t cases = 0, failures = 0;
+  for (std::string line; std::getline(file, line);) {
+    auto c = nlohmann::json::parse(line);
+    std::string name = fmt::format("{} {}", c["op"].get<std::string>(), c["type"].get<std::string>());
+    ++cases;
+    // XLA's CPU backend takes the largest number of this type for an infinity when it converts to integers.
+    if (name.starts_with("convert f4e2m1fn ") && (name[17] == 's' || name[17] == 'u')) continue;
+    if (name == "popcnt s4") continue;  // it counts the copies of the sign in the byte, too
+    try {
+      auto m = parse_module(c["text"].get<std::string>(), std::make_shared<Universe>(), {});
+      for (CompId comp : m->computations())
+        for (InstId i : m->comp(comp).order) covered.insert(std::string(op_text(m->op(i))));
+      Universe& u = m->u();
+      std::vector<Value> arguments;
+      const auto& params = m->comp(m->entry()).params;
+      for (size_t k = 0; k < params.size(); ++k) {
+        Value v;
+        v.shape = m->shape_id(params[k]);
+        v.data = std::make_shared<std::vector<char>>(from_hex(c["inputs"][k].get<std::string>()));
+        arguments.push_back(std::move(v));
+      }
+      std::vector<Value> outputs;
+      flatten(u, Evaluator(*m).run(std::move(arguments)), &outputs);
+      std::string why;
+      if (outputs.size() != c["outputs"].size()) why = "number of outputs";
+      for (size_t k = 0; k < outputs.size() && why.empty(); ++k) {
+        std::vector<char> want = from_hex(c["outputs"][k].get<std::string>());
+        if (want.size() != outputs[k].data->size())
+          why = fmt::format("{} bytes for {}", outputs[k].data->size(), want.size());
+        else
+          why = difference(c["op"].get<std::string>(), u[outputs[k].shape].type, outputs[k].bytes(), want.data(),
+                           u[outputs[k].shape].elements_count());
+      }
+      if (!why.empty()) {
+        ++failures;
+        ADD_FAILURE() << name << ": " << why << "\n" << c["text"].get<std::string>();
+      }
+    } catch (const Failure& e) {
+      ++failures;
+      ADD_FAILURE() << name << ": " << e.what();
+    }
+  }
+  EXPECT_GT(cases, 3000u);
+  // By hand in evaluator_test.cc: what XLA's CPU backend does not take, or what needs several devices.
+  for (const char* op : {"acos",
+                         "acosh",
+                         "asin",
+                         "asinh",
+                         "atanh",
+                         "cosh",
+                         "sinh",
+                         "mulhi",
+                         "bitcast",
+                         "fusion",
+                         "async-start",
+                         "async-update",
+                         "async-done",
+                         "copy-start",
+                         "copy-done",
+                         "custom-call",
+                         "collective-broadcast",
+                         "collective-permute-start",
+                         "collective-permute-done",
+                         "all-gather-start",
+                         "all-gather-done",
+                         "all-reduce-start",
+                         "all-reduce-done",
+                         "ragged-all-to-all",
+                         "ragged-dot",
+                         "scaled-dot",
+                         "scan",
+                         "send",
+                         "send-done",
+                         "recv",
+                         "recv-done",
+                         "rng",
+                         "rng-get-and-update-state",
+                         "domain",
+                         "infeed",
+                         "outfeed",
+                         "set-dimension-size",
+                         "dynamic-reshape"})
+    covered.insert(op);
+  for (int op = 0; op < kOpcodeCount; ++op)
+    EXPECT_TRUE(covered.contains(std::string(op_text(static_cast<Opcode>(op))))) << op_text(static_cast<Opcode>(op));
+}
+
+}  // namespace
+}  // namespace hlo
