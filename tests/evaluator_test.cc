@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "ir/eval/evaluator.h"
 #include "ir/print.h"
@@ -123,6 +124,205 @@ TEST(Evaluator, ReductionsWindowsSorts) {
           std::string(kAdd) +
               "ge { x = s32[] parameter(0)\n y = s32[] parameter(1)\n ROOT s = pred[] compare(x, y), direction=GE }\n"),
       "{0, 10, 0, 20}");
+}
+
+TEST(Evaluator, SortsByRounds) {
+  // Two keys: no single one decides, the comparator runs.
+  EXPECT_EQ(run("a = s32[6] constant({3,1,3,1,2,1})\nb = s32[6] constant({9,7,2,8,5,6})\nROOT r = (s32[6], s32[6]) "
+                "sort(a, b), dimensions={0}, to_apply=lt",
+                "lt { a = s32[] parameter(0)\n b = s32[] parameter(1)\n c = s32[] parameter(2)\n d = s32[] "
+                "parameter(3)\n l = pred[] compare(a, b), direction=LT\n e = pred[] compare(a, b), direction=EQ\n m = "
+                "pred[] compare(c, d), direction=LT\n n = pred[] and(e, m)\n ROOT r = pred[] or(l, n) }\n"),
+            "( {1, 1, 1, 2, 3, 3}, {6, 7, 8, 5, 2, 9} )");
+  // NaN is less than nothing; what stands on either side of it keeps its place.
+  EXPECT_EQ(run("a = f32[3] constant({2,nan,1})\nROOT r = f32[3] sort(a), dimensions={0}, to_apply=lt",
+                "lt { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = pred[] compare(a, b), direction=LT, "
+                "type=TOTALORDER }\n"),
+            "{1, 2, nan}");
+}
+
+TEST(Evaluator, WhatXlasCpuDoesNotTake) {
+  const Row rows[] = {
+      {"a = f64[3] constant({0, 0.5, -1})\nROOT r = f64[3] asin(a)", "{0, 0.52359877559829893, -1.5707963267948966}"},
+      {"a = f64[2] constant({1, 0.5})\nROOT r = f64[2] acos(a)", "{0, 1.0471975511965979}"},
+      {"a = f32[2] constant({0, 1})\nROOT r = f32[2] asinh(a)", "{0, 0.881373584}"},
+      {"a = f32[2] constant({1, 2})\nROOT r = f32[2] acosh(a)", "{0, 1.31695795}"},
+      {"a = f32[2] constant({0, 0.5})\nROOT r = f32[2] atanh(a)", "{0, 0.549306154}"},
+      {"a = f32[2] constant({0, 1})\nROOT r = f32[2] sinh(a)", "{0, 1.17520118}"},
+      {"a = f32[2] constant({0, 1})\nROOT r = f32[2] cosh(a)", "{1, 1.54308057}"},
+      {"a = s32[3] constant({2147483647, -2147483648, 65536})\nROOT r = s32[3] mulhi(a, a)",
+       "{1073741823, 1073741824, 1}"},
+      {"a = u8[2] constant({255, 16})\nROOT r = u8[2] mulhi(a, a)", "{254, 1}"},
+      {"a = s32[2] constant({4, 5})\nROOT r = s32[2] domain(a), domain={kind=\"sharding\", entry={replicated}, "
+       "exit={maximal device=0}}",
+       "{4, 5}"},
+      {"a = s32[2] constant({4, 5})\ns = (s32[2], s32[2], u32[]) copy-start(a)\nROOT r = s32[2] copy-done(s)",
+       "{4, 5}"},
+      // The mixed weights of two groups of rows: one row of the first, two of the second.
+      {"l = f32[3,2] constant({{1,2},{3,4},{5,6}})\nr = f32[2,2,1] constant({{{1},{1}},{{10},{100}}})\ng = s32[2] "
+       "constant({1,2})\nROOT d = f32[3,1] ragged-dot(l, r, g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, "
+       "lhs_ragged_dims={0}, rhs_group_dims={0}",
+       "{ {3}, {430}, {650} }"},
+      // A sum in two parts.
+      {"l = f32[1,3] constant({{1,2,3}})\nr = f32[3,1] constant({{1},{10},{100}})\ng = s32[2] constant({1,2})\nROOT d "
+       "= "
+       "f32[2,1,1] ragged-dot(l, r, g), lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={1}",
+       "{ { {1} }, { {320} } }"},
+      // Scales of blocks of two.
+      {"l = f8e4m3fn[1,4] constant({{1,1,2,2}})\nr = f8e4m3fn[4,1] constant({{1},{2},{3},{4}})\ns = f8e8m0fnu[1,2] "
+       "constant({{2,4}})\nt = f8e8m0fnu[2,1] constant({{1},{0.5}})\nROOT d = f32[1,1] scaled-dot(l, r, s, t), "
+       "lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+       "{ {34} }"},
+      {"a = s32[4] constant({1,2,3,4})\nn = s32[] constant(2)\nd = s32[<=4] set-dimension-size(a, n), "
+       "dimensions={0}\nz = "
+       "s32[] constant(0)\nROOT r = s32[] reduce(d, z), dimensions={0}, to_apply=add",
+       "3"},
+      {"a = s32[2,3] constant({{1,2,3},{4,5,6}})\nn = s32[] constant(1)\nd = s32[2,<=3] set-dimension-size(a, n), "
+       "dimensions={1}\ne = s32[2,<=3] add(d, d)\nROOT r = s32[] get-dimension-size(e), dimensions={1}",
+       "1"},
+      {"a = f32[2,2] constant({{1,2},{3,4}})\nROOT c = (f32[2,2], s8[0]) custom-call(a, a), "
+       "custom_call_target=\"__cublas$gemm\", backend_config={\"gemm_backend_config\":{\"alpha_real\":2,\"beta\":0,"
+       "\"dot_dimension_numbers\":{\"lhs_contracting_dimensions\":[\"1\"],\"rhs_contracting_dimensions\":[\"0\"],"
+       "\"lhs_batch_dimensions\":[],\"rhs_batch_dimensions\":[]},\"epilogue\":\"DEFAULT\"}}",
+       "( { { 14, 20 }, { 30, 44 } }, {} )"},
+      {"a = f32[2,2] constant({{1,-2},{3,4}})\nc = f32[2,2] constant({{1,1},{1,1}})\nb = f32[2] "
+       "constant({10,-100})\nROOT "
+       "r = (f32[2,2], s8[0]) custom-call(a, a, c, b), custom_call_target=\"__cublas$lt$matmul\", backend_config={"
+       "\"gemm_backend_config\":{\"alpha_real\":1,\"beta\":1,\"dot_dimension_numbers\":{"
+       "\"lhs_contracting_dimensions\":[\"1\"],\"rhs_contracting_dimensions\":[\"0\"],\"lhs_batch_dimensions\":[],"
+       "\"rhs_batch_dimensions\":[]},\"epilogue\":\"BIAS_RELU\"}}",
+       "( { { 6, 0 }, { 26, 0 } }, {} )"},
+  };
+  for (const Row& r : rows) EXPECT_EQ(run(r.body, kAdd), r.result) << r.body;
+  EXPECT_EQ(run("a = s32[4] constant({1,2,3,4})\nz = s32[] constant(0)\nROOT r = (s32[4], s32[]) scan(a, z), "
+                "dimensions={0}, num_carries=1, is_reverse=true, is_associative=false, to_apply=f",
+                "f { x = s32[] parameter(0)\n c = s32[] parameter(1)\n s = s32[] add(x, c)\n ROOT t = (s32[], s32[]) "
+                "tuple(s, s) }\n"),
+            "( {10, 9, 7, 4}, 10 )");
+  EXPECT_EQ(
+      run("a = s32[2] constant({1,2})\ns = ((s32[2]), s32[2], s32[]) async-start(a), calls=f\nu = ((s32[2]), s32[2], "
+          "s32[]) async-update(s)\nROOT d = s32[2] async-done(u)",
+          "f { x = s32[2] parameter(0)\n ROOT n = s32[2] negate(x) }\n"),
+      "{-1, -2}");
+  EXPECT_EQ(run("a = s32[2] constant({1,2})\nROOT d = s32[2] fusion(a), kind=kLoop, calls=f",
+                "f { x = s32[2] parameter(0)\n ROOT n = s32[2] negate(x) }\n"),
+            "{-1, -2}");
+}
+
+// Numbers of `rng` are ours to choose: within their bounds, not all the same, the same in every run.
+TEST(Evaluator, Rng) {
+  std::string body =
+      "l = f32[] constant(2)\nh = f32[] constant(3)\nROOT r = f32[64] rng(l, h), distribution=rng_uniform";
+  auto m = parse_module("HloModule m\nENTRY e {\n" + body + "\n}", std::make_shared<Universe>(), {"t", 20});
+  Value v = Evaluator(*m).run({});
+  std::set<float> seen;
+  for (int i = 0; i < 64; ++i) {
+    double x = load_double(ElementType::F32, v.bytes() + 4 * i);
+    EXPECT_TRUE(x >= 2 && x < 3) << x;
+    seen.insert(static_cast<float>(x));
+  }
+  EXPECT_GT(seen.size(), 60u);
+  EXPECT_EQ(run(body), run(body));
+  EXPECT_EQ(
+      run("a = u64[2] rng-get-and-update-state(), delta=5\nb = u64[2] rng-get-and-update-state(), delta=5\nROOT r = "
+          "u64[2] subtract(b, a), control-predecessors={a}"),
+      "{5, 0}");
+}
+
+// The results of every device of a module without parameters.
+std::vector<std::string> run_all(const std::string& header, const std::string& body, const std::string& before = "") {
+  auto m = parse_module("HloModule m, " + header + "\n" + before + "ENTRY e {\n" + body + "\n}",
+                        std::make_shared<Universe>(), {"t", 20});
+  std::vector<std::string> out;
+  std::vector<std::vector<Value>> arguments(static_cast<size_t>(devices_needed(*m)));
+  for (const Value& v : run_devices(*m, arguments, {}))
+    out.push_back(literal_text(m->u(), m->u().literal(literal_of_value(m->u(), v)), true));
+  return out;
+}
+
+TEST(Devices, Collectives) {
+  using List = std::vector<std::string>;
+  // Device d holds {d, 10 d}.
+  const std::string x =
+      "p = u32[] partition-id()\nc = s32[] convert(p)\nb = s32[2] broadcast(c), dimensions={}\nk = s32[2] "
+      "constant({1,10})\nx = s32[2] multiply(b, k)\n";
+  const std::string four = "num_partitions=4",
+                    pairs = "replica_groups={{0,2},{3,1}}, use_global_device_ids=true, channel_id=1";
+  EXPECT_EQ(run_all(four,
+                    x + "ROOT r = s32[2] all-reduce(x), channel_id=1, replica_groups={{0,1,2,3}}, "
+                        "use_global_device_ids=true, to_apply=add",
+                    kAdd),
+            List(4, "{6, 60}"));
+  EXPECT_EQ(run_all(four, x + "ROOT r = s32[2] all-reduce(x), " + pairs + ", to_apply=add", kAdd),
+            (List{"{2, 20}", "{4, 40}", "{2, 20}", "{4, 40}"}));
+  EXPECT_EQ(run_all(four, x + "ROOT r = s32[4] all-gather(x), dimensions={0}, " + pairs),
+            (List{"{0, 0, 2, 20}", "{3, 30, 1, 10}", "{0, 0, 2, 20}", "{3, 30, 1, 10}"}));
+  EXPECT_EQ(run_all(four, x + "ROOT r = s32[1] reduce-scatter(x), dimensions={0}, to_apply=add, " + pairs, kAdd),
+            (List{"{2}", "{40}", "{20}", "{4}"}));
+  EXPECT_EQ(
+      run_all(four, x + "ROOT r = s32[2] all-to-all(x), dimensions={0}, channel_id=1, replica_groups={{0,2},{3,1}}"),
+      (List{"{0, 2}", "{30, 10}", "{0, 20}", "{3, 1}"}));
+  EXPECT_EQ(
+      run_all(four, x + "ROOT r = s32[2] collective-permute(x), channel_id=1, source_target_pairs={{0,1},{1,2},{2,0}}"),
+      (List{"{2, 20}", "{0, 0}", "{1, 10}", "{0, 0}"}));
+  EXPECT_EQ(run_all(four, x + "ROOT r = s32[2] collective-broadcast(x), channel_id=1, replica_groups={{2,0},{3,1}}"),
+            (List{"{2, 20}", "{3, 30}", "{2, 20}", "{3, 30}"}));
+  EXPECT_EQ(
+      run_all(four,
+              x + "s = s32[2] all-reduce-start(x), " + pairs + ", to_apply=add\nROOT r = s32[2] all-reduce-done(s)",
+              kAdd),
+      (List{"{2, 20}", "{4, 40}", "{2, 20}", "{4, 40}"}));
+  EXPECT_EQ(run_all(four, x + "s = (s32[2], s32[4]) all-gather-start(x), dimensions={0}, " + pairs +
+                              "\nROOT r = s32[4] all-gather-done(s)"),
+            (List{"{0, 0, 2, 20}", "{3, 30, 1, 10}", "{0, 0, 2, 20}", "{3, 30, 1, 10}"}));
+  EXPECT_EQ(run_all(four, x + "s = (s32[2], s32[2], u32[], u32[]) collective-permute-start(x), channel_id=1, "
+                              "source_target_pairs={{0,1},{1,0}}\nROOT r = s32[2] collective-permute-done(s)"),
+            (List{"{1, 10}", "{0, 0}", "{0, 0}", "{0, 0}"}));
+  // Replicas: groups count them, each partition for itself.
+  EXPECT_EQ(
+      run_all("replica_count=2, num_partitions=2",
+              "p = u32[] partition-id()\nr = u32[] replica-id()\nt = u32[] constant(10)\nm = u32[] multiply(r, t)\na = "
+              "u32[] add(m, p)\nROOT s = u32[] all-reduce(a), replica_groups={{0,1}}, to_apply=uadd",
+              "uadd { x = u32[] parameter(0)\n y = u32[] parameter(1)\n ROOT s = u32[] add(x, y) }\n"),
+      (List{"10", "12", "10", "12"}));
+  // Rows 0..1 to device 1, row 2 stays; the other way one row.
+  EXPECT_EQ(
+      run_all("num_partitions=2",
+              "p = u32[] partition-id()\nc = s32[] convert(p)\nn = s32[] constant(100)\nb = s32[] multiply(c, n)\nb3 = "
+              "s32[3] broadcast(b), dimensions={}\ni3 = s32[3] iota(), iota_dimension=0\nx = s32[3] add(b3, i3)\nm = "
+              "s32[] constant(-1)\no = s32[4] broadcast(m), dimensions={}\nz = u32[] constant(0)\nf = pred[] "
+              "compare(p, z), direction=EQ\nin0 = s32[2] constant({2,0})\nin1 = s32[2] constant({0,1})\nsz0 = s32[2] "
+              "constant({1,2})\nsz1 = s32[2] constant({1,1})\nto0 = s32[2] constant({0,0})\nto1 = s32[2] "
+              "constant({3,2})\nf2 = pred[2] broadcast(f), dimensions={}\nin = s32[2] select(f2, in0, in1)\nsz = "
+              "s32[2] select(f2, sz0, sz1)\nto = s32[2] select(f2, to0, to1)\nROOT r = s32[4] ragged-all-to-all(x, o, "
+              "in, sz, to, sz), channel_id=1, replica_groups={{0,1}}"),
+      (List{"{2, -1, -1, 100}", "{0, 1, 101, -1}"}));
+  // A ring by send and recv.
+  EXPECT_EQ(
+      run_all("num_partitions=2",
+              "p = u32[] partition-id()\nt = token[] after-all()\ns = (u32[], u32[], token[]) send(p, t), "
+              "channel_id=3, frontend_attributes={_xla_send_recv_source_target_pairs={{0,1},{1,0}}}\nd = token[] "
+              "send-done(s), channel_id=3\nv = (u32[], u32[], token[]) recv(t), channel_id=3, "
+              "frontend_attributes={_xla_send_recv_source_target_pairs={{0,1},{1,0}}}, control-predecessors={s}\nw = "
+              "(u32[], token[]) recv-done(v), channel_id=3\nROOT r = u32[] get-tuple-element(w), index=0"),
+      (List{"1", "0"}));
+}
+
+TEST(Devices, WaitInVain) {
+  // Device 1 does not take part.
+  try {
+    run_all(
+        "num_partitions=2",
+        "p = u32[] partition-id()\ni = s32[] convert(p)\nx = s32[] constant(1)\nROOT r = s32[] conditional(i, x, x), "
+        "branch_computations={f, g}",
+        std::string(kAdd) +
+            "f { x = s32[] parameter(0)\n ROOT a = s32[] all-reduce(x), channel_id=1, replica_groups={{0,1}}, "
+            "use_global_device_ids=true, to_apply=add }\ng { x = s32[] parameter(0)\n ROOT n = s32[] negate(x) }\n");
+    FAIL() << "should have waited in vain";
+  } catch (const Failure& e) {
+    EXPECT_NE(std::string(e.what()).find("a (all-reduce) waits for devices that never come"), std::string::npos)
+        << e.what();
+  }
 }
 
 TEST(Evaluator, Contractions) {

@@ -308,6 +308,17 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
   ShapeId out_id = m_.shape_id(inst);
   const OpInfo& info = op_info(op);
   const AttrSet& a = m_.attrs(inst);
+  // Dynamic dimensions: what is known to respect them, and what carries a value along.
+  Dims dynamic;
+  for (const Value& v : ops)
+    if (!v.sizes.empty()) dynamic = v.sizes;
+  if (!dynamic.empty()) {
+    bool carried = op == Opcode::Reduce || op == Opcode::Tuple || op == Opcode::GetTupleElement ||
+                   op == Opcode::SetDimensionSize || op == Opcode::GetDimensionSize || op == Opcode::Transpose ||
+                   op == Opcode::OptBarrier || op == Opcode::AddDependency || info.cls == OpClass::Call ||
+                   info.cls == OpClass::Fusion || info.elementwise;
+    if (!carried) refuse(inst, "of dynamic dimensions");
+  }
   switch (op) {
     case Opcode::Constant: {
       if (m_.literal(inst).elided) refuse(inst, "its value is elided ({...}) and unknown");
@@ -367,9 +378,20 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
     }
     case Opcode::GetDimensionSize: {
       Value v = make(out_id);
-      const Shape& in = u_[ops[0].shape];
-      if (in.is_dynamic()) refuse(inst, "dynamic dimensions");
-      store_int(ElementType::S32, v.data->data(), in.dims[static_cast<size_t>(a.ints(Attr::dimensions)[0])]);
+      auto d = static_cast<size_t>(a.ints(Attr::dimensions)[0]);
+      store_int(ElementType::S32, v.data->data(), ops[0].sizes.empty() ? u_[ops[0].shape].dims[d] : ops[0].sizes[d]);
+      return v;
+    }
+    case Opcode::SetDimensionSize: {
+      Value v = std::move(ops[0]);
+      v.shape = out_id;
+      const Dims& dims = u_[out_id].dims;
+      if (v.sizes.empty()) v.sizes = dims;
+      auto d = static_cast<size_t>(a.ints(Attr::dimensions)[0]);
+      int64_t size = load_int(u_[ops[1].shape].type, ops[1].bytes());
+      if (size < 0 || size > dims[d]) refuse(inst, fmt::format("size {} of a dimension of {}", size, dims[d]));
+      v.sizes[d] = size;
+      if (v.sizes == dims) v.sizes.clear();
       return v;
     }
     case Opcode::BitcastConvert: {
@@ -382,8 +404,6 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
     }
     case Opcode::StochasticConvert:
       return stochastic_convert(inst, ops);
-    case Opcode::SetDimensionSize:
-      refuse(inst, "not supported");
     case Opcode::Dot:
       return contract(inst, ops[0], ops[1], a.ints(Attr::lhs_batch_dims), a.ints(Attr::lhs_contracting_dims),
                       a.ints(Attr::rhs_batch_dims), a.ints(Attr::rhs_contracting_dims), out_id);
@@ -495,7 +515,16 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
     default:
       break;
   }
-  if (info.elementwise && op != Opcode::Copy) return elementwise(inst, ops);
+  if (info.elementwise && op != Opcode::Copy) {
+    Value v = elementwise(inst, ops);
+    if (dynamic.size() == u_[out_id].dims.size()) v.sizes = dynamic;
+    return v;
+  }
+  if (op == Opcode::Transpose && !dynamic.empty()) {
+    Value v = movement(inst, ops);
+    for (int64_t d : a.ints(Attr::dimensions)) v.sizes.push_back(dynamic[static_cast<size_t>(d)]);
+    return v;
+  }
   if (op == Opcode::Copy && u_[out_id].is_tuple()) {
     Value v = ops[0];
     v.shape = out_id;

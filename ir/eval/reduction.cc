@@ -114,7 +114,9 @@ Value Evaluator::reduce(InstId inst, std::vector<Value>& ops) {
   Dims strides = row_major_strides(in.dims), kept, kept_strides, gone, gone_strides;
   for (int64_t i = 0; i < in.rank(); ++i) {
     bool reduced = std::find(dims.begin(), dims.end(), i) != dims.end();
-    (reduced ? gone : kept).push_back(in.dims[static_cast<size_t>(i)]);
+    // Only what is there of a dynamic dimension counts.
+    bool cut = reduced && !ops[0].sizes.empty();
+    (reduced ? gone : kept).push_back(cut ? ops[0].sizes[static_cast<size_t>(i)] : in.dims[static_cast<size_t>(i)]);
     (reduced ? gone_strides : kept_strides).push_back(strides[static_cast<size_t>(i)]);
   }
   int64_t outer = 1, inner = 1;
@@ -128,7 +130,7 @@ Value Evaluator::reduce(InstId inst, std::vector<Value>& ops) {
   std::vector<std::vector<char>> moved(count);
   for (size_t i = 0; i < count; ++i) {
     int width = storage_bytes(u_[ops[i].shape].type);
-    moved[i].resize(ops[i].data->size());
+    moved[i].resize(static_cast<size_t>(outer * inner * width));
     copy_nd(order_dims, ops[i].bytes(), order_strides, moved[i].data(), row_major_strides(order_dims), width);
   }
   Opcode op;

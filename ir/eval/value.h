@@ -11,6 +11,7 @@ struct Value {
   ShapeId shape;
   std::shared_ptr<std::vector<char>> data;  // storage_bytes() an element; null for tuples and tokens
   std::vector<Value> elements;              // of a tuple
+  Dims sizes;                               // of dynamic dimensions at run time; empty: as the shape says
 
   const char* bytes() const { return data->data(); }
   char* mutable_bytes() {
