@@ -163,7 +163,7 @@ float f16_to_f32(uint16_t bits) {
   uint32_t exponent = (bits >> 10) & 31, mantissa = bits & 0x3ff;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
   if (exponent == 0) {
-    float value = std::ldexp(static_cast<float>(mantissa), -24);
+    float value = static_cast<float>(mantissa) * 0x1p-24f;
     return sign ? -value : value;
   }
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "ir/base/parallel.h"
 #include "ir/eval/kernels.h"
 
 namespace hlo {
@@ -563,7 +564,7 @@ Value seeded_input(Universe& u, ShapeId shape, uint64_t seed, uint64_t leaf, boo
     if (s.rank() < 2) return unit + 0.5;
     return (positive ? unit : unit * 2.0 - 1.0) * 0.125;
   };
-  for (uint64_t i = 0; i < static_cast<uint64_t>(n); ++i) {
+  auto draw = [&](uint64_t i) {
     char* at = v.data->data() + i * width;
     switch (type_kind(s.type)) {
       case TypeKind::kBool:
@@ -587,7 +588,10 @@ Value seeded_input(Universe& u, ShapeId shape, uint64_t seed, uint64_t leaf, boo
       case TypeKind::kOther:
         break;
     }
-  }
+  };
+  parallel_ranges(n, 1 << 14, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) draw(static_cast<uint64_t>(i));
+  });
   return v;
 }
 

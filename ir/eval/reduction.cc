@@ -123,6 +123,69 @@ Value Evaluator::reduce(InstId inst, std::vector<Value>& ops) {
   for (int64_t d : kept) outer *= d;
   for (int64_t d : gone) inner *= d;
   ShapeId out_id = m_.shape_id(inst);
+  // The usual kinds on f32, without moving the array: rows that lie together, or columns.
+  Opcode plain;
+  bool rows = true, columns = true;  // reduced dimensions are the innermost ones, or the outermost
+  for (int64_t i = 0, seen = 0; i < in.rank(); ++i) {
+    bool reduced = std::find(dims.begin(), dims.end(), i) != dims.end();
+    seen += reduced;
+    if (seen && !reduced) rows = false;
+    if (reduced && seen != i + 1) columns = false;
+  }
+  if (count == 1 && in.type == ElementType::F32 && u_[out_id].type == ElementType::F32 && ops[0].sizes.empty() &&
+      (rows || columns) && outer * inner > 0 && simple_reducer(m_, function, &plain) &&
+      (plain == Opcode::Add || plain == Opcode::Maximum || plain == Opcode::Minimum)) {
+    Value out = make(out_id);
+    const float* from = reinterpret_cast<const float*>(ops[0].bytes());
+    float* to = reinterpret_cast<float*>(out.data->data());
+    float init = *reinterpret_cast<const float*>(ops[1].bytes());
+    // NaN wins, and 0 over -0 among maxima, as in the operations themselves.
+    auto larger = [](float a, float b) {
+      return std::isnan(a) ? a : std::isnan(b) ? b : a == b ? (std::signbit(a) ? b : a) : a > b ? a : b;
+    };
+    auto smaller = [](float a, float b) {
+      return std::isnan(a) ? a : std::isnan(b) ? b : a == b ? (std::signbit(a) ? a : b) : a < b ? a : b;
+    };
+    if (rows) {
+      parallel_ranges(outer, std::max<int64_t>((1 << 15) / inner, 1), [&](int64_t first, int64_t last) {
+        for (int64_t j = first; j < last; ++j) {
+          const float* v = from + j * inner;
+          if (plain == Opcode::Add) {
+            // Four sums at a time, always the same ones.
+            double sum[4] = {0, 0, 0, 0};
+            int64_t k = 0;
+            for (; k + 4 <= inner; k += 4)
+              for (int l = 0; l < 4; ++l) sum[l] += static_cast<double>(v[k + l]);
+            for (; k < inner; ++k) sum[0] += static_cast<double>(v[k]);
+            to[j] = static_cast<float>(static_cast<double>(init) + ((sum[0] + sum[1]) + (sum[2] + sum[3])));
+          } else {
+            float acc = init;
+            for (int64_t k = 0; k < inner; ++k) acc = plain == Opcode::Maximum ? larger(acc, v[k]) : smaller(acc, v[k]);
+            to[j] = acc;
+          }
+        }
+      });
+      return out;
+    }
+    parallel_ranges(outer, std::clamp<int64_t>((1 << 18) / inner, 64, 1 << 14), [&](int64_t first, int64_t last) {
+      if (plain == Opcode::Add) {
+        std::vector<double> sum(static_cast<size_t>(last - first), static_cast<double>(init));
+        for (int64_t k = 0; k < inner; ++k) {
+          const float* v = from + k * outer + first;
+          for (size_t j = 0; j < sum.size(); ++j) sum[j] += static_cast<double>(v[j]);
+        }
+        for (size_t j = 0; j < sum.size(); ++j) to[first + static_cast<int64_t>(j)] = static_cast<float>(sum[j]);
+      } else {
+        std::fill(to + first, to + last, init);
+        for (int64_t k = 0; k < inner; ++k)
+          for (int64_t j = first; j < last; ++j) {
+            float v = from[k * outer + j];
+            to[j] = plain == Opcode::Maximum ? larger(to[j], v) : smaller(to[j], v);
+          }
+      }
+    });
+    return out;
+  }
   // Reduced dimensions first: slice k holds element k of every reduction.
   Dims order_dims = gone, order_strides = gone_strides;
   order_dims.insert(order_dims.end(), kept.begin(), kept.end());
@@ -240,21 +303,23 @@ Value Evaluator::reduce_window(InstId inst, std::vector<Value>& ops) {
     for (size_t i = 0; i < wide.size(); ++i)
       wide[i] = load_double(in.type, ops[0].bytes() + i * static_cast<size_t>(width));
     double init = load_double(in.type, ops[1].bytes());
-    for (int64_t o = 0; o < walk.outputs; ++o) {
-      double acc = init;
-      for (int64_t t = 0; t < walk.positions; ++t) {
-        int64_t from = walk.source(t, o);
-        if (from < 0) continue;
-        double v = wide[static_cast<size_t>(from)];
-        if (op == Opcode::Add)
-          acc += v;
-        else if (std::isnan(v) || std::isnan(acc))
-          acc = std::isnan(acc) ? acc : v;
-        else
-          acc = op == Opcode::Maximum ? std::max(acc, v) : std::min(acc, v);
+    parallel_ranges(walk.outputs, 1 << 12, [&](int64_t first, int64_t last) {
+      for (int64_t o = first; o < last; ++o) {
+        double acc = init;
+        for (int64_t t = 0; t < walk.positions; ++t) {
+          int64_t from = walk.source(t, o);
+          if (from < 0) continue;
+          double v = wide[static_cast<size_t>(from)];
+          if (op == Opcode::Add)
+            acc += v;
+          else if (std::isnan(v) || std::isnan(acc))
+            acc = std::isnan(acc) ? acc : v;
+          else
+            acc = op == Opcode::Maximum ? std::max(acc, v) : std::min(acc, v);
+        }
+        store_double(first_out.type, out.data->data() + o * width, acc);
       }
-      store_double(first_out.type, out.data->data() + o * width, acc);
-    }
+    });
     return out;
   }
   int64_t n = walk.outputs;
@@ -315,6 +380,40 @@ Value Evaluator::select_and_scatter(InstId inst, std::vector<Value>& ops) {
     v.data = std::make_shared<std::vector<char>>(at, at + width);
     return v;
   };
+  // The gradient of a maximum or minimum over windows: one comparison selects, sums are scattered.
+  Opcode adds;
+  InstId choice = m_.comp(select).root;
+  if (is_float(in.type) && simple_reducer(m_, scatter, &adds) && adds == Opcode::Add &&
+      m_.op(choice) == Opcode::Compare && m_.operand(choice, 0) == m_.comp(select).params[0] &&
+      m_.operand(choice, 1) == m_.comp(select).params[1] && !m_.attrs(choice).has(Attr::type)) {
+    std::string_view d = u_.text(m_.attrs(choice).text(Attr::direction));
+    auto keeps = [&](double x, double y) {
+      return d == "GE"   ? x >= y
+             : d == "GT" ? x > y
+             : d == "LE" ? x <= y
+             : d == "LT" ? x < y
+             : d == "EQ" ? x == y
+                         : x != y;
+    };
+    std::vector<double> wide(static_cast<size_t>(in.elements_count())), sums(wide.size());
+    for (size_t i = 0; i < wide.size(); ++i)
+      wide[i] = load_double(in.type, ops[0].bytes() + i * width),
+      sums[i] = load_double(in.type, out.bytes() + i * width);
+    std::vector<int64_t> chosen(static_cast<size_t>(walk.outputs), -1);
+    parallel_ranges(walk.outputs, 1 << 12, [&](int64_t first, int64_t last) {
+      for (int64_t o = first; o < last; ++o)
+        for (int64_t t = 0; t < walk.positions; ++t) {
+          int64_t from = walk.source(t, o), &best = chosen[static_cast<size_t>(o)];
+          if (from >= 0 && (best < 0 || !keeps(wide[static_cast<size_t>(best)], wide[static_cast<size_t>(from)])))
+            best = from;
+        }
+    });
+    for (int64_t o = 0; o < walk.outputs; ++o)
+      if (int64_t best = chosen[static_cast<size_t>(o)]; best >= 0)
+        sums[static_cast<size_t>(best)] += load_double(in.type, ops[1].bytes() + static_cast<size_t>(o) * width);
+    for (size_t i = 0; i < sums.size(); ++i) store_double(in.type, out.data->data() + i * width, sums[i]);
+    return out;
+  }
   for (int64_t o = 0; o < walk.outputs; ++o) {
     int64_t best = -1;
     for (int64_t t = 0; t < walk.positions; ++t) {
