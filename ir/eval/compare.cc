@@ -126,7 +126,9 @@ OutputComparison compare_values(const Universe& u, std::string name, const Value
   }
   out.error_a = scale > 0 ? error_a / scale : error_a;
   out.error_b = scale > 0 ? error_b / scale : error_b;
-  out.equal = error_a <= 4 * error_b;
+  // A side that is far off while the other one is not has gone wrong, it has not merely been rounded.
+  bool plausible = out.error_b <= 100 * out.tolerance || error_b <= 1000 * error_a;
+  out.equal = error_a <= 4 * error_b && plausible;
   if (out.equal)
     out.why.clear();
   else

@@ -3,6 +3,8 @@
 // Equal, per output: integers, predicates and the places of NaN are the same, infinities too; of floats |a - b| is at
 // most tol · max|b|. Where that fails and a reference of higher precision is at hand, the error of `a` against it may
 // be at most four times that of `b`.
+// That side itself must be plausible: within a hundred times the tolerance of the reference, or a thousand times the
+// error of `a`.
 #pragma once
 #include <string>
 #include <vector>
