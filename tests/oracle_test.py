@@ -121,5 +121,31 @@ with tempfile.TemporaryDirectory() as directory:
             stages += 1
     print(f"{stages} stages read and computed as by XLA")
 
+# Small modules of the corpus and of one operation each: results equal, seeds 1 to 3. Modules whose result is random
+# (GetRngSeed) or that run long are in docs/COVERAGE.md (tests/dev/bench_exec.py).
+with tempfile.TemporaryDirectory() as directory:
+    runs = 0
+    names = "u4_all_gather sharded_16 large_constant while_with_known linx_frag_0100 linx_frag_0428 mha_block argsort dynamic_slice_loop isolated_convolution detr__infer__1gpu".split()
+    corpus = [f for f in sorted(glob.glob(str(source.parent / "shared" / "corpus" / "*.txt"))) if any(n in f for n in names)]
+    for path in corpus + sorted(glob.glob(str(source / "testdata" / "modules" / "*.hlo"))):
+        for seed in ("1", "2", "3") if "detr" not in path else ("1",):
+            reference = pathlib.Path(directory) / "want.npz"
+            run = subprocess.run([sys.executable, str(oracle / "xla.py"), "run", str(path), "--seed", seed, "--repeat", "1", "--out", str(reference)], capture_output=True, text=True)
+            check("xla runs", run.returncode == 0, f"{path}: {run.stderr[-300:]}")
+            done = ours("exec", path, f"--seed={seed}", "--compare-with", reference)
+            check("exec as XLA", done.returncode == 0, f"{path} seed {seed}: {done.stdout[-400:]}{done.stderr[-400:]}")
+            runs += 1
+    print(f"{runs} runs equal to XLA's")
+
+    # What XLA's GPU pipeline makes of them, library calls and fusions included, computes the same in every stage; so do
+    # the shares of four partitions.
+    for name, more in (("layer_norm", []), ("softmax", []), ("llama_block", []), ("own4", ["--partitions", "4"])):
+        dump = pathlib.Path(directory) / name
+        path = source / "testdata" / "modules" / f"{name}.hlo"
+        subprocess.run([sys.executable, str(oracle / "xla.py"), "compile", str(path), "--backend", "gpu", "--dump", str(dump), "--large-constants", *more], capture_output=True)
+        done = ours("exec", dump, "--all-stages")
+        check("stages of XLA", done.returncode == 0 and done.stdout.splitlines()[-1].startswith("all "), f"{name}: {done.stdout[-400:]}{done.stderr[-300:]}")
+        print(f"{name}: {done.stdout.splitlines()[-1] if done.stdout else done.stderr}")
+
 print("oracle_test:", "FAILED" if failures else "passed")
 sys.exit(1 if failures else 0)
