@@ -1,0 +1,113 @@
+// stable-sort-expander (xla/hlo/transforms/expanders/stable_sort_expander.cc).
+#include <algorithm>
+
+#include "passes/rewrite.h"
+
+namespace hlo {
+namespace {
+
+// An operand that counts along the sorted dimension; -1 where there is none.
+int64_t iota_operand(const Module& m, InstId sort, int64_t dim) {
+  for (size_t k = 0; k < m.operand_count(sort); ++k) {
+    InstId o = m.operand(sort, k);
+    if (m.op(o) == Opcode::Iota && m.shape(o).type == ElementType::S32 &&
+        m.attrs(o).integer(Attr::iota_dimension) == dim)
+      return static_cast<int64_t>(k);
+  }
+  return -1;
+}
+
+}  // namespace
+
+//   sort(K), is_stable=true, to_apply=less
+//   →  sort(K, iota), to_apply=select(less(a, b) == less(b, a), i < j, less(a, b))
+bool run_stable_sort_expander(Module& m, PassContext& ctx) {
+  std::vector<InstId> sorts;
+  for (CompId c : m.nonfusion_computations())
+    for (InstId i : m.post_order(c))
+      if (m.op(i) == Opcode::Sort && m.attrs(i).flag(Attr::is_stable)) sorts.push_back(i);
+  Universe& u = m.u();
+  bool changed = false;
+  for (InstId i : sorts) {
+    int64_t dim = m.attrs(i).ints(Attr::dimensions)[0];
+    const Shape& keys = m.shape(m.operand(i, 0));
+    if (keys.dims[static_cast<size_t>(dim)] > INT32_MAX)
+      fail(FailureKind::kUnsupported, "stable-sort-expander: {} sorts more than 2^31-1 elements", m.inst_name(i));
+    if (!ctx.spend(m, "iota breaks ties", {i})) return changed;
+    int64_t at = iota_operand(m, i, dim);
+    size_t n = m.operand_count(i);
+    CompId less = m.called(i)[0];
+    InstId sort = i;
+    if (at < 0) {
+      Shape s = keys;
+      s.type = ElementType::S32;
+      ShapeId iota_shape = u.shape(std::move(s));
+      InstId iota =
+          make(m, m.parent(i), Opcode::Iota, {}, attrs_of(u, Opcode::Iota, {{Attr::iota_dimension, dim}}), iota_shape);
+      std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
+      ops.push_back(iota);
+      CompId own = m.clone_computation(less, "clone");
+      for (int side = 0; side < 2; ++side)
+        m.parameter(own, static_cast<int64_t>(2 * n) + side, u.scalar(ElementType::S32),
+                    fmt::format("p.{}.{}", n, side ? "rhs" : "lhs"));
+      std::vector<ShapeId> shapes;
+      for (InstId o : ops) shapes.push_back(m.shape_id(o));
+      if (m.shape(i).is_tuple())
+        std::copy(m.shape(i).elements.begin(), m.shape(i).elements.end(), shapes.begin());
+      else
+        shapes[0] = m.shape_id(i);
+      sort = m.clone_inst(i, m.parent(i), ops, u.tuple(shapes));
+      m.replace_called(sort, less, own);
+      less = own, at = static_cast<int64_t>(n);
+    } else {
+      if (m.callers()[less.value].size() > 1) {
+        CompId own = m.clone_computation(less, "clone");
+        m.replace_called(sort, less, own);
+        less = own;
+      }
+    }
+    m.erase_attr(sort, Attr::is_stable);
+    // The comparator again with both sides exchanged: where they agree, neither is less.
+    std::unordered_map<InstId, InstId> map;
+    const std::vector<InstId> params = m.comp(less).params;
+    std::vector<InstId> order = m.post_order(less);
+    InstId root = m.comp(less).root;
+    for (InstId b : order) {
+      if (m.op(b) == Opcode::Parameter || m.op(b) == Opcode::Constant) {
+        map[b] = m.op(b) == Opcode::Constant ? b : params[static_cast<size_t>(m.parameter_number(b) ^ 1)];
+        continue;
+      }
+      std::vector<InstId> args;
+      for (InstId o : m.operands(b)) args.push_back(map.at(o));
+      map[b] = m.clone_inst(b, less, args);
+    }
+    ShapeId pred = u.scalar(ElementType::Pred);
+    auto compare = [&](InstId a, InstId b, const char* direction) {
+      return make(m, less, Opcode::Compare, {a, b}, attrs_of(u, Opcode::Compare, {{Attr::direction, u.str(direction)}}),
+                  pred);
+    };
+    InstId same = compare(root, map.at(root), "EQ");
+    InstId first = compare(params[static_cast<size_t>(2 * at)], params[static_cast<size_t>(2 * at + 1)], "LT");
+    m.set_root(less, make(m, less, Opcode::Select, {same, first, root}, {}, pred));
+    if (sort != i) {
+      auto part = [&](size_t k) {
+        return make(m, m.parent(i), Opcode::GetTupleElement, {sort},
+                    attrs_of(u, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}}),
+                    m.shape(sort).elements[k]);
+      };
+      InstId to;
+      if (m.shape(i).is_tuple()) {
+        std::vector<InstId> parts;
+        for (size_t k = 0; k < n; ++k) parts.push_back(part(k));
+        to = make(m, m.parent(i), Opcode::Tuple, parts, {}, m.shape_id(i));
+      } else {
+        to = part(0);
+      }
+      m.replace(i, to);
+    }
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace hlo
