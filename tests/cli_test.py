@@ -106,6 +106,11 @@ with tempfile.TemporaryDirectory() as directory:
     expect("exec against a stage", code == 0 and text.splitlines()[-1] == "equal", text + err)
     code, text, err = run("exec", out, "--all-stages")
     expect("all stages", code == 0 and text.splitlines()[-1].startswith("all "), text[-300:] + err)
+    code, text, err = run("exec", mobilenet, "--exact", "--compare-with", tmp / "1.npz")
+    expect("--exact", code == 0 and text.splitlines()[-1] == "equal", text + err)
+    (tmp / "many.hlo").write_text("HloModule m, replica_count=9223372036854775807, num_partitions=4\nENTRY e { p = u32[] partition-id()\n ROOT r = u32[] replica-id(), control-predecessors={p} }\n")
+    code, text, err = run("exec", tmp / "many.hlo")
+    expect("too many devices", code == 2 and "are simulated" in err, err)
     damaged = tmp / "cut.npz"
     damaged.write_bytes((tmp / "1.npz").read_bytes()[:-2000])
     code, text, err = run("compare", tmp / "1.npz", damaged)

@@ -265,9 +265,15 @@ Value Evaluator::send_or_receive(InstId inst, std::vector<Value>& ops) {
   return out;
 }
 
+int64_t device_count(const Module& m) {
+  int64_t count;
+  if (__builtin_mul_overflow(m.config.replica_count, m.config.num_partitions, &count)) count = INT64_MAX;
+  return std::max<int64_t>(count, 1);
+}
+
 int64_t devices_needed(const Module& m) {
-  int64_t count = m.config.replica_count * m.config.num_partitions;
-  if (count <= 1) return 1;
+  int64_t count = device_count(m);
+  if (count == 1) return 1;
   for (CompId c : m.computations())
     for (InstId i : m.comp(c).order) {
       if (!m.alive(i)) continue;

@@ -113,6 +113,8 @@ class Evaluator {
   std::unordered_map<CompId, Plan> plans_;
 };
 
+// Replicas times partitions of the header, at least one; INT64_MAX where that overflows.
+int64_t device_count(const Module& m);
 // How many devices it takes to run a module: all replicas and partitions of its header where anything in it asks who it
 // is or talks to others, else one.
 int64_t devices_needed(const Module& m);

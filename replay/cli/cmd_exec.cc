@@ -50,7 +50,7 @@ void settle_elided(Module& m, const std::string& label, const std::string& how, 
 }
 
 // One literal a parameter, in HLO's own syntax, a line each or behind one another.
-std::vector<Value> literal_arguments(Module& m, const std::string& path) {
+std::vector<Value> literal_arguments(const Module& m, const std::string& path) {
   std::string text = read_file(path);
   Universe& u = m.u();
   std::vector<Value> out;
@@ -122,7 +122,7 @@ class Session {
     if (a.inputs.ends_with(".npz") || a.inputs.ends_with(".npy"))
       take_arrays(u_, arguments_, read_npz(a.inputs));
     else if (!a.inputs.empty())
-      arguments_ = literal_arguments(const_cast<Module&>(*shapes), a.inputs);
+      arguments_ = literal_arguments(*shapes, a.inputs);
     if (a.fit) fit_arguments(*shapes, a.unique_keys, &arguments_);
     result_shape_ = shapes->shape_id(shapes->comp(shapes->entry()).root);
     output_sharding_ = u_.text(shapes->attrs(shapes->comp(shapes->entry()).root).text(Attr::sharding));
@@ -140,7 +140,11 @@ class Session {
     // After partitioning, parameters are shares of what they were, even where nobody talks to anybody.
     for (size_t i = 0; i < arguments_.size(); ++i)
       if (!u_.compatible(m.shape_id(entry.params[i]), arguments_[i].shape))
-        devices = std::max(devices, m.config.replica_count * m.config.num_partitions);
+        devices = std::max(devices, device_count(m));
+    // Each device is a thread with values of its own.
+    constexpr int64_t kMost = 1024;
+    if (devices > kMost)
+      fail(FailureKind::kUnsupported, "the module runs on {} devices, at most {} are simulated", devices, kMost);
     std::vector<std::vector<Value>> each(static_cast<size_t>(devices));
     for (size_t i = 0; i < arguments_.size(); ++i) {
       ShapeId local = m.shape_id(entry.params[i]);
@@ -318,6 +322,7 @@ EvalOptions eval_options(const ExecArgs& a) {
   EvalOptions options;
   options.max_while_steps = a.max_steps;
   options.stop = interrupted;
+  options.exact = a.exact;
   return options;
 }
 

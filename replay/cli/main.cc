@@ -764,6 +764,7 @@ int run(int argc, char** argv) {
   c->add_option("--tolerance", exec_args.tolerance, "share of the largest magnitude, in place of the types' own");
   c->add_option("--trace", exec_args.trace, "new folder for statistics of every instruction's value");
   c->add_flag("--nan", exec_args.nan, "stop at the first instruction that makes a NaN or infinity out of none");
+  c->add_flag("--exact", exec_args.exact, "no library for large products: sums in one plain order");
   c->add_option("--max-steps", exec_args.max_steps, "refuse loops that take more");
   c->add_flag("--all-stages", exec_args.all_stages, "FILE is a folder: every stage against the first");
   c->add_flag("--no-verify", exec_args.no_verify, "run it even if the verifier refuses it");
