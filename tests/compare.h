@@ -31,7 +31,8 @@ inline void expect_same_results(const Module& a, const Module& b, uint64_t seed,
   for (OutputComparison& o : c.outputs) {
     // Passes may reorder sums: one tolerance for f32 and f64 alike.
     bool wide = o.tolerance > 0 && o.tolerance < 1e-3;
-    EXPECT_TRUE(wide ? o.different == 0 || o.relative <= tolerance : o.equal) << o.name << " " << o.shape << ": " << o.why;
+    EXPECT_TRUE(wide ? o.different == 0 || o.relative <= tolerance : o.equal)
+        << o.name << " " << o.shape << ": " << o.why;
   }
 }
 

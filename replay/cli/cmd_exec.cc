@@ -96,7 +96,7 @@ void take_arrays(const Universe& u, std::vector<Value>& arguments, std::vector<N
 // A module with its inputs, on as many devices as it takes.
 class Session {
  public:
-  Session(const ExecArgs& a, Module& m, const Loaded* loaded) : a_(a), u_(m.u()) {
+  Session(const ExecArgs& a, Module& m, const Loaded* loaded) : u_(m.u()) {
     const Module* shapes = &m;
     if (!a.like.empty()) {
       LoadOptions options;
@@ -174,7 +174,6 @@ class Session {
   }
 
  private:
-  const ExecArgs& a_;
   Universe& u_;
   std::unique_ptr<Module> like_;
   std::vector<Value> arguments_;

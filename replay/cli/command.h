@@ -33,7 +33,8 @@ struct ExecArgs {
   int repeat = 1;
   int64_t max_steps = INT64_MAX;
   double tolerance = -1;
-  bool json = false, no_verify = false, nan = false, fit = false, unique_keys = false, all_stages = false, exact = false;
+  bool json = false, no_verify = false, nan = false, fit = false, unique_keys = false, all_stages = false,
+       exact = false;
 };
 int cmd_exec(const ExecArgs& a);
 
