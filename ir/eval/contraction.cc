@@ -1,10 +1,12 @@
 // Dots and convolutions.
 #include <algorithm>
 #include <complex>
+#include <cstdlib>
 #include <cstring>
 #include <type_traits>
 
 #include <cblas.h>
+#include <dlfcn.h>
 
 #include "ir/base/parallel.h"
 #include "ir/eval/evaluator.h"
@@ -56,6 +58,26 @@ void plain_gemm(int64_t m, int64_t n, int64_t k, Rows<const T> a, Rows<const T> 
     }
 }
 
+// OpenBLAS, loaded when the first large product wants it: its start takes memory and threads that parsing and printing
+// have no use for (and does not end where memory is limited). Without it the loops above do the work.
+struct Blas {
+  decltype(&cblas_sgemm) sgemm = nullptr;
+  decltype(&cblas_dgemm) dgemm = nullptr;
+};
+const Blas& blas() {
+  static const Blas loaded = [] {
+    Blas b;
+    ::setenv("OPENBLAS_NUM_THREADS", "1", 0);  // the cores are ours to share out
+    if (void* library = ::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)) {
+      b.sgemm = reinterpret_cast<decltype(b.sgemm)>(::dlsym(library, "cblas_sgemm"));
+      b.dgemm = reinterpret_cast<decltype(b.dgemm)>(::dlsym(library, "cblas_dgemm"));
+      if (!b.sgemm || !b.dgemm) b = {};
+    }
+    return b;
+  }();
+  return loaded;
+}
+
 // The same on all cores, through the library for f32 and f64 unless `exact`. Blocks are of fixed size, so that sums do
 // not depend on the number of threads.
 template <class T>
@@ -67,18 +89,16 @@ void gemm(bool exact, int64_t m, int64_t n, int64_t k, Rows<const T> a, Rows<con
     Rows<T> z{c.at + i0 * c.stride + j0, c.stride};
     int64_t rows = i1 - i0, columns = j1 - j0;
     if constexpr (library) {
-      if (!exact && rows * columns * k > 4096) {
-        static const bool once = (openblas_set_num_threads(1), true);
-        static_cast<void>(once);
+      if (!exact && rows * columns * k > 4096 && blas().sgemm) {
         auto call = [&](auto f) {
           f(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<int>(rows), static_cast<int>(columns),
             static_cast<int>(k), T{1}, x.at, static_cast<int>(x.stride), y.at, static_cast<int>(y.stride), T{1}, z.at,
             static_cast<int>(z.stride));
         };
         if constexpr (std::is_same_v<T, float>)
-          call(cblas_sgemm);
+          call(blas().sgemm);
         else
-          call(cblas_dgemm);
+          call(blas().dgemm);
         return;
       }
     }
