@@ -180,6 +180,12 @@ TEST(Evaluator, WhatXlasCpuDoesNotTake) {
       {"a = s32[2,3] constant({{1,2,3},{4,5,6}})\nn = s32[] constant(1)\nd = s32[2,<=3] set-dimension-size(a, n), "
        "dimensions={1}\ne = s32[2,<=3] add(d, d)\nROOT r = s32[] get-dimension-size(e), dimensions={1}",
        "1"},
+      // Through a copy, and what a reduction leaves of them.
+      {"a = s32[2,3] constant({{1,2,3},{4,5,6}})\nn = s32[] constant(1)\nd = s32[2,<=3] set-dimension-size(a, n), "
+       "dimensions={1}\ne = s32[<=2,<=3] set-dimension-size(d, n), dimensions={0}\nc = s32[<=2,<=3] copy(e)\nz = s32[] "
+       "constant(0)\nf = s32[<=2] reduce(c, z), dimensions={1}, to_apply=add\nROOT r = s32[] reduce(f, z), "
+       "dimensions={0}, to_apply=add",
+       "1"},
       {"a = f32[2,2] constant({{1,2},{3,4}})\nROOT c = (f32[2,2], s8[0]) custom-call(a, a), "
        "custom_call_target=\"__cublas$gemm\", backend_config={\"gemm_backend_config\":{\"alpha_real\":2,\"beta\":0,"
        "\"dot_dimension_numbers\":{\"lhs_contracting_dimensions\":[\"1\"],\"rhs_contracting_dimensions\":[\"0\"],"

@@ -87,7 +87,7 @@ Value Evaluator::run(std::vector<Value> arguments) {
   return run_computation(m_.entry(), std::move(arguments));
 }
 
-bool Evaluator::pure(InstId inst) const {
+bool Evaluator::pure(InstId inst) {
   Opcode op = m_.op(inst);
   switch (op_info(op).cls) {
     case OpClass::Rng:
@@ -100,13 +100,25 @@ bool Evaluator::pure(InstId inst) const {
       break;
   }
   if (op == Opcode::PartitionId || op == Opcode::ReplicaId) return false;
-  for (CompId c : m_.called(inst))
-    for (InstId i : m_.comp(c).order)
-      if (m_.alive(i) && !pure(i)) return false;
+  for (CompId c : m_.called(inst)) {
+    auto known = pure_.find(c);
+    if (known == pure_.end()) {
+      const std::vector<InstId>& order = plan(c).order;
+      bool all = std::all_of(order.begin(), order.end(), [&](InstId i) { return pure(i); });
+      known = pure_.emplace(c, all).first;
+    }
+    if (!known->second) return false;
+  }
   return true;
 }
 
-std::optional<Evaluator::Invariants> Evaluator::loop_invariants(CompId body) {
+const std::optional<Evaluator::Invariants>& Evaluator::loop_invariants(CompId body) {
+  auto known = invariants_.find(body);
+  if (known == invariants_.end()) known = invariants_.emplace(body, find_invariants(body)).first;
+  return known->second;
+}
+
+std::optional<Evaluator::Invariants> Evaluator::find_invariants(CompId body) {
   // Elements of the state that the body hands on as they came.
   const Computation& comp = m_.comp(body);
   if (comp.params.size() != 1 || m_.op(comp.root) != Opcode::Tuple || options_.trace) return std::nullopt;
@@ -316,8 +328,8 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
   if (!dynamic.empty()) {
     bool carried = op == Opcode::Reduce || op == Opcode::Tuple || op == Opcode::GetTupleElement ||
                    op == Opcode::SetDimensionSize || op == Opcode::GetDimensionSize || op == Opcode::Transpose ||
-                   op == Opcode::OptBarrier || op == Opcode::AddDependency || info.cls == OpClass::Call ||
-                   info.cls == OpClass::Fusion || info.elementwise;
+                   op == Opcode::OptBarrier || op == Opcode::AddDependency ||
+                   (info.cls == OpClass::Call && op != Opcode::Map) || info.cls == OpClass::Fusion || info.elementwise;
     if (!carried) refuse(inst, "of dynamic dimensions");
   }
   switch (op) {
@@ -516,8 +528,8 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
     default:
       break;
   }
-  if (info.elementwise && op != Opcode::Copy) {
-    Value v = elementwise(inst, ops);
+  if (info.elementwise && !u_[out_id].is_tuple()) {
+    Value v = op == Opcode::Copy ? movement(inst, ops) : elementwise(inst, ops);
     if (dynamic.size() == u_[out_id].dims.size()) v.sizes = dynamic;
     return v;
   }

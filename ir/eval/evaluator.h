@@ -51,9 +51,11 @@ class Evaluator {
     std::unordered_map<InstId, Value> values;  // empty values until the first step has run
     Plan rest;
   };
-  std::optional<Invariants> loop_invariants(CompId body);
+  // None where there is nothing to keep. Analysed once a body; `values` are of one run of the loop.
+  const std::optional<Invariants>& loop_invariants(CompId body);
+  std::optional<Invariants> find_invariants(CompId body);
   Value run_planned(CompId comp, std::vector<Value> arguments, const Plan& plan, Invariants* invariants);
-  bool pure(InstId inst) const;  // gives the same for the same operands, and talks to nobody
+  bool pure(InstId inst);  // gives the same for the same operands, and talks to nobody
   Value make(ShapeId shape);
   // The outputs of an instruction as the one value of that shape: a tuple, or the only one.
   Value packed(ShapeId shape, std::vector<Value> outputs);
@@ -65,6 +67,7 @@ class Evaluator {
                  const Dims& r_batch, const Dims& r_contract, ShapeId out);
   Value convolution(const AttrSet& attrs, const Value& l, const Value& r, ShapeId out);
   Value reduce(InstId inst, std::vector<Value>& ops);
+  Value reduced(InstId inst, std::vector<Value>& ops);
   Value reduce_window(InstId inst, std::vector<Value>& ops);
   Value select_and_scatter(InstId inst, std::vector<Value>& ops);
   bool mirrored(InstId x, InstId y, int64_t number[2], int& budget) const;
@@ -111,6 +114,8 @@ class Evaluator {
   std::unordered_map<InstId, uint64_t> rng_calls_;
   uint64_t rng_counter_[2] = {0x7012395, 0};
   std::unordered_map<CompId, Plan> plans_;
+  std::unordered_map<CompId, bool> pure_;
+  std::unordered_map<CompId, std::optional<Invariants>> invariants_;
 };
 
 // Replicas times partitions of the header, at least one; INT64_MAX where that overflows.
