@@ -969,8 +969,8 @@ ShapeId parse_shape(std::string_view text, Universe& universe) {
   return Parser(text, borrowed(universe), {}).lone_shape();
 }
 
-LitId parse_literal(std::string_view text, ShapeId shape, Universe& universe) {
-  return Parser(text, borrowed(universe), {}).lone_literal(shape);
+LitId parse_literal(std::string_view text, ShapeId shape, Universe& universe, const ParseOptions& options) {
+  return Parser(text, borrowed(universe), options).lone_literal(shape);
 }
 
 std::string_view recognise_foreign(std::string_view text) {

@@ -35,7 +35,7 @@ void Parser::error(size_t at, std::string message, std::string hint) {
   size_t rest = at;
   while (rest < text_.size() && !is(text_[rest], kSpace)) ++rest;
   while (rest < text_.size() && is(text_[rest], kSpace)) ++rest;
-  if (rest == text_.size() && !bare_ && !text_.empty()) hint = "the text ends here: is the file truncated?";
+  if (rest == text_.size() && !bare_ && !lone_ && !text_.empty()) hint = "the text ends here: is the file truncated?";
   e.diagnostic = {at, std::move(message), std::move(hint), {}};
   throw e;
 }

@@ -40,7 +40,7 @@ std::unique_ptr<Module> parse_module(std::string_view text, std::shared_ptr<Univ
 
 // One shape, e.g. `f32[2,3]{1,0}`; and one literal of that shape. Throw as above.
 ShapeId parse_shape(std::string_view text, Universe& universe);
-LitId parse_literal(std::string_view text, ShapeId shape, Universe& universe);
+LitId parse_literal(std::string_view text, ShapeId shape, Universe& universe, const ParseOptions& options = {});
 
 // `{devices=[2,2]<=[4]}` and the other forms.
 Sharding parse_sharding(std::string_view text);

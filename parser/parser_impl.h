@@ -40,13 +40,14 @@ class Parser {
   // One construct that is the whole text.
   template <class Read>
   auto lone(const char* what, Read read) {
+    lone_ = true;
     try {
       auto value = read();
       skip();
       if (!done()) error_here("unexpected text behind the {}", what);
       return value;
     } catch (SyntaxError& e) {
-      throw Failure(FailureKind::kSyntax, render(options_.file, text_, e.diagnostic));
+      throw Failure(FailureKind::kSyntax, render(options_.file, text_, e.diagnostic, options_.first_line));
     }
   }
 
@@ -220,6 +221,7 @@ class Parser {
   std::unordered_map<InstId, std::pair<InstId, size_t>> async_chain_;  // of async-updates
   std::vector<std::pair<Dims, size_t>> alias_outputs_;                 // of input_output_alias, and where they stand
   bool bare_ = false;
+  bool lone_ = false;  // a value by itself, no file
   CompId bare_comp_;
   std::vector<std::pair<StrId, ShapeId>> bare_params_;
 

@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 tool, source = sys.argv[1:3]
 data = pathlib.Path(source) / "testdata"
@@ -132,6 +133,31 @@ with tempfile.TemporaryDirectory() as directory:
     expect("literals as inputs", code == 0, err)
     run("exec", small, "--inputs", tmp / "x.txt", "--out", tmp / "y.npz")
     expect("NaN at the same places are equal", run("compare", tmp / "x.npz", tmp / "y.npz")[0] == 0)
+    (tmp / "bf16.hlo").write_text("HloModule h\nENTRY e { x = bf16[4] parameter(0)\n ROOT y = bf16[4] add(x, x) }\n")
+    (tmp / "x.txt").write_text("{1, 2.5}\n")
+    code, text, err = run("exec", small, "--inputs", tmp / "x.txt")
+    expect("a literal that does not fit", code == 2 and "x.txt:1:" in err and "parameter 0 (x)" in err and "truncated" not in err, err)
+    code, text, err = run("exec", mobilenet, "--inputs", tmp / "x.npz")
+    expect("an input of another shape", code == 2 and "p0" in err, err)
+    code, text, err = run("exec", tmp / "bf16.hlo", "--out", tmp / "none.npz")
+    with zipfile.ZipFile(tmp / "none.npz") as z, zipfile.ZipFile(tmp / "renamed.npz", "w") as y:
+        y.writestr("weights.npy", z.read("p0.npy"))
+    code, text, err = run("exec", tmp / "bf16.hlo", "--inputs", tmp / "renamed.npz")
+    expect("no input of that name", code == 2 and "none of the arrays p0" in err, err)
+    code, text, err = run("exec", small, "--inputs", tmp / "1.npz")
+    expect("inputs beyond the parameters", code == 2 and "p0" in err, err)
+    code, text, err = run("exec", small, "--trace", tmp / "trace")
+    expect("--trace keeps what is there", code == 2 and "--force" in err, err)
+    code, text, err = run("exec", small, "--trace", tmp / "trace", "--force")
+    expect("--trace --force", code == 0, err)
+    code, text, err = run("exec", small, "--compare-with=evalutor")
+    expect("--compare-with of nothing", code == 2 and "no such file" in err and "backend" in err, err)
+    (tmp / "far.hlo").write_text("HloModule f\nENTRY e { p = f32[2000000000] parameter(0)\n ROOT r = f32[2000000000] custom-call(p), custom_call_target=\"nobody\" }\n")
+    code, text, err = run("exec", tmp / "far.hlo")
+    expect("refused before inputs are made", code == 2 and "custom-call target \"nobody\"" in err, err)
+    (tmp / "two_devices.hlo").write_text("HloModule t, num_partitions=2\nENTRY e { i = u32[] partition-id()\n f = f32[] convert(i)\n o = f32[] constant(1)\n s = f32[] subtract(o, f)\n d = f32[] divide(o, s)\n ROOT r = f32[] multiply(d, f) }\n")
+    code, text, err = run("exec", tmp / "two_devices.hlo", "--nan")
+    expect("--nan on the second device", code == 1 and "d (divide" in err, err)
     code, text, err = run("exec", tmp / "elided.hlo")
     expect("elided constants", code == 2 and "--fill-elided" in err, err)
     code, text, err = run("exec", tmp / "elided.hlo", "--fill-elided=zeros")
@@ -142,7 +168,6 @@ with tempfile.TemporaryDirectory() as directory:
     (tmp / "index.hlo").write_text("HloModule i\nENTRY e { x = f32[3] parameter(0)\n i = s32[20] parameter(1)\n r = s32[20,1] reshape(i)\n g = f32[20] gather(x, r), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}\n ROOT t = (f32[20], s32[20]) tuple(g, i) }\n")
     code, text, err = run("exec", tmp / "index.hlo", "--fit-inputs", "--json")
     expect("--fit-inputs", code == 0 and json.loads(text)["outputs"][1]["max"] == 2, text + err)
-    (tmp / "bf16.hlo").write_text("HloModule h\nENTRY e { x = bf16[4] parameter(0)\n ROOT y = bf16[4] add(x, x) }\n")
     run("exec", tmp / "bf16.hlo", "--out", tmp / "h.npz")
     code, text, err = run("compare", tmp / "h.npz", tmp / "h.npz")
     expect("types beside the arrays", code == 0 and "bf16[4]" in text, text + err)

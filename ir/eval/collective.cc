@@ -231,6 +231,10 @@ Value Evaluator::collective(InstId inst, std::vector<Value>& ops) {
   return start;
 }
 
+void Evaluator::check_transfer(InstId inst) {
+  if (m_.attrs(inst).flag(Attr::is_host_transfer)) refuse(inst, "a transfer with the host");
+}
+
 // Between devices, by pairs in `frontend_attributes={_xla_send_recv_source_target_pairs={{0,1},…}}`; a device that is
 // nobody's target receives zeros. What goes to or comes from the host is no business of ours.
 Value Evaluator::send_or_receive(InstId inst, std::vector<Value>& ops) {
@@ -238,7 +242,7 @@ Value Evaluator::send_or_receive(InstId inst, std::vector<Value>& ops) {
   const AttrSet& a = m_.attrs(inst);
   ShapeId out_id = m_.shape_id(inst);
   if (op == Opcode::SendDone) return make(out_id);
-  if (a.flag(Attr::is_host_transfer)) refuse(inst, "a transfer with the host");
+  check_transfer(inst);
   if (op == Opcode::RecvDone) {
     Value v = make(out_id);
     v.elements[0] = ops[0].elements[0];
@@ -290,7 +294,7 @@ std::vector<Value> run_devices(const Module& m, std::vector<std::vector<Value>> 
   std::vector<Value> results(static_cast<size_t>(grid.size()));
   grid.run([&](int64_t device) {
     EvalOptions own = options;
-    if (device) own.trace = nullptr;
+    if (device && !options.trace_all) own.trace = nullptr;
     Evaluator evaluator(m, std::move(own), &grid, device);
     auto d = static_cast<size_t>(device);
     results[d] = evaluator.run(std::move(arguments[d]));

@@ -236,20 +236,57 @@ struct ConvPlan {
   }
   int64_t rows() const { return out_batch * points; }
   int64_t depth() const { return taps * k_in; }
-  // What output row `row` sums over, one tap after the other.
-  template <class T>
-  void patch(const Part& part, const T* in, int64_t row, T* to) const {
+  // The taps of output row `row`, one after the other: f(input point or null in the padding, tap's place in `at`).
+  template <class In, class T, class F>
+  void patch(const Part& part, In* in, int64_t row, T* at, F f) const {
     int64_t b = part.first_batch + row / points, p = row % points;
-    for (int64_t t = 0; t < taps; ++t, to += k_in) {
+    for (int64_t t = 0; t < taps; ++t, at += k_in) {
       int64_t from = source[static_cast<size_t>(p * taps + t)];
-      if (from < 0)
-        std::fill(to, to + k_in, T{});
-      else
-        std::copy_n(in + (b * in_points + from) * in_f + part.first_in, k_in, to);
+      f(from < 0 ? nullptr : in + (b * in_points + from) * in_f + part.first_in, at);
     }
   }
   int64_t chunk() const { return std::clamp<int64_t>((1 << 22) / std::max<int64_t>(depth(), 1), 4, 1 << 16); }
+  size_t patch_space() const { return static_cast<size_t>(std::min(chunk(), rows()) * depth()); }
+  // What output rows sum over, a chunk of rows at a time: f(part, first row, rows, [rows, depth] matrix).
+  template <class T, class F>
+  void by_patches(const T* in, F f) const {
+    std::vector<T> patches(patch_space());
+    for (const Part& part : parts())
+      for (int64_t row0 = 0; row0 < rows(); row0 += chunk()) {
+        int64_t count = std::min(chunk(), rows() - row0);
+        parallel_ranges(count, 64, [&](int64_t i0, int64_t i1) {
+          for (int64_t i = i0; i < i1; ++i)
+            patch(part, in, row0 + i, patches.data() + i * depth(), [&](const T* point, T* to) {
+              if (point)
+                std::copy_n(point, k_in, to);
+              else
+                std::fill(to, to + k_in, T{});
+            });
+        });
+        f(part, row0, count, patches.data());
+      }
+  }
 };
+
+struct Packing {
+  const Value& value;
+  const Dims& order;
+};
+
+// The operands packed in their orders and the type of sums, `body(a, b, zeroed result)`, the result unpacked.
+template <class F>
+void convolve(const Universe& u, Packing a, Packing b, const Dims& out_order, Value& out, F body) {
+  const Shape &as = u[a.value.shape], &bs = u[b.value.shape], &os = u[out.shape];
+  ElementType type = sum_type(type_bits(as.type) >= type_bits(bs.type) ? as.type : bs.type);
+  std::vector<char> x = packed_as(type, a.value, as, a.order), y = packed_as(type, b.value, bs, b.order);
+  std::vector<char> z(static_cast<size_t>(os.elements_count() * storage_bytes(type)), 0);
+  bool ok = with_type(type, [&](auto zero) {
+    using T = decltype(zero);
+    body(reinterpret_cast<const T*>(x.data()), reinterpret_cast<const T*>(y.data()), reinterpret_cast<T*>(z.data()));
+  });
+  HLO_CHECK(ok, "convolution of type {}", type_name(type));
+  unpack(type, z, os, out_order, out);
+}
 
 }  // namespace
 
@@ -311,116 +348,75 @@ Value Evaluator::contract(InstId inst, const Value& l, const Value& r, const Dim
 }
 
 Value Evaluator::convolution(const AttrSet& attrs, const Value& l, const Value& r, ShapeId out_id) {
-  const Shape &ls = u_[l.shape], &rs = u_[r.shape];
   Value out = make(out_id);
-  const Shape& os = u_[out_id];
-  ElementType type = sum_type(type_bits(ls.type) >= type_bits(rs.type) ? ls.type : rs.type);
-  ConvPlan plan(attrs, ls, rs, os);
-  std::vector<char> x = packed_as(type, l, ls, plan.in_order), w = packed_as(type, r, rs, plan.kernel_order);
-  std::vector<char> z(static_cast<size_t>(os.elements_count() * storage_bytes(type)), 0);
-  bool ok = with_type(type, [&](auto zero) {
-    using T = decltype(zero);
-    const T *in = reinterpret_cast<const T*>(x.data()), *kernel = reinterpret_cast<const T*>(w.data());
-    T* result = reinterpret_cast<T*>(z.data());
-    if (plan.groups > 1 && plan.k_in == 1 && plan.k_out == plan.groups) {
-      // Depthwise: every feature by itself.
-      parallel_ranges(plan.rows(), 64, [&](int64_t row0, int64_t row1) {
-        for (int64_t row = row0; row < row1; ++row) {
-          T* acc = result + row * plan.k_out;
-          for (int64_t t = 0; t < plan.taps; ++t) {
-            int64_t from = plan.source[static_cast<size_t>(row % plan.points * plan.taps + t)];
-            if (from < 0) continue;
-            const T *point = in + (row / plan.points * plan.in_points + from) * plan.in_f, *k = kernel + t * plan.k_out;
-            for (int64_t o = 0; o < plan.k_out; ++o) acc[o] += point[o] * k[o];
-          }
+  const ConvPlan plan(attrs, u_[l.shape], u_[r.shape], u_[out_id]);
+  convolve(
+      u_, {l, plan.in_order}, {r, plan.kernel_order}, plan.out_order, out, [&](auto* in, auto* kernel, auto* result) {
+        using T = std::remove_pointer_t<decltype(result)>;
+        if (plan.groups > 1 && plan.k_in == 1 && plan.k_out == plan.groups) {
+          // Depthwise: every feature by itself.
+          parallel_ranges(plan.rows(), 64, [&](int64_t row0, int64_t row1) {
+            for (int64_t row = row0; row < row1; ++row) {
+              T* acc = result + row * plan.k_out;
+              for (int64_t t = 0; t < plan.taps; ++t) {
+                int64_t from = plan.source[static_cast<size_t>(row % plan.points * plan.taps + t)];
+                if (from < 0) continue;
+                const T *point = in + (row / plan.points * plan.in_points + from) * plan.in_f,
+                        *k = kernel + t * plan.k_out;
+                for (int64_t o = 0; o < plan.k_out; ++o) acc[o] += point[o] * k[o];
+              }
+            }
+          });
+          return;
         }
-      });
-      return;
-    }
-    std::vector<T> patches(static_cast<size_t>(std::min(plan.chunk(), plan.rows()) * plan.depth()));
-    for (const ConvPlan::Part& part : plan.parts())
-      for (int64_t row0 = 0; row0 < plan.rows(); row0 += plan.chunk()) {
-        int64_t count = std::min(plan.chunk(), plan.rows() - row0);
-        parallel_ranges(count, 64, [&](int64_t i0, int64_t i1) {
-          for (int64_t i = i0; i < i1; ++i) plan.patch(part, in, row0 + i, patches.data() + i * plan.depth());
+        plan.by_patches(in, [&](const ConvPlan::Part& part, int64_t row0, int64_t count, const T* patches) {
+          gemm<T>(options_.exact, count, part.outs, plan.depth(), {patches, plan.depth()},
+                  {kernel + part.first_out, plan.k_out}, {result + row0 * plan.k_out + part.first_out, plan.k_out});
         });
-        gemm<T>(options_.exact, count, part.outs, plan.depth(), {patches.data(), plan.depth()},
-                {kernel + part.first_out, plan.k_out}, {result + row0 * plan.k_out + part.first_out, plan.k_out});
-      }
-  });
-  HLO_CHECK(ok, "convolution of type {}", type_name(type));
-  unpack(type, z, os, plan.out_order, out);
+      });
   return out;
 }
 
 Value Evaluator::convolution_backward_input(const AttrSet& attrs, const Value& gradient, const Value& kernel,
                                             ShapeId out_id) {
-  const Shape &gs = u_[gradient.shape], &ks = u_[kernel.shape];
   Value out = make(out_id);
-  const Shape& os = u_[out_id];
-  ElementType type = sum_type(type_bits(gs.type) >= type_bits(ks.type) ? gs.type : ks.type);
-  ConvPlan plan(attrs, os, ks, gs);
-  std::vector<char> g = packed_as(type, gradient, gs, plan.out_order),
-                    w = packed_as(type, kernel, ks, plan.kernel_order);
-  std::vector<char> z(static_cast<size_t>(os.elements_count() * storage_bytes(type)), 0);
-  bool ok = with_type(type, [&](auto zero) {
-    using T = decltype(zero);
-    const T *grad = reinterpret_cast<const T*>(g.data()), *k = reinterpret_cast<const T*>(w.data());
-    T* result = reinterpret_cast<T*>(z.data());
-    for (const ConvPlan::Part& part : plan.parts()) {
-      // Every output's gradient goes back to the taps that it came from.
-      std::vector<T> back = transposed<T>({k + part.first_out, plan.k_out}, plan.depth(), part.outs);
-      std::vector<T> patches(static_cast<size_t>(std::min(plan.chunk(), plan.rows()) * plan.depth()));
-      for (int64_t row0 = 0; row0 < plan.rows(); row0 += plan.chunk()) {
-        int64_t count = std::min(plan.chunk(), plan.rows() - row0);
-        std::fill(patches.begin(), patches.end(), T{});
-        gemm<T>(options_.exact, count, plan.depth(), part.outs, {grad + row0 * plan.k_out + part.first_out, plan.k_out},
-                {back.data(), plan.depth()}, {patches.data(), plan.depth()});
-        for (int64_t i = 0; i < count; ++i) {
-          int64_t b = part.first_batch + (row0 + i) / plan.points, p = (row0 + i) % plan.points;
-          const T* patch = patches.data() + i * plan.depth();
-          for (int64_t t = 0; t < plan.taps; ++t, patch += plan.k_in) {
-            int64_t to = plan.source[static_cast<size_t>(p * plan.taps + t)];
-            if (to < 0) continue;
-            T* acc = result + (b * plan.in_points + to) * plan.in_f + part.first_in;
-            for (int64_t f = 0; f < plan.k_in; ++f) acc[f] += patch[f];
-          }
-        }
-      }
-    }
-  });
-  HLO_CHECK(ok, "convolution of type {}", type_name(type));
-  unpack(type, z, os, plan.in_order, out);
+  const ConvPlan plan(attrs, u_[out_id], u_[kernel.shape], u_[gradient.shape]);
+  convolve(u_, {gradient, plan.out_order}, {kernel, plan.kernel_order}, plan.in_order, out,
+           [&](auto* grad, auto* k, auto* result) {
+             using T = std::remove_pointer_t<decltype(result)>;
+             std::vector<T> patches(plan.patch_space());
+             for (const ConvPlan::Part& part : plan.parts()) {
+               // Every output's gradient goes back to the taps that it came from.
+               std::vector<T> back = transposed<T>({k + part.first_out, plan.k_out}, plan.depth(), part.outs);
+               for (int64_t row0 = 0; row0 < plan.rows(); row0 += plan.chunk()) {
+                 int64_t count = std::min(plan.chunk(), plan.rows() - row0);
+                 std::fill(patches.begin(), patches.end(), T{});
+                 gemm<T>(options_.exact, count, plan.depth(), part.outs,
+                         {grad + row0 * plan.k_out + part.first_out, plan.k_out}, {back.data(), plan.depth()},
+                         {patches.data(), plan.depth()});
+                 for (int64_t i = 0; i < count; ++i)
+                   plan.patch(part, result, row0 + i, patches.data() + i * plan.depth(), [&](T* point, const T* patch) {
+                     for (int64_t f = 0; point && f < plan.k_in; ++f) point[f] += patch[f];
+                   });
+               }
+             }
+           });
   return out;
 }
 
 Value Evaluator::convolution_backward_filter(const AttrSet& attrs, const Value& input, const Value& gradient,
                                              ShapeId out_id) {
-  const Shape &is = u_[input.shape], &gs = u_[gradient.shape];
   Value out = make(out_id);
-  const Shape& os = u_[out_id];
-  ElementType type = sum_type(type_bits(gs.type) >= type_bits(is.type) ? gs.type : is.type);
-  ConvPlan plan(attrs, is, os, gs);
-  std::vector<char> x = packed_as(type, input, is, plan.in_order), g = packed_as(type, gradient, gs, plan.out_order);
-  std::vector<char> z(static_cast<size_t>(os.elements_count() * storage_bytes(type)), 0);
-  bool ok = with_type(type, [&](auto zero) {
-    using T = decltype(zero);
-    const T *in = reinterpret_cast<const T*>(x.data()), *grad = reinterpret_cast<const T*>(g.data());
-    T* result = reinterpret_cast<T*>(z.data());
-    std::vector<T> patches(static_cast<size_t>(std::min(plan.chunk(), plan.rows()) * plan.depth()));
-    for (const ConvPlan::Part& part : plan.parts())
-      for (int64_t row0 = 0; row0 < plan.rows(); row0 += plan.chunk()) {
-        int64_t count = std::min(plan.chunk(), plan.rows() - row0);
-        parallel_ranges(count, 64, [&](int64_t i0, int64_t i1) {
-          for (int64_t i = i0; i < i1; ++i) plan.patch(part, in, row0 + i, patches.data() + i * plan.depth());
-        });
-        std::vector<T> across = transposed<T>({patches.data(), plan.depth()}, count, plan.depth());
-        gemm<T>(options_.exact, plan.depth(), part.outs, count, {across.data(), count},
-                {grad + row0 * plan.k_out + part.first_out, plan.k_out}, {result + part.first_out, plan.k_out});
-      }
-  });
-  HLO_CHECK(ok, "convolution of type {}", type_name(type));
-  unpack(type, z, os, plan.kernel_order, out);
+  const ConvPlan plan(attrs, u_[input.shape], u_[out_id], u_[gradient.shape]);
+  convolve(u_, {input, plan.in_order}, {gradient, plan.out_order}, plan.kernel_order, out,
+           [&](auto* in, auto* grad, auto* result) {
+             using T = std::remove_pointer_t<decltype(result)>;
+             plan.by_patches(in, [&](const ConvPlan::Part& part, int64_t row0, int64_t count, const T* patches) {
+               std::vector<T> across = transposed<T>({patches, plan.depth()}, count, plan.depth());
+               gemm<T>(options_.exact, plan.depth(), part.outs, count, {across.data(), count},
+                       {grad + row0 * plan.k_out + part.first_out, plan.k_out}, {result + part.first_out, plan.k_out});
+             });
+           });
   return out;
 }
 

@@ -52,6 +52,43 @@ double activated(const std::string& mode, double x, double leak, bool* known) {
   return x;
 }
 
+// What custom_call has code for.
+constexpr std::string_view kTargets[] = {"__cudnn$convForward",
+                                         "__cudnn$convBackwardInput",
+                                         "__cudnn$convBackwardFilter",
+                                         "__cudnn$convBiasActivationForward",
+                                         "__cublas$gemm",
+                                         "__cublas$lt$matmul",
+                                         "__cublas$lt$matmul$f8",
+                                         "TopK",
+                                         "__gpu$TopK",
+                                         "__cusolver$cholesky",
+                                         "cusolver$cholesky",
+                                         "AllocateBuffer",
+                                         "GetRngSeed",
+                                         "__onednn$layernorm"};
+// Marks for the partitioner, the offloader and others: one value goes through.
+constexpr std::string_view kMarks[] = {"Sharding",
+                                       "SPMDFullToShardShape",
+                                       "SPMDShardToFullShape",
+                                       "LayoutConstraint",
+                                       "MoveToHost",
+                                       "MoveToDevice",
+                                       "annotate_device_placement",
+                                       "PinToDevice",
+                                       "PinToDeviceSram",
+                                       "xla.sdy.FuncResultSharding",
+                                       "xla.sdy.Sharding",
+                                       "xla.sdy.ShardingGroup",
+                                       "xla.sdy.GlobalToLocalShape",
+                                       "xla.sdy.LocalToGlobalShape",
+                                       "inspect_sharding"};
+
+bool is_one_of(std::string_view target, std::span<const std::string_view> list) {
+  return std::find(list.begin(), list.end(), target) != list.end();
+}
+bool is_mark(std::string_view target) { return is_one_of(target, kMarks); }
+
 }  // namespace
 
 Value Evaluator::library_gemm(InstId inst, std::vector<Value>& ops, bool lt, bool eight_bits) {
@@ -178,7 +215,13 @@ Value Evaluator::library_convolution(InstId inst, std::string_view kind, std::ve
   return out;
 }
 
+void Evaluator::check_target(InstId inst) {
+  std::string_view target = u_.text(m_.attrs(inst).text(Attr::custom_call_target));
+  if (!is_one_of(target, kTargets) && !is_mark(target)) refuse(inst, fmt::format("custom-call target \"{}\"", target));
+}
+
 Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
+  check_target(inst);
   const AttrSet& a = m_.attrs(inst);
   std::string_view target = u_.text(a.text(Attr::custom_call_target));
   ShapeId out_id = m_.shape_id(inst);
@@ -243,17 +286,12 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
     }
     return out;
   }
-  // Marks for the partitioner, the offloader and others: one value goes through.
-  for (std::string_view mark :
-       {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "MoveToHost", "MoveToDevice",
-        "annotate_device_placement", "PinToDevice", "PinToDeviceSram", "xla.sdy.FuncResultSharding", "xla.sdy.Sharding",
-        "xla.sdy.ShardingGroup", "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape", "inspect_sharding"})
-    if (target == mark && ops.size() == 1 && u_.compatible(ops[0].shape, out_id)) {
-      Value out = ops[0];
-      out.shape = out_id;
-      return out;
-    }
-  refuse(inst, fmt::format("custom-call target \"{}\"", target));
+  if (is_mark(target) && ops.size() == 1 && u_.compatible(ops[0].shape, out_id)) {
+    Value out = ops[0];
+    out.shape = out_id;
+    return out;
+  }
+  refuse(inst, fmt::format("custom-call target \"{}\" with these operands", target));
 }
 
 }  // namespace hlo

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "ir/base/parallel.h"
+#include "ir/eval/devices.h"
 #include "ir/eval/kernels.h"
 
 namespace hlo {
@@ -306,14 +307,37 @@ Value Evaluator::batch_norm(InstId inst, std::vector<Value>& ops) {
   return out;
 }
 
-std::string Evaluator::unsupported(const Module& m, InstId inst) {
-  const OpInfo& info = op_info(m.op(inst));
-  switch (info.cls) {
-    case OpClass::Io:
-      return std::string(info.text);
-    default:
-      return {};
-  }
+void Evaluator::check() {
+  // Whatever a run is sure to reach; branches and bodies of loops may never run.
+  std::vector<CompId> list{m_.entry()};
+  std::unordered_set<CompId> seen{m_.entry()};
+  auto reach = [&](CompId c) {
+    if (seen.insert(c).second) list.push_back(c);
+  };
+  for (size_t k = 0; k < list.size(); ++k)
+    for (InstId i : plan(list[k]).order) {
+      Opcode op = m_.op(i);
+      const AttrSet& a = m_.attrs(i);
+      if (op == Opcode::Call || op == Opcode::Fusion || op == Opcode::AsyncStart)
+        reach(m_.called(i)[0]);
+      else if (op == Opcode::While)
+        reach(a.comp(Attr::condition));
+      else if (op == Opcode::Infeed || op == Opcode::Outfeed)
+        refuse(i, "a transfer with the host");
+      else if (op == Opcode::Send || op == Opcode::Recv || op == Opcode::SendDone || op == Opcode::RecvDone)
+        check_transfer(i);
+      else if (op == Opcode::CustomCall)
+        check_target(i);
+      else if (a.has(Attr::replica_groups))
+        members(i);
+    }
+}
+
+void check_supported(const Module& m) {
+  if (int64_t devices = devices_needed(m); devices > kMostDevices)
+    fail(FailureKind::kUnsupported, "the module runs on {} devices, at most {} are simulated", devices, kMostDevices);
+  DeviceGrid grid(m.config.replica_count, m.config.num_partitions);
+  Evaluator(m, {}, &grid).check();
 }
 
 Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
@@ -576,34 +600,53 @@ Value seeded_input(Universe& u, ShapeId shape, uint64_t seed, uint64_t leaf, boo
     if (s.rank() < 2) return unit + 0.5;
     return (positive ? unit : unit * 2.0 - 1.0) * 0.125;
   };
-  auto draw = [&](uint64_t i) {
-    char* at = v.data->data() + i * width;
-    switch (type_kind(s.type)) {
-      case TypeKind::kBool:
-        *at = static_cast<char>(r(i) & 1);
-        break;
-      case TypeKind::kSigned:
-      case TypeKind::kUnsigned: {
-        int bits = type_bits(s.type) - (is_signed_int(s.type) ? 1 : 0);
-        store_int(s.type, at, static_cast<int64_t>(r(i) % (bits >= 3 ? 8 : 1ull << bits)));
-        break;
-      }
-      case TypeKind::kFloat:
-        store_double(s.type, at, s.type == ElementType::F64 ? real64(i) : static_cast<double>(real(i)));
-        break;
-      case TypeKind::kComplex:
-        if (s.type == ElementType::C64)
-          store_complex(s.type, at, {static_cast<double>(real(2 * i)), static_cast<double>(real(2 * i + 1))});
-        else
-          store_complex(s.type, at, {real64(2 * i), real64(2 * i + 1)});
-        break;
-      case TypeKind::kOther:
-        break;
-    }
+  char* data = v.data->data();
+  auto draw = [&](auto one) {
+    parallel_ranges(n, 1 << 14, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) one(static_cast<uint64_t>(i), data + static_cast<size_t>(i) * width);
+    });
   };
-  parallel_ranges(n, 1 << 14, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) draw(static_cast<uint64_t>(i));
-  });
+  ElementType t = s.type;
+  switch (type_kind(t)) {
+    case TypeKind::kBool:
+      draw([&](uint64_t i, char* at) { *at = static_cast<char>(r(i) & 1); });
+      break;
+    case TypeKind::kSigned:
+    case TypeKind::kUnsigned: {
+      int bits = type_bits(t) - (is_signed_int(t) ? 1 : 0);
+      uint64_t below = bits >= 3 ? 8 : 1ull << bits;
+      draw([&](uint64_t i, char* at) { store_int(t, at, static_cast<int64_t>(r(i) % below)); });
+      break;
+    }
+    case TypeKind::kFloat:
+      // Models have gigabytes of the first two.
+      if (t == ElementType::F32) {
+        draw([&](uint64_t i, char* at) {
+          float x = real(i);
+          std::memcpy(at, &x, sizeof(x));
+        });
+      } else if (t == ElementType::BF16) {
+        draw([&](uint64_t i, char* at) {
+          uint16_t x = f32_to_bf16(real(i));
+          std::memcpy(at, &x, sizeof(x));
+        });
+      } else if (t == ElementType::F64) {
+        draw([&](uint64_t i, char* at) { store_double(t, at, real64(i)); });
+      } else {
+        draw([&](uint64_t i, char* at) { store_double(t, at, static_cast<double>(real(i))); });
+      }
+      break;
+    case TypeKind::kComplex:
+      if (t == ElementType::C64)
+        draw([&](uint64_t i, char* at) {
+          store_complex(t, at, {static_cast<double>(real(2 * i)), static_cast<double>(real(2 * i + 1))});
+        });
+      else
+        draw([&](uint64_t i, char* at) { store_complex(t, at, {real64(2 * i), real64(2 * i + 1)}); });
+      break;
+    case TypeKind::kOther:
+      break;
+  }
   return v;
 }
 

@@ -13,8 +13,10 @@ namespace hlo {
 
 struct EvalOptions {
   int64_t max_while_steps = INT64_MAX;  // over it: Failure(kUnsupported), "does not end within …"
-  // Called with the operands and the value of every instruction, when set.
+  // Called with the operands and the value of every instruction, when set; of device 0 only unless `trace_all`.
+  // Devices run in turns, never two at a time.
   std::function<void(InstId, std::span<const Value> operands, const Value&)> trace;
+  bool trace_all = false;
   bool exact = false;  // no library for large products: sums in the order that this file's loops have
   // Asked between the steps of loops, when set: true ends the run with a Failure that tells where it was.
   std::function<bool()> stop;
@@ -36,8 +38,8 @@ class Evaluator {
   // One instruction from its operands' values.
   Value run_instruction(InstId inst, std::vector<Value> operands);
 
-  // Can the opcode be run at all? The message of what is missing is empty then.
-  static std::string unsupported(const Module& m, InstId inst);
+  // Throws as run() would, at once, where an instruction that any run reaches cannot be run whatever its operands are.
+  void check();
 
  private:
   friend class Lifted;
@@ -105,6 +107,8 @@ class Evaluator {
   Value permuted(InstId inst, std::vector<Value>& ops);
   Value ragged_all_to_all(InstId inst, const std::vector<std::vector<Value>>& all, const std::vector<int64_t>& members);
   Value send_or_receive(InstId inst, std::vector<Value>& ops);
+  void check_transfer(InstId inst);  // between devices?
+  void check_target(InstId inst);    // a custom-call that is known?
 
   const Module& m_;
   Universe& u_;
@@ -117,6 +121,12 @@ class Evaluator {
   std::unordered_map<CompId, bool> pure_;
   std::unordered_map<CompId, std::optional<Invariants>> invariants_;
 };
+
+// Each simulated device is a thread with values of its own.
+constexpr int64_t kMostDevices = 1024;
+
+// Throws Failure(kUnsupported), before inputs are made, where Evaluator::check does.
+void check_supported(const Module& m);
 
 // Replicas times partitions of the header, at least one; INT64_MAX where that overflows.
 int64_t device_count(const Module& m);

@@ -27,6 +27,12 @@ bool run_stable_sort_expander(Module& m, PassContext& ctx) {
     for (InstId i : m.post_order(c))
       if (m.op(i) == Opcode::Sort && m.attrs(i).flag(Attr::is_stable)) sorts.push_back(i);
   Universe& u = m.u();
+  // Comparators that several operations share are copied before they change.
+  std::unordered_map<CompId, size_t> uses;
+  for (CompId c : m.computations())
+    for (InstId i : m.comp(c).order)
+      if (m.alive(i))
+        for (CompId called : m.called(i)) ++uses[called];
   bool changed = false;
   for (InstId i : sorts) {
     int64_t dim = m.attrs(i).ints(Attr::dimensions)[0];
@@ -58,9 +64,10 @@ bool run_stable_sort_expander(Module& m, PassContext& ctx) {
         shapes[0] = m.shape_id(i);
       sort = m.clone_inst(i, m.parent(i), ops, u.tuple(shapes));
       m.replace_called(sort, less, own);
+      --uses[less];
       less = own, at = static_cast<int64_t>(n);
     } else {
-      if (m.callers()[less.value].size() > 1) {
+      if (uses[less]-- > 1) {
         CompId own = m.clone_computation(less, "clone");
         m.replace_called(sort, less, own);
         less = own;

@@ -51,6 +51,7 @@ void settle_elided(Module& m, const std::string& label, const std::string& how, 
 
 // One literal a parameter, in HLO's own syntax, a line each or behind one another.
 std::vector<Value> literal_arguments(const Module& m, const std::string& path) {
+  // To the parser each literal stands where it stands in the file.
   std::string text = read_file(path);
   Universe& u = m.u();
   std::vector<Value> out;
@@ -72,25 +73,43 @@ std::vector<Value> literal_arguments(const Module& m, const std::string& path) {
     if (size_t bracket = one.find(']');
         isalpha(static_cast<unsigned char>(one[0])) && bracket < one.find_first_of("{(") && one.find('[') < bracket)
       one.remove_prefix(std::min(one.find(' ', bracket), one.size()));
-    out.push_back(value_of_literal(u, parse_literal(one, shape, u)));
+    try {
+      ParseOptions where;
+      where.file = path;
+      where.first_line =
+          static_cast<size_t>(std::count(text.cbegin(), text.cbegin() + (one.data() - text.data()), '\n'));
+      out.push_back(value_of_literal(u, parse_literal(one, shape, u, where)));
+    } catch (const Failure& e) {
+      fail(e.kind(), "{}\nit is the value of parameter {} ({}), a {}", e.what(), out.size(), m.inst_name(p),
+           u.shape_text_plain(shape));
+    }
     at = end;
   }
   return out;
 }
 
-void take_arrays(const Universe& u, std::vector<Value>& arguments, std::vector<NamedArray> arrays) {
+// Arrays p0, p1 … in the place of arguments; what the file leaves out stays as it is, other names are not ours.
+void take_arrays(const Universe& u, std::vector<Value>& arguments, const std::string& path) {
   std::map<std::string, NamedArray> given;
-  for (NamedArray& array : arrays) given[array.name] = std::move(array);
-  size_t leaf = 0;
+  for (NamedArray& array : read_npz(path)) given[array.name] = std::move(array);
+  size_t leaf = 0, taken = 0;
   auto replace = [&](auto&& self, Value& v) -> void {
     if (u[v.shape].is_tuple()) {
       for (Value& e : v.elements) self(self, e);
       return;
     }
     auto found = given.find(fmt::format("p{}", leaf++));
-    if (found != given.end()) v = from_array(u, found->second, v.shape);
+    if (found == given.end()) return;
+    v = from_array(u, found->second, v.shape);
+    given.erase(found);
+    ++taken;
   };
   for (Value& v : arguments) replace(replace, v);
+  for (const auto& [name, array] : given)
+    if (name.size() > 1 && name[0] == 'p' && name.find_first_not_of("0123456789", 1) == std::string::npos)
+      fail(FailureKind::kUsage, "{} holds an array {}, the module's parameters have {} leaves: p0 … p{}", path, name,
+           leaf, leaf - 1);
+  if (!taken) fail(FailureKind::kUsage, "{} holds none of the arrays p0 … p{}", path, leaf - 1);
 }
 
 // A module with its inputs, on as many devices as it takes.
@@ -120,7 +139,7 @@ class Session {
       }
     }
     if (a.inputs.ends_with(".npz") || a.inputs.ends_with(".npy"))
-      take_arrays(u_, arguments_, read_npz(a.inputs));
+      take_arrays(u_, arguments_, a.inputs);
     else if (!a.inputs.empty())
       arguments_ = literal_arguments(*shapes, a.inputs);
     if (a.fit) fit_arguments(*shapes, a.unique_keys, &arguments_);
@@ -141,10 +160,8 @@ class Session {
     for (size_t i = 0; i < arguments_.size(); ++i)
       if (!u_.compatible(m.shape_id(entry.params[i]), arguments_[i].shape))
         devices = std::max(devices, device_count(m));
-    // Each device is a thread with values of its own.
-    constexpr int64_t kMost = 1024;
-    if (devices > kMost)
-      fail(FailureKind::kUnsupported, "the module runs on {} devices, at most {} are simulated", devices, kMost);
+    if (devices > kMostDevices)
+      fail(FailureKind::kUnsupported, "the module runs on {} devices, at most {} are simulated", devices, kMostDevices);
     std::vector<std::vector<Value>> each(static_cast<size_t>(devices));
     for (size_t i = 0; i < arguments_.size(); ++i) {
       ShapeId local = m.shape_id(entry.params[i]);
@@ -345,6 +362,7 @@ int all_stages(const ExecArgs& a) {
       try {
         std::unique_ptr<Module> m = load_verified(path, !a.no_verify, nullptr, load_options);
         settle_elided(*m, path, a.fill_elided, a.seed);
+        check_supported(*m);
         if (!session) {
           first = std::move(m);
           session = std::make_unique<Session>(a, *first, nullptr);
@@ -413,12 +431,13 @@ int cmd_exec(const ExecArgs& a) {
   Universe& u = m->u();
   check_memory(*m);
   settle_elided(*m, a.file, a.fill_elided, a.seed);
+  check_supported(*m);
   Session session(a, *m, &loaded);
   EvalOptions options = eval_options(a);
   std::unique_ptr<OutputFolder> folder;
   Json traced = Json::array();
   if (!a.trace.empty()) {
-    folder = std::make_unique<OutputFolder>(a.trace, false);
+    folder = std::make_unique<OutputFolder>(a.trace, a.force);
     options.trace = [&](InstId i, std::span<const Value>, const Value& v) {
       Statistics s = statistics(u, v);
       if (!s.numbers) return;
@@ -431,7 +450,7 @@ int cmd_exec(const ExecArgs& a) {
       traced.push_back(std::move(row));
     };
   }
-  if (a.nan) options.trace = nan_watch(*m);
+  if (a.nan) options.trace = nan_watch(*m), options.trace_all = true;
   if (high && (a.nan || folder)) fail(FailureKind::kUsage, "--precision=high goes with neither --trace nor --nan");
   Execution e;
   Value result = session.run(*m, *executor, options, a.repeat, high, &e);
@@ -464,7 +483,13 @@ int cmd_exec(const ExecArgs& a) {
     } else {
       LoadOptions same;
       same.universe = m->universe();
-      auto second_module = load_verified(a.compare_with, !a.no_verify, nullptr, same);
+      std::unique_ptr<Module> second_module;
+      try {
+        second_module = load_verified(a.compare_with, !a.no_verify, nullptr, same);
+      } catch (const Failure& e) {
+        if (e.kind() != FailureKind::kIo) throw;
+        fail(FailureKind::kIo, "{} (nor is there a backend of that name: evaluator, host, cuda)", e.what());
+      }
       settle_elided(*second_module, a.compare_with, a.fill_elided, a.seed);
       other = session.run(*second_module, *executor, eval_options(a), 1, high);
     }

@@ -34,7 +34,7 @@ struct ExecArgs {
   int64_t max_steps = INT64_MAX;
   double tolerance = -1;
   bool json = false, no_verify = false, nan = false, fit = false, unique_keys = false, all_stages = false,
-       exact = false;
+       exact = false, force = false;
 };
 int cmd_exec(const ExecArgs& a);
 

@@ -763,6 +763,7 @@ int run(int argc, char** argv) {
   c->add_option("--compare-with", exec_args.compare_with, "a backend, another module, or OUT.npz; exit 1 if different");
   c->add_option("--tolerance", exec_args.tolerance, "share of the largest magnitude, in place of the types' own");
   c->add_option("--trace", exec_args.trace, "new folder for statistics of every instruction's value");
+  c->add_flag("--force", exec_args.force, "replace the folder of --trace");
   c->add_flag("--nan", exec_args.nan, "stop at the first instruction that makes a NaN or infinity out of none");
   c->add_flag("--exact", exec_args.exact, "no library for large products: sums in one plain order");
   c->add_option("--max-steps", exec_args.max_steps, "refuse loops that take more");
