@@ -148,6 +148,7 @@ class Runner {
   bool one(const Step& step, const std::string& pipeline, const std::string& next) {
     PassEvent event;
     event.pipeline = pipeline, event.pass = step.name, event.next = next;
+    event.options = step.options;
     event.instructions_before = event.instructions_after = m_.instruction_count();
     const PassInfo* pass = find_pass(step.name);
     event.implemented = pass && pass->run;

@@ -30,6 +30,7 @@ struct PassEvent {
   size_t instructions_before = 0, instructions_after = 0;
   int64_t rewrites = 0;
   std::vector<Note> notes;
+  std::map<std::string, std::string> options;  // that the pass ran with
 };
 
 struct PipelineOptions {

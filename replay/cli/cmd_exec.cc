@@ -1,6 +1,4 @@
 // exec and compare: running modules, stages and folders, and judging results.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -10,193 +8,17 @@
 #include "ir/base/hash.h"
 #include "ir/buffer.h"
 #include "ir/eval/compare.h"
-#include "ir/eval/widen.h"
 #include "ir/print.h"
 #include "parser/parser.h"
 #include "replay/cli/command.h"
 #include "replay/files.h"
-#include "replay/fit.h"
 #include "replay/npz.h"
 #include "replay/recording.h"
-#include "replay/shards.h"
+#include "replay/session.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
 namespace {
-
-int64_t physical_memory() { return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGE_SIZE); }
-
-void check_memory(const Module& m) {
-  int64_t bytes = 0;
-  for (InstId p : m.comp(m.entry()).params) bytes += m.u().leaf_bytes(m.shape_id(p));
-  if (bytes > physical_memory())
-    fail(FailureKind::kUsage, "the parameters take {}, this machine has {}", human_bytes(bytes),
-         human_bytes(physical_memory()));
-}
-
-void settle_elided(Module& m, const std::string& label, const std::string& how, uint64_t seed) {
-  uint64_t leaf = uint64_t{1} << 32;  // far from the parameters' leaves
-  Universe& u = m.u();
-  for (InstId i : m.elided_constants()) {
-    if (how.empty())
-      fail(FailureKind::kUnsupported,
-           "{}: constant {} of shape {} is elided ({{...}}): its value is unknown, so there is no right answer; "
-           "--fill-elided=random|zeros runs it with made-up values",
-           label, m.inst_name(i), u.shape_text_plain(m.shape_id(i)));
-    Value v = seeded_input(u, m.shape_id(i), seed, leaf++, false);
-    if (how == "zeros" && v.data) std::fill(v.data->begin(), v.data->end(), '\0');
-    m.set_literal(i, u.literal(literal_of_value(u, v)));
-  }
-}
-
-// One literal a parameter, in HLO's own syntax, a line each or behind one another.
-std::vector<Value> literal_arguments(const Module& m, const std::string& path) {
-  // To the parser each literal stands where it stands in the file.
-  std::string text = read_file(path);
-  Universe& u = m.u();
-  std::vector<Value> out;
-  size_t at = 0;
-  for (InstId p : m.comp(m.entry()).params) {
-    at = text.find_first_not_of(" \t\r\n", at);
-    if (at == std::string::npos)
-      fail(FailureKind::kUsage, "{}: {} literals for {} parameters", path, out.size(), m.comp(m.entry()).params.size());
-    // To the end of the line outside of braces and parentheses.
-    size_t end = at;
-    int depth = 0;
-    for (; end < text.size() && (depth || text[end] != '\n'); ++end) {
-      if (text[end] == '{' || text[end] == '(') ++depth;
-      if (text[end] == '}' || text[end] == ')') --depth;
-    }
-    std::string_view one = std::string_view(text).substr(at, end - at);
-    // A shape in front is allowed: `f32[2] {1, 2}`.
-    ShapeId shape = m.shape_id(p);
-    if (size_t bracket = one.find(']');
-        isalpha(static_cast<unsigned char>(one[0])) && bracket < one.find_first_of("{(") && one.find('[') < bracket)
-      one.remove_prefix(std::min(one.find(' ', bracket), one.size()));
-    try {
-      ParseOptions where;
-      where.file = path;
-      where.first_line =
-          static_cast<size_t>(std::count(text.cbegin(), text.cbegin() + (one.data() - text.data()), '\n'));
-      out.push_back(value_of_literal(u, parse_literal(one, shape, u, where)));
-    } catch (const Failure& e) {
-      fail(e.kind(), "{}\nit is the value of parameter {} ({}), a {}", e.what(), out.size(), m.inst_name(p),
-           u.shape_text_plain(shape));
-    }
-    at = end;
-  }
-  return out;
-}
-
-// Arrays p0, p1 … in the place of arguments; what the file leaves out stays as it is, other names are not ours.
-void take_arrays(const Universe& u, std::vector<Value>& arguments, const std::string& path) {
-  std::map<std::string, NamedArray> given;
-  for (NamedArray& array : read_npz(path)) given[array.name] = std::move(array);
-  size_t leaf = 0, taken = 0;
-  auto replace = [&](auto&& self, Value& v) -> void {
-    if (u[v.shape].is_tuple()) {
-      for (Value& e : v.elements) self(self, e);
-      return;
-    }
-    auto found = given.find(fmt::format("p{}", leaf++));
-    if (found == given.end()) return;
-    v = from_array(u, found->second, v.shape);
-    given.erase(found);
-    ++taken;
-  };
-  for (Value& v : arguments) replace(replace, v);
-  for (const auto& [name, array] : given)
-    if (name.size() > 1 && name[0] == 'p' && name.find_first_not_of("0123456789", 1) == std::string::npos)
-      fail(FailureKind::kUsage, "{} holds an array {}, the module's parameters have {} leaves: p0 … p{}", path, name,
-           leaf, leaf - 1);
-  if (!taken) fail(FailureKind::kUsage, "{} holds none of the arrays p0 … p{}", path, leaf - 1);
-}
-
-// A module with its inputs, on as many devices as it takes.
-class Session {
- public:
-  Session(const ExecArgs& a, Module& m, const Loaded* loaded) : u_(m.u()) {
-    const Module* shapes = &m;
-    if (!a.like.empty()) {
-      LoadOptions options;
-      options.universe = m.universe();
-      like_ = load_verified(a.like, !a.no_verify, nullptr, options);
-      shapes = like_.get();
-    }
-    check_memory(*shapes);
-    arguments_ = seeded_arguments(*shapes, a.seed, a.scheme == "positive");
-    // A snapshot brings its own inputs.
-    if (loaded && a.inputs.empty() && !loaded->arguments.empty()) {
-      if (loaded->arguments.size() != arguments_.size())
-        fail(FailureKind::kUsage, "{}: the snapshot holds {} arguments for {} parameters", a.file,
-             loaded->arguments.size(), arguments_.size());
-      for (size_t i = 0; i < arguments_.size(); ++i) {
-        ShapeId given = u_[loaded->arguments[i]].shape;
-        if (!u_.compatible(given, arguments_[i].shape))
-          fail(FailureKind::kUsage, "{}: argument {} of the snapshot is a {}, the parameter a {}", a.file, i,
-               u_.shape_text_plain(given), u_.shape_text_plain(arguments_[i].shape));
-        arguments_[i] = value_of_literal(u_, loaded->arguments[i]);
-      }
-    }
-    if (a.inputs.ends_with(".npz") || a.inputs.ends_with(".npy"))
-      take_arrays(u_, arguments_, a.inputs);
-    else if (!a.inputs.empty())
-      arguments_ = literal_arguments(*shapes, a.inputs);
-    if (a.fit) fit_arguments(*shapes, a.unique_keys, &arguments_);
-    result_shape_ = shapes->shape_id(shapes->comp(shapes->entry()).root);
-    output_sharding_ = u_.text(shapes->attrs(shapes->comp(shapes->entry()).root).text(Attr::sharding));
-  }
-
-  const std::vector<Value>& arguments() const { return arguments_; }
-
-  // The result in the shapes of the whole arrays.
-  Value run(const Module& m, const ExecutorInfo& executor, const EvalOptions& options, int repeat, bool high,
-            Execution* times = nullptr) const {
-    const Computation& entry = m.comp(m.entry());
-    if (entry.params.size() != arguments_.size())
-      fail(FailureKind::kUsage, "the module takes {} arguments, {} were given", entry.params.size(), arguments_.size());
-    int64_t devices = devices_needed(m);
-    // After partitioning, parameters are shares of what they were, even where nobody talks to anybody.
-    for (size_t i = 0; i < arguments_.size(); ++i)
-      if (!u_.compatible(m.shape_id(entry.params[i]), arguments_[i].shape))
-        devices = std::max(devices, device_count(m));
-    if (devices > kMostDevices)
-      fail(FailureKind::kUnsupported, "the module runs on {} devices, at most {} are simulated", devices, kMostDevices);
-    std::vector<std::vector<Value>> each(static_cast<size_t>(devices));
-    for (size_t i = 0; i < arguments_.size(); ++i) {
-      ShapeId local = m.shape_id(entry.params[i]);
-      bool same = u_.compatible(local, arguments_[i].shape);
-      for (int64_t d = 0; d < devices; ++d) {
-        int64_t partition = d % std::max<int64_t>(m.config.num_partitions, 1);
-        each[static_cast<size_t>(d)].push_back(same ? arguments_[i]
-                                                    : shard_of(u_, arguments_[i], local,
-                                                               u_.text(m.attrs(entry.params[i]).text(Attr::sharding)),
-                                                               partition));
-      }
-    }
-    std::unique_ptr<Module> wide;
-    if (high) {
-      wide = widened_module(m);
-      for (auto& list : each)
-        for (Value& v : list) v = widened_value(u_, v);
-    }
-    Execution e = executor.run(wide ? *wide : m, each, repeat, options);
-    if (times) times->compile_s = e.compile_s, times->run_s = e.run_s;
-    if (e.results.size() == 1) return std::move(e.results[0]);
-    // Replicas hold the same; the partitions' shares make the whole.
-    e.results.resize(static_cast<size_t>(std::max<int64_t>(m.config.num_partitions, 1)));
-    ShapeId whole = high ? widened_shape(u_, result_shape_) : result_shape_;
-    std::string_view sharding = u_.text(m.attrs(entry.root).text(Attr::sharding));
-    return assembled(u_, e.results, whole, sharding.empty() ? output_sharding_ : sharding);
-  }
-
- private:
-  Universe& u_;
-  std::unique_ptr<Module> like_;
-  std::vector<Value> arguments_;
-  ShapeId result_shape_;
-  std::string_view output_sharding_;
-};
 
 // --- statistics ---
 
@@ -334,20 +156,13 @@ Value outputs_of(const Universe& u, const std::string& path, ShapeId shape) {
   return build(build, shape);
 }
 
-EvalOptions eval_options(const ExecArgs& a) {
-  EvalOptions options;
-  options.max_while_steps = a.max_steps;
-  options.stop = interrupted;
-  options.exact = a.exact;
-  return options;
-}
-
 // Every stage of a recording against its first.
 int all_stages(const ExecArgs& a) {
   std::vector<Recording> all = open_folder(a.file, false);
   Json list = Json::array();
   size_t run = 0, different = 0, refused = 0;
   std::string first_bad;
+  InputOptions inputs = input_options(a);
   const ExecutorInfo* evaluator = find_executor(a.backend);
   for (const Recording& r : all) {
     LoadOptions load_options;
@@ -358,14 +173,15 @@ int all_stages(const ExecArgs& a) {
     for (const StageRow& row : r.rows) {
       if (row.file.empty() || !(row.file.ends_with(".txt") || row.file.ends_with(".hlo"))) continue;
       std::string path = r.folder + "/" + row.file, state, detail;
+      inputs.label = path;
       Json entry{{"file", row.file}, {"stage", row.name()}};
       try {
         std::unique_ptr<Module> m = load_verified(path, !a.no_verify, nullptr, load_options);
-        settle_elided(*m, path, a.fill_elided, a.seed);
+        settle_elided(*m, inputs);
         check_supported(*m);
         if (!session) {
           first = std::move(m);
-          session = std::make_unique<Session>(a, *first, nullptr);
+          session = std::make_unique<Session>(*first, inputs);
           expected = session->run(*first, *evaluator, eval_options(a), 1, false);
           state = "first";
         } else {
@@ -410,16 +226,9 @@ int all_stages(const ExecArgs& a) {
 }  // namespace
 
 int cmd_exec(const ExecArgs& a) {
-  const ExecutorInfo* executor = find_executor(a.backend);
-  if (!executor) fail(FailureKind::kUsage, "unknown backend '{}'; there are evaluator, host and cuda", a.backend);
-  if (std::string why = executor->unavailable(); !why.empty())
-    fail(FailureKind::kUnsupported, "backend {}: {}", a.backend, why);
-  if (a.scheme != "mixed" && a.scheme != "positive")
-    fail(FailureKind::kUsage, "unknown scheme '{}'; there are mixed and positive", a.scheme);
+  const ExecutorInfo* executor = &checked_executor(a);
   if (a.precision != "own" && a.precision != "high")
     fail(FailureKind::kUsage, "unknown precision '{}'; there are own and high", a.precision);
-  if (!a.fill_elided.empty() && a.fill_elided != "random" && a.fill_elided != "zeros")
-    fail(FailureKind::kUsage, "--fill-elided is random or zeros, not '{}'", a.fill_elided);
   std::error_code ignored;
   if (a.all_stages) {
     if (!fs::is_directory(a.file, ignored)) fail(FailureKind::kUsage, "--all-stages takes a folder, not {}", a.file);
@@ -430,10 +239,19 @@ int cmd_exec(const ExecArgs& a) {
   auto m = load_verified(a.file, !a.no_verify, &loaded);
   Universe& u = m->u();
   check_memory(*m);
-  settle_elided(*m, a.file, a.fill_elided, a.seed);
+  InputOptions inputs = input_options(a);
+  inputs.snapshot = loaded.arguments;
+  settle_elided(*m, inputs);
   check_supported(*m);
-  Session session(a, *m, &loaded);
+  std::unique_ptr<Module> like;
+  if (!a.like.empty()) {
+    LoadOptions same;
+    same.universe = m->universe();
+    like = load_verified(a.like, !a.no_verify, nullptr, same);
+  }
+  Session session(like ? *like : *m, inputs);
   EvalOptions options = eval_options(a);
+  options.exact = a.exact;
   std::unique_ptr<OutputFolder> folder;
   Json traced = Json::array();
   if (!a.trace.empty()) {
@@ -490,7 +308,8 @@ int cmd_exec(const ExecArgs& a) {
         if (e.kind() != FailureKind::kIo) throw;
         fail(FailureKind::kIo, "{} (nor is there a backend of that name: evaluator, host, cuda)", e.what());
       }
-      settle_elided(*second_module, a.compare_with, a.fill_elided, a.seed);
+      inputs.label = a.compare_with;
+      settle_elided(*second_module, inputs);
       other = session.run(*second_module, *executor, eval_options(a), 1, high);
     }
     comparison = compare_results(u, result, other, a.tolerance);

@@ -4,9 +4,12 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 
+#include "passes/pass.h"
 #include "replay/cli/input.h"
+#include "replay/judge.h"
 
 namespace CLI {
 class App;
@@ -25,18 +28,42 @@ void print_json(const Json& j);
 std::unique_ptr<Module> load_verified(const std::string& spec, bool verify, Loaded* rest = nullptr,
                                       const LoadOptions& options = {});
 
-// exec and compare.
-struct ExecArgs {
-  std::string file, backend = "evaluator", scheme = "mixed", inputs, out, precision = "own", compare_with, trace,
-                    fill_elided, like;
+// How a module is run: exec, bisect, reduce and explain.
+struct RunArgs {
+  std::string file, backend = "evaluator", scheme = "mixed", inputs, fill_elided;
   uint64_t seed = 1;
-  int repeat = 1;
   int64_t max_steps = INT64_MAX;
   double tolerance = -1;
-  bool json = false, no_verify = false, nan = false, fit = false, unique_keys = false, all_stages = false,
-       exact = false, force = false;
+  bool no_verify = false, fit = false, unique_keys = false;
+};
+void add_run_options(CLI::App* c, RunArgs& a);
+// The executor by name. Throws Failure(kUsage, kUnsupported) where an option is wrong or the backend is not to be had.
+const ExecutorInfo& checked_executor(const RunArgs& a);
+InputOptions input_options(const RunArgs& a);
+EvalOptions eval_options(const RunArgs& a);
+
+struct ExecArgs : RunArgs {
+  std::string out, precision = "own", compare_with, trace, like;
+  int repeat = 1;
+  bool json = false, nan = false, all_stages = false, exact = false, force = false;
 };
 int cmd_exec(const ExecArgs& a);
+
+// What bisect and reduce judge by.
+struct JudgeArgs : RunArgs {
+  std::string check, regex;
+  bool verify = false;
+  double slower = 0;
+  int repeat = 1;
+};
+void add_judge_options(CLI::App* c, JudgeArgs& a);
+JudgeOptions judge_options(const JudgeArgs& a);
+
+struct BisectArgs : JudgeArgs {
+  std::string out, pipeline = "xla-2019", only, disabled, resume;
+  bool json = false, force = false, quick = false;
+};
+int cmd_bisect(const BisectArgs& a);
 
 struct CompareArgs {
   std::string a, b, reference, module;
@@ -44,5 +71,10 @@ struct CompareArgs {
   bool json = false;
 };
 int cmd_compare(const CompareArgs& a);
+
+// The passes that a list names: `a,b,c`. Throws where one is unknown or, with `runnable`, has no code.
+const PassInfo& pass_or_fail(const std::string& name);
+std::set<std::string> words(const std::string& list);
+void add_debug_commands(CLI::App& app, int* code);
 
 }  // namespace hlo

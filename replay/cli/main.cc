@@ -46,8 +46,6 @@ std::unique_ptr<Module> load_verified(const std::string& spec, bool verify, Load
   fail(FailureKind::kInvalid, "{}the module does not verify; --no-verify goes on all the same", text);
 }
 
-namespace {
-namespace fs = std::filesystem;
 std::set<std::string> words(const std::string& list) {
   std::set<std::string> out;
   std::string word;
@@ -74,6 +72,9 @@ const PassInfo& pass_or_fail(const std::string& name) {
   std::string_view near = nearest_pass(name);
   fail(FailureKind::kUsage, "unknown pass '{}'{}", name, near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
 }
+
+namespace {
+namespace fs = std::filesystem;
 
 // --- commands ---
 
@@ -750,25 +751,16 @@ int run(int argc, char** argv) {
   ExecArgs exec_args;
   c = command("exec", "run a module", "hlo-replay exec testdata/mobilenet_v1.hlo --seed=1 --out=out.npz");
   c->add_option("FILE", exec_args.file, "a module, or a folder with --all-stages")->required();
-  c->add_option("--backend", exec_args.backend, "evaluator, host or cuda");
-  c->add_option("--seed", exec_args.seed, "of the inputs");
-  c->add_option("--scheme", exec_args.scheme, "mixed or positive");
-  c->add_option("--inputs", exec_args.inputs, ".npz with arrays p0, p1 …, .npy, or text with a literal a parameter");
+  add_run_options(c, exec_args);
   c->add_option("--like", exec_args.like, "module before partitioning, whose shapes inputs and outputs have");
-  c->add_flag("--fit-inputs", exec_args.fit, "indices in range, initial values that leave sums alone");
-  c->add_flag("--unique-keys", exec_args.unique_keys, "with --fit-inputs: no duplicates among sort keys");
-  c->add_option("--fill-elided", exec_args.fill_elided, "values for {...}: random or zeros");
   c->add_option("--precision", exec_args.precision, "own, or high: floats in f64");
   c->add_option("--out", exec_args.out, ".npz for inputs p0 … and outputs o0 …");
   c->add_option("--compare-with", exec_args.compare_with, "a backend, another module, or OUT.npz; exit 1 if different");
-  c->add_option("--tolerance", exec_args.tolerance, "share of the largest magnitude, in place of the types' own");
   c->add_option("--trace", exec_args.trace, "new folder for statistics of every instruction's value");
   c->add_flag("--force", exec_args.force, "replace the folder of --trace");
   c->add_flag("--nan", exec_args.nan, "stop at the first instruction that makes a NaN or infinity out of none");
   c->add_flag("--exact", exec_args.exact, "no library for large products: sums in one plain order");
-  c->add_option("--max-steps", exec_args.max_steps, "refuse loops that take more");
   c->add_flag("--all-stages", exec_args.all_stages, "FILE is a folder: every stage against the first");
-  c->add_flag("--no-verify", exec_args.no_verify, "run it even if the verifier refuses it");
   c->add_option("--repeat", exec_args.repeat, "best of so many runs")->check(CLI::Range(1, 1000000));
   c->add_flag("--json", exec_args.json);
   c->callback([&] { code = cmd_exec(exec_args); });
@@ -804,6 +796,8 @@ int run(int argc, char** argv) {
   c->add_flag("--json", json);
   c->add_flag("--bench", bench, "time parsing and printing, best of 5");
   c->callback([&] { code = cmd_stats(file, json, bench); });
+
+  add_debug_commands(app, &code);
 
   // `hlo-replay FILE` replays, `hlo-replay DIR` opens.
   std::vector<std::string> args(argv + 1, argv + argc);

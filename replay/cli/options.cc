@@ -1,0 +1,90 @@
+// Options that several commands share, and the debugger's commands.
+#include <CLI/CLI.hpp>
+
+#include "replay/cli/command.h"
+#include "replay/files.h"
+
+namespace hlo {
+
+void add_run_options(CLI::App* c, RunArgs& a) {
+  c->add_option("--backend", a.backend, "evaluator, host or cuda");
+  c->add_option("--seed", a.seed, "of the inputs");
+  c->add_option("--scheme", a.scheme, "mixed or positive");
+  c->add_option("--inputs", a.inputs, ".npz with arrays p0, p1 …, .npy, or text with a literal a parameter");
+  c->add_flag("--fit-inputs", a.fit, "indices in range, initial values that leave sums alone");
+  c->add_flag("--unique-keys", a.unique_keys, "with --fit-inputs: no duplicates among sort keys");
+  c->add_option("--fill-elided", a.fill_elided, "values for {...}: random or zeros");
+  c->add_option("--tolerance", a.tolerance, "share of the largest magnitude, in place of the types' own");
+  c->add_option("--max-steps", a.max_steps, "refuse loops that take more");
+  c->add_flag("--no-verify", a.no_verify, "go on even if the verifier refuses a module");
+}
+
+const ExecutorInfo& checked_executor(const RunArgs& a) {
+  const ExecutorInfo* executor = find_executor(a.backend);
+  if (!executor) fail(FailureKind::kUsage, "unknown backend '{}'; there are evaluator, host and cuda", a.backend);
+  if (std::string why = executor->unavailable(); !why.empty())
+    fail(FailureKind::kUnsupported, "backend {}: {}", a.backend, why);
+  if (a.scheme != "mixed" && a.scheme != "positive")
+    fail(FailureKind::kUsage, "unknown scheme '{}'; there are mixed and positive", a.scheme);
+  if (!a.fill_elided.empty() && a.fill_elided != "random" && a.fill_elided != "zeros")
+    fail(FailureKind::kUsage, "--fill-elided is random or zeros, not '{}'", a.fill_elided);
+  return *executor;
+}
+
+InputOptions input_options(const RunArgs& a) {
+  InputOptions o;
+  o.seed = a.seed, o.positive = a.scheme == "positive", o.file = a.inputs, o.label = a.file;
+  o.fit = a.fit, o.unique_keys = a.unique_keys, o.fill_elided = a.fill_elided;
+  return o;
+}
+
+EvalOptions eval_options(const RunArgs& a) {
+  EvalOptions options;
+  options.max_while_steps = a.max_steps;
+  options.stop = interrupted;
+  return options;
+}
+
+void add_judge_options(CLI::App* c, JudgeArgs& a) {
+  add_run_options(c, a);
+  c->add_option("--check", a.check, "shell command, {} is the module's file: exit 0 good, 125 unknown, others bad");
+  c->add_option("--regex", a.regex, "a line of the text that matches is bad");
+  c->add_flag("--verify", a.verify, "what the verifier refuses is bad");
+  c->add_option("--slower", a.slower, "bad is what takes so many times the first one's time")
+      ->check(CLI::PositiveNumber);
+  c->add_option("--repeat", a.repeat, "ask a command so often, the majority counts")->check(CLI::Range(1, 1000));
+}
+
+JudgeOptions judge_options(const JudgeArgs& a) {
+  if ((!a.check.empty()) + (!a.regex.empty()) + a.verify + (a.slower > 0) > 1)
+    fail(FailureKind::kUsage, "one of --check, --regex, --verify and --slower, not several");
+  JudgeOptions o;
+  o.verify = a.verify, o.command = a.check, o.regex = a.regex, o.slower = a.slower, o.backend = a.backend;
+  o.eval = eval_options(a), o.tolerance = a.tolerance, o.repeat = a.repeat, o.no_verify = a.no_verify;
+  return o;
+}
+
+void add_debug_commands(CLI::App& app, int* code) {
+  static BisectArgs bisect;
+  CLI::App* c = app.add_subcommand("bisect", "the pass, then the rewrite, that turns good into bad");
+  c->footer(
+      "Examples:\n"
+      "  hlo-replay bisect /tmp/xla_dump                          which stage of XLA's gives other results?\n"
+      "  hlo-replay bisect model.hlo --pipeline=xla-2019          which of our passes, and which of its rewrites?\n"
+      "  hlo-replay bisect /tmp/xla_dump --regex='f64\\['          where does the first f64 come from?\n"
+      "  hlo-replay bisect model.hlo --check='./still_right.sh {}' -o report\n"
+      "Exit code 1 where something bad was found, 0 where all is good, 2 where it cannot tell.");
+  c->add_option("FILE", bisect.file, "a folder of stages, or a module to take through our pipeline")->required();
+  add_judge_options(c, bisect);
+  c->add_option("--pipeline", bisect.pipeline, "for a module: xla-2019 or xla-gpu");
+  c->add_option("--passes-only", bisect.only, "for a module: run only these passes");
+  c->add_option("--disable-passes", bisect.disabled, "for a module: leave these out");
+  c->add_option("-o,--out", bisect.out, "folder to make: both stages and the report");
+  c->add_flag("--force", bisect.force, "replace it");
+  c->add_option("--resume", bisect.resume, "file that keeps judgements, to go on with after a break");
+  c->add_flag("--quick", bisect.quick, "where the last stage is good, do not look at the others");
+  c->add_flag("--json", bisect.json);
+  c->callback([code] { *code = cmd_bisect(bisect); });
+}
+
+}  // namespace hlo

@@ -1,0 +1,168 @@
+#include "replay/judge.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <regex>
+
+#include "ir/eval/compare.h"
+#include "ir/print.h"
+#include "ir/verifier.h"
+#include "replay/files.h"
+
+namespace hlo {
+namespace {
+namespace fs = std::filesystem;
+
+// A file that is gone when it is no longer needed.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& content) {
+    std::string name = (fs::temp_directory_path() / "hlo-replay-XXXXXX.hlo").string();
+    int fd = ::mkstemps(name.data(), 4);
+    if (fd < 0) fail(FailureKind::kIo, "cannot make a file in {}", fs::temp_directory_path().string());
+    ::close(fd);
+    path = name;
+    write_file(path, content);
+  }
+  ~TemporaryFile() {
+    std::error_code ignored;
+    fs::remove(path, ignored);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  std::string path;
+};
+
+std::string shell_word(const std::string& s) {
+  std::string out = "'";
+  for (char c : s) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+Judgement by_command(const JudgeOptions& o, const Module& m) {
+  TemporaryFile file(lossless_text(m));
+  std::string line = o.command;
+  if (line.find("{}") == std::string::npos) line += " {}";
+  for (size_t at = 0; (at = line.find("{}", at)) != std::string::npos;) {
+    std::string path = shell_word(file.path);
+    line.replace(at, 2, path), at += path.size();
+  }
+  int count[3] = {0, 0, 0};
+  std::string detail;
+  for (int k = 0; k < o.repeat; ++k) {
+    std::fflush(nullptr);
+    int status = std::system(fmt::format("( {} ) >/dev/null 2>&1 </dev/null", line).c_str());
+    if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT))
+      fail(FailureKind::kUsage, "interrupted");
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (code == 126 || code == 127)
+      fail(FailureKind::kUsage, "the command cannot be run (exit code {}): {}", code, line);
+    ++count[code == 0 ? 0 : code == 125 ? 2 : 1];
+    detail = fmt::format("exit code {}", code);
+  }
+  Judgement out;
+  out.runs = o.repeat;
+  size_t most = static_cast<size_t>(std::max_element(count, count + 3) - count);
+  out.verdict = most == 0 ? Verdict::kGood : most == 1 ? Verdict::kBad : Verdict::kUnknown;
+  out.agreed = count[most];
+  out.detail = out.agreed == out.runs ? detail : fmt::format("{} of {} runs agree", out.agreed, out.runs);
+  return out;
+}
+
+double best_time(const JudgeOptions& o, const Module& m, const Session& session) {
+  Execution e;
+  session.run(m, *find_executor(o.backend), o.eval, std::max(o.repeat, 3), false, &e);
+  return e.run_s;
+}
+
+// What cannot be run is no verdict about the module; what the devices disagree about is.
+template <class F>
+Judgement guarded(F run) {
+  try {
+    return run();
+  } catch (const Failure& e) {
+    if (interrupted()) throw;
+    return {e.kind() == FailureKind::kInvalid ? Verdict::kBad : Verdict::kUnknown, e.what()};
+  }
+}
+
+}  // namespace
+
+std::string lossless_text(const Module& m) {
+  PrintOptions print;
+  print.large_constants = print.stable_order = print.lossless = true;
+  return print_module(m, print);
+}
+
+std::string in_words(const JudgeOptions& o) {
+  if (o.verify) return "the verifier accepts it";
+  if (!o.command.empty()) return fmt::format("`{}` exits 0", o.command);
+  if (!o.regex.empty()) return fmt::format("its text does not match /{}/", o.regex);
+  if (o.slower > 0) return fmt::format("it takes at most {} times what the first takes", o.slower);
+  return "its results equal the first one's";
+}
+
+Judge make_judge(const JudgeOptions& o, const Module& first, const Session* session) {
+  if (o.verify)
+    return [](const Module& m) {
+      std::vector<VerifyError> errors = verify_module(m, 1);
+      return errors.empty() ? Judgement{Verdict::kGood, ""}
+                            : Judgement{Verdict::kBad, fmt::format("{} [{}]", errors[0].message, errors[0].rule)};
+    };
+  if (!o.command.empty()) return [o](const Module& m) { return by_command(o, m); };
+  if (!o.regex.empty()) {
+    std::shared_ptr<std::regex> re;
+    try {
+      re = std::make_shared<std::regex>(o.regex, std::regex::ECMAScript | std::regex::optimize);
+    } catch (const std::regex_error& e) {
+      fail(FailureKind::kUsage, "the regular expression /{}/ is not one: {}", o.regex, e.what());
+    }
+    return [re](const Module& m) {
+      // By lines: patterns that span them would make the search deep.
+      std::string text = lossless_text(m);
+      for (size_t at = 0; at < text.size();) {
+        size_t end = std::min(text.find('\n', at), text.size());
+        if (std::regex_search(text.begin() + static_cast<ptrdiff_t>(at), text.begin() + static_cast<ptrdiff_t>(end),
+                              *re))
+          return Judgement{Verdict::kBad, "matches: " + text.substr(at, std::min<size_t>(end - at, 200))};
+        at = end + 1;
+      }
+      return Judgement{Verdict::kGood, ""};
+    };
+  }
+  HLO_CHECK(session, "a judge that runs modules needs inputs");
+  if (o.slower > 0) {
+    double limit = best_time(o, first, *session) * o.slower;
+    return [o, limit, session](const Module& m) {
+      return guarded([&] {
+        double s = best_time(o, m, *session);
+        return Judgement{s > limit ? Verdict::kBad : Verdict::kGood, fmt::format("{:.6f} s, {:.6f} allowed", s, limit)};
+      });
+    };
+  }
+  struct Kept {
+    Value expected, reference;
+  };
+  auto kept = std::make_shared<Kept>();
+  kept->expected = session->run(first, *find_executor(o.backend), o.eval, 1, false);
+  return [o, kept, session, &first](const Module& m) {
+    return guarded([&] {
+      check_supported(m);
+      Value got = session->run(m, *find_executor(o.backend), o.eval, 1, false);
+      Comparison c = compare_results(m.u(), got, kept->expected, o.tolerance);
+      if (!c.equal) {
+        if (!kept->reference.shape.valid())
+          kept->reference = session->run(first, *find_executor("evaluator"), o.eval, 1, true);
+        c = compare_results(m.u(), got, kept->expected, o.tolerance, &kept->reference);
+      }
+      if (c.equal) return Judgement{Verdict::kGood, ""};
+      const OutputComparison& d = *c.first_difference();
+      return Judgement{Verdict::kBad, fmt::format("{} {}: {}", d.name, d.shape, d.why)};
+    });
+  };
+}
+
+}  // namespace hlo

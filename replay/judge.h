@@ -1,0 +1,44 @@
+// Is this module good? What bisect and reduce ask of every candidate.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "replay/session.h"
+
+namespace hlo {
+
+enum class Verdict { kGood, kBad, kUnknown };  // unknown: it could not be judged, the detail says why
+
+struct Judgement {
+  Verdict verdict = Verdict::kUnknown;
+  std::string detail;
+  int runs = 1, agreed = 1;  // of a command that was asked several times
+};
+
+using Judge = std::function<Judgement(const Module&)>;
+
+struct JudgeOptions {
+  // One of these; none: by numbers.
+  bool verify = false;
+  std::string command;  // shell; `{}` stands for the module's file. Exit 0 good, 125 unknown, others bad
+  std::string regex;    // of the text: a match is bad
+  double slower = 0;    // bad when it takes so many times what the first module took
+  // How it runs.
+  std::string backend = "evaluator";
+  EvalOptions eval;
+  double tolerance = -1;
+  int repeat = 1;  // of commands and of timing
+  bool no_verify = false;
+};
+
+// Numbers are held against what `first` gives on the session's inputs, as ir/eval/compare.h defines equal. Both must
+// outlive the judge. Throws what running `first` throws. For other oracles `session` may be null.
+Judge make_judge(const JudgeOptions& options, const Module& first, const Session* session);
+// In words: "results equal to the first stage's", "`grep …` exits 0" …
+std::string in_words(const JudgeOptions& options);
+
+// The text that candidates are written with: nothing is left out.
+std::string lossless_text(const Module& m);
+
+}  // namespace hlo

@@ -1,0 +1,173 @@
+#include "replay/session.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include "ir/buffer.h"
+#include "ir/eval/widen.h"
+#include "parser/parser.h"
+#include "replay/files.h"
+#include "replay/fit.h"
+#include "replay/npz.h"
+#include "replay/shards.h"
+
+namespace hlo {
+namespace {
+
+int64_t physical_memory() { return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGE_SIZE); }
+
+// One literal a parameter, in HLO's own syntax, a line each or behind one another.
+std::vector<Value> literal_arguments(const Module& m, const std::string& path) {
+  // To the parser each literal stands where it stands in the file.
+  std::string text = read_file(path);
+  Universe& u = m.u();
+  std::vector<Value> out;
+  size_t at = 0;
+  for (InstId p : m.comp(m.entry()).params) {
+    at = text.find_first_not_of(" \t\r\n", at);
+    if (at == std::string::npos)
+      fail(FailureKind::kUsage, "{}: {} literals for {} parameters", path, out.size(), m.comp(m.entry()).params.size());
+    // To the end of the line outside of braces and parentheses.
+    size_t end = at;
+    int depth = 0;
+    for (; end < text.size() && (depth || text[end] != '\n'); ++end) {
+      if (text[end] == '{' || text[end] == '(') ++depth;
+      if (text[end] == '}' || text[end] == ')') --depth;
+    }
+    std::string_view one = std::string_view(text).substr(at, end - at);
+    // A shape in front is allowed: `f32[2] {1, 2}`.
+    ShapeId shape = m.shape_id(p);
+    if (size_t bracket = one.find(']');
+        isalpha(static_cast<unsigned char>(one[0])) && bracket < one.find_first_of("{(") && one.find('[') < bracket)
+      one.remove_prefix(std::min(one.find(' ', bracket), one.size()));
+    try {
+      ParseOptions where;
+      where.file = path;
+      where.first_line =
+          static_cast<size_t>(std::count(text.cbegin(), text.cbegin() + (one.data() - text.data()), '\n'));
+      out.push_back(value_of_literal(u, parse_literal(one, shape, u, where)));
+    } catch (const Failure& e) {
+      fail(e.kind(), "{}\nit is the value of parameter {} ({}), a {}", e.what(), out.size(), m.inst_name(p),
+           u.shape_text_plain(shape));
+    }
+    at = end;
+  }
+  return out;
+}
+
+// Arrays p0, p1 … in the place of arguments; what the file leaves out stays as it is, other names are not ours.
+void take_arrays(const Universe& u, std::vector<Value>& arguments, const std::string& path) {
+  std::map<std::string, NamedArray> given;
+  for (NamedArray& array : read_npz(path)) given[array.name] = std::move(array);
+  size_t leaf = 0, taken = 0;
+  auto replace = [&](auto&& self, Value& v) -> void {
+    if (u[v.shape].is_tuple()) {
+      for (Value& e : v.elements) self(self, e);
+      return;
+    }
+    auto found = given.find(fmt::format("p{}", leaf++));
+    if (found == given.end()) return;
+    v = from_array(u, found->second, v.shape);
+    given.erase(found);
+    ++taken;
+  };
+  for (Value& v : arguments) replace(replace, v);
+  for (const auto& [name, array] : given)
+    if (name.size() > 1 && name[0] == 'p' && name.find_first_not_of("0123456789", 1) == std::string::npos)
+      fail(FailureKind::kUsage, "{} holds an array {}, the module's parameters have {} leaves: p0 … p{}", path, name,
+           leaf, leaf - 1);
+  if (!taken) fail(FailureKind::kUsage, "{} holds none of the arrays p0 … p{}", path, leaf - 1);
+}
+
+}  // namespace
+
+void check_memory(const Module& m) {
+  int64_t bytes = 0;
+  for (InstId p : m.comp(m.entry()).params) bytes += m.u().leaf_bytes(m.shape_id(p));
+  if (bytes > physical_memory())
+    fail(FailureKind::kUsage, "the parameters take {}, this machine has {}", human_bytes(bytes),
+         human_bytes(physical_memory()));
+}
+
+void settle_elided(Module& m, const InputOptions& o) {
+  uint64_t leaf = uint64_t{1} << 32;  // far from the parameters' leaves
+  Universe& u = m.u();
+  for (InstId i : m.elided_constants()) {
+    if (o.fill_elided.empty())
+      fail(FailureKind::kUnsupported,
+           "{}: constant {} of shape {} is elided ({{...}}): its value is unknown, so there is no right answer; "
+           "--fill-elided=random|zeros runs it with made-up values",
+           o.label, m.inst_name(i), u.shape_text_plain(m.shape_id(i)));
+    Value v = seeded_input(u, m.shape_id(i), o.seed, leaf++, false);
+    if (o.fill_elided == "zeros" && v.data) std::fill(v.data->begin(), v.data->end(), '\0');
+    m.set_literal(i, u.literal(literal_of_value(u, v)));
+  }
+}
+
+Session::Session(const Module& shapes, const InputOptions& o) : u_(shapes.u()), keep_(shapes.universe()) {
+  check_memory(shapes);
+  arguments_ = seeded_arguments(shapes, o.seed, o.positive);
+  // A snapshot brings its own inputs.
+  if (o.file.empty() && !o.snapshot.empty()) {
+    if (o.snapshot.size() != arguments_.size())
+      fail(FailureKind::kUsage, "{}: the snapshot holds {} arguments for {} parameters", o.label, o.snapshot.size(),
+           arguments_.size());
+    for (size_t i = 0; i < arguments_.size(); ++i) {
+      ShapeId given = u_[o.snapshot[i]].shape;
+      if (!u_.compatible(given, arguments_[i].shape))
+        fail(FailureKind::kUsage, "{}: argument {} of the snapshot is a {}, the parameter a {}", o.label, i,
+             u_.shape_text_plain(given), u_.shape_text_plain(arguments_[i].shape));
+      arguments_[i] = value_of_literal(u_, o.snapshot[i]);
+    }
+  }
+  if (o.file.ends_with(".npz") || o.file.ends_with(".npy"))
+    take_arrays(u_, arguments_, o.file);
+  else if (!o.file.empty())
+    arguments_ = literal_arguments(shapes, o.file);
+  if (o.fit) fit_arguments(shapes, o.unique_keys, &arguments_);
+  InstId root = shapes.comp(shapes.entry()).root;
+  result_shape_ = shapes.shape_id(root);
+  output_sharding_ = u_.text(shapes.attrs(root).text(Attr::sharding));
+}
+
+Value Session::run(const Module& m, const ExecutorInfo& executor, const EvalOptions& options, int repeat, bool high,
+                   Execution* times) const {
+  const Computation& entry = m.comp(m.entry());
+  if (entry.params.size() != arguments_.size())
+    fail(FailureKind::kUsage, "the module takes {} arguments, {} were given", entry.params.size(), arguments_.size());
+  int64_t devices = devices_needed(m);
+  // After partitioning, parameters are shares of what they were, even where nobody talks to anybody.
+  for (size_t i = 0; i < arguments_.size(); ++i)
+    if (!u_.compatible(m.shape_id(entry.params[i]), arguments_[i].shape)) devices = std::max(devices, device_count(m));
+  if (devices > kMostDevices)
+    fail(FailureKind::kUnsupported, "the module runs on {} devices, at most {} are simulated", devices, kMostDevices);
+  std::vector<std::vector<Value>> each(static_cast<size_t>(devices));
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    ShapeId local = m.shape_id(entry.params[i]);
+    bool same = u_.compatible(local, arguments_[i].shape);
+    for (int64_t d = 0; d < devices; ++d) {
+      int64_t partition = d % std::max<int64_t>(m.config.num_partitions, 1);
+      each[static_cast<size_t>(d)].push_back(
+          same ? arguments_[i]
+               : shard_of(u_, arguments_[i], local, u_.text(m.attrs(entry.params[i]).text(Attr::sharding)), partition));
+    }
+  }
+  std::unique_ptr<Module> wide;
+  if (high) {
+    wide = widened_module(m);
+    for (auto& list : each)
+      for (Value& v : list) v = widened_value(u_, v);
+  }
+  Execution e = executor.run(wide ? *wide : m, each, repeat, options);
+  if (times) times->compile_s = e.compile_s, times->run_s = e.run_s;
+  if (e.results.size() == 1) return std::move(e.results[0]);
+  // Replicas hold the same; the partitions' shares make the whole.
+  e.results.resize(static_cast<size_t>(std::max<int64_t>(m.config.num_partitions, 1)));
+  ShapeId whole = high ? widened_shape(u_, result_shape_) : result_shape_;
+  std::string_view sharding = u_.text(m.attrs(entry.root).text(Attr::sharding));
+  return assembled(u_, e.results, whole, sharding.empty() ? output_sharding_ : sharding);
+}
+
+}  // namespace hlo

@@ -1,0 +1,49 @@
+// A module with its inputs, run on as many simulated devices as it takes; shared by exec, bisect, reduce and explain.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu_exec/executor.h"
+#include "ir/eval/value.h"
+#include "ir/module.h"
+
+namespace hlo {
+
+// Where inputs come from.
+struct InputOptions {
+  uint64_t seed = 1;
+  bool positive = false;        // scheme of the seeds
+  std::string file;             // .npz, .npy or literals as text, in the place of seeded values
+  std::vector<LitId> snapshot;  // arguments that a snapshot brought, taken where there is no file
+  std::string label;            // of the module, for messages
+  bool fit = false, unique_keys = false;
+  std::string fill_elided;  // random, zeros or empty: refused
+};
+
+// Failure(kUsage) with the sum, before anything is allocated, where the parameters exceed the machine's memory.
+void check_memory(const Module& m);
+// Elided constants get the values that were asked for; Failure(kUnsupported) naming the first where none were.
+void settle_elided(Module& m, const InputOptions& options);
+
+class Session {
+ public:
+  // Inputs and outputs have the shapes of `shapes` (the module before partitioning, or the module itself).
+  Session(const Module& shapes, const InputOptions& options);
+  // The same inputs for another module of that signature, which may lie in another universe.
+  const std::vector<Value>& arguments() const { return arguments_; }
+  void set_arguments(std::vector<Value> arguments) { arguments_ = std::move(arguments); }
+
+  // The result in the shapes of the whole arrays; `high`: floats in f64. Throws what the executor throws.
+  Value run(const Module& m, const ExecutorInfo& executor, const EvalOptions& options, int repeat, bool high,
+            Execution* times = nullptr) const;
+
+ private:
+  Universe& u_;
+  std::shared_ptr<Universe> keep_;
+  std::vector<Value> arguments_;
+  ShapeId result_shape_;
+  std::string output_sharding_;
+};
+
+}  // namespace hlo
