@@ -32,10 +32,11 @@ MetaId prefixed(Module& m, MetaId meta, MetaId call) {
   return u.metadata(out);
 }
 
-bool inline_call(Module& m, InstId call, bool prefix) {
-  CompId caller = m.parent(call), callee = m.called(call)[0];
+}  // namespace
+
+bool inline_computation(Module& m, InstId call, CompId callee, std::span<const InstId> arguments, bool prefix) {
+  CompId caller = m.parent(call);
   std::unordered_map<InstId, InstId> map;
-  std::vector<InstId> arguments(m.operands(call).begin(), m.operands(call).end());
   for (size_t i = 0; i < arguments.size(); ++i) map[m.comp(callee).params[i]] = arguments[i];
   std::vector<InstId> order;
   visit_computation(m, callee, [&](InstId i) { order.push_back(i); });
@@ -56,8 +57,6 @@ bool inline_call(Module& m, InstId call, bool prefix) {
   return m.replace(call, map.at(m.comp(callee).root), {.relay_control = true, .remove_unused = false});
 }
 
-}  // namespace
-
 bool run_call_inliner(Module& m, PassContext& ctx) {
   bool changed = false, prefix = ctx.flag("op_name_prefix", true);
   // A computation's calls are inlined after those inside its callees.
@@ -66,7 +65,8 @@ bool run_call_inliner(Module& m, PassContext& ctx) {
     for (InstId i : m.post_order(c)) {
       if (!m.alive(i) || !inlineable(m, i)) continue;
       if (!ctx.spend(m, "call inlined", {i}, m.comp_name(m.called(i)[0]))) return changed;
-      changed |= inline_call(m, i, prefix);
+      std::vector<InstId> arguments(m.operands(i).begin(), m.operands(i).end());
+      changed |= inline_computation(m, i, m.called(i)[0], arguments, prefix);
     }
   }
   if (changed) {

@@ -79,30 +79,6 @@ std::string source_of(const Module& m, InstId i) {
   return out;
 }
 
-// Stops the run at the first NaN or infinity that an instruction makes of finite operands.
-auto nan_watch(const Module& m) {
-  return [&m](InstId i, std::span<const Value> operands, const Value& v) {
-    const Universe& u = m.u();
-    Opcode op = m.op(i);
-    if (op == Opcode::Parameter || op == Opcode::Constant || op_info(op).cls == OpClass::Call || op == Opcode::Fusion)
-      return;
-    int64_t bad = not_finite(u, v);
-    if (!bad) return;
-    for (const Value& o : operands)
-      if (not_finite(u, o)) return;
-    std::string text =
-        fmt::format("{} ({} in computation {}) makes {} NaN or infinite element(s) of none{}\n  {}", m.inst_name(i),
-                    op_text(op), m.comp_name(m.parent(i)), bad, source_of(m, i), print_instruction(m, i));
-    for (size_t k = 0; k < operands.size(); ++k) {
-      Statistics s = statistics(u, operands[k]);
-      text +=
-          fmt::format("\n  operand {}: {} {}", k, m.inst_name(m.operand(i, k)), u.shape_text_plain(operands[k].shape));
-      if (s.numbers && s.elements) text += fmt::format("  min {:.6g}  max {:.6g}", s.min, s.max);
-    }
-    fail(FailureKind::kInvalid, "{}", text);
-  };
-}
-
 // --- comparing ---
 
 Json to_json(const OutputComparison& o) {
@@ -225,6 +201,41 @@ int all_stages(const ExecArgs& a) {
 
 }  // namespace
 
+std::function<void(InstId, std::span<const Value>, const Value&)> nan_watch(const Module& m) {
+  return [&m](InstId i, std::span<const Value> operands, const Value& v) {
+    const Universe& u = m.u();
+    Opcode op = m.op(i);
+    if (op == Opcode::Parameter || op == Opcode::Constant || op_info(op).cls == OpClass::Call || op == Opcode::Fusion)
+      return;
+    int64_t bad = not_finite(u, v);
+    if (!bad) return;
+    for (const Value& o : operands)
+      if (not_finite(u, o)) return;
+    std::string text =
+        fmt::format("{} ({} in computation {}) makes {} NaN or infinite element(s) of none{}\n  {}", m.inst_name(i),
+                    op_text(op), m.comp_name(m.parent(i)), bad, source_of(m, i), print_instruction(m, i));
+    for (size_t k = 0; k < operands.size(); ++k) {
+      Statistics s = statistics(u, operands[k]);
+      text +=
+          fmt::format("\n  operand {}: {} {}", k, m.inst_name(m.operand(i, k)), u.shape_text_plain(operands[k].shape));
+      if (s.numbers && s.elements) text += fmt::format("  min {:.6g}  max {:.6g}", s.min, s.max);
+    }
+    fail(FailureKind::kInvalid, "{}", text);
+  };
+}
+
+void save_arrays(const Universe& u, const std::string& path, const std::vector<Value>& arguments,
+                 const std::vector<Value>& outputs) {
+  std::vector<NamedArray> saved;
+  std::vector<Value> leaves;
+  for (const Value& v : arguments) flatten(u, v, &leaves);
+  for (size_t i = 0; i < leaves.size(); ++i)
+    if (u[leaves[i].shape].is_array()) saved.push_back(to_array(u, fmt::format("p{}", i), leaves[i]));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (u[outputs[i].shape].is_array()) saved.push_back(to_array(u, fmt::format("o{}", i), outputs[i]));
+  write_npz(path, saved);
+}
+
 int cmd_exec(const ExecArgs& a) {
   const ExecutorInfo* executor = &checked_executor(a);
   if (a.precision != "own" && a.precision != "high")
@@ -279,14 +290,7 @@ int cmd_exec(const ExecArgs& a) {
     folder->commit();
   }
   if (!a.out.empty()) {
-    std::vector<NamedArray> saved;
-    std::vector<Value> leaves;
-    for (const Value& v : session.arguments()) flatten(u, v, &leaves);
-    for (size_t i = 0; i < leaves.size(); ++i)
-      if (u[leaves[i].shape].is_array()) saved.push_back(to_array(u, fmt::format("p{}", i), leaves[i]));
-    for (size_t i = 0; i < outputs.size(); ++i)
-      if (u[outputs[i].shape].is_array()) saved.push_back(to_array(u, fmt::format("o{}", i), outputs[i]));
-    write_npz(a.out, saved);
+    save_arrays(u, a.out, session.arguments(), outputs);
   }
   // What the results are held against.
   Comparison comparison;

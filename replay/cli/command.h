@@ -72,6 +72,30 @@ struct CompareArgs {
 };
 int cmd_compare(const CompareArgs& a);
 
+struct ReduceArgs : JudgeArgs {
+  std::string out, passes, pipeline;
+  size_t most = SIZE_MAX;
+  bool json = false, force = false, nan = false, scrub = false, keep_shapes = false;
+};
+int cmd_reduce(const ReduceArgs& a);
+
+struct ExtractArgs : RunArgs {
+  std::string instruction, out, inputs_out;
+  size_t hops = SIZE_MAX;
+};
+int cmd_extract(const ExtractArgs& a);
+
+// A pass and its options as --passes names them: `a,b{x=1,y=2},c`.
+struct WantedPass {
+  const PassInfo* pass;
+  std::map<std::string, std::string> options;
+};
+std::vector<WantedPass> wanted_passes(const std::string& list);
+// Stops with what was found so far: the instruction and its operands where a NaN or infinity is made of none.
+std::function<void(InstId, std::span<const Value>, const Value&)> nan_watch(const Module& m);
+void save_arrays(const Universe& u, const std::string& path, const std::vector<Value>& arguments,
+                 const std::vector<Value>& outputs);
+
 // The passes that a list names: `a,b,c`. Throws where one is unknown or, with `runnable`, has no code.
 const PassInfo& pass_or_fail(const std::string& name);
 std::set<std::string> words(const std::string& list);

@@ -73,6 +73,44 @@ const PassInfo& pass_or_fail(const std::string& name) {
   fail(FailureKind::kUsage, "unknown pass '{}'{}", name, near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
 }
 
+std::vector<WantedPass> wanted_passes(const std::string& passes) {
+  std::vector<WantedPass> list;
+  std::string item;
+  int depth = 0;
+  for (char c : passes + ",") {
+    if (c == '{') ++depth;
+    if (c == '}') --depth;
+    if (c != ',' || depth > 0) {  // commas inside braces belong to the options
+      item += c;
+      continue;
+    }
+    if (item.empty()) continue;
+    size_t open = item.find('{');
+    std::string name = item.substr(0, open);
+    WantedPass w;
+    if (open != std::string::npos) {
+      if (item.back() != '}') fail(FailureKind::kUsage, "options of a pass are written {}{{key=value,…}}", name);
+      std::string body = item.substr(open + 1, item.size() - open - 2);
+      std::replace(body.begin(), body.end(), ' ', ',');
+      for (const std::string& word : words(body)) {
+        size_t eq = word.find('=');
+        w.options[word.substr(0, eq)] = eq == std::string::npos ? "true" : word.substr(eq + 1);
+      }
+    }
+    w.pass = &pass_or_fail(name);
+    const PassInfo& p = *w.pass;
+    if (!p.run) fail(FailureKind::kUnsupported, "pass '{}' is not implemented", name);
+    for (const auto& [key, value] : w.options)
+      if ((" " + std::string(p.options)).find(" " + key + "=") == std::string::npos && p.name != "reduce-precision")
+        fail(FailureKind::kUsage, "pass '{}' has no option '{}'; it has: {}", p.name, key,
+             p.options.empty() ? "none" : p.options);
+    list.push_back(std::move(w));
+    item.clear();
+  }
+  if (depth) fail(FailureKind::kUsage, "braces in --passes are not closed");
+  return list;
+}
+
 namespace {
 namespace fs = std::filesystem;
 
@@ -254,54 +292,15 @@ int list_passes(bool json) {
 int cmd_opt(const OptArgs& a) {
   if (a.list) return list_passes(a.json);
   if (a.file.empty()) fail(FailureKind::kUsage, "opt needs a FILE");
-  // a,b{x=1,y=2},c: commas inside braces belong to the options.
-  struct Wanted {
-    std::string name;
-    std::map<std::string, std::string> options;
-  };
-  std::vector<Wanted> list;
-  std::string item;
-  int depth = 0;
-  for (char c : a.passes + ",") {
-    if (c == '{') ++depth;
-    if (c == '}') --depth;
-    if (c != ',' || depth > 0) {
-      item += c;
-      continue;
-    }
-    if (item.empty()) continue;
-    Wanted w;
-    size_t open = item.find('{');
-    w.name = item.substr(0, open);
-    if (open != std::string::npos) {
-      if (item.back() != '}') fail(FailureKind::kUsage, "options of a pass are written {}{{key=value,…}}", w.name);
-      std::string body = item.substr(open + 1, item.size() - open - 2);
-      std::replace(body.begin(), body.end(), ' ', ',');
-      for (const std::string& word : words(body)) {
-        size_t eq = word.find('=');
-        w.options[word.substr(0, eq)] = eq == std::string::npos ? "true" : word.substr(eq + 1);
-      }
-    }
-    list.push_back(std::move(w));
-    item.clear();
-  }
-  if (depth) fail(FailureKind::kUsage, "braces in --passes are not closed");
-  for (const Wanted& w : list) {
-    const PassInfo& p = pass_or_fail(w.name);
-    if (!p.run) fail(FailureKind::kUnsupported, "pass '{}' is not implemented", w.name);
-    for (const auto& [key, value] : w.options)
-      if ((" " + std::string(p.options)).find(" " + key + "=") == std::string::npos && p.name != "reduce-precision")
-        fail(FailureKind::kUsage, "pass '{}' has no option '{}'; it has: {}", p.name, key,
-             p.options.empty() ? "none" : p.options);
-  }
+  std::vector<WantedPass> list = wanted_passes(a.passes);
   PrintOptions style;
   if (!PrintOptions::by_name(a.style, &style)) fail(FailureKind::kUsage, "unknown style '{}'", a.style);
   if (a.style == "default") style.large_constants = style.stable_order = true, style.lossless = true;
   auto m = load_verified(a.file, !a.no_verify);
   PipelineOptions options;
   options.verify = !a.no_verify;
-  for (const Wanted& w : list) {
-    const PassInfo& p = pass_or_fail(w.name);
+  for (const WantedPass& w : list) {
+    const PassInfo& p = *w.pass;
     PassContext context;
     context.keep_notes = a.json;
     if (!a.call_site.empty()) context.options = call_site_options(p.name, a.call_site);

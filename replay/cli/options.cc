@@ -85,6 +85,41 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_flag("--quick", bisect.quick, "where the last stage is good, do not look at the others");
   c->add_flag("--json", bisect.json);
   c->callback([code] { *code = cmd_bisect(bisect); });
+
+  static ReduceArgs reduce;
+  c = app.add_subcommand("reduce", "the smallest module that still goes wrong");
+  c->footer(
+      "Examples:\n"
+      "  hlo-replay reduce model.hlo --passes=algsimp -o bug       results differ behind these passes\n"
+      "  hlo-replay reduce model.hlo --check='./fine.sh {}' -o bug  what the command says is bad (exit code other than "
+      "0)\n"
+      "  hlo-replay reduce model.hlo --nan -o bug                  a NaN or infinity made of none\n"
+      "The folder holds the module, its inputs, how to run it, and a script for jax. To go on later, reduce what it "
+      "holds.\n"
+      "Exit code 0 where it was reduced, 2 where nothing is wrong with the module as it came.");
+  c->add_option("FILE", reduce.file, "module or stage")->required();
+  add_judge_options(c, reduce);
+  c->add_option("--passes", reduce.passes, "a,b{option=value}: what they leave must give other results, or they fail");
+  c->add_option("--pipeline", reduce.pipeline, "the same for a whole pipeline");
+  c->add_flag("--nan", reduce.nan, "an instruction makes a NaN or infinity out of none");
+  c->add_flag("--keep-shapes", reduce.keep_shapes, "leave dimensions and counts as they are");
+  c->add_flag("--scrub", reduce.scrub, "take the program's names and paths out");
+  c->add_option("--most", reduce.most, "candidates to try");
+  c->add_option("-o,--out", reduce.out, "folder to make (NAME.reduced)");
+  c->add_flag("--force", reduce.force, "replace it");
+  c->add_flag("--json", reduce.json);
+  c->callback([code] { *code = cmd_reduce(reduce); });
+
+  static ExtractArgs extract;
+  c = app.add_subcommand("extract", "an instruction and what it is made of, as a module that runs");
+  c->footer("Example:\n  hlo-replay extract model.hlo fusion.12 --hops=0 -o fusion.hlo --inputs-out=fusion.npz");
+  c->add_option("FILE", extract.file, "module or stage")->required();
+  c->add_option("INSTRUCTION", extract.instruction, "its name")->required();
+  add_run_options(c, extract);
+  c->add_option("--hops", extract.hops, "operands of operands to take along (all)");
+  c->add_option("-o,--out", extract.out, "file to write (standard output)");
+  c->add_option("--inputs-out", extract.inputs_out, ".npz with the values that a run of FILE gives its parameters");
+  c->callback([code] { *code = cmd_extract(extract); });
 }
 
 }  // namespace hlo

@@ -1,0 +1,293 @@
+// reduce and extract: parts of a module, and the smallest that still goes wrong.
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "ir/eval/compare.h"
+#include "ir/base/source.h"
+#include "ir/verifier.h"
+#include "parser/parser.h"
+#include "passes/pipelines.h"
+#include "replay/cli/command.h"
+#include "replay/extract.h"
+#include "replay/files.h"
+#include "replay/reduce.h"
+
+namespace hlo {
+namespace fs = std::filesystem;
+namespace {
+
+// What is wrong with a module, in a word that a smaller one must share; empty: nothing.
+using Fault = std::function<std::string(const Module&)>;
+
+// Runs modules on the values that the whole one gave the instructions that their parameters stand for.
+class Runs {
+ public:
+  Runs(const ReduceArgs& a, const Values* values) : a_(a), values_(values), options_(input_options(a)) {
+    options_.file.clear();
+  }
+  Value operator()(const Module& shapes, const Module& m, const EvalOptions& options) const {
+    Session session(shapes, options_);
+    session.set_arguments(arguments(shapes));
+    return session.run(m, *find_executor(a_.backend), options, 1, false);
+  }
+  // From now on these, whatever the parameters are called.
+  void fix(std::vector<Value> arguments) { fixed_ = std::move(arguments); }
+  Comparison compare(const Module& before, const Module& after) const {
+    EvalOptions options = eval_options(a_);
+    Value expected = (*this)(before, before, options), got = (*this)(before, after, options);
+    Comparison c = compare_results(before.u(), got, expected, a_.tolerance);
+    if (c.equal) return c;
+    Session session(before, options_);
+    session.set_arguments(arguments(before));
+    Value reference = session.run(before, *find_executor("evaluator"), options, 1, true);
+    return compare_results(before.u(), got, expected, a_.tolerance, &reference);
+  }
+
+ private:
+  std::vector<Value> arguments(const Module& m) const {
+    return fixed_.empty() ? values_->arguments(m, a_.seed, options_.positive) : fixed_;
+  }
+  const ReduceArgs& a_;
+  const Values* values_;
+  std::vector<Value> fixed_;
+  InputOptions options_;
+};
+
+Fault behind_passes(const ReduceArgs& a, std::shared_ptr<Runs> runs) {
+  std::vector<WantedPass> list = wanted_passes(a.passes);
+  const std::vector<Step>* steps = a.passes.empty() ? find_pipeline(a.pipeline) : nullptr;
+  if (a.passes.empty() && !steps) fail(FailureKind::kUsage, "unknown pipeline '{}'", a.pipeline);
+  return [list, steps, runs](const Module& m) -> std::string {
+    std::unique_ptr<Module> after = m.clone();
+    PipelineOptions options;
+    options.keep_notes = false;
+    options.stop = interrupted;
+    std::string pass;
+    try {
+      if (steps) options.observe = [&](const Module&, const PassEvent& e) { pass = e.next; };
+      if (steps) run_pipeline(*after, *steps, options);
+      for (const WantedPass& w : list) {
+        PassContext context;
+        context.options = w.options;
+        PassEvent event;
+        pass = w.pass->name;
+        run_pass(*after, *w.pass, context, options, &event);
+      }
+    } catch (const Failure& e) {
+      if (interrupted()) return {};
+      return e.kind() == FailureKind::kUnsupported ? std::string() : fmt::format("pass {} fails", pass);
+    }
+    try {
+      return runs->compare(m, *after).equal ? "" : "results differ behind the passes";
+    } catch (const Failure&) {
+      return {};
+    }
+  };
+}
+
+Fault makes_nan(const ReduceArgs& a, std::shared_ptr<Runs> runs) {
+  return [&a, runs](const Module& m) -> std::string {
+    EvalOptions options = eval_options(a);
+    options.trace = nan_watch(m), options.trace_all = true;
+    try {
+      (*runs)(m, m, options);
+      return {};
+    } catch (const Failure& e) {
+      return e.kind() == FailureKind::kInvalid ? "a NaN or infinity is made of none" : "";
+    }
+  };
+}
+
+Fault by_judge(const ReduceArgs& a, const Module& first) {
+  Judge judge = make_judge(judge_options(a), first, nullptr);
+  std::string words = in_words(judge_options(a));
+  return [judge, words](const Module& m) -> std::string {
+    return judge(m).verdict == Verdict::kBad ? fmt::format("not so: {}", words) : "";
+  };
+}
+
+// What a bug report needs besides the module.
+std::string jax_script() {
+  return R"(#!/usr/bin/env python3
+"""Runs module.hlo on jax's first device, on the inputs beside it, and prints what comes out."""
+import pathlib
+
+import jax
+import numpy as np
+from jaxlib import _hlo
+from jaxlib import xla_client
+
+here = pathlib.Path(__file__).parent
+module = _hlo.hlo_module_from_text((here / "module.hlo").read_text())
+computation = xla_client.XlaComputation(module.as_serialized_hlo_module_proto())
+stablehlo = xla_client._xla.mlir.xla_computation_to_mlir_module(computation)
+device = jax.devices()[0]
+executable = device.client.compile_and_load(stablehlo, xla_client.DeviceList((device,)), xla_client.CompileOptions())
+arrays = np.load(here / "inputs.npz", allow_pickle=False) if (here / "inputs.npz").exists() else {}
+# numpy has no bfloat16 and no float8: their bits travel as integers.
+leaves = []
+for i, shape in enumerate(computation.program_shape().parameter_shapes()):
+    value, dtype = arrays[f"p{i}"], shape.numpy_dtype()
+    leaves.append(jax.device_put(value.view(dtype) if value.dtype != dtype else value, device))
+for group in executable.execute_sharded(leaves).disassemble_into_single_device_arrays():
+    print(np.asarray(group[0]))
+)";
+}
+
+std::string shell_word(const std::string& s) {
+  bool plain =
+      !s.empty() &&
+      s.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-=./,:") == std::string::npos;
+  if (plain) return s;
+  std::string out = "'";
+  for (char c : s) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string how_to_see(const ReduceArgs& a, bool arguments) {
+  std::string file = "module.hlo", inputs = arguments ? " --inputs=inputs.npz" : "";
+  if (!a.check.empty()) return shell_word(a.check) + ", with {} for module.hlo";
+  if (!a.regex.empty()) return fmt::format("grep -E {} {}", shell_word(a.regex), file);
+  if (a.verify) return fmt::format("hlo-replay verify {}", file);
+  if (a.nan) return fmt::format("hlo-replay exec {} --nan{}", file, inputs);
+  if (!a.passes.empty())
+    return fmt::format("hlo-replay opt --passes={} {} > after.hlo\nhlo-replay exec after.hlo --compare-with={}{}",
+                       shell_word(a.passes), file, file, inputs);
+  return fmt::format("hlo-replay bisect {} --pipeline={}{}", file, a.pipeline, inputs);
+}
+
+}  // namespace
+
+int cmd_reduce(const ReduceArgs& given) {
+  ReduceArgs a = given;
+  checked_executor(a);
+  bool own = a.check.empty() && a.regex.empty() && !a.verify;
+  if (a.slower > 0) fail(FailureKind::kUsage, "reduce has no --slower: what is smaller is faster");
+  if ((!a.passes.empty()) + (!a.pipeline.empty()) + a.nan + !own > 1)
+    fail(FailureKind::kUsage, "one of --passes, --pipeline, --nan, --check, --regex and --verify, not several");
+  if (own && a.passes.empty() && !a.nan && a.pipeline.empty()) a.pipeline = "xla-2019";
+  std::string folder = a.out.empty() ? fs::path(a.file).stem().string() + ".reduced" : a.out;
+  OutputFolder out(folder, a.force);
+  Loaded loaded;
+  auto m = load_verified(a.file, !a.no_verify && !a.verify, &loaded);
+  InputOptions inputs = input_options(a);
+  inputs.snapshot = loaded.arguments;
+  // The values of a run: parameters of smaller modules take them.
+  Values values;
+  if (own) {
+    settle_elided(*m, inputs);
+    check_supported(*m);
+    Session session(*m, inputs);
+    values = Values(*m, session, eval_options(a));
+  }
+  auto runs = std::make_shared<Runs>(a, &values);
+  Fault fault = !own ? by_judge(a, *m) : a.nan ? makes_nan(a, runs) : behind_passes(a, runs);
+  std::string wrong = fault(*m);
+  if (wrong.empty())
+    fail(FailureKind::kUsage, "{}: nothing is wrong with the module as it came, so there is nothing to reduce ({})",
+         a.file,
+         !own                ? in_words(judge_options(a))
+         : a.nan             ? "no NaN or infinity is made"
+         : !a.passes.empty() ? "the passes " + a.passes + " leave the results alone"
+                             : "the pipeline " + a.pipeline + " leaves the results alone");
+  ReduceOptions options;
+  options.keep_shapes = a.keep_shapes, options.keep_invalid = a.verify, options.most_candidates = a.most;
+  options.stop = interrupted;
+  bool terminal = ::isatty(2) && !a.json;
+  if (terminal)
+    options.progress = [](size_t candidates, size_t instructions) {
+      fmt::print(stderr, "\r{} instructions, {} candidates tried ", instructions, candidates);
+      std::fflush(stderr);
+    };
+  size_t before = m->instruction_count();
+  auto start = std::chrono::steady_clock::now();
+  Reduction r = reduce(
+      *m, [&](const Module& c) { return fault(c) == wrong; }, options);
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (terminal) fmt::print(stderr, "\r{:60}\r", "");
+  std::vector<Value> arguments;
+  if (own) arguments = values.arguments(*r.module, a.seed, inputs.positive);
+  if (a.scrub) scrub(*r.module);
+  // Once more, from what is left behind.
+  std::string text = lossless_text(*r.module), arrays;
+  if (!arguments.empty()) {
+    std::string path = out.path() + ".npz.tmp";
+    save_arrays(r.module->u(), path, arguments, {});
+    arrays = read_file(path);
+    std::error_code ignored;
+    fs::remove(path, ignored);
+    runs->fix(arguments);
+  }
+  std::string again = fault(*parse_module(text, m->universe()));
+  if (again != wrong)
+    fail(FailureKind::kInvalid, "the reduced module does not show the fault again: the oracle wavers");
+  size_t after = r.module->instruction_count();
+  out.write("module.hlo", text);
+  if (!arrays.empty()) out.write("inputs.npz", arrays);
+  if (own) out.write("run_with_jax.py", jax_script());
+  std::string how = how_to_see(a, !arrays.empty());
+  out.write(
+      "README.md",
+      fmt::format(
+          "# {}\n\nReduced from {} to {} instructions by hlo-replay 0.1. To see it:\n\n```\n{}\n```\n\nWith XLA's "
+          "own tools: `run_hlo_module --platform=CUDA --reference_platform=Interpreter module.hlo`{}.\n",
+          wrong, before, after, how, own ? "; with jax: `python3 run_with_jax.py`" : ""));
+  out.commit();
+  Json j{{"fault", wrong},         {"instructions_before", before},
+         {"instructions", after},  {"candidates", r.candidates},
+         {"accepted", r.accepted}, {"seconds", seconds},
+         {"finished", r.finished}, {"folder", folder}};
+  if (a.json) {
+    print_json(j);
+  } else {
+    fmt::print("{}\n{} → {} instructions, {} candidates in {:.1f} s ({:.0f} a second){}\nsee {}/README.md\n", text,
+               before, after, r.candidates, seconds, static_cast<double>(r.candidates) / std::max(seconds, 1e-9),
+               r.finished ? "" : ", stopped before the end", folder);
+    fmt::print("{}\n", wrong);
+  }
+  return kYes;
+}
+
+int cmd_extract(const ExtractArgs& a) {
+  checked_executor(a);
+  Loaded loaded;
+  auto m = load_verified(a.file, !a.no_verify, &loaded);
+  std::string_view wanted = a.instruction;
+  if (wanted.starts_with('%')) wanted.remove_prefix(1);
+  InstId found;
+  std::string_view nearest;
+  int distance = 4;
+  for (CompId c : m->computations())
+    for (InstId i : m->live_order(c)) {
+      if (m->inst_name(i) == wanted) found = i;
+      if (int d = edit_distance(m->inst_name(i), wanted); d < distance) distance = d, nearest = m->inst_name(i);
+    }
+  if (!found.valid())
+    fail(FailureKind::kUsage, "{} has no instruction '{}'{}", a.file, wanted,
+         nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
+  std::vector<InstId> cuts;
+  if (a.hops != SIZE_MAX) cuts = boundary(*m, {found}, a.hops);
+  std::unique_ptr<Module> part = extracted(*m, {found}, cuts);
+  std::vector<VerifyError> errors = verify_module(*part, 1);
+  if (!errors.empty())
+    fail(FailureKind::kUnsupported, "{} does not make a module by itself: {}", wanted, errors[0].message);
+  if (!a.inputs_out.empty()) {
+    InputOptions inputs = input_options(a);
+    inputs.snapshot = loaded.arguments;
+    settle_elided(*m, inputs);
+    check_supported(*m);
+    Session session(*m, inputs);
+    Values values(*m, session, eval_options(a));
+    for (InstId p : part->comp(part->entry()).params)
+      if (!values.find((*part)[p].name))
+        fail(FailureKind::kUnsupported, "a run of {} gives {} no value: it was not reached or did not fit into memory",
+             a.file, part->inst_name(p));
+    save_arrays(m->u(), a.inputs_out, values.arguments(*part, a.seed, inputs.positive), {});
+  }
+  write_file(a.out.empty() ? "-" : a.out, lossless_text(*part));
+  return kYes;
+}
+
+}  // namespace hlo
