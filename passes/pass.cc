@@ -58,13 +58,22 @@ bool PassContext::spend(const Module& m, std::string_view rule, std::initializer
   if (fuel <= 0) return false;
   --fuel;
   ++rewrites;
+  size_t before = notes.size();
   note(m, rule, insts, text);
+  if (notes.size() > before) notes.back().rewrite = rewrites;
   return true;
 }
 
 std::span<const PassInfo> all_passes() { return kPasses; }
 
+namespace {
+const PassInfo* override_pass = nullptr;
+}
+
+void override_pass_for_test(const PassInfo* pass) { override_pass = pass; }
+
 const PassInfo* find_pass(std::string_view name) {
+  if (override_pass && override_pass->name == name) return override_pass;
   for (const PassInfo& p : kPasses) {
     if (p.name == name) return &p;
     bool hit = false;

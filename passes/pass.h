@@ -16,6 +16,7 @@ struct Note {
   std::string rule;
   std::vector<std::string> names;  // instructions, by the name they had
   std::string text;                // numbers behind the decision; may be empty
+  int64_t rewrite = 0;             // which one of the run, from 1; 0: a decision that rewrites nothing
 };
 
 class PassContext {
@@ -60,6 +61,8 @@ std::span<const PassInfo> all_passes();
 // By name or alias; null where nobody has it.
 const PassInfo* find_pass(std::string_view name);
 std::string_view nearest_pass(std::string_view name);
+// For tests: `find_pass` gives this in the place of the pass of that name, until it is called with null.
+void override_pass_for_test(const PassInfo* pass);
 
 // The options that XLA gives the pass where that pipeline calls it (algsimp before and after layouts).
 std::map<std::string, std::string> call_site_options(std::string_view pass, std::string_view pipeline);

@@ -1,10 +1,12 @@
-// The first of a row of candidates that is bad, found in a logarithmic number of judgements.
+// The first of a row of candidates that is bad, found in a logarithmic number of judgements; stages of a folder, stages
+// of a pipeline, and the rewrites of one pass.
 #pragma once
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "passes/pipelines.h"
 #include "replay/judge.h"
 
 namespace hlo {
@@ -19,19 +21,55 @@ struct Bisection {
   } outcome = kUnknown;
   size_t good = 0, bad = 0;
   std::map<size_t, Judgement> judged;
-  size_t runs = 0;               // judgements made now, those remembered not counted
-  std::vector<size_t> bad_ones;  // with `every`: all that are bad, in order
+  std::vector<size_t> bad_ones;  // all that are known to be bad beside each other, in order
 };
 
 struct BisectOptions {
   // Where the last candidate is good, one in the middle may still be bad (and healed later): judge them all.
   bool every = true;
-  std::function<void(size_t candidate, const Judgement&)> judged;  // after each
+  std::function<void(const std::string& label, const Judgement&)> judged;  // after each
   std::function<bool()> stop;
 };
 
-// `judge(0)` is expected to be good. Judgements in `known` are not made again.
-Bisection bisect(size_t count, const std::function<Judgement(size_t)>& judge, const BisectOptions& options,
+// Judgements on disk, so that a search that was cut off goes on where it was. An empty path keeps nothing.
+class JudgementFile {
+ public:
+  // `what`: the oracle and the inputs. Throws Failure(kUsage) where the file is of another search.
+  JudgementFile(std::string path, std::string what);
+  bool find(const std::string& key, Judgement* out) const;
+  void add(const std::string& key, const Judgement& j);
+
+ private:
+  std::string path_, what_;
+  std::map<std::string, Judgement> known_;
+};
+
+struct Candidates {
+  std::vector<std::string> labels, keys;  // keys: what JudgementFile knows them by
+  std::function<std::unique_ptr<Module>(size_t)> load;
+};
+
+// Candidate 0 is expected to be good. Judgements in `known` and `memory` are not made again. A candidate that the
+// verifier refuses to load (Failure(kInvalid)) is bad, one that cannot be read is unknown.
+Bisection search(const Candidates& candidates, const Judge& judge, JudgementFile& memory, const BisectOptions& options,
                  std::map<size_t, Judgement> known = {});
+
+struct PipelineBisection {
+  Candidates candidates;
+  Bisection stages, rewrites;
+  PassEvent event;                    // the pass that makes the first bad stage
+  int64_t rewrite = 0;                // which of its rewrites, from 1; 0: not known
+  Note note;                          // of that rewrite
+  std::unique_ptr<Module> good, bad;  // around the rewrite, or around the pass
+  std::string broke;                  // why the pipeline ended early
+};
+
+// Runs the pipeline over `m` once and judges its stages, then the guilty pass with less and less fuel from the last
+// good stage. `first_is_good`: do not ask about the module as it came.
+PipelineBisection bisect_pipeline(Module& m, const std::vector<Step>& steps, const PipelineOptions& passes,
+                                  const Judge& judge, bool first_is_good, JudgementFile& memory,
+                                  const BisectOptions& options);
+
+const char* word(Verdict v);
 
 }  // namespace hlo

@@ -5,7 +5,6 @@
 
 #include "ir/base/hash.h"
 #include "ir/print.h"
-#include "ir/snapshot.h"
 #include "ir/verifier.h"
 #include "passes/pipelines.h"
 #include "replay/bisect.h"
@@ -19,77 +18,20 @@ namespace hlo {
 namespace fs = std::filesystem;
 namespace {
 
-const char* word(Verdict v) { return v == Verdict::kGood ? "good" : v == Verdict::kBad ? "bad" : "unknown"; }
-
-// Judgements on disk, so that a search that was cut off goes on where it was.
-class Memory {
- public:
-  // `what`: the oracle and the inputs; judgements by another one do not count.
-  Memory(std::string path, std::string what) : path_(std::move(path)), what_(std::move(what)) {
-    std::error_code ignored;
-    if (path_.empty() || !fs::exists(path_, ignored)) return;
-    Json j = Json::parse(read_file(path_), nullptr, false);
-    if (!j.is_object() || j.value("version", 0) != 1)
-      fail(FailureKind::kUsage, "{} is no file of an earlier bisect", path_);
-    if (j.value("judge", "") != what_)
-      fail(FailureKind::kUsage, "{} is of another search ({}); this one is: {}", path_, j.value("judge", ""), what_);
-    known_ = j["judged"];
-  }
-  bool find(const std::string& key, Judgement* out) const {
-    auto at = known_.find(key);
-    if (at == known_.end()) return false;
-    std::string v = at->value("verdict", "");
-    out->verdict = v == "good" ? Verdict::kGood : v == "bad" ? Verdict::kBad : Verdict::kUnknown;
-    out->detail = at->value("detail", ""), out->runs = at->value("runs", 1), out->agreed = at->value("agreed", 1);
-    return true;
-  }
-  void add(const std::string& key, const Judgement& j) {
-    if (path_.empty()) return;
-    known_[key] = {{"verdict", word(j.verdict)}, {"detail", j.detail}, {"runs", j.runs}, {"agreed", j.agreed}};
-    write_file(path_, Json{{"version", 1}, {"judge", what_}, {"judged", known_}}.dump(1) + "\n");
-  }
-
- private:
-  std::string path_, what_;
-  Json known_ = Json::object();
-};
-
-// One row of candidates, the first expected to be good.
-struct Row {
-  std::vector<std::string> labels, keys;
-  std::function<std::unique_ptr<Module>(size_t)> load;
-};
-
-Bisection search(const BisectArgs& a, const Row& row, const Judge& judge, Memory& memory, bool every,
-                 std::map<size_t, Judgement> known = {}) {
+BisectOptions search_options(const BisectArgs& a, bool every) {
   BisectOptions options;
   options.every = every;
   options.stop = interrupted;
-  bool terminal = ::isatty(2) && !a.json;
-  size_t done = known.size();
-  options.judged = [&](size_t k, const Judgement& j) {
-    if (!terminal) return;
-    fmt::print(stderr, "\r{:>4} judged; {}: {:<60}", ++done, row.labels[k], word(j.verdict));
-    std::fflush(stderr);
-  };
-  auto one = [&](size_t k) {
-    Judgement out;
-    if (memory.find(row.keys[k], &out)) return out;
-    try {
-      out = judge(*row.load(k));
-    } catch (const Failure& e) {
-      if (interrupted()) throw;
-      // A stage that the verifier refuses is bad, one that cannot be read says nothing.
-      std::string why = e.what();
-      out = {e.kind() == FailureKind::kInvalid ? Verdict::kBad : Verdict::kUnknown,
-             why.substr(0, why.find("\nthe module does not verify"))};
-    }
-    memory.add(row.keys[k], out);
-    return out;
-  };
-  Bisection b = bisect(row.labels.size(), one, options, std::move(known));
-  if (terminal) fmt::print(stderr, "\r{:100}\r", "");
-  return b;
+  if (::isatty(2) && !a.json)
+    options.judged = [done = size_t{0}](const std::string& label, const Judgement& j) mutable {
+      fmt::print(stderr, "\r{:>4} judged; {}: {:<60}", ++done, label, word(j.verdict));
+      std::fflush(stderr);
+    };
+  return options;
+}
+
+void end_progress(const BisectOptions& o) {
+  if (o.judged) fmt::print(stderr, "\r{:100}\r", "");
 }
 
 std::vector<std::string> lines_of(const Module& m, const std::vector<InstId>& list, size_t most = 12) {
@@ -156,7 +98,7 @@ void describe(const BisectArgs& a, const Module& good, const Module& bad, const 
   f.json["before"] = before, f.json["after"] = after;
 }
 
-void add_counts(Json& j, const Row& row, const Bisection& b) {
+void add_counts(Json& j, const Candidates& row, const Bisection& b) {
   Json unknown = Json::array();
   bool flaky = false;
   for (const auto& [k, v] : b.judged) {
@@ -209,7 +151,7 @@ int report(const BisectArgs& a, const Finding& f) {
 }
 
 // Where nothing was found: what that means, and its exit code.
-int nothing(const BisectArgs& a, const Row& row, const Bisection& b, const std::string& judge) {
+int nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, const std::string& judge) {
   Json j;
   add_counts(j, row, b);
   std::string text;
@@ -258,7 +200,7 @@ int bisect_folder(const BisectArgs& a) {
     LoadOptions load_options;
     load_options.universe = std::make_shared<Universe>();
     InputOptions inputs = input_options(a);
-    Row row;
+    Candidates row;
     std::vector<size_t> rows;
     std::vector<std::string> paths;
     for (size_t k = 0; k < r.rows.size(); ++k) {
@@ -286,10 +228,12 @@ int bisect_folder(const BisectArgs& a) {
       session = std::make_unique<Session>(*first, inputs);
     }
     Judge judge = make_judge(judged, *first, session.get());
-    Memory memory(a.resume, fmt::format("{}, seed {}, module {}", words_of_judge, a.seed, r.module_number));
+    JudgementFile memory(a.resume, fmt::format("{}, seed {}, module {}", words_of_judge, a.seed, r.module_number));
     std::map<size_t, Judgement> known;
     if (needs_runs(a)) known[0] = {Verdict::kGood, "the stage that the others are held against"};
-    Bisection b = search(a, row, judge, memory, !a.quick, std::move(known));
+    BisectOptions options = search_options(a, !a.quick);
+    Bisection b = search(row, judge, memory, options, std::move(known));
+    end_progress(options);
     if (b.outcome != Bisection::kFound) {
       code = std::max(code, nothing(a, row, b, words_of_judge));
       continue;
@@ -340,7 +284,6 @@ int bisect_module(const BisectArgs& a) {
   auto m = load_verified(a.file, !a.no_verify, &loaded);
   InputOptions inputs = input_options(a);
   inputs.snapshot = loaded.arguments;
-  std::string text = lossless_text(*m);
   auto first = m->clone();
   JudgeOptions judged = judge_options(a);
   std::unique_ptr<Session> session;
@@ -350,40 +293,12 @@ int bisect_module(const BisectArgs& a) {
     check_supported(*first);
     session = std::make_unique<Session>(*first, inputs);
   }
-  // Every stage is kept: what comes before a stage is shared by all runs that go through it.
-  struct Stage {
-    Snapshot snapshot;
-    PassEvent event;
-  };
-  Recorder recorder(m->universe());
-  std::vector<Stage> stages;
-  Row row;
   PipelineOptions passes;
   passes.verify = false;  // a module that does not verify is what may be looked for
   passes.stop = interrupted;
   passes.only = words(a.only), passes.disabled = words(a.disabled);
   for (const auto& set : {passes.only, passes.disabled})
     for (const std::string& name : set) pass_or_fail(name);
-  uint64_t hash = hash_bytes(text);
-  auto keep = [&](const PassEvent& e, const std::string& label) {
-    stages.push_back({recorder.freeze(*m), e});
-    row.labels.push_back(label);
-    row.keys.push_back(fmt::format("{} {} {:016x}", row.keys.size(), label, hash));
-  };
-  keep({}, "the module as it came");
-  passes.observe = [&](const Module&, const PassEvent& e) {
-    if (e.kind != PassEvent::kPass || !e.changed) return;
-    keep(e, fmt::format("{:04} {}.after_{}", stages.size(), e.pipeline, e.pass));
-  };
-  std::string broke;
-  try {
-    run_pipeline(*m, *steps, passes);
-  } catch (const Failure& e) {
-    if (interrupted()) throw;
-    broke = e.what();
-  }
-  if (!broke.empty() && !a.json) fmt::print("the pipeline ends at stage {}: {}\n", stages.size(), broke);
-  row.load = [&](size_t k) { return stages[k].snapshot.thaw(); };
   Judge plain = make_judge(judged, *first, session.get());
   // Whatever the oracle, a stage that does not verify is not run.
   JudgeOptions verifier;
@@ -395,68 +310,36 @@ int bisect_module(const BisectArgs& a) {
     return plain(c);
   };
   std::string words_of_judge = in_words(judged);
-  Memory memory(a.resume, fmt::format("{}, seed {}, pipeline {}", words_of_judge, a.seed, a.pipeline));
-  std::map<size_t, Judgement> known;
-  if (needs_runs(a)) known[0] = {Verdict::kGood, "what the others are held against"};
-  Bisection b = search(a, row, judge, memory, !a.quick, std::move(known));
-  if (b.outcome != Bisection::kFound) return nothing(a, row, b, words_of_judge);
-  const PassEvent& event = stages[b.bad].event;
+  JudgementFile memory(a.resume, fmt::format("{}, seed {}, pipeline {}", words_of_judge, a.seed, a.pipeline));
+  BisectOptions options = search_options(a, !a.quick);
+  PipelineBisection p = bisect_pipeline(*m, *steps, passes, judge, needs_runs(a), memory, options);
+  end_progress(options);
+  const Bisection& b = p.stages;
+  if (!p.broke.empty() && !a.json)
+    fmt::print("the pipeline ends at stage {}: {}\n", p.candidates.labels.size(), p.broke);
+  if (b.outcome != Bisection::kFound) return nothing(a, p.candidates, b, words_of_judge);
   Finding f;
   f.json = {{"found", true},
             {"module", m->name},
-            {"good", row.labels[b.good]},
-            {"bad", row.labels[b.bad]},
+            {"good", p.candidates.labels[b.good]},
+            {"bad", p.candidates.labels[b.bad]},
             {"why", b.judged.at(b.bad).detail},
-            {"pass", event.pass},
-            {"pipeline", event.pipeline}};
-  add_counts(f.json, row, b);
+            {"pass", p.event.pass},
+            {"pipeline", p.event.pipeline}};
+  add_counts(f.json, p.candidates, b);
   for (size_t k = 1; k < b.bad_ones.size(); ++k)
-    f.json["other_bad"].push_back(row.labels[b.bad_ones[k]] + ": " + b.judged.at(b.bad_ones[k]).detail);
-  f.guilty = fmt::format("guilty: pass {} of pipeline {}", event.pass, event.pipeline);
-  // From the last good stage with less and less fuel.
-  std::unique_ptr<Module> good = row.load(b.good), bad = row.load(b.bad);
-  if (b.bad - b.good == 1 && event.rewrites > 1) {
-    auto with_fuel = [&](int64_t fuel, PassEvent* e) {
-      auto c = stages[b.good].snapshot.thaw();
-      PassContext context;
-      context.options = event.options;
-      context.fuel = fuel;
-      run_pass(*c, *find_pass(event.pass), context, passes, e);
-      return c;
-    };
-    size_t count = static_cast<size_t>(event.rewrites) + 1;
-    Row inner;
-    for (size_t k = 0; k < count; ++k) {
-      inner.labels.push_back(fmt::format("{} with {} rewrites", event.pass, k));
-      inner.keys.push_back(fmt::format("{} fuel {}", row.keys[b.bad], k));
-    }
-    inner.load = [&](size_t k) {
-      PassEvent ignored;
-      return with_fuel(static_cast<int64_t>(k), &ignored);
-    };
-    Bisection w = search(a, inner, judge, memory, false, {{0, b.judged.at(b.good)}, {count - 1, b.judged.at(b.bad)}});
-    if (w.outcome == Bisection::kFound) {
-      PassEvent e;
-      good = inner.load(w.good);
-      bad = with_fuel(static_cast<int64_t>(w.bad), &e);
-      f.json["rewrite"] = w.bad, f.json["rewrites"] = event.rewrites;
-      f.json["runs_for_rewrite"] = w.runs;
-      if (w.bad <= e.notes.size() && e.notes.size() == w.bad) {
-        const Note& n = e.notes.back();
-        f.json["rule"] = n.rule, f.json["instructions"] = n.names;
-      }
-    }
-  } else if (event.rewrites == 1 && !event.notes.empty()) {
-    f.json["rewrite"] = 1, f.json["rewrites"] = 1;
-    for (const Note& n : event.notes) f.json["rule"] = n.rule, f.json["instructions"] = n.names;
+    f.json["other_bad"].push_back(p.candidates.labels[b.bad_ones[k]] + ": " + b.judged.at(b.bad_ones[k]).detail);
+  f.guilty = fmt::format("guilty: pass {} of pipeline {}", p.event.pass, p.event.pipeline);
+  if (p.rewrite > 0) {
+    f.json["rewrite"] = p.rewrite, f.json["rewrites"] = p.event.rewrites;
+    f.json["judged_for_rewrite"] = p.rewrites.judged.size();
+    f.json["rule"] = p.note.rule, f.json["instructions"] = p.note.names;
+    f.guilty += fmt::format(", rule \"{}\" on {}, its rewrite {} of {}", p.note.rule, fmt::join(p.note.names, ", "),
+                            p.rewrite, p.event.rewrites);
   }
-  if (f.json.contains("rule"))
-    f.guilty += fmt::format(", rule \"{}\" on {}, its rewrite {} of {}", f.json["rule"].get<std::string>(),
-                            fmt::join(f.json["instructions"].get<std::vector<std::string>>(), ", "),
-                            f.json["rewrite"].get<int64_t>(), f.json["rewrites"].get<int64_t>());
   f.json["guilty"] = f.guilty;
-  f.good_text = lossless_text(*good), f.bad_text = lossless_text(*bad);
-  describe(a, *good, *bad, session.get(), f);
+  f.good_text = lossless_text(*p.good), f.bad_text = lossless_text(*p.bad);
+  describe(a, *p.good, *p.bad, session.get(), f);
   return report(a, f);
 }
 

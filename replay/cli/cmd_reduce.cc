@@ -4,8 +4,8 @@
 #include <chrono>
 #include <filesystem>
 
-#include "ir/eval/compare.h"
 #include "ir/base/source.h"
+#include "ir/eval/compare.h"
 #include "ir/verifier.h"
 #include "parser/parser.h"
 #include "passes/pipelines.h"
