@@ -64,6 +64,8 @@ Bisection search(const Candidates& candidates, const Judge& judge, JudgementFile
     if (memory.find(candidates.keys[k], &j)) return j;
     try {
       j = judge(*candidates.load(k));
+    } catch (const OracleFailure&) {
+      throw;
     } catch (const Failure& e) {
       if (options.stop && options.stop()) throw;
       std::string why = e.what();

@@ -56,10 +56,10 @@ Judgement by_command(const JudgeOptions& o, const Module& m) {
     std::fflush(nullptr);
     int status = std::system(fmt::format("( {} ) >/dev/null 2>&1 </dev/null", line).c_str());
     if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT))
-      fail(FailureKind::kUsage, "interrupted");
+      throw OracleFailure(FailureKind::kUsage, "interrupted");
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (code == 126 || code == 127)
-      fail(FailureKind::kUsage, "the command cannot be run (exit code {}): {}", code, line);
+      throw OracleFailure(FailureKind::kUsage, fmt::format("the command cannot be run (exit code {}): {}", code, line));
     ++count[code == 0 ? 0 : code == 125 ? 2 : 1];
     detail = fmt::format("exit code {}", code);
   }

@@ -16,6 +16,12 @@ struct Judgement {
   int runs = 1, agreed = 1;  // of a command that was asked several times
 };
 
+// The oracle itself does not work: nothing to do with the candidate.
+class OracleFailure : public Failure {
+ public:
+  using Failure::Failure;
+};
+
 using Judge = std::function<Judgement(const Module&)>;
 
 struct JudgeOptions {

@@ -165,6 +165,62 @@ with tempfile.TemporaryDirectory() as directory:
     (tmp / "loop.hlo").write_text("HloModule l\nb { p = s32[] parameter(0)\n o = s32[] constant(0)\n ROOT r = s32[] add(p, o) }\nc { p = s32[] parameter(0)\n ROOT t = pred[] constant(true) }\nENTRY e { z = s32[] constant(1)\n ROOT w = s32[] while(z), condition=c, body=b }\n")
     code, text, err = run("exec", tmp / "loop.hlo", "--max-steps=100")
     expect("--max-steps", code == 2 and "does not end within 100 steps" in err, err)
+    # bisect, reduce and extract.
+    folder = tmp / "norm"
+    norm = mobilenet.parent / "modules" / "layer_norm.hlo"
+    code, text, err = run("replay", norm, "-o", folder, "--formats=text")
+    expect("stages to edit", code == 0, err)
+    code, text, err = run("bisect", folder)
+    expect("no bad stage", code == 0 and text.splitlines()[-1].startswith("no bad stage"), text + err)
+    stage = sorted(folder.glob("*after_algsimp*"))[-1]
+    kept = stage.read_text()
+    edits = (
+        ("constant(1e-05)", "constant(0.01)", 1, "constant(0.01)"),
+        (" sqrt(", " rsqrt(", 1, "rsqrt("),
+        (" divide(", " multiply(", 1, "multiply("),
+        (" subtract(", " add(", 1, "add("),
+        ("dimensions={1}, to_apply", "dimensions={0}, to_apply", 1, "dimensions={0}"),
+        ("constant(0.001953125)", "constant(0.00390625)", 1, "constant(0.00390625)"),
+        ("f32[64,512]", "f32[65,512]", 1, "f32[65,512]"),
+        ("ENTRY ", "ENTRI ", 2, ""),
+        ("sqrt.", "root.", 0, ""),
+        ("HloModule", "// a harmless remark\nHloModule", 0, ""),
+    )
+    for old, new, wanted, part in edits:
+        expect("the edit applies", old in kept, old)
+        stage.write_text(kept.replace(old, new))
+        code, text, err = run("bisect", folder)
+        lines = text.splitlines()
+        expect(f"bisect: {old} to {new}", code == wanted and (code != 1 or (lines[-1].startswith("guilty: pass algsimp") and part in text)), f"{code} {text}{err}")
+    stage.write_text(kept)
+    code, text, err = run("bisect", norm, "--check=! grep -q fusion {}", "--json", "--resume", tmp / "seen.json", "-o", tmp / "report")
+    found = json.loads(text)
+    expect("bisect by a command", code == 1 and found["pass"] == "fusion" and found["rewrite"] == 1 and (tmp / "report" / "bad.hlo").exists(), text + err)
+    code, text, err = run("bisect", norm, "--check=false", "--resume", tmp / "seen.json")
+    expect("bisect goes on with its own search only", code == 2 and "another search" in err, err)
+    code, text, err = run("bisect", norm, "--check=false")
+    expect("an oracle that always fails", code == 2 and "is bad already" in text, text + err)
+    code, text, err = run("bisect", norm, "--check=nonsense-command-nobody-has {}")
+    expect("an oracle that cannot be run", code == 2 and "cannot be run" in err, err)
+    code, text, err = run("bisect", norm, "--regex=(")
+    expect("an expression that is none", code == 2 and "regular expression" in err, err)
+    code, text, err = run("reduce", small, "--nan", "-o", tmp / "reduced", "--scrub", "--json")
+    r = json.loads(text)
+    expect("reduce --nan", code == 0 and r["instructions"] <= 5 and r["finished"], text + err)
+    code, text, err = run("exec", tmp / "reduced" / "module.hlo", "--nan", *(("--inputs", tmp / "reduced" / "inputs.npz") if (tmp / "reduced" / "inputs.npz").exists() else ()))
+    expect("what is reduced still goes wrong", code == 1 and "makes" in err, err)
+    code, text, err = run("reduce", small, "--nan", "-o", tmp / "reduced")
+    expect("reduce keeps what is there", code == 2 and "--force" in err, err)
+    code, text, err = run("reduce", norm, "--passes=algsimp", "-o", tmp / "nothing")
+    expect("nothing to reduce", code == 2 and "nothing is wrong" in err and not (tmp / "nothing").exists(), err)
+    code, text, err = run("reduce", norm, "--check=! grep -q 'sqrt(' {}", "-o", tmp / "by_command")
+    expect("reduce by a command", code == 0 and "sqrt(" in text and text.count("=") < 8, text + err)
+    code, text, err = run("extract", mobilenet, "maximum.43")
+    expect("extract: no such instruction", code == 2 and "did you mean 'maximum.44'" in err, err)
+    code, text, err = run("extract", mobilenet, "maximum.44", "--hops=1", "-o", tmp / "part.hlo", "--inputs-out", tmp / "part.npz")
+    expect("extract", code == 0, err)
+    code, text, err = run("exec", tmp / "part.hlo", "--inputs", tmp / "part.npz")
+    expect("what was extracted runs", code == 0 and "f32[1,112,112,32]" in text, text + err)
     (tmp / "index.hlo").write_text("HloModule i\nENTRY e { x = f32[3] parameter(0)\n i = s32[20] parameter(1)\n r = s32[20,1] reshape(i)\n g = f32[20] gather(x, r), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}\n ROOT t = (f32[20], s32[20]) tuple(g, i) }\n")
     code, text, err = run("exec", tmp / "index.hlo", "--fit-inputs", "--json")
     expect("--fit-inputs", code == 0 and json.loads(text)["outputs"][1]["max"] == 2, text + err)

@@ -107,8 +107,9 @@ bool A::sink_broadcast(InstId i) {
     if (!all || m_.has_control(user)) continue;
     if (!go("broadcast sunk below its user", user)) return any;
     CompId c = m_.parent(user);
+    const std::vector<InstId> old(m_.operands(user).begin(), m_.operands(user).end());  // new instructions move lists
     std::vector<InstId> ops;
-    for (InstId o : m_.operands(user)) {
+    for (InstId o : old) {
       InstId source = operand(o, 0);
       if (m_.shape(source).rank() == 0) {
         ShapeId to = u_.with_type(m_.shape_id(operand_), type(source));
