@@ -3,6 +3,7 @@
 #include <set>
 
 #include "passes/rewrite.h"
+#include "passes/simplify/loops.h"
 
 namespace hlo {
 
@@ -117,11 +118,6 @@ bool run_slice_sinker(Module& m, PassContext& ctx) {
   return changed;
 }
 
-namespace {
-// init, step and count of a loop that counts one tuple element up to a constant.
-struct Trips {
-  int64_t index, init, step, count;
-};
 bool trip_count(const Module& m, InstId loop, Trips* out) {
   InstId init = m.operand(loop, 0);
   if (m.op(init) != Opcode::Tuple) return false;
@@ -170,7 +166,18 @@ bool trip_count(const Module& m, InstId loop, Trips* out) {
   *out = {index, start, step, static_cast<int64_t>(count)};
   return true;
 }
-}  // namespace
+
+std::string_view frontend_attribute(const Module& m, InstId i, std::string_view name) {
+  std::string_view text = m.u().text(m.attrs(i).text(Attr::frontend_attributes));
+  std::string key = std::string(name) + "=\"";
+  size_t at = text.find(key);
+  // The whole name: it begins the list or stands behind a comma.
+  while (at != std::string_view::npos && at > 0 && text[at - 1] != '{' && text[at - 1] != ',' && text[at - 1] != ' ')
+    at = text.find(key, at + 1);
+  if (at == std::string_view::npos) return {};
+  std::string_view rest = text.substr(at + key.size());
+  return rest.substr(0, std::min(rest.find('"'), rest.size()));
+}
 
 bool run_while_trip_count_annotator(Module& m, PassContext& ctx) {
   bool changed = false;

@@ -1,0 +1,323 @@
+// simplify-while-loops (xla/service/while_loop_simplifier.cc): state that loops need not carry, and loops that are
+// none.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "passes/rewrite.h"
+#include "passes/simplify/loops.h"
+
+namespace hlo {
+
+bool run_dce(Module&, PassContext&);
+
+namespace {
+
+class Loops {
+ public:
+  Loops(Module& m, PassContext& ctx) : m_(m), u_(m.u()), ctx_(ctx) {}
+
+  bool run() {
+    std::vector<std::vector<InstId>> callers = m_.callers();
+    std::vector<InstId> loops;
+    for (CompId c : m_.computations())
+      for (InstId i : m_.live_order(c))
+        if (m_.op(i) == Opcode::While && callers[body(i).value].size() == 1 && callers[condition(i).value].size() == 1)
+          loops.push_back(i);
+    bool changed = false;
+    for (InstId w : loops) {
+      if (!m_.alive(w)) continue;
+      if (!same_values(w) && !dead_elements(w) && !constant_elements(w)) {
+        if (talks(w)) continue;
+        changed |= known_scalars(w);
+        changed |= few_trips(w);
+        continue;
+      }
+      changed = true;
+    }
+    return changed;
+  }
+
+ private:
+  CompId body(InstId w) const { return m_.attrs(w).comp(Attr::body); }
+  CompId condition(InstId w) const { return m_.attrs(w).comp(Attr::condition); }
+  InstId state(CompId c) const { return m_.comp(c).params[0]; }
+  size_t element(InstId gte) const { return static_cast<size_t>(m_.attrs(gte).integer(Attr::index)); }
+  bool removable(InstId w) const { return m_.safely_removable(w) && !m_.has_control(w); }
+  bool only_elements(InstId i) const {
+    auto users = m_.users(i);
+    return std::all_of(users.begin(), users.end(), [&](InstId u) { return m_.op(u) == Opcode::GetTupleElement; });
+  }
+  bool talks(InstId w) const {
+    for (CompId c : {body(w), condition(w)})
+      for (InstId i : m_.live_order(c)) {
+        Opcode op = m_.op(i);
+        if (op == Opcode::Send || op == Opcode::SendDone || op == Opcode::Recv || op == Opcode::RecvDone) return true;
+      }
+    return false;
+  }
+  // State and body of the form that the rules below take apart.
+  bool regular(InstId w) const {
+    return removable(w) && m_.shape(w).is_tuple() && m_.op(m_.comp(body(w)).root) == Opcode::Tuple &&
+           only_elements(state(body(w))) && only_elements(state(condition(w)));
+  }
+
+  // A copy of the computation whose state has the elements `kept` only; what reads others reads `instead`.
+  CompId narrowed(CompId c, ShapeId shape, const std::vector<size_t>& kept,
+                  const std::map<size_t, std::function<InstId(CompId)>>& instead, bool with_root) {
+    InstId param = state(c), root = m_.comp(c).root;
+    std::vector<InstId> roots;
+    if (with_root)
+      for (size_t k : kept) roots.push_back(m_.operand(root, k));
+    else
+      roots.push_back(root);
+    // What the new root needs, and what has effects.
+    std::unordered_set<InstId> needed(roots.begin(), roots.end());
+    std::vector<InstId> stack = roots;
+    for (InstId i : m_.live_order(c))
+      if (m_.has_side_effect(i) && needed.insert(i).second) stack.push_back(i);
+    while (!stack.empty()) {
+      InstId i = stack.back();
+      stack.pop_back();
+      for (InstId o : m_.operands(i))
+        if (needed.insert(o).second) stack.push_back(o);
+    }
+    CompId copy = m_.add_computation(std::string(m_.comp_name(c)) + ".clone");
+    m_.comp(copy).thread = m_.comp(c).thread;
+    std::unordered_map<InstId, InstId> map;
+    map[param] = m_.parameter(copy, 0, shape, m_.inst_name(param));
+    for (InstId i : m_.post_order(c)) {
+      if (i == param || !needed.contains(i)) continue;
+      if (m_.op(i) == Opcode::GetTupleElement && m_.operand(i, 0) == param) {
+        auto at = std::find(kept.begin(), kept.end(), element(i));
+        if (at == kept.end())
+          map[i] = instead.at(element(i))(copy);
+        else
+          map[i] = make(m_, copy, Opcode::GetTupleElement, {map[param]},
+                        attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, at - kept.begin()}}), m_.shape_id(i));
+        continue;
+      }
+      std::vector<InstId> ops;
+      for (InstId o : m_.operands(i)) ops.push_back(map.at(o));
+      map[i] = m_.clone_inst(i, copy, ops);
+    }
+    if (!with_root) {
+      m_.set_root(copy, map.at(root));
+      return copy;
+    }
+    std::vector<InstId> results;
+    for (InstId r : roots) results.push_back(map.at(r));
+    m_.set_root(copy, make(m_, copy, Opcode::Tuple, results, {}, shape));
+    return copy;
+  }
+
+  //   while((a, b, c))      →      ((a', b, c')) of while((a, c)), where the loop need not carry b
+  // `inside`: what the body and the condition read in the place of a removed element; `outside`: what it is afterwards,
+  // the element of the initial state where there is none.
+  void narrow(InstId w, const std::set<size_t>& removed, const std::map<size_t, std::function<InstId(CompId)>>& inside,
+              const std::map<size_t, size_t>& same_as = {}) {
+    InstId init = m_.operand(w, 0);
+    CompId here = m_.parent(w), old_body = body(w), old_condition = condition(w);
+    size_t count = m_.shape(w).elements.size();
+    std::vector<size_t> kept;
+    std::vector<ShapeId> shapes;
+    std::vector<InstId> start;
+    auto part = [&](InstId of, size_t k) {
+      return make(m_, here, Opcode::GetTupleElement, {of},
+                  attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}}),
+                  m_.shape(of).elements[k]);
+    };
+    for (size_t k = 0; k < count; ++k)
+      if (!removed.contains(k)) kept.push_back(k), shapes.push_back(m_.shape(w).elements[k]);
+    ShapeId shape = u_.tuple(shapes);
+    bool made = m_.op(init) == Opcode::Tuple;
+    for (size_t k : kept) start.push_back(made ? m_.operand(init, k) : part(init, k));
+    InstId state = make(m_, here, Opcode::Tuple, start, {}, shape);
+    CompId new_condition = narrowed(old_condition, shape, kept, inside, false);
+    CompId new_body = narrowed(old_body, shape, kept, inside, true);
+    AttrSet attrs = m_.attrs(w);
+    attrs.set(Attr::condition, new_condition), attrs.set(Attr::body, new_body);
+    InstId loop = make(m_, here, Opcode::While, {state}, u_.attrs(std::move(attrs)), shape);
+    m_.set_meta(loop, m_[w].meta);
+    std::vector<InstId> parts(count);
+    for (size_t k = 0, n = 0; k < count; ++k) {
+      if (!removed.contains(k))
+        parts[k] = part(loop, n++);
+      else if (auto twin = same_as.find(k); twin != same_as.end())
+        parts[k] = parts[twin->second];
+      else
+        parts[k] = part(init, k);
+    }
+    InstId whole = make(m_, here, Opcode::Tuple, parts, {}, m_.shape_id(w));
+    m_.replace(w, whole);
+    for (CompId c : {old_condition, old_body}) m_.remove_computation(c);
+  }
+
+  // Elements that start the same and stay as they are.
+  bool same_values(InstId w) {
+    if (!regular(w) || m_.op(m_.operand(w, 0)) != Opcode::Tuple) return false;
+    InstId init = m_.operand(w, 0), root = m_.comp(body(w)).root, param = state(body(w));
+    std::map<InstId, size_t> first;
+    std::set<size_t> removed;
+    std::map<size_t, size_t> same_as;
+    for (size_t k = 0; k < m_.operand_count(root); ++k) {
+      InstId next = m_.operand(root, k);
+      if (m_.op(next) != Opcode::GetTupleElement || m_.operand(next, 0) != param || element(next) != k) continue;
+      auto [at, fresh] = first.emplace(m_.operand(init, k), k);
+      if (!fresh) removed.insert(k), same_as[k] = at->second;
+    }
+    if (removed.empty() || !ctx_.spend(m_, "elements of the same value", {w}, numbers(removed))) return false;
+    // Readers of the others read the first.
+    for (CompId c : {body(w), condition(w)})
+      for (InstId gte : m_.users_copy(state(c)))
+        if (auto twin = same_as.find(element(gte)); twin != same_as.end() && m_.op(gte) == Opcode::GetTupleElement) {
+          InstId other =
+              make(m_, c, Opcode::GetTupleElement, {state(c)},
+                   attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(twin->second)}}),
+                   m_.shape_id(gte));
+          m_.replace_all_uses(gte, other);
+        }
+    narrow(w, removed, {}, same_as);
+    return true;
+  }
+
+  // Elements that neither the condition nor an effect nor anything after the loop depends on.
+  bool dead_elements(InstId w) {
+    if (!regular(w) || m_.is_root(w) || !only_elements(w)) return false;
+    size_t count = m_.shape(w).elements.size();
+    InstId root = m_.comp(body(w)).root;
+    // Elements of the state that an instruction depends on.
+    auto sources = [&](CompId c) {
+      std::unordered_map<InstId, std::set<size_t>> of;
+      for (InstId i : m_.post_order(c)) {
+        std::set<size_t>& s = of[i];
+        if (m_.op(i) == Opcode::GetTupleElement && m_.operand(i, 0) == state(c))
+          s.insert(element(i));
+        else
+          for (InstId o : m_.operands(i))
+            if (o != state(c)) s.insert(of[o].begin(), of[o].end());
+      }
+      return of;
+    };
+    auto in_body = sources(body(w)), in_condition = sources(condition(w));
+    std::vector<bool> used(count, false);
+    std::vector<size_t> list;
+    auto use = [&](size_t k) {
+      if (!used[k]) used[k] = true, list.push_back(k);
+    };
+    for (InstId user : m_.users(w)) use(element(user));
+    for (size_t k : in_condition[m_.comp(condition(w)).root]) use(k);
+    for (auto* side : {&in_body, &in_condition})
+      for (const auto& [i, from] : *side)
+        if (m_.has_side_effect(i))
+          for (size_t k : from) use(k);
+    for (size_t n = 0; n < list.size(); ++n)
+      for (size_t k : in_body[m_.operand(root, list[n])]) use(k);
+    std::set<size_t> removed;
+    for (size_t k = 0; k < count; ++k)
+      if (!used[k]) removed.insert(k);
+    if (removed.empty() || !ctx_.spend(m_, "dead elements of the state", {w}, numbers(removed))) return false;
+    narrow(w, removed, {});
+    return true;
+  }
+
+  // Elements that are the same constant before the loop and after each step.
+  bool constant_elements(InstId w) {
+    InstId init = m_.operand(w, 0);
+    if (!regular(w) || m_.op(init) != Opcode::Tuple) return false;
+    InstId root = m_.comp(body(w)).root;
+    std::set<size_t> removed;
+    std::map<size_t, std::function<InstId(CompId)>> inside;
+    for (size_t k = 0; k < m_.operand_count(root); ++k) {
+      InstId a = m_.operand(init, k), b = m_.operand(root, k);
+      if (m_.op(a) != Opcode::Constant || m_.op(b) != Opcode::Constant || m_.literal_id(a) != m_.literal_id(b) ||
+          m_.literal(a).elided)
+        continue;
+      removed.insert(k);
+      inside[k] = [this, a](CompId c) { return m_.clone_inst(a, c, {}); };
+    }
+    if (removed.empty() || !ctx_.spend(m_, "constant elements of the state", {w}, numbers(removed))) return false;
+    if (removed.size() == m_.operand_count(root))
+      m_.replace(w, init);
+    else
+      narrow(w, removed, inside);
+    return true;
+  }
+
+  // A scalar that starts as a constant and stays as it is: its readers get the constant.
+  bool known_scalars(InstId w) {
+    InstId init = m_.operand(w, 0), root = m_.comp(body(w)).root;
+    if (m_.op(init) != Opcode::Tuple || m_.op(root) != Opcode::Tuple) return false;
+    bool changed = false;
+    for (size_t k = 0; k < m_.operand_count(root); ++k) {
+      InstId next = m_.operand(root, k), value = m_.operand(init, k);
+      const Shape& s = m_.shape(value);
+      if (m_.op(value) != Opcode::Constant || !s.is_array() || s.rank() != 0 ||
+          m_.op(next) != Opcode::GetTupleElement || m_.operand(next, 0) != state(body(w)) || element(next) != k)
+        continue;
+      for (CompId c : {condition(w), body(w)})
+        for (InstId gte : m_.users_copy(state(c))) {
+          if (m_.op(gte) != Opcode::GetTupleElement || element(gte) != k) continue;
+          // The root's own use stays: it hands the element on.
+          std::vector<InstId> users;
+          for (InstId user : m_.users(gte))
+            if (user != m_.comp(c).root || c == condition(w)) users.push_back(user);
+          if (users.empty() && !(c == condition(w) && m_.is_root(gte))) continue;
+          if (!ctx_.spend(m_, "scalar of the state is a constant", {w, gte})) return changed;
+          InstId constant = m_.clone_inst(value, c, {}, {}, "clone");
+          for (InstId user : users)
+            for (size_t o = 0; o < m_.operand_count(user); ++o)
+              if (m_.operand(user, o) == gte) m_.set_operand(user, o, constant);
+          changed = true;
+        }
+    }
+    return changed;
+  }
+
+  //   while(init) that never runs      →      init;      that runs once      →      its body
+  bool few_trips(InstId w) {
+    Trips t;
+    if (!removable(w) || !trip_count(m_, w, &t) || t.count > 1) return false;
+    for (CompId c : {condition(w), body(w)})
+      for (InstId i : m_.live_order(c))
+        if ((c == condition(w) || t.count) && m_.has_side_effect(i)) return false;
+    if (t.count == 0) {
+      if (!ctx_.spend(m_, "loop of no trip", {w})) return false;
+      m_.replace(w, m_.operand(w, 0));
+      return true;
+    }
+    if (frontend_attribute(m_, w, "skip-simplify-while-loops_trip-count-one") == "true" ||
+        frontend_attribute(m_, w, "inlineable") == "false")
+      return false;
+    if (!ctx_.spend(m_, "loop of one trip", {w})) return false;
+    CompId callee = body(w);
+    InstId init = m_.operand(w, 0);
+    InstId call = make(m_, m_.parent(w), Opcode::Call, {init}, attrs_of(u_, Opcode::Call, {{Attr::to_apply, callee}}),
+                       m_.shape_id(w));
+    m_.replace(w, call);
+    inline_computation(m_, call, callee, std::vector<InstId>{init}, false);
+    return true;
+  }
+
+  static std::string numbers(const std::set<size_t>& list) { return fmt::format("elements {}", fmt::join(list, ", ")); }
+
+  Module& m_;
+  Universe& u_;
+  PassContext& ctx_;
+};
+
+}  // namespace
+
+//   while((i, x, unused))      →      while((i, x))
+//   while(i = 0; i < 1)        →      its body
+bool run_simplify_while_loops(Module& m, PassContext& ctx) {
+  bool changed = Loops(m, ctx).run();
+  if (changed) {
+    PassContext inner;
+    inner.keep_notes = false;
+    run_dce(m, inner);
+  }
+  return changed;
+}
+
+}  // namespace hlo
