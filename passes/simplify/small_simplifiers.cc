@@ -194,6 +194,15 @@ bool run_while_trip_count_annotator(Module& m, PassContext& ctx) {
       if (!ctx.spend(m, "trip count known", {i}, std::to_string(t.count))) return changed;
       m.set_attr(i, Attr::backend_config, m.u().str(config));
       changed = true;
+      // What the counter is behind the loop is known as well.
+      for (InstId gte : m.users_copy(i)) {
+        if (m.op(gte) != Opcode::GetTupleElement || m.attrs(gte).integer(Attr::index) != t.index ||
+            !is_integral(m.shape(gte).type) || m.shape(gte).rank() != 0 || t.init < 0)
+          continue;
+        int64_t last = t.init + t.step * t.count;
+        if (!m.users(gte).empty() || m.is_root(gte))
+          m.replace_all_uses(gte, make_scalar(m, c, m.shape(gte).type, last));
+      }
     }
   return changed;
 }
