@@ -7,6 +7,7 @@
 #include "ir/eval/evaluator.h"
 #include "ir/print.h"
 #include "parser/parser.h"
+#include "tests/compare.h"
 
 namespace hlo {
 namespace {
@@ -393,6 +394,74 @@ TEST(Inputs, AreTheOraclesBits) {
   std::vector<int64_t> got;
   for (int i = 0; i < 4; ++i) got.push_back(load_int(ElementType::S32, v.bytes() + 4 * i));
   EXPECT_EQ(got, (std::vector<int64_t>{6, 6, 0, 1}));
+}
+
+// cuDNN's attention against the operations that it stands for (its norms stand in XLA's own dumps: docs/COVERAGE.md).
+TEST(Evaluator, Attention) {
+  const char* dims =
+      R"("bmm1_dot_dimension_numbers":{"lhs_contracting_dimensions":["3"],"rhs_contracting_dimensions":["3"],"lhs_batch_dimensions":["0","2"],"rhs_batch_dimensions":["0","2"]},"bmm2_dot_dimension_numbers":{"lhs_contracting_dimensions":["3"],"rhs_contracting_dimensions":["1"],"lhs_batch_dimensions":["0","1"],"rhs_batch_dimensions":["0","2"]},"intermediate_tensor_shape":{"element_type":"F32","dimensions":["2","3","5","5"]})";
+  const char* plain = R"(HloModule p
+max { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT r = f32[] maximum(a, b) }
+sum { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT r = f32[] add(a, b) }
+ENTRY e { q = f32[2,5,3,4] parameter(0)
+ k = f32[2,5,3,4] parameter(1)
+ v = f32[2,5,3,4] parameter(2)
+ b = f32[1,3,5,5] parameter(3)
+ d = f32[2,3,5,5] dot(q, k), lhs_batch_dims={0,2}, rhs_batch_dims={0,2}, lhs_contracting_dims={3}, rhs_contracting_dims={3}
+ h = f32[] constant(0.5)
+ hb = f32[2,3,5,5] broadcast(h), dimensions={}
+ s = f32[2,3,5,5] multiply(d, hb)
+ br = f32[3,5,5] reshape(b)
+ bb = f32[2,3,5,5] broadcast(br), dimensions={1,2,3}
+ t = f32[2,3,5,5] add(s, bb)
+ i = s32[2,3,5,5] iota(), iota_dimension=2
+ j = s32[2,3,5,5] iota(), iota_dimension=3
+ c = pred[2,3,5,5] compare(j, i), direction=LE
+ n = f32[] constant(-inf)
+ nb = f32[2,3,5,5] broadcast(n), dimensions={}
+ m = f32[2,3,5,5] select(c, t, nb)
+ top = f32[2,3,5] reduce(m, n), dimensions={3}, to_apply=max
+ tb = f32[2,3,5,5] broadcast(top), dimensions={0,1,2}
+ w = f32[2,3,5,5] subtract(m, tb)
+ x = f32[2,3,5,5] exponential(w)
+ z = f32[] constant(0)
+ y = f32[2,3,5] reduce(x, z), dimensions={3}, to_apply=sum
+ yb = f32[2,3,5,5] broadcast(y), dimensions={0,1,2}
+ p = f32[2,3,5,5] divide(x, yb)
+ o = f32[2,3,5,4] dot(p, v), lhs_batch_dims={0,1}, rhs_batch_dims={0,2}, lhs_contracting_dims={3}, rhs_contracting_dims={1}
+ l = f32[2,3,5] log(y)
+ a = f32[2,3,5] add(l, top)
+ ROOT r = (f32[2,3,5,4], f32[2,3,5]) tuple(o, a) })";
+  std::string call = fmt::format(
+      R"(HloModule c
+ENTRY e {{ q = f32[2,5,3,4] parameter(0)
+ k = f32[2,5,3,4] parameter(1)
+ v = f32[2,5,3,4] parameter(2)
+ b = f32[1,3,5,5] parameter(3)
+ c = (f32[2,3,5,4], f32[2,3,5], u8[0]) custom-call(q, k, v, b), custom_call_target="__cudnn$fmhaScaleBiasSoftmax", backend_config={{"cudnn_fmha_backend_config":{{"fmha_scale":0.5,"mask_type":"CAUSAL",{}}}}}
+ o = f32[2,3,5,4] get-tuple-element(c), index=0
+ a = f32[2,3,5] get-tuple-element(c), index=1
+ ROOT r = (f32[2,3,5,4], f32[2,3,5]) tuple(o, a) }})",
+      dims);
+  auto u = std::make_shared<Universe>();
+  auto expected = parse_module(plain, u), got = parse_module(call, u);
+  expect_same_results(*expected, *got, 1, 1e-5);
+  // What it has no code for is refused by name.
+  for (const char* word : {"PADDING", "ALIBI"}) {
+    std::string text = call;
+    text.replace(text.find("CAUSAL"), 6, word);
+    auto m = parse_module(text, u);
+    try {
+      Evaluator(*m).run(seeded_arguments(*m, 1, false));
+      ADD_FAILURE() << word;
+    } catch (const Failure& e) {
+      EXPECT_NE(std::string(e.what()).find(word), std::string::npos) << e.what();
+    }
+  }
 }
 
 }  // namespace

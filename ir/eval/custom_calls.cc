@@ -3,39 +3,14 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
+#include "ir/eval/backend_config.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/kernels.h"
 #include "ir/literal.h"
 
 namespace hlo {
 namespace {
-
-using Json = nlohmann::json;
-
-// Keys of XLA's JSON may be missing where they have their defaults.
-double number(const Json& j, const char* key, double absent) {
-  auto at = j.find(key);
-  if (at == j.end()) return absent;
-  if (at->is_number()) return at->get<double>();
-  return at->is_string() ? atof(at->get<std::string>().c_str()) : absent;
-}
-bool flag(const Json& j, const char* key) {
-  auto at = j.find(key);
-  return at != j.end() && at->is_boolean() && at->get<bool>();
-}
-std::string word(const Json& j, const char* key, const char* absent) {
-  auto at = j.find(key);
-  return at != j.end() && at->is_string() ? at->get<std::string>() : absent;
-}
-Dims list(const Json& j, const char* key) {
-  Dims out;
-  auto at = j.find(key);
-  if (at == j.end() || !at->is_array()) return out;
-  for (const Json& e : *at) out.push_back(e.is_string() ? atoll(e.get<std::string>().c_str()) : e.get<int64_t>());
-  return out;
-}
 
 double gelu(double x) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
 
@@ -57,6 +32,9 @@ constexpr std::string_view kTargets[] = {"__cudnn$convForward",
                                          "__cudnn$convBackwardInput",
                                          "__cudnn$convBackwardFilter",
                                          "__cudnn$convBiasActivationForward",
+                                         "__cudnn$norm",
+                                         "__cudnn$fmhaSoftmax",
+                                         "__cudnn$fmhaScaleBiasSoftmax",
                                          "__cublas$gemm",
                                          "__cublas$lt$matmul",
                                          "__cublas$lt$matmul$f8",
@@ -92,10 +70,9 @@ bool is_mark(std::string_view target) { return is_one_of(target, kMarks); }
 }  // namespace
 
 Value Evaluator::library_gemm(InstId inst, std::vector<Value>& ops, bool lt, bool eight_bits) {
-  Json config = Json::parse(u_.text(m_.attrs(inst).text(Attr::backend_config)), nullptr, false);
-  if (config.is_object() && config.contains("gemm_backend_config")) config = config["gemm_backend_config"];
-  if (!config.is_object() || !config.contains("dot_dimension_numbers")) refuse(inst, "without dot_dimension_numbers");
-  const Json& dims = config["dot_dimension_numbers"];
+  BackendConfig config = backend_config(u_.text(m_.attrs(inst).text(Attr::backend_config)), "gemm_backend_config");
+  if (!config.contains("dot_dimension_numbers")) refuse(inst, "without dot_dimension_numbers");
+  const BackendConfig& dims = config["dot_dimension_numbers"];
   ShapeId out_id = m_.shape_id(inst);
   ShapeId result_id = u_[out_id].is_tuple() ? u_[out_id].elements[0] : out_id;
   const Shape result_shape = u_[result_id];
@@ -173,9 +150,7 @@ Value Evaluator::library_gemm(InstId inst, std::vector<Value>& ops, bool lt, boo
 
 Value Evaluator::library_convolution(InstId inst, std::string_view kind, std::vector<Value>& ops) {
   const AttrSet& a = m_.attrs(inst);
-  Json config = Json::parse(u_.text(a.text(Attr::backend_config)), nullptr, false);
-  if (config.is_object() && config.contains("cudnn_conv_backend_config")) config = config["cudnn_conv_backend_config"];
-  if (!config.is_object()) config = Json::object();
+  BackendConfig config = backend_config(u_.text(a.text(Attr::backend_config)), "cudnn_conv_backend_config");
   ShapeId out_id = m_.shape_id(inst);
   Value out = make(out_id);
   ShapeId result_id = u_[out_id].elements[0];
@@ -231,6 +206,9 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
     if (kind == "Forward" || kind == "BackwardInput" || kind == "BackwardFilter" || kind == "BiasActivationForward")
       return library_convolution(inst, kind, ops);
   }
+  if (target == "__cudnn$norm" && ops.size() >= 3 && u_[out_id].is_tuple()) return library_norm(inst, ops);
+  if (target == "__cudnn$fmhaSoftmax") return library_attention(inst, false, ops);
+  if (target == "__cudnn$fmhaScaleBiasSoftmax") return library_attention(inst, true, ops);
   if (target == "__cublas$gemm" && ops.size() >= 2) return library_gemm(inst, ops, false, false);
   if (target == "__cublas$lt$matmul" && ops.size() >= 2) return library_gemm(inst, ops, true, false);
   if (target == "__cublas$lt$matmul$f8" && ops.size() >= 2) return library_gemm(inst, ops, true, true);
@@ -247,11 +225,10 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
     return topk(inst, ops[0], u_[u_[out_id].elements[0]].dims.back(), largest);
   }
   if ((target == "__cusolver$cholesky" || target == "cusolver$cholesky") && ops.size() == 1) {
-    Json config = Json::parse(u_.text(a.text(Attr::backend_config)), nullptr, false);
-    if (config.is_object() && config.contains("cholesky_options")) config = config["cholesky_options"];
+    BackendConfig config = backend_config(u_.text(a.text(Attr::backend_config)), "cholesky_options");
     Value out = make(out_id);
-    (u_[out_id].is_tuple() ? out.elements[0] : out) = cholesky_factor(
-        ops[0], config.is_object() && flag(config, "lower"), u_[out_id].is_tuple() ? u_[out_id].elements[0] : out_id);
+    (u_[out_id].is_tuple() ? out.elements[0] : out) =
+        cholesky_factor(ops[0], flag(config, "lower"), u_[out_id].is_tuple() ? u_[out_id].elements[0] : out_id);
     return out;
   }
   if (target == "AllocateBuffer") return make(out_id);
@@ -263,9 +240,8 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
   }
   if (target == "__onednn$layernorm" && ops.size() == 3) {
     const Shape& s = u_[out_id];
-    Json config = Json::parse(u_.text(a.text(Attr::backend_config)), nullptr, false);
-    if (config.is_object() && config.contains("onednn_layer_norm_config")) config = config["onednn_layer_norm_config"];
-    if (!config.is_object() || word(config, "rescale", "") != "SCALE_AND_SHIFT" || s.dims.empty() || !is_float(s.type))
+    BackendConfig config = backend_config(u_.text(a.text(Attr::backend_config)), "onednn_layer_norm_config");
+    if (word(config, "rescale", "") != "SCALE_AND_SHIFT" || s.dims.empty() || !is_float(s.type))
       refuse(inst, "a layer norm of this configuration");
     // The number's bits travel as an integer.
     float epsilon = std::bit_cast<float>(static_cast<int32_t>(number(config, "epsilon_typecast", 0)));

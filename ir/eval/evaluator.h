@@ -84,6 +84,8 @@ class Evaluator {
   Value custom_call(InstId inst, std::vector<Value>& ops);
   Value library_gemm(InstId inst, std::vector<Value>& ops, bool lt, bool eight_bits);
   Value library_convolution(InstId inst, std::string_view kind, std::vector<Value>& ops);
+  Value library_norm(InstId inst, std::vector<Value>& ops);
+  Value library_attention(InstId inst, bool biased, std::vector<Value>& ops);
   Value rng_bit_generator(InstId inst, const Value& state);
   Value rng(InstId inst, std::vector<Value>& ops);
   Value rng_state(InstId inst);

@@ -1,0 +1,140 @@
+// cuDNN's layer norms and attention (xla/service/gpu/transforms/cudnn_norm_rewriter.cc, backend_configs.proto,
+// jax/_src/cudnn/fused_attention_stablehlo.py).
+#include <cmath>
+
+#include "ir/eval/backend_config.h"
+#include "ir/eval/evaluator.h"
+#include "ir/eval/kernels.h"
+
+namespace hlo {
+namespace {
+
+std::vector<double> numbers(const Universe& u, const Value& v) {
+  const Shape& s = u[v.shape];
+  std::vector<double> out(static_cast<size_t>(s.elements_count()));
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] = load_double(s.type, v.bytes() + i * static_cast<size_t>(storage_bytes(s.type)));
+  return out;
+}
+void put(const Universe& u, Value& v, const std::vector<double>& list) {
+  const Shape& s = u[v.shape];
+  for (size_t i = 0; i < list.size(); ++i)
+    store_double(s.type, v.data->data() + i * static_cast<size_t>(storage_bytes(s.type)), list[i]);
+}
+
+}  // namespace
+
+// x [n, c…]: every row of it has mean 0 and variance 1 before scale and bias, which have one row.
+//   LAYER_FWD_INFER  (x, scale, bias)               → (y, scratch)
+//   LAYER_FWD_TRAIN  (x, scale, bias)               → (y, mean, 1/deviation, scratch)
+//   LAYER_BWD        (x, scale, dy, mean, 1/dev.)   → (dx, dscale, dbias, scratch)
+Value Evaluator::library_norm(InstId inst, std::vector<Value>& ops) {
+  BackendConfig config =
+      backend_config(u_.text(m_.attrs(inst).text(Attr::backend_config)), "cudnn_norm_backend_config");
+  std::string kind = word(config, "kind", "LAYER_FWD_INFER");
+  bool infer = kind == "LAYER_FWD_INFER", train = kind == "LAYER_FWD_TRAIN", backward = kind == "LAYER_BWD";
+  Value out = make(m_.shape_id(inst));
+  const Shape& s = u_[ops[0].shape];
+  size_t n = static_cast<size_t>(s.elements_count()), per = static_cast<size_t>(u_[ops[1].shape].elements_count());
+  if (!(infer || train || backward) || ops.size() != (backward ? 5u : 3u) || out.elements.size() != (infer ? 2u : 4u) ||
+      !is_float(s.type) || per == 0 || n % per)
+    refuse(inst, fmt::format("a layer norm of kind {} on {} operands", kind, ops.size()));
+  size_t rows = n / per;
+  std::vector<double> x = numbers(u_, ops[0]), scale = numbers(u_, ops[1]), third = numbers(u_, ops[2]);
+  double width = static_cast<double>(per);
+  if (!backward) {
+    double epsilon = number(config, "epsilon", 0);
+    std::vector<double> y(n), mean(rows, 0), factor(rows);
+    for (size_t r = 0; r < rows; ++r) {
+      double variance = 0;
+      for (size_t k = 0; k < per; ++k) mean[r] += x[r * per + k] / width;
+      for (size_t k = 0; k < per; ++k) variance += std::pow(x[r * per + k] - mean[r], 2) / width;
+      factor[r] = 1 / std::sqrt(variance + epsilon);
+      for (size_t k = 0; k < per; ++k) y[r * per + k] = (x[r * per + k] - mean[r]) * factor[r] * scale[k] + third[k];
+    }
+    put(u_, out.elements[0], y);
+    if (train) put(u_, out.elements[1], mean), put(u_, out.elements[2], factor);
+    return out;
+  }
+  std::vector<double> mean = numbers(u_, ops[3]), factor = numbers(u_, ops[4]), dx(n), dscale(per, 0), dbias(per, 0);
+  if (mean.size() != rows || factor.size() != rows || third.size() != n) refuse(inst, "statistics of another shape");
+  for (size_t r = 0; r < rows; ++r) {
+    double sum = 0, along = 0;  // of the gradient, and of its part along the normalised row
+    auto unit = [&](size_t k) { return (x[r * per + k] - mean[r]) * factor[r]; };
+    for (size_t k = 0; k < per; ++k) {
+      double g = third[r * per + k];
+      sum += g * scale[k], along += g * scale[k] * unit(k);
+      dscale[k] += g * unit(k), dbias[k] += g;
+    }
+    for (size_t k = 0; k < per; ++k)
+      dx[r * per + k] = factor[r] * (third[r * per + k] * scale[k] - sum / width - unit(k) * along / width);
+  }
+  put(u_, out.elements[0], dx), put(u_, out.elements[1], dscale), put(u_, out.elements[2], dbias);
+  return out;
+}
+
+// softmax(scale · q kᵀ [+ bias] [, causal]) v, forward: (q, k, v[, bias]) → (out[, log of the sums], scratch).
+Value Evaluator::library_attention(InstId inst, bool biased, std::vector<Value>& ops) {
+  BackendConfig config =
+      backend_config(u_.text(m_.attrs(inst).text(Attr::backend_config)), "cudnn_fmha_backend_config");
+  std::string mask = word(config, "mask_type", "NO_MASK");
+  if (mask != "NO_MASK" && mask != "CAUSAL") refuse(inst, fmt::format("attention with mask {}", mask));
+  if (number(config, "dropout_rate", 0) != 0) refuse(inst, "attention with dropout");
+  if (number(config, "sliding_window_length", 0) != 0) refuse(inst, "attention with a sliding window");
+  if (ops.size() != (biased ? 4u : 3u)) refuse(inst, fmt::format("attention with {} operands", ops.size()));
+  if (!config.contains("bmm1_dot_dimension_numbers") || !config.contains("bmm2_dot_dimension_numbers") ||
+      !u_[m_.shape_id(inst)].is_tuple())
+    refuse(inst, "attention without dimension numbers");
+  const BackendConfig &one = config["bmm1_dot_dimension_numbers"], &two = config["bmm2_dot_dimension_numbers"];
+  auto product = [&](const Value& l, const Value& r, const BackendConfig& dims, const Dims& out) {
+    return contract(inst, l, r, list(dims, "lhs_batch_dimensions"), list(dims, "lhs_contracting_dimensions"),
+                    list(dims, "rhs_batch_dimensions"), list(dims, "rhs_contracting_dimensions"),
+                    u_.array(ElementType::F32, out));
+  };
+  // [batch, heads, rows of q, rows of k]
+  const BackendConfig& shape = config["intermediate_tensor_shape"];
+  Dims square = shape.is_object() ? list(shape, "dimensions") : Dims{};
+  if (square.size() != 4) refuse(inst, "attention without the shape of its scores");
+  Value scores = product(ops[0], ops[1], one, square);
+  size_t to = static_cast<size_t>(square[3]), from = static_cast<size_t>(square[2]),
+         rows = static_cast<size_t>(square[0] * square[1]) * from;
+  auto* p = reinterpret_cast<float*>(scores.data->data());
+  std::vector<double> bias, sums(rows);
+  Dims bias_dims;
+  if (biased) bias = numbers(u_, ops[3]), bias_dims = u_[ops[3].shape].dims;
+  if (biased && bias_dims.size() != 4) refuse(inst, "attention with a bias of other than four dimensions");
+  double scale = number(config, "fmha_scale", 1);
+  for (size_t r = 0; r < rows; ++r) {
+    size_t row = r % from, head = r / from % static_cast<size_t>(square[1]),
+           batch = r / from / static_cast<size_t>(square[1]);
+    double most = -INFINITY;
+    std::vector<double> line(to);
+    for (size_t k = 0; k < to; ++k) {
+      line[k] = p[r * to + k] * scale;
+      if (biased) {
+        // Dimensions of one element serve all.
+        size_t at = 0, place[4] = {batch, head, row, k};
+        for (size_t d = 0; d < 4; ++d) at = at * static_cast<size_t>(bias_dims[d]) + (bias_dims[d] == 1 ? 0 : place[d]);
+        line[k] += bias[at];
+      }
+      if (mask == "CAUSAL" && k > row) line[k] = -INFINITY;
+      most = std::max(most, line[k]);
+    }
+    double sum = 0;
+    for (double& x : line) x = std::isinf(most) ? 0 : std::exp(x - most), sum += x;
+    for (size_t k = 0; k < to; ++k) p[r * to + k] = static_cast<float>(sum > 0 ? line[k] / sum : 0);
+    sums[r] = most + std::log(sum);
+  }
+  Value out = make(m_.shape_id(inst));
+  Value& result = out.elements[0];
+  Value wide = product(scores, ops[2], two, u_[result.shape].dims);
+  put(u_, result, numbers(u_, wide));
+  if (out.elements.size() > 2) {
+    if (u_[out.elements[1].shape].elements_count() != static_cast<int64_t>(rows))
+      refuse(inst, "statistics of another shape");
+    put(u_, out.elements[1], sums);
+  }
+  return out;
+}
+
+}  // namespace hlo
