@@ -140,4 +140,24 @@ int edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+bool keeps_layout(Opcode op) {
+  switch (op) {
+    case Opcode::Copy:
+    case Opcode::CopyStart:
+    case Opcode::CopyDone:
+      return false;
+    case Opcode::Concatenate:
+    case Opcode::DynamicSlice:
+    case Opcode::DynamicUpdateSlice:
+    case Opcode::Reverse:
+    case Opcode::Slice:
+    case Opcode::ReduceWindow:
+    case Opcode::SelectAndScatter:
+    case Opcode::Map:
+      return true;
+    default:
+      return op_info(op).elementwise;
+  }
+}
+
 }  // namespace hlo

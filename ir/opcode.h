@@ -102,4 +102,8 @@ std::string_view nearest_opcode(std::string_view text);
 std::string_view nearest_attr(std::string_view text);
 int edit_distance(std::string_view a, std::string_view b);
 
+// Result and operands of one rank have one layout: what works element by element, or moves elements along dimensions
+// (xla/service/layout_assignment.cc, InstructionCanChangeLayout). Copies may change it.
+bool keeps_layout(Opcode op);
+
 }  // namespace hlo

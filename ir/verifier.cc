@@ -13,7 +13,11 @@ namespace {
 
 class Verifier {
  public:
-  Verifier(const Module& m, size_t limit) : m_(m), u_(m.u()), limit_(limit) {}
+  Verifier(const Module& m, size_t limit, Layouts layouts)
+      : m_(m),
+        u_(m.u()),
+        limit_(limit),
+        layouts_(layouts == Layouts::kBinding || (layouts == Layouts::kAuto && m.config.is_scheduled)) {}
 
   std::vector<VerifyError> run() {
     names();
@@ -147,6 +151,9 @@ class Verifier {
       if (!own.optional && !a.has(own.key) && own.key != Attr::is_associative)
         return error("attributes", i, "lacks attribute {}", attr_text(own.key));
     layout(i, m_.shape_id(i));
+    if (unbounded(m_.shape_id(i)))
+      return error("dynamism", i, "has unbounded shape {}, which XLA does not compile", text(m_.shape_id(i)));
+    if (layouts_) kept_layout(i);
     if (op == Opcode::Bitcast) {
       const Shape &x = m_.shape(m_.operand(i, 0)), &y = m_.shape(i);
       if (x.is_array() && y.is_array() && u_.byte_size(m_.shape_id(m_.operand(i, 0))) != u_.byte_size(m_.shape_id(i)))
@@ -215,6 +222,24 @@ class Verifier {
       if (d < 0 || d >= shape.rank() || seen[static_cast<size_t>(d)])
         return error("layouts", i, "has layout {} which is no permutation", u_.shape_text(s));
       seen[static_cast<size_t>(d)] = true;
+    }
+  }
+
+  bool unbounded(ShapeId s) const {
+    const Shape& shape = u_[s];
+    return std::any_of(shape.elements.begin(), shape.elements.end(), [&](ShapeId e) { return unbounded(e); }) ||
+           std::find(shape.dims.begin(), shape.dims.end(), kUnbounded) != shape.dims.end();
+  }
+
+  void kept_layout(InstId i) {
+    if (!keeps_layout(m_.op(i))) return;
+    const Shape& s = m_.shape(i);
+    if (!s.is_array()) return;
+    for (InstId o : m_.operands(i)) {
+      const Shape& from = m_.shape(o);
+      if (from.is_array() && from.rank() == s.rank() && from.layout.minor_to_major != s.layout.minor_to_major)
+        return error("layouts", i, "does not change layouts, but makes {} of {}", u_.shape_text(m_.shape_id(i)),
+                     u_.shape_text(m_.shape_id(o)));
     }
   }
 
@@ -355,11 +380,14 @@ class Verifier {
   const Module& m_;
   Universe& u_;
   size_t limit_;
+  bool layouts_;
   std::vector<VerifyError> errors_;
 };
 
 }  // namespace
 
-std::vector<VerifyError> verify_module(const Module& m, size_t limit) { return Verifier(m, limit).run(); }
+std::vector<VerifyError> verify_module(const Module& m, size_t limit, Layouts layouts) {
+  return Verifier(m, limit, layouts).run();
+}
 
 }  // namespace hlo

@@ -7,7 +7,9 @@
 //   root           is an instruction of its computation
 //   shapes         agree with shape inference, layout ignored
 //   layouts        are permutations; elements of tuples agree with what builds and takes them apart
+//                  where they are assigned: what works element by element or along dimensions keeps them
 //   bitcast        keeps the number of bytes
+//   dynamism       no dimension is unbounded (`?`)
 //   calls          parameters and results of callees agree with what the caller passes and expects, by opcode: call,
 //   fusion, while
 //                  (condition: state → pred[], body: state → state), conditional, map, reduce, reduce-window,
@@ -40,7 +42,10 @@ struct VerifyError {
   InstId inst;          // invalid for errors of the module
 };
 
+// Do layouts count? They do once they are assigned, which a text does not tell but for scheduled modules (kAuto).
+enum class Layouts { kAuto, kBinding, kFree };
+
 // Empty when the module holds all invariants. At most `limit` errors.
-std::vector<VerifyError> verify_module(const Module& m, size_t limit = 20);
+std::vector<VerifyError> verify_module(const Module& m, size_t limit = 20, Layouts layouts = Layouts::kAuto);
 
 }  // namespace hlo

@@ -1,11 +1,12 @@
 #include "replay/judge.h"
 
 #include <fcntl.h>
+#include <regex.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
-#include <regex>
 
 #include "ir/eval/compare.h"
 #include "ir/print.h"
@@ -34,6 +35,25 @@ class TemporaryFile {
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   std::string path;
+};
+
+// A regular expression as grep -E takes it.
+class Pattern {
+ public:
+  explicit Pattern(const std::string& text) {
+    if (int code = ::regcomp(&re_, text.c_str(), REG_EXTENDED | REG_NOSUB); code) {
+      char why[200];
+      ::regerror(code, &re_, why, sizeof(why));
+      fail(FailureKind::kUsage, "the regular expression /{}/ is none: {}", text, why);
+    }
+  }
+  ~Pattern() { ::regfree(&re_); }
+  Pattern(const Pattern&) = delete;
+  Pattern& operator=(const Pattern&) = delete;
+  bool matches(const std::string& line) const { return ::regexec(&re_, line.c_str(), 0, nullptr, 0) == 0; }
+
+ private:
+  regex_t re_;
 };
 
 std::string shell_word(const std::string& s) {
@@ -114,20 +134,13 @@ Judge make_judge(const JudgeOptions& o, const Module& first, const Session* sess
     };
   if (!o.command.empty()) return [o](const Module& m) { return by_command(o, m); };
   if (!o.regex.empty()) {
-    std::shared_ptr<std::regex> re;
-    try {
-      re = std::make_shared<std::regex>(o.regex, std::regex::ECMAScript | std::regex::optimize);
-    } catch (const std::regex_error& e) {
-      fail(FailureKind::kUsage, "the regular expression /{}/ is not one: {}", o.regex, e.what());
-    }
+    auto re = std::make_shared<Pattern>(o.regex);
     return [re](const Module& m) {
-      // By lines: patterns that span them would make the search deep.
       std::string text = lossless_text(m);
       for (size_t at = 0; at < text.size();) {
         size_t end = std::min(text.find('\n', at), text.size());
-        if (std::regex_search(text.begin() + static_cast<ptrdiff_t>(at), text.begin() + static_cast<ptrdiff_t>(end),
-                              *re))
-          return Judgement{Verdict::kBad, "matches: " + text.substr(at, std::min<size_t>(end - at, 200))};
+        std::string line = text.substr(at, end - at);
+        if (re->matches(line)) return Judgement{Verdict::kBad, "matches: " + line.substr(0, 200)};
         at = end + 1;
       }
       return Judgement{Verdict::kGood, ""};

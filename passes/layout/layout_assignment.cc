@@ -120,7 +120,7 @@ class Assigner {
         case Opcode::Bitcast:
           break;
         default:
-          if (op_info(op).elementwise && s.is_array() && s.rank() > 1)
+          if ((keeps_layout(op) || op == Opcode::Copy) && s.is_array() && s.rank() > 1)
             elementwise(i);
           else
             shape(i, plain);

@@ -358,7 +358,10 @@ int cmd_print(const PrintArgs& a) {
   return kYes;
 }
 
-int cmd_verify(const std::string& file, bool json) {
+int cmd_verify(const std::string& file, bool json, const std::string& layouts) {
+  if (layouts != "auto" && layouts != "binding" && layouts != "free")
+    fail(FailureKind::kUsage, "--layouts is auto, binding or free, not '{}'", layouts);
+  Layouts how = layouts == "auto" ? Layouts::kAuto : layouts == "free" ? Layouts::kFree : Layouts::kBinding;
   Input in = read_input(file);
   size_t count = read_parts(&in);
   Json list = Json::array();
@@ -368,7 +371,7 @@ int cmd_verify(const std::string& file, bool json) {
       if (in.chosen && in.chosen != i + 1) continue;
       auto m = std::move(load_part(in, i).module);
       instructions += m->instruction_count(), computations += m->computations().size();
-      for (const VerifyError& e : verify_module(*m)) {
+      for (const VerifyError& e : verify_module(*m, 20, how)) {
         list.push_back({{"rule", e.rule}, {"message", e.message}});
         if (!json) fmt::print(stderr, "{}: error: {} [{}]\n", file, e.message, e.rule);
       }
@@ -739,8 +742,10 @@ int run(int argc, char** argv) {
 
   c = command("verify", "check every invariant", "hlo-replay verify model.hlo");
   c->add_option("FILE", file)->required();
+  std::string layouts = "auto";
+  c->add_option("--layouts", layouts, "auto (binding where a module is scheduled), binding or free");
   c->add_flag("--json", json);
-  c->callback([&] { code = cmd_verify(file, json); });
+  c->callback([&] { code = cmd_verify(file, json, layouts); });
 
   c = command("convert", "from one format to another, by the files' endings", "hlo-replay convert model.hlo model.svg");
   c->add_option("IN", file)->required();
