@@ -31,8 +31,8 @@ InstId make_convert(Module& m, InstId operand, ElementType type);
 CompId make_reducer(Module& m, std::string_view name, Opcode op, ElementType type, std::string_view lhs = "lhs",
                     std::string_view rhs = "rhs");
 
-// The callee's instructions in the place of `call`, its parameters being `arguments`; `prefix`: op_names get the call's in
-// front. False where the result cannot stand there (another shape): copies are left unused then.
+// The callee's instructions in the place of `call`, its parameters being `arguments`; `prefix`: op_names get the call's
+// in front. False where the result cannot stand there (another shape): copies are left unused then.
 bool inline_computation(Module& m, InstId call, CompId callee, std::span<const InstId> arguments, bool prefix);
 
 // Constant all of whose elements have that value, or a broadcast of one.

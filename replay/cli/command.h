@@ -85,6 +85,13 @@ struct ExtractArgs : RunArgs {
 };
 int cmd_extract(const ExtractArgs& a);
 
+struct ExplainArgs {
+  std::string file, instruction, pass;
+  std::vector<std::string> why_not;
+  bool json = false;
+};
+int cmd_explain(const ExplainArgs& a);
+
 // A pass and its options as --passes names them: `a,b{x=1,y=2},c`.
 struct WantedPass {
   const PassInfo* pass;

@@ -110,6 +110,21 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_flag("--json", reduce.json);
   c->callback([code] { *code = cmd_reduce(reduce); });
 
+  static ExplainArgs explain;
+  c = app.add_subcommand("explain", "what became of an instruction, why two did not fuse, what a pass did");
+  c->footer(
+      "Examples:\n"
+      "  hlo-replay explain /tmp/xla_dump dot.5              its history through every stage, buffer, thunk, source\n"
+      "  hlo-replay explain out --why-not add.1 reduce.2     decisions of fusion that name both\n"
+      "  hlo-replay explain out --pass algsimp               what each run did, rule by rule\n"
+      "Exit code 1 where nothing is recorded about two instructions.");
+  c->add_option("DIR", explain.file, "a recording or a folder that XLA dumped")->required();
+  c->add_option("INSTRUCTION", explain.instruction, "its name in any stage");
+  c->add_option("--why-not", explain.why_not, "two names")->expected(2);
+  c->add_option("--pass", explain.pass, "name of a pass");
+  c->add_flag("--json", explain.json);
+  c->callback([code] { *code = cmd_explain(explain); });
+
   static ExtractArgs extract;
   c = app.add_subcommand("extract", "an instruction and what it is made of, as a module that runs");
   c->footer("Example:\n  hlo-replay extract model.hlo fusion.12 --hops=0 -o fusion.hlo --inputs-out=fusion.npz");

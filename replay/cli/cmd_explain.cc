@@ -1,0 +1,106 @@
+// explain: the history of an instruction, what kept two apart, what a pass did.
+#include <algorithm>
+#include <filesystem>
+
+#include "replay/cli/command.h"
+#include "replay/explain.h"
+
+namespace hlo {
+namespace {
+
+Json to_json(const History& h) {
+  Json events = Json::array();
+  for (const HistoryEvent& e : h.events) {
+    Json j{{"stage", e.stage}, {"file", e.file}, {"what", e.what}};
+    if (!e.before.empty()) j["before"] = e.before;
+    if (!e.after.empty()) j["after"] = e.after;
+    if (!e.rules.empty()) j["rules"] = e.rules;
+    if (!e.name.empty()) j["name"] = e.name;
+    events.push_back(std::move(j));
+  }
+  return {{"events", events}, {"source", h.source}, {"buffers", h.buffers}, {"thunks", h.thunks}, {"unread", h.unread}};
+}
+
+// Of several modules the one that has it.
+template <class F>
+auto first_that_has(const std::vector<Recording>& all, F f) {
+  for (size_t k = 0;; ++k) try {
+      return f(all[k]);
+    } catch (const Failure& e) {
+      if (k + 1 == all.size() || e.kind() != FailureKind::kUsage) throw;
+    }
+}
+
+int explain_instruction(const ExplainArgs& a, const std::vector<Recording>& all) {
+  History h = first_that_has(all, [&](const Recording& r) { return history(r, a.instruction); });
+  if (a.json) {
+    print_json(to_json(h));
+    return kYes;
+  }
+  for (const HistoryEvent& e : h.events) {
+    fmt::print("{}: {}{}\n", e.stage, e.what,
+               e.rules.empty() ? "" : fmt::format(" (rule {})", fmt::join(e.rules, ", ")));
+    if (!e.before.empty()) fmt::print("  - {}\n", e.before);
+    if (!e.after.empty()) fmt::print("  + {}\n", e.after);
+  }
+  if (!h.source.empty()) fmt::print("source: {}\n", h.source);
+  for (const std::string& line : h.buffers) fmt::print("buffer: {}\n", line);
+  for (const std::string& line : h.thunks) fmt::print("thunk: {}\n", line);
+  for (const std::string& f : h.unread) fmt::print("not readable: {}\n", f);
+  return kYes;
+}
+
+int explain_pair(const ExplainArgs& a, const std::vector<Recording>& all) {
+  std::vector<std::string> lines;
+  for (const Recording& r : all)
+    for (std::string& line : why_not_fused(r, a.why_not[0], a.why_not[1])) lines.push_back(std::move(line));
+  if (a.json)
+    print_json({{"first", a.why_not[0]}, {"second", a.why_not[1]}, {"decisions", lines}});
+  else
+    for (const std::string& line : lines) fmt::print("{}\n", line);
+  if (lines.empty() && !a.json)
+    fmt::print("no decision about {} and {} is recorded; names are those of the stage before fusion{}\n", a.why_not[0],
+               a.why_not[1],
+               all[0].source == "xla" ? ", and XLA writes its decisions with --xla_dump_fusion_visualization or "
+                                        "--xla_gpu_dump_llvmir (priority_fusion_dump)"
+                                      : "");
+  return lines.empty() ? kNo : kYes;
+}
+
+int explain_pass(const ExplainArgs& a, const std::vector<Recording>& all) {
+  Json list = Json::array();
+  for (const Recording& r : all)
+    for (const PassWork& w : pass_work(r, a.pass)) {
+      Json rules = Json::object();
+      for (const auto& [rule, n] : w.rules) rules[rule] = n;
+      list.push_back({{"stage", w.stage},
+                      {"changed", w.changed},
+                      {"implemented", w.implemented},
+                      {"added", w.added},
+                      {"removed", w.removed},
+                      {"modified", w.modified},
+                      {"rules", rules}});
+      if (a.json) continue;
+      fmt::print("{}: {}\n", w.stage,
+                 !w.implemented ? "not implemented"
+                 : w.changed    ? fmt::format("{} new, {} gone, {} changed", w.added, w.removed, w.modified)
+                                : "nothing");
+      for (const auto& [rule, n] : w.rules) fmt::print("  {:>6} × {}\n", n, rule);
+    }
+  if (list.empty()) fail(FailureKind::kUsage, "no run of a pass '{}' is recorded in {}", a.pass, a.file);
+  if (a.json) print_json(list);
+  return kYes;
+}
+
+}  // namespace
+
+int cmd_explain(const ExplainArgs& a) {
+  if (!a.instruction.empty() + !a.why_not.empty() + !a.pass.empty() != 1)
+    fail(FailureKind::kUsage, "explain takes an INSTRUCTION, --why-not A B, or --pass P");
+  bool counts = !a.pass.empty();
+  std::vector<Recording> all = open_folder(a.file, counts);
+  if (!a.pass.empty()) return explain_pass(a, all);
+  return a.why_not.empty() ? explain_instruction(a, all) : explain_pair(a, all);
+}
+
+}  // namespace hlo

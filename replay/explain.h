@@ -1,0 +1,41 @@
+// What became of an instruction, stage by stage, and why two did not join.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "replay/recording.h"
+
+namespace hlo {
+
+struct HistoryEvent {
+  std::string stage, file;
+  std::string what;                // "stands there", "changed", "replaced by a, b", "gone", "fused into f"
+  std::string before, after;       // the instruction's text on both sides; empty where there is none
+  std::vector<std::string> rules;  // of our own passes: rules that name it
+  std::string name;                // under which it goes on; empty where it ends
+};
+
+struct History {
+  std::vector<HistoryEvent> events;
+  std::string source;                // source line and op_name
+  std::vector<std::string> buffers;  // lines of the buffer assignment that name it
+  std::vector<std::string> thunks;   // lines of the thunk sequence that name it
+  std::vector<std::string> unread;   // stages that could not be read
+};
+
+// From the first stage that has an instruction of that name. Throws Failure(kUsage) naming near ones where none has.
+History history(const Recording& recording, const std::string& name);
+
+// Decisions of fusion that name both: from our own notes, or from XLA's priority_fusion_dump.
+std::vector<std::string> why_not_fused(const Recording& recording, const std::string& a, const std::string& b);
+
+struct PassWork {
+  std::string stage;
+  bool changed = false, implemented = true;
+  size_t added = 0, removed = 0, modified = 0;
+  std::vector<std::pair<std::string, size_t>> rules;  // with how often, most first
+};
+// What every run of that pass did.
+std::vector<PassWork> pass_work(const Recording& recording, const std::string& pass);
+
+}  // namespace hlo
