@@ -215,6 +215,35 @@ with tempfile.TemporaryDirectory() as directory:
     expect("nothing to reduce", code == 2 and "nothing is wrong" in err and not (tmp / "nothing").exists(), err)
     code, text, err = run("reduce", norm, "--check=! grep -q 'sqrt(' {}", "-o", tmp / "by_command")
     expect("reduce by a command", code == 0 and "sqrt(" in text and text.count("=") < 8, text + err)
+    # capture and bisect --program, on a program that does as if it had XLA.
+    (tmp / "program.py").write_text(
+        "import os, pathlib, re, sys\n"
+        "flags = os.environ['XLA_FLAGS']\n"
+        "off = re.search(r'--xla_disable_hlo_passes=(\\S*)', flags)\n"
+        "to = re.search(r'--xla_dump_to=(\\S+)', flags)\n"
+        "text = 'HloModule m\\nENTRY e { p = f32[] parameter(0)\\n ROOT r = f32[] %s(p) }\\n'\n"
+        "if to and len(sys.argv) < 2:\n"
+        "    d = pathlib.Path(to[1])\n"
+        "    d.mkdir(exist_ok=True)\n"
+        "    (d / 'module_0000.m.before_optimizations.txt').write_text(text % 'negate')\n"
+        "    for n, name in enumerate(('algsimp', 'cse', 'dce', 'fusion')):\n"
+        "        (d / f'module_0000.m.{n + 1:04}.optimization.after_{name}.before_x.txt').write_text(text % ('abs', 'sine', 'cosine', 'tanh')[n])\n"
+        "sys.exit(0 if off and 'cse' in off[1].split(',') else 1)\n"
+    )
+    program = (sys.executable, tmp / "program.py")
+    code, text, err = run("capture", "-o", tmp / "captured", "--", *program)
+    expect("capture", code == 0 and "5 stages" in text and "exit code 1" in err and (tmp / "captured" / "module_0000.m.before_optimizations.txt").exists(), text + err)
+    code, text, err = run("capture", "-o", tmp / "captured", "--", *program)
+    expect("capture keeps what is there", code == 2 and "--force" in err, err)
+    code, text, err = run("capture", "-o", tmp / "nothing", "--", *program, "quiet")
+    expect("capture of nothing", code == 2 and "dumped nothing" in err and not (tmp / "nothing").exists(), err)
+    code, text, err = run("bisect", f"--program={sys.executable} {tmp / 'program.py'}")
+    expect("bisect --program", code == 1 and text.splitlines()[-1] == "guilty: with --xla_disable_hlo_passes=cse it exits 0", text + err)
+    code, text, err = run("bisect", "--program=true")
+    expect("a program that is fine", code == 0 and "nothing to look for" in text, text + err)
+    code, text, err = run("bisect")
+    expect("bisect what?", code == 2 and "--program" in err, err)
+
     # explain, on our own recording.
     explained = tmp / "explained"
     run("replay", mobilenet, "-o", explained, "--formats=text,buffers,thunks")

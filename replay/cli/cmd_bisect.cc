@@ -346,6 +346,8 @@ int bisect_module(const BisectArgs& a) {
 }  // namespace
 
 int cmd_bisect(const BisectArgs& a) {
+  if (a.file.empty() == a.program.empty()) fail(FailureKind::kUsage, "bisect takes a FILE, or --program");
+  if (!a.program.empty()) return bisect_program(a);
   checked_executor(a);
   std::error_code ignored;
   return fs::is_directory(a.file, ignored) ? bisect_folder(a) : bisect_module(a);

@@ -60,10 +60,21 @@ void add_judge_options(CLI::App* c, JudgeArgs& a);
 JudgeOptions judge_options(const JudgeArgs& a);
 
 struct BisectArgs : JudgeArgs {
-  std::string out, pipeline = "xla-2019", only, disabled, resume;
+  std::string out, pipeline = "xla-2019", only, disabled, resume, program;
   bool json = false, force = false, quick = false;
 };
 int cmd_bisect(const BisectArgs& a);
+// Which pass of the compiler that a program brings, left out, makes it exit 0?
+int bisect_program(const BisectArgs& a);
+
+struct CaptureArgs {
+  std::vector<std::string> program;
+  std::string out = "xla_dump";
+  bool json = false, force = false;
+};
+int cmd_capture(const CaptureArgs& a);
+// What a folder holds.
+int cmd_folder(const std::string& folder, bool json);
 
 struct CompareArgs {
   std::string a, b, reference, module;

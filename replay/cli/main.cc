@@ -225,6 +225,8 @@ int cmd_replay(const ReplayArgs& a) {
   return kYes;
 }
 
+}  // namespace
+
 int cmd_folder(const std::string& folder, bool json) {
   std::vector<Recording> all = open_folder(folder);
   if (json) {
@@ -264,6 +266,8 @@ int cmd_folder(const std::string& folder, bool json) {
   }
   return kYes;
 }
+
+namespace {
 
 struct OptArgs {
   std::string file, passes, call_site, style = "default";

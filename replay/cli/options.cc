@@ -73,8 +73,10 @@ void add_debug_commands(CLI::App& app, int* code) {
       "  hlo-replay bisect model.hlo --pipeline=xla-2019          which of our passes, and which of its rewrites?\n"
       "  hlo-replay bisect /tmp/xla_dump --regex='f64\\['          where does the first f64 come from?\n"
       "  hlo-replay bisect model.hlo --check='./still_right.sh {}' -o report\n"
+      "  hlo-replay bisect --program='python3 train.py'           which pass of its own XLA, left out, heals it?\n"
       "Exit code 1 where something bad was found, 0 where all is good, 2 where it cannot tell.");
-  c->add_option("FILE", bisect.file, "a folder of stages, or a module to take through our pipeline")->required();
+  c->add_option("FILE", bisect.file, "a folder of stages, or a module to take through our pipeline");
+  c->add_option("--program", bisect.program, "in place of FILE: a shell command that XLA compiles for; exit 0 good");
   add_judge_options(c, bisect);
   c->add_option("--pipeline", bisect.pipeline, "for a module: xla-2019 or xla-gpu");
   c->add_option("--passes-only", bisect.only, "for a module: run only these passes");
@@ -85,6 +87,16 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_flag("--quick", bisect.quick, "where the last stage is good, do not look at the others");
   c->add_flag("--json", bisect.json);
   c->callback([code] { *code = cmd_bisect(bisect); });
+
+  static CaptureArgs capture;
+  c = app.add_subcommand("capture",
+                         "run a program (jax, TensorFlow, PyTorch/XLA) and keep every stage of what it compiles");
+  c->footer("Example:\n  hlo-replay capture -o /tmp/xla_dump -- python3 train.py");
+  c->add_option("-o,--out", capture.out, "folder to make (xla_dump)");
+  c->add_flag("--force", capture.force, "replace it");
+  c->add_flag("--json", capture.json);
+  c->add_option("COMMAND", capture.program, "behind --")->required();
+  c->callback([code] { *code = cmd_capture(capture); });
 
   static ReduceArgs reduce;
   c = app.add_subcommand("reduce", "the smallest module that still goes wrong");
