@@ -64,7 +64,7 @@ class Runs {
   InputOptions options_;
 };
 
-Fault behind_passes(const ReduceArgs& a, std::shared_ptr<Runs> runs) {
+Fault behind_passes(const ReduceArgs& a, const std::shared_ptr<Runs>& runs) {
   std::vector<WantedPass> list = wanted_passes(a.passes);
   const std::vector<Step>* steps = a.passes.empty() ? find_pipeline(a.pipeline) : nullptr;
   if (a.passes.empty() && !steps) fail(FailureKind::kUsage, "unknown pipeline '{}'", a.pipeline);
@@ -96,7 +96,7 @@ Fault behind_passes(const ReduceArgs& a, std::shared_ptr<Runs> runs) {
   };
 }
 
-Fault makes_nan(const ReduceArgs& a, std::shared_ptr<Runs> runs) {
+Fault makes_nan(const ReduceArgs& a, const std::shared_ptr<Runs>& runs) {
   return [&a, runs](const Module& m) -> std::string {
     EvalOptions options = eval_options(a);
     options.trace = nan_watch(m), options.trace_all = true;
