@@ -72,7 +72,7 @@ std::unique_ptr<Module> extracted(const Module& from, const std::vector<InstId>&
   for (InstId cut : cuts) {
     if (m.op(cut) == Opcode::Parameter) continue;
     InstId p = m.parameter(comp, static_cast<int64_t>(m.comp(comp).params.size()), m.shape_id(cut), "cut");
-    if (!m.any_control()) m.set_meta(p, m[cut].meta);
+    m.set_meta(p, m[cut].meta);
     for (InstId user : m.users_copy(cut))
       for (size_t k = 0; k < m.operand_count(user); ++k)
         if (m.operand(user, k) == cut) m.set_operand(user, k, p);
@@ -92,7 +92,7 @@ std::unique_ptr<Module> extracted(const Module& from, const std::vector<InstId>&
   m.set_root(comp, root);
   tidy_entry(m);
   for (auto [cut, p] : stand_in)
-    if (m.alive(p) && !m.alive(cut)) m.set_name(p, from[cut].name);
+    if (m.alive(p)) m.set_name(p, from[cut].name);
   return copy;
 }
 

@@ -119,8 +119,7 @@ class Reducer {
     std::vector<InstId> out;
     InstId root = best_->comp(best_->entry()).root;
     for (InstId i : best_->post_order(best_->entry()))
-      if (i != root && best_->op(i) != Opcode::Parameter && best_->op(i) != Opcode::Constant && i != root)
-        out.push_back(i);
+      if (i != root && best_->op(i) != Opcode::Parameter && best_->op(i) != Opcode::Constant) out.push_back(i);
     return out;
   }
 

@@ -193,6 +193,20 @@ with tempfile.TemporaryDirectory() as directory:
         lines = text.splitlines()
         expect(f"bisect: {old} to {new}", code == wanted and (code != 1 or (lines[-1].startswith("guilty: pass algsimp") and part in text)), f"{code} {text}{err}")
     stage.write_text(kept)
+    # A folder of several modules: one that cannot be judged does not keep the others from it.
+    several = tmp / "several"
+    several.mkdir()
+    for number, constant in ((1, "{...}"), (2, "{1, 2}"), (3, "{1, 2}")):
+        for name, op in (("before_optimizations", "add"), ("0001.optimization.after_algsimp.before_dce", "add" if number < 3 else "subtract")):
+            (several / f"module_{number:04}.m{number}.{name}.txt").write_text(
+                f"HloModule m{number}\nENTRY e {{ p = f32[2] parameter(0)\n c = f32[2] constant({constant})\n ROOT r = f32[2] {op}(p, c) }}\n")
+    code, text, err = run("bisect", several, "--resume", tmp / "several.json")
+    expect("bisect of several modules", code == 1 and "not judged" in text and "guilty: pass algsimp" in text.splitlines()[-1], text + err)
+    code, text, err = run("bisect", several, "--resume", tmp / "several.json", "--json")
+    expect("bisect of several modules, resumed", code == 1 and json.loads(text)["module"] == "m3", text + err)
+    (several / "module_0003.m3.0001.optimization.after_algsimp.before_dce.txt").unlink()
+    code, text, err = run("bisect", several, "--json")
+    expect("nothing bad in several modules", code == 2 and [m["found"] for m in json.loads(text)["modules"]] == [False, False], text + err)
     code, text, err = run("bisect", norm, "--check=! grep -q fusion {}", "--json", "--resume", tmp / "seen.json", "-o", tmp / "report")
     found = json.loads(text)
     expect("bisect by a command", code == 1 and found["pass"] == "fusion" and found["rewrite"] == 1 and (tmp / "report" / "bad.hlo").exists(), text + err)

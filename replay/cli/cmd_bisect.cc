@@ -71,7 +71,7 @@ void describe(const BisectArgs& a, const Module& good, const Module& bad, const 
   size_t plus = 0, minus = 0, other = 0;
   for (const auto& l : d.lines) (l.sign == '+' ? plus : l.sign == '-' ? minus : other)++;
   f.json["difference"] = {{"added", plus}, {"removed", minus}, {"modified", other}};
-  bool by_numbers = session && a.check.empty() && a.regex.empty() && !a.verify && a.slower <= 0;
+  bool by_numbers = session && a.slower <= 0;
   if (by_numbers && verify_module(bad, 1).empty()) {  // what does not verify must not run
     try {
       Divergence w = first_divergence(good, bad, *session, eval_options(a), a.tolerance);
@@ -150,19 +150,19 @@ int report(const BisectArgs& a, const Finding& f) {
   return kNo;
 }
 
-// Where nothing was found: what that means, and its exit code.
-int nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, const std::string& judge) {
+// Where nothing was found: what that means; `code` is the exit code.
+Json nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, const std::string& judge, int* code) {
   Json j;
   add_counts(j, row, b);
   std::string text;
-  int code = kBad;
+  *code = kBad;
   switch (b.outcome) {
     case Bisection::kAllGood:
       text = fmt::format(
           "no bad stage: {} of {} judged by \"{}\"{}. If results are wrong all the same, the fault lies "
           "below HLO, in the inputs, or before the first stage",
           b.judged.size(), row.labels.size(), judge, a.quick ? " (the last only: --quick)" : "");
-      code = j["unknown"].empty() ? kYes : kBad;
+      *code = j["unknown"].empty() ? kYes : kBad;
       break;
     case Bisection::kFirstBad:
       text = fmt::format("the first stage ({}) is bad already by \"{}\": {}. Nothing was tried beyond it",
@@ -177,25 +177,29 @@ int nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, cons
                          b.judged.empty() ? "there is none" : b.judged.begin()->second.detail);
   }
   j["found"] = false, j["verdict"] = text;
-  if (a.json) {
-    print_json(j);
-  } else {
-    for (const Json& u : j["unknown"])
-      fmt::print("not judged: {}: {}\n", u["stage"].get<std::string>(), u["why"].get<std::string>());
-    fmt::print("{}\n", text);
-  }
-  return code;
+  return j;
 }
 
-bool needs_runs(const BisectArgs& a) { return a.check.empty() && a.regex.empty() && !a.verify; }
+int tell(const BisectArgs& a, const Json& j, int code) {
+  if (a.json) {
+    print_json(j);
+    return code;
+  }
+  for (const Json& u : j["unknown"])
+    fmt::print("not judged: {}: {}\n", u["stage"].get<std::string>(), u["why"].get<std::string>());
+  fmt::print("{}\n", j["verdict"].get<std::string>());
+  return code;
+}
 
 // The stages that a folder holds.
 int bisect_folder(const BisectArgs& a) {
   std::vector<Recording> all = open_folder(a.file, false);
   JudgeOptions judged = judge_options(a);
   std::string words_of_judge = in_words(judged);
+  // Judgements of all modules go into one file: its keys are file names.
+  JudgementFile memory(a.resume, fmt::format("{}, seed {}{}", words_of_judge, a.seed, a.inputs));
   int code = kYes;
-  bool any = false;
+  Json modules = Json::array();
   for (const Recording& r : all) {
     LoadOptions load_options;
     load_options.universe = std::make_shared<Universe>();
@@ -213,29 +217,44 @@ int bisect_folder(const BisectArgs& a) {
       row.keys.push_back(fmt::format("{} {:016x}", s.file, hash_bytes(text)));
     }
     if (row.labels.size() < 2) continue;
-    any = true;
     row.load = [&](size_t k) {
       auto m = load_verified(paths[k], !a.no_verify && !a.verify, nullptr, load_options);
       inputs.label = paths[k];
-      if (needs_runs(a)) settle_elided(*m, inputs);
+      if (a.by_running()) settle_elided(*m, inputs);
       return m;
     };
     if (!a.json && all.size() > 1) fmt::print("module {:04} {}:\n", r.module_number, r.module_name);
-    auto first = row.load(0);
+    std::unique_ptr<Module> first;
     std::unique_ptr<Session> session;
-    if (needs_runs(a)) {
-      check_supported(*first);
-      session = std::make_unique<Session>(*first, inputs);
+    Judge judge;
+    try {
+      first = row.load(0);
+      if (a.by_running()) {
+        check_supported(*first);
+        session = std::make_unique<Session>(*first, inputs);
+      }
+      judge = make_judge(judged, *first, session.get());
+    } catch (const Failure& e) {
+      // Other modules of the folder may do.
+      if (all.size() == 1 || interrupted()) throw;
+      modules.push_back(
+          {{"module", r.module_name}, {"found", false}, {"unknown", Json::array()}, {"verdict", e.what()}});
+      if (!a.json) fmt::print("not judged: {}\n", e.what());
+      code = kBad;
+      continue;
     }
-    Judge judge = make_judge(judged, *first, session.get());
-    JudgementFile memory(a.resume, fmt::format("{}, seed {}, module {}", words_of_judge, a.seed, r.module_number));
     std::map<size_t, Judgement> known;
-    if (needs_runs(a)) known[0] = {Verdict::kGood, "the stage that the others are held against"};
+    if (a.by_running()) known[0] = {Verdict::kGood, "the stage that the others are held against"};
     BisectOptions options = search_options(a, !a.quick);
     Bisection b = search(row, judge, memory, options, std::move(known));
     end_progress(options);
     if (b.outcome != Bisection::kFound) {
-      code = std::max(code, nothing(a, row, b, words_of_judge));
+      int one = kYes;
+      Json j = nothing(a, row, b, words_of_judge, &one);
+      j["module"] = r.module_name;
+      modules.push_back(j);
+      if (!a.json) tell(a, j, one);
+      code = std::max(code, one);
       continue;
     }
     const StageRow& bad = r.rows[rows[b.bad]];
@@ -272,7 +291,8 @@ int bisect_folder(const BisectArgs& a) {
     }
     return report(a, f);
   }
-  if (!any) fail(FailureKind::kUsage, "{} has no module with two stages or more", a.file);
+  if (modules.empty()) fail(FailureKind::kUsage, "{} has no module with two stages or more", a.file);
+  if (a.json) print_json(modules.size() == 1 ? modules[0] : Json{{"found", false}, {"modules", modules}});
   return code;
 }
 
@@ -287,7 +307,7 @@ int bisect_module(const BisectArgs& a) {
   auto first = m->clone();
   JudgeOptions judged = judge_options(a);
   std::unique_ptr<Session> session;
-  if (needs_runs(a)) {
+  if (a.by_running()) {
     settle_elided(*m, inputs);
     first = m->clone();
     check_supported(*first);
@@ -305,19 +325,24 @@ int bisect_module(const BisectArgs& a) {
   verifier.verify = true;
   Judge verify = make_judge(verifier, *first, nullptr);
   Judge judge = [&](const Module& c) {
-    if (needs_runs(a) && !a.no_verify)
+    if (a.by_running() && !a.no_verify)
       if (Judgement v = verify(c); v.verdict == Verdict::kBad) return v;
     return plain(c);
   };
   std::string words_of_judge = in_words(judged);
-  JudgementFile memory(a.resume, fmt::format("{}, seed {}, pipeline {}", words_of_judge, a.seed, a.pipeline));
+  JudgementFile memory(a.resume,
+                       fmt::format("{}, seed {}{}, pipeline {}", words_of_judge, a.seed, a.inputs, a.pipeline));
   BisectOptions options = search_options(a, !a.quick);
-  PipelineBisection p = bisect_pipeline(*m, *steps, passes, judge, needs_runs(a), memory, options);
+  PipelineBisection p = bisect_pipeline(*m, *steps, passes, judge, a.by_running(), memory, options);
   end_progress(options);
   const Bisection& b = p.stages;
   if (!p.broke.empty() && !a.json)
     fmt::print("the pipeline ends at stage {}: {}\n", p.candidates.labels.size(), p.broke);
-  if (b.outcome != Bisection::kFound) return nothing(a, p.candidates, b, words_of_judge);
+  if (b.outcome != Bisection::kFound) {
+    int code = kYes;
+    Json j = nothing(a, p.candidates, b, words_of_judge, &code);
+    return tell(a, j, code);
+  }
   Finding f;
   f.json = {{"found", true},
             {"module", m->name},

@@ -172,7 +172,7 @@ std::string how_to_see(const ReduceArgs& a, bool arguments) {
 int cmd_reduce(const ReduceArgs& given) {
   ReduceArgs a = given;
   checked_executor(a);
-  bool own = a.check.empty() && a.regex.empty() && !a.verify;
+  bool own = a.by_running();
   if (a.slower > 0) fail(FailureKind::kUsage, "reduce has no --slower: what is smaller is faster");
   if ((!a.passes.empty()) + (!a.pipeline.empty()) + a.nan + !own > 1)
     fail(FailureKind::kUsage, "one of --passes, --pipeline, --nan, --check, --regex and --verify, not several");

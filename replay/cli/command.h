@@ -55,6 +55,7 @@ struct JudgeArgs : RunArgs {
   bool verify = false;
   double slower = 0;
   int repeat = 1;
+  bool by_running() const { return check.empty() && regex.empty() && !verify; }
 };
 void add_judge_options(CLI::App* c, JudgeArgs& a);
 JudgeOptions judge_options(const JudgeArgs& a);
