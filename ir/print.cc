@@ -955,4 +955,10 @@ std::string print_attributes(const Module& m, InstId inst, const PrintOptions& o
   return std::move(p.out);
 }
 
+std::string lossless_text(const Module& m) {
+  PrintOptions print;
+  print.large_constants = print.stable_order = print.lossless = true;
+  return print_module(m, print);
+}
+
 }  // namespace hlo

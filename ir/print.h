@@ -38,6 +38,8 @@ struct PrintOptions {
 };
 
 std::string print_module(const Module& m, const PrintOptions& options = {});
+// With nothing left out: constants in full, instructions in the order that reading keeps.
+std::string lossless_text(const Module& m);
 // `HloModule name, …` and the blank line behind it.
 std::string print_header(const Module& m, const PrintOptions& options = {});
 std::string print_computation(const Module& m, CompId comp, const PrintOptions& options = {});

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/base/hash.h"
+#include "ir/print.h"
 #include "ir/snapshot.h"
 #include "replay/files.h"
 

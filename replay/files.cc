@@ -71,6 +71,25 @@ void write_file(const std::string& path, const std::string& content) {
   }
 }
 
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (fs::temp_directory_path() / "hlo-replay-XXXXXX").string();
+  if (!::mkdtemp(name.data())) fail(FailureKind::kIo, "cannot make a folder in {}", fs::temp_directory_path().string());
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+std::string shell_word(const std::string& text) {
+  constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-=./,:";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 OutputFolder::OutputFolder(std::string path, bool force) : path_(std::move(path)), force_(force) {
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
   std::error_code error;

@@ -18,11 +18,29 @@ class OutputFolder {
   void write(const std::string& name, const std::string& content);
   void commit();
   const std::string& path() const { return path_; }
+  // Where it lies until then, for what writes files itself.
+  const std::string& temporary() const { return temporary_; }
 
  private:
   std::string path_, temporary_;
   bool done_ = false, force_;
 };
+
+// A folder for other programs' files, gone with the object. Throws Failure(kIo).
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// The text as one word of a shell's command line.
+std::string shell_word(const std::string& text);
 
 // Ctrl-C was pressed: long work looks at it and stops cleanly.
 bool interrupted();

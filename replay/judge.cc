@@ -1,12 +1,9 @@
 #include "replay/judge.h"
 
-#include <fcntl.h>
 #include <regex.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "ir/eval/compare.h"
 #include "ir/print.h"
@@ -15,27 +12,6 @@
 
 namespace hlo {
 namespace {
-namespace fs = std::filesystem;
-
-// A file that is gone when it is no longer needed.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& content) {
-    std::string name = (fs::temp_directory_path() / "hlo-replay-XXXXXX.hlo").string();
-    int fd = ::mkstemps(name.data(), 4);
-    if (fd < 0) fail(FailureKind::kIo, "cannot make a file in {}", fs::temp_directory_path().string());
-    ::close(fd);
-    path = name;
-    write_file(path, content);
-  }
-  ~TemporaryFile() {
-    std::error_code ignored;
-    fs::remove(path, ignored);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  std::string path;
-};
 
 // A regular expression as grep -E takes it.
 class Pattern {
@@ -56,18 +32,14 @@ class Pattern {
   regex_t re_;
 };
 
-std::string shell_word(const std::string& s) {
-  std::string out = "'";
-  for (char c : s) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 Judgement by_command(const JudgeOptions& o, const Module& m) {
-  TemporaryFile file(lossless_text(m));
+  TemporaryFolder folder;
+  std::string file = folder.path() + "/module.hlo";
+  write_file(file, lossless_text(m));
   std::string line = o.command;
   if (line.find("{}") == std::string::npos) line += " {}";
   for (size_t at = 0; (at = line.find("{}", at)) != std::string::npos;) {
-    std::string path = shell_word(file.path);
+    std::string path = shell_word(file);
     line.replace(at, 2, path), at += path.size();
   }
   int count[3] = {0, 0, 0};
@@ -98,24 +70,7 @@ double best_time(const JudgeOptions& o, const Module& m, const Session& session)
   return e.run_s;
 }
 
-// What cannot be run is no verdict about the module; what the devices disagree about is.
-template <class F>
-Judgement guarded(F run) {
-  try {
-    return run();
-  } catch (const Failure& e) {
-    if (interrupted()) throw;
-    return {e.kind() == FailureKind::kInvalid ? Verdict::kBad : Verdict::kUnknown, e.what()};
-  }
-}
-
 }  // namespace
-
-std::string lossless_text(const Module& m) {
-  PrintOptions print;
-  print.large_constants = print.stable_order = print.lossless = true;
-  return print_module(m, print);
-}
 
 std::string in_words(const JudgeOptions& o) {
   if (o.verify) return "the verifier accepts it";
@@ -150,10 +105,8 @@ Judge make_judge(const JudgeOptions& o, const Module& first, const Session* sess
   if (o.slower > 0) {
     double limit = best_time(o, first, *session) * o.slower;
     return [o, limit, session](const Module& m) {
-      return guarded([&] {
-        double s = best_time(o, m, *session);
-        return Judgement{s > limit ? Verdict::kBad : Verdict::kGood, fmt::format("{:.6f} s, {:.6f} allowed", s, limit)};
-      });
+      double s = best_time(o, m, *session);
+      return Judgement{s > limit ? Verdict::kBad : Verdict::kGood, fmt::format("{:.6f} s, {:.6f} allowed", s, limit)};
     };
   }
   struct Kept {
@@ -162,19 +115,17 @@ Judge make_judge(const JudgeOptions& o, const Module& first, const Session* sess
   auto kept = std::make_shared<Kept>();
   kept->expected = session->run(first, *find_executor(o.backend), o.eval, 1, false);
   return [o, kept, session, &first](const Module& m) {
-    return guarded([&] {
-      check_supported(m);
-      Value got = session->run(m, *find_executor(o.backend), o.eval, 1, false);
-      Comparison c = compare_results(m.u(), got, kept->expected, o.tolerance);
-      if (!c.equal) {
-        if (!kept->reference.shape.valid())
-          kept->reference = session->run(first, *find_executor("evaluator"), o.eval, 1, true);
-        c = compare_results(m.u(), got, kept->expected, o.tolerance, &kept->reference);
-      }
-      if (c.equal) return Judgement{Verdict::kGood, ""};
-      const OutputComparison& d = *c.first_difference();
-      return Judgement{Verdict::kBad, fmt::format("{} {}: {}", d.name, d.shape, d.why)};
-    });
+    check_supported(m);
+    Value got = session->run(m, *find_executor(o.backend), o.eval, 1, false);
+    Comparison c = compare_results(m.u(), got, kept->expected, o.tolerance);
+    if (!c.equal) {
+      if (!kept->reference.shape.valid())
+        kept->reference = session->run(first, *find_executor("evaluator"), o.eval, 1, true);
+      c = compare_results(m.u(), got, kept->expected, o.tolerance, &kept->reference);
+    }
+    if (c.equal) return Judgement{Verdict::kGood, ""};
+    const OutputComparison& d = *c.first_difference();
+    return Judgement{Verdict::kBad, fmt::format("{} {}: {}", d.name, d.shape, d.why)};
   };
 }
 

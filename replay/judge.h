@@ -44,7 +44,4 @@ Judge make_judge(const JudgeOptions& options, const Module& first, const Session
 // In words: "results equal to the first stage's", "`grep …` exits 0" …
 std::string in_words(const JudgeOptions& options);
 
-// The text that candidates are written with: nothing is left out.
-std::string lossless_text(const Module& m);
-
 }  // namespace hlo

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "ir/base/hash.h"
+#include "ir/print.h"
 #include "ir/verifier.h"
 #include "parser/parser.h"
 #include "passes/rewrite.h"

@@ -116,10 +116,7 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
     }
     last = std::move(snapshot);
     row.file = base + ".txt";
-    PrintOptions print;
-    print.large_constants = print.stable_order = true;
-    print.lossless = true;
-    if (wants("text")) out.write(row.file, print_module(m, print));
+    if (wants("text")) out.write(row.file, lossless_text(m));
     if (wants("json")) out.write(base + ".json", module_json(m));
     if (wants("proto")) out.write(base + ".hlo.pb", module_to_proto_bytes(m, ".pb"));
     if (!drawing) return;

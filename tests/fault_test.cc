@@ -4,6 +4,7 @@
 
 #include "ir/eval/compare.h"
 #include "ir/eval/evaluator.h"
+#include "ir/print.h"
 #include "ir/verifier.h"
 #include "parser/parser.h"
 #include "passes/rewrite.h"

@@ -66,47 +66,19 @@ std::vector<std::string> passes_that_worked(const std::string& folder) {
   return out;
 }
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "hlo-replay-XXXXXX").string();
-    if (!::mkdtemp(name.data()))
-      fail(FailureKind::kIo, "cannot make a folder in {}", fs::temp_directory_path().string());
-    path = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string path;
-};
-
 }  // namespace
 
 int cmd_capture(const CaptureArgs& a) {
+  OutputFolder out(a.out, a.force);
+  // The program may run in another folder.
+  int code = run_program(a.program, with_flags(dump_flags(fs::absolute(out.temporary()).string())), "");
+  if (interrupted()) fail(FailureKind::kUsage, "interrupted; nothing was kept");
   std::error_code error;
-  if (fs::exists(a.out, error) && !a.force) fail(FailureKind::kUsage, "{} exists; --force replaces it", a.out);
-  // The program writes into a folder of its own name beside: what it leaves takes the place at the end.
-  std::string beside = fs::absolute(a.out).lexically_normal().string() + ".tmp";
-  fs::remove_all(beside, error);
-  fs::create_directories(beside, error);
-  if (error) fail(FailureKind::kIo, "cannot make {}: {}", beside, error.message());
-  int code = run_program(a.program, with_flags(dump_flags(beside)), "");
-  if (interrupted()) {
-    fs::remove_all(beside, error);
-    fail(FailureKind::kUsage, "interrupted; nothing was kept");
-  }
-  if (fs::is_empty(beside, error)) {
-    fs::remove_all(beside, error);
+  if (fs::is_empty(out.temporary(), error))
     fail(FailureKind::kUsage,
          "{} dumped nothing (exit code {}): it compiled nothing with XLA, or was compiled before (a cache)",
          a.program[0], code);
-  }
-  fs::remove_all(a.out, error);
-  fs::rename(beside, a.out, error);
-  if (error) fail(FailureKind::kIo, "cannot make {}: {}", a.out, error.message());
+  out.commit();
   if (code) fmt::print(stderr, "warning: {} ended with exit code {}\n", a.program[0], code);
   return cmd_folder(a.out, a.json);
 }
@@ -114,7 +86,7 @@ int cmd_capture(const CaptureArgs& a) {
 int bisect_program(const BisectArgs& a) {
   std::vector<std::string> words{"/bin/sh", "-c", a.program};
   TemporaryFolder folder;
-  std::string dump = folder.path + "/dump", log = folder.path + "/log";
+  std::string dump = folder.path() + "/dump", log = folder.path() + "/log";
   size_t runs = 0;
   auto good = [&](const std::string& flags) {
     if (interrupted()) fail(FailureKind::kUsage, "interrupted after {} runs", runs);

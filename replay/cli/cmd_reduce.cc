@@ -7,6 +7,7 @@
 
 #include "ir/base/source.h"
 #include "ir/eval/compare.h"
+#include "ir/print.h"
 #include "ir/verifier.h"
 #include "parser/parser.h"
 #include "passes/pipelines.h"
@@ -145,16 +146,6 @@ for group in executable.execute_sharded(leaves).disassemble_into_single_device_a
 )";
 }
 
-std::string shell_word(const std::string& s) {
-  bool plain =
-      !s.empty() &&
-      s.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-=./,:") == std::string::npos;
-  if (plain) return s;
-  std::string out = "'";
-  for (char c : s) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 std::string how_to_see(const ReduceArgs& a, bool arguments) {
   std::string file = "module.hlo", inputs = arguments ? " --inputs=inputs.npz" : "";
   if (!a.check.empty()) return shell_word(a.check) + ", with {} for module.hlo";
@@ -220,13 +211,9 @@ int cmd_reduce(const ReduceArgs& given) {
   if (own) arguments = values.arguments(*r.module, a.seed, inputs.positive);
   if (a.scrub) scrub(*r.module);
   // Once more, from what is left behind.
-  std::string text = lossless_text(*r.module), arrays;
+  std::string text = lossless_text(*r.module);
   if (!arguments.empty()) {
-    std::string path = out.path() + ".npz.tmp";
-    save_arrays(r.module->u(), path, arguments, {});
-    arrays = read_file(path);
-    std::error_code ignored;
-    fs::remove(path, ignored);
+    save_arrays(r.module->u(), out.temporary() + "/inputs.npz", arguments, {});
     runs->fix(arguments);
   }
   std::string again = fault(*parse_module(text, m->universe()));
@@ -234,9 +221,8 @@ int cmd_reduce(const ReduceArgs& given) {
     fail(FailureKind::kInvalid, "the reduced module does not show the fault again: the oracle wavers");
   size_t after = r.module->instruction_count();
   out.write("module.hlo", text);
-  if (!arrays.empty()) out.write("inputs.npz", arrays);
   if (own) out.write("run_with_jax.py", jax_script());
-  std::string how = how_to_see(a, !arrays.empty());
+  std::string how = how_to_see(a, !arguments.empty());
   out.write(
       "README.md",
       fmt::format(

@@ -429,13 +429,10 @@ std::string formatted(const std::string& file) {
       at = stop == std::string_view::npos ? rest.size() : stop + 1;
     }
   }
-  PrintOptions style;
-  style.large_constants = style.stable_order = true;
-  style.lossless = true;
   std::string out = in.text.substr(0, head);
   for (size_t i = 0; i < count; ++i) {
     if (i) out += "// -----\n\n";
-    out += print_module(*load_part(in, i).module, style);
+    out += lossless_text(*load_part(in, i).module);
   }
   while (out.ends_with("\n\n")) out.pop_back();
   return out;
@@ -483,11 +480,8 @@ int cmd_convert(const std::string& in, const std::string& out) {
     fail(FailureKind::kUsage,
          "{}: the ending decides the format: .hlo, .txt, .pb, .pb.gz, .pbtxt, .json, .dot, .svg, .png", out);
   auto m = load(in);
-  PrintOptions style;
-  style.large_constants = style.stable_order = true;
-  style.lossless = true;
   if (text || out == "-") {
-    write_file(out, print_module(*m, style));
+    write_file(out, lossless_text(*m));
   } else if (ends(".json")) {
     write_file(out, module_json(*m, true));
   } else {
