@@ -337,4 +337,21 @@ std::string Graph::render(const std::string& format) {
   return out;
 }
 
+std::string render_dot(const std::string& dot, const std::string& format) {
+  Agraph_t* graph = agmemread(dot.c_str());
+  if (!graph) fail(FailureKind::kUnsupported, "Graphviz cannot read the drawing");
+  char* data = nullptr;
+  unsigned size = 0;
+  bool failed = gvLayout(context(), graph, "dot") != 0;
+  if (!failed) {
+    failed = gvRenderData(context(), graph, format.c_str(), &data, &size) != 0;
+    gvFreeLayout(context(), graph);
+  }
+  std::string out = failed ? std::string() : std::string(data, size);
+  if (data) gvFreeRenderData(data);
+  agclose(graph);
+  if (failed) fail(FailureKind::kUnsupported, "Graphviz cannot draw that as {}", format);
+  return out;
+}
+
 }  // namespace hlo

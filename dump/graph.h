@@ -35,4 +35,7 @@ class Graph {
   bool partial_ = false;
 };
 
+// Any DOT text, laid out by dot. format: svg or png. Throws Failure(kUnsupported) where Graphviz cannot read it.
+std::string render_dot(const std::string& dot, const std::string& format);
+
 }  // namespace hlo

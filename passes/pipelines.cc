@@ -116,72 +116,6 @@ bool mentioned(const std::set<std::string>& set, std::string_view name) {
   return false;
 }
 
-class Runner {
- public:
-  Runner(Module& m, const PipelineOptions& options) : m_(m), options_(options), fuel_(options.fuel) {}
-
-  // Whether anything changed.
-  bool run(const Step& step) {
-    bool any = false;
-    for (int round = 0; round < step.most_rounds; ++round) {
-      PassEvent start;
-      start.kind = PassEvent::kPipelineStart;
-      start.pipeline = step.name;
-      start.pass = "pipeline-start";
-      start.next = step.children.empty() ? "pipeline-end" : step.children[0].name;
-      start.instructions_before = start.instructions_after = m_.instruction_count();
-      if (options_.observe) options_.observe(m_, start);
-      bool changed = false;
-      for (size_t i = 0; i < step.children.size(); ++i) {
-        if (options_.stop && options_.stop()) return any || changed;
-        const Step& child = step.children[i];
-        std::string next = i + 1 < step.children.size() ? step.children[i + 1].name : "pipeline-end";
-        changed |= child.children.empty() ? one(child, step.name, next) : run(child);
-      }
-      any |= changed;
-      if (!changed) break;
-    }
-    return any;
-  }
-
- private:
-  bool one(const Step& step, const std::string& pipeline, const std::string& next) {
-    PassEvent event;
-    event.pipeline = pipeline, event.pass = step.name, event.next = next;
-    event.options = step.options;
-    event.instructions_before = event.instructions_after = m_.instruction_count();
-    const PassInfo* pass = find_pass(step.name);
-    event.implemented = pass && pass->run;
-    event.disabled =
-        mentioned(options_.disabled, step.name) || (!options_.only.empty() && !mentioned(options_.only, step.name));
-    if (event.implemented && !event.disabled) {
-      PassContext context;
-      context.options = step.options;
-      context.keep_notes = options_.keep_notes;
-      int64_t* fuel = nullptr;
-      for (auto& [name, left] : fuel_)
-        if (find_pass(name) == pass) fuel = &left;
-      if (fuel) context.fuel = *fuel;
-      context.on_step = [&](std::string_view inner) {
-        if (!options_.observe) return;
-        PassEvent e = event;
-        e.kind = PassEvent::kInnerStep;
-        e.pipeline = step.name, e.pass = std::string(inner), e.next.clear();
-        e.instructions_after = m_.instruction_count();
-        options_.observe(m_, e);
-      };
-      run_pass(m_, *pass, context, options_, &event);
-      if (fuel) *fuel = context.fuel;
-    }
-    if (options_.observe) options_.observe(m_, event);
-    return event.changed;
-  }
-
-  Module& m_;
-  const PipelineOptions& options_;
-  std::map<std::string, int64_t> fuel_;
-};
-
 }  // namespace
 
 const std::vector<Step>* find_pipeline(std::string_view name) {
@@ -226,11 +160,114 @@ bool run_pass(Module& m, const PassInfo& pass, PassContext& context, const Pipel
   return changed;
 }
 
+PipelineCursor::Event PipelineCursor::move() {
+  while (true) {
+    if (frames_.empty()) {
+      if (top_ == steps_->size()) return Event::kEnd;
+      frames_.push_back({&(*steps_)[top_++]});
+      return Event::kStart;
+    }
+    Frame& f = frames_.back();
+    if (f.child == f.step->children.size()) {
+      f.any |= f.changed;
+      if (f.changed && f.round + 1 < f.step->most_rounds) {
+        ++f.round, f.child = 0, f.changed = false;
+        return Event::kStart;
+      }
+      bool any = f.any;
+      frames_.pop_back();
+      if (!frames_.empty()) frames_.back().changed |= any;
+      continue;
+    }
+    const Step& child = f.step->children[f.child++];
+    if (child.children.empty()) return Event::kPass;
+    frames_.push_back({&child});
+    return Event::kStart;
+  }
+}
+
+bool PipelineCursor::advance(Module& m, const PipelineOptions& options) {
+  switch (move()) {
+    case Event::kEnd:
+      return false;
+    case Event::kStart: {
+      const Step& step = *frames_.back().step;
+      PassEvent start;
+      start.kind = PassEvent::kPipelineStart;
+      start.pipeline = step.name;
+      start.pass = "pipeline-start";
+      start.next = step.children.empty() ? "pipeline-end" : step.children[0].name;
+      start.instructions_before = start.instructions_after = m.instruction_count();
+      if (options.observe) options.observe(m, start);
+      return true;
+    }
+    case Event::kPass:
+      frames_.back().changed |= run(m, options);
+  }
+  return true;
+}
+
+bool PipelineCursor::run(Module& m, const PipelineOptions& options) {
+  const Step &step = pass(), &parent = *frames_.back().step;
+  PassEvent event;
+  event.pipeline = parent.name, event.pass = step.name;
+  event.next =
+      frames_.back().child < parent.children.size() ? parent.children[frames_.back().child].name : "pipeline-end";
+  event.options = step.options;
+  event.instructions_before = event.instructions_after = m.instruction_count();
+  const PassInfo* info = find_pass(step.name);
+  event.implemented = info && info->run;
+  event.disabled =
+      mentioned(options.disabled, step.name) || (!options.only.empty() && !mentioned(options.only, step.name));
+  if (event.implemented && !event.disabled) {
+    PassContext context;
+    context.options = step.options;
+    context.keep_notes = options.keep_notes;
+    int64_t* fuel = nullptr;
+    for (auto& [name, left] : fuel_)
+      if (find_pass(name) == info) fuel = &left;
+    if (fuel) context.fuel = *fuel;
+    context.on_step = [&](std::string_view inner) {
+      if (!options.observe) return;
+      PassEvent e = event;
+      e.kind = PassEvent::kInnerStep;
+      e.pipeline = step.name, e.pass = std::string(inner), e.next.clear();
+      e.instructions_after = m.instruction_count();
+      options.observe(m, e);
+    };
+    run_pass(m, *info, context, options, &event);
+    if (fuel) *fuel = context.fuel;
+  }
+  if (options.observe) options.observe(m, event);
+  return event.changed;
+}
+
+const Step* PipelineCursor::upcoming(std::string* pipeline) const {
+  PipelineCursor ahead = *this;
+  for (Event e = ahead.move(); e != Event::kEnd; e = ahead.move()) {
+    if (e != Event::kPass) continue;
+    if (pipeline) *pipeline = ahead.frames_.back().step->name;
+    return &ahead.pass();
+  }
+  return nullptr;
+}
+
+void PipelineCursor::skip() {
+  for (Event e = move(); e == Event::kStart;) e = move();
+}
+
 void run_pipeline(Module& m, const std::vector<Step>& steps, const PipelineOptions& options) {
-  Runner runner(m, options);
-  for (const Step& step : steps) {
-    if (options.stop && options.stop()) return;
-    runner.run(step);
+  PipelineCursor cursor(steps, options.fuel);
+  if (!options.from.empty()) {
+    const PassInfo* wanted = find_pass(options.from);
+    auto is_it = [&](const Step* s) { return s->name == options.from || (wanted && find_pass(s->name) == wanted); };
+    while (const Step* next = cursor.upcoming()) {
+      if (is_it(next)) break;
+      cursor.skip();
+    }
+    if (!cursor.upcoming()) fail(FailureKind::kUsage, "the pipeline has no pass '{}' to start from", options.from);
+  }
+  while (!(options.stop && options.stop()) && cursor.advance(m, options)) {
   }
 }
 

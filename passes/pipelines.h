@@ -40,6 +40,39 @@ struct PipelineOptions {
   bool keep_notes = true;
   std::function<void(const Module&, const PassEvent&)> observe;
   std::function<bool()> stop;  // true ends the run between passes
+  std::string from;            // passes before the first run of this one are left out; empty: none
+};
+
+// A place in a pipeline, between two of its events. A copy can be gone on with from there, on any module.
+class PipelineCursor {
+ public:
+  // `steps` must outlive it.
+  PipelineCursor(const std::vector<Step>& steps, std::map<std::string, int64_t> fuel)
+      : steps_(&steps), fuel_(std::move(fuel)) {}
+  // The next event: a pipeline begins, or a pass runs. False at the end. Throws what run_pass throws.
+  bool advance(Module& m, const PipelineOptions& options);
+  // The pass that comes next, null at the end, and the name of its pipeline.
+  const Step* upcoming(std::string* pipeline = nullptr) const;
+  // Goes past that pass without running it.
+  void skip();
+  void set_fuel(const std::string& pass, int64_t rewrites) { fuel_[pass] = rewrites; }
+
+ private:
+  struct Frame {
+    const Step* step;
+    size_t child = 0;
+    int round = 0;
+    bool changed = false, any = false;
+  };
+  enum class Event { kStart, kPass, kEnd };
+  Event move();  // to the next event: frames_ then says which
+  const Step& pass() const { return frames_.back().step->children[frames_.back().child - 1]; }
+  bool run(Module& m, const PipelineOptions& options);
+
+  const std::vector<Step>* steps_;
+  size_t top_ = 0;
+  std::vector<Frame> frames_;
+  std::map<std::string, int64_t> fuel_;
 };
 
 // Runs one pass; fills the event. Throws Failure naming the pass when it fails or leaves a module the verifier refuses.

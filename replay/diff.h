@@ -1,4 +1,4 @@
-// Two modules side by side: by structure first (names do not matter), then by name.
+// Two modules side by side: by structure, whatever their names.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,14 +10,32 @@ namespace hlo {
 struct ModuleDiff {
   bool same = false;       // same structure: what both compute, layouts included
   bool same_text = false;  // and the same names, order and metadata
+  // A difference, with those that are like it.
   struct Line {
-    char sign;  // + only in the second, - only in the first, ~ in both but different
-    std::string name, first, second;
+    enum Kind { kOnlyFirst, kOnlySecond, kChanged, kMoved, kModule } kind = kChanged;
+    char sign = '~';                 // + only in the second, - only in the first, ~ in both but different, > moved
+    std::string name, other;         // in the first and in the second; empty where it is in one only
+    std::string place;               // computation (of the first; of the second for +); "FROM → TO" for >
+    std::vector<std::string> what;   // of ~: what differs, "layout {1,0} → {0,1}"
+    std::string first, second;       // the instructions' texts
+    size_t count = 1;                // of differences like this one, itself among them
+    std::vector<std::string> names;  // of all of them
   };
   std::vector<Line> lines;
+  size_t removed = 0, added = 0, modified = 0, moved = 0;  // instructions
+  bool names_agree = true;  // false: names were of no use, the modules number their instructions differently
 };
 
 // Modules of one universe.
 ModuleDiff diff_modules(const Module& a, const Module& b);
+// The structure of one module equals that of the other; what diff_modules calls `same`, without the search.
+bool same_structure(const Module& a, const Module& b);
+
+struct TextDiffLine {
+  char sign;  // ' ', '-', '+'
+  std::string text;
+};
+// Line by line, with `context` equal lines around each difference; a line of `@` stands between the parts.
+std::vector<TextDiffLine> diff_texts(const std::string& a, const std::string& b, size_t context);
 
 }  // namespace hlo

@@ -4,27 +4,11 @@ import gzip
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import zipfile
 
-tool, source = sys.argv[1:3]
-data = pathlib.Path(source) / "testdata"
-failures = 0
-
-
-def run(*args, stdin=None):
-    done = subprocess.run([tool, *map(str, args)], input=stdin, capture_output=True, text=True, timeout=300)
-    return done.returncode, done.stdout, done.stderr
-
-
-def expect(name, condition, detail=""):
-    global failures
-    if not condition:
-        failures += 1
-        print(f"FAILED {name}: {detail}")
-
+from command_line import data, expect, finish, run, source
 
 with tempfile.TemporaryDirectory() as directory:
     tmp = pathlib.Path(directory)
@@ -393,5 +377,4 @@ with tempfile.TemporaryDirectory() as directory:
     code, text, err = run(tmp / "empty")
     expect("empty folder", code == 2 and "no recording" in err, err)
 
-print("cli_test:", "FAILED" if failures else "passed")
-sys.exit(1 if failures else 0)
+finish("cli_test")

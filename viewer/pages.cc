@@ -107,4 +107,47 @@ std::string index_page(const Recording& r) {
   return filled(kIndexTemplate, {{"module", escaped(r.module_name)}, {"recording", json}});
 }
 
+std::string diff_page(const std::string& first, const std::string& second, const std::string& verdict,
+                      const ModuleDiff& diff) {
+  static const char* kClass[] = {"gone", "added", "modified", "moved", "modified"};
+  constexpr size_t kMostRows = 5000, kMostNames = 200;
+  std::string rows;
+  for (size_t k = 0; k < diff.lines.size() && k < kMostRows; ++k) {
+    const ModuleDiff::Line& l = diff.lines[k];
+    std::string what, names;
+    for (const std::string& w : l.what) what += (what.empty() ? "" : "<br>") + escaped(w);
+    for (size_t n = 0; n < l.names.size() && n < kMostNames; ++n) names += (n ? ", " : "") + escaped(l.names[n]);
+    if (l.names.size() > kMostNames) names += ", …";
+    rows += fmt::format("<tr class={}><td>{}<td>{}<td>{}<td>{}<td><pre>{}</pre><td><pre>{}</pre></tr>\n",
+                        kClass[l.kind], l.sign == '>' ? "&gt;" : std::string(1, l.sign),
+                        l.count > 1 ? fmt::format("<details><summary>{} × {}</summary>{}</details>",
+                                                  escaped(l.names[0]), l.count, names)
+                                    : escaped(l.name.empty() ? l.other : l.name),
+                        escaped(l.place), what, escaped(l.first), escaped(l.second));
+  }
+  if (diff.lines.size() > kMostRows)
+    rows += fmt::format("<tr><td colspan=6>… and {} more, in --json</tr>\n", diff.lines.size() - kMostRows);
+  return filled(kDiffTemplate,
+                {{"first", escaped(first)},
+                 {"second", escaped(second)},
+                 {"verdict", escaped(verdict)},
+                 {"counts", fmt::format("{} only in the first, {} only in the second, {} changed, {} moved",
+                                        diff.removed, diff.added, diff.modified, diff.moved)},
+                 {"rows", rows}});
+}
+
+std::string link_page(const std::string& title, const std::string& svg,
+                      const std::vector<std::vector<std::string>>& rows) {
+  std::string table;
+  for (const auto& row : rows) {
+    table += "<tr>";
+    for (const std::string& cell : row) table += "<td>" + escaped(cell);
+    table += "</tr>\n";
+  }
+  size_t start = svg.find("<svg");
+  return filled(
+      kLinkTemplate,
+      {{"title", escaped(title)}, {"svg", start == std::string::npos ? svg : svg.substr(start)}, {"rows", table}});
+}
+
 }  // namespace hlo

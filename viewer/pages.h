@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "replay/diff.h"
 #include "replay/recording.h"
 
 namespace hlo {
@@ -10,9 +11,18 @@ namespace hlo {
 std::string stage_page(const StageRow& row, const std::string& svg, const std::vector<std::string>& removed,
                        bool partial);
 std::string index_page(const Recording& r);
+// Every kind of difference, with a filter; `verdict` is the line above the table.
+std::string diff_page(const std::string& first, const std::string& second, const std::string& verdict,
+                      const ModuleDiff& diff);
+
+// The modules of a run and what flows between them; a row: from, result, to, parameter, confidence, why.
+std::string link_page(const std::string& title, const std::string& svg,
+                      const std::vector<std::vector<std::string>>& rows);
 
 // Texts of viewer/assets, put into the program by the build.
 extern const char* const kIndexTemplate;
 extern const char* const kStageTemplate;
+extern const char* const kDiffTemplate;
+extern const char* const kLinkTemplate;
 
 }  // namespace hlo

@@ -113,27 +113,38 @@ OutputComparison compare_values(const Universe& u, std::string name, const Value
   out.why = fmt::format("off by {:.3g} of the largest magnitude {:.6g}, {:.3g} is allowed", out.relative, largest,
                         out.tolerance);
   if (!reference) return out;
-  const Shape& sr = u[reference->shape];
-  if (sr.dims != sb.dims) return out;
-  int ref_width = storage_bytes(sr.type);
-  double scale = 0, error_a = 0, error_b = 0;
-  for (int64_t i = 0; i < out.elements; ++i) {
-    std::complex<double> r = number_at(sr.type, reference->bytes() + i * ref_width);
-    if (is_nan(r) || is_inf(r)) continue;
-    scale = std::max(scale, std::abs(r));
-    error_a = std::max(error_a, std::abs(number_at(type, a.bytes() + i * width) - r));
-    error_b = std::max(error_b, std::abs(number_at(type, b.bytes() + i * width) - r));
-  }
-  out.error_a = scale > 0 ? error_a / scale : error_a;
-  out.error_b = scale > 0 ? error_b / scale : error_b;
+  if (u[reference->shape].dims != sb.dims) return out;
+  out.error_a = error_against(u, a, *reference);
+  out.error_b = error_against(u, b, *reference);
   // A side that is far off while the other one is not has gone wrong, it has not merely been rounded.
-  bool plausible = out.error_b <= 100 * out.tolerance || error_b <= 1000 * error_a;
-  out.equal = error_a <= 4 * error_b && plausible;
+  bool plausible = out.error_b <= 100 * out.tolerance || out.error_b <= 1000 * out.error_a;
+  out.equal = out.error_a <= 4 * out.error_b && plausible;
   if (out.equal)
     out.why.clear();
   else
     out.why += fmt::format("; against the reference {:.3g} off, the other {:.3g}", out.error_a, out.error_b);
   return out;
+}
+
+double error_against(const Universe& u, const Value& value, const Value& reference) {
+  if (u[value.shape].is_tuple()) {
+    double worst = 0;
+    for (size_t k = 0; k < value.elements.size(); ++k)
+      worst = std::max(worst, error_against(u, value.elements[k], reference.elements[k]));
+    return worst;
+  }
+  ElementType type = u[value.shape].type;
+  if (!is_float(type) && type_kind(type) != TypeKind::kComplex) return 0;
+  ElementType high = u[reference.shape].type;
+  int width = storage_bytes(type), high_width = storage_bytes(high);
+  double scale = 0, error = 0;
+  for (int64_t i = 0, n = u[value.shape].elements_count(); i < n; ++i) {
+    std::complex<double> r = number_at(high, reference.bytes() + i * high_width);
+    if (is_nan(r) || is_inf(r)) continue;
+    scale = std::max(scale, std::abs(r));
+    error = std::max(error, std::abs(number_at(type, value.bytes() + i * width) - r));
+  }
+  return scale > 0 ? error / scale : error;
 }
 
 const OutputComparison* Comparison::first_difference() const {

@@ -39,6 +39,10 @@ struct OutputComparison {
 OutputComparison compare_values(const Universe& u, std::string name, const Value& a, const Value& b,
                                 double tolerance = -1, const Value* reference = nullptr);
 
+// The largest |value - reference| over the reference's largest magnitude, NaN and infinities of the reference apart; of
+// tuples the worst element's. The reference has the same shape with floats in f64.
+double error_against(const Universe& u, const Value& value, const Value& reference);
+
 struct Comparison {
   bool equal = true;
   std::vector<OutputComparison> outputs;  // leaves; of those that differ the first is the one to name

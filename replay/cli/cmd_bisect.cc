@@ -68,9 +68,7 @@ struct Finding {
 // What the two stages differ in: where values part if they can be run, else the differing lines.
 void describe(const BisectArgs& a, const Module& good, const Module& bad, const Session* session, Finding& f) {
   ModuleDiff d = diff_modules(good, bad);
-  size_t plus = 0, minus = 0, other = 0;
-  for (const auto& l : d.lines) (l.sign == '+' ? plus : l.sign == '-' ? minus : other)++;
-  f.json["difference"] = {{"added", plus}, {"removed", minus}, {"modified", other}};
+  f.json["difference"] = {{"added", d.added}, {"removed", d.removed}, {"modified", d.modified}, {"moved", d.moved}};
   bool by_numbers = session && a.slower <= 0;
   if (by_numbers && verify_module(bad, 1).empty()) {  // what does not verify must not run
     try {

@@ -9,6 +9,7 @@
 
 #include "passes/pass.h"
 #include "replay/cli/input.h"
+#include "replay/diff.h"
 #include "replay/judge.h"
 
 namespace CLI {
@@ -76,6 +77,37 @@ struct CaptureArgs {
 int cmd_capture(const CaptureArgs& a);
 // What a folder holds.
 int cmd_folder(const std::string& folder, bool json);
+
+struct DiffArgs {
+  std::string a, b, by = "structure", html;
+  size_t most = 50;
+  bool json = false, run = false, force = false;
+  RunArgs how;
+};
+int cmd_diff(const DiffArgs& a);
+// At most so many kinds of difference, for a person.
+void show_module_diff(const ModuleDiff& d, size_t most);
+
+struct LinkArgs {
+  std::vector<std::string> files, edges;
+  std::string graph, emit, out;
+  double least = 0.1;
+  bool json = false, force = false;
+};
+int cmd_link(const LinkArgs& a);
+
+struct IsolateArgs : RunArgs {
+  std::string out, reference;
+  bool json = false, force = false;
+};
+// Every distinct fusion of a module as a module of its own, run with the inputs that a run gives it.
+int cmd_isolate(const IsolateArgs& a);
+
+struct StepArgs {
+  std::string file, pipeline = "xla-2019", from, disabled;
+  RunArgs how;
+};
+int cmd_step(const StepArgs& a);
 
 struct CompareArgs {
   std::string a, b, reference, module;

@@ -24,7 +24,6 @@
 #include "parser/proto_reader.h"
 #include "passes/pipelines.h"
 #include "replay/cli/command.h"
-#include "replay/diff.h"
 #include "replay/files.h"
 #include "replay/npz.h"
 #include "replay/recording.h"
@@ -117,7 +116,7 @@ namespace fs = std::filesystem;
 // --- commands ---
 
 struct ReplayArgs {
-  std::string file, out, pipeline = "xla-2019", formats, only, disabled, stop_after;
+  std::string file, out, pipeline = "xla-2019", formats, only, disabled, from, stop_after;
   std::vector<std::string> fuel;
   bool force = false, json = false, force_replay = false, no_verify = false;
 };
@@ -173,6 +172,8 @@ int cmd_replay(const ReplayArgs& a) {
   }
   options.passes.verify = !a.no_verify;
   options.stop_after = a.stop_after;
+  if (!a.from.empty()) pass_or_fail(a.from);
+  options.passes.from = a.from;
   auto m = load_verified(a.file, !a.no_verify);
   std::string why = already_optimised(*m);
   if (!why.empty() && !a.force_replay) {
@@ -491,62 +492,6 @@ int cmd_convert(const std::string& in, const std::string& out) {
   return kYes;
 }
 
-int cmd_diff(const std::string& a, const std::string& b, bool json, size_t most) {
-  std::error_code error;
-  auto universe = std::make_shared<Universe>();
-  if (fs::is_directory(a, error) && fs::is_directory(b, error)) {
-    // Two recordings: the first stage that differs.
-    std::vector<Recording> ra = open_folder(a, false), rb = open_folder(b, false);
-    auto files = [](const Recording& r) {
-      std::vector<std::pair<std::string, std::string>> out;
-      for (const StageRow& row : r.rows)
-        if (!row.file.empty()) out.push_back({row.name(), row.file});
-      return out;
-    };
-    auto fa = files(ra[0]), fb = files(rb[0]);
-    size_t n = std::min(fa.size(), fb.size());
-    for (size_t i = 0; i < n; ++i) {
-      auto ma = load(a + "/" + fa[i].second, {.universe = universe}),
-           mb = load(b + "/" + fb[i].second, {.universe = universe});
-      bool same = fa[i].first == fb[i].first && diff_modules(*ma, *mb).same;
-      if (same) continue;
-      fmt::print("first stage that differs: {} ({}) and {} ({})\n", fa[i].first, fa[i].second, fb[i].first,
-                 fb[i].second);
-      return kNo;
-    }
-    if (fa.size() != fb.size()) {
-      fmt::print("the first {} stages are the same; {} has {}, {} has {}\n", n, a, fa.size(), b, fb.size());
-      return kNo;
-    }
-    fmt::print("same: {} stages\n", n);
-    return kYes;
-  }
-  auto ma = load(a, {.universe = universe}), mb = load(b, {.universe = universe});
-  ModuleDiff d = diff_modules(*ma, *mb);
-  if (json) {
-    Json lines = Json::array();
-    for (const auto& l : d.lines)
-      lines.push_back({{"sign", std::string(1, l.sign)}, {"name", l.name}, {"first", l.first}, {"second", l.second}});
-    print_json({{"same", d.same}, {"same_text", d.same_text}, {"differences", lines}});
-    return d.same ? kYes : kNo;
-  }
-  size_t shown = 0;
-  for (const auto& l : d.lines) {
-    if (++shown > most) break;
-    if (l.sign != '+') fmt::print("- {}\n", l.first);
-    if (l.sign != '-') fmt::print("+ {}\n", l.second);
-  }
-  if (d.lines.size() > most) fmt::print("… and {} more (--most)\n", d.lines.size() - most);
-  if (d.same) {
-    fmt::print("same{}\n", d.same_text ? "" : " structure; names, order or metadata differ");
-    return kYes;
-  }
-  size_t plus = 0, minus = 0, other = 0;
-  for (const auto& l : d.lines) (l.sign == '+' ? plus : l.sign == '-' ? minus : other)++;
-  fmt::print("different: {} only in the first, {} only in the second, {} changed\n", minus, plus, other);
-  return kNo;
-}
-
 int cmd_stats(const std::string& file, bool json, bool bench) {
   Input in = read_input(file);
   auto m = load(file);
@@ -688,6 +633,7 @@ int run(int argc, char** argv) {
   c->add_option("--formats", replay_args.formats, "text,dot,svg,png,html,json,proto,buffers,thunks");
   c->add_option("--passes-only", replay_args.only, "run only these passes");
   c->add_option("--disable-passes", replay_args.disabled, "leave these out");
+  c->add_option("--from", replay_args.from, "leave out what comes before the first run of this pass");
   c->add_option("--stop-after", replay_args.stop_after, "number or name of a stage");
   c->add_option("--fuel", replay_args.fuel, "PASS=N: at most N rewrites by that pass");
   c->add_flag("--force", replay_args.force, "replace an existing folder");
@@ -777,13 +723,19 @@ int run(int argc, char** argv) {
   c->add_flag("--json", compare_args.json);
   c->callback([&] { code = cmd_compare(compare_args); });
 
-  size_t most = 50;
-  c = command("diff", "two modules, stages or folders", "hlo-replay diff out:0003 out:0004");
-  c->add_option("A", file)->required();
-  c->add_option("B", second)->required();
-  c->add_option("--most", most, "lines to show");
-  c->add_flag("--json", json);
-  c->callback([&] { code = cmd_diff(file, second, json, most); });
+  DiffArgs diff_args;
+  c = command("diff", "two modules or stages by structure, or two folders: the first stage that differs",
+              "hlo-replay diff out:0003 out:0004\n  hlo-replay diff dump_of_monday dump_of_today");
+  c->add_option("A", diff_args.a)->required();
+  c->add_option("B", diff_args.b)->required();
+  c->add_option("--by", diff_args.by, "structure (whatever the names) or text");
+  c->add_flag("--run", diff_args.run, "run both on the same inputs: exit 1 only where results differ");
+  c->add_option("--most", diff_args.most, "kinds of difference to show");
+  c->add_option("--html", diff_args.html, "page to write");
+  c->add_flag("--force", diff_args.force, "replace the page");
+  c->add_flag("--json", diff_args.json);
+  add_run_options(c, diff_args.how);
+  c->callback([&] { code = cmd_diff(diff_args); });
 
   bool force = false;
   c = command("view", "pages that step through a recording", "hlo-replay view /tmp/xla_dump");

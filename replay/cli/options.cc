@@ -147,6 +147,52 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("-o,--out", extract.out, "file to write (standard output)");
   c->add_option("--inputs-out", extract.inputs_out, ".npz with the values that a run of FILE gives its parameters");
   c->callback([code] { *code = cmd_extract(extract); });
+
+  static StepArgs step;
+  c = app.add_subcommand("step", "a pipeline as in a debugger: next, back, break, print, diff, exec, edit");
+  c->footer(
+      "Examples:\n"
+      "  hlo-replay step model.hlo\n"
+      "  printf 'until algsimp\\nnotes\\ndiff\\nexec\\n' | hlo-replay step model.hlo\n"
+      "  hlo-replay step out:0007 --from=reshape-mover            go on from a stage, edited or not\n"
+      "help at its prompt lists the commands.");
+  c->add_option("FILE", step.file, "module or stage")->required();
+  c->add_option("--pipeline", step.pipeline, "xla-2019 or xla-gpu");
+  c->add_option("--from", step.from, "leave out what comes before the first run of this pass");
+  c->add_option("--disable-passes", step.disabled, "leave these out");
+  add_run_options(c, step.how);
+  c->callback([code] { *code = cmd_step(step); });
+
+  static LinkArgs link;
+  c = app.add_subcommand("link", "the modules of one run as one graph: which result feeds which parameter");
+  c->footer(
+      "Examples:\n"
+      "  hlo-replay link /tmp/xla_dump                                 every module of a folder\n"
+      "  hlo-replay link add.hlo mul.hlo --edge=0.o0=1.p0 --emit=both.hlo\n"
+      "  hlo-replay link /tmp/dump --graph=after_clustering.pbtxt -o run.svg\n"
+      "  hlo-replay link --graph=graph.pbtxt -o graph.png              a TensorFlow graph alone\n"
+      "Confidence above 50 % counts as a link; what several pairs fit equally is called ambiguous.");
+  c->add_option("FILE", link.files, "modules in the order in which they run, snapshots, or folders");
+  c->add_option("--graph", link.graph, "TensorFlow GraphDef, .pbtxt: makes edges between clusters exact");
+  c->add_option("--edge", link.edges, "A.oI=B.pJ: result I of module A feeds parameter J of B (numbers or names)");
+  c->add_option("--emit", link.emit, "write one module that runs all");
+  c->add_option("-o,--out", link.out, ".dot .svg .png .html or .json");
+  c->add_option("--least", link.least, "confidence below which pairs are not shown (0.1)");
+  c->add_flag("--force", link.force, "replace existing files");
+  c->add_flag("--json", link.json);
+  c->callback([code] { *code = cmd_link(link); });
+
+  static IsolateArgs isolate;
+  c = app.add_subcommand("isolate",
+                         "every distinct fusion, call of a library and large operation, alone, run and judged");
+  c->footer("Example:\n  hlo-replay isolate /tmp/xla_dump:after_optimizations -o kernels");
+  c->add_option("FILE", isolate.file, "module or stage")->required();
+  add_run_options(c, isolate);
+  c->add_option("-o,--out", isolate.out, "folder to make: a module and its inputs a fusion");
+  c->add_option("--against", isolate.reference, "backend that results are held against (evaluator)");
+  c->add_flag("--force", isolate.force, "replace it");
+  c->add_flag("--json", isolate.json);
+  c->callback([code] { *code = cmd_isolate(isolate); });
 }
 
 }  // namespace hlo

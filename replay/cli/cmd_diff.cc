@@ -1,0 +1,292 @@
+// diff: two modules, two stages, or two folders stage by stage.
+#include <algorithm>
+#include <dtl/dtl.hpp>
+#include <filesystem>
+#include <map>
+
+#include "ir/print.h"
+#include "parser/parser.h"
+#include "replay/cli/command.h"
+#include "replay/diff.h"
+#include "replay/diverge.h"
+#include "replay/files.h"
+#include "replay/recording.h"
+#include "viewer/pages.h"
+
+namespace hlo {
+namespace fs = std::filesystem;
+namespace {
+
+std::string in_words(const ModuleDiff& d) {
+  if (d.same) return d.same_text ? "same" : "same structure; names, order or metadata differ";
+  std::string out =
+      fmt::format("different: {} only in the first, {} only in the second, {} changed", d.removed, d.added, d.modified);
+  if (d.moved) out += fmt::format(", {} moved to another computation", d.moved);
+  return out;
+}
+
+Json as_json(const ModuleDiff& d) {
+  static const char* kKinds[] = {"only-first", "only-second", "changed", "moved", "module"};
+  Json lines = Json::array();
+  for (const auto& l : d.lines)
+    lines.push_back({{"kind", kKinds[l.kind]},
+                     {"sign", std::string(1, l.sign)},
+                     {"name", l.name.empty() ? l.other : l.name},
+                     {"name_in_second", l.other},
+                     {"place", l.place},
+                     {"what", l.what},
+                     {"first", l.first},
+                     {"second", l.second},
+                     {"count", l.count},
+                     {"names", l.names}});
+  return {{"same", d.same},         {"same_text", d.same_text}, {"removed", d.removed},         {"added", d.added},
+          {"modified", d.modified}, {"moved", d.moved},         {"names_agree", d.names_agree}, {"differences", lines}};
+}
+
+std::string clipped(const std::string& text) {
+  constexpr size_t kMost = 240;
+  if (text.size() <= kMost) return text;
+  size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not inside a character
+  return text.substr(0, end) + " …";
+}
+
+struct Stage {
+  std::string name, file;
+};
+
+std::vector<Stage> stages_of(const Recording& r) {
+  std::vector<Stage> out;
+  for (const StageRow& row : r.rows)
+    if (row.file.ends_with(".txt") || row.file.ends_with(".hlo")) out.push_back({row.name(), row.file});
+  return out;
+}
+
+std::unique_ptr<Module> parsed(const std::string& path, const std::string& text,
+                               const std::shared_ptr<Universe>& universe) {
+  ParseOptions o;
+  o.file = path;
+  return parse_module(text, universe, o);
+}
+
+// What a page or a JSON object is made of, and the last line.
+struct Outcome {
+  bool same = true;
+  std::string first, second;  // labels
+  ModuleDiff diff;
+  std::string last;
+  Json json;
+};
+
+// Two recordings, their stages paired by name in order: the first place where they part.
+Outcome diff_recordings(const Recording& a, const Recording& b) {
+  std::vector<Stage> sa = stages_of(a), sb = stages_of(b);
+  std::vector<std::string> na, nb;
+  for (const Stage& s : sa) na.push_back(s.name);
+  for (const Stage& s : sb) nb.push_back(s.name);
+  dtl::Diff<std::string> names(na, nb);
+  names.compose();
+  Outcome out;
+  size_t i = 0, j = 0, pairs = 0;
+  const Stage *last_a = nullptr, *last_b = nullptr;
+  // A stage that one side alone has, with where the other side stood: its twin may come later, so what both have
+  // decides whether they part, and these say where.
+  struct Lone {
+    const Stage *a, *b;
+    bool first;
+  };
+  std::vector<Lone> lone;
+  auto compare = [&](const Stage& x, const Stage& y) {
+    std::string pa = a.folder + "/" + x.file, pb = b.folder + "/" + y.file;
+    std::string ta = read_file(pa), tb = read_file(pb);
+    if (ta == tb) return true;
+    auto universe = std::make_shared<Universe>();
+    auto ma = parsed(pa, ta, universe), mb = parsed(pb, tb, universe);
+    if (same_structure(*ma, *mb)) return true;
+    out.same = false, out.diff = diff_modules(*ma, *mb);
+    out.first = fmt::format("{} ({})", x.name, x.file), out.second = fmt::format("{} ({})", y.name, y.file);
+    return false;
+  };
+  for (const auto& [element, info] : names.getSes().getSequence()) {
+    if (interrupted()) fail(FailureKind::kUsage, "interrupted");
+    if (info.type != dtl::SES_ADD) last_a = &sa[i++];
+    if (info.type != dtl::SES_DELETE) last_b = &sb[j++];
+    if (info.type != dtl::SES_COMMON) {
+      lone.push_back({last_a, last_b, info.type == dtl::SES_DELETE});
+      continue;
+    }
+    ++pairs;
+    if (!compare(*last_a, *last_b)) break;
+    lone.clear();
+  }
+  if (out.same && last_a && last_b && !lone.empty()) compare(*last_a, *last_b);
+  size_t stages = std::max(sa.size(), sb.size());
+  if (out.same) {
+    out.last = na == nb ? fmt::format("same: {} stages", stages)
+                        : fmt::format("same at {} stages that both have, and at the end; {} and {} in all", pairs,
+                                      sa.size(), sb.size());
+    out.json = {{"same", true}, {"stages", pairs}};
+    return out;
+  }
+  out.last = "first stage that differs: " + (out.first == out.second ? out.first : out.first + " and " + out.second);
+  for (const Lone& l : lone) {
+    if (!l.a || !l.b || compare(*l.a, *l.b)) continue;
+    const Stage& own = l.first ? *l.a : *l.b;
+    const char* side = l.first ? "first" : "second";
+    out.last = fmt::format("first stage that differs: {} ({}), which the {} alone has", own.name, own.file, side);
+    out.json["only_in"] = side;
+    break;
+  }
+  out.json.update(as_json(out.diff));
+  out.json["first_stage"] = out.first, out.json["second_stage"] = out.second, out.json["stages_before"] = pairs - 1;
+  return out;
+}
+
+}  // namespace
+
+void show_module_diff(const ModuleDiff& d, size_t most) {
+  std::string place;
+  size_t shown = 0;
+  for (const auto& l : d.lines) {
+    if (shown == most) {
+      fmt::print("… and {} more kinds of difference (--most)\n", d.lines.size() - most);
+      break;
+    }
+    ++shown;
+    if (l.place != place) fmt::print("{}:\n", place = l.place);
+    std::string more =
+        l.count > 1
+            ? fmt::format(
+                  "   [× {}: {}{}]", l.count,
+                  fmt::join(l.names.begin(),
+                            l.names.begin() + std::min<ptrdiff_t>(static_cast<ptrdiff_t>(l.names.size()), 4), ", "),
+                  l.names.size() > 4 ? ", …" : "")
+            : "";
+    switch (l.kind) {
+      case ModuleDiff::Line::kOnlyFirst:
+        fmt::print("- {}{}\n", clipped(l.first), more);
+        break;
+      case ModuleDiff::Line::kOnlySecond:
+        fmt::print("+ {}{}\n", clipped(l.second), more);
+        break;
+      case ModuleDiff::Line::kMoved:
+        fmt::print("> {}{}{}\n", clipped(l.second),
+                   l.what.empty() ? "" : fmt::format("   ({})", fmt::join(l.what, "; ")), more);
+        break;
+      default:
+        fmt::print("~ {}{}{}\n", l.name, l.other == l.name || l.other.empty() ? "" : " = " + l.other, more);
+        for (const std::string& w : l.what) fmt::print("    {}\n", clipped(w));
+        if (!l.first.empty()) fmt::print("    - {}\n    + {}\n", clipped(l.first), clipped(l.second));
+    }
+  }
+  if (!d.names_agree) fmt::print("names differ throughout: instructions were matched by structure alone\n");
+}
+
+int cmd_diff(const DiffArgs& a) {
+  std::error_code error;
+  std::vector<Outcome> found;
+  if (a.by != "structure" && a.by != "text") fail(FailureKind::kUsage, "--by is structure or text, not '{}'", a.by);
+  if (fs::is_directory(a.a, error) && fs::is_directory(a.b, error)) {
+    if (a.run) fail(FailureKind::kUsage, "--run takes two modules; hlo-replay bisect DIR runs the stages of a folder");
+    std::vector<Recording> ra = open_folder(a.a, false), rb = open_folder(a.b, false);
+    // Modules of one name belong together, in order.
+    std::map<std::string, std::vector<const Recording*>> named;
+    for (const Recording& r : rb) named[r.module_name].push_back(&r);
+    std::map<std::string, size_t> taken;
+    size_t lonely = 0;
+    for (const Recording& r : ra) {
+      auto& list = named[r.module_name];
+      size_t k = taken[r.module_name]++;
+      const Recording* other = k < list.size() ? list[k] : ra.size() == 1 && rb.size() == 1 ? &rb[0] : nullptr;
+      if (!other) {
+        ++lonely;
+        if (!a.json) fmt::print("module {} is in {} only\n", r.module_name, a.a);
+        continue;
+      }
+      found.push_back(diff_recordings(r, *other));
+      found.back().json["module"] = r.module_name;
+      if (ra.size() > 1) found.back().last = r.module_name + ": " + found.back().last;
+    }
+    if (found.empty()) fail(FailureKind::kUsage, "the folders have no module in common");
+    if (lonely) found.back().json["modules_without_partner"] = lonely;
+  } else {
+    auto universe = std::make_shared<Universe>();
+    auto ma = load(a.a, {.universe = universe}), mb = load(a.b, {.universe = universe});
+    Outcome o;
+    o.first = a.a, o.second = a.b;
+    o.diff = diff_modules(*ma, *mb);
+    o.same = o.diff.same, o.last = in_words(o.diff), o.json = as_json(o.diff);
+    if (a.by == "text") {
+      std::vector<TextDiffLine> lines = diff_texts(lossless_text(*ma), lossless_text(*mb), 2);
+      o.same = lines.empty();
+      Json list = Json::array();
+      size_t minus = 0, plus = 0;
+      for (const auto& l : lines) {
+        minus += l.sign == '-', plus += l.sign == '+';
+        if (a.json)
+          list.push_back(std::string(1, l.sign) + l.text);
+        else if (l.sign == '@')
+          fmt::print("@@\n");
+        else
+          fmt::print("{}{}\n", l.sign, l.text);
+      }
+      o.last = o.same ? "same text"
+                      : fmt::format("different: {} lines only in the first, {} only in the second", minus, plus);
+      o.json["text"] = list, o.json["same"] = o.same;
+      o.diff.lines.clear();
+    }
+    if (a.run) {
+      InputOptions inputs = input_options(a.how);
+      inputs.label = a.a;
+      settle_elided(*ma, inputs), settle_elided(*mb, inputs);
+      check_supported(*ma);
+      Session session(*ma, inputs);
+      JudgeOptions by;
+      by.backend = a.how.backend, by.eval = eval_options(a.how), by.tolerance = a.how.tolerance;
+      Judgement j = make_judge(by, *ma, &session)(*mb);
+      o.same = j.verdict == Verdict::kGood;
+      o.json["results_equal"] = o.same;
+      std::string where;
+      if (!o.same) {
+        o.json["results"] = j.detail;
+        Divergence w = first_divergence(*ma, *mb, session, eval_options(a.how), a.how.tolerance);
+        if (w.found) {
+          where = fmt::format("; the first value that differs is {}: {}", mb->inst_name(w.bad), w.difference);
+          o.json["first_value_that_differs"] = {{"name", mb->inst_name(w.bad)}, {"difference", w.difference}};
+        }
+      }
+      o.last += o.same ? "; results equal" : fmt::format("; results differ: {}{}", j.detail, where);
+    }
+    found.push_back(std::move(o));
+  }
+  bool same = std::all_of(found.begin(), found.end(), [](const Outcome& o) { return o.same; });
+  const Outcome& worst = *std::find_if(found.begin(), found.end() - 1, [](const Outcome& o) { return !o.same; });
+  if (!a.html.empty()) {
+    if (fs::exists(a.html, error) && !a.force) fail(FailureKind::kUsage, "{} exists; --force replaces it", a.html);
+    write_file(a.html, diff_page(worst.first, worst.second, worst.last, worst.diff));
+  }
+  if (a.json) {
+    if (found.size() == 1) {
+      print_json(found[0].json);
+    } else {
+      Json list = Json::array();
+      for (const Outcome& o : found) list.push_back(o.json);
+      print_json({{"same", same}, {"modules", list}});
+    }
+    return same ? kYes : kNo;
+  }
+  for (const Outcome& o : found) {
+    show_module_diff(o.diff, a.most);
+    if (!o.same && o.json.contains("first_stage")) fmt::print("{}\n", in_words(o.diff));
+    fmt::print("{}\n", o.last);
+  }
+  if (found.size() > 1)
+    fmt::print("{}\n",
+               same ? fmt::format("same: {} modules", found.size())
+                    : fmt::format("{} of {} modules differ",
+                                  std::count_if(found.begin(), found.end(), [](const Outcome& o) { return !o.same; }),
+                                  found.size()));
+  return same ? kYes : kNo;
+}
+
+}  // namespace hlo
