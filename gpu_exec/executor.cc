@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "gpu_exec/host.h"
+
 namespace hlo {
 namespace {
 
@@ -24,7 +26,7 @@ Execution run_evaluator(const Module& m, const std::vector<std::vector<Value>>& 
 
 constexpr ExecutorInfo kExecutors[] = {
     {"evaluator", "exact interpreter on the CPU", [] { return std::string(); }, run_evaluator},
-    {"host", "LLVM JIT on the CPU", [] { return std::string("the host executor is not implemented yet"); }, nullptr},
+    {"host", "LLVM JIT on the CPU", [] { return std::string(); }, run_host},
     {"cuda", "LLVM NVPTX on an NVIDIA GPU", [] { return std::string("the CUDA executor is not implemented yet"); },
      nullptr},
 };

@@ -11,6 +11,8 @@ namespace hlo {
 struct Execution {
   std::vector<Value> results;       // one a device
   double compile_s = 0, run_s = 0;  // best of the repeats
+  size_t compiled = 0;              // instructions that ran as machine code
+  std::vector<std::string> notes;   // what an executor leaves to the evaluator, and why
 };
 
 struct ExecutorInfo {

@@ -203,7 +203,7 @@ Value Evaluator::run_planned(CompId comp, std::vector<Value> arguments, const Pl
     if (m_.op(i) == Opcode::Parameter) {
       v = std::move(arguments[static_cast<size_t>(m_.parameter_number(i))]);
       v.shape = m_.shape_id(i);
-    } else {
+    } else if (!options_.kernel || !options_.kernel(i, ops, &v)) {
       v = run_instruction(i, std::move(ops));
     }
     if (options_.trace) options_.trace(i, kept, v);

@@ -18,6 +18,9 @@ struct EvalOptions {
   std::function<void(InstId, std::span<const Value> operands, const Value&)> trace;
   bool trace_all = false;
   bool exact = false;  // no library for large products: sums in the order that this file's loops have
+  // Asked before an instruction of a computation that is run (not applied) is evaluated: true where it made the value,
+  // taking what it wants of the operands. Devices run in turns.
+  std::function<bool(InstId, std::vector<Value>& operands, Value* result)> kernel;
   // Asked between the steps of loops, when set: true ends the run with a Failure that tells where it was.
   std::function<bool()> stop;
 };

@@ -1,0 +1,1113 @@
+#include "gpu_exec/element_emitter.h"
+
+#include <fmt/format.h>
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "ir/base/check.h"
+#include "ir/eval/kernels.h"
+
+namespace hlo {
+namespace {
+
+using llvm::Value;
+
+bool contains(const Dims& list, int64_t x) { return std::find(list.begin(), list.end(), x) != list.end(); }
+
+// Physical order of dimensions, major first.
+Dims major_first(const Shape& s) {
+  Dims order = s.has_layout && s.layout.minor_to_major.size() == s.dims.size() ? s.layout.minor_to_major
+                                                                               : default_minor_to_major(s.rank());
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+
+bool narrow_float(ElementType t) { return is_float(t) && t != ElementType::F32 && t != ElementType::F64; }
+
+enum { kAdd, kMul, kDiv, kRem };
+
+// Values whose indices into an array's operand are its own.
+bool same_index(Opcode op) {
+  return op == Opcode::Copy || (op_info(op).elementwise && op != Opcode::Complex && op != Opcode::BitcastConvert) ||
+         op == Opcode::BitcastConvert;
+}
+
+}  // namespace
+
+ElementEmitter::ElementEmitter(const Module& m, llvm::IRBuilder<>& builder, EmitOptions options,
+                               std::function<llvm::Value*(LitId)> constant_buffer)
+    : m_(m),
+      u_(m.u()),
+      b_(builder),
+      options_(options),
+      constant_buffer_(std::move(constant_buffer)),
+      index_type_(llvm::IntegerType::get(builder.getContext(), static_cast<unsigned>(options.index_bits))) {
+  scopes_.emplace_back();
+}
+
+void ElementEmitter::refuse(InstId inst, std::string_view why) const {
+  fail(FailureKind::kUnsupported, "no kernel for {} ({}): {}", m_.inst_name(inst), op_text(m_.op(inst)), why);
+}
+
+// --- types ---
+
+llvm::Type* ElementEmitter::register_type(ElementType t) const {
+  if (t == ElementType::Pred) return b_.getInt1Ty();
+  if (t == ElementType::F64) return b_.getDoubleTy();
+  if (is_float(t)) return b_.getFloatTy();
+  return b_.getIntNTy(static_cast<unsigned>(std::max(type_bits(t), 8)));
+}
+
+llvm::Type* ElementEmitter::memory_type(ElementType t) const {
+  if (t == ElementType::F32) return b_.getFloatTy();
+  if (t == ElementType::F64) return b_.getDoubleTy();
+  return b_.getIntNTy(static_cast<unsigned>(std::max(type_bits(t), 8)));
+}
+
+Value* ElementEmitter::from_memory(ElementType t, Value* v) {
+  if (t == ElementType::Pred) return b_.CreateICmpNE(v, llvm::ConstantInt::get(v->getType(), 0));
+  if (t == ElementType::BF16)
+    return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(v, b_.getInt32Ty()), 16), b_.getFloatTy());
+  if (t == ElementType::F16) return b_.CreateFPExt(b_.CreateBitCast(v, b_.getHalfTy()), b_.getFloatTy());
+  if (narrow_float(t)) {
+    // Few bits: every value stands in a table.
+    const FloatFormat& format = *float_format(t);
+    std::vector<float> all(256);
+    for (uint32_t k = 0; k < 256; ++k) all[k] = static_cast<float>(decode_float(format, k & ((1u << type_bits(t)) - 1)));
+    llvm::Constant* data = llvm::ConstantDataArray::get(b_.getContext(), all);
+    llvm::Module* module = b_.GetInsertBlock()->getModule();
+    std::string name = fmt::format("decode_{}", type_name(t));
+    llvm::GlobalVariable* table = module->getNamedGlobal(name);
+    if (!table)
+      table = new llvm::GlobalVariable(*module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, name);
+    return b_.CreateLoad(b_.getFloatTy(),
+                         b_.CreateInBoundsGEP(b_.getFloatTy(), table, b_.CreateZExt(v, b_.getInt64Ty())));
+  }
+  return v;
+}
+
+Value* ElementEmitter::to_memory(ElementType t, Value* v) {
+  if (t == ElementType::Pred) return b_.CreateZExt(v, b_.getInt8Ty());
+  if (t == ElementType::BF16)  // rounded already
+    return b_.CreateTrunc(b_.CreateLShr(b_.CreateBitCast(v, b_.getInt32Ty()), 16), b_.getInt16Ty());
+  if (t == ElementType::F16) return b_.CreateBitCast(b_.CreateFPTrunc(v, b_.getHalfTy()), b_.getInt16Ty());
+  if (narrow_float(t)) fail(FailureKind::kUnsupported, "no kernel writes {}", type_name(t));
+  return v;
+}
+
+// f32 arithmetic's result as a value of the narrower type.
+Value* ElementEmitter::rounded(ElementType t, Value* v) {
+  if (t == ElementType::F16) return b_.CreateFPExt(b_.CreateFPTrunc(v, b_.getHalfTy()), b_.getFloatTy());
+  if (t == ElementType::BF16) {
+    Value* bits = b_.CreateBitCast(v, b_.getInt32Ty());
+    Value* odd = b_.CreateAnd(b_.CreateLShr(bits, 16), 1);
+    Value* up = b_.CreateAnd(b_.CreateAdd(bits, b_.CreateAdd(odd, b_.getInt32(0x7fff))), b_.getInt32(0xffff0000u));
+    Value* nan = b_.CreateAnd(b_.CreateOr(bits, b_.getInt32(0x400000)), b_.getInt32(0xffff0000u));
+    return b_.CreateBitCast(b_.CreateSelect(b_.CreateFCmpUNO(v, v), nan, up), b_.getFloatTy());
+  }
+  return v;
+}
+
+// --- indices ---
+
+const ElementIndex* ElementEmitter::index_of(ShapeId shape, std::vector<Value*> dims) {
+  indices_.push_back({std::move(dims), nullptr, shape});
+  return &indices_.back();
+}
+
+const ElementIndex* ElementEmitter::index_of_linear(ShapeId shape, Value* linear) {
+  indices_.push_back({{}, linear, shape});
+  return &indices_.back();
+}
+
+Value* ElementEmitter::cached(int op, Value* a, Value* b, const std::function<Value*()>& make) {
+  std::tuple<int, Value*, Value*> key{op, a, b};
+  for (size_t k = scopes_.size(); k-- > 0;)
+    if (auto at = scopes_[k].sums.find(key); at != scopes_[k].sums.end()) return at->second;
+  Value* v = make();
+  scopes_.back().sums[key] = v;
+  return v;
+}
+
+Value* ElementEmitter::add(Value* a, Value* b) {
+  auto* ca = llvm::dyn_cast<llvm::ConstantInt>(a);
+  auto* cb = llvm::dyn_cast<llvm::ConstantInt>(b);
+  if (ca && ca->isZero()) return b;
+  if (cb && cb->isZero()) return a;
+  return cached(kAdd, a, b, [&] { return b_.CreateNSWAdd(a, b); });
+}
+
+Value* ElementEmitter::mul(Value* a, Value* b) {
+  auto* cb = llvm::dyn_cast<llvm::ConstantInt>(b);
+  if (cb && cb->isOne()) return a;
+  if (cb && cb->isZero()) return b;
+  return cached(kMul, a, b, [&] { return b_.CreateNSWMul(a, b); });
+}
+
+Value* ElementEmitter::div(Value* a, int64_t by) {
+  if (by == 1) return a;
+  Value* b = number(by);
+  return cached(kDiv, a, b, [&] { return b_.CreateUDiv(a, b); });
+}
+
+Value* ElementEmitter::rem(Value* a, int64_t by) {
+  if (by == 1) return number(0);
+  Value* b = number(by);
+  return cached(kRem, a, b, [&] { return b_.CreateURem(a, b); });
+}
+
+std::vector<Value*> ElementEmitter::delinearized(const Dims& dims, Value* linear) {
+  std::vector<Value*> out(dims.size());
+  Value* rest = linear;
+  for (size_t k = dims.size(); k-- > 0;) {
+    bool first = true;
+    for (size_t j = 0; j < k; ++j) first = first && dims[j] == 1;
+    out[k] = dims[k] == 1 ? number(0) : first ? rest : rem(rest, dims[k]);
+    if (!first) rest = div(rest, dims[k]);
+  }
+  return out;
+}
+
+const std::vector<Value*>& ElementEmitter::dims(const ElementIndex* index) {
+  const Shape& s = u_[index->shape];
+  if (!index->linear || !index->dims.empty() || s.rank() == 0) return index->dims;
+  for (size_t k = scopes_.size(); k-- > 0;)
+    if (auto at = scopes_[k].dims.find(index); at != scopes_[k].dims.end()) return at->second;
+  std::vector<Value*> d = delinearized(s.dims, index->linear);
+  return scopes_.back().dims[index] = std::move(d);
+}
+
+Value* ElementEmitter::linear(const ElementIndex* index) {
+  if (index->linear) return index->linear;
+  for (size_t k = scopes_.size(); k-- > 0;)
+    if (auto at = scopes_[k].linear.find(index); at != scopes_[k].linear.end()) return at->second;
+  const Shape& s = u_[index->shape];
+  Value* sum = number(0);
+  for (size_t k = 0; k < s.dims.size(); ++k) sum = add(mul(sum, number(s.dims[k])), s.dims[k] == 1 ? number(0) : index->dims[k]);
+  return scopes_.back().linear[index] = sum;
+}
+
+std::vector<Value*> ElementEmitter::reshaped(const Dims& from, const std::vector<Value*>& at, const Dims& to) {
+  // Groups of dimensions with the same product on both sides are solved one by one.
+  std::vector<Value*> out(from.size(), number(0));
+  size_t i = 0, j = 0;
+  while (i < from.size() || j < to.size()) {
+    size_t i0 = i, j0 = j;
+    int64_t a = i < from.size() ? from[i++] : 1, b = j < to.size() ? to[j++] : 1;
+    while (a != b) {
+      if (a < b) {
+        HLO_CHECK(i < from.size(), "a reshape between unequal sizes");
+        a *= from[i++];
+      } else {
+        HLO_CHECK(j < to.size(), "a reshape between unequal sizes");
+        b *= to[j++];
+      }
+    }
+    std::vector<size_t> fs, ts;  // dimensions of one hold nothing
+    for (size_t k = i0; k < i; ++k)
+      if (from[k] != 1) fs.push_back(k);
+    for (size_t k = j0; k < j; ++k)
+      if (to[k] != 1) ts.push_back(k);
+    if (fs.empty()) continue;
+    if (fs.size() == 1 && ts.size() == 1) {
+      out[fs[0]] = at[ts[0]];
+      continue;
+    }
+    Value* sum = number(0);
+    for (size_t k : ts) sum = add(mul(sum, number(to[k])), at[k]);
+    Dims sizes;
+    for (size_t k : fs) sizes.push_back(from[k]);
+    std::vector<Value*> parts = delinearized(sizes, sum);
+    for (size_t k = 0; k < fs.size(); ++k) out[fs[k]] = parts[k];
+  }
+  return out;
+}
+
+Value* ElementEmitter::address(const Buffer& buffer, const ElementIndex* index) {
+  const Shape& s = u_[buffer.shape];
+  Value* offset;
+  if (options_.addressing == Addressing::kLogical || !s.has_layout || is_default_layout(s.layout)) {
+    offset = linear(index);
+  } else {
+    const std::vector<Value*>& d = dims(index);
+    offset = number(0);
+    for (int64_t k : major_first(s)) {
+      auto dim = static_cast<size_t>(k);
+      offset = add(mul(offset, number(s.dims[dim])), s.dims[dim] == 1 ? number(0) : d[dim]);
+    }
+  }
+  return b_.CreateInBoundsGEP(memory_type(s.type), buffer.base, offset);
+}
+
+Value* ElementEmitter::load(const Buffer& buffer, const ElementIndex* index) {
+  const Shape& s = u_[buffer.shape];
+  return from_memory(s.type, b_.CreateLoad(memory_type(s.type), address(buffer, index)));
+}
+
+void ElementEmitter::store(const Buffer& buffer, const ElementIndex* index, Value* value) {
+  b_.CreateStore(to_memory(u_[buffer.shape].type, value), address(buffer, index));
+}
+
+// --- control ---
+
+void ElementEmitter::scoped(const std::function<void()>& body) {
+  scopes_.emplace_back();
+  body();
+  scopes_.pop_back();
+}
+
+void ElementEmitter::loop(Value* from, Value* to, Value* step, const std::string& name,
+                          const std::function<void(Value*)>& body, bool vectorize) {
+  llvm::LLVMContext& c = b_.getContext();
+  llvm::Function* f = b_.GetInsertBlock()->getParent();
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  auto* inside = llvm::BasicBlock::Create(c, name, f);
+  auto* after = llvm::BasicBlock::Create(c, name + ".end", f);
+  b_.CreateCondBr(b_.CreateICmpSLT(from, to), inside, after);
+  b_.SetInsertPoint(inside);
+  llvm::PHINode* i = b_.CreatePHI(from->getType(), 2, name + ".i");
+  i->addIncoming(from, before);
+  scoped([&] { body(i); });
+  Value* next = b_.CreateNSWAdd(i, step);
+  i->addIncoming(next, b_.GetInsertBlock());
+  llvm::BranchInst* back = b_.CreateCondBr(b_.CreateICmpSLT(next, to), inside, after);
+  if (vectorize) {
+    llvm::Metadata* on[] = {llvm::MDString::get(c, "llvm.loop.vectorize.enable"),
+                            llvm::ConstantAsMetadata::get(b_.getTrue())};
+    llvm::SmallVector<llvm::Metadata*, 2> parts = {nullptr, llvm::MDNode::get(c, on)};
+    llvm::MDNode* id = llvm::MDNode::getDistinct(c, parts);
+    id->replaceOperandWith(0, id);
+    back->setMetadata(llvm::LLVMContext::MD_loop, id);
+  }
+  b_.SetInsertPoint(after);
+}
+
+Value* ElementEmitter::choose(Value* condition, llvm::Type* type, const std::function<Value*()>& yes,
+                              const std::function<Value*()>& no) {
+  llvm::LLVMContext& c = b_.getContext();
+  llvm::Function* f = b_.GetInsertBlock()->getParent();
+  auto* then = llvm::BasicBlock::Create(c, "then", f);
+  auto* other = llvm::BasicBlock::Create(c, "else", f);
+  auto* end = llvm::BasicBlock::Create(c, "end", f);
+  b_.CreateCondBr(condition, then, other);
+  b_.SetInsertPoint(then);
+  Value *a = nullptr, *b = nullptr;
+  scoped([&] { a = yes(); });
+  then = b_.GetInsertBlock();
+  b_.CreateBr(end);
+  b_.SetInsertPoint(other);
+  scoped([&] { b = no(); });
+  other = b_.GetInsertBlock();
+  b_.CreateBr(end);
+  b_.SetInsertPoint(end);
+  llvm::PHINode* phi = b_.CreatePHI(type, 2);
+  phi->addIncoming(a, then), phi->addIncoming(b, other);
+  return phi;
+}
+
+// --- elements ---
+
+Value* ElementEmitter::element(const Frame& frame, InstId inst, const ElementIndex* index, int part) {
+  Key key{&frame, inst, index, part};
+  for (size_t k = scopes_.size(); k-- > 0;)
+    if (auto at = scopes_[k].values.find(key); at != scopes_[k].values.end()) return at->second;
+  auto given = frame.given.find(inst);
+  Value* v = given == frame.given.end() ? emit(frame, inst, index, part) : load(*given->second, index);
+  scopes_.back().values[key] = v;
+  return v;
+}
+
+std::vector<Value*> ElementEmitter::apply(CompId comp, const std::vector<Value*>& arguments) {
+  Frame f;
+  for (Value* a : arguments) f.params.push_back({nullptr, a, InstId(), nullptr});
+  const Frame* frame = add_frame(std::move(f));
+  InstId root = m_.comp(comp).root;
+  std::vector<Value*> out;
+  if (m_.op(root) == Opcode::Tuple) {
+    for (size_t k = 0; k < m_.operand_count(root); ++k) {
+      InstId o = m_.operand(root, k);
+      out.push_back(element(*frame, o, index_of(m_.shape_id(o), {})));
+    }
+  } else {
+    out.push_back(element(*frame, root, index_of(m_.shape_id(root), {})));
+  }
+  return out;
+}
+
+Value* ElementEmitter::scalar_operand(const Frame& frame, InstId inst) {
+  // One index a scalar, so that its value is emitted once.
+  std::tuple<const ElementIndex*, InstId> key{nullptr, inst};
+  for (size_t k = scopes_.size(); k-- > 0;)
+    if (auto at = scopes_[k].indices.find(key); at != scopes_[k].indices.end()) return element(frame, inst, at->second);
+  const ElementIndex* index = index_of(m_.shape_id(inst), {});
+  scopes_.back().indices[key] = index;
+  return element(frame, inst, index);
+}
+
+Value* ElementEmitter::clamped_start(const Frame& frame, InstId start, int64_t most) {
+  Value* v = scalar_operand(frame, start);
+  bool sign = is_signed_int(m_.shape(start).type);
+  Value* wide = sign ? b_.CreateSExtOrTrunc(v, b_.getInt64Ty()) : b_.CreateZExtOrTrunc(v, b_.getInt64Ty());
+  Value* top = b_.getInt64(static_cast<uint64_t>(most));
+  wide = sign ? intrinsic(llvm::Intrinsic::smax, wide, b_.getInt64(0)) : wide;
+  wide = intrinsic(sign ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, wide, top);
+  return b_.CreateTrunc(wide, index_type_);
+}
+
+Value* ElementEmitter::constant(InstId inst, const ElementIndex* index) {
+  const Literal& lit = m_.literal(inst);
+  const Shape& s = m_.shape(inst);
+  if (lit.elided) refuse(inst, "its value is elided");
+  auto one = [&](const char* at) -> llvm::Constant* {
+    if (is_float(s.type)) return llvm::ConstantFP::get(register_type(s.type), load_double(s.type, at));
+    return llvm::ConstantInt::get(register_type(s.type), static_cast<uint64_t>(load_int(s.type, at)), is_signed_int(s.type));
+  };
+  int64_t n = s.elements_count();
+  int width = storage_bytes(s.type);
+  bool uniform = true;
+  for (int64_t k = 1; k < n && uniform; ++k)
+    uniform = std::equal(lit.bytes.begin(), lit.bytes.begin() + width, lit.bytes.begin() + k * width);
+  if (uniform && n) {
+    // A NaN's bits survive as they are only where they are loaded.
+    return one(lit.bytes.data());
+  }
+  Buffer buffer{constant_buffer_(m_.literal_id(inst)), u_.with_default_layout(m_.shape_id(inst))};
+  return load(buffer, index);
+}
+
+Value* ElementEmitter::emit(const Frame& frame, InstId inst, const ElementIndex* index, int part) {
+  Opcode op = m_.op(inst);
+  const AttrSet& a = m_.attrs(inst);
+  const Shape& shape = m_.shape(inst);
+  if (shape.is_array() && is_complex(shape.type)) refuse(inst, "complex numbers");
+  switch (op) {
+    case Opcode::Parameter: {
+      const Binding& p = frame.params[static_cast<size_t>(m_.parameter_number(inst))];
+      if (p.scalar) return p.scalar;
+      if (p.buffer) return load(*p.buffer, index);
+      return element(*p.frame, p.inst, index, part);
+    }
+    case Opcode::Constant:
+      return constant(inst, index);
+    case Opcode::Iota: {
+      Value* at = dims(index)[static_cast<size_t>(a.integer(Attr::iota_dimension))];
+      llvm::Type* t = register_type(shape.type);
+      if (is_float(shape.type)) return rounded(shape.type, b_.CreateUIToFP(at, t));
+      return b_.CreateZExtOrTrunc(at, t);
+    }
+    case Opcode::Broadcast: {
+      InstId o = m_.operand(inst, 0);
+      const Shape& from = m_.shape(o);
+      if (from.rank() == 0) return scalar_operand(frame, o);
+      const Dims& to = a.ints(Attr::dimensions);
+      std::vector<Value*> at;
+      for (size_t k = 0; k < to.size(); ++k)
+        at.push_back(from.dims[k] == 1 ? number(0) : dims(index)[static_cast<size_t>(to[k])]);
+      return element(frame, o, index_of(m_.shape_id(o), std::move(at)));
+    }
+    case Opcode::Reshape: {
+      InstId o = m_.operand(inst, 0);
+      if (index->linear && index->dims.empty()) return element(frame, o, index_of_linear(m_.shape_id(o), index->linear));
+      return element(frame, o, index_of(m_.shape_id(o), reshaped(m_.shape(o).dims, dims(index), shape.dims)));
+    }
+    case Opcode::Bitcast: {
+      InstId o = m_.operand(inst, 0);
+      const Shape& from = m_.shape(o);
+      if (from.type != shape.type) refuse(inst, "it changes the type");
+      bool plain = (!from.has_layout || is_default_layout(from.layout)) && (!shape.has_layout || is_default_layout(shape.layout));
+      if (plain && index->linear && index->dims.empty())
+        return element(frame, o, index_of_linear(m_.shape_id(o), index->linear));
+      // By the order in memory: both sides with their dimensions major first.
+      Dims out_order = major_first(shape), in_order = major_first(from), out_dims, in_dims;
+      std::vector<Value*> at, in(from.dims.size());
+      for (int64_t d : out_order) out_dims.push_back(shape.dims[static_cast<size_t>(d)]), at.push_back(dims(index)[static_cast<size_t>(d)]);
+      for (int64_t d : in_order) in_dims.push_back(from.dims[static_cast<size_t>(d)]);
+      std::vector<Value*> physical = reshaped(in_dims, at, out_dims);
+      for (size_t k = 0; k < in_order.size(); ++k) in[static_cast<size_t>(in_order[k])] = physical[k];
+      return element(frame, o, index_of(m_.shape_id(o), std::move(in)));
+    }
+    case Opcode::Transpose: {
+      InstId o = m_.operand(inst, 0);
+      const Dims& to = a.ints(Attr::dimensions);
+      std::vector<Value*> at(to.size());
+      for (size_t k = 0; k < to.size(); ++k) at[static_cast<size_t>(to[k])] = dims(index)[k];
+      return element(frame, o, index_of(m_.shape_id(o), std::move(at)));
+    }
+    case Opcode::Reverse: {
+      InstId o = m_.operand(inst, 0);
+      std::vector<Value*> at = dims(index);
+      for (int64_t d : a.ints(Attr::dimensions)) {
+        auto k = static_cast<size_t>(d);
+        at[k] = b_.CreateNSWSub(number(shape.dims[k] - 1), at[k]);
+      }
+      return element(frame, o, index_of(m_.shape_id(o), std::move(at)));
+    }
+    case Opcode::Slice: {
+      InstId o = m_.operand(inst, 0);
+      std::vector<Value*> at = dims(index);
+      const auto& slices = *a.get<std::vector<SliceDim>>(Attr::slice);
+      for (size_t k = 0; k < at.size(); ++k) at[k] = add(mul(at[k], number(slices[k].stride)), number(slices[k].start));
+      return element(frame, o, index_of(m_.shape_id(o), std::move(at)));
+    }
+    case Opcode::DynamicSlice: {
+      InstId o = m_.operand(inst, 0);
+      std::vector<Value*> at = dims(index);
+      for (size_t k = 0; k < at.size(); ++k) {
+        int64_t most = m_.shape(o).dims[k] - shape.dims[k];
+        if (most > 0) at[k] = b_.CreateNSWAdd(at[k], clamped_start(frame, m_.operand(inst, k + 1), most));
+      }
+      return element(frame, o, index_of(m_.shape_id(o), std::move(at)));
+    }
+    case Opcode::DynamicUpdateSlice: {
+      InstId o = m_.operand(inst, 0), update = m_.operand(inst, 1);
+      std::vector<Value*> at = dims(index), in(at.size());
+      Value* inside = b_.getTrue();
+      for (size_t k = 0; k < at.size(); ++k) {
+        int64_t size = m_.shape(update).dims[k], most = shape.dims[k] - size;
+        in[k] = at[k];
+        if (most == 0) continue;
+        Value* start = clamped_start(frame, m_.operand(inst, k + 2), most);
+        in[k] = b_.CreateNSWSub(at[k], start);
+        inside = b_.CreateAnd(inside, b_.CreateICmpULT(in[k], number(size)));
+      }
+      return choose(inside, register_type(shape.type),
+                    [&] { return element(frame, update, index_of(m_.shape_id(update), in)); },
+                    [&] { return element(frame, o, index); });
+    }
+    case Opcode::Pad: {
+      InstId o = m_.operand(inst, 0);
+      const Shape& from = m_.shape(o);
+      const auto& padding = *a.get<std::vector<PaddingDim>>(Attr::padding);
+      std::vector<Value*> at = dims(index);
+      Value* inside = b_.getTrue();
+      for (size_t k = 0; k < at.size(); ++k) {
+        const PaddingDim& p = padding[k];
+        if (p.low == 0 && p.high <= 0 && p.interior == 0) continue;
+        Value* i = b_.CreateNSWSub(at[k], number(p.low));
+        if (p.interior) {
+          inside = b_.CreateAnd(inside, b_.CreateICmpEQ(b_.CreateSRem(i, number(p.interior + 1)), number(0)));
+          // Towards zero: what lies in front is outside anyhow.
+          inside = b_.CreateAnd(inside, b_.CreateICmpSGE(i, number(0)));
+          i = b_.CreateSDiv(i, number(p.interior + 1));
+        }
+        inside = b_.CreateAnd(inside, b_.CreateICmpULT(i, number(from.dims[k])));
+        at[k] = i;
+      }
+      return choose(inside, register_type(shape.type),
+                    [&] { return element(frame, o, index_of(m_.shape_id(o), at)); },
+                    [&] { return scalar_operand(frame, m_.operand(inst, 1)); });
+    }
+    case Opcode::Concatenate:
+      return concatenate(frame, inst, index);
+    case Opcode::Gather:
+      return gather(frame, inst, index);
+    case Opcode::Reduce:
+    {
+      std::vector<Value*> all = reduce(frame, inst, index);
+      for (size_t k = 0; k < all.size(); ++k) scopes_.back().values[{&frame, inst, index, static_cast<int>(k)}] = all[k];
+      return all[static_cast<size_t>(part)];
+    }
+    case Opcode::ReduceWindow:
+      return reduce_window(frame, inst, index);
+    case Opcode::Dot:
+      return dot(frame, inst, index);
+    case Opcode::GetTupleElement: {
+      InstId o = m_.operand(inst, 0);
+      int k = static_cast<int>(a.integer(Attr::index));
+      if (m_.op(o) == Opcode::Tuple) return element(frame, m_.operand(o, static_cast<size_t>(k)), index);
+      if (m_.op(o) == Opcode::Reduce) return element(frame, o, index, k);
+      refuse(inst, fmt::format("a tuple that {} makes", op_text(m_.op(o))));
+    }
+    case Opcode::Fusion:
+    case Opcode::Call: {
+      Frame inner;
+      for (InstId o : m_.operands(inst)) inner.params.push_back({nullptr, nullptr, o, &frame});
+      InstId root = m_.comp(m_.called(inst)[0]).root;
+      if (m_.shape(root).is_tuple()) refuse(inst, "several results inside a kernel");
+      // The root's layout may be spelt otherwise; its dimensions are the same.
+      return element(*add_frame(std::move(inner)), root, index);
+    }
+    case Opcode::Map: {
+      std::vector<Value*> args;
+      for (InstId o : m_.operands(inst)) args.push_back(element(frame, o, index));
+      return apply(m_.called(inst)[0], args)[0];
+    }
+    case Opcode::OptBarrier:
+    case Opcode::Copy:
+      if (!shape.is_array()) refuse(inst, "of a tuple");
+      return element(frame, m_.operand(inst, 0), index);
+    default:
+      break;
+  }
+  if (op_info(op).elementwise && shape.is_array()) return elementwise(frame, inst, index);
+  refuse(inst, "the emitter has no code for it");
+}
+
+Value* ElementEmitter::concatenate(const Frame& frame, InstId inst, const ElementIndex* index) {
+  auto d = static_cast<size_t>(m_.attrs(inst).ints(Attr::dimensions)[0]);
+  std::vector<InstId> ops(m_.operands(inst).begin(), m_.operands(inst).end());
+  std::vector<int64_t> starts{0};
+  for (InstId o : ops) starts.push_back(starts.back() + m_.shape(o).dims[d]);
+  std::vector<Value*> at = dims(index);
+  llvm::Type* type = register_type(m_.shape(inst).type);
+  // Halving, so that many parts need few branches.
+  auto pick = [&](auto&& self, size_t first, size_t last) -> Value* {
+    if (last - first == 1) {
+      std::vector<Value*> in = at;
+      in[d] = first ? b_.CreateNSWSub(at[d], number(starts[first])) : at[d];
+      return element(frame, ops[first], index_of(m_.shape_id(ops[first]), std::move(in)));
+    }
+    size_t middle = (first + last) / 2;
+    return choose(b_.CreateICmpSLT(at[d], number(starts[middle])), type, [&] { return self(self, first, middle); },
+                  [&] { return self(self, middle, last); });
+  };
+  return pick(pick, 0, ops.size());
+}
+
+Value* ElementEmitter::gather(const Frame& frame, InstId inst, const ElementIndex* index) {
+  const AttrSet& a = m_.attrs(inst);
+  InstId in = m_.operand(inst, 0), starts = m_.operand(inst, 1);
+  const Shape &from = m_.shape(in), &idx = m_.shape(starts), &out = m_.shape(inst);
+  const Dims &offset = a.ints(Attr::offset_dims), &collapsed = a.ints(Attr::collapsed_slice_dims),
+             &map = a.ints(Attr::start_index_map), &batching = a.ints(Attr::operand_batching_dims),
+             &idx_batching = a.ints(Attr::start_indices_batching_dims), &sizes = a.ints(Attr::slice_sizes);
+  int64_t vector_dim = a.integer(Attr::index_vector_dim);
+  std::vector<Value*> at = dims(index), batch;
+  for (int64_t k = 0; k < out.rank(); ++k)
+    if (!contains(offset, k)) batch.push_back(at[static_cast<size_t>(k)]);
+  std::vector<Value*> where(from.dims.size(), number(0));
+  size_t next = 0;
+  for (int64_t k = 0; k < from.rank(); ++k)
+    if (!contains(collapsed, k) && !contains(batching, k)) where[static_cast<size_t>(k)] = at[static_cast<size_t>(offset[next++])];
+  Dims batch_idx;
+  for (int64_t k = 0; k < idx.rank(); ++k)
+    if (k != vector_dim) batch_idx.push_back(k);
+  for (size_t k = 0; k < map.size(); ++k) {
+    std::vector<Value*> in_idx(idx.dims.size());
+    for (size_t j = 0; j < batch_idx.size(); ++j) in_idx[static_cast<size_t>(batch_idx[j])] = batch[j];
+    if (vector_dim < idx.rank()) in_idx[static_cast<size_t>(vector_dim)] = number(static_cast<int64_t>(k));
+    Value* v = element(frame, starts, index_of(m_.shape_id(starts), std::move(in_idx)));
+    auto d = static_cast<size_t>(map[k]);
+    bool sign = is_signed_int(idx.type);
+    Value* wide = sign ? b_.CreateSExtOrTrunc(v, b_.getInt64Ty()) : b_.CreateZExtOrTrunc(v, b_.getInt64Ty());
+    Value* top = b_.getInt64(static_cast<uint64_t>(from.dims[d] - sizes[d]));
+    if (sign) wide = intrinsic(llvm::Intrinsic::smax, wide, b_.getInt64(0));
+    wide = intrinsic(sign ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, wide, top);
+    where[d] = add(where[d], b_.CreateTrunc(wide, index_type_));
+  }
+  for (size_t k = 0; k < batching.size(); ++k) {
+    auto which = static_cast<size_t>(std::find(batch_idx.begin(), batch_idx.end(), idx_batching[k]) - batch_idx.begin());
+    where[static_cast<size_t>(batching[k])] = add(where[static_cast<size_t>(batching[k])], batch[which]);
+  }
+  return element(frame, in, index_of(m_.shape_id(in), std::move(where)));
+}
+
+std::vector<Value*> ElementEmitter::reduce(const Frame& frame, InstId inst, const ElementIndex* index) {
+  const Dims& over = m_.attrs(inst).ints(Attr::dimensions);
+  size_t n = m_.operand_count(inst) / 2;
+  InstId first = m_.operand(inst, 0);
+  const Shape& in = m_.shape(first);
+  ShapeId out_id = m_.shape_id(inst);
+  if (m_.shape(inst).is_tuple()) out_id = m_.shape(inst).elements[0];
+  if (index->shape != out_id) index = index->linear && index->dims.empty() ? index_of_linear(out_id, index->linear) : index_of(out_id, index->dims);
+  std::vector<Value*> accumulators, at(in.dims.size(), nullptr);
+  const std::vector<Value*>& kept = dims(index);
+  for (size_t k = 0, j = 0; k < at.size(); ++k)
+    if (!contains(over, static_cast<int64_t>(k))) at[k] = kept[j++];
+  llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
+  llvm::IRBuilder<> top(&entry, entry.begin());
+  for (size_t k = 0; k < n; ++k) {
+    InstId init = m_.operand(inst, n + k);
+    llvm::Type* t = register_type(m_.shape(init).type);
+    accumulators.push_back(top.CreateAlloca(t));
+    b_.CreateStore(scalar_operand(frame, init), accumulators.back());
+  }
+  std::vector<InstId> inputs;
+  for (size_t k = 0; k < n; ++k) inputs.push_back(m_.operand(inst, k));
+  Dims order = over;
+  // The minor one innermost, in memory's order on the GPU.
+  if (options_.addressing == Addressing::kPhysical) {
+    Dims major = major_first(in);
+    std::sort(order.begin(), order.end(), [&](int64_t x, int64_t y) {
+      return std::find(major.begin(), major.end(), x) < std::find(major.begin(), major.end(), y);
+    });
+  } else {
+    std::sort(order.begin(), order.end());
+  }
+  auto nest = [&](auto&& self, size_t depth) -> void {
+    if (depth == order.size()) {
+      const ElementIndex* where = index_of(m_.shape_id(first), at);
+      std::vector<Value*> args;
+      for (size_t k = 0; k < n; ++k)
+        args.push_back(b_.CreateLoad(register_type(m_.shape(inputs[k]).type), accumulators[k]));
+      for (InstId i : inputs) args.push_back(element(frame, i, i == first ? where : index_of(m_.shape_id(i), at)));
+      bool outer = reducing_;
+      reducing_ = true;
+      std::vector<Value*> next = apply(m_.called(inst)[0], args);
+      reducing_ = outer;
+      for (size_t k = 0; k < n; ++k) b_.CreateStore(next[k], accumulators[k]);
+      return;
+    }
+    auto d = static_cast<size_t>(order[depth]);
+    if (in.dims[d] == 1) {
+      at[d] = number(0);
+      self(self, depth + 1);
+      return;
+    }
+    loop(number(0), number(in.dims[d]), number(1), "reduce", [&](Value* i) {
+      at[d] = i;
+      self(self, depth + 1);
+    });
+  };
+  bool empty = in.elements_count() == 0;
+  if (!empty) nest(nest, 0);
+  std::vector<Value*> out;
+  for (size_t k = 0; k < n; ++k)
+    out.push_back(b_.CreateLoad(register_type(m_.shape(inputs[k]).type), accumulators[k]));
+  return out;
+}
+
+Value* ElementEmitter::reduce_window(const Frame& frame, InstId inst, const ElementIndex* index) {
+  if (m_.operand_count(inst) != 2) refuse(inst, "several operands");
+  InstId in = m_.operand(inst, 0), init = m_.operand(inst, 1);
+  const Shape& from = m_.shape(in);
+  const Window& window = *m_.attrs(inst).get<Window>(Attr::window);
+  llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
+  llvm::IRBuilder<> top(&entry, entry.begin());
+  llvm::Type* t = register_type(from.type);
+  Value* accumulator = top.CreateAlloca(t);
+  b_.CreateStore(scalar_operand(frame, init), accumulator);
+  std::vector<Value*> out = dims(index), at(out.size());
+  auto nest = [&](auto&& self, size_t d, Value* inside) -> void {
+    if (d == out.size()) {
+      auto step = [&] {
+        Value* v = element(frame, in, index_of(m_.shape_id(in), at));
+        Value* next = apply(m_.called(inst)[0], {b_.CreateLoad(t, accumulator), v})[0];
+        b_.CreateStore(next, accumulator);
+      };
+      if (inside == b_.getTrue()) {
+        step();
+        return;
+      }
+      llvm::Function* f = b_.GetInsertBlock()->getParent();
+      auto* then = llvm::BasicBlock::Create(b_.getContext(), "in_window", f);
+      auto* end = llvm::BasicBlock::Create(b_.getContext(), "window", f);
+      b_.CreateCondBr(inside, then, end);
+      b_.SetInsertPoint(then);
+      scoped(step);
+      b_.CreateBr(end);
+      b_.SetInsertPoint(end);
+      return;
+    }
+    const WindowDim& w = window.dims[d];
+    auto one = [&](Value* k) {
+      Value* i = add(add(mul(out[d], number(w.stride)), mul(k, number(w.rhs_dilate))), number(-w.pad_low));
+      Value* here = inside;
+      if (w.lhs_dilate != 1) {
+        here = b_.CreateAnd(here, b_.CreateICmpSGE(i, number(0)));
+        here = b_.CreateAnd(here, b_.CreateICmpEQ(b_.CreateSRem(i, number(w.lhs_dilate)), number(0)));
+        i = b_.CreateSDiv(i, number(w.lhs_dilate));
+      }
+      if (w.pad_low != 0 || w.pad_high != 0 || w.lhs_dilate != 1)
+        here = here == b_.getTrue() ? b_.CreateICmpULT(i, number(from.dims[d]))
+                                    : b_.CreateAnd(here, b_.CreateICmpULT(i, number(from.dims[d])));
+      at[d] = i;
+      self(self, d + 1, here);
+    };
+    if (w.size == 1)
+      one(number(0));
+    else
+      loop(number(0), number(w.size), number(1), "window", one);
+  };
+  nest(nest, 0, b_.getTrue());
+  return b_.CreateLoad(t, accumulator);
+}
+
+Value* ElementEmitter::dot(const Frame& frame, InstId inst, const ElementIndex* index) {
+  const AttrSet& a = m_.attrs(inst);
+  InstId l = m_.operand(inst, 0), r = m_.operand(inst, 1);
+  const Shape &ls = m_.shape(l), &rs = m_.shape(r), &os = m_.shape(inst);
+  if (!is_float(os.type) && !is_integral(os.type)) refuse(inst, "of that type");
+  const Dims &lb = a.ints(Attr::lhs_batch_dims), &lc = a.ints(Attr::lhs_contracting_dims),
+             &rb = a.ints(Attr::rhs_batch_dims), &rc = a.ints(Attr::rhs_contracting_dims);
+  std::vector<Value*> out = dims(index), x(ls.dims.size()), y(rs.dims.size());
+  size_t next = 0;
+  for (size_t k = 0; k < lb.size(); ++k) x[static_cast<size_t>(lb[k])] = y[static_cast<size_t>(rb[k])] = out[next++];
+  for (int64_t k = 0; k < ls.rank(); ++k)
+    if (!contains(lb, k) && !contains(lc, k)) x[static_cast<size_t>(k)] = out[next++];
+  for (int64_t k = 0; k < rs.rank(); ++k)
+    if (!contains(rb, k) && !contains(rc, k)) y[static_cast<size_t>(k)] = out[next++];
+  llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
+  llvm::IRBuilder<> top(&entry, entry.begin());
+  bool real = is_float(os.type);
+  llvm::Type* t = real ? (os.type == ElementType::F64 ? b_.getDoubleTy() : b_.getFloatTy()) : register_type(os.type);
+  Value* sum = top.CreateAlloca(t);
+  b_.CreateStore(llvm::Constant::getNullValue(t), sum);
+  auto nest = [&](auto&& self, size_t k) -> void {
+    if (k == lc.size()) {
+      Value* p = element(frame, l, index_of(m_.shape_id(l), x));
+      Value* q = element(frame, r, index_of(m_.shape_id(r), y));
+      auto widen = [&](Value* v, ElementType from) {
+        if (real) return from == ElementType::F64 || !t->isDoubleTy() ? v : b_.CreateFPExt(v, t);
+        return is_signed_int(from) ? b_.CreateSExtOrTrunc(v, t) : b_.CreateZExtOrTrunc(v, t);
+      };
+      p = widen(p, ls.type), q = widen(q, rs.type);
+      Value* before = b_.CreateLoad(t, sum);
+      if (real) {
+        llvm::FastMathFlags flags;
+        flags.setAllowReassoc(options_.reassociate), flags.setAllowContract(true);
+        llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
+        b_.setFastMathFlags(flags);
+        b_.CreateStore(b_.CreateFAdd(before, b_.CreateFMul(p, q)), sum);
+      } else {
+        b_.CreateStore(b_.CreateAdd(before, b_.CreateMul(p, q)), sum);
+      }
+      return;
+    }
+    loop(number(0), number(ls.dims[static_cast<size_t>(lc[k])]), number(1), "dot", [&](Value* i) {
+      x[static_cast<size_t>(lc[k])] = y[static_cast<size_t>(rc[k])] = i;
+      self(self, k + 1);
+    });
+  };
+  if (ls.elements_count() && rs.elements_count()) nest(nest, 0);
+  return rounded(os.type, b_.CreateLoad(t, sum));
+}
+
+// --- elementwise ---
+
+Value* ElementEmitter::intrinsic(llvm::Intrinsic::ID id, Value* a, Value* b) {
+  if (b) return b_.CreateBinaryIntrinsic(id, a, b);
+  return b_.CreateUnaryIntrinsic(id, a);
+}
+
+Value* ElementEmitter::call_math(const char* name, Value* a, Value* b) {
+  bool wide = a->getType()->isDoubleTy();
+  std::string full = options_.gpu ? fmt::format("__nv_{}{}", name, wide ? "" : "f") : fmt::format("{}{}", name, wide ? "" : "f");
+  llvm::Module* module = b_.GetInsertBlock()->getModule();
+  std::vector<llvm::Type*> types{a->getType()};
+  std::vector<Value*> args{a};
+  if (b) types.push_back(b->getType()), args.push_back(b);
+  llvm::FunctionCallee f = module->getOrInsertFunction(full, llvm::FunctionType::get(a->getType(), types, false));
+  auto* function = llvm::cast<llvm::Function>(f.getCallee());
+  function->setDoesNotThrow();
+  function->setDoesNotAccessMemory();
+  function->setWillReturn();
+  return b_.CreateCall(f, args);
+}
+
+// A rational function up to 9, where it is one in f32; odd powers over even ones as Eigen has it.
+Value* ElementEmitter::tanh(Value* a) {
+  if (options_.gpu || a->getType()->isDoubleTy()) return call_math("tanh", a);
+  llvm::Type* t = a->getType();
+  auto k = [&](double c) { return llvm::ConstantFP::get(t, c); };
+  Value* x = intrinsic(llvm::Intrinsic::minimum, intrinsic(llvm::Intrinsic::maximum, a, k(-7.90531110763549805)), k(7.90531110763549805));
+  Value* x2 = b_.CreateFMul(x, x);
+  auto poly = [&](std::initializer_list<double> c) {
+    Value* p = nullptr;
+    for (double v : c) p = p ? b_.CreateFAdd(b_.CreateFMul(p, x2), k(v)) : k(v);
+    return p;
+  };
+  Value* top = b_.CreateFMul(x, poly({-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11,
+                                      5.12229709037114e-08, 1.48572235717979e-05, 6.37261928875436e-04,
+                                      4.89352455891786e-03}));
+  Value* bottom = poly({1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03});
+  Value* small = b_.CreateFCmpOLT(intrinsic(llvm::Intrinsic::fabs, a), k(0.0004));
+  return b_.CreateSelect(small, a, b_.CreateFDiv(top, bottom));
+}
+
+Value* ElementEmitter::divide(ElementType t, Value* a, Value* b, bool remainder) {
+  llvm::Type* type = a->getType();
+  Value *zero = llvm::ConstantInt::get(type, 0), *one = llvm::ConstantInt::get(type, 1);
+  Value* by_zero = b_.CreateICmpEQ(b, zero);
+  if (!is_signed_int(t)) {
+    Value* safe = b_.CreateSelect(by_zero, one, b);
+    if (remainder) return b_.CreateSelect(by_zero, a, b_.CreateURem(a, safe));
+    return b_.CreateSelect(by_zero, llvm::Constant::getAllOnesValue(type), b_.CreateUDiv(a, safe));
+  }
+  Value* least = llvm::ConstantInt::get(type, llvm::APInt::getSignedMinValue(type->getIntegerBitWidth()));
+  Value* over = b_.CreateAnd(b_.CreateICmpEQ(a, least), b_.CreateICmpEQ(b, llvm::Constant::getAllOnesValue(type)));
+  Value* safe = b_.CreateSelect(b_.CreateOr(by_zero, over), one, b);
+  if (remainder)
+    return b_.CreateSelect(by_zero, a, b_.CreateSelect(over, zero, b_.CreateSRem(a, safe)));
+  return b_.CreateSelect(by_zero, llvm::Constant::getAllOnesValue(type),
+                         b_.CreateSelect(over, least, b_.CreateSDiv(a, safe)));
+}
+
+Value* ElementEmitter::compare(InstId inst, ElementType t, Value* a, Value* b) {
+  std::string_view d = u_.text(m_.attrs(inst).text(Attr::direction)), kind = u_.text(m_.attrs(inst).text(Attr::type));
+  if (kind == "TOTALORDER" && is_float(t)) refuse(inst, "total order of floats");
+  using P = llvm::CmpInst::Predicate;
+  bool sign = is_signed_int(t);
+  P p;
+  if (is_float(t))
+    p = d == "EQ" ? P::FCMP_OEQ : d == "NE" ? P::FCMP_UNE : d == "LT" ? P::FCMP_OLT : d == "LE" ? P::FCMP_OLE
+        : d == "GT" ? P::FCMP_OGT : P::FCMP_OGE;
+  else
+    p = d == "EQ" ? P::ICMP_EQ : d == "NE" ? P::ICMP_NE : d == "LT" ? (sign ? P::ICMP_SLT : P::ICMP_ULT)
+        : d == "LE" ? (sign ? P::ICMP_SLE : P::ICMP_ULE) : d == "GT" ? (sign ? P::ICMP_SGT : P::ICMP_UGT)
+                    : (sign ? P::ICMP_SGE : P::ICMP_UGE);
+  return b_.CreateCmp(p, a, b);
+}
+
+Value* ElementEmitter::convert(InstId inst, ElementType from, ElementType to, Value* v) {
+  llvm::Type* t = register_type(to);
+  if (from == to) return v;
+  if (to == ElementType::Pred)
+    return is_float(from) ? b_.CreateFCmpUNE(v, llvm::ConstantFP::get(v->getType(), 0))
+                          : b_.CreateICmpNE(v, llvm::ConstantInt::get(v->getType(), 0));
+  if (is_float(to)) {
+    if (narrow_float(to) && to != ElementType::BF16 && to != ElementType::F16) refuse(inst, fmt::format("rounding to {}", type_name(to)));
+    if (is_float(from)) {
+      if (from == ElementType::F64 && narrow_float(to)) refuse(inst, "f64 to 16 bits would be rounded twice");
+      return rounded(to, b_.CreateFPCast(v, t));
+    }
+    bool sign = is_signed_int(from);
+    if (narrow_float(to) && type_bits(from) > 24) refuse(inst, "wide integers to 16 bits would be rounded twice");
+    return rounded(to, sign ? b_.CreateSIToFP(v, t) : b_.CreateUIToFP(v, t));
+  }
+  if (is_float(from)) {
+    if (type_bits(to) < 8) refuse(inst, "to less than a byte");
+    llvm::Intrinsic::ID id = is_signed_int(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
+    return b_.CreateIntrinsic(id, {t, v->getType()}, {v});
+  }
+  if (type_bits(to) < 8) refuse(inst, "to less than a byte");
+  if (from == ElementType::Pred) return b_.CreateZExt(v, t);
+  return is_signed_int(from) ? b_.CreateSExtOrTrunc(v, t) : b_.CreateZExtOrTrunc(v, t);
+}
+
+Value* ElementEmitter::unary(InstId inst, ElementType t, Value* a) {
+  Opcode op = m_.op(inst);
+  namespace I = llvm::Intrinsic;
+  llvm::Type* type = a->getType();
+  bool real = is_float(t);
+  auto k = [&](double c) { return llvm::ConstantFP::get(type, c); };
+  // The GPU's math comes from libdevice, the host's from LLVM's intrinsics, which vectorise through libmvec.
+  auto math = [&](I::ID id, const char* name) { return options_.gpu ? call_math(name, a) : intrinsic(id, a); };
+  switch (op) {
+    case Opcode::Abs:
+      if (real) return intrinsic(I::fabs, a);
+      if (!is_signed_int(t)) return a;
+      return b_.CreateBinaryIntrinsic(I::abs, a, b_.getFalse());
+    case Opcode::Negate:
+      return real ? b_.CreateFNeg(a) : b_.CreateNeg(a);
+    case Opcode::Not:
+      return b_.CreateNot(a);
+    case Opcode::Popcnt:
+      return intrinsic(I::ctpop, a);
+    case Opcode::CountLeadingZeros:
+      return b_.CreateBinaryIntrinsic(I::ctlz, a, b_.getFalse());
+    case Opcode::Sign:
+      if (real) {
+        Value* one = intrinsic(I::copysign, k(1), a);
+        Value* keep = b_.CreateOr(b_.CreateFCmpUNO(a, a), b_.CreateFCmpOEQ(a, k(0)));
+        return b_.CreateSelect(keep, a, one);
+      }
+      {
+        Value *zero = llvm::ConstantInt::get(type, 0), *one = llvm::ConstantInt::get(type, 1);
+        Value* up = b_.CreateSelect(b_.CreateICmpEQ(a, zero), zero, one);
+        if (!is_signed_int(t)) return up;
+        return b_.CreateSelect(b_.CreateICmpSLT(a, zero), llvm::Constant::getAllOnesValue(type), up);
+      }
+    default:
+      break;
+  }
+  if (!real) refuse(inst, fmt::format("of {}", type_name(t)));
+  switch (op) {
+    case Opcode::Ceil:
+      return intrinsic(I::ceil, a);
+    case Opcode::Floor:
+      return intrinsic(I::floor, a);
+    case Opcode::RoundNearestAfz:
+      return options_.gpu ? call_math("round", a) : intrinsic(I::round, a);
+    case Opcode::RoundNearestEven:
+      return intrinsic(I::roundeven, a);
+    case Opcode::Sqrt:
+      return intrinsic(I::sqrt, a);
+    case Opcode::Rsqrt:
+      return b_.CreateFDiv(k(1), intrinsic(I::sqrt, a));
+    case Opcode::Exp:
+      return math(I::exp, "exp");
+    case Opcode::Log:
+      return math(I::log, "log");
+    case Opcode::Sine:
+      return math(I::sin, "sin");
+    case Opcode::Cosine:
+      return math(I::cos, "cos");
+    case Opcode::Tanh:
+      return tanh(a);
+    case Opcode::Logistic: {
+      Value* e = b_.CreateFNeg(a);
+      e = options_.gpu ? call_math("exp", e) : intrinsic(I::exp, e);
+      return b_.CreateFDiv(k(1), b_.CreateFAdd(k(1), e));
+    }
+    case Opcode::Tan:
+      return call_math("tan", a);
+    case Opcode::Expm1:
+      return call_math("expm1", a);
+    case Opcode::Log1p:
+      return call_math("log1p", a);
+    case Opcode::Cbrt:
+      return call_math("cbrt", a);
+    case Opcode::Erf:
+      return call_math("erf", a);
+    case Opcode::Acos:
+      return call_math("acos", a);
+    case Opcode::Asin:
+      return call_math("asin", a);
+    case Opcode::Acosh:
+      return call_math("acosh", a);
+    case Opcode::Asinh:
+      return call_math("asinh", a);
+    case Opcode::Atanh:
+      return call_math("atanh", a);
+    case Opcode::Sinh:
+      return call_math("sinh", a);
+    case Opcode::Cosh:
+      return call_math("cosh", a);
+    default:
+      refuse(inst, "the emitter has no code for it");
+  }
+}
+
+Value* ElementEmitter::binary(InstId inst, ElementType t, Value* a, Value* b) {
+  Opcode op = m_.op(inst);
+  namespace I = llvm::Intrinsic;
+  bool real = is_float(t), sign = is_signed_int(t);
+  llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
+  if (real && reducing_ && options_.reassociate) {
+    llvm::FastMathFlags flags;
+    flags.setAllowReassoc();
+    b_.setFastMathFlags(flags);
+  }
+  switch (op) {
+    case Opcode::Add:
+      return t == ElementType::Pred ? b_.CreateOr(a, b) : real ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
+    case Opcode::Subtract:
+      return real ? b_.CreateFSub(a, b) : b_.CreateSub(a, b);
+    case Opcode::Multiply:
+      return t == ElementType::Pred ? b_.CreateAnd(a, b) : real ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
+    case Opcode::Divide:
+      return real ? b_.CreateFDiv(a, b) : divide(t, a, b, false);
+    case Opcode::Remainder:
+      return real ? call_math("fmod", a, b) : divide(t, a, b, true);
+    case Opcode::Maximum:
+      if (t == ElementType::Pred) return b_.CreateOr(a, b);
+      return intrinsic(real ? I::maximum : sign ? I::smax : I::umax, a, b);
+    case Opcode::Minimum:
+      if (t == ElementType::Pred) return b_.CreateAnd(a, b);
+      return intrinsic(real ? I::minimum : sign ? I::smin : I::umin, a, b);
+    case Opcode::And:
+      return b_.CreateAnd(a, b);
+    case Opcode::Or:
+      return b_.CreateOr(a, b);
+    case Opcode::Xor:
+      return b_.CreateXor(a, b);
+    case Opcode::Power:
+      if (!real) refuse(inst, "powers of integers");
+      return options_.gpu ? call_math("pow", a, b) : intrinsic(I::pow, a, b);
+    case Opcode::Atan2:
+      if (!real) refuse(inst, "of integers");
+      return call_math("atan2", a, b);
+    case Opcode::ShiftLeft:
+    case Opcode::ShiftRightArithmetic:
+    case Opcode::ShiftRightLogical: {
+      llvm::Type* type = a->getType();
+      unsigned bits = type->getIntegerBitWidth();
+      Value* width = llvm::ConstantInt::get(type, bits);
+      Value* fits = b_.CreateICmpULT(b, width);
+      Value* by = b_.CreateSelect(fits, b, llvm::ConstantInt::get(type, 0));
+      if (op == Opcode::ShiftRightArithmetic)
+        return b_.CreateSelect(fits, b_.CreateAShr(a, by), b_.CreateAShr(a, llvm::ConstantInt::get(type, bits - 1)));
+      return b_.CreateSelect(fits, op == Opcode::ShiftLeft ? b_.CreateShl(a, by) : b_.CreateLShr(a, by),
+                             llvm::ConstantInt::get(type, 0));
+    }
+    default:
+      refuse(inst, "the emitter has no code for it");
+  }
+}
+
+Value* ElementEmitter::elementwise(const Frame& frame, InstId inst, const ElementIndex* index) {
+  Opcode op = m_.op(inst);
+  const Shape& out = m_.shape(inst);
+  std::vector<InstId> ops(m_.operands(inst).begin(), m_.operands(inst).end());
+  auto value = [&](size_t k) {
+    const Shape& s = m_.shape(ops[k]);
+    if (s.rank() == 0) return out.rank() == 0 ? element(frame, ops[k], index) : scalar_operand(frame, ops[k]);
+    return element(frame, ops[k], index);
+  };
+  for (InstId o : ops)
+    if (is_complex(m_.shape(o).type)) refuse(inst, "complex numbers");
+  ElementType t = m_.shape(ops[0]).type;
+  bool small = (is_integral(out.type) && type_bits(out.type) < 8) || (is_integral(t) && type_bits(t) < 8);
+  if (small && op != Opcode::Convert) refuse(inst, "integers of less than a byte");
+  switch (op) {
+    case Opcode::Select: {
+      Value *c = value(0), *a = value(1), *b = value(2);
+      return b_.CreateSelect(c, a, b);
+    }
+    case Opcode::Clamp: {
+      ElementType ct = out.type;
+      bool real = is_float(ct), sign = is_signed_int(ct);
+      namespace I = llvm::Intrinsic;
+      Value *lo = value(0), *x = value(1), *hi = value(2);
+      x = intrinsic(real ? I::maximum : sign ? I::smax : I::umax, x, lo);
+      return intrinsic(real ? I::minimum : sign ? I::smin : I::umin, x, hi);
+    }
+    case Opcode::Compare: {
+      Value *a = value(0), *b = value(1);
+      return compare(inst, t, a, b);
+    }
+    case Opcode::Convert:
+      return convert(inst, t, out.type, value(0));
+    case Opcode::IsFinite: {
+      Value* a = intrinsic(llvm::Intrinsic::fabs, value(0));
+      return b_.CreateFCmpOLT(a, llvm::ConstantFP::getInfinity(a->getType()));
+    }
+    case Opcode::BitcastConvert: {
+      if (type_bits(t) != type_bits(out.type) || type_bits(t) < 8) refuse(inst, "between different widths");
+      Value* v = to_memory(t, value(0));
+      llvm::Type* to = memory_type(out.type);
+      if (narrow_float(t) && t != ElementType::BF16 && t != ElementType::F16) refuse(inst, "of eight bits");
+      return from_memory(out.type, v->getType() == to ? v : b_.CreateBitCast(v, to));
+    }
+    case Opcode::ReducePrecision: {
+      if (t != ElementType::F32) refuse(inst, "of other types than f32");
+      const AttrSet& a = m_.attrs(inst);
+      int64_t e = a.integer(Attr::exponent_bits), m = a.integer(Attr::mantissa_bits);
+      if (e == 8 && m == 7) return rounded(ElementType::BF16, value(0));
+      if (e == 8 && m == 23) return value(0);
+      refuse(inst, "to other formats than bf16");
+    }
+    default:
+      break;
+  }
+  if (narrow_float(out.type) && out.type != ElementType::BF16 && out.type != ElementType::F16)
+    refuse(inst, fmt::format("rounding to {}", type_name(out.type)));
+  if (ops.size() == 1) return rounded(out.type, unary(inst, t, value(0)));
+  if (ops.size() == 2) {
+    Value *a = value(0), *b = value(1);
+    return rounded(out.type, binary(inst, t, a, b));
+  }
+  refuse(inst, "the emitter has no code for it");
+}
+
+bool ElementEmitter::flat(const Module& m, CompId comp, const Shape& shape) {
+  for (InstId i : m.post_order(comp)) {
+    const Shape& s = m.shape(i);
+    if (m.op(i) == Opcode::Tuple && i == m.comp(comp).root) continue;
+    if (!s.is_array()) return false;
+    if (s.rank() == 0 && (m.op(i) == Opcode::Constant || m.op(i) == Opcode::Parameter || same_index(m.op(i)))) continue;
+    if (s.dims != shape.dims) return false;
+    bool fine = m.op(i) == Opcode::Parameter || m.op(i) == Opcode::Constant || same_index(m.op(i)) ||
+                (m.op(i) == Opcode::Broadcast && m.shape(m.operand(i, 0)).rank() == 0);
+    if (!fine) return false;
+  }
+  return true;
+}
+
+}  // namespace hlo

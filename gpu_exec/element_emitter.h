@@ -1,0 +1,161 @@
+// A computation to LLVM IR, one output element at a time: what fusion's loops, reductions and applied functions are made
+// of, on the host and on the GPU alike. Values in registers: pred i1, integers as they are, floats of 16 bits and fewer
+// as f32 that hold a value of their own type (each operation rounds), f32 and f64 as they are.
+#pragma once
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace hlo {
+
+// How elements lie in memory.
+enum class Addressing {
+  kLogical,   // row-major by dimensions, a byte a sub-byte element: the evaluator's values
+  kPhysical,  // by layout, as buffers of the GPU
+};
+
+struct EmitOptions {
+  Addressing addressing = Addressing::kLogical;
+  bool gpu = false;        // NVPTX: math through libdevice
+  int index_bits = 64;     // of index arithmetic
+  bool reassociate = true;  // sums of floats in any order, as XLA's own CPU and GPU code has them
+};
+
+// An index into one shape: a value a dimension, or the row-major number alone, from which they follow when needed.
+struct ElementIndex {
+  std::vector<llvm::Value*> dims;
+  llvm::Value* linear = nullptr;
+  ShapeId shape;
+};
+
+class ElementEmitter {
+ public:
+  // An array in memory.
+  struct Buffer {
+    llvm::Value* base = nullptr;
+    ShapeId shape;
+  };
+  // What a computation's parameter stands for: one of these.
+  struct Frame;
+  struct Binding {
+    const Buffer* buffer = nullptr;
+    llvm::Value* scalar = nullptr;
+    InstId inst;  // of `frame`
+    const Frame* frame = nullptr;
+  };
+  struct Frame {
+    std::vector<Binding> params;
+    std::map<InstId, const Buffer*> given;  // instructions whose values lie in memory
+  };
+
+  // Emits where `builder` stands. Constants too large to stand in the code are asked for by `constant_buffer`.
+  ElementEmitter(const Module& m, llvm::IRBuilder<>& builder, EmitOptions options,
+                 std::function<llvm::Value*(LitId)> constant_buffer);
+
+  // The element of an array instruction; of `part` where its value is a tuple (a variadic reduce). Throws
+  // Failure(kUnsupported) naming the instruction it has no code for.
+  llvm::Value* element(const Frame& frame, InstId inst, const ElementIndex* index, int part = 0);
+  // A computation on scalars: its results, one an element of its root's tuple.
+  std::vector<llvm::Value*> apply(CompId comp, const std::vector<llvm::Value*>& arguments);
+
+  const ElementIndex* index_of(ShapeId shape, std::vector<llvm::Value*> dims);
+  const ElementIndex* index_of_linear(ShapeId shape, llvm::Value* linear);
+  const Frame* add_frame(Frame f) {
+    frames_.push_back(std::move(f));
+    return &frames_.back();
+  }
+  const Buffer* add_buffer(Buffer b) {
+    buffers_.push_back(b);
+    return &buffers_.back();
+  }
+
+  // A start index, moved into [0, most] as XLA moves it.
+  llvm::Value* clamped_start(const Frame& frame, InstId start, int64_t most);
+  llvm::Value* load(const Buffer& buffer, const ElementIndex* index);
+  void store(const Buffer& buffer, const ElementIndex* index, llvm::Value* value);
+  llvm::Type* register_type(ElementType t) const;
+  llvm::Type* memory_type(ElementType t) const;
+  llvm::Value* number(int64_t n) const { return llvm::ConstantInt::get(index_type_, static_cast<uint64_t>(n), true); }
+  llvm::Type* index_type() const { return index_type_; }
+  // i from `from` to `to` by `step`; the body is emitted within and its values are forgotten behind it.
+  void loop(llvm::Value* from, llvm::Value* to, llvm::Value* step, const std::string& name,
+            const std::function<void(llvm::Value*)>& body, bool vectorize = false);
+  // What is emitted within is known within only: for code behind a branch.
+  void scoped(const std::function<void()>& body);
+  llvm::Value* to_memory(ElementType t, llvm::Value* v);
+  llvm::Value* from_memory(ElementType t, llvm::Value* v);
+
+  // Does the code of this computation ask for indices (or is a flat loop over elements enough)?
+  static bool flat(const Module& m, CompId comp, const Shape& shape);
+
+ private:
+  struct Key {
+    const Frame* frame;
+    InstId inst;
+    const ElementIndex* index;
+    int part;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Scope {
+    std::map<Key, llvm::Value*> values;
+    std::map<const ElementIndex*, std::vector<llvm::Value*>> dims;
+    std::map<const ElementIndex*, llvm::Value*> linear;
+    std::map<std::tuple<int, llvm::Value*, llvm::Value*>, llvm::Value*> sums;
+    std::map<std::tuple<const ElementIndex*, InstId>, const ElementIndex*> indices;
+  };
+  [[noreturn]] void refuse(InstId inst, std::string_view why) const;
+  llvm::Value* emit(const Frame& frame, InstId inst, const ElementIndex* index, int part);
+  llvm::Value* elementwise(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* unary(InstId inst, ElementType t, llvm::Value* a);
+  llvm::Value* binary(InstId inst, ElementType t, llvm::Value* a, llvm::Value* b);
+  llvm::Value* compare(InstId inst, ElementType t, llvm::Value* a, llvm::Value* b);
+  llvm::Value* convert(InstId inst, ElementType from, ElementType to, llvm::Value* v);
+  llvm::Value* rounded(ElementType t, llvm::Value* v);
+  llvm::Value* divide(ElementType t, llvm::Value* a, llvm::Value* b, bool remainder);
+  llvm::Value* constant(InstId inst, const ElementIndex* index);
+  std::vector<llvm::Value*> reduce(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* reduce_window(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* dot(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* gather(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* concatenate(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* choose(llvm::Value* condition, llvm::Type* type, const std::function<llvm::Value*()>& yes,
+                      const std::function<llvm::Value*()>& no);
+  llvm::Value* call_math(const char* f32_name, llvm::Value* a, llvm::Value* b = nullptr);
+  llvm::Value* intrinsic(llvm::Intrinsic::ID id, llvm::Value* a, llvm::Value* b = nullptr);
+  llvm::Value* tanh(llvm::Value* a);
+  llvm::Value* scalar_operand(const Frame& frame, InstId inst);
+
+  const std::vector<llvm::Value*>& dims(const ElementIndex* index);
+  llvm::Value* linear(const ElementIndex* index);
+  std::vector<llvm::Value*> delinearized(const Dims& dims, llvm::Value* linear);
+  // The index of `from` whose row-major number is that of `index` in `to`: dimensions that agree pass through.
+  std::vector<llvm::Value*> reshaped(const Dims& from, const std::vector<llvm::Value*>& at, const Dims& to);
+  llvm::Value* address(const Buffer& buffer, const ElementIndex* index);
+  // Index arithmetic: constants folded, the same sum once a scope.
+  llvm::Value* add(llvm::Value* a, llvm::Value* b);
+  llvm::Value* mul(llvm::Value* a, llvm::Value* b);
+  llvm::Value* div(llvm::Value* a, int64_t b);
+  llvm::Value* rem(llvm::Value* a, int64_t b);
+  llvm::Value* cached(int op, llvm::Value* a, llvm::Value* b, const std::function<llvm::Value*()>& make);
+
+  const Module& m_;
+  Universe& u_;
+  llvm::IRBuilder<>& b_;
+  EmitOptions options_;
+  std::function<llvm::Value*(LitId)> constant_buffer_;
+  llvm::IntegerType* index_type_;
+  std::deque<ElementIndex> indices_;
+  std::deque<Frame> frames_;
+  std::deque<Buffer> buffers_;
+  std::vector<Scope> scopes_;
+  bool reducing_ = false;  // inside an applied reducer: its sums may be reordered
+};
+
+}  // namespace hlo

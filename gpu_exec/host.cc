@@ -1,0 +1,229 @@
+#include "gpu_exec/host.h"
+
+#include <dlfcn.h>
+#include <llvm/ExecutionEngine/Orc/ExecutionUtils.h>
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "gpu_exec/codegen.h"
+#include "gpu_exec/kernel.h"
+#include "ir/base/hash.h"
+#include "ir/base/parallel.h"
+#include "ir/fingerprint.h"
+#include "passes/pass.h"
+
+namespace hlo {
+namespace {
+
+using Function = void (*)(char* const*, char* const*, int64_t, int64_t);
+
+template <class T>
+T checked(llvm::Expected<T> value, const char* what) {
+  if (!value) fail(FailureKind::kInternal, "{}: {}", what, llvm::toString(value.takeError()));
+  return std::move(*value);
+}
+void checked(llvm::Error error, const char* what) {
+  if (error) fail(FailureKind::kInternal, "{}: {}", what, llvm::toString(std::move(error)));
+}
+
+// Work below which another thread costs more than it brings.
+constexpr int64_t kGrain = 16384;
+
+}  // namespace
+
+struct HostKernels::Impl {
+  explicit Impl(const Module& module) : m(module), u(module.u()) {}
+  struct Part {
+    Function function;
+    int64_t count, grain;
+  };
+  struct Compiled {
+    std::vector<Part> parts;
+    std::vector<const char*> constants;
+    int in_place = -1;
+  };
+  const Module& m;
+  Universe& u;
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+  std::vector<Compiled> kernels;
+  std::unordered_map<InstId, size_t> by_inst;
+  std::vector<std::pair<InstId, std::string>> without;
+};
+
+HostKernels::HostKernels(const Module& m) : impl_(std::make_unique<Impl>(m)) {
+  // Each kind of instruction once.
+  struct Pending {
+    Kernel kernel;
+    size_t chunk;
+  };
+  std::vector<Pending> pending;
+  std::unordered_map<uint64_t, size_t> known;
+  Fingerprints prints(m);
+  size_t chunks = static_cast<size_t>(std::max(worker_count(), 1));
+  std::vector<std::unique_ptr<llvm::LLVMContext>> contexts;
+  std::vector<std::unique_ptr<llvm::Module>> modules;
+  std::vector<std::unique_ptr<llvm::TargetMachine>> machines;
+  for (size_t k = 0; k < chunks; ++k) {
+    contexts.push_back(std::make_unique<llvm::LLVMContext>());
+    machines.push_back(host_machine());
+    modules.push_back(std::make_unique<llvm::Module>("host", *contexts.back()));
+    prepare(*modules.back(), *machines.back());
+  }
+  // Computations that are run, not applied to elements.
+  std::vector<CompId> list{m.entry()};
+  std::vector<bool> seen(m.comp_slots(), false);
+  seen[m.entry().value] = true;
+  for (size_t k = 0; k < list.size(); ++k)
+    for (InstId i : m.post_order(list[k])) {
+      Opcode op = m.op(i);
+      if (op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call || op == Opcode::AsyncStart)
+        for (CompId c : m.called(i))
+          if (!seen[c.value]) seen[c.value] = true, list.push_back(c);
+      if (!runs_as_kernel(m, i)) continue;
+      uint64_t h = prints.instruction(i);
+      for (InstId o : m.operands(i)) {
+        h = hash_combine(h, hash_bytes(m.u().shape_text(m.shape_id(o))));
+        if (m.op(o) == Opcode::Constant && op != Opcode::Fusion) h = hash_combine(h, m.literal_id(o).value);
+      }
+      if (auto at = known.find(h); at != known.end()) {
+        if (at->second != SIZE_MAX) impl_->by_inst[i] = at->second;
+        continue;
+      }
+      size_t chunk = pending.size() % chunks;
+      try {
+        Kernel kernel = build_host_kernel(m, i, *modules[chunk], fmt::format("k{}", pending.size()));
+        impl_->by_inst[i] = known[h] = pending.size();
+        pending.push_back({std::move(kernel), chunk});
+      } catch (const Failure& e) {
+        known[h] = SIZE_MAX;
+        impl_->without.push_back({i, e.what()});
+      }
+    }
+  std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects(chunks);
+  parallel_for(static_cast<int64_t>(chunks), [&](int64_t k) {
+    auto c = static_cast<size_t>(k);
+    if (modules[c]->empty()) return;
+    check_ir(*modules[c]);
+    optimise(*modules[c], *machines[c]);
+    objects[c] = object_code(*modules[c], *machines[c]);
+    modules[c].reset();
+  });
+  // Vectors of exp, log … lie in a library of their own.
+  static void* mvec = ::dlopen("libmvec.so.1", RTLD_NOW | RTLD_GLOBAL);
+  (void)mvec;
+  impl_->jit = checked(llvm::orc::LLJITBuilder().create(), "the JIT");
+  char prefix = impl_->jit->getDataLayout().getGlobalPrefix();
+  impl_->jit->getMainJITDylib().addGenerator(
+      checked(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(prefix), "symbols of this process"));
+  for (auto& o : objects)
+    if (o) checked(impl_->jit->addObjectFile(std::move(o)), "a kernel's object code");
+  for (const Pending& p : pending) {
+    Impl::Compiled c;
+    c.in_place = p.kernel.in_place;
+    for (LitId lit : p.kernel.constants) c.constants.push_back(m.u()[lit].bytes.data());
+    for (const KernelPart& part : p.kernel.parts) {
+      auto address = checked(impl_->jit->lookup(part.function), "a kernel");
+      c.parts.push_back({address.toPtr<Function>(), part.count, std::max<int64_t>(kGrain / std::max<int64_t>(part.work, 1), 1)});
+    }
+    impl_->kernels.push_back(std::move(c));
+  }
+}
+
+HostKernels::~HostKernels() = default;
+
+size_t HostKernels::compiled() const { return impl_->by_inst.size(); }
+size_t HostKernels::kernels() const { return impl_->kernels.size(); }
+const std::vector<std::pair<InstId, std::string>>& HostKernels::without_code() const { return impl_->without; }
+
+bool HostKernels::run(InstId inst, std::vector<Value>& operands, Value* result) const {
+  auto at = impl_->by_inst.find(inst);
+  if (at == impl_->by_inst.end()) return false;
+  for (const Value& v : operands)
+    if (!v.sizes.empty()) return false;  // dynamic sizes at run time
+  const Impl::Compiled& c = impl_->kernels[at->second];
+  const Universe& u = impl_->u;
+  ShapeId shape = impl_->m.shape_id(inst);
+  Value out;
+  if (c.in_place >= 0) {
+    out = std::move(operands[static_cast<size_t>(c.in_place)]);
+    out.shape = shape;
+    out.mutable_bytes();
+  } else {
+    auto make = [&](auto&& self, ShapeId id) -> Value {
+      Value v;
+      v.shape = id;
+      if (u[id].is_tuple())
+        for (ShapeId e : u[id].elements) v.elements.push_back(self(self, e));
+      else
+        v.data = std::make_shared<std::vector<char>>(static_cast<size_t>(u[id].elements_count() * storage_bytes(u[id].type)));
+      return v;
+    };
+    out = make(make, shape);
+  }
+  std::vector<char*> in, results;
+  for (size_t k = 0; k < operands.size(); ++k)
+    in.push_back(static_cast<int>(k) == c.in_place ? out.data->data() : operands[k].data->data());
+  for (const char* p : c.constants) in.push_back(const_cast<char*>(p));
+  if (u[shape].is_tuple())
+    for (Value& e : out.elements) results.push_back(e.data->data());
+  else
+    results.push_back(out.data->data());
+  for (const Impl::Part& p : c.parts) {
+    if (p.count <= p.grain)
+      p.function(in.data(), results.data(), 0, p.count);
+    else
+      parallel_ranges(p.count, p.grain, [&](int64_t first, int64_t last) { p.function(in.data(), results.data(), first, last); });
+  }
+  *result = std::move(out);
+  return true;
+}
+
+std::unique_ptr<Module> fused_for_host(const Module& m) {
+  auto copy = m.clone();
+  for (CompId c : copy->computations())
+    for (InstId i : copy->live_order(c))
+      if (copy->op(i) == Opcode::Fusion) return copy;
+  copy->config.is_scheduled = false;
+  for (const char* name : {"fusion", "dce"}) {
+    const PassInfo* pass = find_pass(name);
+    HLO_CHECK(pass && pass->run, "pass {}", name);
+    PassContext context;
+    context.keep_notes = false;
+    pass->run(*copy, context);
+    copy->cleanup();
+  }
+  return copy;
+}
+
+Execution run_host(const Module& m, const std::vector<std::vector<Value>>& arguments, int repeat,
+                   const EvalOptions& options) {
+  Execution out;
+  auto start = std::chrono::steady_clock::now();
+  // Whoever watches values wants those of the module as it is.
+  std::unique_ptr<Module> fused = options.trace ? m.clone() : fused_for_host(m);
+  HostKernels kernels(*fused);
+  EvalOptions with = options;
+  with.kernel = [&](InstId i, std::vector<Value>& ops, Value* v) { return kernels.run(i, ops, v); };
+  out.compile_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  out.run_s = 1e300;
+  for (int k = 0; k < std::max(repeat, 1); ++k) {
+    start = std::chrono::steady_clock::now();
+    if (arguments.size() == 1) {
+      Evaluator evaluator(*fused, with);
+      out.results = {evaluator.run(arguments[0])};
+    } else {
+      out.results = run_devices(*fused, arguments, with);
+    }
+    out.run_s = std::min(out.run_s, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  out.compiled = kernels.compiled();
+  out.notes.push_back(fmt::format("{} of {} instructions compiled, as {} kernels", kernels.compiled(),
+                                  kernels.compiled() + kernels.without_code().size(), kernels.kernels()));
+  for (const auto& [inst, why] : kernels.without_code()) out.notes.push_back(why);
+  return out;
+}
+
+}  // namespace hlo
