@@ -246,11 +246,16 @@ Value* ElementEmitter::address(const Buffer& buffer, const ElementIndex* index) 
 
 Value* ElementEmitter::load(const Buffer& buffer, const ElementIndex* index) {
   const Shape& s = u_[buffer.shape];
-  return from_memory(s.type, b_.CreateLoad(memory_type(s.type), address(buffer, index)));
+  llvm::LoadInst* load = b_.CreateLoad(memory_type(s.type), address(buffer, index));
+  if (buffer.scope) load->setMetadata(llvm::LLVMContext::MD_alias_scope, buffer.scope);
+  if (buffer.others) load->setMetadata(llvm::LLVMContext::MD_noalias, buffer.others);
+  return from_memory(s.type, load);
 }
 
 void ElementEmitter::store(const Buffer& buffer, const ElementIndex* index, Value* value) {
-  b_.CreateStore(to_memory(u_[buffer.shape].type, value), address(buffer, index));
+  llvm::StoreInst* store = b_.CreateStore(to_memory(u_[buffer.shape].type, value), address(buffer, index));
+  if (buffer.scope) store->setMetadata(llvm::LLVMContext::MD_alias_scope, buffer.scope);
+  if (buffer.others) store->setMetadata(llvm::LLVMContext::MD_noalias, buffer.others);
 }
 
 // --- control ---
@@ -376,7 +381,7 @@ Value* ElementEmitter::constant(InstId inst, const ElementIndex* index) {
     // A NaN's bits survive as they are only where they are loaded.
     return one(lit.bytes.data());
   }
-  Buffer buffer{constant_buffer_(m_.literal_id(inst)), u_.with_default_layout(m_.shape_id(inst))};
+  Buffer buffer{constant_buffer_(m_.literal_id(inst)), u_.with_default_layout(m_.shape_id(inst)), nullptr, nullptr};
   return load(buffer, index);
 }
 

@@ -41,6 +41,8 @@ class ElementEmitter {
   struct Buffer {
     llvm::Value* base = nullptr;
     ShapeId shape;
+    // What accesses of it alias and do not, for pointers that the optimiser knows nothing about; may be null.
+    llvm::MDNode *scope = nullptr, *others = nullptr;
   };
   // What a computation's parameter stands for: one of these.
   struct Frame;

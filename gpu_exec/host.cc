@@ -30,7 +30,7 @@ void checked(llvm::Error error, const char* what) {
 }
 
 // Work below which another thread costs more than it brings.
-constexpr int64_t kGrain = 16384;
+constexpr int64_t kGrain = 1 << 16;
 
 }  // namespace
 

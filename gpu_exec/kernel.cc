@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
+#include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 
@@ -72,7 +73,14 @@ class Builder {
         at->push_back(k);
     }
     try {
-      for (const auto& g : groups) host_part(g);
+      for (const auto& g : groups) {
+        InstId lead = outputs_.list[g[0]].inst;
+        // Parts that lie side by side are written one by one: no branch an element.
+        if (g.size() == 1 && m_.op(lead) == Opcode::Concatenate)
+          for (size_t k = 0; k < m_.operand_count(lead); ++k) host_part(g, static_cast<int>(k));
+        else
+          host_part(g, -1);
+      }
     } catch (...) {
       // What refers to one another goes first.
       for (llvm::Function* f : made_) f->deleteBody();
@@ -131,12 +139,12 @@ class Builder {
     return m_.op(inst_) == Opcode::Fusion || m_.op(operand) != Opcode::Constant;
   }
 
-  const ElementEmitter::Frame* frame(ElementEmitter& e, const std::vector<Value*>& pointers) {
+  const ElementEmitter::Frame* frame(ElementEmitter& e, const std::vector<Value*>& pointers, llvm::MDNode* results) {
     ElementEmitter::Frame f;
     for (size_t k = 0; k < operands_.size(); ++k) {
       if (!m_.shape(operands_[k]).is_array())
         fail(FailureKind::kUnsupported, "no kernel for {}: an operand is no array", m_.inst_name(inst_));
-      const auto* buffer = e.add_buffer({pointers[k], m_.shape_id(operands_[k])});
+      const auto* buffer = e.add_buffer({pointers[k], m_.shape_id(operands_[k]), nullptr, results});
       f.params.push_back({buffer, nullptr, InstId(), nullptr});
       if (m_.op(inst_) != Opcode::Fusion && by_pointer(operands_[k])) f.given[operands_[k]] = buffer;
     }
@@ -145,45 +153,48 @@ class Builder {
 
   // --- host ---
 
-  void host_part(const std::vector<size_t>& group) {
+  // `slab`: of the operand of that number of a root concatenate alone.
+  void host_part(const std::vector<size_t>& group, int slab) {
     count_constants();
     llvm::LLVMContext& c = into_.getContext();
     llvm::Type *ptr = llvm::PointerType::get(c, 0), *i64 = b_.getInt64Ty();
     size_t inputs = operands_.size() + kernel_.constants.size();
-    // Pointers one by one, so that the optimiser knows that they do not overlap.
-    std::vector<llvm::Type*> types(inputs + group.size(), ptr);
-    types.push_back(i64), types.push_back(i64);
     std::string name = group[0] || kernel_.parts.size() ? fmt::format("{}.{}", name_, kernel_.parts.size()) : name_;
-    auto* inner = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
-                                         llvm::Function::PrivateLinkage, name + ".body", into_);
-    made_.push_back(inner);
-    inner->addFnAttr(llvm::Attribute::NoInline);
-    inner->setDoesNotThrow();
-    for (size_t k = 0; k < inputs + group.size(); ++k) inner->addParamAttr(static_cast<unsigned>(k), llvm::Attribute::NoAlias);
+    auto* function = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {ptr, ptr, i64, i64}, false),
+                                            llvm::Function::ExternalLinkage, name, into_);
+    made_.push_back(function);
+    function->setDoesNotThrow();
+    b_.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", function));
+    // Results overlap with nothing: said by scopes, as the pointers come out of arrays.
+    llvm::MDBuilder md(c);
+    llvm::MDNode* domain = md.createAnonymousAliasScopeDomain(name);
+    std::vector<llvm::Metadata*> scopes;
     std::vector<Value*> args;
-    for (llvm::Argument& a : inner->args()) args.push_back(&a);
-    b_.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", inner));
+    for (size_t k = 0; k < inputs; ++k)
+      args.push_back(b_.CreateLoad(ptr, b_.CreateConstInBoundsGEP1_64(ptr, function->getArg(0), k)));
+    for (size_t k : group) {
+      args.push_back(b_.CreateLoad(ptr, b_.CreateConstInBoundsGEP1_64(ptr, function->getArg(1), k)));
+      scopes.push_back(md.createAnonymousAliasScope(domain));
+    }
     std::vector<Value*> constants(args.begin() + static_cast<ptrdiff_t>(operands_.size()),
                                   args.begin() + static_cast<ptrdiff_t>(inputs));
     ElementEmitter e = emitter(&constants);
     KernelPart part;
     part.function = name;
+    llvm::MDNode* all = llvm::MDNode::get(c, scopes);
     std::vector<const ElementEmitter::Buffer*> results;
-    for (size_t k = 0; k < group.size(); ++k) results.push_back(e.add_buffer({args[inputs + k], outputs_.list[group[k]].shape}));
-    const ElementEmitter::Frame* f = frame(e, args);
-    schedule(e, *f, group, results, args[inputs + group.size()], args[inputs + group.size() + 1], part);
-    b_.CreateRetVoid();
-    // The function that is called: pointers out of arrays.
-    auto* outer = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {ptr, ptr, i64, i64}, false),
-                                         llvm::Function::ExternalLinkage, name, into_);
-    made_.insert(made_.begin(), outer);
-    b_.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", outer));
-    std::vector<Value*> passed;
-    for (size_t k = 0; k < inputs; ++k)
-      passed.push_back(b_.CreateLoad(ptr, b_.CreateConstInBoundsGEP1_64(ptr, outer->getArg(0), k)));
-    for (size_t k : group) passed.push_back(b_.CreateLoad(ptr, b_.CreateConstInBoundsGEP1_64(ptr, outer->getArg(1), k)));
-    passed.push_back(outer->getArg(2)), passed.push_back(outer->getArg(3));
-    b_.CreateCall(inner, passed);
+    for (size_t k = 0; k < group.size(); ++k) {
+      std::vector<llvm::Metadata*> rest = scopes;
+      rest.erase(rest.begin() + static_cast<ptrdiff_t>(k));
+      results.push_back(e.add_buffer({args[inputs + k], outputs_.list[group[k]].shape, llvm::MDNode::get(c, {scopes[k]}),
+                                      rest.empty() ? nullptr : llvm::MDNode::get(c, rest)}));
+    }
+    const ElementEmitter::Frame* f = frame(e, args, all);
+    Value *from = function->getArg(2), *to = function->getArg(3);
+    if (slab >= 0)
+      concatenated(e, *f, group[0], static_cast<size_t>(slab), *results[0], from, to, part);
+    else
+      schedule(e, *f, group, results, from, to, part);
     b_.CreateRetVoid();
     kernel_.parts.push_back(std::move(part));
   }
@@ -217,13 +228,7 @@ class Builder {
     int64_t inner = shape.dims.back();
     part.count = inner ? n / inner : 0, part.work = inner * reduced, part.schedule = "rows";
     e.loop(first, last, e.number(1), "row", [&](Value* row) {
-      std::vector<Value*> at(shape.dims.size());
-      Value* rest = row;
-      for (size_t k = shape.dims.size() - 1; k-- > 0;) {
-        bool outermost = k == 0;
-        at[k] = shape.dims[k] == 1 ? e.number(0) : outermost ? rest : b_.CreateURem(rest, e.number(shape.dims[k]));
-        if (!outermost && shape.dims[k] != 1) rest = b_.CreateUDiv(rest, e.number(shape.dims[k]));
-      }
+      std::vector<Value*> at = rows_of(e, shape, row);
       if (inner == 1) {
         at.back() = e.number(0);
         write(e.index_of(lead.shape, at));
@@ -234,6 +239,38 @@ class Builder {
         write(e.index_of(lead.shape, at));
       });
     });
+  }
+
+  void concatenated(ElementEmitter& e, const ElementEmitter::Frame& f, size_t which, size_t slab,
+                    const ElementEmitter::Buffer& result, Value* first, Value* last, KernelPart& part) {
+    InstId root = outputs_.list[which].inst, operand = m_.operand(root, slab);
+    auto d = static_cast<size_t>(m_.attrs(root).ints(Attr::dimensions)[0]);
+    int64_t start = 0;
+    for (size_t k = 0; k < slab; ++k) start += m_.shape(m_.operand(root, k)).dims[d];
+    const Shape& s = m_.shape(operand);
+    part.schedule = "concatenate", part.work = s.dims.back();
+    part.count = s.dims.back() ? s.elements_count() / s.dims.back() : 0;
+    e.loop(first, last, e.number(1), "row", [&](Value* row) {
+      std::vector<Value*> at = rows_of(e, s, row);
+      e.loop(e.number(0), e.number(s.dims.back()), e.number(1), "element", [&](Value* j) {
+        at.back() = j;
+        Value* v = e.element(f, operand, e.index_of(m_.shape_id(operand), at));
+        std::vector<Value*> to = at;
+        if (start) to[d] = b_.CreateNSWAdd(to[d], e.number(start));
+        e.store(result, e.index_of(outputs_.list[which].shape, std::move(to)), v);
+      });
+    });
+  }
+
+  // The index of the row of that number: all dimensions but the last.
+  std::vector<Value*> rows_of(ElementEmitter& e, const Shape& s, Value* row) {
+    std::vector<Value*> at(s.dims.size());
+    Value* rest = row;
+    for (size_t k = s.dims.size() - 1; k-- > 0;) {
+      at[k] = s.dims[k] == 1 ? e.number(0) : k == 0 ? rest : b_.CreateURem(rest, e.number(s.dims[k]));
+      if (k && s.dims[k] != 1) rest = b_.CreateUDiv(rest, e.number(s.dims[k]));
+    }
+    return at;
   }
 
   bool flat_alone() const {
@@ -274,12 +311,7 @@ class Builder {
       if (most > 0) start[k] = e.clamped_start(f, m_.operand(root, k + 2), most);
     }
     e.loop(first, last, e.number(1), "row", [&](Value* row) {
-      std::vector<Value*> at(us.dims.size());
-      Value* rest = row;
-      for (size_t k = us.dims.size() - 1; k-- > 0;) {
-        at[k] = us.dims[k] == 1 ? e.number(0) : k == 0 ? rest : b_.CreateURem(rest, e.number(us.dims[k]));
-        if (k && us.dims[k] != 1) rest = b_.CreateUDiv(rest, e.number(us.dims[k]));
-      }
+      std::vector<Value*> at = rows_of(e, us, row);
       e.loop(e.number(0), e.number(us.dims.back()), e.number(1), "element", [&](Value* j) {
         at.back() = j;
         Value* v = e.element(f, update, e.index_of(m_.shape_id(update), at));
@@ -405,8 +437,8 @@ class Builder {
     b_.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", f));
     std::vector<Value*> constants(args.begin() + static_cast<ptrdiff_t>(operands_.size()), args.begin() + static_cast<ptrdiff_t>(inputs));
     ElementEmitter e = emitter(&constants);
-    const auto* result = e.add_buffer({args[inputs], out.shape});
-    const ElementEmitter::Frame* frame_of = frame(e, args);
+    const auto* result = e.add_buffer({args[inputs], out.shape, nullptr, nullptr});
+    const ElementEmitter::Frame* frame_of = frame(e, args, nullptr);
     Value* block = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
     Value* thread = special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
     KernelPart part;
@@ -575,7 +607,34 @@ class Builder {
 
 }  // namespace
 
+namespace {
+
+// Products inside a fusion are faster by a library, and a sum that every output needs again is added up once: the
+// evaluator runs such bodies operation by operation.
+void refuse_slow(const Module& m, InstId inst) {
+  if (m.op(inst) != Opcode::Fusion) return;
+  CompId body = m.called(inst)[0];
+  InstId root = m.comp(body).root;
+  for (InstId i : m.post_order(body)) {
+    Opcode op = m.op(i);
+    if (op == Opcode::Dot || op == Opcode::Convolution)
+      fail(FailureKind::kUnsupported, "{} is run operation by operation: {} is a product", m.inst_name(inst), m.inst_name(i));
+    bool output = i == root || (m.op(root) == Opcode::Tuple && m.users(i).size() == 1 && m.users(i)[0] == root);
+    if ((op != Opcode::Reduce && op != Opcode::ReduceWindow) || output) continue;
+    int64_t in = m.shape(m.operand(i, 0)).elements_count(), out = 0;
+    const Shape& s = m.shape(root).is_tuple() ? m.u()[m.shape(root).elements[0]] : m.shape(root);
+    out = s.elements_count();
+    ShapeId own = m.shape(i).is_tuple() ? m.shape(i).elements[0] : m.shape_id(i);
+    int64_t results = std::max<int64_t>(m.u()[own].elements_count(), 1);
+    if (op == Opcode::Reduce && out / results * in > 4 * std::max(in, out))
+      fail(FailureKind::kUnsupported, "{} is run operation by operation: every output needs {} whole", m.inst_name(inst), m.inst_name(i));
+  }
+}
+
+}  // namespace
+
 Kernel build_host_kernel(const Module& m, InstId inst, llvm::Module& into, const std::string& name) {
+  refuse_slow(m, inst);
   return Builder(m, inst, into, name, {}).host();
 }
 

@@ -9,6 +9,7 @@
 #include "dump/graph.h"
 #include "dump/json.h"
 #include "dump/proto_writer.h"
+#include "gpu_exec/gpu_code.h"
 #include "ir/print.h"
 #include "ir/snapshot.h"
 #include "ir/thunk.h"
@@ -70,7 +71,7 @@ bool known_format(const std::string& f) {
                                              "proto", "buffers", "thunks", "ll",  "ptx"};
   return kAll.contains(f);
 }
-bool format_available(const std::string& f) { return known_format(f) && f != "ll" && f != "ptx"; }
+bool format_available(const std::string& f) { return known_format(f); }
 
 std::string already_optimised(const Module& m) {
   if (m.config.is_scheduled) return "it is scheduled (is_scheduled=true)";
@@ -200,6 +201,20 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
       out.write(r.other_files.back(), thunks_text(m, thunks));
       r.other_files.push_back(prefix + ".thunk_schedule.json");
       out.write(r.other_files.back(), thunks_json(m, thunks) + "\n");
+    }
+    if (wants("ll") || wants("ptx")) {
+      GpuCode code = gpu_code(m, options.sm);
+      auto put = [&](const char* end, const std::string& text) {
+        r.other_files.push_back(prefix + end);
+        out.write(r.other_files.back(), text);
+      };
+      if (wants("ll")) {
+        put(".ir-no-opt.ll", code.ir), put(".ir-with-opt.ll", code.optimised_ir);
+        put(".ir-no-opt-noconst.ll", without_constants(code.ir));
+        put(".ir-with-opt-noconst.ll", without_constants(code.optimised_ir));
+      }
+      if (wants("ptx")) put(".ptx", code.ptx);
+      for (const auto& [inst, why] : code.without) r.problems.push_back(why);
     }
   }
   drawers.wait();

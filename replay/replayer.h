@@ -12,6 +12,7 @@ namespace hlo {
 struct ReplayOptions {
   std::string pipeline = "xla-2019";
   std::set<std::string> formats = {"text", "dot", "html", "buffers", "thunks"};
+  std::string sm = "sm_90a";  // that PTX is made for
   PipelineOptions passes;
   std::string stop_after;  // number or name of a stage
   std::function<void(size_t done, size_t all, const std::string& pass)> progress;

@@ -336,6 +336,7 @@ int cmd_exec(const ExecArgs& a) {
              {"run_s", e.run_s},
              {"inputs", session.arguments().size()},
              {"outputs", list}};
+    if (!e.notes.empty()) out["notes"] = e.notes;
     if (!a.compare_with.empty()) {
       out["equal"] = comparison.equal;
       for (const OutputComparison& o : comparison.outputs) out["comparison"].push_back(to_json(o));
@@ -344,7 +345,8 @@ int cmd_exec(const ExecArgs& a) {
     print_json(out);
     return comparison.equal ? kYes : kNo;
   }
-  fmt::print("{}: {} in {:.4f} s\n", a.file, a.backend, e.run_s);
+  fmt::print("{}: {} in {:.4f} s{}\n", a.file, a.backend, e.run_s,
+             e.notes.empty() ? "" : fmt::format(", compiled in {:.3f} s ({})", e.compile_s, e.notes[0]));
   for (const Json& o : list) {
     fmt::print("  {} {}", o["name"].get<std::string>(), o["shape"].get<std::string>());
     if (o.contains("value"))

@@ -15,6 +15,7 @@
 #include "dump/json.h"
 #include "dump/proto_writer.h"
 #include "gpu_exec/executor.h"
+#include "gpu_exec/gpu_code.h"
 #include "ir/base/source.h"
 #include "ir/buffer.h"
 #include "ir/eval/evaluator.h"
@@ -118,6 +119,7 @@ namespace fs = std::filesystem;
 struct ReplayArgs {
   std::string file, out, pipeline = "xla-2019", formats, only, disabled, from, stop_after;
   std::vector<std::string> fuel;
+  std::string sm = "sm_90a";
   bool force = false, json = false, force_replay = false, no_verify = false;
 };
 
@@ -171,7 +173,7 @@ int cmd_replay(const ReplayArgs& a) {
     options.passes.fuel[std::string(pass_or_fail(f.substr(0, eq)).name)] = atoll(f.c_str() + eq + 1);
   }
   options.passes.verify = !a.no_verify;
-  options.stop_after = a.stop_after;
+  options.stop_after = a.stop_after, options.sm = a.sm;
   if (!a.from.empty()) pass_or_fail(a.from);
   options.passes.from = a.from;
   auto m = load_verified(a.file, !a.no_verify);
@@ -217,6 +219,7 @@ int cmd_replay(const ReplayArgs& a) {
   fmt::print("{} pass runs, {} stages written to {}", passes, stages + 1, folder);
   if (options.formats.contains("html")) fmt::print("; open {}/index.html", folder);
   fmt::print("\n");
+  for (const std::string& p : r.problems) fmt::print(stderr, "warning: {}\n", p);
   if (!missing.empty()) {
     std::string list;
     for (const std::string& n : missing) list += (list.empty() ? "" : ", ") + n;
@@ -456,7 +459,7 @@ int cmd_fmt(const std::vector<std::string>& files, bool check, bool write) {
   return code;
 }
 
-int cmd_convert(const std::string& in, const std::string& out) {
+int cmd_convert(const std::string& in, const std::string& out, const std::string& sm) {
   auto ends = [&](const char* e) { return out.ends_with(e); };
   for (const char* ending : {".pb.gz", ".pbtxt", ".pb"})
     if (ends(ending)) {
@@ -476,13 +479,19 @@ int cmd_convert(const std::string& in, const std::string& out) {
       return kYes;
     }
   bool text = ends(".hlo") || ends(".txt"),
-       known = text || ends(".json") || ends(".dot") || ends(".svg") || ends(".png") || out == "-";
+       code = ends(".ll") || ends(".ptx"),
+       known = text || code || ends(".json") || ends(".dot") || ends(".svg") || ends(".png") || out == "-";
   if (!known)
     fail(FailureKind::kUsage,
-         "{}: the ending decides the format: .hlo, .txt, .pb, .pb.gz, .pbtxt, .json, .dot, .svg, .png", out);
+         "{}: the ending decides the format: .hlo, .txt, .pb, .pb.gz, .pbtxt, .json, .dot, .svg, .png, .ll, .ptx",
+         out);
   auto m = load(in);
   if (text || out == "-") {
     write_file(out, lossless_text(*m));
+  } else if (code) {
+    GpuCode kernels = gpu_code(*m, sm);
+    for (const auto& [inst, why] : kernels.without) fmt::print(stderr, "warning: {}\n", why);
+    write_file(out, ends(".ptx") ? kernels.ptx : kernels.ir);
   } else if (ends(".json")) {
     write_file(out, module_json(*m, true));
   } else {
@@ -630,7 +639,8 @@ int run(int argc, char** argv) {
   c->add_option("FILE", replay_args.file, "module or stage")->required();
   c->add_option("-o,--out", replay_args.out, "folder to make (NAME.replay)");
   c->add_option("--pipeline", replay_args.pipeline, "xla-2019 or xla-gpu");
-  c->add_option("--formats", replay_args.formats, "text,dot,svg,png,html,json,proto,buffers,thunks");
+  c->add_option("--formats", replay_args.formats, "text,dot,svg,png,html,json,proto,buffers,thunks,ll,ptx");
+  c->add_option("--sm", replay_args.sm, "architecture for ll and ptx: sm_75 to sm_90a");
   c->add_option("--passes-only", replay_args.only, "run only these passes");
   c->add_option("--disable-passes", replay_args.disabled, "leave these out");
   c->add_option("--from", replay_args.from, "leave out what comes before the first run of this pass");
@@ -693,8 +703,10 @@ int run(int argc, char** argv) {
 
   c = command("convert", "from one format to another, by the files' endings", "hlo-replay convert model.hlo model.svg");
   c->add_option("IN", file)->required();
-  c->add_option("OUT", second, ".hlo .txt .pb .pb.gz .pbtxt .json .dot .svg .png")->required();
-  c->callback([&] { code = cmd_convert(file, second); });
+  c->add_option("OUT", second, ".hlo .txt .pb .pb.gz .pbtxt .json .dot .svg .png, kernels: .ll .ptx")->required();
+  std::string sm = "sm_90a";
+  c->add_option("--sm", sm, "architecture for .ll and .ptx: sm_75 to sm_90a");
+  c->callback([&] { code = cmd_convert(file, second, sm); });
 
   ExecArgs exec_args;
   c = command("exec", "run a module", "hlo-replay exec testdata/mobilenet_v1.hlo --seed=1 --out=out.npz");

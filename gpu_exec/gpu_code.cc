@@ -1,0 +1,91 @@
+#include "gpu_exec/gpu_code.h"
+
+#include <algorithm>
+#include <set>
+
+#include "gpu_exec/codegen.h"
+#include "gpu_exec/kernel.h"
+#include "ir/base/hash.h"
+#include "ir/fingerprint.h"
+
+namespace hlo {
+namespace {
+
+// As ptxas and XLA take names: letters, digits and underscores.
+std::string kernel_name(std::string_view name, std::set<std::string>& taken) {
+  std::string out;
+  for (char c : name) out += isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (out.empty() || isdigit(static_cast<unsigned char>(out[0]))) out = "k" + out;
+  std::string base = out;
+  for (int k = 1; !taken.insert(out).second; ++k) out = fmt::format("{}__{}", base, k);
+  return out;
+}
+
+}  // namespace
+
+GpuCode gpu_code(const Module& m, const std::string& sm) {
+  static const std::set<std::string> kKnown = {"sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a"};
+  if (!kKnown.contains(sm)) fail(FailureKind::kUsage, "unknown architecture '{}'; there are {}", sm, fmt::join(kKnown, ", "));
+  GpuCode out;
+  llvm::LLVMContext context;
+  llvm::Module code(m.name, context);
+  auto machine = nvptx_machine(sm);
+  prepare(code, *machine);
+  std::set<std::string> names;
+  std::set<uint64_t> known;
+  Fingerprints prints(m);
+  std::vector<CompId> list{m.entry()};
+  std::vector<bool> seen(m.comp_slots(), false);
+  seen[m.entry().value] = true;
+  for (size_t k = 0; k < list.size(); ++k)
+    for (InstId i : m.post_order(list[k])) {
+      Opcode op = m.op(i);
+      if (op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call || op == Opcode::AsyncStart)
+        for (CompId c : m.called(i))
+          if (!seen[c.value]) seen[c.value] = true, list.push_back(c);
+      if (!runs_as_kernel(m, i)) continue;
+      uint64_t h = prints.instruction(i);
+      for (InstId o : m.operands(i)) {
+        h = hash_combine(h, hash_bytes(m.u().shape_text(m.shape_id(o))));
+        if (m.op(o) == Opcode::Constant && op != Opcode::Fusion) h = hash_combine(h, m.literal_id(o).value);
+      }
+      if (!known.insert(h).second) continue;  // the same kernel runs for both
+      std::string name = kernel_name(m.inst_name(i), names);
+      try {
+        Kernel kernel = build_gpu_kernel(m, i, code, name);
+        for (const KernelPart& p : kernel.parts) out.kernels.push_back({i, p.function, p.schedule, p.blocks, p.threads});
+      } catch (const Failure& e) {
+        if (e.kind() != FailureKind::kUnsupported) throw;
+        out.without.push_back({i, e.what()});
+      }
+    }
+  check_ir(code);
+  out.ir = ir_text(code);
+  link_libdevice(code);
+  optimise(code, *machine);
+  out.optimised_ir = ir_text(code);
+  out.ptx = assembly(code, *machine);
+  return out;
+}
+
+std::string without_constants(const std::string& ir) {
+  std::string out;
+  for (size_t at = 0; at < ir.size();) {
+    size_t end = std::min(ir.find('\n', at), ir.size());
+    std::string_view line = std::string_view(ir).substr(at, end - at);
+    size_t bracket = line.find(" constant [");
+    if (line.starts_with("@") && bracket != std::string_view::npos) {
+      size_t close = line.find(']', bracket);
+      size_t tail = line.rfind(", align");
+      out += line.substr(0, close + 1);
+      if (tail != std::string_view::npos && tail > close) out += line.substr(tail);
+    } else {
+      out += line;
+    }
+    out += '\n';
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace hlo
