@@ -37,7 +37,8 @@ void initialise() {
   });
 }
 
-std::unique_ptr<llvm::TargetMachine> machine_for(const std::string& triple, const std::string& cpu, const std::string& features) {
+std::unique_ptr<llvm::TargetMachine> machine_for(const std::string& triple, const std::string& cpu,
+                                                 const std::string& features) {
   initialise();
   std::string why;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, why);
@@ -54,7 +55,8 @@ std::unique_ptr<llvm::TargetMachine> machine_for(const std::string& triple, cons
 
 std::unique_ptr<llvm::TargetMachine> host_machine() {
   std::string features;
-  for (const auto& [name, on] : llvm::sys::getHostCPUFeatures()) features += (features.empty() ? "" : ",") + std::string(on ? "+" : "-") + name.str();
+  for (const auto& [name, on] : llvm::sys::getHostCPUFeatures())
+    features += (features.empty() ? "" : ",") + std::string(on ? "+" : "-") + name.str();
   return machine_for(llvm::sys::getProcessTriple(), llvm::sys::getHostCPUName().str(), features);
 }
 
@@ -95,7 +97,8 @@ llvm::SmallVector<char, 0> emitted(llvm::Module& m, llvm::TargetMachine& machine
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, type)) fail(FailureKind::kUnsupported, "LLVM cannot emit such a file");
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
+    fail(FailureKind::kUnsupported, "LLVM cannot emit such a file");
   passes.run(m);
   return bytes;
 }

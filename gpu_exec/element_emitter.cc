@@ -58,6 +58,7 @@ void ElementEmitter::refuse(InstId inst, std::string_view why) const {
 
 llvm::Type* ElementEmitter::register_type(ElementType t) const {
   if (t == ElementType::Pred) return b_.getInt1Ty();
+  if (is_complex(t)) return llvm::FixedVectorType::get(register_type(component_type(t)), 2);
   if (t == ElementType::F64) return b_.getDoubleTy();
   if (is_float(t)) return b_.getFloatTy();
   return b_.getIntNTy(static_cast<unsigned>(std::max(type_bits(t), 8)));
@@ -66,6 +67,7 @@ llvm::Type* ElementEmitter::register_type(ElementType t) const {
 llvm::Type* ElementEmitter::memory_type(ElementType t) const {
   if (t == ElementType::F32) return b_.getFloatTy();
   if (t == ElementType::F64) return b_.getDoubleTy();
+  if (is_complex(t)) return register_type(t);
   return b_.getIntNTy(static_cast<unsigned>(std::max(type_bits(t), 8)));
 }
 
@@ -78,7 +80,8 @@ Value* ElementEmitter::from_memory(ElementType t, Value* v) {
     // Few bits: every value stands in a table.
     const FloatFormat& format = *float_format(t);
     std::vector<float> all(256);
-    for (uint32_t k = 0; k < 256; ++k) all[k] = static_cast<float>(decode_float(format, k & ((1u << type_bits(t)) - 1)));
+    for (uint32_t k = 0; k < 256; ++k)
+      all[k] = static_cast<float>(decode_float(format, k & ((1u << type_bits(t)) - 1)));
     llvm::Constant* data = llvm::ConstantDataArray::get(b_.getContext(), all);
     llvm::Module* module = b_.GetInsertBlock()->getModule();
     std::string name = fmt::format("decode_{}", type_name(t));
@@ -96,8 +99,81 @@ Value* ElementEmitter::to_memory(ElementType t, Value* v) {
   if (t == ElementType::BF16)  // rounded already
     return b_.CreateTrunc(b_.CreateLShr(b_.CreateBitCast(v, b_.getInt32Ty()), 16), b_.getInt16Ty());
   if (t == ElementType::F16) return b_.CreateBitCast(b_.CreateFPTrunc(v, b_.getHalfTy()), b_.getInt16Ty());
-  if (narrow_float(t)) fail(FailureKind::kUnsupported, "no kernel writes {}", type_name(t));
+  if (narrow_float(t)) return encoded(t, v);
   return v;
+}
+
+// The bits of a value of eight bits or fewer, which `v` holds exactly.
+Value* ElementEmitter::encoded(ElementType t, Value* v) {
+  const FloatFormat& f = *float_format(t);
+  if (!f.has_sign) fail(FailureKind::kUnsupported, "no kernel writes {}", type_name(t));
+  llvm::Type* i32 = b_.getInt32Ty();
+  Value* bits = b_.CreateBitCast(v, i32);
+  Value* magnitude = b_.CreateAnd(bits, b_.getInt32(0x7fffffff));
+  Value* size = b_.CreateBitCast(magnitude, b_.getFloatTy());
+  // Normal numbers: the exponent moved; below them multiples of the smallest.
+  uint32_t shift = static_cast<uint32_t>(23 - f.mantissa_bits);
+  Value* normal = b_.CreateSub(b_.CreateLShr(magnitude, shift),
+                               b_.getInt32(static_cast<uint32_t>(127 - f.bias) << f.mantissa_bits));
+  double quantum = std::ldexp(1.0, 1 - f.bias - f.mantissa_bits), least = std::ldexp(1.0, 1 - f.bias);
+  Value* small = b_.CreateFPToUI(b_.CreateFMul(size, llvm::ConstantFP::get(b_.getFloatTy(), 1 / quantum)), i32);
+  Value* below = b_.CreateFCmpOLT(size, llvm::ConstantFP::get(b_.getFloatTy(), least));
+  // The conversion's result is only used where it is defined; no poison reaches the other side.
+  Value* out = b_.CreateSelect(below, b_.CreateFreeze(small), normal);
+  Value* sign = b_.CreateLShr(b_.CreateAnd(bits, b_.getInt32(0x80000000u)),
+                              static_cast<uint64_t>(31 - f.exponent_bits - f.mantissa_bits));
+  if (f.fnuz) sign = b_.CreateSelect(b_.CreateICmpEQ(magnitude, b_.getInt32(0)), b_.getInt32(0), sign);
+  if (f.has_inf)
+    out = b_.CreateSelect(b_.CreateFCmpOEQ(size, llvm::ConstantFP::getInfinity(b_.getFloatTy())),
+                          b_.getInt32(encode_float(f, INFINITY)), out);
+  if (f.has_nan || f.has_inf) {
+    uint32_t nan = encode_float(f, NAN) & ~(f.fnuz ? 0u : 1u << (f.exponent_bits + f.mantissa_bits));
+    out = b_.CreateSelect(b_.CreateFCmpUNO(v, v), b_.getInt32(nan), out);
+  }
+  out = b_.CreateOr(out, sign);
+  return b_.CreateTrunc(out, memory_type(t));
+}
+
+// The nearest value of a format of eight bits or fewer, even where two are as near; as encode_float has it.
+Value* ElementEmitter::narrowed(ElementType t, Value* v) {
+  const FloatFormat& f = *float_format(t);
+  if (!f.has_sign) fail(FailureKind::kUnsupported, "no kernel rounds to {}", type_name(t));
+  llvm::Type* type = b_.getFloatTy();
+  auto k = [&](double c) { return llvm::ConstantFP::get(type, c); };
+  Value* bits = b_.CreateBitCast(v, b_.getInt32Ty());
+  uint32_t shift = static_cast<uint32_t>(23 - f.mantissa_bits);
+  Value* odd = b_.CreateAnd(b_.CreateLShr(bits, shift), 1);
+  Value* up = b_.CreateAdd(bits, b_.CreateAdd(odd, b_.getInt32((1u << (shift - 1)) - 1)));
+  Value* normal = b_.CreateBitCast(b_.CreateAnd(up, b_.getInt32(~((1u << shift) - 1))), type);
+  // Adding 2^23 quanta leaves whole ones.
+  double quantum = std::ldexp(1.0, 1 - f.bias - f.mantissa_bits);
+  Value* size = intrinsic(llvm::Intrinsic::fabs, v);
+  Value* magic = k(std::ldexp(quantum, 23));
+  Value* small = b_.CreateFSub(b_.CreateFAdd(size, magic), magic);
+  small = intrinsic(llvm::Intrinsic::copysign, small, v);
+  Value* out = b_.CreateSelect(b_.CreateFCmpOLT(size, k(std::ldexp(1.0, 1 - f.bias))), small, normal);
+  // The largest finite value: of all codes the one with the largest magnitude.
+  double most = 0;
+  for (uint32_t c = 0; c < (1u << type_bits(t)); ++c)
+    if (double d = decode_float(f, c); std::isfinite(d)) most = std::max(most, d);
+  double over = f.has_inf ? INFINITY : f.has_nan ? NAN : most;
+  Value* too_large = b_.CreateFCmpOGT(intrinsic(llvm::Intrinsic::fabs, out), k(most));
+  out = b_.CreateSelect(too_large, intrinsic(llvm::Intrinsic::copysign, k(over), v), out);
+  if (f.fnuz) out = b_.CreateSelect(b_.CreateFCmpOEQ(out, k(0)), k(0), out);
+  // Without a NaN of its own, it becomes -0.
+  return b_.CreateSelect(b_.CreateFCmpUNO(v, v), f.has_nan || f.has_inf ? v : k(-0.0), out);
+}
+
+// f64 to f32 so that rounding again gives what rounding once would: of the two neighbours the odd one.
+Value* ElementEmitter::to_odd(Value* v) {
+  Value* near = b_.CreateFPTrunc(v, b_.getFloatTy());
+  Value* back = b_.CreateFPExt(near, v->getType());
+  Value* bits = b_.CreateBitCast(near, b_.getInt32Ty());
+  Value* outward = b_.CreateFCmpOLT(intrinsic(llvm::Intrinsic::fabs, back), intrinsic(llvm::Intrinsic::fabs, v));
+  Value* other = b_.CreateSelect(outward, b_.CreateAdd(bits, b_.getInt32(1)), b_.CreateSub(bits, b_.getInt32(1)));
+  Value* even = b_.CreateICmpEQ(b_.CreateAnd(bits, b_.getInt32(1)), b_.getInt32(0));
+  Value* inexact = b_.CreateFCmpONE(back, v);
+  return b_.CreateBitCast(b_.CreateSelect(b_.CreateAnd(even, inexact), other, bits), b_.getFloatTy());
 }
 
 // f32 arithmetic's result as a value of the narrower type.
@@ -110,7 +186,7 @@ Value* ElementEmitter::rounded(ElementType t, Value* v) {
     Value* nan = b_.CreateAnd(b_.CreateOr(bits, b_.getInt32(0x400000)), b_.getInt32(0xffff0000u));
     return b_.CreateBitCast(b_.CreateSelect(b_.CreateFCmpUNO(v, v), nan, up), b_.getFloatTy());
   }
-  return v;
+  return narrow_float(t) ? narrowed(t, v) : v;
 }
 
 // --- indices ---
@@ -188,7 +264,8 @@ Value* ElementEmitter::linear(const ElementIndex* index) {
     if (auto at = scopes_[k].linear.find(index); at != scopes_[k].linear.end()) return at->second;
   const Shape& s = u_[index->shape];
   Value* sum = number(0);
-  for (size_t k = 0; k < s.dims.size(); ++k) sum = add(mul(sum, number(s.dims[k])), s.dims[k] == 1 ? number(0) : index->dims[k]);
+  for (size_t k = 0; k < s.dims.size(); ++k)
+    sum = add(mul(sum, number(s.dims[k])), s.dims[k] == 1 ? number(0) : index->dims[k]);
   return scopes_.back().linear[index] = sum;
 }
 
@@ -246,6 +323,8 @@ Value* ElementEmitter::address(const Buffer& buffer, const ElementIndex* index) 
 
 Value* ElementEmitter::load(const Buffer& buffer, const ElementIndex* index) {
   const Shape& s = u_[buffer.shape];
+  if (options_.addressing == Addressing::kPhysical && type_bits(s.type) < 8 && s.type != ElementType::Pred)
+    fail(FailureKind::kUnsupported, "no kernel reads packed {}", type_name(s.type));
   llvm::LoadInst* load = b_.CreateLoad(memory_type(s.type), address(buffer, index));
   if (buffer.scope) load->setMetadata(llvm::LLVMContext::MD_alias_scope, buffer.scope);
   if (buffer.others) load->setMetadata(llvm::LLVMContext::MD_noalias, buffer.others);
@@ -253,6 +332,9 @@ Value* ElementEmitter::load(const Buffer& buffer, const ElementIndex* index) {
 }
 
 void ElementEmitter::store(const Buffer& buffer, const ElementIndex* index, Value* value) {
+  ElementType type = u_[buffer.shape].type;
+  if (options_.addressing == Addressing::kPhysical && type_bits(type) < 8 && type != ElementType::Pred)
+    fail(FailureKind::kUnsupported, "no kernel writes packed {}", type_name(type));
   llvm::StoreInst* store = b_.CreateStore(to_memory(u_[buffer.shape].type, value), address(buffer, index));
   if (buffer.scope) store->setMetadata(llvm::LLVMContext::MD_alias_scope, buffer.scope);
   if (buffer.others) store->setMetadata(llvm::LLVMContext::MD_noalias, buffer.others);
@@ -369,8 +451,14 @@ Value* ElementEmitter::constant(InstId inst, const ElementIndex* index) {
   const Shape& s = m_.shape(inst);
   if (lit.elided) refuse(inst, "its value is elided");
   auto one = [&](const char* at) -> llvm::Constant* {
+    if (is_complex(s.type)) {
+      std::complex<double> c = load_complex(s.type, at);
+      llvm::Type* t = register_type(component_type(s.type));
+      return llvm::ConstantVector::get({llvm::ConstantFP::get(t, c.real()), llvm::ConstantFP::get(t, c.imag())});
+    }
     if (is_float(s.type)) return llvm::ConstantFP::get(register_type(s.type), load_double(s.type, at));
-    return llvm::ConstantInt::get(register_type(s.type), static_cast<uint64_t>(load_int(s.type, at)), is_signed_int(s.type));
+    return llvm::ConstantInt::get(register_type(s.type), static_cast<uint64_t>(load_int(s.type, at)),
+                                  is_signed_int(s.type));
   };
   int64_t n = s.elements_count();
   int width = storage_bytes(s.type);
@@ -389,7 +477,6 @@ Value* ElementEmitter::emit(const Frame& frame, InstId inst, const ElementIndex*
   Opcode op = m_.op(inst);
   const AttrSet& a = m_.attrs(inst);
   const Shape& shape = m_.shape(inst);
-  if (shape.is_array() && is_complex(shape.type)) refuse(inst, "complex numbers");
   switch (op) {
     case Opcode::Parameter: {
       const Binding& p = frame.params[static_cast<size_t>(m_.parameter_number(inst))];
@@ -402,7 +489,9 @@ Value* ElementEmitter::emit(const Frame& frame, InstId inst, const ElementIndex*
     case Opcode::Iota: {
       Value* at = dims(index)[static_cast<size_t>(a.integer(Attr::iota_dimension))];
       llvm::Type* t = register_type(shape.type);
-      if (is_float(shape.type)) return rounded(shape.type, b_.CreateUIToFP(at, t));
+      if (is_complex(shape.type)) refuse(inst, "of complex numbers");
+      if (narrow_float(shape.type)) return rounded(shape.type, to_odd(b_.CreateUIToFP(at, b_.getDoubleTy())));
+      if (is_float(shape.type)) return b_.CreateUIToFP(at, t);
       return b_.CreateZExtOrTrunc(at, t);
     }
     case Opcode::Broadcast: {
@@ -417,20 +506,31 @@ Value* ElementEmitter::emit(const Frame& frame, InstId inst, const ElementIndex*
     }
     case Opcode::Reshape: {
       InstId o = m_.operand(inst, 0);
-      if (index->linear && index->dims.empty()) return element(frame, o, index_of_linear(m_.shape_id(o), index->linear));
+      if (index->linear && index->dims.empty())
+        return element(frame, o, index_of_linear(m_.shape_id(o), index->linear));
       return element(frame, o, index_of(m_.shape_id(o), reshaped(m_.shape(o).dims, dims(index), shape.dims)));
     }
     case Opcode::Bitcast: {
       InstId o = m_.operand(inst, 0);
       const Shape& from = m_.shape(o);
-      if (from.type != shape.type) refuse(inst, "it changes the type");
-      bool plain = (!from.has_layout || is_default_layout(from.layout)) && (!shape.has_layout || is_default_layout(shape.layout));
+      if (from.type != shape.type) {
+        if (type_bits(from.type) != type_bits(shape.type) || type_bits(from.type) < 8 || is_complex(from.type) ||
+            is_complex(shape.type) || from.dims != shape.dims || m_.shape(inst).layout != from.layout ||
+            (narrow_float(from.type) && !float_format(from.type)->has_sign))
+          refuse(inst, "it changes the type");
+        Value* v = to_memory(from.type, element(frame, o, index));
+        llvm::Type* to = memory_type(shape.type);
+        return from_memory(shape.type, v->getType() == to ? v : b_.CreateBitCast(v, to));
+      }
+      bool plain = (!from.has_layout || is_default_layout(from.layout)) &&
+                   (!shape.has_layout || is_default_layout(shape.layout));
       if (plain && index->linear && index->dims.empty())
         return element(frame, o, index_of_linear(m_.shape_id(o), index->linear));
       // By the order in memory: both sides with their dimensions major first.
       Dims out_order = major_first(shape), in_order = major_first(from), out_dims, in_dims;
       std::vector<Value*> at, in(from.dims.size());
-      for (int64_t d : out_order) out_dims.push_back(shape.dims[static_cast<size_t>(d)]), at.push_back(dims(index)[static_cast<size_t>(d)]);
+      for (int64_t d : out_order)
+        out_dims.push_back(shape.dims[static_cast<size_t>(d)]), at.push_back(dims(index)[static_cast<size_t>(d)]);
       for (int64_t d : in_order) in_dims.push_back(from.dims[static_cast<size_t>(d)]);
       std::vector<Value*> physical = reshaped(in_dims, at, out_dims);
       for (size_t k = 0; k < in_order.size(); ++k) in[static_cast<size_t>(in_order[k])] = physical[k];
@@ -480,9 +580,9 @@ Value* ElementEmitter::emit(const Frame& frame, InstId inst, const ElementIndex*
         in[k] = b_.CreateNSWSub(at[k], start);
         inside = b_.CreateAnd(inside, b_.CreateICmpULT(in[k], number(size)));
       }
-      return choose(inside, register_type(shape.type),
-                    [&] { return element(frame, update, index_of(m_.shape_id(update), in)); },
-                    [&] { return element(frame, o, index); });
+      return choose(
+          inside, register_type(shape.type), [&] { return element(frame, update, index_of(m_.shape_id(update), in)); },
+          [&] { return element(frame, o, index); });
     }
     case Opcode::Pad: {
       InstId o = m_.operand(inst, 0);
@@ -503,18 +603,18 @@ Value* ElementEmitter::emit(const Frame& frame, InstId inst, const ElementIndex*
         inside = b_.CreateAnd(inside, b_.CreateICmpULT(i, number(from.dims[k])));
         at[k] = i;
       }
-      return choose(inside, register_type(shape.type),
-                    [&] { return element(frame, o, index_of(m_.shape_id(o), at)); },
-                    [&] { return scalar_operand(frame, m_.operand(inst, 1)); });
+      return choose(
+          inside, register_type(shape.type), [&] { return element(frame, o, index_of(m_.shape_id(o), at)); },
+          [&] { return scalar_operand(frame, m_.operand(inst, 1)); });
     }
     case Opcode::Concatenate:
       return concatenate(frame, inst, index);
     case Opcode::Gather:
       return gather(frame, inst, index);
-    case Opcode::Reduce:
-    {
+    case Opcode::Reduce: {
       std::vector<Value*> all = reduce(frame, inst, index);
-      for (size_t k = 0; k < all.size(); ++k) scopes_.back().values[{&frame, inst, index, static_cast<int>(k)}] = all[k];
+      for (size_t k = 0; k < all.size(); ++k)
+        scopes_.back().values[{&frame, inst, index, static_cast<int>(k)}] = all[k];
       return all[static_cast<size_t>(part)];
     }
     case Opcode::ReduceWindow:
@@ -568,8 +668,9 @@ Value* ElementEmitter::concatenate(const Frame& frame, InstId inst, const Elemen
       return element(frame, ops[first], index_of(m_.shape_id(ops[first]), std::move(in)));
     }
     size_t middle = (first + last) / 2;
-    return choose(b_.CreateICmpSLT(at[d], number(starts[middle])), type, [&] { return self(self, first, middle); },
-                  [&] { return self(self, middle, last); });
+    return choose(
+        b_.CreateICmpSLT(at[d], number(starts[middle])), type, [&] { return self(self, first, middle); },
+        [&] { return self(self, middle, last); });
   };
   return pick(pick, 0, ops.size());
 }
@@ -588,7 +689,8 @@ Value* ElementEmitter::gather(const Frame& frame, InstId inst, const ElementInde
   std::vector<Value*> where(from.dims.size(), number(0));
   size_t next = 0;
   for (int64_t k = 0; k < from.rank(); ++k)
-    if (!contains(collapsed, k) && !contains(batching, k)) where[static_cast<size_t>(k)] = at[static_cast<size_t>(offset[next++])];
+    if (!contains(collapsed, k) && !contains(batching, k))
+      where[static_cast<size_t>(k)] = at[static_cast<size_t>(offset[next++])];
   Dims batch_idx;
   for (int64_t k = 0; k < idx.rank(); ++k)
     if (k != vector_dim) batch_idx.push_back(k);
@@ -606,7 +708,8 @@ Value* ElementEmitter::gather(const Frame& frame, InstId inst, const ElementInde
     where[d] = add(where[d], b_.CreateTrunc(wide, index_type_));
   }
   for (size_t k = 0; k < batching.size(); ++k) {
-    auto which = static_cast<size_t>(std::find(batch_idx.begin(), batch_idx.end(), idx_batching[k]) - batch_idx.begin());
+    auto which =
+        static_cast<size_t>(std::find(batch_idx.begin(), batch_idx.end(), idx_batching[k]) - batch_idx.begin());
     where[static_cast<size_t>(batching[k])] = add(where[static_cast<size_t>(batching[k])], batch[which]);
   }
   return element(frame, in, index_of(m_.shape_id(in), std::move(where)));
@@ -619,7 +722,9 @@ std::vector<Value*> ElementEmitter::reduce(const Frame& frame, InstId inst, cons
   const Shape& in = m_.shape(first);
   ShapeId out_id = m_.shape_id(inst);
   if (m_.shape(inst).is_tuple()) out_id = m_.shape(inst).elements[0];
-  if (index->shape != out_id) index = index->linear && index->dims.empty() ? index_of_linear(out_id, index->linear) : index_of(out_id, index->dims);
+  if (index->shape != out_id)
+    index =
+        index->linear && index->dims.empty() ? index_of_linear(out_id, index->linear) : index_of(out_id, index->dims);
   std::vector<Value*> accumulators, at(in.dims.size(), nullptr);
   const std::vector<Value*>& kept = dims(index);
   for (size_t k = 0, j = 0; k < at.size(); ++k)
@@ -672,8 +777,7 @@ std::vector<Value*> ElementEmitter::reduce(const Frame& frame, InstId inst, cons
   bool empty = in.elements_count() == 0;
   if (!empty) nest(nest, 0);
   std::vector<Value*> out;
-  for (size_t k = 0; k < n; ++k)
-    out.push_back(b_.CreateLoad(register_type(m_.shape(inputs[k]).type), accumulators[k]));
+  for (size_t k = 0; k < n; ++k) out.push_back(b_.CreateLoad(register_type(m_.shape(inputs[k]).type), accumulators[k]));
   return out;
 }
 
@@ -792,7 +896,8 @@ Value* ElementEmitter::intrinsic(llvm::Intrinsic::ID id, Value* a, Value* b) {
 
 Value* ElementEmitter::call_math(const char* name, Value* a, Value* b) {
   bool wide = a->getType()->isDoubleTy();
-  std::string full = options_.gpu ? fmt::format("__nv_{}{}", name, wide ? "" : "f") : fmt::format("{}{}", name, wide ? "" : "f");
+  std::string full =
+      options_.gpu ? fmt::format("__nv_{}{}", name, wide ? "" : "f") : fmt::format("{}{}", name, wide ? "" : "f");
   llvm::Module* module = b_.GetInsertBlock()->getModule();
   std::vector<llvm::Type*> types{a->getType()};
   std::vector<Value*> args{a};
@@ -810,16 +915,17 @@ Value* ElementEmitter::tanh(Value* a) {
   if (options_.gpu || a->getType()->isDoubleTy()) return call_math("tanh", a);
   llvm::Type* t = a->getType();
   auto k = [&](double c) { return llvm::ConstantFP::get(t, c); };
-  Value* x = intrinsic(llvm::Intrinsic::minimum, intrinsic(llvm::Intrinsic::maximum, a, k(-7.90531110763549805)), k(7.90531110763549805));
+  Value* x = intrinsic(llvm::Intrinsic::minimum, intrinsic(llvm::Intrinsic::maximum, a, k(-7.90531110763549805)),
+                       k(7.90531110763549805));
   Value* x2 = b_.CreateFMul(x, x);
   auto poly = [&](std::initializer_list<double> c) {
     Value* p = nullptr;
     for (double v : c) p = p ? b_.CreateFAdd(b_.CreateFMul(p, x2), k(v)) : k(v);
     return p;
   };
-  Value* top = b_.CreateFMul(x, poly({-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11,
-                                      5.12229709037114e-08, 1.48572235717979e-05, 6.37261928875436e-04,
-                                      4.89352455891786e-03}));
+  Value* top =
+      b_.CreateFMul(x, poly({-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
+                             1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03}));
   Value* bottom = poly({1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03});
   Value* small = b_.CreateFCmpOLT(intrinsic(llvm::Intrinsic::fabs, a), k(0.0004));
   return b_.CreateSelect(small, a, b_.CreateFDiv(top, bottom));
@@ -837,24 +943,46 @@ Value* ElementEmitter::divide(ElementType t, Value* a, Value* b, bool remainder)
   Value* least = llvm::ConstantInt::get(type, llvm::APInt::getSignedMinValue(type->getIntegerBitWidth()));
   Value* over = b_.CreateAnd(b_.CreateICmpEQ(a, least), b_.CreateICmpEQ(b, llvm::Constant::getAllOnesValue(type)));
   Value* safe = b_.CreateSelect(b_.CreateOr(by_zero, over), one, b);
-  if (remainder)
-    return b_.CreateSelect(by_zero, a, b_.CreateSelect(over, zero, b_.CreateSRem(a, safe)));
+  if (remainder) return b_.CreateSelect(by_zero, a, b_.CreateSelect(over, zero, b_.CreateSRem(a, safe)));
   return b_.CreateSelect(by_zero, llvm::Constant::getAllOnesValue(type),
                          b_.CreateSelect(over, least, b_.CreateSDiv(a, safe)));
 }
 
 Value* ElementEmitter::compare(InstId inst, ElementType t, Value* a, Value* b) {
   std::string_view d = u_.text(m_.attrs(inst).text(Attr::direction)), kind = u_.text(m_.attrs(inst).text(Attr::type));
-  if (kind == "TOTALORDER" && is_float(t)) refuse(inst, "total order of floats");
+  if (is_complex(t)) {
+    if (d != "EQ" && d != "NE") refuse(inst, "order of complex numbers");
+    Value* same = b_.CreateFCmpOEQ(a, b);
+    Value* both = b_.CreateAnd(b_.CreateExtractElement(same, uint64_t{0}), b_.CreateExtractElement(same, uint64_t{1}));
+    return d == "EQ" ? both : b_.CreateNot(both);
+  }
+  if (kind == "TOTALORDER" && is_float(t)) {
+    // Bits as numbers, those of negative ones reversed.
+    auto key = [&](Value* v) {
+      unsigned width = v->getType()->isDoubleTy() ? 64 : 32;
+      Value* bits = b_.CreateBitCast(v, b_.getIntNTy(width));
+      Value* negative = b_.CreateLShr(b_.CreateAShr(bits, width - 1), uint64_t{1});
+      return b_.CreateXor(bits, negative);
+    };
+    a = key(a), b = key(b);
+    t = ElementType::S64;
+  }
   using P = llvm::CmpInst::Predicate;
   bool sign = is_signed_int(t);
   P p;
   if (is_float(t))
-    p = d == "EQ" ? P::FCMP_OEQ : d == "NE" ? P::FCMP_UNE : d == "LT" ? P::FCMP_OLT : d == "LE" ? P::FCMP_OLE
-        : d == "GT" ? P::FCMP_OGT : P::FCMP_OGE;
+    p = d == "EQ"   ? P::FCMP_OEQ
+        : d == "NE" ? P::FCMP_UNE
+        : d == "LT" ? P::FCMP_OLT
+        : d == "LE" ? P::FCMP_OLE
+        : d == "GT" ? P::FCMP_OGT
+                    : P::FCMP_OGE;
   else
-    p = d == "EQ" ? P::ICMP_EQ : d == "NE" ? P::ICMP_NE : d == "LT" ? (sign ? P::ICMP_SLT : P::ICMP_ULT)
-        : d == "LE" ? (sign ? P::ICMP_SLE : P::ICMP_ULE) : d == "GT" ? (sign ? P::ICMP_SGT : P::ICMP_UGT)
+    p = d == "EQ"   ? P::ICMP_EQ
+        : d == "NE" ? P::ICMP_NE
+        : d == "LT" ? (sign ? P::ICMP_SLT : P::ICMP_ULT)
+        : d == "LE" ? (sign ? P::ICMP_SLE : P::ICMP_ULE)
+        : d == "GT" ? (sign ? P::ICMP_SGT : P::ICMP_UGT)
                     : (sign ? P::ICMP_SGE : P::ICMP_UGE);
   return b_.CreateCmp(p, a, b);
 }
@@ -866,13 +994,14 @@ Value* ElementEmitter::convert(InstId inst, ElementType from, ElementType to, Va
     return is_float(from) ? b_.CreateFCmpUNE(v, llvm::ConstantFP::get(v->getType(), 0))
                           : b_.CreateICmpNE(v, llvm::ConstantInt::get(v->getType(), 0));
   if (is_float(to)) {
-    if (narrow_float(to) && to != ElementType::BF16 && to != ElementType::F16) refuse(inst, fmt::format("rounding to {}", type_name(to)));
     if (is_float(from)) {
-      if (from == ElementType::F64 && narrow_float(to)) refuse(inst, "f64 to 16 bits would be rounded twice");
+      if (from == ElementType::F64 && narrow_float(to)) return rounded(to, to_odd(v));
       return rounded(to, b_.CreateFPCast(v, t));
     }
     bool sign = is_signed_int(from);
-    if (narrow_float(to) && type_bits(from) > 24) refuse(inst, "wide integers to 16 bits would be rounded twice");
+    if (narrow_float(to) && type_bits(from) > 32) refuse(inst, "64-bit integers would be rounded twice");
+    if (narrow_float(to) && type_bits(from) > 24)
+      return rounded(to, to_odd(sign ? b_.CreateSIToFP(v, b_.getDoubleTy()) : b_.CreateUIToFP(v, b_.getDoubleTy())));
     return rounded(to, sign ? b_.CreateSIToFP(v, t) : b_.CreateUIToFP(v, t));
   }
   if (is_float(from)) {
@@ -1045,9 +1174,12 @@ Value* ElementEmitter::elementwise(const Frame& frame, InstId inst, const Elemen
     if (s.rank() == 0) return out.rank() == 0 ? element(frame, ops[k], index) : scalar_operand(frame, ops[k]);
     return element(frame, ops[k], index);
   };
-  for (InstId o : ops)
-    if (is_complex(m_.shape(o).type)) refuse(inst, "complex numbers");
   ElementType t = m_.shape(ops[0]).type;
+  if (is_complex(t) || is_complex(out.type)) {
+    std::vector<Value*> values;
+    for (size_t k = 0; k < ops.size(); ++k) values.push_back(value(k));
+    return complex(inst, values);
+  }
   bool small = (is_integral(out.type) && type_bits(out.type) < 8) || (is_integral(t) && type_bits(t) < 8);
   if (small && op != Opcode::Convert) refuse(inst, "integers of less than a byte");
   switch (op) {
@@ -1075,30 +1207,75 @@ Value* ElementEmitter::elementwise(const Frame& frame, InstId inst, const Elemen
     }
     case Opcode::BitcastConvert: {
       if (type_bits(t) != type_bits(out.type) || type_bits(t) < 8) refuse(inst, "between different widths");
+      if (narrow_float(t) && !float_format(t)->has_sign) refuse(inst, fmt::format("of {}", type_name(t)));
       Value* v = to_memory(t, value(0));
       llvm::Type* to = memory_type(out.type);
-      if (narrow_float(t) && t != ElementType::BF16 && t != ElementType::F16) refuse(inst, "of eight bits");
+      if (is_complex(t) || is_complex(out.type)) refuse(inst, "of complex numbers");
       return from_memory(out.type, v->getType() == to ? v : b_.CreateBitCast(v, to));
     }
     case Opcode::ReducePrecision: {
-      if (t != ElementType::F32) refuse(inst, "of other types than f32");
       const AttrSet& a = m_.attrs(inst);
       int64_t e = a.integer(Attr::exponent_bits), m = a.integer(Attr::mantissa_bits);
-      if (e == 8 && m == 7) return rounded(ElementType::BF16, value(0));
-      if (e == 8 && m == 23) return value(0);
+      if (t == ElementType::F32 && e == 8 && m == 7) return rounded(ElementType::BF16, value(0));
+      // Nothing is lost.
+      if ((t == ElementType::F32 || t == ElementType::BF16) && e == 8 && m >= (t == ElementType::F32 ? 23 : 7))
+        return value(0);
       refuse(inst, "to other formats than bf16");
     }
     default:
       break;
   }
-  if (narrow_float(out.type) && out.type != ElementType::BF16 && out.type != ElementType::F16)
-    refuse(inst, fmt::format("rounding to {}", type_name(out.type)));
   if (ops.size() == 1) return rounded(out.type, unary(inst, t, value(0)));
   if (ops.size() == 2) {
     Value *a = value(0), *b = value(1);
     return rounded(out.type, binary(inst, t, a, b));
   }
   refuse(inst, "the emitter has no code for it");
+}
+
+// Pairs of real and imaginary part.
+Value* ElementEmitter::complex(InstId inst, const std::vector<Value*>& v) {
+  Opcode op = m_.op(inst);
+  const Shape &out = m_.shape(inst), &in = m_.shape(m_.operand(inst, 0));
+  auto part = [&](Value* x, uint64_t k) { return b_.CreateExtractElement(x, k); };
+  auto pair = [&](Value* re, Value* im) {
+    llvm::Type* type = llvm::FixedVectorType::get(re->getType(), 2);
+    return b_.CreateInsertElement(b_.CreateInsertElement(llvm::PoisonValue::get(type), re, uint64_t{0}), im,
+                                  uint64_t{1});
+  };
+  switch (op) {
+    case Opcode::Complex:
+      return pair(v[0], v[1]);
+    case Opcode::Real:
+      return part(v[0], 0);
+    case Opcode::Imag:
+      return part(v[0], 1);
+    case Opcode::Add:
+      return b_.CreateFAdd(v[0], v[1]);
+    case Opcode::Subtract:
+      return b_.CreateFSub(v[0], v[1]);
+    case Opcode::Negate:
+      return b_.CreateFNeg(v[0]);
+    case Opcode::Select:
+      return b_.CreateSelect(v[0], v[1], v[2]);
+    case Opcode::Compare:
+      return compare(inst, in.type, v[0], v[1]);
+    case Opcode::Multiply: {
+      Value *a = part(v[0], 0), *b = part(v[0], 1), *c = part(v[1], 0), *d = part(v[1], 1);
+      return pair(b_.CreateFSub(b_.CreateFMul(a, c), b_.CreateFMul(b, d)),
+                  b_.CreateFAdd(b_.CreateFMul(a, d), b_.CreateFMul(b, c)));
+    }
+    case Opcode::Convert: {
+      if (is_complex(in.type)) {
+        if (!is_complex(out.type)) refuse(inst, "a complex number to a real one");
+        return b_.CreateFPCast(v[0], register_type(out.type));
+      }
+      ElementType t = component_type(out.type);
+      return pair(convert(inst, in.type, t, v[0]), llvm::ConstantFP::get(register_type(t), 0));
+    }
+    default:
+      refuse(inst, "of complex numbers");
+  }
 }
 
 bool ElementEmitter::flat(const Module& m, CompId comp, const Shape& shape) {

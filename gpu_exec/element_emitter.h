@@ -1,6 +1,6 @@
-// A computation to LLVM IR, one output element at a time: what fusion's loops, reductions and applied functions are made
-// of, on the host and on the GPU alike. Values in registers: pred i1, integers as they are, floats of 16 bits and fewer
-// as f32 that hold a value of their own type (each operation rounds), f32 and f64 as they are.
+// A computation to LLVM IR, one output element at a time: what fusion's loops, reductions and applied functions are
+// made of, on the host and on the GPU alike. Values in registers: pred i1, integers as they are, floats of 16 bits and
+// fewer as f32 that hold a value of their own type (each operation rounds), f32 and f64 as they are.
 #pragma once
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -23,8 +23,9 @@ enum class Addressing {
 
 struct EmitOptions {
   Addressing addressing = Addressing::kLogical;
-  bool gpu = false;        // NVPTX: math through libdevice
-  int index_bits = 64;     // of index arithmetic
+  bool gpu = false;         // NVPTX: math through libdevice
+  bool emulated = false;    // the GPU's schedule as host code: thread numbers and shuffles are calls
+  int index_bits = 64;      // of index arithmetic
   bool reassociate = true;  // sums of floats in any order, as XLA's own CPU and GPU code has them
 };
 
@@ -120,6 +121,10 @@ class ElementEmitter {
   llvm::Value* compare(InstId inst, ElementType t, llvm::Value* a, llvm::Value* b);
   llvm::Value* convert(InstId inst, ElementType from, ElementType to, llvm::Value* v);
   llvm::Value* rounded(ElementType t, llvm::Value* v);
+  llvm::Value* narrowed(ElementType t, llvm::Value* v);
+  llvm::Value* encoded(ElementType t, llvm::Value* v);
+  llvm::Value* to_odd(llvm::Value* v);
+  llvm::Value* complex(InstId inst, const std::vector<llvm::Value*>& v);
   llvm::Value* divide(ElementType t, llvm::Value* a, llvm::Value* b, bool remainder);
   llvm::Value* constant(InstId inst, const ElementIndex* index);
   std::vector<llvm::Value*> reduce(const Frame& frame, InstId inst, const ElementIndex* index);

@@ -27,6 +27,7 @@ Execution run_evaluator(const Module& m, const std::vector<std::vector<Value>>& 
 constexpr ExecutorInfo kExecutors[] = {
     {"evaluator", "exact interpreter on the CPU", [] { return std::string(); }, run_evaluator},
     {"host", "LLVM JIT on the CPU", [] { return std::string(); }, run_host},
+    {"emulated", "the GPU's kernels thread by thread on the CPU", [] { return std::string(); }, run_emulated},
     {"cuda", "LLVM NVPTX on an NVIDIA GPU", [] { return std::string("the CUDA executor is not implemented yet"); },
      nullptr},
 };

@@ -25,7 +25,8 @@ std::string kernel_name(std::string_view name, std::set<std::string>& taken) {
 
 GpuCode gpu_code(const Module& m, const std::string& sm) {
   static const std::set<std::string> kKnown = {"sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a"};
-  if (!kKnown.contains(sm)) fail(FailureKind::kUsage, "unknown architecture '{}'; there are {}", sm, fmt::join(kKnown, ", "));
+  if (!kKnown.contains(sm))
+    fail(FailureKind::kUsage, "unknown architecture '{}'; there are {}", sm, fmt::join(kKnown, ", "));
   GpuCode out;
   llvm::LLVMContext context;
   llvm::Module code(m.name, context);
@@ -53,7 +54,8 @@ GpuCode gpu_code(const Module& m, const std::string& sm) {
       std::string name = kernel_name(m.inst_name(i), names);
       try {
         Kernel kernel = build_gpu_kernel(m, i, code, name);
-        for (const KernelPart& p : kernel.parts) out.kernels.push_back({i, p.function, p.schedule, p.blocks, p.threads});
+        for (const KernelPart& p : kernel.parts)
+          out.kernels.push_back({i, p.function, p.schedule, p.blocks, p.threads});
       } catch (const Failure& e) {
         if (e.kind() != FailureKind::kUnsupported) throw;
         out.without.push_back({i, e.what()});

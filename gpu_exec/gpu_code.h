@@ -19,8 +19,8 @@ struct GpuCode {
   std::vector<std::pair<InstId, std::string>> without;  // instructions that run as kernels and have no code, and why
 };
 
-// Any stage; those behind fusion give the kernels of a run, those before it one an operation. `sm`: "sm_90a", or sm_75 to
-// sm_90. Throws Failure(kUsage) on another.
+// Any stage; those behind fusion give the kernels of a run, those before it one an operation. `sm`: "sm_90a", or sm_75
+// to sm_90. Throws Failure(kUsage) on another.
 GpuCode gpu_code(const Module& m, const std::string& sm);
 
 // The IR without what constants hold: `@name = … constant [8 x i32] …` ends behind its type.

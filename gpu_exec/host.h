@@ -9,8 +9,12 @@ namespace hlo {
 // Kernels of one module, ready to run.
 class HostKernels {
  public:
+  enum class Schedule {
+    kHost,
+    kEmulatedGpu,  // the GPU's kernels, thread by thread, lanes of a warp meeting where they shuffle
+  };
   // Compiles what has code; the rest is listed. `m` must outlive it.
-  explicit HostKernels(const Module& m);
+  explicit HostKernels(const Module& m, Schedule schedule = Schedule::kHost);
   ~HostKernels();
   HostKernels(const HostKernels&) = delete;
   HostKernels& operator=(const HostKernels&) = delete;
@@ -30,5 +34,8 @@ std::unique_ptr<Module> fused_for_host(const Module& m);
 
 Execution run_host(const Module& m, const std::vector<std::vector<Value>>& arguments, int repeat,
                    const EvalOptions& options);
+// The GPU's kernels on the host: slow, to see that they are right where there is no GPU.
+Execution run_emulated(const Module& m, const std::vector<std::vector<Value>>& arguments, int repeat,
+                       const EvalOptions& options);
 
 }  // namespace hlo

@@ -39,7 +39,8 @@ Outputs outputs_of(const Module& m, InstId inst) {
       return;
     }
     const auto& parts = m.shape(i).elements;
-    if (m.op(i) != Opcode::Reduce) fail(FailureKind::kUnsupported, "no kernel for {}: a tuple that {} makes", m.inst_name(i), op_text(m.op(i)));
+    if (m.op(i) != Opcode::Reduce)
+      fail(FailureKind::kUnsupported, "no kernel for {}: a tuple that {} makes", m.inst_name(i), op_text(m.op(i)));
     for (size_t k = 0; k < parts.size(); ++k) out.list.push_back({i, static_cast<int>(k), parts[k]});
   };
   InstId root = m.op(inst) == Opcode::Fusion ? m.comp(m.called(inst)[0]).root : inst;
@@ -135,9 +136,7 @@ class Builder {
   }
 
   // A constant operand of a single instruction is part of its code.
-  bool by_pointer(InstId operand) const {
-    return m_.op(inst_) == Opcode::Fusion || m_.op(operand) != Opcode::Constant;
-  }
+  bool by_pointer(InstId operand) const { return m_.op(inst_) == Opcode::Fusion || m_.op(operand) != Opcode::Constant; }
 
   const ElementEmitter::Frame* frame(ElementEmitter& e, const std::vector<Value*>& pointers, llvm::MDNode* results) {
     ElementEmitter::Frame f;
@@ -186,8 +185,9 @@ class Builder {
     for (size_t k = 0; k < group.size(); ++k) {
       std::vector<llvm::Metadata*> rest = scopes;
       rest.erase(rest.begin() + static_cast<ptrdiff_t>(k));
-      results.push_back(e.add_buffer({args[inputs + k], outputs_.list[group[k]].shape, llvm::MDNode::get(c, {scopes[k]}),
-                                      rest.empty() ? nullptr : llvm::MDNode::get(c, rest)}));
+      results.push_back(
+          e.add_buffer({args[inputs + k], outputs_.list[group[k]].shape, llvm::MDNode::get(c, {scopes[k]}),
+                        rest.empty() ? nullptr : llvm::MDNode::get(c, rest)}));
     }
     const ElementEmitter::Frame* f = frame(e, args, all);
     Value *from = function->getArg(2), *to = function->getArg(3);
@@ -200,7 +200,8 @@ class Builder {
   }
 
   void schedule(ElementEmitter& e, const ElementEmitter::Frame& f, const std::vector<size_t>& group,
-                const std::vector<const ElementEmitter::Buffer*>& results, Value* first, Value* last, KernelPart& part) {
+                const std::vector<const ElementEmitter::Buffer*>& results, Value* first, Value* last,
+                KernelPart& part) {
     const Outputs::One& lead = outputs_.list[group[0]];
     const Shape& shape = u_[lead.shape];
     int64_t n = shape.elements_count();
@@ -212,7 +213,9 @@ class Builder {
       std::vector<Value*> values;
       for (size_t k : group) {
         const Outputs::One& o = outputs_.list[k];
-        const ElementIndex* own = o.shape == at->shape ? at : at->linear && at->dims.empty() ? e.index_of_linear(o.shape, at->linear) : e.index_of(o.shape, at->dims);
+        const ElementIndex* own = o.shape == at->shape             ? at
+                                  : at->linear && at->dims.empty() ? e.index_of_linear(o.shape, at->linear)
+                                                                   : e.index_of(o.shape, at->dims);
         values.push_back(e.element(f, o.inst, own, o.part));
       }
       for (size_t k = 0; k < group.size(); ++k) e.store(*results[k], at, values[k]);
@@ -221,7 +224,9 @@ class Builder {
     if (is_flat || shape.rank() <= 1) {
       part.count = n, part.work = reduced, part.schedule = "flat";
       e.loop(first, last, e.number(1), "element", [&](Value* i) {
-        write(shape.rank() == 1 ? e.index_of(lead.shape, {i}) : shape.rank() == 0 ? e.index_of(lead.shape, {}) : e.index_of_linear(lead.shape, i));
+        write(shape.rank() == 1   ? e.index_of(lead.shape, {i})
+              : shape.rank() == 0 ? e.index_of(lead.shape, {})
+                                  : e.index_of_linear(lead.shape, i));
       });
       return;
     }
@@ -296,14 +301,17 @@ class Builder {
 
   // ROOT dynamic-update-slice of a parameter that nothing else reads: only the update is written.
   bool in_place(ElementEmitter& e, const ElementEmitter::Frame& f, const std::vector<size_t>& group,
-                const std::vector<const ElementEmitter::Buffer*>& results, Value* first, Value* last, KernelPart& part) {
+                const std::vector<const ElementEmitter::Buffer*>& results, Value* first, Value* last,
+                KernelPart& part) {
     InstId root = outputs_.list[group[0]].inst;
-    if (outputs_.list.size() != 1 || m_.op(root) != Opcode::DynamicUpdateSlice || m_.op(inst_) != Opcode::Fusion) return false;
+    if (outputs_.list.size() != 1 || m_.op(root) != Opcode::DynamicUpdateSlice || m_.op(inst_) != Opcode::Fusion)
+      return false;
     InstId target = m_.operand(root, 0), update = m_.operand(root, 1);
     if (m_.op(target) != Opcode::Parameter || m_.use_count(target) != 1) return false;
     const Shape &us = m_.shape(update), &os = m_.shape(root);
     if (us.rank() == 0) return false;
-    part.schedule = "in place", part.work = us.dims.back(), part.count = us.dims.back() ? us.elements_count() / us.dims.back() : 0;
+    part.schedule = "in place", part.work = us.dims.back(),
+    part.count = us.dims.back() ? us.elements_count() / us.dims.back() : 0;
     kernel_.in_place = static_cast<int>(m_.parameter_number(target));
     std::vector<Value*> start(os.dims.size(), e.number(0));
     for (size_t k = 0; k < os.dims.size(); ++k) {
@@ -336,7 +344,8 @@ class Builder {
           m_.shape(m_.operand(i, 0)).dims != in.dims)
         return false;
     }
-    if (in.rank() == 0 || contains(over, in.rank() - 1) || in.dims.back() < kColumnTile || in.elements_count() == 0) return false;
+    if (in.rank() == 0 || contains(over, in.rank() - 1) || in.dims.back() < kColumnTile || in.elements_count() == 0)
+      return false;
     int64_t width = in.dims.back(), tiles = (width + kColumnTile - 1) / kColumnTile, kept = 1, reduced = 1;
     Dims kept_dims;
     for (int64_t d = 0; d + 1 < in.rank(); ++d) {
@@ -374,9 +383,8 @@ class Builder {
           InstId init_inst = m_.operand(outputs_.list[group[k]].inst, 1);
           init = e.element(f, init_inst, e.index_of(m_.shape_id(init_inst), {}));
         });
-        e.loop(e.number(0), e.number(kColumnTile), e.number(1), "init", [&](Value* j) {
-          b_.CreateStore(init, b_.CreateInBoundsGEP(types[k], sums[k], j));
-        });
+        e.loop(e.number(0), e.number(kColumnTile), e.number(1), "init",
+               [&](Value* j) { b_.CreateStore(init, b_.CreateInBoundsGEP(types[k], sums[k], j)); });
       }
       auto nest = [&](auto&& self, size_t depth) -> void {
         if (depth == over.size()) {
@@ -407,7 +415,8 @@ class Builder {
           std::vector<Value*> to;
           for (int64_t d : kept_dims) to.push_back(at[static_cast<size_t>(d)]);
           to.push_back(b_.CreateNSWAdd(from, j));
-          e.store(*results[k], e.index_of(out_id, std::move(to)), b_.CreateLoad(types[k], b_.CreateInBoundsGEP(types[k], sums[k], j)));
+          e.store(*results[k], e.index_of(out_id, std::move(to)),
+                  b_.CreateLoad(types[k], b_.CreateInBoundsGEP(types[k], sums[k], j)));
         });
     });
     return true;
@@ -415,32 +424,42 @@ class Builder {
 
   // --- GPU ---
 
-  Value* special(llvm::Intrinsic::ID id) { return b_.CreateIntrinsic(id, {}, {}); }
+  Value* special(llvm::Intrinsic::ID id, const char* emulated) {
+    if (!options_.emulated) return b_.CreateIntrinsic(id, {}, {});
+    return b_.CreateCall(into_.getOrInsertFunction(emulated, b_.getInt32Ty()));
+  }
 
   void gpu_part(size_t which) {
     count_constants();
     llvm::LLVMContext& c = into_.getContext();
-    llvm::Type* global = llvm::PointerType::get(c, 1);
+    bool emulated = options_.emulated;
+    llvm::Type* global = llvm::PointerType::get(c, emulated ? 0 : 1);
     const Outputs::One& out = outputs_.list[which];
     const Shape& shape = u_[out.shape];
     int64_t n = shape.elements_count();
     size_t inputs = operands_.size() + kernel_.constants.size();
-    std::vector<llvm::Type*> types(inputs + 1, global);
+    std::vector<llvm::Type*> types(emulated ? 1 : inputs + 1, global);
     std::string name = outputs_.list.size() > 1 ? fmt::format("{}_{}", name_, which) : name_;
     auto* f = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
                                      llvm::Function::ExternalLinkage, name, into_);
     made_.push_back(f);
-    f->setCallingConv(llvm::CallingConv::PTX_Kernel);
-    for (size_t k = 0; k <= inputs; ++k) f->addParamAttr(static_cast<unsigned>(k), llvm::Attribute::NoAlias);
-    std::vector<Value*> args;
-    for (llvm::Argument& a : f->args()) args.push_back(&a);
     b_.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", f));
-    std::vector<Value*> constants(args.begin() + static_cast<ptrdiff_t>(operands_.size()), args.begin() + static_cast<ptrdiff_t>(inputs));
+    std::vector<Value*> args;
+    if (emulated) {
+      for (size_t k = 0; k <= inputs; ++k)
+        args.push_back(b_.CreateLoad(global, b_.CreateConstInBoundsGEP1_64(global, f->getArg(0), k)));
+    } else {
+      f->setCallingConv(llvm::CallingConv::PTX_Kernel);
+      for (size_t k = 0; k <= inputs; ++k) f->addParamAttr(static_cast<unsigned>(k), llvm::Attribute::NoAlias);
+      for (llvm::Argument& a : f->args()) args.push_back(&a);
+    }
+    std::vector<Value*> constants(args.begin() + static_cast<ptrdiff_t>(operands_.size()),
+                                  args.begin() + static_cast<ptrdiff_t>(inputs));
     ElementEmitter e = emitter(&constants);
     const auto* result = e.add_buffer({args[inputs], out.shape, nullptr, nullptr});
     const ElementEmitter::Frame* frame_of = frame(e, args, nullptr);
-    Value* block = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
-    Value* thread = special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
+    Value* block = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, "hlo_emulated_ctaid");
+    Value* thread = special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, "hlo_emulated_tid");
     KernelPart part;
     part.function = name;
     auto widen = [&](Value* v) { return b_.CreateZExtOrTrunc(v, e.index_type()); };
@@ -464,6 +483,10 @@ class Builder {
     }
     part.count = n;
     b_.CreateRetVoid();
+    if (emulated) {
+      kernel_.parts.push_back(std::move(part));
+      return;
+    }
     llvm::Metadata* bound[] = {llvm::ValueAsMetadata::get(f), llvm::MDString::get(c, "maxntidx"),
                                llvm::ConstantAsMetadata::get(b_.getInt32(static_cast<uint32_t>(part.threads)))};
     llvm::Metadata* kernel[] = {llvm::ValueAsMetadata::get(f), llvm::MDString::get(c, "kernel"),
@@ -582,8 +605,15 @@ class Builder {
     Value* out = llvm::ConstantInt::get(wide->getType(), 0);
     for (unsigned w = 0; w < words; ++w) {
       Value* part = b_.CreateTrunc(words == 1 ? wide : b_.CreateLShr(wide, uint64_t{32} * w), b_.getInt32Ty());
-      Value* got = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_down_i32, {},
-                                      {b_.getInt32(0xffffffffu), part, b_.getInt32(static_cast<uint32_t>(delta)), b_.getInt32(31)});
+      Value* distance = b_.getInt32(static_cast<uint32_t>(delta));
+      Value* got;
+      if (options_.emulated) {
+        llvm::Type* i32 = b_.getInt32Ty();
+        got = b_.CreateCall(into_.getOrInsertFunction("hlo_emulated_shuffle_down", i32, i32, i32), {part, distance});
+      } else {
+        got = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_down_i32, {},
+                                 {b_.getInt32(0xffffffffu), part, distance, b_.getInt32(31)});
+      }
       Value* placed = b_.CreateZExt(got, wide->getType());
       out = b_.CreateOr(out, words == 1 ? placed : b_.CreateShl(placed, uint64_t{32} * w));
     }
@@ -618,7 +648,8 @@ void refuse_slow(const Module& m, InstId inst) {
   for (InstId i : m.post_order(body)) {
     Opcode op = m.op(i);
     if (op == Opcode::Dot || op == Opcode::Convolution)
-      fail(FailureKind::kUnsupported, "{} is run operation by operation: {} is a product", m.inst_name(inst), m.inst_name(i));
+      fail(FailureKind::kUnsupported, "{} is run operation by operation: {} is a product", m.inst_name(inst),
+           m.inst_name(i));
     bool output = i == root || (m.op(root) == Opcode::Tuple && m.users(i).size() == 1 && m.users(i)[0] == root);
     if ((op != Opcode::Reduce && op != Opcode::ReduceWindow) || output) continue;
     int64_t in = m.shape(m.operand(i, 0)).elements_count(), out = 0;
@@ -627,7 +658,8 @@ void refuse_slow(const Module& m, InstId inst) {
     ShapeId own = m.shape(i).is_tuple() ? m.shape(i).elements[0] : m.shape_id(i);
     int64_t results = std::max<int64_t>(m.u()[own].elements_count(), 1);
     if (op == Opcode::Reduce && out / results * in > 4 * std::max(in, out))
-      fail(FailureKind::kUnsupported, "{} is run operation by operation: every output needs {} whole", m.inst_name(inst), m.inst_name(i));
+      fail(FailureKind::kUnsupported, "{} is run operation by operation: every output needs {} whole",
+           m.inst_name(inst), m.inst_name(i));
   }
 }
 
@@ -651,6 +683,12 @@ Kernel build_gpu_kernel(const Module& m, InstId inst, llvm::Module& into, const 
   for (CompId c : m.called(inst))
     for (InstId i : m.post_order(c)) look(i);
   o.index_bits = small ? 32 : 64;
+  return Builder(m, inst, into, name, o).gpu();
+}
+
+Kernel build_emulated_kernel(const Module& m, InstId inst, llvm::Module& into, const std::string& name) {
+  EmitOptions o;
+  o.addressing = Addressing::kPhysical, o.emulated = true;
   return Builder(m, inst, into, name, o).gpu();
 }
 

@@ -13,8 +13,8 @@ namespace hlo {
 // A function of a kernel and what it makes.
 struct KernelPart {
   std::string function;
-  int64_t count = 0;  // of the parallel loop: host, ranges of it are given to the function
-  int64_t work = 1;   // elements behind one of them, for the grain
+  int64_t count = 0;     // of the parallel loop: host, ranges of it are given to the function
+  int64_t work = 1;      // elements behind one of them, for the grain
   std::string schedule;  // flat, rows, columns, in place; GPU: loop, row reduction, column reduction
   // GPU launch dimensions.
   int64_t blocks = 0, threads = 0;
@@ -33,6 +33,9 @@ Kernel build_host_kernel(const Module& m, InstId inst, llvm::Module& into, const
 
 // ptx_kernel f(ptr operand…, ptr constant…, ptr result…) of one instruction; as above.
 Kernel build_gpu_kernel(const Module& m, InstId inst, llvm::Module& into, const std::string& name);
+// The same as host code, void f(ptr pointers): it asks hlo_emulated_tid, hlo_emulated_ctaid and
+// hlo_emulated_shuffle_down who it is and what other lanes have.
+Kernel build_emulated_kernel(const Module& m, InstId inst, llvm::Module& into, const std::string& name);
 
 // Is this one of those that run as kernels (fusions, elementwise and data movement), not a library's, not control flow?
 bool runs_as_kernel(const Module& m, InstId inst);

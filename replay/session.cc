@@ -161,7 +161,8 @@ Value Session::run(const Module& m, const ExecutorInfo& executor, const EvalOpti
       for (Value& v : list) v = widened_value(u_, v);
   }
   Execution e = executor.run(wide ? *wide : m, each, repeat, options);
-  if (times) times->compile_s = e.compile_s, times->run_s = e.run_s, times->compiled = e.compiled, times->notes = e.notes;
+  if (times)
+    times->compile_s = e.compile_s, times->run_s = e.run_s, times->compiled = e.compiled, times->notes = e.notes;
   if (e.results.size() == 1) return std::move(e.results[0]);
   // Replicas hold the same; the partitions' shares make the whole.
   e.results.resize(static_cast<size_t>(std::max<int64_t>(m.config.num_partitions, 1)));

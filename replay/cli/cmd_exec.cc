@@ -310,7 +310,7 @@ int cmd_exec(const ExecArgs& a) {
         second_module = load_verified(a.compare_with, !a.no_verify, nullptr, same);
       } catch (const Failure& e) {
         if (e.kind() != FailureKind::kIo) throw;
-        fail(FailureKind::kIo, "{} (nor is there a backend of that name: evaluator, host, cuda)", e.what());
+        fail(FailureKind::kIo, "{} (nor is there a backend of that name: evaluator, host, emulated, cuda)", e.what());
       }
       inputs.label = a.compare_with;
       settle_elided(*second_module, inputs);

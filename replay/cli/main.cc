@@ -478,13 +478,11 @@ int cmd_convert(const std::string& in, const std::string& out, const std::string
                    elided);
       return kYes;
     }
-  bool text = ends(".hlo") || ends(".txt"),
-       code = ends(".ll") || ends(".ptx"),
+  bool text = ends(".hlo") || ends(".txt"), code = ends(".ll") || ends(".ptx"),
        known = text || code || ends(".json") || ends(".dot") || ends(".svg") || ends(".png") || out == "-";
   if (!known)
     fail(FailureKind::kUsage,
-         "{}: the ending decides the format: .hlo, .txt, .pb, .pb.gz, .pbtxt, .json, .dot, .svg, .png, .ll, .ptx",
-         out);
+         "{}: the ending decides the format: .hlo, .txt, .pb, .pb.gz, .pbtxt, .json, .dot, .svg, .png, .ll, .ptx", out);
   auto m = load(in);
   if (text || out == "-") {
     write_file(out, lossless_text(*m));

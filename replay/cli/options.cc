@@ -7,7 +7,7 @@
 namespace hlo {
 
 void add_run_options(CLI::App* c, RunArgs& a) {
-  c->add_option("--backend", a.backend, "evaluator, host or cuda");
+  c->add_option("--backend", a.backend, "evaluator, host, emulated (GPU kernels on the CPU) or cuda");
   c->add_option("--seed", a.seed, "of the inputs");
   c->add_option("--scheme", a.scheme, "mixed or positive");
   c->add_option("--inputs", a.inputs, ".npz with arrays p0, p1 …, .npy, or text with a literal a parameter");
@@ -21,7 +21,8 @@ void add_run_options(CLI::App* c, RunArgs& a) {
 
 const ExecutorInfo& checked_executor(const RunArgs& a) {
   const ExecutorInfo* executor = find_executor(a.backend);
-  if (!executor) fail(FailureKind::kUsage, "unknown backend '{}'; there are evaluator, host and cuda", a.backend);
+  if (!executor)
+    fail(FailureKind::kUsage, "unknown backend '{}'; there are evaluator, host, emulated and cuda", a.backend);
   if (std::string why = executor->unavailable(); !why.empty())
     fail(FailureKind::kUnsupported, "backend {}: {}", a.backend, why);
   if (a.scheme != "mixed" && a.scheme != "positive")
