@@ -331,7 +331,7 @@ std::unique_ptr<Module> fused_for_host(const Module& m) {
     for (InstId i : copy->live_order(c))
       if (copy->op(i) == Opcode::Fusion) return copy;
   copy->config.is_scheduled = false;
-  for (const char* name : {"fusion", "dce"}) {
+  for (const char* name : {"batchnorm_expander", "fusion", "dce"}) {
     const PassInfo* pass = find_pass(name);
     HLO_CHECK(pass && pass->run, "pass {}", name);
     PassContext context;

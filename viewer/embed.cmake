@@ -1,6 +1,6 @@
 # Writes OUT: the pages of DIR as C++ string constants. Long texts are split, since compilers bound one literal.
 set(code "#include \"viewer/pages.h\"\n\nnamespace hlo {\n")
-foreach(pair "kIndexTemplate:index.html" "kStageTemplate:stage.html" "kDiffTemplate:diff.html" "kLinkTemplate:link.html")
+foreach(pair "kIndexTemplate:index.html" "kStageTemplate:stage.html" "kDiffTemplate:diff.html" "kLinkTemplate:link.html" "kProfileTemplate:profile.html")
   string(REPLACE ":" ";" pair "${pair}")
   list(GET pair 0 name)
   list(GET pair 1 file)

@@ -1,6 +1,7 @@
 #include "viewer/pages.h"
 
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "dump/palette.h"
 
@@ -148,6 +149,36 @@ std::string link_page(const std::string& title, const std::string& svg,
   return filled(
       kLinkTemplate,
       {{"title", escaped(title)}, {"svg", start == std::string::npos ? svg : svg.substr(start)}, {"rows", table}});
+}
+
+std::string profile_page(const std::string& title, const Profile& profile) {
+  constexpr size_t kMostBars = 20000;
+  nlohmann::ordered_json bars = nlohmann::ordered_json::array(), rows = nlohmann::ordered_json::array();
+  std::vector<ProfileRow> by_time = profile_rows(profile);
+  std::unordered_map<std::string, size_t> row_of;
+  for (size_t k = 0; k < by_time.size(); ++k) row_of[by_time[k].name] = k;
+  for (const ProfileEvent& e : profile.events) {
+    if (bars.size() == kMostBars) break;
+    bars.push_back({static_cast<double>(e.begin - profile.start) / 1e3, static_cast<double>(e.end - e.begin) / 1e3,
+                    e.depth, row_of[profile.what[e.what].name]});
+  }
+  for (const ProfileRow& r : by_time)
+    rows.push_back({{"name", r.name},
+                    {"class", r.category},
+                    {"us", r.seconds * 1e6},
+                    {"share", r.share},
+                    {"calls", r.calls},
+                    {"gbs", r.gb_s},
+                    {"gflops", r.gflop_s},
+                    {"bound", r.bound},
+                    {"reached", r.reached},
+                    {"op", r.op_name},
+                    {"source", r.source}});
+  nlohmann::ordered_json all{
+      {"bars", bars}, {"rows", rows}, {"us", static_cast<double>(profile.end - profile.start) / 1e3}};
+  std::string json = all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  for (size_t at = json.find("</"); at != std::string::npos; at = json.find("</", at + 3)) json.replace(at, 2, "<\\/");
+  return filled(kProfileTemplate, {{"title", escaped(title)}, {"profile", json}});
 }
 
 }  // namespace hlo

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "replay/diff.h"
+#include "replay/profile.h"
 #include "replay/recording.h"
 
 namespace hlo {
@@ -19,10 +20,14 @@ std::string diff_page(const std::string& first, const std::string& second, const
 std::string link_page(const std::string& title, const std::string& svg,
                       const std::vector<std::vector<std::string>>& rows);
 
+// Bars in time and a table by time.
+std::string profile_page(const std::string& title, const Profile& profile);
+
 // Texts of viewer/assets, put into the program by the build.
 extern const char* const kIndexTemplate;
 extern const char* const kStageTemplate;
 extern const char* const kDiffTemplate;
 extern const char* const kLinkTemplate;
+extern const char* const kProfileTemplate;
 
 }  // namespace hlo

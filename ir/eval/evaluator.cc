@@ -1,6 +1,7 @@
 #include "ir/eval/evaluator.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <unordered_set>
@@ -10,6 +11,12 @@
 #include "ir/eval/kernels.h"
 
 namespace hlo {
+
+namespace {
+int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+}  // namespace
 
 Value value_of_literal(const Universe& u, LitId id) {
   const Literal& lit = u[id];
@@ -203,8 +210,11 @@ Value Evaluator::run_planned(CompId comp, std::vector<Value> arguments, const Pl
     if (m_.op(i) == Opcode::Parameter) {
       v = std::move(arguments[static_cast<size_t>(m_.parameter_number(i))]);
       v.shape = m_.shape_id(i);
-    } else if (!options_.kernel || !options_.kernel(i, ops, &v)) {
-      v = run_instruction(i, std::move(ops));
+    } else {
+      bool clocked = options_.timed && device_ == 0;
+      int64_t begin = clocked ? now() : 0;
+      if (!options_.kernel || !options_.kernel(i, ops, &v)) v = run_instruction(i, std::move(ops));
+      if (clocked) options_.timed(m_, i, begin, now());
     }
     if (options_.trace) options_.trace(i, kept, v);
     if (invariants && !known)

@@ -13,8 +13,10 @@
 #include "replay/cli/command.h"
 #include "replay/files.h"
 #include "replay/npz.h"
+#include "replay/profile.h"
 #include "replay/recording.h"
 #include "replay/session.h"
+#include "viewer/pages.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
@@ -236,6 +238,31 @@ void save_arrays(const Universe& u, const std::string& path, const std::vector<V
   write_npz(path, saved);
 }
 
+namespace {
+
+// A run of its own behind the others: memory is warm then.
+void profile_run(const ExecArgs& a, const Module& m, const Session& session, const ExecutorInfo& executor,
+                 EvalOptions options) {
+  Profiler profiler;
+  options.timed = profiler.listener();
+  session.run(m, executor, options, 1, false);
+  Profile p = profiler.finish(m.name, a.backend);
+  measure_machine(p);
+  for (const std::string& file : a.profile) {
+    std::error_code ignored;
+    if (fs::exists(file, ignored) && !a.force) fail(FailureKind::kUsage, "{} exists; --force replaces it", file);
+    if (file.ends_with(".html"))
+      write_file(file, profile_page(fmt::format("{} on {}", m.name, a.backend), p));
+    else if (file.ends_with(".json"))
+      write_file(file, trace_json(p));
+    else
+      write_file(file, profile_table(p, SIZE_MAX));
+  }
+  if (!a.json) fmt::print("{}", profile_table(p, 20));
+}
+
+}  // namespace
+
 int cmd_exec(const ExecArgs& a) {
   const ExecutorInfo* executor = &checked_executor(a);
   if (a.precision != "own" && a.precision != "high")
@@ -246,6 +273,10 @@ int cmd_exec(const ExecArgs& a) {
     return all_stages(a);
   }
   bool high = a.precision == "high";
+  for (const std::string& file : a.profile)
+    if (!file.ends_with(".json") && !file.ends_with(".html") && !file.ends_with(".txt"))
+      fail(FailureKind::kUsage, "{}: the ending decides the format: .json (trace events), .html or .txt", file);
+  if (high && !a.profile.empty()) fail(FailureKind::kUsage, "--precision=high goes not with --profile");
   Loaded loaded;
   auto m = load_verified(a.file, !a.no_verify, &loaded);
   Universe& u = m->u();
@@ -283,6 +314,7 @@ int cmd_exec(const ExecArgs& a) {
   if (high && (a.nan || folder)) fail(FailureKind::kUsage, "--precision=high goes with neither --trace nor --nan");
   Execution e;
   Value result = session.run(*m, *executor, options, a.repeat, high, &e);
+  if (!a.profile.empty()) profile_run(a, *m, session, *executor, options);
   std::vector<Value> outputs;
   flatten(u, result, &outputs);
   if (folder) {

@@ -45,6 +45,7 @@ EvalOptions eval_options(const RunArgs& a);
 
 struct ExecArgs : RunArgs {
   std::string out, precision = "own", compare_with, trace, like;
+  std::vector<std::string> profile;
   int repeat = 1;
   bool json = false, nan = false, all_stages = false, exact = false, force = false;
 };
@@ -87,6 +88,19 @@ struct DiffArgs {
 int cmd_diff(const DiffArgs& a);
 // At most so many kinds of difference, for a person.
 void show_module_diff(const ModuleDiff& d, size_t most);
+
+struct CostArgs {
+  std::string file, gpu = "H100";
+  size_t most = 30;
+  bool json = false, no_verify = false;
+};
+int cmd_cost(const CostArgs& a);
+
+struct OccupancyArgs {
+  std::string file, gpus = "H100";
+  bool json = false;
+};
+int cmd_occupancy(const OccupancyArgs& a);
 
 struct LinkArgs {
   std::vector<std::string> files, edges;

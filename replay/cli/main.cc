@@ -715,7 +715,9 @@ int run(int argc, char** argv) {
   c->add_option("--out", exec_args.out, ".npz for inputs p0 … and outputs o0 …");
   c->add_option("--compare-with", exec_args.compare_with, "a backend, another module, or OUT.npz; exit 1 if different");
   c->add_option("--trace", exec_args.trace, "new folder for statistics of every instruction's value");
-  c->add_flag("--force", exec_args.force, "replace the folder of --trace");
+  c->add_option("--profile", exec_args.profile,
+                "file for every instruction's time: .json (trace events), .html or .txt");
+  c->add_flag("--force", exec_args.force, "replace the folder of --trace, the files of --profile");
   c->add_flag("--nan", exec_args.nan, "stop at the first instruction that makes a NaN or infinity out of none");
   c->add_flag("--exact", exec_args.exact, "no library for large products: sums in one plain order");
   c->add_flag("--all-stages", exec_args.all_stages, "FILE is a folder: every stage against the first");

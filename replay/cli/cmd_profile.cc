@@ -1,0 +1,226 @@
+// cost: what a module's instructions cost by counting; occupancy: how full its kernels make a GPU.
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+
+#include "gpu_exec/gpu_code.h"
+#include "ir/cost.h"
+#include "ir/print.h"
+#include "replay/cli/command.h"
+#include "replay/files.h"
+
+namespace hlo {
+namespace fs = std::filesystem;
+
+int cmd_cost(const CostArgs& a) {
+  auto m = load_verified(a.file, !a.no_verify);
+  const DeviceSpec& device = device_spec(a.gpu);
+  CostAnalysis analysis(*m);
+  struct Row {
+    InstId inst;
+    Cost cost;
+    double times = 1, seconds = 0;
+    bool by_memory = true;
+  };
+  std::vector<Row> rows;
+  size_t unknown_loops = 0;
+  // Loops run their bodies so often.
+  auto walk = [&](auto&& self, CompId comp, double times) -> void {
+    for (InstId i : m->post_order(comp)) {
+      switch (m->op(i)) {
+        case Opcode::While: {
+          int64_t steps = analysis.trip_count(i);
+          unknown_loops += steps < 0;
+          double n = steps < 0 ? 1 : static_cast<double>(steps);
+          self(self, m->attrs(i).comp(Attr::body), times * n);
+          self(self, m->attrs(i).comp(Attr::condition), times * n);
+          break;
+        }
+        case Opcode::Conditional:
+        case Opcode::Call:
+          for (CompId c : m->called(i)) self(self, c, times);
+          break;
+        default: {
+          if (!CostAnalysis::runs(*m, i)) break;
+          Row r{i, analysis.of(i), times, 0, true};
+          r.seconds = least_seconds(r.cost, device, &r.by_memory) * times;
+          rows.push_back(r);
+        }
+      }
+    }
+  };
+  walk(walk, m->entry(), 1);
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& x, const Row& y) { return x.seconds > y.seconds; });
+  Cost all;
+  double seconds = 0;
+  std::map<std::string, std::pair<double, double>> by_class;
+  for (const Row& r : rows) {
+    Cost c = r.cost;
+    c.flops *= r.times, c.transcendentals *= r.times, c.bytes_read *= r.times, c.bytes_written *= r.times;
+    all += c, seconds += r.seconds;
+    auto& k = by_class[std::string(op_text(m->op(r.inst)))];
+    k.first += r.seconds, k.second += c.bytes();
+  }
+  auto source = [&](InstId i) {
+    const Metadata& d = m->u()[(*m)[i].meta];
+    return d.op_name == StrId::kNone ? std::string() : std::string(m->u().text(StrId(d.op_name)));
+  };
+  if (a.json) {
+    Json list = Json::array();
+    for (const Row& r : rows)
+      list.push_back({{"name", m->inst_name(r.inst)},
+                      {"opcode", op_text(m->op(r.inst))},
+                      {"times", r.times},
+                      {"flops", r.cost.flops},
+                      {"transcendentals", r.cost.transcendentals},
+                      {"bytes_read", r.cost.bytes_read},
+                      {"bytes_written", r.cost.bytes_written},
+                      {"least_seconds", r.seconds},
+                      {"bound", r.by_memory ? "memory" : "compute"},
+                      {"op_name", source(r.inst)}});
+    print_json({{"device", device.name},
+                {"flops", all.flops},
+                {"transcendentals", all.transcendentals},
+                {"bytes", all.bytes()},
+                {"least_seconds", seconds},
+                {"loops_without_trip_count", unknown_loops},
+                {"instructions", list}});
+    return kYes;
+  }
+  fmt::print("{:>12} {:>8} {:>12} {:>12} {:>8}  {}\n", "at least", "times", "bytes", "operations", "bound",
+             "instruction");
+  auto time = [](double s) {
+    return s >= 1e-3 ? fmt::format("{:.3f} ms", s * 1e3) : fmt::format("{:.3f} us", s * 1e6);
+  };
+  for (size_t k = 0; k < rows.size() && k < a.most; ++k) {
+    const Row& r = rows[k];
+    std::string from = source(r.inst);
+    fmt::print("{:>12} {:>8} {:>12.4g} {:>12.4g} {:>8}  {} ({}){}\n", time(r.seconds), r.times, r.cost.bytes(),
+               r.cost.flops + r.cost.transcendentals, r.by_memory ? "memory" : "compute", m->inst_name(r.inst),
+               op_text(m->op(r.inst)), from.empty() ? "" : "  " + from);
+  }
+  if (rows.size() > a.most) fmt::print("… and {} more (--most)\n", rows.size() - a.most);
+  for (const auto& [name, k] : by_class)
+    if (k.first > 0.01 * seconds) fmt::print("{:>5.1f} % of the bound: {}\n", 100 * k.first / seconds, name);
+  if (unknown_loops) fmt::print("{} loops say no trip count: their bodies are counted once\n", unknown_loops);
+  fmt::print("{:.4g} operations, {:.4g} transcendental, {:.4g} bytes; {} needs at least {}\n", all.flops,
+             all.transcendentals, all.bytes(), device.name, time(seconds));
+  return kYes;
+}
+
+namespace {
+
+struct Resources {
+  int registers = 0, shared = 0, spills = 0;
+};
+
+// ptxas' own report, by kernel.
+std::map<std::string, Resources> ptxas_report(const std::string& ptx, const std::string& sm) {
+  TemporaryFolder folder;
+  write_file(folder.path() + "/k.ptx", ptx);
+  std::string tool = "ptxas";
+  std::error_code ignored;
+  if (std::system("ptxas --version >/dev/null 2>&1") != 0) {
+    tool = "/usr/local/cuda/bin/ptxas";
+    if (!fs::exists(tool, ignored))
+      fail(FailureKind::kUnsupported, "occupancy needs ptxas (of the CUDA toolkit), which is not to be found");
+  }
+  std::string log = folder.path() + "/log";
+  int status = std::system(fmt::format("{} -arch={} -v {} -o {} >{} 2>&1", shell_word(tool), sm,
+                                       shell_word(folder.path() + "/k.ptx"), shell_word(folder.path() + "/k.cubin"),
+                                       shell_word(log))
+                               .c_str());
+  std::string text = read_file(log);
+  if (status != 0) fail(FailureKind::kUnsupported, "ptxas failed: {}", text.substr(0, 1000));
+  std::map<std::string, Resources> out;
+  std::string kernel;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    at = end + 1;
+    if (size_t q = line.find("Function properties for "); q != std::string::npos) kernel = line.substr(q + 24);
+    auto number_before = [&](const char* word) {
+      size_t w = line.find(word);
+      if (w == std::string::npos) return 0;
+      size_t s = line.find_last_not_of(" 0123456789", w - 1);
+      return atoi(line.c_str() + (s == std::string::npos ? 0 : s + 1));
+    };
+    if (kernel.empty()) continue;
+    if (line.find("spill stores") != std::string::npos) out[kernel].spills = number_before(" bytes spill stores");
+    if (line.find("Used ") != std::string::npos) {
+      out[kernel].registers = number_before(" registers");
+      out[kernel].shared = number_before(" bytes smem");
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+int cmd_occupancy(const OccupancyArgs& a) {
+  auto m = load_verified(a.file, true);
+  CostAnalysis analysis(*m);
+  Json all = Json::array();
+  std::set<std::string> names = words(a.gpus);
+  for (const std::string& name : names) {
+    const DeviceSpec& d = device_spec(name);
+    std::string sm(d.sm == "sm_70" ? "sm_75" : d.sm);
+    GpuCode code = gpu_code(*m, sm);
+    auto report = ptxas_report(code.ptx, sm);
+    if (!a.json) {
+      fmt::print("{} ({} multiprocessors, {} warps each):\n", d.name, d.sms, d.warps_per_sm);
+      fmt::print("{:<44} {:>9} {:>7} {:>9} {:>9} {:>10}  {}\n", "kernel", "registers", "shared", "block", "blocks",
+                 "occupancy", "limited by");
+    }
+    for (const GpuKernelInfo& k : code.kernels) {
+      const Resources& r = report[k.function];
+      int warps = static_cast<int>((k.threads + 31) / 32);
+      // Registers are given out in units of 256 a warp.
+      int per_warp = std::max((r.registers * 32 + 255) / 256 * 256, 256);
+      std::array<std::pair<int, const char*>, 4> limits = {
+          {{d.warps_per_sm / warps, "warps"},
+           {d.blocks_per_sm, "blocks"},
+           {d.registers_per_sm / (per_warp * warps), "registers"},
+           {r.shared ? d.shared_kb_per_sm * 1024 / (r.shared + 1024) : 1 << 20, "shared memory"}}};
+      auto least = *std::min_element(limits.begin(), limits.end(), [](auto& x, auto& y) { return x.first < y.first; });
+      double occupancy = static_cast<double>(std::min(least.first * warps, d.warps_per_sm)) / d.warps_per_sm;
+      bool few = k.blocks < d.sms;
+      Cost cost = analysis.of(k.inst);
+      bool by_memory = true;
+      double seconds = least_seconds(cost, d, &by_memory);
+      // Little's law: bytes that must be in flight at about 600 ns, 16 a thread at most in these kernels.
+      double needed = std::min(1.0, d.memory_gb_s * 600 / (16.0 * 32 * d.warps_per_sm * d.sms));
+      bool matters = by_memory && occupancy < needed && !few;
+      std::string advice =
+          few        ? fmt::format("{} blocks leave {} multiprocessors idle", k.blocks, d.sms - k.blocks)
+          : r.spills ? fmt::format("{} bytes of registers spill", r.spills)
+          : matters  ? fmt::format("{:.0f} % would keep the memory busy: fewer {}", 100 * needed, least.second)
+                     : "enough to keep the memory busy";
+      all.push_back({{"gpu", d.name},
+                     {"kernel", k.function},
+                     {"instruction", m->inst_name(k.inst)},
+                     {"schedule", k.schedule},
+                     {"registers", r.registers},
+                     {"shared_bytes", r.shared},
+                     {"spill_bytes", r.spills},
+                     {"threads", k.threads},
+                     {"blocks", k.blocks},
+                     {"occupancy", occupancy},
+                     {"limiter", least.second},
+                     {"matters", matters || few},
+                     {"advice", advice},
+                     {"least_seconds", seconds}});
+      if (!a.json)
+        fmt::print("{:<44} {:>9} {:>7} {:>9} {:>9} {:>8.0f} %  {}; {}\n", k.function, r.registers, r.shared, k.threads,
+                   k.blocks, 100 * occupancy, least.second, advice);
+    }
+    for (const auto& [inst, why] : code.without) fmt::print(stderr, "warning: {}\n", why);
+  }
+  if (a.json) print_json(all);
+  return kYes;
+}
+
+}  // namespace hlo

@@ -1,0 +1,197 @@
+#include "replay/profile.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "ir/base/parallel.h"
+#include "parser/parser.h"
+
+namespace hlo {
+
+std::function<void(const Module&, InstId, int64_t, int64_t)> Profiler::listener() {
+  return [this](const Module& m, InstId i, int64_t begin, int64_t end) {
+    Opcode op = m.op(i);
+    bool container = op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call;
+    if (!container && !CostAnalysis::runs(m, i)) return;
+    profile_.events.push_back({describe(m, i), begin, end, 0});
+  };
+}
+
+size_t Profiler::describe(const Module& m, InstId i) {
+  if (module_ != &m) {
+    module_ = &m;
+    known_.clear();
+    fused_ = m.fusion_computation_flags();
+  }
+  auto [at, fresh] = known_.try_emplace(i, profile_.what.size());
+  if (!fresh) return at->second;
+  const Universe& u = m.u();
+  ProfiledInstruction p;
+  p.name = m.inst_name(i), p.shape = u.shape_text(m.shape_id(i));
+  p.category = op_text(m.op(i));
+  if (m.op(i) == Opcode::Fusion) {
+    std::string_view kind = u.text(m.attrs(i).text(Attr::kind));
+    if (!kind.empty()) p.category += fmt::format(" {}", kind);
+  } else if (m.op(i) == Opcode::CustomCall) {
+    p.category += fmt::format(" {}", u.text(m.attrs(i).text(Attr::custom_call_target)));
+  }
+  const Metadata& d = u[m[i].meta];
+  auto text = [&](uint32_t s) { return s == StrId::kNone ? std::string() : std::string(u.text(StrId(s))); };
+  p.op_name = text(d.op_name);
+  if (std::string file = text(d.source_file); !file.empty()) p.source = fmt::format("{}:{}", file, d.source_line);
+  p.cost = CostAnalysis(m).of(i);
+  p.part = fused_[m.parent(i).value];
+  profile_.what.push_back(std::move(p));
+  return at->second;
+}
+
+Profile Profiler::finish(const std::string& module, const std::string& backend) {
+  Profile& p = profile_;
+  std::stable_sort(p.events.begin(), p.events.end(), [](const ProfileEvent& a, const ProfileEvent& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+  });
+  std::vector<int64_t> open;
+  for (ProfileEvent& e : p.events) {
+    while (!open.empty() && open.back() <= e.begin) open.pop_back();
+    e.depth = static_cast<int>(open.size());
+    open.push_back(e.end);
+  }
+  if (!p.events.empty()) {
+    p.start = p.events.front().begin;
+    for (const ProfileEvent& e : p.events) p.end = std::max(p.end, e.end);
+  }
+  p.module = module, p.backend = backend;
+  return std::move(p);
+}
+
+namespace {
+bool container(const ProfiledInstruction& p) {
+  return p.category == "while" || p.category == "conditional" || p.category == "call";
+}
+}  // namespace
+
+std::vector<ProfileRow> profile_rows(const Profile& p) {
+  std::map<std::string, size_t> at;
+  std::vector<ProfileRow> rows;
+  std::vector<Cost> costs;
+  double all = 0;
+  for (const ProfileEvent& e : p.events) {
+    const ProfiledInstruction& w = p.what[e.what];
+    if (w.part || container(w)) continue;
+    auto [found, fresh] = at.try_emplace(w.name, rows.size());
+    if (fresh) {
+      rows.push_back({w.name, w.category, w.op_name, w.source, 0, 0, 0, 1e300, 0, 0, 0, "", 0});
+      costs.push_back(w.cost);
+    }
+    ProfileRow& r = rows[found->second];
+    double s = static_cast<double>(e.end - e.begin) / 1e9;
+    ++r.calls, r.seconds += s, r.least = std::min(r.least, s), r.most = std::max(r.most, s), all += s;
+  }
+  for (size_t k = 0; k < rows.size(); ++k) {
+    ProfileRow& r = rows[k];
+    const Cost& c = costs[k];
+    double one = r.seconds / static_cast<double>(r.calls), work = c.flops + c.transcendentals;
+    r.share = all > 0 ? r.seconds / all : 0;
+    if (one <= 0) continue;
+    r.gb_s = c.bytes() / one / 1e9, r.gflop_s = work / one / 1e9;
+    if (p.memory_gb_s <= 0) continue;
+    double memory = c.bytes() / (p.memory_gb_s * 1e9);
+    double compute = c.product && p.product_gflop_s > 0 ? work / (p.product_gflop_s * 1e9) : 0;
+    r.bound = memory >= compute ? "memory" : "compute";
+    r.reached = std::max(memory, compute) / one;
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const ProfileRow& a, const ProfileRow& b) { return a.seconds > b.seconds; });
+  return rows;
+}
+
+std::string trace_json(const Profile& p) {
+  using Json = nlohmann::ordered_json;
+  Json events = Json::array();
+  events.push_back(
+      {{"name", "process_name"}, {"ph", "M"}, {"pid", 1}, {"args", {{"name", p.module + " on " + p.backend}}}});
+  events.push_back(
+      {{"name", "thread_name"}, {"ph", "M"}, {"pid", 1}, {"tid", 1}, {"args", {{"name", "instructions"}}}});
+  for (const ProfileEvent& e : p.events) {
+    const ProfiledInstruction& w = p.what[e.what];
+    double us = static_cast<double>(e.end - e.begin) / 1e3;
+    Json args{{"hlo_op", w.name}, {"hlo_module", p.module}, {"shape", w.shape}};
+    if (!w.op_name.empty()) args["op_name"] = w.op_name;
+    if (!w.source.empty()) args["source"] = w.source;
+    if (w.cost.bytes() > 0) args["bytes"] = w.cost.bytes();
+    if (w.cost.flops + w.cost.transcendentals > 0) args["flops"] = w.cost.flops + w.cost.transcendentals;
+    if (us > 0 && w.cost.bytes() > 0) args["GB/s"] = w.cost.bytes() / us / 1e3;
+    if (us > 0 && w.cost.flops > 0) args["GFLOP/s"] = w.cost.flops / us / 1e3;
+    events.push_back({{"name", w.name},
+                      {"cat", w.category},
+                      {"ph", "X"},
+                      {"pid", 1},
+                      {"tid", 1},
+                      {"ts", static_cast<double>(e.begin - p.start) / 1e3},
+                      {"dur", us},
+                      {"args", args}});
+  }
+  Json out{{"traceEvents", events},
+           {"displayTimeUnit", "ns"},
+           {"otherData",
+            {{"module", p.module},
+             {"backend", p.backend},
+             {"memory_gb_s", p.memory_gb_s},
+             {"product_gflop_s", p.product_gflop_s}}}};
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string profile_table(const Profile& p, size_t most) {
+  std::string out = fmt::format("{:>8} {:>12} {:>7} {:>12} {:>12} {:>12} {:>8} {:>9} {:>16}  {}\n", "Time(%)", "Time",
+                                "Calls", "Avg", "Min", "Max", "GB/s", "GFLOP/s", "of its bound", "Name");
+  auto time = [](double s) {
+    return s >= 1      ? fmt::format("{:.4f}s", s)
+           : s >= 1e-3 ? fmt::format("{:.4f}ms", s * 1e3)
+                       : fmt::format("{:.3f}us", s * 1e6);
+  };
+  std::vector<ProfileRow> rows = profile_rows(p);
+  for (size_t k = 0; k < rows.size() && k < most; ++k) {
+    const ProfileRow& r = rows[k];
+    std::string from = !r.source.empty() ? r.source : r.op_name;
+    out += fmt::format("{:>7.2f}% {:>12} {:>7} {:>12} {:>12} {:>12} {:>8.2f} {:>9.2f} {:>16}  {} ({}){}\n",
+                       100 * r.share, time(r.seconds), r.calls, time(r.seconds / static_cast<double>(r.calls)),
+                       time(r.least), time(r.most), r.gb_s, r.gflop_s,
+                       r.bound.empty() ? "" : fmt::format("{:.0f} % {}", 100 * r.reached, r.bound), r.name, r.category,
+                       from.empty() ? "" : "  " + from);
+  }
+  if (rows.size() > most) out += fmt::format("… and {} more\n", rows.size() - most);
+  return out;
+}
+
+void measure_machine(Profile& p) {
+  using Clock = std::chrono::steady_clock;
+  auto seconds = [](Clock::time_point a) { return std::chrono::duration<double>(Clock::now() - a).count(); };
+  constexpr int64_t kBytes = 64 << 20;
+  std::vector<char> from(kBytes, 1), to(kBytes, 2);
+  double best = 1e300;
+  for (int k = 0; k < 5; ++k) {
+    auto start = Clock::now();
+    parallel_ranges(kBytes, kBytes / 8, [&](int64_t first, int64_t last) {
+      std::memcpy(to.data() + first, from.data() + first, static_cast<size_t>(last - first));
+    });
+    best = std::min(best, seconds(start));
+  }
+  p.memory_gb_s = 2.0 * kBytes / best / 1e9;
+  auto m = parse_module(
+      "HloModule rate\nENTRY e {\n a = f32[512,512] parameter(0)\n ROOT d = f32[512,512] dot(a, a), "
+      "lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n",
+      std::make_shared<Universe>(), {});
+  std::vector<Value> arguments = seeded_arguments(*m, 1, false);
+  best = 1e300;
+  for (int k = 0; k < 5; ++k) {
+    auto start = Clock::now();
+    Evaluator(*m).run(arguments);
+    best = std::min(best, seconds(start));
+  }
+  p.product_gflop_s = 2.0 * 512 * 512 * 512 / best / 1e9;
+}
+
+}  // namespace hlo
