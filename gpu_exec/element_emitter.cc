@@ -715,6 +715,16 @@ Value* ElementEmitter::gather(const Frame& frame, InstId inst, const ElementInde
   return element(frame, in, index_of(m_.shape_id(in), std::move(where)));
 }
 
+bool ElementEmitter::sums_in_f64(CompId reducer) const {
+  if (options_.gpu || options_.emulated) return false;
+  const Computation& c = m_.comp(reducer);
+  if (m_.op(c.root) != Opcode::Add || c.params.size() != 2) return false;
+  const Shape& s = m_.shape(c.root);
+  InstId a = m_.operand(c.root, 0), b = m_.operand(c.root, 1);
+  return is_float(s.type) && s.type != ElementType::F64 && a != b && m_.op(a) == Opcode::Parameter &&
+         m_.op(b) == Opcode::Parameter;
+}
+
 std::vector<Value*> ElementEmitter::reduce(const Frame& frame, InstId inst, const ElementIndex* index) {
   const Dims& over = m_.attrs(inst).ints(Attr::dimensions);
   size_t n = m_.operand_count(inst) / 2;
@@ -726,6 +736,7 @@ std::vector<Value*> ElementEmitter::reduce(const Frame& frame, InstId inst, cons
     index =
         index->linear && index->dims.empty() ? index_of_linear(out_id, index->linear) : index_of(out_id, index->dims);
   std::vector<Value*> accumulators, at(in.dims.size(), nullptr);
+  bool wide = n == 1 && sums_in_f64(m_.called(inst)[0]);
   const std::vector<Value*>& kept = dims(index);
   for (size_t k = 0, j = 0; k < at.size(); ++k)
     if (!contains(over, static_cast<int64_t>(k))) at[k] = kept[j++];
@@ -733,9 +744,10 @@ std::vector<Value*> ElementEmitter::reduce(const Frame& frame, InstId inst, cons
   llvm::IRBuilder<> top(&entry, entry.begin());
   for (size_t k = 0; k < n; ++k) {
     InstId init = m_.operand(inst, n + k);
-    llvm::Type* t = register_type(m_.shape(init).type);
+    llvm::Type* t = wide ? b_.getDoubleTy() : register_type(m_.shape(init).type);
     accumulators.push_back(top.CreateAlloca(t));
-    b_.CreateStore(scalar_operand(frame, init), accumulators.back());
+    Value* start = scalar_operand(frame, init);
+    b_.CreateStore(wide ? widened(start) : start, accumulators.back());
   }
   std::vector<InstId> inputs;
   for (size_t k = 0; k < n; ++k) inputs.push_back(m_.operand(inst, k));
@@ -752,6 +764,15 @@ std::vector<Value*> ElementEmitter::reduce(const Frame& frame, InstId inst, cons
   auto nest = [&](auto&& self, size_t depth) -> void {
     if (depth == order.size()) {
       const ElementIndex* where = index_of(m_.shape_id(first), at);
+      if (wide) {
+        llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
+        Value* more = widened(element(frame, first, where));
+        llvm::FastMathFlags flags;
+        flags.setAllowReassoc(options_.reassociate);
+        b_.setFastMathFlags(flags);
+        b_.CreateStore(b_.CreateFAdd(b_.CreateLoad(b_.getDoubleTy(), accumulators[0]), more), accumulators[0]);
+        return;
+      }
       std::vector<Value*> args;
       for (size_t k = 0; k < n; ++k)
         args.push_back(b_.CreateLoad(register_type(m_.shape(inputs[k]).type), accumulators[k]));
@@ -776,6 +797,7 @@ std::vector<Value*> ElementEmitter::reduce(const Frame& frame, InstId inst, cons
   };
   bool empty = in.elements_count() == 0;
   if (!empty) nest(nest, 0);
+  if (wide) return {summed(in.type, b_.CreateLoad(b_.getDoubleTy(), accumulators[0]))};
   std::vector<Value*> out;
   for (size_t k = 0; k < n; ++k) out.push_back(b_.CreateLoad(register_type(m_.shape(inputs[k]).type), accumulators[k]));
   return out;

@@ -81,6 +81,13 @@ class ElementEmitter {
 
   // A start index, moved into [0, most] as XLA moves it.
   llvm::Value* clamped_start(const Frame& frame, InstId start, int64_t most);
+  // Does the computation add its two parameters, floats narrower than f64? The host then sums in f64, as the evaluator.
+  bool sums_in_f64(CompId reducer) const;
+  llvm::Value* widened(llvm::Value* v) { return b_.CreateFPExt(v, b_.getDoubleTy()); }
+  // A sum in f64 as a value of the type.
+  llvm::Value* summed(ElementType t, llvm::Value* v) {
+    return t == ElementType::F32 ? b_.CreateFPTrunc(v, b_.getFloatTy()) : rounded(t, to_odd(v));
+  }
   llvm::Value* load(const Buffer& buffer, const ElementIndex* index);
   void store(const Buffer& buffer, const ElementIndex* index, llvm::Value* value);
   llvm::Type* register_type(ElementType t) const;

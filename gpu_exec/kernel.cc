@@ -360,9 +360,11 @@ class Builder {
     ShapeId out_id = outputs_.list[group[0]].shape;
     std::vector<Value*> sums;
     std::vector<llvm::Type*> types;
+    std::vector<bool> wide;
     for (size_t k : group) {
-      llvm::Type* t = e.register_type(u_[outputs_.list[k].shape].type);
-      types.push_back(t);
+      bool in_f64 = e.sums_in_f64(m_.called(outputs_.list[k].inst)[0]);
+      llvm::Type* t = in_f64 ? b_.getDoubleTy() : e.register_type(u_[outputs_.list[k].shape].type);
+      types.push_back(t), wide.push_back(in_f64);
       sums.push_back(b_.CreateAlloca(t, b_.getInt64(kColumnTile)));
     }
     e.loop(first, last, e.number(1), "tile", [&](Value* task) {
@@ -382,6 +384,7 @@ class Builder {
         e.scoped([&] {
           InstId init_inst = m_.operand(outputs_.list[group[k]].inst, 1);
           init = e.element(f, init_inst, e.index_of(m_.shape_id(init_inst), {}));
+          if (wide[k]) init = e.widened(init);
         });
         e.loop(e.number(0), e.number(kColumnTile), e.number(1), "init",
                [&](Value* j) { b_.CreateStore(init, b_.CreateInBoundsGEP(types[k], sums[k], j)); });
@@ -396,7 +399,8 @@ class Builder {
               InstId i = outputs_.list[group[k]].inst, input = m_.operand(i, 0);
               if (!where || where->shape != m_.shape_id(input)) where = e.index_of(m_.shape_id(input), at);
               Value* sum = b_.CreateLoad(types[k], b_.CreateInBoundsGEP(types[k], sums[k], j));
-              next.push_back(e.apply(m_.called(i)[0], {sum, e.element(f, input, where)})[0]);
+              Value* more = e.element(f, input, where);
+              next.push_back(wide[k] ? b_.CreateFAdd(sum, e.widened(more)) : e.apply(m_.called(i)[0], {sum, more})[0]);
             }
             for (size_t k = 0; k < group.size(); ++k)
               b_.CreateStore(next[k], b_.CreateInBoundsGEP(types[k], sums[k], j));
@@ -415,8 +419,9 @@ class Builder {
           std::vector<Value*> to;
           for (int64_t d : kept_dims) to.push_back(at[static_cast<size_t>(d)]);
           to.push_back(b_.CreateNSWAdd(from, j));
-          e.store(*results[k], e.index_of(out_id, std::move(to)),
-                  b_.CreateLoad(types[k], b_.CreateInBoundsGEP(types[k], sums[k], j)));
+          Value* sum = b_.CreateLoad(types[k], b_.CreateInBoundsGEP(types[k], sums[k], j));
+          if (wide[k]) sum = e.summed(u_[outputs_.list[group[k]].shape].type, sum);
+          e.store(*results[k], e.index_of(out_id, std::move(to)), sum);
         });
     });
     return true;

@@ -97,7 +97,7 @@ std::vector<ProfileRow> profile_rows(const Profile& p) {
     r.share = all > 0 ? r.seconds / all : 0;
     if (one <= 0) continue;
     r.gb_s = c.bytes() / one / 1e9, r.gflop_s = work / one / 1e9;
-    if (p.memory_gb_s <= 0) continue;
+    if (p.memory_gb_s <= 0 || r.category == "reshape") continue;  // a reshape moves nothing here
     double memory = c.bytes() / (p.memory_gb_s * 1e9);
     double compute = c.product && p.product_gflop_s > 0 ? work / (p.product_gflop_s * 1e9) : 0;
     r.bound = memory >= compute ? "memory" : "compute";
@@ -142,6 +142,48 @@ std::string trace_json(const Profile& p) {
              {"memory_gb_s", p.memory_gb_s},
              {"product_gflop_s", p.product_gflop_s}}}};
   return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+TraceTimes read_trace(const std::string& text, const std::string& file) {
+  struct Event {
+    std::string category, op;
+    double ts, dur;
+  };
+  std::map<std::pair<int64_t, int64_t>, std::vector<Event>> threads;
+  try {
+    auto j = nlohmann::json::parse(text);
+    const auto& events = j.is_array() ? j : j.at("traceEvents");
+    for (const auto& e : events) {
+      if (!e.is_object() || e.value("ph", "") != "X" || !e.contains("ts") || !e.contains("dur")) continue;
+      const auto args = e.value("args", nlohmann::json::object());
+      std::string name = e.value("name", "");
+      bool known = args.contains("hlo_op") || args.contains("hlo_module") || args.contains("hlo_category");
+      if (!known) continue;
+      std::string category = args.contains("hlo_category") ? args.value("hlo_category", "") : e.value("cat", "");
+      if (category.empty()) {  // loop_add_fusion.12 → loop_add_fusion
+        size_t end = name.find_last_not_of("0123456789.");
+        category = name.substr(0, end == std::string::npos ? name.size() : end + 1);
+      }
+      if (category == "while" || category == "conditional" || category == "call") continue;  // what is inside counts
+      std::string op = args.value("op_name", args.value("tf_op", args.value("long_name", name)));
+      threads[{e.value("pid", int64_t{0}), e.value("tid", int64_t{0})}].push_back({category, op, e["ts"], e["dur"]});
+    }
+  } catch (const nlohmann::json::exception& e) {
+    fail(FailureKind::kIo, "{} is no trace of events: {}", file, e.what());
+  }
+  TraceTimes out;
+  for (auto& [thread, list] : threads) {
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Event& a, const Event& b) { return a.ts != b.ts ? a.ts < b.ts : a.dur > b.dur; });
+    double until = -1;
+    for (const Event& e : list) {
+      if (e.ts + e.dur <= until) continue;  // inside the one before
+      until = e.ts + e.dur;
+      out.by_class[e.category] += e.dur / 1e6, out.by_op[e.op] += e.dur / 1e6, out.all += e.dur / 1e6;
+    }
+  }
+  if (threads.empty()) fail(FailureKind::kIo, "{} has no event that names an HLO instruction", file);
+  return out;
 }
 
 std::string profile_table(const Profile& p, size_t most) {

@@ -1,5 +1,6 @@
 // Where the time of a run goes: every instruction's begin and end, joined with what it costs and where it comes from.
 #pragma once
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -59,6 +60,16 @@ std::vector<ProfileRow> profile_rows(const Profile& profile);
 
 // Trace-event JSON, as chrome://tracing and Perfetto read it.
 std::string trace_json(const Profile& profile);
+// Times of a trace by a key that two runs share: the class of a kernel, or the op_name it comes from.
+struct TraceTimes {
+  std::map<std::string, double> by_class, by_op;  // seconds
+  double all = 0;
+};
+// Of our own traces, and of others' that name instructions (`hlo_op`, `hlo_category`, `op_name` or `tf_op` among the
+// arguments): events that lie within another one of their thread are parts of it and not counted again. Throws
+// Failure(kIo) where the text is no trace.
+TraceTimes read_trace(const std::string& text, const std::string& file);
+
 // As nvprof printed it: time, share, calls, average, minimum, maximum, name.
 std::string profile_table(const Profile& profile, size_t most);
 

@@ -159,4 +159,52 @@ with tempfile.TemporaryDirectory() as directory:
     code, text, err = run("exec", tmp / "kernels" / f"{name}.hlo", f"--inputs={tmp}/kernels/{name}.npz")
     expect("a kernel runs alone on its inputs", code == 0, err)
 
+    # Profiles, counted costs, and the host's kernels from outside.
+    trace, page, table = tmp / "p.json", tmp / "p.html", tmp / "p.txt"
+    code, text, err = run("exec", mobilenet, "--backend=host", "--compare-with=evaluator", "--profile", trace, "--profile", page, "--profile", table)
+    expect("profile", code == 0 and "Time(%)" in text and "equal" in text, err + text[-300:])
+    events = json.loads(trace.read_text())["traceEvents"]
+    expect("trace events", all(e["ph"] in ("X", "M") and isinstance(e["pid"], int) for e in events), events[:3])
+    spans = [e for e in events if e["ph"] == "X"]
+    expect("spans", len(spans) > 15 and all(e["dur"] >= 0 and e["ts"] >= 0 and e["args"]["hlo_op"] == e["name"] for e in spans), spans[:2])
+    expect("in order", [e["ts"] for e in spans] == sorted(e["ts"] for e in spans))
+    conv = [e for e in spans if e["name"] == "convolution.36"][0]["args"]
+    expect("costs and source", conv["op_name"] == "mobilenet/first_conv3x3/Conv2D" and conv["flops"] > 2e7, conv)
+    expect("page and table", "convolution.36" in page.read_text() and table.read_text().count("\n") > 15)
+    code, text, err = run("exec", mobilenet, "--profile", trace)
+    expect("a profile is not overwritten", code == 2 and "--force" in err, err)
+    code, text, err = run("exec", mobilenet, "--profile", tmp / "p.xyz")
+    expect("format of a profile", code == 2 and "ending decides" in err, err)
+    code, text, err = run("diff", "--profile", trace, trace)
+    expect("the same trace", code == 0 and "same within 5 %" in text, text[-300:])
+    slow = json.loads(trace.read_text())
+    for e in slow["traceEvents"]:
+        if e.get("name") == "convolution.36":
+            e["dur"] *= 9
+    (tmp / "slow.json").write_text(json.dumps(slow))
+    code, text, err = run("diff", "--profile", trace, tmp / "slow.json", "--json")
+    d = json.loads(text)
+    expect("what became slower", code == 1 and d["by_op_name"][0]["name"] == "mobilenet/first_conv3x3/Conv2D" and
+           d["by_class"][0]["name"] == "convolution", text[:400])
+    (tmp / "no.json").write_text("{}")
+    code, text, err = run("diff", "--profile", trace, tmp / "no.json")
+    expect("no trace", code == 2 and "no trace" in err, err)
+    dot = tmp / "dot.hlo"
+    dot.write_text("HloModule m\nENTRY e {\n a = f32[16,32] parameter(0)\n b = f32[32,8] parameter(1)\n"
+                   " ROOT d = f32[16,8] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n")
+    code, text, err = run("cost", dot, "--json", "--gpu=h100")
+    d = json.loads(text)
+    expect("cost", code == 0 and d["flops"] == 2 * 16 * 32 * 8 and d["bytes"] == 4 * (16 * 32 + 32 * 8 + 16 * 8), text)
+    code, text, err = run("cost", dot, "--gpu=GTX")
+    expect("unknown device", code == 2 and "H100" in err, err)
+    code, text, err = run("occupancy", f"{one}:after_optimizations", "--gpu=A10G,H100", "--json")
+    if code == 2:
+        expect("occupancy says what it needs", "ptxas" in err or "libdevice" in err, err)
+    else:
+        expect("occupancy", code == 0 and all(0 < k["occupancy"] <= 1 and k["registers"] > 0 for k in json.loads(text)), text[:300])
+    loop = data / "kernels/loop.hlo"
+    code, text, err = run("exec", loop, "--backend=host", "--profile", tmp / "loop.json")
+    spans = [e for e in json.loads((tmp / "loop.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    expect("ten steps of a loop", code == 0 and sum(e["name"].startswith("cosine") or "fusion" in e["name"] for e in spans) >= 10, [e["name"] for e in spans])
+
 finish("debugger_test")

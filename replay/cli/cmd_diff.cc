@@ -6,10 +6,12 @@
 
 #include "ir/print.h"
 #include "parser/parser.h"
+#include "parser/proto_reader.h"
 #include "replay/cli/command.h"
 #include "replay/diff.h"
 #include "replay/diverge.h"
 #include "replay/files.h"
+#include "replay/profile.h"
 #include "replay/recording.h"
 #include "viewer/pages.h"
 
@@ -182,7 +184,52 @@ void show_module_diff(const ModuleDiff& d, size_t most) {
   if (!d.names_agree) fmt::print("names differ throughout: instructions were matched by structure alone\n");
 }
 
+namespace {
+
+// Two traces: where the time went in the one and in the other.
+int diff_profiles(const DiffArgs& a) {
+  auto read = [](const std::string& file) {
+    std::string text = read_file(file);
+    return read_trace(text.starts_with("\x1f\x8b") ? gunzip(text, file) : text, file);
+  };
+  TraceTimes x = read(a.a), y = read(a.b);
+  Json json{{"first_s", x.all}, {"second_s", y.all}};
+  auto table = [&](const char* title, const std::map<std::string, double>& p, const std::map<std::string, double>& q) {
+    std::map<std::string, std::pair<double, double>> both;
+    for (const auto& [k, v] : p) both[k].first = v;
+    for (const auto& [k, v] : q) both[k].second = v;
+    std::vector<std::pair<std::string, std::pair<double, double>>> rows(both.begin(), both.end());
+    std::stable_sort(rows.begin(), rows.end(), [](const auto& s, const auto& t) {
+      return std::abs(s.second.second - s.second.first) > std::abs(t.second.second - t.second.first);
+    });
+    Json list = Json::array();
+    if (!a.json) fmt::print("{:>12} {:>12} {:>12} {:>7}  by {}\n", "first ms", "second ms", "more ms", "ratio", title);
+    for (size_t k = 0; k < rows.size(); ++k) {
+      auto [s, t] = rows[k].second;
+      list.push_back({{"name", rows[k].first}, {"first_s", s}, {"second_s", t}});
+      if (!a.json && k < a.most)
+        fmt::print("{:>12.4f} {:>12.4f} {:>+12.4f} {:>7}  {}\n", s * 1e3, t * 1e3, (t - s) * 1e3,
+                   s > 0 ? fmt::format("{:.2f}", t / s) : "new", rows[k].first);
+    }
+    json[std::string("by_") + title] = list;
+  };
+  table("class", x.by_class, y.by_class);
+  table("op_name", x.by_op, y.by_op);
+  double ratio = x.all > 0 ? y.all / x.all : 0;
+  bool same = ratio > 0.95 && ratio < 1.05;
+  json["ratio"] = ratio, json["same"] = same;
+  if (a.json)
+    print_json(json);
+  else
+    fmt::print("{}: {:.4f} ms and {:.4f} ms, the second takes {:.2f} times the first\n",
+               same ? "same within 5 %" : "different", x.all * 1e3, y.all * 1e3, ratio);
+  return same ? kYes : kNo;
+}
+
+}  // namespace
+
 int cmd_diff(const DiffArgs& a) {
+  if (a.profile) return diff_profiles(a);
   std::error_code error;
   std::vector<Outcome> found;
   if (a.by != "structure" && a.by != "text") fail(FailureKind::kUsage, "--by is structure or text, not '{}'", a.by);

@@ -82,7 +82,7 @@ int cmd_folder(const std::string& folder, bool json);
 struct DiffArgs {
   std::string a, b, by = "structure", html;
   size_t most = 50;
-  bool json = false, run = false, force = false;
+  bool json = false, run = false, force = false, profile = false;
   RunArgs how;
 };
 int cmd_diff(const DiffArgs& a);

@@ -742,6 +742,8 @@ int run(int argc, char** argv) {
   c->add_option("B", diff_args.b)->required();
   c->add_option("--by", diff_args.by, "structure (whatever the names) or text");
   c->add_flag("--run", diff_args.run, "run both on the same inputs: exit 1 only where results differ");
+  c->add_flag("--profile", diff_args.profile,
+              "A and B are traces (exec --profile=A.json, or a profiler's): time by class and op_name");
   c->add_option("--most", diff_args.most, "kinds of difference to show");
   c->add_option("--html", diff_args.html, "page to write");
   c->add_flag("--force", diff_args.force, "replace the page");
