@@ -373,6 +373,26 @@ with tempfile.TemporaryDirectory() as directory:
     expect("damaged stage is told", "0003" in json.loads(text)[0]["problems"][0], text)
     code, text, err = run("exec", f"{dump}:0002")
     expect("exec of an imported stage", code == 0, err)
+    # What TensorFlow wrote in 2018: graphs in a row, and the console's words about them.
+    graphs = tmp / "graphs"
+    graphs.mkdir()
+    for k in range(3):
+        nodes = "".join(f'  {n} [label="n{n}"];\n' for n in range(k + 2))
+        (graphs / f"hlo_graph_{k}.dot").write_text("digraph G {\nrankdir = TB;\nnode [shape=box];\n" + nodes + "  0 -> 1 [tooltip=\"x\"];\n}\n")
+    code, text, err = run("open", graphs, "--json")
+    r = json.loads(text)[0]
+    expect("graphs without a log", code == 0 and [s["instructions_after"] for s in r["stages"]] == [2, 3, 4] and "log" in r["missing"][0], text)
+    (graphs / "xla_log.txt").write_text("".join(
+        f"2018-06-08 I hlo_graph_dumper.cc:1416] computation cluster_0[_XlaCompiledKernel=true,_XlaNumConstantArgs=1].v82 [CPU:\n{what}]: /tmp/hlo_graph_{k}.dot\n"
+        for k, what in enumerate(("pipeline start, before inline", "after inline, before algsimp", "after algsimp, before dce"))))
+    code, text, err = run("open", graphs, "--json")
+    r = json.loads(text)[0]
+    expect("graphs with their log", r["module"] == "cluster_0" and [s["pass"] for s in r["stages"]] == ["pipeline-start", "inline", "algsimp"], text)
+    code, text, err = run("view", graphs, "-o", tmp / "graphs.view")
+    expect("pages of graphs", code == 0 and "<svg" in (tmp / "graphs.view" / "hlo_graph_2.html").read_text() and
+           "hlo_graph_2.html" in (tmp / "graphs.view" / "index.html").read_text(), err)
+    code, text, err = run("exec", f"{graphs}:0001")
+    expect("a graph does not run", code == 2 and "only a graph" in err, err)
     (tmp / "empty").mkdir()
     code, text, err = run(tmp / "empty")
     expect("empty folder", code == 2 and "no recording" in err, err)

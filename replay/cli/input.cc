@@ -58,7 +58,9 @@ Input read(const std::string& spec) {
                           : row.name() == stage || row.pass == stage || row.file == stage;
         if (!hit) continue;
         std::string file = r.text_file(i);
-        if (file.empty()) fail(FailureKind::kIo, "stage {} of {} has no text", stage, folder);
+        if (file.empty() || file.ends_with(".dot"))
+          fail(FailureKind::kIo, "stage {} of {} has no text{}", stage, folder,
+               file.empty() ? "" : ", only a graph: hlo-replay view shows it");
         return prepared(folder + "/" + file, read_file(folder + "/" + file));
       }
     std::string known;

@@ -580,6 +580,12 @@ int cmd_view(const std::string& folder, const std::string& wanted, bool force) {
   for (StageRow& row : r.rows) {
     if (row.file.empty()) continue;
     std::string text = read_file(folder + "/" + row.file);
+    if (row.file.ends_with(".dot")) {  // a graph is all there is
+      out.write(row.file, text);
+      out.write(row.file.substr(0, row.file.size() - 4) + ".html", stage_page(row, render_dot(text, "svg"), {}, false));
+      row.file = row.file.substr(0, row.file.size() - 4) + ".txt";  // whose twin is the page
+      continue;
+    }
     std::unique_ptr<Module> m;
     try {
       ParseOptions parse;
