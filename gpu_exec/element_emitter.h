@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -106,13 +107,7 @@ class ElementEmitter {
   static bool flat(const Module& m, CompId comp, const Shape& shape);
 
  private:
-  struct Key {
-    const Frame* frame;
-    InstId inst;
-    const ElementIndex* index;
-    int part;
-    auto operator<=>(const Key&) const = default;
-  };
+  using Key = std::tuple<const Frame*, InstId, const ElementIndex*, int>;  // the last: the part of a tuple
   struct Scope {
     std::map<Key, llvm::Value*> values;
     std::map<const ElementIndex*, std::vector<llvm::Value*>> dims;

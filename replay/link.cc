@@ -314,8 +314,9 @@ class Linker {
       for (Candidate& c : candidates(a, b)) {
         // What runs before it, the later the likelier; modules are compiled as they are first needed.
         double weight = c.score * (a < b ? 1 : 0.15);
+        size_t parameter = c.parameter;
         column[{a, c.result}] += weight;
-        by_parameter[c.parameter].push_back({a, std::move(c), weight});
+        by_parameter[parameter].push_back({a, std::move(c), weight});
       }
     }
     for (size_t j = 0; j < by_parameter.size(); ++j) {
