@@ -5,8 +5,6 @@
 
 #include "gpu_exec/codegen.h"
 #include "gpu_exec/kernel.h"
-#include "ir/base/hash.h"
-#include "ir/fingerprint.h"
 
 namespace hlo {
 namespace {
@@ -33,34 +31,17 @@ GpuCode gpu_code(const Module& m, const std::string& sm) {
   auto machine = nvptx_machine(sm);
   prepare(code, *machine);
   std::set<std::string> names;
-  std::set<uint64_t> known;
-  Fingerprints prints(m);
-  std::vector<CompId> list{m.entry()};
-  std::vector<bool> seen(m.comp_slots(), false);
-  seen[m.entry().value] = true;
-  for (size_t k = 0; k < list.size(); ++k)
-    for (InstId i : m.post_order(list[k])) {
-      Opcode op = m.op(i);
-      if (op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call || op == Opcode::AsyncStart)
-        for (CompId c : m.called(i))
-          if (!seen[c.value]) seen[c.value] = true, list.push_back(c);
-      if (!runs_as_kernel(m, i)) continue;
-      uint64_t h = prints.instruction(i);
-      for (InstId o : m.operands(i)) {
-        h = hash_combine(h, hash_bytes(m.u().shape_text(m.shape_id(o))));
-        if (m.op(o) == Opcode::Constant && op != Opcode::Fusion) h = hash_combine(h, m.literal_id(o).value);
-      }
-      if (!known.insert(h).second) continue;  // the same kernel runs for both
-      std::string name = kernel_name(m.inst_name(i), names);
-      try {
-        Kernel kernel = build_gpu_kernel(m, i, code, name);
-        for (const KernelPart& p : kernel.parts)
-          out.kernels.push_back({i, p.function, p.schedule, p.blocks, p.threads});
-      } catch (const Failure& e) {
-        if (e.kind() != FailureKind::kUnsupported) throw;
-        out.without.push_back({i, e.what()});
-      }
+  for (const std::vector<InstId>& same : distinct_kernels(m)) {
+    InstId i = same[0];
+    std::string name = kernel_name(m.inst_name(i), names);
+    try {
+      Kernel kernel = build_gpu_kernel(m, i, code, name);
+      for (const KernelPart& p : kernel.parts) out.kernels.push_back({i, p.function, p.schedule, p.blocks, p.threads});
+    } catch (const Failure& e) {
+      if (e.kind() != FailureKind::kUnsupported) throw;
+      out.without.push_back({i, e.what()});
     }
+  }
   check_ir(code);
   out.ir = ir_text(code);
   link_libdevice(code);

@@ -7,14 +7,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 
 #include "gpu_exec/codegen.h"
 #include "gpu_exec/kernel.h"
-#include "ir/base/hash.h"
 #include "ir/base/parallel.h"
 #include "ir/eval/kernels.h"
-#include "ir/fingerprint.h"
 #include "passes/pass.h"
 
 namespace hlo {
@@ -165,8 +162,6 @@ HostKernels::HostKernels(const Module& m, Schedule schedule) : impl_(std::make_u
     size_t chunk;
   };
   std::vector<Pending> pending;
-  std::unordered_map<uint64_t, size_t> known;
-  Fingerprints prints(m);
   size_t chunks = static_cast<size_t>(std::max(worker_count(), 1));
   std::vector<std::unique_ptr<llvm::LLVMContext>> contexts;
   std::vector<std::unique_ptr<llvm::Module>> modules;
@@ -177,37 +172,18 @@ HostKernels::HostKernels(const Module& m, Schedule schedule) : impl_(std::make_u
     modules.push_back(std::make_unique<llvm::Module>("host", *contexts.back()));
     prepare(*modules.back(), *machines.back());
   }
-  // Computations that are run, not applied to elements.
-  std::vector<CompId> list{m.entry()};
-  std::vector<bool> seen(m.comp_slots(), false);
-  seen[m.entry().value] = true;
-  for (size_t k = 0; k < list.size(); ++k)
-    for (InstId i : m.post_order(list[k])) {
-      Opcode op = m.op(i);
-      if (op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call || op == Opcode::AsyncStart)
-        for (CompId c : m.called(i))
-          if (!seen[c.value]) seen[c.value] = true, list.push_back(c);
-      if (!runs_as_kernel(m, i)) continue;
-      uint64_t h = prints.instruction(i);
-      for (InstId o : m.operands(i)) {
-        h = hash_combine(h, hash_bytes(m.u().shape_text(m.shape_id(o))));
-        if (m.op(o) == Opcode::Constant && op != Opcode::Fusion) h = hash_combine(h, m.literal_id(o).value);
-      }
-      if (auto at = known.find(h); at != known.end()) {
-        if (at->second != SIZE_MAX) impl_->by_inst[i] = at->second;
-        continue;
-      }
-      size_t chunk = pending.size() % chunks;
-      try {
-        auto build = schedule == Schedule::kHost ? build_host_kernel : build_emulated_kernel;
-        Kernel kernel = build(m, i, *modules[chunk], fmt::format("k{}", pending.size()));
-        impl_->by_inst[i] = known[h] = pending.size();
-        pending.push_back({std::move(kernel), chunk});
-      } catch (const Failure& e) {
-        known[h] = SIZE_MAX;
-        impl_->without.push_back({i, e.what()});
-      }
+  for (const std::vector<InstId>& same : distinct_kernels(m)) {
+    size_t chunk = pending.size() % chunks;
+    try {
+      auto build = schedule == Schedule::kHost ? build_host_kernel : build_emulated_kernel;
+      Kernel kernel = build(m, same[0], *modules[chunk], fmt::format("k{}", pending.size()));
+      for (InstId i : same) impl_->by_inst[i] = pending.size();
+      pending.push_back({std::move(kernel), chunk});
+    } catch (const Failure& e) {
+      if (e.kind() != FailureKind::kUnsupported) throw;
+      impl_->without.push_back({same[0], e.what()});
     }
+  }
   std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects(chunks);
   parallel_for(static_cast<int64_t>(chunks), [&](int64_t k) {
     auto c = static_cast<size_t>(k);

@@ -7,10 +7,12 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <algorithm>
-#include <set>
+#include <unordered_map>
 
 #include "gpu_exec/element_emitter.h"
 #include "ir/base/check.h"
+#include "ir/base/hash.h"
+#include "ir/fingerprint.h"
 
 namespace hlo {
 namespace {
@@ -722,6 +724,33 @@ bool runs_as_kernel(const Module& m, InstId i) {
     default:
       return op_info(m.op(i)).elementwise;
   }
+}
+
+std::vector<std::vector<InstId>> distinct_kernels(const Module& m) {
+  std::vector<std::vector<InstId>> out;
+  std::unordered_map<uint64_t, size_t> known;
+  Fingerprints prints(m);
+  std::vector<CompId> list{m.entry()};
+  std::vector<bool> seen(m.comp_slots(), false);
+  seen[m.entry().value] = true;
+  for (size_t k = 0; k < list.size(); ++k)
+    for (InstId i : m.post_order(list[k])) {
+      Opcode op = m.op(i);
+      if (op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call || op == Opcode::AsyncStart)
+        for (CompId c : m.called(i))
+          if (!seen[c.value]) seen[c.value] = true, list.push_back(c);
+      if (!runs_as_kernel(m, i)) continue;
+      uint64_t h = prints.instruction(i);
+      for (InstId o : m.operands(i)) {
+        h = hash_combine(h, hash_bytes(m.u().shape_text(m.shape_id(o))));
+        // A single operation has its constants in its code.
+        if (m.op(o) == Opcode::Constant && op != Opcode::Fusion) h = hash_combine(h, m.literal_id(o).value);
+      }
+      auto [at, fresh] = known.emplace(h, out.size());
+      if (fresh) out.emplace_back();
+      out[at->second].push_back(i);
+    }
+  return out;
 }
 
 }  // namespace hlo

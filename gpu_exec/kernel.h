@@ -40,4 +40,8 @@ Kernel build_emulated_kernel(const Module& m, InstId inst, llvm::Module& into, c
 // Is this one of those that run as kernels (fusions, elementwise and data movement), not a library's, not control flow?
 bool runs_as_kernel(const Module& m, InstId inst);
 
+// The instructions of computations that are run (not applied to elements) that run as kernels, those that make the same
+// kernel together; in program order, callers first.
+std::vector<std::vector<InstId>> distinct_kernels(const Module& m);
+
 }  // namespace hlo
