@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The runnable corpus through `exec` and through XLA's CPU backend, on the same inputs:
-tests/dev/bench_exec.py TOOL ORACLE_PYTHON CORPUS WORK_DIR [--seeds 1,2,3] [NAME…] writes a table of verdicts, worst errors and seconds."""
+tests/dev/bench_exec.py TOOL ORACLE_PYTHON CORPUS WORK_DIR [--seeds 1,2,3] [--backend host] [NAME…] writes a table of verdicts, worst errors and seconds."""
 import argparse
 import json
 import math
@@ -12,11 +12,11 @@ import tempfile
 NAMES = "u4_all_gather sharded_16 sharded_computation isolated_convolution large_constant while_with_known linx_frag_0100 linx_frag_0428 mha_block argsort dynamic_slice_loop thunk_coverage detr__infer__1gpu detr__infer__8gpu imagenette__infer resnet50__infer fp8_gemm_loop imagenette__train clip__train mobilenet_v2 resnet50__train".split()
 p = argparse.ArgumentParser()
 p.add_argument("tool"), p.add_argument("python"), p.add_argument("corpus"), p.add_argument("work"), p.add_argument("names", nargs="*")
-p.add_argument("--seeds", default="1,2,3"), p.add_argument("--repeat", default="2")
+p.add_argument("--seeds", default="1,2,3"), p.add_argument("--repeat", default="2"), p.add_argument("--backend", default="evaluator")
 a = p.parse_args()
 oracle = pathlib.Path(__file__).resolve().parents[3] / "shared" / "oracle" / "xla.py"
 pathlib.Path(a.work).mkdir(exist_ok=True)
-ratios = []
+ratios, compiling = [], []
 
 
 def measured(command):
@@ -41,12 +41,14 @@ for name in a.names or NAMES:
             note = err.strip()[-80:]
             continue
         theirs, their_gib = min(theirs, json.loads(text)["run_s"]), max(their_gib, gib)
-        command = [a.tool, "exec", file, "--seed", seed, "--scheme", scheme, "--json"]
+        their_compile = json.loads(text)["compile_s"]
+        command = [a.tool, "exec", file, "--seed", seed, "--scheme", scheme, "--backend", a.backend, "--repeat", a.repeat, "--json"]
         code, text, err, gib = measured(command + ["--out", own])
         if code:
             note = err.strip()[:120]
             continue
         ours, our_gib = min(ours, json.loads(text)["run_s"]), max(our_gib, gib)
+        compiling.append((json.loads(text)["compile_s"], their_compile))
         code, text, err, _ = measured([a.tool, "compare", own, out, "--module", file, "--json"])
         result = json.loads(text)
         worst = max([worst] + [c.get("relative", 0) for c in result["outputs"]])
@@ -62,3 +64,5 @@ for name in a.names or NAMES:
         ratios.append(max(ours, 1e-6) / max(theirs, 1e-6))
     print(f"| {file.name.replace('.hlo.txt', '')} | {', '.join(equal)} | {worst:.2g} | {ours:.4g} | {theirs:.4g} | {ratios[-1] if ratios else 0:.2f} | {our_gib:.2f} | {their_gib:.2f} | {note}", flush=True)
 print(f"| geometric mean of {len(ratios)} | | | | | {math.exp(sum(map(math.log, ratios)) / max(len(ratios), 1)):.2f} |")
+if a.backend != "evaluator":
+    print(f"compile time: {math.exp(sum(math.log(max(x, 1e-4) / max(y, 1e-4)) for x, y in compiling) / max(len(compiling), 1)):.2f} of XLA's (geometric mean)")
