@@ -349,7 +349,7 @@ void ElementEmitter::scoped(const std::function<void()>& body) {
 }
 
 void ElementEmitter::loop(Value* from, Value* to, Value* step, const std::string& name,
-                          const std::function<void(Value*)>& body, bool vectorize) {
+                          const std::function<void(Value*)>& body) {
   llvm::LLVMContext& c = b_.getContext();
   llvm::Function* f = b_.GetInsertBlock()->getParent();
   llvm::BasicBlock* before = b_.GetInsertBlock();
@@ -362,15 +362,7 @@ void ElementEmitter::loop(Value* from, Value* to, Value* step, const std::string
   scoped([&] { body(i); });
   Value* next = b_.CreateNSWAdd(i, step);
   i->addIncoming(next, b_.GetInsertBlock());
-  llvm::BranchInst* back = b_.CreateCondBr(b_.CreateICmpSLT(next, to), inside, after);
-  if (vectorize) {
-    llvm::Metadata* on[] = {llvm::MDString::get(c, "llvm.loop.vectorize.enable"),
-                            llvm::ConstantAsMetadata::get(b_.getTrue())};
-    llvm::SmallVector<llvm::Metadata*, 2> parts = {nullptr, llvm::MDNode::get(c, on)};
-    llvm::MDNode* id = llvm::MDNode::getDistinct(c, parts);
-    id->replaceOperandWith(0, id);
-    back->setMetadata(llvm::LLVMContext::MD_loop, id);
-  }
+  b_.CreateCondBr(b_.CreateICmpSLT(next, to), inside, after);
   b_.SetInsertPoint(after);
 }
 

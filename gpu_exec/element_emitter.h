@@ -69,6 +69,8 @@ class ElementEmitter {
   // A computation on scalars: its results, one an element of its root's tuple.
   std::vector<llvm::Value*> apply(CompId comp, const std::vector<llvm::Value*>& arguments);
 
+  // A row-major number over those sizes as an index a dimension.
+  std::vector<llvm::Value*> delinearized(const Dims& dims, llvm::Value* linear);
   const ElementIndex* index_of(ShapeId shape, std::vector<llvm::Value*> dims);
   const ElementIndex* index_of_linear(ShapeId shape, llvm::Value* linear);
   const Frame* add_frame(Frame f) {
@@ -97,7 +99,7 @@ class ElementEmitter {
   llvm::Type* index_type() const { return index_type_; }
   // i from `from` to `to` by `step`; the body is emitted within and its values are forgotten behind it.
   void loop(llvm::Value* from, llvm::Value* to, llvm::Value* step, const std::string& name,
-            const std::function<void(llvm::Value*)>& body, bool vectorize = false);
+            const std::function<void(llvm::Value*)>& body);
   // What is emitted within is known within only: for code behind a branch.
   void scoped(const std::function<void()>& body);
   llvm::Value* to_memory(ElementType t, llvm::Value* v);
@@ -143,7 +145,6 @@ class ElementEmitter {
 
   const std::vector<llvm::Value*>& dims(const ElementIndex* index);
   llvm::Value* linear(const ElementIndex* index);
-  std::vector<llvm::Value*> delinearized(const Dims& dims, llvm::Value* linear);
   // The index of `from` whose row-major number is that of `index` in `to`: dimensions that agree pass through.
   std::vector<llvm::Value*> reshaped(const Dims& from, const std::vector<llvm::Value*>& at, const Dims& to);
   llvm::Value* address(const Buffer& buffer, const ElementIndex* index);

@@ -271,12 +271,8 @@ class Builder {
 
   // The index of the row of that number: all dimensions but the last.
   std::vector<Value*> rows_of(ElementEmitter& e, const Shape& s, Value* row) {
-    std::vector<Value*> at(s.dims.size());
-    Value* rest = row;
-    for (size_t k = s.dims.size() - 1; k-- > 0;) {
-      at[k] = s.dims[k] == 1 ? e.number(0) : k == 0 ? rest : b_.CreateURem(rest, e.number(s.dims[k]));
-      if (k && s.dims[k] != 1) rest = b_.CreateUDiv(rest, e.number(s.dims[k]));
-    }
+    std::vector<Value*> at = e.delinearized(Dims(s.dims.begin(), s.dims.end() - 1), row);
+    at.push_back(nullptr);
     return at;
   }
 
@@ -371,13 +367,9 @@ class Builder {
     }
     e.loop(first, last, e.number(1), "tile", [&](Value* task) {
       Value* tile = b_.CreateURem(task, e.number(tiles));
-      Value* rest = b_.CreateUDiv(task, e.number(tiles));
-      std::vector<Value*> at(in.dims.size());
-      for (size_t k = kept_dims.size(); k-- > 0;) {
-        auto d = static_cast<size_t>(kept_dims[k]);
-        at[d] = k == 0 ? rest : b_.CreateURem(rest, e.number(in.dims[d]));
-        if (k) rest = b_.CreateUDiv(rest, e.number(in.dims[d]));
-      }
+      std::vector<Value*> at(in.dims.size()),
+          outer = e.delinearized(sizes_of(in, kept_dims), b_.CreateUDiv(task, e.number(tiles)));
+      for (size_t k = 0; k < kept_dims.size(); ++k) at[static_cast<size_t>(kept_dims[k])] = outer[k];
       Value* from = b_.CreateMul(tile, e.number(kColumnTile));
       // The last tile reaches back, so that all have one length.
       from = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, from, e.number(width - kColumnTile));
@@ -519,15 +511,9 @@ class Builder {
     const Shape& s = u_[id];
     if (s.rank() == 0) return e.index_of(id, {});
     if (!s.has_layout || is_default_layout(s.layout)) return e.index_of_linear(id, at);
-    std::vector<Value*> dims(s.dims.size());
-    Value* rest = at;
-    const Dims& minor = s.layout.minor_to_major;
-    for (size_t k = 0; k < minor.size(); ++k) {
-      auto d = static_cast<size_t>(minor[k]);
-      bool last = k + 1 == minor.size();
-      dims[d] = s.dims[d] == 1 ? e.number(0) : last ? rest : b_.CreateURem(rest, e.number(s.dims[d]));
-      if (!last) rest = b_.CreateUDiv(rest, e.number(s.dims[d]));
-    }
+    Dims major(s.layout.minor_to_major.rbegin(), s.layout.minor_to_major.rend());
+    std::vector<Value*> dims(s.dims.size()), parts = e.delinearized(sizes_of(s, major), at);
+    for (size_t k = 0; k < major.size(); ++k) dims[static_cast<size_t>(major[k])] = parts[k];
     return e.index_of(id, std::move(dims));
   }
 
@@ -554,7 +540,8 @@ class Builder {
     llvm::Type* t = e.register_type(in.type);
     int64_t n = warp_row(i);
     const ElementIndex* to = physical_index(e, out.shape, row);
-    std::vector<Value*> kept = to->linear && to->dims.empty() ? split(e, u_[out.shape].dims, to->linear) : to->dims;
+    std::vector<Value*> kept =
+        to->linear && to->dims.empty() ? e.delinearized(u_[out.shape].dims, to->linear) : to->dims;
     Value* sum = b_.CreateAlloca(t);
     // Lane 0 brings the initial value; the others begin with their first element.
     Value* first = e.element(f, init, e.index_of(m_.shape_id(init), {}));
@@ -563,14 +550,12 @@ class Builder {
       size_t j = 0;
       for (size_t d = 0; d < at.size(); ++d)
         if (!contains(over, static_cast<int64_t>(d))) at[d] = kept[j++];
+      // The reduced dimensions are the minor ones; here major first.
       Dims minor = in.has_layout ? in.layout.minor_to_major : default_minor_to_major(in.rank());
-      Value* rest = k;
-      for (size_t x = 0; x < over.size(); ++x) {
-        auto d = static_cast<size_t>(minor[x]);
-        bool last = x + 1 == over.size();
-        at[d] = in.dims[d] == 1 ? e.number(0) : last ? rest : b_.CreateURem(rest, e.number(in.dims[d]));
-        if (!last) rest = b_.CreateUDiv(rest, e.number(in.dims[d]));
-      }
+      Dims order(minor.begin(), minor.begin() + static_cast<ptrdiff_t>(over.size()));
+      std::reverse(order.begin(), order.end());
+      std::vector<Value*> parts = e.delinearized(sizes_of(in, order), k);
+      for (size_t x = 0; x < order.size(); ++x) at[static_cast<size_t>(order[x])] = parts[x];
       return e.element(f, input, e.index_of(m_.shape_id(input), std::move(at)));
     };
     // Rows hold at least 64 elements: every lane has one.
@@ -592,13 +577,9 @@ class Builder {
     });
   }
 
-  std::vector<Value*> split(ElementEmitter& e, const Dims& dims, Value* linear) {
-    std::vector<Value*> out(dims.size());
-    Value* rest = linear;
-    for (size_t k = dims.size(); k-- > 0;) {
-      out[k] = dims[k] == 1 ? e.number(0) : k == 0 ? rest : b_.CreateURem(rest, e.number(dims[k]));
-      if (k) rest = b_.CreateUDiv(rest, e.number(dims[k]));
-    }
+  static Dims sizes_of(const Shape& s, const Dims& which) {
+    Dims out;
+    for (int64_t d : which) out.push_back(s.dims[static_cast<size_t>(d)]);
     return out;
   }
 

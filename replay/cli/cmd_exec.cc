@@ -249,8 +249,6 @@ void profile_run(const ExecArgs& a, const Module& m, const Session& session, con
   Profile p = profiler.finish(m.name, a.backend);
   measure_machine(p);
   for (const std::string& file : a.profile) {
-    std::error_code ignored;
-    if (fs::exists(file, ignored) && !a.force) fail(FailureKind::kUsage, "{} exists; --force replaces it", file);
     if (file.ends_with(".html"))
       write_file(file, profile_page(fmt::format("{} on {}", m.name, a.backend), p));
     else if (file.ends_with(".json"))
@@ -273,9 +271,11 @@ int cmd_exec(const ExecArgs& a) {
     return all_stages(a);
   }
   bool high = a.precision == "high";
-  for (const std::string& file : a.profile)
+  for (const std::string& file : a.profile) {  // before the run, which may be long
     if (!file.ends_with(".json") && !file.ends_with(".html") && !file.ends_with(".txt"))
       fail(FailureKind::kUsage, "{}: the ending decides the format: .json (trace events), .html or .txt", file);
+    if (fs::exists(file, ignored) && !a.force) fail(FailureKind::kUsage, "{} exists; --force replaces it", file);
+  }
   if (high && !a.profile.empty()) fail(FailureKind::kUsage, "--precision=high goes not with --profile");
   Loaded loaded;
   auto m = load_verified(a.file, !a.no_verify, &loaded);
