@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 namespace hlo {
 namespace {
@@ -179,6 +180,22 @@ uint16_t f32_to_f16(float value) {
     return static_cast<uint16_t>(
         sign | (std::bit_cast<uint32_t>(std::bit_cast<float>(bits) + std::bit_cast<float>(0x3f000000u)) - 0x3f000000u));
   return static_cast<uint16_t>(sign | ((bits + 0xfff + ((bits >> 13) & 1) - 0x38000000u) >> 13));
+}
+
+ElementType higher_precision(ElementType a, ElementType b) {
+  auto rank = [](ElementType t) {
+    ElementType part = component_type(t);
+    int range = -1, precision = -1;
+    if (part == ElementType::F64) {
+      range = 1024, precision = 53;
+    } else if (part == ElementType::F32) {
+      range = 128, precision = 24;
+    } else if (const FloatFormat* f = float_format(part)) {
+      range = (1 << f->exponent_bits) - f->bias - (f->has_inf ? 1 : 0), precision = f->mantissa_bits + 1;
+    }
+    return std::tuple(is_complex(t), range, precision, type_bits(t), is_signed_int(t));
+  };
+  return rank(b) > rank(a) ? b : a;
 }
 
 }  // namespace hlo

@@ -71,6 +71,10 @@ inline ElementType component_type(ElementType t) {
   return t == ElementType::C64 ? ElementType::F32 : t == ElementType::C128 ? ElementType::F64 : t;
 }
 
+// The type that holds more of the two: complex before real, then by range, precision and width, signed before unsigned
+// (xla/primitive_util.h, HigherPrecisionType).
+ElementType higher_precision(ElementType a, ElementType b);
+
 // A binary float format of at most 16 bits.
 struct FloatFormat {
   int exponent_bits, mantissa_bits, bias;

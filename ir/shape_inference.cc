@@ -97,9 +97,7 @@ class Inferrer {
           out.push_back(s.dims[static_cast<size_t>(d)]);
     };
     rest(l, lb, lc), rest(r, rb, rc);
-    // The wider of two types, as HigherPrecisionElementType chooses.
-    ElementType type = type_bits(l.type) >= type_bits(r.type) ? l.type : r.type;
-    return u_.array(type, std::move(out));
+    return u_.array(higher_precision(l.type, r.type), std::move(out));
   }
 
   ShapeId convolution() {
@@ -134,7 +132,7 @@ class Inferrer {
       out[static_cast<size_t>(d->output_spatial[i])] =
           w->dims[i].output_size(l.dims[static_cast<size_t>(d->input_spatial[i])]);
     }
-    ElementType type = type_bits(l.type) >= type_bits(r.type) ? l.type : r.type;
+    ElementType type = higher_precision(l.type, r.type);
     return u_.array(type, std::move(out));
   }
 
@@ -166,7 +164,8 @@ class Inferrer {
         }
       parts.push_back(u_.shape(std::move(s)));
     }
-    return n == 1 ? parts[0] : u_.tuple(std::move(parts));
+    ShapeId root = root_of(c);
+    return n == 1 && !(root.valid() && u_[root].is_tuple()) ? parts[0] : u_.tuple(std::move(parts));
   }
 
   ShapeId window_shape(const Shape& in, ElementType type) {

@@ -418,25 +418,27 @@ class Rules {
       return error_("calls", fmt::format("reduces by {}, which takes {} parameters, not {}", m_.comp_name(f),
                                          c.params.size(), 2 * n));
     const Shape& root = m_.shape(c.root);
-    if (n == 1 ? !root.is_scalar() : !root.is_tuple() || root.elements.size() != n)
+    bool reduction = m_.op(i_) == Opcode::Reduce || m_.op(i_) == Opcode::ReduceWindow;
+    // A reducer of one value may return it in a tuple; the result is one then too.
+    bool several = n != 1 || (reduction && root.is_tuple());
+    if (several ? !root.is_tuple() || root.elements.size() != n : !root.is_scalar())
       return error_("calls", fmt::format("reduces by {}, which returns {}", m_.comp_name(f), text(c.root)));
     for (size_t k = 0; k < 2 * n; ++k)
       if (!m_.shape(c.params[k]).is_scalar())
         return error_("calls", fmt::format("reduces by {}, which takes {}", m_.comp_name(f), text(c.params[k])));
     for (size_t k = 0; k < n; ++k) {
       ElementType accumulator = m_.shape(c.params[k]).type, element = m_.shape(c.params[n + k]).type;
-      ElementType returned = n == 1 ? root.type : u_[root.elements[k]].type;
+      ElementType returned = several ? u_[root.elements[k]].type : root.type;
       if (!same_float_or_equal(accumulator, returned))
         return error_("calls", fmt::format("reduces by {}, which returns {} for {}", m_.comp_name(f),
                                            type_name(returned), type_name(accumulator)));
-      bool by_operand = m_.op(i_) == Opcode::Reduce || m_.op(i_) == Opcode::ReduceWindow;
-      if (by_operand && !same_float_or_equal(type(k), element))
+      if (reduction && !same_float_or_equal(type(k), element))
         return error_("calls",
                       fmt::format("reduces {} by {}, which takes {}", text(k), m_.comp_name(f), type_name(element)));
-      if (by_operand && !same_float_or_equal(type(m_.operand_count(i_) / 2 + k), accumulator))
+      if (reduction && !same_float_or_equal(type(m_.operand_count(i_) / 2 + k), accumulator))
         return error_("calls", fmt::format("starts with {}, {} takes {}", text(m_.operand_count(i_) / 2 + k),
                                            m_.comp_name(f), type_name(accumulator)));
-      if (!by_operand && k < m_.operand_count(i_) && !same_float_or_equal(type(k), element))
+      if (!reduction && k < m_.operand_count(i_) && !same_float_or_equal(type(k), element))
         return error_("calls",
                       fmt::format("reduces {} by {}, which takes {}", text(k), m_.comp_name(f), type_name(element)));
     }

@@ -246,7 +246,7 @@ AttrValue Parser::attr_value(Pending& p, Attr key, AttrKind kind) {
           {Attr::kind, {"kLoop", "kInput", "kOutput", "kCustom"}},
           {Attr::distribution, {"rng_uniform", "rng_normal"}},
           {Attr::fft_type, {"FFT", "IFFT", "RFFT", "IRFFT"}},
-          {Attr::transpose_a, {"NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"}},
+          {Attr::transpose_a, {"TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"}},
           {Attr::schedule, {"SCHEDULE_NONE", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"}},
           {Attr::padding_type, {"PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"}},
           {Attr::convolution_kind, {"fprop", "wgrad", "dgrad", "unset"}},
@@ -738,7 +738,7 @@ void Parser::check_attrs(Pending& p) {
   drop_int(Attr::batch_group_count, 1);
   drop_text(Attr::api_version, "API_VERSION_ORIGINAL");
   drop_text(Attr::schedule, "SCHEDULE_NONE");
-  drop_text(Attr::transpose_a, "NO_TRANSPOSE");
+  drop_text(Attr::transpose_a, "TRANSPOSE_INVALID");
   drop_text(Attr::padding_type, "PADDING_INVALID");
   drop_text(Attr::convolution_kind, "unset");
   drop_text(Attr::async_execution_thread, "main");

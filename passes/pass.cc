@@ -106,6 +106,7 @@ std::map<std::string, std::string> call_site_options(std::string_view pass, std:
                        has("pre scheduling");
   std::map<std::string, std::string> out;
   if (pass == "computation-deduplicator" && has("post fusion")) out["mark_fusion_duplications"] = "true";
+  if (pass == "operand_upcaster" || pass == "result_caster") out["unsupported_by_library"] = "true";
   if (pass == "algsimp") {
     out["layout_sensitive"] = after_layouts ? "true" : "false";
     if (has("remove no op")) out["remove_no_op_reduce_precision"] = "true";

@@ -111,6 +111,21 @@ InstId make_convert(Module& m, InstId operand, ElementType type) {
                {.op = Opcode::Convert, .shape = m.u().with_type(m.shape_id(operand), type), .operands = {operand}});
 }
 
+InstId make_element(Module& m, InstId tuple, int64_t index) {
+  return m.add(m.parent(tuple), {.op = Opcode::GetTupleElement,
+                                 .shape = m.shape(tuple).elements[static_cast<size_t>(index)],
+                                 .operands = {tuple},
+                                 .attrs = attrs_of(m.u(), Opcode::GetTupleElement, {{Attr::index, index}})});
+}
+
+std::vector<InstId> all_of_opcode(const Module& m, Opcode op) {
+  std::vector<InstId> out;
+  for (CompId c : m.nonfusion_computations())
+    for (InstId i : m.post_order(c))
+      if (m.op(i) == op && !m.has_control(i)) out.push_back(i);
+  return out;
+}
+
 CompId make_reducer(Module& m, std::string_view name, Opcode op, ElementType type, std::string_view lhs,
                     std::string_view rhs) {
   CompId c = m.add_computation(name);

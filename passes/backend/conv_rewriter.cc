@@ -52,10 +52,7 @@ bool run_conv_rewriter(Module& m, PassContext& ctx) {
                               .attrs = u.attrs(std::move(set)),
                               .meta = m[i].meta,
                               .name = "cudnn-conv"});
-      InstId gte = m.add(c, {.op = Opcode::GetTupleElement,
-                             .shape = m.shape_id(i),
-                             .operands = {call},
-                             .attrs = attrs_of(u, Opcode::GetTupleElement, {{Attr::index, int64_t{0}}})});
+      InstId gte = make_element(m, call, 0);
       changed |= m.replace(i, gte);
     }
   return changed;

@@ -44,8 +44,7 @@ class Copies {
 
   InstId element(InstId tuple, size_t k) {
     if (m_.op(tuple) == Opcode::Tuple) return m_.operand(tuple, k);
-    return make(m_, m_.parent(tuple), Opcode::GetTupleElement, {tuple},
-                attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}}));
+    return make_element(m_, tuple, static_cast<int64_t>(k));
   }
   // A copy of every array in the value; tuples are taken apart and put together again.
   InstId deep_copy(InstId v) {

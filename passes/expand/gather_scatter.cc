@@ -11,14 +11,6 @@ namespace {
 
 bool has(const Dims& d, int64_t v) { return std::find(d.begin(), d.end(), v) != d.end(); }
 
-std::vector<InstId> all_of_opcode(const Module& m, Opcode op) {
-  std::vector<InstId> out;
-  for (CompId c : m.nonfusion_computations())
-    for (InstId i : m.post_order(c))
-      if (m.op(i) == op && !m.has_control(i)) out.push_back(i);
-  return out;
-}
-
 // Same opcode and place, other operands and attributes.
 InstId changed_copy(Module& m, InstId i, const std::vector<InstId>& operands, AttrSet attrs, ShapeId shape) {
   attrs.erase(Attr::sharding);
@@ -80,12 +72,6 @@ Dims joined(const Dims& a, const Dims& b, bool sorted) {
   out.insert(out.end(), b.begin(), b.end());
   if (sorted) std::sort(out.begin(), out.end());
   return out;
-}
-
-InstId part(Module& m, InstId of, size_t k) {
-  return make(m, m.parent(of), Opcode::GetTupleElement, {of},
-              attrs_of(m.u(), Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}}),
-              m.shape(of).elements[k]);
 }
 
 bool simple_gather(const Module& m, InstId i) {
@@ -297,8 +283,8 @@ bool run_topk_decomposer(Module& m, PassContext& ctx) {
       for (size_t n = 0; n < 2; ++n) {
         std::vector<SliceDim> cut;
         for (int64_t d = 0; d <= dim; ++d) cut.push_back({0, d == dim ? k : s.dims[static_cast<size_t>(d)], 1});
-        parts.push_back(make(m, c, Opcode::Slice, {part(m, sort, n)}, attrs_of(u, Opcode::Slice, {{Attr::slice, cut}}),
-                             m.shape(i).elements[n]));
+        parts.push_back(make(m, c, Opcode::Slice, {make_element(m, sort, n)},
+                             attrs_of(u, Opcode::Slice, {{Attr::slice, cut}}), m.shape(i).elements[n]));
       }
       changed |= m.replace(i, make(m, c, Opcode::Tuple, parts, {}, m.shape_id(i)));
     }

@@ -97,11 +97,7 @@ bool run_stable_sort_expander(Module& m, PassContext& ctx) {
     InstId first = compare(params[static_cast<size_t>(2 * at)], params[static_cast<size_t>(2 * at + 1)], "LT");
     m.set_root(less, make(m, less, Opcode::Select, {same, first, root}, {}, pred));
     if (sort != i) {
-      auto part = [&](size_t k) {
-        return make(m, m.parent(i), Opcode::GetTupleElement, {sort},
-                    attrs_of(u, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}}),
-                    m.shape(sort).elements[k]);
-      };
+      auto part = [&](size_t k) { return make_element(m, sort, static_cast<int64_t>(k)); };
       InstId to;
       if (m.shape(i).is_tuple()) {
         std::vector<InstId> parts;

@@ -52,8 +52,7 @@ class Assigner {
     if (u_[wanted].is_tuple()) {
       std::vector<InstId> parts;
       for (size_t k = 0; k < u_[wanted].elements.size(); ++k) {
-        InstId part = make(m_, m_.parent(i), Opcode::GetTupleElement, {o},
-                           attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}}));
+        InstId part = make_element(m_, o, static_cast<int64_t>(k));
         if (m_.shape_id(part) != u_[wanted].elements[k]) part = copy(part, u_[wanted].elements[k]);
         parts.push_back(part);
       }
@@ -136,10 +135,7 @@ class Assigner {
     if (u_[wanted].is_tuple()) {
       std::vector<InstId> parts;
       for (size_t k = 0; k < u_[wanted].elements.size(); ++k) {
-        InstId part = m_.op(r) == Opcode::Tuple
-                          ? m_.operand(r, k)
-                          : make(m_, c, Opcode::GetTupleElement, {r},
-                                 attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}}));
+        InstId part = m_.op(r) == Opcode::Tuple ? m_.operand(r, k) : make_element(m_, r, static_cast<int64_t>(k));
         parts.push_back(m_.shape_id(part) == u_[wanted].elements[k] || !u_[m_.shape_id(part)].is_array()
                             ? part
                             : copy(part, u_[wanted].elements[k]));

@@ -23,6 +23,23 @@ bool either(const Module& m, InstId i, F f) {
 void A::add(InstId i) {
   InstId l = operand(i, 0), r = operand(i, 1);
   CompId c = m_.parent(i);
+  //   add(add(convolution, broadcast(K0)), broadcast(K1))      →      add(broadcast(add(K0, K1)), convolution)
+  if (either(m_, i, [&](InstId inner, InstId second) {
+        return op(inner) == Opcode::Add && is_broadcast_of_constant(m_, second) &&
+               either(m_, inner, [&](InstId conv, InstId first) {
+                 if (op(conv) != Opcode::Convolution || !is_broadcast_of_constant(m_, first) ||
+                     m_.attrs(first).ints(Attr::dimensions) != m_.attrs(second).ints(Attr::dimensions) ||
+                     !same_shape(operand(first, 0), operand(second, 0)))
+                   return false;
+                 if (!go("two biases of a convolution", i)) return true;
+                 InstId sum = make_op(i, Opcode::Add, {operand(first, 0), operand(second, 0)});
+                 const Dims map = m_.attrs(first).ints(Attr::dimensions);
+                 InstId wide = make_broadcast(m_, c, sum, map, m_.shape_id(i));
+                 rw(i, Opcode::Add, {wide, conv});
+                 return true;
+               });
+      }))
+    return;
   //   add(A, 0)      →      A
   if (is_all(m_, r, 0) && ric(i, l, "add zero")) return;
   if (is_all(m_, l, 0) && ric(i, r, "add zero")) return;
@@ -106,6 +123,7 @@ void A::add(InstId i) {
       return;
     }
   }
+  if (!ls_) add_of_scatters(i);
 }
 
 void A::subtract(InstId i) {
@@ -242,7 +260,9 @@ void A::multiply(InstId i) {
     if (!go("square of rsqrt", i)) return;
     InstId one = make_scalar_like(m_, operand(l, 0), 1);
     rw(i, Opcode::Divide, {one, operand(l, 0)});
+    return;
   }
+  scaled_convolution(i);
 }
 
 //   f(A)  on a signed A      →      select(A < 0, -op(|A|, k), op(|A|, k))
@@ -350,6 +370,16 @@ void A::divide(InstId i) {
   if (op(b) == Opcode::Divide) {
     if (!go("a / (b / c)", i)) return;
     rw(i, Opcode::Divide, {make_op(i, Opcode::Multiply, {a, operand(b, 1)}), operand(b, 0)});
+    return;
+  }
+  //   divide(convert(pred P), broadcast(Y))      →      multiply(broadcast(divide(1, Y)), convert(P))
+  if (op(a) == Opcode::Convert && type(operand(a, 0)) == ElementType::Pred && op(b) == Opcode::Broadcast &&
+      m_.shape(operand(b, 0)).rank() == 0) {
+    if (!go("divide of a converted pred", i)) return;
+    InstId y = operand(b, 0);
+    InstId inverse = make_op(i, Opcode::Divide, {make_scalar_like(m_, y, 1), y});
+    InstId wide = make_broadcast(m_, m_.parent(i), inverse, {}, m_.shape_id(i));
+    rw(i, Opcode::Multiply, {wide, a});
   }
 }
 
@@ -363,6 +393,18 @@ void A::remainder(InstId i) {
   if (op(a) == Opcode::Iota && v >= m_.shape(a).dims[static_cast<size_t>(m_.attrs(a).integer(Attr::iota_dimension))] &&
       ric(i, a, "remainder of a short iota"))
     return;
+  //   (iota + N) % N      →      iota % N       where nothing runs over
+  if (op(a) == Opcode::Add && op(b) == Opcode::Broadcast) {
+    for (size_t s : {size_t{0}, size_t{1}}) {
+      InstId x = operand(a, s), n = operand(a, 1 - s);
+      if (op(x) != Opcode::Iota || op(n) != Opcode::Broadcast || operand(n, 0) != operand(b, 0) || v <= 0) continue;
+      int64_t size = m_.shape(x).dims[static_cast<size_t>(m_.attrs(x).integer(Attr::iota_dimension))];
+      int bits = type_bits(type(i)) - (is_signed_int(type(i)) ? 1 : 0);
+      if (bits < 63 && v + size > (int64_t{1} << bits) - 1) continue;
+      if (go("remainder of an iota moved by the divisor", i)) rw(i, Opcode::Remainder, {x, b});
+      return;
+    }
+  }
   if (v <= 0 || !std::has_single_bit(static_cast<uint64_t>(v))) return;
   if (!go("remainder of a power of two", i)) return;
   //   A % 2^k      →      and(A, 2^k - 1), sign kept apart
@@ -381,6 +423,23 @@ void A::logic(InstId i) {
     if (pred && is_all(m_, l, 1) && ric(i, r, "and true")) return;
     if (is_all(m_, r, 0) && ric(i, r, "and zero")) return;
     if (is_all(m_, l, 0) && ric(i, l, "and zero")) return;
+    //   and(A < K1, A < K2)      →      A < min(K1, K2)
+    auto bound = [&](InstId x, InstId* value, int64_t* limit) {
+      if (op(x) != Opcode::Compare || type(operand(x, 0)) != ElementType::S32) return false;
+      std::string_view d = u_.text(m_.attrs(x).text(Attr::direction));
+      if (d != "LT" && d != "GT") return false;
+      *value = operand(x, d == "LT" ? 0 : 1);
+      InstId constant = operand(x, d == "LT" ? 1 : 0);
+      return is_scalar_constant(m_, constant) && scalar_int(constant, limit) && !k(*value);
+    };
+    InstId a, b;
+    int64_t ka, kb;
+    if (bound(l, &a, &ka) && bound(r, &b, &kb) && a == b) {
+      if (!go("and of two bounds", i)) return;
+      InstId smaller = operand(ka <= kb ? l : r, operand(ka <= kb ? l : r, 0) == a ? 1 : 0);
+      rw(i, Opcode::Compare, {a, smaller}, attrs_of(u_, Opcode::Compare, {{Attr::direction, u_.str("LT")}}));
+      return;
+    }
   } else if (op(i) == Opcode::Or) {
     if (pred && is_all(m_, r, 1) && ric(i, r, "or true")) return;
     if (pred && is_all(m_, l, 1) && ric(i, l, "or true")) return;
@@ -486,6 +545,11 @@ void A::minmax(InstId i) {
       return;
     }
   }
+  //   max(lo, clamp(lo, A, hi))      →      clamp(lo, A, hi)
+  if (max)
+    for (auto [lo, inner] : {std::pair{l, r}, std::pair{r, l}})
+      if (op(inner) == Opcode::Clamp && operand(inner, 0) == lo && ric(i, inner, "maximum with a clamp's bound"))
+        return;
   //   max(f(A), f(B))      →      f(max(A, B))       for monotone f
   if (max && op(l) == op(r) && l != r &&
       (op(l) == Opcode::Cbrt || op(l) == Opcode::Erf || op(l) == Opcode::Logistic || op(l) == Opcode::Tanh)) {
@@ -637,6 +701,37 @@ void A::select(InstId i) {
       if (go("select of false and true", i)) rw(i, Opcode::Not, {p});
       return;
     }
+    //   select(compare(A, B), A, B) of truth values      →      and, or, A or B
+    if (op(p) == Opcode::Compare && operand(p, 0) == a && operand(p, 1) == b) {
+      std::string_view d = u_.text(m_.attrs(p).text(Attr::direction));
+      if (!go("select by comparing truth values", i)) return;
+      if (d == "GT" || d == "GE")
+        rw(i, Opcode::Or, {a, b});
+      else if (d == "LT" || d == "LE")
+        rw(i, Opcode::And, {a, b});
+      else
+        ri(i, d == "EQ" ? b : a);
+      return;
+    }
+  }
+  //   select(P, A, dynamic-update-slice(A, U, idx))      →      dynamic-update-slice(A, select(P, slice of A, U), idx)
+  for (bool first : {true, false}) {
+    InstId base = first ? b : a, d = first ? a : b;
+    if (op(d) != Opcode::DynamicUpdateSlice || operand(d, 0) != base || m_.use_count(d) != 1) continue;
+    if (!go("select of an update", i)) return;
+    InstId update = operand(d, 1);
+    std::vector<InstId> idx(m_.operands(d).begin() + 2, m_.operands(d).end()), taken{base}, mask{p};
+    taken.insert(taken.end(), idx.begin(), idx.end());
+    mask.insert(mask.end(), idx.begin(), idx.end());
+    AttrsId sizes = attrs_of(u_, Opcode::DynamicSlice, {{Attr::dynamic_slice_sizes, m_.shape(update).dims}});
+    InstId old = make_op(i, Opcode::DynamicSlice, taken, sizes);
+    InstId by = m_.shape(p).rank() ? make_op(i, Opcode::DynamicSlice, mask, sizes) : p;
+    InstId chosen =
+        make_op(i, Opcode::Select, {by, first ? update : old, first ? old : update}, {}, m_.shape_id(update));
+    std::vector<InstId> ops{base, chosen};
+    ops.insert(ops.end(), idx.begin(), idx.end());
+    rw(i, Opcode::DynamicUpdateSlice, ops);
+    return;
   }
 }
 
@@ -703,6 +798,16 @@ void A::bitcast_convert(InstId i) {
   if (op(a) == Opcode::BitcastConvert) {
     if (go("bitcast-convert twice", i)) rw(i, Opcode::BitcastConvert, {operand(a, 0)});
     return;
+  }
+  //   bitcast-convert(concatenate(bitcast-convert(A), …)) back to A's type      →      concatenate(A, …)
+  if (op(a) == Opcode::Concatenate && type_bits(type(i)) == type_bits(type(a))) {
+    std::vector<InstId> pieces;
+    for (InstId o : m_.operands(a))
+      if (op(o) == Opcode::BitcastConvert && type(operand(o, 0)) == type(i)) pieces.push_back(operand(o, 0));
+    if (pieces.size() == m_.operand_count(a)) {
+      if (go("bitcast-convert around a concatenate", i)) rw(i, Opcode::Concatenate, pieces, m_[a].attrs);
+      return;
+    }
   }
   if (ls_ && m_.shape(i).dims == m_.shape(a).dims && m_.shape(i).layout == m_.shape(a).layout &&
       type_bits(type(i)) == type_bits(type(a)) && type(i) != type(a)) {

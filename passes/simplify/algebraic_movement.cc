@@ -329,9 +329,38 @@ void A::reshape(InstId i) {
       return;
     }
   }
+  if (!ls_ && transpose_of_reshape(i)) return;
   if (reshape_bitcast(a, m_.shape_id(i))) {
     if (go("reshape is a bitcast", i)) rw(i, Opcode::Bitcast, {a});
   }
+}
+
+//   reshape(transpose(reshape(A))) that joins neighbours of A      →      transpose(reshape(A))
+bool A::transpose_of_reshape(InstId i) {
+  InstId t = operand(i, 0);
+  if (op(t) != Opcode::Transpose || op(operand(t, 0)) != Opcode::Reshape) return false;
+  const Dims p = m_.attrs(t).ints(Attr::dimensions), middle = m_.shape(t).dims, out = m_.shape(i).dims;
+  // Runs of transposed dimensions, one for each dimension of the result.
+  auto bounds = common_factors(middle, out);
+  std::vector<std::pair<size_t, size_t>> runs;
+  for (size_t n = 0; n + 1 < bounds.size(); ++n) {
+    if (bounds[n + 1].second - bounds[n].second != 1 || bounds[n + 1].first == bounds[n].first) return false;
+    for (size_t d = bounds[n].first + 1; d < bounds[n + 1].first; ++d)
+      if (p[d] != p[d - 1] + 1) return false;
+    runs.push_back({bounds[n].first, bounds[n + 1].first});
+  }
+  if (runs.size() != out.size() || runs.size() == middle.size()) return false;
+  // The runs in the order in which they stand before the transposition.
+  std::vector<size_t> order(runs.size());
+  for (size_t n = 0; n < order.size(); ++n) order[n] = n;
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p[runs[a].first] < p[runs[b].first]; });
+  Dims joined, permutation(runs.size());
+  for (size_t n = 0; n < order.size(); ++n)
+    joined.push_back(out[order[n]]), permutation[order[n]] = static_cast<int64_t>(n);
+  if (!go("transpose behind the reshape", i)) return true;
+  InstId flat = make_reshape(m_, operand(operand(t, 0), 0), joined);
+  rw(i, Opcode::Transpose, {flat}, dims_attr(u_, Opcode::Transpose, permutation));
+  return true;
 }
 
 bool A::remove_chain(InstId i) {
@@ -387,6 +416,7 @@ bool A::remove_chain(InstId i) {
 void A::transpose(InstId i) {
   InstId a = operand(i, 0);
   const Dims p = m_.attrs(i).ints(Attr::dimensions);
+  if (transpose_into_scatter(i)) return;
   if (is_identity(p) && (!ls_ || m_.shape_id(i) == m_.shape_id(a))) {
     if (go("transpose that permutes nothing", i)) ri(i, a);
     return;
@@ -554,6 +584,10 @@ void A::slice(InstId i) {
       return;
     }
   }
+  //   slice(reduce-window(A)) of the last sum      →      reshape(reduce(A))
+  if (op(a) == Opcode::ReduceWindow && unstrided && m_.use_count(a) == 1 && !m_.shape(a).is_tuple() &&
+      last_of_window(i, s))
+    return;
   //   slice(reshape(A)) along the leading dimension      →      reshape(slice(A))
   if (!ls_ && op(a) == Opcode::Reshape && unstrided && !s.empty()) {
     const Dims &from = m_.shape(operand(a, 0)).dims, &to = m_.shape(a).dims;
@@ -641,6 +675,7 @@ void A::dynamic_slice(InstId i) {
     rw(i, Opcode::Broadcast, {source}, dims_attr(u_, Opcode::Broadcast, map));
     return;
   }
+  if (!ls_ && dynamic_slice_of_movement(i)) return;
   //   dynamic-slice at constant indices      →      slice
   bool constant = !k(a);
   std::vector<SliceDim> s;
@@ -655,7 +690,9 @@ void A::dynamic_slice(InstId i) {
   if (constant) {
     if (go("dynamic-slice at constant indices", i))
       rw(i, Opcode::Slice, {a}, attrs_of(u_, Opcode::Slice, {{Attr::slice, s}}));
+    return;
   }
+  dynamic_slice_of_iota(i);
 }
 
 void A::dynamic_update_slice(InstId i) {
@@ -685,7 +722,28 @@ void A::dynamic_update_slice(InstId i) {
     if (ric(i, update, "update of everything")) return;
   }
   if (zero_whole_indices(i, 2, up, out)) return;
-  if (m_.shape(update).elements_count() == 0) ric(i, a, "update without elements");
+  if (m_.shape(update).elements_count() == 0 && ric(i, a, "update without elements")) return;
+  //   dynamic-update-slice(A, dynamic-update-slice(dynamic-slice(A, i), C, j), i)
+  //   →  dynamic-update-slice(A, C, i + clamp(j))
+  if (op(update) != Opcode::DynamicUpdateSlice || op(operand(update, 0)) != Opcode::DynamicSlice) return;
+  InstId piece = operand(update, 0);
+  if (operand(piece, 0) != a || m_.operand_count(piece) != rank + 1 || m_.operand_count(update) != rank + 2) return;
+  for (size_t d = 0; d < rank; ++d)
+    if (operand(piece, d + 1) != operand(i, d + 2)) return;
+  if (!go("update of a part of a slice", i)) return;
+  InstId small = operand(update, 1);
+  for (size_t d = 0; d < rank; ++d) {
+    InstId inner = operand(update, d + 2), outer = operand(i, d + 2);
+    // The outer index as it is clamped, then the inner one as it is.
+    auto clamped = [&](InstId x, int64_t most) {
+      InstId lo = make_scalar(m_, m_.parent(i), type(x), 0), hi = make_scalar(m_, m_.parent(i), type(x), most);
+      return make_op(i, Opcode::Clamp, {lo, x, hi}, {}, m_.shape_id(x));
+    };
+    inner = make_convert(m_, clamped(inner, up[d] - m_.shape(small).dims[d]), type(outer));
+    m_.set_operand(i, d + 2, make_op(i, Opcode::Add, {clamped(outer, out[d] - up[d]), inner}, {}, m_.shape_id(outer)));
+  }
+  m_.set_operand(i, 1, small);
+  changed_ = true;
 }
 
 void A::pad(InstId i) {
@@ -708,6 +766,7 @@ void A::pad(InstId i) {
   bool nothing =
       std::all_of(pads.begin(), pads.end(), [](const PaddingDim& p) { return !p.low && !p.high && !p.interior; });
   if (nothing && ric(i, a, "pad by nothing")) return;
+  if (pad_of_broadcast(i, pads)) return;
   bool negative = std::any_of(pads.begin(), pads.end(), [](const PaddingDim& p) { return p.low < 0 || p.high < 0; });
   //   pad with negative edges      →      slice(pad)
   if (negative) {
@@ -845,6 +904,12 @@ void A::copy(InstId i) {
   }
   if (m_.shape(i).is_array() && m_.is_root(i) && m_.parent(i) == m_.entry() && m_.attrs(i).has(Attr::sharding)) return;
   if (ric(i, a, "copy that moves nothing")) return;
+  //   copy(reshape(A)) that moves nothing of A      →      reshape(A)
+  if (ls_ && op(a) == Opcode::Reshape && one_user(a) &&
+      reshape_is_bitcast(u_, m_.shape_id(operand(a, 0)), m_.shape_id(i))) {
+    if (go("copy of a reshape", i)) rw(i, Opcode::Reshape, {operand(a, 0)});
+    return;
+  }
   if (ls_ && m_.shape(i).is_array() && reshape_is_bitcast(u_, m_.shape_id(a), m_.shape_id(i))) {
     if (go("copy is a bitcast", i)) rw(i, Opcode::Bitcast, {a});
   }
@@ -861,6 +926,19 @@ void A::bitcast(InstId i) {
     else
       rw(i, Opcode::Bitcast, {operand(a, 0)});
     return;
+  }
+  //   bitcast(f(bitcast(A)))      →      bitcast(f(A))       for elementwise f of one operand
+  if (m_.operand_count(a) == 1 && op_info(op(a)).elementwise && op(a) != Opcode::Copy && one_user(a) &&
+      !m_.is_root(a) && op(operand(a, 0)) == Opcode::Bitcast && m_.called(a).empty()) {
+    InstId b = operand(a, 0), source = operand(b, 0);
+    const Shape from = m_.shape(source);
+    if (type(source) == type(b) && type(a) == type(i) && from.is_array() && from.layout.rest.empty()) {
+      if (!go("bitcast behind an elementwise operation", i)) return;
+      InstId f =
+          m_.clone_inst(a, m_.parent(i), std::vector<InstId>{source}, u_.with_type(m_.shape_id(source), type(a)));
+      rw(i, Opcode::Bitcast, {f});
+      return;
+    }
   }
   //   bitcast(broadcast(scalar))      →      broadcast(scalar)
   if (op(a) == Opcode::Broadcast && m_.shape(operand(a, 0)).rank() == 0 && type(a) == type(i)) {

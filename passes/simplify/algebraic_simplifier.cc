@@ -173,6 +173,13 @@ void AlgebraicSimplifier::visit(InstId i) {
       return opt_barrier(i);
     case Opcode::GetTupleElement:
       return get_tuple_element(i);
+    case Opcode::AllGather:
+    case Opcode::AllToAll:
+    case Opcode::AllReduce:
+    case Opcode::ReduceScatter:
+      return collective(i);
+    case Opcode::CustomCall:
+      return custom_call(i);
     default:
       return;
   }

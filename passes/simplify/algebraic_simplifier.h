@@ -20,6 +20,7 @@ class AlgebraicSimplifier {
   void visit(InstId i);
   // Elementwise (algebraic_elementwise.cc).
   void add(InstId i);
+  void add_of_scatters(InstId i);
   void subtract(InstId i);
   void multiply(InstId i);
   void divide(InstId i);
@@ -41,6 +42,12 @@ class AlgebraicSimplifier {
   void reshape(InstId i);
   void transpose(InstId i);
   bool remove_chain(InstId i);
+  bool transpose_of_reshape(InstId i);
+  bool transpose_into_scatter(InstId i);
+  bool last_of_window(InstId i, const std::vector<SliceDim>& s);
+  bool dynamic_slice_of_movement(InstId i);
+  void dynamic_slice_of_iota(InstId i);
+  bool pad_of_broadcast(InstId i, const std::vector<PaddingDim>& pads);
   void slice(InstId i);
   void dynamic_slice(InstId i);
   bool zero_whole_indices(InstId i, size_t first, const Dims& taken, const Dims& all);
@@ -53,8 +60,15 @@ class AlgebraicSimplifier {
   // Contractions, reductions and control (algebraic_structure.cc).
   void reduce(InstId i);
   void reduce_window(InstId i);
+  bool reduce_of_several(InstId i);
+  bool reduce_of_scalar(InstId i, Opcode kind);
+  bool window_of_constant(InstId i);
   void dot(InstId i);
+  bool dot_of_movement(InstId i);
   void convolution(InstId i);
+  bool scaled_convolution(InstId i);
+  void collective(InstId i);
+  void custom_call(InstId i);
   void gather(InstId i);
   void scatter(InstId i);
   void sort(InstId i);

@@ -42,6 +42,7 @@ void A::reduce(InstId i) {
       rw_to(i, parts[0]);
     return;
   }
+  if (reduce_of_several(i)) return;
   if (variadic) return;
   auto reduce_attrs = [&](const Dims& d) {
     return attrs_of(u_, Opcode::Reduce, {{Attr::dimensions, d}, {Attr::to_apply, f}});
@@ -154,6 +155,7 @@ void A::reduce(InstId i) {
       return;
     }
   }
+  if (simple && reduce_of_scalar(i, kind)) return;
   if (op(a) == Opcode::Broadcast) {
     const Dims map = m_.attrs(a).ints(Attr::dimensions);
     //   reduce(broadcast(A)) over dimensions that are A's own      →      broadcast(reduce(A))
@@ -195,7 +197,11 @@ void A::reduce(InstId i) {
 }
 
 void A::reduce_window(InstId i) {
-  if (m_.operand_count(i) != 2) return;
+  if (m_.operand_count(i) != 2 || reduce_of_several(i) || m_.shape(i).is_tuple()) return;
+  if (m_.shape(operand(i, 0)).rank() == 0) {
+    ric(i, operand(i, 0), "window over a scalar");
+    return;
+  }
   InstId a = operand(i, 0), init = operand(i, 1);
   if (m_.shape(a).elements_count() == 0 || m_.shape(i).elements_count() == 0) {
     if (go("reduce-window of nothing", i)) rw(i, Opcode::Broadcast, {init}, dims_attr(u_, Opcode::Broadcast, {}));
@@ -203,6 +209,7 @@ void A::reduce_window(InstId i) {
   }
   Window w = *m_.attrs(i).get<Window>(Attr::window);
   CompId f = m_.called(i)[0];
+  if (window_of_constant(i)) return;
   //   a window over whole dimensions, without padding      →      reshape(reduce)
   bool plain = true;
   Dims dims;
@@ -279,6 +286,7 @@ void A::dot(InstId i) {
     rw(i, Opcode::Multiply, {x, y});
     return;
   }
+  if (dot_of_movement(i)) return;
   //   dimensions of one leave the operands
   bool ones = std::find(ls.dims.begin(), ls.dims.end(), 1) != ls.dims.end() ||
               std::find(rs.dims.begin(), rs.dims.end(), 1) != rs.dims.end();
@@ -327,6 +335,28 @@ void A::convolution(InstId i) {
     rw(i, Opcode::Broadcast, {zero}, dims_attr(u_, Opcode::Broadcast, {}));
     return;
   }
+  //   convolution(A, pad(F, 0)) with padding between elements      →      convolution(A, F), rhs_dilate
+  if (InstId f = operand(i, 1); op(f) == Opcode::Pad && is_all(m_, operand(f, 1), 0)) {
+    const DimLabels& d = *m_.attrs(i).get<DimLabels>(Attr::dim_labels);
+    const Window* w = m_.attrs(i).get<Window>(Attr::window);
+    const auto pads = *m_.attrs(f).get<std::vector<PaddingDim>>(Attr::padding);
+    auto features = [&](int64_t k2) { return pads[static_cast<size_t>(k2)] != PaddingDim{}; };
+    bool fits = w && !features(d.kernel_input) && !features(d.kernel_output);
+    Window wider = w ? *w : Window{};
+    for (size_t n = 0; n < wider.dims.size() && fits; ++n) {
+      const PaddingDim& p = pads[static_cast<size_t>(d.kernel_spatial[n])];
+      fits = !p.low && !p.high && wider.dims[n].rhs_dilate == 1;
+      wider.dims[n].rhs_dilate = p.interior + 1;
+      wider.dims[n].size = m_.shape(operand(f, 0)).dims[static_cast<size_t>(d.kernel_spatial[n])];
+    }
+    if (fits) {
+      if (!go("filter padding into the convolution", i)) return;
+      InstId to = m_.clone_inst(i, m_.parent(i), std::vector<InstId>{operand(i, 0), operand(f, 0)});
+      m_.set_attr(to, Attr::window, wider);
+      rw_to(i, to);
+      return;
+    }
+  }
   //   convolution(pad(A, 0))      →      convolution(A) with padding in the window
   InstId a = operand(i, 0);
   const Window* w = m_.attrs(i).get<Window>(Attr::window);
@@ -353,27 +383,6 @@ void A::convolution(InstId i) {
   InstId to = m_.clone_inst(i, m_.parent(i), std::vector<InstId>{operand(a, 0), r});
   m_.set_attrs(to, attrs);
   rw_to(i, to);
-}
-
-void A::gather(InstId i) {
-  InstId a = operand(i, 0);
-  if (m_.shape(a).elements_count() == 0) {
-    if (go("gather from nothing", i)) rw_to(i, make_scalar_like(m_, i, 0));
-    return;
-  }
-  //   gather from one element      →      broadcast
-  if (m_.shape(a).is_effective_scalar()) {
-    if (!go("gather from one element", i)) return;
-    InstId scalar = m_.shape(a).rank() ? make_reshape(m_, a, {}) : a;
-    rw(i, Opcode::Broadcast, {scalar}, dims_attr(u_, Opcode::Broadcast, {}));
-  }
-}
-
-void A::scatter(InstId i) {
-  size_t n = m_.operand_count(i) / 2;
-  for (size_t k = 0; k < n; ++k)
-    if (m_.shape(operand(i, n + 1 + k)).elements_count() != 0) return;
-  if (n == 1) ric(i, operand(i, 0), "scatter of nothing");
 }
 
 void A::sort(InstId i) {

@@ -91,10 +91,7 @@ class Conditionals {
       CompId copy = m_.clone_computation(c, "clone");
       InstId root = m_.comp(copy).root;
       std::vector<InstId> parts;
-      for (size_t k : kept)
-        parts.push_back(make(m_, copy, Opcode::GetTupleElement, {root},
-                             attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}}),
-                             m_.shape(root).elements[k]));
+      for (size_t k : kept) parts.push_back(make_element(m_, root, static_cast<int64_t>(k)));
       m_.set_root(copy, make(m_, copy, Opcode::Tuple, parts, {}, shape));
       copies[c] = copy;
     }
@@ -154,11 +151,7 @@ class Conditionals {
       std::vector<InstId> parts;
       size_t count = m_.shape(yes).elements.size();
       for (size_t k = 0; k < count; ++k) {
-        auto part = [&](InstId of) {
-          return make(m_, here, Opcode::GetTupleElement, {of},
-                      attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}}),
-                      m_.shape(of).elements[k]);
-        };
+        auto part = [&](InstId of) { return make_element(m_, of, static_cast<int64_t>(k)); };
         InstId a = part(yes), b = part(no);
         parts.push_back(chosen(i, a, b));
       }

@@ -59,10 +59,7 @@ bool run_simplify_sorts(Module& m, PassContext& ctx) {
     for (InstId user : m.users_copy(i)) {
       size_t k = static_cast<size_t>(m.attrs(user).integer(Attr::index));
       InstId to = sort;
-      if (ops.size() > 1)
-        to = make(m, m.parent(i), Opcode::GetTupleElement, {sort},
-                  attrs_of(m.u(), Opcode::GetTupleElement, {{Attr::index, index[k]}}),
-                  shapes[static_cast<size_t>(index[k])]);
+      if (ops.size() > 1) to = make_element(m, sort, index[k]);
       m.replace_all_uses(user, to);
       m.remove(user);
     }

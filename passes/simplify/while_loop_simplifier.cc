@@ -93,8 +93,7 @@ class Loops {
         if (at == kept.end())
           map[i] = instead.at(element(i))(copy);
         else
-          map[i] = make(m_, copy, Opcode::GetTupleElement, {map[param]},
-                        attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, at - kept.begin()}}), m_.shape_id(i));
+          map[i] = make_element(m_, map[param], at - kept.begin());
         continue;
       }
       std::vector<InstId> ops;
@@ -122,11 +121,7 @@ class Loops {
     std::vector<size_t> kept;
     std::vector<ShapeId> shapes;
     std::vector<InstId> start;
-    auto part = [&](InstId of, size_t k) {
-      return make(m_, here, Opcode::GetTupleElement, {of},
-                  attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(k)}}),
-                  m_.shape(of).elements[k]);
-    };
+    auto part = [&](InstId of, size_t k) { return make_element(m_, of, static_cast<int64_t>(k)); };
     for (size_t k = 0; k < count; ++k)
       if (!removed.contains(k)) kept.push_back(k), shapes.push_back(m_.shape(w).elements[k]);
     ShapeId shape = u_.tuple(shapes);
@@ -171,11 +166,7 @@ class Loops {
     for (CompId c : {body(w), condition(w)})
       for (InstId gte : m_.users_copy(state(c)))
         if (auto twin = same_as.find(element(gte)); twin != same_as.end() && m_.op(gte) == Opcode::GetTupleElement) {
-          InstId other =
-              make(m_, c, Opcode::GetTupleElement, {state(c)},
-                   attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, static_cast<int64_t>(twin->second)}}),
-                   m_.shape_id(gte));
-          m_.replace_all_uses(gte, other);
+          m_.replace_all_uses(gte, make_element(m_, state(c), static_cast<int64_t>(twin->second)));
         }
     narrow(w, removed, {}, same_as);
     return true;

@@ -1,0 +1,268 @@
+// algsimp on products whose operands were moved, on windows that see little, and on collectives of one value.
+#include <algorithm>
+#include <numeric>
+
+#include "passes/simplify/algebraic_simplifier.h"
+
+namespace hlo {
+
+using A = AlgebraicSimplifier;
+
+bool A::dot_of_movement(InstId i) {
+  const AttrSet d = m_.attrs(i);
+  const Dims contract[2] = {d.ints(Attr::lhs_contracting_dims), d.ints(Attr::rhs_contracting_dims)};
+  bool batched = !d.ints(Attr::lhs_batch_dims).empty();
+  if (batched || contract[0].size() != 1) return false;
+  AttrSet bare = d;
+  for (Attr key : {Attr::sharding, Attr::origin}) bare.erase(key);
+  AttrsId attrs = u_.attrs(bare);
+  auto product = [&](size_t side, InstId x, InstId y, ShapeId shape) {
+    std::vector<InstId> ops = side ? std::vector<InstId>{y, x} : std::vector<InstId>{x, y};
+    return make_op(i, Opcode::Dot, ops, attrs, shape);
+  };
+  for (size_t side : {size_t{0}, size_t{1}}) {
+    InstId x = operand(i, side), y = operand(i, 1 - side);
+    auto cx = static_cast<size_t>(contract[side][0]), cy = static_cast<size_t>(contract[1 - side][0]);
+    if (!k(y)) continue;
+    //   dot(reshape(transpose(A)), K)      →      dot(reshape(A), reshape(transpose(reshape(K))))
+    if (op(x) == Opcode::Reshape && op(operand(x, 0)) == Opcode::Transpose) {
+      InstId t = operand(x, 0);
+      const Dims p = m_.attrs(t).ints(Attr::dimensions), middle = m_.shape(t).dims;
+      auto bounds = common_factors(middle, m_.shape(x).dims);
+      size_t from = 0, to = 0;
+      for (size_t n = 0; n + 1 < bounds.size(); ++n)
+        if (bounds[n].second == cx && bounds[n + 1].second == cx + 1) from = bounds[n].first, to = bounds[n + 1].first;
+      bool inside = to > from + 1, moved = false;
+      for (size_t k2 = 0; k2 < p.size() && inside; ++k2) {
+        bool in_run = k2 >= from && k2 < to;
+        if (in_run)
+          inside = p[k2] >= static_cast<int64_t>(from) && p[k2] < static_cast<int64_t>(to),
+          moved |= p[k2] != static_cast<int64_t>(k2);
+        else
+          inside = p[k2] == static_cast<int64_t>(k2);
+      }
+      if (inside && moved) {
+        if (!go("order of what is contracted", i)) return true;
+        InstId flat = make_reshape(m_, operand(t, 0), m_.shape(x).dims);
+        // The constant's rows in the order that A had.
+        Dims split = m_.shape(y).dims, order;
+        split.erase(split.begin() + static_cast<ptrdiff_t>(cy));
+        split.insert(split.begin() + static_cast<ptrdiff_t>(cy), middle.begin() + static_cast<ptrdiff_t>(from),
+                     middle.begin() + static_cast<ptrdiff_t>(to));
+        for (size_t k2 = 0; k2 < split.size(); ++k2) order.push_back(static_cast<int64_t>(k2));
+        for (size_t k2 = from; k2 < to; ++k2)
+          order[cy + static_cast<size_t>(p[k2]) - from] = static_cast<int64_t>(cy + (k2 - from));
+        InstId rows = make_transpose(m_, make_reshape(m_, y, split), order);
+        rows = make_reshape(m_, rows, m_.shape(y).dims);
+        rw_to(i, product(side, flat, rows, m_.shape_id(i)));
+        return true;
+      }
+    }
+    if (m_.shape(x).rank() != 2 || m_.shape(y).rank() != 2) continue;
+    //   dot(concatenate(A, B), K)      →      add(dot(A, slice(K)), dot(B, slice(K)))
+    if (op(x) == Opcode::Concatenate && m_.attrs(x).ints(Attr::dimensions)[0] == contract[side][0]) {
+      if (!go("dot of a concatenate", i)) return true;
+      int64_t at = 0;
+      InstId sum;
+      for (InstId piece : std::vector<InstId>(m_.operands(x).begin(), m_.operands(x).end())) {
+        int64_t n = m_.shape(piece).dims[cx];
+        std::vector<SliceDim> s;
+        for (int64_t size : m_.shape(y).dims) s.push_back({0, size, 1});
+        s[cy] = {at, at + n, 1};
+        at += n;
+        InstId part = make_op(i, Opcode::Slice, {y}, attrs_of(u_, Opcode::Slice, {{Attr::slice, s}}));
+        InstId one = product(side, piece, part, m_.shape_id(i));
+        sum = sum.valid() ? make_op(i, Opcode::Add, {sum, one}, {}, m_.shape_id(i)) : one;
+      }
+      rw_to(i, sum);
+      return true;
+    }
+    //   dot(dynamic-slice(K1), K2) of one row      →      dynamic-slice(dot(K1, K2))
+    if (op(x) == Opcode::DynamicSlice && k(operand(x, 0)) && m_.operand_count(x) == 3) {
+      size_t row = 1 - cx;
+      InstId table = operand(x, 0);
+      if (m_.shape(x).dims[row] != 1 || m_.shape(x).dims[cx] != m_.shape(table).dims[cx]) continue;
+      if (!go("dot of a row", i)) return true;
+      size_t row_out = side, column_out = 1 - side;
+      Dims out(2);
+      out[row_out] = m_.shape(table).dims[row], out[column_out] = m_.shape(i).dims[column_out];
+      InstId all = product(side, table, y, u_.array(type(i), out));
+      InstId zero = make_scalar(m_, m_.parent(i), type(operand(x, row + 1)), 0);
+      std::vector<InstId> ops{all, zero, zero};
+      ops[row_out + 1] = operand(x, row + 1);
+      rw(i, Opcode::DynamicSlice, ops,
+         attrs_of(u_, Opcode::DynamicSlice, {{Attr::dynamic_slice_sizes, m_.shape(i).dims}}));
+      return true;
+    }
+  }
+  return false;
+}
+
+//   multiply(add(convolution(A, F), B), broadcast(K))      →      add(convolution(A, F·K), B·K)
+bool A::scaled_convolution(InstId i) {
+  for (size_t s : {size_t{0}, size_t{1}}) {
+    InstId sum = operand(i, s), scale = operand(i, 1 - s);
+    if (op(sum) != Opcode::Add || !is_broadcast_of_constant(m_, scale) || m_.shape(operand(scale, 0)).rank() != 1 ||
+        !one_user(scale))
+      continue;
+    for (size_t t : {size_t{0}, size_t{1}}) {
+      InstId conv = operand(sum, t), bias = operand(sum, 1 - t);
+      if (op(conv) != Opcode::Convolution || !one_user(conv) || !one_user(bias) || !k(operand(conv, 1))) continue;
+      const DimLabels& labels = *m_.attrs(conv).get<DimLabels>(Attr::dim_labels);
+      if (m_.attrs(scale).ints(Attr::dimensions) != Dims{labels.output_feature}) continue;
+      if (!go("scale into the filter", i)) return true;
+      InstId filter = operand(conv, 1);
+      InstId wide = make_broadcast(m_, m_.parent(i), operand(scale, 0), {labels.kernel_output}, m_.shape_id(filter));
+      InstId scaled = make_op(i, Opcode::Multiply, {filter, wide}, {}, m_.shape_id(filter));
+      InstId fresh = m_.clone_inst(conv, m_.parent(i), std::vector<InstId>{operand(conv, 0), scaled});
+      InstId shifted = make_op(i, Opcode::Multiply, {bias, scale}, {}, m_.shape_id(bias));
+      rw(i, Opcode::Add, {fresh, shifted});
+      return true;
+    }
+  }
+  return false;
+}
+
+//   reduce of one array by a reducer that returns a tuple      →      tuple(reduce)
+bool A::reduce_of_several(InstId i) {
+  if (!m_.shape(i).is_tuple() || m_.operand_count(i) != 2) return false;
+  CompId f = m_.called(i)[0];
+  if (m_.op(m_.comp(f).root) != Opcode::Tuple || m_.operand_count(m_.comp(f).root) != 1) return false;
+  if (!go("tuple of one reduction", i)) return true;
+  CompId copy = m_.clone_computation(f, "clone");
+  m_.set_root(copy, m_.operand(m_.comp(copy).root, 0));
+  AttrSet set = m_.attrs(i);
+  set.set(Attr::to_apply, copy);
+  set.erase(Attr::sharding);
+  InstId r = make_op(i, op(i), {operand(i, 0), operand(i, 1)}, u_.attrs(std::move(set)), m_.shape(i).elements[0]);
+  rw(i, Opcode::Tuple, {r});
+  return true;
+}
+
+//   reduce(broadcast(scalar)) to a scalar by max, min, and, or      →      op(scalar, init)
+bool A::reduce_of_scalar(InstId i, Opcode kind) {
+  InstId a = operand(i, 0);
+  if (m_.shape(i).rank() != 0 || op(a) != Opcode::Broadcast || m_.shape(operand(a, 0)).rank() != 0 ||
+      (kind != Opcode::Maximum && kind != Opcode::Minimum && kind != Opcode::And && kind != Opcode::Or))
+    return false;
+  if (go("reduce of a spread scalar", i)) rw(i, kind, {operand(a, 0), operand(i, 1)});
+  return true;
+}
+
+//   cumulative sum of broadcast(K)      →      K * (iota + 1)
+//   windows of one element under add, min, max      →      op(A, broadcast(init))
+bool A::window_of_constant(InstId i) {
+  InstId a = operand(i, 0), init = operand(i, 1);
+  CompId f = m_.called(i)[0];
+  const Computation& comp = m_.comp(f);
+  if (comp.params.size() != 2 || m_.operand_count(comp.root) != 2) return false;
+  InstId x = m_.operand(comp.root, 0), y = m_.operand(comp.root, 1);
+  if (m_.op(x) != Opcode::Parameter || m_.op(y) != Opcode::Parameter || x == y) return false;
+  Opcode kind = m_.op(comp.root);
+  const Window& w = *m_.attrs(i).get<Window>(Attr::window);
+  CompId c = m_.parent(i);
+  size_t scan = w.dims.size();
+  bool single = true, one = true;
+  for (size_t d = 0; d < w.dims.size(); ++d) {
+    const WindowDim& e = w.dims[d];
+    bool plain = e.size == 1 && e.stride == 1 && !e.pad_low && !e.pad_high && e.lhs_dilate == 1 && e.rhs_dilate == 1;
+    single &= plain;
+    if (plain) continue;
+    one = one && scan == w.dims.size();
+    scan = d;
+  }
+  if (single && type(a) == type(i) && (kind == Opcode::Add || kind == Opcode::Minimum || kind == Opcode::Maximum)) {
+    if (!go("windows of one element", i)) return true;
+    rw(i, kind, {a, make_broadcast(m_, c, init, {}, m_.shape_id(i))});
+    return true;
+  }
+  if (kind != Opcode::Add || !one || scan == w.dims.size() || !is_broadcast_of_scalar_constant(m_, a) ||
+      !is_all(m_, init, 0) || is_complex(type(i)))
+    return false;
+  const WindowDim& e = w.dims[scan];
+  int64_t n = m_.shape(a).dims[scan];
+  if (e.size != n || e.pad_low != n - 1 || e.pad_high || e.stride != 1 || e.reversal || e.lhs_dilate != 1 ||
+      e.rhs_dilate != 1)
+    return false;
+  if (!go("cumulative sum of one value", i)) return true;
+  ElementType counter = type(i) == ElementType::S64 ? ElementType::S64 : ElementType::S32;
+  ShapeId shape = u_.with_type(m_.shape_id(i), counter);
+  InstId iota = make_op(i, Opcode::Iota, {},
+                        attrs_of(u_, Opcode::Iota, {{Attr::iota_dimension, static_cast<int64_t>(scan)}}), shape);
+  InstId ones = make_broadcast(m_, c, make_scalar(m_, c, counter, 1), {}, shape);
+  InstId count = make_convert(m_, make_op(i, Opcode::Add, {iota, ones}, {}, shape), type(i));
+  InstId value = make_broadcast(m_, c, operand(a, 0), {}, m_.shape_id(i));
+  rw(i, Opcode::Multiply, {value, count});
+  return true;
+}
+
+namespace {
+// Devices of a group, where all groups are of one size; 0 where that is not known.
+int64_t group_size(const Module& m, InstId i) {
+  std::string_view text = m.u().text(m.attrs(i).text(Attr::replica_groups));
+  if (text.starts_with("{{")) {
+    int64_t size = 0;
+    for (size_t at = 1; at < text.size();) {
+      size_t end = text.find('}', at);
+      if (text[at] != '{' || end == std::string_view::npos) break;
+      int64_t n =
+          std::count(text.begin() + static_cast<ptrdiff_t>(at), text.begin() + static_cast<ptrdiff_t>(end), ',') + 1;
+      if (size && n != size) return 0;
+      size = n;
+      at = end + 1;
+      while (at < text.size() && (text[at] == ',' || text[at] == ' ')) ++at;
+    }
+    return size;
+  }
+  return 0;
+}
+}  // namespace
+
+//   all-gather, all-to-all of broadcast(K)      →      broadcast(K)
+//   all-reduce, reduce-scatter of broadcast(K)      →      broadcast(K), or K times the size of the group
+void A::collective(InstId i) {
+  if (m_.operand_count(i) != 1 || !m_.shape(i).is_array() || m_.has_side_effect(i)) return;
+  InstId a = operand(i, 0);
+  if (!is_broadcast_of_scalar_constant(m_, a)) return;
+  InstId scalar = operand(a, 0);
+  if (op(i) == Opcode::AllGather || op(i) == Opcode::AllToAll) {
+    if (op(i) == Opcode::AllToAll && same_shape(i, a)) {
+      ric(i, a, "all-to-all of one value");
+      return;
+    }
+    if (go("all-gather of one value", i)) rw(i, Opcode::Broadcast, {scalar}, dims_attr(u_, Opcode::Broadcast, {}));
+    return;
+  }
+  const Computation& f = m_.comp(m_.called(i)[0]);
+  Opcode kind = m_.op(f.root);
+  if (f.params.size() != 2 || m_.operand_count(f.root) != 2) return;
+  if (kind == Opcode::Minimum || kind == Opcode::Maximum) {
+    if (go("extremum of one value over devices", i))
+      rw(i, Opcode::Broadcast, {scalar}, dims_attr(u_, Opcode::Broadcast, {}));
+    return;
+  }
+  int64_t n = group_size(m_, i);
+  if (kind != Opcode::Add || n < 1) return;
+  if (!go("sum of one value over devices", i)) return;
+  InstId total = make_op(i, Opcode::Multiply, {scalar, make_scalar_like(m_, scalar, n)});
+  rw(i, Opcode::Broadcast, {total}, dims_attr(u_, Opcode::Broadcast, {}));
+}
+
+//   SliceToDynamic(get-tuple-element(PadToStatic(A)), …)      →      A
+void A::custom_call(InstId i) {
+  if (u_.text(m_.attrs(i).text(Attr::custom_call_target)) != "SliceToDynamic" || m_.operand_count(i) == 0) return;
+  InstId source;
+  for (size_t k2 = 0; k2 < m_.operand_count(i); ++k2) {
+    InstId g = operand(i, k2);
+    if (op(g) != Opcode::GetTupleElement || m_.attrs(g).integer(Attr::index) != static_cast<int64_t>(k2)) return;
+    InstId call = operand(g, 0);
+    if (op(call) != Opcode::CustomCall || u_.text(m_.attrs(call).text(Attr::custom_call_target)) != "PadToStatic" ||
+        (source.valid() && source != call))
+      return;
+    source = call;
+  }
+  if (source.valid() && m_.shape_id(operand(source, 0)) == m_.shape_id(i))
+    ric(i, operand(source, 0), "dynamic size taken and given back");
+}
+
+}  // namespace hlo
