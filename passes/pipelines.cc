@@ -95,6 +95,9 @@ std::vector<Step> xla_gpu() {
                     "all-reduce-reassociate reduce-scatter-reassociate "
                     "while-loop-all-reduce-code-motion dce algsimp reduce-scatter-creator all-reduce-promotion dce "
                     "while-loop-trip-count-annotator")),
+      // Its GPU passes behind this are left out; what the module needs to be scheduled is not.
+      pipeline("layout_assignment", list("flatten-call-graph layout-assignment")),
+      pipeline("pre-scheduling-copy-insertion", list("dce copy-insertion sanitize-constant-names")),
   };
 }
 

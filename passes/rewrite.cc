@@ -13,12 +13,12 @@ void visit_computation(Module& m, CompId comp, const std::function<void(InstId)>
   InstId root = m.comp(comp).root;
   for (InstId i : m.live_order(comp))
     if (i != root && m.users(i).empty() && m.control_succs(i).empty()) roots.push_back(i);
-  roots.push_back(root);
   std::unordered_map<InstId, uint8_t> sparse;
   std::vector<uint8_t> dense(m.inst_slots(), 0);
   auto state = [&](InstId i) -> uint8_t& { return i.value < dense.size() ? dense[i.value] : sparse[i]; };
-  for (InstId start : roots) {
-    // The root may have been replaced meanwhile.
+  for (size_t k = 0; k <= roots.size(); ++k) {
+    // The root that the computation has by then.
+    InstId start = k < roots.size() ? roots[k] : m.comp(comp).root;
     if (!m.alive(start) || state(start) == 2) continue;
     std::vector<InstId> stack{start};
     while (!stack.empty()) {

@@ -154,10 +154,6 @@ void A::subtract(InstId i) {
   if (op(l) == Opcode::Add && (operand(l, 0) == r || operand(l, 1) == r)) {
     if (ric(i, operand(l, 1) == r ? operand(l, 0) : operand(l, 1), "(x + y) - x")) return;
   }
-  if (op(l) == Opcode::Subtract && operand(l, 0) == r) {
-    InstId y = operand(l, 1);
-    if (go("(x - y) - x", i)) rw(i, Opcode::Negate, {y});
-  }
 }
 
 void A::multiply(InstId i) {

@@ -160,12 +160,11 @@ bool A::dynamic_slice_of_movement(InstId i) {
     if (!go("dynamic-slice of a reshape", i)) return true;
     std::vector<InstId> ops{operand(a, 0)};
     Dims taken;
-    InstId zero;
+    InstId zero = make_scalar(m_, m_.parent(i), type(operand(i, 1)), 0);
     size_t t = 0;
     for (int64_t d : from) {
       while (d != 1 && t < to.size() && to[t] == 1) ++t;
       if (d == 1) {
-        if (!zero.valid()) zero = make_scalar(m_, m_.parent(i), type(operand(i, 1)), 0);
         ops.push_back(zero), taken.push_back(1);
         continue;
       }
@@ -188,8 +187,12 @@ bool A::dynamic_slice_of_movement(InstId i) {
       ops[static_cast<size_t>(p[d]) + 1] = operand(i, d + 1);
       taken[static_cast<size_t>(p[d])] = sizes[d];
     }
-    InstId small =
-        make_op(i, Opcode::DynamicSlice, ops, attrs_of(u_, Opcode::DynamicSlice, {{Attr::dynamic_slice_sizes, taken}}));
+    // In memory the result lies as it did.
+    Dims layout;
+    for (int64_t d : m_.shape(i).layout.minor_to_major) layout.push_back(p[static_cast<size_t>(d)]);
+    ShapeId shape = u_.with_layout(u_.array(type(i), taken), layout);
+    InstId small = make_op(i, Opcode::DynamicSlice, ops,
+                           attrs_of(u_, Opcode::DynamicSlice, {{Attr::dynamic_slice_sizes, taken}}), shape);
     rw(i, Opcode::Transpose, {small}, dims_attr(u_, Opcode::Transpose, p));
     return true;
   }
@@ -206,7 +209,7 @@ void A::dynamic_slice_of_iota(InstId i) {
       if (op(operand(a, s)) == Opcode::Iota && op(operand(a, 1 - s)) == Opcode::Broadcast &&
           m_.shape(operand(operand(a, 1 - s), 0)).rank() == 0)
         iota = operand(a, s), factor = operand(operand(a, 1 - s), 0);
-  if (op(iota) != Opcode::Iota || is_complex(type(i))) return;
+  if (op(iota) != Opcode::Iota || (type(i) != ElementType::S32 && type(i) != ElementType::U32)) return;
   if (!go("dynamic-slice of an iota", i)) return;
   InstId lo = make_scalar(m_, m_.parent(i), type(index), 0),
          hi = make_scalar(m_, m_.parent(i), type(index), m_.shape(a).dims[0] - 1);

@@ -233,10 +233,6 @@ void A::reshape(InstId i) {
   //   reshape(reshape(A))      →      reshape(A)
   if (op(a) == Opcode::Reshape) {
     if (!go("reshape twice", i)) return;
-    if (InstId source = operand(a, 0); m_.shape_id(source) == m_.shape_id(i)) {
-      ri(i, source);
-      return;
-    }
     InstId to = m_.add(m_.parent(i), {.op = Opcode::Reshape, .shape = m_.shape_id(i), .operands = {operand(a, 0)}});
     ri(i, to);
     return;
@@ -613,6 +609,7 @@ void A::slice(InstId i) {
     auto moved = s;
     for (int64_t d : turned) {
       SliceDim& e = moved[static_cast<size_t>(d)];
+      if (out[static_cast<size_t>(d)] == 0) continue;  // nothing is taken, from wherever
       int64_t last = e.start + (out[static_cast<size_t>(d)] - 1) * e.stride;
       e.start = in[static_cast<size_t>(d)] - 1 - last;
       e.limit = e.start + (out[static_cast<size_t>(d)] - 1) * e.stride + 1;
@@ -625,7 +622,7 @@ void A::slice(InstId i) {
   //   strides that take one element      →      stride 1
   auto plain = s;
   for (SliceDim& d : plain)
-    if (d.stride != 1 && d.start + d.stride >= d.limit) d.limit = d.start + 1, d.stride = 1;
+    if (d.stride != 1 && d.start < d.limit && d.start + d.stride >= d.limit) d.limit = d.start + 1, d.stride = 1;
   if (plain != s) {
     if (go("stride of one element", i)) rw(i, Opcode::Slice, {a}, attrs_of(u_, Opcode::Slice, {{Attr::slice, plain}}));
   }
@@ -734,13 +731,11 @@ void A::dynamic_update_slice(InstId i) {
   InstId small = operand(update, 1);
   for (size_t d = 0; d < rank; ++d) {
     InstId inner = operand(update, d + 2), outer = operand(i, d + 2);
-    // The outer index as it is clamped, then the inner one as it is.
-    auto clamped = [&](InstId x, int64_t most) {
-      InstId lo = make_scalar(m_, m_.parent(i), type(x), 0), hi = make_scalar(m_, m_.parent(i), type(x), most);
-      return make_op(i, Opcode::Clamp, {lo, x, hi}, {}, m_.shape_id(x));
-    };
-    inner = make_convert(m_, clamped(inner, up[d] - m_.shape(small).dims[d]), type(outer));
-    m_.set_operand(i, d + 2, make_op(i, Opcode::Add, {clamped(outer, out[d] - up[d]), inner}, {}, m_.shape_id(outer)));
+    // XLA takes the outer index to be in range; where it is not, the update lands elsewhere than it did.
+    InstId lo = make_scalar(m_, m_.parent(i), type(inner), 0),
+           hi = make_scalar(m_, m_.parent(i), type(inner), up[d] - m_.shape(small).dims[d]);
+    InstId clamped = make_convert(m_, make_op(i, Opcode::Clamp, {lo, inner, hi}, {}, m_.shape_id(inner)), type(outer));
+    m_.set_operand(i, d + 2, make_op(i, Opcode::Add, {outer, clamped}, {}, m_.shape_id(outer)));
   }
   m_.set_operand(i, 1, small);
   changed_ = true;

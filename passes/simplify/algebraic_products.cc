@@ -52,7 +52,11 @@ bool A::dot_of_movement(InstId i) {
         for (size_t k2 = 0; k2 < split.size(); ++k2) order.push_back(static_cast<int64_t>(k2));
         for (size_t k2 = from; k2 < to; ++k2)
           order[cy + static_cast<size_t>(p[k2]) - from] = static_cast<int64_t>(cy + (k2 - from));
-        InstId rows = make_transpose(m_, make_reshape(m_, y, split), order);
+        Dims turned;
+        for (int64_t d2 : order) turned.push_back(split[static_cast<size_t>(d2)]);
+        InstId rows = make_reshape(m_, y, split);
+        rows = make_derived(m_, rows, Opcode::Transpose, {rows}, dims_attr(u_, Opcode::Transpose, order),
+                            u_.array(type(y), turned));
         rows = make_reshape(m_, rows, m_.shape(y).dims);
         rw_to(i, product(side, flat, rows, m_.shape_id(i)));
         return true;
@@ -242,9 +246,12 @@ void A::collective(InstId i) {
     return;
   }
   int64_t n = group_size(m_, i);
-  if (kind != Opcode::Add || n < 1) return;
+  if (kind != Opcode::Add || n < 1 || m_.literal(scalar).elided || is_complex(type(scalar))) return;
   if (!go("sum of one value over devices", i)) return;
-  InstId total = make_op(i, Opcode::Multiply, {scalar, make_scalar_like(m_, scalar, n)});
+  const char* value = m_.literal(scalar).bytes.data();
+  InstId total = is_integral(type(scalar))
+                     ? make_scalar_like(m_, scalar, load_int(type(scalar), value) * n)
+                     : make_scalar_like(m_, scalar, load_double(type(scalar), value) * static_cast<double>(n));
   rw(i, Opcode::Broadcast, {total}, dims_attr(u_, Opcode::Broadcast, {}));
 }
 

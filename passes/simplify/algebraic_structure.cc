@@ -175,7 +175,7 @@ void A::reduce(InstId i) {
         return;
       }
     }
-    //   reduce-add(broadcast(A)) over dimensions that the broadcast made      →      A * count + init
+    //   reduce-add(broadcast(A)) over dimensions that the broadcast made      →      broadcast(init + A * count)
     bool added = std::none_of(dims.begin(), dims.end(), [&](int64_t d) { return contains(map, d); });
     if (simple && kind == Opcode::Add && added && std::is_sorted(map.begin(), map.end()) &&
         (is_integral(type(i)) || is_float(type(i)))) {
@@ -186,12 +186,10 @@ void A::reduce(InstId i) {
       Dims kept_map;
       for (int64_t d : map)
         kept_map.push_back(d - std::count_if(dims.begin(), dims.end(), [&](int64_t e) { return e < d; }));
-      InstId wide =
-          m_.shape(source).dims == m_.shape(i).dims ? source : make_broadcast(m_, c, source, kept_map, m_.shape_id(i));
-      InstId factor = make_scalar_like(m_, i, count);
-      InstId product = make_op(i, Opcode::Multiply, {wide, factor});
-      InstId start = m_.shape(i).rank() ? make_broadcast(m_, c, init, {}, m_.shape_id(i)) : init;
-      rw(i, Opcode::Add, {product, start});
+      InstId product = make_op(i, Opcode::Multiply, {source, make_scalar_like(m_, source, count)});
+      InstId start = m_.shape(source).rank() ? make_broadcast(m_, c, init, {}, m_.shape_id(source)) : init;
+      InstId sum = make_op(i, Opcode::Add, {start, product});
+      rw(i, Opcode::Broadcast, {sum}, dims_attr(u_, Opcode::Broadcast, kept_map));
     }
   }
 }

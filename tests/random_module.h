@@ -1,0 +1,12 @@
+// Modules by chance: small shapes (scalars and arrays without elements among them), most opcodes, nested control flow.
+// The text of a seed never changes, so that a failure can be told by its seed.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace hlo {
+
+// HLO text with about `size` instructions in its entry.
+std::string random_module(uint64_t seed, int size);
+
+}  // namespace hlo
