@@ -106,6 +106,8 @@ std::map<std::string, std::string> call_site_options(std::string_view pass, std:
                        has("pre scheduling");
   std::map<std::string, std::string> out;
   if (pass == "computation-deduplicator" && has("post fusion")) out["mark_fusion_duplications"] = "true";
+  if (pass == "float-normalization" && has("conv canonicalization")) out["elementwise"] = "false";
+  if (pass == "reduce-decomposer") out["keep_tiled"] = "true";
   if (pass == "operand_upcaster" || pass == "result_caster") out["unsupported_by_library"] = "true";
   if (pass == "algsimp") {
     out["layout_sensitive"] = after_layouts ? "true" : "false";

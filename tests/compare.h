@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/eval/compare.h"
+#include "ir/eval/devices.h"
 #include "ir/eval/evaluator.h"
 
 namespace hlo {
@@ -15,14 +16,31 @@ inline bool has_unknown_or_effects(const Module& m) {
   return false;
 }
 
+// The results of all devices, each with arguments of its own seed, as one tuple where there are several.
+inline Value run_everywhere(const Module& m, uint64_t seed) {
+  DeviceGrid grid(m.config.replica_count, m.config.num_partitions);
+  if (grid.size() == 1) return Evaluator(m).run(seeded_arguments(m, seed, false));
+  std::vector<Value> results(static_cast<size_t>(grid.size()));
+  grid.run([&](int64_t device) {
+    Evaluator e(m, {}, &grid, device);
+    results[static_cast<size_t>(device)] = e.run(seeded_arguments(m, seed + static_cast<uint64_t>(device), false));
+  });
+  Value all;
+  std::vector<ShapeId> shapes;
+  for (const Value& r : results) shapes.push_back(r.shape);
+  all.shape = m.u().tuple(shapes);
+  all.elements = std::move(results);
+  return all;
+}
+
 // Floats within `tolerance` of the output's largest magnitude (and NaN at the same places), everything else equal.
 inline void expect_same_results(const Module& a, const Module& b, uint64_t seed, double tolerance) {
   if (has_unknown_or_effects(a)) return;
   Universe& u = a.u();
   Value x, y;
   try {
-    x = Evaluator(a).run(seeded_arguments(a, seed, false));
-    y = Evaluator(b).run(seeded_arguments(b, seed, false));
+    x = run_everywhere(a, seed);
+    y = run_everywhere(b, seed);
   } catch (const Failure& e) {
     ADD_FAILURE() << e.what();
     return;

@@ -1,5 +1,5 @@
 // Expanders of a rule or two each: logistic-expander, dynamic-index-splitter, hlo-get-dimension-size-rewriter,
-// element_type_converter, variadic-op-splitter, reduce-precision, gpu_hlo_support_checker.
+// variadic-op-splitter, reduce-precision, gpu_hlo_support_checker.
 #include <algorithm>
 
 #include "passes/rewrite.h"
@@ -79,23 +79,6 @@ bool run_get_dimension_size_rewriter(Module& m, PassContext& ctx) {
     InstId c = make_scalar(m, m.parent(i), ElementType::S32,
                            static_cast<double>(s.dims[static_cast<size_t>(m.attrs(i).ints(Attr::dimensions)[0])]));
     return m.replace(i, c);
-  });
-}
-
-//   bf16 convolution(A, B)      →      convert(f32 convolution(convert(A), convert(B)))
-// The 2019 GPU pipeline widened convolutions (and s16 dots) that its libraries had no routine for.
-bool run_element_type_converter(Module& m, PassContext& ctx) {
-  return each(m, [&](InstId i) {
-    if (m.op(i) != Opcode::Convolution || m.has_control(i)) return false;
-    bool narrow = false;
-    for (InstId o : m.operands(i)) narrow |= m.shape(o).type == ElementType::BF16;
-    if (!narrow || !ctx.spend(m, "bf16 convolution in f32", {i})) return false;
-    std::vector<InstId> ops;
-    for (InstId o : std::vector<InstId>(m.operands(i).begin(), m.operands(i).end()))
-      ops.push_back(make_convert(m, o, ElementType::F32));
-    InstId wide = m.clone_inst(i, m.parent(i), ops, m.u().with_type(m.shape_id(i), ElementType::F32));
-    InstId back = make(m, m.parent(i), Opcode::Convert, {wide}, {}, m.shape_id(i));
-    return m.replace(i, back);
   });
 }
 

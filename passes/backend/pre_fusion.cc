@@ -1,0 +1,172 @@
+// rename-instructions, sort-iota-fusion and reduce-decomposer (xla/service/gpu/transforms/…,
+// xla/hlo/transforms/expanders/reduce_decomposer.cc).
+#include <algorithm>
+
+#include "passes/rewrite.h"
+
+namespace hlo {
+
+//   %add      →      %add.0       so that copies of an instruction can be told from it
+bool run_rename_instructions(Module& m, PassContext& ctx) {
+  bool changed = false;
+  for (CompId c : m.nonfusion_computations())
+    for (InstId i : m.live_order(c)) {
+      switch (m.op(i)) {
+        case Opcode::Parameter:
+        case Opcode::CustomCall:
+        case Opcode::Fusion:
+        case Opcode::Domain:
+        case Opcode::While:
+        case Opcode::Conditional:
+        case Opcode::Call:
+          continue;
+        default:
+          break;
+      }
+      if (m.has_side_effect(i)) continue;
+      if (!ctx.spend(m, "a number for its copies", {i})) return changed;
+      m.set_uniquified_name(i, fmt::format("{}.0", m.inst_name(i)));
+      changed = true;
+    }
+  return changed;
+}
+
+//   sort(A, iota)      →      fusion(A), kind=kCustom, calls={ sort(parameter, iota) }
+bool run_sort_iota_fusion(Module& m, PassContext& ctx) {
+  bool changed = false;
+  Universe& u = m.u();
+  for (InstId i : all_of_opcode(m, Opcode::Sort)) {
+    bool counted =
+        std::any_of(m.operands(i).begin(), m.operands(i).end(), [&](InstId o) { return m.op(o) == Opcode::Iota; });
+    if (!counted || !m.shape(i).is_tuple()) continue;
+    if (!ctx.spend(m, "iota into a sort", {i})) return changed;
+    CompId body = m.add_computation("fused_computation");
+    std::vector<InstId> arguments, inside;
+    std::unordered_map<InstId, InstId> map;
+    for (InstId o : std::vector<InstId>(m.operands(i).begin(), m.operands(i).end())) {
+      InstId& to = map[o];
+      if (!to.valid()) {
+        if (m.op(o) == Opcode::Iota) {
+          to = m.clone_inst(o, body, {});
+        } else {
+          to = m.parameter(body, static_cast<int64_t>(arguments.size()), m.shape_id(o),
+                           fmt::format("param_{}", arguments.size()));
+          arguments.push_back(o);
+        }
+      }
+      inside.push_back(to);
+    }
+    m.set_root(body, m.clone_inst(i, body, inside));
+    InstId fusion = m.add(
+        m.parent(i), {.op = Opcode::Fusion,
+                      .shape = m.shape_id(i),
+                      .operands = arguments,
+                      .attrs = attrs_of(u, Opcode::Fusion, {{Attr::kind, u.str("kCustom")}, {Attr::calls, body}})});
+    changed |= m.replace(i, fusion);
+  }
+  return changed;
+}
+
+namespace {
+
+// Shape of a reduction that leaves the kept dimensions in the order in which the operand has them in memory.
+ShapeId natural(Module& m, InstId input, const Dims& gone, ElementType type) {
+  const Shape& in = m.shape(input);
+  std::vector<int64_t> to(in.dims.size(), -1);
+  Dims dims, layout;
+  for (size_t d = 0; d < in.dims.size(); ++d)
+    if (std::find(gone.begin(), gone.end(), static_cast<int64_t>(d)) == gone.end())
+      to[d] = static_cast<int64_t>(dims.size()), dims.push_back(in.dims[d]);
+  for (int64_t d : in.layout.minor_to_major)
+    if (to[static_cast<size_t>(d)] >= 0) layout.push_back(to[static_cast<size_t>(d)]);
+  return m.u().with_layout(m.u().array(type, dims), layout);
+}
+
+// Will the GPU reduce it in tiles, as rows or columns of neighbours in memory
+// (IsReductionFromOrToContiguousDimensions and IsRealReductionHero's first half)?
+bool tiled(const Module& m, InstId input, const Dims& gone) {
+  const Shape& in = m.shape(input);
+  // Runs of kept and of reduced dimensions, outermost first.
+  std::vector<std::pair<bool, int64_t>> runs;
+  const auto& order = in.layout.minor_to_major;
+  for (size_t k = order.size(); k-- > 0;) {
+    bool reduced = std::find(gone.begin(), gone.end(), order[k]) != gone.end();
+    int64_t size = in.dims[static_cast<size_t>(order[k])];
+    if (size == 1) continue;
+    if (runs.empty() || runs.back().first != reduced)
+      runs.push_back({reduced, size});
+    else
+      runs.back().second *= size;
+  }
+  auto row = [](int64_t n) { return n >= 32 || (n > 0 && 32 % n == 0); };
+  auto column = [](int64_t major, int64_t minor) {
+    return !(major < 32 || (major < 64 && minor < 32) || (major < 128 && minor < 8) || (major < 256 && minor < 3));
+  };
+  switch (runs.size()) {
+    case 0:
+      return row(1);
+    case 1:
+      return row(runs[0].first ? runs[0].second : 1);
+    case 2:
+      return runs[0].first ? column(runs[0].second, runs[1].second) : row(runs[1].second);
+    case 3:
+      return runs[0].first ? row(runs[2].second) : column(runs[1].second, runs[2].second);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+//   f32[16,64]{0,1} reduce(f32[8,16,64]{2,1,0} A)      →      copy(f32[16,64]{1,0} reduce(A))
+bool run_reduce_decomposer(Module& m, PassContext& ctx) {
+  bool changed = false, keep = ctx.flag("keep_tiled", false);
+  Universe& u = m.u();
+  for (InstId i : all_of_opcode(m, Opcode::Reduce)) {
+    size_t n = m.operand_count(i) / 2;
+    const Dims gone = m.attrs(i).ints(Attr::dimensions);
+    CompId c = m.parent(i);
+    const auto layout_of = [&](InstId x) { return m.shape(x).layout.minor_to_major; };
+    bool uneven = false;
+    for (size_t k = 1; k < n; ++k) uneven |= layout_of(m.operand(i, k)) != layout_of(m.operand(i, 0));
+    std::vector<ShapeId> parts;
+    bool other = false;
+    for (size_t k = 0; k < n; ++k) {
+      ShapeId have = m.shape(i).is_tuple() ? m.shape(i).elements[k] : m.shape_id(i);
+      parts.push_back(natural(m, m.operand(i, 0), gone, u[have].type));
+      other |= parts.back() != have;
+    }
+    if (keep && tiled(m, m.operand(i, 0), gone)) other = false;
+    if (!uneven && !other) continue;
+    if (!ctx.spend(m, uneven ? "inputs in one layout" : "result in the operand's layout", {i})) return changed;
+    std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
+    const auto& first = layout_of(ops[0]);
+    for (size_t k = 1; k < n; ++k)
+      if (layout_of(ops[k]) != first)
+        ops[k] =
+            make(m, c, Opcode::Copy, {ops[k]}, {}, u.with_layout(m.shape_id(ops[k]), Dims(first.begin(), first.end())));
+    ShapeId shape = !other ? m.shape_id(i) : m.shape(i).is_tuple() ? u.tuple(parts) : parts[0];
+    InstId r = m.clone_inst(i, c, ops, shape);
+    if (!other) {
+      changed |= m.replace(i, r);
+    } else if (!m.shape(i).is_tuple()) {
+      // Behind the only user where that is a conversion, which may move less.
+      InstId user = m.user_count(i) == 1 ? m.users(i)[0] : InstId();
+      if (user.valid() && m.op(user) == Opcode::Convert && !m.has_control(user)) {
+        InstId narrow = make(m, c, Opcode::Convert, {r}, {}, u.with_type(shape, m.shape(user).type));
+        changed |= m.replace(user, make(m, c, Opcode::Copy, {narrow}, {}, m.shape_id(user)));
+      } else {
+        changed |= m.replace(i, make(m, c, Opcode::Copy, {r}, {}, m.shape_id(i)));
+      }
+    } else {
+      std::vector<InstId> copies;
+      for (size_t k = 0; k < n; ++k)
+        copies.push_back(
+            make(m, c, Opcode::Copy, {make_element(m, r, static_cast<int64_t>(k))}, {}, m.shape(i).elements[k]));
+      changed |= m.replace(i, make(m, c, Opcode::Tuple, copies, {}, m.shape_id(i)));
+    }
+  }
+  return changed;
+}
+
+}  // namespace hlo

@@ -1,0 +1,382 @@
+// Passes that change element types or degenerate dimensions around an operation: bitcast_dtypes_expander,
+// float-normalization, element_type_converter, convolution_4d_expander, convolution-pred-expander and
+// permutation_sort_simplifier (xla/hlo/transforms/expanders/…, xla/service/float_normalization.cc,
+// hlo_element_type_converter.cc).
+#include <algorithm>
+
+#include "passes/rewrite.h"
+
+namespace hlo {
+namespace {
+
+ElementType unsigned_of(int bits) {
+  switch (bits) {
+    case 4:
+      return ElementType::U4;
+    case 8:
+      return ElementType::U8;
+    case 16:
+      return ElementType::U16;
+    case 32:
+      return ElementType::U32;
+    default:
+      return ElementType::U64;
+  }
+}
+
+//   u8[4,4] bitcast-convert(f32[4] A)      →      bytes cut out by shifts and masks, the lowest first
+InstId narrowed(Module& m, InstId i) {
+  Universe& u = m.u();
+  CompId c = m.parent(i);
+  InstId a = m.operand(i, 0);
+  const Shape in = m.shape(a), out = m.shape(i);
+  int wide = type_bits(in.type), narrow = type_bits(out.type);
+  ElementType uw = unsigned_of(wide), un = unsigned_of(narrow);
+  ShapeId words = u.array(uw, out.dims);
+  Dims map;
+  for (int64_t d = 0; d < in.rank(); ++d) map.push_back(d);
+  InstId x = make_broadcast(m, c, a, map, u.array(in.type, out.dims));
+  x = make(m, c, Opcode::BitcastConvert, {x}, {}, words);
+  InstId iota = make(m, c, Opcode::Iota, {},
+                     attrs_of(u, Opcode::Iota, {{Attr::iota_dimension, static_cast<int64_t>(out.rank()) - 1}}), words);
+  auto spread = [&](ScalarValue v) { return make_broadcast(m, c, make_scalar(m, c, uw, v), {}, words); };
+  InstId by = make(m, c, Opcode::Multiply, {iota, spread(narrow)}, {}, words);
+  InstId shifted = make(m, c, Opcode::ShiftRightLogical, {x, by}, {}, words);
+  InstId mask = spread(static_cast<int64_t>((uint64_t{1} << narrow) - 1));
+  InstId part = make(m, c, Opcode::And, {shifted, mask}, {}, words);
+  return make(m, c, Opcode::BitcastConvert, {make_convert(m, part, un)}, {}, m.shape_id(i));
+}
+
+//   f32[4] bitcast-convert(u8[4,4] A)      →      bytes put together by shifts
+InstId widened(Module& m, InstId i) {
+  Universe& u = m.u();
+  CompId c = m.parent(i);
+  InstId a = m.operand(i, 0);
+  const Shape in = m.shape(a), out = m.shape(i);
+  int narrow = type_bits(in.type), wide = type_bits(out.type), factor = wide / narrow;
+  ElementType un = unsigned_of(narrow), uw = unsigned_of(wide);
+  Dims flat = in.dims;
+  int64_t last = flat.back();
+  flat.pop_back();
+  if (flat.empty())
+    flat.push_back(last);
+  else
+    flat.back() *= last;
+  InstId x = make_reshape(m, a, flat), sum;
+  for (int k = 0; k < factor; ++k) {
+    std::vector<SliceDim> cut;
+    for (int64_t d : flat) cut.push_back({0, d, 1});
+    cut.back() = {k, flat.back(), factor};
+    InstId part = make(m, c, Opcode::Slice, {x}, attrs_of(u, Opcode::Slice, {{Attr::slice, cut}}));
+    part = make(m, c, Opcode::BitcastConvert, {part}, {}, u.with_type(m.shape_id(part), un));
+    part = make_convert(m, part, uw);
+    if (k) {
+      InstId by = make_broadcast(m, c, make_scalar(m, c, uw, k * narrow), {}, m.shape_id(part));
+      part = make(m, c, Opcode::ShiftLeft, {part, by}, {}, m.shape_id(part));
+      sum = make(m, c, Opcode::Or, {sum, part}, {}, m.shape_id(part));
+    } else {
+      sum = part;
+    }
+  }
+  if (m.shape(sum).dims != out.dims) sum = make_reshape(m, sum, out.dims);
+  return make(m, c, Opcode::BitcastConvert, {sum}, {}, m.shape_id(i));
+}
+
+// --- float-normalization ---
+
+// Does the GPU of today's pipeline (Hopper) do it in that type?
+bool supported(const Module& m, InstId i, ElementType low) {
+  switch (m.op(i)) {
+    case Opcode::Compare:
+    case Opcode::Select:
+    case Opcode::Clamp:
+    case Opcode::Copy:
+    case Opcode::IsFinite:
+      return m.op(i) != Opcode::Clamp || low == ElementType::BF16;
+    case Opcode::Abs:
+    case Opcode::Negate:
+    case Opcode::Maximum:
+    case Opcode::Minimum:
+    case Opcode::Add:
+    case Opcode::Subtract:
+    case Opcode::Multiply:
+    case Opcode::Exp:
+    case Opcode::Log:
+    case Opcode::ReducePrecision:
+      return low == ElementType::BF16;
+    default:
+      return false;
+  }
+}
+
+ElementType higher(ElementType low) {
+  return low == ElementType::BF16 || low == ElementType::F8E8M0FNU ? ElementType::F32 : ElementType::F16;
+}
+
+bool stands_apart(Opcode op) {
+  switch (op) {
+    case Opcode::Tuple:
+    case Opcode::GetTupleElement:
+    case Opcode::Constant:
+    case Opcode::Domain:
+    case Opcode::Parameter:
+    case Opcode::Fusion:
+    case Opcode::Convert:
+    case Opcode::Call:
+    case Opcode::CustomCall:
+    case Opcode::While:
+    case Opcode::Conditional:
+    case Opcode::Bitcast:
+    case Opcode::BitcastConvert:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The operands and the result of one instruction in another type, converts around it.
+void in_type(Module& m, InstId i, ElementType low, ElementType high) {
+  for (size_t k = 0; k < m.operand_count(i); ++k)
+    if (m.shape(m.operand(i, k)).type == low) m.set_operand(i, k, make_convert(m, m.operand(i, k), high));
+  if (m.shape(i).type != low) return;
+  ShapeId before = m.shape_id(i);
+  m.set_shape(i, m.u().with_type(before, high));
+  InstId back = m.add(m.parent(i), {.op = Opcode::Convert, .shape = before, .operands = {i}});
+  m.replace_all_uses(i, back);
+}
+
+}  // namespace
+
+bool run_bitcast_dtypes_expander(Module& m, PassContext& ctx) {
+  bool changed = false;
+  for (InstId i : all_of_opcode(m, Opcode::BitcastConvert)) {
+    ElementType from = m.shape(m.operand(i, 0)).type, to = m.shape(i).type;
+    int a = type_bits(from), b = type_bits(to);
+    if (a == b || std::min(a, b) < 4 || std::max(a, b) > 64 || is_complex(from) || is_complex(to)) continue;
+    if (!ctx.spend(m, a > b ? "words into parts" : "parts into words", {i})) return changed;
+    changed |= m.replace(i, a > b ? narrowed(m, i) : widened(m, i));
+  }
+  return changed;
+}
+
+//   bf16 tanh(A)      →      bf16 convert(f32 tanh(f32 convert(A)))
+bool run_float_normalization(Module& m, PassContext& ctx) {
+  ElementType low = ElementType::BF16, high = ElementType::F32;
+  if (auto at = ctx.options.find("low"); at != ctx.options.end()) {
+    if (!type_from_name(at->second, &low) || !is_float(low) || type_bits(low) > 16)
+      fail(FailureKind::kUsage, "low={} is no narrow float type", at->second);
+    high = higher(low);
+  }
+  if (auto at = ctx.options.find("high"); at != ctx.options.end())
+    if (!type_from_name(at->second, &high) || !is_float(high))
+      fail(FailureKind::kUsage, "high={} is no float type", at->second);
+  bool changed = false;
+  // In front of layouts XLA looks at convolutions and dots alone, which take the narrow types that it asks about.
+  if (!ctx.flag("elementwise", true)) return false;
+  for (CompId c : m.nonfusion_computations())
+    for (InstId i : m.post_order(c)) {
+      if (stands_apart(m.op(i)) || !op_info(m.op(i)).elementwise || !m.shape(i).is_array() || m.has_side_effect(i) ||
+          m.has_control(i) || !m.called(i).empty())
+        continue;
+      bool low_in =
+          std::any_of(m.operands(i).begin(), m.operands(i).end(), [&](InstId o) { return m.shape(o).type == low; });
+      if ((!low_in && m.shape(i).type != low) || supported(m, i, low)) continue;
+      if (!ctx.spend(m, "in the wider type", {i})) return changed;
+      in_type(m, i, low, high);
+      changed = true;
+    }
+  return changed;
+}
+
+//   operation on bf16      →      convert(operation on f32(convert(A)))
+// The 2019 GPU pipeline knew bf16 only in memory.
+bool run_element_type_converter(Module& m, PassContext& ctx) {
+  ElementType from = ElementType::BF16, to = ElementType::F32;
+  auto option = [&](const char* key, ElementType* type) {
+    auto at = ctx.options.find(key);
+    if (at != ctx.options.end() && !type_from_name(at->second, type))
+      fail(FailureKind::kUsage, "{}={} is no element type", key, at->second);
+  };
+  option("eliminate", &from), option("replace", &to);
+  auto has_function = [](Opcode op) {
+    switch (op) {
+      case Opcode::AllReduce:
+      case Opcode::ReduceScatter:
+      case Opcode::Map:
+      case Opcode::Reduce:
+      case Opcode::ReduceWindow:
+      case Opcode::Scatter:
+      case Opcode::SelectAndScatter:
+      case Opcode::Sort:
+        return true;
+      default:
+        return false;
+    }
+  };
+  bool changed = false;
+  for (CompId c : m.computation_post_order())
+    for (InstId i : m.post_order(c)) {
+      Opcode op = m.op(i);
+      if (op == Opcode::Parameter || op == Opcode::Constant || op == Opcode::Tuple || op == Opcode::Convert ||
+          op == Opcode::BitcastConvert || op == Opcode::GetTupleElement || op == Opcode::Infeed ||
+          op == Opcode::Outfeed || op == Opcode::CustomCall || op == Opcode::While || op == Opcode::Call ||
+          op == Opcode::Fusion || op == Opcode::Conditional || has_function(op) || m.has_control(i) ||
+          m.has_side_effect(i))
+        continue;
+      bool operand =
+          std::any_of(m.operands(i).begin(), m.operands(i).end(), [&](InstId o) { return m.shape(o).type == from; });
+      if (!operand && !(m.operand_count(i) == 0 && m.shape(i).type == from)) continue;
+      if (!ctx.spend(m, "in the wider type", {i})) return changed;
+      std::vector<InstId> ops;
+      for (InstId o : std::vector<InstId>(m.operands(i).begin(), m.operands(i).end()))
+        ops.push_back(m.shape(o).type == from ? make_convert(m, o, to) : o);
+      auto wide_shape = [&](ShapeId s) { return m.u()[s].type == from ? m.u().with_type(s, to) : s; };
+      ShapeId shape = m.shape_id(i), wide = shape;
+      if (m.u()[shape].is_tuple()) {
+        std::vector<ShapeId> parts;
+        for (ShapeId s : m.u()[shape].elements) parts.push_back(wide_shape(s));
+        wide = m.u().tuple(parts);
+      } else {
+        wide = wide_shape(shape);
+      }
+      InstId fresh = m.clone_inst(i, c, ops, wide);
+      InstId back = fresh;
+      if (m.u()[shape].is_tuple()) {
+        std::vector<InstId> parts;
+        for (size_t k = 0; k < m.shape(i).elements.size(); ++k) {
+          InstId part = make_element(m, fresh, static_cast<int64_t>(k));
+          parts.push_back(make_convert(m, part, m.u()[m.shape(i).elements[k]].type));
+        }
+        back = make(m, c, Opcode::Tuple, parts, {}, shape);
+      } else if (wide != shape) {
+        back = make(m, c, Opcode::Convert, {fresh}, {}, shape);
+      }
+      changed |= m.replace(i, back);
+    }
+  return changed;
+}
+
+//   convolution over [8,1,8] with a window of [3,1,3]      →      reshape(convolution over [8,8])
+bool run_convolution_4d_expander(Module& m, PassContext& ctx) {
+  bool changed = false;
+  for (InstId i : all_of_opcode(m, Opcode::Convolution)) {
+    const DimLabels d = *m.attrs(i).get<DimLabels>(Attr::dim_labels);
+    Window w;
+    if (const Window* given = m.attrs(i).get<Window>(Attr::window)) w = *given;
+    if (d.input_spatial.size() < 3 || w.dims.size() != d.input_spatial.size()) continue;
+    InstId lhs = m.operand(i, 0), rhs = m.operand(i, 1);
+    const Dims in = m.shape(lhs).dims, kernel = m.shape(rhs).dims, out = m.shape(i).dims;
+    // Spatial dimensions in which nothing happens.
+    std::vector<size_t> gone;
+    for (size_t s = 0; s < w.dims.size(); ++s) {
+      const WindowDim& e = w.dims[s];
+      if (in[static_cast<size_t>(d.input_spatial[s])] == 1 && kernel[static_cast<size_t>(d.kernel_spatial[s])] == 1 &&
+          !e.pad_low && !e.pad_high && out[static_cast<size_t>(d.output_spatial[s])] == 1)
+        gone.push_back(s);
+    }
+    if (gone.empty()) continue;
+    if (!ctx.spend(m, "spatial dimensions of one dropped", {i})) return changed;
+    auto dropped = [&](size_t s) { return std::find(gone.begin(), gone.end(), s) != gone.end(); };
+    auto side = [&](const Dims& dims, const Dims& spatial, std::vector<int64_t>* to) {
+      Dims kept;
+      to->assign(dims.size(), -1);
+      for (size_t k = 0; k < dims.size(); ++k) {
+        auto s =
+            static_cast<size_t>(std::find(spatial.begin(), spatial.end(), static_cast<int64_t>(k)) - spatial.begin());
+        if (s < spatial.size() && dropped(s)) continue;
+        (*to)[k] = static_cast<int64_t>(kept.size());
+        kept.push_back(dims[k]);
+      }
+      return kept;
+    };
+    std::vector<int64_t> ti, tk, to;
+    Dims ni = side(in, d.input_spatial, &ti), nk = side(kernel, d.kernel_spatial, &tk),
+         no = side(out, d.output_spatial, &to);
+    DimLabels labels = d;
+    auto moved = [](const std::vector<int64_t>& map, int64_t k) { return map[static_cast<size_t>(k)]; };
+    labels.input_batch = moved(ti, d.input_batch), labels.input_feature = moved(ti, d.input_feature);
+    labels.kernel_input = moved(tk, d.kernel_input), labels.kernel_output = moved(tk, d.kernel_output);
+    labels.output_batch = moved(to, d.output_batch), labels.output_feature = moved(to, d.output_feature);
+    labels.input_spatial.clear(), labels.kernel_spatial.clear(), labels.output_spatial.clear();
+    Window window;
+    for (size_t s = 0; s < w.dims.size(); ++s) {
+      if (dropped(s)) continue;
+      labels.input_spatial.push_back(moved(ti, d.input_spatial[s]));
+      labels.kernel_spatial.push_back(moved(tk, d.kernel_spatial[s]));
+      labels.output_spatial.push_back(moved(to, d.output_spatial[s]));
+      window.dims.push_back(w.dims[s]);
+    }
+    labels.lhs_rank = static_cast<int>(ni.size()), labels.rhs_rank = static_cast<int>(nk.size()),
+    labels.out_rank = static_cast<int>(no.size());
+    std::vector<InstId> ops{make_reshape(m, lhs, ni), make_reshape(m, rhs, nk)};
+    InstId conv = m.clone_inst(i, m.parent(i), ops, m.u().array(m.shape(i).type, no));
+    m.set_attr(conv, Attr::window, window);
+    m.set_attr(conv, Attr::dim_labels, Boxed<DimLabels>(labels));
+    InstId back = m.add(m.parent(i), {.op = Opcode::Reshape, .shape = m.shape_id(i), .operands = {conv}});
+    changed |= m.replace(i, back);
+  }
+  return changed;
+}
+
+//   pred convolution(A, F)      →      convert(f16 convolution(convert(A), convert(F)))
+bool run_convolution_pred_expander(Module& m, PassContext& ctx) {
+  bool changed = false;
+  for (InstId i : all_of_opcode(m, Opcode::Convolution)) {
+    if (m.shape(m.operand(i, 0)).type != ElementType::Pred || m.shape(m.operand(i, 1)).type != ElementType::Pred ||
+        m.shape(i).type != ElementType::Pred)
+      continue;
+    if (!ctx.spend(m, "convolution of truth values", {i})) return changed;
+    std::vector<InstId> ops{make_convert(m, m.operand(i, 0), ElementType::F16),
+                            make_convert(m, m.operand(i, 1), ElementType::F16)};
+    InstId conv = m.clone_inst(i, m.parent(i), ops, m.u().with_type(m.shape_id(i), ElementType::F16));
+    changed |= m.replace(i, m.add(m.parent(i), {.op = Opcode::Convert, .shape = m.shape_id(i), .operands = {conv}}));
+  }
+  return changed;
+}
+
+//   sort(P, V) by P, a permutation      →      tuple(iota, scatter of V to P)
+bool run_permutation_sort_simplifier(Module& m, PassContext& ctx) {
+  bool changed = false;
+  Universe& u = m.u();
+  for (InstId i : all_of_opcode(m, Opcode::Sort)) {
+    if (!m.shape(i).is_tuple() || m.shape(m.operand(i, 0)).rank() != 1) continue;
+    // The comparator: first keys ascending.
+    const Computation& less = m.comp(m.called(i)[0]);
+    if (m.op(less.root) != Opcode::Compare || m.operand(less.root, 0) != less.params[0] ||
+        m.operand(less.root, 1) != less.params[1] || u.text(m.attrs(less.root).text(Attr::direction)) != "LT")
+      continue;
+    // The keys: what another sort made of an iota.
+    InstId keys = m.operand(i, 0);
+    if (m.op(keys) != Opcode::GetTupleElement || m.op(m.operand(keys, 0)) != Opcode::Sort ||
+        !is_integral(m.shape(keys).type))
+      continue;
+    InstId made = m.operand(m.operand(keys, 0), static_cast<size_t>(m.attrs(keys).integer(Attr::index)));
+    if (m.op(made) != Opcode::Iota) continue;
+    if (!ctx.spend(m, "sort by a permutation", {i})) return changed;
+    CompId c = m.parent(i);
+    std::vector<InstId> parts{make(m, c, Opcode::Iota, {},
+                                   attrs_of(u, Opcode::Iota, {{Attr::iota_dimension, int64_t{0}}}), m.shape_id(keys))};
+    for (size_t k = 1; k < m.operand_count(i); ++k) {
+      InstId v = m.operand(i, k);
+      CompId replace = m.add_computation("update_replace_computation");
+      ShapeId scalar = u.scalar(m.shape(v).type);
+      m.parameter(replace, 0, scalar, "scalar_lhs");
+      m.set_root(replace, m.parameter(replace, 1, scalar, "scalar_rhs"));
+      InstId zero = make_broadcast(m, c, make_scalar(m, c, m.shape(v).type, 0), {}, m.shape_id(v));
+      InstId places = make_reshape(m, keys, {m.shape(keys).dims[0], 1});
+      parts.push_back(make(m, c, Opcode::Scatter, {zero, places, v},
+                           attrs_of(u, Opcode::Scatter,
+                                    {{Attr::update_window_dims, Dims{}},
+                                     {Attr::inserted_window_dims, Dims{0}},
+                                     {Attr::scatter_dims_to_operand_dims, Dims{0}},
+                                     {Attr::index_vector_dim, int64_t{1}},
+                                     {Attr::unique_indices, true},
+                                     {Attr::to_apply, replace}}),
+                           m.shape_id(v)));
+    }
+    changed |= m.replace(i, make(m, c, Opcode::Tuple, parts));
+  }
+  return changed;
+}
+
+}  // namespace hlo
