@@ -151,7 +151,8 @@ void append_array(const Universe& u, const Literal& lit, std::string& out, bool 
     bool tight = rank == 1 || (last && n <= 1);
     out += tight ? "{" : "{ ";
     // From rank 4 on the outer indices are told in comments.
-    if (rank > 3 && dim > 0 && dim < rank - 1) out += fmt::format("/*i{}={}*/ ", dim - 1, index);
+    bool told = rank > 3 && dim > 0 && dim < rank - 1;
+    if (told) out += fmt::format("/*i{}={}*/ ", dim - 1, index);
     for (int64_t i = 0; i < n; ++i) {
       if (i) out += ", ";
       if (last)
@@ -159,7 +160,7 @@ void append_array(const Universe& u, const Literal& lit, std::string& out, bool 
       else
         self(self, dim + 1, i);
     }
-    out += tight ? "}" : " }";
+    out += tight || (told && n == 0) ? "}" : " }";
   };
   level(level, 0, 0);
 }

@@ -175,27 +175,38 @@ bool is_identity(const Dims& p) {
 }
 
 std::vector<std::pair<size_t, size_t>> common_factors(const Dims& a, const Dims& b) {
-  std::vector<std::pair<size_t, size_t>> bounds{{0, 0}};
-  // xla/util.cc, CommonFactors.
-  if (std::find(a.begin(), a.end(), 0) != a.end() || std::find(b.begin(), b.end(), 0) != b.end()) {
+  // xla/util.cc, CommonFactors: dimensions of one stand in factors of their own.
+  std::vector<std::pair<size_t, size_t>> bounds;
+  size_t i = 0, j = 0;
+  for (; i < a.size() && j < b.size() && a[i] == b[j]; ++i, ++j) bounds.push_back({i, j});
+  auto product = [](const Dims& d, size_t from) {
+    int64_t n = 1;
+    for (; from < d.size(); ++from) n *= d[from];
+    return n;
+  };
+  int64_t rest = product(a, i);
+  if (rest != product(b, j)) return {{0, 0}, {a.size(), b.size()}};
+  if (rest == 0) {
+    bounds.push_back({i, j});
     bounds.push_back({a.size(), b.size()});
     return bounds;
   }
-  for (size_t i = 0, j = 0; i < a.size() || j < b.size();) {
-    int64_t pa = i < a.size() ? a[i] : 1, pb = j < b.size() ? b[j] : 1;
-    i += i < a.size(), j += j < b.size();
-    while (pa != pb) {
-      if (pa < pb && i < a.size())
-        pa *= a[i++];
-      else if (pb < pa && j < b.size())
-        pb *= b[j++];
-      else
-        break;
+  int64_t pa = 1, pb = 1;
+  bool fresh = true;  // has either moved since the last bound?
+  while (true) {
+    if (pa == pb && fresh) {
+      bounds.push_back({i, j});
+      fresh = false;
+      continue;
     }
-    // Trailing ones join the factor in front of them at the end only.
-    bounds.push_back({i, j});
+    bool more_a = i < a.size(), more_b = j < b.size();
+    if (!more_a && !more_b) return bounds;
+    bool next_a = pa < pb || (more_a && (!more_b || (pa == pb && a[i] <= b[j])));
+    bool next_b = pb < pa || (more_b && (!more_a || (pb == pa && b[j] <= a[i])));
+    if (next_a) pa *= a[i++];
+    if (next_b) pb *= b[j++];
+    fresh = true;
   }
-  return bounds;
 }
 
 std::vector<std::pair<int64_t, int64_t>> unmodified_dims(const Dims& from, const Dims& to) {

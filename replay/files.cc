@@ -20,8 +20,13 @@ std::atomic<bool> g_interrupted{false};
 
 bool interrupted() { return g_interrupted.load(); }
 void catch_interrupts() {
-  std::signal(SIGINT, [](int) { g_interrupted = true; });
-  std::signal(SIGTERM, [](int) { g_interrupted = true; });
+  // The first one asks for an orderly end; a second one ends what does not come to it.
+  auto ask = [](int signal) {
+    g_interrupted = true;
+    std::signal(signal, SIG_DFL);
+  };
+  std::signal(SIGINT, ask);
+  std::signal(SIGTERM, ask);
 }
 
 std::string read_file(const std::string& path) {

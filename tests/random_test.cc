@@ -12,6 +12,7 @@
 #include "parser/parser.h"
 #include "passes/pass.h"
 #include "passes/pipelines.h"
+#include "replay/files.h"
 #include "tests/compare.h"
 #include "tests/random_module.h"
 
@@ -108,6 +109,17 @@ TEST(RandomModules, EveryPassKeepsWhatTheyCompute) {
   }
   printf("%lld modules, %lld pass runs, %lld of them changed something\n", static_cast<long long>(usable),
          static_cast<long long>(runs), static_cast<long long>(changed_runs));
+}
+
+// Writes them, to be looked at or given to XLA: HLO_RANDOM_DIR=… random_test --gtest_also_run_disabled_tests
+// --gtest_filter='*Write*'.
+TEST(RandomModules, DISABLED_Write) {
+  const char* folder = std::getenv("HLO_RANDOM_DIR");
+  ASSERT_TRUE(folder) << "HLO_RANDOM_DIR says where";
+  int64_t from = environment("HLO_RANDOM_FROM", 1);
+  for (int64_t seed = from; seed < from + environment("HLO_RANDOM", 100); ++seed)
+    write_file(fmt::format("{}/r{}.hlo", folder, seed),
+               random_module(static_cast<uint64_t>(seed), 12 + static_cast<int>(seed % environment("HLO_RANDOM_SIZE", 20))));
 }
 
 }  // namespace

@@ -587,15 +587,23 @@ void A::slice(InstId i) {
   //   slice(reshape(A)) along the leading dimension      →      reshape(slice(A))
   if (!ls_ && op(a) == Opcode::Reshape && unstrided && !s.empty()) {
     const Dims &from = m_.shape(operand(a, 0)).dims, &to = m_.shape(a).dims;
-    bool leading = !from.empty() && s[0].start == 0;
+    // The leading dimension is the first that is not one.
+    size_t lead_to = 0, lead_from = 0;
+    while (lead_to + 1 < to.size() && to[lead_to] == 1) ++lead_to;
+    while (lead_from + 1 < from.size() && from[lead_from] == 1) ++lead_from;
+    bool leading = !from.empty();
     int64_t rest_to = 1, rest_from = 1;
-    for (size_t d = 1; d < s.size(); ++d) leading &= s[d].start == 0 && s[d].limit == to[d], rest_to *= to[d];
-    for (size_t d = 1; d < from.size(); ++d) rest_from *= from[d];
-    int64_t taken = s[0].limit * rest_to;
+    for (size_t d = 0; d < s.size(); ++d) {
+      leading &= s[d].start == 0 && (d == lead_to || s[d].limit == to[d]);
+      if (d > lead_to) rest_to *= to[d];
+    }
+    for (size_t d = lead_from + 1; d < from.size(); ++d) rest_from *= from[d];
+    int64_t taken = s[lead_to].limit * rest_to;
     if (leading && rest_from && taken % rest_from == 0 && taken > 0) {
       if (!go("slice of a reshape", i)) return;
       std::vector<SliceDim> inner;
-      for (size_t d = 0; d < from.size(); ++d) inner.push_back({0, d ? from[d] : taken / rest_from, 1});
+      for (size_t d = 0; d < from.size(); ++d)
+        inner.push_back({0, d == lead_from ? taken / rest_from : from[d], 1});
       InstId small =
           make_derived(m_, i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, inner}}));
       rw(i, Opcode::Reshape, {small});
@@ -859,7 +867,7 @@ void A::concatenate(InstId i) {
   }
   //   concatenate(A, broadcast(v))      →      pad(A, v)
   if (ops.size() == 2) {
-    for (size_t side : {size_t{1}, size_t{0}}) {
+    for (size_t side : {size_t{0}, size_t{1}}) {
       InstId b = ops[side];
       if (op(b) != Opcode::Broadcast || m_.shape(operand(b, 0)).rank() != 0) continue;
       if (!go("concatenate of a spread scalar", i)) return;

@@ -169,15 +169,22 @@ bool A::window_of_constant(InstId i) {
   bool single = true, one = true;
   for (size_t d = 0; d < w.dims.size(); ++d) {
     const WindowDim& e = w.dims[d];
-    bool plain = e.size == 1 && e.stride == 1 && !e.pad_low && !e.pad_high && e.lhs_dilate == 1 && e.rhs_dilate == 1;
-    single &= plain;
-    if (plain) continue;
+    bool alone = e.size == 1 && e.stride == 1 && e.lhs_dilate == 1;
+    single &= alone;
+    if (alone && !e.pad_low && !e.pad_high) continue;
     one = one && scan == w.dims.size();
     scan = d;
   }
   if (single && type(a) == type(i) && (kind == Opcode::Add || kind == Opcode::Minimum || kind == Opcode::Maximum)) {
     if (!go("windows of one element", i)) return true;
-    rw(i, kind, {a, make_broadcast(m_, c, init, {}, m_.shape_id(i))});
+    InstId each = make_op(i, kind, {a, make_broadcast(m_, c, init, {}, m_.shape_id(a))}, {}, m_.shape_id(a));
+    std::vector<PaddingDim> pads;
+    bool padded = false;
+    for (const WindowDim& e : w.dims) pads.push_back({e.pad_low, e.pad_high, 0}), padded |= e.pad_low || e.pad_high;
+    if (padded)
+      rw(i, Opcode::Pad, {each, init}, attrs_of(u_, Opcode::Pad, {{Attr::padding, pads}}));
+    else
+      rw_to(i, each);
     return true;
   }
   if (kind != Opcode::Add || !one || scan == w.dims.size() || !is_broadcast_of_scalar_constant(m_, a) ||

@@ -76,10 +76,7 @@ void A::reduce(InstId i) {
     for (int64_t d : kept) order.push_back(std::count_if(kept.begin(), kept.end(), [&](int64_t e) { return e < d; }));
     if (!go("reduce of a transpose", i)) return;
     InstId r = make_op(i, Opcode::Reduce, {operand(a, 0), init}, reduce_attrs(mapped));
-    if (is_identity(order))
-      rw_to(i, r);
-    else
-      rw(i, Opcode::Transpose, {r}, dims_attr(u_, Opcode::Transpose, order));
+    rw_to(i, is_identity(order) ? r : make_op(i, Opcode::Transpose, {r}, dims_attr(u_, Opcode::Transpose, order)));
     return;
   }
   //   reduce(reduce(A))      →      reduce(A)
@@ -456,7 +453,6 @@ void A::opt_barrier(InstId i) {
   m_.set_shape(i, m_.shape_id(small));
   for (InstId user : m_.users_copy(i))
     m_.set_attr(user, Attr::index, to[static_cast<size_t>(m_.attrs(user).integer(Attr::index))]);
-  if (m_.users(t).empty()) m_.remove_with_unused_operands(t);
   changed_ = true;
 }
 

@@ -97,6 +97,7 @@ class Folder {
       case Opcode::AsyncUpdate:
       case Opcode::Infeed:
       case Opcode::Outfeed:
+      case Opcode::OptBarrier:
         return false;
       default:
         break;

@@ -71,7 +71,9 @@ class DotMerger {
     // Dots by what they multiply, operands in the order in which they are met.
     std::vector<InstId> keys;
     std::unordered_map<InstId, std::vector<InstId>> classes;
+    place_.clear();
     for (InstId i : m_.post_order(c)) {
+      place_[i] = place_.size();
       if (m_.op(i) != Opcode::Dot || m_.has_control(i)) continue;
       for (InstId o : m_.operands(i)) {
         std::vector<InstId>& list = classes[o];
@@ -85,6 +87,7 @@ class DotMerger {
       std::vector<InstId>& dots = classes[key];
       if (dots.size() < 2 || std::none_of(dots.begin(), dots.end(), [&](InstId d) { return small(d); })) continue;
       std::sort(dots.begin(), dots.end());
+      budget_ = 200'000;
       for (size_t a = 0; a < dots.size(); ++a)
         for (size_t b = a + 1; b < dots.size(); ++b) {
           InstId x = dots[a], y = dots[b];
@@ -96,22 +99,30 @@ class DotMerger {
           dots[a] = merged, dots[b] = InstId();
           changed = true;
         }
+      if (budget_ == 0) ctx_.note(m_, "search given up", {key}, "too many dots of one operand depend on each other");
     }
     for (InstId i : dead_)
       if (m_.alive(i) && m_.parent(i) == c && m_.users(i).empty()) m_.remove(i);
     return changed;
   }
 
-  // Does `to` depend on `from`? Creation order bounds the search where it can: instructions of the text are numbered
-  // behind their operands.
-  bool reaches(InstId from, InstId to) const {
+  // Does `to` depend on `from`? Nothing in front of `from` in post order can; what merging made stands where the later
+  // of its dots stood. The searches of one class have a common budget; when it is spent
+  // the answer is yes, so that the pass stays near-linear.
+  bool reaches(InstId from, InstId to) {
+    auto place = [&](InstId i) {
+      auto at = place_.find(i);
+      return at == place_.end() ? SIZE_MAX : at->second;
+    };
+    size_t first = place(from);
     std::vector<InstId> stack{to};
     std::unordered_set<InstId> seen;
     while (!stack.empty()) {
       InstId i = stack.back();
       stack.pop_back();
-      if (i == from) return true;
-      if (!seen.insert(i).second) continue;
+      if (i == from || budget_ == 0) return true;
+      if (place(i) < first || !seen.insert(i).second) continue;
+      --budget_;
       for (InstId o : m_.operands(i)) stack.push_back(o);
       for (InstId p : m_.control_preds(i)) stack.push_back(p);
     }
@@ -160,6 +171,8 @@ class DotMerger {
   PassContext& ctx_;
   int64_t limit_;
   std::unordered_set<InstId> dead_;
+  std::unordered_map<InstId, size_t> place_;  // in post order
+  int64_t budget_ = 0;
 };
 
 // The type of a dot or convolution by its operands alone.
@@ -332,7 +345,7 @@ bool run_dot_strength_reduction(Module& m, PassContext& ctx) {
       }
       spread[k] = x;
     }
-    InstId sum = make(m, c, Opcode::Multiply, {spread[0], spread[1]}, {}, u.array(out.type, wide));
+    InstId sum = make(m, c, Opcode::Multiply, {spread[0], spread[1]});
     ElementType kept = is_float(out.type) && type_bits(out.type) < 32 ? ElementType::F32 : out.type;
     sum = make_convert(m, sum, kept);
     InstId zero = make_scalar(m, c, kept, 0);
