@@ -81,7 +81,7 @@ class Mover {
     if (!first.valid()) return false;
     for (InstId o : m_.operands(i)) {
       if (m_.shape(o).dims != m_.shape(i).dims) return false;
-      if (nontrivial(o) ? !equivalent(o, first) : !trivially(o, first)) return false;
+      if (!(rearrange(o) && equivalent(o, first)) && !trivially(o, first)) return false;
     }
     return true;
   }
