@@ -207,6 +207,36 @@ class Loops {
     std::set<size_t> removed;
     for (size_t k = 0; k < count; ++k)
       if (!used[k]) removed.insert(k);
+    // Groups of elements that have to do with each other alone, all of them handed on as they are or not taken.
+    std::vector<size_t> group(count);
+    for (size_t k = 0; k < count; ++k) group[k] = k;
+    auto leader = [&](size_t k) {
+      while (group[k] != k) k = group[k] = group[group[k]];
+      return k;
+    };
+    std::vector<bool> needed(count, false);
+    for (auto* side : {&in_body, &in_condition})
+      for (const auto& [i, from] : *side) {
+        if (i == root) continue;
+        for (size_t k : from) {
+          group[leader(k)] = leader(*from.begin());
+          if (m_.has_side_effect(i) || side == &in_condition) needed[k] = true;
+        }
+      }
+    std::vector<bool> taken(count, false);
+    for (InstId user : m_.users(w)) taken[element(user)] = true;
+    for (size_t k = 0; k < count; ++k) {
+      InstId next = m_.operand(root, k);
+      for (size_t from : in_body[next]) group[leader(from)] = leader(k);
+      bool passed =
+          m_.op(next) == Opcode::GetTupleElement && m_.operand(next, 0) == state(body(w)) && element(next) == k;
+      if (taken[k] && !passed) needed[k] = true;
+    }
+    std::vector<bool> alive(count, false);
+    for (size_t k = 0; k < count; ++k)
+      if (needed[k]) alive[leader(k)] = true;
+    for (size_t k = 0; k < count; ++k)
+      if (!alive[leader(k)]) removed.insert(k);
     if (removed.empty() || !ctx_.spend(m_, "dead elements of the state", {w}, numbers(removed))) return false;
     narrow(w, removed, {});
     return true;
