@@ -111,6 +111,9 @@ std::map<std::string, std::string> call_site_options(std::string_view pass, std:
   if (pass == "operand_upcaster" || pass == "result_caster") out["unsupported_by_library"] = "true";
   if (pass == "algsimp") {
     out["layout_sensitive"] = after_layouts ? "true" : "false";
+    if (site == "layout normalization" || site == "hlo normalization" || has("remove no op") ||
+        (has("post layout assignment") && !has("part")) || site == "conv canonicalization")
+      out["fixpoint"] = "true";
     if (has("remove no op")) out["remove_no_op_reduce_precision"] = "true";
     if (site == "layout normalization" || site == "hlo normalization" || has("post layout assignment") ||
         has("remove no op"))

@@ -810,6 +810,19 @@ void A::bitcast_convert(InstId i) {
     if (go("bitcast-convert is a bitcast", i)) rw(i, Opcode::Bitcast, {a});
     return;
   }
+  // Words cut into parts, or parts put together, along a minor-most dimension lie as they did.
+  if (ls_ && m_.shape(i).rank() != m_.shape(a).rank()) {
+    bool parts = m_.shape(i).rank() > m_.shape(a).rank();
+    const Shape &more = parts ? m_.shape(i) : m_.shape(a), &less = parts ? m_.shape(a) : m_.shape(i);
+    Dims outer(more.layout.minor_to_major.begin() + (more.layout.minor_to_major.empty() ? 0 : 1),
+               more.layout.minor_to_major.end());
+    if (more.rank() == less.rank() + 1 && type_bits(more.type) % 8 == 0 &&
+        more.layout.minor_to_major.front() == more.rank() - 1 &&
+        outer == Dims(less.layout.minor_to_major.begin(), less.layout.minor_to_major.end())) {
+      if (go("bitcast-convert is a bitcast", i)) rw(i, Opcode::Bitcast, {a});
+      return;
+    }
+  }
   ric(i, a, "bitcast-convert to the same type");
 }
 

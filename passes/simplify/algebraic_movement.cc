@@ -158,7 +158,7 @@ void A::broadcast(InstId i) {
       else
         f = from.size() + 1;
     }
-    if (f == from.size() && !inserted.empty()) {
+    if (f == from.size()) {
       if (!go("broadcast of inserted ones", i)) return;
       Dims kept;
       for (size_t t = 0; t < dims.size(); ++t)
@@ -587,9 +587,8 @@ void A::slice(InstId i) {
   //   slice(reshape(A)) along the leading dimension      →      reshape(slice(A))
   if (!ls_ && op(a) == Opcode::Reshape && unstrided && !s.empty()) {
     const Dims &from = m_.shape(operand(a, 0)).dims, &to = m_.shape(a).dims;
-    // The leading dimension is the first that is not one.
+    // The leading dimension of A is the first that is not one.
     size_t lead_to = 0, lead_from = 0;
-    while (lead_to + 1 < to.size() && to[lead_to] == 1) ++lead_to;
     while (lead_from + 1 < from.size() && from[lead_from] == 1) ++lead_from;
     bool leading = !from.empty();
     int64_t rest_to = 1, rest_from = 1;
@@ -602,8 +601,7 @@ void A::slice(InstId i) {
     if (leading && rest_from && taken % rest_from == 0 && taken > 0) {
       if (!go("slice of a reshape", i)) return;
       std::vector<SliceDim> inner;
-      for (size_t d = 0; d < from.size(); ++d)
-        inner.push_back({0, d == lead_from ? taken / rest_from : from[d], 1});
+      for (size_t d = 0; d < from.size(); ++d) inner.push_back({0, d == lead_from ? taken / rest_from : from[d], 1});
       InstId small =
           make_derived(m_, i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, inner}}));
       rw(i, Opcode::Reshape, {small});
@@ -932,7 +930,8 @@ void A::bitcast(InstId i) {
   }
   //   bitcast(f(bitcast(A)))      →      bitcast(f(A))       for elementwise f of one operand
   if (m_.operand_count(a) == 1 && op_info(op(a)).elementwise && op(a) != Opcode::Copy && one_user(a) &&
-      !m_.is_root(a) && op(operand(a, 0)) == Opcode::Bitcast && m_.called(a).empty()) {
+      !m_.is_root(a) && op(operand(a, 0)) == Opcode::Bitcast && m_.called(a).empty() &&
+      type(a) == type(operand(a, 0))) {
     InstId b = operand(a, 0), source = operand(b, 0);
     const Shape from = m_.shape(source);
     if (type(source) == type(b) && type(a) == type(i) && from.is_array() && from.layout.rest.empty()) {

@@ -190,6 +190,16 @@ bool AlgebraicSimplifier::run() {
   return changed_;
 }
 
-bool run_algsimp(Module& m, PassContext& ctx) { return AlgebraicSimplifier(m, ctx).run(); }
+bool run_algsimp(Module& m, PassContext& ctx) {
+  // One walk, or walks until nothing changes where XLA wraps it in HloPassFix (at most 25).
+  int most = ctx.flag("fixpoint", false) ? 25 : 1;
+  bool changed = false;
+  for (int n = 0; n < most && AlgebraicSimplifier(m, ctx).run(); ++n) {
+    changed = true;
+    m.cleanup();
+    if (ctx.fuel <= 0) break;
+  }
+  return changed;
+}
 
 }  // namespace hlo

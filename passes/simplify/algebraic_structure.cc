@@ -184,7 +184,7 @@ void A::reduce(InstId i) {
       for (int64_t d : map)
         kept_map.push_back(d - std::count_if(dims.begin(), dims.end(), [&](int64_t e) { return e < d; }));
       InstId product = make_op(i, Opcode::Multiply, {source, make_scalar_like(m_, source, count)});
-      InstId start = m_.shape(source).rank() ? make_broadcast(m_, c, init, {}, m_.shape_id(source)) : init;
+      InstId start = make_broadcast(m_, c, init, {}, m_.shape_id(source));
       InstId sum = make_op(i, Opcode::Add, {start, product});
       rw(i, Opcode::Broadcast, {sum}, dims_attr(u_, Opcode::Broadcast, kept_map));
     }

@@ -157,7 +157,7 @@ bool run_sharding_remover(Module& m, PassContext& ctx) {
         continue;
       }
       m.replace_all_uses(i, x);
-      m.replace(i, make(m, c, Opcode::Copy, {x}, {}, m.shape_id(x)));
+      m.replace(i, make(m, c, Opcode::Copy, {x}, {}, m.shape_id(i)));
     }
   }
   return changed;

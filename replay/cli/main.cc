@@ -300,6 +300,28 @@ int list_passes(bool json) {
   return kYes;
 }
 
+// XLA makes the parameters of a computation first; a stage's text, which is in post order, tells that no more. They are
+// put back where that changes nothing in print: where those without users stand in front and in their order.
+void put_parameters_first(Module& m) {
+  for (CompId c : m.computations()) {
+    Computation& comp = m.comp(c);
+    int64_t last = -1;
+    bool others = false, fits = true;
+    for (InstId i : m.live_order(c)) {
+      if (!m.users(i).empty() || m.is_root(i) || !m.control_succs(i).empty()) continue;
+      bool parameter = m.op(i) == Opcode::Parameter;
+      fits &= !parameter || (!others && m.parameter_number(i) > last);
+      if (parameter) last = m.parameter_number(i);
+      others |= !parameter;
+    }
+    if (!fits) continue;
+    std::vector<InstId> order = comp.params;
+    for (InstId i : m.live_order(c))
+      if (m.op(i) != Opcode::Parameter) order.push_back(i);
+    comp.order = std::move(order);
+  }
+}
+
 int cmd_opt(const OptArgs& a) {
   if (a.list) return list_passes(a.json);
   if (a.file.empty()) fail(FailureKind::kUsage, "opt needs a FILE");
@@ -308,6 +330,7 @@ int cmd_opt(const OptArgs& a) {
   if (!PrintOptions::by_name(a.style, &style)) fail(FailureKind::kUsage, "unknown style '{}'", a.style);
   if (a.style == "default") style.large_constants = style.stable_order = true, style.lossless = true;
   auto m = load_verified(a.file, !a.no_verify);
+  if (!a.call_site.empty()) put_parameters_first(*m);
   PipelineOptions options;
   options.verify = !a.no_verify;
   for (const WantedPass& w : list) {
