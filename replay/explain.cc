@@ -7,6 +7,7 @@
 #include "ir/print.h"
 #include "parser/parser.h"
 #include "replay/files.h"
+#include "replay/match.h"
 
 namespace hlo {
 namespace {
@@ -92,9 +93,83 @@ std::vector<std::string> lines_with(const Recording& r, std::string_view part_of
   return out;
 }
 
-}  // namespace
+// `add.3` of `add.3.0`: XLA numbers copies behind a name.
+std::string_view without_number(std::string_view name) {
+  size_t dot = name.rfind('.');
+  bool digits = dot != std::string_view::npos && dot + 1 < name.size() &&
+                name.find_first_not_of("0123456789", dot + 1) == std::string_view::npos;
+  return digits ? name.substr(0, dot) : name;
+}
 
-History history(const Recording& r, const std::string& wanted) {
+// The one instruction of `before` that is gone in `after`, does the same on the same shape and has that name but for
+// the number of the copy; invalid where none or several do.
+InstId namesake(const Module& before, const std::unordered_map<std::string_view, InstId>& after_names,
+                const Module& after, InstId like) {
+  std::string_view name = after.inst_name(like), root = without_number(name);
+  InstId found;
+  for (CompId c : before.computations())
+    for (InstId i : before.live_order(c)) {
+      std::string_view other = before.inst_name(i);
+      if (before.op(i) != after.op(like) || before.shape_id(i) != after.shape_id(like) || after_names.contains(other) ||
+          (without_number(other) != root && other != root && without_number(other) != name))
+        continue;
+      if (found.valid()) return {};
+      found = i;
+    }
+  return found;
+}
+
+// What an instruction that is new in `after` was before: by structure, as what moved into its fusion, as what its users
+// read in its place, or as the one of the same source that is gone. Invalid where nothing tells.
+InstId origin_of(const Module& before, const Module& after, InstId fresh) {
+  auto names = by_name(after);
+  InstId named = fresh;
+  // A fusion is named after its kind; its root was copied under its own name.
+  if (after.op(fresh) == Opcode::Fusion) {
+    named = after.comp(after.called(fresh)[0]).root;
+    if (after.op(named) == Opcode::Tuple && after.operand_count(named)) named = after.operand(named, 0);
+  }
+  if (InstId same = namesake(before, names, after, named); same.valid()) return same;
+  Matching match(before, after);
+  if (InstId twin = match.first(fresh); twin.valid()) return twin;
+  const Universe& u = after.u();
+  auto source = [&](const Module& m, InstId i) { return u[m[i].meta].op_name; };
+  if (after.op(fresh) == Opcode::Fusion) {
+    CompId body = after.called(fresh)[0];
+    InstId root = after.comp(body).root, last;
+    for (auto [from, to] : match.moved()) {
+      if (after.parent(to) != body) continue;
+      if (to == root) return from;
+      if (!last.valid() || source(after, to) == source(after, fresh)) last = from;
+    }
+    if (last.valid()) return last;
+  }
+  // Its users, behind an element of a tuple too, and what their partners read there.
+  for (InstId user : after.users(fresh)) {
+    InstId reads = fresh;
+    std::vector<InstId> readers{user};
+    if (after.op(user) == Opcode::GetTupleElement) reads = user, readers = after.users_copy(user);
+    for (InstId reader : readers) {
+      InstId twin = match.first(reader);
+      if (!twin.valid() || before.operand_count(twin) != after.operand_count(reader)) continue;
+      for (size_t k = 0; k < after.operand_count(reader); ++k)
+        if (after.operand(reader, k) == reads)
+          if (InstId was = before.operand(twin, k); !match.second(was).valid()) return was;
+    }
+  }
+  uint32_t name = source(after, fresh);
+  if (name == StrId::kNone) return {};
+  InstId found;
+  for (CompId c : before.computations())
+    for (InstId i : before.live_order(c))
+      if (source(before, i) == name && !match.second(i).valid() && before.op(i) != Opcode::Constant &&
+          before.op(i) != Opcode::Broadcast)
+        found = i;
+  return found;
+}
+
+// The history from the stages in front of `end` on.
+History trace(const Recording& r, const std::string& wanted, size_t end) {
   History out;
   auto universe = std::make_shared<Universe>();
   std::unique_ptr<Module> last;
@@ -112,6 +187,7 @@ History history(const Recording& r, const std::string& wanted) {
     return s;
   };
   for (const StageRow& row : r.rows) {
+    if (static_cast<size_t>(&row - r.rows.data()) >= end) break;
     if (!row.file.ends_with(".txt") && !row.file.ends_with(".hlo")) continue;
     std::unique_ptr<Module> m;
     try {
@@ -139,6 +215,16 @@ History history(const Recording& r, const std::string& wanted) {
       e.what = out.events.empty() && !last ? "stands there from the start" : "appears";
       e.after = shown(*m, now->second), e.name = name;
       out.source = source_of(*m, now->second);
+      // What it was before has a history of its own, which is told first.
+      if (last)
+        if (InstId was = origin_of(*last, *m, now->second); was.valid()) {
+          e.before = shown(*last, was);
+          bool renamed = last->op(was) == m->op(now->second);
+          e.what = fmt::format("{} {}", renamed ? "was" : "made of", last->inst_name(was));
+          History earlier = trace(r, std::string(last->inst_name(was)), static_cast<size_t>(&row - r.rows.data()));
+          out.events = std::move(earlier.events);
+          if (!earlier.source.empty()) out.source = earlier.source;
+        }
       for (const Note& n : row.notes)
         if (std::find(n.names.begin(), n.names.end(), name) != n.names.end()) e.rules.push_back(n.rule);
       out.events.push_back(std::move(e));
@@ -168,7 +254,13 @@ History history(const Recording& r, const std::string& wanted) {
       InstId hidden;
       for (InstId s : next)
         if (!hidden.valid()) hidden = inside(*m, s, *last, was);
-      if (hidden.valid()) {
+      InstId same = namesake(*m, before_names, *last, was);
+      if (same.valid() && !hidden.valid()) {
+        InstId fusion = fusion_of(*m, callers, same);
+        e.what = fusion.valid() ? fmt::format("fused into {}, as {}", m->inst_name(fusion), m->inst_name(same))
+                                : fmt::format("called {} from here on", m->inst_name(same));
+        e.name = m->inst_name(same), e.after = shown(*m, same);
+      } else if (hidden.valid()) {
         e.what =
             fmt::format("fused into {}, as {}", m->inst_name(fusion_of(*m, callers, hidden)), m->inst_name(hidden));
         e.name = m->inst_name(hidden), e.after = shown(*m, hidden);
@@ -188,7 +280,7 @@ History history(const Recording& r, const std::string& wanted) {
   if (!found)
     fail(FailureKind::kUsage, "no stage of {} has an instruction '{}'{}", r.folder, asked,
          near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
-  if (!name.empty()) {
+  if (!name.empty() && end >= r.rows.size()) {
     out.buffers = lines_with(r, "buffer-assignment", name, "value:");
     if (out.buffers.empty()) out.buffers = lines_with(r, "buffer-assignment", name);  // an alias of another's
     out.thunks = lines_with(r, "thunk", name);
@@ -206,6 +298,10 @@ History history(const Recording& r, const std::string& wanted) {
   }
   return out;
 }
+
+}  // namespace
+
+History history(const Recording& r, const std::string& wanted) { return trace(r, wanted, r.rows.size()); }
 
 std::vector<std::string> why_not_fused(const Recording& r, const std::string& a, const std::string& b) {
   std::vector<std::string> out;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Printing, stages and results against XLA itself. Exit 77 (skipped) where the reference is not installed."""
 import glob
+import json
 import os
 import pathlib
 import subprocess
@@ -146,6 +147,19 @@ with tempfile.TemporaryDirectory() as directory:
         done = ours("exec", dump, "--all-stages")
         check("stages of XLA", done.returncode == 0 and done.stdout.splitlines()[-1].startswith("all "), f"{name}: {done.stdout[-400:]}{done.stderr[-300:]}")
         print(f"{name}: {done.stdout.splitlines()[-1] if done.stdout else done.stderr}")
+
+# Ten operations of resnet50's inference through all of XLA's stages, as checked by hand.
+with tempfile.TemporaryDirectory() as directory:
+    dump = pathlib.Path(directory) / "resnet50"
+    [path] = glob.glob(str(source.parent / "shared" / "corpus" / "*resnet50__infer*"))
+    subprocess.run([sys.executable, str(oracle / "xla.py"), "compile", path, "--backend", "gpu", "--dump", str(dump)], capture_output=True)
+    told = json.loads((source / "testdata" / "explain" / "resnet50.json").read_text())
+    for name, want in told.items():
+        story = json.loads(ours("explain", dump, name, "--json").stdout)
+        check("explain", story["source"] == want["source"], f"{name}: {story['source']}")
+        steps = [f"{e['stage']}: {e['what']}" for e in story["events"]]
+        check("explain", steps == want["steps"], f"{name}: {steps}")
+    print(f"{len(told)} operations of resnet50 explained as by hand")
 
 print("oracle_test:", "FAILED" if failures else "passed")
 sys.exit(1 if failures else 0)
