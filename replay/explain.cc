@@ -290,6 +290,7 @@ History trace(const Recording& r, const std::string& wanted, size_t end) {
       if (auto at = names.find(name); at != names.end())
         if (InstId f = fusion_of(*last, last->callers(), at->second); f.valid()) {
           std::string fusion(last->inst_name(f));
+          out.fusion = fusion;
           for (std::string& line : lines_with(r, "buffer-assignment", fusion, "value:"))
             out.buffers.push_back(std::move(line));
           for (std::string& line : lines_with(r, "thunk", fusion)) out.thunks.push_back(std::move(line));

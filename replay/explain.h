@@ -18,6 +18,7 @@ struct HistoryEvent {
 struct History {
   std::vector<HistoryEvent> events;
   std::string source;                // source line and op_name
+  std::string fusion;                // that it stands in at the end; empty where it stands alone or is gone
   std::vector<std::string> buffers;  // lines of the buffer assignment that name it
   std::vector<std::string> thunks;   // lines of the thunk sequence that name it
   std::vector<std::string> unread;   // stages that could not be read

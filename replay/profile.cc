@@ -8,6 +8,7 @@
 
 #include "ir/base/parallel.h"
 #include "parser/parser.h"
+#include "parser/proto_reader.h"
 
 namespace hlo {
 
@@ -144,9 +145,96 @@ std::string trace_json(const Profile& p) {
   return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-TraceTimes read_trace(const std::string& text, const std::string& file) {
+namespace {
+
+// One line of comma separated values, quotes taken off.
+std::vector<std::string> csv_row(std::string_view line) {
+  std::vector<std::string> out(1);
+  bool quoted = false;
+  for (char c : line) {
+    if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      out.emplace_back();
+    else if (c != '\r')
+      out.back() += c;
+  }
+  return out;
+}
+
+std::string kernel_name(std::string_view instruction) {
+  std::string out(instruction);
+  std::replace_if(
+      out.begin(), out.end(), [](char c) { return !isalnum(static_cast<unsigned char>(c)) && c != '_'; }, '_');
+  return out;
+}
+
+// nsys: `Time (%),Total Time (ns),Instances,…,Name`; nvprof: `"Type","Time(%)","Time","Calls",…,"Name"` and a line of
+// units below it.
+TraceTimes read_kernel_table(const std::string& text, const std::string& file) {
+  TraceTimes out;
+  size_t time = SIZE_MAX, calls = SIZE_MAX, name = SIZE_MAX, most = 0;
+  double unit = 1e-9;
+  bool units_follow = false;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    std::vector<std::string> row = csv_row(std::string_view(text).substr(at, end - at));
+    at = end + 1;
+    if (name == SIZE_MAX) {
+      for (size_t k = 0; k < row.size(); ++k) {
+        if (row[k] == "Total Time (ns)") time = k;
+        if (row[k] == "Time") time = k, units_follow = true;
+        if (row[k] == "Instances" || row[k] == "Calls") calls = k;
+        if (row[k] == "Name") name = k;
+      }
+      if (time == SIZE_MAX || calls == SIZE_MAX || name == SIZE_MAX)
+        time = calls = name = SIZE_MAX;
+      else
+        most = std::max({time, calls, name});
+      continue;
+    }
+    if (row.size() <= most) continue;
+    if (units_follow) {
+      units_follow = false;
+      const std::string& u = row[time];
+      unit = u == "s" ? 1 : u == "ms" ? 1e-3 : u == "us" ? 1e-6 : 1e-9;
+      continue;
+    }
+    char* rest = nullptr;
+    double t = std::strtod(row[time].c_str(), &rest);
+    if (rest == row[time].c_str()) continue;
+    std::string kernel = row[name].substr(0, row[name].find('('));
+    out.by_name[kernel] += t * unit;
+    out.calls[kernel] += static_cast<size_t>(std::strtoull(row[calls].c_str(), nullptr, 10));
+    size_t last = kernel.find_last_not_of("0123456789_");
+    out.by_class[kernel.substr(0, last == std::string::npos ? kernel.size() : last + 1)] += t * unit;
+    out.by_op[kernel] += t * unit;
+    out.all += t * unit;
+  }
+  if (out.by_name.empty())
+    fail(FailureKind::kIo, "{} is neither a trace of events nor a table of kernels (nsys, nvprof)", file);
+  return out;
+}
+
+}  // namespace
+
+bool time_of(const TraceTimes& times, std::string_view instruction, double* seconds, size_t* calls) {
+  for (const std::string& name : {std::string(instruction), kernel_name(instruction)})
+    if (auto at = times.by_name.find(name); at != times.by_name.end()) {
+      *seconds = at->second, *calls = times.calls.at(name);
+      return true;
+    }
+  return false;
+}
+
+TraceTimes read_trace(const std::string& given, const std::string& file) {
+  std::string opened;
+  if (given.starts_with("\x1f\x8b")) opened = gunzip(given, file);
+  const std::string& text = opened.empty() ? given : opened;
+  size_t start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  if (start != std::string::npos && text[start] != '{' && text[start] != '[') return read_kernel_table(text, file);
   struct Event {
-    std::string category, op;
+    std::string category, op, name;
     double ts, dur;
   };
   std::map<std::pair<int64_t, int64_t>, std::vector<Event>> threads;
@@ -166,7 +254,8 @@ TraceTimes read_trace(const std::string& text, const std::string& file) {
       }
       if (category == "while" || category == "conditional" || category == "call") continue;  // what is inside counts
       std::string op = args.value("op_name", args.value("tf_op", args.value("long_name", name)));
-      threads[{e.value("pid", int64_t{0}), e.value("tid", int64_t{0})}].push_back({category, op, e["ts"], e["dur"]});
+      threads[{e.value("pid", int64_t{0}), e.value("tid", int64_t{0})}].push_back(
+          {category, op, args.value("hlo_op", name), e["ts"], e["dur"]});
     }
   } catch (const nlohmann::json::exception& e) {
     fail(FailureKind::kIo, "{} is no trace of events: {}", file, e.what());
@@ -180,6 +269,7 @@ TraceTimes read_trace(const std::string& text, const std::string& file) {
       if (e.ts + e.dur <= until) continue;  // inside the one before
       until = e.ts + e.dur;
       out.by_class[e.category] += e.dur / 1e6, out.by_op[e.op] += e.dur / 1e6, out.all += e.dur / 1e6;
+      out.by_name[e.name] += e.dur / 1e6, ++out.calls[e.name];
     }
   }
   if (threads.empty()) fail(FailureKind::kIo, "{} has no event that names an HLO instruction", file);

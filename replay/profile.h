@@ -62,13 +62,18 @@ std::vector<ProfileRow> profile_rows(const Profile& profile);
 std::string trace_json(const Profile& profile);
 // Times of a trace by a key that two runs share: the class of a kernel, or the op_name it comes from.
 struct TraceTimes {
-  std::map<std::string, double> by_class, by_op;  // seconds
+  std::map<std::string, double> by_class, by_op, by_name;  // seconds; by_name: of the instruction or its kernel
+  std::map<std::string, size_t> calls;                     // by name
   double all = 0;
 };
 // Of our own traces, and of others' that name instructions (`hlo_op`, `hlo_category`, `op_name` or `tf_op` among the
 // arguments): events that lie within another one of their thread are parts of it and not counted again. Throws
 // Failure(kIo) where the text is no trace.
+// A table of kernels as nsys (`nsys stats --format csv`) or nvprof (`--csv`) writes it is read too: its kernels are
+// named after instructions, with `_` for what C does not allow. Either may be gzipped.
 TraceTimes read_trace(const std::string& text, const std::string& file);
+// Of `times`, what belongs to an instruction: by its name or its kernel's; false where nothing does.
+bool time_of(const TraceTimes& times, std::string_view instruction, double* seconds, size_t* calls);
 
 // As nvprof printed it: time, share, calls, average, minimum, maximum, name.
 std::string profile_table(const Profile& profile, size_t most);

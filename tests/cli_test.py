@@ -262,6 +262,26 @@ with tempfile.TemporaryDirectory() as directory:
     expect("no decision recorded", code == 1 and "no decision" in text, text + err)
     code, text, err = run("explain", explained)
     expect("explain what?", code == 2 and "--why-not" in err, err)
+    # Times of a run, by the kernel that took the instruction: trace events (gzipped), nsys' and nvprof's tables.
+    kernel = json.loads(run("explain", explained, "convolution.36", "--json")[1])["events"][-1]["name"]
+    import gzip
+    (tmp / "t.json.gz").write_bytes(gzip.compress(json.dumps({"traceEvents": [{"ph": "X", "name": kernel, "ts": 0, "dur": 3000, "args": {"hlo_op": kernel}}, {"ph": "X", "name": "other", "ts": 5000, "dur": 1000, "args": {"hlo_op": "other"}}]}).encode()))
+    c_name = "".join(c if c.isalnum() else "_" for c in kernel)
+    (tmp / "t.csv").write_text(f'Time (%),Total Time (ns),Instances,Name\n75.0,3000000,1,"{c_name}(float*)"\n25.0,1000000,2,other\n')
+    (tmp / "n.csv").write_text(f'==1== Profiling result:\n"Type","Time(%)","Time","Calls","Name"\n,%,ms,,\n"GPU activities",75.0,3.0,1,"{c_name}"\n"GPU activities",25.0,1.0,2,"other"\n')
+    for trace in ("t.json.gz", "t.csv", "n.csv"):
+        code, text, err = run("explain", explained, "convolution.36", "--trace", tmp / trace)
+        expect(f"time of {trace}", code == 0 and f"time: 3.000 ms in 1 call(s) of {kernel}, 75.0 % of the trace" in text, text[-300:] + err)
+    (tmp / "no.csv").write_text("a,b\n1,2\n")
+    code, text, err = run("explain", explained, "convolution.36", "--trace", tmp / "no.csv")
+    expect("no trace", code == 2 and "neither a trace" in err, err)
+    code, text, err = run("extract", mobilenet, "--constants", tmp / "constants.npz")
+    expect("constants", code == 0 and "13 arrays, 52 bytes of constants" in text, text + err)
+    code, text, err = run("compare", tmp / "constants.npz", tmp / "constants.npz")
+    expect("constants as arrays", code == 0, text + err)
+    (tmp / "elided.hlo").write_text("HloModule m\nENTRY e { ROOT c = f32[100] constant({...}) }\n")
+    code, text, err = run("extract", tmp / "elided.hlo", "--constants", tmp / "elided.npz")
+    expect("only elided constants", code == 2 and "--xla_dump_large_constants" in err, text + err)
     code, text, err = run("extract", mobilenet, "maximum.43")
     expect("extract: no such instruction", code == 2 and "did you mean 'maximum.44'" in err, err)
     code, text, err = run("extract", mobilenet, "maximum.44", "--hops=1", "-o", tmp / "part.hlo", "--inputs-out", tmp / "part.npz")

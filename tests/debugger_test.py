@@ -207,4 +207,18 @@ with tempfile.TemporaryDirectory() as directory:
     spans = [e for e in json.loads((tmp / "loop.json").read_text())["traceEvents"] if e["ph"] == "X"]
     expect("ten steps of a loop", code == 0 and sum(e["name"].startswith("cosine") or "fusion" in e["name"] for e in spans) >= 10, [e["name"] for e in spans])
 
+    # Below HLO: all stages agree with each other; does the device?
+    stages, gave = tmp / "stages", tmp / "gave.npz"
+    run("replay", data / "linear_regression.hlo", "-o", stages, "--formats=text")
+    run("exec", data / "linear_regression.hlo", "--out", gave)
+    code, text, err = run("bisect", stages, "--outputs", gave)
+    expect("the device agrees", code == 0 and "gave.npz agrees with all of them" in text, text + err)
+    run("exec", data / "linear_regression.hlo", "--out", gave, "--seed=7")
+    code, text, err = run("bisect", stages, "--outputs", gave)
+    expect("the fault is below", code == 1 and "The fault lies below HLO" in text and "hlo-replay isolate" in text, text + err)
+    code, text, err = run("bisect", stages, "--outputs", gave, "--json")
+    expect("as JSON", code == 1 and "below HLO" in json.loads(text)["device"], text + err)
+    code, text, err = run("bisect", stages, "--backend=host")
+    expect("the host's kernels agree", code == 0 and "backend host agrees" in text, text + err)
+
 finish("debugger_test")

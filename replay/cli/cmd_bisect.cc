@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "ir/base/hash.h"
+#include "ir/eval/compare.h"
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "passes/pipelines.h"
@@ -190,6 +191,27 @@ int tell(const BisectArgs& a, const Json& j, int code) {
 }
 
 // The stages that a folder holds.
+// All stages agree: does the device, as its outputs or its backend tell? If not, the fault lies below HLO; with a
+// backend the last stage is taken apart kernel by kernel.
+int below_hlo(const BisectArgs& a, const Module& last, const std::string& path, Session& session, Json& told) {
+  const ExecutorInfo& reference = *find_executor("evaluator");
+  Value expected = session.run(last, reference, eval_options(a), 1, false);
+  bool given = !a.outputs.empty();
+  Value device = given ? outputs_of(last.u(), a.outputs, expected.shape)
+                       : session.run(last, checked_executor(a), eval_options(a), 1, false);
+  Value high = session.run(last, reference, eval_options(a), 1, true);
+  Comparison c = compare_results(last.u(), device, expected, a.tolerance, &high);
+  std::string who = given ? a.outputs : "backend " + a.backend;
+  if (c.equal) {
+    told["device"] = fmt::format("{} agrees with all of them", who);
+    return kYes;
+  }
+  told["device"] = fmt::format("{} does not agree: {}: {}. The fault lies below HLO, in a kernel or in what calls it",
+                               who, c.first_difference()->name, c.first_difference()->why);
+  told["last_stage"] = path;
+  return kNo;
+}
+
 int bisect_folder(const BisectArgs& a) {
   std::vector<Recording> all = open_folder(a.file, false);
   JudgeOptions judged = judge_options(a);
@@ -250,8 +272,25 @@ int bisect_folder(const BisectArgs& a) {
       int one = kYes;
       Json j = nothing(a, row, b, words_of_judge, &one);
       j["module"] = r.module_name;
+      bool ask = one == kYes && a.by_running() && session && (!a.outputs.empty() || a.backend != "evaluator");
+      if (ask) {
+        load_options.universe = first->universe();
+        one = below_hlo(a, *row.load(row.labels.size() - 1), paths.back(), *session, j);
+      }
       modules.push_back(j);
-      if (!a.json) tell(a, j, one);
+      if (!a.json) {
+        tell(a, j, one);
+        if (ask) fmt::print("{}\n", j["device"].get<std::string>());
+      }
+      if (ask && one == kNo && a.backend != "evaluator") {
+        if (!a.json) fmt::print("kernel by kernel, on backend {}:\n", a.backend);
+        IsolateArgs kernels;
+        static_cast<RunArgs&>(kernels) = a;
+        kernels.file = paths.back(), kernels.json = a.json;
+        if (!a.json) cmd_isolate(kernels);
+      } else if (ask && one == kNo && !a.json) {
+        fmt::print("next: hlo-replay isolate {} --backend=BACKEND, which runs every kernel alone\n", paths.back());
+      }
       code = std::max(code, one);
       continue;
     }

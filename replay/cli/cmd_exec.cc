@@ -113,27 +113,6 @@ std::string verdict(const Comparison& c) {
   return first ? fmt::format("different: first in {}", in_words(*first)) : std::string("equal");
 }
 
-// Outputs o0, o1 … of a file in the shapes of the module's result.
-Value outputs_of(const Universe& u, const std::string& path, ShapeId shape) {
-  std::map<std::string, NamedArray> given;
-  for (NamedArray& array : read_npz(path)) given[array.name] = std::move(array);
-  size_t leaf = 0;
-  auto build = [&](auto&& self, ShapeId s) -> Value {
-    Value v;
-    v.shape = s;
-    if (u[s].is_tuple()) {
-      for (ShapeId e : u[s].elements) v.elements.push_back(self(self, e));
-      return v;
-    }
-    std::string name = fmt::format("o{}", leaf++);
-    if (!u[s].is_array()) return v;
-    auto found = given.find(name);
-    if (found == given.end()) fail(FailureKind::kUsage, "{} holds no array {}", path, name);
-    return from_array(u, found->second, s);
-  };
-  return build(build, shape);
-}
-
 // Every stage of a recording against its first.
 int all_stages(const ExecArgs& a) {
   std::vector<Recording> all = open_folder(a.file, false);
@@ -224,6 +203,27 @@ std::function<void(InstId, std::span<const Value>, const Value&)> nan_watch(cons
     }
     fail(FailureKind::kInvalid, "{}", text);
   };
+}
+
+// Outputs o0, o1 … of a file in the shapes of the module's result.
+Value outputs_of(const Universe& u, const std::string& path, ShapeId shape) {
+  std::map<std::string, NamedArray> given;
+  for (NamedArray& array : read_npz(path)) given[array.name] = std::move(array);
+  size_t leaf = 0;
+  auto build = [&](auto&& self, ShapeId s) -> Value {
+    Value v;
+    v.shape = s;
+    if (u[s].is_tuple()) {
+      for (ShapeId e : u[s].elements) v.elements.push_back(self(self, e));
+      return v;
+    }
+    std::string name = fmt::format("o{}", leaf++);
+    if (!u[s].is_array()) return v;
+    auto found = given.find(name);
+    if (found == given.end()) fail(FailureKind::kUsage, "{} holds no array {}", path, name);
+    return from_array(u, found->second, s);
+  };
+  return build(build, shape);
 }
 
 void save_arrays(const Universe& u, const std::string& path, const std::vector<Value>& arguments,

@@ -4,6 +4,8 @@
 
 #include "replay/cli/command.h"
 #include "replay/explain.h"
+#include "replay/files.h"
+#include "replay/profile.h"
 
 namespace hlo {
 namespace {
@@ -33,8 +35,26 @@ auto first_that_has(const std::vector<Recording>& all, F f) {
 
 int explain_instruction(const ExplainArgs& a, const std::vector<Recording>& all) {
   History h = first_that_has(all, [&](const Recording& r) { return history(r, a.instruction); });
+  // The kernel is named after what the instruction ended as, or after the fusion that took it.
+  double seconds = 0, share = 0;
+  size_t calls = 0;
+  std::string kernel;
+  if (!a.trace.empty()) {
+    TraceTimes times = read_trace(read_file(a.trace), a.trace);
+    std::vector<std::string> names{a.instruction};
+    for (const HistoryEvent& e : h.events) names.push_back(e.name);
+    names.push_back(h.fusion);
+    std::reverse(names.begin(), names.end());
+    for (const std::string& name : names)
+      if (kernel.empty() && !name.empty() && time_of(times, name, &seconds, &calls)) kernel = name;
+    share = times.all > 0 ? seconds / times.all : 0;
+  }
   if (a.json) {
-    print_json(to_json(h));
+    Json j = to_json(h);
+    if (!a.trace.empty())
+      j["time"] =
+          kernel.empty() ? Json() : Json{{"name", kernel}, {"seconds", seconds}, {"calls", calls}, {"share", share}};
+    print_json(j);
     return kYes;
   }
   for (const HistoryEvent& e : h.events) {
@@ -46,6 +66,10 @@ int explain_instruction(const ExplainArgs& a, const std::vector<Recording>& all)
   if (!h.source.empty()) fmt::print("source: {}\n", h.source);
   for (const std::string& line : h.buffers) fmt::print("buffer: {}\n", line);
   for (const std::string& line : h.thunks) fmt::print("thunk: {}\n", line);
+  if (!a.trace.empty())
+    fmt::print("time: {}\n", kernel.empty() ? "the trace names neither it nor what took it"
+                                            : fmt::format("{:.3f} ms in {} call(s) of {}, {:.1f} % of the trace",
+                                                          seconds * 1e3, calls, kernel, 100 * share));
   for (const std::string& f : h.unread) fmt::print("not readable: {}\n", f);
   return kYes;
 }

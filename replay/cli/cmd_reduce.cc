@@ -14,6 +14,7 @@
 #include "replay/cli/command.h"
 #include "replay/extract.h"
 #include "replay/files.h"
+#include "replay/npz.h"
 #include "replay/reduce.h"
 
 namespace hlo {
@@ -245,10 +246,54 @@ int cmd_reduce(const ReduceArgs& given) {
   return kYes;
 }
 
+namespace {
+
+// Arrays of a module by the names of their instructions; a snapshot's arguments as p0, p1 …
+int extract_constants(const Module& m, const Loaded& loaded, const std::string& path) {
+  std::vector<NamedArray> arrays;
+  std::vector<Value> leaves;
+  for (LitId argument : loaded.arguments) flatten(m.u(), value_of_literal(m.u(), argument), &leaves);
+  for (size_t k = 0; k < leaves.size(); ++k)
+    if (m.u()[leaves[k].shape].is_array()) arrays.push_back(to_array(m.u(), fmt::format("p{}", k), leaves[k]));
+  size_t elided = 0;
+  int64_t bytes = 0;
+  for (CompId c : m.computations())
+    for (InstId i : m.live_order(c)) {
+      if (m.op(i) != Opcode::Constant) continue;
+      std::vector<Value> parts;
+      if (m.literal(i).elided) {
+        ++elided;
+        fmt::print(stderr, "elided, left out: {} {}\n", m.inst_name(i), m.u().shape_text(m.shape_id(i)));
+        continue;
+      }
+      flatten(m.u(), value_of_literal(m.u(), m.literal_id(i)), &parts);
+      for (size_t k = 0; k < parts.size(); ++k) {
+        if (!m.u()[parts[k].shape].is_array()) continue;
+        std::string name(m.inst_name(i));
+        if (parts.size() > 1) name += fmt::format("_{}", k);
+        arrays.push_back(to_array(m.u(), name, parts[k]));
+        bytes += static_cast<int64_t>(arrays.back().bytes.size());
+      }
+    }
+  if (arrays.empty())
+    fail(FailureKind::kUnsupported, "{} has no constant whose value is known{}", m.name,
+         elided ? "; --xla_dump_large_constants keeps them" : "");
+  write_npz(path, arrays);
+  fmt::print(
+      "{} arrays, {} bytes of constants{}\n", arrays.size(), bytes,
+      elided ? fmt::format("; {} elided ones are left out (--xla_dump_large_constants keeps them)", elided) : "");
+  return kYes;
+}
+
+}  // namespace
+
 int cmd_extract(const ExtractArgs& a) {
   checked_executor(a);
   Loaded loaded;
   auto m = load_verified(a.file, !a.no_verify, &loaded);
+  if (a.instruction.empty() == a.constants.empty())
+    fail(FailureKind::kUsage, "extract takes an INSTRUCTION or --constants=OUT.npz");
+  if (!a.constants.empty()) return extract_constants(*m, loaded, a.constants);
   std::string_view wanted = a.instruction;
   if (wanted.starts_with('%')) wanted.remove_prefix(1);
   InstId found;

@@ -63,7 +63,7 @@ void add_judge_options(CLI::App* c, JudgeArgs& a);
 JudgeOptions judge_options(const JudgeArgs& a);
 
 struct BisectArgs : JudgeArgs {
-  std::string out, pipeline = "xla-2019", only, disabled, resume, program;
+  std::string out, pipeline = "xla-2019", only, disabled, resume, program, outputs;
   bool json = false, force = false, quick = false;
 };
 int cmd_bisect(const BisectArgs& a);
@@ -138,13 +138,13 @@ struct ReduceArgs : JudgeArgs {
 int cmd_reduce(const ReduceArgs& a);
 
 struct ExtractArgs : RunArgs {
-  std::string instruction, out, inputs_out;
+  std::string instruction, out, inputs_out, constants;
   size_t hops = SIZE_MAX;
 };
 int cmd_extract(const ExtractArgs& a);
 
 struct ExplainArgs {
-  std::string file, instruction, pass;
+  std::string file, instruction, pass, trace;
   std::vector<std::string> why_not;
   bool json = false;
 };
@@ -160,6 +160,9 @@ std::vector<WantedPass> wanted_passes(const std::string& list);
 std::function<void(InstId, std::span<const Value>, const Value&)> nan_watch(const Module& m);
 void save_arrays(const Universe& u, const std::string& path, const std::vector<Value>& arguments,
                  const std::vector<Value>& outputs);
+
+// o0, o1 … of an .npz as a result of that shape.
+Value outputs_of(const Universe& u, const std::string& path, ShapeId shape);
 
 // The passes that a list names: `a,b,c`. Throws where one is unknown or, with `runnable`, has no code.
 const PassInfo& pass_or_fail(const std::string& name);

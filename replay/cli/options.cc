@@ -85,6 +85,8 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("-o,--out", bisect.out, "folder to make: both stages and the report");
   c->add_flag("--force", bisect.force, "replace it");
   c->add_option("--resume", bisect.resume, "file that keeps judgements, to go on with after a break");
+  c->add_option("--outputs", bisect.outputs,
+                ".npz with what the device gave, o0, o1 …: where all stages agree with each other but not with it");
   c->add_flag("--quick", bisect.quick, "where the last stage is good, do not look at the others");
   c->add_flag("--json", bisect.json);
   c->callback([code] { *code = cmd_bisect(bisect); });
@@ -135,6 +137,8 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("INSTRUCTION", explain.instruction, "its name in any stage");
   c->add_option("--why-not", explain.why_not, "two names")->expected(2);
   c->add_option("--pass", explain.pass, "name of a pass");
+  c->add_option("--trace", explain.trace,
+                "times of a run: trace events (.json, .gz), or a table of nsys or nvprof (.csv)");
   c->add_flag("--json", explain.json);
   c->callback([code] { *code = cmd_explain(explain); });
 
@@ -142,7 +146,9 @@ void add_debug_commands(CLI::App& app, int* code) {
   c = app.add_subcommand("extract", "an instruction and what it is made of, as a module that runs");
   c->footer("Example:\n  hlo-replay extract model.hlo fusion.12 --hops=0 -o fusion.hlo --inputs-out=fusion.npz");
   c->add_option("FILE", extract.file, "module or stage")->required();
-  c->add_option("INSTRUCTION", extract.instruction, "its name")->required();
+  c->add_option("INSTRUCTION", extract.instruction, "its name");
+  c->add_option("--constants", extract.constants,
+                ".npz for all constants of FILE, and a snapshot's arguments as p0, p1 …");
   add_run_options(c, extract);
   c->add_option("--hops", extract.hops, "operands of operands to take along (all)");
   c->add_option("-o,--out", extract.out, "file to write (standard output)");
