@@ -1,0 +1,102 @@
+// convolution-group-converter (2019; xla/service/convolution_group_converter.cc) and conv-padding-legalization
+// (2019: cudnn-conv-padding; xla/backends/gpu/transforms/conv_padding_legalization.cc): what a convolution library
+// lacks is done in front of it.
+#include <algorithm>
+
+#include "passes/rewrite.h"
+
+namespace hlo {
+namespace {
+
+bool plain(const WindowDim& d) { return d.pad_low == d.pad_high && d.pad_low >= 0 && d.lhs_dilate == 1; }
+
+InstId zero_pad(Module& m, InstId x, const std::vector<PaddingDim>& by) {
+  if (std::all_of(by.begin(), by.end(), [](const PaddingDim& p) { return p == PaddingDim{}; })) return x;
+  InstId zero = make_scalar(m, m.parent(x), m.shape(x).type, 0);
+  return make(m, m.parent(x), Opcode::Pad, {x, zero}, attrs_of(m.u(), Opcode::Pad, {{Attr::padding, by}}));
+}
+
+}  // namespace
+
+//   convolution(A, F), batch_group_count=G
+//   →  convolution(A with its G groups of the batch side by side as features, F), feature_group_count=G
+bool run_convolution_group_converter(Module& m, PassContext& ctx) {
+  bool changed = false;
+  for (InstId i : all_of_opcode(m, Opcode::Convolution)) {
+    int64_t groups = m.attrs(i).integer(Attr::batch_group_count, 1);
+    if (groups == 1) continue;
+    InstId x = m.operand(i, 0);
+    const DimLabels d = *m.attrs(i).get<DimLabels>(Attr::dim_labels);
+    if (m.attrs(i).integer(Attr::feature_group_count, 1) != 1 || m.shape(i).elements_count() == 0) {
+      ctx.note(m, "groups kept", {i}, "features are grouped too, or there is nothing to compute");
+      continue;
+    }
+    if (!ctx.spend(m, "groups of the batch as groups of features", {i}, fmt::format("{} groups", groups)))
+      return changed;
+    // [batch] → [group, batch / groups], the group in front of the features, and both one dimension.
+    Dims dims = m.shape(x).dims, split, order, joined;
+    auto batch = static_cast<size_t>(d.input_batch), feature = static_cast<size_t>(d.input_feature);
+    for (size_t k = 0; k < dims.size(); ++k) {
+      if (k == batch)
+        split.push_back(groups), split.push_back(dims[k] / groups);
+      else
+        split.push_back(dims[k]);
+    }
+    auto place = [&](size_t k) { return static_cast<int64_t>(k + (k >= batch ? 1 : 0)); };  // behind the split
+    for (size_t k = 0; k < dims.size(); ++k) {
+      if (k == feature) order.push_back(static_cast<int64_t>(batch));
+      order.push_back(place(k));
+      joined.push_back(k == batch ? dims[k] / groups : k == feature ? dims[k] * groups : dims[k]);
+    }
+    x = make_reshape(m, make_transpose(m, make_reshape(m, x, split), order), joined);
+    InstId conv = m.clone_inst(i, m.parent(i), std::vector<InstId>{x, m.operand(i, 1)});
+    m.erase_attr(conv, Attr::batch_group_count);
+    m.set_attr(conv, Attr::feature_group_count, groups);
+    changed |= m.replace(i, conv);
+  }
+  return changed;
+}
+
+//   custom-call(A, F) with uneven, negative or inner padding      →      custom-call(slice(pad(A)), F)
+bool run_conv_padding_legalization(Module& m, PassContext& ctx) {
+  bool changed = false;
+  Universe& u = m.u();
+  for (InstId i : all_of_opcode(m, Opcode::CustomCall)) {
+    std::string_view target = u.text(m.attrs(i).text(Attr::custom_call_target));
+    if (target != "__cudnn$convForward" && target != "__cudnn$convBiasActivationForward") continue;
+    const Window* given = m.attrs(i).get<Window>(Attr::window);
+    if (!given || std::all_of(given->dims.begin(), given->dims.end(), plain)) continue;
+    Window w = *given;
+    const DimLabels d = *m.attrs(i).get<DimLabels>(Attr::dim_labels);
+    if (!ctx.spend(m, "padding in front of the call", {i})) return changed;
+    InstId x = m.operand(i, 0), f = m.operand(i, 1);
+    std::vector<PaddingDim> outer(m.shape(x).dims.size()), inner(m.shape(f).dims.size());
+    std::vector<std::pair<int64_t, int64_t>> cut(m.shape(x).dims.size());
+    bool sliced = false;
+    for (size_t k = 0; k < w.dims.size(); ++k) {
+      WindowDim& e = w.dims[k];
+      auto at = static_cast<size_t>(d.input_spatial[k]), fat = static_cast<size_t>(d.kernel_spatial[k]);
+      outer[at] = {std::max<int64_t>(e.pad_low, 0), std::max<int64_t>(e.pad_high, 0), e.lhs_dilate - 1};
+      cut[at] = {std::max<int64_t>(-e.pad_low, 0), std::max<int64_t>(-e.pad_high, 0)};
+      sliced |= cut[at].first || cut[at].second;
+      inner[fat].interior = e.rhs_dilate - 1;
+      e.size = m.shape(f).dims[fat] == 0 ? 0 : (m.shape(f).dims[fat] - 1) * e.rhs_dilate + 1;
+      e.pad_low = e.pad_high = 0, e.lhs_dilate = e.rhs_dilate = 1;
+    }
+    x = zero_pad(m, x, outer);
+    if (sliced) {
+      std::vector<SliceDim> slice;
+      for (size_t k = 0; k < cut.size(); ++k) slice.push_back({cut[k].first, m.shape(x).dims[k] - cut[k].second, 1});
+      x = make(m, m.parent(i), Opcode::Slice, {x}, attrs_of(u, Opcode::Slice, {{Attr::slice, slice}}));
+    }
+    f = zero_pad(m, f, inner);
+    std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
+    ops[0] = x, ops[1] = f;
+    InstId call = m.clone_inst(i, m.parent(i), ops);
+    m.set_attr(call, Attr::window, w);
+    changed |= m.replace(i, call);
+  }
+  return changed;
+}
+
+}  // namespace hlo
