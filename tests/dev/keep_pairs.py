@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""Keeps stage pairs of XLA's own dumps, on which a pass of ours does what XLA's did, as testdata/agreement/pairs.jsonl.
+
+  keep_pairs.py AGREE.json...      files that agreement.py --json wrote
+
+At most eight small ones a pass; tests/agreement_test.py repeats them without XLA."""
+import json
+import pathlib
+import re
+import sys
+
+
+def plain(text):
+    """Without what the comparison does not look at: metadata, tables of sources, the header's configuration."""
+    text = re.sub(r", metadata=\{[^{}]*\}", "", text)
+    text = re.sub(r"\n(FileNames|FunctionNames|FileLocations|StackFrames)\n(\d.*\n)*", "\n", text)
+    header, rest = text.split("\n", 1)
+    fields = re.findall(r", (?:is_scheduled|replica_count|num_partitions)=\w+", header)
+    text = "HloModule pair" + "".join(fields) + "\n" + rest
+    return re.sub(r"\n{3,}", "\n\n", text)
+
+
+kept = {}
+for path in sys.argv[1:]:
+    for row in json.loads(pathlib.Path(path).read_text()):
+        if row["kind"] != "change" or row["verdict"] != "agree" or row["pass"] == "layout-assignment":
+            continue
+        before, after = (plain(pathlib.Path(row[key]).read_text()) for key in ("before", "after"))
+        if len(before) + len(after) > 9000:
+            continue
+        kept.setdefault(row["pass"], {})[(before, after)] = row["pipeline"]
+out = []
+for name in sorted(kept):
+    pairs = sorted(kept[name].items(), key=lambda item: (len(item[0][0]), item[0]))
+    out += [{"pass": name, "pipeline": pipeline, "before": before, "after": after} for (before, after), pipeline in pairs[:8]]
+target = pathlib.Path(__file__).resolve().parents[2] / "testdata" / "agreement" / "pairs.jsonl"
+target.write_text("".join(json.dumps(row) + "\n" for row in out))
+print(len(out), "pairs of", len(kept), "passes")
