@@ -1,6 +1,6 @@
 // Every pass, and the pipelines, over modules by chance: what comes out verifies and computes the same. HLO_RANDOM
-// gives the number of modules (more by hand, `HLO_RANDOM=10000`), HLO_RANDOM_FROM the first seed, HLO_RANDOM_SIZE how many
-// instructions more than twelve they have at most.
+// gives the number of modules (more by hand, `HLO_RANDOM=10000`), HLO_RANDOM_FROM the first seed, HLO_RANDOM_SIZE how
+// many instructions more than twelve they have at most.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,8 @@ int64_t environment(const char* name, int64_t absent) {
   return v ? std::atoll(v) : absent;
 }
 
-// gpu_hlo_support_checker refuses on purpose what it cannot take; simplify-fp-conversions leaves roundings out on purpose.
+// gpu_hlo_support_checker refuses on purpose what it cannot take; simplify-fp-conversions leaves roundings out on
+// purpose.
 bool apart(std::string_view pass) { return pass == "gpu_hlo_support_checker" || pass == "simplify-fp-conversions"; }
 
 double magnitude(const Universe& u, const Value& v) {
@@ -49,7 +50,8 @@ TEST(RandomModules, EveryPassKeepsWhatTheyCompute) {
   int64_t count = environment("HLO_RANDOM", 3000), from = environment("HLO_RANDOM_FROM", 1);
   int64_t changed_runs = 0, runs = 0, usable = 0;
   for (int64_t seed = from; seed < from + count && !::testing::Test::HasFailure(); ++seed) {
-    std::string text = random_module(static_cast<uint64_t>(seed), 12 + static_cast<int>(seed % environment("HLO_RANDOM_SIZE", 20)));
+    std::string text =
+        random_module(static_cast<uint64_t>(seed), 12 + static_cast<int>(seed % environment("HLO_RANDOM_SIZE", 20)));
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
     auto universe = std::make_shared<Universe>();
     std::unique_ptr<Module> original;
@@ -118,8 +120,9 @@ TEST(RandomModules, DISABLED_Write) {
   ASSERT_TRUE(folder) << "HLO_RANDOM_DIR says where";
   int64_t from = environment("HLO_RANDOM_FROM", 1);
   for (int64_t seed = from; seed < from + environment("HLO_RANDOM", 100); ++seed)
-    write_file(fmt::format("{}/r{}.hlo", folder, seed),
-               random_module(static_cast<uint64_t>(seed), 12 + static_cast<int>(seed % environment("HLO_RANDOM_SIZE", 20))));
+    write_file(
+        fmt::format("{}/r{}.hlo", folder, seed),
+        random_module(static_cast<uint64_t>(seed), 12 + static_cast<int>(seed % environment("HLO_RANDOM_SIZE", 20))));
 }
 
 }  // namespace
