@@ -28,7 +28,8 @@ InstId make_reshape(Module& m, InstId operand, Dims dims);           // derived 
 InstId make_transpose(Module& m, InstId operand, Dims permutation);  // derived from the operand
 InstId make_convert(Module& m, InstId operand, ElementType type);
 InstId make_element(Module& m, InstId tuple, int64_t index);  // get-tuple-element
-// Instructions of that opcode in all computations but fused ones, in post order; those with control dependencies stay out.
+// Instructions of that opcode in all computations but fused ones, in post order; those with control dependencies stay
+// out.
 std::vector<InstId> all_of_opcode(const Module& m, Opcode op);
 // `%name (lhs, rhs) { ROOT op(lhs, rhs) }` on scalars of that type.
 CompId make_reducer(Module& m, std::string_view name, Opcode op, ElementType type, std::string_view lhs = "lhs",
