@@ -15,11 +15,10 @@
 namespace hlo {
 namespace {
 
-// The type that products are summed in: floats of 16 bits and less in f32.
+// The type that products are summed in: floats of 16 bits and less in f32, integers, which wrap, in unsigned ones.
 ElementType sum_type(ElementType t) {
-  if (t == ElementType::F64 || is_complex(t) || t == ElementType::S64 || t == ElementType::U64) return t;
-  if (is_float(t)) return ElementType::F32;
-  return is_unsigned_int(t) ? ElementType::U64 : ElementType::S64;
+  if (t == ElementType::F64 || is_complex(t)) return t;
+  return is_float(t) ? ElementType::F32 : ElementType::U64;
 }
 
 // A matrix in rows of `stride` elements.
@@ -466,7 +465,9 @@ Value Evaluator::ragged_dot(InstId inst, std::vector<Value>& ops) {
       size_t which = static_cast<size_t>(std::find(lc.begin(), lc.end(), ragged[0]) - lc.begin());
       Value r = part(ops[1], rc[which], start, size, false);
       result = contract(inst, l, r, lb, lc, rb, rc, u_.array(os.type, Dims(os.dims.begin() + 1, os.dims.end())));
-      std::memcpy(out.data->data() + static_cast<size_t>(g) * result.data->size(), result.bytes(), result.data->size());
+      if (!result.data->empty())
+        std::memcpy(out.data->data() + static_cast<size_t>(g) * result.data->size(), result.bytes(),
+                    result.data->size());
     } else {
       if (group.size() != 1) refuse(inst, "other than one group dimension");
       Value r = part(ops[1], group[0], g, 1, true);

@@ -493,7 +493,7 @@ bool kernel_part(const EwArgs& e) {
     return true;
   }
   if (e.op == Opcode::Copy) {
-    std::memcpy(e.result, e.a, static_cast<size_t>(e.n) * static_cast<size_t>(storage_bytes(e.out)));
+    if (e.n) std::memcpy(e.result, e.a, static_cast<size_t>(e.n) * static_cast<size_t>(storage_bytes(e.out)));
     return true;
   }
   if (e.op == Opcode::Convert) {
@@ -589,7 +589,7 @@ bool kernel_part(const EwArgs& e) {
 void convert_part(ElementType from, ElementType to, int64_t n, const char* in, char* out) {
   if (n == 0) return;  // arrays without elements may have no storage at all
   if (from == to) {
-    std::memcpy(out, in, static_cast<size_t>(n) * static_cast<size_t>(storage_bytes(to)));
+    if (n) std::memcpy(out, in, static_cast<size_t>(n) * static_cast<size_t>(storage_bytes(to)));
     return;
   }
   auto loop = [&](auto from_zero, auto to_zero, auto f) {

@@ -21,7 +21,7 @@ void inner_copy(int64_t n, const char* in, int64_t is, char* out, int64_t os) {
   const T* a = reinterpret_cast<const T*>(in);
   T* b = reinterpret_cast<T*>(out);
   if (is == 1 && os == 1) {
-    std::memcpy(b, a, static_cast<size_t>(n) * sizeof(T));
+    if (n) std::memcpy(b, a, static_cast<size_t>(n) * sizeof(T));
   } else if (is == 0 && os == 1) {
     std::fill(b, b + n, *a);
   } else {
@@ -138,7 +138,8 @@ Value Evaluator::bitcast(const Value& v, ShapeId to_id) {
   Value out = make(to_id);
   int width = storage_bytes(from.type), to_width = storage_bytes(to.type);
   if (is_default_layout(from.layout) && is_default_layout(to.layout)) {
-    std::memcpy(out.data->data(), v.bytes(), std::min(out.data->size(), v.data->size()));
+    if (!out.data->empty() && !v.data->empty())
+      std::memcpy(out.data->data(), v.bytes(), std::min(out.data->size(), v.data->size()));
     return out;
   }
   std::vector<char> middle(v.data->size());
@@ -208,6 +209,7 @@ Value Evaluator::movement(InstId inst, std::vector<Value>& ops) {
     }
     case Opcode::Reverse: {
       fresh();
+      if (in.elements_count() == 0) return out;
       int64_t offset = 0;
       for (int64_t d : attrs.ints(Attr::dimensions)) {
         offset += (in.dims[static_cast<size_t>(d)] - 1) * in_strides[static_cast<size_t>(d)];

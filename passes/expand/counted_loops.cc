@@ -163,8 +163,8 @@ InstId expand_gather(Module& m, InstId i) {
   CompId c = m.parent(i);
   Builder b(m, c);
   InstId operand = m.operand(i, 0), indices = m.operand(i, 1);
-  const Dims sizes = a.ints(Attr::slice_sizes), collapsed = a.ints(Attr::collapsed_slice_dims),
-             offsets = a.ints(Attr::offset_dims), map = a.ints(Attr::start_index_map);
+  const Dims &sizes = a.ints(Attr::slice_sizes), &collapsed = a.ints(Attr::collapsed_slice_dims),
+             &offsets = a.ints(Attr::offset_dims), &map = a.ints(Attr::start_index_map);
   int64_t vector_dim = a.integer(Attr::index_vector_dim);
   const Dims whole = m.shape(i).dims;
   int64_t trips = index_count(m, indices, vector_dim);
@@ -203,8 +203,8 @@ InstId expand_scatter(Module& m, InstId i) {
   Builder b(m, c);
   Universe& u = m.u();
   InstId operand = m.operand(i, 0), indices = m.operand(i, 1), updates = m.operand(i, 2);
-  const Dims window = a.ints(Attr::update_window_dims), inserted = a.ints(Attr::inserted_window_dims),
-             map = a.ints(Attr::scatter_dims_to_operand_dims);
+  const Dims &window = a.ints(Attr::update_window_dims), &inserted = a.ints(Attr::inserted_window_dims),
+             &map = a.ints(Attr::scatter_dims_to_operand_dims);
   int64_t vector_dim = a.integer(Attr::index_vector_dim), rank = m.shape(indices).rank();
   int64_t trips = index_count(m, indices, vector_dim);
   // Vectors of one element are scalars.

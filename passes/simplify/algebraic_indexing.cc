@@ -67,7 +67,7 @@ void A::add_of_scatters(InstId i) {
     bool flags = al.flag(Attr::indices_are_sorted) || al.flag(Attr::unique_indices) ||
                  ar.flag(Attr::indices_are_sorted) || ar.flag(Attr::unique_indices);
     // Where the joined dimension of the indices lies in the updates.
-    const Dims window = al.ints(Attr::update_window_dims);
+    const Dims& window = al.ints(Attr::update_window_dims);
     bool same = bare(al) == bare(ar);
     int64_t nth = joined - (vector < joined ? 1 : 0), in_updates = -1;
     for (int64_t d = 0; d < m_.shape(lu).rank(); ++d)
