@@ -218,6 +218,11 @@ with tempfile.TemporaryDirectory() as directory:
     expect("the fault is below", code == 1 and "The fault lies below HLO" in text and "hlo-replay isolate" in text, text + err)
     code, text, err = run("bisect", stages, "--outputs", gave, "--json")
     expect("as JSON", code == 1 and "below HLO" in json.loads(text)["device"], text + err)
+    (tmp / "cut.npz").write_bytes(gave.read_bytes()[:100])
+    code, text, err = run("bisect", stages, "--outputs", tmp / "cut.npz")
+    expect("damaged outputs, before the search", code == 2 and text == "" and "cut.npz" in err, text + err)
+    code, text, err = run("bisect", data / "linear_regression.hlo", "--outputs", gave)
+    expect("outputs of a module", code == 2 and "--outputs goes with a folder" in err, text + err)
     code, text, err = run("bisect", stages, "--backend=host")
     expect("the host's kernels agree", code == 0 and "backend host agrees" in text, text + err)
 

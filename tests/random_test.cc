@@ -1,6 +1,6 @@
 // Every pass, and the pipelines, over modules by chance: what comes out verifies and computes the same. HLO_RANDOM
 // gives the number of modules (more by hand, `HLO_RANDOM=10000`), HLO_RANDOM_FROM the first seed, HLO_RANDOM_SIZE how
-// many instructions more than twelve they have at most.
+// many instructions more than twelve they have at most, HLO_RANDOM_DIR where to write them (to be given to XLA).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,6 +52,7 @@ TEST(RandomModules, EveryPassKeepsWhatTheyCompute) {
   for (int64_t seed = from; seed < from + count && !::testing::Test::HasFailure(); ++seed) {
     std::string text =
         random_module(static_cast<uint64_t>(seed), 12 + static_cast<int>(seed % environment("HLO_RANDOM_SIZE", 20)));
+    if (const char* folder = std::getenv("HLO_RANDOM_DIR")) write_file(fmt::format("{}/r{}.hlo", folder, seed), text);
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
     auto universe = std::make_shared<Universe>();
     std::unique_ptr<Module> original;
@@ -111,18 +112,6 @@ TEST(RandomModules, EveryPassKeepsWhatTheyCompute) {
   }
   printf("%lld modules, %lld pass runs, %lld of them changed something\n", static_cast<long long>(usable),
          static_cast<long long>(runs), static_cast<long long>(changed_runs));
-}
-
-// Writes them, to be looked at or given to XLA: HLO_RANDOM_DIR=… random_test --gtest_also_run_disabled_tests
-// --gtest_filter='*Write*'.
-TEST(RandomModules, DISABLED_Write) {
-  const char* folder = std::getenv("HLO_RANDOM_DIR");
-  ASSERT_TRUE(folder) << "HLO_RANDOM_DIR says where";
-  int64_t from = environment("HLO_RANDOM_FROM", 1);
-  for (int64_t seed = from; seed < from + environment("HLO_RANDOM", 100); ++seed)
-    write_file(
-        fmt::format("{}/r{}.hlo", folder, seed),
-        random_module(static_cast<uint64_t>(seed), 12 + static_cast<int>(seed % environment("HLO_RANDOM_SIZE", 20))));
 }
 
 }  // namespace

@@ -9,8 +9,6 @@
 namespace hlo {
 namespace {
 
-bool has(const Dims& d, int64_t v) { return std::find(d.begin(), d.end(), v) != d.end(); }
-
 // Shorthand for one-instruction builders inside one computation.
 class Builder {
  public:
@@ -36,7 +34,7 @@ class Builder {
   InstId without(InstId x, const Dims& dropped) {
     Dims dims;
     for (int64_t d = 0; d < m.shape(x).rank(); ++d)
-      if (!has(dropped, d)) dims.push_back(m.shape(x).dims[static_cast<size_t>(d)]);
+      if (!contains(dropped, d)) dims.push_back(m.shape(x).dims[static_cast<size_t>(d)]);
     return reshape(x, dims);
   }
   InstId with_leading_one(InstId x) {
@@ -174,7 +172,7 @@ InstId expand_gather(Module& m, InstId i) {
   indices = flat(b, indices, vector_dim);
   Dims kept;
   for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d)
-    if (!has(collapsed, d)) kept.push_back(sizes[static_cast<size_t>(d)]);
+    if (!contains(collapsed, d)) kept.push_back(sizes[static_cast<size_t>(d)]);
   Dims gathered = kept;
   gathered.insert(gathered.begin(), trips);
   InstId start = b.zeros(m.u().array(m.shape(i).type, gathered));
@@ -193,7 +191,7 @@ InstId expand_gather(Module& m, InstId i) {
   Dims order;
   int64_t next_batch = 0, next_offset = static_cast<int64_t>(batch.size());
   for (int64_t d = 0; d < static_cast<int64_t>(whole.size()); ++d)
-    order.push_back(has(offsets, d) ? next_offset++ : next_batch++);
+    order.push_back(contains(offsets, d) ? next_offset++ : next_batch++);
   return is_identity(order) ? out : make_transpose(m, out, order);
 }
 
@@ -216,7 +214,7 @@ InstId expand_scatter(Module& m, InstId i) {
   }
   Dims order;
   for (int64_t d = 0; d < m.shape(updates).rank(); ++d)
-    if (!has(window, d)) order.push_back(d);
+    if (!contains(window, d)) order.push_back(d);
   order.insert(order.end(), window.begin(), window.end());
   updates = make_transpose(m, updates, order);
   Dims dims{trips};
@@ -224,7 +222,7 @@ InstId expand_scatter(Module& m, InstId i) {
   updates = b.reshape(updates, dims);
   Dims size;  // of the window in the operand
   for (int64_t d = 0, k = 1; d < m.shape(operand).rank(); ++d)
-    size.push_back(has(inserted, d) ? 1 : dims[static_cast<size_t>(k++)]);
+    size.push_back(contains(inserted, d) ? 1 : dims[static_cast<size_t>(k++)]);
   std::vector<InstId> done = counted_loop(
       m, c, trips, {operand, indices, updates}, m[i].meta,
       [&](Builder& in, InstId n, const std::vector<InstId>& state) -> std::vector<InstId> {
@@ -303,7 +301,7 @@ bool run_gather_expander(Module& m, PassContext& ctx) {
       if (!ctx.spend(m, "gather of everything", {i})) return changed;
       Dims dims, offsets = a.ints(Attr::offset_dims);
       for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d)
-        if (!has(a.ints(Attr::collapsed_slice_dims), d)) dims.push_back(sizes[static_cast<size_t>(d)]);
+        if (!contains(a.ints(Attr::collapsed_slice_dims), d)) dims.push_back(sizes[static_cast<size_t>(d)]);
       InstId flat = make_reshape(m, operand, dims);
       InstId wide = m.add_derived(operand, {.op = Opcode::Broadcast,
                                             .shape = m.shape_id(i),

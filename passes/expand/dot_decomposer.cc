@@ -6,8 +6,6 @@
 namespace hlo {
 namespace {
 
-bool contains(const Dims& d, int64_t v) { return std::find(d.begin(), d.end(), v) != d.end(); }
-
 bool canonical(const Module& m, InstId dot) {
   for (size_t side = 0; side < 2; ++side) {
     const Dims& batch = m.attrs(dot).ints(side ? Attr::rhs_batch_dims : Attr::lhs_batch_dims);

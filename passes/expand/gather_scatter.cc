@@ -9,8 +9,6 @@
 namespace hlo {
 namespace {
 
-bool has(const Dims& d, int64_t v) { return std::find(d.begin(), d.end(), v) != d.end(); }
-
 // Same opcode and place, other operands and attributes.
 InstId changed_copy(Module& m, InstId i, const std::vector<InstId>& operands, AttrSet attrs, ShapeId shape) {
   attrs.erase(Attr::sharding);
@@ -91,7 +89,7 @@ bool simple_scatter(const Module& m, InstId i) {
   const Dims& window = a.ints(Attr::update_window_dims);
   return m.shape(m.operand(i, n)).rank() == 2 && a.integer(Attr::index_vector_dim) == 1 &&
          a.ints(Attr::inserted_window_dims).empty() && std::is_sorted(window.begin(), window.end()) &&
-         !has(window, 0) && m.shape(m.operand(i, n + 1)).rank() == static_cast<int64_t>(window.size()) + 1;
+         !contains(window, 0) && m.shape(m.operand(i, n + 1)).rank() == static_cast<int64_t>(window.size()) + 1;
 }
 
 }  // namespace
@@ -138,7 +136,7 @@ bool run_gather_simplifier(Module& m, PassContext& ctx) {
     if (!batching.empty() || m.shape(i).is_dynamic()) continue;  // the normalizer comes first
     if (!ctx.spend(m, "gather in simple form", {i})) return changed;
     CompId c = m.parent(i);
-    if (has(sizes, 0)) {
+    if (contains(sizes, 0)) {
       InstId zero = make_scalar(m, c, m.shape(i).type, 0);
       changed |= m.replace(i, make_broadcast(m, c, zero, {}, m.shape_id(i)));
       continue;
@@ -158,14 +156,14 @@ bool run_gather_simplifier(Module& m, PassContext& ctx) {
     if (!collapsed.empty()) {
       Dims kept{out[0]};
       for (int64_t d = 0; d < rank; ++d)
-        if (!has(collapsed, d)) kept.push_back(out[static_cast<size_t>(d) + 1]);
+        if (!contains(collapsed, d)) kept.push_back(out[static_cast<size_t>(d) + 1]);
       now = make_reshape(m, now, kept);
     }
     // The first dimension back to what the batch was.
     Dims batch;
     const Dims whole = m.shape(i).dims;
     for (size_t d = 0; d < whole.size(); ++d)
-      if (!has(offsets, static_cast<int64_t>(d))) batch.push_back(whole[d]);
+      if (!contains(offsets, static_cast<int64_t>(d))) batch.push_back(whole[d]);
     if (batch.size() != 1) {
       Dims dims = batch;
       const Dims& from = m.shape(now).dims;
@@ -176,7 +174,7 @@ bool run_gather_simplifier(Module& m, PassContext& ctx) {
     Dims order;
     int64_t next_batch = 0, next_offset = static_cast<int64_t>(batch.size());
     for (size_t d = 0; d < whole.size(); ++d)
-      order.push_back(has(offsets, static_cast<int64_t>(d)) ? next_offset++ : next_batch++);
+      order.push_back(contains(offsets, static_cast<int64_t>(d)) ? next_offset++ : next_batch++);
     if (!is_identity(order)) now = make_transpose(m, now, order);
     changed |= m.replace(i, now);
   }
@@ -212,7 +210,7 @@ bool run_scatter_simplifier(Module& m, PassContext& ctx) {
     for (InstId update : updates) {
       Dims order;
       for (int64_t d = 0; d < m.shape(update).rank(); ++d)
-        if (!has(window, d)) order.push_back(d);
+        if (!contains(window, d)) order.push_back(d);
       size_t scattered = order.size();
       order.insert(order.end(), window.begin(), window.end());
       if (!is_identity(order)) update = make_transpose(m, update, order);
@@ -227,7 +225,7 @@ bool run_scatter_simplifier(Module& m, PassContext& ctx) {
       if (!inserted.empty()) {
         Dims wide{dims[0]};
         size_t next = 1;
-        for (int64_t d = 0; d < rank; ++d) wide.push_back(has(inserted, d) ? 1 : dims[next++]);
+        for (int64_t d = 0; d < rank; ++d) wide.push_back(contains(inserted, d) ? 1 : dims[next++]);
         update = make_reshape(m, update, wide);
       }
       ops.push_back(update);

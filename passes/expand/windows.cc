@@ -9,8 +9,6 @@
 namespace hlo {
 namespace {
 
-bool has(const Dims& d, int64_t v) { return std::find(d.begin(), d.end(), v) != d.end(); }
-
 AttrsId direction(Universe& u, std::string_view text) {
   return attrs_of(u, Opcode::Compare, {{Attr::direction, u.str(text)}});
 }
@@ -263,11 +261,11 @@ class ScatterSlices {
                &inserted = a.ints(Attr::inserted_window_dims);
     if (from == to_) return false;
     for (size_t d = 0, k = 0; d < from.size(); ++d) {
-      bool gone =
-          has(inserted, static_cast<int64_t>(d)) || has(a.ints(Attr::input_batching_dims), static_cast<int64_t>(d));
+      bool gone = contains(inserted, static_cast<int64_t>(d)) ||
+                  contains(a.ints(Attr::input_batching_dims), static_cast<int64_t>(d));
       int64_t extent = gone ? 1 : m_.shape(m_.operand(scatter_, n + 1)).dims[static_cast<size_t>(window[k++])];
       if (from[d] != to_[d] &&
-          (extent != 1 || !has(a.ints(Attr::scatter_dims_to_operand_dims), static_cast<int64_t>(d))))
+          (extent != 1 || !contains(a.ints(Attr::scatter_dims_to_operand_dims), static_cast<int64_t>(d))))
         return false;
     }
     return true;

@@ -10,8 +10,6 @@ using A = AlgebraicSimplifier;
 
 namespace {
 
-bool contains(const Dims& d, int64_t v) { return std::find(d.begin(), d.end(), v) != d.end(); }
-
 // Do the dimensions differ by ones alone?
 bool ones_apart(const Dims& a, const Dims& b) {
   Dims x, y;

@@ -10,7 +10,6 @@ using A = AlgebraicSimplifier;
 
 namespace {
 bool sorted(const Dims& d) { return std::is_sorted(d.begin(), d.end()); }
-bool contains(const Dims& d, int64_t v) { return std::find(d.begin(), d.end(), v) != d.end(); }
 // A reshape that only adds or drops dimensions of size one.
 bool only_ones(const Dims& a, const Dims& b) {
   Dims x, y;

@@ -9,7 +9,6 @@ namespace hlo {
 using A = AlgebraicSimplifier;
 
 namespace {
-bool contains(const Dims& d, int64_t v) { return std::find(d.begin(), d.end(), v) != d.end(); }
 // The opcode of a reducer that is one commutative operation on its two parameters.
 bool reducer_op(const Module& m, CompId c, Opcode* op) {
   const Computation& comp = m.comp(c);

@@ -11,8 +11,6 @@
 namespace hlo {
 namespace {
 
-bool has(const Dims& d, int64_t v) { return std::find(d.begin(), d.end(), v) != d.end(); }
-
 // One side of a dot.
 struct Side {
   InstId value;
@@ -26,7 +24,7 @@ Side side_of(const Module& m, InstId dot, size_t k) {
          a.ints(k ? Attr::rhs_contracting_dims : Attr::lhs_contracting_dims),
          {}};
   for (int64_t d = 0; d < m.shape(s.value).rank(); ++d)
-    if (!has(s.batch, d) && !has(s.contracting, d)) s.free.push_back(d);
+    if (!contains(s.batch, d) && !contains(s.contracting, d)) s.free.push_back(d);
   return s;
 }
 
@@ -268,11 +266,11 @@ bool run_dot_dimension_merger(Module& m, PassContext& ctx) {
       const auto& from = m.shape(s.value).layout.minor_to_major;
       std::vector<int64_t> places;
       for (int64_t d : from)
-        if (has(s.batch, d)) places.push_back(d);
+        if (contains(s.batch, d)) places.push_back(d);
       if (!std::is_sorted(places.rbegin(), places.rend())) return false;
-      auto first = std::find_if(from.begin(), from.end(), [&](int64_t d) { return has(s.batch, d); });
+      auto first = std::find_if(from.begin(), from.end(), [&](int64_t d) { return contains(s.batch, d); });
       for (int64_t k = 0; k < n; ++k, ++first)
-        if (first == from.end() || !has(s.batch, *first)) return false;
+        if (first == from.end() || !contains(s.batch, *first)) return false;
       return true;
     };
     if (n < 2 || !orderly(sides[0]) || !orderly(sides[1])) continue;
@@ -307,7 +305,6 @@ bool run_dot_strength_reduction(Module& m, PassContext& ctx) {
   constexpr int64_t kSmall = 10'000'000;
   bool changed = false;
   Universe& u = m.u();
-  std::map<ElementType, CompId> adders;
   for (InstId i : all_of_opcode(m, Opcode::Dot)) {
     Side sides[2] = {side_of(m, i, 0), side_of(m, i, 1)};
     const Shape out = m.shape(i);

@@ -57,8 +57,7 @@ class Mover {
     if (!std::is_sorted(dims.begin(), dims.end())) return false;
     const Dims& base = m_.shape(m_.operand(x, 0)).dims;
     if (transpose) {
-      Dims inverse = inverse_permutation(m_.attrs(r).ints(Attr::dimensions)), moved;
-      (void)inverse;
+      Dims moved;
       const Dims& p = m_.attrs(r).ints(Attr::dimensions);
       // The inverse transpose takes result dimension k to operand dimension p[k].
       for (int64_t d : dims) moved.push_back(p[static_cast<size_t>(d)]);

@@ -13,6 +13,7 @@
 #include "replay/diff.h"
 #include "replay/diverge.h"
 #include "replay/files.h"
+#include "replay/npz.h"
 #include "replay/recording.h"
 
 namespace hlo {
@@ -409,10 +410,16 @@ int bisect_module(const BisectArgs& a) {
 
 int cmd_bisect(const BisectArgs& a) {
   if (a.file.empty() == a.program.empty()) fail(FailureKind::kUsage, "bisect takes a FILE, or --program");
+  std::error_code ignored;
+  bool folder = fs::is_directory(a.file, ignored);
+  if (!a.outputs.empty()) {
+    if (!folder || !a.by_running())
+      fail(FailureKind::kUsage, "--outputs goes with a folder of stages that are judged by running them");
+    read_npz(a.outputs);  // what cannot be read is told before the search
+  }
   if (!a.program.empty()) return bisect_program(a);
   checked_executor(a);
-  std::error_code ignored;
-  return fs::is_directory(a.file, ignored) ? bisect_folder(a) : bisect_module(a);
+  return folder ? bisect_folder(a) : bisect_module(a);
 }
 
 }  // namespace hlo
