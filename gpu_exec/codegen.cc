@@ -60,9 +60,8 @@ std::unique_ptr<llvm::TargetMachine> host_machine() {
   return machine_for(llvm::sys::getProcessTriple(), llvm::sys::getHostCPUName().str(), features);
 }
 
-std::unique_ptr<llvm::TargetMachine> nvptx_machine(const std::string& sm) {
-  // PTX 8.5 knows every card up to sm_90a.
-  return machine_for("nvptx64-nvidia-cuda", sm, "+ptx85");
+std::unique_ptr<llvm::TargetMachine> nvptx_machine(const std::string& sm, int ptx) {
+  return machine_for("nvptx64-nvidia-cuda", sm, fmt::format("+ptx{}", ptx));
 }
 
 void prepare(llvm::Module& m, llvm::TargetMachine& machine) {

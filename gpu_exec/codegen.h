@@ -11,8 +11,8 @@ namespace hlo {
 
 // This machine's processor, with all it can do. Throws Failure(kUnsupported) where LLVM has no code for it.
 std::unique_ptr<llvm::TargetMachine> host_machine();
-// sm: "sm_90a" …
-std::unique_ptr<llvm::TargetMachine> nvptx_machine(const std::string& sm);
+// sm: "sm_90a" …; PTX 8.5 knows every card up to that, older drivers take older ones.
+std::unique_ptr<llvm::TargetMachine> nvptx_machine(const std::string& sm, int ptx = 85);
 
 // Data layout and triple of the machine.
 void prepare(llvm::Module& m, llvm::TargetMachine& machine);

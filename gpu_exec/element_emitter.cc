@@ -19,13 +19,16 @@ using llvm::Value;
 
 bool contains(const Dims& list, int64_t x) { return std::find(list.begin(), list.end(), x) != list.end(); }
 
-// Physical order of dimensions, major first.
+}  // namespace
+
 Dims major_first(const Shape& s) {
   Dims order = s.has_layout && s.layout.minor_to_major.size() == s.dims.size() ? s.layout.minor_to_major
                                                                                : default_minor_to_major(s.rank());
   std::reverse(order.begin(), order.end());
   return order;
 }
+
+namespace {
 
 bool narrow_float(ElementType t) { return is_float(t) && t != ElementType::F32 && t != ElementType::F64; }
 
@@ -395,6 +398,7 @@ Value* ElementEmitter::element(const Frame& frame, InstId inst, const ElementInd
   Key key{&frame, inst, index, part};
   for (size_t k = scopes_.size(); k-- > 0;)
     if (auto at = scopes_[k].values.find(key); at != scopes_[k].values.end()) return at->second;
+  if (auto known = frame.values.find(inst); known != frame.values.end()) return known->second;
   auto given = frame.given.find(inst);
   Value* v = given == frame.given.end() ? emit(frame, inst, index, part) : load(*given->second, index);
   scopes_.back().values[key] = v;
@@ -707,14 +711,14 @@ Value* ElementEmitter::gather(const Frame& frame, InstId inst, const ElementInde
   return element(frame, in, index_of(m_.shape_id(in), std::move(where)));
 }
 
-bool ElementEmitter::sums_in_f64(CompId reducer) const {
-  if (options_.gpu || options_.emulated) return false;
+llvm::Type* ElementEmitter::sum_type(CompId reducer) const {
   const Computation& c = m_.comp(reducer);
-  if (m_.op(c.root) != Opcode::Add || c.params.size() != 2) return false;
+  if (m_.op(c.root) != Opcode::Add || c.params.size() != 2) return nullptr;
   const Shape& s = m_.shape(c.root);
   InstId a = m_.operand(c.root, 0), b = m_.operand(c.root, 1);
-  return is_float(s.type) && s.type != ElementType::F64 && a != b && m_.op(a) == Opcode::Parameter &&
-         m_.op(b) == Opcode::Parameter;
+  if (!is_float(s.type) || a == b || m_.op(a) != Opcode::Parameter || m_.op(b) != Opcode::Parameter) return nullptr;
+  if (options_.gpu || options_.emulated) return narrow_float(s.type) ? b_.getFloatTy() : nullptr;
+  return s.type == ElementType::F64 ? nullptr : b_.getDoubleTy();
 }
 
 std::vector<Value*> ElementEmitter::reduce(const Frame& frame, InstId inst, const ElementIndex* index) {
@@ -728,7 +732,7 @@ std::vector<Value*> ElementEmitter::reduce(const Frame& frame, InstId inst, cons
     index =
         index->linear && index->dims.empty() ? index_of_linear(out_id, index->linear) : index_of(out_id, index->dims);
   std::vector<Value*> accumulators, at(in.dims.size(), nullptr);
-  bool wide = n == 1 && sums_in_f64(m_.called(inst)[0]);
+  llvm::Type* wide = n == 1 ? sum_type(m_.called(inst)[0]) : nullptr;
   const std::vector<Value*>& kept = dims(index);
   for (size_t k = 0, j = 0; k < at.size(); ++k)
     if (!contains(over, static_cast<int64_t>(k))) at[k] = kept[j++];
@@ -736,10 +740,10 @@ std::vector<Value*> ElementEmitter::reduce(const Frame& frame, InstId inst, cons
   llvm::IRBuilder<> top(&entry, entry.begin());
   for (size_t k = 0; k < n; ++k) {
     InstId init = m_.operand(inst, n + k);
-    llvm::Type* t = wide ? b_.getDoubleTy() : register_type(m_.shape(init).type);
+    llvm::Type* t = wide ? wide : register_type(m_.shape(init).type);
     accumulators.push_back(top.CreateAlloca(t));
     Value* start = scalar_operand(frame, init);
-    b_.CreateStore(wide ? widened(start) : start, accumulators.back());
+    b_.CreateStore(wide ? widened(start, wide) : start, accumulators.back());
   }
   std::vector<InstId> inputs;
   for (size_t k = 0; k < n; ++k) inputs.push_back(m_.operand(inst, k));
@@ -758,11 +762,11 @@ std::vector<Value*> ElementEmitter::reduce(const Frame& frame, InstId inst, cons
       const ElementIndex* where = index_of(m_.shape_id(first), at);
       if (wide) {
         llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
-        Value* more = widened(element(frame, first, where));
+        Value* more = widened(element(frame, first, where), wide);
         llvm::FastMathFlags flags;
         flags.setAllowReassoc(options_.reassociate);
         b_.setFastMathFlags(flags);
-        b_.CreateStore(b_.CreateFAdd(b_.CreateLoad(b_.getDoubleTy(), accumulators[0]), more), accumulators[0]);
+        b_.CreateStore(b_.CreateFAdd(b_.CreateLoad(wide, accumulators[0]), more), accumulators[0]);
         return;
       }
       std::vector<Value*> args;
@@ -789,7 +793,7 @@ std::vector<Value*> ElementEmitter::reduce(const Frame& frame, InstId inst, cons
   };
   bool empty = in.elements_count() == 0;
   if (!empty) nest(nest, 0);
-  if (wide) return {summed(in.type, b_.CreateLoad(b_.getDoubleTy(), accumulators[0]))};
+  if (wide) return {summed(in.type, b_.CreateLoad(wide, accumulators[0]))};
   std::vector<Value*> out;
   for (size_t k = 0; k < n; ++k) out.push_back(b_.CreateLoad(register_type(m_.shape(inputs[k]).type), accumulators[k]));
   return out;

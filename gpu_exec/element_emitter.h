@@ -37,6 +37,9 @@ struct ElementIndex {
   ShapeId shape;
 };
 
+// Dimensions by their order in memory, major first.
+Dims major_first(const Shape& s);
+
 class ElementEmitter {
  public:
   // An array in memory.
@@ -57,6 +60,7 @@ class ElementEmitter {
   struct Frame {
     std::vector<Binding> params;
     std::map<InstId, const Buffer*> given;  // instructions whose values lie in memory
+    std::map<InstId, llvm::Value*> values;  // those that have one value wherever the code asks for them
   };
 
   // Emits where `builder` stands. Constants too large to stand in the code are asked for by `constant_buffer`.
@@ -84,13 +88,16 @@ class ElementEmitter {
 
   // A start index, moved into [0, most] as XLA moves it.
   llvm::Value* clamped_start(const Frame& frame, InstId start, int64_t most);
-  // Does the computation add its two parameters, floats narrower than f64? The host then sums in f64, as the evaluator.
-  bool sums_in_f64(CompId reducer) const;
-  llvm::Value* widened(llvm::Value* v) { return b_.CreateFPExt(v, b_.getDoubleTy()); }
-  // A sum in f64 as a value of the type.
+  // Where the computation adds its two parameters, the type that such sums are kept in without rounding: on the host
+  // f64 for floats narrower than that, as the evaluator; on the GPU f32 for those of 16 bits and fewer. Null: as it is.
+  llvm::Type* sum_type(CompId reducer) const;
+  llvm::Value* widened(llvm::Value* v, llvm::Type* to) { return v->getType() == to ? v : b_.CreateFPExt(v, to); }
+  // Such a sum as a value of the type.
   llvm::Value* summed(ElementType t, llvm::Value* v) {
+    if (!v->getType()->isDoubleTy()) return rounded(t, v);
     return t == ElementType::F32 ? b_.CreateFPTrunc(v, b_.getFloatTy()) : rounded(t, to_odd(v));
   }
+  llvm::Value* address(const Buffer& buffer, const ElementIndex* index);
   llvm::Value* load(const Buffer& buffer, const ElementIndex* index);
   void store(const Buffer& buffer, const ElementIndex* index, llvm::Value* value);
   llvm::Type* register_type(ElementType t) const;
@@ -147,7 +154,6 @@ class ElementEmitter {
   llvm::Value* linear(const ElementIndex* index);
   // The index of `from` whose row-major number is that of `index` in `to`: dimensions that agree pass through.
   std::vector<llvm::Value*> reshaped(const Dims& from, const std::vector<llvm::Value*>& at, const Dims& to);
-  llvm::Value* address(const Buffer& buffer, const ElementIndex* index);
   // Index arithmetic: constants folded, the same sum once a scope.
   llvm::Value* add(llvm::Value* a, llvm::Value* b);
   llvm::Value* mul(llvm::Value* a, llvm::Value* b);

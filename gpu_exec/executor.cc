@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "gpu_exec/cuda.h"
+#include "gpu_exec/gpu_runtime.h"
 #include "gpu_exec/host.h"
 
 namespace hlo {
@@ -28,8 +30,7 @@ constexpr ExecutorInfo kExecutors[] = {
     {"evaluator", "exact interpreter on the CPU", [] { return std::string(); }, run_evaluator},
     {"host", "LLVM JIT on the CPU", [] { return std::string(); }, run_host},
     {"emulated", "the GPU's kernels thread by thread on the CPU", [] { return std::string(); }, run_emulated},
-    {"cuda", "LLVM NVPTX on an NVIDIA GPU", [] { return std::string("the CUDA executor is not implemented yet"); },
-     nullptr},
+    {"cuda", "LLVM NVPTX on an NVIDIA GPU", cuda_unavailable, run_cuda},
 };
 
 }  // namespace

@@ -9,12 +9,8 @@ namespace hlo {
 // Kernels of one module, ready to run.
 class HostKernels {
  public:
-  enum class Schedule {
-    kHost,
-    kEmulatedGpu,  // the GPU's kernels, thread by thread, lanes of a warp meeting where they shuffle
-  };
   // Compiles what has code; the rest is listed. `m` must outlive it.
-  explicit HostKernels(const Module& m, Schedule schedule = Schedule::kHost);
+  explicit HostKernels(const Module& m);
   ~HostKernels();
   HostKernels(const HostKernels&) = delete;
   HostKernels& operator=(const HostKernels&) = delete;
@@ -29,13 +25,10 @@ class HostKernels {
   std::unique_ptr<Impl> impl_;
 };
 
-// The module that the host runs: with fusions of our own where it has none.
+// The module that the host and the GPU run: with fusions of our own where it has none.
 std::unique_ptr<Module> fused_for_host(const Module& m);
 
 Execution run_host(const Module& m, const std::vector<std::vector<Value>>& arguments, int repeat,
                    const EvalOptions& options);
-// The GPU's kernels on the host: slow, to see that they are right where there is no GPU.
-Execution run_emulated(const Module& m, const std::vector<std::vector<Value>>& arguments, int repeat,
-                       const EvalOptions& options);
 
 }  // namespace hlo

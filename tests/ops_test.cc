@@ -10,6 +10,7 @@
 
 #include "gpu_exec/executor.h"
 #include "parser/parser.h"
+#include "tests/cuda_driver.h"
 
 namespace hlo {
 namespace {
@@ -128,6 +129,14 @@ TEST(Ops, EmulatedGpuAsXla) {
   size_t compiled = 0;
   check_all(*find_executor("emulated"), &compiled, 5);
   EXPECT_GT(compiled, 300u);
+}
+
+// The PTX on a card where there is one, else on the interpreter of the fake driver.
+TEST(Ops, CudaAsXla) {
+  use_fake_driver_without_a_card();
+  size_t compiled = 0;
+  check_all(*find_executor("cuda"), &compiled, 7);
+  EXPECT_GT(compiled, 250u);
 }
 
 TEST(Ops, AsXla) {

@@ -1,0 +1,94 @@
+#include "gpu_exec/cuda.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+#include "ir/base/check.h"
+
+namespace hlo::cuda {
+namespace {
+
+struct Loaded {
+  Driver driver;
+  bool good = false;
+  std::string why;
+
+  Loaded() {
+    const char* said = std::getenv("HLO_CUDA_DRIVER");
+    const char* file = said ? said : "libcuda.so.1";
+    void* library = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+      why = fmt::format("no CUDA driver here ({} cannot be loaded)", file);
+      return;
+    }
+    bool all = true;
+    auto find = [&](auto& function, const char* symbol) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, symbol));
+      if (function || !all) return;
+      all = false;
+      why = fmt::format("the CUDA driver is too old: it has no {}", symbol);
+    };
+#define HLO_CUDA_FIND(name, symbol, ...) find(driver.name, #symbol);
+    HLO_CUDA_FUNCTIONS(HLO_CUDA_FIND)
+#undef HLO_CUDA_FIND
+    if (!all) return;
+    if (Result r = driver.cuInit(0); r != 0) {
+      why = fmt::format("cuInit: {}", text(r));
+      return;
+    }
+    int devices = 0;
+    if (Result r = driver.cuDeviceGetCount(&devices); r != 0 || devices == 0) {
+      why = r ? fmt::format("cuDeviceGetCount: {}", text(r)) : "the CUDA driver knows no device";
+      return;
+    }
+    good = true;
+  }
+  std::string text(Result r) const {
+    const char *name = nullptr, *words = nullptr;
+    driver.cuGetErrorName(r, &name), driver.cuGetErrorString(r, &words);
+    return fmt::format("{} ({})", name ? name : fmt::format("error {}", r), words ? words : "no words for it");
+  }
+};
+
+const Loaded& loaded() {
+  static const Loaded kLoaded;
+  return kLoaded;
+}
+
+}  // namespace
+
+const Driver* driver(std::string* why) {
+  const Loaded& l = loaded();
+  if (!l.good && why) *why = l.why;
+  return l.good ? &l.driver : nullptr;
+}
+
+void check(const Driver&, Result r, const char* call) {
+  if (r) fail(FailureKind::kUnsupported, "{}: {}", call, loaded().text(r));
+}
+
+const Blas* blas() {
+  static const std::pair<Blas, bool> kFound = [] {
+    Blas b;
+    void* library = nullptr;
+    if (const char* said = std::getenv("HLO_CUBLAS")) {
+      library = ::dlopen(said, RTLD_NOW | RTLD_LOCAL);
+    } else {
+      for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so"})
+        if ((library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL))) break;
+    }
+    if (!library) return std::pair(b, false);
+    auto find = [&](auto& function, const char* symbol) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, symbol));
+      return function != nullptr;
+    };
+    bool all = find(b.create, "cublasCreate_v2") && find(b.destroy, "cublasDestroy_v2") &&
+               find(b.set_stream, "cublasSetStream_v2") && find(b.version, "cublasGetVersion_v2") &&
+               find(b.gemm_strided_batched, "cublasGemmStridedBatchedEx");
+    return std::pair(b, all);
+  }();
+  return kFound.second ? &kFound.first : nullptr;
+}
+
+}  // namespace hlo::cuda

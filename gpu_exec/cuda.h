@@ -1,0 +1,102 @@
+// The CUDA driver, loaded when it is there: no header of CUDA's, no library to link. Names, values and signatures are
+// those of cuda.h 12.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace hlo::cuda {
+
+using Result = int;
+using DeviceNumber = int;
+using Pointer = unsigned long long;
+struct ContextHandle;
+struct ModuleHandle;
+struct FunctionHandle;
+struct StreamHandle;
+struct EventHandle;
+struct GraphHandle;
+struct GraphExecHandle;
+
+// Attributes of a device (CU_DEVICE_ATTRIBUTE_…).
+constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kMemoryClock = 36, kMemoryBusWidth = 37;
+// Options of a module's loading (CU_JIT_…).
+constexpr int kInfoLog = 3, kInfoLogBytes = 4, kErrorLog = 5, kErrorLogBytes = 6;
+
+// Entry points, with the version suffix that the name in cuda.h stands for.
+#define HLO_CUDA_FUNCTIONS(F)                                                                                      \
+  F(cuInit, cuInit, unsigned)                                                                                      \
+  F(cuDriverGetVersion, cuDriverGetVersion, int*)                                                                  \
+  F(cuDeviceGetCount, cuDeviceGetCount, int*)                                                                      \
+  F(cuDeviceGet, cuDeviceGet, DeviceNumber*, int)                                                                  \
+  F(cuDeviceGetName, cuDeviceGetName, char*, int, DeviceNumber)                                                    \
+  F(cuDeviceGetAttribute, cuDeviceGetAttribute, int*, int, DeviceNumber)                                           \
+  F(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, ContextHandle**, DeviceNumber)                             \
+  F(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, DeviceNumber)                                         \
+  F(cuCtxSetCurrent, cuCtxSetCurrent, ContextHandle*)                                                              \
+  F(cuModuleLoadDataEx, cuModuleLoadDataEx, ModuleHandle**, const void*, unsigned, int*, void**)                   \
+  F(cuModuleUnload, cuModuleUnload, ModuleHandle*)                                                                 \
+  F(cuModuleGetFunction, cuModuleGetFunction, FunctionHandle**, ModuleHandle*, const char*)                        \
+  F(cuMemGetInfo, cuMemGetInfo_v2, size_t*, size_t*)                                                               \
+  F(cuMemAlloc, cuMemAlloc_v2, Pointer*, size_t)                                                                   \
+  F(cuMemFree, cuMemFree_v2, Pointer)                                                                              \
+  F(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, Pointer, const void*, size_t, StreamHandle*)                          \
+  F(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, void*, Pointer, size_t, StreamHandle*)                                \
+  F(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, Pointer, Pointer, size_t, StreamHandle*)                              \
+  F(cuStreamCreate, cuStreamCreate, StreamHandle**, unsigned)                                                      \
+  F(cuStreamDestroy, cuStreamDestroy_v2, StreamHandle*)                                                            \
+  F(cuStreamSynchronize, cuStreamSynchronize, StreamHandle*)                                                       \
+  F(cuEventCreate, cuEventCreate, EventHandle**, unsigned)                                                         \
+  F(cuEventDestroy, cuEventDestroy_v2, EventHandle*)                                                               \
+  F(cuEventRecord, cuEventRecord, EventHandle*, StreamHandle*)                                                     \
+  F(cuEventSynchronize, cuEventSynchronize, EventHandle*)                                                          \
+  F(cuEventElapsedTime, cuEventElapsedTime, float*, EventHandle*, EventHandle*)                                    \
+  F(cuLaunchKernel, cuLaunchKernel, FunctionHandle*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,   \
+    unsigned, StreamHandle*, void**, void**)                                                                       \
+  F(cuStreamBeginCapture, cuStreamBeginCapture_v2, StreamHandle*, int)                                             \
+  F(cuStreamEndCapture, cuStreamEndCapture, StreamHandle*, GraphHandle**)                                          \
+  F(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, GraphExecHandle**, GraphHandle*, unsigned long long) \
+  F(cuGraphLaunch, cuGraphLaunch, GraphExecHandle*, StreamHandle*)                                                 \
+  F(cuGraphExecDestroy, cuGraphExecDestroy, GraphExecHandle*)                                                      \
+  F(cuGraphDestroy, cuGraphDestroy, GraphHandle*)                                                                  \
+  F(cuGetErrorName, cuGetErrorName, Result, const char**)                                                          \
+  F(cuGetErrorString, cuGetErrorString, Result, const char**)
+
+struct Driver {
+#define HLO_CUDA_MEMBER(name, symbol, ...) Result (*name)(__VA_ARGS__) = nullptr;
+  HLO_CUDA_FUNCTIONS(HLO_CUDA_MEMBER)
+#undef HLO_CUDA_MEMBER
+};
+
+// The driver of this process, loaded once: libcuda.so.1, or what HLO_CUDA_DRIVER names. Null where there is none, or no
+// device; `why` then says so.
+const Driver* driver(std::string* why);
+// Throws Failure(kUnsupported) with the call, its error's name and text.
+void check(const Driver& d, Result r, const char* call);
+
+// cuBLAS, where it is found (HLO_CUBLAS names another file); none of it where a function is missing.
+struct Blas {
+  using Handle = void*;
+  Result (*create)(Handle*) = nullptr;
+  Result (*destroy)(Handle) = nullptr;
+  Result (*set_stream)(Handle, StreamHandle*) = nullptr;
+  Result (*version)(Handle, int*) = nullptr;
+  Result (*gemm_strided_batched)(Handle, int, int, int, int, int, const void*, const void*, int, int, long long,
+                                 const void*, int, int, long long, const void*, void*, int, int, long long, int, int,
+                                 int) = nullptr;
+};
+const Blas* blas();
+
+}  // namespace hlo::cuda
+
+namespace hlo {
+
+class Device;
+
+// The first card that the driver knows (or the one that CUDA_VISIBLE_DEVICES leaves). Throws Failure(kUnsupported).
+std::unique_ptr<Device> cuda_device();
+// Why there is none; empty where there is one.
+std::string cuda_unavailable();
+
+}  // namespace hlo

@@ -1,0 +1,301 @@
+// A card by the driver's functions: PTX made here, compiled by the driver, launched on one stream.
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+#include <map>
+
+#include "gpu_exec/codegen.h"
+#include "gpu_exec/cuda.h"
+#include "gpu_exec/device.h"
+#include "ir/base/check.h"
+#include "ir/base/parallel.h"
+
+namespace hlo {
+namespace {
+
+using namespace cuda;
+
+// The newest architecture of ours that code for this card may be made for: newer cards take PTX of older ones.
+std::string architecture(int major, int minor) {
+  int sm = major * 10 + minor;
+  if (sm == 90) return "sm_90a";
+  int best = 0;
+  for (int known : {75, 80, 86, 87, 89, 90})
+    if (known <= sm) best = known;
+  if (!best)
+    fail(FailureKind::kUnsupported, "the card has compute capability {}.{}; code is made from 7.5 on", major, minor);
+  return fmt::format("sm_{}", best);
+}
+
+// The PTX that a driver takes: CUDA 12.0 knows 8.0, each release one more.
+int ptx_version(int driver) {
+  if (driver >= 12050) return 85;
+  if (driver >= 12000) return 80 + driver % 1000 / 10;
+  if (driver >= 11080) return 78;
+  fail(FailureKind::kUnsupported, "the CUDA driver is of version {}.{}; 11.8 or newer is needed", driver / 1000,
+       driver % 1000 / 10);
+}
+
+class Card : public Device {
+ public:
+  explicit Card(const Driver& driver) : d_(driver) {
+    check(d_, d_.cuDeviceGet(&number_, 0), "cuDeviceGet");
+    check(d_, d_.cuDevicePrimaryCtxRetain(&context_, number_), "cuDevicePrimaryCtxRetain");
+    check(d_, d_.cuCtxSetCurrent(context_), "cuCtxSetCurrent");
+    check(d_, d_.cuStreamCreate(&stream_, 1), "cuStreamCreate");
+    char name[256] = {};
+    check(d_, d_.cuDeviceGetName(name, sizeof name - 1, number_), "cuDeviceGetName");
+    int major = 0, minor = 0, version = 0;
+    check(d_, d_.cuDeviceGetAttribute(&major, kMajor, number_), "cuDeviceGetAttribute");
+    check(d_, d_.cuDeviceGetAttribute(&minor, kMinor, number_), "cuDeviceGetAttribute");
+    check(d_, d_.cuDriverGetVersion(&version), "cuDriverGetVersion");
+    name_ = name, sm_ = architecture(major, minor), ptx_ = ptx_version(version);
+    if ((blas_ = blas())) {
+      if (blas_->create(&blas_handle_) != 0) {
+        blas_ = nullptr;
+      } else {
+        blas_->set_stream(blas_handle_, stream_);
+        int v = 0;
+        blas_->version(blas_handle_, &v);
+        library_ = fmt::format("cuBLAS {}.{}.{}", v / 10000, v / 100 % 100, v % 100);
+      }
+    }
+  }
+
+  // Whatever happened before, the device is left as it was found; errors have nobody to tell.
+  ~Card() override {
+    d_.cuStreamSynchronize(stream_);
+    if (blas_) blas_->destroy(blas_handle_);
+    if (graph_exec_) d_.cuGraphExecDestroy(graph_exec_);
+    for (EventHandle* e : events_) d_.cuEventDestroy(e);
+    for (ModuleHandle* m : modules_) d_.cuModuleUnload(m);
+    d_.cuStreamDestroy(stream_);
+    d_.cuDevicePrimaryCtxRelease(number_);
+  }
+
+  std::string name() const override { return fmt::format("{} ({})", name_, sm_); }
+  std::string library() const override { return library_; }
+
+  std::vector<Kernel> load(const Module& m, const std::vector<std::vector<InstId>>& kinds,
+                           std::vector<std::pair<size_t, std::string>>* without) override {
+    struct Part {
+      std::unique_ptr<llvm::LLVMContext> context = std::make_unique<llvm::LLVMContext>();
+      std::unique_ptr<llvm::TargetMachine> machine;
+      std::unique_ptr<llvm::Module> module;
+      std::string ptx;
+    };
+    std::vector<Part> parts(std::clamp<size_t>(kinds.size(), 1, static_cast<size_t>(std::max(worker_count(), 1))));
+    for (Part& p : parts) {
+      p.machine = nvptx_machine(sm_, ptx_);
+      p.module = std::make_unique<llvm::Module>("cuda", *p.context);
+      prepare(*p.module, *p.machine);
+    }
+    std::vector<Kernel> kernels;
+    for (const std::vector<InstId>& same : kinds) {
+      try {
+        size_t k = kernels_.size() + kernels.size();
+        kernels.push_back(build_gpu_kernel(m, same[0], *parts[k % parts.size()].module, fmt::format("k{}", k)));
+      } catch (const Failure& e) {
+        if (e.kind() != FailureKind::kUnsupported) throw;
+        without->push_back({kernels.size(), e.what()});
+        kernels.push_back({same[0], {}, {}, {}});
+      }
+    }
+    parallel_for(static_cast<int64_t>(parts.size()), [&](int64_t k) {
+      Part& p = parts[static_cast<size_t>(k)];
+      if (p.module->empty()) return;
+      check_ir(*p.module);
+      link_libdevice(*p.module);
+      optimise(*p.module, *p.machine);
+      p.ptx = assembly(*p.module, *p.machine);
+      p.module.reset();
+    });
+    std::vector<ModuleHandle*> fresh;
+    for (Part& p : parts) fresh.push_back(p.ptx.empty() ? nullptr : compiled(p.ptx));
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      ModuleHandle* module = fresh[kernels_.size() % parts.size()];
+      std::vector<Function> functions;
+      for (const KernelPart& p : kernels[k].parts) {
+        Function f;
+        f.part = p, f.label = fmt::format("{} of {}", p.function, m.inst_name(kinds[k][0]));
+        check(d_, d_.cuModuleGetFunction(&f.handle, module, p.function.c_str()), "cuModuleGetFunction");
+        functions.push_back(std::move(f));
+      }
+      kernels_.push_back(std::move(functions));
+    }
+    return kernels;
+  }
+
+  char* allocate(int64_t bytes) override {
+    Pointer p = 0;
+    Result r = d_.cuMemAlloc(&p, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
+    if (r == 2) return nullptr;  // CUDA_ERROR_OUT_OF_MEMORY
+    check(d_, r, "cuMemAlloc");
+    return reinterpret_cast<char*>(p);
+  }
+  void release(char* memory) override { d_.cuMemFree(address(memory)); }
+  int64_t free_bytes() const override {
+    size_t free = 0, total = 0;
+    check(d_, d_.cuMemGetInfo(&free, &total), "cuMemGetInfo");
+    return static_cast<int64_t>(free);
+  }
+  void write(char* to, const char* from, int64_t bytes) override {
+    if (bytes) check(d_, d_.cuMemcpyHtoDAsync(address(to), from, size(bytes), stream_), "cuMemcpyHtoDAsync");
+    // What is pageable has been read when the call returns; the order of the stream does the rest.
+  }
+  void read(char* to, const char* from, int64_t bytes) override {
+    if (bytes) checked(d_.cuMemcpyDtoHAsync(to, address(from), size(bytes), stream_), "cuMemcpyDtoHAsync");
+    wait();
+  }
+  void copy(char* to, const char* from, int64_t bytes) override {
+    if (bytes) checked(d_.cuMemcpyDtoDAsync(address(to), address(from), size(bytes), stream_), "cuMemcpyDtoDAsync");
+  }
+
+  void launch(size_t kernel, size_t part, std::span<char* const> pointers, std::span<const int32_t> numbers) override {
+    const Function& f = kernels_[kernel][part];
+    std::vector<Pointer> values;
+    for (char* p : pointers) values.push_back(address(p));
+    std::vector<int32_t> more(numbers.begin(), numbers.end());
+    std::vector<void*> arguments;
+    for (Pointer& v : values) arguments.push_back(&v);
+    for (int32_t& v : more) arguments.push_back(&v);
+    last_ = f.label;
+    checked(d_.cuLaunchKernel(f.handle, static_cast<unsigned>(f.part.blocks), 1, 1,
+                              static_cast<unsigned>(f.part.threads), 1, 1, 0, stream_, arguments.data(), nullptr),
+            "cuLaunchKernel");
+  }
+  void wait() override { checked(d_.cuStreamSynchronize(stream_), "cuStreamSynchronize"); }
+
+  // cublasGemmStridedBatchedEx is column-major: it makes the transposed product of the operands in turn.
+  bool multiply(const MatrixProduct& p, const char* left, const char* right, char* out) override {
+    if (!blas_) return false;
+    constexpr int kR32 = 0, kR64 = 1, kR16 = 2, kBf16 = 14, kCompute32 = 68, kCompute64 = 70, kDefault = -1;
+    int type = 0, compute = kCompute32;
+    switch (p.type) {
+      case ElementType::F32:
+        type = kR32;
+        break;
+      case ElementType::F64:
+        type = kR64, compute = kCompute64;
+        break;
+      case ElementType::F16:
+        type = kR16;
+        break;
+      case ElementType::BF16:
+        type = kBf16;
+        break;
+      default:
+        return false;
+    }
+    if (std::max({p.m, p.n, p.k, p.batch}) > INT32_MAX) return false;
+    const float one32 = 1, zero32 = 0;
+    const double one64 = 1, zero64 = 0;
+    const void *one = &one32, *zero = &zero32;
+    if (compute == kCompute64) one = &one64, zero = &zero64;
+    auto narrow = [](int64_t n) { return static_cast<int>(n); };
+    int left_step = narrow(p.transpose_left ? p.m : p.k), right_step = narrow(p.transpose_right ? p.k : p.n);
+    Result r = blas_->gemm_strided_batched(blas_handle_, p.transpose_right ? 1 : 0, p.transpose_left ? 1 : 0,
+                                           narrow(p.n), narrow(p.m), narrow(p.k), one, right, type, right_step,
+                                           p.k * p.n, left, type, left_step, p.m * p.k, zero, out, type, narrow(p.n),
+                                           p.m * p.n, narrow(p.batch), compute, kDefault);
+    if (r) fail(FailureKind::kUnsupported, "cublasGemmStridedBatchedEx: status {}", r);
+    last_ = "a product by cuBLAS";
+    return true;
+  }
+
+  size_t mark() override {
+    if (used_ == events_.size()) {
+      EventHandle* e = nullptr;
+      check(d_, d_.cuEventCreate(&e, 0), "cuEventCreate");
+      events_.push_back(e);
+    }
+    check(d_, d_.cuEventRecord(events_[used_], stream_), "cuEventRecord");
+    return used_++;
+  }
+  int64_t nanoseconds(size_t from, size_t to) override {
+    float ms = 0;
+    check(d_, d_.cuEventElapsedTime(&ms, events_[from], events_[to]), "cuEventElapsedTime");
+    return static_cast<int64_t>(static_cast<double>(ms) * 1e6);
+  }
+  void forget_marks() override { used_ = 0; }
+
+  bool begin_graph() override {
+    check(d_, d_.cuStreamBeginCapture(stream_, 2), "cuStreamBeginCapture");  // relaxed
+    return true;
+  }
+  bool end_graph() override {
+    GraphHandle* graph = nullptr;
+    if (d_.cuStreamEndCapture(stream_, &graph) != 0 || !graph) return false;
+    if (graph_exec_) d_.cuGraphExecDestroy(graph_exec_);
+    graph_exec_ = nullptr;
+    Result r = d_.cuGraphInstantiateWithFlags(&graph_exec_, graph, 0);
+    d_.cuGraphDestroy(graph);
+    return r == 0;
+  }
+  void replay_graph() override { checked(d_.cuGraphLaunch(graph_exec_, stream_), "cuGraphLaunch"); }
+
+ private:
+  struct Function {
+    FunctionHandle* handle = nullptr;
+    KernelPart part;
+    std::string label;
+  };
+  static Pointer address(const char* p) { return reinterpret_cast<Pointer>(p); }
+  static size_t size(int64_t n) { return static_cast<size_t>(n); }
+  // Faults of a kernel show up in what is called after it.
+  void checked(Result r, const char* call) {
+    if (r == 0) return;
+    try {
+      check(d_, r, call);
+    } catch (const Failure& e) {
+      fail(e.kind(), "{}; the last work begun was {}", e.what(), last_.empty() ? "none" : last_);
+    }
+  }
+  ModuleHandle* compiled(const std::string& ptx) {
+    char log[4096] = {};
+    int options[] = {kErrorLog, kErrorLogBytes};
+    void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+    ModuleHandle* module = nullptr;
+    Result r = d_.cuModuleLoadDataEx(&module, ptx.c_str(), 2, options, values);
+    if (r) {
+      try {
+        check(d_, r, "cuModuleLoadDataEx");
+      } catch (const Failure& e) {
+        fail(e.kind(), "{}: {}", e.what(), log);
+      }
+    }
+    modules_.push_back(module);
+    return module;
+  }
+
+  const Driver& d_;
+  DeviceNumber number_ = 0;
+  ContextHandle* context_ = nullptr;
+  StreamHandle* stream_ = nullptr;
+  GraphExecHandle* graph_exec_ = nullptr;
+  std::string name_, sm_, library_, last_;
+  int ptx_ = 85;
+  const Blas* blas_ = nullptr;
+  Blas::Handle blas_handle_ = nullptr;
+  std::vector<ModuleHandle*> modules_;
+  std::vector<std::vector<Function>> kernels_;
+  std::vector<EventHandle*> events_;
+  size_t used_ = 0;
+};
+
+}  // namespace
+
+std::string cuda_unavailable() {
+  std::string why;
+  driver(&why);
+  return why;
+}
+
+std::unique_ptr<Device> cuda_device() {
+  std::string why;
+  const Driver* d = driver(&why);
+  if (!d) fail(FailureKind::kUnsupported, "{}", why);
+  return std::make_unique<Card>(*d);
+}
+
+}  // namespace hlo

@@ -1,0 +1,64 @@
+// Where kernels of the GPU's schedules run: a card, or the grid that emulates one.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpu_exec/kernel.h"
+
+namespace hlo {
+
+// A product of matrices, row-major: out[b] = left[b] · right[b], of m × k and k × n.
+struct MatrixProduct {
+  ElementType type;  // of both operands and the result
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  bool transpose_left = false, transpose_right = false;  // as they lie in memory: k × m, n × k
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string name() const = 0;
+
+  // Code for each list of instructions that make the same kernel; of those without, the reason. Kernels are numbered
+  // in this order, those of a later call behind those of an earlier one. Throws Failure(kUnsupported) where the device
+  // takes none of the code.
+  virtual std::vector<Kernel> load(const Module& m, const std::vector<std::vector<InstId>>& kinds,
+                                   std::vector<std::pair<size_t, std::string>>* without) = 0;
+
+  // Memory, aligned to 256 bytes; null where there is none left.
+  virtual char* allocate(int64_t bytes) = 0;
+  virtual void release(char* memory) = 0;
+  virtual int64_t free_bytes() const = 0;
+  // In the order of the calls, with the launches; `read` waits for all before it.
+  virtual void write(char* to, const char* from, int64_t bytes) = 0;
+  virtual void read(char* to, const char* from, int64_t bytes) = 0;
+  virtual void copy(char* to, const char* from, int64_t bytes) = 0;
+  // Runs part `part` of kernel `kernel` with those pointers and numbers.
+  virtual void launch(size_t kernel, size_t part, std::span<char* const> pointers,
+                      std::span<const int32_t> numbers) = 0;
+  virtual void wait() = 0;
+
+  // A library's product; false where it has none for it.
+  virtual bool multiply(const MatrixProduct&, const char* /*left*/, const char* /*right*/, char* /*out*/) {
+    return false;
+  }
+  virtual std::string library() const { return {}; }  // its name and version; empty: none
+
+  // A point in the order of the work, and the time between two that have passed.
+  virtual size_t mark() = 0;
+  virtual int64_t nanoseconds(size_t from, size_t to) = 0;
+  virtual void forget_marks() = 0;
+
+  // What is called between begin and end is kept as one graph that `replay` runs; false: not with this device.
+  virtual bool begin_graph() { return false; }
+  virtual bool end_graph() { return false; }
+  virtual void replay_graph() {}
+};
+
+// The GPU's kernels as host code, thread by thread. Slow: to see that they are right.
+std::unique_ptr<Device> emulated_device();
+
+}  // namespace hlo

@@ -1,0 +1,19 @@
+// Runs a module on a device, instruction by instruction of a plan made before: kernels, a library's products, copies,
+// loops and branches; values stay on the device and die with their last reader, changed in place where nobody else
+// holds them. What has no code runs in the evaluator, and is told.
+#pragma once
+#include "gpu_exec/device.h"
+#include "gpu_exec/executor.h"
+
+namespace hlo {
+
+Execution run_on_device(Device& device, const Module& m, const std::vector<std::vector<Value>>& arguments, int repeat,
+                        const EvalOptions& options);
+
+// The GPU's kernels on the host: slow, to see that they are right where there is no GPU.
+Execution run_emulated(const Module& m, const std::vector<std::vector<Value>>& arguments, int repeat,
+                       const EvalOptions& options);
+Execution run_cuda(const Module& m, const std::vector<std::vector<Value>>& arguments, int repeat,
+                   const EvalOptions& options);
+
+}  // namespace hlo
