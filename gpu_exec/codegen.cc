@@ -120,6 +120,15 @@ std::string ir_text(const llvm::Module& m) {
   return out;
 }
 
+std::unique_ptr<llvm::Module> parsed_ir(const std::string& text, const std::string& file, llvm::LLVMContext& context) {
+  llvm::SMDiagnostic why;
+  auto m = llvm::parseIR(llvm::MemoryBufferRef(text, file), why, context);
+  if (!m)
+    fail(FailureKind::kSyntax, "{}:{}:{}: error: {}", file, why.getLineNo(), why.getColumnNo() + 1,
+         why.getMessage().str());
+  return m;
+}
+
 void check_ir(const llvm::Module& m) {
   std::string why;
   llvm::raw_string_ostream stream(why);

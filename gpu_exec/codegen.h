@@ -21,6 +21,8 @@ void optimise(llvm::Module& m, llvm::TargetMachine& machine);
 std::unique_ptr<llvm::MemoryBuffer> object_code(llvm::Module& m, llvm::TargetMachine& machine);
 std::string assembly(llvm::Module& m, llvm::TargetMachine& machine);
 std::string ir_text(const llvm::Module& m);
+// Throws Failure(kSyntax) with LLVM's words and the place in `file`.
+std::unique_ptr<llvm::Module> parsed_ir(const std::string& text, const std::string& file, llvm::LLVMContext& context);
 // Throws Failure(kInternal) with LLVM's words where the module is malformed.
 void check_ir(const llvm::Module& m);
 

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "gpu_exec/codegen.h"
 #include "gpu_exec/cuda.h"
 #include "gpu_exec/device.h"
+#include "gpu_exec/gpu_code.h"
+#include "gpu_exec/kernel_cache.h"
 #include "ir/base/check.h"
 #include "ir/base/parallel.h"
 
@@ -38,18 +41,17 @@ int ptx_version(int driver) {
 
 class Card : public Device {
  public:
-  explicit Card(const Driver& driver) : d_(driver) {
-    check(d_, d_.cuDeviceGet(&number_, 0), "cuDeviceGet");
-    check(d_, d_.cuDevicePrimaryCtxRetain(&context_, number_), "cuDevicePrimaryCtxRetain");
-    check(d_, d_.cuCtxSetCurrent(context_), "cuCtxSetCurrent");
-    check(d_, d_.cuStreamCreate(&stream_, 1), "cuStreamCreate");
+  // What may fail after the stream exists would leave it behind: it comes last.
+  explicit Card(const Driver& driver) : d_(driver), context_(driver) {
+    DeviceNumber number = context_.number;
     char name[256] = {};
-    check(d_, d_.cuDeviceGetName(name, sizeof name - 1, number_), "cuDeviceGetName");
+    check(d_, d_.cuDeviceGetName(name, sizeof name - 1, number), "cuDeviceGetName");
     int major = 0, minor = 0, version = 0;
-    check(d_, d_.cuDeviceGetAttribute(&major, kMajor, number_), "cuDeviceGetAttribute");
-    check(d_, d_.cuDeviceGetAttribute(&minor, kMinor, number_), "cuDeviceGetAttribute");
+    check(d_, d_.cuDeviceGetAttribute(&major, kMajor, number), "cuDeviceGetAttribute");
+    check(d_, d_.cuDeviceGetAttribute(&minor, kMinor, number), "cuDeviceGetAttribute");
     check(d_, d_.cuDriverGetVersion(&version), "cuDriverGetVersion");
     name_ = name, sm_ = architecture(major, minor), ptx_ = ptx_version(version);
+    check(d_, d_.cuStreamCreate(&stream_, 1), "cuStreamCreate");
     if ((blas_ = blas())) {
       if (blas_->create(&blas_handle_) != 0) {
         blas_ = nullptr;
@@ -70,7 +72,6 @@ class Card : public Device {
     for (EventHandle* e : events_) d_.cuEventDestroy(e);
     for (ModuleHandle* m : modules_) d_.cuModuleUnload(m);
     d_.cuStreamDestroy(stream_);
-    d_.cuDevicePrimaryCtxRelease(number_);
   }
 
   std::string name() const override { return fmt::format("{} ({})", name_, sm_); }
@@ -94,7 +95,8 @@ class Card : public Device {
     for (const std::vector<InstId>& same : kinds) {
       try {
         size_t k = kernels_.size() + kernels.size();
-        kernels.push_back(build_gpu_kernel(m, same[0], *parts[k % parts.size()].module, fmt::format("k{}", k)));
+        std::string name = kernel_name(m.inst_name(same[0]), names_);
+        kernels.push_back(build_gpu_kernel(m, same[0], *parts[k % parts.size()].module, name));
       } catch (const Failure& e) {
         if (e.kind() != FailureKind::kUnsupported) throw;
         without->push_back({kernels.size(), e.what()});
@@ -105,9 +107,11 @@ class Card : public Device {
       Part& p = parts[static_cast<size_t>(k)];
       if (p.module->empty()) return;
       check_ir(*p.module);
-      link_libdevice(*p.module);
-      optimise(*p.module, *p.machine);
-      p.ptx = assembly(*p.module, *p.machine);
+      p.ptx = cached_code(ir_text(*p.module), fmt::format("{} ptx{}", sm_, ptx_), [&] {
+        link_libdevice(*p.module);
+        optimise(*p.module, *p.machine);
+        return assembly(*p.module, *p.machine);
+      });
       p.module.reset();
     });
     std::vector<ModuleHandle*> fresh;
@@ -118,12 +122,31 @@ class Card : public Device {
       for (const KernelPart& p : kernels[k].parts) {
         Function f;
         f.part = p, f.label = fmt::format("{} of {}", p.function, m.inst_name(kinds[k][0]));
-        check(d_, d_.cuModuleGetFunction(&f.handle, module, p.function.c_str()), "cuModuleGetFunction");
+        ModuleHandle* from = module;
+        if (auto said = replaced_.find(p.function); said != replaced_.end()) {
+          from = compiled(ptx_of(said->second, p.function), said->second.file);
+          used_replacements_.insert(p.function);
+        }
+        check(d_, d_.cuModuleGetFunction(&f.handle, from, p.function.c_str()), "cuModuleGetFunction");
         functions.push_back(std::move(f));
       }
       kernels_.push_back(std::move(functions));
     }
     return kernels;
+  }
+
+  void replace(const std::map<std::string, EvalOptions::Replacement>& replaced) override { replaced_ = replaced; }
+  std::vector<std::string> unused_replacements() const override {
+    std::vector<std::string> out;
+    for (const auto& [name, code] : replaced_)
+      if (!used_replacements_.contains(name)) out.push_back(name);
+    return out;
+  }
+  std::vector<std::string> functions() const override {
+    std::vector<std::string> out;
+    for (const std::vector<Function>& list : kernels_)
+      for (const Function& f : list) out.push_back(f.part.function);
+    return out;
   }
 
   char* allocate(int64_t bytes) override {
@@ -251,7 +274,21 @@ class Card : public Device {
       fail(e.kind(), "{}; the last work begun was {}", e.what(), last_.empty() ? "none" : last_);
     }
   }
-  ModuleHandle* compiled(const std::string& ptx) {
+  // PTX of what the caller brought for a function, which must be in it.
+  std::string ptx_of(const EvalOptions::Replacement& r, const std::string& function) {
+    if (r.ptx) return r.text;
+    llvm::LLVMContext context;
+    auto machine = nvptx_machine(sm_, ptx_);
+    std::unique_ptr<llvm::Module> m = parsed_ir(r.text, r.file, context);
+    llvm::Function* f = m->getFunction(function);
+    if (!f || f->isDeclaration()) fail(FailureKind::kUsage, "{} defines no function {}", r.file, function);
+    prepare(*m, *machine);
+    check_ir(*m);
+    link_libdevice(*m);
+    optimise(*m, *machine);
+    return assembly(*m, *machine);
+  }
+  ModuleHandle* compiled(const std::string& ptx, const std::string& file = {}) {
     char log[4096] = {};
     int options[] = {kErrorLog, kErrorLogBytes};
     void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
@@ -261,7 +298,7 @@ class Card : public Device {
       try {
         check(d_, r, "cuModuleLoadDataEx");
       } catch (const Failure& e) {
-        fail(e.kind(), "{}: {}", e.what(), log);
+        fail(e.kind(), "{}{}: {}", file.empty() ? "" : file + ": ", e.what(), log);
       }
     }
     modules_.push_back(module);
@@ -269,14 +306,31 @@ class Card : public Device {
   }
 
   const Driver& d_;
-  DeviceNumber number_ = 0;
-  ContextHandle* context_ = nullptr;
+  // The device's own context, held as long as the card is.
+  struct Context {
+    explicit Context(const Driver& driver) : d(driver) {
+      check(d, d.cuDeviceGet(&number, 0), "cuDeviceGet");
+      ContextHandle* context = nullptr;
+      check(d, d.cuDevicePrimaryCtxRetain(&context, number), "cuDevicePrimaryCtxRetain");
+      if (Result r = d.cuCtxSetCurrent(context); r != 0) {
+        d.cuDevicePrimaryCtxRelease(number);
+        check(d, r, "cuCtxSetCurrent");
+      }
+    }
+    ~Context() { d.cuDevicePrimaryCtxRelease(number); }
+    Context(const Context&) = delete;
+    Context& operator=(const Context&) = delete;
+    const Driver& d;
+    DeviceNumber number = 0;
+  } context_;
   StreamHandle* stream_ = nullptr;
   GraphExecHandle* graph_exec_ = nullptr;
   std::string name_, sm_, library_, last_;
   int ptx_ = 85;
   const Blas* blas_ = nullptr;
   Blas::Handle blas_handle_ = nullptr;
+  std::set<std::string> names_, used_replacements_;
+  std::map<std::string, EvalOptions::Replacement> replaced_;
   std::vector<ModuleHandle*> modules_;
   std::vector<std::vector<Function>> kernels_;
   std::vector<EventHandle*> events_;

@@ -1,5 +1,6 @@
 // Where kernels of the GPU's schedules run: a card, or the grid that emulates one.
 #pragma once
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "gpu_exec/kernel.h"
+#include "ir/eval/evaluator.h"
 
 namespace hlo {
 
@@ -27,6 +29,14 @@ class Device {
   // takes none of the code.
   virtual std::vector<Kernel> load(const Module& m, const std::vector<std::vector<InstId>>& kinds,
                                    std::vector<std::pair<size_t, std::string>>* without) = 0;
+
+  // Code of the caller's for kernels that `load` is going to load, by function name. Throws Failure(kUnsupported) where
+  // the device takes none.
+  virtual void replace(const std::map<std::string, EvalOptions::Replacement>& replaced);
+  // Those of them that no kernel was named after.
+  virtual std::vector<std::string> unused_replacements() const { return {}; }
+  // Functions that were loaded, by name, and what they compute.
+  virtual std::vector<std::string> functions() const { return {}; }
 
   // Memory, aligned to 256 bytes; null where there is none left.
   virtual char* allocate(int64_t bytes) = 0;

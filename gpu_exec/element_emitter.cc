@@ -617,6 +617,8 @@ Value* ElementEmitter::emit(const Frame& frame, InstId inst, const ElementIndex*
       return reduce_window(frame, inst, index);
     case Opcode::Dot:
       return dot(frame, inst, index);
+    case Opcode::Convolution:
+      return convolution(frame, inst, index);
     case Opcode::GetTupleElement: {
       InstId o = m_.operand(inst, 0);
       int k = static_cast<int>(a.integer(Attr::index));
@@ -902,6 +904,104 @@ Value* ElementEmitter::dot(const Frame& frame, InstId inst, const ElementIndex* 
     });
   };
   if (ls.elements_count() && rs.elements_count()) nest(nest, 0);
+  return rounded(os.type, b_.CreateLoad(t, sum));
+}
+
+Value* ElementEmitter::convolution(const Frame& frame, InstId inst, const ElementIndex* index) {
+  const AttrSet& a = m_.attrs(inst);
+  InstId l = m_.operand(inst, 0), r = m_.operand(inst, 1);
+  const Shape &in = m_.shape(l), &kernel = m_.shape(r), &os = m_.shape(inst);
+  if (!is_float(os.type) && !is_integral(os.type)) refuse(inst, "of that type");
+  const DimLabels& d = *a.get<DimLabels>(Attr::dim_labels);
+  static const Window kNone;
+  const Window* window = a.get<Window>(Attr::window);
+  if (!window) window = &kNone;
+  auto at = [](int64_t k) { return static_cast<size_t>(k); };
+  int64_t groups = a.integer(Attr::feature_group_count, 1), batch_groups = a.integer(Attr::batch_group_count, 1);
+  int64_t k_in = kernel.dims[at(d.kernel_input)], k_out = kernel.dims[at(d.kernel_output)];
+  const std::vector<Value*> out = dims(index);
+  std::vector<Value*> x(in.dims.size()), y(kernel.dims.size());
+  y[at(d.kernel_output)] = out[at(d.output_feature)];
+  // Which group of features, or of the batch, this output feature belongs to.
+  Value* batch = out[at(d.output_batch)];
+  Value* first_in = number(0);
+  if (groups > 1) first_in = mul(div(out[at(d.output_feature)], k_out / groups), number(k_in));
+  if (batch_groups > 1)
+    batch = add(
+        mul(div(out[at(d.output_feature)], k_out / batch_groups), number(in.dims[at(d.input_batch)] / batch_groups)),
+        batch);
+  x[at(d.input_batch)] = batch;
+  bool real = is_float(os.type);
+  llvm::Type* t = real ? (os.type == ElementType::F64 ? b_.getDoubleTy() : b_.getFloatTy()) : register_type(os.type);
+  llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
+  llvm::IRBuilder<> top(&entry, entry.begin());
+  Value* sum = top.CreateAlloca(t);
+  b_.CreateStore(llvm::Constant::getNullValue(t), sum);
+  auto features = [&] {
+    auto one = [&](Value* k) {
+      x[at(d.input_feature)] = add(first_in, k), y[at(d.kernel_input)] = k;
+      Value* p = element(frame, l, index_of(m_.shape_id(l), x));
+      Value* q = element(frame, r, index_of(m_.shape_id(r), y));
+      auto widen = [&](Value* v, ElementType from) {
+        if (real) return v->getType() == t ? v : b_.CreateFPExt(v, t);
+        return is_signed_int(from) ? b_.CreateSExtOrTrunc(v, t) : b_.CreateZExtOrTrunc(v, t);
+      };
+      p = widen(p, in.type), q = widen(q, kernel.type);
+      Value* before = b_.CreateLoad(t, sum);
+      if (real) {
+        llvm::FastMathFlags flags;
+        flags.setAllowReassoc(options_.reassociate), flags.setAllowContract(true);
+        llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
+        b_.setFastMathFlags(flags);
+        b_.CreateStore(b_.CreateFAdd(before, b_.CreateFMul(p, q)), sum);
+      } else {
+        b_.CreateStore(b_.CreateAdd(before, b_.CreateMul(p, q)), sum);
+      }
+    };
+    if (k_in == 1)
+      one(number(0));
+    else
+      loop(number(0), number(k_in), number(1), "feature", one);
+  };
+  auto nest = [&](auto&& self, size_t s, Value* inside) -> void {
+    if (s == window->dims.size()) {
+      if (inside == b_.getTrue()) {
+        scoped(features);
+        return;
+      }
+      llvm::Function* f = b_.GetInsertBlock()->getParent();
+      auto* then = llvm::BasicBlock::Create(b_.getContext(), "in_window", f);
+      auto* end = llvm::BasicBlock::Create(b_.getContext(), "window", f);
+      b_.CreateCondBr(inside, then, end);
+      b_.SetInsertPoint(then);
+      scoped(features);
+      b_.CreateBr(end);
+      b_.SetInsertPoint(end);
+      return;
+    }
+    const WindowDim& w = window->dims[s];
+    int64_t taps = kernel.dims[at(d.kernel_spatial[s])], extent = in.dims[at(d.input_spatial[s])];
+    auto one = [&](Value* k) {
+      y[at(d.kernel_spatial[s])] = w.reversal ? b_.CreateNSWSub(number(taps - 1), k) : k;
+      Value* i = add(add(mul(out[at(d.output_spatial[s])], number(w.stride)), mul(k, number(w.rhs_dilate))),
+                     number(-w.pad_low));
+      Value* here = inside;
+      auto also = [&](Value* c) { here = here == b_.getTrue() ? c : b_.CreateAnd(here, c); };
+      if (w.lhs_dilate != 1) {
+        also(b_.CreateICmpSGE(i, number(0)));
+        also(b_.CreateICmpEQ(b_.CreateSRem(i, number(w.lhs_dilate)), number(0)));
+        i = b_.CreateSDiv(i, number(w.lhs_dilate));
+      }
+      if (w.pad_low != 0 || w.pad_high != 0 || w.lhs_dilate != 1) also(b_.CreateICmpULT(i, number(extent)));
+      x[at(d.input_spatial[s])] = i;
+      self(self, s + 1, here);
+    };
+    if (taps == 1)
+      one(number(0));
+    else
+      loop(number(0), number(taps), number(1), "tap", one);
+  };
+  if (in.elements_count() && kernel.elements_count()) nest(nest, 0, b_.getTrue());
   return rounded(os.type, b_.CreateLoad(t, sum));
 }
 

@@ -141,6 +141,7 @@ class ElementEmitter {
   std::vector<llvm::Value*> reduce(const Frame& frame, InstId inst, const ElementIndex* index);
   llvm::Value* reduce_window(const Frame& frame, InstId inst, const ElementIndex* index);
   llvm::Value* dot(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* convolution(const Frame& frame, InstId inst, const ElementIndex* index);
   llvm::Value* gather(const Frame& frame, InstId inst, const ElementIndex* index);
   llvm::Value* concatenate(const Frame& frame, InstId inst, const ElementIndex* index);
   llvm::Value* choose(llvm::Value* condition, llvm::Type* type, const std::function<llvm::Value*()>& yes,

@@ -7,9 +7,6 @@
 #include "gpu_exec/kernel.h"
 
 namespace hlo {
-namespace {
-
-// As ptxas and XLA take names: letters, digits and underscores.
 std::string kernel_name(std::string_view name, std::set<std::string>& taken) {
   std::string out;
   for (char c : name) out += isalnum(static_cast<unsigned char>(c)) ? c : '_';
@@ -18,8 +15,6 @@ std::string kernel_name(std::string_view name, std::set<std::string>& taken) {
   for (int k = 1; !taken.insert(out).second; ++k) out = fmt::format("{}__{}", base, k);
   return out;
 }
-
-}  // namespace
 
 GpuCode gpu_code(const Module& m, const std::string& sm) {
   static const std::set<std::string> kKnown = {"sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a"};

@@ -1,11 +1,16 @@
 // The kernels of a module as LLVM IR and PTX: what XLA's GPU backend dumps as .ir-no-opt.ll, .ir-with-opt.ll and .ptx.
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
 #include "ir/module.h"
 
 namespace hlo {
+
+// A name for a kernel as ptxas and XLA take them: the instruction's with letters, digits and underscores; not one of
+// `taken`, which it joins.
+std::string kernel_name(std::string_view instruction, std::set<std::string>& taken);
 
 struct GpuKernelInfo {
   InstId inst;

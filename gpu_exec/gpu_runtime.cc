@@ -200,6 +200,7 @@ bool runs_on_device(const Module& m, InstId i) {
     case Opcode::Sort:
     case Opcode::Scatter:
     case Opcode::Dot:
+    case Opcode::Convolution:
     case Opcode::Reshape:
       return true;
     default:
@@ -207,11 +208,24 @@ bool runs_on_device(const Module& m, InstId i) {
   }
 }
 
+}  // namespace
+
+void Device::replace(const std::map<std::string, EvalOptions::Replacement>& replaced) {
+  if (!replaced.empty()) fail(FailureKind::kUnsupported, "{} takes no kernels of others", name());
+}
+
+namespace {
+
 class Runtime {
  public:
   Runtime(Device& device, const Module& m, const EvalOptions& options)
       : device_(device), pool_(device), m_(m), u_(m.u()), options_(options), evaluator_(m, options) {
+    device_.replace(options_.replaced);
     compile();
+    for (const std::string& name : device_.unused_replacements()) {
+      std::vector<std::string> there = device_.functions();
+      fail(FailureKind::kUsage, "no kernel is called {}; there are {}", name, fmt::join(there, ", "));
+    }
     check_memory();
   }
 

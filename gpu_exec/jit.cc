@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "gpu_exec/codegen.h"
+#include "gpu_exec/kernel_cache.h"
 #include "ir/base/check.h"
 #include "ir/base/parallel.h"
 
@@ -59,8 +60,13 @@ std::unique_ptr<llvm::orc::LLJIT> JitModules::finish(const std::function<llvm::E
     Part& p = parts_[static_cast<size_t>(k)];
     if (p.module->empty()) return;
     check_ir(*p.module);
-    optimise(*p.module, *p.machine);
-    objects[static_cast<size_t>(k)] = object_code(*p.module, *p.machine);
+    std::string target = fmt::format("{} {} {}", p.machine->getTargetTriple().str(), p.machine->getTargetCPU().str(),
+                                     p.machine->getTargetFeatureString().str());
+    std::string code = cached_code(ir_text(*p.module), target, [&] {
+      optimise(*p.module, *p.machine);
+      return object_code(*p.module, *p.machine)->getBuffer().str();
+    });
+    objects[static_cast<size_t>(k)] = llvm::MemoryBuffer::getMemBufferCopy(code);
     p.module.reset();
   });
   // Vectors of exp, log … lie in a library of their own.

@@ -1,4 +1,5 @@
 """What tests of the command line share."""
+import os
 import pathlib
 import subprocess
 import sys
@@ -8,8 +9,8 @@ data = pathlib.Path(source) / "testdata"
 failures = 0
 
 
-def run(*args, stdin=None):
-    done = subprocess.run([tool, *map(str, args)], input=stdin, capture_output=True, text=True, timeout=300)
+def run(*args, stdin=None, env=None):
+    done = subprocess.run([tool, *map(str, args)], input=stdin, capture_output=True, text=True, timeout=300, env={**os.environ, **(env or {})})
     return done.returncode, done.stdout, done.stderr
 
 

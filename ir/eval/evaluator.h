@@ -2,8 +2,10 @@
 // uses it. Each operation rounds in the precision of its own type; sums of floats are accumulated in f64.
 #pragma once
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ir/eval/value.h"
@@ -24,6 +26,12 @@ struct EvalOptions {
   // Told when an instruction of a computation that is run began and ended, in steady nanoseconds; of device 0 only.
   // Fusions that have no kernel tell of their parts, too.
   std::function<void(const Module&, InstId, int64_t begin, int64_t end)> timed;
+  // Of backends that run PTX: kernels by function name whose code the caller brings, as LLVM IR or PTX.
+  struct Replacement {
+    bool ptx = false;
+    std::string text, file;
+  };
+  std::map<std::string, Replacement> replaced;
   // Asked between the steps of loops, when set: true ends the run with a Failure that tells where it was.
   std::function<bool()> stop;
 };

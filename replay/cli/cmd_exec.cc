@@ -5,6 +5,7 @@
 #include <map>
 
 #include "gpu_exec/executor.h"
+#include "gpu_exec/kernel_cache.h"
 #include "ir/base/hash.h"
 #include "ir/buffer.h"
 #include "ir/eval/compare.h"
@@ -294,6 +295,15 @@ int cmd_exec(const ExecArgs& a) {
   Session session(like ? *like : *m, inputs);
   EvalOptions options = eval_options(a);
   options.exact = a.exact;
+  for (const std::string& r : a.replace_kernel) {
+    size_t equals = r.find('=');
+    if (equals == std::string::npos || (!r.ends_with(".ll") && !r.ends_with(".ptx")))
+      fail(FailureKind::kUsage, "--replace-kernel={}: NAME=FILE.ll or NAME=FILE.ptx is wanted", r);
+    if (a.backend != "cuda") fail(FailureKind::kUsage, "--replace-kernel goes with --backend=cuda");
+    std::string file = r.substr(equals + 1);
+    options.replaced[r.substr(0, equals)] = {file.ends_with(".ptx"), read_file(file), file};
+  }
+  if (!a.kernel_cache.empty()) set_kernel_cache(a.kernel_cache);
   std::unique_ptr<OutputFolder> folder;
   Json traced = Json::array();
   if (!a.trace.empty()) {
@@ -379,6 +389,9 @@ int cmd_exec(const ExecArgs& a) {
   }
   fmt::print("{}: {} in {:.4f} s{}\n", a.file, a.backend, e.run_s,
              e.notes.empty() ? "" : fmt::format(", compiled in {:.3f} s ({})", e.compile_s, e.notes[0]));
+  constexpr size_t kShown = 6;
+  for (size_t k = 1; k < std::min(e.notes.size(), kShown); ++k) fmt::print("  note: {}\n", e.notes[k]);
+  if (e.notes.size() > kShown) fmt::print("  note: … and {} more; --json has them all\n", e.notes.size() - kShown);
   for (const Json& o : list) {
     fmt::print("  {} {}", o["name"].get<std::string>(), o["shape"].get<std::string>());
     if (o.contains("value"))

@@ -45,7 +45,8 @@ EvalOptions eval_options(const RunArgs& a);
 
 struct ExecArgs : RunArgs {
   std::string out, precision = "own", compare_with, trace, like;
-  std::vector<std::string> profile;
+  std::vector<std::string> profile, replace_kernel;
+  std::string kernel_cache;
   int repeat = 1;
   bool json = false, nan = false, all_stages = false, exact = false, force = false;
 };

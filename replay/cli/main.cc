@@ -751,6 +751,10 @@ int run(int argc, char** argv) {
                 "file for every instruction's time: .json (trace events), .html or .txt");
   c->add_flag("--force", exec_args.force, "replace the folder of --trace, the files of --profile");
   c->add_flag("--nan", exec_args.nan, "stop at the first instruction that makes a NaN or infinity out of none");
+  c->add_option("--replace-kernel", exec_args.replace_kernel,
+                "NAME=FILE.ll or .ptx (repeat): run that in the place of a kernel; names as in the PTX of a replay");
+  c->add_option("--kernel-cache", exec_args.kernel_cache,
+                "folder that keeps compiled kernels between runs (or HLO_KERNEL_CACHE)");
   c->add_flag("--exact", exec_args.exact, "no library for large products: sums in one plain order");
   c->add_flag("--all-stages", exec_args.all_stages, "FILE is a folder: every stage against the first");
   c->add_option("--repeat", exec_args.repeat, "best of so many runs")->check(CLI::Range(1, 1000000));

@@ -1,0 +1,69 @@
+#include "gpu_exec/kernel_cache.h"
+
+#include <fmt/format.h>
+#include <llvm/Config/llvm-config.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+
+#include "ir/base/hash.h"
+
+namespace hlo {
+namespace {
+
+std::mutex lock;
+std::string& folder_of_cache() {
+  static std::string folder = [] {
+    const char* said = std::getenv("HLO_KERNEL_CACHE");
+    return std::string(said ? said : "");
+  }();
+  return folder;
+}
+
+std::string folder() {
+  std::lock_guard guard(lock);
+  return folder_of_cache();
+}
+
+}  // namespace
+
+void set_kernel_cache(std::string f) {
+  std::lock_guard guard(lock);
+  folder_of_cache() = std::move(f);
+}
+
+std::string cached_code(std::string_view source, std::string_view target, const std::function<std::string()>& make) {
+  std::string where = folder();
+  if (where.empty()) return make();
+  // 128 bits by two passes over different texts; the first line says what it is of, so that another one is not taken.
+  std::string head = fmt::format("LLVM {} {}, {} bytes of IR\n", LLVM_VERSION_STRING, target, source.size());
+  std::string salted = head + std::string(source);
+  std::string path =
+      fmt::format("{}/{:016x}{:016x}.kernels", where, hash_bytes(salted), hash_combine(hash_bytes(source), 0x6b65726e));
+  {
+    std::ifstream file(path, std::ios::binary);
+    std::stringstream text;
+    if (file && text << file.rdbuf() && text.str().starts_with(head)) return text.str().substr(head.size());
+  }
+  std::string made = make();
+  // A cache that cannot be written costs time only.
+  static std::atomic<int> number = 0;
+  std::error_code ignored;
+  std::filesystem::create_directories(where, ignored);
+  std::string beside = fmt::format("{}.{}.{}", path, ::getpid(), number++);
+  std::ofstream out(beside, std::ios::binary);
+  out << head << made;
+  out.close();
+  if (out)
+    std::filesystem::rename(beside, path, ignored);
+  else
+    std::filesystem::remove(beside, ignored);
+  return made;
+}
+
+}  // namespace hlo

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""--backend=cuda from the command line, on the fake driver (tests/fake_cuda): results, errors, what is left behind."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+tool, source, fake = sys.argv[1:4]
+data = pathlib.Path(source) / "testdata"
+failures = 0
+
+
+def expect(name, condition, detail=""):
+    global failures
+    if not condition:
+        failures += 1
+        print(f"FAILED {name}: {str(detail)[:600]}")
+
+
+def run(*args, stdin=None, **env):
+    whole = {**os.environ, "HLO_CUDA_DRIVER": fake, **{k: str(v) for k, v in env.items()}}
+    done = subprocess.run([tool, *map(str, args)], input=stdin, capture_output=True, text=True, timeout=300, env=whole)
+    return done.returncode, done.stdout, done.stderr
+
+
+with tempfile.TemporaryDirectory() as directory:
+    tmp = pathlib.Path(directory)
+    log = tmp / "log"
+
+    def clean(name):
+        text = log.read_text()
+        expect(name + ": nothing left behind", "left behind: 0 allocations, 0 contexts, 0 modules, 0 streams, 0 events, 0 graphs" in text, text)
+        return text
+
+    # Every small module, each schedule: equal, run as one graph where nothing asks the host.
+    schedules = 0
+    for module in sorted((data / "gpu").glob("small_*.hlo")):
+        code, text, err = run("exec", module, "--backend=cuda", "--repeat=3", "--compare-with=evaluator", HLO_FAKE_CUDA_LOG=log)
+        expect(module.name, code == 0 and text.endswith("equal\n") and "run as one graph" in text and "note:" not in text, text + err)
+        clean(module.name)
+        schedules += 1
+    expect("modules", schedules >= 13, schedules)
+
+    # Products by the library: the fake one stands for cuBLAS.
+    for name in ("small_gemm", "../mobilenet_v1", "../mnist_softmax"):
+        code, text, err = run("exec", data / "gpu" / f"{name}.hlo", "--backend=cuda", "--compare-with=evaluator", HLO_CUBLAS=fake, HLO_FAKE_CUDA_LOG=log)
+        expect(f"{name} by the library", code == 0 and "by cuBLAS 12.0.0" in text, text + err)
+        expect(f"{name}: it was asked", "cublasGemmStridedBatchedEx" in clean(name), log.read_text())
+
+    # What has no kernel runs in the evaluator and is told.
+    module = "HloModule m\nENTRY e {\n p = f32[4,4] parameter(0)\n c = f32[4,4] cholesky(p), lower=true\n ROOT r = f32[4,4] add(c, c)\n}\n"
+    code, text, err = run("exec", "-", "--backend=cuda", stdin=module)
+    expect("left to the evaluator", code == 0 and "note: c (cholesky) runs in the evaluator" in text, text + err)
+    code, text, err = run("exec", "-", "--backend=cuda", "--json", stdin=module)
+    expect("in JSON too", code == 0 and any("cholesky" in n for n in json.loads(text)["notes"]), text + err)
+
+    # Failures of the driver: named, exit 2, everything given back.
+    reductions = data / "kernels" / "reductions.hlo"
+    for call, n in (("cuLaunchKernel", 3), ("cuMemcpyDtoHAsync_v2", 2), ("cuModuleLoadDataEx", 1), ("cuStreamCreate", 1), ("cuModuleGetFunction", 2)):
+        code, text, err = run("exec", reductions, "--backend=cuda", HLO_FAKE_CUDA_FAIL=f"{call}:{n}", HLO_FAKE_CUDA_LOG=log)
+        expect(call, code == 2 and call.removesuffix("_v2") in err and "CUDA_ERROR_LAUNCH_FAILED" in err, f"{code} {err}")
+        clean(call)
+    code, text, err = run("exec", reductions, "--backend=cuda", HLO_FAKE_CUDA_FAIL="cuLaunchKernel:3")
+    expect("the kernel at fault", re.search(r"the last work begun was \w+ of ", err), err)
+    code, text, err = run("exec", reductions, "--backend=cuda", HLO_FAKE_CUDA_MEMORY=100000)
+    expect("too little memory", code == 2 and re.search(r"needs .* on the device \(parameters .*, constants .*, values .*\)", err), err)
+    code, text, err = run("exec", reductions, "--backend=cuda", HLO_FAKE_CUDA_FAIL="cuInit")
+    expect("no driver to use", code == 2 and "cuInit: CUDA_ERROR" in err, err)
+    code, text, err = run("exec", reductions, "--backend=cuda", HLO_CUDA_DRIVER=tmp / "none.so")
+    expect("no driver", code == 2 and "no CUDA driver here" in err, err)
+    endless = "HloModule m\nb {\n s = s32[] parameter(0)\n ROOT r = s32[] add(s, s)\n}\nc {\n s = s32[] parameter(0)\n ROOT r = pred[] constant(true)\n}\nENTRY e {\n p = s32[] parameter(0)\n ROOT w = s32[] while(p), condition=c, body=b\n}\n"
+    code, text, err = run("exec", "-", "--backend=cuda", "--max-steps=20", stdin=endless, HLO_FAKE_CUDA_LOG=log)
+    expect("a loop without end", code == 2 and "w: it does not end within 20 steps" in err, err)
+    clean("a loop without end")
+    code, text, err = run("exec", data / "modules" / "collectives.hlo", "--backend=cuda") if (data / "modules" / "collectives.hlo").exists() else (2, "", "devices")
+    expect("several devices", code == 2 and "devices" in err, err)
+
+    # A profile with the device's clock.
+    code, text, err = run("exec", data / "mobilenet_v1.hlo", "--backend=cuda", f"--profile={tmp}/p.json", HLO_FAKE_CUDA_LOG=log)
+    events = [e for e in json.loads((tmp / "p.json").read_text())["traceEvents"] if e.get("ph") == "X"]
+    expect("profile", code == 0 and len(events) > 8 and all(e["dur"] >= 0 for e in events), text + err)
+    clean("profile")
+
+    # An edited kernel in the place of ours: what it computes is what comes out.
+    add_one = data / "gpu" / "small_fusion.hlo"
+    for ending in ("ptx", "ll"):
+        code, text, err = run("convert", add_one, tmp / f"k.{ending}")
+        original = (tmp / f"k.{ending}").read_text()
+        edited = original.replace("0f3F800000", "0f40000000") if ending == "ptx" else original.replace("1.000000e+00", "2.000000e+00")
+        expect(f"{ending} to edit", code == 0 and edited != original, original[:500])
+        (tmp / f"edited.{ending}").write_text(edited)
+        name = re.search(r"\.entry (\w+)\(", (tmp / "k.ptx").read_text())[1]
+        code, text, err = run("exec", add_one, "--backend=cuda", f"--replace-kernel={name}={tmp}/k.{ending}", "--compare-with=evaluator")
+        expect(f"our own {ending}", code == 0 and text.endswith("equal\n"), text + err)
+        code, text, err = run("exec", add_one, "--backend=cuda", f"--replace-kernel={name}={tmp}/edited.{ending}", "--compare-with=evaluator")
+        expect(f"edited {ending}", code == 1 and "different" in text, text + err)
+    code, text, err = run("exec", add_one, "--backend=cuda", f"--replace-kernel=nobody={tmp}/k.ptx")
+    expect("no such kernel", code == 2 and "no kernel is called nobody" in err and name in err, err)
+    (tmp / "bad.ll").write_text("define void @f( {\n")
+    code, text, err = run("exec", add_one, "--backend=cuda", f"--replace-kernel={name}={tmp}/bad.ll")
+    expect("bad LLVM IR", code == 2 and "bad.ll:2:1: error" in err, err)
+    (tmp / "bad.ptx").write_text((tmp / "k.ptx").read_text().replace("add.rn.f32", "frobnicate.f32"))
+    code, text, err = run("exec", add_one, "--backend=cuda", f"--replace-kernel={name}={tmp}/bad.ptx")
+    expect("bad PTX", code == 2 and "bad.ptx: cuModuleLoadDataEx" in err and "frobnicate" in err, err)
+    code, text, err = run("exec", add_one, f"--replace-kernel={name}={tmp}/k.ptx")
+    expect("not on the evaluator", code == 2 and "--backend=cuda" in err, err)
+    # Wild kernels are caught as a card would.
+    wild = (tmp / "k.ptx").read_text()
+    wild = re.sub(r"(st\.global\.f32\s+\[%rd\d+)\]", r"\1+8000000]", wild)
+    (tmp / "wild.ptx").write_text(wild)
+    code, text, err = run("exec", add_one, "--backend=cuda", f"--replace-kernel={name}={tmp}/wild.ptx", HLO_FAKE_CUDA_LOG=log)
+    expect("a wild store", code == 2 and "CUDA_ERROR_ILLEGAL_ADDRESS" in err and name in err, err)
+    clean("a wild store")
+
+    # The kernel cache: the same results, files that are kept, on the host too; what is damaged is made anew.
+    cache = tmp / "cache"
+    for backend in ("cuda", "host"):
+        for k in range(3):
+            code, text, err = run("exec", data / "kernels" / "fusions.hlo", f"--backend={backend}", f"--kernel-cache={cache}", "--compare-with=evaluator")
+            expect(f"cache {backend} {k}", code == 0 and text.endswith("equal\n"), text + err)
+            kept = sorted(cache.iterdir())
+            if k == 1:
+                for file in kept:
+                    file.write_bytes(b"LLVM of another time\n")
+        expect(f"cache {backend}", kept and all(f.name.endswith(".kernels") for f in kept), kept)
+
+    # tests/gpu/run.sh, rehearsed.
+    if (pathlib.Path(tool).parent.parent / "tests" / "ops_test").exists() and len(sys.argv) > 4 and sys.argv[4] == "rehearse":
+        done = subprocess.run([pathlib.Path(source) / "tests" / "gpu" / "run.sh", tmp / "results"], capture_output=True, text=True, timeout=600, env={**os.environ, "HLO_CUDA_DRIVER": fake, "HLO_TOOL": tool})
+        table = (tmp / "results" / "gpu.md").read_text()
+        expect("rehearsal", done.returncode == 0 and "all passed" in table and table.count("| equal |") >= 15, done.stdout + done.stderr)
+print("cuda_test:", "FAILED" if failures else "passed")
+sys.exit(1 if failures else 0)
