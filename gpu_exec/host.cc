@@ -5,6 +5,7 @@
 
 #include "gpu_exec/jit.h"
 #include "gpu_exec/kernel.h"
+#include "gpu_exec/onednn.h"
 #include "ir/base/parallel.h"
 #include "ir/eval/kernels.h"
 #include "passes/pass.h"
@@ -43,13 +44,16 @@ struct HostKernels::Impl {
   };
   const Module& m;
   Universe& u;
+  bool exact = false;
+  mutable HostConvolutions convolutions;
   std::unique_ptr<llvm::orc::LLJIT> jit;
   std::vector<Compiled> kernels;
   std::unordered_map<InstId, size_t> by_inst;
   std::vector<std::pair<InstId, std::string>> without;
 };
 
-HostKernels::HostKernels(const Module& m) : impl_(std::make_unique<Impl>(m)) {
+HostKernels::HostKernels(const Module& m, bool exact) : impl_(std::make_unique<Impl>(m)) {
+  impl_->exact = exact;
   std::vector<std::vector<InstId>> kinds = distinct_kernels(m);
   JitModules code;
   std::vector<std::pair<size_t, std::string>> without;
@@ -72,14 +76,31 @@ HostKernels::HostKernels(const Module& m) : impl_(std::make_unique<Impl>(m)) {
 HostKernels::~HostKernels() = default;
 
 size_t HostKernels::compiled() const { return impl_->by_inst.size(); }
+size_t HostKernels::convolutions() const {
+  size_t n = 0;
+  if (!impl_->exact)
+    for (CompId c : impl_->m.nonfusion_computations())
+      for (InstId i : impl_->m.live_order(c))
+        n += impl_->m.op(i) == Opcode::Convolution && impl_->convolutions.takes(impl_->m, i);
+  return n;
+}
+std::string HostKernels::library() const { return impl_->convolutions.library(); }
 size_t HostKernels::kernels() const { return impl_->kernels.size(); }
 const std::vector<std::pair<InstId, std::string>>& HostKernels::without_code() const { return impl_->without; }
 
 bool HostKernels::run(InstId inst, std::vector<Value>& operands, Value* result) const {
   auto at = impl_->by_inst.find(inst);
-  if (at == impl_->by_inst.end()) return false;
+  bool by_library = at == impl_->by_inst.end() && impl_->m.op(inst) == Opcode::Convolution && !impl_->exact;
+  if (at == impl_->by_inst.end() && !by_library) return false;
   for (const Value& v : operands)
     if (!v.sizes.empty()) return false;  // dynamic sizes at run time
+  if (by_library) {
+    if (!impl_->convolutions.takes(impl_->m, inst)) return false;
+    Value out = empty_value(impl_->u, impl_->m.shape_id(inst));
+    impl_->convolutions.run(impl_->m, inst, operands[0].bytes(), operands[1].bytes(), out.data->data());
+    *result = std::move(out);
+    return true;
+  }
   const Impl::Compiled& c = impl_->kernels[at->second];
   const Universe& u = impl_->u;
   ShapeId shape = impl_->m.shape_id(inst);
@@ -141,7 +162,7 @@ Execution run_host(const Module& m, const std::vector<std::vector<Value>>& argum
   auto start = std::chrono::steady_clock::now();
   // Whoever watches values wants those of the module as it is.
   std::unique_ptr<Module> fused = options.trace ? m.clone() : fused_for_host(m);
-  HostKernels kernels(*fused);
+  HostKernels kernels(*fused, options.exact);
   EvalOptions with = options;
   with.kernel = [&](InstId i, std::vector<Value>& ops, Value* v) { return kernels.run(i, ops, v); };
   out.compile_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -159,6 +180,7 @@ Execution run_host(const Module& m, const std::vector<std::vector<Value>>& argum
   out.compiled = kernels.compiled();
   out.notes.push_back(fmt::format("{} of {} instructions compiled, as {} kernels", kernels.compiled(),
                                   kernels.compiled() + kernels.without_code().size(), kernels.kernels()));
+  if (size_t n = kernels.convolutions()) out.notes[0] += fmt::format(", {} convolutions by {}", n, kernels.library());
   for (const auto& [inst, why] : kernels.without_code()) out.notes.push_back(why);
   return out;
 }

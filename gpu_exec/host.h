@@ -9,15 +9,17 @@ namespace hlo {
 // Kernels of one module, ready to run.
 class HostKernels {
  public:
-  // Compiles what has code; the rest is listed. `m` must outlive it.
-  explicit HostKernels(const Module& m);
+  // Compiles what has code; the rest is listed. `m` must outlive it. `exact`: no library's convolutions.
+  explicit HostKernels(const Module& m, bool exact = false);
   ~HostKernels();
   HostKernels(const HostKernels&) = delete;
   HostKernels& operator=(const HostKernels&) = delete;
 
   bool run(InstId inst, std::vector<Value>& operands, Value* result) const;
-  size_t compiled() const;  // instructions, those of one kind together
-  size_t kernels() const;   // distinct ones
+  size_t compiled() const;      // instructions, those of one kind together
+  size_t kernels() const;       // distinct ones
+  size_t convolutions() const;  // run by the library
+  std::string library() const;
   const std::vector<std::pair<InstId, std::string>>& without_code() const;
 
  private:

@@ -14,6 +14,7 @@
 #include "ir/snapshot.h"
 #include "ir/thunk.h"
 #include "passes/backend/backend.h"
+#include "replay/ptxas.h"
 #include "viewer/pages.h"
 
 namespace hlo {
@@ -68,7 +69,7 @@ class Drawers {
 
 bool known_format(const std::string& f) {
   static const std::set<std::string> kAll = {"text",  "dot",     "svg",    "png", "html", "json",
-                                             "proto", "buffers", "thunks", "ll",  "ptx"};
+                                             "proto", "buffers", "thunks", "ll",  "ptx",  "sass"};
   return kAll.contains(f);
 }
 bool format_available(const std::string& f) { return known_format(f); }
@@ -202,7 +203,7 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
       r.other_files.push_back(prefix + ".thunk_schedule.json");
       out.write(r.other_files.back(), thunks_json(m, thunks) + "\n");
     }
-    if (wants("ll") || wants("ptx")) {
+    if (wants("ll") || wants("ptx") || wants("sass")) {
       GpuCode code = gpu_code(m, options.sm);
       auto put = [&](const char* end, const std::string& text) {
         r.other_files.push_back(prefix + end);
@@ -214,6 +215,14 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
         put(".ir-with-opt-noconst.ll", without_constants(code.optimised_ir));
       }
       if (wants("ptx")) put(".ptx", code.ptx);
+      if (wants("sass") && !code.kernels.empty()) {
+        Assembled machine = assembled(code.ptx, options.sm, true);
+        put(".ptxas.txt", machine.report);
+        if (machine.without_sass.empty())
+          put(".sass", machine.sass);
+        else
+          r.problems.push_back(machine.without_sass);
+      }
       for (const auto& [inst, why] : code.without) r.problems.push_back(why);
     }
   }

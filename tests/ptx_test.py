@@ -38,6 +38,15 @@ with tempfile.TemporaryDirectory() as directory:
         for end in ("ir-no-opt.ll", "ir-with-opt.ll", "ir-no-opt-noconst.ll", "ir-with-opt-noconst.ll"):
             (ll,) = (tmp / "out").glob(f"*.{end}")
             expect(end, "define ptx_kernel" in ll.read_text(), ll.name)
+    # The machine's own code: ptxas' report, and what nvdisasm prints (a stand-in here: it is not in every toolkit).
+    (tmp / "bin").mkdir()
+    (tmp / "bin" / "nvdisasm").write_text("#!/bin/sh\ntest -s \"$2\" && echo \"disassembled $1\"\n")
+    (tmp / "bin" / "nvdisasm").chmod(0o755)
+    for path, has in ((f"{tmp}/bin:{os.environ['PATH']}", True), ("/usr/bin:/bin", bool(shutil.which("nvdisasm", path="/usr/bin:/bin:/usr/local/cuda/bin")))):
+        code, text, err = run(data / "linear_regression.hlo", "-o", tmp / "sass", "--formats=text,sass", "--force", env={"PATH": path})
+        expect("sass", code == 0 and ("no .sass" in err) == (not has), err)
+        expect("ptxas' report", any("registers" in f.read_text() for f in (tmp / "sass").glob("*.ptxas.txt")), err)
+        expect("sass's file", bool(list((tmp / "sass").glob("*.sass"))) == has, path)
     # A function that libdevice has, and a kernel that there is no code for, named.
     code, text, err = run("convert", "-", tmp / "x.ptx", stdin="HloModule m\nENTRY e {\n p = f32[64] parameter(0)\n ROOT r = f32[64] tan(p)\n}\n")
     expect("libdevice", code == 0, err)

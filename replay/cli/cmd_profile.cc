@@ -11,6 +11,7 @@
 #include "ir/print.h"
 #include "replay/cli/command.h"
 #include "replay/files.h"
+#include "replay/ptxas.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
@@ -111,55 +112,6 @@ int cmd_cost(const CostArgs& a) {
   return kYes;
 }
 
-namespace {
-
-struct Resources {
-  int registers = 0, shared = 0, spills = 0;
-};
-
-// ptxas' own report, by kernel.
-std::map<std::string, Resources> ptxas_report(const std::string& ptx, const std::string& sm) {
-  TemporaryFolder folder;
-  write_file(folder.path() + "/k.ptx", ptx);
-  std::string tool = "ptxas";
-  std::error_code ignored;
-  if (std::system("ptxas --version >/dev/null 2>&1") != 0) {
-    tool = "/usr/local/cuda/bin/ptxas";
-    if (!fs::exists(tool, ignored))
-      fail(FailureKind::kUnsupported, "occupancy needs ptxas (of the CUDA toolkit), which is not to be found");
-  }
-  std::string log = folder.path() + "/log";
-  int status = std::system(fmt::format("{} -arch={} -v {} -o {} >{} 2>&1", shell_word(tool), sm,
-                                       shell_word(folder.path() + "/k.ptx"), shell_word(folder.path() + "/k.cubin"),
-                                       shell_word(log))
-                               .c_str());
-  std::string text = read_file(log);
-  if (status != 0) fail(FailureKind::kUnsupported, "ptxas failed: {}", text.substr(0, 1000));
-  std::map<std::string, Resources> out;
-  std::string kernel;
-  for (size_t at = 0; at < text.size();) {
-    size_t end = std::min(text.find('\n', at), text.size());
-    std::string line = text.substr(at, end - at);
-    at = end + 1;
-    if (size_t q = line.find("Function properties for "); q != std::string::npos) kernel = line.substr(q + 24);
-    auto number_before = [&](const char* word) {
-      size_t w = line.find(word);
-      if (w == std::string::npos) return 0;
-      size_t s = line.find_last_not_of(" 0123456789", w - 1);
-      return atoi(line.c_str() + (s == std::string::npos ? 0 : s + 1));
-    };
-    if (kernel.empty()) continue;
-    if (line.find("spill stores") != std::string::npos) out[kernel].spills = number_before(" bytes spill stores");
-    if (line.find("Used ") != std::string::npos) {
-      out[kernel].registers = number_before(" registers");
-      out[kernel].shared = number_before(" bytes smem");
-    }
-  }
-  return out;
-}
-
-}  // namespace
-
 int cmd_occupancy(const OccupancyArgs& a) {
   auto m = load_verified(a.file, true);
   CostAnalysis analysis(*m);
@@ -169,14 +121,14 @@ int cmd_occupancy(const OccupancyArgs& a) {
     const DeviceSpec& d = device_spec(name);
     std::string sm(d.sm == "sm_70" ? "sm_75" : d.sm);
     GpuCode code = gpu_code(*m, sm);
-    auto report = ptxas_report(code.ptx, sm);
+    std::map<std::string, KernelResources> report = assembled(code.ptx, sm, false).kernels;
     if (!a.json) {
       fmt::print("{} ({} multiprocessors, {} warps each):\n", d.name, d.sms, d.warps_per_sm);
       fmt::print("{:<44} {:>9} {:>7} {:>9} {:>9} {:>10}  {}\n", "kernel", "registers", "shared", "block", "blocks",
                  "occupancy", "limited by");
     }
     for (const GpuKernelInfo& k : code.kernels) {
-      const Resources& r = report[k.function];
+      const KernelResources& r = report[k.function];
       int warps = static_cast<int>((k.threads + 31) / 32);
       // Registers are given out in units of 256 a warp.
       int per_warp = std::max((r.registers * 32 + 255) / 256 * 256, 256);

@@ -669,8 +669,8 @@ int run(int argc, char** argv) {
   c->add_option("FILE", replay_args.file, "module or stage")->required();
   c->add_option("-o,--out", replay_args.out, "folder to make (NAME.replay)");
   c->add_option("--pipeline", replay_args.pipeline, "xla-2019 or xla-gpu");
-  c->add_option("--formats", replay_args.formats, "text,dot,svg,png,html,json,proto,buffers,thunks,ll,ptx");
-  c->add_option("--sm", replay_args.sm, "architecture for ll and ptx: sm_75 to sm_90a");
+  c->add_option("--formats", replay_args.formats, "text,dot,svg,png,html,json,proto,buffers,thunks,ll,ptx,sass");
+  c->add_option("--sm", replay_args.sm, "architecture for ll, ptx and sass: sm_75 to sm_90a");
   c->add_option("--passes-only", replay_args.only, "run only these passes");
   c->add_option("--disable-passes", replay_args.disabled, "leave these out");
   c->add_option("--from", replay_args.from, "leave out what comes before the first run of this pass");
