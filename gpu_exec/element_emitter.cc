@@ -1231,11 +1231,12 @@ Value* ElementEmitter::binary(InstId inst, ElementType t, Value* a, Value* b) {
   namespace I = llvm::Intrinsic;
   bool real = is_float(t), sign = is_signed_int(t);
   llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
-  if (real && reducing_ && options_.reassociate) {
-    llvm::FastMathFlags flags;
-    flags.setAllowReassoc();
-    b_.setFastMathFlags(flags);
-  }
+  llvm::FastMathFlags flags;
+  if (real && reducing_ && options_.reassociate) flags.setAllowReassoc();
+  // A product and the sum it goes into may be rounded once, as in XLA's own code. (Narrower types round each.)
+  bool own = t == ElementType::F32 || t == ElementType::F64;
+  if (own && (op == Opcode::Add || op == Opcode::Subtract || op == Opcode::Multiply)) flags.setAllowContract(true);
+  b_.setFastMathFlags(flags);
   switch (op) {
     case Opcode::Add:
       return t == ElementType::Pred ? b_.CreateOr(a, b) : real ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);

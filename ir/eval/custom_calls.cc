@@ -27,6 +27,73 @@ double activated(const std::string& mode, double x, double leak, bool* known) {
   return x;
 }
 
+std::vector<double> doubles(const Universe& u, const Value& v) {
+  ElementType t = u[v.shape].type;
+  std::vector<double> out(static_cast<size_t>(u[v.shape].elements_count()));
+  for (size_t k = 0; k < out.size(); ++k)
+    out[k] = load_double(t, v.bytes() + static_cast<int64_t>(k) * storage_bytes(t));
+  return out;
+}
+void put_doubles(const Universe& u, const std::vector<double>& from, Value& v) {
+  ElementType t = u[v.shape].type;
+  for (size_t k = 0; k < from.size(); ++k)
+    store_double(t, v.data->data() + static_cast<int64_t>(k) * storage_bytes(t), from[k]);
+}
+
+// LAPACK's geqrf: R in and above the diagonal, the Householder vectors (their leading 1 left out) below it. The sign is
+// XLA's: beta is of the other sign than what it replaces, negative for 0.
+void householder_qr(const Universe& u, const Value& in, Value& packed, Value& taus) {
+  const Dims& dims = u[in.shape].dims;
+  auto rows = static_cast<size_t>(dims[dims.size() - 2]), columns = static_cast<size_t>(dims.back());
+  size_t steps = std::min(rows, columns);
+  std::vector<double> all = doubles(u, in), tau;
+  for (size_t base = 0; steps && base < all.size(); base += rows * columns) {
+    double* a = all.data() + base;
+    auto at = [&](size_t i, size_t j) -> double& { return a[i * columns + j]; };
+    for (size_t k = 0; k < steps; ++k) {
+      double sigma = 0, alpha = at(k, k);
+      for (size_t i = k + 1; i < rows; ++i) sigma += at(i, k) * at(i, k);
+      if (sigma == 0) {
+        tau.push_back(0);
+        continue;
+      }
+      double beta = (alpha < 0 ? 1 : -1) * std::hypot(alpha, std::sqrt(sigma)), t = (beta - alpha) / beta;
+      for (size_t i = k + 1; i < rows; ++i) at(i, k) /= alpha - beta;
+      for (size_t j = k + 1; j < columns; ++j) {
+        double dot = at(k, j);
+        for (size_t i = k + 1; i < rows; ++i) dot += at(i, k) * at(i, j);
+        at(k, j) -= t * dot;
+        for (size_t i = k + 1; i < rows; ++i) at(i, j) -= t * dot * at(i, k);
+      }
+      at(k, k) = beta;
+      tau.push_back(t);
+    }
+  }
+  put_doubles(u, all, packed), put_doubles(u, tau, taus);
+}
+
+// LAPACK's orgqr: the first columns of the product of the reflections.
+void householder_product(const Universe& u, const Value& packed, const Value& taus, Value& out) {
+  const Dims& dims = u[packed.shape].dims;
+  auto rows = static_cast<size_t>(dims[dims.size() - 2]), columns = static_cast<size_t>(dims.back()),
+       count = static_cast<size_t>(u[taus.shape].dims.back());
+  std::vector<double> v = doubles(u, packed), tau = doubles(u, taus), q(v.size());
+  for (size_t base = 0, batch = 0; base < v.size(); base += rows * columns, ++batch) {
+    auto at = [&](size_t i, size_t j) -> double& { return q[base + i * columns + j]; };
+    for (size_t i = 0; i < std::min(rows, columns); ++i) at(i, i) = 1;
+    for (size_t k = count; k-- > 0;) {
+      double t = tau[batch * count + k];
+      for (size_t j = 0; j < columns; ++j) {
+        double dot = at(k, j);
+        for (size_t i = k + 1; i < rows; ++i) dot += v[base + i * columns + k] * at(i, j);
+        at(k, j) -= t * dot;
+        for (size_t i = k + 1; i < rows; ++i) at(i, j) -= t * dot * v[base + i * columns + k];
+      }
+    }
+  }
+  put_doubles(u, q, out);
+}
+
 // What custom_call has code for.
 constexpr std::string_view kTargets[] = {"__cudnn$convForward",
                                          "__cudnn$convBackwardInput",
@@ -42,6 +109,8 @@ constexpr std::string_view kTargets[] = {"__cudnn$convForward",
                                          "__gpu$TopK",
                                          "__cusolver$cholesky",
                                          "cusolver$cholesky",
+                                         "Qr",
+                                         "ProductOfElementaryHouseholderReflectors",
                                          "AllocateBuffer",
                                          "GetRngSeed",
                                          "__onednn$layernorm"};
@@ -229,6 +298,17 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
     Value out = make(out_id);
     (u_[out_id].is_tuple() ? out.elements[0] : out) =
         cholesky_factor(ops[0], flag(config, "lower"), u_[out_id].is_tuple() ? u_[out_id].elements[0] : out_id);
+    return out;
+  }
+  if ((target == "Qr" || target == "ProductOfElementaryHouseholderReflectors") && !ops.empty() &&
+      is_float(u_[ops[0].shape].type) && u_[ops[0].shape].rank() >= 2) {
+    Value out = make(out_id);
+    if (target == "Qr" && u_[out_id].is_tuple())
+      householder_qr(u_, ops[0], out.elements[0], out.elements[1]);
+    else if (target != "Qr" && ops.size() == 2)
+      householder_product(u_, ops[0], ops[1], out);
+    else
+      refuse(inst, "with these operands");
     return out;
   }
   if (target == "AllocateBuffer") return make(out_id);

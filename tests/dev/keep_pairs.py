@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Keeps stage pairs of XLA's own dumps, on which a pass of ours does what XLA's did, as testdata/agreement/pairs.jsonl.
 
-  keep_pairs.py AGREE.json...      files that agreement.py --json wrote
+  keep_pairs.py [--add] AGREE.json...      files that agreement.py --json wrote; --add keeps the pairs of other passes
 
 At most eight small ones a pass; tests/agreement_test.py repeats them without XLA."""
 import json
@@ -20,19 +20,22 @@ def plain(text):
     return re.sub(r"\n{3,}", "\n\n", text)
 
 
+target = pathlib.Path(__file__).resolve().parents[2] / "testdata" / "agreement" / "pairs.jsonl"
 kept = {}
-for path in sys.argv[1:]:
+for path in [a for a in sys.argv[1:] if a != "--add"]:
     for row in json.loads(pathlib.Path(path).read_text()):
         if row["kind"] != "change" or row["verdict"] != "agree" or row["pass"] == "layout-assignment":
             continue
         before, after = (plain(pathlib.Path(row[key]).read_text()) for key in ("before", "after"))
-        if len(before) + len(after) > 9000:
+        if len(before) + len(after) > 9000 and not row["pass"].startswith("qr_"):
             continue
         kept.setdefault(row["pass"], {})[(before, after)] = row["pipeline"]
 out = []
+if "--add" in sys.argv:
+    out = [row for row in map(json.loads, target.read_text().splitlines()) if row["pass"] not in kept]
 for name in sorted(kept):
     pairs = sorted(kept[name].items(), key=lambda item: (len(item[0][0]), item[0]))
     out += [{"pass": name, "pipeline": pipeline, "before": before, "after": after} for (before, after), pipeline in pairs[:8]]
-target = pathlib.Path(__file__).resolve().parents[2] / "testdata" / "agreement" / "pairs.jsonl"
+out.sort(key=lambda row: row["pass"])
 target.write_text("".join(json.dumps(row) + "\n" for row in out))
 print(len(out), "pairs of", len(kept), "passes")

@@ -1,0 +1,493 @@
+// cholesky_expander, qr_expander and stochastic_convert_decomposer (xla/service/cholesky_expander.cc, qr_expander.cc,
+// stochastic_convert_decomposer.cc). The first two replace the operation by a call of a computation of its own, one a
+// signature, that works in blocks of 128 columns.
+#include <algorithm>
+#include <map>
+
+#include "passes/rewrite.h"
+
+namespace hlo {
+namespace {
+
+constexpr int64_t kBlock = 128;
+
+// What XLA's client builders emit, in one computation: shapes are inferred, products carry their precision, loops their
+// state in a tuple.
+class Client {
+ public:
+  Client(Module& module, CompId c) : m(module), u(module.u()), comp(c) {}
+  Module& m;
+  Universe& u;
+  CompId comp;
+
+  const Dims& dims(InstId x) const { return m.shape(x).dims; }
+  int64_t dim(InstId x, int64_t from_end) const { return dims(x)[dims(x).size() - static_cast<size_t>(from_end)]; }
+  ElementType type(InstId x) const { return m.shape(x).type; }
+  ShapeId shaped(ElementType t, const Dims& d) { return u.with_default_layout(u.array(t, d)); }
+
+  InstId op(Opcode code, std::vector<InstId> operands) { return make(m, comp, code, std::move(operands), {}, {}); }
+  InstId number(ElementType t, ScalarValue v) { return make_scalar(m, comp, t, v); }
+  InstId s32(int64_t v) { return number(ElementType::S32, v); }
+  InstId broadcast(InstId x, const Dims& to, Dims map) {
+    return make_broadcast(m, comp, x, std::move(map), shaped(type(x), to));
+  }
+  // A scalar beside an array; nothing to do beside another scalar.
+  InstId beside(InstId scalar, const Dims& to) { return to.empty() ? scalar : broadcast(scalar, to, {}); }
+  InstId filled(ElementType t, ScalarValue v, const Dims& to) { return broadcast(number(t, v), to, {}); }
+  // To dimensions `map`, repeated where it has one element: a broadcast to its own sizes, those of one dropped, the
+  // rest broadcast.
+  InstId stretched(InstId x, const Dims& to, const Dims& map) {
+    Dims sizes(to.size(), 1);
+    for (size_t k = 0; k < map.size(); ++k) sizes[static_cast<size_t>(map[k])] = dims(x)[k];
+    return repeated(broadcast(x, sizes, map), to);
+  }
+  // Dimensions of one repeated to the size there.
+  InstId repeated(InstId x, const Dims& to) {
+    if (dims(x) == to) return x;
+    Dims kept, sizes;
+    for (size_t k = 0; k < to.size(); ++k)
+      if (dims(x)[k] == to[k]) kept.push_back(static_cast<int64_t>(k)), sizes.push_back(to[k]);
+    return broadcast(reshape(x, sizes), to, kept);
+  }
+  InstId reshape(InstId x, Dims to) { return make(m, comp, Opcode::Reshape, {x}, {}, shaped(type(x), to)); }
+  InstId iota(ElementType t, const Dims& d, int64_t along) {
+    return make(m, comp, Opcode::Iota, {}, attrs_of(u, Opcode::Iota, {{Attr::iota_dimension, along}}), shaped(t, d));
+  }
+  InstId compare(InstId a, InstId b, std::string_view direction) {
+    return make(m, comp, Opcode::Compare, {a, b}, attrs_of(u, Opcode::Compare, {{Attr::direction, u.str(direction)}}));
+  }
+  InstId convert(InstId x, ElementType t) {
+    return make(m, comp, Opcode::Convert, {x}, {}, u.with_type(m.shape_id(x), t));
+  }
+  InstId element(InstId tuple, int64_t k) { return make_element(m, tuple, k); }
+  InstId slice_minor(InstId x, Dims from, Dims to) {
+    std::vector<SliceDim> s;
+    size_t lead = dims(x).size() - from.size();
+    for (size_t k = 0; k < lead; ++k) s.push_back({0, dims(x)[k], 1});
+    for (size_t k = 0; k < from.size(); ++k) s.push_back({from[k], to[k], 1});
+    return make(m, comp, Opcode::Slice, {x}, attrs_of(u, Opcode::Slice, {{Attr::slice, s}}));
+  }
+  // Starts of the minor dimensions; the others begin at one zero that they share.
+  InstId dynamic_slice_minor(InstId x, const std::vector<InstId>& starts, Dims sizes) {
+    std::vector<InstId> ops{x};
+    size_t lead = dims(x).size() - starts.size();
+    InstId zero = s32(0);
+    for (size_t k = 0; k < lead; ++k) ops.push_back(zero);
+    ops.insert(ops.end(), starts.begin(), starts.end());
+    Dims all(dims(x).begin(), dims(x).begin() + static_cast<ptrdiff_t>(lead));
+    all.insert(all.end(), sizes.begin(), sizes.end());
+    return make(m, comp, Opcode::DynamicSlice, ops,
+                attrs_of(u, Opcode::DynamicSlice, {{Attr::dynamic_slice_sizes, all}}));
+  }
+  InstId dynamic_update_minor(InstId x, InstId update, const std::vector<InstId>& starts) {
+    std::vector<InstId> ops{x, update};
+    InstId zero = s32(0);
+    for (size_t k = 0; k < dims(x).size() - starts.size(); ++k) ops.push_back(zero);
+    ops.insert(ops.end(), starts.begin(), starts.end());
+    return make(m, comp, Opcode::DynamicUpdateSlice, ops, {}, m.shape_id(x));
+  }
+  // At constant starts, a constant each.
+  InstId update_minor(InstId x, InstId update, const Dims& starts) {
+    std::vector<InstId> ops{x, update};
+    for (size_t k = 0; k < dims(x).size(); ++k) {
+      size_t lead = dims(x).size() - starts.size();
+      ops.push_back(s32(k < lead ? 0 : starts[k - lead]));
+    }
+    return make(m, comp, Opcode::DynamicUpdateSlice, ops, {}, m.shape_id(x));
+  }
+  // Both minor dimensions swapped, in memory where they were.
+  InstId transposed(InstId x) {
+    Dims order = upto(dims(x).size());
+    std::swap(order[order.size() - 1], order[order.size() - 2]);
+    InstId t = make(m, comp, Opcode::Transpose, {x}, dims_attr(u, Opcode::Transpose, order));
+    const Shape& from = m.shape(x);
+    Dims inverse = inverse_permutation(order), minor;
+    for (int64_t d : from.has_layout ? from.layout.minor_to_major : default_minor_to_major(from.rank()))
+      minor.push_back(inverse[static_cast<size_t>(d)]);
+    m.set_shape(t, u.with_layout(m.shape_id(t), minor));
+    return t;
+  }
+  InstId conjugated(InstId x) {
+    if (!is_complex(type(x))) return x;
+    InstId re = op(Opcode::Real, {x}), im = op(Opcode::Imag, {x});
+    return op(Opcode::Complex, {re, op(Opcode::Negate, {im})});
+  }
+  static Dims upto(size_t n) {
+    Dims out;
+    for (size_t k = 0; k < n; ++k) out.push_back(static_cast<int64_t>(k));
+    return out;
+  }
+  // A product of matrices in the minor dimensions as an einsum makes it: of highest precision, and a transpose that may
+  // do nothing. `x`, `y`: the contracted dimension of each, counted from the end.
+  InstId product(InstId a, InstId b, int64_t x, int64_t y) {
+    auto rank = static_cast<int64_t>(dims(a).size());
+    Dims batch = upto(static_cast<size_t>(rank - 2));
+    AttrSet attrs;
+    attrs.op = Opcode::Dot;
+    if (!batch.empty()) attrs.set(Attr::lhs_batch_dims, batch), attrs.set(Attr::rhs_batch_dims, batch);
+    attrs.set(Attr::lhs_contracting_dims, Dims{rank - x}), attrs.set(Attr::rhs_contracting_dims, Dims{rank - y});
+    attrs.set(Attr::operand_precision, u.str("{highest,highest}"));
+    attrs.set(Attr::frontend_attributes, u.str("{grad_x=\"false\",grad_y=\"false\"}"));
+    InstId dot = make(m, comp, Opcode::Dot, {a, b}, u.attrs(std::move(attrs)));
+    return make(m, comp, Opcode::Transpose, {dot}, dims_attr(u, Opcode::Transpose, upto(static_cast<size_t>(rank))),
+                m.shape_id(dot));
+  }
+  // while (i < trips): the state behind the counter. Every element is taken out of every tuple, used or not.
+  template <class Body>
+  std::vector<InstId> loop(int64_t trips, const std::vector<InstId>& start, std::string_view name, Body body) {
+    std::vector<ShapeId> shapes{u.scalar(ElementType::S32)};
+    for (InstId s : start) shapes.push_back(m.shape_id(s));
+    ShapeId state = u.tuple(shapes);
+    auto taken_apart = [&](InstId tuple) {
+      std::vector<InstId> out;
+      for (size_t k = 0; k < shapes.size(); ++k) out.push_back(make_element(m, tuple, static_cast<int64_t>(k)));
+      return out;
+    };
+    Client c(m, m.add_computation(std::string(name) + "_condition"));
+    std::vector<InstId> seen = taken_apart(m.parameter(c.comp, 0, state, "parameter"));
+    m.set_root(c.comp, c.compare(seen[0], c.s32(trips), "LT"));
+    Client b(m, m.add_computation(std::string(name) + "_body"));
+    std::vector<InstId> values = taken_apart(m.parameter(b.comp, 0, state, "parameter"));
+    InstId i = values[0];
+    values.erase(values.begin());
+    InstId next = b.op(Opcode::Add, {i, b.s32(1)});
+    std::vector<InstId> results = body(b, i, values);
+    results.insert(results.begin(), next);
+    m.set_root(b.comp, make(m, b.comp, Opcode::Tuple, results, {}, state));
+    std::vector<InstId> init{s32(0)};
+    init.insert(init.end(), start.begin(), start.end());
+    InstId tuple = make(m, comp, Opcode::Tuple, init, {}, state);
+    InstId w = make(m, comp, Opcode::While, {tuple},
+                    attrs_of(u, Opcode::While, {{Attr::condition, c.comp}, {Attr::body, b.comp}}), state);
+    std::vector<InstId> out = taken_apart(w);
+    out.erase(out.begin());
+    return out;
+  }
+};
+
+std::string signature(const Module& m, InstId i) {
+  std::string out;
+  for (InstId o : m.operands(i)) {
+    std::string text = m.u().shape_text_plain(m.shape_id(o));
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return c == '[' || c == ']' || c == ','; }, '_');
+    out += (out.empty() ? "" : "_") + text;
+  }
+  return out;
+}
+
+// Each trip finishes one column of L; lower ones keep what is below the diagonal. Also whether a root was no number.
+std::vector<InstId> cholesky_unblocked(Client& at, InstId a) {
+  const Dims dims = at.dims(a);
+  ElementType type = at.type(a);
+  if (dims.back() == 1 && !is_complex(type)) {
+    InstId root = at.op(Opcode::Sqrt, {a});
+    return {root, at.compare(root, root, "NE")};
+  }
+  auto rank = static_cast<int64_t>(dims.size());
+  int64_t n = dims.back();
+  Dims batch(dims.begin(), dims.end() - 2), one = dims;
+  one[one.size() - 1] = one[one.size() - 2] = 1;
+  InstId l = at.filled(type, 0.0, dims);
+  InstId bad = at.filled(ElementType::Pred, int64_t{0}, one);
+  std::vector<InstId> out = at.loop(n, {a, l, bad}, "unblocked", [&](Client& b, InstId i, std::vector<InstId>& s) {
+    InstId rows = b.iota(ElementType::S32, dims, rank - 2), columns = b.iota(ElementType::S32, dims, rank - 1);
+    InstId below = b.compare(rows, columns, "GE");
+    InstId here = b.compare(columns, b.broadcast(i, dims, {}), "EQ");
+    InstId mask = b.op(Opcode::And, {below, here});
+    InstId rest = b.op(Opcode::Subtract, {s[0], b.product(s[1], b.conjugated(s[1]), 1, 1)});
+    InstId diagonal = b.dynamic_slice_minor(rest, {i, i}, {1, 1});
+    InstId root = b.op(Opcode::Sqrt, {is_complex(type) ? b.op(Opcode::Real, {diagonal}) : diagonal});
+    InstId divisor = is_complex(type) ? b.op(Opcode::Complex, {root, b.filled(component_type(type), 0.0, one)}) : root;
+    Dims lead = Client::upto(batch.size());
+    InstId quotient = b.op(Opcode::Divide, {rest, b.broadcast(b.reshape(divisor, batch), dims, lead)});
+    InstId column = b.op(Opcode::Select, {mask, quotient, b.filled(type, 0.0, dims)});
+    InstId next = b.op(Opcode::Add, {column, s[1]});
+    return std::vector<InstId>{s[0], next, b.op(Opcode::Or, {s[2], b.compare(root, root, "NE")})};
+  });
+  return {out[1], out[2]};
+}
+
+CompId cholesky_computation(Module& m, InstId i) {
+  Universe& u = m.u();
+  bool lower = m.attrs(i).flag(Attr::lower);
+  Client b(m, m.add_computation(fmt::format("xla.cholesky_{}_{}", signature(m, i), lower ? "lower" : "upper")));
+  InstId a = m.parameter(b.comp, 0, m.shape_id(m.operand(i, 0)), "a");
+  if (!lower) a = b.transposed(a);
+  const Dims dims = b.dims(a);
+  int64_t n = dims.back();
+  ElementType type = b.type(a);
+  Dims one = dims;
+  one[one.size() - 1] = one[one.size() - 2] = 1;
+  InstId l = b.filled(type, 0.0, dims);
+  InstId bad = b.filled(ElementType::Pred, int64_t{0}, one);
+  for (int64_t k = 0; k < n; k += kBlock) {
+    int64_t width = std::min(kBlock, n - k);
+    InstId panel = b.slice_minor(a, {k, k}, {n, k + width});
+    if (k > 0) {
+      InstId left = b.slice_minor(l, {k, 0}, {n, k}), right = b.slice_minor(l, {k, 0}, {k + width, k});
+      panel = b.op(Opcode::Subtract, {panel, b.product(left, b.conjugated(right), 1, 1)});
+    }
+    std::vector<InstId> block = cholesky_unblocked(b, b.slice_minor(panel, {0, 0}, {width, width}));
+    bad = b.op(Opcode::Or, {bad, block[1]});
+    l = b.update_minor(l, block[0], {k, k});
+    if (k + width >= n) break;
+    InstId under = b.slice_minor(panel, {width, 0}, {n - k, width});
+    InstId solved =
+        make(m, b.comp, Opcode::TriangularSolve, {block[0], under},
+             attrs_of(u, Opcode::TriangularSolve, {{Attr::lower, true}, {Attr::transpose_a, u.str("ADJOINT")}}),
+             m.shape_id(under));
+    l = b.update_minor(l, solved, {k + width, k});
+  }
+  InstId everywhere = b.stretched(bad, dims, Client::upto(dims.size()));
+  InstId root = b.op(Opcode::Select, {everywhere, b.filled(type, NAN, dims), l});
+  m.set_root(b.comp, lower ? root : b.transposed(root));
+  return b.comp;
+}
+
+// --- QR ---
+
+struct Reflector {
+  InstId v, tau, beta;
+};
+
+// The Householder vector that takes column `x` ([batch, m]) below row k to zero.
+Reflector householder(Client& b, InstId x, InstId k) {
+  const Dims dims = b.dims(x);
+  auto minor = static_cast<int64_t>(dims.size()) - 1;
+  Dims batch(dims.begin(), dims.end() - 1), lead = Client::upto(batch.size());
+  int64_t rows = dims.back();
+  ElementType type = b.type(x);
+  auto along = [&](InstId v) { return dims.size() == 1 ? v : b.broadcast(v, dims, {minor}); };
+  InstId iota = b.iota(ElementType::S32, {rows}, 0);
+  InstId after = b.convert(b.compare(iota, b.broadcast(k, {rows}, {}), "GT"), type);
+  InstId tail = b.op(Opcode::Multiply, {x, along(after)});
+  InstId zero = b.number(type, 0.0);
+  CompId sum = make_reducer(b.m,
+                            fmt::format("add_{}",
+                                        [&] {
+                                          std::string name(type_name(type));
+                                          for (char& c : name) c = static_cast<char>(toupper(c));
+                                          return name;
+                                        }()),
+                            Opcode::Add, type);
+  InstId sigma = make(b.m, b.comp, Opcode::Reduce, {b.op(Opcode::Multiply, {tail, tail}), zero},
+                      attrs_of(b.u, Opcode::Reduce, {{Attr::dimensions, Dims{minor}}, {Attr::to_apply, sum}}));
+  InstId alpha = b.reshape(b.dynamic_slice_minor(x, {k}, {1}), batch);
+  InstId norm = b.op(Opcode::Sqrt, {sigma});
+  // hypot(alpha, norm), scaled by the larger one.
+  InstId p = b.op(Opcode::Abs, {alpha}), q = b.op(Opcode::Abs, {norm});
+  InstId most = b.op(Opcode::Maximum, {p, q});
+  InstId none = b.compare(most, b.filled(type, 0.0, batch), "EQ");
+  InstId p1 = b.op(Opcode::Divide, {p, most}), q1 = b.op(Opcode::Divide, {q, most});
+  InstId squares = b.op(Opcode::Add, {b.op(Opcode::Multiply, {p1, p1}), b.op(Opcode::Multiply, {q1, q1})});
+  InstId scaled = b.op(Opcode::Multiply, {most, b.op(Opcode::Sqrt, {squares})});
+  InstId mu = b.op(Opcode::Select, {none, b.filled(type, 0.0, batch), scaled});
+  InstId done = b.compare(sigma, b.beside(zero, batch), "EQ");
+  InstId negative = b.compare(alpha, b.beside(zero, batch), "LT");
+  InstId unit = b.number(type, 1.0);
+  InstId sign = b.op(Opcode::Select, {negative, b.beside(unit, batch), b.beside(b.op(Opcode::Negate, {unit}), batch)});
+  InstId beta = b.op(Opcode::Select, {done, alpha, b.op(Opcode::Multiply, {sign, mu})});
+  InstId ratio = b.op(Opcode::Divide, {b.op(Opcode::Subtract, {beta, alpha}), beta});
+  InstId tau = b.op(Opcode::Select, {done, b.filled(type, 0.0, batch), ratio});
+  InstId gap = b.op(Opcode::Subtract, {alpha, b.convert(beta, type)});
+  InstId divisor = b.op(Opcode::Select, {done, b.filled(type, 1.0, batch), gap});
+  InstId e = b.convert(b.compare(iota, b.broadcast(k, {rows}, {}), "EQ"), type);
+  Dims ones(batch.size(), 1);
+  ones.push_back(rows);
+  InstId first = b.repeated(b.broadcast(e, ones, {minor}), dims);
+  InstId v = b.op(Opcode::Add, {first, b.op(Opcode::Divide, {tail, b.broadcast(divisor, dims, lead)})});
+  return {v, tau, beta};
+}
+
+// R above the diagonal, the vectors below it, and their factors.
+std::vector<InstId> qr_block(Client& at, InstId a) {
+  const Dims dims = at.dims(a);
+  auto rank = static_cast<int64_t>(dims.size());
+  int64_t rows = dims[dims.size() - 2], columns = dims.back(), steps = std::min(rows, columns);
+  ElementType type = at.type(a);
+  Dims batch(dims.begin(), dims.end() - 2), lead = Client::upto(batch.size()), taus = batch;
+  taus.push_back(steps);
+  InstId tau = at.filled(type, 0.0, taus);
+  return at.loop(steps, {a, tau}, "qr", [&](Client& b, InstId j, std::vector<InstId>& s) {
+    Dims one = dims, column = batch;
+    one.back() = 1, column.push_back(rows);
+    InstId x = b.dynamic_slice_minor(s[0], {j}, {1});
+    Reflector h = householder(b, b.reshape(x, column), j);
+    // a -= tau · v · (vᵀ · a), in the columns to the right.
+    InstId numbers = b.iota(ElementType::S32, dims, rank - 1);
+    Dims row = batch;
+    row.push_back(1), row.push_back(rows);
+    InstId v = b.reshape(h.v, row);
+    InstId right = b.compare(b.broadcast(j, dims, {}), numbers, "LT");
+    InstId masked = b.op(Opcode::Select, {right, s[0], b.filled(type, 0.0, dims)});
+    InstId vva = b.product(v, b.product(v, masked, 1, 2), 2, 2);
+    InstId changed = b.op(Opcode::Subtract, {s[0], b.op(Opcode::Multiply, {b.broadcast(h.tau, dims, lead), vva})});
+    // The column itself: what was above, beta on the diagonal, v below.
+    InstId down = b.reshape(b.iota(ElementType::S32, {rows}, 0), {rows, 1});
+    auto wide = [&](InstId y) { return batch.empty() ? y : b.broadcast(y, one, {rank - 2, rank - 1}); };
+    InstId above = b.convert(b.compare(down, b.broadcast(j, {rows, 1}, {}), "LT"), type);
+    InstId kept = b.op(Opcode::Multiply, {x, wide(above)});
+    InstId here = b.convert(b.compare(down, b.broadcast(j, {rows, 1}, {}), "EQ"), type);
+    Dims ones(batch.size(), 1);
+    ones.push_back(rows), ones.push_back(1);
+    InstId beta = b.broadcast(b.convert(h.beta, type), one, lead);
+    InstId diagonal = b.op(Opcode::Multiply, {beta, b.repeated(b.broadcast(here, ones, {rank - 2, rank - 1}), one)});
+    InstId upper = b.op(Opcode::Add, {kept, diagonal});
+    InstId later = b.compare(b.iota(ElementType::S32, {rows}, 0), b.broadcast(j, {rows}, {}), "GT");
+    InstId below = b.op(Opcode::Select, {b.broadcast(later, column, {rank - 2}), h.v, b.filled(type, 0.0, column)});
+    InstId fresh = b.op(Opcode::Add, {upper, b.broadcast(below, one, Client::upto(column.size()))});
+    InstId mine = b.compare(numbers, b.broadcast(j, dims, {}), "EQ");
+    InstId next = b.op(Opcode::Select, {mine, b.stretched(fresh, dims, Client::upto(dims.size())), changed});
+    InstId nothing = b.filled(type, 0.0, taus);
+    InstId index = b.iota(ElementType::S32, taus, rank - 2);
+    InstId which = b.compare(index, b.broadcast(j, taus, {}), "EQ");
+    InstId added = b.op(Opcode::Add, {nothing, b.broadcast(h.tau, taus, lead)});
+    InstId factors = b.op(Opcode::Add, {s[1], b.op(Opcode::Select, {which, added, nothing})});
+    return std::vector<InstId>{next, factors};
+  });
+}
+
+InstId unit_matrix(Client& b, ElementType type, int64_t rows, int64_t columns) {
+  InstId down = b.iota(ElementType::U32, {rows}, 0), across = b.iota(ElementType::U32, {columns}, 0);
+  InstId x = b.broadcast(down, {rows, columns}, {0}), y = b.broadcast(across, {rows, columns}, {1});
+  return b.convert(b.compare(x, y, "EQ"), type);
+}
+
+// Is row + shift >= column?
+InstId triangle(Client& b, int64_t rows, int64_t columns, int64_t shift) {
+  InstId down = b.iota(ElementType::S32, {rows}, 0), across = b.iota(ElementType::S32, {columns}, 0);
+  InstId moved = b.op(Opcode::Add, {down, b.filled(ElementType::S32, shift, {rows})});
+  return b.compare(b.broadcast(moved, {rows, columns}, {0}), b.broadcast(across, {rows, columns}, {1}), "GE");
+}
+
+// v with ones on its diagonal and nothing above; T of I - v·T·vᵀ, the product of the reflections (compact WY form).
+struct Compact {
+  InstId v, t;
+};
+Compact compact_wy(Client& b, InstId vs, InstId tau) {
+  const Dims dims = b.dims(vs);
+  auto rank = static_cast<int64_t>(dims.size());
+  int64_t rows = dims[dims.size() - 2], n = dims.back();
+  ElementType type = b.type(vs);
+  Dims square = dims, lead = Client::upto(dims.size() - 2), minor{rank - 2, rank - 1}, line = dims, of_tau = lead;
+  square[square.size() - 2] = n, line[line.size() - 2] = 1, of_tau.push_back(rank - 1);
+  auto everywhere = [&](InstId x, const Dims& to) { return to.size() == 2 ? x : b.broadcast(x, to, minor); };
+  InstId unit = unit_matrix(b, type, rows, n);
+  InstId strict = b.broadcast(triangle(b, rows, n, -1), dims, minor);
+  InstId below = b.op(Opcode::Select, {strict, vs, b.filled(type, 0.0, dims)});
+  InstId v = b.op(Opcode::Add, {everywhere(unit, dims), below});
+  InstId factors = b.broadcast(b.op(Opcode::Negate, {tau}), line, of_tau);
+  InstId eye = b.broadcast(unit_matrix(b, type, n, n), square, minor);
+  InstId squares = b.product(v, v, 2, 2);
+  InstId lower = b.broadcast(triangle(b, n, n, 0), square, minor);
+  InstId above = b.op(Opcode::Select, {lower, b.filled(type, 0.0, square), squares});
+  InstId vtv = b.op(Opcode::Multiply, {b.op(Opcode::Add, {above, eye}), b.repeated(factors, square)});
+  std::vector<InstId> out = b.loop(n, {eye, vtv}, "wy", [&](Client& w, InstId j, std::vector<InstId>& s) {
+    InstId column = w.dynamic_slice_minor(s[1], {j}, {1});
+    return std::vector<InstId>{w.dynamic_update_minor(s[0], w.product(s[0], column, 1, 2), {j}), s[1]};
+  });
+  return {v, out[0]};
+}
+
+CompId qr_computation(Module& m, InstId i) {
+  Client b(m, m.add_computation("xla.Qr_" + signature(m, i)));
+  InstId a = m.parameter(b.comp, 0, m.shape_id(m.operand(i, 0)), "a");
+  const Dims dims = b.dims(a);
+  int64_t rows = dims[dims.size() - 2], columns = dims.back(), steps = std::min(rows, columns);
+  ElementType type = b.type(a);
+  Dims all(dims.begin(), dims.end() - 2);
+  all.push_back(steps);
+  InstId taus = b.filled(type, 0.0, all);
+  for (int64_t k = 0; k < steps; k += kBlock) {
+    int64_t width = std::min(kBlock, steps - k);
+    std::vector<InstId> block = qr_block(b, b.slice_minor(a, {k, k}, {rows, k + width}));
+    Compact c = compact_wy(b, block[0], block[1]);
+    a = b.update_minor(a, block[0], {k, k});
+    InstId right = b.slice_minor(a, {k, k + width}, {rows, columns});
+    InstId vt = b.product(c.v, c.t, 1, 1);
+    InstId change = b.product(vt, b.product(c.v, right, 2, 2), 1, 2);
+    a = b.update_minor(a, b.op(Opcode::Add, {right, change}), {k, k + width});
+    taus = b.update_minor(taus, block[1], {k});
+  }
+  m.set_root(b.comp, b.op(Opcode::Tuple, {a, taus}));
+  return b.comp;
+}
+
+CompId reflectors_computation(Module& m, InstId i) {
+  Client b(m, m.add_computation("xla.ProductOfElementaryHouseholderReflectors_" + signature(m, i)));
+  InstId a = m.parameter(b.comp, 0, m.shape_id(m.operand(i, 0)), "a");
+  InstId taus = m.parameter(b.comp, 1, m.shape_id(m.operand(i, 1)), "taus");
+  const Dims dims = b.dims(a);
+  auto rank = static_cast<int64_t>(dims.size());
+  int64_t rows = dims[dims.size() - 2], columns = dims.back(), count = b.dims(taus).back();
+  ElementType type = b.type(a);
+  InstId q = b.broadcast(unit_matrix(b, type, rows, columns), dims, {rank - 2, rank - 1});
+  for (int64_t k = (count - 1) / kBlock * kBlock; k >= 0; k -= kBlock) {
+    int64_t width = std::min(kBlock, count - k);
+    InstId block = b.slice_minor(a, {k, k}, {rows, k + width});
+    Compact c = compact_wy(b, block, b.slice_minor(taus, {k}, {k + width}));
+    InstId part = b.slice_minor(q, {k, k}, {rows, columns});
+    InstId change = b.product(c.v, b.product(c.t, b.product(c.v, part, 2, 2), 1, 2), 1, 2);
+    q = b.update_minor(q, b.op(Opcode::Add, {part, change}), {k, k});
+  }
+  m.set_root(b.comp, q);
+  return b.comp;
+}
+
+// Every instruction that `made` makes a computation for becomes a call of it; those of one signature share it.
+bool as_calls(Module& m, PassContext& ctx, const char* rule, const std::function<std::string(InstId)>& signed_as,
+              const std::function<CompId(InstId)>& made) {
+  std::map<std::string, CompId> known;
+  bool any = false;
+  for (CompId c : m.nonfusion_computations())
+    for (InstId i : m.post_order(c)) {
+      std::string name = signed_as(i);
+      if (name.empty()) continue;
+      if (!ctx.spend(m, rule, {i})) return any;
+      auto at = known.find(name);
+      if (at == known.end()) at = known.emplace(name, made(i)).first;
+      std::vector<InstId> operands(m.operands(i).begin(), m.operands(i).end());
+      InstId call = m.add(c, {.op = Opcode::Call,
+                              .shape = m.shape_id(i),
+                              .operands = operands,
+                              .attrs = attrs_of(m.u(), Opcode::Call, {{Attr::to_apply, at->second}}),
+                              .meta = m[i].meta});
+      m.replace(i, call, {.relay_control = true});
+      any = true;
+    }
+  return any;
+}
+
+}  // namespace
+
+bool run_cholesky_expander(Module& m, PassContext& ctx) {
+  return as_calls(
+      m, ctx, "cholesky by columns",
+      [&](InstId i) {
+        if (m.op(i) != Opcode::Cholesky) return std::string();
+        return fmt::format("{} {}", signature(m, i), m.attrs(i).flag(Attr::lower));
+      },
+      [&](InstId i) { return cholesky_computation(m, i); });
+}
+
+bool run_qr_expander(Module& m, PassContext& ctx) {
+  auto target = [&](InstId i) -> std::string_view {
+    return m.op(i) == Opcode::CustomCall ? m.u().text(m.attrs(i).text(Attr::custom_call_target)) : std::string_view();
+  };
+  return as_calls(
+      m, ctx, "QR by Householder reflections",
+      [&](InstId i) {
+        std::string_view t = target(i);
+        if (t != "Qr" && t != "ProductOfElementaryHouseholderReflectors") return std::string();
+        const Shape& s = m.shape(m.operand(i, 0));
+        if (is_complex(s.type)) {
+          ctx.note(m, "not expanded: of complex numbers", {i});
+          return std::string();
+        }
+        return std::string(t) + signature(m, i);
+      },
+      [&](InstId i) { return target(i) == "Qr" ? qr_computation(m, i) : reflectors_computation(m, i); });
+}
+
+}  // namespace hlo
