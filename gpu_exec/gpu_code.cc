@@ -26,7 +26,10 @@ GpuCode gpu_code(const Module& m, const std::string& sm) {
   auto machine = nvptx_machine(sm);
   prepare(code, *machine);
   std::set<std::string> names;
-  for (const std::vector<InstId>& same : distinct_kernels(m)) {
+  auto has_kernel = [](const Module& module, InstId i) {
+    return runs_as_kernel(module, i) || module.op(i) == Opcode::Sort || module.op(i) == Opcode::Scatter;
+  };
+  for (const std::vector<InstId>& same : distinct_kernels(m, {m.entry()}, has_kernel)) {
     InstId i = same[0];
     std::string name = kernel_name(m.inst_name(i), names);
     try {

@@ -252,8 +252,6 @@ bool run_topk_decomposer(Module& m, PassContext& ctx) {
       InstId x = m.operand(i, 0);
       const Shape s = m.shape(x);
       bool largest = !m.attrs(i).has(Attr::largest) || m.attrs(i).flag(Attr::largest);
-      // The packed form of XLA, which sorts one word of value and index, is not made.
-      if (s.type == ElementType::BF16 && largest && s.dims.back() < 65536) continue;
       if (s.dims.empty() || s.is_dynamic() || !ctx.spend(m, "topk is a sort", {i})) continue;
       int64_t dim = s.rank() - 1, k = u[m.shape(i).elements[0]].dims.back();
       ShapeId iota_shape = u.array(ElementType::S32, s.dims);

@@ -26,7 +26,7 @@ if [ $? -ne 0 ]; then
   echo "no card can be used: $probe" | tee "$out/skipped.txt"
   exit 0
 fi
-card=$(echo "$probe" | sed -n 's/.* as [0-9]* kernels on \(.*)\).*/\1/p' | head -1)
+card=$(echo "$probe" | sed -n 's/.* kernels on \(.*([a-z0-9_]*)\).*/\1/p' | head -1)
 rehearsal=no
 case $card in *interpreter*) rehearsal=yes ;; esac
 failed=0
