@@ -298,6 +298,36 @@ bool run_reduce_scatter_creator(Module& m, PassContext& ctx) {
   return changed;
 }
 
+//   add(all-gather(A), all-gather(B))      →      all-gather(add(A, B))      (xla/service/all_gather_optimizer.cc)
+bool run_all_gather_optimizer(Module& m, PassContext& ctx) {
+  bool changed = false;
+  Universe& u = m.u();
+  for (CompId c : m.nonfusion_computations())
+    for (InstId i : m.post_order(c)) {
+      Opcode op = m.op(i);
+      bool commutes = op == Opcode::Add || op == Opcode::Multiply || op == Opcode::Maximum || op == Opcode::Minimum ||
+                      op == Opcode::And || op == Opcode::Or || op == Opcode::Xor;
+      if (!commutes || !m.alive(i)) continue;
+      InstId l = m.operand(i, 0), r = m.operand(i, 1);
+      if (m.op(l) != Opcode::AllGather || m.op(r) != Opcode::AllGather || m.operand_count(l) != 1 ||
+          m.operand_count(r) != 1 || m.user_count(l) != 1 || m.user_count(r) != 1)
+        continue;
+      const AttrSet &a = m.attrs(l), &b = m.attrs(r);
+      bool alike = a.has(Attr::channel_id) == b.has(Attr::channel_id);
+      for (Attr key : {Attr::replica_groups, Attr::dimensions, Attr::use_global_device_ids, Attr::constrain_layout}) {
+        const AttrValue *x = a.find(key), *y = b.find(key);
+        alike = alike && (!x == !y) && (!x || *x == *y);
+      }
+      InstId p = m.operand(l, 0), q = m.operand(r, 0);
+      if (!alike || m.shape(p).dims != m.shape(q).dims) continue;
+      if (!ctx.spend(m, "all-gathers behind their operation", {i})) return changed;
+      InstId inner = make(m, c, op, {p, q}, {}, m.shape_id(p));
+      InstId whole = make(m, c, Opcode::AllGather, {inner}, u.attrs(AttrSet(m.attrs(l))), m.shape_id(i));
+      changed |= m.replace(i, whole);
+    }
+  return changed;
+}
+
 //   u16 all-reduce(A)      →      convert(u32 all-reduce(convert(A)))
 bool run_all_reduce_promotion(Module& m, PassContext& ctx) {
   bool changed = false;
