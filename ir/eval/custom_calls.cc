@@ -94,6 +94,84 @@ void householder_product(const Universe& u, const Value& packed, const Value& ta
   put_doubles(u, q, out);
 }
 
+// Eigenvalues and eigenvectors of symmetric matrices by Jacobi rotations, all pairs of a round of a tournament at once
+// (xla/service/eigh_expander.cc): the signs of the vectors are what its rotations make them.
+void symmetric_eigen(const Universe& u, const Value& in, bool lower, bool sort, int64_t sweeps, double tolerance,
+                     Value& vectors, Value& values) {
+  auto n = static_cast<size_t>(u[in.shape].dims.back()), half = (n + 1) / 2, size = 2 * half;
+  std::vector<double> from = doubles(u, in), v_out(from.size()), w_out(n ? from.size() / n : 0);
+  size_t count = n ? from.size() / (n * n) : 0;
+  struct One {
+    std::vector<double> a, v;
+  };
+  std::vector<One> all(count);
+  for (size_t b = 0; b < count; ++b) {
+    all[b].a.resize(size * size), all[b].v.resize(size * size);
+    for (size_t i = 0; i < size; ++i) all[b].v[i * size + i] = 1;
+    for (size_t i = 0; i < n; ++i)
+      for (size_t j = 0; j < n; ++j)
+        all[b].a[i * size + j] = from[b * n * n + ((i >= j) == lower ? i * n + j : j * n + i)];
+  }
+  auto unfinished = [&](const One& o) {
+    double whole = 0, beside = 0;
+    for (size_t i = 0; i < size; ++i)
+      for (size_t j = 0; j < size; ++j)
+        whole += o.a[i * size + j] * o.a[i * size + j], beside += i == j ? 0 : o.a[i * size + j] * o.a[i * size + j];
+    return whole * tolerance * tolerance < beside;
+  };
+  auto round = [&](One& o, const std::vector<size_t>& top, const std::vector<size_t>& bottom) {
+    auto a = [&](size_t i, size_t j) -> double& { return o.a[i * size + j]; };
+    struct Turn {
+      double first, second, c, s;
+    };
+    std::vector<Turn> turns;
+    for (size_t k = 0; k < half; ++k) {
+      double x = a(top[k], top[k]), y = a(bottom[k], bottom[k]), z = a(top[k], bottom[k]);
+      double tau = (y - x) / (2 * z), root = std::sqrt(1 + tau * tau), t = 1 / (tau + (tau >= 0 ? root : -root));
+      constexpr float kSmall = 0.1f * 1.1920929e-7f;
+      if (std::fabs(z) <= static_cast<double>(kSmall) * std::min(std::fabs(x), std::fabs(y))) t = 0;
+      double c = 1 / std::sqrt(1 + t * t);
+      turns.push_back({x - t * z, y + t * z, c, t * c});
+    }
+    auto turn = [](double& x, double& y, const Turn& t) {
+      double before = x;
+      x = before * t.c - y * t.s, y = before * t.s + y * t.c;
+    };
+    for (size_t k = 0; k < half; ++k)
+      for (size_t j = 0; j < size; ++j) {
+        turn(a(top[k], j), a(bottom[k], j), turns[k]);
+        turn(o.v[top[k] * size + j], o.v[bottom[k] * size + j], turns[k]);
+      }
+    for (size_t k = 0; k < half; ++k) {
+      for (size_t i = 0; i < size; ++i) turn(a(i, top[k]), a(i, bottom[k]), turns[k]);
+      a(top[k], top[k]) = turns[k].first, a(bottom[k], bottom[k]) = turns[k].second;
+      a(top[k], bottom[k]) = a(bottom[k], top[k]) = 0;
+    }
+  };
+  std::vector<size_t> top, bottom;
+  for (size_t k = 0; k < half; ++k) top.push_back(k), bottom.push_back(half + k);
+  for (int64_t sweep = 0; n > 1 && sweep < sweeps && std::any_of(all.begin(), all.end(), unfinished); ++sweep)
+    for (size_t r = 0; r + 1 < size; ++r) {
+      for (One& o : all) round(o, top, bottom);
+      if (half == 1) continue;
+      // The first stays, the others go round.
+      size_t last = top.back();
+      top.insert(top.begin() + 1, bottom.front()), top.pop_back();
+      bottom.erase(bottom.begin()), bottom.push_back(last);
+    }
+  for (size_t b = 0; b < count; ++b) {
+    std::vector<size_t> order(n);
+    for (size_t k = 0; k < n; ++k) order[k] = k;
+    auto w = [&](size_t k) { return all[b].a[k * size + k]; };
+    if (sort) std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) { return w(x) < w(y); });
+    for (size_t k = 0; k < n; ++k) {
+      w_out[b * n + k] = w(order[k]);
+      for (size_t i = 0; i < n; ++i) v_out[b * n * n + i * n + k] = all[b].v[order[k] * size + i];
+    }
+  }
+  put_doubles(u, v_out, vectors), put_doubles(u, w_out, values);
+}
+
 // What custom_call has code for.
 constexpr std::string_view kTargets[] = {"__cudnn$convForward",
                                          "__cudnn$convBackwardInput",
@@ -110,6 +188,7 @@ constexpr std::string_view kTargets[] = {"__cudnn$convForward",
                                          "__cusolver$cholesky",
                                          "cusolver$cholesky",
                                          "Qr",
+                                         "Eigh",
                                          "ProductOfElementaryHouseholderReflectors",
                                          "AllocateBuffer",
                                          "GetRngSeed",
@@ -309,6 +388,18 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
       householder_product(u_, ops[0], ops[1], out);
     else
       refuse(inst, "with these operands");
+    return out;
+  }
+  if (target == "Eigh" && ops.size() == 1 && u_[out_id].is_tuple() && is_float(u_[ops[0].shape].type) &&
+      u_[ops[0].shape].rank() >= 2) {
+    int lower = 1, sorted = 1, sweeps = 0;
+    float tolerance = 0;
+    std::string config(u_.text(a.text(Attr::backend_config)));
+    if (std::sscanf(config.c_str(), "%d,%d,%d,%f", &lower, &sorted, &sweeps, &tolerance) != 4)
+      refuse(inst, "its configuration is not lower,sort,sweeps,tolerance");
+    Value out = make(out_id);
+    symmetric_eigen(u_, ops[0], lower != 0, sorted != 0, sweeps, static_cast<double>(tolerance), out.elements[0],
+                    out.elements[1]);
     return out;
   }
   if (target == "AllocateBuffer") return make(out_id);

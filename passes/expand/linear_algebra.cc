@@ -1,6 +1,6 @@
-// cholesky_expander, qr_expander and stochastic_convert_decomposer (xla/service/cholesky_expander.cc, qr_expander.cc,
-// stochastic_convert_decomposer.cc). The first two replace the operation by a call of a computation of its own, one a
-// signature, that works in blocks of 128 columns.
+// cholesky_expander, qr_expander and eigh_expander (xla/service/cholesky_expander.cc, qr_expander.cc,
+// eigh_expander.cc). They replace the operation by a call of a computation of its own, one a signature: the first two
+// work in blocks of 128 columns, the last in sweeps of Jacobi rotations.
 #include <algorithm>
 #include <map>
 
@@ -133,8 +133,11 @@ class Client {
                 m.shape_id(dot));
   }
   // while (i < trips): the state behind the counter. Every element is taken out of every tuple, used or not.
+  // `also`: what must hold besides, of the condition's values behind the counter.
+  using Also = std::function<InstId(Client&, const std::vector<InstId>&)>;
   template <class Body>
-  std::vector<InstId> loop(int64_t trips, const std::vector<InstId>& start, std::string_view name, Body body) {
+  std::vector<InstId> loop(int64_t trips, const std::vector<InstId>& start, std::string_view name, Body body,
+                           const Also& also = nullptr) {
     std::vector<ShapeId> shapes{u.scalar(ElementType::S32)};
     for (InstId s : start) shapes.push_back(m.shape_id(s));
     ShapeId state = u.tuple(shapes);
@@ -145,7 +148,9 @@ class Client {
     };
     Client c(m, m.add_computation(std::string(name) + "_condition"));
     std::vector<InstId> seen = taken_apart(m.parameter(c.comp, 0, state, "parameter"));
-    m.set_root(c.comp, c.compare(seen[0], c.s32(trips), "LT"));
+    InstId more = c.compare(seen[0], c.s32(trips), "LT");
+    if (also) more = c.op(Opcode::And, {more, also(c, {seen.begin() + 1, seen.end()})});
+    m.set_root(c.comp, more);
     Client b(m, m.add_computation(std::string(name) + "_body"));
     std::vector<InstId> values = taken_apart(m.parameter(b.comp, 0, state, "parameter"));
     InstId i = values[0];
@@ -247,6 +252,13 @@ CompId cholesky_computation(Module& m, InstId i) {
 
 // --- QR ---
 
+// Adds two scalars of the type.
+CompId adder(Module& m, ElementType type) {
+  std::string name(type_name(type));
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return toupper(c); });
+  return make_reducer(m, "add_" + name, Opcode::Add, type);
+}
+
 struct Reflector {
   InstId v, tau, beta;
 };
@@ -263,14 +275,7 @@ Reflector householder(Client& b, InstId x, InstId k) {
   InstId after = b.convert(b.compare(iota, b.broadcast(k, {rows}, {}), "GT"), type);
   InstId tail = b.op(Opcode::Multiply, {x, along(after)});
   InstId zero = b.number(type, 0.0);
-  CompId sum = make_reducer(b.m,
-                            fmt::format("add_{}",
-                                        [&] {
-                                          std::string name(type_name(type));
-                                          for (char& c : name) c = static_cast<char>(toupper(c));
-                                          return name;
-                                        }()),
-                            Opcode::Add, type);
+  CompId sum = adder(b.m, type);
   InstId sigma = make(b.m, b.comp, Opcode::Reduce, {b.op(Opcode::Multiply, {tail, tail}), zero},
                       attrs_of(b.u, Opcode::Reduce, {{Attr::dimensions, Dims{minor}}, {Attr::to_apply, sum}}));
   InstId alpha = b.reshape(b.dynamic_slice_minor(x, {k}, {1}), batch);
@@ -435,6 +440,233 @@ CompId reflectors_computation(Module& m, InstId i) {
   return b.comp;
 }
 
+// --- eigenvalues ---
+
+// How a call of Eigh is to be done: "lower,sort,sweeps,tolerance".
+struct EighConfig {
+  bool lower = true, sort = true;
+  int64_t sweeps = 15;
+  float tolerance = 1e-6f;
+};
+bool read_config(std::string_view text, EighConfig* c) {
+  std::vector<std::string> parts{""};
+  for (char x : text) {
+    if (x == ',')
+      parts.emplace_back();
+    else
+      parts.back() += x;
+  }
+  if (parts.size() != 4) return false;
+  c->lower = atoi(parts[0].c_str()) != 0, c->sort = atoi(parts[1].c_str()) != 0;
+  c->sweeps = atoll(parts[2].c_str()), c->tolerance = strtof(parts[3].c_str(), nullptr);
+  return true;
+}
+
+// A matrix of blocks: top left, top right, bottom left, bottom right.
+struct Blocks {
+  InstId tl, tr, bl, br;
+};
+
+// Where is row = column? For every matrix of a batch.
+InstId diagonal_mask(Client& b, const Dims& dims) {
+  int64_t n = dims.back();
+  auto rank = static_cast<int64_t>(dims.size());
+  InstId down = b.iota(ElementType::S32, {n}, 0), across = b.iota(ElementType::S32, {n}, 0);
+  InstId moved = b.op(Opcode::Add, {down, b.filled(ElementType::S32, int64_t{0}, {n})});
+  InstId same = b.compare(b.broadcast(moved, {n, n}, {0}), b.broadcast(across, {n, n}, {1}), "EQ");
+  return b.broadcast(same, dims, {rank - 2, rank - 1});
+}
+InstId diagonal(Client& b, InstId x) {
+  const Dims dims = b.dims(x);
+  InstId kept = b.op(Opcode::Select, {diagonal_mask(b, dims), x, b.filled(b.type(x), 0.0, dims)});
+  return make(b.m, b.comp, Opcode::Reduce, {kept, b.number(b.type(x), 0.0)},
+              attrs_of(b.u, Opcode::Reduce,
+                       {{Attr::dimensions, Dims{static_cast<int64_t>(dims.size()) - 2}},
+                        {Attr::to_apply, adder(b.m, b.type(x))}}));
+}
+InstId with_diagonal(Client& b, InstId x, InstId d) {
+  const Dims dims = b.dims(x);
+  return b.op(Opcode::Select, {diagonal_mask(b, dims), b.broadcast(d, dims, Client::upto(dims.size() - 1)), x});
+}
+
+// x[…, from:to] along the dimension counted from the end.
+InstId part(Client& b, InstId x, int64_t from_end, int64_t from, int64_t to) {
+  Dims lo(static_cast<size_t>(from_end), 0), hi;
+  for (int64_t k = from_end; k > 0; --k) hi.push_back(b.dim(x, k));
+  lo[0] = from, hi[0] = to;
+  return b.slice_minor(x, lo, hi);
+}
+InstId joined(Client& b, const std::vector<InstId>& parts, int64_t from_end) {
+  auto rank = static_cast<int64_t>(b.dims(parts[0]).size());
+  return make(b.m, b.comp, Opcode::Concatenate, parts, dims_attr(b.u, Opcode::Concatenate, {rank - from_end}));
+}
+// The tournament's next round: the first stays, the others go round, through both halves.
+void go_round(Client& b, InstId& first, InstId& second, int64_t from_end) {
+  int64_t m = b.dim(first, from_end);
+  if (m == 1) return;
+  // Of two, the last part is empty, as XLA leaves it.
+  InstId next =
+      joined(b, {part(b, first, from_end, 0, 1), part(b, second, from_end, 0, 1), part(b, first, from_end, 1, m - 1)},
+             from_end);
+  second = joined(b, {part(b, second, from_end, 1, m), part(b, first, from_end, m - 1, m)}, from_end);
+  first = next;
+}
+
+// A rotation that makes each pair's off-diagonal element zero: values behind it, its sine and cosine.
+struct Rotation {
+  InstId first, second, cosine, sine;
+};
+Rotation schur(Client& b, InstId tl, InstId tr, InstId br) {
+  ElementType t = b.type(tl);
+  const Dims dims = b.dims(tl);
+  InstId tau = b.op(Opcode::Divide,
+                    {b.op(Opcode::Subtract, {br, tl}), b.op(Opcode::Multiply, {b.beside(b.number(t, 2.0), dims), tr})});
+  InstId one = b.number(t, 1.0);
+  InstId root = b.op(Opcode::Sqrt, {b.op(Opcode::Add, {b.beside(one, dims), b.op(Opcode::Multiply, {tau, tau})})});
+  InstId positive = b.compare(tau, b.filled(t, 0.0, dims), "GE");
+  InstId sum = b.op(Opcode::Add, {tau, b.op(Opcode::Select, {positive, root, b.op(Opcode::Negate, {root})})});
+  InstId tangent = b.op(Opcode::Divide, {b.filled(t, 1.0, dims), sum});
+  InstId least = b.op(Opcode::Minimum, {b.op(Opcode::Abs, {tl}), b.op(Opcode::Abs, {br})});
+  // A tenth of f32's epsilon, whatever the type is.
+  constexpr float kSmall = 0.1f * 1.1920929e-7f;
+  InstId bound = b.op(Opcode::Multiply, {b.filled(t, static_cast<double>(kSmall), dims), least});
+  InstId small = b.compare(b.op(Opcode::Abs, {tr}), bound, "LE");
+  tangent = b.op(Opcode::Select, {small, b.filled(t, 0.0, dims), tangent});
+  InstId cosine =
+      b.op(Opcode::Rsqrt, {b.op(Opcode::Add, {b.beside(one, dims), b.op(Opcode::Multiply, {tangent, tangent})})});
+  InstId sine = b.op(Opcode::Multiply, {tangent, cosine});
+  InstId first = b.op(Opcode::Subtract, {tl, b.op(Opcode::Multiply, {tangent, tr})});
+  InstId second = b.op(Opcode::Add, {br, b.op(Opcode::Multiply, {tangent, tr})});
+  return {first, second, cosine, sine};
+}
+
+std::vector<InstId> rotations(Client& b, std::vector<InstId>& s) {
+  const Dims dims = b.dims(s[1]);
+  auto rank = static_cast<int64_t>(dims.size());
+  InstId tl = s[1], tr = s[2], bl = s[3], br = s[4];
+  InstId d_tl = diagonal(b, b.op(Opcode::Real, {tl}));
+  InstId d_tr = diagonal(b, tr);
+  InstId d_br = diagonal(b, b.op(Opcode::Real, {br}));
+  Rotation r = schur(b, d_tl, d_tr, d_br);
+  Dims by_row = Client::upto(dims.size() - 1), by_column = by_row;
+  by_column.back() = rank - 1;
+  auto times = [&](InstId x, InstId y) { return b.op(Opcode::Multiply, {x, y}); };
+  // (x, y) becomes (c·x - s·y, s·x + c·y).
+  auto turned = [&](InstId& x, InstId& y, InstId c, InstId sine) {
+    InstId first = b.op(Opcode::Subtract, {times(x, c), times(y, sine)});
+    y = b.op(Opcode::Add, {times(x, sine), times(y, c)});
+    x = first;
+  };
+  InstId c = b.broadcast(r.cosine, dims, by_row), sine = b.broadcast(r.sine, dims, by_row);
+  turned(tl, bl, c, sine), turned(tr, br, c, sine);
+  InstId cc = b.broadcast(r.cosine, dims, by_column), ss = b.broadcast(r.sine, dims, by_column);
+  turned(tl, tr, cc, ss), turned(bl, br, cc, ss);
+  Dims line(dims.begin(), dims.end() - 1);
+  ElementType t = b.type(tl);
+  tl = with_diagonal(b, tl, r.first), tr = with_diagonal(b, tr, b.filled(t, 0.0, line));
+  bl = with_diagonal(b, bl, b.filled(t, 0.0, line)), br = with_diagonal(b, br, r.second);
+  go_round(b, tl, tr, 1), go_round(b, bl, br, 1);
+  go_round(b, tl, bl, 2), go_round(b, tr, br, 2);
+  InstId vtl = s[5], vtr = s[6], vbl = s[7], vbr = s[8];
+  c = b.broadcast(r.cosine, dims, by_row), sine = b.broadcast(r.sine, dims, by_row);
+  turned(vtl, vbl, c, sine), turned(vtr, vbr, c, sine);
+  go_round(b, vtl, vbl, 2), go_round(b, vtr, vbr, 2);
+  return {s[0], tl, tr, bl, br, vtl, vtr, vbl, vbr};
+}
+
+// Is what stands beside the diagonal still larger than the tolerance's share of all, in any matrix?
+InstId unfinished(Client& b, const std::vector<InstId>& s) {
+  const Dims dims = b.dims(s[1]);
+  auto rank = static_cast<int64_t>(dims.size());
+  Dims batch(dims.begin(), dims.end() - 2);
+  ElementType t = b.type(s[1]);
+  b.op(Opcode::Real, {s[1]});  // dead, as XLA leaves it
+  InstId zero = b.number(t, 0.0);
+  auto square = [&](InstId x) { return b.op(Opcode::Real, {b.op(Opcode::Multiply, {x, x})}); };
+  auto summed = [&](const Blocks& x) {
+    InstId sum = b.op(Opcode::Add, {square(x.tl), square(x.tr)});
+    sum = b.op(Opcode::Add, {sum, square(x.bl)});
+    sum = b.op(Opcode::Add, {sum, square(x.br)});
+    return make(
+        b.m, b.comp, Opcode::Reduce, {sum, zero},
+        attrs_of(b.u, Opcode::Reduce, {{Attr::dimensions, Dims{rank - 2, rank - 1}}, {Attr::to_apply, adder(b.m, t)}}));
+  };
+  auto beside = [&](InstId x) { return b.op(Opcode::Select, {diagonal_mask(b, dims), b.filled(t, 0.0, dims), x}); };
+  InstId all = summed({s[1], s[2], s[3], s[4]});
+  InstId off = summed({beside(s[1]), s[2], s[3], beside(s[4])});
+  InstId bound = b.op(Opcode::Multiply, {all, b.beside(b.op(Opcode::Multiply, {s[0], s[0]}), batch)});
+  CompId either = make_reducer(b.m, "or", Opcode::Or, ElementType::Pred);
+  return make(
+      b.m, b.comp, Opcode::Reduce, {b.compare(bound, off, "LT"), b.number(ElementType::Pred, int64_t{0})},
+      attrs_of(b.u, Opcode::Reduce, {{Attr::dimensions, Client::upto(batch.size())}, {Attr::to_apply, either}}));
+}
+
+CompId eigh_computation(Module& m, InstId i, const EighConfig& config) {
+  Universe& u = m.u();
+  Client b(m, m.add_computation("xla.Eigh_" + signature(m, i)));
+  InstId a = m.parameter(b.comp, 0, m.shape_id(m.operand(i, 0)), "a");
+  const Dims dims = b.dims(a);
+  auto rank = static_cast<int64_t>(dims.size());
+  int64_t n = dims.back(), half = (n + 1) / 2;
+  ElementType t = b.type(a);
+  if (n == 1) {
+    InstId v = b.filled(t, 1.0, dims);
+    m.set_root(b.comp, b.op(Opcode::Tuple, {v, diagonal(b, b.op(Opcode::Real, {a}))}));
+    return b.comp;
+  }
+  // The half that counts, mirrored.
+  InstId mask = b.broadcast(triangle(b, n, n, config.lower ? 0 : -1), dims, {rank - 2, rank - 1});
+  if (!config.lower) mask = b.op(Opcode::Not, {mask});
+  a = b.op(Opcode::Select, {mask, a, b.transposed(a)});
+  b.op(Opcode::Real, {a});  // dead, as XLA leaves it
+  Blocks x{b.slice_minor(a, {0, 0}, {half, half}), b.slice_minor(a, {0, half}, {half, n}),
+           b.slice_minor(a, {half, 0}, {n, half}), b.slice_minor(a, {half, half}, {n, n})};
+  if (n % 2) {
+    InstId zero = b.number(t, 0.0);
+    auto padded = [&](InstId y, int64_t rows, int64_t columns) {
+      std::vector<PaddingDim> p(dims.size());
+      p[p.size() - 2].high = rows, p[p.size() - 1].high = columns;
+      return make(m, b.comp, Opcode::Pad, {y, zero}, attrs_of(u, Opcode::Pad, {{Attr::padding, p}}));
+    };
+    x.tr = padded(x.tr, 0, 1), x.bl = padded(x.bl, 1, 0), x.br = padded(x.br, 1, 1);
+  }
+  const Dims block = b.dims(x.tl);
+  InstId eye = b.broadcast(unit_matrix(b, t, half, half), block, {rank - 2, rank - 1});
+  InstId nothing = b.filled(t, 0.0, block);
+  std::vector<InstId> state{
+      b.number(t, static_cast<double>(config.tolerance)), x.tl, x.tr, x.bl, x.br, eye, nothing, nothing, eye};
+  std::vector<InstId> out = b.loop(
+      config.sweeps, state, "EighJacobiSweeps",
+      [&](Client& sweep, InstId, std::vector<InstId>& s) {
+        return sweep.loop(2 * half - 1, s, "ApplyRotations",
+                          [&](Client& step, InstId, std::vector<InstId>& inner) { return rotations(step, inner); });
+      },
+      unfinished);
+  InstId w = joined(b, {diagonal(b, b.op(Opcode::Real, {out[1]})), diagonal(b, b.op(Opcode::Real, {out[4]}))}, 1);
+  InstId v = joined(b, {joined(b, {out[5], out[6]}, 1), joined(b, {out[7], out[8]}, 1)}, 2);
+  if (n % 2) w = b.slice_minor(w, {0}, {n}), v = b.slice_minor(v, {0, 0}, {n, n});
+  v = b.transposed(v);
+  if (config.sort) {
+    Dims map = Client::upto(dims.size() - 1);
+    map.back() = rank - 1;
+    InstId keys = b.broadcast(w, dims, map);
+    CompId less = m.add_computation("compare-less-than");
+    ShapeId scalar = u.scalar(t);
+    InstId p = m.parameter(less, 0, scalar, "p.0.lhs"), q = m.parameter(less, 1, scalar, "p.0.rhs");
+    m.parameter(less, 2, scalar, "p.1.lhs"), m.parameter(less, 3, scalar, "p.1.rhs");
+    m.set_root(less,
+               make(m, less, Opcode::Compare, {p, q},
+                    attrs_of(u, Opcode::Compare, {{Attr::direction, u.str("LT")}, {Attr::type, u.str("TOTALORDER")}})));
+    InstId sorted = make(m, b.comp, Opcode::Sort, {keys, v},
+                         attrs_of(u, Opcode::Sort, {{Attr::dimensions, Dims{rank - 1}}, {Attr::to_apply, less}}),
+                         u.tuple({m.shape_id(keys), m.shape_id(v)}));
+    v = b.element(sorted, 1);
+    w = diagonal(b, b.element(sorted, 0));
+  }
+  m.set_root(b.comp, b.op(Opcode::Tuple, {v, w}));
+  return b.comp;
+}
+
 // Every instruction that `made` makes a computation for becomes a call of it; those of one signature share it.
 bool as_calls(Module& m, PassContext& ctx, const char* rule, const std::function<std::string(InstId)>& signed_as,
               const std::function<CompId(InstId)>& made) {
@@ -488,6 +720,29 @@ bool run_qr_expander(Module& m, PassContext& ctx) {
         return std::string(t) + signature(m, i);
       },
       [&](InstId i) { return target(i) == "Qr" ? qr_computation(m, i) : reflectors_computation(m, i); });
+}
+
+bool run_eigh_expander(Module& m, PassContext& ctx) {
+  auto config = [&](InstId i) { return m.u().text(m.attrs(i).text(Attr::backend_config)); };
+  return as_calls(
+      m, ctx, "eigenvalues by Jacobi rotations",
+      [&](InstId i) {
+        EighConfig c;
+        if (m.op(i) != Opcode::CustomCall || m.u().text(m.attrs(i).text(Attr::custom_call_target)) != "Eigh" ||
+            m.operand_count(i) != 1 || m.shape(m.operand(i, 0)).rank() < 2 || !read_config(config(i), &c))
+          return std::string();
+        const Shape& s = m.shape(m.operand(i, 0));
+        if (is_complex(s.type) || s.elements_count() == 0) {
+          ctx.note(m, is_complex(s.type) ? "not expanded: of complex numbers" : "not expanded: no elements", {i});
+          return std::string();
+        }
+        return fmt::format("{} {}", signature(m, i), config(i));
+      },
+      [&](InstId i) {
+        EighConfig c;
+        read_config(config(i), &c);
+        return eigh_computation(m, i, c);
+      });
 }
 
 }  // namespace hlo

@@ -27,7 +27,7 @@ for path in [a for a in sys.argv[1:] if a != "--add"]:
         if row["kind"] != "change" or row["verdict"] != "agree" or row["pass"] == "layout-assignment":
             continue
         before, after = (plain(pathlib.Path(row[key]).read_text()) for key in ("before", "after"))
-        if len(before) + len(after) > 9000 and not row["pass"].startswith("qr_"):
+        if len(before) + len(after) > 9000 and not row["pass"].startswith(("qr_", "eigh_")):
             continue
         kept.setdefault(row["pass"], {})[(before, after)] = row["pipeline"]
 out = []
