@@ -3,6 +3,7 @@
 // evaluator_test.cc fails.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -121,8 +122,8 @@ std::set<std::string> check_all(const ExecutorInfo& executor, size_t* compiled, 
 
 TEST(Ops, HostAsXla) {
   size_t compiled = 0;
-  check_all(*find_executor("host"), &compiled, 2);
-  EXPECT_GT(compiled, 900u);
+  check_all(*find_executor("host"), &compiled);
+  EXPECT_GT(compiled, 1800u);
 }
 
 TEST(Ops, EmulatedGpuAsXla) {
@@ -136,7 +137,7 @@ TEST(Ops, CudaAsXla) {
   use_fake_driver_without_a_card();
   const char* every = std::getenv("HLO_EVERY");
   size_t compiled = 0;
-  check_all(*find_executor("cuda"), &compiled, every ? static_cast<size_t>(std::atoi(every)) : 7);
+  check_all(*find_executor("cuda"), &compiled, every ? static_cast<size_t>(std::max(std::atoi(every), 1)) : 7);
   EXPECT_GT(compiled, 250u);
 }
 

@@ -49,7 +49,7 @@ class Client {
       if (dims(x)[k] == to[k]) kept.push_back(static_cast<int64_t>(k)), sizes.push_back(to[k]);
     return broadcast(reshape(x, sizes), to, kept);
   }
-  InstId reshape(InstId x, Dims to) { return make(m, comp, Opcode::Reshape, {x}, {}, shaped(type(x), to)); }
+  InstId reshape(InstId x, const Dims& to) { return make(m, comp, Opcode::Reshape, {x}, {}, shaped(type(x), to)); }
   InstId iota(ElementType t, const Dims& d, int64_t along) {
     return make(m, comp, Opcode::Iota, {}, attrs_of(u, Opcode::Iota, {{Attr::iota_dimension, along}}), shaped(t, d));
   }

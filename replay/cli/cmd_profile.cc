@@ -14,7 +14,6 @@
 #include "replay/ptxas.h"
 
 namespace hlo {
-namespace fs = std::filesystem;
 
 int cmd_cost(const CostArgs& a) {
   auto m = load_verified(a.file, !a.no_verify);
