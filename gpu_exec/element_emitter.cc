@@ -13,13 +13,8 @@
 #include "ir/eval/kernels.h"
 
 namespace hlo {
-namespace {
 
 using llvm::Value;
-
-bool contains(const Dims& list, int64_t x) { return std::find(list.begin(), list.end(), x) != list.end(); }
-
-}  // namespace
 
 Dims major_first(const Shape& s) {
   Dims order = s.has_layout && s.layout.minor_to_major.size() == s.dims.size() ? s.layout.minor_to_major

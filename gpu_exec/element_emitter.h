@@ -5,6 +5,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -37,6 +38,7 @@ struct ElementIndex {
   ShapeId shape;
 };
 
+inline bool contains(const Dims& list, int64_t x) { return std::find(list.begin(), list.end(), x) != list.end(); }
 // Dimensions by their order in memory, major first.
 Dims major_first(const Shape& s);
 

@@ -766,8 +766,7 @@ class GpuBuilder : public KernelBuilder {
     llvm::Type* memory = in.type == ElementType::Pred || is_complex(in.type)
                              ? nullptr
                              : b_.getIntNTy(static_cast<unsigned>(std::max(type_bits(in.type), 8)));
-    if (!alone && (!memory || memory->getIntegerBitWidth() < 32))
-      refuse(fmt::format("no atomic operation on {}", type_name(in.type)));
+    if (!alone && !memory) refuse(fmt::format("no atomic operation on {}", type_name(in.type)));
     // The operand's bytes first: as they are, or by a loop of their own.
     int begins = operand_of(operand);
     bool shared_operand = m_.op(inst_) == Opcode::Fusion && begins >= 0 && m_.use_count(operand) != 1;
@@ -865,24 +864,38 @@ class GpuBuilder : public KernelBuilder {
     if (plain && integer && op == Opcode::Minimum) direct = sign ? Rmw::Min : Rmw::UMin;
     if (plain && integer && op == Opcode::And) direct = Rmw::And;
     if (plain && integer && op == Opcode::Or) direct = Rmw::Or;
-    if (direct) {
+    if (direct && memory->getIntegerBitWidth() >= 32) {
       b_.CreateAtomicRMW(*direct, place, v, llvm::MaybeAlign(), kRelaxed);
       return;
     }
     llvm::LLVMContext& context = into_.getContext();
     auto* again = llvm::BasicBlock::Create(context, "again", c.f);
     auto* done = llvm::BasicBlock::Create(context, "done", c.f);
-    Value* before = b_.CreateLoad(memory, place);
+    // Narrow elements within the word of 32 bits that they lie in.
+    unsigned bits = memory->getIntegerBitWidth();
+    llvm::Type* word = bits < 32 ? b_.getInt32Ty() : memory;
+    Value* shift = nullptr;
+    if (bits < 32) {
+      Value* address = b_.CreatePtrToInt(place, b_.getInt64Ty());
+      shift = b_.CreateTrunc(b_.CreateShl(b_.CreateAnd(address, 3), 3), word);
+      place = b_.CreateIntToPtr(b_.CreateAnd(address, ~uint64_t{3}), place->getType());
+    }
+    Value* before = b_.CreateLoad(word, place);
     llvm::BasicBlock* from = b_.GetInsertBlock();
     b_.CreateBr(again);
     b_.SetInsertPoint(again);
-    llvm::PHINode* seen = b_.CreatePHI(memory, 2);
+    llvm::PHINode* seen = b_.CreatePHI(word, 2);
     seen->addIncoming(before, from);
     llvm::Type* own = c.e.memory_type(type);
     c.e.scoped([&] {
-      Value* old = c.e.from_memory(type, own == memory ? seen : b_.CreateBitCast(seen, own));
+      Value* part = shift ? b_.CreateTrunc(b_.CreateLShr(seen, shift), memory) : seen;
+      Value* old = c.e.from_memory(type, own == memory ? part : b_.CreateBitCast(part, own));
       Value* next = c.e.to_memory(type, c.e.apply(combiner, {old, v})[0]);
       if (own != memory) next = b_.CreateBitCast(next, memory);
+      if (shift) {
+        Value* mask = b_.CreateShl(llvm::ConstantInt::get(word, (uint64_t{1} << bits) - 1), shift);
+        next = b_.CreateOr(b_.CreateAnd(seen, b_.CreateNot(mask)), b_.CreateShl(b_.CreateZExt(next, word), shift));
+      }
       Value* swap = b_.CreateAtomicCmpXchg(place, seen, next, llvm::MaybeAlign(), kRelaxed, kRelaxed);
       Value* got = b_.CreateExtractValue(swap, 0);
       seen->addIncoming(got, b_.GetInsertBlock());
@@ -895,17 +908,25 @@ class GpuBuilder : public KernelBuilder {
   // row's end never moves.
   void sort() {
     InstId i = root();
-    if (m_.op(inst_) == Opcode::Fusion) refuse("inside a fusion");
     const AttrSet& a = m_.attrs(i);
     if (a.flag(Attr::is_stable)) refuse("a stable one; stable-sort-expander makes it a total order");
     auto dim = static_cast<size_t>(a.ints(Attr::dimensions)[0]);
     const Shape s = m_.shape(m_.operand(i, 0));
     int64_t n = s.dims[dim];
     size_t count = outputs_.size();
+    // What is sorted lies in the results: taken over, or written there first.
     for (size_t k = 0; k < count; ++k) {
-      if (m_.shape_id(m_.operand(i, k)) != outputs_[k].shape || !by_pointer(m_.operand(i, k)))
-        refuse("operands of other layouts than the results");
-      kernel_.begins_as.push_back(static_cast<int>(k));
+      InstId operand = m_.operand(i, k);
+      int from = operand_of(operand);
+      bool read_again = m_.op(inst_) == Opcode::Fusion && from >= 0 && m_.use_count(operand) != 1;
+      kernel_.begins_as.push_back(m_.shape_id(operand) == outputs_[k].shape && !read_again ? from : -1);
+    }
+    for (size_t k = 0; k < count; ++k) {
+      if (kernel_.begins_as[k] >= 0) continue;
+      KernelOutput sorted = outputs_[k];
+      outputs_[k].inst = m_.operand(i, k), outputs_[k].part = 0;
+      loop({k});
+      outputs_[k] = sorted;
     }
     CompId comparator = m_.called(i)[0];
     int64_t half = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1)))) / 2;

@@ -38,8 +38,6 @@ std::vector<char> laid_out(const Shape& s, const char* data, bool back) {
   return out;
 }
 
-bool contains(const Dims& list, int64_t x) { return std::find(list.begin(), list.end(), x) != list.end(); }
-
 bool rearranged(const Shape& s) { return s.has_layout && !is_default_layout(s.layout) && s.rank() > 0; }
 
 // Memory of the device by size: what is given back is taken again, so that a module's second run allocates nothing.

@@ -1,6 +1,6 @@
 // The host executor: the evaluator's runtime with the module's kernels as machine code. Fusions, elementwise
-// operations, data movement and reductions are compiled; products, sorts and the rest are the evaluator's (OpenBLAS
-// where it uses it).
+// operations, data movement and reductions are compiled; convolutions are oneDNN's where it takes them; products, sorts
+// and the rest are the evaluator's (OpenBLAS where it uses it).
 #pragma once
 #include "gpu_exec/executor.h"
 

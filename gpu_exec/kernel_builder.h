@@ -12,8 +12,6 @@
 
 namespace hlo {
 
-inline bool contains(const Dims& list, int64_t x) { return std::find(list.begin(), list.end(), x) != list.end(); }
-
 // What a kernel computes: the instruction itself, or the roots of its fused computation; of a reduction of several
 // values each part.
 struct KernelOutput {

@@ -14,14 +14,15 @@
 namespace hlo {
 namespace {
 
-#define HLO_DNNL_FUNCTIONS(F)                                                                                      \
-  F(dnnl_engine_create)                                                                                            \
-  F(dnnl_engine_destroy) F(dnnl_stream_create) F(dnnl_stream_destroy) F(dnnl_stream_wait)                          \
-      F(dnnl_memory_desc_init_by_strides) F(dnnl_memory_desc_init_by_tag) F(dnnl_memory_desc_equal)                \
-          F(dnnl_memory_desc_get_size) F(dnnl_dilated_convolution_forward_desc_init) F(dnnl_primitive_desc_create) \
-              F(dnnl_primitive_desc_destroy) F(dnnl_primitive_desc_query) F(dnnl_primitive_desc_query_md)          \
-                  F(dnnl_reorder_primitive_desc_create) F(dnnl_primitive_create) F(dnnl_primitive_destroy)         \
-                      F(dnnl_primitive_execute) F(dnnl_memory_create) F(dnnl_memory_destroy) F(dnnl_version)
+#define HLO_DNNL_FUNCTIONS(F)                                                                                        \
+  F(dnnl_engine_create)                                                                                              \
+  F(dnnl_engine_destroy)                                                                                             \
+  F(dnnl_stream_create) F(dnnl_stream_destroy) F(dnnl_stream_wait) F(dnnl_memory_desc_init_by_strides)               \
+      F(dnnl_memory_desc_init_by_tag) F(dnnl_memory_desc_equal) F(dnnl_memory_desc_get_size)                         \
+          F(dnnl_dilated_convolution_forward_desc_init) F(dnnl_primitive_desc_create) F(dnnl_primitive_desc_destroy) \
+              F(dnnl_primitive_desc_query) F(dnnl_primitive_desc_query_md) F(dnnl_reorder_primitive_desc_create)     \
+                  F(dnnl_primitive_create) F(dnnl_primitive_destroy) F(dnnl_primitive_execute) F(dnnl_memory_create) \
+                      F(dnnl_memory_destroy) F(dnnl_version)
 
 struct Library {
 #define HLO_DNNL_MEMBER(name) decltype(&::name) name = nullptr;
@@ -81,7 +82,7 @@ struct HostConvolutions::Impl {
   static dnnl_memory_desc_t described(const Dims& dims, const Dims& strides) {
     dnnl_memory_desc_t d;
     check(dnnl().dnnl_memory_desc_init_by_strides(&d, static_cast<int>(dims.size()), dims.data(), dnnl_f32,
-                                                     strides.data()),
+                                                  strides.data()),
           "dnnl_memory_desc_init_by_strides");
     return d;
   }
@@ -193,10 +194,7 @@ void HostConvolutions::run(const Module& m, InstId i, const char* input, const c
   HLO_CHECK(r, "{} is none that the library takes", m.inst_name(i));
   const Library& l = dnnl();
   struct Stream {
-    Stream() {
-      check(dnnl().dnnl_stream_create(&at, dnnl().engine, dnnl_stream_default_flags),
-            "dnnl_stream_create");
-    }
+    Stream() { check(dnnl().dnnl_stream_create(&at, dnnl().engine, dnnl_stream_default_flags), "dnnl_stream_create"); }
     ~Stream() { dnnl().dnnl_stream_destroy(at); }
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
@@ -204,8 +202,7 @@ void HostConvolutions::run(const Module& m, InstId i, const char* input, const c
   } stream;
   struct Memory {
     Memory(const dnnl_memory_desc_t& d, const char* p) {
-      check(dnnl().dnnl_memory_create(&at, &d, dnnl().engine, const_cast<char*>(p)),
-            "dnnl_memory_create");
+      check(dnnl().dnnl_memory_create(&at, &d, dnnl().engine, const_cast<char*>(p)), "dnnl_memory_create");
     }
     ~Memory() { dnnl().dnnl_memory_destroy(at); }
     Memory(const Memory&) = delete;
