@@ -14,15 +14,15 @@
 namespace hlo {
 namespace {
 
-#define HLO_DNNL_FUNCTIONS(F)                                                                                        \
-  F(dnnl_engine_create)                                                                                              \
-  F(dnnl_engine_destroy)                                                                                             \
-  F(dnnl_stream_create) F(dnnl_stream_destroy) F(dnnl_stream_wait) F(dnnl_memory_desc_init_by_strides)               \
-      F(dnnl_memory_desc_init_by_tag) F(dnnl_memory_desc_equal) F(dnnl_memory_desc_get_size)                         \
-          F(dnnl_dilated_convolution_forward_desc_init) F(dnnl_primitive_desc_create) F(dnnl_primitive_desc_destroy) \
-              F(dnnl_primitive_desc_query) F(dnnl_primitive_desc_query_md) F(dnnl_reorder_primitive_desc_create)     \
-                  F(dnnl_primitive_create) F(dnnl_primitive_destroy) F(dnnl_primitive_execute) F(dnnl_memory_create) \
-                      F(dnnl_memory_destroy) F(dnnl_version)
+// clang-format off
+#define HLO_DNNL_FUNCTIONS(F) \
+  F(dnnl_engine_create) F(dnnl_engine_destroy) F(dnnl_stream_create) F(dnnl_stream_destroy) F(dnnl_stream_wait) \
+  F(dnnl_memory_desc_init_by_strides) F(dnnl_memory_desc_init_by_tag) F(dnnl_memory_desc_equal) \
+  F(dnnl_memory_desc_get_size) F(dnnl_dilated_convolution_forward_desc_init) F(dnnl_primitive_desc_create) \
+  F(dnnl_primitive_desc_destroy) F(dnnl_primitive_desc_query) F(dnnl_primitive_desc_query_md) \
+  F(dnnl_reorder_primitive_desc_create) F(dnnl_primitive_create) F(dnnl_primitive_destroy) \
+  F(dnnl_primitive_execute) F(dnnl_memory_create) F(dnnl_memory_destroy) F(dnnl_version)
+// clang-format on
 
 struct Library {
 #define HLO_DNNL_MEMBER(name) decltype(&::name) name = nullptr;
