@@ -20,9 +20,9 @@ struct GraphHandle;
 struct GraphExecHandle;
 
 // Attributes of a device (CU_DEVICE_ATTRIBUTE_…).
-constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kMemoryClock = 36, kMemoryBusWidth = 37;
+constexpr int kMajor = 75, kMinor = 76;
 // Options of a module's loading (CU_JIT_…).
-constexpr int kInfoLog = 3, kInfoLogBytes = 4, kErrorLog = 5, kErrorLogBytes = 6;
+constexpr int kErrorLog = 5, kErrorLogBytes = 6;
 
 // Entry points, with the version suffix that the name in cuda.h stands for.
 #define HLO_CUDA_FUNCTIONS(F)                                                                                      \

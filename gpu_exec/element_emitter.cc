@@ -852,11 +852,54 @@ Value* ElementEmitter::reduce_window(const Frame& frame, InstId inst, const Elem
   return b_.CreateLoad(t, accumulator);
 }
 
+ElementEmitter::ProductSum ElementEmitter::product_sum(InstId inst) {
+  ProductSum s;
+  s.left = m_.shape(m_.operand(inst, 0)).type, s.right = m_.shape(m_.operand(inst, 1)).type,
+  s.out = m_.shape(inst).type;
+  if (!is_float(s.out) && !is_integral(s.out)) refuse(inst, "of that type");
+  if (is_complex(s.left) || is_complex(s.right)) refuse(inst, "of complex numbers");
+  bool wide = false;
+  for (ElementType t : {s.left, s.right, s.out}) {
+    if (!is_float(s.out) && is_float(t)) refuse(inst, "floats summed as integers");
+    wide |= t == ElementType::F64;
+  }
+  s.type = !is_float(s.out) ? register_type(s.out) : wide ? b_.getDoubleTy() : b_.getFloatTy();
+  llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
+  s.at = llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(s.type);
+  b_.CreateStore(llvm::Constant::getNullValue(s.type), s.at);
+  return s;
+}
+
+void ElementEmitter::add_product(const ProductSum& s, Value* p, Value* q) {
+  bool real = is_float(s.out);
+  auto widened = [&](Value* v, ElementType from) {
+    bool sign = is_signed_int(from);
+    if (!real) return sign ? b_.CreateSExtOrTrunc(v, s.type) : b_.CreateZExtOrTrunc(v, s.type);
+    if (is_float(from)) return b_.CreateFPCast(v, s.type);
+    return sign ? b_.CreateSIToFP(v, s.type) : b_.CreateUIToFP(v, s.type);
+  };
+  p = widened(p, s.left), q = widened(q, s.right);
+  Value* before = b_.CreateLoad(s.type, s.at);
+  if (!real) {
+    b_.CreateStore(b_.CreateAdd(before, b_.CreateMul(p, q)), s.at);
+    return;
+  }
+  llvm::FastMathFlags flags;
+  flags.setAllowReassoc(options_.reassociate), flags.setAllowContract(true);
+  llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
+  b_.setFastMathFlags(flags);
+  b_.CreateStore(b_.CreateFAdd(before, b_.CreateFMul(p, q)), s.at);
+}
+
+Value* ElementEmitter::finished(const ProductSum& s) {
+  Value* v = b_.CreateLoad(s.type, s.at);
+  return s.out == ElementType::F64 ? v : summed(s.out, v);
+}
+
 Value* ElementEmitter::dot(const Frame& frame, InstId inst, const ElementIndex* index) {
   const AttrSet& a = m_.attrs(inst);
   InstId l = m_.operand(inst, 0), r = m_.operand(inst, 1);
-  const Shape &ls = m_.shape(l), &rs = m_.shape(r), &os = m_.shape(inst);
-  if (!is_float(os.type) && !is_integral(os.type)) refuse(inst, "of that type");
+  const Shape &ls = m_.shape(l), &rs = m_.shape(r);
   const Dims &lb = a.ints(Attr::lhs_batch_dims), &lc = a.ints(Attr::lhs_contracting_dims),
              &rb = a.ints(Attr::rhs_batch_dims), &rc = a.ints(Attr::rhs_contracting_dims);
   std::vector<Value*> out = dims(index), x(ls.dims.size()), y(rs.dims.size());
@@ -866,31 +909,10 @@ Value* ElementEmitter::dot(const Frame& frame, InstId inst, const ElementIndex* 
     if (!contains(lb, k) && !contains(lc, k)) x[static_cast<size_t>(k)] = out[next++];
   for (int64_t k = 0; k < rs.rank(); ++k)
     if (!contains(rb, k) && !contains(rc, k)) y[static_cast<size_t>(k)] = out[next++];
-  llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
-  llvm::IRBuilder<> top(&entry, entry.begin());
-  bool real = is_float(os.type);
-  llvm::Type* t = real ? (os.type == ElementType::F64 ? b_.getDoubleTy() : b_.getFloatTy()) : register_type(os.type);
-  Value* sum = top.CreateAlloca(t);
-  b_.CreateStore(llvm::Constant::getNullValue(t), sum);
+  ProductSum sum = product_sum(inst);
   auto nest = [&](auto&& self, size_t k) -> void {
     if (k == lc.size()) {
-      Value* p = element(frame, l, index_of(m_.shape_id(l), x));
-      Value* q = element(frame, r, index_of(m_.shape_id(r), y));
-      auto widen = [&](Value* v, ElementType from) {
-        if (real) return from == ElementType::F64 || !t->isDoubleTy() ? v : b_.CreateFPExt(v, t);
-        return is_signed_int(from) ? b_.CreateSExtOrTrunc(v, t) : b_.CreateZExtOrTrunc(v, t);
-      };
-      p = widen(p, ls.type), q = widen(q, rs.type);
-      Value* before = b_.CreateLoad(t, sum);
-      if (real) {
-        llvm::FastMathFlags flags;
-        flags.setAllowReassoc(options_.reassociate), flags.setAllowContract(true);
-        llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
-        b_.setFastMathFlags(flags);
-        b_.CreateStore(b_.CreateFAdd(before, b_.CreateFMul(p, q)), sum);
-      } else {
-        b_.CreateStore(b_.CreateAdd(before, b_.CreateMul(p, q)), sum);
-      }
+      add_product(sum, element(frame, l, index_of(m_.shape_id(l), x)), element(frame, r, index_of(m_.shape_id(r), y)));
       return;
     }
     loop(number(0), number(ls.dims[static_cast<size_t>(lc[k])]), number(1), "dot", [&](Value* i) {
@@ -899,14 +921,13 @@ Value* ElementEmitter::dot(const Frame& frame, InstId inst, const ElementIndex* 
     });
   };
   if (ls.elements_count() && rs.elements_count()) nest(nest, 0);
-  return rounded(os.type, b_.CreateLoad(t, sum));
+  return finished(sum);
 }
 
 Value* ElementEmitter::convolution(const Frame& frame, InstId inst, const ElementIndex* index) {
   const AttrSet& a = m_.attrs(inst);
   InstId l = m_.operand(inst, 0), r = m_.operand(inst, 1);
-  const Shape &in = m_.shape(l), &kernel = m_.shape(r), &os = m_.shape(inst);
-  if (!is_float(os.type) && !is_integral(os.type)) refuse(inst, "of that type");
+  const Shape &in = m_.shape(l), &kernel = m_.shape(r);
   const DimLabels& d = *a.get<DimLabels>(Attr::dim_labels);
   static const Window kNone;
   const Window* window = a.get<Window>(Attr::window);
@@ -926,32 +947,11 @@ Value* ElementEmitter::convolution(const Frame& frame, InstId inst, const Elemen
         mul(div(out[at(d.output_feature)], k_out / batch_groups), number(in.dims[at(d.input_batch)] / batch_groups)),
         batch);
   x[at(d.input_batch)] = batch;
-  bool real = is_float(os.type);
-  llvm::Type* t = real ? (os.type == ElementType::F64 ? b_.getDoubleTy() : b_.getFloatTy()) : register_type(os.type);
-  llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
-  llvm::IRBuilder<> top(&entry, entry.begin());
-  Value* sum = top.CreateAlloca(t);
-  b_.CreateStore(llvm::Constant::getNullValue(t), sum);
+  ProductSum sum = product_sum(inst);
   auto features = [&] {
     auto one = [&](Value* k) {
       x[at(d.input_feature)] = add(first_in, k), y[at(d.kernel_input)] = k;
-      Value* p = element(frame, l, index_of(m_.shape_id(l), x));
-      Value* q = element(frame, r, index_of(m_.shape_id(r), y));
-      auto widen = [&](Value* v, ElementType from) {
-        if (real) return v->getType() == t ? v : b_.CreateFPExt(v, t);
-        return is_signed_int(from) ? b_.CreateSExtOrTrunc(v, t) : b_.CreateZExtOrTrunc(v, t);
-      };
-      p = widen(p, in.type), q = widen(q, kernel.type);
-      Value* before = b_.CreateLoad(t, sum);
-      if (real) {
-        llvm::FastMathFlags flags;
-        flags.setAllowReassoc(options_.reassociate), flags.setAllowContract(true);
-        llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
-        b_.setFastMathFlags(flags);
-        b_.CreateStore(b_.CreateFAdd(before, b_.CreateFMul(p, q)), sum);
-      } else {
-        b_.CreateStore(b_.CreateAdd(before, b_.CreateMul(p, q)), sum);
-      }
+      add_product(sum, element(frame, l, index_of(m_.shape_id(l), x)), element(frame, r, index_of(m_.shape_id(r), y)));
     };
     if (k_in == 1)
       one(number(0));
@@ -997,7 +997,7 @@ Value* ElementEmitter::convolution(const Frame& frame, InstId inst, const Elemen
       loop(number(0), number(taps), number(1), "tap", one);
   };
   if (in.elements_count() && kernel.elements_count()) nest(nest, 0, b_.getTrue());
-  return rounded(os.type, b_.CreateLoad(t, sum));
+  return finished(sum);
 }
 
 // --- elementwise ---

@@ -142,6 +142,16 @@ class ElementEmitter {
   llvm::Value* constant(InstId inst, const ElementIndex* index);
   std::vector<llvm::Value*> reduce(const Frame& frame, InstId inst, const ElementIndex* index);
   llvm::Value* reduce_window(const Frame& frame, InstId inst, const ElementIndex* index);
+  // The sum of products that an element of a dot or a convolution is: in f64 where that is among the types, in f32 for
+  // other floats, integers in the result's type. Refuses, naming `inst`, what has no such sum.
+  struct ProductSum {
+    ElementType left, right, out;
+    llvm::Type* type = nullptr;
+    llvm::Value* at = nullptr;
+  };
+  ProductSum product_sum(InstId inst);
+  void add_product(const ProductSum& s, llvm::Value* p, llvm::Value* q);
+  llvm::Value* finished(const ProductSum& s);  // as a value of the result's type
   llvm::Value* dot(const Frame& frame, InstId inst, const ElementIndex* index);
   llvm::Value* convolution(const Frame& frame, InstId inst, const ElementIndex* index);
   llvm::Value* gather(const Frame& frame, InstId inst, const ElementIndex* index);

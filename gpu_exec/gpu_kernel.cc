@@ -4,6 +4,7 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <bit>
+#include <span>
 
 #include "gpu_exec/kernel_builder.h"
 #include "ir/base/check.h"
@@ -321,6 +322,21 @@ class GpuBuilder : public KernelBuilder {
     }
     return out;
   }
+  // The states of the elements first, first + step … below n. Every thread begins with an element of its own: there are
+  // as many at least. `index`: of the input, for an element's number.
+  void accumulate(Code& c, const Frame& f, std::span<const Sum> sums, Value* first, int64_t step, int64_t n,
+                  const std::function<std::vector<Value*>(Value*)>& index) {
+    auto one = [&](Value* k, bool fresh) {
+      std::vector<Value*> at = index(k);
+      for (const Sum& s : sums) {
+        std::vector<Value*> v = values_at(c, f, s, at);
+        keep(s, fresh ? v : combined(c, s, loaded(s), v));
+      }
+    };
+    c.e.scoped([&] { one(first, true); });
+    c.e.loop(b_.CreateAdd(first, c.e.number(step)), c.e.number(n), c.e.number(step), "reduce",
+             [&](Value* k) { one(k, false); });
+  }
   // Lane 0's state becomes that of its warp.
   void over_warp(Code& c, const Sum& s) {
     for (int delta = 16; delta > 0; delta /= 2) {
@@ -420,17 +436,7 @@ class GpuBuilder : public KernelBuilder {
       auto body = [&] {
         const ElementIndex* to = physical_index(e, lead.shape, row);
         std::vector<Value*> kept = to->linear && to->dims.empty() ? e.delinearized(out.dims, to->linear) : to->dims;
-        // Every thread begins with an element of its own: a row has as many at least.
-        auto step = [&](Value* k, bool first) {
-          std::vector<Value*> at = input_index(c, in, over, kept, k);
-          for (const Sum& s : sums) {
-            std::vector<Value*> v = values_at(c, *f, s, at);
-            keep(s, first ? v : combined(c, s, loaded(s), v));
-          }
-        };
-        e.scoped([&] { step(lane, true); });
-        e.loop(b_.CreateAdd(lane, e.number(threads)), e.number(n), e.number(threads), "reduce",
-               [&](Value* k) { step(k, false); });
+        accumulate(c, *f, sums, lane, threads, n, [&](Value* k) { return input_index(c, in, over, kept, k); });
         std::vector<std::vector<Value*>> all;
         for (size_t k = 0; k < sums.size(); ++k) {
           if (by_block) {
@@ -500,16 +506,7 @@ class GpuBuilder : public KernelBuilder {
         kept.clear();
         for (size_t d = 0; d < by_dim.size(); ++d)
           if (by_dim[d]) kept.push_back(by_dim[d]);
-        auto step = [&](Value* k, bool first) {
-          std::vector<Value*> at = input_index(c, in, over, kept, k);
-          for (const Sum& s : sums) {
-            std::vector<Value*> v = values_at(c, *f, s, at);
-            keep(s, first ? v : combined(c, s, loaded(s), v));
-          }
-        };
-        e.scoped([&] { step(y, true); });
-        e.loop(b_.CreateAdd(y, e.number(down)), e.number(n), e.number(down), "reduce",
-               [&](Value* k) { step(k, false); });
+        accumulate(c, *f, sums, y, down, n, [&](Value* k) { return input_index(c, in, over, kept, k); });
         for (size_t s = 0; s < sums.size(); ++s) {
           std::vector<Value*> mine = loaded(sums[s]);
           for (size_t k = 0; k < mine.size(); ++k) put(arrays[s][k], place, mine[k]);
@@ -562,13 +559,7 @@ class GpuBuilder : public KernelBuilder {
       };
       std::vector<Sum> sums = sums_of(c, rows.reduces);
       for (size_t s = 0; s < sums.size(); ++s) {
-        auto step = [&](Value* k, bool first) {
-          std::vector<Value*> v = values_at(c, *known, sums[s], full(k));
-          keep(sums[s], first ? v : combined(c, sums[s], loaded(sums[s]), v));
-        };
-        e.scoped([&] { step(c.thread, true); });
-        e.loop(b_.CreateAdd(c.thread, e.number(threads)), e.number(rows.length), e.number(threads), "reduce",
-               [&](Value* k) { step(k, false); });
+        accumulate(c, *known, {&sums[s], 1}, c.thread, threads, rows.length, full);
         std::vector<Value*> total = over_block(c, sums[s], threads, fmt::format("sum{}", s));
         total = combined(c, sums[s], initial(c, *known, sums[s]), total);
         Frame more = *known;

@@ -663,12 +663,12 @@ class Runtime {
       case Opcode::Call:
         return run_computation(m_.called(i)[0], std::move(ops));
       case Opcode::CopyStart:
+        // To another layout it is work.
+        if (major_first(u_[u_[id].elements[0]]) != major_first(u_[u_[id].elements[1]])) return on_host(i, ops);
         out.elements = {ops[0], ops[0], {}};
         out.elements.resize(u_[id].elements.size());
         for (size_t k = 0; k < out.elements.size(); ++k) out.elements[k].shape = u_[id].elements[k];
         for (size_t k = 2; k < out.elements.size(); ++k) out.elements[k] = fresh(u_[id].elements[k]);
-        // The copy is one: its layout may be another.
-        if (major_first(u_[u_[id].elements[0]]) != major_first(u_[u_[id].elements[1]])) return on_host(i, ops);
         return out;
       case Opcode::CopyDone:
         return std::move(ops[0].elements[0]);

@@ -57,6 +57,10 @@ with tempfile.TemporaryDirectory() as directory:
     code, text, err = run("exec", "-", "--backend=cuda", "--json", stdin=module)
     expect("in JSON too", code == 0 and any("cholesky" in n for n in json.loads(text)["notes"]), text + err)
 
+    module = "HloModule m\nENTRY e {\n p = f32[3,4] parameter(0)\n q = f32[4,5] parameter(1)\n ROOT d = s32[3,5] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"
+    code, text, err = run("exec", "-", "--backend=cuda", stdin=module)
+    expect("a product of floats as integers", code == 0 and "note: no kernel for d (dot): floats summed as integers" in text, text + err)
+
     # Failures of the driver: named, exit 2, everything given back.
     reductions = data / "kernels" / "reductions.hlo"
     for call, n in (("cuLaunchKernel", 3), ("cuMemcpyDtoHAsync_v2", 2), ("cuModuleLoadDataEx", 1), ("cuStreamCreate", 1), ("cuModuleGetFunction", 2)):

@@ -324,27 +324,9 @@ void mad_wide(Thread& t, const Instruction& i) {
         static_cast<W>(static_cast<W>(get<T>(t, at(i, 1))) * static_cast<W>(get<T>(t, at(i, 2))) +
                        get<W>(t, at(i, 3))));
 }
-// mad.lo, mad.hi, with carries: `flag` gives one, `compare` takes one, `width` 1: the high half.
-template <class T>
-void mad(Thread& t, const Instruction& i) {
-  using U = std::make_unsigned_t<T>;
-  using W = typename Wider<T>::Type;
-  W product = static_cast<W>(get<T>(t, at(i, 1))) * get<T>(t, at(i, 2));
-  auto part = static_cast<U>(i.width ? product >> (8 * sizeof(T)) : product);
-  auto c = get<U>(t, at(i, 3));
-  U sum = static_cast<U>(part + c);
-  bool carry = sum < part;
-  if (i.compare && t.carry) {
-    ++sum;
-    carry |= sum == 0;
-  }
-  if (i.flag) t.carry = carry;
-  set(t, at(i, 0), sum);
-}
-template <class T>
-void add_carry(Thread& t, const Instruction& i) {
-  using U = std::make_unsigned_t<T>;
-  auto a = get<U>(t, at(i, 1)), b = get<U>(t, at(i, 2));
+// A sum whose carry goes in (`compare`) and out (`flag`).
+template <class U>
+void carried(Thread& t, const Instruction& i, U a, U b) {
   auto sum = static_cast<U>(a + b);
   bool carry = sum < a;
   if (i.compare && t.carry) {
@@ -353,6 +335,20 @@ void add_carry(Thread& t, const Instruction& i) {
   }
   if (i.flag) t.carry = carry;
   set(t, at(i, 0), sum);
+}
+// mad.lo, mad.hi, with carries: `flag` gives one, `compare` takes one, `width` 1: the high half.
+template <class T>
+void mad(Thread& t, const Instruction& i) {
+  using U = std::make_unsigned_t<T>;
+  using W = typename Wider<T>::Type;
+  W product = static_cast<W>(get<T>(t, at(i, 1))) * get<T>(t, at(i, 2));
+  auto part = static_cast<U>(i.width ? product >> (8 * sizeof(T)) : product);
+  carried<U>(t, i, part, get<U>(t, at(i, 3)));
+}
+template <class T>
+void add_carry(Thread& t, const Instruction& i) {
+  using U = std::make_unsigned_t<T>;
+  carried<U>(t, i, get<U>(t, at(i, 1)), get<U>(t, at(i, 2)));
 }
 
 template <class T>

@@ -11,11 +11,9 @@ rm -rf "$folder"
 mkdir -p "$folder/bin" "$folder/lib" "$folder/modules"
 strip -o "$folder/bin/hlo-replay" "$root/build-bundle/tests/hlo_bundle"
 ldd "$root/build-bundle/tests/hlo_bundle" | awk '$3 ~ /^\// { print $3 }' | while read -r library; do
-  case $(basename "$library") in
-    # libc's own parts only for the bundled loader; the machine's come first where they are new enough.
-    *) cp -L "$library" "$folder/lib/" ;;
-  esac
+  cp -L "$library" "$folder/lib/"
 done
+# libc's own parts only for the bundled loader; the machine's come first where they are new enough.
 mkdir -p "$folder/lib/libc"
 for part in libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1; do
   [ -f "$folder/lib/$part" ] && mv "$folder/lib/$part" "$folder/lib/libc/"
