@@ -194,8 +194,11 @@ std::vector<std::vector<InstId>> distinct_kernels(const Module& m, std::vector<C
           if (!seen[c.value]) seen[c.value] = true, list.push_back(c);
       if (!wanted(m, i)) continue;
       uint64_t h = prints.instruction(i);
-      for (InstId o : m.operands(i)) {
+      auto ops = m.operands(i);
+      for (InstId o : ops) {
         h = hash_combine(h, hash_bytes(m.u().shape_text(m.shape_id(o))));
+        // One operand twice is read through one pointer.
+        h = hash_combine(h, static_cast<uint64_t>(std::find(ops.begin(), ops.end(), o) - ops.begin()));
         // A single operation has its constants in its code.
         if (m.op(o) == Opcode::Constant && op != Opcode::Fusion) h = hash_combine(h, m.literal_id(o).value);
       }

@@ -263,6 +263,17 @@ void half_binary(Thread& t, const Instruction& i) {
   set(t, at(i, 0), to_half(apply<float, op>(a, b, i.flag)));
 }
 
+// Two halves in one word.
+template <Op op>
+void half_pair(Thread& t, const Instruction& i) {
+  uint32_t a = get<uint32_t>(t, at(i, 1)), b = get<uint32_t>(t, at(i, 2)), out = 0;
+  for (int k = 0; k < 32; k += 16) {
+    auto part = [&](uint32_t v) { return to_float(Half{static_cast<uint16_t>(v >> k)}); };
+    out |= static_cast<uint32_t>(to_half(static_cast<double>(apply<float, op>(part(a), part(b), i.flag))).bits) << k;
+  }
+  set(t, at(i, 0), out);
+}
+
 template <class T>
 void shift_left(Thread& t, const Instruction& i) {
   uint32_t by = get<uint32_t>(t, at(i, 2));
@@ -868,6 +879,7 @@ struct Parser {
     if (type == "f32") return binary<float, op>;
     if (type == "f64") return binary<double, op>;
     if (type == "f16") return half_binary<op>;
+    if (type == "f16x2") return half_pair<op>;
     if constexpr (op != kCopysign) {
       if (type == "s16") return binary<int16_t, op>;
       if (type == "u16" || type == "b16") return binary<uint16_t, op>;
