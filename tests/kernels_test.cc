@@ -2,6 +2,7 @@
 // (on a card or the fake driver), against the evaluator; what may not be compiled is listed.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -9,8 +10,10 @@
 #include "gpu_exec/gpu_code.h"
 #include "gpu_exec/host.h"
 #include "ir/eval/compare.h"
+#include "ir/eval/widen.h"
 #include "parser/parser.h"
 #include "tests/cuda_driver.h"
+#include "tests/random_module.h"
 
 namespace hlo {
 namespace {
@@ -48,6 +51,30 @@ TEST(Kernels, SameOnEveryBackend) {
         EXPECT_GT(e.compiled, 3u);
         EXPECT_EQ(e.notes.size(), 1u) << e.notes.back();
       }
+}
+
+// HLO_RANDOM and HLO_RANDOM_FROM as in random_test. Seed 70228 rounds an f16 down, 70237 borrows in 64-bit code.
+TEST(Kernels, RandomModulesOnEveryBackend) {
+  use_fake_driver_without_a_card();
+  const char *count = std::getenv("HLO_RANDOM"), *first = std::getenv("HLO_RANDOM_FROM");
+  uint64_t from = first ? std::strtoull(first, nullptr, 10) : 70220;
+  for (uint64_t seed = from; seed < from + (count ? std::strtoull(count, nullptr, 10) : 24); ++seed) {
+    std::string text = random_module(seed, 12 + static_cast<int>(seed % 20));
+    SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
+    auto m = parse_module(text, std::make_shared<Universe>(), {"random", 20});
+    std::vector<Value> arguments = seeded_arguments(*m, 1, false);
+    Value right = Evaluator(*m).run(arguments);
+    std::unique_ptr<Module> wide = widened_module(*m);
+    std::vector<Value> wide_arguments;
+    for (const Value& v : arguments) wide_arguments.push_back(widened_value(wide->u(), v));
+    Value reference = Evaluator(*wide).run(wide_arguments);
+    for (const char* backend : {"host", "emulated", "cuda"}) {
+      Execution e = find_executor(backend)->run(*m, {arguments}, 1, {});
+      Comparison c = compare_results(m->u(), e.results[0], right, -1, &reference);
+      EXPECT_TRUE(c.equal) << backend << ": "
+                           << (c.equal ? "" : c.first_difference()->name + ": " + c.first_difference()->why);
+    }
+  }
 }
 
 TEST(Kernels, TheCallersValuesStay) {

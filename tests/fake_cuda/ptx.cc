@@ -361,6 +361,15 @@ void add_carry(Thread& t, const Instruction& i) {
   using U = std::make_unsigned_t<T>;
   carried<U>(t, i, get<U>(t, at(i, 1)), get<U>(t, at(i, 2)));
 }
+// sub.cc, subc: the borrow of one goes into the next.
+template <class T>
+void sub_borrow(Thread& t, const Instruction& i) {
+  using U = std::make_unsigned_t<T>;
+  auto a = get<U>(t, at(i, 1)), b = get<U>(t, at(i, 2));
+  U in = i.compare && t.carry;
+  if (i.flag) t.carry = a < b || (a == b && in);
+  set(t, at(i, 0), static_cast<U>(a - b - in));
+}
 
 template <class T>
 void fma(Thread& t, const Instruction& i) {
@@ -554,6 +563,14 @@ void move(Thread& t, const Instruction& i) {
 
 // --- conversions ---
 
+template <class T>
+T integral(T v, const Instruction& i) {
+  return i.rounding == kZero   ? std::trunc(v)
+         : i.rounding == kDown ? std::floor(v)
+         : i.rounding == kUp   ? std::ceil(v)
+                               : std::nearbyint(v);
+}
+
 template <class To, class From>
 void convert(Thread& t, const Instruction& i) {
   if constexpr (std::is_same_v<From, Half> || std::is_same_v<To, Half>) {
@@ -563,14 +580,12 @@ void convert(Thread& t, const Instruction& i) {
     else
       v = static_cast<double>(get<From>(t, at(i, 1)));
     if constexpr (std::is_same_v<To, Half>) {
+      if (std::is_same_v<From, Half> && i.flag) v = integral(v, i);
       set(t, at(i, 0), to_half(v));
     } else if constexpr (std::is_floating_point_v<To>) {
       set(t, at(i, 0), static_cast<To>(v));
     } else {
-      v = i.rounding == kZero   ? std::trunc(v)
-          : i.rounding == kDown ? std::floor(v)
-          : i.rounding == kUp   ? std::ceil(v)
-                                : std::nearbyint(v);
+      v = integral(v, i);
       double low = static_cast<double>(std::numeric_limits<To>::min()),
              high = static_cast<double>(std::numeric_limits<To>::max());
       set(t, at(i, 0),
@@ -581,10 +596,7 @@ void convert(Thread& t, const Instruction& i) {
     }
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     From v = flushed(get<From>(t, at(i, 1)), i.ftz);
-    v = i.rounding == kZero   ? std::trunc(v)
-        : i.rounding == kDown ? std::floor(v)
-        : i.rounding == kUp   ? std::ceil(v)
-                              : std::nearbyint(v);
+    v = integral(v, i);
     auto low = static_cast<From>(std::numeric_limits<To>::min()),
          high = static_cast<From>(std::numeric_limits<To>::max());
     To r = std::isnan(v) ? To(0)
@@ -596,10 +608,7 @@ void convert(Thread& t, const Instruction& i) {
     From v = get<From>(t, at(i, 1));
     if constexpr (std::is_same_v<From, To>) {
       if (i.flag)  // to an integral value
-        v = i.rounding == kZero   ? std::trunc(v)
-            : i.rounding == kDown ? std::floor(v)
-            : i.rounding == kUp   ? std::ceil(v)
-                                  : std::nearbyint(v);
+        v = integral(v, i);
       if (i.compare) v = std::isnan(v) ? From(0) : std::clamp(v, From(0), From(1));
       set(t, at(i, 0), flushed(v, i.ftz));
     } else {
@@ -969,7 +978,13 @@ struct Parser {
       }
       return binary_of<kAdd>(type);
     }
-    if (op == "sub" && !has("cc")) return binary_of<kSub>(type);
+    if (op == "sub" || op == "subc") {
+      if (has("cc") || op == "subc") {
+        i.flag = has("cc"), i.compare = op == "subc";
+        return INTEGER_TYPES(sub_borrow);
+      }
+      return binary_of<kSub>(type);
+    }
     if (op == "mul") {
       if (has("hi")) return INTEGER_TYPES(mul_high);
       if (has("wide")) return INTEGER_TYPES(mul_wide);
