@@ -169,7 +169,16 @@ int64_t Universe::leaf_bytes(ShapeId id) const {
   return sum;
 }
 
-AttrsId Universe::attrs(AttrSet set) {
+AttrsId Universe::attrs(const AttrSet& set) {
+  if (set.list.empty()) return AttrsId();
+  return attrs_.intern(attr_key(set), [&] {
+    AttrSet copy = set;
+    copy.finish();
+    return copy;
+  });
+}
+
+AttrsId Universe::attrs(AttrSet&& set) {
   if (set.list.empty()) return AttrsId();
   return attrs_.intern(attr_key(set), [&] {
     set.finish();

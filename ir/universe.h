@@ -66,7 +66,8 @@ class Universe {
   size_t shape_count() const { return shapes_.size(); }
 
   // --- attributes ---
-  AttrsId attrs(AttrSet set);  // invalid id for an empty set
+  AttrsId attrs(AttrSet&& set);       // invalid id for an empty set
+  AttrsId attrs(const AttrSet& set);  // … copied only where it is new
   const AttrSet& operator[](AttrsId id) const { return id.valid() ? attrs_[id] : empty_attrs_; }
   size_t attrs_count() const { return attrs_.size(); }
 

@@ -11,25 +11,29 @@
 namespace hlo {
 
 void Parser::attributes(Pending& p) {
+  p.set.op = p.op;
   size_t start = at_, comments = comments_, inlined = m_ ? m_->comp_slots() : 0;
+  if (skip(); peek() != ',') return check_attrs(p), void(p.attrs = u_.attrs(p.set));
+  at_ = start;
   // Memos look no further than this: a module may be one endless line.
   size_t reach = std::min(text_.size() - at_, kMemoReach);
   const char* newline = static_cast<const char*>(std::memchr(text_.data() + at_, '\n', reach));
   size_t line_end = newline ? static_cast<size_t>(newline - text_.data()) : start + reach;
-  std::string_view line = text_.substr(start, line_end - start);
-  size_t meta = line.find(", metadata={");
-  std::string_view prefix = line.substr(0, std::min(meta, line.size()));
+  static constexpr std::string_view kMetadata = ", metadata={";
+  const void* meta = ::memmem(text_.data() + start, line_end - start, kMetadata.data(), kMetadata.size());
+  std::string_view prefix = text_.substr(
+      start, (meta ? static_cast<size_t>(static_cast<const char*>(meta) - text_.data()) : line_end) - start);
   while (!prefix.empty() && (prefix.back() == ' ' || prefix.back() == '\r')) prefix.remove_suffix(1);
   // A sharding is spread over the leaves of the shape.
   bool spread = p.shape.valid() && u_[p.shape].is_tuple() && prefix.find('{') != std::string_view::npos;
   bool memo_ok = !prefix.empty() && prefix.size() < 2048 && prefix[0] == ',' && !spread &&
                  op_info(p.op).cls != OpClass::Async && p.op != Opcode::Map;
+  uint64_t hash = 0;
   if (memo_ok) {
-    key_.assign(1, static_cast<char>(p.op));
-    key_ += prefix;
-    if (StrId hit = attr_memo_keys_.find(key_); hit.valid()) {
+    hash = attr_memo_.hash(prefix, static_cast<uint64_t>(p.op) + 1);
+    if (const AttrsId* known = attr_memo_.find(text_, prefix, hash)) {
       at_ = start + prefix.size();
-      AttrsId id = attr_memo_[hit.value];
+      AttrsId id = *known;
       bool plain = true;
       while (eat(',')) {
         if (!p.meta.valid() && metadata_to_end(line_end, &p.meta)) continue;
@@ -45,27 +49,20 @@ void Parser::attributes(Pending& p) {
       return;
     }
   }
-  p.set.op = p.op;
   size_t last_end = start;
   bool after_meta = false;
   while (eat(',')) {
     if (!p.meta.valid() && metadata_to_end(line_end, &p.meta)) continue;
-    {
-      if (p.meta.valid()) after_meta = true;
-      attribute(p);
-      last_end = at_;
-    }
+    if (p.meta.valid()) after_meta = true;
+    attribute(p);
+    last_end = at_;
   }
   check_attrs(p);
   p.attrs = u_.attrs(p.set);
   bool relative = p.op == Opcode::Compare && prefix.find("type=") != std::string_view::npos;
   if (memo_ok && !relative && !after_meta && last_end == start + prefix.size() && comments == comments_ &&
-      p.control.empty() && (!m_ || inlined == m_->comp_slots())) {
-    key_.assign(1, static_cast<char>(p.op));
-    key_ += text_.substr(start, prefix.size());
-    StrId key = attr_memo_keys_.intern(key_);
-    if (key.value == attr_memo_.size()) attr_memo_.push_back(p.attrs);
-  }
+      p.control.empty() && (!m_ || inlined == m_->comp_slots()))
+    attr_memo_.keep(text_, prefix, hash, p.attrs);
 }
 
 // A value of unknown form: a string, something in brackets, or a word; several of them without a comma between.
@@ -100,23 +97,15 @@ bool Parser::metadata_to_end(size_t line_end, MetaId* out) {
     *out = metadata();
     return true;
   }
-  if (meta_memo_.empty()) meta_memo_.resize(std::bit_ceil(std::clamp<size_t>(text_.size() / 256, 64, kMetaMemo)));
   std::string_view rest = text_.substr(start, line_end - start);
-  uint64_t hash = hash_bytes(rest);
-  // Two places for each hash; what is found moves to the first.
-  MetaMemo* memo = &meta_memo_[(hash % meta_memo_.size()) & ~size_t{1}];
-  auto tag = static_cast<uint32_t>(hash >> 32);
-  for (int way = 0; way < 2; ++way)
-    if (memo[way].tag == tag && memo[way].size == rest.size() && text_.substr(memo[way].at, rest.size()) == rest) {
-      at_ = line_end;
-      *out = memo[way].id;
-      return true;
-    }
-  *out = metadata();
-  if (at_ == line_end) {
-    memo[1] = memo[0];
-    memo[0] = {start, static_cast<uint32_t>(rest.size()), tag, *out};
+  uint64_t hash = meta_memo_.hash(rest);
+  if (const MetaId* known = meta_memo_.find(text_, rest, hash)) {
+    at_ = line_end;
+    *out = *known;
+    return true;
   }
+  *out = metadata();
+  if (at_ == line_end) meta_memo_.keep(text_, rest, hash, *out);
   return true;
 }
 

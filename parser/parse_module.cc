@@ -244,12 +244,13 @@ InstId Parser::parse_instruction(CompId comp, StrId n, size_t name_at, bool nest
   const OpInfo& info = op_info(p.op);
   if (info.arity != kVar && static_cast<size_t>(info.arity) != p.operands.size() && !(p.op == Opcode::Rng))
     error_at(p.op_at, "{} takes {} operand{}, not {}", w, info.arity, info.arity == 1 ? "" : "s", p.operands.size());
-  Pending wrapped;
+  std::optional<Pending> wrapped;
   if (p.is_short && p.op == Opcode::AsyncStart) {
-    wrapped.op = wrapped.set.op = p.base;
-    wrapped.op_at = p.op_at;
-    wrapped.operands = p.operands;
-    p.wrapped = &wrapped;
+    wrapped.emplace();
+    wrapped->op = wrapped->set.op = p.base;
+    wrapped->op_at = p.op_at;
+    wrapped->operands = p.operands;
+    p.wrapped = &*wrapped;
   }
   if (nested && !p.is_short) {
     p.set.op = p.op;
@@ -542,7 +543,7 @@ CompId Parser::computation(bool inline_body) {
     expect('(', "before the parameters");
     while (!eat(')')) {
       eat(',');
-      name("the name of a parameter");
+      signature_name();
       shape();
     }
     if (!eat("->")) error_here("expected '->' behind the parameters");

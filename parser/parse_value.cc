@@ -1,5 +1,10 @@
 // Bytes, shapes and literals.
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -26,6 +31,28 @@ struct ByteTable {
 };
 constexpr ByteTable kBytes;
 bool is(char c, uint8_t flag) { return kBytes.flags[static_cast<unsigned char>(c)] & flag; }
+
+// Where the bytes from `at` on stop being ones that a name may go on with.
+size_t name_end(const char* data, size_t at, size_t end) {
+#ifdef __SSE2__
+  for (; at + 16 <= end; at += 16) {
+    auto all = [](char c) { return _mm_set1_epi8(c); };
+    // Bytes in [low, low + count) as unsigned numbers.
+    auto within = [&](__m128i v, char low, char count) {
+      __m128i off = _mm_sub_epi8(v, all(low));
+      return _mm_cmpeq_epi8(_mm_min_epu8(off, all(static_cast<char>(count - 1))), off);
+    };
+    __m128i c = _mm_loadu_si128(reinterpret_cast<const __m128i*>(data + at));
+    __m128i letter = within(_mm_or_si128(c, all(0x20)), 'a', 26);
+    __m128i digit = _mm_andnot_si128(_mm_cmpeq_epi8(c, all('/')), within(c, '-', 13));  // - . / 0 … 9
+    __m128i good = _mm_or_si128(_mm_or_si128(letter, digit), _mm_cmpeq_epi8(c, all('_')));
+    auto mask = static_cast<unsigned>(_mm_movemask_epi8(good));
+    if (mask != 0xFFFF) return at + static_cast<size_t>(std::countr_one(mask));
+  }
+#endif
+  while (at < end && is(data[at], kNameRest)) ++at;
+  return at;
+}
 
 }  // namespace
 
@@ -78,8 +105,7 @@ std::string_view Parser::word() {
   size_t start = at_;
   const char* data = text_.data();
   size_t end = text_.size();
-  do ++at_;
-  while (at_ < end && is(data[at_], kNameRest));
+  at_ = name_end(data, at_ + 1, end);
   // `a->b`: the dash belongs to the arrow.
   while (at_ < end && data[at_] == '>' && data[at_ - 1] == '-') --at_;
   return text_.substr(start, at_ - start);
@@ -101,7 +127,7 @@ bool Parser::eat_word(std::string_view w) {
   return false;
 }
 
-StrId Parser::name(const char* what) {
+std::string_view Parser::name_text(const char* what, StrId (*id_of)(Universe&, std::string_view), StrId* id) {
   skip();
   size_t start = at_;
   bool percent = peek() == '%';
@@ -112,11 +138,25 @@ StrId Parser::name(const char* what) {
     if (done()) error_here("expected {}, but the text ends here", what);
     error_here("expected {}", what);
   }
-  StrId id = u_.str(text);
-  if (!percent && u_.reserved(id))
+  *id = id_of(u_, text);
+  if (!percent && id->valid() && u_.reserved(*id))
     error(start, fmt::format("'{}' is a reserved word and cannot be {}", text, what), fmt::format("write %{}", text));
   if (peek() == ':') ++at_;
+  return text;
+}
+
+StrId Parser::name(const char* what) {
+  StrId id;
+  name_text(
+      what, [](Universe& u, std::string_view text) { return u.str(text); }, &id);
   return id;
+}
+
+// What a signature calls a parameter is not kept.
+void Parser::signature_name() {
+  StrId id;
+  name_text(
+      "the name of a parameter", [](Universe& u, std::string_view text) { return u.find_str(text); }, &id);
 }
 
 int64_t Parser::integer(const char* what) {
@@ -410,19 +450,16 @@ ShapeId Parser::shape() {
   size_t look = end;
   while (look < size && is(data[look], kSpace)) ++look;
   if (look > end && look < size && data[look] == '{') return shape_slow();
-  StrId key = shape_memo_keys_.find(text);
-  if (key.valid()) {
+  uint64_t hash = shape_memo_.hash(text);
+  if (const ShapeId* known = shape_memo_.find(text_, text, hash)) {
     at_ = end;
-    last_shape_text_ = text, last_shape_ = shape_memo_[key.value];
+    last_shape_text_ = text, last_shape_ = *known;
     // A blank behind says that no layout follows.
     if (text.empty() || text.back() != '}') last_shape_text_ = {};
     return last_shape_;
   }
   ShapeId id = shape_slow();
-  if (at_ == end && text.size() < 4096) {
-    key = shape_memo_keys_.intern(text);
-    if (key.value == shape_memo_.size()) shape_memo_.push_back(id);
-  }
+  if (at_ == end && !text.empty() && text.size() < 4096) shape_memo_.keep(text_, text, hash, id);
   return id;
 }
 
@@ -448,7 +485,8 @@ ShapeId Parser::shape_slow() {
     std::vector<ShapeId> elements;
     while (!eat(')')) {
       if (!elements.empty()) expect(',', "between the shapes of a tuple");
-      elements.push_back(shape_slow());
+      // In front of a literal a layout's absence has a meaning of its own, which the memo does not keep.
+      elements.push_back(literal_prefix_ ? shape_slow() : shape());
     }
     return u_.tuple(std::move(elements));
   }

@@ -1,6 +1,10 @@
 // Inside of the parser: one recursive-descent pass over the bytes, with memos for texts that repeat (shapes and
 // attribute tails), which is where most of a module's bytes are.
 #pragma once
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -12,6 +16,48 @@ namespace hlo {
 
 // A universe that the caller keeps.
 inline std::shared_ptr<Universe> borrowed(Universe& u) { return {std::shared_ptr<Universe>(), &u}; }
+
+// What a piece of the text was read as, found again where the same bytes stand. Two places for each hash; what is found
+// or kept last comes first, and what falls out is read again.
+template <class T>
+class TextMemo {
+ public:
+  // `salt` tells what else the value depends on.
+  static uint64_t hash(std::string_view piece, uint64_t salt = 0) {
+    return hash_bytes(piece) + salt * 0x9E3779B97F4A7C15ull;
+  }
+  const T* find(std::string_view text, std::string_view piece, uint64_t hash) {
+    if (entries_.empty()) return nullptr;
+    Entry* at = &entries_[hash & mask_ & ~size_t{1}];
+    auto tag = static_cast<uint32_t>(hash >> 32);
+    for (int way = 0; way < 2; ++way)
+      if (at[way].tag == tag && at[way].size == piece.size() &&
+          !std::memcmp(text.data() + at[way].at, piece.data(), piece.size()))
+        return &at[way].value;
+    return nullptr;
+  }
+  // `piece` lies in `text`, is not empty and stays where it is.
+  void keep(std::string_view text, std::string_view piece, uint64_t hash, T value) {
+    if (entries_.empty()) {
+      entries_.resize(std::bit_ceil(std::clamp<size_t>(text.size() / 256, 64, kMost)));
+      mask_ = entries_.size() - 1;
+    }
+    Entry* at = &entries_[hash & mask_ & ~size_t{1}];
+    at[1] = at[0];
+    at[0] = {static_cast<size_t>(piece.data() - text.data()), static_cast<uint32_t>(piece.size()),
+             static_cast<uint32_t>(hash >> 32), value};
+  }
+
+ private:
+  struct Entry {
+    size_t at = 0;
+    uint32_t size = 0, tag = 0;
+    T value;
+  };
+  static constexpr size_t kMost = 1 << 16;
+  std::vector<Entry> entries_;
+  size_t mask_ = 0;
+};
 
 class Parser {
  public:
@@ -79,7 +125,9 @@ class Parser {
   std::string_view word();            // identifier without skip; empty if none
   std::string_view peek_word();       // after skip
   bool eat_word(std::string_view w);  // whole identifier
-  StrId name(const char* what);       // %name, name, name:
+  std::string_view name_text(const char* what, StrId (*id_of)(Universe&, std::string_view), StrId* id);
+  StrId name(const char* what);  // %name, name, name:
+  void signature_name();
   int64_t integer(const char* what);
   uint64_t natural(const char* what);
   double decimal(const char* what);
@@ -225,25 +273,13 @@ class Parser {
   CompId bare_comp_;
   std::vector<std::pair<StrId, ShapeId>> bare_params_;
 
-  StringInterner shape_memo_keys_;
-  std::vector<ShapeId> shape_memo_;
+  TextMemo<ShapeId> shape_memo_;
   bool literal_prefix_ = false;       // the shape being read stands before a literal
   std::string_view last_shape_text_;  // in the text; the shape read before this one
   ShapeId last_shape_;
-  struct AttrMemo {
-    AttrsId attrs;
-  };
-  StringInterner attr_memo_keys_;
-  std::vector<AttrsId> attr_memo_;
-  // Metadata by the rest of its line, direct mapped: an earlier place in the text that says the same.
-  struct MetaMemo {
-    size_t at = 0;
-    uint32_t size = 0, tag = 0;
-    MetaId id;
-  };
-  static constexpr size_t kMetaMemo = 1 << 16, kMemoReach = 4096;
-  std::vector<MetaMemo> meta_memo_;
-  std::string key_;
+  TextMemo<AttrsId> attr_memo_;  // by what stands in front of the metadata, and the opcode
+  TextMemo<MetaId> meta_memo_;   // by the rest of the line
+  static constexpr size_t kMemoReach = 4096;
   std::vector<InstId> spare_operands_;  // the last instruction's list, its room used again
 };
 

@@ -1,4 +1,6 @@
-// topk-rewriter and topk-specializer (xla/service/topk_rewriter.cc, xla/service/gpu/transforms/topk_specializer.cc).
+// topk-rewriter, topk-splitter and topk-specializer (xla/service/topk_rewriter.cc and topk_splitter.cc and
+// topk_specializer.cc of xla/service/gpu/transforms).
+#include <bit>
 #include <optional>
 
 #include "passes/rewrite.h"
@@ -109,6 +111,55 @@ bool run_topk_rewriter(Module& m, PassContext& ctx) {
       }
       for (auto& [slice, result] : first->slices) m.replace_all_uses(slice, results[result]);
       changed = true;
+    }
+  return changed;
+}
+
+//   TopK(A), A one row of 2^21 elements and more      →      the first of a stable sort of TopK of its pieces
+// Pieces are some 2^20 long, as many as a power of two of them; a row must be a multiple of 1024 long.
+bool run_topk_splitter(Module& m, PassContext& ctx) {
+  bool changed = false;
+  Universe& u = m.u();
+  constexpr int64_t kPiece = 1 << 20, kAlignment = 1024;
+  for (CompId c : m.nonfusion_computations())
+    for (InstId i : m.post_order(c)) {
+      if (!is_topk(m, i) || m.operand_count(i) != 1 || !m.shape(i).is_tuple() || m.called(i).size() != 1) continue;
+      InstId data = m.operand(i, 0);
+      const Shape s = m.shape(data);
+      if (s.rank() < 1 || s.rank() > 2 || (s.rank() == 2 && s.dims[0] != 1)) continue;
+      int64_t n = s.dims.back();
+      auto pieces = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(n / kPiece)));
+      if (pieces < 2 || n % kAlignment != 0 || !ctx.spend(m, "a row in pieces", {i})) continue;
+      const Shape values = u[m.shape(i).elements[0]], indices = u[m.shape(i).elements[1]];
+      int64_t k = values.dims.back(), all = pieces * k;
+      ElementType number = indices.type;
+      CompId order = m.called(i)[0];
+      InstId rows = make_reshape(m, data, {pieces, n / pieces});
+      AttrsId attrs = attrs_of(
+          u, Opcode::CustomCall,
+          {{Attr::custom_call_target, u.str("TopK")}, {Attr::called_computations, std::vector<CompId>{order}}});
+      ShapeId some = u.array(s.type, {pieces, k}), places = u.array(number, {pieces, k});
+      InstId call = make(m, c, Opcode::CustomCall, {rows}, attrs, u.tuple({some, places}));
+      InstId best = make_reshape(m, make_element(m, call, 0), {all});
+      // Places in a piece become places in the row.
+      InstId place = make_element(m, call, 1);
+      ShapeId count = u.array(number, {pieces});
+      InstId iota =
+          make(m, c, Opcode::Iota, {}, attrs_of(u, Opcode::Iota, {{Attr::iota_dimension, int64_t{0}}}), count);
+      InstId length = make_broadcast(m, c, make_scalar(m, c, number, n / pieces), {}, count);
+      InstId start = make(m, c, Opcode::Multiply, {iota, length});
+      InstId at = make(m, c, Opcode::Add, {place, make_broadcast(m, c, start, {0}, places)});
+      InstId sort = make(
+          m, c, Opcode::Sort, {best, make_reshape(m, at, {all})},
+          attrs_of(u, Opcode::Sort, {{Attr::dimensions, Dims{0}}, {Attr::is_stable, true}, {Attr::to_apply, order}}),
+          u.tuple({u.array(s.type, {all}), u.array(number, {all})}));
+      std::vector<InstId> results;
+      for (int64_t r = 0; r < 2; ++r) {
+        InstId first = make(m, c, Opcode::Slice, {make_element(m, sort, r)},
+                            attrs_of(u, Opcode::Slice, {{Attr::slice, std::vector<SliceDim>{{0, k, 1}}}}));
+        results.push_back(make_reshape(m, first, values.dims));
+      }
+      changed |= m.replace(i, make(m, c, Opcode::Tuple, results, {}, m.shape_id(i)));
     }
   return changed;
 }

@@ -1,8 +1,10 @@
 // Passes that change element types or degenerate dimensions around an operation: bitcast_dtypes_expander,
-// float-normalization, element_type_converter, convolution_4d_expander, convolution-pred-expander and
-// permutation_sort_simplifier (xla/hlo/transforms/expanders/…, xla/service/float_normalization.cc,
-// hlo_element_type_converter.cc).
+// float-normalization, element_type_converter, convolution_4d_expander, convolution-pred-expander,
+// permutation_sort_simplifier, sub-byte-size-setter and stochastic_convert_decomposer (xla/hlo/transforms/expanders/…,
+// xla/service/float_normalization.cc, hlo_element_type_converter.cc, sub_byte_normalization.cc,
+// stochastic_convert_decomposer.cc).
 #include <algorithm>
+#include <cmath>
 
 #include "passes/rewrite.h"
 
@@ -375,6 +377,84 @@ bool run_permutation_sort_simplifier(Module& m, PassContext& ctx) {
                            m.shape_id(v)));
     }
     changed |= m.replace(i, make(m, c, Opcode::Tuple, parts));
+  }
+  return changed;
+}
+
+namespace {
+
+// The shape with E(bits) in the layouts of what takes less than a byte.
+ShapeId packed(Universe& u, ShapeId id) {
+  Shape s = u[id];
+  if (s.is_tuple()) {
+    for (ShapeId& e : s.elements) e = packed(u, e);
+    return u.tuple(std::move(s.elements));
+  }
+  if (!s.is_array() || s.type == ElementType::Pred || type_bits(s.type) >= 8) return id;
+  std::string& rest = s.layout.rest;
+  std::string size = fmt::format("E({})", type_bits(s.type));
+  if (rest.find(size) != std::string::npos) return id;
+  // Tiles stand in front of it, memory space and the like behind.
+  rest.insert(std::min(rest.find_first_of("SP"), rest.size()), size);
+  return u.shape(std::move(s));
+}
+
+}  // namespace
+
+//   s4[8]{0}      →      s4[8]{0:E(4)}
+bool run_sub_byte_size_setter(Module& m, PassContext& ctx) {
+  bool changed = false;
+  for (CompId c : m.computations())
+    for (InstId i : m.live_order(c)) {
+      ShapeId to = packed(m.u(), m.shape_id(i));
+      if (to == m.shape_id(i)) continue;
+      if (!ctx.spend(m, "size of an element", {i})) return changed;
+      m.set_shape(i, to);
+      changed = true;
+    }
+  return changed;
+}
+
+//   s8 stochastic-convert(A, random)
+//     →   floor(|A|), one more where random < (|A| - floor(|A|)) · 2^bits, with A's sign, and the limits of the type
+bool run_stochastic_convert_decomposer(Module& m, PassContext& ctx) {
+  bool changed = false;
+  Universe& u = m.u();
+  for (InstId i : all_of_opcode(m, Opcode::StochasticConvert)) {
+    CompId c = m.parent(i);
+    InstId a = m.operand(i, 0), random = m.operand(i, 1);
+    ElementType to = m.shape(i).type, bits = m.shape(random).type;
+    if (!is_signed_int(to) || !is_float(m.shape(a).type)) {
+      ctx.note(m, "stochastic-convert kept", {i}, "other than floats to signed integers");
+      continue;
+    }
+    if (!ctx.spend(m, "stochastic-convert", {i})) return changed;
+    auto unary = [&](Opcode op, InstId x) { return make(m, c, op, {x}, {}, m.shape_id(x)); };
+    auto binary = [&](Opcode op, InstId x, InstId y) { return make(m, c, op, {x, y}, {}, m.shape_id(x)); };
+    auto compare = [&](InstId x, InstId y, std::string_view direction) {
+      return make(m, c, Opcode::Compare, {x, y}, attrs_of(u, Opcode::Compare, {{Attr::direction, u.str(direction)}}));
+    };
+    auto choose = [&](InstId which, InstId x, InstId y) {
+      return make(m, c, Opcode::Select, {which, x, y}, {}, m.shape_id(x));
+    };
+    InstId sign = unary(Opcode::Sign, a);
+    InstId negative = compare(sign, make_scalar_like(m, sign, 0), "LT");
+    InstId size = unary(Opcode::Abs, a);
+    InstId whole = unary(Opcode::Floor, size);
+    InstId fraction = binary(Opcode::Subtract, size, whole);
+    // 2^bits may be beyond what f16 holds.
+    if (m.shape(fraction).type == ElementType::F16) fraction = make_convert(m, fraction, ElementType::F32);
+    InstId chance = binary(Opcode::Multiply, fraction, make_scalar_like(m, fraction, std::ldexp(1.0, type_bits(bits))));
+    InstId up = compare(random, make_convert(m, chance, bits), "LT");
+    InstId number = make_convert(m, whole, to);
+    number = choose(up, binary(Opcode::Add, number, make_scalar_like(m, number, 1)), number);
+    InstId result = choose(negative, unary(Opcode::Negate, number), number);
+    int64_t most = type_bits(to) == 64 ? INT64_MAX : (int64_t{1} << (type_bits(to) - 1)) - 1, least = -most - 1;
+    InstId low = compare(a, make_scalar_like(m, a, static_cast<double>(least)), "LE");
+    result = choose(low, make_scalar_like(m, result, least), result);
+    InstId high = compare(a, make_scalar_like(m, a, static_cast<double>(most)), "GE");
+    result = choose(high, make_scalar_like(m, result, most), result);
+    changed |= m.replace(i, result);
   }
   return changed;
 }

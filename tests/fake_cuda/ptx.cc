@@ -539,6 +539,10 @@ void setp(Thread& t, const Instruction& i) {
 void select(Thread& t, const Instruction& i) {
   t.top().regs[static_cast<size_t>(at(i, 0).reg)] = raw(t, at(i, get<bool>(t, at(i, 3)) ? 1 : 2));
 }
+// `mov.pred %p, -1` is true, and no more true than 1.
+void move_predicate(Thread& t, const Instruction& i) {
+  t.top().regs[static_cast<size_t>(at(i, 0).reg)] = raw(t, at(i, 1)) != 0;
+}
 void move(Thread& t, const Instruction& i) {
   const Operand &to = at(i, 0), &from = at(i, 1);
   if (to.kind == Operand::kVector) {
@@ -961,7 +965,7 @@ struct Parser {
                  : has("rp") || has("rpi") ? kUp
                                            : kNearest;
     i.width = bytes_of(type);
-    if (op == "mov") return move;
+    if (op == "mov") return type == "pred" ? move_predicate : move;
     if (op == "ld" || op == "ldu") {
       i.flag = has("global");
       return MEMORY_TYPES(load);
