@@ -91,9 +91,11 @@ std::vector<Step> xla_gpu() {
       pipeline("sharding-removal", list("sharding-remover dce")),
       pipeline("optimization", optimization),
       pipeline("collective-optimizations",
-               list("all-reduce-simplifier all-reduce-folder all-reduce-splitter all-gather-optimizer "
-                    "all-reduce-reassociate reduce-scatter-reassociate "
-                    "while-loop-all-reduce-code-motion dce algsimp reduce-scatter-creator all-reduce-promotion dce "
+               list("ragged-all-to-all-canonicalizer all-reduce-simplifier all-reduce-folder all-reduce-splitter "
+                    "all-gather-optimizer all-gather-dynamic-slice-simplifier all-gather-pad-ds-simplifier "
+                    "all-gather-to-collective-permute-simplifier all-reduce-reassociate reduce-scatter-reassociate "
+                    "while-loop-all-reduce-code-motion collective-quantizer dce algsimp reduce-scatter-creator "
+                    "all-gather-bcast-reorder all-gather-remove-degenerate-dims all-reduce-promotion dce "
                     "while-loop-trip-count-annotator")),
       // Its GPU passes behind this are left out; what the module needs to be scheduled is not.
       pipeline("layout_assignment", list("flatten-call-graph layout-assignment")),

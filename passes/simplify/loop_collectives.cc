@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "passes/rewrite.h"
+#include "passes/simplify/collectives.h"
 #include "passes/simplify/loops.h"
 
 namespace hlo {
@@ -111,13 +112,6 @@ class Mover {
     return true;
   }
 
-  int64_t next_channel() {
-    if (channel_ < 0)
-      for (CompId c : m_.computations())
-        for (InstId i : m_.live_order(c)) channel_ = std::max(channel_, m_.attrs(i).integer(Attr::channel_id, 0));
-    return ++channel_;
-  }
-
   void move(const std::vector<std::pair<InstId, std::vector<Accumulator>>>& found) {
     CompId parent = m_.parent(loop_);
     Universe& u = m_.u();
@@ -147,7 +141,7 @@ class Mover {
         bool channel = m_.attrs(all_reduce).has(Attr::channel_id);
         sum = m_.clone_inst(all_reduce, parent, std::vector<InstId>{sum}, m_.shape_id(sum));
         m_.set_meta(sum, {});
-        if (channel) m_.set_attr(sum, Attr::channel_id, next_channel());
+        if (channel) m_.set_attr(sum, Attr::channel_id, next_channel(m_, &channel_));
         if (a.converted && own != wire) sum = make_convert(m_, sum, own);
         last[k] = make(m_, parent, Opcode::Add, {first[k], sum}, {}, m_.shape_id(first[k]));
       }
@@ -164,7 +158,7 @@ class Mover {
   PassContext& ctx_;
   InstId loop_;
   CompId body_, condition_;
-  int64_t channel_ = -1;
+  int64_t channel_ = 0;
 };
 
 }  // namespace

@@ -1,0 +1,10 @@
+// Shared by passes over collectives.
+#pragma once
+#include "ir/module.h"
+
+namespace hlo {
+
+// A channel id that no collective has yet; `last`, 0 at first, keeps the one given before.
+int64_t next_channel(const Module& m, int64_t* last);
+
+}  // namespace hlo
