@@ -1,5 +1,6 @@
 #include "ir/element_type.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -24,12 +25,33 @@ int type_bits(ElementType type) { return kRows[static_cast<int>(type)].bits; }
 TypeKind type_kind(ElementType type) { return kRows[static_cast<int>(type)].kind; }
 int storage_bytes(ElementType type) { return (type_bits(type) + 7) / 8; }
 
-bool type_from_name(std::string_view name, ElementType* type) {
-  for (int i = 0; i < static_cast<int>(ElementType::Tuple); ++i)
-    if (kRows[i].name == name) {
-      *type = static_cast<ElementType>(i);
-      return true;
+namespace {
+constexpr int kTypes = static_cast<int>(ElementType::Tuple);
+// Open addressing by ends and length of the name.
+struct TypeTable {
+  int8_t slots[128];
+  static size_t start(std::string_view name) {
+    return (static_cast<size_t>(name.front()) * 31 + static_cast<size_t>(name.back()) * 7 + name.size()) % 128;
+  }
+  TypeTable() {
+    std::fill(std::begin(slots), std::end(slots), int8_t{-1});
+    for (int i = 0; i < kTypes; ++i) {
+      size_t at = start(kRows[i].name);
+      while (slots[at] >= 0) at = (at + 1) % 128;
+      slots[at] = static_cast<int8_t>(i);
     }
+  }
+};
+}  // namespace
+
+bool type_from_name(std::string_view name, ElementType* type) {
+  static const TypeTable kTable;
+  if (name.empty()) return false;
+  for (size_t at = TypeTable::start(name); kTable.slots[at] >= 0; at = (at + 1) % 128) {
+    if (kRows[kTable.slots[at]].name != name) continue;
+    *type = static_cast<ElementType>(kTable.slots[at]);
+    return true;
+  }
   return false;
 }
 

@@ -14,8 +14,10 @@ Dims default_minor_to_major(int rank) {
 }
 
 bool is_default_layout(const Layout& layout) {
-  return layout.rest.empty() &&
-         layout.minor_to_major == default_minor_to_major(static_cast<int>(layout.minor_to_major.size()));
+  const Dims& order = layout.minor_to_major;
+  for (size_t i = 0; i < order.size(); ++i)
+    if (order[i] != static_cast<int64_t>(order.size() - 1 - i)) return false;
+  return layout.rest.empty();
 }
 
 Universe::Universe() {
@@ -31,63 +33,90 @@ Universe::Universe() {
 }
 
 ShapeId Universe::shape(Shape s) {
-  if (s.dynamic.empty() == false && std::none_of(s.dynamic.begin(), s.dynamic.end(), [](bool d) { return d; }))
+  if (!s.dynamic.empty() && std::none_of(s.dynamic.begin(), s.dynamic.end(), [](bool d) { return d; }))
     s.dynamic.clear();
+  if (s.is_tuple()) return tuple_shape(std::move(s));
   if (s.is_array() && !s.has_layout) {
     s.has_layout = true;
     s.layout.minor_to_major = default_minor_to_major(s.rank());
   }
-  std::string text, plain;
-  if (s.is_tuple()) {
-    text = plain = "(";
-    for (size_t i = 0; i < s.elements.size(); ++i) {
-      if (i) {
-        text += ", ", plain += ", ";
-        if (i % 5 == 0) {
-          std::string comment = fmt::format("/*index={}*/", i);
-          text += comment, plain += comment;
-        }
-      }
-      text += shape_text(s.elements[i]), plain += shape_text_plain(s.elements[i]);
+  std::string& text = scratch_;
+  text.clear();
+  auto number = [&](int64_t v) {
+    char digits[24];
+    text.append(digits, std::to_chars(digits, digits + sizeof(digits), v).ptr);
+  };
+  if (s.is_buffer) text += "b(";
+  text += type_name(s.type);
+  text += '[';
+  for (size_t i = 0; i < s.dims.size(); ++i) {
+    if (i) text += ',';
+    if (s.dims[i] == kUnbounded) {
+      text += '?';
+      continue;
     }
-    text += ')', plain += ')';
-  } else {
-    plain = type_name(s.type);
-    plain += '[';
-    for (size_t i = 0; i < s.dims.size(); ++i) {
-      if (i) plain += ',';
-      if (s.dims[i] == kUnbounded) {
-        plain += '?';
-        continue;
-      }
-      if (!s.dynamic.empty() && s.dynamic[i]) plain += "<=";
-      plain += std::to_string(s.dims[i]);
-    }
-    plain += ']';
-    text = plain;
-    if (s.is_array() && s.layout.sparse) {
-      text += fmt::format("sparse{{{}}}", s.layout.sparse);
-    } else if (s.is_array() && (s.rank() > 0 || !s.layout.rest.empty())) {
-      text += '{';
-      for (size_t i = 0; i < s.layout.minor_to_major.size(); ++i) {
-        if (i) text += ',';
-        text += std::to_string(s.layout.minor_to_major[i]);
-      }
-      if (!s.layout.rest.empty()) text += ':' + s.layout.rest;
-      text += '}';
-    }
-    if (s.is_buffer) text = "b(" + text + ")", plain = "b(" + plain + ")";
+    if (!s.dynamic.empty() && s.dynamic[i]) text += "<=";
+    number(s.dims[i]);
   }
+  text += ']';
+  size_t plain = text.size();
+  if (s.is_array() && s.layout.sparse) {
+    text += "sparse{";
+    number(s.layout.sparse);
+    text += '}';
+  } else if (s.is_array() && (s.rank() > 0 || !s.layout.rest.empty())) {
+    text += '{';
+    for (size_t i = 0; i < s.layout.minor_to_major.size(); ++i) {
+      if (i) text += ',';
+      number(s.layout.minor_to_major[i]);
+    }
+    if (!s.layout.rest.empty()) text += ':', text += s.layout.rest;
+    text += '}';
+  }
+  if (s.is_buffer) text += ')';
   StrId key = shape_keys_.intern(text);
-  ShapeId id(key.value);
-  if (key.value < shapes_.size()) return id;
+  if (key.value < shape_of_key_.size()) return shape_of_key_[key.value];
+  ShapeId id(shapes_.size());
+  shape_of_key_.push_back(id);
+  shapes_.push_back({s, text, text.substr(0, plain) + (s.is_buffer ? ")" : ""), id});
+  // Of an array that lies by default nothing can be erased.
+  if (s.is_array() && (s.layout.sparse || !is_default_layout(s.layout))) {
+    s.layout = {default_minor_to_major(s.rank()), "", 0};
+    shapes_[id.value].erased = shape(std::move(s));
+  }
+  return id;
+}
+
+// By the ids of its elements: the text of a long tuple is made once.
+ShapeId Universe::tuple_shape(Shape s) {
+  uint64_t hash = hash_bytes(reinterpret_cast<const char*>(s.elements.data()), s.elements.size() * sizeof(ShapeId));
+  uint32_t found = tuple_table_.find(hash, [&](uint32_t i) { return shapes_[i].shape.elements == s.elements; });
+  if (found != IndexTable::kEmpty) return ShapeId(found);
+  size_t length = 2, plain_length = 2;
+  for (ShapeId e : s.elements) length += shape_text(e).size() + 6, plain_length += shape_text_plain(e).size() + 6;
+  std::string text, plain;
+  text.reserve(length), plain.reserve(plain_length);
+  text = plain = "(";
+  bool lies_by_default = true;
+  for (size_t i = 0; i < s.elements.size(); ++i) {
+    if (i) {
+      text += ", ", plain += ", ";
+      if (i % 5 == 0) {
+        std::string comment = fmt::format("/*index={}*/", i);
+        text += comment, plain += comment;
+      }
+    }
+    text += shape_text(s.elements[i]), plain += shape_text_plain(s.elements[i]);
+    lies_by_default = lies_by_default && shapes_[s.elements[i].value].erased == s.elements[i];
+  }
+  text += ')', plain += ')';
+  ShapeId id(shapes_.size());
+  tuple_table_.insert(hash, id.value);
   shapes_.push_back({s, std::move(text), std::move(plain), id});
-  Shape erased = s;
-  if (s.is_tuple())
-    for (ShapeId& e : erased.elements) e = shapes_[e.value].erased;
-  else if (s.is_array())
-    erased.layout = {default_minor_to_major(s.rank()), "", 0};
-  shapes_[id.value].erased = shape(std::move(erased));
+  if (!lies_by_default) {
+    for (ShapeId& e : s.elements) e = shapes_[e.value].erased;
+    shapes_[id.value].erased = tuple_shape(std::move(s));
+  }
   return id;
 }
 

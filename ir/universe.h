@@ -92,8 +92,12 @@ class Universe {
     ShapeId erased;  // same shape with default layouts everywhere: equal ⇔ compatible
   };
   StringInterner strings_;
-  StringInterner shape_keys_;
+  ShapeId tuple_shape(Shape shape);
+  StringInterner shape_keys_;  // texts of all but tuples
+  std::vector<ShapeId> shape_of_key_;
+  IndexTable tuple_table_;
   std::deque<ShapeEntry> shapes_;
+  std::string scratch_;
   KeyedInterner<AttrSet, AttrsId> attrs_;
   AttrSet empty_attrs_;
   PodInterner<Metadata, MetaId> metadata_;

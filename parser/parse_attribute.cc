@@ -51,6 +51,7 @@ void Parser::attributes(Pending& p) {
   }
   size_t last_end = start;
   bool after_meta = false;
+  p.set.list.reserve(4), p.seen.reserve(4);
   while (eat(',')) {
     if (!p.meta.valid() && metadata_to_end(line_end, &p.meta)) continue;
     if (p.meta.valid()) after_meta = true;

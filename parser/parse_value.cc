@@ -176,9 +176,14 @@ int64_t Parser::integer(const char* what) {
     return value;
   }
   uint64_t value = 0;
-  auto [end, code] = std::from_chars(text_.data() + start, text_.data() + text_.size(), value);
-  at_ = static_cast<size_t>(end - text_.data());
-  if (code != std::errc()) error_at(start, "integer is out of the range of 64 bits");
+  // Up to 18 digits fit without a look.
+  size_t few = std::min(start + 18, text_.size());
+  while (at_ < few && is(text_[at_], kDigit)) value = value * 10 + static_cast<uint64_t>(text_[at_++] - '0');
+  if (at_ == start + 18 && is(peek(), kDigit)) {
+    auto [end, code] = std::from_chars(text_.data() + start, text_.data() + text_.size(), value);
+    at_ = static_cast<size_t>(end - text_.data());
+    if (code != std::errc()) error_at(start, "integer is out of the range of 64 bits");
+  }
   return static_cast<int64_t>(value);
 }
 
@@ -503,21 +508,27 @@ ShapeId Parser::shape_slow() {
   if (type_word.empty()) error_at(start, "expected a shape");
   if (!type_from_name(type_word, &s.type)) error_at(start, "unknown element type '{}'", type_word);
   expect('[', "behind the element type");
+  s.dims.reserve(4);
+  auto dynamic_here = [&](bool dynamic) {
+    if (s.dynamic.empty() && !dynamic) return;
+    s.dynamic.resize(s.dims.size(), false);
+    s.dynamic.back() = dynamic;
+  };
   while (!eat(']')) {
     if (!s.dims.empty()) expect(',', "between dimensions");
     skip();
     if (peek() == '?') {
       ++at_;
       s.dims.push_back(kUnbounded);
-      s.dynamic.push_back(true);
+      dynamic_here(true);
       continue;
     }
-    bool dynamic = eat("<=");
+    bool dynamic = peek() == '<' && eat("<=");
     size_t place = at_;
     int64_t size = integer("a dimension's size");
     if (size < 0) error_at(place, "a dimension's size is not negative");
     s.dims.push_back(size);
-    s.dynamic.push_back(dynamic);
+    dynamic_here(dynamic);
     if (s.dims.size() > 1024) error_at(place, "a shape of more than 1024 dimensions");
   }
   int64_t count = 1;
@@ -657,6 +668,7 @@ Layout Parser::layout(int rank) {
   size_t start = at_;
   expect('{', "before a layout");
   Layout out;
+  out.minor_to_major.reserve(static_cast<size_t>(std::min(rank, 8)));
   skip();
   while (peek() != ':' && peek() != '}') {
     if (!out.minor_to_major.empty()) expect(',', "between the dimensions of a layout");
