@@ -496,25 +496,23 @@ void A::slice(InstId i) {
     const auto pads = *m_.attrs(a).get<std::vector<PaddingDim>>(Attr::padding);
     const Dims in = m_.shape(operand(a, 0)).dims;
     bool interior = std::any_of(pads.begin(), pads.end(), [](const PaddingDim& d) { return d.interior != 0; });
-    if (!interior) {
-      bool outside = false, inside = true;
-      for (size_t d = 0; d < s.size(); ++d) {
-        int64_t first = pads[d].low, last = pads[d].low + in[d];
-        if (s[d].limit <= first || s[d].start >= last) outside = true;
-        if (s[d].start < first || s[d].limit > last) inside = false;
-      }
-      if (outside) {
-        if (go("slice of padding", i)) rw(i, Opcode::Broadcast, {operand(a, 1)}, dims_attr(u_, Opcode::Broadcast, {}));
-        return;
-      }
-      if (inside) {
-        if (in == out && ric(i, operand(a, 0), "slice undoes a pad")) return;
-        if (!go("slice inside a pad", i)) return;
-        auto moved = s;
-        for (size_t d = 0; d < s.size(); ++d) moved[d].start -= pads[d].low, moved[d].limit -= pads[d].low;
-        rw(i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, moved}}));
-        return;
-      }
+    bool outside = false, inside = !interior;
+    for (size_t d = 0; d < s.size(); ++d) {
+      int64_t first = pads[d].low, last = first + in[d] + std::max<int64_t>(in[d] - 1, 0) * pads[d].interior;
+      if (s[d].limit <= first || s[d].start >= last) outside = true;
+      if (s[d].start < first || s[d].limit > last) inside = false;
+    }
+    if (outside) {
+      if (go("slice of padding", i)) rw(i, Opcode::Broadcast, {operand(a, 1)}, dims_attr(u_, Opcode::Broadcast, {}));
+      return;
+    }
+    if (inside) {
+      if (in == out && ric(i, operand(a, 0), "slice undoes a pad")) return;
+      if (!go("slice inside a pad", i)) return;
+      auto moved = s;
+      for (size_t d = 0; d < s.size(); ++d) moved[d].start -= pads[d].low, moved[d].limit -= pads[d].low;
+      rw(i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, moved}}));
+      return;
     }
   }
   //   slice(slice(A))      →      slice(A)
@@ -586,21 +584,20 @@ void A::slice(InstId i) {
   //   slice(reshape(A)) along the leading dimension      →      reshape(slice(A))
   if (!ls_ && op(a) == Opcode::Reshape && unstrided && !s.empty()) {
     const Dims &from = m_.shape(operand(a, 0)).dims, &to = m_.shape(a).dims;
-    // The leading dimension of A is the first that is not one.
-    size_t lead_to = 0, lead_from = 0;
-    while (lead_from + 1 < from.size() && from[lead_from] == 1) ++lead_from;
-    bool leading = !from.empty();
-    int64_t rest_to = 1, rest_from = 1;
-    for (size_t d = 0; d < s.size(); ++d) {
-      leading &= s[d].start == 0 && (d == lead_to || s[d].limit == to[d]);
-      if (d > lead_to) rest_to *= to[d];
+    bool leading = s[0].start == 0 && s[0].limit != to[0];
+    for (size_t d = 1; d < s.size(); ++d) leading &= s[d].start == 0 && s[d].limit == to[d];
+    // As many elements, counted off from the minor dimension of A: whole dimensions, then a part of one, then ones.
+    int64_t left = m_.shape(i).elements_count();
+    std::vector<SliceDim> inner(from.size());
+    for (size_t d = from.size(); d-- > 0;) {
+      int64_t taken = std::min(left, from[d]);
+      leading = leading && taken > 0 && left % taken == 0;
+      if (!leading) break;
+      inner[d] = {0, taken, 1};
+      left /= taken;
     }
-    for (size_t d = lead_from + 1; d < from.size(); ++d) rest_from *= from[d];
-    int64_t taken = s[lead_to].limit * rest_to;
-    if (leading && rest_from && taken % rest_from == 0 && taken > 0) {
+    if (leading) {
       if (!go("slice of a reshape", i)) return;
-      std::vector<SliceDim> inner;
-      for (size_t d = 0; d < from.size(); ++d) inner.push_back({0, d == lead_from ? taken / rest_from : from[d], 1});
       InstId small =
           make_derived(m_, i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, inner}}));
       rw(i, Opcode::Reshape, {small});
@@ -641,8 +638,14 @@ bool A::zero_whole_indices(InstId i, size_t first, const Dims& taken, const Dims
   for (size_t d = 0; d < taken.size(); ++d) whole |= replaced(d);
   if (!whole) return false;
   if (!go("index of a whole dimension", i)) return true;
-  for (size_t d = 0; d < taken.size(); ++d)
-    if (replaced(d)) ops[first + d] = make_scalar(m_, m_.parent(i), type(ops[first + d]), 0);
+  // One constant for all of a type.
+  InstId zero;
+  for (size_t d = 0; d < taken.size(); ++d) {
+    if (!replaced(d)) continue;
+    if (!zero.valid() || type(zero) != type(ops[first + d]))
+      zero = make_scalar(m_, m_.parent(i), type(ops[first + d]), 0);
+    ops[first + d] = zero;
+  }
   ri(i, m_.clone_inst(i, m_.parent(i), ops));
   return true;
 }
@@ -791,7 +794,6 @@ void A::concatenate(InstId i) {
     ric(i, operand(i, 0), "concatenate of one piece");
     return;
   }
-  CompId c = m_.parent(i);
   size_t dim = static_cast<size_t>(m_.attrs(i).ints(Attr::dimensions)[0]);
   AttrsId attrs = dims_attr(u_, Opcode::Concatenate, {static_cast<int64_t>(dim)});
   std::vector<InstId> ops(m_.operands(i).begin(), m_.operands(i).end()), kept;
@@ -874,8 +876,9 @@ void A::concatenate(InstId i) {
       return;
     }
   }
-  //   concatenate(A, A, …) along a dimension of one      →      broadcast(reshape(A))
-  if (std::all_of(ops.begin(), ops.end(), [&](InstId o) { return o == ops[0]; }) && m_.shape(ops[0]).dims[dim] == 1) {
+  //   concatenate(A, A, A, …) along a dimension of one      →      broadcast(reshape(A)); XLA leaves two
+  if (ops.size() > 2 && std::all_of(ops.begin(), ops.end(), [&](InstId o) { return o == ops[0]; }) &&
+      m_.shape(ops[0]).dims[dim] == 1) {
     if (!go("concatenate of one array with itself", i)) return;
     Dims dims, map;
     for (size_t d = 0; d < m_.shape(i).dims.size(); ++d)
@@ -883,7 +886,6 @@ void A::concatenate(InstId i) {
     InstId r = make_reshape(m_, ops[0], dims);
     rw(i, Opcode::Broadcast, {r}, dims_attr(u_, Opcode::Broadcast, map));
   }
-  (void)c;
 }
 
 void A::reverse(InstId i) {

@@ -181,10 +181,8 @@ bool A::window_of_constant(InstId i) {
     std::vector<PaddingDim> pads;
     bool padded = false;
     for (const WindowDim& e : w.dims) pads.push_back({e.pad_low, e.pad_high, 0}), padded |= e.pad_low || e.pad_high;
-    if (padded)
-      rw(i, Opcode::Pad, {each, init}, attrs_of(u_, Opcode::Pad, {{Attr::padding, pads}}));
-    else
-      rw_to(i, each);
+    // In the default layout, whatever that of the windows.
+    rw_to(i, padded ? make_op(i, Opcode::Pad, {each, init}, attrs_of(u_, Opcode::Pad, {{Attr::padding, pads}})) : each);
     return true;
   }
   if (kind != Opcode::Add || !one || scan == w.dims.size() || !is_broadcast_of_scalar_constant(m_, a) ||

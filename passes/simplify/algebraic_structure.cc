@@ -432,21 +432,29 @@ void A::conditional(InstId i) {
 
 void A::opt_barrier(InstId i) {
   InstId t = operand(i, 0);
-  if (op(t) != Opcode::Tuple || m_.is_root(i)) return;
-  std::vector<bool> used(m_.operand_count(t), false);
+  if (!m_.shape(i).is_tuple() || m_.is_root(i)) return;
+  std::vector<bool> used(m_.shape(i).elements.size(), false);
   for (InstId user : m_.users(i)) {
     if (op(user) != Opcode::GetTupleElement) return;
     used[static_cast<size_t>(m_.attrs(user).integer(Attr::index))] = true;
   }
+  bool made_here = op(t) == Opcode::Tuple;
   std::vector<InstId> kept;
   std::vector<int64_t> to(used.size(), -1);
-  for (size_t k = 0; k < used.size(); ++k) {
+  auto needed = [&](size_t k) {
+    if (used[k] || !made_here) return static_cast<bool>(used[k]);
     InstId o = operand(t, k);
-    bool needed = used[k] || !one_user(o) || m_.is_root(o) || m_.has_side_effect(o);
-    if (needed) to[k] = static_cast<int64_t>(kept.size()), kept.push_back(o);
-  }
-  if (kept.size() == used.size() || kept.empty()) return;
+    return !one_user(o) || m_.is_root(o) || m_.has_side_effect(o);
+  };
+  size_t count = 0;
+  for (size_t k = 0; k < used.size(); ++k) count += needed(k);
+  if (count == used.size() || !count) return;
   if (!go("unused elements of a barrier", i)) return;
+  for (size_t k = 0; k < used.size(); ++k)
+    if (needed(k)) {
+      to[k] = static_cast<int64_t>(kept.size());
+      kept.push_back(made_here ? operand(t, k) : make_element(m_, t, static_cast<int64_t>(k)));
+    }
   InstId small = make_op(i, Opcode::Tuple, kept);
   m_.set_operand(i, 0, small);
   m_.set_shape(i, m_.shape_id(small));

@@ -82,7 +82,8 @@ class Folder {
     auto [at, fresh] = body_.emplace(c, true);
     if (!fresh) return at->second;
     bool ok = true;
-    for (InstId i : m_.live_order(c)) ok = ok && foldable_opcode(i);
+    // A conditional whose branches spread something stays for simplify-conditional.
+    for (InstId i : m_.live_order(c)) ok = ok && m_.op(i) != Opcode::Broadcast && foldable_opcode(i);
     body_[c] = ok;
     return ok;
   }

@@ -94,7 +94,9 @@ class Mover {
     }
     if (m_.shape(o).dims == from) return o;
     if (m_.op(o) == Opcode::Reshape && m_.shape(m_.operand(o, 0)).dims == from) return m_.operand(o, 0);
-    return make_reshape(m_, o, from);
+    // It lies as what it is to stand beside.
+    ShapeId beside = m_.u().with_type(m_.shape_id(m_.operand(r, 0)), m_.shape(o).type);
+    return make_derived(m_, o, Opcode::Reshape, {o}, {}, beside);
   }
   bool move(InstId i) {
     InstId r;
