@@ -889,10 +889,63 @@ void A::concatenate(InstId i) {
 }
 
 void A::reverse(InstId i) {
+  InstId a = operand(i, 0);
+  const Dims& turned = m_.attrs(i).ints(Attr::dimensions);
+  Dims real;
+  for (int64_t d : turned)
+    if (m_.shape(i).dims[static_cast<size_t>(d)] != 1) real.push_back(d);
   //   reverse along dimensions of one      →      operand
-  for (int64_t d : m_.attrs(i).ints(Attr::dimensions))
-    if (m_.shape(i).dims[static_cast<size_t>(d)] != 1) return;
-  ric(i, operand(i, 0), "reverse of one element");
+  if (real.empty()) {
+    ric(i, a, "reverse of one element");
+    return;
+  }
+  //   reverse(reverse(A))      →      reverse(A) along what one of them turns, or A
+  if (op(a) == Opcode::Reverse) {
+    const Dims& inner = m_.attrs(a).ints(Attr::dimensions);
+    Dims once;
+    for (int64_t d = 0; d < m_.shape(i).rank(); ++d)
+      if (contains(turned, d) != contains(inner, d)) once.push_back(d);
+    if (!go("reverse twice", i)) return;
+    if (once.empty())
+      ri(i, operand(a, 0));
+    else
+      rw(i, Opcode::Reverse, {operand(a, 0)}, dims_attr(u_, Opcode::Reverse, once));
+    return;
+  }
+  //   reverse(reshape(A)) where the reshape only adds ones      →      reshape(reverse(A))
+  if (!ls_ && op(a) == Opcode::Reshape) {
+    const Dims &from = m_.shape(operand(a, 0)).dims, &to = m_.shape(a).dims;
+    Dims place(to.size(), -1);
+    size_t at = 0;
+    bool adds = true;
+    for (size_t d = 0; d < to.size(); ++d) {
+      if (at < from.size() && to[d] == from[at])
+        place[d] = static_cast<int64_t>(at++);
+      else
+        adds &= to[d] == 1;
+    }
+    if (adds && at == from.size() && from.size() < to.size()) {
+      Dims inner;
+      for (int64_t d : real)
+        if (place[static_cast<size_t>(d)] >= 0) inner.push_back(place[static_cast<size_t>(d)]);
+      if (!go("reverse of added dimensions", i)) return;
+      rw(i, Opcode::Reshape, {make_op(i, Opcode::Reverse, {operand(a, 0)}, dims_attr(u_, Opcode::Reverse, inner))});
+      return;
+    }
+  }
+  //   reverse(op(A, broadcast(scalar)))      →      op(reverse(A), broadcast(scalar))
+  if (m_.operand_count(a) == 2 && op_info(op(a)).elementwise && type(a) == type(operand(a, 0)) &&
+      type(a) == type(operand(a, 1)) && !m_.has_control(a)) {
+    auto scalar = [&](InstId o) { return op(o) == Opcode::Broadcast && m_.shape(operand(o, 0)).rank() == 0; };
+    for (size_t side : {size_t{0}, size_t{1}}) {
+      if (!scalar(operand(a, 1 - side)) || scalar(operand(a, side))) continue;
+      if (!go("reverse beside a spread scalar", i)) return;
+      std::vector<InstId> ops(m_.operands(a).begin(), m_.operands(a).end());
+      ops[side] = make_op(i, Opcode::Reverse, {ops[side]}, dims_attr(u_, Opcode::Reverse, turned));
+      rw(i, op(a), ops, m_[a].attrs);
+      return;
+    }
+  }
 }
 
 void A::copy(InstId i) {

@@ -175,7 +175,10 @@ bool A::window_of_constant(InstId i) {
     one = one && scan == w.dims.size();
     scan = d;
   }
-  if (single && type(a) == type(i) && (kind == Opcode::Add || kind == Opcode::Minimum || kind == Opcode::Maximum)) {
+  // XLA leaves those of a scalar that is spread but not known.
+  bool spread = op(a) == Opcode::Broadcast && m_.shape(operand(a, 0)).rank() == 0 && !is_constant(m_, operand(a, 0));
+  if (single && !spread && type(a) == type(i) &&
+      (kind == Opcode::Add || kind == Opcode::Minimum || kind == Opcode::Maximum)) {
     if (!go("windows of one element", i)) return true;
     InstId each = make_op(i, kind, {a, make_broadcast(m_, c, init, {}, m_.shape_id(a))}, {}, m_.shape_id(a));
     std::vector<PaddingDim> pads;
