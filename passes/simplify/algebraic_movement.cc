@@ -207,10 +207,18 @@ void A::broadcast(InstId i) {
   //   broadcast(A with dimensions of one)      →      broadcast(reshape(A))
   if (!ls_ && std::find(in.dims.begin(), in.dims.end(), 1) != in.dims.end()) {
     if (!go("broadcast drops ones", i)) return;
-    Dims kept, small;
+    Dims kept, small, place(in.dims.size(), -1);
     for (size_t d = 0; d < dims.size(); ++d)
-      if (in.dims[d] != 1) kept.push_back(dims[d]), small.push_back(in.dims[d]);
+      if (in.dims[d] != 1) {
+        place[d] = static_cast<int64_t>(small.size());
+        kept.push_back(dims[d]), small.push_back(in.dims[d]);
+      }
+    // In the order in which they lay.
+    Dims order;
+    for (int64_t d : in.layout.minor_to_major)
+      if (place[static_cast<size_t>(d)] >= 0) order.push_back(place[static_cast<size_t>(d)]);
     InstId r = make_reshape(m_, a, small);
+    m_.set_shape(r, u_.with_layout(m_.shape_id(r), order));
     rw(i, Opcode::Broadcast, {r}, dims_attr(u_, Opcode::Broadcast, kept));
   }
 }

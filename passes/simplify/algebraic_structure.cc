@@ -58,9 +58,12 @@ void A::reduce(InstId i) {
   //   reduce-add(negate(A))      →      negate(reduce-add(A))
   if (simple && kind == Opcode::Add && is_float(type(i)) && op(a) == Opcode::Negate && is_all(m_, init, 0)) {
     if (!go("reduce of a negation", i)) return;
-    InstId inner = make_op(i, Opcode::Reduce, {operand(a, 0), init}, reduce_attrs(dims), m_.shape_id(i));
-    m_.set_meta(inner, m_[i].meta);
-    rw(i, Opcode::Negate, {inner});
+    // The reduction stays, and takes what was negated; the negation is left, dead.
+    InstId outer = make_op(i, Opcode::Negate, {i}, {}, m_.shape_id(i));
+    m_.replace_all_uses(i, outer);
+    m_.set_operand(outer, 0, i);
+    m_.set_operand(i, 0, operand(a, 0));
+    changed_ = true;
     return;
   }
   //   reduce(transpose(A))      →      transpose(reduce(A))

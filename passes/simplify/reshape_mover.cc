@@ -48,7 +48,9 @@ class Mover {
   bool trivially(InstId x, InstId r) const {
     const Dims &from = m_.shape(m_.operand(r, 0)).dims, &to = m_.shape(r).dims;
     bool transpose = m_.op(r) == Opcode::Transpose;
-    if (!transpose && from == to) return true;
+    if (!transpose && m_.u().compatible(m_.shape_id(m_.operand(r, 0)), m_.shape_id(r)) &&
+        m_.shape(m_.operand(r, 0)).layout == m_.shape(r).layout)
+      return true;
     if (transpose && is_identity(m_.attrs(r).ints(Attr::dimensions))) return true;
     if (m_.op(x) == Opcode::Constant) return true;
     if (m_.op(x) == Opcode::Rng && m_.user_count(x) == 1) return true;
@@ -64,7 +66,8 @@ class Mover {
       return std::is_sorted(moved.begin(), moved.end());
     }
     if (std::count_if(base.begin(), base.end(), [](int64_t d) { return d != 1; }) <= 1) return true;
-    auto kept = unmodified_dims(m_.shape(x).dims, from);
+    // Dimensions count as those of r's result, also where `x` is what r takes (xla/service/reshape_mover.cc).
+    auto kept = unmodified_dims(to, from);
     return std::all_of(dims.begin(), dims.end(), [&](int64_t d) {
       return std::any_of(kept.begin(), kept.end(), [&](const auto& p) { return p.first == d; });
     });
@@ -92,8 +95,8 @@ class Mover {
       Dims inverse = inverse_permutation(p);
       return is_identity(inverse) ? o : make_transpose(m_, o, inverse);
     }
-    if (m_.shape(o).dims == from) return o;
     if (m_.op(o) == Opcode::Reshape && m_.shape(m_.operand(o, 0)).dims == from) return m_.operand(o, 0);
+    if (m_.shape(o).dims == from) return o;
     // It lies as what it is to stand beside.
     ShapeId beside = m_.u().with_type(m_.shape_id(m_.operand(r, 0)), m_.shape(o).type);
     return make_derived(m_, o, Opcode::Reshape, {o}, {}, beside);
