@@ -99,7 +99,7 @@ void A::add(InstId i) {
     return;
   }
   //   A*C + B*C      →      (A + B)*C       for integers, and for floats where C is a power of two
-  if (op(l) == Opcode::Multiply && op(r) == Opcode::Multiply && one_user(l) && one_user(r) && l != r) {
+  if (op(l) == Opcode::Multiply && op(r) == Opcode::Multiply && one_user(l) && one_user(r)) {
     auto exact = [&](InstId common) {
       if (is_integral(type(i))) return true;
       InstId s = op(common) == Opcode::Broadcast ? operand(common, 0) : common;
