@@ -342,7 +342,7 @@ bool run_dot_strength_reduction(Module& m, PassContext& ctx) {
       }
       spread[k] = x;
     }
-    InstId sum = make(m, c, Opcode::Multiply, {spread[0], spread[1]});
+    InstId sum = make(m, c, Opcode::Multiply, {spread[0], spread[1]}, {}, m.shape_id(spread[0]));
     ElementType kept = is_float(out.type) && type_bits(out.type) < 32 ? ElementType::F32 : out.type;
     sum = make_convert(m, sum, kept);
     InstId zero = make_scalar(m, c, kept, 0);
