@@ -3,6 +3,7 @@
 // all-reduce-promotion (xla/service/all_reduce_simplifier.cc and beside it, and
 // xla/service/gpu/transforms/collectives/all_reduce_splitter.cc).
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <optional>
@@ -15,12 +16,61 @@ namespace {
 
 using Groups = std::vector<Dims>;
 
-// Replica groups as lists of ids. False where they are written by mesh or iota, which is left alone here; all devices
-// in one group are the empty list.
+// `[2,4]<=[2,2,2]T(1,0,2)`: two groups of four, the ids 0 … 7 in the order of that transposed array.
+bool read_iota_groups(std::string_view text, Groups* out) {
+  size_t at = 0;
+  auto list = [&](char open, char close) {
+    Dims d;
+    if (at >= text.size() || text[at] != open) return d;
+    for (++at; at < text.size() && text[at] != close;) {
+      int64_t v = 0;
+      auto [end, code] = std::from_chars(text.data() + at, text.data() + text.size(), v);
+      if (code != std::errc()) return Dims();
+      d.push_back(v);
+      at = static_cast<size_t>(end - text.data());
+      if (at < text.size() && text[at] == ',') ++at;
+    }
+    ++at;
+    return d;
+  };
+  Dims tiles = list('[', ']');
+  if (tiles.size() != 2 || text.substr(at, 2) != "<=") return false;
+  at += 2;
+  Dims dims = list('[', ']'), order;
+  if (dims.empty()) return false;
+  if (at < text.size() && text[at] == 'T') {
+    ++at;
+    order = list('(', ')');
+    if (order.size() != dims.size()) return false;
+  } else {
+    order.resize(dims.size());
+    std::iota(order.begin(), order.end(), int64_t{0});
+  }
+  int64_t count = 1;
+  Dims stride(dims.size());
+  for (size_t d = dims.size(); d-- > 0;) stride[d] = count, count *= dims[d];
+  if (at != text.size() || count != tiles[0] * tiles[1] || count > 1 << 20) return false;
+  Dims index(dims.size(), 0);
+  for (int64_t n = 0; n < count; ++n) {
+    if (n % tiles[1] == 0) out->emplace_back();
+    int64_t id = 0;
+    for (size_t d = 0; d < order.size(); ++d) id += index[d] * stride[static_cast<size_t>(order[d])];
+    out->back().push_back(id);
+    for (size_t d = order.size(); d-- > 0;) {
+      if (++index[d] < dims[static_cast<size_t>(order[d])]) break;
+      index[d] = 0;
+    }
+  }
+  return true;
+}
+
+// Replica groups as lists of ids. False where they are written by mesh, which is left alone here; all devices in one
+// group are the empty list.
 bool read_groups(const Module& m, InstId i, Groups* out) {
   std::string_view text = m.u().text(m.attrs(i).text(Attr::replica_groups));
   out->clear();
   if (text.empty() || text == "{}") return true;
+  if (text.starts_with("[")) return read_iota_groups(text, out);
   if (!text.starts_with("{{")) return false;
   Dims now;
   int64_t number = -1;
