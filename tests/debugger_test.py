@@ -31,6 +31,15 @@ with tempfile.TemporaryDirectory() as directory:
     b.write_text(shuffled(plain, 1))
     code, text, err = run("diff", a, b)
     expect("other names", code == 0 and "same structure" in text, text + err)
+    c, d = tmp / "c.hlo", tmp / "d.hlo"
+    dead = ["d1 = f32[2] negate(p)", "d2 = f32[2] cosine(p)"]
+    for path, rows in ((c, dead), (d, dead[::-1])):
+        path.write_text("HloModule m\nENTRY e {\n  p = f32[2] parameter(0)\n  " + "\n  ".join(rows) + "\n  ROOT r = f32[2] sine(p)\n}\n")
+    code, text, err = run("diff", c, d)
+    expect("what nobody reads in another order", code == 0 and "same structure" in text, text + err)
+    d.write_text(d.read_text().replace("cosine", "tan"))
+    code, text, err = run("diff", c, d)
+    expect("what nobody reads is another", code == 1 and "opcode" in text, text + err)
     code, text, err = run("diff", "--by=text", a, b)
     expect("other text", code == 1 and text.strip().splitlines()[-1].startswith("different:"), text[-200:])
     edits = {
