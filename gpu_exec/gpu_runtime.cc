@@ -778,7 +778,7 @@ Execution run_on_device(Device& device, const Module& m, const std::vector<std::
     fail(FailureKind::kUnsupported, "the module runs on {} devices; this backend runs it on one", arguments.size());
   auto start = Clock::now();
   // Whoever watches values wants those of the module as it is.
-  std::unique_ptr<Module> module = prepared(m, static_cast<bool>(options.trace));
+  std::unique_ptr<Module> module = prepared(m, options.trace || options.as_it_is);
   Runtime runtime(device, *module, options);
   double compile_s = std::chrono::duration<double>(Clock::now() - start).count();
   Execution out = runtime.run(arguments[0], repeat);

@@ -161,7 +161,7 @@ Execution run_host(const Module& m, const std::vector<std::vector<Value>>& argum
   Execution out;
   auto start = std::chrono::steady_clock::now();
   // Whoever watches values wants those of the module as it is.
-  std::unique_ptr<Module> fused = options.trace ? m.clone() : fused_for_host(m);
+  std::unique_ptr<Module> fused = options.trace || options.as_it_is ? m.clone() : fused_for_host(m);
   HostKernels kernels(*fused, options.exact);
   EvalOptions with = options;
   with.kernel = [&](InstId i, std::vector<Value>& ops, Value* v) { return kernels.run(i, ops, v); };

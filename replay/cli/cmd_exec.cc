@@ -295,6 +295,7 @@ int cmd_exec(const ExecArgs& a) {
   Session session(like ? *like : *m, inputs);
   EvalOptions options = eval_options(a);
   options.exact = a.exact;
+  options.as_it_is = a.as_is;
   for (const std::string& r : a.replace_kernel) {
     size_t equals = r.find('=');
     if (equals == std::string::npos || (!r.ends_with(".ll") && !r.ends_with(".ptx")))

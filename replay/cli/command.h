@@ -48,7 +48,7 @@ struct ExecArgs : RunArgs {
   std::vector<std::string> profile, replace_kernel;
   std::string kernel_cache;
   int repeat = 1;
-  bool json = false, nan = false, all_stages = false, exact = false, force = false;
+  bool json = false, nan = false, all_stages = false, exact = false, as_is = false, force = false;
 };
 int cmd_exec(const ExecArgs& a);
 

@@ -755,6 +755,8 @@ int run(int argc, char** argv) {
                 "NAME=FILE.ll or .ptx (repeat): run that in the place of a kernel; names as in the PTX of a replay");
   c->add_option("--kernel-cache", exec_args.kernel_cache,
                 "folder that keeps compiled kernels between runs (or HLO_KERNEL_CACHE)");
+  c->add_flag("--as-is", exec_args.as_is,
+              "kernels of the module's own instructions (else those before fusion are fused first)");
   c->add_flag("--exact", exec_args.exact, "no library for large products: sums in one plain order");
   c->add_flag("--all-stages", exec_args.all_stages, "FILE is a folder: every stage against the first");
   c->add_option("--repeat", exec_args.repeat, "best of so many runs")->check(CLI::Range(1, 1000000));
