@@ -506,7 +506,7 @@ bool run_all_reduce_splitter(Module& m, PassContext& ctx) {
       if (!slice.valid() || !all || all->size() != 1 ||
           static_cast<int64_t>((*all)[0].size()) != m.config.num_partitions * m.config.replica_count)
         continue;
-      if (m.user_count(slice) != 1) continue;
+      if (m.user_count(slice) != 1 || m.is_root(slice)) continue;
       // Neighbours first, then those with the same place among neighbours.
       int64_t parts = m.shape(i).elements_count() / std::max<int64_t>(m.shape(slice).elements_count(), 1),
               devices = std::ssize((*all)[0]);
@@ -521,16 +521,12 @@ bool run_all_reduce_splitter(Module& m, PassContext& ctx) {
         continue;
       m.set_attr(i, Attr::replica_groups, m.u().str(groups_text(near)));
       m.set_attr(i, Attr::channel_id, next_channel(m, &channel));
-      std::vector<InstId> readers(m.users(slice).begin(), m.users(slice).end());
-      bool root = m.is_root(slice);
       AttrSet set = m.attrs(i);
       set.set(Attr::replica_groups, m.u().str(groups_text(across)));
       set.set(Attr::channel_id, next_channel(m, &channel));
       InstId rest = make(m, c, Opcode::AllReduce, {slice}, m.u().attrs(std::move(set)), m.shape_id(slice));
-      for (InstId user : readers)
-        for (size_t k = 0; k < m.operand_count(user); ++k)
-          if (m.operand(user, k) == slice) m.set_operand(user, k, rest);
-      if (root) m.set_root(c, rest);
+      m.replace_all_uses(slice, rest);
+      m.set_operand(rest, 0, slice);
       changed = true;
     }
   }
