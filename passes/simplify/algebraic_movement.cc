@@ -604,7 +604,7 @@ void A::slice(InstId i) {
       inner[d] = {0, taken, 1};
       left /= taken;
     }
-    if (leading) {
+    if (leading && left == 1) {
       if (!go("slice of a reshape", i)) return;
       InstId small =
           make_derived(m_, i, Opcode::Slice, {operand(a, 0)}, attrs_of(u_, Opcode::Slice, {{Attr::slice, inner}}));
