@@ -22,8 +22,21 @@ class Conditionals {
       if (!m_.alive(i)) continue;
       changed |= merge_results(i);
       changed |= drop_results(i);
+      changed |= drop_all_results(i);
       changed |= resolve(i);
     }
+    // Computations in the order in which they are first called, each with its callers.
+    std::vector<CompId> branches;
+    std::unordered_map<CompId, std::vector<InstId>> callers;
+    for (InstId i : list) {
+      if (!m_.alive(i)) continue;
+      for (CompId c : m_.called(i)) {
+        std::vector<InstId>& of = callers[c];
+        if (of.empty()) branches.push_back(c);
+        if (of.empty() || of.back() != i) of.push_back(i);
+      }
+    }
+    for (CompId branch : branches) changed |= drop_operands(branch, callers[branch]);
     return changed;
   }
 
@@ -102,8 +115,64 @@ class Conditionals {
     return true;
   }
 
+  //   conditional that nobody reads      →      branches that give ()
+  bool drop_all_results(InstId i) {
+    ShapeId nothing = u_.tuple({});
+    if (!m_.users(i).empty() || m_.is_root(i) || m_.shape_id(i) == nothing) return false;
+    if (!ctx_.spend(m_, "results that nobody takes", {i})) return false;
+    std::unordered_map<CompId, CompId> copies;
+    for (CompId c : std::vector<CompId>(m_.called(i))) {
+      if (copies.contains(c)) continue;
+      CompId copy = m_.clone_computation(c, "clone");
+      m_.set_root(copy, make(m_, copy, Opcode::Tuple, {}, {}, nothing));
+      copies[c] = copy;
+    }
+    for (auto [from, to] : copies) m_.replace_called(i, from, to);
+    m_.set_shape(i, nothing);
+    return true;
+  }
+
+  //   conditional(p, (a, b), …), branch reads element 1 only      →      conditional(p, (b), …)
+  bool drop_operands(CompId branch, const std::vector<InstId>& callers) {
+    InstId parameter = m_.comp(branch).params[0];
+    if (m_.is_root(parameter) || !m_.shape(parameter).is_tuple()) return false;
+    const size_t count = m_.shape(parameter).elements.size();
+    std::vector<bool> read(count, false);
+    for (InstId user : m_.users(parameter)) {
+      if (m_.op(user) != Opcode::GetTupleElement) return false;
+      read[static_cast<size_t>(m_.attrs(user).integer(Attr::index))] = true;
+    }
+    std::vector<int64_t> kept, place(count, -1);
+    std::vector<ShapeId> shapes;
+    for (size_t k = 0; k < count; ++k)
+      if (read[k]) {
+        place[k] = static_cast<int64_t>(kept.size());
+        kept.push_back(static_cast<int64_t>(k));
+        shapes.push_back(m_.shape(parameter).elements[k]);
+      }
+    if (kept.size() == count) return false;
+    if (!ctx_.spend(m_, "operands that the branch leaves alone", {callers[0]})) return false;
+    ShapeId shape = u_.tuple(shapes);
+    CompId copy = m_.clone_computation(branch, "clone");
+    parameter = m_.comp(copy).params[0];
+    m_.set_shape(parameter, shape);
+    for (InstId user : m_.users_copy(parameter))
+      m_.set_attr(user, Attr::index, place[static_cast<size_t>(m_.attrs(user).integer(Attr::index))]);
+    for (InstId i : callers) {
+      for (size_t b = 0; b < m_.called(i).size(); ++b) {
+        if (m_.called(i)[b] != branch) continue;
+        std::vector<InstId> parts;
+        for (int64_t k : kept) parts.push_back(make_element(m_, m_.operand(i, b + 1), k));
+        m_.set_operand(i, b + 1, make(m_, m_.parent(i), Opcode::Tuple, parts, {}, shape));
+      }
+      m_.replace_called(i, branch, copy);
+    }
+    return true;
+  }
+
   static bool cheap(const Module& m, InstId i) {
     switch (m.op(i)) {
+      case Opcode::Constant:
       case Opcode::Broadcast:
       case Opcode::Concatenate:
       case Opcode::DynamicSlice:
@@ -119,7 +188,11 @@ class Conditionals {
         return op_info(m.op(i)).elementwise;
     }
   }
-  // Both ways may be gone: nothing dear, and not just an array that is handed on.
+  bool holds_array(ShapeId id) const {
+    const Shape& s = u_[id];
+    return s.is_array() || std::any_of(s.elements.begin(), s.elements.end(), [&](ShapeId e) { return holds_array(e); });
+  }
+  // Both ways may be gone: nothing dear, and not just arrays that are handed on (that is cheaper than a select).
   bool both_ways(CompId c) const {
     bool empty = true;
     for (InstId i : m_.live_order(c)) {
@@ -127,7 +200,7 @@ class Conditionals {
       empty =
           empty && (m_.op(i) == Opcode::Tuple || m_.op(i) == Opcode::GetTupleElement || m_.op(i) == Opcode::Parameter);
     }
-    return !(empty && m_.shape(m_.comp(c).root).is_array());
+    return !(empty && holds_array(m_.shape_id(m_.comp(c).root)));
   }
 
   InstId call(InstId i, size_t branch) {

@@ -1,9 +1,8 @@
-// simplify-sorts, slice-sinker, while-loop-trip-count-annotator.
+// simplify-sorts, slice-sinker.
 #include <algorithm>
 #include <set>
 
 #include "passes/rewrite.h"
-#include "passes/simplify/loops.h"
 
 namespace hlo {
 
@@ -111,95 +110,6 @@ bool run_slice_sinker(Module& m, PassContext& ctx) {
         m.replace_all_uses(u, piece);
       }
       changed = true;
-    }
-  return changed;
-}
-
-bool trip_count(const Module& m, InstId loop, Trips* out) {
-  InstId init = m.operand(loop, 0);
-  if (m.op(init) != Opcode::Tuple) return false;
-  const AttrSet& a = m.attrs(loop);
-  const Computation &cond = m.comp(a.comp(Attr::condition)), &body = m.comp(a.comp(Attr::body));
-  InstId test = cond.root;
-  if (m.op(test) != Opcode::Compare) return false;
-  auto constant = [&](InstId i, int64_t* v) {
-    while (m.op(i) == Opcode::Copy || m.op(i) == Opcode::Bitcast || m.op(i) == Opcode::Reshape) i = m.operand(i, 0);
-    if (m.op(i) != Opcode::Constant || !m.shape(i).is_effective_scalar() || !is_integral(m.shape(i).type) ||
-        m.literal(i).elided)
-      return false;
-    *v = load_int(m.shape(i).type, m.literal(i).bytes.data());
-    return true;
-  };
-  auto element = [&](InstId i, InstId param, int64_t* index) {
-    while (m.op(i) == Opcode::Copy) i = m.operand(i, 0);
-    if (m.op(i) != Opcode::GetTupleElement || m.operand(i, 0) != param) return false;
-    *index = m.attrs(i).integer(Attr::index);
-    return true;
-  };
-  int64_t limit, index;
-  std::string_view direction = m.u().text(m.attrs(test).text(Attr::direction));
-  if (element(m.operand(test, 0), cond.params[0], &index) && constant(m.operand(test, 1), &limit)) {
-    if (direction != "LT" && direction != "LE") return false;
-  } else if (element(m.operand(test, 1), cond.params[0], &index) && constant(m.operand(test, 0), &limit)) {
-    if (direction != "GT" && direction != "GE") return false;
-    direction = direction == "GT" ? "LT" : "LE";
-  } else {
-    return false;
-  }
-  if (m.op(body.root) != Opcode::Tuple) return false;
-  InstId next = m.operand(body.root, static_cast<size_t>(index));
-  while (m.op(next) == Opcode::Copy) next = m.operand(next, 0);
-  if (m.op(next) != Opcode::Add) return false;
-  int64_t step, from;
-  bool counts =
-      (element(m.operand(next, 0), body.params[0], &from) && from == index && constant(m.operand(next, 1), &step)) ||
-      (element(m.operand(next, 1), body.params[0], &from) && from == index && constant(m.operand(next, 0), &step));
-  int64_t start;
-  if (!counts || step <= 0 || !constant(m.operand(init, static_cast<size_t>(index)), &start)) return false;
-  __int128 span = static_cast<__int128>(limit) - start;
-  __int128 count = direction == "LT" ? (span + step - 1) / step : span / step + 1;
-  if (direction == "LT" ? span <= 0 : span < 0) count = 0;
-  if (count > INT64_MAX) return false;
-  *out = {index, start, step, static_cast<int64_t>(count)};
-  return true;
-}
-
-std::string_view frontend_attribute(const Module& m, InstId i, std::string_view name) {
-  std::string_view text = m.u().text(m.attrs(i).text(Attr::frontend_attributes));
-  std::string key = std::string(name) + "=\"";
-  size_t at = text.find(key);
-  // The whole name: it begins the list or stands behind a comma.
-  while (at != std::string_view::npos && at > 0 && text[at - 1] != '{' && text[at - 1] != ',' && text[at - 1] != ' ')
-    at = text.find(key, at + 1);
-  if (at == std::string_view::npos) return {};
-  std::string_view rest = text.substr(at + key.size());
-  return rest.substr(0, std::min(rest.find('"'), rest.size()));
-}
-
-bool run_while_trip_count_annotator(Module& m, PassContext& ctx) {
-  bool changed = false;
-  for (CompId c : m.computations())
-    for (InstId i : m.live_order(c)) {
-      Trips t;
-      if (m.op(i) != Opcode::While || !trip_count(m, i, &t)) continue;
-      std::string config = fmt::format(
-          "{{\"known_trip_count\":{{\"n\":\"{}\"}},\"known_init_step\":{{\"init\":\"{}\",\"step\":\"{}\"}},\"known_"
-          "induction_variable\":{{\"tuple_index\":\"{}\"}},"
-          "\"dynamic_variables\":[]}}",
-          t.count, t.init, t.step, t.index);
-      if (m.u().text(m.attrs(i).text(Attr::backend_config)) == config) continue;
-      if (!ctx.spend(m, "trip count known", {i}, std::to_string(t.count))) return changed;
-      m.set_attr(i, Attr::backend_config, m.u().str(config));
-      changed = true;
-      // What the counter is behind the loop is known as well.
-      for (InstId gte : m.users_copy(i)) {
-        if (m.op(gte) != Opcode::GetTupleElement || m.attrs(gte).integer(Attr::index) != t.index ||
-            !is_integral(m.shape(gte).type) || m.shape(gte).rank() != 0 || t.init < 0)
-          continue;
-        int64_t last = t.init + t.step * t.count;
-        if (!m.users(gte).empty() || m.is_root(gte))
-          m.replace_all_uses(gte, make_scalar(m, c, m.shape(gte).type, last));
-      }
     }
   return changed;
 }

@@ -139,7 +139,7 @@ class Loops {
       if (!removed.contains(k))
         parts[k] = part(loop, n++);
       else if (auto twin = same_as.find(k); twin != same_as.end())
-        parts[k] = parts[twin->second];
+        parts[k] = part(loop, element(parts[twin->second]));
       else
         parts[k] = part(init, k);
     }
@@ -148,17 +148,22 @@ class Loops {
     for (CompId c : {old_condition, old_body}) m_.remove_computation(c);
   }
 
-  // Elements that start the same and stay as they are.
+  // Elements that start the same and stay as they are, or that the same pieces are written into.
   bool same_values(InstId w) {
     if (!regular(w) || m_.op(m_.operand(w, 0)) != Opcode::Tuple) return false;
     InstId init = m_.operand(w, 0), root = m_.comp(body(w)).root, param = state(body(w));
-    std::map<InstId, size_t> first;
+    std::map<std::vector<InstId>, size_t> first;  // the start, and what is written where
     std::set<size_t> removed;
     std::map<size_t, size_t> same_as;
     for (size_t k = 0; k < m_.operand_count(root); ++k) {
-      InstId next = m_.operand(root, k);
-      if (m_.op(next) != Opcode::GetTupleElement || m_.operand(next, 0) != param || element(next) != k) continue;
-      auto [at, fresh] = first.emplace(m_.operand(init, k), k);
+      InstId next = m_.operand(root, k), old = next;
+      std::vector<InstId> key{m_.operand(init, k)};
+      if (m_.op(next) == Opcode::DynamicUpdateSlice) {
+        old = m_.operand(next, 0);
+        key.insert(key.end(), m_.operands(next).begin() + 1, m_.operands(next).end());
+      }
+      if (m_.op(old) != Opcode::GetTupleElement || m_.operand(old, 0) != param || element(old) != k) continue;
+      auto [at, fresh] = first.emplace(std::move(key), k);
       if (!fresh) removed.insert(k), same_as[k] = at->second;
     }
     if (removed.empty() || !ctx_.spend(m_, "elements of the same value", {w}, numbers(removed))) return false;
@@ -192,18 +197,17 @@ class Loops {
     };
     auto in_body = sources(body(w)), in_condition = sources(condition(w));
     std::vector<bool> used(count, false);
-    std::vector<size_t> list;
-    auto use = [&](size_t k) {
-      if (!used[k]) used[k] = true, list.push_back(k);
-    };
+    auto use = [&](size_t k) { used[k] = true; };
     for (InstId user : m_.users(w)) use(element(user));
     for (size_t k : in_condition[m_.comp(condition(w)).root]) use(k);
     for (auto* side : {&in_body, &in_condition})
       for (const auto& [i, from] : *side)
         if (m_.has_side_effect(i))
           for (size_t k : from) use(k);
-    for (size_t n = 0; n < list.size(); ++n)
-      for (size_t k : in_body[m_.operand(root, list[n])]) use(k);
+    // An element that another one is made of stays in this run, be the other dead or not.
+    for (size_t made = 0; made < count; ++made)
+      for (size_t k : in_body[m_.operand(root, made)])
+        if (k != made) use(k);
     std::set<size_t> removed;
     for (size_t k = 0; k < count; ++k)
       if (!used[k]) removed.insert(k);
@@ -297,8 +301,15 @@ class Loops {
 
   //   while(init) that never runs      →      init;      that runs once      →      its body
   bool few_trips(InstId w) {
+    if (!removable(w)) return false;
     Trips t;
-    if (!removable(w) || !trip_count(m_, w, &t) || t.count > 1) return false;
+    if (!trip_count(m_, w, &t)) {
+      std::optional<int64_t> index = induction_index(m_, w);
+      std::optional<int64_t> trips = index ? counted_trips(m_, w, *index, 1) : std::nullopt;
+      if (!trips) return false;
+      t.count = *trips;
+    }
+    if (t.count > 1) return false;
     for (CompId c : {condition(w), body(w)})
       for (InstId i : m_.live_order(c))
         if ((c == condition(w) || t.count) && m_.has_side_effect(i)) return false;
