@@ -13,11 +13,12 @@ namespace {
 
 class Verifier {
  public:
-  Verifier(const Module& m, size_t limit, Layouts layouts)
+  Verifier(const Module& m, size_t limit, Layouts layouts, Moment moment)
       : m_(m),
         u_(m.u()),
         limit_(limit),
-        layouts_(layouts == Layouts::kBinding || (layouts == Layouts::kAuto && m.config.is_scheduled)) {}
+        layouts_(layouts == Layouts::kBinding || (layouts == Layouts::kAuto && m.config.is_scheduled)),
+        settled_(moment == Moment::kSettled) {}
 
   std::vector<VerifyError> run() {
     names();
@@ -198,7 +199,7 @@ class Verifier {
     calls(i);
     size_t before = errors_.size();
     if (before < limit_)
-      verify_operation(m_, i, [&](std::string_view rule, std::string message) {
+      verify_operation(m_, i, settled_, [&](std::string_view rule, std::string message) {
         if (errors_.size() == before)
           error(std::string(rule).c_str(), i, "{}", message);  // the first of an instruction
       });
@@ -380,14 +381,14 @@ class Verifier {
   const Module& m_;
   Universe& u_;
   size_t limit_;
-  bool layouts_;
+  bool layouts_, settled_;
   std::vector<VerifyError> errors_;
 };
 
 }  // namespace
 
-std::vector<VerifyError> verify_module(const Module& m, size_t limit, Layouts layouts) {
-  return Verifier(m, limit, layouts).run();
+std::vector<VerifyError> verify_module(const Module& m, size_t limit, Layouts layouts, Moment moment) {
+  return Verifier(m, limit, layouts, moment).run();
 }
 
 }  // namespace hlo

@@ -45,7 +45,12 @@ struct VerifyError {
 // Do layouts count? They do once they are assigned, which a text does not tell but for scheduled modules (kAuto).
 enum class Layouts { kAuto, kBinding, kFree };
 
+// Is the module one that XLA would verify, or one between two of its passes, which may leave for a while what its
+// verifier would refuse (so far: a scatter's update_window_dims out of order)?
+enum class Moment { kBetweenPasses, kSettled };
+
 // Empty when the module holds all invariants. At most `limit` errors.
-std::vector<VerifyError> verify_module(const Module& m, size_t limit = 20, Layouts layouts = Layouts::kAuto);
+std::vector<VerifyError> verify_module(const Module& m, size_t limit = 20, Layouts layouts = Layouts::kAuto,
+                                       Moment moment = Moment::kBetweenPasses);
 
 }  // namespace hlo

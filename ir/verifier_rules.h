@@ -10,7 +10,8 @@
 namespace hlo {
 
 // Calls `error(rule, message)` for each violation found. Operand counts and required attributes have been checked.
-void verify_operation(const Module& m, InstId inst,
+// `settled`: with what holds only where XLA verifies, too (verifier.h).
+void verify_operation(const Module& m, InstId inst, bool settled,
                       const std::function<void(std::string_view rule, std::string message)>& error);
 
 }  // namespace hlo

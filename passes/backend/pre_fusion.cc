@@ -38,7 +38,7 @@ bool run_sort_iota_fusion(Module& m, PassContext& ctx) {
   for (InstId i : all_of_opcode(m, Opcode::Sort)) {
     bool counted =
         std::any_of(m.operands(i).begin(), m.operands(i).end(), [&](InstId o) { return m.op(o) == Opcode::Iota; });
-    if (!counted || !m.shape(i).is_tuple()) continue;
+    if (!counted) continue;
     if (!ctx.spend(m, "iota into a sort", {i})) return changed;
     CompId body = m.add_computation("fused_computation");
     std::vector<InstId> arguments, inside;

@@ -9,6 +9,14 @@
 namespace hlo {
 namespace {
 
+// What these passes transpose lies as if it had never been anything else.
+InstId turned(Module& m, InstId operand, Dims permutation) {
+  InstId t = make_transpose(m, operand, std::move(permutation));
+  m.set_shape(t, m.u().with_default_layout(m.shape_id(t)));
+  return t;
+}
+
+
 // Same opcode and place, other operands and attributes.
 InstId changed_copy(Module& m, InstId i, const std::vector<InstId>& operands, AttrSet attrs, ShapeId shape) {
   attrs.erase(Attr::sharding);
@@ -28,7 +36,7 @@ InstId flat_indices(Module& m, InstId indices, int64_t vector_dim) {
     for (int64_t d = 0; d < rank; ++d)
       if (d != vector_dim) order.push_back(d);
     order.push_back(vector_dim);
-    indices = make_transpose(m, indices, order);
+    indices = turned(m, indices, order);
     dims = m.shape(indices).dims;
   }
   if (rank == 2) return indices;
@@ -175,7 +183,7 @@ bool run_gather_simplifier(Module& m, PassContext& ctx) {
     int64_t next_batch = 0, next_offset = static_cast<int64_t>(batch.size());
     for (size_t d = 0; d < whole.size(); ++d)
       order.push_back(contains(offsets, static_cast<int64_t>(d)) ? next_offset++ : next_batch++);
-    if (!is_identity(order)) now = make_transpose(m, now, order);
+    if (!is_identity(order)) now = turned(m, now, order);
     changed |= m.replace(i, now);
   }
   return changed;
@@ -213,7 +221,7 @@ bool run_scatter_simplifier(Module& m, PassContext& ctx) {
         if (!contains(window, d)) order.push_back(d);
       size_t scattered = order.size();
       order.insert(order.end(), window.begin(), window.end());
-      if (!is_identity(order)) update = make_transpose(m, update, order);
+      if (!is_identity(order)) update = turned(m, update, order);
       Dims dims = m.shape(update).dims;
       if (scattered != 1) {
         int64_t count = std::accumulate(dims.begin(), dims.begin() + static_cast<ptrdiff_t>(scattered), int64_t{1},
@@ -252,10 +260,22 @@ bool run_topk_decomposer(Module& m, PassContext& ctx) {
       InstId x = m.operand(i, 0);
       const Shape s = m.shape(x);
       bool largest = !m.attrs(i).has(Attr::largest) || m.attrs(i).flag(Attr::largest);
-      if (s.dims.empty() || s.is_dynamic() || !ctx.spend(m, "topk is a sort", {i})) continue;
+      if (s.dims.empty() || s.is_dynamic()) continue;
+      // The values alone need no places; a comparator may be written for values only.
+      InstId values = m.users(i).size() == 1 ? m.users(i)[0] : InstId();
+      bool alone = values.valid() && m.op(values) == Opcode::GetTupleElement && !m.attrs(values).integer(Attr::index);
+      bool of_values = call && m.comp(m.called(i)[0]).params.size() == 2;
+      if (call) alone = alone && of_values;
+      if (of_values && !alone) {
+        ctx.note(m, "comparator without places", {i}, "left alone");
+        continue;
+      }
+      if (!ctx.spend(m, "topk is a sort", {i})) continue;
       int64_t dim = s.rank() - 1, k = u[m.shape(i).elements[0]].dims.back();
       ShapeId iota_shape = u.array(ElementType::S32, s.dims);
-      InstId iota = make(m, c, Opcode::Iota, {}, attrs_of(u, Opcode::Iota, {{Attr::iota_dimension, dim}}), iota_shape);
+      InstId iota;
+      if (!alone)
+        iota = make(m, c, Opcode::Iota, {}, attrs_of(u, Opcode::Iota, {{Attr::iota_dimension, dim}}), iota_shape);
       CompId less;
       if (call) {
         less = m.called(i)[0];
@@ -263,7 +283,7 @@ bool run_topk_decomposer(Module& m, PassContext& ctx) {
         less = m.add_computation(fmt::format("compare-{}-than", largest ? "greater" : "less"));
         ShapeId scalar = u.scalar(s.type), index = u.scalar(ElementType::S32);
         InstId a = m.parameter(less, 0, scalar, "p.0.lhs"), b = m.parameter(less, 1, scalar, "p.0.rhs");
-        m.parameter(less, 2, index, "p.1.lhs"), m.parameter(less, 3, index, "p.1.rhs");
+        if (!alone) m.parameter(less, 2, index, "p.1.lhs"), m.parameter(less, 3, index, "p.1.rhs");
         AttrSet how;
         how.op = Opcode::Compare;
         how.set(Attr::direction, u.str(largest ? "GT" : "LT"));
@@ -273,15 +293,22 @@ bool run_topk_decomposer(Module& m, PassContext& ctx) {
       AttrSet attrs;
       attrs.op = Opcode::Sort;
       attrs.set(Attr::dimensions, Dims{dim}), attrs.set(Attr::is_stable, true), attrs.set(Attr::to_apply, less);
+      std::vector<SliceDim> cut;
+      for (int64_t d = 0; d <= dim; ++d) cut.push_back({0, d == dim ? k : s.dims[static_cast<size_t>(d)], 1});
+      auto first = [&](InstId sorted, size_t n) {
+        return make(m, c, Opcode::Slice, {sorted}, attrs_of(u, Opcode::Slice, {{Attr::slice, cut}}),
+                    m.shape(i).elements[n]);
+      };
+      if (alone) {
+        InstId sort = make(m, c, Opcode::Sort, {x}, u.attrs(std::move(attrs)), m.shape_id(x));
+        m.set_meta(sort, m[i].meta);
+        changed |= m.replace(values, first(sort, 0));
+        continue;
+      }
       InstId sort =
           make(m, c, Opcode::Sort, {x, iota}, u.attrs(std::move(attrs)), u.tuple({m.shape_id(x), iota_shape}));
       std::vector<InstId> parts;
-      for (size_t n = 0; n < 2; ++n) {
-        std::vector<SliceDim> cut;
-        for (int64_t d = 0; d <= dim; ++d) cut.push_back({0, d == dim ? k : s.dims[static_cast<size_t>(d)], 1});
-        parts.push_back(make(m, c, Opcode::Slice, {make_element(m, sort, n)},
-                             attrs_of(u, Opcode::Slice, {{Attr::slice, cut}}), m.shape(i).elements[n]));
-      }
+      for (size_t n = 0; n < 2; ++n) parts.push_back(first(make_element(m, sort, static_cast<int64_t>(n)), n));
       changed |= m.replace(i, make(m, c, Opcode::Tuple, parts, {}, m.shape_id(i)));
     }
   return changed;

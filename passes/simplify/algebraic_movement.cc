@@ -368,7 +368,9 @@ bool A::transpose_of_reshape(InstId i) {
 
 bool A::remove_chain(InstId i) {
   // Follows where each dimension that is not one goes; drops the chain when nothing has moved in the end.
-  if (ls_) return false;
+  // Behind layout assignment only arrays in row-major order count, whose bitcasts are reshapes.
+  auto plain = [&](InstId x) { return !ls_ || u_.with_default_layout(m_.shape_id(x)) == m_.shape_id(x); };
+  if (!plain(i)) return false;
   InstId at = i;
   size_t steps = 0;
   bool permuted = false;
@@ -385,7 +387,7 @@ bool A::remove_chain(InstId i) {
       for (size_t d = 0; d < p.size(); ++d) before[static_cast<size_t>(p[d])] = labels[d];
       labels = before;
       permuted = true;
-    } else if (o == Opcode::Reshape) {
+    } else if (o == Opcode::Reshape || (ls_ && o == Opcode::Bitcast && type(at) == type(operand(at, 0)))) {
       const Dims &from = m_.shape(operand(at, 0)).dims, &to = m_.shape(at).dims;
       if (!only_ones(from, to)) return false;
       auto ones = [](const Dims& d) { return std::count(d.begin(), d.end(), 1); };
@@ -401,6 +403,7 @@ bool A::remove_chain(InstId i) {
       break;
     }
     at = operand(at, 0);
+    if (!plain(at)) return false;
     ++steps;
     if (steps > 16) break;
     if (steps >= 2 && permuted && m_.shape(at).dims == end && type(at) == type(i)) {
@@ -409,6 +412,16 @@ bool A::remove_chain(InstId i) {
       if (identity) {
         if (!go("movements that cancel", i)) return true;
         ri(i, at);
+        return true;
+      }
+    }
+    //   transpose(bitcast(transpose(A)))      →      bitcast(A)
+    if (ls_ && steps >= 2 && permuted && op(at) != Opcode::Bitcast && op(at) != Opcode::Transpose) {
+      Dims order;
+      for (int64_t l : labels)
+        if (l >= 0) order.push_back(l);
+      if (sorted(order)) {
+        if (go("movements that cancel", i)) rw(i, Opcode::Bitcast, {at});
         return true;
       }
     }
@@ -453,13 +466,7 @@ void A::transpose(InstId i) {
       if (b) set.set(Attr::lhs_batch_dims, rb), set.set(Attr::rhs_batch_dims, lb);
       set.set(Attr::lhs_contracting_dims, rc), set.set(Attr::rhs_contracting_dims, lc);
       for (Attr key : {Attr::sharding, Attr::frontend_attributes, Attr::backend_config, Attr::origin}) set.erase(key);
-      if (StrId precision = set.text(Attr::operand_precision); precision.valid()) {
-        std::string t(u_.text(precision));
-        size_t comma = t.find(',');
-        if (comma != std::string::npos)
-          set.set(Attr::operand_precision,
-                  u_.str("{" + t.substr(comma + 1, t.size() - comma - 2) + "," + t.substr(1, comma - 1) + "}"));
-      }
+      swap_precisions(&set);
       rw(i, Opcode::Dot, {operand(a, 1), operand(a, 0)}, u_.attrs(std::move(set)));
       return;
     }
@@ -483,10 +490,18 @@ void A::transpose(InstId i) {
     return;
   }
   //   transpose(broadcast(A))      →      broadcast(A)       where the order of A's dimensions stays
-  if (op(a) == Opcode::Broadcast && sorted(m_.attrs(a).ints(Attr::dimensions)) && !ls_) {
+  if (op(a) == Opcode::Broadcast && sorted(m_.attrs(a).ints(Attr::dimensions))) {
+    const Dims& spread = m_.attrs(a).ints(Attr::dimensions);
     Dims inverse = inverse_permutation(p), dims;
-    for (int64_t d : m_.attrs(a).ints(Attr::dimensions)) dims.push_back(inverse[static_cast<size_t>(d)]);
-    if (sorted(dims)) {
+    for (int64_t d : spread) dims.push_back(inverse[static_cast<size_t>(d)]);
+    // Behind layout assignment they must lie in the same order, too.
+    auto order = [&](const Shape& s, const Dims& of) {
+      Dims out;
+      for (int64_t d : s.layout.minor_to_major)
+        if (auto at = std::find(of.begin(), of.end(), d); at != of.end()) out.push_back(at - of.begin());
+      return out;
+    };
+    if (sorted(dims) && (!ls_ || order(m_.shape(i), dims) == order(m_.shape(a), spread))) {
       if (go("transpose of a broadcast", i))
         rw(i, Opcode::Broadcast, {operand(a, 0)}, dims_attr(u_, Opcode::Broadcast, dims));
     }
@@ -920,7 +935,7 @@ void A::reverse(InstId i) {
       rw(i, Opcode::Reverse, {operand(a, 0)}, dims_attr(u_, Opcode::Reverse, once));
     return;
   }
-  //   reverse(reshape(A)) where the reshape only adds ones      →      reshape(reverse(A))
+  //   reverse(reshape(A)) where the reshape at most adds ones      →      reshape(reverse(A))
   if (!ls_ && op(a) == Opcode::Reshape) {
     const Dims &from = m_.shape(operand(a, 0)).dims, &to = m_.shape(a).dims;
     Dims place(to.size(), -1);
@@ -932,7 +947,7 @@ void A::reverse(InstId i) {
       else
         adds &= to[d] == 1;
     }
-    if (adds && at == from.size() && from.size() < to.size()) {
+    if (adds && at == from.size()) {
       Dims inner;
       for (int64_t d : real)
         if (place[static_cast<size_t>(d)] >= 0) inner.push_back(place[static_cast<size_t>(d)]);
@@ -981,6 +996,10 @@ void A::copy(InstId i) {
 void A::bitcast(InstId i) {
   InstId a = operand(i, 0);
   if (!m_.control_preds(i).empty()) return;
+  if (m_.shape_id(a) == m_.shape_id(i)) {
+    ric(i, a, "bitcast to the same shape");
+    return;
+  }
   //   bitcast(bitcast(A))      →      bitcast(A)
   if (op(a) == Opcode::Bitcast) {
     if (!go("bitcast twice", i)) return;
@@ -1010,7 +1029,6 @@ void A::bitcast(InstId i) {
       rw(i, Opcode::Broadcast, {operand(a, 0)}, dims_attr(u_, Opcode::Broadcast, {}));
     return;
   }
-  if (m_.shape(a).is_array() && m_.shape(a).type == m_.shape(i).type) ric(i, a, "bitcast to the same shape");
 }
 
 }  // namespace hlo

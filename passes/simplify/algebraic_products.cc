@@ -1,6 +1,9 @@
 // algsimp on products whose operands were moved, on windows that see little, and on collectives of one value.
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <numeric>
+#include <optional>
 
 #include "passes/simplify/algebraic_simplifier.h"
 
@@ -143,6 +146,94 @@ bool A::reduce_of_several(InstId i) {
   return true;
 }
 
+//   (a, b) reduce(A, B) over dimensions of one      →      tuple(reshape(A), reshape(B))
+bool A::reduce_of_single_elements(InstId i) {
+  const std::vector<ShapeId> out = m_.shape(i).elements;
+  for (size_t k = 0; k < out.size(); ++k) {
+    const Shape &from = m_.shape(operand(i, k)), &to = u_[out[k]];
+    if (from.elements_count() != to.elements_count() || from.type != to.type ||
+        (ls_ && !reshape_is_bitcast(u_, m_.shape_id(operand(i, k)), out[k])))
+      return false;
+  }
+  if (!go("reduce of single elements", i)) return true;
+  std::vector<InstId> parts;
+  for (size_t k = 0; k < out.size(); ++k) parts.push_back(make_op(i, Opcode::Reshape, {operand(i, k)}, {}, out[k]));
+  rw(i, Opcode::Tuple, parts);
+  return true;
+}
+
+namespace {
+
+// Is `i` a reduction to the largest or smallest value and its first place, written as jax does, the first NaN being
+// the largest and the smallest of all? Then Maximum or Minimum.
+std::optional<Opcode> value_and_place(const Module& m, InstId i) {
+  if (m.op(i) != Opcode::Reduce || !m.shape(i).is_tuple() || m.operand_count(i) != 4) return {};
+  const Dims& dims = m.attrs(i).ints(Attr::dimensions);
+  InstId places = m.operand(i, 1);
+  if (dims.size() != 1 || m.op(places) != Opcode::Iota || m.attrs(places).integer(Attr::iota_dimension) != dims[0])
+    return {};
+  const Computation& f = m.comp(m.called(i)[0]);
+  const std::vector<InstId>& p = f.params;
+  auto is = [&](InstId x, Opcode op, size_t operands) { return m.op(x) == op && m.operand_count(x) == operands; };
+  // Operands of a commutative operation, whichever of them `first` takes first.
+  auto either = [&](InstId x, Opcode op, const std::function<bool(InstId)>& first,
+                    const std::function<bool(InstId)>& second) {
+    if (!is(x, op, 2)) return false;
+    InstId a = m.operand(x, 0), b = m.operand(x, 1);
+    return (first(a) && second(b)) || (first(b) && second(a));
+  };
+  auto compares = [&](InstId x, size_t a, size_t b, std::string_view direction) {
+    return m.op(x) == Opcode::Compare && m.operand(x, 0) == p[a] && m.operand(x, 1) == p[b] &&
+           m.u().text(m.attrs(x).text(Attr::direction)) == direction;
+  };
+  if (!is(f.root, Opcode::Tuple, 2)) return {};
+  InstId value = m.operand(f.root, 0), place = m.operand(f.root, 1);
+  if (!is(value, Opcode::Select, 3) || !is(place, Opcode::Select, 3) || m.operand(value, 1) != p[0] ||
+      m.operand(value, 2) != p[2] || m.operand(place, 1) != p[1] || m.operand(place, 2) != p[3])
+    return {};
+  InstId better = m.operand(value, 0);
+  auto nan = [&](InstId x) { return compares(x, 0, 0, "NE"); };
+  auto first_of_equals = [&](InstId x) {
+    return either(
+        x, Opcode::And, [&](InstId y) { return compares(y, 0, 2, "EQ"); },
+        [&](InstId y) { return compares(y, 1, 3, "LT"); });
+  };
+  if (!either(m.operand(place, 0), Opcode::Or, [&](InstId x) { return x == better; }, first_of_equals)) return {};
+  for (auto [direction, kind] : {std::pair{"GT", Opcode::Maximum}, std::pair{"LT", Opcode::Minimum}})
+    if (either(better, Opcode::Or, [&](InstId x) { return compares(x, 0, 2, direction); }, nan)) return kind;
+  return {};
+}
+
+}  // namespace
+
+//   (value, place) reduce(broadcast(K), iota)      →      tuple(broadcast(K), broadcast(0))
+bool A::place_in_constant(InstId i) {
+  if (ls_ || !value_and_place(m_, i) || op(operand(i, 0)) != Opcode::Broadcast || !bck(operand(i, 0))) return false;
+  if (!go("largest of equal values", i)) return true;
+  const std::vector<ShapeId> out = m_.shape(i).elements;
+  CompId c = m_.parent(i);
+  InstId value = make_broadcast(m_, c, operand(operand(i, 0), 0), {}, out[0]);
+  InstId zero = make_scalar(m_, c, u_[out[1]].type, 0);
+  rw(i, Opcode::Tuple, {value, make_broadcast(m_, c, zero, {}, out[1])});
+  return true;
+}
+
+//   reduce-max(A) beside (value, place) reduce(A, iota)      →      get-tuple-element(that, 0)
+bool A::value_beside_place(InstId i, Opcode kind) {
+  if (kind != Opcode::Maximum && kind != Opcode::Minimum) return false;
+  for (InstId other : m_.users(operand(i, 0))) {
+    if (value_and_place(m_, other) != kind || operand(other, 0) != operand(i, 0) || operand(other, 2) != operand(i, 1) ||
+        m_.attrs(other).ints(Attr::dimensions) != m_.attrs(i).ints(Attr::dimensions) ||
+        m_.shape(other).elements[0] != m_.shape_id(i))
+      continue;
+    const double worst = kind == Opcode::Maximum ? -HUGE_VAL : HUGE_VAL;
+    if (!is_all(m_, operand(i, 1), worst)) return false;
+    if (go("value beside its place", i)) rw_to(i, make_element(m_, other, 0));
+    return true;
+  }
+  return false;
+}
+
 //   reduce(broadcast(scalar)) to a scalar by max, min, and, or      →      op(scalar, init)
 bool A::reduce_of_scalar(InstId i, Opcode kind) {
   InstId a = operand(i, 0);
@@ -169,7 +260,7 @@ bool A::window_of_constant(InstId i) {
   bool single = true, one = true;
   for (size_t d = 0; d < w.dims.size(); ++d) {
     const WindowDim& e = w.dims[d];
-    bool alone = e.size == 1 && e.stride == 1 && e.lhs_dilate == 1;
+    bool alone = e.size == 1 && e.stride == 1 && e.lhs_dilate == 1 && e.rhs_dilate == 1;
     single &= alone;
     if (alone && !e.pad_low && !e.pad_high) continue;
     one = one && scan == w.dims.size();

@@ -29,6 +29,15 @@ InstId AlgebraicSimplifier::rw(InstId i, Opcode op, std::vector<InstId> operands
   return to;
 }
 
+void AlgebraicSimplifier::swap_precisions(AttrSet* set) const {
+  StrId precision = set->text(Attr::operand_precision);
+  if (!precision.valid()) return;
+  std::string t(u_.text(precision));
+  if (size_t comma = t.find(','); comma != std::string::npos)
+    set->set(Attr::operand_precision,
+             u_.str("{" + t.substr(comma + 1, t.size() - comma - 2) + "," + t.substr(1, comma - 1) + "}"));
+}
+
 double AlgebraicSimplifier::scalar_value(InstId i) const {
   while (op(i) == Opcode::Broadcast) i = operand(i, 0);
   return load_double(type(i), m_.literal(i).bytes.data());

@@ -61,11 +61,20 @@ class AlgebraicSimplifier {
   void reduce(InstId i);
   void reduce_window(InstId i);
   bool reduce_of_several(InstId i);
+  bool reduce_of_single_elements(InstId i);
+  bool place_in_constant(InstId i);
+  bool value_beside_place(InstId i, Opcode kind);
   bool reduce_of_scalar(InstId i, Opcode kind);
   bool window_of_constant(InstId i);
   void dot(InstId i);
   bool dot_of_movement(InstId i);
+  // Convolutions (algebraic_convolutions.cc).
   void convolution(InstId i);
+  bool padding_of_filter(InstId i);
+  bool padding_of_input(InstId i);
+  bool swapped_convolution(InstId i);
+  bool convolution_as_dot(InstId i);
+  bool convolution_as_product(InstId i);
   bool scaled_convolution(InstId i);
   void collective(InstId i);
   void custom_call(InstId i);
@@ -103,6 +112,7 @@ class AlgebraicSimplifier {
   double scalar_value(InstId i) const;  // of a one-element constant or a broadcast of one
   bool scalar_int(InstId i, int64_t* v) const;
   CompId scalar_add(ElementType t);
+  void swap_precisions(AttrSet* set) const;  // of two operands
 
   Module& m_;
   Universe& u_;

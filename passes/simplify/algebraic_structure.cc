@@ -42,7 +42,10 @@ void A::reduce(InstId i) {
     return;
   }
   if (reduce_of_several(i)) return;
-  if (variadic) return;
+  if (variadic) {
+    if (!reduce_of_single_elements(i)) place_in_constant(i);
+    return;
+  }
   auto reduce_attrs = [&](const Dims& d) {
     return attrs_of(u_, Opcode::Reduce, {{Attr::dimensions, d}, {Attr::to_apply, f}});
   };
@@ -154,7 +157,7 @@ void A::reduce(InstId i) {
       return;
     }
   }
-  if (simple && reduce_of_scalar(i, kind)) return;
+  if (simple && (value_beside_place(i, kind) || reduce_of_scalar(i, kind))) return;
   if (op(a) == Opcode::Broadcast) {
     const Dims map = m_.attrs(a).ints(Attr::dimensions);
     //   reduce(broadcast(A)) over dimensions that are A's own      →      broadcast(reduce(A))
@@ -235,13 +238,19 @@ void A::reduce_window(InstId i) {
   if (op(p) == Opcode::Convert) cast = p, p = operand(p, 0);
   if (op(p) != Opcode::Pad || cast.valid()) return;
   const auto pads = *m_.attrs(p).get<std::vector<PaddingDim>>(Attr::padding);
-  if (std::any_of(pads.begin(), pads.end(), [](const PaddingDim& d) { return d.interior || d.low < 0 || d.high < 0; }))
-    return;
+  for (size_t d = 0; d < pads.size(); ++d)
+    if (pads[d].low < 0 || pads[d].high < 0 || (pads[d].interior && w.dims[d].lhs_dilate != 1)) return;
   InstId value = operand(p, 1);
   bool same = k(value) && k(init) && m_.literal_id(value) == m_.literal_id(init);
-  if (!same || std::any_of(w.dims.begin(), w.dims.end(), [](const WindowDim& d) { return d.lhs_dilate != 1; })) return;
+  if (!same) return;
+  // Padding around elements that the window spreads out would have to be spread out, too.
+  for (size_t d = 0; d < w.dims.size(); ++d)
+    if (w.dims[d].lhs_dilate != 1 && (pads[d].low || pads[d].high)) return;
   if (!go("padding into the window", i)) return;
-  for (size_t d = 0; d < w.dims.size(); ++d) w.dims[d].pad_low += pads[d].low, w.dims[d].pad_high += pads[d].high;
+  for (size_t d = 0; d < w.dims.size(); ++d) {
+    w.dims[d].pad_low += pads[d].low, w.dims[d].pad_high += pads[d].high;
+    if (pads[d].interior) w.dims[d].lhs_dilate = pads[d].interior + 1;
+  }
   rw(i, Opcode::ReduceWindow, {operand(p, 0), init},
      attrs_of(u_, Opcode::ReduceWindow, {{Attr::window, w}, {Attr::to_apply, f}}));
 }
@@ -322,64 +331,6 @@ void A::dot(InstId i) {
     else
       rw(i, Opcode::Reshape, {small});
   }
-}
-
-void A::convolution(InstId i) {
-  const Shape& out = m_.shape(i);
-  if (m_.shape(operand(i, 0)).elements_count() == 0 || m_.shape(operand(i, 1)).elements_count() == 0) {
-    if (!go("convolution of nothing", i)) return;
-    InstId zero = make_scalar(m_, m_.parent(i), out.type, 0);
-    rw(i, Opcode::Broadcast, {zero}, dims_attr(u_, Opcode::Broadcast, {}));
-    return;
-  }
-  //   convolution(A, pad(F, 0)) with padding between elements      →      convolution(A, F), rhs_dilate
-  if (InstId f = operand(i, 1); op(f) == Opcode::Pad && is_all(m_, operand(f, 1), 0)) {
-    const DimLabels& d = *m_.attrs(i).get<DimLabels>(Attr::dim_labels);
-    const Window* w = m_.attrs(i).get<Window>(Attr::window);
-    const auto pads = *m_.attrs(f).get<std::vector<PaddingDim>>(Attr::padding);
-    auto features = [&](int64_t k2) { return pads[static_cast<size_t>(k2)] != PaddingDim{}; };
-    bool fits = w && !features(d.kernel_input) && !features(d.kernel_output);
-    Window wider = w ? *w : Window{};
-    for (size_t n = 0; n < wider.dims.size() && fits; ++n) {
-      const PaddingDim& p = pads[static_cast<size_t>(d.kernel_spatial[n])];
-      fits = !p.low && !p.high && wider.dims[n].rhs_dilate == 1;
-      wider.dims[n].rhs_dilate = p.interior + 1;
-      wider.dims[n].size = m_.shape(operand(f, 0)).dims[static_cast<size_t>(d.kernel_spatial[n])];
-    }
-    if (fits) {
-      if (!go("filter padding into the convolution", i)) return;
-      InstId to = m_.clone_inst(i, m_.parent(i), std::vector<InstId>{operand(i, 0), operand(f, 0)});
-      m_.set_attr(to, Attr::window, wider);
-      rw_to(i, to);
-      return;
-    }
-  }
-  //   convolution(pad(A, 0))      →      convolution(A) with padding in the window
-  InstId a = operand(i, 0);
-  const Window* w = m_.attrs(i).get<Window>(Attr::window);
-  if (op(a) != Opcode::Pad || !w || !is_all(m_, operand(a, 1), 0)) return;
-  const DimLabels& d = *m_.attrs(i).get<DimLabels>(Attr::dim_labels);
-  const auto pads = *m_.attrs(a).get<std::vector<PaddingDim>>(Attr::padding);
-  auto none = [](const PaddingDim& p) { return !p.low && !p.high && !p.interior; };
-  if (!none(pads[static_cast<size_t>(d.input_batch)]) || !none(pads[static_cast<size_t>(d.input_feature)])) return;
-  Window wider = *w;
-  for (size_t k = 0; k < wider.dims.size(); ++k) {
-    const PaddingDim& p = pads[static_cast<size_t>(d.input_spatial[k])];
-    WindowDim& e = wider.dims[k];
-    if (p.low < 0 || p.high < 0) return;
-    if (p.interior && e.lhs_dilate != 1) return;
-    if (e.lhs_dilate != 1 && (p.low || p.high)) return;
-    e.pad_low += p.low, e.pad_high += p.high;
-    if (p.interior) e.lhs_dilate = p.interior + 1;
-  }
-  if (!go("padding into the convolution", i)) return;
-  AttrSet set = m_.attrs(i);
-  set.set(Attr::window, wider);
-  AttrsId attrs = u_.attrs(std::move(set));
-  InstId r = operand(i, 1);
-  InstId to = m_.clone_inst(i, m_.parent(i), std::vector<InstId>{operand(a, 0), r});
-  m_.set_attrs(to, attrs);
-  rw_to(i, to);
 }
 
 void A::sort(InstId i) {

@@ -95,10 +95,10 @@ class Mover {
       Dims inverse = inverse_permutation(p);
       return is_identity(inverse) ? o : make_transpose(m_, o, inverse);
     }
-    if (m_.op(o) == Opcode::Reshape && m_.shape(m_.operand(o, 0)).dims == from) return m_.operand(o, 0);
-    if (m_.shape(o).dims == from) return o;
     // It lies as what it is to stand beside.
     ShapeId beside = m_.u().with_type(m_.shape_id(m_.operand(r, 0)), m_.shape(o).type);
+    if (m_.op(o) == Opcode::Reshape && m_.shape(m_.operand(o, 0)).dims == from) return m_.operand(o, 0);
+    if (m_.shape_id(o) == beside) return o;
     return make_derived(m_, o, Opcode::Reshape, {o}, {}, beside);
   }
   bool move(InstId i) {

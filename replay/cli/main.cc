@@ -405,7 +405,7 @@ int cmd_verify(const std::string& file, bool json, const std::string& layouts) {
       if (in.chosen && in.chosen != i + 1) continue;
       auto m = std::move(load_part(in, i).module);
       instructions += m->instruction_count(), computations += m->computations().size();
-      for (const VerifyError& e : verify_module(*m, 20, how)) {
+      for (const VerifyError& e : verify_module(*m, 20, how, Moment::kSettled)) {
         list.push_back({{"rule", e.rule}, {"message", e.message}});
         if (!json) fmt::print(stderr, "{}: error: {} [{}]\n", file, e.message, e.rule);
       }
