@@ -27,10 +27,10 @@ class Loops {
     bool changed = false;
     for (InstId w : loops) {
       if (!m_.alive(w)) continue;
-      if (!same_values(w) && !dead_elements(w) && !constant_elements(w)) {
+      if (!same_values(w) && !nested_tuples(w) && !dead_elements(w) && !constant_elements(w)) {
         if (talks(w)) continue;
         changed |= known_scalars(w);
-        changed |= few_trips(w);
+        changed |= few_trips(w) || merged_counters(w);
         continue;
       }
       changed = true;
@@ -297,6 +297,160 @@ class Loops {
         }
     }
     return changed;
+  }
+
+  // --- a state of another form ---
+
+  // The loop over a state of another form: `to_old` makes the old state of the new one, `to_new` the new one of the
+  // old one that a trip ends with (and of the new state that it began with). Both add what they make to the
+  // computation.
+  void reform(InstId w, ShapeId shape, const std::function<InstId(InstId)>& to_old,
+              const std::function<InstId(InstId, InstId)>& to_new, InstId init) {
+    CompId old_body = body(w), old_condition = condition(w);
+    auto copy = [&](CompId c) {
+      CompId made = m_.clone_computation(c, "clone");
+      InstId param = state(made);
+      std::vector<InstId> readers = m_.users_copy(param);
+      bool whole = m_.is_root(param);
+      m_.set_shape(param, shape);
+      InstId as_before = to_old(param);
+      for (InstId reader : readers)
+        for (size_t o = 0; o < m_.operand_count(reader); ++o)
+          if (m_.operand(reader, o) == param) m_.set_operand(reader, o, as_before);
+      if (whole) m_.set_root(made, as_before);
+      return made;
+    };
+    CompId new_condition = copy(old_condition), new_body = copy(old_body);
+    m_.set_root(new_body, to_new(m_.comp(new_body).root, state(new_body)));
+    AttrSet attrs = m_.attrs(w);
+    attrs.set(Attr::condition, new_condition), attrs.set(Attr::body, new_body);
+    InstId loop = make(m_, m_.parent(w), Opcode::While, {init}, u_.attrs(std::move(attrs)), shape);
+    m_.set_meta(loop, m_[w].meta);
+    m_.replace(w, to_old(loop));
+    for (CompId c : {old_condition, old_body}) m_.remove_computation(c);
+  }
+
+  //   while((i, (a, (b, c))))      →      (i', (a', (b', c'))) of while((i, a, b, c))
+  bool nested_tuples(InstId w) {
+    InstId init = m_.operand(w, 0);
+    if (!removable(w) || !m_.shape(w).is_tuple() || m_.op(init) != Opcode::Tuple ||
+        m_.op(m_.comp(body(w)).root) != Opcode::Tuple)
+      return false;
+    const ShapeId old_shape = m_.shape_id(w);
+    std::vector<ShapeId> leaves;
+    bool nested = false;
+    auto collect = [&](auto&& self, ShapeId s) -> void {
+      for (ShapeId e : u_[s].elements) {
+        if (!u_[e].is_tuple()) {
+          leaves.push_back(e);
+          continue;
+        }
+        nested = true;
+        self(self, e);
+      }
+    };
+    collect(collect, old_shape);
+    if (!nested || !ctx_.spend(m_, "nested tuples of the state", {w})) return false;
+    ShapeId flat = u_.tuple(leaves);
+    auto to_flat = [&](InstId of) {
+      std::vector<InstId> parts;
+      auto take = [&](auto&& self, InstId x) -> void {
+        for (size_t k = 0; k < m_.shape(x).elements.size(); ++k) {
+          InstId e = make_element(m_, x, static_cast<int64_t>(k));
+          if (m_.shape(e).is_tuple())
+            self(self, e);
+          else
+            parts.push_back(e);
+        }
+      };
+      take(take, of);
+      return make(m_, m_.parent(of), Opcode::Tuple, parts, {}, flat);
+    };
+    auto to_nested = [&](InstId of) {
+      int64_t next = 0;
+      auto build = [&](auto&& self, ShapeId s) -> InstId {
+        if (!u_[s].is_tuple()) return make_element(m_, of, next++);
+        std::vector<InstId> parts;
+        for (ShapeId e : std::vector<ShapeId>(u_[s].elements)) parts.push_back(self(self, e));
+        return make(m_, m_.parent(of), Opcode::Tuple, parts, {}, s);
+      };
+      return build(build, old_shape);
+    };
+    InstId start = to_flat(init);
+    reform(
+        w, flat, to_nested, [&](InstId root, InstId) { return to_flat(root); }, start);
+    return true;
+  }
+
+  //   while((i, j)), i = i + 1 from 0, j = j + 3      →      j is its start + i * 3
+  // Where none counts the trips, a new element does, if two or more can be made of it.
+  bool merged_counters(InstId w) {
+    InstId init = m_.operand(w, 0), root = m_.comp(body(w)).root;
+    if (!m_.alive(w) || !removable(w) || m_.op(init) != Opcode::Tuple || m_.op(root) != Opcode::Tuple) return false;
+    for (CompId c : {body(w), condition(w)})
+      for (InstId i : m_.live_order(c))
+        if (m_.op(i) == Opcode::Domain) return false;
+    for (ElementType type :
+         {ElementType::S8, ElementType::U8, ElementType::S32, ElementType::U32, ElementType::S64, ElementType::U64}) {
+      std::map<size_t, InstId> steps;
+      std::optional<size_t> counter;
+      for (size_t k = 0; k < m_.operand_count(root); ++k) {
+        InstId next = m_.operand(root, k);
+        if (m_.op(next) != Opcode::Add || m_.shape(next).rank() != 0 || m_.shape(next).type != type) continue;
+        InstId old = m_.operand(next, 0), step = m_.operand(next, 1);
+        if (m_.op(old) == Opcode::Constant) std::swap(old, step);
+        if (m_.op(old) != Opcode::GetTupleElement || m_.operand(old, 0) != state(body(w)) || element(old) != k ||
+            m_.op(step) != Opcode::Constant || m_.literal(step).elided)
+          continue;
+        if (!counter && is_all(m_, step, 1) && is_all(m_, m_.operand(init, k), 0))
+          counter = k;
+        else
+          steps[k] = step;
+      }
+      if (steps.size() + (counter ? 1 : 0) < 2) continue;
+      if (!ctx_.spend(m_, "counters of one loop", {w})) return false;
+      const ShapeId old_shape = m_.shape_id(w);
+      std::vector<ShapeId> shapes = u_[old_shape].elements;
+      const bool added = !counter;
+      InstId start = init;
+      if (added) {
+        counter = shapes.size();
+        shapes.push_back(u_.scalar(type));
+        std::vector<InstId> parts;
+        for (size_t k = 0; k < *counter; ++k) parts.push_back(make_element(m_, init, static_cast<int64_t>(k)));
+        parts.push_back(make_scalar(m_, m_.parent(w), type, 0));
+        start = make(m_, m_.parent(w), Opcode::Tuple, parts, {}, u_.tuple(shapes));
+      }
+      auto part = [&](InstId of, size_t k) { return make_element(m_, of, static_cast<int64_t>(k)); };
+      // The steps' constants go with the old body.
+      std::map<size_t, ScalarValue> values;
+      for (auto [k, step] : steps) values.emplace(k, load_int(type, m_.literal(step).bytes.data()));
+      auto to_old = [&](InstId of) {
+        std::vector<InstId> parts;
+        for (size_t k = 0; k < u_[old_shape].elements.size(); ++k) {
+          InstId e = part(of, k);
+          if (auto step = values.find(k); step != values.end()) {
+            InstId by = make_scalar(m_, m_.parent(of), type, step->second);
+            e = make(m_, m_.parent(of), Opcode::Add,
+                     {e, make(m_, m_.parent(of), Opcode::Multiply, {part(of, *counter), by})});
+          }
+          parts.push_back(e);
+        }
+        return make(m_, m_.parent(of), Opcode::Tuple, parts, {}, old_shape);
+      };
+      auto to_new = [&](InstId old, InstId param) {
+        std::vector<InstId> parts;
+        for (size_t k = 0; k < u_[old_shape].elements.size(); ++k)
+          parts.push_back(part(values.contains(k) ? param : old, k));
+        if (added)
+          parts.push_back(
+              make(m_, m_.parent(old), Opcode::Add, {part(param, *counter), make_scalar(m_, m_.parent(old), type, 1)}));
+        return make(m_, m_.parent(old), Opcode::Tuple, parts, {}, u_.tuple(shapes));
+      };
+      reform(w, u_.tuple(shapes), to_old, to_new, start);
+      return true;
+    }
+    return false;
   }
 
   //   while(init) that never runs      →      init;      that runs once      →      its body

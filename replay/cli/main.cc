@@ -300,9 +300,25 @@ int list_passes(bool json) {
   return kYes;
 }
 
-// XLA makes the parameters of a computation first; a stage's text, which is in post order, tells that no more. They are
-// put back where that changes nothing in print: where those without users stand in front and in their order.
-void put_parameters_first(Module& m) {
+// Was the instruction made by a pass? One that the program came with is called as its op_name ends (`add.5`,
+// op_name="jit(f)/add") or, where it has none, is a constant.
+bool made_by_pass(const Module& m, InstId i) {
+  if (m.op(i) == Opcode::Constant || m.op(i) == Opcode::Parameter || m.op(i) == Opcode::Tuple) return false;
+  auto base = [](std::string_view name) {
+    size_t dot = name.rfind('.');
+    bool number = dot != std::string_view::npos && dot + 1 < name.size() &&
+                  name.find_first_not_of("0123456789", dot + 1) == std::string_view::npos;
+    return number ? name.substr(0, dot) : name;
+  };
+  std::string_view origin = m.u().text(StrId(m.u()[m[i].meta].op_name));
+  if (size_t slash = origin.rfind('/'); slash != std::string_view::npos) origin = origin.substr(slash + 1);
+  return base(base(m.inst_name(i))) != base(origin);
+}
+
+// XLA makes the parameters of a computation first, then what the program has, then what passes add; a stage's text,
+// which is in post order, tells that no more. They are put back so, what is not used and the root apart: where those
+// stand, in which order what is dead is printed, is in the text (parameters go in front where they stand in front).
+void put_in_order_made(Module& m) {
   for (CompId c : m.computations()) {
     Computation& comp = m.comp(c);
     int64_t last = -1;
@@ -314,10 +330,14 @@ void put_parameters_first(Module& m) {
       if (parameter) last = m.parameter_number(i);
       others |= !parameter;
     }
-    if (!fits) continue;
-    std::vector<InstId> order = comp.params;
-    for (InstId i : m.live_order(c))
-      if (m.op(i) != Opcode::Parameter) order.push_back(i);
+    std::vector<InstId> order, late;
+    if (fits) order = comp.params;
+    for (InstId i : m.live_order(c)) {
+      if (fits && m.op(i) == Opcode::Parameter) continue;
+      bool inside = !m.users(i).empty() && !m.is_root(i);
+      (inside && made_by_pass(m, i) ? late : order).push_back(i);
+    }
+    order.insert(order.end(), late.begin(), late.end());
     comp.order = std::move(order);
   }
 }
@@ -330,7 +350,7 @@ int cmd_opt(const OptArgs& a) {
   if (!PrintOptions::by_name(a.style, &style)) fail(FailureKind::kUsage, "unknown style '{}'", a.style);
   if (a.style == "default") style.large_constants = style.stable_order = true, style.lossless = true;
   auto m = load_verified(a.file, !a.no_verify);
-  if (!a.call_site.empty()) put_parameters_first(*m);
+  if (!a.call_site.empty()) put_in_order_made(*m);
   PipelineOptions options;
   options.verify = !a.no_verify;
   for (const WantedPass& w : list) {
