@@ -142,7 +142,12 @@ class DotMerger {
     if (!ctx_.spend(m_, "dots of one operand", {a, b})) return {};
     CompId c = m_.parent(a);
     Universe& u = m_.u();
-    InstId wide = make(m_, c, Opcode::Concatenate, {sa.value, sb.value}, dims_attr(u, Opcode::Concatenate, sa.free));
+    // It lies, and is sharded, as its first part.
+    const Shape part = m_.shape(sa.value);
+    Shape whole = part;
+    whole.dims[static_cast<size_t>(sa.free[0])] += m_.shape(sb.value).dims[static_cast<size_t>(sb.free[0])];
+    InstId wide = make_derived(m_, sa.value, Opcode::Concatenate, {sa.value, sb.value},
+                               dims_attr(u, Opcode::Concatenate, sa.free), u.shape(std::move(whole)));
     // The joined dimension in the result: behind the batch, and behind the other side's where that comes first.
     Side shared = side_of(m_, a, 1 - other);
     size_t at = shared.batch.size() + (same_lhs ? shared.free.size() : 0);

@@ -93,7 +93,10 @@ class Loops {
         if (at == kept.end())
           map[i] = instead.at(element(i))(copy);
         else
-          map[i] = make_element(m_, map[param], at - kept.begin());
+          map[i] = m_.add(copy, {.op = Opcode::GetTupleElement,  // it lies as what it was an element of
+                                 .shape = m_.shape_id(i),
+                                 .operands = {map[param]},
+                                 .attrs = attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, at - kept.begin()}})});
         continue;
       }
       std::vector<InstId> ops;
@@ -106,7 +109,7 @@ class Loops {
     }
     std::vector<InstId> results;
     for (InstId r : roots) results.push_back(map.at(r));
-    m_.set_root(copy, make(m_, copy, Opcode::Tuple, results, {}, shape));
+    m_.set_root(copy, make(m_, copy, Opcode::Tuple, results));
     return copy;
   }
 

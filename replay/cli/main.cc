@@ -300,16 +300,20 @@ int list_passes(bool json) {
   return kYes;
 }
 
+// `add` and 5 of `add.5`.
+std::pair<std::string_view, uint64_t> numbered_name(std::string_view name) {
+  size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || dot + 1 == name.size() || name.size() - dot > 10 ||
+      name.find_first_not_of("0123456789", dot + 1) != std::string_view::npos)
+    return {name, 0};
+  return {name.substr(0, dot), std::stoull(std::string(name.substr(dot + 1)))};
+}
+
 // Was the instruction made by a pass? One that the program came with is called as its op_name ends (`add.5`,
 // op_name="jit(f)/add") or, where it has none, is a constant.
 bool made_by_pass(const Module& m, InstId i) {
   if (m.op(i) == Opcode::Constant || m.op(i) == Opcode::Parameter || m.op(i) == Opcode::Tuple) return false;
-  auto base = [](std::string_view name) {
-    size_t dot = name.rfind('.');
-    bool number = dot != std::string_view::npos && dot + 1 < name.size() &&
-                  name.find_first_not_of("0123456789", dot + 1) == std::string_view::npos;
-    return number ? name.substr(0, dot) : name;
-  };
+  auto base = [](std::string_view name) { return numbered_name(name).first; };
   std::string_view origin = m.u().text(StrId(m.u()[m[i].meta].op_name));
   if (size_t slash = origin.rfind('/'); slash != std::string_view::npos) origin = origin.substr(slash + 1);
   return base(base(m.inst_name(i))) != base(origin);
@@ -336,6 +340,19 @@ void put_in_order_made(Module& m) {
       if (fits && m.op(i) == Opcode::Parameter) continue;
       bool inside = !m.users(i).empty() && !m.is_root(i);
       (inside && made_by_pass(m, i) ? late : order).push_back(i);
+    }
+    // Passes number what they make as they make it.
+    std::unordered_map<std::string_view, std::vector<std::pair<uint64_t, size_t>>> places;
+    for (size_t k = 0; k < late.size(); ++k) {
+      auto [root, number] = numbered_name(m.inst_name(late[k]));
+      places[root].emplace_back(number, k);
+    }
+    const std::vector<InstId> as_printed = late;
+    for (auto& [root, list] : places) {
+      std::vector<size_t> slots;
+      for (auto [number, k] : list) slots.push_back(k);
+      std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+      for (size_t n = 0; n < slots.size(); ++n) late[slots[n]] = as_printed[list[n].second];
     }
     order.insert(order.end(), late.begin(), late.end());
     comp.order = std::move(order);
