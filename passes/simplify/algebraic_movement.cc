@@ -406,7 +406,7 @@ bool A::remove_chain(InstId i) {
     if (!plain(at)) return false;
     ++steps;
     if (steps > 16) break;
-    if (steps >= 2 && permuted && m_.shape(at).dims == end && type(at) == type(i)) {
+    if (steps >= 2 && permuted && m_.shape_id(at) == m_.shape_id(i)) {
       bool identity = true;
       for (size_t d = 0; d < labels.size(); ++d) identity &= labels[d] < 0 || labels[d] == static_cast<int64_t>(d);
       if (identity) {

@@ -156,7 +156,7 @@ class Loops {
     if (!regular(w) || m_.op(m_.operand(w, 0)) != Opcode::Tuple) return false;
     InstId init = m_.operand(w, 0), root = m_.comp(body(w)).root, param = state(body(w));
     std::map<std::vector<InstId>, size_t> first;  // the start, and what is written where
-    std::set<size_t> removed;
+    std::set<size_t> removed, written;
     std::map<size_t, size_t> same_as;
     for (size_t k = 0; k < m_.operand_count(root); ++k) {
       InstId next = m_.operand(root, k), old = next;
@@ -167,7 +167,9 @@ class Loops {
       }
       if (m_.op(old) != Opcode::GetTupleElement || m_.operand(old, 0) != param || element(old) != k) continue;
       auto [at, fresh] = first.emplace(std::move(key), k);
-      if (!fresh) removed.insert(k), same_as[k] = at->second;
+      if (fresh) continue;
+      removed.insert(k), same_as[k] = at->second;
+      if (old != next) written.insert(k);
     }
     if (removed.empty() || !ctx_.spend(m_, "elements of the same value", {w}, numbers(removed))) return false;
     // Readers of the others read the first.
@@ -176,7 +178,10 @@ class Loops {
         if (auto twin = same_as.find(element(gte)); twin != same_as.end() && m_.op(gte) == Opcode::GetTupleElement) {
           m_.replace_all_uses(gte, make_element(m_, state(c), static_cast<int64_t>(twin->second)));
         }
-    narrow(w, removed, {}, same_as);
+    // What stays as it was is the initial element behind the loop, too.
+    std::map<size_t, size_t> outside;
+    for (size_t k : written) outside[k] = same_as[k];
+    narrow(w, removed, {}, outside);
     return true;
   }
 
