@@ -53,11 +53,24 @@ AttrsId attrs_of(Universe& u, Opcode op, std::initializer_list<std::pair<Attr, A
 }
 
 namespace {
+// What a reduction keeps lies in the order in which it lay.
+ShapeId as_it_lay(Module& m, const Shape& operand, const Dims& gone, ShapeId result) {
+  Dims place(operand.dims.size(), -1), order;
+  int64_t next = 0;
+  for (size_t d = 0; d < place.size(); ++d)
+    if (!contains(gone, static_cast<int64_t>(d))) place[d] = next++;
+  for (int64_t d : operand.layout.minor_to_major)
+    if (place[static_cast<size_t>(d)] >= 0) order.push_back(place[static_cast<size_t>(d)]);
+  return order.size() == m.u()[result].dims.size() ? m.u().with_layout(result, std::move(order)) : result;
+}
+
 Module::NewInst described(Module& m, Opcode op, std::vector<InstId>&& operands, AttrsId attrs, ShapeId shape) {
   if (!shape.valid()) {
     Inferred inferred = infer_shape(m, op, operands, m.u()[attrs]);
     HLO_CHECK(inferred.shape.valid(), "{}: {}", op_text(op), inferred.error);
     shape = inferred.shape;
+    if (op == Opcode::Reduce && m.u()[shape].is_array())
+      shape = as_it_lay(m, m.shape(operands[0]), m.u()[attrs].ints(Attr::dimensions), shape);
   }
   return {.op = op, .shape = shape, .operands = std::move(operands), .attrs = attrs};
 }

@@ -223,19 +223,8 @@ bool A::convolution_as_product(InstId i) {
   InstId zero = make_scalar(m_, m_.parent(i), ElementType::S32, 0);
   InstId start = make_convert(m_, zero, type(i));
   CompId add = make_reducer(m_, std::string(m_.inst_name(product)) + ".reduce_sub_computation", Opcode::Add, type(i));
-  // The sum lies as what is summed.
-  Shape rest = m_.shape(product);
-  Dims order, place(all.size(), -1);
-  rest.dims.clear();
-  for (size_t k = 0; k < all.size(); ++k)
-    if (!contains(summed, static_cast<int64_t>(k)))
-      place[k] = static_cast<int64_t>(rest.dims.size()), rest.dims.push_back(all[k]);
-  for (int64_t k : rest.layout.minor_to_major)
-    if (place[at(k)] >= 0) order.push_back(place[at(k)]);
-  rest.layout.minor_to_major = order;
   InstId sum = make_op(i, Opcode::Reduce, {product, start},
-                       attrs_of(u_, Opcode::Reduce, {{Attr::dimensions, summed}, {Attr::to_apply, add}}),
-                       u_.shape(std::move(rest)));
+                       attrs_of(u_, Opcode::Reduce, {{Attr::dimensions, summed}, {Attr::to_apply, add}}));
   rw(i, Opcode::Reshape, {sum});
   return true;
 }

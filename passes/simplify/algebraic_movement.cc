@@ -389,9 +389,8 @@ bool A::remove_chain(InstId i) {
       permuted = true;
     } else if (o == Opcode::Reshape || (ls_ && o == Opcode::Bitcast && type(at) == type(operand(at, 0)))) {
       const Dims &from = m_.shape(operand(at, 0)).dims, &to = m_.shape(at).dims;
-      if (!only_ones(from, to)) return false;
       auto ones = [](const Dims& d) { return std::count(d.begin(), d.end(), 1); };
-      if (std::abs(ones(from) - ones(to)) > 1) return false;
+      if (!only_ones(from, to) || std::abs(ones(from) - ones(to)) > 1) break;
       std::vector<int64_t> before, live;
       for (int64_t l : labels)
         if (l >= 0) live.push_back(l);
@@ -406,27 +405,24 @@ bool A::remove_chain(InstId i) {
     if (!plain(at)) return false;
     ++steps;
     if (steps > 16) break;
-    if (steps >= 2 && permuted && m_.shape_id(at) == m_.shape_id(i)) {
-      bool identity = true;
-      for (size_t d = 0; d < labels.size(); ++d) identity &= labels[d] < 0 || labels[d] == static_cast<int64_t>(d);
-      if (identity) {
-        if (!go("movements that cancel", i)) return true;
-        ri(i, at);
-        return true;
-      }
-    }
-    //   transpose(bitcast(transpose(A)))      →      bitcast(A)
-    if (ls_ && steps >= 2 && permuted && op(at) != Opcode::Bitcast && op(at) != Opcode::Transpose) {
-      Dims order;
-      for (int64_t l : labels)
-        if (l >= 0) order.push_back(l);
-      if (sorted(order)) {
-        if (go("movements that cancel", i)) rw(i, Opcode::Bitcast, {at});
-        return true;
-      }
+  }
+  // The chain as a whole counts, not what cancels at its end.
+  if (steps < 2 || !permuted) return false;
+  if (m_.shape(at).dims == end && type(at) == type(i)) {
+    bool identity = true;
+    for (size_t d = 0; d < labels.size(); ++d) identity &= labels[d] < 0 || labels[d] == static_cast<int64_t>(d);
+    if (identity) {
+      if (go("movements that cancel", i)) ri(i, at);
+      return true;
     }
   }
-  return false;
+  //   transpose(bitcast(transpose(A)))      →      bitcast(A)
+  Dims order;
+  for (int64_t l : labels)
+    if (l >= 0) order.push_back(l);
+  if (!ls_ || !sorted(order)) return false;
+  if (go("movements that cancel", i)) rw(i, Opcode::Bitcast, {at});
+  return true;
 }
 
 void A::transpose(InstId i) {
@@ -448,7 +444,7 @@ void A::transpose(InstId i) {
   }
   if (remove_chain(i)) return;
   //   transpose(dot(A, B)) that swaps rows and columns      →      dot(B, A)
-  if (op(a) == Opcode::Dot && one_user(a) && !ls_) {
+  if (op(a) == Opcode::Dot && one_user(a)) {
     const AttrSet& d = m_.attrs(a);
     const Dims lb = d.ints(Attr::lhs_batch_dims), rb = d.ints(Attr::rhs_batch_dims),
                lc = d.ints(Attr::lhs_contracting_dims), rc = d.ints(Attr::rhs_contracting_dims);

@@ -323,6 +323,8 @@ bool made_by_pass(const Module& m, InstId i) {
 // which is in post order, tells that no more. They are put back so, what is not used and the root apart: where those
 // stand, in which order what is dead is printed, is in the text (parameters go in front where they stand in front).
 void put_in_order_made(Module& m) {
+  std::unordered_map<CompId, size_t> printed;
+  for (CompId c : m.computations()) printed.emplace(c, printed.size());
   for (CompId c : m.computations()) {
     Computation& comp = m.comp(c);
     int64_t last = -1;
@@ -355,6 +357,18 @@ void put_in_order_made(Module& m) {
       for (size_t n = 0; n < slots.size(); ++n) late[slots[n]] = as_printed[list[n].second];
     }
     order.insert(order.end(), late.begin(), late.end());
+    // Callees are printed in the order in which their callers stand.
+    std::vector<size_t> slots;
+    std::vector<std::pair<size_t, InstId>> callers;
+    for (size_t k = 0; k < order.size(); ++k) {
+      InstId i = order[k];
+      if (m.called(i).empty() || m.users(i).empty() || m.is_root(i)) continue;
+      size_t first = SIZE_MAX;
+      for (CompId callee : m.called(i)) first = std::min(first, printed[callee]);
+      slots.push_back(k), callers.emplace_back(first, i);
+    }
+    std::stable_sort(callers.begin(), callers.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (size_t n = 0; n < slots.size(); ++n) order[slots[n]] = callers[n].second;
     comp.order = std::move(order);
   }
 }
