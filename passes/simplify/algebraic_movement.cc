@@ -1019,6 +1019,25 @@ void A::bitcast(InstId i) {
       return;
     }
   }
+  //   bitcast(broadcast(A)) that only transposes      →      broadcast(A)       where the order of A's dimensions stays
+  if (op(a) == Opcode::Broadcast && m_.shape(operand(a, 0)).rank() > 0 && type(a) == type(i) &&
+      m_.shape(a).rank() == m_.shape(i).rank()) {
+    const auto &from = m_.shape(a).layout.minor_to_major, &to = m_.shape(i).layout.minor_to_major;
+    const Dims& spread = m_.attrs(a).ints(Attr::dimensions);
+    Dims dims(spread.size());
+    bool transposes = from.size() == to.size() && sorted(spread);
+    for (size_t k = 0; transposes && k < from.size(); ++k) {
+      const auto f = static_cast<size_t>(from[k]), t = static_cast<size_t>(to[k]);
+      transposes = m_.shape(a).dims[f] == m_.shape(i).dims[t];
+      if (auto at = std::find(spread.begin(), spread.end(), from[k]); at != spread.end())
+        dims[static_cast<size_t>(at - spread.begin())] = to[k];
+    }
+    if (transposes && sorted(dims)) {
+      if (go("bitcast of a broadcast", i))
+        rw(i, Opcode::Broadcast, {operand(a, 0)}, dims_attr(u_, Opcode::Broadcast, dims));
+      return;
+    }
+  }
   //   bitcast(broadcast(scalar))      →      broadcast(scalar)
   if (op(a) == Opcode::Broadcast && m_.shape(operand(a, 0)).rank() == 0 && type(a) == type(i)) {
     if (go("bitcast of a spread scalar", i))
