@@ -46,7 +46,8 @@ bool sink(Module& m, PassContext& ctx, CompId c, bool* stop) {
       fits &= narrow == ElementType::Tuple || narrow == from;
       narrow = from;
     }
-    if (!fits || narrow == ElementType::Tuple || type_bits(narrow) >= type_bits(wide) || type_bits(narrow) < 8)
+    if (!fits || narrow == ElementType::Tuple || type_bits(narrow) >= type_bits(wide) ||
+        (type_bits(narrow) < 8 && narrow != ElementType::Pred))
       continue;
     for (InstId o : m.operands(i)) fits &= m.op(o) != Opcode::Constant || lossless(m, o, narrow);
     if (!fits) continue;

@@ -356,8 +356,7 @@ bool run_dot_strength_reduction(Module& m, PassContext& ctx) {
     // A reducer a dot would be enough for each, XLA makes one each time.
     CompId adder = make_reducer(m, "scalar_add_computation", Opcode::Add, kept, "scalar_lhs", "scalar_rhs");
     sum = make(m, c, Opcode::Reduce, {sum, zero},
-               attrs_of(u, Opcode::Reduce, {{Attr::dimensions, dims}, {Attr::to_apply, adder}}),
-               u.with_type(m.shape_id(i), kept));
+               attrs_of(u, Opcode::Reduce, {{Attr::dimensions, dims}, {Attr::to_apply, adder}}));
     changed |= m.replace(i, make_convert(m, sum, out.type));
   }
   return changed;

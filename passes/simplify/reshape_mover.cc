@@ -89,7 +89,6 @@ class Mover {
   }
   // The operand in front of the rearrange.
   InstId unmoved(InstId o, InstId r) {
-    const Dims& from = m_.shape(m_.operand(r, 0)).dims;
     if (m_.op(r) == Opcode::Transpose) {
       const Dims p = m_.attrs(r).ints(Attr::dimensions);
       Dims inverse = inverse_permutation(p);
@@ -97,7 +96,7 @@ class Mover {
     }
     // It lies as what it is to stand beside.
     ShapeId beside = m_.u().with_type(m_.shape_id(m_.operand(r, 0)), m_.shape(o).type);
-    if (m_.op(o) == Opcode::Reshape && m_.shape(m_.operand(o, 0)).dims == from) return m_.operand(o, 0);
+    if (m_.op(o) == Opcode::Reshape && m_.shape_id(m_.operand(o, 0)) == beside) return m_.operand(o, 0);
     if (m_.shape_id(o) == beside) return o;
     return make_derived(m_, o, Opcode::Reshape, {o}, {}, beside);
   }
