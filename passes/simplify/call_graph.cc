@@ -141,8 +141,11 @@ bool run_flatten_call_graph(Module& m, PassContext& ctx) {
   for (CompId c : m.computation_post_order()) {
     auto found = all.find(c);
     if (found == all.end()) continue;
-    for (size_t s = 1; s < found->second.size(); ++s) {
-      CallSite site = found->second[s];
+    // The first caller keeps the computation, unless it calls it twice.
+    const std::vector<CallSite>& sites = found->second;
+    const bool twice = sites.size() > 1 && sites[0].caller == sites[1].caller;
+    for (size_t s = twice ? 0 : 1; s < sites.size(); ++s) {
+      CallSite site = sites[s];
       if (!ctx.spend(m, "computation cloned for its caller", {site.caller}, m.comp_name(c))) return changed;
       changed = true;
       redirect(m, site, clone_deep(m, c));

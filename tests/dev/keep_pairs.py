@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Keeps stage pairs of XLA's own dumps, on which a pass of ours does what XLA's did, as testdata/agreement/pairs.jsonl.
 
-  keep_pairs.py [--add] AGREE.json...      files that agreement.py --json wrote; --add keeps what is there already
+  keep_pairs.py [--add] [--most=N] AGREE.json...      files that agreement.py --json wrote; --add keeps what is there already
 
-At most eight small ones a pass; tests/agreement_test.py repeats them without XLA."""
+At most eight (N) small ones a pass; tests/agreement_test.py repeats them without XLA."""
 import json
 import pathlib
 import re
@@ -26,7 +26,8 @@ def plain(text):
 
 target = pathlib.Path(__file__).resolve().parents[2] / "testdata" / "agreement" / "pairs.jsonl"
 kept = {}
-for path in [a for a in sys.argv[1:] if a != "--add"]:
+most = next((int(a[7:]) for a in sys.argv[1:] if a.startswith("--most=")), 8)
+for path in [a for a in sys.argv[1:] if not a.startswith("--")]:
     for row in json.loads(pathlib.Path(path).read_text()):
         if row["kind"] != "change" or row["verdict"] != "agree" or row["pass"] == "layout-assignment":
             continue
@@ -40,7 +41,7 @@ if "--add" in sys.argv:
 for name in sorted(kept):
     known = {(row["before"], row["after"]) for row in out if row["pass"] == name}
     pairs = sorted((item for item in kept[name].items() if item[0] not in known), key=lambda item: (len(item[0][0]), item[0]))
-    out += [{"pass": name, "pipeline": pipeline, "before": before, "after": after} for (before, after), pipeline in pairs[: max(0, 8 - len(known))]]
+    out += [{"pass": name, "pipeline": pipeline, "before": before, "after": after} for (before, after), pipeline in pairs[: max(0, most - len(known))]]
 out.sort(key=lambda row: row["pass"])
 target.write_text("".join(json.dumps(row) + "\n" for row in out))
 print(len(out), "pairs of", len(kept), "passes")
