@@ -742,7 +742,8 @@ void Parser::check_attrs(Pending& p) {
     if (const Dims* d = set.get<Dims>(key);
         d && d->empty() && attr_position(p.op, key) >= 0 && !(key == Attr::slice_sizes && p.op == Opcode::Gather))
       set.erase(key);
-  if (const Window* w = set.get<Window>(Attr::window); w && w->dims.empty() && p.op != Opcode::SelectAndScatter && p.op != Opcode::CustomCall)
+  if (const Window* w = set.get<Window>(Attr::window);
+      w && w->dims.empty() && p.op != Opcode::SelectAndScatter && p.op != Opcode::CustomCall)
     set.erase(Attr::window);
   if (p.op == Opcode::Compare && !p.operands.empty()) {
     ElementType type = m_->shape(p.operands[0]).type;

@@ -457,8 +457,7 @@ class ProtoText {
         return;
       }
       case Attr::window:
-        if (i.window().dimensions_size() || (i.has_window() && op == Opcode::CustomCall))
-          put(key, window(i.window()));
+        if (i.window().dimensions_size() || (i.has_window() && op == Opcode::CustomCall)) put(key, window(i.window()));
         return;
       case Attr::dim_labels:
         if (i.has_convolution_dimension_numbers()) put(key, dim_labels(i));

@@ -166,7 +166,8 @@ TEST(Parse, DeepNestingIsRefused) {
 TEST(Verify, FindsBrokenModules) {
   auto errors = [](const std::string& text) {
     std::string all;
-    for (const VerifyError& e : verify_module(*parse_module(text, std::make_shared<Universe>()), 20, Layouts::kAuto, Moment::kSettled))
+    for (const VerifyError& e :
+         verify_module(*parse_module(text, std::make_shared<Universe>()), 20, Layouts::kAuto, Moment::kSettled))
       all += e.rule + ": " + e.message + "\n";
     return all;
   };

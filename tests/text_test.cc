@@ -82,7 +82,8 @@ TEST(Text, VerifierNamesTheRuleThatIsBroken) {
     SCOPED_TRACE(text);
     ++count;
     if (c.value("prelude", false)) text = prelude + text + "\n}\n";
-    std::vector<VerifyError> errors = verify_module(*parse_module(text, std::make_shared<Universe>()), 20, Layouts::kAuto, Moment::kSettled);
+    std::vector<VerifyError> errors =
+        verify_module(*parse_module(text, std::make_shared<Universe>()), 20, Layouts::kAuto, Moment::kSettled);
     ASSERT_FALSE(errors.empty());
     EXPECT_EQ(errors[0].rule, c["rule"].get<std::string>());
     EXPECT_NE(errors[0].message.find(c["message"].get<std::string>()), std::string::npos) << errors[0].message;

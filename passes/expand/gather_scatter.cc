@@ -16,7 +16,6 @@ InstId turned(Module& m, InstId operand, Dims permutation) {
   return t;
 }
 
-
 // Same opcode and place, other operands and attributes.
 InstId changed_copy(Module& m, InstId i, const std::vector<InstId>& operands, AttrSet attrs, ShapeId shape) {
   attrs.erase(Attr::sharding);

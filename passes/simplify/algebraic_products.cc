@@ -198,9 +198,13 @@ std::optional<Opcode> value_and_place(const Module& m, InstId i) {
         x, Opcode::And, [&](InstId y) { return compares(y, 0, 2, "EQ"); },
         [&](InstId y) { return compares(y, 1, 3, "LT"); });
   };
-  if (!either(m.operand(place, 0), Opcode::Or, [&](InstId x) { return x == better; }, first_of_equals)) return {};
+  if (!either(
+          m.operand(place, 0), Opcode::Or, [&](InstId x) { return x == better; }, first_of_equals))
+    return {};
   for (auto [direction, kind] : {std::pair{"GT", Opcode::Maximum}, std::pair{"LT", Opcode::Minimum}})
-    if (either(better, Opcode::Or, [&](InstId x) { return compares(x, 0, 2, direction); }, nan)) return kind;
+    if (either(
+            better, Opcode::Or, [&](InstId x) { return compares(x, 0, 2, direction); }, nan))
+      return kind;
   return {};
 }
 
@@ -222,7 +226,8 @@ bool A::place_in_constant(InstId i) {
 bool A::value_beside_place(InstId i, Opcode kind) {
   if (kind != Opcode::Maximum && kind != Opcode::Minimum) return false;
   for (InstId other : m_.users(operand(i, 0))) {
-    if (value_and_place(m_, other) != kind || operand(other, 0) != operand(i, 0) || operand(other, 2) != operand(i, 1) ||
+    if (value_and_place(m_, other) != kind || operand(other, 0) != operand(i, 0) ||
+        operand(other, 2) != operand(i, 1) ||
         m_.attrs(other).ints(Attr::dimensions) != m_.attrs(i).ints(Attr::dimensions) ||
         m_.shape(other).elements[0] != m_.shape_id(i))
       continue;

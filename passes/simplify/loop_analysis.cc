@@ -165,8 +165,7 @@ bool run_while_trip_count_annotator(Module& m, PassContext& ctx) {
       std::optional<int64_t> trips = known ? t.count : counted_trips(m, i, *index, kMostTrips);
       std::string config = "{";
       if (trips) config += fmt::format("\"known_trip_count\":{{\"n\":\"{}\"}},", *trips);
-      if (upwards)
-        config += fmt::format("\"known_init_step\":{{\"init\":\"{}\",\"step\":\"{}\"}},", t.init, t.step);
+      if (upwards) config += fmt::format("\"known_init_step\":{{\"init\":\"{}\",\"step\":\"{}\"}},", t.init, t.step);
       config +=
           fmt::format("\"known_induction_variable\":{{\"tuple_index\":\"{}\"}},\"dynamic_variables\":[]}}", *index);
       if (m.u().text(m.attrs(i).text(Attr::backend_config)) == config) continue;
