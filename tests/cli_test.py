@@ -328,6 +328,18 @@ with tempfile.TemporaryDirectory() as directory:
     expect("unknown pass of opt", code == 2 and "error: unknown pass 'x'" in err, err)
     code, text, err = run("opt", "--passes=cudnn-conv-algorithm-picker", mobilenet)
     expect("pass without code", code == 2 and "not implemented" in err, err)
+    # A call whose dim_labels are of other ranks than its arrays (once written out of bounds).
+    odd = os.path.join(directory, "odd_conv.hlo")
+    with open(odd, "w") as f:
+        f.write(
+            "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  f = f32[4] parameter(1)\n"
+            "  c = (f32[4], u8[0]) custom-call(x, f), window={size=3x3 pad=1_2x1_1}, dim_labels=b01f_01io->b01f, "
+            'custom_call_target="__cudnn$convForward"\n  g = f32[4] get-tuple-element(c), index=0\n  ROOT r = f32[4] add(g, x)\n}\n'
+        )
+    code, text, err = run("opt", "--passes=conv-padding-legalization,cudnn-fused-convolution-rewriter", odd)
+    expect("odd convolution call", code == 0 and "window={size=3x3 pad=1_2x1_1}" in text, err)
+    code, text, err = run("exec", odd)
+    expect("odd convolution call runs", code == 2 and "dim_labels or a window of other ranks" in err, (code, err))
 
     code, text, err = run(out)
     expect("folder", code == 0 and "replayed through xla-2019" in text, err)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ir/cudnn.h"
 #include "ir/eval/backend_config.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/kernels.h"
@@ -298,6 +299,7 @@ Value Evaluator::library_gemm(InstId inst, std::vector<Value>& ops, bool lt, boo
 
 Value Evaluator::library_convolution(InstId inst, std::string_view kind, std::vector<Value>& ops) {
   const AttrSet& a = m_.attrs(inst);
+  if (!is_cudnn_convolution_of_fitting_ranks(m_, inst)) refuse(inst, "dim_labels or a window of other ranks");
   BackendConfig config = backend_config(u_.text(a.text(Attr::backend_config)), "cudnn_conv_backend_config");
   ShapeId out_id = m_.shape_id(inst);
   Value out = make(out_id);

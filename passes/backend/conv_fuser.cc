@@ -2,6 +2,7 @@
 // convolution, and cuDNN can do, becomes part of the call.
 #include <nlohmann/json.hpp>
 
+#include "ir/cudnn.h"
 #include "passes/rewrite.h"
 
 namespace hlo {
@@ -43,12 +44,16 @@ class ConvFuser {
     return m_.op(i) == Opcode::CustomCall ? u_.text(m_.attrs(i).text(Attr::custom_call_target)) : std::string_view();
   }
   const DimLabels& labels(InstId conv) const { return *m_.attrs(conv).get<DimLabels>(Attr::dim_labels); }
-  // A forward call, but not one that filters each feature alone, which cuDNN does best unfused.
-  bool fusible(InstId conv) const {
+  // A forward call of the form that conv-rewriter gives it; others are left alone.
+  bool forward(InstId conv) const {
     std::string_view t = target(conv);
-    if ((t != "__cudnn$convForward" && t != "__cudnn$convBiasActivationForward") ||
-        !m_.attrs(conv).has(Attr::dim_labels) || m_.has_control(conv))
-      return false;
+    const bool biased = t == "__cudnn$convBiasActivationForward";
+    return (t == "__cudnn$convForward" || (biased && m_.operand_count(conv) > 2)) && !m_.has_control(conv) &&
+           is_cudnn_convolution_of_fitting_ranks(m_, conv);
+  }
+  // One that filters each feature alone is done best by cuDNN without anything else.
+  bool fusible(InstId conv) const {
+    if (!forward(conv)) return false;
     int64_t groups = m_.attrs(conv).integer(Attr::feature_group_count, 1);
     return groups == 1 || groups != m_.shape(m_.operand(conv, 0)).dims[static_cast<size_t>(labels(conv).input_feature)];
   }
@@ -210,7 +215,7 @@ class ConvFuser {
 
   //   conv with side input multiply(X, broadcast(a))      →      conv with side input X, side_input_scale=a
   bool side_scale(InstId i) {
-    if (target(i) != "__cudnn$convBiasActivationForward" || m_.operand_count(i) < 4) return false;
+    if (!forward(i) || m_.operand_count(i) < 4) return false;
     Config c = config(i);
     Config* part = conv_part(c);
     if (!part || number(*part, "side_input_scale") != 1) return false;

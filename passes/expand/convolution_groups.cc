@@ -3,6 +3,7 @@
 // lacks is done in front of it.
 #include <algorithm>
 
+#include "ir/cudnn.h"
 #include "passes/rewrite.h"
 
 namespace hlo {
@@ -66,6 +67,10 @@ bool run_conv_padding_legalization(Module& m, PassContext& ctx) {
     if (target != "__cudnn$convForward" && target != "__cudnn$convBiasActivationForward") continue;
     const Window* given = m.attrs(i).get<Window>(Attr::window);
     if (!given || std::all_of(given->dims.begin(), given->dims.end(), plain)) continue;
+    if (!is_cudnn_convolution_of_fitting_ranks(m, i)) {
+      ctx.note(m, "not a convolution that cuDNN knows", {i}, "left alone");
+      continue;
+    }
     Window w = *given;
     const DimLabels d = *m.attrs(i).get<DimLabels>(Attr::dim_labels);
     if (!ctx.spend(m, "padding in front of the call", {i})) return changed;
