@@ -35,9 +35,10 @@ std::vector<Step> xla_2019() {
                                        "while-loop-constant-sinking simplify-while-loops slice-sinker dce "
                                        "reshape-mover constant-folding simplify-conditional"),
                                   25));
-  for (Step& s : list("hlo-get-dimension-size-rewriter zero_sized_hlo_elimination transpose-folding cse dce "
-                      "while-loop-trip-count-annotator"))
+  for (Step& s : list("hlo-get-dimension-size-rewriter zero_sized_hlo_elimination"))
     optimization.push_back(std::move(s));
+  optimization.push_back(pass("transpose-folding", {{"matrix_layouts", "false"}}));
+  for (Step& s : list("cse dce while-loop-trip-count-annotator")) optimization.push_back(std::move(s));
   return {
       pipeline("optimization", optimization),
       pipeline(

@@ -119,7 +119,13 @@ class Writer {
       if (f(v)) fit.push_back(&v);
     return fit.empty() ? nullptr : fit[static_cast<size_t>(c_.below(static_cast<int64_t>(fit.size())))];
   }
-  std::string index() { return c_.one_in(2) ? like("s32", {}) : constant("s32", {}); }
+  // Where a slice of `size` of `dim` elements starts. Beyond the end only where all indices are known: XLA takes others
+  // to be in range when it joins slices of slices.
+  std::string index(bool known, int64_t dim, int64_t size) {
+    if (known) return constant("s32", {});
+    std::string zero = line("s32[]", "constant(0)"), most = line("s32[]", fmt::format("constant({})", dim - size));
+    return line("s32[]", fmt::format("clamp({}, {}, {})", zero, like("s32", {}), most));
+  }
   // XLA takes initial values to be the operation's identity: how often one is taken is nobody's promise.
   std::string identity(const std::string& op, const std::string& type) {
     static const std::map<std::string, std::pair<std::string, std::string>> ends{
@@ -295,7 +301,8 @@ class Writer {
         if (!rank || count(a.dims) == 0) return;
         Dims sizes;
         std::string idx;
-        for (int64_t d : a.dims) sizes.push_back(1 + c_.below(d)), idx += ", " + index();
+        bool known = c_.one_in(2);
+        for (int64_t d : a.dims) sizes.push_back(1 + c_.below(d)), idx += ", " + index(known, d, sizes.back());
         put({"", a.type, sizes, a.exact},
             fmt::format("dynamic-slice({}{}), dynamic_slice_sizes={}", a.name, idx, braces(sizes)));
         return;
@@ -304,7 +311,8 @@ class Writer {
         if (!rank || count(a.dims) == 0) return;
         Dims sizes;
         std::string idx;
-        for (int64_t d : a.dims) sizes.push_back(1 + c_.below(d)), idx += ", " + index();
+        bool known = c_.one_in(2);
+        for (int64_t d : a.dims) sizes.push_back(1 + c_.below(d)), idx += ", " + index(known, d, sizes.back());
         std::string update = like(a.type, sizes);
         put({"", a.type, a.dims, a.exact && exact_of(update)},
             fmt::format("dynamic-update-slice({}, {}{})", a.name, update, idx));
@@ -394,7 +402,9 @@ class Writer {
       }
       case 23: {  // clamp
         if (a.type == "c64" || a.type == "pred") return;
-        std::string lo = constant(a.type, a.dims), hi = constant(a.type, a.dims);
+        // XLA takes the lower bound to be the lower one.
+        std::string lo = constant(a.type, a.dims), other = constant(a.type, a.dims);
+        std::string hi = line(shape(a.type, a.dims), fmt::format("maximum({}, {})", lo, other));
         put(a, fmt::format("clamp({}, {}, {})", lo, a.name, hi));
         return;
       }

@@ -386,6 +386,15 @@ void A::remainder(InstId i) {
   if (!integral(i)) return;
   int64_t v;
   if (!scalar_int(b, &v)) return;
+  //   A % 2^k      →      and(A, 2^k - 1), sign kept apart
+  if (v > 0 && std::has_single_bit(static_cast<uint64_t>(v))) {
+    if (!go("remainder of a power of two", i)) return;
+    if (is_unsigned_int(type(i)))
+      rw(i, Opcode::And, {a, make_scalar_like(m_, a, v - 1)});
+    else
+      on_magnitude(i, Opcode::And, v - 1);
+    return;
+  }
   if (op(a) == Opcode::Iota && v >= m_.shape(a).dims[static_cast<size_t>(m_.attrs(a).integer(Attr::iota_dimension))] &&
       ric(i, a, "remainder of a short iota"))
     return;
@@ -401,14 +410,6 @@ void A::remainder(InstId i) {
       return;
     }
   }
-  if (v <= 0 || !std::has_single_bit(static_cast<uint64_t>(v))) return;
-  if (!go("remainder of a power of two", i)) return;
-  //   A % 2^k      →      and(A, 2^k - 1), sign kept apart
-  if (is_unsigned_int(type(i))) {
-    rw(i, Opcode::And, {a, make_scalar_like(m_, a, v - 1)});
-    return;
-  }
-  on_magnitude(i, Opcode::And, v - 1);
 }
 
 void A::logic(InstId i) {
@@ -476,6 +477,12 @@ void A::compare(InstId i) {
       if (is_all(m_, l, 1) && ric(i, r, "equal true")) return;
     }
   }
+  //   select(A >= B, 1, 0) != 0      →      A >= B
+  if (d == "NE" && op(l) == Opcode::Select && op(operand(l, 0)) == Opcode::Compare && is_all(m_, r, 0) &&
+      is_all(m_, operand(l, 1), 1) && is_all(m_, operand(l, 2), 0) &&
+      u_.text(m_.attrs(operand(l, 0)).text(Attr::direction)) == "GE" &&
+      ric(i, operand(l, 0), "truth value as a number"))
+    return;
   auto in_place = [&](size_t side, InstId v) {
     if (!go("compare with an extremum of itself", i)) return;
     m_.set_operand(i, side, v);
@@ -655,7 +662,10 @@ void A::unary(InstId i) {
         ric(i, operand(a, 0), "real part of complex");
       return;
     case Opcode::Imag:
-      if (op(a) == Opcode::Complex) ric(i, operand(a, 1), "imaginary part of complex");
+      if (op(a) == Opcode::Complex)
+        ric(i, operand(a, 1), "imaginary part of complex");
+      else if (!is_complex(type(a)) && go("imaginary part of a real value", i))
+        rw_to(i, make_scalar_like(m_, i, 0));
       return;
     case Opcode::ReducePrecision: {
       if (!remove_reduce_precision_) return;

@@ -198,23 +198,24 @@ bool A::dynamic_slice_of_movement(InstId i) {
 }
 
 //   dynamic-slice(iota, i) of one element      →      reshape(convert(clamp(0, i, size - 1)))
-void A::dynamic_slice_of_iota(InstId i) {
+bool A::dynamic_slice_of_iota(InstId i) {
   InstId a = operand(i, 0), index = operand(i, 1), factor;
-  if (m_.shape(i).dims != Dims{1} || (type(index) != ElementType::S32 && type(index) != ElementType::U32)) return;
+  if (m_.shape(i).dims != Dims{1} || (type(index) != ElementType::S32 && type(index) != ElementType::U32)) return false;
   InstId iota = a;
   if (op(a) == Opcode::Multiply)
     for (size_t s : {size_t{0}, size_t{1}})
       if (op(operand(a, s)) == Opcode::Iota && op(operand(a, 1 - s)) == Opcode::Broadcast &&
           m_.shape(operand(operand(a, 1 - s), 0)).rank() == 0)
         iota = operand(a, s), factor = operand(operand(a, 1 - s), 0);
-  if (op(iota) != Opcode::Iota || (type(i) != ElementType::S32 && type(i) != ElementType::U32)) return;
-  if (!go("dynamic-slice of an iota", i)) return;
+  if (op(iota) != Opcode::Iota || (type(i) != ElementType::S32 && type(i) != ElementType::U32)) return false;
+  if (!go("dynamic-slice of an iota", i)) return true;
   InstId lo = make_scalar(m_, m_.parent(i), type(index), 0),
          hi = make_scalar(m_, m_.parent(i), type(index), m_.shape(a).dims[0] - 1);
   InstId value = make_op(i, Opcode::Clamp, {lo, index, hi}, {}, m_.shape_id(index));
   value = make_convert(m_, value, type(i));
   if (factor.valid()) value = make_op(i, Opcode::Multiply, {value, factor});
   rw(i, Opcode::Reshape, {value});
+  return true;
 }
 
 //   pad(broadcast(A)) along broadcast and other dimensions      →      broadcast(pad(broadcast(A)))
@@ -238,6 +239,56 @@ bool A::pad_of_broadcast(InstId i, const std::vector<PaddingDim>& pads) {
   InstId small = make_broadcast(m_, m_.parent(i), operand(b, 0), inner_map, u_.array(type(i), dims));
   InstId p = make_op(i, Opcode::Pad, {small, operand(i, 1)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, inner}}));
   rw(i, Opcode::Broadcast, {p}, dims_attr(u_, Opcode::Broadcast, padded));
+  return true;
+}
+
+//   gather(pad(A), i) that takes the padded dimensions whole      →      pad(gather(A, i)); through a reshape, too
+bool A::gather_of_pad(InstId i) {
+  InstId p = operand(i, 0), through;
+  if (op(p) == Opcode::Reshape) through = p, p = operand(p, 0);
+  if (op(p) != Opcode::Pad) return false;
+  const AttrSet s = m_.attrs(i);
+  const auto pads = *m_.attrs(p).get<std::vector<PaddingDim>>(Attr::padding);
+  const Dims taken = s.ints(Attr::slice_sizes), all = m_.shape(operand(i, 0)).dims;
+  // The padding of the gather's operand, dimension by dimension.
+  std::vector<PaddingDim> at(all.size());
+  Dims bare = all;
+  for (size_t d = 0; d < pads.size(); ++d) {
+    if (pads[d] == PaddingDim{}) continue;
+    auto to = static_cast<int64_t>(d);
+    if (through.valid()) {
+      auto kept = unmodified_dims(m_.shape(p).dims, all);
+      auto same = std::find_if(kept.begin(), kept.end(), [&](const auto& k) { return k.first == to; });
+      if (same == kept.end()) return false;
+      to = same->second;
+    }
+    const auto t = static_cast<size_t>(to);
+    if (contains(s.ints(Attr::start_index_map), to) || contains(s.ints(Attr::collapsed_slice_dims), to) ||
+        contains(s.ints(Attr::operand_batching_dims), to) || taken[t] != all[t])
+      return false;
+    at[t] = pads[d], bare[t] = m_.shape(operand(p, 0)).dims[d];
+  }
+  // Where each dimension of the operand lies in the result.
+  Dims offset;
+  for (int64_t d = 0; d < static_cast<int64_t>(all.size()); ++d)
+    if (!contains(s.ints(Attr::collapsed_slice_dims), d) && !contains(s.ints(Attr::operand_batching_dims), d))
+      offset.push_back(d);
+  const Dims places = s.ints(Attr::offset_dims);
+  std::vector<PaddingDim> out(m_.shape(i).dims.size());
+  Dims sizes = taken;
+  for (size_t k2 = 0; k2 < offset.size(); ++k2) {
+    const auto d = static_cast<size_t>(offset[k2]);
+    out[static_cast<size_t>(places[k2])] = at[d];
+    if (at[d] != PaddingDim{}) sizes[d] = bare[d];
+  }
+  if (!go("gather of a pad", i)) return true;
+  InstId source = operand(p, 0);
+  if (through.valid()) source = make_reshape(m_, source, bare);
+  AttrSet set = s;
+  set.set(Attr::slice_sizes, sizes);
+  set.erase(Attr::sharding);
+  InstId inner = make_op(i, Opcode::Gather, {source, operand(i, 1)}, u_.attrs(std::move(set)));
+  rw(i, Opcode::Pad, {inner, operand(p, 1)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, out}}));
   return true;
 }
 
@@ -283,6 +334,7 @@ void A::gather(InstId i) {
   //   gather from at most four elements      →      selects by index
   const AttrSet& s = m_.attrs(i);
   constexpr int64_t kFew = 4;
+  if (gather_of_pad(i)) return;
   if (m_.shape(a).rank() != 1 || m_.shape(a).dims[0] > kFew || m_.shape(indices).rank() == 0 ||
       s.integer(Attr::index_vector_dim) != m_.shape(indices).rank() || s.ints(Attr::collapsed_slice_dims) != Dims{0} ||
       m_.shape(i).elements_count() == 0)

@@ -55,8 +55,19 @@ void A::constant(InstId i) {
     rw_to(i, b);
     return;
   }
-  if (s.rank() != 1 || !is_integral(s.type)) return;
-  //   {0, 1, 2, …}      →      iota,      {0, k, 2k, …}      →      iota * k
+  if (s.rank() != 1 || s.type == ElementType::Pred) return;
+  //   {0, 1, 2, …}      →      iota,      {0, k, 2k, …}      →      iota * k       (of integers)
+  if (!is_integral(s.type)) {
+    bool counts = is_float(s.type) || is_complex(s.type);
+    for (int64_t n = 0; n < s.dims[0] && counts; ++n) {
+      const char* at = lit.bytes.data() + static_cast<size_t>(n) * width;
+      counts = is_complex(s.type) ? load_complex(s.type, at) == static_cast<double>(n)
+                                  : load_double(s.type, at) == static_cast<double>(n);
+    }
+    if (counts && go("constant is an iota", i))
+      rw(i, Opcode::Iota, {}, attrs_of(u_, Opcode::Iota, {{Attr::iota_dimension, int64_t{0}}}));
+    return;
+  }
   int64_t step = load_int(s.type, lit.bytes.data() + width);
   bool strided = load_int(s.type, lit.bytes.data()) == 0 && step != 0;
   for (int64_t n = 0; n < s.dims[0] && strided; ++n)
@@ -96,8 +107,7 @@ bool A::sink_broadcast(InstId i) {
         break;
       }
       bool scalar = m_.shape(operand(o, 0)).rank() == 0;
-      bool alike =
-          m_.attrs(o).ints(Attr::dimensions) == dims && m_.shape(operand(o, 0)).dims == m_.shape(operand_).dims;
+      bool alike = m_.attrs(o).ints(Attr::dimensions) == dims && same_shape(operand(o, 0), operand_);
       if (!scalar && !alike) {
         all = false;
         break;
@@ -291,6 +301,7 @@ void A::reshape(InstId i) {
       return;
     }
   }
+  if (op(a) == Opcode::Iota && split_iota(i)) return;
   //   reshape(dynamic-update-slice) that only adds or drops ones      →      dynamic-update-slice(reshape, reshape)
   if (!ls_ && op(a) == Opcode::DynamicUpdateSlice && one_user(a) && only_ones(m_.shape(a).dims, s.dims) &&
       !m_.attrs(a).has(Attr::sharding)) {
@@ -313,21 +324,14 @@ void A::reshape(InstId i) {
       Dims new_update;
       for (int64_t d : source) new_update.push_back(d < 0 ? 1 : update[static_cast<size_t>(d)]);
       std::vector<InstId> idx(m_.operands(a).begin() + 2, m_.operands(a).end());
+      InstId zero = make_scalar(m_, m_.parent(i), idx.empty() ? ElementType::S32 : type(idx[0]), 0);
       InstId base =
           m_.add_derived(operand(a, 0), {.op = Opcode::Reshape, .shape = m_.shape_id(i), .operands = {operand(a, 0)}});
       InstId up = m_.add_derived(operand(a, 1), {.op = Opcode::Reshape,
                                                  .shape = u_.with_dims(m_.shape_id(operand(a, 1)), new_update),
                                                  .operands = {operand(a, 1)}});
       std::vector<InstId> ops{base, up};
-      InstId zero;
-      for (int64_t d : source) {
-        if (d >= 0) {
-          ops.push_back(idx[static_cast<size_t>(d)]);
-          continue;
-        }
-        if (!zero.valid()) zero = make_scalar(m_, m_.parent(i), idx.empty() ? ElementType::S32 : type(idx[0]), 0);
-        ops.push_back(zero);
-      }
+      for (int64_t d : source) ops.push_back(d >= 0 ? idx[static_cast<size_t>(d)] : zero);
       rw(i, Opcode::DynamicUpdateSlice, ops);
       return;
     }
@@ -336,6 +340,40 @@ void A::reshape(InstId i) {
   if (reshape_bitcast(a, m_.shape_id(i))) {
     if (go("reshape is a bitcast", i)) rw(i, Opcode::Bitcast, {a});
   }
+}
+
+//   s32[3,4] reshape(s32[12] iota)      →      iota over 4 + iota over 3 * 4
+bool A::split_iota(InstId i) {
+  InstId a = operand(i, 0);
+  const Dims from = m_.shape(a).dims, to = m_.shape(i).dims;
+  const auto counted = static_cast<size_t>(m_.attrs(a).integer(Attr::iota_dimension));
+  auto bounds = common_factors(from, to);
+  for (size_t n = 0; n + 1 < bounds.size(); ++n) {
+    auto [f0, t0] = bounds[n];
+    auto [f1, t1] = bounds[n + 1];
+    if (counted < f0 || counted >= f1) continue;
+    for (size_t d = f0; d < f1; ++d)
+      if (d != counted && from[d] != 1) return false;
+    if (t0 == t1) return false;
+    if (!go("reshape of an iota", i)) return true;
+    InstId sum;
+    int64_t step = 1;
+    for (size_t d = t1; d-- > t0;) {
+      InstId digit =
+          make_op(i, Opcode::Iota, {}, attrs_of(u_, Opcode::Iota, {{Attr::iota_dimension, static_cast<int64_t>(d)}}),
+                  m_.shape_id(i));
+      if (sum.valid()) {
+        InstId scaled = make_op(i, Opcode::Multiply, {digit, make_scalar_like(m_, digit, step)}, {}, m_.shape_id(i));
+        sum = make_op(i, Opcode::Add, {sum, scaled}, {}, m_.shape_id(i));
+      } else {
+        sum = digit;
+      }
+      step *= to[d];
+    }
+    rw_to(i, sum);
+    return true;
+  }
+  return false;
 }
 
 //   reshape(transpose(reshape(A))) that joins neighbours of A      →      transpose(reshape(A))
@@ -716,7 +754,21 @@ void A::dynamic_slice(InstId i) {
       rw(i, Opcode::Slice, {a}, attrs_of(u_, Opcode::Slice, {{Attr::slice, s}}));
     return;
   }
-  dynamic_slice_of_iota(i);
+  if (dynamic_slice_of_iota(i)) return;
+  //   dynamic-slice(dynamic-slice(A, i), j)      →      dynamic-slice(A, j + clamp(i))
+  if (op(a) != Opcode::DynamicSlice || m_.operand_count(a) != rank + 1) return;
+  if (!go("dynamic-slice twice", i)) return;
+  const Dims whole = m_.shape(operand(a, 0)).dims;
+  for (size_t d = 0; d < rank; ++d) {
+    // XLA clamps the inner index as if what is taken last were taken at once: it must be in range where that is less.
+    InstId inner = operand(a, d + 1), outer = operand(i, d + 1);
+    InstId lo = make_scalar(m_, m_.parent(i), type(inner), 0),
+           hi = make_scalar(m_, m_.parent(i), type(inner), whole[d] - sizes[d]);
+    InstId clamped = make_convert(m_, make_op(i, Opcode::Clamp, {lo, inner, hi}, {}, m_.shape_id(inner)), type(outer));
+    m_.set_operand(i, d + 1, make_op(i, Opcode::Add, {outer, clamped}, {}, m_.shape_id(outer)));
+  }
+  m_.set_operand(i, 0, operand(a, 0));
+  changed_ = true;
 }
 
 void A::dynamic_update_slice(InstId i) {
@@ -877,10 +929,7 @@ void A::concatenate(InstId i) {
     ++n;
   }
   if (joined) {
-    if (merged.size() == 1)
-      ri(i, merged[0]);
-    else
-      rw(i, Opcode::Concatenate, merged, attrs);
+    rw(i, Opcode::Concatenate, merged, attrs);
     return;
   }
   //   concatenate(A, broadcast(v))      →      pad(A, v)

@@ -201,10 +201,12 @@ std::optional<Opcode> value_and_place(const Module& m, InstId i) {
   if (!either(
           m.operand(place, 0), Opcode::Or, [&](InstId x) { return x == better; }, first_of_equals))
     return {};
-  for (auto [direction, kind] : {std::pair{"GT", Opcode::Maximum}, std::pair{"LT", Opcode::Minimum}})
-    if (either(
-            better, Opcode::Or, [&](InstId x) { return compares(x, 0, 2, direction); }, nan))
-      return kind;
+  auto replaces = [&](const char* direction) {
+    return either(
+        better, Opcode::Or, [&](InstId x) { return compares(x, 0, 2, direction); }, nan);
+  };
+  if (replaces("GT")) return Opcode::Maximum;
+  if (replaces("LT")) return Opcode::Minimum;
   return {};
 }
 
@@ -246,6 +248,34 @@ bool A::reduce_of_scalar(InstId i, Opcode kind) {
       (kind != Opcode::Maximum && kind != Opcode::Minimum && kind != Opcode::And && kind != Opcode::Or))
     return false;
   if (go("reduce of a spread scalar", i)) rw(i, kind, {operand(a, 0), operand(i, 1)});
+  return true;
+}
+
+//   reduce-window(pad(A, init)) whose windows see one element of A each      →      broadcast(reshape(A))
+bool A::window_sees_one(InstId i, InstId p, InstId cast) {
+  InstId a = operand(p, 0), init = operand(i, 1), value = operand(p, 1);
+  if (value != init &&
+      !(k(value) && k(init) && m_.shape(value).rank() == 0 && scalar_value(value) == scalar_value(init)))
+    return false;
+  const auto pads = *m_.attrs(p).get<std::vector<PaddingDim>>(Attr::padding);
+  const Window& w = *m_.attrs(i).get<Window>(Attr::window);
+  const Dims in = m_.shape(a).dims, out = m_.shape(i).dims;
+  Dims kept, map;
+  for (size_t d = 0; d < in.size(); ++d) {
+    const WindowDim& e = w.dims[d];
+    if (e.stride != 1 || e.lhs_dilate != 1 || e.rhs_dilate != 1 || pads[d].interior) return false;
+    const int64_t low = pads[d].low + e.pad_low, high = pads[d].high + e.pad_high;
+    if (e.size == 1 && !low && !high) {
+      kept.push_back(in[d]), map.push_back(static_cast<int64_t>(d));
+    } else if (in[d] != 1 || low < 0 || high < 0 || low > e.size - 1 || high > e.size - 1) {
+      return false;
+    }
+  }
+  if (map.size() == in.size()) return false;
+  if (!go("windows that see one element", i)) return true;
+  InstId source = cast.valid() ? make_convert(m_, a, type(i)) : a;
+  InstId small = make_reshape(m_, source, kept);
+  rw(i, Opcode::Broadcast, {small}, dims_attr(u_, Opcode::Broadcast, map));
   return true;
 }
 

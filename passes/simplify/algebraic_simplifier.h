@@ -43,10 +43,11 @@ class AlgebraicSimplifier {
   void transpose(InstId i);
   bool remove_chain(InstId i);
   bool transpose_of_reshape(InstId i);
+  bool split_iota(InstId i);
   bool transpose_into_scatter(InstId i);
   bool last_of_window(InstId i, const std::vector<SliceDim>& s);
   bool dynamic_slice_of_movement(InstId i);
-  void dynamic_slice_of_iota(InstId i);
+  bool dynamic_slice_of_iota(InstId i);
   bool pad_of_broadcast(InstId i, const std::vector<PaddingDim>& pads);
   void slice(InstId i);
   void dynamic_slice(InstId i);
@@ -66,8 +67,10 @@ class AlgebraicSimplifier {
   bool value_beside_place(InstId i, Opcode kind);
   bool reduce_of_scalar(InstId i, Opcode kind);
   bool window_of_constant(InstId i);
+  bool window_sees_one(InstId i, InstId pad, InstId cast);
   void dot(InstId i);
   bool dot_of_movement(InstId i);
+  bool dot_of_transposes(InstId i);
   // Convolutions (algebraic_convolutions.cc).
   void convolution(InstId i);
   bool padding_of_filter(InstId i);
@@ -79,6 +82,7 @@ class AlgebraicSimplifier {
   void collective(InstId i);
   void custom_call(InstId i);
   void gather(InstId i);
+  bool gather_of_pad(InstId i);
   void scatter(InstId i);
   void sort(InstId i);
   void map(InstId i);

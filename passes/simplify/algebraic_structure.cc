@@ -236,7 +236,8 @@ void A::reduce_window(InstId i) {
   //   reduce-window(pad(A, init))      →      reduce-window(A) with padding in the window
   InstId p = a, cast;
   if (op(p) == Opcode::Convert) cast = p, p = operand(p, 0);
-  if (op(p) != Opcode::Pad || cast.valid()) return;
+  if (op(p) != Opcode::Pad) return;
+  if (window_sees_one(i, p, cast) || cast.valid()) return;
   const auto pads = *m_.attrs(p).get<std::vector<PaddingDim>>(Attr::padding);
   for (size_t d = 0; d < pads.size(); ++d)
     if (pads[d].low < 0 || pads[d].high < 0 || (pads[d].interior && w.dims[d].lhs_dilate != 1)) return;
@@ -330,7 +331,41 @@ void A::dot(InstId i) {
       rw_to(i, small);
     else
       rw(i, Opcode::Reshape, {small});
+    return;
   }
+  dot_of_transposes(i);
+}
+
+//   dot(transpose(A), transpose(B)) by one permutation      →      transpose(dot(A, B)), or of dot(B, A) where it swaps
+//   the last two dimensions
+bool A::dot_of_transposes(InstId i) {
+  InstId l = operand(i, 0), r = operand(i, 1);
+  if (op(l) != Opcode::Transpose || op(r) != Opcode::Transpose) return false;
+  const Dims p = m_.attrs(l).ints(Attr::dimensions);
+  const AttrSet d = m_.attrs(i);
+  const auto rank = static_cast<int64_t>(p.size());
+  if (p != m_.attrs(r).ints(Attr::dimensions) || rank < 2 || m_.shape(i).rank() != rank) return false;
+  Dims batch(static_cast<size_t>(rank) - 2);
+  for (size_t k2 = 0; k2 < batch.size(); ++k2) batch[k2] = static_cast<int64_t>(k2);
+  if (d.ints(Attr::lhs_batch_dims) != batch || d.ints(Attr::rhs_batch_dims) != batch ||
+      d.ints(Attr::lhs_contracting_dims) != Dims{rank - 1} || d.ints(Attr::rhs_contracting_dims) != Dims{rank - 2})
+    return false;
+  const int64_t row = p[static_cast<size_t>(rank) - 2], column = p[static_cast<size_t>(rank) - 1];
+  const bool swaps = row == rank - 1 && column == rank - 2;
+  if (!swaps && (row != rank - 2 || column != rank - 1)) return false;
+  if (!go("dot of transposes", i)) return true;
+  AttrSet set = d;
+  for (Attr key : {Attr::sharding, Attr::origin}) set.erase(key);
+  if (swaps) swap_precisions(&set);
+  // The product lies as the result does, so that the transposition moves nothing.
+  Dims dims(p.size()), layout;
+  for (size_t k2 = 0; k2 < p.size(); ++k2) dims[static_cast<size_t>(p[k2])] = m_.shape(i).dims[k2];
+  for (int64_t m : m_.shape(i).layout.minor_to_major) layout.push_back(p[static_cast<size_t>(m)]);
+  InstId x = operand(l, 0), y = operand(r, 0);
+  InstId product = make_op(i, Opcode::Dot, swaps ? std::vector<InstId>{y, x} : std::vector<InstId>{x, y},
+                           u_.attrs(std::move(set)), u_.with_layout(u_.array(type(i), dims), layout));
+  rw(i, Opcode::Transpose, {product}, dims_attr(u_, Opcode::Transpose, p));
+  return true;
 }
 
 void A::sort(InstId i) {

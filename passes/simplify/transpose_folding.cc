@@ -6,22 +6,44 @@
 namespace hlo {
 namespace {
 
-bool foldable_dot_operand(const Module& m, InstId dot, size_t side) {
+// May the transposition of that operand be left to the product? As XLA of 2019 has it: one matrix a batch, batch
+// dimensions where they were. As today's GPU compiler has it: what is left over keeps its order, and the operand lies
+// as a matrix that cuBLAS reads: batch, rows and columns each together, a batch dimension not minor-most.
+bool foldable_dot_operand(const Module& m, InstId dot, size_t side, bool matrix_layouts) {
   InstId t = m.operand(dot, side);
   if (m.op(t) != Opcode::Transpose) return false;
   const Dims& p = m.attrs(t).ints(Attr::dimensions);
   if (is_identity(p)) return false;
   const Dims& batch = m.attrs(dot).ints(side ? Attr::rhs_batch_dims : Attr::lhs_batch_dims);
   const Dims& contract = m.attrs(dot).ints(side ? Attr::rhs_contracting_dims : Attr::lhs_contracting_dims);
-  // One matrix a batch, batch dimensions where they were.
-  if (p.size() != batch.size() + 2 || contract.size() != 1) return false;
-  return std::all_of(batch.begin(), batch.end(), [&](int64_t b) { return p[static_cast<size_t>(b)] == b; });
+  if (!matrix_layouts) {
+    if (p.size() != batch.size() + 2 || contract.size() != 1) return false;
+    return std::all_of(batch.begin(), batch.end(), [&](int64_t b) { return p[static_cast<size_t>(b)] == b; });
+  }
+  Dims groups[3];  // of the operand's dimensions: batch, contracted, left over
+  for (int64_t b : batch) groups[0].push_back(p[static_cast<size_t>(b)]);
+  for (int64_t c : contract) groups[1].push_back(p[static_cast<size_t>(c)]);
+  for (size_t d = 0; d < p.size(); ++d)
+    if (!contains(batch, static_cast<int64_t>(d)) && !contains(contract, static_cast<int64_t>(d)))
+      groups[2].push_back(p[d]);
+  if (!std::is_sorted(groups[2].begin(), groups[2].end())) return false;
+  const auto& order = m.shape(m.operand(t, 0)).layout.minor_to_major;
+  for (size_t at = 0; at < order.size();) {
+    const Dims* group = nullptr;
+    for (const Dims& g : groups)
+      if (!g.empty() && g.back() == order[at]) group = &g;
+    if (!group || (at == 0 && group == &groups[0])) return false;
+    for (auto d = group->rbegin(); d != group->rend(); ++d)
+      if (at >= order.size() || order[at++] != *d) return false;
+  }
+  return true;
 }
 
 bool fold_dot(Module& m, PassContext& ctx, InstId dot) {
   if (m.has_control(dot)) return false;
   if (m.shape(m.operand(dot, 0)).rank() < 2 || m.shape(m.operand(dot, 1)).rank() < 2) return false;
-  bool fold[2] = {foldable_dot_operand(m, dot, 0), foldable_dot_operand(m, dot, 1)};
+  const bool matrices = ctx.flag("matrix_layouts", true);
+  bool fold[2] = {foldable_dot_operand(m, dot, 0, matrices), foldable_dot_operand(m, dot, 1, matrices)};
   if ((!fold[0] && !fold[1]) || !ctx.spend(m, "transpose into dot", {dot})) return false;
   AttrSet set = m.attrs(dot);
   std::vector<InstId> ops;
