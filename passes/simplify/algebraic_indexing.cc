@@ -243,16 +243,18 @@ bool A::pad_of_broadcast(InstId i, const std::vector<PaddingDim>& pads) {
 }
 
 //   gather(pad(A), i) that takes the padded dimensions whole      →      pad(gather(A, i)); through a reshape, too
+//   gather(pad(A), pad(i)) whose batch is padded on both sides      →      pad(gather(A, i))
 bool A::gather_of_pad(InstId i) {
-  InstId p = operand(i, 0), through;
+  InstId p = operand(i, 0), through, indices = operand(i, 1);
   if (op(p) == Opcode::Reshape) through = p, p = operand(p, 0);
   if (op(p) != Opcode::Pad) return false;
   const AttrSet s = m_.attrs(i);
   const auto pads = *m_.attrs(p).get<std::vector<PaddingDim>>(Attr::padding);
   const Dims taken = s.ints(Attr::slice_sizes), all = m_.shape(operand(i, 0)).dims;
-  // The padding of the gather's operand, dimension by dimension.
-  std::vector<PaddingDim> at(all.size());
-  Dims bare = all;
+  const Dims batch = s.ints(Attr::operand_batching_dims), by = s.ints(Attr::start_indices_batching_dims);
+  // The padding of the gather's operand and of its indices, dimension by dimension.
+  std::vector<PaddingDim> at(all.size()), index_pads(m_.shape(indices).dims.size());
+  Dims bare = all, sizes = taken;
   for (size_t d = 0; d < pads.size(); ++d) {
     if (pads[d] == PaddingDim{}) continue;
     auto to = static_cast<int64_t>(d);
@@ -263,23 +265,36 @@ bool A::gather_of_pad(InstId i) {
       to = same->second;
     }
     const auto t = static_cast<size_t>(to);
-    if (contains(s.ints(Attr::start_index_map), to) || contains(s.ints(Attr::collapsed_slice_dims), to) ||
-        contains(s.ints(Attr::operand_batching_dims), to) || taken[t] != all[t])
-      return false;
     at[t] = pads[d], bare[t] = m_.shape(operand(p, 0)).dims[d];
+    if (auto b = std::find(batch.begin(), batch.end(), to); b != batch.end()) {
+      index_pads[static_cast<size_t>(by[static_cast<size_t>(b - batch.begin())])] = pads[d];
+      continue;
+    }
+    if (contains(s.ints(Attr::start_index_map), to) || contains(s.ints(Attr::collapsed_slice_dims), to) ||
+        taken[t] != all[t])
+      return false;
+    sizes[t] = bare[t];
   }
-  // Where each dimension of the operand lies in the result.
-  Dims offset;
-  for (int64_t d = 0; d < static_cast<int64_t>(all.size()); ++d)
-    if (!contains(s.ints(Attr::collapsed_slice_dims), d) && !contains(s.ints(Attr::operand_batching_dims), d))
-      offset.push_back(d);
+  const bool batch_padded =
+      std::any_of(index_pads.begin(), index_pads.end(), [](const PaddingDim& d) { return d != PaddingDim{}; });
+  if (batch_padded) {
+    if (op(indices) != Opcode::Pad || *m_.attrs(indices).get<std::vector<PaddingDim>>(Attr::padding) != index_pads)
+      return false;
+    indices = operand(indices, 0);
+  }
+  // Where each dimension lies in the result: what is taken in the offset dimensions, those of the indices between them.
   const Dims places = s.ints(Attr::offset_dims);
   std::vector<PaddingDim> out(m_.shape(i).dims.size());
-  Dims sizes = taken;
-  for (size_t k2 = 0; k2 < offset.size(); ++k2) {
-    const auto d = static_cast<size_t>(offset[k2]);
-    out[static_cast<size_t>(places[k2])] = at[d];
-    if (at[d] != PaddingDim{}) sizes[d] = bare[d];
+  size_t nth = 0;
+  for (size_t d = 0; d < all.size(); ++d)
+    if (!contains(s.ints(Attr::collapsed_slice_dims), static_cast<int64_t>(d)) &&
+        !contains(batch, static_cast<int64_t>(d)))
+      out[static_cast<size_t>(places[nth++])] = at[d];
+  size_t index_dim = 0;
+  for (size_t d = 0; d < out.size(); ++d) {
+    if (contains(places, static_cast<int64_t>(d))) continue;
+    if (static_cast<int64_t>(index_dim) == s.integer(Attr::index_vector_dim)) ++index_dim;
+    out[d] = index_pads[index_dim++];
   }
   if (!go("gather of a pad", i)) return true;
   InstId source = operand(p, 0);
@@ -287,12 +302,11 @@ bool A::gather_of_pad(InstId i) {
   AttrSet set = s;
   set.set(Attr::slice_sizes, sizes);
   set.erase(Attr::sharding);
-  InstId inner = make_op(i, Opcode::Gather, {source, operand(i, 1)}, u_.attrs(std::move(set)));
+  InstId inner = make_op(i, Opcode::Gather, {source, indices}, u_.attrs(std::move(set)));
   rw(i, Opcode::Pad, {inner, operand(p, 1)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, out}}));
   return true;
 }
 
-//   gather(A, i) from at most four elements      →      select(i >= 1, A[1], A[0]) and so on
 //   scatter that takes nothing      →      what is left alone
 void A::scatter(InstId i) {
   size_t n = m_.operand_count(i) / 2;
@@ -331,7 +345,7 @@ void A::gather(InstId i) {
     rw(i, Opcode::Broadcast, {scalar}, dims_attr(u_, Opcode::Broadcast, {}));
     return;
   }
-  //   gather from at most four elements      →      selects by index
+  //   gather(A, i) from at most four elements      →      select(i >= 1, A[1], select(i >= 0, A[0], A[0])) and so on
   const AttrSet& s = m_.attrs(i);
   constexpr int64_t kFew = 4;
   if (gather_of_pad(i)) return;
@@ -347,7 +361,7 @@ void A::gather(InstId i) {
     return make_broadcast(m_, c, make_reshape(m_, piece, {}), {}, m_.shape_id(i));
   };
   InstId result = element(0);
-  for (int64_t k = 1; k < m_.shape(a).dims[0]; ++k) {
+  for (int64_t k = 0; k < m_.shape(a).dims[0]; ++k) {
     InstId limit = make_scalar(m_, c, type(indices), k);
     InstId wide = make_broadcast(m_, c, limit, {}, m_.shape_id(indices));
     InstId from =

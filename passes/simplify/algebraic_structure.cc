@@ -237,13 +237,21 @@ void A::reduce_window(InstId i) {
   InstId p = a, cast;
   if (op(p) == Opcode::Convert) cast = p, p = operand(p, 0);
   if (op(p) != Opcode::Pad) return;
-  if (window_sees_one(i, p, cast) || cast.valid()) return;
+  if (window_sees_one(i, p, cast)) return;
   const auto pads = *m_.attrs(p).get<std::vector<PaddingDim>>(Attr::padding);
   for (size_t d = 0; d < pads.size(); ++d)
     if (pads[d].low < 0 || pads[d].high < 0 || (pads[d].interior && w.dims[d].lhs_dilate != 1)) return;
   InstId value = operand(p, 1);
-  bool same = k(value) && k(init) && m_.literal_id(value) == m_.literal_id(init);
-  if (!same) return;
+  if (!k(value) || !k(init) || m_.literal(value).elided || m_.literal(init).elided) return;
+  if (cast.valid() ? scalar_value(value) != scalar_value(init) : m_.literal_id(value) != m_.literal_id(init)) return;
+  if (cast.valid()) {
+    // Conversion of a little padding costs nothing; where a single dimension is scanned, it must be a tenth.
+    size_t scanned = w.dims.size(), moving = 0;
+    for (size_t d = 0; d < w.dims.size(); ++d)
+      if (w.dims[d].size != 1) scanned = d, ++moving;
+    if (is_complex(type(i)) || moving == 0) return;
+    if (moving == 1 && 10 * (pads[scanned].low + pads[scanned].high) < m_.shape(p).dims[scanned]) return;
+  }
   // Padding around elements that the window spreads out would have to be spread out, too.
   for (size_t d = 0; d < w.dims.size(); ++d)
     if (w.dims[d].lhs_dilate != 1 && (pads[d].low || pads[d].high)) return;
@@ -252,7 +260,9 @@ void A::reduce_window(InstId i) {
     w.dims[d].pad_low += pads[d].low, w.dims[d].pad_high += pads[d].high;
     if (pads[d].interior) w.dims[d].lhs_dilate = pads[d].interior + 1;
   }
-  rw(i, Opcode::ReduceWindow, {operand(p, 0), init},
+  InstId source = operand(p, 0);
+  if (cast.valid()) source = make_convert(m_, source, type(cast));
+  rw(i, Opcode::ReduceWindow, {source, init},
      attrs_of(u_, Opcode::ReduceWindow, {{Attr::window, w}, {Attr::to_apply, f}}));
 }
 
