@@ -94,6 +94,23 @@ void Module::rename_computation(CompId id, std::string_view wish) {
   touch_comp(id).name = u().str(comp_names_.unique(wish));
 }
 
+void Module::remove_uncalled_computations() {
+  std::vector<bool> called_from_entry(comps_.size(), false);
+  std::vector<CompId> agenda{entry()};
+  called_from_entry[entry().value] = true;
+  while (!agenda.empty()) {
+    CompId c = agenda.back();
+    agenda.pop_back();
+    for (InstId i : comps_[c.value].order) {
+      if (!alive(i)) continue;
+      for (CompId callee : called(i))
+        if (!called_from_entry[callee.value]) called_from_entry[callee.value] = true, agenda.push_back(callee);
+    }
+  }
+  for (CompId c : computations())
+    if (!called_from_entry[c.value]) remove_computation(c);
+}
+
 void Module::remove_computation(CompId id) {
   ensure_names();
   ensure_users();

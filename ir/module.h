@@ -114,6 +114,8 @@ class Module {
   CompId add_computation_verbatim(StrId name);    // parser: names are checked elsewhere
   void set_computation_order(std::vector<CompId> order) { comp_order_ = std::move(order); }  // of the same ones
   void remove_computation(CompId id);
+  // Those that are not the entry and that the entry does not reach by calls.
+  void remove_uncalled_computations();
   void rename_computation(CompId id, std::string_view wish);
   // Copy of a computation inside the module, named `<name>.<suffix>`; instructions keep their names until made unique.
   CompId clone_computation(CompId id, std::string_view suffix, std::unordered_map<InstId, InstId>* map = nullptr);

@@ -119,7 +119,10 @@ std::map<std::string, std::string> call_site_options(std::string_view pass, std:
         has("remove no op"))
       out["unconditional_reduce_of_transpose"] = "false";
   }
-  if (pass == "cse") out["layout_sensitive"] = after_layouts ? "true" : "false";
+  if (pass == "cse") {
+    out["layout_sensitive"] = after_layouts ? "true" : "false";
+    if (site == "fusion") out["only_fusion_computations"] = "true";
+  }
   if (pass == "transpose-folding") {
     out["dots"] = site == "simplification" ? "false" : "true";
     out["convs"] = has("hlo normalization") ? "false" : "true";

@@ -245,7 +245,7 @@ Dims physical_strides(const Shape& s) {
 bool reshape_is_bitcast(const Universe& u, ShapeId from_id, ShapeId to_id) {
   const Shape &from = u[from_id], &to = u[to_id];
   if (from.elements_count() == 0 || from.elements_count() == 1) return true;
-  if (!from.layout.rest.empty() || !to.layout.rest.empty()) return from_id == to_id;
+  if (from.layout.rest != to.layout.rest || from.layout.rest.starts_with("T(")) return from_id == to_id;
   // Every element of a common factor must lie at the same place: compare strides group by group.
   Dims fs = physical_strides(from), ts = physical_strides(to);
   auto bounds = common_factors(from.dims, to.dims);

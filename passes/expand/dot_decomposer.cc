@@ -14,7 +14,7 @@ bool canonical(const Module& m, InstId dot) {
     int64_t free = m.shape(m.operand(dot, side)).rank() - static_cast<int64_t>(batch.size() + contract.size());
     if (free > 1) return false;
     for (size_t b = 0; b < batch.size(); ++b)
-      if (!contains(batch, static_cast<int64_t>(b))) return false;
+      if (batch[b] != static_cast<int64_t>(b)) return false;
   }
   return true;
 }
@@ -24,6 +24,10 @@ void decompose(Module& m, InstId dot) {
   const AttrSet attrs = m.attrs(dot);
   const Dims &lb = attrs.ints(Attr::lhs_batch_dims), &rb = attrs.ints(Attr::rhs_batch_dims),
              &lc = attrs.ints(Attr::lhs_contracting_dims), &rc = attrs.ints(Attr::rhs_contracting_dims);
+  // XLA lists the batch as it stands in the left operand, on both sides: where the order differs, sizes are regrouped.
+  Dims batch_sizes;
+  for (int64_t d = 0; d < m.shape(m.operand(dot, 0)).rank(); ++d)
+    if (contains(lb, d)) batch_sizes.push_back(m.shape(m.operand(dot, 0)).dims[static_cast<size_t>(d)]);
   auto side = [&](size_t which, const Dims& batch, const Dims& contract, bool free_first, bool* has_free) {
     InstId x = m.operand(dot, which);
     const Dims in = m.shape(x).dims;
@@ -42,7 +46,7 @@ void decompose(Module& m, InstId dot) {
       free(), contracted();
     else
       contracted(), free();
-    for (int64_t b : batch) dims.push_back(in[static_cast<size_t>(b)]);
+    for (int64_t d : batch_sizes) dims.push_back(d);
     // A group that multiplies to one free element leaves no dimension.
     bool keep_free = *has_free && free_size != 1;
     *has_free = keep_free;

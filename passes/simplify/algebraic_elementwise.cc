@@ -452,7 +452,7 @@ void A::compare(InstId i) {
     if (go(rule, i)) rw_to(i, make_scalar_like(m_, i, v));
   };
   bool total = m_.attrs(i).has(Attr::type);
-  if (is_unsigned_int(type(l))) {
+  if (is_unsigned_int(type(l)) || type(l) == ElementType::Pred) {
     if (d == "LT" && is_all(m_, r, 0)) return to_bool(false, "unsigned below zero");
     if (d == "GE" && is_all(m_, r, 0)) return to_bool(true, "unsigned below zero");
     if (d == "GT" && is_all(m_, l, 0)) return to_bool(false, "unsigned below zero");
@@ -826,7 +826,7 @@ void A::bitcast_convert(InstId i) {
     const Shape &more = parts ? m_.shape(i) : m_.shape(a), &less = parts ? m_.shape(a) : m_.shape(i);
     Dims outer(more.layout.minor_to_major.begin() + (more.layout.minor_to_major.empty() ? 0 : 1),
                more.layout.minor_to_major.end());
-    if (more.rank() == less.rank() + 1 && type_bits(more.type) % 8 == 0 &&
+    if (more.rank() == less.rank() + 1 && more.dims.back() * type_bits(more.type) % 8 == 0 &&
         more.layout.minor_to_major.front() == more.rank() - 1 &&
         outer == Dims(less.layout.minor_to_major.begin(), less.layout.minor_to_major.end())) {
       if (go("bitcast-convert is a bitcast", i)) rw(i, Opcode::Bitcast, {a});

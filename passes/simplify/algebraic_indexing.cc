@@ -120,6 +120,7 @@ bool A::transpose_into_scatter(InstId i) {
   set.erase(Attr::sharding);
   AttrsId attrs = u_.attrs(std::move(set));
   InstId base = make_transpose(m_, operand(s, 0), p), moved = make_transpose(m_, updates, wide);
+  m_.set_shape(base, m_.shape_id(i));
   rw(i, Opcode::Scatter, {base, operand(s, 1), moved}, attrs);
   return true;
 }

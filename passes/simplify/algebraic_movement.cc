@@ -1,6 +1,7 @@
 // algsimp on data movement.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "passes/simplify/algebraic_simplifier.h"
 
@@ -99,7 +100,9 @@ bool A::sink_broadcast(InstId i) {
   bool any = false;
   for (InstId user : m_.users_copy(i)) {
     if (!m_.alive(user) || (m_.users(user).empty() && !m_.is_root(user))) continue;
-    if (!op_info(op(user)).elementwise || op(user) == Opcode::Copy || op(user) == Opcode::Fusion) continue;
+    if ((!op_info(op(user)).elementwise && op(user) != Opcode::Map) || op(user) == Opcode::Copy ||
+        op(user) == Opcode::Fusion)
+      continue;
     bool all = true;
     for (InstId o : m_.operands(user)) {
       if (op(o) != Opcode::Broadcast) {
@@ -128,6 +131,11 @@ bool A::sink_broadcast(InstId i) {
       }
     }
     InstId small = m_.clone_inst(user, c, ops, u_.with_type(m_.shape_id(operand_), type(user)));
+    if (op(user) == Opcode::Map) {
+      Dims every(static_cast<size_t>(m_.shape(small).rank()));
+      std::iota(every.begin(), every.end(), int64_t{0});
+      m_.set_attr(small, Attr::dimensions, every);
+    }
     InstId wide = m_.add(c, {.op = Opcode::Broadcast,
                              .shape = m_.shape_id(user),
                              .operands = {small},
@@ -428,7 +436,7 @@ bool A::remove_chain(InstId i) {
     } else if (o == Opcode::Reshape || (ls_ && o == Opcode::Bitcast && type(at) == type(operand(at, 0)))) {
       const Dims &from = m_.shape(operand(at, 0)).dims, &to = m_.shape(at).dims;
       auto ones = [](const Dims& d) { return std::count(d.begin(), d.end(), 1); };
-      if (!only_ones(from, to) || std::abs(ones(from) - ones(to)) > 1) break;
+      if (!only_ones(from, to) || ones(from) > 1 || ones(to) > 1) break;
       std::vector<int64_t> before, live;
       for (int64_t l : labels)
         if (l >= 0) live.push_back(l);

@@ -180,7 +180,7 @@ void A::reduce(InstId i) {
     //   reduce-add(broadcast(A)) over dimensions that the broadcast made      →      broadcast(init + A * count)
     bool added = std::none_of(dims.begin(), dims.end(), [&](int64_t d) { return contains(map, d); });
     if (simple && kind == Opcode::Add && added && std::is_sorted(map.begin(), map.end()) &&
-        (is_integral(type(i)) || is_float(type(i)))) {
+        type(i) != ElementType::Pred) {
       int64_t count = 1;
       for (int64_t d : dims) count *= in.dims[static_cast<size_t>(d)];
       InstId source = operand(a, 0);

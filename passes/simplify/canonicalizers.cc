@@ -124,13 +124,7 @@ bool run_computation_deduplicator(Module& m, PassContext& ctx) {
         changed = true;
       }
   if (!changed) return false;
-  // Those that nobody calls any more, with what only they called.
-  for (bool more = true; more;) {
-    more = false;
-    auto callers = m.callers();
-    for (CompId c : m.computations())
-      if (c != m.entry() && callers[c.value].empty()) m.remove_computation(c), more = true;
-  }
+  m.remove_uncalled_computations();
   return true;
 }
 
@@ -262,7 +256,8 @@ bool run_reshape_decomposer(Module& m, PassContext& ctx) {
   return changed;
 }
 
-//   convert(convert(A))      →      convert(A)      (floats only; what the narrower one rounded stays unrounded)
+//   convert(convert(A))      →      convert(A)      (results that are floats; what the narrower one rounded stays
+//   unrounded)
 bool run_simplify_fp_conversions(Module& m, PassContext& ctx) {
   bool changed = false;
   for (CompId c : m.computations())
@@ -271,7 +266,7 @@ bool run_simplify_fp_conversions(Module& m, PassContext& ctx) {
       InstId first = m.operand(i, 0);
       size_t chain = 1;
       for (; m.op(first) == Opcode::Convert && is_float(m.shape(first).type); ++chain) first = m.operand(first, 0);
-      if (chain < 2 || !is_float(m.shape(first).type)) continue;
+      if (chain < 2) continue;
       if (!ctx.spend(m, "chain of converts", {i, first})) return changed;
       bool same = m.shape(first).type == m.shape(i).type;
       changed |= m.replace(i, same ? first : make(m, c, Opcode::Convert, {first}, {}, m.shape_id(i)));

@@ -14,13 +14,13 @@ class Cse {
 
   bool run() {
     bool changed = false;
-    // Bodies that nobody calls any more are left alone, as XLA's dumps show.
-    auto callers = m_.callers();
-    for (CompId c : m_.computations())
-      if (c == m_.entry() || !callers[c.value].empty()) {
-        changed |= constants(c);
-        changed |= instructions(c);
-      }
+    const bool only_fusions = ctx_.flag("only_fusion_computations", false);
+    const std::vector<bool> fused = m_.fusion_computation_flags();
+    for (CompId c : m_.computations()) {
+      if (only_fusions && !fused[c.value]) continue;
+      changed |= constants(c);
+      changed |= instructions(c);
+    }
     return changed;
   }
 

@@ -216,9 +216,7 @@ std::vector<InstId> found_products(const Module& m, PassContext& ctx) {
   return out;
 }
 
-bool upcasts(ElementType from, ElementType to) {
-  return is_integral(from) == is_integral(to) && higher_precision(from, to) == to;
-}
+bool upcasts(ElementType from, ElementType to) { return higher_precision(from, to) == to; }
 
 bool sort_dimensions(Module& m, InstId i) {
   AttrSet set = m.attrs(i);
@@ -316,8 +314,7 @@ bool run_dot_strength_reduction(Module& m, PassContext& ctx) {
     bool integers = out.type == ElementType::S32 && m.shape(sides[0].value).type == ElementType::S32 &&
                     m.shape(sides[1].value).type == ElementType::S32 && sides[1].contracting == Dims{1};
     bool both = sides[0].vector() && sides[1].vector();
-    if (sides[0].contracting.empty() || is_complex(out.type) || !(sides[0].vector() || sides[1].vector() || integers))
-      continue;
+    if (sides[0].contracting.empty() || !(sides[0].vector() || sides[1].vector() || integers)) continue;
     const Dims &ld = m.shape(sides[0].value).dims, &rd = m.shape(sides[1].value).dims;
     int64_t work = (product(ld, sides[0].free) + product(rd, sides[1].free)) * product(ld, sides[0].contracting);
     if (!both && work >= kSmall) {
@@ -372,7 +369,7 @@ bool run_operand_upcaster(Module& m, PassContext& ctx) {
         std::any_of(operands.begin(), operands.end(), [&](InstId o) { return type_bits(m.shape(o).type) == 4; });
     bool alike =
         now == to && std::all_of(operands.begin(), operands.end(), [&](InstId o) { return m.shape(o).type == to; });
-    if (!packed && (alike || !upcasts(now, to))) continue;
+    if ((alike && !packed) || !upcasts(now, to)) continue;
     if (!ctx.spend(m, "operands widened", {i})) return changed;
     for (size_t k = 0; k < 2; ++k) m.set_operand(i, k, make_convert(m, m.operand(i, k), to));
     changed = true;
@@ -385,7 +382,8 @@ bool run_result_caster(Module& m, PassContext& ctx) {
   bool changed = false;
   for (InstId i : found_products(m, ctx)) {
     ElementType to = m.shape(i).type, now = natural_type(m, i);
-    if (now == to || !upcasts(to, now) || m.has_control(i)) continue;
+    // XLA would convert complex numbers to real ones there, which it compiles no further.
+    if (now == to || !upcasts(to, now) || m.has_control(i) || (is_complex(now) && !is_complex(to))) continue;
     if (!ctx.spend(m, "result narrowed behind the product", {i})) return changed;
     std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
     InstId wide = m.clone_inst(i, m.parent(i), ops, m.u().with_type(m.shape_id(i), now));

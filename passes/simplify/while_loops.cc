@@ -6,63 +6,32 @@
 namespace hlo {
 namespace {
 
-// How many instructions call each computation, kept while copies are made and originals go.
-class Calls {
- public:
-  explicit Calls(const Module& m) : m_(m), count_(m.comp_slots(), 0) {
-    for (CompId c : m.computations()) add(c, 1);
-    count_[m.entry().value] = 1;
-  }
-  // All that a computation calls, once more or once less.
-  void add(CompId c, int64_t by) {
-    count_.resize(m_.comp_slots(), 0);
-    for (InstId i : m_.comp(c).order)
-      if (m_.alive(i))
-        for (CompId callee : m_.called(i)) count_[callee.value] += by;
-  }
-  int64_t& operator[](CompId c) { return count_[c.value]; }
-
- private:
-  const Module& m_;
-  std::vector<int64_t> count_;
-};
-
 // A copy of the loop's body or condition that is the loop's alone, made at the first change.
 class Own {
  public:
-  Own(Module& m, Calls& calls, InstId loop, CompId original) : m_(m), calls_(calls), loop_(loop), original_(original) {}
+  Own(Module& m, InstId loop, CompId original) : m_(m), loop_(loop), original_(original) {}
   CompId get() {
     if (!copy_.valid()) {
       copy_ = m_.clone_computation(original_, "sunk", &map_);
       m_.replace_called(loop_, original_, copy_);
-      calls_.add(copy_, 1);
-      calls_[copy_] = 1;
-      --calls_[original_];
     }
     return copy_;
   }
   InstId operator[](InstId i) const { return map_.at(i); }
-  // The original goes when nobody calls it any more.
-  void finish() {
-    if (!copy_.valid() || calls_[original_] > 0) return;
-    calls_.add(original_, -1);
-    m_.remove_computation(original_);
-  }
 
  private:
   Module& m_;
-  Calls& calls_;
   InstId loop_;
   CompId original_, copy_;
   std::unordered_map<InstId, InstId> map_;
 };
 
-bool sink(Module& m, PassContext& ctx, Calls& calls, InstId loop, bool* stop) {
+bool sink(Module& m, PassContext& ctx, InstId loop, bool* stop) {
   InstId init = m.operand(loop, 0);
   CompId body = m.attrs(loop).comp(Attr::body), condition = m.attrs(loop).comp(Attr::condition);
   InstId root = m.comp(body).root, state = m.comp(body).params[0], tested = m.comp(condition).params[0];
   if (m.op(init) != Opcode::Tuple || m.op(root) != Opcode::Tuple) return false;
-  Own own_body(m, calls, loop, body), own_condition(m, calls, loop, condition);
+  Own own_body(m, loop, body), own_condition(m, loop, condition);
   bool changed = false;
   for (size_t k = 0; k < m.operand_count(root); ++k) {
     // Elements that stay what they were when the loop began, and were constants.
@@ -97,8 +66,6 @@ bool sink(Module& m, PassContext& ctx, Calls& calls, InstId loop, bool* stop) {
     }
     changed = true;
   }
-  own_body.finish();
-  own_condition.finish();
   return changed;
 }
 
@@ -108,7 +75,6 @@ bool sink(Module& m, PassContext& ctx, Calls& calls, InstId loop, bool* stop) {
 //   →  body: { … add(x, constant) … root (…, c) }
 bool run_while_loop_constant_sinking(Module& m, PassContext& ctx) {
   bool changed = false, stop = false;
-  Calls calls(m);
   std::vector<CompId> stack{m.entry()};
   std::vector<bool> seen(m.comp_slots(), false);
   while (!stack.empty() && !stop) {
@@ -116,13 +82,14 @@ bool run_while_loop_constant_sinking(Module& m, PassContext& ctx) {
     stack.pop_back();
     for (InstId i : m.live_order(c)) {
       if (!m.alive(i) || stop) continue;
-      if (m.op(i) == Opcode::While) changed |= sink(m, ctx, calls, i, &stop);
+      if (m.op(i) == Opcode::While) changed |= sink(m, ctx, i, &stop);
       for (CompId callee : m.called(i)) {
         if (callee.value >= seen.size()) seen.resize(m.comp_slots(), false);
         if (!seen[callee.value]) seen[callee.value] = true, stack.push_back(callee);
       }
     }
   }
+  if (changed) m.remove_uncalled_computations();
   return changed;
 }
 

@@ -36,7 +36,8 @@ def text_of(name, parameters, body):
         own, body = body.rsplit("\n\n", 1)
         functions += own.strip() + "\n\n"
     lines = []
-    for n, p in enumerate(re.findall(r"(\w+):(\S+)", parameters)):
+    of_tuples = re.sub(r"\([^)]*\)", lambda m: m[0].replace(" ", ""), parameters)
+    for n, p in enumerate(re.findall(r"(\w+):(\S+)", of_tuples)):
         lines.append(f"  {p[0]} = {p[1]} parameter({n})")
     body_lines = [l.strip() for l in body.strip().split("\n") if l.strip()]
     body_lines[-1] = "ROOT " + body_lines[-1]
