@@ -260,17 +260,8 @@ bool run_dot_dimension_merger(Module& m, PassContext& ctx) {
     int64_t n = static_cast<int64_t>(sides[0].batch.size());
     auto orderly = [&](const Side& s) {
       if (!std::is_sorted(s.batch.begin(), s.batch.end()) || !consecutive(s.batch)) return false;
-      // The batch must lie in one piece of memory, outermost dimension first.
-      Dims joined = m.shape(s.value).dims;
-      int64_t count = product(joined, s.batch);
-      joined.erase(joined.begin() + s.batch[0], joined.begin() + s.batch[0] + n);
-      joined.insert(joined.begin() + s.batch[0], count);
-      Dims layout;
+      // The batch must lie in one piece of memory, in whatever order.
       const auto& from = m.shape(s.value).layout.minor_to_major;
-      std::vector<int64_t> places;
-      for (int64_t d : from)
-        if (contains(s.batch, d)) places.push_back(d);
-      if (!std::is_sorted(places.rbegin(), places.rend())) return false;
       auto first = std::find_if(from.begin(), from.end(), [&](int64_t d) { return contains(s.batch, d); });
       for (int64_t k = 0; k < n; ++k, ++first)
         if (first == from.end() || !contains(s.batch, *first)) return false;
@@ -290,7 +281,15 @@ bool run_dot_dimension_merger(Module& m, PassContext& ctx) {
       for (int64_t d : s.contracting) contracting.push_back(d > at ? d - n + 1 : d);
       set.set(k ? Attr::rhs_batch_dims : Attr::lhs_batch_dims, Dims{at});
       set.set(k ? Attr::rhs_contracting_dims : Attr::lhs_contracting_dims, contracting);
-      ops.push_back(make_reshape(m, s.value, dims));
+      // The joined dimension lies where its parts lay.
+      Dims layout;
+      for (int64_t d : m.shape(s.value).layout.minor_to_major) {
+        int64_t to = d < at ? d : d < at + n ? at : d - n + 1;
+        if (layout.empty() || layout.back() != to) layout.push_back(to);
+      }
+      InstId joined = make_reshape(m, s.value, dims);
+      m.set_shape(joined, u.with_layout(m.shape_id(joined), layout));
+      ops.push_back(joined);
     }
     Dims out = m.shape(i).dims;
     int64_t count = std::accumulate(out.begin(), out.begin() + n, int64_t{1}, std::multiplies<>());

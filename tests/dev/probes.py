@@ -522,10 +522,16 @@ def loops(folder):
 
 FAMILIES = {"structure": structure, "elementwise": elementwise, "dots": dots, "collectives": collectives, "loops": loops}
 
-if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[1] not in FAMILIES:
-        sys.exit(__doc__)
+
+def command(families, usage):
+    """What `FAMILY DIR` asks for."""
+    if len(sys.argv) != 3 or sys.argv[1] not in families:
+        sys.exit(usage)
     target = pathlib.Path(sys.argv[2])
     target.mkdir(parents=True, exist_ok=True)
-    FAMILIES[sys.argv[1]](target)
+    families[sys.argv[1]](target)
     print(len(list(target.glob("*.hlo"))), "modules in", target)
+
+
+if __name__ == "__main__":
+    command(FAMILIES, __doc__)

@@ -5,11 +5,9 @@
 
 To be compiled by the oracle and scored as those of `probes.py` are."""
 import itertools
-import pathlib
 import random
-import sys
 
-from probes import MOVES, PARAMETERS, REDUCERS, dims, dot, f32, fresh, line, module, padded, reducer, scalar, sliced, spread, whole
+from probes import MOVES, PARAMETERS, REDUCERS, command, dims, dot, f32, fresh, line, module, padded, reducer, scalar, sliced, spread, whole
 
 OPS = {"add": ("add", 0), "max": ("maximum", "-inf"), "min": ("minimum", "inf"), "mul": ("multiply", 1)}
 ALL_REDUCERS = "".join(reducer(n, op) for n, (op, _) in OPS.items())
@@ -810,9 +808,4 @@ FAMILIES = {
 }
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[1] not in FAMILIES:
-        sys.exit(__doc__)
-    target = pathlib.Path(sys.argv[2])
-    target.mkdir(parents=True, exist_ok=True)
-    FAMILIES[sys.argv[1]](target)
-    print(len(list(target.glob("*.hlo"))), "modules in", target)
+    command(FAMILIES, __doc__)
