@@ -242,7 +242,10 @@ bool run_scatter_simplifier(Module& m, PassContext& ctx) {
     AttrSet set = a;
     set.set(Attr::update_window_dims, places), set.set(Attr::inserted_window_dims, Dims{});
     set.set(Attr::index_vector_dim, int64_t{1});
-    changed |= m.replace(i, changed_copy(m, i, ops, std::move(set), m.shape_id(i)));
+    // The result lies as the operand does.
+    std::vector<ShapeId> shapes;
+    for (size_t k = 0; k < n; ++k) shapes.push_back(m.shape_id(ops[k]));
+    changed |= m.replace(i, changed_copy(m, i, ops, std::move(set), n == 1 ? shapes[0] : m.u().tuple(shapes)));
   }
   return changed;
 }

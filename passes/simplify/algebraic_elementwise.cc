@@ -264,6 +264,9 @@ void A::multiply(InstId i) {
 //   f(A)  on a signed A      →      select(A < 0, -op(|A|, k), op(|A|, k))
 void A::on_magnitude(InstId i, Opcode operation, int64_t k) {
   InstId a = operand(i, 0), zero = make_scalar_like(m_, a, 0);
+  // XLA spreads the zero of a remainder over a scalar, too.
+  if (op(i) == Opcode::Remainder && m_.shape(a).rank() == 0)
+    zero = make_broadcast(m_, m_.parent(i), zero, {}, m_.shape_id(a));
   InstId negative =
       make_op(i, Opcode::Compare, {a, zero}, attrs_of(u_, Opcode::Compare, {{Attr::direction, u_.str("LT")}}),
               u_.with_type(m_.shape_id(i), ElementType::Pred));

@@ -237,8 +237,13 @@ bool A::pad_of_broadcast(InstId i, const std::vector<PaddingDim>& pads) {
   for (int64_t d : padded)
     dims.push_back(m_.shape(b).dims[static_cast<size_t>(d)]), inner.push_back(pads[static_cast<size_t>(d)]);
   for (int64_t d : map) inner_map.push_back(std::find(padded.begin(), padded.end(), d) - padded.begin());
-  InstId small = make_broadcast(m_, m_.parent(i), operand(b, 0), inner_map, u_.array(type(i), dims));
-  InstId p = make_op(i, Opcode::Pad, {small, operand(i, 1)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, inner}}));
+  // The broadcast is this pad's alone: it is changed where it stands.
+  AttrSet set = m_.attrs(b);
+  set.set(Attr::dimensions, inner_map);
+  set.erase(Attr::sharding);
+  m_.set_attrs(b, u_.attrs(std::move(set)));
+  m_.set_shape(b, u_.array(type(i), dims));
+  InstId p = make_op(i, Opcode::Pad, {b, operand(i, 1)}, attrs_of(u_, Opcode::Pad, {{Attr::padding, inner}}));
   rw(i, Opcode::Broadcast, {p}, dims_attr(u_, Opcode::Broadcast, padded));
   return true;
 }

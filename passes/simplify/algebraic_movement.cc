@@ -1077,8 +1077,7 @@ void A::bitcast(InstId i) {
     }
   }
   //   bitcast(broadcast(A)) that only transposes      →      broadcast(A)       where the order of A's dimensions stays
-  if (op(a) == Opcode::Broadcast && m_.shape(operand(a, 0)).rank() > 0 && type(a) == type(i) &&
-      m_.shape(a).rank() == m_.shape(i).rank()) {
+  if (op(a) == Opcode::Broadcast && type(a) == type(i) && m_.shape(a).rank() == m_.shape(i).rank()) {
     const auto &from = m_.shape(a).layout.minor_to_major, &to = m_.shape(i).layout.minor_to_major;
     const Dims& spread = m_.attrs(a).ints(Attr::dimensions);
     Dims dims(spread.size());
@@ -1094,12 +1093,6 @@ void A::bitcast(InstId i) {
         rw(i, Opcode::Broadcast, {operand(a, 0)}, dims_attr(u_, Opcode::Broadcast, dims));
       return;
     }
-  }
-  //   bitcast(broadcast(scalar))      →      broadcast(scalar)
-  if (op(a) == Opcode::Broadcast && m_.shape(operand(a, 0)).rank() == 0 && type(a) == type(i)) {
-    if (go("bitcast of a spread scalar", i))
-      rw(i, Opcode::Broadcast, {operand(a, 0)}, dims_attr(u_, Opcode::Broadcast, {}));
-    return;
   }
 }
 

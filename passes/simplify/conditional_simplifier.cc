@@ -163,7 +163,7 @@ class Conditionals {
         if (m_.called(i)[b] != branch) continue;
         std::vector<InstId> parts;
         for (int64_t k : kept) parts.push_back(make_element(m_, m_.operand(i, b + 1), k));
-        m_.set_operand(i, b + 1, make(m_, m_.parent(i), Opcode::Tuple, parts, {}, shape));
+        m_.set_operand(i, b + 1, make(m_, m_.parent(i), Opcode::Tuple, parts));
       }
       m_.replace_called(i, branch, copy);
     }

@@ -83,7 +83,8 @@ class Folder {
     if (!fresh) return at->second;
     bool ok = true;
     // A conditional whose branches spread something stays for simplify-conditional.
-    for (InstId i : m_.live_order(c)) ok = ok && m_.op(i) != Opcode::Broadcast && foldable_opcode(i);
+    for (InstId i : m_.live_order(c))
+      ok = ok && m_.op(i) != Opcode::Broadcast && (m_.op(i) == Opcode::OptBarrier || foldable_opcode(i));
     body_[c] = ok;
     return ok;
   }

@@ -313,7 +313,7 @@ bool run_dot_strength_reduction(Module& m, PassContext& ctx) {
     bool integers = out.type == ElementType::S32 && m.shape(sides[0].value).type == ElementType::S32 &&
                     m.shape(sides[1].value).type == ElementType::S32 && sides[1].contracting == Dims{1};
     bool both = sides[0].vector() && sides[1].vector();
-    if (sides[0].contracting.empty() || !(sides[0].vector() || sides[1].vector() || integers)) continue;
+    if (!(sides[0].vector() || sides[1].vector() || integers)) continue;
     const Dims &ld = m.shape(sides[0].value).dims, &rd = m.shape(sides[1].value).dims;
     int64_t work = (product(ld, sides[0].free) + product(rd, sides[1].free)) * product(ld, sides[0].contracting);
     if (!both && work >= kSmall) {
@@ -339,11 +339,21 @@ bool run_dot_strength_reduction(Module& m, PassContext& ctx) {
         size_t first = batch + (k ? sides[0].free.size() : 0);
         for (size_t d = 0; d < s.free.size(); ++d) map.push_back(static_cast<int64_t>(first + d));
         for (size_t d = 0; d < s.contracting.size(); ++d) map.push_back(static_cast<int64_t>(out.dims.size() + d));
-        x = make_broadcast(m, c, x, map, u.array(out.type, wide));
+        // What is spread lies just outside of the dimension that follows it.
+        Dims layout;
+        for (int64_t d : m.shape(x).layout.minor_to_major) layout.push_back(map[static_cast<size_t>(d)]);
+        for (auto d = static_cast<int64_t>(wide.size()); d-- > 0;)
+          if (!contains(map, d))
+            layout.insert(std::find(layout.begin(), layout.end(), d + 1) + (contains(layout, d + 1) ? 1 : 0), d);
+        x = make_broadcast(m, c, x, map, u.with_layout(u.array(out.type, wide), layout));
       }
       spread[k] = x;
     }
     InstId sum = make(m, c, Opcode::Multiply, {spread[0], spread[1]}, {}, m.shape_id(spread[0]));
+    if (sides[0].contracting.empty()) {
+      changed |= m.replace(i, sum);
+      continue;
+    }
     ElementType kept = is_float(out.type) && type_bits(out.type) < 32 ? ElementType::F32 : out.type;
     sum = make_convert(m, sum, kept);
     InstId zero = make_scalar(m, c, kept, 0);
