@@ -256,8 +256,8 @@ bool A::gather_of_pad(InstId i) {
   if (op(p) != Opcode::Pad) return false;
   const AttrSet s = m_.attrs(i);
   const auto pads = *m_.attrs(p).get<std::vector<PaddingDim>>(Attr::padding);
-  const Dims taken = s.ints(Attr::slice_sizes), all = m_.shape(operand(i, 0)).dims;
-  const Dims batch = s.ints(Attr::operand_batching_dims), by = s.ints(Attr::start_indices_batching_dims);
+  const Dims &taken = s.ints(Attr::slice_sizes), all = m_.shape(operand(i, 0)).dims;
+  const Dims &batch = s.ints(Attr::operand_batching_dims), &by = s.ints(Attr::start_indices_batching_dims);
   // The padding of the gather's operand and of its indices, dimension by dimension.
   std::vector<PaddingDim> at(all.size()), index_pads(m_.shape(indices).dims.size());
   Dims bare = all, sizes = taken;
@@ -289,7 +289,7 @@ bool A::gather_of_pad(InstId i) {
     indices = operand(indices, 0);
   }
   // Where each dimension lies in the result: what is taken in the offset dimensions, those of the indices between them.
-  const Dims places = s.ints(Attr::offset_dims);
+  const Dims& places = s.ints(Attr::offset_dims);
   std::vector<PaddingDim> out(m_.shape(i).dims.size());
   size_t nth = 0;
   for (size_t d = 0; d < all.size(); ++d)
