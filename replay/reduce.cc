@@ -9,6 +9,7 @@
 #include "ir/verifier.h"
 #include "parser/parser.h"
 #include "passes/rewrite.h"
+#include "replay/ahead.h"
 #include "replay/extract.h"
 #include "replay/judge.h"
 
@@ -18,9 +19,28 @@ namespace {
 class Reducer {
  public:
   Reducer(const Module& m, const std::function<bool(const Module&)>& faulty, const ReduceOptions& options)
-      : best_(m.clone()), faulty_(faulty), options_(options), size_(size_of(m, lossless_text(m).size())) {}
+      : best_(m.clone()),
+        faulty_(faulty),
+        options_(options),
+        ahead_(options.jobs),
+        size_(size_of(m, lossless_text(m).size())) {}
 
   Reduction run() {
+    try {
+      search();
+    } catch (...) {
+      ahead_.leave();
+      throw;
+    }
+    ahead_.leave();
+    Reduction out;
+    out.module = std::move(best_);
+    out.candidates = candidates_, out.accepted = accepted_, out.finished = !over();
+    return out;
+  }
+
+ private:
+  void search() {
     for (bool changed = true; changed && !over();) {
       changed = false;
       changed |= fewer_outputs();
@@ -30,13 +50,7 @@ class Reducer {
       if (!options_.keep_shapes) changed |= shrink();
       changed |= plain();
     }
-    Reduction out;
-    out.module = std::move(best_);
-    out.candidates = candidates_, out.accepted = accepted_, out.finished = !over();
-    return out;
   }
-
- private:
   bool over() const { return candidates_ >= options_.most_candidates || (options_.stop && options_.stop()); }
 
   // What gets smaller with every step, so that there is an end: work, then numbers of elements, then text.
@@ -57,13 +71,14 @@ class Reducer {
   // Takes the candidate if it is smaller and the fault is still in it. Two alike are asked once.
   bool attempt(std::unique_ptr<Module> c) {
     std::string text = lossless_text(*c);
-    if (over() || !seen_.insert(hash_bytes(text)).second) return false;
+    const uint64_t question = hash_bytes(text);
+    if (over() || !seen_.insert(question).second) return false;
     Size size = size_of(*c, text.size());
     if (size >= size_) return false;
     if (!options_.keep_invalid && !verify_module(*c, 1).empty()) return false;
     ++candidates_;
-    if (options_.progress) options_.progress(candidates_, best_->instruction_count());
-    if (!faulty_(*c)) return false;
+    if (options_.progress && !ahead_.in_child()) options_.progress(candidates_, best_->instruction_count());
+    if (!ahead_.ask(question, [&] { return faulty_(*c); })) return false;
     ++accepted_;
     best_ = std::move(c), size_ = size;
     return true;
@@ -280,6 +295,7 @@ class Reducer {
   std::unique_ptr<Module> best_;
   const std::function<bool(const Module&)>& faulty_;
   const ReduceOptions& options_;
+  Ahead ahead_;
   Size size_;
   std::unordered_set<uint64_t> seen_;
   size_t candidates_ = 0, accepted_ = 0;

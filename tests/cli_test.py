@@ -215,6 +215,15 @@ with tempfile.TemporaryDirectory() as directory:
     expect("nothing to reduce", code == 2 and "nothing is wrong" in err and not (tmp / "nothing").exists(), err)
     code, text, err = run("reduce", norm, "--check=! grep -q 'sqrt(' {}", "-o", tmp / "by_command")
     expect("reduce by a command", code == 0 and "sqrt(" in text and text.count("=") < 8, text + err)
+    places = set(pathlib.Path(tempfile.gettempdir()).glob("hlo-replay-*"))
+    code, text, err = run("reduce", norm, "--check=! grep -q 'sqrt(' {}", "--jobs=3", "-o", tmp / "by_commands")
+    alike = (tmp / "by_command" / "module.hlo").read_text() == (tmp / "by_commands" / "module.hlo").read_text()
+    expect("several commands at once reduce to the same", code == 0 and alike, text + err)
+    expect("they leave nothing", not set(pathlib.Path(tempfile.gettempdir()).glob("hlo-replay-*")) - places)
+    code, text, err = run("reduce", norm, "--check=exit 127", "--jobs=3", "-o", tmp / "no_command")
+    expect("a command that cannot be run, of several", code == 2 and "cannot be run" in err, err)
+    code, text, err = run("reduce", norm, "--passes=algsimp", "--jobs=3", "-o", tmp / "nothing")
+    expect("jobs are for commands", code == 2 and "--check" in err, err)
     # capture and bisect --program, on a program that does as if it had XLA.
     (tmp / "program.py").write_text(
         "import os, pathlib, re, sys\n"

@@ -1088,6 +1088,16 @@ void A::bitcast(InstId i) {
       if (auto at = std::find(spread.begin(), spread.end(), from[k]); at != spread.end())
         dims[static_cast<size_t>(at - spread.begin())] = to[k];
     }
+    // Ones lie anywhere.
+    if (spread.empty()) {
+      auto lies = [&](InstId x) {
+        Dims out;
+        for (int64_t d : m_.shape(x).layout.minor_to_major)
+          if (int64_t size = m_.shape(x).dims[static_cast<size_t>(d)]; size != 1) out.push_back(size);
+        return out;
+      };
+      transposes = lies(a) == lies(i);
+    }
     if (transposes && sorted(dims)) {
       if (go("bitcast of a broadcast", i))
         rw(i, Opcode::Broadcast, {operand(a, 0)}, dims_attr(u_, Opcode::Broadcast, dims));

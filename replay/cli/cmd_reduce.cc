@@ -165,6 +165,8 @@ int cmd_reduce(const ReduceArgs& given) {
   ReduceArgs a = given;
   checked_executor(a);
   bool own = a.by_running();
+  if (a.jobs > 1 && a.check.empty())
+    fail(FailureKind::kUsage, "--jobs is for --check: other oracles run here, one at a time");
   if (a.slower > 0) fail(FailureKind::kUsage, "reduce has no --slower: what is smaller is faster");
   if ((!a.passes.empty()) + (!a.pipeline.empty()) + a.nan + !own > 1)
     fail(FailureKind::kUsage, "one of --passes, --pipeline, --nan, --check, --regex and --verify, not several");
@@ -195,6 +197,7 @@ int cmd_reduce(const ReduceArgs& given) {
                              : "the pipeline " + a.pipeline + " leaves the results alone");
   ReduceOptions options;
   options.keep_shapes = a.keep_shapes, options.keep_invalid = a.verify, options.most_candidates = a.most;
+  options.jobs = a.jobs;
   options.stop = interrupted;
   bool terminal = ::isatty(2) && !a.json;
   if (terminal)

@@ -134,6 +134,7 @@ int cmd_compare(const CompareArgs& a);
 struct ReduceArgs : JudgeArgs {
   std::string out, passes, pipeline;
   size_t most = SIZE_MAX;
+  int jobs = 1;
   bool json = false, force = false, nan = false, scrub = false, keep_shapes = false;
 };
 int cmd_reduce(const ReduceArgs& a);

@@ -120,6 +120,8 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_flag("--keep-shapes", reduce.keep_shapes, "leave dimensions and counts as they are");
   c->add_flag("--scrub", reduce.scrub, "take the program's names and paths out");
   c->add_option("--most", reduce.most, "candidates to try");
+  c->add_option("-j,--jobs", reduce.jobs, "so many commands of --check at once; the result is the same")
+      ->check(CLI::Range(1, 256));
   c->add_option("-o,--out", reduce.out, "folder to make (NAME.reduced)");
   c->add_flag("--force", reduce.force, "replace it");
   c->add_flag("--json", reduce.json);

@@ -1,0 +1,140 @@
+#include "replay/ahead.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "replay/files.h"
+
+namespace hlo {
+namespace {
+
+enum Answer : char { kNo, kYes, kThrows };
+
+struct Result {
+  uint64_t question;
+  char answer;
+};
+
+// Small enough to be written and read in one piece.
+bool read_all(int from, void* to, size_t size) {
+  ssize_t n = 0;
+  do n = ::read(from, to, size);
+  while (n < 0 && errno == EINTR);
+  return n == static_cast<ssize_t>(size);
+}
+bool write_all(int to, const void* from, size_t size) {
+  ssize_t n = 0;
+  do n = ::write(to, from, size);
+  while (n < 0 && errno == EINTR);
+  return n == static_cast<ssize_t>(size);
+}
+
+}  // namespace
+
+Ahead::Ahead(int most) : most_(most), main_(::getpid()) {
+  if (most_ < 2) return;
+  folder_ = std::make_unique<TemporaryFolder>();
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // children of children that ended are waited for here
+}
+
+Ahead::~Ahead() {
+  if (!child_) stop();
+}
+
+void Ahead::leave() const {
+  if (child_) ::_exit(0);
+}
+
+void Ahead::work_as_child(uint64_t question, const std::function<bool()>& work) const {
+  Result result{question, kNo};
+  try {
+    result.answer = work() ? kYes : kNo;
+  } catch (...) {
+    result.answer = kThrows;
+  }
+  char token = 0;
+  (void)(write_all(results_[1], &result, sizeof result) && write_all(tokens_[1], &token, 1));
+  ::_exit(0);
+}
+
+bool Ahead::start(const std::function<bool()>& work) {
+  answers_.clear();
+  if (::pipe2(tokens_, O_CLOEXEC) || ::pipe2(results_, O_CLOEXEC)) {
+    stop();
+    return work();
+  }
+  const char token = 0;
+  for (int k = 1; k < most_; ++k) (void)write_all(tokens_[1], &token, 1);
+  std::fflush(nullptr);
+  pid_t first = ::fork();
+  if (first < 0) {
+    stop();
+    return work();
+  }
+  if (first == 0) {
+    ::setpgid(0, 0);
+    ::close(results_[0]);
+    ::setenv("TMPDIR", folder_->path().c_str(), 1);
+    child_ = true;
+    return false;
+  }
+  ::setpgid(first, first);
+  group_ = first;
+  ::close(results_[1]);
+  results_[1] = -1;
+  bool yes = work();
+  (void)write_all(tokens_[1], &token, 1);  // from here on this process only waits
+  if (yes) stop();
+  return yes;
+}
+
+void Ahead::stop() {
+  if (group_) {
+    ::kill(-group_, SIGKILL);
+    while (::waitpid(-group_, nullptr, 0) > 0 || errno == EINTR) {
+    }
+    group_ = 0;
+    folder_ = std::make_unique<TemporaryFolder>();  // what they left goes with the old one
+  }
+  for (int* end : {&tokens_[0], &tokens_[1], &results_[0], &results_[1]}) {
+    if (*end >= 0) ::close(*end);
+    *end = -1;
+  }
+}
+
+bool Ahead::ask(uint64_t question, const std::function<bool()>& work) {
+  if (most_ < 2) return work();
+  if (child_) {
+    char token = 0;
+    if (!read_all(tokens_[0], &token, 1) || ::kill(main_, 0) != 0) ::_exit(0);
+    std::fflush(nullptr);
+    // The copy goes on to the next question.
+    if (::fork() == 0) return false;
+    work_as_child(question, work);
+  }
+  if (!group_) return start(work);
+  while (!answers_.contains(question)) {
+    while (::waitpid(-group_, nullptr, WNOHANG) > 0) {
+    }
+    Result result;
+    if (!read_all(results_[0], &result, sizeof result)) {  // the last child has ended without that question
+      stop();
+      return start(work);
+    }
+    answers_[result.question] = result.answer;
+  }
+  char answer = answers_[question];
+  answers_.erase(question);
+  if (answer == kNo) return false;
+  stop();
+  return answer == kYes || work();
+}
+
+}  // namespace hlo
