@@ -17,6 +17,53 @@ InstId zero_pad(Module& m, InstId x, const std::vector<PaddingDim>& by) {
   return make(m, m.parent(x), Opcode::Pad, {x, zero}, attrs_of(m.u(), Opcode::Pad, {{Attr::padding, by}}));
 }
 
+//   filter gradient with padding low_high      →      the same of pad(A), padding as little as on either side
+bool even_filter_gradient(Module& m, PassContext& ctx, InstId i, Window w) {
+  const DimLabels d = *m.attrs(i).get<DimLabels>(Attr::dim_labels);
+  InstId x = m.operand(i, 0);
+  std::vector<PaddingDim> outer(m.shape(x).dims.size());
+  for (size_t k = 0; k < w.dims.size(); ++k) {
+    WindowDim& e = w.dims[k];
+    if (e.pad_low < 0 || e.pad_high < 0) return false;
+    const int64_t least = std::min(e.pad_low, e.pad_high);
+    outer[static_cast<size_t>(d.input_spatial[k])] = {e.pad_low - least, e.pad_high - least, 0};
+    e.pad_low = e.pad_high = least;
+  }
+  if (!ctx.spend(m, "padding in front of the call", {i})) return false;
+  std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
+  ops[0] = zero_pad(m, x, outer);
+  InstId call = m.clone_inst(i, m.parent(i), ops);
+  m.set_attr(call, Attr::window, w);
+  return m.replace(i, call);
+}
+
+//   (f32[14], u8[0]) input gradient with padding 0_1      →      tuple(slice(f32[15] input gradient with padding 0_0),
+//   …)
+bool even_input_gradient(Module& m, PassContext& ctx, InstId i, Window w) {
+  Universe& u = m.u();
+  const DimLabels d = *m.attrs(i).get<DimLabels>(Attr::dim_labels);
+  const std::vector<ShapeId> parts = m.shape(i).elements;
+  Dims wide = u[parts[0]].dims;
+  std::vector<SliceDim> slice;
+  for (int64_t size : wide) slice.push_back({0, size, 1});
+  for (size_t k = 0; k < w.dims.size(); ++k) {
+    WindowDim& e = w.dims[k];
+    if (e.pad_low < 0 || e.pad_high < 0) return false;
+    const auto at = static_cast<size_t>(d.input_spatial[k]);  // of the result, as a forward convolution's input
+    const int64_t least = std::min(e.pad_low, e.pad_high), more = std::max(e.pad_low - e.pad_high, int64_t{0});
+    slice[at].start += more, slice[at].limit += more;
+    wide[at] += e.pad_low + e.pad_high - 2 * least;
+    e.pad_low = e.pad_high = least;
+  }
+  if (!ctx.spend(m, "slice behind the call", {i})) return false;
+  std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
+  InstId call = m.clone_inst(i, m.parent(i), ops, u.tuple({u.with_dims(parts[0], wide), parts[1]}));
+  m.set_attr(call, Attr::window, w);
+  InstId cut = make(m, m.parent(i), Opcode::Slice, {make_element(m, call, 0)},
+                    attrs_of(u, Opcode::Slice, {{Attr::slice, slice}}), parts[0]);
+  return m.replace(i, make(m, m.parent(i), Opcode::Tuple, {cut, make_element(m, call, 1)}));
+}
+
 }  // namespace
 
 //   convolution(A, F), batch_group_count=G
@@ -64,11 +111,18 @@ bool run_conv_padding_legalization(Module& m, PassContext& ctx) {
   Universe& u = m.u();
   for (InstId i : all_of_opcode(m, Opcode::CustomCall)) {
     std::string_view target = u.text(m.attrs(i).text(Attr::custom_call_target));
-    if (target != "__cudnn$convForward" && target != "__cudnn$convBiasActivationForward") continue;
+    const bool of_filter = target == "__cudnn$convBackwardFilter", of_input = target == "__cudnn$convBackwardInput";
+    if (target != "__cudnn$convForward" && target != "__cudnn$convBiasActivationForward" && !of_filter && !of_input)
+      continue;
     const Window* given = m.attrs(i).get<Window>(Attr::window);
     if (!given || std::all_of(given->dims.begin(), given->dims.end(), plain)) continue;
     if (!is_cudnn_convolution_of_fitting_ranks(m, i)) {
       ctx.note(m, "not a convolution that cuDNN knows", {i}, "left alone");
+      continue;
+    }
+    if (of_filter || of_input) {
+      changed |= of_filter ? even_filter_gradient(m, ctx, i, *given) : even_input_gradient(m, ctx, i, *given);
+      if (ctx.fuel <= 0) return changed;
       continue;
     }
     Window w = *given;
