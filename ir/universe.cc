@@ -135,6 +135,8 @@ ShapeId Universe::tuple(std::vector<ShapeId> elements) {
 
 ShapeId Universe::with_type(ShapeId id, ElementType type) {
   Shape s = (*this)[id];
+  // A size of elements that the layout states is the old type's.
+  if (s.type != type && s.layout.rest.starts_with("E(")) s.layout.rest.clear();
   s.type = type;
   return shape(std::move(s));
 }

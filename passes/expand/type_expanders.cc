@@ -87,14 +87,15 @@ InstId widened(Module& m, InstId i) {
 // --- float-normalization ---
 
 // Does the GPU of today's pipeline (Hopper) do it in that type?
-bool supported(const Module& m, InstId i, ElementType low) {
-  switch (m.op(i)) {
+bool supported(Opcode op, ElementType low) {
+  switch (op) {
     case Opcode::Compare:
+    case Opcode::Convert:
     case Opcode::Select:
-    case Opcode::Clamp:
     case Opcode::Copy:
     case Opcode::IsFinite:
-      return m.op(i) != Opcode::Clamp || low == ElementType::BF16;
+      return true;
+    case Opcode::Clamp:
     case Opcode::Abs:
     case Opcode::Negate:
     case Opcode::Maximum:
@@ -112,6 +113,8 @@ bool supported(const Module& m, InstId i, ElementType low) {
 }
 
 ElementType higher(ElementType low) {
+  if (low == ElementType::S4) return ElementType::S8;
+  if (low == ElementType::U4) return ElementType::U8;
   return low == ElementType::BF16 || low == ElementType::F8E8M0FNU ? ElementType::F32 : ElementType::F16;
 }
 
@@ -147,6 +150,84 @@ void in_type(Module& m, InstId i, ElementType low, ElementType high) {
   m.replace_all_uses(i, back);
 }
 
+// A reduction is done in a narrow type if all that its function does is.
+bool supported_function(const Module& m, InstId i, ElementType low) {
+  if (m.op(i) != Opcode::Reduce || low != ElementType::BF16) return false;
+  std::vector<InstId> body = m.live_order(m.called(i)[0]);
+  return std::all_of(body.begin(), body.end(),
+                     [&](InstId o) { return m.op(o) == Opcode::Parameter || supported(m.op(o), low); });
+}
+
+// The function of one reduction or map on values of the wider type: what it lacks there goes through the narrow one.
+void widen_function(Module& m, InstId i, ElementType low, ElementType high) {
+  Universe& u = m.u();
+  CompId function = m.called(i)[0], copy = m.clone_computation(function, "clone");
+  m.replace_called(i, function, copy);
+  auto widened = [&](InstId x) { return make_convert(m, x, high); };
+  InstId root = m.comp(copy).root;
+  if (m.op(root) == Opcode::Tuple) {
+    for (size_t k = 0; k < m.operand_count(root); ++k)
+      if (m.shape(m.operand(root, k)).type == low) m.set_operand(root, k, widened(m.operand(root, k)));
+    std::vector<ShapeId> shapes;
+    for (InstId o : m.operands(root)) shapes.push_back(m.shape_id(o));
+    m.set_shape(root, u.tuple(shapes));
+  } else if (m.shape(root).type == low) {
+    m.set_root(copy, widened(root));
+  }
+  for (InstId p : std::vector<InstId>(m.comp(copy).params)) {
+    if (m.shape(p).type != low) continue;
+    ShapeId narrow = m.shape_id(p);
+    const std::vector<InstId> users = m.users_copy(p);
+    m.set_shape(p, u.with_type(narrow, high));
+    InstId back = m.add(copy, {.op = Opcode::Convert, .shape = narrow, .operands = {p}});
+    for (InstId user : users) {
+      if (m.op(user) == Opcode::Convert && m.shape(user).type == high) {
+        m.replace(user, p);
+        continue;
+      }
+      for (size_t k = 0; k < m.operand_count(user); ++k)
+        if (m.operand(user, k) == p) m.set_operand(user, k, back);
+    }
+    if (m.dead(back)) m.remove(back);
+  }
+}
+
+//   bf16 reduce(A, 0)      →      convert(f32 reduce(convert(A), convert(0)))
+void call_in_type(Module& m, InstId i, ElementType low, ElementType high) {
+  widen_function(m, i, low, high);
+  if (!m.shape(i).is_tuple()) return in_type(m, i, low, high);
+  Universe& u = m.u();
+  for (size_t k = 0; k < m.operand_count(i); ++k)
+    if (m.shape(m.operand(i, k)).type == low) m.set_operand(i, k, make_convert(m, m.operand(i, k), high));
+  const std::vector<ShapeId> before = m.shape(i).elements;
+  const std::vector<InstId> users = m.users_copy(i);
+  const bool root = m.is_root(i);
+  std::vector<ShapeId> after;
+  for (ShapeId s : before) after.push_back(u[s].type == low ? u.with_type(s, high) : s);
+  m.set_shape(i, u.tuple(after));
+  std::vector<InstId> parts;
+  for (size_t k = 0; k < before.size(); ++k) {
+    InstId part = make_element(m, i, static_cast<int64_t>(k));
+    parts.push_back(after[k] == before[k]
+                        ? part
+                        : m.add(m.parent(i), {.op = Opcode::Convert, .shape = before[k], .operands = {part}}));
+  }
+  InstId whole;
+  auto tuple = [&] {
+    if (!whole.valid()) whole = make(m, m.parent(i), Opcode::Tuple, parts);
+    return whole;
+  };
+  for (InstId user : users) {
+    if (m.op(user) == Opcode::GetTupleElement) {
+      m.replace(user, parts[static_cast<size_t>(m.attrs(user).integer(Attr::index))]);
+      continue;
+    }
+    for (size_t k = 0; k < m.operand_count(user); ++k)
+      if (m.operand(user, k) == i) m.set_operand(user, k, tuple());
+  }
+  if (root) m.set_root(m.parent(i), tuple());
+}
+
 }  // namespace
 
 bool run_bitcast_dtypes_expander(Module& m, PassContext& ctx) {
@@ -165,28 +246,32 @@ bool run_bitcast_dtypes_expander(Module& m, PassContext& ctx) {
 bool run_float_normalization(Module& m, PassContext& ctx) {
   ElementType low = ElementType::BF16, high = ElementType::F32;
   if (auto at = ctx.options.find("low"); at != ctx.options.end()) {
-    if (!type_from_name(at->second, &low) || !is_float(low) || type_bits(low) > 16)
-      fail(FailureKind::kUsage, "low={} is no narrow float type", at->second);
+    const bool known = type_from_name(at->second, &low);
+    if (!known || (low != ElementType::S4 && low != ElementType::U4 && (!is_float(low) || type_bits(low) > 16)))
+      fail(FailureKind::kUsage, "low={} is no narrow type", at->second);
     high = higher(low);
   }
   if (auto at = ctx.options.find("high"); at != ctx.options.end())
     if (!type_from_name(at->second, &high) || !is_float(high))
       fail(FailureKind::kUsage, "high={} is no float type", at->second);
-  bool changed = false;
+  bool changed = false, functions = false;
   // In front of layouts XLA looks at convolutions and dots alone, which take the narrow types that it asks about.
   if (!ctx.flag("elementwise", true)) return false;
   for (CompId c : m.nonfusion_computations())
     for (InstId i : m.post_order(c)) {
-      if (stands_apart(m.op(i)) || !op_info(m.op(i)).elementwise || !m.shape(i).is_array() || m.has_side_effect(i) ||
-          m.has_control(i) || !m.called(i).empty())
+      const bool calls = m.op(i) == Opcode::Reduce || m.op(i) == Opcode::ReduceWindow || m.op(i) == Opcode::Map;
+      if (stands_apart(m.op(i)) || m.has_side_effect(i) || m.has_control(i) ||
+          (!calls && (!op_info(m.op(i)).elementwise || !m.shape(i).is_array() || !m.called(i).empty())))
         continue;
       bool low_in =
           std::any_of(m.operands(i).begin(), m.operands(i).end(), [&](InstId o) { return m.shape(o).type == low; });
-      if ((!low_in && m.shape(i).type != low) || supported(m, i, low)) continue;
-      if (!ctx.spend(m, "in the wider type", {i})) return changed;
-      in_type(m, i, low, high);
-      changed = true;
+      if (!low_in && (calls || m.shape(i).type != low)) continue;
+      if (calls ? supported_function(m, i, low) : supported(m.op(i), low)) continue;
+      if (!ctx.spend(m, calls ? "function in the wider type" : "in the wider type", {i})) return changed;
+      calls ? call_in_type(m, i, low, high) : in_type(m, i, low, high);
+      changed = true, functions |= calls;
     }
+  if (functions) m.remove_uncalled_computations();
   return changed;
 }
 
