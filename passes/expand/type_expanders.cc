@@ -93,9 +93,8 @@ bool supported(Opcode op, ElementType low) {
     case Opcode::Convert:
     case Opcode::Select:
     case Opcode::Copy:
-    case Opcode::IsFinite:
+    case Opcode::ReducePrecision:
       return true;
-    case Opcode::Clamp:
     case Opcode::Abs:
     case Opcode::Negate:
     case Opcode::Maximum:
@@ -105,7 +104,6 @@ bool supported(Opcode op, ElementType low) {
     case Opcode::Multiply:
     case Opcode::Exp:
     case Opcode::Log:
-    case Opcode::ReducePrecision:
       return low == ElementType::BF16;
     default:
       return false;
@@ -226,6 +224,8 @@ void call_in_type(Module& m, InstId i, ElementType low, ElementType high) {
       if (m.operand(user, k) == i) m.set_operand(user, k, tuple());
   }
   if (root) m.set_root(m.parent(i), tuple());
+  for (InstId part : parts)
+    if (m.dead(part)) m.remove_with_unused_operands(part, false);
 }
 
 }  // namespace
@@ -261,7 +261,8 @@ bool run_float_normalization(Module& m, PassContext& ctx) {
     for (InstId i : m.post_order(c)) {
       const bool calls = m.op(i) == Opcode::Reduce || m.op(i) == Opcode::ReduceWindow || m.op(i) == Opcode::Map;
       if (stands_apart(m.op(i)) || m.has_side_effect(i) || m.has_control(i) ||
-          (!calls && (!op_info(m.op(i)).elementwise || !m.shape(i).is_array() || !m.called(i).empty())))
+          (!calls && m.op(i) != Opcode::Iota &&
+           (!op_info(m.op(i)).elementwise || !m.shape(i).is_array() || !m.called(i).empty())))
         continue;
       bool low_in =
           std::any_of(m.operands(i).begin(), m.operands(i).end(), [&](InstId o) { return m.shape(o).type == low; });
