@@ -338,14 +338,23 @@ void put_in_order_made(Module& m) {
     }
     std::vector<InstId> order, late;
     if (fits) order = comp.params;
+    // A root that a pass made stands among what it made, and what is dead behind the root stays behind it.
+    std::vector<bool> inside;  // of late
+    bool behind = false;
     for (InstId i : m.live_order(c)) {
       if (fits && m.op(i) == Opcode::Parameter) continue;
-      bool inside = !m.users(i).empty() && !m.is_root(i);
-      (inside && made_by_pass(m, i) ? late : order).push_back(i);
+      const bool used = !m.users(i).empty() && !m.is_root(i), made = made_by_pass(m, i);
+      behind |= m.is_root(i) && made;
+      if ((used && made) || (m.is_root(i) && made) || (behind && !used)) {
+        late.push_back(i), inside.push_back(used);
+      } else {
+        order.push_back(i);
+      }
     }
     // Passes number what they make as they make it.
     std::unordered_map<std::string_view, std::vector<std::pair<uint64_t, size_t>>> places;
     for (size_t k = 0; k < late.size(); ++k) {
+      if (!inside[k]) continue;
       auto [root, number] = numbered_name(m.inst_name(late[k]));
       places[root].emplace_back(number, k);
     }
