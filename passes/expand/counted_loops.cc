@@ -42,9 +42,8 @@ class Builder {
     dims.insert(dims.begin(), 1);
     return reshape(x, dims);
   }
-  // vector of one element, then `count` zeros
+  // vector of one element, then `count` zeros; of none the pad stands all the same
   InstId zero_padded(InstId vector, int64_t count) {
-    if (!count) return vector;
     InstId zero = make_scalar(m, comp, m.shape(vector).type, 0);
     return op(Opcode::Pad, {vector, zero},
               attrs_of(u, Opcode::Pad, {{Attr::padding, std::vector<PaddingDim>{{0, count, 0}}}}));
@@ -195,12 +194,20 @@ InstId expand_gather(Module& m, InstId i) {
   return is_identity(order) ? out : make_transpose(m, out, order);
 }
 
+// The k-th result of a function of several.
+CompId one_result(Module& m, CompId function, int64_t k) {
+  CompId copy = m.clone_computation(function, "dup");
+  m.set_root(copy, make_element(m, m.comp(copy).root, k));
+  return copy;
+}
+
 InstId expand_scatter(Module& m, InstId i) {
   const AttrSet a = m.attrs(i);
   CompId c = m.parent(i), combiner = m.called(i)[0];
   Builder b(m, c);
   Universe& u = m.u();
-  InstId operand = m.operand(i, 0), indices = m.operand(i, 1), updates = m.operand(i, 2);
+  const size_t n_arrays = m.operand_count(i) / 2;
+  InstId operand = m.operand(i, 0), indices = m.operand(i, n_arrays);
   const Dims &window = a.ints(Attr::update_window_dims), &inserted = a.ints(Attr::inserted_window_dims),
              &map = a.ints(Attr::scatter_dims_to_operand_dims);
   int64_t vector_dim = a.integer(Attr::index_vector_dim), rank = m.shape(indices).rank();
@@ -212,26 +219,30 @@ InstId expand_scatter(Module& m, InstId i) {
   } else {
     indices = flat(b, indices, vector_dim);
   }
-  Dims order;
-  for (int64_t d = 0; d < m.shape(updates).rank(); ++d)
-    if (!contains(window, d)) order.push_back(d);
-  order.insert(order.end(), window.begin(), window.end());
-  updates = make_transpose(m, updates, order);
-  Dims dims{trips};
-  for (size_t d = order.size() - window.size(); d < order.size(); ++d) dims.push_back(m.shape(updates).dims[d]);
-  updates = b.reshape(updates, dims);
+  std::vector<InstId> state(m.operands(i).begin(), m.operands(i).begin() + static_cast<ptrdiff_t>(n_arrays));
+  state.push_back(indices);
+  Dims dims;
+  for (size_t k = 0; k < n_arrays; ++k) {
+    InstId updates = m.operand(i, n_arrays + 1 + k);
+    Dims order;
+    for (int64_t d = 0; d < m.shape(updates).rank(); ++d)
+      if (!contains(window, d)) order.push_back(d);
+    order.insert(order.end(), window.begin(), window.end());
+    updates = make_transpose(m, updates, order);
+    dims = {trips};
+    for (size_t d = order.size() - window.size(); d < order.size(); ++d) dims.push_back(m.shape(updates).dims[d]);
+    state.push_back(b.reshape(updates, dims));
+  }
   Dims size;  // of the window in the operand
   for (int64_t d = 0, k = 1; d < m.shape(operand).rank(); ++d)
     size.push_back(contains(inserted, d) ? 1 : dims[static_cast<size_t>(k++)]);
   std::vector<InstId> done = counted_loop(
-      m, c, trips, {operand, indices, updates}, m[i].meta,
-      [&](Builder& in, InstId n, const std::vector<InstId>& state) -> std::vector<InstId> {
+      m, c, trips, state, m[i].meta, [&](Builder& in, InstId n, const std::vector<InstId>& at_trip) {
         InstId nv = make_broadcast(m, in.comp, n, {}, u.array(ElementType::S32, {1}));
-        InstId at = operand_index(in, index_vector(in, state[1], nv), map, m.shape(operand).rank());
+        InstId at = operand_index(in, index_vector(in, at_trip[n_arrays], nv), map, m.shape(operand).rank());
         Dims one = dims;
         one[0] = 1;
-        InstId update = in.dynamic_slice(state[2], in.zero_padded(nv, static_cast<int64_t>(dims.size()) - 1), one);
-        update = in.reshape(in.without(update, {0}), size);
+        InstId where = in.zero_padded(nv, static_cast<int64_t>(dims.size()) - 1);
         // In bounds, all of it?
         ElementType type = m.shape(at).type;
         auto compare = [&](InstId x, InstId y, std::string_view direction) {
@@ -247,16 +258,27 @@ InstId expand_scatter(Module& m, InstId i) {
         InstId inside = in.op(Opcode::Reduce, {both, yes},
                               attrs_of(u, Opcode::Reduce, {{Attr::dimensions, Dims{0}}, {Attr::to_apply, reducer}}));
         InstId mask = make_broadcast(m, in.comp, inside, {}, u.array(ElementType::Pred, size));
-        InstId old = in.dynamic_slice(state[0], at, size);
+        std::vector<InstId> arguments(2 * n_arrays);  // of the combiner: what is there, then what comes
+        for (size_t k = 0; k < n_arrays; ++k) {
+          InstId update = in.dynamic_slice(at_trip[n_arrays + 1 + k], where, one);
+          arguments[n_arrays + k] = in.reshape(in.without(update, {0}), size);
+          arguments[k] = in.dynamic_slice(at_trip[k], at, size);
+        }
         Dims every(size.size());
         std::iota(every.begin(), every.end(), int64_t{0});
-        InstId fresh =
-            in.op(Opcode::Map, {old, update},
-                  attrs_of(u, Opcode::Map, {{Attr::dimensions, every}, {Attr::to_apply, combiner}}), m.shape_id(old));
-        InstId kept = in.op(Opcode::Select, {mask, fresh, old});
-        return {in.dynamic_update(state[0], kept, at), state[1], state[2]};
+        std::vector<InstId> next = at_trip;
+        for (size_t k = 0; k < n_arrays; ++k) {
+          CompId function = n_arrays == 1 ? combiner : one_result(m, combiner, static_cast<int64_t>(k));
+          InstId fresh = in.op(Opcode::Map, arguments,
+                               attrs_of(u, Opcode::Map, {{Attr::dimensions, every}, {Attr::to_apply, function}}),
+                               m.shape_id(arguments[k]));
+          InstId kept = in.op(Opcode::Select, {mask, fresh, arguments[k]});
+          next[k] = in.dynamic_update(at_trip[k], kept, at);
+        }
+        return next;
       });
-  return done[0];
+  done.resize(n_arrays);
+  return n_arrays == 1 ? done[0] : b.op(Opcode::Tuple, done, {}, m.shape_id(i));
 }
 
 bool batching(const AttrSet& a) {
@@ -268,13 +290,15 @@ bool expand_scatters(Module& m, PassContext& ctx, const std::function<bool(InstI
   for (InstId i : all_of_opcode(m, Opcode::Scatter)) {
     if (!wanted(i)) continue;
     const Shape& operand = m.shape(m.operand(i, 0));
-    if (m.operand_count(i) != 3 || batching(m.attrs(i)) || m.shape(i).is_dynamic() || operand.rank() == 0) {
-      ctx.note(m, "scatter kept", {i}, "of several arrays, with batching dimensions, of a scalar or of dynamic shape");
+    const size_t n = m.operand_count(i) / 2;
+    if (batching(m.attrs(i)) || m.shape(i).is_dynamic() || operand.rank() == 0) {
+      ctx.note(m, "scatter kept", {i}, "with batching dimensions, of a scalar or of dynamic shape");
       continue;
     }
-    if (m.shape(m.operand(i, 2)).elements_count() == 0 || operand.elements_count() == 0) {
+    if (m.shape(m.operand(i, n + 1)).elements_count() == 0 || operand.elements_count() == 0) {
       if (!ctx.spend(m, "scatter of nothing", {i})) return changed;
-      changed |= m.replace(i, m.operand(i, 0));
+      std::vector<InstId> kept(m.operands(i).begin(), m.operands(i).begin() + static_cast<ptrdiff_t>(n));
+      changed |= m.replace(i, n == 1 ? kept[0] : make(m, m.parent(i), Opcode::Tuple, kept, {}, m.shape_id(i)));
       continue;
     }
     if (!ctx.spend(m, "scatter as a loop", {i})) return changed;
@@ -324,13 +348,10 @@ bool run_scatter_expander(Module& m, PassContext& ctx) {
   });
 }
 
-// Scatters that no atomic operation can do: elements of more than 64 bits.
+// Scatters that no atomic operation can do: elements of more than 64 bits, several arrays at once.
 bool run_gpu_scatter_expander(Module& m, PassContext& ctx) {
-  return expand_scatters(m, ctx, [&](InstId i) {
-    for (size_t k = 0; k < m.operand_count(i) / 2; ++k)
-      if (type_bits(m.shape(m.operand(i, k)).type) > 64) return true;
-    return false;
-  });
+  return expand_scatters(
+      m, ctx, [&](InstId i) { return m.operand_count(i) > 3 || type_bits(m.shape(m.operand(i, 0)).type) > 64; });
 }
 
 }  // namespace hlo

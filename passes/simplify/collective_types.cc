@@ -126,6 +126,7 @@ bool run_collective_quantizer(Module& m, PassContext& ctx) {
 }
 
 //   all-gather(broadcast(A)), along a dimension of A      →      broadcast(all-gather(A))
+//   f32[16,4] all-gather(f32[4,4] broadcast(f32[] A))      →      reshape(f32[4,4,4] broadcast(f32[4] all-gather(…)))
 bool run_all_gather_bcast_reorder(Module& m, PassContext& ctx) {
   bool changed = false;
   Universe& u = m.u();
@@ -134,18 +135,35 @@ bool run_all_gather_bcast_reorder(Module& m, PassContext& ctx) {
     if (m.operand_count(i) != 1 || !m.shape(i).is_array()) continue;
     InstId b = m.operand(i, 0);
     if (m.op(b) != Opcode::Broadcast || m.user_count(b) != 1) continue;
-    const Dims map = m.attrs(b).ints(Attr::dimensions);
-    int64_t along = m.attrs(i).ints(Attr::dimensions)[0];
+    const Dims map = m.attrs(b).ints(Attr::dimensions), to = m.shape(i).dims;
+    int64_t along = m.attrs(i).ints(Attr::dimensions)[0], from = 0;
     auto at = std::find(map.begin(), map.end(), along);
-    if (at == map.end()) continue;
-    if (!ctx.spend(m, "all-gather in front of the broadcast", {i, b})) return changed;
+    const int64_t part = m.shape(b).dims[static_cast<size_t>(along)];
+    // Arrays that are the same all along what is gathered XLA leaves; of a scalar each device's value is gathered.
+    const bool scalar = map.empty() && part > 0;
+    if (at == map.end() && !scalar) continue;
+    if (!ctx.spend(m, scalar ? "all-gather of a scalar" : "all-gather in front of the broadcast", {i, b}))
+      return changed;
     CompId c = m.parent(i);
     InstId a = m.operand(b, 0);
     Dims dims = m.shape(a).dims;
-    dims[static_cast<size_t>(at - map.begin())] = m.shape(i).dims[static_cast<size_t>(along)];
+    if (scalar) {
+      a = make_reshape(m, a, {1});
+      dims = {to[static_cast<size_t>(along)] / part};
+    } else {
+      from = at - map.begin();
+      dims[static_cast<size_t>(from)] = to[static_cast<size_t>(along)];
+    }
     InstId gather = m.clone_inst(i, c, std::vector<InstId>{a}, u.with_dims(m.shape_id(a), dims));
-    m.set_attr(gather, Attr::dimensions, Dims{at - map.begin()});
+    m.set_attr(gather, Attr::dimensions, Dims{from});
     if (m.attrs(i).has(Attr::channel_id)) m.set_attr(gather, Attr::channel_id, next_channel(m, &channel));
+    if (scalar) {
+      Dims wide = m.shape(b).dims;
+      wide.insert(wide.begin() + along, dims[0]);
+      InstId spread = make_broadcast(m, c, gather, {along}, u.with_dims(m.shape_id(a), wide));
+      changed |= m.replace(i, make_reshape(m, spread, to));
+      continue;
+    }
     changed |= m.replace(i, m.clone_inst(b, c, std::vector<InstId>{gather}, m.shape_id(i)));
   }
   return changed;

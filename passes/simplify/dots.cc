@@ -225,8 +225,9 @@ bool sort_dimensions(Module& m, InstId i) {
   std::iota(order.begin(), order.end(), size_t{0});
   const Dims& key = consecutive(l) ? l : r;
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key[a] < key[b]; });
-  Dims nl, nr;
-  for (size_t k : order) nl.push_back(l[k]), nr.push_back(r[k]);
+  // XLA applies the sorting permutation's inverse: {2,0,1} becomes {1,2,0}, pairs and reversals come out sorted.
+  Dims nl(l.size()), nr(l.size());
+  for (size_t k = 0; k < order.size(); ++k) nl[order[k]] = l[k], nr[order[k]] = r[k];
   set.set(Attr::lhs_contracting_dims, nl), set.set(Attr::rhs_contracting_dims, nr);
   AttrsId attrs = m.u().attrs(std::move(set));
   std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());

@@ -55,11 +55,15 @@ bool run_simplify_sorts(Module& m, PassContext& ctx) {
     m.set_root(g, map.at(m.comp(f).root));
     InstId sort = m.clone_inst(i, m.parent(i), ops, shapes.size() == 1 ? shapes[0] : m.u().tuple(shapes));
     m.replace_called(sort, f, g);
+    // What stays is taken out once each, also what only the comparator looks at.
+    std::vector<InstId> parts{sort};
+    if (ops.size() > 1) {
+      parts.clear();
+      for (size_t k = 0; k < ops.size(); ++k) parts.push_back(make_element(m, sort, static_cast<int64_t>(k)));
+    }
     for (InstId user : m.users_copy(i)) {
       size_t k = static_cast<size_t>(m.attrs(user).integer(Attr::index));
-      InstId to = sort;
-      if (ops.size() > 1) to = make_element(m, sort, index[k]);
-      m.replace_all_uses(user, to);
+      m.replace_all_uses(user, parts[static_cast<size_t>(index[k])]);
       m.remove(user);
     }
     if (m.users(i).empty()) m.remove_with_unused_operands(i);

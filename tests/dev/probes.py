@@ -4,10 +4,10 @@
   probes.py FAMILY DIR      structure: every two of 28 operations that move data, one behind the other
                             elementwise: two arithmetic operations, of f32, s32 and u32, 640 pairs each
                             dots: products behind and in front of what moves data
-                            collectives, loops: per-device programs for 4 and 2 devices, as manual regions, which
+                            collectives, collectives_more, loops: per-device programs for 4 and 2 devices, as manual regions, which
                             XLA's partitioner takes apart unchanged: what its passes do to collectives is seen so
 
-Then `xla.py compile FILE --backend gpu --dump D --large-constants`, with `--partitions 4` or 2 for the last two families,
+Then `xla.py compile FILE --backend gpu --dump D --large-constants`, with `--partitions 4`, 2 for loops,
 and `agreement.py … D…`. Each file keeps some sixteen expressions apart, so that a difference names one of them."""
 import pathlib
 import random
@@ -495,6 +495,51 @@ def collectives(folder):
         (folder / f"{name}.hlo").write_text(manual(name, text, 4))
 
 
+def collectives_more(folder):
+    """Five passes that `collectives` reaches a few times only."""
+    add, cases, f = reducer("add", "add"), {}, "f32[8]"
+    # all-gather-bcast-reorder: what was broadcast in front of the gathered dimension, behind it, of several dimensions
+    spreads = [("f32[8]", "f32[3,8]", "1", "f32[3,32]", 1), ("f32[8]", "f32[3,8]", "1", "f32[12,8]", 0), ("f32[8]", "f32[8,3]", "0", "f32[32,3]", 0),
+               ("f32[4,8]", "f32[4,5,8]", "0,2", "f32[4,5,32]", 2), ("f32[4,8]", "f32[4,5,8]", "0,2", "f32[16,5,8]", 0), ("f32[4,8]", "f32[4,5,8]", "0,2", "f32[4,20,8]", 1),
+               ("f32[4,8]", "f32[2,4,8]", "1,2", "f32[2,4,32]", 2), ("f32[4,8]", "f32[2,4,8]", "1,2", "f32[2,16,8]", 1), ("f32[6]", "f32[2,3,6]", "2", "f32[2,3,24]", 2),
+               ("f32[6]", "f32[6,3,2]", "0", "f32[24,3,2]", 0), ("f32[]", "f32[4,4]", "", "f32[16,4]", 0), ("f32[6]", "f32[1,6]", "1", "f32[1,24]", 1)]  # fmt: skip
+    for k, (shape, wide, map_, gathered, along) in enumerate(spreads):
+        rows = [f"b = {wide} broadcast(p0), dimensions={{{map_}}}", collective("r", "all-gather", "b", 1, ALL, None, gathered, along)]
+        if shape == "f32[]":
+            rows = ["one = f32[1] slice(p0), slice={[0:1]}", "sc = f32[] reshape(one)"] + [r.replace("broadcast(p0)", "broadcast(sc)") for r in rows]
+        cases[f"spread_{k}"] = program([f if shape == "f32[]" else shape], rows, f"o = {gathered} negate(r)", "")
+    # all-gather-dynamic-slice-simplifier: of rows, of columns, of three dimensions, cut more than once
+    owns = [("f32[8]", "f32[32]", 0, 8), ("f32[8,3]", "f32[32,3]", 0, 8), ("f32[2,5]", "f32[8,5]", 0, 2), ("f32[1,5]", "f32[4,5]", 0, 1), ("f32[4,2,3]", "f32[16,2,3]", 0, 4),
+            ("f32[6]", "f32[24]", 0, 6), ("f32[16]", "f32[64]", 0, 16), ("f32[3,7]", "f32[12,7]", 0, 3)]  # fmt: skip
+    for k, (shape, gathered, along, size) in enumerate(owns):
+        for name, table in [("own", [0, size, 2 * size, 3 * size]), ("other", [size, 0, 2 * size, 3 * size])]:
+            rows = [collective("r", "all-gather", "p0", 1, ALL, None, gathered, along)] + own_part("r", table, size, gathered)
+            cases[f"{name}_{k}"] = program([shape], rows, f"o = {shape} negate(d)", "")
+    # all-gather-remove-degenerate-dims
+    ones = [("f32[1,8]", "f32[1,32]", 1), ("f32[8,1,3]", "f32[32,1,3]", 0), ("f32[1,1,8]", "f32[1,1,32]", 2), ("f32[8,1]", "f32[32,1]", 0), ("f32[1,6,1,2]", "f32[1,24,1,2]", 1),
+            ("bf16[1,8]", "bf16[1,32]", 1), ("f32[1,8]", "f32[4,8]", 0), ("f32[3,1,4]", "f32[3,1,16]", 2), ("f32[1,4,4]", "f32[1,4,16]", 2), ("f32[2,1,1]", "f32[8,1,1]", 0), ("s8[1,5]", "s8[1,20]", 1)]  # fmt: skip
+    for k, (shape, gathered, along) in enumerate(ones):
+        rows = [collective("r", "all-gather", "p0", 1, ALL, None, gathered, along)]
+        cases[f"ones_{k}"] = program([shape], rows, f"o = {gathered} negate(r)", "")
+    # all-reduce-splitter: a slice of all's sum that is a part of a smaller group's, which another sum has
+    for k, (groups, table, size) in enumerate([("{{0,1},{2,3}}", [0, 4, 0, 4], 4), ("{{0,2},{1,3}}", [0, 0, 4, 4], 4), ("{{0,1},{2,3}}", [0, 8, 0, 8], 8), ("{{0,2},{1,3}}", [0, 0, 8, 8], 8)]):
+        for kind in ("add", "max", "mul"):
+            function = reducer(kind, {"add": "add", "max": "maximum", "mul": "multiply"}[kind])
+            shape = f"f32[{2 * size}]"
+            rows = [collective("r", "all-reduce", "p0", 1, ALL, kind, shape), collective("w", "all-reduce", "p1", 2, groups, kind, shape)] + own_part("r", table, size, shape)
+            cases[f"split_{kind}_{k}"] = program([shape, shape], rows, f"o = (f32[{size}], {shape}) tuple(d, w)", function)
+    # reduce-scatter-reassociate
+    for kind, op in [("add", "add"), ("max", "maximum"), ("min", "minimum"), ("mul", "multiply")]:
+        function = reducer(kind, op)
+        for k, (shape, part, along) in enumerate([("f32[8]", "f32[2]", 0), ("f32[8,3]", "f32[2,3]", 0), ("f32[3,8]", "f32[3,2]", 1), ("f32[4,4]", "f32[1,4]", 0)]):
+            rows = [collective(n, "reduce-scatter", p, c, ALL, kind, part, along) for n, p, c in [("r", "p0", 1), ("q", "p1", 2)]]
+            cases[f"joined_{kind}_{k}"] = program([shape, shape], rows + [f"s = {part} {op}(r, q)"], f"o = {part} negate(s)", function)
+        rows = [collective(n, "reduce-scatter", p, c, ALL, kind, "f32[2]", 0) for n, p, c in [("r", "p0", 1), ("q", "p1", 2), ("v", "p2", 3)]]
+        cases[f"joined_three_{kind}"] = program([f] * 3, rows + [f"s = f32[2] {op}(r, q)", f"sv = f32[2] {op}(s, v)"], "o = f32[2] negate(sv)", function)
+    for name, text in cases.items():
+        (folder / f"collectives_more_{name}.hlo").write_text(manual(f"more_{name}", text, 4))
+
+
 def loops(folder):
     f = "f32[8]"
     reduced = collective("r", "all-reduce", "y", 1, "{{0,1}}", "add")
@@ -520,7 +565,7 @@ def loops(folder):
         (folder / f"loops_{name}.hlo").write_text(manual(f"loops_{name}", text, 2))
 
 
-FAMILIES = {"structure": structure, "elementwise": elementwise, "dots": dots, "collectives": collectives, "loops": loops}
+FAMILIES = {"structure": structure, "elementwise": elementwise, "dots": dots, "collectives": collectives, "collectives_more": collectives_more, "loops": loops}
 
 
 def command(families, usage):
