@@ -277,7 +277,7 @@ class Loops {
     return true;
   }
 
-  // A scalar that starts as a constant and stays as it is: its readers get the constant.
+  // A scalar that starts as a constant and stays as it is: all that reads it gets the constant.
   bool known_scalars(InstId w) {
     InstId init = m_.operand(w, 0), root = m_.comp(body(w)).root;
     if (m_.op(init) != Opcode::Tuple || m_.op(root) != Opcode::Tuple) return false;
@@ -291,16 +291,10 @@ class Loops {
       for (CompId c : {condition(w), body(w)})
         for (InstId gte : m_.users_copy(state(c))) {
           if (m_.op(gte) != Opcode::GetTupleElement || element(gte) != k) continue;
-          // The root's own use stays: it hands the element on.
-          std::vector<InstId> users;
-          for (InstId user : m_.users(gte))
-            if (user != m_.comp(c).root || c == condition(w)) users.push_back(user);
-          if (users.empty() && !(c == condition(w) && m_.is_root(gte))) continue;
+          if (m_.users(gte).empty() && !m_.is_root(gte)) continue;
           if (!ctx_.spend(m_, "scalar of the state is a constant", {w, gte})) return changed;
-          InstId constant = m_.clone_inst(value, c, {}, {}, "clone");
-          for (InstId user : users)
-            for (size_t o = 0; o < m_.operand_count(user); ++o)
-              if (m_.operand(user, o) == gte) m_.set_operand(user, o, constant);
+          // The body's root hands the constant on, too.
+          m_.replace_all_uses(gte, m_.clone_inst(value, c, {}, {}, "clone"));
           changed = true;
         }
     }
