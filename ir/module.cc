@@ -203,6 +203,16 @@ std::vector<CompId> Module::nonfusion_computations() const {
   return out;
 }
 
+std::vector<bool> Module::computations_with(Opcode op) const {
+  std::vector<bool> out;
+  for (const Inst& i : insts_) {
+    if (i.op != op || !i.parent.valid()) continue;
+    if (out.empty()) out.resize(comps_.size());
+    out[i.parent.value] = true;
+  }
+  return out;
+}
+
 std::vector<std::vector<InstId>> Module::callers() const {
   std::vector<std::vector<InstId>> out(comps_.size());
   for (CompId c : comp_order_)

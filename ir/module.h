@@ -129,6 +129,8 @@ class Module {
   // --- instructions ---
   const Inst& operator[](InstId id) const { return insts_[id.value]; }
   size_t inst_slots() const { return insts_.size(); }
+  // Which computations, by id, have such an instruction; empty where none has.
+  std::vector<bool> computations_with(Opcode op) const;
   bool alive(InstId id) const { return id.valid() && id.value < insts_.size() && insts_[id.value].parent.valid(); }
   Opcode op(InstId id) const { return insts_[id.value].op; }
   ShapeId shape_id(InstId id) const { return insts_[id.value].shape; }

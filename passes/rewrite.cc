@@ -133,9 +133,14 @@ InstId make_element(Module& m, InstId tuple, int64_t index) {
 
 std::vector<InstId> all_of_opcode(const Module& m, Opcode op) {
   std::vector<InstId> out;
-  for (CompId c : m.nonfusion_computations())
+  // One look at each slot tells which computations need an order at all: mostly none.
+  const std::vector<bool> there = m.computations_with(op);
+  if (there.empty()) return out;
+  for (CompId c : m.nonfusion_computations()) {
+    if (!there[c.value]) continue;
     for (InstId i : m.post_order(c))
       if (m.op(i) == op && !m.has_control(i)) out.push_back(i);
+  }
   return out;
 }
 

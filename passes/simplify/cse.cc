@@ -1,5 +1,6 @@
 // cse (xla/service/hlo_cse.cc): equal instructions of a computation are computed once.
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 
 #include "ir/fingerprint.h"
@@ -75,43 +76,63 @@ class Cse {
 
   std::string_view attribute_text(InstId i, Attr key) { return u_.text(m_.attrs(i).text(key)); }
 
+  // Instructions by hash, open addressing: one array for a computation in place of a list for each hash.
+  class Table {
+   public:
+    explicit Table(size_t most) : slots_(std::bit_ceil(2 * most + 2)) {}
+    // Calls `same` on what has that hash until it says yes: that one; else `i` is kept and nothing returned.
+    template <class Same>
+    InstId find_or_keep(uint64_t hash, InstId i, Same same) {
+      for (size_t at = hash & (slots_.size() - 1);; at = (at + 1) & (slots_.size() - 1)) {
+        auto& [h, other] = slots_[at];
+        if (!other.valid()) {
+          h = hash, other = i;
+          return InstId();
+        }
+        if (h == hash && same(other)) return other;
+      }
+    }
+
+   private:
+    std::vector<std::pair<uint64_t, InstId>> slots_;
+  };
+
   bool instructions(CompId c) {
     bool changed = false;
-    std::unordered_map<uint64_t, std::vector<InstId>> groups;
-    std::unordered_map<InstId, InstId> iota_of;  // equal iotas → the first seen
-    std::unordered_map<uint64_t, InstId> iotas;
+    std::unordered_map<uint64_t, InstId> iotas;  // equal iotas → the first seen
     auto operand_key = [&](InstId o) {
       if (m_.op(o) != Opcode::Iota) return o;
       uint64_t key = hash_combine(shape_key(o).value, m_[o].attrs.value);
       return iotas.emplace(key, o).first->second;
     };
-    for (InstId i : m_.post_order(c)) {
+    std::vector<InstId> key_ops, other_ops;
+    auto keys_of = [&](InstId i, std::vector<InstId>& out) {
+      out.clear();
+      for (InstId o : m_.operands(i)) out.push_back(operand_key(o));
+      if (op_info(m_.op(i)).commutative && out.size() == 2 && out[1] < out[0]) std::swap(out[0], out[1]);
+    };
+    const std::vector<InstId> order = m_.post_order(c);
+    Table table(order.size());
+    for (InstId i : order) {
       if (!m_.alive(i)) continue;
       Opcode op = m_.op(i);
       bool nullary = m_.operand_count(i) == 0;
       if (nullary && op != Opcode::PartitionId && op != Opcode::ReplicaId) continue;
       if (attribute_text(i, Attr::frontend_attributes).find("MUST_FUSE") != std::string_view::npos) continue;
       if (m_.has_side_effect(i) || m_.has_control(i)) continue;
-      std::vector<InstId> key_ops;
-      for (InstId o : m_.operands(i)) key_ops.push_back(operand_key(o));
-      if (op_info(op).commutative && key_ops.size() == 2 && key_ops[1] < key_ops[0]) std::swap(key_ops[0], key_ops[1]);
-      uint64_t h = hash_combine(static_cast<uint64_t>(op), hash_combine(shape_key(i).value, attrs_class(i)));
+      keys_of(i, key_ops);
+      const uint32_t own_attrs = attrs_class(i);
+      uint64_t h = hash_combine(static_cast<uint64_t>(op), hash_combine(shape_key(i).value, own_attrs));
       for (InstId o : key_ops) h = hash_combine(h, o.value);
-      InstId same;
-      for (InstId other : groups[h]) {
+      InstId same = table.find_or_keep(h, i, [&](InstId other) {
         if (!m_.alive(other) || m_.op(other) != op || shape_key(other) != shape_key(i) ||
-            attrs_class(other) != attrs_class(i))
-          continue;
-        std::vector<InstId> other_ops;
-        for (InstId o : m_.operands(other)) other_ops.push_back(operand_key(o));
-        if (op_info(op).commutative && other_ops.size() == 2 && other_ops[1] < other_ops[0])
-          std::swap(other_ops[0], other_ops[1]);
-        if (other_ops != key_ops) continue;
+            attrs_class(other) != own_attrs)
+          return false;
+        keys_of(other, other_ops);
+        if (other_ops != key_ops) return false;
         std::string_view a = attribute_text(i, Attr::sharding), b = attribute_text(other, Attr::sharding);
-        if (!a.empty() && !b.empty() && a != b) continue;
-        same = other;
-        break;
-      }
+        return a.empty() || b.empty() || a == b;
+      });
       if (same.valid()) {
         if (!ctx_.spend(m_, "equal instructions", {i, same})) return changed;
         m_.replace_all_uses(i, same);
@@ -119,7 +140,6 @@ class Cse {
         changed = true;
         continue;
       }
-      groups[h].push_back(i);
       // Equal iotas among the operands of one instruction become one.
       for (size_t a = 0; a < m_.operand_count(i); ++a) {
         if (m_.op(m_.operand(i, a)) != Opcode::Iota) continue;
