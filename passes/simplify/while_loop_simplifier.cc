@@ -2,6 +2,7 @@
 // none.
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "passes/rewrite.h"
@@ -84,19 +85,21 @@ class Loops {
     }
     CompId copy = m_.add_computation(std::string(m_.comp_name(c)) + ".clone");
     m_.comp(copy).thread = m_.comp(c).thread;
+    std::vector<int64_t> place(m_.shape(param).elements.size(), -1);
+    for (size_t n = 0; n < kept.size(); ++n) place[kept[n]] = static_cast<int64_t>(n);
     std::unordered_map<InstId, InstId> map;
     map[param] = m_.parameter(copy, 0, shape, m_.inst_name(param));
     for (InstId i : m_.post_order(c)) {
       if (i == param || !needed.contains(i)) continue;
       if (m_.op(i) == Opcode::GetTupleElement && m_.operand(i, 0) == param) {
-        auto at = std::find(kept.begin(), kept.end(), element(i));
-        if (at == kept.end())
+        const int64_t at = place[element(i)];
+        if (at < 0)
           map[i] = instead.at(element(i))(copy);
         else
           map[i] = m_.add(copy, {.op = Opcode::GetTupleElement,  // it lies as what it was an element of
                                  .shape = m_.shape_id(i),
                                  .operands = {map[param]},
-                                 .attrs = attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, at - kept.begin()}})});
+                                 .attrs = attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, at}})});
         continue;
       }
       std::vector<InstId> ops;
@@ -185,70 +188,117 @@ class Loops {
     return true;
   }
 
+  // How the elements of a loop's state have to do with each other, found in one walk back and one forth over the body
+  // and the condition: a set of elements for each instruction would be quadratic in loops that carry a model's weights.
+  class Flow {
+   public:
+    Flow(const Module& m, size_t count) : m_(m), count_(count), group_(count), live_(count), needed_(count) {
+      std::iota(group_.begin(), group_.end(), size_t{0});
+    }
+    // A condition's root decides, and all that is made of the state there counts.
+    void walk(CompId c, InstId state, InstId root, bool is_body) {
+      const std::vector<InstId> order = m_.post_order(c);
+      std::unordered_map<InstId, size_t> place;
+      for (size_t n = 0; n < order.size(); ++n) place[order[n]] = n;
+      // Back: what goes into the next trip's elements, one (its number), several or none; and what is wanted.
+      constexpr size_t kNone = SIZE_MAX, kSeveral = SIZE_MAX - 1;
+      std::vector<size_t> into(order.size(), kNone);
+      std::vector<bool> wanted(order.size());
+      auto join = [&](InstId i, size_t to) {
+        size_t& at = into[place.at(i)];
+        if (to != kNone) at = at == kNone || at == to ? to : kSeveral;
+      };
+      if (is_body)
+        for (size_t k = 0; k < count_; ++k) join(m_.operand(root, k), k);
+      else
+        wanted[place.at(root)] = true;
+      for (size_t n = order.size(); n-- > 0;) {
+        InstId i = order[n];
+        if (m_.has_side_effect(i)) wanted[n] = true;
+        if (is_body && i == root) continue;
+        if (is_element(i, state)) {
+          const size_t k = element(i);
+          if (wanted[n] || (into[n] != kNone && into[n] != k)) live_[k] = true;
+          continue;
+        }
+        for (InstId o : m_.operands(i)) {
+          join(o, into[n]);
+          if (wanted[n]) wanted[place.at(o)] = true;
+        }
+      }
+      // Forth: what has anything to do with the state stands in one group with what it is made of.
+      const size_t first = group_.size();
+      std::vector<bool> made(order.size());
+      for (size_t n = 0; n < order.size(); ++n) group_.push_back(first + n), needed_.push_back(false);
+      for (size_t n = 0; n < order.size(); ++n) {
+        InstId i = order[n];
+        if (is_body && i == root) continue;
+        if (is_element(i, state)) {
+          made[n] = true;
+          unite(first + n, element(i));
+        } else {
+          for (InstId o : m_.operands(i))
+            if (o != state && made[place.at(o)]) made[n] = true, unite(first + n, first + place.at(o));
+        }
+        if (made[n] && (m_.has_side_effect(i) || !is_body)) needed_[first + n] = true;
+      }
+      if (is_body)
+        for (size_t k = 0; k < count_; ++k)
+          if (size_t n = place.at(m_.operand(root, k)); made[n]) unite(k, first + n);
+    }
+    void need(size_t k) { needed_[k] = true; }
+    // Does a condition, an effect or another element depend on it?
+    bool live(size_t k) const { return live_[k]; }
+    // Which elements stand in a group of which anything is needed.
+    std::vector<bool> in_needed_groups() {
+      std::vector<bool> groups(group_.size()), out(count_);
+      for (size_t n = 0; n < group_.size(); ++n)
+        if (needed_[n]) groups[leader(n)] = true;
+      for (size_t k = 0; k < count_; ++k) out[k] = groups[leader(k)];
+      return out;
+    }
+
+   private:
+    size_t element(InstId gte) const { return static_cast<size_t>(m_.attrs(gte).integer(Attr::index)); }
+    bool is_element(InstId i, InstId state) const {
+      return m_.op(i) == Opcode::GetTupleElement && m_.operand(i, 0) == state;
+    }
+    size_t leader(size_t k) {
+      while (group_[k] != k) k = group_[k] = group_[group_[k]];
+      return k;
+    }
+    void unite(size_t a, size_t b) { group_[leader(a)] = leader(b); }
+
+    const Module& m_;
+    size_t count_;
+    std::vector<size_t> group_;  // elements, then the instructions walked over
+    std::vector<bool> live_, needed_;
+  };
+
   // Elements that neither the condition nor an effect nor anything after the loop depends on.
   bool dead_elements(InstId w) {
     if (!regular(w) || m_.is_root(w) || !only_elements(w)) return false;
     size_t count = m_.shape(w).elements.size();
     InstId root = m_.comp(body(w)).root;
-    // Elements of the state that an instruction depends on.
-    auto sources = [&](CompId c) {
-      std::unordered_map<InstId, std::set<size_t>> of;
-      for (InstId i : m_.post_order(c)) {
-        std::set<size_t>& s = of[i];
-        if (m_.op(i) == Opcode::GetTupleElement && m_.operand(i, 0) == state(c))
-          s.insert(element(i));
-        else
-          for (InstId o : m_.operands(i))
-            if (o != state(c)) s.insert(of[o].begin(), of[o].end());
-      }
-      return of;
-    };
-    auto in_body = sources(body(w)), in_condition = sources(condition(w));
-    std::vector<bool> used(count, false);
-    auto use = [&](size_t k) { used[k] = true; };
-    for (InstId user : m_.users(w)) use(element(user));
-    for (size_t k : in_condition[m_.comp(condition(w)).root]) use(k);
-    for (auto* side : {&in_body, &in_condition})
-      for (const auto& [i, from] : *side)
-        if (m_.has_side_effect(i))
-          for (size_t k : from) use(k);
-    // An element that another one is made of stays in this run, be the other dead or not.
-    for (size_t made = 0; made < count; ++made)
-      for (size_t k : in_body[m_.operand(root, made)])
-        if (k != made) use(k);
-    std::set<size_t> removed;
-    for (size_t k = 0; k < count; ++k)
-      if (!used[k]) removed.insert(k);
-    // Groups of elements that have to do with each other alone, all of them handed on as they are or not taken.
-    std::vector<size_t> group(count);
-    for (size_t k = 0; k < count; ++k) group[k] = k;
-    auto leader = [&](size_t k) {
-      while (group[k] != k) k = group[k] = group[group[k]];
-      return k;
-    };
-    std::vector<bool> needed(count, false);
-    for (auto* side : {&in_body, &in_condition})
-      for (const auto& [i, from] : *side) {
-        if (i == root) continue;
-        for (size_t k : from) {
-          group[leader(k)] = leader(*from.begin());
-          if (m_.has_side_effect(i) || side == &in_condition) needed[k] = true;
-        }
-      }
+    Flow flow(m_, count);
+    flow.walk(body(w), state(body(w)), root, true);
+    flow.walk(condition(w), state(condition(w)), m_.comp(condition(w)).root, false);
     std::vector<bool> taken(count, false);
     for (InstId user : m_.users(w)) taken[element(user)] = true;
+    std::set<size_t> removed;
+    // An element that another one is made of stays in this run, be the other dead or not.
+    for (size_t k = 0; k < count; ++k)
+      if (!taken[k] && !flow.live(k)) removed.insert(k);
+    // Groups of elements that have to do with each other alone, all of them handed on as they are or not taken.
     for (size_t k = 0; k < count; ++k) {
       InstId next = m_.operand(root, k);
-      for (size_t from : in_body[next]) group[leader(from)] = leader(k);
       bool passed =
           m_.op(next) == Opcode::GetTupleElement && m_.operand(next, 0) == state(body(w)) && element(next) == k;
-      if (taken[k] && !passed) needed[k] = true;
+      if (taken[k] && !passed) flow.need(k);
     }
-    std::vector<bool> alive(count, false);
+    const std::vector<bool> alive = flow.in_needed_groups();
     for (size_t k = 0; k < count; ++k)
-      if (needed[k]) alive[leader(k)] = true;
-    for (size_t k = 0; k < count; ++k)
-      if (!alive[leader(k)]) removed.insert(k);
+      if (!alive[k]) removed.insert(k);
     if (removed.empty() || !ctx_.spend(m_, "dead elements of the state", {w}, numbers(removed))) return false;
     narrow(w, removed, {});
     return true;
