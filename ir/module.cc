@@ -282,11 +282,12 @@ void Module::ensure_users() const {
   for (CompId c : comp_order_)
     for (InstId i : comps_[c.value].order) {
       if (!alive(i)) continue;
-      auto list = operands(i);
-      for (size_t k = 0; k < list.size(); ++k)
-        if (std::find(list.begin(), list.begin() + static_cast<ptrdiff_t>(k), list[k]) ==
-            list.begin() + static_cast<ptrdiff_t>(k))
-          append_user(list[k], i);
+      for (InstId o : operands(i)) {
+        // Its uses of one value follow each other, so the last user tells whether it stands there already.
+        const UserList& known = users_[o.value];
+        if (known.count && user_array(o)[known.count - 1] == i.value) continue;
+        append_user(o, i);
+      }
     }
 }
 
@@ -309,7 +310,25 @@ void Module::append_user(InstId of, InstId user) const {
   user_array(of)[list.count++] = user.value;
 }
 
-bool Module::uses(InstId user, InstId value, size_t except) const {
+// A root of ten thousands of results is searched for one operand over and over: its operands by value, for one such
+// instruction at a time.
+std::unordered_map<InstId, std::vector<uint32_t>>* Module::places_in(InstId user) {
+  constexpr size_t kWide = 64;
+  auto list = operands(user);
+  if (list.size() < kWide) return nullptr;
+  if (wide_user_ != user) {
+    wide_user_ = user;
+    wide_places_.clear();
+    for (size_t k = 0; k < list.size(); ++k) wide_places_[list[k]].push_back(static_cast<uint32_t>(k));
+  }
+  return &wide_places_;
+}
+
+bool Module::uses(InstId user, InstId value, size_t except) {
+  if (auto* places = places_in(user)) {
+    auto at = places->find(value);
+    return at != places->end() && (at->second.size() > 1 || at->second[0] != except);
+  }
   auto list = operands(user);
   for (size_t i = 0; i < list.size(); ++i)
     if (i != except && list[i] == value) return true;
@@ -483,6 +502,12 @@ void Module::set_operand(InstId id, size_t i, InstId value) {
   if (old == value) return;
   if (!uses(id, value, i)) add_user(value, id);
   operand_array(id)[i] = value;
+  if (wide_user_ == id) {
+    std::vector<uint32_t>& left = wide_places_[old];
+    std::erase(left, static_cast<uint32_t>(i));
+    if (left.empty()) wide_places_.erase(old);
+    wide_places_[value].push_back(static_cast<uint32_t>(i));
+  }
   if (!uses(id, old, SIZE_MAX)) remove_user(old, id);
 }
 
@@ -493,6 +518,7 @@ void Module::set_operands(InstId id, std::span<const InstId> values) {
   for (InstId o : old)
     if (seen.insert(o).second) remove_user(o, id);
   write_operands(touch(id), fresh);
+  if (wide_user_ == id) wide_user_ = InstId();
   seen.clear();
   for (InstId o : fresh)
     if (seen.insert(o).second) add_user(o, id);
@@ -538,6 +564,13 @@ void Module::replace_all_uses(InstId from, InstId to) {
     }
     if (!uses(user, to, SIZE_MAX)) add_user(to, user);
     InstId* list = operand_array(user);
+    if (auto* places = places_in(user)) {
+      std::vector<uint32_t> at = std::move(places->at(from));
+      places->erase(from);
+      std::vector<uint32_t>& all = (*places)[to];
+      for (uint32_t k : at) list[k] = to, all.push_back(k);
+      continue;
+    }
     size_t n = operand_count(user);
     for (size_t i = 0; i < n; ++i)
       if (list[i] == from) list[i] = to;
@@ -609,10 +642,10 @@ void Module::remove(InstId id) {
   HLO_CHECK(users(id).empty() && !is_root(id), "removing {} which is in use", inst_name(id));
   drop_control(id);
   std::vector<InstId> ops(operands(id).begin(), operands(id).end());
-  for (size_t k = 0; k < ops.size(); ++k)
-    if (std::find(ops.begin(), ops.begin() + static_cast<ptrdiff_t>(k), ops[k]) ==
-        ops.begin() + static_cast<ptrdiff_t>(k))
-      remove_user(ops[k], id);
+  std::sort(ops.begin(), ops.end());
+  ops.erase(std::unique(ops.begin(), ops.end()), ops.end());
+  for (InstId o : ops) remove_user(o, id);
+  if (wide_user_ == id) wide_user_ = InstId();
   touch_comp(parent(id));
   touch(id).parent = CompId();
 }

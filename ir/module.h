@@ -269,7 +269,8 @@ class Module {
   void remove_user(InstId of, InstId user);
   void append_user(InstId of, InstId user) const;
   uint32_t* user_array(InstId of) const;
-  bool uses(InstId user, InstId value, size_t except) const;
+  bool uses(InstId user, InstId value, size_t except);
+  std::unordered_map<InstId, std::vector<uint32_t>>* places_in(InstId user);  // null where there are few operands
 
   std::shared_ptr<Universe> universe_;
   HugeVector<Inst> insts_;
@@ -283,6 +284,10 @@ class Module {
   mutable std::vector<uint32_t> user_pool_;
   // Position of each user in long lists, so that removal stays constant time.
   mutable std::unordered_map<InstId, std::unordered_map<InstId, uint32_t>> user_index_;
+
+  // Where each operand of one wide instruction under edit stands; kept true by every edit of operands.
+  InstId wide_user_;
+  std::unordered_map<InstId, std::vector<uint32_t>> wide_places_;
 
   bool names_built_ = false;
   NameUniquer inst_names_, comp_names_;

@@ -162,12 +162,11 @@ class Assigner {
       value.first = std::min(value.first, from), value.last = std::max(value.last, to);
     };
     for (const auto& [i, list] : out_.by_inst) {
-      for (int v : list) {
-        touch(v, start_[i], end_[i]);
-        for (InstId user : m_.users(i)) touch(v, start_[i], end_[user]);
-        // A root lives to the end of its computation, where the caller takes it.
-        if (m_.is_root(i)) touch(v, start_[i], comp_end_[m_.parent(i)]);
-      }
+      int64_t last = end_[i];
+      for (InstId user : m_.users(i)) last = std::max(last, end_[user]);
+      // A root lives to the end of its computation, where the caller takes it.
+      if (m_.is_root(i)) last = std::max(last, comp_end_[m_.parent(i)]);
+      for (int v : list) touch(v, start_[i], last);
       // What flows into a loop is needed as long as the loop runs.
       if (m_.op(i) == Opcode::While || m_.op(i) == Opcode::Conditional || m_.op(i) == Opcode::Call)
         for (InstId o : m_.operands(i))

@@ -42,6 +42,13 @@ class Copies {
     run_dce(m_, quiet);
   }
 
+  // What takes each element out of a tuple.
+  std::vector<std::vector<InstId>> elements_of(InstId tuple) const {
+    std::vector<std::vector<InstId>> out(m_.shape(tuple).elements.size());
+    for (InstId g : m_.users(tuple))
+      if (m_.op(g) == Opcode::GetTupleElement) out[static_cast<size_t>(m_.attrs(g).integer(Attr::index))].push_back(g);
+    return out;
+  }
   InstId element(InstId tuple, size_t k) {
     if (m_.op(tuple) == Opcode::Tuple) return m_.operand(tuple, k);
     return make_element(m_, tuple, static_cast<int64_t>(k));
@@ -100,12 +107,10 @@ class Copies {
       root_parts.push_back(deep_copy(b));
     }
     // The new element is written where the old one lay: behind everything that reads the old one.
+    const std::vector<std::vector<InstId>> elements = elements_of(param);
     for (size_t k = 0; k < n; ++k) {
       if (passes_through(k) || m_.op(root_parts[k]) != Opcode::Copy) continue;
-      std::vector<InstId> aliases;
-      for (InstId g : m_.users(param))
-        if (m_.op(g) == Opcode::GetTupleElement && m_.attrs(g).integer(Attr::index) == static_cast<int64_t>(k))
-          aliases.push_back(g);
+      std::vector<InstId> aliases = elements[k];
       for (size_t at = 0; at < aliases.size(); ++at)
         for (InstId reader : m_.users_copy(aliases[at])) {
           if (m_.op(reader) == Opcode::Bitcast || m_.op(reader) == Opcode::GetTupleElement ||
@@ -152,21 +157,37 @@ class Copies {
       m_.replace(copy, v, {.relay_control = true});
     }
   }
-  bool safe_in_loop(InstId copy, InstId v) const {
+  // A loop's state as its body sees it: who reads each element, and where in the root each copy stands. Taken down once:
+  // a model's weights make ten thousands of elements.
+  struct State {
+    std::vector<std::vector<InstId>> readers;
+    std::unordered_map<InstId, std::vector<size_t>> places;
+  };
+  const State& state_of(CompId c) {
+    auto [at, fresh] = states_.emplace(c, State());
+    if (fresh) {
+      at->second.readers = elements_of(m_.comp(c).params[0]);
+      InstId root = m_.comp(c).root;
+      for (size_t k = 0; k < m_.operand_count(root); ++k) at->second.places[m_.operand(root, k)].push_back(k);
+    }
+    return at->second;
+  }
+  bool safe_in_loop(InstId copy, InstId v) {
     CompId c = m_.parent(copy);
-    InstId root = m_.comp(c).root;
     auto users = m_.users(copy);
-    if (users.size() != 1 || users[0] != root || m_.comp(c).params.size() != 1) return true;  // in front of the loop
+    if (users.size() != 1 || users[0] != m_.comp(c).root || m_.comp(c).params.size() != 1 ||
+        !m_.shape(m_.comp(c).params[0]).is_tuple())
+      return true;  // in front of the loop
     InstId param = m_.comp(c).params[0];
-    for (size_t k = 0; k < m_.operand_count(root); ++k) {
-      if (m_.operand(root, k) != copy) continue;
+    const State& state = state_of(c);
+    auto places = state.places.find(copy);
+    if (places == state.places.end()) return true;
+    for (size_t k : places->second) {
+      if (k >= state.readers.size()) continue;
       // Readers of the old element other than the new value itself may run later than it.
-      for (InstId gte : m_.users(param)) {
-        if (m_.op(gte) != Opcode::GetTupleElement || m_.attrs(gte).integer(Attr::index) != static_cast<int64_t>(k))
-          continue;
+      for (InstId gte : state.readers[k])
         for (InstId reader : m_.users(gte))
           if (reader != v) return false;
-      }
       // The new value writes over what it reads: only operations that read an element before they write it.
       if (!op_info(m_.op(v)).elementwise && m_.op(v) != Opcode::DynamicUpdateSlice) {
         for (InstId o : m_.operands(v))
@@ -228,6 +249,7 @@ class Copies {
   std::vector<InstId> added_;
   std::unordered_set<InstId> first_copies_;  // of elements that move
   std::vector<std::vector<InstId>> callers_;
+  std::unordered_map<CompId, State> states_;
 };
 
 }  // namespace
