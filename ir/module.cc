@@ -278,17 +278,20 @@ void Module::ensure_users() const {
   if (users_built_) return;
   users_built_ = true;
   users_.assign(insts_.size(), UserList());
-  // Two sweeps, so that long lists get their final room at once.
   for (CompId c : comp_order_)
     for (InstId i : comps_[c.value].order) {
       if (!alive(i)) continue;
-      for (InstId o : operands(i)) {
-        // Its uses of one value follow each other, so the last user tells whether it stands there already.
-        const UserList& known = users_[o.value];
-        if (known.count && user_array(o)[known.count - 1] == i.value) continue;
-        append_user(o, i);
-      }
+      add_as_user(i);
     }
+}
+
+void Module::add_as_user(InstId id) const {
+  for (InstId o : operands(id)) {
+    // Its uses of one value follow each other, so the last user tells whether it stands there already.
+    const UserList& known = users_[o.value];
+    if (known.count && user_array(o)[known.count - 1] == id.value) continue;
+    append_user(o, id);
+  }
 }
 
 uint32_t* Module::user_array(InstId of) const {
@@ -388,11 +391,7 @@ InstId Module::add_verbatim(CompId comp, const Inst& inst) {
   }
   if (users_built_) {
     users_.emplace_back();
-    auto list = operands(id);
-    for (size_t k = 0; k < list.size(); ++k)
-      if (std::find(list.begin(), list.begin() + static_cast<ptrdiff_t>(k), list[k]) ==
-          list.begin() + static_cast<ptrdiff_t>(k))
-        append_user(list[k], id);
+    add_as_user(id);
   }
   return id;
 }

@@ -268,6 +268,7 @@ class Module {
   void add_user(InstId of, InstId user) const;
   void remove_user(InstId of, InstId user);
   void append_user(InstId of, InstId user) const;
+  void add_as_user(InstId id) const;  // of all its operands, once each; it uses none of them yet
   uint32_t* user_array(InstId of) const;
   bool uses(InstId user, InstId value, size_t except);
   std::unordered_map<InstId, std::vector<uint32_t>>* places_in(InstId user);  // null where there are few operands
