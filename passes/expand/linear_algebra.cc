@@ -21,9 +21,11 @@ std::string signature(const Module& m, InstId i) {
 std::vector<InstId> cholesky_unblocked(Client& at, InstId a) {
   const Dims dims = at.dims(a);
   ElementType type = at.type(a);
-  if (dims.back() == 1 && !is_complex(type)) {
-    InstId root = at.op(Opcode::Sqrt, {a});
-    return {root, at.compare(root, root, "NE")};
+  if (dims.back() == 1) {
+    InstId root = at.op(Opcode::Sqrt, {is_complex(type) ? at.op(Opcode::Real, {a}) : a});
+    InstId value = root;
+    if (is_complex(type)) value = at.op(Opcode::Complex, {root, at.filled(component_type(type), 0.0, dims)});
+    return {value, at.compare(root, root, "NE")};
   }
   auto rank = static_cast<int64_t>(dims.size());
   int64_t n = dims.back();

@@ -67,6 +67,7 @@ bool supported(Opcode op, ElementType low) {
     case Opcode::Select:
     case Opcode::Copy:
     case Opcode::ReducePrecision:
+    case Opcode::Xor:
       return true;
     case Opcode::Abs:
     case Opcode::Negate:

@@ -3,7 +3,7 @@
 
   keep_pairs.py [--add] [--most=N] AGREE.json...      files that agreement.py --json wrote; --add keeps what is there already
 
-At most eight (N) small ones a pass; tests/agreement_test.py repeats them without XLA."""
+At most eight (N) small ones a pass, of dumps that are still there; tests/agreement_test.py repeats them without XLA."""
 import json
 import pathlib
 import re
@@ -24,12 +24,16 @@ def plain(text):
     return re.sub(r"\n{3,}", "\n\n", text)
 
 
+if not any(a.endswith(".json") for a in sys.argv[1:]):
+    sys.exit(__doc__)
 target = pathlib.Path(__file__).resolve().parents[2] / "testdata" / "agreement" / "pairs.jsonl"
 kept = {}
 most = next((int(a[7:]) for a in sys.argv[1:] if a.startswith("--most=")), 8)
 for path in [a for a in sys.argv[1:] if not a.startswith("--")]:
     for row in json.loads(pathlib.Path(path).read_text()):
         if row["kind"] != "change" or row["verdict"] != "agree" or row["pass"] == "layout-assignment":
+            continue
+        if not pathlib.Path(row["before"]).exists():
             continue
         before, after = (plain(pathlib.Path(row[key]).read_text()) for key in ("before", "after"))
         if len(before) + len(after) > 9000 and not row["pass"].startswith(("qr_", "eigh_", "rng-expander")):

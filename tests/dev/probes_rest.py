@@ -262,3 +262,49 @@ r = f32[8,8] get-tuple-element(w), index=1""", text))
 # --- reduce-window-resizer ---
 for t, op, (x, o, w) in itertools.product(("f32", "s32", "bf16"), ("add", "maximum"), [("16", "16", "size=16 pad=15_0"), ("16", "8", "size=2 stride=2"), ("16", "14", "size=3"), ("16", "12", "size=3 rhs_dilate=2"), ("16", "29", "size=3 lhs_dilate=2")]):
     write("reduce-window-resizer", f"{t}_{op}_{w}".replace(" ", "_").replace("=", ""), entry(f"x:{t}[{x}] z:{t}[]", f"r = {t}[{o}] reduce-window(x, z), window={{{w}}}, to_apply=f", combiner(op, t)))
+
+# --- float-normalization-u4, -s4 (compiled with float_normalization,float-normalization-u4) ---
+for t in ("u4", "s4"):
+    which = f"float-normalization-{t}"
+    for op in ("add", "subtract", "multiply", "divide", "remainder", "maximum", "minimum", "and", "or", "xor", "power"):
+        write(which, op, entry(f"x:{t}[4,3] y:{t}[4,3]", f"r = {t}[4,3] {op}(x, y)"))
+    for op in ("LT", "EQ"):
+        write(which, f"compare_{op}", entry(f"x:{t}[4] y:{t}[4]", f"r = pred[4] compare(x, y), direction={op}"))
+    write(which, "select", entry(f"p:pred[4] x:{t}[4] y:{t}[4]", f"r = {t}[4] select(p, x, y)"))
+    write(which, "clamp", entry(f"l:{t}[] x:{t}[4] h:{t}[]", f"r = {t}[4] clamp(l, x, h)"))
+    write(which, "not", entry(f"x:{t}[4]", f"r = {t}[4] not(x)"))
+    write(which, "reduce", entry(f"x:{t}[4,3] z:{t}[]", f"r = {t}[4] reduce(x, z), dimensions={{1}}, to_apply=f", combiner("add", t)))
+
+# --- the linear algebra expanders ---
+for t, dims_ in itertools.product(("f32", "f64", "c64"), ("1,1", "3,3", "5,5", "2,4,4", "130,130")):
+    for lower in ("true", "false"):
+        write("cholesky_expander", f"{t}_{dims_}_{lower}".replace(",", "x"), entry(f"a:{t}[{dims_}]", f"c = {t}[{dims_}] cholesky(a), lower={lower}"))
+for t, (shape, tau) in itertools.product(("f32", "f64", "c64"), [("4,4", "4"), ("6,4", "4"), ("4,6", "4"), ("2,3,5", "2,3"), ("1,3", "1"), ("140,130", "130")]):
+    write("qr_expander", f"{t}_{shape}".replace(",", "x"), entry(f"a:{t}[{shape}]", f"c = ({t}[{shape}], {t}[{tau}]) custom-call(a), custom_call_target=\"Qr\""))
+    if not shape.endswith("6") and not shape.endswith("5"):
+        write("qr_expander", f"house_{t}_{shape}".replace(",", "x"), entry(f"a:{t}[{shape}] t:{t}[{tau}]", f"c = {t}[{shape}] custom-call(a, t), custom_call_target=\"ProductOfElementaryHouseholderReflectors\""))
+for t, (shape, w), config in itertools.product(("f32", "f64", "c64"), [("4,4", "4"), ("7,7", "7"), ("2,3,3", "2,3"), ("1,1", "1"), ("8,8", "8")], ("1,1,100,1e-6", "0,0,50,1e-6")):
+    real = "f32" if t == "c64" else t
+    write("eigh_expander", f"{t}_{shape}_{config[0]}".replace(",", "x"), entry(f"a:{t}[{shape}]", f"c = ({t}[{shape}], {real}[{w}]) custom-call(a), custom_call_target=\"Eigh\", backend_config=\"{config}\""))
+
+# --- topk-splitter, topk-specializer ---
+greater = "greater {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  c = s32[] parameter(2)\n  d = s32[] parameter(3)\n  ROOT r = pred[] compare(a, b), direction=GT\n}\n"
+for n, k in itertools.product((1024, 2097152, 1048576, 1048577, 3000000, 5000000), (1, 4, 16, 17)):
+    for rank in (1, 2):
+        one = "1," if rank == 2 else ""
+        text = entry(f"x:f32[{one}{n}]", f"c = (f32[{one}{k}], s32[{one}{k}]) custom-call(x), custom_call_target=\"TopK\", called_computations={{greater}}", greater)
+        write("topk-splitter", f"n{n}_k{k}_r{rank}", text)
+        write("topk-specializer", f"n{n}_k{k}_r{rank}", text)
+
+# --- reduce-decomposer (compiled with layout-assignment,reduce-decomposer): a layout of the result that is not its own ---
+for t, (x, over, out, order) in itertools.product(("f32", "bf16", "s32"), [("4,5,6", "0", "5,6", "1,0"), ("4,5,6", "1", "4,6", "1,0"), ("4,5,6", "2", "4,5", "1,0"), ("2,3,4,5", "1", "2,4,5", "2,0,1"), ("2,3,4,5", "3", "2,3,4", "1,2,0")]):
+    sizes = [out.split(",")[int(k)] for k in order.split(",")]
+    write("reduce-decomposer", f"{t}_{x}_{over}".replace(",", ""), entry(f"x:{t}[{x}] z:{t}[]", f"""
+r = {t}[{out}] reduce(x, z), dimensions={{{over}}}, to_apply=f
+t = {t}[{','.join(sizes)}] transpose(r), dimensions={{{order}}}""", combiner("add", t)))
+
+# --- dot_dimension_merger (compiled with layout-assignment,dot_dimension_merger) ---
+for t, (l, r, out, n) in itertools.product(("f32", "bf16", "s8"), [("2,3,8,20", "2,3,20,9", "2,3,8,9", 2), ("2,3,4,8,20", "2,3,4,20,9", "2,3,4,8,9", 3), ("2,3,20", "2,3,20,9", "2,3,9", 2), ("1,3,8,20", "1,3,20,9", "1,3,8,9", 2)]):
+    batch = ",".join(map(str, range(n)))
+    o = "s32" if t == "s8" else t
+    write("dot_dimension_merger", f"{t}_{l}".replace(",", "x"), entry(f"l:{t}[{l}] r:{t}[{r}]", f"d = {o}[{out}] dot(l, r), lhs_batch_dims={{{batch}}}, rhs_batch_dims={{{batch}}}, lhs_contracting_dims={{{len(l.split(',')) - 1}}}, rhs_contracting_dims={{{n}}}"))
