@@ -839,4 +839,14 @@ void A::bitcast_convert(InstId i) {
   ric(i, a, "bitcast-convert to the same type");
 }
 
+//   clamp(0, partition-id, K)      →      partition-id      where there are at most K + 1 of them, and replicas likewise
+bool A::clamp_of_id(InstId i) {
+  InstId lo = operand(i, 0), id = operand(i, 1), hi = operand(i, 2);
+  if (op(id) != Opcode::PartitionId && op(id) != Opcode::ReplicaId) return false;
+  if (op(lo) != Opcode::Constant || op(hi) != Opcode::Constant || type(lo) != ElementType::U32 || scalar_value(lo) != 0)
+    return false;
+  const int64_t count = op(id) == Opcode::PartitionId ? m_.config.num_partitions : m_.config.replica_count;
+  return count != 1 && static_cast<double>(count) <= scalar_value(hi) + 1 && ric(i, id, "clamp of a device's number");
+}
+
 }  // namespace hlo

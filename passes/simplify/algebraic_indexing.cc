@@ -210,8 +210,7 @@ bool A::dynamic_slice_of_iota(InstId i) {
         iota = operand(a, s), factor = operand(operand(a, 1 - s), 0);
   if (op(iota) != Opcode::Iota || (type(i) != ElementType::S32 && type(i) != ElementType::U32)) return false;
   if (!go("dynamic-slice of an iota", i)) return true;
-  InstId lo = make_scalar(m_, m_.parent(i), type(index), 0),
-         hi = make_scalar(m_, m_.parent(i), type(index), m_.shape(a).dims[0] - 1);
+  InstId lo = make_scalar_like(m_, index, 0), hi = make_scalar_like(m_, index, m_.shape(a).dims[0] - 1);
   InstId value = make_op(i, Opcode::Clamp, {lo, index, hi}, {}, m_.shape_id(index));
   value = make_convert(m_, value, type(i));
   if (factor.valid()) value = make_op(i, Opcode::Multiply, {value, factor});

@@ -129,6 +129,8 @@ void AlgebraicSimplifier::visit(InstId i) {
       if (op(operand(i, 1)) == Opcode::Clamp && operand(operand(i, 1), 0) == operand(i, 0) &&
           operand(operand(i, 1), 2) == operand(i, 2))
         ric(i, operand(i, 1), "clamp twice");
+      else
+        clamp_of_id(i);
       return;
     case Opcode::Convert:
       return convert(i);

@@ -48,6 +48,7 @@ class AlgebraicSimplifier {
   bool last_of_window(InstId i, const std::vector<SliceDim>& s);
   bool dynamic_slice_of_movement(InstId i);
   bool dynamic_slice_of_iota(InstId i);
+  bool clamp_of_id(InstId i);
   bool pad_of_broadcast(InstId i, const std::vector<PaddingDim>& pads);
   void slice(InstId i);
   void dynamic_slice(InstId i);
