@@ -157,8 +157,8 @@ class Copies {
       m_.replace(copy, v, {.relay_control = true});
     }
   }
-  // A loop's state as its body sees it: who reads each element, and where in the root each copy stands. Taken down once:
-  // a model's weights make ten thousands of elements.
+  // A loop's state as its body sees it: who reads each element, and where in the root each copy stands. Taken down
+  // once: a model's weights make ten thousands of elements.
   struct State {
     std::vector<std::vector<InstId>> readers;
     std::unordered_map<InstId, std::vector<size_t>> places;

@@ -236,8 +236,8 @@ InstId expand_scatter(Module& m, InstId i) {
   Dims size;  // of the window in the operand
   for (int64_t d = 0, k = 1; d < m.shape(operand).rank(); ++d)
     size.push_back(contains(inserted, d) ? 1 : dims[static_cast<size_t>(k++)]);
-  std::vector<InstId> done = counted_loop(
-      m, c, trips, state, m[i].meta, [&](Builder& in, InstId n, const std::vector<InstId>& at_trip) {
+  std::vector<InstId> done =
+      counted_loop(m, c, trips, state, m[i].meta, [&](Builder& in, InstId n, const std::vector<InstId>& at_trip) {
         InstId nv = make_broadcast(m, in.comp, n, {}, u.array(ElementType::S32, {1}));
         InstId at = operand_index(in, index_vector(in, at_trip[n_arrays], nv), map, m.shape(operand).rank());
         Dims one = dims;

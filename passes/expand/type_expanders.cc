@@ -38,8 +38,8 @@ InstId narrowed(Client& b, InstId a, ShapeId to) {
   // The builder's broadcast to a size of one, which does nothing.
   InstId x = b.reshape(b.broadcast(b.reshape(a, one), one, Client::upto(one.size())), from);
   x = b.bitcast(b.broadcast(x, dims, lead), word);
-  InstId by = b.op(Opcode::Multiply,
-                   {b.filled(word, bits, dims), b.iota(word, dims, static_cast<int64_t>(dims.size()) - 1)});
+  InstId by =
+      b.op(Opcode::Multiply, {b.filled(word, bits, dims), b.iota(word, dims, static_cast<int64_t>(dims.size()) - 1)});
   x = b.op(Opcode::ShiftRightLogical, {x, by});
   x = b.op(Opcode::And, {x, b.filled(word, static_cast<int64_t>((uint64_t{1} << bits) - 1), dims)});
   return b.bitcast(b.convert(x, unsigned_of(bits)), out);
@@ -216,8 +216,8 @@ bool run_bitcast_dtypes_expander(Module& m, PassContext& ctx) {
     // A function of its own, put in the place of the operation; it stays, called by nobody, as XLA leaves it.
     CompId& made = known[{m.shape_id(a), m.shape_id(i)}];
     if (!made.valid()) {
-      Client b(m, m.add_computation(fmt::format("xla.bitcast_convert_{}_2_{}", named(m, m.shape_id(a)),
-                                                named(m, m.shape_id(i)))));
+      Client b(m, m.add_computation(
+                      fmt::format("xla.bitcast_convert_{}_2_{}", named(m, m.shape_id(a)), named(m, m.shape_id(i)))));
       made = b.comp;
       InstId x = m.parameter(b.comp, 0, m.shape_id(a), "a");
       m.set_root(b.comp, in > out ? narrowed(b, x, m.shape_id(i)) : widened(b, x, m.shape_id(i)));

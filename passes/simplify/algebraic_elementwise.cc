@@ -839,7 +839,8 @@ void A::bitcast_convert(InstId i) {
   ric(i, a, "bitcast-convert to the same type");
 }
 
-//   clamp(0, partition-id, K)      →      partition-id      where there are at most K + 1 of them, and replicas likewise
+//   clamp(0, partition-id, K)      →      partition-id      where there are at most K + 1 of them, and replicas
+//   likewise
 bool A::clamp_of_id(InstId i) {
   InstId lo = operand(i, 0), id = operand(i, 1), hi = operand(i, 2);
   if (op(id) != Opcode::PartitionId && op(id) != Opcode::ReplicaId) return false;

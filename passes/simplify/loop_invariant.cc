@@ -68,8 +68,7 @@ Widened hand_in(Module& m, InstId loop, const std::vector<InstId>& values) {
       // Taken apart twice, as XLA does: what goes on to the next trip, and what the body reads.
       std::vector<InstId> through;
       for (std::vector<InstId>* list : {&through, &out.inside})
-        for (size_t k = count; k < shapes.size(); ++k)
-          list->push_back(make_element(m, old, static_cast<int64_t>(k)));
+        for (size_t k = count; k < shapes.size(); ++k) list->push_back(make_element(m, old, static_cast<int64_t>(k)));
       root = suffixed(m, root, through);
       out.renamed = std::move(map);
     }

@@ -36,7 +36,7 @@ for path in [a for a in sys.argv[1:] if not a.startswith("--")]:
         if not pathlib.Path(row["before"]).exists():
             continue
         before, after = (plain(pathlib.Path(row[key]).read_text()) for key in ("before", "after"))
-        if len(before) + len(after) > 9000 and not row["pass"].startswith(("qr_", "eigh_", "rng-expander")):
+        if len(before) + len(after) > 24000 and not row["pass"].startswith(("qr_", "eigh_", "rng-expander")):
             continue
         kept.setdefault(row["pass"], {})[(before, after)] = row["pipeline"]
 out = []
