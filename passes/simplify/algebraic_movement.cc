@@ -1049,17 +1049,17 @@ void A::copy(InstId i) {
 void A::bitcast(InstId i) {
   InstId a = operand(i, 0);
   if (!m_.control_preds(i).empty()) return;
-  if (m_.shape_id(a) == m_.shape_id(i)) {
-    ric(i, a, "bitcast to the same shape");
-    return;
-  }
-  //   bitcast(bitcast(A))      →      bitcast(A)
+  //   bitcast(bitcast(A))      →      bitcast(A)       also where the outer one does nothing: each gets one of its own
   if (op(a) == Opcode::Bitcast) {
     if (!go("bitcast twice", i)) return;
     if (m_.shape_id(operand(a, 0)) == m_.shape_id(i))
       ri(i, operand(a, 0));
     else
       rw(i, Opcode::Bitcast, {operand(a, 0)});
+    return;
+  }
+  if (m_.shape_id(a) == m_.shape_id(i)) {
+    ric(i, a, "bitcast to the same shape");
     return;
   }
   //   bitcast(f(bitcast(A)))      →      bitcast(f(A))       for elementwise f of one operand
