@@ -220,7 +220,9 @@ bool run_bitcast_dtypes_expander(Module& m, PassContext& ctx) {
                       fmt::format("xla.bitcast_convert_{}_2_{}", named(m, m.shape_id(a)), named(m, m.shape_id(i)))));
       made = b.comp;
       InstId x = m.parameter(b.comp, 0, m.shape_id(a), "a");
-      m.set_root(b.comp, in > out ? narrowed(b, x, m.shape_id(i)) : widened(b, x, m.shape_id(i)));
+      InstId root = in > out ? narrowed(b, x, m.shape_id(i)) : widened(b, x, m.shape_id(i));
+      m.set_shape(root, m.shape_id(i));  // its layout too: a bitcast may read it
+      m.set_root(b.comp, root);
     }
     changed |= inline_computation(m, i, made, std::vector<InstId>{a}, false);
   }
