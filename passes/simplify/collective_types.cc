@@ -161,7 +161,9 @@ bool run_all_gather_bcast_reorder(Module& m, PassContext& ctx) {
       Dims wide = m.shape(b).dims;
       wide.insert(wide.begin() + along, dims[0]);
       InstId spread = make_broadcast(m, c, gather, {along}, u.with_dims(m.shape_id(a), wide));
-      changed |= m.replace(i, make_reshape(m, spread, to));
+      InstId whole = make_reshape(m, spread, to);
+      m.set_shape(whole, m.shape_id(i));  // its layout too
+      changed |= m.replace(i, whole);
       continue;
     }
     changed |= m.replace(i, m.clone_inst(b, c, std::vector<InstId>{gather}, m.shape_id(i)));
