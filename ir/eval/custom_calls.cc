@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <cstring>
 
 #include "ir/cudnn.h"
@@ -41,69 +42,115 @@ void put_doubles(const Universe& u, const std::vector<double>& from, Value& v) {
     store_double(t, v.data->data() + static_cast<int64_t>(k) * storage_bytes(t), from[k]);
 }
 
+// The same of either kind of number: T is double or std::complex<double>.
+using Complex = std::complex<double>;
+template <class T>
+std::vector<T> numbers(const Universe& u, const Value& v) {
+  if constexpr (std::is_same_v<T, double>) {
+    return doubles(u, v);
+  } else {
+    ElementType t = u[v.shape].type;
+    std::vector<T> out(static_cast<size_t>(u[v.shape].elements_count()));
+    for (size_t k = 0; k < out.size(); ++k)
+      out[k] = load_complex(t, v.bytes() + static_cast<int64_t>(k) * storage_bytes(t));
+    return out;
+  }
+}
+template <class T>
+void put_numbers(const Universe& u, const std::vector<T>& from, Value& v) {
+  if constexpr (std::is_same_v<T, double>) {
+    put_doubles(u, from, v);
+  } else {
+    ElementType t = u[v.shape].type;
+    for (size_t k = 0; k < from.size(); ++k)
+      store_complex(t, v.data->data() + static_cast<int64_t>(k) * storage_bytes(t), from[k]);
+  }
+}
+double real_part(double x) { return x; }
+double real_part(Complex x) { return x.real(); }
+double imag_part(double) { return 0; }
+double imag_part(Complex x) { return x.imag(); }
+double conjugate(double x) { return x; }
+Complex conjugate(Complex x) { return std::conj(x); }
+double squared(double x) { return x * x; }
+double squared(Complex x) { return std::norm(x); }
+// Without the care that a product of complex numbers takes of infinities, as in XLA.
+double product(double x, double y) { return x * y; }
+Complex product(Complex x, Complex y) {
+  return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
+}
+
 // LAPACK's geqrf: R in and above the diagonal, the Householder vectors (their leading 1 left out) below it. The sign is
-// XLA's: beta is of the other sign than what it replaces, negative for 0.
+// XLA's: beta is of the other sign than (the real part of) what it replaces, negative for 0.
+template <class T>
 void householder_qr(const Universe& u, const Value& in, Value& packed, Value& taus) {
   const Dims& dims = u[in.shape].dims;
   auto rows = static_cast<size_t>(dims[dims.size() - 2]), columns = static_cast<size_t>(dims.back());
   size_t steps = std::min(rows, columns);
-  std::vector<double> all = doubles(u, in), tau;
+  std::vector<T> all = numbers<T>(u, in), tau;
   for (size_t base = 0; steps && base < all.size(); base += rows * columns) {
-    double* a = all.data() + base;
-    auto at = [&](size_t i, size_t j) -> double& { return a[i * columns + j]; };
+    T* a = all.data() + base;
+    auto at = [&](size_t i, size_t j) -> T& { return a[i * columns + j]; };
     for (size_t k = 0; k < steps; ++k) {
-      double sigma = 0, alpha = at(k, k);
-      for (size_t i = k + 1; i < rows; ++i) sigma += at(i, k) * at(i, k);
-      if (sigma == 0) {
+      double sigma = 0;
+      T alpha = at(k, k);
+      for (size_t i = k + 1; i < rows; ++i) sigma += squared(at(i, k));
+      if (sigma == 0 && imag_part(alpha) == 0) {
         tau.push_back(0);
         continue;
       }
-      double beta = (alpha < 0 ? 1 : -1) * std::hypot(alpha, std::sqrt(sigma)), t = (beta - alpha) / beta;
+      double beta = (real_part(alpha) < 0 ? 1 : -1) * std::hypot(real_part(alpha), imag_part(alpha), std::sqrt(sigma));
+      T t = (beta - alpha) / beta;
       for (size_t i = k + 1; i < rows; ++i) at(i, k) /= alpha - beta;
       for (size_t j = k + 1; j < columns; ++j) {
-        double dot = at(k, j);
-        for (size_t i = k + 1; i < rows; ++i) dot += at(i, k) * at(i, j);
-        at(k, j) -= t * dot;
-        for (size_t i = k + 1; i < rows; ++i) at(i, j) -= t * dot * at(i, k);
+        T dot = at(k, j);
+        for (size_t i = k + 1; i < rows; ++i) dot += product(conjugate(at(i, k)), at(i, j));
+        dot = product(conjugate(t), dot);
+        at(k, j) -= dot;
+        for (size_t i = k + 1; i < rows; ++i) at(i, j) -= product(dot, at(i, k));
       }
       at(k, k) = beta;
       tau.push_back(t);
     }
   }
-  put_doubles(u, all, packed), put_doubles(u, tau, taus);
+  put_numbers(u, all, packed), put_numbers(u, tau, taus);
 }
 
 // LAPACK's orgqr: the first columns of the product of the reflections.
+template <class T>
 void householder_product(const Universe& u, const Value& packed, const Value& taus, Value& out) {
   const Dims& dims = u[packed.shape].dims;
   auto rows = static_cast<size_t>(dims[dims.size() - 2]), columns = static_cast<size_t>(dims.back()),
        count = static_cast<size_t>(u[taus.shape].dims.back());
-  std::vector<double> v = doubles(u, packed), tau = doubles(u, taus), q(v.size());
+  std::vector<T> v = numbers<T>(u, packed), tau = numbers<T>(u, taus), q(v.size());
   for (size_t base = 0, batch = 0; base < v.size(); base += rows * columns, ++batch) {
-    auto at = [&](size_t i, size_t j) -> double& { return q[base + i * columns + j]; };
+    auto at = [&](size_t i, size_t j) -> T& { return q[base + i * columns + j]; };
     for (size_t i = 0; i < std::min(rows, columns); ++i) at(i, i) = 1;
     for (size_t k = count; k-- > 0;) {
-      double t = tau[batch * count + k];
+      T t = tau[batch * count + k];
       for (size_t j = 0; j < columns; ++j) {
-        double dot = at(k, j);
-        for (size_t i = k + 1; i < rows; ++i) dot += v[base + i * columns + k] * at(i, j);
-        at(k, j) -= t * dot;
-        for (size_t i = k + 1; i < rows; ++i) at(i, j) -= t * dot * v[base + i * columns + k];
+        T dot = at(k, j);
+        for (size_t i = k + 1; i < rows; ++i) dot += product(conjugate(v[base + i * columns + k]), at(i, j));
+        dot = product(t, dot);
+        at(k, j) -= dot;
+        for (size_t i = k + 1; i < rows; ++i) at(i, j) -= product(dot, v[base + i * columns + k]);
       }
     }
   }
-  put_doubles(u, q, out);
+  put_numbers(u, q, out);
 }
 
-// Eigenvalues and eigenvectors of symmetric matrices by Jacobi rotations, all pairs of a round of a tournament at once
-// (xla/service/eigh_expander.cc): the signs of the vectors are what its rotations make them.
+// Eigenvalues and eigenvectors of symmetric (Hermitian) matrices by Jacobi rotations, all pairs of a round of a
+// tournament at once (xla/service/eigh_expander.cc): the signs of the vectors are what its rotations make them.
+template <class T>
 void symmetric_eigen(const Universe& u, const Value& in, bool lower, bool sort, int64_t sweeps, double tolerance,
                      Value& vectors, Value& values) {
   auto n = static_cast<size_t>(u[in.shape].dims.back()), half = (n + 1) / 2, size = 2 * half;
-  std::vector<double> from = doubles(u, in), v_out(from.size()), w_out(n ? from.size() / n : 0);
+  std::vector<T> from = numbers<T>(u, in), v_out(from.size());
+  std::vector<double> w_out(n ? from.size() / n : 0);
   size_t count = n ? from.size() / (n * n) : 0;
   struct One {
-    std::vector<double> a, v;
+    std::vector<T> a, v;
   };
   std::vector<One> all(count);
   for (size_t b = 0; b < count; ++b) {
@@ -111,40 +158,52 @@ void symmetric_eigen(const Universe& u, const Value& in, bool lower, bool sort, 
     for (size_t i = 0; i < size; ++i) all[b].v[i * size + i] = 1;
     for (size_t i = 0; i < n; ++i)
       for (size_t j = 0; j < n; ++j)
-        all[b].a[i * size + j] = from[b * n * n + ((i >= j) == lower ? i * n + j : j * n + i)];
+        if (i == j)
+          all[b].a[i * size + j] = real_part(from[b * n * n + i * n + i]);
+        else
+          all[b].a[i * size + j] =
+              (i > j) == lower ? from[b * n * n + i * n + j] : conjugate(from[b * n * n + j * n + i]);
   }
   auto unfinished = [&](const One& o) {
     double whole = 0, beside = 0;
     for (size_t i = 0; i < size; ++i)
       for (size_t j = 0; j < size; ++j)
-        whole += o.a[i * size + j] * o.a[i * size + j], beside += i == j ? 0 : o.a[i * size + j] * o.a[i * size + j];
+        whole += squared(o.a[i * size + j]), beside += i == j ? 0 : squared(o.a[i * size + j]);
     return whole * tolerance * tolerance < beside;
   };
   auto round = [&](One& o, const std::vector<size_t>& top, const std::vector<size_t>& bottom) {
-    auto a = [&](size_t i, size_t j) -> double& { return o.a[i * size + j]; };
+    auto a = [&](size_t i, size_t j) -> T& { return o.a[i * size + j]; };
     struct Turn {
-      double first, second, c, s;
+      double first, second, c;
+      T s;
     };
     std::vector<Turn> turns;
     for (size_t k = 0; k < half; ++k) {
-      double x = a(top[k], top[k]), y = a(bottom[k], bottom[k]), z = a(top[k], bottom[k]);
+      double x = real_part(a(top[k], top[k])), y = real_part(a(bottom[k], bottom[k]));
+      // Of complex numbers the angle is that of the size; the direction turns the sine.
+      T beside = a(top[k], bottom[k]), phase = 1;
+      double z = real_part(beside);
+      if constexpr (!std::is_same_v<T, double>) {
+        z = std::abs(beside);
+        if (z != 0) phase = std::conj(beside) / z;
+      }
       double tau = (y - x) / (2 * z), root = std::sqrt(1 + tau * tau), t = 1 / (tau + (tau >= 0 ? root : -root));
       constexpr float kSmall = 0.1f * 1.1920929e-7f;
       if (std::fabs(z) <= static_cast<double>(kSmall) * std::min(std::fabs(x), std::fabs(y))) t = 0;
       double c = 1 / std::sqrt(1 + t * t);
-      turns.push_back({x - t * z, y + t * z, c, t * c});
+      turns.push_back({x - t * z, y + t * z, c, t * c * phase});
     }
-    auto turn = [](double& x, double& y, const Turn& t) {
-      double before = x;
-      x = before * t.c - y * t.s, y = before * t.s + y * t.c;
+    auto turn = [](T& x, T& y, double c, T s) {
+      T before = x;
+      x = before * c - product(y, conjugate(s)), y = product(before, s) + y * c;
     };
     for (size_t k = 0; k < half; ++k)
       for (size_t j = 0; j < size; ++j) {
-        turn(a(top[k], j), a(bottom[k], j), turns[k]);
-        turn(o.v[top[k] * size + j], o.v[bottom[k] * size + j], turns[k]);
+        turn(a(top[k], j), a(bottom[k], j), turns[k].c, turns[k].s);
+        turn(o.v[top[k] * size + j], o.v[bottom[k] * size + j], turns[k].c, turns[k].s);
       }
     for (size_t k = 0; k < half; ++k) {
-      for (size_t i = 0; i < size; ++i) turn(a(i, top[k]), a(i, bottom[k]), turns[k]);
+      for (size_t i = 0; i < size; ++i) turn(a(i, top[k]), a(i, bottom[k]), turns[k].c, conjugate(turns[k].s));
       a(top[k], top[k]) = turns[k].first, a(bottom[k], bottom[k]) = turns[k].second;
       a(top[k], bottom[k]) = a(bottom[k], top[k]) = 0;
     }
@@ -163,14 +222,14 @@ void symmetric_eigen(const Universe& u, const Value& in, bool lower, bool sort, 
   for (size_t b = 0; b < count; ++b) {
     std::vector<size_t> order(n);
     for (size_t k = 0; k < n; ++k) order[k] = k;
-    auto w = [&](size_t k) { return all[b].a[k * size + k]; };
+    auto w = [&](size_t k) { return real_part(all[b].a[k * size + k]); };
     if (sort) std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) { return w(x) < w(y); });
     for (size_t k = 0; k < n; ++k) {
       w_out[b * n + k] = w(order[k]);
-      for (size_t i = 0; i < n; ++i) v_out[b * n * n + i * n + k] = all[b].v[order[k] * size + i];
+      for (size_t i = 0; i < n; ++i) v_out[b * n * n + i * n + k] = conjugate(all[b].v[order[k] * size + i]);
     }
   }
-  put_doubles(u, v_out, vectors), put_doubles(u, w_out, values);
+  put_numbers(u, v_out, vectors), put_doubles(u, w_out, values);
 }
 
 // What custom_call has code for.
@@ -382,26 +441,29 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
     return out;
   }
   if ((target == "Qr" || target == "ProductOfElementaryHouseholderReflectors") && !ops.empty() &&
-      is_float(u_[ops[0].shape].type) && u_[ops[0].shape].rank() >= 2) {
+      (is_float(u_[ops[0].shape].type) || is_complex(u_[ops[0].shape].type)) && u_[ops[0].shape].rank() >= 2) {
     Value out = make(out_id);
+    bool complex = is_complex(u_[ops[0].shape].type);
     if (target == "Qr" && u_[out_id].is_tuple())
-      householder_qr(u_, ops[0], out.elements[0], out.elements[1]);
+      (complex ? householder_qr<Complex> : householder_qr<double>)(u_, ops[0], out.elements[0], out.elements[1]);
     else if (target != "Qr" && ops.size() == 2)
-      householder_product(u_, ops[0], ops[1], out);
+      (complex ? householder_product<Complex> : householder_product<double>)(u_, ops[0], ops[1], out);
     else
       refuse(inst, "with these operands");
     return out;
   }
-  if (target == "Eigh" && ops.size() == 1 && u_[out_id].is_tuple() && is_float(u_[ops[0].shape].type) &&
-      u_[ops[0].shape].rank() >= 2) {
+  if (target == "Eigh" && ops.size() == 1 && u_[out_id].is_tuple() &&
+      (is_float(u_[ops[0].shape].type) || is_complex(u_[ops[0].shape].type)) && u_[ops[0].shape].rank() >= 2) {
     int lower = 1, sorted = 1, sweeps = 0;
     float tolerance = 0;
     std::string config(u_.text(a.text(Attr::backend_config)));
     if (std::sscanf(config.c_str(), "%d,%d,%d,%f", &lower, &sorted, &sweeps, &tolerance) != 4)
       refuse(inst, "its configuration is not lower,sort,sweeps,tolerance");
     Value out = make(out_id);
-    symmetric_eigen(u_, ops[0], lower != 0, sorted != 0, sweeps, static_cast<double>(tolerance), out.elements[0],
-                    out.elements[1]);
+    (is_complex(u_[ops[0].shape].type) ? symmetric_eigen<Complex>
+                                       : symmetric_eigen<double>)(u_, ops[0], lower != 0, sorted != 0, sweeps,
+                                                                  static_cast<double>(tolerance), out.elements[0],
+                                                                  out.elements[1]);
     return out;
   }
   if (target == "AllocateBuffer") return make(out_id);

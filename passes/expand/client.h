@@ -24,7 +24,15 @@ class Client {
   ElementType type(InstId x) const { return m.shape(x).type; }
   ShapeId shaped(ElementType t, const Dims& d) { return u.with_default_layout(u.array(t, d)); }
 
-  InstId op(Opcode code, std::vector<InstId> operands) { return make(m, comp, code, std::move(operands), {}, {}); }
+  // What is done element by element keeps the layout of its operand (`select`: of what it takes where true).
+  InstId op(Opcode code, std::vector<InstId> operands) {
+    InstId like = operands[code == Opcode::Select ? 1 : 0];
+    InstId made = make(m, comp, code, std::move(operands), {}, {});
+    const Shape& from = m.shape(like);
+    if (op_info(code).elementwise && from.is_array() && from.has_layout && m.shape(made).rank() == from.rank())
+      m.set_shape(made, u.with_layout(m.shape_id(made), from.layout.minor_to_major));
+    return made;
+  }
   InstId number(ElementType t, ScalarValue v) { return make_scalar(m, comp, t, v); }
   InstId s32(int64_t v) { return number(ElementType::S32, v); }
   InstId broadcast(InstId x, const Dims& to, Dims map) {

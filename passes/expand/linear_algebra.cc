@@ -101,38 +101,72 @@ struct Reflector {
   InstId v, tau, beta;
 };
 
-// The Householder vector that takes column `x` ([batch, m]) below row k to zero.
+// sqrt(x² + y² + …) of scalars, scaled by the largest.
+InstId safe_norm(Client& b, std::vector<InstId> parts) {
+  const Dims dims = b.dims(parts[0]);
+  ElementType t = b.type(parts[0]);
+  for (InstId& p : parts) p = b.op(Opcode::Abs, {p});
+  InstId most = parts[0];
+  for (size_t k = 1; k < parts.size(); ++k) most = b.op(Opcode::Maximum, {most, parts[k]});
+  InstId none = b.compare(most, b.filled(t, 0.0, dims), "EQ");
+  std::vector<InstId> shares;
+  for (InstId p : parts) shares.push_back(b.op(Opcode::Divide, {p, most}));
+  InstId squares;
+  for (InstId p : shares) {
+    InstId square = b.op(Opcode::Multiply, {p, p});
+    squares = p == shares[0] ? square : b.op(Opcode::Add, {squares, square});
+  }
+  InstId scaled = b.op(Opcode::Multiply, {most, b.op(Opcode::Sqrt, {squares})});
+  return b.op(Opcode::Select, {none, b.filled(t, 0.0, dims), scaled});
+}
+
+// The Householder vector that takes column `x` ([batch, m]) below row k to zero. Of complex numbers, beta is real (its
+// type is then that of a component).
 Reflector householder(Client& b, InstId x, InstId k) {
   const Dims dims = b.dims(x);
   auto minor = static_cast<int64_t>(dims.size()) - 1;
   Dims batch(dims.begin(), dims.end() - 1), lead = Client::upto(batch.size());
   int64_t rows = dims.back();
-  ElementType type = b.type(x);
+  ElementType type = b.type(x), real = is_complex(type) ? component_type(type) : type;
   auto along = [&](InstId v) { return dims.size() == 1 ? v : b.broadcast(v, dims, {minor}); };
   InstId iota = b.iota(ElementType::S32, {rows}, 0);
   InstId after = b.convert(b.compare(iota, b.broadcast(k, {rows}, {}), "GT"), type);
   InstId tail = b.op(Opcode::Multiply, {x, along(after)});
-  InstId zero = b.number(type, 0.0);
-  CompId sum = adder(b.m, type);
-  InstId sigma = make(b.m, b.comp, Opcode::Reduce, {b.op(Opcode::Multiply, {tail, tail}), zero},
+  InstId squares = b.op(Opcode::Multiply, {tail, b.conjugated(tail)});
+  if (is_complex(type)) squares = b.op(Opcode::Real, {squares});
+  InstId zero = b.number(type, 0.0);  // of complex numbers dead, as XLA leaves it
+  CompId sum = adder(b.m, real);
+  InstId start = is_complex(type) ? b.number(real, 0.0) : zero;
+  InstId sigma = make(b.m, b.comp, Opcode::Reduce, {squares, start},
                       attrs_of(b.u, Opcode::Reduce, {{Attr::dimensions, Dims{minor}}, {Attr::to_apply, sum}}));
   InstId alpha = b.reshape(b.dynamic_slice_minor(x, {k}, {1}), batch);
   InstId norm = b.op(Opcode::Sqrt, {sigma});
-  // hypot(alpha, norm), scaled by the larger one.
-  InstId p = b.op(Opcode::Abs, {alpha}), q = b.op(Opcode::Abs, {norm});
-  InstId most = b.op(Opcode::Maximum, {p, q});
-  InstId none = b.compare(most, b.filled(type, 0.0, batch), "EQ");
-  InstId p1 = b.op(Opcode::Divide, {p, most}), q1 = b.op(Opcode::Divide, {q, most});
-  InstId squares = b.op(Opcode::Add, {b.op(Opcode::Multiply, {p1, p1}), b.op(Opcode::Multiply, {q1, q1})});
-  InstId scaled = b.op(Opcode::Multiply, {most, b.op(Opcode::Sqrt, {squares})});
-  InstId mu = b.op(Opcode::Select, {none, b.filled(type, 0.0, batch), scaled});
-  InstId done = b.compare(sigma, b.beside(zero, batch), "EQ");
-  InstId negative = b.compare(alpha, b.beside(zero, batch), "LT");
-  InstId unit = b.number(type, 1.0);
-  InstId sign = b.op(Opcode::Select, {negative, b.beside(unit, batch), b.beside(b.op(Opcode::Negate, {unit}), batch)});
-  InstId beta = b.op(Opcode::Select, {done, alpha, b.op(Opcode::Multiply, {sign, mu})});
-  InstId ratio = b.op(Opcode::Divide, {b.op(Opcode::Subtract, {beta, alpha}), beta});
-  InstId tau = b.op(Opcode::Select, {done, b.filled(type, 0.0, batch), ratio});
+  auto fresh = [&](double v) { return b.beside(b.number(real, v), batch); };
+  InstId done, beta, tau;
+  if (is_complex(type)) {
+    InstId mu = safe_norm(b, {b.op(Opcode::Real, {alpha}), b.op(Opcode::Imag, {alpha}), norm});
+    done = b.compare(sigma, fresh(0.0), "EQ");
+    done = b.op(Opcode::And, {done, b.compare(b.op(Opcode::Imag, {alpha}), fresh(0.0), "EQ")});
+    InstId negative = b.compare(b.op(Opcode::Real, {alpha}), fresh(0.0), "LT");
+    InstId up = fresh(1.0), down = fresh(-1.0);
+    InstId sign = b.op(Opcode::Select, {negative, up, down});
+    beta = b.op(Opcode::Select, {done, b.op(Opcode::Real, {alpha}), b.op(Opcode::Multiply, {sign, mu})});
+    // (beta - alpha) / beta, by its parts.
+    InstId re = b.op(Opcode::Divide, {b.op(Opcode::Subtract, {beta, b.op(Opcode::Real, {alpha})}), beta});
+    InstId im = b.op(Opcode::Divide, {b.op(Opcode::Negate, {b.op(Opcode::Imag, {alpha})}), beta});
+    InstId ratio = b.op(Opcode::Complex, {re, im});
+    tau = b.op(Opcode::Select, {done, b.filled(type, 0.0, batch), ratio});
+  } else {
+    InstId mu = safe_norm(b, {alpha, norm});
+    done = b.compare(sigma, b.beside(zero, batch), "EQ");
+    InstId negative = b.compare(alpha, b.beside(zero, batch), "LT");
+    InstId unit = b.number(type, 1.0);
+    InstId sign =
+        b.op(Opcode::Select, {negative, b.beside(unit, batch), b.beside(b.op(Opcode::Negate, {unit}), batch)});
+    beta = b.op(Opcode::Select, {done, alpha, b.op(Opcode::Multiply, {sign, mu})});
+    InstId ratio = b.op(Opcode::Divide, {b.op(Opcode::Subtract, {beta, alpha}), beta});
+    tau = b.op(Opcode::Select, {done, b.filled(type, 0.0, batch), ratio});
+  }
   InstId gap = b.op(Opcode::Subtract, {alpha, b.convert(beta, type)});
   InstId divisor = b.op(Opcode::Select, {done, b.filled(type, 1.0, batch), gap});
   InstId e = b.convert(b.compare(iota, b.broadcast(k, {rows}, {}), "EQ"), type);
@@ -157,15 +191,16 @@ std::vector<InstId> qr_block(Client& at, InstId a) {
     one.back() = 1, column.push_back(rows);
     InstId x = b.dynamic_slice_minor(s[0], {j}, {1});
     Reflector h = householder(b, b.reshape(x, column), j);
-    // a -= tau · v · (vᵀ · a), in the columns to the right.
+    // a -= tau* · v · (vᴴ · a), in the columns to the right.
     InstId numbers = b.iota(ElementType::S32, dims, rank - 1);
     Dims row = batch;
     row.push_back(1), row.push_back(rows);
     InstId v = b.reshape(h.v, row);
     InstId right = b.compare(b.broadcast(j, dims, {}), numbers, "LT");
     InstId masked = b.op(Opcode::Select, {right, s[0], b.filled(type, 0.0, dims)});
-    InstId vva = b.product(v, b.product(v, masked, 1, 2), 2, 2);
-    InstId changed = b.op(Opcode::Subtract, {s[0], b.op(Opcode::Multiply, {b.broadcast(h.tau, dims, lead), vva})});
+    InstId vva = b.product(v, b.product(b.conjugated(v), masked, 1, 2), 2, 2);
+    InstId factor = b.broadcast(b.conjugated(h.tau), dims, lead);
+    InstId changed = b.op(Opcode::Subtract, {s[0], b.op(Opcode::Multiply, {factor, vva})});
     // The column itself: what was above, beta on the diagonal, v below.
     InstId down = b.reshape(b.iota(ElementType::S32, {rows}, 0), {rows, 1});
     auto wide = [&](InstId y) { return batch.empty() ? y : b.broadcast(y, one, {rank - 2, rank - 1}); };
@@ -204,7 +239,7 @@ InstId triangle(Client& b, int64_t rows, int64_t columns, int64_t shift) {
   return b.compare(b.broadcast(moved, {rows, columns}, {0}), b.broadcast(across, {rows, columns}, {1}), "GE");
 }
 
-// v with ones on its diagonal and nothing above; T of I - v·T·vᵀ, the product of the reflections (compact WY form).
+// v with ones on its diagonal and nothing above; T of I - v·T·vᴴ, the product of the reflections (compact WY form).
 struct Compact {
   InstId v, t;
 };
@@ -222,7 +257,7 @@ Compact compact_wy(Client& b, InstId vs, InstId tau) {
   InstId v = b.op(Opcode::Add, {everywhere(unit, dims), below});
   InstId factors = b.broadcast(b.op(Opcode::Negate, {tau}), line, of_tau);
   InstId eye = b.broadcast(unit_matrix(b, type, n, n), square, minor);
-  InstId squares = b.product(v, v, 2, 2);
+  InstId squares = b.product(b.conjugated(v), v, 2, 2);
   InstId lower = b.broadcast(triangle(b, n, n, 0), square, minor);
   InstId above = b.op(Opcode::Select, {lower, b.filled(type, 0.0, square), squares});
   InstId vtv = b.op(Opcode::Multiply, {b.op(Opcode::Add, {above, eye}), b.repeated(factors, square)});
@@ -248,8 +283,8 @@ CompId qr_computation(Module& m, InstId i) {
     Compact c = compact_wy(b, block[0], block[1]);
     a = b.update_minor(a, block[0], {k, k});
     InstId right = b.slice_minor(a, {k, k + width}, {rows, columns});
-    InstId vt = b.product(c.v, c.t, 1, 1);
-    InstId change = b.product(vt, b.product(c.v, right, 2, 2), 1, 2);
+    InstId vt = b.product(c.v, b.conjugated(c.t), 1, 1);
+    InstId change = b.product(vt, b.product(b.conjugated(c.v), right, 2, 2), 1, 2);
     a = b.update_minor(a, b.op(Opcode::Add, {right, change}), {k, k + width});
     taus = b.update_minor(taus, block[1], {k});
   }
@@ -271,7 +306,7 @@ CompId reflectors_computation(Module& m, InstId i) {
     InstId block = b.slice_minor(a, {k, k}, {rows, k + width});
     Compact c = compact_wy(b, block, b.slice_minor(taus, {k}, {k + width}));
     InstId part = b.slice_minor(q, {k, k}, {rows, columns});
-    InstId change = b.product(c.v, b.product(c.t, b.product(c.v, part, 2, 2), 1, 2), 1, 2);
+    InstId change = b.product(c.v, b.product(c.t, b.product(b.conjugated(c.v), part, 2, 2), 1, 2), 1, 2);
     q = b.update_minor(q, b.op(Opcode::Add, {part, change}), {k, k});
   }
   m.set_root(b.comp, q);
@@ -355,8 +390,19 @@ struct Rotation {
   InstId first, second, cosine, sine;
 };
 Rotation schur(Client& b, InstId tl, InstId tr, InstId br) {
-  ElementType t = b.type(tl);
+  ElementType t = b.type(tl), whole = b.type(tr);
   const Dims dims = b.dims(tl);
+  InstId phase;
+  if (is_complex(whole)) {
+    // The angle is taken of |tr|; its direction turns the sine.
+    InstId size = b.op(Opcode::Abs, {tr});
+    InstId none = b.compare(size, b.filled(t, 0.0, dims), "EQ");
+    InstId unit = b.filled(whole, 1.0, dims);
+    InstId direction = b.conjugated(tr);
+    direction = b.op(Opcode::Divide, {direction, b.op(Opcode::Complex, {size, b.filled(t, 0.0, dims)})});
+    phase = b.op(Opcode::Select, {none, unit, direction});
+    tr = size;
+  }
   InstId tau = b.op(Opcode::Divide,
                     {b.op(Opcode::Subtract, {br, tl}), b.op(Opcode::Multiply, {b.beside(b.number(t, 2.0), dims), tr})});
   InstId one = b.number(t, 1.0);
@@ -375,6 +421,10 @@ Rotation schur(Client& b, InstId tl, InstId tr, InstId br) {
   InstId sine = b.op(Opcode::Multiply, {tangent, cosine});
   InstId first = b.op(Opcode::Subtract, {tl, b.op(Opcode::Multiply, {tangent, tr})});
   InstId second = b.op(Opcode::Add, {br, b.op(Opcode::Multiply, {tangent, tr})});
+  if (is_complex(whole)) {
+    for (InstId* x : {&first, &second, &cosine, &sine}) *x = b.op(Opcode::Complex, {*x, b.filled(t, 0.0, dims)});
+    sine = b.op(Opcode::Multiply, {sine, phase});
+  }
   return {first, second, cosine, sine};
 }
 
@@ -389,16 +439,18 @@ std::vector<InstId> rotations(Client& b, std::vector<InstId>& s) {
   Dims by_row = Client::upto(dims.size() - 1), by_column = by_row;
   by_column.back() = rank - 1;
   auto times = [&](InstId x, InstId y) { return b.op(Opcode::Multiply, {x, y}); };
-  // (x, y) becomes (c·x - s·y, s·x + c·y).
-  auto turned = [&](InstId& x, InstId& y, InstId c, InstId sine) {
-    InstId first = b.op(Opcode::Subtract, {times(x, c), times(y, sine)});
+  // (x, y) becomes (c·x - s*·y, s·x + c·y) by rows, (c·x - s·y, s*·x + c·y) by columns; `back` is s*.
+  auto turned = [&](InstId& x, InstId& y, InstId c, InstId sine, InstId back) {
+    InstId first = b.op(Opcode::Subtract, {times(x, c), times(y, back)});
     y = b.op(Opcode::Add, {times(x, sine), times(y, c)});
     x = first;
   };
   InstId c = b.broadcast(r.cosine, dims, by_row), sine = b.broadcast(r.sine, dims, by_row);
-  turned(tl, bl, c, sine), turned(tr, br, c, sine);
+  InstId back = b.conjugated(sine);
+  turned(tl, bl, c, sine, back), turned(tr, br, c, sine, back);
   InstId cc = b.broadcast(r.cosine, dims, by_column), ss = b.broadcast(r.sine, dims, by_column);
-  turned(tl, tr, cc, ss), turned(bl, br, cc, ss);
+  back = b.conjugated(ss);
+  turned(tl, tr, cc, back, ss), turned(bl, br, cc, back, ss);
   Dims line(dims.begin(), dims.end() - 1);
   ElementType t = b.type(tl);
   tl = with_diagonal(b, tl, r.first), tr = with_diagonal(b, tr, b.filled(t, 0.0, line));
@@ -407,7 +459,8 @@ std::vector<InstId> rotations(Client& b, std::vector<InstId>& s) {
   go_round(b, tl, bl, 2), go_round(b, tr, br, 2);
   InstId vtl = s[5], vtr = s[6], vbl = s[7], vbr = s[8];
   c = b.broadcast(r.cosine, dims, by_row), sine = b.broadcast(r.sine, dims, by_row);
-  turned(vtl, vbl, c, sine), turned(vtr, vbr, c, sine);
+  back = b.conjugated(sine);
+  turned(vtl, vbl, c, sine, back), turned(vtr, vbr, c, sine, back);
   go_round(b, vtl, vbl, 2), go_round(b, vtr, vbr, 2);
   return {s[0], tl, tr, bl, br, vtl, vtr, vbl, vbr};
 }
@@ -417,10 +470,10 @@ InstId unfinished(Client& b, const std::vector<InstId>& s) {
   const Dims dims = b.dims(s[1]);
   auto rank = static_cast<int64_t>(dims.size());
   Dims batch(dims.begin(), dims.end() - 2);
-  ElementType t = b.type(s[1]);
+  ElementType whole = b.type(s[1]), t = is_complex(whole) ? component_type(whole) : whole;
   b.op(Opcode::Real, {s[1]});  // dead, as XLA leaves it
   InstId zero = b.number(t, 0.0);
-  auto square = [&](InstId x) { return b.op(Opcode::Real, {b.op(Opcode::Multiply, {x, x})}); };
+  auto square = [&](InstId x) { return b.op(Opcode::Real, {b.op(Opcode::Multiply, {x, b.conjugated(x)})}); };
   auto summed = [&](const Blocks& x) {
     InstId sum = b.op(Opcode::Add, {square(x.tl), square(x.tr)});
     sum = b.op(Opcode::Add, {sum, square(x.bl)});
@@ -429,7 +482,7 @@ InstId unfinished(Client& b, const std::vector<InstId>& s) {
         b.m, b.comp, Opcode::Reduce, {sum, zero},
         attrs_of(b.u, Opcode::Reduce, {{Attr::dimensions, Dims{rank - 2, rank - 1}}, {Attr::to_apply, adder(b.m, t)}}));
   };
-  auto beside = [&](InstId x) { return b.op(Opcode::Select, {diagonal_mask(b, dims), b.filled(t, 0.0, dims), x}); };
+  auto beside = [&](InstId x) { return b.op(Opcode::Select, {diagonal_mask(b, dims), b.filled(whole, 0.0, dims), x}); };
   InstId all = summed({s[1], s[2], s[3], s[4]});
   InstId off = summed({beside(s[1]), s[2], s[3], beside(s[4])});
   InstId bound = b.op(Opcode::Multiply, {all, b.beside(b.op(Opcode::Multiply, {s[0], s[0]}), batch)});
@@ -452,10 +505,25 @@ CompId eigh_computation(Module& m, InstId i, const EighConfig& config) {
     m.set_root(b.comp, b.op(Opcode::Tuple, {v, diagonal(b, b.op(Opcode::Real, {a}))}));
     return b.comp;
   }
-  // The half that counts, mirrored.
-  InstId mask = b.broadcast(triangle(b, n, n, config.lower ? 0 : -1), dims, {rank - 2, rank - 1});
-  if (!config.lower) mask = b.op(Opcode::Not, {mask});
-  a = b.op(Opcode::Select, {mask, a, b.transposed(a)});
+  // The half that counts, mirrored; of complex numbers conjugated, with a real diagonal.
+  auto half_mask = [&](int64_t shift) {
+    InstId mask = b.broadcast(triangle(b, n, n, shift), dims, {rank - 2, rank - 1});
+    return config.lower ? mask : b.op(Opcode::Not, {mask});
+  };
+  InstId mask = half_mask(config.lower ? 0 : -1);
+  ElementType real = is_complex(t) ? component_type(t) : t;
+  if (is_complex(t)) {
+    InstId re = b.op(Opcode::Real, {a});
+    re = b.op(Opcode::Select, {mask, re, b.transposed(b.op(Opcode::Real, {a}))});
+    InstId strict = half_mask(config.lower ? -1 : 0);
+    InstId im = b.op(Opcode::Imag, {a});
+    b.op(Opcode::Imag, {a});  // dead, as XLA leaves it
+    im = b.op(Opcode::Select, {strict, im, b.filled(real, 0.0, dims)});
+    im = b.op(Opcode::Select, {mask, im, b.op(Opcode::Negate, {b.transposed(im)})});
+    a = b.op(Opcode::Complex, {re, im});
+  } else {
+    a = b.op(Opcode::Select, {mask, a, b.transposed(a)});
+  }
   b.op(Opcode::Real, {a});  // dead, as XLA leaves it
   Blocks x{b.slice_minor(a, {0, 0}, {half, half}), b.slice_minor(a, {0, half}, {half, n}),
            b.slice_minor(a, {half, 0}, {n, half}), b.slice_minor(a, {half, half}, {n, n})};
@@ -472,7 +540,7 @@ CompId eigh_computation(Module& m, InstId i, const EighConfig& config) {
   InstId eye = b.broadcast(unit_matrix(b, t, half, half), block, {rank - 2, rank - 1});
   InstId nothing = b.filled(t, 0.0, block);
   std::vector<InstId> state{
-      b.number(t, static_cast<double>(config.tolerance)), x.tl, x.tr, x.bl, x.br, eye, nothing, nothing, eye};
+      b.number(real, static_cast<double>(config.tolerance)), x.tl, x.tr, x.bl, x.br, eye, nothing, nothing, eye};
   std::vector<InstId> out = b.loop(
       config.sweeps, state, "EighJacobiSweeps",
       [&](Client& sweep, InstId, std::vector<InstId>& s) {
@@ -483,15 +551,15 @@ CompId eigh_computation(Module& m, InstId i, const EighConfig& config) {
   InstId w = joined(b, {diagonal(b, b.op(Opcode::Real, {out[1]})), diagonal(b, b.op(Opcode::Real, {out[4]}))}, 1);
   InstId v = joined(b, {joined(b, {out[5], out[6]}, 1), joined(b, {out[7], out[8]}, 1)}, 2);
   if (n % 2) w = b.slice_minor(w, {0}, {n}), v = b.slice_minor(v, {0, 0}, {n, n});
-  v = b.transposed(v);
+  v = b.conjugated(b.transposed(v));
   if (config.sort) {
     Dims map = Client::upto(dims.size() - 1);
     map.back() = rank - 1;
     InstId keys = b.broadcast(w, dims, map);
     CompId less = m.add_computation("compare-less-than");
-    ShapeId scalar = u.scalar(t);
+    ShapeId scalar = u.scalar(real), other = u.scalar(t);
     InstId p = m.parameter(less, 0, scalar, "p.0.lhs"), q = m.parameter(less, 1, scalar, "p.0.rhs");
-    m.parameter(less, 2, scalar, "p.1.lhs"), m.parameter(less, 3, scalar, "p.1.rhs");
+    m.parameter(less, 2, other, "p.1.lhs"), m.parameter(less, 3, other, "p.1.rhs");
     m.set_root(less,
                make(m, less, Opcode::Compare, {p, q},
                     attrs_of(u, Opcode::Compare, {{Attr::direction, u.str("LT")}, {Attr::type, u.str("TOTALORDER")}})));
@@ -550,11 +618,6 @@ bool run_qr_expander(Module& m, PassContext& ctx) {
       [&](InstId i) {
         std::string_view t = target(i);
         if (t != "Qr" && t != "ProductOfElementaryHouseholderReflectors") return std::string();
-        const Shape& s = m.shape(m.operand(i, 0));
-        if (is_complex(s.type)) {
-          ctx.note(m, "not expanded: of complex numbers", {i});
-          return std::string();
-        }
         return std::string(t) + signature(m, i);
       },
       [&](InstId i) { return target(i) == "Qr" ? qr_computation(m, i) : reflectors_computation(m, i); });
@@ -570,8 +633,8 @@ bool run_eigh_expander(Module& m, PassContext& ctx) {
             m.operand_count(i) != 1 || m.shape(m.operand(i, 0)).rank() < 2 || !read_config(config(i), &c))
           return std::string();
         const Shape& s = m.shape(m.operand(i, 0));
-        if (is_complex(s.type) || s.elements_count() == 0) {
-          ctx.note(m, is_complex(s.type) ? "not expanded: of complex numbers" : "not expanded: no elements", {i});
+        if (s.elements_count() == 0) {
+          ctx.note(m, "not expanded: no elements", {i});
           return std::string();
         }
         return fmt::format("{} {}", signature(m, i), config(i));
