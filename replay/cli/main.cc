@@ -341,13 +341,21 @@ void put_in_order_made(Module& m) {
     std::vector<InstId> order, late;
     if (fits) order = comp.params;
     // A root that a pass made stands among what it made, and what is dead behind the root stays behind it.
+    // So does, behind a root that the program came with, what is dead and made by a pass, where nothing dead of the
+    // program follows.
     std::vector<bool> inside;  // of late
-    bool behind = false;
-    for (InstId i : m.live_order(c)) {
+    bool behind = false, past = false;
+    const std::vector<InstId> live = m.live_order(c);
+    size_t program_until = 0;
+    for (size_t k = 0; k < live.size(); ++k)
+      if (m.users(live[k]).empty() && !made_by_pass(m, live[k])) program_until = k;
+    for (size_t k = 0; k < live.size(); ++k) {
+      const InstId i = live[k];
       if (fits && m.op(i) == Opcode::Parameter) continue;
       const bool used = !m.users(i).empty() && !m.is_root(i), made = made_by_pass(m, i);
       behind |= m.is_root(i) && made;
-      if ((used && made) || (m.is_root(i) && made) || (behind && !used)) {
+      past |= m.is_root(i);
+      if ((used && made) || (m.is_root(i) && made) || (!used && (behind || (past && made && k > program_until)))) {
         late.push_back(i), inside.push_back(used);
       } else {
         order.push_back(i);
