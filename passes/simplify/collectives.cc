@@ -582,15 +582,18 @@ bool run_all_gather_optimizer(Module& m, PassContext& ctx) {
   return changed;
 }
 
-//   u16 all-reduce(A)      →      convert(u32 all-reduce(convert(A)))
+//   u16 all-reduce(A)      →      convert(u32 all-reduce(convert(A))); a reduce-scatter likewise
 bool run_all_reduce_promotion(Module& m, PassContext& ctx) {
   bool changed = false;
-  for (InstId i : all_of_opcode(m, Opcode::AllReduce)) {
+  std::vector<InstId> sums = all_of_opcode(m, Opcode::AllReduce);
+  const std::vector<InstId> scattered = all_of_opcode(m, Opcode::ReduceScatter);
+  sums.insert(sums.end(), scattered.begin(), scattered.end());
+  for (InstId i : sums) {
     ElementType from = m.shape(m.operand(i, 0)).type;
     ElementType to = from == ElementType::U16 ? ElementType::U32 : from == ElementType::S16 ? ElementType::S32 : from;
     Opcode kind;
     if (to == from || m.operand_count(i) != 1 || !combiner(m, i, &kind)) continue;
-    if (!ctx.spend(m, "all-reduce of wider integers", {i})) return changed;
+    if (!ctx.spend(m, "sum over devices of wider integers", {i})) return changed;
     InstId wide = make_convert(m, m.operand(i, 0), to);
     CompId f = make_reducer(m, fmt::format("{}_promoted", m.comp_name(m.called(i)[0])), kind, to);
     InstId sum = m.clone_inst(i, m.parent(i), std::vector<InstId>{wide}, m.u().with_type(m.shape_id(i), to));

@@ -4,7 +4,7 @@
   probes.py FAMILY DIR      structure: every two of 28 operations that move data, one behind the other
                             elementwise: two arithmetic operations, of f32, s32 and u32, 640 pairs each
                             dots: products behind and in front of what moves data
-                            collectives, collectives_more, loops: per-device programs for 4 and 2 devices, as manual regions, which
+                            collectives, collectives_more, collectives_rest, loops: per-device programs for 4 and 2 devices, as manual regions, which
                             XLA's partitioner takes apart unchanged: what its passes do to collectives is seen so
 
 Then `xla.py compile FILE --backend gpu --dump D --large-constants`, with `--partitions 4`, 2 for loops,
@@ -540,32 +540,87 @@ def collectives_more(folder):
         (folder / f"collectives_more_{name}.hlo").write_text(manual(f"more_{name}", text, 4))
 
 
+def collectives_rest(folder):
+    """Six passes that both reach a few times only, with other types and shapes, and near misses."""
+    names = {"add": "add", "max": "maximum", "min": "minimum", "mul": "multiply"}
+    cases = {}
+    # all-reduce-simplifier: of one device each, and of what all devices have
+    for t in ("f32[4,3]", "s32[8]", "bf16[6]", "f64[2,2,2]"):
+        for kind in ("add", "max"):
+            function = reducer(kind, names[kind], t.split("[")[0])
+            cases[f"alone_{t}_{kind}"] = program([t], [collective("r", "all-reduce", "p0", 1, "{{0},{1},{2},{3}}", kind, t)], f"o = {t} negate(r)", function)
+            rows = [f"q = {t} negate(p0)", collective("r", "all-reduce", "q", 1, ALL, kind, t), collective("w", "all-reduce", "r", 2, ALL, kind, t)]
+            cases[f"again_{t}_{kind}"] = program([t], rows, f"o = {t} negate(w)", function)
+    # all-gather-optimizer, and where the gathers differ
+    for t, whole, along in [("f32[8,3]", "f32[32,3]", 0), ("f32[3,8]", "f32[3,32]", 1), ("s32[8]", "s32[32]", 0), ("bf16[2,4]", "bf16[8,4]", 0)]:
+        for op in ("add", "multiply", "maximum", "divide"):
+            rows = [collective(n, "all-gather", p, c, ALL, None, whole, along) for n, p, c in [("r", "p0", 1), ("q", "p1", 2)]]
+            cases[f"gathered_{t}_{op}"] = program([t, t], rows + [f"s = {whole} {op}(r, q)"], f"o = {whole} negate(s)", "")
+    # all-reduce-reassociate: three sums, other types, one of them used twice
+    for t in ("f32[4,3]", "s32[8]", "f64[2,2,2]"):
+        for kind, op in names.items():
+            function = reducer(kind, op, t.split("[")[0])
+            rows = [collective(n, "all-reduce", p, c, ALL, kind, t) for n, p, c in [("r", "p0", 1), ("q", "p1", 2), ("v", "p2", 3)]]
+            cases[f"joined_{t}_{kind}"] = program([t, t], rows[:2] + [f"s = {t} {op}(r, q)"], f"o = {t} negate(s)", function)
+            cases[f"joined_three_{t}_{kind}"] = program([t] * 3, rows + [f"s = {t} {op}(r, q)", f"sv = {t} {op}(s, v)"], f"o = {t} negate(sv)", function)
+            cases[f"joined_used_{t}_{kind}"] = program([t, t], rows[:2] + [f"s = {t} {op}(r, q)"], f"o = ({t}, {t}) tuple(s, r)", function)
+    # collective-quantizer: gathers, exchanges of other shapes
+    for narrow in ("bf16", "f8e5m2", "s8", "f16"):
+        for t, whole, along in [("[8,3]", "[32,3]", 0), ("[3,8]", "[3,32]", 1)]:
+            rows = [collective("r", "all-gather", "p0", 1, ALL, None, f"f32{whole}", along), f"c = {narrow}{whole} convert(r)", f"w = f32{whole} convert(c)"]
+            cases[f"narrowed_{narrow}_{along}"] = program([f"f32{t}"], rows, f"o = f32{whole} negate(w)", "")
+            rows = [f"c = f32{t} convert(p0)", collective("r", "all-gather", "c", 1, ALL, None, f"f32{whole}", along)]
+            cases[f"widened_{narrow}_{along}"] = program([f"{narrow}{t}"], rows, f"o = f32{whole} negate(r)", "")
+    # all-reduce-promotion: in other shapes, and what is scattered
+    for element in ("u16", "s16"):
+        for shape, part, along in [("[4,3]", "[1,3]", 0), ("[2,8]", "[2,2]", 1)]:
+            function = reducer("f", "add", element)
+            rows = [collective("r", "all-reduce", "p0", 1, ALL, "f", f"{element}{shape}")]
+            cases[f"promoted_{element}_{along}"] = program([f"{element}{shape}"], rows, f"o = {element}{shape} not(r)", function)
+            rows = [collective("r", "reduce-scatter", "p0", 1, ALL, "f", f"{element}{part}", along)]
+            cases[f"promoted_part_{element}_{along}"] = program([f"{element}{shape}"], rows, f"o = {element}{part} not(r)", function)
+    # all-gather-dynamic-slice-simplifier
+    for k, (shape, gathered, size) in enumerate([("f32[5,2]", "f32[20,2]", 5), ("f32[2,2,2,2]", "f32[8,2,2,2]", 2), ("f32[10]", "f32[40]", 10), ("f32[7,1]", "f32[28,1]", 7)]):
+        rows = [collective("r", "all-gather", "p0", 1, ALL, None, gathered, 0)] + own_part("r", [0, size, 2 * size, 3 * size], size, gathered)
+        cases[f"own_{k}"] = program([shape], rows, f"o = {shape} negate(d)", "")
+    for name, text in cases.items():
+        name = "rest_" + re.sub(r"\W+", "_", name)
+        (folder / f"collectives_{name}.hlo").write_text(manual(name, text, 4))
+
+
 def loops(folder):
-    f = "f32[8]"
-    reduced = collective("r", "all-reduce", "y", 1, "{{0,1}}", "add")
+    for f in ("f32[8]", "f64[8]", "f32[4,2]"):
+        loops_of(folder, f)
+
+
+def loops_of(folder, f):
+    """Sums over devices that a loop adds up."""
+    element, of_two = f.split("[")[0], f.split("[")[0] + "[2,4]"
+    reduced = collective("r", "all-reduce", "y", 1, "{{0,1}}", "add", f)
     bodies = {
-        "added": ["y = f32[8] sine(v2)", reduced, "a = f32[8] add(v1, r)"],
-        "added_left": ["y = f32[8] sine(v2)", reduced, "a = f32[8] add(r, v1)"],
-        "scaled": ["y = f32[8] sine(v2)", reduced, "m = f32[8] multiply(r, r)", "a = f32[8] add(v1, m)"],
-        "read": ["y = f32[8] multiply(v1, v2)", reduced, "a = f32[8] add(v1, r)"],
-        "some": ["y = f32[8] sine(v2)", reduced, "k = s32[] constant(3)", "c = pred[] compare(i, k), direction=LT", "cb = pred[8] broadcast(c), dimensions={}",
-                 "z = f32[] constant(0)", "zb = f32[8] broadcast(z), dimensions={}", "few = f32[8] select(cb, r, zb)", "a = f32[8] add(v1, few)"],
-        "reshaped": ["y = f32[2,4] reshape(v2)", collective("r", "all-reduce", "y", 1, "{{0,1}}", "add", "f32[2,4]"), "q = f32[8] reshape(r)", "a = f32[8] add(v1, q)"],
+        "added": [f"y = {f} sine(v2)", reduced, f"a = {f} add(v1, r)"],
+        "added_left": [f"y = {f} sine(v2)", reduced, f"a = {f} add(r, v1)"],
+        "scaled": [f"y = {f} sine(v2)", reduced, f"m = {f} multiply(r, r)", f"a = {f} add(v1, m)"],
+        "read": [f"y = {f} multiply(v1, v2)", reduced, f"a = {f} add(v1, r)"],
+        "some": [f"y = {f} sine(v2)", reduced, "k = s32[] constant(3)", "c = pred[] compare(i, k), direction=LT", f"cb = {f.replace(element, 'pred')} broadcast(c), dimensions={{}}",
+                 f"z = {element}[] constant(0)", f"zb = {f} broadcast(z), dimensions={{}}", f"few = {f} select(cb, r, zb)", f"a = {f} add(v1, few)"],
+        "reshaped": [f"y = {of_two} reshape(v2)", collective("r", "all-reduce", "y", 1, "{{0,1}}", "add", of_two), f"q = {f} reshape(r)", f"a = {f} add(v1, q)"],
     }  # fmt: skip
     state = f"(s32[], {f}, {f})"
     for name, body in bodies.items():
         elements = f"  i = s32[] get-tuple-element(s), index=0\n  v1 = {f} get-tuple-element(s), index=1\n  v2 = {f} get-tuple-element(s), index=2\n"
-        text = reducer("add", "add")
+        text = reducer("add", "add", element)
         text += f"cond {{\n  s = {state} parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n  n = s32[] constant(5)\n  ROOT l = pred[] compare(i, n), direction=LT\n}}\n"
         text += f"body {{\n  s = {state} parameter(0)\n{elements}  one = s32[] constant(1)\n  j = s32[] add(i, one)\n"
         text += "".join(f"  {row}\n" for row in body) + f"  w = {f} cosine(v2)\n  ROOT t = {state} tuple(j, a, w)\n}}\n"
         text += f"ENTRY main {{\n  p0 = {f} parameter(0)\n  p1 = {f} parameter(1)\n  z = s32[] constant(0)\n  t = {state} tuple(z, p0, p1)\n"
         text += f"  w = {state} while(t), condition=cond, body=body\n  g = {f} get-tuple-element(w), index=1\n  h = {f} get-tuple-element(w), index=2\n"
         text += f"  ROOT r = ({f}, {f}) tuple(g, h)\n}}\n"
-        (folder / f"loops_{name}.hlo").write_text(manual(f"loops_{name}", text, 2))
+        name = "loops_" + name + "_" + re.sub(r"\W+", "_", f)
+        (folder / f"{name}.hlo").write_text(manual(name, text, 2))
 
 
-FAMILIES = {"structure": structure, "elementwise": elementwise, "dots": dots, "collectives": collectives, "collectives_more": collectives_more, "loops": loops}
+FAMILIES = {"structure": structure, "elementwise": elementwise, "dots": dots, "collectives": collectives, "collectives_more": collectives_more, "collectives_rest": collectives_rest, "loops": loops}
 
 
 def command(families, usage):

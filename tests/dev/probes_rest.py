@@ -308,3 +308,33 @@ for t, (l, r, out, n) in itertools.product(("f32", "bf16", "s8"), [("2,3,8,20", 
     batch = ",".join(map(str, range(n)))
     o = "s32" if t == "s8" else t
     write("dot_dimension_merger", f"{t}_{l}".replace(",", "x"), entry(f"l:{t}[{l}] r:{t}[{r}]", f"d = {o}[{out}] dot(l, r), lhs_batch_dims={{{batch}}}, rhs_batch_dims={{{batch}}}, lhs_contracting_dims={{{len(l.split(',')) - 1}}}, rhs_contracting_dims={{{n}}}"))
+
+# --- topk-rewriter: sorts whose front alone is wanted; near misses ---
+for t, (dims_, along) in itertools.product(("f32", "bf16"), [("3,9", 1), ("64", 0), ("2,3,40", 2), ("16,3", 0), ("5,1,7", 0)]):
+    sizes = [int(n) for n in dims_.split(",")]
+    for name, order, k, values_alone in [("two", "GT", 2, False), ("values", "GT", 3, True), ("all", "GT", sizes[along], False), ("least", "LT", 2, False)]:
+        out = ",".join(str(k if d == along else n) for d, n in enumerate(sizes))
+        cut = ", ".join(f"[0:{k if d == along else n}]" for d, n in enumerate(sizes))
+        less = f"f {{\n  x = {t}[] parameter(0)\n  y = {t}[] parameter(1)\n" + ("" if values_alone else "  i = s32[] parameter(2)\n  j = s32[] parameter(3)\n") + f"  ROOT r = pred[] compare(x, y), direction={order}, type=TOTALORDER\n}}\n"
+        if values_alone:
+            body = f"s = {t}[{dims_}] sort(p), dimensions={{{along}}}, is_stable=true, to_apply=f\nv = {t}[{out}] slice(s), slice={{{cut}}}"
+        else:
+            body = f"""i = s32[{dims_}] iota(), iota_dimension={along}
+s = ({t}[{dims_}], s32[{dims_}]) sort(p, i), dimensions={{{along}}}, is_stable=true, to_apply=f
+a = {t}[{dims_}] get-tuple-element(s), index=0
+b = s32[{dims_}] get-tuple-element(s), index=1
+v = {t}[{out}] slice(a), slice={{{cut}}}
+w = s32[{out}] slice(b), slice={{{cut}}}
+t = ({t}[{out}], s32[{out}]) tuple(v, w)"""
+        write("topk-rewriter", f"{t}_{dims_}_{name}".replace(",", "x"), entry(f"p:{t}[{dims_}]", body, less))
+
+# --- topk-splitter: more lengths, and what is too short or too many ---
+for n, k, t in itertools.product((1500000, 4194304, 2097153), (1, 8, 16), ("f32",)):
+    text = entry(f"x:{t}[{n}]", f'c = ({t}[{k}], s32[{k}]) custom-call(x), custom_call_target="TopK", called_computations={{greater}}', greater)
+    write("topk-splitter", f"more_{n}_{k}", text)
+
+# --- rng-expander ---
+for t, shape in itertools.product(("f32", "f64", "bf16", "f16", "s32", "u32", "s64", "u64"), ("4", "3,5", "")):
+    write("rng-expander", f"uniform_{t}_{shape}".replace(",", "x"), entry(f"a:{t}[] b:{t}[]", f"r = {t}[{shape}] rng(a, b), distribution=rng_uniform"))
+    if t in ("f32", "f64", "bf16", "f16"):
+        write("rng-expander", f"normal_{t}_{shape}".replace(",", "x"), entry(f"a:{t}[] b:{t}[]", f"r = {t}[{shape}] rng(a, b), distribution=rng_normal"))
