@@ -213,7 +213,9 @@ ElementType higher_precision(ElementType a, ElementType b) {
     } else if (part == ElementType::F32) {
       range = 128, precision = 24;
     } else if (const FloatFormat* f = float_format(part)) {
-      range = (1 << f->exponent_bits) - f->bias - (f->has_inf ? 1 : 0), precision = f->mantissa_bits + 1;
+      // A largest exponent that says inf, or NaN alone, holds no number.
+      const bool reserved = f->has_inf || (f->mantissa_bits == 0 && f->has_nan);
+      range = (1 << f->exponent_bits) - f->bias - (reserved ? 1 : 0), precision = f->mantissa_bits + 1;
     }
     return std::tuple(is_complex(t), range, precision, type_bits(t), is_signed_int(t));
   };

@@ -289,6 +289,7 @@ class Inferrer {
         s.has_layout = true;
         for (int64_t d : at(0).layout.minor_to_major)
           s.layout.minor_to_major.push_back(inverse[static_cast<size_t>(d)]);
+        if (at(0).layout.rest.starts_with("E(")) s.layout.rest = at(0).layout.rest;
         return u_.shape(std::move(s));
       }
       case Opcode::Reverse:

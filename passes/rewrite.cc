@@ -250,7 +250,9 @@ Dims physical_strides(const Shape& s) {
 bool reshape_is_bitcast(const Universe& u, ShapeId from_id, ShapeId to_id) {
   const Shape &from = u[from_id], &to = u[to_id];
   if (from.elements_count() == 0 || from.elements_count() == 1) return true;
-  if (from.layout.rest != to.layout.rest || from.layout.rest.starts_with("T(")) return from_id == to_id;
+  // How large an element is says nothing about where it lies.
+  auto tiles = [](const Shape& x) { return x.layout.rest.starts_with("E(") ? std::string() : x.layout.rest; };
+  if (tiles(from) != tiles(to) || from.layout.rest.starts_with("T(")) return from_id == to_id;
   // Every element of a common factor must lie at the same place: compare strides group by group.
   Dims fs = physical_strides(from), ts = physical_strides(to);
   auto bounds = common_factors(from.dims, to.dims);
@@ -276,7 +278,8 @@ bool reshape_is_bitcast(const Universe& u, ShapeId from_id, ShapeId to_id) {
 
 bool transpose_is_bitcast(const Universe& u, ShapeId from_id, ShapeId to_id, const Dims& permutation) {
   const Shape &from = u[from_id], &to = u[to_id];
-  if (!from.layout.rest.empty() || !to.layout.rest.empty()) return false;
+  auto tiles = [](const Shape& x) { return x.layout.rest.starts_with("E(") ? std::string() : x.layout.rest; };
+  if (!tiles(from).empty() || !tiles(to).empty()) return false;
   Dims fs = physical_strides(from), ts = physical_strides(to);
   for (size_t i = 0; i < permutation.size(); ++i)
     if (to.dims[i] != 1 && ts[i] != fs[static_cast<size_t>(permutation[i])]) return false;

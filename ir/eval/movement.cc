@@ -126,7 +126,6 @@ void copy_nd(const Dims& dims, const char* in, const Dims& in_strides, char* out
 
 Value Evaluator::bitcast(const Value& v, ShapeId to_id) {
   const Shape &from = u_[v.shape], &to = u_[to_id];
-  HLO_CHECK(from.layout.rest.empty() && to.layout.rest.empty(), "bitcast of a tiled layout");
   // Logical → physical order of the operand, same bytes, physical → logical of the result.
   auto physical = [](const Shape& s) {
     Dims strides(s.dims.size());
@@ -188,8 +187,15 @@ Value Evaluator::movement(InstId inst, std::vector<Value>& ops) {
       out.shape = out_id;
       return out;
     }
-    case Opcode::Bitcast:
+    case Opcode::Bitcast: {
+      // How many bits an element takes in memory changes nothing here, where each takes whole bytes.
+      auto tiled = [](const Shape& s) { return !s.layout.rest.empty() && !s.layout.rest.starts_with("E("); };
+      if (tiled(in) || tiled(out_shape)) refuse(inst, "a bitcast of a tiled layout");
+      if (type_bits(in.type) != type_bits(out_shape.type) &&
+          std::min(type_bits(in.type), type_bits(out_shape.type)) < 8)
+        refuse(inst, "a bitcast between elements of less than a byte and larger ones");
       return bitcast(ops[0], out_id);
+    }
     case Opcode::Broadcast: {
       fresh();
       const Dims& map = attrs.ints(Attr::dimensions);

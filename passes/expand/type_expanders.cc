@@ -59,8 +59,12 @@ InstId widened(Client& b, InstId a, ShapeId to) {
 
 // --- float-normalization ---
 
+// The one narrow type of which XLA's GPU does nothing as it is, not even what moves elements.
+constexpr ElementType kNothingSupported = ElementType::F8E4M3B11FNUZ;
+
 // Does the GPU of today's pipeline (Hopper) do it in that type?
 bool supported(Opcode op, ElementType low) {
+  if (low == kNothingSupported) return false;
   switch (op) {
     case Opcode::Compare:
     case Opcode::Convert:
@@ -82,6 +86,53 @@ bool supported(Opcode op, ElementType low) {
     default:
       return false;
   }
+}
+
+// What moves elements, or all of it by a function of its own: done in any type, but for kNothingSupported.
+bool moves_elements(Opcode op) {
+  switch (op) {
+    case Opcode::Broadcast:
+    case Opcode::Concatenate:
+    case Opcode::DynamicSlice:
+    case Opcode::DynamicUpdateSlice:
+    case Opcode::Gather:
+    case Opcode::Pad:
+    case Opcode::Reshape:
+    case Opcode::Reverse:
+    case Opcode::Slice:
+    case Opcode::Transpose:
+    case Opcode::AllGather:
+    case Opcode::AllToAll:
+    case Opcode::CollectivePermute:
+      return true;
+    default:
+      return false;
+  }
+}
+bool has_functions(Opcode op, ElementType low) {
+  switch (op) {
+    case Opcode::Reduce:
+    case Opcode::ReduceWindow:
+    case Opcode::Map:
+      return true;
+    case Opcode::Sort:
+    case Opcode::Scatter:
+    case Opcode::SelectAndScatter:
+    case Opcode::AllReduce:
+    case Opcode::ReduceScatter:
+      return low == kNothingSupported;
+    default:
+      return false;
+  }
+}
+
+// A product is done in bf16, added up in f32 if need be, but not of bf16 and f32 mixed.
+bool supported_product(const Module& m, InstId i, ElementType low) {
+  if (low != ElementType::BF16) return false;
+  auto of = [&](InstId x, ElementType t) { return m.shape(x).type == t; };
+  InstId a = m.operand(i, 0), b = m.operand(i, 1);
+  if (of(a, low) && of(b, low)) return true;
+  return !of(a, ElementType::F32) && !of(b, ElementType::F32) && !of(i, ElementType::F32);
 }
 
 ElementType higher(ElementType low) {
@@ -130,10 +181,11 @@ bool supported_function(const Module& m, InstId i, ElementType low) {
                      [&](InstId o) { return m.op(o) == Opcode::Parameter || supported(m.op(o), low); });
 }
 
-// The function of one reduction or map on values of the wider type: what it lacks there goes through the narrow one.
-void widen_function(Module& m, InstId i, ElementType low, ElementType high) {
+// A function of a reduction, map or the like on values of the wider type: what it lacks there goes through the narrow
+// one.
+void widen_function(Module& m, InstId i, CompId function, ElementType low, ElementType high) {
   Universe& u = m.u();
-  CompId function = m.called(i)[0], copy = m.clone_computation(function, "clone");
+  CompId copy = m.clone_computation(function, "clone");
   m.replace_called(i, function, copy);
   auto widened = [&](InstId x) { return make_convert(m, x, high); };
   InstId root = m.comp(copy).root;
@@ -166,7 +218,8 @@ void widen_function(Module& m, InstId i, ElementType low, ElementType high) {
 
 //   bf16 reduce(A, 0)      →      convert(f32 reduce(convert(A), convert(0)))
 void call_in_type(Module& m, InstId i, ElementType low, ElementType high) {
-  widen_function(m, i, low, high);
+  for (CompId function : std::vector<CompId>(m.called(i).begin(), m.called(i).end()))
+    widen_function(m, i, function, low, high);
   if (!m.shape(i).is_tuple()) return in_type(m, i, low, high);
   Universe& u = m.u();
   for (size_t k = 0; k < m.operand_count(i); ++k)
@@ -242,19 +295,31 @@ bool run_float_normalization(Module& m, PassContext& ctx) {
     if (!type_from_name(at->second, &high) || !is_float(high))
       fail(FailureKind::kUsage, "high={} is no float type", at->second);
   bool changed = false, functions = false;
-  // In front of layouts XLA looks at convolutions and dots alone, which take the narrow types that it asks about.
-  if (!ctx.flag("elementwise", true)) return false;
+  // In front of layouts XLA looks at convolutions alone, and there at those of bf16 and f32 both.
+  const bool convolutions = !ctx.flag("elementwise", true);
+  auto candidate = [&](InstId i) {
+    Opcode op = m.op(i);
+    if (stands_apart(op) || m.has_side_effect(i) || m.has_control(i)) return false;
+    if (convolutions || op == Opcode::Dot) return op == (convolutions ? Opcode::Convolution : Opcode::Dot);
+    if (has_functions(op, low) || op == Opcode::Iota) return true;
+    if (moves_elements(op)) return low == kNothingSupported && m.shape(i).is_array();
+    return op_info(op).elementwise && m.shape(i).is_array() && m.called(i).empty();
+  };
   for (CompId c : m.nonfusion_computations())
     for (InstId i : m.post_order(c)) {
-      const bool calls = m.op(i) == Opcode::Reduce || m.op(i) == Opcode::ReduceWindow || m.op(i) == Opcode::Map;
-      if (stands_apart(m.op(i)) || m.has_side_effect(i) || m.has_control(i) ||
-          (!calls && m.op(i) != Opcode::Iota &&
-           (!op_info(m.op(i)).elementwise || !m.shape(i).is_array() || !m.called(i).empty())))
+      if (!candidate(i)) continue;
+      const bool calls = has_functions(m.op(i), low), product = m.op(i) == Opcode::Dot || convolutions;
+      auto of = [&](InstId o, ElementType t) { return m.shape(o).type == t; };
+      bool low_in = std::any_of(m.operands(i).begin(), m.operands(i).end(), [&](InstId o) { return of(o, low); });
+      if (!low_in && (calls || !of(i, low))) continue;
+      if (convolutions) {
+        bool high_in = std::any_of(m.operands(i).begin(), m.operands(i).end(), [&](InstId o) { return of(o, high); });
+        if (low != ElementType::BF16 || (!high_in && !of(i, high))) continue;
+      } else if (product ? supported_product(m, i, low)
+                 : calls ? supported_function(m, i, low)
+                         : supported(m.op(i), low)) {
         continue;
-      bool low_in =
-          std::any_of(m.operands(i).begin(), m.operands(i).end(), [&](InstId o) { return m.shape(o).type == low; });
-      if (!low_in && (calls || m.shape(i).type != low)) continue;
-      if (calls ? supported_function(m, i, low) : supported(m.op(i), low)) continue;
+      }
       if (!ctx.spend(m, calls ? "function in the wider type" : "in the wider type", {i})) return changed;
       calls ? call_in_type(m, i, low, high) : in_type(m, i, low, high);
       changed = true, functions |= calls;

@@ -85,7 +85,13 @@ class WindowRewriter {
   }
   // An array of other dimensions; those kept keep their order in memory.
   ShapeId shaped(InstId like, Dims dims, Dims layout) {
-    return u_.with_layout(u_.array(m_.shape(like).type, std::move(dims)), std::move(layout));
+    ShapeId id = u_.with_layout(u_.array(m_.shape(like).type, std::move(dims)), std::move(layout));
+    if (const std::string& rest = m_.shape(like).layout.rest; rest.starts_with("E(")) {
+      Shape s = u_[id];
+      s.layout.rest = rest;
+      id = u_.shape(std::move(s));
+    }
+    return id;
   }
   Dims layout(InstId i) const {
     const auto& l = m_.shape(i).layout.minor_to_major;

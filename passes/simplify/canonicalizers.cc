@@ -185,7 +185,8 @@ namespace {
 // in memory, each row-major within. Nothing where a group of `from` is not contiguous and row-major.
 bool aligned_layout(const Universe& u, ShapeId from_id, const Dims& to, Dims* minor_to_major) {
   const Shape& from = u[from_id];
-  if (!from.layout.rest.empty() || from.elements_count() == 0) return false;
+  const std::string& rest = from.layout.rest;
+  if ((!rest.empty() && !rest.starts_with("E(")) || from.elements_count() == 0) return false;
   auto bounds = common_factors(from.dims, to);
   // Groups by their place in memory, minor first; dimensions of one element lie anywhere.
   std::vector<size_t> group_of(from.dims.size());
@@ -241,7 +242,9 @@ bool run_reshape_decomposer(Module& m, PassContext& ctx) {
         now = bitcast(x, to);
       } else if (aligned_layout(u, to, m.shape(x).dims, &layout)) {
         if (!ctx.spend(m, "copy, then a reshape that moves nothing", {i})) return changed;
-        now = bitcast(copy(x, u.with_layout(from, layout)), to);
+        // How large its elements are is not said of what is copied.
+        ShapeId aligned = u.with_layout(u.array(m.shape(x).type, m.shape(x).dims), layout);
+        now = bitcast(copy(x, aligned), to);
       } else if (aligned_layout(u, from, m.shape(i).dims, &layout)) {
         if (!ctx.spend(m, "reshape that moves nothing, then a copy", {i})) return changed;
         now = copy(bitcast(x, u.with_layout(to, layout)), to);

@@ -275,6 +275,45 @@ for t in ("u4", "s4"):
     write(which, "not", entry(f"x:{t}[4]", f"r = {t}[4] not(x)"))
     write(which, "reduce", entry(f"x:{t}[4,3] z:{t}[]", f"r = {t}[4] reduce(x, z), dimensions={{1}}, to_apply=f", combiner("add", t)))
 
+# --- the same of small floats, -f4e2m1fn and the like; what stands behind layouts as well ---
+for t in ("f4e2m1fn", "f8e8m0fnu", "f8e4m3fn", "f8e5m2", "f8e4m3", "f8e3m4", "f8e4m3b11fnuz"):
+    which = f"float-normalization-{t}"
+    for op in ("add", "multiply", "divide", "maximum", "minimum", "power") + (() if t == "f8e8m0fnu" else ("subtract", "remainder", "atan2")):
+        write(which, op, entry(f"x:{t}[4,3] y:{t}[4,3]", f"r = {t}[4,3] {op}(x, y)"))
+    for op in ("abs", "exponential", "sqrt", "tanh", "floor", "round-nearest-even", "cosine") + (() if t == "f8e8m0fnu" else ("negate", "sign")):
+        write(which, op, entry(f"x:{t}[4,3]", f"r = {t}[4,3] {op}(x)"))
+    for op in ("LT", "EQ"):
+        write(which, f"compare_{op}", entry(f"x:{t}[4] y:{t}[4]", f"r = pred[4] compare(x, y), direction={op}"))
+    write(which, "select", entry(f"p:pred[4] x:{t}[4] y:{t}[4]", f"r = {t}[4] select(p, x, y)"))
+    write(which, "clamp", entry(f"l:{t}[] x:{t}[4] h:{t}[]", f"r = {t}[4] clamp(l, x, h)"))
+    write(which, "reduce", entry(f"x:{t}[4,3] z:{t}[]", f"r = {t}[4] reduce(x, z), dimensions={{1}}, to_apply=f", combiner("maximum", t)))
+    write(which, "reduce_window", entry(f"x:{t}[16] z:{t}[]", f"r = {t}[8] reduce-window(x, z), window={{size=2 stride=2}}, to_apply=f", combiner("maximum", t)))
+    write(which, "transpose", entry(f"x:{t}[4,6]", f"t = {t}[6,4] transpose(x), dimensions={{1,0}}\ny = {t}[6,4] abs(t)\nr = {t}[24] reshape(y)"))
+    write(which, "chain", entry(f"x:{t}[8] y:f32[8]", f"a = f32[8] convert(x)\nb = f32[8] add(a, y)\nc = {t}[8] convert(b)\nr = {t}[8] abs(c)"))
+    write(which, "sort", entry(f"x:{t}[8]", f"r = {t}[8] sort(x), dimensions={{0}}, to_apply=f", f"f {{\n  a = {t}[] parameter(0)\n  b = {t}[] parameter(1)\n  ROOT r = pred[] compare(a, b), direction=LT\n}}\n"))
+
+# Of this one XLA's GPU does nothing as it is, not even what moves elements; of the others beside it all of that.
+for t in ("f8e4m3b11fnuz", "f8e5m2fnuz", "f8e4m3fnuz"):
+    for op, text in {
+        "broadcast": f"r = {t}[4,3,2] broadcast(x), dimensions={{0,1}}", "reverse": f"r = {t}[4,3] reverse(x), dimensions={{0}}", "slice": f"r = {t}[2,3] slice(x), slice={{[0:4:2], [0:3]}}",
+        "concatenate": f"r = {t}[8,3] concatenate(x, x), dimensions={{0}}", "pad": f"z = {t}[] constant(1)\nr = {t}[6,3] pad(x, z), padding=1_1x0_0", "iota": f"r = {t}[4,3] iota(), iota_dimension=0",
+        "dynamic_slice": f"i = s32[] constant(1)\nr = {t}[2,3] dynamic-slice(x, i, i), dynamic_slice_sizes={{2,3}}", "update": f"i = s32[] parameter(1)\nu = {t}[2,2] slice(x), slice={{[0:2], [0:2]}}\nr = {t}[4,3] dynamic-update-slice(x, u, i, i)",
+        "gather": f"i = s32[5,1] parameter(1)\nr = {t}[5,3] gather(x, i), offset_dims={{1}}, collapsed_slice_dims={{0}}, start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,3}}",
+        "scatter": f"i = s32[2,1] parameter(1)\nu = {t}[2,3] parameter(2)\nr = {t}[4,3] scatter(x, i, u), update_window_dims={{1}}, inserted_window_dims={{0}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=f",
+        "dot": f"r = {t}[4,4] dot(x, x), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}", "dot_wide": "r = f32[4,4] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={1}", "copy": f"r = {t}[4,3] copy(x)", "convert": "r = f32[4,3] convert(x)", "bitcast": "b = u8[4,3] bitcast-convert(x)\nr = u8[4,3] not(b)",
+        "tuple": f"r = ({t}[4,3], {t}[4,3]) tuple(x, x)", "sort_two": f"i = s32[4,3] iota(), iota_dimension=0\nr = ({t}[4,3], s32[4,3]) sort(x, i), dimensions={{0}}, to_apply=less", "reduce_add": f"z = {t}[] constant(0)\nr = {t}[4] reduce(x, z), dimensions={{1}}, to_apply=f",
+        "map": f"r = {t}[4,3] map(x, x), dimensions={{0,1}}, to_apply=f", "is_finite": "r = pred[4,3] is-finite(x)", "reduce_precision": f"r = {t}[4,3] reduce-precision(x), exponent_bits=3, mantissa_bits=2",
+        "select_and_scatter": f"z = {t}[] constant(0)\ns = {t}[2,3] parameter(1)\nr = {t}[4,3] select-and-scatter(x, s, z), window={{size=2x1 stride=2x1}}, select=ge, scatter=f",
+        "while": f"k = s32[] constant(0)\nt = (s32[], {t}[4,3]) tuple(k, x)\nw = (s32[], {t}[4,3]) while(t), condition=cond, body=body\nr = {t}[4,3] get-tuple-element(w), index=1",
+    }.items():
+        functions = combiner("add", t) + f"less {{\n  a = {t}[] parameter(0)\n  b = {t}[] parameter(1)\n  c = s32[] parameter(2)\n  d = s32[] parameter(3)\n  ROOT r = pred[] compare(a, b), direction=LT\n}}\n"
+        functions += f"ge {{\n  a = {t}[] parameter(0)\n  b = {t}[] parameter(1)\n  ROOT r = pred[] compare(a, b), direction=GE\n}}\n"
+        functions += f"cond {{\n  s = (s32[], {t}[4,3]) parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n  n = s32[] constant(5)\n  ROOT l = pred[] compare(i, n), direction=LT\n}}\n"
+        functions += f"body {{\n  s = (s32[], {t}[4,3]) parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n  one = s32[] constant(1)\n  j = s32[] add(i, one)\n  x = {t}[4,3] get-tuple-element(s), index=1\n  y = {t}[4,3] add(x, x)\n  ROOT r = (s32[], {t}[4,3]) tuple(j, y)\n}}\n"
+        used = {"f": "to_apply=f" in text or "scatter=f" in text, "less": "less" in text, "ge": "select=ge" in text, "cond": "while" in text, "body": "while" in text}
+        kept = "".join(part + "}\n" for part in functions.split("}\n") if part and used[part.split(" ")[0]])
+        write(f"float-normalization-{t}", f"moved_{op}", entry(f"x:{t}[4,3]", text, kept))
+
 # --- the linear algebra expanders ---
 for t, dims_ in itertools.product(("f32", "f64", "c64"), ("1,1", "3,3", "5,5", "2,4,4", "130,130")):
     for lower in ("true", "false"):
