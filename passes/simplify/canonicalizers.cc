@@ -36,14 +36,15 @@ bool sweep(Module& m, PassContext& ctx, std::string_view rule, F f) {
 bool run_dynamic_dimension_simplifier(Module& m, PassContext& ctx) {
   bool changed = false;
   const Universe& u = m.u();
-  // Nested concatenates of vectors.
+  // Nested concatenates.
   for (CompId c : m.nonfusion_computations())
     for (InstId i : m.post_order(c)) {
-      if (m.op(i) != Opcode::Concatenate || m.shape(i).rank() != 1) continue;
+      if (m.op(i) != Opcode::Concatenate) continue;
+      const Dims& along = m.attrs(i).ints(Attr::dimensions);
       std::vector<InstId> flat;
       bool nested = false;
       for (InstId o : m.operands(i))
-        if (m.op(o) == Opcode::Concatenate) {
+        if (m.op(o) == Opcode::Concatenate && m.attrs(o).ints(Attr::dimensions) == along) {
           nested = true;
           for (InstId p : m.operands(o)) flat.push_back(p);
         } else {
@@ -52,7 +53,7 @@ bool run_dynamic_dimension_simplifier(Module& m, PassContext& ctx) {
       if (!nested || m.has_control(i)) continue;
       if (!ctx.spend(m, "nested concatenate", {i})) return changed;
       changed |= m.replace(
-          i, make(m, c, Opcode::Concatenate, flat, dims_attr(m.u(), Opcode::Concatenate, {0}), m.shape_id(i)));
+          i, make(m, c, Opcode::Concatenate, flat, dims_attr(m.u(), Opcode::Concatenate, Dims(along)), m.shape_id(i)));
     }
   changed |= sweep(m, ctx, "slice is a piece of a concatenate", [&](InstId i) {
     if (m.op(i) != Opcode::Slice || m.shape(i).rank() != 1 || m.op(m.operand(i, 0)) != Opcode::Concatenate)

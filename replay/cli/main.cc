@@ -714,6 +714,32 @@ int cmd_view(const std::string& folder, const std::string& wanted, bool force) {
   return kYes;
 }
 
+const CLI::App* named_command(const CLI::App& app, const std::string& name) {
+  for (const CLI::App* c : app.get_subcommands([&](const CLI::App* sub) { return sub->get_name() == name; })) return c;
+  return nullptr;
+}
+
+// "; did you mean '--json'?" for the first flag that its command does not have. `args`: the command last, as CLI11
+// takes them.
+std::string nearest_option(const CLI::App& app, const std::vector<std::string>& args) {
+  const CLI::App* command = args.empty() ? nullptr : named_command(app, args.back());
+  if (!command) return "";
+  for (auto arg = args.rbegin(); arg != args.rend(); ++arg) {
+    std::string name = arg->substr(0, arg->find('='));
+    if (!name.starts_with("--") || name == "--") continue;
+    std::string nearest;
+    int distance = 3;
+    bool known = false;
+    for (const CLI::Option* o : command->get_options())
+      for (const std::string& long_name : o->get_lnames()) {
+        known |= "--" + long_name == name;
+        if (int d = edit_distance(long_name, name.substr(2)); d < distance) distance = d, nearest = long_name;
+      }
+    if (!known) return nearest.empty() ? "" : fmt::format("; did you mean '--{}'?", nearest);
+  }
+  return "";
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"hlo-replay: reads HLO of any age, replays XLA's passes over it, runs it, and shows every stage"};
   app.require_subcommand(0, 1);
@@ -898,11 +924,14 @@ int run(int argc, char** argv) {
   // `--passes=` asks for none; CLI11 would take the next word as its value.
   std::erase(args, std::string("--passes="));
   std::reverse(args.begin(), args.end());
+  const std::vector<std::string> given = args;  // CLI11 empties it
   try {
     app.parse(args);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e), kYes;  // --help
-    fmt::print(stderr, "error: {}; see hlo-replay --help\n", e.what());
+    const std::string hint = nearest_option(app, given);
+    fmt::print(stderr, "error: {}{}; see hlo-replay {}--help\n", e.what(), hint,
+               !named_command(app, given.back()) ? "" : given.back() + " ");
     return kBad;
   }
   return code;
