@@ -329,7 +329,7 @@ with tempfile.TemporaryDirectory() as directory:
     expect("unknown command", code == 2 and "did you mean 'print'?" in err and err.startswith("error:"), err)
     code, text, err = run("print", "--stile=long", mobilenet)
     expect("unknown option", code == 2 and err.startswith("error:"), err)
-    code, out, err = run("stats", "--jsn", mobilenet)
+    code, text, err = run("stats", "--jsn", mobilenet)
     expect("misspelt option", code == 2 and "did you mean '--json'?" in err and "see hlo-replay stats --help" in err, err)
     cut = tmp / "cut.hlo"
     cut.write_text(mobilenet.read_text()[:20000].rsplit("%", 1)[0] + "%arg")

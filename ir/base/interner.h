@@ -91,7 +91,7 @@ class StringInterner {
   StrId find(std::string_view text) const {
     if (Numbered n; numbered(text, &n)) {
       std::string_view name = text.substr(0, n.dot);
-      uint32_t r = root_table_.find(hash_bytes(name), [&](uint32_t i) { return roots_[i].name == name; });
+      uint32_t r = root_table_.find(hash_bytes(name), [&](uint32_t i) { return same_text(roots_[i].name, name); });
       if (r == IndexTable::kEmpty) return StrId();
       const Root& root = roots_[r];
       uint32_t at = n.number - root.base;  // wraps to far away below the base
@@ -100,7 +100,7 @@ class StringInterner {
     }
     uint64_t hash = hash_bytes(text);
     if (uint32_t near = recent(hash, text); near != IndexTable::kEmpty) return StrId(near);
-    uint32_t found = table_.find(hash, [&](uint32_t i) { return view(i) == text; });
+    uint32_t found = table_.find(hash, [&](uint32_t i) { return same_text(view(i), text); });
     return found == IndexTable::kEmpty ? StrId() : StrId(found);
   }
   std::string_view operator[](StrId id) const { return view(id.value); }
@@ -153,7 +153,7 @@ class StringInterner {
   static constexpr size_t kGap = 256;
   uint32_t root_of(std::string_view name) {
     uint64_t hash = hash_bytes(name);
-    uint32_t found = root_table_.find(hash, [&](uint32_t i) { return roots_[i].name == name; });
+    uint32_t found = root_table_.find(hash, [&](uint32_t i) { return same_text(roots_[i].name, name); });
     if (found != IndexTable::kEmpty) return found;
     found = static_cast<uint32_t>(roots_.size());
     roots_.push_back({std::string(name), 0, {}, false});
@@ -167,7 +167,7 @@ class StringInterner {
   uint32_t general(std::string_view text) {
     uint64_t hash = hash_bytes(text);
     if (uint32_t near = recent(hash, text); near != IndexTable::kEmpty) return near;
-    uint32_t found = table_.find(hash, [&](uint32_t i) { return view(i) == text; });
+    uint32_t found = table_.find(hash, [&](uint32_t i) { return same_text(view(i), text); });
     if (found == IndexTable::kEmpty) {
       found = append(text);
       table_.insert(hash, found);
@@ -184,7 +184,7 @@ class StringInterner {
   uint32_t recent(uint64_t hash, std::string_view text) const {
     if (recent_.empty()) return IndexTable::kEmpty;
     uint32_t i = recent_[hash % kRecent];
-    return i < entries_.size() && view(i) == text ? i : IndexTable::kEmpty;
+    return i < entries_.size() && same_text(view(i), text) ? i : IndexTable::kEmpty;
   }
   std::string_view view(uint32_t i) const { return {entries_[i].data, entries_[i].size}; }
   const char* store(std::string_view text) {
