@@ -377,3 +377,11 @@ for t, shape in itertools.product(("f32", "f64", "bf16", "f16", "s32", "u32", "s
     write("rng-expander", f"uniform_{t}_{shape}".replace(",", "x"), entry(f"a:{t}[] b:{t}[]", f"r = {t}[{shape}] rng(a, b), distribution=rng_uniform"))
     if t in ("f32", "f64", "bf16", "f16"):
         write("rng-expander", f"normal_{t}_{shape}".replace(",", "x"), entry(f"a:{t}[] b:{t}[]", f"r = {t}[{shape}] rng(a, b), distribution=rng_normal"))
+
+# --- triangular_solve_expander (in XLA's pipeline for the CPU alone: --backend cpu) ---
+for t, (a, b, left) in itertools.product(("f32", "c64"), [("1,1", "1,3", True), ("3,3", "3,2", True), ("4,4", "2,4", False), ("2,3,3", "2,3,5", True), ("2,5,5", "2,1,5", False), ("130,130", "130,4", True), ("260,260", "3,260", False), ("2,140,140", "2,140,2", True), ("0,0", "0,3", True)]):
+    for lower, transpose, unit in itertools.product(("true", "false"), ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"), ("true", "false")):
+        if t == "c64" and transpose == "TRANSPOSE" and unit == "true":
+            continue
+        attrs = ("left_side=true, " if left else "") + f"lower={lower}, " + ("unit_diagonal=true, " if unit == "true" else "") + f"transpose_a={transpose}"
+        write("triangular_solve_expander", f"{t}_{a}_{b}_{lower}_{transpose}_{unit}".replace(",", "x"), entry(f"a:{t}[{a}] b:{t}[{b}]", f"r = {t}[{b}] triangular-solve(a, b), {attrs}"))
