@@ -383,9 +383,11 @@ InstId Module::add_verbatim(CompId comp, const Inst& inst) {
   dirty_.push_back(false);
   touch(id);
   Computation& c = touch_comp(comp);
+  if (c.order.empty()) c.order.reserve(6);  // what the smallest block has room for
   c.order.push_back(id);
   if (inst.op == Opcode::Parameter) {
     size_t number = inst.operand[0];
+    if (c.params.empty()) c.params.reserve(6);
     if (c.params.size() <= number) c.params.resize(number + 1);
     c.params[number] = id;
   }

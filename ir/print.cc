@@ -1,6 +1,11 @@
 #include "ir/print.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <unordered_map>
@@ -50,10 +55,40 @@ bool PrintOptions::by_name(std::string_view style, PrintOptions* out) {
   return true;
 }
 
+namespace {
+
+// Index of the first byte from `at` on that c_escape changes, or the size.
+size_t plain_until(std::string_view text, size_t at) {
+#ifdef __SSE2__
+  for (; at + 16 <= text.size(); at += 16) {
+    auto all = [](char c) { return _mm_set1_epi8(c); };
+    __m128i c = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text.data() + at));
+    // As signed numbers everything over 127 is below a blank as well.
+    __m128i bad = _mm_or_si128(_mm_cmplt_epi8(c, all(' ')), _mm_cmpeq_epi8(c, all('\x7f')));
+    bad = _mm_or_si128(bad, _mm_or_si128(_mm_cmpeq_epi8(c, all('"')), _mm_cmpeq_epi8(c, all('\''))));
+    bad = _mm_or_si128(bad, _mm_cmpeq_epi8(c, all('\\')));
+    if (auto mask = static_cast<unsigned>(_mm_movemask_epi8(bad)))
+      return at + static_cast<size_t>(std::countr_zero(mask));
+  }
+#endif
+  for (; at < text.size(); ++at) {
+    char c = text[at];
+    auto b = static_cast<unsigned char>(c);
+    if (b < 32 || b >= 127 || c == '"' || c == '\'' || c == '\\') break;
+  }
+  return at;
+}
+
+}  // namespace
+
 std::string c_escape(std::string_view text) {
   std::string out;
-  out.reserve(text.size());
-  for (char c : text) {
+  out.reserve(text.size() + 8);
+  for (size_t at = 0;; ++at) {
+    size_t run = plain_until(text, at);
+    out.append(text, at, run - at);
+    if ((at = run) == text.size()) break;
+    char c = text[at];
     switch (c) {
       case '\n':
         out += "\\n";
@@ -73,13 +108,8 @@ std::string c_escape(std::string_view text) {
       case '\\':
         out += "\\\\";
         break;
-      default: {
-        auto b = static_cast<unsigned char>(c);
-        if (b < 32 || b >= 127)
-          out += fmt::format("\\{:03o}", b);
-        else
-          out += c;
-      }
+      default:
+        out += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
     }
   }
   return out;
@@ -275,18 +305,12 @@ std::vector<CompId> print_order(const Module& m, bool stable) {
 
 namespace {
 
-// Nothing in it that c_escape would change; eight bytes at a time.
-bool plain(std::string_view text) {
-  constexpr uint64_t ones = 0x0101010101010101, tops = 0x8080808080808080;
-  auto below = [](uint64_t word, uint64_t limit) { return (word - ones * limit) & ~word; };  // the byte's top bit tells
-  uint64_t bad = 0;
-  for (size_t at = 0; at < text.size(); at += 8) {
-    uint64_t word = ones * 'a';
-    std::memcpy(&word, text.data() + at, std::min<size_t>(8, text.size() - at));
-    bad |= word | below(word, 32);
-    for (uint64_t c : {'"', '\'', '\\', '\x7f'}) bad |= below(word ^ (ones * c), 1);
-  }
-  return !(bad & tops);
+// Nothing in it that c_escape would change?
+bool plain(std::string_view text) { return plain_until(text, 0) == text.size(); }
+
+void append_number(std::string& out, int64_t v) {
+  fmt::format_int digits(v);
+  out.append(digits.data(), digits.size());
 }
 
 void metadata_fields(const Universe& u, const Metadata& d, const std::vector<int32_t>& frame_map, std::string& out) {
@@ -307,8 +331,7 @@ void metadata_fields(const Universe& u, const Metadata& d, const std::vector<int
   auto number = [&](const char* key, int32_t v) {
     if (!v) return;
     out += key;
-    fmt::format_int digits(v);
-    out.append(digits.data(), digits.size());
+    append_number(out, v);
     out += ' ';
   };
   text("op_type=", d.op_type);
@@ -603,7 +626,7 @@ class Printer {
       tail(id);
       return;
     }
-    if (o_.metadata && m_[id].meta.valid()) metadata(u_[m_[id].meta]);
+    if (o_.metadata && m_[id].meta.valid()) metadata(m_[id].meta);
     if (o_.backend_config)
       if (const AttrValue* config = set.find(Attr::backend_config)) attr(Attr::backend_config, *config);
   }
@@ -644,7 +667,7 @@ class Printer {
     }
     for (const auto& [key, v] : set.list)
       if (late(key)) attr(key, v);
-    if (o_.metadata && m_[id].meta.valid()) metadata(u_[m_[id].meta]);
+    if (o_.metadata && m_[id].meta.valid()) metadata(m_[id].meta);
     if (o_.backend_config)
       if (const AttrValue* config = set.find(Attr::backend_config)) attr(Attr::backend_config, *config);
   }
@@ -674,6 +697,17 @@ class Printer {
     out += "\n}";
   }
 
+  // Many instructions share theirs: what a module's text holds already is taken from there.
+  void metadata(MetaId id) {
+    Printed* known = id.value < printed_.size() && !o_.color ? &printed_[id.value] : nullptr;
+    if (known && known->size) {
+      out.append(out, known->at, known->size);
+      return;
+    }
+    size_t start = out.size();
+    metadata(u_[id]);
+    if (known) *known = {start, static_cast<uint32_t>(out.size() - start)};
+  }
   void metadata(const Metadata& d) {
     auto has = [&](uint32_t s) { return s != StrId::kNone && !u_.text(StrId(s)).empty(); };
     if (!has(d.op_type) && !has(d.op_name) && !has(d.source_file) && !has(d.scheduling_name) && !d.stack_frame_id &&
@@ -868,22 +902,35 @@ class Printer {
     };
     int32_t row = 0;
     out += "FileNames\n";
-    for (int32_t i : files) out += fmt::format("{} \"{}\"\n", ++row, c_escape(s.files[static_cast<size_t>(i - 1)]));
+    auto name_rows = [&](const std::vector<int32_t>& list, const std::vector<std::string>& names) {
+      for (int32_t i : list) {
+        append_number(out, ++row);
+        out += " \"", out += c_escape(names[static_cast<size_t>(i - 1)]), out += "\"\n";
+      }
+    };
+    auto fields = [&](std::initializer_list<std::pair<std::string_view, int32_t>> list) {
+      append_number(out, ++row);
+      const char* before = " {";
+      for (const auto& [key, v] : list) out += before, out += key, append_number(out, v), before = " ";
+      out += "}\n";
+    };
+    name_rows(files, s.files);
     out += "\nFunctionNames\n", row = 0;
-    for (int32_t i : functions)
-      out += fmt::format("{} \"{}\"\n", ++row, c_escape(s.functions[static_cast<size_t>(i - 1)]));
+    name_rows(functions, s.functions);
     out += "\nFileLocations\n", row = 0;
     for (int32_t i : locations) {
       const auto& l = s.locations[static_cast<size_t>(i - 1)];
-      out +=
-          fmt::format("{} {{file_name_id={} function_name_id={} line={} end_line={} column={} end_column={}}}\n", ++row,
-                      at(file_map, l.file), at(function_map, l.function), l.line, l.end_line, l.column, l.end_column);
+      fields({{"file_name_id=", at(file_map, l.file)},
+              {"function_name_id=", at(function_map, l.function)},
+              {"line=", l.line},
+              {"end_line=", l.end_line},
+              {"column=", l.column},
+              {"end_column=", l.end_column}});
     }
     out += "\nStackFrames\n", row = 0;
     for (int32_t i : frames) {
       const auto& f = s.frames[static_cast<size_t>(i - 1)];
-      out += fmt::format("{} {{file_location_id={} parent_frame_id={}}}\n", ++row, at(location_map, f.location),
-                         at(frame_map_, f.parent) + 1);
+      fields({{"file_location_id=", at(location_map, f.location)}, {"parent_frame_id=", at(frame_map_, f.parent) + 1}});
     }
     out += "\n\n";
   }
@@ -891,6 +938,8 @@ class Printer {
   void module() {
     header();
     if (o_.stack_tables && o_.metadata) stack_tables();
+    // A small module of a large universe is not worth the room.
+    if (o_.metadata && u_.metadata_count() < 4 * m_.inst_slots() + 1000) printed_.resize(u_.metadata_count());
     std::vector<bool> hidden(m_.comp_slots(), false);
     if (!o_.lossless)
       for (CompId c : m_.computations())
@@ -913,6 +962,11 @@ class Printer {
   const PrintOptions& o_;
   std::vector<std::pair<std::string, bool>> cache_;
   std::vector<int32_t> frame_map_;
+  struct Printed {
+    size_t at = 0;
+    uint32_t size = 0;
+  };
+  std::vector<Printed> printed_;  // by MetaId: where it stands in `out` first; of whole modules
   std::unordered_map<InstId, InstId> async_start_;
   std::unordered_map<InstId, int> numbers_;
   std::unordered_map<CompId, int> next_number_;

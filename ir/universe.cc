@@ -74,13 +74,25 @@ ShapeId Universe::shape(Shape s) {
     text += '}';
   }
   if (s.is_buffer) text += ')';
+  return keyed_shape(std::move(s), text, plain);
+}
+
+ShapeId Universe::shape_of_text(Shape s, std::string_view text) {
+  return keyed_shape(std::move(s), text, text.find(']') + 1);
+}
+
+// `plain`: where the layout begins in the text.
+ShapeId Universe::keyed_shape(Shape s, std::string_view text, size_t plain) {
   StrId key = shape_keys_.intern(text);
   if (key.value < shape_of_key_.size()) return shape_of_key_[key.value];
   ShapeId id(shapes_.size());
   shape_of_key_.push_back(id);
-  shapes_.push_back({s, text, text.substr(0, plain) + (s.is_buffer ? ")" : ""), id});
+  std::string plain_text(text.substr(0, plain));
+  if (s.is_buffer) plain_text += ')';
   // Of an array that lies by default nothing can be erased.
-  if (s.is_array() && (s.layout.sparse || !is_default_layout(s.layout))) {
+  bool lies_by_default = !s.is_array() || (!s.layout.sparse && is_default_layout(s.layout));
+  shapes_.push_back({lies_by_default ? std::move(s) : s, std::string(text), std::move(plain_text), id});
+  if (!lies_by_default) {
     s.layout = {default_minor_to_major(s.rank()), "", 0};
     shapes_[id.value].erased = shape(std::move(s));
   }

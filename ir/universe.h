@@ -42,6 +42,8 @@ class Universe {
 
   // --- shapes ---
   ShapeId shape(Shape shape);
+  // An array with a layout whose text, as shape_text() would give it, is known.
+  ShapeId shape_of_text(Shape shape, std::string_view text);
   const Shape& operator[](ShapeId id) const { return shapes_[id.value].shape; }
   ShapeId array(ElementType type, Dims dims);  // default layout
   ShapeId scalar(ElementType type) { return array(type, {}); }
@@ -74,6 +76,7 @@ class Universe {
   // --- metadata ---
   MetaId metadata(const Metadata& m) { return metadata_.intern(m); }
   const Metadata& operator[](MetaId id) const { return id.valid() ? metadata_[id] : no_metadata_; }
+  size_t metadata_count() const { return metadata_.size(); }
 
   // --- literals ---
   LitId literal(Literal literal);
@@ -93,6 +96,7 @@ class Universe {
   };
   StringInterner strings_;
   ShapeId tuple_shape(Shape shape);
+  ShapeId keyed_shape(Shape shape, std::string_view text, size_t plain);
   StringInterner shape_keys_;  // texts of all but tuples
   std::vector<ShapeId> shape_of_key_;
   IndexTable tuple_table_;

@@ -228,6 +228,10 @@ InstId Parser::parse_instruction(CompId comp, StrId n, size_t name_at, bool nest
   Pending p;
   p.operands = std::move(spare_operands_);
   p.operands.clear();
+  p.set.list = std::move(spare_attrs_);
+  p.set.list.clear();
+  p.seen = std::move(spare_seen_);
+  p.seen.clear();
   p.name = n;
   p.name_at = name_at;
   if (at_shape()) p.shape = shape();
@@ -265,6 +269,8 @@ InstId Parser::parse_instruction(CompId comp, StrId n, size_t name_at, bool nest
   if (p.op == Opcode::AsyncStart) wrap_async(p);
   InstId id = finish(comp, p);
   spare_operands_ = std::move(p.operands);
+  spare_attrs_ = std::move(p.set.list);
+  spare_seen_ = std::move(p.seen);
   return id;
 }
 
@@ -760,6 +766,25 @@ void Parser::stack_tables() {
     skip();
     return peek() >= '0' && peek() <= '9';
   };
+  // `{a=1 b=2}` with just these fields in this order, as XLA writes them: false, and nothing read, for all others.
+  auto in_order = [&](std::initializer_list<std::pair<std::string_view, int32_t*>> list) {
+    size_t at = at_;
+    bool first = true;
+    for (const auto& [key, slot] : list) {
+      if (at >= text_.size() || text_[at] != (first ? '{' : ' ')) return false;
+      if (text_.compare(++at, key.size(), key) != 0) return false;
+      at += key.size(), first = false;
+      size_t digits = at;
+      int32_t value = 0;
+      while (at < text_.size() && at - digits < 9 && text_[at] >= '0' && text_[at] <= '9')
+        value = value * 10 + (text_[at++] - '0');
+      if (at == digits) return false;
+      *slot = value;
+    }
+    if (at >= text_.size() || text_[at] != '}') return false;
+    at_ = at + 1;
+    return true;
+  };
   auto fields = [&](auto&& set) {
     expect('{', "before a table row");
     while (!eat('}')) {
@@ -784,6 +809,17 @@ void Parser::stack_tables() {
       while (numbered()) {
         integer("a number");
         StackTables::Location l;
+        skip();
+        if (in_order({{"file_name_id=", &l.file},
+                      {"function_name_id=", &l.function},
+                      {"line=", &l.line},
+                      {"end_line=", &l.end_line},
+                      {"column=", &l.column},
+                      {"end_column=", &l.end_column}})) {
+          s.locations.push_back(l);
+          continue;
+        }
+        l = {};
         fields([&](std::string_view key, int32_t v) {
           if (key == "file_name_id")
             l.file = v;
@@ -807,6 +843,13 @@ void Parser::stack_tables() {
       while (numbered()) {
         integer("a number");
         StackTables::Frame f;
+        skip();
+        if (int32_t parent = 0; in_order({{"file_location_id=", &f.location}, {"parent_frame_id=", &parent}})) {
+          f.parent = parent - 1;
+          s.frames.push_back(f);
+          continue;
+        }
+        f = {};
         fields([&](std::string_view key, int32_t v) {
           if (key == "file_location_id")
             f.location = v;
@@ -937,6 +980,7 @@ std::unique_ptr<Module> Parser::module() {
       if (!m_->entry().valid()) m_->set_entry(last);
       if (m_->name.empty()) m_->name = "module_" + std::string(m_->comp_name(m_->entry()));
       finish_module();
+      m_->settle();
       return std::move(m_);
     }
   } catch (SyntaxError& e) {

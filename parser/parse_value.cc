@@ -54,6 +54,52 @@ size_t name_end(const char* data, size_t at, size_t end) {
   return at;
 }
 
+// Arrays written `type[1,2]{1,0}` with nothing else between, which is how XLA writes most: false for all others, right
+// or wrong.
+bool plain_array(std::string_view text, Shape* s) {
+  constexpr size_t kMost = 16;
+  int64_t dims[kMost], order[kMost];
+  size_t at = text.find('[');
+  if (at > 16 || !type_from_name(text.substr(0, at), &s->type) || !s->is_array()) return false;
+  auto list = [&](char close, int64_t* out, size_t* count) {
+    for (*count = 0; ++at < text.size() && *count < kMost;) {
+      size_t start = at;
+      int64_t value = 0;
+      while (at < text.size() && is(text[at], kDigit)) value = value * 10 + (text[at++] - '0');
+      if (at == start || at - start > 18 || (text[start] == '0' && at - start > 1) || at == text.size()) return false;
+      out[(*count)++] = value;
+      if (text[at] == close) return ++at, true;
+      if (text[at] != ',') return false;
+    }
+    return false;
+  };
+  size_t rank = 0, ordered = 0;
+  if (!list(']', dims, &rank) || at == text.size() || text[at] != '{' || !list('}', order, &ordered) ||
+      at != text.size() || ordered != rank)
+    return false;
+  int64_t elements = 1;
+  for (size_t i = 0; i < rank; ++i)
+    if (__builtin_mul_overflow(elements, dims[i], &elements)) return false;
+  s->dims.assign(dims, dims + rank);
+  s->layout.minor_to_major.assign(order, order + rank);
+  s->has_layout = true;
+  return true;
+}
+
+// Behind the first of the two bytes, or the end.
+size_t behind(const char* data, size_t at, size_t end, char a, char b) {
+#ifdef __SSE2__
+  for (; at + 16 <= end; at += 16) {
+    __m128i c = _mm_loadu_si128(reinterpret_cast<const __m128i*>(data + at));
+    __m128i hit = _mm_or_si128(_mm_cmpeq_epi8(c, _mm_set1_epi8(a)), _mm_cmpeq_epi8(c, _mm_set1_epi8(b)));
+    if (auto mask = static_cast<unsigned>(_mm_movemask_epi8(hit)))
+      return at + static_cast<size_t>(std::countr_zero(mask)) + 1;
+  }
+#endif
+  while (at < end && data[at] != a && data[at] != b) ++at;
+  return at < end ? at + 1 : end;
+}
+
 }  // namespace
 
 void Parser::error(size_t at, std::string message, std::string hint) {
@@ -220,9 +266,12 @@ double Parser::decimal(const char* what) {
 
 bool c_unescape(std::string_view text, std::string* out) {
   out->clear();
+  out->reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '\\') {
-      out->push_back(text[i]);
+      size_t run = std::min(text.find('\\', i), text.size());
+      out->append(text, i, run - i);
+      i = run - 1;
       continue;
     }
     if (++i >= text.size()) return false;
@@ -375,7 +424,10 @@ Dims Parser::int_list(const char* what) {
   expect('{', what);
   Dims out;
   while (!eat('}')) {
-    if (!out.empty()) expect(',', what);
+    if (!out.empty())
+      expect(',', what);
+    else
+      out.reserve(3);  // what the smallest block has room for
     out.push_back(integer(what));
   }
   return out;
@@ -439,22 +491,22 @@ ShapeId Parser::shape() {
       }
     }
   } else {
-    while (end < size && data[end] != ']' && data[end] != '\n') ++end;
-    if (end < size) ++end;
+    end = behind(data, end, size, ']', '\n');
     if (end + 7 < size && data[end] == 's' && std::string_view(data + end, 7) == "sparse{") {
-      while (end < size && data[end] != '}' && data[end] != '\n') ++end;
-      if (end < size) ++end;
+      end = behind(data, end, size, '}', '\n');
     } else if (end + 1 < size && data[end] == '{' &&
                (is(data[end + 1], kDigit) || data[end + 1] == ':' || data[end + 1] == '-')) {
-      while (end < size && data[end] != '}' && data[end] != '\n') ++end;
-      if (end < size) ++end;
+      end = behind(data, end, size, '}', '\n');
     }
   }
   std::string_view text = text_.substr(start, end - start);
   // A layout may follow at a distance; such shapes are read slowly.
   size_t look = end;
   while (look < size && is(data[look], kSpace)) ++look;
-  if (look > end && look < size && data[look] == '{') return shape_slow();
+  if (look > end && look < size && data[look] == '{') {
+    while (++look < size && is(data[look], kSpace)) continue;
+    if (look == size || is(data[look], kDigit) || data[look] == ':' || data[look] == '-') return shape_slow();
+  }
   uint64_t hash = shape_memo_.hash(text);
   if (const ShapeId* known = shape_memo_.find(text_, text, hash)) {
     at_ = end;
@@ -463,7 +515,12 @@ ShapeId Parser::shape() {
     if (text.empty() || text.back() != '}') last_shape_text_ = {};
     return last_shape_;
   }
-  ShapeId id = shape_slow();
+  Shape plain;
+  ShapeId id;
+  if (plain_array(text, &plain))
+    id = u_.shape_of_text(std::move(plain), text), at_ = end;
+  else
+    id = shape_slow();
   if (at_ == end && !text.empty() && text.size() < 4096) shape_memo_.keep(text_, text, hash, id);
   return id;
 }

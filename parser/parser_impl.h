@@ -280,7 +280,10 @@ class Parser {
   TextMemo<AttrsId> attr_memo_;  // by what stands in front of the metadata, and the opcode
   TextMemo<MetaId> meta_memo_;   // by the rest of the line
   static constexpr size_t kMemoReach = 4096;
-  std::vector<InstId> spare_operands_;  // the last instruction's list, its room used again
+  // The last instruction's lists, their room used again.
+  std::vector<InstId> spare_operands_;
+  std::vector<std::pair<Attr, AttrValue>> spare_attrs_;
+  std::vector<Attr> spare_seen_;
 };
 
 }  // namespace hlo

@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,7 +13,8 @@ namespace hlo {
 class TemporaryFolder;
 
 // Answers come as they would one after another: a child is a copy of this process that takes the answer to be no and
-// runs on to its next question. Only for work that needs no threads of this process, such as commands.
+// runs on to its next question. Only for work that needs no threads of this process and no device: commands, or the
+// evaluator and the host's kernels behind work_alone() (ir/base/parallel.h).
 class Ahead {
  public:
   explicit Ahead(int most);  // so many at once; 1: no children
@@ -28,14 +30,16 @@ class Ahead {
 
  private:
   [[noreturn]] void work_as_child(uint64_t question, const std::function<bool()>& work) const;
+  bool timed(const std::function<bool()>& work);
   bool start(const std::function<bool()>& work);
   void stop();
 
   int most_;
   bool child_ = false;
-  pid_t main_ = 0, group_ = 0;  // group_: the children's, 0 where there are none
-  int tokens_[2] = {-1, -1};    // a byte for each that may work
-  int results_[2] = {-1, -1};   // of type Result
+  std::chrono::steady_clock::duration usual_{0};  // of the questions worked on here, the late ones first
+  pid_t main_ = 0, group_ = 0;                    // group_: the children's, 0 where there are none
+  int tokens_[2] = {-1, -1};                      // a byte for each that may work
+  int results_[2] = {-1, -1};                     // of type Result
   std::unique_ptr<TemporaryFolder> folder_;
   std::unordered_map<uint64_t, char> answers_;
 };

@@ -216,28 +216,43 @@ with tempfile.TemporaryDirectory() as directory:
     code, text, err = run("reduce", norm, "--check=! grep -q 'sqrt(' {}", "-o", tmp / "by_command")
     expect("reduce by a command", code == 0 and "sqrt(" in text and text.count("=") < 8, text + err)
     places = set(pathlib.Path(tempfile.gettempdir()).glob("hlo-replay-*"))
-    code, text, err = run("reduce", norm, "--check=! grep -q 'sqrt(' {}", "--jobs=3", "-o", tmp / "by_commands")
+    # (Longer than it takes to start a process: others are asked one after another.)
+    code, text, err = run("reduce", norm, "--check=sleep 0.02; ! grep -q 'sqrt(' {}", "--jobs=3", "-o", tmp / "by_commands")
     alike = (tmp / "by_command" / "module.hlo").read_text() == (tmp / "by_commands" / "module.hlo").read_text()
     expect("several commands at once reduce to the same", code == 0 and alike, text + err)
     expect("they leave nothing", not set(pathlib.Path(tempfile.gettempdir()).glob("hlo-replay-*")) - places)
     code, text, err = run("reduce", norm, "--check=exit 127", "--jobs=3", "-o", tmp / "no_command")
     expect("a command that cannot be run, of several", code == 2 and "cannot be run" in err, err)
+    for backend in ("evaluator", "host"):
+        one, several = tmp / f"{backend}_one", tmp / f"{backend}_several"
+        run("reduce", small, "--nan", f"--backend={backend}", "-o", one)
+        code, text, err = run("reduce", small, "--nan", f"--backend={backend}", "--jobs=3", "-o", several)
+        alike = all((one / f).read_text() == (several / f).read_text() for f in ("module.hlo", "README.md"))
+        expect(f"several runs at once reduce to the same ({backend})", code == 0 and alike, text + err)
+    expect("runs leave nothing", not set(pathlib.Path(tempfile.gettempdir()).glob("hlo-replay-*")) - places)
     code, text, err = run("reduce", norm, "--passes=algsimp", "--jobs=3", "-o", tmp / "nothing")
-    expect("jobs are for commands", code == 2 and "--check" in err, err)
+    expect("nothing to reduce, of several", code == 2 and "nothing is wrong" in err, err)
+    code, text, err = run("reduce", norm, "--passes=algsimp", "--jobs=3", "--backend=cuda", "-o", tmp / "nothing")
+    expect("several processes and one device", code == 2 and ("--jobs" in err or "cuda" in err), err)
     # capture and bisect --program, on a program that does as if it had XLA.
     (tmp / "program.py").write_text(
         "import os, pathlib, re, sys\n"
         "flags = os.environ['XLA_FLAGS']\n"
-        "off = re.search(r'--xla_disable_hlo_passes=(\\S*)', flags)\n"
+        "off = re.findall(r'--xla_disable_hlo_passes=(\\S*)', flags)\n"
         "to = re.search(r'--xla_dump_to=(\\S+)', flags)\n"
         "text = 'HloModule m\\nENTRY e { p = f32[] parameter(0)\\n ROOT r = f32[] %s(p) }\\n'\n"
-        "if to and len(sys.argv) < 2:\n"
+        "if to and 'quiet' not in sys.argv:\n"
         "    d = pathlib.Path(to[1])\n"
         "    d.mkdir(exist_ok=True)\n"
         "    (d / 'module_0000.m.before_optimizations.txt').write_text(text % 'negate')\n"
         "    for n, name in enumerate(('algsimp', 'cse', 'dce', 'fusion')):\n"
         "        (d / f'module_0000.m.{n + 1:04}.optimization.after_{name}.before_x.txt').write_text(text % ('abs', 'sine', 'cosine', 'tanh')[n])\n"
-        "sys.exit(0 if off and 'cse' in off[1].split(',') else 1)\n"
+        "gone = off[-1].split(',') if off else []\n"
+        "if 'two' in sys.argv: sys.exit(0 if {'cse', 'fusion'} <= set(gone) else 1)\n"
+        "fuel = re.search(r'--xla_fuel=cse=(\\d+)', flags)\n"
+        "if fuel and 'fuel' in sys.argv and int(fuel[1]) < 7: print('Out of fuel for \"cse\": number', fuel[1])\n"
+        "if fuel and 'fuel' in sys.argv: sys.exit(int(fuel[1]) > 5)\n"
+        "sys.exit(0 if 'cse' in gone else 1)\n"
     )
     program = (sys.executable, tmp / "program.py")
     code, text, err = run("capture", "-o", tmp / "captured", "--", *program)
@@ -248,6 +263,18 @@ with tempfile.TemporaryDirectory() as directory:
     expect("capture of nothing", code == 2 and "dumped nothing" in err and not (tmp / "nothing").exists(), err)
     code, text, err = run("bisect", f"--program={sys.executable} {tmp / 'program.py'}")
     expect("bisect --program", code == 1 and text.splitlines()[-1] == "guilty: with --xla_disable_hlo_passes=cse it exits 0", text + err)
+    expect("the stages are asked too", "after_cse.before_x.txt: gives other results than the stage before: " in text, text)
+    code, text, err = run("bisect", f"--program={sys.executable} {tmp / 'program.py'} two", "-o", tmp / "two")
+    expect("passes that stand in for each other", code == 1 and "--xla_disable_hlo_passes=cse,fusion it exits 0, without any of them alone" in text.splitlines()[-1], text + err)
+    expect("the stages are kept", (tmp / "two" / "dump" / "module_0000.m.before_optimizations.txt").exists() and json.loads((tmp / "two" / "report.json").read_text())["guilty"] == ["cse", "fusion"])
+    code, text, err = run("bisect", f"--program={sys.executable} {tmp / 'program.py'} fuel")
+    expect("bisect --program by fuel", code == 1 and text.splitlines()[-1] == "guilty: decision 6 of cse: with --xla_fuel=cse=5 it exits 0, with one more it does not" and "number 5" in text, text + err)
+    os.environ["XLA_FLAGS"] = "--xla_disable_hlo_passes=fusion"
+    code, text, err = run("bisect", f"--program={sys.executable} {tmp / 'program.py'} two")
+    del os.environ["XLA_FLAGS"]
+    expect("passes left out already stay out", code == 1 and "=fusion,cse it exits 0" in text.splitlines()[-1], text + err)
+    code, text, err = run("bisect", "--program=true", "--verify")
+    expect("a program is judged by itself", code == 2 and "--program" in err, err)
     code, text, err = run("bisect", "--program=true")
     expect("a program that is fine", code == 0 and "nothing to look for" in text, text + err)
     code, text, err = run("bisect")

@@ -70,7 +70,7 @@ class StringInterner {
   StrId intern(std::string_view text) {
     if (Numbered n; numbered(text, &n)) {
       Root& root = roots_[root_of(text.substr(0, n.dot))];
-      if (root.reach(n.number)) {
+      if (n.number - root.base < root.ids.size() || root.reach(n.number)) {
         uint32_t& slot = root.ids[n.number - root.base];
         // A number that was too far away once may lie in the general table.
         if (slot == IndexTable::kEmpty) slot = root.overflow ? general(text) : append(text);
@@ -127,7 +127,7 @@ class StringInterner {
     return true;
   }
   struct Root {
-    std::string name;
+    std::string_view name;      // in the store
     uint32_t base = 0;          // number of ids[0]
     std::vector<uint32_t> ids;  // most roots have few numbers, close together
     bool overflow = false;
@@ -135,7 +135,7 @@ class StringInterner {
     // Does the array hold the number, or can it grow to without a large hole?
     bool reach(uint32_t number) {
       size_t size = ids.size(), gap = size * 2 + kGap;
-      if (!size) base = number;
+      if (!size) base = number, ids.reserve(6);  // what the smallest block has room for
       if (number >= base) {
         size_t at = number - base;
         if (at < size) return true;
@@ -156,7 +156,7 @@ class StringInterner {
     uint32_t found = root_table_.find(hash, [&](uint32_t i) { return same_text(roots_[i].name, name); });
     if (found != IndexTable::kEmpty) return found;
     found = static_cast<uint32_t>(roots_.size());
-    roots_.push_back({std::string(name), 0, {}, false});
+    roots_.push_back({{store(name), name.size()}, 0, {}, false});
     root_table_.insert(hash, found);
     return found;
   }
@@ -212,7 +212,7 @@ class StringInterner {
   char* at_ = nullptr;
   size_t left_ = 0;
   IndexTable table_, root_table_;
-  std::deque<Root> roots_;
+  std::vector<Root> roots_;
 };
 
 // Values of any type by a key of bytes that the caller serialises (equal key ⇔ equal value).

@@ -13,6 +13,7 @@ namespace hlo {
 namespace {
 
 thread_local bool inside = false;
+std::atomic<bool> alone{false};
 
 class Pool {
  public:
@@ -89,12 +90,19 @@ class Pool {
 }  // namespace
 
 int worker_count() {
+  if (alone) return 1;
   static const int count = [] {
     const char* wish = std::getenv("HLO_THREADS");
     int n = wish ? std::atoi(wish) : static_cast<int>(std::thread::hardware_concurrency());
     return std::clamp(n, 1, 256);
   }();
   return count;
+}
+
+void work_alone() {
+  alone = true;
+  ::setenv("OMP_NUM_THREADS", "1", 1);  // oneDNN's
+  ::setenv("OPENBLAS_NUM_THREADS", "1", 1);
 }
 
 void parallel_for(int64_t count, const std::function<void(int64_t)>& body) {

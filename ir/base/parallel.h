@@ -15,4 +15,8 @@ void parallel_ranges(int64_t n, int64_t grain, const std::function<void(int64_t,
 // How many threads work (HLO_THREADS, else the machine's).
 int worker_count();
 
+// From now on loops run in place, and libraries loaded from now on start no threads either: a process that is about to
+// fork copies of itself (which keep the calling thread alone) needs this before its first loop.
+void work_alone();
+
 }  // namespace hlo

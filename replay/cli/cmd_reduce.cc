@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "ir/base/parallel.h"
 #include "ir/base/source.h"
 #include "ir/eval/compare.h"
 #include "ir/print.h"
@@ -165,8 +166,11 @@ int cmd_reduce(const ReduceArgs& given) {
   ReduceArgs a = given;
   checked_executor(a);
   bool own = a.by_running();
-  if (a.jobs > 1 && a.check.empty())
-    fail(FailureKind::kUsage, "--jobs is for --check: other oracles run here, one at a time");
+  if (a.jobs > 1) {
+    if (own && a.backend == "cuda")
+      fail(FailureKind::kUsage, "--jobs is not for --backend=cuda: the device belongs to one process");
+    work_alone();
+  }
   if (a.slower > 0) fail(FailureKind::kUsage, "reduce has no --slower: what is smaller is faster");
   if ((!a.passes.empty()) + (!a.pipeline.empty()) + a.nan + !own > 1)
     fail(FailureKind::kUsage, "one of --passes, --pipeline, --nan, --check, --regex and --verify, not several");

@@ -82,7 +82,7 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("--pipeline", bisect.pipeline, "for a module: xla-2019 or xla-gpu");
   c->add_option("--passes-only", bisect.only, "for a module: run only these passes");
   c->add_option("--disable-passes", bisect.disabled, "for a module: leave these out");
-  c->add_option("-o,--out", bisect.out, "folder to make: both stages and the report");
+  c->add_option("-o,--out", bisect.out, "folder to make: both stages and the report; of --program: all stages");
   c->add_flag("--force", bisect.force, "replace it");
   c->add_option("--resume", bisect.resume, "file that keeps judgements, to go on with after a break");
   c->add_option("--outputs", bisect.outputs,
@@ -120,7 +120,8 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_flag("--keep-shapes", reduce.keep_shapes, "leave dimensions and counts as they are");
   c->add_flag("--scrub", reduce.scrub, "take the program's names and paths out");
   c->add_option("--most", reduce.most, "candidates to try");
-  c->add_option("-j,--jobs", reduce.jobs, "so many commands of --check at once; the result is the same")
+  c->add_option("-j,--jobs", reduce.jobs,
+                "so many candidates at once, each in a process of its own; the result is the same")
       ->check(CLI::Range(1, 256));
   c->add_option("-o,--out", reduce.out, "folder to make (NAME.reduced)");
   c->add_flag("--force", reduce.force, "replace it");

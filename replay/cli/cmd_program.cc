@@ -1,0 +1,222 @@
+// bisect --program: which passes of the compiler that a program brings, left out, heal it; which decision of theirs;
+// and what the stages say.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "replay/cli/command.h"
+#include "replay/files.h"
+#include "replay/judge.h"
+#include "replay/program.h"
+#include "replay/recording.h"
+
+namespace hlo {
+namespace fs = std::filesystem;
+namespace {
+
+class Program {
+ public:
+  explicit Program(const BisectArgs& a) : words_{"/bin/sh", "-c", a.program}, progress_(::isatty(2) && !a.json) {}
+  ~Program() {
+    if (progress_) fmt::print(stderr, "\r{:100}\r", "");
+  }
+  // Does it exit 0 so?
+  bool good(const std::string& flags) {
+    if (interrupted()) fail(FailureKind::kUsage, "interrupted after {} runs", runs_);
+    ++runs_;
+    if (progress_) {
+      fmt::print(stderr, "\r{:>4} runs: {:<90.90}", runs_, flags);
+      std::fflush(stderr);
+    }
+    return run_under_xla(words_, flags, log()) == 0;
+  }
+  size_t runs() const { return runs_; }
+  std::string log() const { return folder_.path() + "/log"; }  // of the last run
+  std::string dump() const { return folder_.path() + "/dump"; }
+
+ private:
+  std::vector<std::string> words_;
+  bool progress_;
+  TemporaryFolder folder_;
+  size_t runs_ = 0;
+};
+
+using Names = std::vector<std::string>;
+
+// Names of passes that changed something in any module, in the order in which they first did.
+Names passes_that_worked(const std::vector<Recording>& all) {
+  Names out;
+  for (const Recording& r : all)
+    for (const StageRow& row : r.rows)
+      if (row.kind == StageRow::kPass && row.changed && !row.pass.empty() &&
+          std::find(out.begin(), out.end(), row.pass) == out.end())
+        out.push_back(row.pass);
+  return out;
+}
+
+std::string without(const Names& passes) {
+  static const std::string kAlready =
+      xla_flag_set("xla_disable_hlo_passes");  // a second flag takes the first one's place
+  return fmt::format("--xla_disable_hlo_passes={}{}{}", kAlready, kAlready.empty() ? "" : ",", fmt::join(passes, ","));
+}
+
+// The fewest passes without which it is good, empty where there are none. A pass alone if there is one: halves of what
+// heals it, and of what may just not compile without a pass that it needs. Else those of the smallest part that healed
+// that it takes: passes can stand in for each other.
+Names guilty_of(Program& program, const Names& passes) {
+  Names alone, healing;
+  auto find = [&](auto&& self, size_t first, size_t last) -> bool {
+    if (first >= last) return false;
+    Names part(passes.begin() + static_cast<ptrdiff_t>(first), passes.begin() + static_cast<ptrdiff_t>(last));
+    bool heals = program.good(without(part));
+    if (heals && (healing.empty() || part.size() < healing.size())) healing = part;
+    if (part.size() == 1) return heals;
+    size_t middle = first + part.size() / 2;
+    return self(self, first, middle) || self(self, middle, last);
+  };
+  if (find(find, 0, passes.size()) || healing.empty()) return healing;
+  for (size_t size = healing.size() / 2; size >= 1; size /= 2)
+    for (size_t at = 0; at < healing.size();) {
+      Names fewer(healing.begin(), healing.begin() + static_cast<ptrdiff_t>(at));
+      if (at + size < healing.size())
+        fewer.insert(fewer.end(), healing.begin() + static_cast<ptrdiff_t>(at + size), healing.end());
+      if (!fewer.empty() && program.good(without(fewer)))
+        healing = fewer;
+      else
+        at += size;
+    }
+  return healing;
+}
+
+// The decision of a pass that breaks the program, from 1, where the pass asks for fuel; 0: it does not. `told`: what
+// XLA says of it when it is the first that fuel does not reach.
+int64_t decision_of(Program& program, const std::string& pass, std::string* told) {
+  auto good = [&](int64_t fuel) { return program.good(fmt::format("--xla_fuel={}={}", pass, fuel)); };
+  if (!good(0)) return 0;
+  int64_t low = 0, high = 1;
+  while (high <= INT32_MAX && good(high)) low = high, high *= 2;
+  if (high > INT32_MAX) return 0;  // fuel changes what it does
+  while (high - low > 1) {
+    int64_t middle = low + (high - low) / 2;
+    (good(middle) ? low : high) = middle;
+  }
+  // Once more: a program that wavers must not name a decision.
+  if (!good(low)) return 0;
+  std::string log = read_file(program.log()), mark = fmt::format("Out of fuel for \"{}\"", pass);
+  if (size_t at = log.find(mark); at != std::string::npos) {
+    *told = log.substr(at, log.find('\n', at) - at);
+    if (size_t colon = told->find(": "); colon != std::string::npos) told->erase(0, colon + 2);
+  }
+  return high;
+}
+
+// What the evaluator says of each stage that the passes changed, held against the stage before.
+Json on_stages(const BisectArgs& a, const std::vector<Recording>& all, const Names& guilty) {
+  using Clock = std::chrono::steady_clock;
+  Json out = Json::array();
+  for (const Recording& r : all)
+    for (size_t k = 1; k < r.rows.size(); ++k) {
+      const StageRow& row = r.rows[k];
+      if (!row.changed || std::find(guilty.begin(), guilty.end(), row.pass) == guilty.end()) continue;
+      std::string before = r.text_file(k - 1), after = r.text_file(k), verdict, why;
+      if (before.empty() || after.empty() || before == after) continue;
+      try {
+        LoadOptions options;
+        options.universe = std::make_shared<Universe>();
+        InputOptions inputs = input_options(a);
+        auto load_one = [&](const std::string& file) {
+          auto m = load_verified(r.folder + "/" + file, true, nullptr, options);
+          inputs.label = file;
+          settle_elided(*m, inputs);
+          return m;
+        };
+        std::unique_ptr<Module> first = load_one(before), second = load_one(after);
+        check_supported(*first);
+        Session session(*first, inputs);
+        JudgeOptions judged = judge_options(a);
+        Clock::time_point end = Clock::now() + std::chrono::minutes(1);
+        judged.eval.stop = [end] { return interrupted() || Clock::now() > end; };
+        Judgement j = make_judge(judged, *first, &session)(*second);
+        verdict = j.verdict == Verdict::kGood ? "equal" : j.verdict == Verdict::kBad ? "differs" : "not judged";
+        why = j.detail;
+      } catch (const Failure& e) {
+        verdict = "not judged", why = e.what();
+      }
+      out.push_back({{"module", r.module_name}, {"stage", row.name()}, {"file", after}, {"verdict", verdict}});
+      if (!why.empty()) out.back()["why"] = why;
+    }
+  return out;
+}
+
+}  // namespace
+
+int bisect_program(const BisectArgs& a) {
+  if (!a.by_running())
+    fail(FailureKind::kUsage, "--program is judged by its exit code: --check and the like are not for it");
+  std::optional<OutputFolder> out;
+  if (!a.out.empty()) out.emplace(a.out, a.force);
+  Program program(a);
+  const std::string dump = out ? fs::absolute(out->temporary()).string() + "/dump" : program.dump();
+  if (program.good(xla_dump_flags(dump))) {
+    fmt::print("nothing to look for: {} exits 0\n", a.program);
+    return kYes;
+  }
+  std::error_code error;
+  if (!fs::exists(dump, error)) fail(FailureKind::kUsage, "{} fails and compiles nothing with XLA", a.program);
+  std::vector<Recording> all = open_folder(dump, false);
+  Names passes = passes_that_worked(all), guilty = guilty_of(program, passes);
+  std::string told;
+  int64_t decision = guilty.size() == 1 ? decision_of(program, guilty[0], &told) : 0;
+  Json j{{"found", !guilty.empty()}, {"runs", program.runs()}, {"passes", passes}};
+  if (!guilty.empty()) {
+    j["guilty"] = guilty;
+    if (guilty.size() == 1) j["pass"] = guilty[0];
+    j["stages"] = on_stages(a, all, guilty);
+  }
+  if (decision > 0) j["decision"] = decision;
+  if (!told.empty()) j["decision_in_words"] = told;
+  if (out) {
+    out->write("report.json", j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+    out->commit();
+  }
+  if (a.json) {
+    print_json(j);
+    return guilty.empty() ? kBad : kNo;
+  }
+  if (guilty.empty()) {
+    fmt::print(
+        "{} runs: none of the {} passes that change something heals it by being left out, nor do several; the fault "
+        "lies "
+        "in the program, below HLO, or in a pass that it does not compile without\n",
+        program.runs(), passes.size());
+    return kBad;
+  }
+  fmt::print("{} runs over {} passes that change something\n", program.runs(), passes.size());
+  size_t differs = 0;
+  for (const Json& s : j["stages"]) {
+    bool bad = s["verdict"] == "differs";
+    differs += bad;
+    fmt::print("stage {}: {}{}\n", s["file"].get<std::string>(),
+               bad                       ? "gives other results than the stage before: "
+               : s["verdict"] == "equal" ? "gives what the stage before gives"
+                                         : "not judged: ",
+               s["verdict"] == "equal" ? "" : s.value("why", ""));
+  }
+  if (!differs && !j["stages"].empty())
+    fmt::print("by its stages it is right: what comes behind it, or the code made of its result, goes wrong\n");
+  if (out) fmt::print("all stages and the report are in {}\n", a.out);
+  if (decision > 0) {
+    if (!told.empty())
+      fmt::print("decision {} is the one that XLA tells of so where it is left out: {}\n", decision, told);
+    fmt::print("guilty: decision {} of {}: with --xla_fuel={}={} it exits 0, with one more it does not\n", decision,
+               guilty[0], guilty[0], decision - 1);
+    return kNo;
+  }
+  fmt::print("guilty: with {} it exits 0{}\n", without(guilty),
+             guilty.size() > 1 ? ", without any of them alone it does not" : "");
+  return kNo;
+}
+
+}  // namespace hlo

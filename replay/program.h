@@ -1,0 +1,19 @@
+// Programs of the user's that compile by XLA, run under flags of ours.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace hlo {
+
+// Those that make XLA write every stage into `folder`.
+std::string xla_dump_flags(const std::string& folder);
+
+// What the environment's XLA_FLAGS say of a flag (without dashes), the last one; empty where they do not.
+std::string xla_flag_set(const std::string& flag);
+
+// Runs it with `flags` behind what XLA_FLAGS holds, and with jax's compilation cache off. Exit code, 128 + signal where
+// one ended it. `log`: file for all that it prints; empty: it prints as usual. Throws Failure(kUsage) where it cannot
+// be run.
+int run_under_xla(const std::vector<std::string>& words, const std::string& flags, const std::string& log);
+
+}  // namespace hlo
