@@ -175,10 +175,6 @@ class Module {
     insts_.reserve(instructions);
     dirty_list_.reserve(instructions);
   }
-  // Gives back what an estimate or doubling reserved in vain, where that is a good part of it.
-  void settle() {
-    if (insts_.capacity() > insts_.size() + insts_.size() / 4 && insts_.size() > 4096) insts_.shrink_to_fit();
-  }
   InstId add_verbatim(CompId comp, const Inst& inst);  // parser: name already final, operands already in place
   // As XLA's inst->AddInstruction: like add(), then what derived instructions inherit of `from`.
   InstId add_derived(InstId from, const NewInst& inst);

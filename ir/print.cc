@@ -699,14 +699,14 @@ class Printer {
 
   // Many instructions share theirs: what a module's text holds already is taken from there.
   void metadata(MetaId id) {
-    Printed* known = id.value < printed_.size() && !o_.color ? &printed_[id.value] : nullptr;
-    if (known && known->size) {
+    Printed* known = printed_.empty() ? nullptr : &printed_[id.value % printed_.size()];
+    if (known && known->id == id) {
       out.append(out, known->at, known->size);
       return;
     }
     size_t start = out.size();
     metadata(u_[id]);
-    if (known) *known = {start, static_cast<uint32_t>(out.size() - start)};
+    if (known) *known = {start, static_cast<uint32_t>(out.size() - start), id};
   }
   void metadata(const Metadata& d) {
     auto has = [&](uint32_t s) { return s != StrId::kNone && !u_.text(StrId(s)).empty(); };
@@ -938,8 +938,7 @@ class Printer {
   void module() {
     header();
     if (o_.stack_tables && o_.metadata) stack_tables();
-    // A small module of a large universe is not worth the room.
-    if (o_.metadata && u_.metadata_count() < 4 * m_.inst_slots() + 1000) printed_.resize(u_.metadata_count());
+    if (o_.metadata && !o_.color) printed_.resize(std::clamp<size_t>(m_.inst_slots() / 4, 1, 4096));
     std::vector<bool> hidden(m_.comp_slots(), false);
     if (!o_.lossless)
       for (CompId c : m_.computations())
@@ -965,8 +964,9 @@ class Printer {
   struct Printed {
     size_t at = 0;
     uint32_t size = 0;
+    MetaId id;
   };
-  std::vector<Printed> printed_;  // by MetaId: where it stands in `out` first; of whole modules
+  std::vector<Printed> printed_;  // of whole modules, by number: where metadata printed lately stands in `out`
   std::unordered_map<InstId, InstId> async_start_;
   std::unordered_map<InstId, int> numbers_;
   std::unordered_map<CompId, int> next_number_;

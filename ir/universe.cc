@@ -91,11 +91,13 @@ ShapeId Universe::keyed_shape(Shape s, std::string_view text, size_t plain) {
   if (s.is_buffer) plain_text += ')';
   // Of an array that lies by default nothing can be erased.
   bool lies_by_default = !s.is_array() || (!s.layout.sparse && is_default_layout(s.layout));
-  shapes_.push_back({lies_by_default ? std::move(s) : s, std::string(text), std::move(plain_text), id});
-  if (!lies_by_default) {
-    s.layout = {default_minor_to_major(s.rank()), "", 0};
-    shapes_[id.value].erased = shape(std::move(s));
+  if (lies_by_default) {
+    shapes_.push_back({std::move(s), std::string(text), std::move(plain_text), id});
+    return id;
   }
+  shapes_.push_back({s, std::string(text), std::move(plain_text), id});
+  s.layout = {default_minor_to_major(s.rank()), "", 0};
+  shapes_[id.value].erased = shape(std::move(s));
   return id;
 }
 

@@ -76,7 +76,6 @@ class Universe {
   // --- metadata ---
   MetaId metadata(const Metadata& m) { return metadata_.intern(m); }
   const Metadata& operator[](MetaId id) const { return id.valid() ? metadata_[id] : no_metadata_; }
-  size_t metadata_count() const { return metadata_.size(); }
 
   // --- literals ---
   LitId literal(Literal literal);

@@ -980,7 +980,6 @@ std::unique_ptr<Module> Parser::module() {
       if (!m_->entry().valid()) m_->set_entry(last);
       if (m_->name.empty()) m_->name = "module_" + std::string(m_->comp_name(m_->entry()));
       finish_module();
-      m_->settle();
       return std::move(m_);
     }
   } catch (SyntaxError& e) {

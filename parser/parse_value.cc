@@ -65,8 +65,8 @@ bool plain_array(std::string_view text, Shape* s) {
     for (*count = 0; ++at < text.size() && *count < kMost;) {
       size_t start = at;
       int64_t value = 0;
-      while (at < text.size() && is(text[at], kDigit)) value = value * 10 + (text[at++] - '0');
-      if (at == start || at - start > 18 || (text[start] == '0' && at - start > 1) || at == text.size()) return false;
+      while (at < text.size() && at - start < 18 && is(text[at], kDigit)) value = value * 10 + (text[at++] - '0');
+      if (at == start || (text[start] == '0' && at - start > 1) || at == text.size()) return false;
       out[(*count)++] = value;
       if (text[at] == close) return ++at, true;
       if (text[at] != ',') return false;
