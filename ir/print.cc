@@ -908,7 +908,7 @@ class Printer {
         out += " \"", out += c_escape(names[static_cast<size_t>(i - 1)]), out += "\"\n";
       }
     };
-    auto fields = [&](std::initializer_list<std::pair<std::string_view, int32_t>> list) {
+    auto fields = [&](std::initializer_list<std::pair<std::string_view, int64_t>> list) {
       append_number(out, ++row);
       const char* before = " {";
       for (const auto& [key, v] : list) out += before, out += key, append_number(out, v), before = " ";
@@ -930,7 +930,8 @@ class Printer {
     out += "\nStackFrames\n", row = 0;
     for (int32_t i : frames) {
       const auto& f = s.frames[static_cast<size_t>(i - 1)];
-      fields({{"file_location_id=", at(location_map, f.location)}, {"parent_frame_id=", at(frame_map_, f.parent) + 1}});
+      fields({{"file_location_id=", at(location_map, f.location)},
+              {"parent_frame_id=", int64_t{at(frame_map_, f.parent)} + 1}});
     }
     out += "\n\n";
   }

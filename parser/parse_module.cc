@@ -854,7 +854,7 @@ void Parser::stack_tables() {
           if (key == "file_location_id")
             f.location = v;
           else if (key == "parent_frame_id")
-            f.parent = v - 1;  // written one too high: 1 is no parent
+            f.parent = static_cast<int32_t>(int64_t{v} - 1);  // written one too high: 1 is no parent
           else
             return false;
           return true;

@@ -35,6 +35,7 @@ B={
 'param gap':pre('ROOT r = f32[] parameter(999999)'),
 'cyclic':'HloModule m\na { p = f32[] parameter(0)\n ROOT r = f32[] call(p), to_apply=a }\n',
 'dup names':pre('a = f32[] parameter(0) a = f32[] negate(a)'),
+'stack tables':'HloModule m\n\nFileNames\n1 "f"\n\nFunctionNames\n1 "f"\n\nFileLocations\n1 {file_name_id=2147483648 function_name_id=1 line=99999999999}\n\nStackFrames\n1 {file_location_id=1 parent_frame_id=2147483648}\n\n'+pre('ROOT p = f32[] parameter(0), metadata={op_name="x" stack_frame_id=1}')[len('HloModule m'):].lstrip(),
 'one long line':'HloModule m ENTRY e { p0 = f32[] parameter(0) '+' '.join(f'a{i} = f32[] negate(p0), metadata={{op_name="x{i}"}}' for i in range(200000))+' }',
 'one long line attrs':'HloModule m ENTRY e { p0 = f32[4] parameter(0) '+' '.join(f'a{i} = f32[4] broadcast(p0), dimensions={{0}}, sharding={{devices=[2]<=[2]}}' for i in range(200000))+' }',
 'many errors':'HloModule m\nENTRY e {\n'+'\n'.join(f' a{i} = f32[] nope(b{i})' for i in range(200000))+'\n}\n',
