@@ -373,6 +373,7 @@ class Verifier {
         if (!fresh && kind(x) != kind(y))
           error("channels", i, "uses channel {} of {}, which is a {}", id, m_.inst_name(known->second), op_text(x));
       }
+    verify_buffers(m_, [&](InstId i, const std::string& message) { error("buffers", i, "{}", message); });
     auto callers = m_.callers();
     for (CompId c : m_.computations()) {
       size_t fusions = 0;

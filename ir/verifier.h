@@ -26,6 +26,7 @@
 //   call graph     has no cycle
 //   fusion         has a kind, its body is called once
 //   entry          entry_computation_layout agrees with the entry's parameters and result
+//   buffers        b(f32[4]): only where XLA has them, passed on once by calls, one writer for each value
 //   aliasing       input_output_alias, buffer_donor and output_to_operand_aliasing name what exists, once, equally
 //   large
 #pragma once

@@ -338,7 +338,7 @@ class Rules {
               to = u_.subshape(m_.shape_id(m_.operand(i_, static_cast<size_t>(e.number))), e.index);
       if (!from.valid() || !to.valid())
         error_("aliasing", "aliases an element that does not exist");
-      else if (!u_.compatible(from, to))
+      else if (u_[from].is_buffer == u_[to].is_buffer && !u_.compatible(from, to))
         error_("aliasing", fmt::format("aliases {} with {}", u_.shape_text_plain(from), u_.shape_text_plain(to)));
       if (!seen.insert(e.output).second) error_("aliasing", "aliases one output twice");
     }

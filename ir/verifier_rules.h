@@ -14,4 +14,7 @@ namespace hlo {
 void verify_operation(const Module& m, InstId inst, bool settled,
                       const std::function<void(std::string_view rule, std::string message)>& error);
 
+// Buffers `b(f32[4])`: where they may stand, and one writer for each of their values.
+void verify_buffers(const Module& m, const std::function<void(InstId, std::string)>& error);
+
 }  // namespace hlo
