@@ -4,10 +4,13 @@
 #include <emmintrin.h>
 #endif
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <unordered_map>
 
 #include "ir/sharding.h"
@@ -57,19 +60,24 @@ bool PrintOptions::by_name(std::string_view style, PrintOptions* out) {
 
 namespace {
 
+#ifdef __SSE2__
+// A bit for each of 16 bytes that c_escape changes.
+unsigned changed(const char* at) {
+  auto all = [](char c) { return _mm_set1_epi8(c); };
+  __m128i c = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+  // As signed numbers everything over 127 is below a blank as well.
+  __m128i bad = _mm_or_si128(_mm_cmplt_epi8(c, all(' ')), _mm_cmpeq_epi8(c, all('\x7f')));
+  bad = _mm_or_si128(bad, _mm_or_si128(_mm_cmpeq_epi8(c, all('"')), _mm_cmpeq_epi8(c, all('\''))));
+  bad = _mm_or_si128(bad, _mm_cmpeq_epi8(c, all('\\')));
+  return static_cast<unsigned>(_mm_movemask_epi8(bad));
+}
+#endif
+
 // Index of the first byte from `at` on that c_escape changes, or the size.
 size_t plain_until(std::string_view text, size_t at) {
 #ifdef __SSE2__
-  for (; at + 16 <= text.size(); at += 16) {
-    auto all = [](char c) { return _mm_set1_epi8(c); };
-    __m128i c = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text.data() + at));
-    // As signed numbers everything over 127 is below a blank as well.
-    __m128i bad = _mm_or_si128(_mm_cmplt_epi8(c, all(' ')), _mm_cmpeq_epi8(c, all('\x7f')));
-    bad = _mm_or_si128(bad, _mm_or_si128(_mm_cmpeq_epi8(c, all('"')), _mm_cmpeq_epi8(c, all('\''))));
-    bad = _mm_or_si128(bad, _mm_cmpeq_epi8(c, all('\\')));
-    if (auto mask = static_cast<unsigned>(_mm_movemask_epi8(bad)))
-      return at + static_cast<size_t>(std::countr_zero(mask));
-  }
+  for (; at + 16 <= text.size(); at += 16)
+    if (unsigned mask = changed(text.data() + at)) return at + static_cast<size_t>(std::countr_zero(mask));
 #endif
   for (; at < text.size(); ++at) {
     char c = text[at];
@@ -306,7 +314,16 @@ std::vector<CompId> print_order(const Module& m, bool stable) {
 namespace {
 
 // Nothing in it that c_escape would change?
-bool plain(std::string_view text) { return plain_until(text, 0) == text.size(); }
+bool plain(std::string_view text) {
+#ifdef __SSE2__
+  if (text.size() >= 16) {
+    for (size_t at = 0; at + 16 < text.size(); at += 16)
+      if (changed(text.data() + at)) return false;
+    return !changed(text.data() + text.size() - 16);  // some bytes of it for the second time
+  }
+#endif
+  return plain_until(text, 0) == text.size();
+}
 
 void append_number(std::string& out, int64_t v) {
   fmt::format_int digits(v);
@@ -317,38 +334,37 @@ void metadata_fields(const Universe& u, const Metadata& d, const std::vector<int
   constexpr uint32_t none = StrId::kNone;
   auto has = [&](uint32_t s) { return s != none && !u.text(StrId(s)).empty(); };
   size_t start = out.size();
-  auto text = [&](const char* key, uint32_t s, bool escape = true) {
+  auto text = [&](std::string_view key, uint32_t s, bool escape = true) {
     if (!has(s)) return;
-    out += key;
     std::string_view t = u.text(StrId(s));
-    out += '"';
+    out.append(key);
     if (!escape || plain(t))
-      out += t;
+      out.append(t);
     else
-      out += c_escape(t);
-    out += "\" ";
+      out.append(c_escape(t));
+    out.append(std::string_view("\" "));
   };
-  auto number = [&](const char* key, int32_t v) {
+  auto number = [&](std::string_view key, int32_t v) {
     if (!v) return;
-    out += key;
+    out.append(key);
     append_number(out, v);
-    out += ' ';
+    out.push_back(' ');
   };
-  text("op_type=", d.op_type);
-  text("op_name=", d.op_name);
-  text("source_file=", d.source_file);
+  text("op_type=\"", d.op_type);
+  text("op_name=\"", d.op_name);
+  text("source_file=\"", d.source_file);
   number("source_line=", d.source_line);
   number("source_end_line=", d.source_end_line);
   number("source_column=", d.source_column);
   number("source_end_column=", d.source_end_column);
   if (d.profile_type != none && u.text(StrId(d.profile_type)) != "{}")
     out += "profile_type=" + std::string(u.text(StrId(d.profile_type))) + " ";
-  text("deduplicated_name=", d.deduplicated_name);
-  text("scheduling_name=", d.scheduling_name, false);
+  text("deduplicated_name=\"", d.deduplicated_name);
+  text("scheduling_name=\"", d.scheduling_name, false);
   int32_t frame = d.stack_frame_id;
   if (frame && frame < static_cast<int32_t>(frame_map.size())) frame = frame_map[static_cast<size_t>(frame)];
   number("stack_frame_id=", frame);
-  text("metadata_payload=", d.payload);
+  text("metadata_payload=\"", d.payload);
   if (out.size() > start && out.back() == ' ') out.pop_back();
 }
 
@@ -984,7 +1000,15 @@ std::string metadata_text(const Universe& u, const Metadata& m) {
 
 std::string print_module(const Module& m, const PrintOptions& options) {
   Printer p(m, options);
-  p.out.reserve(m.inst_slots() * 100 + 1000);
+  // Room that is not written to costs nothing, a copy does.
+  p.out.reserve(m.inst_slots() * 256 + 1000);
+  if (p.out.capacity() > 4 * HugeAllocator<char>::kHuge) {
+    void* at = p.out.data();
+    size_t left = p.out.capacity();
+    // A wish, for fewer page faults.
+    if (std::align(HugeAllocator<char>::kHuge, HugeAllocator<char>::kHuge, at, left))
+      ::madvise(at, left / HugeAllocator<char>::kHuge * HugeAllocator<char>::kHuge, MADV_HUGEPAGE);
+  }
   p.module();
   return std::move(p.out);
 }

@@ -31,11 +31,9 @@ class Universe {
   StrId str(std::string_view text) { return strings_.intern(text); }
   StrId find_str(std::string_view text) const { return strings_.find(text); }
   std::string_view text(StrId id) const { return id.valid() ? strings_[id] : std::string_view(); }
-  // Room for a text of about that many instructions.
-  void reserve(size_t instructions) {
-    strings_.reserve(instructions + instructions / 4);
-    metadata_.reserve(instructions / 2);
-  }
+  // Room for a text of about that many instructions, and for the metadata of such a text.
+  void reserve(size_t instructions) { strings_.reserve(instructions + instructions / 4); }
+  void reserve_metadata(size_t instructions) { metadata_.reserve(instructions / 2); }
   // Words that cannot be names without `%` (they are interned first).
   bool reserved(StrId id) const { return id.value < reserved_; }
   size_t string_count() const { return strings_.size(); }

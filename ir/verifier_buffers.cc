@@ -131,8 +131,9 @@ class Buffers {
     for (const AliasEntry& e : parse_aliases(u_.text(m_.attrs(i).text(Attr::output_to_operand_aliasing))))
       ++out[e.output], ++in[{e.number, e.index}];
     auto wrong = [&](const char* text, const Dims& at) {
-      error_(i, fmt::format("{} {{{}}}: output_to_operand_aliasing pairs each buffer of the operands with one of the result",
-                            text, fmt::join(at, ",")));
+      error_(i, fmt::format(
+                    "{} {{{}}}: output_to_operand_aliasing pairs each buffer of the operands with one of the result",
+                    text, fmt::join(at, ",")));
       return true;
     };
     for (const auto& [at, shape] : made)

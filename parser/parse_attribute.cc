@@ -1,28 +1,78 @@
 // Attributes: one branch an AttrKind, defaults normalised so that two spellings of one meaning are one AttrSet.
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <bit>
 #include <cctype>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "ir/print.h"
 #include "parser/parser_impl.h"
 
 namespace hlo {
 
+namespace {
+
+// To the first quote or backslash, or the end.
+const char* quote_or_escape(const char* at, const char* end) {
+#ifdef __SSE2__
+  for (; end - at >= 16; at += 16) {
+    __m128i c = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+    __m128i hit = _mm_or_si128(_mm_cmpeq_epi8(c, _mm_set1_epi8('"')), _mm_cmpeq_epi8(c, _mm_set1_epi8('\\')));
+    if (auto mask = static_cast<unsigned>(_mm_movemask_epi8(hit))) return at + std::countr_zero(mask);
+  }
+#endif
+  while (at < end && *at != '"' && *at != '\\') ++at;
+  return at;
+}
+
+// Where `, metadata={` starts at or behind `at`, or the text's end.
+size_t metadata_start(std::string_view text, size_t at) {
+  static constexpr std::string_view kKey = ", metadata={";
+#ifdef __SSE2__
+  for (; at + 16 + kKey.size() <= text.size(); at += 16) {
+    auto equal = [&](size_t offset) {
+      return _mm_cmpeq_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(text.data() + at + offset)),
+                            _mm_set1_epi8(kKey[offset]));
+    };
+    __m128i hit = _mm_and_si128(_mm_and_si128(equal(0), equal(2)), equal(11));
+    for (auto mask = static_cast<unsigned>(_mm_movemask_epi8(hit)); mask; mask &= mask - 1) {
+      size_t place = at + static_cast<size_t>(std::countr_zero(mask));
+      if (text.compare(place, kKey.size(), kKey) == 0) return place;
+    }
+  }
+#endif
+  return std::min(text.find(kKey, at), text.size());
+}
+
+}  // namespace
+
 void Parser::attributes(Pending& p) {
   p.set.op = p.op;
   size_t start = at_, comments = comments_, inlined = m_ ? m_->comp_slots() : 0;
   if (skip(); peek() != ',') return check_attrs(p), void(p.attrs = u_.attrs(p.set));
   at_ = start;
+  static constexpr std::string_view kMetadata = ", metadata={";
+  // Metadata first, and mostly nothing behind it.
+  if (text_.compare(at_, kMetadata.size(), kMetadata) == 0) {
+    at_ += kMetadata.size() - 1;
+    if (plain_metadata(&p.meta)) {
+      while (eat(',')) attribute(p);
+      check_attrs(p);
+      p.attrs = u_.attrs(p.set);
+      return;
+    }
+    at_ = start;
+  }
   // Memos look no further than this: a module may be one endless line.
   size_t reach = std::min(text_.size() - at_, kMemoReach);
   const char* newline = static_cast<const char*>(std::memchr(text_.data() + at_, '\n', reach));
   size_t line_end = newline ? static_cast<size_t>(newline - text_.data()) : start + reach;
-  static constexpr std::string_view kMetadata = ", metadata={";
-  const void* meta = ::memmem(text_.data() + start, line_end - start, kMetadata.data(), kMetadata.size());
-  std::string_view prefix = text_.substr(
-      start, (meta ? static_cast<size_t>(static_cast<const char*>(meta) - text_.data()) : line_end) - start);
+  std::string_view prefix = text_.substr(start, metadata_start(text_.substr(0, line_end), start) - start);
   while (!prefix.empty() && (prefix.back() == ' ' || prefix.back() == '\r')) prefix.remove_suffix(1);
   // A sharding is spread over the leaves of the shape.
   bool spread = p.shape.valid() && u_[p.shape].is_tuple() && prefix.find('{') != std::string_view::npos;
@@ -89,11 +139,66 @@ std::string_view Parser::raw_value() {
 }
 
 // If metadata comes next: reads it, from the memo where the rest of the line has been seen before.
+// `{op_name="…" source_line=3}` as XLA writes it: each field at most once and in its order, one blank in between.
+// False, and nothing read, for all else.
+bool Parser::plain_metadata(MetaId* out) {
+  static constexpr std::string_view kKeys[] = {"op_type=\"",         "op_name=\"",       "source_file=\"",
+                                               "source_line=",       "source_end_line=", "source_column=",
+                                               "source_end_column=", "stack_frame_id="};
+  enum { kOpType, kOpName, kFile, kLine, kEndLine, kColumn, kEndColumn, kFrame };
+  const char *at = text_.data() + at_, *end = text_.data() + text_.size();
+  if (at == end || *at != '{') return false;
+  Metadata m;
+  uint32_t* const strings[] = {&m.op_type, &m.op_name, &m.source_file};
+  int32_t* const numbers[] = {&m.source_line, &m.source_end_line, &m.source_column, &m.source_end_column,
+                              &m.stack_frame_id};
+  int last = -1;
+  do {
+    ++at;
+    if (end - at < 20) return false;  // the longest key and a byte
+    int field = 0;
+    if (*at == 'o')
+      field = at[3] == 'n' ? kOpName : kOpType;
+    else if (at[1] == 't')
+      field = kFrame;
+    else if (at[7] == 'e')
+      field = at[11] == 'l' ? kEndLine : kEndColumn;
+    else
+      field = at[7] == 'f' ? kFile : at[7] == 'l' ? kLine : kColumn;
+    std::string_view key = kKeys[field];
+    if (field <= last || std::memcmp(at, key.data(), key.size()) != 0) return false;
+    last = field;
+    at += key.size();
+    if (field <= kFile) {
+      const char* body = at;
+      at = quote_or_escape(at, end);
+      if (at == end || *at != '"') return false;
+      std::string_view text(body, static_cast<size_t>(at - body));
+      auto& memory = last_strings_[field];
+      if (memory.id == StrId::kNone || memory.text != text) memory = {text, u_.str(text).value};
+      *strings[field] = memory.id;
+      ++at;
+    } else {
+      const char* digits = at;
+      int32_t value = 0;
+      while (at < end && at - digits < 9 && *at >= '0' && *at <= '9') value = value * 10 + (*at++ - '0');
+      if (at == digits) return false;
+      *numbers[field - kLine] = value;
+    }
+  } while (at < end && *at == ' ');
+  if (at == end || *at != '}') return false;
+  at_ = static_cast<size_t>(at + 1 - text_.data());
+  if (std::exchange(metadata_room_, true) == false && room_) u_.reserve_metadata(text_.size() / 140);
+  *out = u_.metadata(m);
+  return true;
+}
+
 bool Parser::metadata_to_end(size_t line_end, MetaId* out) {
   skip();
   static constexpr std::string_view kKey = "metadata=";
   if (text_.compare(at_, kKey.size(), kKey) != 0) return false;
   size_t start = at_ += kKey.size();
+  if (plain_metadata(out)) return true;
   if (line_end <= start || line_end - start > 1024 || text_.size() < kMemoReach) {
     *out = metadata();
     return true;

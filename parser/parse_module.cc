@@ -97,12 +97,21 @@ void Parser::define(StrId n, InstId id, size_t at) {
   if (shadow_) shadow_->push_back({n, old});
   definition_[n.value] = id.value;
   definition_at_[n.value] = static_cast<uint32_t>(at);
+  recent_[1] = recent_[0];
+  recent_[0] = {u_.text(n), id};
 }
 
 // --- instructions ---
 
 InstId Parser::operand(CompId comp) {
   skip();
+  if (peek() == '%' && !bare_)
+    for (const Recent& r : recent_)
+      if (r.id.valid() && text_.compare(at_ + 1, r.name.size(), r.name) == 0 &&
+          (peek(r.name.size() + 1) == ',' || peek(r.name.size() + 1) == ')') && m_->parent(r.id) == comp) {
+        at_ += r.name.size() + 1;
+        return r.id;
+      }
   size_t place = at_;
   ShapeId stated;
   bool shaped = at_shape();
@@ -478,6 +487,12 @@ InstId Parser::append(CompId comp, Pending& p) {
 }
 
 bool Parser::instruction(CompId comp, bool) {
+  // More of them than expected: as many as the text read so far lets expect, not twice as many.
+  if (size_t count = m_->inst_slots(); room_ && count >= room_) {
+    double scale = std::min(2.0, 1.01 * static_cast<double>(text_.size()) / static_cast<double>(at_ + 1));
+    room_ = std::max(count + count / 8, static_cast<size_t>(static_cast<double>(count) * scale));
+    m_->reserve(room_);
+  }
   bool root = false;
   skip();
   if (eat_word("ROOT")) root = true;
@@ -944,7 +959,7 @@ std::unique_ptr<Module> Parser::module() {
     // About 100 bytes an instruction in real modules.
     if (text_.size() > (1 << 20)) {
       u_.reserve(text_.size() / 140);
-      m_->reserve(text_.size() / 140);
+      m_->reserve(room_ = text_.size() / 140);
     }
     skip();
     if (done()) error_here("the text is empty");

@@ -172,6 +172,7 @@ class Parser {
   bool attributes_from_memo(Pending& p);
   void attribute(Pending& p);
   bool metadata_to_end(size_t line_end, MetaId* out);
+  bool plain_metadata(MetaId* out);
   AttrValue attr_value(Pending& p, Attr key, AttrKind kind);
   void check_attrs(Pending& p);
   void check_operands(const Pending& p, const AttrSet& set);
@@ -243,6 +244,8 @@ class Parser {
 
   std::string_view text_;
   size_t at_ = 0;
+  size_t room_ = 0;  // instructions that the module has room for; 0: small enough not to matter
+  bool metadata_room_ = false;
   size_t comments_ = 0;  // comments skipped so far: memos are only kept for texts without any
   std::shared_ptr<Universe> universe_;
   Universe& u_;
@@ -280,6 +283,16 @@ class Parser {
   TextMemo<AttrsId> attr_memo_;  // by what stands in front of the metadata, and the opcode
   TextMemo<MetaId> meta_memo_;   // by the rest of the line
   static constexpr size_t kMemoReach = 4096;
+  // The last strings of op_type, op_name and source_file: neighbours share them.
+  struct {
+    std::string_view text;
+    uint32_t id = StrId::kNone;
+  } last_strings_[3];
+  // The last two instructions: what is read next mostly takes one of them.
+  struct Recent {
+    std::string_view name;
+    InstId id;
+  } recent_[2];
   // The last instruction's lists, their room used again.
   std::vector<InstId> spare_operands_;
   std::vector<std::pair<Attr, AttrValue>> spare_attrs_;

@@ -70,8 +70,8 @@ void run_file(const std::string& file, size_t least) {
 TEST(Text, AsXlaReadsIt) { run_file("cases.jsonl", 1300); }
 TEST(Text, OlderDialectsAndFiles) { run_file("dialects.jsonl", 60); }
 
-// verifier.jsonl: a module that parses and breaks one rule: {"text", "prelude"?, "rule", "message"}; with the rule "none"
-// it breaks none.
+// verifier.jsonl: a module that parses and breaks one rule: {"text", "prelude"?, "rule", "message"}; with the rule
+// "none" it breaks none.
 TEST(Text, VerifierNamesTheRuleThatIsBroken) {
   std::string prelude = read_file(kFolder + "prelude.hlo");
   std::ifstream in(kFolder + "verifier.jsonl");
