@@ -68,16 +68,43 @@ void check(const Driver&, Result r, const char* call) {
   if (r) fail(FailureKind::kUnsupported, "{}: {}", call, loaded().text(r));
 }
 
+namespace {
+
+// What the variable names, or the newest of the library that is there. Who names a driver names its libraries, too:
+// others would take its pointers for a card's.
+void* library_of(const char* variable, const std::string& name) {
+  if (const char* said = std::getenv(variable)) return ::dlopen(said, RTLD_NOW | RTLD_LOCAL);
+  if (std::getenv("HLO_CUDA_DRIVER")) return nullptr;
+  for (const char* version : {".13", ".12", ".11", ""})
+    if (void* library = ::dlopen((name + version).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  return nullptr;
+}
+
+}  // namespace
+
+const BlasLt* blas_lt() {
+  static const std::pair<BlasLt, bool> kFound = [] {
+    BlasLt b;
+    void* library = library_of("HLO_CUBLASLT", "libcublasLt.so");
+    if (!library) return std::pair(b, false);
+    bool all = true;
+    auto find = [&](auto& function, const char* symbol) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, symbol));
+      all = all && function;
+    };
+#define HLO_CUBLASLT_FIND(name, ...) find(b.name, #name);
+    HLO_CUBLASLT_FUNCTIONS(HLO_CUBLASLT_FIND)
+#undef HLO_CUBLASLT_FIND
+    find(b.version, "cublasLtGetVersion");
+    return std::pair(b, all);
+  }();
+  return kFound.second ? &kFound.first : nullptr;
+}
+
 const Blas* blas() {
   static const std::pair<Blas, bool> kFound = [] {
     Blas b;
-    void* library = nullptr;
-    if (const char* said = std::getenv("HLO_CUBLAS")) {
-      library = ::dlopen(said, RTLD_NOW | RTLD_LOCAL);
-    } else {
-      for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so"})
-        if ((library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL))) break;
-    }
+    void* library = library_of("HLO_CUBLAS", "libcublas.so");
     if (!library) return std::pair(b, false);
     auto find = [&](auto& function, const char* symbol) {
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, symbol));

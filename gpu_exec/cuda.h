@@ -88,6 +88,41 @@ struct Blas {
 };
 const Blas* blas();
 
+// cuBLASLt: products with what stands around them. Where it is found (HLO_CUBLASLT names another file), all of it.
+// Names, values and signatures are those of cublasLt.h 12 and 13.
+struct LtAlgorithm {
+  uint64_t data[8];
+};
+struct LtHeuristic {
+  LtAlgorithm algorithm;
+  size_t workspace;
+  int state;
+  float waves;
+  int reserved[4];
+};
+#define HLO_CUBLASLT_FUNCTIONS(F)                                                                                \
+  F(cublasLtCreate, void**)                                                                                      \
+  F(cublasLtDestroy, void*)                                                                                      \
+  F(cublasLtMatmulDescCreate, void**, int, int)                                                                  \
+  F(cublasLtMatmulDescDestroy, void*)                                                                            \
+  F(cublasLtMatmulDescSetAttribute, void*, int, const void*, size_t)                                             \
+  F(cublasLtMatrixLayoutCreate, void**, int, uint64_t, uint64_t, int64_t)                                        \
+  F(cublasLtMatrixLayoutDestroy, void*)                                                                          \
+  F(cublasLtMatrixLayoutSetAttribute, void*, int, const void*, size_t)                                           \
+  F(cublasLtMatmulPreferenceCreate, void**)                                                                      \
+  F(cublasLtMatmulPreferenceDestroy, void*)                                                                      \
+  F(cublasLtMatmulPreferenceSetAttribute, void*, int, const void*, size_t)                                       \
+  F(cublasLtMatmulAlgoGetHeuristic, void*, void*, void*, void*, void*, void*, void*, int, LtHeuristic*, int*)    \
+  F(cublasLtMatmul, void*, void*, const void*, const void*, void*, const void*, void*, const void*, const void*, \
+    void*, void*, void*, const LtAlgorithm*, void*, size_t, StreamHandle*)
+struct BlasLt {
+#define HLO_CUBLASLT_MEMBER(name, ...) Result (*name)(__VA_ARGS__) = nullptr;
+  HLO_CUBLASLT_FUNCTIONS(HLO_CUBLASLT_MEMBER)
+#undef HLO_CUBLASLT_MEMBER
+  size_t (*version)() = nullptr;
+};
+const BlasLt* blas_lt();
+
 }  // namespace hlo::cuda
 
 namespace hlo {

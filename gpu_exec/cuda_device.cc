@@ -6,6 +6,7 @@
 #include <set>
 
 #include "gpu_exec/codegen.h"
+#include "gpu_exec/cublas_lt.h"
 #include "gpu_exec/cuda.h"
 #include "gpu_exec/device.h"
 #include "gpu_exec/gpu_code.h"
@@ -62,12 +63,14 @@ class Card : public Device {
         library_ = fmt::format("cuBLAS {}.{}.{}", v / 10000, v / 100 % 100, v % 100);
       }
     }
+    lt_ = LtProducts::make(d_, stream_);
   }
 
   // Whatever happened before, the device is left as it was found; errors have nobody to tell.
   ~Card() override {
     d_.cuStreamSynchronize(stream_);
     if (blas_) blas_->destroy(blas_handle_);
+    lt_.reset();
     if (graph_exec_) d_.cuGraphExecDestroy(graph_exec_);
     for (EventHandle* e : events_) d_.cuEventDestroy(e);
     for (ModuleHandle* m : modules_) d_.cuModuleUnload(m);
@@ -75,7 +78,10 @@ class Card : public Device {
   }
 
   std::string name() const override { return fmt::format("{} ({})", name_, sm_); }
-  std::string library() const override { return library_; }
+  std::string library() const override {
+    if (!used_lt_) return library_;
+    return library_.empty() ? lt_->version() : library_ + " and " + lt_->version();
+  }
 
   std::vector<Kernel> load(const Module& m, const std::vector<std::vector<InstId>>& kinds,
                            std::vector<std::pair<size_t, std::string>>* without) override {
@@ -189,41 +195,34 @@ class Card : public Device {
   }
   void wait() override { checked(d_.cuStreamSynchronize(stream_), "cuStreamSynchronize"); }
 
+  bool multiplies(const MatrixProduct& p) override {
+    if (by_blas(p)) return true;
+    if (!lt_ || !lt_->takes(p)) return false;
+    used_lt_ = true;
+    return true;
+  }
+
   // cublasGemmStridedBatchedEx is column-major: it makes the transposed product of the operands in turn.
-  bool multiply(const MatrixProduct& p, const char* left, const char* right, char* out) override {
-    if (!blas_) return false;
-    constexpr int kR32 = 0, kR64 = 1, kR16 = 2, kBf16 = 14, kCompute32 = 68, kCompute64 = 70, kDefault = -1;
-    int type = 0, compute = kCompute32;
-    switch (p.type) {
-      case ElementType::F32:
-        type = kR32;
-        break;
-      case ElementType::F64:
-        type = kR64, compute = kCompute64;
-        break;
-      case ElementType::F16:
-        type = kR16;
-        break;
-      case ElementType::BF16:
-        type = kBf16;
-        break;
-      default:
-        return false;
+  void multiply(const MatrixProduct& p, const ProductArrays& at) override {
+    if (!by_blas(p)) {
+      last_ = "a product by cuBLASLt";
+      return lt_->run(p, at);
     }
-    if (std::max({p.m, p.n, p.k, p.batch}) > INT32_MAX) return false;
-    const float one32 = 1, zero32 = 0;
-    const double one64 = 1, zero64 = 0;
-    const void *one = &one32, *zero = &zero32;
-    if (compute == kCompute64) one = &one64, zero = &zero64;
+    // What is added stands in the result before.
+    if (at.matrix && p.beta != 0) copy(at.out, at.matrix, p.batch * p.m * p.n * storage_bytes(p.type));
+    constexpr int kCompute32 = 68, kCompute64 = 70, kDefault = -1;
+    int type = blas_type(p.type), compute = p.type == ElementType::F64 ? kCompute64 : kCompute32;
+    const auto alpha32 = static_cast<float>(p.alpha), beta32 = static_cast<float>(p.beta);
+    const void *alpha = &alpha32, *beta = &beta32;
+    if (compute == kCompute64) alpha = &p.alpha, beta = &p.beta;
     auto narrow = [](int64_t n) { return static_cast<int>(n); };
     int left_step = narrow(p.transpose_left ? p.m : p.k), right_step = narrow(p.transpose_right ? p.k : p.n);
     Result r = blas_->gemm_strided_batched(blas_handle_, p.transpose_right ? 1 : 0, p.transpose_left ? 1 : 0,
-                                           narrow(p.n), narrow(p.m), narrow(p.k), one, right, type, right_step,
-                                           p.k * p.n, left, type, left_step, p.m * p.k, zero, out, type, narrow(p.n),
-                                           p.m * p.n, narrow(p.batch), compute, kDefault);
+                                           narrow(p.n), narrow(p.m), narrow(p.k), alpha, at.right, type, right_step,
+                                           p.k * p.n, at.left, type, left_step, p.m * p.k, beta, at.out, type,
+                                           narrow(p.n), p.m * p.n, narrow(p.batch), compute, kDefault);
     if (r) fail(FailureKind::kUnsupported, "cublasGemmStridedBatchedEx: status {}", r);
     last_ = "a product by cuBLAS";
-    return true;
   }
 
   size_t mark() override {
@@ -263,6 +262,17 @@ class Card : public Device {
     KernelPart part;
     std::string label;
   };
+  // cudaDataType_t; -1: none that cuBLAS multiplies.
+  static int blas_type(ElementType t) {
+    return t == ElementType::F32    ? 0
+           : t == ElementType::F64  ? 1
+           : t == ElementType::F16  ? 2
+           : t == ElementType::BF16 ? 14
+                                    : -1;
+  }
+  bool by_blas(const MatrixProduct& p) const {
+    return blas_ && p.plain() && blas_type(p.type) >= 0 && std::max({p.m, p.n, p.k, p.batch}) <= INT32_MAX;
+  }
   static Pointer address(const char* p) { return reinterpret_cast<Pointer>(p); }
   static size_t size(int64_t n) { return static_cast<size_t>(n); }
   // Faults of a kernel show up in what is called after it.
@@ -329,6 +339,8 @@ class Card : public Device {
   int ptx_ = 85;
   const Blas* blas_ = nullptr;
   Blas::Handle blas_handle_ = nullptr;
+  std::unique_ptr<LtProducts> lt_;
+  bool used_lt_ = false;
   std::set<std::string> names_, used_replacements_;
   std::map<std::string, EvalOptions::Replacement> replaced_;
   std::vector<ModuleHandle*> modules_;

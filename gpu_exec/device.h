@@ -12,11 +12,33 @@
 
 namespace hlo {
 
-// A product of matrices, row-major: out[b] = left[b] · right[b], of m × k and k × n.
+// A product of matrices, row-major: out[b] = epilogue(alpha · left[b] · right[b] + beta · matrix[b] + bias), of m × k
+// and k × n.
 struct MatrixProduct {
-  ElementType type;  // of both operands and the result
+  ElementType type = ElementType::F32;                            // of the result and of `matrix`
+  ElementType left = ElementType::F32, right = ElementType::F32;  // of the operands
   int64_t batch = 1, m = 0, n = 0, k = 0;
   bool transpose_left = false, transpose_right = false;  // as they lie in memory: k × m, n × k
+  double alpha = 1, beta = 0;
+  enum class Epilogue { kNone, kRelu, kGelu } epilogue = Epilogue::kNone;  // GELU by tanh
+  bool bias = false;                                                       // n values of type bias_type, for every row
+  ElementType bias_type = ElementType::F32;
+  bool before = false;                                          // what goes into the epilogue is kept as well
+  bool left_scale = false, right_scale = false, scale = false;  // f32 factors of operands and result
+  bool operator==(const MatrixProduct&) const = default;
+
+  // Nothing but a product of one type?
+  bool plain() const {
+    return left == type && right == type && epilogue == Epilogue::kNone && !bias && !before && !left_scale &&
+           !right_scale && !scale;
+  }
+};
+
+// Where its parts lie on the device; null: it has none such.
+struct ProductArrays {
+  const char *left = nullptr, *right = nullptr, *matrix = nullptr, *bias = nullptr;
+  const char *left_scale = nullptr, *right_scale = nullptr, *scale = nullptr;
+  char *out = nullptr, *before = nullptr;
 };
 
 class Device {
@@ -51,11 +73,10 @@ class Device {
                       std::span<const int32_t> numbers) = 0;
   virtual void wait() = 0;
 
-  // A library's product; false where it has none for it.
-  virtual bool multiply(const MatrixProduct&, const char* /*left*/, const char* /*right*/, char* /*out*/) {
-    return false;
-  }
-  virtual std::string library() const { return {}; }  // its name and version; empty: none
+  // A library's product: does it have one, and the call of what it has.
+  virtual bool multiplies(const MatrixProduct&) { return false; }
+  virtual void multiply(const MatrixProduct&, const ProductArrays&) {}
+  virtual std::string library() const { return {}; }  // names and versions; empty: none
 
   // A point in the order of the work, and the time between two that have passed.
   virtual size_t mark() = 0;

@@ -97,10 +97,16 @@ struct DeviceValue {
   Dims sizes;  // of dynamic dimensions, as Value has them
 };
 
+// A library's product, and which operand of the instruction each of its arrays is; -1: none.
+struct Product {
+  MatrixProduct form;
+  int left = 0, right = 1, matrix = -1, bias = -1, left_scale = -1, right_scale = -1, scale = -1;
+};
+
 // A dot of one of a library's forms: batch dimensions first in memory, then one group of dimensions behind the other.
-std::optional<MatrixProduct> as_product(const Shape& l, const Shape& r, const Shape& out, const Dims& lb,
-                                        const Dims& rb, const Dims& lc, const Dims& rc) {
-  if (l.type != r.type || l.type != out.type || !out.elements_count() || !l.elements_count()) return std::nullopt;
+std::optional<Product> as_product(const Shape& l, const Shape& r, const Shape& out, const Dims& lb, const Dims& rb,
+                                  const Dims& lc, const Dims& rc) {
+  if (!out.elements_count() || !l.elements_count()) return std::nullopt;
   auto present = [](const Shape& s, const Dims& dims) {
     Dims kept;
     for (int64_t d : dims)
@@ -132,45 +138,94 @@ std::optional<MatrixProduct> as_product(const Shape& l, const Shape& r, const Sh
   for (size_t k = 0; k < lb.size(); ++k) ob.push_back(next++);
   for (size_t k = 0; k < lf.size(); ++k) olf.push_back(next++);
   for (size_t k = 0; k < rf.size(); ++k) orf.push_back(next++);
-  if (!joined(out, {ob, olf, orf})) return std::nullopt;
-  MatrixProduct p;
-  p.type = l.type, p.batch = size(l, lb), p.m = size(l, lf), p.n = size(r, rf), p.k = size(l, lc);
-  if (joined(l, {lb, lf, lc}))
-    p.transpose_left = false;
-  else if (joined(l, {lb, lc, lf}))
-    p.transpose_left = true;
-  else
+  // Does a side lie as (free, contracted) or the other way round?
+  auto turned = [&](const Shape& s, const Dims& batch, const Dims& first, const Dims& second) -> std::optional<bool> {
+    if (joined(s, {batch, first, second})) return false;
+    if (joined(s, {batch, second, first})) return true;
     return std::nullopt;
-  if (joined(r, {rb, rc, rf}))
-    p.transpose_right = false;
-  else if (joined(r, {rb, rf, rc}))
-    p.transpose_right = true;
-  else
-    return std::nullopt;
+  };
+  Product p;
+  MatrixProduct& f = p.form;
+  f.type = out.type, f.batch = size(l, lb), f.k = size(l, lc);
+  std::optional<bool> left, right;
+  if (joined(out, {ob, olf, orf})) {
+    f.left = l.type, f.right = r.type, f.m = size(l, lf), f.n = size(r, rf);
+    left = turned(l, lb, lf, lc), right = turned(r, rb, rc, rf);
+  } else if (joined(out, {ob, orf, olf})) {
+    // The result lies transposed: it is the product of the sides in turn.
+    p.left = 1, p.right = 0;
+    f.left = r.type, f.right = l.type, f.m = size(r, rf), f.n = size(l, lf);
+    left = turned(r, rb, rf, rc), right = turned(l, lb, lc, lf);
+  }
+  if (!left || !right) return std::nullopt;
+  f.transpose_left = *left, f.transpose_right = *right;
   return p;
 }
 
-// The product that an instruction is: a dot, or a library call that only multiplies.
-std::optional<MatrixProduct> product_of(const Module& m, InstId i) {
+// The product that an instruction is: a dot, or a library call.
+std::optional<Product> product_of(const Module& m, InstId i) {
   const AttrSet& a = m.attrs(i);
   if (m.op(i) == Opcode::Dot)
     return as_product(m.shape(m.operand(i, 0)), m.shape(m.operand(i, 1)), m.shape(i), a.ints(Attr::lhs_batch_dims),
                       a.ints(Attr::rhs_batch_dims), a.ints(Attr::lhs_contracting_dims),
                       a.ints(Attr::rhs_contracting_dims));
-  if (m.op(i) != Opcode::CustomCall || m.u().text(a.text(Attr::custom_call_target)) != "__cublas$gemm" ||
-      m.operand_count(i) != 2)
-    return std::nullopt;
+  if (m.op(i) != Opcode::CustomCall) return std::nullopt;
+  std::string_view target = m.u().text(a.text(Attr::custom_call_target));
+  bool eight_bits = target == "__cublas$lt$matmul$f8", lt = eight_bits || target == "__cublas$lt$matmul";
+  if (!lt && target != "__cublas$gemm") return std::nullopt;
   BackendConfig config = backend_config(m.u().text(a.text(Attr::backend_config)), "gemm_backend_config");
-  if (number(config, "alpha_real", 1) != 1 || number(config, "alpha_imag", 0) != 0 || number(config, "beta", 0) != 0 ||
-      word(config, "epilogue", "DEFAULT") != "DEFAULT")
-    return std::nullopt;
   auto dims = config.find("dot_dimension_numbers");
-  if (dims == config.end() || !dims->is_object()) return std::nullopt;
+  if (m.operand_count(i) < 2 || dims == config.end() || !dims->is_object() || number(config, "alpha_imag", 0) != 0)
+    return std::nullopt;
   const Shape& whole = m.shape(i);
   const Shape& out = whole.is_tuple() ? m.u()[whole.elements[0]] : whole;
-  return as_product(m.shape(m.operand(i, 0)), m.shape(m.operand(i, 1)), out, list(*dims, "lhs_batch_dimensions"),
-                    list(*dims, "rhs_batch_dimensions"), list(*dims, "lhs_contracting_dimensions"),
-                    list(*dims, "rhs_contracting_dimensions"));
+  std::optional<Product> p =
+      as_product(m.shape(m.operand(i, 0)), m.shape(m.operand(i, 1)), out, list(*dims, "lhs_batch_dimensions"),
+                 list(*dims, "rhs_batch_dimensions"), list(*dims, "lhs_contracting_dimensions"),
+                 list(*dims, "rhs_contracting_dimensions"));
+  if (!p) return std::nullopt;
+  MatrixProduct& f = p->form;
+  f.alpha = number(config, "alpha_real", 1), f.beta = number(config, "beta", 0);
+  int next = 2, count = static_cast<int>(m.operand_count(i));
+  auto shape = [&](int k) -> const Shape& { return m.shape(m.operand(i, static_cast<size_t>(k))); };
+  if (f.beta != 0) {
+    if (next == count || shape(next).type != out.type || shape(next).dims != out.dims ||
+        major_first(shape(next)) != major_first(out))
+      return std::nullopt;
+    p->matrix = next++;
+  }
+  auto factor = [&](int* to, bool* there) {
+    if (next == count || shape(next).type != ElementType::F32 || shape(next).elements_count() != 1) return false;
+    *to = next++, *there = true;
+    return true;
+  };
+  bool in_turn = p->left == 1;
+  if (eight_bits && (!factor(in_turn ? &p->right_scale : &p->left_scale, in_turn ? &f.right_scale : &f.left_scale) ||
+                     !factor(in_turn ? &p->left_scale : &p->right_scale, in_turn ? &f.left_scale : &f.right_scale)))
+    return std::nullopt;
+  std::string epilogue = word(config, "epilogue", "DEFAULT");
+  f.bias = epilogue.starts_with("BIAS"), f.before = epilogue.ends_with("_AUX");
+  if (f.bias) {
+    // A value for every column of what lies row by row. The factor of an f8 result may stand in front of it.
+    if (eight_bits && next < count && shape(next).rank() == 0) factor(&p->scale, &f.scale);
+    if (next == count || in_turn || shape(next).rank() != 1 || shape(next).dims[0] != f.n || out.dims.back() != f.n)
+      return std::nullopt;
+    f.bias_type = shape(next).type, p->bias = next++;
+  }
+  if (eight_bits && next < count && !factor(&p->scale, &f.scale)) return std::nullopt;
+  if (next != count) return std::nullopt;
+  if (epilogue == "RELU" || epilogue == "BIAS_RELU")
+    f.epilogue = MatrixProduct::Epilogue::kRelu;
+  else if (epilogue == "GELU" || epilogue == "BIAS_GELU" || epilogue == "GELU_AUX" || epilogue == "BIAS_GELU_AUX")
+    f.epilogue = MatrixProduct::Epilogue::kGelu;
+  else if (epilogue != "DEFAULT" && epilogue != "BIAS")
+    return std::nullopt;
+  if (f.before) {
+    if (!whole.is_tuple() || whole.elements.size() < 2) return std::nullopt;
+    const Shape& kept = m.u()[whole.elements[1]];
+    if (kept.type != out.type || kept.dims != out.dims || major_first(kept) != major_first(out)) return std::nullopt;
+  }
+  return p;
 }
 
 int64_t known_trips(const Module& m, InstId loop) {
@@ -272,7 +327,7 @@ class Runtime {
     enum Kind { kKernel, kProduct, kShare, kRegion, kControl, kHost } kind = kHost;
     InstId inst;
     size_t kernel = 0;
-    MatrixProduct product;
+    Product product;
     std::vector<size_t> operands;  // slots
     std::vector<bool> last;        // is this the operand's last reader?
     size_t slot = 0;
@@ -319,11 +374,8 @@ class Runtime {
   }
 
   bool by_library(InstId i) {
-    if (device_.library().empty()) return false;
-    std::optional<MatrixProduct> p = product_of(m_, i);
-    if (!p) return false;
-    ElementType t = p->type;
-    return t == ElementType::F32 || t == ElementType::F64 || t == ElementType::F16 || t == ElementType::BF16;
+    std::optional<Product> p = product_of(m_, i);
+    return p && device_.multiplies(p->form);
   }
 
   // The result's bytes are the operand's.
@@ -560,8 +612,12 @@ class Runtime {
       case Step::kProduct: {
         DeviceValue out = fresh(m_.shape_id(s.inst));
         const DeviceValue& matrix = u_[out.shape].is_tuple() ? out.elements[0] : out;
-        bool done = device_.multiply(s.product, ops[0].memory->at, ops[1].memory->at, matrix.memory->at);
-        HLO_CHECK(done, "{} does not multiply", device_.library());
+        auto array = [&](int k) { return k < 0 ? nullptr : ops[static_cast<size_t>(k)].memory->at; };
+        ProductArrays at{array(s.product.left),  array(s.product.right),      array(s.product.matrix),
+                         array(s.product.bias),  array(s.product.left_scale), array(s.product.right_scale),
+                         array(s.product.scale), matrix.memory->at,           nullptr};
+        if (s.product.form.before) at.before = out.elements[1].memory->at;
+        device_.multiply(s.product.form, at);
         return out;
       }
       case Step::kShare:

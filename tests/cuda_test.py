@@ -50,6 +50,21 @@ with tempfile.TemporaryDirectory() as directory:
         expect(f"{name} by the library", code == 0 and "by cuBLAS 12.0.0" in text, text + err)
         expect(f"{name}: it was asked", "cublasGemmStridedBatchedEx" in clean(name), log.read_text())
 
+    # With epilogues, factors and mixed types: by cuBLASLt, of several algorithms the fastest; what it has no form for is
+    # the evaluator's.
+    for name, count in (("products", 13), ("products_f8", 5)):
+        code, text, err = run("exec", data / "gpu" / f"{name}.hlo", "--backend=cuda", "--repeat=3", "--compare-with=evaluator", HLO_CUBLAS=fake, HLO_CUBLASLT=fake, HLO_FAKE_CUDA_LOG=log)
+        expect(f"{name} by the library", code == 0 and text.endswith("equal\n") and f"{count} by cuBLAS 12.0.0 and cuBLASLt 12.0.0" in text, text + err)
+        expect(f"{name}: what is left", text.count("note:") == (name == "products_f8") and ("run as one graph" in text) == (name == "products"), text)
+        calls = int(re.search(r"cublasLtMatmul (\d+)", clean(name))[1])
+        expect(f"{name}: measured once, then the fastest", calls == {"products": 11, "products_f8": 5}[name] * (2 * 2 + {"products": 2, "products_f8": 3}[name]), calls)
+        expect(f"{name}: descriptors given back", "descriptors" not in log.read_text(), log.read_text())
+    code, text, err = run("exec", data / "gpu" / "products.hlo", "--backend=cuda", HLO_CUBLAS=fake, HLO_CUBLASLT=fake, HLO_FAKE_CUDA_FAIL="cublasLtMatmul", HLO_FAKE_CUDA_LOG=log)
+    expect("cublasLtMatmul fails", code == 2 and "cublasLtMatmul: status 13" in err, f"{code} {err}")
+    clean("cublasLtMatmul fails")
+    code, text, err = run("exec", data / "gpu" / "products.hlo", "--backend=cuda", "--compare-with=evaluator")
+    expect("no library", code == 0 and "and 8 more" in text and text.endswith("equal\n"), text + err)
+
     # Fused first, or as it is.
     module = "HloModule m\nENTRY e {\n p = f32[4,4] parameter(0)\n s = f32[4,4] sine(p)\n c = f32[4,4] cosine(s)\n ROOT n = f32[4,4] negate(c)\n}\n"
     for backend, said in (("cuda", "{} instructions as"), ("host", "{} of")):

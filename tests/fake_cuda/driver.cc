@@ -1,7 +1,8 @@
 // A CUDA driver without a card: what gpu_exec/cuda.h asks for, over host memory and the interpreter of PTX. It is as
 // strict as a card is: accesses outside of allocations, misaligned ones, lanes that are missing at a shuffle or a
 // barrier are errors. HLO_FAKE_CUDA_FAIL=cuLaunchKernel:3 makes the third such call fail, HLO_FAKE_CUDA_MEMORY sets the
-// bytes there are, HLO_FAKE_CUDA_LOG names a file that tells what was done. The same library stands for cuBLAS.
+// bytes there are, HLO_FAKE_CUDA_LOG names a file that tells what was done. The same library stands for cuBLAS (and, by
+// cublas_lt.cc, for cuBLASLt).
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "tests/fake_cuda/ptx.h"
+#include "tests/fake_cuda/state.h"
 
 namespace {
 
@@ -31,7 +33,8 @@ struct Handle {
 
 struct State {
   std::map<uint64_t, size_t> memory;
-  size_t used = 0, contexts = 0, modules = 0, streams = 0, events = 0, graphs = 0, launches = 0, most = 0;
+  size_t used = 0, contexts = 0, modules = 0, streams = 0, events = 0, graphs = 0, launches = 0, most = 0,
+         descriptors = 0;
   std::map<std::string, int> calls;
   std::unique_ptr<Graph> capture;
   int broken = 0;  // an error that sticks, as a card's does
@@ -45,6 +48,7 @@ struct State {
     out << "launches " << launches << "\nmost bytes " << most << "\nleft behind: " << memory.size() << " allocations, "
         << contexts << " contexts, " << modules << " modules, " << streams << " streams, " << events << " events, "
         << graphs << " graphs\n";
+    if (descriptors) out << "and " << descriptors << " descriptors\n";
     for (const auto& [name, n] : calls) out << name << ' ' << n << '\n';
   }
 } state;
@@ -54,7 +58,10 @@ size_t capacity() {
   return said ? strtoull(said, nullptr, 10) : size_t{8} << 30;
 }
 
-// Counts the call; an error to give where one is wanted.
+}  // namespace
+
+namespace fake {
+
 int begin(const char* name) {
   int n = ++state.calls[name];
   if (const char* wish = std::getenv("HLO_FAKE_CUDA_FAIL")) {
@@ -64,9 +71,6 @@ int begin(const char* name) {
   }
   return state.broken;
 }
-#define BEGIN() \
-  if (int r = begin(__func__)) return r
-
 bool inside(uint64_t at, int64_t bytes) {
   auto next = state.memory.upper_bound(at);
   if (next == state.memory.begin()) return false;
@@ -74,7 +78,6 @@ bool inside(uint64_t at, int64_t bytes) {
   return at + static_cast<uint64_t>(bytes) <= start + size;
 }
 
-// At once, or as a part of the graph that is captured.
 int submit(Work work) {
   if (state.capture) {
     state.capture->work.push_back(std::move(work));
@@ -85,7 +88,13 @@ int submit(Work work) {
   return r;
 }
 
-}  // namespace
+size_t& descriptors() { return state.descriptors; }
+
+}  // namespace fake
+
+using fake::begin, fake::inside, fake::submit;
+#define BEGIN() \
+  if (int r = begin(__func__)) return r
 
 extern "C" {
 

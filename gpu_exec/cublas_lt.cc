@@ -1,0 +1,222 @@
+#include "gpu_exec/cublas_lt.h"
+
+#include <array>
+#include <optional>
+
+#include "ir/base/check.h"
+
+namespace hlo {
+
+using namespace cuda;
+
+namespace {
+
+// cudaDataType_t.
+std::optional<int> data_type(ElementType t) {
+  switch (t) {
+    case ElementType::F32:
+      return 0;
+    case ElementType::F64:
+      return 1;
+    case ElementType::F16:
+      return 2;
+    case ElementType::BF16:
+      return 14;
+    case ElementType::F8E4M3FN:
+      return 28;
+    case ElementType::F8E5M2:
+      return 29;
+    default:
+      return std::nullopt;
+  }
+}
+
+// cublasLtMatmulDescAttributes_t and the other enumerations of cublasLt.h.
+enum Attribute {
+  kTransposeA = 3,
+  kTransposeB = 4,
+  kEpilogue = 7,
+  kBiasPointer = 8,
+  kAuxPointer = 11,
+  kAuxStep = 12,
+  kAuxBatchStep = 13,
+  kScaleA = 17,
+  kScaleB = 18,
+  kScaleD = 20,
+  kAuxType = 22,
+  kBiasType = 26,
+};
+constexpr int kLayoutBatch = 5, kLayoutBatchStep = 6, kPreferWorkspace = 1;
+constexpr int kCompute32 = 68, kCompute64 = 70;
+constexpr size_t kWorkspace = size_t{32} << 20;
+constexpr int kMost = 8;  // algorithms that are looked at
+
+}  // namespace
+
+// The descriptors of one kind of product. cuBLASLt is column-major: it makes the transposed product of the operands in
+// turn, so its A is our right side and its D our result.
+struct LtProducts::Plan {
+  explicit Plan(const BlasLt& library) : lt(library) {}
+  ~Plan() {
+    if (operation) lt.cublasLtMatmulDescDestroy(operation);
+    for (void* layout : {a, b, c, d})
+      if (layout) lt.cublasLtMatrixLayoutDestroy(layout);
+  }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  const BlasLt& lt;
+  MatrixProduct product;
+  void *operation = nullptr, *a = nullptr, *b = nullptr, *c = nullptr, *d = nullptr;
+  std::vector<LtHeuristic> found;  // the library's best first
+  bool chosen = false;
+};
+
+std::unique_ptr<LtProducts> LtProducts::make(const Driver& driver, StreamHandle* stream) {
+  const BlasLt* lt = blas_lt();
+  if (!lt) return nullptr;
+  std::unique_ptr<LtProducts> out(new LtProducts(*lt, driver, stream));
+  if (lt->cublasLtCreate(&out->handle_) != 0) return nullptr;
+  return out;
+}
+
+LtProducts::LtProducts(const BlasLt& lt, const Driver& driver, StreamHandle* stream)
+    : lt_(lt), driver_(driver), stream_(stream) {}
+
+LtProducts::~LtProducts() {
+  plans_.clear();
+  if (workspace_) driver_.cuMemFree(workspace_);
+  if (handle_) lt_.cublasLtDestroy(handle_);
+}
+
+std::string LtProducts::version() const {
+  size_t v = lt_.version();
+  return fmt::format("cuBLASLt {}.{}.{}", v / 10000, v / 100 % 100, v % 100);
+}
+
+bool LtProducts::takes(const MatrixProduct& p) { return plan(p) != nullptr; }
+
+LtProducts::Plan* LtProducts::plan(const MatrixProduct& p) {
+  std::string key = fmt::format("{} {} {} {} {} {} {} {}{} {} {} {} {} {} {} {}{}{}", type_name(p.type),
+                                type_name(p.left), type_name(p.right), p.batch, p.m, p.n, p.k, p.transpose_left,
+                                p.transpose_right, p.alpha, p.beta, static_cast<int>(p.epilogue), p.bias,
+                                type_name(p.bias_type), p.before, p.left_scale, p.right_scale, p.scale);
+  auto [at, fresh] = plans_.try_emplace(std::move(key));
+  if (!fresh) return at->second.get();
+  std::optional<int> left = data_type(p.left), right = data_type(p.right), out = data_type(p.type),
+                     bias = data_type(p.bias_type);
+  if (!left || !right || !out || !bias) return nullptr;
+  auto plan = std::make_unique<Plan>(lt_);
+  plan->product = p;
+  bool wide = p.type == ElementType::F64;
+  bool good = lt_.cublasLtMatmulDescCreate(&plan->operation, wide ? kCompute64 : kCompute32, wide ? 1 : 0) == 0;
+  auto set = [&](Attribute key, const auto& value) {
+    good = good && lt_.cublasLtMatmulDescSetAttribute(plan->operation, key, &value, sizeof value) == 0;
+  };
+  set(kTransposeA, int32_t{p.transpose_right}), set(kTransposeB, int32_t{p.transpose_left});
+  uint32_t epilogue = p.epilogue == MatrixProduct::Epilogue::kRelu   ? 2
+                      : p.epilogue == MatrixProduct::Epilogue::kGelu ? 32
+                                                                     : 0;
+  if (p.bias) epilogue |= 4;
+  if (p.before) epilogue |= 128;
+  set(kEpilogue, epilogue ? epilogue : uint32_t{1});
+  // Only their alignment counts until the call.
+  const void* somewhere = reinterpret_cast<const void*>(uintptr_t{256});
+  if (p.bias) set(kBiasPointer, somewhere), set(kBiasType, int32_t{*bias});
+  if (p.before) {
+    set(kAuxPointer, somewhere), set(kAuxStep, p.n), set(kAuxBatchStep, p.m * p.n), set(kAuxType, int32_t{*out});
+  }
+  if (p.left_scale) set(kScaleB, somewhere);
+  if (p.right_scale) set(kScaleA, somewhere);
+  if (p.scale) set(kScaleD, somewhere);
+  auto layout = [&](void** to, int type, int64_t rows, int64_t columns) {
+    good = good && lt_.cublasLtMatrixLayoutCreate(to, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
+                                                  rows) == 0;
+    if (p.batch == 1 || !good) return;
+    auto count = static_cast<int32_t>(p.batch);
+    int64_t step = rows * columns;
+    good = lt_.cublasLtMatrixLayoutSetAttribute(*to, kLayoutBatch, &count, sizeof count) == 0 &&
+           lt_.cublasLtMatrixLayoutSetAttribute(*to, kLayoutBatchStep, &step, sizeof step) == 0;
+  };
+  layout(&plan->a, *right, p.transpose_right ? p.k : p.n, p.transpose_right ? p.n : p.k);
+  layout(&plan->b, *left, p.transpose_left ? p.m : p.k, p.transpose_left ? p.k : p.m);
+  layout(&plan->d, *out, p.n, p.m);
+  // What is added has 16 bits where the result has eight, even if nothing is.
+  bool small = storage_bytes(p.type) == 1;
+  if (small && p.beta != 0) return nullptr;
+  layout(&plan->c, small ? 14 : *out, p.n, p.m);
+  void* preference = nullptr;
+  good = good && lt_.cublasLtMatmulPreferenceCreate(&preference) == 0;
+  int count = 0;
+  std::array<LtHeuristic, kMost> found{};
+  good = good &&
+         lt_.cublasLtMatmulPreferenceSetAttribute(preference, kPreferWorkspace, &kWorkspace, sizeof kWorkspace) == 0 &&
+         lt_.cublasLtMatmulAlgoGetHeuristic(handle_, plan->operation, plan->a, plan->b, plan->c, plan->d, preference,
+                                            kMost, found.data(), &count) == 0;
+  if (preference) lt_.cublasLtMatmulPreferenceDestroy(preference);
+  for (int k = 0; good && k < count; ++k)
+    if (found[static_cast<size_t>(k)].state == 0) plan->found.push_back(found[static_cast<size_t>(k)]);
+  if (plan->found.empty()) return nullptr;
+  if (!workspace_) {
+    if (Result r = driver_.cuMemAlloc(&workspace_, kWorkspace); r != 0) {
+      workspace_ = 0;
+      return nullptr;
+    }
+  }
+  at->second = std::move(plan);
+  return at->second.get();
+}
+
+Result LtProducts::call(Plan& plan, const ProductArrays& at, const LtAlgorithm& algorithm) {
+  const MatrixProduct& p = plan.product;
+  auto pointer = [&](Attribute key, const void* value) {
+    lt_.cublasLtMatmulDescSetAttribute(plan.operation, key, &value, sizeof value);
+  };
+  if (p.bias) pointer(kBiasPointer, at.bias);
+  if (p.before) pointer(kAuxPointer, at.before);
+  if (p.left_scale) pointer(kScaleB, at.left_scale);
+  if (p.right_scale) pointer(kScaleA, at.right_scale);
+  if (p.scale) pointer(kScaleD, at.scale);
+  const auto alpha32 = static_cast<float>(p.alpha), beta32 = static_cast<float>(p.beta);
+  bool wide = p.type == ElementType::F64;
+  const void* alpha = wide ? static_cast<const void*>(&p.alpha) : &alpha32;
+  const void* beta = wide ? static_cast<const void*>(&p.beta) : &beta32;
+  return lt_.cublasLtMatmul(handle_, plan.operation, alpha, at.right, plan.a, at.left, plan.b, beta,
+                            at.matrix ? at.matrix : at.out, plan.c, at.out, plan.d, &algorithm,
+                            reinterpret_cast<void*>(workspace_), kWorkspace, stream_);
+}
+
+void LtProducts::choose(Plan& plan, const ProductArrays& at) {
+  plan.chosen = true;
+  if (plan.found.size() < 2) return;
+  EventHandle *from = nullptr, *to = nullptr;
+  check(driver_, driver_.cuEventCreate(&from, 0), "cuEventCreate");
+  if (Result r = driver_.cuEventCreate(&to, 0); r != 0) {
+    driver_.cuEventDestroy(from);
+    check(driver_, r, "cuEventCreate");
+  }
+  size_t best = 0;
+  float least = 0;
+  for (size_t k = 0; k < plan.found.size(); ++k) {
+    // Once for its code to be there, then on the clock.
+    const LtAlgorithm& algorithm = plan.found[k].algorithm;
+    float ms = 0;
+    if (call(plan, at, algorithm) != 0 || driver_.cuEventRecord(from, stream_) != 0 || call(plan, at, algorithm) != 0 ||
+        driver_.cuEventRecord(to, stream_) != 0 || driver_.cuEventSynchronize(to) != 0 ||
+        driver_.cuEventElapsedTime(&ms, from, to) != 0)
+      continue;
+    if (least == 0 || ms < least) best = k, least = ms;
+  }
+  driver_.cuEventDestroy(from), driver_.cuEventDestroy(to);
+  std::swap(plan.found[0], plan.found[best]);
+}
+
+void LtProducts::run(const MatrixProduct& p, const ProductArrays& at) {
+  Plan* known = plan(p);
+  HLO_CHECK(known, "no plan for a product of {} by {} by {}", p.m, p.n, p.k);
+  if (!known->chosen) choose(*known, at);
+  if (Result r = call(*known, at, known->found[0].algorithm))
+    fail(FailureKind::kUnsupported, "cublasLtMatmul: status {}", r);
+}
+
+}  // namespace hlo

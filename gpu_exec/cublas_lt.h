@@ -1,0 +1,42 @@
+// Products with epilogues, factors and mixed types by cuBLASLt. Not for threads.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+
+#include "gpu_exec/cuda.h"
+#include "gpu_exec/device.h"
+
+namespace hlo {
+
+class LtProducts {
+ public:
+  // Null where the library is not there or does not start. `driver` and `stream` outlive it.
+  static std::unique_ptr<LtProducts> make(const cuda::Driver& driver, cuda::StreamHandle* stream);
+  ~LtProducts();
+  LtProducts(const LtProducts&) = delete;
+  LtProducts& operator=(const LtProducts&) = delete;
+
+  // Has the library an algorithm for it on this card?
+  bool takes(const MatrixProduct& p);
+  // One that takes() said yes to. The first call of each times the algorithms that the library thinks best and keeps
+  // the fastest, so it must not be recorded into a graph. Throws Failure(kUnsupported).
+  void run(const MatrixProduct& p, const ProductArrays& at);
+  std::string version() const;  // "cuBLASLt 13.0.0"
+
+ private:
+  struct Plan;
+  LtProducts(const cuda::BlasLt& lt, const cuda::Driver& driver, cuda::StreamHandle* stream);
+  Plan* plan(const MatrixProduct& p);
+  cuda::Result call(Plan& plan, const ProductArrays& at, const cuda::LtAlgorithm& algorithm);
+  void choose(Plan& plan, const ProductArrays& at);
+
+  const cuda::BlasLt& lt_;
+  const cuda::Driver& driver_;
+  cuda::StreamHandle* stream_;
+  void* handle_ = nullptr;
+  cuda::Pointer workspace_ = 0;
+  std::map<std::string, std::unique_ptr<Plan>> plans_;  // by all that a product is; null: the library has none
+};
+
+}  // namespace hlo
