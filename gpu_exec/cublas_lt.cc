@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 
+#include "gpu_exec/kernel_cache.h"
 #include "ir/base/check.h"
 
 namespace hlo {
@@ -67,21 +68,22 @@ struct LtProducts::Plan {
 
   const BlasLt& lt;
   MatrixProduct product;
+  std::string key;
   void *operation = nullptr, *a = nullptr, *b = nullptr, *c = nullptr, *d = nullptr;
   std::vector<LtHeuristic> found;  // the library's best first
-  bool chosen = false;
+  std::optional<size_t> chosen;
 };
 
-std::unique_ptr<LtProducts> LtProducts::make(const Driver& driver, StreamHandle* stream) {
+std::unique_ptr<LtProducts> LtProducts::make(const Driver& driver, StreamHandle* stream, std::string card) {
   const BlasLt* lt = blas_lt();
   if (!lt) return nullptr;
-  std::unique_ptr<LtProducts> out(new LtProducts(*lt, driver, stream));
+  std::unique_ptr<LtProducts> out(new LtProducts(*lt, driver, stream, std::move(card)));
   if (lt->cublasLtCreate(&out->handle_) != 0) return nullptr;
   return out;
 }
 
-LtProducts::LtProducts(const BlasLt& lt, const Driver& driver, StreamHandle* stream)
-    : lt_(lt), driver_(driver), stream_(stream) {}
+LtProducts::LtProducts(const BlasLt& lt, const Driver& driver, StreamHandle* stream, std::string card)
+    : lt_(lt), driver_(driver), stream_(stream), card_(std::move(card)) {}
 
 LtProducts::~LtProducts() {
   plans_.clear();
@@ -101,13 +103,13 @@ LtProducts::Plan* LtProducts::plan(const MatrixProduct& p) {
                                 type_name(p.left), type_name(p.right), p.batch, p.m, p.n, p.k, p.transpose_left,
                                 p.transpose_right, p.alpha, p.beta, static_cast<int>(p.epilogue), p.bias,
                                 type_name(p.bias_type), p.before, p.left_scale, p.right_scale, p.scale);
-  auto [at, fresh] = plans_.try_emplace(std::move(key));
+  auto [at, fresh] = plans_.try_emplace(key);
   if (!fresh) return at->second.get();
   std::optional<int> left = data_type(p.left), right = data_type(p.right), out = data_type(p.type),
                      bias = data_type(p.bias_type);
   if (!left || !right || !out || !bias) return nullptr;
   auto plan = std::make_unique<Plan>(lt_);
-  plan->product = p;
+  plan->product = p, plan->key = std::move(key);
   bool wide = p.type == ElementType::F64;
   bool good = lt_.cublasLtMatmulDescCreate(&plan->operation, wide ? kCompute64 : kCompute32, wide ? 1 : 0) == 0;
   auto set = [&](Attribute key, const auto& value) {
@@ -186,9 +188,7 @@ Result LtProducts::call(Plan& plan, const ProductArrays& at, const LtAlgorithm& 
                             reinterpret_cast<void*>(workspace_), kWorkspace, stream_);
 }
 
-void LtProducts::choose(Plan& plan, const ProductArrays& at) {
-  plan.chosen = true;
-  if (plan.found.size() < 2) return;
+size_t LtProducts::fastest(Plan& plan, const ProductArrays& at) {
   EventHandle *from = nullptr, *to = nullptr;
   check(driver_, driver_.cuEventCreate(&from, 0), "cuEventCreate");
   if (Result r = driver_.cuEventCreate(&to, 0); r != 0) {
@@ -208,14 +208,16 @@ void LtProducts::choose(Plan& plan, const ProductArrays& at) {
     if (least == 0 || ms < least) best = k, least = ms;
   }
   driver_.cuEventDestroy(from), driver_.cuEventDestroy(to);
-  std::swap(plan.found[0], plan.found[best]);
+  return best;
 }
 
 void LtProducts::run(const MatrixProduct& p, const ProductArrays& at) {
   Plan* known = plan(p);
   HLO_CHECK(known, "no plan for a product of {} by {} by {}", p.m, p.n, p.k);
-  if (!known->chosen) choose(*known, at);
-  if (Result r = call(*known, at, known->found[0].algorithm))
+  if (!known->chosen)
+    known->chosen = kept_choice(known->key, fmt::format("{} on {}", version(), card_), known->found.size(),
+                                [&] { return fastest(*known, at); });
+  if (Result r = call(*known, at, known->found[*known->chosen].algorithm))
     fail(FailureKind::kUnsupported, "cublasLtMatmul: status {}", r);
 }
 

@@ -11,8 +11,9 @@ namespace hlo {
 
 class LtProducts {
  public:
-  // Null where the library is not there or does not start. `driver` and `stream` outlive it.
-  static std::unique_ptr<LtProducts> make(const cuda::Driver& driver, cuda::StreamHandle* stream);
+  // Null where the library is not there or does not start. `driver` and `stream` outlive it; `card` names the device
+  // that choices are kept for (kernel_cache.h).
+  static std::unique_ptr<LtProducts> make(const cuda::Driver& driver, cuda::StreamHandle* stream, std::string card);
   ~LtProducts();
   LtProducts(const LtProducts&) = delete;
   LtProducts& operator=(const LtProducts&) = delete;
@@ -26,14 +27,15 @@ class LtProducts {
 
  private:
   struct Plan;
-  LtProducts(const cuda::BlasLt& lt, const cuda::Driver& driver, cuda::StreamHandle* stream);
+  LtProducts(const cuda::BlasLt& lt, const cuda::Driver& driver, cuda::StreamHandle* stream, std::string card);
   Plan* plan(const MatrixProduct& p);
   cuda::Result call(Plan& plan, const ProductArrays& at, const cuda::LtAlgorithm& algorithm);
-  void choose(Plan& plan, const ProductArrays& at);
+  size_t fastest(Plan& plan, const ProductArrays& at);
 
   const cuda::BlasLt& lt_;
   const cuda::Driver& driver_;
   cuda::StreamHandle* stream_;
+  std::string card_;
   void* handle_ = nullptr;
   cuda::Pointer workspace_ = 0;
   std::map<std::string, std::unique_ptr<Plan>> plans_;  // by all that a product is; null: the library has none

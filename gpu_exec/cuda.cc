@@ -75,7 +75,7 @@ namespace {
 void* library_of(const char* variable, const std::string& name) {
   if (const char* said = std::getenv(variable)) return ::dlopen(said, RTLD_NOW | RTLD_LOCAL);
   if (std::getenv("HLO_CUDA_DRIVER")) return nullptr;
-  for (const char* version : {".13", ".12", ".11", ""})
+  for (const char* version : {".13", ".12", ".11", ".9", ""})
     if (void* library = ::dlopen((name + version).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
   return nullptr;
 }
@@ -97,6 +97,26 @@ const BlasLt* blas_lt() {
 #undef HLO_CUBLASLT_FIND
     find(b.version, "cublasLtGetVersion");
     return std::pair(b, all);
+  }();
+  return kFound.second ? &kFound.first : nullptr;
+}
+
+const Dnn* dnn() {
+  static const std::pair<Dnn, bool> kFound = [] {
+    Dnn d;
+    void* library = library_of("HLO_CUDNN", "libcudnn.so");
+    if (!library) return std::pair(d, false);
+    bool all = true;
+    auto find = [&](auto& function, const char* symbol) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, symbol));
+      all = all && function;
+    };
+    find(d.create, "cudnnCreate"), find(d.destroy, "cudnnDestroy"), find(d.set_stream, "cudnnSetStream");
+    find(d.version, "cudnnGetVersion"), find(d.create_descriptor, "cudnnBackendCreateDescriptor");
+    find(d.destroy_descriptor, "cudnnBackendDestroyDescriptor"), find(d.finalize, "cudnnBackendFinalize");
+    find(d.set_attribute, "cudnnBackendSetAttribute"), find(d.get_attribute, "cudnnBackendGetAttribute");
+    find(d.execute, "cudnnBackendExecute");
+    return std::pair(d, all);
   }();
   return kFound.second ? &kFound.first : nullptr;
 }

@@ -123,6 +123,22 @@ struct BlasLt {
 };
 const BlasLt* blas_lt();
 
+// cuDNN's graphs. Where it is found (HLO_CUDNN names another file), all of it. Names, values and signatures are those
+// of cudnn_graph.h 9.
+struct Dnn {
+  Result (*create)(void**) = nullptr;
+  Result (*destroy)(void*) = nullptr;
+  Result (*set_stream)(void*, StreamHandle*) = nullptr;
+  size_t (*version)() = nullptr;
+  Result (*create_descriptor)(int, void**) = nullptr;
+  Result (*destroy_descriptor)(void*) = nullptr;
+  Result (*finalize)(void*) = nullptr;
+  Result (*set_attribute)(void*, int, int, int64_t, const void*) = nullptr;
+  Result (*get_attribute)(void*, int, int, int64_t, int64_t*, void*) = nullptr;
+  Result (*execute)(void*, void*, void*) = nullptr;
+};
+const Dnn* dnn();
+
 }  // namespace hlo::cuda
 
 namespace hlo {

@@ -8,6 +8,7 @@
 #include "gpu_exec/codegen.h"
 #include "gpu_exec/cublas_lt.h"
 #include "gpu_exec/cuda.h"
+#include "gpu_exec/cudnn.h"
 #include "gpu_exec/device.h"
 #include "gpu_exec/gpu_code.h"
 #include "gpu_exec/kernel_cache.h"
@@ -63,14 +64,15 @@ class Card : public Device {
         library_ = fmt::format("cuBLAS {}.{}.{}", v / 10000, v / 100 % 100, v % 100);
       }
     }
-    lt_ = LtProducts::make(d_, stream_);
+    lt_ = LtProducts::make(d_, stream_, Card::name());
+    dnn_ = DnnConvolutions::make(d_, stream_, Card::name());
   }
 
   // Whatever happened before, the device is left as it was found; errors have nobody to tell.
   ~Card() override {
     d_.cuStreamSynchronize(stream_);
     if (blas_) blas_->destroy(blas_handle_);
-    lt_.reset();
+    lt_.reset(), dnn_.reset();
     if (graph_exec_) d_.cuGraphExecDestroy(graph_exec_);
     for (EventHandle* e : events_) d_.cuEventDestroy(e);
     for (ModuleHandle* m : modules_) d_.cuModuleUnload(m);
@@ -79,8 +81,11 @@ class Card : public Device {
 
   std::string name() const override { return fmt::format("{} ({})", name_, sm_); }
   std::string library() const override {
-    if (!used_lt_) return library_;
-    return library_.empty() ? lt_->version() : library_ + " and " + lt_->version();
+    std::vector<std::string> names;
+    if (!library_.empty()) names.push_back(library_);
+    if (used_lt_) names.push_back(lt_->version());
+    if (used_dnn_) names.push_back(dnn_->version());
+    return fmt::format("{}", fmt::join(names, " and "));
   }
 
   std::vector<Kernel> load(const Module& m, const std::vector<std::vector<InstId>>& kinds,
@@ -225,6 +230,16 @@ class Card : public Device {
     last_ = "a product by cuBLAS";
   }
 
+  bool convolves(const ConvolutionForm& form) override {
+    if (!dnn_ || !dnn_->takes(form)) return false;
+    used_dnn_ = true;
+    return true;
+  }
+  void convolve(const ConvolutionForm& form, const ConvolutionArrays& at) override {
+    last_ = "a convolution by cuDNN";
+    dnn_->run(form, at);
+  }
+
   size_t mark() override {
     if (used_ == events_.size()) {
       EventHandle* e = nullptr;
@@ -340,7 +355,8 @@ class Card : public Device {
   const Blas* blas_ = nullptr;
   Blas::Handle blas_handle_ = nullptr;
   std::unique_ptr<LtProducts> lt_;
-  bool used_lt_ = false;
+  std::unique_ptr<DnnConvolutions> dnn_;
+  bool used_lt_ = false, used_dnn_ = false;
   std::set<std::string> names_, used_replacements_;
   std::map<std::string, EvalOptions::Replacement> replaced_;
   std::vector<ModuleHandle*> modules_;

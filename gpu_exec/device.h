@@ -41,6 +41,24 @@ struct ProductArrays {
   char *out = nullptr, *before = nullptr;
 };
 
+// A convolution of x (batch, features, spatial …) with w (features out, features in of a group, spatial …) to y, or one
+// of the two products that lead back. Sizes and steps (in elements) of the three arrays; groups are features of x by
+// those of w.
+struct ConvolutionForm {
+  enum class Kind { kForward, kInput, kFilter } kind = Kind::kForward;  // makes y of x, w; x of y, w; w of x, y
+  ElementType type = ElementType::F32;                                  // of all
+  Dims x, x_steps, w, w_steps, y, y_steps;
+  Dims low, high, strides, dilations;  // by spatial dimension; padding of x
+  // Forward: relu(scale · convolution + side_scale · side + bias), side like y, bias one value a feature.
+  double scale = 1, side_scale = 0;
+  bool side = false, bias = false, relu = false;
+  ElementType bias_type = ElementType::F32;
+};
+struct ConvolutionArrays {
+  const char *first = nullptr, *second = nullptr, *side = nullptr, *bias = nullptr;
+  char* out = nullptr;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -76,6 +94,8 @@ class Device {
   // A library's product: does it have one, and the call of what it has.
   virtual bool multiplies(const MatrixProduct&) { return false; }
   virtual void multiply(const MatrixProduct&, const ProductArrays&) {}
+  virtual bool convolves(const ConvolutionForm&) { return false; }
+  virtual void convolve(const ConvolutionForm&, const ConvolutionArrays&) {}
   virtual std::string library() const { return {}; }  // names and versions; empty: none
 
   // A point in the order of the work, and the time between two that have passed.

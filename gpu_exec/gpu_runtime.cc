@@ -10,6 +10,7 @@
 #include "gpu_exec/element_emitter.h"
 #include "gpu_exec/host.h"
 #include "ir/base/check.h"
+#include "ir/cudnn.h"
 #include "ir/eval/backend_config.h"
 #include "ir/eval/kernels.h"
 #include "passes/pass.h"
@@ -228,6 +229,91 @@ std::optional<Product> product_of(const Module& m, InstId i) {
   return p;
 }
 
+// The convolution that an instruction is, by itself or as a call of cuDNN: its first two operands, then a bias and what
+// is added besides.
+std::optional<ConvolutionForm> convolution_of(const Module& m, InstId i) {
+  using Kind = ConvolutionForm::Kind;
+  const AttrSet& a = m.attrs(i);
+  ConvolutionForm f;
+  const Shape *x = nullptr, *w = nullptr, *y = nullptr;
+  if (m.op(i) == Opcode::Convolution) {
+    x = &m.shape(m.operand(i, 0)), w = &m.shape(m.operand(i, 1)), y = &m.shape(i);
+  } else {
+    if (m.op(i) != Opcode::CustomCall) return std::nullopt;
+    std::string_view target = m.u().text(a.text(Attr::custom_call_target));
+    if (!target.starts_with("__cudnn$conv") || !is_cudnn_convolution_of_fitting_ranks(m, i)) return std::nullopt;
+    std::string_view kind = target.substr(std::string_view("__cudnn$conv").size());
+    const Shape &p = m.shape(m.operand(i, 0)), &q = m.shape(m.operand(i, 1)), &r = m.u()[m.shape(i).elements[0]];
+    bool fused = kind == "BiasActivationForward";
+    if (kind == "Forward" || fused)
+      x = &p, w = &q, y = &r;
+    else if (kind == "BackwardInput")
+      f.kind = Kind::kInput, x = &r, w = &q, y = &p;
+    else if (kind == "BackwardFilter")
+      f.kind = Kind::kFilter, x = &p, w = &r, y = &q;
+    else
+      return std::nullopt;
+    BackendConfig config = backend_config(m.u().text(a.text(Attr::backend_config)), "cudnn_conv_backend_config");
+    f.scale = number(config, "conv_result_scale", 1), f.side_scale = number(config, "side_input_scale", 0);
+    std::string mode = word(config, "activation_mode", "kNone");
+    if (mode != "kNone" && mode != "kRelu") return std::nullopt;
+    size_t operands = m.operand_count(i);
+    f.relu = mode == "kRelu", f.bias = fused && operands > 2, f.side = fused && operands > 3;
+    if (operands > (fused ? 4 : 2) || (!fused && f.relu)) return std::nullopt;
+    const DimLabels& labels = *a.get<DimLabels>(Attr::dim_labels);
+    if (f.bias) {
+      const Shape& b = m.shape(m.operand(i, 2));
+      if (b.rank() != 1 || b.dims[0] != y->dims[static_cast<size_t>(labels.output_feature)]) return std::nullopt;
+      f.bias_type = b.type;
+    }
+    if (f.side) {
+      const Shape& s = m.shape(m.operand(i, 3));
+      if (s.type != y->type || s.dims != y->dims || major_first(s) != major_first(*y)) return std::nullopt;
+    }
+  }
+  const DimLabels* d = a.get<DimLabels>(Attr::dim_labels);
+  const Window* window = a.get<Window>(Attr::window);
+  if (!d || a.integer(Attr::batch_group_count, 1) != 1) return std::nullopt;
+  for (const Shape* s : {x, w, y})
+    if (s->type != y->type || s->elements_count() == 0 || s->is_dynamic()) return std::nullopt;
+  size_t spatial = d->input_spatial.size();
+  if (spatial < 1 || spatial > 3 || (window && window->dims.size() != spatial)) return std::nullopt;
+  f.type = y->type;
+  auto place = [](const Shape& s, std::initializer_list<int64_t> first, const Dims& rest, Dims* dims, Dims* steps) {
+    Dims all(static_cast<size_t>(s.rank()));
+    int64_t step = 1;
+    std::vector<int64_t> order = major_first(s);
+    for (auto at = order.rbegin(); at != order.rend(); ++at)
+      all[static_cast<size_t>(*at)] = step, step *= s.dims[static_cast<size_t>(*at)];
+    auto take = [&](int64_t k) {
+      dims->push_back(s.dims[static_cast<size_t>(k)]), steps->push_back(all[static_cast<size_t>(k)]);
+    };
+    for (int64_t k : first) take(k);
+    for (int64_t k : rest) take(k);
+  };
+  place(*x, {d->input_batch, d->input_feature}, d->input_spatial, &f.x, &f.x_steps);
+  place(*w, {d->kernel_output, d->kernel_input}, d->kernel_spatial, &f.w, &f.w_steps);
+  place(*y, {d->output_batch, d->output_feature}, d->output_spatial, &f.y, &f.y_steps);
+  for (size_t k = 0; k < spatial; ++k) {
+    WindowDim one = window ? window->dims[k] : WindowDim{};
+    if (one.lhs_dilate != 1 || one.reversal) return std::nullopt;
+    // What the output's size says: HLO's high padding may leave a rest that no window reaches.
+    int64_t reach = (f.w[k + 2] - 1) * one.rhs_dilate + 1;
+    int64_t high = (f.y[k + 2] - 1) * one.stride + reach - f.x[k + 2] - one.pad_low;
+    f.low.push_back(one.pad_low), f.high.push_back(std::max<int64_t>(high, 0));
+    if (one.pad_low < 0) return std::nullopt;
+    f.strides.push_back(one.stride), f.dilations.push_back(one.rhs_dilate);
+  }
+  // One spatial dimension is two, the first of size one.
+  if (spatial == 1) {
+    for (auto [dims, steps] : {std::pair(&f.x, &f.x_steps), std::pair(&f.w, &f.w_steps), std::pair(&f.y, &f.y_steps)})
+      dims->insert(dims->begin() + 2, 1), steps->insert(steps->begin() + 2, steps->at(2) * dims->at(3));
+    f.low.insert(f.low.begin(), 0), f.high.insert(f.high.begin(), 0);
+    f.strides.insert(f.strides.begin(), 1), f.dilations.insert(f.dilations.begin(), 1);
+  }
+  return f;
+}
+
 int64_t known_trips(const Module& m, InstId loop) {
   BackendConfig config = backend_config(m.u().text(m.attrs(loop).text(Attr::backend_config)), "known_trip_count");
   return static_cast<int64_t>(number(config, "n", -1));
@@ -324,10 +410,11 @@ class Runtime {
 
  private:
   struct Step {
-    enum Kind { kKernel, kProduct, kShare, kRegion, kControl, kHost } kind = kHost;
+    enum Kind { kKernel, kProduct, kConvolution, kShare, kRegion, kControl, kHost } kind = kHost;
     InstId inst;
     size_t kernel = 0;
     Product product;
+    std::optional<ConvolutionForm> convolution;
     std::vector<size_t> operands;  // slots
     std::vector<bool> last;        // is this the operand's last reader?
     size_t slot = 0;
@@ -374,8 +461,9 @@ class Runtime {
   }
 
   bool by_library(InstId i) {
-    std::optional<Product> p = product_of(m_, i);
-    return p && device_.multiplies(p->form);
+    if (std::optional<Product> p = product_of(m_, i)) return device_.multiplies(p->form);
+    std::optional<ConvolutionForm> c = convolution_of(m_, i);
+    return c && device_.convolves(*c);
   }
 
   // The result's bytes are the operand's.
@@ -435,7 +523,10 @@ class Runtime {
       return;
     }
     if (by_library(i)) {
-      s.kind = Step::kProduct, s.product = *product_of(m_, i);
+      if ((s.convolution = convolution_of(m_, i)))
+        s.kind = Step::kConvolution;
+      else
+        s.kind = Step::kProduct, s.product = *product_of(m_, i);
       ++products_;
       return;
     }
@@ -505,7 +596,8 @@ class Runtime {
       int64_t inner = 0;
       if (s.kind == Step::kRegion || s.kind == Step::kControl)
         for (CompId callee : m_.called(s.inst)) inner = std::max(inner, peak(callee));
-      bool makes = s.kind == Step::kKernel || s.kind == Step::kProduct || s.kind == Step::kHost;
+      bool makes =
+          s.kind == Step::kKernel || s.kind == Step::kProduct || s.kind == Step::kConvolution || s.kind == Step::kHost;
       int64_t own = makes ? all_bytes(m_.shape_id(s.inst)) : inner;
       most = std::max(most, now + own);
       // What only passes on lives as long as what it passes on: kept to the end here.
@@ -618,6 +710,14 @@ class Runtime {
                          array(s.product.scale), matrix.memory->at,           nullptr};
         if (s.product.form.before) at.before = out.elements[1].memory->at;
         device_.multiply(s.product.form, at);
+        return out;
+      }
+      case Step::kConvolution: {
+        DeviceValue out = fresh(m_.shape_id(s.inst));
+        const DeviceValue& result = u_[out.shape].is_tuple() ? out.elements[0] : out;
+        const ConvolutionForm& f = *s.convolution;
+        device_.convolve(f, {ops[0].memory->at, ops[1].memory->at, f.side ? ops[3].memory->at : nullptr,
+                             f.bias ? ops[2].memory->at : nullptr, result.memory->at});
         return out;
       }
       case Step::kShare:

@@ -12,4 +12,9 @@ void set_kernel_cache(std::string folder);
 // What `make` gives for `source` on `target` ("x86-64 znver3 +avx2…", "sm_90a ptx85"), or gave before.
 std::string cached_code(std::string_view source, std::string_view target, const std::function<std::string()>& make);
 
+// The number under `count` that `measure` gives for `what` on `target` (a library's version and a card), or gave
+// before: kept beside the code. Not measured where there is one to choose from.
+size_t kept_choice(std::string_view what, std::string_view target, size_t count,
+                   const std::function<size_t()>& measure);
+
 }  // namespace hlo

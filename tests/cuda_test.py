@@ -58,10 +58,29 @@ with tempfile.TemporaryDirectory() as directory:
         expect(f"{name}: what is left", text.count("note:") == (name == "products_f8") and ("run as one graph" in text) == (name == "products"), text)
         calls = int(re.search(r"cublasLtMatmul (\d+)", clean(name))[1])
         expect(f"{name}: measured once, then the fastest", calls == {"products": 11, "products_f8": 5}[name] * (2 * 2 + {"products": 2, "products_f8": 3}[name]), calls)
+        if name == "products":
+            for measured in (11 * 2 * 2, 0):
+                code, text, err = run("exec", data / "gpu" / "products.hlo", "--backend=cuda", f"--kernel-cache={tmp}/products", HLO_CUBLAS=fake, HLO_CUBLASLT=fake, HLO_FAKE_CUDA_LOG=log)
+                calls = int(re.search(r"cublasLtMatmul (\d+)", clean(name))[1])
+                expect("products: choices are kept", code == 0 and calls == measured + 11, f"{calls} {err}")
         expect(f"{name}: descriptors given back", "descriptors" not in log.read_text(), log.read_text())
     code, text, err = run("exec", data / "gpu" / "products.hlo", "--backend=cuda", HLO_CUBLAS=fake, HLO_CUBLASLT=fake, HLO_FAKE_CUDA_FAIL="cublasLtMatmul", HLO_FAKE_CUDA_LOG=log)
     expect("cublasLtMatmul fails", code == 2 and "cublasLtMatmul: status 13" in err, f"{code} {err}")
     clean("cublasLtMatmul fails")
+    # Convolutions by cuDNN, forward and back, with what stands behind them; of its engines those that keep f32, and of
+    # these the fastest, whose number is kept where kernels are.
+    kept = tmp / "choices"
+    for measured in (11 * 2 * 2 + 3 * 3 * 2, 0):
+        code, text, err = run("exec", data / "gpu" / "convolutions.hlo", "--backend=cuda", f"--kernel-cache={kept}", "--compare-with=evaluator", HLO_CUDNN=fake, HLO_FAKE_CUDA_LOG=log)
+        expect("convolutions by the library", code == 0 and text.endswith("equal\n") and "14 by cuDNN 9.1.0" in text, text + err)
+        expect("convolutions: what is left", text.count("note:") == 1 and "note: elu (" in text, text)
+        calls = int(re.search(r"cudnnBackendExecute (\d+)", clean("convolutions"))[1])
+        expect("convolutions: measured once", calls == measured + 14, calls)
+        expect("convolutions: descriptors given back", "descriptors" not in log.read_text(), log.read_text())
+    code, text, err = run("exec", data / "gpu" / "convolutions.hlo", "--backend=cuda", HLO_CUDNN=fake, HLO_FAKE_CUDA_FAIL="cudnnBackendExecute", HLO_FAKE_CUDA_LOG=log)
+    expect("cudnnBackendExecute fails", code == 2 and "cudnnBackendExecute: status 5000" in err, f"{code} {err}")
+    clean("cudnnBackendExecute fails")
+
     code, text, err = run("exec", data / "gpu" / "products.hlo", "--backend=cuda", "--compare-with=evaluator")
     expect("no library", code == 0 and "and 8 more" in text and text.endswith("equal\n"), text + err)
 

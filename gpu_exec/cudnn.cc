@@ -1,0 +1,375 @@
+#include "gpu_exec/cudnn.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "gpu_exec/kernel_cache.h"
+#include "ir/base/check.h"
+
+namespace hlo {
+
+using namespace cuda;
+
+namespace {
+
+// cudnnBackendDescriptorType_t.
+enum DescriptorType {
+  kPointwise = 0,
+  kConvolution = 1,
+  kEngine = 2,
+  kEngineConfig = 3,
+  kHeuristics = 4,
+  kExecutionPlan = 5,
+  kForwardOperation = 10,
+  kFilterOperation = 11,
+  kInputOperation = 12,
+  kPointwiseOperation = 13,
+  kOperationGraph = 15,
+  kVariantPack = 16,
+  kTensor = 17,
+};
+// cudnnBackendAttributeType_t.
+enum AttributeType {
+  kHandle = 0,
+  kDataType = 1,
+  kBoolean = 2,
+  kInt64 = 3,
+  kFloat = 4,
+  kDouble = 5,
+  kPointer = 6,
+  kConvolutionMode = 7,
+  kHeuristicsMode = 8,
+  kNumericalNote = 11,
+  kPointwiseMode = 14,
+  kDescriptor = 15,
+};
+// cudnnBackendAttributeName_t.
+enum AttributeName {
+  kPointwiseModeOf = 0,
+  kPointwisePrecision = 1,
+  kComputeType = 100,
+  kMode = 101,
+  kDilations = 102,
+  kStrides = 103,
+  kPostPaddings = 104,
+  kPrePaddings = 105,
+  kSpatialDims = 106,
+  kHeuristicsModeOf = 200,
+  kHeuristicsGraph = 201,
+  kHeuristicsResults = 202,
+  kConfigEngine = 300,
+  kPlanHandle = 400,
+  kPlanConfig = 401,
+  kPlanWorkspace = 402,
+  kForwardAlpha = 700,  // and beta, convolution, w, x, y behind it
+  kInputAlpha = 706,    // and beta, convolution, w, dx, dy
+  kFilterAlpha = 712,   // and beta, convolution, dw, x, dy
+  kPointwiseDescriptor = 750,
+  kPointwiseX = 751,
+  kPointwiseB = 752,
+  kPointwiseY = 753,
+  kPointwiseAlpha1 = 754,
+  kPointwiseAlpha2 = 755,
+  kGraphHandle = 800,
+  kGraphOperations = 801,
+  kTensorAlignment = 900,
+  kTensorType = 901,
+  kTensorDims = 902,
+  kTensorSteps = 903,
+  kTensorId = 906,
+  kTensorVirtual = 907,
+  kPackIds = 1000,
+  kPackPointers = 1001,
+  kPackWorkspace = 1003,
+  kEngineNotes = 1303,
+};
+constexpr int32_t kCrossCorrelation = 1, kAdd = 0, kRelu = 100, kHeuristicsA = 3, kFallback = 2;
+constexpr int32_t kTensorCores = 0, kRoundsInputs = 1, kRoundsSums = 2;
+constexpr size_t kMost = 8;                             // engines that are looked at
+constexpr int64_t kMostWorkspace = int64_t{512} << 20;  // bytes
+// Of tensors, in the graph and when it runs.
+enum TensorId : int64_t { kIdX = 1, kIdW, kIdY, kIdSide, kIdBias, kIdVirtual };
+
+// cudnnDataType_t.
+std::optional<int32_t> data_type(ElementType t) {
+  switch (t) {
+    case ElementType::F32:
+      return 0;
+    case ElementType::F64:
+      return 1;
+    case ElementType::F16:
+      return 2;
+    case ElementType::BF16:
+      return 9;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+// A descriptor with its attributes; the first refusal is kept in `good`.
+struct DnnConvolutions::Descriptor {
+  Descriptor(const Dnn& library, DescriptorType type) : dnn(&library) { good = dnn->create_descriptor(type, &at) == 0; }
+  ~Descriptor() {
+    if (at) dnn->destroy_descriptor(at);
+  }
+  Descriptor(Descriptor&& other) noexcept : dnn(other.dnn), at(std::exchange(other.at, nullptr)), good(other.good) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(dnn, other.dnn), std::swap(at, other.at), std::swap(good, other.good);
+    return *this;
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  Descriptor& set(int name, AttributeType type, int64_t count, const void* values) {
+    good = good && dnn->set_attribute(at, name, type, count, values) == 0;
+    return *this;
+  }
+  Descriptor& number(int name, int64_t value) { return set(name, kInt64, 1, &value); }
+  Descriptor& word(int name, AttributeType type, int32_t value) { return set(name, type, 1, &value); }
+  Descriptor& dims(int name, const Dims& values) {
+    return set(name, kInt64, static_cast<int64_t>(values.size()), values.data());
+  }
+  // A factor in the type that the sums are of.
+  Descriptor& factor(int name, double value, bool wide) {
+    auto narrow = static_cast<float>(value);
+    return wide ? set(name, kDouble, 1, &value) : set(name, kFloat, 1, &narrow);
+  }
+  Descriptor& other(int name, const Descriptor& d) {
+    good = good && d.good;
+    return set(name, kDescriptor, 1, &d.at);
+  }
+  bool done() { return good = good && dnn->finalize(at) == 0; }
+
+  const Dnn* dnn;
+  void* at = nullptr;
+  bool good = false;
+};
+
+struct DnnConvolutions::Plan {
+  ConvolutionForm form;
+  std::string key;
+  std::vector<Descriptor> parts;             // what the graph is made of
+  std::vector<Descriptor> configs, engines;  // execution plans of their configurations, the library's best first
+  std::optional<size_t> chosen;
+};
+
+std::unique_ptr<DnnConvolutions> DnnConvolutions::make(const Driver& driver, StreamHandle* stream, std::string card) {
+  const Dnn* library = dnn();
+  if (!library) return nullptr;
+  std::unique_ptr<DnnConvolutions> out(new DnnConvolutions(*library, driver, stream, std::move(card)));
+  if (library->create(&out->handle_) != 0) {
+    out->handle_ = nullptr;
+    return nullptr;
+  }
+  return library->set_stream(out->handle_, stream) == 0 ? std::move(out) : nullptr;
+}
+
+DnnConvolutions::DnnConvolutions(const Dnn& dnn, const Driver& driver, StreamHandle* stream, std::string card)
+    : dnn_(dnn), driver_(driver), stream_(stream), card_(std::move(card)) {}
+
+DnnConvolutions::~DnnConvolutions() {
+  plans_.clear();
+  if (workspace_) driver_.cuMemFree(workspace_);
+  if (handle_) dnn_.destroy(handle_);
+}
+
+std::string DnnConvolutions::version() const {
+  size_t v = dnn_.version();
+  return fmt::format("cuDNN {}.{}.{}", v / 10000, v / 100 % 100, v % 100);
+}
+
+bool DnnConvolutions::takes(const ConvolutionForm& form) { return plan(form) != nullptr; }
+
+DnnConvolutions::Plan* DnnConvolutions::plan(const ConvolutionForm& f) {
+  auto list = [](const Dims& dims) { return fmt::format("{}", fmt::join(dims, ",")); };
+  std::string key =
+      fmt::format("convolution {} {} x {}:{} w {}:{} y {}:{} pad {}:{} strides {} dilations {}",
+                  static_cast<int>(f.kind), type_name(f.type), list(f.x), list(f.x_steps), list(f.w), list(f.w_steps),
+                  list(f.y), list(f.y_steps), list(f.low), list(f.high), list(f.strides), list(f.dilations));
+  key += fmt::format(" scale {} side {} {} bias {} {} relu {}", f.scale, f.side, f.side_scale, f.bias,
+                     type_name(f.bias_type), f.relu);
+  auto [at, fresh] = plans_.try_emplace(key);
+  if (!fresh) return at->second.get();
+  auto plan = std::make_unique<Plan>();
+  plan->form = f, plan->key = std::move(key);
+  if (!build(f, *plan)) return nullptr;
+  // What every engine may need, before memory is shared out.
+  int64_t most = 1;
+  for (const Descriptor& e : plan->engines) {
+    int64_t bytes = 0, count = 0;
+    if (dnn_.get_attribute(e.at, kPlanWorkspace, kInt64, 1, &count, &bytes) == 0) most = std::max(most, bytes);
+  }
+  if (most > workspace_bytes_) {
+    Pointer more = 0;
+    if (driver_.cuMemAlloc(&more, static_cast<size_t>(most)) != 0) return nullptr;
+    if (workspace_) driver_.cuMemFree(workspace_);
+    workspace_ = more, workspace_bytes_ = most;
+  }
+  return (plans_[plan->key] = std::move(plan)).get();
+}
+
+bool DnnConvolutions::build(const ConvolutionForm& f, Plan& plan) {
+  using Kind = ConvolutionForm::Kind;
+  std::optional<int32_t> type = data_type(f.type), bias_type = data_type(f.bias_type);
+  if (!type || !bias_type) return false;
+  bool wide = f.type == ElementType::F64;
+  int32_t sums = wide ? 1 : 0;
+  // Alignment in bytes: memory of the pool is aligned to 256.
+  auto tensor = [&](TensorId id, int32_t of, const Dims& dims, const Dims& steps, bool is_virtual = false) {
+    Descriptor d(dnn_, kTensor);
+    d.word(kTensorType, kDataType, of).dims(kTensorDims, dims).dims(kTensorSteps, steps);
+    d.number(kTensorId, id).number(kTensorAlignment, 16);
+    bool yes = true;
+    if (is_virtual) d.set(kTensorVirtual, kBoolean, 1, &yes);
+    d.done();
+    return d;
+  };
+  std::vector<Descriptor> tensors, rest;
+  tensors.push_back(tensor(kIdX, *type, f.x, f.x_steps));
+  tensors.push_back(tensor(kIdW, *type, f.w, f.w_steps));
+  tensors.push_back(tensor(kIdY, *type, f.y, f.y_steps));
+  const Descriptor &x = tensors[0], &w = tensors[1], &y = tensors[2];
+  Descriptor convolution(dnn_, kConvolution);
+  convolution.word(kComputeType, kDataType, sums).word(kMode, kConvolutionMode, kCrossCorrelation);
+  convolution.number(kSpatialDims, static_cast<int64_t>(f.strides.size())).dims(kDilations, f.dilations);
+  convolution.dims(kStrides, f.strides).dims(kPrePaddings, f.low).dims(kPostPaddings, f.high).done();
+
+  // What stands behind the convolution, each step through a value that is never stored.
+  int steps = f.side + f.bias + f.relu, step = 0;
+  std::vector<Descriptor> between, operations;
+  between.reserve(static_cast<size_t>(steps)), operations.reserve(static_cast<size_t>(steps) + 1);
+  auto target = [&]() -> const Descriptor& {
+    if (step == steps) return y;
+    between.push_back(tensor(static_cast<TensorId>(kIdVirtual + step), sums, f.y, f.y_steps, true));
+    return between.back();
+  };
+  DescriptorType kind = f.kind == Kind::kForward ? kForwardOperation
+                        : f.kind == Kind::kInput ? kInputOperation
+                                                 : kFilterOperation;
+  int first = f.kind == Kind::kForward ? kForwardAlpha : f.kind == Kind::kInput ? kInputAlpha : kFilterAlpha;
+  Descriptor main(dnn_, kind);
+  main.factor(first, f.scale, wide).factor(first + 1, 0, wide).other(first + 2, convolution);
+  const Descriptor* last = &target();
+  main.other(first + 3, w).other(first + 4, x).other(first + 5, f.kind == Kind::kForward ? *last : y).done();
+  operations.push_back(std::move(main));
+  auto pointwise = [&](int32_t mode, const Descriptor* with, double factor) {
+    ++step;
+    Descriptor how(dnn_, kPointwise);
+    how.word(kPointwiseModeOf, kPointwiseMode, mode).word(kPointwisePrecision, kDataType, sums).done();
+    const Descriptor& to = target();
+    Descriptor op(dnn_, kPointwiseOperation);
+    op.other(kPointwiseDescriptor, how).other(kPointwiseX, *last).other(kPointwiseY, to);
+    if (with) op.other(kPointwiseB, *with).factor(kPointwiseAlpha1, 1, wide).factor(kPointwiseAlpha2, factor, wide);
+    op.done();
+    rest.push_back(std::move(how));
+    operations.push_back(std::move(op));
+    last = &to;
+  };
+  Descriptor side = tensor(kIdSide, *type, f.y, f.y_steps);
+  Dims flat(f.y.size(), 1), flat_steps(f.y.size(), 1);
+  flat[1] = f.y[1], flat_steps[0] = f.y[1];
+  Descriptor bias = tensor(kIdBias, *bias_type, flat, flat_steps);
+  if (f.side) pointwise(kAdd, &side, f.side_scale);
+  if (f.bias) pointwise(kAdd, &bias, 1);
+  if (f.relu) pointwise(kRelu, nullptr, 0);
+
+  Descriptor graph(dnn_, kOperationGraph);
+  std::vector<void*> list;
+  for (const Descriptor& d : operations) {
+    graph.good = graph.good && d.good;
+    list.push_back(d.at);
+  }
+  graph.set(kGraphHandle, kHandle, 1, &handle_);
+  graph.set(kGraphOperations, kDescriptor, static_cast<int64_t>(list.size()), list.data());
+  if (!graph.done()) return false;
+  auto keep = [&](auto&... each) { (plan.parts.push_back(std::move(each)), ...); };
+  for (auto* all : {&tensors, &between, &operations, &rest})
+    for (Descriptor& d : *all) keep(d);
+  keep(convolution, side, bias);
+
+  for (int32_t mode : {kHeuristicsA, kFallback}) {
+    Descriptor heuristics(dnn_, kHeuristics);
+    if (!heuristics.other(kHeuristicsGraph, graph).word(kHeuristicsModeOf, kHeuristicsMode, mode).done()) continue;
+    std::vector<Descriptor> configs;
+    std::vector<void*> places;
+    for (size_t k = 0; k < kMost; ++k) configs.emplace_back(dnn_, kEngineConfig), places.push_back(configs.back().at);
+    int64_t count = 0;
+    if (dnn_.get_attribute(heuristics.at, kHeuristicsResults, kDescriptor, kMost, &count, places.data()) != 0) continue;
+    for (size_t k = 0; k < static_cast<size_t>(std::min<int64_t>(count, kMost)); ++k) {
+      Descriptor engine(dnn_, kEngine);
+      int64_t one = 0, notes = 0;
+      std::vector<int32_t> said(16);
+      if (dnn_.get_attribute(configs[k].at, kConfigEngine, kDescriptor, 1, &one, &engine.at) == 0 &&
+          dnn_.get_attribute(engine.at, kEngineNotes, kNumericalNote, 16, &notes, said.data()) == 0) {
+        said.resize(static_cast<size_t>(std::clamp<int64_t>(notes, 0, 16)));
+        auto has = [&](int32_t note) { return std::find(said.begin(), said.end(), note) != said.end(); };
+        if (has(kRoundsSums) || (f.type == ElementType::F32 && (has(kTensorCores) || has(kRoundsInputs)))) continue;
+      }
+      Descriptor ready(dnn_, kExecutionPlan);
+      if (!ready.set(kPlanHandle, kHandle, 1, &handle_).other(kPlanConfig, configs[k]).done()) continue;
+      int64_t bytes = 0;
+      if (dnn_.get_attribute(ready.at, kPlanWorkspace, kInt64, 1, &one, &bytes) != 0 || bytes > kMostWorkspace)
+        continue;
+      plan.engines.push_back(std::move(ready));
+      plan.configs.push_back(std::move(configs[k]));
+    }
+    keep(heuristics);
+    if (plan.engines.empty()) continue;
+    keep(graph);
+    return true;
+  }
+  return false;
+}
+
+Result DnnConvolutions::call(const Plan& plan, size_t engine, const ConvolutionArrays& at) {
+  using Kind = ConvolutionForm::Kind;
+  const ConvolutionForm& f = plan.form;
+  auto* first = const_cast<char*>(at.first);
+  auto* second = const_cast<char*>(at.second);
+  std::vector<int64_t> ids{kIdX, kIdW, kIdY};
+  std::vector<void*> pointers = f.kind == Kind::kForward ? std::vector<void*>{first, second, at.out}
+                                : f.kind == Kind::kInput ? std::vector<void*>{at.out, second, first}
+                                                         : std::vector<void*>{first, at.out, second};
+  if (f.side) ids.push_back(kIdSide), pointers.push_back(const_cast<char*>(at.side));
+  if (f.bias) ids.push_back(kIdBias), pointers.push_back(const_cast<char*>(at.bias));
+  auto* workspace = reinterpret_cast<void*>(workspace_);
+  Descriptor pack(dnn_, kVariantPack);
+  pack.dims(kPackIds, ids).set(kPackPointers, kPointer, static_cast<int64_t>(pointers.size()), pointers.data());
+  if (!pack.set(kPackWorkspace, kPointer, 1, &workspace).done()) return 1;
+  return dnn_.execute(handle_, plan.engines[engine].at, pack.at);
+}
+
+size_t DnnConvolutions::fastest(const Plan& plan, const ConvolutionArrays& at) {
+  size_t best = 0;
+  float least = 0;
+  EventHandle *from = nullptr, *to = nullptr;
+  check(driver_, driver_.cuEventCreate(&from, 0), "cuEventCreate");
+  if (Result r = driver_.cuEventCreate(&to, 0); r != 0) {
+    driver_.cuEventDestroy(from);
+    check(driver_, r, "cuEventCreate");
+  }
+  for (size_t k = 0; k < plan.engines.size(); ++k) {
+    // Once for its code to be there, then on the clock.
+    float ms = 0;
+    if (call(plan, k, at) != 0 || driver_.cuEventRecord(from, stream_) != 0 || call(plan, k, at) != 0 ||
+        driver_.cuEventRecord(to, stream_) != 0 || driver_.cuEventSynchronize(to) != 0 ||
+        driver_.cuEventElapsedTime(&ms, from, to) != 0)
+      continue;
+    if (least == 0 || ms < least) best = k, least = ms;
+  }
+  driver_.cuEventDestroy(from), driver_.cuEventDestroy(to);
+  return best;
+}
+
+void DnnConvolutions::run(const ConvolutionForm& form, const ConvolutionArrays& at) {
+  Plan* known = plan(form);
+  HLO_CHECK(known, "no plan for a convolution to {}", fmt::join(form.y, ","));
+  if (!known->chosen)
+    known->chosen = kept_choice(known->key, fmt::format("{} on {}", version(), card_), known->engines.size(),
+                                [&] { return fastest(*known, at); });
+  if (Result r = call(*known, *known->chosen, at)) fail(FailureKind::kUnsupported, "cudnnBackendExecute: status {}", r);
+}
+
+}  // namespace hlo

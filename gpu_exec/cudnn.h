@@ -1,0 +1,48 @@
+// Convolutions by cuDNN's graphs. Not for threads.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+
+#include "gpu_exec/cuda.h"
+#include "gpu_exec/device.h"
+
+namespace hlo {
+
+class DnnConvolutions {
+ public:
+  // Null where the library is not there or does not start. `driver` and `stream` outlive it; `card` names the device
+  // that choices are kept for (kernel_cache.h).
+  static std::unique_ptr<DnnConvolutions> make(const cuda::Driver& driver, cuda::StreamHandle* stream,
+                                               std::string card);
+  ~DnnConvolutions();
+  DnnConvolutions(const DnnConvolutions&) = delete;
+  DnnConvolutions& operator=(const DnnConvolutions&) = delete;
+
+  // Has the library an engine for it on this card? f32 stays f32: engines that round inputs to fewer bits are left out.
+  bool takes(const ConvolutionForm& form);
+  // One that takes() said yes to. The first call of each times the engines that the library thinks best, so it must not
+  // be recorded into a graph. Throws Failure(kUnsupported).
+  void run(const ConvolutionForm& form, const ConvolutionArrays& at);
+  std::string version() const;  // "cuDNN 9.28.1"
+
+ private:
+  struct Plan;
+  struct Descriptor;
+  DnnConvolutions(const cuda::Dnn& dnn, const cuda::Driver& driver, cuda::StreamHandle* stream, std::string card);
+  Plan* plan(const ConvolutionForm& form);
+  bool build(const ConvolutionForm& form, Plan& plan);
+  cuda::Result call(const Plan& plan, size_t engine, const ConvolutionArrays& at);
+  size_t fastest(const Plan& plan, const ConvolutionArrays& at);
+
+  const cuda::Dnn& dnn_;
+  const cuda::Driver& driver_;
+  cuda::StreamHandle* stream_;
+  std::string card_;
+  void* handle_ = nullptr;
+  cuda::Pointer workspace_ = 0;
+  int64_t workspace_bytes_ = 0;
+  std::map<std::string, std::unique_ptr<Plan>> plans_;  // by all that a convolution is; null: the library has none
+};
+
+}  // namespace hlo
