@@ -6,6 +6,7 @@
 #include "gpu_exec/jit.h"
 #include "gpu_exec/kernel.h"
 #include "gpu_exec/onednn.h"
+#include "gpu_exec/row_groups.h"
 #include "ir/base/parallel.h"
 #include "ir/eval/kernels.h"
 #include "passes/pass.h"
@@ -150,6 +151,7 @@ std::unique_ptr<Module> fused_for_host(const Module& m) {
     HLO_CHECK(pass && pass->run, "pass {}", name);
     PassContext context;
     context.keep_notes = false;
+    if (std::string_view(name) == "fusion") fuse_row_groups(*copy);
     pass->run(*copy, context);
     copy->cleanup();
   }
