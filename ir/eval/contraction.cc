@@ -67,6 +67,15 @@ const Blas& blas() {
   static const Blas loaded = [] {
     Blas b;
     ::setenv("OPENBLAS_NUM_THREADS", "1", 0);  // the cores are ours to share out
+#if defined(__x86_64__)
+    // A processor newer than the library is taken for one of 2004, whose kernels take three times as long: what counts
+    // is what it can do.
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
+      ::setenv("OPENBLAS_CORETYPE", "SKYLAKEX", 0);
+    else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+      ::setenv("OPENBLAS_CORETYPE", "HASWELL", 0);
+#endif
     if (void* library = ::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)) {
       b.sgemm = reinterpret_cast<decltype(b.sgemm)>(::dlsym(library, "cblas_sgemm"));
       b.dgemm = reinterpret_cast<decltype(b.dgemm)>(::dlsym(library, "cblas_dgemm"));
