@@ -725,6 +725,13 @@ class Printer {
     if (known) *known = {start, static_cast<uint32_t>(out.size() - start), id};
   }
   void metadata(const Metadata& d) {
+    // A frame that the module's tables do not have: XLA leaves its number out.
+    if (!o_.lossless && d.stack_frame_id &&
+        (d.stack_frame_id < 0 || static_cast<size_t>(d.stack_frame_id) > m_.stack.frames.size())) {
+      Metadata known = d;
+      known.stack_frame_id = 0;
+      return metadata(known);
+    }
     auto has = [&](uint32_t s) { return s != StrId::kNone && !u_.text(StrId(s)).empty(); };
     if (!has(d.op_type) && !has(d.op_name) && !has(d.source_file) && !has(d.scheduling_name) && !d.stack_frame_id &&
         !has(d.payload))
