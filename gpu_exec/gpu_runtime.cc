@@ -229,6 +229,52 @@ std::optional<Product> product_of(const Module& m, InstId i) {
   return p;
 }
 
+// `f` with the sizes and places of its arrays; none where no library has such a form.
+std::optional<ConvolutionForm> with_arrays(ConvolutionForm f, const AttrSet& a, const Shape& x, const Shape& w,
+                                           const Shape& y) {
+  const DimLabels* d = a.get<DimLabels>(Attr::dim_labels);
+  const Window* window = a.get<Window>(Attr::window);
+  if (!d || a.integer(Attr::batch_group_count, 1) != 1) return std::nullopt;
+  for (const Shape* s : {&x, &w, &y})
+    if (s->type != y.type || s->elements_count() == 0 || s->is_dynamic()) return std::nullopt;
+  size_t spatial = d->input_spatial.size();
+  if (spatial < 1 || spatial > 3 || (window && window->dims.size() != spatial)) return std::nullopt;
+  f.type = y.type;
+  auto place = [](const Shape& s, std::initializer_list<int64_t> first, const Dims& rest, Dims* dims, Dims* steps) {
+    Dims all(static_cast<size_t>(s.rank()));
+    int64_t step = 1;
+    std::vector<int64_t> order = major_first(s);
+    for (auto at = order.rbegin(); at != order.rend(); ++at)
+      all[static_cast<size_t>(*at)] = step, step *= s.dims[static_cast<size_t>(*at)];
+    auto take = [&](int64_t k) {
+      dims->push_back(s.dims[static_cast<size_t>(k)]), steps->push_back(all[static_cast<size_t>(k)]);
+    };
+    for (int64_t k : first) take(k);
+    for (int64_t k : rest) take(k);
+  };
+  place(x, {d->input_batch, d->input_feature}, d->input_spatial, &f.x, &f.x_steps);
+  place(w, {d->kernel_output, d->kernel_input}, d->kernel_spatial, &f.w, &f.w_steps);
+  place(y, {d->output_batch, d->output_feature}, d->output_spatial, &f.y, &f.y_steps);
+  for (size_t k = 0; k < spatial; ++k) {
+    WindowDim one = window ? window->dims[k] : WindowDim{};
+    if (one.lhs_dilate != 1 || one.reversal) return std::nullopt;
+    // What the output's size says: HLO's high padding may leave a rest that no window reaches.
+    int64_t reach = (f.w[k + 2] - 1) * one.rhs_dilate + 1;
+    int64_t high = (f.y[k + 2] - 1) * one.stride + reach - f.x[k + 2] - one.pad_low;
+    f.low.push_back(one.pad_low), f.high.push_back(std::max<int64_t>(high, 0));
+    if (one.pad_low < 0) return std::nullopt;
+    f.strides.push_back(one.stride), f.dilations.push_back(one.rhs_dilate);
+  }
+  // One spatial dimension is two, the first of size one.
+  if (spatial == 1) {
+    for (auto [dims, steps] : {std::pair(&f.x, &f.x_steps), std::pair(&f.w, &f.w_steps), std::pair(&f.y, &f.y_steps)})
+      dims->insert(dims->begin() + 2, 1), steps->insert(steps->begin() + 2, steps->at(2) * dims->at(3));
+    f.low.insert(f.low.begin(), 0), f.high.insert(f.high.begin(), 0);
+    f.strides.insert(f.strides.begin(), 1), f.dilations.insert(f.dilations.begin(), 1);
+  }
+  return f;
+}
+
 // The convolution that an instruction is, by itself or as a call of cuDNN: its first two operands, then a bias and what
 // is added besides.
 std::optional<ConvolutionForm> convolution_of(const Module& m, InstId i) {
@@ -271,47 +317,7 @@ std::optional<ConvolutionForm> convolution_of(const Module& m, InstId i) {
       if (s.type != y->type || s.dims != y->dims || major_first(s) != major_first(*y)) return std::nullopt;
     }
   }
-  const DimLabels* d = a.get<DimLabels>(Attr::dim_labels);
-  const Window* window = a.get<Window>(Attr::window);
-  if (!d || a.integer(Attr::batch_group_count, 1) != 1) return std::nullopt;
-  for (const Shape* s : {x, w, y})
-    if (s->type != y->type || s->elements_count() == 0 || s->is_dynamic()) return std::nullopt;
-  size_t spatial = d->input_spatial.size();
-  if (spatial < 1 || spatial > 3 || (window && window->dims.size() != spatial)) return std::nullopt;
-  f.type = y->type;
-  auto place = [](const Shape& s, std::initializer_list<int64_t> first, const Dims& rest, Dims* dims, Dims* steps) {
-    Dims all(static_cast<size_t>(s.rank()));
-    int64_t step = 1;
-    std::vector<int64_t> order = major_first(s);
-    for (auto at = order.rbegin(); at != order.rend(); ++at)
-      all[static_cast<size_t>(*at)] = step, step *= s.dims[static_cast<size_t>(*at)];
-    auto take = [&](int64_t k) {
-      dims->push_back(s.dims[static_cast<size_t>(k)]), steps->push_back(all[static_cast<size_t>(k)]);
-    };
-    for (int64_t k : first) take(k);
-    for (int64_t k : rest) take(k);
-  };
-  place(*x, {d->input_batch, d->input_feature}, d->input_spatial, &f.x, &f.x_steps);
-  place(*w, {d->kernel_output, d->kernel_input}, d->kernel_spatial, &f.w, &f.w_steps);
-  place(*y, {d->output_batch, d->output_feature}, d->output_spatial, &f.y, &f.y_steps);
-  for (size_t k = 0; k < spatial; ++k) {
-    WindowDim one = window ? window->dims[k] : WindowDim{};
-    if (one.lhs_dilate != 1 || one.reversal) return std::nullopt;
-    // What the output's size says: HLO's high padding may leave a rest that no window reaches.
-    int64_t reach = (f.w[k + 2] - 1) * one.rhs_dilate + 1;
-    int64_t high = (f.y[k + 2] - 1) * one.stride + reach - f.x[k + 2] - one.pad_low;
-    f.low.push_back(one.pad_low), f.high.push_back(std::max<int64_t>(high, 0));
-    if (one.pad_low < 0) return std::nullopt;
-    f.strides.push_back(one.stride), f.dilations.push_back(one.rhs_dilate);
-  }
-  // One spatial dimension is two, the first of size one.
-  if (spatial == 1) {
-    for (auto [dims, steps] : {std::pair(&f.x, &f.x_steps), std::pair(&f.w, &f.w_steps), std::pair(&f.y, &f.y_steps)})
-      dims->insert(dims->begin() + 2, 1), steps->insert(steps->begin() + 2, steps->at(2) * dims->at(3));
-    f.low.insert(f.low.begin(), 0), f.high.insert(f.high.begin(), 0);
-    f.strides.insert(f.strides.begin(), 1), f.dilations.insert(f.dilations.begin(), 1);
-  }
-  return f;
+  return with_arrays(f, a, *x, *w, *y);
 }
 
 int64_t known_trips(const Module& m, InstId loop) {
@@ -910,6 +916,48 @@ class Runtime {
   bool straight_ = true;
 };
 
+// The library takes features last or features first, each array alike, where the filters of most programs lie
+// otherwise:
+//   c = convolution(x, w)
+// becomes, where that makes it the library's,
+//   x' = copy(x), w' = copy(w) in such layouts, c' = convolution(x', w'), c = copy(c')
+void lay_out_convolutions(Device& device, Module& m) {
+  Universe& u = m.u();
+  for (CompId comp : m.nonfusion_computations())
+    for (InstId i : m.post_order(comp)) {
+      if (m.op(i) != Opcode::Convolution) continue;
+      std::optional<ConvolutionForm> as_it_is = convolution_of(m, i);
+      if (!as_it_is || device.convolves(*as_it_is)) continue;
+      const DimLabels d = *m.attrs(i).get<DimLabels>(Attr::dim_labels);
+      for (bool last : {true, false}) {
+        auto laid = [&](InstId array, int64_t first, int64_t feature, const Dims& spatial) {
+          Dims major{first};
+          if (!last) major.push_back(feature);
+          major.insert(major.end(), spatial.begin(), spatial.end());
+          if (last) major.push_back(feature);
+          return u.with_layout(m.shape_id(array), Dims(major.rbegin(), major.rend()));
+        };
+        InstId x = m.operand(i, 0), w = m.operand(i, 1);
+        ShapeId xs = laid(x, d.input_batch, d.input_feature, d.input_spatial),
+                ws = laid(w, d.kernel_output, d.kernel_input, d.kernel_spatial),
+                ys = laid(i, d.output_batch, d.output_feature, d.output_spatial), before = m.shape_id(i);
+        std::optional<ConvolutionForm> f = with_arrays({}, m.attrs(i), u[xs], u[ws], u[ys]);
+        if (!f || !device.convolves(*f)) continue;
+        auto moved = [&](InstId from, ShapeId to) {
+          return m.shape_id(from) == to ? from : m.add_derived(from, {Opcode::Copy, to, {from}, {}, {}, "copy"});
+        };
+        std::vector<InstId> operands{moved(x, xs), moved(w, ws)};
+        InstId made = m.clone_inst(i, comp, operands, ys), result = moved(made, before);
+        bool root = m.is_root(i);
+        m.replace_all_uses(i, result);
+        if (root) m.set_root(comp, result);
+        m.remove(i);
+        break;
+      }
+    }
+  m.cleanup();
+}
+
 // Fusions of our own where the module has none, and sorts that threads can do in any order.
 std::unique_ptr<Module> prepared(const Module& m, bool as_it_is) {
   std::unique_ptr<Module> copy = as_it_is ? m.clone() : fused_for_host(m);
@@ -934,7 +982,9 @@ Execution run_on_device(Device& device, const Module& m, const std::vector<std::
     fail(FailureKind::kUnsupported, "the module runs on {} devices; this backend runs it on one", arguments.size());
   auto start = Clock::now();
   // Whoever watches values wants those of the module as it is.
-  std::unique_ptr<Module> module = prepared(m, options.trace || options.as_it_is);
+  bool as_it_is = options.trace || options.as_it_is;
+  std::unique_ptr<Module> module = prepared(m, as_it_is);
+  if (!as_it_is) lay_out_convolutions(device, *module);
   Runtime runtime(device, *module, options);
   double compile_s = std::chrono::duration<double>(Clock::now() - start).count();
   Execution out = runtime.run(arguments[0], repeat);

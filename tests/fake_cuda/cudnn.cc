@@ -263,6 +263,26 @@ int cudnnBackendFinalize(void* d) {
   if (to->kind == 16 && to->attributes.at(1000).count != to->attributes.at(1001).count) return kBadParameter;
   if (to->kind == 5) {
     const Descriptor* config = to->part(401);
+    // Engines for arrays with features last, or first, each alike.
+    for (const Descriptor* op : config->of->list<const Descriptor*>(801)) {
+      if (op->kind == 13) continue;
+      Sides s = sides(op);
+      auto way = [](const Descriptor* t) {
+        Dims d = dims(t), step = steps(t), first(d.size()), last(d.size());
+        int64_t a = 1, b = d[1];
+        for (size_t k = d.size(); k-- > 0;) first[k] = a, a *= d[k];
+        last[1] = 1;
+        for (size_t k = d.size(); k-- > 0;)
+          if (k != 1) last[k] = b, b *= d[k];
+        auto same = [&](const Dims& want) {
+          for (size_t k = 0; k < d.size(); ++k)
+            if (d[k] != 1 && step[k] != want[k]) return false;
+          return true;
+        };
+        return (same(first) ? 1 : 0) | (same(last) ? 2 : 0);
+      };
+      if ((way(s.x) & way(s.w) & way(s.y)) == 0) return kNotSupported;
+    }
     to->engine = config->engine, to->of = config->of;
   }
   to->final = true;
