@@ -18,6 +18,13 @@ else
   built=$(cd "$(dirname "${tool[0]}")/../tests" && pwd)
   tests() { "$built/ops_test" "$@" && "$built/kernels_test" "$@"; }
 fi
+# CUDA's libraries, wherever the machine keeps them: in a toolkit, or beside jax as wheels.
+if [ -z "${HLO_CUDA_DRIVER:-}" ]; then
+  wheels=$(python3 -c 'import glob, sys; print("\n".join(d for p in sys.path for d in glob.glob(p + "/nvidia/*/lib")))' 2>/dev/null || true)
+  for folder in $wheels /usr/local/cuda/lib64; do
+    [ -d "$folder" ] && export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder"
+  done
+fi
 out=${1:-${OUT:-$PWD/gpu-results}}
 mkdir -p "$out" || exit 2
 table=$out/gpu.md
