@@ -9,13 +9,19 @@
 namespace hlo::cuda {
 namespace {
 
+// What a variable of the environment says; null where it is not set, or empty.
+const char* said_by(const char* variable) {
+  const char* said = std::getenv(variable);
+  return said && *said ? said : nullptr;
+}
+
 struct Loaded {
   Driver driver;
   bool good = false;
   std::string why;
 
   Loaded() {
-    const char* said = std::getenv("HLO_CUDA_DRIVER");
+    const char* said = said_by("HLO_CUDA_DRIVER");
     const char* file = said ? said : "libcuda.so.1";
     void* library = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
@@ -73,8 +79,8 @@ namespace {
 // What the variable names, or the newest of the library that is there. Who names a driver names its libraries, too:
 // others would take its pointers for a card's.
 void* library_of(const char* variable, const std::string& name) {
-  if (const char* said = std::getenv(variable)) return ::dlopen(said, RTLD_NOW | RTLD_LOCAL);
-  if (std::getenv("HLO_CUDA_DRIVER")) return nullptr;
+  if (const char* said = said_by(variable)) return ::dlopen(said, RTLD_NOW | RTLD_LOCAL);
+  if (said_by("HLO_CUDA_DRIVER")) return nullptr;
   for (const char* version : {".13", ".12", ".11", ".9", ""})
     if (void* library = ::dlopen((name + version).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
   return nullptr;
