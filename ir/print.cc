@@ -374,6 +374,12 @@ class Printer {
 
   std::string out;
 
+  // So many instructions are going to be printed.
+  void expect(size_t instructions) {
+    expected_ = instructions;
+    out.reserve(std::min<size_t>(instructions * 100 + 1000, size_t{1} << 20));
+  }
+
   // A get-tuple-element that `%t#1` says in full.
   bool folded(InstId id) const {
     return o_.compact_gte && m_.op(id) == Opcode::GetTupleElement && !m_.is_root(id) && !m_[id].meta.valid() &&
@@ -743,7 +749,22 @@ class Printer {
     paint(start, Ink::kMetadata);
   }
 
+  // Room by what was printed so far: twice as much would be copied, and too much.
+  void room() {
+    ++printed_count_;
+    if (out.capacity() - out.size() > 4096) return;
+    size_t want = static_cast<size_t>(static_cast<double>(out.size()) * 1.03 * static_cast<double>(expected_) /
+                                      static_cast<double>(printed_count_));
+    out.reserve(std::clamp(want, out.size() + out.size() / 4 + 8192, out.size() * 256 + 8192));
+    // Large pages, a wish: they spare page faults.
+    void* at = out.data();
+    size_t left = out.capacity();
+    constexpr size_t kHuge = HugeAllocator<char>::kHuge;
+    if (left > 4 * kHuge && std::align(kHuge, kHuge, at, left)) ::madvise(at, left / kHuge * kHuge, MADV_HUGEPAGE);
+  }
+
   void instruction(InstId id) {
+    if (expected_) room();
     const Inst& inst = m_[id];
     size_t start = out.size();
     name(id);
@@ -990,6 +1011,7 @@ class Printer {
     uint32_t size = 0;
     MetaId id;
   };
+  size_t expected_ = 0, printed_count_ = 0;
   std::vector<Printed> printed_;  // of whole modules, by number: where metadata printed lately stands in `out`
   std::unordered_map<InstId, InstId> async_start_;
   std::unordered_map<InstId, int> numbers_;
@@ -1007,15 +1029,7 @@ std::string metadata_text(const Universe& u, const Metadata& m) {
 
 std::string print_module(const Module& m, const PrintOptions& options) {
   Printer p(m, options);
-  // Room that is not written to costs nothing, a copy does.
-  p.out.reserve(m.inst_slots() * 256 + 1000);
-  if (p.out.capacity() > 4 * HugeAllocator<char>::kHuge) {
-    void* at = p.out.data();
-    size_t left = p.out.capacity();
-    // A wish, for fewer page faults.
-    if (std::align(HugeAllocator<char>::kHuge, HugeAllocator<char>::kHuge, at, left))
-      ::madvise(at, left / HugeAllocator<char>::kHuge * HugeAllocator<char>::kHuge, MADV_HUGEPAGE);
-  }
+  p.expect(m.inst_slots());
   p.module();
   return std::move(p.out);
 }

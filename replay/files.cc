@@ -41,7 +41,7 @@ std::string read_file(const std::string& path) {
   FILE* file = std::fopen(path.c_str(), "rb");
   if (!file) fail(FailureKind::kIo, "cannot read {}: {}", path, std::strerror(errno));
   std::string out;
-  if (auto size = fs::file_size(path, error); !error) out.resize(size);
+  if (auto size = fs::file_size(path, error); !error) out.resize(size + 1);  // a byte more, to see the end
   size_t at = 0;
   for (;;) {
     if (at == out.size()) out.resize(out.size() + 65536);
