@@ -377,7 +377,15 @@ class Printer {
   // So many instructions are going to be printed.
   void expect(size_t instructions) {
     expected_ = instructions;
-    out.reserve(std::min<size_t>(instructions * 100 + 1000, size_t{1} << 20));
+    out.reserve(instructions * 100 + 1000);
+    wish_large_pages();
+  }
+  // They spare page faults.
+  void wish_large_pages() {
+    void* at = out.data();
+    size_t left = out.capacity();
+    constexpr size_t kHuge = HugeAllocator<char>::kHuge;
+    if (left > 4 * kHuge && std::align(kHuge, kHuge, at, left)) ::madvise(at, left / kHuge * kHuge, MADV_HUGEPAGE);
   }
 
   // A get-tuple-element that `%t#1` says in full.
@@ -749,18 +757,13 @@ class Printer {
     paint(start, Ink::kMetadata);
   }
 
-  // Room by what was printed so far: twice as much would be copied, and too much.
+  // More than was expected: room by what was printed so far.
   void room() {
     ++printed_count_;
     if (out.capacity() - out.size() > 4096) return;
-    size_t want = static_cast<size_t>(static_cast<double>(out.size()) * 1.03 * static_cast<double>(expected_) /
-                                      static_cast<double>(printed_count_));
-    out.reserve(std::clamp(want, out.size() + out.size() / 4 + 8192, out.size() * 256 + 8192));
-    // Large pages, a wish: they spare page faults.
-    void* at = out.data();
-    size_t left = out.capacity();
-    constexpr size_t kHuge = HugeAllocator<char>::kHuge;
-    if (left > 4 * kHuge && std::align(kHuge, kHuge, at, left)) ::madvise(at, left / kHuge * kHuge, MADV_HUGEPAGE);
+    double scale = 1.1 * static_cast<double>(expected_) / static_cast<double>(printed_count_);
+    out.reserve(static_cast<size_t>(static_cast<double>(out.size()) * std::min(scale, 256.0)) + 8192);
+    wish_large_pages();
   }
 
   void instruction(InstId id) {
