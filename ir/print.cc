@@ -377,8 +377,7 @@ class Printer {
   // So many instructions are going to be printed.
   void expect(size_t instructions) {
     expected_ = instructions;
-    out.reserve(instructions * 100 + 1000);
-    wish_large_pages();
+    out.reserve(std::min<size_t>(instructions * 100 + 1000, size_t{1} << 20));
   }
   // They spare page faults.
   void wish_large_pages() {
@@ -757,11 +756,12 @@ class Printer {
     paint(start, Ink::kMetadata);
   }
 
-  // More than was expected: room by what was printed so far.
+  // Room by what was printed so far.
   void room() {
     ++printed_count_;
     if (out.capacity() - out.size() > 4096) return;
-    double scale = 1.1 * static_cast<double>(expected_) / static_cast<double>(printed_count_);
+    // Names grow longer. Room that is not written to costs little, a copy more.
+    double scale = 1.3 * static_cast<double>(expected_) / static_cast<double>(printed_count_);
     out.reserve(static_cast<size_t>(static_cast<double>(out.size()) * std::min(scale, 256.0)) + 8192);
     wish_large_pages();
   }
