@@ -76,33 +76,48 @@ void check(const Driver&, Result r, const char* call) {
 
 namespace {
 
-// What the variable names, or the newest of the library that is there. Who names a driver names its libraries, too:
-// others would take its pointers for a card's.
-void* library_of(const char* variable, const std::string& name) {
-  if (const char* said = said_by(variable)) return ::dlopen(said, RTLD_NOW | RTLD_LOCAL);
-  if (said_by("HLO_CUDA_DRIVER")) return nullptr;
-  for (const char* version : {".13", ".12", ".11", ".9", ""})
-    if (void* library = ::dlopen((name + version).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  return nullptr;
-}
+// A library's functions, of the file that the variable names or of the newest that is there. Who names a driver names
+// its libraries, too: others would take its pointers for a card's.
+class Library {
+ public:
+  Library(const char* variable, const std::string& name) : variable_(variable), said_(said_by(variable)) {
+    if (said_) {
+      handle_ = ::dlopen(said_, RTLD_NOW | RTLD_LOCAL);
+      if (!handle_) fail(FailureKind::kUnsupported, "{} names {}, which cannot be loaded", variable, said_);
+      return;
+    }
+    if (said_by("HLO_CUDA_DRIVER")) return;
+    for (const char* version : {".13", ".12", ".11", ".9", ""})
+      if (!handle_) handle_ = ::dlopen((name + version).c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+
+  template <typename F>
+  void find(F& function, const char* symbol) {
+    if (handle_) function = reinterpret_cast<F>(::dlsym(handle_, symbol));
+    if (handle_ && !function && said_)
+      fail(FailureKind::kUnsupported, "{} names {}, which has no {}", variable_, said_, symbol);
+    if (!function) complete_ = false;
+  }
+  // Is it there, with all that was looked for?
+  bool complete() const { return complete_; }
+
+ private:
+  const char *variable_, *said_;
+  void* handle_ = nullptr;
+  bool complete_ = true;
+};
 
 }  // namespace
 
 const BlasLt* blas_lt() {
   static const std::pair<BlasLt, bool> kFound = [] {
     BlasLt b;
-    void* library = library_of("HLO_CUBLASLT", "libcublasLt.so");
-    if (!library) return std::pair(b, false);
-    bool all = true;
-    auto find = [&](auto& function, const char* symbol) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, symbol));
-      all = all && function;
-    };
-#define HLO_CUBLASLT_FIND(name, ...) find(b.name, #name);
+    Library library("HLO_CUBLASLT", "libcublasLt.so");
+#define HLO_CUBLASLT_FIND(name, ...) library.find(b.name, #name);
     HLO_CUBLASLT_FUNCTIONS(HLO_CUBLASLT_FIND)
 #undef HLO_CUBLASLT_FIND
-    find(b.version, "cublasLtGetVersion");
-    return std::pair(b, all);
+    library.find(b.version, "cublasLtGetVersion");
+    return std::pair(b, library.complete());
   }();
   return kFound.second ? &kFound.first : nullptr;
 }
@@ -110,19 +125,15 @@ const BlasLt* blas_lt() {
 const Dnn* dnn() {
   static const std::pair<Dnn, bool> kFound = [] {
     Dnn d;
-    void* library = library_of("HLO_CUDNN", "libcudnn.so");
-    if (!library) return std::pair(d, false);
-    bool all = true;
-    auto find = [&](auto& function, const char* symbol) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, symbol));
-      all = all && function;
-    };
-    find(d.create, "cudnnCreate"), find(d.destroy, "cudnnDestroy"), find(d.set_stream, "cudnnSetStream");
-    find(d.version, "cudnnGetVersion"), find(d.create_descriptor, "cudnnBackendCreateDescriptor");
-    find(d.destroy_descriptor, "cudnnBackendDestroyDescriptor"), find(d.finalize, "cudnnBackendFinalize");
-    find(d.set_attribute, "cudnnBackendSetAttribute"), find(d.get_attribute, "cudnnBackendGetAttribute");
-    find(d.execute, "cudnnBackendExecute");
-    return std::pair(d, all);
+    Library library("HLO_CUDNN", "libcudnn.so");
+    library.find(d.create, "cudnnCreate"), library.find(d.destroy, "cudnnDestroy");
+    library.find(d.set_stream, "cudnnSetStream"), library.find(d.version, "cudnnGetVersion");
+    library.find(d.create_descriptor, "cudnnBackendCreateDescriptor");
+    library.find(d.destroy_descriptor, "cudnnBackendDestroyDescriptor");
+    library.find(d.finalize, "cudnnBackendFinalize"), library.find(d.execute, "cudnnBackendExecute");
+    library.find(d.set_attribute, "cudnnBackendSetAttribute");
+    library.find(d.get_attribute, "cudnnBackendGetAttribute");
+    return std::pair(d, library.complete());
   }();
   return kFound.second ? &kFound.first : nullptr;
 }
@@ -130,16 +141,11 @@ const Dnn* dnn() {
 const Blas* blas() {
   static const std::pair<Blas, bool> kFound = [] {
     Blas b;
-    void* library = library_of("HLO_CUBLAS", "libcublas.so");
-    if (!library) return std::pair(b, false);
-    auto find = [&](auto& function, const char* symbol) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, symbol));
-      return function != nullptr;
-    };
-    bool all = find(b.create, "cublasCreate_v2") && find(b.destroy, "cublasDestroy_v2") &&
-               find(b.set_stream, "cublasSetStream_v2") && find(b.version, "cublasGetVersion_v2") &&
-               find(b.gemm_strided_batched, "cublasGemmStridedBatchedEx");
-    return std::pair(b, all);
+    Library library("HLO_CUBLAS", "libcublas.so");
+    library.find(b.create, "cublasCreate_v2"), library.find(b.destroy, "cublasDestroy_v2");
+    library.find(b.set_stream, "cublasSetStream_v2"), library.find(b.version, "cublasGetVersion_v2");
+    library.find(b.gemm_strided_batched, "cublasGemmStridedBatchedEx");
+    return std::pair(b, library.complete());
   }();
   return kFound.second ? &kFound.first : nullptr;
 }

@@ -53,6 +53,7 @@ class Card : public Device {
     check(d_, d_.cuDeviceGetAttribute(&minor, kMinor, number), "cuDeviceGetAttribute");
     check(d_, d_.cuDriverGetVersion(&version), "cuDriverGetVersion");
     name_ = name, sm_ = architecture(major, minor), ptx_ = ptx_version(version);
+    blas(), blas_lt(), dnn();  // libraries that are named and not there
     check(d_, d_.cuStreamCreate(&stream_, 1), "cuStreamCreate");
     if ((blas_ = blas())) {
       if (blas_->create(&blas_handle_) != 0) {

@@ -69,6 +69,14 @@ with tempfile.TemporaryDirectory() as directory:
     code, text, err = run("exec", data / "gpu" / "products.hlo", "--backend=cuda", HLO_CUBLAS=fake, HLO_CUBLASLT=fake, HLO_FAKE_CUDA_FAIL="cublasLtMatmul", HLO_FAKE_CUDA_LOG=log)
     expect("cublasLtMatmul fails", code == 2 and "cublasLtMatmul: status 13" in err, f"{code} {err}")
     clean("cublasLtMatmul fails")
+    for library in ("HLO_CUBLAS", "HLO_CUBLASLT", "HLO_CUDNN"):
+        code, text, err = run("exec", data / "gpu" / "small_gemm.hlo", "--backend=cuda", HLO_FAKE_CUDA_LOG=log, **{library: tmp / "none.so"})
+        expect(f"no {library}", code == 2 and f"{library} names " in err and "none.so, which cannot be loaded" in err, f"{code} {err}")
+        clean(f"no {library}")
+    code, text, err = run("exec", data / "gpu" / "small_gemm.hlo", "--backend=cuda", HLO_CUBLAS="libm.so.6", HLO_FAKE_CUDA_LOG=log)
+    expect("another library", code == 2 and "HLO_CUBLAS names libm.so.6, which has no cublasCreate_v2" in err, f"{code} {err}")
+    clean("another library")
+
     # Convolutions by cuDNN, forward and back, with what stands behind them, moved to layouts that it has engines for; of its engines those that keep f32, and of
     # these the fastest, whose number is kept where kernels are.
     kept = tmp / "choices"
