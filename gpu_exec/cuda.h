@@ -44,9 +44,13 @@ constexpr int kErrorLog = 5, kErrorLogBytes = 6;
   F(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, Pointer, const void*, size_t, StreamHandle*)                          \
   F(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, void*, Pointer, size_t, StreamHandle*)                                \
   F(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, Pointer, Pointer, size_t, StreamHandle*)                              \
+  F(cuMemsetD8Async, cuMemsetD8Async, Pointer, unsigned char, size_t, StreamHandle*)                               \
+  F(cuMemsetD16Async, cuMemsetD16Async, Pointer, unsigned short, size_t, StreamHandle*)                            \
+  F(cuMemsetD32Async, cuMemsetD32Async, Pointer, unsigned, size_t, StreamHandle*)                                  \
   F(cuStreamCreate, cuStreamCreate, StreamHandle**, unsigned)                                                      \
   F(cuStreamDestroy, cuStreamDestroy_v2, StreamHandle*)                                                            \
   F(cuStreamSynchronize, cuStreamSynchronize, StreamHandle*)                                                       \
+  F(cuStreamWaitEvent, cuStreamWaitEvent, StreamHandle*, EventHandle*, unsigned)                                   \
   F(cuEventCreate, cuEventCreate, EventHandle**, unsigned)                                                         \
   F(cuEventDestroy, cuEventDestroy_v2, EventHandle*)                                                               \
   F(cuEventRecord, cuEventRecord, EventHandle*, StreamHandle*)                                                     \

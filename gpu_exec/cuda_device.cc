@@ -1,4 +1,4 @@
-// A card by the driver's functions: PTX made here, compiled by the driver, launched on one stream.
+// A card by the driver's functions: PTX made here, compiled by the driver, launched on a stream for each lane.
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
@@ -43,7 +43,6 @@ int ptx_version(int driver) {
 
 class Card : public Device {
  public:
-  // What may fail after the stream exists would leave it behind: it comes last.
   explicit Card(const Driver& driver) : d_(driver), context_(driver) {
     DeviceNumber number = context_.number;
     char name[256] = {};
@@ -53,41 +52,38 @@ class Card : public Device {
     check(d_, d_.cuDeviceGetAttribute(&minor, kMinor, number), "cuDeviceGetAttribute");
     check(d_, d_.cuDriverGetVersion(&version), "cuDriverGetVersion");
     name_ = name, sm_ = architecture(major, minor), ptx_ = ptx_version(version);
-    blas(), blas_lt(), dnn();  // libraries that are named and not there
-    check(d_, d_.cuStreamCreate(&stream_, 1), "cuStreamCreate");
-    if ((blas_ = blas())) {
-      if (blas_->create(&blas_handle_) != 0) {
-        blas_ = nullptr;
-      } else {
-        blas_->set_stream(blas_handle_, stream_);
-        int v = 0;
-        blas_->version(blas_handle_, &v);
-        library_ = fmt::format("cuBLAS {}.{}.{}", v / 10000, v / 100 % 100, v % 100);
-      }
-    }
-    lt_ = LtProducts::make(d_, stream_, Card::name());
-    dnn_ = DnnConvolutions::make(d_, stream_, Card::name());
-  }
-
-  // Whatever happened before, the device is left as it was found; errors have nobody to tell.
-  ~Card() override {
-    d_.cuStreamSynchronize(stream_);
-    if (blas_) blas_->destroy(blas_handle_);
-    lt_.reset(), dnn_.reset();
-    if (graph_exec_) d_.cuGraphExecDestroy(graph_exec_);
-    for (EventHandle* e : events_) d_.cuEventDestroy(e);
-    for (ModuleHandle* m : modules_) d_.cuModuleUnload(m);
-    d_.cuStreamDestroy(stream_);
+    on_lane(0);
   }
 
   std::string name() const override { return fmt::format("{} ({})", name_, sm_); }
   std::string library() const override {
     std::vector<std::string> names;
-    if (!library_.empty()) names.push_back(library_);
-    if (used_lt_) names.push_back(lt_->version());
-    if (used_dnn_) names.push_back(dnn_->version());
+    const Lane& first = *lanes_[0];
+    if (first.blas) {
+      int v = 0;
+      blas()->version(first.blas, &v);
+      names.push_back(fmt::format("cuBLAS {}.{}.{}", v / 10000, v / 100 % 100, v % 100));
+    }
+    if (used_lt_) names.push_back(first.lt->version());
+    if (used_dnn_) names.push_back(first.dnn->version());
     return fmt::format("{}", fmt::join(names, " and "));
   }
+
+  void on_lane(size_t lane) override {
+    while (lanes_.size() <= lane) lanes_.emplace_back();
+    if (!lanes_[lane]) lanes_[lane] = std::make_unique<Lane>(d_, name());
+    lane_ = lane;
+  }
+  void order(size_t before, size_t after) override {
+    if (before == after) return;
+    size_t now = lane_;
+    on_lane(before), on_lane(after), on_lane(now);
+    // A wait is for what the event stood for when it was asked for: one event does for all.
+    if (!events_.event) check(d_, d_.cuEventCreate(&events_.event, 2), "cuEventCreate");  // without times
+    checked(d_.cuEventRecord(events_.event, lanes_[before]->stream), "cuEventRecord");
+    checked(d_.cuStreamWaitEvent(lanes_[after]->stream, events_.event, 0), "cuStreamWaitEvent");
+  }
+  void enter() override { check(d_, d_.cuCtxSetCurrent(context_.handle), "cuCtxSetCurrent"); }
 
   std::vector<Kernel> load(const Module& m, const std::vector<std::vector<InstId>>& kinds,
                            std::vector<std::pair<size_t, std::string>>* without) override {
@@ -175,15 +171,27 @@ class Card : public Device {
     return static_cast<int64_t>(free);
   }
   void write(char* to, const char* from, int64_t bytes) override {
-    if (bytes) check(d_, d_.cuMemcpyHtoDAsync(address(to), from, size(bytes), stream_), "cuMemcpyHtoDAsync");
+    if (bytes) check(d_, d_.cuMemcpyHtoDAsync(address(to), from, size(bytes), stream()), "cuMemcpyHtoDAsync");
     // What is pageable has been read when the call returns; the order of the stream does the rest.
   }
   void read(char* to, const char* from, int64_t bytes) override {
-    if (bytes) checked(d_.cuMemcpyDtoHAsync(to, address(from), size(bytes), stream_), "cuMemcpyDtoHAsync");
+    if (bytes) checked(d_.cuMemcpyDtoHAsync(to, address(from), size(bytes), stream()), "cuMemcpyDtoHAsync");
     wait();
   }
   void copy(char* to, const char* from, int64_t bytes) override {
-    if (bytes) checked(d_.cuMemcpyDtoDAsync(address(to), address(from), size(bytes), stream_), "cuMemcpyDtoDAsync");
+    if (bytes) checked(d_.cuMemcpyDtoDAsync(address(to), address(from), size(bytes), stream()), "cuMemcpyDtoDAsync");
+  }
+
+  void fill(char* to, uint32_t pattern, int width, int64_t count) override {
+    if (!count) return;
+    if (width == 1)
+      checked(d_.cuMemsetD8Async(address(to), static_cast<unsigned char>(pattern), size(count), stream()),
+              "cuMemsetD8Async");
+    else if (width == 2)
+      checked(d_.cuMemsetD16Async(address(to), static_cast<unsigned short>(pattern), size(count), stream()),
+              "cuMemsetD16Async");
+    else
+      checked(d_.cuMemsetD32Async(address(to), pattern, size(count), stream()), "cuMemsetD32Async");
   }
 
   void launch(size_t kernel, size_t part, std::span<char* const> pointers, std::span<const int32_t> numbers) override {
@@ -196,14 +204,17 @@ class Card : public Device {
     for (int32_t& v : more) arguments.push_back(&v);
     last_ = f.label;
     checked(d_.cuLaunchKernel(f.handle, static_cast<unsigned>(f.part.blocks), 1, 1,
-                              static_cast<unsigned>(f.part.threads), 1, 1, 0, stream_, arguments.data(), nullptr),
+                              static_cast<unsigned>(f.part.threads), 1, 1, 0, stream(), arguments.data(), nullptr),
             "cuLaunchKernel");
   }
-  void wait() override { checked(d_.cuStreamSynchronize(stream_), "cuStreamSynchronize"); }
+  void wait() override {
+    for (const auto& lane : lanes_)
+      if (lane) checked(d_.cuStreamSynchronize(lane->stream), "cuStreamSynchronize");
+  }
 
   bool multiplies(const MatrixProduct& p) override {
     if (by_blas(p)) return true;
-    if (!lt_ || !lt_->takes(p)) return false;
+    if (!lanes_[0]->lt || !lanes_[0]->lt->takes(p)) return false;
     used_lt_ = true;
     return true;
   }
@@ -212,10 +223,11 @@ class Card : public Device {
   void multiply(const MatrixProduct& p, const ProductArrays& at) override {
     if (!by_blas(p)) {
       last_ = "a product by cuBLASLt";
-      return lt_->run(p, at);
+      return lanes_[lane_]->lt->run(p, at);
     }
     // What is added stands in the result before.
-    if (at.matrix && p.beta != 0) copy(at.out, at.matrix, p.batch * p.m * p.n * storage_bytes(p.type));
+    if (at.matrix && at.matrix != at.out && p.beta != 0)
+      copy(at.out, at.matrix, p.batch * p.m * p.n * storage_bytes(p.type));
     constexpr int kCompute32 = 68, kCompute64 = 70, kDefault = -1;
     int type = blas_type(p.type), compute = p.type == ElementType::F64 ? kCompute64 : kCompute32;
     const auto alpha32 = static_cast<float>(p.alpha), beta32 = static_cast<float>(p.beta);
@@ -223,54 +235,58 @@ class Card : public Device {
     if (compute == kCompute64) alpha = &p.alpha, beta = &p.beta;
     auto narrow = [](int64_t n) { return static_cast<int>(n); };
     int left_step = narrow(p.transpose_left ? p.m : p.k), right_step = narrow(p.transpose_right ? p.k : p.n);
-    Result r = blas_->gemm_strided_batched(blas_handle_, p.transpose_right ? 1 : 0, p.transpose_left ? 1 : 0,
-                                           narrow(p.n), narrow(p.m), narrow(p.k), alpha, at.right, type, right_step,
-                                           p.k * p.n, at.left, type, left_step, p.m * p.k, beta, at.out, type,
-                                           narrow(p.n), p.m * p.n, narrow(p.batch), compute, kDefault);
+    Result r = blas()->gemm_strided_batched(lanes_[lane_]->blas, p.transpose_right ? 1 : 0, p.transpose_left ? 1 : 0,
+                                            narrow(p.n), narrow(p.m), narrow(p.k), alpha, at.right, type, right_step,
+                                            p.k * p.n, at.left, type, left_step, p.m * p.k, beta, at.out, type,
+                                            narrow(p.n), p.m * p.n, narrow(p.batch), compute, kDefault);
     if (r) fail(FailureKind::kUnsupported, "cublasGemmStridedBatchedEx: status {}", r);
     last_ = "a product by cuBLAS";
   }
 
   bool convolves(const ConvolutionForm& form) override {
-    if (!dnn_ || !dnn_->takes(form)) return false;
+    if (!lanes_[0]->dnn || !lanes_[0]->dnn->takes(form)) return false;
     used_dnn_ = true;
     return true;
   }
   void convolve(const ConvolutionForm& form, const ConvolutionArrays& at) override {
     last_ = "a convolution by cuDNN";
-    dnn_->run(form, at);
+    lanes_[lane_]->dnn->run(form, at);
   }
 
   size_t mark() override {
-    if (used_ == events_.size()) {
+    if (used_ == events_.made.size()) {
       EventHandle* e = nullptr;
       check(d_, d_.cuEventCreate(&e, 0), "cuEventCreate");
-      events_.push_back(e);
+      events_.made.push_back(e);
     }
-    check(d_, d_.cuEventRecord(events_[used_], stream_), "cuEventRecord");
+    check(d_, d_.cuEventRecord(events_.made[used_], stream()), "cuEventRecord");
     return used_++;
   }
   int64_t nanoseconds(size_t from, size_t to) override {
     float ms = 0;
-    check(d_, d_.cuEventElapsedTime(&ms, events_[from], events_[to]), "cuEventElapsedTime");
+    check(d_, d_.cuEventElapsedTime(&ms, events_.made[from], events_.made[to]), "cuEventElapsedTime");
     return static_cast<int64_t>(static_cast<double>(ms) * 1e6);
   }
   void forget_marks() override { used_ = 0; }
 
   bool begin_graph() override {
-    check(d_, d_.cuStreamBeginCapture(stream_, 2), "cuStreamBeginCapture");  // relaxed
+    check(d_, d_.cuStreamBeginCapture(stream(), 2), "cuStreamBeginCapture");  // relaxed
     return true;
   }
-  bool end_graph() override {
+  std::optional<size_t> end_graph() override {
     GraphHandle* graph = nullptr;
-    if (d_.cuStreamEndCapture(stream_, &graph) != 0 || !graph) return false;
-    if (graph_exec_) d_.cuGraphExecDestroy(graph_exec_);
-    graph_exec_ = nullptr;
-    Result r = d_.cuGraphInstantiateWithFlags(&graph_exec_, graph, 0);
+    if (d_.cuStreamEndCapture(stream(), &graph) != 0 || !graph) return std::nullopt;
+    GraphExecHandle* made = nullptr;
+    Result r = d_.cuGraphInstantiateWithFlags(&made, graph, 0);
     d_.cuGraphDestroy(graph);
-    return r == 0;
+    if (r) return std::nullopt;
+    graphs_.made.push_back(made);
+    return graphs_.made.size() - 1;
   }
-  void replay_graph() override { checked(d_.cuGraphLaunch(graph_exec_, stream_), "cuGraphLaunch"); }
+  void replay_graph(size_t number) override {
+    last_ = "a graph of kernels";
+    checked(d_.cuGraphLaunch(graphs_.made[number], stream()), "cuGraphLaunch");
+  }
 
  private:
   struct Function {
@@ -287,7 +303,7 @@ class Card : public Device {
                                     : -1;
   }
   bool by_blas(const MatrixProduct& p) const {
-    return blas_ && p.plain() && blas_type(p.type) >= 0 && std::max({p.m, p.n, p.k, p.batch}) <= INT32_MAX;
+    return lanes_[0]->blas && p.plain() && blas_type(p.type) >= 0 && std::max({p.m, p.n, p.k, p.batch}) <= INT32_MAX;
   }
   static Pointer address(const char* p) { return reinterpret_cast<Pointer>(p); }
   static size_t size(int64_t n) { return static_cast<size_t>(n); }
@@ -327,7 +343,7 @@ class Card : public Device {
         fail(e.kind(), "{}{}: {}", file.empty() ? "" : file + ": ", e.what(), log);
       }
     }
-    modules_.push_back(module);
+    modules_.made.push_back(module);
     return module;
   }
 
@@ -336,9 +352,8 @@ class Card : public Device {
   struct Context {
     explicit Context(const Driver& driver) : d(driver) {
       check(d, d.cuDeviceGet(&number, 0), "cuDeviceGet");
-      ContextHandle* context = nullptr;
-      check(d, d.cuDevicePrimaryCtxRetain(&context, number), "cuDevicePrimaryCtxRetain");
-      if (Result r = d.cuCtxSetCurrent(context); r != 0) {
+      check(d, d.cuDevicePrimaryCtxRetain(&handle, number), "cuDevicePrimaryCtxRetain");
+      if (Result r = d.cuCtxSetCurrent(handle); r != 0) {
         d.cuDevicePrimaryCtxRelease(number);
         check(d, r, "cuCtxSetCurrent");
       }
@@ -348,22 +363,70 @@ class Card : public Device {
     Context& operator=(const Context&) = delete;
     const Driver& d;
     DeviceNumber number = 0;
+    ContextHandle* handle = nullptr;
   } context_;
-  StreamHandle* stream_ = nullptr;
-  GraphExecHandle* graph_exec_ = nullptr;
-  std::string name_, sm_, library_, last_;
+  // A stream, and libraries that work on it. What may fail comes before the stream, which would be left behind.
+  struct Lane {
+    Lane(const Driver& driver, const std::string& card) : d(driver) {
+      hlo::cuda::blas(), blas_lt(), hlo::cuda::dnn();  // libraries that are named and not there
+      check(d, d.cuStreamCreate(&stream, 1), "cuStreamCreate");
+      if (const Blas* library = hlo::cuda::blas()) {
+        if (library->create(&blas) != 0)
+          blas = nullptr;
+        else
+          library->set_stream(blas, stream);
+      }
+      lt = LtProducts::make(d, stream, card);
+      dnn = DnnConvolutions::make(d, stream, card);
+    }
+    // Errors have nobody to tell.
+    ~Lane() {
+      d.cuStreamSynchronize(stream);
+      if (blas) hlo::cuda::blas()->destroy(blas);
+      lt.reset(), dnn.reset();
+      d.cuStreamDestroy(stream);
+    }
+    Lane(const Lane&) = delete;
+    Lane& operator=(const Lane&) = delete;
+    const Driver& d;
+    StreamHandle* stream = nullptr;
+    Blas::Handle blas = nullptr;
+    std::unique_ptr<LtProducts> lt;
+    std::unique_ptr<DnnConvolutions> dnn;
+  };
+  StreamHandle* stream() const { return lanes_[lane_]->stream; }
+  std::string name_, sm_, last_;
   int ptx_ = 85;
-  const Blas* blas_ = nullptr;
-  Blas::Handle blas_handle_ = nullptr;
-  std::unique_ptr<LtProducts> lt_;
-  std::unique_ptr<DnnConvolutions> dnn_;
   bool used_lt_ = false, used_dnn_ = false;
   std::set<std::string> names_, used_replacements_;
   std::map<std::string, EvalOptions::Replacement> replaced_;
-  std::vector<ModuleHandle*> modules_;
+  // Whatever happened before, the device is left as it was found: members go in turn, lanes first.
+  struct Modules {
+    ~Modules() {
+      for (ModuleHandle* m : made) d.cuModuleUnload(m);
+    }
+    const Driver& d;
+    std::vector<ModuleHandle*> made;
+  } modules_{d_, {}};
+  struct Events {
+    ~Events() {
+      for (EventHandle* e : made) d.cuEventDestroy(e);
+      if (event) d.cuEventDestroy(event);
+    }
+    const Driver& d;
+    std::vector<EventHandle*> made;
+    EventHandle* event = nullptr;
+  } events_{d_, {}};
+  struct Graphs {
+    ~Graphs() {
+      for (GraphExecHandle* g : made) d.cuGraphExecDestroy(g);
+    }
+    const Driver& d;
+    std::vector<GraphExecHandle*> made;
+  } graphs_{d_, {}};
   std::vector<std::vector<Function>> kernels_;
-  std::vector<EventHandle*> events_;
-  size_t used_ = 0;
+  size_t used_ = 0, lane_ = 0;
+  std::vector<std::unique_ptr<Lane>> lanes_;
 };
 
 }  // namespace

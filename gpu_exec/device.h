@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -86,10 +87,19 @@ class Device {
   virtual void write(char* to, const char* from, int64_t bytes) = 0;
   virtual void read(char* to, const char* from, int64_t bytes) = 0;
   virtual void copy(char* to, const char* from, int64_t bytes) = 0;
+  // `count` times the low `width` bytes (1, 2 or 4) of the pattern.
+  virtual void fill(char* to, uint32_t pattern, int width, int64_t count) = 0;
   // Runs part `part` of kernel `kernel` with those pointers and numbers.
   virtual void launch(size_t kernel, size_t part, std::span<char* const> pointers,
                       std::span<const int32_t> numbers) = 0;
   virtual void wait() = 0;
+
+  // Work is done in the order of its calls on one lane; 0 from the start. What is called from now on goes to that one.
+  virtual void on_lane(size_t) {}
+  // What was called on lane `before` until now is done before what is called on lane `after` from now on.
+  virtual void order(size_t /*before*/, size_t /*after*/) {}
+  // The calling thread is going to use the device.
+  virtual void enter() {}
 
   // A library's product: does it have one, and the call of what it has.
   virtual bool multiplies(const MatrixProduct&) { return false; }
@@ -103,10 +113,11 @@ class Device {
   virtual int64_t nanoseconds(size_t from, size_t to) = 0;
   virtual void forget_marks() = 0;
 
-  // What is called between begin and end is kept as one graph that `replay` runs; false: not with this device.
+  // What is called between begin and end, both on lane 0, is kept as a graph that `replay` runs by its number; false,
+  // none: not with this device.
   virtual bool begin_graph() { return false; }
-  virtual bool end_graph() { return false; }
-  virtual void replay_graph() {}
+  virtual std::optional<size_t> end_graph() { return std::nullopt; }
+  virtual void replay_graph(size_t) {}
 };
 
 // The GPU's kernels as host code, thread by thread. Slow: to see that they are right.

@@ -157,6 +157,9 @@ class Emulated : public Device {
   void write(char* to, const char* from, int64_t bytes) override { move(to, from, bytes); }
   void read(char* to, const char* from, int64_t bytes) override { move(to, from, bytes); }
   void copy(char* to, const char* from, int64_t bytes) override { move(to, from, bytes); }
+  void fill(char* to, uint32_t pattern, int width, int64_t count) override {
+    for (int64_t k = 0; k < count; ++k) std::memcpy(to + k * width, &pattern, static_cast<size_t>(width));
+  }
 
   void launch(size_t kernel, size_t part, std::span<char* const> pointers, std::span<const int32_t> numbers) override {
     const auto& [address, p] = kernels_[kernel][part];

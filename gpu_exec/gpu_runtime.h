@@ -1,6 +1,5 @@
-// Runs a module on a device, instruction by instruction of a plan made before: kernels, a library's products, copies,
-// loops and branches; values stay on the device and die with their last reader, changed in place where nobody else
-// holds them. What has no code runs in the evaluator, and is told.
+// Runs a module on a device by the program made of it (device_program.h): every value at its place, what asks nobody as
+// graphs, asynchronous calls on lanes of their own. What has no code runs in the evaluator, and is told.
 #pragma once
 #include "gpu_exec/device.h"
 #include "gpu_exec/executor.h"

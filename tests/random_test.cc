@@ -10,6 +10,7 @@
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "parser/parser.h"
+#include "passes/backend/backend.h"
 #include "passes/pass.h"
 #include "passes/pipelines.h"
 #include "replay/files.h"
@@ -115,4 +116,34 @@ TEST(RandomModules, EveryPassKeepsWhatTheyCompute) {
 }
 
 }  // namespace
+// With copies in place no value lies where another one is still to be read, whether results may be made in their
+// operands' places or not.
+TEST(RandomModules, BuffersHoldWhatIsReadLater) {
+  int64_t count = environment("HLO_RANDOM", 2000), from = environment("HLO_RANDOM_FROM", 500000);
+  int64_t in_place = 0;
+  for (int64_t seed = from; seed < from + count && !::testing::Test::HasFailure(); ++seed) {
+    std::string text = random_module(static_cast<uint64_t>(seed), 12 + static_cast<int>(seed % 40));
+    SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
+    auto m = parse_module(text, std::make_shared<Universe>(), {"random", 20});
+    PassContext context;
+    for (const char* pass : {"flatten-call-graph", "copy-insertion"}) find_pass(pass)->run(*m, context), m->cleanup();
+    schedule_module(*m);
+    BufferRules rules;
+    rules.bytes = [&](ShapeId s) { return m->u()[s].is_array() ? m->u()[s].elements_count() * 8 : 0; };
+    rules.in_place = [&](InstId i, size_t leaf) {
+      bool able = op_info(m->op(i)).elementwise || m->op(i) == Opcode::DynamicUpdateSlice || m->op(i) == Opcode::Copy;
+      return able && leaf == 0 && m->shape(i).is_array() ? 0 : -1;
+    };
+    std::optional<std::string> apart = overwritten_value(*m, assign_buffers(*m));
+    EXPECT_FALSE(apart) << *apart;
+    BufferAssignment shared = assign_buffers(*m, rules);
+    std::optional<std::string> wrong = overwritten_value(*m, shared, rules);
+    EXPECT_FALSE(wrong) << *wrong << "\n" << print_module(*m, {});
+    for (CompId c : m->nonfusion_computations())
+      for (InstId i : m->live_order(c))
+        in_place += rules.in_place(i, 0) == 0 && shared.by_inst[i] == shared.by_inst[m->operand(i, 0)];
+  }
+  EXPECT_GT(in_place, count);
+}
+
 }  // namespace hlo

@@ -1,12 +1,29 @@
 // What follows the last pass: an order for every computation, and memory for every value.
 #pragma once
+#include <functional>
+#include <optional>
+
 #include "ir/buffer.h"
 
 namespace hlo {
 
+// What a runtime knows about its values; where a function is empty, XLA's rule.
+struct BufferRules {
+  std::function<int64_t(ShapeId)> bytes;  // of an array
+  // Is the instruction's result its operand under another name? (bitcast, opt-barrier, add-dependency, domain)
+  std::function<bool(InstId)> alias;
+  // The operand in whose place this leaf of the result can be made once nobody else reads it; -1: none (XLA: the dumps
+  // of this project keep them apart).
+  std::function<int(InstId, size_t leaf)> in_place;
+};
+
 // Puts every computation in post order and marks the module as scheduled.
 void schedule_module(Module& m);
-// Of a scheduled module.
-BufferAssignment assign_buffers(const Module& m);
+// Of a scheduled module in which copies stand where values must not share memory (copy-insertion).
+BufferAssignment assign_buffers(const Module& m, const BufferRules& rules = {});
+// The first value that another one is written over before its last reader comes, in words; none: every reader finds
+// what was written for it.
+std::optional<std::string> overwritten_value(const Module& m, const BufferAssignment& assignment,
+                                             const BufferRules& rules = {});
 
 }  // namespace hlo

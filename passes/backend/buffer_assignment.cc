@@ -3,6 +3,7 @@
 // own; the rest shares one block, largest first, best fit (XLA's GlobalDecreasingSizeBestFit, spatial order).
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "passes/backend/backend.h"
 
@@ -23,11 +24,12 @@ int64_t aligned(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
 class Assigner {
  public:
-  explicit Assigner(const Module& m) : m_(m), u_(m.u()) {}
+  Assigner(const Module& m, const BufferRules& rules) : m_(m), u_(m.u()), rules_(rules) {}
 
   BufferAssignment run() {
-    flatten(m_.entry());
+    flatten(m_.entry(), InstId());
     flow(m_.entry());
+    if (rules_.in_place) share_in_place();
     merge_classes();
     live_ranges();
     allocate();
@@ -35,16 +37,38 @@ class Assigner {
   }
 
  private:
-  // The flattened schedule: position of every instruction, callees inlined at their caller.
-  void flatten(CompId c) {
+  // The flattened schedule: position of every instruction, callees inlined at their caller. `done`: the end of the
+  // asynchronous call that the computation is a part of.
+  void flatten(CompId c, InstId done) {
+    comp_start_[c] = clock_;
+    if (done.valid()) under_[c] = done;
     for (InstId i : m_.live_order(c)) {
       Opcode op = m_.op(i);
       start_[i] = clock_;
       if (op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call)
-        for (CompId callee : m_.called(i)) flatten(callee);
+        for (CompId callee : m_.called(i)) flatten(callee, done);
+      if (op == Opcode::AsyncStart)
+        for (CompId callee : m_.called(i)) flatten(callee, done_of(i));
       end_[i] = clock_++;
     }
     comp_end_[c] = clock_;
+  }
+  InstId done_of(InstId start) const {
+    InstId at = start;
+    while (m_.op(at) != Opcode::AsyncDone) {
+      auto users = m_.users(at);
+      auto next = std::find_if(users.begin(), users.end(), [&](InstId u) {
+        return m_.op(u) == Opcode::AsyncUpdate || m_.op(u) == Opcode::AsyncDone;
+      });
+      if (next == users.end()) return start;
+      at = *next;
+    }
+    return at;
+  }
+  bool alias(InstId i) const {
+    if (rules_.alias) return rules_.alias(i);
+    Opcode op = m_.op(i);
+    return op == Opcode::Bitcast || op == Opcode::OptBarrier || op == Opcode::AddDependency || op == Opcode::Domain;
   }
 
   int leaves(ShapeId s) const {
@@ -56,7 +80,7 @@ class Assigner {
   }
   int new_value(InstId i, const Dims& index, ShapeId s) {
     BufferValue v;
-    v.inst = i, v.index = index, v.shape = s, v.size = u_.byte_size(s);
+    v.inst = i, v.index = index, v.shape = s, v.size = rules_.bytes ? rules_.bytes(s) : u_.byte_size(s);
     out_.values.push_back(v);
     class_.push_back(static_cast<int>(class_.size()));
     return static_cast<int>(out_.values.size()) - 1;
@@ -104,11 +128,46 @@ class Assigner {
           list.assign(all.begin() + skip, all.begin() + skip + leaves(s.elements[index]));
           break;
         }
-        case Opcode::Bitcast:
-        case Opcode::OptBarrier:
-        case Opcode::AddDependency:
-        case Opcode::Domain:
+        case Opcode::AsyncStart: {
+          // Arguments, result and what else the shape has.
+          const auto& params = m_.comp(m_.called(i)[0]).params;
+          for (size_t p = 0; p < params.size(); ++p) {
+            out_.by_inst[params[p]] = of(ops[p]);
+            given_.insert(params[p]);
+            list.insert(list.end(), of(ops[p]).begin(), of(ops[p]).end());
+          }
+          flow(m_.called(i)[0]);
+          const std::vector<int>& result = of(m_.comp(m_.called(i)[0]).root);
+          list.insert(list.end(), result.begin(), result.end());
+          const std::vector<ShapeId> parts = m_.shape(i).elements;
+          for (size_t k = 2; k < parts.size(); ++k) {
+            Dims index{static_cast<int64_t>(k)};
+            define(i, parts[k], index, list);
+          }
+          break;
+        }
+        case Opcode::AsyncUpdate:
           list = of(ops[0]);
+          break;
+        case Opcode::AsyncDone: {
+          const std::vector<int>& all = of(ops[0]);
+          int skip = leaves(m_.shape(ops[0]).elements[0]);
+          list.assign(all.begin() + skip, all.begin() + skip + leaves(m_.shape_id(i)));
+          break;
+        }
+        case Opcode::CopyStart: {
+          Dims index{0};
+          const std::vector<ShapeId> parts = m_.shape(i).elements;
+          define(i, parts[0], index, list);
+          list.push_back(of(ops[0])[0]);
+          for (size_t k = 2; k < parts.size(); ++k) {
+            Dims at{static_cast<int64_t>(k)};
+            define(i, parts[k], at, list);
+          }
+          break;
+        }
+        case Opcode::CopyDone:
+          list = {of(ops[0])[0]};
           break;
         case Opcode::While: {
           CompId body = m_.attrs(i).comp(Attr::body), condition = m_.attrs(i).comp(Attr::condition);
@@ -142,11 +201,151 @@ class Assigner {
         }
         default: {
           if (given_.contains(i)) continue;
+          if (alias(i)) {
+            list = of(ops[0]);
+            break;
+          }
           Dims index;
           define(i, m_.shape_id(i), index, list);
         }
       }
       out_.by_inst[i] = std::move(list);
+    }
+  }
+
+  // --- a result in its operand's place ---
+
+  // Until when each leaf of an instruction is read, by whatever name.
+  using Ends = std::unordered_map<InstId, std::vector<int64_t>>;
+  void last_reads(CompId c, Ends& ends) {
+    std::vector<InstId> order = m_.live_order(c);
+    int64_t least = 0;
+    if (auto done = under_.find(c); done != under_.end()) least = end_[done->second];
+    for (InstId i : order) ends[i].assign(out_.by_inst[i].size(), std::max(end_[i], least));
+    for (auto at = order.rbegin(); at != order.rend(); ++at) {
+      InstId i = *at;
+      if (m_.is_root(i))
+        for (int64_t& e : ends[i]) e = std::max(e, comp_end_[c]);
+      auto ops = m_.operands(i);
+      auto reach = [&](InstId o, size_t leaf, int64_t when) {
+        int64_t& e = ends[o][leaf];
+        e = std::max(e, when);
+      };
+      auto reach_all = [&](int64_t when) {
+        for (InstId o : ops)
+          for (size_t k = 0; k < ends[o].size(); ++k) reach(o, k, when);
+      };
+      const std::vector<int64_t> until = ends[i];
+      Opcode op = m_.op(i);
+      if (op == Opcode::Tuple || op == Opcode::AsyncStart) {
+        size_t k = 0;
+        for (InstId o : ops)
+          for (size_t leaf = 0; leaf < ends[o].size(); ++leaf) reach(o, leaf, until[k++]);
+      } else if (op == Opcode::GetTupleElement || op == Opcode::AsyncDone) {
+        size_t skip = 0;
+        const Shape& s = m_.shape(ops[0]);
+        size_t index = op == Opcode::AsyncDone ? 1 : static_cast<size_t>(m_.attrs(i).integer(Attr::index));
+        for (size_t k = 0; k < index; ++k) skip += static_cast<size_t>(leaves(s.elements[k]));
+        if (op == Opcode::AsyncDone) reach_all(end_[i]);
+        for (size_t k = 0; k < until.size(); ++k) reach(ops[0], skip + k, until[k]);
+      } else if (op == Opcode::CopyStart) {
+        reach(ops[0], 0, until[1]);
+      } else if (op == Opcode::CopyDone) {
+        reach_all(end_[i]);
+        reach(ops[0], 0, until[0]);
+      } else if (op == Opcode::AsyncUpdate || (!given_.contains(i) && op != Opcode::Parameter && alias(i))) {
+        for (size_t k = 0; k < until.size(); ++k) reach(ops[0], k, until[k]);
+        for (size_t n = 1; n < ops.size(); ++n)
+          for (size_t k = 0; k < ends[ops[n]].size(); ++k) reach(ops[n], k, end_[i]);
+      } else {
+        // A callee has the values under names of its own from its start on.
+        reach_all(op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call ? start_[i] : end_[i]);
+      }
+    }
+  }
+
+  // When the values of a class are alive: intervals that do not touch, by their starts.
+  struct Alive {
+    std::map<int64_t, int64_t> spans;
+    bool read_only = false;  // a parameter of the entry or a constant
+    void add(int64_t from, int64_t to) {
+      auto at = spans.upper_bound(to);
+      while (at != spans.begin()) {
+        auto before = std::prev(at);
+        if (before->second < from) break;
+        from = std::min(from, before->first), to = std::max(to, before->second);
+        at = spans.erase(before);
+      }
+      spans.emplace(from, to);
+    }
+  };
+  // Is a value of `x` alive while one of `y` is? At `at` one of x may end where one of y begins.
+  static bool collide(const Alive& x, const Alive& y, int64_t at) {
+    bool turned = y.spans.size() < x.spans.size();
+    const Alive &few = turned ? y : x, &many = turned ? x : y;
+    for (const auto& [from, to] : few.spans) {
+      auto next = many.spans.upper_bound(to);
+      while (next != many.spans.begin()) {
+        --next;
+        if (next->second < from) break;
+        bool allowed = turned ? next->second == at && from == at : to == at && next->first == at;
+        if (!allowed) return true;
+      }
+    }
+    return false;
+  }
+
+  // What changes an array that nobody reads any more changes it where it is:
+  //   y = dynamic-update-slice(x, …), x dead behind it: y lies where x lay.
+  void share_in_place() {
+    Ends ends;
+    std::vector<CompId> comps;
+    for (const auto& [c, at] : comp_start_) comps.push_back(c);
+    std::sort(comps.begin(), comps.end(), [&](CompId a, CompId b) { return comp_start_[a] < comp_start_[b]; });
+    for (CompId c : comps) last_reads(c, ends);
+    std::unordered_map<int, Alive> alive;
+    std::unordered_set<CompId> conditions;
+    for (CompId c : comps)
+      for (InstId i : m_.live_order(c))
+        if (m_.op(i) == Opcode::While) conditions.insert(m_.attrs(i).comp(Attr::condition));
+    for (CompId c : comps)
+      for (InstId i : m_.live_order(c)) {
+        Opcode op = m_.op(i);
+        bool passes = op == Opcode::Tuple || op == Opcode::GetTupleElement || op == Opcode::AsyncUpdate ||
+                      op == Opcode::AsyncDone || op == Opcode::CopyDone || (op != Opcode::Parameter && alias(i));
+        if (passes) continue;
+        const std::vector<int>& list = out_.by_inst[i];
+        for (size_t k = 0; k < list.size(); ++k) {
+          Alive& a = alive[find(list[k])];
+          // A loop's state is there while its condition looks, whether it looks at all of it or not.
+          if (op == Opcode::Parameter)
+            a.add(comp_start_[c], conditions.contains(c) ? comp_end_[c] : ends[i][k]);
+          else
+            a.add(end_[i], ends[i][k]);
+          a.read_only |= op == Opcode::Constant || (op == Opcode::Parameter && c == m_.entry());
+        }
+      }
+    for (CompId c : comps) {
+      if (under_.contains(c)) continue;
+      for (InstId i : m_.live_order(c)) {
+        if (given_.contains(i) || m_.operand_count(i) == 0) continue;
+        const std::vector<int> list = out_.by_inst[i];
+        for (size_t k = 0; k < list.size(); ++k) {
+          int operand = rules_.in_place(i, k);
+          if (operand < 0) continue;
+          int from = find(out_.by_inst[m_.operand(i, static_cast<size_t>(operand))][0]), to = find(list[k]);
+          Alive &x = alive[from], &y = alive[to];
+          if (from == to || x.read_only || y.read_only ||
+              out_.values[static_cast<size_t>(from)].size != out_.values[static_cast<size_t>(to)].size ||
+              collide(x, y, end_[i]))
+            continue;
+          join(from, to);
+          Alive &kept = find(from) == from ? x : y, &other = find(from) == from ? y : x;
+          if (kept.spans.size() < other.spans.size()) kept.spans.swap(other.spans);
+          for (const auto& [a, b] : other.spans) kept.add(a, b);
+          other.spans.clear();
+        }
+      }
     }
   }
 
@@ -164,6 +363,7 @@ class Assigner {
     for (const auto& [i, list] : out_.by_inst) {
       int64_t last = end_[i];
       for (InstId user : m_.users(i)) last = std::max(last, end_[user]);
+      if (auto done = under_.find(m_.parent(i)); done != under_.end()) last = std::max(last, end_[done->second]);
       // A root lives to the end of its computation, where the caller takes it.
       if (m_.is_root(i)) last = std::max(last, comp_end_[m_.parent(i)]);
       for (int v : list) touch(v, start_[i], last);
@@ -234,16 +434,15 @@ class Assigner {
     if (rest.empty()) return drop_shadows();
     Allocation heap;
     int number = static_cast<int>(out_.allocations.size());
-    std::vector<int> done;
+    Placed placed_before(out_.values, rest);
     for (int v : rest) {
       BufferValue& value = out_.values[static_cast<size_t>(v)];
       // Gaps between what is there at the same time: the smallest that fits, the lowest of equals.
       std::vector<std::pair<int64_t, int64_t>> taken;
-      for (int w : done) {
+      placed_before.overlapping(value.first, value.last, [&](int w) {
         const BufferValue& other = out_.values[static_cast<size_t>(w)];
-        if (other.first <= value.last && value.first <= other.last)
-          taken.push_back({other.offset, other.offset + aligned(std::max<int64_t>(other.size, 1))});
-      }
+        taken.push_back({other.offset, other.offset + aligned(std::max<int64_t>(other.size, 1))});
+      });
       std::sort(taken.begin(), taken.end());
       int64_t need = aligned(std::max<int64_t>(value.size, 1)), best = -1, best_gap = INT64_MAX, at = 0;
       for (const auto& [from, to] : taken) {
@@ -253,13 +452,53 @@ class Assigner {
       value.offset = best >= 0 ? best : at;
       value.allocation = number;
       heap.size = std::max(heap.size, value.offset + value.size);
-      done.push_back(v);
+      placed_before.add(v);
     }
+    std::vector<int> done = rest;
     std::sort(done.begin(), done.end());
     heap.values = done;
     out_.allocations.push_back(std::move(heap));
     drop_shadows();
   }
+
+  // Values that have a place, to be asked for those alive between two positions: the largest end over ranges of them in
+  // the order of their starts.
+  class Placed {
+   public:
+    Placed(const std::vector<BufferValue>& values, std::vector<int> list)
+        : values_(values), by_start_(std::move(list)) {
+      std::sort(by_start_.begin(), by_start_.end(), [&](int a, int b) {
+        return std::pair(values[static_cast<size_t>(a)].first, a) < std::pair(values[static_cast<size_t>(b)].first, b);
+      });
+      while (size_ < by_start_.size()) size_ *= 2;
+      ends_.assign(2 * size_, -1);
+      for (size_t k = 0; k < by_start_.size(); ++k) place_[by_start_[k]] = k;
+    }
+    void add(int v) {
+      size_t at = size_ + place_.at(v);
+      for (ends_[at] = values_[static_cast<size_t>(v)].last; at > 1; at /= 2)
+        ends_[at / 2] = std::max(ends_[at / 2], ends_[at]);
+    }
+    template <typename F>
+    void overlapping(int64_t first, int64_t last, F found) const {
+      visit(1, 0, size_, first, last, found);
+    }
+
+   private:
+    template <typename F>
+    void visit(size_t node, size_t from, size_t count, int64_t first, int64_t last, F& found) const {
+      if (ends_[node] < first || from >= by_start_.size() || values_[static_cast<size_t>(by_start_[from])].first > last)
+        return;
+      if (count == 1) return found(by_start_[from]);
+      visit(2 * node, from, count / 2, first, last, found);
+      visit(2 * node + 1, from + count / 2, count / 2, first, last, found);
+    }
+    const std::vector<BufferValue>& values_;
+    std::vector<int> by_start_;
+    size_t size_ = 1;
+    std::vector<int64_t> ends_;
+    std::unordered_map<int, size_t> place_;
+  };
 
   // Values that were joined into others: they are found through them.
   void drop_shadows() {
@@ -278,16 +517,18 @@ class Assigner {
 
   const Module& m_;
   const Universe& u_;
+  const BufferRules& rules_;
   BufferAssignment out_;
   std::vector<int> class_;
   std::unordered_map<InstId, int64_t> start_, end_;
-  std::unordered_map<CompId, int64_t> comp_end_;
+  std::unordered_map<CompId, int64_t> comp_start_, comp_end_;
+  std::unordered_map<CompId, InstId> under_;  // computations of asynchronous calls, and what ends them
   std::unordered_set<InstId> given_;
   int64_t clock_ = 0;
 };
 
 }  // namespace
 
-BufferAssignment assign_buffers(const Module& m) { return Assigner(m).run(); }
+BufferAssignment assign_buffers(const Module& m, const BufferRules& rules) { return Assigner(m, rules).run(); }
 
 }  // namespace hlo

@@ -1,5 +1,6 @@
 // copy-insertion (xla/service/copy_insertion.cc, reduced) and sanitize-constant-names.
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 
 #include "passes/rewrite.h"
@@ -113,10 +114,14 @@ class Copies {
       std::vector<InstId> aliases = elements[k];
       for (size_t at = 0; at < aliases.size(); ++at)
         for (InstId reader : m_.users_copy(aliases[at])) {
-          if (m_.op(reader) == Opcode::Bitcast || m_.op(reader) == Opcode::GetTupleElement ||
-              m_.op(reader) == Opcode::Tuple)
+          Opcode op = m_.op(reader);
+          bool name = op == Opcode::Bitcast || op == Opcode::GetTupleElement || op == Opcode::Tuple ||
+                      op == Opcode::OptBarrier || op == Opcode::AddDependency || op == Opcode::Domain;
+          // What these return may be what they were given.
+          if (name || op == Opcode::Call || op == Opcode::While || op == Opcode::AsyncStart ||
+              op == Opcode::AsyncUpdate || op == Opcode::AsyncDone)
             aliases.push_back(reader);
-          else if (reader != root_parts[k] && m_.operand(root_parts[k], 0) != reader)
+          if (!name && reader != root_parts[k] && m_.operand(root_parts[k], 0) != reader)
             m_.add_control(reader, root_parts[k]);
         }
     }
@@ -207,35 +212,89 @@ class Copies {
     return false;
   }
 
+  // Which instruction makes an array of `v`, and where in its result that is: behind other names, callees that hand it
+  // on and loops that only read it.
+  using Source = std::pair<InstId, Dims>;
+  Source source(InstId v, Dims path) const {
+    for (;;) {
+      switch (m_.op(v)) {
+        case Opcode::Bitcast:
+        case Opcode::OptBarrier:
+        case Opcode::AddDependency:
+          v = m_.operand(v, 0);
+          continue;
+        case Opcode::GetTupleElement:
+          path.insert(path.begin(), m_.attrs(v).integer(Attr::index));
+          v = m_.operand(v, 0);
+          continue;
+        case Opcode::Tuple:
+          if (path.empty()) return {v, path};
+          v = m_.operand(v, static_cast<size_t>(path[0]));
+          path.erase(path.begin());
+          continue;
+        case Opcode::Call: {
+          Source inner = source(m_.comp(m_.called(v)[0]).root, path);
+          if (m_.op(inner.first) != Opcode::Parameter) return inner;
+          v = m_.operand(v, static_cast<size_t>(m_.parameter_number(inner.first)));
+          path = std::move(inner.second);
+          continue;
+        }
+        case Opcode::While: {
+          CompId body = m_.attrs(v).comp(Attr::body);
+          if (source(m_.comp(body).root, path) != Source{m_.comp(body).params[0], path}) return {v, path};
+          v = m_.operand(v, 0);
+          continue;
+        }
+        default:
+          return {v, path};
+      }
+    }
+  }
+
+  // Is any array of it a parameter's or a constant's?
+  bool read_only(InstId v, const Dims& path, ShapeId shape) const {
+    const Shape& s = u_[shape];
+    if (s.is_tuple()) {
+      for (size_t k = 0; k < s.elements.size(); ++k) {
+        Dims inner = path;
+        inner.push_back(static_cast<int64_t>(k));
+        if (read_only(v, inner, s.elements[k])) return true;
+      }
+      return false;
+    }
+    Opcode op = m_.op(source(v, path).first);
+    return s.is_array() && (op == Opcode::Parameter || op == Opcode::Constant);
+  }
+
+  // `v`, which is `top` at that path, with copies of what is a parameter's or a constant's.
+  InstId own_copy(InstId v, InstId top, const Dims& path) {
+    if (!read_only(top, path, m_.shape_id(v))) return v;
+    if (!m_.shape(v).is_tuple()) return deep_copy(v);
+    std::vector<InstId> parts;
+    for (size_t k = 0; k < u_[m_.shape_id(v)].elements.size(); ++k) {
+      Dims inner = path;
+      inner.push_back(static_cast<int64_t>(k));
+      parts.push_back(own_copy(element(v, k), top, inner));
+    }
+    return make(m_, m_.parent(v), Opcode::Tuple, parts);
+  }
+
   // A result may not be a parameter's or a constant's buffer, nor stand twice.
   void roots(CompId c) {
     InstId root = m_.comp(c).root;
-    auto source = [&](InstId v) {
-      while (m_.op(v) == Opcode::Bitcast || m_.op(v) == Opcode::GetTupleElement) {
-        InstId o = m_.operand(v, 0);
-        if (m_.op(v) == Opcode::GetTupleElement && m_.op(o) != Opcode::Parameter) break;
-        v = o;
-      }
-      return v;
-    };
-    auto read_only = [&](InstId v) {
-      Opcode op = m_.op(source(v));
-      return op == Opcode::Parameter || op == Opcode::Constant;
-    };
     if (m_.op(root) != Opcode::Tuple) {
-      if (m_.shape(root).is_array() && read_only(root) && ctx_.spend(m_, "result in a read-only buffer", {root}))
-        m_.set_root(c, deep_copy(root));
-      return;
+      if (!read_only(root, {}, m_.shape_id(root)) || !ctx_.spend(m_, "result in a read-only buffer", {root})) return;
+      return m_.set_root(c, own_copy(root, root, {}));
     }
-    std::unordered_set<InstId> seen;
+    std::set<Source> seen;
     std::vector<InstId> parts;
     bool any = false;
     for (size_t k = 0; k < m_.operand_count(root); ++k) {
       InstId v = m_.operand(root, k);
-      bool twice = !seen.insert(source(v)).second;
-      if (m_.shape(v).is_array() && (twice || read_only(v)) &&
+      bool twice = !seen.insert(source(v, {})).second;
+      if ((twice || read_only(v, {}, m_.shape_id(v))) &&
           ctx_.spend(m_, twice ? "result that stands twice" : "result in a read-only buffer", {v})) {
-        v = deep_copy(v);
+        v = twice ? deep_copy(v) : own_copy(v, v, {});
         any = true;
       }
       parts.push_back(v);

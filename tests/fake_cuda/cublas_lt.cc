@@ -163,7 +163,7 @@ int cublasLtMatmulAlgoGetHeuristic(void*, void* operation, void* a, void* b, voi
 }
 int cublasLtMatmul(void*, void* operation, const void* alpha, const void* a, void* layout_a, const void* b,
                    void* layout_b, const void* beta, const void* c, void* layout_c, void* d, void* layout_d,
-                   const uint64_t* algorithm, void* workspace, size_t workspace_bytes, void*) {
+                   const uint64_t* algorithm, void* workspace, size_t workspace_bytes, void* stream) {
   if (int r = fake::begin("cublasLtMatmul")) return r == 0 ? 0 : kFailed;
   const Operation o = *static_cast<Operation*>(operation);
   const Layout la = *static_cast<Layout*>(layout_a), lb = *static_cast<Layout*>(layout_b),
@@ -194,7 +194,7 @@ int cublasLtMatmul(void*, void* operation, const void* alpha, const void* a, voi
   double x = wide ? *static_cast<const double*>(alpha) : static_cast<double>(*static_cast<const float*>(alpha));
   double y = wide ? *static_cast<const double*>(beta) : static_cast<double>(*static_cast<const float*>(beta));
   if (y != 0 && !extent(c, lc)) return kOutside;
-  return fake::submit([=] {
+  auto product = [=] {
     auto factor = [&](int key) {
       const void* p = o.get<const void*>(key, nullptr);
       return p ? load(kF32, p, 0) : 1;
@@ -216,7 +216,8 @@ int cublasLtMatmul(void*, void* operation, const void* alpha, const void* a, voi
           store(ld.type, d, s * ld.batch_step + j * ld.step + i, through(epilogue, v) * scale);
         }
     return 0;
-  });
+  };
+  return fake::submit(product, stream);
 }
 
 }  // extern "C"

@@ -220,11 +220,17 @@ extern "C" {
 
 size_t cudnnGetVersion() { return 90100; }
 int cudnnCreate(void** h) {
-  *h = h;
+  *h = new fake::Handle;
   return kSuccess;
 }
-int cudnnDestroy(void*) { return kSuccess; }
-int cudnnSetStream(void*, void*) { return kSuccess; }
+int cudnnDestroy(void* h) {
+  delete static_cast<fake::Handle*>(h);
+  return kSuccess;
+}
+int cudnnSetStream(void* h, void* stream) {
+  static_cast<fake::Handle*>(h)->stream = stream;
+  return kSuccess;
+}
 int cudnnBackendCreateDescriptor(int kind, void** d) {
   *d = new Descriptor{kind, false, {}};
   ++fake::descriptors();
@@ -321,7 +327,7 @@ int cudnnBackendGetAttribute(void* d, int name, int type, int64_t wanted, int64_
   }
   return kBadParameter;
 }
-int cudnnBackendExecute(void*, void* plan, void* pack) {
+int cudnnBackendExecute(void* handle, void* plan, void* pack) {
   if (int r = fake::begin("cudnnBackendExecute")) return r == 0 ? 0 : kFailed;
   const Descriptor *p = as(plan), *v = as(pack);
   if (!p->final || !v->final || p->kind != 5 || v->kind != 16) return kBadParameter;
@@ -352,7 +358,8 @@ int cudnnBackendExecute(void*, void* plan, void* pack) {
   }
   auto workspace = reinterpret_cast<uint64_t>(v->one<char*>(1003));
   if (p->engine && !fake::inside(workspace, static_cast<int64_t>(p->engine) * 4096)) return kBadParameter;
-  return fake::submit([graph, places] { return run(graph, places) ? 0 : 719; });
+  return fake::submit([graph, places] { return run(graph, places) ? 0 : 719; },
+                      static_cast<fake::Handle*>(handle)->stream);
 }
 
 }  // extern "C"

@@ -6,9 +6,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <fstream>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "tests/fake_cuda/ptx.h"
@@ -18,13 +20,24 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Stream {};
+using Work = std::function<int()>;
+struct Stream {
+  bool first = false;
+  std::deque<Work> waiting;
+  uint64_t submitted = 0, done = 0;
+  // Of a capture: is it a part of it, and has it work that nobody has waited for?
+  bool captured = false, loose = false;
+  uint64_t recorded = 0;
+};
 struct Event {
   Clock::time_point at;
+  Stream* stream = nullptr;
+  uint64_t until = 0;  // of the stream's work
+  bool captured = false;
 };
-using Work = std::function<int()>;
 struct Graph {
   std::vector<Work> work;
+  Stream* origin = nullptr;
 };
 struct Handle {
   std::shared_ptr<fake::Module> module;
@@ -37,6 +50,7 @@ struct State {
          descriptors = 0;
   std::map<std::string, int> calls;
   std::unique_ptr<Graph> capture;
+  std::set<Stream*> alive;
   int broken = 0;  // an error that sticks, as a card's does
   std::vector<std::unique_ptr<Handle>> handles;
   std::string words;
@@ -78,21 +92,46 @@ bool inside(uint64_t at, int64_t bytes) {
   return at + static_cast<uint64_t>(bytes) <= start + size;
 }
 
-int submit(Work work) {
-  if (state.capture) {
+static int perform(const Work& work) {
+  int r = state.broken ? state.broken : work();
+  if (r) state.broken = r;
+  return r;
+}
+
+// All of a stream's work up to a point.
+static int drain(Stream* s, uint64_t until) {
+  if (!state.alive.contains(s)) return 0;
+  while (s->done < until && !s->waiting.empty()) {
+    Work work = std::move(s->waiting.front());
+    s->waiting.pop_front();
+    ++s->done;
+    perform(work);
+  }
+  return state.broken;
+}
+
+int submit(Work work, void* stream) {
+  auto* s = static_cast<Stream*>(stream);
+  if (!s || !state.alive.contains(s)) return 400;  // CUDA_ERROR_INVALID_HANDLE
+  if (state.capture && s->captured) {
+    s->loose = s != state.capture->origin, ++s->recorded;
     state.capture->work.push_back(std::move(work));
     return 0;
   }
-  int r = work();
-  if (r) state.broken = r;
-  return r;
+  ++s->submitted;
+  if (s->first) {
+    ++s->done;
+    return perform(work);
+  }
+  s->waiting.push_back(std::move(work));
+  return 0;
 }
 
 size_t& descriptors() { return state.descriptors; }
 
 }  // namespace fake
 
-using fake::begin, fake::inside, fake::submit;
+using fake::begin, fake::drain, fake::inside, fake::submit;
 #define BEGIN() \
   if (int r = begin(__func__)) return r
 
@@ -185,49 +224,109 @@ int cuMemAlloc_v2(unsigned long long* p, size_t n) {
 int cuMemFree_v2(unsigned long long p) {
   auto at = state.memory.find(p);
   if (at == state.memory.end()) return 1;
+  for (Stream* s : state.alive) drain(s, s->submitted);
   state.used -= at->second;
   state.memory.erase(at);
   std::free(reinterpret_cast<void*>(p));
   return 0;
 }
-int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t n, void*) {
+int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t n, void* stream) {
   BEGIN();
   if (!inside(to, static_cast<int64_t>(n))) return 1;
-  return submit([=] {
-    std::memcpy(reinterpret_cast<void*>(to), from, n);
-    return 0;
-  });
+  // What is pageable has been read when the call returns.
+  return submit(
+      [to, bytes = std::string(static_cast<const char*>(from), n)] {
+        std::memcpy(reinterpret_cast<void*>(to), bytes.data(), bytes.size());
+        return 0;
+      },
+      stream);
 }
-int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t n, void*) {
+int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t n, void* stream) {
   BEGIN();
   if (!inside(from, static_cast<int64_t>(n))) return 1;
-  return submit([=] {
-    std::memcpy(to, reinterpret_cast<void*>(from), n);
-    return 0;
-  });
+  return submit(
+      [=] {
+        std::memcpy(to, reinterpret_cast<void*>(from), n);
+        return 0;
+      },
+      stream);
 }
-int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t n, void*) {
+int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t n, void* stream) {
   BEGIN();
   if (!inside(to, static_cast<int64_t>(n)) || !inside(from, static_cast<int64_t>(n))) return 1;
-  return submit([=] {
-    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n);
-    return 0;
-  });
+  return submit(
+      [=] {
+        std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n);
+        return 0;
+      },
+      stream);
+}
+
+}  // extern "C"
+
+namespace {
+
+template <typename T>
+int fill(unsigned long long to, T value, size_t n, void* stream) {
+  if (!inside(to, static_cast<int64_t>(n * sizeof(T)))) return 1;
+  if (to % sizeof(T)) return 1;
+  return submit(
+      [=] {
+        std::fill_n(reinterpret_cast<T*>(to), n, value);
+        return 0;
+      },
+      stream);
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t n, void* stream) {
+  BEGIN();
+  return fill(to, value, n, stream);
+}
+int cuMemsetD16Async(unsigned long long to, unsigned short value, size_t n, void* stream) {
+  BEGIN();
+  return fill(to, value, n, stream);
+}
+int cuMemsetD32Async(unsigned long long to, unsigned value, size_t n, void* stream) {
+  BEGIN();
+  return fill(to, value, n, stream);
 }
 int cuStreamCreate(void** s, unsigned) {
   BEGIN();
-  *s = new Stream;
+  auto* made = new Stream;
+  made->first = state.alive.empty();
+  state.alive.insert(made);
+  *s = made;
   ++state.streams;
   return 0;
 }
 int cuStreamDestroy_v2(void* s) {
-  delete static_cast<Stream*>(s);
+  auto* stream = static_cast<Stream*>(s);
+  drain(stream, stream->submitted);
+  state.alive.erase(stream);
+  delete stream;
   --state.streams;
   return 0;
 }
-int cuStreamSynchronize(void*) {
+int cuStreamSynchronize(void* s) {
   BEGIN();
-  return state.capture ? 900 : 0;
+  auto* stream = static_cast<Stream*>(s);
+  if (state.capture && stream->captured) return 900;
+  return drain(stream, stream->submitted);
+}
+int cuStreamWaitEvent(void* s, void* e, unsigned) {
+  BEGIN();
+  auto *stream = static_cast<Stream*>(s), *from = static_cast<Event*>(e)->stream;
+  if (state.capture && static_cast<Event*>(e)->captured) {
+    if (from != state.capture->origin && static_cast<Event*>(e)->until == from->recorded) from->loose = false;
+    // Whoever waits for something captured is captured, too.
+    stream->captured = true;
+    return 0;
+  }
+  return submit([from, until = static_cast<Event*>(e)->until] { return drain(from, until); }, s);
 }
 int cuEventCreate(void** e, unsigned) {
   BEGIN();
@@ -240,20 +339,35 @@ int cuEventDestroy_v2(void* e) {
   --state.events;
   return 0;
 }
-int cuEventRecord(void* e, void*) {
+int cuEventRecord(void* e, void* s) {
   BEGIN();
-  return submit([=] {
-    static_cast<Event*>(e)->at = Clock::now();
+  auto* event = static_cast<Event*>(e);
+  auto* stream = static_cast<Stream*>(s);
+  event->stream = stream, event->captured = state.capture && stream->captured;
+  if (event->captured) {
+    event->until = stream->recorded;
     return 0;
-  });
+  }
+  int r = submit(
+      [=] {
+        event->at = Clock::now();
+        return 0;
+      },
+      stream);
+  event->until = stream->submitted;
+  return r;
 }
-int cuEventSynchronize(void*) { return 0; }
+int cuEventSynchronize(void* e) {
+  auto* event = static_cast<Event*>(e);
+  return event->stream ? drain(event->stream, event->until) : 0;
+}
 int cuEventElapsedTime(float* ms, void* a, void* b) {
+  cuEventSynchronize(a), cuEventSynchronize(b);
   *ms = std::chrono::duration<float, std::milli>(static_cast<Event*>(b)->at - static_cast<Event*>(a)->at).count();
   return 0;
 }
 int cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned,
-                   void*, void** arguments, void**) {
+                   void* stream, void** arguments, void**) {
   BEGIN();
   auto* handle = static_cast<Handle*>(f);
   fake::Grid g{handle->module.get(), handle->function, {gx, gy, gz}, {bx, by, bz}, {}, inside};
@@ -262,25 +376,39 @@ int cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
   for (const fake::Variable& v : handle->function->params)
     std::memcpy(g.params.data() + v.offset, arguments[k++], static_cast<size_t>(v.size));
   if (gx == 0 || gy == 0 || gz == 0) return 1;
-  return submit([g, module = handle->module]() -> int {
-    try {
-      ++state.launches;
-      fake::run(g);
-      return 0;
-    } catch (const fake::Fault& e) {
-      state.words = e.what();
-      return e.code;
-    }
-  });
+  return submit(
+      [g, module = handle->module]() -> int {
+        try {
+          ++state.launches;
+          fake::run(g);
+          return 0;
+        } catch (const fake::Fault& e) {
+          state.words = e.what();
+          return e.code;
+        }
+      },
+      stream);
 }
-int cuStreamBeginCapture_v2(void*, int) {
+int cuStreamBeginCapture_v2(void* s, int) {
   BEGIN();
+  if (state.capture) return 900;
   state.capture = std::make_unique<Graph>();
+  state.capture->origin = static_cast<Stream*>(s);
+  static_cast<Stream*>(s)->captured = true;
   return 0;
 }
-int cuStreamEndCapture(void*, void** g) {
+int cuStreamEndCapture(void* s, void** g) {
   BEGIN();
-  *g = state.capture.release();
+  *g = nullptr;
+  std::unique_ptr<Graph> made = std::move(state.capture);
+  if (!made || made->origin != s) return 901;
+  bool loose = false;
+  for (Stream* one : state.alive) {
+    loose |= one->loose;
+    one->captured = one->loose = false;
+  }
+  if (loose) return 904;  // work on a stream that nobody waited for
+  *g = made.release();
   ++state.graphs;
   return 0;
 }
@@ -290,11 +418,15 @@ int cuGraphInstantiateWithFlags(void** e, void* g, unsigned long long) {
   ++state.graphs;
   return 0;
 }
-int cuGraphLaunch(void* e, void*) {
+int cuGraphLaunch(void* e, void* stream) {
   BEGIN();
-  for (const Work& w : static_cast<Graph*>(e)->work)
-    if (int r = w()) return state.broken = r;
-  return 0;
+  return submit(
+      [work = static_cast<Graph*>(e)->work] {
+        for (const Work& w : work)
+          if (int r = w()) return r;
+        return 0;
+      },
+      stream);
 }
 int cuGraphExecDestroy(void* e) {
   delete static_cast<Graph*>(e);
@@ -315,7 +447,8 @@ int cuGetErrorName(int r, const char** s) {
                                                     {702, "CUDA_ERROR_LAUNCH_TIMEOUT"},
                                                     {716, "CUDA_ERROR_MISALIGNED_ADDRESS"},
                                                     {719, "CUDA_ERROR_LAUNCH_FAILED"},
-                                                    {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"}};
+                                                    {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"},
+                                                    {904, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED"}};
   auto at = kNames.find(r);
   *s = at == kNames.end() ? "CUDA_ERROR_UNKNOWN" : at->second;
   return 0;
@@ -328,19 +461,25 @@ int cuGetErrorString(int, const char** s) {
 // --- cuBLAS ---
 
 int cublasCreate_v2(void** h) {
-  *h = &state;
+  *h = new fake::Handle;
   return 0;
 }
-int cublasDestroy_v2(void*) { return 0; }
-int cublasSetStream_v2(void*, void*) { return 0; }
+int cublasDestroy_v2(void* h) {
+  delete static_cast<fake::Handle*>(h);
+  return 0;
+}
+int cublasSetStream_v2(void* h, void* stream) {
+  static_cast<fake::Handle*>(h)->stream = stream;
+  return 0;
+}
 int cublasGetVersion_v2(void*, int* v) {
   *v = 120000;
   return 0;
 }
-int cublasGemmStridedBatchedEx(void*, int ta, int tb, int m, int n, int k, const void* alpha, const void* a, int type_a,
-                               int lda, long long step_a, const void* b, int type_b, int ldb, long long step_b,
-                               const void* beta, void* c, int type_c, int ldc, long long step_c, int batch, int compute,
-                               int) {
+int cublasGemmStridedBatchedEx(void* handle, int ta, int tb, int m, int n, int k, const void* alpha, const void* a,
+                               int type_a, int lda, long long step_a, const void* b, int type_b, int ldb,
+                               long long step_b, const void* beta, void* c, int type_c, int ldc, long long step_c,
+                               int batch, int compute, int) {
   BEGIN();
   if (type_a != type_b || type_a != type_c || (compute == 70) != (type_a == 1)) return 15;
   if (type_a != 0 && type_a != 1 && type_a != 14) return 15;
@@ -368,7 +507,7 @@ int cublasGemmStridedBatchedEx(void*, int ta, int tb, int m, int n, int k, const
     std::memcpy(&v, &bits, 4);
     return static_cast<double>(v);
   };
-  return submit([=] {
+  auto product = [=] {
     for (int s = 0; s < batch; ++s)
       for (int j = 0; j < n; ++j)
         for (int i = 0; i < m; ++i) {
@@ -394,7 +533,8 @@ int cublasGemmStridedBatchedEx(void*, int ta, int tb, int m, int n, int k, const
           }
         }
     return 0;
-  });
+  };
+  return submit(product, static_cast<fake::Handle*>(handle)->stream);
 }
 
 }  // extern "C"

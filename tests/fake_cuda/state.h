@@ -10,8 +10,13 @@ namespace fake {
 int begin(const char* name);
 // Do so many bytes from there lie in one allocation?
 bool inside(uint64_t at, int64_t bytes);
-// At once, or as a part of the graph that is captured. An error sticks.
-int submit(std::function<int()> work);
+// Work on a stream. On the first one it is done at once, on others as late as can be: when somebody waits for it, so
+// that whoever does not wait finds nothing done. Or it is a part of the graph that is captured. An error sticks.
+int submit(std::function<int()> work, void* stream);
+// The stream that a library's handle works on.
+struct Handle {
+  void* stream = nullptr;
+};
 // Descriptors of libraries that are alive: told by the log.
 size_t& descriptors();
 

@@ -1,0 +1,558 @@
+#include "gpu_exec/device_program.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_set>
+
+#include "gpu_exec/element_emitter.h"
+#include "gpu_exec/host.h"
+#include "ir/base/check.h"
+#include "ir/eval/backend_config.h"
+#include "passes/backend/backend.h"
+#include "passes/pass.h"
+
+namespace hlo {
+
+int64_t device_bytes(const Shape& s) { return s.is_array() ? s.elements_count() * storage_bytes(s.type) : 0; }
+
+namespace {
+
+bool rearranged(const Shape& s) { return s.has_layout && !is_default_layout(s.layout) && s.rank() > 0; }
+
+int64_t known_trips(const Module& m, InstId loop) {
+  BackendConfig config = backend_config(m.u().text(m.attrs(loop).text(Attr::backend_config)), "known_trip_count");
+  return static_cast<int64_t>(number(config, "n", -1));
+}
+
+// A fusion whose product a library does better, between kernels of what stands around it.
+bool better_apart(const Module& m, InstId fusion) {
+  if (m.op(fusion) != Opcode::Fusion) return false;
+  constexpr int64_t kSmall = int64_t{1} << 20;
+  for (InstId i : m.post_order(m.called(fusion)[0])) {
+    if (m.op(i) != Opcode::Dot) continue;
+    int64_t k = 1;
+    for (int64_t d : m.attrs(i).ints(Attr::lhs_contracting_dims))
+      k *= m.shape(m.operand(i, 0)).dims[static_cast<size_t>(d)];
+    if (m.shape(i).elements_count() * k > kSmall) return true;
+  }
+  return false;
+}
+
+// The bytes stay as they are.
+bool plain_copy(const Module& m, InstId i) {
+  return m.op(i) == Opcode::Copy && m.shape(i).is_array() && m.shape(m.operand(i, 0)).type == m.shape(i).type &&
+         major_first(m.shape(m.operand(i, 0))) == major_first(m.shape(i));
+}
+
+bool runs_on_device(const Module& m, InstId i) {
+  if (better_apart(m, i) || plain_copy(m, i)) return false;
+  switch (m.op(i)) {
+    case Opcode::Sort:
+    case Opcode::Scatter:
+    case Opcode::Dot:
+    case Opcode::Convolution:
+    case Opcode::Reshape:
+      return true;
+    default:
+      return runs_as_kernel(m, i);
+  }
+}
+
+// Among one device there is nothing to exchange.
+bool exchanges_nothing(const Module& m, InstId i) {
+  switch (m.op(i)) {
+    case Opcode::AllReduce:
+    case Opcode::AllGather:
+    case Opcode::AllToAll:
+    case Opcode::ReduceScatter:
+    case Opcode::CollectiveBroadcast:
+      break;
+    default:
+      return false;
+  }
+  std::vector<ShapeId> results = m.shape(i).is_tuple() ? m.shape(i).elements : std::vector<ShapeId>{m.shape_id(i)};
+  auto ops = m.operands(i);
+  if (results.size() != ops.size()) return false;
+  for (size_t k = 0; k < results.size(); ++k) {
+    const Shape &s = m.u()[results[k]], &o = m.shape(ops[k]);
+    if (!s.is_array() || s.dims != o.dims || s.type != o.type || major_first(s) != major_first(o) || s.is_dynamic())
+      return false;
+  }
+  return true;
+}
+
+void run_pass(Module& m, const char* name) {
+  const PassInfo* pass = find_pass(name);
+  HLO_CHECK(pass && pass->run, "pass {}", name);
+  PassContext context;
+  context.keep_notes = false;
+  pass->run(m, context);
+  m.cleanup();
+}
+
+// Fusions of our own where the module has none, and sorts that threads can do in any order.
+std::unique_ptr<Module> prepared(const Module& m, bool as_it_is) {
+  std::unique_ptr<Module> copy = as_it_is ? m.clone() : fused_for_host(m);
+  bool sorts = false;
+  for (CompId c : copy->computations())
+    for (InstId i : copy->live_order(c)) sorts |= copy->op(i) == Opcode::Sort && copy->attrs(i).flag(Attr::is_stable);
+  if (sorts && !as_it_is) {
+    run_pass(*copy, "stable-sort-expander");
+    copy->config.is_scheduled = false;
+  }
+  return copy;
+}
+
+}  // namespace
+
+DeviceProgram::DeviceProgram(Device& device, const Module& m, int64_t devices, const EvalOptions& options)
+    : device_(device), options_(options), alone_(devices == 1) {
+  prepare(m);
+  compile();
+  open_fusions();
+  name_reshapes();
+  m_->cleanup();
+  // What is scheduled already has its copies, too, unless something here changed it.
+  if (!m_->config.is_scheduled || !assign()) {
+    run_pass(*m_, "copy-insertion");
+    schedule_module(*m_);
+    bool held = assign();
+    HLO_CHECK(held, "{}", *overwritten_value(*m_, buffers_, rules()));
+  }
+  for (const Allocation& a : buffers_.allocations) allocations_.push_back(a.kind == Allocation::kTuple ? 0 : a.size);
+  entry_ = build(m_->entry());
+  check_memory(devices);
+}
+
+void DeviceProgram::prepare(const Module& m) {
+  // Whoever watches values wants those of the module as it is.
+  bool as_it_is = options_.trace || options_.as_it_is;
+  m_ = prepared(m, as_it_is);
+  if (!as_it_is) {
+    size_t before = m_->inst_slots();
+    lay_out_convolutions(device_, *m_);
+    if (m_->inst_slots() != before) m_->config.is_scheduled = false;
+  }
+  origins_ = m.inst_slots();
+  // Places belong to instructions: each computation has one caller.
+  run_pass(*m_, "flatten-call-graph");
+}
+
+void DeviceProgram::compile() {
+  std::vector<CompId> roots{m_->entry()};
+  std::unordered_set<CompId> seen{m_->entry()};
+  while (!roots.empty()) {
+    std::vector<CompId> reached;
+    std::vector<std::vector<InstId>> kinds = hlo::distinct_kernels(*m_, roots, runs_on_device, &reached);
+    // What a library multiplies, only names other bytes or fills memory needs no kernel.
+    std::erase_if(kinds, [&](const std::vector<InstId>& same) {
+      return by_library(same[0]) || shares(same[0]) || fill_pattern(same[0]);
+    });
+    std::vector<std::pair<size_t, std::string>> without;
+    size_t first = kernels_.size();
+    std::vector<Kernel> fresh = device_.load(*m_, kinds, &without);
+    for (size_t k = 0; k < fresh.size(); ++k) {
+      if (!fresh[k].parts.empty())
+        for (InstId i : kinds[k]) by_inst_[i] = first + k;
+      distinct_ += !fresh[k].parts.empty();
+      kernels_.push_back(std::move(fresh[k]));
+    }
+    for (auto& [k, why] : without)
+      for (InstId i : kinds[k]) refused_[i] = why;
+    // Fusions without a kernel are run part by part.
+    roots.clear();
+    for (CompId c : reached)
+      for (InstId i : m_->post_order(c)) {
+        if (m_->op(i) != Opcode::Fusion || by_inst_.contains(i)) continue;
+        CompId body = m_->called(i)[0];
+        if (seen.insert(body).second) roots.push_back(body);
+      }
+  }
+}
+
+// Another operation in an instruction's place, in name and schedule as well.
+InstId DeviceProgram::substitute(InstId old, Opcode op, std::vector<InstId> operands, AttrsId attrs) {
+  Module& m = *m_;
+  CompId c = m.parent(old);
+  StrId name = m[old].name;
+  InstId made = m.add(
+      c, {.op = op, .shape = m.shape_id(old), .operands = std::move(operands), .attrs = attrs, .meta = m[old].meta});
+  std::vector<InstId> before(m.control_preds(old).begin(), m.control_preds(old).end());
+  std::vector<InstId> behind(m.control_succs(old).begin(), m.control_succs(old).end());
+  m.drop_control(old);
+  for (InstId p : before) m.add_control(p, made);
+  for (InstId s : behind) m.add_control(made, s);
+  if (m.config.is_scheduled) {
+    std::vector<InstId>& order = m.comp(c).order;
+    order.pop_back();
+    *std::find(order.begin(), order.end(), old) = made;
+    order.push_back(old);
+  }
+  bool root = m.is_root(old);
+  m.replace_all_uses(old, made);
+  if (root) m.set_root(c, made);
+  m.remove(old);
+  m.set_name(made, name);
+  if (InstId from = origin(old); from.valid()) origin_[made] = from;
+  return made;
+}
+
+// %f = fusion(a, b), calls=%body   without a kernel is   %f = call(a, b), to_apply=%body
+void DeviceProgram::open_fusions() {
+  std::vector<CompId> list{m_->entry()};
+  std::unordered_set<CompId> seen{m_->entry()};
+  for (size_t k = 0; k < list.size(); ++k)
+    for (InstId i : m_->live_order(list[k])) {
+      Opcode op = m_->op(i);
+      bool opened = op == Opcode::Fusion && !by_inst_.contains(i);
+      if (opened || op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call || op == Opcode::AsyncStart)
+        for (CompId c : m_->called(i))
+          if (seen.insert(c).second) list.push_back(c);
+      if (!opened) continue;
+      AttrSet set;
+      set.op = Opcode::Call;
+      set.list.push_back({Attr::to_apply, m_->called(i)[0]});
+      set.called = {m_->called(i)[0]};
+      auto ops = m_->operands(i);
+      substitute(i, Opcode::Call, {ops.begin(), ops.end()}, m_->u().attrs(std::move(set)));
+    }
+}
+
+// Reshapes of the same bytes are bitcasts, as which copy insertion knows them.
+void DeviceProgram::name_reshapes() {
+  for (CompId c : m_->nonfusion_computations())
+    for (InstId i : m_->live_order(c))
+      if (m_->op(i) == Opcode::Reshape && shares(i)) substitute(i, Opcode::Bitcast, {m_->operand(i, 0)}, {});
+}
+
+InstId DeviceProgram::origin(InstId i) const {
+  if (auto at = origin_.find(i); at != origin_.end()) return at->second;
+  return i.value < origins_ ? i : InstId();
+}
+
+bool DeviceProgram::by_library(InstId i) {
+  if (std::optional<Product> p = product_of(*m_, i)) return device_.multiplies(p->form);
+  std::optional<ConvolutionForm> c = convolution_of(*m_, i);
+  return c && device_.convolves(*c);
+}
+
+// The result's bytes are the operand's.
+bool DeviceProgram::shares(InstId i) const {
+  Opcode op = m_->op(i);
+  if (op == Opcode::OptBarrier || op == Opcode::AddDependency || op == Opcode::Domain) return true;
+  if (op != Opcode::Bitcast && op != Opcode::Reshape) return false;
+  const Shape &s = m_->shape(i), &from = m_->shape(m_->operand(i, 0));
+  if (!s.is_array() || device_bytes(s) != device_bytes(from)) return false;
+  if (op == Opcode::Bitcast) return (type_bits(s.type) >= 8) == (type_bits(from.type) >= 8);
+  return !rearranged(s) && !rearranged(from);
+}
+
+// A scalar constant in every element, of which a memset has the bits.
+std::optional<std::pair<uint32_t, int>> DeviceProgram::fill_pattern(InstId i) const {
+  if (m_->op(i) != Opcode::Broadcast || m_->op(m_->operand(i, 0)) != Opcode::Constant) return std::nullopt;
+  const Literal& l = m_->literal(m_->operand(i, 0));
+  auto width = static_cast<size_t>(storage_bytes(m_->shape(i).type));
+  if (l.bytes.size() != width || width == 0 || m_->shape(i).is_dynamic()) return std::nullopt;
+  uint32_t pattern = 0;
+  std::memcpy(&pattern, l.bytes.data(), std::min<size_t>(width, 4));
+  for (size_t at = 4; at < width; at += 4)
+    if (std::memcmp(l.bytes.data() + at, &pattern, 4) != 0) return std::nullopt;
+  return std::pair(pattern, static_cast<int>(std::min<size_t>(width, 4)));
+}
+
+BufferRules DeviceProgram::rules() const {
+  BufferRules r;
+  r.bytes = [this](ShapeId s) { return device_bytes(m_->u()[s]); };
+  r.alias = [this](InstId i) { return shares(i); };
+  r.in_place = [this](InstId i, size_t leaf) { return in_place(i, leaf); };
+  return r;
+}
+
+int DeviceProgram::in_place(InstId i, size_t leaf) const {
+  if (auto at = by_inst_.find(i); at != by_inst_.end()) return kernels_[at->second].begins(leaf);
+  if (plain_copy(*m_, i)) return 0;
+  if (alone_ && exchanges_nothing(*m_, i)) return static_cast<int>(leaf);
+  if (leaf == 0)
+    if (std::optional<Product> p = product_of(*m_, i)) return p->matrix;
+  return -1;
+}
+
+bool DeviceProgram::assign() {
+  BufferRules with = rules();
+  buffers_ = assign_buffers(*m_, with);
+  return !overwritten_value(*m_, buffers_, with);
+}
+
+Place DeviceProgram::place(int value) const {
+  const BufferValue& v = buffers_.values[static_cast<size_t>(value)];
+  return {v.allocation, v.offset};
+}
+
+// What a run holds, so that it fails before it starts.
+void DeviceProgram::check_memory(int64_t devices) const {
+  int64_t parameters = 0, constants = 0, values = 0;
+  for (size_t k = 0; k < allocations_.size(); ++k) {
+    using Kind = Allocation::Kind;
+    Kind kind = k < buffers_.allocations.size() ? buffers_.allocations[k].kind : Kind::kTemp;
+    (kind == Kind::kParameter ? parameters : kind == Kind::kConstant ? constants : values) += allocations_[k];
+  }
+  int64_t sum = (parameters + constants + values) * devices, there = device_.free_bytes();
+  if (sum <= there) return;
+  auto gb = [&](int64_t n) { return fmt::format("{:.2f} GB", static_cast<double>(n * devices) / 1e9); };
+  fail(FailureKind::kUnsupported,
+       "the module needs {} on the device (parameters {}, constants {}, values {}), and {} has {:.2f} GB free",
+       gb(parameters + constants + values), gb(parameters), gb(constants), gb(values), device_.name(),
+       static_cast<double>(there) / 1e9);
+}
+
+// --- steps ---
+
+size_t DeviceProgram::build(CompId c) {
+  DeviceSequence s;
+  s.root = m_->comp(c).root;
+  for (InstId i : m_->live_order(c)) add(i, s);
+  find_segments(s);
+  sequences_.push_back(std::move(s));
+  return sequences_.size() - 1;
+}
+
+void DeviceProgram::add(InstId i, DeviceSequence& s) {
+  if (m_->op(i) == Opcode::Parameter) return;
+  DeviceStep step;
+  step.inst = i;
+  for (InstId o : m_->operands(i))
+    for (int v : buffers_.by_inst.at(o)) step.reads.push_back(v), step.in.push_back(place(v));
+  for (int v : buffers_.by_inst.at(i)) step.writes.push_back(v), step.out.push_back(place(v));
+  choose(step);
+  if (m_->op(i) == Opcode::Constant) initials_.push_back({i, {}, {}});
+  if (step.kind == DeviceStep::kName && !options_.trace) return;
+  keep_apart(step);
+  bool writes = step.kind != DeviceStep::kName && step.kind != DeviceStep::kAsyncDone;
+  for (const Place& p : step.out)
+    changes_parameters_ |= writes && step.sequences.empty() && p.allocation >= 0 &&
+                           static_cast<size_t>(p.allocation) < buffers_.allocations.size() &&
+                           buffers_.allocations[static_cast<size_t>(p.allocation)].kind == Allocation::kParameter;
+  s.steps.push_back(std::move(step));
+}
+
+void DeviceProgram::choose(DeviceStep& s) {
+  InstId i = s.inst;
+  const Module& m = *m_;
+  const AttrSet& a = m.attrs(i);
+  if (auto at = by_inst_.find(i); at != by_inst_.end()) {
+    s.kind = DeviceStep::kKernel, s.kernel = at->second;
+    for (LitId lit : kernels_[s.kernel].constants) {
+      auto [known, fresh] = literals_.try_emplace(lit);
+      if (fresh) {
+        known->second = scratch(static_cast<int64_t>(m.u()[lit].bytes.size()));
+        initials_.push_back({{}, lit, known->second});
+      }
+      s.in.push_back(known->second);
+    }
+    ++launched_;
+    return;
+  }
+  if (auto pattern = fill_pattern(i)) {
+    s.kind = DeviceStep::kFill, s.pattern = pattern->first, s.width = pattern->second;
+    return;
+  }
+  if (shares(i)) {
+    s.kind = DeviceStep::kName;
+    return;
+  }
+  if (by_library(i)) {
+    if (std::optional<ConvolutionForm> c = convolution_of(m, i))
+      s.kind = DeviceStep::kConvolution, s.convolution = std::move(*c);
+    else
+      s.kind = DeviceStep::kProduct, s.product = *product_of(m, i);
+    ++library_calls_;
+    return;
+  }
+  if (plain_copy(m, i) || (alone_ && exchanges_nothing(m, i))) {
+    s.kind = DeviceStep::kCopy;
+    return;
+  }
+  constexpr size_t kLanes = 4;
+  switch (m.op(i)) {
+    case Opcode::Tuple:
+    case Opcode::GetTupleElement:
+    case Opcode::Constant:
+    case Opcode::AsyncUpdate:
+    case Opcode::AfterAll:
+      s.kind = DeviceStep::kName;
+      return;
+    case Opcode::Call:
+      s.kind = DeviceStep::kCall, s.sequences = {build(m.called(i)[0])};
+      return;
+    case Opcode::AsyncStart:
+      s.kind = DeviceStep::kAsyncStart, s.lane = 1 + lanes_++ % kLanes, s.sequences = {build(m.called(i)[0])};
+      return;
+    case Opcode::CopyStart:
+      if (major_first(m.u()[m.shape(i).elements[0]]) != major_first(m.u()[m.shape(i).elements[1]])) break;
+      s.kind = DeviceStep::kAsyncStart, s.lane = 1 + lanes_++ % kLanes;
+      s.before.push_back({s.in[0], s.out[0], device_bytes(m.shape(m.operand(i, 0)))});
+      return;
+    case Opcode::AsyncDone:
+    case Opcode::CopyDone:
+      s.kind = DeviceStep::kAsyncDone;
+      return;
+    case Opcode::While:
+      s.kind = DeviceStep::kWhile, s.trips = known_trips(m, i);
+      if (s.trips > options_.max_while_steps) s.trips = -1;
+      s.sequences = {build(a.comp(Attr::condition)), build(a.comp(Attr::body))};
+      return;
+    case Opcode::Conditional:
+      s.kind = DeviceStep::kConditional;
+      for (CompId c : m.called(i)) s.sequences.push_back(build(c));
+      return;
+    default:
+      break;
+  }
+  s.kind = DeviceStep::kHost;
+  auto why = refused_.find(i);
+  left_.push_back(why != refused_.end()
+                      ? why->second + ": it runs in the evaluator"
+                      : fmt::format("{} ({}) runs in the evaluator", m.inst_name(i),
+                                    m.op(i) == Opcode::CustomCall ? m.u().text(a.text(Attr::custom_call_target))
+                                                                  : op_text(m.op(i))));
+}
+
+Place DeviceProgram::scratch(int64_t bytes) {
+  allocations_.push_back(bytes);
+  return {static_cast<int>(allocations_.size()) - 1, 0};
+}
+
+// Does every thread read what it needs of the operand before it, and no other, writes there? Elementwise on the way
+// from the operand to every result.
+bool DeviceProgram::reads_before_it_writes(InstId i, size_t operand) const {
+  const Module& m = *m_;
+  auto along = [&](InstId user, const Shape& from) {
+    const Shape& s = m.shape(user);
+    return op_info(m.op(user)).elementwise && s.dims == from.dims && major_first(s) == major_first(from);
+  };
+  const Shape& from = m.shape(m.operand(i, operand));
+  if (m.op(i) != Opcode::Fusion) return along(i, from);
+  CompId body = m.called(i)[0];
+  std::vector<InstId> list{m.comp(body).params[operand]};
+  std::unordered_set<InstId> seen(list.begin(), list.end());
+  for (size_t k = 0; k < list.size(); ++k)
+    for (InstId user : m.users(list[k])) {
+      if (m.op(user) == Opcode::Tuple && m.is_root(user)) continue;
+      if (!along(user, from)) return false;
+      if (seen.insert(user).second) list.push_back(user);
+    }
+  return true;
+}
+
+// A result that lies where an operand lies is made there only by what may do so, otherwise beside it and moved.
+void DeviceProgram::keep_apart(DeviceStep& s) {
+  using Kind = DeviceStep::Kind;
+  if (s.kind != Kind::kKernel && s.kind != Kind::kProduct && s.kind != Kind::kConvolution && s.kind != Kind::kCopy)
+    return;
+  const size_t operands = m_->operand_count(s.inst);
+  std::vector<ShapeId> shapes =
+      m_->shape(s.inst).is_tuple() ? m_->shape(s.inst).elements : std::vector<ShapeId>{m_->shape_id(s.inst)};
+  for (size_t r = 0; r < s.out.size(); ++r) {
+    int64_t bytes = r < shapes.size() ? device_bytes(m_->u()[shapes[r]]) : 0;
+    if (bytes == 0) continue;
+    int begins = -1;
+    if (s.kind == Kind::kKernel) begins = kernels_[s.kernel].begins(r);
+    if (s.kind == Kind::kProduct && r == 0) begins = s.product.matrix;
+    if (s.kind == Kind::kCopy) begins = static_cast<int>(r);
+    bool clash = false;
+    for (size_t o = 0; o < operands; ++o) {
+      if (s.in[o] != s.out[r] || static_cast<int>(o) == begins) continue;
+      clash |= s.kind != Kind::kKernel || begins >= 0 || kernels_[s.kernel].parts.size() != 1 ||
+               !reads_before_it_writes(s.inst, o);
+    }
+    if (clash) {
+      Place beside = scratch(bytes);
+      s.after.push_back({beside, s.out[r], bytes});
+      s.out[r] = beside;
+    }
+    if (s.kind == Kind::kKernel && begins >= 0 && s.in[static_cast<size_t>(begins)] != s.out[r])
+      s.before.push_back({s.in[static_cast<size_t>(begins)], s.out[r], bytes});
+  }
+}
+
+// --- graphs ---
+
+namespace {
+constexpr int64_t kMostLaunches = 20000, kNotInAGraph = INT64_MAX / 4;
+}
+
+int64_t DeviceProgram::launches(size_t sequence) const {
+  int64_t sum = 0;
+  for (const DeviceStep& s : sequences_[sequence].steps) {
+    sum += launches(s);
+    if (sum > kMostLaunches) return kNotInAGraph;
+  }
+  return sum;
+}
+
+int64_t DeviceProgram::launches(const DeviceStep& s) const {
+  auto own = static_cast<int64_t>(s.before.size() + s.after.size());
+  switch (s.kind) {
+    case DeviceStep::kKernel:
+      for (const KernelPart& p : kernels_[s.kernel].parts)
+        own += p.count == 0 ? 0 : std::max<int64_t>(1, static_cast<int64_t>(p.launches.size()));
+      return own;
+    case DeviceStep::kProduct:
+    case DeviceStep::kConvolution:
+    case DeviceStep::kFill:
+      return own + 1;
+    case DeviceStep::kCopy:
+      for (size_t k = 0; k < s.out.size(); ++k) own += s.in[k] != s.out[k];
+      return own;
+    case DeviceStep::kName:
+    case DeviceStep::kAsyncDone:
+      return own;
+    case DeviceStep::kCall:
+    case DeviceStep::kAsyncStart:
+      for (size_t q : s.sequences) own += launches(q);
+      return std::min(own, kNotInAGraph);
+    case DeviceStep::kWhile: {
+      if (s.trips < 0) return kNotInAGraph;
+      int64_t body = launches(s.sequences[1]);
+      return body == 0 || s.trips <= kMostLaunches / body ? own + body * s.trips : kNotInAGraph;
+    }
+    case DeviceStep::kConditional:
+    case DeviceStep::kHost:
+      break;
+  }
+  return kNotInAGraph;
+}
+
+void DeviceProgram::find_segments(DeviceSequence& s) {
+  const size_t n = s.steps.size();
+  std::vector<int64_t> work(n);
+  std::unordered_map<InstId, size_t> at;
+  for (size_t k = 0; k < n; ++k) work[k] = launches(s.steps[k]), at[s.steps[k].inst] = k;
+  std::vector<std::pair<size_t, size_t>> pairs;
+  for (size_t k = 0; k < n; ++k) {
+    if (s.steps[k].kind != DeviceStep::kAsyncDone) continue;
+    InstId start = m_->operand(s.steps[k].inst, 0);
+    while (m_->op(start) == Opcode::AsyncUpdate) start = m_->operand(start, 0);
+    auto begin = at.find(start);
+    if (begin == at.end()) continue;
+    s.steps[k].lane = s.steps[begin->second].lane;
+    pairs.push_back({begin->second, k});
+  }
+  // A graph ends what it begins: an asynchronous call reaches no further than the graph, or it is in none.
+  for (bool again = true; std::exchange(again, false);) {
+    std::vector<size_t> run(n);
+    for (size_t k = 0; k < n; ++k) run[k] = k && work[k] < kNotInAGraph && work[k - 1] < kNotInAGraph ? run[k - 1] : k;
+    for (const auto& [begin, end] : pairs)
+      if (run[begin] != run[end] && (work[begin] < kNotInAGraph || work[end] < kNotInAGraph))
+        work[begin] = work[end] = kNotInAGraph, again = true;
+  }
+  for (size_t k = 0; k < n; ++k) {
+    if (work[k] >= kNotInAGraph) continue;
+    size_t first = k;
+    int64_t sum = 0;
+    for (; k < n && work[k] < kNotInAGraph; ++k) sum += work[k];
+    if (sum) s.segments.push_back({first, k});
+  }
+}
+
+}  // namespace hlo

@@ -1,0 +1,269 @@
+#include "gpu_exec/library_calls.h"
+
+#include <algorithm>
+
+#include "gpu_exec/element_emitter.h"
+#include "ir/cudnn.h"
+#include "ir/eval/backend_config.h"
+#include "passes/pass.h"
+
+namespace hlo {
+namespace {
+
+// A dot of one of a library's forms: batch dimensions first in memory, then one group of dimensions behind the other.
+std::optional<Product> as_product(const Shape& l, const Shape& r, const Shape& out, const Dims& lb, const Dims& rb,
+                                  const Dims& lc, const Dims& rc) {
+  if (!out.elements_count() || !l.elements_count()) return std::nullopt;
+  auto present = [](const Shape& s, const Dims& dims) {
+    Dims kept;
+    for (int64_t d : dims)
+      if (s.dims[static_cast<size_t>(d)] != 1) kept.push_back(d);
+    return kept;
+  };
+  auto free_of = [&](const Shape& s, const Dims& batch, const Dims& contracted) {
+    Dims list;
+    for (int64_t d = 0; d < s.rank(); ++d)
+      if (!contains(batch, d) && !contains(contracted, d)) list.push_back(d);
+    return list;
+  };
+  Dims lf = free_of(l, lb, lc), rf = free_of(r, rb, rc);
+  auto size = [](const Shape& s, const Dims& dims) {
+    int64_t n = 1;
+    for (int64_t d : dims) n *= s.dims[static_cast<size_t>(d)];
+    return n;
+  };
+  auto joined = [&](const Shape& s, std::initializer_list<Dims> groups) {
+    Dims all;
+    for (const Dims& g : groups) {
+      Dims kept = present(s, g);
+      all.insert(all.end(), kept.begin(), kept.end());
+    }
+    return all == present(s, major_first(s));
+  };
+  Dims ob, olf, orf;
+  int64_t next = 0;
+  for (size_t k = 0; k < lb.size(); ++k) ob.push_back(next++);
+  for (size_t k = 0; k < lf.size(); ++k) olf.push_back(next++);
+  for (size_t k = 0; k < rf.size(); ++k) orf.push_back(next++);
+  // Does a side lie as (free, contracted) or the other way round?
+  auto turned = [&](const Shape& s, const Dims& batch, const Dims& first, const Dims& second) -> std::optional<bool> {
+    if (joined(s, {batch, first, second})) return false;
+    if (joined(s, {batch, second, first})) return true;
+    return std::nullopt;
+  };
+  Product p;
+  MatrixProduct& f = p.form;
+  f.type = out.type, f.batch = size(l, lb), f.k = size(l, lc);
+  std::optional<bool> left, right;
+  if (joined(out, {ob, olf, orf})) {
+    f.left = l.type, f.right = r.type, f.m = size(l, lf), f.n = size(r, rf);
+    left = turned(l, lb, lf, lc), right = turned(r, rb, rc, rf);
+  } else if (joined(out, {ob, orf, olf})) {
+    // The result lies transposed: it is the product of the sides in turn.
+    p.left = 1, p.right = 0;
+    f.left = r.type, f.right = l.type, f.m = size(r, rf), f.n = size(l, lf);
+    left = turned(r, rb, rf, rc), right = turned(l, lb, lc, lf);
+  }
+  if (!left || !right) return std::nullopt;
+  f.transpose_left = *left, f.transpose_right = *right;
+  return p;
+}
+
+}  // namespace
+
+std::optional<Product> product_of(const Module& m, InstId i) {
+  const AttrSet& a = m.attrs(i);
+  if (m.op(i) == Opcode::Dot)
+    return as_product(m.shape(m.operand(i, 0)), m.shape(m.operand(i, 1)), m.shape(i), a.ints(Attr::lhs_batch_dims),
+                      a.ints(Attr::rhs_batch_dims), a.ints(Attr::lhs_contracting_dims),
+                      a.ints(Attr::rhs_contracting_dims));
+  if (m.op(i) != Opcode::CustomCall) return std::nullopt;
+  std::string_view target = m.u().text(a.text(Attr::custom_call_target));
+  bool eight_bits = target == "__cublas$lt$matmul$f8", lt = eight_bits || target == "__cublas$lt$matmul";
+  if (!lt && target != "__cublas$gemm") return std::nullopt;
+  BackendConfig config = backend_config(m.u().text(a.text(Attr::backend_config)), "gemm_backend_config");
+  auto dims = config.find("dot_dimension_numbers");
+  if (m.operand_count(i) < 2 || dims == config.end() || !dims->is_object() || number(config, "alpha_imag", 0) != 0)
+    return std::nullopt;
+  const Shape& whole = m.shape(i);
+  const Shape& out = whole.is_tuple() ? m.u()[whole.elements[0]] : whole;
+  std::optional<Product> p =
+      as_product(m.shape(m.operand(i, 0)), m.shape(m.operand(i, 1)), out, list(*dims, "lhs_batch_dimensions"),
+                 list(*dims, "rhs_batch_dimensions"), list(*dims, "lhs_contracting_dimensions"),
+                 list(*dims, "rhs_contracting_dimensions"));
+  if (!p) return std::nullopt;
+  MatrixProduct& f = p->form;
+  f.alpha = number(config, "alpha_real", 1), f.beta = number(config, "beta", 0);
+  int next = 2, count = static_cast<int>(m.operand_count(i));
+  auto shape = [&](int k) -> const Shape& { return m.shape(m.operand(i, static_cast<size_t>(k))); };
+  if (f.beta != 0) {
+    if (next == count || shape(next).type != out.type || shape(next).dims != out.dims ||
+        major_first(shape(next)) != major_first(out))
+      return std::nullopt;
+    p->matrix = next++;
+  }
+  auto factor = [&](int* to, bool* there) {
+    if (next == count || shape(next).type != ElementType::F32 || shape(next).elements_count() != 1) return false;
+    *to = next++, *there = true;
+    return true;
+  };
+  bool in_turn = p->left == 1;
+  if (eight_bits && (!factor(in_turn ? &p->right_scale : &p->left_scale, in_turn ? &f.right_scale : &f.left_scale) ||
+                     !factor(in_turn ? &p->left_scale : &p->right_scale, in_turn ? &f.left_scale : &f.right_scale)))
+    return std::nullopt;
+  std::string epilogue = word(config, "epilogue", "DEFAULT");
+  f.bias = epilogue.starts_with("BIAS"), f.before = epilogue.ends_with("_AUX");
+  if (f.bias) {
+    // A value for every column of what lies row by row. The factor of an f8 result may stand in front of it.
+    if (eight_bits && next < count && shape(next).rank() == 0) factor(&p->scale, &f.scale);
+    if (next == count || in_turn || shape(next).rank() != 1 || shape(next).dims[0] != f.n || out.dims.back() != f.n)
+      return std::nullopt;
+    f.bias_type = shape(next).type, p->bias = next++;
+  }
+  if (eight_bits && next < count && !factor(&p->scale, &f.scale)) return std::nullopt;
+  if (next != count) return std::nullopt;
+  if (epilogue == "RELU" || epilogue == "BIAS_RELU")
+    f.epilogue = MatrixProduct::Epilogue::kRelu;
+  else if (epilogue == "GELU" || epilogue == "BIAS_GELU" || epilogue == "GELU_AUX" || epilogue == "BIAS_GELU_AUX")
+    f.epilogue = MatrixProduct::Epilogue::kGelu;
+  else if (epilogue != "DEFAULT" && epilogue != "BIAS")
+    return std::nullopt;
+  if (f.before) {
+    if (!whole.is_tuple() || whole.elements.size() < 2) return std::nullopt;
+    const Shape& kept = m.u()[whole.elements[1]];
+    if (kept.type != out.type || kept.dims != out.dims || major_first(kept) != major_first(out)) return std::nullopt;
+  }
+  return p;
+}
+
+namespace {
+
+// `f` with the sizes and places of its arrays; none where no library has such a form.
+std::optional<ConvolutionForm> with_arrays(ConvolutionForm f, const AttrSet& a, const Shape& x, const Shape& w,
+                                           const Shape& y) {
+  const DimLabels* d = a.get<DimLabels>(Attr::dim_labels);
+  const Window* window = a.get<Window>(Attr::window);
+  if (!d || a.integer(Attr::batch_group_count, 1) != 1) return std::nullopt;
+  for (const Shape* s : {&x, &w, &y})
+    if (s->type != y.type || s->elements_count() == 0 || s->is_dynamic()) return std::nullopt;
+  size_t spatial = d->input_spatial.size();
+  if (spatial < 1 || spatial > 3 || (window && window->dims.size() != spatial)) return std::nullopt;
+  f.type = y.type;
+  auto place = [](const Shape& s, std::initializer_list<int64_t> first, const Dims& rest, Dims* dims, Dims* steps) {
+    Dims all(static_cast<size_t>(s.rank()));
+    int64_t step = 1;
+    std::vector<int64_t> order = major_first(s);
+    for (auto at = order.rbegin(); at != order.rend(); ++at)
+      all[static_cast<size_t>(*at)] = step, step *= s.dims[static_cast<size_t>(*at)];
+    auto take = [&](int64_t k) {
+      dims->push_back(s.dims[static_cast<size_t>(k)]), steps->push_back(all[static_cast<size_t>(k)]);
+    };
+    for (int64_t k : first) take(k);
+    for (int64_t k : rest) take(k);
+  };
+  place(x, {d->input_batch, d->input_feature}, d->input_spatial, &f.x, &f.x_steps);
+  place(w, {d->kernel_output, d->kernel_input}, d->kernel_spatial, &f.w, &f.w_steps);
+  place(y, {d->output_batch, d->output_feature}, d->output_spatial, &f.y, &f.y_steps);
+  for (size_t k = 0; k < spatial; ++k) {
+    WindowDim one = window ? window->dims[k] : WindowDim{};
+    if (one.lhs_dilate != 1 || one.reversal) return std::nullopt;
+    // What the output's size says: HLO's high padding may leave a rest that no window reaches.
+    int64_t reach = (f.w[k + 2] - 1) * one.rhs_dilate + 1;
+    int64_t high = (f.y[k + 2] - 1) * one.stride + reach - f.x[k + 2] - one.pad_low;
+    f.low.push_back(one.pad_low), f.high.push_back(std::max<int64_t>(high, 0));
+    if (one.pad_low < 0) return std::nullopt;
+    f.strides.push_back(one.stride), f.dilations.push_back(one.rhs_dilate);
+  }
+  // One spatial dimension is two, the first of size one.
+  if (spatial == 1) {
+    for (auto [dims, steps] : {std::pair(&f.x, &f.x_steps), std::pair(&f.w, &f.w_steps), std::pair(&f.y, &f.y_steps)})
+      dims->insert(dims->begin() + 2, 1), steps->insert(steps->begin() + 2, steps->at(2) * dims->at(3));
+    f.low.insert(f.low.begin(), 0), f.high.insert(f.high.begin(), 0);
+    f.strides.insert(f.strides.begin(), 1), f.dilations.insert(f.dilations.begin(), 1);
+  }
+  return f;
+}
+
+}  // namespace
+
+std::optional<ConvolutionForm> convolution_of(const Module& m, InstId i) {
+  using Kind = ConvolutionForm::Kind;
+  const AttrSet& a = m.attrs(i);
+  ConvolutionForm f;
+  const Shape *x = nullptr, *w = nullptr, *y = nullptr;
+  if (m.op(i) == Opcode::Convolution) {
+    x = &m.shape(m.operand(i, 0)), w = &m.shape(m.operand(i, 1)), y = &m.shape(i);
+  } else {
+    if (m.op(i) != Opcode::CustomCall) return std::nullopt;
+    std::string_view target = m.u().text(a.text(Attr::custom_call_target));
+    if (!target.starts_with("__cudnn$conv") || !is_cudnn_convolution_of_fitting_ranks(m, i)) return std::nullopt;
+    std::string_view kind = target.substr(std::string_view("__cudnn$conv").size());
+    const Shape &p = m.shape(m.operand(i, 0)), &q = m.shape(m.operand(i, 1)), &r = m.u()[m.shape(i).elements[0]];
+    bool fused = kind == "BiasActivationForward";
+    if (kind == "Forward" || fused)
+      x = &p, w = &q, y = &r;
+    else if (kind == "BackwardInput")
+      f.kind = Kind::kInput, x = &r, w = &q, y = &p;
+    else if (kind == "BackwardFilter")
+      f.kind = Kind::kFilter, x = &p, w = &r, y = &q;
+    else
+      return std::nullopt;
+    BackendConfig config = backend_config(m.u().text(a.text(Attr::backend_config)), "cudnn_conv_backend_config");
+    f.scale = number(config, "conv_result_scale", 1), f.side_scale = number(config, "side_input_scale", 0);
+    std::string mode = word(config, "activation_mode", "kNone");
+    if (mode != "kNone" && mode != "kRelu") return std::nullopt;
+    size_t operands = m.operand_count(i);
+    f.relu = mode == "kRelu", f.bias = fused && operands > 2, f.side = fused && operands > 3;
+    if (operands > (fused ? 4 : 2) || (!fused && f.relu)) return std::nullopt;
+    const DimLabels& labels = *a.get<DimLabels>(Attr::dim_labels);
+    if (f.bias) {
+      const Shape& b = m.shape(m.operand(i, 2));
+      if (b.rank() != 1 || b.dims[0] != y->dims[static_cast<size_t>(labels.output_feature)]) return std::nullopt;
+      f.bias_type = b.type;
+    }
+    if (f.side) {
+      const Shape& s = m.shape(m.operand(i, 3));
+      if (s.type != y->type || s.dims != y->dims || major_first(s) != major_first(*y)) return std::nullopt;
+    }
+  }
+  return with_arrays(f, a, *x, *w, *y);
+}
+
+void lay_out_convolutions(Device& device, Module& m) {
+  Universe& u = m.u();
+  for (CompId comp : m.nonfusion_computations())
+    for (InstId i : m.post_order(comp)) {
+      if (m.op(i) != Opcode::Convolution) continue;
+      std::optional<ConvolutionForm> as_it_is = convolution_of(m, i);
+      if (!as_it_is || device.convolves(*as_it_is)) continue;
+      const DimLabels d = *m.attrs(i).get<DimLabels>(Attr::dim_labels);
+      for (bool last : {true, false}) {
+        auto laid = [&](InstId array, int64_t first, int64_t feature, const Dims& spatial) {
+          Dims major{first};
+          if (!last) major.push_back(feature);
+          major.insert(major.end(), spatial.begin(), spatial.end());
+          if (last) major.push_back(feature);
+          return u.with_layout(m.shape_id(array), Dims(major.rbegin(), major.rend()));
+        };
+        InstId x = m.operand(i, 0), w = m.operand(i, 1);
+        ShapeId xs = laid(x, d.input_batch, d.input_feature, d.input_spatial),
+                ws = laid(w, d.kernel_output, d.kernel_input, d.kernel_spatial),
+                ys = laid(i, d.output_batch, d.output_feature, d.output_spatial), before = m.shape_id(i);
+        std::optional<ConvolutionForm> f = with_arrays({}, m.attrs(i), u[xs], u[ws], u[ys]);
+        if (!f || !device.convolves(*f)) continue;
+        auto moved = [&](InstId from, ShapeId to) {
+          return m.shape_id(from) == to ? from : m.add_derived(from, {Opcode::Copy, to, {from}, {}, {}, "copy"});
+        };
+        std::vector<InstId> operands{moved(x, xs), moved(w, ws)};
+        InstId made = m.clone_inst(i, comp, operands, ys), result = moved(made, before);
+        bool root = m.is_root(i);
+        m.replace_all_uses(i, result);
+        if (root) m.set_root(comp, result);
+        m.remove(i);
+        break;
+      }
+    }
+  m.cleanup();
+}
+
+}  // namespace hlo

@@ -1,0 +1,234 @@
+// A run of the schedule in which every value is a number: does each reader find what was written for it?
+#include <map>
+
+#include "passes/backend/backend.h"
+
+namespace hlo {
+namespace {
+
+class Contents {
+ public:
+  Contents(const Module& m, const BufferAssignment& b, const BufferRules& rules) : m_(m), b_(b), rules_(rules) {}
+
+  std::optional<std::string> run() {
+    for (InstId p : m_.comp(m_.entry()).params) define(p);
+    sequence(m_.entry());
+    InstId root = m_.comp(m_.entry()).root;
+    read(root, root, "the caller");
+    return std::move(wrong_);
+  }
+
+ private:
+  using Tokens = std::vector<int>;
+  using Memory = std::map<std::pair<int, int64_t>, std::pair<int64_t, int>>;  // by allocation and offset: end, token
+
+  const std::vector<int>& places(InstId i) const { return b_.by_inst.at(i); }
+  const BufferValue& value(int v) const { return b_.values[static_cast<size_t>(v)]; }
+
+  void write(int v, int token) {
+    const BufferValue& at = value(v);
+    if (at.size == 0) return;
+    auto next = memory_.lower_bound({at.allocation, at.offset});
+    if (next != memory_.begin()) {
+      auto before = std::prev(next);
+      if (before->first.first == at.allocation && before->second.first > at.offset) memory_.erase(before);
+    }
+    while (next != memory_.end() && next->first.first == at.allocation && next->first.second < at.offset + at.size)
+      next = memory_.erase(next);
+    memory_[{at.allocation, at.offset}] = {at.offset + at.size, token};
+  }
+  void write(InstId i, const Tokens& tokens) {
+    const std::vector<int>& list = places(i);
+    for (size_t k = 0; k < list.size(); ++k) write(list[k], tokens[k]);
+  }
+  void define(InstId i) {
+    // What flowed into a loop twice and is only read there lies in one place.
+    Tokens fresh;
+    std::unordered_map<int, int> known;
+    for (int v : places(i)) {
+      auto [at, made] = known.try_emplace(v, next_);
+      next_ += made;
+      fresh.push_back(at->second);
+    }
+    write(i, fresh);
+    tokens_[i] = std::move(fresh);
+  }
+  void read(InstId i, InstId at, std::string_view reader) {
+    const std::vector<int>& list = places(i);
+    const Tokens& tokens = tokens_[i];
+    for (size_t k = 0; k < list.size() && !wrong_; ++k) {
+      const BufferValue& v = value(list[k]);
+      if (v.size == 0) continue;
+      auto found = memory_.find({v.allocation, v.offset});
+      if (found == memory_.end() || found->second.second != tokens[k])
+        wrong_ = fmt::format("{} is overwritten before {} reads it", m_.inst_name(i),
+                             reader.empty() ? m_.inst_name(at) : reader);
+    }
+  }
+  void hand_over(CompId callee, const std::vector<const Tokens*>& given) {
+    const auto& params = m_.comp(callee).params;
+    for (size_t p = 0; p < params.size(); ++p) tokens_[params[p]] = *given[p];
+  }
+  bool alias(InstId i) const {
+    if (rules_.alias) return rules_.alias(i);
+    Opcode op = m_.op(i);
+    return op == Opcode::Bitcast || op == Opcode::OptBarrier || op == Opcode::AddDependency || op == Opcode::Domain;
+  }
+  size_t leaves(ShapeId s) const {
+    const Shape& shape = m_.u()[s];
+    if (!shape.is_tuple()) return 1;
+    size_t n = 0;
+    for (ShapeId e : shape.elements) n += leaves(e);
+    return n;
+  }
+
+  void sequence(CompId c) {
+    for (InstId i : m_.live_order(c)) {
+      if (wrong_) return;
+      step(c, i);
+    }
+  }
+  void step(CompId, InstId i) {
+    auto ops = m_.operands(i);
+    auto part = [&](const Tokens& all, const Shape& s, size_t index) {
+      size_t skip = 0;
+      for (size_t k = 0; k < index; ++k) skip += leaves(s.elements[k]);
+      auto from = all.begin() + static_cast<ptrdiff_t>(skip);
+      return Tokens(from, from + static_cast<ptrdiff_t>(leaves(s.elements[index])));
+    };
+    auto joined = [&] {
+      Tokens all;
+      for (InstId o : ops) all.insert(all.end(), tokens_[o].begin(), tokens_[o].end());
+      return all;
+    };
+    switch (m_.op(i)) {
+      case Opcode::Parameter:
+        return;
+      case Opcode::Tuple:
+        tokens_[i] = joined();
+        return;
+      case Opcode::GetTupleElement:
+        tokens_[i] = part(tokens_[ops[0]], m_.shape(ops[0]), static_cast<size_t>(m_.attrs(i).integer(Attr::index)));
+        return;
+      case Opcode::AsyncUpdate:
+        tokens_[i] = tokens_[ops[0]];
+        return;
+      case Opcode::AsyncDone:
+        read(ops[0], i, {});
+        tokens_[i] = part(tokens_[ops[0]], m_.shape(ops[0]), 1);
+        return;
+      case Opcode::CopyDone:
+        read(ops[0], i, {});
+        tokens_[i] = {tokens_[ops[0]][0]};
+        return;
+      case Opcode::CopyStart: {
+        read(ops[0], i, {});
+        int source = tokens_[ops[0]][0];
+        Tokens all;
+        for (size_t k = 0; k < places(i).size(); ++k) {
+          all.push_back(k == 1 ? source : next_++);
+          if (k != 1) write(places(i)[k], all.back());
+        }
+        tokens_[i] = std::move(all);
+        return;
+      }
+      case Opcode::AsyncStart: {
+        for (InstId o : ops) read(o, i, {});
+        std::vector<const Tokens*> given;
+        for (InstId o : ops) given.push_back(&tokens_[o]);
+        CompId callee = m_.called(i)[0];
+        hand_over(callee, given);
+        sequence(callee);
+        if (wrong_) return;
+        Tokens all = joined();
+        const Tokens& result = tokens_[m_.comp(callee).root];
+        all.insert(all.end(), result.begin(), result.end());
+        for (size_t k = all.size(); k < places(i).size(); ++k) {
+          all.push_back(next_++);
+          write(places(i)[k], all.back());
+        }
+        tokens_[i] = std::move(all);
+        return;
+      }
+      case Opcode::While: {
+        read(ops[0], i, {});
+        CompId condition = m_.attrs(i).comp(Attr::condition), body = m_.attrs(i).comp(Attr::body);
+        InstId seen = m_.comp(condition).params[0], state = m_.comp(body).params[0], root = m_.comp(body).root;
+        define(seen);  // of whatever trip
+        sequence(condition);
+        read(m_.comp(condition).root, i, {});
+        read(seen, i, {});
+        tokens_[state] = tokens_[seen];
+        sequence(body);
+        read(root, i, {});
+        if (!wrong_ && places(root) != places(state))
+          wrong_ = fmt::format("{} is not where the next trip of {} looks for it", m_.inst_name(root), m_.inst_name(i));
+        if (wrong_) return;
+        // What every trip hands on is what flowed in.
+        Tokens after;
+        for (size_t k = 0; k < places(i).size(); ++k)
+          after.push_back(tokens_[root][k] == tokens_[state][k] ? tokens_[ops[0]][k] : next_++);
+        write(i, after);
+        tokens_[i] = std::move(after);
+        return;
+      }
+      case Opcode::Conditional: {
+        read(ops[0], i, {});
+        const auto called = m_.called(i);
+        Memory before = memory_, after;
+        for (size_t k = 0; k < called.size(); ++k) {
+          memory_ = before;
+          read(ops[k + 1], i, {});
+          hand_over(called[k], {&tokens_[ops[k + 1]]});
+          sequence(called[k]);
+          read(m_.comp(called[k]).root, i, {});
+          if (!wrong_ && places(m_.comp(called[k]).root) != places(i))
+            wrong_ = fmt::format("{} leaves its result elsewhere", m_.comp_name(called[k]));
+          if (k == 0)
+            after = memory_;
+          else
+            std::erase_if(after, [&](const auto& entry) {
+              auto found = memory_.find(entry.first);
+              return found == memory_.end() || found->second != entry.second;
+            });
+        }
+        memory_ = std::move(after);
+        define(i);
+        return;
+      }
+      case Opcode::Call: {
+        for (InstId o : ops) read(o, i, {});
+        std::vector<const Tokens*> given;
+        for (InstId o : ops) given.push_back(&tokens_[o]);
+        hand_over(m_.called(i)[0], given);
+        sequence(m_.called(i)[0]);
+        tokens_[i] = tokens_[m_.comp(m_.called(i)[0]).root];
+        return;
+      }
+      default:
+        if (alias(i)) {
+          tokens_[i] = tokens_[ops[0]];
+          return;
+        }
+        for (InstId o : ops) read(o, i, {});
+        define(i);
+    }
+  }
+
+  const Module& m_;
+  const BufferAssignment& b_;
+  const BufferRules& rules_;
+  Memory memory_;
+  std::unordered_map<InstId, Tokens> tokens_;
+  int next_ = 0;
+  std::optional<std::string> wrong_;
+};
+
+}  // namespace
+
+std::optional<std::string> overwritten_value(const Module& m, const BufferAssignment& assignment,
+                                             const BufferRules& rules) {
+  return Contents(m, assignment, rules).run();
+}
+
+}  // namespace hlo
