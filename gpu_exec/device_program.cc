@@ -6,12 +6,16 @@
 
 #include "gpu_exec/element_emitter.h"
 #include "gpu_exec/host.h"
+#include "gpu_exec/matrix_vector.h"
 #include "ir/base/check.h"
 #include "ir/eval/backend_config.h"
 #include "passes/backend/backend.h"
 #include "passes/pass.h"
 
 namespace hlo {
+
+// The pass `fusion` in these computations alone (passes/fusion/instruction_fusion.cc).
+bool fuse_within(Module& m, PassContext& ctx, const std::vector<CompId>& computations);
 
 int64_t device_bytes(const Shape& s) { return s.is_array() ? s.elements_count() * storage_bytes(s.type) : 0; }
 
@@ -131,11 +135,30 @@ void DeviceProgram::prepare(const Module& m) {
   if (!as_it_is) {
     size_t before = m_->inst_slots();
     lay_out_convolutions(device_, *m_);
+    reduce_vector_products(*m_);
     if (m_->inst_slots() != before) m_->config.is_scheduled = false;
   }
   origins_ = m.inst_slots();
   // Places belong to instructions: each computation has one caller.
   run_pass(*m_, "flatten-call-graph");
+  if (!as_it_is) set_products_free();
+}
+
+// %f = fusion(x, w), calls={ … dot … }   of a large product is   a call of {prologue kernels, library call, epilogue
+// kernels}.
+void DeviceProgram::set_products_free() {
+  std::vector<CompId> bodies;
+  for (CompId c : m_->nonfusion_computations())
+    for (InstId i : m_->live_order(c)) {
+      if (!better_apart(*m_, i)) continue;
+      bodies.push_back(m_->called(i)[0]);
+      call_body(i);
+    }
+  if (bodies.empty()) return;
+  PassContext context;
+  context.keep_notes = false;
+  if (fuse_within(*m_, context, bodies)) m_->config.is_scheduled = false;
+  m_->cleanup();
 }
 
 void DeviceProgram::compile() {
@@ -208,14 +231,16 @@ void DeviceProgram::open_fusions() {
       if (opened || op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call || op == Opcode::AsyncStart)
         for (CompId c : m_->called(i))
           if (seen.insert(c).second) list.push_back(c);
-      if (!opened) continue;
-      AttrSet set;
-      set.op = Opcode::Call;
-      set.list.push_back({Attr::to_apply, m_->called(i)[0]});
-      set.called = {m_->called(i)[0]};
-      auto ops = m_->operands(i);
-      substitute(i, Opcode::Call, {ops.begin(), ops.end()}, m_->u().attrs(std::move(set)));
+      if (opened) call_body(i);
     }
+}
+void DeviceProgram::call_body(InstId fusion) {
+  AttrSet set;
+  set.op = Opcode::Call;
+  set.list.push_back({Attr::to_apply, m_->called(fusion)[0]});
+  set.called = {m_->called(fusion)[0]};
+  auto ops = m_->operands(fusion);
+  substitute(fusion, Opcode::Call, {ops.begin(), ops.end()}, m_->u().attrs(std::move(set)));
 }
 
 // Reshapes of the same bytes are bitcasts, as which copy insertion knows them.

@@ -103,6 +103,8 @@ class DeviceProgram {
   void prepare(const Module& m);
   void compile();
   void open_fusions();
+  void set_products_free();
+  void call_body(InstId fusion);
   void name_reshapes();
   InstId substitute(InstId old, Opcode op, std::vector<InstId> operands, AttrsId attrs);
   bool by_library(InstId i);

@@ -54,12 +54,23 @@ Profile Profiler::finish(const std::string& module, const std::string& backend) 
   std::stable_sort(p.events.begin(), p.events.end(), [](const ProfileEvent& a, const ProfileEvent& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
   });
-  std::vector<int64_t> open;
+  // What begins inside of another event and outlasts it runs beside it, on a track of its own.
+  std::vector<std::vector<int64_t>> open;
+  std::vector<int> deepest;
   for (ProfileEvent& e : p.events) {
-    while (!open.empty() && open.back() <= e.begin) open.pop_back();
-    e.depth = static_cast<int>(open.size());
-    open.push_back(e.end);
+    size_t t = 0;
+    for (;; ++t) {
+      if (t == open.size()) open.emplace_back(), deepest.push_back(0);
+      while (!open[t].empty() && open[t].back() <= e.begin) open[t].pop_back();
+      if (open[t].empty() || open[t].back() >= e.end) break;
+    }
+    e.track = static_cast<int>(t), e.depth = static_cast<int>(open[t].size());
+    deepest[t] = std::max(deepest[t], e.depth + 1);
+    open[t].push_back(e.end);
   }
+  for (size_t t = 1; t < deepest.size(); ++t) deepest[t] += deepest[t - 1];
+  for (ProfileEvent& e : p.events)
+    if (e.track > 0) e.depth += deepest[static_cast<size_t>(e.track) - 1];
   if (!p.events.empty()) {
     p.start = p.events.front().begin;
     for (const ProfileEvent& e : p.events) p.end = std::max(p.end, e.end);
@@ -114,8 +125,14 @@ std::string trace_json(const Profile& p) {
   Json events = Json::array();
   events.push_back(
       {{"name", "process_name"}, {"ph", "M"}, {"pid", 1}, {"args", {{"name", p.module + " on " + p.backend}}}});
-  events.push_back(
-      {{"name", "thread_name"}, {"ph", "M"}, {"pid", 1}, {"tid", 1}, {"args", {{"name", "instructions"}}}});
+  int tracks = 1;
+  for (const ProfileEvent& e : p.events) tracks = std::max(tracks, e.track + 1);
+  for (int t = 0; t < tracks; ++t)
+    events.push_back({{"name", "thread_name"},
+                      {"ph", "M"},
+                      {"pid", 1},
+                      {"tid", t + 1},
+                      {"args", {{"name", t == 0 ? std::string("instructions") : fmt::format("beside them {}", t)}}}});
   for (const ProfileEvent& e : p.events) {
     const ProfiledInstruction& w = p.what[e.what];
     double us = static_cast<double>(e.end - e.begin) / 1e3;
@@ -130,7 +147,7 @@ std::string trace_json(const Profile& p) {
                       {"cat", w.category},
                       {"ph", "X"},
                       {"pid", 1},
-                      {"tid", 1},
+                      {"tid", e.track + 1},
                       {"ts", static_cast<double>(e.begin - p.start) / 1e3},
                       {"dur", us},
                       {"args", args}});

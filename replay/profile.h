@@ -20,7 +20,8 @@ struct ProfiledInstruction {
 struct ProfileEvent {
   size_t what = 0;
   int64_t begin = 0, end = 0;  // nanoseconds
-  int depth = 0;               // loops and calls around it
+  int track = 0;               // 0, or another where it overlaps with what is not around it
+  int depth = 0;               // row in a drawing: loops and calls around it, tracks below each other
 };
 
 struct Profile {

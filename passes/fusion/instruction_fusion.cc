@@ -14,9 +14,9 @@ class Fuser {
  public:
   Fuser(Module& m, PassContext& ctx) : m_(m), u_(m.u()), ctx_(ctx) {}
 
-  bool fuse_all(bool may_duplicate) {
+  bool fuse_all(const std::vector<CompId>& computations, bool may_duplicate) {
     bool changed = false;
-    for (CompId c : m_.nonfusion_computations()) {
+    for (CompId c : computations) {
       // Applied functions stay as they are: only computations with buffers of their own are fused.
       if (applied(c)) continue;
       std::vector<InstId> order = m_.post_order(c);
@@ -278,7 +278,12 @@ class Fuser {
 
 }  // namespace
 
-bool run_fusion(Module& m, PassContext& ctx) { return Fuser(m, ctx).fuse_all(ctx.flag("may_duplicate", true)); }
+bool run_fusion(Module& m, PassContext& ctx) {
+  return Fuser(m, ctx).fuse_all(m.nonfusion_computations(), ctx.flag("may_duplicate", true));
+}
+bool fuse_within(Module& m, PassContext& ctx, const std::vector<CompId>& computations) {
+  return Fuser(m, ctx).fuse_all(computations, true);
+}
 bool run_fusion_merger(Module& m, PassContext& ctx) { return Fuser(m, ctx).merge_all(); }
 
 }  // namespace hlo
