@@ -189,25 +189,18 @@ Result LtProducts::call(Plan& plan, const ProductArrays& at, const LtAlgorithm& 
 }
 
 size_t LtProducts::fastest(Plan& plan, const ProductArrays& at) {
-  EventHandle *from = nullptr, *to = nullptr;
-  check(driver_, driver_.cuEventCreate(&from, 0), "cuEventCreate");
-  if (Result r = driver_.cuEventCreate(&to, 0); r != 0) {
-    driver_.cuEventDestroy(from);
-    check(driver_, r, "cuEventCreate");
+  // What is added stays as it is while algorithms are tried: their results go elsewhere where it lies in the result.
+  const MatrixProduct& p = plan.product;
+  ProductArrays aside = at;
+  Pointer elsewhere = 0;
+  if (at.matrix && at.matrix == at.out) {
+    auto bytes = static_cast<size_t>(p.batch * p.m * p.n * storage_bytes(p.type));
+    if (driver_.cuMemAlloc(&elsewhere, bytes) != 0) return 0;  // the library's own first choice
+    aside.out = reinterpret_cast<char*>(elsewhere);
   }
-  size_t best = 0;
-  float least = 0;
-  for (size_t k = 0; k < plan.found.size(); ++k) {
-    // Once for its code to be there, then on the clock.
-    const LtAlgorithm& algorithm = plan.found[k].algorithm;
-    float ms = 0;
-    if (call(plan, at, algorithm) != 0 || driver_.cuEventRecord(from, stream_) != 0 || call(plan, at, algorithm) != 0 ||
-        driver_.cuEventRecord(to, stream_) != 0 || driver_.cuEventSynchronize(to) != 0 ||
-        driver_.cuEventElapsedTime(&ms, from, to) != 0)
-      continue;
-    if (least == 0 || ms < least) best = k, least = ms;
-  }
-  driver_.cuEventDestroy(from), driver_.cuEventDestroy(to);
+  size_t best = fastest_of(driver_, stream_, plan.found.size(),
+                           [&](size_t k) { return call(plan, aside, plan.found[k].algorithm); });
+  if (elsewhere) driver_.cuMemFree(elsewhere);
   return best;
 }
 

@@ -74,6 +74,27 @@ void check(const Driver&, Result r, const char* call) {
   if (r) fail(FailureKind::kUnsupported, "{}: {}", call, loaded().text(r));
 }
 
+size_t fastest_of(const Driver& d, StreamHandle* stream, size_t count, const std::function<Result(size_t)>& call) {
+  EventHandle *from = nullptr, *to = nullptr;
+  check(d, d.cuEventCreate(&from, 0), "cuEventCreate");
+  if (Result r = d.cuEventCreate(&to, 0); r != 0) {
+    d.cuEventDestroy(from);
+    check(d, r, "cuEventCreate");
+  }
+  size_t best = 0;
+  float least = 0;
+  for (size_t k = 0; k < count; ++k) {
+    // Once for its code to be there, then on the clock.
+    float ms = 0;
+    if (call(k) != 0 || d.cuEventRecord(from, stream) != 0 || call(k) != 0 || d.cuEventRecord(to, stream) != 0 ||
+        d.cuEventSynchronize(to) != 0 || d.cuEventElapsedTime(&ms, from, to) != 0)
+      continue;
+    if (least == 0 || ms < least) best = k, least = ms;
+  }
+  d.cuEventDestroy(from), d.cuEventDestroy(to);
+  return best;
+}
+
 namespace {
 
 // A library's functions, of the file that the variable names or of the newest that is there. Who names a driver names

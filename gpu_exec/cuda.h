@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -78,6 +79,10 @@ struct Driver {
 const Driver* driver(std::string* why);
 // Throws Failure(kUnsupported) with the call, its error's name and text.
 void check(const Driver& d, Result r, const char* call);
+
+// Which of `count` ways to do something on the stream takes least time, by events; those that fail are left out, 0
+// where all do.
+size_t fastest_of(const Driver& d, StreamHandle* stream, size_t count, const std::function<Result(size_t)>& call);
 
 // cuBLAS, where it is found (HLO_CUBLAS names another file); none of it where a function is missing.
 struct Blas {

@@ -342,25 +342,7 @@ Result DnnConvolutions::call(const Plan& plan, size_t engine, const ConvolutionA
 }
 
 size_t DnnConvolutions::fastest(const Plan& plan, const ConvolutionArrays& at) {
-  size_t best = 0;
-  float least = 0;
-  EventHandle *from = nullptr, *to = nullptr;
-  check(driver_, driver_.cuEventCreate(&from, 0), "cuEventCreate");
-  if (Result r = driver_.cuEventCreate(&to, 0); r != 0) {
-    driver_.cuEventDestroy(from);
-    check(driver_, r, "cuEventCreate");
-  }
-  for (size_t k = 0; k < plan.engines.size(); ++k) {
-    // Once for its code to be there, then on the clock.
-    float ms = 0;
-    if (call(plan, k, at) != 0 || driver_.cuEventRecord(from, stream_) != 0 || call(plan, k, at) != 0 ||
-        driver_.cuEventRecord(to, stream_) != 0 || driver_.cuEventSynchronize(to) != 0 ||
-        driver_.cuEventElapsedTime(&ms, from, to) != 0)
-      continue;
-    if (least == 0 || ms < least) best = k, least = ms;
-  }
-  driver_.cuEventDestroy(from), driver_.cuEventDestroy(to);
-  return best;
+  return fastest_of(driver_, stream_, plan.engines.size(), [&](size_t k) { return call(plan, k, at); });
 }
 
 void DnnConvolutions::run(const ConvolutionForm& form, const ConvolutionArrays& at) {
