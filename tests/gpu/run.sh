@@ -66,7 +66,7 @@ if [ -n "$python" ] && "$python" -c 'import jax; assert jax.default_backend() ==
 count=0
 list=("$data"/mobilenet_v1.hlo "$data"/gpu/*.hlo "$data"/kernels/*.hlo)
 small=400000
-[ $rehearsal = yes ] && list=("$data"/kernels/*.hlo "$data"/gpu/small_*.hlo) && small=0
+[ $rehearsal = yes ] && list=("$data"/kernels/*.hlo "$data"/gpu/{small_*,loops,lanes,branches,devices,accumulate,vector_products}.hlo) && small=0
 for m in "$modules"/*.hlo "$modules"/*.hlo.txt; do
   [ -f "$m" ] && [ $small -gt 0 ] && list+=("$m")
 done
