@@ -352,11 +352,13 @@ void DeviceProgram::add(InstId i, DeviceSequence& s) {
   if (m_->op(i) == Opcode::Constant) initials_.push_back({i, {}, {}});
   if (step.kind == DeviceStep::kName && !options_.trace) return;
   keep_apart(step);
-  bool writes = step.kind != DeviceStep::kName && step.kind != DeviceStep::kAsyncDone;
-  for (const Place& p : step.out)
-    changes_parameters_ |= writes && step.sequences.empty() && p.allocation >= 0 &&
-                           static_cast<size_t>(p.allocation) < buffers_.allocations.size() &&
-                           buffers_.allocations[static_cast<size_t>(p.allocation)].kind == Allocation::kParameter;
+  auto parameter = [&](const Place& p) {
+    return p.allocation >= 0 && static_cast<size_t>(p.allocation) < buffers_.allocations.size() &&
+           buffers_.allocations[static_cast<size_t>(p.allocation)].kind == Allocation::kParameter;
+  };
+  if (step.kind != DeviceStep::kName && step.kind != DeviceStep::kAsyncDone && step.sequences.empty())
+    for (const Place& p : step.out) changes_parameters_ |= parameter(p);
+  for (const Move& move : step.after) changes_parameters_ |= parameter(move.to);
   s.steps.push_back(std::move(step));
 }
 

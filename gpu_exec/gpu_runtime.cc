@@ -213,8 +213,8 @@ class Runtime {
     auto steps = [&](bool graphs) {
       for (size_t k = part.first; k < part.last; ++k) run_step(s.steps[k], graphs);
     };
-    if (state.graph) return device_.replay_graph(*state.graph);
     if (state.runs++ == 0 || state.refused || !sizes_.empty()) return steps(true);
+    if (state.graph) return device_.replay_graph(*state.graph);
     if (!device_.begin_graph()) {
       state.refused = true;
       return steps(true);
