@@ -125,6 +125,8 @@ class Assigner {
           size_t index = static_cast<size_t>(m_.attrs(i).integer(Attr::index));
           for (size_t k = 0; k < index; ++k) skip += leaves(s.elements[k]);
           const std::vector<int>& all = of(ops[0]);
+          HLO_CHECK(all.size() == static_cast<size_t>(leaves(m_.shape_id(ops[0]))), "{} comes before its operand {}",
+                    m_.inst_name(i), m_.inst_name(ops[0]));
           list.assign(all.begin() + skip, all.begin() + skip + leaves(s.elements[index]));
           break;
         }

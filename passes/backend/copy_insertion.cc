@@ -69,6 +69,53 @@ class Copies {
     return copy;
   }
 
+  // Who does work with an element of a loop's state, by whatever name it has there.
+  std::vector<std::vector<InstId>> readers_of_state(CompId body, InstId param, size_t n) const {
+    std::vector<std::vector<InstId>> out(n);
+    for (InstId reader : m_.live_order(body)) {
+      switch (m_.op(reader)) {
+        case Opcode::Parameter:
+        case Opcode::Bitcast:
+        case Opcode::GetTupleElement:
+        case Opcode::Tuple:
+        case Opcode::OptBarrier:
+        case Opcode::AddDependency:
+          continue;
+        default:
+          break;
+      }
+      for (InstId o : m_.operands(reader)) note_reader(reader, o, {}, m_.shape_id(o), param, out);
+    }
+    return out;
+  }
+  void note_reader(InstId reader, InstId v, const Dims& path, ShapeId shape, InstId param,
+                   std::vector<std::vector<InstId>>& out) const {
+    const Shape& s = u_[shape];
+    if (s.is_tuple()) {
+      for (size_t k = 0; k < s.elements.size(); ++k) {
+        Dims inner = path;
+        inner.push_back(static_cast<int64_t>(k));
+        note_reader(reader, v, inner, s.elements[k], param, out);
+      }
+      return;
+    }
+    Source from = source(v, path);
+    if (from.first != param || from.second.empty()) return;
+    std::vector<InstId>& list = out[static_cast<size_t>(from.second[0])];
+    if (list.empty() || list.back() != reader) list.push_back(reader);
+  }
+  // Is any array of it one of that parameter's?
+  bool of_parameter(InstId v, const Dims& path, ShapeId shape, InstId param) const {
+    const Shape& s = u_[shape];
+    if (!s.is_tuple()) return source(v, path).first == param;
+    for (size_t k = 0; k < s.elements.size(); ++k) {
+      Dims inner = path;
+      inner.push_back(static_cast<int64_t>(k));
+      if (of_parameter(v, inner, s.elements[k], param)) return true;
+    }
+    return false;
+  }
+
   void loop(InstId loop) {
     CompId body = m_.attrs(loop).comp(Attr::body), condition = m_.attrs(loop).comp(Attr::condition);
     (void)condition;
@@ -99,31 +146,26 @@ class Copies {
         continue;
       }
       // An element that only moves to another place is read before any place is written.
-      InstId source = b;
-      while (m_.op(source) == Opcode::Bitcast) source = m_.operand(source, 0);
-      if (m_.op(source) == Opcode::GetTupleElement && m_.shape(b).is_array()) {
-        b = m_.add(body, {.op = Opcode::Copy, .shape = m_.shape_id(b), .operands = {b}});
-        first_copies_.insert(b);
+      if (of_parameter(b, {}, m_.shape_id(b), param)) {
+        const size_t before = added_.size();
+        b = deep_copy(b);
+        first_copies_.insert(added_.begin() + static_cast<ptrdiff_t>(before), added_.end());
+        added_.resize(before);
       }
       root_parts.push_back(deep_copy(b));
     }
     // The new element is written where the old one lay: behind everything that reads the old one.
-    const std::vector<std::vector<InstId>> elements = elements_of(param);
+    const std::vector<std::vector<InstId>> readers = readers_of_state(body, param, n);
     for (size_t k = 0; k < n; ++k) {
-      if (passes_through(k) || m_.op(root_parts[k]) != Opcode::Copy) continue;
-      std::vector<InstId> aliases = elements[k];
-      for (size_t at = 0; at < aliases.size(); ++at)
-        for (InstId reader : m_.users_copy(aliases[at])) {
-          Opcode op = m_.op(reader);
-          bool name = op == Opcode::Bitcast || op == Opcode::GetTupleElement || op == Opcode::Tuple ||
-                      op == Opcode::OptBarrier || op == Opcode::AddDependency || op == Opcode::Domain;
-          // What these return may be what they were given.
-          if (name || op == Opcode::Call || op == Opcode::While || op == Opcode::AsyncStart ||
-              op == Opcode::AsyncUpdate || op == Opcode::AsyncDone)
-            aliases.push_back(reader);
-          if (!name && reader != root_parts[k] && m_.operand(root_parts[k], 0) != reader)
-            m_.add_control(reader, root_parts[k]);
-        }
+      if (passes_through(k)) continue;
+      std::vector<InstId> copies{root_parts[k]};
+      for (size_t at = 0; at < copies.size(); ++at) {
+        if (m_.op(copies[at]) == Opcode::Tuple)
+          for (InstId o : m_.operands(copies[at])) copies.push_back(o);
+        if (m_.op(copies[at]) != Opcode::Copy) continue;
+        for (InstId reader : readers[k])
+          if (reader != copies[at] && m_.operand(copies[at], 0) != reader) m_.add_control(reader, copies[at]);
+      }
     }
     m_.set_operand(loop, 0, make(m_, m_.parent(loop), Opcode::Tuple, init_parts));
     InstId fresh = make(m_, body, Opcode::Tuple, root_parts);

@@ -148,10 +148,16 @@ class Joiner {
       (behind.contains(i) ? back : front).push_back(i);
     }
     size_t k = from;
-    auto put = [&](InstId i) { order_[k] = i, place_[i] = k++; };
+    auto put = [&](InstId i) {
+      // Elements of what was joined before have no entry of their own: they go where it goes.
+      if (m_.shape(i).is_tuple())
+        for (InstId user : m_.users(i))
+          if (floating_.contains(user)) place_[user] = k;
+      order_[k] = i, place_[i] = k++;
+    };
     for (InstId i : front) put(i);
     place_[joined] = k;
-    for (InstId e : elements) place_[e] = k;  // they may share a place with what they are elements of
+    for (InstId e : elements) place_[e] = k, floating_.insert(e);
     order_[k++] = joined;
     for (InstId i : back) put(i);
     while (k <= to) order_[k++] = InstId();
@@ -373,6 +379,7 @@ class Joiner {
   std::vector<InstId> order_;  // topological; holes where instructions were
   std::unordered_map<InstId, size_t> place_;
   std::vector<InstId> elements_;
+  std::unordered_set<InstId> floating_;  // elements of what was joined here: at its place in the order
 };
 
 }  // namespace
