@@ -135,6 +135,24 @@ TEST(Evaluator, SortsByRounds) {
                 "parameter(3)\n l = pred[] compare(a, b), direction=LT\n e = pred[] compare(a, b), direction=EQ\n m = "
                 "pred[] compare(c, d), direction=LT\n n = pred[] and(e, m)\n ROOT r = pred[] or(l, n) }\n"),
             "( {1, 1, 1, 2, 3, 3}, {6, 7, 8, 5, 2, 9} )");
+  // Ties of the first key by neither before the other, computed once more, then by the second the other way round.
+  const char* kTwo =
+      "lt { a = s32[] parameter(0)\n b = s32[] parameter(1)\n c = s32[] parameter(2)\n d = s32[] parameter(3)\n two = "
+      "s32[] constant(2)\n t = s32[] broadcast(two), dimensions={}\n x = s32[] divide(a, t)\n y = s32[] divide(b, t)\n "
+      "l = pred[] compare(x, y), direction=LT\n x2 = s32[] divide(a, t)\n y2 = s32[] divide(b, t)\n g = pred[] "
+      "compare(y2, x2), direction=LT\n e = pred[] compare(l, g), direction=EQ\n m = pred[] compare(c, d), "
+      "direction=GT\n ROOT r = pred[] select(e, m, l) }\n";
+  EXPECT_EQ(run("a = s32[6] constant({3,1,2,1,5,0})\nb = s32[6] constant({9,7,2,8,5,8})\nROOT r = (s32[6], s32[6]) "
+                "sort(a, b), dimensions={0}, to_apply=lt",
+                kTwo),
+            "( {1, 0, 1, 3, 2, 5}, {8, 8, 7, 9, 2, 5} )");
+  // A first key that tells apart by another measure than its ties are told by: no list of keys, the comparator runs.
+  std::string other = kTwo;
+  other.replace(other.find("x2 = s32[] divide(a, t)"), 23, "x2 = s32[] multiply(a, t)");
+  EXPECT_EQ(run("a = s32[2] constant({3,2})\nb = s32[2] constant({1,2})\nROOT r = (s32[2], s32[2]) sort(a, b), "
+                "dimensions={0}, to_apply=lt",
+                other),
+            "( {3, 2}, {1, 2} )");
   // NaN is less than nothing; what stands on either side of it keeps its place.
   EXPECT_EQ(run("a = f32[3] constant({2,nan,1})\nROOT r = f32[3] sort(a), dimensions={0}, to_apply=lt",
                 "lt { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = pred[] compare(a, b), direction=LT, "

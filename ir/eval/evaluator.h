@@ -88,6 +88,13 @@ class Evaluator {
   Value reduce_window(InstId inst, std::vector<Value>& ops);
   Value select_and_scatter(InstId inst, std::vector<Value>& ops);
   bool mirrored(InstId x, InstId y, int64_t number[2], int& budget) const;
+  struct SortKey {
+    InstId value;  // of the first side, in the comparator
+    bool less = true, total_order = false;
+  };
+  bool one_by_one(InstId x, InstId y) const;
+  bool same_expression(InstId x, InstId y, int& budget) const;
+  bool sort_keys(InstId root, std::vector<SortKey>& keys) const;
   Value sort(InstId inst, std::vector<Value>& ops);
   Value topk(InstId inst, const Value& in, int64_t k, bool largest);
   Value gather(InstId inst, std::vector<Value>& ops);

@@ -462,12 +462,73 @@ bool Evaluator::mirrored(InstId x, InstId y, int64_t number[2], int& budget) con
     }
     return true;
   }
-  if (m_.op(x) == Opcode::Constant) return m_.literal_id(x) == m_.literal_id(y);
-  if (!op_info(m_.op(x)).elementwise || m_[x].attrs != m_[y].attrs || m_.operand_count(x) != m_.operand_count(y))
-    return false;
+  if (!one_by_one(x, y)) return false;
   for (size_t k = 0; k < m_.operand_count(x); ++k)
     if (!mirrored(m_.operand(x, k), m_.operand(y, k), number, budget)) return false;
   return true;
+}
+
+// The same operation, or constant, on scalars.
+bool Evaluator::one_by_one(InstId x, InstId y) const {
+  Opcode op = m_.op(x);
+  if (op != m_.op(y) || m_.shape_id(x) != m_.shape_id(y)) return false;
+  if (op == Opcode::Constant) return m_.literal_id(x) == m_.literal_id(y);
+  bool renames = op == Opcode::Broadcast || op == Opcode::Bitcast || op == Opcode::Reshape;
+  return (op_info(op).elementwise || (renames && m_.shape(x).rank() == 0)) && m_[x].attrs == m_[y].attrs &&
+         m_.operand_count(x) == m_.operand_count(y);
+}
+
+// Do the two compute the same?
+bool Evaluator::same_expression(InstId x, InstId y, int& budget) const {
+  if (x == y) return true;
+  if (--budget < 0 || !one_by_one(x, y)) return false;
+  for (size_t k = 0; k < m_.operand_count(x); ++k)
+    if (!same_expression(m_.operand(x, k), m_.operand(y, k), budget)) return false;
+  return true;
+}
+
+// Keys by which a comparator orders, the first one first:
+//   compare(f(a), f(b))
+//   select(a and b are alike in the first key, <further keys>, compare(f(a), f(b)))
+//   or(compare(f(a), f(b)), and(a and b are alike in the first key, <further keys>))
+// where alike is compare(f(a), f(b)), direction=EQ, or that neither comes before the other.
+bool Evaluator::sort_keys(InstId root, std::vector<SortKey>& keys) const {
+  auto text = [&](InstId i, Attr key) { return u_.text(m_.attrs(i).text(key)); };
+  if (m_.op(root) == Opcode::Compare) {
+    const InstId x = m_.operand(root, 0), y = m_.operand(root, 1);
+    const std::string_view d = text(root, Attr::direction), how = text(root, Attr::type);
+    const ElementType t = m_.shape(x).type;
+    int64_t number[2] = {-1, -1};
+    int budget = 1000;
+    if ((d != "LT" && d != "GT") || is_complex(t) || (how == "TOTALORDER" && !is_float(t)) ||
+        !mirrored(x, y, number, budget) || number[0] < 0 || number[0] / 2 != number[1] / 2 || number[0] == number[1])
+      return false;
+    keys.push_back({x, (d == "LT") == (number[0] < number[1]), how == "TOTALORDER"});
+    return true;
+  }
+  InstId first, alike, further;
+  if (m_.op(root) == Opcode::Select) {
+    alike = m_.operand(root, 0), further = m_.operand(root, 1), first = m_.operand(root, 2);
+  } else if (m_.op(root) == Opcode::Or && m_.op(m_.operand(root, 1)) == Opcode::And) {
+    first = m_.operand(root, 0);
+    alike = m_.operand(m_.operand(root, 1), 0), further = m_.operand(m_.operand(root, 1), 1);
+  } else {
+    return false;
+  }
+  if (m_.op(first) != Opcode::Compare || m_.op(alike) != Opcode::Compare || text(alike, Attr::direction) != "EQ")
+    return false;
+  const InstId x = m_.operand(first, 0), y = m_.operand(first, 1);
+  const InstId p = m_.operand(alike, 0), q = m_.operand(alike, 1);
+  int budget = 1000;
+  auto same = [&](InstId one, InstId two) { return same_expression(one, two, budget); };
+  const bool same_values =
+      text(alike, Attr::type) == text(first, Attr::type) && ((same(p, x) && same(q, y)) || (same(p, y) && same(q, x)));
+  const InstId other = p == first ? q : p;
+  const bool neither = (p == first || q == first) && m_.op(other) == Opcode::Compare &&
+                       m_[other].attrs == m_[first].attrs && same(m_.operand(other, 0), y) &&
+                       same(m_.operand(other, 1), x);
+  if (!same_values && !neither) return false;
+  return sort_keys(first, keys) && sort_keys(further, keys);
 }
 
 Value Evaluator::sort(InstId inst, std::vector<Value>& ops) {
@@ -487,65 +548,67 @@ Value Evaluator::sort(InstId inst, std::vector<Value>& ops) {
     data.push_back(v.data->data());
     widths.push_back(static_cast<size_t>(storage_bytes(u_[v.shape].type)));
   }
-  // A comparison of one key with itself on the other side, `compare(f(a), f(b))`: f runs once an element, and the
-  // comparator not at all.
-  const Computation& c = m_.comp(comparator);
-  InstId root = c.root;
-  bool keyed = false, less = true;
-  Value keys;
-  if (m_.op(root) == Opcode::Compare && total) {
-    InstId side[2] = {m_.operand(root, 0), m_.operand(root, 1)};
-    std::string_view d = u_.text(m_.attrs(root).text(Attr::direction)), how = u_.text(m_.attrs(root).text(Attr::type));
-    int64_t number[2] = {-1, -1};
-    int budget = 1000;
-    ElementType t = m_.shape(side[0]).type;
-    bool order = (d == "LT" || d == "GT") && !is_complex(t) && (how != "TOTALORDER" || is_float(t));
-    if (order && mirrored(side[0], side[1], number, budget) && number[0] >= 0 && number[0] / 2 == number[1] / 2 &&
-        number[0] != number[1]) {
-      std::vector<Value> args(c.params.size());
-      for (size_t w = 0; w < ops.size(); ++w)
-        for (size_t k : {2 * w, 2 * w + 1}) {
-          args[k] = ops[w];
-          args[k].shape = u_.scalar(u_[ops[w].shape].type);
+  // A comparison of one key with itself on the other side, `compare(f(a), f(b))`, or of one behind the other: f runs
+  // once an element, and the comparator not at all.
+  std::vector<SortKey> keys;
+  bool keyed = total > 0 && sort_keys(m_.comp(comparator).root, keys);
+  std::vector<Value> ranks;
+  for (size_t k = 0; keyed && k < keys.size(); ++k) {
+    std::vector<Value> args(m_.comp(comparator).params.size());
+    for (size_t w = 0; w < ops.size(); ++w)
+      for (size_t side : {2 * w, 2 * w + 1}) {
+        args[side] = ops[w];
+        args[side].shape = u_.scalar(u_[ops[w].shape].type);
+      }
+    Value values = lifted(comparator, args, total, keys[k].value)[0];
+    // Bits in the total order are integers in theirs; u64 likewise.
+    const ElementType t = m_.shape(keys[k].value).type;
+    const bool all_bits = keys[k].total_order, less = keys[k].less;
+    Value rank;
+    rank.data = std::make_shared<std::vector<char>>(static_cast<size_t>(total) * 8);
+    auto* to = reinterpret_cast<int64_t*>(rank.data->data());
+    int width = storage_bytes(t);
+    parallel_ranges(total, 1 << 15, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const char* from = values.bytes() + i * width;
+        int64_t r;
+        if (is_float(t)) {
+          double v = load_double(t, from);
+          if (!all_bits) v = v == 0 ? 0 : v;  // -0 and 0 are one
+          int64_t bits;
+          std::memcpy(&bits, &v, 8);
+          r = bits < 0 ? INT64_MAX ^ bits : bits;
+          if (!all_bits && std::isnan(v)) nan = true;
+        } else {
+          int64_t v = load_int(t, from);
+          r = t == ElementType::U64 ? static_cast<int64_t>(static_cast<uint64_t>(v) ^ (1ull << 63)) : v;
         }
-      keys = lifted(comparator, args, total, side[0])[0];
-      keyed = true, less = (d == "LT") == (number[0] < number[1]);
-      // Bits in the total order are integers in theirs; u64 likewise.
-      Value ranks;
-      ranks.data = std::make_shared<std::vector<char>>(static_cast<size_t>(total) * 8);
-      auto* to = reinterpret_cast<int64_t*>(ranks.data->data());
-      int width = storage_bytes(t);
-      parallel_ranges(total, 1 << 15, [&](int64_t first, int64_t last) {
-        for (int64_t i = first; i < last; ++i) {
-          const char* from = keys.bytes() + i * width;
-          if (is_float(t)) {
-            double v = load_double(t, from);
-            if (how != "TOTALORDER") v = v == 0 ? 0 : v;  // -0 and 0 are one
-            int64_t bits;
-            std::memcpy(&bits, &v, 8);
-            to[i] = bits < 0 ? INT64_MAX ^ bits : bits;
-            if (how != "TOTALORDER" && std::isnan(v)) nan = true;
-          } else {
-            int64_t v = load_int(t, from);
-            to[i] = t == ElementType::U64 ? static_cast<int64_t>(static_cast<uint64_t>(v) ^ (1ull << 63)) : v;
-          }
-        }
-      });
-      keys = std::move(ranks);
-      // NaN among plain comparisons is less than nothing: that is no order, the comparator itself decides.
-      if (nan) keyed = false;
-    }
+        to[i] = less ? r : ~r;
+      }
+    });
+    ranks.push_back(std::move(rank));
+    // NaN among plain comparisons is less than nothing: that is no order, the comparator itself decides.
+    if (nan) keyed = false;
   }
   if (keyed) {
-    const auto* rank = reinterpret_cast<const int64_t*>(keys.bytes());
+    const auto* rank = reinterpret_cast<const int64_t*>(ranks[0].bytes());
     parallel_for(lines, [&](int64_t line) {
       int64_t base = line / stride * stride * n + line % stride;
       std::vector<std::pair<int64_t, int64_t>> order(static_cast<size_t>(n));
-      for (int64_t i = 0; i < n; ++i) {
-        int64_t r = rank[base + i * stride];
-        order[static_cast<size_t>(i)] = {less ? r : ~r, i};
-      }
-      std::sort(order.begin(), order.end());  // the position breaks ties: stable
+      for (int64_t i = 0; i < n; ++i) order[static_cast<size_t>(i)] = {rank[base + i * stride], i};
+      // Further keys break ties, then the position: stable.
+      if (ranks.size() == 1)
+        std::sort(order.begin(), order.end());
+      else
+        std::sort(order.begin(), order.end(), [&](const auto& x, const auto& y) {
+          if (x.first != y.first) return x.first < y.first;
+          for (size_t k = 1; k < ranks.size(); ++k) {
+            const auto* more = reinterpret_cast<const int64_t*>(ranks[k].bytes()) + base;
+            int64_t p = more[x.second * stride], q = more[y.second * stride];
+            if (p != q) return p < q;
+          }
+          return x.second < y.second;
+        });
       for (size_t w = 0; w < ops.size(); ++w) {
         const char* from = ops[w].bytes();
         for (int64_t i = 0; i < n; ++i)
