@@ -13,6 +13,7 @@
 #include <set>
 #include <vector>
 
+#include "tests/fake_cuda/number.h"
 #include "tests/fake_cuda/ptx.h"
 #include "tests/fake_cuda/state.h"
 
@@ -482,8 +483,8 @@ int cublasGemmStridedBatchedEx(void* handle, int ta, int tb, int m, int n, int k
                                int batch, int compute, int) {
   BEGIN();
   if (type_a != type_b || type_a != type_c || (compute == 70) != (type_a == 1)) return 15;
-  if (type_a != 0 && type_a != 1 && type_a != 14) return 15;
-  size_t width = type_a == 1 ? 8 : type_a == 14 ? 2 : 4;
+  if (type_a != fake::kF32 && type_a != fake::kF64 && type_a != fake::kF16 && type_a != fake::kBf16) return 15;
+  const size_t width = fake::width(type_a);
   // Leading dimensions and extents as cuBLAS checks them, memory as a card does.
   if (lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m) return 7;
   auto extent = [&](const void* p, long long ld, int columns, long long step) {
@@ -494,19 +495,7 @@ int cublasGemmStridedBatchedEx(void* handle, int ta, int tb, int m, int n, int k
   double x =
       compute == 70 ? *static_cast<const double*>(alpha) : static_cast<double>(*static_cast<const float*>(alpha));
   double y = compute == 70 ? *static_cast<const double*>(beta) : static_cast<double>(*static_cast<const float*>(beta));
-  auto get = [=](const void* p, long long at) -> double {
-    const char* from = static_cast<const char*>(p) + static_cast<size_t>(at) * width;
-    if (type_a == 1) {
-      double v;
-      std::memcpy(&v, from, 8);
-      return v;
-    }
-    uint32_t bits = 0;
-    std::memcpy(type_a == 14 ? reinterpret_cast<char*>(&bits) + 2 : reinterpret_cast<char*>(&bits), from, width);
-    float v;
-    std::memcpy(&v, &bits, 4);
-    return static_cast<double>(v);
-  };
+  auto get = [=](const void* p, long long at) { return fake::load(type_a, p, at); };
   auto product = [=] {
     for (int s = 0; s < batch; ++s)
       for (int j = 0; j < n; ++j)
@@ -518,19 +507,7 @@ int cublasGemmStridedBatchedEx(void* handle, int ta, int tb, int m, int n, int k
                 get(b, s * step_b + (tb ? l * static_cast<long long>(ldb) + j : j * static_cast<long long>(ldb) + l));
           long long at = s * step_c + j * static_cast<long long>(ldc) + i;
           sum = x * sum + (y != 0 ? y * get(c, at) : 0);
-          char* to = static_cast<char*>(c) + static_cast<size_t>(at) * width;
-          if (type_a == 1) {
-            std::memcpy(to, &sum, 8);
-          } else {
-            auto v = static_cast<float>(sum);
-            uint32_t bits;
-            std::memcpy(&bits, &v, 4);
-            if (type_a == 14) {
-              bits += 0x7fff + ((bits >> 16) & 1);
-              bits >>= 16;
-            }
-            std::memcpy(to, &bits, width);
-          }
+          fake::store(type_a, c, at, sum);
         }
     return 0;
   };
