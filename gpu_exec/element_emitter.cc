@@ -602,14 +602,15 @@ Value* ElementEmitter::emit(const Frame& frame, InstId inst, const ElementIndex*
       return concatenate(frame, inst, index);
     case Opcode::Gather:
       return gather(frame, inst, index);
-    case Opcode::Reduce: {
-      std::vector<Value*> all = reduce(frame, inst, index);
+    case Opcode::Reduce:
+    case Opcode::ReduceWindow: {
+      std::vector<Value*> all = op == Opcode::Reduce ? reduce(frame, inst, index) : reduce_window(frame, inst, index);
       for (size_t k = 0; k < all.size(); ++k)
         scopes_.back().values[{&frame, inst, index, static_cast<int>(k)}] = all[k];
       return all[static_cast<size_t>(part)];
     }
-    case Opcode::ReduceWindow:
-      return reduce_window(frame, inst, index);
+    case Opcode::SelectAndScatter:
+      return select_and_scatter(frame, inst, index);
     case Opcode::Dot:
       return dot(frame, inst, index);
     case Opcode::Convolution:
@@ -618,7 +619,7 @@ Value* ElementEmitter::emit(const Frame& frame, InstId inst, const ElementIndex*
       InstId o = m_.operand(inst, 0);
       int k = static_cast<int>(a.integer(Attr::index));
       if (m_.op(o) == Opcode::Tuple) return element(frame, m_.operand(o, static_cast<size_t>(k)), index);
-      if (m_.op(o) == Opcode::Reduce) return element(frame, o, index, k);
+      if (m_.op(o) == Opcode::Reduce || m_.op(o) == Opcode::ReduceWindow) return element(frame, o, index, k);
       refuse(inst, fmt::format("a tuple that {} makes", op_text(m_.op(o))));
     }
     case Opcode::Fusion:
@@ -796,36 +797,36 @@ std::vector<Value*> ElementEmitter::reduce(const Frame& frame, InstId inst, cons
   return out;
 }
 
-Value* ElementEmitter::reduce_window(const Frame& frame, InstId inst, const ElementIndex* index) {
-  if (m_.operand_count(inst) != 2) refuse(inst, "several operands");
-  InstId in = m_.operand(inst, 0), init = m_.operand(inst, 1);
-  const Shape& from = m_.shape(in);
-  const Window& window = *m_.attrs(inst).get<Window>(Attr::window);
+// What is emitted by `body` runs where the condition holds.
+void ElementEmitter::when(Value* condition, const std::function<void()>& body) {
+  if (condition == b_.getTrue()) {
+    scoped(body);
+    return;
+  }
+  llvm::Function* f = b_.GetInsertBlock()->getParent();
+  auto* then = llvm::BasicBlock::Create(b_.getContext(), "inside", f);
+  auto* end = llvm::BasicBlock::Create(b_.getContext(), "behind", f);
+  b_.CreateCondBr(condition, then, end);
+  b_.SetInsertPoint(then);
+  scoped(body);
+  b_.CreateBr(end);
+  b_.SetInsertPoint(end);
+}
+
+Value* ElementEmitter::variable(llvm::Type* type, Value* start) {
   llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
-  llvm::IRBuilder<> top(&entry, entry.begin());
-  llvm::Type* t = register_type(from.type);
-  Value* accumulator = top.CreateAlloca(t);
-  b_.CreateStore(scalar_operand(frame, init), accumulator);
-  std::vector<Value*> out = dims(index), at(out.size());
+  Value* v = llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(type);
+  b_.CreateStore(start, v);
+  return v;
+}
+
+// The places of one window in an array of those sizes, row-major by the window, each with whether it lies inside.
+void ElementEmitter::window_places(const Window& window, const Dims& sizes, const std::vector<Value*>& out,
+                                   const std::function<void(const std::vector<Value*>&, Value*)>& body) {
+  std::vector<Value*> at(out.size());
   auto nest = [&](auto&& self, size_t d, Value* inside) -> void {
     if (d == out.size()) {
-      auto step = [&] {
-        Value* v = element(frame, in, index_of(m_.shape_id(in), at));
-        Value* next = apply(m_.called(inst)[0], {b_.CreateLoad(t, accumulator), v})[0];
-        b_.CreateStore(next, accumulator);
-      };
-      if (inside == b_.getTrue()) {
-        step();
-        return;
-      }
-      llvm::Function* f = b_.GetInsertBlock()->getParent();
-      auto* then = llvm::BasicBlock::Create(b_.getContext(), "in_window", f);
-      auto* end = llvm::BasicBlock::Create(b_.getContext(), "window", f);
-      b_.CreateCondBr(inside, then, end);
-      b_.SetInsertPoint(then);
-      scoped(step);
-      b_.CreateBr(end);
-      b_.SetInsertPoint(end);
+      body(at, inside);
       return;
     }
     const WindowDim& w = window.dims[d];
@@ -838,8 +839,8 @@ Value* ElementEmitter::reduce_window(const Frame& frame, InstId inst, const Elem
         i = b_.CreateSDiv(i, number(w.lhs_dilate));
       }
       if (w.pad_low != 0 || w.pad_high != 0 || w.lhs_dilate != 1)
-        here = here == b_.getTrue() ? b_.CreateICmpULT(i, number(from.dims[d]))
-                                    : b_.CreateAnd(here, b_.CreateICmpULT(i, number(from.dims[d])));
+        here = here == b_.getTrue() ? b_.CreateICmpULT(i, number(sizes[d]))
+                                    : b_.CreateAnd(here, b_.CreateICmpULT(i, number(sizes[d])));
       at[d] = i;
       self(self, d + 1, here);
     };
@@ -849,7 +850,99 @@ Value* ElementEmitter::reduce_window(const Frame& frame, InstId inst, const Elem
       loop(number(0), number(w.size), number(1), "window", one);
   };
   nest(nest, 0, b_.getTrue());
-  return b_.CreateLoad(t, accumulator);
+}
+
+std::vector<Value*> ElementEmitter::reduce_window(const Frame& frame, InstId inst, const ElementIndex* index) {
+  size_t n = m_.operand_count(inst) / 2;
+  std::vector<Value*> accumulators, out;
+  for (size_t k = 0; k < n; ++k) {
+    InstId init = m_.operand(inst, n + k);
+    accumulators.push_back(variable(register_type(m_.shape(init).type), scalar_operand(frame, init)));
+  }
+  auto loaded = [&] {
+    std::vector<Value*> v;
+    for (size_t k = 0; k < n; ++k)
+      v.push_back(b_.CreateLoad(register_type(m_.shape(m_.operand(inst, k)).type), accumulators[k]));
+    return v;
+  };
+  const Window& window = *m_.attrs(inst).get<Window>(Attr::window);
+  window_places(window, m_.shape(m_.operand(inst, 0)).dims, dims(index),
+                [&](const std::vector<Value*>& at, Value* inside) {
+                  when(inside, [&] {
+                    std::vector<Value*> args = loaded();
+                    for (size_t k = 0; k < n; ++k) {
+                      InstId in = m_.operand(inst, k);
+                      args.push_back(element(frame, in, index_of(m_.shape_id(in), at)));
+                    }
+                    std::vector<Value*> next = apply(m_.called(inst)[0], args);
+                    for (size_t k = 0; k < n; ++k) b_.CreateStore(next[k], accumulators[k]);
+                  });
+                });
+  return loaded();
+}
+
+// An element gathers what is scattered to it: of every window that covers it, in the order of the sources, those that
+// select it. So no two threads write to one place, and sums have one order.
+Value* ElementEmitter::select_and_scatter(const Frame& frame, InstId inst, const ElementIndex* index) {
+  InstId in = m_.operand(inst, 0), source = m_.operand(inst, 1);
+  const AttrSet& a = m_.attrs(inst);
+  const Window& window = *a.get<Window>(Attr::window);
+  const Dims &sizes = m_.shape(in).dims, &outputs = m_.shape(source).dims;
+  CompId select = a.comp(Attr::select), scatter = a.comp(Attr::scatter);
+  for (const WindowDim& w : window.dims)
+    if (w.lhs_dilate != 1 || w.rhs_dilate != 1) refuse(inst, "its window is dilated");
+  llvm::Type *type = register_type(m_.shape(in).type), *wide = sum_type(scatter);
+  Value* start = scalar_operand(frame, m_.operand(inst, 2));
+  Value* sum = variable(wide ? wide : type, wide ? widened(start, wide) : start);
+  std::vector<Value*> own = dims(index), from(own.size());
+  auto add_to_sum = [&](Value* v) {
+    Value* before = b_.CreateLoad(wide ? wide : type, sum);
+    b_.CreateStore(wide ? b_.CreateFAdd(before, widened(v, wide)) : apply(scatter, {v, before})[0], sum);
+  };
+  auto one = [&](const std::vector<Value*>& window_of) {
+    Value *best = variable(type, llvm::Constant::getNullValue(type)), *any = variable(b_.getInt1Ty(), b_.getFalse()),
+          *mine = variable(b_.getInt1Ty(), b_.getFalse());
+    window_places(window, sizes, window_of, [&](const std::vector<Value*>& at, Value* inside) {
+      when(inside, [&] {
+        Value* v = element(frame, in, index_of(m_.shape_id(in), at));
+        // select(chosen so far, candidate): false takes the candidate.
+        Value* keeps = apply(select, {b_.CreateLoad(type, best), v})[0];
+        Value* takes = b_.CreateOr(b_.CreateNot(b_.CreateLoad(b_.getInt1Ty(), any)), b_.CreateNot(keeps));
+        when(takes, [&] {
+          Value* here = b_.getTrue();
+          for (size_t d = 0; d < at.size(); ++d) here = b_.CreateAnd(here, b_.CreateICmpEQ(at[d], own[d]));
+          b_.CreateStore(v, best), b_.CreateStore(b_.getTrue(), any), b_.CreateStore(here, mine);
+        });
+      });
+    });
+    when(b_.CreateLoad(b_.getInt1Ty(), mine),
+         [&] { add_to_sum(element(frame, source, index_of(m_.shape_id(source), window_of))); });
+  };
+  auto nest = [&](auto&& self, size_t d, Value* inside) -> void {
+    if (d == own.size()) {
+      when(inside, [&] { one(from); });
+      return;
+    }
+    // Windows that can reach here: as many as strides fit into one, up to the last that does not begin behind.
+    const WindowDim& w = window.dims[d];
+    int64_t reach = (w.size + w.stride - 1) / w.stride;
+    Value* padded = add(own[d], number(w.pad_low));
+    Value* last = w.stride == 1 ? padded : b_.CreateSDiv(padded, number(w.stride));
+    auto each = [&](Value* k) {
+      Value* s = b_.CreateSub(last, b_.CreateSub(number(reach - 1), k));
+      Value* offset = b_.CreateSub(padded, b_.CreateMul(s, number(w.stride)));
+      Value* here = b_.CreateAnd(b_.CreateICmpULT(s, number(outputs[d])), b_.CreateICmpULT(offset, number(w.size)));
+      from[d] = s;
+      self(self, d + 1, b_.CreateAnd(inside, here));
+    };
+    if (reach == 1)
+      each(number(0));
+    else
+      loop(number(0), number(reach), number(1), "windows", each);
+  };
+  nest(nest, 0, b_.getTrue());
+  Value* out = b_.CreateLoad(wide ? wide : type, sum);
+  return wide ? summed(m_.shape(in).type, out) : out;
 }
 
 ElementEmitter::ProductSum ElementEmitter::product_sum(InstId inst) {

@@ -141,7 +141,13 @@ class ElementEmitter {
   llvm::Value* divide(ElementType t, llvm::Value* a, llvm::Value* b, bool remainder);
   llvm::Value* constant(InstId inst, const ElementIndex* index);
   std::vector<llvm::Value*> reduce(const Frame& frame, InstId inst, const ElementIndex* index);
-  llvm::Value* reduce_window(const Frame& frame, InstId inst, const ElementIndex* index);
+  std::vector<llvm::Value*> reduce_window(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* select_and_scatter(const Frame& frame, InstId inst, const ElementIndex* index);
+  void window_places(const Window& window, const Dims& sizes, const std::vector<llvm::Value*>& out,
+                     const std::function<void(const std::vector<llvm::Value*>&, llvm::Value*)>& body);
+  void when(llvm::Value* condition, const std::function<void()>& body);
+  // A place in the function's frame that holds `start` from here on.
+  llvm::Value* variable(llvm::Type* type, llvm::Value* start);
   // The sum of products that an element of a dot or a convolution is: in f64 where that is among the types, in f32 for
   // other floats, integers in the result's type. Refuses, naming `inst`, what has no such sum.
   struct ProductSum {

@@ -743,98 +743,172 @@ class GpuBuilder : public KernelBuilder {
     fail(FailureKind::kUnsupported, "no kernel for {} ({}): {}", m_.inst_name(inst_), op_text(m_.op(root())), why);
   }
 
-  // A thread an element of the updates; what meets at one place is combined atomically.
-  void scatter() {
+  // What a scatter's attributes say of dimensions.
+  struct ScatterForm {
+    InstId indices;
+    std::vector<InstId> operands, updates;
+    Dims window, window_in;    // dimensions of an update's window, and of the operand for each
+    Dims batch_up, batch_idx;  // those that number the indices: of the updates and of the indices
+    Dims apart;                // of the updates: two that differ there never meet
+  };
+  ScatterForm scatter_form() const {
     InstId i = root();
     const AttrSet& a = m_.attrs(i);
-    if (m_.operand_count(i) != 3 || !m_.shape(i).is_array()) refuse("several operands");
-    InstId operand = m_.operand(i, 0), indices = m_.operand(i, 1), updates = m_.operand(i, 2);
-    const Shape &in = m_.shape(operand), &idx = m_.shape(indices), &up = m_.shape(updates);
-    CompId function_of = m_.called(i)[0];
-    const Computation& combiner = m_.comp(function_of);
-    bool overwrite = combiner.root == combiner.params[1], alone = a.flag(Attr::unique_indices);
-    if (overwrite && !alone) refuse("the last of several updates of one element wins, and threads have no order");
-    llvm::Type* memory = in.type == ElementType::Pred || is_complex(in.type)
-                             ? nullptr
-                             : b_.getIntNTy(static_cast<unsigned>(std::max(type_bits(in.type), 8)));
-    if (!alone && !memory) refuse(fmt::format("no atomic operation on {}", type_name(in.type)));
-    // The operand's bytes first: as they are, or by a loop of their own.
-    int begins = operand_of(operand);
-    bool shared_operand = m_.op(inst_) == Opcode::Fusion && begins >= 0 && m_.use_count(operand) != 1;
-    if (begins >= 0 && !shared_operand && m_.shape_id(operand) == outputs_[0].shape) {
-      kernel_.begins_as = {begins};
-    } else {
-      KernelOutput first = outputs_[0];
-      outputs_[0].inst = operand;
-      loop({0});
-      outputs_[0] = first;
+    ScatterForm f;
+    size_t n = m_.operand_count(i) / 2;
+    for (size_t k = 0; k < n; ++k) {
+      f.operands.push_back(m_.operand(i, k));
+      f.updates.push_back(m_.operand(i, n + 1 + k));
     }
-    const Dims &window = a.ints(Attr::update_window_dims), &inserted = a.ints(Attr::inserted_window_dims),
-               &map = a.ints(Attr::scatter_dims_to_operand_dims), &batching = a.ints(Attr::input_batching_dims),
+    f.indices = m_.operand(i, n);
+    const Shape &in = m_.shape(f.operands[0]), &idx = m_.shape(f.indices), &up = m_.shape(f.updates[0]);
+    f.window = a.ints(Attr::update_window_dims);
+    const Dims &inserted = a.ints(Attr::inserted_window_dims), &batching = a.ints(Attr::input_batching_dims),
+               &map = a.ints(Attr::scatter_dims_to_operand_dims),
+               &idx_batching = a.ints(Attr::scatter_indices_batching_dims);
+    for (int64_t k = 0; k < up.rank(); ++k)
+      if (!contains(f.window, k)) f.batch_up.push_back(k);
+    for (int64_t k = 0; k < idx.rank(); ++k)
+      if (k != a.integer(Attr::index_vector_dim)) f.batch_idx.push_back(k);
+    for (int64_t k = 0; k < in.rank(); ++k)
+      if (!contains(inserted, k) && !contains(batching, k)) f.window_in.push_back(k);
+    for (size_t k = 0; k < f.batch_up.size(); ++k)
+      if (contains(idx_batching, f.batch_idx[k])) f.apart.push_back(f.batch_up[k]);
+    for (size_t k = 0; k < f.window.size(); ++k)
+      if (!contains(map, f.window_in[k]) ||
+          in.dims[static_cast<size_t>(f.window_in[k])] == up.dims[static_cast<size_t>(f.window[k])])
+        f.apart.push_back(f.window[k]);
+    return f;
+  }
+
+  // Emits `body` with the place that the update at `at` goes to, where it lies inside the operand.
+  void scattered(Code& c, const ScatterForm& s, const std::vector<Value*>& at,
+                 const std::function<void(std::vector<Value*>)>& body) {
+    ElementEmitter& e = c.e;
+    const Frame* f = e.add_frame(c.frame);
+    const AttrSet& a = m_.attrs(root());
+    const Shape &in = m_.shape(s.operands[0]), &idx = m_.shape(s.indices), &up = m_.shape(s.updates[0]);
+    const Dims &map = a.ints(Attr::scatter_dims_to_operand_dims), &batching = a.ints(Attr::input_batching_dims),
                &idx_batching = a.ints(Attr::scatter_indices_batching_dims);
     int64_t vector_dim = a.integer(Attr::index_vector_dim);
-    Dims batch_up, batch_idx, window_in;
-    for (int64_t k = 0; k < up.rank(); ++k)
-      if (!contains(window, k)) batch_up.push_back(k);
-    for (int64_t k = 0; k < idx.rank(); ++k)
-      if (k != vector_dim) batch_idx.push_back(k);
-    for (int64_t k = 0; k < in.rank(); ++k)
-      if (!contains(inserted, k) && !contains(batching, k)) window_in.push_back(k);
+    std::vector<Value*> where(in.dims.size(), b_.getInt64(0));
+    auto wide = [&](Value* v) { return b_.CreateZExtOrTrunc(v, b_.getInt64Ty()); };
+    for (size_t k = 0; k < map.size(); ++k) {
+      std::vector<Value*> in_idx(idx.dims.size());
+      for (size_t j = 0; j < s.batch_idx.size(); ++j)
+        in_idx[static_cast<size_t>(s.batch_idx[j])] = at[static_cast<size_t>(s.batch_up[j])];
+      if (vector_dim < idx.rank()) in_idx[static_cast<size_t>(vector_dim)] = e.number(static_cast<int64_t>(k));
+      Value* v = e.element(*f, s.indices, e.index_of(m_.shape_id(s.indices), std::move(in_idx)));
+      where[static_cast<size_t>(map[k])] = is_signed_int(idx.type) ? b_.CreateSExtOrTrunc(v, b_.getInt64Ty()) : wide(v);
+    }
+    for (size_t k = 0; k < batching.size(); ++k) {
+      auto which =
+          static_cast<size_t>(std::find(s.batch_idx.begin(), s.batch_idx.end(), idx_batching[k]) - s.batch_idx.begin());
+      where[static_cast<size_t>(batching[k])] = wide(at[static_cast<size_t>(s.batch_up[which])]);
+    }
+    // A window that leaves the operand anywhere is skipped whole. Below zero is far above, unsigned.
+    Value* inside = b_.getTrue();
+    std::vector<bool> in_window(in.dims.size(), false);
+    for (size_t k = 0; k < s.window.size(); ++k) {
+      auto d = static_cast<size_t>(s.window_in[k]);
+      in_window[d] = true;
+      int64_t room = in.dims[d] - up.dims[static_cast<size_t>(s.window[k])];
+      inside = b_.CreateAnd(inside, b_.CreateICmpULE(where[d], b_.getInt64(static_cast<uint64_t>(room))));
+      where[d] = b_.CreateAdd(where[d], wide(at[static_cast<size_t>(s.window[k])]));
+    }
+    for (size_t d = 0; d < where.size(); ++d)
+      if (!in_window[d])
+        inside = b_.CreateAnd(inside, b_.CreateICmpULT(where[d], b_.getInt64(static_cast<uint64_t>(in.dims[d]))));
+    when(c, inside, [&] {
+      std::vector<Value*> to;
+      for (Value* w : where) to.push_back(b_.CreateTrunc(w, e.index_type()));
+      body(std::move(to));
+    });
+  }
+
+  // A thread an element of the updates; what meets at one place is combined atomically. Where that cannot be, since the
+  // last one counts or an element is more than a word, a thread has the updates of a place one after another: threads
+  // differ in dimensions that no index moves.
+  void scatter() {
+    InstId i = root();
+    ScatterForm s = scatter_form();
+    const Shape &in = m_.shape(s.operands[0]), &up = m_.shape(s.updates[0]);
+    CompId combiner = m_.called(i)[0];
+    const Computation& body = m_.comp(combiner);
+    size_t n = s.operands.size();
+    for (InstId o : s.operands)
+      if (!m_.shape(o).is_array() || type_bits(m_.shape(o).type) < 8) refuse("elements of less than a byte");
+    bool overwrite = n == 1 && body.root == body.params[1], alone = m_.attrs(i).flag(Attr::unique_indices);
+    bool atomic = n == 1 && !overwrite && in.type != ElementType::Pred && !is_complex(in.type);
+    bool ordered = !alone && !atomic;
+    // The operands' bytes first: as they are, or by a loop of their own.
+    for (size_t k = 0; k < n; ++k) {
+      int begins = operand_of(s.operands[k]);
+      bool read_again = m_.op(inst_) == Opcode::Fusion && begins >= 0 && m_.use_count(s.operands[k]) != 1;
+      for (size_t j = 0; j < k; ++j) read_again |= kernel_.begins_as[j] == begins;
+      kernel_.begins_as.push_back(m_.shape_id(s.operands[k]) == outputs_[k].shape && !read_again ? begins : -1);
+    }
+    std::vector<size_t> all;
+    for (size_t k = 0; k < n; ++k) {
+      all.push_back(k);
+      if (kernel_.begins_as[k] >= 0) continue;
+      KernelOutput first = outputs_[k];
+      outputs_[k].inst = s.operands[k], outputs_[k].part = 0;
+      loop({k});
+      outputs_[k] = first;
+    }
+    Dims threads_of = major_first(up), in_order;
+    if (ordered) {
+      std::erase_if(threads_of, [&](int64_t d) { return !contains(s.apart, d); });
+      // Index by index, each with its whole window.
+      for (const Dims* dims : {&s.batch_up, &s.window})
+        for (int64_t d : *dims)
+          if (!contains(s.apart, d)) in_order.push_back(d);
+    }
     constexpr int64_t kThreads = 128;
-    int64_t n = in.elements_count() ? up.elements_count() : 0;
+    int64_t tasks = in.elements_count() && up.elements_count() ? 1 : 0;
+    for (int64_t size : sizes_of(up, threads_of)) tasks *= size;
     KernelPart part;
-    part.schedule = "scatter", part.count = n, part.threads = kThreads;
-    part.blocks = std::max<int64_t>((n + kThreads - 1) / kThreads, 1);
-    function(std::move(part), {0}, 0, [&](Code& c) {
+    part.schedule = ordered ? "scatter in order" : "scatter", part.count = tasks, part.threads = kThreads;
+    part.blocks = std::max<int64_t>((tasks + kThreads - 1) / kThreads, 1);
+    function(std::move(part), all, 0, [&](Code& c) {
       ElementEmitter& e = c.e;
       const Frame* f = e.add_frame(c.frame);
       Value* task = b_.CreateNUWAdd(b_.CreateNUWMul(c.block, e.number(kThreads)), c.thread);
-      when(c, b_.CreateICmpULT(task, e.number(n)), [&] {
-        Dims order = major_first(up);
-        std::vector<Value*> at(up.dims.size()), parts = e.delinearized(sizes_of(up, order), task),
-                                                where(in.dims.size(), b_.getInt64(0));
-        for (size_t k = 0; k < order.size(); ++k) at[static_cast<size_t>(order[k])] = parts[k];
-        auto wide = [&](Value* v) { return b_.CreateZExtOrTrunc(v, b_.getInt64Ty()); };
-        for (size_t k = 0; k < map.size(); ++k) {
-          std::vector<Value*> in_idx(idx.dims.size());
-          for (size_t j = 0; j < batch_idx.size(); ++j)
-            in_idx[static_cast<size_t>(batch_idx[j])] = at[static_cast<size_t>(batch_up[j])];
-          if (vector_dim < idx.rank()) in_idx[static_cast<size_t>(vector_dim)] = e.number(static_cast<int64_t>(k));
-          Value* v = e.element(*f, indices, e.index_of(m_.shape_id(indices), std::move(in_idx)));
-          where[static_cast<size_t>(map[k])] =
-              is_signed_int(idx.type) ? b_.CreateSExtOrTrunc(v, b_.getInt64Ty()) : wide(v);
-        }
-        for (size_t k = 0; k < batching.size(); ++k) {
-          auto which =
-              static_cast<size_t>(std::find(batch_idx.begin(), batch_idx.end(), idx_batching[k]) - batch_idx.begin());
-          where[static_cast<size_t>(batching[k])] = wide(at[static_cast<size_t>(batch_up[which])]);
-        }
-        // A window that leaves the operand anywhere is skipped whole. Below zero is far above, unsigned.
-        Value* inside = b_.getTrue();
-        std::vector<bool> in_window(in.dims.size(), false);
-        for (size_t k = 0; k < window.size(); ++k) {
-          auto d = static_cast<size_t>(window_in[k]);
-          in_window[d] = true;
-          int64_t room = in.dims[d] - up.dims[static_cast<size_t>(window[k])];
-          inside = b_.CreateAnd(inside, b_.CreateICmpULE(where[d], b_.getInt64(static_cast<uint64_t>(room))));
-          where[d] = b_.CreateAdd(where[d], wide(at[static_cast<size_t>(window[k])]));
-        }
-        for (size_t d = 0; d < where.size(); ++d)
-          if (!in_window[d])
-            inside = b_.CreateAnd(inside, b_.CreateICmpULT(where[d], b_.getInt64(static_cast<uint64_t>(in.dims[d]))));
-        when(c, inside, [&] {
-          Value* v = e.element(*f, updates, e.index_of(m_.shape_id(updates), at));
-          std::vector<Value*> to;
-          for (Value* w : where) to.push_back(b_.CreateTrunc(w, e.index_type()));
-          const ElementIndex* index = e.index_of(outputs_[0].shape, std::move(to));
-          if (overwrite) {
-            e.store(*c.results[0], index, v);
-          } else if (alone) {
-            e.store(*c.results[0], index, e.apply(function_of, {e.load(*c.results[0], index), v})[0]);
-          } else {
-            atomically(c, in.type, memory, e.address(*c.results[0], index), function_of, v);
+      when(c, b_.CreateICmpULT(task, e.number(tasks)), [&] {
+        std::vector<Value*> at(up.dims.size()), parts = e.delinearized(sizes_of(up, threads_of), task);
+        for (size_t k = 0; k < threads_of.size(); ++k) at[static_cast<size_t>(threads_of[k])] = parts[k];
+        auto one = [&](std::vector<Value*> to) {
+          std::vector<const ElementIndex*> places;
+          std::vector<Value*> values, old;
+          for (size_t k = 0; k < n; ++k) {
+            places.push_back(e.index_of(outputs_[k].shape, to));
+            values.push_back(e.element(*f, s.updates[k], e.index_of(m_.shape_id(s.updates[k]), at)));
           }
-        });
+          if (atomic && !alone) {
+            unsigned bits = static_cast<unsigned>(type_bits(in.type));
+            atomically(c, in.type, b_.getIntNTy(bits), e.address(*c.results[0], places[0]), combiner, values[0]);
+            return;
+          }
+          if (!overwrite) {
+            for (size_t k = 0; k < n; ++k) old.push_back(e.load(*c.results[k], places[k]));
+            old.insert(old.end(), values.begin(), values.end());
+            values = e.apply(combiner, old);
+          }
+          for (size_t k = 0; k < n; ++k) e.store(*c.results[k], places[k], values[k]);
+        };
+        auto nest = [&](auto&& self, size_t depth) -> void {
+          if (depth == in_order.size()) {
+            scattered(c, s, at, one);
+            return;
+          }
+          auto d = static_cast<size_t>(in_order[depth]);
+          e.loop(e.number(0), e.number(up.dims[d]), e.number(1), "update", [&](Value* v) {
+            at[d] = v;
+            self(self, depth + 1);
+          });
+        };
+        nest(nest, 0);
       });
     });
   }

@@ -20,8 +20,9 @@ std::vector<KernelOutput> kernel_outputs(const Module& m, InstId inst) {
       return;
     }
     const auto& parts = m.shape(i).elements;
-    if (m.op(i) != Opcode::Reduce && m.op(i) != Opcode::Sort)
-      fail(FailureKind::kUnsupported, "no kernel for {}: a tuple that {} makes", m.inst_name(i), op_text(m.op(i)));
+    Opcode op = m.op(i);
+    if (op != Opcode::Reduce && op != Opcode::ReduceWindow && op != Opcode::Sort && op != Opcode::Scatter)
+      fail(FailureKind::kUnsupported, "no kernel for {}: a tuple that {} makes", m.inst_name(i), op_text(op));
     for (size_t k = 0; k < parts.size(); ++k) out.push_back({i, static_cast<int>(k), parts[k]});
   };
   InstId root = m.op(inst) == Opcode::Fusion ? m.comp(m.called(inst)[0]).root : inst;
@@ -150,7 +151,8 @@ std::optional<RowFusion> row_fusion(const Module& m, InstId inst) {
 
 bool runs_as_kernel(const Module& m, InstId i) {
   const Shape& s = m.shape(i);
-  if (!s.is_array() && m.op(i) != Opcode::Fusion && m.op(i) != Opcode::Reduce) return false;
+  if (!s.is_array() && m.op(i) != Opcode::Fusion && m.op(i) != Opcode::Reduce && m.op(i) != Opcode::ReduceWindow)
+    return false;
   switch (m.op(i)) {
     case Opcode::Fusion:
     case Opcode::Broadcast:
@@ -162,12 +164,11 @@ bool runs_as_kernel(const Module& m, InstId i) {
     case Opcode::Reduce:
     case Opcode::ReduceWindow:
     case Opcode::Reverse:
+    case Opcode::SelectAndScatter:
     case Opcode::Slice:
     case Opcode::Transpose:
     case Opcode::Map:
-      return true;
     case Opcode::DynamicUpdateSlice:
-      return true;
     case Opcode::Copy:
       return true;
     default:

@@ -113,8 +113,12 @@ Value Evaluator::scatter(InstId inst, std::vector<Value>& ops) {
   }
   std::vector<size_t> widths;
   for (size_t i = 0; i < count; ++i) widths.push_back(static_cast<size_t>(storage_bytes(u_[ops[i].shape].type)));
-  Dims at(up.dims.size(), 0);
+  // Index by index, each with its whole window: who comes last counts where windows overlap.
+  Dims order = batch_up, counted, steps(up.dims.size(), 0), at(up.dims.size(), 0);
+  order.insert(order.end(), window.begin(), window.end());
+  for (int64_t d : order) counted.push_back(up.dims[static_cast<size_t>(d)]);
   if (up.elements_count() && in.elements_count()) do {
+      for (size_t k = 0; k < order.size(); ++k) at[static_cast<size_t>(order[k])] = steps[k];
       int64_t idx_at = 0, in_at = 0;
       bool inside = true;
       Dims where(in.dims.size(), 0);
@@ -167,7 +171,7 @@ Value Evaluator::scatter(InstId inst, std::vector<Value>& ops) {
         for (size_t i = 0; i < count; ++i)
           std::memcpy(out[i].data->data() + static_cast<size_t>(in_at) * widths[i], r[i].bytes(), widths[i]);
       }
-    } while (advance(at, up.dims));
+    } while (advance(steps, counted));
   return packed(m_.shape_id(inst), std::move(out));
 }
 

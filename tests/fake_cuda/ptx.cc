@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <type_traits>
 
 namespace fake {
@@ -270,6 +271,16 @@ void half_pair(Thread& t, const Instruction& i) {
   for (int k = 0; k < 32; k += 16) {
     auto part = [&](uint32_t v) { return to_float(Half{static_cast<uint16_t>(v >> k)}); };
     out |= static_cast<uint32_t>(to_half(static_cast<double>(apply<float, op>(part(a), part(b), i.flag))).bits) << k;
+  }
+  set(t, at(i, 0), out);
+}
+
+template <class T, Op op>
+void integer_pair(Thread& t, const Instruction& i) {
+  uint32_t a = get<uint32_t>(t, at(i, 1)), b = get<uint32_t>(t, at(i, 2)), out = 0;
+  for (int k = 0; k < 32; k += 16) {
+    T value = apply<T, op>(static_cast<T>(a >> k), static_cast<T>(b >> k), i.flag);
+    out |= static_cast<uint32_t>(static_cast<uint16_t>(value)) << k;
   }
   set(t, at(i, 0), out);
 }
@@ -775,6 +786,7 @@ struct Parser {
   explicit Parser(Module& module) : m(module) {}
   Module& m;
   Function* f = nullptr;
+  std::set<std::string> named;  // registers without a percent sign
   int line = 1;
 
   [[noreturn]] void refuse(const std::string& what) const {
@@ -855,6 +867,10 @@ struct Parser {
       return o;
     }
     if (s == "_") return o;
+    if (named.contains(s)) {
+      o.kind = Operand::kRegister, o.reg = reg(s);
+      return o;
+    }
     if (isdigit(static_cast<unsigned char>(s[0])) || s[0] == '-') {
       o.kind = Operand::kImmediate;
       if (s.starts_with("0f") || s.starts_with("0F"))
@@ -893,6 +909,10 @@ struct Parser {
     if (type == "f64") return binary<double, op>;
     if (type == "f16") return half_binary<op>;
     if (type == "f16x2") return half_pair<op>;
+    if constexpr (op == kAdd || op == kMin || op == kMax) {
+      if (type == "s16x2") return integer_pair<int16_t, op>;
+      if (type == "u16x2") return integer_pair<uint16_t, op>;
+    }
     if constexpr (op != kCopysign) {
       if (type == "s16") return binary<int16_t, op>;
       if (type == "u16" || type == "b16") return binary<uint16_t, op>;
@@ -1140,7 +1160,9 @@ struct Parser {
   // A statement without its semicolon.
   void statement(const std::string& s) {
     if (s.starts_with(".reg")) {
-      // Registers get their places when they are used.
+      // Registers get their places when they are used; those of libdevice's own assembly have names like other things.
+      for (const std::string& list : split(s.substr(4), ','))
+        if (std::string declared = variable(list).name; declared[0] != '%') named.insert(declared);
       return;
     }
     if (s.starts_with(".local")) {

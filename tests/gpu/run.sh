@@ -39,8 +39,6 @@ case $card in *interpreter*) rehearsal=yes ;; esac
 failed=0
 
 echo "== operations and kernels on $card"
-# Every case; a seventh of them in a rehearsal.
-[ $rehearsal = yes ] || export HLO_EVERY=1
 if tests --gtest_filter='*Cuda*:Kernels.*' >"$out/tests.txt" 2>&1; then
   verdict="all passed"
 else
