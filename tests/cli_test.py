@@ -148,6 +148,10 @@ with tempfile.TemporaryDirectory() as directory:
     expect("elided constants", code == 2 and "--fill-elided" in err, err)
     code, text, err = run("exec", tmp / "elided.hlo", "--fill-elided=zeros")
     expect("--fill-elided", code == 0 and "max 0" in text, text + err)
+    (tmp / "seeds.hlo").write_text("HloModule s\nENTRY e { s = u64[] custom-call(), custom_call_target=\"GetRngSeed\"\n a = f32[] constant(0)\n b = f32[] constant(1)\n r = f32[] rng(a, b), distribution=rng_uniform\n ROOT t = (u64[], f32[]) tuple(s, r) }\n")
+    drawn = [run("exec", tmp / "seeds.hlo", f"--rng-seed={seed}")[1] for seed in (7, 7, 8)]
+    expect("--rng-seed", drawn[0].split(" s\n")[1] == drawn[1].split(" s\n")[1] and "o0 u64[] = 7" in drawn[0], drawn[0] + drawn[1])
+    expect("--rng-seed draws others", drawn[0].splitlines()[2] != drawn[2].splitlines()[2], drawn[0] + drawn[2])
     (tmp / "loop.hlo").write_text("HloModule l\nb { p = s32[] parameter(0)\n o = s32[] constant(0)\n ROOT r = s32[] add(p, o) }\nc { p = s32[] parameter(0)\n ROOT t = pred[] constant(true) }\nENTRY e { z = s32[] constant(1)\n ROOT w = s32[] while(z), condition=c, body=b }\n")
     code, text, err = run("exec", tmp / "loop.hlo", "--max-steps=100")
     expect("--max-steps", code == 2 and "does not end within 100 steps" in err, err)

@@ -467,10 +467,9 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
     return out;
   }
   if (target == "AllocateBuffer") return make(out_id);
-  // Seeds are the implementation's own; ours is always the same.
   if (target == "GetRngSeed") {
     Value out = make(out_id);
-    store_int(u_[out_id].type, out.data->data(), 42);
+    store_int(u_[out_id].type, out.data->data(), static_cast<int64_t>(options_.rng_seed));
     return out;
   }
   if (target == "__onednn$layernorm" && ops.size() == 3) {

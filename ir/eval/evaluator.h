@@ -19,7 +19,8 @@ struct EvalOptions {
   // Devices run in turns, never two at a time.
   std::function<void(InstId, std::span<const Value> operands, const Value&)> trace;
   bool trace_all = false;
-  bool exact = false;  // no library for large products: sums in the order that this file's loops have
+  uint64_t rng_seed = 42;  // what `rng` draws from and `GetRngSeed` gives: PJRT draws one for every run
+  bool exact = false;      // no library for large products: sums in the order that this file's loops have
   // Asked before an instruction of a computation that is run (not applied) is evaluated: true where it made the value,
   // taking what it wants of the operands. Devices run in turns.
   std::function<bool(InstId, std::vector<Value>& operands, Value* result)> kernel;

@@ -34,6 +34,7 @@ struct RunArgs {
   std::string file, backend = "evaluator", scheme = "mixed", inputs, fill_elided;
   uint64_t seed = 1;
   int64_t max_steps = INT64_MAX;
+  uint64_t rng_seed = EvalOptions().rng_seed;
   double tolerance = -1;
   bool no_verify = false, fit = false, unique_keys = false;
 };

@@ -15,6 +15,7 @@ void add_run_options(CLI::App* c, RunArgs& a) {
   c->add_flag("--unique-keys", a.unique_keys, "with --fit-inputs: no duplicates among sort keys");
   c->add_option("--fill-elided", a.fill_elided, "values for {...}: random or zeros");
   c->add_option("--tolerance", a.tolerance, "share of the largest magnitude, in place of the types' own");
+  c->add_option("--rng-seed", a.rng_seed, "of the module's own random numbers: rng, GetRngSeed");
   c->add_option("--max-steps", a.max_steps, "refuse loops that take more");
   c->add_flag("--no-verify", a.no_verify, "go on even if the verifier refuses a module");
 }
@@ -42,6 +43,7 @@ InputOptions input_options(const RunArgs& a) {
 EvalOptions eval_options(const RunArgs& a) {
   EvalOptions options;
   options.max_while_steps = a.max_steps;
+  options.rng_seed = a.rng_seed;
   options.stop = interrupted;
   return options;
 }
