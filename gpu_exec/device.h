@@ -79,6 +79,9 @@ class Device {
   // Functions that were loaded, by name, and what they compute.
   virtual std::vector<std::string> functions() const { return {}; }
 
+  // Its memory is the host's, which it may be handed as it is, and arrays lie row by row whatever their layout.
+  virtual bool on_host() const { return false; }
+
   // Memory, aligned to 256 bytes; null where there is none left.
   virtual char* allocate(int64_t bytes) = 0;
   virtual void release(char* memory) = 0;
@@ -106,6 +109,9 @@ class Device {
   virtual void multiply(const MatrixProduct&, const ProductArrays&) {}
   virtual bool convolves(const ConvolutionForm&) { return false; }
   virtual void convolve(const ConvolutionForm&, const ConvolutionArrays&) {}
+  // Work that the device has its own way for, beside kernels and those calls.
+  virtual bool performs(const Module&, InstId) { return false; }
+  virtual void perform(const Module&, InstId, std::span<char* const> /*in*/, std::span<char* const> /*out*/) {}
   virtual std::string library() const { return {}; }  // names and versions; empty: none
 
   // A point in the order of the work, and the time between two that have passed.

@@ -7,6 +7,7 @@
 #include "gpu_exec/element_emitter.h"
 #include "gpu_exec/host.h"
 #include "gpu_exec/matrix_vector.h"
+#include "gpu_exec/row_major.h"
 #include "ir/base/check.h"
 #include "ir/eval/backend_config.h"
 #include "passes/backend/backend.h"
@@ -125,6 +126,7 @@ DeviceProgram::DeviceProgram(Device& device, const Module& m, int64_t devices, c
   }
   for (const Allocation& a : buffers_.allocations) allocations_.push_back(a.kind == Allocation::kTuple ? 0 : a.size);
   entry_ = build(m_->entry());
+  find_given();
   check_memory(devices);
 }
 
@@ -132,7 +134,12 @@ void DeviceProgram::prepare(const Module& m) {
   // Whoever watches values wants those of the module as it is.
   bool as_it_is = options_.trace || options_.as_it_is;
   m_ = prepared(m, as_it_is);
-  if (!as_it_is) {
+  if (device_.on_host()) {
+    for (auto [old, made] : make_row_major(*m_)) {
+      if (old.value < m.inst_slots()) origin_[made] = old;
+      m_->config.is_scheduled = false;
+    }
+  } else if (!as_it_is) {
     size_t before = m_->inst_slots();
     lay_out_convolutions(device_, *m_);
     reduce_vector_products(*m_);
@@ -169,7 +176,7 @@ void DeviceProgram::compile() {
     std::vector<std::vector<InstId>> kinds = hlo::distinct_kernels(*m_, roots, runs_on_device, &reached);
     // What a library multiplies, only names other bytes or fills memory needs no kernel.
     std::erase_if(kinds, [&](const std::vector<InstId>& same) {
-      return by_library(same[0]) || shares(same[0]) || fill_pattern(same[0]);
+      return by_library(same[0]) || device_.performs(*m_, same[0]) || shares(same[0]) || fill_pattern(same[0]);
     });
     std::vector<std::pair<size_t, std::string>> without;
     size_t first = kernels_.size();
@@ -313,6 +320,20 @@ Place DeviceProgram::place(int value) const {
   return {v.allocation, v.offset};
 }
 
+// Parameters that no step writes to, and constants.
+void DeviceProgram::find_given() {
+  given_.assign(allocations_.size(), false);
+  if (!device_.on_host()) return;
+  for (size_t k = 0; k < buffers_.allocations.size(); ++k) {
+    using Kind = Allocation::Kind;
+    Kind kind = buffers_.allocations[k].kind;
+    given_[k] = kind == Kind::kConstant || (kind == Kind::kParameter && !changes_parameters_);
+  }
+  for (const auto& [lit, place] : literals_) given_[static_cast<size_t>(place.allocation)] = true;
+  for (const BufferValue& v : buffers_.values)
+    if (v.allocation >= 0 && v.offset != 0) given_[static_cast<size_t>(v.allocation)] = false;
+}
+
 // What a run holds, so that it fails before it starts.
 void DeviceProgram::check_memory(int64_t devices) const {
   int64_t parameters = 0, constants = 0, values = 0;
@@ -392,6 +413,11 @@ void DeviceProgram::choose(DeviceStep& s) {
       s.kind = DeviceStep::kConvolution, s.convolution = std::move(*c);
     else
       s.kind = DeviceStep::kProduct, s.product = *product_of(m, i);
+    ++library_calls_;
+    return;
+  }
+  if (device_.performs(m, i)) {
+    s.kind = DeviceStep::kOwn;
     ++library_calls_;
     return;
   }
@@ -526,6 +552,7 @@ int64_t DeviceProgram::launches(const DeviceStep& s) const {
       return own;
     case DeviceStep::kProduct:
     case DeviceStep::kConvolution:
+    case DeviceStep::kOwn:
     case DeviceStep::kFill:
       return own + 1;
     case DeviceStep::kCopy:

@@ -33,6 +33,7 @@ struct DeviceStep {
     kKernel,
     kProduct,
     kConvolution,
+    kOwn,   // the device's own way
     kCopy,  // in[k] to out[k]
     kFill,
     kWhile,        // condition, body
@@ -81,6 +82,9 @@ class DeviceProgram {
   Place place(int value) const;
   std::vector<int64_t> allocations() const { return allocations_; }  // bytes each
 
+  // Is this allocation only read, and the host's own bytes do for it? It has no memory then.
+  bool given(size_t allocation) const { return given_[allocation]; }
+
   // What stands in memory before the first run: a constant instruction's value, or a literal row by row.
   struct Initial {
     InstId inst;
@@ -114,6 +118,7 @@ class DeviceProgram {
   int in_place(InstId i, size_t leaf) const;
   bool assign();
   void check_memory(int64_t devices) const;
+  void find_given();
 
   size_t build(CompId c);
   void add(InstId i, DeviceSequence& s);
@@ -136,6 +141,7 @@ class DeviceProgram {
   std::unordered_map<InstId, InstId> origin_;
   BufferAssignment buffers_;
   std::vector<int64_t> allocations_;
+  std::vector<bool> given_;
   std::vector<Initial> initials_;
   std::unordered_map<LitId, Place> literals_;
   std::vector<DeviceSequence> sequences_;

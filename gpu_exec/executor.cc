@@ -4,7 +4,6 @@
 
 #include "gpu_exec/cuda.h"
 #include "gpu_exec/gpu_runtime.h"
-#include "gpu_exec/host.h"
 
 namespace hlo {
 namespace {

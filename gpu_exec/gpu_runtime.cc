@@ -6,6 +6,7 @@
 
 #include "gpu_exec/cuda.h"
 #include "gpu_exec/device_program.h"
+#include "gpu_exec/host.h"
 #include "ir/base/check.h"
 #include "ir/element_type.h"
 #include "ir/eval/devices.h"
@@ -43,7 +44,11 @@ class Memory {
  public:
   Memory(Device& device, const DeviceProgram& program) : device_(device) {
     int64_t held = 0;
-    for (int64_t bytes : program.allocations()) {
+    const std::vector<int64_t> sizes = program.allocations();
+    given_.resize(sizes.size());
+    for (size_t k = 0; k < sizes.size(); ++k) {
+      given_[k] = program.given(k);
+      int64_t bytes = given_[k] ? 0 : sizes[k];
       // Whole words: what is narrower is changed atomically as a part of one.
       char* at = bytes ? device.allocate((bytes + 255) / 256 * 256) : nullptr;
       if (bytes && !at) {
@@ -57,18 +62,22 @@ class Memory {
   ~Memory() { release(); }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
+  // What is only read lies where the host has it.
+  bool given(const Place& p) const { return p.allocation >= 0 && given_[static_cast<size_t>(p.allocation)]; }
+  void give(const Place& p, const char* data) { bases_[static_cast<size_t>(p.allocation)] = const_cast<char*>(data); }
   char* at(const Place& p) const {
     return p.allocation < 0 ? nullptr : bases_[static_cast<size_t>(p.allocation)] + p.offset;
   }
 
  private:
   void release() {
-    for (char* p : bases_)
-      if (p) device_.release(p);
+    for (size_t k = 0; k < bases_.size(); ++k)
+      if (bases_[k] && !given_[k]) device_.release(bases_[k]);
     bases_.clear();
   }
   Device& device_;
   std::vector<char*> bases_;
+  std::vector<bool> given_;
 };
 
 class Runtime {
@@ -84,10 +93,16 @@ class Runtime {
         memory_(device, program) {
     for (const DeviceProgram::Initial& i : program.initials()) {
       if (i.inst.valid()) {
-        store(i.inst, evaluator_.run_instruction(i.inst, {}));
+        kept_.push_back(evaluator_.run_instruction(i.inst, {}));
+        store(i.inst, kept_.back());
+        if (!device.on_host()) kept_.pop_back();
         continue;
       }
       const Literal& l = u_[i.literal];
+      if (memory_.given(i.to)) {
+        memory_.give(i.to, l.bytes.data());
+        continue;
+      }
       device_.write(memory_.at(i.to), l.bytes.data(), static_cast<int64_t>(l.bytes.size()));
     }
   }
@@ -143,6 +158,7 @@ class Runtime {
       sizes_[value] = v.sizes;
     else if (!sizes_.empty())
       sizes_.erase(value);
+    if (memory_.given(program_.place(value))) return memory_.give(program_.place(value), v.bytes());
     char* to = memory_.at(program_.place(value));
     if (rearranged(s))
       device_.write(to, laid_out(s, v.bytes(), false).data(), device_bytes(s));
@@ -168,8 +184,13 @@ class Runtime {
       return out;
     }
     if (auto at = sizes_.find(value); at != sizes_.end()) out.sizes = at->second;
+    const char* from = memory_.at(program_.place(value));
+    if (device_.on_host()) {
+      out.data = std::make_shared<std::vector<char>>(from, from + device_bytes(s));
+      return out;
+    }
     std::vector<char> bytes(static_cast<size_t>(device_bytes(s)));
-    device_.read(bytes.data(), memory_.at(program_.place(value)), device_bytes(s));
+    device_.read(bytes.data(), from, device_bytes(s));
     if (rearranged(s)) bytes = laid_out(s, bytes.data(), true);
     out.data = std::make_shared<std::vector<char>>(std::move(bytes));
     return out;
@@ -293,6 +314,13 @@ class Runtime {
         device_.convolve(f, {in(0), in(1), f.side ? in(3) : nullptr, f.bias ? in(2) : nullptr, memory_.at(s.out[0])});
         break;
       }
+      case DeviceStep::kOwn: {
+        std::vector<char*> from, to;
+        for (const Place& p : s.in) from.push_back(memory_.at(p));
+        for (const Place& p : s.out) to.push_back(memory_.at(p));
+        device_.perform(m_, s.inst, from, to);
+        break;
+      }
       case DeviceStep::kCopy:
         for (size_t k = 0; k < s.out.size(); ++k)
           if (s.in[k] != s.out[k])
@@ -383,6 +411,7 @@ class Runtime {
   const EvalOptions& options_;
   Evaluator evaluator_;
   Memory memory_;
+  std::vector<Value> kept_;              // constants that lie where they are
   std::unordered_map<int, Dims> sizes_;  // of dynamic dimensions, by value
   std::map<std::pair<size_t, size_t>, Segment> segments_;
   size_t lane_ = 0;
@@ -429,6 +458,11 @@ Execution run_on_device(Device& device, const Module& m, const std::vector<std::
   out.notes.push_back(line + graphs);
   for (const std::string& n : program.left_to_evaluator()) out.notes.push_back(n);
   return out;
+}
+
+Execution run_host(const Module& m, const std::vector<std::vector<Value>>& arguments, int repeat,
+                   const EvalOptions& options) {
+  return run_on_device(*host_device(options.exact), m, arguments, repeat, options);
 }
 
 Execution run_emulated(const Module& m, const std::vector<std::vector<Value>>& arguments, int repeat,

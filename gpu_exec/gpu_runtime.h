@@ -9,6 +9,9 @@ namespace hlo {
 Execution run_on_device(Device& device, const Module& m, const std::vector<std::vector<Value>>& arguments, int repeat,
                         const EvalOptions& options);
 
+// The host's kernels.
+Execution run_host(const Module& m, const std::vector<std::vector<Value>>& arguments, int repeat,
+                   const EvalOptions& options);
 // The GPU's kernels on the host: slow, to see that they are right where there is no GPU.
 Execution run_emulated(const Module& m, const std::vector<std::vector<Value>>& arguments, int repeat,
                        const EvalOptions& options);

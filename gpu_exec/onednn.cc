@@ -3,9 +3,10 @@
 #include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
-#include <tuple>
 #include <vector>
 
 #include "ir/base/check.h"
@@ -21,7 +22,9 @@ namespace {
   F(dnnl_memory_desc_get_size) F(dnnl_dilated_convolution_forward_desc_init) F(dnnl_primitive_desc_create) \
   F(dnnl_primitive_desc_destroy) F(dnnl_primitive_desc_query) F(dnnl_primitive_desc_query_md) \
   F(dnnl_reorder_primitive_desc_create) F(dnnl_primitive_create) F(dnnl_primitive_destroy) \
-  F(dnnl_primitive_execute) F(dnnl_memory_create) F(dnnl_memory_destroy) F(dnnl_version)
+  F(dnnl_primitive_execute) F(dnnl_memory_create) F(dnnl_memory_destroy) F(dnnl_version) \
+  F(dnnl_primitive_attr_create) F(dnnl_primitive_attr_destroy) F(dnnl_primitive_attr_set_post_ops) \
+  F(dnnl_post_ops_create) F(dnnl_post_ops_destroy) F(dnnl_post_ops_append_sum) F(dnnl_post_ops_append_eltwise)
 // clang-format on
 
 struct Library {
@@ -53,14 +56,15 @@ void check(dnnl_status_t s, const char* call) {
 
 // A convolution ready to run, with reorders of its operands where the library wants them otherwise.
 struct Ready {
-  dnnl_memory_desc_t in, weights, out;              // as they lie here
+  dnnl_memory_desc_t in, weights, out, bias;        // as they lie here
   dnnl_memory_desc_t own_in, own_weights, own_out;  // as the library wants them
-  dnnl_primitive_t convolution = nullptr, reorder_in = nullptr, reorder_weights = nullptr, reorder_out = nullptr;
+  dnnl_primitive_t convolution = nullptr, reorder_in = nullptr, reorder_weights = nullptr, reorder_out = nullptr,
+                   reorder_side = nullptr;
   Ready() = default;
   Ready(const Ready&) = delete;
   Ready& operator=(const Ready&) = delete;
   ~Ready() {
-    for (dnnl_primitive_t p : {convolution, reorder_in, reorder_weights, reorder_out})
+    for (dnnl_primitive_t p : {convolution, reorder_in, reorder_weights, reorder_out, reorder_side})
       if (p) dnnl().dnnl_primitive_destroy(p);
   }
 };
@@ -68,14 +72,26 @@ struct Ready {
 }  // namespace
 
 struct HostConvolutions::Impl {
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>, std::unique_ptr<Ready>> ready;  // null: not taken
-  std::vector<char> in, weights, out;                                                          // reordered
+  std::map<Dims, std::unique_ptr<Ready>> ready;  // null: not taken
+  std::vector<char> in, weights, out;            // reordered
 
-  const Ready* of(const Module& m, InstId i) {
-    InstId x = m.operand(i, 0), w = m.operand(i, 1);
-    std::tuple key{m[i].attrs.value, m.shape_id(x).value, m.shape_id(w).value, m.shape_id(i).value};
-    auto [at, fresh] = ready.try_emplace(key);
-    if (fresh) at->second = make(m, i);
+  static Dims key_of(const ConvolutionForm& f) {
+    Dims key{static_cast<int64_t>(f.kind),
+             static_cast<int64_t>(f.type),
+             f.side,
+             f.bias,
+             f.relu,
+             static_cast<int64_t>(f.bias_type),
+             std::bit_cast<int64_t>(f.scale),
+             std::bit_cast<int64_t>(f.side_scale)};
+    for (const Dims* d :
+         {&f.x, &f.x_steps, &f.w, &f.w_steps, &f.y, &f.y_steps, &f.low, &f.high, &f.strides, &f.dilations})
+      key.insert(key.end(), d->begin(), d->end());
+    return key;
+  }
+  const Ready* of(const ConvolutionForm& f) {
+    auto [at, fresh] = ready.try_emplace(key_of(f));
+    if (fresh) at->second = make(f);
     return at->second.get();
   }
 
@@ -105,58 +121,62 @@ struct HostConvolutions::Impl {
     return p;
   }
 
-  std::unique_ptr<Ready> make(const Module& m, InstId i) {
-    const Library& l = dnnl();
-    if (!l.good || m.op(i) != Opcode::Convolution) return nullptr;
-    const AttrSet& a = m.attrs(i);
-    const Shape &in = m.shape(m.operand(i, 0)), &kernel = m.shape(m.operand(i, 1)), &out = m.shape(i);
-    for (const Shape* s : {&in, &kernel, &out})
-      if (s->type != ElementType::F32 || s->elements_count() == 0) return nullptr;
-    if (a.integer(Attr::batch_group_count, 1) != 1) return nullptr;
-    const DimLabels& d = *a.get<DimLabels>(Attr::dim_labels);
-    const Window* window = a.get<Window>(Attr::window);
-    size_t spatial = d.input_spatial.size();
-    if (!window || spatial < 1 || spatial > 3) return nullptr;
-    for (const WindowDim& w : window->dims)
-      if (w.lhs_dilate != 1 || w.reversal || w.pad_low < 0) return nullptr;
-    int64_t groups = a.integer(Attr::feature_group_count, 1);
-    Dims in_strides = row_major_strides(in.dims), kernel_strides = row_major_strides(kernel.dims),
-         out_strides = row_major_strides(out.dims);
-    auto pick = [](const Dims& from, int64_t which) { return from[static_cast<size_t>(which)]; };
-    Dims x{pick(in.dims, d.input_batch), pick(in.dims, d.input_feature)},
-        xs{pick(in_strides, d.input_batch), pick(in_strides, d.input_feature)},
-        y{pick(out.dims, d.output_batch), pick(out.dims, d.output_feature)},
-        ys{pick(out_strides, d.output_batch), pick(out_strides, d.output_feature)};
-    int64_t outs = pick(kernel.dims, d.kernel_output), per_group = outs / groups;
-    int64_t out_stride = pick(kernel_strides, d.kernel_output);
-    Dims w, ws;
-    if (groups > 1) w = {groups}, ws = {per_group * out_stride};
-    w.push_back(per_group), ws.push_back(out_stride);
-    w.push_back(pick(kernel.dims, d.kernel_input)), ws.push_back(pick(kernel_strides, d.kernel_input));
-    Dims strides, dilates, low, high;
-    for (size_t k = 0; k < spatial; ++k) {
-      const WindowDim& dim = window->dims[k];
-      x.push_back(pick(in.dims, d.input_spatial[k])), xs.push_back(pick(in_strides, d.input_spatial[k]));
-      y.push_back(pick(out.dims, d.output_spatial[k])), ys.push_back(pick(out_strides, d.output_spatial[k]));
-      w.push_back(pick(kernel.dims, d.kernel_spatial[k])), ws.push_back(pick(kernel_strides, d.kernel_spatial[k]));
-      strides.push_back(dim.stride), dilates.push_back(dim.rhs_dilate - 1), low.push_back(dim.pad_low);
-      // What the output's size says: HLO's high padding may leave a rest that no window reaches.
-      int64_t reach = (w.back() - 1) * dim.rhs_dilate + 1;
-      high.push_back((y.back() - 1) * dim.stride + reach - x.back() - dim.pad_low);
+  // What follows the sum of products: side input, relu.
+  struct PostOps {
+    explicit PostOps(const ConvolutionForm& f) {
+      const Library& l = dnnl();
+      check(l.dnnl_primitive_attr_create(&attr), "dnnl_primitive_attr_create");
+      dnnl_post_ops_t ops = nullptr;
+      check(l.dnnl_post_ops_create(&ops), "dnnl_post_ops_create");
+      dnnl_status_t s = dnnl_success;
+      if (f.side) s = l.dnnl_post_ops_append_sum(ops, static_cast<float>(f.side_scale));
+      if (s == dnnl_success && f.relu) s = l.dnnl_post_ops_append_eltwise(ops, 1.0F, dnnl_eltwise_relu, 0.0F, 0.0F);
+      if (s == dnnl_success) s = l.dnnl_primitive_attr_set_post_ops(attr, ops);
+      l.dnnl_post_ops_destroy(ops);
+      check(s, "dnnl_primitive_attr_set_post_ops");
     }
+    ~PostOps() { dnnl().dnnl_primitive_attr_destroy(attr); }
+    PostOps(const PostOps&) = delete;
+    PostOps& operator=(const PostOps&) = delete;
+    dnnl_primitive_attr_t attr = nullptr;
+  };
+
+  std::unique_ptr<Ready> make(const ConvolutionForm& f) {
+    const Library& l = dnnl();
+    if (!l.good || f.kind != ConvolutionForm::Kind::kForward || f.type != ElementType::F32 || f.scale != 1 ||
+        (f.bias && f.bias_type != ElementType::F32))
+      return nullptr;
+    const Dims &x = f.x, &xs = f.x_steps, &y = f.y, &ys = f.y_steps;
+    const int64_t groups = f.x[1] / std::max<int64_t>(f.w[1], 1), per_group = f.w[0] / std::max<int64_t>(groups, 1);
+    Dims w = f.w, ws = f.w_steps;
+    if (groups > 1) {
+      w[0] = per_group;
+      w.insert(w.begin(), groups), ws.insert(ws.begin(), per_group * f.w_steps[0]);
+    }
+    Dims dilates, high;
+    for (size_t k = 0; k < f.strides.size(); ++k) {
+      dilates.push_back(f.dilations[k] - 1);
+      int64_t reach = (f.w[k + 2] - 1) * f.dilations[k] + 1;
+      // What the output's size says: HLO's high padding may leave a rest that no window reaches.
+      high.push_back((y[k + 2] - 1) * f.strides[k] + reach - x[k + 2] - f.low[k]);
+    }
+    const Dims &strides = f.strides, &low = f.low;
     auto out_of = std::make_unique<Ready>();
     out_of->in = described(x, xs), out_of->weights = described(w, ws), out_of->out = described(y, ys);
+    const dnnl_memory_desc_t* bias = nullptr;
+    if (f.bias) out_of->bias = described({f.w[0]}, {1}), bias = &out_of->bias;
+    PostOps behind(f);
     // First with the activations as they lie; where only the reference code takes that, as the library likes.
     for (bool as_it_is : {true, false}) {
       dnnl_memory_desc_t src = as_it_is ? out_of->in : anyhow(out_of->in), weights = anyhow(out_of->weights),
                          dst = as_it_is ? out_of->out : anyhow(out_of->out);
       dnnl_convolution_desc_t desc;
       if (l.dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct, &src,
-                                                       &weights, nullptr, &dst, strides.data(), dilates.data(),
-                                                       low.data(), high.data()) != dnnl_success)
+                                                       &weights, bias, &dst, strides.data(), dilates.data(), low.data(),
+                                                       high.data()) != dnnl_success)
         return nullptr;
       dnnl_primitive_desc_t pd = nullptr;
-      if (l.dnnl_primitive_desc_create(&pd, &desc, nullptr, l.engine, nullptr) != dnnl_success) continue;
+      if (l.dnnl_primitive_desc_create(&pd, &desc, behind.attr, l.engine, nullptr) != dnnl_success) continue;
       const char* how = nullptr;
       l.dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &how);
       if (how && std::strncmp(how, "ref", 3) == 0) {
@@ -172,6 +192,7 @@ struct HostConvolutions::Impl {
       out_of->reorder_in = reorder(out_of->in, out_of->own_in);
       out_of->reorder_weights = reorder(out_of->weights, out_of->own_weights);
       out_of->reorder_out = reorder(out_of->own_out, out_of->out);
+      if (f.side) out_of->reorder_side = reorder(out_of->out, out_of->own_out);
       return out_of;
     }
     return nullptr;
@@ -181,7 +202,7 @@ struct HostConvolutions::Impl {
 HostConvolutions::HostConvolutions() : impl_(std::make_unique<Impl>()) {}
 HostConvolutions::~HostConvolutions() = default;
 
-bool HostConvolutions::takes(const Module& m, InstId i) { return impl_->of(m, i) != nullptr; }
+bool HostConvolutions::takes(const ConvolutionForm& f) { return impl_->of(f) != nullptr; }
 
 std::string HostConvolutions::library() const {
   if (!dnnl().good) return {};
@@ -189,9 +210,11 @@ std::string HostConvolutions::library() const {
   return fmt::format("oneDNN {}.{}.{}", v->major, v->minor, v->patch);
 }
 
-void HostConvolutions::run(const Module& m, InstId i, const char* input, const char* kernel, char* result) {
-  const Ready* r = impl_->of(m, i);
-  HLO_CHECK(r, "{} is none that the library takes", m.inst_name(i));
+void HostConvolutions::run(const ConvolutionForm& f, const ConvolutionArrays& at) {
+  const Ready* r = impl_->of(f);
+  HLO_CHECK(r, "a convolution that the library does not take");
+  const char *input = at.first, *kernel = at.second;
+  char* result = at.out;
   const Library& l = dnnl();
   struct Stream {
     Stream() { check(dnnl().dnnl_stream_create(&at, dnnl().engine, dnnl_stream_default_flags), "dnnl_stream_create"); }
@@ -223,7 +246,21 @@ void HostConvolutions::run(const Module& m, InstId i, const char* input, const c
       own_y(r->own_out, r->reorder_out ? space(impl_->out, r->own_out) : result);
   if (r->reorder_in) execute(r->reorder_in, {{DNNL_ARG_FROM, x.at}, {DNNL_ARG_TO, own_x.at}});
   if (r->reorder_weights) execute(r->reorder_weights, {{DNNL_ARG_FROM, w.at}, {DNNL_ARG_TO, own_w.at}});
-  execute(r->convolution, {{DNNL_ARG_SRC, own_x.at}, {DNNL_ARG_WEIGHTS, own_w.at}, {DNNL_ARG_DST, own_y.at}});
+  // The sum is added to what lies in the result.
+  if (f.side && r->reorder_side) {
+    Memory side(r->out, at.side);
+    execute(r->reorder_side, {{DNNL_ARG_FROM, side.at}, {DNNL_ARG_TO, own_y.at}});
+  } else if (f.side && at.side != result) {
+    std::memcpy(result, at.side, l.dnnl_memory_desc_get_size(&r->out));
+  }
+  if (f.bias) {
+    Memory bias(r->bias, at.bias);
+    execute(
+        r->convolution,
+        {{DNNL_ARG_SRC, own_x.at}, {DNNL_ARG_WEIGHTS, own_w.at}, {DNNL_ARG_BIAS, bias.at}, {DNNL_ARG_DST, own_y.at}});
+  } else {
+    execute(r->convolution, {{DNNL_ARG_SRC, own_x.at}, {DNNL_ARG_WEIGHTS, own_w.at}, {DNNL_ARG_DST, own_y.at}});
+  }
   if (r->reorder_out) execute(r->reorder_out, {{DNNL_ARG_FROM, own_y.at}, {DNNL_ARG_TO, y.at}});
   check(l.dnnl_stream_wait(stream.at), "dnnl_stream_wait");
 }

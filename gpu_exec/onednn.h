@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "ir/module.h"
+#include "gpu_exec/device.h"
 
 namespace hlo {
 
@@ -14,11 +14,10 @@ class HostConvolutions {
   HostConvolutions(const HostConvolutions&) = delete;
   HostConvolutions& operator=(const HostConvolutions&) = delete;
 
-  // Has the library code for this convolution of f32 (one batch group, no base dilation, not reversed)?
-  bool takes(const Module& m, InstId convolution);
-  // Row-major arrays by HLO's dimensions, as the evaluator has them. Throws Failure(kInternal) with the library's
-  // status.
-  void run(const Module& m, InstId convolution, const char* input, const char* kernel, char* result);
+  // Has the library code for it: forward, of f32, with bias, a sum and relu behind it as post-operations?
+  bool takes(const ConvolutionForm& f);
+  // Throws Failure(kInternal) with the library's status.
+  void run(const ConvolutionForm& f, const ConvolutionArrays& at);
   // "oneDNN 2.6.3"; empty where it is not found.
   std::string library() const;
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "gpu_exec/executor.h"
 #include "gpu_exec/gpu_code.h"
 #include "gpu_exec/host.h"
 #include "ir/eval/compare.h"

@@ -3,6 +3,7 @@
 #include <complex>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 
 #include <cblas.h>
@@ -298,60 +299,192 @@ void convolve(const Universe& u, Packing a, Packing b, const Dims& out_order, Va
 
 }  // namespace
 
-Value Evaluator::contract(InstId inst, const Value& l, const Value& r, const Dims& l_batch, const Dims& l_contract,
-                          const Dims& r_batch, const Dims& r_contract, ShapeId out_id) {
-  const Shape &ls = u_[l.shape], &rs = u_[r.shape];
-  Value out = make(out_id);
-  const Shape& os = u_[out.shape];
+bool has_blas() { return blas().sgemm != nullptr; }
+
+namespace {
+
+// One matrix as the library takes it: rows of `stride` elements, or columns of them.
+template <class T>
+struct Lying {
+  const T* at;
+  int64_t stride;
+  bool turned;
+  const T* from(int64_t row, int64_t column) const { return at + (turned ? column * stride + row : row * stride + column); }
+};
+
+// z = alpha · x · y + beta · z on all cores, in the blocks of `gemm`.
+template <class T>
+void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, Lying<T> x, Lying<T> y, T beta, Rows<T> z) {
+  auto one = [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+    auto call = [&](auto f) {
+      f(CblasRowMajor, x.turned ? CblasTrans : CblasNoTrans, y.turned ? CblasTrans : CblasNoTrans,
+        static_cast<int>(i1 - i0), static_cast<int>(j1 - j0), static_cast<int>(k), alpha, x.from(i0, 0),
+        static_cast<int>(x.stride), y.from(0, j0), static_cast<int>(y.stride), beta, z.at + i0 * z.stride + j0,
+        static_cast<int>(z.stride));
+    };
+    if constexpr (std::is_same_v<T, float>)
+      call(blas().sgemm);
+    else
+      call(blas().dgemm);
+  };
+  constexpr int64_t kRows = 192, kColumns = 512;
+  if (m * n * k < (1 << 18))
+    one(0, m, 0, n);
+  else if (m >= 2 * kRows)
+    parallel_ranges(m, kRows, [&](int64_t i0, int64_t i1) { one(i0, i1, 0, n); });
+  else
+    parallel_ranges(n, kColumns, [&](int64_t j0, int64_t j1) { one(0, m, j0, j1); });
+}
+
+bool contains(const Dims& list, int64_t x) { return std::find(list.begin(), list.end(), x) != list.end(); }
+
+// Dimensions of an array that are counted together.
+struct Counted {
+  Dims dims, strides;
+  int64_t size = 1;
+  void add(const Shape& s, int64_t d) {
+    dims.push_back(s.dims[static_cast<size_t>(d)]);
+    strides.push_back(row_major_strides(s.dims)[static_cast<size_t>(d)]);
+    size *= dims.back();
+  }
+  // The distance from one to the next, where it is the same everywhere; 0 where there is one only.
+  std::optional<int64_t> step() const {
+    int64_t inner = 0, reach = 0;
+    for (size_t k = dims.size(); k-- > 0;) {
+      if (dims[k] == 1) continue;
+      if (inner && strides[k] != reach) return std::nullopt;
+      if (!inner) inner = strides[k];
+      reach = strides[k] * dims[k];
+    }
+    return inner;
+  }
+  int64_t place(int64_t n) const {
+    int64_t at = 0;
+    for (size_t k = dims.size(); k-- > 0;) at += n % dims[k] * strides[k], n /= dims[k];
+    return at;
+  }
+};
+
+// A dot's operand: batch, its own and contracted dimensions.
+struct DotSide {
+  Counted batch, own, contracted;
+  DotSide(const Shape& s, const Dims& b, const Dims& c) {
+    for (int64_t d : b) batch.add(s, d);
+    for (int64_t d : c) contracted.add(s, d);
+    for (int64_t d = 0; d < s.rank(); ++d)
+      if (!contains(b, d) && !contains(c, d)) own.add(s, d);
+  }
+  // As a matrix of `rows` by the other dimensions where the library takes it as it lies; the batch's first element at
+  // `data`.
+  template <class T>
+  std::optional<Lying<T>> lying(const char* data, bool own_rows) const {
+    const Counted &rows = own_rows ? own : contracted, &columns = own_rows ? contracted : own;
+    std::optional<int64_t> down = rows.step(), along = columns.step();
+    if (!down || !along) return std::nullopt;
+    auto at = reinterpret_cast<const T*>(data);
+    if (*along <= 1 && (*down == 0 || *down >= columns.size) && *down <= INT32_MAX)
+      return Lying<T>{at, std::max(*down, columns.size), false};
+    if (*down <= 1 && (*along == 0 || *along >= rows.size) && *along <= INT32_MAX)
+      return Lying<T>{at, std::max(*along, rows.size), true};
+    return std::nullopt;
+  }
+  // Gathered and widened: batch, then rows, then columns.
+  std::vector<char> packed(const Shape& s, const char* data, ElementType type, bool own_rows) const {
+    Dims dims = batch.dims, strides = batch.strides;
+    for (const Counted* c : {own_rows ? &own : &contracted, own_rows ? &contracted : &own}) {
+      dims.insert(dims.end(), c->dims.begin(), c->dims.end());
+      strides.insert(strides.end(), c->strides.begin(), c->strides.end());
+    }
+    auto n = static_cast<size_t>(s.elements_count());
+    std::vector<char> wide(n * static_cast<size_t>(storage_bytes(type)));
+    if (s.type == type) {
+      copy_nd(dims, data, strides, wide.data(), row_major_strides(dims), storage_bytes(type));
+      return wide;
+    }
+    std::vector<char> moved(n * static_cast<size_t>(storage_bytes(s.type)));
+    copy_nd(dims, data, strides, moved.data(), row_major_strides(dims), storage_bytes(s.type));
+    convert_kernel(s.type, type, s.elements_count(), moved.data(), wide.data());
+    return wide;
+  }
+};
+
+}  // namespace
+
+void blas_product(const BlasProduct& p, const char* x, const char* y, char* z) {
+  auto all = [&](auto zero) {
+    using T = decltype(zero);
+    int64_t grain = std::max<int64_t>((1 << 18) / std::max<int64_t>(p.m * p.n * p.k, 1), 1);
+    parallel_ranges(p.batch, grain, [&](int64_t b0, int64_t b1) {
+      for (int64_t b = b0; b < b1; ++b)
+        blas_gemm<T>(p.m, p.n, p.k, static_cast<T>(p.alpha),
+                     {reinterpret_cast<const T*>(x) + b * p.m * p.k, p.turned_x ? p.m : p.k, p.turned_x},
+                     {reinterpret_cast<const T*>(y) + b * p.k * p.n, p.turned_y ? p.k : p.n, p.turned_y},
+                     static_cast<T>(p.beta), {reinterpret_cast<T*>(z) + b * p.m * p.n, p.n});
+    });
+  };
+  if (p.type == ElementType::F32)
+    all(0.0F);
+  else
+    all(0.0);
+}
+
+bool dot_arrays(const DotNumbers& d, bool exact, const Shape& ls, const char* l, const Shape& rs, const char* r,
+                const Shape& os, char* out) {
   ElementType type =
       sum_type(type_bits(ls.type) >= type_bits(rs.type) && ls.type != ElementType::Pred ? ls.type : rs.type);
   if (type_bits(os.type) > type_bits(type) && is_float(os.type) == is_float(type)) type = sum_type(os.type);
   if (is_float(os.type) && !is_float(type) && !is_complex(type)) type = sum_type(os.type);
-  struct Side {
-    Dims dims, strides;
-    int64_t batch = 1, free = 1, contract = 1;
-  };
-  auto side = [](const Shape& s, const Dims& batch, const Dims& contract, bool contract_last) {
-    Side out;
-    Dims strides = row_major_strides(s.dims);
-    auto push = [&](int64_t d) {
-      out.dims.push_back(s.dims[static_cast<size_t>(d)]), out.strides.push_back(strides[static_cast<size_t>(d)]);
-    };
-    for (int64_t d : batch) push(d), out.batch *= s.dims[static_cast<size_t>(d)];
-    auto contracted = [&] {
-      for (int64_t d : contract) push(d), out.contract *= s.dims[static_cast<size_t>(d)];
-    };
-    if (!contract_last) contracted();
-    for (int64_t d = 0; d < s.rank(); ++d)
-      if (std::find(batch.begin(), batch.end(), d) == batch.end() &&
-          std::find(contract.begin(), contract.end(), d) == contract.end())
-        push(d), out.free *= s.dims[static_cast<size_t>(d)];
-    if (contract_last) contracted();
-    return out;
-  };
-  Side a = side(ls, l_batch, l_contract, true);
-  Side b = side(rs, r_batch, r_contract, false);
-  size_t width = static_cast<size_t>(storage_bytes(type));
-  auto packed = [&](const Value& v, const Shape& s, const Side& d) {
-    std::vector<char> moved(v.data->size()), wide(static_cast<size_t>(s.elements_count()) * width);
-    copy_nd(d.dims, v.bytes(), d.strides, moved.data(), row_major_strides(d.dims), storage_bytes(s.type));
-    convert_kernel(s.type, type, s.elements_count(), moved.data(), wide.data());
-    return wide;
-  };
-  std::vector<char> x = packed(l, ls, a), y = packed(r, rs, b);
-  std::vector<char> z(static_cast<size_t>(os.elements_count()) * width, 0);
-  bool ok = with_type(type, [&](auto zero) {
+  DotSide a(ls, d.l_batch, d.l_contract), b(rs, d.r_batch, d.r_contract);
+  const int64_t m = a.own.size, n = b.own.size, k = a.contracted.size;
+  return with_type(type, [&](auto zero) {
     using T = decltype(zero);
-    // Many small products: one a core.
-    parallel_for(a.batch, [&](int64_t i) {
-      gemm<T>(options_.exact, a.free, b.free, a.contract,
-              {reinterpret_cast<const T*>(x.data()) + i * a.free * a.contract, a.contract},
-              {reinterpret_cast<const T*>(y.data()) + i * b.free * b.contract, b.free},
-              {reinterpret_cast<T*>(z.data()) + i * a.free * b.free, b.free});
-    });
+    constexpr bool library = std::is_same_v<T, float> || std::is_same_v<T, double>;
+    std::vector<char> z;
+    char* sums = out;
+    if (os.type != type || !library || exact) {
+      z.assign(static_cast<size_t>(os.elements_count()) * sizeof(T), 0);
+      sums = z.data();
+    }
+    auto result = [&](int64_t i) { return Rows<T>{reinterpret_cast<T*>(sums) + i * m * n, n}; };
+    bool by_library = false;
+    if constexpr (library) {
+      if (!exact && m * n * k > 4096 && std::max({m, n, k}) <= INT32_MAX && has_blas()) {
+        by_library = true;
+        std::optional<Lying<T>> x, y;
+        if (ls.type == type) x = a.lying<T>(l, true);
+        if (rs.type == type) y = b.lying<T>(r, false);
+        std::vector<char> px, py;
+        if (!x) px = a.packed(ls, l, type, true);
+        if (!y) py = b.packed(rs, r, type, false);
+        auto matrix = [&](const std::optional<Lying<T>>& lies, const Counted& batch, const std::vector<char>& packed,
+                          int64_t i, int64_t rows, int64_t columns) {
+          if (lies) return Lying<T>{lies->at + batch.place(i), lies->stride, lies->turned};
+          return Lying<T>{reinterpret_cast<const T*>(packed.data()) + i * rows * columns, columns, false};
+        };
+        // Many small products: one a core.
+        parallel_for(a.batch.size, [&](int64_t i) {
+          blas_gemm<T>(m, n, k, T{1}, matrix(x, a.batch, px, i, m, k), matrix(y, b.batch, py, i, k, n), T{0}, result(i));
+        });
+      }
+    }
+    if (!by_library) {
+      if (sums == out) std::memset(out, 0, static_cast<size_t>(os.elements_count()) * sizeof(T));
+      std::vector<char> x = a.packed(ls, l, type, true), y = b.packed(rs, r, type, false);
+      parallel_for(a.batch.size, [&](int64_t i) {
+        gemm<T>(exact, m, n, k, {reinterpret_cast<const T*>(x.data()) + i * m * k, k},
+                {reinterpret_cast<const T*>(y.data()) + i * k * n, n}, result(i));
+      });
+    }
+    if (sums != out) convert_kernel(type, os.type, os.elements_count(), sums, out);
   });
-  if (!ok) refuse(inst, "dot of this element type");
-  convert_kernel(type, os.type, os.elements_count(), z.data(), out.data->data());
+}
+
+Value Evaluator::contract(InstId inst, const Value& l, const Value& r, const Dims& l_batch, const Dims& l_contract,
+                          const Dims& r_batch, const Dims& r_contract, ShapeId out_id) {
+  Value out = make(out_id);
+  if (!dot_arrays({l_batch, l_contract, r_batch, r_contract}, options_.exact, u_[l.shape], l.bytes(), u_[r.shape],
+                  r.bytes(), u_[out_id], out.data->data()))
+    refuse(inst, "dot of this element type");
   return out;
 }
 

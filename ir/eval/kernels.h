@@ -27,4 +27,23 @@ struct EwArgs {
 bool elementwise_kernel(const EwArgs& args);
 void convert_kernel(ElementType from, ElementType to, int64_t n, const char* in, char* out);
 
+// z[i] = alpha · x[i] · y[i] + beta · z[i] of row-major matrices of f32 or f64, m × k and k × n (`turned`: as they lie,
+// k × m and n × k), on all cores; sums do not depend on how many there are.
+struct BlasProduct {
+  ElementType type = ElementType::F32;
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  bool turned_x = false, turned_y = false;
+  double alpha = 1, beta = 0;
+};
+bool has_blas();  // is OpenBLAS there?
+void blas_product(const BlasProduct& p, const char* x, const char* y, char* z);
+
+// A dot of row-major arrays, batch dimensions in front in the result. Large ones of floats by OpenBLAS unless `exact`,
+// as they lie where it takes that. False, and nothing is done: of element types that have no products.
+struct DotNumbers {
+  const Dims &l_batch, &l_contract, &r_batch, &r_contract;
+};
+bool dot_arrays(const DotNumbers& d, bool exact, const Shape& ls, const char* l, const Shape& rs, const char* r,
+                const Shape& os, char* out);
+
 }  // namespace hlo
