@@ -6,8 +6,8 @@
 
 #include "gpu_exec/element_emitter.h"
 #include "gpu_exec/host.h"
+#include "gpu_exec/host_module.h"
 #include "gpu_exec/matrix_vector.h"
-#include "gpu_exec/row_major.h"
 #include "ir/base/check.h"
 #include "ir/eval/backend_config.h"
 #include "passes/backend/backend.h"
@@ -133,13 +133,18 @@ DeviceProgram::DeviceProgram(Device& device, const Module& m, int64_t devices, c
 void DeviceProgram::prepare(const Module& m) {
   // Whoever watches values wants those of the module as it is.
   bool as_it_is = options_.trace || options_.as_it_is;
-  m_ = prepared(m, as_it_is);
   if (device_.on_host()) {
-    for (auto [old, made] : make_row_major(*m_)) {
-      if (old.value < m.inst_slots()) origin_[made] = old;
-      m_->config.is_scheduled = false;
+    auto copy = m.clone();
+    for (auto [old, made] : make_row_major(*copy)) {
+      origin_[made] = old;
+      copy->config.is_scheduled = false;
     }
-  } else if (!as_it_is) {
+    if (!as_it_is) call_convolutions(device_, *copy);
+    m_ = prepared(*copy, as_it_is);
+  } else {
+    m_ = prepared(m, as_it_is);
+  }
+  if (!as_it_is && !device_.on_host()) {
     size_t before = m_->inst_slots();
     lay_out_convolutions(device_, *m_);
     reduce_vector_products(*m_);

@@ -28,7 +28,8 @@ constexpr int64_t kGrain = 1 << 16;
 // A thread an element, as the emitter would have them, products take far longer than the evaluator's.
 Kernel host_kernel(const Module& m, InstId i, llvm::Module& into, const std::string& name) {
   if (m.op(i) == Opcode::Dot || m.op(i) == Opcode::Convolution)
-    fail(FailureKind::kUnsupported, "no kernel for {} ({}): no library here takes it", m.inst_name(i), op_text(m.op(i)));
+    fail(FailureKind::kUnsupported, "no kernel for {} ({}): no library here takes it", m.inst_name(i),
+         op_text(m.op(i)));
   return build_host_kernel(m, i, into, name);
 }
 

@@ -309,7 +309,9 @@ struct Lying {
   const T* at;
   int64_t stride;
   bool turned;
-  const T* from(int64_t row, int64_t column) const { return at + (turned ? column * stride + row : row * stride + column); }
+  const T* from(int64_t row, int64_t column) const {
+    return at + (turned ? column * stride + row : row * stride + column);
+  }
 };
 
 // z = alpha · x · y + beta · z on all cores, in the blocks of `gemm`.
@@ -463,7 +465,8 @@ bool dot_arrays(const DotNumbers& d, bool exact, const Shape& ls, const char* l,
         };
         // Many small products: one a core.
         parallel_for(a.batch.size, [&](int64_t i) {
-          blas_gemm<T>(m, n, k, T{1}, matrix(x, a.batch, px, i, m, k), matrix(y, b.batch, py, i, k, n), T{0}, result(i));
+          blas_gemm<T>(m, n, k, T{1}, matrix(x, a.batch, px, i, m, k), matrix(y, b.batch, py, i, k, n), T{0},
+                       result(i));
         });
       }
     }

@@ -151,7 +151,8 @@ Value Evaluator::rng(InstId inst, std::vector<Value>& ops) {
   Value out = make(m_.shape_id(inst));
   const Shape& s = u_[out.shape];
   int64_t n = s.elements_count();
-  uint64_t key = hash_combine(hash_bytes(m_.inst_name(inst)), options_.rng_seed) + static_cast<uint64_t>(device_), call = rng_calls_[inst]++;
+  uint64_t key = hash_combine(hash_bytes(m_.inst_name(inst)), options_.rng_seed) + static_cast<uint64_t>(device_),
+           call = rng_calls_[inst]++;
   std::vector<uint64_t> words = philox_bits(key, 0, call, 2 * n, true).words;
   int width = storage_bytes(s.type);
   auto unit = [&](size_t i) { return static_cast<double>(words[i] >> 11) * 0x1p-53; };

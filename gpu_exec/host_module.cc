@@ -1,8 +1,10 @@
-#include "gpu_exec/row_major.h"
+#include "gpu_exec/host_module.h"
 
 #include <numeric>
 
+#include "gpu_exec/library_calls.h"
 #include "ir/base/check.h"
+#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace hlo {
@@ -58,6 +60,40 @@ std::vector<std::pair<InstId, InstId>> make_row_major(Module& m) {
     for (InstId i : m.live_order(c))
       if (ShapeId plain = m.u().with_default_layout(m.shape_id(i)); plain != m.shape_id(i)) m.set_shape(i, plain);
   return made;
+}
+
+void call_convolutions(Device& device, Module& m) {
+  Universe& u = m.u();
+  bool any = false;
+  for (CompId c : m.nonfusion_computations())
+    for (InstId i : m.live_order(c)) {
+      if (m.op(i) != Opcode::Convolution || m.has_control(i)) continue;
+      std::optional<ConvolutionForm> f = convolution_of(m, i);
+      if (!f || !device.convolves(*f)) continue;
+      AttrSet set;
+      set.op = Opcode::CustomCall;
+      for (Attr key : {Attr::window, Attr::dim_labels, Attr::feature_group_count})
+        if (const AttrValue* v = m.attrs(i).find(key)) set.set(key, *v);
+      set.set(Attr::custom_call_target, u.str("__cudnn$convForward"));
+      set.set(Attr::backend_config, u.str(R"({"cudnn_conv_backend_config":{"activation_mode":"kNone",)"
+                                          R"("conv_result_scale":1,"side_input_scale":0}})"));
+      InstId call = m.add(c, {.op = Opcode::CustomCall,
+                              .shape = u.tuple({m.shape_id(i), u.array(ElementType::U8, {0})}),
+                              .operands = {m.operand(i, 0), m.operand(i, 1)},
+                              .attrs = u.attrs(std::move(set)),
+                              .meta = m[i].meta,
+                              .name = u.text(m[i].name)});
+      m.replace(i, make_element(m, call, 0));
+      any = true;
+    }
+  if (!any) return;
+  m.config.is_scheduled = false;
+  const PassInfo* pass = find_pass("cudnn-fused-convolution-rewriter");
+  HLO_CHECK(pass && pass->run, "pass");
+  PassContext context;
+  context.keep_notes = false;
+  pass->run(m, context);
+  m.cleanup();
 }
 
 }  // namespace hlo
