@@ -1,5 +1,6 @@
 #include "gpu_exec/host_module.h"
 
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "gpu_exec/library_calls.h"
@@ -75,14 +76,17 @@ void call_convolutions(Device& device, Module& m) {
       for (Attr key : {Attr::window, Attr::dim_labels, Attr::feature_group_count})
         if (const AttrValue* v = m.attrs(i).find(key)) set.set(key, *v);
       set.set(Attr::custom_call_target, u.str("__cudnn$convForward"));
-      set.set(Attr::backend_config, u.str(R"({"cudnn_conv_backend_config":{"activation_mode":"kNone",)"
-                                          R"("conv_result_scale":1,"side_input_scale":0}})"));
+      // The pass keeps what it does not know: the call's name for whoever reads a profile.
+      nlohmann::ordered_json config = {
+          {"cudnn_conv_backend_config",
+           {{"activation_mode", "kNone"}, {"conv_result_scale", 1}, {"side_input_scale", 0}}},
+          {"instruction", u.text(m[i].name)}};
+      set.set(Attr::backend_config, u.str(config.dump()));
       InstId call = m.add(c, {.op = Opcode::CustomCall,
                               .shape = u.tuple({m.shape_id(i), u.array(ElementType::U8, {0})}),
                               .operands = {m.operand(i, 0), m.operand(i, 1)},
                               .attrs = u.attrs(std::move(set)),
-                              .meta = m[i].meta,
-                              .name = u.text(m[i].name)});
+                              .meta = m[i].meta});
       m.replace(i, make_element(m, call, 0));
       any = true;
     }
@@ -93,6 +97,13 @@ void call_convolutions(Device& device, Module& m) {
   PassContext context;
   context.keep_notes = false;
   pass->run(m, context);
+  for (CompId c : m.nonfusion_computations())
+    for (InstId i : m.live_order(c)) {
+      if (m.op(i) != Opcode::CustomCall || !convolution_of(m, i)) continue;
+      auto config = nlohmann::json::parse(u.text(m.attrs(i).text(Attr::backend_config)), nullptr, false);
+      if (config.is_object() && config.contains("instruction") && config["instruction"].is_string())
+        m.set_name(i, u.str(config["instruction"].get<std::string>()));
+    }
   m.cleanup();
 }
 

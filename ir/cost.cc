@@ -214,9 +214,12 @@ Cost CostAnalysis::of(InstId i) {
         if (out.is_tuple() && !out.elements.empty()) result = &u[out.elements[0]];
         const auto* labels = a.get<DimLabels>(Attr::dim_labels);
         const Shape &l = m_.shape(m_.operand(i, 0)), &r = m_.shape(m_.operand(i, 1));
-        if (labels && target.starts_with("__cudnn$convForward")) {
-          c.flops = 2 * static_cast<double>(result->elements_count()) * static_cast<double>(r.elements_count()) /
-                    static_cast<double>(std::max<int64_t>(r.dims[static_cast<size_t>(labels->kernel_output)], 1));
+        if (labels && result->is_array() && l.is_array() && r.is_array()) {
+          // Forward: y of x, w; backward: x of y, w and w of x, y.
+          const bool to_input = target.ends_with("BackwardInput"), to_filter = target.ends_with("BackwardFilter");
+          const Shape &y = to_input ? l : to_filter ? r : *result, &w = to_filter ? *result : r;
+          c.flops = 2 * static_cast<double>(y.elements_count()) * static_cast<double>(w.elements_count()) /
+                    static_cast<double>(std::max<int64_t>(w.dims[static_cast<size_t>(labels->kernel_output)], 1));
         } else if (!labels && result->is_array() && l.is_array() && r.is_array()) {
           // Batch·M·K, batch·K·N and batch·M·N elements: (M·N) · sqrt(l · r / out).
           double x = static_cast<double>(l.elements_count()) * static_cast<double>(r.elements_count()),

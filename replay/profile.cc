@@ -37,7 +37,9 @@ size_t Profiler::describe(const Module& m, InstId i) {
     std::string_view kind = u.text(m.attrs(i).text(Attr::kind));
     if (!kind.empty()) p.category += fmt::format(" {}", kind);
   } else if (m.op(i) == Opcode::CustomCall) {
-    p.category += fmt::format(" {}", u.text(m.attrs(i).text(Attr::custom_call_target)));
+    std::string_view target = u.text(m.attrs(i).text(Attr::custom_call_target));
+    // A class of work, whichever library does it and what is fused into its call.
+    p.category = target.starts_with("__cudnn$conv") ? "convolution" : fmt::format("custom-call {}", target);
   }
   const Metadata& d = u[m[i].meta];
   auto text = [&](uint32_t s) { return s == StrId::kNone ? std::string() : std::string(u.text(StrId(s))); };
