@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "gpu_exec/cuda.h"
-#include "gpu_exec/gpu_runtime.h"
+#include "gpu_exec/device_runtime.h"
 
 namespace hlo {
 namespace {

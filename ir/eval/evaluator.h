@@ -21,9 +21,6 @@ struct EvalOptions {
   bool trace_all = false;
   uint64_t rng_seed = 42;  // what `rng` draws from and `GetRngSeed` gives: PJRT draws one for every run
   bool exact = false;      // no library for large products: sums in the order that this file's loops have
-  // Asked before an instruction of a computation that is run (not applied) is evaluated: true where it made the value,
-  // taking what it wants of the operands. Devices run in turns.
-  std::function<bool(InstId, std::vector<Value>& operands, Value* result)> kernel;
   // Told when an instruction of a computation that is run began and ended, in steady nanoseconds; of device 0 only.
   // Fusions that have no kernel tell of their parts, too.
   std::function<void(const Module&, InstId, int64_t begin, int64_t end)> timed;

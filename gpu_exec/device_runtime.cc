@@ -1,4 +1,4 @@
-#include "gpu_exec/gpu_runtime.h"
+#include "gpu_exec/device_runtime.h"
 
 #include <algorithm>
 #include <chrono>
