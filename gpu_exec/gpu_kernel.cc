@@ -837,7 +837,8 @@ class GpuBuilder : public KernelBuilder {
     const Computation& body = m_.comp(combiner);
     size_t n = s.operands.size();
     for (InstId o : s.operands)
-      if (!m_.shape(o).is_array() || type_bits(m_.shape(o).type) < 8) refuse("elements of less than a byte");
+      if (m_.shape(o).type != ElementType::Pred && type_bits(m_.shape(o).type) < 8)
+        refuse("elements of less than a byte");
     bool overwrite = n == 1 && body.root == body.params[1], alone = m_.attrs(i).flag(Attr::unique_indices);
     bool atomic = n == 1 && !overwrite && in.type != ElementType::Pred && !is_complex(in.type);
     bool ordered = !alone && !atomic;
