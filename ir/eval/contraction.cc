@@ -471,7 +471,7 @@ bool dot_arrays(const DotNumbers& d, bool exact, const Shape& ls, const char* l,
       }
     }
     if (!by_library) {
-      if (sums == out) std::memset(out, 0, static_cast<size_t>(os.elements_count()) * sizeof(T));
+      if (sums == out && os.elements_count()) std::memset(out, 0, static_cast<size_t>(os.elements_count()) * sizeof(T));
       std::vector<char> x = a.packed(ls, l, type, true), y = b.packed(rs, r, type, false);
       parallel_for(a.batch.size, [&](int64_t i) {
         gemm<T>(exact, m, n, k, {reinterpret_cast<const T*>(x.data()) + i * m * k, k},
