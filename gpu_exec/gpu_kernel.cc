@@ -879,7 +879,7 @@ class GpuBuilder : public KernelBuilder {
       when(c, b_.CreateICmpULT(task, e.number(tasks)), [&] {
         std::vector<Value*> at(up.dims.size()), parts = e.delinearized(sizes_of(up, threads_of), task);
         for (size_t k = 0; k < threads_of.size(); ++k) at[static_cast<size_t>(threads_of[k])] = parts[k];
-        auto one = [&](std::vector<Value*> to) {
+        auto one = [&](const std::vector<Value*>& to) {
           std::vector<const ElementIndex*> places;
           std::vector<Value*> values, old;
           for (size_t k = 0; k < n; ++k) {
