@@ -10,6 +10,7 @@
 #include "gpu_exec/matrix_vector.h"
 #include "ir/base/check.h"
 #include "ir/eval/backend_config.h"
+#include "ir/verifier.h"
 #include "passes/backend/backend.h"
 #include "passes/pass.h"
 
@@ -95,6 +96,32 @@ void run_pass(Module& m, const char* name) {
   m.cleanup();
 }
 
+// Is there an instruction whose work these passes make of operations that have kernels?
+bool has_expandable(const Module& m) {
+  constexpr std::string_view kCalls[] = {"TopK", "__gpu$TopK", "Qr", "Eigh",
+                                         "ProductOfElementaryHouseholderReflectors"};
+  for (CompId c : m.computations())
+    for (InstId i : m.live_order(c)) {
+      Opcode op = m.op(i);
+      if (op == Opcode::RngBitGenerator || op == Opcode::TopK || op == Opcode::Cholesky ||
+          op == Opcode::TriangularSolve)
+        return true;
+      if (op != Opcode::CustomCall) continue;
+      std::string_view target = m.u().text(m.attrs(i).text(Attr::custom_call_target));
+      if (std::find(std::begin(kCalls), std::end(kCalls), target) != std::end(kCalls)) return true;
+    }
+  return false;
+}
+
+// A card has kernels for the steps of what the host's evaluator does in one go.
+void expand(Module& m) {
+  if (!has_expandable(m)) return;
+  m.config.is_scheduled = false;
+  for (const char* name : {"rng-bit-generator-expander", "topk-decomposer", "cholesky_expander",
+                           "triangular_solve_expander", "eigh_expander", "qr_expander", "dce"})
+    run_pass(m, name);
+}
+
 // Fusions of our own where the module has none, and sorts that threads can do in any order.
 std::unique_ptr<Module> prepared(const Module& m, bool as_it_is) {
   std::unique_ptr<Module> copy = as_it_is ? m.clone() : fused_for_host(m);
@@ -132,19 +159,18 @@ DeviceProgram::DeviceProgram(Device& device, const Module& m, int64_t devices, c
 
 void DeviceProgram::prepare(const Module& m) {
   // Whoever watches values wants those of the module as it is.
-  bool as_it_is = options_.trace || options_.as_it_is;
-  if (device_.on_host()) {
-    auto copy = m.clone();
+  const bool as_it_is = options_.trace || options_.as_it_is, host = device_.on_host();
+  auto copy = m.clone();
+  if (!as_it_is && !host) expand(*copy);
+  // Before layouts are assigned, what a callee returns may be laid out otherwise than what its caller says.
+  if (host || !verify_module(*copy, 1, Layouts::kBinding).empty())
     for (auto [old, made] : make_row_major(*copy)) {
       origin_[made] = old;
       copy->config.is_scheduled = false;
     }
-    if (!as_it_is) call_convolutions(device_, *copy);
-    m_ = prepared(*copy, as_it_is);
-  } else {
-    m_ = prepared(m, as_it_is);
-  }
-  if (!as_it_is && !device_.on_host()) {
+  if (!as_it_is && host) call_convolutions(device_, *copy);
+  m_ = prepared(*copy, as_it_is);
+  if (!as_it_is && !host) {
     size_t before = m_->inst_slots();
     lay_out_convolutions(device_, *m_);
     reduce_vector_products(*m_);

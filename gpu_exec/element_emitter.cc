@@ -25,15 +25,10 @@ Dims major_first(const Shape& s) {
 
 namespace {
 
-bool narrow_float(ElementType t) { return is_float(t) && t != ElementType::F32 && t != ElementType::F64; }
-
 enum { kAdd, kMul, kDiv, kRem };
 
 // Values whose indices into an array's operand are its own.
-bool same_index(Opcode op) {
-  return op == Opcode::Copy || (op_info(op).elementwise && op != Opcode::Complex && op != Opcode::BitcastConvert) ||
-         op == Opcode::BitcastConvert;
-}
+bool same_index(Opcode op) { return op == Opcode::Copy || (op_info(op).elementwise && op != Opcode::Complex); }
 
 }  // namespace
 
@@ -50,141 +45,6 @@ ElementEmitter::ElementEmitter(const Module& m, llvm::IRBuilder<>& builder, Emit
 
 void ElementEmitter::refuse(InstId inst, std::string_view why) const {
   fail(FailureKind::kUnsupported, "no kernel for {} ({}): {}", m_.inst_name(inst), op_text(m_.op(inst)), why);
-}
-
-// --- types ---
-
-llvm::Type* ElementEmitter::register_type(ElementType t) const {
-  if (t == ElementType::Pred) return b_.getInt1Ty();
-  if (is_complex(t)) return llvm::FixedVectorType::get(register_type(component_type(t)), 2);
-  if (t == ElementType::F64) return b_.getDoubleTy();
-  if (is_float(t)) return b_.getFloatTy();
-  return b_.getIntNTy(static_cast<unsigned>(std::max(type_bits(t), 8)));
-}
-
-llvm::Type* ElementEmitter::memory_type(ElementType t) const {
-  if (t == ElementType::F32) return b_.getFloatTy();
-  if (t == ElementType::F64) return b_.getDoubleTy();
-  if (is_complex(t)) return register_type(t);
-  return b_.getIntNTy(static_cast<unsigned>(std::max(type_bits(t), 8)));
-}
-
-Value* ElementEmitter::from_memory(ElementType t, Value* v) {
-  if (t == ElementType::Pred) return b_.CreateICmpNE(v, llvm::ConstantInt::get(v->getType(), 0));
-  if (t == ElementType::BF16)
-    return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(v, b_.getInt32Ty()), 16), b_.getFloatTy());
-  if (t == ElementType::F16) return b_.CreateFPExt(b_.CreateBitCast(v, b_.getHalfTy()), b_.getFloatTy());
-  if (narrow_float(t)) {
-    // Few bits: every value stands in a table.
-    const FloatFormat& format = *float_format(t);
-    std::vector<float> all(256);
-    for (uint32_t k = 0; k < 256; ++k)
-      all[k] = static_cast<float>(decode_float(format, k & ((1u << type_bits(t)) - 1)));
-    llvm::Constant* data = llvm::ConstantDataArray::get(b_.getContext(), all);
-    llvm::Module* module = b_.GetInsertBlock()->getModule();
-    std::string name = fmt::format("decode_{}", type_name(t));
-    llvm::GlobalVariable* table = module->getNamedGlobal(name);
-    if (!table)
-      table = new llvm::GlobalVariable(*module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, name);
-    return b_.CreateLoad(b_.getFloatTy(),
-                         b_.CreateInBoundsGEP(b_.getFloatTy(), table, b_.CreateZExt(v, b_.getInt64Ty())));
-  }
-  return v;
-}
-
-Value* ElementEmitter::to_memory(ElementType t, Value* v) {
-  if (t == ElementType::Pred) return b_.CreateZExt(v, b_.getInt8Ty());
-  if (t == ElementType::BF16)  // rounded already
-    return b_.CreateTrunc(b_.CreateLShr(b_.CreateBitCast(v, b_.getInt32Ty()), 16), b_.getInt16Ty());
-  if (t == ElementType::F16) return b_.CreateBitCast(b_.CreateFPTrunc(v, b_.getHalfTy()), b_.getInt16Ty());
-  if (narrow_float(t)) return encoded(t, v);
-  return v;
-}
-
-// The bits of a value of eight bits or fewer, which `v` holds exactly.
-Value* ElementEmitter::encoded(ElementType t, Value* v) {
-  const FloatFormat& f = *float_format(t);
-  if (!f.has_sign) fail(FailureKind::kUnsupported, "no kernel writes {}", type_name(t));
-  llvm::Type* i32 = b_.getInt32Ty();
-  Value* bits = b_.CreateBitCast(v, i32);
-  Value* magnitude = b_.CreateAnd(bits, b_.getInt32(0x7fffffff));
-  Value* size = b_.CreateBitCast(magnitude, b_.getFloatTy());
-  // Normal numbers: the exponent moved; below them multiples of the smallest.
-  uint32_t shift = static_cast<uint32_t>(23 - f.mantissa_bits);
-  Value* normal = b_.CreateSub(b_.CreateLShr(magnitude, shift),
-                               b_.getInt32(static_cast<uint32_t>(127 - f.bias) << f.mantissa_bits));
-  double quantum = std::ldexp(1.0, 1 - f.bias - f.mantissa_bits), least = std::ldexp(1.0, 1 - f.bias);
-  Value* small = b_.CreateFPToUI(b_.CreateFMul(size, llvm::ConstantFP::get(b_.getFloatTy(), 1 / quantum)), i32);
-  Value* below = b_.CreateFCmpOLT(size, llvm::ConstantFP::get(b_.getFloatTy(), least));
-  // The conversion's result is only used where it is defined; no poison reaches the other side.
-  Value* out = b_.CreateSelect(below, b_.CreateFreeze(small), normal);
-  Value* sign = b_.CreateLShr(b_.CreateAnd(bits, b_.getInt32(0x80000000u)),
-                              static_cast<uint64_t>(31 - f.exponent_bits - f.mantissa_bits));
-  if (f.fnuz) sign = b_.CreateSelect(b_.CreateICmpEQ(magnitude, b_.getInt32(0)), b_.getInt32(0), sign);
-  if (f.has_inf)
-    out = b_.CreateSelect(b_.CreateFCmpOEQ(size, llvm::ConstantFP::getInfinity(b_.getFloatTy())),
-                          b_.getInt32(encode_float(f, INFINITY)), out);
-  if (f.has_nan || f.has_inf) {
-    uint32_t nan = encode_float(f, NAN) & ~(f.fnuz ? 0u : 1u << (f.exponent_bits + f.mantissa_bits));
-    out = b_.CreateSelect(b_.CreateFCmpUNO(v, v), b_.getInt32(nan), out);
-  }
-  out = b_.CreateOr(out, sign);
-  return b_.CreateTrunc(out, memory_type(t));
-}
-
-// The nearest value of a format of eight bits or fewer, even where two are as near; as encode_float has it.
-Value* ElementEmitter::narrowed(ElementType t, Value* v) {
-  const FloatFormat& f = *float_format(t);
-  if (!f.has_sign) fail(FailureKind::kUnsupported, "no kernel rounds to {}", type_name(t));
-  llvm::Type* type = b_.getFloatTy();
-  auto k = [&](double c) { return llvm::ConstantFP::get(type, c); };
-  Value* bits = b_.CreateBitCast(v, b_.getInt32Ty());
-  uint32_t shift = static_cast<uint32_t>(23 - f.mantissa_bits);
-  Value* odd = b_.CreateAnd(b_.CreateLShr(bits, shift), 1);
-  Value* up = b_.CreateAdd(bits, b_.CreateAdd(odd, b_.getInt32((1u << (shift - 1)) - 1)));
-  Value* normal = b_.CreateBitCast(b_.CreateAnd(up, b_.getInt32(~((1u << shift) - 1))), type);
-  // Adding 2^23 quanta leaves whole ones.
-  double quantum = std::ldexp(1.0, 1 - f.bias - f.mantissa_bits);
-  Value* size = intrinsic(llvm::Intrinsic::fabs, v);
-  Value* magic = k(std::ldexp(quantum, 23));
-  Value* small = b_.CreateFSub(b_.CreateFAdd(size, magic), magic);
-  small = intrinsic(llvm::Intrinsic::copysign, small, v);
-  Value* out = b_.CreateSelect(b_.CreateFCmpOLT(size, k(std::ldexp(1.0, 1 - f.bias))), small, normal);
-  // The largest finite value: of all codes the one with the largest magnitude.
-  double most = 0;
-  for (uint32_t c = 0; c < (1u << type_bits(t)); ++c)
-    if (double d = decode_float(f, c); std::isfinite(d)) most = std::max(most, d);
-  double over = f.has_inf ? INFINITY : f.has_nan ? NAN : most;
-  Value* too_large = b_.CreateFCmpOGT(intrinsic(llvm::Intrinsic::fabs, out), k(most));
-  out = b_.CreateSelect(too_large, intrinsic(llvm::Intrinsic::copysign, k(over), v), out);
-  if (f.fnuz) out = b_.CreateSelect(b_.CreateFCmpOEQ(out, k(0)), k(0), out);
-  // Without a NaN of its own, it becomes -0.
-  return b_.CreateSelect(b_.CreateFCmpUNO(v, v), f.has_nan || f.has_inf ? v : k(-0.0), out);
-}
-
-// f64 to f32 so that rounding again gives what rounding once would: of the two neighbours the odd one.
-Value* ElementEmitter::to_odd(Value* v) {
-  Value* near = b_.CreateFPTrunc(v, b_.getFloatTy());
-  Value* back = b_.CreateFPExt(near, v->getType());
-  Value* bits = b_.CreateBitCast(near, b_.getInt32Ty());
-  Value* outward = b_.CreateFCmpOLT(intrinsic(llvm::Intrinsic::fabs, back), intrinsic(llvm::Intrinsic::fabs, v));
-  Value* other = b_.CreateSelect(outward, b_.CreateAdd(bits, b_.getInt32(1)), b_.CreateSub(bits, b_.getInt32(1)));
-  Value* even = b_.CreateICmpEQ(b_.CreateAnd(bits, b_.getInt32(1)), b_.getInt32(0));
-  Value* inexact = b_.CreateFCmpONE(back, v);
-  return b_.CreateBitCast(b_.CreateSelect(b_.CreateAnd(even, inexact), other, bits), b_.getFloatTy());
-}
-
-// f32 arithmetic's result as a value of the narrower type.
-Value* ElementEmitter::rounded(ElementType t, Value* v) {
-  if (t == ElementType::F16) return b_.CreateFPExt(b_.CreateFPTrunc(v, b_.getHalfTy()), b_.getFloatTy());
-  if (t == ElementType::BF16) {
-    Value* bits = b_.CreateBitCast(v, b_.getInt32Ty());
-    Value* odd = b_.CreateAnd(b_.CreateLShr(bits, 16), 1);
-    Value* up = b_.CreateAnd(b_.CreateAdd(bits, b_.CreateAdd(odd, b_.getInt32(0x7fff))), b_.getInt32(0xffff0000u));
-    Value* nan = b_.CreateAnd(b_.CreateOr(bits, b_.getInt32(0x400000)), b_.getInt32(0xffff0000u));
-    return b_.CreateBitCast(b_.CreateSelect(b_.CreateFCmpUNO(v, v), nan, up), b_.getFloatTy());
-  }
-  return narrow_float(t) ? narrowed(t, v) : v;
 }
 
 // --- indices ---
@@ -321,8 +181,6 @@ Value* ElementEmitter::address(const Buffer& buffer, const ElementIndex* index) 
 
 Value* ElementEmitter::load(const Buffer& buffer, const ElementIndex* index) {
   const Shape& s = u_[buffer.shape];
-  if (options_.addressing == Addressing::kPhysical && type_bits(s.type) < 8 && s.type != ElementType::Pred)
-    fail(FailureKind::kUnsupported, "no kernel reads packed {}", type_name(s.type));
   llvm::LoadInst* load = b_.CreateLoad(memory_type(s.type), address(buffer, index));
   if (buffer.scope) load->setMetadata(llvm::LLVMContext::MD_alias_scope, buffer.scope);
   if (buffer.others) load->setMetadata(llvm::LLVMContext::MD_noalias, buffer.others);
@@ -330,9 +188,6 @@ Value* ElementEmitter::load(const Buffer& buffer, const ElementIndex* index) {
 }
 
 void ElementEmitter::store(const Buffer& buffer, const ElementIndex* index, Value* value) {
-  ElementType type = u_[buffer.shape].type;
-  if (options_.addressing == Addressing::kPhysical && type_bits(type) < 8 && type != ElementType::Pred)
-    fail(FailureKind::kUnsupported, "no kernel writes packed {}", type_name(type));
   llvm::StoreInst* store = b_.CreateStore(to_memory(u_[buffer.shape].type, value), address(buffer, index));
   if (buffer.scope) store->setMetadata(llvm::LLVMContext::MD_alias_scope, buffer.scope);
   if (buffer.others) store->setMetadata(llvm::LLVMContext::MD_noalias, buffer.others);
@@ -480,8 +335,11 @@ Value* ElementEmitter::emit(const Frame& frame, InstId inst, const ElementIndex*
     case Opcode::Iota: {
       Value* at = dims(index)[static_cast<size_t>(a.integer(Attr::iota_dimension))];
       llvm::Type* t = register_type(shape.type);
-      if (is_complex(shape.type)) refuse(inst, "of complex numbers");
-      if (narrow_float(shape.type)) return rounded(shape.type, to_odd(b_.CreateUIToFP(at, b_.getDoubleTy())));
+      if (is_complex(shape.type)) {
+        Value* re = b_.CreateUIToFP(at, register_type(component_type(shape.type)));
+        return complex_of(re, llvm::ConstantFP::get(re->getType(), 0));
+      }
+      if (is_narrow_float(shape.type)) return rounded(shape.type, to_odd(b_.CreateUIToFP(at, b_.getDoubleTy())));
       if (is_float(shape.type)) return b_.CreateUIToFP(at, t);
       return b_.CreateZExtOrTrunc(at, t);
     }
@@ -505,13 +363,10 @@ Value* ElementEmitter::emit(const Frame& frame, InstId inst, const ElementIndex*
       InstId o = m_.operand(inst, 0);
       const Shape& from = m_.shape(o);
       if (from.type != shape.type) {
-        if (type_bits(from.type) != type_bits(shape.type) || type_bits(from.type) < 8 || is_complex(from.type) ||
-            is_complex(shape.type) || from.dims != shape.dims || m_.shape(inst).layout != from.layout ||
-            (narrow_float(from.type) && !float_format(from.type)->has_sign))
+        if (type_bits(from.type) != type_bits(shape.type) || is_complex(from.type) || is_complex(shape.type) ||
+            from.dims != shape.dims || m_.shape(inst).layout != from.layout)
           refuse(inst, "it changes the type");
-        Value* v = to_memory(from.type, element(frame, o, index));
-        llvm::Type* to = memory_type(shape.type);
-        return from_memory(shape.type, v->getType() == to ? v : b_.CreateBitCast(v, to));
+        return from_bits(shape.type, bits_of(from.type, element(frame, o, index)));
       }
       bool plain = (!from.has_layout || is_default_layout(from.layout)) &&
                    (!shape.has_layout || is_default_layout(shape.layout));
@@ -715,7 +570,7 @@ llvm::Type* ElementEmitter::sum_type(CompId reducer) const {
   const Shape& s = m_.shape(c.root);
   InstId a = m_.operand(c.root, 0), b = m_.operand(c.root, 1);
   if (!is_float(s.type) || a == b || m_.op(a) != Opcode::Parameter || m_.op(b) != Opcode::Parameter) return nullptr;
-  if (options_.gpu || options_.emulated) return narrow_float(s.type) ? b_.getFloatTy() : nullptr;
+  if (options_.gpu || options_.emulated) return is_narrow_float(s.type) ? b_.getFloatTy() : nullptr;
   return s.type == ElementType::F64 ? nullptr : b_.getDoubleTy();
 }
 
@@ -949,8 +804,9 @@ ElementEmitter::ProductSum ElementEmitter::product_sum(InstId inst) {
   ProductSum s;
   s.left = m_.shape(m_.operand(inst, 0)).type, s.right = m_.shape(m_.operand(inst, 1)).type,
   s.out = m_.shape(inst).type;
-  if (!is_float(s.out) && !is_integral(s.out)) refuse(inst, "of that type");
-  if (is_complex(s.left) || is_complex(s.right)) refuse(inst, "of complex numbers");
+  if (!is_float(s.out) && !is_integral(s.out) && !is_complex(s.out)) refuse(inst, "of that type");
+  if (is_complex(s.left) != is_complex(s.out) || is_complex(s.right) != is_complex(s.out))
+    refuse(inst, "of complex numbers and others");
   bool wide = false;
   for (ElementType t : {s.left, s.right, s.out}) {
     if (!is_float(s.out) && is_float(t)) refuse(inst, "floats summed as integers");
@@ -964,6 +820,11 @@ ElementEmitter::ProductSum ElementEmitter::product_sum(InstId inst) {
 }
 
 void ElementEmitter::add_product(const ProductSum& s, Value* p, Value* q) {
+  if (is_complex(s.out)) {
+    Value* product = complex_product(b_.CreateFPCast(p, s.type), b_.CreateFPCast(q, s.type));
+    b_.CreateStore(b_.CreateFAdd(b_.CreateLoad(s.type, s.at), product), s.at);
+    return;
+  }
   bool real = is_float(s.out);
   auto widened = [&](Value* v, ElementType from) {
     bool sign = is_signed_int(from);
@@ -986,7 +847,7 @@ void ElementEmitter::add_product(const ProductSum& s, Value* p, Value* q) {
 
 Value* ElementEmitter::finished(const ProductSum& s) {
   Value* v = b_.CreateLoad(s.type, s.at);
-  return s.out == ElementType::F64 ? v : summed(s.out, v);
+  return s.out == ElementType::F64 || is_complex(s.out) ? v : summed(s.out, v);
 }
 
 Value* ElementEmitter::dot(const Frame& frame, InstId inst, const ElementIndex* index) {
@@ -1091,398 +952,6 @@ Value* ElementEmitter::convolution(const Frame& frame, InstId inst, const Elemen
   };
   if (in.elements_count() && kernel.elements_count()) nest(nest, 0, b_.getTrue());
   return finished(sum);
-}
-
-// --- elementwise ---
-
-Value* ElementEmitter::intrinsic(llvm::Intrinsic::ID id, Value* a, Value* b) {
-  if (b) return b_.CreateBinaryIntrinsic(id, a, b);
-  return b_.CreateUnaryIntrinsic(id, a);
-}
-
-Value* ElementEmitter::call_math(const char* name, Value* a, Value* b) {
-  bool wide = a->getType()->isDoubleTy();
-  std::string full =
-      options_.gpu ? fmt::format("__nv_{}{}", name, wide ? "" : "f") : fmt::format("{}{}", name, wide ? "" : "f");
-  llvm::Module* module = b_.GetInsertBlock()->getModule();
-  std::vector<llvm::Type*> types{a->getType()};
-  std::vector<Value*> args{a};
-  if (b) types.push_back(b->getType()), args.push_back(b);
-  llvm::FunctionCallee f = module->getOrInsertFunction(full, llvm::FunctionType::get(a->getType(), types, false));
-  auto* function = llvm::cast<llvm::Function>(f.getCallee());
-  function->setDoesNotThrow();
-  function->setDoesNotAccessMemory();
-  function->setWillReturn();
-  return b_.CreateCall(f, args);
-}
-
-// A rational function up to 9, where it is one in f32; odd powers over even ones as Eigen has it.
-Value* ElementEmitter::tanh(Value* a) {
-  if (options_.gpu || a->getType()->isDoubleTy()) return call_math("tanh", a);
-  llvm::Type* t = a->getType();
-  auto k = [&](double c) { return llvm::ConstantFP::get(t, c); };
-  Value* x = intrinsic(llvm::Intrinsic::minimum, intrinsic(llvm::Intrinsic::maximum, a, k(-7.90531110763549805)),
-                       k(7.90531110763549805));
-  Value* x2 = b_.CreateFMul(x, x);
-  auto poly = [&](std::initializer_list<double> c) {
-    Value* p = nullptr;
-    for (double v : c) p = p ? b_.CreateFAdd(b_.CreateFMul(p, x2), k(v)) : k(v);
-    return p;
-  };
-  Value* top =
-      b_.CreateFMul(x, poly({-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
-                             1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03}));
-  Value* bottom = poly({1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03});
-  Value* small = b_.CreateFCmpOLT(intrinsic(llvm::Intrinsic::fabs, a), k(0.0004));
-  return b_.CreateSelect(small, a, b_.CreateFDiv(top, bottom));
-}
-
-Value* ElementEmitter::divide(ElementType t, Value* a, Value* b, bool remainder) {
-  llvm::Type* type = a->getType();
-  Value *zero = llvm::ConstantInt::get(type, 0), *one = llvm::ConstantInt::get(type, 1);
-  Value* by_zero = b_.CreateICmpEQ(b, zero);
-  if (!is_signed_int(t)) {
-    Value* safe = b_.CreateSelect(by_zero, one, b);
-    if (remainder) return b_.CreateSelect(by_zero, a, b_.CreateURem(a, safe));
-    return b_.CreateSelect(by_zero, llvm::Constant::getAllOnesValue(type), b_.CreateUDiv(a, safe));
-  }
-  Value* least = llvm::ConstantInt::get(type, llvm::APInt::getSignedMinValue(type->getIntegerBitWidth()));
-  Value* over = b_.CreateAnd(b_.CreateICmpEQ(a, least), b_.CreateICmpEQ(b, llvm::Constant::getAllOnesValue(type)));
-  Value* safe = b_.CreateSelect(b_.CreateOr(by_zero, over), one, b);
-  if (remainder) return b_.CreateSelect(by_zero, a, b_.CreateSelect(over, zero, b_.CreateSRem(a, safe)));
-  return b_.CreateSelect(by_zero, llvm::Constant::getAllOnesValue(type),
-                         b_.CreateSelect(over, least, b_.CreateSDiv(a, safe)));
-}
-
-Value* ElementEmitter::compare(InstId inst, ElementType t, Value* a, Value* b) {
-  std::string_view d = u_.text(m_.attrs(inst).text(Attr::direction)), kind = u_.text(m_.attrs(inst).text(Attr::type));
-  if (is_complex(t)) {
-    if (d != "EQ" && d != "NE") refuse(inst, "order of complex numbers");
-    Value* same = b_.CreateFCmpOEQ(a, b);
-    Value* both = b_.CreateAnd(b_.CreateExtractElement(same, uint64_t{0}), b_.CreateExtractElement(same, uint64_t{1}));
-    return d == "EQ" ? both : b_.CreateNot(both);
-  }
-  if (kind == "TOTALORDER" && is_float(t)) {
-    // Bits as numbers, those of negative ones reversed.
-    auto key = [&](Value* v) {
-      unsigned width = v->getType()->isDoubleTy() ? 64 : 32;
-      Value* bits = b_.CreateBitCast(v, b_.getIntNTy(width));
-      Value* negative = b_.CreateLShr(b_.CreateAShr(bits, width - 1), uint64_t{1});
-      return b_.CreateXor(bits, negative);
-    };
-    a = key(a), b = key(b);
-    t = ElementType::S64;
-  }
-  using P = llvm::CmpInst::Predicate;
-  bool sign = is_signed_int(t);
-  P p;
-  if (is_float(t))
-    p = d == "EQ"   ? P::FCMP_OEQ
-        : d == "NE" ? P::FCMP_UNE
-        : d == "LT" ? P::FCMP_OLT
-        : d == "LE" ? P::FCMP_OLE
-        : d == "GT" ? P::FCMP_OGT
-                    : P::FCMP_OGE;
-  else
-    p = d == "EQ"   ? P::ICMP_EQ
-        : d == "NE" ? P::ICMP_NE
-        : d == "LT" ? (sign ? P::ICMP_SLT : P::ICMP_ULT)
-        : d == "LE" ? (sign ? P::ICMP_SLE : P::ICMP_ULE)
-        : d == "GT" ? (sign ? P::ICMP_SGT : P::ICMP_UGT)
-                    : (sign ? P::ICMP_SGE : P::ICMP_UGE);
-  return b_.CreateCmp(p, a, b);
-}
-
-Value* ElementEmitter::convert(InstId inst, ElementType from, ElementType to, Value* v) {
-  llvm::Type* t = register_type(to);
-  if (from == to) return v;
-  if (to == ElementType::Pred)
-    return is_float(from) ? b_.CreateFCmpUNE(v, llvm::ConstantFP::get(v->getType(), 0))
-                          : b_.CreateICmpNE(v, llvm::ConstantInt::get(v->getType(), 0));
-  if (is_float(to)) {
-    if (is_float(from)) {
-      if (from == ElementType::F64 && narrow_float(to)) return rounded(to, to_odd(v));
-      return rounded(to, b_.CreateFPCast(v, t));
-    }
-    bool sign = is_signed_int(from);
-    if (narrow_float(to) && type_bits(from) > 32) refuse(inst, "64-bit integers would be rounded twice");
-    if (narrow_float(to) && type_bits(from) > 24)
-      return rounded(to, to_odd(sign ? b_.CreateSIToFP(v, b_.getDoubleTy()) : b_.CreateUIToFP(v, b_.getDoubleTy())));
-    return rounded(to, sign ? b_.CreateSIToFP(v, t) : b_.CreateUIToFP(v, t));
-  }
-  if (is_float(from)) {
-    if (type_bits(to) < 8) refuse(inst, "to less than a byte");
-    llvm::Intrinsic::ID id = is_signed_int(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
-    return b_.CreateIntrinsic(id, {t, v->getType()}, {v});
-  }
-  if (type_bits(to) < 8) refuse(inst, "to less than a byte");
-  if (from == ElementType::Pred) return b_.CreateZExt(v, t);
-  return is_signed_int(from) ? b_.CreateSExtOrTrunc(v, t) : b_.CreateZExtOrTrunc(v, t);
-}
-
-Value* ElementEmitter::unary(InstId inst, ElementType t, Value* a) {
-  Opcode op = m_.op(inst);
-  namespace I = llvm::Intrinsic;
-  llvm::Type* type = a->getType();
-  bool real = is_float(t);
-  auto k = [&](double c) { return llvm::ConstantFP::get(type, c); };
-  // The GPU's math comes from libdevice, the host's from LLVM's intrinsics, which vectorise through libmvec.
-  auto math = [&](I::ID id, const char* name) { return options_.gpu ? call_math(name, a) : intrinsic(id, a); };
-  switch (op) {
-    case Opcode::Abs:
-      if (real) return intrinsic(I::fabs, a);
-      if (!is_signed_int(t)) return a;
-      return b_.CreateBinaryIntrinsic(I::abs, a, b_.getFalse());
-    case Opcode::Negate:
-      return real ? b_.CreateFNeg(a) : b_.CreateNeg(a);
-    case Opcode::Not:
-      return b_.CreateNot(a);
-    case Opcode::Popcnt:
-      return intrinsic(I::ctpop, a);
-    case Opcode::CountLeadingZeros:
-      return b_.CreateBinaryIntrinsic(I::ctlz, a, b_.getFalse());
-    case Opcode::Sign:
-      if (real) {
-        Value* one = intrinsic(I::copysign, k(1), a);
-        Value* keep = b_.CreateOr(b_.CreateFCmpUNO(a, a), b_.CreateFCmpOEQ(a, k(0)));
-        return b_.CreateSelect(keep, a, one);
-      }
-      {
-        Value *zero = llvm::ConstantInt::get(type, 0), *one = llvm::ConstantInt::get(type, 1);
-        Value* up = b_.CreateSelect(b_.CreateICmpEQ(a, zero), zero, one);
-        if (!is_signed_int(t)) return up;
-        return b_.CreateSelect(b_.CreateICmpSLT(a, zero), llvm::Constant::getAllOnesValue(type), up);
-      }
-    default:
-      break;
-  }
-  if (!real) refuse(inst, fmt::format("of {}", type_name(t)));
-  switch (op) {
-    case Opcode::Ceil:
-      return intrinsic(I::ceil, a);
-    case Opcode::Floor:
-      return intrinsic(I::floor, a);
-    case Opcode::RoundNearestAfz:
-      return options_.gpu ? call_math("round", a) : intrinsic(I::round, a);
-    case Opcode::RoundNearestEven:
-      return intrinsic(I::roundeven, a);
-    case Opcode::Sqrt:
-      return intrinsic(I::sqrt, a);
-    case Opcode::Rsqrt:
-      return b_.CreateFDiv(k(1), intrinsic(I::sqrt, a));
-    case Opcode::Exp:
-      return math(I::exp, "exp");
-    case Opcode::Log:
-      return math(I::log, "log");
-    case Opcode::Sine:
-      return math(I::sin, "sin");
-    case Opcode::Cosine:
-      return math(I::cos, "cos");
-    case Opcode::Tanh:
-      return tanh(a);
-    case Opcode::Logistic: {
-      Value* e = b_.CreateFNeg(a);
-      e = options_.gpu ? call_math("exp", e) : intrinsic(I::exp, e);
-      return b_.CreateFDiv(k(1), b_.CreateFAdd(k(1), e));
-    }
-    case Opcode::Tan:
-      return call_math("tan", a);
-    case Opcode::Expm1:
-      return call_math("expm1", a);
-    case Opcode::Log1p:
-      return call_math("log1p", a);
-    case Opcode::Cbrt:
-      return call_math("cbrt", a);
-    case Opcode::Erf:
-      return call_math("erf", a);
-    case Opcode::Acos:
-      return call_math("acos", a);
-    case Opcode::Asin:
-      return call_math("asin", a);
-    case Opcode::Acosh:
-      return call_math("acosh", a);
-    case Opcode::Asinh:
-      return call_math("asinh", a);
-    case Opcode::Atanh:
-      return call_math("atanh", a);
-    case Opcode::Sinh:
-      return call_math("sinh", a);
-    case Opcode::Cosh:
-      return call_math("cosh", a);
-    default:
-      refuse(inst, "the emitter has no code for it");
-  }
-}
-
-Value* ElementEmitter::binary(InstId inst, ElementType t, Value* a, Value* b) {
-  Opcode op = m_.op(inst);
-  namespace I = llvm::Intrinsic;
-  bool real = is_float(t), sign = is_signed_int(t);
-  llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
-  llvm::FastMathFlags flags;
-  if (real && reducing_ && options_.reassociate) flags.setAllowReassoc();
-  // A product and the sum it goes into may be rounded once, as in XLA's own code. (Narrower types round each.)
-  bool own = t == ElementType::F32 || t == ElementType::F64;
-  if (own && (op == Opcode::Add || op == Opcode::Subtract || op == Opcode::Multiply)) flags.setAllowContract(true);
-  b_.setFastMathFlags(flags);
-  switch (op) {
-    case Opcode::Add:
-      return t == ElementType::Pred ? b_.CreateOr(a, b) : real ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
-    case Opcode::Subtract:
-      return real ? b_.CreateFSub(a, b) : b_.CreateSub(a, b);
-    case Opcode::Multiply:
-      return t == ElementType::Pred ? b_.CreateAnd(a, b) : real ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
-    case Opcode::Divide:
-      return real ? b_.CreateFDiv(a, b) : divide(t, a, b, false);
-    case Opcode::Remainder:
-      return real ? call_math("fmod", a, b) : divide(t, a, b, true);
-    case Opcode::Maximum:
-      if (t == ElementType::Pred) return b_.CreateOr(a, b);
-      return intrinsic(real ? I::maximum : sign ? I::smax : I::umax, a, b);
-    case Opcode::Minimum:
-      if (t == ElementType::Pred) return b_.CreateAnd(a, b);
-      return intrinsic(real ? I::minimum : sign ? I::smin : I::umin, a, b);
-    case Opcode::And:
-      return b_.CreateAnd(a, b);
-    case Opcode::Or:
-      return b_.CreateOr(a, b);
-    case Opcode::Xor:
-      return b_.CreateXor(a, b);
-    case Opcode::Power:
-      if (!real) refuse(inst, "powers of integers");
-      return options_.gpu ? call_math("pow", a, b) : intrinsic(I::pow, a, b);
-    case Opcode::Atan2:
-      if (!real) refuse(inst, "of integers");
-      return call_math("atan2", a, b);
-    case Opcode::ShiftLeft:
-    case Opcode::ShiftRightArithmetic:
-    case Opcode::ShiftRightLogical: {
-      llvm::Type* type = a->getType();
-      unsigned bits = type->getIntegerBitWidth();
-      Value* width = llvm::ConstantInt::get(type, bits);
-      Value* fits = b_.CreateICmpULT(b, width);
-      Value* by = b_.CreateSelect(fits, b, llvm::ConstantInt::get(type, 0));
-      if (op == Opcode::ShiftRightArithmetic)
-        return b_.CreateSelect(fits, b_.CreateAShr(a, by), b_.CreateAShr(a, llvm::ConstantInt::get(type, bits - 1)));
-      return b_.CreateSelect(fits, op == Opcode::ShiftLeft ? b_.CreateShl(a, by) : b_.CreateLShr(a, by),
-                             llvm::ConstantInt::get(type, 0));
-    }
-    default:
-      refuse(inst, "the emitter has no code for it");
-  }
-}
-
-Value* ElementEmitter::elementwise(const Frame& frame, InstId inst, const ElementIndex* index) {
-  Opcode op = m_.op(inst);
-  const Shape& out = m_.shape(inst);
-  std::vector<InstId> ops(m_.operands(inst).begin(), m_.operands(inst).end());
-  auto value = [&](size_t k) {
-    const Shape& s = m_.shape(ops[k]);
-    if (s.rank() == 0) return out.rank() == 0 ? element(frame, ops[k], index) : scalar_operand(frame, ops[k]);
-    return element(frame, ops[k], index);
-  };
-  ElementType t = m_.shape(ops[0]).type;
-  if (is_complex(t) || is_complex(out.type)) {
-    std::vector<Value*> values;
-    for (size_t k = 0; k < ops.size(); ++k) values.push_back(value(k));
-    return complex(inst, values);
-  }
-  bool small = (is_integral(out.type) && type_bits(out.type) < 8) || (is_integral(t) && type_bits(t) < 8);
-  if (small && op != Opcode::Convert) refuse(inst, "integers of less than a byte");
-  switch (op) {
-    case Opcode::Select: {
-      Value *c = value(0), *a = value(1), *b = value(2);
-      return b_.CreateSelect(c, a, b);
-    }
-    case Opcode::Clamp: {
-      ElementType ct = out.type;
-      bool real = is_float(ct), sign = is_signed_int(ct);
-      namespace I = llvm::Intrinsic;
-      Value *lo = value(0), *x = value(1), *hi = value(2);
-      x = intrinsic(real ? I::maximum : sign ? I::smax : I::umax, x, lo);
-      return intrinsic(real ? I::minimum : sign ? I::smin : I::umin, x, hi);
-    }
-    case Opcode::Compare: {
-      Value *a = value(0), *b = value(1);
-      return compare(inst, t, a, b);
-    }
-    case Opcode::Convert:
-      return convert(inst, t, out.type, value(0));
-    case Opcode::IsFinite: {
-      Value* a = intrinsic(llvm::Intrinsic::fabs, value(0));
-      return b_.CreateFCmpOLT(a, llvm::ConstantFP::getInfinity(a->getType()));
-    }
-    case Opcode::BitcastConvert: {
-      if (type_bits(t) != type_bits(out.type) || type_bits(t) < 8) refuse(inst, "between different widths");
-      if (narrow_float(t) && !float_format(t)->has_sign) refuse(inst, fmt::format("of {}", type_name(t)));
-      Value* v = to_memory(t, value(0));
-      llvm::Type* to = memory_type(out.type);
-      if (is_complex(t) || is_complex(out.type)) refuse(inst, "of complex numbers");
-      return from_memory(out.type, v->getType() == to ? v : b_.CreateBitCast(v, to));
-    }
-    case Opcode::ReducePrecision: {
-      const AttrSet& a = m_.attrs(inst);
-      int64_t e = a.integer(Attr::exponent_bits), m = a.integer(Attr::mantissa_bits);
-      if (t == ElementType::F32 && e == 8 && m == 7) return rounded(ElementType::BF16, value(0));
-      // Nothing is lost.
-      if ((t == ElementType::F32 || t == ElementType::BF16) && e == 8 && m >= (t == ElementType::F32 ? 23 : 7))
-        return value(0);
-      refuse(inst, "to other formats than bf16");
-    }
-    default:
-      break;
-  }
-  if (ops.size() == 1) return rounded(out.type, unary(inst, t, value(0)));
-  if (ops.size() == 2) {
-    Value *a = value(0), *b = value(1);
-    return rounded(out.type, binary(inst, t, a, b));
-  }
-  refuse(inst, "the emitter has no code for it");
-}
-
-// Pairs of real and imaginary part.
-Value* ElementEmitter::complex(InstId inst, const std::vector<Value*>& v) {
-  Opcode op = m_.op(inst);
-  const Shape &out = m_.shape(inst), &in = m_.shape(m_.operand(inst, 0));
-  auto part = [&](Value* x, uint64_t k) { return b_.CreateExtractElement(x, k); };
-  auto pair = [&](Value* re, Value* im) {
-    llvm::Type* type = llvm::FixedVectorType::get(re->getType(), 2);
-    return b_.CreateInsertElement(b_.CreateInsertElement(llvm::PoisonValue::get(type), re, uint64_t{0}), im,
-                                  uint64_t{1});
-  };
-  switch (op) {
-    case Opcode::Complex:
-      return pair(v[0], v[1]);
-    case Opcode::Real:
-      return part(v[0], 0);
-    case Opcode::Imag:
-      return part(v[0], 1);
-    case Opcode::Add:
-      return b_.CreateFAdd(v[0], v[1]);
-    case Opcode::Subtract:
-      return b_.CreateFSub(v[0], v[1]);
-    case Opcode::Negate:
-      return b_.CreateFNeg(v[0]);
-    case Opcode::Select:
-      return b_.CreateSelect(v[0], v[1], v[2]);
-    case Opcode::Compare:
-      return compare(inst, in.type, v[0], v[1]);
-    case Opcode::Multiply: {
-      Value *a = part(v[0], 0), *b = part(v[0], 1), *c = part(v[1], 0), *d = part(v[1], 1);
-      return pair(b_.CreateFSub(b_.CreateFMul(a, c), b_.CreateFMul(b, d)),
-                  b_.CreateFAdd(b_.CreateFMul(a, d), b_.CreateFMul(b, c)));
-    }
-    case Opcode::Convert: {
-      if (is_complex(in.type)) {
-        if (!is_complex(out.type)) refuse(inst, "a complex number to a real one");
-        return b_.CreateFPCast(v[0], register_type(out.type));
-      }
-      ElementType t = component_type(out.type);
-      return pair(convert(inst, in.type, t, v[0]), llvm::ConstantFP::get(register_type(t), 0));
-    }
-    default:
-      refuse(inst, "of complex numbers");
-  }
 }
 
 bool ElementEmitter::flat(const Module& m, CompId comp, const Shape& shape) {

@@ -1,6 +1,7 @@
 // A computation to LLVM IR, one output element at a time: what fusion's loops, reductions and applied functions are
-// made of, on the host and on the GPU alike. Values in registers: pred i1, integers as they are, floats of 16 bits and
-// fewer as f32 that hold a value of their own type (each operation rounds), f32 and f64 as they are.
+// made of, on the host and on the GPU alike. Values in registers: pred i1, integers in as many bits as their type has
+// (a byte in memory where that is less), floats of 16 bits and fewer as f32 that hold a value of their own type (each
+// operation rounds), f32 and f64 as they are, complex numbers as vectors of two.
 #pragma once
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -128,16 +129,36 @@ class ElementEmitter {
   };
   [[noreturn]] void refuse(InstId inst, std::string_view why) const;
   llvm::Value* emit(const Frame& frame, InstId inst, const ElementIndex* index, int part);
+  llvm::Value* operand_element(const Frame& frame, InstId inst, size_t k, const ElementIndex* index);
   llvm::Value* elementwise(const Frame& frame, InstId inst, const ElementIndex* index);
   llvm::Value* unary(InstId inst, ElementType t, llvm::Value* a);
   llvm::Value* binary(InstId inst, ElementType t, llvm::Value* a, llvm::Value* b);
   llvm::Value* compare(InstId inst, ElementType t, llvm::Value* a, llvm::Value* b);
-  llvm::Value* convert(InstId inst, ElementType from, ElementType to, llvm::Value* v);
+  llvm::Value* convert(ElementType from, ElementType to, llvm::Value* v);
+  // A value's bits as an integer of just as many, and back.
+  llvm::Value* bits_of(ElementType t, llvm::Value* v);
+  llvm::Value* from_bits(ElementType t, llvm::Value* bits);
+  llvm::Value* bitcast_convert(const Frame& frame, InstId inst, const ElementIndex* index);
+  llvm::Value* reduced_precision(llvm::Value* v, int exponent_bits, int mantissa_bits);
+  llvm::Value* stochastic_convert(InstId inst, ElementType from, ElementType random, ElementType to, llvm::Value* v,
+                                  llvm::Value* chance);
   llvm::Value* rounded(ElementType t, llvm::Value* v);
   llvm::Value* narrowed(ElementType t, llvm::Value* v);
   llvm::Value* encoded(ElementType t, llvm::Value* v);
+  llvm::Value* power_of_two(llvm::Value* v);
   llvm::Value* to_odd(llvm::Value* v);
   llvm::Value* complex(InstId inst, const std::vector<llvm::Value*>& v);
+  llvm::Value* complex_of(llvm::Value* re, llvm::Value* im);
+  llvm::Value* real_part(llvm::Value* z) { return b_.CreateExtractElement(z, uint64_t{0}); }
+  llvm::Value* imaginary_part(llvm::Value* z) { return b_.CreateExtractElement(z, uint64_t{1}); }
+  llvm::Value* complex_product(llvm::Value* x, llvm::Value* y);
+  llvm::Value* complex_quotient(llvm::Value* x, llvm::Value* y);
+  llvm::Value* complex_exponential(llvm::Value* z);
+  llvm::Value* complex_logarithm(llvm::Value* z);
+  llvm::Value* complex_root(llvm::Value* z);
+  llvm::Value* complex_tanh(llvm::Value* z);
+  llvm::Value* complex_power(llvm::Value* x, llvm::Value* y);
+  llvm::Value* power(bool sign, llvm::Value* base, llvm::Value* exponent);
   llvm::Value* divide(ElementType t, llvm::Value* a, llvm::Value* b, bool remainder);
   llvm::Value* constant(InstId inst, const ElementIndex* index);
   std::vector<llvm::Value*> reduce(const Frame& frame, InstId inst, const ElementIndex* index);
@@ -166,6 +187,8 @@ class ElementEmitter {
                       const std::function<llvm::Value*()>& no);
   llvm::Value* call_math(const char* f32_name, llvm::Value* a, llvm::Value* b = nullptr);
   llvm::Value* intrinsic(llvm::Intrinsic::ID id, llvm::Value* a, llvm::Value* b = nullptr);
+  // exp, log, sin or cos: the GPU's by libdevice, the host's by LLVM's intrinsics, which vectorise through libmvec.
+  llvm::Value* real_function(const char* name, llvm::Value* a);
   llvm::Value* tanh(llvm::Value* a);
   llvm::Value* scalar_operand(const Frame& frame, InstId inst);
 

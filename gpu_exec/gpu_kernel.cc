@@ -836,9 +836,6 @@ class GpuBuilder : public KernelBuilder {
     CompId combiner = m_.called(i)[0];
     const Computation& body = m_.comp(combiner);
     size_t n = s.operands.size();
-    for (InstId o : s.operands)
-      if (m_.shape(o).type != ElementType::Pred && type_bits(m_.shape(o).type) < 8)
-        refuse("elements of less than a byte");
     bool overwrite = n == 1 && body.root == body.params[1], alone = m_.attrs(i).flag(Attr::unique_indices);
     bool atomic = n == 1 && !overwrite && in.type != ElementType::Pred && !is_complex(in.type);
     bool ordered = !alone && !atomic;
@@ -887,7 +884,7 @@ class GpuBuilder : public KernelBuilder {
             values.push_back(e.element(*f, s.updates[k], e.index_of(m_.shape_id(s.updates[k]), at)));
           }
           if (atomic && !alone) {
-            unsigned bits = static_cast<unsigned>(type_bits(in.type));
+            unsigned bits = static_cast<unsigned>(8 * storage_bytes(in.type));
             atomically(c, in.type, b_.getIntNTy(bits), e.address(*c.results[0], places[0]), combiner, values[0]);
             return;
           }

@@ -66,6 +66,7 @@ inline bool is_unsigned_int(ElementType t) { return type_kind(t) == TypeKind::kU
 inline bool is_integral(ElementType t) { return is_signed_int(t) || is_unsigned_int(t); }
 inline bool is_complex(ElementType t) { return type_kind(t) == TypeKind::kComplex; }
 inline bool is_array_type(ElementType t) { return type_kind(t) != TypeKind::kOther; }
+inline bool is_narrow_float(ElementType t) { return is_float(t) && t != ElementType::F32 && t != ElementType::F64; }
 // The float type of a complex number's parts.
 inline ElementType component_type(ElementType t) {
   return t == ElementType::C64 ? ElementType::F32 : t == ElementType::C128 ? ElementType::F64 : t;

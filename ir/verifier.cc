@@ -199,6 +199,7 @@ class Verifier {
     if (!inferred.error.empty()) return error("shapes", i, "{}", inferred.error);
     if (inferred.shape.valid() && !dynamic && !same(inferred.shape, m_.shape_id(i), op))
       return error("shapes", i, "has shape {}, its operands give {}", text(m_.shape_id(i)), text(inferred.shape));
+    if (layouts_) handed_on(i);
     calls(i);
     size_t before = errors_.size();
     if (before < limit_)
@@ -257,8 +258,55 @@ class Verifier {
         return error("calls", i, "{} {} takes {} as parameter {}, {} is passed", what, m_.comp_name(c),
                      text(m_.shape_id(comp.params[n])), n, text(params[n]));
     if (result.valid() && !u_.compatible(m_.shape_id(comp.root), result))
-      error("calls", i, "{} {} returns {}, expected {}", what, m_.comp_name(c), text(m_.shape_id(comp.root)),
-            text(result));
+      return error("calls", i, "{} {} returns {}, expected {}", what, m_.comp_name(c), text(m_.shape_id(comp.root)),
+                   text(result));
+    if (!layouts_) return;
+    for (size_t n = 0; n < params.size(); ++n)
+      if (!same_layout(m_.shape_id(comp.params[n]), params[n]))
+        return error("layouts", i, "{} {} takes {} as parameter {}, {} is passed", what, m_.comp_name(c),
+                     u_.shape_text(m_.shape_id(comp.params[n])), n, u_.shape_text(params[n]));
+    if (result.valid() && !same_layout(m_.shape_id(comp.root), result))
+      error("layouts", i, "{} {} returns {}, expected {}", what, m_.comp_name(c), u_.shape_text(m_.shape_id(comp.root)),
+            u_.shape_text(result));
+  }
+
+  // The order of dimensions in memory, of every leaf.
+  bool same_layout(ShapeId a, ShapeId b) const {
+    const Shape &x = u_[a], &y = u_[b];
+    if (a == b) return true;
+    if (x.is_tuple()) {
+      for (size_t k = 0; k < x.elements.size(); ++k)
+        if (!same_layout(x.elements[k], y.elements[k])) return false;
+      return true;
+    }
+    auto order = [](const Shape& s) {
+      return s.has_layout ? s.layout.minor_to_major : default_minor_to_major(s.rank());
+    };
+    return !x.is_array() || order(x) == order(y);
+  }
+  // What hands a value on does not lay it out anew.
+  void handed_on(InstId i) {
+    ShapeId out = m_.shape_id(i);
+    auto as = [&](ShapeId from) {
+      if (!same_layout(from, out))
+        error("layouts", i, "does not change layouts, but makes {} of {}", u_.shape_text(out), u_.shape_text(from));
+    };
+    switch (m_.op(i)) {
+      case Opcode::Tuple:
+        for (size_t k = 0; k < m_.operand_count(i); ++k)
+          if (ShapeId from = m_.shape_id(m_.operand(i, k)); !same_layout(from, u_[out].elements[k]))
+            return error("layouts", i, "has {} as element {} of {}", u_.shape_text(from), k, u_.shape_text(out));
+        return;
+      case Opcode::GetTupleElement:
+        return as(u_[m_.shape_id(m_.operand(i, 0))].elements[static_cast<size_t>(m_.attrs(i).integer(Attr::index))]);
+      case Opcode::OptBarrier:
+      case Opcode::AddDependency:
+      case Opcode::Domain:
+      case Opcode::While:
+        return as(m_.shape_id(m_.operand(i, 0)));
+      default:
+        return;
+    }
   }
 
   void calls(InstId i) {

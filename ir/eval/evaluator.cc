@@ -443,10 +443,10 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
       return v;
     }
     case Opcode::BitcastConvert: {
+      const Shape &from = u_[ops[0].shape], &to = u_[out_id];
+      if (type_bits(from.type) != type_bits(to.type) && (type_bits(from.type) < 8 || type_bits(to.type) < 8))
+        return regrouped_bits(ops[0], out_id);
       Value v = ops[0];
-      const Shape &from = u_[v.shape], &to = u_[out_id];
-      if ((type_bits(from.type) < 8 || type_bits(to.type) < 8) && type_bits(from.type) != type_bits(to.type))
-        refuse(inst, "sub-byte types of different widths");
       v.shape = out_id;
       return v;
     }

@@ -115,6 +115,7 @@ class Evaluator {
   Value ragged_dot(InstId inst, std::vector<Value>& ops);
   Value scaled_dot(InstId inst, std::vector<Value>& ops);
   Value scan(InstId inst, std::vector<Value>& ops);
+  Value regrouped_bits(const Value& in, ShapeId shape);
   Value stochastic_convert(InstId inst, std::vector<Value>& ops);
   // The computation on n elements at once: parameters and results are arrays of n where it has scalars.
   // `result`: the instruction whose values are wanted, the root when invalid.

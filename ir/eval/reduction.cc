@@ -779,6 +779,29 @@ Value Evaluator::scan(InstId inst, std::vector<Value>& ops) {
   return out;
 }
 
+// The bits of the elements in a row, cut into elements of another width, one of the two less than a byte.
+Value Evaluator::regrouped_bits(const Value& in, ShapeId shape) {
+  const ElementType from = u_[in.shape].type, to = u_[shape].type;
+  const int from_bits = type_bits(from), to_bits = type_bits(to), from_bytes = storage_bytes(from);
+  auto mask = [](int bits) { return bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1; };
+  Value out = make(shape);
+  for (int64_t i = 0, n = u_[shape].elements_count(); i < n; ++i) {
+    uint64_t value = 0;
+    for (int got = 0; got < to_bits;) {
+      int64_t bit = i * to_bits + got, element = bit / from_bits;
+      auto inside = static_cast<int>(bit % from_bits);
+      uint64_t raw = 0;
+      std::memcpy(&raw, in.bytes() + element * from_bytes, static_cast<size_t>(from_bytes));
+      int part = std::min(from_bits - inside, to_bits - got);
+      value |= ((raw & mask(from_bits)) >> inside & mask(part)) << got;
+      got += part;
+    }
+    if (is_signed_int(to) && to_bits < 8 && value >> (to_bits - 1)) value |= ~mask(to_bits);
+    std::memcpy(out.data->data() + i * storage_bytes(to), &value, static_cast<size_t>(storage_bytes(to)));
+  }
+  return out;
+}
+
 Value Evaluator::stochastic_convert(InstId inst, std::vector<Value>& ops) {
   // The fraction, as a number of the random operand's bits, is the chance to round away from zero
   // (xla/hlo/evaluator/hlo_evaluator.cc, StochasticConvertOp).

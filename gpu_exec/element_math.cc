@@ -1,0 +1,615 @@
+// Operations on elements: arithmetic, mathematical functions, comparisons, of real numbers and of complex ones.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "gpu_exec/element_emitter.h"
+#include "ir/base/check.h"
+
+namespace hlo {
+
+using llvm::Value;
+
+Value* ElementEmitter::intrinsic(llvm::Intrinsic::ID id, Value* a, Value* b) {
+  if (b) return b_.CreateBinaryIntrinsic(id, a, b);
+  return b_.CreateUnaryIntrinsic(id, a);
+}
+
+Value* ElementEmitter::call_math(const char* name, Value* a, Value* b) {
+  bool wide = a->getType()->isDoubleTy();
+  std::string full =
+      options_.gpu ? fmt::format("__nv_{}{}", name, wide ? "" : "f") : fmt::format("{}{}", name, wide ? "" : "f");
+  llvm::Module* module = b_.GetInsertBlock()->getModule();
+  std::vector<llvm::Type*> types{a->getType()};
+  std::vector<Value*> args{a};
+  if (b) types.push_back(b->getType()), args.push_back(b);
+  llvm::FunctionCallee f = module->getOrInsertFunction(full, llvm::FunctionType::get(a->getType(), types, false));
+  auto* function = llvm::cast<llvm::Function>(f.getCallee());
+  function->setDoesNotThrow();
+  function->setDoesNotAccessMemory();
+  function->setWillReturn();
+  return b_.CreateCall(f, args);
+}
+
+Value* ElementEmitter::real_function(const char* name, Value* a) {
+  if (options_.gpu) return call_math(name, a);
+  std::string_view n = name;
+  namespace I = llvm::Intrinsic;
+  return intrinsic(n == "exp" ? I::exp : n == "log" ? I::log : n == "sin" ? I::sin : I::cos, a);
+}
+
+// A rational function up to 9, where it is one in f32; odd powers over even ones as Eigen has it.
+Value* ElementEmitter::tanh(Value* a) {
+  if (options_.gpu || a->getType()->isDoubleTy()) return call_math("tanh", a);
+  llvm::Type* t = a->getType();
+  auto k = [&](double c) { return llvm::ConstantFP::get(t, c); };
+  Value* x = intrinsic(llvm::Intrinsic::minimum, intrinsic(llvm::Intrinsic::maximum, a, k(-7.90531110763549805)),
+                       k(7.90531110763549805));
+  Value* x2 = b_.CreateFMul(x, x);
+  auto poly = [&](std::initializer_list<double> c) {
+    Value* p = nullptr;
+    for (double v : c) p = p ? b_.CreateFAdd(b_.CreateFMul(p, x2), k(v)) : k(v);
+    return p;
+  };
+  Value* top =
+      b_.CreateFMul(x, poly({-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
+                             1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03}));
+  Value* bottom = poly({1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03});
+  Value* small = b_.CreateFCmpOLT(intrinsic(llvm::Intrinsic::fabs, a), k(0.0004));
+  return b_.CreateSelect(small, a, b_.CreateFDiv(top, bottom));
+}
+
+Value* ElementEmitter::divide(ElementType t, Value* a, Value* b, bool remainder) {
+  llvm::Type* type = a->getType();
+  Value *zero = llvm::ConstantInt::get(type, 0), *one = llvm::ConstantInt::get(type, 1);
+  Value* by_zero = b_.CreateICmpEQ(b, zero);
+  if (!is_signed_int(t)) {
+    Value* safe = b_.CreateSelect(by_zero, one, b);
+    if (remainder) return b_.CreateSelect(by_zero, a, b_.CreateURem(a, safe));
+    return b_.CreateSelect(by_zero, llvm::Constant::getAllOnesValue(type), b_.CreateUDiv(a, safe));
+  }
+  Value* least = llvm::ConstantInt::get(type, llvm::APInt::getSignedMinValue(type->getIntegerBitWidth()));
+  Value* over = b_.CreateAnd(b_.CreateICmpEQ(a, least), b_.CreateICmpEQ(b, llvm::Constant::getAllOnesValue(type)));
+  Value* safe = b_.CreateSelect(b_.CreateOr(by_zero, over), one, b);
+  if (remainder) return b_.CreateSelect(by_zero, a, b_.CreateSelect(over, zero, b_.CreateSRem(a, safe)));
+  return b_.CreateSelect(by_zero, llvm::Constant::getAllOnesValue(type),
+                         b_.CreateSelect(over, least, b_.CreateSDiv(a, safe)));
+}
+
+// Of integers, wrapping. To a negative power it is 0 but for 1 and -1.
+Value* ElementEmitter::power(bool sign, Value* base, Value* exponent) {
+  llvm::Type* type = base->getType();
+  Value *zero = llvm::ConstantInt::get(type, 0), *one = llvm::ConstantInt::get(type, 1);
+  Value *minus_one = llvm::Constant::getAllOnesValue(type), *result = variable(type, one),
+        *square = variable(type, base), *left = variable(type, exponent);
+  loop(number(0), number(type->getIntegerBitWidth()), number(1), "power", [&](Value*) {
+    Value *s = b_.CreateLoad(type, square), *e = b_.CreateLoad(type, left), *r = b_.CreateLoad(type, result);
+    Value* odd = b_.CreateTrunc(e, b_.getInt1Ty());
+    b_.CreateStore(b_.CreateSelect(odd, b_.CreateMul(r, s), r), result);
+    b_.CreateStore(b_.CreateMul(s, s), square), b_.CreateStore(b_.CreateLShr(e, 1), left);
+  });
+  Value* power = b_.CreateLoad(type, result);
+  if (!sign) return power;
+  Value* odd = b_.CreateTrunc(exponent, b_.getInt1Ty());
+  Value* inverse = b_.CreateSelect(b_.CreateICmpEQ(base, minus_one), b_.CreateSelect(odd, minus_one, one), zero);
+  inverse = b_.CreateSelect(b_.CreateICmpEQ(base, one), one, inverse);
+  return b_.CreateSelect(b_.CreateICmpSLT(exponent, zero), inverse, power);
+}
+
+Value* ElementEmitter::compare(InstId inst, ElementType t, Value* a, Value* b) {
+  std::string_view d = u_.text(m_.attrs(inst).text(Attr::direction)), kind = u_.text(m_.attrs(inst).text(Attr::type));
+  if (is_complex(t)) {
+    if (d != "EQ" && d != "NE") refuse(inst, "order of complex numbers");
+    Value* same = b_.CreateFCmpOEQ(a, b);
+    Value* both = b_.CreateAnd(b_.CreateExtractElement(same, uint64_t{0}), b_.CreateExtractElement(same, uint64_t{1}));
+    return d == "EQ" ? both : b_.CreateNot(both);
+  }
+  if (kind == "TOTALORDER" && is_float(t)) {
+    // Bits as numbers, those of negative ones reversed.
+    auto key = [&](Value* v) {
+      unsigned width = v->getType()->isDoubleTy() ? 64 : 32;
+      Value* bits = b_.CreateBitCast(v, b_.getIntNTy(width));
+      Value* negative = b_.CreateLShr(b_.CreateAShr(bits, width - 1), uint64_t{1});
+      return b_.CreateXor(bits, negative);
+    };
+    a = key(a), b = key(b);
+    t = ElementType::S64;
+  }
+  using P = llvm::CmpInst::Predicate;
+  bool sign = is_signed_int(t);
+  P p;
+  if (is_float(t))
+    p = d == "EQ"   ? P::FCMP_OEQ
+        : d == "NE" ? P::FCMP_UNE
+        : d == "LT" ? P::FCMP_OLT
+        : d == "LE" ? P::FCMP_OLE
+        : d == "GT" ? P::FCMP_OGT
+                    : P::FCMP_OGE;
+  else
+    p = d == "EQ"   ? P::ICMP_EQ
+        : d == "NE" ? P::ICMP_NE
+        : d == "LT" ? (sign ? P::ICMP_SLT : P::ICMP_ULT)
+        : d == "LE" ? (sign ? P::ICMP_SLE : P::ICMP_ULE)
+        : d == "GT" ? (sign ? P::ICMP_SGT : P::ICMP_UGT)
+                    : (sign ? P::ICMP_SGE : P::ICMP_UGE);
+  return b_.CreateCmp(p, a, b);
+}
+
+Value* ElementEmitter::unary(InstId inst, ElementType t, Value* a) {
+  Opcode op = m_.op(inst);
+  namespace I = llvm::Intrinsic;
+  llvm::Type* type = a->getType();
+  bool real = is_float(t);
+  auto k = [&](double c) { return llvm::ConstantFP::get(type, c); };
+  switch (op) {
+    case Opcode::Abs:
+      if (real) return intrinsic(I::fabs, a);
+      if (!is_signed_int(t)) return a;
+      return b_.CreateBinaryIntrinsic(I::abs, a, b_.getFalse());
+    case Opcode::Negate:
+      return real ? b_.CreateFNeg(a) : b_.CreateNeg(a);
+    case Opcode::Not:
+      return b_.CreateNot(a);
+    case Opcode::Popcnt:
+      return intrinsic(I::ctpop, a);
+    case Opcode::CountLeadingZeros:
+      return b_.CreateBinaryIntrinsic(I::ctlz, a, b_.getFalse());
+    case Opcode::Sign:
+      if (real) {
+        Value* one = intrinsic(I::copysign, k(1), a);
+        Value* keep = b_.CreateOr(b_.CreateFCmpUNO(a, a), b_.CreateFCmpOEQ(a, k(0)));
+        return b_.CreateSelect(keep, a, one);
+      }
+      {
+        Value *zero = llvm::ConstantInt::get(type, 0), *one = llvm::ConstantInt::get(type, 1);
+        Value* up = b_.CreateSelect(b_.CreateICmpEQ(a, zero), zero, one);
+        if (!is_signed_int(t)) return up;
+        return b_.CreateSelect(b_.CreateICmpSLT(a, zero), llvm::Constant::getAllOnesValue(type), up);
+      }
+    default:
+      break;
+  }
+  if (!real) refuse(inst, fmt::format("of {}", type_name(t)));
+  switch (op) {
+    case Opcode::Ceil:
+      return intrinsic(I::ceil, a);
+    case Opcode::Floor:
+      return intrinsic(I::floor, a);
+    case Opcode::RoundNearestAfz:
+      return options_.gpu ? call_math("round", a) : intrinsic(I::round, a);
+    case Opcode::RoundNearestEven:
+      return intrinsic(I::roundeven, a);
+    case Opcode::Sqrt:
+      return intrinsic(I::sqrt, a);
+    case Opcode::Rsqrt:
+      return b_.CreateFDiv(k(1), intrinsic(I::sqrt, a));
+    case Opcode::Exp:
+      return real_function("exp", a);
+    case Opcode::Log:
+      return real_function("log", a);
+    case Opcode::Sine:
+      return real_function("sin", a);
+    case Opcode::Cosine:
+      return real_function("cos", a);
+    case Opcode::Tanh:
+      return tanh(a);
+    case Opcode::Logistic: {
+      Value* e = real_function("exp", b_.CreateFNeg(a));
+      return b_.CreateFDiv(k(1), b_.CreateFAdd(k(1), e));
+    }
+    case Opcode::Tan:
+      return call_math("tan", a);
+    case Opcode::Expm1:
+      return call_math("expm1", a);
+    case Opcode::Log1p:
+      return call_math("log1p", a);
+    case Opcode::Cbrt:
+      return call_math("cbrt", a);
+    case Opcode::Erf:
+      return call_math("erf", a);
+    case Opcode::Acos:
+      return call_math("acos", a);
+    case Opcode::Asin:
+      return call_math("asin", a);
+    case Opcode::Acosh:
+      return call_math("acosh", a);
+    case Opcode::Asinh:
+      return call_math("asinh", a);
+    case Opcode::Atanh:
+      return call_math("atanh", a);
+    case Opcode::Sinh:
+      return call_math("sinh", a);
+    case Opcode::Cosh:
+      return call_math("cosh", a);
+    default:
+      refuse(inst, "the emitter has no code for it");
+  }
+}
+
+Value* ElementEmitter::binary(InstId inst, ElementType t, Value* a, Value* b) {
+  Opcode op = m_.op(inst);
+  namespace I = llvm::Intrinsic;
+  bool real = is_float(t), sign = is_signed_int(t);
+  llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
+  llvm::FastMathFlags flags;
+  if (real && reducing_ && options_.reassociate) flags.setAllowReassoc();
+  // A product and the sum it goes into may be rounded once, as in XLA's own code. (Narrower types round each.)
+  bool own = t == ElementType::F32 || t == ElementType::F64;
+  if (own && (op == Opcode::Add || op == Opcode::Subtract || op == Opcode::Multiply)) flags.setAllowContract(true);
+  b_.setFastMathFlags(flags);
+  switch (op) {
+    case Opcode::Add:
+      return t == ElementType::Pred ? b_.CreateOr(a, b) : real ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
+    case Opcode::Subtract:
+      return real ? b_.CreateFSub(a, b) : b_.CreateSub(a, b);
+    case Opcode::Multiply:
+      return t == ElementType::Pred ? b_.CreateAnd(a, b) : real ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
+    case Opcode::Divide:
+      return real ? b_.CreateFDiv(a, b) : divide(t, a, b, false);
+    case Opcode::Remainder:
+      return real ? call_math("fmod", a, b) : divide(t, a, b, true);
+    case Opcode::Maximum:
+      if (t == ElementType::Pred) return b_.CreateOr(a, b);
+      return intrinsic(real ? I::maximum : sign ? I::smax : I::umax, a, b);
+    case Opcode::Minimum:
+      if (t == ElementType::Pred) return b_.CreateAnd(a, b);
+      return intrinsic(real ? I::minimum : sign ? I::smin : I::umin, a, b);
+    case Opcode::And:
+      return b_.CreateAnd(a, b);
+    case Opcode::Or:
+      return b_.CreateOr(a, b);
+    case Opcode::Xor:
+      return b_.CreateXor(a, b);
+    case Opcode::Power:
+      if (!real) return power(sign, a, b);
+      return options_.gpu ? call_math("pow", a, b) : intrinsic(I::pow, a, b);
+    case Opcode::Atan2:
+      if (!real) refuse(inst, "of integers");
+      return call_math("atan2", a, b);
+    case Opcode::ShiftLeft:
+    case Opcode::ShiftRightArithmetic:
+    case Opcode::ShiftRightLogical: {
+      llvm::Type* type = a->getType();
+      unsigned bits = type->getIntegerBitWidth();
+      Value* width = llvm::ConstantInt::get(type, bits);
+      Value* fits = b_.CreateICmpULT(b, width);
+      Value* by = b_.CreateSelect(fits, b, llvm::ConstantInt::get(type, 0));
+      if (op == Opcode::ShiftRightArithmetic)
+        return b_.CreateSelect(fits, b_.CreateAShr(a, by), b_.CreateAShr(a, llvm::ConstantInt::get(type, bits - 1)));
+      return b_.CreateSelect(fits, op == Opcode::ShiftLeft ? b_.CreateShl(a, by) : b_.CreateLShr(a, by),
+                             llvm::ConstantInt::get(type, 0));
+    }
+    default:
+      refuse(inst, "the emitter has no code for it");
+  }
+}
+
+// Scalars stand for all elements.
+Value* ElementEmitter::operand_element(const Frame& frame, InstId inst, size_t k, const ElementIndex* index) {
+  InstId o = m_.operand(inst, k);
+  if (m_.shape(o).rank() == 0 && m_.shape(inst).rank() != 0) return scalar_operand(frame, o);
+  return element(frame, o, index);
+}
+
+Value* ElementEmitter::elementwise(const Frame& frame, InstId inst, const ElementIndex* index) {
+  Opcode op = m_.op(inst);
+  const Shape& out = m_.shape(inst);
+  const size_t count = m_.operand_count(inst);
+  auto value = [&](size_t k) { return operand_element(frame, inst, k, index); };
+  auto type_of = [&](size_t k) { return m_.shape(m_.operand(inst, k)).type; };
+  const ElementType t = type_of(0);
+  if (op == Opcode::BitcastConvert) return bitcast_convert(frame, inst, index);
+  if (is_complex(t) || is_complex(out.type)) {
+    std::vector<Value*> values;
+    for (size_t k = 0; k < count; ++k) values.push_back(value(k));
+    return complex(inst, values);
+  }
+  switch (op) {
+    case Opcode::Select: {
+      Value *c = value(0), *a = value(1), *b = value(2);
+      return b_.CreateSelect(c, a, b);
+    }
+    case Opcode::Clamp: {
+      ElementType ct = out.type;
+      bool real = is_float(ct), sign = is_signed_int(ct);
+      namespace I = llvm::Intrinsic;
+      Value *lo = value(0), *x = value(1), *hi = value(2);
+      x = intrinsic(real ? I::maximum : sign ? I::smax : I::umax, x, lo);
+      return intrinsic(real ? I::minimum : sign ? I::smin : I::umin, x, hi);
+    }
+    case Opcode::Compare: {
+      Value *a = value(0), *b = value(1);
+      return compare(inst, t, a, b);
+    }
+    case Opcode::Convert:
+      return convert(t, out.type, value(0));
+    case Opcode::IsFinite: {
+      Value* a = intrinsic(llvm::Intrinsic::fabs, value(0));
+      return b_.CreateFCmpOLT(a, llvm::ConstantFP::getInfinity(a->getType()));
+    }
+    case Opcode::ReducePrecision: {
+      const AttrSet& a = m_.attrs(inst);
+      return rounded(t, reduced_precision(value(0), static_cast<int>(a.integer(Attr::exponent_bits)),
+                                          static_cast<int>(a.integer(Attr::mantissa_bits))));
+    }
+    case Opcode::StochasticConvert: {
+      Value *v = value(0), *chance = value(1);
+      return stochastic_convert(inst, t, type_of(1), out.type, v, chance);
+    }
+    // Of a real number.
+    case Opcode::Real:
+      return value(0);
+    case Opcode::Imag:
+      return llvm::Constant::getNullValue(register_type(out.type));
+    default:
+      break;
+  }
+  if (count == 1) return rounded(out.type, unary(inst, t, value(0)));
+  if (count == 2) {
+    Value *a = value(0), *b = value(1);
+    return rounded(out.type, binary(inst, t, a, b));
+  }
+  refuse(inst, "the emitter has no code for it");
+}
+
+// --- complex numbers: pairs of real and imaginary part ---
+
+Value* ElementEmitter::complex_of(Value* re, Value* im) {
+  llvm::Type* type = llvm::FixedVectorType::get(re->getType(), 2);
+  return b_.CreateInsertElement(b_.CreateInsertElement(llvm::PoisonValue::get(type), re, uint64_t{0}), im, uint64_t{1});
+}
+
+Value* ElementEmitter::complex_product(Value* x, Value* y) {
+  Value *a = real_part(x), *b = imaginary_part(x), *c = real_part(y), *d = imaginary_part(y);
+  return complex_of(b_.CreateFSub(b_.CreateFMul(a, c), b_.CreateFMul(b, d)),
+                    b_.CreateFAdd(b_.CreateFMul(a, d), b_.CreateFMul(b, c)));
+}
+
+// By the larger part of the divisor, so that no square of it is needed (Smith); what becomes NaN by zeros and
+// infinities alone is what C's Annex G wants.
+Value* ElementEmitter::complex_quotient(Value* x, Value* y) {
+  Value *a = real_part(x), *b = imaginary_part(x), *c = real_part(y), *d = imaginary_part(y);
+  llvm::Type* type = a->getType();
+  auto k = [&](double v) { return llvm::ConstantFP::get(type, v); };
+  auto size = [&](Value* v) { return intrinsic(llvm::Intrinsic::fabs, v); };
+  auto infinite = [&](Value* v) { return b_.CreateFCmpOEQ(size(v), k(INFINITY)); };
+  auto finite = [&](Value* v) { return b_.CreateFCmpOLT(size(v), k(INFINITY)); };
+  auto nan = [&](Value* v) { return b_.CreateFCmpUNO(v, v); };
+  Value* by_real = b_.CreateFCmpOGE(size(c), size(d));
+  Value *large = b_.CreateSelect(by_real, c, d), *small = b_.CreateSelect(by_real, d, c);
+  Value* ratio = b_.CreateFDiv(small, large);
+  Value* divisor = b_.CreateFAdd(large, b_.CreateFMul(small, ratio));
+  // (a + bi) / (c + di) is ((a + b r) + (b - a r) i) / divisor, or ((a r + b) + (b r - a) i) / divisor.
+  Value *p = b_.CreateSelect(by_real, a, b), *q = b_.CreateSelect(by_real, b, a);
+  Value* re = b_.CreateFDiv(b_.CreateFAdd(p, b_.CreateFMul(q, ratio)), divisor);
+  Value* first = b_.CreateSelect(by_real, b, b_.CreateFMul(b, ratio));
+  Value* second = b_.CreateSelect(by_real, b_.CreateFMul(a, ratio), a);
+  Value* im = b_.CreateFDiv(b_.CreateFSub(first, second), divisor);
+  Value* lost = b_.CreateAnd(nan(re), nan(im));
+  auto instead = [&](Value* when, Value* r, Value* i) {
+    when = b_.CreateAnd(lost, when);
+    re = b_.CreateSelect(when, r, re), im = b_.CreateSelect(when, i, im);
+  };
+  auto copysign = [&](double v, Value* s) { return intrinsic(llvm::Intrinsic::copysign, k(v), s); };
+  Value* zero = b_.CreateAnd(b_.CreateFCmpOEQ(c, k(0)), b_.CreateFCmpOEQ(d, k(0)));
+  instead(b_.CreateAnd(zero, b_.CreateNot(b_.CreateAnd(nan(a), nan(b)))), b_.CreateFMul(copysign(INFINITY, c), a),
+          b_.CreateFMul(copysign(INFINITY, c), b));
+  // An infinite part counts as one, a finite one as none.
+  auto unit = [&](Value* v) { return b_.CreateSelect(infinite(v), copysign(1, v), copysign(0, v)); };
+  auto scaled = [&](double by, Value* p1, Value* q1, Value* p2, Value* q2, bool minus) {
+    Value *l = b_.CreateFMul(p1, q1), *r = b_.CreateFMul(p2, q2);
+    return b_.CreateFMul(k(by), minus ? b_.CreateFSub(l, r) : b_.CreateFAdd(l, r));
+  };
+  Value* over = b_.CreateAnd(b_.CreateOr(infinite(a), infinite(b)), b_.CreateAnd(finite(c), finite(d)));
+  instead(over, scaled(INFINITY, unit(a), c, unit(b), d, false), scaled(INFINITY, unit(b), c, unit(a), d, true));
+  Value* under = b_.CreateAnd(b_.CreateOr(infinite(c), infinite(d)), b_.CreateAnd(finite(a), finite(b)));
+  instead(under, scaled(0, a, unit(c), b, unit(d), false), scaled(0, b, unit(c), a, unit(d), true));
+  return complex_of(re, im);
+}
+
+// In two halves, so that only a result that is too large becomes infinite.
+Value* ElementEmitter::complex_exponential(Value* z) {
+  Value *re = real_part(z), *im = imaginary_part(z);
+  auto k = [&](double v) { return llvm::ConstantFP::get(re->getType(), v); };
+  Value* half = real_function("exp", b_.CreateFMul(re, k(0.5)));
+  auto times = [&](Value* v) { return b_.CreateFMul(b_.CreateFMul(half, v), half); };
+  Value *c = times(real_function("cos", im)), *s = times(real_function("sin", im));
+  // Of a real number it is one; exp of minus infinity is zero in whatever direction.
+  s = b_.CreateSelect(b_.CreateFCmpOEQ(im, k(0)), im, s);
+  c = b_.CreateSelect(b_.CreateFCmpOEQ(im, k(0)), b_.CreateFMul(half, half), c);
+  Value* none = b_.CreateFCmpOEQ(re, k(-INFINITY));
+  return complex_of(b_.CreateSelect(none, k(0), c), b_.CreateSelect(none, k(0), s));
+}
+
+// The size's logarithm by the larger part, or near one by what the square exceeds it.
+Value* ElementEmitter::complex_logarithm(Value* z) {
+  Value *re = real_part(z), *im = imaginary_part(z);
+  auto k = [&](double v) { return llvm::ConstantFP::get(re->getType(), v); };
+  Value *x = intrinsic(llvm::Intrinsic::fabs, re), *y = intrinsic(llvm::Intrinsic::fabs, im);
+  Value* more = b_.CreateFCmpOGT(y, x);
+  Value *a = b_.CreateSelect(more, y, x), *b = b_.CreateSelect(more, x, y);
+  Value* plain = b_.CreateOr(b_.CreateFCmpOEQ(a, k(0)), b_.CreateFCmpOEQ(a, k(INFINITY)));
+  Value* ratio = b_.CreateSelect(plain, k(0), b_.CreateFDiv(b, a));
+  Value* far =
+      b_.CreateFAdd(real_function("log", a), b_.CreateFMul(k(0.5), call_math("log1p", b_.CreateFMul(ratio, ratio))));
+  Value* excess = b_.CreateFAdd(b_.CreateFMul(b_.CreateFSub(a, k(1)), b_.CreateFAdd(a, k(1))), b_.CreateFMul(b, b));
+  Value* near = b_.CreateFMul(k(0.5), call_math("log1p", excess));
+  Value* close = b_.CreateAnd(b_.CreateFCmpOGT(a, k(0.75)), b_.CreateFCmpOLT(a, k(1.5)));
+  Value* size = b_.CreateSelect(close, near, far);
+  // Infinite is what has an infinite part, whatever the other one.
+  Value* infinite = b_.CreateOr(b_.CreateFCmpOEQ(x, k(INFINITY)), b_.CreateFCmpOEQ(y, k(INFINITY)));
+  size = b_.CreateSelect(b_.CreateFCmpUNO(x, y), b_.CreateFAdd(x, y), size);
+  return complex_of(b_.CreateSelect(infinite, k(INFINITY), size), call_math("atan2", im, re));
+}
+
+// The half with the larger part first, the other by dividing; huge and tiny numbers brought nearer to one before.
+Value* ElementEmitter::complex_root(Value* z) {
+  Value *re = real_part(z), *im = imaginary_part(z);
+  llvm::Type* type = re->getType();
+  auto k = [&](double v) { return llvm::ConstantFP::get(type, v); };
+  auto size = [&](Value* v) { return intrinsic(llvm::Intrinsic::fabs, v); };
+  const bool wide = type->isDoubleTy();
+  const int digits = wide ? 52 : 23, top = wide ? 1023 : 127;
+  auto all = [&](auto compare, double limit) {
+    return b_.CreateAnd(compare(size(re), limit), compare(size(im), limit));
+  };
+  Value* small =
+      all([&](Value* v, double limit) { return b_.CreateFCmpOLT(v, k(limit)); }, std::ldexp(1.0, digits - top));
+  Value* large = b_.CreateNot(
+      all([&](Value* v, double limit) { return b_.CreateFCmpOLT(v, k(limit)); }, std::ldexp(1.0, top - 3)));
+  auto by = [&](double tiny, double huge) {
+    return b_.CreateSelect(small, k(tiny), b_.CreateSelect(large, k(huge), k(1)));
+  };
+  Value* scale = by(std::ldexp(1.0, 2 * digits), std::ldexp(1.0, -4));
+  Value* back = by(std::ldexp(1.0, -digits), 4);
+  Value *x = b_.CreateFMul(re, scale), *y = b_.CreateFMul(im, scale);
+  Value* half = b_.CreateFMul(k(0.5), b_.CreateFAdd(size(x), call_math("hypot", x, y)));
+  Value* larger = intrinsic(llvm::Intrinsic::sqrt, half);
+  Value* other = b_.CreateFDiv(size(y), b_.CreateFMul(k(2), larger));
+  Value* zero = b_.CreateFCmpOEQ(larger, k(0));
+  other = b_.CreateFMul(b_.CreateSelect(zero, k(0), other), back), larger = b_.CreateFMul(larger, back);
+  Value* left = b_.CreateFCmpOLT(re, k(0));
+  Value *out = b_.CreateSelect(left, other, larger), *side = b_.CreateSelect(left, larger, other);
+  auto signed_as = [&](Value* v, Value* s) { return intrinsic(llvm::Intrinsic::copysign, v, s); };
+  // An infinite real part: the other one is no number, or nothing beside it; an infinite imaginary part outdoes both.
+  Value* far = b_.CreateFCmpOEQ(size(re), k(INFINITY));
+  Value* rest = b_.CreateSelect(b_.CreateFCmpUNO(im, im), im, k(0));
+  out = b_.CreateSelect(far, b_.CreateSelect(left, rest, k(INFINITY)), out);
+  side = b_.CreateSelect(far, b_.CreateSelect(left, k(INFINITY), rest), side);
+  Value* up = b_.CreateFCmpOEQ(size(im), k(INFINITY));
+  return complex_of(b_.CreateSelect(up, k(INFINITY), out), signed_as(b_.CreateSelect(up, k(INFINITY), side), im));
+}
+
+// sinh(x) cosh(x) and sin(y) cos(y) over sinh²(x) + cos²(y); far out e^-2x stands for what is left of one.
+Value* ElementEmitter::complex_tanh(Value* z) {
+  Value *x = real_part(z), *y = imaginary_part(z);
+  llvm::Type* type = x->getType();
+  auto k = [&](double v) { return llvm::ConstantFP::get(type, v); };
+  Value *s = real_function("sin", y), *c = real_function("cos", y), *sh = call_math("sinh", x),
+        *ch = call_math("cosh", x);
+  Value* divisor = b_.CreateFAdd(b_.CreateFMul(sh, sh), b_.CreateFMul(c, c));
+  Value* re = b_.CreateFDiv(b_.CreateFMul(sh, ch), divisor);
+  Value* im = b_.CreateFDiv(b_.CreateFMul(s, c), divisor);
+  Value* size = intrinsic(llvm::Intrinsic::fabs, x);
+  Value* far = b_.CreateFCmpOGT(size, k(type->isDoubleTy() ? 22 : 11));
+  Value* decay = real_function("exp", b_.CreateFMul(k(-2), size));
+  re = b_.CreateSelect(far, intrinsic(llvm::Intrinsic::copysign, k(1), x), re);
+  Value* turn = b_.CreateFMul(b_.CreateFMul(k(4), s), c);
+  // At infinity the angle does not matter.
+  turn = b_.CreateSelect(b_.CreateFCmpOEQ(size, k(INFINITY)), k(0), b_.CreateFMul(turn, decay));
+  return complex_of(re, b_.CreateSelect(far, turn, im));
+}
+
+Value* ElementEmitter::complex_power(Value* x, Value* y) {
+  Value* log = complex_logarithm(x);
+  // x^(c + di) = exp(c log|x| - d arg x) cis(d log|x| + c arg x)
+  Value* power = complex_exponential(complex_product(y, log));
+  auto is_zero = [&](Value* v) {
+    Value* zero = b_.CreateFCmpOEQ(v, llvm::Constant::getNullValue(v->getType()));
+    return b_.CreateAnd(real_part(zero), imaginary_part(zero));
+  };
+  Value* none = llvm::Constant::getNullValue(x->getType());
+  Value* one = complex_of(llvm::ConstantFP::get(real_part(x)->getType(), 1), real_part(none));
+  return b_.CreateSelect(is_zero(x), b_.CreateSelect(is_zero(y), one, none), power);
+}
+
+Value* ElementEmitter::complex(InstId inst, const std::vector<Value*>& v) {
+  Opcode op = m_.op(inst);
+  const Shape &out = m_.shape(inst), &in = m_.shape(m_.operand(inst, 0));
+  if (!is_complex(in.type)) {
+    ElementType t = component_type(out.type);
+    if (op == Opcode::Complex) return complex_of(v[0], v[1]);
+    if (op == Opcode::Convert) return complex_of(convert(in.type, t, v[0]), llvm::ConstantFP::get(register_type(t), 0));
+    if (op == Opcode::Select) return b_.CreateSelect(v[0], v[1], v[2]);
+    refuse(inst, "of complex numbers");
+  }
+  llvm::Type* type = register_type(component_type(in.type));
+  auto k = [&](double c) { return llvm::ConstantFP::get(type, c); };
+  Value *re = real_part(v[0]), *im = imaginary_part(v[0]);
+  Value* one = complex_of(k(1), k(0));
+  auto squared = [&](Value* z) { return complex_product(z, z); };
+  auto function = [&](const char* name, Value* x) { return real_function(name, x); };
+  // A product with a zero that stays one, whatever the other factor: sin(0) cosh(inf).
+  auto product = [&](Value* p, Value* q) { return b_.CreateSelect(b_.CreateFCmpOEQ(p, k(0)), p, b_.CreateFMul(p, q)); };
+  switch (op) {
+    case Opcode::Real:
+      return re;
+    case Opcode::Imag:
+      return im;
+    case Opcode::Add:
+      return b_.CreateFAdd(v[0], v[1]);
+    case Opcode::Subtract:
+      return b_.CreateFSub(v[0], v[1]);
+    case Opcode::Negate:
+      return b_.CreateFNeg(v[0]);
+    case Opcode::Compare:
+      return compare(inst, in.type, v[0], v[1]);
+    case Opcode::Multiply:
+      return complex_product(v[0], v[1]);
+    case Opcode::Divide:
+      return complex_quotient(v[0], v[1]);
+    case Opcode::Convert:
+      if (!is_complex(out.type)) refuse(inst, "a complex number to a real one");
+      return b_.CreateFPCast(v[0], register_type(out.type));
+    case Opcode::Abs:
+      return call_math("hypot", re, im);
+    case Opcode::Sign: {
+      Value* size = call_math("hypot", re, im);
+      Value* none = b_.CreateFCmpOEQ(size, k(0));
+      Value* unit = b_.CreateFDiv(v[0], complex_of(size, size));
+      return b_.CreateSelect(none, llvm::Constant::getNullValue(v[0]->getType()), unit);
+    }
+    case Opcode::Exp:
+      return complex_exponential(v[0]);
+    case Opcode::Expm1: {
+      // e^x cos y - 1 without taking what is nearly one from one.
+      Value *c = function("cos", im), *more = call_math("expm1", re);
+      return complex_of(b_.CreateFAdd(b_.CreateFMul(more, c), b_.CreateFSub(c, k(1))),
+                        imaginary_part(complex_exponential(v[0])));
+    }
+    case Opcode::Log:
+      return complex_logarithm(v[0]);
+    case Opcode::Log1p: {
+      Value* sum = b_.CreateFAdd(v[0], one);
+      // Near zero the square of the size exceeds one by x (2 + x) + y².
+      Value* excess = b_.CreateFAdd(b_.CreateFMul(re, b_.CreateFAdd(k(2), re)), b_.CreateFMul(im, im));
+      Value* near = b_.CreateAnd(b_.CreateFCmpOLT(intrinsic(llvm::Intrinsic::fabs, re), k(0.5)),
+                                 b_.CreateFCmpOLT(intrinsic(llvm::Intrinsic::fabs, im), k(0.5)));
+      Value* log = complex_logarithm(sum);
+      Value* size = b_.CreateFMul(k(0.5), call_math("log1p", excess));
+      return complex_of(b_.CreateSelect(near, size, real_part(log)), imaginary_part(log));
+    }
+    case Opcode::Logistic:
+      return complex_quotient(one, b_.CreateFAdd(one, complex_exponential(b_.CreateFNeg(v[0]))));
+    case Opcode::Sqrt:
+      return complex_root(v[0]);
+    case Opcode::Rsqrt:
+      return complex_quotient(one, complex_root(v[0]));
+    case Opcode::Sine:
+      return complex_of(product(function("sin", re), call_math("cosh", im)),
+                        product(call_math("sinh", im), function("cos", re)));
+    case Opcode::Cosine:
+      return complex_of(product(function("cos", re), call_math("cosh", im)),
+                        b_.CreateFNeg(product(call_math("sinh", im), function("sin", re))));
+    case Opcode::Tanh:
+      return complex_tanh(v[0]);
+    case Opcode::Tan: {
+      // -i tanh(i z)
+      Value* t = complex_tanh(complex_of(b_.CreateFNeg(im), re));
+      return complex_of(imaginary_part(t), b_.CreateFNeg(real_part(t)));
+    }
+    case Opcode::Power:
+      return complex_power(v[0], v[1]);
+    case Opcode::Atan2: {
+      // -i log((x + iy) / sqrt(x² + y²)), the first operand being y
+      Value* turned = complex_of(b_.CreateFNeg(im), re);
+      Value* length = complex_root(b_.CreateFAdd(squared(v[1]), squared(v[0])));
+      Value* log = complex_logarithm(complex_quotient(b_.CreateFAdd(v[1], turned), length));
+      return complex_of(imaginary_part(log), b_.CreateFNeg(real_part(log)));
+    }
+    default:
+      refuse(inst, "of complex numbers");
+  }
+}
+
+}  // namespace hlo
