@@ -504,13 +504,15 @@ Value* ElementEmitter::complex_power(Value* x, Value* y) {
   Value* log = complex_logarithm(x);
   // x^(c + di) = exp(c log|x| - d arg x) cis(d log|x| + c arg x)
   Value* power = complex_exponential(complex_product(y, log));
+  // Of zero: to the zeroth power one, to any with a positive real part zero.
+  llvm::Type* type = real_part(x)->getType();
+  Value *zero = llvm::ConstantFP::get(type, 0), *one = llvm::ConstantFP::get(type, 1);
   auto is_zero = [&](Value* v) {
-    Value* zero = b_.CreateFCmpOEQ(v, llvm::Constant::getNullValue(v->getType()));
-    return b_.CreateAnd(real_part(zero), imaginary_part(zero));
+    return b_.CreateAnd(b_.CreateFCmpOEQ(real_part(v), zero), b_.CreateFCmpOEQ(imaginary_part(v), zero));
   };
-  Value* none = llvm::Constant::getNullValue(x->getType());
-  Value* one = complex_of(llvm::ConstantFP::get(real_part(x)->getType(), 1), real_part(none));
-  return b_.CreateSelect(is_zero(x), b_.CreateSelect(is_zero(y), one, none), power);
+  Value* none = b_.CreateAnd(is_zero(x), b_.CreateFCmpOGT(real_part(y), zero));
+  power = b_.CreateSelect(none, complex_of(zero, zero), power);
+  return b_.CreateSelect(b_.CreateAnd(is_zero(x), is_zero(y)), complex_of(one, zero), power);
 }
 
 Value* ElementEmitter::complex(InstId inst, const std::vector<Value*>& v) {
@@ -562,9 +564,10 @@ Value* ElementEmitter::complex(InstId inst, const std::vector<Value*>& v) {
     case Opcode::Exp:
       return complex_exponential(v[0]);
     case Opcode::Expm1: {
-      // e^x cos y - 1 without taking what is nearly one from one.
-      Value *c = function("cos", im), *more = call_math("expm1", re);
-      return complex_of(b_.CreateFAdd(b_.CreateFMul(more, c), b_.CreateFSub(c, k(1))),
+      // e^x cos y - 1 without taking what is nearly one from one: (e^x - 1) cos y - 2 sin²(y / 2)
+      Value *more = b_.CreateFMul(call_math("expm1", re), function("cos", im)),
+            *half = function("sin", b_.CreateFMul(k(0.5), im));
+      return complex_of(b_.CreateFSub(more, b_.CreateFMul(k(2), b_.CreateFMul(half, half))),
                         imaginary_part(complex_exponential(v[0])));
     }
     case Opcode::Log:

@@ -8,6 +8,7 @@
 //   shapes         agree with shape inference, layout ignored
 //   layouts        are permutations; elements of tuples agree with what builds and takes them apart
 //                  where they are assigned: what works element by element or along dimensions keeps them
+//                  and calls, loops, branches, barriers and tuples hand values on as they lie
 //   bitcast        keeps the number of bytes
 //   dynamism       no dimension is unbounded (`?`)
 //   calls          parameters and results of callees agree with what the caller passes and expects, by opcode: call,

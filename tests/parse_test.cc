@@ -163,6 +163,38 @@ TEST(Parse, DeepNestingIsRefused) {
   EXPECT_NE(refusal(deep + "f32[]").find("nested too deeply"), std::string::npos);
 }
 
+// Behind layout assignment, what hands a value on leaves it as it lies; before, layouts say nothing yet.
+TEST(Verify, LayoutsWhereValuesAreHandedOn) {
+  const std::string functions =
+      "HloModule m\nt { x = f32[2,3]{1,0} parameter(0)\n ROOT y = f32[3,2]{0,1} transpose(x), dimensions={1,0} }\n"
+      "c { s = f32[2,3]{1,0} parameter(0)\n ROOT p = pred[] constant(false) }\n"
+      "b { s = f32[2,3]{1,0} parameter(0)\n ROOT y = f32[2,3]{0,1} copy(s) }\n"
+      "ENTRY e { a = f32[2,3]{1,0} parameter(0)\n ";
+  const std::pair<std::string, std::string> rows[] = {
+      {"ROOT r = f32[3,2]{1,0} call(a), to_apply=t }", "callee t returns f32[3,2]{0,1}, expected f32[3,2]{1,0}"},
+      {"d = f32[2,3]{0,1} copy(a)\n ROOT r = f32[3,2]{0,1} call(d), to_apply=t }",
+       "callee t takes f32[2,3]{1,0} as parameter 0, f32[2,3]{0,1} is passed"},
+      {"ROOT r = f32[2,3]{1,0} while(a), condition=c, body=b }", "body b returns f32[2,3]{0,1}"},
+      {"ROOT r = f32[2,3]{0,1} opt-barrier(a) }", "does not change layouts"},
+      {"ROOT r = (f32[2,3]{0,1}) tuple(a) }", "has f32[2,3]{1,0} as element 0 of (f32[2,3]{0,1})"},
+      {"u = (f32[2,3]{1,0}) tuple(a)\n ROOT r = f32[2,3]{0,1} get-tuple-element(u), index=0 }",
+       "does not change layouts"},
+      {"ROOT r = f32[3,2]{0,1} call(a), to_apply=t }", ""},
+  };
+  for (const auto& [text, part] : rows) {
+    auto m = parse_module(functions + text, std::make_shared<Universe>());
+    EXPECT_TRUE(verify_module(*m, 20, Layouts::kFree).empty()) << text;
+    std::vector<VerifyError> errors = verify_module(*m, 20, Layouts::kBinding);
+    if (part.empty()) {
+      EXPECT_TRUE(errors.empty()) << text << errors[0].message;
+      continue;
+    }
+    ASSERT_EQ(errors.size(), 1u) << text;
+    EXPECT_EQ(errors[0].rule, "layouts");
+    EXPECT_NE(errors[0].message.find(part), std::string::npos) << errors[0].message;
+  }
+}
+
 TEST(Verify, FindsBrokenModules) {
   auto errors = [](const std::string& text) {
     std::string all;

@@ -43,6 +43,7 @@ struct Shared {
   Chance chance;
   std::string computations;  // finished ones
   int names = 0, depth = 0;
+  bool small = false;  // integers of less than a byte as well
 };
 
 std::string shape(const std::string& type, const Dims& dims) {
@@ -88,7 +89,7 @@ class Writer {
     std::string value = type == "pred"  ? (c_.one_in(2) ? "true" : "false")
                         : type == "c64" ? fmt::format("({}, {})", c_.below(4), c_.below(4))
                         : type[0] == 'u' || type[0] == 's'
-                            ? fmt::format("{}", c_.below(6))
+                            ? fmt::format("{}", c_.below(type == "u2" ? 4 : 6))
                             : fmt::format("{}", static_cast<double>(c_.below(9) - 2) * 0.5);
     std::string scalar = line(type + "[]", fmt::format("constant({})", value));
     if (dims.empty()) return scalar;
@@ -129,6 +130,9 @@ class Writer {
   // XLA takes initial values to be the operation's identity: how often one is taken is nobody's promise.
   std::string identity(const std::string& op, const std::string& type) {
     static const std::map<std::string, std::pair<std::string, std::string>> ends{
+        {"s4", {"-8", "7"}},
+        {"u4", {"0", "15"}},
+        {"u2", {"0", "3"}},
         {"s8", {"-128", "127"}},
         {"s32", {"-2147483648", "2147483647"}},
         {"s64", {"-9223372036854775808", "9223372036854775807"}},
@@ -353,7 +357,8 @@ class Writer {
       }
       case 18: {  // convert
         static const std::vector<std::string> to{"f32", "s32", "f64", "u8", "s64", "bf16", "pred", "u32", "s8"};
-        std::string t = c_.of(to);
+        static const std::vector<std::string> small{"s4", "u4", "u2"};
+        std::string t = s_.small && c_.one_in(3) ? c_.of(small) : c_.of(to);
         if (a.type == "c64" || t == a.type || (is_float(a.type) && !a.exact)) return;
         // Floats to integers of other ranges saturate; keep to those that hold them.
         if (is_float(a.type) && !is_float(t) && t != "s32" && t != "s64" && t != "pred") return;
@@ -558,7 +563,7 @@ class Writer {
 }  // namespace
 
 std::string random_module(uint64_t seed, int size) {
-  Shared shared{Chance(seed), "", 0, 0};
+  Shared shared{Chance(seed), "", 0, 0, seed >= kSmallIntegersFrom};
   Chance& c = shared.chance;
   Writer w(shared);
   static const std::vector<std::string> types{"f32",  "f32", "f32",  "s32", "f64", "u8",
@@ -567,7 +572,9 @@ std::string random_module(uint64_t seed, int size) {
   for (int64_t k = 0; k < parameters; ++k) {
     Dims dims;
     for (int64_t d = c.below(4); d > 0; --d) dims.push_back(c.one_in(12) ? 0 : 1 + c.below(5));
-    w.put({"", c.of(types), dims, true}, fmt::format("parameter({})", k));
+    static const std::vector<std::string> small{"s4", "u4", "u2"};
+    std::string type = shared.small && c.one_in(3) ? c.of(small) : c.of(types);
+    w.put({"", type, dims, true}, fmt::format("parameter({})", k));
   }
   w.grow(size);
   auto [shape_text, root] = w.tuple_of(static_cast<size_t>(1 + c.below(5)));

@@ -6,6 +6,9 @@
 
 namespace hlo {
 
+// From this seed on integers of less than a byte come up, too.
+constexpr uint64_t kSmallIntegersFrom = 10'000'000;
+
 // HLO text with about `size` instructions in its entry.
 std::string random_module(uint64_t seed, int size);
 

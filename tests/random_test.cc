@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 
 #include "ir/print.h"
 #include "ir/verifier.h"
@@ -23,6 +24,15 @@ namespace {
 int64_t environment(const char* name, int64_t absent) {
   const char* v = std::getenv(name);
   return v ? std::atoll(v) : absent;
+}
+
+// So many, and a tenth as many with small integers.
+std::vector<int64_t> seeds(int64_t from, int64_t count) {
+  std::vector<int64_t> out(static_cast<size_t>(count));
+  std::iota(out.begin(), out.end(), from);
+  if (!std::getenv("HLO_RANDOM"))
+    for (int64_t k = 0; k < count / 10; ++k) out.push_back(static_cast<int64_t>(kSmallIntegersFrom) + k);
+  return out;
 }
 
 // gpu_hlo_support_checker refuses on purpose what it cannot take; simplify-fp-conversions leaves roundings out on
@@ -50,7 +60,8 @@ constexpr double kTolerance = 1e-4;
 TEST(RandomModules, EveryPassKeepsWhatTheyCompute) {
   int64_t count = environment("HLO_RANDOM", 3000), from = environment("HLO_RANDOM_FROM", 1);
   int64_t changed_runs = 0, runs = 0, usable = 0;
-  for (int64_t seed = from; seed < from + count && !::testing::Test::HasFailure(); ++seed) {
+  for (int64_t seed : seeds(from, count)) {
+    if (::testing::Test::HasFailure()) break;
     std::string text =
         random_module(static_cast<uint64_t>(seed), 12 + static_cast<int>(seed % environment("HLO_RANDOM_SIZE", 20)));
     if (const char* folder = std::getenv("HLO_RANDOM_DIR")) write_file(fmt::format("{}/r{}.hlo", folder, seed), text);
@@ -121,7 +132,8 @@ TEST(RandomModules, EveryPassKeepsWhatTheyCompute) {
 TEST(RandomModules, BuffersHoldWhatIsReadLater) {
   int64_t count = environment("HLO_RANDOM", 2000), from = environment("HLO_RANDOM_FROM", 500000);
   int64_t in_place = 0;
-  for (int64_t seed = from; seed < from + count && !::testing::Test::HasFailure(); ++seed) {
+  for (int64_t seed : seeds(from, count)) {
+    if (::testing::Test::HasFailure()) break;
     std::string text = random_module(static_cast<uint64_t>(seed), 12 + static_cast<int>(seed % 40));
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
     auto m = parse_module(text, std::make_shared<Universe>(), {"random", 20});

@@ -376,14 +376,24 @@ bool complex_type(const EwArgs& e) {
     case Opcode::Expm1:
       return unary<C>(e,
                       [](C x) {
-                        return C(std::expm1(x.real()) * std::cos(x.imag()) + std::cos(x.imag()) - T{1},
+                        // e^x cos y - 1 without taking what is nearly one from one.
+                        T half = std::sin(x.imag() / 2);
+                        return C(std::expm1(x.real()) * std::cos(x.imag()) - 2 * half * half,
                                  std::exp(x.real()) * std::sin(x.imag()));
                       }),
              true;
     case Opcode::Log:
       return unary<C>(e, [](C x) { return std::log(x); }), true;
     case Opcode::Log1p:
-      return unary<C>(e, [](C x) { return std::log(x + C(1)); }), true;
+      return unary<C>(e,
+                      [](C x) {
+                        C log = std::log(x + C(1));
+                        if (std::fabs(x.real()) >= T(0.5) || std::fabs(x.imag()) >= T(0.5)) return log;
+                        // The square of the size exceeds one by x (2 + x) + y².
+                        T excess = x.real() * (2 + x.real()) + x.imag() * x.imag();
+                        return C(std::log1p(excess) / 2, log.imag());
+                      }),
+             true;
     case Opcode::Logistic:
       return unary<C>(e, [](C x) { return C(1) / (C(1) + std::exp(-x)); }), true;
     case Opcode::Sqrt:

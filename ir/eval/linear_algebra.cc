@@ -160,8 +160,8 @@ Value Evaluator::cholesky_factor(const Value& in, bool lower, ShapeId out_id) {
         to(i, j) = v / to(j, j);
       }
     }
-    if (bad) std::fill_n(l.begin() + static_cast<ptrdiff_t>(base), size, Complex(NAN, NAN));
-    if (!lower)
+    if (bad) std::fill_n(l.begin() + static_cast<ptrdiff_t>(base), size, Complex(NAN, 0));
+    if (!lower && !bad)
       for (size_t i = 0; i < n; ++i)
         for (size_t j = 0; j < i; ++j) to(j, i) = std::conj(to(i, j)), to(i, j) = 0;
   }

@@ -149,9 +149,29 @@ def cases():
         yield case("bitcast-convert", f"{a} {b}", module(f"  x = {shape(a, x.shape)} parameter(0)\n  ROOT r = {shape(b, (len(x), bits(a) // bits(b)))} bitcast-convert(x)"), x)
         y = np.frombuffer(np.ascontiguousarray(x).tobytes(), dtype(b)).reshape(len(x), -1)
         yield case("bitcast-convert", f"{b} {a}", module(f"  x = {shape(b, y.shape)} parameter(0)\n  ROOT r = {shape(a, x.shape)} bitcast-convert(x)"), y)
+    for a, b in (("u8", "u4"), ("s8", "u4"), ("u8", "s4"), ("s8", "u2"), ("s16", "s4"), ("s32", "u4"), ("f32", "u2"), ("u16", "s2"), ("u4", "u2"), ("f8e5m2", "u4")):
+        x = values(a)
+        n = bits(a) // bits(b)
+        yield case("bitcast-convert", f"{a} {b}", module(f"  x = {shape(a, x.shape)} parameter(0)\n  ROOT r = {shape(b, (len(x), n))} bitcast-convert(x)"), x)
+        y = np.resize(values(b), (5, n))
+        yield case("bitcast-convert", f"{b} {a}", module(f"  x = {shape(b, y.shape)} parameter(0)\n  ROOT r = {shape(a, (5,))} bitcast-convert(x)"), y)
+    # Complex numbers far out, near one, on the axes.
+    for t in COMPLEX:
+        x = np.array([1e30 + 2e30j, -3e-30 + 1e-30j, 1e-30 - 0.5j, 300 + 2j, -60 + 0.5j, 0, 1 + 1e-4j, -1 + 0.002j, 9 - 9j, 0.5, -4j, 1e-3 + 1e-3j], dtype(t))
+        small = x[[2, 4, 5, 6, 7, 8, 9, 10, 11]]
+        s, few = shape(t, x.shape), shape(t, small.shape)
+        for op in ("abs", "sign", "log", "log-plus-one", "sqrt", "rsqrt", "logistic", "tanh"):
+            yield case(op, t, module(f"  x = {s} parameter(0)\n  ROOT r = {shape(t if op != 'abs' else {'c64': 'f32', 'c128': 'f64'}[t], x.shape)} {op}(x)"), x)
+        for op in ("exponential", "exponential-minus-one", "sine", "cosine", "tan"):
+            yield case(op, t, module(f"  x = {few} parameter(0)\n  ROOT r = {few} {op}(x)"), small)
+        y = np.roll(small, 4)
+        for op in ("divide", "power", "atan2"):
+            # (On the cut of atan2 the sign of a zero decides.)
+            first = np.where(small == 0, 0.25 + 0.25j, small).astype(dtype(t)) if op == "atan2" else small
+            yield case(op, t, module(f"  x = {few} parameter(0)\n  y = {few} parameter(1)\n  ROOT r = {few} {op}(x, y)"), first, y)
     for t in WIDE_FLOATS:
         x = values(t)
-        for e, m in ((5, 10), (8, 7), (4, 3), (5, 2), (8, 0), (3, 1)):
+        for e, m in ((5, 10), (8, 7), (4, 3), (5, 2), (8, 0), (3, 1), (2, 4), (6, 23), (8, 22)):
             yield case("reduce-precision", t, module(f"  x = {shape(t, x.shape)} parameter(0)\n  ROOT r = {shape(t, x.shape)} reduce-precision(x), exponent_bits={e}, mantissa_bits={m}"), x)
     # --- movement, all types ---
     for t in ALL:
@@ -238,6 +258,9 @@ def cases():
         spd = (m @ np.conj(np.swapaxes(m, 1, 2)) + 5 * np.eye(5)).astype(d)
         for lower in ("true", "false"):
             yield case("cholesky", t, module(f"  x = {t}[2,5,5] parameter(0)\n  ROOT r = {t}[2,5,5] cholesky(x), lower={lower}"), spd)
+            if t in ("f32", "c64"):
+                # Not positive definite: no number at all.
+                yield case("cholesky", t, module(f"  x = {t}[2,2] parameter(0)\n  ROOT r = {t}[2,2] cholesky(x), lower={lower}"), np.array([[1, 2], [2, 1]]).astype(d))
             for left in ("true", "false"):
                 for unit in ("true", "false"):
                     for how in ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"):
