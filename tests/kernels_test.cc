@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <sstream>
 
 #include "gpu_exec/executor.h"
@@ -12,6 +13,8 @@
 #include "gpu_exec/host.h"
 #include "ir/eval/compare.h"
 #include "ir/eval/widen.h"
+#include "ir/print.h"
+#include "ir/verifier.h"
 #include "parser/parser.h"
 #include "tests/cuda_driver.h"
 #include "tests/random_module.h"
@@ -62,7 +65,8 @@ TEST(Kernels, RandomModulesOnEveryBackend) {
   uint64_t from = first ? std::strtoull(first, nullptr, 10) : 70220;
   std::vector<uint64_t> seeds{37};
   for (uint64_t k = 0; k < (count ? std::strtoull(count, nullptr, 10) : 24); ++k) seeds.push_back(from + k);
-  for (uint64_t k = 0; k < (count ? 0 : 12); ++k) seeds.push_back(kSmallIntegersFrom + k);
+  for (uint64_t k = 0; k < (count ? 0 : 12); ++k)
+    seeds.push_back(kSmallIntegersFrom + k), seeds.push_back(kLargeFrom + k);
   for (uint64_t seed : seeds) {
     std::string text = random_module(seed, 12 + static_cast<int>(seed % 20));
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
@@ -76,6 +80,60 @@ TEST(Kernels, RandomModulesOnEveryBackend) {
     for (const char* backend : {"host", "emulated", "cuda"}) {
       Execution e = find_executor(backend)->run(*m, {arguments}, 1, {});
       Comparison c = compare_results(m->u(), e.results[0], right, -1, &reference);
+      EXPECT_TRUE(c.equal) << backend << ": "
+                           << (c.equal ? "" : c.first_difference()->name + ": " + c.first_difference()->why);
+    }
+  }
+}
+
+// The shape with its arrays laid out by `orders`, a minor-to-major order a rank.
+ShapeId laid_out(Universe& u, ShapeId id, const std::vector<Dims>& orders) {
+  Shape s = u[id];
+  if (s.is_tuple()) {
+    for (ShapeId& e : s.elements) e = laid_out(u, e, orders);
+    return u.shape(std::move(s));
+  }
+  if (!s.is_array()) return id;
+  s.layout.minor_to_major = orders[s.dims.size()];
+  s.has_layout = true;
+  return u.shape(std::move(s));
+}
+
+// Every array of a rank lies in one order, so that what is handed on agrees; transposes, reshapes, reductions and
+// windows meet all of them.
+TEST(Kernels, RandomModulesInOtherLayouts) {
+  use_fake_driver_without_a_card();
+  const char *count = std::getenv("HLO_RANDOM"), *first = std::getenv("HLO_RANDOM_FROM");
+  uint64_t from = first ? std::strtoull(first, nullptr, 10) : 9000;
+  std::vector<uint64_t> seeds;
+  for (uint64_t k = 0; k < (count ? std::strtoull(count, nullptr, 10) : 24); ++k) seeds.push_back(from + k);
+  for (uint64_t k = 0; k < (count ? 0 : 12); ++k) seeds.push_back(kLargeFrom + 100 + k);
+  for (uint64_t seed : seeds) {
+    std::string text = random_module(seed, 12 + static_cast<int>(seed % 20));
+    std::mt19937_64 engine(seed);
+    std::vector<Dims> orders;
+    for (int64_t rank = 0; rank < 12; ++rank) {
+      orders.push_back(default_minor_to_major(rank));
+      for (size_t k = orders.back().size(); k > 1; --k) std::swap(orders.back()[k - 1], orders.back()[engine() % k]);
+    }
+    auto m = parse_module(text, std::make_shared<Universe>(), {"random", 20});
+    Universe& u = m->u();
+    for (CompId c : m->computations())
+      for (InstId i : m->live_order(c)) m->set_shape(i, laid_out(u, m->shape_id(i), orders));
+    for (ShapeId& s : m->config.entry_params) s = laid_out(u, s, orders);
+    m->config.entry_result = laid_out(u, m->config.entry_result, orders);
+    std::vector<VerifyError> errors = verify_module(*m, 20, Layouts::kBinding);
+    ASSERT_TRUE(errors.empty()) << errors[0].message;
+    SCOPED_TRACE(fmt::format("seed {}\n{}", seed, print_module(*m)));
+    std::vector<Value> arguments = seeded_arguments(*m, 1, false);
+    Value right = Evaluator(*m).run(arguments);
+    std::unique_ptr<Module> wide = widened_module(*m);
+    std::vector<Value> wide_arguments;
+    for (const Value& v : arguments) wide_arguments.push_back(widened_value(wide->u(), v));
+    Value reference = Evaluator(*wide).run(wide_arguments);
+    for (const char* backend : {"host", "emulated", "cuda"}) {
+      Execution e = find_executor(backend)->run(*m, {arguments}, 1, {});
+      Comparison c = compare_results(u, e.results[0], right, -1, &reference);
       EXPECT_TRUE(c.equal) << backend << ": "
                            << (c.equal ? "" : c.first_difference()->name + ": " + c.first_difference()->why);
     }

@@ -563,7 +563,7 @@ class Writer {
 }  // namespace
 
 std::string random_module(uint64_t seed, int size) {
-  Shared shared{Chance(seed), "", 0, 0, seed >= kSmallIntegersFrom};
+  Shared shared{Chance(seed), "", 0, 0, seed >= kSmallIntegersFrom && seed < kLargeFrom};
   Chance& c = shared.chance;
   Writer w(shared);
   static const std::vector<std::string> types{"f32",  "f32", "f32",  "s32", "f64", "u8",
@@ -572,6 +572,13 @@ std::string random_module(uint64_t seed, int size) {
   for (int64_t k = 0; k < parameters; ++k) {
     Dims dims;
     for (int64_t d = c.below(4); d > 0; --d) dims.push_back(c.one_in(12) ? 0 : 1 + c.below(5));
+    if (seed >= kLargeFrom) {
+      static const std::vector<int64_t> sizes{1, 2, 3, 4, 7, 8, 16, 31, 32, 33, 64, 65, 100, 128, 256, 300, 1025, 2048};
+      for (int64_t& size : dims) {
+        size = 1;
+        if (int64_t other = c.of(sizes); count(dims) * other <= 10000) size = other;
+      }
+    }
     static const std::vector<std::string> small{"s4", "u4", "u2"};
     std::string type = shared.small && c.one_in(3) ? c.of(small) : c.of(types);
     w.put({"", type, dims, true}, fmt::format("parameter({})", k));

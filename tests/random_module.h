@@ -8,6 +8,9 @@ namespace hlo {
 
 // From this seed on integers of less than a byte come up, too.
 constexpr uint64_t kSmallIntegersFrom = 10'000'000;
+// From this one on parameters have up to some 10,000 elements, enough for warps, blocks and tiles, and no small
+// integers.
+constexpr uint64_t kLargeFrom = 20'000'000;
 
 // HLO text with about `size` instructions in its entry.
 std::string random_module(uint64_t seed, int size);
