@@ -968,11 +968,12 @@ class GpuBuilder : public KernelBuilder {
   }
 
   // A sorting network over every row: steps of one distance each, all of them ascending, so that what lies behind the
-  // row's end never moves.
+  // row's end never moves. It moves equal elements past each other. Where that must not be, and no pass has made the
+  // order a total one (stable-sort-expander), neighbours change places, as many steps as there are elements.
   void sort() {
     InstId i = root();
     const AttrSet& a = m_.attrs(i);
-    if (a.flag(Attr::is_stable)) refuse("a stable one; stable-sort-expander makes it a total order");
+    const bool stable = a.flag(Attr::is_stable);
     auto dim = static_cast<size_t>(a.ints(Attr::dimensions)[0]);
     const Shape s = m_.shape(m_.operand(i, 0));
     int64_t n = s.dims[dim];
@@ -992,14 +993,17 @@ class GpuBuilder : public KernelBuilder {
       outputs_[k] = sorted;
     }
     CompId comparator = m_.called(i)[0];
-    int64_t half = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1)))) / 2;
+    int64_t half =
+        stable ? n / 2 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1)))) / 2;
     int64_t rows = n ? s.elements_count() / n : 0;
     constexpr int64_t kThreads = 128;
     KernelPart part;
     part.schedule = "sort", part.count = rows * std::max<int64_t>(half, 1), part.threads = kThreads;
     part.blocks = std::max<int64_t>((part.count + kThreads - 1) / kThreads, 1);
     // Merges of 2, 4, 8 …: the first step turns the second half round, the others halve the distance.
-    for (int64_t width = 2; width <= 2 * half; width *= 2) {
+    for (int64_t step = 0; stable && n > 1 && step < n; ++step)
+      part.launches.push_back({static_cast<int32_t>(step % 2), 0});
+    for (int64_t width = 2; !stable && width <= 2 * half; width *= 2) {
       part.launches.push_back({static_cast<int32_t>(width / 2), static_cast<int32_t>(width - 1)});
       for (int64_t d = width / 4; d > 0; d /= 2)
         part.launches.push_back({static_cast<int32_t>(d), static_cast<int32_t>(d)});
@@ -1018,8 +1022,9 @@ class GpuBuilder : public KernelBuilder {
         Value* distance = b_.CreateZExtOrTrunc(c.numbers[0], e.index_type());
         Value* mask = b_.CreateZExtOrTrunc(c.numbers[1], e.index_type());
         Value* low = b_.CreateAnd(pair, b_.CreateSub(distance, e.number(1)));
-        Value* lower = b_.CreateAdd(b_.CreateShl(b_.CreateSub(pair, low), 1), low);
-        Value* upper = b_.CreateXor(lower, mask);
+        Value* lower = stable ? b_.CreateAdd(b_.CreateShl(pair, 1), distance)
+                              : b_.CreateAdd(b_.CreateShl(b_.CreateSub(pair, low), 1), low);
+        Value* upper = stable ? b_.CreateAdd(lower, e.number(1)) : b_.CreateXor(lower, mask);
         when(c, b_.CreateICmpULT(upper, e.number(n)), [&] {
           Dims others, order;
           for (int64_t d : major_first(s))

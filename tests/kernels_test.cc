@@ -57,6 +57,22 @@ TEST(Kernels, SameOnEveryBackend) {
       }
 }
 
+// Without the pass that makes their order a total one.
+TEST(Kernels, StableSortsAsTheyAre) {
+  use_fake_driver_without_a_card();
+  for (const char* backend : {"emulated", "cuda"}) {
+    auto m = parsed(HLO_TESTDATA "/gpu_kernels/stable_sorts.hlo");
+    std::vector<Value> arguments = seeded_arguments(*m, 1, false);
+    Execution right = find_executor("evaluator")->run(*m, {arguments}, 1, {});
+    EvalOptions options;
+    options.as_it_is = true;
+    Execution e = find_executor(backend)->run(*m, {arguments}, 1, options);
+    Comparison c = compare_results(m->u(), e.results[0], right.results[0]);
+    EXPECT_TRUE(c.equal) << backend;
+    EXPECT_EQ(e.notes.size(), 1u) << e.notes.back();
+  }
+}
+
 // HLO_RANDOM and HLO_RANDOM_FROM as in random_test. Seed 70228 rounds an f16 down, 70237 borrows in 64-bit code, 37 has
 // a predicate moved as -1.
 TEST(Kernels, RandomModulesOnEveryBackend) {
