@@ -197,7 +197,10 @@ ElementType array_type(const NamedArray& a, const std::string& path) {
 
 Value from_array(const Universe& u, const NamedArray& a, ShapeId shape) {
   const Shape& s = u[shape];
-  if (a.dims != s.dims || a.descr.substr(1) != descr_of(s.type).substr(1)) {
+  // Elements of less than a byte come as bytes of either kind: as numbers, or as their bits alone.
+  const bool small = type_bits(s.type) < 8 && s.type != ElementType::Pred;
+  const std::string_view kind = std::string_view(a.descr).substr(1);
+  if (a.dims != s.dims || (kind != descr_of(s.type).substr(1) && !(small && (kind == "i1" || kind == "u1")))) {
     std::string dims;
     for (int64_t d : a.dims) dims += (dims.empty() ? "" : ",") + std::to_string(d);
     fail(FailureKind::kUsage, "array {} is a {}[{}], the module takes {}", a.name, a.descr, dims,
@@ -206,6 +209,14 @@ Value from_array(const Universe& u, const NamedArray& a, ShapeId shape) {
   Value v;
   v.shape = shape;
   v.data = std::make_shared<std::vector<char>>(a.bytes.begin(), a.bytes.end());
+  if (!small) return v;
+  const int mask = (1 << type_bits(s.type)) - 1, sign = is_signed_int(s.type) ? (mask + 1) / 2 : 0;
+  for (char& c : *v.data) {
+    int byte = static_cast<unsigned char>(c), bits = byte & mask, value = bits & sign ? (bits | ~mask) & 255 : bits;
+    if (byte != bits && byte != value)
+      fail(FailureKind::kUsage, "array {} holds {}, which is no {}", a.name, byte, type_name(s.type));
+    c = static_cast<char>(value);
+  }
   return v;
 }
 

@@ -95,6 +95,22 @@ with tempfile.TemporaryDirectory() as directory:
     expect("all stages", code == 0 and text.splitlines()[-1].startswith("all "), text[-300:] + err)
     code, text, err = run("exec", mobilenet, "--exact", "--compare-with", tmp / "1.npz")
     expect("--exact", code == 0 and text.splitlines()[-1] == "equal", text + err)
+    # Small integers as numbers (ours) and as bits (numpy's uint8, as XLA's come); others are no such numbers.
+    (tmp / "small.hlo").write_text("HloModule m\nENTRY e { p = s4[3] parameter(0)\n ROOT r = s4[3] negate(p) }\n")
+
+    def npy(descr, values):
+        header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({len(values)},), }}".ljust(117) + "\n"
+        return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(v & 255 for v in values)
+
+    for name, descr, given in (("numbers", "|i1", (-3, 7, 0)), ("bits", "|u1", (13, 7, 0))):
+        (tmp / f"{name}.npy").write_bytes(npy(descr, given))
+        with zipfile.ZipFile(tmp / f"{name}.npz", "w") as z:
+            z.writestr("o0.npy", npy(descr, (3, -7, 0) if descr == "|i1" else (3, 9, 0)))
+        code, text, err = run("exec", tmp / "small.hlo", "--inputs", tmp / f"{name}.npy", "--compare-with", tmp / f"{name}.npz")
+        expect(f"s4 as {name}", code == 0 and text.splitlines()[-1] == "equal", text + err)
+    (tmp / "large.npy").write_bytes(npy("|u1", (40, 7, 0)))
+    code, text, err = run("exec", tmp / "small.hlo", "--inputs", tmp / "large.npy")
+    expect("no s4", code == 2 and "holds 40, which is no s4" in err, err)
     (tmp / "many.hlo").write_text("HloModule m, replica_count=9223372036854775807, num_partitions=4\nENTRY e { p = u32[] partition-id()\n ROOT r = u32[] replica-id(), control-predecessors={p} }\n")
     code, text, err = run("exec", tmp / "many.hlo")
     expect("too many devices", code == 2 and "are simulated" in err, err)
