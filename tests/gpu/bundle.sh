@@ -31,7 +31,7 @@ for library in /usr/local/cuda/nvvm/libdevice/libdevice.10.bc "${HLO_LIBDEVICE:-
 done
 cp "$root/tests/gpu/run.sh" "$root/tests/gpu/time_jax.py" "$folder/"
 mkdir -p "$folder/testdata/eval"
-cp -r "$root/testdata/kernels" "$root/testdata/gpu" "$root/testdata"/*.hlo "$folder/testdata/"
+cp -r "$root/testdata/kernels" "$root/testdata/gpu_kernels" "$root/testdata/gpu" "$root/testdata"/*.hlo "$folder/testdata/"
 cp "$root/testdata/eval/ops.jsonl" "$folder/testdata/eval/"
 # The runnable corpus, where the checkout has it.
 corpus=$root/../shared/corpus
