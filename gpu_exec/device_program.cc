@@ -98,8 +98,7 @@ void run_pass(Module& m, const char* name) {
 
 // Is there an instruction whose work these passes make of operations that have kernels?
 bool has_expandable(const Module& m) {
-  constexpr std::string_view kCalls[] = {"TopK", "__gpu$TopK", "Qr", "Eigh",
-                                         "ProductOfElementaryHouseholderReflectors"};
+  constexpr std::string_view kCalls[] = {"TopK", "Qr", "Eigh", "ProductOfElementaryHouseholderReflectors"};
   for (CompId c : m.computations())
     for (InstId i : m.live_order(c)) {
       Opcode op = m.op(i);
