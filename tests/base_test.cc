@@ -3,7 +3,9 @@
 
 #include <cmath>
 
+#include "ir/base/checked.h"
 #include "ir/base/source.h"
+#include "ir/base/stack_guard.h"
 #include "ir/literal.h"
 #include "ir/module.h"
 
@@ -20,6 +22,33 @@ TEST(StringInterner, GivesOneIdAContent) {
   }
   EXPECT_EQ(s.size(), 20000u);
   EXPECT_FALSE(s.find("other").valid());
+}
+
+TEST(Checked, RemembersWhatDoesNotFit) {
+  EXPECT_EQ((Checked(3) * 4 + 5).value("x"), 17);
+  EXPECT_EQ((Checked(-3) * 4).value("x"), 0);  // as dimensions count
+  Checked large = Checked(int64_t{1} << 62) * 2;
+  EXPECT_FALSE(large.fits());
+  EXPECT_FALSE((large + 1).fits());
+  EXPECT_FALSE((Checked(INT64_MAX - 1) + 1).fits());
+  EXPECT_FALSE(divided(large, 8).fits());
+  EXPECT_EQ(large.capped(), INT64_MAX);
+  EXPECT_EQ((large * 0).value("x"), 0);
+  EXPECT_EQ(divided(Checked(9), 8).value("x"), 2);
+  EXPECT_THROW(large.value("the array"), Failure);
+}
+
+// Frames of 1 kB or so; the compiler may not make a loop of it.
+int64_t descend(int64_t depth) {  // NOLINT(misc-no-recursion)
+  check_stack("this test");
+  volatile char frame[1000];
+  frame[depth % 1000] = 1;
+  return depth == 0 ? frame[0] : descend(depth - 1) + frame[depth % 1000];
+}
+
+TEST(StackGuard, RefusesBeforeTheStackEnds) {
+  EXPECT_GT(descend(100), 0);
+  EXPECT_THROW(descend(int64_t{1} << 40), Failure);
 }
 
 TEST(StringInterner, NumbersFarAheadAndSpelledOddly) {
