@@ -101,7 +101,9 @@ TEST(Passes, NamesOfBothAgesNameOnePass) {
 
 void expect_known(const std::vector<Step>& steps) {  // NOLINT(misc-no-recursion): as deep as pipelines nest
   for (const Step& s : steps) {
-    if (s.children.empty()) EXPECT_NE(find_pass(s.name), nullptr) << s.name;
+    if (s.children.empty()) {
+      EXPECT_NE(find_pass(s.name), nullptr) << s.name;
+    }
     expect_known(s.children);
   }
 }
