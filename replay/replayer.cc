@@ -99,6 +99,7 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   Drawers drawers(2);
   auto wants = [&](const char* f) { return options.formats.contains(f); };
   bool drawing = wants("dot") || wants("svg") || wants("png") || wants("html");
+  if (wants("svg") || wants("png") || wants("html")) require_graphviz();
   std::unique_ptr<Snapshot> last;
   int number = 0;
   size_t done = 0, all = count_passes(*steps);
