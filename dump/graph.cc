@@ -22,6 +22,8 @@ std::string quoted(std::string_view text) {
   return out + "\"";
 }
 
+}  // namespace
+
 // The attributes of a node, an edge or a graph.
 struct DotAttributes {
   std::string text;
@@ -64,6 +66,8 @@ struct DotGraph {
     }
   }
 };
+
+namespace {
 
 std::string escaped(std::string_view text) {
   std::string out;
