@@ -8,22 +8,20 @@
 #include "gpu_exec/host.h"
 #include "gpu_exec/host_module.h"
 #include "gpu_exec/matrix_vector.h"
+#include "ir/backend_config.h"
 #include "ir/base/check.h"
-#include "ir/eval/backend_config.h"
+#include "ir/base/stack_guard.h"
+#include "ir/eval/value.h"
+#include "ir/library_calls.h"
 #include "ir/verifier.h"
 #include "passes/backend/backend.h"
-#include "passes/pass.h"
+#include "passes/passes.h"
 
 namespace hlo {
 
-// The pass `fusion` in these computations alone (passes/fusion/instruction_fusion.cc).
-bool fuse_within(Module& m, PassContext& ctx, const std::vector<CompId>& computations);
-
-int64_t device_bytes(const Shape& s) { return s.is_array() ? s.elements_count() * storage_bytes(s.type) : 0; }
+int64_t device_bytes(const Shape& s) { return s.is_array() ? array_bytes(s).value("an array") : 0; }
 
 namespace {
-
-bool rearranged(const Shape& s) { return s.has_layout && !is_default_layout(s.layout) && s.rank() > 0; }
 
 int64_t known_trips(const Module& m, InstId loop) {
   BackendConfig config = backend_config(m.u().text(m.attrs(loop).text(Attr::backend_config)), "known_trip_count");
@@ -107,7 +105,10 @@ bool has_expandable(const Module& m) {
         return true;
       if (op != Opcode::CustomCall) continue;
       std::string_view target = m.u().text(m.attrs(i).text(Attr::custom_call_target));
-      if (std::find(std::begin(kCalls), std::end(kCalls), target) != std::end(kCalls)) return true;
+      if (std::find(std::begin(kCalls), std::end(kCalls), target) == std::end(kCalls)) continue;
+      if (std::string why = library_call_error(m, i); !why.empty())
+        fail(FailureKind::kUnsupported, "no kernels for {} ({}): {}", m.inst_name(i), target, why);
+      return true;
     }
   return false;
 }
@@ -306,7 +307,7 @@ bool DeviceProgram::shares(InstId i) const {
   const Shape &s = m_->shape(i), &from = m_->shape(m_->operand(i, 0));
   if (!s.is_array() || device_bytes(s) != device_bytes(from)) return false;
   if (op == Opcode::Bitcast) return (type_bits(s.type) >= 8) == (type_bits(from.type) >= 8);
-  return !rearranged(s) && !rearranged(from);
+  return !has_other_layout(s) && !has_other_layout(from);
 }
 
 // A scalar constant in every element, of which a memset has the bits.
@@ -366,15 +367,16 @@ void DeviceProgram::find_given() {
 
 // What a run holds, so that it fails before it starts.
 void DeviceProgram::check_memory(int64_t devices) const {
-  int64_t parameters = 0, constants = 0, values = 0;
+  Checked parameters = 0, constants = 0, values = 0;
   for (size_t k = 0; k < allocations_.size(); ++k) {
     using Kind = Allocation::Kind;
     Kind kind = k < buffers_.allocations.size() ? buffers_.allocations[k].kind : Kind::kTemp;
     (kind == Kind::kParameter ? parameters : kind == Kind::kConstant ? constants : values) += allocations_[k];
   }
-  int64_t sum = (parameters + constants + values) * devices, there = device_.free_bytes();
-  if (sum <= there) return;
-  auto gb = [&](int64_t n) { return fmt::format("{:.2f} GB", static_cast<double>(n * devices) / 1e9); };
+  Checked sum = (parameters + constants + values) * devices;
+  int64_t there = device_.free_bytes();
+  if (sum.capped() <= there) return;
+  auto gb = [&](Checked n) { return fmt::format("{:.2f} GB", static_cast<double>((n * devices).capped()) / 1e9); };
   fail(FailureKind::kUnsupported,
        "the module needs {} on the device (parameters {}, constants {}, values {}), and {} has {:.2f} GB free",
        gb(parameters + constants + values), gb(parameters), gb(constants), gb(values), device_.name(),
@@ -384,6 +386,7 @@ void DeviceProgram::check_memory(int64_t devices) const {
 // --- steps ---
 
 size_t DeviceProgram::build(CompId c) {
+  check_stack("calls of computations are nested");
   DeviceSequence s;
   s.root = m_->comp(c).root;
   for (InstId i : m_->live_order(c)) add(i, s);

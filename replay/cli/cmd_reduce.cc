@@ -15,6 +15,7 @@
 #include "replay/cli/command.h"
 #include "replay/extract.h"
 #include "replay/files.h"
+#include "replay/nan_watch.h"
 #include "replay/npz.h"
 #include "replay/reduce.h"
 
@@ -102,13 +103,14 @@ Fault behind_passes(const ReduceArgs& a, const std::shared_ptr<Runs>& runs) {
 Fault makes_nan(const ReduceArgs& a, const std::shared_ptr<Runs>& runs) {
   return [&a, runs](const Module& m) -> std::string {
     EvalOptions options = eval_options(a);
-    options.trace = nan_watch(m), options.trace_all = true;
+    NanWatch watch(m, a.backend != "evaluator");
+    options.trace = watch.listener(), options.trace_all = true;
     try {
       (*runs)(m, m, options);
-      return {};
-    } catch (const Failure& e) {
-      return e.kind() == FailureKind::kInvalid ? "a NaN or infinity is made of none" : "";
+    } catch (const Failure&) {
+      if (!watch.nan()) return {};
     }
+    return watch.nan() ? "a NaN is made of none" : watch.infinity() ? "an infinity is made of finite elements" : "";
   };
 }
 

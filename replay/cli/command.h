@@ -159,8 +159,6 @@ struct WantedPass {
   std::map<std::string, std::string> options;
 };
 std::vector<WantedPass> wanted_passes(const std::string& list);
-// Stops with what was found so far: the instruction and its operands where a NaN or infinity is made of none.
-std::function<void(InstId, std::span<const Value>, const Value&)> nan_watch(const Module& m);
 void save_arrays(const Universe& u, const std::string& path, const std::vector<Value>& arguments,
                  const std::vector<Value>& outputs);
 

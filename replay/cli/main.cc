@@ -846,7 +846,9 @@ int run(int argc, char** argv) {
   c->add_option("--profile", exec_args.profile,
                 "file for every instruction's time: .json (trace events), .html or .txt");
   c->add_flag("--force", exec_args.force, "replace the folder of --trace, the files of --profile");
-  c->add_flag("--nan", exec_args.nan, "stop at the first instruction that makes a NaN or infinity out of none");
+  c->add_flag("--nan", exec_args.nan,
+              "the first instruction that makes a NaN which no operand has, and the first that makes an infinity of "
+              "finite ones");
   c->add_option("--replace-kernel", exec_args.replace_kernel,
                 "NAME=FILE.ll or .ptx (repeat): run that in the place of a kernel; names as in the PTX of a replay");
   c->add_option("--kernel-cache", exec_args.kernel_cache,
