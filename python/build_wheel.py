@@ -29,7 +29,7 @@ def said(*command):
 
 def build(folder):
     subprocess.run(["bash", ROOT / "tests" / "dev" / "setup.sh"], check=True)
-    subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DHLO_STATIC_LLVM=ON",
+    subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DHLO_STATIC_LLVM=ON", "-DHLO_UNITY=ON",
                     "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", "-DCMAKE_INSTALL_RPATH=$ORIGIN/../lib",
                     "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags"],  # RPATH, which libraries of libraries heed
                    check=True, stdout=subprocess.DEVNULL)

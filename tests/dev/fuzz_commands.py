@@ -177,6 +177,8 @@ def command(rng, kind, path, seeds):
     if kind in ("hlo", "hlo.gz", "pb", "pb.gz", "pbtxt", "json"):
         return module_command(rng, path, seeds)
     if kind in ("npz", "npy"):
+        if (DATA / f"{path.stem}.hlo").exists():  # the module whose values these were
+            module = DATA / f"{path.stem}.hlo"
         return rng.choice([["exec", DATA / "add.hlo", f"--inputs={path}"], ["exec", module, f"--inputs={path}"],
                            ["compare", path, rng.choice(seeds["npz"])], ["compare", rng.choice(seeds["npz"]), path],
                            ["compare", path, path, f"--reference={path}", f"--module={module}"],
