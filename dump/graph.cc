@@ -85,6 +85,9 @@ std::string escaped(std::string_view text) {
       case '"':
         out += "&quot;";
         break;
+      case '\\':
+        out += "\\\\";  // of two, one is shown; of one and N, the node's name
+        break;
       default:
         out += static_cast<unsigned char>(ch) < ' ' ? ' ' : ch;  // markup has no control characters
     }
