@@ -332,7 +332,7 @@ Graph::Graph(const Module& m, const GraphOptions& options) : impl_(new Impl(m, o
   DotAttributes& g = impl_->graph.attributes;
   size_t total = m.instruction_count();
   partial_ = total > options.most_nodes;
-  if (partial_) impl_->neighbourhood(300);
+  if (partial_) impl_->neighbourhood(options.neighbourhood);
   g.set("rankdir", "TB");
   g.set("compound", "true");
   std::string title = options.title.empty() ? m.name : options.title;

@@ -13,7 +13,8 @@ struct GraphOptions {
   std::string title;
   // Marked with a thick border: what is new, and what is there in another form, since the stage before.
   std::unordered_set<StrId> added, modified;
-  size_t most_nodes = 1500;  // above it, the neighbourhood of what changed is drawn, and the title says so
+  size_t neighbourhood = 300;  // nodes of it
+  size_t most_nodes = 1500;    // above it, the neighbourhood of what changed is drawn, and the title says so
 };
 
 class Graph {

@@ -1,7 +1,6 @@
 #include "replay/judge.h"
 
 #include <regex.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 
@@ -9,6 +8,7 @@
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "replay/files.h"
+#include "replay/spawn.h"
 
 namespace hlo {
 namespace {
@@ -45,11 +45,12 @@ Judgement by_command(const JudgeOptions& o, const Module& m) {
   int count[3] = {0, 0, 0};
   std::string detail;
   for (int k = 0; k < o.repeat; ++k) {
-    std::fflush(nullptr);
-    int status = std::system(fmt::format("( {} ) >/dev/null 2>&1 </dev/null", line).c_str());
-    if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT))
-      throw OracleFailure(FailureKind::kUsage, "interrupted");
-    int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    int code = 0;
+    try {
+      code = run_shell(line);
+    } catch (const Failure& e) {
+      throw OracleFailure(e.kind(), e.what());
+    }
     if (code == 126 || code == 127)
       throw OracleFailure(FailureKind::kUsage, fmt::format("the command cannot be run (exit code {}): {}", code, line));
     ++count[code == 0 ? 0 : code == 125 ? 2 : 1];

@@ -11,6 +11,7 @@
 #include "replay/fit.h"
 #include "replay/memory.h"
 #include "replay/npz.h"
+#include "replay/progress.h"
 #include "replay/shards.h"
 
 namespace hlo {
@@ -160,6 +161,7 @@ Value Session::run(const Module& m, const ExecutorInfo& executor, const EvalOpti
     for (auto& list : each)
       for (Value& v : list) v = widened_value(u_, v);
   }
+  Progress progress(fmt::format("running {}, {} instructions", m.name, m.instruction_count()));
   Execution e = executor.run(wide ? *wide : m, each, repeat, options);
   if (times)
     times->compile_s = e.compile_s, times->run_s = e.run_s, times->compiled = e.compiled, times->notes = e.notes;

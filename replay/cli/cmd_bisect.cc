@@ -12,30 +12,26 @@
 #include "passes/pipelines.h"
 #include "replay/bisect.h"
 #include "replay/cli/command.h"
+#include "replay/confined_path.h"
 #include "replay/diff.h"
 #include "replay/diverge.h"
 #include "replay/files.h"
 #include "replay/npz.h"
+#include "replay/progress.h"
 #include "replay/recording.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
 namespace {
 
-BisectOptions search_options(const BisectArgs& a, bool every) {
+BisectOptions search_options(Progress& progress, bool every) {
   BisectOptions options;
   options.every = every;
   options.stop = interrupted;
-  if (::isatty(2) && !a.json)
-    options.judged = [done = size_t{0}](const std::string& label, const Judgement& j) mutable {
-      fmt::print(stderr, "\r{:>4} judged; {}: {:<60}", ++done, label, word(j.verdict));
-      std::fflush(stderr);
-    };
+  options.judged = [&progress, done = size_t{0}](const std::string& label, const Judgement& j) mutable {
+    progress.at(++done, 0, fmt::format("judged; {}: {}", label, word(j.verdict)));
+  };
   return options;
-}
-
-void end_progress(const BisectOptions& o) {
-  if (o.judged) fmt::print(stderr, "\r{:100}\r", "");
 }
 
 std::vector<std::string> lines_of(const Module& m, const std::vector<InstId>& list, size_t most = 12) {
@@ -304,7 +300,7 @@ int bisect_folder(const BisectArgs& a) {
     for (size_t k = 0; k < r.rows.size(); ++k) {
       const StageRow& s = r.rows[k];
       if (!s.file.ends_with(".txt") && !s.file.ends_with(".hlo")) continue;
-      paths.push_back(r.folder + "/" + s.file);
+      paths.push_back(confined_path(r.folder, s.file));
       rows.push_back(k);
       row.labels.push_back(s.number > 0 ? fmt::format("{:04} {}", s.number, s.name()) : s.name());
       std::string text = a.resume.empty() ? std::string() : read_file(paths.back());
@@ -339,9 +335,10 @@ int bisect_folder(const BisectArgs& a) {
     }
     std::map<size_t, Judgement> known;
     if (a.by_running()) known[0] = {Verdict::kGood, "the stage that the others are held against"};
-    BisectOptions options = search_options(a, !a.quick);
-    Bisection b = search(row, judge, memory, options, std::move(known));
-    end_progress(options);
+    Bisection b = [&] {
+      Progress progress("bisecting " + a.file);
+      return search(row, judge, memory, search_options(progress, !a.quick), std::move(known));
+    }();
     if (b.outcome != Bisection::kFound) {
       int one = kYes;
       Json j = nothing(a, row, b, words_of_judge, &one);
@@ -443,9 +440,10 @@ int bisect_module(const BisectArgs& a) {
   std::string words_of_judge = in_words(judged);
   JudgementFile memory(a.resume,
                        fmt::format("{}, seed {}{}, pipeline {}", words_of_judge, a.seed, a.inputs, a.pipeline));
-  BisectOptions options = search_options(a, !a.quick);
-  PipelineBisection p = bisect_pipeline(*m, *steps, passes, judge, a.by_running(), memory, options);
-  end_progress(options);
+  PipelineBisection p = [&] {
+    Progress progress("bisecting " + a.file);
+    return bisect_pipeline(*m, *steps, passes, judge, a.by_running(), memory, search_options(progress, !a.quick));
+  }();
   const Bisection& b = p.stages;
   if (!p.broke.empty() && !a.json)
     fmt::print("the pipeline ends at stage {}: {}\n", p.candidates.labels.size(), p.broke);

@@ -10,11 +10,13 @@
 #include "ir/eval/compare.h"
 #include "parser/parser.h"
 #include "replay/cli/command.h"
+#include "replay/confined_path.h"
 #include "replay/files.h"
 #include "replay/memory.h"
 #include "replay/nan_watch.h"
 #include "replay/npz.h"
 #include "replay/profile.h"
+#include "replay/progress.h"
 #include "replay/recording.h"
 #include "replay/session.h"
 #include "viewer/pages.h"
@@ -76,13 +78,16 @@ int all_stages(const ExecArgs& a) {
     std::unique_ptr<Module> first;
     std::unique_ptr<Session> session;
     Value expected, reference;
+    Progress progress("running the stages of " + a.file);
     for (const StageRow& row : r.rows) {
+      progress.at(static_cast<size_t>(&row - r.rows.data()), r.rows.size(), row.file);
       if (row.file.empty() || !(row.file.ends_with(".txt") || row.file.ends_with(".hlo"))) continue;
       std::string path = r.folder + "/" + row.file, state, detail;
       inputs.label = path;
       Json entry{{"file", row.file}, {"stage", row.name()}};
       try {
-        std::unique_ptr<Module> m = load_verified(path, !a.no_verify, nullptr, load_options);
+        std::unique_ptr<Module> m =
+            load_verified(confined_path(r.folder, row.file), !a.no_verify, nullptr, load_options);
         if (!a.ignore_memory) foresee_memory(*m, path, a.backend, false);
         settle_elided(*m, inputs);
         check_supported(*m);
@@ -111,6 +116,7 @@ int all_stages(const ExecArgs& a) {
         first_bad = fmt::format("{} ({}): {}", row.name(), state, detail);
       entry["result"] = state;
       if (!detail.empty()) entry["detail"] = detail;
+      Progress::clear();
       if (!a.json) fmt::print("{:<9} {}{}\n", state, row.file, detail.empty() ? "" : "\n          " + detail);
       list.push_back(std::move(entry));
       if (!session) break;  // nothing to hold the others against

@@ -17,6 +17,7 @@
 #include "replay/files.h"
 #include "replay/nan_watch.h"
 #include "replay/npz.h"
+#include "replay/progress.h"
 #include "replay/reduce.h"
 
 namespace hlo {
@@ -205,18 +206,17 @@ int cmd_reduce(const ReduceArgs& given) {
   options.keep_shapes = a.keep_shapes, options.keep_invalid = a.verify, options.most_candidates = a.most;
   options.jobs = a.jobs;
   options.stop = interrupted;
-  bool terminal = ::isatty(2) && !a.json;
-  if (terminal)
-    options.progress = [](size_t candidates, size_t instructions) {
-      fmt::print(stderr, "\r{} instructions, {} candidates tried ", instructions, candidates);
-      std::fflush(stderr);
-    };
+  std::optional<Progress> progress("reducing " + a.file);
+  options.progress = [&](size_t candidates, size_t instructions) {
+    progress->at(candidates, 0, fmt::format("candidates tried, {} instructions left", instructions));
+  };
   size_t before = m->instruction_count();
   auto start = std::chrono::steady_clock::now();
   Reduction r = reduce(
       *m, [&](const Module& c) { return fault(c) == wrong; }, options);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (terminal) fmt::print(stderr, "\r{:60}\r", "");
+  progress.reset();
+  if (interrupted()) fail(FailureKind::kUsage, "interrupted; nothing was written");
   std::vector<Value> arguments;
   if (own) arguments = values.arguments(*r.module, a.seed, inputs.positive);
   if (a.scrub) scrub(*r.module);

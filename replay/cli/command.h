@@ -79,6 +79,8 @@ struct CaptureArgs {
   bool json = false, force = false;
 };
 int cmd_capture(const CaptureArgs& a);
+// Pages for a folder: XLA's dumps, or a recording without drawings. `formats`: with commas; empty: text, dot, page.
+int cmd_view(const std::string& folder, const std::string& out, const std::string& formats, bool force);
 // What a folder holds.
 int cmd_folder(const std::string& folder, bool json);
 
