@@ -22,6 +22,8 @@ std::string quoted(std::string_view text) {
   return out + "\"";
 }
 
+}  // namespace
+
 // The attributes of a node, an edge or a graph.
 struct DotAttributes {
   std::string text;
@@ -65,6 +67,8 @@ struct DotGraph {
   }
 };
 
+namespace {
+
 std::string escaped(std::string_view text) {
   std::string out;
   for (char ch : text) {
@@ -80,6 +84,9 @@ std::string escaped(std::string_view text) {
         break;
       case '"':
         out += "&quot;";
+        break;
+      case '\\':
+        out += "\\\\";  // of two, one is shown; of one and N, the node's name
         break;
       default:
         out += static_cast<unsigned char>(ch) < ' ' ? ' ' : ch;  // markup has no control characters

@@ -371,6 +371,7 @@ void DeviceProgram::check_memory(int64_t devices) const {
   for (size_t k = 0; k < allocations_.size(); ++k) {
     using Kind = Allocation::Kind;
     Kind kind = k < buffers_.allocations.size() ? buffers_.allocations[k].kind : Kind::kTemp;
+    if (given_[k]) continue;  // lies in memory already
     (kind == Kind::kParameter ? parameters : kind == Kind::kConstant ? constants : values) += allocations_[k];
   }
   Checked sum = (parameters + constants + values) * devices;

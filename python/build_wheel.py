@@ -3,7 +3,7 @@
 
 The program with LLVM inside, beside it the shared libraries that a bare machine lacks, found through the program's
 RPATH. Left to the machine: libc and libstdc++, and what is loaded only where found (OpenBLAS, oneDNN, Graphviz, CUDA).
-Needs what tests/dev/setup.sh installs; the wheel runs on any glibc that is not older than this machine's.
+The wheel runs on any glibc that is not older than this machine's.
 """
 import argparse
 import base64
@@ -28,7 +28,8 @@ def said(*command):
 
 
 def build(folder):
-    subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DHLO_STATIC_LLVM=ON",
+    subprocess.run(["bash", ROOT / "tests" / "dev" / "setup.sh"], check=True)
+    subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DHLO_STATIC_LLVM=ON", "-DHLO_UNITY=ON",
                     "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", "-DCMAKE_INSTALL_RPATH=$ORIGIN/../lib",
                     "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags"],  # RPATH, which libraries of libraries heed
                    check=True, stdout=subprocess.DEVNULL)

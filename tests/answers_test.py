@@ -93,6 +93,37 @@ def infinities(tmp):
     expect("nothing to reduce", code == 2 and "nothing is wrong" in err, err)
 
 
+@part
+def what_bisect_judged(tmp):
+    def stage(number, name, op, divisor="3"):
+        (tmp / f"module_0001.m.{number}{name}.txt").write_text(entry(
+            f" p = f32[4] parameter(0)\n c = f32[] constant({divisor})\n b = f32[4] broadcast(c), dimensions={{}}\n"
+            f" n = f32[4] negate(p)\n q = f32[4] {op}\n ROOT r = f32[4] multiply(q, n)"))
+
+    stage("", "before_optimizations", "divide(p, b)")
+    stage("0001.", "optimization.after_algsimp.before_dce", "multiply(p, b)", "0.33333334")
+    for k in (2, 3):
+        stage(f"000{k}.", "optimization.after_dce.before_cse", f'custom-call(p, b), custom_call_target="nobody"')
+    (tmp / "module_0001.m.0004.optimization.after_cse.before_x.txt").write_text("HloModule m\nENTRI\n")
+    stage("0005.", "optimization.after_x", "divide(p, b)")
+    code, out, err = run("bisect", tmp)
+    last = out.splitlines()[-1]
+    expect("bisect counts what it judged", code == 2 and "3 of 6 judged" in last and "3 could not be judged: 2 × cannot evaluate custom-call: " in last and
+           "1 × " in last and 'target "nobody"' in last, out + err)
+    expect("bisect shows the worst error", "the worst error is " in last and "(0.0001 is allowed), at o0[" in last and
+           "of stage 0001 optimization.after_algsimp" in last, last)
+    code, out, err = run("bisect", tmp, "--json")
+    d = json.loads(out)
+    expect("bisect as JSON", (d["candidates"], d["judged"], d["not_judged"]) == (6, 3, 3) and sum(r["stages"] for r in d["reasons"]) == 3 and
+           0 < d["worst_error"] < d["tolerance"] == 1e-4 and d["worst_at"].startswith("o0["), out)
+    for k in (2, 3, 4):
+        next(tmp.glob(f"*.000{k}.*")).unlink()
+    next(tmp.glob("*.0001.*")).unlink()
+    code, out, err = run("bisect", tmp, "--resume", tmp / "seen.json")
+    again = run("bisect", tmp, "--resume", tmp / "seen.json")
+    expect("all good and the same", code == 0 and "2 of 2 judged" in out and "every element of every result is the same" in out and again[1] == out, out + err)
+
+
 with tempfile.TemporaryDirectory() as folder:
     for number, test in enumerate(PARTS):
         place = pathlib.Path(folder) / str(number)

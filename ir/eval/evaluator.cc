@@ -217,6 +217,18 @@ Value Evaluator::run_planned(CompId comp, std::vector<Value> arguments, const Pl
       values[i.value - low] = invariants->values.at(i);
       continue;
     }
+    if (m_.op(i) == Opcode::GetTupleElement && !options_.trace && !options_.timed) {
+      // Without the rest of the tuple, which may be long.
+      InstId tuple = m_.operand(i, 0);
+      Value& from = values[tuple.value - low];
+      Value v = from.elements[static_cast<size_t>(m_.attrs(i).integer(Attr::index))];
+      v.shape = m_.shape_id(i);
+      if (--left[tuple.value - low] == 0) from = {};
+      if (invariants && !known)
+        if (auto keep = invariants->values.find(i); keep != invariants->values.end()) keep->second = v;
+      if (left[i.value - low]) values[i.value - low] = std::move(v);
+      continue;
+    }
     std::vector<Value> ops;
     for (InstId o : m_.operands(i)) {
       // The last use gives its buffer away, so that updates can happen in place.

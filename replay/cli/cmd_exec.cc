@@ -12,6 +12,7 @@
 #include "replay/cli/command.h"
 #include "replay/confined_path.h"
 #include "replay/files.h"
+#include "replay/memory.h"
 #include "replay/nan_watch.h"
 #include "replay/npz.h"
 #include "replay/profile.h"
@@ -87,6 +88,7 @@ int all_stages(const ExecArgs& a) {
       try {
         std::unique_ptr<Module> m =
             load_verified(confined_path(r.folder, row.file), !a.no_verify, nullptr, load_options);
+        if (!a.ignore_memory) foresee_memory(*m, path, a.backend, false);
         settle_elided(*m, inputs);
         check_supported(*m);
         if (!session) {
@@ -139,7 +141,9 @@ int all_stages(const ExecArgs& a) {
 // Outputs o0, o1 … of a file in the shapes of the module's result.
 Value outputs_of(const Universe& u, const std::string& path, ShapeId shape) {
   std::map<std::string, NamedArray> given;
-  for (NamedArray& array : read_npz(path)) given[array.name] = std::move(array);
+  std::vector<ShapeId> leaves;
+  leaf_shapes(u, shape, leaves);
+  for (NamedArray& array : read_npz(path, bytes_of_leaves(u, leaves, 'o'))) given[array.name] = std::move(array);
   size_t leaf = 0;
   auto build = [&](auto&& self, ShapeId s) -> Value {
     Value v;
@@ -233,9 +237,9 @@ int cmd_exec(const ExecArgs& a) {
   Loaded loaded;
   auto m = load_verified(a.file, !a.no_verify, &loaded);
   Universe& u = m->u();
-  check_memory(*m);
   InputOptions inputs = input_options(a);
   inputs.snapshot = loaded.arguments;
+  if (!a.ignore_memory) foresee_memory(*m, a.file, a.backend, high);
   settle_elided(*m, inputs);
   check_supported(*m);
   std::unique_ptr<Module> like;

@@ -796,6 +796,8 @@ int run(int argc, char** argv) {
                 "NAME=FILE.ll or .ptx (repeat): run that in the place of a kernel; names as in the PTX of a replay");
   c->add_option("--kernel-cache", exec_args.kernel_cache,
                 "folder that keeps compiled kernels between runs (or HLO_KERNEL_CACHE)");
+  c->add_flag("--ignore-memory", exec_args.ignore_memory,
+              "Run it even where it takes more memory than the machine can give");
   c->add_flag("--as-is", exec_args.as_is,
               "kernels of the module's own instructions (else those before fusion are fused first)");
   c->add_flag("--exact", exec_args.exact, "no library for large products: sums in one plain order");
@@ -903,6 +905,12 @@ int main(int argc, char** argv) {
     hlo::end_of_output(2);
     hlo::complain((e.kind() == hlo::FailureKind::kSyntax ? "" : "error: ") + std::string(e.what()));
     return e.kind() == hlo::FailureKind::kInvalid ? 1 : 2;
+  } catch (const std::bad_alloc&) {
+    std::fputs("error: no memory is left for this (of this machine, or of a limit such as ulimit -v)\n", stderr);
+    return 2;
+  } catch (const std::length_error&) {
+    std::fputs("error: this takes more memory than any machine has\n", stderr);
+    return 2;
   } catch (const std::exception& e) {
     hlo::end_of_output(2);
     hlo::complain("error: " + std::string(e.what()));

@@ -17,10 +17,10 @@ done
 tool=build/bin/hlo-replay
 
 ordinary() { # targets…
-  bash tests/dev/setup.sh && { [ -f build/build.ninja ] || cmake -S . -B build -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null; } &&
+  bash tests/dev/setup.sh && { [ -f build/build.ninja ] || cmake -S . -B build -G Ninja -DHLO_UNITY=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null; } &&
     cmake --build build --target "$@"
 }
-part_wheel() { bash tests/dev/setup.sh && nice python3 python/build_wheel.py; }
+part_wheel() { nice python3 python/build_wheel.py; }
 part_chroot() {
   local wheel
   wheel=$(ls -t build-wheel/dist/*.whl 2>/dev/null | head -1)
