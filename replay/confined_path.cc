@@ -12,6 +12,7 @@
 
 #include "ir/base/check.h"
 #include "replay/files.h"
+#include "replay/terminal.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
@@ -46,20 +47,23 @@ std::string refused(int why) { return why == EXDEV ? "it leads out of the folder
 
 }  // namespace
 
-bool stays_below(std::string_view name) {
-  if (name.empty() || name.find('\0') != std::string_view::npos) return false;
+std::string why_not_below(std::string_view name) {
+  constexpr const char* kOut = "it leads out of the folder";
+  if (name.empty()) return kOut;
+  if (printable(name) != name || name.find_first_of("\n\t") != std::string_view::npos)
+    return "its name has control characters";
   for (size_t at = 0; at <= name.size();) {
     size_t end = std::min(name.find('/', at), name.size());
     std::string_view part = name.substr(at, end - at);
-    if (part.empty() || part == "." || part == "..") return false;
+    if (part.empty() || part == "." || part == "..") return kOut;
     at = end + 1;
   }
-  return true;
+  return {};
 }
 
 std::string why_not_confined(const std::string& folder, const std::string& name, bool* missing) {
   if (missing) *missing = false;
-  if (!stays_below(name)) return "it leads out of the folder";
+  if (std::string why = why_not_below(name); !why.empty()) return why;
   int file = open_below(folder, name, O_PATH);
   if (file < 0) {
     int why = errno;

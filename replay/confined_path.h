@@ -7,8 +7,9 @@
 
 namespace hlo {
 
-// Does the name, as it stands, stay below a folder: relative, not empty, without `..`, `.` or empty parts and NUL?
-bool stays_below(std::string_view name);
+// Why the name, as it stands, cannot be one of a file below a folder: it is absolute, empty, has `..`, `.` or empty
+// parts, or control characters, which terminals would act on. Empty where it can.
+std::string why_not_below(std::string_view name);
 // Why `name` is no file of `folder`, in words; empty where it may be read. Links that lead out of the folder, pipes and
 // devices are none; what does not exist is told apart by `missing`. Opens nothing, so it never waits.
 std::string why_not_confined(const std::string& folder, const std::string& name, bool* missing = nullptr);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <sstream>
 
 #include "ir/base/check.h"
@@ -130,6 +131,30 @@ void write_file(const std::string& path, const std::string& content) {
   if (why) fail(FailureKind::kIo, "cannot write {}: {}", path, std::strerror(why));
 }
 
+void write_file_by(const std::string& path, const std::function<void(const std::string&)>& writer) {
+  // In a folder, since libraries put temporary files of their own beside what they write.
+  const std::string beginning = path + ".tmp.hlo-replay.";
+  const fs::path parent = fs::path(path).parent_path();
+  std::error_code error;
+  if (!parent.empty() && !fs::is_directory(parent, error))
+    fail(FailureKind::kIo, "cannot write {}: its folder {} does not exist", path, parent.string());
+  remove_stale_folders(beginning);
+  LockedFolder folder(beginning);
+  remember_temporary(folder.path());
+  auto remove = [&folder](void*) {
+    std::error_code ignored;
+    fs::remove_all(folder.path(), ignored);
+    forget_temporary(folder.path());
+  };
+  std::unique_ptr<void, decltype(remove)> at_the_end(&folder, remove);
+  const std::string file = folder.path() + "/file";
+  writer(file);
+  if (fs::exists(path, error) && !fs::is_regular_file(path, error))
+    write_file(path, read_file(file));
+  else if (::rename(file.c_str(), path.c_str()) != 0)
+    fail(FailureKind::kIo, "cannot write {}: {}", path, std::strerror(errno));
+}
+
 namespace {
 
 // Of this user's system; what dead runs left there is looked for once.
@@ -198,7 +223,8 @@ OutputFolder::~OutputFolder() {
 
 void OutputFolder::write(const std::string& name, const std::string& content) {
   if (interrupted()) fail(FailureKind::kIo, "interrupted; nothing was written");
-  if (!stays_below(name)) fail(FailureKind::kIo, "cannot write '{}' into {}: it leads out of the folder", name, path_);
+  if (std::string why = why_not_below(name); !why.empty())
+    fail(FailureKind::kIo, "cannot write '{}' into {}: {}", name, path_, why);
   fs::path file = fs::path(temporary()) / name;
   std::error_code error;
   if (name.find('/') != std::string::npos) fs::create_directories(file.parent_path(), error);

@@ -1,5 +1,6 @@
 // Reading and writing at the edge: whole files or none, folders made beside and renamed.
 #pragma once
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,9 @@ std::string read_file(const std::string& path);  // `-` is standard input; throw
 std::string read_descriptor(int file, const std::string& label);
 // Beside, then renamed; into it where it is a pipe or a device. `-` is standard output. Throws Failure(kIo).
 void write_file(const std::string& path, const std::string& content);
+
+// The same for what `writer` writes under the name that it is given.
+void write_file_by(const std::string& path, const std::function<void(const std::string&)>& writer);
 
 // A folder that appears under its name only when commit() is called; removed when it is not.
 class OutputFolder {

@@ -285,9 +285,12 @@ MostBytes bytes_of_leaves(const Universe& u, std::vector<ShapeId> leaves, char l
   };
 }
 
-void write_npz(const std::string& path, const std::vector<NamedArray>& arrays) {
+namespace {
+
+// `path`: for messages.
+void put_zip(const std::string& file, const std::string& path, const std::vector<NamedArray>& arrays) {
   int code = 0;
-  zip_t* zip = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);  // libzip writes beside and renames
+  zip_t* zip = zip_open(file.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);
   if (!zip) fail(FailureKind::kIo, "cannot write {}", path);
   std::vector<std::pair<std::string, std::string>> files;
   files.reserve(arrays.size() + 1);
@@ -297,6 +300,11 @@ void write_npz(const std::string& path, const std::vector<NamedArray>& arrays) {
     if (!a.type.empty()) types[a.name] = a.type;
   }
   if (!types.empty()) files.emplace_back(kTypes, types.dump());
+  if (files.empty()) {  // libzip makes no file of nothing: an archive's end alone
+    zip_discard(zip);
+    write_file(file, std::string("PK\x05\x06", 4) + std::string(18, '\0'));
+    return;
+  }
   for (const auto& [name, data] : files) {
     zip_source_t* source = zip_source_buffer(zip, data.data(), data.size(), 0);
     zip_int64_t index = source ? zip_file_add(zip, name.c_str(), source, ZIP_FL_OVERWRITE) : -1;
@@ -313,6 +321,12 @@ void write_npz(const std::string& path, const std::vector<NamedArray>& arrays) {
     zip_discard(zip);
     fail(FailureKind::kIo, "cannot write {}: {}", path, why);
   }
+}
+
+}  // namespace
+
+void write_npz(const std::string& path, const std::vector<NamedArray>& arrays) {
+  write_file_by(path, [&](const std::string& file) { put_zip(file, path, arrays); });
 }
 
 NamedArray to_array(const Universe& u, const std::string& name, const Value& v) {

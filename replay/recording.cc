@@ -12,6 +12,7 @@
 #include "replay/confined_path.h"
 #include "replay/files.h"
 #include "replay/progress.h"
+#include "replay/terminal.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
@@ -137,8 +138,8 @@ namespace {
 // What it names is below its folder, or it is no recording; what is not there, or cannot be read, is told.
 void check_names(Recording* r) {
   auto check = [r](const std::string& file) {
-    if (!stays_below(file))
-      fail(FailureKind::kIo, "{}/recording.json names '{}', which leads out of the folder", r->folder, file);
+    if (std::string why = why_not_below(file); !why.empty())
+      fail(FailureKind::kIo, "{}/recording.json names '{}': {}", r->folder, file, why);
     bool missing = false;
     std::string why = why_not_confined(r->folder, file, &missing);
     if (missing)
@@ -160,7 +161,7 @@ std::vector<std::string> files_of(const std::string& folder, std::vector<std::st
     bool link = at->is_symlink(ignored);
     if (!link && !at->is_regular_file(ignored)) continue;
     std::string file = at->path().filename().string();
-    if (std::string why = link ? why_not_confined(folder, file) : std::string(); !why.empty())
+    if (std::string why = link ? why_not_confined(folder, file) : why_not_below(file); !why.empty())
       problems->push_back(fmt::format("{}: {}", file, why));
     else
       out.push_back(std::move(file));
@@ -179,8 +180,11 @@ std::vector<Recording> open_ours(const std::string& folder) {
     if (j.at("version") != 1)
       fail(FailureKind::kUnsupported, "{}/recording.json has version {}, this program reads 1", folder,
            j.at("version").dump());
-    r.source = j.at("source"), r.module_name = j.at("module"), r.module_number = j.at("module_number"),
-    r.pipeline = j.at("pipeline");
+    // A stranger's words are shown on terminals.
+    auto text = [](const nlohmann::json& v) { return printable(v.get<std::string>()); };
+    auto text_of = [](const nlohmann::json& v, const char* key) { return printable(v.value(key, "")); };
+    r.source = text(j.at("source")), r.module_name = text(j.at("module")), r.module_number = j.at("module_number"),
+    r.pipeline = text(j.at("pipeline"));
     for (const auto& s : j.at("stages")) {
       StageRow row;
       std::string kind = s.at("kind");
@@ -190,7 +194,7 @@ std::vector<Recording> open_ours(const std::string& folder) {
                  : kind == "result"         ? StageRow::kResult
                                             : StageRow::kPass;
       row.number = s.value("number", -1);
-      row.pipeline = s.value("pipeline", ""), row.pass = s.value("pass", ""), row.next = s.value("next", "");
+      row.pipeline = text_of(s, "pipeline"), row.pass = text_of(s, "pass"), row.next = text_of(s, "next");
       row.changed = s.at("changed"), row.implemented = s.value("implemented", true),
       row.disabled = s.value("disabled", false);
       row.microseconds = s.value("microseconds", int64_t{-1});
@@ -199,7 +203,12 @@ std::vector<Recording> open_ours(const std::string& folder) {
       row.rewrites = s.value("rewrites", int64_t{0});
       row.file = s.value("file", "");
       if (s.contains("notes"))
-        for (const auto& n : s["notes"]) row.notes.push_back({n.at("rule"), n.at("instructions"), n.value("text", "")});
+        for (const auto& n : s["notes"]) {
+          Note note;
+          note.rule = text(n.at("rule")), note.text = text_of(n, "text");
+          for (const auto& name : n.at("instructions")) note.names.push_back(text(name));
+          row.notes.push_back(std::move(note));
+        }
       r.rows.push_back(std::move(row));
     }
     for (const auto& f : j.at("files")) r.other_files.push_back(f);
@@ -438,7 +447,7 @@ std::vector<Recording> open_graphs(const std::string& folder) {
     for (size_t at = text.find("computation "); at != std::string::npos; at = text.find("computation ", at + 1)) {
       size_t dot = text.find(".dot", at), slash = dot == std::string::npos ? dot : text.rfind("hlo_graph_", dot);
       if (slash == std::string::npos || slash < at || slash - at > 2000) continue;
-      std::string what = text.substr(at + 12, slash - at - 12);
+      std::string what = printable(text.substr(at + 12, slash - at - 12));
       size_t close = what.rfind(']'), open = close == std::string::npos ? close : what.rfind('[', close);
       if (open == std::string::npos) continue;
       std::string label = what.substr(open + 1, close - open - 1);

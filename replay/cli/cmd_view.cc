@@ -19,7 +19,11 @@ std::set<std::string> view_formats(const std::string& asked, const Recording& r)
   if (asked.empty()) {
     std::set<std::string> out = {"text", "dot", "page"};
     // Of 2018 there are graphs only: nothing else could be shown.
-    if (r.pipeline == "graphs") out.insert("html");
+    try {
+      if (r.pipeline == "graphs") require_graphviz(), out.insert("html");
+    } catch (const Failure& e) {
+      fmt::print(stderr, "warning: {}\n", e.what());
+    }
     return out;
   }
   std::set<std::string> out = words(asked);

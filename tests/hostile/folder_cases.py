@@ -261,7 +261,13 @@ def control_bytes(tool, tmp):
     (folder / "module_0001.m\x1b]0;pwned\x07.before_optimizations.txt").write_text(MODULE.replace("OP", "add"))
     (folder / "module_0001.m\x1b]0;pwned\x07.0001.p\x1b[2J.after_x\x9b.txt").write_text(MODULE.replace("OP", "add"))
     (folder / "module_0001.m\x1b]0;pwned\x07.other\x1b.txt").write_text("x")
-    for command in (["open", folder], ["print", f"{folder}:\x1b"], ["print", f"{tmp}/\x1b[2J"], ["view", folder]):
+    (folder / "module_0002.m.before_optimizations.txt").write_text(MODULE.replace("OP", "add"))
+    (folder / "module_0002.m.0001.p.after_x.txt").write_text(MODULE.replace("OP", "multiply"))
+    ours = recording(tmp / "control_ours", words="\x1b[2J\x07x\x9b")
+    for command in (["open", folder], ["print", f"{folder}:\x1b"], ["print", f"{tmp}/\x1b[2J"], ["view", folder],
+                    ["explain", folder, "r"], ["exec", folder, "--all-stages"], ["bisect", folder], ["open", ours],
+                    ["explain", ours, "r"], ["explain", ours, "--pass", "x"], ["exec", ours, "--all-stages"],
+                    ["bisect", ours], ["diff", ours, folder], ["link", folder]):
         result = run(tool, *command)
         assert "\x1b" not in result.out + result.err and "\x07" not in result.out + result.err, result.out + result.err
 
