@@ -13,7 +13,7 @@ using namespace cuda;
 namespace {
 
 // cudaDataType_t.
-std::optional<int> data_type(ElementType t) {
+std::optional<int> cublas_type(ElementType t) {
   switch (t) {
     case ElementType::F32:
       return 0;
@@ -50,7 +50,7 @@ enum Attribute {
 constexpr int kLayoutBatch = 5, kLayoutBatchStep = 6, kPreferWorkspace = 1;
 constexpr int kCompute32 = 68, kCompute64 = 70;
 constexpr size_t kWorkspace = size_t{32} << 20;
-constexpr int kMost = 8;  // algorithms that are looked at
+constexpr int kMostAlgorithms = 8;  // algorithms that are looked at
 
 }  // namespace
 
@@ -105,8 +105,8 @@ LtProducts::Plan* LtProducts::plan(const MatrixProduct& p) {
                                 type_name(p.bias_type), p.before, p.left_scale, p.right_scale, p.scale);
   auto [at, fresh] = plans_.try_emplace(key);
   if (!fresh) return at->second.get();
-  std::optional<int> left = data_type(p.left), right = data_type(p.right), out = data_type(p.type),
-                     bias = data_type(p.bias_type);
+  std::optional<int> left = cublas_type(p.left), right = cublas_type(p.right), out = cublas_type(p.type),
+                     bias = cublas_type(p.bias_type);
   if (!left || !right || !out || !bias) return nullptr;
   auto plan = std::make_unique<Plan>(lt_);
   plan->product = p, plan->key = std::move(key);
@@ -150,11 +150,11 @@ LtProducts::Plan* LtProducts::plan(const MatrixProduct& p) {
   void* preference = nullptr;
   good = good && lt_.cublasLtMatmulPreferenceCreate(&preference) == 0;
   int count = 0;
-  std::array<LtHeuristic, kMost> found{};
+  std::array<LtHeuristic, kMostAlgorithms> found{};
   good = good &&
          lt_.cublasLtMatmulPreferenceSetAttribute(preference, kPreferWorkspace, &kWorkspace, sizeof kWorkspace) == 0 &&
          lt_.cublasLtMatmulAlgoGetHeuristic(handle_, plan->operation, plan->a, plan->b, plan->c, plan->d, preference,
-                                            kMost, found.data(), &count) == 0;
+                                            kMostAlgorithms, found.data(), &count) == 0;
   if (preference) lt_.cublasLtMatmulPreferenceDestroy(preference);
   for (int k = 0; good && k < count; ++k)
     if (found[static_cast<size_t>(k)].state == 0) plan->found.push_back(found[static_cast<size_t>(k)]);

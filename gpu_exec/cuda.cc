@@ -99,9 +99,9 @@ namespace {
 
 // A library's functions, of the file that the variable names or of the newest that is there. Who names a driver names
 // its libraries, too: others would take its pointers for a card's.
-class Library {
+class LoadedLibrary {
  public:
-  Library(const char* variable, const std::string& name) : variable_(variable), said_(said_by(variable)) {
+  LoadedLibrary(const char* variable, const std::string& name) : variable_(variable), said_(said_by(variable)) {
     if (said_) {
       handle_ = ::dlopen(said_, RTLD_NOW | RTLD_LOCAL);
       if (!handle_) fail(FailureKind::kUnsupported, "{} names {}, which cannot be loaded", variable, said_);
@@ -133,7 +133,7 @@ class Library {
 const BlasLt* blas_lt() {
   static const std::pair<BlasLt, bool> kFound = [] {
     BlasLt b;
-    Library library("HLO_CUBLASLT", "libcublasLt.so");
+    LoadedLibrary library("HLO_CUBLASLT", "libcublasLt.so");
 #define HLO_CUBLASLT_FIND(name, ...) library.find(b.name, #name);
     HLO_CUBLASLT_FUNCTIONS(HLO_CUBLASLT_FIND)
 #undef HLO_CUBLASLT_FIND
@@ -146,7 +146,7 @@ const BlasLt* blas_lt() {
 const Dnn* dnn() {
   static const std::pair<Dnn, bool> kFound = [] {
     Dnn d;
-    Library library("HLO_CUDNN", "libcudnn.so");
+    LoadedLibrary library("HLO_CUDNN", "libcudnn.so");
     library.find(d.create, "cudnnCreate"), library.find(d.destroy, "cudnnDestroy");
     library.find(d.set_stream, "cudnnSetStream"), library.find(d.version, "cudnnGetVersion");
     library.find(d.create_descriptor, "cudnnBackendCreateDescriptor");
@@ -162,7 +162,7 @@ const Dnn* dnn() {
 const Blas* blas() {
   static const std::pair<Blas, bool> kFound = [] {
     Blas b;
-    Library library("HLO_CUBLAS", "libcublas.so");
+    LoadedLibrary library("HLO_CUBLAS", "libcublas.so");
     library.find(b.create, "cublasCreate_v2"), library.find(b.destroy, "cublasDestroy_v2");
     library.find(b.set_stream, "cublasSetStream_v2"), library.find(b.version, "cublasGetVersion_v2");
     library.find(b.gemm_strided_batched, "cublasGemmStridedBatchedEx");

@@ -85,13 +85,13 @@ enum AttributeName {
 };
 constexpr int32_t kCrossCorrelation = 1, kAdd = 0, kRelu = 100, kHeuristicsA = 3, kFallback = 2;
 constexpr int32_t kTensorCores = 0, kRoundsInputs = 1, kRoundsSums = 2;
-constexpr size_t kMost = 8;                             // engines that are looked at
+constexpr size_t kMostEngines = 8;                      // engines that are looked at
 constexpr int64_t kMostWorkspace = int64_t{512} << 20;  // bytes
 // Of tensors, in the graph and when it runs.
 enum TensorId : int64_t { kIdX = 1, kIdW, kIdY, kIdSide, kIdBias, kIdVirtual };
 
 // cudnnDataType_t.
-std::optional<int32_t> data_type(ElementType t) {
+std::optional<int32_t> cudnn_type(ElementType t) {
   switch (t) {
     case ElementType::F32:
       return 0;
@@ -212,7 +212,7 @@ DnnConvolutions::Plan* DnnConvolutions::plan(const ConvolutionForm& f) {
 
 bool DnnConvolutions::build(const ConvolutionForm& f, Plan& plan) {
   using Kind = ConvolutionForm::Kind;
-  std::optional<int32_t> type = data_type(f.type), bias_type = data_type(f.bias_type);
+  std::optional<int32_t> type = cudnn_type(f.type), bias_type = cudnn_type(f.bias_type);
   if (!type || !bias_type) return false;
   bool wide = f.type == ElementType::F64;
   int32_t sums = wide ? 1 : 0;
@@ -294,10 +294,12 @@ bool DnnConvolutions::build(const ConvolutionForm& f, Plan& plan) {
     if (!heuristics.other(kHeuristicsGraph, graph).word(kHeuristicsModeOf, kHeuristicsMode, mode).done()) continue;
     std::vector<Descriptor> configs;
     std::vector<void*> places;
-    for (size_t k = 0; k < kMost; ++k) configs.emplace_back(dnn_, kEngineConfig), places.push_back(configs.back().at);
+    for (size_t k = 0; k < kMostEngines; ++k)
+      configs.emplace_back(dnn_, kEngineConfig), places.push_back(configs.back().at);
     int64_t count = 0;
-    if (dnn_.get_attribute(heuristics.at, kHeuristicsResults, kDescriptor, kMost, &count, places.data()) != 0) continue;
-    for (size_t k = 0; k < static_cast<size_t>(std::min<int64_t>(count, kMost)); ++k) {
+    if (dnn_.get_attribute(heuristics.at, kHeuristicsResults, kDescriptor, kMostEngines, &count, places.data()) != 0)
+      continue;
+    for (size_t k = 0; k < static_cast<size_t>(std::min<int64_t>(count, kMostEngines)); ++k) {
       Descriptor engine(dnn_, kEngine);
       int64_t one = 0, notes = 0;
       std::vector<int32_t> said(16);

@@ -12,18 +12,13 @@
 #include "ir/eval/backend_config.h"
 #include "ir/verifier.h"
 #include "passes/backend/backend.h"
-#include "passes/pass.h"
+#include "passes/passes.h"
 
 namespace hlo {
-
-// The pass `fusion` in these computations alone (passes/fusion/instruction_fusion.cc).
-bool fuse_within(Module& m, PassContext& ctx, const std::vector<CompId>& computations);
 
 int64_t device_bytes(const Shape& s) { return s.is_array() ? s.elements_count() * storage_bytes(s.type) : 0; }
 
 namespace {
-
-bool rearranged(const Shape& s) { return s.has_layout && !is_default_layout(s.layout) && s.rank() > 0; }
 
 int64_t known_trips(const Module& m, InstId loop) {
   BackendConfig config = backend_config(m.u().text(m.attrs(loop).text(Attr::backend_config)), "known_trip_count");
@@ -306,7 +301,7 @@ bool DeviceProgram::shares(InstId i) const {
   const Shape &s = m_->shape(i), &from = m_->shape(m_->operand(i, 0));
   if (!s.is_array() || device_bytes(s) != device_bytes(from)) return false;
   if (op == Opcode::Bitcast) return (type_bits(s.type) >= 8) == (type_bits(from.type) >= 8);
-  return !rearranged(s) && !rearranged(from);
+  return !has_other_layout(s) && !has_other_layout(from);
 }
 
 // A scalar constant in every element, of which a memset has the bits.

@@ -37,8 +37,6 @@ std::vector<char> laid_out(const Shape& s, const char* data, bool back) {
   return out;
 }
 
-bool rearranged(const Shape& s) { return s.has_layout && !is_default_layout(s.layout) && s.rank() > 0; }
-
 // Memory of one run of a program, given back at the end.
 class Memory {
  public:
@@ -160,7 +158,7 @@ class Runtime {
       sizes_.erase(value);
     if (memory_.given(program_.place(value))) return memory_.give(program_.place(value), v.bytes());
     char* to = memory_.at(program_.place(value));
-    if (rearranged(s))
+    if (has_other_layout(s))
       device_.write(to, laid_out(s, v.bytes(), false).data(), device_bytes(s));
     else
       device_.write(to, v.bytes(), device_bytes(s));
@@ -191,7 +189,7 @@ class Runtime {
     }
     std::vector<char> bytes(static_cast<size_t>(device_bytes(s)));
     device_.read(bytes.data(), from, device_bytes(s));
-    if (rearranged(s)) bytes = laid_out(s, bytes.data(), true);
+    if (has_other_layout(s)) bytes = laid_out(s, bytes.data(), true);
     out.data = std::make_shared<std::vector<char>>(std::move(bytes));
     return out;
   }

@@ -39,7 +39,6 @@ struct ElementIndex {
   ShapeId shape;
 };
 
-inline bool contains(const Dims& list, int64_t x) { return std::find(list.begin(), list.end(), x) != list.end(); }
 // Dimensions by their order in memory, major first.
 Dims major_first(const Shape& s);
 

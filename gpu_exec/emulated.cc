@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kStack = 64 << 10;
 constexpr int kLanes = 32, kMostThreads = 1024;
 
-using Function = void (*)(char* const*);
+using ThreadFunction = void (*)(char* const*);
 
 // The threads of a block that meet.
 class Block {
@@ -36,7 +36,7 @@ class Block {
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
-  void run(Function function, char* const* pointers, int threads) {
+  void run(ThreadFunction function, char* const* pointers, int threads) {
     function_ = function, pointers_ = pointers, threads_ = threads;
     for (int t = 0; t < threads; ++t) start(t);
     // A warp runs until all of its lanes wait or have ended; shuffles go on at once, a barrier when all are there.
@@ -92,7 +92,7 @@ class Block {
   }
 
   char* stacks_;
-  Function function_ = nullptr;
+  ThreadFunction function_ = nullptr;
   char* const* pointers_ = nullptr;
   int threads_ = 0, current_ = 0;
   ucontext_t scheduler_, threads_contexts_[kMostThreads];
@@ -165,7 +165,7 @@ class Emulated : public Device {
     const auto& [address, p] = kernels_[kernel][part];
     std::vector<char*> all(pointers.begin(), pointers.end());
     all.push_back(reinterpret_cast<char*>(const_cast<int32_t*>(numbers.data())));
-    auto function = reinterpret_cast<Function>(address);
+    auto function = reinterpret_cast<ThreadFunction>(address);
     if (p.meeting != KernelPart::kNever && !meeting_) meeting_ = std::make_unique<Block>();
     for (int64_t b = 0; b < p.blocks; ++b) {
       block_number = static_cast<int32_t>(b);

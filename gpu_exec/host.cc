@@ -20,7 +20,7 @@
 namespace hlo {
 namespace {
 
-using Function = void (*)(char* const*, char* const*, int64_t, int64_t);
+using HostFunction = void (*)(char* const*, char* const*, int64_t, int64_t);
 
 // Work below which another thread costs more than it brings.
 constexpr int64_t kGrain = 1 << 16;
@@ -50,7 +50,7 @@ class Host : public Device {
       for (KernelPart& p : k.parts) {
         // Every part gets all results.
         for (size_t r = 0; r < (s.is_tuple() ? s.elements.size() : 1); ++r) p.results.push_back(r);
-        kernels_.back().push_back({reinterpret_cast<Function>(jit_function(*jits_.back(), p.function)),
+        kernels_.back().push_back({reinterpret_cast<HostFunction>(jit_function(*jits_.back(), p.function)),
                                    p.results.size(), p.count,
                                    std::max<int64_t>(kGrain / std::max<int64_t>(p.work, 1), 1)});
       }
@@ -129,7 +129,7 @@ class Host : public Device {
 
  private:
   struct Part {
-    Function function;
+    HostFunction function;
     size_t results;
     int64_t count, grain;
   };

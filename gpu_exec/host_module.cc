@@ -11,9 +11,8 @@
 namespace hlo {
 namespace {
 
-bool rearranged(const Shape& s) { return s.is_array() && s.rank() > 0 && s.has_layout && !is_default_layout(s.layout); }
 Dims in_memory(const Shape& s) {
-  if (rearranged(s)) return {s.layout.minor_to_major.rbegin(), s.layout.minor_to_major.rend()};
+  if (has_other_layout(s)) return {s.layout.minor_to_major.rbegin(), s.layout.minor_to_major.rend()};
   Dims order(s.dims.size());
   std::iota(order.begin(), order.end(), 0);
   return order;
@@ -24,7 +23,7 @@ InstId spell_out(Module& m, InstId bitcast) {
   const Shape out = m.shape(bitcast);
   const InstId operand = m.operand(bitcast, 0);
   InstId made = operand;
-  if (rearranged(m.shape(operand))) made = make_transpose(m, operand, in_memory(m.shape(operand)));
+  if (has_other_layout(m.shape(operand))) made = make_transpose(m, operand, in_memory(m.shape(operand)));
   Dims order = in_memory(out);
   Shape flat = out;
   flat.layout = {};
@@ -53,7 +52,7 @@ std::vector<std::pair<InstId, InstId>> make_row_major(Module& m) {
       if (m.op(i) != Opcode::Bitcast) continue;
       const Shape &in = m.shape(m.operand(i, 0)), &out = m.shape(i);
       if (tiled(in) || tiled(out)) fail(FailureKind::kUnsupported, "{}: a bitcast of a tiled layout", m.inst_name(i));
-      if (in.is_dynamic() || out.is_dynamic() || (!rearranged(in) && !rearranged(out))) continue;
+      if (in.is_dynamic() || out.is_dynamic() || (!has_other_layout(in) && !has_other_layout(out))) continue;
       made.push_back({i, spell_out(m, i)});
     }
   if (!made.empty()) m.cleanup();

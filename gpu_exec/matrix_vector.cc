@@ -5,7 +5,7 @@
 namespace hlo {
 namespace {
 
-constexpr int64_t kMostVectors = 4, kLeastRows = 32, kLeastLength = 32;
+constexpr int64_t kMostVectors = 4, kLeastMatrixRows = 32, kLeastContracted = 32;
 
 // One side as dimensions of the dot see it.
 struct Side {
@@ -53,8 +53,8 @@ class Rewriter {
     for (const Shape* s : {&out, &big, &small})
       if (s->type != out.type || s->is_dynamic() || (s->has_layout && !is_default_layout(s->layout))) return false;
     const int64_t n = size(vectors, vectors.free);
-    if (n > kMostVectors || n < 1 || size(matrix, matrix.free) < kLeastRows ||
-        size(matrix, matrix.contracted) < kLeastLength || matrix.contracted.empty())
+    if (n > kMostVectors || n < 1 || size(matrix, matrix.free) < kLeastMatrixRows ||
+        size(matrix, matrix.contracted) < kLeastContracted || matrix.contracted.empty())
       return false;
     // At most one dimension tells the vectors apart.
     int64_t many = -1;

@@ -27,14 +27,14 @@ namespace {
   F(dnnl_post_ops_create) F(dnnl_post_ops_destroy) F(dnnl_post_ops_append_sum) F(dnnl_post_ops_append_eltwise)
 // clang-format on
 
-struct Library {
+struct Dnnl {
 #define HLO_DNNL_MEMBER(name) decltype(&::name) name = nullptr;
   HLO_DNNL_FUNCTIONS(HLO_DNNL_MEMBER)
 #undef HLO_DNNL_MEMBER
   dnnl_engine_t engine = nullptr;
   bool good = false;
 
-  Library() {
+  Dnnl() {
     // The functions that are used are those of version 2; another one has others.
     void* library = ::dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (!library) return;
@@ -45,8 +45,8 @@ struct Library {
     good = all && dnnl_engine_create(&engine, dnnl_cpu, 0) == dnnl_success;
   }
 };
-const Library& dnnl() {
-  static const Library kLibrary;
+const Dnnl& dnnl() {
+  static const Dnnl kLibrary;
   return kLibrary;
 }
 
@@ -54,26 +54,26 @@ void check(dnnl_status_t s, const char* call) {
   if (s != dnnl_success) fail(FailureKind::kInternal, "{}: status {}", call, static_cast<int>(s));
 }
 
+}  // namespace
+
 // A convolution ready to run, with reorders of its operands where the library wants them otherwise.
-struct Ready {
+struct PreparedConvolution {
   dnnl_memory_desc_t in, weights, out, bias;        // as they lie here
   dnnl_memory_desc_t own_in, own_weights, own_out;  // as the library wants them
   dnnl_primitive_t convolution = nullptr, reorder_in = nullptr, reorder_weights = nullptr, reorder_out = nullptr,
                    reorder_side = nullptr;
-  Ready() = default;
-  Ready(const Ready&) = delete;
-  Ready& operator=(const Ready&) = delete;
-  ~Ready() {
+  PreparedConvolution() = default;
+  PreparedConvolution(const PreparedConvolution&) = delete;
+  PreparedConvolution& operator=(const PreparedConvolution&) = delete;
+  ~PreparedConvolution() {
     for (dnnl_primitive_t p : {convolution, reorder_in, reorder_weights, reorder_out, reorder_side})
       if (p) dnnl().dnnl_primitive_destroy(p);
   }
 };
 
-}  // namespace
-
 struct HostConvolutions::Impl {
-  std::map<Dims, std::unique_ptr<Ready>> ready;  // null: not taken
-  std::vector<char> in, weights, out;            // reordered
+  std::map<Dims, std::unique_ptr<PreparedConvolution>> ready;  // null: not taken
+  std::vector<char> in, weights, out;                          // reordered
 
   static Dims key_of(const ConvolutionForm& f) {
     Dims key{static_cast<int64_t>(f.kind),
@@ -89,7 +89,7 @@ struct HostConvolutions::Impl {
       key.insert(key.end(), d->begin(), d->end());
     return key;
   }
-  const Ready* of(const ConvolutionForm& f) {
+  const PreparedConvolution* of(const ConvolutionForm& f) {
     auto [at, fresh] = ready.try_emplace(key_of(f));
     if (fresh) at->second = make(f);
     return at->second.get();
@@ -109,7 +109,7 @@ struct HostConvolutions::Impl {
     return d;
   }
   static dnnl_primitive_t reorder(const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to) {
-    const Library& l = dnnl();
+    const Dnnl& l = dnnl();
     if (l.dnnl_memory_desc_equal(&from, &to)) return nullptr;
     dnnl_primitive_desc_t pd = nullptr;
     check(l.dnnl_reorder_primitive_desc_create(&pd, &from, l.engine, &to, l.engine, nullptr),
@@ -124,7 +124,7 @@ struct HostConvolutions::Impl {
   // What follows the sum of products: side input, relu.
   struct PostOps {
     explicit PostOps(const ConvolutionForm& f) {
-      const Library& l = dnnl();
+      const Dnnl& l = dnnl();
       check(l.dnnl_primitive_attr_create(&attr), "dnnl_primitive_attr_create");
       dnnl_post_ops_t ops = nullptr;
       check(l.dnnl_post_ops_create(&ops), "dnnl_post_ops_create");
@@ -141,8 +141,8 @@ struct HostConvolutions::Impl {
     dnnl_primitive_attr_t attr = nullptr;
   };
 
-  std::unique_ptr<Ready> make(const ConvolutionForm& f) {
-    const Library& l = dnnl();
+  std::unique_ptr<PreparedConvolution> make(const ConvolutionForm& f) {
+    const Dnnl& l = dnnl();
     if (!l.good || f.kind != ConvolutionForm::Kind::kForward || f.type != ElementType::F32 || f.scale != 1 ||
         (f.bias && f.bias_type != ElementType::F32))
       return nullptr;
@@ -161,7 +161,7 @@ struct HostConvolutions::Impl {
       high.push_back((y[k + 2] - 1) * f.strides[k] + reach - x[k + 2] - f.low[k]);
     }
     const Dims &strides = f.strides, &low = f.low;
-    auto out_of = std::make_unique<Ready>();
+    auto out_of = std::make_unique<PreparedConvolution>();
     out_of->in = described(x, xs), out_of->weights = described(w, ws), out_of->out = described(y, ys);
     const dnnl_memory_desc_t* bias = nullptr;
     if (f.bias) out_of->bias = described({f.w[0]}, {1}), bias = &out_of->bias;
@@ -211,11 +211,11 @@ std::string HostConvolutions::library() const {
 }
 
 void HostConvolutions::run(const ConvolutionForm& f, const ConvolutionArrays& at) {
-  const Ready* r = impl_->of(f);
+  const PreparedConvolution* r = impl_->of(f);
   HLO_CHECK(r, "a convolution that the library does not take");
   const char *input = at.first, *kernel = at.second;
   char* result = at.out;
-  const Library& l = dnnl();
+  const Dnnl& l = dnnl();
   struct Stream {
     Stream() { check(dnnl().dnnl_stream_create(&at, dnnl().engine, dnnl_stream_default_flags), "dnnl_stream_create"); }
     ~Stream() { dnnl().dnnl_stream_destroy(at); }

@@ -11,7 +11,7 @@
 namespace hlo {
 namespace {
 
-constexpr int64_t kLeastLength = 32, kLeastRows = 16;
+constexpr int64_t kLeastRowLength = 32, kLeastGroupRows = 16;
 // A row is one block's on a GPU: longer ones want many rows.
 constexpr int64_t kLong = 65536, kManyRows = 128;
 constexpr size_t kMostReduces = 4, kMostInFront = 12, kMostMembers = 96;
@@ -37,7 +37,7 @@ class Groups {
     dims_ = in.dims, kept_ = in.dims.size() - m_.attrs(reduce).ints(Attr::dimensions).size();
     int64_t rows = 1, length = 1;
     for (size_t k = 0; k < dims_.size(); ++k) (k < kept_ ? rows : length) *= dims_[k];
-    return length >= kLeastLength && rows >= (length > kLong ? kManyRows : kLeastRows) && fits(reduce);
+    return length >= kLeastRowLength && rows >= (length > kLong ? kManyRows : kLeastGroupRows) && fits(reduce);
   }
   bool is_row(const Dims& d) const {
     return d.size() >= kept_ && std::equal(dims_.begin(), dims_.begin() + static_cast<ptrdiff_t>(kept_), d.begin()) &&

@@ -1,5 +1,6 @@
 // Shapes with layouts. Interned by the Universe: equal text ⇔ equal ShapeId.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,6 +11,10 @@
 namespace hlo {
 
 using Dims = std::vector<int64_t>;
+
+inline bool contains(const Dims& list, int64_t value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
 
 // Layout of an array: dimensions from minor to major; `rest` is everything behind the colon (tiles, element size,
 // memory space, split configs …) in XLA's canonical spelling, without the colon.
@@ -48,5 +53,7 @@ struct Shape {
 
 Dims default_minor_to_major(int rank);
 bool is_default_layout(const Layout& layout);
+// An array that does not lie row by row.
+bool has_other_layout(const Shape& shape);
 
 }  // namespace hlo

@@ -20,6 +20,10 @@ bool is_default_layout(const Layout& layout) {
   return layout.rest.empty();
 }
 
+bool has_other_layout(const Shape& shape) {
+  return shape.is_array() && shape.rank() > 0 && shape.has_layout && !is_default_layout(shape.layout);
+}
+
 Universe::Universe() {
   for (int t = 0; t < static_cast<int>(ElementType::Tuple); ++t) str(type_name(static_cast<ElementType>(t)));
   for (const char* word : {"true", "false", "inf", "nan", "HloModule", "ENTRY", "ROOT", "FileNames", "FunctionNames",

@@ -2,12 +2,15 @@
 
 #include <chrono>
 
+#include "ir/base/check.h"
 #include "ir/verifier.h"
 
 namespace hlo {
 namespace {
 
+// A name that no row of passes.def has would run nowhere and look like a pass without code.
 Step pass(std::string name, std::map<std::string, std::string> options = {}) {
+  HLO_CHECK(find_pass(name), "no row for {}", name);
   return {std::move(name), std::move(options), {}, 1};
 }
 Step pipeline(std::string name, std::vector<Step> children, int rounds = 1) {

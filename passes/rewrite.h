@@ -48,7 +48,6 @@ bool is_scalar_constant(const Module& m, InstId id);  // one element, any rank
 bool is_broadcast_of_constant(const Module& m, InstId id);
 bool is_broadcast_of_scalar_constant(const Module& m, InstId id);
 
-inline bool contains(const Dims& list, int64_t v) { return std::find(list.begin(), list.end(), v) != list.end(); }
 Dims inverse_permutation(const Dims& p);
 bool is_identity(const Dims& p);
 // Would the reshape move no bytes (layouts honoured)?

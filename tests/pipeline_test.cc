@@ -99,6 +99,20 @@ TEST(Passes, NamesOfBothAgesNameOnePass) {
   EXPECT_EQ(nearest_pass("algsmp"), "algsimp");
 }
 
+void expect_known(const std::vector<Step>& steps) {  // NOLINT(misc-no-recursion): as deep as pipelines nest
+  for (const Step& s : steps) {
+    if (s.children.empty()) {
+      EXPECT_NE(find_pass(s.name), nullptr) << s.name;
+    }
+    expect_known(s.children);
+  }
+}
+
+// A pipeline names what passes.def has, with code or without.
+TEST(Passes, EveryStepOfAPipelineHasARow) {
+  for (const std::string& name : pipeline_names()) expect_known(*find_pipeline(name));
+}
+
 // The same bytes whatever was run before in this process.
 TEST(Determinism, TwoRunsGiveOneText) {
   auto once = [] {

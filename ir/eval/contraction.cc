@@ -338,8 +338,6 @@ void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, Lying<T> x, Lying<T> y,
     parallel_ranges(n, kColumns, [&](int64_t j0, int64_t j1) { one(0, m, j0, j1); });
 }
 
-bool contains(const Dims& list, int64_t x) { return std::find(list.begin(), list.end(), x) != list.end(); }
-
 // Dimensions of an array that are counted together.
 struct Counted {
   Dims dims, strides;

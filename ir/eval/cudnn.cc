@@ -9,14 +9,14 @@
 namespace hlo {
 namespace {
 
-std::vector<double> numbers(const Universe& u, const Value& v) {
+std::vector<double> as_doubles(const Universe& u, const Value& v) {
   const Shape& s = u[v.shape];
   std::vector<double> out(static_cast<size_t>(s.elements_count()));
   for (size_t i = 0; i < out.size(); ++i)
     out[i] = load_double(s.type, v.bytes() + i * static_cast<size_t>(storage_bytes(s.type)));
   return out;
 }
-void put(const Universe& u, Value& v, const std::vector<double>& list) {
+void put_doubles(const Universe& u, Value& v, const std::vector<double>& list) {
   const Shape& s = u[v.shape];
   for (size_t i = 0; i < list.size(); ++i)
     store_double(s.type, v.data->data() + i * static_cast<size_t>(storage_bytes(s.type)), list[i]);
@@ -40,7 +40,7 @@ Value Evaluator::library_norm(InstId inst, std::vector<Value>& ops) {
       !is_float(s.type) || per == 0 || n % per)
     refuse(inst, fmt::format("a layer norm of kind {} on {} operands", kind, ops.size()));
   size_t rows = n / per;
-  std::vector<double> x = numbers(u_, ops[0]), scale = numbers(u_, ops[1]), third = numbers(u_, ops[2]);
+  std::vector<double> x = as_doubles(u_, ops[0]), scale = as_doubles(u_, ops[1]), third = as_doubles(u_, ops[2]);
   double width = static_cast<double>(per);
   if (!backward) {
     double epsilon = number(config, "epsilon", 0);
@@ -52,11 +52,12 @@ Value Evaluator::library_norm(InstId inst, std::vector<Value>& ops) {
       factor[r] = 1 / std::sqrt(variance + epsilon);
       for (size_t k = 0; k < per; ++k) y[r * per + k] = (x[r * per + k] - mean[r]) * factor[r] * scale[k] + third[k];
     }
-    put(u_, out.elements[0], y);
-    if (train) put(u_, out.elements[1], mean), put(u_, out.elements[2], factor);
+    put_doubles(u_, out.elements[0], y);
+    if (train) put_doubles(u_, out.elements[1], mean), put_doubles(u_, out.elements[2], factor);
     return out;
   }
-  std::vector<double> mean = numbers(u_, ops[3]), factor = numbers(u_, ops[4]), dx(n), dscale(per, 0), dbias(per, 0);
+  std::vector<double> mean = as_doubles(u_, ops[3]), factor = as_doubles(u_, ops[4]), dx(n), dscale(per, 0),
+                      dbias(per, 0);
   if (mean.size() != rows || factor.size() != rows || third.size() != n) refuse(inst, "statistics of another shape");
   for (size_t r = 0; r < rows; ++r) {
     double sum = 0, along = 0;  // of the gradient, and of its part along the normalised row
@@ -69,7 +70,8 @@ Value Evaluator::library_norm(InstId inst, std::vector<Value>& ops) {
     for (size_t k = 0; k < per; ++k)
       dx[r * per + k] = factor[r] * (third[r * per + k] * scale[k] - sum / width - unit(k) * along / width);
   }
-  put(u_, out.elements[0], dx), put(u_, out.elements[1], dscale), put(u_, out.elements[2], dbias);
+  put_doubles(u_, out.elements[0], dx), put_doubles(u_, out.elements[1], dscale),
+      put_doubles(u_, out.elements[2], dbias);
   return out;
 }
 
@@ -101,7 +103,7 @@ Value Evaluator::library_attention(InstId inst, bool biased, std::vector<Value>&
   auto* p = reinterpret_cast<float*>(scores.data->data());
   std::vector<double> bias, sums(rows);
   Dims bias_dims;
-  if (biased) bias = numbers(u_, ops[3]), bias_dims = u_[ops[3].shape].dims;
+  if (biased) bias = as_doubles(u_, ops[3]), bias_dims = u_[ops[3].shape].dims;
   if (biased && bias_dims.size() != 4) refuse(inst, "attention with a bias of other than four dimensions");
   double scale = number(config, "fmha_scale", 1);
   for (size_t r = 0; r < rows; ++r) {
@@ -128,11 +130,11 @@ Value Evaluator::library_attention(InstId inst, bool biased, std::vector<Value>&
   Value out = make(m_.shape_id(inst));
   Value& result = out.elements[0];
   Value wide = product(scores, ops[2], two, u_[result.shape].dims);
-  put(u_, result, numbers(u_, wide));
+  put_doubles(u_, result, as_doubles(u_, wide));
   if (out.elements.size() > 2) {
     if (u_[out.elements[1].shape].elements_count() != static_cast<int64_t>(rows))
       refuse(inst, "statistics of another shape");
-    put(u_, out.elements[1], sums);
+    put_doubles(u_, out.elements[1], sums);
   }
   return out;
 }

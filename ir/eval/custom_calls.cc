@@ -45,7 +45,7 @@ void put_doubles(const Universe& u, const std::vector<double>& from, Value& v) {
 // The same of either kind of number: T is double or std::complex<double>.
 using Complex = std::complex<double>;
 template <class T>
-std::vector<T> numbers(const Universe& u, const Value& v) {
+std::vector<T> matrix_elements(const Universe& u, const Value& v) {
   if constexpr (std::is_same_v<T, double>) {
     return doubles(u, v);
   } else {
@@ -87,7 +87,7 @@ void householder_qr(const Universe& u, const Value& in, Value& packed, Value& ta
   const Dims& dims = u[in.shape].dims;
   auto rows = static_cast<size_t>(dims[dims.size() - 2]), columns = static_cast<size_t>(dims.back());
   size_t steps = std::min(rows, columns);
-  std::vector<T> all = numbers<T>(u, in), tau;
+  std::vector<T> all = matrix_elements<T>(u, in), tau;
   for (size_t base = 0; steps && base < all.size(); base += rows * columns) {
     T* a = all.data() + base;
     auto at = [&](size_t i, size_t j) -> T& { return a[i * columns + j]; };
@@ -122,7 +122,7 @@ void householder_product(const Universe& u, const Value& packed, const Value& ta
   const Dims& dims = u[packed.shape].dims;
   auto rows = static_cast<size_t>(dims[dims.size() - 2]), columns = static_cast<size_t>(dims.back()),
        count = static_cast<size_t>(u[taus.shape].dims.back());
-  std::vector<T> v = numbers<T>(u, packed), tau = numbers<T>(u, taus), q(v.size());
+  std::vector<T> v = matrix_elements<T>(u, packed), tau = matrix_elements<T>(u, taus), q(v.size());
   for (size_t base = 0, batch = 0; base < v.size(); base += rows * columns, ++batch) {
     auto at = [&](size_t i, size_t j) -> T& { return q[base + i * columns + j]; };
     for (size_t i = 0; i < std::min(rows, columns); ++i) at(i, i) = 1;
@@ -146,7 +146,7 @@ template <class T>
 void symmetric_eigen(const Universe& u, const Value& in, bool lower, bool sort, int64_t sweeps, double tolerance,
                      Value& vectors, Value& values) {
   auto n = static_cast<size_t>(u[in.shape].dims.back()), half = (n + 1) / 2, size = 2 * half;
-  std::vector<T> from = numbers<T>(u, in), v_out(from.size());
+  std::vector<T> from = matrix_elements<T>(u, in), v_out(from.size());
   std::vector<double> w_out(n ? from.size() / n : 0);
   size_t count = n ? from.size() / (n * n) : 0;
   struct One {

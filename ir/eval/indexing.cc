@@ -7,7 +7,6 @@
 
 namespace hlo {
 namespace {
-bool contains(const Dims& d, int64_t v) { return std::find(d.begin(), d.end(), v) != d.end(); }
 
 // Steps an index through dims in row-major order; false at the end.
 bool advance(Dims& index, const Dims& dims) {

@@ -56,7 +56,7 @@ void transform(std::vector<Complex>& x, int sign) {
   for (size_t k = 0; k < n; ++k) x[k] = a[k] / static_cast<double>(m) * chirp[k];
 }
 
-std::vector<Complex> numbers(const Universe& u, const Value& v) {
+std::vector<Complex> as_complex(const Universe& u, const Value& v) {
   const Shape& s = u[v.shape];
   std::vector<Complex> out(static_cast<size_t>(s.elements_count()));
   size_t width = static_cast<size_t>(storage_bytes(s.type));
@@ -67,7 +67,7 @@ std::vector<Complex> numbers(const Universe& u, const Value& v) {
   return out;
 }
 
-void put(const Universe& u, Value& v, const std::vector<Complex>& from) {
+void put_complex(const Universe& u, Value& v, const std::vector<Complex>& from) {
   const Shape& s = u[v.shape];
   size_t width = static_cast<size_t>(storage_bytes(s.type));
   for (size_t i = 0; i < from.size(); ++i) {
@@ -100,7 +100,7 @@ Value Evaluator::fft(InstId inst, const Value& in) {
   std::string_view kind = u_.text(a.text(Attr::fft_type));
   const Dims& length = a.ints(Attr::fft_length);
   Value out = make(m_.shape_id(inst));
-  std::vector<Complex> x = numbers(u_, in);
+  std::vector<Complex> x = as_complex(u_, in);
   Dims dims = u_[in.shape].dims;
   const Dims& to = u_[out.shape].dims;
   size_t rank = dims.size(), count = length.size(), first = rank - count;
@@ -115,7 +115,7 @@ Value Evaluator::fft(InstId inst, const Value& in) {
         kept.insert(kept.end(), x.begin() + static_cast<ptrdiff_t>(at), x.begin() + static_cast<ptrdiff_t>(at + keep));
       x = std::move(kept);
     }
-    put(u_, out, x);
+    put_complex(u_, out, x);
     return out;
   }
   double scale = 1;
@@ -136,13 +136,13 @@ Value Evaluator::fft(InstId inst, const Value& in) {
     lines(x, dims, rank - 1, 1);
   }
   for (Complex& v : x) v *= scale;
-  put(u_, out, x);
+  put_complex(u_, out, x);
   return out;
 }
 
 Value Evaluator::cholesky_factor(const Value& in, bool lower, ShapeId out_id) {
   Value out = make(out_id);
-  std::vector<Complex> a = numbers(u_, in), l(a.size());
+  std::vector<Complex> a = as_complex(u_, in), l(a.size());
   size_t n = static_cast<size_t>(u_[in.shape].dims.back()), size = n * n;
   for (size_t base = 0; n && base < a.size(); base += size) {
     auto at = [&](size_t i, size_t j) { return lower ? a[base + i * n + j] : std::conj(a[base + j * n + i]); };
@@ -165,7 +165,7 @@ Value Evaluator::cholesky_factor(const Value& in, bool lower, ShapeId out_id) {
       for (size_t i = 0; i < n; ++i)
         for (size_t j = 0; j < i; ++j) to(j, i) = std::conj(to(i, j)), to(i, j) = 0;
   }
-  put(u_, out, l);
+  put_complex(u_, out, l);
   return out;
 }
 
@@ -175,7 +175,7 @@ Value Evaluator::triangular_solve(InstId inst, const Value& a_value, const Value
   std::string_view how = u_.text(attrs.text(Attr::transpose_a));
   bool transpose = how == "TRANSPOSE" || how == "ADJOINT", adjoint = how == "ADJOINT";
   Value out = make(m_.shape_id(inst));
-  std::vector<Complex> a = numbers(u_, a_value), b = numbers(u_, b_value);
+  std::vector<Complex> a = as_complex(u_, a_value), b = as_complex(u_, b_value);
   const Dims &ad = u_[a_value.shape].dims, &bd = u_[b_value.shape].dims;
   size_t n = static_cast<size_t>(ad.back()), rows = static_cast<size_t>(bd[bd.size() - 2]),
          columns = static_cast<size_t>(bd.back()), count = n ? a.size() / (n * n) : 0;
@@ -199,7 +199,7 @@ Value Evaluator::triangular_solve(InstId inst, const Value& a_value, const Value
         x(i, k) = unit ? v : v / element(i, i);
       }
   }
-  put(u_, out, b);
+  put_complex(u_, out, b);
   return out;
 }
 

@@ -22,9 +22,9 @@ namespace {
 constexpr int64_t kAlign = 256;
 int64_t aligned(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
-class Assigner {
+class BufferAssigner {
  public:
-  Assigner(const Module& m, const BufferRules& rules) : m_(m), u_(m.u()), rules_(rules) {}
+  BufferAssigner(const Module& m, const BufferRules& rules) : m_(m), u_(m.u()), rules_(rules) {}
 
   BufferAssignment run() {
     flatten(m_.entry(), InstId());
@@ -531,6 +531,6 @@ class Assigner {
 
 }  // namespace
 
-BufferAssignment assign_buffers(const Module& m, const BufferRules& rules) { return Assigner(m, rules).run(); }
+BufferAssignment assign_buffers(const Module& m, const BufferRules& rules) { return BufferAssigner(m, rules).run(); }
 
 }  // namespace hlo

@@ -3,12 +3,10 @@
 #include <set>
 #include <unordered_set>
 
+#include "passes/passes.h"
 #include "passes/rewrite.h"
 
 namespace hlo {
-
-bool run_tuple_simplifier(Module&, PassContext&);
-bool run_dce(Module&, PassContext&);
 
 namespace {
 

@@ -3,11 +3,10 @@
 // in reductions, dots or get-dimension-size. A module with more than that is left alone with a note.
 #include <algorithm>
 
+#include "passes/passes.h"
 #include "passes/rewrite.h"
 
 namespace hlo {
-
-bool run_flatten_call_graph(Module&, PassContext&);
 
 namespace {
 

@@ -64,7 +64,7 @@ InstId counted_indices(Module& m, InstId indices, int64_t vector_dim, const Dims
 }
 
 // Can the index type count the batch?
-bool counts(const Module& m, InstId indices, const Dims& batching) {
+bool counts_batches(const Module& m, InstId indices, const Dims& batching) {
   ElementType t = m.shape(indices).type;
   int bits = type_bits(t) - (is_signed_int(t) ? 1 : 0);
   return std::all_of(batching.begin(), batching.end(), [&](int64_t b) {
@@ -72,7 +72,7 @@ bool counts(const Module& m, InstId indices, const Dims& batching) {
   });
 }
 
-Dims joined(const Dims& a, const Dims& b, bool sorted) {
+Dims joined_dims(const Dims& a, const Dims& b, bool sorted) {
   Dims out = a;
   out.insert(out.end(), b.begin(), b.end());
   if (sorted) std::sort(out.begin(), out.end());
@@ -115,12 +115,12 @@ bool run_batched_gather_scatter_normalizer(Module& m, PassContext& ctx) {
       const AttrSet& a = m.attrs(i);
       Dims batching = a.ints(operand_batch), where = a.ints(index_batch);
       size_t at = gather ? 1 : m.operand_count(i) / 2;
-      if (batching.empty() || !counts(m, m.operand(i, at), where)) continue;
+      if (batching.empty() || !counts_batches(m, m.operand(i, at), where)) continue;
       if (!ctx.spend(m, "batching dimensions are indices", {i})) return changed;
       AttrSet set = a;
       InstId indices = counted_indices(m, m.operand(i, at), a.integer(Attr::index_vector_dim), where);
-      set.set(gone, joined(a.ints(gone), batching, true));
-      set.set(map, joined(batching, a.ints(map), false));
+      set.set(gone, joined_dims(a.ints(gone), batching, true));
+      set.set(map, joined_dims(batching, a.ints(map), false));
       set.erase(operand_batch), set.erase(index_batch);
       std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
       ops[at] = indices;

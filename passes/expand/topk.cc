@@ -29,7 +29,7 @@ std::optional<int64_t> first_of(const Module& m, InstId i, int64_t d) {
 }
 
 // An iota along that dimension, or one of one dimension broadcast to the others.
-bool counts(const Module& m, InstId i, int64_t dim) {
+bool counts_up(const Module& m, InstId i, int64_t dim) {
   if (m.op(i) == Opcode::Broadcast && m.attrs(i).ints(Attr::dimensions) == Dims{dim}) i = m.operand(i, 0), dim = 0;
   return m.op(i) == Opcode::Iota && m.shape(i).type == ElementType::S32 &&
          m.attrs(i).integer(Attr::iota_dimension) == dim;
@@ -80,7 +80,7 @@ bool run_topk_rewriter(Module& m, PassContext& ctx) {
       if (s.type != ElementType::F32 && s.type != ElementType::BF16) continue;
       int64_t dim = m.attrs(i).ints(Attr::dimensions)[0], rank = s.rank();
       if ((dim != 0 && dim != rank - 1) || s.elements_count() == 0 || !greater_first(m, m.called(i)[0])) continue;
-      if (m.operand_count(i) == 2 && !counts(m, m.operand(i, 1), dim)) continue;
+      if (m.operand_count(i) == 2 && !counts_up(m, m.operand(i, 1), dim)) continue;
       std::optional<Taken> first = taken(m, i, dim);
       if (!first || !ctx.spend(m, "the first of a sort", {i})) continue;
       int64_t n = s.dims[static_cast<size_t>(dim)], batch = s.elements_count() / n, k = first->k;

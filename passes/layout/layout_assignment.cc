@@ -10,9 +10,9 @@
 namespace hlo {
 namespace {
 
-class Assigner {
+class LayoutAssigner {
  public:
-  Assigner(Module& m, PassContext& ctx) : m_(m), u_(m.u()), ctx_(ctx) {}
+  LayoutAssigner(Module& m, PassContext& ctx) : m_(m), u_(m.u()), ctx_(ctx) {}
 
   bool run() {
     for (CompId c : m_.nonfusion_computations()) computation(c);
@@ -201,6 +201,6 @@ class Assigner {
 
 }  // namespace
 
-bool run_layout_assignment(Module& m, PassContext& ctx) { return Assigner(m, ctx).run(); }
+bool run_layout_assignment(Module& m, PassContext& ctx) { return LayoutAssigner(m, ctx).run(); }
 
 }  // namespace hlo

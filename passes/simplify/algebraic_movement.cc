@@ -10,7 +10,7 @@ namespace hlo {
 using A = AlgebraicSimplifier;
 
 namespace {
-bool sorted(const Dims& d) { return std::is_sorted(d.begin(), d.end()); }
+bool ascending(const Dims& d) { return std::is_sorted(d.begin(), d.end()); }
 // A reshape that only adds or drops dimensions of size one.
 bool only_ones(const Dims& a, const Dims& b) {
   Dims x, y;
@@ -152,7 +152,7 @@ void A::broadcast(InstId i) {
   const Dims dims = m_.attrs(i).ints(Attr::dimensions);
   const Shape &s = m_.shape(i), &in = m_.shape(a);
   //   broadcast that adds nothing      →      reshape / transpose
-  if (sorted(dims) && s.elements_count() == in.elements_count()) {
+  if (ascending(dims) && s.elements_count() == in.elements_count()) {
     if (go("broadcast is a reshape", i)) rw(i, Opcode::Reshape, {a});
     return;
   }
@@ -466,7 +466,7 @@ bool A::remove_chain(InstId i) {
   Dims order;
   for (int64_t l : labels)
     if (l >= 0) order.push_back(l);
-  if (!ls_ || !sorted(order)) return false;
+  if (!ls_ || !ascending(order)) return false;
   if (go("movements that cancel", i)) rw(i, Opcode::Bitcast, {at});
   return true;
 }
@@ -517,7 +517,7 @@ void A::transpose(InstId i) {
   Dims moved;
   for (int64_t d : p)
     if (m_.shape(a).dims[static_cast<size_t>(d)] != 1) moved.push_back(d);
-  if (moved.size() < p.size() && sorted(moved) && !ls_) {
+  if (moved.size() < p.size() && ascending(moved) && !ls_) {
     if (go("transpose of ones is a reshape", i)) rw(i, Opcode::Reshape, {a});
     return;
   }
@@ -532,7 +532,7 @@ void A::transpose(InstId i) {
     return;
   }
   //   transpose(broadcast(A))      →      broadcast(A)       where the order of A's dimensions stays
-  if (op(a) == Opcode::Broadcast && sorted(m_.attrs(a).ints(Attr::dimensions))) {
+  if (op(a) == Opcode::Broadcast && ascending(m_.attrs(a).ints(Attr::dimensions))) {
     const Dims& spread = m_.attrs(a).ints(Attr::dimensions);
     Dims inverse = inverse_permutation(p), dims;
     for (int64_t d : spread) dims.push_back(inverse[static_cast<size_t>(d)]);
@@ -543,7 +543,7 @@ void A::transpose(InstId i) {
         if (auto at = std::find(of.begin(), of.end(), d); at != of.end()) out.push_back(at - of.begin());
       return out;
     };
-    if (sorted(dims) && (!ls_ || order(m_.shape(i), dims) == order(m_.shape(a), spread))) {
+    if (ascending(dims) && (!ls_ || order(m_.shape(i), dims) == order(m_.shape(a), spread))) {
       if (go("transpose of a broadcast", i))
         rw(i, Opcode::Broadcast, {operand(a, 0)}, dims_attr(u_, Opcode::Broadcast, dims));
     }
@@ -1081,7 +1081,7 @@ void A::bitcast(InstId i) {
     const auto &from = m_.shape(a).layout.minor_to_major, &to = m_.shape(i).layout.minor_to_major;
     const Dims& spread = m_.attrs(a).ints(Attr::dimensions);
     Dims dims(spread.size());
-    bool transposes = from.size() == to.size() && sorted(spread);
+    bool transposes = from.size() == to.size() && ascending(spread);
     for (size_t k = 0; transposes && k < from.size(); ++k) {
       const auto f = static_cast<size_t>(from[k]), t = static_cast<size_t>(to[k]);
       transposes = m_.shape(a).dims[f] == m_.shape(i).dims[t];
@@ -1098,7 +1098,7 @@ void A::bitcast(InstId i) {
       };
       transposes = lies(a) == lies(i);
     }
-    if (transposes && sorted(dims)) {
+    if (transposes && ascending(dims)) {
       if (go("bitcast of a broadcast", i))
         rw(i, Opcode::Broadcast, {operand(a, 0)}, dims_attr(u_, Opcode::Broadcast, dims));
       return;

@@ -336,7 +336,7 @@ bool A::window_of_constant(InstId i) {
 
 namespace {
 // Devices of a group, where all groups are of one size; 0 where that is not known.
-int64_t group_size(const Module& m, InstId i) {
+int64_t even_group_size(const Module& m, InstId i) {
   std::string_view text = m.u().text(m.attrs(i).text(Attr::replica_groups));
   if (text.starts_with("{{")) {
     int64_t size = 0;
@@ -379,7 +379,7 @@ void A::collective(InstId i) {
       rw(i, Opcode::Broadcast, {scalar}, dims_attr(u_, Opcode::Broadcast, {}));
     return;
   }
-  int64_t n = group_size(m_, i);
+  int64_t n = even_group_size(m_, i);
   if (kind != Opcode::Add || n < 1 || m_.literal(scalar).elided || is_complex(type(scalar))) return;
   if (!go("sum of one value over devices", i)) return;
   const char* value = m_.literal(scalar).bytes.data();

@@ -2,11 +2,10 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "passes/passes.h"
 #include "passes/rewrite.h"
 
 namespace hlo {
-
-bool run_dce(Module&, PassContext&);
 
 namespace {
 

@@ -319,7 +319,7 @@ std::optional<Groups> device_groups(const Module& m, InstId i) {
   return groups;
 }
 
-Groups sorted(Groups groups) {
+Groups sorted_groups(Groups groups) {
   for (Dims& g : groups) std::sort(g.begin(), g.end());
   std::sort(groups.begin(), groups.end());
   return groups;
@@ -495,7 +495,8 @@ bool run_all_reduce_splitter(Module& m, PassContext& ctx) {
     std::vector<Groups> known;
     for (InstId i : m.post_order(c))
       if (m.op(i) == Opcode::AllReduce)
-        if (std::optional<Groups> g = device_groups(m, i); g && g->size() > 1) known.push_back(sorted(std::move(*g)));
+        if (std::optional<Groups> g = device_groups(m, i); g && g->size() > 1)
+          known.push_back(sorted_groups(std::move(*g)));
     if (known.empty()) continue;
     for (InstId i : m.post_order(c)) {
       if (!m.alive(i) || m.op(i) != Opcode::AllReduce || m.operand_count(i) != 1 || !m.shape(i).is_array() ||

@@ -30,7 +30,7 @@ bool lossless(const Module& m, InstId constant, ElementType through) {
 }
 
 //   concatenate(f32 convert(bf16 A), f32 convert(bf16 B))      →      convert(concatenate(A, B))
-bool sink(Module& m, PassContext& ctx, CompId c, bool* stop) {
+bool sink_converts(Module& m, PassContext& ctx, CompId c, bool* stop) {
   bool changed = false;
   for (InstId i : m.post_order(c)) {
     if (!m.alive(i) || !moves_data(m.op(i)) || m.has_control(i)) continue;
@@ -99,7 +99,7 @@ bool run_convert_mover(Module& m, PassContext& ctx) {
   bool changed = false, stop = false;
   for (CompId c : m.nonfusion_computations()) {
     if (!stop) changed |= hoist(m, ctx, c, &stop);
-    if (!stop) changed |= sink(m, ctx, c, &stop);
+    if (!stop) changed |= sink_converts(m, ctx, c, &stop);
   }
   return changed;
 }

@@ -15,9 +15,9 @@ struct Accumulator {
   bool converted;  // on the way from the collective's type
 };
 
-class Mover {
+class CollectiveMover {
  public:
-  Mover(Module& m, PassContext& ctx, InstId loop) : m_(m), ctx_(ctx), loop_(loop) {
+  CollectiveMover(Module& m, PassContext& ctx, InstId loop) : m_(m), ctx_(ctx), loop_(loop) {
     body_ = m.attrs(loop).comp(Attr::body), condition_ = m.attrs(loop).comp(Attr::condition);
   }
 
@@ -172,7 +172,7 @@ bool run_while_loop_all_reduce_code_motion(Module& m, PassContext& ctx) {
     for (InstId i : m.live_order(c))
       for (CompId f : m.called(i)) ++callers[f];
   for (InstId i : all_of_opcode(m, Opcode::While))
-    if (m.alive(i) && callers[m.attrs(i).comp(Attr::body)] == 1) changed |= Mover(m, ctx, i).run();
+    if (m.alive(i) && callers[m.attrs(i).comp(Attr::body)] == 1) changed |= CollectiveMover(m, ctx, i).run();
   return changed;
 }
 

@@ -4,13 +4,11 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "passes/passes.h"
 #include "passes/rewrite.h"
 #include "passes/simplify/loops.h"
 
 namespace hlo {
-
-bool run_dce(Module&, PassContext&);
-bool run_tuple_simplifier(Module&, PassContext&);
 
 namespace {
 

@@ -7,9 +7,9 @@
 namespace hlo {
 namespace {
 
-class Mover {
+class ReshapeMover {
  public:
-  Mover(Module& m, PassContext& ctx, CompId comp) : m_(m), ctx_(ctx), comp_(comp) {}
+  ReshapeMover(Module& m, PassContext& ctx, CompId comp) : m_(m), ctx_(ctx), comp_(comp) {}
 
   bool run() {
     std::vector<InstId> order = m_.live_order(comp_);
@@ -131,7 +131,7 @@ class Mover {
 
 bool run_reshape_mover(Module& m, PassContext& ctx) {
   bool changed = false;
-  for (CompId c : m.nonfusion_computations()) changed |= Mover(m, ctx, c).run();
+  for (CompId c : m.nonfusion_computations()) changed |= ReshapeMover(m, ctx, c).run();
   return changed;
 }
 

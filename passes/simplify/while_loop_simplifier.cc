@@ -5,12 +5,11 @@
 #include <numeric>
 #include <set>
 
+#include "passes/passes.h"
 #include "passes/rewrite.h"
 #include "passes/simplify/loops.h"
 
 namespace hlo {
-
-bool run_dce(Module&, PassContext&);
 
 namespace {
 

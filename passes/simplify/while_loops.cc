@@ -26,7 +26,7 @@ class Own {
   std::unordered_map<InstId, InstId> map_;
 };
 
-bool sink(Module& m, PassContext& ctx, InstId loop, bool* stop) {
+bool sink_constants(Module& m, PassContext& ctx, InstId loop, bool* stop) {
   InstId init = m.operand(loop, 0);
   CompId body = m.attrs(loop).comp(Attr::body), condition = m.attrs(loop).comp(Attr::condition);
   InstId root = m.comp(body).root, state = m.comp(body).params[0], tested = m.comp(condition).params[0];
@@ -82,7 +82,7 @@ bool run_while_loop_constant_sinking(Module& m, PassContext& ctx) {
     stack.pop_back();
     for (InstId i : m.live_order(c)) {
       if (!m.alive(i) || stop) continue;
-      if (m.op(i) == Opcode::While) changed |= sink(m, ctx, i, &stop);
+      if (m.op(i) == Opcode::While) changed |= sink_constants(m, ctx, i, &stop);
       for (CompId callee : m.called(i)) {
         if (callee.value >= seen.size()) seen.resize(m.comp_slots(), false);
         if (!seen[callee.value]) seen[callee.value] = true, stack.push_back(callee);

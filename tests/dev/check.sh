@@ -1,26 +1,56 @@
 #!/usr/bin/env bash
-# Everything that CI checks: format, build, tests, tests under sanitizers, clang-tidy. tests/dev/check.sh [--quick]
+# Everything that CI checks: format, build, tests under sanitizers, clang-tidy, tests. tests/dev/check.sh [--quick]
+# --quick: format, build and tests of the plain tree. What runs where: docs/HACKING.md. Ends itself after 45 minutes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+limit_s=2700
+if [ -z "${HLO_CHECK_LIMITED:-}" ]; then
+  HLO_CHECK_LIMITED=1 timeout --foreground --kill-after=30 $limit_s bash "tests/dev/$(basename "$0")" "$@" && exit 0 || code=$?
+  [ $code -ne 124 ] || echo "== the check took longer than $((limit_s / 60)) minutes: that is a failure of its own"
+  exit $code
+fi
+started=$SECONDS part_started=$SECONDS part= times=
+begin() {  # ends the part before
+  [ -z "$part" ] || times+=$(printf '%6d:%02d  %s' $(((SECONDS - part_started) / 60)) $(((SECONDS - part_started) % 60)) "$part")$'\n'
+  part=${1:-} part_started=$SECONDS
+  [ -z "$part" ] || echo "== $part"
+}
+mkdir -p build
+slowest=build/slowest-tests.txt
+: >$slowest
+tests() {  # TREE LABEL: the tests with that label, the longest first
+  ctest --test-dir "$1" -L "$2" --output-on-failure --no-tests=error -j2 | tee build/ctest.log
+  sed -nE "s|^ *[0-9]+/[0-9]+ Test +#[0-9]+: ([^ ]+) .* ([0-9.]+) sec.*|\2 s  \1 ($1)|p" build/ctest.log >>$slowest
+}
+
+begin setup
 bash tests/dev/setup.sh
-sources=$(git ls-files '*.cc' '*.h')
-echo "== clang-format"
-clang-format --dry-run -Werror $sources
 # The reference compiler judges printing and results where it can be installed.
 if [ -x ../shared/oracle/setup.sh ]; then
   bash ../shared/oracle/setup.sh >/dev/null || echo "the reference compiler could not be installed: oracle_test will be skipped"
 fi
-echo "== build"
-cmake -S . -B build -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
+begin clang-format
+sources=$(git ls-files '*.cc' '*.h')
+clang-format --dry-run -Werror $sources
+begin build
+cmake -S . -B build -G Ninja -DHLO_UNITY=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
 cmake --build build
 if [ "${1:-}" != --quick ]; then
-  echo "== sanitizers"
-  cmake -S . -B build-asan -G Ninja -DHLO_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo >/dev/null
+  begin "build with sanitizers"
+  cmake -S . -B build-asan -G Ninja -DHLO_UNITY=ON -DHLO_SANITIZE=ON >/dev/null
   cmake --build build-asan
+  begin "tests under sanitizers"
   # Graphviz keeps what it allocated; leaks of ours show in the other tests.
-  ASAN_OPTIONS=detect_leaks=0 ctest --test-dir build-asan --output-on-failure -j2 -E oracle_test
-  echo "== clang-tidy"
-  printf '%s\n' $sources | grep '\.cc$' | grep -v '^tests/' | xargs -P2 -n4 clang-tidy -p build --quiet 2>/dev/null
+  ASAN_OPTIONS=detect_leaks=0 tests build-asan asan
+  begin clang-tidy
+  # A batch at a time: its files are headers to clang-tidy, which judges them as such.
+  find build/CMakeFiles -name 'unity_*_cxx.cxx' -print0 | sort -z |
+    xargs -0 -P2 -n1 clang-tidy -p build --quiet 2>/dev/null
 fi
-echo "== tests"
-ctest --test-dir build --output-on-failure -j2
+begin tests
+tests build plain
+begin
+echo "== minutes"
+printf '%s%6d:%02d  in all\n' "$times" $(((SECONDS - started) / 60)) $(((SECONDS - started) % 60))
+echo "== the ten slowest tests"
+sort -rn $slowest | head -10

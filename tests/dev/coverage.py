@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/COVERAGE.md from what the program says of itself: tests/dev/coverage.py build/bin/hlo-replay"""
+"""Writes docs/COVERAGE.md from what the program says of itself and coverage_notes.md (edit that one): tests/dev/coverage.py build/bin/hlo-replay"""
 import json
 import pathlib
 import subprocess
@@ -9,7 +9,7 @@ tool = sys.argv[1]
 passes = json.loads(subprocess.run([tool, "opt", "--list-passes", "--json"], capture_output=True, text=True, check=True).stdout)
 have = [p for p in passes if p["implemented"]]
 lack = [p for p in passes if not p["implemented"]]
-lines = ["# Coverage", "", f"Written by `tests/dev/coverage.py`. {len(have)} passes have code, {len(lack)} of the 2019 pipeline have none yet; those show as *not implemented* in every recording.", ""]
-lines += ["| pass of the 2019 pipeline without code | what it would do |", "| --- | --- |"] + [f"| {p['name']}{' (' + p['aliases'] + ')' if p['aliases'] else ''} | {p['summary']} |" for p in lack]
-lines += ["", "Passes of `--pipeline=xla-gpu` that are not in the list of `opt --list-passes` have no code either; a replay lists them.", "", (pathlib.Path(__file__).with_name("coverage_notes.md")).read_text()]
+lines = ["# Coverage", "", f"Written by `tests/dev/coverage.py`. {len(have)} passes have code, {len(lack)} have none yet; those show as *not implemented* in every recording.", ""]
+lines += ["| pass without code | what it would do |", "| --- | --- |"] + [f"| {p['name']}{' (' + p['aliases'] + ')' if p['aliases'] else ''} | {p['summary']} |" for p in lack]
+lines += ["", (pathlib.Path(__file__).with_name("coverage_notes.md")).read_text()]
 (pathlib.Path(__file__).resolve().parents[2] / "docs" / "COVERAGE.md").write_text("\n".join(lines))
