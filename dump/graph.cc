@@ -1,25 +1,73 @@
 #include "dump/graph.h"
 
-#include <graphviz/cgraph.h>
-#include <graphviz/gvc.h>
-
 #include <algorithm>
 #include <deque>
+#include <memory>
 #include <unordered_map>
 
 #include "dump/palette.h"
+#include "ir/base/stack_guard.h"
 #include "ir/print.h"
 
 namespace hlo {
 namespace {
 
-char* c(const char* text) { return const_cast<char*>(text); }  // the C interface takes char* and does not write to it
-char* c(const std::string& text) { return const_cast<char*>(text.c_str()); }
-
-GVC_t* context() {
-  static GVC_t* const kContext = gvContext();
-  return kContext;
+// A value as DOT writes it; what stands there is what is shown, so a backslash escapes nothing.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (char ch : text) {
+    if (ch == '"' || ch == '\\') out += '\\';
+    if (ch) out += ch;
+  }
+  return out + "\"";
 }
+
+}  // namespace
+
+// The attributes of a node, an edge or a graph.
+struct DotAttributes {
+  std::string text;
+
+  void put(std::string_view key, std::string_view value) {
+    if (!text.empty()) text += ", ";
+    text.append(key).append("=").append(value);
+  }
+  void set(std::string_view key, std::string_view value) { put(key, quoted(value)); }
+  void markup(std::string_view key, std::string_view value) { put(key, fmt::format("<{}>", value)); }
+};
+
+// What a graph or a cluster holds, in order: order decides how dot lays out.
+struct DotGraph {
+  std::string name;
+  DotAttributes attributes;
+  std::vector<std::string> statements;  // an empty one stands for the next cluster
+  std::vector<std::unique_ptr<DotGraph>> clusters;
+
+  DotGraph* cluster(std::string called) {
+    statements.emplace_back();
+    clusters.push_back(std::make_unique<DotGraph>());
+    clusters.back()->name = std::move(called);
+    return clusters.back().get();
+  }
+  void write(std::string* out, int depth) const {
+    check_stack("drawings nested");
+    std::string indent(static_cast<size_t>(depth) * 2, ' ');
+    if (!attributes.text.empty()) *out += fmt::format("{}graph [{}];\n", indent, attributes.text);
+    size_t next = 0;
+    for (const std::string& statement : statements) {
+      if (!statement.empty()) {
+        *out += fmt::format("{}{};\n", indent, statement);
+        continue;
+      }
+      const DotGraph& inner = *clusters[next++];
+      *out += fmt::format("{}subgraph {} {{\n", indent, inner.name);
+      inner.write(out, depth + 1);
+      *out += fmt::format("{}}}\n", indent);
+    }
+  }
+};
+
+namespace {
 
 std::string escaped(std::string_view text) {
   std::string out;
@@ -37,8 +85,11 @@ std::string escaped(std::string_view text) {
       case '"':
         out += "&quot;";
         break;
+      case '\\':
+        out += "\\\\";  // of two, one is shown; of one and N, the node's name
+        break;
       default:
-        out += ch;
+        out += static_cast<unsigned char>(ch) < ' ' ? ' ' : ch;  // markup has no control characters
     }
   }
   return out;
@@ -54,20 +105,13 @@ struct Graph::Impl {
   const Module& m;
   const Universe& u;
   const GraphOptions& options;
-  Agraph_t* graph = nullptr;
-  bool laid_out = false;
-  std::unordered_map<InstId, Agnode_t*> nodes;
+  DotGraph graph;
+  std::string edge_lines;
+  std::unordered_set<InstId> nodes;    // those that are drawn
   std::unordered_set<InstId> visible;  // empty: all
-  std::unordered_map<CompId, Agraph_t*> clusters;
+  std::unordered_set<CompId> clusters;
 
   Impl(const Module& module, const GraphOptions& o) : m(module), u(module.u()), options(o) {}
-
-  void set(void* object, const char* key, const std::string& value) { agsafeset(object, c(key), c(value), c("")); }
-  void set_html(void* object, const std::string& value) {
-    char* html = agstrdup_html(graph, c(value));
-    agsafeset(object, c("label"), html, c(""));
-    agstrfree(graph, html);
-  }
 
   // A computation of one operation on its parameters is told by name in its user.
   bool trivial(CompId comp) const {
@@ -89,10 +133,9 @@ struct Graph::Impl {
     return fmt::format("constant {}", u.shape_text_plain(m.shape_id(i)));
   }
 
-  void node(Agraph_t* where, InstId i) {
-    std::string id = fmt::format("n{}", i.value);
-    Agnode_t* n = agnode(where, c(id), 1);
-    nodes[i] = n;
+  void node(DotGraph* where, InstId i) {
+    nodes.insert(i);
+    DotAttributes n;
     Colour colour = colour_of(m, i);
     std::string name(m.inst_name(i)), op(op_text(m.op(i)));
     std::string label =
@@ -128,125 +171,132 @@ struct Graph::Impl {
         label += fmt::format("<BR/><B>operand {}</B> = {}", k, escaped(cut(constant_text(ops[k]), 64)));
     const Shape& s = m.shape(i);
     label += "<BR/>" + escaped(cut(s.rank() > 1 ? u.shape_text(m.shape_id(i)) : u.shape_text_plain(m.shape_id(i)), 64));
-    set_html(n, label);
-    set(n, "shape", m.op(i) == Opcode::While ? "ellipse" : "rect");
+    n.markup("label", label);
+    n.set("shape", m.op(i) == Opcode::While ? "ellipse" : "rect");
     bool added = options.added.contains(m[i].name), modified = options.modified.contains(m[i].name);
-    set(n, "style", "filled");
-    set(n, "fillcolor", std::string(colour.fill));
-    set(n, "color", added ? "#00a040" : modified ? "#e65100" : std::string(colour.stroke));
-    set(n, "penwidth", added || modified ? "4" : "1");
-    set(n, "fontcolor", std::string(colour.text));
-    set(n, "id", fmt::format("i{}", i.value));
-    set(n, "class", added ? "added" : modified ? "modified" : "same");
+    n.set("style", "filled");
+    n.set("fillcolor", std::string(colour.fill));
+    n.set("color", added ? "#00a040" : modified ? "#e65100" : std::string(colour.stroke));
+    n.set("penwidth", added || modified ? "4" : "1");
+    n.set("fontcolor", std::string(colour.text));
+    n.set("id", fmt::format("i{}", i.value));
+    n.set("class", added ? "added" : modified ? "modified" : "same");
     const Metadata& meta = u[m[i].meta];
     std::string tip = fmt::format("{} = {} {}", name, u.shape_text(m.shape_id(i)), op);
     if (StrId t(meta.op_name); t.valid()) tip += fmt::format("\nop_name: {}", u.text(t));
     if (StrId t(meta.op_type); t.valid()) tip += fmt::format("\nop_type: {}", u.text(t));
     if (StrId t(meta.source_file); t.valid()) tip += fmt::format("\nsource: {}:{}", u.text(t), meta.source_line);
-    set(n, "tooltip", tip);
-    if (m.is_root(i) && m.parent(i) == m.entry()) {
-      Agnode_t* r = agnode(where, c("root"), 1);
-      set(r, "label", "ROOT");
-      set(r, "shape", "circle");
-      set(r, "style", "filled");
-      set(r, "fillcolor", "#bcaaa4");
-      set(r, "tooltip", "the module's result");
-      Agedge_t* e = agedge(graph, n, r, nullptr, 1);
-      set(e, "arrowhead", "normal");
-    }
+    n.set("tooltip", tip);
+    where->statements.push_back(fmt::format("n{} [{}]", i.value, n.text));
+    if (!m.is_root(i) || m.parent(i) != m.entry()) return;
+    DotAttributes r;
+    r.set("label", "ROOT");
+    r.set("shape", "circle");
+    r.set("style", "filled");
+    r.set("fillcolor", "#bcaaa4");
+    r.set("tooltip", "the module's result");
+    where->statements.push_back(fmt::format("root [{}]", r.text));
+    edge_lines += fmt::format("  n{} -> root [arrowhead=\"normal\"];\n", i.value);
   }
 
-  void computation(Agraph_t* where, CompId comp) {
+  void computation(DotGraph* where, CompId comp) {
+    check_stack("drawings nested");
     for (InstId i : m.post_order(comp)) {
       if (!shown(i)) continue;
       if (m.op(i) == Opcode::Fusion) {
         CompId body = m.called(i)[0];
-        Agraph_t* cluster = agsubg(where, c(fmt::format("cluster_{}", body.value)), 1);
-        set(cluster, "label",
-            fmt::format("Fused expression for {}{}", m.inst_name(i),
-                        m.attrs(i).text(Attr::kind).valid()
-                            ? " (" + std::string(u.text(m.attrs(i).text(Attr::kind))) + ")"
-                            : ""));
+        if (!clusters.insert(body).second) continue;
+        DotGraph* cluster = where->cluster(fmt::format("cluster_{}", body.value));
+        cluster->attributes.set("label", fmt::format("Fused expression for {}{}", m.inst_name(i),
+                                                     m.attrs(i).text(Attr::kind).valid()
+                                                         ? " (" + std::string(u.text(m.attrs(i).text(Attr::kind))) + ")"
+                                                         : ""));
         bool added = options.added.contains(m[i].name), modified = options.modified.contains(m[i].name);
-        set(cluster, "style", "rounded,filled");
-        set(cluster, "fillcolor", "#f5f5f5");
-        set(cluster, "color", added ? "#00a040" : modified ? "#e65100" : "#c2c2c2");
-        set(cluster, "tooltip", std::string(m.inst_name(i)));
-        clusters[body] = cluster;
+        cluster->attributes.set("style", "rounded,filled");
+        cluster->attributes.set("fillcolor", "#f5f5f5");
+        cluster->attributes.set("color", added ? "#00a040" : modified ? "#e65100" : "#c2c2c2");
+        cluster->attributes.set("tooltip", std::string(m.inst_name(i)));
         computation(cluster, body);
         continue;
       }
       if (inlined(i)) continue;
       node(where, i);
       for (CompId callee : m.called(i)) {
-        if (trivial(callee) || clusters.contains(callee)) continue;
-        Agraph_t* cluster = agsubg(graph, c(fmt::format("cluster_{}", callee.value)), 1);
-        set(cluster, "label", fmt::format("Subcomputation for {}: {}", m.inst_name(i), m.comp_name(callee)));
-        set(cluster, "style", "rounded");
-        set(cluster, "color", "#000000");
-        clusters[callee] = cluster;
+        if (trivial(callee) || !clusters.insert(callee).second) continue;
+        DotGraph* cluster = graph.cluster(fmt::format("cluster_{}", callee.value));
+        cluster->attributes.set("label", fmt::format("Subcomputation for {}: {}", m.inst_name(i), m.comp_name(callee)));
+        cluster->attributes.set("style", "rounded");
+        cluster->attributes.set("color", "#000000");
         computation(cluster, callee);
       }
     }
   }
 
   // The node that stands for a value: of a fusion, its body's root.
-  Agnode_t* node_of(InstId i) {
+  InstId node_of(InstId i) {
     while (m.op(i) == Opcode::Fusion) i = m.comp(m.called(i)[0]).root;
-    auto found = nodes.find(i);
-    return found == nodes.end() ? nullptr : found->second;
+    return nodes.contains(i) ? i : InstId{};
   }
 
-  void edge(InstId from, Agnode_t* to, size_t operand, size_t count) {
-    Agnode_t* a = node_of(from);
-    if (!a || !to) return;
-    Agedge_t* e = agedge(graph, a, to, nullptr, 1);
-    if (!e) return;
+  void line(InstId from, InstId to, const DotAttributes& e) {
+    edge_lines += fmt::format("  n{} -> n{} [{}];\n", from.value, to.value, e.text);
+  }
+  void edge(InstId from, InstId to, size_t operand, size_t count) {
+    InstId a = node_of(from);
+    if (!a.valid()) return;
+    DotAttributes e;
     bool small = m.shape(from).is_array() && m.shape(from).elements_count() < 4096;
-    set(e, "arrowhead", small ? "empty" : "normal");
-    if (count > 1) set(e, "headlabel", std::to_string(operand));
-    set(e, "tooltip", u.shape_text(m.shape_id(from)));
+    e.set("arrowhead", small ? "empty" : "normal");
+    if (count > 1) e.set("headlabel", std::to_string(operand));
+    e.set("tooltip", u.shape_text(m.shape_id(from)));
+    line(a, to, e);
   }
 
   void edges(CompId comp) {
+    check_stack("drawings nested");
     for (InstId i : m.post_order(comp)) {
       if (!shown(i)) continue;
       auto ops = m.operands(i);
       if (m.op(i) == Opcode::Fusion) {
         CompId body = m.called(i)[0];
         for (size_t k = 0; k < ops.size(); ++k) {
-          auto p = nodes.find(m.comp(body).params[k]);
-          if (p != nodes.end() && shown(ops[k])) {
-            if (inlined(ops[k])) continue;
-            edge(ops[k], p->second, k, 1);
-          }
+          InstId p = m.comp(body).params[k];
+          if (nodes.contains(p) && shown(ops[k]) && !inlined(ops[k])) edge(ops[k], p, k, 1);
         }
-        edges(body);
+        if (drawn_edges.insert(body).second) edges(body);
         continue;
       }
-      auto n = nodes.find(i);
-      if (n == nodes.end()) continue;
+      if (!nodes.contains(i)) continue;
       for (size_t k = 0; k < ops.size(); ++k)
-        if (!inlined(ops[k])) edge(ops[k], n->second, k, ops.size());
+        if (!inlined(ops[k])) edge(ops[k], i, k, ops.size());
       for (InstId p : m.control_preds(i))
-        if (Agnode_t* from = node_of(p)) {
-          Agedge_t* e = agedge(graph, from, n->second, nullptr, 1);
-          set(e, "style", "dotted");
-          set(e, "color", "#808080");
-          set(e, "label", "ctrl");
+        if (InstId from = node_of(p); from.valid()) {
+          DotAttributes e;
+          e.set("style", "dotted");
+          e.set("color", "#808080");
+          e.set("label", "ctrl");
+          line(from, i, e);
         }
       for (CompId callee : m.called(i)) {
         if (trivial(callee)) continue;
-        if (Agnode_t* root = node_of(m.comp(callee).root)) {
-          Agedge_t* e = agedge(graph, root, n->second, nullptr, 1);
-          set(e, "style", "dashed");
-          set(e, "ltail", fmt::format("cluster_{}", callee.value));
+        if (InstId root = node_of(m.comp(callee).root); root.valid()) {
+          DotAttributes e;
+          e.set("style", "dashed");
+          e.set("ltail", fmt::format("cluster_{}", callee.value));
+          line(root, i, e);
         }
         if (drawn_edges.insert(callee).second) edges(callee);
       }
     }
   }
   std::unordered_set<CompId> drawn_edges;
+
+  std::string text(std::string_view limits) const {
+    std::string out = "digraph HloModule {\n";
+    out += limits;
+    graph.write(&out, 1);
+    return out + edge_lines + "}\n";
+  }
 
   // What changed and what lies within three steps of it; the result and its neighbours when nothing did.
   void neighbourhood(size_t most) {
@@ -279,79 +329,32 @@ struct Graph::Impl {
 };
 
 Graph::Graph(const Module& m, const GraphOptions& options) : impl_(new Impl(m, options)) {
-  std::string name = "HloModule";
-  impl_->graph = agopen(c(name), Agdirected, nullptr);
-  Agraph_t* g = impl_->graph;
+  DotAttributes& g = impl_->graph.attributes;
   size_t total = m.instruction_count();
   partial_ = total > options.most_nodes;
-  if (partial_) impl_->neighbourhood(300);
-  impl_->set(g, "rankdir", "TB");
-  impl_->set(g, "compound", "true");
+  if (partial_) impl_->neighbourhood(options.neighbourhood);
+  g.set("rankdir", "TB");
+  g.set("compound", "true");
   std::string title = options.title.empty() ? m.name : options.title;
   if (partial_)
     title += fmt::format("\n{} of {} instructions: the neighbourhood of what changed", impl_->visible.size(), total);
-  impl_->set(g, "label", title);
-  impl_->set(g, "labelloc", "t");
-  impl_->set(g, "fontname", "DejaVu Sans");
-  agattr(g, AGNODE, c("fontname"), c("DejaVu Sans"));
-  agattr(g, AGNODE, c("fontsize"), c("10"));
-  agattr(g, AGEDGE, c("fontname"), c("DejaVu Sans"));
-  agattr(g, AGEDGE, c("fontsize"), c("8"));
-  impl_->computation(g, m.entry());
+  g.set("label", title);
+  g.set("labelloc", "t");
+  g.set("fontname", "DejaVu Sans");
+  impl_->graph.statements = {R"(node [fontname="DejaVu Sans", fontsize="10"])",
+                             R"(edge [fontname="DejaVu Sans", fontsize="8"])"};
+  impl_->computation(&impl_->graph, m.entry());
   impl_->edges(m.entry());
   drawn_ = impl_->nodes.size();
 }
 
-Graph::~Graph() {
-  if (impl_->laid_out) gvFreeLayout(context(), impl_->graph);
-  agclose(impl_->graph);
-  delete impl_;
-}
+Graph::~Graph() = default;
 
-std::string Graph::dot() const {
-  char* data = nullptr;
-  size_t size = 0;
-  FILE* file = open_memstream(&data, &size);
-  agwrite(impl_->graph, file);
-  fclose(file);
-  std::string out(data, size);
-  free(data);
-  return out;
-}
+std::string Graph::dot() const { return impl_->text({}); }
 
-std::string Graph::render(const std::string& format) {
-  if (!impl_->laid_out) {
-    // Few rounds of crossing reduction: drawings of a pipeline are many and looked at briefly.
-    impl_->set(impl_->graph, "mclimit", "0.3");
-    impl_->set(impl_->graph, "nslimit", "2");
-    impl_->set(impl_->graph, "searchsize", "10");
-    if (gvLayout(context(), impl_->graph, "dot")) fail(FailureKind::kInternal, "Graphviz could not lay the graph out");
-    impl_->laid_out = true;
-  }
-  char* data = nullptr;
-  unsigned size = 0;
-  if (gvRenderData(context(), impl_->graph, format.c_str(), &data, &size))
-    fail(FailureKind::kUnsupported, "Graphviz has no renderer for {}", format);
-  std::string out(data, size);
-  gvFreeRenderData(data);
-  return out;
-}
-
-std::string render_dot(const std::string& dot, const std::string& format) {
-  Agraph_t* graph = agmemread(dot.c_str());
-  if (!graph) fail(FailureKind::kUnsupported, "Graphviz cannot read the drawing");
-  char* data = nullptr;
-  unsigned size = 0;
-  bool failed = gvLayout(context(), graph, "dot") != 0;
-  if (!failed) {
-    failed = gvRenderData(context(), graph, format.c_str(), &data, &size) != 0;
-    gvFreeLayout(context(), graph);
-  }
-  std::string out = failed ? std::string() : std::string(data, size);
-  if (data) gvFreeRenderData(data);
-  agclose(graph);
-  if (failed) fail(FailureKind::kUnsupported, "Graphviz cannot draw that as {}", format);
-  return out;
+std::string Graph::render(const std::string& format) const {
+  // Few rounds of crossing reduction: drawings of a pipeline are many and looked at briefly.
+  return render_dot(impl_->text("  graph [mclimit=\"0.3\", nslimit=\"2\", searchsize=\"10\"];\n"), format);
 }
 
 }  // namespace hlo

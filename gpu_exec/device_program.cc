@@ -8,15 +8,18 @@
 #include "gpu_exec/host.h"
 #include "gpu_exec/host_module.h"
 #include "gpu_exec/matrix_vector.h"
+#include "ir/backend_config.h"
 #include "ir/base/check.h"
-#include "ir/eval/backend_config.h"
+#include "ir/base/stack_guard.h"
+#include "ir/eval/value.h"
+#include "ir/library_calls.h"
 #include "ir/verifier.h"
 #include "passes/backend/backend.h"
 #include "passes/passes.h"
 
 namespace hlo {
 
-int64_t device_bytes(const Shape& s) { return s.is_array() ? s.elements_count() * storage_bytes(s.type) : 0; }
+int64_t device_bytes(const Shape& s) { return s.is_array() ? array_bytes(s).value("an array") : 0; }
 
 namespace {
 
@@ -102,7 +105,10 @@ bool has_expandable(const Module& m) {
         return true;
       if (op != Opcode::CustomCall) continue;
       std::string_view target = m.u().text(m.attrs(i).text(Attr::custom_call_target));
-      if (std::find(std::begin(kCalls), std::end(kCalls), target) != std::end(kCalls)) return true;
+      if (std::find(std::begin(kCalls), std::end(kCalls), target) == std::end(kCalls)) continue;
+      if (std::string why = library_call_error(m, i); !why.empty())
+        fail(FailureKind::kUnsupported, "no kernels for {} ({}): {}", m.inst_name(i), target, why);
+      return true;
     }
   return false;
 }
@@ -361,15 +367,17 @@ void DeviceProgram::find_given() {
 
 // What a run holds, so that it fails before it starts.
 void DeviceProgram::check_memory(int64_t devices) const {
-  int64_t parameters = 0, constants = 0, values = 0;
+  Checked parameters = 0, constants = 0, values = 0;
   for (size_t k = 0; k < allocations_.size(); ++k) {
     using Kind = Allocation::Kind;
     Kind kind = k < buffers_.allocations.size() ? buffers_.allocations[k].kind : Kind::kTemp;
+    if (given_[k]) continue;  // lies in memory already
     (kind == Kind::kParameter ? parameters : kind == Kind::kConstant ? constants : values) += allocations_[k];
   }
-  int64_t sum = (parameters + constants + values) * devices, there = device_.free_bytes();
-  if (sum <= there) return;
-  auto gb = [&](int64_t n) { return fmt::format("{:.2f} GB", static_cast<double>(n * devices) / 1e9); };
+  Checked sum = (parameters + constants + values) * devices;
+  int64_t there = device_.free_bytes();
+  if (sum.capped() <= there) return;
+  auto gb = [&](Checked n) { return fmt::format("{:.2f} GB", static_cast<double>((n * devices).capped()) / 1e9); };
   fail(FailureKind::kUnsupported,
        "the module needs {} on the device (parameters {}, constants {}, values {}), and {} has {:.2f} GB free",
        gb(parameters + constants + values), gb(parameters), gb(constants), gb(values), device_.name(),
@@ -379,6 +387,7 @@ void DeviceProgram::check_memory(int64_t devices) const {
 // --- steps ---
 
 size_t DeviceProgram::build(CompId c) {
+  check_stack("calls of computations are nested");
   DeviceSequence s;
   s.root = m_->comp(c).root;
   for (InstId i : m_->live_order(c)) add(i, s);

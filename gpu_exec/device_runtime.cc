@@ -8,6 +8,7 @@
 #include "gpu_exec/device_program.h"
 #include "gpu_exec/host.h"
 #include "ir/base/check.h"
+#include "ir/base/stack_guard.h"
 #include "ir/element_type.h"
 #include "ir/eval/devices.h"
 #include "ir/eval/kernels.h"
@@ -212,6 +213,7 @@ class Runtime {
 
   // `graphs`: segments may become graphs of their own; not inside of one.
   void run_sequence(size_t number, bool graphs) {
+    check_stack("calls of computations are nested");
     const DeviceSequence& s = program_.sequence(number);
     graphs = graphs && !options_.timed && !options_.trace;
     size_t at = 0;

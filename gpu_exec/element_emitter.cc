@@ -10,6 +10,7 @@
 #include <set>
 
 #include "ir/base/check.h"
+#include "ir/base/stack_guard.h"
 #include "ir/eval/kernels.h"
 
 namespace hlo {
@@ -130,6 +131,7 @@ Value* ElementEmitter::linear(const ElementIndex* index) {
 std::vector<Value*> ElementEmitter::reshaped(const Dims& from, const std::vector<Value*>& at, const Dims& to) {
   // Groups of dimensions with the same product on both sides are solved one by one.
   std::vector<Value*> out(from.size(), number(0));
+  if (contains(from, 0)) return out;  // no elements, and no place that is asked for
   size_t i = 0, j = 0;
   while (i < from.size() || j < to.size()) {
     size_t i0 = i, j0 = j;
@@ -244,11 +246,53 @@ Value* ElementEmitter::choose(Value* condition, llvm::Type* type, const std::fun
 
 // --- elements ---
 
-Value* ElementEmitter::element(const Frame& frame, InstId inst, const ElementIndex* index, int part) {
+Value* ElementEmitter::known(const Frame& frame, InstId inst, const ElementIndex* index, int part) const {
   Key key{&frame, inst, index, part};
   for (size_t k = scopes_.size(); k-- > 0;)
     if (auto at = scopes_[k].values.find(key); at != scopes_[k].values.end()) return at->second;
-  if (auto known = frame.values.find(inst); known != frame.values.end()) return known->second;
+  auto at = frame.values.find(inst);
+  return at == frame.values.end() ? nullptr : at->second;
+}
+
+// What `inst` needs, operands first and in order as recursion would have it, along elementwise operations.
+void ElementEmitter::emit_operands(const Frame& frame, InstId inst, const ElementIndex* index) {
+  auto passes_through = [&](InstId i) {
+    Opcode op = m_.op(i);
+    return op_info(op).elementwise && op != Opcode::BitcastConvert && m_.shape(i).is_array() &&
+           !frame.given.contains(i) && !known(frame, i, index, 0);
+  };
+  if (!passes_through(inst)) return;
+  std::vector<std::pair<InstId, size_t>> path{{inst, 0}};
+  while (!path.empty()) {
+    InstId i = path.back().first;
+    size_t k = path.back().second++;
+    if (k == m_.operand_count(i)) {
+      path.pop_back();
+      if (!path.empty()) element(frame, i, index);
+      continue;
+    }
+    InstId o = m_.operand(i, k);
+    bool scalar = m_.shape(o).rank() == 0 && m_.shape(i).rank() != 0;
+    if (!scalar && passes_through(o))
+      path.push_back({o, 0});
+    else
+      operand_element(frame, i, k, index);
+  }
+}
+
+Value* ElementEmitter::element(const Frame& frame, InstId inst, const ElementIndex* index, int part) {
+  if (Value* v = known(frame, inst, index, part)) return v;
+  check_stack("operations of one kernel are nested");
+  constexpr int kPlainDepth = 64;
+  struct Depth {
+    explicit Depth(int& d) : depth(d) { ++depth; }
+    ~Depth() { --depth; }
+    Depth(const Depth&) = delete;
+    Depth& operator=(const Depth&) = delete;
+    int& depth;
+  } depth(depth_);
+  if (depth_ % kPlainDepth == 0) emit_operands(frame, inst, index);
+  Key key{&frame, inst, index, part};
   auto given = frame.given.find(inst);
   Value* v = given == frame.given.end() ? emit(frame, inst, index, part) : load(*given->second, index);
   scopes_.back().values[key] = v;
@@ -257,6 +301,11 @@ Value* ElementEmitter::element(const Frame& frame, InstId inst, const ElementInd
 
 std::vector<Value*> ElementEmitter::apply(CompId comp, const std::vector<Value*>& arguments) {
   Frame f;
+  const auto& params = m_.comp(comp).params;
+  for (size_t k = 0; k < params.size() && k < arguments.size(); ++k)
+    if (arguments[k]->getType() != register_type(m_.shape(params[k]).type))
+      fail(FailureKind::kUnsupported, "no kernel calls computation {} with a parameter of another type",
+           m_.comp_name(comp));
   for (Value* a : arguments) f.params.push_back({nullptr, a, InstId(), nullptr});
   const Frame* frame = add_frame(std::move(f));
   InstId root = m_.comp(comp).root;
@@ -283,6 +332,7 @@ Value* ElementEmitter::scalar_operand(const Frame& frame, InstId inst) {
 }
 
 Value* ElementEmitter::clamped_start(const Frame& frame, InstId start, int64_t most) {
+  if (!is_integral(m_.shape(start).type)) refuse(start, "it is the place of a slice and no integer");
   Value* v = scalar_operand(frame, start);
   bool sign = is_signed_int(m_.shape(start).type);
   Value* wide = sign ? b_.CreateSExtOrTrunc(v, b_.getInt64Ty()) : b_.CreateZExtOrTrunc(v, b_.getInt64Ty());
@@ -532,6 +582,7 @@ Value* ElementEmitter::gather(const Frame& frame, InstId inst, const ElementInde
              &map = a.ints(Attr::start_index_map), &batching = a.ints(Attr::operand_batching_dims),
              &idx_batching = a.ints(Attr::start_indices_batching_dims), &sizes = a.ints(Attr::slice_sizes);
   int64_t vector_dim = a.integer(Attr::index_vector_dim);
+  if (!is_integral(idx.type)) refuse(inst, fmt::format("by indices of {}", type_name(idx.type)));
   std::vector<Value*> at = dims(index), batch;
   for (int64_t k = 0; k < out.rank(); ++k)
     if (!contains(offset, k)) batch.push_back(at[static_cast<size_t>(k)]);
@@ -630,7 +681,10 @@ std::vector<Value*> ElementEmitter::reduce(const Frame& frame, InstId inst, cons
       reducing_ = true;
       std::vector<Value*> next = apply(m_.called(inst)[0], args);
       reducing_ = outer;
-      for (size_t k = 0; k < n; ++k) b_.CreateStore(next[k], accumulators[k]);
+      for (size_t k = 0; k < n; ++k) {
+        if (next[k]->getType() != args[k]->getType()) refuse(inst, "its computation changes types");
+        b_.CreateStore(next[k], accumulators[k]);
+      }
       return;
     }
     auto d = static_cast<size_t>(order[depth]);
@@ -730,7 +784,10 @@ std::vector<Value*> ElementEmitter::reduce_window(const Frame& frame, InstId ins
                       args.push_back(element(frame, in, index_of(m_.shape_id(in), at)));
                     }
                     std::vector<Value*> next = apply(m_.called(inst)[0], args);
-                    for (size_t k = 0; k < n; ++k) b_.CreateStore(next[k], accumulators[k]);
+                    for (size_t k = 0; k < n; ++k) {
+                      if (next[k]->getType() != args[k]->getType()) refuse(inst, "its computation changes types");
+                      b_.CreateStore(next[k], accumulators[k]);
+                    }
                   });
                 });
   return loaded();

@@ -127,6 +127,10 @@ class ElementEmitter {
     std::map<std::tuple<const ElementIndex*, InstId>, const ElementIndex*> indices;
   };
   [[noreturn]] void refuse(InstId inst, std::string_view why) const;
+  // The value where it is emitted already; null.
+  llvm::Value* known(const Frame& frame, InstId inst, const ElementIndex* index, int part) const;
+  void emit_operands(const Frame& frame, InstId inst, const ElementIndex* index);
+  void check_types(InstId inst) const;
   llvm::Value* emit(const Frame& frame, InstId inst, const ElementIndex* index, int part);
   llvm::Value* operand_element(const Frame& frame, InstId inst, size_t k, const ElementIndex* index);
   llvm::Value* elementwise(const Frame& frame, InstId inst, const ElementIndex* index);
@@ -212,6 +216,7 @@ class ElementEmitter {
   std::deque<Frame> frames_;
   std::deque<Buffer> buffers_;
   std::vector<Scope> scopes_;
+  int depth_ = 0;          // of calls of element() in one another
   bool reducing_ = false;  // inside an applied reducer: its sums may be reordered
 };
 

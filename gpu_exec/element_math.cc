@@ -291,6 +291,49 @@ Value* ElementEmitter::operand_element(const Frame& frame, InstId inst, size_t k
   return element(frame, o, index);
 }
 
+// LLVM aborts where an instruction does not fit its operands: what has no meaning for a type is refused by name before.
+void ElementEmitter::check_types(InstId inst) const {
+  Opcode op = m_.op(inst);
+  auto type_of = [&](size_t k) { return m_.shape(m_.operand(inst, k)).type; };
+  const size_t count = m_.operand_count(inst);
+  const ElementType t = type_of(0), out = m_.shape(inst).type;
+  bool fits = true;
+  switch (op) {
+    case Opcode::And:
+    case Opcode::Or:
+    case Opcode::Xor:
+    case Opcode::Not:
+    case Opcode::Popcnt:
+    case Opcode::CountLeadingZeros:
+      fits = is_integral(t) || t == ElementType::Pred;
+      break;
+    case Opcode::ShiftLeft:
+    case Opcode::ShiftRightArithmetic:
+    case Opcode::ShiftRightLogical:
+      fits = is_integral(t);
+      break;
+    case Opcode::IsFinite:
+    case Opcode::ReducePrecision:
+    case Opcode::StochasticConvert:
+      fits = is_float(t);
+      break;
+    case Opcode::Select:
+      fits = t == ElementType::Pred;
+      break;
+    default:
+      break;
+  }
+  if (!fits) refuse(inst, fmt::format("no meaning for {}", type_name(t)));
+  if (op == Opcode::BitcastConvert || op == Opcode::Convert || op == Opcode::StochasticConvert || op == Opcode::Complex)
+    return;
+  const size_t first = op == Opcode::Select ? 1 : 0;
+  for (size_t k = first + 1; k < count; ++k)
+    fits = fits && register_type(type_of(k)) == register_type(type_of(first)) &&
+           is_signed_int(type_of(k)) == is_signed_int(type_of(first));
+  if (count > first + 1 && op != Opcode::Compare) fits = fits && register_type(out) == register_type(type_of(first));
+  if (!fits) refuse(inst, "its types differ");
+}
+
 Value* ElementEmitter::elementwise(const Frame& frame, InstId inst, const ElementIndex* index) {
   Opcode op = m_.op(inst);
   const Shape& out = m_.shape(inst);
@@ -298,6 +341,7 @@ Value* ElementEmitter::elementwise(const Frame& frame, InstId inst, const Elemen
   auto value = [&](size_t k) { return operand_element(frame, inst, k, index); };
   auto type_of = [&](size_t k) { return m_.shape(m_.operand(inst, k)).type; };
   const ElementType t = type_of(0);
+  check_types(inst);
   if (op == Opcode::BitcastConvert) return bitcast_convert(frame, inst, index);
   if (is_complex(t) || is_complex(out.type)) {
     std::vector<Value*> values;

@@ -15,6 +15,7 @@
 #include "gpu_exec/device.h"
 #include "gpu_exec/jit.h"
 #include "ir/base/check.h"
+#include "ir/base/memory.h"
 
 namespace hlo {
 namespace {
@@ -151,9 +152,7 @@ class Emulated : public Device {
         std::aligned_alloc(256, static_cast<size_t>((std::max<int64_t>(bytes, 1) + 255) / 256 * 256)));
   }
   void release(char* memory) override { std::free(memory); }
-  int64_t free_bytes() const override {
-    return static_cast<int64_t>(::sysconf(_SC_AVPHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
-  }
+  int64_t free_bytes() const override { return available_memory().bytes; }
   void write(char* to, const char* from, int64_t bytes) override { move(to, from, bytes); }
   void read(char* to, const char* from, int64_t bytes) override { move(to, from, bytes); }
   void copy(char* to, const char* from, int64_t bytes) override { move(to, from, bytes); }

@@ -1,7 +1,5 @@
 #include "gpu_exec/host.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -13,6 +11,7 @@
 #include "gpu_exec/onednn.h"
 #include "gpu_exec/row_groups.h"
 #include "ir/base/check.h"
+#include "ir/base/memory.h"
 #include "ir/base/parallel.h"
 #include "ir/eval/kernels.h"
 #include "passes/pass.h"
@@ -63,9 +62,7 @@ class Host : public Device {
         std::aligned_alloc(256, static_cast<size_t>((std::max<int64_t>(bytes, 1) + 255) / 256 * 256)));
   }
   void release(char* memory) override { std::free(memory); }
-  int64_t free_bytes() const override {
-    return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
-  }
+  int64_t free_bytes() const override { return available_memory().bytes; }
   void write(char* to, const char* from, int64_t bytes) override { copy(to, from, bytes); }
   void read(char* to, const char* from, int64_t bytes) override { copy(to, from, bytes); }
   void copy(char* to, const char* from, int64_t bytes) override {

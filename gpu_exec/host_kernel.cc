@@ -8,6 +8,7 @@ namespace {
 
 using llvm::Value;
 
+constexpr size_t kMostSlabs = 64;    // of a concatenate: each is code of its own, which has all pointers
 constexpr int64_t kColumnTile = 16;  // outputs side by side whose sums stay in registers
 
 class HostBuilder : public KernelBuilder {
@@ -36,6 +37,9 @@ class HostBuilder : public KernelBuilder {
       for (const auto& g : groups) {
         InstId lead = outputs_[g[0]].inst;
         // Parts that lie side by side are written one by one: no branch an element.
+        if (m_.op(lead) == Opcode::Concatenate && m_.operand_count(lead) > kMostSlabs)
+          fail(FailureKind::kUnsupported, "no kernel for {}: {} parts are copied faster one by one", m_.inst_name(lead),
+               m_.operand_count(lead));
         if (g.size() == 1 && m_.op(lead) == Opcode::Concatenate)
           for (size_t k = 0; k < m_.operand_count(lead); ++k) host_part(g, static_cast<int>(k));
         else

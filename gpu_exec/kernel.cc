@@ -6,6 +6,7 @@
 #include "gpu_exec/kernel_builder.h"
 #include "ir/base/check.h"
 #include "ir/base/hash.h"
+#include "ir/base/stack_guard.h"
 #include "ir/fingerprint.h"
 
 namespace hlo {
@@ -47,7 +48,11 @@ ElementEmitter KernelBuilder::emitter(std::vector<Value*>* constants) {
 void KernelBuilder::count_constants() {
   if (counted_) return;
   counted_ = true;
+  std::vector<bool> seen(m_.comp_slots(), false);
   auto visit = [&](auto&& self, CompId c) -> void {
+    if (seen[c.value]) return;
+    seen[c.value] = true;
+    check_stack("computations of one kernel are nested");
     for (InstId i : m_.post_order(c)) {
       count(i);
       for (CompId callee : m_.called(i)) self(self, callee);

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "gpu_exec/element_emitter.h"
-#include "ir/cudnn.h"
-#include "ir/eval/backend_config.h"
+#include "ir/backend_config.h"
+#include "ir/library_calls.h"
 #include "passes/pass.h"
 
 namespace hlo {
@@ -80,7 +80,7 @@ std::optional<Product> product_of(const Module& m, InstId i) {
   if (m.op(i) != Opcode::CustomCall) return std::nullopt;
   std::string_view target = m.u().text(a.text(Attr::custom_call_target));
   bool eight_bits = target == "__cublas$lt$matmul$f8", lt = eight_bits || target == "__cublas$lt$matmul";
-  if (!lt && target != "__cublas$gemm") return std::nullopt;
+  if ((!lt && target != "__cublas$gemm") || !library_call_error(m, i).empty()) return std::nullopt;
   BackendConfig config = backend_config(m.u().text(a.text(Attr::backend_config)), "gemm_backend_config");
   auto dims = config.find("dot_dimension_numbers");
   if (m.operand_count(i) < 2 || dims == config.end() || !dims->is_object() || number(config, "alpha_imag", 0) != 0)
@@ -196,7 +196,8 @@ std::optional<ConvolutionForm> convolution_of(const Module& m, InstId i) {
   } else {
     if (m.op(i) != Opcode::CustomCall) return std::nullopt;
     std::string_view target = m.u().text(a.text(Attr::custom_call_target));
-    if (!target.starts_with("__cudnn$conv") || !is_cudnn_convolution_of_fitting_ranks(m, i)) return std::nullopt;
+    if (!target.starts_with("__cudnn$conv") || !m.shape(i).is_tuple() || !library_call_error(m, i).empty())
+      return std::nullopt;
     std::string_view kind = target.substr(std::string_view("__cudnn$conv").size());
     const Shape &p = m.shape(m.operand(i, 0)), &q = m.shape(m.operand(i, 1)), &r = m.u()[m.shape(i).elements[0]];
     bool fused = kind == "BiasActivationForward";

@@ -208,7 +208,7 @@ Cost CostAnalysis::of(InstId i) {
       memory();
       // The libraries' products say what they are by their operands.
       std::string_view target = u.text(a.text(Attr::custom_call_target));
-      if (target.starts_with("__cudnn$conv") || target.starts_with("__cublas")) {
+      if ((target.starts_with("__cudnn$conv") || target.starts_with("__cublas")) && m_.operand_count(i) >= 2) {
         c.product = true;
         const Shape* result = &out;
         if (out.is_tuple() && !out.elements.empty()) result = &u[out.elements[0]];
@@ -218,8 +218,9 @@ Cost CostAnalysis::of(InstId i) {
           // Forward: y of x, w; backward: x of y, w and w of x, y.
           const bool to_input = target.ends_with("BackwardInput"), to_filter = target.ends_with("BackwardFilter");
           const Shape &y = to_input ? l : to_filter ? r : *result, &w = to_filter ? *result : r;
-          c.flops = 2 * static_cast<double>(y.elements_count()) * static_cast<double>(w.elements_count()) /
-                    static_cast<double>(std::max<int64_t>(w.dims[static_cast<size_t>(labels->kernel_output)], 1));
+          if (y.is_array() && w.rank() == labels->rhs_rank)
+            c.flops = 2 * static_cast<double>(y.elements_count()) * static_cast<double>(w.elements_count()) /
+                      static_cast<double>(std::max<int64_t>(w.dims[static_cast<size_t>(labels->kernel_output)], 1));
         } else if (!labels && result->is_array() && l.is_array() && r.is_array()) {
           // Batch·M·K, batch·K·N and batch·M·N elements: (M·N) · sqrt(l · r / out).
           double x = static_cast<double>(l.elements_count()) * static_cast<double>(r.elements_count()),

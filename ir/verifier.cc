@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "ir/aliasing.h"
+#include "ir/library_calls.h"
 #include "ir/shape_inference.h"
 #include "ir/verifier_rules.h"
 
@@ -199,6 +200,7 @@ class Verifier {
     if (!inferred.error.empty()) return error("shapes", i, "{}", inferred.error);
     if (inferred.shape.valid() && !dynamic && !same(inferred.shape, m_.shape_id(i), op))
       return error("shapes", i, "has shape {}, its operands give {}", text(m_.shape_id(i)), text(inferred.shape));
+    if (std::string why = expanded_call_error(m_, i); !why.empty()) return error("custom-call", i, "{}", why);
     if (layouts_) handed_on(i);
     calls(i);
     size_t before = errors_.size();

@@ -1,6 +1,7 @@
 #include "replay/ahead.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <cstdlib>
 
 #include "replay/files.h"
+#include "replay/spawn.h"
 
 namespace hlo {
 namespace {
@@ -80,19 +82,23 @@ bool Ahead::start(const std::function<bool()>& work) {
   const char token = 0;
   for (int k = 1; k < most_; ++k) (void)write_all(tokens_[1], &token, 1);
   std::fflush(nullptr);
-  pid_t first = ::fork();
+  leash_ = std::make_unique<Leash>();
+  pid_t first = fork_tied();
   if (first < 0) {
     stop();
     return timed(work);
   }
   if (first == 0) {
     ::setpgid(0, 0);
+    leash_->in_child();
     ::close(results_[0]);
     ::setenv("TMPDIR", folder_->path().c_str(), 1);
     child_ = true;
     return false;
   }
   ::setpgid(first, first);
+  leash_->tie(first);
+  remember_group(first);
   group_ = first;
   ::close(results_[1]);
   results_[1] = -1;
@@ -107,6 +113,8 @@ void Ahead::stop() {
     ::kill(-group_, SIGKILL);
     while (::waitpid(-group_, nullptr, 0) > 0 || errno == EINTR) {
     }
+    forget_group(group_);
+    leash_.reset();
     group_ = 0;
     folder_ = std::make_unique<TemporaryFolder>();  // what they left goes with the old one
   }
@@ -120,10 +128,14 @@ bool Ahead::ask(uint64_t question, const std::function<bool()>& work) {
   if (most_ < 2) return work();
   if (child_) {
     char token = 0;
+    // Should the leash not hold, a child that waits looks whether there is still somebody to work for.
+    pollfd one{tokens_[0], POLLIN, 0};
+    while (::poll(&one, 1, 500) <= 0)
+      if (::kill(main_, 0) != 0) ::_exit(0);
     if (!read_all(tokens_[0], &token, 1) || ::kill(main_, 0) != 0) ::_exit(0);
     std::fflush(nullptr);
     // The copy goes on to the next question.
-    if (::fork() == 0) return false;
+    if (fork_loose() == 0) return false;
     work_as_child(question, work);
   }
   // What takes less time than to start a child is not worth one.

@@ -10,6 +10,7 @@
 
 namespace hlo {
 
+class Leash;
 class TemporaryFolder;
 
 // Answers come as they would one after another: a child is a copy of this process that takes the answer to be no and
@@ -41,6 +42,7 @@ class Ahead {
   int tokens_[2] = {-1, -1};                      // a byte for each that may work
   int results_[2] = {-1, -1};                     // of type Result
   std::unique_ptr<TemporaryFolder> folder_;
+  std::unique_ptr<Leash> leash_;  // of the group
   std::unordered_map<uint64_t, char> answers_;
 };
 

@@ -34,6 +34,10 @@ JudgementFile::JudgementFile(std::string path, std::string what) : path_(std::mo
     g.detail = text(value, "detail");
     if (value.contains("runs") && value["runs"].is_number_integer()) g.runs = value["runs"];
     if (value.contains("agreed") && value["agreed"].is_number_integer()) g.agreed = value["agreed"];
+    auto number = [&](const char* k) {
+      return value.contains(k) && value[k].is_number() ? value[k].get<double>() : -1.0;
+    };
+    g.error = number("error"), g.tolerance = number("tolerance"), g.where = text(value, "where");
     known_[key] = g;
   }
 }
@@ -48,8 +52,10 @@ void JudgementFile::add(const std::string& key, const Judgement& j) {
   if (path_.empty()) return;
   known_[key] = j;
   Json all = Json::object();
-  for (const auto& [k, v] : known_)
+  for (const auto& [k, v] : known_) {
     all[k] = {{"verdict", word(v.verdict)}, {"detail", v.detail}, {"runs", v.runs}, {"agreed", v.agreed}};
+    if (v.error >= 0) all[k]["error"] = v.error, all[k]["tolerance"] = v.tolerance, all[k]["where"] = v.where;
+  }
   write_file(path_, Json{{"version", 1}, {"judge", what_}, {"judged", all}}.dump(1, ' ', false,
                                                                                  Json::error_handler_t::replace) +
                         "\n");

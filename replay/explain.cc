@@ -6,6 +6,7 @@
 
 #include "ir/print.h"
 #include "parser/parser.h"
+#include "replay/confined_path.h"
 #include "replay/files.h"
 #include "replay/match.h"
 
@@ -78,7 +79,7 @@ std::vector<std::string> lines_with(const Recording& r, std::string_view part_of
   std::vector<std::string> out;
   for (const std::string& f : r.other_files) {
     if (f.find(part_of_name) == std::string::npos || f.ends_with(".json") || f.ends_with(".pb")) continue;
-    std::string text = read_file(r.folder + "/" + f);
+    std::string text = read_confined(r.folder, f);
     for (size_t at = 0; at < text.size() && out.size() < 20;) {
       size_t end = std::min(text.find('\n', at), text.size());
       std::string_view line = std::string_view(text).substr(at, end - at);
@@ -193,7 +194,7 @@ History trace(const Recording& r, const std::string& wanted, size_t end) {
     try {
       ParseOptions parse;
       parse.file = row.file;
-      m = parse_module(read_file(r.folder + "/" + row.file), universe, parse);
+      m = parse_module(read_confined(r.folder, row.file), universe, parse);
     } catch (const Failure&) {
       out.unread.push_back(row.file);
       continue;
@@ -321,7 +322,7 @@ std::vector<std::string> why_not_fused(const Recording& r, const std::string& a,
   // XLA's: blocks of `key: value` lines, one a step.
   for (const std::string& f : r.other_files) {
     if (f.find("fusion_dump") == std::string::npos || !f.ends_with(".txt")) continue;
-    std::string text = read_file(r.folder + "/" + f);
+    std::string text = read_confined(r.folder, f);
     std::string block, kind;
     std::vector<std::string> values;
     for (size_t at = 0; at < text.size();) {

@@ -1,32 +1,96 @@
 #include "replay/files.h"
 
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <csignal>
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 
 #include "ir/base/check.h"
+#include "replay/confined_path.h"
+#include "replay/interrupt.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
 namespace {
-std::atomic<bool> g_interrupted{false};
+
+bool write_whole(int fd, std::string_view content) {
+  while (!content.empty()) {
+    ssize_t n = ::write(fd, content.data(), std::min<size_t>(content.size(), 1 << 30));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    content.remove_prefix(static_cast<size_t>(n));
+  }
+  return true;
 }
 
-bool interrupted() { return g_interrupted.load(); }
-void catch_interrupts() {
-  // The first one asks for an orderly end; a second one ends what does not come to it.
-  auto ask = [](int signal) {
-    g_interrupted = true;
-    std::signal(signal, SIG_DFL);
-  };
-  std::signal(SIGINT, ask);
-  std::signal(SIGTERM, ask);
+// Writes and closes; 0, or what went wrong.
+int written(int fd, std::string_view content) {
+  int why = write_whole(fd, content) ? 0 : errno;
+  if (::close(fd) != 0 && !why) why = errno;
+  return why;
+}
+
+// A file of that name, whole: it has no name before it is, where the file system can do that. 0, or what went wrong.
+int written_beside(const std::string& path, const std::string& content) {
+  std::string folder = fs::path(path).parent_path().string(), temporary = name_beside(path, "tmp");
+  int fd = ::open(folder.empty() ? "." : folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+  if (fd >= 0) {
+    if (!write_whole(fd, content)) {
+      int why = errno;
+      ::close(fd);
+      return why;
+    }
+    if (::linkat(AT_FDCWD, fmt::format("/proc/self/fd/{}", fd).c_str(), AT_FDCWD, temporary.c_str(),
+                 AT_SYMLINK_FOLLOW) != 0) {
+      ::close(fd);
+      fd = -1;
+    }
+  }
+  remember_temporary(temporary);
+  int why = 0;
+  if (fd >= 0) {
+    if (::close(fd) != 0) why = errno;
+  } else {
+    fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    why = fd < 0 ? errno : written(fd, content);
+  }
+  if (!why && ::rename(temporary.c_str(), path.c_str()) != 0) why = errno;
+  if (why) ::unlink(temporary.c_str());
+  forget_temporary(temporary);
+  return why;
+}
+
+}  // namespace
+
+std::string read_descriptor(int file, const std::string& label) {
+  struct stat is {};
+  std::string out;
+  if (::fstat(file, &is) == 0 && S_ISREG(is.st_mode))
+    out.resize(static_cast<size_t>(is.st_size) + 1);  // a byte more, to see the end
+  size_t at = 0;
+  for (;;) {
+    if (at == out.size()) out.resize(out.size() + std::max<size_t>(65536, out.size() / 2));
+    ssize_t n = ::read(file, out.data() + at, std::min<size_t>(out.size() - at, 1 << 30));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      int why = errno;
+      ::close(file);
+      fail(FailureKind::kIo, "cannot read {}: {}", label, std::strerror(why));
+    }
+    if (n == 0) break;
+    at += static_cast<size_t>(n);
+  }
+  ::close(file);
+  out.resize(at);
+  return out;
 }
 
 std::string read_file(const std::string& path) {
@@ -38,53 +102,53 @@ std::string read_file(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error))
     fail(FailureKind::kIo, "{} is a folder; a stage of it is written {}:STAGE", path, path);
-  FILE* file = std::fopen(path.c_str(), "rb");
-  if (!file) fail(FailureKind::kIo, "cannot read {}: {}", path, std::strerror(errno));
-  std::string out;
-  if (auto size = fs::file_size(path, error); !error) out.resize(size + 1);  // a byte more, to see the end
-  size_t at = 0;
-  for (;;) {
-    if (at == out.size()) out.resize(out.size() + 65536);
-    size_t n = std::fread(out.data() + at, 1, out.size() - at, file);
-    if (!n) break;
-    at += n;
-  }
-  bool bad = std::ferror(file);
-  std::fclose(file);
-  if (bad) fail(FailureKind::kIo, "cannot read {}", path);
-  out.resize(at);
-  return out;
+  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) fail(FailureKind::kIo, "cannot read {}: {}", path, std::strerror(errno));
+  return read_descriptor(file, path);
 }
 
 void write_file(const std::string& path, const std::string& content) {
   if (path == "-") {
+    errno = 0;
+    std::fflush(stdout);
     std::cout.write(content.data(), static_cast<std::streamsize>(content.size()));
+    if (!std::cout.flush())
+      fail(FailureKind::kIo, "cannot write to standard output: {}",
+           errno ? std::strerror(errno) : "the device takes no more");
     return;
   }
-  std::string temporary = fmt::format("{}.tmp{}", path, ::getpid());
-  {
-    std::ofstream file(temporary, std::ios::binary);
-    file.write(content.data(), static_cast<std::streamsize>(content.size()));
-    if (!file.flush()) {
-      std::remove(temporary.c_str());
-      fail(FailureKind::kIo, "cannot write {}: {}", path, std::strerror(errno));
-    }
+  std::error_code error;
+  int why = 0;
+  if (fs::exists(path, error) && !fs::is_regular_file(path, error)) {  // a device or pipe is not replaced by a file
+    int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    why = fd < 0 ? errno : written(fd, content);
+  } else {
+    why = written_beside(path, content);
   }
-  if (std::rename(temporary.c_str(), path.c_str())) {
-    std::remove(temporary.c_str());
-    fail(FailureKind::kIo, "cannot write {}: {}", path, std::strerror(errno));
-  }
+  if (why) fail(FailureKind::kIo, "cannot write {}: {}", path, std::strerror(why));
 }
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (fs::temp_directory_path() / "hlo-replay-XXXXXX").string();
-  if (!::mkdtemp(name.data())) fail(FailureKind::kIo, "cannot make a folder in {}", fs::temp_directory_path().string());
-  path_ = name;
+namespace {
+
+// Of this user's system; what dead runs left there is looked for once.
+std::string temporary_beginning() {
+  std::error_code error;
+  fs::path folder = fs::temp_directory_path(error);
+  if (error) fail(FailureKind::kIo, "no folder for temporary files: TMPDIR is no folder ({})", error.message());
+  std::string out = (folder / "hlo-replay.").string();
+  static const bool once = (remove_stale_folders(out), true);
+  (void)once;
+  return out;
 }
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() : folder_(temporary_beginning()) { remember_temporary(folder_.path()); }
 
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  fs::remove_all(folder_.path(), ignored);
+  forget_temporary(folder_.path());
 }
 
 std::string shell_word(const std::string& text) {
@@ -95,45 +159,72 @@ std::string shell_word(const std::string& text) {
   return out + "'";
 }
 
-OutputFolder::OutputFolder(std::string path, bool force) : path_(std::move(path)), force_(force) {
-  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+namespace {
+
+// The path as it is taken, after a look at what is there.
+std::string output_path(std::string path, bool force) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
   std::error_code error;
-  if (fs::exists(path_, error) && !force_) {
-    bool empty = fs::is_directory(path_, error) && fs::is_empty(path_, error);
-    if (!empty) fail(FailureKind::kUsage, "{} exists already; --force replaces it", path_);
-    force_ = true;
-  }
-  temporary_ = fmt::format("{}.tmp{}", path_, ::getpid());
-  fs::path parent = fs::path(temporary_).parent_path();
+  if (fs::exists(path, error) && !force && !(fs::is_directory(path, error) && fs::is_empty(path, error)))
+    fail(FailureKind::kUsage, "{} exists already; --force replaces it", path);
+  fs::path parent = fs::path(path).parent_path();
   if (!parent.empty() && !fs::exists(parent, error))
-    fail(FailureKind::kIo, "cannot make {}: its folder {} does not exist", path_, parent.string());
-  if (!fs::create_directory(temporary_, error)) fail(FailureKind::kIo, "cannot make {}: {}", path_, error.message());
+    fail(FailureKind::kIo, "cannot make {}: its folder {} does not exist", path, parent.string());
+  remove_stale_folders(path + ".tmp.hlo-replay.");
+  if (fs::exists(path, error)) remove_stale_folders(path + ".old.hlo-replay.");
+  return path;
+}
+
+}  // namespace
+
+OutputFolder::OutputFolder(std::string path, bool force)
+    : path_(output_path(std::move(path), force)), folder_(path_ + ".tmp.hlo-replay.") {
+  remember_temporary(folder_.path());
 }
 
 OutputFolder::~OutputFolder() {
   std::error_code error;
-  if (!done_) fs::remove_all(temporary_, error);
+  if (!done_) fs::remove_all(folder_.path(), error);
+  forget_temporary(folder_.path());
 }
 
 void OutputFolder::write(const std::string& name, const std::string& content) {
   if (interrupted()) fail(FailureKind::kIo, "interrupted; nothing was written");
-  std::ofstream file(temporary_ + "/" + name, std::ios::binary);
-  file.write(content.data(), static_cast<std::streamsize>(content.size()));
-  if (!file.flush()) fail(FailureKind::kIo, "cannot write {}/{}: {}", path_, name, std::strerror(errno));
+  if (!stays_below(name)) fail(FailureKind::kIo, "cannot write '{}' into {}: it leads out of the folder", name, path_);
+  fs::path file = fs::path(temporary()) / name;
+  std::error_code error;
+  if (name.find('/') != std::string::npos) fs::create_directories(file.parent_path(), error);
+  int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+  int why = fd < 0 ? errno : written(fd, content);
+  if (why) fail(FailureKind::kIo, "cannot write {}/{}: {}", path_, name, std::strerror(why));
 }
 
 void OutputFolder::commit() {
+  if (interrupted()) fail(FailureKind::kIo, "interrupted; nothing was written");
   std::error_code error;
-  std::string old;
-  if (force_ && fs::exists(path_, error)) {
-    old = fmt::format("{}.old{}", path_, ::getpid());
+  // The kernel swaps the two names in one step, so that there is always one whole folder of that name.
+  auto swap_names = [&](unsigned how) {
+    return ::syscall(SYS_renameat2, AT_FDCWD, temporary().c_str(), AT_FDCWD, path_.c_str(), how) == 0;
+  };
+  if (!fs::exists(fs::symlink_status(path_, error))) {
+    fs::rename(temporary(), path_, error);
+  } else if (swap_names(RENAME_EXCHANGE)) {
+    done_ = true;
+    fs::remove_all(temporary(), error);  // the old one
+    return;
+  } else {
+    std::string old = name_beside(path_, "old");
     fs::rename(path_, old, error);
     if (error) fail(FailureKind::kIo, "cannot replace {}: {}", path_, error.message());
+    fs::rename(temporary(), path_, error);
+    std::error_code ignored;
+    if (error)
+      fs::rename(old, path_, ignored);
+    else
+      fs::remove_all(old, ignored);
   }
-  fs::rename(temporary_, path_, error);
   if (error) fail(FailureKind::kIo, "cannot make {}: {}", path_, error.message());
   done_ = true;
-  if (!old.empty()) fs::remove_all(old, error);
 }
 
 }  // namespace hlo

@@ -2,10 +2,16 @@
 #pragma once
 #include <string>
 
+#include "replay/interrupt.h"
+#include "replay/temporary.h"
+
 namespace hlo {
 
-std::string read_file(const std::string& path);                        // `-` is standard input; throws Failure(kIo)
-void write_file(const std::string& path, const std::string& content);  // beside, then renamed
+std::string read_file(const std::string& path);  // `-` is standard input; throws Failure(kIo)
+// The rest of an open file, which is closed. `label`: for messages. Throws Failure(kIo).
+std::string read_descriptor(int file, const std::string& label);
+// Beside, then renamed; into it where it is a pipe or a device. `-` is standard output. Throws Failure(kIo).
+void write_file(const std::string& path, const std::string& content);
 
 // A folder that appears under its name only when commit() is called; removed when it is not.
 class OutputFolder {
@@ -15,15 +21,17 @@ class OutputFolder {
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
+  // Names stay below the folder (confined_path.h); folders within are made.
   void write(const std::string& name, const std::string& content);
   void commit();
   const std::string& path() const { return path_; }
   // Where it lies until then, for what writes files itself.
-  const std::string& temporary() const { return temporary_; }
+  const std::string& temporary() const { return folder_.path(); }
 
  private:
-  std::string path_, temporary_;
-  bool done_ = false, force_;
+  std::string path_;
+  LockedFolder folder_;
+  bool done_ = false;
 };
 
 // A folder for other programs' files, gone with the object. Throws Failure(kIo).
@@ -33,17 +41,13 @@ class TemporaryFolder {
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return folder_.path(); }
 
  private:
-  std::string path_;
+  LockedFolder folder_;
 };
 
 // The text as one word of a shell's command line.
 std::string shell_word(const std::string& text);
-
-// Ctrl-C was pressed: long work looks at it and stops cleanly.
-bool interrupted();
-void catch_interrupts();
 
 }  // namespace hlo

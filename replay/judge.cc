@@ -1,7 +1,6 @@
 #include "replay/judge.h"
 
 #include <regex.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 
@@ -9,6 +8,7 @@
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "replay/files.h"
+#include "replay/spawn.h"
 
 namespace hlo {
 namespace {
@@ -45,11 +45,12 @@ Judgement by_command(const JudgeOptions& o, const Module& m) {
   int count[3] = {0, 0, 0};
   std::string detail;
   for (int k = 0; k < o.repeat; ++k) {
-    std::fflush(nullptr);
-    int status = std::system(fmt::format("( {} ) >/dev/null 2>&1 </dev/null", line).c_str());
-    if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT))
-      throw OracleFailure(FailureKind::kUsage, "interrupted");
-    int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    int code = 0;
+    try {
+      code = run_shell(line);
+    } catch (const Failure& e) {
+      throw OracleFailure(e.kind(), e.what());
+    }
     if (code == 126 || code == 127)
       throw OracleFailure(FailureKind::kUsage, fmt::format("the command cannot be run (exit code {}): {}", code, line));
     ++count[code == 0 ? 0 : code == 125 ? 2 : 1];
@@ -61,6 +62,20 @@ Judgement by_command(const JudgeOptions& o, const Module& m) {
   out.verdict = most == 0 ? Verdict::kGood : most == 1 ? Verdict::kBad : Verdict::kUnknown;
   out.agreed = count[most];
   out.detail = out.agreed == out.runs ? detail : fmt::format("{} of {} runs agree", out.agreed, out.runs);
+  return out;
+}
+
+// The output that comes nearest to what is allowed.
+Judgement good_within(const Comparison& c) {
+  Judgement out{Verdict::kGood, ""};
+  out.error = 0;
+  double nearest = -1;
+  for (const OutputComparison& o : c.outputs) {
+    double share = o.tolerance > 0 ? o.relative / o.tolerance : o.relative;
+    if (share <= nearest) continue;
+    nearest = share, out.error = o.relative, out.tolerance = o.tolerance;
+    out.where = o.worst < 0 ? "" : fmt::format("{}[{}]", o.name, fmt::join(o.index, ","));
+  }
   return out;
 }
 
@@ -123,7 +138,7 @@ Judge make_judge(const JudgeOptions& o, const Module& first, const Session* sess
         kept->reference = session->run(first, *find_executor("evaluator"), o.eval, 1, true);
       c = compare_results(m.u(), got, kept->expected, o.tolerance, &kept->reference);
     }
-    if (c.equal) return Judgement{Verdict::kGood, ""};
+    if (c.equal) return good_within(c);
     const OutputComparison& d = *c.first_difference();
     return Judgement{Verdict::kBad, fmt::format("{} {}: {}", d.name, d.shape, d.why)};
   };

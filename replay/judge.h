@@ -12,8 +12,12 @@ enum class Verdict { kGood, kBad, kUnknown };  // unknown: it could not be judge
 
 struct Judgement {
   Verdict verdict = Verdict::kUnknown;
-  std::string detail;
+  std::string detail = {};
   int runs = 1, agreed = 1;  // of a command that was asked several times
+  // Of results that were compared and are good: the largest error, as a share of the output's largest magnitude, the
+  // share that was allowed there, and where it is (`o0[1,2]`; empty: every element the same). Negative: none compared.
+  double error = -1, tolerance = -1;
+  std::string where = {};
 };
 
 // The oracle itself does not work: nothing to do with the candidate.

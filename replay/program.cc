@@ -1,14 +1,9 @@
 #include "replay/program.h"
 
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 
 #include "ir/base/check.h"
+#include "replay/spawn.h"
 
 namespace hlo {
 namespace {
@@ -39,26 +34,10 @@ int run_under_xla(const std::vector<std::string>& words, const std::string& flag
   std::string all = flags_set();
   if (!all.empty()) all += " ";
   all += flags;
-  std::fflush(nullptr);
-  pid_t child = ::fork();
-  if (child < 0) fail(FailureKind::kIo, "cannot start {}", words[0]);
-  if (child == 0) {
-    ::setenv("XLA_FLAGS", all.c_str(), 1);
-    ::setenv("JAX_ENABLE_COMPILATION_CACHE", "false", 1);
-    if (!log.empty()) {
-      int fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-      if (fd >= 0) ::dup2(fd, 1), ::dup2(fd, 2), ::close(fd);
-    }
-    std::vector<char*> argv;
-    for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
-    argv.push_back(nullptr);
-    ::execvp(argv[0], argv.data());
-    ::_exit(127);
-  }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) fail(FailureKind::kIo, "lost {}", words[0]);
-  int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  Command command;
+  command.words = words, command.log = log, command.terminal = true;
+  command.environment = {{"XLA_FLAGS", all}, {"JAX_ENABLE_COMPILATION_CACHE", "false"}};
+  int code = run_command(command);
   if (code == 127) fail(FailureKind::kUsage, "cannot run {}", words[0]);
   return code;
 }

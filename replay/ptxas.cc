@@ -6,13 +6,14 @@
 
 #include "ir/base/check.h"
 #include "replay/files.h"
+#include "replay/spawn.h"
 
 namespace hlo {
 namespace {
 
 // Its output; `ok` tells whether it succeeded.
 std::string ran(const std::string& command, const std::string& log, bool* ok) {
-  *ok = std::system(fmt::format("{} >{} 2>&1", command, shell_word(log)).c_str()) == 0;
+  *ok = run_shell(fmt::format("{} >{} 2>&1", command, shell_word(log))) == 0;
   return read_file(log);
 }
 

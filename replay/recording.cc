@@ -9,7 +9,9 @@
 
 #include "ir/print.h"
 #include "parser/parser.h"
+#include "replay/confined_path.h"
 #include "replay/files.h"
+#include "replay/progress.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
@@ -132,10 +134,46 @@ StageIndex::Difference StageIndex::compare(const StageIndex& a, const StageIndex
 
 namespace {
 
+// What it names is below its folder, or it is no recording; what is not there, or cannot be read, is told.
+void check_names(Recording* r) {
+  auto check = [r](const std::string& file) {
+    if (!stays_below(file))
+      fail(FailureKind::kIo, "{}/recording.json names '{}', which leads out of the folder", r->folder, file);
+    bool missing = false;
+    std::string why = why_not_confined(r->folder, file, &missing);
+    if (missing)
+      r->missing.push_back(file);
+    else if (!why.empty())
+      r->problems.push_back(fmt::format("{}: {}", file, why));
+  };
+  for (const StageRow& row : r->rows)
+    if (!row.file.empty()) check(row.file);
+  for (const std::string& file : r->other_files) check(file);
+}
+
+// The regular files of a dump folder; those that lead elsewhere, or that nobody can read, into `problems`.
+std::vector<std::string> files_of(const std::string& folder, std::vector<std::string>* problems) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::error_code ignored;
+    bool link = at->is_symlink(ignored);
+    if (!link && !at->is_regular_file(ignored)) continue;
+    std::string file = at->path().filename().string();
+    if (std::string why = link ? why_not_confined(folder, file) : std::string(); !why.empty())
+      problems->push_back(fmt::format("{}: {}", file, why));
+    else
+      out.push_back(std::move(file));
+  }
+  if (error) fail(FailureKind::kIo, "cannot read folder {}: {}", folder, error.message());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 std::vector<Recording> open_ours(const std::string& folder) {
   nlohmann::json j;
   try {
-    j = nlohmann::json::parse(read_file(folder + "/recording.json"));
+    j = nlohmann::json::parse(read_confined(folder, "recording.json"));
     Recording r;
     r.folder = folder;
     if (j.at("version") != 1)
@@ -165,8 +203,7 @@ std::vector<Recording> open_ours(const std::string& folder) {
       r.rows.push_back(std::move(row));
     }
     for (const auto& f : j.at("files")) r.other_files.push_back(f);
-    for (const StageRow& row : r.rows)
-      if (!row.file.empty() && !fs::exists(folder + "/" + row.file)) r.missing.push_back(row.file);
+    check_names(&r);
     return {r};
   } catch (const nlohmann::json::exception& e) {
     fail(FailureKind::kIo, "{}/recording.json is damaged: {}", folder, e.what());
@@ -257,10 +294,8 @@ std::vector<Recording> open_xla(const std::string& folder, bool compare) {
     std::vector<std::string> others;
   };
   std::map<int, Files> modules;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (!entry.is_regular_file()) continue;
-    std::string file = entry.path().filename().string();
+  std::vector<std::string> problems;
+  for (const std::string& file : files_of(folder, &problems)) {
     DumpName n;
     if (!parse_name(file, &n)) continue;
     Files& f = modules[n.module];
@@ -282,7 +317,6 @@ std::vector<Recording> open_xla(const std::string& folder, bool compare) {
       f.others.push_back(file);
     }
   }
-  if (error) fail(FailureKind::kIo, "cannot read folder {}: {}", folder, error.message());
   std::vector<Recording> out;
   for (auto& [number, f] : modules) {
     if (f.stages.empty() && f.before.empty() && f.after.empty()) continue;
@@ -302,7 +336,7 @@ std::vector<Recording> open_xla(const std::string& folder, bool compare) {
     std::map<std::string, const PassRun*> by_file;
     std::vector<PassRun> runs;
     if (!f.metadata.empty())
-      runs = read_metadata(read_file(folder + "/" + f.metadata));
+      runs = read_metadata(read_confined(folder, f.metadata));
     else
       r.missing.push_back(
           "metadata.textproto (--xla_dump_module_metadata=true): passes that changed nothing, and times");
@@ -351,11 +385,15 @@ std::vector<Recording> open_xla(const std::string& folder, bool compare) {
     std::unique_ptr<StageIndex> last;
     size_t last_count = 0;
     bool elided = false;
+    Progress progress("comparing the stages of " + folder);
+    size_t seen = 0;
     for (StageRow& row : r.rows) {
+      if (interrupted()) fail(FailureKind::kUsage, "interrupted");
+      progress.at(seen++, r.rows.size(), row.file);
       row.before = row.after = last_count;
       if (row.file.empty() || !compare) continue;
       try {
-        std::string text = read_file(folder + "/" + row.file);
+        std::string text = read_confined(folder, row.file);
         elided |= text.find("constant({...})") != std::string::npos;
         ParseOptions parse;
         parse.file = folder + "/" + row.file;
@@ -378,6 +416,7 @@ std::vector<Recording> open_xla(const std::string& folder, bool compare) {
     if (elided) r.missing.push_back("values of large constants (--xla_dump_large_constants=true)");
     out.push_back(std::move(r));
   }
+  if (!out.empty()) out[0].problems.insert(out[0].problems.end(), problems.begin(), problems.end());
   return out;
 }
 
@@ -386,10 +425,8 @@ std::vector<Recording> open_xla(const std::string& folder, bool compare) {
 std::vector<Recording> open_graphs(const std::string& folder) {
   std::map<int, std::string> graphs;
   std::map<std::string, std::pair<std::string, std::string>> said;  // file → module, what stands in the brackets
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (!entry.is_regular_file()) continue;
-    std::string file = entry.path().filename().string();
+  std::vector<std::string> problems;
+  for (const std::string& file : files_of(folder, &problems)) {
     if (file.starts_with("hlo_graph_") && file.ends_with(".dot")) {
       std::string number = file.substr(10, file.size() - 14);
       if (!number.empty() && number.size() < 8 && number.find_first_not_of("0123456789") == std::string::npos)
@@ -397,7 +434,7 @@ std::vector<Recording> open_graphs(const std::string& folder) {
       continue;
     }
     if (!file.ends_with(".txt") && !file.ends_with(".log")) continue;
-    std::string text = read_file(folder + "/" + file);
+    std::string text = read_confined(folder, file);
     for (size_t at = text.find("computation "); at != std::string::npos; at = text.find("computation ", at + 1)) {
       size_t dot = text.find(".dot", at), slash = dot == std::string::npos ? dot : text.rfind("hlo_graph_", dot);
       if (slash == std::string::npos || slash < at || slash - at > 2000) continue;
@@ -411,7 +448,7 @@ std::vector<Recording> open_graphs(const std::string& folder) {
   }
   if (graphs.empty()) return {};
   Recording r;
-  r.folder = folder, r.source = "xla", r.module_name = "hlo_graph", r.pipeline = "graphs";
+  r.folder = folder, r.source = "xla", r.module_name = "hlo_graph", r.pipeline = "graphs", r.problems = problems;
   size_t last = 0;
   for (const auto& [number, file] : graphs) {
     StageRow row;
@@ -430,7 +467,7 @@ std::vector<Recording> open_graphs(const std::string& folder) {
       if (before != std::string::npos) row.next = label.substr(before + 7);
     }
     // Nodes: statements with attributes that are no edges.
-    std::string text = read_file(folder + "/" + file);
+    std::string text = read_confined(folder, file);
     size_t nodes = 0;
     for (size_t at = 0; at < text.size();) {
       size_t end = std::min(text.find('\n', at), text.size());

@@ -1,8 +1,5 @@
 #include "replay/replayer.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 
@@ -10,66 +7,30 @@
 #include "dump/json.h"
 #include "dump/proto_writer.h"
 #include "gpu_exec/gpu_code.h"
+#include "ir/base/hash.h"
 #include "ir/print.h"
 #include "ir/snapshot.h"
 #include "ir/thunk.h"
 #include "passes/backend/backend.h"
 #include "replay/ptxas.h"
+#include "viewer/drawing.h"
 #include "viewer/pages.h"
 
 namespace hlo {
 namespace {
 
-// Graphviz keeps global state, so drawings go to child processes, one for each half of the machine's two cores, and
-// come back as files in the folder that is being made.
-class Drawers {
- public:
-  explicit Drawers(size_t most) : most_(most) {}
-  ~Drawers() {
-    while (!children_.empty()) reap(nullptr);
-  }
-  void run(const std::function<void()>& job) {
-    std::string failure;
-    if (children_.size() >= most_) reap(&failure);
-    pid_t child = ::fork();
-    if (child == 0) {
-      int code = 0;
-      try {
-        job();
-      } catch (const std::exception& e) {
-        fmt::print(stderr, "error: {}\n", e.what());
-        code = 1;
-      }
-      ::_exit(code);
-    }
-    if (child < 0)
-      job();
-    else
-      children_.push_back(child);
-    if (!failure.empty()) fail(FailureKind::kInternal, "{}", failure);
-  }
-  void wait() {
-    std::string failure;
-    while (!children_.empty()) reap(&failure);
-    if (!failure.empty()) fail(FailureKind::kInternal, "{}", failure);
-  }
-
- private:
-  void reap(std::string* failure) {
-    int status = 0;
-    ::waitpid(children_.front(), &status, 0);
-    children_.erase(children_.begin());
-    if (failure && status) *failure = "a stage could not be drawn";
-  }
-  size_t most_;
-  std::vector<pid_t> children_;
-};
+// A module's name as part of file names, which must not get longer than file systems take.
+std::string name_in_files(const std::string& module) {
+  constexpr size_t kMost = 120, kKept = 100;
+  std::string name = sanitized_name(module);
+  return name.size() <= kMost ? name : fmt::format("{}-{:016x}", name.substr(0, kKept), hash_bytes(name));
+}
 
 }  // namespace
 
 bool known_format(const std::string& f) {
-  static const std::set<std::string> kAll = {"text",  "dot",     "svg",    "png", "html", "json",
-                                             "proto", "buffers", "thunks", "ll",  "ptx",  "sass"};
+  static const std::set<std::string> kAll = {"text",    "dot",    "svg", "png", "html", "json", "proto",
+                                             "buffers", "thunks", "ll",  "ptx", "sass", "page"};
   return kAll.contains(f);
 }
 bool format_available(const std::string& f) { return known_format(f); }
@@ -94,11 +55,12 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   HLO_CHECK(steps, "pipeline {}", options.pipeline);
   Recording r;
   r.folder = out.path(), r.module_name = m.name, r.source = "hlo-replay", r.pipeline = options.pipeline;
-  std::string prefix = fmt::format("module_{:04}.{}", r.module_number, sanitized_name(m.name));
+  std::string prefix = fmt::format("module_{:04}.{}", r.module_number, name_in_files(m.name));
   Recorder recorder(m.universe());
-  Drawers drawers(2);
+  Drawers drawers(out);
   auto wants = [&](const char* f) { return options.formats.contains(f); };
-  bool drawing = wants("dot") || wants("svg") || wants("png") || wants("html");
+  bool draws = wants("dot") || wants("svg") || wants("png") || wants("html");
+  if (wants("svg") || wants("png") || wants("html")) require_graphviz();
   std::unique_ptr<Snapshot> last;
   int number = 0;
   size_t done = 0, all = count_passes(*steps);
@@ -106,33 +68,26 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
 
   // Freezes the module and writes it in every format wanted. The row's counts come from the frozen stages.
   auto write_stage = [&](StageRow& row, const std::string& base) {
-    GraphOptions graph_options;
-    std::vector<std::string> removed;
+    StageDrawing drawing;
     auto snapshot = std::make_unique<Snapshot>(recorder.freeze(m));
     if (last) {
       StageDiff d = diff_stages(*last, *snapshot);
       row.added = d.added.size(), row.removed = d.removed.size(), row.modified = d.modified.size();
-      for (InstId i : d.added) graph_options.added.insert(m[i].name);
-      for (InstId i : d.modified) graph_options.modified.insert(m[i].name);
-      for (InstId i : d.removed) removed.emplace_back(m.inst_name(i));
+      for (InstId i : d.added) drawing.options.added.insert(m[i].name);
+      for (InstId i : d.modified) drawing.options.modified.insert(m[i].name);
+      for (InstId i : d.removed) drawing.removed.emplace_back(m.inst_name(i));
     }
     last = std::move(snapshot);
     row.file = base + ".txt";
     if (wants("text")) out.write(row.file, lossless_text(m));
     if (wants("json")) out.write(base + ".json", module_json(m));
     if (wants("proto")) out.write(base + ".hlo.pb", module_to_proto_bytes(m, ".pb"));
-    if (!drawing) return;
-    graph_options.title = fmt::format("{}\n{}", m.name, row.name());
-    auto draw = [&, row, removed, graph_options] {
-      Graph graph(m, graph_options);
-      if (wants("dot")) out.write(base + ".dot", graph.dot());
-      if (wants("png")) out.write(base + ".png", graph.render("png"));
-      if (!wants("svg") && !wants("html")) return;
-      std::string svg = graph.render("svg");
-      if (wants("svg")) out.write(base + ".svg", svg);
-      if (wants("html")) out.write(base + ".html", stage_page(row, svg, removed, graph.partial()));
-    };
-    drawers.run(draw);
+    if (!draws) return;
+    drawing.options.title = fmt::format("{}\n{}", m.name, row.name());
+    drawing.row = row, drawing.base = base, drawing.formats = options.formats;
+    if (wants("text"))
+      drawing.command = fmt::format("hlo-replay convert {} stage.svg", shell_word(out.path() + "/" + row.file));
+    drawers.draw(m, drawing);
   };
 
   StageRow input;
@@ -226,11 +181,16 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
       for (const auto& [inst, why] : code.without) r.problems.push_back(why);
     }
   }
+  if (options.progress) options.progress(std::max(all, done), std::max(all, done), "drawing");
   drawers.wait();
+  if (wants("page") || wants("html")) {
+    std::string hint =
+        "Text only; drawings of every stage: hlo-replay view " + shell_word(out.path()) + " --formats=html,text";
+    out.write("index.html", index_page(r, options.formats, wants("html") ? "" : hint));
+  }
   if (!wants("text"))
     for (StageRow& row : r.rows) row.file.clear();
   out.write("recording.json", recording_json(r));
-  if (wants("html")) out.write("index.html", index_page(r));
   return r;
 }
 

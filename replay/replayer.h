@@ -11,7 +11,8 @@ namespace hlo {
 
 struct ReplayOptions {
   std::string pipeline = "xla-2019";
-  std::set<std::string> formats = {"text", "dot", "html", "buffers", "thunks"};
+  // page: index.html, which shows the texts; html: a drawn page of every stage besides.
+  std::set<std::string> formats = {"text", "dot", "page", "buffers", "thunks"};
   std::string sm = "sm_90a";  // that PTX is made for
   PipelineOptions passes;
   std::string stop_after;  // number or name of a stage

@@ -1,22 +1,21 @@
 #include "replay/session.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <map>
 
+#include "ir/base/memory.h"
 #include "ir/buffer.h"
 #include "ir/eval/widen.h"
 #include "parser/parser.h"
 #include "replay/files.h"
 #include "replay/fit.h"
+#include "replay/memory.h"
 #include "replay/npz.h"
+#include "replay/progress.h"
 #include "replay/shards.h"
 
 namespace hlo {
 namespace {
-
-int64_t physical_memory() { return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGE_SIZE); }
 
 // One literal a parameter, in HLO's own syntax, a line each or behind one another.
 std::vector<Value> literal_arguments(const Module& m, const std::string& path) {
@@ -60,7 +59,9 @@ std::vector<Value> literal_arguments(const Module& m, const std::string& path) {
 // Arrays p0, p1 … in the place of arguments; what the file leaves out stays as it is, other names are not ours.
 void take_arrays(const Universe& u, std::vector<Value>& arguments, const std::string& path) {
   std::map<std::string, NamedArray> given;
-  for (NamedArray& array : read_npz(path)) given[array.name] = std::move(array);
+  std::vector<ShapeId> leaves;
+  for (const Value& v : arguments) leaf_shapes(u, v.shape, leaves);
+  for (NamedArray& array : read_npz(path, bytes_of_leaves(u, leaves, 'p'))) given[array.name] = std::move(array);
   size_t leaf = 0, taken = 0;
   auto replace = [&](auto&& self, Value& v) -> void {
     if (u[v.shape].is_tuple()) {
@@ -84,11 +85,11 @@ void take_arrays(const Universe& u, std::vector<Value>& arguments, const std::st
 }  // namespace
 
 void check_memory(const Module& m) {
-  int64_t bytes = 0;
-  for (InstId p : m.comp(m.entry()).params) bytes += m.u().leaf_bytes(m.shape_id(p));
-  if (bytes > physical_memory())
-    fail(FailureKind::kUsage, "the parameters take {}, this machine has {}", human_bytes(bytes),
-         human_bytes(physical_memory()));
+  double bytes = memory_need(m, true, false).parameters;
+  AvailableMemory there = available_memory();
+  if (bytes > static_cast<double>(there.bytes))
+    fail(FailureKind::kUsage, "the parameters take {}, and {} is {}", human_bytes(static_cast<int64_t>(bytes)),
+         human_bytes(there.bytes), there.limit);
 }
 
 void settle_elided(Module& m, const InputOptions& o) {
@@ -160,6 +161,7 @@ Value Session::run(const Module& m, const ExecutorInfo& executor, const EvalOpti
     for (auto& list : each)
       for (Value& v : list) v = widened_value(u_, v);
   }
+  Progress progress(fmt::format("running {}, {} instructions", m.name, m.instruction_count()));
   Execution e = executor.run(wide ? *wide : m, each, repeat, options);
   if (times)
     times->compile_s = e.compile_s, times->run_s = e.run_s, times->compiled = e.compiled, times->notes = e.notes;

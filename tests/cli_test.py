@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import pathlib
+import shutil
 import sys
 import tempfile
 import zipfile
@@ -21,8 +22,13 @@ with tempfile.TemporaryDirectory() as directory:
     recording = json.loads((out / "recording.json").read_text())
     files = [s["file"] for s in recording["stages"] if "file" in s]
     for f in files:
-        for twin in (f, f[:-4] + ".dot", f[:-4] + ".html"):
+        for twin in (f, f[:-4] + ".dot"):
             expect("stage file", (out / twin).is_file(), twin)
+    expect("drawings are asked for", not [f.name for f in out.iterdir() if f.suffix in (".svg", ".png") or f.suffix == ".html" and f.name != "index.html"])
+    expect("the page says how", "--formats=html" in (out / "index.html").read_text())
+    code, text, err = run("view", out, "-o", tmp / "drawn", "--formats=html,svg")
+    expect("drawn stages", code == 0 and all("<svg" in (tmp / "drawn" / (f[:-4] + end)).read_text() for f in files for end in (".html", ".svg")), err)
+    shutil.rmtree(tmp / "drawn", ignore_errors=True)
     expect("xla's names", any(".0002.simplification.after_algsimp.before_simplify-sorts.txt" in f for f in files), files)
     expect("index", "addEventListener('keydown'" in (out / "index.html").read_text())
     for end in ("-buffer-assignment.txt", ".thunk_schedule"):
@@ -235,12 +241,12 @@ with tempfile.TemporaryDirectory() as directory:
     expect("nothing to reduce", code == 2 and "nothing is wrong" in err and not (tmp / "nothing").exists(), err)
     code, text, err = run("reduce", norm, "--check=! grep -q 'sqrt(' {}", "-o", tmp / "by_command")
     expect("reduce by a command", code == 0 and "sqrt(" in text and text.count("=") < 8, text + err)
-    places = set(pathlib.Path(tempfile.gettempdir()).glob("hlo-replay-*"))
+    places = set(pathlib.Path(tempfile.gettempdir()).glob("hlo-replay.*"))
     # (Longer than it takes to start a process: others are asked one after another.)
     code, text, err = run("reduce", norm, "--check=sleep 0.02; ! grep -q 'sqrt(' {}", "--jobs=3", "-o", tmp / "by_commands")
     alike = (tmp / "by_command" / "module.hlo").read_text() == (tmp / "by_commands" / "module.hlo").read_text()
     expect("several commands at once reduce to the same", code == 0 and alike, text + err)
-    expect("they leave nothing", not set(pathlib.Path(tempfile.gettempdir()).glob("hlo-replay-*")) - places)
+    expect("they leave nothing", not set(pathlib.Path(tempfile.gettempdir()).glob("hlo-replay.*")) - places)
     code, text, err = run("reduce", norm, "--check=exit 127", "--jobs=3", "-o", tmp / "no_command")
     expect("a command that cannot be run, of several", code == 2 and "cannot be run" in err, err)
     for backend in ("evaluator", "host"):
@@ -249,7 +255,7 @@ with tempfile.TemporaryDirectory() as directory:
         code, text, err = run("reduce", small, "--nan", f"--backend={backend}", "--jobs=3", "-o", several)
         alike = all((one / f).read_text() == (several / f).read_text() for f in ("module.hlo", "README.md"))
         expect(f"several runs at once reduce to the same ({backend})", code == 0 and alike, text + err)
-    expect("runs leave nothing", not set(pathlib.Path(tempfile.gettempdir()).glob("hlo-replay-*")) - places)
+    expect("runs leave nothing", not set(pathlib.Path(tempfile.gettempdir()).glob("hlo-replay.*")) - places)
     code, text, err = run("reduce", norm, "--passes=algsimp", "--jobs=3", "-o", tmp / "nothing")
     expect("nothing to reduce, of several", code == 2 and "nothing is wrong" in err, err)
     code, text, err = run("reduce", norm, "--passes=algsimp", "--jobs=3", "--backend=cuda", "-o", tmp / "nothing")

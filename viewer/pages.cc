@@ -1,154 +1,132 @@
 #include "viewer/pages.h"
 
+#include <fmt/ranges.h>
+
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "dump/palette.h"
+#include "viewer/markup.h"
 
 namespace hlo {
-namespace {
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
-std::string filled(std::string page, std::initializer_list<std::pair<std::string, std::string>> values) {
-  for (const auto& [key, value] : values) {
-    std::string mark = "{{" + key + "}}";
-    for (size_t at = page.find(mark); at != std::string::npos; at = page.find(mark, at + value.size()))
-      page.replace(at, mark.size(), value);
-  }
-  return page;
-}
-
-}  // namespace
 
 std::string stage_page(const StageRow& row, const std::string& svg, const std::vector<std::string>& removed,
-                       bool partial) {
-  std::string notes;
-  size_t shown = 0;
-  for (const Note& n : row.notes) {
-    if (++shown > 400) {
-      notes += fmt::format("<li>… and {} more, in recording.json</li>", row.notes.size() - 400);
-      break;
-    }
-    std::string names;
-    for (const std::string& name : n.names) names += (names.empty() ? "" : ", ") + escaped(name);
-    notes += fmt::format("<li><b>{}</b> <span>{}</span>{}</li>", escaped(n.rule), names,
-                         n.text.empty() ? "" : " — " + escaped(n.text));
+                       const std::string& note) {
+  constexpr size_t kMost = 400;
+  Markup notes, gone, colours;
+  for (size_t i = 0; i < row.notes.size() && i < kMost; ++i) {
+    const Note& n = row.notes[i];
+    notes += markup("<li><b>{}</b> <span>{}</span>{}</li>",
+                    {n.rule, fmt::format("{}", fmt::join(n.names, ", ")), n.text.empty() ? "" : " — " + n.text});
   }
-  std::string gone;
-  for (size_t i = 0; i < removed.size() && i < 400; ++i) gone += fmt::format("<li>{}</li>", escaped(removed[i]));
-  if (removed.size() > 400) gone += fmt::format("<li>… and {} more</li>", removed.size() - 400);
-  std::string colours;
+  if (row.notes.size() > kMost)
+    notes += markup("<li>… and {} more, in recording.json</li>", {row.notes.size() - kMost});
+  for (size_t i = 0; i < removed.size() && i < kMost; ++i) gone += markup("<li>{}</li>", {removed[i]});
+  if (removed.size() > kMost) gone += markup("<li>… and {} more</li>", {removed.size() - kMost});
   for (const LegendRow& l : legend())
-    colours += fmt::format("<span class=k style=\"background:{};color:{}\">{}</span>", l.colour.fill, l.colour.text,
-                           l.meaning);
-  // The drawing without its XML prologue.
-  size_t start = svg.find("<svg");
-  return filled(
-      kStageTemplate,
-      {{"title", escaped(row.name())},
-       {"counts",
-        fmt::format(
-            "{} → {} instructions, <span class=added>{} new</span>, <span class=modified>{} changed</span>, {} gone",
-            row.before, row.after, row.added, row.modified, row.removed)},
-       {"partial",
-        partial ? "<p class=partial>The module is large: this is the neighbourhood of what changed.</p>" : ""},
-       {"notes", notes.empty() ? "<li>none</li>" : notes},
-       {"removed", gone.empty() ? "<li>none</li>" : gone},
-       {"legend", colours},
-       {"svg", start == std::string::npos ? svg : svg.substr(start)}});
+    colours +=
+        markup("<span class=k style=\"background:{};color:{}\">{}</span>", {l.colour.fill, l.colour.text, l.meaning});
+  const Markup none = markup("<li>none</li>", {});
+  return page_of(kStageTemplate,
+                 {{"title", row.name()},
+                  {"counts", markup("{} → {} instructions, <span class=added>{} new</span>, <span class=modified>{} "
+                                    "changed</span>, {} gone",
+                                    {row.before, row.after, row.added, row.modified, row.removed})},
+                  {"partial", note.empty() ? Markup() : markup("<p class=partial>{}</p>", {note})},
+                  {"notes", notes.empty() ? none : notes},
+                  {"removed", gone.empty() ? none : gone},
+                  {"legend", colours},
+                  {"svg", sanitised_svg(svg)}});
 }
 
-std::string index_page(const Recording& r) {
-  nlohmann::ordered_json stages = nlohmann::ordered_json::array();
-  std::string page;
+std::string page_beside(const std::string& file) {
+  size_t dot = file.rfind('.');
+  return file.substr(0, dot) + ".html";
+}
+
+std::string index_page(const Recording& r, const std::set<std::string>& formats, const std::string& hint) {
+  constexpr size_t kMostNotes = 60, kMostNames = 6;
+  using nlohmann::ordered_json;
+  ordered_json stages = ordered_json::array();
+  std::string file;
   for (const StageRow& row : r.rows) {
-    std::string html = row.file;
-    if (html.ends_with(".txt")) html = html.substr(0, html.size() - 4) + ".html";
-    if (!html.empty()) page = html;
-    nlohmann::ordered_json s{{"name", row.name()},
-                             {"pipeline", row.pipeline},
-                             {"pass", row.pass.empty() ? row.name() : row.pass},
-                             {"changed", row.changed || row.kind == StageRow::kInput},
-                             {"start", row.kind == StageRow::kPipelineStart},
-                             {"page", page},
-                             {"text", row.file},
-                             {"before", row.before},
-                             {"after", row.after},
-                             {"added", row.added},
-                             {"removed", row.removed},
-                             {"modified", row.modified},
-                             {"us", row.microseconds},
-                             {"implemented", row.implemented},
-                             {"disabled", row.disabled}};
+    if (!row.file.empty()) file = row.file;
+    ordered_json notes = ordered_json::array();
+    for (size_t k = 0; k < row.notes.size() && k < kMostNotes; ++k) {
+      const Note& n = row.notes[k];
+      std::string line = n.rule;
+      for (size_t i = 0; i < n.names.size() && i < kMostNames; ++i) line += (i ? ", " : ": ") + n.names[i];
+      if (n.names.size() > kMostNames) line += ", …";
+      notes.push_back(n.text.empty() ? line : line + " — " + n.text);
+    }
+    // Only what a browser shows as text is shown beside; a stranger's recording names whatever it likes.
+    ordered_json s{{"name", row.name()},
+                   {"pipeline", row.pipeline},
+                   {"pass", row.pass.empty() ? row.name() : row.pass},
+                   {"changed", row.changed || row.kind == StageRow::kInput},
+                   {"start", row.kind == StageRow::kPipelineStart},
+                   {"text", file.ends_with(".txt") && formats.contains("text") ? file : ""},
+                   {"page", !file.empty() && formats.contains("html") ? page_beside(file) : ""},
+                   {"own", !row.file.empty()},
+                   {"before", row.before},
+                   {"after", row.after},
+                   {"added", row.added},
+                   {"removed", row.removed},
+                   {"modified", row.modified},
+                   {"rewrites", row.rewrites},
+                   {"notes", notes},
+                   {"more", row.notes.size() - notes.size()},
+                   {"us", row.microseconds},
+                   {"implemented", row.implemented},
+                   {"disabled", row.disabled}};
     stages.push_back(std::move(s));
   }
-  std::string json = nlohmann::ordered_json{
-      {"module", r.module_name},
-      {"pipeline", r.pipeline},
-      {"files", r.other_files},
-      {"stages", stages}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  // `</` inside a script would end it.
-  for (size_t at = json.find("</"); at != std::string::npos; at = json.find("</", at + 3)) json.replace(at, 2, "<\\/");
-  return filled(kIndexTemplate, {{"module", escaped(r.module_name)}, {"recording", json}});
+  ordered_json endings = ordered_json::array();
+  for (const char* f : {"dot", "svg", "png"})
+    if (formats.contains(f)) endings.push_back(f);
+  ordered_json data{{"pipeline", r.pipeline}, {"files", r.other_files}, {"problems", r.problems},
+                    {"missing", r.missing},   {"endings", endings},     {"stages", stages}};
+  return page_of(kIndexTemplate, {{"module", r.module_name}, {"hint", hint}, {"recording", json_data(data)}}, true);
 }
 
 std::string diff_page(const std::string& first, const std::string& second, const std::string& verdict,
                       const ModuleDiff& diff) {
   static const char* kClass[] = {"gone", "added", "modified", "moved", "modified"};
   constexpr size_t kMostRows = 5000, kMostNames = 200;
-  std::string rows;
+  Markup rows;
   for (size_t k = 0; k < diff.lines.size() && k < kMostRows; ++k) {
     const ModuleDiff::Line& l = diff.lines[k];
-    std::string what, names;
-    for (const std::string& w : l.what) what += (what.empty() ? "" : "<br>") + escaped(w);
-    for (size_t n = 0; n < l.names.size() && n < kMostNames; ++n) names += (n ? ", " : "") + escaped(l.names[n]);
-    if (l.names.size() > kMostNames) names += ", …";
-    rows += fmt::format("<tr class={}><td>{}<td>{}<td>{}<td>{}<td><pre>{}</pre><td><pre>{}</pre></tr>\n",
-                        kClass[l.kind], l.sign == '>' ? "&gt;" : std::string(1, l.sign),
-                        l.count > 1 ? fmt::format("<details><summary>{} × {}</summary>{}</details>",
-                                                  escaped(l.names[0]), l.count, names)
-                                    : escaped(l.name.empty() ? l.other : l.name),
-                        escaped(l.place), what, escaped(l.first), escaped(l.second));
+    Markup what, instruction = markup("{}", {l.name.empty() ? l.other : l.name});
+    for (const std::string& w : l.what) what += what.empty() ? markup("{}", {w}) : markup("<br>{}", {w});
+    if (l.count > 1) {
+      std::string names;
+      for (size_t n = 0; n < l.names.size() && n < kMostNames; ++n) names += (n ? ", " : "") + l.names[n];
+      if (l.names.size() > kMostNames) names += ", …";
+      instruction = markup("<details><summary>{} × {}</summary>{}</details>", {l.names[0], l.count, names});
+    }
+    rows += markup("<tr class={}><td>{}<td>{}<td>{}<td>{}<td><pre>{}</pre><td><pre>{}</pre></tr>\n",
+                   {kClass[l.kind], std::string(1, l.sign), instruction, l.place, what, l.first, l.second});
   }
   if (diff.lines.size() > kMostRows)
-    rows += fmt::format("<tr><td colspan=6>… and {} more, in --json</tr>\n", diff.lines.size() - kMostRows);
-  return filled(kDiffTemplate,
-                {{"first", escaped(first)},
-                 {"second", escaped(second)},
-                 {"verdict", escaped(verdict)},
-                 {"counts", fmt::format("{} only in the first, {} only in the second, {} changed, {} moved",
-                                        diff.removed, diff.added, diff.modified, diff.moved)},
-                 {"rows", rows}});
+    rows += markup("<tr><td colspan=6>… and {} more, in --json</tr>\n", {diff.lines.size() - kMostRows});
+  return page_of(kDiffTemplate,
+                 {{"first", first},
+                  {"second", second},
+                  {"verdict", verdict},
+                  {"counts", fmt::format("{} only in the first, {} only in the second, {} changed, {} moved",
+                                         diff.removed, diff.added, diff.modified, diff.moved)},
+                  {"rows", rows}});
 }
 
 std::string link_page(const std::string& title, const std::string& svg,
                       const std::vector<std::vector<std::string>>& rows) {
-  std::string table;
+  Markup table;
   for (const auto& row : rows) {
-    table += "<tr>";
-    for (const std::string& cell : row) table += "<td>" + escaped(cell);
-    table += "</tr>\n";
+    table += markup("<tr>", {});
+    for (const std::string& cell : row) table += markup("<td>{}", {cell});
+    table += markup("</tr>\n", {});
   }
-  size_t start = svg.find("<svg");
-  return filled(
-      kLinkTemplate,
-      {{"title", escaped(title)}, {"svg", start == std::string::npos ? svg : svg.substr(start)}, {"rows", table}});
+  return page_of(kLinkTemplate, {{"title", title}, {"svg", sanitised_svg(svg)}, {"rows", table}});
 }
 
 std::string profile_page(const std::string& title, const Profile& profile) {
@@ -176,9 +154,7 @@ std::string profile_page(const std::string& title, const Profile& profile) {
                     {"source", r.source}});
   nlohmann::ordered_json all{
       {"bars", bars}, {"rows", rows}, {"us", static_cast<double>(profile.end - profile.start) / 1e3}};
-  std::string json = all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  for (size_t at = json.find("</"); at != std::string::npos; at = json.find("</", at + 3)) json.replace(at, 2, "<\\/");
-  return filled(kProfileTemplate, {{"title", escaped(title)}, {"profile", json}});
+  return page_of(kProfileTemplate, {{"title", title}, {"profile", json_data(all)}});
 }
 
 }  // namespace hlo

@@ -1,5 +1,6 @@
 // Pages that open from the file system, without a network: one a stage, and the index that steps through them.
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,9 +10,14 @@
 
 namespace hlo {
 
+// `note`: what is to be known about the drawing, empty where it is whole.
 std::string stage_page(const StageRow& row, const std::string& svg, const std::vector<std::string>& removed,
-                       bool partial);
-std::string index_page(const Recording& r);
+                       const std::string& note);
+// Steps through the stages and shows each one's counts, notes and text, and drawings where `formats` (text, html, dot,
+// svg, png) says that they lie beside it. `hint`: how to get drawings.
+std::string index_page(const Recording& r, const std::set<std::string>& formats, const std::string& hint);
+// The page of a stage whose text or graph is `file`.
+std::string page_beside(const std::string& file);
 // Every kind of difference, with a filter; `verdict` is the line above the table.
 std::string diff_page(const std::string& first, const std::string& second, const std::string& verdict,
                       const ModuleDiff& diff);

@@ -9,6 +9,7 @@
 #include <cblas.h>
 #include <dlfcn.h>
 
+#include "ir/base/checked.h"
 #include "ir/base/parallel.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/kernels.h"
@@ -211,7 +212,7 @@ struct ConvPlan {
       out_sp.push_back(dim(out, d.output_spatial[i]));
       in_points *= in_sp[i], points *= out_sp[i], taps *= k_sp[i];
     }
-    source.assign(static_cast<size_t>(points * taps), -1);
+    source.assign((Checked(points) * taps).size("a table of a convolution's taps"), -1);
     for (int64_t p = 0; p < points; ++p)
       for (int64_t t = 0; t < taps; ++t) {
         int64_t rest_p = p, rest_t = t, place = 0, stride = 1;

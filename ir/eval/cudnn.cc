@@ -2,7 +2,7 @@
 // jax/_src/cudnn/fused_attention_stablehlo.py).
 #include <cmath>
 
-#include "ir/eval/backend_config.h"
+#include "ir/backend_config.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/kernels.h"
 

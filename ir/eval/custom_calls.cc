@@ -5,10 +5,11 @@
 #include <complex>
 #include <cstring>
 
+#include "ir/backend_config.h"
 #include "ir/cudnn.h"
-#include "ir/eval/backend_config.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/kernels.h"
+#include "ir/library_calls.h"
 #include "ir/literal.h"
 
 namespace hlo {
@@ -232,27 +233,6 @@ void symmetric_eigen(const Universe& u, const Value& in, bool lower, bool sort, 
   put_numbers(u, v_out, vectors), put_doubles(u, w_out, values);
 }
 
-// What custom_call has code for.
-constexpr std::string_view kTargets[] = {"__cudnn$convForward",
-                                         "__cudnn$convBackwardInput",
-                                         "__cudnn$convBackwardFilter",
-                                         "__cudnn$convBiasActivationForward",
-                                         "__cudnn$norm",
-                                         "__cudnn$fmhaSoftmax",
-                                         "__cudnn$fmhaScaleBiasSoftmax",
-                                         "__cublas$gemm",
-                                         "__cublas$lt$matmul",
-                                         "__cublas$lt$matmul$f8",
-                                         "TopK",
-                                         "__gpu$TopK",
-                                         "__cusolver$cholesky",
-                                         "cusolver$cholesky",
-                                         "Qr",
-                                         "Eigh",
-                                         "ProductOfElementaryHouseholderReflectors",
-                                         "AllocateBuffer",
-                                         "GetRngSeed",
-                                         "__onednn$layernorm"};
 // Marks for the partitioner, the offloader and others: one value goes through.
 constexpr std::string_view kMarks[] = {"Sharding",
                                        "SPMDFullToShardShape",
@@ -270,10 +250,9 @@ constexpr std::string_view kMarks[] = {"Sharding",
                                        "xla.sdy.LocalToGlobalShape",
                                        "inspect_sharding"};
 
-bool is_one_of(std::string_view target, std::span<const std::string_view> list) {
-  return std::find(list.begin(), list.end(), target) != list.end();
+bool is_mark(std::string_view target) {
+  return std::find(std::begin(kMarks), std::end(kMarks), target) != std::end(kMarks);
 }
-bool is_mark(std::string_view target) { return is_one_of(target, kMarks); }
 
 }  // namespace
 
@@ -319,7 +298,7 @@ Value Evaluator::library_gemm(InstId inst, std::vector<Value>& ops, bool lt, boo
   Value out = make(out_id);
   Value* result = u_[out_id].is_tuple() ? &out.elements[0] : &out;
   Value* extra = aux && u_[out_id].is_tuple() && out.elements.size() > 1 ? &out.elements[1] : nullptr;
-  int64_t n = result_shape.elements_count(), columns = result_shape.dims.empty() ? 1 : result_shape.dims.back();
+  int64_t n = result_shape.elements_count();
   int width = storage_bytes(type), sum_width = storage_bytes(sums);
   for (int64_t i = 0; i < n; ++i) {
     std::complex<double> v =
@@ -335,13 +314,12 @@ Value Evaluator::library_gemm(InstId inst, std::vector<Value>& ops, bool lt, boo
     }
     if (bias) {
       ElementType t = u_[bias->shape].type;
-      const char* at = bias->bytes() + i % columns * storage_bytes(t);
+      const char* at = bias->bytes() + i % u_[bias->shape].elements_count() * storage_bytes(t);
       v += is_complex(t) ? load_complex(t, at) : std::complex<double>(load_double(t, at));
     }
     if (extra) {
       ElementType t = u_[extra->shape].type;
-      if (is_float(t) && i < u_[extra->shape].elements_count())
-        store_double(t, extra->data->data() + i * storage_bytes(t), v.real());
+      store_double(t, extra->data->data() + i * storage_bytes(t), v.real());
     }
     double x = v.real();
     if (relu) x = std::isnan(x) ? x : std::max(x, 0.0);
@@ -362,8 +340,9 @@ Value Evaluator::library_convolution(InstId inst, std::string_view kind, std::ve
   BackendConfig config = backend_config(u_.text(a.text(Attr::backend_config)), "cudnn_conv_backend_config");
   ShapeId out_id = m_.shape_id(inst);
   Value out = make(out_id);
-  ShapeId result_id = u_[out_id].elements[0];
-  Value& result = out.elements[0];
+  bool tuple = u_[out_id].is_tuple();
+  ShapeId result_id = tuple ? u_[out_id].elements[0] : out_id;
+  Value& result = tuple ? out.elements[0] : out;
   if (kind == "BackwardInput")
     result = convolution_backward_input(a, ops[0], ops[1], result_id);
   else if (kind == "BackwardFilter")
@@ -401,7 +380,8 @@ Value Evaluator::library_convolution(InstId inst, std::string_view kind, std::ve
 
 void Evaluator::check_target(InstId inst) {
   std::string_view target = u_.text(m_.attrs(inst).text(Attr::custom_call_target));
-  if (!is_one_of(target, kTargets) && !is_mark(target)) refuse(inst, fmt::format("custom-call target \"{}\"", target));
+  if (!is_library_target(target) && !is_mark(target)) refuse(inst, fmt::format("custom-call target \"{}\"", target));
+  if (std::string why = library_call_error(m_, inst); !why.empty()) refuse(inst, fmt::format("{}: {}", target, why));
 }
 
 Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {

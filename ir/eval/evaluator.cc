@@ -7,6 +7,8 @@
 #include <unordered_set>
 
 #include "ir/base/parallel.h"
+#include "ir/base/stack_guard.h"
+#include "ir/buffer.h"
 #include "ir/eval/devices.h"
 #include "ir/eval/kernels.h"
 
@@ -18,6 +20,23 @@ int64_t now() {
       .count();
 }
 }  // namespace
+
+Checked array_bytes(const Shape& s) {
+  Checked elements = 1;
+  for (int64_t d : s.dims) elements *= d;
+  constexpr int64_t kWidest = 16;
+  return (elements * kWidest).capped() > kMostArrayBytes ? Checked(INT64_MAX) : elements * storage_bytes(s.type);
+}
+
+std::shared_ptr<std::vector<char>> new_array(const Universe& u, ShapeId shape) {
+  Checked bytes = array_bytes(u[shape]);
+  if (bytes.fits()) try {
+      return std::make_shared<std::vector<char>>(bytes.size("an array"));
+    } catch (const std::bad_alloc&) {
+    }
+  fail(FailureKind::kUnsupported, "no memory left for an array of shape {}{}", u.shape_text_plain(shape),
+       bytes.fits() ? fmt::format(" ({})", human_bytes(bytes.capped())) : "");
+}
 
 Value value_of_literal(const Universe& u, LitId id) {
   const Literal& lit = u[id];
@@ -61,8 +80,7 @@ Value Evaluator::make(ShapeId shape) {
   if (s.is_tuple())
     for (ShapeId e : s.elements) v.elements.push_back(make(e));
   else if (s.is_array())
-    v.data = std::make_shared<std::vector<char>>(static_cast<size_t>(s.elements_count()) *
-                                                 static_cast<size_t>(storage_bytes(s.type)));
+    v.data = new_array(u_, shape);
   return v;
 }
 
@@ -97,6 +115,7 @@ Value Evaluator::run(std::vector<Value> arguments) {
 }
 
 bool Evaluator::pure(InstId inst) {
+  check_stack("calls of computations are nested");
   Opcode op = m_.op(inst);
   switch (op_info(op).cls) {
     case OpClass::Rng:
@@ -180,6 +199,7 @@ Value Evaluator::run_computation(CompId comp, std::vector<Value> arguments) {
 }
 
 Value Evaluator::run_planned(CompId comp, std::vector<Value> arguments, const Plan& p, Invariants* invariants) {
+  check_stack("calls of computations are nested");
   if (p.order.empty()) return {};
   bool known = invariants && &p == &invariants->rest;
   auto given = [&](InstId i) { return known && invariants->values.contains(i); };
@@ -195,6 +215,18 @@ Value Evaluator::run_planned(CompId comp, std::vector<Value> arguments, const Pl
   for (InstId i : p.order) {
     if (given(i)) {
       values[i.value - low] = invariants->values.at(i);
+      continue;
+    }
+    if (m_.op(i) == Opcode::GetTupleElement && !options_.trace && !options_.timed) {
+      // Without the rest of the tuple, which may be long.
+      InstId tuple = m_.operand(i, 0);
+      Value& from = values[tuple.value - low];
+      Value v = from.elements[static_cast<size_t>(m_.attrs(i).integer(Attr::index))];
+      v.shape = m_.shape_id(i);
+      if (--left[tuple.value - low] == 0) from = {};
+      if (invariants && !known)
+        if (auto keep = invariants->values.find(i); keep != invariants->values.end()) keep->second = v;
+      if (left[i.value - low]) values[i.value - low] = std::move(v);
       continue;
     }
     std::vector<Value> ops;
@@ -214,7 +246,13 @@ Value Evaluator::run_planned(CompId comp, std::vector<Value> arguments, const Pl
     } else {
       bool clocked = options_.timed && device_ == 0;
       int64_t begin = clocked ? now() : 0;
-      v = run_instruction(i, std::move(ops));
+      try {
+        v = run_instruction(i, std::move(ops));
+      } catch (const std::bad_alloc&) {
+        refuse(i, "no memory is left for its work");
+      } catch (const std::length_error&) {
+        refuse(i, "its work takes more memory than there is");
+      }
       if (clocked) options_.timed(m_, i, begin, now());
     }
     if (options_.trace) options_.trace(i, kept, v);
@@ -318,7 +356,32 @@ Value Evaluator::batch_norm(InstId inst, std::vector<Value>& ops) {
   return out;
 }
 
+// Before anything is computed from them: sizes of arrays, and their sum, that no memory has.
+void Evaluator::check_sizes() {
+  constexpr int64_t kMostSum = int64_t{1} << 61;
+  Checked sum = 0;
+  for (CompId c : m_.computations())
+    for (InstId i : m_.live_order(c)) {
+      std::vector<ShapeId> parts{m_.shape_id(i)};
+      if (m_.op(i) == Opcode::Tuple || m_.op(i) == Opcode::GetTupleElement) parts.clear();  // handed on
+      while (!parts.empty()) {
+        ShapeId id = parts.back();
+        parts.pop_back();
+        const Shape& s = u_[id];
+        parts.insert(parts.end(), s.elements.begin(), s.elements.end());
+        if (!s.is_array()) continue;
+        Checked bytes = array_bytes(s);
+        if (!bytes.fits())
+          refuse(i, fmt::format("an array of shape {} does not fit into any memory", u_.shape_text_plain(id)));
+        sum += bytes;
+      }
+    }
+  if (sum.capped() > kMostSum)
+    fail(FailureKind::kUnsupported, "the arrays of the module do not fit into any memory, all together");
+}
+
 void Evaluator::check() {
+  check_sizes();
   // Whatever a run is sure to reach; branches and bodies of loops may never run.
   std::vector<CompId> list{m_.entry()};
   std::unordered_set<CompId> seen{m_.entry()};
@@ -600,7 +663,7 @@ Value seeded_input(Universe& u, ShapeId shape, uint64_t seed, uint64_t leaf, boo
   auto r = [&](uint64_t i) { return mix(base + (i + 1) * kGolden); };
   int64_t n = s.elements_count();
   size_t width = static_cast<size_t>(storage_bytes(s.type));
-  v.data = std::make_shared<std::vector<char>>(static_cast<size_t>(n) * width);
+  v.data = new_array(u, shape);
   auto real = [&](uint64_t i) {
     float unit = static_cast<float>(r(i) >> 40) * 0x1p-24f;
     if (s.rank() < 2) return unit + 0.5f;

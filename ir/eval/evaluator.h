@@ -131,7 +131,8 @@ class Evaluator {
   Value ragged_all_to_all(InstId inst, const std::vector<std::vector<Value>>& all, const std::vector<int64_t>& members);
   Value send_or_receive(InstId inst, std::vector<Value>& ops);
   void check_transfer(InstId inst);  // between devices?
-  void check_target(InstId inst);    // a custom-call that is known?
+  void check_target(InstId inst);    // a custom-call that is known, of shapes that it takes?
+  void check_sizes();
 
   const Module& m_;
   Universe& u_;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "ir/base/checked.h"
 #include "ir/universe.h"
 
 namespace hlo {
@@ -19,6 +20,15 @@ struct Value {
     return data->data();
   }
 };
+
+// No array is larger: more than a processor can address, and room enough for products with the width of an element and
+// for sums over a module.
+inline constexpr int64_t kMostArrayBytes = int64_t{1} << 47;
+
+// Bytes of an array as a Value holds it; "does not fit" above kMostArrayBytes in the widest type.
+Checked array_bytes(const Shape& s);
+// Zeros for an array. Throws Failure(kUnsupported) with the shape and its bytes where this machine has not so much.
+std::shared_ptr<std::vector<char>> new_array(const Universe& u, ShapeId shape);
 
 Value value_of_literal(const Universe& u, LitId lit);  // throws Failure(kUnsupported) on an elided one
 Literal literal_of_value(const Universe& u, const Value& v);

@@ -1,7 +1,9 @@
 // bisect: the pass, then the rewrite, that turns good into bad.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "ir/base/hash.h"
 #include "ir/eval/compare.h"
@@ -10,30 +12,26 @@
 #include "passes/pipelines.h"
 #include "replay/bisect.h"
 #include "replay/cli/command.h"
+#include "replay/confined_path.h"
 #include "replay/diff.h"
 #include "replay/diverge.h"
 #include "replay/files.h"
 #include "replay/npz.h"
+#include "replay/progress.h"
 #include "replay/recording.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
 namespace {
 
-BisectOptions search_options(const BisectArgs& a, bool every) {
+BisectOptions search_options(Progress& progress, bool every) {
   BisectOptions options;
   options.every = every;
   options.stop = interrupted;
-  if (::isatty(2) && !a.json)
-    options.judged = [done = size_t{0}](const std::string& label, const Judgement& j) mutable {
-      fmt::print(stderr, "\r{:>4} judged; {}: {:<60}", ++done, label, word(j.verdict));
-      std::fflush(stderr);
-    };
+  options.judged = [&progress, done = size_t{0}](const std::string& label, const Judgement& j) mutable {
+    progress.at(++done, 0, fmt::format("judged; {}: {}", label, word(j.verdict)));
+  };
   return options;
-}
-
-void end_progress(const BisectOptions& o) {
-  if (o.judged) fmt::print(stderr, "\r{:100}\r", "");
 }
 
 std::vector<std::string> lines_of(const Module& m, const std::vector<InstId>& list, size_t most = 12) {
@@ -98,19 +96,87 @@ void describe(const BisectArgs& a, const Module& good, const Module& bad, const 
   f.json["before"] = before, f.json["after"] = after;
 }
 
-void add_counts(Json& j, const Candidates& row, const Bisection& b) {
+// What keeps a stage from being judged, without the names that differ from stage to stage: `m.txt:3:5: error: x` and
+// `cannot evaluate dot.3 (…)` count as one kind.
+std::string kind_of_reason(const std::string& detail) {
+  std::string line = detail.substr(0, detail.find('\n'));
+  if (size_t at = line.find(": error: "); at != std::string::npos) line.erase(0, at + 9);
+  if (line.starts_with("cannot evaluate ")) {
+    size_t open = line.find('('), in = line.find(" in computation ");
+    size_t close = in == std::string::npos ? in : line.find("): ", in);
+    if (open != std::string::npos && close != std::string::npos && open < in)
+      line = fmt::format("cannot evaluate {}: {}", line.substr(open + 1, in - open - 1), line.substr(close + 3));
+  }
+  return line;
+}
+
+// Stages that were judged: asked about, and the answer was no "unknown".
+size_t judged_count(const Bisection& b) {
+  size_t n = 0;
+  for (const auto& [k, v] : b.judged) n += v.verdict != Verdict::kUnknown;
+  return n;
+}
+
+void add_counts(Json& j, const Candidates& row, const Bisection& b, bool numbers) {
   Json unknown = Json::array();
+  std::map<std::string, size_t> reasons;
   bool flaky = false;
+  const Judgement* worst = nullptr;
+  size_t worst_stage = 0;
   for (const auto& [k, v] : b.judged) {
-    if (v.verdict == Verdict::kUnknown) unknown.push_back({{"stage", row.labels[k]}, {"why", v.detail}});
+    if (v.verdict == Verdict::kUnknown) {
+      unknown.push_back({{"stage", row.labels[k]}, {"why", v.detail}});
+      ++reasons[kind_of_reason(v.detail)];
+    }
     flaky |= v.agreed < v.runs;
+    auto share = [](const Judgement& g) { return g.tolerance > 0 ? g.error / g.tolerance : g.error; };
+    if (v.verdict == Verdict::kGood && v.error >= 0 && (!worst || share(v) > share(*worst)))
+      worst = &v, worst_stage = k;
   }
-  j["candidates"] = row.labels.size(), j["judged"] = b.judged.size(), j["unknown"] = unknown;
+  j["candidates"] = row.labels.size(), j["judged"] = judged_count(b), j["not_judged"] = unknown.size();
+  Json list = Json::array();
+  for (const auto& [why, count] : reasons) list.push_back({{"why", why}, {"stages", count}});
+  std::stable_sort(list.begin(), list.end(), [](const Json& x, const Json& y) { return x["stages"] > y["stages"]; });
+  j["reasons"] = list, j["unknown"] = unknown;
+  if (numbers && worst) {
+    j["worst_error"] = worst->error, j["tolerance"] = worst->tolerance;
+    if (!worst->where.empty()) j["worst_stage"] = row.labels[worst_stage], j["worst_at"] = worst->where;
+  }
   if (flaky) {
-    double worst = 1;
-    for (const auto& [k, v] : b.judged) worst = std::min(worst, static_cast<double>(v.agreed) / v.runs);
-    j["confidence"] = worst;
+    double least = 1;
+    for (const auto& [k, v] : b.judged) least = std::min(least, static_cast<double>(v.agreed) / v.runs);
+    j["confidence"] = least;
   }
+}
+
+// `; 28 could not be judged: 20 cannot evaluate custom-call: …, 8 …`; empty where all could.
+std::string not_judged_in_words(const Json& j) {
+  size_t n = j["not_judged"].get<size_t>();
+  if (!n) return {};
+  std::string out = fmt::format("; {} could not be judged:", n);
+  for (size_t k = 0; k < j["reasons"].size(); ++k)
+    out += fmt::format("{} {} × {}", k ? "," : "", j["reasons"][k]["stages"].get<size_t>(),
+                       j["reasons"][k]["why"].get<std::string>());
+  return out;
+}
+
+// `; the worst error is 1e-6 of the largest magnitude, 0.0001 is allowed, at o0[3] of stage …`.
+std::string worst_in_words(const Json& j) {
+  if (!j.contains("worst_error")) return {};
+  if (!j.contains("worst_at")) return "; every element of every result is the same";
+  double error = j["worst_error"], tolerance = j["tolerance"];
+  return fmt::format("; the worst error is {:.3g} of the largest magnitude ({:.3g} is allowed{}), at {} of stage {}",
+                     error, tolerance, error > tolerance ? "; the f64 reference bears it out" : "",
+                     j["worst_at"].get<std::string>(), j["worst_stage"].get<std::string>());
+}
+
+void show_unknown(const Json& j) {
+  size_t shown = 0;
+  for (const Json& u : j["unknown"]) {
+    if (++shown > 10) break;
+    fmt::print("not judged: {}: {}\n", u["stage"].get<std::string>(), u["why"].get<std::string>());
+  }
+  if (shown > 10) fmt::print("not judged: … and {} more (--json has them all)\n", j["unknown"].size() - 10);
 }
 
 int report(const BisectArgs& a, const Finding& f) {
@@ -140,11 +206,11 @@ int report(const BisectArgs& a, const Finding& f) {
   if (j.contains("source")) fmt::print("source: {}\n", j["source"].get<std::string>());
   if (j.contains("other_bad"))
     for (const Json& o : j["other_bad"]) fmt::print("also bad: {}\n", o.get<std::string>());
-  for (const Json& u : j["unknown"])
-    fmt::print("not judged: {}: {}\n", u["stage"].get<std::string>(), u["why"].get<std::string>());
+  show_unknown(j);
   if (j.contains("confidence"))
     fmt::print("the oracle wavers: at worst {:.0f} % of its runs agreed\n", 100 * j["confidence"].get<double>());
-  fmt::print("{} of {} stages judged\n", j["judged"].get<size_t>(), j["candidates"].get<size_t>());
+  fmt::print("{} of {} stages judged{}\n", j["judged"].get<size_t>(), j["candidates"].get<size_t>(),
+             not_judged_in_words(j));
   if (!a.out.empty()) fmt::print("both stages and the report are in {}\n", a.out);
   fmt::print("{}\n", f.guilty);
   return kNo;
@@ -153,15 +219,17 @@ int report(const BisectArgs& a, const Finding& f) {
 // Where nothing was found: what that means; `code` is the exit code.
 Json nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, const std::string& judge, int* code) {
   Json j;
-  add_counts(j, row, b);
+  add_counts(j, row, b, a.by_running());
+  size_t judged = judged_count(b);
   std::string text;
   *code = kBad;
   switch (b.outcome) {
     case Bisection::kAllGood:
       text = fmt::format(
-          "no bad stage: {} of {} judged by \"{}\"{}. If results are wrong all the same, the fault lies "
+          "no bad stage: {} of {} judged by \"{}\"{}{}{}. If results are wrong all the same, the fault lies "
           "below HLO, in the inputs, or before the first stage",
-          b.judged.size(), row.labels.size(), judge, a.quick ? " (the last only: --quick)" : "");
+          judged, row.labels.size(), judge, a.quick ? " (the last only: --quick)" : "", worst_in_words(j),
+          not_judged_in_words(j));
       *code = j["unknown"].empty() ? kYes : kBad;
       break;
     case Bisection::kFirstBad:
@@ -169,12 +237,14 @@ Json nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, con
                          row.labels[0], judge, b.judged.at(0).detail);
       break;
     case Bisection::kStopped:
-      text = fmt::format("interrupted; {} of {} stages judged{}", b.judged.size(), row.labels.size(),
-                         a.resume.empty() ? " (--resume=FILE keeps them)" : "");
+      text = fmt::format("interrupted; {} of {} stages judged{}{}", judged, row.labels.size(),
+                         a.resume.empty() ? " (--resume=FILE keeps them)" : "", not_judged_in_words(j));
       break;
     default:
-      text = fmt::format("no stage could be judged by \"{}\": {}", judge,
-                         b.judged.empty() ? "there is none" : b.judged.begin()->second.detail);
+      text = judged ? fmt::format("only the first of {} stages could be judged by \"{}\"{}", row.labels.size(), judge,
+                                  not_judged_in_words(j))
+                    : fmt::format("no stage could be judged by \"{}\": {}", judge,
+                                  b.judged.empty() ? "there is none" : b.judged.begin()->second.detail);
   }
   j["found"] = false, j["verdict"] = text;
   return j;
@@ -185,8 +255,7 @@ int tell(const BisectArgs& a, const Json& j, int code) {
     print_json(j);
     return code;
   }
-  for (const Json& u : j["unknown"])
-    fmt::print("not judged: {}: {}\n", u["stage"].get<std::string>(), u["why"].get<std::string>());
+  show_unknown(j);
   fmt::print("{}\n", j["verdict"].get<std::string>());
   return code;
 }
@@ -231,7 +300,7 @@ int bisect_folder(const BisectArgs& a) {
     for (size_t k = 0; k < r.rows.size(); ++k) {
       const StageRow& s = r.rows[k];
       if (!s.file.ends_with(".txt") && !s.file.ends_with(".hlo")) continue;
-      paths.push_back(r.folder + "/" + s.file);
+      paths.push_back(confined_path(r.folder, s.file));
       rows.push_back(k);
       row.labels.push_back(s.number > 0 ? fmt::format("{:04} {}", s.number, s.name()) : s.name());
       std::string text = a.resume.empty() ? std::string() : read_file(paths.back());
@@ -266,9 +335,10 @@ int bisect_folder(const BisectArgs& a) {
     }
     std::map<size_t, Judgement> known;
     if (a.by_running()) known[0] = {Verdict::kGood, "the stage that the others are held against"};
-    BisectOptions options = search_options(a, !a.quick);
-    Bisection b = search(row, judge, memory, options, std::move(known));
-    end_progress(options);
+    Bisection b = [&] {
+      Progress progress("bisecting " + a.file);
+      return search(row, judge, memory, search_options(progress, !a.quick), std::move(known));
+    }();
     if (b.outcome != Bisection::kFound) {
       int one = kYes;
       Json j = nothing(a, row, b, words_of_judge, &one);
@@ -316,7 +386,7 @@ int bisect_folder(const BisectArgs& a) {
     if (b.bad_ones.size() > 1)
       for (size_t k = 1; k < b.bad_ones.size(); ++k)
         f.json["other_bad"].push_back(row.labels[b.bad_ones[k]] + ": " + b.judged.at(b.bad_ones[k]).detail);
-    add_counts(f.json, row, b);
+    add_counts(f.json, row, b, a.by_running());
     f.good_text = read_file(paths[b.good]), f.bad_text = read_file(paths[b.bad]);
     try {
       load_options.universe = first->universe();
@@ -370,9 +440,10 @@ int bisect_module(const BisectArgs& a) {
   std::string words_of_judge = in_words(judged);
   JudgementFile memory(a.resume,
                        fmt::format("{}, seed {}{}, pipeline {}", words_of_judge, a.seed, a.inputs, a.pipeline));
-  BisectOptions options = search_options(a, !a.quick);
-  PipelineBisection p = bisect_pipeline(*m, *steps, passes, judge, a.by_running(), memory, options);
-  end_progress(options);
+  PipelineBisection p = [&] {
+    Progress progress("bisecting " + a.file);
+    return bisect_pipeline(*m, *steps, passes, judge, a.by_running(), memory, search_options(progress, !a.quick));
+  }();
   const Bisection& b = p.stages;
   if (!p.broke.empty() && !a.json)
     fmt::print("the pipeline ends at stage {}: {}\n", p.candidates.labels.size(), p.broke);
@@ -389,7 +460,7 @@ int bisect_module(const BisectArgs& a) {
             {"why", b.judged.at(b.bad).detail},
             {"pass", p.event.pass},
             {"pipeline", p.event.pipeline}};
-  add_counts(f.json, p.candidates, b);
+  add_counts(f.json, p.candidates, b, a.by_running());
   for (size_t k = 1; k < b.bad_ones.size(); ++k)
     f.json["other_bad"].push_back(p.candidates.labels[b.bad_ones[k]] + ": " + b.judged.at(b.bad_ones[k]).detail);
   f.guilty = fmt::format("guilty: pass {} of pipeline {}", p.event.pass, p.event.pipeline);

@@ -8,6 +8,7 @@
 #include "parser/parser.h"
 #include "parser/proto_reader.h"
 #include "replay/cli/command.h"
+#include "replay/confined_path.h"
 #include "replay/diff.h"
 #include "replay/diverge.h"
 #include "replay/files.h"
@@ -99,7 +100,7 @@ Outcome diff_recordings(const Recording& a, const Recording& b) {
   };
   std::vector<Lone> lone;
   auto compare = [&](const Stage& x, const Stage& y) {
-    std::string pa = a.folder + "/" + x.file, pb = b.folder + "/" + y.file;
+    std::string pa = confined_path(a.folder, x.file), pb = confined_path(b.folder, y.file);
     std::string ta = read_file(pa), tb = read_file(pb);
     if (ta == tb) return true;
     auto universe = std::make_shared<Universe>();

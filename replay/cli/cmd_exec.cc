@@ -6,15 +6,17 @@
 
 #include "gpu_exec/executor.h"
 #include "gpu_exec/kernel_cache.h"
-#include "ir/base/hash.h"
 #include "ir/buffer.h"
 #include "ir/eval/compare.h"
-#include "ir/print.h"
 #include "parser/parser.h"
 #include "replay/cli/command.h"
+#include "replay/confined_path.h"
 #include "replay/files.h"
+#include "replay/memory.h"
+#include "replay/nan_watch.h"
 #include "replay/npz.h"
 #include "replay/profile.h"
+#include "replay/progress.h"
 #include "replay/recording.h"
 #include "replay/session.h"
 #include "viewer/pages.h"
@@ -23,63 +25,11 @@ namespace hlo {
 namespace fs = std::filesystem;
 namespace {
 
-// --- statistics ---
-
-struct Statistics {
-  int64_t elements = 0, nan = 0, inf = 0;
-  double min = INFINITY, max = -INFINITY, sum = 0;
-  uint64_t checksum = 0;
-  bool numbers = false;
-};
-
-Statistics statistics(const Universe& u, const Value& v) {
-  Statistics out;
-  const Shape& s = u[v.shape];
-  if (!s.is_array()) return out;
-  out.elements = s.elements_count();
-  out.checksum = hash_bytes({v.data->data(), v.data->size()});
-  out.numbers = true;
-  int width = storage_bytes(s.type);
-  for (int64_t k = 0; k < out.elements; ++k) {
-    const char* at = v.bytes() + k * width;
-    double x = is_complex(s.type) ? std::abs(load_complex(s.type, at)) : load_double(s.type, at);
-    if (std::isnan(x)) {
-      ++out.nan;
-    } else if (std::isinf(x)) {
-      ++out.inf;
-    } else {
-      out.min = std::min(out.min, x), out.max = std::max(out.max, x), out.sum += x;
-    }
-  }
-  return out;
-}
-
 void add_statistics(Json& o, const Statistics& s) {
   int64_t finite = s.elements - s.nan - s.inf;
   if (finite > 0) o["min"] = s.min, o["max"] = s.max, o["mean"] = s.sum / static_cast<double>(finite);
   if (s.nan) o["nan"] = s.nan;
   if (s.inf) o["inf"] = s.inf;
-}
-
-int64_t not_finite(const Universe& u, const Value& v) {
-  const Shape& s = u[v.shape];
-  if (s.is_tuple()) {
-    int64_t sum = 0;
-    for (const Value& e : v.elements) sum += not_finite(u, e);
-    return sum;
-  }
-  if (!is_float(s.type) && !is_complex(s.type)) return 0;
-  Statistics st = statistics(u, v);
-  return st.nan + st.inf;
-}
-
-std::string source_of(const Module& m, InstId i) {
-  const Metadata& d = m.u()[m[i].meta];
-  std::string out;
-  auto text = [&](uint32_t s) { return s == StrId::kNone ? std::string_view() : m.u().text(StrId(s)); };
-  if (!text(d.op_name).empty()) out += fmt::format(", op_name \"{}\"", text(d.op_name));
-  if (!text(d.source_file).empty()) out += fmt::format(", {}:{}", text(d.source_file), d.source_line);
-  return out;
 }
 
 // --- comparing ---
@@ -128,13 +78,17 @@ int all_stages(const ExecArgs& a) {
     std::unique_ptr<Module> first;
     std::unique_ptr<Session> session;
     Value expected, reference;
+    Progress progress("running the stages of " + a.file);
     for (const StageRow& row : r.rows) {
+      progress.at(static_cast<size_t>(&row - r.rows.data()), r.rows.size(), row.file);
       if (row.file.empty() || !(row.file.ends_with(".txt") || row.file.ends_with(".hlo"))) continue;
       std::string path = r.folder + "/" + row.file, state, detail;
       inputs.label = path;
       Json entry{{"file", row.file}, {"stage", row.name()}};
       try {
-        std::unique_ptr<Module> m = load_verified(path, !a.no_verify, nullptr, load_options);
+        std::unique_ptr<Module> m =
+            load_verified(confined_path(r.folder, row.file), !a.no_verify, nullptr, load_options);
+        if (!a.ignore_memory) foresee_memory(*m, path, a.backend, false);
         settle_elided(*m, inputs);
         check_supported(*m);
         if (!session) {
@@ -162,6 +116,7 @@ int all_stages(const ExecArgs& a) {
         first_bad = fmt::format("{} ({}): {}", row.name(), state, detail);
       entry["result"] = state;
       if (!detail.empty()) entry["detail"] = detail;
+      Progress::clear();
       if (!a.json) fmt::print("{:<9} {}{}\n", state, row.file, detail.empty() ? "" : "\n          " + detail);
       list.push_back(std::move(entry));
       if (!session) break;  // nothing to hold the others against
@@ -183,33 +138,12 @@ int all_stages(const ExecArgs& a) {
 
 }  // namespace
 
-std::function<void(InstId, std::span<const Value>, const Value&)> nan_watch(const Module& m) {
-  return [&m](InstId i, std::span<const Value> operands, const Value& v) {
-    const Universe& u = m.u();
-    Opcode op = m.op(i);
-    if (op == Opcode::Parameter || op == Opcode::Constant || op_info(op).cls == OpClass::Call || op == Opcode::Fusion)
-      return;
-    int64_t bad = not_finite(u, v);
-    if (!bad) return;
-    for (const Value& o : operands)
-      if (not_finite(u, o)) return;
-    std::string text =
-        fmt::format("{} ({} in computation {}) makes {} NaN or infinite element(s) of none{}\n  {}", m.inst_name(i),
-                    op_text(op), m.comp_name(m.parent(i)), bad, source_of(m, i), print_instruction(m, i));
-    for (size_t k = 0; k < operands.size(); ++k) {
-      Statistics s = statistics(u, operands[k]);
-      text +=
-          fmt::format("\n  operand {}: {} {}", k, m.inst_name(m.operand(i, k)), u.shape_text_plain(operands[k].shape));
-      if (s.numbers && s.elements) text += fmt::format("  min {:.6g}  max {:.6g}", s.min, s.max);
-    }
-    fail(FailureKind::kInvalid, "{}", text);
-  };
-}
-
 // Outputs o0, o1 … of a file in the shapes of the module's result.
 Value outputs_of(const Universe& u, const std::string& path, ShapeId shape) {
   std::map<std::string, NamedArray> given;
-  for (NamedArray& array : read_npz(path)) given[array.name] = std::move(array);
+  std::vector<ShapeId> leaves;
+  leaf_shapes(u, shape, leaves);
+  for (NamedArray& array : read_npz(path, bytes_of_leaves(u, leaves, 'o'))) given[array.name] = std::move(array);
   size_t leaf = 0;
   auto build = [&](auto&& self, ShapeId s) -> Value {
     Value v;
@@ -262,6 +196,28 @@ void profile_run(const ExecArgs& a, const Module& m, const Session& session, con
 
 }  // namespace
 
+namespace {
+
+// What --nan found.
+int tell_not_finite(const ExecArgs& a, const NanWatch& watch) {
+  if (!a.json) {
+    fmt::print(stderr, "{}\n", watch.text());
+    return kNo;
+  }
+  auto json = [](const std::optional<NotFinite>& f) {
+    return f ? Json{{"instruction", f->instruction},
+                    {"opcode", f->opcode},
+                    {"computation", f->computation},
+                    {"elements", f->elements},
+                    {"text", f->text}}
+             : Json();
+  };
+  print_json({{"backend", a.backend}, {"nan", json(watch.nan())}, {"infinity", json(watch.infinity())}});
+  return kNo;
+}
+
+}  // namespace
+
 int cmd_exec(const ExecArgs& a) {
   const ExecutorInfo* executor = &checked_executor(a);
   if (a.precision != "own" && a.precision != "high")
@@ -281,9 +237,9 @@ int cmd_exec(const ExecArgs& a) {
   Loaded loaded;
   auto m = load_verified(a.file, !a.no_verify, &loaded);
   Universe& u = m->u();
-  check_memory(*m);
   InputOptions inputs = input_options(a);
   inputs.snapshot = loaded.arguments;
+  if (!a.ignore_memory) foresee_memory(*m, a.file, a.backend, high);
   settle_elided(*m, inputs);
   check_supported(*m);
   std::unique_ptr<Module> like;
@@ -321,10 +277,17 @@ int cmd_exec(const ExecArgs& a) {
       traced.push_back(std::move(row));
     };
   }
-  if (a.nan) options.trace = nan_watch(*m), options.trace_all = true;
+  NanWatch watch(*m, a.backend != "evaluator");
+  if (a.nan) options.trace = watch.listener(), options.trace_all = true;
   if (high && (a.nan || folder)) fail(FailureKind::kUsage, "--precision=high goes with neither --trace nor --nan");
   Execution e;
-  Value result = session.run(*m, *executor, options, a.repeat, high, &e);
+  Value result;
+  try {
+    result = session.run(*m, *executor, options, a.repeat, high, &e);
+  } catch (const Failure&) {
+    if (!watch.nan()) throw;
+  }
+  if (a.nan && (watch.nan() || watch.infinity())) return tell_not_finite(a, watch);
   if (!a.profile.empty()) profile_run(a, *m, session, *executor, options);
   std::vector<Value> outputs;
   flatten(u, result, &outputs);
@@ -380,6 +343,7 @@ int cmd_exec(const ExecArgs& a) {
              {"inputs", session.arguments().size()},
              {"outputs", list}};
     if (!e.notes.empty()) out["notes"] = e.notes;
+    if (a.nan) out["nan"] = Json(), out["infinity"] = Json(), out["nan_come_in_with"] = watch.brought();
     if (!a.compare_with.empty()) {
       out["equal"] = comparison.equal;
       for (const OutputComparison& o : comparison.outputs) out["comparison"].push_back(to_json(o));
@@ -404,6 +368,9 @@ int cmd_exec(const ExecArgs& a) {
     if (o.contains("inf")) fmt::print("  {} infinite", o["inf"].get<int64_t>());
     fmt::print("\n");
   }
+  if (a.nan)
+    fmt::print("no instruction makes a NaN or an infinity{}\n",
+               watch.brought().empty() ? "" : "; NaN come in with " + watch.brought());
   if (!a.compare_with.empty()) {
     for (const OutputComparison& o : comparison.outputs) fmt::print("  {}\n", in_words(o));
     fmt::print("{}\n", verdict(comparison));

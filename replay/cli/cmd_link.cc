@@ -7,6 +7,7 @@
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "replay/cli/command.h"
+#include "replay/confined_path.h"
 #include "replay/files.h"
 #include "replay/graphdef.h"
 #include "replay/link.h"
@@ -37,7 +38,7 @@ std::vector<LinkModule> read_modules(const LinkArgs& a) {
       continue;
     }
     for (const Recording& r : open_folder(f, false))
-      if (std::string file = r.rows.empty() ? "" : r.text_file(0); !file.empty()) add(f + "/" + file);
+      if (std::string file = r.rows.empty() ? "" : r.text_file(0); !file.empty()) add(confined_path(f, file));
   }
   // Labels must tell modules apart.
   std::map<std::string, size_t> count, seen;

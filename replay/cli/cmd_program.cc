@@ -7,9 +7,11 @@
 #include <filesystem>
 
 #include "replay/cli/command.h"
+#include "replay/confined_path.h"
 #include "replay/files.h"
 #include "replay/judge.h"
 #include "replay/program.h"
+#include "replay/progress.h"
 #include "replay/recording.h"
 
 namespace hlo {
@@ -18,18 +20,12 @@ namespace {
 
 class Program {
  public:
-  explicit Program(const BisectArgs& a) : words_{"/bin/sh", "-c", a.program}, progress_(::isatty(2) && !a.json) {}
-  ~Program() {
-    if (progress_) fmt::print(stderr, "\r{:100}\r", "");
-  }
+  explicit Program(const BisectArgs& a) : words_{"/bin/sh", "-c", a.program}, progress_("running " + a.program) {}
   // Does it exit 0 so?
   bool good(const std::string& flags) {
     if (interrupted()) fail(FailureKind::kUsage, "interrupted after {} runs", runs_);
     ++runs_;
-    if (progress_) {
-      fmt::print(stderr, "\r{:>4} runs: {:<90.90}", runs_, flags);
-      std::fflush(stderr);
-    }
+    progress_.at(runs_, 0, "runs: " + flags);
     return run_under_xla(words_, flags, log()) == 0;
   }
   size_t runs() const { return runs_; }
@@ -38,7 +34,7 @@ class Program {
 
  private:
   std::vector<std::string> words_;
-  bool progress_;
+  Progress progress_;
   TemporaryFolder folder_;
   size_t runs_ = 0;
 };
@@ -127,7 +123,7 @@ Json on_stages(const BisectArgs& a, const std::vector<Recording>& all, const Nam
         options.universe = std::make_shared<Universe>();
         InputOptions inputs = input_options(a);
         auto load_one = [&](const std::string& file) {
-          auto m = load_verified(r.folder + "/" + file, true, nullptr, options);
+          auto m = load_verified(confined_path(r.folder, file), true, nullptr, options);
           inputs.label = file;
           settle_elided(*m, inputs);
           return m;
@@ -160,6 +156,7 @@ int bisect_program(const BisectArgs& a) {
   Program program(a);
   const std::string dump = out ? fs::absolute(out->temporary()).string() + "/dump" : program.dump();
   if (program.good(xla_dump_flags(dump))) {
+    Progress::clear();
     fmt::print("nothing to look for: {} exits 0\n", a.program);
     return kYes;
   }
@@ -181,6 +178,7 @@ int bisect_program(const BisectArgs& a) {
     out->write("report.json", j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
     out->commit();
   }
+  Progress::clear();
   if (a.json) {
     print_json(j);
     return guilty.empty() ? kBad : kNo;

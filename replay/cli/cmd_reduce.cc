@@ -15,7 +15,9 @@
 #include "replay/cli/command.h"
 #include "replay/extract.h"
 #include "replay/files.h"
+#include "replay/nan_watch.h"
 #include "replay/npz.h"
+#include "replay/progress.h"
 #include "replay/reduce.h"
 
 namespace hlo {
@@ -102,13 +104,14 @@ Fault behind_passes(const ReduceArgs& a, const std::shared_ptr<Runs>& runs) {
 Fault makes_nan(const ReduceArgs& a, const std::shared_ptr<Runs>& runs) {
   return [&a, runs](const Module& m) -> std::string {
     EvalOptions options = eval_options(a);
-    options.trace = nan_watch(m), options.trace_all = true;
+    NanWatch watch(m, a.backend != "evaluator");
+    options.trace = watch.listener(), options.trace_all = true;
     try {
       (*runs)(m, m, options);
-      return {};
-    } catch (const Failure& e) {
-      return e.kind() == FailureKind::kInvalid ? "a NaN or infinity is made of none" : "";
+    } catch (const Failure&) {
+      if (!watch.nan()) return {};
     }
+    return watch.nan() ? "a NaN is made of none" : watch.infinity() ? "an infinity is made of finite elements" : "";
   };
 }
 
@@ -203,18 +206,17 @@ int cmd_reduce(const ReduceArgs& given) {
   options.keep_shapes = a.keep_shapes, options.keep_invalid = a.verify, options.most_candidates = a.most;
   options.jobs = a.jobs;
   options.stop = interrupted;
-  bool terminal = ::isatty(2) && !a.json;
-  if (terminal)
-    options.progress = [](size_t candidates, size_t instructions) {
-      fmt::print(stderr, "\r{} instructions, {} candidates tried ", instructions, candidates);
-      std::fflush(stderr);
-    };
+  std::optional<Progress> progress("reducing " + a.file);
+  options.progress = [&](size_t candidates, size_t instructions) {
+    progress->at(candidates, 0, fmt::format("candidates tried, {} instructions left", instructions));
+  };
   size_t before = m->instruction_count();
   auto start = std::chrono::steady_clock::now();
   Reduction r = reduce(
       *m, [&](const Module& c) { return fault(c) == wrong; }, options);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (terminal) fmt::print(stderr, "\r{:60}\r", "");
+  progress.reset();
+  if (interrupted()) fail(FailureKind::kUsage, "interrupted; nothing was written");
   std::vector<Value> arguments;
   if (own) arguments = values.arguments(*r.module, a.seed, inputs.positive);
   if (a.scrub) scrub(*r.module);

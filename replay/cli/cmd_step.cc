@@ -13,6 +13,7 @@
 #include "replay/diff.h"
 #include "replay/files.h"
 #include "replay/recording.h"
+#include "replay/spawn.h"
 
 namespace hlo {
 namespace {
@@ -346,8 +347,7 @@ class Stepper {
     TemporaryFolder folder;
     std::string file = folder.path() + "/module.hlo", text = lossless_text(module());
     write_file(file, text);
-    std::fflush(nullptr);
-    if (std::system(fmt::format("{} {}", editor, shell_word(file)).c_str()) != 0)
+    if (run_shell(fmt::format("{} {}", editor, shell_word(file)), true) != 0)
       fail(FailureKind::kUsage, "the editor failed; nothing is changed");
     if (read_file(file) == text) {
       fmt::print("nothing was changed\n");

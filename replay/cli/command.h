@@ -51,6 +51,7 @@ struct ExecArgs : RunArgs {
   std::string kernel_cache;
   int repeat = 1;
   bool json = false, nan = false, all_stages = false, exact = false, as_is = false, force = false;
+  bool ignore_memory = false;
 };
 int cmd_exec(const ExecArgs& a);
 
@@ -79,6 +80,8 @@ struct CaptureArgs {
   bool json = false, force = false;
 };
 int cmd_capture(const CaptureArgs& a);
+// Pages for a folder: XLA's dumps, or a recording without drawings. `formats`: with commas; empty: text, dot, page.
+int cmd_view(const std::string& folder, const std::string& out, const std::string& formats, bool force);
 // What a folder holds.
 int cmd_folder(const std::string& folder, bool json);
 
@@ -154,8 +157,6 @@ struct ExplainArgs {
 };
 int cmd_explain(const ExplainArgs& a);
 
-// Stops with what was found so far: the instruction and its operands where a NaN or infinity is made of none.
-std::function<void(InstId, std::span<const Value>, const Value&)> nan_watch(const Module& m);
 void save_arrays(const Universe& u, const std::string& path, const std::vector<Value>& arguments,
                  const std::vector<Value>& outputs);
 

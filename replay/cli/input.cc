@@ -7,7 +7,9 @@
 #include "parser/parser.h"
 #include "parser/proto_reader.h"
 #include "parser/source_text.h"
+#include "replay/confined_path.h"
 #include "replay/files.h"
+#include "replay/progress.h"
 #include "replay/recording.h"
 
 namespace hlo {
@@ -61,7 +63,7 @@ Input read(const std::string& spec) {
         if (file.empty() || file.ends_with(".dot"))
           fail(FailureKind::kIo, "stage {} of {} has no text{}", stage, folder,
                file.empty() ? "" : ", only a graph: hlo-replay view shows it");
-        return prepared(folder + "/" + file, read_file(folder + "/" + file));
+        return prepared(folder + "/" + file, read_confined(folder, file));
       }
     std::string known;
     size_t shown = 0;
@@ -89,6 +91,7 @@ size_t read_parts(Input* in) {
 
 Loaded load_part(const Input& input, size_t which, const LoadOptions& options) {
   auto universe = options.universe ? options.universe : std::make_shared<Universe>();
+  Progress progress("reading " + input.label);
   Loaded out;
   if (looks_like_proto(input.text) || proto_text(input.label)) {
     ProtoContents contents = read_proto(input.text, input.label, universe);

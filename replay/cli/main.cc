@@ -28,9 +28,10 @@
 #include "replay/files.h"
 #include "replay/made_order.h"
 #include "replay/npz.h"
+#include "replay/progress.h"
 #include "replay/recording.h"
 #include "replay/replayer.h"
-#include "viewer/pages.h"
+#include "replay/terminal.h"
 
 namespace hlo {
 
@@ -68,7 +69,7 @@ void stage_table(const Recording& r, bool all) {
     if (!all && !row.changed && row.implemented && !row.disabled && row.kind == StageRow::kPass) continue;
     if (row.pipeline != pipeline && !row.pipeline.empty()) {
       pipeline = row.pipeline;
-      fmt::print("       {}\n", pipeline);
+      fmt::print("       {}\n", printable(pipeline));
     }
     std::string time =
         row.microseconds < 0 ? "" : fmt::format("{:.2f} ms", static_cast<double>(row.microseconds) / 1000);
@@ -79,7 +80,7 @@ void stage_table(const Recording& r, bool all) {
                                                          : "no";
     fmt::print("{:>5}  {:<52} {:>7}  {:>5} → {:<5}  {:>7} {:>7} {:>7}  {:>10}\n",
                row.number >= 0 && row.changed ? fmt::format("{:04}", row.number) : "",
-               "  " + (row.pass.empty() ? row.name() : row.pass), changed, row.before, row.after,
+               "  " + printable(row.pass.empty() ? row.name() : row.pass), changed, row.before, row.after,
                row.added ? std::to_string(row.added) : "", row.removed ? std::to_string(row.removed) : "",
                row.modified ? std::to_string(row.modified) : "", time);
   }
@@ -126,20 +127,12 @@ int cmd_replay(const ReplayArgs& a) {
     fmt::print("pipeline {}: {} passes, module {} of {} instructions\n", a.pipeline,
                count_passes(*find_pipeline(a.pipeline)), m->name, m->instruction_count());
   std::fflush(stdout);
-  bool terminal = ::isatty(2) && !a.json;
-  auto start = std::chrono::steady_clock::now();
-  if (terminal)
-    options.progress = [&](size_t done, size_t all, const std::string& pass) {
-      double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      size_t width = 30, full = done * width / std::max<size_t>(all, 1);
-      fmt::print(stderr, "\r[{}{}] {:>3}/{} {:<34} ETA {:.0f} s  ", std::string(full, '='),
-                 std::string(width - full, ' '), done, all, pass,
-                 seconds / static_cast<double>(done) * static_cast<double>(all - done));
-      std::fflush(stderr);
-    };
-  Recording r = replay(*m, options, out);
+  Recording r = [&] {
+    Progress progress("replaying " + a.file);
+    options.progress = [&](size_t done, size_t all, const std::string& what) { progress.at(done, all, what); };
+    return replay(*m, options, out);
+  }();
   out.commit();
-  if (terminal) fmt::print(stderr, "\r{:80}\r", "");
   size_t passes = 0, stages = 0;
   std::set<std::string> missing;
   for (const StageRow& row : r.rows) {
@@ -153,7 +146,7 @@ int cmd_replay(const ReplayArgs& a) {
   }
   stage_table(r, true);
   fmt::print("{} pass runs, {} stages written to {}", passes, stages + 1, folder);
-  if (options.formats.contains("html")) fmt::print("; open {}/index.html", folder);
+  if (options.formats.contains("html") || options.formats.contains("page")) fmt::print("; open {}/index.html", folder);
   fmt::print("\n");
   for (const std::string& p : r.problems) fmt::print(stderr, "warning: {}\n", p);
   if (!missing.empty()) {
@@ -178,8 +171,8 @@ int cmd_folder(const std::string& folder, bool json) {
   for (const Recording& r : all) {
     size_t stages = 0, runs = 0;
     for (const StageRow& row : r.rows) stages += !row.file.empty(), runs += row.kind == StageRow::kPass;
-    fmt::print("module {:04} {} ({}): {} stages, {} pass runs\n", r.module_number, r.module_name,
-               r.source == "xla" ? "dumped by XLA" : "replayed through " + r.pipeline, stages, runs);
+    fmt::print("module {:04} {} ({}): {} stages, {} pass runs\n", r.module_number, printable(r.module_name),
+               r.source == "xla" ? "dumped by XLA" : "replayed through " + printable(r.pipeline), stages, runs);
     stage_table(r, r.source != "xla");
     std::vector<const StageRow*> slow;
     for (const StageRow& row : r.rows)
@@ -187,11 +180,12 @@ int cmd_folder(const std::string& folder, bool json) {
     std::stable_sort(slow.begin(), slow.end(), [](auto* x, auto* y) { return x->microseconds > y->microseconds; });
     if (!slow.empty()) fmt::print("slowest passes:");
     for (size_t i = 0; i < slow.size() && i < 5; ++i)
-      fmt::print("{} {} {:.1f} ms", i ? "," : "", slow[i]->pass, static_cast<double>(slow[i]->microseconds) / 1000);
+      fmt::print("{} {} {:.1f} ms", i ? "," : "", printable(slow[i]->pass),
+                 static_cast<double>(slow[i]->microseconds) / 1000);
     if (!slow.empty()) fmt::print("\n");
-    for (const std::string& f : r.other_files) fmt::print("also: {}\n", f);
-    for (const std::string& f : r.missing) fmt::print("missing: {}\n", f);
-    for (const std::string& f : r.problems) fmt::print("problem: {}\n", f);
+    for (const std::string& f : r.other_files) fmt::print("also: {}\n", printable(f));
+    for (const std::string& f : r.missing) fmt::print("missing: {}\n", printable(f));
+    for (const std::string& f : r.problems) fmt::print("problem: {}\n", printable(f));
   }
   const Recording& first = all[0];
   const StageRow* big = nullptr;
@@ -421,6 +415,7 @@ int cmd_convert(const std::string& in, const std::string& out, const std::string
     fail(FailureKind::kUsage,
          "{}: the ending decides the format: .hlo, .txt, .pb, .pb.gz, .pbtxt, .json, .dot, .svg, .png, .ll, .ptx", out);
   auto m = load(in);
+  Progress progress("converting " + in);
   if (text || out == "-") {
     write_file(out, lossless_text(*m));
   } else if (code) {
@@ -501,60 +496,6 @@ int cmd_stats(const std::string& file, bool json, bool bench) {
   return kYes;
 }
 
-// Pages for a folder that has none: XLA's dumps, or a replay without html.
-int cmd_view(const std::string& folder, const std::string& wanted, bool force) {
-  std::vector<Recording> all = open_folder(folder);
-  std::error_code error;
-  if (fs::exists(folder + "/index.html", error) && wanted.empty()) {
-    fmt::print("open {}/index.html\n", folder);
-    return kYes;
-  }
-  std::string path = wanted.empty() ? fs::path(folder).lexically_normal().string() + ".view" : wanted;
-  OutputFolder out(path, force);
-  Recording r = all[0];
-  auto universe = std::make_shared<Universe>();
-  std::unique_ptr<StageIndex> last;
-  for (StageRow& row : r.rows) {
-    if (row.file.empty()) continue;
-    std::string text = read_file(folder + "/" + row.file);
-    if (row.file.ends_with(".dot")) {  // a graph is all there is
-      out.write(row.file, text);
-      out.write(row.file.substr(0, row.file.size() - 4) + ".html", stage_page(row, render_dot(text, "svg"), {}, false));
-      row.file = row.file.substr(0, row.file.size() - 4) + ".txt";  // whose twin is the page
-      continue;
-    }
-    std::unique_ptr<Module> m;
-    try {
-      ParseOptions parse;
-      parse.file = row.file;
-      m = parse_module(text, universe, parse);
-    } catch (const Failure&) {
-      row.file.clear();
-      continue;
-    }
-    auto index = std::make_unique<StageIndex>(*m);
-    GraphOptions options;
-    options.title = r.module_name + "\n" + row.name();
-    std::vector<std::string> removed;
-    if (last) {
-      auto d = StageIndex::compare(*last, *index);
-      options.added.insert(d.added.begin(), d.added.end());
-      options.modified.insert(d.modified.begin(), d.modified.end());
-      for (StrId n : d.removed) removed.emplace_back(universe->text(n));
-    }
-    last = std::move(index);
-    std::string base = row.file.substr(0, row.file.size() - 4);
-    Graph graph(*m, options);
-    out.write(row.file, text);
-    out.write(base + ".dot", graph.dot());
-    out.write(base + ".html", stage_page(row, graph.render("svg"), removed, graph.partial()));
-  }
-  out.write("index.html", index_page(r));
-  out.commit();
-  fmt::print("open {}/index.html\n", path);
-  return kYes;
-}
-
 const CLI::App* named_command(const CLI::App& app, const std::string& name) {
   for (const CLI::App* c : app.get_subcommands([&](const CLI::App* sub) { return sub->get_name() == name; })) return c;
   return nullptr;
@@ -606,7 +547,9 @@ int run(int argc, char** argv) {
   c->add_option("FILE", replay_args.file, "module or stage")->required();
   c->add_option("-o,--out", replay_args.out, "folder to make (NAME.replay)");
   c->add_option("--pipeline", replay_args.pipeline, "xla-2019 or xla-gpu");
-  c->add_option("--formats", replay_args.formats, "text,dot,svg,png,html,json,proto,buffers,thunks,ll,ptx,sass");
+  c->add_option(
+      "--formats", replay_args.formats,
+      "text,dot,page,buffers,thunks (these if nothing is said), drawn: svg,png,html, and json,proto,ll,ptx,sass");
   c->add_option("--sm", replay_args.sm, "architecture for ll, ptx and sass: sm_75 to sm_90a");
   c->add_option("--passes-only", replay_args.only, "run only these passes");
   c->add_option("--disable-passes", replay_args.disabled, "leave these out");
@@ -687,11 +630,15 @@ int run(int argc, char** argv) {
   c->add_option("--profile", exec_args.profile,
                 "file for every instruction's time: .json (trace events), .html or .txt");
   c->add_flag("--force", exec_args.force, "replace the folder of --trace, the files of --profile");
-  c->add_flag("--nan", exec_args.nan, "stop at the first instruction that makes a NaN or infinity out of none");
+  c->add_flag("--nan", exec_args.nan,
+              "the first instruction that makes a NaN which no operand has, and the first that makes an infinity of "
+              "finite ones");
   c->add_option("--replace-kernel", exec_args.replace_kernel,
                 "NAME=FILE.ll or .ptx (repeat): run that in the place of a kernel; names as in the PTX of a replay");
   c->add_option("--kernel-cache", exec_args.kernel_cache,
                 "folder that keeps compiled kernels between runs (or HLO_KERNEL_CACHE)");
+  c->add_flag("--ignore-memory", exec_args.ignore_memory,
+              "Run it even where it takes more memory than the machine can give");
   c->add_flag("--as-is", exec_args.as_is,
               "kernels of the module's own instructions (else those before fusion are fused first)");
   c->add_flag("--exact", exec_args.exact, "no library for large products: sums in one plain order");
@@ -727,11 +674,13 @@ int run(int argc, char** argv) {
   c->callback([&] { code = cmd_diff(diff_args); });
 
   bool force = false;
+  std::string view_formats;
   c = command("view", "pages that step through a recording", "hlo-replay view /tmp/xla_dump");
   c->add_option("DIR", folder)->required();
   c->add_option("-o,--out", second, "folder to make (DIR.view)");
   c->add_flag("--force", force);
-  c->callback([&] { code = cmd_view(folder, second, force); });
+  c->add_option("--formats", view_formats, "text, dot, page, and drawn: html, svg, png (text,dot,page)");
+  c->callback([&] { code = cmd_view(folder, second, view_formats, force); });
 
   bool bench = false;
   c = command("stats", "what a module is made of", "hlo-replay stats --bench model.hlo");
@@ -782,6 +731,7 @@ int run(int argc, char** argv) {
 }  // namespace hlo
 
 int main(int argc, char** argv) {
+  hlo::open_standard_streams();
   hlo::catch_interrupts();
 #ifdef __linux__
   // Modules come and go; giving their pages back to the system each time costs more than parsing does.
@@ -791,18 +741,20 @@ int main(int argc, char** argv) {
 #endif
   std::ios::sync_with_stdio(false);
   try {
-    int code = hlo::run(argc, argv);
-    std::cout.flush();
-    return code;
+    return hlo::end_of_output(hlo::run(argc, argv));
   } catch (const hlo::Failure& e) {
-    std::cout.flush();
-    if (e.kind() == hlo::FailureKind::kSyntax)
-      fmt::print(stderr, "{}\n", e.what());
-    else
-      fmt::print(stderr, "error: {}\n", e.what());
+    hlo::end_of_output(2);
+    hlo::complain((e.kind() == hlo::FailureKind::kSyntax ? "" : "error: ") + std::string(e.what()));
     return e.kind() == hlo::FailureKind::kInvalid ? 1 : 2;
+  } catch (const std::bad_alloc&) {
+    std::fputs("error: no memory is left for this (of this machine, or of a limit such as ulimit -v)\n", stderr);
+    return 2;
+  } catch (const std::length_error&) {
+    std::fputs("error: this takes more memory than any machine has\n", stderr);
+    return 2;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "error: {}\n", e.what());
+    hlo::end_of_output(2);
+    hlo::complain("error: " + std::string(e.what()));
     return 2;
   }
 }

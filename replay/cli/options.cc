@@ -110,7 +110,8 @@ void add_debug_commands(CLI::App& app, int* code) {
       "  hlo-replay reduce model.hlo --passes=algsimp -o bug       results differ behind these passes\n"
       "  hlo-replay reduce model.hlo --check='./fine.sh {}' -o bug  what the command says is bad (exit code other than "
       "0)\n"
-      "  hlo-replay reduce model.hlo --nan -o bug                  a NaN or infinity made of none\n"
+      "  hlo-replay reduce model.hlo --nan -o bug                  a NaN that no operand has or, where there is none, "
+      "an infinity\n"
       "The folder holds the module, its inputs, how to run it, and a script for jax. To go on later, reduce what it "
       "holds.\n"
       "Exit code 0 where it was reduced, 2 where nothing is wrong with the module as it came.");
@@ -118,7 +119,7 @@ void add_debug_commands(CLI::App& app, int* code) {
   add_judge_options(c, reduce);
   c->add_option("--passes", reduce.passes, "a,b{option=value}: what they leave must give other results, or they fail");
   c->add_option("--pipeline", reduce.pipeline, "the same for a whole pipeline");
-  c->add_flag("--nan", reduce.nan, "an instruction makes a NaN or infinity out of none");
+  c->add_flag("--nan", reduce.nan, "an instruction makes a NaN that no operand has or, where none does, an infinity");
   c->add_flag("--keep-shapes", reduce.keep_shapes, "leave dimensions and counts as they are");
   c->add_flag("--scrub", reduce.scrub, "take the program's names and paths out");
   c->add_option("--most", reduce.most, "candidates to try");

@@ -44,8 +44,8 @@ if [ "${1:-}" != --quick ]; then
   ASAN_OPTIONS=detect_leaks=0 tests build-asan asan
   begin clang-tidy
   # A batch at a time: its files are headers to clang-tidy, which judges them as such.
-  find build/CMakeFiles -name 'unity_*_cxx.cxx' -print0 | sort -z |
-    xargs -0 -P2 -n1 clang-tidy -p build --quiet 2>/dev/null
+  sed -nE 's|^ *"file": "(.*)",?$|\1|p' build/compile_commands.json | grep -vE '/tests/|\.pb\.cc$|/assets\.cc$' |
+    xargs -d '\n' -P2 -n1 clang-tidy -p build --quiet 2>/dev/null
 fi
 begin tests
 tests build plain

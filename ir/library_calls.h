@@ -1,0 +1,22 @@
+// The library calls that executors run: for each target, what operands, results and configuration must be. Whatever
+// reads a call by its target's rule (evaluator, executors, verifier, passes) asks here first.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "ir/module.h"
+
+namespace hlo {
+
+// Is the target one of the table, whose calls the evaluator has code for?
+bool is_library_target(std::string_view target);
+
+// Why a custom-call of such a target cannot be run: names what is there and what was expected. Empty where it can, and
+// for every other target.
+std::string library_call_error(const Module& m, InstId call);
+
+// The same of the calls that XLA's own passes read and expand (TopK, Qr, Eigh …), whose meaning is XLA's and not a
+// library's: what is wrong with them is wrong wherever they stand. Empty for all others, which XLA hands on unread.
+std::string expanded_call_error(const Module& m, InstId call);
+
+}  // namespace hlo

@@ -1,0 +1,3 @@
+from hlo_replay import main
+
+main()

@@ -1,0 +1,20 @@
+// The one place that decides what a name in a recording may mean. Names come from recording.json, from the listing of a
+// dump folder or from XLA's metadata, which may be a stranger's: they name regular files of that folder and nothing
+// else.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace hlo {
+
+// Does the name, as it stands, stay below a folder: relative, not empty, without `..`, `.` or empty parts and NUL?
+bool stays_below(std::string_view name);
+// Why `name` is no file of `folder`, in words; empty where it may be read. Links that lead out of the folder, pipes and
+// devices are none; what does not exist is told apart by `missing`. Opens nothing, so it never waits.
+std::string why_not_confined(const std::string& folder, const std::string& name, bool* missing = nullptr);
+// FOLDER/NAME. Throws Failure(kIo) with the reason where it is no file of the folder.
+std::string confined_path(const std::string& folder, const std::string& name);
+// What the file holds. Throws Failure(kIo).
+std::string read_confined(const std::string& folder, const std::string& name);
+
+}  // namespace hlo

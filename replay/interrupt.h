@@ -1,0 +1,27 @@
+// Being asked to end: SIGINT, SIGTERM, SIGHUP. Long work looks at interrupted() and stops cleanly; what does not come
+// to that within a second is ended from outside, without temporaries or children left.
+#pragma once
+#include <sys/types.h>
+
+#include <string>
+
+namespace hlo {
+
+bool interrupted();
+// Once, in main, before anything is made. Starts the thread that ends what does not end.
+void catch_interrupts();
+
+// Files and folders that go when this process has to end at once. Whoever makes them removes them otherwise.
+void remember_temporary(const std::string& path);
+void forget_temporary(const std::string& path);
+// Groups of processes that are killed then.
+void remember_group(pid_t group);
+void forget_group(pid_t group);
+
+// fork() whose child dies with this process, has signals as they were before catch_interrupts() and owns nothing of
+// what is remembered. To be called by a thread that lives as long as the child may: the kernel watches the thread.
+pid_t fork_tied();
+// The same without the tie to the parent's life, for children that outlive those that made them.
+pid_t fork_loose();
+
+}  // namespace hlo

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# The longer judges, which do not fit into the check: tests/dev/full.sh [PART…]   (all parts when none is named)
+#   wheel    builds the wheel (python/build_wheel.py)
+#   chroot   the wheel in a bare Debian 12 (tests/dev/chroot.sh; root)
+#   fuzz     mutants over every command and format (tests/dev/fuzz_commands.py; HLO_FUZZ_RUNS, HLO_FUZZ_SEED)
+#   random   modules by chance through every pass, both pipelines and the host's kernels (HLO_RANDOM of them)
+#   oracle   mutants of texts, judged by XLA's parser and ours (where the reference can be installed)
+# Every part runs, whatever the others say; minutes per part at the end, and the line for docs/PROGRESS.md.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+all=(wheel chroot fuzz random oracle)
+parts=("$@")
+[ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
+for part in "${parts[@]}"; do
+  [[ " ${all[*]} " == *" $part "* ]] || { echo "error: no part '$part'; parts are: ${all[*]}" >&2; exit 2; }
+done
+tool=build/bin/hlo-replay
+
+ordinary() { # targets…
+  bash tests/dev/setup.sh && { [ -f build/build.ninja ] || cmake -S . -B build -G Ninja -DHLO_UNITY=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null; } &&
+    cmake --build build --target "$@"
+}
+part_wheel() { nice python3 python/build_wheel.py; }
+part_chroot() {
+  local wheel
+  wheel=$(ls -t build-wheel/dist/*.whl 2>/dev/null | head -1)
+  if [ -z "$wheel" ]; then
+    part_wheel || return 1
+    wheel=$(ls -t build-wheel/dist/*.whl | head -1)
+  fi
+  bash tests/dev/chroot.sh "$wheel"
+}
+part_fuzz() {
+  ordinary hlo-replay &&
+    python3 tests/dev/fuzz_commands.py "$tool" --runs="${HLO_FUZZ_RUNS:-3000}" --seed="${HLO_FUZZ_SEED:-1}" --keep=build/fuzz
+}
+part_random() {
+  ordinary random_test kernels_test &&
+    HLO_RANDOM=${HLO_RANDOM:-10000} build/tests/random_test &&
+    HLO_RANDOM=$((${HLO_RANDOM:-10000} / 20)) build/tests/kernels_test --gtest_filter='*andom*'
+}
+part_oracle() {
+  [ -x ../shared/oracle/setup.sh ] || { echo "skipped: the reference compiler is not here"; return 0; }
+  local python
+  python=$(bash ../shared/oracle/setup.sh | tail -1) || { echo "skipped: the reference compiler could not be installed"; return 0; }
+  ordinary hlo-replay && python3 tests/dev/fuzz_oracle.py "$tool" testdata/*.hlo --python="$python" --count=3000
+}
+
+table=() line="" failed=0
+for part in "${parts[@]}"; do
+  echo "== $part"
+  start=$SECONDS
+  if "part_$part"; then said=passed; else said=FAILED failed=1; fi
+  minutes=$(awk -v s=$((SECONDS - start)) 'BEGIN { printf "%.1f", s / 60 }')
+  table+=("$(printf '%-8s %-7s %6s min' "$part" "$said" "$minutes")")
+  line+="${line:+, }$part $said ($minutes min)"
+done
+echo "== summary"
+printf '%s\n' "${table[@]}"
+echo "for docs/PROGRESS.md: Longer judges, last run $(date +%Y-%m-%d) at $(git rev-parse --short HEAD 2>/dev/null || echo '?'): $line."
+exit $failed
