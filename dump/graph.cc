@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "dump/palette.h"
+#include "ir/base/stack_guard.h"
 #include "ir/print.h"
 
 namespace hlo {
@@ -157,10 +158,12 @@ struct Graph::Impl {
   }
 
   void computation(Agraph_t* where, CompId comp) {
+    check_stack("computations call each other");
     for (InstId i : m.post_order(comp)) {
       if (!shown(i)) continue;
       if (m.op(i) == Opcode::Fusion) {
         CompId body = m.called(i)[0];
+        if (clusters.contains(body)) continue;  // the verifier takes no second fusion of one body
         Agraph_t* cluster = agsubg(where, c(fmt::format("cluster_{}", body.value)), 1);
         set(cluster, "label",
             fmt::format("Fused expression for {}{}", m.inst_name(i),
@@ -209,6 +212,7 @@ struct Graph::Impl {
   }
 
   void edges(CompId comp) {
+    check_stack("computations call each other");
     for (InstId i : m.post_order(comp)) {
       if (!shown(i)) continue;
       auto ops = m.operands(i);
@@ -221,7 +225,7 @@ struct Graph::Impl {
             edge(ops[k], p->second, k, 1);
           }
         }
-        edges(body);
+        if (drawn_edges.insert(body).second) edges(body);
         continue;
       }
       auto n = nodes.find(i);
