@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/base/check.h"
+#include "ir/base/stack_guard.h"
 
 namespace hlo {
 namespace {
@@ -72,6 +73,7 @@ int64_t CostAnalysis::trip_count(InstId loop) const {
 
 Cost CostAnalysis::of_computation(CompId comp) {
   if (auto at = known_.find(comp); at != known_.end()) return at->second;
+  check_stack("computations call each other");
   Cost sum;
   for (InstId i : m_.post_order(comp)) sum += of(i);
   return known_[comp] = sum;

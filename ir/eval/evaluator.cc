@@ -603,6 +603,7 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
       return v;
     }
     case Opcode::AsyncStart: {
+      if (m_.comp(m_.called(inst)[0]).params.size() != ops.size()) refuse(inst, "operands that are bound later");
       Value v = make(out_id);
       Value arguments;
       arguments.shape = u_[out_id].elements[0];

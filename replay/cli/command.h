@@ -23,6 +23,8 @@ using Json = nlohmann::ordered_json;
 
 // Exit codes: yes, equal, fine; no, different; usage, unsupported, unreadable.
 constexpr int kYes = 0, kNo = 1, kBad = 2;
+constexpr const char* kNoVerifyHelp =
+    "do not verify: passes and executors take what the verifier would refuse, and may crash on it";
 
 void print_json(const Json& j);
 

@@ -297,10 +297,11 @@ int cmd_print(const PrintArgs& a) {
   return kYes;
 }
 
-int cmd_verify(const std::string& file, bool json, const std::string& layouts) {
+int cmd_verify(const std::string& file, bool json, const std::string& layouts, bool mixed) {
   if (layouts != "auto" && layouts != "binding" && layouts != "free")
     fail(FailureKind::kUsage, "--layouts is auto, binding or free, not '{}'", layouts);
   Layouts how = layouts == "auto" ? Layouts::kAuto : layouts == "free" ? Layouts::kFree : Layouts::kBinding;
+  Precision precision = mixed ? Precision::kMixed : Precision::kAuto;
   Input in = read_input(file);
   size_t count = read_parts(&in);
   Json list = Json::array();
@@ -310,7 +311,7 @@ int cmd_verify(const std::string& file, bool json, const std::string& layouts) {
       if (in.chosen && in.chosen != i + 1) continue;
       auto m = std::move(load_part(in, i).module);
       instructions += m->instruction_count(), computations += m->computations().size();
-      for (const VerifyError& e : verify_module(*m, 20, how, Moment::kSettled)) {
+      for (const VerifyError& e : verify_module(*m, 20, how, Moment::kSettled, precision)) {
         list.push_back({{"rule", e.rule}, {"message", e.message}});
         if (!json) fmt::print(stderr, "{}: error: {} [{}]\n", file, e.message, e.rule);
       }
@@ -558,7 +559,7 @@ int run(int argc, char** argv) {
   c->add_option("--fuel", replay_args.fuel, "PASS=N: at most N rewrites by that pass");
   c->add_flag("--force", replay_args.force, "replace an existing folder");
   c->add_flag("--force-replay", replay_args.force_replay, "replay a module that is optimised already");
-  c->add_flag("--no-verify", replay_args.no_verify, "do not verify after each pass");
+  c->add_flag("--no-verify", replay_args.no_verify, kNoVerifyHelp);
   c->add_flag("--json", replay_args.json, "the recording on standard output");
   c->callback([&] { code = cmd_replay(replay_args); });
 
@@ -579,7 +580,7 @@ int run(int argc, char** argv) {
   c->add_option("--style", opt_args.style, "print style");
   c->add_option("--fuel", opt_args.fuel, "PASS=N");
   c->add_flag("--list-passes", opt_args.list, "all passes");
-  c->add_flag("--no-verify", opt_args.no_verify);
+  c->add_flag("--no-verify", opt_args.no_verify, kNoVerifyHelp);
   c->add_flag("--json", opt_args.json, "what each pass did, in place of the module");
   c->callback([&] { code = cmd_opt(opt_args); });
 
@@ -608,8 +609,11 @@ int run(int argc, char** argv) {
   c->add_option("FILE", file)->required();
   std::string layouts = "auto";
   c->add_option("--layouts", layouts, "auto (binding where a module is scheduled), binding or free");
+  bool mixed = false;
+  c->add_flag("--allow-mixed-precision", mixed,
+              "operations may take f32 beside bf16 (taken for granted where layouts have tiles, as a TPU's do)");
   c->add_flag("--json", json);
-  c->callback([&] { code = cmd_verify(file, json, layouts); });
+  c->callback([&] { code = cmd_verify(file, json, layouts, mixed); });
 
   c = command("convert", "from one format to another, by the files' endings", "hlo-replay convert model.hlo model.svg");
   c->add_option("IN", file)->required();
