@@ -499,6 +499,7 @@ std::vector<Recording> open_graphs(const std::string& folder) {
 std::vector<Recording> open_folder(const std::string& folder, bool compare) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) fail(FailureKind::kIo, "{} is not a folder", folder);
+  Progress progress("reading folder " + folder);
   std::vector<Recording> out =
       fs::exists(folder + "/recording.json", error) ? open_ours(folder) : open_xla(folder, compare);
   if (out.empty()) out = open_graphs(folder);
