@@ -25,6 +25,7 @@
 #include "parser/proto_reader.h"
 #include "passes/pipelines.h"
 #include "replay/cli/command.h"
+#include "replay/cli/other_files.h"
 #include "replay/files.h"
 #include "replay/made_order.h"
 #include "replay/npz.h"
@@ -161,7 +162,13 @@ int cmd_replay(const ReplayArgs& a) {
 }  // namespace
 
 int cmd_folder(const std::string& folder, bool json) {
-  std::vector<Recording> all = open_folder(folder);
+  std::vector<Recording> all;
+  try {
+    all = open_folder(folder);
+  } catch (const Failure&) {
+    if (open_graph_folder(folder, json)) return kYes;
+    throw;
+  }
   if (json) {
     Json out = Json::array();
     for (const Recording& r : all) out.push_back(Json::parse(recording_json(r)));
@@ -393,6 +400,7 @@ int cmd_fmt(const std::vector<std::string>& files, bool check, bool write) {
 
 int cmd_convert(const std::string& in, const std::string& out, const std::string& sm) {
   auto ends = [&](const char* e) { return out.ends_with(e); };
+  if (convert_graph(in, out)) return kYes;
   for (const char* ending : {".pb.gz", ".pbtxt", ".pb"})
     if (ends(ending)) {
       // Proto to proto keeps what we do not know.
