@@ -1,6 +1,7 @@
 """Answers that were plainly wrong once: NaN and infinities, what bisect has judged, library scratch, names that do not
 meet, and files that are no modules."""
 import json
+import os
 import pathlib
 import tempfile
 
@@ -272,6 +273,36 @@ def graphs(tmp):
     expect("a dump of graphs", code == 0 and "cluster_0" in out and "--xla_dump_hlo_as_text" in out and ".thunk_schedule" in out, out + err)
     code, out, err = run("view", dots, "-o", tmp / "pages")
     expect("its pages", code == 0 and (tmp / "pages/index.html").exists() and len(list((tmp / "pages").glob("*.dot"))) == 2, out + err)
+
+
+@part
+def whose_kernels(tmp):
+    # ptxas as far as it is asked here, and a place without it.
+    tools = tmp / "tools"
+    tools.mkdir()
+    (tools / "ptxas").write_text("#!/bin/sh\nfor k in fusion other; do echo \"ptxas info    : Function properties for $k\"\necho '    0 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads'\n"
+                                 "echo 'ptxas info    : Used 64 registers, 4096 bytes smem'\ndone\n")
+    (tools / "ptxas").chmod(0o755)
+    path = {"PATH": f"{tools}:{os.environ['PATH']}"}
+    dump = tmp / "dump"
+    dump.mkdir()
+    module = entry(" p = f32[4096] parameter(0)\n ROOT r = f32[4096] fusion(p), kind=kLoop, calls=f", "f { q = f32[4096] parameter(0)\n ROOT n = f32[4096] negate(q) }")
+    (dump / "module_0001.m.before_optimizations.txt").write_text(module)
+    (dump / "module_0001.m.ptx").write_text(PTX + PTX.split("\n", 2)[2].replace("fusion", "other").replace(".reqntid 128, 1, 1\n", ""))
+    for given in (dump, f"{dump}:before_optimizations", dump / "module_0001.m.ptx"):
+        code, out, err = run("occupancy", given, env=path)
+        expect(f"XLA's own kernels, of {given}", code == 0 and "XLA's own kernels, " in out and "m.ptx for sm_90a" in out and "8 bytes of registers spill" in out and
+               "does not say how many threads" in out, out + err)
+    code, out, err = run("occupancy", dump, "--json", "--gpu=H100,A100", env=path)
+    rows = json.loads(out) if code == 0 else []
+    expect("XLA's own as JSON", [(r["kernel"], r["made_by"], r.get("threads"), r["registers"]) for r in rows] ==
+           [("fusion", "xla", 128, 64), ("other", "xla", None, 64)] * 2 and rows[0]["occupancy"] == 0.5 and rows[0]["limiter"] == "registers", out + err)
+    (dump / "module_0001.m.ptx").write_text("nothing\n")
+    code, out, err = run("occupancy", dump, env=path)
+    expect("no PTX in it", code == 2 and "holds no kernel" in err, out + err)
+    (dump / "module_0001.m.ptx").unlink()
+    code, out, err = run("occupancy", dump, env=path)
+    expect("ours", code == 2 and "libdevice" in err or code == 0 and "kernels that hlo-replay compiles from" in out and "not XLA's own" in out, out + err)
 
 
 with tempfile.TemporaryDirectory() as folder:

@@ -221,8 +221,12 @@ void add_debug_commands(CLI::App& app, int* code) {
   c = app.add_subcommand("occupancy",
                          "registers, blocks and occupancy of every kernel, what limits it, whether it matters");
   c->footer(
-      "Example:\n  hlo-replay occupancy out:after_optimizations --gpu=A10G,H100\nNeeds ptxas of the CUDA toolkit.");
-  c->add_option("FILE", occupancy.file, "module or stage")->required();
+      "Examples:\n  hlo-replay occupancy out:after_optimizations --gpu=A10G,H100   kernels that hlo-replay makes of "
+      "it\n"
+      "  hlo-replay occupancy /tmp/xla_dump                             XLA's own, where the folder has .ptx files\n"
+      "Needs ptxas of the CUDA toolkit.");
+  c->add_option("FILE", occupancy.file, "module or stage, a .ptx, or a folder: XLA's own .ptx where it has them")
+      ->required();
   c->add_option("--gpu", occupancy.gpus, "T4, V100, A10G, A100, L4, RTX4090, H100, H200; several with commas");
   c->add_flag("--json", occupancy.json);
   c->callback([code] { *code = cmd_occupancy(occupancy); });
