@@ -10,6 +10,7 @@
 #include "gpu_exec/matrix_vector.h"
 #include "ir/base/check.h"
 #include "ir/eval/backend_config.h"
+#include "ir/precision.h"
 #include "ir/verifier.h"
 #include "passes/backend/backend.h"
 #include "passes/pass.h"
@@ -157,6 +158,10 @@ DeviceProgram::DeviceProgram(Device& device, const Module& m, int64_t devices, c
 }
 
 void DeviceProgram::prepare(const Module& m) {
+  for (CompId c : m.computations())
+    for (InstId i : m.comp(c).order)
+      if (m.alive(i) && mixes_precision(m, i))
+        fail(FailureKind::kUnsupported, "{}: operations of mixed precision are read, not run", m.inst_name(i));
   // Whoever watches values wants those of the module as it is.
   const bool as_it_is = options_.trace || options_.as_it_is, host = device_.on_host();
   auto copy = m.clone();
