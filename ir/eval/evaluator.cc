@@ -11,6 +11,7 @@
 #include "ir/buffer.h"
 #include "ir/eval/devices.h"
 #include "ir/eval/kernels.h"
+#include "ir/precision.h"
 
 namespace hlo {
 
@@ -372,6 +373,7 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
   ShapeId out_id = m_.shape_id(inst);
   const OpInfo& info = op_info(op);
   const AttrSet& a = m_.attrs(inst);
+  if (mixes_precision(m_, inst)) refuse(inst, "floats of several precisions");
   // Dynamic dimensions: what is known to respect them, and what carries a value along.
   Dims dynamic;
   for (const Value& v : ops)

@@ -197,3 +197,11 @@ ENTRY e {
     yield "operands bound late are verified", lambda: run(tool, "verify", write("late.hlo", late)).expect(0)
     for words in ("exec", "exec --backend=host", "exec --backend=emulated", "cost", "stats", "print"):
         yield f"operands bound late: {words}", lambda w=words.split(): run(tool, *w, write("late.hlo", late))
+    head = "HloModule m\nENTRY e {\n  p = f32[4]{0:T(128)} parameter(0)\n  b = bf16[4] parameter(1)\n  z = bf16[] constant(0)\n"
+    for line in ("f32[4] add(p, b)", "f32[4] add(b, b)", "bf16[4] copy(p)", "f32[6] pad(p, z), padding=1_1", "bf16[2,2] reshape(p)",
+                 "f32[8] concatenate(p, b), dimensions={0}", "f32[4] clamp(z, p, z)", "bf16[4,2] broadcast(p), dimensions={0}"):
+        file = f"{head}  ROOT r = {line}\n}}\n"
+        yield f"mixed precision, {line}: verify", lambda f=file: run(tool, "verify", write("mixed.hlo", f)).expect(0)
+        for backend in ("evaluator", "host", "emulated"):
+            yield f"mixed precision, {line}: {backend}", lambda f=file, b=backend: run(
+                tool, "exec", f"--backend={b}", write("mixed.hlo", f)).expect(2, "precision")
