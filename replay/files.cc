@@ -14,6 +14,8 @@
 #include <sstream>
 
 #include "ir/base/check.h"
+#include "ir/base/hash.h"
+#include "ir/module.h"
 #include "replay/confined_path.h"
 #include "replay/interrupt.h"
 
@@ -149,6 +151,12 @@ TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   fs::remove_all(folder_.path(), ignored);
   forget_temporary(folder_.path());
+}
+
+std::string name_in_files(std::string_view name) {
+  constexpr size_t kMost = 120, kKept = 100;
+  std::string out = sanitized_name(name);
+  return out.size() <= kMost ? out : fmt::format("{}-{:016x}", out.substr(0, kKept), hash_bytes(out));
 }
 
 std::string shell_word(const std::string& text) {

@@ -1,6 +1,7 @@
 // Reading and writing at the edge: whole files or none, folders made beside and renamed.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "replay/interrupt.h"
 #include "replay/temporary.h"
@@ -46,6 +47,9 @@ class TemporaryFolder {
  private:
   LockedFolder folder_;
 };
+
+// The name of a module or instruction as part of file names, which must not get longer than file systems take.
+std::string name_in_files(std::string_view name);
 
 // The text as one word of a shell's command line.
 std::string shell_word(const std::string& text);

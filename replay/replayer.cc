@@ -7,7 +7,6 @@
 #include "dump/json.h"
 #include "dump/proto_writer.h"
 #include "gpu_exec/gpu_code.h"
-#include "ir/base/hash.h"
 #include "ir/print.h"
 #include "ir/snapshot.h"
 #include "ir/thunk.h"
@@ -17,16 +16,6 @@
 #include "viewer/pages.h"
 
 namespace hlo {
-namespace {
-
-// A module's name as part of file names, which must not get longer than file systems take.
-std::string name_in_files(const std::string& module) {
-  constexpr size_t kMost = 120, kKept = 100;
-  std::string name = sanitized_name(module);
-  return name.size() <= kMost ? name : fmt::format("{}-{:016x}", name.substr(0, kKept), hash_bytes(name));
-}
-
-}  // namespace
 
 bool known_format(const std::string& f) {
   static const std::set<std::string> kAll = {"text",    "dot",    "svg", "png", "html", "json", "proto",

@@ -96,8 +96,9 @@ int cmd_isolate(const IsolateArgs& a) {
       Session alone(*part, own);
       alone.set_arguments(values.arguments(*part, a.seed, inputs.positive));
       if (out) {
-        out->write(name + ".hlo", lossless_text(*part));
-        save_arrays(u, out->temporary() + "/" + name + ".npz", alone.arguments(), {});
+        const std::string file = name_in_files(name);
+        out->write(file + ".hlo", lossless_text(*part));
+        save_arrays(u, out->temporary() + "/" + file + ".npz", alone.arguments(), {});
       }
       Execution times;
       Value got = alone.run(*part, executor, eval_options(a), 1, false, &times);

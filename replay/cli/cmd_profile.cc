@@ -27,32 +27,34 @@ int cmd_cost(const CostArgs& a) {
   };
   std::vector<Row> rows;
   size_t unknown_loops = 0;
-  // Loops run their bodies so often.
-  auto walk = [&](auto&& self, CompId comp, double times) -> void {
-    for (InstId i : m->post_order(comp)) {
+  // How often a computation runs: loops run their bodies so often, callers come before what they call.
+  std::vector<double> times(m->comp_slots(), 0);
+  times[m->entry().value] = 1;
+  std::vector<CompId> order = m->computation_post_order();
+  for (auto comp = order.rbegin(); comp != order.rend(); ++comp) {
+    double here = times[comp->value];
+    if (here == 0) continue;
+    for (InstId i : m->post_order(*comp)) {
       switch (m->op(i)) {
         case Opcode::While: {
           int64_t steps = analysis.trip_count(i);
           unknown_loops += steps < 0;
-          double n = steps < 0 ? 1 : static_cast<double>(steps);
-          self(self, m->attrs(i).comp(Attr::body), times * n);
-          self(self, m->attrs(i).comp(Attr::condition), times * n);
+          for (CompId c : m->called(i)) times[c.value] += here * (steps < 0 ? 1 : static_cast<double>(steps));
           break;
         }
         case Opcode::Conditional:
         case Opcode::Call:
-          for (CompId c : m->called(i)) self(self, c, times);
+          for (CompId c : m->called(i)) times[c.value] += here;
           break;
         default: {
           if (!CostAnalysis::runs(*m, i)) break;
-          Row r{i, analysis.of(i), times, 0, true};
-          r.seconds = least_seconds(r.cost, device, &r.by_memory) * times;
+          Row r{i, analysis.of(i), here, 0, true};
+          r.seconds = least_seconds(r.cost, device, &r.by_memory) * here;
           rows.push_back(r);
         }
       }
     }
-  };
-  walk(walk, m->entry(), 1);
+  }
   std::stable_sort(rows.begin(), rows.end(), [](const Row& x, const Row& y) { return x.seconds > y.seconds; });
   Cost all;
   double seconds = 0;

@@ -17,7 +17,7 @@ void add_run_options(CLI::App* c, RunArgs& a) {
   c->add_option("--tolerance", a.tolerance, "share of the largest magnitude, in place of the types' own");
   c->add_option("--rng-seed", a.rng_seed, "of the module's own random numbers: rng, GetRngSeed");
   c->add_option("--max-steps", a.max_steps, "refuse loops that take more");
-  c->add_flag("--no-verify", a.no_verify, "go on even if the verifier refuses a module");
+  c->add_flag("--no-verify", a.no_verify, kNoVerifyHelp);
 }
 
 const ExecutorInfo& checked_executor(const RunArgs& a) {
@@ -213,7 +213,7 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("FILE", cost.file, "module or stage")->required();
   c->add_option("--gpu", cost.gpu, "T4, V100, A10G, A100, L4, RTX4090, H100 or H200 (H100)");
   c->add_option("--most", cost.most, "instructions to show (30)");
-  c->add_flag("--no-verify", cost.no_verify);
+  c->add_flag("--no-verify", cost.no_verify, kNoVerifyHelp);
   c->add_flag("--json", cost.json);
   c->callback([code] { *code = cmd_cost(cost); });
 

@@ -8,8 +8,13 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
+import time
 
 from tool import run
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "dev"))
+from transformer import transformer  # pylint: disable=wrong-import-position
 
 MODULE = "HloModule m\n\nENTRY e {\n  p = f32[4] parameter(0)\n  ROOT r = f32[4] OP(p, p)\n}\n"
 ATTACK = "\"><img src=x onerror=document.title='pwned'></script><script>document.title='pwned'</script>{{recording}}{{policy}}"
@@ -281,7 +286,38 @@ def read_only(tool, data, tmp):
     assert "No such file" not in result.err, result.err
 
 
+def transformer_model(tool, tmp):
+    """1,260 instructions: the first page soon, drawings within their budgets."""
+    module, instructions = transformer(12)
+    assert instructions == 1260
+    (tmp / "transformer.hlo").write_text(module)
+    out = tmp / "transformer"
+    run(tool, "replay", tmp / "transformer.hlo", "-o", out, seconds=60).expect(0)
+    check_page(out / "index.html")
+    data = json.loads(re.search('id="data">(.*?)</script>', (out / "index.html").read_text(), re.S).group(1))
+    assert len(data["stages"]) > 60 and all((out / s["text"]).exists() for s in data["stages"])
+    assert not [p for p in out.iterdir() if p.suffix in (".svg", ".png") or p.suffix == ".html" and p.name != "index.html"]
+    # Two stages drawn: whole or less, and then it says so.
+    run(tool, "replay", tmp / "transformer.hlo", "-o", tmp / "drawn", "--stop-after=0001", "--formats=html", seconds=60).expect(0)
+    for page in (tmp / "drawn").glob("module_*.html"):
+        check_page(page)
+        assert "<svg" in page.read_text()
+
+
+def endless_drawing(tool, tmp):
+    """A graph that Graphviz does not get done with."""
+    folder = tmp / "endless"
+    folder.mkdir()
+    (folder / "hlo_graph_0.dot").write_text("digraph G { a [shape=polygon sides=20000000]; b [peripheries=20000000]; a->b }")
+    start = time.monotonic()
+    run(tool, "view", folder, seconds=60).expect(0)
+    assert "no drawing within" in (tmp / "endless.view" / "hlo_graph_0.html").read_text()
+    assert time.monotonic() - start < 30
+
+
 def cases(tool, data, tmp):
+    yield "a transformer's first page", lambda: transformer_model(tool, tmp)
+    yield "a drawing without end", lambda: endless_drawing(tool, tmp)
     yield "names of a recording that leave its folder", lambda: names_that_leave(tool, tmp)
     yield "links that leave the folder", lambda: links_that_leave(tool, tmp)
     yield "pipes in a folder", lambda: pipes(tool, tmp)
