@@ -143,6 +143,18 @@ def large_values():
     return "".join(lines) + " ROOT t = (" + ", ".join(["f32[1024,131072]"] * 8) + ") tuple(" + ", ".join(f"g{k}" for k in range(8)) + ")\n}\n"
 
 
+def cache_of_pipes(tool, tmp):
+    """Where a cached kernel should be, a pipe: it is compiled anew, and takes the pipe's place."""
+    file = text(tmp, "piped", "ENTRY e {\n p = f32[1001] parameter(0)\n ROOT r = f32[1001] exponential(p)\n}\n")
+    cache = tmp / "pipes"
+    command = ["exec", file, "--backend=host", f"--kernel-cache={cache}"]
+    run(tool, *command).expect(0)
+    for kernel in cache.iterdir():
+        kernel.unlink()
+        os.mkfifo(kernel)
+    run(tool, *command).expect(0)
+
+
 def flipped_cache(tool, tmp):
     """A bit that has turned over in a cached kernel is compiled anew: the same result, never a crash."""
     file = text(tmp, "cached", "ENTRY e {\n p = f32[1000] parameter(0)\n e = f32[1000] exponential(p)\n ROOT r = f32[1000] add(e, p)\n}\n")
@@ -253,6 +265,7 @@ def cases(tool, data, tmp):
         tool, "exec", text(tmp, "parts", parts(5000)), "--backend=host", seconds=3).expect(0, "f32[20000]")
     yield "a reshape of nothing on the host", lambda: run(tool, "exec", text(
         tmp, "nothing", "ENTRY e {\n p = f32[1,0] parameter(0)\n q = f32[0] reshape(p)\n ROOT r = f32[0] negate(q)\n}\n"), "--backend=host").expect(0)
+    yield "pipes in place of cached kernels", lambda: cache_of_pipes(tool, tmp)
     yield "bits turned over in cached kernels", lambda: flipped_cache(tool, tmp)
 
     text(tmp, "one", "ENTRY e {\n ROOT p = f32[4] parameter(0)\n}\n")
