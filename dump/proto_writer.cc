@@ -77,6 +77,13 @@ class Writer {
     aliases(c);
     if (!c.frontend_attributes.empty()) frontend(c.frontend_attributes, out_->mutable_frontend_attributes());
     if (c.replica_count != 1 || c.num_partitions != 1) {
+      // Protos name every device.
+      constexpr int64_t kMostDevices = 1 << 20;
+      Checked count = Checked(c.replica_count) * c.num_partitions;
+      if (count.capped() > kMostDevices)
+        fail(FailureKind::kUnsupported,
+             "a proto of a module for {} replicas of {} partitions: more than {} devices are not supported",
+             c.replica_count, c.num_partitions, kMostDevices);
       auto* devices = out_->mutable_device_assignment();
       devices->set_replica_count(static_cast<int32_t>(c.replica_count));
       devices->set_computation_count(static_cast<int32_t>(c.num_partitions));

@@ -13,6 +13,7 @@
 #include "ir/base/stack_guard.h"
 #include "ir/eval/value.h"
 #include "ir/library_calls.h"
+#include "ir/precision.h"
 #include "ir/verifier.h"
 #include "passes/backend/backend.h"
 #include "passes/passes.h"
@@ -158,6 +159,10 @@ DeviceProgram::DeviceProgram(Device& device, const Module& m, int64_t devices, c
 }
 
 void DeviceProgram::prepare(const Module& m) {
+  for (CompId c : m.computations())
+    for (InstId i : m.comp(c).order)
+      if (m.alive(i) && mixes_precision(m, i))
+        fail(FailureKind::kUnsupported, "{}: operations of mixed precision are read, not run", m.inst_name(i));
   // Whoever watches values wants those of the module as it is.
   const bool as_it_is = options_.trace || options_.as_it_is, host = device_.on_host();
   auto copy = m.clone();

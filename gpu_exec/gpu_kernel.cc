@@ -23,6 +23,7 @@ class GpuBuilder : public KernelBuilder {
   Kernel build() {
     try {
       schedules();
+      check_blocks();
     } catch (...) {
       take_back();
       throw;

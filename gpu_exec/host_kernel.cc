@@ -45,6 +45,7 @@ class HostBuilder : public KernelBuilder {
         else
           host_part(g, -1);
       }
+      check_blocks();
     } catch (...) {
       take_back();
       throw;

@@ -9,6 +9,7 @@
 
 #include "gpu_exec/element_emitter.h"
 #include "gpu_exec/kernel.h"
+#include "ir/base/check.h"
 
 namespace hlo {
 
@@ -39,6 +40,15 @@ class KernelBuilder {
   bool by_pointer(InstId operand) const { return m_.op(inst_) == Opcode::Fusion || m_.op(operand) != Opcode::Constant; }
   // The fused computation's parameters, or the instruction's operands, as pointers.
   ElementEmitter::Frame frame(ElementEmitter& e, const std::vector<llvm::Value*>& pointers, llvm::MDNode* results);
+  // The code generator's time grows with the square of a block: what is too long is run part by part.
+  void check_blocks() const {
+    constexpr size_t kMost = 12'000;
+    for (const llvm::Function* f : made_)
+      for (const llvm::BasicBlock& block : *f)
+        if (block.size() > kMost)
+          fail(FailureKind::kUnsupported, "no kernel for {}: {} operations without a branch", m_.inst_name(inst_),
+               block.size());
+  }
   // What was begun goes, what refers to one another first.
   void take_back() {
     for (llvm::Function* f : made_) f->deleteBody();

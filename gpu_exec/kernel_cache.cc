@@ -50,7 +50,8 @@ std::string cached_code(std::string_view source, std::string_view target, const 
   auto sum = [&](std::string_view code) {
     return fmt::format("{:016x} of {} bytes\n", hash_combine(hash_bytes(code), code.size()), code.size());
   };
-  {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) {  // a pipe or device of that name would be read for ever
     std::ifstream file(path, std::ios::binary);
     std::stringstream stream;
     if (file && stream << file.rdbuf()) {
@@ -65,7 +66,6 @@ std::string cached_code(std::string_view source, std::string_view target, const 
   std::string made = make();
   // A cache that cannot be written costs time only.
   static std::atomic<int> number = 0;
-  std::error_code ignored;
   std::filesystem::create_directories(where, ignored);
   std::string beside = fmt::format("{}.{}.{}", path, ::getpid(), number++);
   std::ofstream out(beside, std::ios::binary);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/base/check.h"
+#include "ir/base/stack_guard.h"
 
 namespace hlo {
 namespace {
@@ -17,6 +18,20 @@ double bytes_of(const Universe& u, ShapeId shape) {
     return sum;
   }
   return s.is_array() ? static_cast<double>(u.byte_size(shape)) : 0;
+}
+
+// Bytes of the memory that a library's call works in: the `u8[n]` or `s8[n]` in its tuple, which nobody reads. The last
+// element, of cuSOLVER's Cholesky the one before the error codes.
+double scratch_of(const Universe& u, ShapeId shape, std::string_view target) {
+  bool solver = target.starts_with("__cusolver$");
+  if (!solver && !target.starts_with("__cudnn$") && !target.starts_with("__cublas$") && !target.starts_with("__cub$"))
+    return 0;
+  const Shape& s = u[shape];
+  if (!s.is_tuple() || s.elements.size() < (solver ? 3 : 2)) return 0;
+  ShapeId last = s.elements[solver ? 1 : s.elements.size() - 1];
+  const Shape& l = u[last];
+  bool bytes = l.is_array() && l.rank() == 1 && (l.type == ElementType::U8 || l.type == ElementType::S8);
+  return bytes || (solver && l.is_array()) ? bytes_of(u, last) : 0;
 }
 
 // Pairs of output and window position that fall on an element of the input.
@@ -72,6 +87,7 @@ int64_t CostAnalysis::trip_count(InstId loop) const {
 
 Cost CostAnalysis::of_computation(CompId comp) {
   if (auto at = known_.find(comp); at != known_.end()) return at->second;
+  check_stack("computations call each other");
   Cost sum;
   for (InstId i : m_.post_order(comp)) sum += of(i);
   return known_[comp] = sum;
@@ -208,6 +224,7 @@ Cost CostAnalysis::of(InstId i) {
       memory();
       // The libraries' products say what they are by their operands.
       std::string_view target = u.text(a.text(Attr::custom_call_target));
+      c.bytes_written -= scratch_of(u, m_.shape_id(i), target);
       if ((target.starts_with("__cudnn$conv") || target.starts_with("__cublas")) && m_.operand_count(i) >= 2) {
         c.product = true;
         const Shape* result = &out;

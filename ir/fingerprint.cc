@@ -1,5 +1,7 @@
 #include "ir/fingerprint.h"
 
+#include "ir/base/stack_guard.h"
+
 namespace hlo {
 
 uint64_t Fingerprints::instruction(InstId inst) {
@@ -41,6 +43,7 @@ uint64_t Fingerprints::instruction(InstId inst) {
 
 uint64_t Fingerprints::computation(CompId comp) {
   if (auto found = known_.find(comp); found != known_.end()) return found->second;
+  check_stack("computations call each other");
   std::unordered_map<InstId, uint64_t> number;
   uint64_t h = m_.comp(comp).params.size();
   for (InstId i : m_.post_order(comp)) {

@@ -359,7 +359,7 @@ bool convolution_fits(LibraryCall& c, const Shape& x, const Shape& w, const Shap
   if (!(c.expect(d, "it has no dim_labels") &&
         c.expect(x.rank() == d->lhs_rank && w.rank() == d->rhs_rank && y.rank() == d->out_rank &&
                      window->dims.size() == d->input_spatial.size(),
-                 "its dim_labels or window are of other ranks than its arrays")))
+                 "dim_labels or a window of other ranks than its arrays")))
     return false;
   auto of = [](const Shape& s, int64_t dim) { return s.dims[static_cast<size_t>(dim)]; };
   int64_t groups = c.attrs().integer(Attr::feature_group_count, 1),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <deque>
+#include <unordered_set>
 
 namespace hlo {
 
@@ -414,6 +415,19 @@ InstId Module::add(CompId comp, const NewInst& n) {
   return add_verbatim(comp, inst);
 }
 
+namespace {
+// Tuples of the same form whose leaves have the same ranks: XLA's ShapeUtil::CompatibleKind. A sharding of one is one
+// of the other.
+bool compatible_kind(const Universe& u, ShapeId a, ShapeId b) {
+  const Shape &x = u[a], &y = u[b];
+  if (a == b) return true;
+  if (x.is_tuple() != y.is_tuple() || x.elements.size() != y.elements.size() || x.rank() != y.rank()) return false;
+  for (size_t k = 0; k < x.elements.size(); ++k)
+    if (!compatible_kind(u, x.elements[k], y.elements[k])) return false;
+  return true;
+}
+}  // namespace
+
 void Module::inherit(InstId from, InstId to) {
   Inst& target = touch(to);
   target.meta = insts_[from.value].meta;
@@ -421,7 +435,7 @@ void Module::inherit(InstId from, InstId to) {
   AttrSet set = attrs(to);
   set.op = target.op;
   bool changed = false;
-  bool same_kind = u()[insts_[from.value].shape].is_tuple() == u()[target.shape].is_tuple();
+  bool same_kind = compatible_kind(u(), insts_[from.value].shape, target.shape);
   auto take = [&](Attr key, bool clear) {
     if (const AttrValue* v = source.find(key)) {
       set.set(key, *v), changed = true;
@@ -618,17 +632,30 @@ bool Module::replace(InstId from, InstId to, ReplaceOptions options) {
 }
 
 bool Module::has_side_effect(InstId id) const {
-  const OpInfo& info = op_info(op(id));
-  if (info.effect) return true;
-  if (info.cls == OpClass::Collective) {
-    const AttrSet& a = attrs(id);
-    if (a.flag(Attr::constrain_layout)) return true;
-    if (a.has(Attr::channel_id) && config.num_partitions <= 1) return true;
+  auto by_itself = [&](InstId i) {
+    const OpInfo& info = op_info(op(i));
+    if (info.effect) return true;
+    const AttrSet& a = attrs(i);
+    if (info.cls == OpClass::Collective)
+      return a.flag(Attr::constrain_layout) || (a.has(Attr::channel_id) && config.num_partitions <= 1);
+    return op(i) == Opcode::CustomCall && a.flag(Attr::custom_call_has_side_effect);
+  };
+  if (by_itself(id)) return true;
+  auto callees = called(id);
+  if (callees.empty()) return false;
+  // Each computation below once, however often it is called.
+  std::vector<CompId> stack(callees.begin(), callees.end());
+  std::unordered_set<CompId> seen(callees.begin(), callees.end());
+  while (!stack.empty()) {
+    CompId c = stack.back();
+    stack.pop_back();
+    for (InstId i : comps_[c.value].order) {
+      if (!alive(i)) continue;
+      if (by_itself(i)) return true;
+      for (CompId callee : called(i))
+        if (seen.insert(callee).second) stack.push_back(callee);
+    }
   }
-  if (op(id) == Opcode::CustomCall && attrs(id).flag(Attr::custom_call_has_side_effect)) return true;
-  for (CompId c : called(id))
-    for (InstId i : comps_[c.value].order)
-      if (alive(i) && has_side_effect(i)) return true;
   return false;
 }
 

@@ -13,6 +13,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "ir/base/stack_guard.h"
 #include "ir/sharding.h"
 
 namespace hlo {
@@ -607,7 +608,9 @@ class Printer {
     }
   }
 
-  void attr(Attr key, const AttrValue& v) {
+  // A window of no dimensions is said of custom-calls only.
+  void attr(Attr key, const AttrValue& v, Opcode op = Opcode::CustomCall) {
+    if (key == Attr::window && op != Opcode::CustomCall && std::get<Window>(v).dims.empty()) return;
     if (o_.fingerprint && key == Attr::parameter_replication) return;
     if (key == Attr::kept_verbatim) return void(out += u_.text(std::get<StrId>(v)));
     out += ", ";
@@ -636,7 +639,7 @@ class Printer {
         std::string saved;
         saved.swap(out);
         for (const auto& [key, v] : set.list)
-          if (key != Attr::backend_config) attr(key, v);
+          if (key != Attr::backend_config) attr(key, v, m_.op(id));
         cache_[slot] = {std::move(out), true};
         out.swap(saved);
       }
@@ -650,7 +653,7 @@ class Printer {
           called_bodies(canonical_key(m_.op(id), key), v);
           continue;
         }
-        attr(key, v);
+        attr(key, v, m_.op(id));
       }
       tail(id);
       return;
@@ -672,7 +675,7 @@ class Printer {
       if (bodies && (attr_kind(key) == AttrKind::Comp || attr_kind(key) == AttrKind::Comps))
         called_bodies(canonical_key(m_.op(root), key), v);
       else
-        attr(key, v);
+        attr(key, v, m_.op(root));
     }
     if (o_.canonical) called_bodies(Attr::calls, *set.find(Attr::calls));
     for (const auto& [key, v] : set.list)
@@ -832,6 +835,15 @@ class Printer {
 
   void computation(CompId c, int indent = 0, bool in_place = false) {
     const Computation& comp = m_.comp(c);
+    // Bodies in place are written once for every call: two calls a level are 2^n of them.
+    constexpr size_t kLongestInPlace = size_t{256} << 20;
+    if (in_place) {
+      check_stack("computations call each other");
+      if (out.size() > kLongestInPlace)
+        fail(FailureKind::kUnsupported,
+             "the text with computations in place is longer than {} MB: {} is called so often", kLongestInPlace >> 20,
+             m_.comp_name(c));
+    }
     int saved = indent_;
     indent_ = indent;
     std::string pad(static_cast<size_t>(indent), ' ');
@@ -930,7 +942,7 @@ class Printer {
         for (int32_t f = u_[m_[i].meta].stack_frame_id;
              f > 0 && static_cast<size_t>(f) <= s.frames.size() && !frame_map_[static_cast<size_t>(f)];
              f = s.frames[static_cast<size_t>(f - 1)].parent) {
-          if (!chain.empty() && chain.back() == f) break;
+          if (chain.size() == s.frames.size()) break;  // frames that call each other: each stands there once
           chain.push_back(f);
         }
         for (; !chain.empty(); chain.pop_back()) {

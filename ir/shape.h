@@ -42,10 +42,19 @@ struct Shape {
   int rank() const { return static_cast<int>(dims.size()); }
   bool is_scalar() const { return is_array() && dims.empty(); }
   bool is_dynamic() const { return !dynamic.empty(); }
+  // Of a count that does not fit into 63 bits INT64_MAX, which is no count of anything: whoever multiplies it asks
+  // Universe::bytes first. A dimension without a bound counts as 0.
   int64_t elements_count() const {
     int64_t n = 1;
-    for (int64_t d : dims) n *= d;
+    for (size_t k = 0; k < dims.size(); ++k) {
+      if (__builtin_mul_overflow(n, dims[k] < 0 ? 0 : dims[k], &n)) return has_zero() ? 0 : INT64_MAX;
+    }
     return n;
+  }
+  bool has_zero() const {
+    for (int64_t d : dims)
+      if (d <= 0) return true;
+    return false;
   }
   // One element whatever the rank.
   bool is_effective_scalar() const { return is_array() && elements_count() == 1; }

@@ -8,8 +8,8 @@ namespace {
 
 class Inferrer {
  public:
-  Inferrer(const Module& m, Opcode op, std::span<const InstId> operands, const AttrSet& attrs)
-      : m_(m), u_(m.u()), op_(op), operands_(operands), attrs_(attrs) {}
+  Inferrer(const Module& m, Opcode op, std::span<const InstId> operands, const AttrSet& attrs, bool mixed)
+      : m_(m), u_(m.u()), op_(op), operands_(operands), attrs_(attrs), mixed_(mixed) {}
 
   Inferred run() {
     Inferred out;
@@ -40,6 +40,11 @@ class Inferrer {
     return true;
   }
 
+  // In type; floats do not where precisions are mixed.
+  bool differ(const Shape& a, const Shape& b) const {
+    return a.type != b.type && !(mixed_ && is_float(a.type) && is_float(b.type));
+  }
+
   // Same dimensions; a dynamic one anywhere makes the result's dynamic.
   ShapeId elementwise(bool same_type) {
     if (!arrays() || !count()) return ShapeId();
@@ -49,7 +54,7 @@ class Inferrer {
       if (at(i).dims != at(0).dims)
         return bad("operands of {} have different dimensions: {} and {}", op_text(op_), u_.shape_text_plain(id(0)),
                    u_.shape_text_plain(id(i)));
-      if (same_type && at(i).type != at(0).type)
+      if (same_type && differ(at(i), at(0)))
         return bad("operands of {} have different types: {} and {}", op_text(op_), u_.shape_text_plain(id(0)),
                    u_.shape_text_plain(id(i)));
       if (at(i).is_dynamic()) {
@@ -129,6 +134,8 @@ class Inferrer {
         return bad("window size {} is not the kernel's {}", w->dims[i].size,
                    r.dims[static_cast<size_t>(d->kernel_spatial[i])]);
       if (w->dims[i].stride < 1) return bad("window strides are positive");
+      if (!window_fits(w->dims[i], l.dims[static_cast<size_t>(d->input_spatial[i])]))
+        return bad("the window of dimension {} does not fit into 63 bits", i);
       out[static_cast<size_t>(d->output_spatial[i])] =
           w->dims[i].output_size(l.dims[static_cast<size_t>(d->input_spatial[i])]);
     }
@@ -175,6 +182,7 @@ class Inferrer {
     Dims out;
     for (size_t i = 0; i < w->dims.size(); ++i) {
       if (w->dims[i].stride < 1) return bad("window strides are positive");
+      if (!window_fits(w->dims[i], in.dims[i])) return bad("the window of dimension {} does not fit into 63 bits", i);
       out.push_back(w->dims[i].output_size(in.dims[i]));
     }
     return u_.array(type, std::move(out));
@@ -234,7 +242,7 @@ class Inferrer {
         if (!arrays()) return ShapeId();
         if (at(0).type != ElementType::Pred)
           return bad("the first operand of select is a pred, not a {}", u_.shape_text_plain(id(0)));
-        if (at(1).dims != at(2).dims || at(1).type != at(2).type)
+        if (at(1).dims != at(2).dims || differ(at(1), at(2)))
           return bad("operands of select have different shapes: {} and {}", u_.shape_text_plain(id(1)),
                      u_.shape_text_plain(id(2)));
         if (at(0).rank() && at(0).dims != at(1).dims)
@@ -244,7 +252,7 @@ class Inferrer {
       case Opcode::Clamp: {
         if (!arrays()) return ShapeId();
         for (size_t i : {size_t{0}, size_t{2}})
-          if (at(i).type != at(1).type || (at(i).rank() && at(i).dims != at(1).dims))
+          if (differ(at(i), at(1)) || (at(i).rank() && at(i).dims != at(1).dims))
             return bad("bounds of clamp are scalars or have the shape of the value");
         return plain(id(1));
       }
@@ -303,12 +311,14 @@ class Inferrer {
         Shape s = at(0);
         s.layout = {default_minor_to_major(s.rank()), "", 0};
         for (size_t i = 1; i < count(); ++i) {
-          if (at(i).rank() != s.rank() || at(i).type != s.type)
+          if (at(i).rank() != s.rank() || differ(at(i), s))
             return bad("operands of concatenate have different ranks or types");
           for (int d = 0; d < s.rank(); ++d)
             if (d != dims[0] && at(i).dims[static_cast<size_t>(d)] != s.dims[static_cast<size_t>(d)])
               return bad("operands of concatenate differ in dimension {}", d);
-          s.dims[static_cast<size_t>(dims[0])] += at(i).dims[static_cast<size_t>(dims[0])];
+          int64_t& sum = s.dims[static_cast<size_t>(dims[0])];
+          if (__builtin_add_overflow(sum, at(i).dims[static_cast<size_t>(dims[0])], &sum))
+            return bad("the sum of what concatenate joins does not fit into 63 bits");
         }
         return u_.shape(std::move(s));
       }
@@ -323,7 +333,7 @@ class Inferrer {
           if (s.stride < 1 || s.start < 0 || s.limit < s.start || s.limit > at(0).dims[i])
             return bad("slice [{}:{}:{}] is out of range of dimension {} of size {}", s.start, s.limit, s.stride, i,
                        at(0).dims[i]);
-          out.push_back((s.limit - s.start + s.stride - 1) / s.stride);
+          out.push_back((s.limit - s.start) / s.stride + ((s.limit - s.start) % s.stride != 0));
         }
         return u_.array(at(0).type, std::move(out));
       }
@@ -337,7 +347,7 @@ class Inferrer {
         return u_.array(at(0).type, sizes);
       }
       case Opcode::DynamicUpdateSlice: {
-        if (!at(0).is_array() || !at(1).is_array() || at(0).rank() != at(1).rank() || at(0).type != at(1).type)
+        if (!at(0).is_array() || !at(1).is_array() || at(0).rank() != at(1).rank() || differ(at(0), at(1)))
           return bad("the update of dynamic-update-slice does not fit its operand");
         for (size_t i = 0; i < at(0).dims.size(); ++i)
           if (at(1).dims[i] > at(0).dims[i])
@@ -349,12 +359,16 @@ class Inferrer {
         if (!arrays() || !pads) return ShapeId();
         if (static_cast<int>(pads->size()) != at(0).rank())
           return bad("padding of {} dimensions of {}", pads->size(), at(0).rank());
-        if (at(1).rank() || at(1).type != at(0).type) return bad("the padding value is a scalar of the operand's type");
+        if (at(1).rank() || differ(at(1), at(0))) return bad("the padding value is a scalar of the operand's type");
         Dims out;
         for (size_t i = 0; i < pads->size(); ++i) {
           const PaddingDim& p = (*pads)[i];
           int64_t n = at(0).dims[i];
-          n += p.low + p.high + std::max<int64_t>(n - 1, 0) * p.interior;
+          int64_t between = 0, sides = 0;
+          if (__builtin_mul_overflow(std::max<int64_t>(n - 1, 0), p.interior, &between) ||
+              __builtin_add_overflow(p.low, p.high, &sides) || __builtin_add_overflow(n, between, &n) ||
+              __builtin_add_overflow(n, sides, &n))
+            return bad("padding makes dimension {} larger than 63 bits", i);
           if (n < 0) return bad("padding makes dimension {} negative", i);
           out.push_back(n);
         }
@@ -406,6 +420,7 @@ class Inferrer {
         if (!s.rank()) return bad("topk needs an array of at least one dimension");
         s.layout = {default_minor_to_major(s.rank()), "", 0};
         s.dims.back() = attrs_.integer(Attr::k);
+        if (s.dims.back() < 0) return bad("topk takes {} elements", s.dims.back());
         ShapeId values = u_.shape(s);
         return u_.tuple({values, u_.with_type(values, ElementType::S32)});
       }
@@ -454,6 +469,8 @@ class Inferrer {
         Shape s = at(0);
         if (length.empty() || static_cast<int>(length.size()) > s.rank())
           return bad("fft of {} dimensions of {}", length.size(), s.rank());
+        if (std::any_of(length.begin(), length.end(), [](int64_t n) { return n < 0; }))
+          return bad("fft of a negative length");
         s.layout = {default_minor_to_major(s.rank()), "", 0};
         if (kind == "RFFT") {
           s.type = s.type == ElementType::F64 ? ElementType::C128 : ElementType::C64;
@@ -481,13 +498,37 @@ class Inferrer {
   Opcode op_;
   std::span<const InstId> operands_;
   const AttrSet& attrs_;
+  bool mixed_;
   std::string error_;
 };
 
 }  // namespace
 
-Inferred infer_shape(const Module& m, Opcode op, std::span<const InstId> operands, const AttrSet& attrs) {
-  return Inferrer(m, op, operands, attrs).run();
+bool window_fits(const WindowDim& w, int64_t input) {
+  auto dilated = [](int64_t extent, int64_t dilation, int64_t* out) {
+    if (extent == 0) return *out = 0, true;
+    return !__builtin_sub_overflow(extent, 1, out) && !__builtin_mul_overflow(*out, dilation, out) &&
+           !__builtin_add_overflow(*out, 1, out);
+  };
+  int64_t padded = 0, reach = 0, free = 0;
+  return dilated(input, w.lhs_dilate, &padded) && dilated(w.size, w.rhs_dilate, &reach) &&
+         !__builtin_add_overflow(padded, w.pad_low, &padded) && !__builtin_add_overflow(padded, w.pad_high, &padded) &&
+         !__builtin_sub_overflow(padded, reach, &free);
+}
+
+bool is_prefix_of(Universe& u, ShapeId part, ShapeId whole) {
+  if (u.compatible(part, whole)) return true;
+  const Shape &x = u[part], &y = u[whole];
+  if (!x.is_tuple()) return false;
+  if (x.elements.empty()) return true;
+  if (!y.is_tuple() || x.elements.size() > y.elements.size()) return false;
+  for (size_t k = 0; k < x.elements.size(); ++k)
+    if (!u.compatible(x.elements[k], y.elements[k])) return false;
+  return true;
+}
+
+Inferred infer_shape(const Module& m, Opcode op, std::span<const InstId> operands, const AttrSet& attrs, bool mixed) {
+  return Inferrer(m, op, operands, attrs, mixed).run();
 }
 
 }  // namespace hlo

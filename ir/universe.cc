@@ -105,6 +105,21 @@ ShapeId Universe::keyed_shape(Shape s, std::string_view text, size_t plain) {
   return id;
 }
 
+namespace {
+// What walks over a shape recurses; the parser takes no more levels either.
+constexpr int kDeepestTuple = 500;
+int nesting(std::string_view text) {
+  int depth = 0, deepest = 0;
+  for (char c : text) {
+    if (c == '(')
+      deepest = std::max(deepest, ++depth);
+    else if (c == ')')
+      --depth;
+  }
+  return deepest;
+}
+}  // namespace
+
 // By the ids of its elements: the text of a long tuple is made once.
 ShapeId Universe::tuple_shape(Shape s) {
   uint64_t hash = hash_bytes(reinterpret_cast<const char*>(s.elements.data()), s.elements.size() * sizeof(ShapeId));
@@ -112,6 +127,9 @@ ShapeId Universe::tuple_shape(Shape s) {
   if (found != IndexTable::kEmpty) return ShapeId(found);
   size_t length = 2, plain_length = 2;
   for (ShapeId e : s.elements) length += shape_text(e).size() + 6, plain_length += shape_text_plain(e).size() + 6;
+  if (length > kLongestShapeText)
+    fail(FailureKind::kUnsupported, "a tuple whose shape is more than {} MB of text is not supported",
+         kLongestShapeText >> 20);
   std::string text, plain;
   text.reserve(length), plain.reserve(plain_length);
   text = plain = "(";
@@ -128,6 +146,8 @@ ShapeId Universe::tuple_shape(Shape s) {
     lies_by_default = lies_by_default && shapes_[s.elements[i].value].erased == s.elements[i];
   }
   text += ')', plain += ')';
+  if (nesting(plain) > kDeepestTuple)
+    fail(FailureKind::kUnsupported, "tuples nested more than {} levels deep are not supported", kDeepestTuple);
   ShapeId id(shapes_.size());
   tuple_table_.insert(hash, id.value);
   shapes_.push_back({s, std::move(text), std::move(plain), id});
@@ -172,6 +192,14 @@ ShapeId Universe::with_default_layout(ShapeId id) { return shapes_[id.value].era
 bool Universe::compatible(ShapeId a, ShapeId b) { return a == b || shapes_[a.value].erased == shapes_[b.value].erased; }
 
 int64_t Universe::byte_size(ShapeId id) const {
+  Checked size = bytes(id);
+  if (!size.fits())
+    fail(FailureKind::kUnsupported, "the bytes of {} do not fit into 63 bits: no machine holds such an array",
+         shape_text_plain(id));
+  return size.capped();
+}
+
+Checked Universe::bytes(ShapeId id) const {
   const Shape& s = (*this)[id];
   if (s.is_tuple()) return 8 * static_cast<int64_t>(s.elements.size());
   if (s.type == ElementType::Opaque) return 8;
@@ -183,10 +211,12 @@ int64_t Universe::byte_size(ShapeId id) const {
     std::from_chars(s.layout.rest.data() + at + 2, s.layout.rest.data() + s.layout.rest.size(), stated);
     if (stated > 0) bits = stated;
   }
-  int64_t count = 1;
-  for (int64_t d : s.dims) count *= std::max<int64_t>(d, 0);
-  int64_t bytes = (count * bits + 7) / 8;
-  return s.is_dynamic() ? bytes + 4 * s.rank() : bytes;  // dynamic arrays carry their sizes behind the data
+  // A product of dimensions is 0 where one of them is, whatever the others are.
+  Checked count = s.has_zero() ? Checked(0) : Checked(1);
+  for (int64_t d : s.dims) count *= d;
+  // Whole bytes first: bits would not fit where bytes do.
+  Checked size = bits % 8 ? divided(count * bits, 8) : count * (bits / 8);
+  return s.is_dynamic() ? size + 4 * s.rank() : size;  // dynamic arrays carry their sizes behind the data
 }
 
 size_t Universe::leaf_count(ShapeId id) const {
@@ -213,9 +243,9 @@ ShapeId Universe::subshape(ShapeId id, const Dims& index) const {
 int64_t Universe::leaf_bytes(ShapeId id) const {
   const Shape& s = (*this)[id];
   if (!s.is_tuple()) return byte_size(id);
-  int64_t sum = 0;
+  Checked sum = 0;
   for (ShapeId e : s.elements) sum += leaf_bytes(e);
-  return sum;
+  return sum.value("the sum of a tuple's arrays");
 }
 
 AttrsId Universe::attrs(const AttrSet& set) {

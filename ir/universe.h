@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/attribute.h"
+#include "ir/base/checked.h"
 #include "ir/base/interner.h"
 #include "ir/literal.h"
 #include "ir/shape.h"
@@ -45,6 +46,9 @@ class Universe {
   const Shape& operator[](ShapeId id) const { return shapes_[id.value].shape; }
   ShapeId array(ElementType type, Dims dims);  // default layout
   ShapeId scalar(ElementType type) { return array(type, {}); }
+  // Tuples throw Failure(kUnsupported) where their text would be longer than kLongestShapeText, as that of a tuple of
+  // the same tuple twice, 40 levels deep, is. So nothing that walks over a tuple's leaves has many of them.
+  static constexpr size_t kLongestShapeText = size_t{16} << 20;
   ShapeId tuple(std::vector<ShapeId> elements);
   ShapeId token() const { return token_; }
   ShapeId with_type(ShapeId id, ElementType type);  // same dimensions and layout
@@ -58,9 +62,13 @@ class Universe {
   const std::string& shape_text_plain(ShapeId id) const { return shapes_[id.value].plain; }
   // Bytes as XLA's buffers count them: arrays packed per element (sub-byte types as whole bytes unless E(n) says
   // otherwise), tuples 8 bytes an element, token 0.
+  // Throws Failure(kUnsupported), naming the shape, where the number does not fit into 63 bits: no caller goes on with
+  // a wrong size.
   int64_t byte_size(ShapeId id) const;
-  int64_t leaf_bytes(ShapeId id) const;  // sum over array leaves
-  size_t leaf_count(ShapeId id) const;   // parts that are no tuples
+  int64_t leaf_bytes(ShapeId id) const;  // sum over array leaves; throws likewise
+  // The same for those who judge by themselves whether it fits.
+  Checked bytes(ShapeId id) const;
+  size_t leaf_count(ShapeId id) const;  // parts that are no tuples
   // The part of a shape that an index names; invalid where there is none.
   ShapeId subshape(ShapeId id, const Dims& index) const;
   size_t shape_count() const { return shapes_.size(); }

@@ -12,14 +12,24 @@
 namespace hlo {
 namespace {
 
+// Only XLA's TPU compiler lays arrays out in tiles.
+bool has_tiles(const Module& m) {
+  const Universe& u = m.u();
+  for (CompId c : m.computations())
+    for (InstId i : m.comp(c).order)
+      if (m.alive(i) && u[m.shape_id(i)].layout.rest.starts_with("T(")) return true;
+  return false;
+}
+
 class Verifier {
  public:
-  Verifier(const Module& m, size_t limit, Layouts layouts, Moment moment)
+  Verifier(const Module& m, size_t limit, Layouts layouts, Moment moment, Precision precision)
       : m_(m),
         u_(m.u()),
         limit_(limit),
         layouts_(layouts == Layouts::kBinding || (layouts == Layouts::kAuto && m.config.is_scheduled)),
-        settled_(moment == Moment::kSettled) {}
+        settled_(moment == Moment::kSettled),
+        mixed_(precision == Precision::kMixed || (precision == Precision::kAuto && has_tiles(m))) {}
 
   std::vector<VerifyError> run() {
     names();
@@ -152,15 +162,17 @@ class Verifier {
     for (const OwnAttr& own : info.attrs)
       if (!own.optional && !a.has(own.key) && own.key != Attr::is_associative)
         return error("attributes", i, "lacks attribute {}", attr_text(own.key));
-    layout(i, m_.shape_id(i));
-    if (unbounded(m_.shape_id(i)))
+    if (!well_formed(i, m_.shape_id(i))) return;
+    if (judged(m_.shape_id(i)).unbounded)
       return error("dynamism", i, "has unbounded shape {}, which XLA does not compile", text(m_.shape_id(i)));
     if (layouts_) kept_layout(i);
     if (op == Opcode::Bitcast) {
       const Shape &x = m_.shape(m_.operand(i, 0)), &y = m_.shape(i);
       // Numbers of less than a byte are packed where the layout says so; XLA's own stages say it on one side only.
       bool packed = type_bits(x.type) < 8 && x.type == y.type && x.elements_count() == y.elements_count();
-      if (x.is_array() && y.is_array() && !packed &&
+      // Tiles are filled up, so that s32[8] and s32[1] are of one size there.
+      bool tiled = x.layout.rest.starts_with("T(") || y.layout.rest.starts_with("T(");
+      if (x.is_array() && y.is_array() && !packed && !tiled &&
           u_.byte_size(m_.shape_id(m_.operand(i, 0))) != u_.byte_size(m_.shape_id(i)))
         error("bitcast", i, "changes the number of bytes");
       return;
@@ -174,7 +186,8 @@ class Verifier {
       const Shape &in = m_.shape(m_.operand(i, 0)), &out = m_.shape(i);
       if (static_cast<int>(dims.size()) != in.rank())
         return error("shapes", i, "names {} dimensions for an operand of {}", dims.size(), in.rank());
-      if (in.type != out.type) return error("shapes", i, "changes the element type");
+      if (in.type != out.type && !(mixed_ && is_float(in.type) && is_float(out.type)))
+        return error("shapes", i, "changes the element type");
       for (size_t k = 0; k < dims.size(); ++k)
         if (std::count(dims.begin(), dims.end(), dims[k]) > 1)
           return error("attributes", i, "names dimension {} twice", dims[k]);
@@ -196,7 +209,7 @@ class Verifier {
     bool dynamic = m_.shape(i).is_dynamic();
     for (InstId o : m_.operands(i)) dynamic |= m_.shape(o).is_dynamic();
     std::vector<InstId> ops(m_.operands(i).begin(), m_.operands(i).end());
-    Inferred inferred = infer_shape(m_, op, ops, a);
+    Inferred inferred = infer_shape(m_, op, ops, a, mixed_);
     if (!inferred.error.empty()) return error("shapes", i, "{}", inferred.error);
     if (inferred.shape.valid() && !dynamic && !same(inferred.shape, m_.shape_id(i), op))
       return error("shapes", i, "has shape {}, its operands give {}", text(m_.shape_id(i)), text(inferred.shape));
@@ -205,37 +218,98 @@ class Verifier {
     calls(i);
     size_t before = errors_.size();
     if (before < limit_)
-      verify_operation(m_, i, settled_, [&](std::string_view rule, std::string message) {
+      verify_operation(m_, i, settled_, mixed_, [&](std::string_view rule, std::string message) {
         if (errors_.size() == before)
           error(std::string(rule).c_str(), i, "{}", message);  // the first of an instruction
       });
   }
 
+  // What only hands values on does not change their precision, mixed or not (xla/service/hlo_verifier.cc, CheckShape).
+  static bool keeps_precision(Opcode op) {
+    switch (op) {
+      case Opcode::Bitcast:
+      case Opcode::Call:
+      case Opcode::Conditional:
+      case Opcode::Constant:
+      case Opcode::CustomCall:
+      case Opcode::GetTupleElement:
+      case Opcode::Infeed:
+      case Opcode::Outfeed:
+      case Opcode::OptBarrier:
+      case Opcode::Parameter:
+      case Opcode::Recv:
+      case Opcode::RecvDone:
+      case Opcode::Send:
+      case Opcode::SendDone:
+      case Opcode::Tuple:
+      case Opcode::While:
+        return true;
+      default:
+        return false;
+    }
+  }
+  bool like_but_for_precision(ShapeId a, ShapeId b) const {
+    const Shape &x = u_[a], &y = u_[b];
+    if (x.is_tuple() || y.is_tuple()) {
+      if (x.is_tuple() != y.is_tuple() || x.elements.size() != y.elements.size()) return false;
+      for (size_t k = 0; k < x.elements.size(); ++k)
+        if (!like_but_for_precision(x.elements[k], y.elements[k])) return false;
+      return true;
+    }
+    return x.dims == y.dims && (x.type == y.type || (is_float(x.type) && is_float(y.type)));
+  }
   // Types of dots and convolutions may be chosen freely.
   bool same(ShapeId a, ShapeId b, Opcode op) const {
     if (u_.compatible(a, b)) return true;
+    if (mixed_ && !keeps_precision(op)) return like_but_for_precision(a, b);
     if (op == Opcode::Dot || op == Opcode::Convolution) return u_[a].dims == u_[b].dims && u_[b].is_array();
     if (op == Opcode::TopK)
       return u_[b].is_tuple() && u_[b].elements.size() == 2 && u_.compatible(u_[a].elements[0], u_[b].elements[0]);
     return false;
   }
 
-  void layout(InstId i, ShapeId s) {
+  // What is wrong with a shape by itself, if anything; each is judged once a module.
+  struct Judgement {
+    enum class Fault : uint8_t { kUnknown, kNone, kLayout, kSize } fault = Fault::kUnknown;
+    bool unbounded = false;
+  };
+  Judgement judged(ShapeId s) {
+    if (judged_.size() <= s.value) judged_.resize(u_.shape_count() + 1);
+    if (judged_[s.value].fault != Judgement::Fault::kUnknown) return judged_[s.value];
     const Shape& shape = u_[s];
-    for (ShapeId e : shape.elements) layout(i, e);
-    if (!shape.is_array()) return;
-    std::vector<bool> seen(shape.dims.size(), false);
-    for (int64_t d : shape.layout.minor_to_major) {
-      if (d < 0 || d >= shape.rank() || seen[static_cast<size_t>(d)])
-        return error("layouts", i, "has layout {} which is no permutation", u_.shape_text(s));
-      seen[static_cast<size_t>(d)] = true;
+    Judgement out;
+    out.fault = Judgement::Fault::kNone;
+    for (ShapeId e : shape.elements) {
+      Judgement part = judged(e);
+      out.unbounded |= part.unbounded;
+      if (out.fault == Judgement::Fault::kNone) out.fault = part.fault;
     }
+    if (shape.is_array()) {
+      out.unbounded = std::find(shape.dims.begin(), shape.dims.end(), kUnbounded) != shape.dims.end();
+      std::vector<bool> seen(shape.dims.size(), false);
+      for (int64_t d : shape.layout.minor_to_major) {
+        if (d < 0 || d >= shape.rank() || seen[static_cast<size_t>(d)]) {
+          out.fault = Judgement::Fault::kLayout;
+          break;
+        }
+        seen[static_cast<size_t>(d)] = true;
+      }
+      if (!u_.bytes(s).fits()) out.fault = Judgement::Fault::kSize;
+    }
+    return judged_[s.value] = out;
   }
-
-  bool unbounded(ShapeId s) const {
-    const Shape& shape = u_[s];
-    return std::any_of(shape.elements.begin(), shape.elements.end(), [&](ShapeId e) { return unbounded(e); }) ||
-           std::find(shape.dims.begin(), shape.dims.end(), kUnbounded) != shape.dims.end();
+  // False: an error was told.
+  bool well_formed(InstId i, ShapeId s) {
+    switch (judged(s).fault) {
+      case Judgement::Fault::kLayout:
+        error("layouts", i, "has layout {} which is no permutation", u_.shape_text(s));
+        return false;
+      case Judgement::Fault::kSize:
+        error("shapes", i, "has shape {}, whose bytes do not fit into 63 bits", text(s));
+        return false;
+      default:
+        return true;
+    }
   }
 
   void kept_layout(InstId i) {
@@ -376,6 +450,13 @@ class Verifier {
     const ModuleConfig& config = m_.config;
     const Computation& entry = m_.comp(m_.entry());
     if (config.has_entry_layout) {
+      for (size_t n = 0; n <= config.entry_params.size(); ++n) {
+        bool result = n == config.entry_params.size();
+        ShapeId s = result ? config.entry_result : config.entry_params[n];
+        if (judged(s).fault == Judgement::Fault::kLayout)
+          return error("layouts", InstId(), "entry_computation_layout has {} with a layout that is no permutation",
+                       u_.shape_text(s));
+      }
       if (config.entry_params.size() != entry.params.size())
         return error("entry", InstId(), "entry_computation_layout has {} parameters, the entry {}",
                      config.entry_params.size(), entry.params.size());
@@ -435,14 +516,16 @@ class Verifier {
   const Module& m_;
   Universe& u_;
   size_t limit_;
-  bool layouts_, settled_;
+  bool layouts_, settled_, mixed_;
   std::vector<VerifyError> errors_;
+  std::vector<Judgement> judged_;  // by ShapeId
 };
 
 }  // namespace
 
-std::vector<VerifyError> verify_module(const Module& m, size_t limit, Layouts layouts, Moment moment) {
-  return Verifier(m, limit, layouts, moment).run();
+std::vector<VerifyError> verify_module(const Module& m, size_t limit, Layouts layouts, Moment moment,
+                                       Precision precision) {
+  return Verifier(m, limit, layouts, moment, precision).run();
 }
 
 }  // namespace hlo

@@ -5,7 +5,7 @@
 //   cycles         operands and control dependencies form no cycle
 //   parameters     are numbered 0..n-1, each number once
 //   root           is an instruction of its computation
-//   shapes         agree with shape inference, layout ignored
+//   shapes         agree with shape inference, layout ignored; their bytes fit into 63 bits
 //   layouts        are permutations; elements of tuples agree with what builds and takes them apart
 //                  where they are assigned: what works element by element or along dimensions keeps them
 //                  and calls, loops, branches, barriers and tuples hand values on as they lie
@@ -51,8 +51,12 @@ enum class Layouts { kAuto, kBinding, kFree };
 // verifier would refuse (so far: a scatter's update_window_dims out of order)?
 enum class Moment { kBetweenPasses, kSettled };
 
+// May an operation take and give floats of several precisions, f32 beside bf16 (XLA's allow_mixed_precision)? Its TPU
+// compiler's stages do; a module is taken for one of those where a layout has tiles (kAuto).
+enum class Precision { kAuto, kUniform, kMixed };
+
 // Empty when the module holds all invariants. At most `limit` errors.
 std::vector<VerifyError> verify_module(const Module& m, size_t limit = 20, Layouts layouts = Layouts::kAuto,
-                                       Moment moment = Moment::kBetweenPasses);
+                                       Moment moment = Moment::kBetweenPasses, Precision precision = Precision::kAuto);
 
 }  // namespace hlo

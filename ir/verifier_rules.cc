@@ -5,6 +5,8 @@
 #include <set>
 
 #include "ir/aliasing.h"
+#include "ir/base/checked.h"
+#include "ir/shape_inference.h"
 #include "ir/sharding.h"
 
 namespace hlo {
@@ -12,8 +14,9 @@ namespace {
 
 class Rules {
  public:
-  Rules(const Module& m, InstId i, bool settled, const std::function<void(std::string_view, std::string)>& error)
-      : m_(m), u_(m.u()), i_(i), settled_(settled), a_(m.attrs(i)), error_(error) {}
+  Rules(const Module& m, InstId i, bool settled, bool mixed,
+        const std::function<void(std::string_view, std::string)>& error)
+      : m_(m), u_(m.u()), i_(i), settled_(settled), mixed_(mixed), a_(m.attrs(i)), error_(error) {}
 
   void run() {
     control();
@@ -26,6 +29,12 @@ class Rules {
       case Opcode::Not:
         if (!integral(type(0)) && type(0) != ElementType::Pred)
           shape("works on preds and integers, not on {}", text(0));
+        return;
+      case Opcode::ShiftLeft:
+      case Opcode::ShiftRightArithmetic:
+      case Opcode::ShiftRightLogical:
+        // Floats pass, as in XLA, whose compilers then refuse them.
+        if (type(0) == ElementType::Pred) shape("does not shift {}", text(0));
         return;
       case Opcode::Complex:
         if (type(0) != ElementType::F32 && type(0) != ElementType::F64)
@@ -184,8 +193,10 @@ class Rules {
         single_done(Opcode::RecvDone);
         return;
       case Opcode::SendDone:
+        if (carried()) return;
         return done_of({Opcode::Send});
       case Opcode::RecvDone:
+        if (carried()) return;
         return done_of({Opcode::Recv});
       case Opcode::CopyStart:
         return copy_start();
@@ -216,13 +227,11 @@ class Rules {
         return async_start();
       case Opcode::AsyncUpdate:
         async_users();
-        if (m_.operand_count(i_) == 1) result(m_.operand(i_, 0));
+        async_update();
         return done_of({Opcode::AsyncStart, Opcode::AsyncUpdate});
       case Opcode::AsyncDone:
         done_of({Opcode::AsyncStart, Opcode::AsyncUpdate});
-        if (in(0).is_tuple() && in(0).elements.size() > 1 && !u_.compatible(in(0).elements[1], m_.shape_id(i_)))
-          shape("gives {}, its async-start {}", text(i_), u_.shape_text_plain(in(0).elements[1]));
-        return;
+        return async_done();
       case Opcode::AllReduce:
         groups();
         return reducer(a_.comp(Attr::to_apply), 1);
@@ -279,6 +288,10 @@ class Rules {
     error_("collectives", fmt::format(f, std::forward<A>(args)...));
   }
   void result(InstId like) {
+    const Shape &mine = out(), &other = m_.shape(like);
+    if (mixed_ && m_.op(i_) != Opcode::OptBarrier && mine.is_array() && mine.dims == other.dims &&
+        is_float(mine.type) && is_float(other.type))
+      return;
     if (!u_.compatible(m_.shape_id(like), m_.shape_id(i_))) shape("gives {} for {}", text(i_), text(like));
   }
   void token(size_t n) {
@@ -452,6 +465,8 @@ class Rules {
     Dims source;
     for (size_t d = 0; d < w->dims.size(); ++d) {
       if (w->dims[d].stride < 1) return;
+      if (!window_fits(w->dims[d], in(0).dims[d]))
+        return attribute("has a window that does not fit into 63 bits in dimension {}", d);
       source.push_back(w->dims[d].output_size(in(0).dims[d]));
     }
     if (in(1).dims != source)
@@ -627,6 +642,20 @@ class Rules {
   }
 
   // --- pairs ---
+  // In a pipelined loop what one round starts ends in the next one: the operand comes out of the loop's state, or out
+  // of the loop.
+  bool carried() {
+    Opcode from = m_.op(m_.operand(i_, 0));
+    if (from != Opcode::GetTupleElement && from != Opcode::Parameter) return false;
+    const Shape& s = in(0);
+    if (!s.is_tuple() || s.elements.size() != 3 || u_[s.elements[1]].type != ElementType::U32 ||
+        !u_[s.elements[2]].is_token())
+      return false;
+    if (m_.op(i_) == Opcode::RecvDone &&
+        (!out().is_tuple() || out().elements.empty() || !u_.compatible(out().elements[0], s.elements[0])))
+      shape("gives {} for {}", text(i_), text(0));
+    return true;
+  }
   void done_of(std::initializer_list<Opcode> starts) {
     for (Opcode s : starts)
       if (m_.op(m_.operand(i_, 0)) == s) return;
@@ -666,6 +695,47 @@ class Rules {
     if (count != 1) error_("pairs", fmt::format("has {} users, not one", count));
   }
 
+  // What the chain of updates before this one started; invalid where it comes out of a tuple.
+  CompId async_callee() const {
+    InstId start = m_.operand(i_, 0);
+    while (m_.op(start) == Opcode::AsyncUpdate) start = m_.operand(start, 0);
+    return m_.op(start) == Opcode::AsyncStart ? m_.attrs(start).comp(Attr::calls) : CompId();
+  }
+  static bool of_async(const Universe& u, const Shape& s) {
+    return s.is_tuple() && s.elements.size() > 1 && u[s.elements[0]].is_tuple();
+  }
+
+  // Operands that come late are the next ones of the computation, results that come late the rest of its result.
+  void async_update() {
+    if (!of_async(u_, in(0)) || !of_async(u_, out()))
+      return shape("takes and gives ((operands), results, …), not {}", text(i_));
+    const Shape &before = u_[in(0).elements[0]], &now = u_[out().elements[0]];
+    size_t fresh = m_.operand_count(i_) - 1;
+    if (before.elements.size() + fresh != now.elements.size())
+      return shape("has {} new operands, its shape tells {}", fresh,
+                   static_cast<int64_t>(now.elements.size()) - static_cast<int64_t>(before.elements.size()));
+    for (size_t k = 0; k < now.elements.size(); ++k) {
+      bool old = k < before.elements.size();
+      ShapeId given = old ? before.elements[k] : m_.shape_id(m_.operand(i_, 1 + k - before.elements.size()));
+      if (!u_.compatible(given, now.elements[k]))
+        return shape("passes {}, its shape tells {}", u_.shape_text_plain(given), u_.shape_text_plain(now.elements[k]));
+    }
+    if (!is_prefix_of(u_, in(0).elements[1], out().elements[1])) return shape("gives {} for {}", text(i_), text(0));
+    if (CompId c = async_callee(); c.valid() && !is_prefix_of(u_, out().elements[1], m_.shape_id(m_.comp(c).root)))
+      shape("gives {}, its computation {}", u_.shape_text_plain(out().elements[1]), text(m_.comp(c).root));
+  }
+
+  void async_done() {
+    if (!of_async(u_, in(0))) return;
+    CompId c = async_callee();
+    ShapeId whole = c.valid() ? m_.shape_id(m_.comp(c).root) : in(0).elements[1];
+    if (!u_.compatible(whole, m_.shape_id(i_)))
+      return shape("gives {}, its async-start {}", text(i_), u_.shape_text_plain(whole));
+    size_t bound = u_[in(0).elements[0]].elements.size();
+    if (c.valid() && bound != m_.comp(c).params.size())
+      error_("calls", fmt::format("ends what has {} operands of {}", bound, m_.comp(c).params.size()));
+  }
+
   void async_start() {
     const Shape& s = out();
     const Computation& c = m_.comp(a_.comp(Attr::calls));
@@ -684,7 +754,7 @@ class Rules {
         if (!u_.compatible(m_.shape_id(c.params[k]), m_.shape_id(m_.operand(i_, k))))
           error_("calls", fmt::format("passes {} as a {}", text(k), text(c.params[k])));
     }
-    if (!u_.compatible(m_.shape_id(c.root), s.elements[1]))
+    if (!is_prefix_of(u_, s.elements[1], m_.shape_id(c.root)))
       shape("gives {}, its computation {}", u_.shape_text_plain(s.elements[1]), text(c.root));
     StrId thread = a_.text(Attr::async_execution_thread);
     if (thread != c.thread) error_("threads", "runs a computation of another thread");
@@ -705,7 +775,7 @@ class Rules {
     bool by_partition = channel && !global &&
                         (m_.op(i_) == Opcode::AllToAll || m_.op(i_) == Opcode::CollectiveBroadcast ||
                          m_.op(i_) == Opcode::RaggedAllToAll);
-    int64_t count = global ? replicas * partitions : by_partition ? partitions : replicas;
+    int64_t count = global ? (Checked(replicas) * partitions).capped() : by_partition ? partitions : replicas;
     std::set<int64_t> seen;
     for (const DeviceDims& g : list) {
       if (g.empty()) return collective("has an empty replica group");
@@ -730,10 +800,9 @@ class Rules {
     StrId text = a_.text(Attr::replica_groups);
     if (text.valid() && expand_replica_groups(u_.text(text), &list) && !list.empty()) return list[0].size();
     if (!counts_known()) return 0;
-    bool channel = a_.has(Attr::channel_id);
-    return static_cast<size_t>(a_.flag(Attr::use_global_device_ids) ? m_.config.replica_count * m_.config.num_partitions
-                               : channel                            ? m_.config.replica_count * m_.config.num_partitions
-                                                                    : m_.config.replica_count);
+    bool all = a_.has(Attr::channel_id) || a_.flag(Attr::use_global_device_ids);
+    Checked count = m_.config.replica_count;
+    return static_cast<size_t>((all ? count * m_.config.num_partitions : count).capped());
   }
 
   void gathered(bool scattered) {
@@ -746,7 +815,7 @@ class Rules {
       for (int k = 0; k < small.rank(); ++k) {
         auto at = static_cast<size_t>(k);
         if (k == d[0] && !group_size()) continue;
-        int64_t want = small.dims[at] * (k == d[0] ? static_cast<int64_t>(group_size()) : 1);
+        int64_t want = (Checked(small.dims[at]) * (k == d[0] ? static_cast<int64_t>(group_size()) : 1)).capped();
         if (big.dims[at] != want) return shape("gives {} for {} in groups of {}", text(i_), what, group_size());
       }
     };
@@ -795,16 +864,16 @@ class Rules {
   const Module& m_;
   Universe& u_;
   InstId i_;
-  bool settled_;
+  bool settled_, mixed_;
   const AttrSet& a_;
   const std::function<void(std::string_view, std::string)>& error_;
 };
 
 }  // namespace
 
-void verify_operation(const Module& m, InstId inst, bool settled,
+void verify_operation(const Module& m, InstId inst, bool settled, bool mixed,
                       const std::function<void(std::string_view rule, std::string message)>& error) {
-  Rules(m, inst, settled, error).run();
+  Rules(m, inst, settled, mixed, error).run();
 }
 
 }  // namespace hlo

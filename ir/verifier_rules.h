@@ -10,8 +10,9 @@
 namespace hlo {
 
 // Calls `error(rule, message)` for each violation found. Operand counts and required attributes have been checked.
-// `settled`: with what holds only where XLA verifies, too (verifier.h).
-void verify_operation(const Module& m, InstId inst, bool settled,
+// `mixed`: floats of several precisions may stand together. `settled`: with what holds only where XLA verifies, too
+// (verifier.h).
+void verify_operation(const Module& m, InstId inst, bool settled, bool mixed,
                       const std::function<void(std::string_view rule, std::string message)>& error);
 
 // Buffers `b(f32[4])`: where they may stand, and one writer for each of their values.

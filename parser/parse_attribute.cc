@@ -703,6 +703,8 @@ CompId Parser::computation_ref() {
     error(place, fmt::format("computation '{}' is not defined before this place", u_.text(n)),
           best.empty() ? "a computation stands before its callers" : fmt::format("did you mean '{}'?", best));
   }
+  // Its root and parameters may be missing: what calls it is in error because of it.
+  if (std::find(broken_.begin(), broken_.end(), found->second) != broken_.end()) throw SyntaxError{{}, true};
   return found->second;
 }
 
@@ -736,8 +738,11 @@ void Parser::check_operands(const Pending& p, const AttrSet& set) {
         if (p.op == Opcode::RecvDone && m_->op(p.operands[0]) != want && !operand_shape(0).is_tuple())
           error_at(p.op_at, "{} takes what {} returns", op_text(p.op), op_text(want));
         const AttrSet& start = m_->attrs(p.operands[0]);
-        if (set.has(Attr::channel_id) && (m_->op(p.operands[0]) != want || !start.has(Attr::channel_id) ||
-                                          set.integer(Attr::channel_id) != start.integer(Attr::channel_id)))
+        // In a pipelined loop the operand comes out of the loop's state.
+        bool carried = m_->op(p.operands[0]) == Opcode::GetTupleElement || m_->op(p.operands[0]) == Opcode::Parameter;
+        if (set.has(Attr::channel_id) && !carried &&
+            (m_->op(p.operands[0]) != want || !start.has(Attr::channel_id) ||
+             set.integer(Attr::channel_id) != start.integer(Attr::channel_id)))
           error_at(p.op_at, "channel_id differs from that of its operand");
       }
       break;
@@ -847,8 +852,8 @@ void Parser::check_attrs(Pending& p) {
     if (const Dims* d = set.get<Dims>(key);
         d && d->empty() && attr_position(p.op, key) >= 0 && !(key == Attr::slice_sizes && p.op == Opcode::Gather))
       set.erase(key);
-  if (const Window* w = set.get<Window>(Attr::window);
-      w && w->dims.empty() && p.op != Opcode::SelectAndScatter && p.op != Opcode::CustomCall)
+  if (const Window* w = set.get<Window>(Attr::window); w && w->dims.empty() && p.op != Opcode::SelectAndScatter &&
+                                                       p.op != Opcode::ReduceWindow && p.op != Opcode::CustomCall)
     set.erase(Attr::window);
   if (p.op == Opcode::Compare && !p.operands.empty()) {
     ElementType type = m_->shape(p.operands[0]).type;
@@ -906,8 +911,9 @@ void Parser::check_attrs(Pending& p) {
         }
         break;
       case Attr::window:
-        if (p.op == Opcode::ReduceWindow) continue;
-        break;
+        if (p.op != Opcode::ReduceWindow && p.op != Opcode::SelectAndScatter) break;
+        set.set(own.key, Window{});  // of scalars
+        continue;
       case Attr::largest:
         set.set(own.key, true);
         continue;

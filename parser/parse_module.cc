@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 
+#include "ir/base/stack_guard.h"
 #include "ir/print.h"
 #include "ir/shape_inference.h"
 #include "parser/parser_impl.h"
@@ -155,6 +156,7 @@ InstId Parser::operand(CompId comp) {
     if (!known && async_short_form(w, &form)) op = form.op, known = true;
     if (known) {
       at_ = place;
+      check_stack("operations are nested");
       if (++depth_ > 2000) error_here("operations are nested too deeply");
       InstId id = parse_instruction(comp, StrId(), place, true);
       --depth_;
@@ -330,9 +332,15 @@ void Parser::check_async_chain(Pending& p) {
   if (p.is_short && runs != p.base)
     error_at(p.op_at, "the async-start runs {}, not {}", op_text(runs), op_text(p.base));
   if (p.op == Opcode::AsyncDone) return;
-  if (p.operands.size() == 1 && p.shape.valid() && p.shape != m_->shape_id(p.operands[0]) &&
-      !u_.compatible(p.shape, m_->shape_id(p.operands[0])))
-    error_at(p.op_at, "async-update has the shape of its operand");
+  // Without operands of its own it has the shape of its operand, but for results that are bound here.
+  if (p.operands.size() == 1 && p.shape.valid()) {
+    const Shape &mine = u_[p.shape], &before = u_[m_->shape_id(p.operands[0])];
+    bool same = mine.is_tuple() && before.is_tuple() && mine.elements.size() == before.elements.size();
+    for (size_t k = 0; same && k < mine.elements.size(); ++k)
+      same = k == 1 ? is_prefix_of(u_, before.elements[k], mine.elements[k])
+                    : u_.compatible(before.elements[k], mine.elements[k]);
+    if (!same) error_at(p.op_at, "async-update has the shape of its operand");
+  }
   // Operands that come late are the last ones of the computation.
   size_t late = p.operands.size() - 1;
   const auto& params = m_->comp(callee).params;
@@ -592,6 +600,7 @@ CompId Parser::computation(bool inline_body) {
     ~Shadows() { end(); }
   } shadows{*this, {}};
   if (inline_body) shadows.begin();
+  check_stack("computations are nested");
   if (++depth_ > 200) error_here("computations are nested too deeply");
   comp = m_->add_computation_verbatim(unique_comp_name(wish));
   if (m_->comp(comp).name != wish) comp_wish_[comp] = wish;
@@ -622,6 +631,7 @@ CompId Parser::computation(bool inline_body) {
   Computation& c = m_->comp(comp);
   if (failed) {
     comp_by_name_[wish] = comp;
+    broken_.push_back(comp);
     if (entry) m_->set_entry(comp);
     return comp;
   }
@@ -631,11 +641,15 @@ CompId Parser::computation(bool inline_body) {
   if (declared.valid() && !u_.compatible(declared, m_->shape_id(c.root)))
     error_at(shape_at, "computation '{}' returns a {}, not a {}", u_.text(wish),
              u_.shape_text_plain(m_->shape_id(c.root)), u_.shape_text_plain(declared));
-  if (eat(',')) {
-    if (!eat_word("execution_thread")) error_here("expected execution_thread");
+  size_t behind = at_;
+  if (bool more = eat(','); more && eat_word("execution_thread")) {
     expect('=', "behind execution_thread");
     std::string thread = quoted("the name of a thread");
     if (thread != "main") m_->comp(comp).thread = u_.str(thread);
+  } else if (more && !inline_body) {
+    error_here("expected execution_thread");
+  } else {
+    at_ = behind;  // behind a body in place the caller's next attribute may stand
   }
   if (!inline_body) comp_by_name_[wish] = comp;
   if (entry) m_->set_entry(comp);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "ir/base/stack_guard.h"
 #include "ir/print.h"
 #include "ir/sharding.h"
 #include "parser/parser_impl.h"
@@ -575,6 +576,7 @@ std::string Parser::statistics() {
 
 // A tree of `{"instruction" {index}}`, tuples in parentheses.
 std::string Parser::origin() {
+  check_stack("the origin is nested");
   if (++depth_ > 500) error_here("origin is nested too deeply");
   std::string out;
   if (eat('(')) {
@@ -720,6 +722,7 @@ std::string Parser::typed_literal() {
   skip();
   if (peek() == '(') {
     ++at_;
+    check_stack("the literal is nested");
     if (++depth_ > 200) error_here("literal is nested too deeply");
     std::string out = "( ";
     bool first = true;

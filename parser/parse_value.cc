@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ir/base/stack_guard.h"
 #include "ir/print.h"
 #include "parser/parser_impl.h"
 
@@ -77,9 +78,6 @@ bool plain_array(std::string_view text, Shape* s) {
   if (!list(']', dims, &rank) || at == text.size() || text[at] != '{' || !list('}', order, &ordered) ||
       at != text.size() || ordered != rank)
     return false;
-  int64_t elements = 1;
-  for (size_t i = 0; i < rank; ++i)
-    if (__builtin_mul_overflow(elements, dims[i], &elements)) return false;
   s->dims.assign(dims, dims + rank);
   s->layout.minor_to_major.assign(order, order + rank);
   s->has_layout = true;
@@ -538,6 +536,7 @@ ShapeId Parser::prefix_shape() {
 ShapeId Parser::shape_slow() {
   skip();
   size_t start = at_;
+  check_stack("the shape is nested");
   if (++depth_ > 500) error_here("shape is nested too deeply (more than 500 levels)");
   struct Leave {
     int& depth;
@@ -588,10 +587,6 @@ ShapeId Parser::shape_slow() {
     dynamic_here(dynamic);
     if (s.dims.size() > 1024) error_at(place, "a shape of more than 1024 dimensions");
   }
-  int64_t count = 1;
-  for (int64_t d : s.dims)
-    if (d != kUnbounded && __builtin_mul_overflow(count, d, &count))
-      error_at(start, "the number of elements is over 2^63");
   if (!s.is_array() && !s.dims.empty()) error_at(start, "{} has no dimensions", type_name(s.type));
   if (s.is_array() && text_.compare(at_, 7, "sparse{") == 0) {
     at_ += 7;

@@ -259,6 +259,7 @@ class Parser {
   std::vector<std::pair<StrId, uint32_t>>* shadow_ = nullptr;  // definitions to restore after an inline computation
   std::vector<StrId> poisoned_;
   std::unordered_map<StrId, CompId> comp_by_name_;
+  std::vector<CompId> broken_;                 // computations with errors: what calls them is not judged
   std::vector<bool> taken_inst_, taken_comp_;  // by StrId
   bool slow_names_ = false, slow_comp_names_ = false;
   NameUniquer inst_names_, comp_names_;

@@ -1,6 +1,5 @@
 #include "parser/proto_reader.h"
 
-#include <google/protobuf/io/gzip_stream.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/text_format.h>
@@ -234,6 +233,10 @@ class ProtoText {
       if (!by_id.emplace(c.id(), &c).second) fail(FailureKind::kIo, "the proto has two computations of id {}", c.id());
       comp_names_[c.id()] = unique(comp_taken_, c.name(), "computation");
     }
+    if (!by_id.contains(p_.entry_computation_id()))
+      fail(FailureKind::kIo, "the proto's entry is computation {}, which it does not have", p_.entry_computation_id());
+    for (const auto& [id, sequence] : p_.schedule().sequences())
+      if (!by_id.contains(id)) fail(FailureKind::kIo, "the proto schedules computation {}, which it does not have", id);
     std::unordered_map<int64_t, int> state;
     std::vector<std::pair<int64_t, bool>> stack;
     for (const auto& root : p_.computations()) {
@@ -351,6 +354,9 @@ class ProtoText {
         order.push_back(found->second);
       }
     }
+    if (!by_id.contains(c.root_id()))
+      fail(FailureKind::kIo, "the root of computation '{}' of the proto is instruction {}, which it does not have",
+           c.name(), c.root_id());
     comp_ = &by_id;
     for (const auto* i : order) instruction(*i, i->id() == c.root_id());
     out += "}";
@@ -882,17 +888,39 @@ struct Message {
   }
 };
 
+// Protobuf's reader of texts recurses at every bracket, known field or not.
+void check_nesting(std::string_view text, const std::string& label) {
+  constexpr int kDeepest = 1000;
+  int depth = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    char c = text[at];
+    if (c == '#') {
+      at = std::min(text.find('\n', at), text.size());
+    } else if (c == '"' || c == '\'') {
+      while (++at < text.size() && text[at] != c && text[at] != '\n') at += text[at] == '\\';
+    } else if (c == '{' || c == '<' || c == '[') {
+      if (++depth > kDeepest)
+        fail(FailureKind::kUnsupported, "{}: a proto in text form that is nested more than {} levels deep", label,
+             kDeepest);
+    } else if (c == '}' || c == '>' || c == ']') {
+      --depth;
+    }
+  }
+}
+
 void read_message(std::string_view bytes, const std::string& label, Message* out) {
   std::string unpacked;
   if (bytes.starts_with("\x1f\x8b")) {
     unpacked = gunzip(bytes, label);
     bytes = unpacked;
   }
-  bool text = std::all_of(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(std::min<size_t>(bytes.size(), 4096)),
+  bool text = !looks_like_proto(bytes) &&
+              std::all_of(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(std::min<size_t>(bytes.size(), 4096)),
                           [](char c) {
                             auto b = static_cast<unsigned char>(c);
                             return b == '\n' || b == '\r' || b == '\t' || (b >= 32 && b != 127);
                           });
+  if (text) check_nesting(bytes, label);
   auto attempt = [&](const char* kind, pb::Message& message) {
     if (text) {
       pb::TextFormat::Parser parser;
@@ -928,44 +956,12 @@ void read_message(std::string_view bytes, const std::string& label, Message* out
 bool looks_like_proto(std::string_view b) {
   if (b.starts_with("\x1f\x8b")) return true;
   // Field 1 with a length, as all of them start; HLO text never begins with a line feed and a control byte.
+  // Nor with a byte of several, as the length of a name of more than 127 has.
+  if (b.size() > 2 && b[0] == '\n' && static_cast<unsigned char>(b[1]) >= 0x80) return true;
   return b.size() > 2 && b[0] == '\n' &&
          b.substr(0, 512).find_first_of(std::string_view(
              "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x18\x1a", 20)) !=
              std::string_view::npos;
-}
-
-std::string gunzip(std::string_view bytes, const std::string& label) {
-  pb::io::ArrayInputStream in(bytes.data(), static_cast<int>(bytes.size()));
-  pb::io::GzipInputStream unzip(&in, pb::io::GzipInputStream::GZIP);
-  std::string out;
-  const void* data;
-  for (int size; unzip.Next(&data, &size);) {
-    out.append(static_cast<const char*>(data), static_cast<size_t>(size));
-    // A small file that unpacks to anything at all is no module.
-    if (out.size() > (size_t{4} << 30)) fail(FailureKind::kIo, "{} unpacks to more than 4 GB", label);
-  }
-  // zlib says 1 (Z_STREAM_END) where the stream came to its own end.
-  if (unzip.ZlibErrorCode() < 0) fail(FailureKind::kIo, "{}: damaged gzip stream", label);
-  if (unzip.ZlibErrorCode() != 1) fail(FailureKind::kIo, "{}: the gzip stream is truncated", label);
-  return out;
-}
-
-std::string gzip(std::string_view bytes) {
-  std::string out;
-  {
-    pb::io::StringOutputStream sink(&out);
-    pb::io::GzipOutputStream zip(&sink);
-    void* data;
-    size_t at = 0;
-    for (int size; at < bytes.size() && zip.Next(&data, &size);) {
-      size_t n = std::min(static_cast<size_t>(size), bytes.size() - at);
-      std::copy_n(bytes.data() + at, n, static_cast<char*>(data));
-      at += n;
-      if (n < static_cast<size_t>(size)) zip.BackUp(size - static_cast<int>(n));
-    }
-    zip.Close();
-  }
-  return out;
 }
 
 LitId literal_from_proto(const xla::LiteralProto& p, Universe& u) {

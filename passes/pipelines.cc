@@ -1,6 +1,7 @@
 #include "passes/pipelines.h"
 
 #include <chrono>
+#include <unordered_set>
 
 #include "ir/base/check.h"
 #include "ir/verifier.h"
@@ -145,6 +146,39 @@ size_t count_passes(const std::vector<Step>& steps) {
   return n;
 }
 
+namespace {
+// What a pass has added to a scheduled module stands at the end: it goes right before its first reader, all else stays
+// (as XLA's HloSchedule::Update does).
+void update_schedule(Module& m) {
+  for (CompId c : m.computations()) {
+    std::vector<InstId> before = m.live_order(c), order, stack;
+    std::unordered_set<InstId> placed, opened;
+    for (InstId wanted : before) {
+      stack.push_back(wanted);
+      while (!stack.empty()) {
+        InstId i = stack.back();
+        size_t depth = stack.size();
+        if (!placed.contains(i)) {
+          for (InstId o : m.operands(i))
+            if (!placed.contains(o)) stack.push_back(o);
+          for (InstId o : m.control_preds(i))
+            if (!placed.contains(o)) stack.push_back(o);
+          if (stack.size() > depth) {
+            if (!opened.insert(i).second) break;  // a cycle, which the verifier names
+            continue;
+          }
+          placed.insert(i);
+          order.push_back(i);
+        }
+        stack.pop_back();
+      }
+      if (!stack.empty()) break;
+    }
+    if (stack.empty() && order != before) m.comp(c).order = std::move(order);
+  }
+}
+}  // namespace
+
 bool run_pass(Module& m, const PassInfo& pass, PassContext& context, const PipelineOptions& options, PassEvent* event) {
   auto start = std::chrono::steady_clock::now();
   event->instructions_before = m.instruction_count();
@@ -155,6 +189,7 @@ bool run_pass(Module& m, const PassInfo& pass, PassContext& context, const Pipel
     throw Failure(f.kind(), fmt::format("pass {}: {}", pass.name, f.what()));
   }
   m.cleanup();
+  if (changed && m.config.is_scheduled) update_schedule(m);
   event->microseconds =
       std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
   event->instructions_after = m.instruction_count();

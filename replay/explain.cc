@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_set>
 
 #include "ir/print.h"
 #include "parser/parser.h"
@@ -347,6 +348,110 @@ std::vector<std::string> why_not_fused(const Recording& r, const std::string& a,
         values.push_back(line);
       }
     }
+  }
+  return out;
+}
+
+namespace {
+
+// Does a line of the text define an instruction of that name?
+bool defines(const std::string& text, const std::string& name) {
+  std::string wanted = name + " = ";
+  for (size_t at = text.find(wanted); at != std::string::npos; at = text.find(wanted, at + 1))
+    if (at == 0 || text[at - 1] == ' ' || text[at - 1] == '%' || text[at - 1] == '\n' || text[at - 1] == '\t')
+      return true;
+  return false;
+}
+
+void nearest_defined(const std::string& text, const std::string& name, int* distance, std::string* near) {
+  for (size_t at = 0; at < text.size();) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = std::string_view(text).substr(at, end - at);
+    at = end + 1;
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (line.starts_with("ROOT ")) line.remove_prefix(5);
+    if (line.starts_with('%')) line.remove_prefix(1);
+    size_t stop = line.find(" = ");
+    if (stop == std::string_view::npos || stop > 200 || line.substr(0, stop).find(' ') != std::string_view::npos)
+      continue;
+    if (int d = edit_distance(line.substr(0, stop), name); d < *distance)
+      *distance = d, *near = std::string(line.substr(0, stop));
+  }
+}
+
+// Does a way lead from `from` to `to` through users?
+bool leads_to(const Module& m, InstId from, InstId to) {
+  std::vector<InstId> list{from};
+  std::unordered_set<InstId> seen{from};
+  for (size_t k = 0; k < list.size(); ++k)
+    for (InstId user : m.users(list[k])) {
+      if (user == to) return true;
+      if (seen.insert(user).second) list.push_back(user);
+    }
+  return false;
+}
+
+std::string how_they_meet(const Module& m, const std::string& a, const std::string& b, const std::string& stage) {
+  InstId x, y;
+  for (CompId c : m.computations())
+    for (InstId i : m.live_order(c)) {
+      if (m.inst_name(i) == a) x = i;
+      if (m.inst_name(i) == b) y = i;
+    }
+  if (!x.valid() || !y.valid()) return {};
+  if (m.parent(x) != m.parent(y))
+    return fmt::format(
+        "they stand in different computations ({} in {}, {} in {}; stage {}): fusion joins instructions of one", a,
+        m.comp_name(m.parent(x)), b, m.comp_name(m.parent(y)), stage);
+  auto feeds = [&](InstId p, InstId q) {
+    auto operands = m.operands(q);
+    return std::find(operands.begin(), operands.end(), p) != operands.end();
+  };
+  if (feeds(x, y) || feeds(y, x)) return {};
+  if (leads_to(m, x, y) || leads_to(m, y, x)) {
+    const auto& [from, to] = leads_to(m, x, y) ? std::pair(a, b) : std::pair(b, a);
+    return fmt::format(
+        "{} does not feed {} itself, others stand between them (stage {}): a fusion takes them one by one", from, to,
+        stage);
+  }
+  return fmt::format(
+      "neither leads to the other (stage {}): only a producer and its consumer are joined, or consumers of one operand",
+      stage);
+}
+
+}  // namespace
+
+Meeting meeting(const Recording& r, const std::string& a, const std::string& b) {
+  Meeting out;
+  std::string last_a, last_b, both, both_stage, first_text, last_text;
+  for (const StageRow& row : r.rows) {
+    if (!row.file.ends_with(".txt") && !row.file.ends_with(".hlo")) continue;
+    last_text = read_file(r.folder + "/" + row.file);
+    if (first_text.empty()) first_text = last_text;
+    bool x = defines(last_text, a), y = defines(last_text, b);
+    std::string stage = row.number >= 0 ? fmt::format("{:04} {}", row.number, row.name()) : row.name();
+    if (x) out.first = true, last_a = stage;
+    if (y) out.second = true, last_b = stage;
+    if (x && y) both = row.file, both_stage = stage;
+  }
+  int distance = 4;
+  if (!out.first)
+    for (const std::string* text : {&first_text, &last_text}) nearest_defined(*text, a, &distance, &out.near_first);
+  distance = 4;
+  if (!out.second)
+    for (const std::string* text : {&first_text, &last_text}) nearest_defined(*text, b, &distance, &out.near_second);
+  if (!out.first || !out.second) return out;
+  if (both.empty()) {
+    out.text = fmt::format("they are never in one stage: {} stands last in {}, {} in {}", a, last_a, b, last_b);
+    return out;
+  }
+  ParseOptions parse;
+  parse.file = r.folder + "/" + both;
+  try {
+    out.text =
+        how_they_meet(*parse_module(read_file(parse.file), std::make_shared<Universe>(), parse), a, b, both_stage);
+  } catch (const Failure&) {
+    // A stage that cannot be read tells nothing.
   }
   return out;
 }

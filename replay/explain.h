@@ -30,6 +30,14 @@ History history(const Recording& recording, const std::string& name);
 // Decisions of fusion that name both: from our own notes, or from XLA's priority_fusion_dump.
 std::vector<std::string> why_not_fused(const Recording& recording, const std::string& a, const std::string& b);
 
+// Where two names stand, and whether anything leads from the one to the other.
+struct Meeting {
+  bool first = false, second = false;   // is there an instruction of that name, in any stage?
+  std::string near_first, near_second;  // the nearest name where there is none
+  std::string text;                     // in words: why no decision about the two can be expected; empty if one can
+};
+Meeting meeting(const Recording& recording, const std::string& a, const std::string& b);
+
 struct PassWork {
   std::string stage;
   bool changed = false, implemented = true;

@@ -300,6 +300,7 @@ std::vector<Recording> open_xla(const std::string& folder, bool compare) {
   struct Files {
     std::vector<std::pair<DumpName, std::string>> stages;
     std::string before, after, metadata, name;
+    std::string before_graph, after_graph;  // where texts were not asked for
     std::vector<std::string> others;
   };
   std::map<int, Files> modules;
@@ -320,6 +321,13 @@ std::vector<Recording> open_xla(const std::string& folder, bool compare) {
     } else if (file.ends_with("after_optimizations.txt")) {
       f.after = file;
       f.others.push_back(file);
+    } else if (file.ends_with(".before_optimizations.dot")) {
+      f.before_graph = file;
+      f.others.push_back(file);
+      if (f.name.empty()) f.name = n.rest.substr(0, n.rest.size() - std::string(".before_optimizations.dot").size());
+    } else if (file.ends_with("after_optimizations.dot")) {
+      f.after_graph = file;
+      f.others.push_back(file);
     } else if (file.ends_with(".metadata.textproto")) {
       f.metadata = file;
     } else {
@@ -328,7 +336,10 @@ std::vector<Recording> open_xla(const std::string& folder, bool compare) {
   }
   std::vector<Recording> out;
   for (auto& [number, f] : modules) {
-    if (f.stages.empty() && f.before.empty() && f.after.empty()) continue;
+    if (f.stages.empty() && f.before.empty() && f.after.empty()) {
+      if (f.before_graph.empty() && f.after_graph.empty()) continue;
+      f.before = f.before_graph, f.after = f.after_graph;
+    }
     Recording r;
     r.folder = folder, r.source = "xla", r.module_name = f.name, r.module_number = number, r.pipeline = "as dumped";
     std::sort(f.others.begin(), f.others.end());
@@ -400,7 +411,7 @@ std::vector<Recording> open_xla(const std::string& folder, bool compare) {
       if (interrupted()) fail(FailureKind::kUsage, "interrupted");
       progress.at(seen++, r.rows.size(), row.file);
       row.before = row.after = last_count;
-      if (row.file.empty() || !compare) continue;
+      if (row.file.empty() || row.file.ends_with(".dot") || !compare) continue;
       try {
         std::string text = read_confined(folder, row.file);
         elided |= text.find("constant({...})") != std::string::npos;
@@ -422,6 +433,8 @@ std::vector<Recording> open_xla(const std::string& folder, bool compare) {
         r.problems.push_back(row.file + ": " + what.substr(0, what.find('\n')));
       }
     }
+    if (!f.before_graph.empty() && f.before == f.before_graph)
+      r.missing.push_back("texts of the stages (--xla_dump_hlo_as_text): graphs can be looked at (view), not run");
     if (elided) r.missing.push_back("values of large constants (--xla_dump_large_constants=true)");
     out.push_back(std::move(r));
   }

@@ -1,6 +1,7 @@
 """Answers that were plainly wrong once: NaN and infinities, what bisect has judged, library scratch, names that do not
 meet, and files that are no modules."""
 import json
+import os
 import pathlib
 import tempfile
 
@@ -122,6 +123,186 @@ def what_bisect_judged(tmp):
     code, out, err = run("bisect", tmp, "--resume", tmp / "seen.json")
     again = run("bisect", tmp, "--resume", tmp / "seen.json")
     expect("all good and the same", code == 0 and "2 of 2 judged" in out and "every element of every result is the same" in out and again[1] == out, out + err)
+
+
+@part
+def scratch(tmp):
+    f = tmp / "scratch.hlo"
+    conv = (" x = f32[4,8,8,16] parameter(0)\n w = f32[3,3,16,16] parameter(1)\n"
+            " c = (f32[4,8,8,16], u8[{}]) custom-call(x, w), window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f, custom_call_target=\"__cudnn$convForward\"\n"
+            " ROOT r = f32[4,8,8,16] get-tuple-element(c), index=0")
+    for header, body, bytes_moved in (
+            ("cuDNN", conv.format(1 << 26), 4 * (2 * 4 * 8 * 8 * 16 + 9 * 16 * 16)),
+            ("cuBLAS", " a = s8[8,8] parameter(0)\n b = s8[8,8] parameter(1)\n c = (s8[8,8], s8[4194304]) custom-call(a, b), custom_call_target=\"__cublas$gemm\"\n"
+             " ROOT r = s8[8,8] get-tuple-element(c), index=0", 3 * 64),
+            ("sort", " k = u8[256] parameter(0)\n v = u8[256] parameter(1)\n c = (u8[256], u8[256], u8[7168]) custom-call(k, v), custom_call_target=\"__cub$DeviceRadixSort\"\n"
+             " ROOT r = u8[256] get-tuple-element(c), index=1", 4 * 256),
+            ("somebody's own", " k = f32[256] parameter(0)\n c = (f32[256], u8[512]) custom-call(k), custom_call_target=\"mine\"\n"
+             " ROOT r = f32[256] get-tuple-element(c), index=0", 2 * 1024 + 512)):
+        f.write_text(entry(body))
+        code, out, err = run("cost", f, "--json", "--no-verify")
+        expect(f"scratch of {header}", code == 0 and json.loads(out)["bytes"] == bytes_moved, out[:300] + err)
+
+
+@part
+def why_not_of_strangers(tmp):
+    f = tmp / "m.hlo"
+    f.write_text(entry(" p = f32[8] parameter(0)\n q = f32[8] parameter(1)\n one = f32[8] sine(p)\n two = f32[8] cosine(one)\n three = f32[8] tanh(two)\n"
+                       " apart = f32[8] exponential(q)\n called = f32[8] call(q), to_apply=other\n"
+                       " ROOT t = (f32[8], f32[8], f32[8]) tuple(three, apart, called)", "other { z = f32[8] parameter(0)\n ROOT inside = f32[8] floor(z) }"))
+    run("replay", f, "-o", tmp / "r", "--formats=text", "--passes-only=dce")
+    for first, second, code, words in (
+            ("one", "nobody", 2, "has an instruction 'nobody'"), ("tow", "three", 2, "did you mean 'two'?"), ("one", "thre", 2, "did you mean 'three'?"),
+            ("one", "inside", 1, "different computations (one in e, inside in other"), ("one", "apart", 1, "neither leads to the other"),
+            ("three", "one", 1, "one does not feed three itself"), ("one", "two", 1, "no decision about one and two is recorded")):
+        got, out, err = run("explain", tmp / "r", "--why-not", first, second)
+        expect(f"--why-not {first} {second}", got == code and words in (err if code == 2 else out), out + err)
+    stage = next(p for p in sorted((tmp / "r").glob("*.txt")))
+    (tmp / "x").mkdir()
+    (tmp / "x/module_0001.m.before_optimizations.txt").write_text(stage.read_text())
+    (tmp / "x/module_0001.m.after_optimizations.txt").write_text(stage.read_text().replace("two", "later").replace("one", "sooner"))
+    got, out, err = run("explain", tmp / "x", "--why-not", "one", "later", "--json")
+    expect("never in one stage", got == 1 and "never in one stage: one stands last in before_optimizations, later in after_optimizations" in json.loads(out)["meet"], out + err)
+
+
+LL = """; ModuleID = 'm'
+source_filename = "m"
+target datalayout = "e"
+define void @fusion(ptr %arg0, ptr %arg1) {
+entry:
+  %1 = load float, ptr %arg0
+  %add.2 = fadd float %1, %1
+  store float %add.2, ptr %arg1
+  ret void
+}
+"""
+PTX = """.version 8.0
+.target sm_90a
+.visible .entry fusion(.param .u64 fusion_param_0)
+.reqntid 128, 1, 1
+{
+  .reg .b64 %rd<3>;
+  mov.u32 %r1, %tid.x;
+  add.s32 %r2, %r1, %r1;
+  ret;
+}
+"""
+GRAPH = 'node {\n  name: "a"\n  op: "Placeholder"\n}\nnode {\n  name: "b"\n  op: "Neg"\n  input: "a"\n  attr {\n    key: "T"\n    value {\n      type: DT_FLOAT\n    }\n  }\n}\n'
+
+
+@part
+def files_that_are_no_modules(tmp):
+    place = tmp / "module_0000.a_inference_f_17__XlaMustCompile_true_config_proto_6001324581131673121_executor_type_11160318154034397263__21"
+    named = lambda ending: pathlib.Path(f"{place}.{ending}")
+    rows = (("ir-with-opt.ll", LL, "LLVM IR"), ("ptx", PTX, "PTX"), ("mlir", "module @a {\n}\n", "as_text(dialect=\"hlo\")"),
+            ("thunk_schedule", "Total order:\n0 kKernel\n", "order in which XLA's thunks run"), ("sm_8.6_gpu_after_optimizations-buffer-assignment.txt", "BufferAssignment:\n", "explain"),
+            ("debug_options", "xla_dump_to: \"x\"\n", "settings"), ("config.pbtxt", "seed: 1\n", "settings"), ("html", "<html></html>", "page"), ("o", "\x7fELF", "machine code"),
+            ("ctf.json", json.dumps({"traceEvents": [{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 0, "dur": 5}]}), "diff --profile"),
+            ("pbtxt", GRAPH, "hlo-replay convert"), ("before_optimizations.dot", "digraph g { a -> b }\n", "convert"), ("csv", "Time (%),Name\n", "--trace"),
+            ("cubin", "", "is empty"), ("priority_fusion_dump.txt", "fusion_steps {\n}\n", "--why-not"), ("memory-usage-report.pb", "\x0a\x02ab", "memory"))
+    for ending, text, words in rows:
+        named(ending).write_text(text, encoding="latin-1")
+        for command in ((), ("print",), ("verify",), ("exec",), ("stats",)):
+            code, out, err = run(*command, named(ending))
+            expect(f"{ending} by {command}", code == 2 and words in err and "expected" not in err and "\n" not in err.strip(), err)
+        code, out, err = run("diff", named(ending), named(ending))
+        expect(f"diff of {ending}", code in (0, 2) and "expected" not in err, err)
+    # What it is called does not make it so.
+    named("ll").write_text(entry(" ROOT p = f32[] parameter(0)"))
+    expect("HLO under another name", run("print", named("ll"))[0] == 0)
+    code, out, err = run("diff", named("ptx"), named("ir-with-opt.ll"))
+    expect("of two kinds", code == 2 and "two of a kind" in err, err)
+    named("before_optimizations.txt").write_text(entry(" ROOT p = f32[4] parameter(0)"))
+    code, out, err = run(tmp)
+    expect("the folder opens by its long names", code == 0 and "a_inference_f_17__XlaMustCompile_true" in out, out + err)
+    code, out, err = run("print", f"{tmp}:before_optimizations")
+    expect("a stage of it", code == 0 and "ENTRY %e" in out, out + err)
+
+
+@part
+def kernels_compared(tmp):
+    def pair(ending, first, second):
+        (tmp / f"a.{ending}").write_text(first), (tmp / f"b.{ending}").write_text(second)
+        return run("diff", tmp / f"a.{ending}", tmp / f"b.{ending}")
+
+    renamed = LL.replace("%1", "%x").replace("%add.2", "%sum").replace("@fusion", "@k").replace("ModuleID = 'm'", "ModuleID = 'n'")
+    code, out, err = pair("ll", LL, renamed)
+    expect("LLVM IR under other names", code == 0 and out == "same but for names and remarks\n", out + err)
+    code, out, err = pair("ll", LL, renamed.replace("fadd float %x, %x", "fadd float %sum, %x"))
+    expect("other operands", code == 1 and "1 with other operands" in out, out + err)
+    code, out, err = pair("ll", LL, LL.replace("fadd", "fmul"))
+    expect("another instruction", code == 1 and "-  %add.2 = fadd" in out and "+  %add.2 = fmul" in out and "1 lines only in the first" in out, out + err)
+    code, out, err = pair("ptx", PTX, PTX.replace("%r1,", "%r7,").replace("%r1;", "%r7;").replace("fusion", "other"))
+    expect("PTX under other names", code == 0 and "same but for names" in out, out + err)
+    for old, new in (("%tid.x", "%ctaid.x"), ("%r1, %r1;", "%r1, %r2;"), ("add.s32", "sub.s32"), ("128, 1", "64, 1")):
+        code, out, err = pair("ptx", PTX, PTX.replace(old, new))
+        expect(f"PTX with {new}", code == 1 and out.splitlines()[-1].startswith("different"), out + err)
+    code, out, err = run("diff", tmp / "a.ptx", tmp / "a.ptx", "--json")
+    expect("as JSON", code == 0 and json.loads(out)["same_text"], out)
+
+
+@part
+def graphs(tmp):
+    folder = tmp / "graphs"
+    folder.mkdir()
+    for name, text in (("mark_for_compilation.pbtxt", GRAPH.replace('op: "Neg"', 'op: "Neg"\n  device: "/gpu:0"')), ("before_mark_for_compilation.pbtxt", GRAPH),
+                       ("encapsulate_subgraphs_after.pbtxt", GRAPH.replace('"b"', '"cluster_0"'))):
+        (folder / name).write_text(text)
+    code, out, err = run(folder)
+    lines = [l for l in out.splitlines() if ".pbtxt: " in l]
+    expect("a succession of graphs", code == 0 and [l.split(".")[0] for l in lines] == ["before_mark_for_compilation", "mark_for_compilation", "encapsulate_subgraphs_after"] and
+           'device "" → "/gpu:0"' in out and "+ cluster_0 (Neg)" in out and "- b (Neg)" in out, out + err)
+    code, out, err = run("open", folder, "--json")
+    expect("as JSON", code == 0 and [g["nodes"] for g in json.loads(out)["graphs"]] == [2, 2, 2], out + err)
+    code, out, err = run("diff", folder / "before_mark_for_compilation.pbtxt", folder / "encapsulate_subgraphs_after.pbtxt")
+    expect("node by node", code == 1 and "1 nodes only in the first, 1 only in the second" in out, out + err)
+    for ending, magic in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("dot", b"digraph")):
+        code, out, err = run("convert", folder / "mark_for_compilation.pbtxt", tmp / f"g.{ending}")
+        expect(f"GraphDef to {ending}", code == 0 and (tmp / f"g.{ending}").read_bytes().startswith(magic), err)
+    code, out, err = run("convert", tmp / "g.dot", tmp / "h.png")
+    expect("a .dot of 2017 to .png", code == 0 and (tmp / "h.png").read_bytes().startswith(b"\x89PNG"), err)
+    code, out, err = run("convert", folder / "mark_for_compilation.pbtxt", tmp / "g.hlo")
+    expect("no module of it", code == 2 and "becomes .dot, .svg or .png" in err, err)
+    # --xla_dump_hlo_as_dot alone: graphs are all there is.
+    dots = tmp / "dots"
+    dots.mkdir()
+    for stage in ("before_optimizations", "sm_8.6_gpu_after_optimizations"):
+        (dots / f"module_0031.cluster_0__XlaCompiledKernel_true_.67.{stage}.dot").write_text("digraph g { a -> b }\n")
+    (dots / "module_0031.cluster_0__XlaCompiledKernel_true_.67.thunk_schedule").write_text("0 kKernel\n")
+    code, out, err = run(dots)
+    expect("a dump of graphs", code == 0 and "cluster_0" in out and "--xla_dump_hlo_as_text" in out and ".thunk_schedule" in out, out + err)
+    code, out, err = run("view", dots, "-o", tmp / "pages")
+    expect("its pages", code == 0 and (tmp / "pages/index.html").exists() and len(list((tmp / "pages").glob("*.dot"))) == 2, out + err)
+
+
+@part
+def whose_kernels(tmp):
+    # ptxas as far as it is asked here, and a place without it.
+    tools = tmp / "tools"
+    tools.mkdir()
+    (tools / "ptxas").write_text("#!/bin/sh\nfor k in fusion other; do echo \"ptxas info    : Function properties for $k\"\necho '    0 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads'\n"
+                                 "echo 'ptxas info    : Used 64 registers, 4096 bytes smem'\ndone\n")
+    (tools / "ptxas").chmod(0o755)
+    path = {"PATH": f"{tools}:{os.environ['PATH']}"}
+    dump = tmp / "dump"
+    dump.mkdir()
+    module = entry(" p = f32[4096] parameter(0)\n ROOT r = f32[4096] fusion(p), kind=kLoop, calls=f", "f { q = f32[4096] parameter(0)\n ROOT n = f32[4096] negate(q) }")
+    (dump / "module_0001.m.before_optimizations.txt").write_text(module)
+    (dump / "module_0001.m.ptx").write_text(PTX + PTX.split("\n", 2)[2].replace("fusion", "other").replace(".reqntid 128, 1, 1\n", ""))
+    for given in (dump, f"{dump}:before_optimizations", dump / "module_0001.m.ptx"):
+        code, out, err = run("occupancy", given, env=path)
+        expect(f"XLA's own kernels, of {given}", code == 0 and "XLA's own kernels, " in out and "m.ptx for sm_90a" in out and "8 bytes of registers spill" in out and
+               "does not say how many threads" in out, out + err)
+    code, out, err = run("occupancy", dump, "--json", "--gpu=H100,A100", env=path)
+    rows = json.loads(out) if code == 0 else []
+    expect("XLA's own as JSON", [(r["kernel"], r["made_by"], r.get("threads"), r["registers"]) for r in rows] ==
+           [("fusion", "xla", 128, 64), ("other", "xla", None, 64)] * 2 and rows[0]["occupancy"] == 0.5 and rows[0]["limiter"] == "registers", out + err)
+    (dump / "module_0001.m.ptx").write_text("nothing\n")
+    code, out, err = run("occupancy", dump, env=path)
+    expect("no PTX in it", code == 2 and "holds no kernel" in err, out + err)
+    (dump / "module_0001.m.ptx").unlink()
+    code, out, err = run("occupancy", dump, env=path)
+    expect("ours", code == 2 and "libdevice" in err or code == 0 and "kernels that hlo-replay compiles from" in out and "not XLA's own" in out, out + err)
 
 
 with tempfile.TemporaryDirectory() as folder:

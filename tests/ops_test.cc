@@ -6,11 +6,15 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 
 #include "gpu_exec/executor.h"
 #include "parser/parser.h"
+#include "passes/pass.h"
+#include "replay/link.h"
 #include "tests/cuda_driver.h"
 
 namespace hlo {
@@ -69,55 +73,131 @@ std::string difference(const std::string& op, ElementType type, const char* got,
   return {};
 }
 
-// Runs every case; opcodes that came up, and of which cases a part was left to the evaluator.
-std::set<std::string> check_all(const ExecutorInfo& executor, std::set<std::string>* left) {
-  std::ifstream file(HLO_TESTDATA "/eval/ops.jsonl");
-  EXPECT_TRUE(file.good());
-  std::set<std::string> covered;
-  size_t cases = 0;
-  for (std::string line; std::getline(file, line);) {
-    auto c = nlohmann::json::parse(line);
-    std::string name = fmt::format("{} {}", c["op"].get<std::string>(), c["type"].get<std::string>());
-    ++cases;
-    // XLA's CPU backend takes the largest number of this type for an infinity when it converts to integers.
-    if (name.starts_with("convert f4e2m1fn ") && (name[17] == 's' || name[17] == 'u')) continue;
-    if (name == "popcnt s4") continue;  // it counts the copies of the sign in the byte, too
-    try {
-      auto m = parse_module(c["text"].get<std::string>(), std::make_shared<Universe>(), {});
-      for (CompId comp : m->computations())
-        for (InstId i : m->comp(comp).order) covered.insert(std::string(op_text(m->op(i))));
-      Universe& u = m->u();
-      std::vector<Value> arguments;
-      const auto& params = m->comp(m->entry()).params;
-      for (size_t k = 0; k < params.size(); ++k) {
-        Value v;
-        v.shape = m->shape_id(params[k]);
-        v.data = std::make_shared<std::vector<char>>(from_hex(c["inputs"][k].get<std::string>()));
-        arguments.push_back(std::move(v));
-      }
-      std::vector<Value> outputs;
-      Execution e = executor.run(*m, {arguments}, 1, {});
-      if (e.notes.size() > 1) left->insert(c["op"].get<std::string>());
-      flatten(u, e.results[0], &outputs);
-      std::string why;
-      if (outputs.size() != c["outputs"].size()) why = "number of outputs";
-      for (size_t k = 0; k < outputs.size() && why.empty(); ++k) {
-        std::vector<char> want = from_hex(c["outputs"][k].get<std::string>());
-        if (want.size() != outputs[k].data->size())
-          why = fmt::format("{} bytes for {}", outputs[k].data->size(), want.size());
-        else
-          why = difference(c["op"].get<std::string>(), u[outputs[k].shape].type, outputs[k].bytes(), want.data(),
-                           u[outputs[k].shape].elements_count());
-      }
-      if (!why.empty()) {
-        ADD_FAILURE() << name << ": " << why << "\n" << c["text"].get<std::string>();
-      }
-    } catch (const Failure& e) {
-      ADD_FAILURE() << name << ": " << e.what();
+struct Case {
+  std::string op, type, text;
+  std::vector<std::string> inputs, outputs;  // bytes in hexadecimal
+  std::string name() const { return op + " " + type; }
+};
+
+// By opcode, in the file's order; those apart that are known to differ.
+const std::map<std::string, std::vector<Case>>& cases_by_opcode() {
+  static const auto all = [] {
+    std::map<std::string, std::vector<Case>> out;
+    std::ifstream file(HLO_TESTDATA "/eval/ops.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      auto j = nlohmann::json::parse(line);
+      Case c{j["op"], j["type"], j["text"], j["inputs"], j["outputs"]};
+      std::string name = c.name();
+      // XLA's CPU backend takes the largest number of this type for an infinity when it converts to integers.
+      if (name.starts_with("convert f4e2m1fn ") && (name[17] == 's' || name[17] == 'u')) continue;
+      if (name == "popcnt s4") continue;  // it counts the copies of the sign in the byte, too
+      out[c.op].push_back(std::move(c));
     }
+    return out;
+  }();
+  return all;
+}
+
+// How an executor did: what it judged, with how many compilations, and opcodes of which it left something to the
+// evaluator.
+struct Tally {
+  size_t cases = 0, batches = 0, alone = 0;
+  std::set<std::string> covered, left;
+};
+
+// Are the results of the case what XLA gave?
+void judge(const Universe& u, const Case& c, std::span<const Value> outputs) {
+  std::string why;
+  if (outputs.size() != c.outputs.size()) why = "number of outputs";
+  for (size_t k = 0; k < outputs.size() && why.empty(); ++k) {
+    std::vector<char> want = from_hex(c.outputs[k]);
+    const Shape& shape = u[outputs[k].shape];
+    if (want.size() != outputs[k].data->size())
+      why = fmt::format("{} bytes for {}", outputs[k].data->size(), want.size());
+    else
+      why = difference(c.op, shape.type, outputs[k].bytes(), want.data(), shape.elements_count());
   }
-  EXPECT_GT(cases, 3000u);
-  return covered;
+  EXPECT_EQ(why, "") << c.name() << "\n" << c.text;
+}
+
+// One module of all: the parameters of all, the results of all as one tuple, each case's instructions as they are. A
+// single one stays what it is.
+std::unique_ptr<Module> together(std::vector<LinkModule>& modules, const std::string& op) {
+  if (modules.size() == 1) return std::move(modules[0].module);
+  auto m = stitched(modules, {}, {}, "cases");  // each as a call
+  if (op == "call") return m;                   // calls are what these try
+  PassContext context;
+  context.keep_notes = false;
+  find_pass("call-inliner")->run(*m, context);
+  m->cleanup();
+  return m;
+}
+
+// Throws Failure where one of them cannot run.
+void run_together(const ExecutorInfo& executor, std::span<const Case> cases, Tally* tally) {
+  auto universe = std::make_shared<Universe>();
+  std::vector<LinkModule> modules;
+  std::vector<Value> arguments;
+  for (const Case& c : cases) {
+    LinkModule one{c.name(), parse_module(c.text, universe, {}), {}, {}};
+    const Module& m = *one.module;
+    for (CompId comp : m.computations())
+      for (InstId i : m.comp(comp).order) tally->covered.insert(std::string(op_text(m.op(i))));
+    const auto& params = m.comp(m.entry()).params;
+    for (size_t k = 0; k < params.size(); ++k) {
+      Value v;
+      v.shape = m.shape_id(params[k]);
+      v.data = std::make_shared<std::vector<char>>(from_hex(c.inputs[k]));
+      arguments.push_back(std::move(v));
+    }
+    modules.push_back(std::move(one));
+  }
+  auto m = together(modules, cases[0].op);
+  std::vector<Value> outputs;
+  Execution e = executor.run(*m, {arguments}, 1, {});
+  if (e.notes.size() > 1) tally->left.insert(cases[0].op);
+  flatten(*universe, e.results[0], &outputs);
+  size_t expected = 0;
+  for (const Case& c : cases) expected += c.outputs.size();
+  if (outputs.size() != expected)
+    fail(FailureKind::kInvalid, "{} outputs for {} of {} cases", outputs.size(), expected, cases.size());
+  auto next = outputs.begin();
+  for (const Case& c : cases) {
+    judge(*universe, c, {next, next + static_cast<ptrdiff_t>(c.outputs.size())});
+    next += static_cast<ptrdiff_t>(c.outputs.size());
+  }
+  tally->cases += cases.size(), ++tally->batches;
+}
+
+// Runs every case. A compilation costs the same for one and for many, so those of an opcode go into one module, which
+// tells what failed by the results; where such a module does not run, each case does alone, to say which it is.
+Tally check_all(const ExecutorInfo& executor) {
+  constexpr size_t kBatch = 60;
+  Tally tally;
+  for (const auto& [op, list] : cases_by_opcode())
+    for (std::span<const Case> rest = list; !rest.empty();) {
+      std::span<const Case> batch = rest.first(std::min(rest.size(), kBatch));
+      rest = rest.subspan(batch.size());
+      std::string together_failed;
+      try {
+        run_together(executor, batch, &tally);
+        continue;
+      } catch (const Failure& e) {
+        together_failed = e.what();
+      }
+      size_t failed = 0;
+      for (const Case& c : batch) try {
+          run_together(executor, {&c, 1}, &tally);
+          ++tally.alone;
+        } catch (const Failure& e) {
+          ++failed;
+          ADD_FAILURE() << c.name() << ": " << e.what() << "\n" << c.text;
+        }
+      EXPECT_GT(failed, 0u) << op << ": each runs alone, but not " << batch.size() << " together: " << together_failed;
+    }
+  EXPECT_GE(tally.cases, 3691u);
+  fmt::print("{}: {} cases in {} modules, {} of them alone\n", executor.name, tally.cases, tally.batches, tally.alone);
+  return tally;
 }
 
 using Names = std::set<std::string>;
@@ -131,29 +211,23 @@ const Names kNeverCompiled{
 // Here the evaluator's own code is as good as kernels: sorts, scatters, decompositions, random bits, and convolutions
 // that oneDNN does not take.
 TEST(Ops, HostAsXla) {
-  Names left, expected = kNeverCompiled;
-  check_all(*find_executor("host"), &left);
+  Names expected = kNeverCompiled;
   expected.insert({"cholesky", "convolution", "rng-bit-generator", "scatter", "sort", "topk", "triangular-solve"});
-  EXPECT_EQ(left, expected);
+  EXPECT_EQ(check_all(*find_executor("host")).left, expected);
 }
 
-TEST(Ops, EmulatedGpuAsXla) {
-  Names left;
-  check_all(*find_executor("emulated"), &left);
-  EXPECT_EQ(left, kNeverCompiled);
-}
+TEST(Ops, EmulatedGpuAsXla) { EXPECT_EQ(check_all(*find_executor("emulated")).left, kNeverCompiled); }
 
 // The PTX on a card where there is one, else on the interpreter of the fake driver.
 TEST(Ops, CudaAsXla) {
   use_fake_driver_without_a_card();
-  Names left;
-  check_all(*find_executor("cuda"), &left);
-  EXPECT_EQ(left, kNeverCompiled);
+  EXPECT_EQ(check_all(*find_executor("cuda")).left, kNeverCompiled);
 }
 
 TEST(Ops, AsXla) {
-  Names left, covered = check_all(*find_executor("evaluator"), &left);
-  EXPECT_TRUE(left.empty());
+  Tally tally = check_all(*find_executor("evaluator"));
+  EXPECT_TRUE(tally.left.empty());
+  Names covered = tally.covered;
   // By hand in evaluator_test.cc: what XLA's CPU backend does not take, or what needs several devices.
   for (const char* op : {"acos",
                          "acosh",

@@ -81,6 +81,9 @@ class BufferAssigner {
   int new_value(InstId i, const Dims& index, ShapeId s) {
     BufferValue v;
     v.inst = i, v.index = index, v.shape = s, v.size = rules_.bytes ? rules_.bytes(s) : u_.byte_size(s);
+    // Offsets and totals are sums of these, so none of them overflows where all together do not.
+    sum_ += Checked(v.size) + kAlign;
+    sum_.value("what the module's buffers hold together");
     out_.values.push_back(v);
     class_.push_back(static_cast<int>(class_.size()));
     return static_cast<int>(out_.values.size()) - 1;
@@ -133,6 +136,10 @@ class BufferAssigner {
         case Opcode::AsyncStart: {
           // Arguments, result and what else the shape has.
           const auto& params = m_.comp(m_.called(i)[0]).params;
+          const std::vector<ShapeId> whole = m_.shape(i).elements;
+          if (params.size() != ops.size() || leaves(whole[1]) != leaves(m_.shape_id(m_.comp(m_.called(i)[0]).root)))
+            fail(FailureKind::kUnsupported, "{}: buffers for operands or results that are bound later",
+                 m_.inst_name(i));
           for (size_t p = 0; p < params.size(); ++p) {
             out_.by_inst[params[p]] = of(ops[p]);
             given_.insert(params[p]);
@@ -521,6 +528,7 @@ class BufferAssigner {
   const Universe& u_;
   const BufferRules& rules_;
   BufferAssignment out_;
+  Checked sum_ = 0;  // bytes of all values
   std::vector<int> class_;
   std::unordered_map<InstId, int64_t> start_, end_;
   std::unordered_map<CompId, int64_t> comp_start_, comp_end_;

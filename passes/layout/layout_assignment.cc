@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/cudnn.h"
 #include "passes/rewrite.h"
 
 namespace hlo {
@@ -159,7 +160,8 @@ class LayoutAssigner {
       return;
     }
     std::string_view target = u_.text(a.text(Attr::custom_call_target));
-    if (target != "__cudnn$convForward") {
+    // No verifier asks whether such a call has labels.
+    if (target != "__cudnn$convForward" || !is_cudnn_convolution_of_fitting_ranks(m_, i)) {
       shape(i, u_.with_default_layout(m_.shape_id(i)));
       return;
     }

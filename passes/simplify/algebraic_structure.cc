@@ -329,14 +329,11 @@ void A::dot(InstId i) {
     set.set(Attr::lhs_contracting_dims, nlc), set.set(Attr::rhs_contracting_dims, nrc);
     for (Attr key : {Attr::sharding, Attr::origin}) set.erase(key);
     AttrsId attrs = u_.attrs(std::move(set));
-    InstId small = m_.add_derived(i, {.op = Opcode::Dot,
-                                      .shape = ShapeId(u_.with_type(m_.shape_id(i), out.type)),
-                                      .operands = {x, y},
-                                      .attrs = attrs});
     Dims small_dims;
     for (int64_t v : m_.shape(i).dims)
       if (v != 1) small_dims.push_back(v);
-    m_.set_shape(small, u_.array(out.type, small_dims));
+    InstId small = m_.add_derived(
+        i, {.op = Opcode::Dot, .shape = u_.array(out.type, small_dims), .operands = {x, y}, .attrs = attrs});
     if (m_.shape(small).dims == m_.shape(i).dims)
       rw_to(i, small);
     else

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/base/checked.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -56,7 +57,27 @@ bool inline_computation(Module& m, InstId call, CompId callee, std::span<const I
   return m.replace(call, map.at(m.comp(callee).root), {.relay_control = true, .remove_unused = false});
 }
 
+namespace {
+// A computation is copied into each of its calls: two calls a level make 2^n copies of the last, which are refused
+// before the first is made. `calls_only`: only `call` is followed.
+void check_unfolded_size(const Module& m, bool calls_only) {
+  constexpr int64_t kMost = int64_t{1} << 24;
+  std::vector<Checked> size(m.comp_slots(), Checked(0));
+  for (CompId c : m.computation_post_order()) {
+    Checked all = static_cast<int64_t>(m.size(c));
+    for (InstId i : m.comp(c).order)
+      if (m.alive(i) && (!calls_only || m.op(i) == Opcode::Call))
+        for (CompId callee : m.called(i)) all += size[callee.value];
+    size[c.value] = all;
+    if (all.capped() > kMost)
+      fail(FailureKind::kUnsupported, "with a copy of what it calls for each call {} has more than {} instructions",
+           m.comp_name(c), kMost);
+  }
+}
+}  // namespace
+
 bool run_call_inliner(Module& m, PassContext& ctx) {
+  check_unfolded_size(m, true);
   bool changed = false, prefix = ctx.flag("op_name_prefix", true);
   // A computation's calls are inlined after those inside its callees.
   for (CompId c : m.computation_post_order()) {
@@ -134,6 +155,7 @@ CompId clone_deep(Module& m, CompId c) {
 
 // Before: two callers of %f. After: the second calls %f.clone, whose callees are clones too. Reducers count as well.
 bool run_flatten_call_graph(Module& m, PassContext& ctx) {
+  check_unfolded_size(m, false);
   bool changed = false;
   // A clone calls clones only: no computation gets a further caller while this goes on.
   const auto all = call_sites(m);

@@ -122,7 +122,8 @@ class CollectiveMover {
         Literal zero;
         zero.shape = m_.shape_id(start[static_cast<size_t>(a.index)]);
         const Shape& s = u[zero.shape];
-        zero.bytes.assign(static_cast<size_t>(s.elements_count() * storage_bytes(s.type)), '\0');
+        zero.bytes.assign((Checked(s.elements_count()) * storage_bytes(s.type)).size("a zero of the loop's state"),
+                          '\0');
         start[static_cast<size_t>(a.index)] = m_.constant(parent, std::move(zero), "constant");
       }
     InstId state = make(m_, parent, Opcode::Tuple, start, {}, m_.shape_id(init));

@@ -8,6 +8,7 @@
 #include "parser/parser.h"
 #include "parser/proto_reader.h"
 #include "replay/cli/command.h"
+#include "replay/cli/other_files.h"
 #include "replay/confined_path.h"
 #include "replay/diff.h"
 #include "replay/diverge.h"
@@ -231,6 +232,8 @@ int diff_profiles(const DiffArgs& a) {
 
 int cmd_diff(const DiffArgs& a) {
   if (a.profile) return diff_profiles(a);
+  int code = kYes;
+  if (diff_other_files(a, &code)) return code;
   std::error_code error;
   std::vector<Outcome> found;
   if (a.by != "structure" && a.by != "text") fail(FailureKind::kUsage, "--by is structure or text, not '{}'", a.by);

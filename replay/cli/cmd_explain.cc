@@ -76,13 +76,28 @@ int explain_instruction(const ExplainArgs& a, const std::vector<Recording>& all)
 
 int explain_pair(const ExplainArgs& a, const std::vector<Recording>& all) {
   std::vector<std::string> lines;
+  bool known[2] = {false, false};
+  std::string near[2], meet;
+  for (const Recording& r : all) {
+    Meeting m = meeting(r, a.why_not[0], a.why_not[1]);
+    known[0] |= m.first, known[1] |= m.second;
+    if (near[0].empty()) near[0] = m.near_first;
+    if (near[1].empty()) near[1] = m.near_second;
+    if (m.first && m.second && meet.empty()) meet = m.text;
+  }
+  for (int k = 0; k < 2; ++k)
+    if (!known[k])
+      fail(FailureKind::kUsage, "no stage of {} has an instruction '{}'{}", a.file, a.why_not[static_cast<size_t>(k)],
+           near[k].empty() ? "" : fmt::format("; did you mean '{}'?", near[k]));
   for (const Recording& r : all)
     for (std::string& line : why_not_fused(r, a.why_not[0], a.why_not[1])) lines.push_back(std::move(line));
   if (a.json)
-    print_json({{"first", a.why_not[0]}, {"second", a.why_not[1]}, {"decisions", lines}});
+    print_json({{"first", a.why_not[0]}, {"second", a.why_not[1]}, {"decisions", lines}, {"meet", meet}});
   else
     for (const std::string& line : lines) fmt::print("{}\n", line);
-  if (lines.empty() && !a.json)
+  if (lines.empty() && !a.json && !meet.empty())
+    fmt::print("no decision about {} and {}: {}\n", a.why_not[0], a.why_not[1], meet);
+  else if (lines.empty() && !a.json)
     fmt::print("no decision about {} and {} is recorded; names are those of the stage before fusion{}\n", a.why_not[0],
                a.why_not[1],
                all[0].source == "xla" ? ", and XLA writes its decisions with --xla_dump_fusion_visualization or "

@@ -12,6 +12,7 @@
 #include "replay/cli/command.h"
 #include "replay/files.h"
 #include "replay/ptxas.h"
+#include "replay/recording.h"
 
 namespace hlo {
 
@@ -27,32 +28,34 @@ int cmd_cost(const CostArgs& a) {
   };
   std::vector<Row> rows;
   size_t unknown_loops = 0;
-  // Loops run their bodies so often.
-  auto walk = [&](auto&& self, CompId comp, double times) -> void {
-    for (InstId i : m->post_order(comp)) {
+  // How often a computation runs: loops run their bodies so often, callers come before what they call.
+  std::vector<double> times(m->comp_slots(), 0);
+  times[m->entry().value] = 1;
+  std::vector<CompId> order = m->computation_post_order();
+  for (auto comp = order.rbegin(); comp != order.rend(); ++comp) {
+    double here = times[comp->value];
+    if (here == 0) continue;
+    for (InstId i : m->post_order(*comp)) {
       switch (m->op(i)) {
         case Opcode::While: {
           int64_t steps = analysis.trip_count(i);
           unknown_loops += steps < 0;
-          double n = steps < 0 ? 1 : static_cast<double>(steps);
-          self(self, m->attrs(i).comp(Attr::body), times * n);
-          self(self, m->attrs(i).comp(Attr::condition), times * n);
+          for (CompId c : m->called(i)) times[c.value] += here * (steps < 0 ? 1 : static_cast<double>(steps));
           break;
         }
         case Opcode::Conditional:
         case Opcode::Call:
-          for (CompId c : m->called(i)) self(self, c, times);
+          for (CompId c : m->called(i)) times[c.value] += here;
           break;
         default: {
           if (!CostAnalysis::runs(*m, i)) break;
-          Row r{i, analysis.of(i), times, 0, true};
-          r.seconds = least_seconds(r.cost, device, &r.by_memory) * times;
+          Row r{i, analysis.of(i), here, 0, true};
+          r.seconds = least_seconds(r.cost, device, &r.by_memory) * here;
           rows.push_back(r);
         }
       }
     }
-  };
-  walk(walk, m->entry(), 1);
+  }
   std::stable_sort(rows.begin(), rows.end(), [](const Row& x, const Row& y) { return x.seconds > y.seconds; });
   Cost all;
   double seconds = 0;
@@ -111,8 +114,110 @@ int cmd_cost(const CostArgs& a) {
   return kYes;
 }
 
+namespace {
+
+struct Occupancy {
+  double share = 0;  // of the warps that a multiprocessor can hold
+  const char* limiter = "";
+};
+
+Occupancy occupancy_of(const DeviceSpec& d, const KernelResources& r, int64_t threads) {
+  int warps = static_cast<int>(std::clamp<int64_t>((threads + 31) / 32, 1, 1 << 20));
+  // Registers are given out in units of 256 a warp.
+  int per_warp = std::max((r.registers * 32 + 255) / 256 * 256, 256);
+  std::array<std::pair<int, const char*>, 4> limits = {
+      {{d.warps_per_sm / warps, "warps"},
+       {d.blocks_per_sm, "blocks"},
+       {d.registers_per_sm / (per_warp * warps), "registers"},
+       {r.shared ? d.shared_kb_per_sm * 1024 / (r.shared + 1024) : 1 << 20, "shared memory"}}};
+  auto least = *std::min_element(limits.begin(), limits.end(), [](auto& x, auto& y) { return x.first < y.first; });
+  return {static_cast<double>(std::min(least.first * warps, d.warps_per_sm)) / d.warps_per_sm, least.second};
+}
+
+void occupancy_header(const DeviceSpec& d, const std::string& whose) {
+  fmt::print("{} ({} multiprocessors, {} warps each); {}:\n", d.name, d.sms, d.warps_per_sm, whose);
+  fmt::print("{:<44} {:>9} {:>7} {:>9} {:>9} {:>10}  {}\n", "kernel", "registers", "shared", "block", "blocks",
+             "occupancy", "limited by");
+}
+
+// Where kernels come from: XLA's own PTX of a folder or file, else the module that ours are compiled from.
+struct KernelSource {
+  std::vector<std::string> ptx;  // files; empty: `module` it is
+  std::string module;
+};
+
+KernelSource kernel_source(const std::string& given) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (given.ends_with(".ptx") && fs::is_regular_file(given, error)) return {{given}, {}};
+  size_t colon = given.rfind(':');
+  std::string folder = fs::is_directory(given, error) ? given
+                       : colon != std::string::npos && fs::is_directory(given.substr(0, colon), error)
+                           ? given.substr(0, colon)
+                           : std::string();
+  KernelSource out{{}, given};
+  if (folder.empty()) return out;
+  // What we wrote into a recording of ours is ours.
+  if (!fs::exists(folder + "/recording.json", error))
+    for (const auto& entry : fs::directory_iterator(folder, error))
+      if (entry.is_regular_file() && entry.path().extension() == ".ptx") out.ptx.push_back(entry.path().string());
+  std::sort(out.ptx.begin(), out.ptx.end());
+  if (folder != given || !out.ptx.empty()) return out;
+  // The last stage of a folder.
+  const Recording r = open_folder(folder, false).front();
+  for (const StageRow& row : r.rows)
+    if (row.file.ends_with(".txt") || row.file.ends_with(".hlo")) out.module = folder + "/" + row.file;
+  return out;
+}
+
+int occupancy_of_ptx(const OccupancyArgs& a, const std::vector<std::string>& files) {
+  Json all = Json::array();
+  for (const std::string& file : files) {
+    std::string text = read_file(file);
+    PtxText ptx = ptx_entries(text);
+    if (ptx.entries.empty() || ptx.target.empty())
+      fail(FailureKind::kUnsupported, "{} holds no kernel: PTX has a .target and entries", file);
+    if (cuda_tool("ptxas").empty()) {
+      std::string names;
+      for (size_t k = 0; k < ptx.entries.size() && k < 5; ++k) names += (k ? ", " : "") + ptx.entries[k].name;
+      fail(FailureKind::kUnsupported,
+           "{} holds {} kernels of XLA's own ({}{}), but what they need is known to ptxas (of the CUDA toolkit) alone, "
+           "which is not to be found",
+           file, ptx.entries.size(), names, ptx.entries.size() > 5 ? ", …" : "");
+    }
+    std::map<std::string, KernelResources> report = assembled(text, ptx.target, false).kernels;
+    for (const std::string& name : words(a.gpus)) {
+      const DeviceSpec& d = device_spec(name);
+      if (!a.json) occupancy_header(d, fmt::format("XLA's own kernels, {} for {}", file, ptx.target));
+      for (const PtxEntry& k : ptx.entries) {
+        const KernelResources& r = report[k.name];
+        Json row{
+            {"gpu", d.name},        {"kernel", k.name},         {"made_by", "xla"},         {"file", file},
+            {"target", ptx.target}, {"registers", r.registers}, {"shared_bytes", r.shared}, {"spill_bytes", r.spills}};
+        std::string full = "unknown", limiter = "the PTX does not say how many threads a block has";
+        if (k.threads > 0) {
+          Occupancy o = occupancy_of(d, r, k.threads);
+          row["threads"] = k.threads, row["occupancy"] = o.share, row["limiter"] = o.limiter;
+          full = fmt::format("{:.0f} %", 100 * o.share), limiter = o.limiter;
+        }
+        all.push_back(std::move(row));
+        if (!a.json)
+          fmt::print("{:<44} {:>9} {:>7} {:>9} {:>9} {:>10}  {}{}\n", k.name, r.registers, r.shared,
+                     k.threads ? std::to_string(k.threads) : "?", "?", full, limiter,
+                     r.spills ? fmt::format("; {} bytes of registers spill", r.spills) : "");
+      }
+    }
+  }
+  if (a.json) print_json(all);
+  return kYes;
+}
+
+}  // namespace
+
 int cmd_occupancy(const OccupancyArgs& a) {
-  auto m = load_verified(a.file, true);
+  KernelSource from = kernel_source(a.file);
+  if (!from.ptx.empty()) return occupancy_of_ptx(a, from.ptx);
+  auto m = load_verified(from.module, true);
   CostAnalysis analysis(*m);
   Json all = Json::array();
   std::set<std::string> names = words(a.gpus);
@@ -121,23 +226,11 @@ int cmd_occupancy(const OccupancyArgs& a) {
     std::string sm(d.sm == "sm_70" ? "sm_75" : d.sm);
     GpuCode code = gpu_code(*m, sm);
     std::map<std::string, KernelResources> report = assembled(code.ptx, sm, false).kernels;
-    if (!a.json) {
-      fmt::print("{} ({} multiprocessors, {} warps each):\n", d.name, d.sms, d.warps_per_sm);
-      fmt::print("{:<44} {:>9} {:>7} {:>9} {:>9} {:>10}  {}\n", "kernel", "registers", "shared", "block", "blocks",
-                 "occupancy", "limited by");
-    }
+    if (!a.json)
+      occupancy_header(d, fmt::format("kernels that hlo-replay compiles from {}, not XLA's own", from.module));
     for (const GpuKernelInfo& k : code.kernels) {
       const KernelResources& r = report[k.function];
-      int warps = static_cast<int>((k.threads + 31) / 32);
-      // Registers are given out in units of 256 a warp.
-      int per_warp = std::max((r.registers * 32 + 255) / 256 * 256, 256);
-      std::array<std::pair<int, const char*>, 4> limits = {
-          {{d.warps_per_sm / warps, "warps"},
-           {d.blocks_per_sm, "blocks"},
-           {d.registers_per_sm / (per_warp * warps), "registers"},
-           {r.shared ? d.shared_kb_per_sm * 1024 / (r.shared + 1024) : 1 << 20, "shared memory"}}};
-      auto least = *std::min_element(limits.begin(), limits.end(), [](auto& x, auto& y) { return x.first < y.first; });
-      double occupancy = static_cast<double>(std::min(least.first * warps, d.warps_per_sm)) / d.warps_per_sm;
+      auto [occupancy, limiter] = occupancy_of(d, r, k.threads);
       bool few = k.blocks < d.sms;
       Cost cost = analysis.of(k.inst);
       bool by_memory = true;
@@ -145,13 +238,14 @@ int cmd_occupancy(const OccupancyArgs& a) {
       // Little's law: bytes that must be in flight at about 600 ns, 16 a thread at most in these kernels.
       double needed = std::min(1.0, d.memory_gb_s * 600 / (16.0 * 32 * d.warps_per_sm * d.sms));
       bool matters = by_memory && occupancy < needed && !few;
-      std::string advice =
-          few        ? fmt::format("{} blocks leave {} multiprocessors idle", k.blocks, d.sms - k.blocks)
-          : r.spills ? fmt::format("{} bytes of registers spill", r.spills)
-          : matters  ? fmt::format("{:.0f} % would keep the memory busy: fewer {}", 100 * needed, least.second)
-                     : "enough to keep the memory busy";
+      std::string advice = few ? fmt::format("{} blocks leave {} multiprocessors idle", k.blocks, d.sms - k.blocks)
+                           : r.spills ? fmt::format("{} bytes of registers spill", r.spills)
+                           : matters
+                               ? fmt::format("{:.0f} % would keep the memory busy: fewer {}", 100 * needed, limiter)
+                               : "enough to keep the memory busy";
       all.push_back({{"gpu", d.name},
                      {"kernel", k.function},
+                     {"made_by", "hlo-replay"},
                      {"instruction", m->inst_name(k.inst)},
                      {"schedule", k.schedule},
                      {"registers", r.registers},
@@ -160,13 +254,13 @@ int cmd_occupancy(const OccupancyArgs& a) {
                      {"threads", k.threads},
                      {"blocks", k.blocks},
                      {"occupancy", occupancy},
-                     {"limiter", least.second},
+                     {"limiter", limiter},
                      {"matters", matters || few},
                      {"advice", advice},
                      {"least_seconds", seconds}});
       if (!a.json)
         fmt::print("{:<44} {:>9} {:>7} {:>9} {:>9} {:>8.0f} %  {}; {}\n", k.function, r.registers, r.shared, k.threads,
-                   k.blocks, 100 * occupancy, least.second, advice);
+                   k.blocks, 100 * occupancy, limiter, advice);
     }
     for (const auto& [inst, why] : code.without) fmt::print(stderr, "warning: {}\n", why);
   }

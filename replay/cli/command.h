@@ -11,6 +11,7 @@
 #include "replay/cli/input.h"
 #include "replay/diff.h"
 #include "replay/judge.h"
+#include "replay/wanted_passes.h"
 
 namespace CLI {
 class App;
@@ -22,6 +23,8 @@ using Json = nlohmann::ordered_json;
 
 // Exit codes: yes, equal, fine; no, different; usage, unsupported, unreadable.
 constexpr int kYes = 0, kNo = 1, kBad = 2;
+constexpr const char* kNoVerifyHelp =
+    "do not verify: passes and executors take what the verifier would refuse, and may crash on it";
 
 void print_json(const Json& j);
 
@@ -156,21 +159,12 @@ struct ExplainArgs {
 };
 int cmd_explain(const ExplainArgs& a);
 
-// A pass and its options as --passes names them: `a,b{x=1,y=2},c`.
-struct WantedPass {
-  const PassInfo* pass;
-  std::map<std::string, std::string> options;
-};
-std::vector<WantedPass> wanted_passes(const std::string& list);
 void save_arrays(const Universe& u, const std::string& path, const std::vector<Value>& arguments,
                  const std::vector<Value>& outputs);
 
 // o0, o1 … of an .npz as a result of that shape.
 Value outputs_of(const Universe& u, const std::string& path, ShapeId shape);
 
-// The passes that a list names: `a,b,c`. Throws where one is unknown or, with `runnable`, has no code.
-const PassInfo& pass_or_fail(const std::string& name);
-std::set<std::string> words(const std::string& list);
 void add_debug_commands(CLI::App& app, int* code);
 
 }  // namespace hlo

@@ -8,6 +8,7 @@
 #include "parser/proto_reader.h"
 #include "parser/source_text.h"
 #include "replay/confined_path.h"
+#include "replay/file_kind.h"
 #include "replay/files.h"
 #include "replay/progress.h"
 #include "replay/recording.h"
@@ -25,6 +26,7 @@ Input prepared(std::string label, std::string text) {
   in.label = std::move(label);
   // HLO text, a proto or JSON may stand packed; what is inside tells.
   if (text.starts_with("\x1f\x8b")) text = gunzip(text, in.label);
+  require_module(in.label, text);
   std::string plain;
   if (!looks_like_proto(text) && strip_log_prefixes(text, &plain)) {
     in.log = true;

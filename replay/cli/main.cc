@@ -25,7 +25,9 @@
 #include "parser/proto_reader.h"
 #include "passes/pipelines.h"
 #include "replay/cli/command.h"
+#include "replay/cli/other_files.h"
 #include "replay/files.h"
+#include "replay/made_order.h"
 #include "replay/npz.h"
 #include "replay/progress.h"
 #include "replay/recording.h"
@@ -45,74 +47,6 @@ std::unique_ptr<Module> load_verified(const std::string& spec, bool verify, Load
   std::string text;
   for (const VerifyError& e : errors) text += fmt::format("{}: {} [{}]\n", spec, e.message, e.rule);
   fail(FailureKind::kInvalid, "{}the module does not verify; --no-verify goes on all the same", text);
-}
-
-std::set<std::string> words(const std::string& list) {
-  std::set<std::string> out;
-  std::string word;
-  for (char c : list + ",") {
-    if (c != ',')
-      word += c;
-    else if (!word.empty())
-      out.insert(word), word.clear();
-  }
-  return out;
-}
-
-const PassInfo& pass_or_fail(const std::string& name) {
-  const PassInfo* pass = find_pass(name);
-  if (pass) return *pass;
-  for (const std::string& p : pipeline_names()) {
-    // A name of today's pipeline without code is known all the same.
-    auto known = [&](auto&& self, const std::vector<Step>& steps) -> bool {
-      return std::any_of(steps.begin(), steps.end(),
-                         [&](const Step& s) { return s.children.empty() ? s.name == name : self(self, s.children); });
-    };
-    if (known(known, *find_pipeline(p))) fail(FailureKind::kUnsupported, "pass '{}' is not implemented", name);
-  }
-  std::string_view near = nearest_pass(name);
-  fail(FailureKind::kUsage, "unknown pass '{}'{}", name, near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
-}
-
-std::vector<WantedPass> wanted_passes(const std::string& passes) {
-  std::vector<WantedPass> list;
-  std::string item;
-  int depth = 0;
-  for (char c : passes + ",") {
-    if (c == '{') ++depth;
-    if (c == '}') --depth;
-    if (c != ',' || depth > 0) {  // commas inside braces belong to the options
-      item += c;
-      continue;
-    }
-    if (item.empty()) continue;
-    size_t open = item.find('{');
-    std::string name = item.substr(0, open);
-    WantedPass w;
-    if (open != std::string::npos) {
-      if (item.back() != '}') fail(FailureKind::kUsage, "options of a pass are written {}{{key=value,…}}", name);
-      std::string body = item.substr(open + 1, item.size() - open - 2);
-      std::replace(body.begin(), body.end(), ' ', ',');
-      for (const std::string& word : words(body)) {
-        size_t eq = word.find('=');
-        w.options[word.substr(0, eq)] = eq == std::string::npos ? "true" : word.substr(eq + 1);
-      }
-    }
-    w.pass = &pass_or_fail(name);
-    // XLA names the instances of this pass by the type that they widen.
-    constexpr std::string_view kNormalization = "float-normalization-";
-    if (name.starts_with(kNormalization)) w.options.emplace("low", name.substr(kNormalization.size()));
-    const PassInfo& p = *w.pass;
-    if (!p.run) fail(FailureKind::kUnsupported, "pass '{}' is not implemented", name);
-    for (const auto& [key, value] : w.options)
-      if ((" " + std::string(p.options)).find(" " + key + "=") == std::string::npos && p.name != "reduce-precision")
-        fail(FailureKind::kUsage, "pass '{}' has no option '{}'; it has: {}", p.name, key,
-             p.options.empty() ? "none" : p.options);
-    list.push_back(std::move(w));
-    item.clear();
-  }
-  if (depth) fail(FailureKind::kUsage, "braces in --passes are not closed");
-  return list;
 }
 
 namespace {
@@ -228,7 +162,13 @@ int cmd_replay(const ReplayArgs& a) {
 }  // namespace
 
 int cmd_folder(const std::string& folder, bool json) {
-  std::vector<Recording> all = open_folder(folder);
+  std::vector<Recording> all;
+  try {
+    all = open_folder(folder);
+  } catch (const Failure&) {
+    if (open_graph_folder(folder, json)) return kYes;
+    throw;
+  }
   if (json) {
     Json out = Json::array();
     for (const Recording& r : all) out.push_back(Json::parse(recording_json(r)));
@@ -292,98 +232,6 @@ int list_passes(bool json) {
   }
   if (json) print_json(out);
   return kYes;
-}
-
-// `add` and 5 of `add.5`.
-std::pair<std::string_view, uint64_t> numbered_name(std::string_view name) {
-  size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos || dot + 1 == name.size() || name.size() - dot > 10 ||
-      name.find_first_not_of("0123456789", dot + 1) != std::string_view::npos)
-    return {name, 0};
-  return {name.substr(0, dot), std::stoull(std::string(name.substr(dot + 1)))};
-}
-
-// Was the instruction made by a pass? One that the program came with is called as its op_name ends (`add.5`,
-// op_name="jit(f)/add") or, where it has none, is a constant.
-bool made_by_pass(const Module& m, InstId i) {
-  if (m.op(i) == Opcode::Constant || m.op(i) == Opcode::Parameter || m.op(i) == Opcode::Tuple) return false;
-  auto base = [](std::string_view name) { return numbered_name(name).first; };
-  std::string_view origin = m.u().text(StrId(m.u()[m[i].meta].op_name));
-  if (size_t slash = origin.rfind('/'); slash != std::string_view::npos) origin = origin.substr(slash + 1);
-  return base(base(m.inst_name(i))) != base(origin);
-}
-
-// XLA makes the parameters of a computation first, then what the program has, then what passes add; a stage's text,
-// which is in post order, tells that no more. They are put back so, what is not used and the root apart: where those
-// stand, in which order what is dead is printed, is in the text (parameters go in front where they stand in front).
-void put_in_order_made(Module& m) {
-  // The partitioner makes a program anew, in another order than names tell.
-  if (m.comp_name(m.entry()).ends_with("_spmd")) return;
-  std::unordered_map<CompId, size_t> printed;
-  for (CompId c : m.computations()) printed.emplace(c, printed.size());
-  for (CompId c : m.computations()) {
-    Computation& comp = m.comp(c);
-    int64_t last = -1;
-    bool others = false, fits = true;
-    for (InstId i : m.live_order(c)) {
-      if (!m.users(i).empty() || m.is_root(i) || !m.control_succs(i).empty()) continue;
-      bool parameter = m.op(i) == Opcode::Parameter;
-      fits &= !parameter || (!others && m.parameter_number(i) > last);
-      if (parameter) last = m.parameter_number(i);
-      others |= !parameter;
-    }
-    std::vector<InstId> order, late;
-    if (fits) order = comp.params;
-    // A root that a pass made stands among what it made, and what is dead behind the root stays behind it.
-    // So does, behind a root that the program came with, what is dead and made by a pass, where nothing dead of the
-    // program follows.
-    std::vector<bool> inside;  // of late
-    bool behind = false, past = false;
-    const std::vector<InstId> live = m.live_order(c);
-    size_t program_until = 0;
-    for (size_t k = 0; k < live.size(); ++k)
-      if (m.users(live[k]).empty() && !made_by_pass(m, live[k])) program_until = k;
-    for (size_t k = 0; k < live.size(); ++k) {
-      const InstId i = live[k];
-      if (fits && m.op(i) == Opcode::Parameter) continue;
-      const bool used = !m.users(i).empty() && !m.is_root(i), made = made_by_pass(m, i);
-      behind |= m.is_root(i) && made;
-      past |= m.is_root(i);
-      if ((used && made) || (m.is_root(i) && made) || (!used && (behind || (past && made && k > program_until)))) {
-        late.push_back(i), inside.push_back(used);
-      } else {
-        order.push_back(i);
-      }
-    }
-    // Passes number what they make as they make it.
-    std::unordered_map<std::string_view, std::vector<std::pair<uint64_t, size_t>>> places;
-    for (size_t k = 0; k < late.size(); ++k) {
-      if (!inside[k]) continue;
-      auto [root, number] = numbered_name(m.inst_name(late[k]));
-      places[root].emplace_back(number, k);
-    }
-    const std::vector<InstId> as_printed = late;
-    for (auto& [root, list] : places) {
-      std::vector<size_t> slots;
-      for (auto [number, k] : list) slots.push_back(k);
-      std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-      for (size_t n = 0; n < slots.size(); ++n) late[slots[n]] = as_printed[list[n].second];
-    }
-    order.insert(order.end(), late.begin(), late.end());
-    // Callees are printed in the order in which their callers stand.
-    std::vector<size_t> slots;
-    std::vector<std::pair<size_t, InstId>> callers;
-    for (size_t k = 0; k < order.size(); ++k) {
-      InstId i = order[k];
-      if (m.called(i).empty() || m.users(i).empty() || m.is_root(i)) continue;
-      size_t first = SIZE_MAX;
-      for (CompId callee : m.called(i)) first = std::min(first, printed[callee]);
-      slots.push_back(k), callers.emplace_back(first, i);
-    }
-    std::stable_sort(callers.begin(), callers.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (size_t n = 0; n < slots.size(); ++n) order[slots[n]] = callers[n].second;
-    comp.order = std::move(order);
-  }
 }
 
 int cmd_opt(const OptArgs& a) {
@@ -456,10 +304,11 @@ int cmd_print(const PrintArgs& a) {
   return kYes;
 }
 
-int cmd_verify(const std::string& file, bool json, const std::string& layouts) {
+int cmd_verify(const std::string& file, bool json, const std::string& layouts, bool mixed) {
   if (layouts != "auto" && layouts != "binding" && layouts != "free")
     fail(FailureKind::kUsage, "--layouts is auto, binding or free, not '{}'", layouts);
   Layouts how = layouts == "auto" ? Layouts::kAuto : layouts == "free" ? Layouts::kFree : Layouts::kBinding;
+  Precision precision = mixed ? Precision::kMixed : Precision::kAuto;
   Input in = read_input(file);
   size_t count = read_parts(&in);
   Json list = Json::array();
@@ -469,7 +318,7 @@ int cmd_verify(const std::string& file, bool json, const std::string& layouts) {
       if (in.chosen && in.chosen != i + 1) continue;
       auto m = std::move(load_part(in, i).module);
       instructions += m->instruction_count(), computations += m->computations().size();
-      for (const VerifyError& e : verify_module(*m, 20, how, Moment::kSettled)) {
+      for (const VerifyError& e : verify_module(*m, 20, how, Moment::kSettled, precision)) {
         list.push_back({{"rule", e.rule}, {"message", e.message}});
         if (!json) fmt::print(stderr, "{}: error: {} [{}]\n", file, e.message, e.rule);
       }
@@ -551,6 +400,7 @@ int cmd_fmt(const std::vector<std::string>& files, bool check, bool write) {
 
 int cmd_convert(const std::string& in, const std::string& out, const std::string& sm) {
   auto ends = [&](const char* e) { return out.ends_with(e); };
+  if (convert_graph(in, out)) return kYes;
   for (const char* ending : {".pb.gz", ".pbtxt", ".pb"})
     if (ends(ending)) {
       // Proto to proto keeps what we do not know.
@@ -717,7 +567,7 @@ int run(int argc, char** argv) {
   c->add_option("--fuel", replay_args.fuel, "PASS=N: at most N rewrites by that pass");
   c->add_flag("--force", replay_args.force, "replace an existing folder");
   c->add_flag("--force-replay", replay_args.force_replay, "replay a module that is optimised already");
-  c->add_flag("--no-verify", replay_args.no_verify, "do not verify after each pass");
+  c->add_flag("--no-verify", replay_args.no_verify, kNoVerifyHelp);
   c->add_flag("--json", replay_args.json, "the recording on standard output");
   c->callback([&] { code = cmd_replay(replay_args); });
 
@@ -738,7 +588,7 @@ int run(int argc, char** argv) {
   c->add_option("--style", opt_args.style, "print style");
   c->add_option("--fuel", opt_args.fuel, "PASS=N");
   c->add_flag("--list-passes", opt_args.list, "all passes");
-  c->add_flag("--no-verify", opt_args.no_verify);
+  c->add_flag("--no-verify", opt_args.no_verify, kNoVerifyHelp);
   c->add_flag("--json", opt_args.json, "what each pass did, in place of the module");
   c->callback([&] { code = cmd_opt(opt_args); });
 
@@ -767,8 +617,11 @@ int run(int argc, char** argv) {
   c->add_option("FILE", file)->required();
   std::string layouts = "auto";
   c->add_option("--layouts", layouts, "auto (binding where a module is scheduled), binding or free");
+  bool mixed = false;
+  c->add_flag("--allow-mixed-precision", mixed,
+              "operations may take f32 beside bf16 (taken for granted where layouts have tiles, as a TPU's do)");
   c->add_flag("--json", json);
-  c->callback([&] { code = cmd_verify(file, json, layouts); });
+  c->callback([&] { code = cmd_verify(file, json, layouts, mixed); });
 
   c = command("convert", "from one format to another, by the files' endings", "hlo-replay convert model.hlo model.svg");
   c->add_option("IN", file)->required();

@@ -17,7 +17,7 @@ void add_run_options(CLI::App* c, RunArgs& a) {
   c->add_option("--tolerance", a.tolerance, "share of the largest magnitude, in place of the types' own");
   c->add_option("--rng-seed", a.rng_seed, "of the module's own random numbers: rng, GetRngSeed");
   c->add_option("--max-steps", a.max_steps, "refuse loops that take more");
-  c->add_flag("--no-verify", a.no_verify, "go on even if the verifier refuses a module");
+  c->add_flag("--no-verify", a.no_verify, kNoVerifyHelp);
 }
 
 const ExecutorInfo& checked_executor(const RunArgs& a) {
@@ -213,7 +213,7 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("FILE", cost.file, "module or stage")->required();
   c->add_option("--gpu", cost.gpu, "T4, V100, A10G, A100, L4, RTX4090, H100 or H200 (H100)");
   c->add_option("--most", cost.most, "instructions to show (30)");
-  c->add_flag("--no-verify", cost.no_verify);
+  c->add_flag("--no-verify", cost.no_verify, kNoVerifyHelp);
   c->add_flag("--json", cost.json);
   c->callback([code] { *code = cmd_cost(cost); });
 
@@ -221,8 +221,12 @@ void add_debug_commands(CLI::App& app, int* code) {
   c = app.add_subcommand("occupancy",
                          "registers, blocks and occupancy of every kernel, what limits it, whether it matters");
   c->footer(
-      "Example:\n  hlo-replay occupancy out:after_optimizations --gpu=A10G,H100\nNeeds ptxas of the CUDA toolkit.");
-  c->add_option("FILE", occupancy.file, "module or stage")->required();
+      "Examples:\n  hlo-replay occupancy out:after_optimizations --gpu=A10G,H100   kernels that hlo-replay makes of "
+      "it\n"
+      "  hlo-replay occupancy /tmp/xla_dump                             XLA's own, where the folder has .ptx files\n"
+      "Needs ptxas of the CUDA toolkit.");
+  c->add_option("FILE", occupancy.file, "module or stage, a .ptx, or a folder: XLA's own .ptx where it has them")
+      ->required();
   c->add_option("--gpu", occupancy.gpus, "T4, V100, A10G, A100, L4, RTX4090, H100, H200; several with commas");
   c->add_flag("--json", occupancy.json);
   c->callback([code] { *code = cmd_occupancy(occupancy); });

@@ -3,7 +3,7 @@
 
   keep_pairs.py [--add] [--most=N] AGREE.json...      files that agreement.py --json wrote; --add keeps what is there already
 
-At most eight (N) small ones a pass, of dumps that are still there; tests/agreement_test.py repeats them without XLA."""
+At most eight (N) small ones a pass, of dumps that are still there; tests/agreement_test.cc repeats them without XLA."""
 import json
 import pathlib
 import re
