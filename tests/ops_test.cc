@@ -159,7 +159,7 @@ bool occurs_by_hand(const std::string& op) {
   }();
   if (tests.empty()) return std::string(HLO_TESTDATA) == "testdata";
   for (size_t at = tests.find(op + "("); at != std::string::npos; at = tests.find(op + "(", at + 1))
-    if (at && tests[at - 1] == ' ') return true;
+    if (at && (tests[at - 1] == ' ' || tests[at - 1] == '"')) return true;
   return false;
 }
 
