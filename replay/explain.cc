@@ -434,10 +434,12 @@ Meeting meeting(const Recording& r, const std::string& a, const std::string& b) 
     if (y) out.second = true, last_b = stage;
     if (x && y) both = row.file, both_stage = stage;
   }
-  int distance = 4;
+  // A name of a few letters is near nothing.
+  auto near_enough = [](const std::string& name) { return std::min(4, static_cast<int>(name.size()) / 2 + 2); };
+  int distance = near_enough(a);
   if (!out.first)
     for (const std::string* text : {&first_text, &last_text}) nearest_defined(*text, a, &distance, &out.near_first);
-  distance = 4;
+  distance = near_enough(b);
   if (!out.second)
     for (const std::string* text : {&first_text, &last_text}) nearest_defined(*text, b, &distance, &out.near_second);
   if (!out.first || !out.second) return out;

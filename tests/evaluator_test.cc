@@ -405,6 +405,66 @@ TEST(Evaluator, RefusesByName) {
       std::string::npos);
 }
 
+TEST(Evaluator, TransfersWithTheHostAreRefusedByName) {
+  struct Case {
+    const char *body, *said;
+  };
+  const Case cases[] = {
+      {"t = token[] after-all()\ni = (f32[4], token[]) infeed(t)\nROOT r = f32[4] get-tuple-element(i), index=0",
+       "cannot evaluate i (infeed in computation e): a transfer with the host"},
+      {"t = token[] after-all()\nc = f32[2] constant({1, 2})\no = token[] outfeed(c, t), "
+       "outfeed_shape=f32[2]\nROOT r = f32[2] negate(c)",
+       "cannot evaluate o (outfeed in computation e): a transfer with the host"},
+  };
+  for (const Case& c : cases) {
+    auto m = parse_module(std::string("HloModule m\nENTRY e {\n") + c.body + "\n}", std::make_shared<Universe>());
+    for (bool before : {true, false}) {
+      try {
+        if (before)
+          check_supported(*m);
+        else
+          Evaluator(*m).run({});
+        ADD_FAILURE() << c.body << before;
+      } catch (const Failure& e) {
+        EXPECT_EQ(e.kind(), FailureKind::kUnsupported);
+        if (before) {
+          EXPECT_EQ(std::string(e.what()), c.said);
+        }
+      }
+    }
+  }
+}
+
+TEST(Evaluator, DynamicReshape) {
+  const std::string values = "a = s32[2,3] constant({{1, 2, 3}, {4, 5, 6}})\n";
+  const std::string sizes = "x = s32[] constant(3)\ny = s32[] constant(2)\n";
+  EXPECT_EQ(run(values + sizes + "ROOT r = s32[<=3,<=2] dynamic-reshape(a, x, y)"), "{ { 1, 2 }, { 3, 4 }, { 5, 6 } }");
+  // Smaller than its bounds: what is valid lies in front of each row.
+  EXPECT_EQ(run(values + sizes + "ROOT r = s32[<=4,<=3] dynamic-reshape(a, x, y)"),
+            "{ { 1, 2, 0 }, { 3, 4, 0 }, { 5, 6, 0 }, { 0, 0, 0 } }");
+  EXPECT_EQ(run(values + sizes +
+                "d = s32[<=4,<=3] dynamic-reshape(a, x, y)\nROOT n = s32[] get-dimension-size(d), "
+                "dimensions={0}"),
+            "3");
+  auto refusal = [](const std::string& body) -> std::string {
+    try {
+      return run(body);
+    } catch (const Failure& e) {
+      return e.what();
+    }
+  };
+  EXPECT_NE(
+      refusal(values + "y = s32[] constant(5)\nROOT d = s32[<=6] dynamic-reshape(a, y)").find("6 elements do not"),
+      std::string::npos);
+  EXPECT_NE(refusal(values + "y = s32[] constant(7)\nROOT d = s32[<=6] dynamic-reshape(a, y)").find("out of bounds"),
+            std::string::npos);
+  EXPECT_NE(refusal(values + sizes +
+                    "b = s32[2,<=3] set-dimension-size(a, y), dimensions={1}\nz = s32[] constant(4)\n"
+                    "ROOT d = s32[<=6] dynamic-reshape(b, z)")
+                .find("cannot evaluate d (dynamic-reshape in computation e): of dynamic dimensions"),
+            std::string::npos);
+}
+
 // Bits of the oracle's inputs.py for seed 1.
 TEST(Inputs, AreTheOraclesBits) {
   Universe u;

@@ -181,10 +181,35 @@ Value Evaluator::movement(InstId inst, std::vector<Value>& ops) {
   switch (m_.op(inst)) {
     case Opcode::Reshape:
     case Opcode::Copy:
-    case Opcode::Domain:
-    case Opcode::DynamicReshape: {
+    case Opcode::Domain: {
       out = ops[0];
       out.shape = out_id;
+      return out;
+    }
+    case Opcode::DynamicReshape: {
+      // What is valid of the operand, in order, to what is valid of the result.
+      Dims from = ops[0].sizes.size() == in.dims.size() ? ops[0].sizes : in.dims, to;
+      int64_t count = 1, wanted = 1;
+      for (size_t k = 1; k < ops.size(); ++k) to.push_back(load_int(u_[ops[k].shape].type, ops[k].bytes()));
+      for (size_t d = 0; d < to.size(); ++d) {
+        if (to[d] < 0 || d >= out_shape.dims.size() || to[d] > out_shape.dims[d])
+          refuse(inst, fmt::format("its size {} of dimension {} is out of bounds", to[d], d));
+        wanted *= to[d];
+      }
+      for (int64_t d : from) count *= d;
+      if (count != wanted || to.size() != out_shape.dims.size())
+        refuse(inst, fmt::format("{} elements do not make a shape of {}", count, wanted));
+      out = make(out_id);
+      auto place = [](int64_t k, const Dims& valid, const Dims& whole) {
+        int64_t at = 0, step = 1;
+        for (size_t d = valid.size(); d-- > 0; step *= whole[d]) at += k % valid[d] * step, k /= valid[d];
+        return at;
+      };
+      auto bytes = static_cast<size_t>(storage_bytes(in.type));
+      for (int64_t k = 0; k < count; ++k)
+        std::memcpy(out.data->data() + static_cast<size_t>(place(k, to, out_shape.dims)) * bytes,
+                    ops[0].bytes() + static_cast<size_t>(place(k, from, in.dims)) * bytes, bytes);
+      if (to != out_shape.dims) out.sizes = to;
       return out;
     }
     case Opcode::Bitcast: {
