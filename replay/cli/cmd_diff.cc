@@ -262,7 +262,12 @@ int cmd_diff(const DiffArgs& a) {
     if (lonely) found.back().json["modules_without_partner"] = lonely;
   } else {
     auto universe = std::make_shared<Universe>();
-    auto ma = load(a.a, {.universe = universe}), mb = load(a.b, {.universe = universe});
+    // What is run is verified first; what is only compared may be broken.
+    auto loaded = [&](const std::string& file) {
+      const LoadOptions options{.universe = universe};
+      return a.run ? load_verified(file, !a.how.no_verify, nullptr, options) : load(file, options);
+    };
+    auto ma = loaded(a.a), mb = loaded(a.b);
     Outcome o;
     o.first = a.a, o.second = a.b;
     o.diff = diff_modules(*ma, *mb);

@@ -423,7 +423,8 @@ int cmd_convert(const std::string& in, const std::string& out, const std::string
   if (!known)
     fail(FailureKind::kUsage,
          "{}: the ending decides the format: .hlo, .txt, .pb, .pb.gz, .pbtxt, .json, .dot, .svg, .png, .ll, .ptx", out);
-  auto m = load(in);
+  // Kernels are made of what the verifier has passed; the other formats show any module.
+  auto m = code ? load_verified(in, true) : load(in);
   Progress progress("converting " + in);
   if (text || out == "-") {
     write_file(out, lossless_text(*m));

@@ -239,6 +239,11 @@ def good_arrays(tool, tmp):
 
 
 def cases(tool, data, tmp):
+    yield "diff --run of a module that does not verify", lambda: run(
+        tool, "diff", "--run", data / "reverse_dimension.hlo", data / "reverse_dimension.hlo").expect(1, "names dimension 5 of 4")
+    for ending in ("ptx", "ll"):
+        yield f"kernels of a module that does not verify: {ending}", lambda ending=ending: run(
+            tool, "convert", data / "reverse_dimension.hlo", tmp / f"x.{ending}").expect(1, "names dimension 5 of 4")
     for n, (name, body) in enumerate(SIZES.items()):
         file = text(tmp, f"size{n}", body)
         for backend in ("evaluator", "host", "emulated") if "2^44" not in name else ("evaluator",):  # kernels need no such array
