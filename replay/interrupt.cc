@@ -65,7 +65,7 @@ void watch_interrupts() {
   // The first one asks for an orderly end, a second one does not wait for it.
   timespec end{};
   ::clock_gettime(CLOCK_REALTIME, &end);
-  end.tv_nsec += 750'000'000;
+  end.tv_nsec += 300'000'000;  // a large process takes a while to go, too
   end.tv_sec += end.tv_nsec / 1'000'000'000, end.tv_nsec %= 1'000'000'000;
   while (::sem_timedwait(&g_asked_once_more, &end) != 0 && errno == EINTR) {
   }

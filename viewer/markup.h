@@ -60,9 +60,9 @@ Markup json_data(const nlohmann::ordered_json& data);
 // identifiers. What is no drawing becomes text.
 Markup sanitised_svg(const std::string& svg);
 
-// A template of viewer/assets with each {{name}} replaced by its value; {{policy}} is a Content-Security-Policy that
-// lets nothing but the template's own script run. `frames`: the page shows files beside it.
+// A template of viewer/assets with each {{name}} replaced by its value. What may run in it is its own
+// Content-Security-Policy's to say: the template's one script (viewer/embed.cmake puts its hash there), nothing else.
 std::string page_of(std::string_view page_template,
-                    std::initializer_list<std::pair<std::string_view, MarkupValue>> values, bool frames = false);
+                    std::initializer_list<std::pair<std::string_view, MarkupValue>> values);
 
 }  // namespace hlo

@@ -86,7 +86,7 @@ std::string index_page(const Recording& r, const std::set<std::string>& formats,
     if (formats.contains(f)) endings.push_back(f);
   ordered_json data{{"pipeline", r.pipeline}, {"files", r.other_files}, {"problems", r.problems},
                     {"missing", r.missing},   {"endings", endings},     {"stages", stages}};
-  return page_of(kIndexTemplate, {{"module", r.module_name}, {"hint", hint}, {"recording", json_data(data)}}, true);
+  return page_of(kIndexTemplate, {{"module", r.module_name}, {"hint", hint}, {"recording", json_data(data)}});
 }
 
 std::string diff_page(const std::string& first, const std::string& second, const std::string& verdict,
