@@ -27,7 +27,9 @@ JudgementFile::JudgementFile(std::string path, std::string what) : path_(std::mo
     fail(FailureKind::kUsage, "{} is no file of an earlier bisect", path_);
   if (text(j, "judge") != what_)
     fail(FailureKind::kUsage, "{} is of another search ({}); this one is: {}", path_, text(j, "judge"), what_);
-  for (const auto& [key, value] : j["judged"].items()) {
+  for (const auto& item : j["judged"].items()) {
+    const std::string& key = item.key();
+    const auto& value = item.value();
     Judgement g;
     std::string v = text(value, "verdict");
     g.verdict = v == "good" ? Verdict::kGood : v == "bad" ? Verdict::kBad : Verdict::kUnknown;
