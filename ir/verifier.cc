@@ -163,6 +163,9 @@ class Verifier {
       if (!own.optional && !a.has(own.key) && own.key != Attr::is_associative)
         return error("attributes", i, "lacks attribute {}", attr_text(own.key));
     if (!well_formed(i, m_.shape_id(i))) return;
+    // Of an operand that is not, its own line tells; no rule below may read it.
+    for (InstId o : m_.operands(i))
+      if (judged(m_.shape_id(o)).fault != Judgement::Fault::kNone) return;
     if (judged(m_.shape_id(i)).unbounded)
       return error("dynamism", i, "has unbounded shape {}, which XLA does not compile", text(m_.shape_id(i)));
     if (layouts_) kept_layout(i);

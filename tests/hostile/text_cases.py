@@ -11,6 +11,11 @@ EVERY = ["verify", "print", "fmt", "stats", "cost", "replay", "exec"]
 
 
 def cases(tool, data, tmp):
+    far = tmp / "far_layout.hlo"
+    far.write_text("HloModule m\nENTRY e {\n  p = f32[37,301]{1,2147483647} parameter(0)\n"
+                   "  ROOT t = f32[301,37]{1,0} transpose(p), dimensions={1,0}\n}\n")
+    for command in ("verify", "exec"):
+        yield f"an operand whose layout is none: {command}", lambda command=command: run(tool, command, far).expect(1, "p (parameter", "no permutation")
     def write(name, content):
         path = tmp / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
