@@ -117,7 +117,7 @@ bool has_expandable(const Module& m) {
 // A card has kernels for the steps of what the host's evaluator does in one go.
 void expand(Module& m) {
   if (!has_expandable(m)) return;
-  m.config.is_scheduled = false;
+  m.set_scheduled(false);
   for (const char* name : {"rng-bit-generator-expander", "topk-decomposer", "cholesky_expander",
                            "triangular_solve_expander", "eigh_expander", "qr_expander", "dce"})
     run_pass(m, name);
@@ -131,7 +131,7 @@ std::unique_ptr<Module> prepared(const Module& m, bool as_it_is) {
     for (InstId i : copy->live_order(c)) sorts |= copy->op(i) == Opcode::Sort && copy->attrs(i).flag(Attr::is_stable);
   if (sorts && !as_it_is) {
     run_pass(*copy, "stable-sort-expander");
-    copy->config.is_scheduled = false;
+    copy->set_scheduled(false);
   }
   return copy;
 }
@@ -146,7 +146,7 @@ DeviceProgram::DeviceProgram(Device& device, const Module& m, int64_t devices, c
   name_reshapes();
   m_->cleanup();
   // What is scheduled already has its copies, too, unless something here changed it.
-  if (!m_->config.is_scheduled || !assign()) {
+  if (!m_->config().is_scheduled || !assign()) {
     run_pass(*m_, "copy-insertion");
     schedule_module(*m_);
     bool held = assign();
@@ -171,7 +171,7 @@ void DeviceProgram::prepare(const Module& m) {
   if (host || !verify_module(*copy, 1, Layouts::kBinding).empty())
     for (auto [old, made] : make_row_major(*copy)) {
       origin_[made] = old;
-      copy->config.is_scheduled = false;
+      copy->set_scheduled(false);
     }
   if (!as_it_is && host) call_convolutions(device_, *copy);
   m_ = prepared(*copy, as_it_is);
@@ -179,7 +179,7 @@ void DeviceProgram::prepare(const Module& m) {
     size_t before = m_->inst_slots();
     lay_out_convolutions(device_, *m_);
     reduce_vector_products(*m_);
-    if (m_->inst_slots() != before) m_->config.is_scheduled = false;
+    if (m_->inst_slots() != before) m_->set_scheduled(false);
   }
   origins_ = m.inst_slots();
   // Places belong to instructions: each computation has one caller.
@@ -200,7 +200,7 @@ void DeviceProgram::set_products_free() {
   if (bodies.empty()) return;
   PassContext context;
   context.keep_notes = false;
-  if (fuse_within(*m_, context, bodies)) m_->config.is_scheduled = false;
+  if (fuse_within(*m_, context, bodies)) m_->set_scheduled(false);
   m_->cleanup();
 }
 
@@ -248,11 +248,12 @@ InstId DeviceProgram::substitute(InstId old, Opcode op, std::vector<InstId> oper
   m.drop_control(old);
   for (InstId p : before) m.add_control(p, made);
   for (InstId s : behind) m.add_control(made, s);
-  if (m.config.is_scheduled) {
-    std::vector<InstId>& order = m.comp(c).order;
+  if (m.config().is_scheduled) {
+    std::vector<InstId> order = m.comp(c).order;
     order.pop_back();
     *std::find(order.begin(), order.end(), old) = made;
     order.push_back(old);
+    m.set_order(c, std::move(order));
   }
   bool root = m.is_root(old);
   m.replace_all_uses(old, made);

@@ -146,7 +146,7 @@ std::unique_ptr<Module> fused_for_host(const Module& m) {
   for (CompId c : copy->computations())
     for (InstId i : copy->live_order(c))
       if (copy->op(i) == Opcode::Fusion) return copy;
-  copy->config.is_scheduled = false;
+  copy->set_scheduled(false);
   // Expanded, a batch norm of 16 bits rounds after each of its steps; the evaluator's own does not.
   bool narrow = false;
   for (CompId c : copy->computations())

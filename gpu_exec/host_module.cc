@@ -90,7 +90,7 @@ void call_convolutions(Device& device, Module& m) {
       any = true;
     }
   if (!any) return;
-  m.config.is_scheduled = false;
+  m.set_scheduled(false);
   const PassInfo* pass = find_pass("cudnn-fused-convolution-rewriter");
   HLO_CHECK(pass && pass->run, "pass");
   PassContext context;

@@ -277,7 +277,7 @@ bool async_sugar(const Module& m, InstId id, Opcode* inside) {
 // --- orders ---
 
 std::vector<InstId> print_order(const Module& m, CompId comp) {
-  return m.config.is_scheduled ? m.live_order(comp) : m.post_order(comp);
+  return m.config().is_scheduled ? m.live_order(comp) : m.post_order(comp);
 }
 
 std::vector<CompId> print_order(const Module& m, bool stable) {
@@ -743,7 +743,7 @@ class Printer {
   void metadata(const Metadata& d) {
     // A frame that the module's tables do not have: XLA leaves its number out.
     if (!o_.lossless && d.stack_frame_id &&
-        (d.stack_frame_id < 0 || static_cast<size_t>(d.stack_frame_id) > m_.stack.frames.size())) {
+        (d.stack_frame_id < 0 || static_cast<size_t>(d.stack_frame_id) > m_.stack().frames.size())) {
       Metadata known = d;
       known.stack_frame_id = 0;
       return metadata(known);
@@ -886,9 +886,9 @@ class Printer {
   }
 
   void header() {
-    const ModuleConfig& c = m_.config;
+    const ModuleConfig& c = m_.config();
     out += "HloModule ";
-    if (!o_.fingerprint) out += m_.name;
+    if (!o_.fingerprint) out += m_.name();
     if (c.is_scheduled) out += ", is_scheduled=true";
     if (!c.input_output_alias.empty()) out += ", input_output_alias=" + c.input_output_alias;
     if (!c.buffer_donor.empty()) out += ", buffer_donor=" + c.buffer_donor;
@@ -921,7 +921,7 @@ class Printer {
 
   // Frames that no instruction uses are dropped, the rest numbered in order of first use, callers first.
   void stack_tables() {
-    const StackTables& s = m_.stack;
+    const StackTables& s = m_.stack();
     if (s.empty()) return;
     frame_map_.assign(s.frames.size() + 1, 0);
     std::vector<int32_t> frames, locations, files, functions;

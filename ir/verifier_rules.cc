@@ -771,7 +771,7 @@ class Rules {
       if (global) collective("with use_global_device_ids needs replica_groups");
       return;
     }
-    int64_t replicas = m_.config.replica_count, partitions = m_.config.num_partitions;
+    int64_t replicas = m_.config().replica_count, partitions = m_.config().num_partitions;
     bool by_partition = channel && !global &&
                         (m_.op(i_) == Opcode::AllToAll || m_.op(i_) == Opcode::CollectiveBroadcast ||
                          m_.op(i_) == Opcode::RaggedAllToAll);
@@ -793,7 +793,7 @@ class Rules {
       collective("has replica groups of different sizes");
   }
   // Texts of modules that run on several devices do not always say on how many: a header without counts tells nothing.
-  bool counts_known() const { return m_.config.replica_count != 1 || m_.config.num_partitions != 1; }
+  bool counts_known() const { return m_.config().replica_count != 1 || m_.config().num_partitions != 1; }
   // Members of a group; 0 where the module does not tell.
   size_t group_size() const {
     std::vector<DeviceDims> list;
@@ -801,8 +801,8 @@ class Rules {
     if (text.valid() && expand_replica_groups(u_.text(text), &list) && !list.empty()) return list[0].size();
     if (!counts_known()) return 0;
     bool all = a_.has(Attr::channel_id) || a_.flag(Attr::use_global_device_ids);
-    Checked count = m_.config.replica_count;
-    return static_cast<size_t>((all ? count * m_.config.num_partitions : count).capped());
+    Checked count = m_.config().replica_count;
+    return static_cast<size_t>((all ? count * m_.config().num_partitions : count).capped());
   }
 
   void gathered(bool scattered) {
@@ -852,7 +852,7 @@ class Rules {
     std::set<int64_t> sources, targets;
     StrId text = a_.text(Attr::source_target_pairs);
     if (!text.valid()) return;
-    int64_t limit = a_.has(Attr::channel_id) ? m_.config.num_partitions : m_.config.replica_count;
+    int64_t limit = a_.has(Attr::channel_id) ? m_.config().num_partitions : m_.config().replica_count;
     for (auto [from, to] : expand_pairs(u_.text(text))) {
       if (!sources.insert(from).second) return collective("has source {} twice", from);
       if (!targets.insert(to).second) return collective("has target {} twice", to);

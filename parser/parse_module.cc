@@ -384,7 +384,7 @@ void Parser::wrap_async(Pending& p) {
   if (StrId f = p.set.text(Attr::frontend_attributes); f.valid()) w.set.set(Attr::frontend_attributes, f);
   w.attrs = u_.attrs(w.set);
   w.name = u_.str(info.text);
-  m_->comp(hidden).root = append(hidden, w);
+  m_->set_root(hidden, append(hidden, w));
   p.set.op = p.op;
   p.set.set(Attr::calls, hidden);
   p.attrs = u_.attrs(p.set);
@@ -402,7 +402,7 @@ void Parser::set_thread(const Pending& p) {
     stack.pop_back();
     if (std::find(seen.begin(), seen.end(), c) != seen.end()) continue;
     seen.push_back(c);
-    m_->comp(c).thread = thread;
+    m_->set_thread(c, thread);
     for (InstId i : m_->comp(c).order)
       for (CompId callee : m_->called(i)) stack.push_back(callee);
   }
@@ -422,7 +422,8 @@ void Parser::rename_inlined() {
   NameUniquer insts, comps;
   for (CompId c : finished_) {
     auto named = comp_wish_.find(c);
-    m_->comp(c).name = u_.str(comps.unique(u_.text(named == comp_wish_.end() ? m_->comp(c).name : named->second)));
+    StrId wished = named == comp_wish_.end() ? m_->comp(c).name : named->second;
+    m_->set_computation_name(c, u_.str(comps.unique(u_.text(wished))));
     for (InstId i : m_->comp(c).order) {
       auto found = wish.find(i);
       m_->set_name(i, u_.str(insts.unique(u_.text(found == wish.end() ? (*m_)[i].name : found->second))));
@@ -517,7 +518,7 @@ bool Parser::instruction(CompId comp, bool) {
     InstId id = parse_instruction(comp, n, name_at, false);
     if (root) {
       if (m_->comp(comp).root.valid()) error_at(name_at, "a second ROOT in this computation");
-      m_->comp(comp).root = id;
+      m_->set_root(comp, id);
     }
   } catch (SyntaxError& e) {
     poisoned_.push_back(n);
@@ -628,7 +629,7 @@ CompId Parser::computation(bool inline_body) {
   }
   --depth_;
   shadows.end();
-  Computation& c = m_->comp(comp);
+  const Computation& c = m_->comp(comp);
   if (failed) {
     comp_by_name_[wish] = comp;
     broken_.push_back(comp);
@@ -636,7 +637,7 @@ CompId Parser::computation(bool inline_body) {
     return comp;
   }
   if (c.order.empty()) error_at(start, "computation '{}' is empty", u_.text(wish));
-  if (!c.root.valid()) c.root = c.order.back();
+  if (!c.root.valid()) m_->set_root(comp, c.order.back());
   check_parameters(comp, start);
   if (declared.valid() && !u_.compatible(declared, m_->shape_id(c.root)))
     error_at(shape_at, "computation '{}' returns a {}, not a {}", u_.text(wish),
@@ -645,7 +646,7 @@ CompId Parser::computation(bool inline_body) {
   if (bool more = eat(','); more && eat_word("execution_thread")) {
     expect('=', "behind execution_thread");
     std::string thread = quoted("the name of a thread");
-    if (thread != "main") m_->comp(comp).thread = u_.str(thread);
+    if (thread != "main") m_->set_thread(comp, u_.str(thread));
   } else if (more && !inline_body) {
     error_here("expected execution_thread");
   } else {
@@ -713,7 +714,7 @@ std::string Parser::alias_text(bool donor) {
 }
 
 void Parser::header() {
-  m_->name = std::string(u_.text(name("the name of the module")));
+  m_->set_module_name(std::string(u_.text(name("the name of the module"))));
   eat(':');
   std::vector<std::string> seen;
   while (eat(',')) {
@@ -724,7 +725,7 @@ void Parser::header() {
     ++at_;
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) error_at(start, "header field '{}' stands twice", key);
     seen.push_back(key);
-    ModuleConfig& c = m_->config;
+    ModuleConfig& c = m_->edit_config();
     auto flags = [&](std::string& slot) {
       skip();
       if (peek() == '{') {
@@ -790,7 +791,7 @@ void Parser::header() {
 }
 
 void Parser::stack_tables() {
-  StackTables& s = m_->stack;
+  StackTables& s = m_->edit_stack();
   auto numbered = [&] {
     skip();
     return peek() >= '0' && peek() <= '9';
@@ -898,7 +899,7 @@ void Parser::stack_tables() {
 
 std::unique_ptr<Module> Parser::bare_instruction() {
   bare_ = true;
-  m_->config.is_scheduled = true;
+  m_->set_scheduled(true);
   eat_word("ROOT");
   skip();
   size_t start = at_;
@@ -921,9 +922,9 @@ std::unique_ptr<Module> Parser::bare_instruction() {
   } else {
     at_ = save;
   }
-  m_->name = "_";
+  m_->set_module_name("_");
   InstId root = parse_instruction(comp, wish, start, false);
-  m_->comp(comp).root = root;
+  m_->set_root(comp, root);
   m_->set_entry(comp);
   skip();
   if (!done()) error_here("unexpected text behind the instruction");
@@ -936,7 +937,7 @@ void Parser::finish_module() {
   if (inlined_ && errors_.empty()) rename_inlined();
   CompId entry = m.entry();
   const Computation& c = m.comp(entry);
-  ModuleConfig& config = m.config;
+  ModuleConfig& config = m.edit_config();
   if (!config.has_entry_layout) {
     for (InstId p : c.params) config.entry_params.push_back(m.shape_id(p));
     config.entry_result = m.shape_id(c.root);
@@ -1007,7 +1008,7 @@ std::unique_ptr<Module> Parser::module() {
     if (!count) error_here("expected a computation, but the text ends here");
     if (errors_.empty()) {
       if (!m_->entry().valid()) m_->set_entry(last);
-      if (m_->name.empty()) m_->name = "module_" + std::string(m_->comp_name(m_->entry()));
+      if (m_->name().empty()) m_->set_module_name("module_" + std::string(m_->comp_name(m_->entry())));
       finish_module();
       return std::move(m_);
     }

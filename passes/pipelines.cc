@@ -174,7 +174,7 @@ void update_schedule(Module& m) {
       }
       if (!stack.empty()) break;
     }
-    if (stack.empty() && order != before) m.comp(c).order = std::move(order);
+    if (stack.empty() && order != before) m.set_order(c, std::move(order));
   }
 }
 }  // namespace
@@ -189,7 +189,7 @@ bool run_pass(Module& m, const PassInfo& pass, PassContext& context, const Pipel
     throw Failure(f.kind(), fmt::format("pass {}: {}", pass.name, f.what()));
   }
   m.cleanup();
-  if (changed && m.config.is_scheduled) update_schedule(m);
+  if (changed && m.config().is_scheduled) update_schedule(m);
   event->microseconds =
       std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
   event->instructions_after = m.instruction_count();

@@ -25,7 +25,7 @@ bool known_format(const std::string& f) {
 bool format_available(const std::string& f) { return known_format(f); }
 
 std::string already_optimised(const Module& m) {
-  if (m.config.is_scheduled) return "it is scheduled (is_scheduled=true)";
+  if (m.config().is_scheduled) return "it is scheduled (is_scheduled=true)";
   for (CompId c : m.computations())
     for (InstId i : m.comp(c).order) {
       if (!m.alive(i)) continue;
@@ -43,8 +43,8 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   const std::vector<Step>* steps = find_pipeline(options.pipeline);
   HLO_CHECK(steps, "pipeline {}", options.pipeline);
   Recording r;
-  r.folder = out.path(), r.module_name = m.name, r.source = "hlo-replay", r.pipeline = options.pipeline;
-  std::string prefix = fmt::format("module_{:04}.{}", r.module_number, name_in_files(m.name));
+  r.folder = out.path(), r.module_name = m.name(), r.source = "hlo-replay", r.pipeline = options.pipeline;
+  std::string prefix = fmt::format("module_{:04}.{}", r.module_number, name_in_files(m.name()));
   Recorder recorder(m.universe());
   Drawers drawers(out);
   auto wants = [&](const char* f) { return options.formats.contains(f); };
@@ -72,7 +72,7 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
     if (wants("json")) out.write(base + ".json", module_json(m));
     if (wants("proto")) out.write(base + ".hlo.pb", module_to_proto_bytes(m, ".pb"));
     if (!draws) return;
-    drawing.options.title = fmt::format("{}\n{}", m.name, row.name());
+    drawing.options.title = fmt::format("{}\n{}", m.name(), row.name());
     drawing.row = row, drawing.base = base, drawing.formats = options.formats;
     if (wants("text"))
       drawing.command = fmt::format("hlo-replay convert {} stage.svg", shell_word(out.path() + "/" + row.file));

@@ -236,7 +236,7 @@ class Fuser {
     params.erase(params.begin() + static_cast<ptrdiff_t>(slot));
     m_.remove(replaced);
     for (size_t n = 0; n < params.size(); ++n) m_.set_parameter_number(params[n], static_cast<int64_t>(n));
-    m_.comp(body).params = params;
+    m_.set_params(body, params);
     m_.set_operands(fusion, operands);
     return fusion;
   }

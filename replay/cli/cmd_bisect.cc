@@ -454,7 +454,7 @@ int bisect_module(const BisectArgs& a) {
   }
   Finding f;
   f.json = {{"found", true},
-            {"module", m->name},
+            {"module", m->name()},
             {"good", p.candidates.labels[b.good]},
             {"bad", p.candidates.labels[b.bad]},
             {"why", b.judged.at(b.bad).detail},

@@ -285,7 +285,7 @@ int extract_constants(const Module& m, const Loaded& loaded, const std::string& 
       }
     }
   if (arrays.empty())
-    fail(FailureKind::kUnsupported, "{} has no constant whose value is known{}", m.name,
+    fail(FailureKind::kUnsupported, "{} has no constant whose value is known{}", m.name(),
          elided ? "; --xla_dump_large_constants keeps them" : "");
   write_npz(path, arrays);
   fmt::print(
