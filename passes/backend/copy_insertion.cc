@@ -35,10 +35,8 @@ class Copies {
 
  private:
   void tidy() {
-    PassContext quiet;
-    quiet.keep_notes = false;
-    run_tuple_simplifier(m_, quiet);
-    run_dce(m_, quiet);
+    ctx_.run(m_, "tuple-simplifier");
+    ctx_.run(m_, "dce");
   }
 
   // What takes each element out of a tuple.
@@ -353,7 +351,11 @@ class Copies {
 
 }  // namespace
 
-bool run_copy_insertion(Module& m, PassContext& ctx) { return Copies(m, ctx).run(); }
+bool run_copy_insertion(Module& m, PassContext& ctx) {
+  const uint64_t before = m.edits();
+  ctx.claim(Copies(m, ctx).run());  // of copies alone, whatever else was tidied
+  return m.edits() != before;
+}
 
 bool run_sanitize_constant_names(Module& m, PassContext& ctx) {
   NameUniquer names('_');

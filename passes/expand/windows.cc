@@ -54,7 +54,7 @@ bool trivial(const WindowDim& d) {
 
 class WindowRewriter {
  public:
-  WindowRewriter(Module& m, PassContext& ctx) : m_(m), u_(m.u()), ctx_(ctx), base_(ctx.number("base_length", 16)) {}
+  WindowRewriter(Module& m, PassContext& ctx) : m_(m), u_(m.u()), ctx_(ctx), base_(ctx.number("base_length")) {}
 
   bool run() {
     bool changed = false;

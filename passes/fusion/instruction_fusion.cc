@@ -279,7 +279,7 @@ class Fuser {
 }  // namespace
 
 bool run_fusion(Module& m, PassContext& ctx) {
-  return Fuser(m, ctx).fuse_all(m.nonfusion_computations(), ctx.flag("may_duplicate", true));
+  return Fuser(m, ctx).fuse_all(m.nonfusion_computations(), ctx.flag("may_duplicate"));
 }
 bool fuse_within(Module& m, PassContext& ctx, const std::vector<CompId>& computations) {
   return Fuser(m, ctx).fuse_all(computations, true);

@@ -549,11 +549,7 @@ class Loops {
 //   while(i = 0; i < 1)        →      its body
 bool run_simplify_while_loops(Module& m, PassContext& ctx) {
   bool changed = Loops(m, ctx).run();
-  if (changed) {
-    PassContext inner;
-    inner.keep_notes = false;
-    run_dce(m, inner);
-  }
+  if (changed) ctx.run(m, "dce");
   return changed;
 }
 

@@ -224,6 +224,7 @@ int list_passes(bool json) {
                      {"aliases", p.aliases},
                      {"summary", p.summary},
                      {"options", p.options},
+                     {"atomic", p.atomic},
                      {"implemented", p.run != nullptr}});
       continue;
     }
@@ -245,6 +246,7 @@ int cmd_opt(const OptArgs& a) {
   if (!a.call_site.empty()) put_in_order_made(*m);
   PipelineOptions options;
   options.verify = !a.no_verify;
+  options.stage = a.file;
   for (const WantedPass& w : list) {
     const PassInfo& p = *w.pass;
     PassContext context;
@@ -264,6 +266,7 @@ int cmd_opt(const OptArgs& a) {
         notes.push_back({{"rule", n.rule}, {"instructions", n.names}, {"text", n.text}});
       print_json({{"pass", p.name},
                   {"changed", event.changed},
+                  {"claimed", event.claimed},
                   {"rewrites", event.rewrites},
                   {"microseconds", event.microseconds},
                   {"notes", notes}});
