@@ -91,7 +91,8 @@ struct CaptureArgs {
 };
 int cmd_capture(const CaptureArgs& a);
 // Pages for a folder: XLA's dumps, or a recording without drawings. `formats`: with commas; empty: text, dot, page.
-int cmd_view(const std::string& folder, const std::string& out, const std::string& formats, bool force);
+int cmd_view(const std::string& folder, const std::string& out, const std::string& formats, bool force,
+             bool json = false);
 // What a folder holds.
 int cmd_folder(const std::string& folder, bool json);
 

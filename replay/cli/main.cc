@@ -166,7 +166,10 @@ int cmd_folder(const std::string& folder, bool json) {
   }
   if (json) {
     Json out = Json::array();
-    for (const Recording& r : all) out.push_back(Json::parse(recording_json(r)));
+    for (const Recording& r : all) {
+      out.push_back(Json::parse(recording_json(r)));
+      for (const char* key : {"missing", "problems"}) out.back().emplace(key, Json::array());
+    }
     print_json({{"modules", out}, {"graphs", Json::array()}});
     return kYes;
   }
@@ -674,8 +677,9 @@ int run(int argc, char** argv) {
   c->add_option("DIR", folder)->required();
   c->add_option("-o,--out", second, "folder to make (DIR.view)");
   c->add_flag("--force", force);
+  c->add_flag("--json", json, "where the pages are");
   c->add_option("--formats", view_formats, "text, dot, page, and drawn: html, svg, png (text,dot,page)");
-  c->callback([&] { code = cmd_view(folder, second, view_formats, force); });
+  c->callback([&] { code = cmd_view(folder, second, view_formats, force, json); });
 
   bool bench = false;
   c = command("stats", "what a module is made of", "hlo-replay stats --bench model.hlo");
