@@ -96,6 +96,12 @@ with tempfile.TemporaryDirectory() as directory:
     seen_page = answer("view beside a foreign page", "view", 0, "view", tmp / "foreign")
     expect("a foreign page is none of ours", seen_page["page"] == f"{tmp}/foreign.view/index.html" and "addEventListener" in pathlib.Path(seen_page["page"]).read_text(), seen_page)
 
+    run("replay", norm, "-o", tmp / "full", "--formats=thunks,json")
+    for pattern, schema in (("*.thunk_schedule.json", "thunk_schedule"), ("*.after_optimizations.json", "module")):
+        value = json.loads(next((tmp / "full").glob(pattern)).read_text())
+        expect(schema, value and not (why := schemas.wrong(value, schema + ".json")), why)
+        seen.add(schema)
+
     # --- texts ---
     expect("opt", answer("opt", "opt", 0, "opt", "--passes=dce,algsimp", one)["passes"][0]["pass"] == "dce")
     expect("opt: no pass", answer("opt: no pass", "opt", 0, "opt", "--passes=", one) == {"module": "m", "changed": False, "instructions": 5, "passes": []})
@@ -178,6 +184,10 @@ with tempfile.TemporaryDirectory() as directory:
     refused("diff: of two kinds", "usage", 2, "diff", one, ptx)
     expect("bisect: nothing", answer("bisect: nothing", "bisect", 0, "bisect", norm, "--passes-only=dce")["found"] is False)
     expect("bisect", answer("bisect", "bisect", 1, "bisect", norm, "--check=! grep -q fusion {}", "-o", tmp / "report")["rewrite"])
+    run("bisect", norm, "--check=! grep -q fusion {}", "--resume", tmp / "judged.json")
+    judged = json.loads((tmp / "judged.json").read_text())
+    expect("judgements", judged["judged"] and not schemas.wrong(judged, "judgements.json"), schemas.wrong(judged, "judgements.json"))
+    seen.add("judgements")
     report = json.loads((tmp / "report" / "report.json").read_text())
     expect("report.json", not schemas.wrong(report, "bisect.json"), schemas.wrong(report, "bisect.json"))
     expect("bisect: folder", answer("bisect: folder", "bisect", 1, "bisect", tmp / "foreign")["bad_file"].endswith("after_optimizations.txt"))
