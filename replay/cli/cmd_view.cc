@@ -92,13 +92,23 @@ class StageWriter {
 
 }  // namespace
 
-int cmd_view(const std::string& folder, const std::string& wanted, const std::string& asked, bool force) {
+int cmd_view(const std::string& folder, const std::string& wanted, const std::string& asked, bool force, bool json) {
   std::vector<Recording> all = open_folder(folder);
   std::error_code error;
-  if (fs::exists(folder + "/index.html", error) && wanted.empty() && asked.empty()) {
-    fmt::print("open {}/index.html\n", folder);
+  auto told = [&](const std::string& where, const Recording& r, bool page) {
+    size_t stages = 0;
+    for (const StageRow& row : r.rows) stages += !row.file.empty();
+    const std::string index = where + "/index.html";
+    if (json)
+      print_json(
+          {{"folder", where}, {"page", page ? Json(index) : Json()}, {"stages", stages}, {"problems", r.problems}});
+    else
+      fmt::print("{} {}\n", page ? "open" : "written to", page ? index : where);
     return kYes;
-  }
+  };
+  // A page of ours has the recording beside it; another's index.html shows none of the stages.
+  const bool ours = fs::exists(folder + "/index.html", error) && fs::exists(folder + "/recording.json", error);
+  if (ours && wanted.empty() && asked.empty()) return told(folder, all[0], true);
   std::set<std::string> formats = view_formats(asked, all[0]);
   if (formats.contains("html") || formats.contains("svg") || formats.contains("png")) require_graphviz();
   std::string path = wanted.empty() ? fs::path(folder).lexically_normal().string() + ".view" : wanted;
@@ -125,8 +135,7 @@ int cmd_view(const std::string& folder, const std::string& wanted, const std::st
   const bool drawn = formats.contains("html");
   if (!formats.contains("page") && !drawn) {
     out.commit();
-    fmt::print("written to {}\n", path);
-    return kYes;
+    return told(path, r, false);
   }
   std::string hint =
       fmt::format("Text only; drawings of every stage: hlo-replay view {} -o {} --force --formats=html,text",
@@ -137,8 +146,7 @@ int cmd_view(const std::string& folder, const std::string& wanted, const std::st
       if (row.file.ends_with(".txt")) row.file.clear();
   out.write("recording.json", recording_json(r));
   out.commit();
-  fmt::print("open {}/index.html\n", path);
-  return kYes;
+  return told(path, r, true);
 }
 
 }  // namespace hlo
