@@ -12,7 +12,7 @@
 #include "replay/cli/command.h"
 #include "replay/files.h"
 #include "replay/ptxas.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 
 namespace hlo {
 
