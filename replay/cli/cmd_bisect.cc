@@ -19,7 +19,7 @@
 #include "replay/files.h"
 #include "replay/npz.h"
 #include "replay/progress.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

@@ -15,7 +15,7 @@
 #include "replay/diverge.h"
 #include "replay/files.h"
 #include "replay/profile.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 #include "viewer/pages.h"
 
 namespace hlo {

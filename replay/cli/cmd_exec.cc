@@ -18,7 +18,7 @@
 #include "replay/npz.h"
 #include "replay/profile.h"
 #include "replay/progress.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 #include "replay/session.h"
 #include "viewer/pages.h"
 

@@ -12,7 +12,7 @@
 #include "replay/files.h"
 #include "replay/graphdef.h"
 #include "replay/link.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 #include "viewer/pages.h"
 
 namespace hlo {

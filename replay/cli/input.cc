@@ -11,7 +11,7 @@
 #include "replay/file_kind.h"
 #include "replay/files.h"
 #include "replay/progress.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

@@ -27,7 +27,7 @@
 #include "replay/made_order.h"
 #include "replay/npz.h"
 #include "replay/progress.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 #include "replay/replayer.h"
 #include "replay/terminal.h"
 
