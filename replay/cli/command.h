@@ -22,10 +22,12 @@ namespace hlo {
 using Json = nlohmann::ordered_json;
 
 // Exit codes: yes, equal, fine; no, different; usage, unsupported, unreadable.
+constexpr const char* kVersion = "0.1.0";  // as python/ and CHANGELOG.md have it
 constexpr int kYes = 0, kNo = 1, kBad = 2;
 constexpr const char* kNoVerifyHelp =
     "do not verify: passes and executors take what the verifier would refuse, and may crash on it";
 
+// One object on standard output; json_output.h has more of it.
 void print_json(const Json& j);
 
 // A module that the verifier has passed (or `verify` is false); otherwise Failure(kInvalid) with its errors.
@@ -67,6 +69,12 @@ struct JudgeArgs : RunArgs {
 };
 void add_judge_options(CLI::App* c, JudgeArgs& a);
 JudgeOptions judge_options(const JudgeArgs& a);
+
+struct ConvertArgs {
+  std::string in, out, sm = "sm_90a";
+  bool json = false;
+};
+int cmd_convert(const ConvertArgs& a);
 
 struct BisectArgs : JudgeArgs {
   std::string out, pipeline = "xla-2019", only, disabled, resume, program, outputs;
@@ -149,6 +157,7 @@ int cmd_reduce(const ReduceArgs& a);
 struct ExtractArgs : RunArgs {
   std::string instruction, out, inputs_out, constants;
   size_t hops = SIZE_MAX;
+  bool json = false;
 };
 int cmd_extract(const ExtractArgs& a);
 

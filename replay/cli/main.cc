@@ -11,11 +11,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "dump/graph.h"
-#include "dump/json.h"
-#include "dump/proto_writer.h"
 #include "gpu_exec/executor.h"
-#include "gpu_exec/gpu_code.h"
 #include "ir/base/source.h"
 #include "ir/buffer.h"
 #include "ir/eval/evaluator.h"
@@ -25,6 +21,7 @@
 #include "parser/proto_reader.h"
 #include "passes/pipelines.h"
 #include "replay/cli/command.h"
+#include "replay/cli/json_output.h"
 #include "replay/cli/other_files.h"
 #include "replay/files.h"
 #include "replay/made_order.h"
@@ -35,8 +32,6 @@
 #include "replay/terminal.h"
 
 namespace hlo {
-
-void print_json(const Json& j) { fmt::print("{}\n", j.dump(1, ' ', false, Json::error_handler_t::replace)); }
 
 std::unique_ptr<Module> load_verified(const std::string& spec, bool verify, Loaded* rest, const LoadOptions& options) {
   Loaded all = load_all(spec, options);
@@ -142,7 +137,7 @@ int cmd_replay(const ReplayArgs& a) {
     if (!row.implemented && !row.disabled) missing.insert(row.pass);
   }
   if (a.json) {
-    fmt::print("{}", recording_json(r));
+    print_json(Json::parse(recording_json(r)));
     return kYes;
   }
   stage_table(r, true);
@@ -172,7 +167,7 @@ int cmd_folder(const std::string& folder, bool json) {
   if (json) {
     Json out = Json::array();
     for (const Recording& r : all) out.push_back(Json::parse(recording_json(r)));
-    print_json(out);
+    print_json({{"modules", out}, {"graphs", Json::array()}});
     return kYes;
   }
   for (const Recording& r : all) {
@@ -230,7 +225,7 @@ int list_passes(bool json) {
     fmt::print("{:<36} {}{}{}{}\n", p.name, p.summary, p.options.empty() ? "" : fmt::format(" {{{}}}", p.options),
                p.aliases.empty() ? "" : fmt::format(" (also {})", p.aliases), p.run ? "" : " [not implemented]");
   }
-  if (json) print_json(out);
+  if (json) print_json({{"passes", out}});
   return kYes;
 }
 
@@ -245,6 +240,8 @@ int cmd_opt(const OptArgs& a) {
   if (!a.call_site.empty()) put_in_order_made(*m);
   PipelineOptions options;
   options.verify = !a.no_verify;
+  Json ran = Json::array();
+  bool changed = false;
   for (const WantedPass& w : list) {
     const PassInfo& p = *w.pass;
     PassContext context;
@@ -262,14 +259,18 @@ int cmd_opt(const OptArgs& a) {
       Json notes = Json::array();
       for (const Note& n : event.notes)
         notes.push_back({{"rule", n.rule}, {"instructions", n.names}, {"text", n.text}});
-      print_json({{"pass", p.name},
-                  {"changed", event.changed},
-                  {"rewrites", event.rewrites},
-                  {"microseconds", event.microseconds},
-                  {"notes", notes}});
+      ran.push_back({{"pass", p.name},
+                     {"changed", event.changed},
+                     {"rewrites", event.rewrites},
+                     {"microseconds", event.microseconds},
+                     {"notes", notes}});
+      changed |= event.changed;
     }
   }
-  if (!a.json) std::cout << print_module(*m, style);
+  if (a.json)
+    print_json({{"module", m->name}, {"changed", changed}, {"instructions", m->instruction_count()}, {"passes", ran}});
+  else
+    std::cout << print_module(*m, style);
   return kYes;
 }
 
@@ -319,7 +320,7 @@ int cmd_verify(const std::string& file, bool json, const std::string& layouts, b
       auto m = std::move(load_part(in, i).module);
       instructions += m->instruction_count(), computations += m->computations().size();
       for (const VerifyError& e : verify_module(*m, 20, how, Moment::kSettled, precision)) {
-        list.push_back({{"rule", e.rule}, {"message", e.message}});
+        list.push_back({{"rule", e.rule}, {"line", Json()}, {"column", Json()}, {"message", e.message}, {"hint", ""}});
         if (!json) fmt::print(stderr, "{}: error: {} [{}]\n", file, e.message, e.rule);
       }
     }
@@ -331,11 +332,12 @@ int cmd_verify(const std::string& file, bool json, const std::string& layouts, b
                       {"column", entry.column},
                       {"message", entry.message},
                       {"hint", entry.hint}});
-    print_json({{"verified", false}, {"errors", list}});
+    print_json({{"verified", false}, {"instructions", Json()}, {"computations", Json()}, {"errors", list}});
     return kBad;
   }
   if (json)
-    print_json({{"verified", list.empty()}, {"errors", list}});
+    print_json(
+        {{"verified", list.empty()}, {"instructions", instructions}, {"computations", computations}, {"errors", list}});
   else if (list.empty())
     fmt::print("{}: verified, {} instructions in {} computations\n", file, instructions, computations);
   return list.empty() ? kYes : kNo;
@@ -381,64 +383,26 @@ std::string formatted(const std::string& file) {
   return out;
 }
 
-int cmd_fmt(const std::vector<std::string>& files, bool check, bool write) {
+int cmd_fmt(const std::vector<std::string>& files, bool check, bool write, bool json) {
+  if (json && !check && !write) fail(FailureKind::kUsage, "--json goes with --check or --write");
+  Json list = Json::array();
   if (check == write && check) fail(FailureKind::kUsage, "--check and --write exclude each other");
   int code = kYes;
   for (const std::string& file : files) {
     std::string text = formatted(file);
     if (check || write) {
-      if (text == read_file(file)) continue;
+      const bool same = text == read_file(file);
+      list.push_back({{"file", file}, {"formatted", same}, {"written", write && !same}});
+      if (same) continue;
       if (write) write_file(file, text);
-      fmt::print("{} {}\n", file, write ? "formatted" : "is not formatted");
+      if (!json) fmt::print("{} {}\n", file, write ? "formatted" : "is not formatted");
       if (check) code = kNo;
     } else {
       std::cout << text;
     }
   }
+  if (json) print_json({{"formatted", code == kYes}, {"files", list}});
   return code;
-}
-
-int cmd_convert(const std::string& in, const std::string& out, const std::string& sm) {
-  auto ends = [&](const char* e) { return out.ends_with(e); };
-  if (convert_graph(in, out)) return kYes;
-  for (const char* ending : {".pb.gz", ".pbtxt", ".pb"})
-    if (ends(ending)) {
-      // Proto to proto keeps what we do not know.
-      Input from = read_input(in);
-      bool proto = looks_like_proto(from.text) || in.ends_with(".pbtxt");
-      if (proto) {
-        write_file(out, reencode_proto(from.text, in, ending));
-        return kYes;
-      }
-      auto m = load(in);
-      size_t elided = m->elided_constants().size();
-      write_file(out, module_to_proto_bytes(*m, ending));
-      if (elided)
-        fmt::print(stderr, "warning: {}: {} elided constant(s) have no values: XLA refuses such a proto\n", out,
-                   elided);
-      return kYes;
-    }
-  bool text = ends(".hlo") || ends(".txt"), code = ends(".ll") || ends(".ptx"),
-       known = text || code || ends(".json") || ends(".dot") || ends(".svg") || ends(".png") || out == "-";
-  if (!known)
-    fail(FailureKind::kUsage,
-         "{}: the ending decides the format: .hlo, .txt, .pb, .pb.gz, .pbtxt, .json, .dot, .svg, .png, .ll, .ptx", out);
-  // Kernels are made of what the verifier has passed; the other formats show any module.
-  auto m = code ? load_verified(in, true) : load(in);
-  Progress progress("converting " + in);
-  if (text || out == "-") {
-    write_file(out, lossless_text(*m));
-  } else if (code) {
-    GpuCode kernels = gpu_code(*m, sm);
-    for (const auto& [inst, why] : kernels.without) fmt::print(stderr, "warning: {}\n", why);
-    write_file(out, ends(".ptx") ? kernels.ptx : kernels.ir);
-  } else if (ends(".json")) {
-    write_file(out, module_json(*m, true));
-  } else {
-    Graph graph(*m, {});
-    write_file(out, ends(".dot") ? graph.dot() : graph.render(ends(".svg") ? "svg" : "png"));
-  }
-  return kYes;
 }
 
 int cmd_stats(const std::string& file, bool json, bool bench) {
@@ -469,7 +433,9 @@ int cmd_stats(const std::string& file, bool json, bool bench) {
            {"types", types},
            {"custom_calls", calls},
            {"distinct_shapes", u.shape_count()},
-           {"distinct_attributes", u.attrs_count()}};
+           {"distinct_attributes", u.attrs_count()},
+           {"parse_ms", Json()},
+           {"print_ms", Json()}};
   if (bench) {
     double parse = 1e300, print = 1e300;
     // A fifth of a second to warm caches, heap and clock, then the best of five.
@@ -511,6 +477,19 @@ const CLI::App* named_command(const CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
+// "did you mean 'exec'?" of a first word that is no command. Empty where it may be meant for a file: `x.hlo`, `DIR:7`.
+std::string nearest_command(const CLI::App& app, const std::string& word) {
+  const bool plain = !word.empty() && std::isalpha(static_cast<unsigned char>(word[0])) &&
+                     word.find_first_of(".:/@\\") == std::string::npos;
+  std::pair<int, bool> best = {word.size() < 3 ? 2 : 4, false};  // so many edits are too many
+  std::string nearest;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (const std::pair d(edit_distance(sub->get_name(), word), sub->get_name()[0] != word[0]); d < best)
+      best = d, nearest = sub->get_name();
+  if (!plain && best.first > 2) return "";
+  return nearest.empty() ? "see hlo-replay --help" : fmt::format("did you mean '{}'?", nearest);
+}
+
 // "; did you mean '--json'?" for the first flag that its command does not have. `args`: the command last, as CLI11
 // takes them.
 std::string nearest_option(const CLI::App& app, const std::vector<std::string>& args) {
@@ -535,7 +514,7 @@ std::string nearest_option(const CLI::App& app, const std::vector<std::string>& 
 int run(int argc, char** argv) {
   CLI::App app{"hlo-replay: reads HLO of any age, replays XLA's passes over it, runs it, and shows every stage"};
   app.require_subcommand(0, 1);
-  app.set_version_flag("--version", "hlo-replay 0.1");
+  app.set_version_flag("--version", std::string("hlo-replay ") + kVersion);
   app.footer(
       "Examples:\n"
       "  hlo-replay testdata/mobilenet_v1.hlo -o out       every pass over the module, every stage in out/\n"
@@ -612,7 +591,8 @@ int run(int argc, char** argv) {
   c->add_option("FILE", files)->required();
   c->add_flag("--check", fmt_check, "exit 1 where a file differs");
   c->add_flag("--write", fmt_write, "rewrite files that differ");
-  c->callback([&] { code = cmd_fmt(files, fmt_check, fmt_write); });
+  c->add_flag("--json", json, "with --check or --write: the files");
+  c->callback([&] { code = cmd_fmt(files, fmt_check, fmt_write, json); });
 
   c = command("verify", "check every invariant", "hlo-replay verify model.hlo");
   c->add_option("FILE", file)->required();
@@ -624,12 +604,14 @@ int run(int argc, char** argv) {
   c->add_flag("--json", json);
   c->callback([&] { code = cmd_verify(file, json, layouts, mixed); });
 
+  ConvertArgs convert_args;
   c = command("convert", "from one format to another, by the files' endings", "hlo-replay convert model.hlo model.svg");
-  c->add_option("IN", file)->required();
-  c->add_option("OUT", second, ".hlo .txt .pb .pb.gz .pbtxt .json .dot .svg .png, kernels: .ll .ptx")->required();
-  std::string sm = "sm_90a";
-  c->add_option("--sm", sm, "architecture for .ll and .ptx: sm_75 to sm_90a");
-  c->callback([&] { code = cmd_convert(file, second, sm); });
+  c->add_option("IN", convert_args.in)->required();
+  c->add_option("OUT", convert_args.out, ".hlo .txt .pb .pb.gz .pbtxt .json .dot .svg .png, kernels: .ll .ptx")
+      ->required();
+  c->add_option("--sm", convert_args.sm, "architecture for .ll and .ptx: sm_75 to sm_90a");
+  c->add_flag("--json", convert_args.json, "what was written");
+  c->callback([&] { code = cmd_convert(convert_args); });
 
   ExecArgs exec_args;
   c = command("exec", "run a module", "hlo-replay exec testdata/mobilenet_v1.hlo --seed=1 --out=out.npz");
@@ -710,18 +692,11 @@ int run(int argc, char** argv) {
     fmt::print("{}", app.help());
     return kBad;
   }
-  bool known = false;
-  std::string nearest;
-  int distance = 3;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    known |= sub->get_name() == args[0];
-    if (int d = edit_distance(sub->get_name(), args[0]); d < distance) distance = d, nearest = sub->get_name();
-  }
+  const bool known = named_command(app, args[0]);
   std::error_code error;
-  if (!known && !nearest.empty() && !fs::exists(args[0], error)) {
-    fmt::print(stderr, "error: no command and no file is called '{}'; did you mean '{}'?\n", args[0], nearest);
-    return kBad;
-  }
+  if (!known && !fs::exists(args[0], error))
+    if (std::string hint = nearest_command(app, args[0]); !hint.empty())
+      fail(FailureKind::kUsage, "no command and no file is called '{}'; {}", args[0], hint);
   if (!known && (args[0] == "-" || args[0][0] != '-'))
     args.insert(args.begin(), fs::is_directory(args[0], error) ? "open" : "replay");
   // `--passes=` asks for none; CLI11 would take the next word as its value.
@@ -732,10 +707,8 @@ int run(int argc, char** argv) {
     app.parse(args);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e), kYes;  // --help
-    const std::string hint = nearest_option(app, given);
-    fmt::print(stderr, "error: {}{}; see hlo-replay {}--help\n", e.what(), hint,
-               !named_command(app, given.back()) ? "" : given.back() + " ");
-    return kBad;
+    fail(FailureKind::kUsage, "{}{}; see hlo-replay {}--help", e.what(), nearest_option(app, given),
+         !named_command(app, given.back()) ? "" : given.back() + " ");
   }
   return code;
 }
@@ -753,19 +726,26 @@ int main(int argc, char** argv) {
   mallopt(M_TOP_PAD, 16 << 20);
 #endif
   std::ios::sync_with_stdio(false);
+  hlo::note_json_asked(argc, argv);
   try {
     return hlo::end_of_output(hlo::run(argc, argv));
   } catch (const hlo::Failure& e) {
+    hlo::print_json_error(e);
     hlo::end_of_output(2);
     hlo::complain((e.kind() == hlo::FailureKind::kSyntax ? "" : "error: ") + std::string(e.what()));
     return e.kind() == hlo::FailureKind::kInvalid ? 1 : 2;
   } catch (const std::bad_alloc&) {
+    hlo::print_json_error("memory", "no memory is left for this");
+    hlo::end_of_output(2);
     std::fputs("error: no memory is left for this (of this machine, or of a limit such as ulimit -v)\n", stderr);
     return 2;
   } catch (const std::length_error&) {
+    hlo::print_json_error("memory", "this takes more memory than any machine has");
+    hlo::end_of_output(2);
     std::fputs("error: this takes more memory than any machine has\n", stderr);
     return 2;
   } catch (const std::exception& e) {
+    hlo::print_json_error("internal", e.what());
     hlo::end_of_output(2);
     hlo::complain("error: " + std::string(e.what()));
     return 2;
