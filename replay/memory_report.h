@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ir/source_lines.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 
 namespace hlo {
 

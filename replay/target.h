@@ -3,7 +3,7 @@
 #include <string>
 
 #include "ir/cost.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 
 namespace hlo {
 

@@ -6,7 +6,7 @@
 
 #include "replay/diff.h"
 #include "replay/profile.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 
 namespace hlo {
 

@@ -13,7 +13,7 @@
 #include "replay/cli/json_output.h"
 #include "replay/files.h"
 #include "replay/ptxas.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 
 namespace hlo {
 

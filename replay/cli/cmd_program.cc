@@ -13,7 +13,7 @@
 #include "replay/judge.h"
 #include "replay/program.h"
 #include "replay/progress.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

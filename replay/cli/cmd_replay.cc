@@ -5,7 +5,7 @@
 #include "replay/cli/command.h"
 #include "replay/files.h"
 #include "replay/progress.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 #include "replay/replayer.h"
 #include "replay/terminal.h"
 

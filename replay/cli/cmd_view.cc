@@ -7,7 +7,7 @@
 #include "replay/confined_path.h"
 #include "replay/files.h"
 #include "replay/progress.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 #include "viewer/drawing.h"
 #include "viewer/pages.h"
 

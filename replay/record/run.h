@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 
 namespace hlo {
 
