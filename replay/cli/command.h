@@ -117,8 +117,27 @@ struct CaptureArgs {
   bool json = false, force = false;
 };
 int cmd_capture(const CaptureArgs& a);
+
+struct ViewArgs {
+  std::string folder, out, formats;
+  bool force = false, json = false;
+};
 // Pages for a folder: XLA's dumps, or a recording without drawings. `formats`: with commas; empty: text, dot, page.
-int cmd_view(const std::string& folder, const std::string& out, const std::string& formats, bool force);
+int cmd_view(const ViewArgs& a);
+
+struct MemoryArgs {
+  std::string file, by = "line";
+  size_t most = 20;
+  bool json = false;
+};
+int cmd_memory(const MemoryArgs& a);
+
+struct SummaryArgs {
+  std::string file, by = "line", gpu;
+  size_t most = 30;
+  bool json = false;
+};
+int cmd_summary(const SummaryArgs& a);
 
 struct OpenArgs {
   std::string folder, gpu;

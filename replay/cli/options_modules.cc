@@ -15,7 +15,7 @@ CLI::App* add_command(CLI::App& app, const char* name, const char* help, const c
 void add_replay(CLI::App& app, int* code) {
   static ReplayArgs replay_args;
   CLI::App* c = add_command(app, "replay", "run a pipeline over a module and write every stage",
-                        "hlo-replay replay testdata/mobilenet_v1.hlo -o out --formats=text,html");
+                            "hlo-replay replay testdata/mobilenet_v1.hlo -o out --formats=text,html");
   c->add_option("FILE", replay_args.file, "module or stage")->required();
   c->add_option("-o,--out", replay_args.out, "folder to make (NAME.replay)");
   c->add_option("--pipeline", replay_args.pipeline, "xla-2019 or xla-gpu");
@@ -38,7 +38,7 @@ void add_replay(CLI::App& app, int* code) {
 void add_opt(CLI::App& app, int* code) {
   static OptArgs opt_args;
   CLI::App* c = add_command(app, "opt", "run passes and print the module",
-              "hlo-replay opt --passes='algsimp{layout_sensitive=true},dce' model.hlo");
+                            "hlo-replay opt --passes='algsimp{layout_sensitive=true},dce' model.hlo");
   c->add_option("FILE", opt_args.file);
   c->add_option("--passes", opt_args.passes, "a,b{option=value}");
   c->add_option("--call-site", opt_args.call_site, "pipeline of XLA whose options the passes take");
@@ -54,7 +54,8 @@ void add_texts(CLI::App& app, int* code) {
   static std::string file;
   static bool json = false;
   static PrintArgs print_args;
-  CLI::App* c = add_command(app, "print", "read modules and print them as XLA does", "hlo-replay print --style=short model.hlo");
+  CLI::App* c =
+      add_command(app, "print", "read modules and print them as XLA does", "hlo-replay print --style=short model.hlo");
   c->add_option("FILE", print_args.file)->required();
   c->add_option("--style", print_args.style, "default, long, short, canonical or fingerprint");
   c->add_option("--dialect", print_args.dialect, "2019: typed operands, no header fields");
@@ -85,7 +86,8 @@ void add_texts(CLI::App& app, int* code) {
   c->callback([code] { *code = cmd_verify(file, json, layouts, mixed); });
 
   static ConvertArgs convert_args;
-  c = add_command(app, "convert", "from one format to another, by the files' endings", "hlo-replay convert model.hlo model.svg");
+  c = add_command(app, "convert", "from one format to another, by the files' endings",
+                  "hlo-replay convert model.hlo model.svg");
   c->add_option("IN", convert_args.in)->required();
   c->add_option("OUT", convert_args.out, ".hlo .txt .pb .pb.gz .pbtxt .json .dot .svg .png, kernels: .ll .ptx")
       ->required();
@@ -103,7 +105,8 @@ void add_texts(CLI::App& app, int* code) {
 
 void add_exec(CLI::App& app, int* code) {
   static ExecArgs exec_args;
-  CLI::App* c = add_command(app, "exec", "run a module", "hlo-replay exec testdata/mobilenet_v1.hlo --seed=1 --out=out.npz");
+  CLI::App* c =
+      add_command(app, "exec", "run a module", "hlo-replay exec testdata/mobilenet_v1.hlo --seed=1 --out=out.npz");
   c->add_option("FILE", exec_args.file, "a module, or a folder with --all-stages")->required();
   add_run_options(c, exec_args);
   c->add_option("--like", exec_args.like, "module before partitioning, whose shapes inputs and outputs have");
@@ -145,7 +148,7 @@ void add_comparisons(CLI::App& app, int* code) {
 
   static DiffArgs diff_args;
   c = add_command(app, "diff", "two modules or stages by structure, or two folders: the first stage that differs",
-              "hlo-replay diff out:0003 out:0004\n  hlo-replay diff dump_of_monday dump_of_today");
+                  "hlo-replay diff out:0003 out:0004\n  hlo-replay diff dump_of_monday dump_of_today");
   c->add_option("A", diff_args.a)->required();
   c->add_option("B", diff_args.b)->required();
   c->add_option("--by", diff_args.by, "structure (whatever the names) or text");
