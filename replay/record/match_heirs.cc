@@ -1,0 +1,174 @@
+// What ends, and what it lives on as.
+#include <algorithm>
+
+#include "replay/record/match_impl.h"
+
+namespace hlo {
+
+void StageMatcher::add(InstId from, InstId to, HeirKind kind) {
+  auto& list = from_[to.value];
+  for (auto& [x, k] : list)
+    if (x == from) {
+      k = std::min(k, kind);
+      return;
+    }
+  list.emplace_back(from, kind);
+  heirs_[from.value].push_back(to);
+}
+
+// Two that read the same by place: what stood in each place before, and what stands there now.
+void StageMatcher::compare_slots(InstId x, InstId y) {
+  const Module &a = a_.m, &b = b_.m;
+  auto ox = a.operands(x), oy = b.operands(y);
+  if (ox.size() != oy.size() || ox.size() > 4096) return;
+  for (size_t k = 0; k < ox.size(); ++k) {
+    InstId p = ox[k], q = oy[k];
+    if (to_[p.value] == q) continue;
+    relate(p, q);
+    InstId rp = a_.resolved(p), rq = b_.resolved(q);
+    if (rp != p || rq != q) relate(rp, rq);
+  }
+}
+
+// In one place stood x, and now y.
+void StageMatcher::relate(InstId x, InstId y) {
+  const Module &a = a_.m, &b = b_.m;
+  if (to_[x.value] == y) return;
+  if (a_.opaque(x) && a.op(x) == Opcode::Parameter) return;
+  if (b_.opaque(y) && b.op(y) == Opcode::Parameter) return;
+  bool ends = gone(x), begins = fresh(y);
+  if (!ends && !begins) return;  // one reads another now, and both go on
+  if (begins && !from_[y.value].empty()) return;
+  if (!ends) return;  // between the two something was put: it derives from what it reads
+  if (!begins && !heirs_[x.value].empty()) return;
+  add(x, y, HeirKind::kReplaced);
+  if (begins && a.op(x) == b.op(y) && a.operand_count(x) == b.operand_count(y)) work_.emplace_back(x, y);
+}
+
+void StageMatcher::along_slots() {
+  const Module &a = a_.m, &b = b_.m;
+  for (InstId y : order_b_)
+    if (!fresh(y)) compare_slots(out_.same[y.value], y);
+  for (size_t at = 0; at < work_.size(); ++at) {
+    auto [x, y] = work_[at];
+    if (a.op(x) == b.op(y)) compare_slots(x, y);
+  }
+  // Roots are read from outside.
+  for (CompId c : b.computations()) {
+    CompId partner = out_.same_computation[c.value];
+    if (!partner.valid()) continue;
+    InstId p = a.comp(partner).root, q = b.comp(c).root;
+    relate(p, q);
+    InstId rp = a_.resolved(p), rq = b_.resolved(q);
+    if (rp != p || rq != q) relate(rp, rq);
+    for (; !work_.empty(); ) {
+      auto [x, y] = work_.back();
+      work_.pop_back();
+      if (a.op(x) == b.op(y)) compare_slots(x, y);
+    }
+  }
+}
+
+// A fusion or call that is new stands for what its root copies.
+void StageMatcher::of_fusions() {
+  const Module& b = b_.m;
+  for (InstId y : order_b_) {
+    if (!fresh(y) || !b_.opaque(y) || b.op(y) == Opcode::Parameter || !from_[y.value].empty()) continue;
+    InstId root = b.comp(b.called(y)[0]).root;
+    std::vector<InstId> parts{root};
+    if (b.op(root) == Opcode::Tuple) parts.assign(b.operands(root).begin(), b.operands(root).end());
+    for (InstId part : parts) {
+      InstId r = b_.resolved(part);
+      if (b.parent(r) != b.parent(root)) continue;
+      auto origins = from_[r.value];
+      for (auto [x, kind] : origins) add(x, y, parts.size() == 1 && gone(x) ? HeirKind::kReplaced : HeirKind::kDerived);
+    }
+  }
+}
+
+// What is new and stands in nobody's place: part of what stands in one, or made of what it moves.
+void StageMatcher::of_regions() {
+  const Module &a = a_.m, &b = b_.m;
+  for (size_t n = order_b_.size(); n-- > 0;) {
+    InstId y = order_b_[n];
+    if (!fresh(y) || !from_[y.value].empty() || b_.opaque(y)) continue;
+    if (b.op(y) == Opcode::Parameter || b.op(y) == Opcode::Constant) continue;
+    // Whose replacement is it part of?
+    std::vector<InstId> owners;
+    for (InstId u : b.users(y)) {
+      if (!fresh(u)) continue;
+      for (auto [x, kind] : from_[u.value])
+        if (gone(x) && std::find(owners.begin(), owners.end(), x) == owners.end()) owners.push_back(x);
+    }
+    if (owners.empty() || owners.size() > 4) continue;
+    // One of its kind that ended among what the owner was made of.
+    std::vector<InstId> region = owners;
+    InstId kin;
+    size_t kins = 0;
+    for (size_t at = 0; at < region.size() && region.size() < 64; ++at) {
+      InstId x = region[at];
+      if (a.op(x) == b.op(y) && heirs_[x.value].empty()) kin = x, ++kins;
+      for (InstId o : a.operands(x))
+        if (gone(o) && std::find(region.begin(), region.end(), o) == region.end()) region.push_back(o);
+    }
+    if (kins == 1) {
+      add(kin, y, HeirKind::kDerived);
+    } else if (owners.size() == 1) {
+      add(owners[0], y, HeirKind::kDerived);
+    }
+  }
+  for (InstId y : order_b_) {
+    if (!fresh(y) || !from_[y.value].empty() || b_.opaque(y)) continue;
+    switch (b.op(y)) {
+      case Opcode::Copy:
+      case Opcode::Bitcast:
+      case Opcode::Convert:
+      case Opcode::Transpose:
+      case Opcode::Reshape:
+      case Opcode::CopyStart:
+      case Opcode::CopyDone: {
+        InstId o = b_.resolved(b.operand(y, 0));
+        if (!fresh(o)) {
+          add(out_.same[o.value], y, HeirKind::kDerived);
+        } else {
+          auto origins = from_[o.value];
+          for (auto [x, kind] : origins) add(x, y, HeirKind::kDerived);
+        }
+        break;
+      }
+      default:
+        break;
+    }
+  }
+}
+
+// What ended without an heir lives on in what its readers became, or was dead.
+void StageMatcher::of_the_gone() {
+  const Module& a = a_.m;
+  for (size_t n = order_a_.size(); n-- > 0;) {
+    InstId x = order_a_[n];
+    if (!gone(x) || !heirs_[x.value].empty() || (a_.opaque(x) && a.op(x) == Opcode::Parameter)) continue;
+    std::vector<InstId> heirs;
+    bool reader = a.is_root(x), living = false;
+    for (InstId u : a.users(x)) {
+      reader = true;
+      living |= !gone(u);
+      if (gone(u))
+        for (InstId z : heirs_[u.value])
+          if (std::find(heirs.begin(), heirs.end(), z) == heirs.end()) heirs.push_back(z);
+    }
+    if (heirs.size() > 8) heirs.clear(), living = true;
+    for (InstId z : heirs) add(x, z, HeirKind::kDerived);
+    out_.undecided[x.value] = heirs.empty() && (living || a.is_root(x)) && reader;
+  }
+}
+
+void StageMatcher::finish() {
+  for (size_t to = 0; to < from_.size(); ++to)
+    for (auto [x, kind] : from_[to]) out_.heirs.push_back(Heir{x, InstId(to), kind});
+  std::sort(out_.heirs.begin(), out_.heirs.end(), [](const Heir& p, const Heir& q) {
+    return p.from != q.from ? p.from < q.from : p.to < q.to;
+  });
+}
+
+}  // namespace hlo
