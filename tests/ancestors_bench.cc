@@ -19,13 +19,19 @@
 namespace hlo {
 namespace {
 
+bool moves(Opcode op) {
+  return op == Opcode::Copy || op == Opcode::Bitcast || op == Opcode::Convert || op == Opcode::Transpose ||
+         op == Opcode::Reshape || op == Opcode::Pad || op == Opcode::Slice || op == Opcode::Broadcast;
+}
+
 struct Score {
-  size_t asked = 0, answered = 0, right = 0, named = 0;
+  size_t unclear = 0, asked = 0, answered = 0, right = 0, named = 0;
   void print(const char* what) const {
-    std::printf("  %-12s asked %7zu  answered %6.2f %%  right %6.2f %%  (%.2f named each)\n", what, asked,
+    std::printf("  %-12s asked %7zu  answered %6.2f %%  right %6.2f %%  (%.2f named each; %zu unclear)\n", what, asked,
                 asked ? 100.0 * static_cast<double>(answered) / static_cast<double>(asked) : 0,
                 answered ? 100.0 * static_cast<double>(right) / static_cast<double>(answered) : 0,
-                answered ? static_cast<double>(named) / static_cast<double>(answered) : 0);
+                answered ? static_cast<double>(named) / static_cast<double>(answered) : 0,
+                unclear);
   }
 };
 
@@ -42,15 +48,59 @@ Opcode kind_of(const Module& m, InstId i) {
   return m.op(i);
 }
 
+// Stack frames by what they say: their numbers may change from stage to stage.
+std::vector<uint64_t> frame_hashes(const Module& m) {
+  const StackTables& s = m.stack;
+  std::vector<uint64_t> out(s.frames.size() + 1, 0);
+  auto text = [](const std::vector<std::string>& list, int32_t at) {
+    return at > 0 && static_cast<size_t>(at) <= list.size() ? hash_bytes(list[static_cast<size_t>(at) - 1]) : 0;
+  };
+  for (size_t f = 0; f < s.frames.size(); ++f) {
+    uint64_t h = 1;
+    int32_t at = static_cast<int32_t>(f) + 1;
+    for (int depth = 0; depth < 64 && at > 0 && static_cast<size_t>(at) <= s.frames.size(); ++depth) {
+      const auto& frame = s.frames[static_cast<size_t>(at) - 1];
+      if (frame.location > 0 && static_cast<size_t>(frame.location) <= s.locations.size()) {
+        const auto& l = s.locations[static_cast<size_t>(frame.location) - 1];
+        h = hash_combine(hash_combine(h, text(s.files, l.file)), text(s.functions, l.function));
+        h = hash_combine(hash_combine(h, static_cast<uint64_t>(l.line)), static_cast<uint64_t>(l.column));
+      }
+      at = frame.parent == at ? 0 : frame.parent;
+    }
+    out[f + 1] = h;
+  }
+  return out;
+}
+
+using Keys = std::vector<uint64_t>;
+Keys keys_of(const Module& m) {
+  Keys out(m.inst_slots(), 0);
+  std::vector<uint64_t> frames = frame_hashes(m);
+  for (CompId c : m.computations())
+    for (InstId i : m.comp(c).order) {
+      if (m.op(i) == Opcode::Parameter || m.op(i) == Opcode::Constant || m.op(i) == Opcode::Tuple ||
+          m.op(i) == Opcode::GetTupleElement)
+        continue;
+      const Metadata& d = m.u()[m[i].meta];
+      std::string_view name = m.u().text(StrId(d.op_name));
+      // Names that passes give, or that say no more than the opcode.
+      if (name.find('/') == std::string_view::npos) continue;
+      auto frame = static_cast<size_t>(d.stack_frame_id);
+      uint64_t h = hash_combine(hash_combine(d.op_name, d.source_file), static_cast<uint64_t>(d.source_line));
+      out[i.value] = hash_combine(h, frame < frames.size() ? frames[frame] : 0) | 1;
+    }
+  return out;
+}
+
 class Truth {
  public:
-  explicit Truth(const Module& m) : m_(m) {
+  Truth(const Module& m, const Keys& keys) : m_(m) {
     for (CompId c : m.computations())
       for (InstId i : m.comp(c).order)
-        if (uint64_t k = key(m, i)) members_[k].push_back(i);
+        if (uint64_t k = keys[i.value]) members_[k].push_back(i);
   }
-  InstId of(const Module& other, InstId y) const {
-    uint64_t k = key(other, y);
+  InstId of(const Module& other, const Keys& keys, InstId y) const {
+    uint64_t k = keys[y.value];
     auto at = members_.find(k);
     if (k == 0 || at == members_.end()) return {};
     Opcode kind = kind_of(other, y);
@@ -63,26 +113,22 @@ class Truth {
   }
 
  private:
-  static uint64_t key(const Module& m, InstId i) {
-    if (m.op(i) == Opcode::Parameter || m.op(i) == Opcode::Constant || m.op(i) == Opcode::Tuple ||
-        m.op(i) == Opcode::GetTupleElement)
-      return 0;
-    const Metadata& d = m.u()[m[i].meta];
-    std::string_view name = m.u().text(StrId(d.op_name));
-    // Names that passes give, or that say no more than the opcode.
-    if (name.find('/') == std::string_view::npos) return 0;
-    return hash_combine(hash_combine(d.op_name, d.source_file), static_cast<uint64_t>(d.source_line)) | 1;
-  }
   const Module& m_;
   std::unordered_map<uint64_t, std::vector<InstId>> members_;
 };
 
-void judge(const Truth& truth, const Module& earlier, const Module& m, const Sets& answers, Score* score, size_t* show,
+void judge(const Truth& truth, const Module& earlier, const Module& m, const Keys& keys, const Sets& answers, Score* score, size_t* show,
            const std::string& stage) {
   for (CompId c : m.computations())
     for (InstId y : m.comp(c).order) {
-      InstId x = truth.of(m, y);
+      InstId x = truth.of(m, keys, y);
       if (!x.valid()) continue;
+      // XLA gives what it makes the metadata of what it makes it from: of a copy with its operand's metadata that may
+      // be the operand, or what it stands for.
+      if (moves(m.op(y)) && keys[m.operand(y, 0).value] == keys[y.value]) {
+        ++score->unclear;
+        continue;
+      }
       ++score->asked;
       const auto& set = answers[y.value];
       bool right = std::find(set.begin(), set.end(), x) != set.end();
@@ -123,7 +169,8 @@ void run(const std::string& folder, bool metadata, size_t show, bool steps) {
     double parsing = seconds(now() - start), matching = 0;
     std::printf("%s: %zu stages, %zu that differ, %zu instructions at the end\n", folder.c_str(), files, modules.size(),
                 modules.back()->instruction_count());
-    Truth first(*modules[0]);
+    Keys keys = keys_of(*modules[0]);
+    Truth first(*modules[0], keys);
     Sets zero(modules[0]->inst_slots());
     for (size_t i = 0; i < zero.size(); ++i) zero[i] = {InstId(i)};
     Score before, origin, end;
@@ -145,12 +192,14 @@ void run(const std::string& folder, bool metadata, size_t show, bool steps) {
         std::sort(set.begin(), set.end());
         set.erase(std::unique(set.begin(), set.end()), set.end());
       }
+      Truth earlier(a, keys);
+      keys = keys_of(b);
       Score here;
       size_t quiet = 0, *shown = steps ? &show : &quiet;
-      judge(Truth(a), a, b, previous, &here, shown, names[k]);
-      before.asked += here.asked, before.answered += here.answered, before.right += here.right, before.named += here.named;
-      judge(first, *modules[0], b, now_zero, &origin, &quiet, names[k]);
-      if (k + 1 == modules.size()) judge(first, *modules[0], b, now_zero, &end, steps ? &quiet : &show, names[k]);
+      judge(earlier, a, b, keys, previous, &here, shown, names[k]);
+      before.asked += here.asked, before.answered += here.answered, before.right += here.right, before.named += here.named, before.unclear += here.unclear;
+      judge(first, *modules[0], b, keys, now_zero, &origin, &quiet, names[k]);
+      if (k + 1 == modules.size()) judge(first, *modules[0], b, keys, now_zero, &end, steps ? &quiet : &show, names[k]);
       if (steps && here.asked > 0 && here.right < here.asked) here.print(names[k].c_str());
       zero = std::move(now_zero);
     }

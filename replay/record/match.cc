@@ -11,7 +11,8 @@ StageSide::StageSide(const Module& module)
     : m(module),
       prints_(module, Fingerprints::Options{.layouts = false, .sharding = false, .config = false}),
       exact_(module.inst_slots(), 0),
-      caller_(module.comp_slots()) {
+      caller_(module.comp_slots()),
+      loop_(module.comp_slots()) {
   std::vector<uint32_t> calls(module.comp_slots(), 0);
   for (CompId c : module.computations())
     for (InstId i : module.comp(c).order) {
@@ -19,11 +20,12 @@ StageSide::StageSide(const Module& module)
       bool inlined = module.op(i) == Opcode::Fusion || module.op(i) == Opcode::Call;
       for (CompId callee : module.called(i)) {
         ++calls[callee.value];
+        loop_[callee.value] = module.op(i) == Opcode::While ? i : InstId();
         caller_[callee.value] = inlined && module.operand_count(i) == module.comp(callee).params.size() ? i : InstId();
       }
     }
   for (size_t c = 0; c < calls.size(); ++c)
-    if (calls[c] != 1) caller_[c] = InstId();
+    if (calls[c] != 1) caller_[c] = loop_[c] = InstId();
 }
 
 uint64_t StageSide::exact(InstId i) {
@@ -138,7 +140,10 @@ void StageMatcher::run() {
     order_a_ = a_.evaluation_order(), order_b_ = b_.evaluation_order();
     number_before();
     find_clones();
+    clones_of_computations();
     along_slots();
+    of_the_ambiguous();
+    of_operands();
     of_fusions();
     of_regions();
     of_the_gone();

@@ -16,43 +16,77 @@ void StageMatcher::add(InstId from, InstId to, HeirKind kind) {
   heirs_[from.value].push_back(to);
 }
 
+namespace {
+
+bool only_moves(Opcode op) {
+  return op == Opcode::Copy || op == Opcode::Bitcast || op == Opcode::Convert || op == Opcode::Transpose ||
+         op == Opcode::Reshape;
+}
+
+}  // namespace
+
+InstId StageMatcher::moved_before(InstId x) const {
+  for (int k = 0; k < 8 && gone(x) && only_moves(a_.m.op(x)); ++k) x = a_.resolved(a_.m.operand(x, 0));
+  return x;
+}
+
+InstId StageMatcher::moved_after(InstId y) const {
+  for (int k = 0; k < 8 && fresh(y) && only_moves(b_.m.op(y)); ++k) y = b_.resolved(b_.m.operand(y, 0));
+  return y;
+}
+
 // Two that read the same by place: what stood in each place before, and what stands there now.
 void StageMatcher::compare_slots(InstId x, InstId y) {
   const Module &a = a_.m, &b = b_.m;
   auto ox = a.operands(x), oy = b.operands(y);
   if (ox.size() != oy.size() || ox.size() > 4096) return;
+  const bool one_kind = a.op(x) == b.op(y);
   for (size_t k = 0; k < ox.size(); ++k) {
     InstId p = ox[k], q = oy[k];
     if (to_[p.value] == q) continue;
-    relate(p, q);
+    relate(p, q, !one_kind);
     InstId rp = a_.resolved(p), rq = b_.resolved(q);
-    if (rp != p || rq != q) relate(rp, rq);
+    if (rp != p || rq != q) relate(rp, rq, !one_kind);
+    InstId mp = moved_before(rp), mq = moved_after(rq);
+    if ((mp != rp || mq != rq) && gone(mp) && fresh(mq)) relate(mp, mq, true);
   }
 }
 
 // In one place stood x, and now y.
-void StageMatcher::relate(InstId x, InstId y) {
+void StageMatcher::relate(InstId x, InstId y, bool of_one_kind) {
   const Module &a = a_.m, &b = b_.m;
   if (to_[x.value] == y) return;
   if (a_.opaque(x) && a.op(x) == Opcode::Parameter) return;
   if (b_.opaque(y) && b.op(y) == Opcode::Parameter) return;
+  if (of_one_kind && a.op(x) != b.op(y)) return;
   bool ends = gone(x), begins = fresh(y);
   if (!ends && !begins) return;  // one reads another now, and both go on
   if (begins && !from_[y.value].empty()) return;
-  if (!ends) return;  // between the two something was put: it derives from what it reads
+  bool value = value_a_[x.value] == value_b_[y.value];
+  if (!ends) {
+    // Another of its kind stands there now, or something was put between: that derives from what it reads.
+    if (a.op(x) == b.op(y) && same_plain_shape(x, y)) add(x, y, value ? HeirKind::kCloned : HeirKind::kDerived);
+    return;
+  }
   if (!begins && !heirs_[x.value].empty()) return;
   add(x, y, HeirKind::kReplaced);
-  if (begins && a.op(x) == b.op(y) && a.operand_count(x) == b.operand_count(y)) work_.emplace_back(x, y);
+  if (begins && a.operand_count(x) == b.operand_count(y)) work_.emplace_back(x, y);
+}
+
+void StageMatcher::work_off() {
+  while (!work_.empty()) {
+    auto [x, y] = work_.back();
+    work_.pop_back();
+    if (a_.m.op(x) == b_.m.op(y) || op_info(a_.m.op(x)).cls == op_info(b_.m.op(y)).cls) compare_slots(x, y);
+  }
 }
 
 void StageMatcher::along_slots() {
   const Module &a = a_.m, &b = b_.m;
   for (InstId y : order_b_)
     if (!fresh(y)) compare_slots(out_.same[y.value], y);
-  for (size_t at = 0; at < work_.size(); ++at) {
-    auto [x, y] = work_[at];
-    if (a.op(x) == b.op(y)) compare_slots(x, y);
-  }
+  std::reverse(work_.begin(), work_.end());
+  work_off();
   // Roots are read from outside.
   for (CompId c : b.computations()) {
     CompId partner = out_.same_computation[c.value];
@@ -61,11 +95,44 @@ void StageMatcher::along_slots() {
     relate(p, q);
     InstId rp = a_.resolved(p), rq = b_.resolved(q);
     if (rp != p || rq != q) relate(rp, rq);
-    for (; !work_.empty(); ) {
-      auto [x, y] = work_.back();
-      work_.pop_back();
-      if (a.op(x) == b.op(y)) compare_slots(x, y);
-    }
+    work_off();
+  }
+}
+
+// Several compute the same, and no reader told which it is.
+void StageMatcher::of_the_ambiguous() {
+  for (auto& [y, candidates] : ambiguous_) {
+    if (!from_[y.value].empty()) continue;
+    InstId x = best_of(y, candidates);
+    add(x, y, HeirKind::kCloned);
+    work_.emplace_back(x, y);
+    work_off();
+  }
+}
+
+// What reads the same as one that ended, and is as large, where both are the only such.
+void StageMatcher::of_operands() {
+  const Module &a = a_.m, &b = b_.m;
+  std::unordered_map<uint64_t, std::pair<std::vector<InstId>, std::vector<InstId>>> groups;
+  std::vector<uint64_t> keys;
+  for (InstId y : order_b_) {
+    if (!fresh(y) || !from_[y.value].empty() || b_.opaque(y) || b.operand_count(y) == 0) continue;
+    uint64_t h = hash_bytes(b.u().shape_text_plain(b.shape_id(y)));
+    for (InstId o : b.operands(y)) h = hash_combine(h, value_b_[b_.resolved(o).value]);
+    auto [at, first] = groups.try_emplace(h);
+    if (first) keys.push_back(h);
+    at->second.second.push_back(y);
+  }
+  if (keys.empty()) return;
+  for (InstId x : gone_) {
+    if (!heirs_[x.value].empty() || a_.opaque(x) || a.operand_count(x) == 0) continue;
+    uint64_t h = hash_bytes(a.u().shape_text_plain(a.shape_id(x)));
+    for (InstId o : a.operands(x)) h = hash_combine(h, value_a_[a_.resolved(o).value]);
+    if (auto at = groups.find(h); at != groups.end()) at->second.first.push_back(x);
+  }
+  for (uint64_t h : keys) {
+    auto& [xs, ys] = groups[h];
+    if (xs.size() == 1 && ys.size() == 1) add(xs[0], ys[0], HeirKind::kReplaced);
   }
 }
 
@@ -82,6 +149,13 @@ void StageMatcher::of_fusions() {
       if (b.parent(r) != b.parent(root)) continue;
       auto origins = from_[r.value];
       for (auto [x, kind] : origins) add(x, y, parts.size() == 1 && gone(x) ? HeirKind::kReplaced : HeirKind::kDerived);
+    }
+    // What a kernel is called for stands deeper in some.
+    for (InstId i : b.comp(b.parent(root)).order) {
+      Opcode op = b.op(i);
+      if (!fresh(i) || (op != Opcode::Dot && op != Opcode::Convolution && op != Opcode::Scatter)) continue;
+      auto origins = from_[i.value];
+      for (auto [x, kind] : origins) add(x, y, HeirKind::kDerived);
     }
   }
 }
@@ -113,7 +187,7 @@ void StageMatcher::of_regions() {
     }
     if (kins == 1) {
       add(kin, y, HeirKind::kDerived);
-    } else if (owners.size() == 1) {
+    } else if (kins == 0 && owners.size() == 1) {
       add(owners[0], y, HeirKind::kDerived);
     }
   }
@@ -125,6 +199,8 @@ void StageMatcher::of_regions() {
       case Opcode::Convert:
       case Opcode::Transpose:
       case Opcode::Reshape:
+      case Opcode::Pad:
+      case Opcode::Slice:
       case Opcode::CopyStart:
       case Opcode::CopyDone: {
         InstId o = b_.resolved(b.operand(y, 0));

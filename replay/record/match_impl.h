@@ -16,12 +16,15 @@ class StageSide {
   const Module& m;
   // All but operands, layouts, sharding and configuration.
   uint64_t exact(InstId i);
+  uint64_t content(CompId c) { return prints_.computation(c); }
   // The instruction that computes what this one hands on: through parameters of bodies that one instruction calls,
   // elements of tuples, fusions and calls.
   InstId resolved(InstId i) const;
   InstId resolved_tuple(InstId element) const;
   // The one that calls it as a fusion or call does, where it is the only one.
   InstId sole_caller(CompId c) const { return caller_[c.value]; }
+  // The while that calls it as body or condition.
+  InstId loop_of(CompId c) const { return loop_[c.value]; }
   bool opaque(InstId i) const;  // hands on what another one computes
   // Computations, callers first where that is possible; bodies of fusions inside `inlined` walks come with their callers.
   std::vector<InstId> evaluation_order() const;
@@ -30,7 +33,7 @@ class StageSide {
   void walk(CompId c, std::vector<bool>& seen, std::vector<InstId>& out) const;
   Fingerprints prints_;
   std::vector<uint64_t> exact_;
-  std::vector<InstId> caller_;
+  std::vector<InstId> caller_, loop_;
 };
 
 class StageMatcher {
@@ -56,12 +59,22 @@ class StageMatcher {
   void find_clones();
   InstId best_of(InstId y, const std::vector<InstId>& candidates);
   InstId by_stem(InstId y) const;
+  uint64_t carried_key(const StageSide& side, InstId element, const std::vector<uint32_t>& values,
+                       std::unordered_map<InstId, std::vector<uint64_t>>& known, InstId of_before);
+  InstId loop_before(InstId loop_after);
+  void clones_of_computations();
 
   // --- heirs (match_heirs.cc) ---
   void add(InstId from, InstId to, HeirKind kind);
   void along_slots();
   void compare_slots(InstId x, InstId y);
-  void relate(InstId x, InstId y);
+  void relate(InstId x, InstId y, bool of_one_kind = false);
+  void work_off();
+  void of_operands();
+  void of_the_ambiguous();
+  // Past what only moves or converts, as far as it is new or ends.
+  InstId moved_before(InstId x) const;
+  InstId moved_after(InstId y) const;
   void of_fusions();
   void of_regions();
   void of_the_gone();
@@ -73,6 +86,7 @@ class StageMatcher {
   std::vector<InstId> to_;        // by InstId of before
   std::vector<CompId> comp_to_;   // by CompId of before
   std::vector<InstId> named_;     // by StrId: of before
+  std::unordered_map<uint64_t, InstId> siblings_;  // of before, by stem of the name and opcode; invalid: several
   std::vector<InstId> gone_, fresh_;
   std::vector<InstId> order_a_, order_b_;
   std::vector<uint32_t> value_a_, value_b_;  // value numbers, common to both
@@ -80,7 +94,11 @@ class StageMatcher {
   std::vector<std::vector<InstId>> holders_;  // of before, by value number
   std::vector<std::vector<std::pair<InstId, HeirKind>>> from_;  // by InstId of after
   std::vector<std::vector<InstId>> heirs_;                      // by InstId of before
+  std::vector<std::pair<InstId, std::vector<InstId>>> ambiguous_;  // of after, with those of before of the same value
   std::vector<std::pair<InstId, InstId>> work_;                 // pairs whose operands are to be compared
+  std::unordered_map<InstId, InstId> loops_;  // of after to those of before
+  std::unordered_map<InstId, std::vector<uint64_t>> carried_;  // keys of what a loop carries, by element; before and after apart
+  std::unordered_map<InstId, std::vector<uint64_t>> carried_after_;
   uint32_t next_value_ = 0;
 };
 
