@@ -24,6 +24,21 @@ bool moves(Opcode op) {
          op == Opcode::Reshape || op == Opcode::Pad || op == Opcode::Slice || op == Opcode::Broadcast;
 }
 
+// The instruction whose opcode counts: a fusion is what its root is.
+Opcode kind_of(const Module& m, InstId i) {
+  for (int k = 0; k < 10 && m.op(i) == Opcode::Fusion; ++k) {
+    i = m.comp(m.called(i)[0]).root;
+    while (moves(m.op(i)) && m.op(m.operand(i, 0)) != Opcode::Parameter) i = m.operand(i, 0);
+  }
+  if (m.op(i) == Opcode::CustomCall) {
+    std::string_view target = m.u().text(m.attrs(i).text(Attr::custom_call_target));
+    if (target.find("gemm") != std::string_view::npos || target.find("matmul") != std::string_view::npos)
+      return Opcode::Dot;
+    if (target.find("conv") != std::string_view::npos) return Opcode::Convolution;
+  }
+  return m.op(i);
+}
+
 struct Score {
   size_t unclear = 0, asked = 0, answered = 0, right = 0, named = 0;
   void print(const char* what) const {
@@ -36,17 +51,6 @@ struct Score {
 };
 
 using Sets = std::vector<std::vector<InstId>>;
-
-// The instruction whose opcode counts: a fusion is what its root is.
-Opcode kind_of(const Module& m, InstId i) {
-  for (int k = 0; k < 10 && m.op(i) == Opcode::Fusion; ++k) i = m.comp(m.called(i)[0]).root;
-  if (m.op(i) == Opcode::CustomCall) {
-    std::string_view target = m.u().text(m.attrs(i).text(Attr::custom_call_target));
-    if (target.find("gemm") != std::string_view::npos || target.find("matmul") != std::string_view::npos) return Opcode::Dot;
-    if (target.find("conv") != std::string_view::npos) return Opcode::Convolution;
-  }
-  return m.op(i);
-}
 
 // Stack frames by what they say: their numbers may change from stage to stage.
 std::vector<uint64_t> frame_hashes(const Module& m) {
@@ -104,12 +108,21 @@ class Truth {
     auto at = members_.find(k);
     if (k == 0 || at == members_.end()) return {};
     Opcode kind = kind_of(other, y);
-    InstId found;
-    size_t count = 0, anything = at->second.size();
-    for (InstId x : at->second)
-      if (kind_of(m_, x) == kind) found = x, ++count;
-    if (count == 1) return found;
-    return anything == 1 ? at->second[0] : InstId();
+    // What only moves may have its metadata from what it moves, or from what it was put there for.
+    if (moves(kind))
+      for (InstId x : at->second)
+        if (!moves(kind_of(m_, x))) return {};
+    // By opcode; where none has it, by what kind of operation it is. A call's metadata is given to what it calls.
+    for (bool exact : {true, false}) {
+      InstId found;
+      size_t count = 0;
+      for (InstId x : at->second) {
+        Opcode op = kind_of(m_, x);
+        if (op == kind || (!exact && !moves(op) && !moves(kind) && op_info(op).cls == op_info(kind).cls)) found = x, ++count;
+      }
+      if (count > 0) return count == 1 ? found : InstId();
+    }
+    return {};
   }
 
  private:

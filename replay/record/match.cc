@@ -38,6 +38,7 @@ bool StageSide::opaque(InstId i) const {
   switch (m.op(i)) {
     case Opcode::Fusion:
     case Opcode::Call:
+    case Opcode::While:
       return !m.called(i).empty() && caller_[m.called(i)[0].value] == i;
     case Opcode::Parameter:
       return caller_[m.parent(i).value].valid();
@@ -85,6 +86,10 @@ InstId StageSide::resolved_tuple(InstId element) const {
     }
   }
   return {};
+}
+
+void StageSide::unroll(InstId loop) {
+  for (CompId c : m.called(loop)) caller_[c.value] = loop;
 }
 
 void StageSide::walk(CompId c, std::vector<bool>& seen, std::vector<InstId>& out) const {
@@ -140,15 +145,40 @@ void StageMatcher::run() {
     order_a_ = a_.evaluation_order(), order_b_ = b_.evaluation_order();
     number_before();
     find_clones();
+    if (unroll_loops()) {
+      for (auto& list : from_) list.clear();
+      for (auto& list : heirs_) list.clear();
+      numbers_.clear(), holders_.clear(), siblings_.clear(), loops_.clear(), carried_.clear(), carried_after_.clear();
+      work_.clear(), ambiguous_.clear(), next_value_ = 0;
+      number_before();
+      find_clones();
+    }
     clones_of_computations();
     along_slots();
     of_the_ambiguous();
     of_operands();
     of_fusions();
     of_regions();
+    of_neighbours();
+    of_movements();
     of_the_gone();
   }
   finish();
+}
+
+// Loops that ended and that no new loop was made of: their bodies were put in their place.
+bool StageMatcher::unroll_loops() {
+  bool any = false;
+  for (InstId x : gone_) {
+    if (a_.m.op(x) != Opcode::While || a_.sole_caller(a_.m.called(x)[0]).valid()) continue;
+    bool lives = false;
+    for (const auto& [y, of] : loops_) lives |= of == x;
+    for (CompId c : a_.m.called(x)) lives |= !a_.loop_of(c).valid();
+    if (lives) continue;
+    a_.unroll(x);
+    any = true;
+  }
+  return any;
 }
 
 StageMatch match_stages(const Module& before, const Module& after, const MatchOptions& options) {

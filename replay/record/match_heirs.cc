@@ -191,6 +191,63 @@ void StageMatcher::of_regions() {
       add(owners[0], y, HeirKind::kDerived);
     }
   }
+}
+
+// One of its kind that ended, or that nobody reads now, next to what it reads or is read by.
+InstId StageMatcher::neighbour(InstId y) {
+  const Module &a = a_.m, &b = b_.m;
+  InstId found;
+  bool several = false;
+  auto consider = [&](InstId x) {
+    if (a.op(x) != b.op(y) || !heirs_[x.value].empty() || x == found) return;
+    InstId now = to_[x.value];
+    if (now.valid() && (!b.users(now).empty() || b.is_root(now))) return;
+    several |= found.valid();
+    found = x;
+  };
+  auto around = [&](InstId x, bool users) {
+    for (InstId o : a.operands(x)) consider(a_.resolved(o));
+    auto list = a.users(x);
+    for (size_t k = 0; users && k < list.size() && k < 16; ++k) consider(list[k]);
+  };
+  auto of = [&](InstId z, bool users) {
+    if (!fresh(z)) {
+      around(out_.same[z.value], users);
+    } else {
+      for (auto [x, kind] : from_[z.value]) around(x, users);
+    }
+  };
+  for (InstId o : b.operands(y)) of(b_.resolved(o), true);
+  auto readers = b.users(y);
+  for (size_t k = 0; k < readers.size() && k < 16; ++k) of(readers[k], false);
+  return several ? InstId() : found;
+}
+
+void StageMatcher::of_neighbours() {
+  const Module& b = b_.m;
+  for (InstId y : order_b_) {
+    if (!fresh(y) || !from_[y.value].empty() || b_.opaque(y)) continue;
+    if (b.op(y) == Opcode::Parameter || b.op(y) == Opcode::Constant || b.op(y) == Opcode::Tuple ||
+        b.op(y) == Opcode::GetTupleElement)
+      continue;
+    if (InstId x = neighbour(y); x.valid()) {
+      add(x, y, HeirKind::kDerived);
+      continue;
+    }
+    // A part of what it is read by: a reduction in two steps.
+    InstId whole;
+    bool others = false;
+    for (InstId u : b.users(y)) {
+      others |= b.op(u) != b.op(y) || fresh(u) || whole.valid();
+      whole = u;
+    }
+    if (whole.valid() && !others) add(out_.same[whole.value], y, HeirKind::kDerived);
+  }
+}
+
+// What moves values derives from what it moves.
+void StageMatcher::of_movements() {
+  const Module& b = b_.m;
   for (InstId y : order_b_) {
     if (!fresh(y) || !from_[y.value].empty() || b_.opaque(y)) continue;
     switch (b.op(y)) {

@@ -28,6 +28,8 @@ class StageSide {
   bool opaque(InstId i) const;  // hands on what another one computes
   // Computations, callers first where that is possible; bodies of fusions inside `inlined` walks come with their callers.
   std::vector<InstId> evaluation_order() const;
+  // A loop that runs once: its body is read as if it stood in the loop's place.
+  void unroll(InstId loop);
 
  private:
   void walk(CompId c, std::vector<bool>& seen, std::vector<InstId>& out) const;
@@ -63,6 +65,7 @@ class StageMatcher {
                        std::unordered_map<InstId, std::vector<uint64_t>>& known, InstId of_before);
   InstId loop_before(InstId loop_after);
   void clones_of_computations();
+  bool unroll_loops();
 
   // --- heirs (match_heirs.cc) ---
   void add(InstId from, InstId to, HeirKind kind);
@@ -71,6 +74,9 @@ class StageMatcher {
   void relate(InstId x, InstId y, bool of_one_kind = false);
   void work_off();
   void of_operands();
+  void of_neighbours();
+  InstId neighbour(InstId y);
+  void of_movements();
   void of_the_ambiguous();
   // Past what only moves or converts, as far as it is new or ends.
   InstId moved_before(InstId x) const;

@@ -75,6 +75,8 @@ void StageMatcher::doubt_names() {
         auto list = b.operands(user);
         used_alike = std::find(list.begin(), list.end(), y) != list.end();
       }
+      const auto &cx = a.called(x), &cy = b.called(y);
+      used_alike |= !cx.empty() && cx.size() == cy.size() && comp_to_[cx[0].value] == cy[0];
       if (!used_alike && (a_.exact(x) != b_.exact(y) || differ > 0)) wrong.emplace_back(x, y);
     }
   for (auto [x, y] : wrong) unpair(x, y);

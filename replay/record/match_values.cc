@@ -199,10 +199,10 @@ void StageMatcher::find_clones() {
     if (named.valid()) {
       add(named, i, HeirKind::kCloned);
       work_.emplace_back(named, i);
+      value_b_[i.value] = value_a_[named.value];  // what reads it is a copy of what reads that
+      continue;
     }
-    if (at == numbers_.end()) {
-      at = numbers_.emplace(h, ++next_value_).first;
-    }
+    if (at == numbers_.end()) at = numbers_.emplace(h, ++next_value_).first;
     value_b_[i.value] = at->second;
   }
 }
