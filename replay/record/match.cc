@@ -143,6 +143,11 @@ void StageMatcher::run() {
   if (!gone_.empty() || !fresh_.empty()) {
     from_.resize(b_.m.inst_slots()), heirs_.resize(a_.m.inst_slots());
     order_a_ = a_.evaluation_order(), order_b_ = b_.evaluation_order();
+    ended_.assign(a_.m.inst_slots(), false);
+    for (InstId x : order_a_) {
+      InstId y = to_[x.value];
+      ended_[x.value] = !y.valid() || (a_.m.op(x) != Opcode::Parameter && b_.m.dead(y) && !a_.m.dead(x));
+    }
     number_before();
     find_clones();
     if (unroll_loops()) {
@@ -158,6 +163,7 @@ void StageMatcher::run() {
     of_the_ambiguous();
     of_operands();
     of_fusions();
+    of_copied_fusions();
     of_regions();
     of_neighbours();
     of_movements();

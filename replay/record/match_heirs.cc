@@ -26,7 +26,7 @@ bool only_moves(Opcode op) {
 }  // namespace
 
 InstId StageMatcher::moved_before(InstId x) const {
-  for (int k = 0; k < 8 && gone(x) && only_moves(a_.m.op(x)); ++k) x = a_.resolved(a_.m.operand(x, 0));
+  for (int k = 0; k < 8 && ended(x) && only_moves(a_.m.op(x)); ++k) x = a_.resolved(a_.m.operand(x, 0));
   return x;
 }
 
@@ -48,7 +48,7 @@ void StageMatcher::compare_slots(InstId x, InstId y) {
     InstId rp = a_.resolved(p), rq = b_.resolved(q);
     if (rp != p || rq != q) relate(rp, rq, !one_kind);
     InstId mp = moved_before(rp), mq = moved_after(rq);
-    if ((mp != rp || mq != rq) && gone(mp) && fresh(mq)) relate(mp, mq, true);
+    if ((mp != rp || mq != rq) && ended(mp) && fresh(mq)) relate(mp, mq, true);
   }
 }
 
@@ -59,8 +59,8 @@ void StageMatcher::relate(InstId x, InstId y, bool of_one_kind) {
   if (a_.opaque(x) && a.op(x) == Opcode::Parameter) return;
   if (b_.opaque(y) && b.op(y) == Opcode::Parameter) return;
   if (of_one_kind && a.op(x) != b.op(y)) return;
-  bool ends = gone(x), begins = fresh(y);
-  if (!ends && !begins) return;  // one reads another now, and both go on
+  bool ends = ended(x), begins = fresh(y);
+  if ((!ends && !begins) || (!gone(x) && !begins)) return;  // one reads another now, and both go on
   if (begins && !from_[y.value].empty()) return;
   bool value = value_a_[x.value] == value_b_[y.value];
   if (!ends) {
@@ -124,8 +124,8 @@ void StageMatcher::of_operands() {
     at->second.second.push_back(y);
   }
   if (keys.empty()) return;
-  for (InstId x : gone_) {
-    if (!heirs_[x.value].empty() || a_.opaque(x) || a.operand_count(x) == 0) continue;
+  for (InstId x : order_a_) {
+    if (!ended(x) || !heirs_[x.value].empty() || a_.opaque(x) || a.operand_count(x) == 0) continue;
     uint64_t h = hash_bytes(a.u().shape_text_plain(a.shape_id(x)));
     for (InstId o : a.operands(x)) h = hash_combine(h, value_a_[a_.resolved(o).value]);
     if (auto at = groups.find(h); at != groups.end()) at->second.first.push_back(x);
@@ -150,12 +150,36 @@ void StageMatcher::of_fusions() {
       auto origins = from_[r.value];
       for (auto [x, kind] : origins) add(x, y, parts.size() == 1 && gone(x) ? HeirKind::kReplaced : HeirKind::kDerived);
     }
-    // What a kernel is called for stands deeper in some.
-    for (InstId i : b.comp(b.parent(root)).order) {
+  }
+  // What a kernel is there for may stand deeper in it.
+  for (InstId y : order_b_) {
+    if (!fresh(y) || b.op(y) != Opcode::Fusion || b.called(y).empty()) continue;
+    for (InstId i : b.comp(b.called(y)[0]).order) {
       Opcode op = b.op(i);
-      if (!fresh(i) || (op != Opcode::Dot && op != Opcode::Convolution && op != Opcode::Scatter)) continue;
+      if (!fresh(i) || (op != Opcode::Dot && op != Opcode::Convolution && op != Opcode::Scatter && op != Opcode::Reduce))
+        continue;
       auto origins = from_[i.value];
       for (auto [x, kind] : origins) add(x, y, HeirKind::kDerived);
+    }
+  }
+}
+
+// A fusion made of all that another one was made of is its copy.
+void StageMatcher::of_copied_fusions() {
+  const Module &a = a_.m, &b = b_.m;
+  for (InstId y : order_b_) {
+    if (!fresh(y) || b.op(y) != Opcode::Fusion || b.called(y).empty()) continue;
+    InstId named = by_stem(y);
+    if (named.valid()) {
+      add(named, y, HeirKind::kCloned);
+      continue;
+    }
+    auto origins = from_[b.comp(b.called(y)[0]).root.value];
+    for (auto [x, kind] : origins) {
+      if (kind != HeirKind::kCloned || !a.is_root(x)) continue;
+      InstId of = a_.sole_caller(a.parent(x));
+      if (of.valid() && a.op(of) == Opcode::Fusion && b_.content(b.called(y)[0]) == a_.content(a.called(of)[0]))
+        add(of, y, ended(of) ? HeirKind::kReplaced : HeirKind::kCloned);
     }
   }
 }
@@ -172,7 +196,7 @@ void StageMatcher::of_regions() {
     for (InstId u : b.users(y)) {
       if (!fresh(u)) continue;
       for (auto [x, kind] : from_[u.value])
-        if (gone(x) && std::find(owners.begin(), owners.end(), x) == owners.end()) owners.push_back(x);
+        if (ended(x) && std::find(owners.begin(), owners.end(), x) == owners.end()) owners.push_back(x);
     }
     if (owners.empty() || owners.size() > 4) continue;
     // One of its kind that ended among what the owner was made of.
@@ -183,8 +207,12 @@ void StageMatcher::of_regions() {
       InstId x = region[at];
       if (a.op(x) == b.op(y) && heirs_[x.value].empty()) kin = x, ++kins;
       for (InstId o : a.operands(x))
-        if (gone(o) && std::find(region.begin(), region.end(), o) == region.end()) region.push_back(o);
+        if (ended(o) && std::find(region.begin(), region.end(), o) == region.end()) region.push_back(o);
     }
+    bool merged = false;  // several of its kind became one
+    for (InstId x : owners)
+      if (a.op(x) == b.op(y)) add(x, y, HeirKind::kDerived), merged = true;
+    if (merged) continue;
     if (kins == 1) {
       add(kin, y, HeirKind::kDerived);
     } else if (kins == 0 && owners.size() == 1) {
@@ -198,28 +226,37 @@ InstId StageMatcher::neighbour(InstId y) {
   const Module &a = a_.m, &b = b_.m;
   InstId found;
   bool several = false;
+  const bool spread = b.op(y) == Opcode::Broadcast;  // of one value, of which there are many
   auto consider = [&](InstId x) {
-    if (a.op(x) != b.op(y) || !heirs_[x.value].empty() || x == found) return;
-    InstId now = to_[x.value];
-    if (now.valid() && (!b.users(now).empty() || b.is_root(now))) return;
+    if (a.op(x) != b.op(y) || !ended(x) || !heirs_[x.value].empty() || x == found) return;
+    if (spread && value_a_[a_.resolved(a.operand(x, 0)).value] != value_b_[b_.resolved(b.operand(y, 0)).value]) return;
     several |= found.valid();
     found = x;
   };
-  auto around = [&](InstId x, bool users) {
-    for (InstId o : a.operands(x)) consider(a_.resolved(o));
+  auto around = [&](InstId x, bool users, int depth, auto&& self) -> void {
+    for (InstId o : a.operands(x)) {
+      InstId r = a_.resolved(o);
+      consider(r);
+      if (depth > 0 && ended(r)) self(r, false, depth - 1, self);
+    }
     auto list = a.users(x);
-    for (size_t k = 0; users && k < list.size() && k < 16; ++k) consider(list[k]);
-  };
-  auto of = [&](InstId z, bool users) {
-    if (!fresh(z)) {
-      around(out_.same[z.value], users);
-    } else {
-      for (auto [x, kind] : from_[z.value]) around(x, users);
+    for (size_t k = 0; users && k < list.size() && k < 16; ++k) {
+      consider(list[k]);
+      if (depth > 0 && ended(list[k])) self(list[k], true, depth - 1, self);
     }
   };
-  for (InstId o : b.operands(y)) of(b_.resolved(o), true);
-  auto readers = b.users(y);
-  for (size_t k = 0; k < readers.size() && k < 16; ++k) of(readers[k], false);
+  for (int depth = 0; depth < 3 && !found.valid(); ++depth) {
+    auto of = [&](InstId z, bool users) {
+      if (!fresh(z)) {
+        around(out_.same[z.value], users, depth, around);
+      } else {
+        for (auto [x, kind] : from_[z.value]) around(x, users, depth, around);
+      }
+    };
+    for (InstId o : b.operands(y)) of(b_.resolved(o), true);
+    auto readers = b.users(y);
+    for (size_t k = 0; k < readers.size() && k < 16; ++k) of(readers[k], false);
+  }
   return several ? InstId() : found;
 }
 

@@ -52,6 +52,8 @@ class StageMatcher {
   void doubt_names();
   void by_structure();
   bool gone(InstId x) const { return !to_[x.value].valid(); }
+  // Gone, or read by nobody any more.
+  bool ended(InstId x) const { return ended_[x.value]; }
   bool fresh(InstId y) const { return !out_.same[y.value].valid(); }
   bool same_plain_shape(InstId x, InstId y) const;
   uint64_t use_hash(bool second, InstId i);
@@ -82,6 +84,7 @@ class StageMatcher {
   InstId moved_before(InstId x) const;
   InstId moved_after(InstId y) const;
   void of_fusions();
+  void of_copied_fusions();
   void of_regions();
   void of_the_gone();
   void finish();
@@ -94,6 +97,7 @@ class StageMatcher {
   std::vector<InstId> named_;     // by StrId: of before
   std::unordered_map<uint64_t, InstId> siblings_;  // of before, by stem of the name and opcode; invalid: several
   std::vector<InstId> gone_, fresh_;
+  std::vector<bool> ended_;  // by InstId of before
   std::vector<InstId> order_a_, order_b_;
   std::vector<uint32_t> value_a_, value_b_;  // value numbers, common to both
   std::unordered_map<uint64_t, uint32_t> numbers_;

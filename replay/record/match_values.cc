@@ -182,9 +182,10 @@ void StageMatcher::find_clones() {
         from = {named};
       } else {
         for (InstId x : *holders)
-          if (gone(x)) from.push_back(x);
+          if (ended(x)) from.push_back(x);
         if (from.empty()) from = *holders;
-        if (from.size() > 1) {  // who reads it decides
+        // Layouts do not count here; where they differ, it may be another one turned.
+        if (from.size() > 1 || a_.m.shape_id(from[0]) != b.shape_id(i)) {  // who reads it decides
           ambiguous_.emplace_back(i, std::move(from));
           continue;
         }
