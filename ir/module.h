@@ -38,6 +38,7 @@ struct Computation {
   std::vector<InstId> order;  // creation order; a removed instruction leaves an invalid id until cleanup()
   std::vector<InstId> params;
   InstId root;
+  bool operator==(const Computation&) const = default;
 };
 
 // Stack tables of a module header; positions count from 1 in the text.
@@ -54,6 +55,7 @@ struct StackTables {
   std::vector<Location> locations;
   std::vector<Frame> frames;
   bool empty() const { return frames.empty(); }
+  bool operator==(const StackTables&) const = default;
 };
 
 struct ModuleConfig {
@@ -67,6 +69,7 @@ struct ModuleConfig {
   std::string input_output_alias, buffer_donor, spmd_to_parameters, spmd_to_output, frontend_attributes,
       origin_recovery_table, debug_attributes;
   std::string kept_verbatim;  // `, key=value` of fields that nobody knows, kept by --permissive
+  bool operator==(const ModuleConfig&) const = default;
 };
 
 // xla/service/name_uniquer.cc: per root a set of used numbers and a counter.
