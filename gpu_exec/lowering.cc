@@ -15,6 +15,8 @@ bool Lowering::run(Module& m, std::string_view name, const std::function<void(co
   }
   started_ = true;
   ScopeOptions scope;
+  // What a device runs lies row by row, whatever the entry says of its layouts.
+  scope.layouts = Layouts::kFree;
   scope.verify = options_.verify, scope.keep_notes = options_.observe != nullptr;
   event.kind = PassEvent::kPass, event.pass = name, event.next.clear();
   one(scope, &event);

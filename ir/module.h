@@ -285,6 +285,9 @@ class Module {
   // instructions made and removed again, among it. take_heirs() empties the log.
   void keep_heirs(bool keep) { keep_heirs_ = keep; }
   std::vector<Heir> take_heirs() { return std::exchange(heirs_, {}); }
+  const std::vector<Heir>& heirs() const { return heirs_; }
+  // Empty from here on, and kept: whoever has recorded a stage wants what comes behind it.
+  void clear_heirs() { heirs_.clear(), keep_heirs_ = true; }
   const std::vector<InstId>& dirty_insts() const { return dirty_list_; }
   const std::vector<CompId>& dirty_comps() const { return dirty_comp_list_; }
   bool dirty_header() const { return dirty_header_; }

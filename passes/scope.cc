@@ -4,7 +4,6 @@
 #include <unordered_set>
 
 #include "ir/base/check.h"
-#include "ir/verifier.h"
 
 namespace hlo {
 namespace {
@@ -109,7 +108,7 @@ bool run_in_scope(Module& m, const Run& run, PassContext& context, const ScopeOp
   event->rewrites = context.rewrites;
   event->notes = std::move(context.notes);
   if (event->changed && options.verify) {
-    std::vector<VerifyError> errors = verify_module(m);
+    std::vector<VerifyError> errors = verify_module(m, 1, options.layouts);
     if (!errors.empty())
       fail(FailureKind::kInternal, "pass {} left a module that does not verify: {}{}", run.name, errors[0].message,
            blame(m, run, context, options));

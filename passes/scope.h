@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/verifier.h"
 #include "passes/pass.h"
 
 namespace hlo {
@@ -28,10 +29,11 @@ struct PassEvent {
 };
 
 struct ScopeOptions {
-  bool verify = true;  // after every pass that changed something, those inside of it included
+  Layouts layouts = Layouts::kAuto;  // for the verifier
+  bool verify = true;                // after every pass that changed something, those inside of it included
   bool keep_notes = true;
   // For blame: the stage that the pass is given, as `opt` takes it; empty: unknown.
-  std::string stage;
+  std::string stage = {};
   // For tests: a pass is called even where it has no fuel, to see whether it asks.
   bool call_without_fuel = false;
 };

@@ -6,6 +6,7 @@
 #include "dump/graph.h"
 #include "dump/json.h"
 #include "dump/proto_writer.h"
+#include "gpu_exec/executor.h"
 #include "gpu_exec/gpu_code.h"
 #include "ir/print.h"
 #include "ir/snapshot.h"
@@ -56,7 +57,7 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   bool stopped = false;
 
   // Freezes the module and writes it in every format wanted. The row's counts come from the frozen stages.
-  auto write_stage = [&](StageRow& row, const std::string& base) {
+  auto write_stage = [&](Module& m, StageRow& row, const std::string& base) {
     StageDrawing drawing;
     auto snapshot = std::make_unique<Snapshot>(recorder.freeze(m));
     if (last) {
@@ -82,12 +83,10 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   StageRow input;
   input.kind = StageRow::kInput;
   input.before = input.after = m.instruction_count();
-  write_stage(input, prefix + ".before_optimizations");
+  write_stage(m, input, prefix + ".before_optimizations");
   r.rows.push_back(input);
 
-  PipelineOptions passes = options.passes;
-  passes.stop = [&] { return stopped || interrupted(); };
-  passes.observe = [&](const Module&, const PassEvent& e) {
+  auto record = [&](Module& m, const PassEvent& e) {
     StageRow row;
     row.kind = e.kind == PassEvent::kPipelineStart ? StageRow::kPipelineStart
                : e.kind == PassEvent::kInnerStep   ? StageRow::kInnerStep
@@ -109,7 +108,7 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
       row.number = ++number;
       std::string base = fmt::format("{}.{:04}.{}.after_{}", prefix, number, e.pipeline, e.pass);
       if (!e.next.empty()) base += ".before_" + e.next;
-      write_stage(row, base);
+      write_stage(m, row, base);
     }
     bool here = !options.stop_after.empty() &&
                 (row.name() == options.stop_after || row.pass == options.stop_after ||
@@ -117,6 +116,10 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
     r.rows.push_back(std::move(row));
     if (here) stopped = true;
   };
+  PipelineOptions passes = options.passes;
+  passes.stop = [&] { return stopped || interrupted(); };
+  passes.observe = [&](const Module&, const PassEvent& e) { record(m, e); };
+  passes.recording = out.path();
   run_pipeline(m, *steps, passes);
   if (interrupted()) fail(FailureKind::kIo, "interrupted; nothing was written");
   if (!options.stop_after.empty() && !stopped)
@@ -135,8 +138,14 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
         std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
     result.after = m.instruction_count();
     result.changed = true;
-    write_stage(result, prefix + ".after_optimizations");
+    write_stage(m, result, prefix + ".after_optimizations");
     r.rows.push_back(result);
+    if (!options.lower.empty()) {
+      LoweringOptions lowering;
+      lowering.observe = record;
+      lowering.verify = passes.verify;
+      lower_for(options.lower, m, lowering);
+    }
     if (wants("buffers")) {
       r.other_files.push_back(prefix + ".after_optimizations-buffer-assignment.txt");
       out.write(r.other_files.back(), buffer_assignment_text(m, buffers));

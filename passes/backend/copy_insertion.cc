@@ -366,11 +366,14 @@ bool run_sanitize_constant_names(Module& m, PassContext& ctx) {
   for (CompId c : m.computations())
     for (InstId i : m.live_order(c)) {
       if (m.op(i) != Opcode::Constant) continue;
+      ctx.claim(true);  // of every constant, whether its name changes or not
       std::string wish(m.inst_name(i));
       for (char& ch : wish)
         if (ch == '.' || ch == '-') ch = '_';
+      StrId legal = m.u().str(names.unique(wish));
+      if (m[i].name == legal) continue;
       if (!ctx.spend(m, "legal LLVM name", {i})) return any;
-      m.set_name(i, m.u().str(names.unique(wish)));
+      m.set_name(i, legal);
       any = true;
     }
   return any;

@@ -112,8 +112,8 @@ class InvariantMotion {
       : m_(m),
         ctx_(ctx),
         expensive_(expensive_only),
-        constants_(ctx.flag("hoist_constants")),
-        reshapes_(ctx.flag("hoist_reshapes")),
+        constants_(!expensive_only && ctx.flag("hoist_constants")),
+        reshapes_(!expensive_only && ctx.flag("hoist_reshapes")),
         ratio_(ctx.number("size_inflation_percent")) {}
 
   bool run() {

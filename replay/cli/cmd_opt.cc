@@ -71,7 +71,8 @@ int cmd_opt(const OptArgs& a) {
     }
   }
   if (a.json)
-    print_json({{"module", m->name()}, {"changed", changed}, {"instructions", m->instruction_count()}, {"passes", ran}});
+    print_json(
+        {{"module", m->name()}, {"changed", changed}, {"instructions", m->instruction_count()}, {"passes", ran}});
   else
     std::cout << print_module(*m, style);
   return kYes;
