@@ -132,7 +132,7 @@ class Module {
   void set_entry(CompId id) {
     if (entry_ != id) ++edits_, entry_ = id;
   }
-  const Computation& comp(CompId id) const {
+  [[gnu::always_inline]] const Computation& comp(CompId id) const {
     HLO_DCHECK(id.value < comps_.size(), "computation {} of {}", id.value, comps_.size());
     return comps_[id.value];
   }
@@ -163,7 +163,7 @@ class Module {
   std::vector<std::vector<InstId>> callers() const;
 
   // --- instructions ---
-  const Inst& operator[](InstId id) const { return inst(id); }
+  [[gnu::always_inline]] const Inst& operator[](InstId id) const { return inst(id); }
   size_t inst_slots() const { return insts_.size(); }
   // Which computations, by id, have such an instruction; empty where none has.
   std::vector<bool> computations_with(Opcode op) const;
@@ -311,7 +311,7 @@ class Module {
     };
     UserList() : inside{0, 0} {}
   };
-  const Inst& inst(InstId id) const {
+  [[gnu::always_inline]] const Inst& inst(InstId id) const {
     HLO_DCHECK(id.value < insts_.size(), "instruction {} of {}", id.value, insts_.size());
     return insts_[id.value];
   }

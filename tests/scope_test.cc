@@ -1,6 +1,6 @@
 // What holds for every pass: with no fuel nothing changes, what a pass says is what it did, every state between two
 // rewrites is a right module, and a recorded stage is the module as it was. HLO_RANDOM gives the number of random
-// modules.
+// modules, HLO_CORPUS a folder of further ones.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,6 +31,18 @@ std::vector<Sample> random_samples(int64_t count) {
   std::vector<Sample> out;
   for (int64_t k = 1; k <= count; ++k)
     out.push_back({fmt::format("seed {}", k), random_module(static_cast<uint64_t>(k), 12 + static_cast<int>(k % 20))});
+  return out;
+}
+
+// Files of the folder in HLO_CORPUS that are small enough; none where it is not set.
+std::vector<Sample> corpus_samples() {
+  std::vector<Sample> out;
+  const char* folder = std::getenv("HLO_CORPUS");
+  if (!folder) return out;
+  for (const auto& e : std::filesystem::directory_iterator(folder))
+    if (e.path().string().ends_with(".hlo.txt") && e.file_size() < 200'000)
+      out.push_back({e.path().string(), read_file(e.path().string())});
+  std::sort(out.begin(), out.end(), [](const Sample& a, const Sample& b) { return a.name < b.name; });
   return out;
 }
 
@@ -85,6 +97,7 @@ TEST(Scope, freeze_thaw_same_text) {
     freeze_and_thaw(s);
     if (HasFailure()) break;
   }
+  for (const Sample& s : corpus_samples()) freeze_and_thaw(s);
   for (const char* file : {"mnist_softmax.hlo", "linear_regression_loop.hlo", "mobilenet_v1.hlo"})
     freeze_and_thaw({file, read_file(std::string(HLO_TESTDATA) + "/" + file)});
 }
@@ -114,6 +127,7 @@ void each_run(const std::function<void(const std::string&, const Module&, const 
     for (const PassRun& r : runs) f(fmt::format("{} on {}", r.pass->name, s.name), *m, r);
   };
   for (const Sample& s : random_samples(200)) go(s);
+  for (const Sample& s : corpus_samples()) go(s);
   for (const std::string& path : pass_case_files())
     for (const PassCase& c : read_cases(path).cases) go({path + ": " + c.name, c.input});
   for (const char* file : {"mnist_softmax.hlo", "linear_regression_loop.hlo", "modules/mixed.hlo",
