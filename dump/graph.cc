@@ -9,6 +9,7 @@
 #include "dump/xml_text.h"
 #include "ir/base/stack_guard.h"
 #include "ir/print.h"
+#include "ir/source_lines.h"
 
 namespace hlo {
 namespace {
@@ -170,7 +171,7 @@ struct Graph::Impl {
     std::string tip = fmt::format("{} = {} {}", name, u.shape_text(m.shape_id(i)), op);
     if (StrId t(meta.op_name); t.valid()) tip += fmt::format("\nop_name: {}", u.text(t));
     if (StrId t(meta.op_type); t.valid()) tip += fmt::format("\nop_type: {}", u.text(t));
-    if (StrId t(meta.source_file); t.valid()) tip += fmt::format("\nsource: {}:{}", u.text(t), meta.source_line);
+    if (SourceLine line = source_line(m, i); line.known()) tip += "\nsource: " + line.text();
     n.set("tooltip", tip);
     where->statements.push_back(fmt::format("n{} [{}]", i.value, n.text));
     if (!m.is_root(i) || m.parent(i) != m.entry()) return;

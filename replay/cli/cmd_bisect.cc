@@ -19,7 +19,7 @@
 #include "replay/files.h"
 #include "replay/npz.h"
 #include "replay/progress.h"
-#include "replay/record/recording.h"
+#include "replay/record/run.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
@@ -284,7 +284,7 @@ int below_hlo(const BisectArgs& a, const Module& last, const std::string& path, 
 }
 
 int bisect_folder(const BisectArgs& a) {
-  std::vector<Recording> all = open_folder(a.file, false);
+  std::vector<Recording> all = select_modules(a.file);
   JudgeOptions judged = judge_options(a);
   std::string words_of_judge = in_words(judged);
   // Judgements of all modules go into one file: its keys are file names.
@@ -482,8 +482,7 @@ int bisect_module(const BisectArgs& a) {
 
 int cmd_bisect(const BisectArgs& a) {
   if (a.file.empty() == a.program.empty()) fail(FailureKind::kUsage, "bisect takes a FILE, or --program");
-  std::error_code ignored;
-  bool folder = fs::is_directory(a.file, ignored);
+  bool folder = names_modules(a.file);
   if (!a.outputs.empty()) {
     if (!folder || !a.by_running())
       fail(FailureKind::kUsage, "--outputs goes with a folder of stages that are judged by running them");

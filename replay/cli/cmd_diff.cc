@@ -15,7 +15,7 @@
 #include "replay/diverge.h"
 #include "replay/files.h"
 #include "replay/profile.h"
-#include "replay/record/recording.h"
+#include "replay/record/run.h"
 #include "viewer/pages.h"
 
 namespace hlo {
@@ -238,9 +238,9 @@ int cmd_diff(const DiffArgs& a) {
   std::error_code error;
   std::vector<Outcome> found;
   if (a.by != "structure" && a.by != "text") fail(FailureKind::kUsage, "--by is structure or text, not '{}'", a.by);
-  if (fs::is_directory(a.a, error) && fs::is_directory(a.b, error)) {
+  if (names_modules(a.a) && names_modules(a.b)) {
     if (a.run) fail(FailureKind::kUsage, "--run takes two modules; hlo-replay bisect DIR runs the stages of a folder");
-    std::vector<Recording> ra = open_folder(a.a, false), rb = open_folder(a.b, false);
+    std::vector<Recording> ra = select_modules(a.a), rb = select_modules(a.b);
     // Modules of one name belong together, in order.
     std::map<std::string, std::vector<const Recording*>> named;
     for (const Recording& r : rb) named[r.module_name].push_back(&r);

@@ -18,7 +18,7 @@
 #include "replay/npz.h"
 #include "replay/profile.h"
 #include "replay/progress.h"
-#include "replay/record/recording.h"
+#include "replay/record/run.h"
 #include "replay/session.h"
 #include "viewer/pages.h"
 
@@ -67,7 +67,7 @@ std::string verdict(const Comparison& c) {
 
 // Every stage of a recording against its first.
 int all_stages(const ExecArgs& a) {
-  std::vector<Recording> all = open_folder(a.file, false);
+  std::vector<Recording> all = select_modules(a.file);
   Json list = Json::array();
   size_t run = 0, different = 0, refused = 0;
   std::string first_bad;
@@ -234,11 +234,11 @@ int cmd_exec(const ExecArgs& a) {
   const ExecutorInfo* executor = &checked_executor(a);
   if (a.precision != "own" && a.precision != "high")
     fail(FailureKind::kUsage, "unknown precision '{}'; there are own and high", a.precision);
-  std::error_code ignored;
   if (a.all_stages) {
-    if (!fs::is_directory(a.file, ignored)) fail(FailureKind::kUsage, "--all-stages takes a folder, not {}", a.file);
+    if (!names_modules(a.file)) fail(FailureKind::kUsage, "--all-stages takes a folder, not {}", a.file);
     return all_stages(a);
   }
+  std::error_code ignored;
   bool high = a.precision == "high";
   for (const std::string& file : a.profile) {  // before the run, which may be long
     if (!file.ends_with(".json") && !file.ends_with(".html") && !file.ends_with(".txt"))
