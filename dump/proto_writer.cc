@@ -9,7 +9,6 @@
 #include "ir/aliasing.h"
 #include "ir/print.h"
 #include "ir/sharding.h"
-#include "parser/parser.h"
 #include "parser/proto_reader.h"
 
 namespace hlo {

@@ -8,7 +8,6 @@
 #include "ir/print.h"
 #include "ir/sharding.h"
 #include "parser/parser.h"
-#include "parser/proto_reader.h"
 
 namespace hlo {
 
