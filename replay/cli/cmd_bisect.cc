@@ -12,6 +12,7 @@
 #include "passes/pipelines.h"
 #include "replay/bisect.h"
 #include "replay/cli/command.h"
+#include "replay/cli/json_output.h"
 #include "replay/confined_path.h"
 #include "replay/diff.h"
 #include "replay/diverge.h"
@@ -183,11 +184,11 @@ int report(const BisectArgs& a, const Finding& f) {
   if (!a.out.empty()) {
     OutputFolder out(a.out, a.force);
     out.write("good.hlo", f.good_text), out.write("bad.hlo", f.bad_text);
-    out.write("report.json", f.json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+    out.write("report.json", complete_bisection(f.json).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
     out.commit();
   }
   if (a.json) {
-    print_json(f.json);
+    print_json(complete_bisection(f.json));
     return kNo;
   }
   const Json& j = f.json;
@@ -252,7 +253,7 @@ Json nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, con
 
 int tell(const BisectArgs& a, const Json& j, int code) {
   if (a.json) {
-    print_json(j);
+    print_json(complete_bisection(j));
     return code;
   }
   show_unknown(j);
@@ -400,7 +401,7 @@ int bisect_folder(const BisectArgs& a) {
     return report(a, f);
   }
   if (modules.empty()) fail(FailureKind::kUsage, "{} has no module with two stages or more", a.file);
-  if (a.json) print_json(modules.size() == 1 ? modules[0] : Json{{"found", false}, {"modules", modules}});
+  if (a.json) print_json(complete_bisection(modules.size() == 1 ? modules[0] : Json{{"modules", modules}}));
   return code;
 }
 

@@ -7,6 +7,7 @@
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "replay/cli/command.h"
+#include "replay/cli/json_output.h"
 #include "replay/confined_path.h"
 #include "replay/files.h"
 #include "replay/graphdef.h"
@@ -127,7 +128,7 @@ int cmd_link(const LinkArgs& a) {
     }
     Json json{{"nodes", graph.nodes.size()}, {"cluster_edges", list}, {"problems", graph.problems}};
     if (a.json)
-      print_json(json);
+      print_json(complete_links(json));
     else
       fmt::print("{} nodes, {} edges between clusters\n", graph.nodes.size(), edges.size());
     if (!a.out.empty()) draw(a, graphdef_dot(graph), a.graph, rows, json);
@@ -197,7 +198,7 @@ int cmd_link(const LinkArgs& a) {
   }
   if (!a.out.empty()) draw(a, link_dot(modules, links, a.least), "modules of one run", rows, json);
   if (a.json) {
-    print_json(json);
+    print_json(complete_links(json));
     return kYes;
   }
   for (size_t k = 0; k < modules.size(); ++k) {

@@ -2,6 +2,7 @@
 #include "replay/cli/json_output.h"
 
 #include <cmath>
+#include <string>
 #include <string_view>
 
 #include "parser/parser.h"
@@ -45,6 +46,89 @@ Json complete(const Json& empty, const Json& found) {
   Json out = empty;
   for (const auto& item : found.items()) out[item.key()] = item.value();
   return out;
+}
+
+Json complete_difference(const Json& found) {
+  const Json list = Json::array();
+  return complete({{"kind", "modules"},
+                   {"same", true},
+                   {"same_text", Json()},
+                   {"verdict", ""},
+                   {"module", Json()},
+                   {"first_stage", Json()},
+                   {"second_stage", Json()},
+                   {"only_in", Json()},
+                   {"stages", Json()},
+                   {"stages_before", Json()},
+                   {"removed", 0},
+                   {"added", 0},
+                   {"modified", 0},
+                   {"moved", 0},
+                   {"names_agree", Json()},
+                   {"differences", list},
+                   {"text", list},
+                   {"results_equal", Json()},
+                   {"results", Json()},
+                   {"first_value_that_differs", Json()},
+                   {"modules_without_partner", 0},
+                   {"modules", list}},
+                  found);
+}
+
+Json complete_bisection(const Json& found) {
+  const Json list = Json::array();
+  const Json empty{{"found", false},
+                   {"verdict", ""},
+                   {"module", Json()},
+                   {"guilty", Json()},
+                   {"good", Json()},
+                   {"bad", Json()},
+                   {"bad_file", Json()},
+                   {"why", Json()},
+                   {"pipeline", Json()},
+                   {"pass", Json()},
+                   {"rewrite", Json()},
+                   {"rewrites", Json()},
+                   {"judged_for_rewrite", Json()},
+                   {"rule", Json()},
+                   {"instructions", list},
+                   {"difference", Json()},
+                   {"first_value_that_differs", Json()},
+                   {"no_values", Json()},
+                   {"source", Json()},
+                   {"before", list},
+                   {"after", list},
+                   {"other_bad", list},
+                   {"candidates", 0},
+                   {"judged", 0},
+                   {"not_judged", 0},
+                   {"reasons", list},
+                   {"unknown", list},
+                   {"worst_error", Json()},
+                   {"tolerance", Json()},
+                   {"worst_stage", Json()},
+                   {"worst_at", Json()},
+                   {"confidence", Json()},
+                   {"device", Json()},
+                   {"last_stage", Json()},
+                   {"modules", list}};
+  Json out = complete(empty, found);
+  if (!out["modules"].empty()) out["verdict"] = fmt::format("nothing found in {} modules", out["modules"].size());
+  if (out["verdict"] == "" && out["guilty"].is_string()) out["verdict"] = out["guilty"];
+  for (Json& one : out["modules"]) one = complete(empty, one);
+  return out;
+}
+
+Json complete_links(const Json& found) {
+  const Json list = Json::array();
+  return complete({{"modules", list},
+                   {"edges", list},
+                   {"notes", list},
+                   {"emitted", Json()},
+                   {"nodes", Json()},
+                   {"cluster_edges", list},
+                   {"problems", list}},
+                  found);
 }
 
 Json finite_or_null(double number) { return std::isfinite(number) ? Json(number) : Json(); }

@@ -11,6 +11,11 @@ namespace hlo {
 // Keys that only `found` has stand behind.
 Json complete(const Json& empty, const Json& found);
 
+// The same of what diff, bisect and link find, which have no one place where it comes together.
+Json complete_difference(const Json& found);
+Json complete_bisection(const Json& found);
+Json complete_links(const Json& found);
+
 // A number, or null where it is NaN or infinite: JSON has no word for those.
 Json finite_or_null(double number);
 

@@ -44,7 +44,7 @@ std::string nearest_command(const CLI::App& app, const std::string& word) {
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
     if (const std::pair d(edit_distance(sub->get_name(), word), sub->get_name()[0] != word[0]); d < best)
       best = d, nearest = sub->get_name();
-  if (!plain && best.first > 2) return "";
+  if (!plain && (nearest.empty() || best.first > 2)) return "";
   return nearest.empty() ? "see hlo-replay --help" : fmt::format("did you mean '{}'?", nearest);
 }
 
