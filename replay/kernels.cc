@@ -132,6 +132,9 @@ std::string flops_text(double f) {
   return fmt::format("{:.0f} flop", f);
 }
 
-std::string size_text(double bytes) { return human_bytes(static_cast<int64_t>(std::min(bytes, 9e18))); }
+std::string size_text(double bytes) {
+  if (bytes >= 1024.0 * (int64_t{1} << 30)) return fmt::format("{:.2f}TiB", bytes / 1024 / (int64_t{1} << 30));
+  return human_bytes(static_cast<int64_t>(std::min(bytes, 9e18)));
+}
 
 }  // namespace hlo
