@@ -6,6 +6,7 @@
 #include "replay/explain.h"
 #include "replay/files.h"
 #include "replay/profile.h"
+#include "replay/record/import.h"
 #include "replay/record/run.h"
 
 namespace hlo {
@@ -140,7 +141,9 @@ int cmd_explain(const ExplainArgs& a) {
   if (!a.instruction.empty() + !a.why_not.empty() + !a.pass.empty() != 1)
     fail(FailureKind::kUsage, "explain takes an INSTRUCTION, --why-not A B, or --pass P");
   bool counts = !a.pass.empty();
-  std::vector<Recording> all = counts ? open_folder(a.file, true) : select_modules(a.file);
+  std::vector<Recording> all = select_modules(a.file);
+  for (Recording& r : all)
+    if (counts) count_changes(&r);
   if (!a.pass.empty()) return explain_pass(a, all);
   return a.why_not.empty() ? explain_instruction(a, all) : explain_pair(a, all);
 }

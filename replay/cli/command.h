@@ -157,7 +157,7 @@ int cmd_diff(const DiffArgs& a);
 void show_module_diff(const ModuleDiff& d, size_t most);
 
 struct CostArgs {
-  std::string file, gpu = "H100";
+  std::string file, gpu;  // empty: what the dump was compiled for, else H100
   size_t most = 30;
   bool json = false, no_verify = false;
 };

@@ -208,16 +208,6 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_flag("--json", isolate.json);
   c->callback([code] { *code = cmd_isolate(isolate); });
 
-  static CostArgs cost;
-  c = app.add_subcommand("cost", "operations and bytes of every instruction, and the time a GPU needs at least");
-  c->footer("Example:\n  hlo-replay cost out:after_optimizations --gpu=H100");
-  c->add_option("FILE", cost.file, "module or stage")->required();
-  c->add_option("--gpu", cost.gpu, "T4, V100, A10G, A100, L4, RTX4090, H100 or H200 (H100)");
-  c->add_option("--most", cost.most, "instructions to show (30)");
-  c->add_flag("--no-verify", cost.no_verify, kNoVerifyHelp);
-  c->add_flag("--json", cost.json);
-  c->callback([code] { *code = cmd_cost(cost); });
-
   static OccupancyArgs occupancy;
   c = app.add_subcommand("occupancy",
                          "registers, blocks and occupancy of every kernel, what limits it, whether it matters");
