@@ -1,0 +1,72 @@
+#include "replay/inside/search.h"
+
+#include "ir/base/memory.h"
+
+namespace hlo {
+int64_t bytes_to_keep(const InsideOptions& o) {
+  if (o.most_bytes > 0) return o.most_bytes;
+  int64_t free = available_memory().bytes;
+  return free == INT64_MAX ? int64_t{2} << 30 : free / 3;
+}
+
+InsideSearch search_inside(const Candidates& row, const Module& first, const Session& session,
+                           const InsideOptions& options) {
+  InsideSearch out;
+  Bisection& b = out.found;
+  Inside inside(session, options.eval, bytes_to_keep(options));
+  out.stages[0] = inside.first(first);
+  out.told = inside.inputs();
+  out.operations_first = inside.numbers().count.operations;
+  b.judged[0] = {Verdict::kGood, "the stage that the others are held against"};
+  size_t good = 0;
+  b.outcome = Bisection::kAllGood;
+  for (size_t k = 1; k < row.labels.size(); ++k) {
+    if (options.stop && options.stop()) {
+      if (b.outcome != Bisection::kFound) b.outcome = Bisection::kStopped;
+      break;
+    }
+    Judgement j;
+    try {
+      InsideStage s = inside.next(*row.load(k));
+      j = {s.verdict, s.why};
+      out.stages[k] = std::move(s);
+    } catch (const OracleFailure&) {
+      throw;
+    } catch (const Failure& e) {
+      if (options.stop && options.stop()) throw;
+      std::string why = e.what();
+      j = {e.kind() == FailureKind::kInvalid ? Verdict::kBad : Verdict::kUnknown,
+           why.substr(0, why.find("\nthe module does not verify"))};
+    }
+    b.judged[k] = j;
+    if (options.judged) options.judged(row.labels[k], j);
+    if (j.verdict == Verdict::kBad) {
+      b.bad_ones.push_back(k);
+      if (b.outcome == Bisection::kAllGood) {
+        b.outcome = Bisection::kFound, b.good = good, b.bad = k;
+        auto s = out.stages.find(k);
+        // It was held against the stage before, which has values inside even where its outputs are unknown.
+        if (s != out.stages.end()) b.good = out.stages.contains(k - 1) ? k - 1 : good;
+        out.healed = s != out.stages.end() && !s->second.findings.empty() && !s->second.findings[0].outputs_move;
+      }
+    } else if (j.verdict == Verdict::kGood) {
+      good = k;
+    }
+  }
+  out.operations = inside.numbers().count.operations;
+  bool any = false;
+  for (const auto& [k, j] : b.judged) any |= k > 0 && j.verdict != Verdict::kUnknown;
+  if (b.outcome == Bisection::kAllGood && !any && row.labels.size() > 1) b.outcome = Bisection::kUnknown;
+  return out;
+}
+
+Judge inside_judge(const Module& good, const Session& session, const InsideOptions& options) {
+  auto inside = std::make_shared<Inside>(session, options.eval, bytes_to_keep(options));
+  inside->first(good);
+  return [inside](const Module& m) {
+    InsideStage s = inside->next(m, false);
+    return Judgement{s.verdict, s.why};
+  };
+}
+
+}  // namespace hlo
