@@ -73,38 +73,87 @@ double Inside::Comparison::apart(const Term& now, const Term& before, std::strin
   }
 }
 
+// The same instruction by its name in the stage before, or UINT32_MAX. In computations that are called several times:
+// the same calls in the same order.
+uint32_t Inside::Comparison::counterpart(uint32_t now) const {
+  StrId name = b_.walked.module->m()[b_.walked.visits[now].inst].name;
+  auto before = a_.walked.by_name.find(name), own = b_.walked.by_name.find(name);
+  if (before == a_.walked.by_name.end() || own == b_.walked.by_name.end()) return UINT32_MAX;
+  if (before->second.size() != own->second.size()) return UINT32_MAX;
+  auto place = std::lower_bound(own->second.begin(), own->second.end(), now) - own->second.begin();
+  return before->second[static_cast<size_t>(place)];
+}
+
 // Instructions that are one by their names and have another value now.
 void Inside::Comparison::find_departed() {
   const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
   for (uint32_t k = 0; k < b_.walked.visits.size(); ++k) {
     const Visit& v = b_.walked.visits[k];
     if (!compares(b, v.inst) || !fresh(v.term)) continue;
-    auto before = a_.walked.by_name.find(b[v.inst].name), now = b_.walked.by_name.find(b[v.inst].name);
-    // In computations that are called several times: the same calls in the same order.
-    if (before == a_.walked.by_name.end() || before->second.size() != now->second.size()) continue;
-    auto place = std::lower_bound(now->second.begin(), now->second.end(), k) - now->second.begin();
-    uint32_t other = before->second[static_cast<size_t>(place)];
+    uint32_t other = counterpart(k);
+    if (other == UINT32_MAX) continue;
     const Visit& w = a_.walked.visits[other];
     if (!compares(a, w.inst) || n_.why_unknown(v.term) || n_.why_unknown(w.term)) continue;
-    if (a.op(w.inst) == Opcode::Parameter || agrees(v.term, w.term)) continue;
+    if (agrees(v.term, w.term)) continue;
     const Shape &s = b.shape(v.inst), &t = a.shape(w.inst);
     if (s.type != t.type || s.dims != t.dims) continue;
     bool same = v.operands.size() == w.operands.size();
     std::vector<bool> used(w.operands.size(), false);
     for (size_t o = 0; same && o < v.operands.size(); ++o) {
       size_t match = w.operands.size();
-      for (size_t p = 0; p < w.operands.size(); ++p) {
+      for (size_t p = 0; p < w.operands.size() && match == w.operands.size(); ++p) {
         size_t slot = (o + p) % w.operands.size();
-        if (!used[slot] && agrees(v.operands[o], w.operands[slot])) {
-          match = slot;
-          break;
-        }
+        if (!used[slot] && agrees(v.operands[o], w.operands[slot])) match = slot;
       }
       same = match < w.operands.size();
       if (same) used[match] = true;
     }
     departed_.push_back({other, k, same});
   }
+}
+
+void Inside::Comparison::find_readers() {
+  for (uint32_t k = 0; k < b_.walked.visits.size(); ++k) {
+    auto read = [&](auto&& self, const Term& t) -> void {
+      if (t.is_array() && n_[t.number].stage == n_.stage) readers_[t.number].push_back(k);
+      if (t.elements)
+        for (const Term& e : *t.elements) self(self, e);
+    };
+    for (const Term& o : b_.walked.visits[k].operands) read(read, o);
+  }
+}
+
+// Is whatever reads that value, directly or not, down to values that agree with the stage before, the same operation
+// that it was? Then it is these inputs that do not tell, and no algebra has healed it.
+bool Inside::Comparison::erased(uint32_t visit) {
+  if (readers_.empty()) find_readers();
+  const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
+  std::vector<uint32_t> work{visit};
+  std::unordered_set<uint32_t> seen{visit};
+  for (size_t k = 0; k < work.size(); ++k) {
+    std::vector<Term> leaves{b_.walked.visits[work[k]].term};
+    while (!leaves.empty()) {
+      Term t = leaves.back();
+      leaves.pop_back();
+      if (t.elements) leaves.insert(leaves.end(), t.elements->begin(), t.elements->end());
+      auto readers = t.is_array() ? readers_.find(t.number) : readers_.end();
+      if (readers == readers_.end()) continue;
+      for (uint32_t r : readers->second) {
+        InstId inst = b_.walked.visits[r].inst;
+        Role role = role_of(b, inst);
+        if (role == Role::kWhile || role == Role::kConditional || role == Role::kDraw) return false;
+        if (role != Role::kOperation || !seen.insert(r).second) continue;
+        uint32_t old = counterpart(r);
+        if (old == UINT32_MAX) return false;
+        InstId was = a_.walked.visits[old].inst;
+        if (role_of(a, was) != role ||
+            a_.walked.module->canonical.operation(was) != b_.walked.module->canonical.operation(inst))
+          return false;
+        if (fresh(b_.walked.visits[r].term)) work.push_back(r);
+      }
+    }
+  }
+  return true;
 }
 
 void Inside::Comparison::find_producers() {
@@ -167,15 +216,15 @@ void Inside::Comparison::count(InsideStage* out) {
 }
 
 void Inside::Comparison::compare_outputs(InsideStage* out) {
-  if (a_.outputs.size() != b_.outputs.size()) {
+  if (expected_.size() != b_.outputs.size()) {
     out->verdict = Verdict::kUnknown;
-    out->why = fmt::format("{} outputs, {} in the stage before", b_.outputs.size(), a_.outputs.size());
+    out->why = fmt::format("{} outputs, {} in the stage before", b_.outputs.size(), expected_.size());
     return;
   }
   std::string why;
   bool unknown = false;
   for (size_t k = 0; k < b_.outputs.size(); ++k) {
-    const Term &now = b_.outputs[k], &before = a_.outputs[k];
+    const Term &now = b_.outputs[k], &before = expected_[k];
     if (now.number == before.number && n_[now.number].known) continue;
     const std::string* none = n_.why_unknown(now);
     if (!none) none = n_.why_unknown(before);
@@ -188,7 +237,7 @@ void Inside::Comparison::compare_outputs(InsideStage* out) {
     double d = apart(now, before, &words);
     if (d >= 0 && d <= kOutputNoise) continue;
     if (why.empty()) why = fmt::format("o{}: {}", k, words.empty() ? "another shape" : words);
-    moved_.push_back(now), moved_from_.push_back(before);
+    moved_.push_back(now);
     moved_by_ = std::max(moved_by_, d < 0 ? INFINITY : d);
   }
   if (moved_.empty()) {
@@ -250,6 +299,7 @@ InsideFinding Inside::Comparison::describe(const Departed& d) {
     f.operands.push_back(std::move(o));
   }
   add_regions(&f, d.now, &d.before);
+  f.operands_agree = d.operands_agree;
   f.outputs_move = leads_to_outputs(d.now) && !moved_.empty();
   f.outputs_by = f.outputs_move ? moved_by_ : 0;
   return f;
@@ -315,6 +365,9 @@ InsideStage Inside::Comparison::judge() {
     if (!d.operands_agree || out.findings.size() >= kMostFindings) continue;
     const Visit &v = b_.walked.visits[d.now], &w = a_.walked.visits[d.before];
     if (!out.findings.empty() && out.findings[0].after == v.inst) continue;
+    // What has moved the outputs needs no second witness.
+    if (!moved_.empty() && leads_to_outputs(d.now)) continue;
+    if (!erased(d.now)) continue;
     std::string words;
     double by = apart(v.term, w.term, &words);
     if (by >= 0 && by <= b_.walked.module->noise(v.inst)) continue;

@@ -102,8 +102,9 @@ InsideStage Inside::first(const Module& m) {
   numbers_->stage = 0;
   first_ = number(m);
   last_ = std::make_unique<Stage>(*first_);
+  expected_ = first_->outputs;
   InsideStage out;
-  Comparison(*numbers_, *last_, *last_).count(&out);
+  Comparison(*numbers_, *last_, *last_, expected_).count(&out);
   out.verdict = Verdict::kGood;
   return out;
 }
@@ -111,8 +112,12 @@ InsideStage Inside::first(const Module& m) {
 InsideStage Inside::next(const Module& m, bool keep) {
   ++numbers_->stage;
   std::unique_ptr<Stage> now = number(m);
-  InsideStage out = Comparison(*numbers_, *last_, *now).judge();
-  if (keep) last_ = std::move(now);
+  InsideStage out = Comparison(*numbers_, *last_, *now, expected_).judge();
+  if (!keep) return out;
+  bool known =
+      std::none_of(now->outputs.begin(), now->outputs.end(), [&](const Term& t) { return numbers_->why_unknown(t); });
+  if (known) expected_ = now->outputs;
+  last_ = std::move(now);
   return out;
 }
 

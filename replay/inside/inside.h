@@ -4,9 +4,10 @@
 // nothing: what moves an output by a millionth of its size is seen. A value that a later stage computes in another way
 // gets the number of the old one, so that nothing behind it is computed again. A stage is bad
 //  - where an output has another value than in the stage before, or
-//  - where an instruction of the same name has operands of the same values and yet gives another one, whether the
-//    outputs tell or not.
-// A value that changes and is healed by the instructions that use it is a legal rewrite.
+//  - where an instruction of the same name has operands of the same values and yet gives another one, and all that
+//  reads
+//    it, down to values that agree again, is what it was: these inputs do not tell, others would.
+// A value that changes and whose users change with it, so that it is healed, is a legal rewrite.
 #pragma once
 #include <memory>
 #include <string>
@@ -26,6 +27,7 @@ struct InsideFinding {
   };
   std::vector<Operand> operands;                    // of `after`
   std::vector<InstId> region_before, region_after;  // what lies between them and values that agree; themselves first
+  bool operands_agree = false;                      // and yet the value is another one
   bool outputs_move = false;
   double outputs_by = 0;  // the most that an output moves, of its largest magnitude
   std::string partial;    // an array that holds partial sums and is read as if it were whole, in words
@@ -79,6 +81,7 @@ class Inside {
   EvalOptions options_;
   std::unique_ptr<Numbering> numbers_;
   std::unique_ptr<Stage> first_, last_;
+  std::vector<Term> expected_;  // outputs of the last stage of which all are known
 };
 
 }  // namespace hlo

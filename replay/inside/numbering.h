@@ -41,7 +41,7 @@ struct StageModule {
   // turned into products in the types that the program has.
   double noise(InstId i) const { return i.value < coarse.size() && coarse[i.value] ? 5e-7 : 1e-10; }
   std::vector<bool> coarse;  // by InstId: floats narrower than f64
-  bool asks_who(InstId i);    // its value depends on the device, or on other devices
+  bool asks_who(InstId i);   // its value depends on the device, or on other devices
 };
 
 struct Number {
@@ -52,7 +52,7 @@ struct Number {
   bool pinned = false;      // cannot be computed again
   bool cheap = false;       // to compute again
   uint32_t stage = 0;       // that had it first
-  double noise = 1e-10;      // what rounding may make of it
+  double noise = 1e-10;     // what rounding may make of it
   double grain = 0;         // of constants that a pass has rounded on the way here, in this stage: their last place
   uint64_t used = 0;
   int64_t bytes = 0;

@@ -1,12 +1,14 @@
 #include "replay/inside/search.h"
 
+#include <algorithm>
+
 #include "ir/base/memory.h"
 
 namespace hlo {
 int64_t bytes_to_keep(const InsideOptions& o) {
   if (o.most_bytes > 0) return o.most_bytes;
   int64_t free = available_memory().bytes;
-  return free == INT64_MAX ? int64_t{2} << 30 : free / 3;
+  return std::min(free / 4, int64_t{3} << 30);
 }
 
 InsideSearch search_inside(const Candidates& row, const Module& first, const Session& session,
@@ -44,10 +46,11 @@ InsideSearch search_inside(const Candidates& row, const Module& first, const Ses
       b.bad_ones.push_back(k);
       if (b.outcome == Bisection::kAllGood) {
         b.outcome = Bisection::kFound, b.good = good, b.bad = k;
-        auto s = out.stages.find(k);
-        // It was held against the stage before, which has values inside even where its outputs are unknown.
-        if (s != out.stages.end()) b.good = out.stages.contains(k - 1) ? k - 1 : good;
-        out.healed = s != out.stages.end() && !s->second.findings.empty() && !s->second.findings[0].outputs_move;
+        // Inside it was held against the very stage before, whatever that one's outputs are.
+        auto found = out.stages.find(k);
+        if (found != out.stages.end() && !found->second.findings.empty() && found->second.findings[0].operands_agree &&
+            out.stages.contains(k - 1))
+          b.good = k - 1;
       }
     } else if (j.verdict == Verdict::kGood) {
       good = k;

@@ -10,12 +10,11 @@ struct InsideSearch {
   std::map<size_t, InsideStage> stages;  // by candidate; those that could be read
   InputsTold told;
   int64_t operations_first = 0, operations = 0;  // evaluated for the first stage, for all
-  bool healed = false;                           // the first bad stage's outputs are those of the stage before
 };
 
 struct InsideOptions {
   EvalOptions eval;
-  int64_t most_bytes = 0;  // of values that are kept; 0: a third of what the machine has left
+  int64_t most_bytes = 0;  // of values that are kept; 0: a quarter of what the machine has left, 3 GiB at most
   std::function<void(const std::string& label, const Judgement&)> judged;
   std::function<bool()> stop;
 };

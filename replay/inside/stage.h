@@ -17,7 +17,9 @@ struct Inside::Stage {
 
 class Inside::Comparison {
  public:
-  Comparison(Numbering& numbers, const Stage& before, const Stage& now) : n_(numbers), a_(before), b_(now) {}
+  // `expected`: outputs of the last stage that has all of them.
+  Comparison(Numbering& numbers, const Stage& before, const Stage& now, const std::vector<Term>& expected)
+      : n_(numbers), a_(before), b_(now), expected_(expected) {}
   InsideStage judge();
   void count(InsideStage* out);
 
@@ -37,6 +39,9 @@ class Inside::Comparison {
   InsideFinding replaced_operand(const Departed& d, bool* found);
   void add_operands(InsideFinding* f);
   void add_regions(InsideFinding* f, uint32_t now, const uint32_t* before);
+  bool erased(uint32_t visit);
+  void find_readers();
+  uint32_t counterpart(uint32_t now) const;
   double apart(const Term& now, const Term& before, std::string* words);
   bool fresh(const Term& t) const;
   bool agrees(const Term& t, const Term& with) const;
@@ -45,10 +50,12 @@ class Inside::Comparison {
 
   Numbering& n_;
   const Stage &a_, &b_;
+  const std::vector<Term>& expected_;
   std::vector<Departed> departed_;
   std::unordered_map<NumberId, uint32_t> made_before_, made_now_;  // by number: the first operation that gives it
+  std::unordered_map<NumberId, std::vector<uint32_t>> readers_;    // of new values, in this stage
   std::unordered_set<uint32_t> reached_;
-  std::vector<Term> moved_, moved_from_;  // outputs
+  std::vector<Term> moved_;  // outputs
   double moved_by_ = 0;
 };
 
