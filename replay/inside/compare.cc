@@ -84,19 +84,39 @@ uint32_t Inside::Comparison::counterpart(uint32_t now) const {
   return before->second[static_cast<size_t>(place)];
 }
 
+// Does an instruction that has the operands and the value that it had compute something else, that these inputs do not
+// show?
+bool Inside::Comparison::other_function(const Visit& before, const Visit& now) {
+  StageModule &a = *a_.walked.module, &b = *b_.walked.module;
+  if (a.m()[before.inst].attrs == b.m()[now.inst].attrs && a.m().op(before.inst) == b.m().op(now.inst) &&
+      b.m().op(now.inst) != Opcode::Constant)
+    return false;
+  for (size_t k = 0; k < now.operands.size(); ++k)
+    if (k >= before.operands.size() || !agrees(before.operands[k], now.operands[k])) return false;
+  auto own = a.literals.find(before.inst), other = b.literals.find(now.inst);
+  if (own != a.literals.end() && other != b.literals.end()) {
+    const Universe& u = b.m().u();
+    const Literal &x = u[own->second], &y = u[other->second];
+    return !x.elided && !y.elided && u[x.shape].type == u[y.shape].type && x.bytes != y.bytes;
+  }
+  if (a.canonical.operation(before.inst) == b.canonical.operation(now.inst)) return false;
+  return n_.deviation_elsewhere(a, before.inst, b, now.inst) > 1e-6;
+}
+
 // Instructions that are one by their names and have another value now.
 void Inside::Comparison::find_departed() {
   const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
   for (uint32_t k = 0; k < b_.walked.visits.size(); ++k) {
     const Visit& v = b_.walked.visits[k];
-    if (!compares(b, v.inst) || !fresh(v.term)) continue;
+    if (!compares(b, v.inst)) continue;
     uint32_t other = counterpart(k);
     if (other == UINT32_MAX) continue;
     const Visit& w = a_.walked.visits[other];
     if (!compares(a, w.inst) || n_.why_unknown(v.term) || n_.why_unknown(w.term)) continue;
-    if (agrees(v.term, w.term)) continue;
     const Shape &s = b.shape(v.inst), &t = a.shape(w.inst);
     if (s.type != t.type || s.dims != t.dims) continue;
+    bool elsewhere = agrees(v.term, w.term);
+    if (elsewhere && !other_function(w, v)) continue;
     bool same = v.operands.size() == w.operands.size();
     std::vector<bool> used(w.operands.size(), false);
     for (size_t o = 0; same && o < v.operands.size(); ++o) {
@@ -108,14 +128,16 @@ void Inside::Comparison::find_departed() {
       same = match < w.operands.size();
       if (same) used[match] = true;
     }
-    departed_.push_back({other, k, same});
+    if (v.term.is_array()) departed_numbers_[v.term.number].push_back(k);
+    departed_.push_back({other, k, same, elsewhere});
   }
 }
 
 void Inside::Comparison::find_readers() {
   for (uint32_t k = 0; k < b_.walked.visits.size(); ++k) {
     auto read = [&](auto&& self, const Term& t) -> void {
-      if (t.is_array() && n_[t.number].stage == n_.stage) readers_[t.number].push_back(k);
+      if (t.is_array() && (n_[t.number].stage == n_.stage || departed_numbers_.contains(t.number)))
+        readers_[t.number].push_back(k);
       if (t.elements)
         for (const Term& e : *t.elements) self(self, e);
     };
@@ -187,11 +209,16 @@ void Inside::Comparison::reach_back(const std::vector<Term>& from) {
     Term t = work.back();
     work.pop_back();
     if (t.elements) work.insert(work.end(), t.elements->begin(), t.elements->end());
-    if (!t.is_array() || n_[t.number].stage != n_.stage) continue;
-    uint32_t k = producer(t.number);
-    if (k == UINT32_MAX || !reached_.insert(k).second) continue;
-    const Visit& v = b_.walked.visits[k];
-    work.insert(work.end(), v.operands.begin(), v.operands.end());
+    if (!t.is_array()) continue;
+    auto take = [&](uint32_t k) {
+      if (k == UINT32_MAX || !reached_.insert(k).second) return;
+      const Visit& v = b_.walked.visits[k];
+      work.insert(work.end(), v.operands.begin(), v.operands.end());
+    };
+    if (n_[t.number].stage == n_.stage) take(producer(t.number));
+    // A value that is new here may be one that something else had before.
+    if (auto at = departed_numbers_.find(t.number); at != departed_numbers_.end())
+      for (uint32_t k : at->second) take(k);
   }
 }
 
@@ -225,7 +252,8 @@ void Inside::Comparison::compare_outputs(InsideStage* out) {
   bool unknown = false;
   for (size_t k = 0; k < b_.outputs.size(); ++k) {
     const Term &now = b_.outputs[k], &before = expected_[k];
-    if (now.number == before.number && n_[now.number].known) continue;
+    // What cannot be computed, but is the same expression as in the stage before, is the same.
+    if (now.number == before.number || (k < a_.outputs.size() && now.number == a_.outputs[k].number)) continue;
     const std::string* none = n_.why_unknown(now);
     if (!none) none = n_.why_unknown(before);
     if (none) {
@@ -291,6 +319,8 @@ InsideFinding Inside::Comparison::describe(const Departed& d) {
   const Visit &v = b_.walked.visits[d.now], &w = a_.walked.visits[d.before];
   f.before = w.inst, f.after = v.inst;
   apart(v.term, w.term, &f.difference);
+  if (d.elsewhere)
+    f.difference = b.op(v.inst) == Opcode::Constant ? "another constant" : "the same on these inputs, other on others";
   for (size_t k = 0; k < std::max(v.operands.size(), w.operands.size()); ++k) {
     InsideFinding::Operand o;
     if (k < w.operands.size()) o.before = a.inst_name(a.operand(w.inst, k));
@@ -321,7 +351,7 @@ InsideFinding Inside::Comparison::replaced_operand(const Departed& d, bool* foun
     if (a_.walked.by_name.contains(b[x.inst].name) || b_.walked.by_name.contains(a[y.inst].name)) continue;
     if (n_[now.number].sketch.kind != n_[before.number].sketch.kind) continue;
     *found = true;
-    return describe({old->second, maker, false});
+    return describe({old->second, maker, false, false});
   }
   return {};
 }
@@ -370,11 +400,11 @@ InsideStage Inside::Comparison::judge() {
     if (!erased(d.now)) continue;
     std::string words;
     double by = apart(v.term, w.term, &words);
-    if (by >= 0 && by <= b_.walked.module->noise(v.inst)) continue;
+    if (!d.elsewhere && by >= 0 && by <= b_.walked.module->noise(v.inst)) continue;
     out.findings.push_back(describe(d));
     if (out.verdict != Verdict::kBad) {
       out.verdict = Verdict::kBad;
-      out.why = fmt::format("{}: {}", b_.walked.module->m().inst_name(v.inst), words);
+      out.why = fmt::format("{}: {}", b_.walked.module->m().inst_name(v.inst), out.findings.back().difference);
     }
   }
   return out;

@@ -17,6 +17,8 @@ namespace {
 constexpr double kOwnRounding = 1e-13;
 // Of a constant's last place: what expressions of a few operations make of the error of their constants.
 constexpr double kGrains = 16;
+// The same for a constant that is folded from such an expression.
+constexpr double kFoldedGrains = 2;
 
 uint64_t value_key(const Sketch& s) { return hash_combine(s.kind, s.exact); }
 
@@ -92,6 +94,7 @@ StageModule::StageModule(const Module& m, const EvalOptions& o, int64_t count)
         coarse[i.value] =
             coarse[i.value] || ((is_float(t) || is_complex(t)) && type_bits(t) <= (is_complex(t) ? 64 : 32));
       }
+      if (m.op(i) == Opcode::Constant) literals[i] = m.literal_id(i);
       if (m.op(i) == Opcode::Constant)
         if (double g = grain_of(m, i); g > 0) grains[i] = g;
     }
@@ -297,6 +300,36 @@ NumberId Numbering::same_sums(double sum, double squares, double magnitudes, int
   return kNoNumber;
 }
 
+double Numbering::deviation_elsewhere(StageModule& a, InstId i, StageModule& b, InstId k) {
+  const Module &x = a.m(), &y = b.m();
+  auto plain = [](const Module& m, InstId n) { return op_info(m.op(n)).elementwise && m.called(n).empty(); };
+  if (!plain(x, i) || !plain(y, k) || x.operand_count(i) != y.operand_count(k)) return -1;
+  std::vector<Value> left, right;
+  for (size_t o = 0; o < x.operand_count(i); ++o) {
+    ShapeId shape = x.shape_id(x.operand(i, o));
+    if (!u_.compatible(shape, y.shape_id(y.operand(k, o))) || !u_[shape].is_array()) return -1;
+    Value v = seeded_input(u_, shape, 5, o, false);
+    // Few values, so that operands are equal here and there.
+    ElementType t = u_[shape].type;
+    if (t == ElementType::F64)
+      for (int64_t e = 0, n = u_[shape].elements_count(); e < n; ++e) {
+        char* at = v.mutable_bytes() + e * 8;
+        store_double(
+            t, at,
+            std::nearbyint(load_double(t, at) * (u_[shape].rank() < 2 ? 4 : 24)) / 2 - (u_[shape].rank() < 2 ? 2 : 0));
+      }
+    left.push_back(v), right.push_back(v);
+    right.back().shape = y.shape_id(y.operand(k, o));
+  }
+  try {
+    Value p = a.evaluators[0]->run_instruction(i, std::move(left)),
+          q = b.evaluators[0]->run_instruction(k, std::move(right));
+    return deviation(u_, std::span(&p, 1), std::span(&q, 1));
+  } catch (const Failure&) {
+    return -1;
+  }
+}
+
 Term Numbering::place(std::vector<Value> each) {
   Number n;
   n.pinned = true;
@@ -331,7 +364,8 @@ Term Numbering::wrap(std::vector<Value> each, const Number& recipe) {
     each.resize(1);
   Sketch sketch = sketch_of(u_, each);
   out.number = alike(sketch);
-  if (out.number == kNoNumber) out.number = alike(sketch, each, std::max(recipe.noise, kGrains * recipe.grain));
+  if (out.number == kNoNumber)
+    out.number = alike(sketch, each, std::max(recipe.noise, recipe.grain * (recipe.folded ? kFoldedGrains : kGrains)));
   if (out.number != kNoNumber) {
     Number& old = numbers_[out.number];
     if (!old.each.empty() && !old.each[0].data) {  // to have it again costs nothing now
@@ -390,7 +424,7 @@ Term Numbering::apply(const std::shared_ptr<StageModule>& s, InstId i, const std
       for (Value& v : each) v.shape = shape;
       Number recipe;
       recipe.module = s, recipe.inst = i, recipe.operands = operands;
-      recipe.noise = s->noise(i);
+      recipe.noise = s->noise(i), recipe.folded = s->m().op(i) == Opcode::Constant;
       recipe.cheap = cheap_to_compute(s->m(), i);
       for (const Term& t : operands)
         if (t.is_array() && numbers_[t.number].stage == stage)

@@ -40,8 +40,9 @@ struct StageModule {
   // What rounding may make of a value of that instruction, of the largest magnitude: constants are folded and divisions
   // turned into products in the types that the program has.
   double noise(InstId i) const { return i.value < coarse.size() && coarse[i.value] ? 5e-7 : 1e-10; }
-  std::vector<bool> coarse;  // by InstId: floats narrower than f64
-  bool asks_who(InstId i);   // its value depends on the device, or on other devices
+  std::unordered_map<InstId, LitId> literals;  // of constants, in their own types
+  std::vector<bool> coarse;                    // by InstId: floats narrower than f64
+  bool asks_who(InstId i);                     // its value depends on the device, or on other devices
 };
 
 struct Number {
@@ -50,6 +51,7 @@ struct Number {
   std::string why;          //
   std::vector<Value> each;  // one, or one a device; empty while it is not kept
   bool pinned = false;      // cannot be computed again
+  bool folded = false;      // a constant
   bool cheap = false;       // to compute again
   uint32_t stage = 0;       // that had it first
   double noise = 1e-10;     // what rounding may make of it
@@ -98,6 +100,11 @@ class Numbering {
   NumberId alike(const Sketch& s) const;  // in f64's own rounding
   // A number whose elements add up to the same, and whose squares do `times` times: arrays cut into tiles.
   NumberId same_sums(double sum, double squares, double magnitudes, int64_t elements, uint32_t of_stage) const;
+
+  // Whether two operations on operands of the same values are the same function, on operands that the inputs do not
+  // give: with ties, zeros and both signs. Elementwise ones alone. Negative where that cannot be tried, else the
+  // deviation of their results.
+  double deviation_elsewhere(StageModule& a, InstId i, StageModule& b, InstId k);
 
   struct Count {
     int64_t operations = 0, again = 0;  // evaluated; of them to have a value again that was not kept

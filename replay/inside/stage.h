@@ -27,6 +27,7 @@ class Inside::Comparison {
   struct Departed {
     uint32_t before, now;  // places in the stages' visits
     bool operands_agree;
+    bool elsewhere;  // the values agree: by a constant's own bits, or on other operands, they would not
   };
   void find_departed();
   void find_producers();
@@ -40,6 +41,7 @@ class Inside::Comparison {
   void add_operands(InsideFinding* f);
   void add_regions(InsideFinding* f, uint32_t now, const uint32_t* before);
   bool erased(uint32_t visit);
+  bool other_function(const Visit& before, const Visit& now);
   void find_readers();
   uint32_t counterpart(uint32_t now) const;
   double apart(const Term& now, const Term& before, std::string* words);
@@ -54,6 +56,7 @@ class Inside::Comparison {
   std::vector<Departed> departed_;
   std::unordered_map<NumberId, uint32_t> made_before_, made_now_;  // by number: the first operation that gives it
   std::unordered_map<NumberId, std::vector<uint32_t>> readers_;    // of new values, in this stage
+  std::unordered_map<NumberId, std::vector<uint32_t>> departed_numbers_;  // of this stage's values: places in departed_
   std::unordered_set<uint32_t> reached_;
   std::vector<Term> moved_;  // outputs
   double moved_by_ = 0;
