@@ -458,6 +458,7 @@ InstId Module::add_derived(InstId from, const NewInst& n) {
   bool had_sharding = u()[n.attrs].has(Attr::sharding);
   InstId id = add(parent(from), n);
   inherit(from, id);
+  heirs_.push_back({from, id, HeirKind::kDerived});
   if (!had_sharding && (n.op == Opcode::Reshape || n.op == Opcode::Transpose)) erase_attr(id, Attr::sharding);
   return id;
 }
@@ -488,7 +489,9 @@ InstId Module::clone_inst(InstId id, CompId into, std::span<const InstId> ops, S
   }
   inst.name = u().str(inst_names_.unique(wish));
   if (inst.op != Opcode::Constant && inst.op != Opcode::Parameter) write_operands(inst, ops);
-  return add_verbatim(into, inst);
+  InstId copy = add_verbatim(into, inst);
+  heirs_.push_back({id, copy, HeirKind::kCloned});
+  return copy;
 }
 
 InstId Module::constant(CompId comp, Literal literal, std::string_view wish) {
@@ -571,6 +574,7 @@ void Module::replace_called(InstId id, CompId from, CompId to) {
 
 void Module::replace_all_uses(InstId from, InstId to) {
   if (from == to) return;
+  heirs_.push_back({from, to, HeirKind::kReplaced});
   bool to_uses_from = false;
   for (InstId user : users_copy(from)) {
     if (user == to) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/base/check.h"
+#include "ir/heir.h"
 #include "ir/universe.h"
 
 namespace hlo {
@@ -36,6 +37,7 @@ struct Computation {
   std::vector<InstId> order;  // creation order; a removed instruction leaves an invalid id until cleanup()
   std::vector<InstId> params;
   InstId root;
+  bool operator==(const Computation&) const = default;
 };
 
 // Stack tables of a module header; positions count from 1 in the text.
@@ -52,6 +54,7 @@ struct StackTables {
   std::vector<Location> locations;
   std::vector<Frame> frames;
   bool empty() const { return frames.empty(); }
+  bool operator==(const StackTables&) const = default;
 };
 
 struct ModuleConfig {
@@ -65,6 +68,7 @@ struct ModuleConfig {
   std::string input_output_alias, buffer_donor, spmd_to_parameters, spmd_to_output, frontend_attributes,
       origin_recovery_table, debug_attributes;
   std::string kept_verbatim;  // `, key=value` of fields that nobody knows, kept by --permissive
+  bool operator==(const ModuleConfig&) const = default;
 };
 
 // xla/service/name_uniquer.cc: per root a set of used numbers and a counter.
@@ -236,6 +240,9 @@ class Module {
   const std::vector<InstId>& dirty_insts() const { return dirty_list_; }
   const std::vector<CompId>& dirty_comps() const { return dirty_comp_list_; }
   void clear_dirty();
+  // What instructions live on as, in the order of the edits since the last call of clear_heirs().
+  const std::vector<Heir>& heirs() const { return heirs_; }
+  void clear_heirs() { heirs_.clear(); }
   // Pool entries below this index belong to recorded stages and are never written again.
   void freeze_pool() { frozen_pool_ = u().pool_size(); }
 
@@ -297,6 +304,7 @@ class Module {
   std::vector<bool> dirty_, dirty_comp_;
   std::vector<InstId> dirty_list_;
   std::vector<CompId> dirty_comp_list_;
+  std::vector<Heir> heirs_;
 };
 
 }  // namespace hlo

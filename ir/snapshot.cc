@@ -45,6 +45,40 @@ Snapshot Recorder::freeze(Module& m) {
   return s;
 }
 
+Snapshot Recorder::assemble(Snapshot::Parts parts) const {
+  Snapshot s;
+  s.recorder_ = this;
+  s.pages_ = std::move(parts.pages), s.comps_ = std::move(parts.computations), s.comp_order_ = std::move(parts.order);
+  s.config_ = std::move(parts.config), s.stack_ = std::move(parts.stack);
+  s.preds_ = std::move(parts.preds), s.succs_ = std::move(parts.succs);
+  s.entry_ = parts.entry, s.slots_ = parts.slots, s.live_ = parts.live, s.name_ = std::move(parts.name);
+  return s;
+}
+
+uint32_t Recorder::log(const Inst& inst) {
+  log_.push_back(inst);
+  return static_cast<uint32_t>(log_.size() - 1);
+}
+
+Snapshot::Parts Snapshot::parts() const {
+  return {pages_, comps_, comp_order_, config_, stack_, preds_, succs_, entry_, slots_, live_, name_};
+}
+
+const Inst& Snapshot::operator[](InstId i) const { return recorder_->record(record(i)); }
+
+std::span<const InstId> Snapshot::operands(InstId i) const {
+  const Inst& inst = (*this)[i];
+  if (inst.count_low <= 2) return {reinterpret_cast<const InstId*>(inst.operand), inst.count_low};
+  const InstId* at = recorder_->universe()->pool_at(inst.operand[0]);
+  if (inst.count_low == 0xFFFF) return {at + 1, at->value};
+  return {at, inst.count_low};
+}
+
+const Computation* Snapshot::computation(CompId c) const {
+  if (c.value >= comps_.size() || !comps_[c.value] || !comps_[c.value]->alive) return nullptr;
+  return comps_[c.value].get();
+}
+
 std::unique_ptr<Module> Snapshot::thaw() const {
   auto m = std::make_unique<Module>(recorder_->universe());
   m->name = name_;

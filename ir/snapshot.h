@@ -18,9 +18,37 @@ class Snapshot {
   struct Page {
     std::array<uint32_t, kPage> slot;
   };
+  using Control = std::unordered_map<InstId, std::vector<InstId>>;
+  // All that a stage holds; for stages that are made elsewhere, or kept in files.
+  struct Parts {
+    std::vector<std::shared_ptr<const Page>> pages;
+    std::vector<std::shared_ptr<const Computation>> computations;  // by CompId; null: there is none
+    std::shared_ptr<const std::vector<CompId>> order;
+    std::shared_ptr<const ModuleConfig> config;
+    std::shared_ptr<const StackTables> stack;
+    std::shared_ptr<const Control> preds, succs;  // null: there is none
+    CompId entry;
+    size_t slots = 0, live = 0;
+    std::string name;
+  };
+  Parts parts() const;
   // The working form again, ready for passes.
   std::unique_ptr<Module> thaw() const;
   size_t instruction_count() const { return live_; }
+  size_t slots() const { return slots_; }  // ids below this may live
+  // Which record of the log an instruction is; kNone where it does not live in this stage.
+  uint32_t record(InstId i) const {
+    size_t page = i.value / kPage;
+    return page < pages_.size() ? pages_[page]->slot[i.value % kPage] : kNone;
+  }
+  bool alive(InstId i) const { return record(i) != kNone; }
+  const Inst& operator[](InstId i) const;  // must live
+  // Of an instruction that lives; valid as long as nothing is added to the universe.
+  std::span<const InstId> operands(InstId i) const;
+  // Null where it does not live in this stage.
+  const Computation* computation(CompId c) const;
+  const std::vector<CompId>& computation_order() const { return *comp_order_; }
+  CompId entry() const { return entry_; }
 
  private:
   friend class Recorder;
@@ -50,6 +78,9 @@ class Recorder {
   // Freezes the module as it is. Only what is dirty since the last call is looked at: all calls are about one module,
   // or about modules thawed from this recorder's stages.
   Snapshot freeze(Module& m);
+  // A stage of parts whose records are in the log. No module is frozen after this one.
+  Snapshot assemble(Snapshot::Parts parts) const;
+  uint32_t log(const Inst& inst);  // the record's index
   const Inst& record(uint32_t index) const { return log_[index]; }
   size_t records() const { return log_.size(); }
   const std::shared_ptr<Universe>& universe() const { return universe_; }

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "ir/print.h"
+#include "ir/source_lines.h"
 #include "parser/parser.h"
 #include "replay/confined_path.h"
 #include "replay/files.h"
@@ -183,8 +184,7 @@ History trace(const Recording& r, const std::string& wanted, size_t end) {
   auto source_of = [&](const Module& m, InstId i) {
     const Metadata& d = m.u()[m[i].meta];
     auto text = [&](uint32_t s) { return s == StrId::kNone ? std::string_view() : m.u().text(StrId(s)); };
-    std::string s;
-    if (!text(d.source_file).empty()) s = fmt::format("{}:{}", text(d.source_file), d.source_line);
+    std::string s = source_line(m, i).text();
     if (!text(d.op_name).empty()) s += fmt::format("{}{}", s.empty() ? "" : ", ", text(d.op_name));
     return s;
   };

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 
 namespace hlo {
 

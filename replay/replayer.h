@@ -5,7 +5,7 @@
 
 #include "passes/pipelines.h"
 #include "replay/files.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 
 namespace hlo {
 

@@ -7,7 +7,7 @@
 
 #include "dump/graph.h"
 #include "replay/files.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 
 namespace hlo {
 

@@ -5,6 +5,7 @@
 
 #include "ir/print.h"
 #include "ir/verifier.h"
+#include "replay/cli/json_output.h"
 #include "replay/diff.h"
 #include "replay/diverge.h"
 #include "replay/files.h"
@@ -77,44 +78,6 @@ void describe(const BisectArgs& a, const Module& good, const Module& bad, const 
     if (!l.second.empty() && after.size() < 12) after.push_back(l.second);
   }
   f.json["before"] = before, f.json["after"] = after;
-}
-
-Json empty_answer() {
-  Json j;
-  j["found"] = false;
-  for (const char* key : {"module",
-                          "good",
-                          "bad",
-                          "bad_file",
-                          "why",
-                          "pass",
-                          "pipeline",
-                          "rule",
-                          "rewrite",
-                          "rewrites",
-                          "judged_for_rewrite",
-                          "guilty",
-                          "verdict",
-                          "first_value_that_differs",
-                          "partial_sums",
-                          "outputs",
-                          "source",
-                          "no_values",
-                          "difference",
-                          "worst_error",
-                          "tolerance",
-                          "worst_stage",
-                          "worst_at",
-                          "confidence",
-                          "inside",
-                          "inputs",
-                          "device",
-                          "last_stage"})
-    j[key] = nullptr;
-  for (const char* key : {"instructions", "operands", "before", "after", "other_bad", "reasons", "unknown"})
-    j[key] = Json::array();
-  for (const char* key : {"candidates", "judged", "not_judged"}) j[key] = 0;
-  return j;
 }
 
 void describe_inside(const Module& good, const Module& bad, const InsideStage& stage, Finding& f) {
@@ -318,11 +281,11 @@ int report(const BisectArgs& a, const Finding& f) {
   if (!a.out.empty()) {
     OutputFolder out(a.out, a.force);
     out.write("good.hlo", f.good_text), out.write("bad.hlo", f.bad_text);
-    out.write("report.json", f.json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+    out.write("report.json", complete_bisection(f.json).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
     out.commit();
   }
   if (a.json) {
-    print_json(f.json);
+    print_json(complete_bisection(f.json));
     return kNo;
   }
   const Json& j = f.json;
@@ -353,7 +316,7 @@ int report(const BisectArgs& a, const Finding& f) {
 
 Json nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, const std::string& judge, int* code,
              const Json* inside) {
-  Json j = empty_answer();
+  Json j = complete_bisection(Json::object());
   if (inside)
     for (const auto& item : inside->items()) j[item.key()] = item.value();
   add_counts(j, row, b, a.by_running());
@@ -389,7 +352,7 @@ Json nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, con
 
 int tell(const BisectArgs& a, const Json& j, int code) {
   if (a.json) {
-    print_json(j);
+    print_json(complete_bisection(j));
     return code;
   }
   show_unknown(j);

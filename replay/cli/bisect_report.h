@@ -19,8 +19,6 @@ struct Finding {
   std::string good_text, bad_text;
 };
 
-// An answer without a fault: every key that any answer has, null where there is nothing to say.
-Json empty_answer();
 // What the two stages differ in: where values part if they can be run, else the differing lines.
 void describe(const BisectArgs& a, const Module& good, const Module& bad, const Session* session, Finding& f);
 // The same from what was found inside, the first finding of a stage.

@@ -10,11 +10,12 @@
 #include "ir/print.h"
 #include "passes/pipelines.h"
 #include "replay/cli/bisect_report.h"
+#include "replay/cli/json_output.h"
 #include "replay/confined_path.h"
 #include "replay/files.h"
 #include "replay/npz.h"
 #include "replay/progress.h"
-#include "replay/recording.h"
+#include "replay/record/run.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
@@ -127,7 +128,7 @@ class FolderBisection {
   int found(const Bisection& b) {
     const StageRow& bad = r_.rows[rows_[b.bad]];
     Finding f;
-    f.json = empty_answer();
+    f.json = complete_bisection(Json::object());
     for (const auto& item : told_.items()) f.json[item.key()] = item.value();
     f.json["found"] = true, f.json["module"] = r_.module_name;
     f.json["good"] = row_.labels[b.good], f.json["bad"] = row_.labels[b.bad], f.json["bad_file"] = bad.file;
@@ -199,7 +200,7 @@ class FolderBisection {
 };
 
 int bisect_folder(const BisectArgs& a) {
-  std::vector<Recording> all = open_folder(a.file, false);
+  std::vector<Recording> all = select_modules(a.file);
   // Judgements of all modules go into one file: its keys are file names.
   JudgementFile memory(a.resume, fmt::format("{}, seed {}{}", in_words(judge_options(a)), a.seed, a.inputs));
   int code = kYes;
@@ -217,7 +218,7 @@ int bisect_folder(const BisectArgs& a) {
     } catch (const Failure& e) {
       // Other modules of the folder may do.
       if (all.size() == 1 || interrupted()) throw;
-      Json j = empty_answer();
+      Json j = complete_bisection(Json::object());
       j["module"] = r.module_name, j["verdict"] = e.what();
       modules.push_back(j);
       if (!a.json) fmt::print("not judged: {}\n", e.what());
@@ -226,7 +227,7 @@ int bisect_folder(const BisectArgs& a) {
     code = std::max(code, its_code);
   }
   if (modules.empty()) fail(FailureKind::kUsage, "{} has no module with two stages or more", a.file);
-  if (a.json) print_json(modules.size() == 1 ? modules[0] : Json{{"found", false}, {"modules", modules}});
+  if (a.json) print_json(complete_bisection(modules.size() == 1 ? modules[0] : Json{{"modules", modules}}));
   return code;
 }
 
@@ -317,7 +318,7 @@ int bisect_module(const BisectArgs& a) {
     return tell(a, j, code);
   }
   Finding f;
-  f.json = empty_answer();
+  f.json = complete_bisection(Json::object());
   for (const auto& item : told.items()) f.json[item.key()] = item.value();
   f.json["found"] = true, f.json["module"] = m->name;
   f.json["good"] = p.candidates.labels[b.good], f.json["bad"] = p.candidates.labels[b.bad];
@@ -351,8 +352,7 @@ int bisect_module(const BisectArgs& a) {
 
 int cmd_bisect(const BisectArgs& a) {
   if (a.file.empty() == a.program.empty()) fail(FailureKind::kUsage, "bisect takes a FILE, or --program");
-  std::error_code ignored;
-  bool folder = fs::is_directory(a.file, ignored);
+  bool folder = names_modules(a.file);
   if (!a.outputs.empty()) {
     if (!folder || !a.by_running())
       fail(FailureKind::kUsage, "--outputs goes with a folder of stages that are judged by running them");

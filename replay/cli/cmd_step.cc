@@ -12,7 +12,7 @@
 #include "replay/cli/command.h"
 #include "replay/diff.h"
 #include "replay/files.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 #include "replay/spawn.h"
 
 namespace hlo {

@@ -1,0 +1,28 @@
+// The names of the files that XLA dumps, and its record of passes (module_NNNN.*.metadata.textproto).
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hlo {
+
+struct DumpName {
+  int module = 0, number = -1;
+  std::string name, pipeline, pass, next, rest;
+  bool stage = false;
+};
+
+// module_0012.jit_f.[extra.]0007.simplification.after_algsimp.before_dce.txt; names may hold dots.
+// False where it is no file of a module; `stage`: is it the text of a stage; `rest`: the name behind the number else.
+bool parse_name(const std::string& file, DumpName* out);
+
+struct PassRun {
+  std::string pipeline, pass, file;
+  int64_t us = -1;
+  bool changed = false;
+};
+
+// Blocks of XLA's module_NNNN.*.metadata.textproto.
+std::vector<PassRun> read_metadata(const std::string& text);
+
+}  // namespace hlo

@@ -1,0 +1,217 @@
+#include "replay/record/recording.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "replay/confined_path.h"
+#include "replay/files.h"
+#include "replay/progress.h"
+#include "replay/record/import.h"
+#include "replay/terminal.h"
+
+namespace hlo {
+namespace fs = std::filesystem;
+
+std::string StageRow::name() const {
+  switch (kind) {
+    case kInput:
+      return "before_optimizations";
+    case kResult:
+      return "after_optimizations";
+    default:
+      return pipeline + ".after_" + pass;
+  }
+}
+
+std::string Recording::text_file(size_t row) const {
+  for (size_t i = std::min(row, rows.size() - 1) + 1; i-- > 0;)
+    if (!rows[i].file.empty()) return rows[i].file;
+  return {};
+}
+
+std::string recording_json(const Recording& r) {
+  using nlohmann::ordered_json;
+  ordered_json out;
+  out["version"] = 1;
+  out["source"] = r.source;
+  out["module"] = r.module_name;
+  out["module_number"] = r.module_number;
+  out["pipeline"] = r.pipeline;
+  static const std::map<int, const char*> kKinds = {{StageRow::kInput, "input"},
+                                                    {StageRow::kPipelineStart, "pipeline-start"},
+                                                    {StageRow::kPass, "pass"},
+                                                    {StageRow::kInnerStep, "step"},
+                                                    {StageRow::kResult, "result"}};
+  ordered_json& rows = out["stages"] = ordered_json::array();
+  for (const StageRow& row : r.rows) {
+    ordered_json s;
+    s["kind"] = kKinds.at(row.kind);
+    s["name"] = row.name();
+    if (row.number >= 0) s["number"] = row.number;
+    if (!row.pipeline.empty()) s["pipeline"] = row.pipeline;
+    if (!row.pass.empty()) s["pass"] = row.pass;
+    if (!row.next.empty()) s["next"] = row.next;
+    s["changed"] = row.changed;
+    if (!row.implemented) s["implemented"] = false;
+    if (row.disabled) s["disabled"] = true;
+    if (row.microseconds >= 0) s["microseconds"] = row.microseconds;
+    s["instructions_before"] = row.before;
+    s["instructions_after"] = row.after;
+    s["added"] = row.added, s["removed"] = row.removed, s["modified"] = row.modified;
+    if (row.rewrites) s["rewrites"] = row.rewrites;
+    if (!row.file.empty()) s["file"] = row.file;
+    if (!row.notes.empty()) {
+      ordered_json& notes = s["notes"] = ordered_json::array();
+      for (const Note& n : row.notes) {
+        ordered_json note{{"rule", n.rule}, {"instructions", n.names}};
+        if (!n.text.empty()) note["text"] = n.text;
+        notes.push_back(std::move(note));
+      }
+    }
+    rows.push_back(std::move(s));
+  }
+  out["files"] = r.other_files;
+  if (!r.missing.empty()) out["missing"] = r.missing;
+  if (!r.problems.empty()) out["problems"] = r.problems;
+  return out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+// --- comparison of stages by name ---
+
+StageIndex::StageIndex(const Module& m) {
+  const Universe& u = m.u();
+  // Attribute sets name computations by id; their names make sets of different modules comparable.
+  std::unordered_map<uint32_t, uint64_t> attr_hash;
+  for (CompId c : m.computations())
+    for (InstId i : m.comp(c).order) {
+      if (!m.alive(i)) continue;
+      const Inst& inst = m[i];
+      uint64_t h = hash_combine(static_cast<uint64_t>(inst.op), inst.shape.value);
+      h = hash_combine(h, m.is_root(i));
+      if (inst.op == Opcode::Constant || inst.op == Opcode::Parameter) h = hash_combine(h, inst.operand[0]);
+      for (InstId o : m.operands(i)) h = hash_combine(h, m[o].name.value);
+      if (inst.attrs.valid()) {
+        auto [at, fresh] = attr_hash.try_emplace(inst.attrs.value, 0);
+        if (fresh) {
+          AttrSet set = u[inst.attrs];
+          uint64_t a = 0;
+          for (CompId callee : set.called) a = hash_combine(a, m.comp(callee).name.value);
+          for (auto& [key, value] : set.list) {
+            if (CompId* one = std::get_if<CompId>(&value)) *one = CompId();
+            if (auto* many = std::get_if<std::vector<CompId>>(&value)) many->assign(many->size(), CompId());
+          }
+          at->second = hash_combine(a, hash_bytes(attr_key(set)));
+        }
+        h = hash_combine(h, at->second);
+      }
+      for (InstId p : m.control_preds(i)) h = hash_combine(h, m[p].name.value);
+      content_.push_back({inst.name, h});
+    }
+  std::sort(content_.begin(), content_.end());
+}
+
+StageIndex::Difference StageIndex::compare(const StageIndex& a, const StageIndex& b) {
+  Difference d;
+  size_t i = 0, j = 0;
+  while (i < a.content_.size() || j < b.content_.size()) {
+    if (j == b.content_.size() || (i < a.content_.size() && a.content_[i].first < b.content_[j].first)) {
+      d.removed.push_back(a.content_[i++].first);
+    } else if (i == a.content_.size() || b.content_[j].first < a.content_[i].first) {
+      d.added.push_back(b.content_[j++].first);
+    } else {
+      if (a.content_[i].second != b.content_[j].second) d.modified.push_back(a.content_[i].first);
+      ++i, ++j;
+    }
+  }
+  return d;
+}
+
+// --- opening folders ---
+
+namespace {
+
+// What it names is below its folder, or it is no recording; what is not there, or cannot be read, is told.
+void check_names(Recording* r) {
+  auto check = [r](const std::string& file) {
+    if (std::string why = why_not_below(file); !why.empty())
+      fail(FailureKind::kIo, "{}/recording.json names '{}': {}", r->folder, file, why);
+    bool missing = false;
+    std::string why = why_not_confined(r->folder, file, &missing);
+    if (missing)
+      r->missing.push_back(file);
+    else if (!why.empty())
+      r->problems.push_back(fmt::format("{}: {}", file, why));
+  };
+  for (const StageRow& row : r->rows)
+    if (!row.file.empty()) check(row.file);
+  for (const std::string& file : r->other_files) check(file);
+}
+
+std::vector<Recording> open_ours(const std::string& folder) {
+  nlohmann::json j;
+  try {
+    j = nlohmann::json::parse(read_confined(folder, "recording.json"));
+    Recording r;
+    r.folder = folder;
+    if (j.at("version") != 1)
+      fail(FailureKind::kUnsupported, "{}/recording.json has version {}, this program reads 1", folder,
+           j.at("version").dump());
+    // A stranger's words are shown on terminals.
+    auto text = [](const nlohmann::json& v) { return printable(v.get<std::string>()); };
+    auto text_of = [](const nlohmann::json& v, const char* key) { return printable(v.value(key, "")); };
+    r.source = text(j.at("source")), r.module_name = text(j.at("module")), r.module_number = j.at("module_number"),
+    r.pipeline = text(j.at("pipeline"));
+    for (const auto& s : j.at("stages")) {
+      StageRow row;
+      std::string kind = s.at("kind");
+      row.kind = kind == "input"            ? StageRow::kInput
+                 : kind == "pipeline-start" ? StageRow::kPipelineStart
+                 : kind == "step"           ? StageRow::kInnerStep
+                 : kind == "result"         ? StageRow::kResult
+                                            : StageRow::kPass;
+      row.number = s.value("number", -1);
+      row.pipeline = text_of(s, "pipeline"), row.pass = text_of(s, "pass"), row.next = text_of(s, "next");
+      row.changed = s.at("changed"), row.implemented = s.value("implemented", true),
+      row.disabled = s.value("disabled", false);
+      row.microseconds = s.value("microseconds", int64_t{-1});
+      row.before = s.at("instructions_before"), row.after = s.at("instructions_after");
+      row.added = s.at("added"), row.removed = s.at("removed"), row.modified = s.at("modified");
+      row.rewrites = s.value("rewrites", int64_t{0});
+      row.file = s.value("file", "");
+      if (s.contains("notes"))
+        for (const auto& n : s["notes"]) {
+          Note note;
+          note.rule = text(n.at("rule")), note.text = text_of(n, "text");
+          for (const auto& name : n.at("instructions")) note.names.push_back(text(name));
+          row.notes.push_back(std::move(note));
+        }
+      r.rows.push_back(std::move(row));
+    }
+    for (const auto& f : j.at("files")) r.other_files.push_back(f);
+    check_names(&r);
+    return {r};
+  } catch (const nlohmann::json::exception& e) {
+    fail(FailureKind::kIo, "{}/recording.json is damaged: {}", folder, e.what());
+  }
+}
+
+}  // namespace
+
+std::vector<Recording> open_folder(const std::string& folder, bool compare) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) fail(FailureKind::kIo, "{} is not a folder", folder);
+  Progress progress("reading folder " + folder);
+  std::vector<Recording> out =
+      fs::exists(folder + "/recording.json", error) ? open_ours(folder) : open_xla(folder, compare);
+  if (out.empty()) out = open_graphs(folder);
+  if (out.empty())
+    fail(FailureKind::kIo,
+         "{} holds no recording: neither recording.json nor files named module_NNNN.NAME….txt or hlo_graph_N.dot as "
+         "XLA dumps them",
+         folder);
+  return out;
+}
+
+}  // namespace hlo
