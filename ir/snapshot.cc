@@ -104,7 +104,10 @@ std::unique_ptr<Module> Snapshot::thaw() const {
     uint32_t record = pages_[i / kPage]->slot[i % kPage];
     if (record != kNone) m->insts_[i] = recorder_->record(record);
   }
-  for (const auto& c : comps_) m->comps_.push_back(c ? *c : Computation());
+  for (const auto& c : comps_) {
+    m->comps_.push_back(c ? *c : Computation());
+    m->comps_.back().alive = c && c->alive;
+  }
   m->comp_order_ = *comp_order_;
   m->entry_ = entry_;
   if (preds_) m->preds_ = *preds_, m->succs_ = *succs_;

@@ -355,18 +355,25 @@ class StoreWriter {
     };
     if (fresh(now.config, before.config)) config(w, *now.config);
     if (fresh(now.stack, before.stack)) stack(w, *now.stack);
-    if (fresh(now.order, before.order)) {
-      std::vector<CompId> live;
-      for (CompId c : *now.order)
-        if (lineage_.stage(k).computation(c)) live.push_back(c);
-      w.number(live.size());
-      for (CompId c : live) w.number(computations_[c.value]);
+    std::vector<CompId> order = live_order(k);
+    bool other_order = !k || order != live_order(k - 1);
+    w.byte(other_order);
+    if (other_order) {
+      w.number(order.size());
+      for (CompId c : order) w.number(computations_[c.value]);
     }
     changes(w, k);
     computations(w, now, before);
     if (fresh(now.preds, before.preds)) control(w, now.preds.get());
     if (fresh(now.succs, before.succs)) control(w, now.succs.get());
     return std::move(w.out);
+  }
+
+  std::vector<CompId> live_order(size_t k) const {
+    std::vector<CompId> out;
+    for (CompId c : lineage_.stage(k).computation_order())
+      if (lineage_.stage(k).computation(c)) out.push_back(c);
+    return out;
   }
 
   void changes(ByteWriter& w, size_t k) {
