@@ -6,8 +6,10 @@
 #include <unordered_map>
 
 #include "dump/palette.h"
+#include "dump/xml_text.h"
 #include "ir/base/stack_guard.h"
 #include "ir/print.h"
+#include "ir/source_lines.h"
 
 namespace hlo {
 namespace {
@@ -69,30 +71,13 @@ struct DotGraph {
 
 namespace {
 
-std::string escaped(std::string_view text) {
+std::string label_text(std::string_view text) {
   std::string out;
   for (char ch : text) {
-    switch (ch) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\\':
-        out += "\\\\";  // of two, one is shown; of one and N, the node's name
-        break;
-      default:
-        out += static_cast<unsigned char>(ch) < ' ' ? ' ' : ch;  // markup has no control characters
-    }
+    if (ch == '\\') out += ch;                               // of two, one is shown; of one and N, the node's name
+    out += static_cast<unsigned char>(ch) < ' ' ? ' ' : ch;  // markup has no control characters
   }
-  return out;
+  return xml_escaped(out);
 }
 
 std::string cut(std::string_view text, size_t most) {
@@ -139,19 +124,19 @@ struct Graph::Impl {
     Colour colour = colour_of(m, i);
     std::string name(m.inst_name(i)), op(op_text(m.op(i)));
     std::string label =
-        "<B>" + escaped(m.op(i) == Opcode::Parameter ? fmt::format("Parameter {}", m.parameter_number(i)) : name) +
+        "<B>" + label_text(m.op(i) == Opcode::Parameter ? fmt::format("Parameter {}", m.parameter_number(i)) : name) +
         "</B>";
     if (m.op(i) == Opcode::Parameter)
-      label += "<BR/>" + escaped(name);
+      label += "<BR/>" + label_text(name);
     else if (!name.starts_with(op))
-      label += "<BR/>" + escaped(op);
-    if (m.op(i) == Opcode::Constant) label += "<BR/>" + escaped(constant_text(i));
+      label += "<BR/>" + label_text(op);
+    if (m.op(i) == Opcode::Constant) label += "<BR/>" + label_text(constant_text(i));
     const AttrSet& a = m.attrs(i);
     if (StrId target = a.text(Attr::custom_call_target); target.valid())
-      label += "<BR/>" + escaped(cut(u.text(target), 60));
+      label += "<BR/>" + label_text(cut(u.text(target), 60));
     for (CompId callee : a.called)
       if (m.op(i) != Opcode::Fusion && trivial(callee))
-        label += "<BR/>Subcomputation: <B>" + escaped(op_text(m.op(m.comp(callee).root))) + "</B>";
+        label += "<BR/>Subcomputation: <B>" + label_text(op_text(m.op(m.comp(callee).root))) + "</B>";
     for (Attr key : {Attr::dimensions, Attr::index, Attr::direction, Attr::feature_group_count})
       if (const AttrValue* v = a.find(key)) {
         std::string text;
@@ -163,14 +148,15 @@ struct Graph::Impl {
         } else if (const StrId* s = std::get_if<StrId>(v)) {
           text = u.text(*s);
         }
-        label += fmt::format("<BR/>{}={}", attr_text(key), escaped(text));
+        label += fmt::format("<BR/>{}={}", attr_text(key), label_text(text));
       }
     auto ops = m.operands(i);
     for (size_t k = 0; k < ops.size() && k < 32; ++k)
       if (inlined(ops[k]))
-        label += fmt::format("<BR/><B>operand {}</B> = {}", k, escaped(cut(constant_text(ops[k]), 64)));
+        label += fmt::format("<BR/><B>operand {}</B> = {}", k, label_text(cut(constant_text(ops[k]), 64)));
     const Shape& s = m.shape(i);
-    label += "<BR/>" + escaped(cut(s.rank() > 1 ? u.shape_text(m.shape_id(i)) : u.shape_text_plain(m.shape_id(i)), 64));
+    label +=
+        "<BR/>" + label_text(cut(s.rank() > 1 ? u.shape_text(m.shape_id(i)) : u.shape_text_plain(m.shape_id(i)), 64));
     n.markup("label", label);
     n.set("shape", m.op(i) == Opcode::While ? "ellipse" : "rect");
     bool added = options.added.contains(m[i].name), modified = options.modified.contains(m[i].name);
@@ -185,7 +171,7 @@ struct Graph::Impl {
     std::string tip = fmt::format("{} = {} {}", name, u.shape_text(m.shape_id(i)), op);
     if (StrId t(meta.op_name); t.valid()) tip += fmt::format("\nop_name: {}", u.text(t));
     if (StrId t(meta.op_type); t.valid()) tip += fmt::format("\nop_type: {}", u.text(t));
-    if (StrId t(meta.source_file); t.valid()) tip += fmt::format("\nsource: {}:{}", u.text(t), meta.source_line);
+    if (SourceLine line = source_line(m, i); line.known()) tip += "\nsource: " + line.text();
     n.set("tooltip", tip);
     where->statements.push_back(fmt::format("n{} [{}]", i.value, n.text));
     if (!m.is_root(i) || m.parent(i) != m.entry()) return;

@@ -104,7 +104,7 @@ std::string text_of_json(std::string_view text, const std::string& label, StackT
   try {
     in = ordered_json::parse(text);
     if (in.value("version", 0) != 2)
-      fail(FailureKind::kUnsupported, "{}: this is JSON, but no module of version 2 (docs/json.md)", label);
+      fail(FailureKind::kUnsupported, "{}: this is JSON, but no module of version 2 (docs/formats.md)", label);
     std::string out = in.at("header").get<std::string>();
     if (in.contains("stack")) {
       const auto& s = in["stack"];

@@ -1,4 +1,4 @@
-// Modules as JSON, version 2. The schema is in docs/json.md.
+// Modules as JSON, version 2. The schema is in docs/formats.md.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-// A card by the driver's functions: PTX made here, compiled by the driver, launched on a stream for each lane.
+// A card by the driver's functions: PTX made here, compiled by the driver, launched on its streams.
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
@@ -52,13 +52,13 @@ class Card : public Device {
     check(d_, d_.cuDeviceGetAttribute(&minor, kMinor, number), "cuDeviceGetAttribute");
     check(d_, d_.cuDriverGetVersion(&version), "cuDriverGetVersion");
     name_ = name, sm_ = architecture(major, minor), ptx_ = ptx_version(version);
-    on_lane(0);
+    use_stream(0);
   }
 
   std::string name() const override { return fmt::format("{} ({})", name_, sm_); }
   std::string library() const override {
     std::vector<std::string> names;
-    const Lane& first = *lanes_[0];
+    const Stream& first = *streams_[0];
     if (first.blas) {
       int v = 0;
       blas()->version(first.blas, &v);
@@ -69,19 +69,19 @@ class Card : public Device {
     return fmt::format("{}", fmt::join(names, " and "));
   }
 
-  void on_lane(size_t lane) override {
-    while (lanes_.size() <= lane) lanes_.emplace_back();
-    if (!lanes_[lane]) lanes_[lane] = std::make_unique<Lane>(d_, name());
-    lane_ = lane;
+  void use_stream(size_t number) override {
+    while (streams_.size() <= number) streams_.emplace_back();
+    if (!streams_[number]) streams_[number] = std::make_unique<Stream>(d_, name());
+    stream_ = number;
   }
   void order(size_t before, size_t after) override {
     if (before == after) return;
-    size_t now = lane_;
-    on_lane(before), on_lane(after), on_lane(now);
+    size_t now = stream_;
+    use_stream(before), use_stream(after), use_stream(now);
     // A wait is for what the event stood for when it was asked for: one event does for all.
     if (!events_.event) check(d_, d_.cuEventCreate(&events_.event, 2), "cuEventCreate");  // without times
-    checked(d_.cuEventRecord(events_.event, lanes_[before]->stream), "cuEventRecord");
-    checked(d_.cuStreamWaitEvent(lanes_[after]->stream, events_.event, 0), "cuStreamWaitEvent");
+    checked(d_.cuEventRecord(events_.event, streams_[before]->stream), "cuEventRecord");
+    checked(d_.cuStreamWaitEvent(streams_[after]->stream, events_.event, 0), "cuStreamWaitEvent");
   }
   void enter() override { check(d_, d_.cuCtxSetCurrent(context_.handle), "cuCtxSetCurrent"); }
 
@@ -208,13 +208,13 @@ class Card : public Device {
             "cuLaunchKernel");
   }
   void wait() override {
-    for (const auto& lane : lanes_)
-      if (lane) checked(d_.cuStreamSynchronize(lane->stream), "cuStreamSynchronize");
+    for (const auto& it : streams_)
+      if (it) checked(d_.cuStreamSynchronize(it->stream), "cuStreamSynchronize");
   }
 
   bool multiplies(const MatrixProduct& p) override {
     if (by_blas(p)) return true;
-    if (!lanes_[0]->lt || !lanes_[0]->lt->takes(p)) return false;
+    if (!streams_[0]->lt || !streams_[0]->lt->takes(p)) return false;
     used_lt_ = true;
     return true;
   }
@@ -223,7 +223,7 @@ class Card : public Device {
   void multiply(const MatrixProduct& p, const ProductArrays& at) override {
     if (!by_blas(p)) {
       last_ = "a product by cuBLASLt";
-      return lanes_[lane_]->lt->run(p, at);
+      return streams_[stream_]->lt->run(p, at);
     }
     // What is added stands in the result before.
     if (at.matrix && at.matrix != at.out && p.beta != 0)
@@ -235,22 +235,22 @@ class Card : public Device {
     if (compute == kCompute64) alpha = &p.alpha, beta = &p.beta;
     auto narrow = [](int64_t n) { return static_cast<int>(n); };
     int left_step = narrow(p.transpose_left ? p.m : p.k), right_step = narrow(p.transpose_right ? p.k : p.n);
-    Result r = blas()->gemm_strided_batched(lanes_[lane_]->blas, p.transpose_right ? 1 : 0, p.transpose_left ? 1 : 0,
-                                            narrow(p.n), narrow(p.m), narrow(p.k), alpha, at.right, type, right_step,
-                                            p.k * p.n, at.left, type, left_step, p.m * p.k, beta, at.out, type,
-                                            narrow(p.n), p.m * p.n, narrow(p.batch), compute, kDefault);
+    Result r = blas()->gemm_strided_batched(
+        streams_[stream_]->blas, p.transpose_right ? 1 : 0, p.transpose_left ? 1 : 0, narrow(p.n), narrow(p.m),
+        narrow(p.k), alpha, at.right, type, right_step, p.k * p.n, at.left, type, left_step, p.m * p.k, beta, at.out,
+        type, narrow(p.n), p.m * p.n, narrow(p.batch), compute, kDefault);
     if (r) fail(FailureKind::kUnsupported, "cublasGemmStridedBatchedEx: status {}", r);
     last_ = "a product by cuBLAS";
   }
 
   bool convolves(const ConvolutionForm& form) override {
-    if (!lanes_[0]->dnn || !lanes_[0]->dnn->takes(form)) return false;
+    if (!streams_[0]->dnn || !streams_[0]->dnn->takes(form)) return false;
     used_dnn_ = true;
     return true;
   }
   void convolve(const ConvolutionForm& form, const ConvolutionArrays& at) override {
     last_ = "a convolution by cuDNN";
-    lanes_[lane_]->dnn->run(form, at);
+    streams_[stream_]->dnn->run(form, at);
   }
 
   size_t mark() override {
@@ -303,7 +303,7 @@ class Card : public Device {
                                     : -1;
   }
   bool by_blas(const MatrixProduct& p) const {
-    return lanes_[0]->blas && p.plain() && blas_type(p.type) >= 0 && std::max({p.m, p.n, p.k, p.batch}) <= INT32_MAX;
+    return streams_[0]->blas && p.plain() && blas_type(p.type) >= 0 && std::max({p.m, p.n, p.k, p.batch}) <= INT32_MAX;
   }
   static Pointer address(const char* p) { return reinterpret_cast<Pointer>(p); }
   static size_t size(int64_t n) { return static_cast<size_t>(n); }
@@ -366,8 +366,8 @@ class Card : public Device {
     ContextHandle* handle = nullptr;
   } context_;
   // A stream, and libraries that work on it. What may fail comes before the stream, which would be left behind.
-  struct Lane {
-    Lane(const Driver& driver, const std::string& card) : d(driver) {
+  struct Stream {
+    Stream(const Driver& driver, const std::string& card) : d(driver) {
       hlo::cuda::blas(), blas_lt(), hlo::cuda::dnn();  // libraries that are named and not there
       check(d, d.cuStreamCreate(&stream, 1), "cuStreamCreate");
       if (const Blas* library = hlo::cuda::blas()) {
@@ -380,27 +380,27 @@ class Card : public Device {
       dnn = DnnConvolutions::make(d, stream, card);
     }
     // Errors have nobody to tell.
-    ~Lane() {
+    ~Stream() {
       d.cuStreamSynchronize(stream);
       if (blas) hlo::cuda::blas()->destroy(blas);
       lt.reset(), dnn.reset();
       d.cuStreamDestroy(stream);
     }
-    Lane(const Lane&) = delete;
-    Lane& operator=(const Lane&) = delete;
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
     const Driver& d;
     StreamHandle* stream = nullptr;
     Blas::Handle blas = nullptr;
     std::unique_ptr<LtProducts> lt;
     std::unique_ptr<DnnConvolutions> dnn;
   };
-  StreamHandle* stream() const { return lanes_[lane_]->stream; }
+  StreamHandle* stream() const { return streams_[stream_]->stream; }
   std::string name_, sm_, last_;
   int ptx_ = 85;
   bool used_lt_ = false, used_dnn_ = false;
   std::set<std::string> names_, used_replacements_;
   std::map<std::string, EvalOptions::Replacement> replaced_;
-  // Whatever happened before, the device is left as it was found: members go in turn, lanes first.
+  // Whatever happened before, the device is left as it was found: members go in turn, streams first.
   struct Modules {
     ~Modules() {
       for (ModuleHandle* m : made) d.cuModuleUnload(m);
@@ -425,8 +425,8 @@ class Card : public Device {
     std::vector<GraphExecHandle*> made;
   } graphs_{d_, {}};
   std::vector<std::vector<Function>> kernels_;
-  size_t used_ = 0, lane_ = 0;
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  size_t used_ = 0, stream_ = 0;
+  std::vector<std::unique_ptr<Stream>> streams_;
 };
 
 }  // namespace

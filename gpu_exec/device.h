@@ -97,9 +97,10 @@ class Device {
                       std::span<const int32_t> numbers) = 0;
   virtual void wait() = 0;
 
-  // Work is done in the order of its calls on one lane; 0 from the start. What is called from now on goes to that one.
-  virtual void on_lane(size_t) {}
-  // What was called on lane `before` until now is done before what is called on lane `after` from now on.
+  // Work is done in the order of its calls on one stream; 0 from the start. What is called from now on goes to that
+  // one.
+  virtual void use_stream(size_t) {}
+  // What was called on stream `before` until now is done before what is called on stream `after` from now on.
   virtual void order(size_t /*before*/, size_t /*after*/) {}
   // The calling thread is going to use the device.
   virtual void enter() {}
@@ -119,7 +120,7 @@ class Device {
   virtual int64_t nanoseconds(size_t from, size_t to) = 0;
   virtual void forget_marks() = 0;
 
-  // What is called between begin and end, both on lane 0, is kept as a graph that `replay` runs by its number; false,
+  // What is called between begin and end, both on stream 0, is kept as a graph that `replay` runs by its number; false,
   // none: not with this device.
   virtual bool begin_graph() { return false; }
   virtual std::optional<size_t> end_graph() { return std::nullopt; }

@@ -281,17 +281,17 @@ class Runtime {
       case DeviceStep::kConditional:
         return branch(s, graphs);
       case DeviceStep::kAsyncStart: {
-        size_t lane = std::exchange(lane_, s.lane);
-        device_.order(lane, s.lane);
-        device_.on_lane(s.lane);
+        size_t stream = std::exchange(stream_, s.lane);
+        device_.order(stream, s.lane);
+        device_.use_stream(s.lane);
         move(s.before);
-        // Graphs begin and end on the first lane.
+        // Graphs begin and end on the first stream.
         for (size_t q : s.sequences) run_sequence(q, false);
-        lane_ = lane;
-        return device_.on_lane(lane);
+        stream_ = stream;
+        return device_.use_stream(stream);
       }
       case DeviceStep::kAsyncDone:
-        return device_.order(s.lane, lane_);
+        return device_.order(s.lane, stream_);
       default:
         break;
     }
@@ -414,7 +414,7 @@ class Runtime {
   std::vector<Value> kept_;              // constants that lie where they are
   std::unordered_map<int, Dims> sizes_;  // of dynamic dimensions, by value
   std::map<std::pair<size_t, size_t>, Segment> segments_;
-  size_t lane_ = 0;
+  size_t stream_ = 0;
   std::vector<Marked> marks_;
 };
 

@@ -649,9 +649,9 @@ Value* ElementEmitter::complex(InstId inst, const std::vector<Value*>& v) {
       return complex_power(v[0], v[1]);
     case Opcode::Atan2: {
       // -i log((x + iy) / sqrt(x² + y²)), the first operand being y
-      Value* turned = complex_of(b_.CreateFNeg(im), re);
+      Value* i_times = complex_of(b_.CreateFNeg(im), re);
       Value* length = complex_root(b_.CreateFAdd(squared(v[1]), squared(v[0])));
-      Value* log = complex_logarithm(complex_quotient(b_.CreateFAdd(v[1], turned), length));
+      Value* log = complex_logarithm(complex_quotient(b_.CreateFAdd(v[1], i_times), length));
       return complex_of(imaginary_part(log), b_.CreateFNeg(real_part(log)));
     }
     default:

@@ -25,7 +25,7 @@ constexpr int kLanes = 32, kMostThreads = 1024;
 
 using ThreadFunction = void (*)(char* const*);
 
-// The threads of a block that meet.
+// The threads of a block whose kernel has barriers or shuffles.
 class Block {
  public:
   Block() {
@@ -165,11 +165,11 @@ class Emulated : public Device {
     std::vector<char*> all(pointers.begin(), pointers.end());
     all.push_back(reinterpret_cast<char*>(const_cast<int32_t*>(numbers.data())));
     auto function = reinterpret_cast<ThreadFunction>(address);
-    if (p.meeting != KernelPart::kNever && !meeting_) meeting_ = std::make_unique<Block>();
+    if (p.barrier_scope != KernelPart::kNone && !block_) block_ = std::make_unique<Block>();
     for (int64_t b = 0; b < p.blocks; ++b) {
       block_number = static_cast<int32_t>(b);
-      if (p.meeting != KernelPart::kNever) {
-        block = meeting_.get();
+      if (p.barrier_scope != KernelPart::kNone) {
+        block = block_.get();
         block->run(function, all.data(), static_cast<int>(p.threads));
         block = nullptr;
         continue;
@@ -197,7 +197,7 @@ class Emulated : public Device {
   }
   std::vector<std::unique_ptr<llvm::orc::LLJIT>> jits_;
   std::vector<std::vector<std::pair<void*, KernelPart>>> kernels_;
-  std::unique_ptr<Block> meeting_;
+  std::unique_ptr<Block> block_;
   std::vector<std::chrono::steady_clock::time_point> marks_;
 };
 

@@ -421,7 +421,7 @@ class GpuBuilder : public KernelBuilder {
     int64_t threads = by_block ? 256 : kWarp, rows_a_block = by_block ? 1 : 4;
     KernelPart part;
     part.schedule = "row reduction", part.count = rows;
-    part.meeting = by_block ? KernelPart::kBlock : KernelPart::kWarp;
+    part.barrier_scope = by_block ? KernelPart::kBlock : KernelPart::kWarp;
     part.threads = threads * rows_a_block, part.blocks = (rows + rows_a_block - 1) / rows_a_block;
     function(std::move(part), group, 0, [&](Code& c) {
       ElementEmitter& e = c.e;
@@ -482,7 +482,7 @@ class GpuBuilder : public KernelBuilder {
     if (n < 64) return false;
     int64_t down = n >= 1024 ? 32 : 8;
     KernelPart part;
-    part.schedule = "column reduction", part.count = columns, part.meeting = KernelPart::kBlock;
+    part.schedule = "column reduction", part.count = columns, part.barrier_scope = KernelPart::kBlock;
     part.threads = kWarp * down, part.blocks = (columns + kWarp - 1) / kWarp;
     function(std::move(part), group, 0, [&](Code& c) {
       ElementEmitter& e = c.e;
@@ -543,7 +543,7 @@ class GpuBuilder : public KernelBuilder {
   void row_fusion_kernel(const RowFusion& rows) {
     int64_t threads = std::clamp<int64_t>(std::bit_floor(static_cast<uint64_t>(rows.length)), kWarp, 256);
     KernelPart part;
-    part.schedule = "row fusion", part.count = rows.rows, part.meeting = KernelPart::kBlock;
+    part.schedule = "row fusion", part.count = rows.rows, part.barrier_scope = KernelPart::kBlock;
     part.threads = threads, part.blocks = rows.rows;
     std::vector<size_t> all;
     for (size_t k = 0; k < outputs_.size(); ++k) all.push_back(k);
@@ -598,8 +598,8 @@ class GpuBuilder : public KernelBuilder {
 
   // --- transposes ---
 
-  // What an output is made of by elementwise operations and turns the minor dimension of what it reads.
-  InstId turned(InstId i, int depth = 0) const {
+  // The transpose (or copy) behind the elementwise operations that make an output, which changes the minor dimension.
+  InstId transposing(InstId i, int depth = 0) const {
     const Shape& s = m_.shape(i);
     if (!s.is_array() || depth > 32) return {};
     if (m_.op(i) == Opcode::Transpose || m_.op(i) == Opcode::Copy) {
@@ -612,7 +612,7 @@ class GpuBuilder : public KernelBuilder {
       const Shape& from = m_.shape(o);
       if (!from.is_array() || from.dims != s.dims || major_first(from) != major_first(s)) continue;
       if (m_.op(inst_) != Opcode::Fusion) continue;  // its operands lie in memory
-      if (InstId found = turned(o, depth + 1); found.valid()) return found;
+      if (InstId found = transposing(o, depth + 1); found.valid()) return found;
     }
     return {};
   }
@@ -636,7 +636,7 @@ class GpuBuilder : public KernelBuilder {
     constexpr int64_t kTile = 32, kDown = 8;
     const KernelOutput& o = outputs_[which];
     if (o.part) return false;
-    InstId hero = turned(o.inst);
+    InstId hero = transposing(o.inst);
     if (!hero.valid()) return false;
     auto [in_dim, out_dim] = minors(hero);
     const Shape& s = m_.shape(hero);
@@ -648,7 +648,7 @@ class GpuBuilder : public KernelBuilder {
     int64_t rest = 1;
     for (int64_t d : sizes) rest *= d;
     KernelPart part;
-    part.schedule = "transpose", part.count = s.elements_count(), part.meeting = KernelPart::kBlock;
+    part.schedule = "transpose", part.count = s.elements_count(), part.barrier_scope = KernelPart::kBlock;
     part.threads = kTile * kDown, part.blocks = rest * tiles_in * tiles_out;
     function(std::move(part), {which}, 0, [&](Code& c) {
       ElementEmitter& e = c.e;
@@ -713,7 +713,7 @@ class GpuBuilder : public KernelBuilder {
     int operand = operand_of(target);
     if (operand < 0 || m_.shape_id(target) != outputs_[0].shape) return false;
     if (m_.op(inst_) == Opcode::Fusion && m_.use_count(target) != 1) return false;
-    kernel_.begins_as = {operand};
+    kernel_.in_place_operands = {operand};
     const Shape &us = m_.shape(update), &os = m_.shape(root());
     constexpr int64_t kThreads = 128;
     int64_t n = us.elements_count();
@@ -842,15 +842,15 @@ class GpuBuilder : public KernelBuilder {
     bool ordered = !alone && !atomic;
     // The operands' bytes first: as they are, or by a loop of their own.
     for (size_t k = 0; k < n; ++k) {
-      int begins = operand_of(s.operands[k]);
-      bool read_again = m_.op(inst_) == Opcode::Fusion && begins >= 0 && m_.use_count(s.operands[k]) != 1;
-      for (size_t j = 0; j < k; ++j) read_again |= kernel_.begins_as[j] == begins;
-      kernel_.begins_as.push_back(m_.shape_id(s.operands[k]) == outputs_[k].shape && !read_again ? begins : -1);
+      int target = operand_of(s.operands[k]);
+      bool read_again = m_.op(inst_) == Opcode::Fusion && target >= 0 && m_.use_count(s.operands[k]) != 1;
+      for (size_t j = 0; j < k; ++j) read_again |= kernel_.in_place_operands[j] == target;
+      kernel_.in_place_operands.push_back(m_.shape_id(s.operands[k]) == outputs_[k].shape && !read_again ? target : -1);
     }
     std::vector<size_t> all;
     for (size_t k = 0; k < n; ++k) {
       all.push_back(k);
-      if (kernel_.begins_as[k] >= 0) continue;
+      if (kernel_.in_place_operands[k] >= 0) continue;
       KernelOutput first = outputs_[k];
       outputs_[k].inst = s.operands[k], outputs_[k].part = 0;
       loop({k});
@@ -984,10 +984,10 @@ class GpuBuilder : public KernelBuilder {
       InstId operand = m_.operand(i, k);
       int from = operand_of(operand);
       bool read_again = m_.op(inst_) == Opcode::Fusion && from >= 0 && m_.use_count(operand) != 1;
-      kernel_.begins_as.push_back(m_.shape_id(operand) == outputs_[k].shape && !read_again ? from : -1);
+      kernel_.in_place_operands.push_back(m_.shape_id(operand) == outputs_[k].shape && !read_again ? from : -1);
     }
     for (size_t k = 0; k < count; ++k) {
-      if (kernel_.begins_as[k] >= 0) continue;
+      if (kernel_.in_place_operands[k] >= 0) continue;
       KernelOutput sorted = outputs_[k];
       outputs_[k].inst = m_.operand(i, k), outputs_[k].part = 0;
       loop({k});

@@ -256,7 +256,7 @@ class HostBuilder : public KernelBuilder {
     if (us.rank() == 0) return false;
     part.schedule = "in place", part.work = us.dims.back(),
     part.count = us.dims.back() ? us.elements_count() / us.dims.back() : 0;
-    kernel_.begins_as = {static_cast<int>(m_.parameter_number(target))};
+    kernel_.in_place_operands = {static_cast<int>(m_.parameter_number(target))};
     std::vector<Value*> start(os.dims.size(), e.number(0));
     for (size_t k = 0; k < os.dims.size(); ++k) {
       int64_t most = os.dims[k] - us.dims[k];

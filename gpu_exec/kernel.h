@@ -24,18 +24,18 @@ struct KernelPart {
   int64_t blocks = 0, threads = 0;
   std::vector<size_t> results;
   std::vector<std::vector<int32_t>> launches;
-  // Do threads meet: those of a warp, those of a block?
-  enum Meeting { kNever, kWarp, kBlock } meeting = kNever;
+  // The widest scope whose threads wait for each other: shuffles within a warp, barriers of a block.
+  enum BarrierScope { kNone, kWarp, kBlock } barrier_scope = kNone;
 };
 
 struct Kernel {
   InstId inst;
   std::vector<KernelPart> parts;
   std::vector<LitId> constants;  // pointers that follow the operands'
-  // By leaf of the result: the operand whose bytes it begins with, which the code changes in place; -1 for one that is
+  // By leaf of the result: the operand whose buffer it takes over, which the code updates in place; -1 for one that is
   // written whole. Empty: all are.
-  std::vector<int> begins_as;
-  int begins(size_t leaf) const { return leaf < begins_as.size() ? begins_as[leaf] : -1; }
+  std::vector<int> in_place_operands;
+  int begins(size_t leaf) const { return leaf < in_place_operands.size() ? in_place_operands[leaf] : -1; }
 };
 
 // void f(ptr operands_and_constants, ptr results, i64 first, i64 last), each an array of pointers; leaves of tuples one

@@ -45,8 +45,9 @@ std::optional<Product> as_product(const Shape& l, const Shape& r, const Shape& o
   for (size_t k = 0; k < lb.size(); ++k) ob.push_back(next++);
   for (size_t k = 0; k < lf.size(); ++k) olf.push_back(next++);
   for (size_t k = 0; k < rf.size(); ++k) orf.push_back(next++);
-  // Does a side lie as (free, contracted) or the other way round?
-  auto turned = [&](const Shape& s, const Dims& batch, const Dims& first, const Dims& second) -> std::optional<bool> {
+  // Does a side lie as (free, contracted), or transposed?
+  auto transposed = [&](const Shape& s, const Dims& batch, const Dims& first,
+                        const Dims& second) -> std::optional<bool> {
     if (joined(s, {batch, first, second})) return false;
     if (joined(s, {batch, second, first})) return true;
     return std::nullopt;
@@ -57,12 +58,12 @@ std::optional<Product> as_product(const Shape& l, const Shape& r, const Shape& o
   std::optional<bool> left, right;
   if (joined(out, {ob, olf, orf})) {
     f.left = l.type, f.right = r.type, f.m = size(l, lf), f.n = size(r, rf);
-    left = turned(l, lb, lf, lc), right = turned(r, rb, rc, rf);
+    left = transposed(l, lb, lf, lc), right = transposed(r, rb, rc, rf);
   } else if (joined(out, {ob, orf, olf})) {
     // The result lies transposed: it is the product of the sides in turn.
     p.left = 1, p.right = 0;
     f.left = r.type, f.right = l.type, f.m = size(r, rf), f.n = size(l, lf);
-    left = turned(r, rb, rf, rc), right = turned(l, lb, lc, lf);
+    left = transposed(r, rb, rf, rc), right = transposed(l, lb, lc, lf);
   }
   if (!left || !right) return std::nullopt;
   f.transpose_left = *left, f.transpose_right = *right;

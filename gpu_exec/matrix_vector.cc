@@ -47,8 +47,8 @@ class Rewriter {
     const Shape out = m_.shape(dot);
     if (m_.op(dot) != Opcode::Dot || !is_float(out.type) || type_bits(out.type) < 16) return false;
     Side matrix = side(dot, 0), vectors = side(dot, 1);
-    bool turned = size(matrix, matrix.free) < size(vectors, vectors.free);
-    if (turned) std::swap(matrix, vectors);
+    bool swapped = size(matrix, matrix.free) < size(vectors, vectors.free);
+    if (swapped) std::swap(matrix, vectors);
     const Shape big = m_.shape(matrix.array), small = m_.shape(vectors.array);
     for (const Shape* s : {&out, &big, &small})
       if (s->type != out.type || s->is_dynamic() || (s->has_layout && !is_default_layout(s->layout))) return false;
@@ -118,7 +118,7 @@ class Rewriter {
     Dims part = out.dims;
     int64_t at = -1;
     for (size_t k = 0; k < vectors.free.size(); ++k) {
-      size_t d = matrix.batch.size() + (turned ? k : matrix.free.size() + k);
+      size_t d = matrix.batch.size() + (swapped ? k : matrix.free.size() + k);
       part[d] = 1;
       if (vectors.free[k] == many) at = static_cast<int64_t>(d);
     }

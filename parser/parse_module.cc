@@ -1013,6 +1013,10 @@ std::unique_ptr<Module> Parser::module() {
     }
   } catch (SyntaxError& e) {
     if (!e.silent) errors_.push_back(e);
+  } catch (const Failure& e) {
+    // Of those below, which know no text: too large, too deep. They end the reading where they arise.
+    Place place = place_of(text_, std::min(at_, text_.size()));
+    fail(e.kind(), "{}:{}:{}: {}", options_.file, place.line + options_.first_line, place.column, e.what());
   }
   std::string all;
   for (const SyntaxError& e : errors_) all += render(options_.file, text_, e.diagnostic, options_.first_line);

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "ir/print.h"
+#include "ir/source_lines.h"
 #include "replay/confined_path.h"
 #include "replay/explain_text.h"
 
@@ -23,8 +24,7 @@ std::string shown(const Module& m, InstId i) {
 std::string source_of(const Module& m, InstId i) {
   const Metadata& d = m.u()[m[i].meta];
   auto text = [&](uint32_t s) { return s == StrId::kNone ? std::string_view() : m.u().text(StrId(s)); };
-  std::string s;
-  if (!text(d.source_file).empty()) s = fmt::format("{}:{}", text(d.source_file), d.source_line);
+  std::string s = source_line(m, i).text();
   if (!text(d.op_name).empty()) s += fmt::format("{}{}", s.empty() ? "" : ", ", text(d.op_name));
   return s;
 }

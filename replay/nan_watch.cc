@@ -7,6 +7,7 @@
 #include "ir/base/hash.h"
 #include "ir/eval/evaluator.h"
 #include "ir/print.h"
+#include "ir/source_lines.h"
 
 namespace hlo {
 namespace {
@@ -96,7 +97,7 @@ std::string source_in_words(const Module& m, InstId i) {
   std::string out;
   auto text = [&](uint32_t s) { return s == StrId::kNone ? std::string_view() : m.u().text(StrId(s)); };
   if (!text(d.op_name).empty()) out += fmt::format(", op_name \"{}\"", text(d.op_name));
-  if (!text(d.source_file).empty()) out += fmt::format(", {}:{}", text(d.source_file), d.source_line);
+  if (SourceLine line = source_line(m, i); line.known()) out += ", " + line.text();
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/base/parallel.h"
+#include "ir/source_lines.h"
 #include "parser/parser.h"
 #include "parser/proto_reader.h"
 
@@ -44,7 +45,7 @@ size_t Profiler::describe(const Module& m, InstId i) {
   const Metadata& d = u[m[i].meta];
   auto text = [&](uint32_t s) { return s == StrId::kNone ? std::string() : std::string(u.text(StrId(s))); };
   p.op_name = text(d.op_name);
-  if (std::string file = text(d.source_file); !file.empty()) p.source = fmt::format("{}:{}", file, d.source_line);
+  p.source = source_line(m, i).text();
   p.cost = CostAnalysis(m).of(i);
   p.part = fused_[m.parent(i).value];
   profile_.what.push_back(std::move(p));

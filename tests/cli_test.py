@@ -450,7 +450,7 @@ with tempfile.TemporaryDirectory() as directory:
     code, text, err = run("convert", mobilenet, tmp / "m.svg")
     expect("convert to svg", code == 0 and "<svg" in (tmp / "m.svg").read_text(), err)
     code, text, err = run("opt", "--list-passes", "--json")
-    expect("list of passes", code == 0 and any(p["name"] == "algsimp" for p in json.loads(text)), err)
+    expect("list of passes", code == 0 and any(p["name"] == "algsimp" for p in json.loads(text)["passes"]), err)
     code, text, err = run("--help")
     expect("help", code == 0 and "Examples" in text)
     code, text, err = run("print", mobilenet, "--nonsense")
@@ -465,10 +465,10 @@ with tempfile.TemporaryDirectory() as directory:
     (dump / "module_0003.jit_f.1.0002.optimization.after_algsimp.before_dce.txt").write_text(head.format("abs"))
     (dump / "module_0003.jit_f.1.0003.optimization.after_dce.before_pipeline-end.txt").write_text("HloModule cut\nENTRY e {")
     code, text, err = run("open", dump, "--json")
-    stages = json.loads(text)[0]["stages"]
+    stages = json.loads(text)["modules"][0]["stages"]
     change = [s for s in stages if s.get("pass") == "algsimp"]
     expect("xla folder", code == 0 and change and change[0]["modified"] == 1, text)
-    expect("damaged stage is told", "0003" in json.loads(text)[0]["problems"][0], text)
+    expect("damaged stage is told", "0003" in json.loads(text)["modules"][0]["problems"][0], text)
     code, text, err = run("exec", f"{dump}:0002")
     expect("exec of an imported stage", code == 0, err)
     # What TensorFlow wrote in 2018: graphs in a row, and the console's words about them.
@@ -478,13 +478,13 @@ with tempfile.TemporaryDirectory() as directory:
         nodes = "".join(f'  {n} [label="n{n}"];\n' for n in range(k + 2))
         (graphs / f"hlo_graph_{k}.dot").write_text("digraph G {\nrankdir = TB;\nnode [shape=box];\n" + nodes + "  0 -> 1 [tooltip=\"x\"];\n}\n")
     code, text, err = run("open", graphs, "--json")
-    r = json.loads(text)[0]
+    r = json.loads(text)["modules"][0]
     expect("graphs without a log", code == 0 and [s["instructions_after"] for s in r["stages"]] == [2, 3, 4] and "log" in r["missing"][0], text)
     (graphs / "xla_log.txt").write_text("".join(
         f"2018-06-08 I hlo_graph_dumper.cc:1416] computation cluster_0[_XlaCompiledKernel=true,_XlaNumConstantArgs=1].v82 [CPU:\n{what}]: /tmp/hlo_graph_{k}.dot\n"
         for k, what in enumerate(("pipeline start, before inline", "after inline, before algsimp", "after algsimp, before dce"))))
     code, text, err = run("open", graphs, "--json")
-    r = json.loads(text)[0]
+    r = json.loads(text)["modules"][0]
     expect("graphs with their log", r["module"] == "cluster_0" and [s["pass"] for s in r["stages"]] == ["pipeline-start", "inline", "algsimp"], text)
     code, text, err = run("view", graphs, "-o", tmp / "graphs.view")
     expect("pages of graphs", code == 0 and "<svg" in (tmp / "graphs.view" / "hlo_graph_2.html").read_text() and

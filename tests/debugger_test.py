@@ -213,7 +213,7 @@ with tempfile.TemporaryDirectory() as directory:
     if code == 2:
         expect("occupancy says what it needs", "ptxas" in err or "libdevice" in err, err)
     else:
-        expect("occupancy", code == 0 and all(0 < k["occupancy"] <= 1 and k["registers"] > 0 for k in json.loads(text)), text[:300])
+        expect("occupancy", code == 0 and all(0 < k["occupancy"] <= 1 and k["registers"] > 0 for k in json.loads(text)["kernels"]), text[:300])
     loop = data / "kernels/loop.hlo"
     code, text, err = run("exec", loop, "--backend=host", "--profile", tmp / "loop.json")
     spans = [e for e in json.loads((tmp / "loop.json").read_text())["traceEvents"] if e["ph"] == "X"]

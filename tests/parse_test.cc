@@ -1,4 +1,6 @@
 // What is accepted, how it prints, and how the malformed twin is refused.
+#include <pthread.h>
+
 #include <gtest/gtest.h>
 
 #include "ir/print.h"
@@ -160,6 +162,33 @@ TEST(Parse, DeepNestingIsRefused) {
   std::string deep = "HloModule m\nENTRY e { ROOT p = ";
   for (int i = 0; i < 20000; ++i) deep += "(";
   EXPECT_NE(refusal(deep + "f32[]").find("nested too deeply"), std::string::npos);
+}
+
+// What the stack's guard (and the tables) refuse while a text is read has a place in it.
+TEST(Parse, LimitsBelowTheParserHaveAPlace) {
+  static std::string said;
+  said.clear();
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, size_t{512} << 10);
+  pthread_t thread;
+  auto read = [](void*) -> void* {
+    std::string text = "HloModule m\nENTRY e {\n  p = f32[] parameter(0)\n  ROOT r = ";
+    for (int i = 0; i < 1900; ++i) text += "f32[] negate(";
+    ParseOptions options;
+    options.file = "m.hlo", options.first_line = 10;
+    try {
+      parse_module(text + "p", std::make_shared<Universe>(), options);
+    } catch (const Failure& e) {
+      said = e.what();
+    }
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &small, read, nullptr), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&small);
+  EXPECT_TRUE(said.starts_with("m.hlo:14:")) << said;
+  EXPECT_NE(said.find("too deep for this machine's stack"), std::string::npos) << said;
 }
 
 // Behind layout assignment, what hands a value on leaves it as it lies; before, layouts say nothing yet.

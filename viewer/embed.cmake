@@ -29,7 +29,7 @@ function(base64_of_hash hash out)
 endfunction()
 
 set(code "#include \"viewer/pages.h\"\n\nnamespace hlo {\n")
-foreach(pair "kIndexTemplate:index.html" "kStageTemplate:stage.html" "kDiffTemplate:diff.html" "kLinkTemplate:link.html" "kProfileTemplate:profile.html")
+foreach(pair "kIndexTemplate:index.html" "kStageTemplate:stage.html" "kDiffTemplate:diff.html" "kLinkTemplate:link.html" "kProfileTemplate:profile.html" "kRunTemplate:run.html")
   string(REPLACE ":" ";" pair "${pair}")
   list(GET pair 0 name)
   list(GET pair 1 file)

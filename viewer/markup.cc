@@ -6,30 +6,6 @@
 
 namespace hlo {
 
-std::string MarkupValue::escaped(std::string_view text) {
-  std::string out;
-  for (char c : text) switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  return out;
-}
-
 Markup MarkupMaker::filled(std::string_view pattern, std::initializer_list<MarkupValue> values) {
   Markup out;
   const MarkupValue* next = values.begin();

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "dump/xml_text.h"
+
 namespace hlo {
 
 // HTML that is safe to show: made of the program's own patterns and of escaped values.
@@ -30,14 +32,13 @@ class Markup {
 class MarkupValue {
  public:
   MarkupValue(const Markup& m) : text_(m.text()) {}
-  MarkupValue(std::string_view text) : text_(escaped(text)) {}
-  MarkupValue(const std::string& text) : text_(escaped(text)) {}
-  MarkupValue(const char* text) : text_(escaped(text)) {}
+  MarkupValue(std::string_view text) : text_(xml_escaped(text)) {}
+  MarkupValue(const std::string& text) : text_(xml_escaped(text)) {}
+  MarkupValue(const char* text) : text_(xml_escaped(text)) {}
   MarkupValue(std::integral auto number) : text_(std::to_string(number)) {}
   const std::string& text() const { return text_; }
 
  private:
-  static std::string escaped(std::string_view text);
   std::string text_;
 };
 

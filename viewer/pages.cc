@@ -129,6 +129,19 @@ std::string link_page(const std::string& title, const std::string& svg,
   return page_of(kLinkTemplate, {{"title", title}, {"svg", sanitised_svg(svg)}, {"rows", table}});
 }
 
+std::string run_page(const std::string& title, const std::vector<std::vector<std::string>>& rows) {
+  Markup table;
+  for (const auto& row : rows) {
+    table += markup("<tr><td>{}", {row[1]});
+    if (row[0].empty())
+      table += markup("<td>{}", {row[2]});
+    else
+      table += markup("<td><a href=\"./{}\">{}</a>", {row[0], row[2]});
+    table += markup("<td>{}<td>{}</tr>\n", {row[3], row[4]});
+  }
+  return page_of(kRunTemplate, {{"title", title}, {"rows", table}});
+}
+
 std::string profile_page(const std::string& title, const Profile& profile) {
   constexpr size_t kMostBars = 20000;
   nlohmann::ordered_json bars = nlohmann::ordered_json::array(), rows = nlohmann::ordered_json::array();

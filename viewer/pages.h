@@ -26,6 +26,10 @@ std::string diff_page(const std::string& first, const std::string& second, const
 std::string link_page(const std::string& title, const std::string& svg,
                       const std::vector<std::vector<std::string>>& rows);
 
+// The modules of a run; a row: page, number, module, stages, problem. `page` is a file of ours below the run's folder,
+// empty where there is none.
+std::string run_page(const std::string& title, const std::vector<std::vector<std::string>>& rows);
+
 // Bars in time and a table by time.
 std::string profile_page(const std::string& title, const Profile& profile);
 
@@ -35,5 +39,6 @@ extern const char* const kStageTemplate;
 extern const char* const kDiffTemplate;
 extern const char* const kLinkTemplate;
 extern const char* const kProfileTemplate;
+extern const char* const kRunTemplate;
 
 }  // namespace hlo

@@ -69,13 +69,13 @@ std::vector<int64_t> Evaluator::members(InstId inst) {
   return {};
 }
 
-std::vector<std::vector<Value>> Evaluator::meet(InstId inst, const std::vector<int64_t>& members,
-                                                std::vector<Value> ops) {
+std::vector<std::vector<Value>> Evaluator::rendezvous(InstId inst, const std::vector<int64_t>& members,
+                                                      std::vector<Value> ops) {
   if (!grid_ || members.size() == 1) return {std::move(ops)};
   std::string key = std::to_string(inst.value);
   for (int64_t d : members) key += fmt::format(",{}", d);
-  return *grid_->meet(key, device_, members, std::move(ops),
-                      fmt::format("{} ({})", m_.inst_name(inst), op_text(m_.op(inst))));
+  return *grid_->rendezvous(key, device_, members, std::move(ops),
+                            fmt::format("{} ({})", m_.inst_name(inst), op_text(m_.op(inst))));
 }
 
 Value Evaluator::permuted(InstId inst, std::vector<Value>& ops) {
@@ -97,7 +97,7 @@ Value Evaluator::permuted(InstId inst, std::vector<Value>& ops) {
   if (in_place) refuse(inst, "an in-place collective-permute");
   ShapeId out_id = m_.shape_id(inst);
   if (m_.op(inst) == Opcode::CollectivePermuteStart) out_id = u_[out_id].elements[1];
-  std::vector<std::vector<Value>> all = meet(inst, everyone, ops);
+  std::vector<std::vector<Value>> all = rendezvous(inst, everyone, ops);
   std::vector<Value> got;
   for (size_t k = 0; k < ops.size(); ++k)
     got.push_back(source < 0 ? make(ops[k].shape) : all[static_cast<size_t>(source)][k]);
@@ -155,7 +155,7 @@ Value Evaluator::collective(InstId inst, std::vector<Value>& ops) {
     group = {device_};
   }
   std::vector<Value> operands = op == Opcode::AllGatherStart ? ops : std::vector<Value>();
-  std::vector<std::vector<Value>> all = meet(inst, group, std::move(ops));
+  std::vector<std::vector<Value>> all = rendezvous(inst, group, std::move(ops));
   size_t n = group.size(), me = static_cast<size_t>(std::find(group.begin(), group.end(), device_) - group.begin()),
          count = all[0].size();
   size_t dim = a.has(Attr::dimensions) && !a.ints(Attr::dimensions).empty()

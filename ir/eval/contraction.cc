@@ -306,21 +306,21 @@ namespace {
 
 // One matrix as the library takes it: rows of `stride` elements, or columns of them.
 template <class T>
-struct Lying {
+struct MatrixView {
   const T* at;
   int64_t stride;
-  bool turned;
+  bool transposed;
   const T* from(int64_t row, int64_t column) const {
-    return at + (turned ? column * stride + row : row * stride + column);
+    return at + (transposed ? column * stride + row : row * stride + column);
   }
 };
 
 // z = alpha · x · y + beta · z on all cores, in the blocks of `gemm`.
 template <class T>
-void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, Lying<T> x, Lying<T> y, T beta, Rows<T> z) {
+void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixView<T> x, MatrixView<T> y, T beta, Rows<T> z) {
   auto one = [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
     auto call = [&](auto f) {
-      f(CblasRowMajor, x.turned ? CblasTrans : CblasNoTrans, y.turned ? CblasTrans : CblasNoTrans,
+      f(CblasRowMajor, x.transposed ? CblasTrans : CblasNoTrans, y.transposed ? CblasTrans : CblasNoTrans,
         static_cast<int>(i1 - i0), static_cast<int>(j1 - j0), static_cast<int>(k), alpha, x.from(i0, 0),
         static_cast<int>(x.stride), y.from(0, j0), static_cast<int>(y.stride), beta, z.at + i0 * z.stride + j0,
         static_cast<int>(z.stride));
@@ -378,15 +378,15 @@ struct DotSide {
   // As a matrix of `rows` by the other dimensions where the library takes it as it lies; the batch's first element at
   // `data`.
   template <class T>
-  std::optional<Lying<T>> lying(const char* data, bool own_rows) const {
+  std::optional<MatrixView<T>> lying(const char* data, bool own_rows) const {
     const Counted &rows = own_rows ? own : contracted, &columns = own_rows ? contracted : own;
     std::optional<int64_t> down = rows.step(), along = columns.step();
     if (!down || !along) return std::nullopt;
     auto at = reinterpret_cast<const T*>(data);
     if (*along <= 1 && (*down == 0 || *down >= columns.size) && *down <= INT32_MAX)
-      return Lying<T>{at, std::max(*down, columns.size), false};
+      return MatrixView<T>{at, std::max(*down, columns.size), false};
     if (*down <= 1 && (*along == 0 || *along >= rows.size) && *along <= INT32_MAX)
-      return Lying<T>{at, std::max(*along, rows.size), true};
+      return MatrixView<T>{at, std::max(*along, rows.size), true};
     return std::nullopt;
   }
   // Gathered and widened: batch, then rows, then columns.
@@ -418,8 +418,8 @@ void blas_product(const BlasProduct& p, const char* x, const char* y, char* z) {
     parallel_ranges(p.batch, grain, [&](int64_t b0, int64_t b1) {
       for (int64_t b = b0; b < b1; ++b)
         blas_gemm<T>(p.m, p.n, p.k, static_cast<T>(p.alpha),
-                     {reinterpret_cast<const T*>(x) + b * p.m * p.k, p.turned_x ? p.m : p.k, p.turned_x},
-                     {reinterpret_cast<const T*>(y) + b * p.k * p.n, p.turned_y ? p.k : p.n, p.turned_y},
+                     {reinterpret_cast<const T*>(x) + b * p.m * p.k, p.transpose_x ? p.m : p.k, p.transpose_x},
+                     {reinterpret_cast<const T*>(y) + b * p.k * p.n, p.transpose_y ? p.k : p.n, p.transpose_y},
                      static_cast<T>(p.beta), {reinterpret_cast<T*>(z) + b * p.m * p.n, p.n});
     });
   };
@@ -451,16 +451,16 @@ bool dot_arrays(const DotNumbers& d, bool exact, const Shape& ls, const char* l,
     if constexpr (library) {
       if (!exact && m * n * k > 4096 && std::max({m, n, k}) <= INT32_MAX && has_blas()) {
         by_library = true;
-        std::optional<Lying<T>> x, y;
+        std::optional<MatrixView<T>> x, y;
         if (ls.type == type) x = a.lying<T>(l, true);
         if (rs.type == type) y = b.lying<T>(r, false);
         std::vector<char> px, py;
         if (!x) px = a.packed(ls, l, type, true);
         if (!y) py = b.packed(rs, r, type, false);
-        auto matrix = [&](const std::optional<Lying<T>>& lies, const Counted& batch, const std::vector<char>& packed,
-                          int64_t i, int64_t rows, int64_t columns) {
-          if (lies) return Lying<T>{lies->at + batch.place(i), lies->stride, lies->turned};
-          return Lying<T>{reinterpret_cast<const T*>(packed.data()) + i * rows * columns, columns, false};
+        auto matrix = [&](const std::optional<MatrixView<T>>& lies, const Counted& batch,
+                          const std::vector<char>& packed, int64_t i, int64_t rows, int64_t columns) {
+          if (lies) return MatrixView<T>{lies->at + batch.place(i), lies->stride, lies->transposed};
+          return MatrixView<T>{reinterpret_cast<const T*>(packed.data()) + i * rows * columns, columns, false};
         };
         // Many small products: one a core.
         parallel_for(a.batch.size, [&](int64_t i) {

@@ -28,28 +28,28 @@ void DeviceGrid::wait(const std::function<bool()>& ready, const std::string& wha
   if (!ready()) throw Forsaken();
 }
 
-std::shared_ptr<const std::vector<std::vector<Value>>> DeviceGrid::meet(const std::string& key, int64_t device,
-                                                                        const std::vector<int64_t>& members,
-                                                                        std::vector<Value> brought,
-                                                                        const std::string& what) {
+std::shared_ptr<const std::vector<std::vector<Value>>> DeviceGrid::rendezvous(const std::string& key, int64_t device,
+                                                                              const std::vector<int64_t>& members,
+                                                                              std::vector<Value> brought,
+                                                                              const std::string& what) {
   size_t me = static_cast<size_t>(std::find(members.begin(), members.end(), device) - members.begin());
   HLO_CHECK(me < members.size(), "device {} is no member of its own group", device);
   int64_t round = rounds_[{key, device}]++;
-  auto [at, fresh] = meetings_.try_emplace({key, round});
-  Meeting& meeting = at->second;
+  auto [at, fresh] = rendezvous_.try_emplace({key, round});
+  Rendezvous& here = at->second;
   if (fresh) {
-    meeting.brought = std::make_shared<std::vector<std::vector<Value>>>(members.size());
-    meeting.missing = members.size();
+    here.brought = std::make_shared<std::vector<std::vector<Value>>>(members.size());
+    here.missing = members.size();
   }
-  (*meeting.brought)[me] = std::move(brought);
-  auto all = meeting.brought;
-  if (--meeting.missing == 0) {
-    // Those who wait hold the list; the meeting itself is over.
-    meetings_.erase(at);
+  (*here.brought)[me] = std::move(brought);
+  auto all = here.brought;
+  if (--here.missing == 0) {
+    // Those who wait hold the list; the rendezvous itself is over.
+    rendezvous_.erase(at);
     changed_.notify_all();
     return all;
   }
-  wait([&] { return !meetings_.contains({key, round}); }, what);
+  wait([&] { return !rendezvous_.contains({key, round}); }, what);
   return all;
 }
 

@@ -27,9 +27,10 @@ class DeviceGrid {
 
   // What every member brought, in the order of `members`. Waits for the others; `what` names the operation where they
   // never come (Failure(kInvalid)).
-  std::shared_ptr<const std::vector<std::vector<Value>>> meet(const std::string& key, int64_t device,
-                                                              const std::vector<int64_t>& members,
-                                                              std::vector<Value> brought, const std::string& what);
+  std::shared_ptr<const std::vector<std::vector<Value>>> rendezvous(const std::string& key, int64_t device,
+                                                                    const std::vector<int64_t>& members,
+                                                                    std::vector<Value> brought,
+                                                                    const std::string& what);
   void send(int64_t channel, int64_t to, Value value);
   Value receive(int64_t channel, int64_t device, const std::string& what);
 
@@ -68,7 +69,7 @@ class DeviceGrid {
 
  private:
   struct Forsaken {};
-  struct Meeting {
+  struct Rendezvous {
     std::shared_ptr<std::vector<std::vector<Value>>> brought;
     size_t missing = 0;
   };
@@ -81,9 +82,9 @@ class DeviceGrid {
   int64_t alive_;
   std::vector<const std::function<bool()>*> waiters_;
   bool failed_ = false;
-  std::map<std::pair<std::string, int64_t>, Meeting> meetings_;     // by operation and round
-  std::map<std::pair<std::string, int64_t>, int64_t> rounds_;       // of each device
-  std::map<std::pair<int64_t, int64_t>, std::vector<Value>> mail_;  // by channel and receiver
+  std::map<std::pair<std::string, int64_t>, Rendezvous> rendezvous_;  // by operation and round
+  std::map<std::pair<std::string, int64_t>, int64_t> rounds_;         // of each device
+  std::map<std::pair<int64_t, int64_t>, std::vector<Value>> mail_;    // by channel and receiver
   static thread_local std::unique_lock<std::mutex>* turn_;
 };
 

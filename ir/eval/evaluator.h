@@ -125,7 +125,7 @@ class Evaluator {
   int64_t partitions() const;
   std::vector<int64_t> members(InstId inst);
   // What each of the members brought to this instruction.
-  std::vector<std::vector<Value>> meet(InstId inst, const std::vector<int64_t>& members, std::vector<Value> ops);
+  std::vector<std::vector<Value>> rendezvous(InstId inst, const std::vector<int64_t>& members, std::vector<Value> ops);
   Value collective(InstId inst, std::vector<Value>& ops);
   Value permuted(InstId inst, std::vector<Value>& ops);
   Value ragged_all_to_all(InstId inst, const std::vector<std::vector<Value>>& all, const std::vector<int64_t>& members);

@@ -27,12 +27,12 @@ struct EwArgs {
 bool elementwise_kernel(const EwArgs& args);
 void convert_kernel(ElementType from, ElementType to, int64_t n, const char* in, char* out);
 
-// z[i] = alpha · x[i] · y[i] + beta · z[i] of row-major matrices of f32 or f64, m × k and k × n (`turned`: as they lie,
+// z[i] = alpha · x[i] · y[i] + beta · z[i] of row-major matrices of f32 or f64, m × k and k × n (`transpose`: of arrays
 // k × m and n × k), on all cores; sums do not depend on how many there are.
 struct BlasProduct {
   ElementType type = ElementType::F32;
   int64_t batch = 1, m = 0, n = 0, k = 0;
-  bool turned_x = false, turned_y = false;
+  bool transpose_x = false, transpose_y = false;
   double alpha = 1, beta = 0;
 };
 bool has_blas();  // is OpenBLAS there?

@@ -109,9 +109,9 @@ std::vector<Value> Evaluator::lifted(CompId comp, const std::vector<Value>& argu
 Value Evaluator::reduce(InstId inst, std::vector<Value>& ops) {
   // What is left of dynamic dimensions stays dynamic in every output.
   Dims left;
-  const Dims& gone = m_.attrs(inst).ints(Attr::dimensions);
+  const Dims& dims = m_.attrs(inst).ints(Attr::dimensions);
   for (size_t i = 0; i < ops[0].sizes.size(); ++i)
-    if (std::find(gone.begin(), gone.end(), static_cast<int64_t>(i)) == gone.end()) left.push_back(ops[0].sizes[i]);
+    if (std::find(dims.begin(), dims.end(), static_cast<int64_t>(i)) == dims.end()) left.push_back(ops[0].sizes[i]);
   Value out = reduced(inst, ops);
   for (Value& v : out.elements) v.sizes = left;
   if (out.elements.empty()) out.sizes = left;

@@ -12,13 +12,14 @@
 #include "passes/pipelines.h"
 #include "replay/bisect.h"
 #include "replay/cli/command.h"
+#include "replay/cli/json_output.h"
 #include "replay/confined_path.h"
 #include "replay/diff.h"
 #include "replay/diverge.h"
 #include "replay/files.h"
 #include "replay/npz.h"
 #include "replay/progress.h"
-#include "replay/record/recording.h"
+#include "replay/record/run.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
@@ -183,11 +184,11 @@ int report(const BisectArgs& a, const Finding& f) {
   if (!a.out.empty()) {
     OutputFolder out(a.out, a.force);
     out.write("good.hlo", f.good_text), out.write("bad.hlo", f.bad_text);
-    out.write("report.json", f.json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+    out.write("report.json", complete_bisection(f.json).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
     out.commit();
   }
   if (a.json) {
-    print_json(f.json);
+    print_json(complete_bisection(f.json));
     return kNo;
   }
   const Json& j = f.json;
@@ -252,7 +253,7 @@ Json nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, con
 
 int tell(const BisectArgs& a, const Json& j, int code) {
   if (a.json) {
-    print_json(j);
+    print_json(complete_bisection(j));
     return code;
   }
   show_unknown(j);
@@ -283,7 +284,7 @@ int below_hlo(const BisectArgs& a, const Module& last, const std::string& path, 
 }
 
 int bisect_folder(const BisectArgs& a) {
-  std::vector<Recording> all = open_folder(a.file, false);
+  std::vector<Recording> all = select_modules(a.file);
   JudgeOptions judged = judge_options(a);
   std::string words_of_judge = in_words(judged);
   // Judgements of all modules go into one file: its keys are file names.
@@ -400,7 +401,7 @@ int bisect_folder(const BisectArgs& a) {
     return report(a, f);
   }
   if (modules.empty()) fail(FailureKind::kUsage, "{} has no module with two stages or more", a.file);
-  if (a.json) print_json(modules.size() == 1 ? modules[0] : Json{{"found", false}, {"modules", modules}});
+  if (a.json) print_json(complete_bisection(modules.size() == 1 ? modules[0] : Json{{"modules", modules}}));
   return code;
 }
 
@@ -481,8 +482,7 @@ int bisect_module(const BisectArgs& a) {
 
 int cmd_bisect(const BisectArgs& a) {
   if (a.file.empty() == a.program.empty()) fail(FailureKind::kUsage, "bisect takes a FILE, or --program");
-  std::error_code ignored;
-  bool folder = fs::is_directory(a.file, ignored);
+  bool folder = names_modules(a.file);
   if (!a.outputs.empty()) {
     if (!folder || !a.by_running())
       fail(FailureKind::kUsage, "--outputs goes with a folder of stages that are judged by running them");

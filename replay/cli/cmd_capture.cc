@@ -20,7 +20,9 @@ int cmd_capture(const CaptureArgs& a) {
          a.program[0], code);
   out.commit();
   if (code) fmt::print(stderr, "warning: {} ended with exit code {}\n", a.program[0], code);
-  return cmd_folder(a.out, a.json);
+  OpenArgs open;
+  open.folder = a.out, open.json = a.json;
+  return cmd_open(open);
 }
 
 }  // namespace hlo

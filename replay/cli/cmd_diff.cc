@@ -8,13 +8,14 @@
 #include "parser/parser.h"
 #include "parser/proto_reader.h"
 #include "replay/cli/command.h"
+#include "replay/cli/json_output.h"
 #include "replay/cli/other_files.h"
 #include "replay/confined_path.h"
 #include "replay/diff.h"
 #include "replay/diverge.h"
 #include "replay/files.h"
 #include "replay/profile.h"
-#include "replay/record/recording.h"
+#include "replay/record/run.h"
 #include "viewer/pages.h"
 
 namespace hlo {
@@ -195,7 +196,7 @@ int diff_profiles(const DiffArgs& a) {
     return read_trace(text.starts_with("\x1f\x8b") ? gunzip(text, file) : text, file);
   };
   TraceTimes x = read(a.a), y = read(a.b);
-  Json json{{"first_s", x.all}, {"second_s", y.all}};
+  Json json{{"kind", "profile"}, {"first_s", x.all}, {"second_s", y.all}};
   auto table = [&](const char* title, const std::map<std::string, double>& p, const std::map<std::string, double>& q) {
     std::map<std::string, std::pair<double, double>> both;
     for (const auto& [k, v] : p) both[k].first = v;
@@ -237,9 +238,9 @@ int cmd_diff(const DiffArgs& a) {
   std::error_code error;
   std::vector<Outcome> found;
   if (a.by != "structure" && a.by != "text") fail(FailureKind::kUsage, "--by is structure or text, not '{}'", a.by);
-  if (fs::is_directory(a.a, error) && fs::is_directory(a.b, error)) {
+  if (names_modules(a.a) && names_modules(a.b)) {
     if (a.run) fail(FailureKind::kUsage, "--run takes two modules; hlo-replay bisect DIR runs the stages of a folder");
-    std::vector<Recording> ra = open_folder(a.a, false), rb = open_folder(a.b, false);
+    std::vector<Recording> ra = select_modules(a.a), rb = select_modules(a.b);
     // Modules of one name belong together, in order.
     std::map<std::string, std::vector<const Recording*>> named;
     for (const Recording& r : rb) named[r.module_name].push_back(&r);
@@ -322,13 +323,13 @@ int cmd_diff(const DiffArgs& a) {
     write_file(a.html, diff_page(worst.first, worst.second, worst.last, worst.diff));
   }
   if (a.json) {
-    if (found.size() == 1) {
-      print_json(found[0].json);
-    } else {
-      Json list = Json::array();
-      for (const Outcome& o : found) list.push_back(o.json);
-      print_json({{"same", same}, {"modules", list}});
-    }
+    Json list = Json::array();
+    for (const Outcome& o : found) list.push_back(complete_difference(complete(o.json, {{"verdict", o.last}})));
+    const std::string all = same ? "same" : "different";
+    Json out = list[0];  // of several modules this object tells of all, `modules` of each
+    if (found.size() > 1) out = complete_difference({{"same", same}, {"verdict", all}, {"modules", list}});
+    out["modules_without_partner"] = found.back().json.value("modules_without_partner", 0);
+    print_json(out);
     return same ? kYes : kNo;
   }
   for (const Outcome& o : found) {

@@ -10,6 +10,7 @@
 #include "ir/eval/compare.h"
 #include "parser/parser.h"
 #include "replay/cli/command.h"
+#include "replay/cli/json_output.h"
 #include "replay/confined_path.h"
 #include "replay/files.h"
 #include "replay/memory.h"
@@ -17,7 +18,7 @@
 #include "replay/npz.h"
 #include "replay/profile.h"
 #include "replay/progress.h"
-#include "replay/record/recording.h"
+#include "replay/record/run.h"
 #include "replay/session.h"
 #include "viewer/pages.h"
 
@@ -25,26 +26,26 @@ namespace hlo {
 namespace fs = std::filesystem;
 namespace {
 
+// Null: there is no such number, of no elements, of none that are finite, of what is no array.
 void add_statistics(Json& o, const Statistics& s) {
-  int64_t finite = s.elements - s.nan - s.inf;
-  if (finite > 0) o["min"] = s.min, o["max"] = s.max, o["mean"] = s.sum / static_cast<double>(finite);
-  if (s.nan) o["nan"] = s.nan;
-  if (s.inf) o["inf"] = s.inf;
+  int64_t finite = s.numbers ? s.elements - s.nan - s.inf : 0;
+  o["min"] = o["max"] = o["mean"] = Json();
+  if (finite > 0) o["min"] = s.min, o["max"] = s.max, o["mean"] = finite_or_null(s.sum / static_cast<double>(finite));
+  o["nan"] = s.nan, o["inf"] = s.inf;
 }
 
 // --- comparing ---
 
 Json to_json(const OutputComparison& o) {
-  Json j{{"name", o.name}, {"shape", o.shape}, {"equal", o.equal}, {"different", o.different}};
-  if (!o.why.empty()) j["why"] = o.why;
+  Json j{{"name", o.name},         {"shape", o.shape},         {"equal", o.equal},        {"why", o.why},
+         {"elements", o.elements}, {"different", o.different}, {"tolerance", o.tolerance}};
+  j["index"] = j["a"] = j["b"] = j["absolute"] = j["relative"] = j["ulps"] = Json();  // no element differs
   if (o.worst >= 0) {
     j["index"] = o.index, j["a"] = o.value_a, j["b"] = o.value_b;
     if (std::isfinite(o.relative)) j["absolute"] = o.absolute, j["relative"] = o.relative, j["ulps"] = o.ulps;
   }
-  j["tolerance"] = o.tolerance;
-  if (o.nan_a || o.nan_b) j["nan"] = {o.nan_a, o.nan_b};
-  if (o.inf_a || o.inf_b) j["inf"] = {o.inf_a, o.inf_b};
-  if (o.error_a >= 0) j["error_against_reference"] = {o.error_a, o.error_b};
+  j["nan"] = {o.nan_a, o.nan_b}, j["inf"] = {o.inf_a, o.inf_b};
+  j["error_against_reference"] = o.error_a < 0 ? Json() : Json{finite_or_null(o.error_a), finite_or_null(o.error_b)};
   return j;
 }
 
@@ -66,7 +67,7 @@ std::string verdict(const Comparison& c) {
 
 // Every stage of a recording against its first.
 int all_stages(const ExecArgs& a) {
-  std::vector<Recording> all = open_folder(a.file, false);
+  std::vector<Recording> all = select_modules(a.file);
   Json list = Json::array();
   size_t run = 0, different = 0, refused = 0;
   std::string first_bad;
@@ -84,7 +85,8 @@ int all_stages(const ExecArgs& a) {
       if (row.file.empty() || !(row.file.ends_with(".txt") || row.file.ends_with(".hlo"))) continue;
       std::string path = r.folder + "/" + row.file, state, detail;
       inputs.label = path;
-      Json entry{{"file", row.file}, {"stage", row.name()}};
+      Json entry{
+          {"module", r.module_name}, {"file", row.file}, {"stage", row.name()}, {"result", ""}, {"difference", Json()}};
       try {
         std::unique_ptr<Module> m =
             load_verified(confined_path(r.folder, row.file), !a.no_verify, nullptr, load_options);
@@ -115,7 +117,7 @@ int all_stages(const ExecArgs& a) {
       if (first_bad.empty() && (state == "different" || state == "refused"))
         first_bad = fmt::format("{} ({}): {}", row.name(), state, detail);
       entry["result"] = state;
-      if (!detail.empty()) entry["detail"] = detail;
+      entry["detail"] = detail;
       Progress::clear();
       if (!a.json) fmt::print("{:<9} {}{}\n", state, row.file, detail.empty() ? "" : "\n          " + detail);
       list.push_back(std::move(entry));
@@ -198,6 +200,14 @@ void profile_run(const ExecArgs& a, const Module& m, const Session& session, con
 
 namespace {
 
+// A run's answer; of one that --nan ended the results are null.
+Json empty_run(const ExecArgs& a) {
+  return {{"backend", a.backend}, {"compile_s", Json()},         {"run_s", Json()},
+          {"inputs", Json()},     {"outputs", Json::array()},    {"notes", Json::array()},
+          {"nan", Json()},        {"infinity", Json()},          {"nan_come_in_with", ""},
+          {"equal", Json()},      {"comparison", Json::array()}, {"verdict", ""}};
+}
+
 // What --nan found.
 int tell_not_finite(const ExecArgs& a, const NanWatch& watch) {
   if (!a.json) {
@@ -212,7 +222,9 @@ int tell_not_finite(const ExecArgs& a, const NanWatch& watch) {
                     {"text", f->text}}
              : Json();
   };
-  print_json({{"backend", a.backend}, {"nan", json(watch.nan())}, {"infinity", json(watch.infinity())}});
+  print_json(complete(
+      empty_run(a),
+      {{"nan", json(watch.nan())}, {"infinity", json(watch.infinity())}, {"nan_come_in_with", watch.brought()}}));
   return kNo;
 }
 
@@ -222,11 +234,11 @@ int cmd_exec(const ExecArgs& a) {
   const ExecutorInfo* executor = &checked_executor(a);
   if (a.precision != "own" && a.precision != "high")
     fail(FailureKind::kUsage, "unknown precision '{}'; there are own and high", a.precision);
-  std::error_code ignored;
   if (a.all_stages) {
-    if (!fs::is_directory(a.file, ignored)) fail(FailureKind::kUsage, "--all-stages takes a folder, not {}", a.file);
+    if (!names_modules(a.file)) fail(FailureKind::kUsage, "--all-stages takes a folder, not {}", a.file);
     return all_stages(a);
   }
+  std::error_code ignored;
   bool high = a.precision == "high";
   for (const std::string& file : a.profile) {  // before the run, which may be long
     if (!file.ends_with(".json") && !file.ends_with(".html") && !file.ends_with(".txt"))
@@ -332,18 +344,18 @@ int cmd_exec(const ExecArgs& a) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     Json o{{"name", fmt::format("o{}", i)}, {"shape", u.shape_text_plain(outputs[i].shape)}};
     Statistics s = statistics(u, outputs[i]);
-    if (s.numbers) add_statistics(o, s);
-    if (s.elements == 1 && !s.nan && !s.inf && !is_complex(u[outputs[i].shape].type)) o["value"] = s.min;
+    add_statistics(o, s);
+    bool one = s.elements == 1 && !s.nan && !s.inf && !is_complex(u[outputs[i].shape].type);
+    o["value"] = one ? finite_or_null(s.min) : Json();
     list.push_back(std::move(o));
   }
   if (a.json) {
-    Json out{{"backend", a.backend},
-             {"compile_s", e.compile_s},
-             {"run_s", e.run_s},
-             {"inputs", session.arguments().size()},
-             {"outputs", list}};
-    if (!e.notes.empty()) out["notes"] = e.notes;
-    if (a.nan) out["nan"] = Json(), out["infinity"] = Json(), out["nan_come_in_with"] = watch.brought();
+    Json out = complete(empty_run(a), {{"compile_s", e.compile_s},
+                                       {"run_s", e.run_s},
+                                       {"inputs", session.arguments().size()},
+                                       {"outputs", list},
+                                       {"notes", e.notes},
+                                       {"nan_come_in_with", watch.brought()}});
     if (!a.compare_with.empty()) {
       out["equal"] = comparison.equal;
       for (const OutputComparison& o : comparison.outputs) out["comparison"].push_back(to_json(o));
@@ -359,13 +371,13 @@ int cmd_exec(const ExecArgs& a) {
   if (e.notes.size() > kShown) fmt::print("  note: … and {} more; --json has them all\n", e.notes.size() - kShown);
   for (const Json& o : list) {
     fmt::print("  {} {}", o["name"].get<std::string>(), o["shape"].get<std::string>());
-    if (o.contains("value"))
+    if (!o["value"].is_null())
       fmt::print(" = {:.9g}", o["value"].get<double>());
-    else if (o.contains("min"))
+    else if (!o["mean"].is_null())
       fmt::print("  min {:.6g}  max {:.6g}  mean {:.6g}", o["min"].get<double>(), o["max"].get<double>(),
                  o["mean"].get<double>());
-    if (o.contains("nan")) fmt::print("  {} NaN", o["nan"].get<int64_t>());
-    if (o.contains("inf")) fmt::print("  {} infinite", o["inf"].get<int64_t>());
+    if (o["nan"] != 0) fmt::print("  {} NaN", o["nan"].get<int64_t>());
+    if (o["inf"] != 0) fmt::print("  {} infinite", o["inf"].get<int64_t>());
     fmt::print("\n");
   }
   if (a.nan)

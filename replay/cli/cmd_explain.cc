@@ -6,6 +6,7 @@
 #include "replay/explain.h"
 #include "replay/files.h"
 #include "replay/profile.h"
+#include "replay/record/run.h"
 
 namespace hlo {
 namespace {
@@ -13,12 +14,13 @@ namespace {
 Json to_json(const History& h) {
   Json events = Json::array();
   for (const HistoryEvent& e : h.events) {
-    Json j{{"stage", e.stage}, {"file", e.file}, {"what", e.what}};
-    if (!e.before.empty()) j["before"] = e.before;
-    if (!e.after.empty()) j["after"] = e.after;
-    if (!e.rules.empty()) j["rules"] = e.rules;
-    if (!e.name.empty()) j["name"] = e.name;
-    events.push_back(std::move(j));
+    events.push_back({{"stage", e.stage},
+                      {"file", e.file},
+                      {"what", e.what},
+                      {"name", e.name},
+                      {"before", e.before},
+                      {"after", e.after},
+                      {"rules", e.rules}});
   }
   return {{"events", events}, {"source", h.source}, {"buffers", h.buffers}, {"thunks", h.thunks}, {"unread", h.unread}};
 }
@@ -51,6 +53,7 @@ int explain_instruction(const ExplainArgs& a, std::vector<Recording>& all) {
   }
   if (a.json) {
     Json j = to_json(h);
+    j["time"] = Json();
     if (!a.trace.empty())
       j["time"] =
           kernel.empty() ? Json() : Json{{"name", kernel}, {"seconds", seconds}, {"calls", calls}, {"share", share}};
@@ -128,8 +131,8 @@ int explain_pass(const ExplainArgs& a, std::vector<Recording>& all) {
       for (const auto& [rule, n] : w.rules) fmt::print("  {:>6} × {}\n", n, rule);
     }
   }
+  if (a.json) print_json({{"pass", a.pass}, {"runs", list}});
   if (list.empty()) fail(FailureKind::kUsage, "no run of a pass '{}' is recorded in {}", a.pass, a.file);
-  if (a.json) print_json(list);
   return kYes;
 }
 
@@ -138,7 +141,7 @@ int explain_pass(const ExplainArgs& a, std::vector<Recording>& all) {
 int cmd_explain(const ExplainArgs& a) {
   if (!a.instruction.empty() + !a.why_not.empty() + !a.pass.empty() != 1)
     fail(FailureKind::kUsage, "explain takes an INSTRUCTION, --why-not A B, or --pass P");
-  std::vector<Recording> all = open_folder(a.file, false);
+  std::vector<Recording> all = select_modules(a.file);
   if (!a.pass.empty()) return explain_pass(a, all);
   return a.why_not.empty() ? explain_instruction(a, all) : explain_pair(a, all);
 }

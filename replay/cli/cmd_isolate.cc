@@ -8,6 +8,7 @@
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "replay/cli/command.h"
+#include "replay/cli/json_output.h"
 #include "replay/extract.h"
 #include "replay/files.h"
 
@@ -71,6 +72,8 @@ int cmd_isolate(const IsolateArgs& a) {
       else
         ++list[at->second].times;
     }
+  if (list.empty() && a.json)
+    print_json({{"equal", Json()}, {"instructions", 0}, {"different", 0}, {"not_run", 0}, {"kernels", Json::array()}});
   if (list.empty())
     fail(FailureKind::kUsage, "{} has no fusion and nothing else that runs as a kernel of its own", a.file);
   Session session(*m, inputs);
@@ -130,10 +133,10 @@ int cmd_isolate(const IsolateArgs& a) {
            {"shape", u.shape_text(m->shape_id(one.inst))},
            {"times", one.times},
            {"equal", one.equal && one.problem.empty()},
-           {"worst_error", one.worst},
-           {"seconds", one.seconds}};
-    if (!one.why.empty()) j["why"] = one.why;
-    if (!one.problem.empty()) j["problem"] = one.problem;
+           {"worst_error", one.problem.empty() ? finite_or_null(one.worst) : Json()},
+           {"seconds", one.problem.empty() ? Json(one.seconds) : Json()},
+           {"why", one.why},
+           {"problem", one.problem}};
     json.push_back(j);
     if (a.json) continue;
     if (!one.problem.empty())
@@ -143,7 +146,8 @@ int cmd_isolate(const IsolateArgs& a) {
                  one.equal ? "equal" : "different: " + one.why);
   }
   if (a.json)
-    print_json({{"equal", bad == 0}, {"kernels", json}});
+    print_json(
+        {{"equal", bad == 0}, {"instructions", all}, {"different", bad}, {"not_run", unknown}, {"kernels", json}});
   else
     fmt::print("{} of {} instructions are distinct; {} differ, {} could not be run\n", list.size(), all, bad, unknown);
   return bad ? kNo : unknown ? kBad : kYes;

@@ -7,11 +7,12 @@
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "replay/cli/command.h"
+#include "replay/cli/json_output.h"
 #include "replay/confined_path.h"
 #include "replay/files.h"
 #include "replay/graphdef.h"
 #include "replay/link.h"
-#include "replay/record/recording.h"
+#include "replay/record/run.h"
 #include "viewer/pages.h"
 
 namespace hlo {
@@ -29,16 +30,25 @@ std::vector<LinkModule> read_modules(const LinkArgs& a) {
     std::string label = m->name.substr(0, m->name.find("__XlaCompiledKernel"));
     out.push_back({label, std::move(m), l.arguments, l.result});
   };
-  std::error_code error;
   for (const std::string& f : a.files) {
-    if (!fs::is_directory(f, error)) {
+    if (!names_modules(f)) {
       Input in = read_input(f);
       size_t count = in.chosen ? 1 : read_parts(&in);
       for (size_t k = 0; k < count; ++k) add(count == 1 ? f : fmt::format("{}@{}", f, k + 1));
       continue;
     }
-    for (const Recording& r : open_folder(f, false))
-      if (std::string file = r.rows.empty() ? "" : r.text_file(0); !file.empty()) add(confined_path(f, file));
+    const std::vector<Recording> all = select_modules(f);
+    for (const Recording& r : all) {
+      std::string file = r.rows.empty() ? "" : r.text_file(0);
+      if (file.empty()) continue;
+      try {
+        add(confined_path(r.folder, file));
+      } catch (const Failure& e) {
+        // A module that cannot be read does not keep the others of a run from being linked.
+        if (all.size() == 1 || interrupted()) throw;
+        fmt::print(stderr, "warning: left out: {}\n", e.what());
+      }
+    }
   }
   // Labels must tell modules apart.
   std::map<std::string, size_t> count, seen;
@@ -118,7 +128,7 @@ int cmd_link(const LinkArgs& a) {
     }
     Json json{{"nodes", graph.nodes.size()}, {"cluster_edges", list}, {"problems", graph.problems}};
     if (a.json)
-      print_json(json);
+      print_json(complete_links(json));
     else
       fmt::print("{} nodes, {} edges between clusters\n", graph.nodes.size(), edges.size());
     if (!a.out.empty()) draw(a, graphdef_dot(graph), a.graph, rows, json);
@@ -188,7 +198,7 @@ int cmd_link(const LinkArgs& a) {
   }
   if (!a.out.empty()) draw(a, link_dot(modules, links, a.least), "modules of one run", rows, json);
   if (a.json) {
-    print_json(json);
+    print_json(complete_links(json));
     return kYes;
   }
   for (size_t k = 0; k < modules.size(); ++k) {

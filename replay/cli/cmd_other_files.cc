@@ -8,6 +8,7 @@
 #include "dump/graph.h"
 #include "parser/proto_reader.h"
 #include "replay/cli/command.h"
+#include "replay/cli/json_output.h"
 #include "replay/cli/other_files.h"
 #include "replay/files.h"
 #include "replay/graphdef.h"
@@ -136,7 +137,11 @@ int diff_code(const DiffArgs& a, const std::string& first, const std::string& se
            : fmt::format("different: {} lines only in the first, {} only in the second, {} with other operands",
                          only_first, only_second, other);
   if (a.json)
-    print_json({{"same", same}, {"same_text", first == second}, {"text", list}, {"verdict", last}});
+    print_json({{"kind", ptx ? "ptx" : "llvm-ir"},
+                {"same", same},
+                {"same_text", first == second},
+                {"text", list},
+                {"verdict", last}});
   else if (list.size() > a.most)
     fmt::print("… and {} more lines (--most)\n", list.size() - a.most);
   if (!a.json) fmt::print("{}\n", last);
@@ -156,7 +161,7 @@ int diff_plain(const DiffArgs& a, const std::string& first, const std::string& s
   std::string last =
       same ? "same text" : fmt::format("different: {} lines only in the first, {} only in the second", minus, plus);
   if (a.json)
-    print_json({{"same", same}, {"text", list}, {"verdict", last}});
+    print_json({{"kind", "text"}, {"same", same}, {"same_text", same}, {"text", list}, {"verdict", last}});
   else if (list.size() > a.most)
     fmt::print("… and {} more lines (--most)\n", list.size() - a.most);
   if (!a.json) fmt::print("{}\n", last);
@@ -229,9 +234,7 @@ int diff_graphs(const DiffArgs& a, const std::string& first, const std::string& 
                               : fmt::format("different: {} nodes only in the first, {} only in the second, {} changed",
                                             c.removed.size(), c.added.size(), c.modified.size());
   if (a.json) {
-    Json j = to_json(c);
-    j["verdict"] = last;
-    print_json(j);
+    print_json(complete({{"kind", "graphdef"}}, complete(to_json(c), {{"verdict", last}})));
   } else {
     show_graph_change(c, a.most, "");
     fmt::print("{}\n", last);
@@ -345,7 +348,7 @@ bool open_graph_folder(const std::string& folder, bool json) {
     GraphDef graph = parse_graphdef(read_file(path), path);
     Json row{{"file", files[k]}, {"nodes", graph.nodes.size()}};
     GraphChange c = k ? graph_change(last, graph) : GraphChange();
-    if (k) row.update(to_json(c));
+    row.update(to_json(c));  // the first of them against itself: nothing
     if (!json) {
       fmt::print("{}: {} nodes{}\n", files[k], graph.nodes.size(),
                  !k         ? ""
@@ -358,7 +361,7 @@ bool open_graph_folder(const std::string& folder, bool json) {
     last = std::move(graph);
   }
   if (json)
-    print_json({{"graphs", list}});
+    print_json({{"modules", Json::array()}, {"graphs", list}});
   else
     fmt::print("next: hlo-replay convert {}/{} graph.png\n", folder, files.back());
   if (!json && files.size() > 1)

@@ -10,6 +10,7 @@
 #include "ir/cost.h"
 #include "ir/print.h"
 #include "replay/cli/command.h"
+#include "replay/cli/json_output.h"
 #include "replay/files.h"
 #include "replay/ptxas.h"
 #include "replay/record/recording.h"
@@ -140,6 +141,16 @@ void occupancy_header(const DeviceSpec& d, const std::string& whose) {
              "occupancy", "limited by");
 }
 
+// What is not known of a kernel is null: XLA's PTX does not say how many blocks run, nor always how many threads.
+Json empty_kernel() {
+  Json out;
+  for (const char* key :
+       {"gpu", "kernel", "made_by", "file", "target", "instruction", "schedule", "registers", "shared_bytes",
+        "spill_bytes", "threads", "blocks", "occupancy", "limiter", "matters", "advice", "least_seconds"})
+    out[key] = Json();
+  return out;
+}
+
 // Where kernels come from: XLA's own PTX of a folder or file, else the module that ours are compiled from.
 struct KernelSource {
   std::vector<std::string> ptx;  // files; empty: `module` it is
@@ -191,9 +202,14 @@ int occupancy_of_ptx(const OccupancyArgs& a, const std::vector<std::string>& fil
       if (!a.json) occupancy_header(d, fmt::format("XLA's own kernels, {} for {}", file, ptx.target));
       for (const PtxEntry& k : ptx.entries) {
         const KernelResources& r = report[k.name];
-        Json row{
-            {"gpu", d.name},        {"kernel", k.name},         {"made_by", "xla"},         {"file", file},
-            {"target", ptx.target}, {"registers", r.registers}, {"shared_bytes", r.shared}, {"spill_bytes", r.spills}};
+        Json row = complete(empty_kernel(), {{"gpu", d.name},
+                                             {"kernel", k.name},
+                                             {"made_by", "xla"},
+                                             {"file", file},
+                                             {"target", ptx.target},
+                                             {"registers", r.registers},
+                                             {"shared_bytes", r.shared},
+                                             {"spill_bytes", r.spills}});
         std::string full = "unknown", limiter = "the PTX does not say how many threads a block has";
         if (k.threads > 0) {
           Occupancy o = occupancy_of(d, r, k.threads);
@@ -208,7 +224,7 @@ int occupancy_of_ptx(const OccupancyArgs& a, const std::vector<std::string>& fil
       }
     }
   }
-  if (a.json) print_json(all);
+  if (a.json) print_json({{"kernels", all}, {"without", Json::array()}});
   return kYes;
 }
 
@@ -219,7 +235,7 @@ int cmd_occupancy(const OccupancyArgs& a) {
   if (!from.ptx.empty()) return occupancy_of_ptx(a, from.ptx);
   auto m = load_verified(from.module, true);
   CostAnalysis analysis(*m);
-  Json all = Json::array();
+  Json all = Json::array(), without = Json::array();
   std::set<std::string> names = words(a.gpus);
   for (const std::string& name : names) {
     const DeviceSpec& d = device_spec(name);
@@ -243,28 +259,32 @@ int cmd_occupancy(const OccupancyArgs& a) {
                            : matters
                                ? fmt::format("{:.0f} % would keep the memory busy: fewer {}", 100 * needed, limiter)
                                : "enough to keep the memory busy";
-      all.push_back({{"gpu", d.name},
-                     {"kernel", k.function},
-                     {"made_by", "hlo-replay"},
-                     {"instruction", m->inst_name(k.inst)},
-                     {"schedule", k.schedule},
-                     {"registers", r.registers},
-                     {"shared_bytes", r.shared},
-                     {"spill_bytes", r.spills},
-                     {"threads", k.threads},
-                     {"blocks", k.blocks},
-                     {"occupancy", occupancy},
-                     {"limiter", limiter},
-                     {"matters", matters || few},
-                     {"advice", advice},
-                     {"least_seconds", seconds}});
+      all.push_back(complete(empty_kernel(), {{"gpu", d.name},
+                                              {"kernel", k.function},
+                                              {"made_by", "hlo-replay"},
+                                              {"target", sm},
+                                              {"instruction", m->inst_name(k.inst)},
+                                              {"schedule", k.schedule},
+                                              {"registers", r.registers},
+                                              {"shared_bytes", r.shared},
+                                              {"spill_bytes", r.spills},
+                                              {"threads", k.threads},
+                                              {"blocks", k.blocks},
+                                              {"occupancy", occupancy},
+                                              {"limiter", limiter},
+                                              {"matters", matters || few},
+                                              {"advice", advice},
+                                              {"least_seconds", seconds}}));
       if (!a.json)
         fmt::print("{:<44} {:>9} {:>7} {:>9} {:>9} {:>8.0f} %  {}; {}\n", k.function, r.registers, r.shared, k.threads,
                    k.blocks, 100 * occupancy, limiter, advice);
     }
-    for (const auto& [inst, why] : code.without) fmt::print(stderr, "warning: {}\n", why);
+    for (const auto& [inst, why] : code.without) {
+      if (!a.json) fmt::print(stderr, "warning: {}\n", why);
+      without.push_back({{"gpu", d.name}, {"instruction", m->inst_name(inst)}, {"why", why}});
+    }
   }
-  if (a.json) print_json(all);
+  if (a.json) print_json({{"kernels", all}, {"without", without}});
   return kYes;
 }
 

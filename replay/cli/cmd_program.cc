@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "replay/cli/command.h"
+#include "replay/cli/json_output.h"
 #include "replay/confined_path.h"
 #include "replay/files.h"
 #include "replay/judge.h"
@@ -140,10 +141,31 @@ Json on_stages(const BisectArgs& a, const std::vector<Recording>& all, const Nam
       } catch (const Failure& e) {
         verdict = "not judged", why = e.what();
       }
-      out.push_back({{"module", r.module_name}, {"stage", row.name()}, {"file", after}, {"verdict", verdict}});
-      if (!why.empty()) out.back()["why"] = why;
+      out.push_back(
+          {{"module", r.module_name}, {"stage", row.name()}, {"file", after}, {"verdict", verdict}, {"why", why}});
     }
   return out;
+}
+
+Json empty_search() {
+  return {{"found", false}, {"runs", 0},          {"passes", Json::array()}, {"guilty", Json::array()},
+          {"pass", Json()}, {"decision", Json()}, {"decision_in_words", ""}, {"stages", Json::array()},
+          {"verdict", ""}};
+}
+
+// The last line, of what was found or not.
+std::string verdict_of(const Json& j) {
+  const Names guilty = j["guilty"];
+  if (guilty.empty())
+    return fmt::format(
+        "{} runs: none of the {} passes that change something heals it by being left out, nor do several; the fault "
+        "lies in the program, below HLO, or in a pass that it does not compile without",
+        j["runs"].get<size_t>(), j["passes"].size());
+  if (!j["decision"].is_null())
+    return fmt::format("guilty: decision {} of {}: with --xla_fuel={}={} it exits 0, with one more it does not",
+                       j["decision"].get<int64_t>(), guilty[0], guilty[0], j["decision"].get<int64_t>() - 1);
+  return fmt::format("guilty: with {} it exits 0{}", without(guilty),
+                     guilty.size() > 1 ? ", without any of them alone it does not" : "");
 }
 
 }  // namespace
@@ -157,7 +179,11 @@ int bisect_program(const BisectArgs& a) {
   const std::string dump = out ? fs::absolute(out->temporary()).string() + "/dump" : program.dump();
   if (program.good(xla_dump_flags(dump))) {
     Progress::clear();
-    fmt::print("nothing to look for: {} exits 0\n", a.program);
+    const std::string verdict = fmt::format("nothing to look for: {} exits 0", a.program);
+    if (a.json)
+      print_json(complete(empty_search(), {{"runs", program.runs()}, {"verdict", verdict}}));
+    else
+      fmt::print("{}\n", verdict);
     return kYes;
   }
   std::error_code error;
@@ -166,14 +192,15 @@ int bisect_program(const BisectArgs& a) {
   Names passes = passes_that_worked(all), guilty = guilty_of(program, passes);
   std::string told;
   int64_t decision = guilty.size() == 1 ? decision_of(program, guilty[0], &told) : 0;
-  Json j{{"found", !guilty.empty()}, {"runs", program.runs()}, {"passes", passes}};
+  Json j = complete(empty_search(), {{"found", !guilty.empty()}, {"runs", program.runs()}, {"passes", passes}});
   if (!guilty.empty()) {
     j["guilty"] = guilty;
     if (guilty.size() == 1) j["pass"] = guilty[0];
     j["stages"] = on_stages(a, all, guilty);
   }
   if (decision > 0) j["decision"] = decision;
-  if (!told.empty()) j["decision_in_words"] = told;
+  j["decision_in_words"] = told;
+  j["verdict"] = verdict_of(j);
   if (out) {
     out->write("report.json", j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
     out->commit();
@@ -184,11 +211,7 @@ int bisect_program(const BisectArgs& a) {
     return guilty.empty() ? kBad : kNo;
   }
   if (guilty.empty()) {
-    fmt::print(
-        "{} runs: none of the {} passes that change something heals it by being left out, nor do several; the fault "
-        "lies "
-        "in the program, below HLO, or in a pass that it does not compile without\n",
-        program.runs(), passes.size());
+    fmt::print("{}\n", j["verdict"].get<std::string>());
     return kBad;
   }
   fmt::print("{} runs over {} passes that change something\n", program.runs(), passes.size());
@@ -200,20 +223,14 @@ int bisect_program(const BisectArgs& a) {
                bad                       ? "gives other results than the stage before: "
                : s["verdict"] == "equal" ? "gives what the stage before gives"
                                          : "not judged: ",
-               s["verdict"] == "equal" ? "" : s.value("why", ""));
+               s["verdict"] == "equal" ? "" : s["why"].get<std::string>());
   }
   if (!differs && !j["stages"].empty())
     fmt::print("by its stages it is right: what comes behind it, or the code made of its result, goes wrong\n");
   if (out) fmt::print("all stages and the report are in {}\n", a.out);
-  if (decision > 0) {
-    if (!told.empty())
-      fmt::print("decision {} is the one that XLA tells of so where it is left out: {}\n", decision, told);
-    fmt::print("guilty: decision {} of {}: with --xla_fuel={}={} it exits 0, with one more it does not\n", decision,
-               guilty[0], guilty[0], decision - 1);
-    return kNo;
-  }
-  fmt::print("guilty: with {} it exits 0{}\n", without(guilty),
-             guilty.size() > 1 ? ", without any of them alone it does not" : "");
+  if (decision > 0 && !told.empty())
+    fmt::print("decision {} is the one that XLA tells of so where it is left out: {}\n", decision, told);
+  fmt::print("{}\n", j["verdict"].get<std::string>());
   return kNo;
 }
 

@@ -13,6 +13,7 @@
 #include "parser/parser.h"
 #include "passes/pipelines.h"
 #include "replay/cli/command.h"
+#include "replay/cli/json_output.h"
 #include "replay/extract.h"
 #include "replay/files.h"
 #include "replay/nan_watch.h"
@@ -195,6 +196,11 @@ int cmd_reduce(const ReduceArgs& given) {
   auto runs = std::make_shared<Runs>(a, &values);
   Fault fault = !own ? by_judge(a, *m) : a.nan ? makes_nan(a, runs) : behind_passes(a, runs);
   std::string wrong = fault(*m);
+  const Json nothing{{"fault", Json()},        {"instructions_before", m->instruction_count()},
+                     {"instructions", Json()}, {"candidates", 0},
+                     {"accepted", 0},          {"seconds", 0},
+                     {"finished", true},       {"folder", Json()}};
+  if (wrong.empty() && a.json) print_json(nothing);
   if (wrong.empty())
     fail(FailureKind::kUsage, "{}: nothing is wrong with the module as it came, so there is nothing to reduce ({})",
          a.file,
@@ -233,19 +239,20 @@ int cmd_reduce(const ReduceArgs& given) {
   out.write("module.hlo", text);
   if (own) out.write("run_with_jax.py", jax_script());
   std::string how = how_to_see(a, !arguments.empty());
-  out.write(
-      "README.md",
-      fmt::format(
-          "# {}\n\nReduced from {} to {} instructions by hlo-replay 0.1. To see it:\n\n```\n{}\n```\n\nWith XLA's "
-          "own tools: `run_hlo_module --platform=CUDA --reference_platform=Interpreter module.hlo`{}.\n",
-          wrong, before, after, how, own ? "; with jax: `python3 run_with_jax.py`" : ""));
+  out.write("README.md",
+            fmt::format(
+                "# {}\n\nReduced from {} to {} instructions by hlo-replay {}. To see it:\n\n```\n{}\n```\n\nWith XLA's "
+                "own tools: `run_hlo_module --platform=CUDA --reference_platform=Interpreter module.hlo`{}.\n",
+                wrong, before, after, kVersion, how, own ? "; with jax: `python3 run_with_jax.py`" : ""));
   out.commit();
-  Json j{{"fault", wrong},         {"instructions_before", before},
-         {"instructions", after},  {"candidates", r.candidates},
-         {"accepted", r.accepted}, {"seconds", seconds},
-         {"finished", r.finished}, {"folder", folder}};
   if (a.json) {
-    print_json(j);
+    print_json(complete(nothing, {{"fault", wrong},
+                                  {"instructions", after},
+                                  {"candidates", r.candidates},
+                                  {"accepted", r.accepted},
+                                  {"seconds", seconds},
+                                  {"finished", r.finished},
+                                  {"folder", folder}}));
   } else {
     fmt::print("{}\n{} → {} instructions, {} candidates in {:.1f} s ({:.0f} a second){}\nsee {}/README.md\n", text,
                before, after, r.candidates, seconds, static_cast<double>(r.candidates) / std::max(seconds, 1e-9),
@@ -257,22 +264,29 @@ int cmd_reduce(const ReduceArgs& given) {
 
 namespace {
 
+// An instruction as a module (`out` its file, null: `text`), or constants alone (`instruction` is null).
+Json empty_extract(const Module& m) {
+  return {{"module", m.name}, {"instruction", Json()},  {"instructions", Json()}, {"parameters", Json::array()},
+          {"out", Json()},    {"text", Json()},         {"inputs", Json()},       {"arrays", Json::array()},
+          {"bytes", 0},       {"elided", Json::array()}};
+}
+
 // Arrays of a module by the names of their instructions; a snapshot's arguments as p0, p1 …
-int extract_constants(const Module& m, const Loaded& loaded, const std::string& path) {
+int extract_constants(const ExtractArgs& a, const Module& m, const Loaded& loaded) {
   std::vector<NamedArray> arrays;
   std::vector<Value> leaves;
   for (LitId argument : loaded.arguments) flatten(m.u(), value_of_literal(m.u(), argument), &leaves);
   for (size_t k = 0; k < leaves.size(); ++k)
     if (m.u()[leaves[k].shape].is_array()) arrays.push_back(to_array(m.u(), fmt::format("p{}", k), leaves[k]));
-  size_t elided = 0;
+  std::vector<std::string> elided;
   int64_t bytes = 0;
   for (CompId c : m.computations())
     for (InstId i : m.live_order(c)) {
       if (m.op(i) != Opcode::Constant) continue;
       std::vector<Value> parts;
       if (m.literal(i).elided) {
-        ++elided;
-        fmt::print(stderr, "elided, left out: {} {}\n", m.inst_name(i), m.u().shape_text(m.shape_id(i)));
+        elided.emplace_back(m.inst_name(i));
+        if (!a.json) fmt::print(stderr, "elided, left out: {} {}\n", m.inst_name(i), m.u().shape_text(m.shape_id(i)));
         continue;
       }
       flatten(m.u(), value_of_literal(m.u(), m.literal_id(i)), &parts);
@@ -286,11 +300,19 @@ int extract_constants(const Module& m, const Loaded& loaded, const std::string& 
     }
   if (arrays.empty())
     fail(FailureKind::kUnsupported, "{} has no constant whose value is known{}", m.name,
-         elided ? "; --xla_dump_large_constants keeps them" : "");
-  write_npz(path, arrays);
-  fmt::print(
-      "{} arrays, {} bytes of constants{}\n", arrays.size(), bytes,
-      elided ? fmt::format("; {} elided ones are left out (--xla_dump_large_constants keeps them)", elided) : "");
+         elided.empty() ? "" : "; --xla_dump_large_constants keeps them");
+  write_npz(a.constants, arrays);
+  if (a.json) {
+    Json names = Json::array();
+    for (const NamedArray& array : arrays) names.push_back(array.name);
+    print_json(
+        complete(empty_extract(m), {{"inputs", a.constants}, {"arrays", names}, {"bytes", bytes}, {"elided", elided}}));
+    return kYes;
+  }
+  fmt::print("{} arrays, {} bytes of constants{}\n", arrays.size(), bytes,
+             elided.empty()
+                 ? ""
+                 : fmt::format("; {} elided ones are left out (--xla_dump_large_constants keeps them)", elided.size()));
   return kYes;
 }
 
@@ -302,7 +324,7 @@ int cmd_extract(const ExtractArgs& a) {
   auto m = load_verified(a.file, !a.no_verify, &loaded);
   if (a.instruction.empty() == a.constants.empty())
     fail(FailureKind::kUsage, "extract takes an INSTRUCTION or --constants=OUT.npz");
-  if (!a.constants.empty()) return extract_constants(*m, loaded, a.constants);
+  if (!a.constants.empty()) return extract_constants(a, *m, loaded);
   std::string_view wanted = a.instruction;
   if (wanted.starts_with('%')) wanted.remove_prefix(1);
   InstId found;
@@ -322,6 +344,9 @@ int cmd_extract(const ExtractArgs& a) {
   std::vector<VerifyError> errors = verify_module(*part, 1);
   if (!errors.empty())
     fail(FailureKind::kUnsupported, "{} does not make a module by itself: {}", wanted, errors[0].message);
+  Json told = complete(empty_extract(*m), {{"instruction", wanted}, {"instructions", part->instruction_count()}});
+  for (InstId p : part->comp(part->entry()).params)
+    told["parameters"].push_back({{"name", part->inst_name(p)}, {"shape", part->u().shape_text(part->shape_id(p))}});
   if (!a.inputs_out.empty()) {
     InputOptions inputs = input_options(a);
     inputs.snapshot = loaded.arguments;
@@ -333,9 +358,16 @@ int cmd_extract(const ExtractArgs& a) {
       if (!values.find((*part)[p].name))
         fail(FailureKind::kUnsupported, "a run of {} gives {} no value: it was not reached or did not fit into memory",
              a.file, part->inst_name(p));
-    save_arrays(m->u(), a.inputs_out, values.arguments(*part, a.seed, inputs.positive), {});
+    std::vector<Value> arguments = values.arguments(*part, a.seed, inputs.positive);
+    save_arrays(m->u(), a.inputs_out, arguments, {});
+    told["inputs"] = a.inputs_out;
+    for (size_t k = 0; k < arguments.size(); ++k) told["arrays"].push_back(fmt::format("p{}", k));
   }
-  write_file(a.out.empty() ? "-" : a.out, lossless_text(*part));
+  const bool to_file = !a.out.empty() && a.out != "-";
+  if (!a.json || to_file) write_file(to_file ? a.out : "-", lossless_text(*part));
+  if (!a.json) return kYes;
+  told[to_file ? "out" : "text"] = to_file ? a.out : lossless_text(*part);
+  print_json(told);
   return kYes;
 }
 

@@ -19,13 +19,16 @@ class App;
 
 namespace hlo {
 
+struct Recording;
 using Json = nlohmann::ordered_json;
 
 // Exit codes: yes, equal, fine; no, different; usage, unsupported, unreadable.
+constexpr const char* kVersion = "0.1.0";  // as python/ and CHANGELOG.md have it
 constexpr int kYes = 0, kNo = 1, kBad = 2;
 constexpr const char* kNoVerifyHelp =
     "do not verify: passes and executors take what the verifier would refuse, and may crash on it";
 
+// One object on standard output; json_output.h has more of it.
 void print_json(const Json& j);
 
 // A module that the verifier has passed (or `verify` is false); otherwise Failure(kInvalid) with its errors.
@@ -46,6 +49,32 @@ void add_run_options(CLI::App* c, RunArgs& a);
 const ExecutorInfo& checked_executor(const RunArgs& a);
 InputOptions input_options(const RunArgs& a);
 EvalOptions eval_options(const RunArgs& a);
+
+struct ReplayArgs {
+  std::string file, out, pipeline = "xla-2019", formats, only, disabled, from, stop_after;
+  std::vector<std::string> fuel;
+  std::string sm = "sm_90a";
+  bool force = false, json = false, force_replay = false, no_verify = false;
+};
+int cmd_replay(const ReplayArgs& a);
+// All rows, or those that changed something, as a table.
+void stage_table(const Recording& r, bool all);
+
+struct OptArgs {
+  std::string file, passes, call_site, style = "default";
+  bool list = false, json = false, no_verify = false;
+  std::vector<std::string> fuel;
+};
+int cmd_opt(const OptArgs& a);
+
+struct PrintArgs {
+  std::string file, style = "default", dialect;
+  bool no_metadata = false, compact_gte = false, color = false, permissive = false, large = false;
+};
+int cmd_print(const PrintArgs& a);
+int cmd_verify(const std::string& file, bool json, const std::string& layouts, bool mixed);
+int cmd_fmt(const std::vector<std::string>& files, bool check, bool write, bool json);
+int cmd_stats(const std::string& file, bool json, bool bench);
 
 struct ExecArgs : RunArgs {
   std::string out, precision = "own", compare_with, trace, like;
@@ -68,6 +97,12 @@ struct JudgeArgs : RunArgs {
 void add_judge_options(CLI::App* c, JudgeArgs& a);
 JudgeOptions judge_options(const JudgeArgs& a);
 
+struct ConvertArgs {
+  std::string in, out, sm = "sm_90a";
+  bool json = false;
+};
+int cmd_convert(const ConvertArgs& a);
+
 struct BisectArgs : JudgeArgs {
   std::string out, pipeline = "xla-2019", only, disabled, resume, program, outputs;
   bool json = false, force = false, quick = false;
@@ -82,10 +117,34 @@ struct CaptureArgs {
   bool json = false, force = false;
 };
 int cmd_capture(const CaptureArgs& a);
+
+struct ViewArgs {
+  std::string folder, out, formats;
+  bool force = false, json = false;
+};
 // Pages for a folder: XLA's dumps, or a recording without drawings. `formats`: with commas; empty: text, dot, page.
-int cmd_view(const std::string& folder, const std::string& out, const std::string& formats, bool force);
+int cmd_view(const ViewArgs& a);
+
+struct MemoryArgs {
+  std::string file, by = "line";
+  size_t most = 20;
+  bool json = false;
+};
+int cmd_memory(const MemoryArgs& a);
+
+struct SummaryArgs {
+  std::string file, by = "line", gpu;
+  size_t most = 30;
+  bool json = false;
+};
+int cmd_summary(const SummaryArgs& a);
+
+struct OpenArgs {
+  std::string folder, gpu;
+  bool json = false, stages = false;
+};
 // What a folder holds.
-int cmd_folder(const std::string& folder, bool json);
+int cmd_open(const OpenArgs& a);
 
 struct DiffArgs {
   std::string a, b, by = "structure", html;
@@ -149,6 +208,7 @@ int cmd_reduce(const ReduceArgs& a);
 struct ExtractArgs : RunArgs {
   std::string instruction, out, inputs_out, constants;
   size_t hops = SIZE_MAX;
+  bool json = false;
 };
 int cmd_extract(const ExtractArgs& a);
 
@@ -165,6 +225,9 @@ void save_arrays(const Universe& u, const std::string& path, const std::vector<V
 // o0, o1 … of an .npz as a result of that shape.
 Value outputs_of(const Universe& u, const std::string& path, ShapeId shape);
 
+// Those that take modules, those that take runs, and those that look for what is wrong.
+void add_module_commands(CLI::App& app, int* code);
+void add_run_commands(CLI::App& app, int* code);
 void add_debug_commands(CLI::App& app, int* code);
 
 }  // namespace hlo

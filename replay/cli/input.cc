@@ -11,7 +11,7 @@
 #include "replay/file_kind.h"
 #include "replay/files.h"
 #include "replay/progress.h"
-#include "replay/record/recording.h"
+#include "replay/record/run.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
@@ -50,31 +50,10 @@ Input read(const std::string& spec) {
     in.chosen = std::stoul(spec.substr(at + 1));
     return in;
   }
-  size_t colon = spec.rfind(':');
-  if (colon != std::string::npos && colon > 0 && fs::is_directory(spec.substr(0, colon), error)) {
-    std::string folder = spec.substr(0, colon), stage = spec.substr(colon + 1);
-    bool number = all_digits(stage);
-    std::vector<Recording> all = open_folder(folder, false);
-    for (const Recording& r : all)
-      for (size_t i = 0; i < r.rows.size(); ++i) {
-        const StageRow& row = r.rows[i];
-        bool hit = number ? row.number == atoi(stage.c_str()) && (row.changed || row.kind == StageRow::kPipelineStart)
-                          : row.name() == stage || row.pass == stage || row.file == stage;
-        if (!hit) continue;
-        std::string file = r.text_file(i);
-        if (file.empty() || file.ends_with(".dot"))
-          fail(FailureKind::kIo, "stage {} of {} has no text{}", stage, folder,
-               file.empty() ? "" : ", only a graph: hlo-replay view shows it");
-        return prepared(folder + "/" + file, read_confined(folder, file));
-      }
-    std::string known;
-    size_t shown = 0;
-    for (const StageRow& row : all[0].rows)
-      if (!row.file.empty() && ++shown <= 8) known += (known.empty() ? "" : ", ") + row.name();
-    fail(FailureKind::kUsage, "{} has no stage '{}'; it has {}, …", folder, stage, known);
+  if (std::optional<Selector> folder = split_selector(spec)) {
+    StageChoice stage = select_stage(*folder);
+    return prepared(stage.module.folder + "/" + stage.file, read_confined(stage.module.folder, stage.file));
   }
-  if (fs::is_directory(spec, error))
-    fail(FailureKind::kUsage, "{} is a folder; a stage of it is written {}:STAGE", spec, spec);
   fail(FailureKind::kIo, "cannot read {}: no such file", spec);
 }
 

@@ -1,5 +1,5 @@
-// What commands read: a file, `-`, a stage of a recording (DIR:NNNN, DIR:name), one of several modules (FILE@2),
-// protos.
+// What commands read: a file, `-`, a stage of a folder (DIR:STAGE, DIR:MODULE:STAGE: replay/record/run.h), one of
+// several modules (FILE@2), protos.
 #pragma once
 #include <memory>
 #include <string>

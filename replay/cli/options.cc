@@ -159,6 +159,7 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("--hops", extract.hops, "operands of operands to take along (all)");
   c->add_option("-o,--out", extract.out, "file to write (standard output)");
   c->add_option("--inputs-out", extract.inputs_out, ".npz with the values that a run of FILE gives its parameters");
+  c->add_flag("--json", extract.json, "what was written, and the module's text where no file is named");
   c->callback([code] { *code = cmd_extract(extract); });
 
   static StepArgs step;

@@ -14,6 +14,10 @@ std::vector<std::string> files_of(const std::string& folder, std::vector<std::st
 // Stages under XLA's file names; empty where there are none. `compare` counts what differs between neighbours.
 std::vector<Recording> open_xla(const std::string& folder, bool compare);
 
+// Which pass changed how much: neighbouring texts compared by name. Nothing for recordings of ours, which have the
+// counts.
+void count_changes(Recording* recording);
+
 // What TensorFlow wrote in 2018: hlo_graph_0.dot, hlo_graph_1.dot …, and on its console which is which:
 // `computation cluster_0[…].v82 [CPU: after inline, before algsimp]: /tmp/hlo_graph_3.dot`. Graphs only, no texts.
 std::vector<Recording> open_graphs(const std::string& folder);

@@ -30,6 +30,42 @@ std::vector<std::string> files_of(const std::string& folder, std::vector<std::st
   return out;
 }
 
+void count_changes(Recording* r) {
+  if (r->source != "xla") return;
+  auto universe = std::make_shared<Universe>();
+  std::unique_ptr<StageIndex> last;
+  size_t last_count = 0, seen = 0;
+  bool elided = false;
+  Progress progress("comparing the stages of " + r->folder);
+  for (StageRow& row : r->rows) {
+    if (interrupted()) fail(FailureKind::kUsage, "interrupted");
+    progress.at(seen++, r->rows.size(), row.file);
+    row.before = row.after = last_count;
+    if (row.file.empty() || row.file.ends_with(".dot")) continue;
+    try {
+      std::string text = read_confined(r->folder, row.file);
+      elided |= text.find("constant({...})") != std::string::npos;
+      ParseOptions parse;
+      parse.file = r->folder + "/" + row.file;
+      auto m = parse_module(text, universe, parse);
+      auto index = std::make_unique<StageIndex>(*m);
+      row.after = m->instruction_count();
+      if (last) {
+        auto d = StageIndex::compare(*last, *index);
+        row.added = d.added.size(), row.removed = d.removed.size(), row.modified = d.modified.size();
+      } else {
+        row.before = row.after;
+      }
+      last = std::move(index);
+      last_count = row.after;
+    } catch (const Failure& e) {
+      std::string what = e.what();
+      r->problems.push_back(row.file + ": " + what.substr(0, what.find('\n')));
+    }
+  }
+  if (elided) r->missing.push_back("values of large constants (--xla_dump_large_constants=true)");
+}
+
 std::vector<Recording> open_xla(const std::string& folder, bool compare) {
   struct Files {
     std::vector<std::pair<DumpName, std::string>> stages;
@@ -134,42 +170,9 @@ std::vector<Recording> open_xla(const std::string& folder, bool compare) {
       r.missing.push_back("after_optimizations.txt");
     }
     if (f.stages.empty()) r.missing.push_back("stages between passes (--xla_dump_hlo_pass_re=.*)");
-    // Which pass changed how much: neighbouring texts compared by name.
-    auto universe = std::make_shared<Universe>();
-    std::unique_ptr<StageIndex> last;
-    size_t last_count = 0;
-    bool elided = false;
-    Progress progress("comparing the stages of " + folder);
-    size_t seen = 0;
-    for (StageRow& row : r.rows) {
-      if (interrupted()) fail(FailureKind::kUsage, "interrupted");
-      progress.at(seen++, r.rows.size(), row.file);
-      row.before = row.after = last_count;
-      if (row.file.empty() || row.file.ends_with(".dot") || !compare) continue;
-      try {
-        std::string text = read_confined(folder, row.file);
-        elided |= text.find("constant({...})") != std::string::npos;
-        ParseOptions parse;
-        parse.file = folder + "/" + row.file;
-        auto m = parse_module(text, universe, parse);
-        auto index = std::make_unique<StageIndex>(*m);
-        row.after = m->instruction_count();
-        if (last) {
-          auto d = StageIndex::compare(*last, *index);
-          row.added = d.added.size(), row.removed = d.removed.size(), row.modified = d.modified.size();
-        } else {
-          row.before = row.after;
-        }
-        last = std::move(index);
-        last_count = row.after;
-      } catch (const Failure& e) {
-        std::string what = e.what();
-        r.problems.push_back(row.file + ": " + what.substr(0, what.find('\n')));
-      }
-    }
     if (!f.before_graph.empty() && f.before == f.before_graph)
       r.missing.push_back("texts of the stages (--xla_dump_hlo_as_text): graphs can be looked at (view), not run");
-    if (elided) r.missing.push_back("values of large constants (--xla_dump_large_constants=true)");
+    if (compare) count_changes(&r);
     out.push_back(std::move(r));
   }
   if (!out.empty()) out[0].problems.insert(out[0].problems.end(), problems.begin(), problems.end());

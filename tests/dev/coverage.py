@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 tool = sys.argv[1]
-passes = json.loads(subprocess.run([tool, "opt", "--list-passes", "--json"], capture_output=True, text=True, check=True).stdout)
+passes = json.loads(subprocess.run([tool, "opt", "--list-passes", "--json"], capture_output=True, text=True, check=True).stdout)["passes"]
 have = [p for p in passes if p["implemented"]]
 lack = [p for p in passes if not p["implemented"]]
 lines = ["# Coverage", "", f"Written by `tests/dev/coverage.py`. {len(have)} passes have code, {len(lack)} have none yet; those show as *not implemented* in every recording.", ""]

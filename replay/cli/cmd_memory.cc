@@ -1,0 +1,143 @@
+// memory: what a module holds on its device, and what is alive where most of it is.
+#include <algorithm>
+#include <map>
+
+#include "ir/buffer.h"
+#include "replay/cli/command.h"
+#include "replay/cli/looked_at.h"
+#include "replay/memory_report.h"
+#include "replay/terminal.h"
+
+namespace hlo {
+namespace {
+
+// Bytes by a key, most first.
+std::vector<std::pair<std::string, int64_t>> alive_by(const MemoryReport& r, const std::string& by) {
+  std::map<std::string, int64_t> sums;
+  for (const MemoryValue& v : r.alive) {
+    std::string key = by == "line" ? v.source.text() : by == "scope" ? scope_of(v.op_name) : v.name();
+    // Parameters are named after the argument and have no line of their own.
+    if (key.empty()) key = v.kind == "argument" ? "(arguments)" : v.kind == "constant" ? "(constants)" : "(unknown)";
+    sums[key] += v.bytes;
+  }
+  std::vector<std::pair<std::string, int64_t>> out(sums.begin(), sums.end());
+  std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
+  return out;
+}
+
+Json value_json(const MemoryValue& v) {
+  return {{"name", v.name()}, {"bytes", v.bytes},     {"shape", v.shape},
+          {"kind", v.kind},   {"op_name", v.op_name}, {"source", v.source.text()}};
+}
+
+Json report_json(const LookedAt& l, const MemoryReport* r, const std::string& by) {
+  Json alive = Json::array(), groups = Json::array(), allocations = Json::array();
+  MemoryReport none;
+  const MemoryReport& told = r ? *r : none;
+  for (const MemoryValue& v : told.alive) alive.push_back(value_json(v));
+  for (const auto& [key, bytes] : alive_by(told, by)) groups.push_back({{"key", key}, {"bytes", bytes}});
+  for (const MemoryAllocation& a : told.allocations)
+    allocations.push_back({{"bytes", a.bytes}, {"kind", a.kind}, {"values", a.values}, {"largest", a.largest}});
+  return {{"module", l.name()},
+          {"stage", l.stage},
+          {"from", told.from},
+          {"estimate", told.estimate},
+          {"allocated_bytes", r ? Json(told.allocated) : Json()},
+          {"argument_bytes", told.arguments},
+          {"constant_bytes", told.constants},
+          {"output_bytes", told.outputs},
+          {"temporary_bytes", told.temporaries},
+          {"peak_bytes", r && told.peak ? Json(told.peak) : Json()},
+          {"peak_at", told.peak_at},
+          {"by", by},
+          {"alive_by", groups},
+          {"alive", alive},
+          {"allocations", allocations},
+          {"problem", l.unreadable},
+          {"notes", told.notes}};
+}
+
+std::string share_of(int64_t part, int64_t whole) {
+  return whole > 0 ? fmt::format("{:>4.0f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole)) : "";
+}
+
+void print_report(const LookedAt& l, const MemoryReport& r, const MemoryArgs& a) {
+  fmt::print("{}, {}: {} allocated ({} arguments, {} constants, {} outputs, {} temporaries), by {}\n",
+             printable(l.name()), printable(l.stage), human_bytes(r.allocated), human_bytes(r.arguments),
+             human_bytes(r.constants), human_bytes(r.outputs), human_bytes(r.temporaries), r.from);
+  if (r.estimate) fmt::print("an estimate: the compiler schedules and copies before it assigns memory\n");
+  for (const std::string& n : r.notes) fmt::print("note: {}\n", printable(n));
+  if (r.alive.empty()) {
+    fmt::print("what is alive at the peak is unknown\n");
+  } else {
+    fmt::print("{} alive at the peak{}, by {}:\n", human_bytes(r.peak),
+               r.peak_at.empty() ? "" : ", at " + printable(r.peak_at), a.by);
+    auto groups = alive_by(r, a.by);
+    for (size_t k = 0; k < groups.size() && k < a.most; ++k)
+      fmt::print("  {:>10} {}  {}\n", human_bytes(groups[k].second), share_of(groups[k].second, r.peak),
+                 printable(groups[k].first));
+    if (groups.size() > a.most) fmt::print("  … and {} more (--most)\n", groups.size() - a.most);
+    if (a.by != "value") {
+      fmt::print("largest of them:\n");
+      for (size_t k = 0; k < r.alive.size() && k < std::min<size_t>(a.most, 10); ++k) {
+        const MemoryValue& v = r.alive[k];
+        fmt::print("  {:>10} {:<9} {:<36} {}  {}\n", human_bytes(v.bytes), v.kind, printable(v.name()),
+                   printable(v.shape), printable(v.source.known() ? v.source.brief() : v.op_name));
+      }
+    }
+  }
+  fmt::print("largest buffers:\n");
+  for (size_t k = 0; k < r.allocations.size() && k < std::min<size_t>(a.most, 10); ++k) {
+    const MemoryAllocation& b = r.allocations[k];
+    fmt::print("  {:>10} {:<9} {} value{}, the largest {}\n", human_bytes(b.bytes), b.kind, b.values,
+               b.values == 1 ? "" : "s", printable(b.largest));
+  }
+}
+
+}  // namespace
+
+int cmd_memory(const MemoryArgs& a) {
+  if (a.by != "line" && a.by != "scope" && a.by != "value")
+    fail(FailureKind::kUsage, "--by is line, scope or value, not '{}'", a.by);
+  std::vector<LookedAt> all = looked_at(a.file);
+  Json list = Json::array();
+  size_t failed = 0;
+  if (!a.json && all.size() > 1)
+    fmt::print("{:>8} {:<32} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "module", "name", "allocated", "arguments",
+               "outputs", "temporaries", "alive");
+  // Those that need most stand first.
+  std::vector<std::pair<int64_t, std::string>> table;
+  for (LookedAt& l : all) {
+    std::optional<MemoryReport> r;
+    try {
+      if (l.unreadable.empty()) l.load();
+      if (l.module) r = memory_report(*l.module, l.recording ? &*l.recording : nullptr);
+    } catch (const Failure& e) {
+      if (all.size() == 1 || interrupted()) throw;
+      l.unreadable = e.what();
+    }
+    if (all.size() == 1 && !r) fail(FailureKind::kIo, "{}", l.unreadable);
+    failed += !r;
+    if (a.json) {
+      list.push_back(report_json(l, r ? &*r : nullptr, a.by));
+    } else if (all.size() == 1) {
+      print_report(l, *r, a);
+    } else if (r) {
+      table.emplace_back(
+          r->allocated,
+          fmt::format("{:>8} {:<32} {:>12} {:>12} {:>12} {:>12} {:>12}", printable(l.selector), printable(l.name()),
+                      human_bytes(r->allocated), human_bytes(r->arguments), human_bytes(r->outputs),
+                      human_bytes(r->temporaries), r->peak ? human_bytes(r->peak) : "unknown"));
+    } else {
+      table.emplace_back(-1, fmt::format("{:>8} {:<32} unknown: {}", printable(l.selector), printable(l.name()),
+                                         printable(l.unreadable)));
+    }
+    l.module = nullptr;
+  }
+  std::stable_sort(table.begin(), table.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
+  for (const auto& row : table) fmt::print("{}\n", row.second);
+  if (a.json) print_json({{"file", a.file}, {"by", a.by}, {"modules", list}});
+  return failed ? kBad : kYes;
+}
+
+}  // namespace hlo

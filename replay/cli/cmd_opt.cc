@@ -1,0 +1,77 @@
+// opt: passes over a module, which is printed.
+#include <iostream>
+
+#include "ir/print.h"
+#include "passes/pipelines.h"
+#include "replay/cli/command.h"
+#include "replay/made_order.h"
+
+namespace hlo {
+namespace {
+
+int list_passes(bool json) {
+  Json out = Json::array();
+  for (const PassInfo& p : all_passes()) {
+    if (json) {
+      out.push_back({{"name", p.name},
+                     {"aliases", p.aliases},
+                     {"summary", p.summary},
+                     {"options", p.options},
+                     {"implemented", p.run != nullptr}});
+      continue;
+    }
+    fmt::print("{:<36} {}{}{}{}\n", p.name, p.summary, p.options.empty() ? "" : fmt::format(" {{{}}}", p.options),
+               p.aliases.empty() ? "" : fmt::format(" (also {})", p.aliases), p.run ? "" : " [not implemented]");
+  }
+  if (json) print_json({{"passes", out}});
+  return kYes;
+}
+
+}  // namespace
+
+int cmd_opt(const OptArgs& a) {
+  if (a.list) return list_passes(a.json);
+  if (a.file.empty()) fail(FailureKind::kUsage, "opt needs a FILE");
+  std::vector<WantedPass> list = wanted_passes(a.passes);
+  PrintOptions style;
+  if (!PrintOptions::by_name(a.style, &style)) fail(FailureKind::kUsage, "unknown style '{}'", a.style);
+  if (a.style == "default") style.large_constants = style.stable_order = true, style.lossless = true;
+  auto m = load_verified(a.file, !a.no_verify);
+  if (!a.call_site.empty()) put_in_order_made(*m);
+  PipelineOptions options;
+  options.verify = !a.no_verify;
+  Json ran = Json::array();
+  bool changed = false;
+  for (const WantedPass& w : list) {
+    const PassInfo& p = *w.pass;
+    PassContext context;
+    context.keep_notes = a.json;
+    if (!a.call_site.empty()) context.options = call_site_options(p.name, a.call_site);
+    for (const auto& [key, value] : w.options) context.options[key] = value;
+    for (const std::string& f : a.fuel) {
+      size_t eq = f.find('=');
+      if (eq == std::string::npos) fail(FailureKind::kUsage, "--fuel is written PASS=N, not '{}'", f);
+      if (&pass_or_fail(f.substr(0, eq)) == &p) context.fuel = atoll(f.c_str() + eq + 1);
+    }
+    PassEvent event;
+    run_pass(*m, p, context, options, &event);
+    if (a.json) {
+      Json notes = Json::array();
+      for (const Note& n : event.notes)
+        notes.push_back({{"rule", n.rule}, {"instructions", n.names}, {"text", n.text}});
+      ran.push_back({{"pass", p.name},
+                     {"changed", event.changed},
+                     {"rewrites", event.rewrites},
+                     {"microseconds", event.microseconds},
+                     {"notes", notes}});
+      changed |= event.changed;
+    }
+  }
+  if (a.json)
+    print_json({{"module", m->name}, {"changed", changed}, {"instructions", m->instruction_count()}, {"passes", ran}});
+  else
+    std::cout << print_module(*m, style);
+  return kYes;
+}
+
+}  // namespace hlo

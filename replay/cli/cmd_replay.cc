@@ -1,0 +1,113 @@
+// replay: a pipeline over a module, every stage written.
+#include <filesystem>
+
+#include "passes/pipelines.h"
+#include "replay/cli/command.h"
+#include "replay/files.h"
+#include "replay/progress.h"
+#include "replay/record/recording.h"
+#include "replay/replayer.h"
+#include "replay/terminal.h"
+
+namespace hlo {
+namespace fs = std::filesystem;
+
+void stage_table(const Recording& r, bool all) {
+  fmt::print("{:>5}  {:<52} {:>7}  {:>13}  {:>7} {:>7} {:>7}  {:>10}\n", "stage", "pass", "changed", "instructions",
+             "new", "gone", "other", "time");
+  std::string pipeline;
+  for (const StageRow& row : r.rows) {
+    if (row.kind == StageRow::kPipelineStart) continue;
+    if (!all && !row.changed && row.implemented && !row.disabled && row.kind == StageRow::kPass) continue;
+    if (row.pipeline != pipeline && !row.pipeline.empty()) {
+      pipeline = row.pipeline;
+      fmt::print("       {}\n", printable(pipeline));
+    }
+    std::string time =
+        row.microseconds < 0 ? "" : fmt::format("{:.2f} ms", static_cast<double>(row.microseconds) / 1000);
+    std::string changed = !row.implemented               ? "not implemented"
+                          : row.disabled                 ? "disabled"
+                          : row.kind == StageRow::kInput ? ""
+                          : row.changed                  ? "yes"
+                                                         : "no";
+    fmt::print("{:>5}  {:<52} {:>7}  {:>5} → {:<5}  {:>7} {:>7} {:>7}  {:>10}\n",
+               row.number >= 0 && row.changed ? fmt::format("{:04}", row.number) : "",
+               "  " + printable(row.pass.empty() ? row.name() : row.pass), changed, row.before, row.after,
+               row.added ? std::to_string(row.added) : "", row.removed ? std::to_string(row.removed) : "",
+               row.modified ? std::to_string(row.modified) : "", time);
+  }
+}
+
+int cmd_replay(const ReplayArgs& a) {
+  std::string folder = a.out;
+  ReplayOptions options;
+  options.pipeline = a.pipeline;
+  if (!find_pipeline(a.pipeline)) {
+    std::string known;
+    for (const std::string& p : pipeline_names()) known += (known.empty() ? "" : ", ") + p;
+    fail(FailureKind::kUsage, "unknown pipeline '{}'; there are {}", a.pipeline, known);
+  }
+  if (!a.formats.empty()) options.formats = words(a.formats);
+  for (const std::string& f : options.formats) {
+    if (!known_format(f)) fail(FailureKind::kUsage, "unknown format '{}'", f);
+    if (!format_available(f)) fail(FailureKind::kUnsupported, "format '{}' is not implemented", f);
+  }
+  options.passes.only = words(a.only), options.passes.disabled = words(a.disabled);
+  for (const auto& set : {options.passes.only, options.passes.disabled})
+    for (const std::string& name : set) pass_or_fail(name);
+  for (const std::string& f : a.fuel) {
+    size_t eq = f.find('=');
+    if (eq == std::string::npos || eq + 1 == f.size() || f.find_first_not_of("0123456789", eq + 1) != std::string::npos)
+      fail(FailureKind::kUsage, "--fuel is written PASS=N, not '{}'", f);
+    options.passes.fuel[std::string(pass_or_fail(f.substr(0, eq)).name)] = atoll(f.c_str() + eq + 1);
+  }
+  options.passes.verify = !a.no_verify;
+  options.stop_after = a.stop_after, options.sm = a.sm;
+  if (!a.from.empty()) pass_or_fail(a.from);
+  options.passes.from = a.from;
+  auto m = load_verified(a.file, !a.no_verify);
+  std::string why = already_optimised(*m);
+  if (!why.empty() && !a.force_replay) {
+    fail(FailureKind::kUsage,
+         "{} is already optimised: {}. Look at it with `hlo-replay print`, `hlo-replay convert … .svg` or `hlo-replay "
+         "exec`, or replay all the same with --force-replay",
+         a.file, why);
+  }
+  if (folder.empty()) folder = fs::path(a.file == "-" ? "stdin" : a.file).stem().string() + ".replay";
+  OutputFolder out(folder, a.force);
+  if (!a.json)
+    fmt::print("pipeline {}: {} passes, module {} of {} instructions\n", a.pipeline,
+               count_passes(*find_pipeline(a.pipeline)), m->name, m->instruction_count());
+  std::fflush(stdout);
+  Recording r = [&] {
+    Progress progress("replaying " + a.file);
+    options.progress = [&](size_t done, size_t all, const std::string& what) { progress.at(done, all, what); };
+    return replay(*m, options, out);
+  }();
+  out.commit();
+  size_t passes = 0, stages = 0;
+  std::set<std::string> missing;
+  for (const StageRow& row : r.rows) {
+    passes += row.kind == StageRow::kPass;
+    stages += row.changed;
+    if (!row.implemented && !row.disabled) missing.insert(row.pass);
+  }
+  if (a.json) {
+    print_json(Json::parse(recording_json(r)));
+    return kYes;
+  }
+  stage_table(r, true);
+  fmt::print("{} pass runs, {} stages written to {}", passes, stages + 1, folder);
+  if (options.formats.contains("html") || options.formats.contains("page")) fmt::print("; open {}/index.html", folder);
+  fmt::print("\n");
+  for (const std::string& p : r.problems) fmt::print(stderr, "warning: {}\n", p);
+  if (!missing.empty()) {
+    std::string list;
+    for (const std::string& n : missing) list += (list.empty() ? "" : ", ") + n;
+    fmt::print(stderr, "warning: {} passes of this pipeline are not implemented and did nothing: {}\n", missing.size(),
+               list);
+  }
+  return kYes;
+}
+
+}  // namespace hlo

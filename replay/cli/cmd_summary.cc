@@ -1,0 +1,187 @@
+// summary: operations, bytes, least time, instructions and memory of a module or a run, added up by a key.
+#include <algorithm>
+#include <map>
+
+#include "ir/buffer.h"
+#include "ir/source_lines.h"
+#include "replay/cli/command.h"
+#include "replay/cli/looked_at.h"
+#include "replay/kernels.h"
+#include "replay/memory_report.h"
+#include "replay/record/import.h"
+#include "replay/target.h"
+#include "replay/terminal.h"
+
+namespace hlo {
+namespace {
+
+struct SummaryRow {
+  double seconds = 0, flops = 0, bytes = 0;
+  size_t instructions = 0, kernels = 0;
+  int64_t memory = 0;  // alive at the peak
+};
+
+using SummaryRows = std::map<std::string, SummaryRow>;
+
+std::string summary_key(const Module& m, InstId i, const std::string& by, const std::string& module) {
+  if (by == "module") return module;
+  if (by == "class") return kernel_class(m, i);
+  std::string key = by == "line" ? kernel_source_line(m, i).text() : scope_of(kernel_op_name(m, i));
+  return key.empty() ? "(unknown)" : key;
+}
+
+void add_module(const Module& m, const std::string& by, const std::string& name, const ModuleCost& cost,
+                const MemoryReport* memory, SummaryRows* rows) {
+  for (const KernelCost& k : cost.kernels) {
+    SummaryRow& row = (*rows)[summary_key(m, k.inst, by, name)];
+    row.seconds += k.seconds;
+    row.flops += (k.cost.flops + k.cost.transcendentals) * k.times;
+    row.bytes += k.cost.bytes() * k.times;
+    ++row.kernels;
+  }
+  // Instructions by their own place, those in fusions, too.
+  for (CompId c : m.computations())
+    for (InstId i : m.comp(c).order) {
+      if (!m.alive(i)) continue;
+      std::string key = by == "class" && m.op(i) != Opcode::Fusion && !CostAnalysis::runs(m, i)
+                            ? std::string(op_text(m.op(i)))
+                            : summary_key(m, i, by, name);
+      ++(*rows)[key].instructions;
+    }
+  if (!memory) return;
+  std::map<std::string_view, InstId> named;
+  if (by == "class")
+    for (CompId c : m.computations())
+      for (InstId i : m.comp(c).order)
+        if (m.alive(i)) named.emplace(m.inst_name(i), i);
+  for (const MemoryValue& v : memory->alive) {
+    std::string key = by == "module" ? name : by == "line" ? v.source.text() : scope_of(v.op_name);
+    if (by == "class") {
+      auto found = named.find(v.instruction);
+      key = found == named.end()                   ? "(unknown)"
+            : CostAnalysis::runs(m, found->second) ? kernel_class(m, found->second)
+                                                   : std::string(op_text(m.op(found->second)));
+    }
+    (*rows)[key.empty() ? "(unknown)" : key].memory += v.bytes;
+  }
+}
+
+int by_pass(const SummaryArgs& a, std::vector<LookedAt>& all) {
+  struct PassRow {
+    size_t runs = 0, changed = 0, added = 0, removed = 0, modified = 0;
+    int64_t us = -1;
+  };
+  std::map<std::string, PassRow> passes;
+  size_t recordings = 0;
+  for (LookedAt& l : all) {
+    if (!l.recording) continue;
+    ++recordings;
+    count_changes(&*l.recording);
+    for (const StageRow& row : l.recording->rows) {
+      if (row.kind != StageRow::kPass || row.pass.empty()) continue;
+      PassRow& p = passes[row.pass];
+      ++p.runs, p.changed += row.changed;
+      p.added += row.added, p.removed += row.removed, p.modified += row.modified;
+      if (row.microseconds >= 0) p.us = std::max<int64_t>(p.us, 0) + row.microseconds;
+    }
+  }
+  if (!recordings) fail(FailureKind::kUsage, "--by=pass takes a folder or DIR:MODULE; {} is one module", a.file);
+  std::vector<std::pair<std::string, PassRow>> rows(passes.begin(), passes.end());
+  auto work = [](const PassRow& p) { return p.added + p.removed + p.modified; };
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const auto& x, const auto& y) { return work(x.second) > work(y.second); });
+  Json list = Json::array();
+  if (!a.json)
+    fmt::print("{:<40} {:>6} {:>8} {:>8} {:>8} {:>8} {:>11}\n", "pass", "runs", "changed", "new", "gone", "other",
+               "time");
+  for (size_t k = 0; k < rows.size(); ++k) {
+    const auto& [name, p] = rows[k];
+    if (a.json)
+      list.push_back({{"key", name},
+                      {"runs", p.runs},
+                      {"changed", p.changed},
+                      {"added", p.added},
+                      {"removed", p.removed},
+                      {"modified", p.modified},
+                      {"microseconds", p.us < 0 ? Json() : Json(p.us)}});
+    else if (k < a.most)
+      fmt::print("{:<40} {:>6} {:>8} {:>8} {:>8} {:>8} {:>11}\n", printable(name), p.runs, p.changed, p.added,
+                 p.removed, p.modified, p.us < 0 ? "" : time_text(static_cast<double>(p.us) * 1e-6));
+  }
+  if (!a.json && rows.size() > a.most) fmt::print("… and {} more (--most)\n", rows.size() - a.most);
+  if (a.json)
+    print_json({{"file", a.file}, {"by", a.by}, {"device", Json()}, {"rows", list}, {"problems", Json::array()}});
+  return kYes;
+}
+
+}  // namespace
+
+int cmd_summary(const SummaryArgs& a) {
+  const std::set<std::string> keys = {"line", "scope", "class", "module", "pass"};
+  if (!keys.contains(a.by)) fail(FailureKind::kUsage, "--by is line, scope, class, module or pass, not '{}'", a.by);
+  if (!a.gpu.empty()) device_spec(a.gpu);
+  std::vector<LookedAt> all = looked_at(a.file);
+  if (a.by == "pass") return by_pass(a, all);
+  SummaryRows rows;
+  SummaryRow sum;
+  Json problems = Json::array();
+  DeviceSpec device = device_spec(a.gpu.empty() ? "H100" : a.gpu);
+  size_t loops = 0, read = 0;
+  for (LookedAt& l : all) {
+    try {
+      if (!l.unreadable.empty()) fail(FailureKind::kIo, "{}", l.unreadable);
+      l.load();
+      if (l.recording && a.gpu.empty()) device = target_of(*l.recording, a.gpu).spec;
+      ModuleCost cost = module_cost(*l.module, device);
+      std::optional<MemoryReport> memory;
+      if (l.module->config.is_scheduled) memory = memory_report(*l.module, l.recording ? &*l.recording : nullptr);
+      const std::string name = l.selector.empty() ? l.name() : fmt::format("{} {}", l.selector, l.name());
+      add_module(*l.module, a.by, name, cost, memory ? &*memory : nullptr, &rows);
+      loops += cost.loops_without_trip_count;
+      ++read;
+    } catch (const Failure& e) {
+      if (all.size() == 1 || interrupted()) throw;
+      problems.push_back(fmt::format("{}: {}", l.name(), e.what()));
+    }
+    l.module = nullptr;
+  }
+  std::vector<std::pair<std::string, SummaryRow>> list(rows.begin(), rows.end());
+  std::stable_sort(list.begin(), list.end(), [](const auto& x, const auto& y) {
+    return std::pair(x.second.seconds, x.second.memory) > std::pair(y.second.seconds, y.second.memory);
+  });
+  for (const auto& item : list)
+    sum.seconds += item.second.seconds, sum.flops += item.second.flops, sum.bytes += item.second.bytes,
+        sum.instructions += item.second.instructions, sum.memory += item.second.memory;
+  if (a.json) {
+    Json out = Json::array();
+    for (const auto& item : list) {
+      const SummaryRow& r = item.second;
+      out.push_back({{"key", item.first},
+                     {"least_seconds", r.seconds},
+                     {"flops", r.flops},
+                     {"bytes", r.bytes},
+                     {"kernels", r.kernels},
+                     {"instructions", r.instructions},
+                     {"peak_bytes", r.memory}});
+    }
+    print_json({{"file", a.file}, {"by", a.by}, {"device", device.name}, {"rows", out}, {"problems", problems}});
+    return problems.empty() ? kYes : kBad;
+  }
+  fmt::print("{:>11} {:>6} {:>12} {:>10} {:>8} {:>12} {:>10}  {}\n", "at least", "share", "operations", "bytes",
+             "kernels", "instructions", "at peak", a.by);
+  auto line = [&](const std::string& key, const SummaryRow& r, size_t kernels) {
+    fmt::print("{:>11} {:>4.0f} % {:>12} {:>10} {:>8} {:>12} {:>10}  {}\n", time_text(r.seconds),
+               sum.seconds > 0 ? 100 * r.seconds / sum.seconds : 0, flops_text(r.flops), size_text(r.bytes), kernels,
+               r.instructions, human_bytes(r.memory), key);
+  };
+  for (size_t k = 0; k < list.size() && k < a.most; ++k)
+    line(printable(list[k].first), list[k].second, list[k].second.kernels);
+  if (list.size() > a.most) fmt::print("… and {} more (--most)\n", list.size() - a.most);
+  for (const auto& item : list) sum.kernels += item.second.kernels;
+  line(fmt::format("all of {} module{}, on {}", read, read == 1 ? "" : "s", device.name), sum, sum.kernels);
+  if (loops) fmt::print("{} loops say no trip count: their bodies are counted once\n", loops);
+  for (const Json& p : problems) fmt::print(stderr, "warning: {}\n", printable(p.get<std::string>()));
+  return problems.empty() ? kYes : kBad;
+}
+
+}  // namespace hlo

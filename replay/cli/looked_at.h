@@ -1,0 +1,30 @@
+// What `memory`, `summary` and `cost` look at: a file, a stage, or of DIR and DIR:MODULE the last stages.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "replay/cli/command.h"
+#include "replay/record/run.h"
+
+namespace hlo {
+
+struct LookedAt {
+  std::string spec;                    // what load() reads, as a command line names it
+  std::string selector;                // of a module of a run, behind `DIR:`; else empty
+  std::string stage;                   // its name; of a file the file's
+  std::optional<Recording> recording;  // where `stage` is the last one of it
+  std::unique_ptr<Module> module;      // after load()
+  std::string unreadable;              // why it has no stage, or what load() ran into
+  // The module's name, by the recording where it was not read.
+  std::string name() const;
+  // Throws Failure.
+  void load();
+};
+
+// One a module of the run; one for a file or a stage. Modules are not read yet. Throws Failure where the spec names
+// nothing.
+std::vector<LookedAt> looked_at(const std::string& spec);
+
+}  // namespace hlo

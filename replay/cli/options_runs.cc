@@ -1,0 +1,85 @@
+// Options of the commands that look at a run or one module of it.
+#include <CLI/CLI.hpp>
+
+#include "replay/cli/command.h"
+
+namespace hlo {
+namespace {
+
+constexpr const char* kGpuHelp =
+    "data sheet for bounds: T4, V100, A10G, A100, L4, RTX4090, H100 or H200 (what the dump was compiled for, else "
+    "H100)";
+
+void add_open(CLI::App& app, int* code) {
+  static OpenArgs open;
+  CLI::App* c = app.add_subcommand("open", "what a recording or XLA dump folder holds (also: hlo-replay DIR)");
+  c->footer(
+      "Example:\n"
+      "  hlo-replay /tmp/xla_dump                    the modules of a run, or the first minute with the only one\n"
+      "  hlo-replay /tmp/xla_dump:train_step         …with one of several\n"
+      "  hlo-replay open /tmp/xla_dump:12 --stages   every stage: which pass changed how much");
+  c->add_option("DIR", open.folder, "a folder, or DIR:MODULE")->required();
+  c->add_flag("--stages", open.stages, "the table of all stages");
+  c->add_option("--gpu", open.gpu, kGpuHelp);
+  c->add_flag("--json", open.json);
+  c->callback([code] { *code = cmd_open(open); });
+}
+
+void add_view(CLI::App& app, int* code) {
+  static ViewArgs view;
+  CLI::App* c = app.add_subcommand("view", "pages that step through a recording");
+  c->footer(
+      "Example:\n"
+      "  hlo-replay view /tmp/xla_dump               all modules of a run, with an index\n"
+      "  hlo-replay view /tmp/xla_dump:train_step");
+  c->add_option("DIR", view.folder, "a folder, or DIR:MODULE")->required();
+  c->add_option("-o,--out", view.out, "folder to make (DIR.view)");
+  c->add_flag("--force", view.force);
+  c->add_option("--formats", view.formats, "text, dot, page, and drawn: html, svg, png (text,dot,page)");
+  c->add_flag("--json", view.json, "where the pages are");
+  c->callback([code] { *code = cmd_view(view); });
+}
+
+constexpr const char* kLookedAt = "module or stage; of a folder or DIR:MODULE the last stages";
+
+void add_memory(CLI::App& app, int* code) {
+  static MemoryArgs memory;
+  CLI::App* c = app.add_subcommand("memory", "what a module holds on its device, and what is alive at the peak");
+  c->footer(
+      "Example:\n"
+      "  hlo-replay memory /tmp/xla_dump                          every module of a run, a row each\n"
+      "  hlo-replay memory /tmp/xla_dump:train_step --by=scope    what is alive at the peak, by scope\n"
+      "By XLA's own buffer assignment where the folder has it, else by ours.");
+  c->add_option("FILE", memory.file, kLookedAt)->required();
+  c->add_option("--by", memory.by, "line, scope or value (line)");
+  c->add_option("--most", memory.most, "rows to show (20)");
+  c->add_flag("--json", memory.json);
+  c->callback([code] { *code = cmd_memory(memory); });
+}
+
+void add_summary(CLI::App& app, int* code) {
+  static SummaryArgs summary;
+  CLI::App* c = app.add_subcommand("summary", "operations, bytes, least time and memory by line, scope, class …");
+  c->footer(
+      "Example:\n"
+      "  hlo-replay summary /tmp/xla_dump:train_step --by=line    which line of the program costs what\n"
+      "  hlo-replay summary /tmp/xla_dump --by=module             the modules of a run\n"
+      "  hlo-replay summary /tmp/xla_dump --by=pass               which pass of the compiler did how much");
+  c->add_option("FILE", summary.file, kLookedAt)->required();
+  c->add_option("--by", summary.by, "line, scope, class, module or pass (line)");
+  c->add_option("--gpu", summary.gpu, kGpuHelp);
+  c->add_option("--most", summary.most, "rows to show (30)");
+  c->add_flag("--json", summary.json);
+  c->callback([code] { *code = cmd_summary(summary); });
+}
+
+}  // namespace
+
+void add_run_commands(CLI::App& app, int* code) {
+  add_open(app, code);
+  add_view(app, code);
+  add_memory(app, code);
+  add_summary(app, code);
+}
+
+}  // namespace hlo

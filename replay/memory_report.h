@@ -1,0 +1,48 @@
+// What a module holds in memory on its device: how much in all, and what is alive where most of it is. From XLA's own
+// buffer assignment where the dump has it, else from ours.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/source_lines.h"
+#include "replay/record/recording.h"
+
+namespace hlo {
+
+struct MemoryValue {
+  std::string instruction;
+  Dims index;  // of its shape
+  int64_t bytes = 0;
+  std::string shape;  // with the type and dimensions; empty: unknown
+  std::string kind;   // "argument", "constant", "value"
+  std::string op_name;
+  SourceLine source;
+  std::string name() const;  // `fusion.3{1}`
+};
+
+struct MemoryAllocation {
+  int64_t bytes = 0;
+  std::string kind;  // "argument", "constant", "output", "temporary"
+  size_t values = 0;
+  std::string largest;  // name of its largest value
+};
+
+struct MemoryReport {
+  std::string from;       // in words: whose assignment, which file
+  bool estimate = false;  // the module is not scheduled: our order and our assignment stand in
+  // Bytes of the allocations, all their lives long.
+  int64_t allocated = 0, arguments = 0, constants = 0, outputs = 0, temporaries = 0;
+  int64_t peak = 0;                           // bytes alive at once
+  std::string peak_at;                        // instruction that runs then; empty: unknown
+  std::vector<MemoryValue> alive;             // at the peak, largest first; empty: unknown
+  std::vector<MemoryAllocation> allocations;  // largest first
+  std::vector<std::string> notes;             // what could not be read
+};
+
+// Of `m`, which is the last stage of `recording`; without one from our own assignment.
+MemoryReport memory_report(const Module& m, const Recording* recording);
+// Only `from`, the sums and the notes, without the module, from the dump's files; nothing where it has none.
+std::optional<MemoryReport> memory_from_files(const Recording& recording);
+
+}  // namespace hlo
