@@ -174,6 +174,8 @@ InstId Parser::operand(CompId comp) {
   else
     id = find(u_.str(w), comp, name_at);
   // Compact form `%t#1#0` for elements of tuples.
+  std::string written;
+  if (peek() == '#') written = w;
   while (peek() == '#') {
     ++at_;
     size_t index_at = at_;
@@ -181,21 +183,29 @@ InstId Parser::operand(CompId comp) {
     const Shape& tuple = m_->shape(id);
     if (!tuple.is_tuple() || index < 0 || index >= static_cast<int64_t>(tuple.elements.size()))
       error_at(index_at, "no element {} in this operand", index);
-    Inst gte;
-    gte.op = Opcode::GetTupleElement;
-    gte.shape = tuple.elements[static_cast<size_t>(index)];
-    AttrSet set;
-    set.op = gte.op;
-    set.set(Attr::index, index);
-    gte.attrs = u_.attrs(std::move(set));
-    gte.count_low = 1;
-    gte.operand[0] = id.value;
-    id = add_named(comp, gte, u_.str("get-tuple-element"));
+    // One instruction, however often it is written: `t_0` of `%t#0`, made in front of its first reader.
+    auto [known, first] = compact_.try_emplace(std::pair(id, index));
+    written += fmt::format("_{}", index);
+    if (first) known->second = element_of(comp, id, index, written);
+    id = known->second;
   }
   if (shaped && stated != m_->shape_id(id) && !u_.compatible(stated, m_->shape_id(id)))
     error_at(place, "operand '{}' is a {}, not a {}", w, u_.shape_text_plain(m_->shape_id(id)),
              u_.shape_text_plain(stated));
   return id;
+}
+
+InstId Parser::element_of(CompId comp, InstId tuple, int64_t index, std::string_view name) {
+  Inst gte;
+  gte.op = Opcode::GetTupleElement;
+  gte.shape = m_->shape(tuple).elements[static_cast<size_t>(index)];
+  AttrSet set;
+  set.op = gte.op;
+  set.set(Attr::index, index);
+  gte.attrs = u_.attrs(std::move(set));
+  gte.count_low = 1;
+  gte.operand[0] = tuple.value;
+  return add_named(comp, gte, u_.str(name));
 }
 
 void Parser::operands(CompId comp, Pending& p) {
@@ -298,97 +308,6 @@ StrId Parser::anonymous_name(CompId comp, Opcode op) {
   StrId n = u_.str(next ? fmt::format("{}.{}", base, next) : base);
   while (taken(n)) n = u_.str(fmt::format("{}.{}", base, ++next));
   return n;
-}
-
-// `add-start`, `add-update`, `add-done` stand for async-start of a computation with that one operation, and so on.
-bool Parser::async_short_form(std::string_view w, Pending* p) {
-  static constexpr std::pair<std::string_view, Opcode> kSuffixes[] = {
-      {"-start", Opcode::AsyncStart}, {"-update", Opcode::AsyncUpdate}, {"-done", Opcode::AsyncDone}};
-  for (const auto& [suffix, op] : kSuffixes) {
-    if (!w.ends_with(suffix) || !op_from_text(w.substr(0, w.size() - suffix.size()), &p->base)) continue;
-    if (p->base == Opcode::Parameter || p->base == Opcode::Constant || op_info(p->base).cls == OpClass::Async)
-      return false;
-    p->op = op;
-    p->is_short = true;
-    return true;
-  }
-  return false;
-}
-
-// The async-start that an update or done belongs to, and the operands that it and the updates since have.
-std::pair<InstId, size_t> Parser::async_root(InstId id) {
-  auto known = async_chain_.find(id);
-  if (known != async_chain_.end()) return known->second;
-  return {id, m_->operand_count(id)};
-}
-
-void Parser::check_async_chain(Pending& p) {
-  if (p.operands.empty() ||
-      (m_->op(p.operands[0]) != Opcode::AsyncStart && m_->op(p.operands[0]) != Opcode::AsyncUpdate))
-    error_at(p.op_at, "{} takes an async-start or async-update as its operand", op_text(p.op));
-  auto [start, early] = async_root(p.operands[0]);
-  CompId callee = m_->attrs(start).comp(Attr::calls);
-  Opcode runs = m_->op(m_->comp(callee).root);
-  if (p.is_short && runs != p.base)
-    error_at(p.op_at, "the async-start runs {}, not {}", op_text(runs), op_text(p.base));
-  if (p.op == Opcode::AsyncDone) return;
-  // Without operands of its own it has the shape of its operand, but for results that are bound here.
-  if (p.operands.size() == 1 && p.shape.valid()) {
-    const Shape &mine = u_[p.shape], &before = u_[m_->shape_id(p.operands[0])];
-    bool same = mine.is_tuple() && before.is_tuple() && mine.elements.size() == before.elements.size();
-    for (size_t k = 0; same && k < mine.elements.size(); ++k)
-      same = k == 1 ? is_prefix_of(u_, before.elements[k], mine.elements[k])
-                    : u_.compatible(before.elements[k], mine.elements[k]);
-    if (!same) error_at(p.op_at, "async-update has the shape of its operand");
-  }
-  // Operands that come late are the last ones of the computation.
-  size_t late = p.operands.size() - 1;
-  const auto& params = m_->comp(callee).params;
-  for (size_t i = 0; i < late; ++i)
-    if (early + i >= params.size() || !u_.compatible(m_->shape_id(params[early + i]), m_->shape_id(p.operands[1 + i])))
-      error_at(p.op_at, "the computation has no parameter for late operand {}", i);
-}
-
-// Makes the computation that the short form of async-start hides; in both forms checks the shape.
-void Parser::wrap_async(Pending& p) {
-  auto of_form = [&] {
-    if (!p.shape.valid() || !u_[p.shape].is_tuple()) return false;
-    const Shape& s = u_[p.shape];
-    return s.elements.size() >= 2 && u_[s.elements[0]].is_tuple();
-  };
-  if (!of_form()) error_at(p.op_at, "async-start has a shape of the form ((operands), results, …)");
-  if (!p.is_short) return set_thread(p);
-  Pending& w = *p.wrapped;
-  const OpInfo& info = op_info(p.base);
-  size_t count = p.operands.size();
-  if (info.arity != kVar && static_cast<size_t>(info.arity) != count) {
-    // Only an elementwise operation tells the shapes of operands that an update brings later.
-    if (static_cast<size_t>(info.arity) < count || !info.elementwise)
-      error_at(p.op_at, "{} takes {} operand(s), not {}", info.text, info.arity, count);
-    count = static_cast<size_t>(info.arity);
-  }
-  w.shape = u_[p.shape].elements[1];
-  check_attrs(w);
-  check_operands(w, w.set);
-  CompId hidden = m_->add_computation_verbatim(unique_comp_name(u_.str("async_wrapped")));
-  inlined_ = true;
-  finished_.push_back(hidden);
-  w.operands.clear();
-  for (size_t i = 0; i < count; ++i) {
-    Inst param;
-    param.op = Opcode::Parameter;
-    param.shape = i < p.operands.size() ? m_->shape_id(p.operands[i]) : w.shape;
-    param.operand[0] = static_cast<uint32_t>(i);
-    w.operands.push_back(add_named(hidden, param, u_.str("async_param")));
-  }
-  if (StrId f = p.set.text(Attr::frontend_attributes); f.valid()) w.set.set(Attr::frontend_attributes, f);
-  w.attrs = u_.attrs(w.set);
-  w.name = u_.str(info.text);
-  m_->set_root(hidden, append(hidden, w));
-  p.set.op = p.op;
-  p.set.set(Attr::calls, hidden);
-  p.attrs = u_.attrs(p.set);
-  set_thread(p);
 }
 
 // What an async-start calls, directly or not, runs on its thread.
@@ -527,375 +446,7 @@ bool Parser::instruction(CompId comp, bool) {
   return root;
 }
 
-// --- computations ---
-
-void Parser::recover() {
-  // To the next line that looks like an instruction or the end of the computation.
-  depth_ = 0;
-  while (!done()) {
-    size_t end = text_.find('\n', at_);
-    if (end == std::string_view::npos) {
-      at_ = text_.size();
-      return;
-    }
-    at_ = end + 1;
-    size_t look = at_;
-    while (look < text_.size() && (text_[look] == ' ' || text_[look] == '\t')) ++look;
-    if (look < text_.size() && text_[look] == '}') {
-      at_ = look;
-      return;
-    }
-    std::string_view rest = text_.substr(look, std::min(text_.find('\n', look), text_.size()) - look);
-    if (rest.find(" = ") != std::string_view::npos) return;
-  }
-}
-
-CompId Parser::computation(bool inline_body) {
-  CompId comp;
-  size_t start = at_;
-  bool entry = false;
-  StrId wish;
-  if (inline_body) {
-    wish = u_.str("_");
-  } else {
-    entry = eat_word("ENTRY");
-    if (entry && m_->entry().valid()) error_at(start, "a second ENTRY");
-    skip();
-    start = at_;
-    wish = name("the name of a computation");
-    if (comp_by_name_.contains(wish)) error_at(start, "computation '{}' is defined twice", u_.text(wish));
-  }
-  ShapeId declared;
-  skip();
-  size_t shape_at = at_;
-  if (!inline_body && peek() == '(') {
-    // The parameter list is read and ignored, but for its form.
-    expect('(', "before the parameters");
-    while (!eat(')')) {
-      eat(',');
-      signature_name();
-      shape();
-    }
-    if (!eat("->")) error_here("expected '->' behind the parameters");
-    skip();
-    shape_at = at_;
-    declared = shape();
-  }
-  // An inline computation's names hide those around it until it ends, be it by an error.
-  struct Shadows {
-    Parser& parser;
-    std::vector<std::pair<StrId, uint32_t>> hidden;
-    std::vector<std::pair<StrId, uint32_t>>* outer = nullptr;
-    bool open = false;
-    void begin() {
-      outer = parser.shadow_;
-      parser.shadow_ = &hidden;
-      open = true;
-    }
-    void end() {
-      if (!open) return;
-      for (auto it = hidden.rbegin(); it != hidden.rend(); ++it) parser.definition_[it->first.value] = it->second;
-      parser.shadow_ = outer;
-      open = false;
-    }
-    ~Shadows() { end(); }
-  } shadows{*this, {}};
-  if (inline_body) shadows.begin();
-  check_stack("computations are nested");
-  if (++depth_ > 200) error_here("computations are nested too deeply");
-  comp = m_->add_computation_verbatim(unique_comp_name(wish));
-  if (m_->comp(comp).name != wish) comp_wish_[comp] = wish;
-  inlined_ |= inline_body;
-  size_t open = at_;
-  expect('{', "before the instructions of a computation");
-  bool failed = false;
-  while (!eat('}')) {
-    if (done()) {
-      if (failed) break;
-      SyntaxError e;
-      e.diagnostic = {
-          at_, "the text ends inside a computation", "the file is cut off?", {{open, "the computation starts here"}}};
-      throw e;
-    }
-    try {
-      instruction(comp, inline_body);
-    } catch (SyntaxError& e) {
-      if (inline_body) throw;
-      failed = true;
-      if (!e.silent) errors_.push_back(e);
-      if (static_cast<int>(errors_.size()) >= options_.max_errors) throw SyntaxError{{}, true};
-      recover();
-    }
-  }
-  --depth_;
-  shadows.end();
-  const Computation& c = m_->comp(comp);
-  if (failed) {
-    comp_by_name_[wish] = comp;
-    broken_.push_back(comp);
-    if (entry) m_->set_entry(comp);
-    return comp;
-  }
-  if (c.order.empty()) error_at(start, "computation '{}' is empty", u_.text(wish));
-  if (!c.root.valid()) m_->set_root(comp, c.order.back());
-  check_parameters(comp, start);
-  if (declared.valid() && !u_.compatible(declared, m_->shape_id(c.root)))
-    error_at(shape_at, "computation '{}' returns a {}, not a {}", u_.text(wish),
-             u_.shape_text_plain(m_->shape_id(c.root)), u_.shape_text_plain(declared));
-  size_t behind = at_;
-  if (bool more = eat(','); more && eat_word("execution_thread")) {
-    expect('=', "behind execution_thread");
-    std::string thread = quoted("the name of a thread");
-    if (thread != "main") m_->set_thread(comp, u_.str(thread));
-  } else if (more && !inline_body) {
-    error_here("expected execution_thread");
-  } else {
-    at_ = behind;  // behind a body in place the caller's next attribute may stand
-  }
-  if (!inline_body) comp_by_name_[wish] = comp;
-  if (entry) m_->set_entry(comp);
-  finished_.push_back(comp);
-  return comp;
-}
-
-void Parser::check_parameters(CompId comp, size_t at) {
-  const auto& params = m_->comp(comp).params;
-  for (size_t i = 0; i < params.size(); ++i)
-    if (!params[i].valid())
-      error_at(at, "computation '{}' has no parameter {} but has parameter {}", m_->comp_name(comp), i,
-               params.size() - 1);
-}
-
 // --- module ---
-
-std::string Parser::alias_text(bool donor) {
-  auto index_text = [](const Dims& path) { return fmt::format("{{{}}}", fmt::join(path, ",")); };
-  // By output; donors by parameter. XLA keeps both sorted and without repeats.
-  std::map<std::vector<int64_t>, std::string> entries;
-  expect('{', "before aliases");
-  bool first = true;
-  while (!eat('}')) {
-    if (!first) expect(',', "between aliases");
-    first = false;
-    std::vector<int64_t> key;
-    std::string out;
-    if (!donor) {
-      skip();
-      size_t place = at_;
-      key = int_list("a shape index");
-      alias_outputs_.emplace_back(key, place);
-      out = index_text(key) + ": ";
-      expect(':', "behind an output's index");
-    }
-    expect('(', "before a parameter's index");
-    uint64_t number = natural("the number of a parameter");
-    expect(',', "behind the number of a parameter");
-    Dims path = int_list("a shape index");
-    out += fmt::format("({}, {}", number, index_text(path));
-    if (donor) {
-      key = path;
-      key.insert(key.begin(), static_cast<int64_t>(number));
-    } else {
-      std::string_view kind = "may-alias";
-      if (eat(',')) {
-        skip();
-        size_t place = at_;
-        kind = word();
-        if (kind != "may-alias" && kind != "must-alias") error_at(place, "an alias is may-alias or must-alias");
-      }
-      out += ", " + std::string(kind);
-    }
-    entries.emplace(std::move(key), out + ")");
-    expect(')', "behind an alias");
-  }
-  std::string all;
-  for (const auto& [key, text] : entries) all += (all.empty() ? "{ " : ", ") + text;
-  return all.empty() ? all : all + " }";
-}
-
-void Parser::header() {
-  m_->set_module_name(std::string(u_.text(name("the name of the module"))));
-  eat(':');
-  std::vector<std::string> seen;
-  while (eat(',')) {
-    skip();
-    size_t start = at_;
-    std::string key(word());
-    if (peek() != '=') error_at(start, "expected a field of the module header");
-    ++at_;
-    if (std::find(seen.begin(), seen.end(), key) != seen.end()) error_at(start, "header field '{}' stands twice", key);
-    seen.push_back(key);
-    ModuleConfig& c = m_->edit_config();
-    auto flags = [&](std::string& slot) {
-      skip();
-      if (peek() == '{') {
-        slot = "{";
-        ++at_;
-        while (!eat('}')) {
-          if (slot.size() > 1) expect(',', "between flags"), slot += ",";
-          slot += boolean("a flag") ? "true" : "false";
-        }
-        slot += "}";
-      } else {
-        slot = boolean("a flag") ? "{true}" : "{false}";
-      }
-      if (slot == "{false}" || slot == "{}") slot.clear();
-    };
-    if (key == "is_scheduled")
-      c.is_scheduled = boolean("is_scheduled");
-    else if (key == "input_output_alias")
-      c.input_output_alias = alias_text(false);
-    else if (key == "buffer_donor")
-      c.buffer_donor = alias_text(true);
-    else if (key == "alias_passthrough_params")
-      c.alias_passthrough_params = boolean("alias_passthrough_params");
-    else if (key == "replica_count")
-      c.replica_count = integer("replica_count");
-    else if (key == "num_partitions")
-      c.num_partitions = integer("num_partitions");
-    else if (key == "allow_spmd_sharding_propagation_to_parameters")
-      flags(c.spmd_to_parameters);
-    else if (key == "allow_spmd_sharding_propagation_to_output")
-      flags(c.spmd_to_output);
-    else if (key == "frontend_attributes")
-      c.frontend_attributes = canonical_dict();
-    else if (key == "origin_recovery_table")
-      c.origin_recovery_table = origin_recovery_table();
-    else if (key == "debug_attributes")
-      c.debug_attributes = balanced();
-    else if (key == "entry_computation_layout") {
-      expect('{', "before the entry layout");
-      expect('(', "before the entry's parameters");
-      while (!eat(')')) {
-        if (!c.entry_params.empty()) expect(',', "between the entry's parameters");
-        c.entry_params.push_back(shape());
-      }
-      if (!eat("->")) error_here("expected '->'");
-      c.entry_result = shape();
-      expect('}', "behind the entry layout");
-      c.has_entry_layout = true;
-    } else if (options_.permissive) {
-      c.kept_verbatim += fmt::format(", {}={}", key, raw_value());
-    } else {
-      std::string_view best;
-      int distance = 5;
-      for (std::string_view known : {"is_scheduled", "input_output_alias", "buffer_donor", "alias_passthrough_params",
-                                     "replica_count", "num_partitions", "allow_spmd_sharding_propagation_to_parameters",
-                                     "allow_spmd_sharding_propagation_to_output", "frontend_attributes",
-                                     "origin_recovery_table", "debug_attributes", "entry_computation_layout"})
-        if (int d = edit_distance(key, known); d < distance) distance = d, best = known;
-      error(start, fmt::format("unknown header field '{}'", key),
-            best.empty() ? "" : fmt::format("did you mean '{}'?", best));
-    }
-  }
-}
-
-void Parser::stack_tables() {
-  StackTables& s = m_->edit_stack();
-  auto numbered = [&] {
-    skip();
-    return peek() >= '0' && peek() <= '9';
-  };
-  // `{a=1 b=2}` with just these fields in this order, as XLA writes them: false, and nothing read, for all others.
-  auto in_order = [&](std::initializer_list<std::pair<std::string_view, int32_t*>> list) {
-    size_t at = at_;
-    bool first = true;
-    for (const auto& [key, slot] : list) {
-      if (at >= text_.size() || text_[at] != (first ? '{' : ' ')) return false;
-      if (text_.compare(++at, key.size(), key) != 0) return false;
-      at += key.size(), first = false;
-      size_t digits = at;
-      int32_t value = 0;
-      while (at < text_.size() && at - digits < 9 && text_[at] >= '0' && text_[at] <= '9')
-        value = value * 10 + (text_[at++] - '0');
-      if (at == digits) return false;
-      *slot = value;
-    }
-    if (at >= text_.size() || text_[at] != '}') return false;
-    at_ = at + 1;
-    return true;
-  };
-  auto fields = [&](auto&& set) {
-    expect('{', "before a table row");
-    while (!eat('}')) {
-      skip();
-      if (peek() == ',') {
-        ++at_;
-        continue;
-      }
-      size_t place = at_;
-      std::string_view key = word();
-      if (peek() != '=') error_at(place, "expected a field of a table row");
-      ++at_;
-      if (!set(key, static_cast<int32_t>(integer("a number")))) error_at(place, "unknown field '{}'", key);
-    }
-  };
-  for (;;) {
-    if (eat_word("FileNames")) {
-      while (numbered()) integer("a number"), s.files.push_back(quoted("a file name"));
-    } else if (eat_word("FunctionNames")) {
-      while (numbered()) integer("a number"), s.functions.push_back(quoted("a function name"));
-    } else if (eat_word("FileLocations")) {
-      while (numbered()) {
-        integer("a number");
-        StackTables::Location l;
-        skip();
-        if (in_order({{"file_name_id=", &l.file},
-                      {"function_name_id=", &l.function},
-                      {"line=", &l.line},
-                      {"end_line=", &l.end_line},
-                      {"column=", &l.column},
-                      {"end_column=", &l.end_column}})) {
-          s.locations.push_back(l);
-          continue;
-        }
-        l = {};
-        fields([&](std::string_view key, int32_t v) {
-          if (key == "file_name_id")
-            l.file = v;
-          else if (key == "function_name_id")
-            l.function = v;
-          else if (key == "line")
-            l.line = v;
-          else if (key == "end_line")
-            l.end_line = v;
-          else if (key == "column")
-            l.column = v;
-          else if (key == "end_column")
-            l.end_column = v;
-          else
-            return false;
-          return true;
-        });
-        s.locations.push_back(l);
-      }
-    } else if (eat_word("StackFrames")) {
-      while (numbered()) {
-        integer("a number");
-        StackTables::Frame f;
-        skip();
-        if (int32_t parent = 0; in_order({{"file_location_id=", &f.location}, {"parent_frame_id=", &parent}})) {
-          f.parent = parent - 1;
-          s.frames.push_back(f);
-          continue;
-        }
-        f = {};
-        fields([&](std::string_view key, int32_t v) {
-          if (key == "file_location_id")
-            f.location = v;
-          else if (key == "parent_frame_id")
-            f.parent = static_cast<int32_t>(int64_t{v} - 1);  // written one too high: 1 is no parent
-          else
-            return false;
-          return true;
-        });
-        s.frames.push_back(f);
-      }
-    } else {
-      return;
-    }
-  }
-}
 
 std::unique_ptr<Module> Parser::bare_instruction() {
   bare_ = true;
@@ -1049,22 +600,6 @@ ShapeId parse_shape(std::string_view text, Universe& universe) {
 
 LitId parse_literal(std::string_view text, ShapeId shape, Universe& universe, const ParseOptions& options) {
   return Parser(text, borrowed(universe), options).lone_literal(shape);
-}
-
-std::string_view recognise_foreign(std::string_view text) {
-  std::string_view head = text.substr(0, 4096);
-  auto has = [&](std::string_view w) { return head.find(w) != std::string_view::npos; };
-  if (head.starts_with("HloModule") || head.starts_with("ENTRY")) return {};
-  if (has("stablehlo.") || has("vhlo."))
-    return "StableHLO (MLIR); XLA's hlo-translate or jax's lowered.compiler_ir('hlo') gives HLO";
-  if (has("mhlo.")) return "MHLO (MLIR)";
-  if (head.starts_with("module @") || head.starts_with("module {") || has("func.func")) return "MLIR";
-  if (head.starts_with("; ModuleID") || has("target datalayout")) return "LLVM IR";
-  if (has(".visible .entry") || has(".target sm_")) return "PTX";
-  if (head.starts_with("digraph")) return "a dot graph";
-  if (has("hlo_module {") || head.starts_with("name: \"")) return "a protobuf in text form (.pbtxt)";
-  if (head.starts_with("BufferAssignment:")) return "a buffer assignment";
-  return {};
 }
 
 }  // namespace hlo

@@ -267,8 +267,8 @@ namespace {
 // An instruction as a module (`out` its file, null: `text`), or constants alone (`instruction` is null).
 Json empty_extract(const Module& m) {
   return {{"module", m.name()}, {"instruction", Json()},  {"instructions", Json()}, {"parameters", Json::array()},
-          {"out", Json()},    {"text", Json()},         {"inputs", Json()},       {"arrays", Json::array()},
-          {"bytes", 0},       {"elided", Json::array()}};
+          {"out", Json()},      {"text", Json()},         {"inputs", Json()},       {"arrays", Json::array()},
+          {"bytes", 0},         {"elided", Json::array()}};
 }
 
 // Arrays of a module by the names of their instructions; a snapshot's arguments as p0, p1 …
