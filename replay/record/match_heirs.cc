@@ -83,8 +83,18 @@ void StageMatcher::work_off() {
 
 void StageMatcher::along_slots() {
   const Module &a = a_.m, &b = b_.m;
-  for (InstId y : order_b_)
-    if (!fresh(y)) compare_slots(out_.same[y.value], y);
+  for (InstId y : order_b_) {
+    if (fresh(y)) continue;
+    InstId x = out_.same[y.value];
+    compare_slots(x, y);
+    // Of more than one operand it reads another: what it reads now was made for it as much as for what it read.
+    auto ox = a.operands(x), oy = b.operands(y);
+    if (ox.size() != oy.size() || ox.size() > 4 || op_info(a.op(x)).cls != OpClass::Elementwise) continue;
+    size_t others = 0;
+    for (size_t k = 0; k < ox.size(); ++k) others += to_[ox[k].value] != oy[k];
+    for (size_t k = 0; k < ox.size() && others > 1; ++k)
+      if (fresh(oy[k]) && a.op(ox[k]) != b.op(oy[k])) add(x, oy[k], HeirKind::kDerived);
+  }
   std::reverse(work_.begin(), work_.end());
   work_off();
   // Roots are read from outside.
@@ -187,6 +197,7 @@ void StageMatcher::of_copied_fusions() {
 // What is new and stands in nobody's place: part of what stands in one, or made of what it moves.
 void StageMatcher::of_regions() {
   const Module &a = a_.m, &b = b_.m;
+  std::vector<InstId> moving;
   for (size_t n = order_b_.size(); n-- > 0;) {
     InstId y = order_b_[n];
     if (!fresh(y) || !from_[y.value].empty() || b_.opaque(y)) continue;
@@ -196,9 +207,9 @@ void StageMatcher::of_regions() {
     for (InstId u : b.users(y)) {
       if (!fresh(u)) continue;
       for (auto [x, kind] : from_[u.value])
-        if (ended(x) && std::find(owners.begin(), owners.end(), x) == owners.end()) owners.push_back(x);
+        if ((ended(x) || kind == HeirKind::kDerived) && std::find(owners.begin(), owners.end(), x) == owners.end()) owners.push_back(x);
     }
-    if (owners.empty() || owners.size() > 4) continue;
+    if (owners.empty() || owners.size() > 16) continue;
     // One of its kind that ended among what the owner was made of.
     std::vector<InstId> region = owners;
     InstId kin;
@@ -215,8 +226,21 @@ void StageMatcher::of_regions() {
     if (merged) continue;
     if (kins == 1) {
       add(kin, y, HeirKind::kDerived);
-    } else if (kins == 0 && owners.size() == 1) {
-      add(owners[0], y, HeirKind::kDerived);
+    } else if (kins == 0 && (owners.size() == 1 || only_moves(b.op(y)) || b.op(y) == Opcode::Slice)) {
+      for (InstId x : owners) add(x, y, HeirKind::kDerived);
+    }
+    moving.push_back(y);
+  }
+  // What moves a value is made of that value, too.
+  for (size_t n = moving.size(); n-- > 0;) {
+    InstId y = moving[n];
+    if (!only_moves(b.op(y)) || b.op(y) == Opcode::Convert) continue;
+    InstId o = b_.resolved(b.operand(y, 0));
+    if (!fresh(o)) {
+      if (b.op(o) != Opcode::Parameter) add(out_.same[o.value], y, HeirKind::kDerived);
+    } else if (only_moves(b.op(o))) {
+      auto origins = from_[o.value];
+      for (auto [x, kind] : origins) add(x, y, HeirKind::kDerived);
     }
   }
 }
