@@ -25,7 +25,8 @@ void StageMatcher::by_name() {
   std::unordered_map<StrId, CompId> computations;
   for (CompId c : a.computations()) computations.emplace(a.comp(c).name, c);
   for (CompId c : b.computations())
-    if (auto found = computations.find(b.comp(c).name); found != computations.end()) pair_computations(found->second, c);
+    if (auto found = computations.find(b.comp(c).name); found != computations.end())
+      pair_computations(found->second, c);
   named_.assign(a.u().string_count(), InstId());
   for (CompId c : a.computations())
     for (InstId i : a.comp(c).order)
@@ -64,7 +65,8 @@ void StageMatcher::doubt_names() {
         InstId moved = to_[ox[k].value];
         if (moved == oy[k]) ++agree;
         // Its old operand stands there, and another one is read.
-        else if (moved.valid() && !fresh(oy[k])) ++differ;
+        else if (moved.valid() && !fresh(oy[k]))
+          ++differ;
       }
       if (agree > 0 || (differ == 0 && same_plain_shape(x, y))) continue;
       bool used_alike = false;
