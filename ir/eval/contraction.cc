@@ -452,8 +452,8 @@ bool dot_arrays(const DotNumbers& d, bool exact, const Shape& ls, const char* l,
       if (!exact && m * n * k > 4096 && std::max({m, n, k}) <= INT32_MAX && has_blas()) {
         by_library = true;
         std::optional<MatrixView<T>> x, y;
-        if (ls.type == type) x = a.lying<T>(l, true);
-        if (rs.type == type) y = b.lying<T>(r, false);
+        if (ls.type == type) x = a.matrix_view<T>(l, true);
+        if (rs.type == type) y = b.matrix_view<T>(r, false);
         std::vector<char> px, py;
         if (!x) px = a.packed(ls, l, type, true);
         if (!y) py = b.packed(rs, r, type, false);

@@ -89,6 +89,7 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("--resume", bisect.resume, "file that keeps judgements, to go on with after a break");
   c->add_option("--outputs", bisect.outputs,
                 ".npz with what the device gave, o0, o1 …: where all stages agree with each other but not with it");
+  c->add_flag("--outputs-only", bisect.outputs_only, "compare the outputs alone, not what is computed inside");
   c->add_flag("--quick", bisect.quick, "where the last stage is good, do not look at the others");
   c->add_flag("--json", bisect.json);
   c->callback([code] { *code = cmd_bisect(bisect); });
