@@ -1,5 +1,7 @@
 #include "ir/snapshot.h"
 
+#include <algorithm>
+
 namespace hlo {
 
 Snapshot Recorder::freeze(Module& m) {
@@ -55,7 +57,20 @@ Snapshot Recorder::assemble(Snapshot::Parts parts) const {
   return s;
 }
 
-uint32_t Recorder::log(const Inst& inst) {
+uint32_t Recorder::log(Inst inst, std::span<const InstId> operands) {
+  if (inst.op != Opcode::Constant && inst.op != Opcode::Parameter) {
+    inst.count_low = static_cast<uint16_t>(std::min<size_t>(operands.size(), 0xFFFF));
+    inst.operand[0] = inst.operand[1] = 0;
+    if (operands.size() <= 2) {
+      for (size_t k = 0; k < operands.size(); ++k) inst.operand[k] = operands[k].value;
+    } else if (operands.size() < 0xFFFF) {
+      inst.operand[0] = universe_->pool_add(operands.data(), operands.size());
+    } else {
+      std::vector<InstId> counted{InstId(operands.size())};
+      counted.insert(counted.end(), operands.begin(), operands.end());
+      inst.operand[0] = universe_->pool_add(counted.data(), counted.size());
+    }
+  }
   log_.push_back(inst);
   return static_cast<uint32_t>(log_.size() - 1);
 }
@@ -89,7 +104,10 @@ std::unique_ptr<Module> Snapshot::thaw() const {
     uint32_t record = pages_[i / kPage]->slot[i % kPage];
     if (record != kNone) m->insts_[i] = recorder_->record(record);
   }
-  for (const auto& c : comps_) m->comps_.push_back(c ? *c : Computation());
+  for (const auto& c : comps_) {
+    m->comps_.push_back(c ? *c : Computation());
+    m->comps_.back().alive = c && c->alive;
+  }
   m->comp_order_ = *comp_order_;
   m->entry_ = entry_;
   if (preds_) m->preds_ = *preds_, m->succs_ = *succs_;

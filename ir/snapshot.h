@@ -80,7 +80,8 @@ class Recorder {
   Snapshot freeze(Module& m);
   // A stage of parts whose records are in the log. No module is frozen after this one.
   Snapshot assemble(Snapshot::Parts parts) const;
-  uint32_t log(const Inst& inst);  // the record's index
+  // Appends a record with those operands (none of constants and parameters). Its index.
+  uint32_t log(Inst inst, std::span<const InstId> operands);
   const Inst& record(uint32_t index) const { return log_[index]; }
   size_t records() const { return log_.size(); }
   const std::shared_ptr<Universe>& universe() const { return universe_; }

@@ -161,6 +161,19 @@ void Parser::attribute(Pending& p) {
       error_at(place, "unknown mode '{}' of a collective", mode);
     return;
   }
+  // XLA of late 2026 writes the order of a comparison instead of its type.
+  if (key_text == "order" && p.op == Opcode::Compare) {
+    skip();
+    size_t place = at_;
+    std::string_view order = word();
+    if (order != "TOTAL" && order != "PARTIAL") error_at(place, "unknown order '{}' of a comparison", order);
+    if (p.set.has(Attr::type)) error_at(start, "compare takes a type or an order");
+    if (p.operands.empty()) return;
+    ElementType type = m_->shape(p.operands[0]).type;
+    const bool partial = is_float(type) || is_complex(type);  // by itself; integers have a total order
+    if (partial == (order == "TOTAL")) p.set.set(Attr::type, u_.str(partial ? "TOTALORDER" : "FLOAT"));
+    return;
+  }
   Attr key;
   bool known = attr_from_text(key_text, &key) && key != Attr::kept_verbatim;
   if (options_.permissive &&

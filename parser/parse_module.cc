@@ -174,6 +174,8 @@ InstId Parser::operand(CompId comp) {
   else
     id = find(u_.str(w), comp, name_at);
   // Compact form `%t#1#0` for elements of tuples.
+  std::string written;
+  if (peek() == '#') written = w;
   while (peek() == '#') {
     ++at_;
     size_t index_at = at_;
@@ -181,21 +183,29 @@ InstId Parser::operand(CompId comp) {
     const Shape& tuple = m_->shape(id);
     if (!tuple.is_tuple() || index < 0 || index >= static_cast<int64_t>(tuple.elements.size()))
       error_at(index_at, "no element {} in this operand", index);
-    Inst gte;
-    gte.op = Opcode::GetTupleElement;
-    gte.shape = tuple.elements[static_cast<size_t>(index)];
-    AttrSet set;
-    set.op = gte.op;
-    set.set(Attr::index, index);
-    gte.attrs = u_.attrs(std::move(set));
-    gte.count_low = 1;
-    gte.operand[0] = id.value;
-    id = add_named(comp, gte, u_.str("get-tuple-element"));
+    // One instruction, however often it is written: `t_0` of `%t#0`, made in front of its first reader.
+    auto [known, first] = compact_.try_emplace(std::pair(id, index));
+    written += fmt::format("_{}", index);
+    if (first) known->second = element_of(comp, id, index, written);
+    id = known->second;
   }
   if (shaped && stated != m_->shape_id(id) && !u_.compatible(stated, m_->shape_id(id)))
     error_at(place, "operand '{}' is a {}, not a {}", w, u_.shape_text_plain(m_->shape_id(id)),
              u_.shape_text_plain(stated));
   return id;
+}
+
+InstId Parser::element_of(CompId comp, InstId tuple, int64_t index, std::string_view name) {
+  Inst gte;
+  gte.op = Opcode::GetTupleElement;
+  gte.shape = m_->shape(tuple).elements[static_cast<size_t>(index)];
+  AttrSet set;
+  set.op = gte.op;
+  set.set(Attr::index, index);
+  gte.attrs = u_.attrs(std::move(set));
+  gte.count_low = 1;
+  gte.operand[0] = tuple.value;
+  return add_named(comp, gte, u_.str(name));
 }
 
 void Parser::operands(CompId comp, Pending& p) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -231,6 +232,7 @@ class Parser {
   InstId append(CompId comp, Pending& p);
   StrId anonymous_name(CompId comp, Opcode op);
   InstId add_named(CompId comp, Inst inst, StrId wish);
+  InstId element_of(CompId comp, InstId tuple, int64_t index, std::string_view name);
   bool async_short_form(std::string_view w, Pending* p);
   std::pair<InstId, size_t> async_root(InstId id);
   void check_async_chain(Pending& p);
@@ -254,6 +256,7 @@ class Parser {
   std::vector<SyntaxError> errors_;
   int depth_ = 0;
 
+  std::map<std::pair<InstId, int64_t>, InstId> compact_;       // `%t#0`, by tuple and index
   HugeVector<uint32_t> definition_;                            // by StrId: the InstId that the name stands for now
   std::vector<uint32_t> definition_at_;                        // by StrId: where (only filled for notes)
   std::vector<std::pair<StrId, uint32_t>>* shadow_ = nullptr;  // definitions to restore after an inline computation

@@ -190,7 +190,8 @@ void ProtoText::attribute(const xla::HloInstructionProto& i, Opcode op, Attr key
     case Attr::direction:
       return put(key, i.comparison_direction());
     case Attr::type:
-      if (!i.comparison_type().empty()) put(key, i.comparison_type());
+      if (!i.comparison_type().empty()) return put(key, i.comparison_type());
+      if (!i.comparison_order().empty()) out += ", order=" + i.comparison_order();
       return;
     case Attr::lhs_batch_dims:
       return ints(key, dots(i).lhs_batch_dimensions());

@@ -48,7 +48,7 @@ void PassContext::note(const Module& m, std::string_view rule, std::initializer_
   Note n;
   n.rule = rule;
   for (InstId i : insts)
-    if (i.valid()) n.names.emplace_back(m.inst_name(i));
+    if (i.valid()) n.names.emplace_back(m.inst_name(i)), n.insts.push_back(i);
   n.text = text;
   notes.push_back(std::move(n));
 }

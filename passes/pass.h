@@ -15,6 +15,7 @@ namespace hlo {
 struct Note {
   std::string rule;
   std::vector<std::string> names;  // instructions, by the name they had
+  std::vector<InstId> insts;       // the same ones
   std::string text;                // numbers behind the decision; may be empty
   int64_t rewrite = 0;             // which one of the run, from 1; 0: a decision that rewrites nothing
 };

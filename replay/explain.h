@@ -1,4 +1,4 @@
-// What became of an instruction, stage by stage, and why two did not join.
+// What became of an instruction, stage by stage, and why two did not join: by ids and heirs of the lineage.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@ namespace hlo {
 
 struct HistoryEvent {
   std::string stage, file;
-  std::string what;                // "stands there", "changed", "replaced by a, b", "gone", "fused into f"
+  std::string what;                // "stands there", "changed", "replaced by a", "gone", "fused into f", "unknown"
   std::string before, after;       // the instruction's text on both sides; empty where there is none
   std::vector<std::string> rules;  // of our own passes: rules that name it
   std::string name;                // under which it goes on; empty where it ends
@@ -24,11 +24,13 @@ struct History {
   std::vector<std::string> unread;   // stages that could not be read
 };
 
-// From the first stage that has an instruction of that name. Throws Failure(kUsage) naming near ones where none has.
-History history(const Recording& recording, const std::string& name);
+// Of the instruction that carries the name first: back to what it was made of, and on through all that it lives on as,
+// copies in several fusions included. *Unknown* where the lineage does not say. Throws Failure(kUsage) naming near ones
+// where none has.
+History history(Recording& recording, const std::string& name);
 
 // Decisions of fusion that name both: from our own notes, or from XLA's priority_fusion_dump.
-std::vector<std::string> why_not_fused(const Recording& recording, const std::string& a, const std::string& b);
+std::vector<std::string> why_not_fused(Recording& recording, const std::string& a, const std::string& b);
 
 // Where two names stand, and whether anything leads from the one to the other.
 struct Meeting {
@@ -36,7 +38,7 @@ struct Meeting {
   std::string near_first, near_second;  // the nearest name where there is none
   std::string text;                     // in words: why no decision about the two can be expected; empty if one can
 };
-Meeting meeting(const Recording& recording, const std::string& a, const std::string& b);
+Meeting meeting(Recording& recording, const std::string& a, const std::string& b);
 
 struct PassWork {
   std::string stage;

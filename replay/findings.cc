@@ -177,7 +177,7 @@ std::vector<ModuleFinding> transposed_parameters(const FindingsInput& in) {
     ModuleFinding f;
     f.kind = "transposed-parameter", f.inst = k.inst, f.others = {from}, f.seconds = k.seconds;
     f.what = fmt::format("{} is transposed {}", in.in_words(from), runs_text(k.times));
-    f.advice = "keep it in the order in which it is read, or swap the contracted dimension of what reads it";
+    f.advice = "store it in the order in which it is read, or read it in the order in which it is stored";
     out.push_back(std::move(f));
   }
   return out;
@@ -345,7 +345,9 @@ std::vector<ModuleFinding> tiny_products(const FindingsInput& in) {
   double runs = 0, most = 0, flops = 0, seconds = 0;
   std::vector<const KernelCost*> found;
   for (const KernelCost& k : in.cost.kernels) {
-    const double one = k.times > 0 ? k.seconds / k.times : 0;
+    // Not what matrix units could reach at best: a quarter of the plain units' rate and of the memory's.
+    const double one =
+        std::max(k.cost.bytes() / (in.device.memory_gb_s * 1e9), k.cost.flops / (in.device.f32_tflops * 1e12));
     if (one * 4 > kLaunch || !product_of(m, k.inst).valid()) continue;
     found.push_back(&k);
     runs += k.times, most = std::max(most, k.cost.flops), flops += k.cost.flops * k.times, seconds += k.seconds;
@@ -375,6 +377,10 @@ std::vector<ModuleFinding> padded_products(const FindingsInput& in) {
                  op == Opcode::Copy;
         }))
       continue;
+    // Zeros between the elements, as of a gradient of a strided convolution, are no padding that a model asks for.
+    const auto* padding = m.attrs(pad).get<std::vector<PaddingDim>>(Attr::padding);
+    if (!padding || std::any_of(padding->begin(), padding->end(), [](const PaddingDim& d) { return d.interior != 0; }))
+      continue;
     const Shape &from = m.shape(m.operand(pad, 0)), &to = m.shape(pad);
     if (!from.is_array() || to.elements_count() <= from.elements_count()) continue;
     std::vector<InstId> users = readers(m, k.inst);
@@ -385,7 +391,6 @@ std::vector<ModuleFinding> padded_products(const FindingsInput& in) {
     f.what =
         fmt::format("{} is padded to {} for the product {}, {}", m.u().shape_text_plain(m.shape_id(m.operand(pad, 0))),
                     m.u().shape_text_plain(m.shape_id(pad)), m.inst_name(*product), runs_text(k.times));
-    const auto* padding = m.attrs(pad).get<std::vector<PaddingDim>>(Attr::padding);
     const bool uneven =
         padding && std::any_of(padding->begin(), padding->end(), [](const PaddingDim& d) { return d.low != d.high; });
     const bool convolution = kernel_class(m, *product) == "convolution";

@@ -8,10 +8,10 @@
 #include "dump/proto_writer.h"
 #include "gpu_exec/gpu_code.h"
 #include "ir/print.h"
-#include "ir/snapshot.h"
 #include "ir/thunk.h"
 #include "passes/backend/backend.h"
 #include "replay/ptxas.h"
+#include "replay/record/store.h"
 #include "viewer/drawing.h"
 #include "viewer/pages.h"
 
@@ -45,12 +45,11 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   Recording r;
   r.folder = out.path(), r.module_name = m.name, r.source = "hlo-replay", r.pipeline = options.pipeline;
   std::string prefix = fmt::format("module_{:04}.{}", r.module_number, name_in_files(m.name));
-  Recorder recorder(m.universe());
+  auto lineage = std::make_shared<Lineage>(m.universe());
   Drawers drawers(out);
   auto wants = [&](const char* f) { return options.formats.contains(f); };
   bool draws = wants("dot") || wants("svg") || wants("png") || wants("html");
   if (wants("svg") || wants("png") || wants("html")) require_graphviz();
-  std::unique_ptr<Snapshot> last;
   int number = 0;
   size_t done = 0, all = count_passes(*steps);
   bool stopped = false;
@@ -58,15 +57,15 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   // Freezes the module and writes it in every format wanted. The row's counts come from the frozen stages.
   auto write_stage = [&](StageRow& row, const std::string& base) {
     StageDrawing drawing;
-    auto snapshot = std::make_unique<Snapshot>(recorder.freeze(m));
-    if (last) {
-      StageDiff d = diff_stages(*last, *snapshot);
-      row.added = d.added.size(), row.removed = d.removed.size(), row.modified = d.modified.size();
+    size_t stage = lineage->add(m);
+    row.stage = static_cast<int>(stage);
+    StageDiff d = lineage->changes(stage);
+    row.added = d.added.size(), row.removed = d.removed.size(), row.modified = d.modified.size();
+    if (draws) {
       for (InstId i : d.added) drawing.options.added.insert(m[i].name);
       for (InstId i : d.modified) drawing.options.modified.insert(m[i].name);
       for (InstId i : d.removed) drawing.removed.emplace_back(m.inst_name(i));
     }
-    last = std::move(snapshot);
     row.file = base + ".txt";
     if (wants("text")) out.write(row.file, lossless_text(m));
     if (wants("json")) out.write(base + ".json", module_json(m));
@@ -105,11 +104,14 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
     }
     if (row.kind == StageRow::kPipelineStart) {
       row.number = number;
+      row.stage = static_cast<int>(lineage->size() - 1);
     } else if (row.changed) {
       row.number = ++number;
       std::string base = fmt::format("{}.{:04}.{}.after_{}", prefix, number, e.pipeline, e.pass);
       if (!e.next.empty()) base += ".before_" + e.next;
       write_stage(row, base);
+    } else {
+      row.stage = static_cast<int>(lineage->size() - 1);
     }
     bool here = !options.stop_after.empty() &&
                 (row.name() == options.stop_after || row.pass == options.stop_after ||
@@ -180,6 +182,8 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   if (!wants("text"))
     for (StageRow& row : r.rows) row.file.clear();
   out.write("recording.json", recording_json(r));
+  out.write(kStoreFile, store_bytes(r, *lineage));
+  r.keep(std::move(lineage));
   return r;
 }
 

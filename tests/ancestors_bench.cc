@@ -14,7 +14,7 @@
 #include "parser/parser.h"
 #include "replay/confined_path.h"
 #include "replay/record/match.h"
-#include "replay/recording.h"
+#include "replay/record/recording.h"
 
 namespace hlo {
 namespace {

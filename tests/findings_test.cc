@@ -240,28 +240,28 @@ TEST(Findings, CopiesAtLoops) {
 
 const char* kChain = R"(HloModule m, is_scheduled=true
 f {
-  p = f32[4096]{0} parameter(0)
-  ROOT n = f32[4096]{0} negate(p)
+  p = f32[65536]{0} parameter(0)
+  ROOT n = f32[65536]{0} negate(p)
 }
 g {
-  q = f32[4096]{0} parameter(0)
-  ROOT a = f32[4096]{0} abs(q)
+  q = f32[65536]{0} parameter(0)
+  ROOT a = f32[65536]{0} abs(q)
 }
 ENTRY e {
-  x = f32[4096]{0} parameter(0)
-  y = f32[4096]{0} fusion(x), kind=kLoop, calls=f
-  ROOT z = f32[4096]{0} fusion(y), kind=kLoop, calls=g
+  x = f32[65536]{0} parameter(0)
+  y = f32[65536]{0} fusion(x), kind=kLoop, calls=f
+  ROOT z = f32[65536]{0} fusion(y), kind=kLoop, calls=g
 })";
 
 TEST(Findings, ChainsThatAreNotFused) {
   EXPECT_EQ(found(unfused_chains, kChain), Names{"unfused-chain y"});
   // Someone else reads it, too.
   EXPECT_EQ(found(unfused_chains, with(with(kChain, "ROOT z =", "z ="), "calls=g\n",
-                                       "calls=g\n  ROOT t = (f32[4096]{0}, f32[4096]{0}) tuple(y, z)\n")),
+                                       "calls=g\n  ROOT t = (f32[65536]{0}, f32[65536]{0}) tuple(y, z)\n")),
             Names{});
   // A reduction is not element by element.
   EXPECT_EQ(found(unfused_chains,
-                  with(kChain, "ROOT a = f32[4096]{0} abs(q)", "ROOT a = f32[4096]{0} reverse(q), dimensions={0}")),
+                  with(kChain, "ROOT a = f32[65536]{0} abs(q)", "ROOT a = f32[65536]{0} reverse(q), dimensions={0}")),
             Names{});
 }
 
@@ -296,6 +296,12 @@ ENTRY e {
 
 TEST(Findings, WhatIsPaddedForAProduct) {
   EXPECT_EQ(found(padded_products, kPadded), Names{"padded-product k"});
+  // Zeros between the elements.
+  std::string spread = with(kPadded, "padding=0_4x0_6", "padding=0_0_1x0_0_1");
+  for (size_t at = 0; (at = spread.find("304")) != std::string::npos;) spread.replace(at, 3, "599");
+  for (size_t at = 0; (at = spread.find("599,256")) != std::string::npos;) spread.replace(at, 7, "599,499");
+  spread = with(spread, "f32[64,256]{1,0} dot", "f32[64,499]{1,0} dot");
+  EXPECT_EQ(found(padded_products, spread), Names{});
   // Padding that takes away.
   EXPECT_EQ(found(padded_products, with(with(with(with(kPadded, "padding=0_4x0_6", "padding=0_-1x0_-2"),
                                                   "f32[304,256]{1,0} pad", "f32[299,248]{1,0} pad"),
@@ -345,22 +351,22 @@ ENTRY e {
 const char* kGathers = R"(HloModule m, is_scheduled=true
 f {
   t = f32[1000,64]{1,0} parameter(0)
-  i = s32[32]{0} parameter(1)
-  ROOT g = f32[32,64]{1,0} gather(t, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,64}
+  i = s32[1024]{0} parameter(1)
+  ROOT g = f32[1024,64]{1,0} gather(t, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,64}
 }
 h {
   t.1 = f32[1000,64]{1,0} parameter(0)
-  i.1 = s32[32]{0} parameter(1)
-  g.1 = f32[32,64]{1,0} gather(t.1, i.1), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,64}
-  ROOT n = f32[32,64]{1,0} negate(g.1)
+  i.1 = s32[1024]{0} parameter(1)
+  g.1 = f32[1024,64]{1,0} gather(t.1, i.1), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,64}
+  ROOT n = f32[1024,64]{1,0} negate(g.1)
 }
 ENTRY e {
   w = f32[1000,64]{1,0} parameter(0)
-  r = s32[32]{0} parameter(1)
-  s = s32[32]{0} parameter(2)
-  a = f32[32,64]{1,0} fusion(w, r), kind=kLoop, calls=f
-  b = f32[32,64]{1,0} fusion(w, r), kind=kLoop, calls=h
-  ROOT o = (f32[32,64]{1,0}, f32[32,64]{1,0}) tuple(a, b)
+  r = s32[1024]{0} parameter(1)
+  s = s32[1024]{0} parameter(2)
+  a = f32[1024,64]{1,0} fusion(w, r), kind=kLoop, calls=f
+  b = f32[1024,64]{1,0} fusion(w, r), kind=kLoop, calls=h
+  ROOT o = (f32[1024,64]{1,0}, f32[1024,64]{1,0}) tuple(a, b)
 })";
 
 TEST(Findings, TheSameRowsGatheredTwice) {

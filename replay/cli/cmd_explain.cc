@@ -6,6 +6,7 @@
 #include "replay/explain.h"
 #include "replay/files.h"
 #include "replay/profile.h"
+#include "replay/record/import.h"
 #include "replay/record/run.h"
 
 namespace hlo {
@@ -27,7 +28,7 @@ Json to_json(const History& h) {
 
 // Of several modules the one that has it.
 template <class F>
-auto first_that_has(const std::vector<Recording>& all, F f) {
+auto first_that_has(std::vector<Recording>& all, F f) {
   for (size_t k = 0;; ++k) try {
       return f(all[k]);
     } catch (const Failure& e) {
@@ -35,8 +36,8 @@ auto first_that_has(const std::vector<Recording>& all, F f) {
     }
 }
 
-int explain_instruction(const ExplainArgs& a, const std::vector<Recording>& all) {
-  History h = first_that_has(all, [&](const Recording& r) { return history(r, a.instruction); });
+int explain_instruction(const ExplainArgs& a, std::vector<Recording>& all) {
+  History h = first_that_has(all, [&](Recording& r) { return history(r, a.instruction); });
   // The kernel is named after what the instruction ended as, or after the fusion that took it.
   double seconds = 0, share = 0;
   size_t calls = 0;
@@ -77,11 +78,11 @@ int explain_instruction(const ExplainArgs& a, const std::vector<Recording>& all)
   return kYes;
 }
 
-int explain_pair(const ExplainArgs& a, const std::vector<Recording>& all) {
+int explain_pair(const ExplainArgs& a, std::vector<Recording>& all) {
   std::vector<std::string> lines;
   bool known[2] = {false, false};
   std::string near[2], meet;
-  for (const Recording& r : all) {
+  for (Recording& r : all) {
     Meeting m = meeting(r, a.why_not[0], a.why_not[1]);
     known[0] |= m.first, known[1] |= m.second;
     if (near[0].empty()) near[0] = m.near_first;
@@ -92,7 +93,7 @@ int explain_pair(const ExplainArgs& a, const std::vector<Recording>& all) {
     if (!known[k])
       fail(FailureKind::kUsage, "no stage of {} has an instruction '{}'{}", a.file, a.why_not[static_cast<size_t>(k)],
            near[k].empty() ? "" : fmt::format("; did you mean '{}'?", near[k]));
-  for (const Recording& r : all)
+  for (Recording& r : all)
     for (std::string& line : why_not_fused(r, a.why_not[0], a.why_not[1])) lines.push_back(std::move(line));
   if (a.json)
     print_json({{"first", a.why_not[0]}, {"second", a.why_not[1]}, {"decisions", lines}, {"meet", meet}});
@@ -109,9 +110,10 @@ int explain_pair(const ExplainArgs& a, const std::vector<Recording>& all) {
   return lines.empty() ? kNo : kYes;
 }
 
-int explain_pass(const ExplainArgs& a, const std::vector<Recording>& all) {
+int explain_pass(const ExplainArgs& a, std::vector<Recording>& all) {
   Json list = Json::array();
-  for (const Recording& r : all)
+  for (Recording& r : all) {
+    if (r.source == "xla" && r.pipeline != "graphs") r.lineage();  // the counts of its stages
     for (const PassWork& w : pass_work(r, a.pass)) {
       Json rules = Json::object();
       for (const auto& [rule, n] : w.rules) rules[rule] = n;
@@ -129,6 +131,7 @@ int explain_pass(const ExplainArgs& a, const std::vector<Recording>& all) {
                                 : "nothing");
       for (const auto& [rule, n] : w.rules) fmt::print("  {:>6} × {}\n", n, rule);
     }
+  }
   if (a.json) print_json({{"pass", a.pass}, {"runs", list}});
   if (list.empty()) fail(FailureKind::kUsage, "no run of a pass '{}' is recorded in {}", a.pass, a.file);
   return kYes;
@@ -139,8 +142,7 @@ int explain_pass(const ExplainArgs& a, const std::vector<Recording>& all) {
 int cmd_explain(const ExplainArgs& a) {
   if (!a.instruction.empty() + !a.why_not.empty() + !a.pass.empty() != 1)
     fail(FailureKind::kUsage, "explain takes an INSTRUCTION, --why-not A B, or --pass P");
-  bool counts = !a.pass.empty();
-  std::vector<Recording> all = counts ? open_folder(a.file, true) : select_modules(a.file);
+  std::vector<Recording> all = select_modules(a.file);
   if (!a.pass.empty()) return explain_pass(a, all);
   return a.why_not.empty() ? explain_instruction(a, all) : explain_pair(a, all);
 }

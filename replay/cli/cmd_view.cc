@@ -42,11 +42,12 @@ std::string stem_of(const std::string& name) {
   return name;
 }
 
-// Reads the stages one by one, compares neighbours, and writes what is asked for.
+// Writes the stages one by one in every format that is asked for; what changed in each, the lineage says.
 class StageWriter {
  public:
-  StageWriter(const Recording& r, const std::set<std::string>& formats, OutputFolder& out)
-      : recording_(r), formats_(formats), out_(out), drawers_(out) {}
+  // `lineage`: null where no stage can be read.
+  StageWriter(const Recording& r, const Lineage* lineage, const std::set<std::string>& formats, OutputFolder& out)
+      : recording_(r), lineage_(lineage), formats_(formats), out_(out), drawers_(out) {}
 
   void put(StageRow& row) {
     if (interrupted()) fail(FailureKind::kUsage, "interrupted; nothing was written");
@@ -54,50 +55,57 @@ class StageWriter {
     drawing.base = stem_of(row.file), drawing.formats = formats_;
     drawing.command = fmt::format("hlo-replay convert {} stage.svg", shell_word(recording_.folder + "/" + row.file));
     const bool graph = row.file.ends_with(".dot");
-    std::string text = read_confined(recording_.folder, row.file);
-    row.file = drawing.base + (graph ? ".dot" : ".txt");
+    if (graph || formats_.contains("text") || !lineage_ || row.stage < 0) {
+      std::string text = read_confined(recording_.folder, row.file);
+      row.file = drawing.base + (graph ? ".dot" : ".txt");
+      if (graph) {
+        drawing.row = row;
+        drawers_.draw_dot(text, drawing);
+        return;
+      }
+      if (formats_.contains("text")) out_.write(row.file, text);
+    } else {
+      row.file = drawing.base + ".txt";
+    }
     drawing.row = row;
-    if (graph) {
-      drawers_.draw_dot(text, drawing);
-      return;
-    }
-    std::unique_ptr<Module> m;
-    try {
-      ParseOptions parse;
-      parse.file = row.file;
-      m = parse_module(text, universe_, parse);
-    } catch (const Failure&) {  // it is shown as it is
-    }
-    if (formats_.contains("text")) out_.write(row.file, text);
-    if (!m) return;
-    auto index = std::make_unique<StageIndex>(*m);
+    bool draws =
+        std::any_of(formats_.begin(), formats_.end(), [](const std::string& f) { return f != "text" && f != "page"; });
+    if (!draws || !lineage_ || row.stage < 0) return;  // what cannot be read is shown as it is
+    const size_t k = static_cast<size_t>(row.stage);
+    std::unique_ptr<Module> m = lineage_->module(k);
     drawing.options.title = recording_.module_name + "\n" + row.name();
-    if (recording_.source == "xla") row.before = last_ ? last_count_ : m->instruction_count();
-    if (last_) {
-      auto d = StageIndex::compare(*last_, *index);
-      if (recording_.source == "xla")
-        row.added = d.added.size(), row.removed = d.removed.size(), row.modified = d.modified.size();
-      drawing.options.added.insert(d.added.begin(), d.added.end());
-      drawing.options.modified.insert(d.modified.begin(), d.modified.end());
-      for (StrId n : d.removed) drawing.removed.emplace_back(universe_->text(n));
+    if (k > 0 && row.stage != last_) {
+      StageDiff d = lineage_->changes(k);
+      const Snapshot& before = lineage_->stage(k - 1);
+      for (InstId i : d.added) drawing.options.added.insert((*m)[i].name);
+      for (InstId i : d.modified) drawing.options.modified.insert((*m)[i].name);
+      for (InstId i : d.removed) drawing.removed.emplace_back(m->u().text(before[i].name));
     }
-    last_ = std::move(index), last_count_ = m->instruction_count();
-    if (recording_.source == "xla") row.after = last_count_;
-    drawing.row = row;
+    last_ = row.stage;
     drawers_.draw(*m, drawing);
   }
   void end() { drawers_.wait(); }
-  size_t count() const { return last_count_; }  // instructions of the last stage
 
  private:
   const Recording& recording_;
+  const Lineage* lineage_;
   const std::set<std::string>& formats_;
   OutputFolder& out_;
   Drawers drawers_;
-  std::shared_ptr<Universe> universe_ = std::make_shared<Universe>();
-  std::unique_ptr<StageIndex> last_;
-  size_t last_count_ = 0;
+  int last_ = -1;
 };
+
+// Null where there is no text, or none can be read: graphs and damaged stages are shown as they are.
+const Lineage* lineage_of(Recording& r) {
+  auto is_text = [](const StageRow& row) { return row.file.ends_with(".txt") || row.file.ends_with(".hlo"); };
+  if (std::none_of(r.rows.begin(), r.rows.end(), is_text)) return nullptr;
+  try {
+    return &r.lineage();
+  } catch (const Failure& e) {
+    if (e.kind() != FailureKind::kIo) throw;
+    return nullptr;
+  }
+}
 
 struct Pages {
   Recording recording;  // as it was written: rows without what could not be read
@@ -108,15 +116,12 @@ struct Pages {
 Pages write_pages(const Recording& given, const std::set<std::string>& formats, const std::string& hint,
                   OutputFolder& out) {
   Recording r = given;
-  StageWriter writer(given, formats, out);
+  StageWriter writer(r, lineage_of(r), formats, out);
   std::optional<Progress> progress("writing the stages of " + given.module_name);
   size_t done = 0;
   for (StageRow& row : r.rows) {
     progress->at(done++, r.rows.size(), row.file);
-    if (row.file.empty()) {
-      if (r.source == "xla") row.before = row.after = writer.count();
-      continue;
-    }
+    if (row.file.empty()) continue;
     try {
       writer.put(row);
     } catch (const Failure& e) {
@@ -181,8 +186,10 @@ int view_run(const ViewArgs& a, const Run& run, const std::string& path) {
   std::vector<std::vector<std::string>> rows;
   size_t failed = 0;
   bool page = false;
+  std::set<std::string> names;
   for (const Recording& r : run.modules) {
-    const std::string name = name_in_files(fmt::format("{:04}.{}.{}", r.module_number, r.module_name, rows.size()));
+    std::string name = name_in_files(fmt::format("module_{:04}.{}", r.module_number, r.module_name));
+    if (!names.insert(name).second) name += fmt::format(".{}", rows.size());  // of several folders
     try {
       OutputFolder one(out.temporary() + "/" + name, true);
       std::string spec = a.folder + ":" + module_selector(run, r);

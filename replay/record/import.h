@@ -1,5 +1,6 @@
 // Recordings of folders that other programs wrote.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,5 +21,9 @@ void count_changes(Recording* recording);
 // What TensorFlow wrote in 2018: hlo_graph_0.dot, hlo_graph_1.dot …, and on its console which is which:
 // `computation cluster_0[…].v82 [CPU: after inline, before algsimp]: /tmp/hlo_graph_3.dot`. Graphs only, no texts.
 std::vector<Recording> open_graphs(const std::string& folder);
+
+// Reads the texts of a recording's stages and matches each with the one before; fills in the rows' `stage` and counts,
+// and what could not be read into `problems`. Throws Failure(kIo) where no stage can be read, kUsage when interrupted.
+std::shared_ptr<Lineage> import_stages(Recording& recording);
 
 }  // namespace hlo

@@ -31,6 +31,8 @@ class Lineage {
   std::span<const Heir> heirs(size_t k) const { return stages_[k].heirs; }
   // False: it ended between k-1 and k, and the evidence does not say what became of it.
   bool decided(size_t k, InstId from) const;
+  const std::vector<InstId>& undecided(size_t k) const { return stages_[k].undecided; }  // sorted
+  bool imported(size_t k) const { return stages_[k].imported; }
   // What stage k has that k-1 has not, the other way round, and what both have in different form. Of our own runs all
   // that a pass touched is modified; of imported stages metadata does not count. Of stage 0: nothing.
   StageDiff changes(size_t k) const;
@@ -50,7 +52,8 @@ class Lineage {
     Snapshot snapshot;
     std::vector<Heir> heirs;
     std::vector<InstId> undecided;  // sorted
-    bool checked = true;            // false: from a file, and nobody has looked yet whether it is a module
+    bool imported = false;
+    bool checked = true;  // false: from a file, and nobody has looked yet whether it is a module
   };
   void take_heirs(const Module& m, Stage& stage) const;
 

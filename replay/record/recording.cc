@@ -9,6 +9,7 @@
 #include "replay/files.h"
 #include "replay/progress.h"
 #include "replay/record/import.h"
+#include "replay/record/store.h"
 #include "replay/terminal.h"
 
 namespace hlo {
@@ -61,6 +62,7 @@ std::string recording_json(const Recording& r) {
     s["instructions_after"] = row.after;
     s["added"] = row.added, s["removed"] = row.removed, s["modified"] = row.modified;
     if (row.rewrites) s["rewrites"] = row.rewrites;
+    if (row.stage >= 0) s["stage"] = row.stage;
     if (!row.file.empty()) s["file"] = row.file;
     if (!row.notes.empty()) {
       ordered_json& notes = s["notes"] = ordered_json::array();
@@ -128,6 +130,41 @@ StageIndex::Difference StageIndex::compare(const StageIndex& a, const StageIndex
   return d;
 }
 
+// --- the lineage ---
+
+Lineage& Recording::lineage() {
+  if (lineage_) return *lineage_;
+  for (StageRow& row : rows) row.stage = -1;
+  if (source != "hlo-replay" || !open_store()) lineage_ = import_stages(*this);
+  return *lineage_;
+}
+
+// False, and the reason in `problems`, where the folder has none that belongs to its listing.
+bool Recording::open_store() {
+  bool missing = false;
+  if (!why_not_confined(folder, kStoreFile, &missing).empty() && missing) return false;  // of before there were any
+  try {
+    StoredRecording stored = read_store(read_confined(folder, kStoreFile), folder + "/" + kStoreFile);
+    const std::vector<StageRow>& own = stored.recording.rows;
+    bool same = own.size() == rows.size() && stored.recording.module_name == module_name;
+    for (size_t k = 0; same && k < rows.size(); ++k)
+      same = own[k].name() == rows[k].name() && own[k].number == rows[k].number && own[k].after == rows[k].after &&
+             own[k].notes.size() == rows[k].notes.size();
+    if (!same) {
+      for (const std::string& why : stored.lost) problems.push_back(why);
+      problems.push_back(std::string(kStoreFile) + " does not belong to recording.json: the texts are read instead");
+      return false;
+    }
+    for (size_t k = 0; k < rows.size(); ++k) rows[k].stage = own[k].stage, rows[k].notes = own[k].notes;
+    for (std::string& why : stored.lost) problems.push_back(std::move(why));
+    lineage_ = std::move(stored.lineage);
+    return true;
+  } catch (const Failure& e) {
+    problems.push_back(fmt::format("{}: the texts are read instead", e.what()));
+    return false;
+  }
+}
+
 // --- opening folders ---
 
 namespace {
@@ -179,6 +216,7 @@ std::vector<Recording> open_ours(const std::string& folder) {
       row.before = s.at("instructions_before"), row.after = s.at("instructions_after");
       row.added = s.at("added"), row.removed = s.at("removed"), row.modified = s.at("modified");
       row.rewrites = s.value("rewrites", int64_t{0});
+      row.stage = s.value("stage", -1);
       row.file = s.value("file", "");
       if (s.contains("notes"))
         for (const auto& n : s["notes"]) {

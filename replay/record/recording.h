@@ -7,6 +7,7 @@
 
 #include "ir/module.h"
 #include "passes/pass.h"
+#include "replay/record/lineage.h"
 
 namespace hlo {
 
@@ -19,6 +20,7 @@ struct StageRow {
   size_t before = 0, after = 0;  // instructions
   size_t added = 0, removed = 0, modified = 0;
   int64_t rewrites = 0;
+  int stage = -1;    // of the lineage, that the row ends with; -1: unknown
   std::string file;  // text of this stage, base name; empty where nothing was written (nothing changed)
   std::vector<Note> notes;
   std::string name() const;  // `simplification.after_algsimp`, `before_optimizations` …
@@ -37,6 +39,16 @@ struct Recording {
 
   // The text file that holds the module after that row (its own, or the last one written before it); empty if none.
   std::string text_file(size_t row) const;
+
+  // All stages under one numbering. The first call opens the store, or else reads and matches the texts, which takes
+  // its time; it fills in the rows' `stage`, the counts of imported rows and the ids of notes, and what could not be
+  // read into `problems`. Throws Failure where no stage can be read. Copies of a recording share it.
+  Lineage& lineage();
+  void keep(std::shared_ptr<Lineage> lineage) { lineage_ = std::move(lineage); }
+
+ private:
+  bool open_store();
+  std::shared_ptr<Lineage> lineage_;
 };
 
 std::string recording_json(const Recording& r);
