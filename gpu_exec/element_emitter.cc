@@ -259,7 +259,7 @@ void ElementEmitter::emit_operands(const Frame& frame, InstId inst, const Elemen
   auto passes_through = [&](InstId i) {
     Opcode op = m_.op(i);
     return op_info(op).elementwise && op != Opcode::BitcastConvert && m_.shape(i).is_array() &&
-           !frame.given.contains(i) && !known(frame, i, index, 0);
+           !frame.in_memory.contains(i) && !known(frame, i, index, 0);
   };
   if (!passes_through(inst)) return;
   std::vector<std::pair<InstId, size_t>> path{{inst, 0}};
@@ -293,8 +293,8 @@ Value* ElementEmitter::element(const Frame& frame, InstId inst, const ElementInd
   } depth(depth_);
   if (depth_ % kPlainDepth == 0) emit_operands(frame, inst, index);
   Key key{&frame, inst, index, part};
-  auto given = frame.given.find(inst);
-  Value* v = given == frame.given.end() ? emit(frame, inst, index, part) : load(*given->second, index);
+  auto found = frame.in_memory.find(inst);
+  Value* v = found == frame.in_memory.end() ? emit(frame, inst, index, part) : load(*found->second, index);
   scopes_.back().values[key] = v;
   return v;
 }

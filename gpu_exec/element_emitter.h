@@ -61,8 +61,8 @@ class ElementEmitter {
   };
   struct Frame {
     std::vector<Binding> params;
-    std::map<InstId, const Buffer*> given;  // instructions whose values lie in memory
-    std::map<InstId, llvm::Value*> values;  // those that have one value wherever the code asks for them
+    std::map<InstId, const Buffer*> in_memory;  // instructions whose values are read from there
+    std::map<InstId, llvm::Value*> values;      // those that have one value wherever the code asks for them
   };
 
   // Emits where `builder` stands. Constants too large to stand in the code are asked for by `constant_buffer`.

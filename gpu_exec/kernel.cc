@@ -79,7 +79,7 @@ ElementEmitter::Frame KernelBuilder::frame(ElementEmitter& e, const std::vector<
       fail(FailureKind::kUnsupported, "no kernel for {}: an operand is no array", m_.inst_name(inst_));
     const auto* buffer = e.add_buffer({pointers[k], m_.shape_id(operands_[k]), nullptr, results});
     f.params.push_back({buffer, nullptr, InstId(), nullptr});
-    if (m_.op(inst_) != Opcode::Fusion && by_pointer(operands_[k])) f.given[operands_[k]] = buffer;
+    if (m_.op(inst_) != Opcode::Fusion && by_pointer(operands_[k])) f.in_memory[operands_[k]] = buffer;
   }
   return f;
 }

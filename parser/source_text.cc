@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "parser/parser.h"
+
 namespace hlo {
 namespace {
 
@@ -93,6 +95,22 @@ std::vector<std::string_view> split_modules(std::string_view text) {
   add(text.size());
   if (parts.empty()) parts.push_back(text);
   return parts;
+}
+
+std::string_view recognise_foreign(std::string_view text) {
+  std::string_view head = text.substr(0, 4096);
+  auto has = [&](std::string_view w) { return head.find(w) != std::string_view::npos; };
+  if (head.starts_with("HloModule") || head.starts_with("ENTRY")) return {};
+  if (has("stablehlo.") || has("vhlo."))
+    return "StableHLO (MLIR); XLA's hlo-translate or jax's lowered.compiler_ir('hlo') gives HLO";
+  if (has("mhlo.")) return "MHLO (MLIR)";
+  if (head.starts_with("module @") || head.starts_with("module {") || has("func.func")) return "MLIR";
+  if (head.starts_with("; ModuleID") || has("target datalayout")) return "LLVM IR";
+  if (has(".visible .entry") || has(".target sm_")) return "PTX";
+  if (head.starts_with("digraph")) return "a dot graph";
+  if (has("hlo_module {") || head.starts_with("name: \"")) return "a protobuf in text form (.pbtxt)";
+  if (head.starts_with("BufferAssignment:")) return "a buffer assignment";
+  return {};
 }
 
 }  // namespace hlo

@@ -181,7 +181,8 @@ PipelineBisection bisect_pipeline(Module& m, const std::vector<Step>& steps, con
   row.load = [kept](size_t k) { return kept->list[k].snapshot.thaw(); };
   std::map<size_t, Judgement> known;
   if (first_is_good) known[0] = {Verdict::kGood, "what the others are held against"};
-  out.stages = search(row, judge, memory, options, std::move(known));
+  out.stages =
+      options.stages ? options.stages(row, std::move(known)) : search(row, judge, memory, options, std::move(known));
   const Bisection& b = out.stages;
   if (b.outcome != Bisection::kFound) return out;
   out.event = stages[b.bad].event;
@@ -208,7 +209,8 @@ PipelineBisection bisect_pipeline(Module& m, const std::vector<Step>& steps, con
   };
   BisectOptions last_only = options;
   last_only.every = false;
-  out.rewrites = search(inner, judge, memory, last_only, {{0, b.judged.at(b.good)}, {count - 1, b.judged.at(b.bad)}});
+  out.rewrites = search(inner, options.beside ? options.beside(*out.good) : judge, memory, last_only,
+                        {{0, b.judged.at(b.good)}, {count - 1, b.judged.at(b.bad)}});
   if (out.rewrites.outcome != Bisection::kFound) return out;
   PassEvent e;
   auto bad = with_fuel(static_cast<int64_t>(out.rewrites.bad), &e);

@@ -24,11 +24,20 @@ struct Bisection {
   std::vector<size_t> bad_ones;  // all that are known to be bad beside each other, in order
 };
 
+struct Candidates {
+  std::vector<std::string> labels, keys;  // keys: what JudgementFile knows them by
+  std::function<std::unique_ptr<Module>(size_t)> load;
+};
+
 struct BisectOptions {
   // Where the last candidate is good, one in the middle may still be bad (and healed later): judge them all.
   bool every = true;
   std::function<void(const std::string& label, const Judgement&)> judged;  // after each
   std::function<bool()> stop;
+  // In the place of search() over the stages of a pipeline.
+  std::function<Bisection(const Candidates& row, std::map<size_t, Judgement> known)> stages;
+  // What the rewrites of the guilty pass are judged by, in the place of the judge: its argument is the last good stage.
+  std::function<Judge(const Module& good)> beside;
 };
 
 // Judgements on disk, so that a search that was cut off goes on where it was. An empty path keeps nothing.
@@ -42,11 +51,6 @@ class JudgementFile {
  private:
   std::string path_, what_;
   std::map<std::string, Judgement> known_;
-};
-
-struct Candidates {
-  std::vector<std::string> labels, keys;  // keys: what JudgementFile knows them by
-  std::function<std::unique_ptr<Module>(size_t)> load;
 };
 
 // Candidate 0 is expected to be good. Judgements in `known` and `memory` are not made again. A candidate that the

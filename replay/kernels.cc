@@ -73,11 +73,12 @@ std::string class_of_op(const Module& m, InstId i) {
     case Opcode::Transpose:
       return "transpose";
     case Opcode::Gather:
-    case Opcode::DynamicSlice:
       return "gather";
     case Opcode::Scatter:
-    case Opcode::DynamicUpdateSlice:
       return "scatter";
+    case Opcode::DynamicSlice:
+    case Opcode::DynamicUpdateSlice:
+      return "slice";
     case Opcode::Sort:
     case Opcode::TopK:
       return "sort";
@@ -97,7 +98,7 @@ int weight_of_class(const std::string& c) {
   for (const auto& [name, weight] :
        {std::pair("product", 9), std::pair("convolution", 9), std::pair("attention", 9), std::pair("sort", 8),
         std::pair("scatter", 7), std::pair("reduction", 6), std::pair("gather", 5), std::pair("transpose", 4),
-        std::pair("elementwise", 3), std::pair("copy", 2)})
+        std::pair("elementwise", 3), std::pair("slice", 2), std::pair("copy", 2)})
     if (c == name) return weight;
   return 1;
 }
@@ -132,6 +133,9 @@ std::string flops_text(double f) {
   return fmt::format("{:.0f} flop", f);
 }
 
-std::string size_text(double bytes) { return human_bytes(static_cast<int64_t>(std::min(bytes, 9e18))); }
+std::string size_text(double bytes) {
+  if (bytes >= 1024.0 * (int64_t{1} << 30)) return fmt::format("{:.2f}TiB", bytes / 1024 / (int64_t{1} << 30));
+  return human_bytes(static_cast<int64_t>(std::min(bytes, 9e18)));
+}
 
 }  // namespace hlo

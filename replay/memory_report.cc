@@ -107,10 +107,19 @@ void from_ours(const Module& m, MemoryReport* out) {
   auto counts = [&](const BufferValue& v) {
     return v.allocation >= 0 && b.allocations[static_cast<size_t>(v.allocation)].kind != Allocation::kThreadLocal;
   };
+  // Arguments are the caller's and constants the program's: their memory is nobody else's at any time.
+  auto always = [&](const BufferValue& v) {
+    const Allocation::Kind kind = b.allocations[static_cast<size_t>(v.allocation)].kind;
+    return kind == Allocation::kParameter || kind == Allocation::kConstant;
+  };
+  double kept = 0;
   for (const BufferValue& v : b.values)
-    if (counts(v)) events.emplace_back(v.first, v.size), events.emplace_back(v.last + 1, -v.size);
+    if (counts(v) && always(v))
+      kept += static_cast<double>(v.size);
+    else if (counts(v))
+      events.emplace_back(v.first, v.size), events.emplace_back(v.last + 1, -v.size);
   std::sort(events.begin(), events.end());
-  double live = 0, most = 0;  // sums of strangers' sizes need not fit into 63 bits
+  double live = kept, most = kept;  // sums of strangers' sizes need not fit into 63 bits
   int64_t at = -1;
   for (const auto& [position, bytes] : events) {
     live += static_cast<double>(bytes);
@@ -121,7 +130,7 @@ void from_ours(const Module& m, MemoryReport* out) {
   for (const BufferValue& v : b.values) {
     if (v.first == at && !m.is_root(v.inst) && out->peak_at.empty() && m.op(v.inst) != Opcode::Parameter)
       out->peak_at = m.inst_name(v.inst);
-    if (!counts(v) || v.first > at || v.last < at || v.size == 0) continue;
+    if (!counts(v) || v.size == 0 || (!always(v) && (v.first > at || v.last < at))) continue;
     MemoryValue to;
     to.instruction = m.inst_name(v.inst), to.index = v.index, to.bytes = v.size;
     to.shape = u.shape_text_plain(v.shape);

@@ -64,12 +64,22 @@ std::string worth_looking(const std::vector<ModuleOverview>& all, size_t which) 
   if (!o.unreadable.empty()) words.push_back(o.unreadable);
   double seconds = 0;
   int64_t most_memory = 0, most_compile = 0;
-  size_t same = 0;
+  size_t same = 0, same_shapes = 0;
+  auto shapes = [](const ModuleOverview& m) {
+    std::string out;
+    if (!m.last) return out;
+    for (InstId p : m.last->comp(m.last->entry()).params)
+      out += m.last->u().shape_text_plain(m.last->shape_id(p)) + ",";
+    return out;
+  };
+  const std::string own = shapes(o);
   for (const ModuleOverview& other : all) {
     seconds += other.seconds();
     if (other.memory) most_memory = std::max(most_memory, other.memory->allocated);
     most_compile = std::max(most_compile, other.compile_us);
-    same += other.recording->module_name == o.recording->module_name;
+    if (other.recording->module_name != o.recording->module_name) continue;
+    ++same;
+    same_shapes += other.last && o.last && shapes(other) == own;
   }
   if (all.size() > 1 && seconds > 0 && o.seconds() >= 0.02 * seconds)
     words.push_back(fmt::format("{:.0f} % of the time of one call each", 100 * o.seconds() / seconds));
@@ -79,7 +89,9 @@ std::string worth_looking(const std::vector<ModuleOverview>& all, size_t which) 
   if (o.cost.loops_without_trip_count)
     words.push_back(fmt::format("{} loop{} of unknown length, counted once", o.cost.loops_without_trip_count,
                                 o.cost.loops_without_trip_count == 1 ? "" : "s"));
-  if (same > 1) words.push_back(fmt::format("compiled {} times", same));
+  if (same > 1)
+    words.push_back(same_shapes > 1 ? fmt::format("compiled {} times, {} for the same arguments", same, same_shapes)
+                                    : fmt::format("compiled {} times, for other arguments each", same));
   return fmt::format("{}", fmt::join(words, "; "));
 }
 
@@ -95,6 +107,9 @@ std::vector<std::pair<std::string, size_t>> kinds_of_files(const std::vector<std
       if (kind.empty() && f.ends_with(known)) kind = known;
     size_t dot = f.rfind('.');
     if (kind.empty()) kind = dot == std::string::npos ? f : f.substr(dot);
+    // `.thunk_sequence.txt`: what such a file is stands in front of its ending.
+    if ((kind == ".txt" || kind == ".pbtxt" || kind == ".json") && dot > 0)
+      if (size_t before = f.rfind('.', dot - 1); before != std::string::npos) kind = f.substr(before);
     ++kinds[kind];
   }
   std::vector<std::pair<std::string, size_t>> out(kinds.begin(), kinds.end());

@@ -32,6 +32,9 @@ class Session {
   Session(const Module& shapes, const InputOptions& options);
   // The same inputs for another module of that signature, which may lie in another universe.
   const std::vector<Value>& arguments() const { return arguments_; }
+  const std::shared_ptr<Universe>& universe() const { return keep_; }
+  ShapeId result_shape() const { return result_shape_; }  // of the whole arrays
+  const std::string& output_sharding() const { return output_sharding_; }
   void set_arguments(std::vector<Value> arguments) { arguments_ = std::move(arguments); }
 
   // The result in the shapes of the whole arrays; `high`: floats in f64. Throws what the executor throws.

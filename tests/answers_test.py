@@ -108,12 +108,15 @@ def what_bisect_judged(tmp):
     (tmp / "module_0001.m.0004.optimization.after_cse.before_x.txt").write_text("HloModule m\nENTRI\n")
     stage("0005.", "optimization.after_x", "divide(p, b)")
     code, out, err = run("bisect", tmp)
+    expect("what is healed by its user is no fault", code == 2 and "3 of 6 judged" in out and "2 × cannot evaluate custom-call: " in out and
+           "inner values compared" in out, out + err)
+    code, out, err = run("bisect", tmp, "--outputs-only")
     last = out.splitlines()[-1]
     expect("bisect counts what it judged", code == 2 and "3 of 6 judged" in last and "3 could not be judged: 2 × cannot evaluate custom-call: " in last and
            "1 × " in last and 'target "nobody"' in last, out + err)
     expect("bisect shows the worst error", "the worst error is " in last and "(0.0001 is allowed), at o0[" in last and
            "of stage 0001 optimization.after_algsimp" in last, last)
-    code, out, err = run("bisect", tmp, "--json")
+    code, out, err = run("bisect", tmp, "--json", "--outputs-only")
     d = json.loads(out)
     expect("bisect as JSON", (d["candidates"], d["judged"], d["not_judged"]) == (6, 3, 3) and sum(r["stages"] for r in d["reasons"]) == 3 and
            0 < d["worst_error"] < d["tolerance"] == 1e-4 and d["worst_at"].startswith("o0["), out)

@@ -1,8 +1,13 @@
 // Where instructions come from, and what looks odd about a module.
 #include <gtest/gtest.h>
 
+#include "ir/buffer.h"
 #include "ir/source_lines.h"
 #include "parser/parser.h"
+#include "passes/backend/backend.h"
+#include "replay/buffer_file.h"
+#include "replay/findings.h"
+#include "replay/memory_report.h"
 
 namespace hlo {
 namespace {
@@ -84,6 +89,373 @@ TEST(SourceLines, OfAKernelThoseOfTheOperationNearestToItsResult) {
   EXPECT_EQ(kernel_op_name(*m, named(*m, "f")), "jit(f)/dense/neg");
   EXPECT_EQ(scope_of("jit(f)/dense/neg"), "jit(f)/dense");
   EXPECT_EQ(scope_of("neg"), "");
+}
+
+// --- findings: each with a module that has it and one that nearly has it ---
+
+using Find = std::vector<ModuleFinding> (*)(const FindingsInput&);
+
+std::vector<std::string> found(Find find, const std::string& text) {
+  auto m = parse(text);
+  const DeviceSpec& device = device_spec("H100");
+  ModuleCost cost = module_cost(*m, device);
+  FindingsInput in(*m, cost, device);
+  std::vector<std::string> out;
+  for (const ModuleFinding& f : find(in)) {
+    EXPECT_FALSE(f.what.empty());
+    EXPECT_FALSE(f.advice.empty());
+    EXPECT_TRUE(f.seconds > 0 || f.bytes > 0) << f.what;
+    out.push_back(f.kind + " " + std::string(m->inst_name(f.inst)));
+  }
+  return out;
+}
+using Names = std::vector<std::string>;
+
+std::string with(std::string text, const std::string& from, const std::string& to) {
+  size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+const char* kTransposed = R"(HloModule m, is_scheduled=true
+t {
+  p = f32[512,256]{1,0} parameter(0)
+  ROOT t.1 = f32[256,512]{1,0} transpose(p), dimensions={1,0}
+}
+ENTRY e {
+  w = f32[512,256]{1,0} parameter(0)
+  x = f32[64,512]{1,0} parameter(1)
+  f = f32[256,512]{1,0} fusion(w), kind=kLoop, calls=t
+  ROOT d = f32[64,256]{1,0} dot(x, f), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+})";
+
+TEST(Findings, AParameterThatIsTransposedInEachCall) {
+  EXPECT_EQ(found(transposed_parameters, kTransposed), Names{"transposed-parameter f"});
+  // A transposition that only renames dimensions moves nothing.
+  EXPECT_EQ(
+      found(transposed_parameters, with(kTransposed, "ROOT t.1 = f32[256,512]{1,0}", "ROOT t.1 = f32[256,512]{0,1}")),
+      Names{});
+  // A value of the program is not a parameter.
+  EXPECT_EQ(found(transposed_parameters, with(with(kTransposed, "fusion(w)", "fusion(n)"), "  x = f32",
+                                              "  n = f32[512,256]{1,0} negate(w)\n  x = f32")),
+            Names{});
+}
+
+TEST(Findings, AParameterThatIsTransposedInsideOfALoopThatHandsItOn) {
+  const char* text = R"(HloModule m, is_scheduled=true
+t {
+  p = f32[512,256]{1,0} parameter(0)
+  ROOT t.1 = f32[256,512]{1,0} transpose(p), dimensions={1,0}
+}
+body {
+  s = (s32[], f32[512,256]{1,0}, f32[256,512]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  w = f32[512,256]{1,0} get-tuple-element(s), index=1
+  f = f32[256,512]{1,0} fusion(w), kind=kLoop, calls=t
+  ROOT r = (s32[], f32[512,256]{1,0}, f32[256,512]{1,0}) tuple(i, w, f)
+}
+cond {
+  s.1 = (s32[], f32[512,256]{1,0}, f32[256,512]{1,0}) parameter(0)
+  ROOT c = pred[] constant(false)
+}
+ENTRY e {
+  w.1 = f32[512,256]{1,0} parameter(0)
+  z = s32[] constant(0)
+  n = f32[256,512]{1,0} parameter(1)
+  t.2 = (s32[], f32[512,256]{1,0}, f32[256,512]{1,0}) tuple(z, w.1, n)
+  ROOT l = (s32[], f32[512,256]{1,0}, f32[256,512]{1,0}) while(t.2), condition=cond, body=body, backend_config={"known_trip_count":{"n":"8"}}
+})";
+  EXPECT_EQ(found(transposed_parameters, text), Names{"transposed-parameter f"});
+  EXPECT_EQ(found(transposed_parameters, with(with(text, "tuple(i, w, f)", "tuple(i, w.2, f)"),
+                                              "  ROOT r =", "  w.2 = f32[512,256]{1,0} negate(w)\n  ROOT r =")),
+            Names{});
+}
+
+const char* kWide = R"(HloModule m, is_scheduled=true
+ENTRY e {
+  a = bf16[256,512]{1,0} parameter(0)
+  b = bf16[512,256]{1,0} parameter(1)
+  a.1 = f32[256,512]{1,0} convert(a)
+  b.1 = f32[512,256]{1,0} convert(b)
+  ROOT d = f32[256,256]{1,0} dot(a.1, b.1), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+})";
+
+TEST(Findings, AProductOfValuesThatWereMadeWider) {
+  EXPECT_EQ(found(wide_products, kWide), Names{"widened-product d"});
+  // One operand was f32 all along.
+  EXPECT_EQ(found(wide_products, with(with(kWide, "b = bf16", "b = f32"), "f32[512,256]{1,0} convert(b)",
+                                      "f32[512,256]{1,0} negate(b)")),
+            Names{});
+  // The algorithm says bf16, whatever the operands' type.
+  EXPECT_EQ(found(wide_products,
+                  with(kWide, "rhs_contracting_dims={0}", "rhs_contracting_dims={0}, algorithm=dot_bf16_bf16_f32")),
+            Names{});
+}
+
+TEST(Findings, AnF32ProductAmongNarrowOnes) {
+  const char* text = R"(HloModule m, is_scheduled=true
+ENTRY e {
+  a = bf16[1024,1024]{1,0} parameter(0)
+  b = bf16[1024,1024]{1,0} parameter(1)
+  x = f32[256,256]{1,0} parameter(2)
+  d = bf16[1024,1024]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  y = f32[256,256]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = (bf16[1024,1024]{1,0}, f32[256,256]{1,0}) tuple(d, y)
+})";
+  EXPECT_EQ(found(wide_products, text), Names{"f32-product y"});
+  // A module that is f32 throughout means it.
+  std::string wide = text;
+  for (size_t at = 0; (at = wide.find("bf16")) != std::string::npos;) wide.replace(at, 4, "f32");
+  EXPECT_EQ(found(wide_products, wide), Names{});
+}
+
+const char* kLoopCopy = R"(HloModule m, is_scheduled=true
+body {
+  s = (s32[], f32[512,256]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  w = f32[512,256]{1,0} get-tuple-element(s), index=1
+  c = f32[512,256]{1,0} copy(w)
+  n = f32[512,256]{1,0} negate(c)
+  ROOT r = (s32[], f32[512,256]{1,0}) tuple(i, n)
+}
+cond {
+  s.1 = (s32[], f32[512,256]{1,0}) parameter(0)
+  ROOT b = pred[] constant(false)
+}
+ENTRY e {
+  w.1 = f32[512,256]{1,0} parameter(0)
+  z = s32[] constant(0)
+  c.1 = f32[512,256]{1,0} copy(w.1)
+  t = (s32[], f32[512,256]{1,0}) tuple(z, c.1)
+  ROOT l = (s32[], f32[512,256]{1,0}) while(t), condition=cond, body=body, backend_config={"known_trip_count":{"n":"8"}}
+})";
+
+TEST(Findings, CopiesAtLoops) {
+  EXPECT_EQ(found(copies_at_loops, kLoopCopy), (Names{"copy-at-loop c", "copy-at-loop c.1"}));
+  // Another layout is work of another kind.
+  EXPECT_EQ(found(copies_at_loops, with(with(kLoopCopy, "c = f32[512,256]{1,0} copy", "c = f32[512,256]{0,1} copy"),
+                                        "tuple(z, c.1)", "tuple(z, w.1)")),
+            Names{});
+}
+
+const char* kChain = R"(HloModule m, is_scheduled=true
+f {
+  p = f32[65536]{0} parameter(0)
+  ROOT n = f32[65536]{0} negate(p)
+}
+g {
+  q = f32[65536]{0} parameter(0)
+  ROOT a = f32[65536]{0} abs(q)
+}
+ENTRY e {
+  x = f32[65536]{0} parameter(0)
+  y = f32[65536]{0} fusion(x), kind=kLoop, calls=f
+  ROOT z = f32[65536]{0} fusion(y), kind=kLoop, calls=g
+})";
+
+TEST(Findings, ChainsThatAreNotFused) {
+  EXPECT_EQ(found(unfused_chains, kChain), Names{"unfused-chain y"});
+  // Someone else reads it, too.
+  EXPECT_EQ(found(unfused_chains, with(with(kChain, "ROOT z =", "z ="), "calls=g\n",
+                                       "calls=g\n  ROOT t = (f32[65536]{0}, f32[65536]{0}) tuple(y, z)\n")),
+            Names{});
+  // A reduction is not element by element.
+  EXPECT_EQ(found(unfused_chains,
+                  with(kChain, "ROOT a = f32[65536]{0} abs(q)", "ROOT a = f32[65536]{0} reverse(q), dimensions={0}")),
+            Names{});
+}
+
+std::string small_products(int count, int size) {
+  std::string text =
+      fmt::format("HloModule m, is_scheduled=true\nENTRY e {{\n  x0 = f32[{0},{0}]{{1,0}} parameter(0)\n", size);
+  for (int k = 1; k <= count; ++k)
+    text += fmt::format(
+        "  {1}x{0} = f32[{3},{3}]{{1,0}} dot(x{2}, x{2}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n", k,
+        k == count ? "ROOT " : "", k - 1, size);
+  return text + "}";
+}
+
+TEST(Findings, ProductsSmallerThanTheirLaunch) {
+  EXPECT_EQ(found(tiny_products, small_products(20, 16)).size(), 1u);
+  EXPECT_EQ(found(tiny_products, small_products(15, 16)), Names{});
+  EXPECT_EQ(found(tiny_products, small_products(20, 2048)), Names{});
+}
+
+const char* kPadded = R"(HloModule m, is_scheduled=true
+f {
+  p = f32[300,250]{1,0} parameter(0)
+  z = f32[] constant(0)
+  ROOT a = f32[304,256]{1,0} pad(p, z), padding=0_4x0_6
+}
+ENTRY e {
+  w = f32[300,250]{1,0} parameter(0)
+  x = f32[64,304]{1,0} parameter(1)
+  k = f32[304,256]{1,0} fusion(w), kind=kLoop, calls=f
+  ROOT d = f32[64,256]{1,0} dot(x, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+})";
+
+TEST(Findings, WhatIsPaddedForAProduct) {
+  EXPECT_EQ(found(padded_products, kPadded), Names{"padded-product k"});
+  // Zeros between the elements.
+  std::string spread = with(kPadded, "padding=0_4x0_6", "padding=0_0_1x0_0_1");
+  for (size_t at = 0; (at = spread.find("304")) != std::string::npos;) spread.replace(at, 3, "599");
+  for (size_t at = 0; (at = spread.find("599,256")) != std::string::npos;) spread.replace(at, 7, "599,499");
+  spread = with(spread, "f32[64,256]{1,0} dot", "f32[64,499]{1,0} dot");
+  EXPECT_EQ(found(padded_products, spread), Names{});
+  // Padding that takes away.
+  EXPECT_EQ(found(padded_products, with(with(with(with(kPadded, "padding=0_4x0_6", "padding=0_-1x0_-2"),
+                                                  "f32[304,256]{1,0} pad", "f32[299,248]{1,0} pad"),
+                                             "f32[304,256]{1,0} fusion", "f32[299,248]{1,0} fusion"),
+                                        "x = f32[64,304]", "x = f32[64,299]")),
+            Names{});
+  // Nobody multiplies it.
+  EXPECT_EQ(found(padded_products,
+                  with(kPadded, "f32[64,256]{1,0} dot(x, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+                       "f32[304,256]{1,0} negate(k)")),
+            Names{});
+}
+
+const char* kState = R"(HloModule m, is_scheduled=true
+f {
+  p = f32[512,256]{1,0} parameter(0)
+  g = f32[512,256]{1,0} parameter(1)
+  ROOT a = f32[512,256]{1,0} subtract(p, g)
+}
+ENTRY e {
+  w = f32[512,256]{1,0} parameter(0)
+  x = f32[512,64]{1,0} parameter(1)
+  y = f32[64,256]{1,0} parameter(2)
+  d = f32[512,256]{1,0} dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT n = f32[512,256]{1,0} fusion(w, d), kind=kLoop, calls=f
+})";
+
+TEST(Findings, StateThatIsNotDonated) {
+  EXPECT_EQ(found(missing_donation, kState), Names{"missing-donation w"});
+  EXPECT_EQ(found(missing_donation, with(kState, "is_scheduled=true",
+                                         "is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }")),
+            Names{});
+  EXPECT_EQ(found(missing_donation, with(kState, "is_scheduled=true", "is_scheduled=true, buffer_donor={ (0, {}) }")),
+            Names{});
+}
+
+TEST(Findings, WeightsOfTheResultsShapeAreNoState) {
+  const char* text = R"(HloModule m, is_scheduled=true
+ENTRY e {
+  x = f32[256,256]{1,0} parameter(0)
+  w = f32[256,256]{1,0} parameter(1)
+  ROOT d = f32[256,256]{1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+})";
+  EXPECT_EQ(found(missing_donation, text), Names{});
+}
+
+const char* kGathers = R"(HloModule m, is_scheduled=true
+f {
+  t = f32[1000,64]{1,0} parameter(0)
+  i = s32[1024]{0} parameter(1)
+  ROOT g = f32[1024,64]{1,0} gather(t, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,64}
+}
+h {
+  t.1 = f32[1000,64]{1,0} parameter(0)
+  i.1 = s32[1024]{0} parameter(1)
+  g.1 = f32[1024,64]{1,0} gather(t.1, i.1), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,64}
+  ROOT n = f32[1024,64]{1,0} negate(g.1)
+}
+ENTRY e {
+  w = f32[1000,64]{1,0} parameter(0)
+  r = s32[1024]{0} parameter(1)
+  s = s32[1024]{0} parameter(2)
+  a = f32[1024,64]{1,0} fusion(w, r), kind=kLoop, calls=f
+  b = f32[1024,64]{1,0} fusion(w, r), kind=kLoop, calls=h
+  ROOT o = (f32[1024,64]{1,0}, f32[1024,64]{1,0}) tuple(a, b)
+})";
+
+TEST(Findings, TheSameRowsGatheredTwice) {
+  EXPECT_EQ(found(repeated_gathers, kGathers), Names{"repeated-gather b"});
+  EXPECT_EQ(
+      found(repeated_gathers, with(kGathers, "fusion(w, r), kind=kLoop, calls=h", "fusion(w, s), kind=kLoop, calls=h")),
+      Names{});
+}
+
+// --- memory ---
+
+TEST(BufferFile, IsReadAsWeWriteIt) {
+  auto m = parse(kState);
+  BufferAssignment b = assign_buffers(*m);
+  BufferFile file = read_buffer_file(buffer_assignment_text(*m, b), "b.txt");
+  ASSERT_EQ(file.allocations.size(), b.allocations.size());
+  int64_t sum = 0;
+  for (size_t k = 0; k < b.allocations.size(); ++k) {
+    EXPECT_EQ(file.allocations[k].size, b.allocations[k].size);
+    EXPECT_EQ(file.allocations[k].parameter, b.allocations[k].parameter);
+    EXPECT_EQ(file.allocations[k].values.size(), b.allocations[k].values.size());
+    if (b.allocations[k].kind != Allocation::kThreadLocal) sum += b.allocations[k].size;
+  }
+  EXPECT_EQ(file.total(), sum);
+}
+
+TEST(BufferFile, XlasWords) {
+  const char* text =
+      "BufferAssignment:\n"
+      "allocation 0: size 512, parameter 1, shape |f32[8,16]| at ShapeIndex {0,1}:\n"
+      " value: <3 p{0,1} @0> (size=512,offset=0): f32[8,16]{1,0}\n"
+      "allocation 1: size 64, color 2, output shape is |(f32[8], f32[8])|, maybe-live-out:\n"
+      " value: <17 while.1{1} (phi) @2> (size=32,offset=32): f32[8]{0}\n"
+      "allocation 2: size 4, thread-local:\n"
+      " value: <5 add.0 @0> (size=4,offset=0): f32[]\n"
+      "allocation 3: size 100, preallocated-temp:\n\nTotal bytes used: 680\n";
+  BufferFile file = read_buffer_file(text, "b.txt");
+  ASSERT_EQ(file.allocations.size(), 4u);
+  EXPECT_EQ(file.allocations[0].parameter, 1);
+  EXPECT_EQ(file.allocations[0].values[0].instruction, "p");
+  EXPECT_EQ(file.allocations[0].values[0].index, (Dims{0, 1}));
+  EXPECT_TRUE(file.allocations[1].live_out && file.allocations[1].output);
+  EXPECT_EQ(file.allocations[1].values[0].instruction, "while.1");
+  EXPECT_EQ(file.allocations[1].values[0].offset, 32);
+  EXPECT_EQ(file.total(), 676);
+}
+
+TEST(BufferFile, WhatIsNoneIsRefusedWithItsLine) {
+  for (const char* text :
+       {"", "HloModule m\n", "BufferAssignment:\nallocation x: size 3:\n",
+        "BufferAssignment:\nallocation 0: size -3:\n", "BufferAssignment:\n value: <1 a @0> (size=4,offset=0): f32[]\n",
+        "BufferAssignment:\nallocation 0: size 4:\n value: <1 a\n",
+        "BufferAssignment:\nallocation 0: size 99999999999999999999999:\n",
+        "BufferAssignment:\nallocation 0: size 4, shape |f\n"})
+    EXPECT_THROW(read_buffer_file(text, "b.txt"), Failure) << text;
+  const char* huge =
+      "BufferAssignment:\nallocation 0: size 9223372036854775807, constant:\nallocation 1: size 9223372036854775807, "
+      "constant:\n";
+  EXPECT_EQ(read_buffer_file(huge, "b.txt").total(), INT64_MAX);
+}
+
+TEST(BufferFile, ThePeakOfALiveRange) {
+  const char* text =
+      "HloLiveRange (max 7):\n  InstructionSequence:\n    0:p\n    1:f\n  BufferLiveRange:\n    p{}:0-7\n  Live ranges "
+      "at 1 (peak):\n"
+      "    f{1}: 4096 bytes (cumulative: 4096 bytes)\n    p{}: 16 bytes (cumulative: 4112 bytes)\n  Live ranges at "
+      "3:\n    q{}: 9 bytes (cumulative: 9 bytes)\n";
+  LivePeak peak = read_live_range_file(text, "l.txt");
+  EXPECT_EQ(peak.at, 1);
+  ASSERT_EQ(peak.values.size(), 2u);
+  EXPECT_EQ(peak.values[0].instruction, "f");
+  EXPECT_EQ(peak.values[0].index, Dims{1});
+  EXPECT_EQ(peak.total(), 4112);
+  EXPECT_EQ(read_live_range_file("nothing here", "l.txt").at, -1);
+}
+
+TEST(MemoryReport, OfOurOwnAssignment) {
+  auto m = parse(kState);
+  MemoryReport r = memory_report(*m, nullptr);
+  const int64_t w = 512 * 256 * 4, x = 512 * 64 * 4, y = 64 * 256 * 4;
+  EXPECT_EQ(r.arguments, w + x + y);
+  EXPECT_EQ(r.peak, w + x + y + 2 * w);  // the product and the result stand beside what they are made of
+  ASSERT_FALSE(r.alive.empty());
+  int64_t alive = 0;
+  for (const MemoryValue& v : r.alive) alive += v.bytes;
+  EXPECT_EQ(alive, r.peak);
+  EXPECT_FALSE(r.estimate);
+  m->config.is_scheduled = false;
+  EXPECT_TRUE(memory_report(*m, nullptr).estimate);
 }
 
 }  // namespace

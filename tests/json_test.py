@@ -87,6 +87,17 @@ with tempfile.TemporaryDirectory() as directory:
     expect("open: graphs", len(answer("open: graphs", "open", 0, "open", graphs)["graphs"]) == 2)
     expect("view", (pathlib.Path(answer("view", "view", 0, "view", tmp / "rec", "-o", tmp / "pages")["page"])).exists())
     expect("view: no page", answer("view: no page", "view", 0, "view", tmp / "rec", "-o", tmp / "texts", "--formats=text")["page"] is None)
+    for name in ("one", "two"):
+        (tmp / "several").mkdir(exist_ok=True)
+        for stage in ("before_optimizations", "after_optimizations"):
+            (tmp / "several" / f"module_000{1 + (name == 'two')}.{name}.{stage}.txt").write_text(MODULE.replace("HloModule m", f"HloModule {name}"))
+    (tmp / "several" / "module_0003.cut.before_optimizations.txt").write_text("HloModule cut\nENTRY e {")
+    run_of = answer("open: a run", "open", 0, "open", tmp / "several")
+    expect("open: a run", len(run_of["modules"]) == 3 and sorted(run_of["look_first"]) == ["0001", "0002", "0003"], run_of)
+    answer("view: a run", "view", 0, "view", tmp / "several", "-o", tmp / "pages_of_several")
+    expect("memory: a run", [bool(m["problem"]) for m in answer("memory: a run", "memory", 2, "memory", tmp / "several")["modules"]] == [False, False, True])
+    expect("summary: a run", len(answer("summary: a run", "summary", 2, "summary", tmp / "several", "--by=module")["problems"]) == 1)
+    refused("a module that is ambiguous", "usage", 2, "cost", f"{tmp}/several:")
     refused("view: nothing there", "io", 2, "view", tmp / "empty")
     # Somebody else's index.html shows no stage.
     (tmp / "foreign").mkdir()
@@ -96,7 +107,7 @@ with tempfile.TemporaryDirectory() as directory:
     seen_page = answer("view beside a foreign page", "view", 0, "view", tmp / "foreign")
     expect("a foreign page is none of ours", seen_page["page"] == f"{tmp}/foreign.view/index.html" and "addEventListener" in pathlib.Path(seen_page["page"]).read_text(), seen_page)
 
-    run("replay", norm, "-o", tmp / "full", "--formats=thunks,json")
+    run("replay", norm, "-o", tmp / "full", "--formats=text,buffers,thunks,json")
     for pattern, schema in (("*.thunk_schedule.json", "thunk_schedule"), ("*.after_optimizations.json", "module")):
         value = json.loads(next((tmp / "full").glob(pattern)).read_text())
         expect(schema, value and not (why := schemas.wrong(value, schema + ".json")), why)
@@ -126,6 +137,15 @@ with tempfile.TemporaryDirectory() as directory:
     error = refused("stats: syntax", "syntax", 2, "stats", typo)
     expect("places of syntax errors", [(d["line"], d["hint"]) for d in error["diagnostics"]] == [(5, "did you mean 'sqrt'?")], error)
     refused("stats: no file", "io", 2, "stats", tmp / "nowhere.hlo")
+
+    # --- memory and sums ---
+    expect("memory", answer("memory", "memory", 0, "memory", tmp / "full")["modules"][0]["alive"])
+    answer("memory: of our own assignment", "memory", 0, "memory", one, "--by=scope")
+    refused("memory: no such key", "usage", 2, "memory", one, "--by=colour")
+    for key in ("line", "scope", "class", "module", "pass"):
+        expect(f"summary by {key}", answer(f"summary by {key}", "summary", 0, "summary", tmp / "full", f"--by={key}")["rows"])
+    answer("summary: nothing", "summary", 0, "summary", file("none.hlo", "HloModule p\nENTRY e { ROOT p = f32[] parameter(0) }"))
+    refused("summary: no such folder", "io", 2, "summary", tmp / "nowhere")
 
     # --- runs ---
     ran = answer("exec", "exec", 0, "exec", one, "--out", tmp / "1.npz", "--trace", tmp / "trace")

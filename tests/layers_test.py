@@ -23,7 +23,8 @@ ALLOWED = {
 # (from, to): files that still do it. A file that no longer does must leave its row.
 BREACHES = {
     # Attributes are kept as texts and parsed again to be written.
-    ("dump", "parser"): {"dump/proto_writer.cc"},
+    ("dump", "parser"): {"dump/proto_writer.cc", "dump/proto_writer_attributes.cc",
+                         "dump/proto_writer_shapes.cc"},
     # The lowering to device programs runs passes of its own.
     ("gpu_exec", "passes"): {"gpu_exec/device_program.cc", "gpu_exec/host.cc", "gpu_exec/host_module.cc",
                              "gpu_exec/library_calls.cc", "gpu_exec/matrix_vector.cc", "gpu_exec/row_groups.cc"},

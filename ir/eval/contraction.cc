@@ -378,7 +378,7 @@ struct DotSide {
   // As a matrix of `rows` by the other dimensions where the library takes it as it lies; the batch's first element at
   // `data`.
   template <class T>
-  std::optional<MatrixView<T>> lying(const char* data, bool own_rows) const {
+  std::optional<MatrixView<T>> matrix_view(const char* data, bool own_rows) const {
     const Counted &rows = own_rows ? own : contracted, &columns = own_rows ? contracted : own;
     std::optional<int64_t> down = rows.step(), along = columns.step();
     if (!down || !along) return std::nullopt;
@@ -452,14 +452,14 @@ bool dot_arrays(const DotNumbers& d, bool exact, const Shape& ls, const char* l,
       if (!exact && m * n * k > 4096 && std::max({m, n, k}) <= INT32_MAX && has_blas()) {
         by_library = true;
         std::optional<MatrixView<T>> x, y;
-        if (ls.type == type) x = a.lying<T>(l, true);
-        if (rs.type == type) y = b.lying<T>(r, false);
+        if (ls.type == type) x = a.matrix_view<T>(l, true);
+        if (rs.type == type) y = b.matrix_view<T>(r, false);
         std::vector<char> px, py;
         if (!x) px = a.packed(ls, l, type, true);
         if (!y) py = b.packed(rs, r, type, false);
-        auto matrix = [&](const std::optional<MatrixView<T>>& lies, const Counted& batch,
+        auto matrix = [&](const std::optional<MatrixView<T>>& view, const Counted& batch,
                           const std::vector<char>& packed, int64_t i, int64_t rows, int64_t columns) {
-          if (lies) return MatrixView<T>{lies->at + batch.place(i), lies->stride, lies->transposed};
+          if (view) return MatrixView<T>{view->at + batch.place(i), view->stride, view->transposed};
           return MatrixView<T>{reinterpret_cast<const T*>(packed.data()) + i * rows * columns, columns, false};
         };
         // Many small products: one a core.
@@ -589,8 +589,8 @@ Value Evaluator::ragged_dot(InstId inst, std::vector<Value>& ops) {
             row_major_strides(dims), width);
     return out;
   };
-  auto without = [](Dims d, int64_t gone) {
-    for (int64_t& v : d) v -= v > gone;
+  auto without = [](Dims d, int64_t removed) {
+    for (int64_t& v : d) v -= v > removed;
     return d;
   };
   Value out = make(out_id);

@@ -123,17 +123,17 @@ Value Evaluator::reduced(InstId inst, std::vector<Value>& ops) {
   const Dims& dims = m_.attrs(inst).ints(Attr::dimensions);
   CompId function = m_.called(inst)[0];
   const Shape& in = u_[ops[0].shape];
-  Dims strides = row_major_strides(in.dims), kept, kept_strides, gone, gone_strides;
+  Dims strides = row_major_strides(in.dims), kept, kept_strides, over, over_strides;
   for (int64_t i = 0; i < in.rank(); ++i) {
     bool reduced = std::find(dims.begin(), dims.end(), i) != dims.end();
     // Only what is there of a dynamic dimension counts.
     bool cut = reduced && !ops[0].sizes.empty();
-    (reduced ? gone : kept).push_back(cut ? ops[0].sizes[static_cast<size_t>(i)] : in.dims[static_cast<size_t>(i)]);
-    (reduced ? gone_strides : kept_strides).push_back(strides[static_cast<size_t>(i)]);
+    (reduced ? over : kept).push_back(cut ? ops[0].sizes[static_cast<size_t>(i)] : in.dims[static_cast<size_t>(i)]);
+    (reduced ? over_strides : kept_strides).push_back(strides[static_cast<size_t>(i)]);
   }
   int64_t outer = 1, inner = 1;
   for (int64_t d : kept) outer *= d;
-  for (int64_t d : gone) inner *= d;
+  for (int64_t d : over) inner *= d;
   ShapeId out_id = m_.shape_id(inst);
   // The usual kinds on f32, without moving the array: rows that lie together, or columns.
   Opcode plain;
@@ -199,7 +199,7 @@ Value Evaluator::reduced(InstId inst, std::vector<Value>& ops) {
     return out;
   }
   // Reduced dimensions first: slice k holds element k of every reduction.
-  Dims order_dims = gone, order_strides = gone_strides;
+  Dims order_dims = over, order_strides = over_strides;
   order_dims.insert(order_dims.end(), kept.begin(), kept.end());
   order_strides.insert(order_strides.end(), kept_strides.begin(), kept_strides.end());
   std::vector<std::vector<char>> moved(count);

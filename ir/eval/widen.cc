@@ -51,7 +51,8 @@ std::unique_ptr<Module> widened_module(const Module& m) {
       ShapeId narrow = wide->shape_id(i), to = widened_shape(u, narrow);
       Opcode op = wide->op(i);
       bool bits = op == Opcode::BitcastConvert || op == Opcode::Rng || op == Opcode::RngBitGenerator ||
-                  op == Opcode::StochasticConvert;
+                  op == Opcode::StochasticConvert ||
+                  (op == Opcode::Bitcast && m.shape(i).type != m.shape(m.operand(i, 0)).type);
       if (bits) {
         // bitcast-convert(x)  ⇒  convert(bitcast-convert(convert(x))) around its own types
         for (size_t k = 0; k < wide->operand_count(i); ++k) {

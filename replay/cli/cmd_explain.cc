@@ -6,6 +6,7 @@
 #include "replay/explain.h"
 #include "replay/files.h"
 #include "replay/profile.h"
+#include "replay/record/import.h"
 #include "replay/record/run.h"
 
 namespace hlo {

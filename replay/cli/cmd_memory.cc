@@ -114,7 +114,7 @@ int cmd_memory(const MemoryArgs& a) {
       if (l.module) r = memory_report(*l.module, l.recording ? &*l.recording : nullptr);
     } catch (const Failure& e) {
       if (all.size() == 1 || interrupted()) throw;
-      l.unreadable = e.what();
+      l.unreadable = first_line(e.what());
     }
     if (all.size() == 1 && !r) fail(FailureKind::kIo, "{}", l.unreadable);
     failed += !r;

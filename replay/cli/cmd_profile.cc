@@ -1,119 +1,23 @@
-// cost: what a module's instructions cost by counting; occupancy: how full its kernels make a GPU.
+// occupancy: how full a module's kernels make a GPU.
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "gpu_exec/gpu_code.h"
 #include "ir/cost.h"
 #include "ir/print.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
+#include "replay/confined_path.h"
 #include "replay/files.h"
 #include "replay/ptxas.h"
-#include "replay/record/recording.h"
+#include "replay/record/run.h"
 
 namespace hlo {
-
-int cmd_cost(const CostArgs& a) {
-  auto m = load_verified(a.file, !a.no_verify);
-  const DeviceSpec& device = device_spec(a.gpu);
-  CostAnalysis analysis(*m);
-  struct Row {
-    InstId inst;
-    Cost cost;
-    double times = 1, seconds = 0;
-    bool by_memory = true;
-  };
-  std::vector<Row> rows;
-  size_t unknown_loops = 0;
-  // How often a computation runs: loops run their bodies so often, callers come before what they call.
-  std::vector<double> times(m->comp_slots(), 0);
-  times[m->entry().value] = 1;
-  std::vector<CompId> order = m->computation_post_order();
-  for (auto comp = order.rbegin(); comp != order.rend(); ++comp) {
-    double here = times[comp->value];
-    if (here == 0) continue;
-    for (InstId i : m->post_order(*comp)) {
-      switch (m->op(i)) {
-        case Opcode::While: {
-          int64_t steps = analysis.trip_count(i);
-          unknown_loops += steps < 0;
-          for (CompId c : m->called(i)) times[c.value] += here * (steps < 0 ? 1 : static_cast<double>(steps));
-          break;
-        }
-        case Opcode::Conditional:
-        case Opcode::Call:
-          for (CompId c : m->called(i)) times[c.value] += here;
-          break;
-        default: {
-          if (!CostAnalysis::runs(*m, i)) break;
-          Row r{i, analysis.of(i), here, 0, true};
-          r.seconds = least_seconds(r.cost, device, &r.by_memory) * here;
-          rows.push_back(r);
-        }
-      }
-    }
-  }
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& x, const Row& y) { return x.seconds > y.seconds; });
-  Cost all;
-  double seconds = 0;
-  std::map<std::string, std::pair<double, double>> by_class;
-  for (const Row& r : rows) {
-    Cost c = r.cost;
-    c.flops *= r.times, c.transcendentals *= r.times, c.bytes_read *= r.times, c.bytes_written *= r.times;
-    all += c, seconds += r.seconds;
-    auto& k = by_class[std::string(op_text(m->op(r.inst)))];
-    k.first += r.seconds, k.second += c.bytes();
-  }
-  auto source = [&](InstId i) {
-    const Metadata& d = m->u()[(*m)[i].meta];
-    return d.op_name == StrId::kNone ? std::string() : std::string(m->u().text(StrId(d.op_name)));
-  };
-  if (a.json) {
-    Json list = Json::array();
-    for (const Row& r : rows)
-      list.push_back({{"name", m->inst_name(r.inst)},
-                      {"opcode", op_text(m->op(r.inst))},
-                      {"times", r.times},
-                      {"flops", r.cost.flops},
-                      {"transcendentals", r.cost.transcendentals},
-                      {"bytes_read", r.cost.bytes_read},
-                      {"bytes_written", r.cost.bytes_written},
-                      {"least_seconds", r.seconds},
-                      {"bound", r.by_memory ? "memory" : "compute"},
-                      {"op_name", source(r.inst)}});
-    print_json({{"device", device.name},
-                {"flops", all.flops},
-                {"transcendentals", all.transcendentals},
-                {"bytes", all.bytes()},
-                {"least_seconds", seconds},
-                {"loops_without_trip_count", unknown_loops},
-                {"instructions", list}});
-    return kYes;
-  }
-  fmt::print("{:>12} {:>8} {:>12} {:>12} {:>8}  {}\n", "at least", "times", "bytes", "operations", "bound",
-             "instruction");
-  auto time = [](double s) {
-    return s >= 1e-3 ? fmt::format("{:.3f} ms", s * 1e3) : fmt::format("{:.3f} us", s * 1e6);
-  };
-  for (size_t k = 0; k < rows.size() && k < a.most; ++k) {
-    const Row& r = rows[k];
-    std::string from = source(r.inst);
-    fmt::print("{:>12} {:>8} {:>12.4g} {:>12.4g} {:>8}  {} ({}){}\n", time(r.seconds), r.times, r.cost.bytes(),
-               r.cost.flops + r.cost.transcendentals, r.by_memory ? "memory" : "compute", m->inst_name(r.inst),
-               op_text(m->op(r.inst)), from.empty() ? "" : "  " + from);
-  }
-  if (rows.size() > a.most) fmt::print("… and {} more (--most)\n", rows.size() - a.most);
-  for (const auto& [name, k] : by_class)
-    if (k.first > 0.01 * seconds) fmt::print("{:>5.1f} % of the bound: {}\n", 100 * k.first / seconds, name);
-  if (unknown_loops) fmt::print("{} loops say no trip count: their bodies are counted once\n", unknown_loops);
-  fmt::print("{:.4g} operations, {:.4g} transcendental, {:.4g} bytes; {} needs at least {}\n", all.flops,
-             all.transcendentals, all.bytes(), device.name, time(seconds));
-  return kYes;
-}
 
 namespace {
 
@@ -161,23 +65,26 @@ KernelSource kernel_source(const std::string& given) {
   namespace fs = std::filesystem;
   std::error_code error;
   if (given.ends_with(".ptx") && fs::is_regular_file(given, error)) return {{given}, {}};
-  size_t colon = given.rfind(':');
-  std::string folder = fs::is_directory(given, error) ? given
-                       : colon != std::string::npos && fs::is_directory(given.substr(0, colon), error)
-                           ? given.substr(0, colon)
-                           : std::string();
+  std::optional<Selector> named = split_selector(given);
   KernelSource out{{}, given};
-  if (folder.empty()) return out;
+  if (!named) return out;
+  // A module of a run, or the only one; a stage is compiled by us where XLA left no code of its own.
+  const bool of_module = !named->parts.empty() && names_modules(given);
+  std::string start, folder = named->folder;
+  if (!named->parts.empty()) {
+    const Recording module = of_module ? select_module(given) : select_stage(*named).module;
+    start = fmt::format("module_{:04}.", module.module_number), folder = module.folder;
+  }
   // What we wrote into a recording of ours is ours.
   if (!fs::exists(folder + "/recording.json", error))
     for (const auto& entry : fs::directory_iterator(folder, error))
-      if (entry.is_regular_file() && entry.path().extension() == ".ptx") out.ptx.push_back(entry.path().string());
+      if (entry.is_regular_file() && entry.path().extension() == ".ptx" &&
+          entry.path().filename().string().starts_with(start))
+        out.ptx.push_back(entry.path().string());
   std::sort(out.ptx.begin(), out.ptx.end());
-  if (folder != given || !out.ptx.empty()) return out;
-  // The last stage of a folder.
-  const Recording r = open_folder(folder, false).front();
-  for (const StageRow& row : r.rows)
-    if (row.file.ends_with(".txt") || row.file.ends_with(".hlo")) out.module = folder + "/" + row.file;
+  if (!out.ptx.empty() || (!named->parts.empty() && !of_module)) return out;
+  StageChoice last = final_stage(select_module(given));
+  out.module = confined_path(last.module.folder, last.file);
   return out;
 }
 

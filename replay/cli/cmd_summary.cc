@@ -62,7 +62,8 @@ void add_module(const Module& m, const std::string& by, const std::string& name,
             : CostAnalysis::runs(m, found->second) ? kernel_class(m, found->second)
                                                    : std::string(op_text(m.op(found->second)));
     }
-    (*rows)[key.empty() ? "(unknown)" : key].memory += v.bytes;
+    if (key.empty()) key = v.kind == "argument" ? "(arguments)" : v.kind == "constant" ? "(constants)" : "(unknown)";
+    (*rows)[key].memory += v.bytes;
   }
 }
 
@@ -141,7 +142,7 @@ int cmd_summary(const SummaryArgs& a) {
       ++read;
     } catch (const Failure& e) {
       if (all.size() == 1 || interrupted()) throw;
-      problems.push_back(fmt::format("{}: {}", l.name(), e.what()));
+      problems.push_back(fmt::format("{}: {}", l.name(), first_line(e.what())));
     }
     l.module = nullptr;
   }

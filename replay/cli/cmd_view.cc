@@ -186,8 +186,10 @@ int view_run(const ViewArgs& a, const Run& run, const std::string& path) {
   std::vector<std::vector<std::string>> rows;
   size_t failed = 0;
   bool page = false;
+  std::set<std::string> names;
   for (const Recording& r : run.modules) {
-    const std::string name = name_in_files(fmt::format("{:04}.{}.{}", r.module_number, r.module_name, rows.size()));
+    std::string name = name_in_files(fmt::format("module_{:04}.{}", r.module_number, r.module_name));
+    if (!names.insert(name).second) name += fmt::format(".{}", rows.size());  // of several folders
     try {
       OutputFolder one(out.temporary() + "/" + name, true);
       std::string spec = a.folder + ":" + module_selector(run, r);

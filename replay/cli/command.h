@@ -105,7 +105,9 @@ int cmd_convert(const ConvertArgs& a);
 
 struct BisectArgs : JudgeArgs {
   std::string out, pipeline = "xla-2019", only, disabled, resume, program, outputs;
-  bool json = false, force = false, quick = false;
+  bool json = false, force = false, quick = false, outputs_only = false;
+  // Values inside are compared, not the outputs alone. What --resume keeps is of the outputs.
+  bool looks_inside() const { return by_running() && slower <= 0 && !quick && !outputs_only && resume.empty(); }
 };
 int cmd_bisect(const BisectArgs& a);
 // Which pass of the compiler that a program brings, left out, makes it exit 0?
@@ -157,7 +159,7 @@ int cmd_diff(const DiffArgs& a);
 void show_module_diff(const ModuleDiff& d, size_t most);
 
 struct CostArgs {
-  std::string file, gpu = "H100";
+  std::string file, gpu;  // empty: what the dump was compiled for, else H100
   size_t most = 30;
   bool json = false, no_verify = false;
 };

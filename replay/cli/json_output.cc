@@ -94,6 +94,9 @@ Json complete_bisection(const Json& found) {
                    {"instructions", list},
                    {"difference", Json()},
                    {"first_value_that_differs", Json()},
+                   {"operands", list},
+                   {"partial_sums", Json()},
+                   {"outputs", Json()},
                    {"no_values", Json()},
                    {"source", Json()},
                    {"before", list},
@@ -109,6 +112,8 @@ Json complete_bisection(const Json& found) {
                    {"worst_stage", Json()},
                    {"worst_at", Json()},
                    {"confidence", Json()},
+                   {"inside", Json()},
+                   {"inputs", Json()},
                    {"device", Json()},
                    {"last_stage", Json()},
                    {"modules", list}};

@@ -1,12 +1,14 @@
 #include "replay/cli/looked_at.h"
 
-#include "replay/terminal.h"
+#include "replay/confined_path.h"
 
 namespace hlo {
 
 std::string LookedAt::name() const { return module ? module->name : recording ? recording->module_name : stage; }
 
-void LookedAt::load() { module = hlo::load(spec); }
+void LookedAt::load() { module = hlo::load(folder.empty() ? spec : confined_path(folder, file)); }
+
+std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
 
 std::vector<LookedAt> looked_at(const std::string& spec) {
   std::vector<LookedAt> out;
@@ -15,7 +17,7 @@ std::vector<LookedAt> looked_at(const std::string& spec) {
     one.spec = one.stage = spec;
     if (std::optional<Selector> s = split_selector(spec)) {
       StageChoice choice = select_stage(*s);
-      one.spec = choice.module.folder + "/" + choice.file;
+      one.folder = choice.module.folder, one.file = choice.file;
       one.stage = choice.module.rows[choice.row].name();
       // What the dump says of memory is said of the last stage.
       if (choice.row == final_row(choice.module)) one.recording = std::move(choice.module);
@@ -31,7 +33,7 @@ std::vector<LookedAt> looked_at(const std::string& spec) {
     one.selector = module_selector(run, r);
     one.recording = r;
     if (std::optional<size_t> row = final_row(r)) {
-      one.spec = r.folder + "/" + r.rows[*row].file;
+      one.folder = r.folder, one.file = r.rows[*row].file;
       one.stage = r.rows[*row].name();
     } else {
       one.unreadable = "no stage with a text";

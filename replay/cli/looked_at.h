@@ -11,7 +11,8 @@
 namespace hlo {
 
 struct LookedAt {
-  std::string spec;                    // what load() reads, as a command line names it
+  std::string spec;                    // a file, as a command line names it; else empty
+  std::string folder, file;            // a stage: its text, below the folder
   std::string selector;                // of a module of a run, behind `DIR:`; else empty
   std::string stage;                   // its name; of a file the file's
   std::optional<Recording> recording;  // where `stage` is the last one of it
@@ -22,6 +23,9 @@ struct LookedAt {
   // Throws Failure.
   void load();
 };
+
+// Of a message that shows the place below.
+std::string first_line(std::string_view text);
 
 // One a module of the run; one for a file or a stage. Modules are not read yet. Throws Failure where the spec names
 // nothing.

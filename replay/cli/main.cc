@@ -12,6 +12,7 @@
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
 #include "replay/interrupt.h"
+#include "replay/record/run.h"
 #include "replay/terminal.h"
 
 namespace hlo {
@@ -87,7 +88,7 @@ int run(int argc, char** argv) {
   add_run_commands(app, &code);
   add_debug_commands(app, &code);
 
-  // `hlo-replay FILE` replays, `hlo-replay DIR` opens.
+  // `hlo-replay FILE` replays, `hlo-replay DIR` and `hlo-replay DIR:MODULE` open.
   std::vector<std::string> args(argv + 1, argv + argc);
   if (args.empty()) {
     fmt::print("{}", app.help());
@@ -98,8 +99,10 @@ int run(int argc, char** argv) {
   if (!known && !fs::exists(args[0], error))
     if (std::string hint = nearest_command(app, args[0]); !hint.empty())
       fail(FailureKind::kUsage, "no command and no file is called '{}'; {}", args[0], hint);
-  if (!known && (args[0] == "-" || args[0][0] != '-'))
-    args.insert(args.begin(), fs::is_directory(args[0], error) ? "open" : "replay");
+  if (!known && (args[0] == "-" || args[0][0] != '-')) {
+    const bool folder = fs::is_directory(args[0], error) || (!fs::exists(args[0], error) && names_modules(args[0]));
+    args.insert(args.begin(), folder ? "open" : "replay");
+  }
   // `--passes=` asks for none; CLI11 would take the next word as its value.
   std::erase(args, std::string("--passes="));
   std::reverse(args.begin(), args.end());

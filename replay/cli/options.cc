@@ -89,6 +89,7 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("--resume", bisect.resume, "file that keeps judgements, to go on with after a break");
   c->add_option("--outputs", bisect.outputs,
                 ".npz with what the device gave, o0, o1 …: where all stages agree with each other but not with it");
+  c->add_flag("--outputs-only", bisect.outputs_only, "compare the outputs alone, not what is computed inside");
   c->add_flag("--quick", bisect.quick, "where the last stage is good, do not look at the others");
   c->add_flag("--json", bisect.json);
   c->callback([code] { *code = cmd_bisect(bisect); });
@@ -207,16 +208,6 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_flag("--force", isolate.force, "replace it");
   c->add_flag("--json", isolate.json);
   c->callback([code] { *code = cmd_isolate(isolate); });
-
-  static CostArgs cost;
-  c = app.add_subcommand("cost", "operations and bytes of every instruction, and the time a GPU needs at least");
-  c->footer("Example:\n  hlo-replay cost out:after_optimizations --gpu=H100");
-  c->add_option("FILE", cost.file, "module or stage")->required();
-  c->add_option("--gpu", cost.gpu, "T4, V100, A10G, A100, L4, RTX4090, H100 or H200 (H100)");
-  c->add_option("--most", cost.most, "instructions to show (30)");
-  c->add_flag("--no-verify", cost.no_verify, kNoVerifyHelp);
-  c->add_flag("--json", cost.json);
-  c->callback([code] { *code = cmd_cost(cost); });
 
   static OccupancyArgs occupancy;
   c = app.add_subcommand("occupancy",

@@ -57,6 +57,22 @@ void add_memory(CLI::App& app, int* code) {
   c->callback([code] { *code = cmd_memory(memory); });
 }
 
+void add_cost(CLI::App& app, int* code) {
+  static CostArgs cost;
+  CLI::App* c =
+      app.add_subcommand("cost", "operations and bytes of every instruction, and the time a GPU needs at least");
+  c->footer(
+      "Example:\n"
+      "  hlo-replay cost out:after_optimizations --gpu=H100\n"
+      "  hlo-replay cost /tmp/xla_dump                            the modules of a run");
+  c->add_option("FILE", cost.file, kLookedAt)->required();
+  c->add_option("--gpu", cost.gpu, kGpuHelp);
+  c->add_option("--most", cost.most, "instructions to show (30)");
+  c->add_flag("--no-verify", cost.no_verify, kNoVerifyHelp);
+  c->add_flag("--json", cost.json);
+  c->callback([code] { *code = cmd_cost(cost); });
+}
+
 void add_summary(CLI::App& app, int* code) {
   static SummaryArgs summary;
   CLI::App* c = app.add_subcommand("summary", "operations, bytes, least time and memory by line, scope, class …");
@@ -80,6 +96,7 @@ void add_run_commands(CLI::App& app, int* code) {
   add_view(app, code);
   add_memory(app, code);
   add_summary(app, code);
+  add_cost(app, code);
 }
 
 }  // namespace hlo

@@ -74,6 +74,7 @@ std::string folder_within(const Run& run, const Recording& r) {
 
 std::vector<size_t> matching_modules(const Run& run, const std::string& wanted) {
   std::vector<size_t> out;
+  if (wanted.empty()) return out;
   auto keep = [&](auto fits) {
     if (!out.empty()) return;
     for (size_t k = 0; k < run.modules.size(); ++k)
@@ -82,11 +83,10 @@ std::vector<size_t> matching_modules(const Run& run, const std::string& wanted) 
   if (only_digits(wanted)) keep([&](const Recording& r) { return r.module_number == atoi(wanted.c_str()); });
   keep([&](const Recording& r) { return r.module_name == wanted || folder_within(run, r) == wanted; });
   keep([&](const Recording& r) { return function_of(r.module_name) == wanted; });
-  if (!wanted.empty())
-    keep([&](const Recording& r) {
-      return has_part(r.module_name, wanted) || has_part(folder_within(run, r), wanted) ||
-             has_part(fmt::format("module_{:04}.{}", r.module_number, r.module_name), wanted);
-    });
+  keep([&](const Recording& r) {
+    return has_part(r.module_name, wanted) || has_part(folder_within(run, r), wanted) ||
+           has_part(fmt::format("module_{:04}.{}", r.module_number, r.module_name), wanted);
+  });
   return out;
 }
 

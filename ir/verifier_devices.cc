@@ -1,0 +1,252 @@
+// Rules of shardings, aliases, asynchronous operations and collectives.
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "ir/aliasing.h"
+#include "ir/base/checked.h"
+#include "ir/operation_rules.h"
+#include "ir/shape_inference.h"
+#include "ir/sharding.h"
+
+namespace hlo {
+
+void OperationRules::sharding() {
+  StrId t = a_.text(Attr::sharding);
+  if (!t.valid()) return;
+  std::string_view text = u_.text(t);
+  size_t leaves = u_.leaf_count(m_.shape_id(i_));
+  if (text.starts_with("{{")) {
+    size_t count = 0;
+    int depth = 0;
+    for (char c : text) {
+      if (c == '{' && ++depth == 2) ++count;
+      if (c == '}') --depth;
+    }
+    if (!out().is_tuple()) {
+      error_("sharding", "has the sharding of a tuple on an array");
+    } else if (count != std::max<size_t>(leaves, 1)) {
+      error_("sharding", fmt::format("has {} shardings for {} leaves", count, leaves));
+    }
+    return;
+  }
+  // Tiles need a dimension for each of the array's.
+  size_t at = text.find("devices=[");
+  if (at == std::string_view::npos || !out().is_array()) return;
+  std::string_view dims = text.substr(at + 9, text.find(']', at) - at - 9);
+  size_t rank = static_cast<size_t>(std::count(dims.begin(), dims.end(), ',')) + 1;
+  if (text.find("last_tile_dim_replicate") != std::string_view::npos) --rank;
+  if (size_t last = text.find("last_tile_dims={"); last != std::string_view::npos) {
+    std::string_view kinds = text.substr(last, text.find('}', last) - last);
+    rank -= static_cast<size_t>(std::count(kinds.begin(), kinds.end(), ',')) + 1;
+  }
+  if (static_cast<int>(rank) != out().rank())
+    error_("sharding", fmt::format("has a sharding of {} dimensions on {}", rank, this->text(i_)));
+}
+
+void OperationRules::aliases() {
+  std::set<Dims> seen;
+  for (const AliasEntry& e : parse_aliases(u_.text(a_.text(Attr::output_to_operand_aliasing)))) {
+    if (e.number < 0 || e.number >= static_cast<int64_t>(m_.operand_count(i_))) {
+      error_("aliasing", fmt::format("aliases operand {} of {}", e.number, m_.operand_count(i_)));
+      continue;
+    }
+    ShapeId from = u_.subshape(m_.shape_id(i_), e.output),
+            to = u_.subshape(m_.shape_id(m_.operand(i_, static_cast<size_t>(e.number))), e.index);
+    if (!from.valid() || !to.valid())
+      error_("aliasing", "aliases an element that does not exist");
+    else if (u_[from].is_buffer == u_[to].is_buffer && !u_.compatible(from, to))
+      error_("aliasing", fmt::format("aliases {} with {}", u_.shape_text_plain(from), u_.shape_text_plain(to)));
+    if (!seen.insert(e.output).second) error_("aliasing", "aliases one output twice");
+  }
+}
+
+bool OperationRules::carried() {
+  Opcode from = m_.op(m_.operand(i_, 0));
+  if (from != Opcode::GetTupleElement && from != Opcode::Parameter) return false;
+  const Shape& s = in(0);
+  if (!s.is_tuple() || s.elements.size() != 3 || u_[s.elements[1]].type != ElementType::U32 ||
+      !u_[s.elements[2]].is_token())
+    return false;
+  if (m_.op(i_) == Opcode::RecvDone &&
+      (!out().is_tuple() || out().elements.empty() || !u_.compatible(out().elements[0], s.elements[0])))
+    shape("gives {} for {}", text(i_), text(0));
+  return true;
+}
+
+void OperationRules::single_done(Opcode done) {
+  size_t count = 0;
+  for (InstId user : m_.users(i_)) {
+    if (m_.op(user) == Opcode::Tuple || m_.op(user) == Opcode::While || m_.op(user) == Opcode::Call) return;
+    if (m_.op(user) != done)
+      return error_("pairs", fmt::format("is used by {}, which is no {}", m_.inst_name(user), op_text(done)));
+    ++count;
+  }
+  if (m_.is_root(i_) && m_.parent(i_) != m_.entry()) return;
+  if (count != 1) error_("pairs", fmt::format("has {} {}, not one", count, op_text(done)));
+}
+
+void OperationRules::async_users() {
+  size_t count = 0;
+  for (InstId user : m_.users(i_)) {
+    if (m_.op(user) == Opcode::Tuple || m_.op(user) == Opcode::While) return;
+    if (m_.op(user) != Opcode::AsyncUpdate && m_.op(user) != Opcode::AsyncDone)
+      return error_("pairs", fmt::format("is used by {}, which is no async-update or async-done", m_.inst_name(user)));
+    ++count;
+  }
+  if (m_.is_root(i_) && m_.parent(i_) != m_.entry()) return;
+  if (count != 1) error_("pairs", fmt::format("has {} users, not one", count));
+}
+
+void OperationRules::async_update() {
+  if (!of_async(u_, in(0)) || !of_async(u_, out()))
+    return shape("takes and gives ((operands), results, …), not {}", text(i_));
+  const Shape &before = u_[in(0).elements[0]], &now = u_[out().elements[0]];
+  size_t fresh = m_.operand_count(i_) - 1;
+  if (before.elements.size() + fresh != now.elements.size())
+    return shape("has {} new operands, its shape tells {}", fresh,
+                 static_cast<int64_t>(now.elements.size()) - static_cast<int64_t>(before.elements.size()));
+  for (size_t k = 0; k < now.elements.size(); ++k) {
+    bool old = k < before.elements.size();
+    ShapeId given = old ? before.elements[k] : m_.shape_id(m_.operand(i_, 1 + k - before.elements.size()));
+    if (!u_.compatible(given, now.elements[k]))
+      return shape("passes {}, its shape tells {}", u_.shape_text_plain(given), u_.shape_text_plain(now.elements[k]));
+  }
+  if (!is_prefix_of(u_, in(0).elements[1], out().elements[1])) return shape("gives {} for {}", text(i_), text(0));
+  if (CompId c = async_callee(); c.valid() && !is_prefix_of(u_, out().elements[1], m_.shape_id(m_.comp(c).root)))
+    shape("gives {}, its computation {}", u_.shape_text_plain(out().elements[1]), text(m_.comp(c).root));
+}
+
+void OperationRules::async_done() {
+  if (!of_async(u_, in(0))) return;
+  CompId c = async_callee();
+  ShapeId whole = c.valid() ? m_.shape_id(m_.comp(c).root) : in(0).elements[1];
+  if (!u_.compatible(whole, m_.shape_id(i_)))
+    return shape("gives {}, its async-start {}", text(i_), u_.shape_text_plain(whole));
+  size_t bound = u_[in(0).elements[0]].elements.size();
+  if (c.valid() && bound != m_.comp(c).params.size())
+    error_("calls", fmt::format("ends what has {} operands of {}", bound, m_.comp(c).params.size()));
+}
+
+void OperationRules::async_start() {
+  const Shape& s = out();
+  const Computation& c = m_.comp(a_.comp(Attr::calls));
+  if (!s.is_tuple() || s.elements.size() < 2 || !u_[s.elements[0]].is_tuple())
+    return shape("gives ((operands), results, …), not {}", text(i_));
+  const Shape& passed = u_[s.elements[0]];
+  if (passed.elements.size() != m_.operand_count(i_))
+    shape("has {} operands, its shape tells {}", m_.operand_count(i_), passed.elements.size());
+  for (size_t k = 0; k < std::min(passed.elements.size(), m_.operand_count(i_)); ++k)
+    if (!u_.compatible(passed.elements[k], m_.shape_id(m_.operand(i_, k))))
+      shape("passes {}, its shape tells {}", text(k), u_.shape_text_plain(passed.elements[k]));
+  if (c.params.size() < m_.operand_count(i_)) {
+    error_("calls", fmt::format("passes {} operands to {} parameters", m_.operand_count(i_), c.params.size()));
+  } else {
+    for (size_t k = 0; k < m_.operand_count(i_); ++k)
+      if (!u_.compatible(m_.shape_id(c.params[k]), m_.shape_id(m_.operand(i_, k))))
+        error_("calls", fmt::format("passes {} as a {}", text(k), text(c.params[k])));
+  }
+  if (!is_prefix_of(u_, s.elements[1], m_.shape_id(c.root)))
+    shape("gives {}, its computation {}", u_.shape_text_plain(s.elements[1]), text(c.root));
+  StrId thread = a_.text(Attr::async_execution_thread);
+  if (thread != c.thread) error_("threads", "runs a computation of another thread");
+  async_users();
+}
+
+void OperationRules::groups() {
+  StrId text = a_.text(Attr::replica_groups);
+  std::vector<DeviceDims> list;
+  if (!text.valid() || !expand_replica_groups(u_.text(text), &list)) return;
+  bool global = a_.flag(Attr::use_global_device_ids), channel = a_.has(Attr::channel_id);
+  if (list.empty()) {
+    if (global) collective("with use_global_device_ids needs replica_groups");
+    return;
+  }
+  int64_t replicas = m_.config.replica_count, partitions = m_.config.num_partitions;
+  bool by_partition = channel && !global &&
+                      (m_.op(i_) == Opcode::AllToAll || m_.op(i_) == Opcode::CollectiveBroadcast ||
+                       m_.op(i_) == Opcode::RaggedAllToAll);
+  int64_t count = global ? (Checked(replicas) * partitions).capped() : by_partition ? partitions : replicas;
+  std::set<int64_t> seen;
+  for (const DeviceDims& g : list) {
+    if (g.empty()) return collective("has an empty replica group");
+    for (int64_t d : g)
+      if (!seen.insert(d).second) return collective("names {} twice in its replica_groups", d);
+  }
+  for (int64_t d = 0; d < static_cast<int64_t>(seen.size()); ++d)
+    if (!seen.contains(d)) return collective("does not name {} in its replica_groups", d);
+  if (static_cast<int64_t>(seen.size()) != count && !global && counts_known())
+    return collective("names {} devices in its replica_groups, the module has {}", seen.size(), count);
+  bool uneven = std::any_of(list.begin(), list.end(), [&](const DeviceDims& g) { return g.size() != list[0].size(); });
+  if (uneven && m_.op(i_) != Opcode::AllReduce && m_.op(i_) != Opcode::AllReduceStart &&
+      m_.op(i_) != Opcode::CollectiveBroadcast)
+    collective("has replica groups of different sizes");
+}
+
+size_t OperationRules::group_size() const {
+  std::vector<DeviceDims> list;
+  StrId text = a_.text(Attr::replica_groups);
+  if (text.valid() && expand_replica_groups(u_.text(text), &list) && !list.empty()) return list[0].size();
+  if (!counts_known()) return 0;
+  bool all = a_.has(Attr::channel_id) || a_.flag(Attr::use_global_device_ids);
+  Checked count = m_.config.replica_count;
+  return static_cast<size_t>((all ? count * m_.config.num_partitions : count).capped());
+}
+
+void OperationRules::gathered(bool scattered) {
+  const Dims& d = a_.ints(Attr::dimensions);
+  auto check = [&](const Shape& from, const Shape& to, std::string_view what) {
+    if (d.size() != 1 || d[0] < 0 || d[0] >= from.rank())
+      return attribute("has no dimension {}", d.empty() ? -1 : d[0]);
+    const Shape &small = scattered ? to : from, &big = scattered ? from : to;
+    if (small.rank() != big.rank()) return shape("gives {} for {}", text(i_), what);
+    for (int k = 0; k < small.rank(); ++k) {
+      auto at = static_cast<size_t>(k);
+      if (k == d[0] && !group_size()) continue;
+      int64_t want = (Checked(small.dims[at]) * (k == d[0] ? static_cast<int64_t>(group_size()) : 1)).capped();
+      if (big.dims[at] != want) return shape("gives {} for {} in groups of {}", text(i_), what, group_size());
+    }
+  };
+  if (m_.operand_count(i_) == 1 && in(0).is_array() && out().is_array()) {
+    check(in(0), out(), text(0));
+  } else if (out().is_tuple()) {
+    if (out().elements.size() != m_.operand_count(i_))
+      return shape("gives {} arrays for {}", out().elements.size(), m_.operand_count(i_));
+    for (size_t k = 0; k < m_.operand_count(i_); ++k) check(in(k), u_[out().elements[k]], text(k));
+  }
+}
+
+void OperationRules::all_to_all() {
+  const Dims& d = a_.ints(Attr::dimensions);
+  if (!d.empty()) {
+    if (d[0] < 0 || d[0] >= in(0).rank()) return attribute("has no dimension {}", d[0]);
+    if (m_.operand_count(i_) == 1) {
+      if (in(0).dims[static_cast<size_t>(d[0])] % static_cast<int64_t>(std::max<size_t>(group_size(), 1)))
+        shape("does not split {} in {}", text(0), group_size());
+      if (out().is_array()) result(m_.operand(i_, 0));
+    }
+    return;
+  }
+  for (size_t k = 1; k < m_.operand_count(i_); ++k)
+    if (!u_.compatible(m_.shape_id(m_.operand(i_, k)), m_.shape_id(m_.operand(i_, 0))))
+      return shape("exchanges arrays of different shapes: {} and {}", text(size_t{0}), text(k));
+  if (group_size() && m_.operand_count(i_) != group_size())
+    collective("has {} operands in groups of {}", m_.operand_count(i_), group_size());
+  if (!out().is_tuple() || out().elements.size() != m_.operand_count(i_))
+    return shape("gives {} for {} operands", text(i_), m_.operand_count(i_));
+}
+
+void OperationRules::permute() {
+  std::set<int64_t> sources, targets;
+  StrId text = a_.text(Attr::source_target_pairs);
+  if (!text.valid()) return;
+  int64_t limit = a_.has(Attr::channel_id) ? m_.config.num_partitions : m_.config.replica_count;
+  for (auto [from, to] : expand_pairs(u_.text(text))) {
+    if (!sources.insert(from).second) return collective("has source {} twice", from);
+    if (!targets.insert(to).second) return collective("has target {} twice", to);
+    for (int64_t v : {from, to})
+      if (v < 0 || (v >= limit && counts_known())) return collective("names device {} of {}", v, limit);
+  }
+}
+
+}  // namespace hlo

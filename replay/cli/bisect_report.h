@@ -1,0 +1,35 @@
+// What bisect says: the same keys whatever was found.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "replay/bisect.h"
+#include "replay/cli/command.h"
+#include "replay/inside/search.h"
+#include "replay/progress.h"
+
+namespace hlo {
+
+BisectOptions search_options(Progress& progress, bool every);
+
+// What stands in the report, by either mode.
+struct Finding {
+  Json json;
+  std::string guilty;  // the last line
+  std::string good_text, bad_text;
+};
+
+// What the two stages differ in: where values part if they can be run, else the differing lines.
+void describe(const BisectArgs& a, const Module& good, const Module& bad, const Session* session, Finding& f);
+// The same from what was found inside, the first finding of a stage.
+void describe_inside(const Module& good, const Module& bad, const InsideStage& stage, Finding& f);
+// What was compared inside and what the inputs tell: `inside` and `inputs` of the answer.
+void add_inside(Json& j, const Candidates& row, const InsideSearch& s, const std::string& inputs);
+void add_counts(Json& j, const Candidates& row, const Bisection& b, bool numbers);
+int report(const BisectArgs& a, const Finding& f);
+// Where nothing was found: what that means; `code` is the exit code.
+Json nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, const std::string& judge, int* code,
+             const Json* inside = nullptr);
+int tell(const BisectArgs& a, const Json& j, int code);
+
+}  // namespace hlo

@@ -1,0 +1,135 @@
+// cost: what a module's instructions cost by counting; of a run a row a module.
+#include <algorithm>
+#include <map>
+
+#include "ir/source_lines.h"
+#include "ir/verifier.h"
+#include "replay/cli/command.h"
+#include "replay/cli/looked_at.h"
+#include "replay/kernels.h"
+#include "replay/target.h"
+#include "replay/terminal.h"
+
+namespace hlo {
+namespace {
+
+Json cost_json(const LookedAt& l, const ModuleCost* c, const DeviceSpec& device) {
+  Json list = Json::array();
+  const ModuleCost none;
+  const ModuleCost& cost = c ? *c : none;
+  for (const KernelCost& k : cost.kernels) {
+    const Module& m = *l.module;
+    list.push_back({{"name", m.inst_name(k.inst)},
+                    {"opcode", op_text(m.op(k.inst))},
+                    {"class", kernel_class(m, k.inst)},
+                    {"times", k.times},
+                    {"flops", k.cost.flops},
+                    {"transcendentals", k.cost.transcendentals},
+                    {"bytes_read", k.cost.bytes_read},
+                    {"bytes_written", k.cost.bytes_written},
+                    {"least_seconds", k.seconds},
+                    {"bound", k.by_memory ? "memory" : "compute"},
+                    {"op_name", kernel_op_name(m, k.inst)},
+                    {"source", kernel_source_line(m, k.inst).text()}});
+  }
+  return {{"module", l.name()},
+          {"stage", l.stage},
+          {"device", device.name},
+          {"flops", cost.all.flops},
+          {"transcendentals", cost.all.transcendentals},
+          {"bytes", cost.all.bytes()},
+          {"least_seconds", cost.seconds},
+          {"loops_without_trip_count", cost.loops_without_trip_count},
+          {"instructions", list},
+          {"problem", l.unreadable}};
+}
+
+void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& device, size_t most) {
+  const Module& m = *l.module;
+  fmt::print("{:>12} {:>8} {:>12} {:>12} {:>8}  {}\n", "at least", "times", "bytes", "operations", "bound",
+             "instruction");
+  std::map<std::string, double> by_class;
+  for (const KernelCost& k : cost.kernels) by_class[kernel_class(m, k.inst)] += k.seconds;
+  for (size_t n = 0; n < cost.kernels.size() && n < most; ++n) {
+    const KernelCost& k = cost.kernels[n];
+    SourceLine line = kernel_source_line(m, k.inst);
+    std::string from = kernel_op_name(m, k.inst);
+    fmt::print("{:>12} {:>8} {:>12.4g} {:>12.4g} {:>8}  {} ({}){}{}\n", time_text(k.seconds), k.times, k.cost.bytes(),
+               k.cost.flops + k.cost.transcendentals, k.by_memory ? "memory" : "compute",
+               printable(m.inst_name(k.inst)), op_text(m.op(k.inst)),
+               line.known() ? "  " + printable(line.brief()) : "", from.empty() ? "" : "  " + printable(from));
+  }
+  if (cost.kernels.size() > most) fmt::print("… and {} more (--most)\n", cost.kernels.size() - most);
+  for (const auto& [name, seconds] : by_class)
+    if (seconds > 0.01 * cost.seconds) fmt::print("{:>5.1f} % of the bound: {}\n", 100 * seconds / cost.seconds, name);
+  if (cost.loops_without_trip_count)
+    fmt::print("{} loops say no trip count: their bodies are counted once\n", cost.loops_without_trip_count);
+  fmt::print("{:.4g} operations, {:.4g} transcendental, {:.4g} bytes; {} needs at least {}\n", cost.all.flops,
+             cost.all.transcendentals, cost.all.bytes(), device.name, time_text(cost.seconds));
+}
+
+void require_verified(const LookedAt& l) {
+  std::vector<VerifyError> errors = verify_module(*l.module);
+  if (errors.empty()) return;
+  std::string text;
+  for (const VerifyError& e : errors) text += fmt::format("{}: {} [{}]\n", l.stage, e.message, e.rule);
+  fail(FailureKind::kInvalid, "{}the module does not verify; --no-verify goes on all the same", text);
+}
+
+}  // namespace
+
+int cmd_cost(const CostArgs& a) {
+  if (!a.gpu.empty()) device_spec(a.gpu);
+  std::vector<LookedAt> all = looked_at(a.file);
+  const bool run = all.size() > 1;
+  Json list = Json::array();
+  std::vector<std::pair<double, std::string>> table;  // by time
+  size_t failed = 0;
+  ModuleCost whole;
+  LookedAt sums;
+  sums.stage = a.file;
+  DeviceSpec sheet = device_spec(a.gpu.empty() ? "H100" : a.gpu);
+  for (LookedAt& l : all) {
+    DeviceSpec device = l.recording ? target_of(*l.recording, a.gpu).spec : device_spec(a.gpu.empty() ? "H100" : a.gpu);
+    try {
+      if (!l.unreadable.empty()) fail(FailureKind::kIo, "{}", l.unreadable);
+      l.load();
+      if (!a.no_verify) require_verified(l);
+      ModuleCost cost = module_cost(*l.module, device);
+      whole.all += cost.all, whole.seconds += cost.seconds, sheet = device;
+      whole.loops_without_trip_count += cost.loops_without_trip_count;
+      if (a.json)
+        list.push_back(cost_json(l, &cost, device));
+      else if (!run)
+        print_cost(l, cost, device, a.most);
+      table.emplace_back(cost.seconds,
+                         fmt::format("{:>12} {:>12} {:>12} {:>8}  {:>8} {}{}", time_text(cost.seconds),
+                                     size_text(cost.all.bytes()), flops_text(cost.all.flops + cost.all.transcendentals),
+                                     cost.kernels.size(), printable(l.selector), printable(l.name()),
+                                     cost.loops_without_trip_count ? "  (loops of unknown length counted once)" : ""));
+    } catch (const Failure& e) {
+      // One module does not keep the others from being told.
+      if (!run || interrupted()) throw;
+      ++failed;
+      l.unreadable = first_line(e.what()), l.module = nullptr;
+      if (a.json) list.push_back(cost_json(l, nullptr, device));
+      table.emplace_back(-1, fmt::format("{:>12} {:>12} {:>12} {:>8}  {:>8} {}: {}", "unknown", "", "", "",
+                                         printable(l.selector), printable(l.name()), printable(l.unreadable)));
+    }
+    l.module = nullptr;
+  }
+  if (a.json) {
+    // One module's keys stand in front, as they always did; of a run its sums.
+    Json out = run ? cost_json(sums, &whole, sheet) : list[0];
+    out["modules"] = list;
+    print_json(out);
+  } else if (run) {
+    std::stable_sort(table.begin(), table.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
+    fmt::print("{:>12} {:>12} {:>12} {:>8}  {:>8} {}\n", "at least", "bytes", "operations", "kernels", "module",
+               "name");
+    for (const auto& row : table) fmt::print("{}\n", row.second);
+  }
+  return failed ? kBad : kYes;
+}
+
+}  // namespace hlo

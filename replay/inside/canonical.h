@@ -1,0 +1,62 @@
+// What an instruction computes, apart from how it is written: fusions, calls, copies, reshapes and tuples vanish.
+#pragma once
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/fingerprint.h"
+#include "ir/module.h"
+
+namespace hlo {
+
+enum class Role {
+  kOperation,    // its value is made of its operands' values
+  kParameter,    //
+  kSame,         // operand 0 element by element in row-major order; dimensions may be others
+  kTuple,        //
+  kElement,      // get-tuple-element
+  kCall,         // call, fusion: the callee's root on these operands
+  kAsyncStart,   // a tuple of the operands, the callee's root, and no more that counts
+  kAsyncDone,    // of an async-start: element 1
+  kCopyStart,    // a tuple of the operand twice
+  kCopyDone,     // element 0
+  kWhile,        //
+  kConditional,  //
+  kDraw,         // random numbers out of nowhere: rng, rng-get-and-update-state
+};
+
+// Of a module whose floats are widened (ir/eval/widen.h), so that conversions between floats are kSame.
+Role role_of(const Module& wide, InstId i);
+
+class Canonical {
+ public:
+  explicit Canonical(const Module& wide);
+  // What the operation is apart from its operands.
+  uint64_t operation(InstId i);
+  // The order of operands does not count.
+  static bool commutes(const Module& m, InstId i);
+  // Of an operation whose operands' hashes are these (they are sorted where their order does not count).
+  uint64_t combined(InstId i, std::vector<uint64_t> operands);
+  static uint64_t operand(const Module& m, uint64_t number, InstId operand) {
+    return operand_of(m.u(), number, m.shape_id(operand));
+  }
+  static uint64_t operand_of(Universe& u, uint64_t number, ShapeId shape);
+  // What the computation's result is as an expression of its parameters.
+  uint64_t computation(CompId c);
+
+ private:
+  struct Symbol {
+    uint64_t hash = 0;
+    std::shared_ptr<const std::vector<Symbol>> elements;  // of a tuple that is known element by element
+    Symbol element(size_t k) const;
+    uint64_t whole() const;
+  };
+  Symbol root(CompId c, const std::vector<Symbol>& parameters);
+  Symbol step(InstId i, const std::vector<Symbol>& operands, const std::vector<Symbol>& parameters);
+
+  const Module& m_;
+  Fingerprints plain_, configured_, laid_out_;
+  std::unordered_map<CompId, uint64_t> known_;
+};
+
+}  // namespace hlo

@@ -1,0 +1,131 @@
+// Values known by what they are: one number for one value, however and in whichever stage it is computed. What has a
+// number is not computed again.
+#pragma once
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/eval/devices.h"
+#include "ir/eval/evaluator.h"
+#include "replay/inside/canonical.h"
+#include "replay/inside/sketch.h"
+
+namespace hlo {
+
+using NumberId = uint32_t;
+inline constexpr NumberId kNoNumber = UINT32_MAX;
+
+// The value of an instruction: an array by number and shape (a reshape has its operand's number), or a tuple of them.
+struct Term {
+  NumberId number = kNoNumber;  // of a tuple or a token: none
+  ShapeId shape;
+  std::shared_ptr<const std::vector<Term>> elements;
+
+  bool is_array() const { return number != kNoNumber; }
+};
+
+// A stage, its floats widened to f64, and how its instructions are run.
+struct StageModule {
+  StageModule(const Module& m, const EvalOptions& options, int64_t devices);
+  const Module& m() const { return *wide; }
+  std::unique_ptr<Module> wide;
+  EvalOptions options;
+  int64_t devices;
+  DeviceGrid grid;
+  Canonical canonical;
+  std::vector<std::unique_ptr<Evaluator>> evaluators;  // by device
+  std::unordered_map<InstId, double> grains;           // of constants that their types have rounded
+  std::vector<int8_t> talks;  // by CompId: collectives, partition-id and the like inside; -1 not known yet
+  // What rounding may make of a value of that instruction, of the largest magnitude: constants are folded and divisions
+  // turned into products in the types that the program has.
+  double noise(InstId i) const { return i.value < coarse.size() && coarse[i.value] ? 5e-7 : 1e-10; }
+  std::unordered_map<InstId, LitId> literals;  // of constants, in their own types
+  std::vector<bool> coarse;                    // by InstId: floats narrower than f64
+  bool asks_who(InstId i);                     // its value depends on the device, or on other devices
+};
+
+struct Number {
+  Sketch sketch;
+  bool known = true;        // false: it could not be computed, `why` says why
+  std::string why;          //
+  std::vector<Value> each;  // one, or one a device; empty while it is not kept
+  bool pinned = false;      // cannot be computed again
+  bool folded = false;      // a constant
+  bool cheap = false;       // to compute again
+  uint32_t stage = 0;       // that had it first
+  double noise = 1e-10;     // what rounding may make of it
+  double grain = 0;         // of constants that a pass has rounded on the way here, in this stage: their last place
+  uint64_t used = 0;
+  int64_t bytes = 0;
+  // How to compute it again.
+  std::shared_ptr<StageModule> module;
+  InstId inst;
+  std::vector<Term> operands;
+  std::vector<uint32_t> path;  // into the tuple that the instruction gives
+};
+
+class Numbering {
+ public:
+  // Keeps values of at most so many bytes in sum; the rest is computed again where it is needed.
+  Numbering(std::shared_ptr<Universe> universe, int64_t most_bytes)
+      : keep_(universe), u_(*universe), most_(most_bytes) {}
+
+  const Number& operator[](NumberId n) const { return numbers_[n]; }
+  size_t size() const { return numbers_.size(); }
+  uint32_t stage = 0;  // new numbers are of this one
+
+  // A value as it is. `each`: one value, or one a device.
+  Term place(std::vector<Value> each);
+  // The same of what that instruction gives.
+  Term place(std::vector<Value> each, std::shared_ptr<StageModule> s, InstId i, std::vector<Term> operands);
+  Term find(uint64_t key, bool* found) const;
+  void set(uint64_t key, const Term& t) { keys_[key] = t; }
+  // The operation's value: by its key, by its value, or a new number. `key`: what it is, operands included.
+  Term apply(const std::shared_ptr<StageModule>& s, InstId i, const std::vector<Term>& operands, uint64_t key);
+  // Of something that cannot be computed: numbers that are equal where the keys are.
+  Term unknown(ShapeId shape, uint64_t key, const std::string& why);
+  // Does any part of it have no value? Why, then.
+  const std::string* why_unknown(const Term& t) const;
+
+  // One value a device, or one for all. Throws Failure where it cannot be computed again.
+  std::vector<Value> values(NumberId n);
+  // A term's value on a device, in an instruction's shape.
+  Value value(const Term& t, ShapeId shape, int64_t device);
+  static int64_t width(const Numbering& n, const Term& t);  // one, or the number of devices
+  static uint64_t hash(const Numbering& n, const Term& t);
+
+  // Numbers of that value but for rounding, or kNoNumber. `allowed`: the largest deviation, of the largest magnitude.
+  NumberId alike(const Sketch& s, std::span<const Value> each, double allowed);
+  NumberId alike(const Sketch& s) const;  // in f64's own rounding
+  // A number whose elements add up to the same, and whose squares do `times` times: arrays cut into tiles.
+  NumberId same_sums(double sum, double squares, double magnitudes, int64_t elements, uint32_t of_stage) const;
+
+  // Whether two operations on operands of the same values are the same function, on operands that the inputs do not
+  // give: with ties, zeros and both signs. Elementwise ones alone. Negative where that cannot be tried, else the
+  // deviation of their results.
+  double deviation_elsewhere(StageModule& a, InstId i, StageModule& b, InstId k);
+
+  struct Count {
+    int64_t operations = 0, again = 0;  // evaluated; of them to have a value again that was not kept
+    double seconds = 0;
+  } count;
+
+ private:
+  std::vector<Value> run(StageModule& s, InstId i, const std::vector<Term>& operands);
+  std::vector<Value> run_together(StageModule& s, InstId i, const std::vector<Term>& operands);
+  Term wrap(std::vector<Value> each, const Number& recipe);
+  NumberId add(Number n);
+  void make_room();
+
+  std::shared_ptr<Universe> keep_;
+  Universe& u_;
+  int64_t most_, kept_ = 0;
+  uint64_t clock_ = 0;
+  std::vector<Number> numbers_;
+  std::unordered_map<uint64_t, Term> keys_;
+  std::unordered_map<uint64_t, std::multimap<double, NumberId>> by_value_;
+  std::unordered_map<uint64_t, NumberId> unknown_;
+};
+
+}  // namespace hlo

@@ -1,0 +1,32 @@
+// Stage after stage held against the one before, inside and out.
+#pragma once
+#include "replay/bisect.h"
+#include "replay/inside/inside.h"
+
+namespace hlo {
+
+struct InsideSearch {
+  Bisection found;
+  std::map<size_t, InsideStage> stages;  // by candidate; those that could be read
+  InputsTold told;
+  int64_t operations_first = 0, operations = 0;  // evaluated for the first stage, for all
+};
+
+struct InsideOptions {
+  EvalOptions eval;
+  int64_t most_bytes = 0;  // of values that are kept; 0: a quarter of what the machine has left, 3 GiB at most
+  std::function<void(const std::string& label, const Judgement&)> judged;
+  std::function<bool()> stop;
+};
+
+// Bytes of values that are kept under these options.
+int64_t bytes_to_keep(const InsideOptions& options);
+
+// All candidates in order; those that cannot be read are unknown, those that the verifier refuses are bad.
+InsideSearch search_inside(const Candidates& candidates, const Module& first, const Session& session,
+                           const InsideOptions& options);
+
+// Is a module the same as `good`, inside too? `good` must outlive nothing: it is numbered at once.
+Judge inside_judge(const Module& good, const Session& session, const InsideOptions& options);
+
+}  // namespace hlo

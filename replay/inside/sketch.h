@@ -1,0 +1,33 @@
+// What is remembered of a value: enough to find it again among thousands and to tell when it is not the same.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "ir/eval/value.h"
+
+namespace hlo {
+
+// Of one array, or of what each of several devices holds of it, the devices' arrays one behind the other. Elements are
+// taken in row-major order whatever the dimensions: a reshape has the sketch of its operand.
+struct Sketch {
+  uint64_t kind = 0;   // element type, number of elements, number of devices
+  uint64_t exact = 0;  // of integers and predicates: all bits; of floats: where NaN and infinities are
+  // Of floats (both parts of complex numbers), the finite ones: two sums with weights in [-1, 1] that depend on the
+  // place alone, of the magnitudes, of the values and of their squares.
+  double first = 0, second = 0, magnitudes = 0, sum = 0, squares = 0;
+  double largest = 0;  // magnitude
+  int64_t elements = 0, nan = 0, infinite = 0;
+  bool floats = false;
+  bool uniform = true;  // every element is the same
+
+  // Equal but for rounding in f64: sums within `share` of the sum of magnitudes.
+  bool same(const Sketch& other, double share) const;
+};
+
+Sketch sketch_of(const Universe& u, std::span<const Value> each);
+
+// The largest |a - b| over the largest magnitude of `b`, element by element and device by device; infinity where NaN or
+// infinities are at other places, or integers differ. `at`, if given: flat index of the worst element.
+double deviation(const Universe& u, std::span<const Value> a, std::span<const Value> b, int64_t* at = nullptr);
+
+}  // namespace hlo

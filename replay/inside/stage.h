@@ -1,0 +1,65 @@
+// How two numbered stages are compared.
+#pragma once
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "replay/inside/inside.h"
+
+namespace hlo {
+
+struct Inside::Stage {
+  StageNumbers walked;
+  std::vector<Term> outputs;  // leaves, whole arrays
+  int64_t devices = 1, partitions = 1;
+};
+
+class Inside::Comparison {
+ public:
+  // `expected`: outputs of the last stage that has all of them.
+  Comparison(Numbering& numbers, const Stage& before, const Stage& now, const std::vector<Term>& expected)
+      : n_(numbers), a_(before), b_(now), expected_(expected) {}
+  InsideStage judge();
+  void count(InsideStage* out);
+
+ private:
+  struct Departed {
+    uint32_t before, now;  // places in the stages' visits
+    bool operands_agree;
+    bool elsewhere;  // the values agree: by a constant's own bits, or on other operands, they would not
+  };
+  void find_departed();
+  void find_producers();
+  void compare_outputs(InsideStage* out);
+  bool leads_to_outputs(uint32_t visit) const { return reached_.contains(visit); }
+  void reach_back(const std::vector<Term>& from);
+  void describe_outputs(InsideStage* out);
+  void describe_partial(InsideFinding* f);
+  InsideFinding describe(const Departed& d);
+  InsideFinding replaced_operand(const Departed& d, bool* found);
+  void add_operands(InsideFinding* f);
+  void add_regions(InsideFinding* f, uint32_t now, const uint32_t* before);
+  bool erased(uint32_t visit);
+  bool other_function(const Visit& before, const Visit& now);
+  void find_readers();
+  uint32_t counterpart(uint32_t now) const;
+  double apart(const Term& now, const Term& before, std::string* words);
+  bool fresh(const Term& t) const;
+  bool agrees(const Term& t, const Term& with) const;
+  uint32_t producer(NumberId n) const;
+  std::string name_of(const Stage& s, NumberId n) const;
+
+  Numbering& n_;
+  const Stage &a_, &b_;
+  const std::vector<Term>& expected_;
+  std::vector<Departed> departed_;
+  std::unordered_map<NumberId, uint32_t> made_before_, made_now_;  // by number: the first operation that gives it
+  std::unordered_map<NumberId, std::vector<uint32_t>> readers_;    // of new values, in this stage
+  std::unordered_map<NumberId, std::vector<uint32_t>> departed_numbers_;  // of this stage's values: places in departed_
+  std::unordered_set<uint32_t> reached_;
+  std::vector<Term> moved_;  // outputs
+  double moved_by_ = 0;
+};
+
+}  // namespace hlo

@@ -1,0 +1,261 @@
+#include "replay/inside/walk.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "ir/base/hash.h"
+#include "ir/base/stack_guard.h"
+#include "ir/literal.h"
+
+namespace hlo {
+namespace {
+
+// More are not remembered for comparison by name; they are numbered all the same.
+constexpr size_t kMostVisits = 1 << 21;
+// States of loops beyond that are not kept.
+constexpr int64_t kLargestProbe = int64_t{256} << 20;
+
+int64_t bytes_of_value(const Value& v) {
+  int64_t n = v.data ? static_cast<int64_t>(v.data->size()) : 0;
+  for (const Value& e : v.elements) n += bytes_of_value(e);
+  return n;
+}
+
+// By tuple index, what a value that has been looked at lies under: the keys of a loop's record.
+enum class LoopKey : uint64_t { kResult = 1, kFirst, kProbe, kBehindProbe };
+uint64_t loop_key(uint64_t init, LoopKey what) {
+  return hash_combine(hash_combine(0x100B, init), static_cast<uint64_t>(what));
+}
+
+}  // namespace
+
+StageWalk::StageWalk(Numbering& numbers, std::shared_ptr<StageModule> module)
+    : n_(numbers), s_(std::move(module)), m_(s_->m()) {}
+
+StageNumbers StageWalk::run(const std::vector<Term>& arguments) {
+  out_ = StageNumbers();
+  out_.module = s_;
+  out_.result = computation(m_.entry(), arguments);
+  return std::move(out_);
+}
+
+Term StageWalk::tuple(ShapeId shape, std::vector<Term> elements) const {
+  Term t;
+  t.shape = shape;
+  t.elements = std::make_shared<const std::vector<Term>>(std::move(elements));
+  return t;
+}
+
+uint64_t StageWalk::key_of(InstId i, const std::vector<Term>& operands) {
+  std::vector<uint64_t> hashes;
+  for (const Term& t : operands) hashes.push_back(Numbering::hash(n_, t));
+  return s_->canonical.combined(i, std::move(hashes));
+}
+
+Term StageWalk::computation(CompId c, const std::vector<Term>& parameters) {
+  check_stack("calls of computations are nested");
+  std::vector<InstId> order = m_.post_order(c);
+  std::unordered_set<InstId> live{m_.comp(c).root};
+  for (size_t k = order.size(); k-- > 0;)
+    if (live.contains(order[k]))
+      for (InstId o : m_.operands(order[k])) live.insert(o);
+  std::unordered_map<InstId, Term> known;
+  for (InstId i : order) {
+    if (!live.contains(i)) continue;
+    std::vector<Term> operands;
+    for (InstId o : m_.operands(i)) operands.push_back(known.at(o));
+    Term t = instruction(i, operands, parameters);
+    if (out_.first_unknown.empty())
+      if (const std::string* why = n_.why_unknown(t)) out_.first_unknown = *why;
+    if (out_.visits.size() < kMostVisits) {
+      out_.by_name[m_[i].name].push_back(static_cast<uint32_t>(out_.visits.size()));
+      out_.visits.push_back({i, t, std::move(operands)});
+    }
+    known[i] = std::move(t);
+  }
+  return known.at(m_.comp(c).root);
+}
+
+Term StageWalk::called(CompId c, const std::vector<Term>& parameters) {
+  uint64_t key = c.value;
+  for (const Term& t : parameters) key = hash_combine(key, Numbering::hash(n_, t));
+  auto known = calls_.find(key);
+  if (known != calls_.end()) return known->second;
+  Term t = computation(c, parameters);
+  calls_[key] = t;
+  return t;
+}
+
+Term StageWalk::instruction(InstId i, std::vector<Term> operands, const std::vector<Term>& parameters) {
+  ShapeId shape = m_.shape_id(i);
+  switch (role_of(m_, i)) {
+    case Role::kParameter: {
+      Term t = parameters[static_cast<size_t>(m_.parameter_number(i))];
+      t.shape = shape;
+      return t;
+    }
+    case Role::kSame: {
+      Term t = operands[0];
+      t.shape = shape;
+      return t;
+    }
+    case Role::kTuple:
+      return tuple(shape, std::move(operands));
+    case Role::kElement: {
+      auto k = static_cast<size_t>(m_.attrs(i).integer(Attr::index));
+      if (!operands[0].elements || k >= operands[0].elements->size()) break;
+      Term t = (*operands[0].elements)[k];
+      t.shape = shape;
+      return t;
+    }
+    case Role::kCall: {
+      Term t = called(m_.called(i)[0], operands);
+      t.shape = shape;
+      return t;
+    }
+    case Role::kAsyncStart: {
+      const Shape& s = m_.u()[shape];
+      std::vector<Term> parts{tuple(s.elements[0], operands), called(m_.called(i)[0], operands)};
+      return tuple(shape, std::move(parts));
+    }
+    case Role::kCopyStart:
+      return tuple(shape, {operands[0], operands[0]});
+    case Role::kAsyncDone:
+    case Role::kCopyDone: {
+      size_t k = role_of(m_, i) == Role::kAsyncDone ? 1 : 0;
+      if (!operands[0].elements || k >= operands[0].elements->size()) break;
+      Term t = (*operands[0].elements)[k];
+      t.shape = shape;
+      return t;
+    }
+    case Role::kWhile:
+      return loop(i, operands);
+    case Role::kConditional:
+      return conditional(i, operands);
+    case Role::kDraw: {
+      out_.draws = true;
+      bool named = m_.op(i) == Opcode::Rng;
+      uint64_t key = hash_combine(key_of(i, operands), named ? hash_bytes(m_.inst_name(i)) : ++draws_);
+      return n_.apply(s_, i, operands, key);
+    }
+    case Role::kOperation:
+      break;
+  }
+  return n_.apply(s_, i, operands, key_of(i, operands));
+}
+
+// False where it has no value, or another one on every device.
+bool StageWalk::scalar(const Term& t, int64_t* value) {
+  if (!t.is_array() || !n_[t.number].known) return false;
+  std::vector<Value> each = n_.values(t.number);
+  if (each.size() != 1) return false;
+  ElementType type = m_.u()[each[0].shape].type;
+  *value = type == ElementType::Pred ? each[0].bytes()[0] != 0 : load_int(type, each[0].bytes());
+  return true;
+}
+
+Term StageWalk::conditional(InstId i, const std::vector<Term>& operands) {
+  const std::vector<CompId>& branches = m_.called(i);
+  int64_t which = 0;
+  if (!scalar(operands[0], &which)) {
+    uint64_t key = static_cast<uint64_t>(Opcode::Conditional);
+    for (const Term& t : operands) key = hash_combine(key, Numbering::hash(n_, t));
+    for (CompId c : branches) key = hash_combine(key, s_->canonical.computation(c));
+    return n_.apply(s_, i, operands, key);
+  }
+  auto count = static_cast<int64_t>(branches.size());
+  if (m_.shape(m_.operand(i, 0)).type == ElementType::Pred)
+    which = which ? 0 : 1;
+  else if (which < 0 || which >= count)
+    which = count - 1;
+  out_.branches_left += branches.size() - 1;
+  Term t = called(branches[static_cast<size_t>(which)], {operands[static_cast<size_t>(which) + 1]});
+  t.shape = m_.shape_id(i);
+  return t;
+}
+
+// A loop whose body is written in another way gives the same, where its body does from the first state and from one
+// that a run of the loop was in later.
+bool StageWalk::same_loop(InstId i, const Term& init, const Term& first, Term* result) {
+  uint64_t h = Numbering::hash(n_, init);
+  bool found = false;
+  Term known_first = n_.find(loop_key(h, LoopKey::kFirst), &found);
+  if (!found || Numbering::hash(n_, known_first) != Numbering::hash(n_, first)) return false;
+  Term probe = n_.find(loop_key(h, LoopKey::kProbe), &found);
+  if (found) {
+    Term behind = n_.find(loop_key(h, LoopKey::kBehindProbe), &found);
+    Term now = called(m_.attrs(i).comp(Attr::body), {probe});
+    if (!found || Numbering::hash(n_, behind) != Numbering::hash(n_, now)) return false;
+  }
+  *result = n_.find(loop_key(h, LoopKey::kResult), &found);
+  return found;
+}
+
+Term StageWalk::loop(InstId i, const std::vector<Term>& operands) {
+  CompId body = m_.attrs(i).comp(Attr::body), condition = m_.attrs(i).comp(Attr::condition);
+  const Term& init = operands[0];
+  ++out_.loops;
+  uint64_t key = hash_combine(s_->canonical.computation(body), s_->canonical.computation(condition));
+  key = hash_combine(key, Numbering::hash(n_, init));
+  // The first trip is looked into.
+  Term first;
+  int64_t more = 1;
+  Term go = called(condition, operands);
+  bool looked = scalar(go, &more);
+  if (looked && more) first = called(body, operands);
+  bool found = false;
+  Term result = n_.find(key, &found);
+  if (!found && looked && !more) result = init, found = true;
+  if (!found && looked) found = same_loop(i, init, first, &result);
+  if (!found) {
+    result = run_loop(i, init, key);
+    if (looked) n_.set(loop_key(Numbering::hash(n_, init), LoopKey::kFirst), first);
+  }
+  n_.set(key, result);
+  result.shape = m_.shape_id(i);
+  return result;
+}
+
+Term StageWalk::run_loop(InstId i, const Term& init, uint64_t key) {
+  ++out_.loops_run;
+  uint64_t h = Numbering::hash(n_, init);
+  const std::string* why = n_.why_unknown(init);
+  bool alone = s_->devices == 1;
+  if (why || !alone) {
+    Term t = n_.apply(s_, i, {init}, hash_combine(key, 1));
+    n_.set(loop_key(h, LoopKey::kResult), t);
+    return t;
+  }
+  CompId body = m_.attrs(i).comp(Attr::body), condition = m_.attrs(i).comp(Attr::condition);
+  ShapeId shape = m_.shape_id(i);
+  try {
+    Evaluator& e = *s_->evaluators[0];
+    Value state = n_.value(init, shape, 0);
+    bool small = bytes_of_value(state) <= kLargestProbe;
+    Value probe, behind;
+    for (int64_t step = 0; e.run_computation(condition, {state}).bytes()[0]; ++step) {
+      if (s_->options.stop && s_->options.stop()) fail(FailureKind::kUnsupported, "interrupted");
+      if (step >= s_->options.max_while_steps)
+        fail(FailureKind::kUnsupported, "{} does not end within {} steps", m_.inst_name(i), step);
+      bool keep = small && step > 0 && (step & (step - 1)) == 0;
+      if (keep) probe = state;
+      std::vector<Value> arguments;
+      arguments.push_back(std::move(state));
+      state = e.run_computation(body, std::move(arguments));
+      state.shape = shape;
+      if (keep) behind = state;
+    }
+    ++n_.count.operations;
+    if (probe.shape.valid()) {
+      n_.set(loop_key(h, LoopKey::kProbe), n_.place({probe}));
+      n_.set(loop_key(h, LoopKey::kBehindProbe), n_.place({behind}));
+    }
+    Term t = n_.place({state}, s_, i, {init});
+    n_.set(loop_key(h, LoopKey::kResult), t);
+    return t;
+  } catch (const Failure& f) {
+    return n_.unknown(shape, key, f.what());
+  }
+}
+
+}  // namespace hlo
