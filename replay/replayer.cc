@@ -11,6 +11,7 @@
 #include "ir/print.h"
 #include "ir/thunk.h"
 #include "passes/backend/backend.h"
+#include "replay/interrupt.h"
 #include "replay/ptxas.h"
 #include "replay/record/store.h"
 #include "viewer/drawing.h"
