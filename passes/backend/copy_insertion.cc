@@ -373,6 +373,7 @@ bool run_sanitize_constant_names(Module& m, PassContext& ctx) {
       StrId legal = m.u().str(names.unique(wish));
       if (m[i].name == legal) continue;
       if (!ctx.spend(m, "legal LLVM name", {i})) return any;
+      m.set_uniquified_name(i, m.u().text(legal));  // taken from now on, for what is named later
       m.set_name(i, legal);
       any = true;
     }
