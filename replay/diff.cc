@@ -15,9 +15,9 @@ namespace {
 
 std::string header_of(const Module& m) {
   const Universe& u = m.u();
-  std::string text = m.config.is_scheduled ? "scheduled " : "";
-  for (ShapeId s : m.config.entry_params) text += u.shape_text(s) + ",";
-  return text + u.shape_text(m.config.entry_result) + m.config.input_output_alias;
+  std::string text = m.config().is_scheduled ? "scheduled " : "";
+  for (ShapeId s : m.config().entry_params) text += u.shape_text(s) + ",";
+  return text + u.shape_text(m.config().entry_result) + m.config().input_output_alias;
 }
 
 // `, a={…}, b=c` in parts; strings and braces hold commas of their own.
@@ -116,9 +116,9 @@ class Differ {
   void header() {
     ModuleDiff::Line l;
     l.kind = ModuleDiff::Line::kModule;
-    if (a_.config.is_scheduled != b_.config.is_scheduled)
-      l.what.push_back(a_.config.is_scheduled ? "scheduled → not scheduled" : "not scheduled → scheduled");
-    const auto &pa = a_.config.entry_params, &pb = b_.config.entry_params;
+    if (a_.config().is_scheduled != b_.config().is_scheduled)
+      l.what.push_back(a_.config().is_scheduled ? "scheduled → not scheduled" : "not scheduled → scheduled");
+    const auto &pa = a_.config().entry_params, &pb = b_.config().entry_params;
     for (size_t k = 0; k < std::max(pa.size(), pb.size()); ++k) {
       auto shape = [&](const std::vector<ShapeId>& list) {
         return k < list.size() ? u_.shape_text(list[k]) : std::string("none");
@@ -126,14 +126,14 @@ class Differ {
       if (shape(pa) != shape(pb)) l.what.push_back(fmt::format("entry parameter {}: {} → {}", k, shape(pa), shape(pb)));
     }
     auto result = [&](const Module& m) {
-      return m.config.entry_result.valid() ? u_.shape_text(m.config.entry_result) : std::string("none");
+      return m.config().entry_result.valid() ? u_.shape_text(m.config().entry_result) : std::string("none");
     };
     if (result(a_) != result(b_)) l.what.push_back(fmt::format("entry result: {} → {}", result(a_), result(b_)));
-    if (a_.config.input_output_alias != b_.config.input_output_alias)
+    if (a_.config().input_output_alias != b_.config().input_output_alias)
       l.what.push_back(
-          fmt::format("input_output_alias: {} → {}", a_.config.input_output_alias, b_.config.input_output_alias));
+          fmt::format("input_output_alias: {} → {}", a_.config().input_output_alias, b_.config().input_output_alias));
     if (l.what.empty()) return;
-    l.name = a_.name, l.other = b_.name, l.place = "module";
+    l.name = a_.name(), l.other = b_.name(), l.place = "module";
     line(std::move(l), "module");
   }
 

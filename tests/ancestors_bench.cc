@@ -54,7 +54,7 @@ using Sets = std::vector<std::vector<InstId>>;
 
 // Stack frames by what they say: their numbers may change from stage to stage.
 std::vector<uint64_t> frame_hashes(const Module& m) {
-  const StackTables& s = m.stack;
+  const StackTables& s = m.stack();
   std::vector<uint64_t> out(s.frames.size() + 1, 0);
   auto text = [](const std::vector<std::string>& list, int32_t at) {
     return at > 0 && static_cast<size_t>(at) <= list.size() ? hash_bytes(list[static_cast<size_t>(at) - 1]) : 0;

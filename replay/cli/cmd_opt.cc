@@ -17,6 +17,7 @@ int list_passes(bool json) {
                      {"aliases", p.aliases},
                      {"summary", p.summary},
                      {"options", p.options},
+                     {"atomic", p.atomic},
                      {"implemented", p.run != nullptr}});
       continue;
     }
@@ -40,6 +41,7 @@ int cmd_opt(const OptArgs& a) {
   if (!a.call_site.empty()) put_in_order_made(*m);
   PipelineOptions options;
   options.verify = !a.no_verify;
+  options.stage = a.file;
   Json ran = Json::array();
   bool changed = false;
   for (const WantedPass& w : list) {
@@ -61,6 +63,7 @@ int cmd_opt(const OptArgs& a) {
         notes.push_back({{"rule", n.rule}, {"instructions", n.names}, {"text", n.text}});
       ran.push_back({{"pass", p.name},
                      {"changed", event.changed},
+                     {"claimed", event.claimed},
                      {"rewrites", event.rewrites},
                      {"microseconds", event.microseconds},
                      {"notes", notes}});
@@ -68,7 +71,8 @@ int cmd_opt(const OptArgs& a) {
     }
   }
   if (a.json)
-    print_json({{"module", m->name}, {"changed", changed}, {"instructions", m->instruction_count()}, {"passes", ran}});
+    print_json(
+        {{"module", m->name()}, {"changed", changed}, {"instructions", m->instruction_count()}, {"passes", ran}});
   else
     std::cout << print_module(*m, style);
   return kYes;
