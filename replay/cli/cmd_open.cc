@@ -152,9 +152,9 @@ void print_head(const ModuleOverview& o) {
              r.source == "xla" ? "dumped by XLA" : "replayed through " + printable(r.pipeline));
   std::string shared;
   if (o.last)
-    shared = fmt::format("; {} replica{}, {} partition{}", o.last->config.replica_count,
-                         o.last->config.replica_count == 1 ? "" : "s", o.last->config.num_partitions,
-                         o.last->config.num_partitions == 1 ? "" : "s");
+    shared = fmt::format("; {} replica{}, {} partition{}", o.last->config().replica_count,
+                         o.last->config().replica_count == 1 ? "" : "s", o.last->config().num_partitions,
+                         o.last->config().num_partitions == 1 ? "" : "s");
   fmt::print("compiled for {}{}{}\n", o.target.in_words(), shared,
              o.compile_us < 0 ? "" : fmt::format("; passes took {}", compile_text(o.compile_us)));
   if (!o.last) {
