@@ -6,6 +6,7 @@
 #include "ir/verifier.h"
 #include "replay/cli/command.h"
 #include "replay/cli/looked_at.h"
+#include "replay/interrupt.h"
 #include "replay/kernels.h"
 #include "replay/target.h"
 #include "replay/terminal.h"

@@ -5,6 +5,7 @@
 #include "ir/buffer.h"
 #include "replay/cli/command.h"
 #include "replay/cli/looked_at.h"
+#include "replay/interrupt.h"
 #include "replay/memory_report.h"
 #include "replay/terminal.h"
 

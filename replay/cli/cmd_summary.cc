@@ -6,6 +6,7 @@
 #include "ir/source_lines.h"
 #include "replay/cli/command.h"
 #include "replay/cli/looked_at.h"
+#include "replay/interrupt.h"
 #include "replay/kernels.h"
 #include "replay/memory_report.h"
 #include "replay/record/import.h"

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ir/base/source.h"
+#include "ir/buffer.h"
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "parser/parser.h"

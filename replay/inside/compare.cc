@@ -326,6 +326,9 @@ InsideFinding Inside::Comparison::describe(const Departed& d) {
     if (k < w.operands.size()) o.before = a.inst_name(a.operand(w.inst, k));
     if (k < v.operands.size()) o.after = b.inst_name(b.operand(v.inst, k));
     o.agrees = k < v.operands.size() && k < w.operands.size() && agrees(v.operands[k], w.operands[k]);
+    if (f.partial.empty() && !o.agrees && k < v.operands.size() && k < w.operands.size() &&
+        adds_up(v.operands[k], w.operands[k]))
+      f.partial = partial_words(o.after, o.before, b.inst_name(v.inst));
     f.operands.push_back(std::move(o));
   }
   add_regions(&f, d.now, &d.before);
@@ -358,6 +361,15 @@ InsideFinding Inside::Comparison::replaced_operand(const Departed& d, bool* foun
 
 void Inside::Comparison::describe_outputs(InsideStage* out) {
   reach_back(moved_);
+  if (a_.devices == 1 && b_.devices > 1) {
+    InsideFinding f;
+    f.outputs_move = true, f.outputs_by = moved_by_, f.difference = out->why;
+    describe_partial(&f);
+    if (!f.partial.empty()) {
+      out->findings.push_back(std::move(f));
+      return;
+    }
+  }
   for (const Departed& d : departed_) {
     if (!leads_to_outputs(d.now)) continue;
     bool replaced = false;
@@ -379,7 +391,6 @@ void Inside::Comparison::describe_outputs(InsideStage* out) {
     const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
     f.before = a.comp(a.entry()).root, f.after = b.comp(b.entry()).root;
   }
-  if (a_.devices == 1 && b_.devices > 1) describe_partial(&f);
   out->findings.push_back(std::move(f));
 }
 
