@@ -321,7 +321,7 @@ Graph::Graph(const Module& m, const GraphOptions& options) : impl_(new Impl(m, o
   if (partial_) impl_->neighbourhood(options.neighbourhood);
   g.set("rankdir", "TB");
   g.set("compound", "true");
-  std::string title = options.title.empty() ? m.name : options.title;
+  std::string title = options.title.empty() ? m.name() : options.title;
   if (partial_)
     title += fmt::format("\n{} of {} instructions: the neighbourhood of what changed", impl_->visible.size(), total);
   g.set("label", title);

@@ -48,22 +48,22 @@ std::string module_json(const Module& m, bool large) {
   lossless.stack_tables = false;
   ordered_json out;
   out["version"] = 2;
-  out["name"] = m.name;
+  out["name"] = m.name();
   out["entry"] = m.comp_name(m.entry());
-  out["is_scheduled"] = m.config.is_scheduled;
-  out["replica_count"] = m.config.replica_count;
-  out["num_partitions"] = m.config.num_partitions;
+  out["is_scheduled"] = m.config().is_scheduled;
+  out["replica_count"] = m.config().replica_count;
+  out["num_partitions"] = m.config().num_partitions;
   std::string header = print_header(m, lossless);
   out["header"] = header;
-  if (!m.stack.empty()) {
+  if (!m.stack().empty()) {
     ordered_json& stack = out["stack"];
-    stack["files"] = m.stack.files;
-    stack["functions"] = m.stack.functions;
+    stack["files"] = m.stack().files;
+    stack["functions"] = m.stack().functions;
     stack["locations"] = ordered_json::array();
-    for (const auto& l : m.stack.locations)
+    for (const auto& l : m.stack().locations)
       stack["locations"].push_back({l.file, l.function, l.line, l.column, l.end_line, l.end_column});
     stack["frames"] = ordered_json::array();
-    for (const auto& f : m.stack.frames) stack["frames"].push_back({f.location, f.parent});
+    for (const auto& f : m.stack().frames) stack["frames"].push_back({f.location, f.parent});
   }
   ordered_json& comps = out["computations"] = ordered_json::array();
   for (CompId c : print_order(m, true)) {

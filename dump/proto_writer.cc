@@ -14,8 +14,8 @@
 namespace hlo {
 
 void ProtoWriter::run() {
-  const ModuleConfig& c = m_.config;
-  out_->set_name(m_.name);
+  const ModuleConfig& c = m_.config();
+  out_->set_name(m_.name());
   out_->set_entry_computation_name(std::string(m_.comp_name(m_.entry())));
   out_->set_entry_computation_id(id(m_.entry()));
   // As they are stored; callees first where passes have put them behind.
@@ -70,18 +70,18 @@ void ProtoWriter::run() {
   if (!c.debug_attributes.empty()) rest += ", debug_attributes=" + c.debug_attributes;
   out_->set_hlo_replay_header(rest);
   auto* index = out_->mutable_stack_frame_index();
-  for (const std::string& f : m_.stack.files) index->add_file_names(f);
-  for (const std::string& f : m_.stack.functions) index->add_function_names(f);
-  for (const auto& l : m_.stack.locations) {
+  for (const std::string& f : m_.stack().files) index->add_file_names(f);
+  for (const std::string& f : m_.stack().functions) index->add_function_names(f);
+  for (const auto& l : m_.stack().locations) {
     auto* to = index->add_file_locations();
     to->set_file_name_id(l.file), to->set_function_name_id(l.function), to->set_line(l.line), to->set_column(l.column);
     to->set_end_line(l.end_line), to->set_end_column(l.end_column);
   }
-  for (const auto& f : m_.stack.frames) {
+  for (const auto& f : m_.stack().frames) {
     auto* to = index->add_stack_frames();
     to->set_file_location_id(f.location), to->set_parent_frame_id(f.parent);
   }
-  if (m_.stack.frames.empty()) out_->clear_stack_frame_index();
+  if (m_.stack().frames.empty()) out_->clear_stack_frame_index();
 }
 
 void ProtoWriter::aliases(const ModuleConfig& c) {

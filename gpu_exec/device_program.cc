@@ -5,7 +5,6 @@
 #include <unordered_set>
 
 #include "gpu_exec/element_emitter.h"
-#include "gpu_exec/host.h"
 #include "gpu_exec/host_module.h"
 #include "gpu_exec/matrix_vector.h"
 #include "ir/backend_config.h"
@@ -86,15 +85,6 @@ bool exchanges_nothing(const Module& m, InstId i) {
   return true;
 }
 
-void run_pass(Module& m, const char* name) {
-  const PassInfo* pass = find_pass(name);
-  HLO_CHECK(pass && pass->run, "pass {}", name);
-  PassContext context;
-  context.keep_notes = false;
-  pass->run(m, context);
-  m.cleanup();
-}
-
 // Is there an instruction whose work these passes make of operations that have kernels?
 bool has_expandable(const Module& m) {
   constexpr std::string_view kCalls[] = {"TopK", "Qr", "Eigh", "ProductOfElementaryHouseholderReflectors"};
@@ -115,40 +105,35 @@ bool has_expandable(const Module& m) {
 }
 
 // A card has kernels for the steps of what the host's evaluator does in one go.
-void expand(Module& m) {
+void expand(Lowering& lowering, Module& m) {
   if (!has_expandable(m)) return;
-  m.config.is_scheduled = false;
+  m.set_scheduled(false);
   for (const char* name : {"rng-bit-generator-expander", "topk-decomposer", "cholesky_expander",
                            "triangular_solve_expander", "eigh_expander", "qr_expander", "dce"})
-    run_pass(m, name);
+    lowering.pass(m, name);
 }
 
-// Fusions of our own where the module has none, and sorts that threads can do in any order.
-std::unique_ptr<Module> prepared(const Module& m, bool as_it_is) {
-  std::unique_ptr<Module> copy = as_it_is ? m.clone() : fused_for_host(m);
-  bool sorts = false;
-  for (CompId c : copy->computations())
-    for (InstId i : copy->live_order(c)) sorts |= copy->op(i) == Opcode::Sort && copy->attrs(i).flag(Attr::is_stable);
-  if (sorts && !as_it_is) {
-    run_pass(*copy, "stable-sort-expander");
-    copy->config.is_scheduled = false;
-  }
-  return copy;
+bool has_stable_sort(const Module& m) {
+  for (CompId c : m.computations())
+    for (InstId i : m.live_order(c))
+      if (m.op(i) == Opcode::Sort && m.attrs(i).flag(Attr::is_stable)) return true;
+  return false;
 }
 
 }  // namespace
 
-DeviceProgram::DeviceProgram(Device& device, const Module& m, int64_t devices, const EvalOptions& options)
+DeviceProgram::DeviceProgram(Device& device, const Module& m, int64_t devices, const EvalOptions& options,
+                             const LoweringOptions& lowering)
     : device_(device), options_(options), alone_(devices == 1) {
-  prepare(m);
+  Lowering steps(device.on_host() ? "lower-host" : "lower-cuda", lowering);
+  prepare(m, steps);
   compile();
-  open_fusions();
-  name_reshapes();
-  m_->cleanup();
+  steps.step(*m_, "open-fusions", [&](Module&, PassContext&) { open_fusions(); });
+  steps.step(*m_, "name-bitcasts", [&](Module&, PassContext&) { name_reshapes(); });
   // What is scheduled already has its copies, too, unless something here changed it.
-  if (!m_->config.is_scheduled || !assign()) {
-    run_pass(*m_, "copy-insertion");
-    schedule_module(*m_);
+  if (!m_->config().is_scheduled || !assign()) {
+    steps.pass(*m_, "copy-insertion");
+    steps.step(*m_, "schedule", [](Module& module, PassContext&) { schedule_module(module); });
     bool held = assign();
     HLO_CHECK(held, "{}", *overwritten_value(*m_, buffers_, rules()));
   }
@@ -158,38 +143,47 @@ DeviceProgram::DeviceProgram(Device& device, const Module& m, int64_t devices, c
   check_memory(devices);
 }
 
-void DeviceProgram::prepare(const Module& m) {
+void DeviceProgram::prepare(const Module& m, Lowering& steps) {
   for (CompId c : m.computations())
     for (InstId i : m.comp(c).order)
       if (m.alive(i) && mixes_precision(m, i))
         fail(FailureKind::kUnsupported, "{}: operations of mixed precision are read, not run", m.inst_name(i));
   // Whoever watches values wants those of the module as it is.
   const bool as_it_is = options_.trace || options_.as_it_is, host = device_.on_host();
-  auto copy = m.clone();
-  if (!as_it_is && !host) expand(*copy);
-  // Before layouts are assigned, what a callee returns may be laid out otherwise than what its caller says.
-  if (host || !verify_module(*copy, 1, Layouts::kBinding).empty())
-    for (auto [old, made] : make_row_major(*copy)) {
-      origin_[made] = old;
-      copy->config.is_scheduled = false;
-    }
-  if (!as_it_is && host) call_convolutions(device_, *copy);
-  m_ = prepared(*copy, as_it_is);
-  if (!as_it_is && !host) {
-    size_t before = m_->inst_slots();
-    lay_out_convolutions(device_, *m_);
-    reduce_vector_products(*m_);
-    if (m_->inst_slots() != before) m_->config.is_scheduled = false;
-  }
+  m_ = m.clone();
   origins_ = m.inst_slots();
+  if (!as_it_is && !host) expand(steps, *m_);
+  // Before layouts are assigned, what a callee returns may be laid out otherwise than what its caller says.
+  if (host || !verify_module(*m_, 1, Layouts::kBinding).empty())
+    steps.step(*m_, "row-major", [&](Module& module, PassContext&) {
+      for (auto [old, made] : make_row_major(module)) {
+        origin_[made] = old;
+        module.set_scheduled(false);
+      }
+    });
+  if (!as_it_is && host)
+    steps.step(*m_, "convolution-calls",
+               [&](Module& module, PassContext& context) { call_convolutions(device_, module, context); });
+  if (!as_it_is) {
+    fuse_for_device(steps, *m_);
+    // Sorts that threads can do in any order.
+    if (has_stable_sort(*m_)) steps.pass(*m_, "stable-sort-expander"), m_->set_scheduled(false);
+  }
+  if (!as_it_is && !host)
+    steps.step(*m_, "library-forms", [&](Module& module, PassContext&) {
+      size_t before = module.inst_slots();
+      lay_out_convolutions(device_, module);
+      reduce_vector_products(module);
+      if (module.inst_slots() != before) module.set_scheduled(false);
+    });
   // Places belong to instructions: each computation has one caller.
-  run_pass(*m_, "flatten-call-graph");
-  if (!as_it_is) set_products_free();
+  steps.pass(*m_, "flatten-call-graph");
+  if (!as_it_is) steps.step(*m_, "products-apart", [&](Module&, PassContext& context) { set_products_free(context); });
 }
 
 // %f = fusion(x, w), calls={ … dot … }   of a large product is   a call of {prologue kernels, library call, epilogue
 // kernels}.
-void DeviceProgram::set_products_free() {
+void DeviceProgram::set_products_free(PassContext& context) {
   std::vector<CompId> bodies;
   for (CompId c : m_->nonfusion_computations())
     for (InstId i : m_->live_order(c)) {
@@ -198,10 +192,7 @@ void DeviceProgram::set_products_free() {
       call_body(i);
     }
   if (bodies.empty()) return;
-  PassContext context;
-  context.keep_notes = false;
-  if (fuse_within(*m_, context, bodies)) m_->config.is_scheduled = false;
-  m_->cleanup();
+  if (fuse_within(*m_, context, bodies)) m_->set_scheduled(false);
 }
 
 void DeviceProgram::compile() {
@@ -248,11 +239,12 @@ InstId DeviceProgram::substitute(InstId old, Opcode op, std::vector<InstId> oper
   m.drop_control(old);
   for (InstId p : before) m.add_control(p, made);
   for (InstId s : behind) m.add_control(made, s);
-  if (m.config.is_scheduled) {
-    std::vector<InstId>& order = m.comp(c).order;
+  if (m.config().is_scheduled) {
+    std::vector<InstId> order = m.comp(c).order;
     order.pop_back();
     *std::find(order.begin(), order.end(), old) = made;
     order.push_back(old);
+    m.set_order(c, std::move(order));
   }
   bool root = m.is_root(old);
   m.replace_all_uses(old, made);

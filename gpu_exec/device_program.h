@@ -9,6 +9,7 @@
 
 #include "gpu_exec/device.h"
 #include "gpu_exec/library_calls.h"
+#include "gpu_exec/lowering.h"
 #include "ir/buffer.h"
 
 namespace hlo {
@@ -72,7 +73,8 @@ class DeviceProgram {
  public:
   // Compiles kernels for the device, inserts copies, schedules and assigns buffers. `m` stays as it is. Throws
   // Failure(kUnsupported) where `devices` runs of it do not fit into the device's memory, with the sum.
-  DeviceProgram(Device& device, const Module& m, int64_t devices, const EvalOptions& options);
+  DeviceProgram(Device& device, const Module& m, int64_t devices, const EvalOptions& options,
+                const LoweringOptions& lowering = {});
 
   const Module& module() const { return *m_; }
   const DeviceSequence& sequence(size_t k) const { return sequences_[k]; }
@@ -104,10 +106,10 @@ class DeviceProgram {
   const std::vector<std::string>& left_to_evaluator() const { return left_; }
 
  private:
-  void prepare(const Module& m);
+  void prepare(const Module& m, Lowering& steps);
   void compile();
   void open_fusions();
-  void set_products_free();
+  void set_products_free(PassContext& context);
   void call_body(InstId fusion);
   void name_reshapes();
   InstId substitute(InstId old, Opcode op, std::vector<InstId> operands, AttrsId attrs);

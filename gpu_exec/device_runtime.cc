@@ -438,7 +438,7 @@ Execution run_on_device(Device& device, const Module& m, const std::vector<std::
     out.results = {std::move(value)}, out.run_s = seconds, graphs = runtime.graphs();
   } else {
     // Each device is a thread with memory of its own; they take turns on the card, and meet in the evaluator.
-    DeviceGrid grid(m.config.replica_count, m.config.num_partitions);
+    DeviceGrid grid(m.config().replica_count, m.config().num_partitions);
     out.results.resize(arguments.size());
     grid.run([&](int64_t number) {
       EvalOptions own = options;

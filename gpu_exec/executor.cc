@@ -3,7 +3,10 @@
 #include <chrono>
 
 #include "gpu_exec/cuda.h"
+#include "gpu_exec/device_program.h"
 #include "gpu_exec/device_runtime.h"
+#include "gpu_exec/host.h"
+#include "ir/base/check.h"
 
 namespace hlo {
 namespace {
@@ -40,6 +43,18 @@ const ExecutorInfo* find_executor(std::string_view name) {
   for (const ExecutorInfo& e : kExecutors)
     if (e.name == name) return &e;
   return nullptr;
+}
+
+void lower_for(std::string_view executor, const Module& m, const LoweringOptions& options) {
+  if (executor == "cuda")
+    if (std::string why = cuda_unavailable(); !why.empty()) fail(FailureKind::kUnsupported, "{}", why);
+  std::unique_ptr<Device> device = executor == "host"       ? host_device(false)
+                                   : executor == "emulated" ? emulated_device()
+                                   : executor == "cuda"     ? cuda_device()
+                                                            : nullptr;
+  if (!device) fail(FailureKind::kUsage, "the executor {} makes no program", executor);
+  EvalOptions plain;
+  DeviceProgram(*device, m, m.config().replica_count * m.config().num_partitions, plain, options);
 }
 
 }  // namespace hlo

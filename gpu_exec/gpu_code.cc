@@ -22,7 +22,7 @@ GpuCode gpu_code(const Module& m, const std::string& sm) {
     fail(FailureKind::kUsage, "unknown architecture '{}'; there are {}", sm, fmt::join(kKnown, ", "));
   GpuCode out;
   llvm::LLVMContext context;
-  llvm::Module code(m.name, context);
+  llvm::Module code(m.name(), context);
   auto machine = nvptx_machine(sm);
   prepare(code, *machine);
   std::set<std::string> names;

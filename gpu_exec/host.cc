@@ -9,12 +9,10 @@
 #include "gpu_exec/jit.h"
 #include "gpu_exec/kernel.h"
 #include "gpu_exec/onednn.h"
-#include "gpu_exec/row_groups.h"
 #include "ir/base/check.h"
 #include "ir/base/memory.h"
 #include "ir/base/parallel.h"
 #include "ir/eval/kernels.h"
-#include "passes/pass.h"
 
 namespace hlo {
 namespace {
@@ -140,30 +138,5 @@ class Host : public Device {
 }  // namespace
 
 std::unique_ptr<Device> host_device(bool exact) { return std::make_unique<Host>(exact); }
-
-std::unique_ptr<Module> fused_for_host(const Module& m) {
-  auto copy = m.clone();
-  for (CompId c : copy->computations())
-    for (InstId i : copy->live_order(c))
-      if (copy->op(i) == Opcode::Fusion) return copy;
-  copy->config.is_scheduled = false;
-  // Expanded, a batch norm of 16 bits rounds after each of its steps; the evaluator's own does not.
-  bool narrow = false;
-  for (CompId c : copy->computations())
-    for (InstId i : copy->live_order(c))
-      narrow |=
-          op_info(copy->op(i)).cls == OpClass::BatchNorm && type_bits(copy->shape(copy->operand(i, 0)).type) <= 16;
-  for (const char* name : {"batchnorm_expander", "while-loop-invariant-code-motion", "fusion", "dce"}) {
-    if (narrow && std::string_view(name) == "batchnorm_expander") continue;
-    const PassInfo* pass = find_pass(name);
-    HLO_CHECK(pass && pass->run, "pass {}", name);
-    PassContext context;
-    context.keep_notes = false;
-    if (std::string_view(name) == "fusion") fuse_row_groups(*copy);
-    pass->run(*copy, context);
-    copy->cleanup();
-  }
-  return copy;
-}
 
 }  // namespace hlo

@@ -12,7 +12,4 @@ class Device;
 // `exact`: no library.
 std::unique_ptr<Device> host_device(bool exact);
 
-// The module that the host and the GPU run: with fusions of our own where it has none.
-std::unique_ptr<Module> fused_for_host(const Module& m);
-
 }  // namespace hlo

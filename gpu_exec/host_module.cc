@@ -4,8 +4,6 @@
 #include <numeric>
 
 #include "gpu_exec/library_calls.h"
-#include "ir/base/check.h"
-#include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace hlo {
@@ -62,7 +60,7 @@ std::vector<std::pair<InstId, InstId>> make_row_major(Module& m) {
   return made;
 }
 
-void call_convolutions(Device& device, Module& m) {
+void call_convolutions(Device& device, Module& m, PassContext& context) {
   Universe& u = m.u();
   bool any = false;
   for (CompId c : m.nonfusion_computations())
@@ -90,12 +88,8 @@ void call_convolutions(Device& device, Module& m) {
       any = true;
     }
   if (!any) return;
-  m.config.is_scheduled = false;
-  const PassInfo* pass = find_pass("cudnn-fused-convolution-rewriter");
-  HLO_CHECK(pass && pass->run, "pass");
-  PassContext context;
-  context.keep_notes = false;
-  pass->run(m, context);
+  m.set_scheduled(false);
+  context.run(m, "cudnn-fused-convolution-rewriter");
   for (CompId c : m.nonfusion_computations())
     for (InstId i : m.live_order(c)) {
       if (m.op(i) != Opcode::CustomCall || !convolution_of(m, i)) continue;

@@ -8,6 +8,7 @@
 namespace hlo {
 
 class Device;
+class PassContext;
 
 // Every shape gets its default layout. What reads bytes in the order of another one becomes
 //   %b = bitcast(%a)   ==>   %t = transpose(%a), %c = bitcast(%t), %b = transpose(%c)
@@ -16,7 +17,7 @@ std::vector<std::pair<InstId, InstId>> make_row_major(Module& m);
 
 // Convolutions that the device has a library for become its calls,
 //   %c = convolution(x, w)      →      %c = get-tuple-element(custom-call(x, w)), index=0
-// with bias, sum and relu behind them in the call (pass cudnn-fused-convolution-rewriter).
-void call_convolutions(Device& device, Module& m);
+// with bias, sum and relu behind them in the call (pass cudnn-fused-convolution-rewriter, run in `context`).
+void call_convolutions(Device& device, Module& m, PassContext& context);
 
 }  // namespace hlo

@@ -5,7 +5,6 @@
 #include "gpu_exec/element_emitter.h"
 #include "ir/backend_config.h"
 #include "ir/library_calls.h"
-#include "passes/pass.h"
 
 namespace hlo {
 namespace {

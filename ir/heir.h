@@ -1,4 +1,5 @@
-// What an instruction lives on as, from one stage to the next.
+// What became of an instruction: the one that its users read now, its copy, or what was made of it. A Module logs them
+// while it is changed, so that the history of stages needs no guess.
 #pragma once
 #include <cstdint>
 
@@ -7,14 +8,16 @@
 namespace hlo {
 
 enum class HeirKind : uint8_t {
-  kReplaced,  // its users read the other one now
-  kCloned,    // a copy: into a fusion, out of a call, of a computation
-  kDerived,   // made of it
+  kReplaced,  // the users of `from` read `to` now
+  kCloned,    // `to` is a copy: into a fusion, out of a call, of a flattened computation
+  kDerived,   // `to` was made of `from` and has its metadata
 };
 
 struct Heir {
   InstId from, to;
   HeirKind kind = HeirKind::kReplaced;
+  bool operator==(const Heir&) const = default;
 };
+static_assert(sizeof(Heir) == 12);
 
 }  // namespace hlo

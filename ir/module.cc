@@ -95,6 +95,22 @@ void Module::rename_computation(CompId id, std::string_view wish) {
   touch_comp(id).name = u().str(comp_names_.unique(wish));
 }
 
+void Module::set_order(CompId id, std::vector<InstId> order) {
+  if (comp(id).order != order) touch_comp(id).order = std::move(order);
+}
+
+void Module::set_params(CompId id, std::vector<InstId> params) {
+  if (comp(id).params != params) touch_comp(id).params = std::move(params);
+}
+
+void Module::set_thread(CompId id, StrId thread) {
+  if (comp(id).thread != thread) touch_comp(id).thread = thread;
+}
+
+void Module::set_computation_name(CompId id, StrId name) {
+  if (comp(id).name != name) touch_comp(id).name = name;
+}
+
 void Module::remove_uncalled_computations() {
   std::vector<bool> called_from_entry(comps_.size(), false);
   std::vector<CompId> agenda{entry()};
@@ -429,13 +445,14 @@ bool compatible_kind(const Universe& u, ShapeId a, ShapeId b) {
 }  // namespace
 
 void Module::inherit(InstId from, InstId to) {
-  Inst& target = touch(to);
-  target.meta = insts_[from.value].meta;
+  const Inst target = inst(to);
+  log_heir(from, to, HeirKind::kDerived);
+  set_meta(to, inst(from).meta);
   const AttrSet& source = attrs(from);
   AttrSet set = attrs(to);
   set.op = target.op;
   bool changed = false;
-  bool same_kind = compatible_kind(u(), insts_[from.value].shape, target.shape);
+  bool same_kind = compatible_kind(u(), inst(from).shape, target.shape);
   auto take = [&](Attr key, bool clear) {
     if (const AttrValue* v = source.find(key)) {
       set.set(key, *v), changed = true;
@@ -451,14 +468,13 @@ void Module::inherit(InstId from, InstId to) {
   take(Attr::statistics, true);
   if (source.op == target.op && !set.has(Attr::backend_config)) take(Attr::backend_config, false);
   if (op_info(target.op).transcendental) take(Attr::result_accuracy, false);
-  if (changed) target.attrs = u().attrs(std::move(set));
+  if (changed) set_attrs(to, u().attrs(std::move(set)));
 }
 
 InstId Module::add_derived(InstId from, const NewInst& n) {
   bool had_sharding = u()[n.attrs].has(Attr::sharding);
   InstId id = add(parent(from), n);
   inherit(from, id);
-  heirs_.push_back({from, id, HeirKind::kDerived});
   if (!had_sharding && (n.op == Opcode::Reshape || n.op == Opcode::Transpose)) erase_attr(id, Attr::sharding);
   return id;
 }
@@ -490,7 +506,7 @@ InstId Module::clone_inst(InstId id, CompId into, std::span<const InstId> ops, S
   inst.name = u().str(inst_names_.unique(wish));
   if (inst.op != Opcode::Constant && inst.op != Opcode::Parameter) write_operands(inst, ops);
   InstId copy = add_verbatim(into, inst);
-  heirs_.push_back({id, copy, HeirKind::kCloned});
+  log_heir(id, copy, HeirKind::kCloned);
   return copy;
 }
 
@@ -556,7 +572,9 @@ void Module::erase_attr(InstId id, Attr key) {
   set_attrs(id, u().attrs(std::move(set)));
 }
 
-void Module::set_root(CompId comp, InstId root) { touch_comp(comp).root = root; }
+void Module::set_root(CompId id, InstId root) {
+  if (comp(id).root != root) touch_comp(id).root = root;
+}
 
 void Module::set_uniquified_name(InstId id, std::string_view wish) {
   ensure_names();
@@ -574,7 +592,7 @@ void Module::replace_called(InstId id, CompId from, CompId to) {
 
 void Module::replace_all_uses(InstId from, InstId to) {
   if (from == to) return;
-  heirs_.push_back({from, to, HeirKind::kReplaced});
+  log_heir(from, to, HeirKind::kReplaced);
   bool to_uses_from = false;
   for (InstId user : users_copy(from)) {
     if (user == to) {
@@ -618,7 +636,7 @@ bool Module::replace(InstId from, InstId to, ReplaceOptions options) {
   const Metadata& ours = u()[insts_[from.value].meta];
   bool empty_name = theirs.op_name == StrId::kNone || u().text(StrId(theirs.op_name)).empty();
   if (empty_name && ours.op_name != StrId::kNone && !u().text(StrId(ours.op_name)).empty())
-    touch(to).meta = insts_[from.value].meta;
+    set_meta(to, inst(from).meta);
   for (Attr key : {Attr::frontend_attributes, Attr::sharding, Attr::origin})
     if (StrId text = attrs(from).text(key); text.valid() && !attrs(to).has(key)) {
       if (key == Attr::sharding && shape(from).is_tuple() != shape(to).is_tuple()) continue;
@@ -627,7 +645,7 @@ bool Module::replace(InstId from, InstId to, ReplaceOptions options) {
   replace_all_uses(from, to);
   bool same_target = op(from) != Opcode::CustomCall ||
                      attrs(from).text(Attr::custom_call_target) == attrs(to).text(Attr::custom_call_target);
-  if (op(from) == op(to) && same_target) touch(to).name = insts_[from.value].name;
+  if (op(from) == op(to) && same_target) set_name(to, inst(from).name);
   if (options.remove_unused)
     remove_with_unused_operands(from, options.relay_control);
   else
@@ -641,7 +659,7 @@ bool Module::has_side_effect(InstId id) const {
     if (info.effect) return true;
     const AttrSet& a = attrs(i);
     if (info.cls == OpClass::Collective)
-      return a.flag(Attr::constrain_layout) || (a.has(Attr::channel_id) && config.num_partitions <= 1);
+      return a.flag(Attr::constrain_layout) || (a.has(Attr::channel_id) && config_.num_partitions <= 1);
     return op(i) == Opcode::CustomCall && a.flag(Attr::custom_call_has_side_effect);
   };
   if (by_itself(id)) return true;
@@ -810,6 +828,7 @@ std::vector<InstId> Module::post_order(CompId id) const {
 void Module::clear_dirty() {
   for (InstId i : dirty_list_) dirty_[i.value] = false;
   for (CompId c : dirty_comp_list_) dirty_comp_[c.value] = false;
+  dirty_header_ = false;
   dirty_list_.clear();
   dirty_comp_list_.clear();
 }

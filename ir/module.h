@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "ir/base/check.h"
@@ -102,21 +103,52 @@ class Module {
 
   Universe& u() const { return *universe_; }
   const std::shared_ptr<Universe>& universe() const { return universe_; }
-  std::string name;
-  ModuleConfig config;
-  StackTables stack;
+
+  // --- header ---
+  const std::string& name() const { return name_; }
+  const ModuleConfig& config() const { return config_; }
+  const StackTables& stack() const { return stack_; }
+  void set_module_name(std::string name) { touch_header(), name_ = std::move(name); }
+  void set_scheduled(bool scheduled) {
+    if (config_.is_scheduled != scheduled) edit_config().is_scheduled = scheduled;
+  }
+  void set_entry_layout(std::vector<ShapeId> params, ShapeId result) {
+    if (config_.entry_params == params && config_.entry_result == result) return;
+    edit_config().entry_params = std::move(params);
+    config_.entry_result = result;
+  }
+  // To be written at once: what is written through a reference that was kept is not seen.
+  ModuleConfig& edit_config() {
+    touch_header();
+    return config_;
+  }
+  StackTables& edit_stack() {
+    touch_header();
+    return stack_;
+  }
 
   // --- computations ---
   CompId entry() const { return entry_; }
-  void set_entry(CompId id) { entry_ = id; }
-  Computation& comp(CompId id) { return comps_[id.value]; }
-  const Computation& comp(CompId id) const { return comps_[id.value]; }
-  std::string_view comp_name(CompId id) const { return u().text(comps_[id.value].name); }
+  void set_entry(CompId id) {
+    if (entry_ != id) ++edits_, entry_ = id;
+  }
+  [[gnu::always_inline]] const Computation& comp(CompId id) const {
+    HLO_DCHECK(id.value < comps_.size(), "computation {} of {}", id.value, comps_.size());
+    return comps_[id.value];
+  }
+  std::string_view comp_name(CompId id) const { return u().text(comp(id).name); }
   size_t comp_slots() const { return comps_.size(); }
-  std::vector<CompId> computations() const;       // insertion order, live ones
-  CompId add_computation(std::string_view name);  // name made unique
-  CompId add_computation_verbatim(StrId name);    // parser: names are checked elsewhere
-  void set_computation_order(std::vector<CompId> order) { comp_order_ = std::move(order); }  // of the same ones
+  std::vector<CompId> computations() const;                // insertion order, live ones
+  CompId add_computation(std::string_view name);           // name made unique
+  CompId add_computation_verbatim(StrId name);             // parser: names are checked elsewhere
+  void set_computation_order(std::vector<CompId> order) {  // of the same ones
+    if (comp_order_ != order) ++edits_, comp_order_ = std::move(order);
+  }
+  // Of the same instructions: the order of creation, and the schedule of a scheduled module.
+  void set_order(CompId id, std::vector<InstId> order);
+  void set_params(CompId id, std::vector<InstId> params);  // by number; the instructions' own numbers stay
+  void set_thread(CompId id, StrId thread);                // execution_thread; invalid: main
+  void set_computation_name(CompId id, StrId name);        // as it is: unique is the caller's business
   void remove_computation(CompId id);
   // Those that are not the entry and that the entry does not reach by calls.
   void remove_uncalled_computations();
@@ -131,25 +163,25 @@ class Module {
   std::vector<std::vector<InstId>> callers() const;
 
   // --- instructions ---
-  const Inst& operator[](InstId id) const { return insts_[id.value]; }
+  [[gnu::always_inline]] const Inst& operator[](InstId id) const { return inst(id); }
   size_t inst_slots() const { return insts_.size(); }
   // Which computations, by id, have such an instruction; empty where none has.
   std::vector<bool> computations_with(Opcode op) const;
   bool alive(InstId id) const { return id.valid() && id.value < insts_.size() && insts_[id.value].parent.valid(); }
-  Opcode op(InstId id) const { return insts_[id.value].op; }
-  ShapeId shape_id(InstId id) const { return insts_[id.value].shape; }
-  const Shape& shape(InstId id) const { return u()[insts_[id.value].shape]; }
-  const AttrSet& attrs(InstId id) const { return u()[insts_[id.value].attrs]; }
-  std::string_view inst_name(InstId id) const { return u().text(insts_[id.value].name); }
-  CompId parent(InstId id) const { return insts_[id.value].parent; }
+  Opcode op(InstId id) const { return inst(id).op; }
+  ShapeId shape_id(InstId id) const { return inst(id).shape; }
+  const Shape& shape(InstId id) const { return u()[inst(id).shape]; }
+  const AttrSet& attrs(InstId id) const { return u()[inst(id).attrs]; }
+  std::string_view inst_name(InstId id) const { return u().text(inst(id).name); }
+  CompId parent(InstId id) const { return inst(id).parent; }
   size_t operand_count(InstId id) const;
   std::span<const InstId> operands(InstId id) const;
   InstId operand(InstId id, size_t i) const { return operands(id)[i]; }
-  LitId literal_id(InstId id) const { return LitId(insts_[id.value].operand[0]); }
+  LitId literal_id(InstId id) const { return LitId(inst(id).operand[0]); }
   const Literal& literal(InstId id) const { return u()[literal_id(id)]; }
-  int64_t parameter_number(InstId id) const { return insts_[id.value].operand[0]; }
+  int64_t parameter_number(InstId id) const { return inst(id).operand[0]; }
   const std::vector<CompId>& called(InstId id) const { return attrs(id).called; }
-  bool is_root(InstId id) const { return comps_[parent(id).value].root == id; }
+  bool is_root(InstId id) const { return comp(parent(id)).root == id; }
   size_t instruction_count() const;  // live ones
   size_t size(CompId id) const;
 
@@ -193,14 +225,23 @@ class Module {
 
   void set_operand(InstId id, size_t i, InstId value);
   void set_operands(InstId id, std::span<const InstId> values);
-  void set_shape(InstId id, ShapeId shape) { touch(id).shape = shape; }
-  void set_attrs(InstId id, AttrsId attrs) { touch(id).attrs = attrs; }
+  // Each of these leaves an instruction that has the value already alone.
+  void set_shape(InstId id, ShapeId shape) {
+    if (inst(id).shape != shape) touch(id).shape = shape;
+  }
+  void set_attrs(InstId id, AttrsId attrs) {
+    if (inst(id).attrs != attrs) touch(id).attrs = attrs;
+  }
   void set_attr(InstId id, Attr key, AttrValue value);
   void erase_attr(InstId id, Attr key);
-  void set_meta(InstId id, MetaId meta) { touch(id).meta = meta; }
-  void set_name(InstId id, StrId name) { touch(id).name = name; }
-  void set_literal(InstId id, LitId lit) { touch(id).operand[0] = lit.value; }
-  void set_parameter_number(InstId id, int64_t n) { touch(id).operand[0] = static_cast<uint32_t>(n); }
+  void set_meta(InstId id, MetaId meta) {
+    if (inst(id).meta != meta) touch(id).meta = meta;
+  }
+  void set_name(InstId id, StrId name) {
+    if (inst(id).name != name) touch(id).name = name;
+  }
+  void set_literal(InstId id, LitId lit) { set_payload(id, lit.value); }
+  void set_parameter_number(InstId id, int64_t n) { set_payload(id, static_cast<uint32_t>(n)); }
   void set_root(CompId comp, InstId root);
   void set_uniquified_name(InstId id, std::string_view wish);
   void replace_called(InstId id, CompId from, CompId to);
@@ -237,12 +278,20 @@ class Module {
   std::vector<InstId> elided_constants() const;     // written `{...}`
 
   // --- recording ---
+  // How many edits there were, of anything that a stage shows; removing and making the same again are two. It survives
+  // clear_dirty().
+  uint64_t edits() const { return edits_; }
+  // From now on what instructions live on as is logged, in the order in which it happens: chains within one pass, and
+  // instructions made and removed again, among it. take_heirs() empties the log.
+  void keep_heirs(bool keep) { keep_heirs_ = keep; }
+  std::vector<Heir> take_heirs() { return std::exchange(heirs_, {}); }
+  const std::vector<Heir>& heirs() const { return heirs_; }
+  // Empty from here on, and kept: whoever has recorded a stage wants what comes behind it.
+  void clear_heirs() { heirs_.clear(), keep_heirs_ = true; }
   const std::vector<InstId>& dirty_insts() const { return dirty_list_; }
   const std::vector<CompId>& dirty_comps() const { return dirty_comp_list_; }
+  bool dirty_header() const { return dirty_header_; }
   void clear_dirty();
-  // What instructions live on as, in the order of the edits since the last call of clear_heirs().
-  const std::vector<Heir>& heirs() const { return heirs_; }
-  void clear_heirs() { heirs_.clear(); }
   // Pool entries below this index belong to recorded stages and are never written again.
   void freeze_pool() { frozen_pool_ = u().pool_size(); }
 
@@ -262,13 +311,28 @@ class Module {
     };
     UserList() : inside{0, 0} {}
   };
+  [[gnu::always_inline]] const Inst& inst(InstId id) const {
+    HLO_DCHECK(id.value < insts_.size(), "instruction {} of {}", id.value, insts_.size());
+    return insts_[id.value];
+  }
+  void touch_header() { dirty_header_ = true, ++edits_; }
   Inst& touch(InstId id) {
+    HLO_DCHECK(id.value < insts_.size(), "instruction {} of {}", id.value, insts_.size());
+    ++edits_;
     if (!dirty_[id.value]) dirty_[id.value] = true, dirty_list_.push_back(id);
     return insts_[id.value];
   }
   Computation& touch_comp(CompId id) {
+    HLO_DCHECK(id.value < comps_.size(), "computation {} of {}", id.value, comps_.size());
+    ++edits_;
     if (!dirty_comp_[id.value]) dirty_comp_[id.value] = true, dirty_comp_list_.push_back(id);
     return comps_[id.value];
+  }
+  void set_payload(InstId id, uint32_t payload) {
+    if (inst(id).operand[0] != payload) touch(id).operand[0] = payload;
+  }
+  void log_heir(InstId from, InstId to, HeirKind kind) {
+    if (keep_heirs_) heirs_.push_back({from, to, kind});
   }
   InstId* operand_array(InstId id);
   void write_operands(Inst& inst, std::span<const InstId> values);
@@ -281,6 +345,9 @@ class Module {
   std::unordered_map<InstId, std::vector<uint32_t>>* places_in(InstId user);  // null where there are few operands
 
   std::shared_ptr<Universe> universe_;
+  std::string name_;
+  ModuleConfig config_;
+  StackTables stack_;
   HugeVector<Inst> insts_;
   std::vector<Computation> comps_;
   std::vector<CompId> comp_order_;
@@ -301,10 +368,12 @@ class Module {
   NameUniquer inst_names_, comp_names_;
   mutable uint32_t frozen_pool_ = 0;
 
+  uint64_t edits_ = 0;
+  bool dirty_header_ = true, keep_heirs_ = false;
+  std::vector<Heir> heirs_;
   std::vector<bool> dirty_, dirty_comp_;
   std::vector<InstId> dirty_list_;
   std::vector<CompId> dirty_comp_list_;
-  std::vector<Heir> heirs_;
 };
 
 }  // namespace hlo

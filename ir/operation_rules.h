@@ -159,7 +159,7 @@ class OperationRules {
   // --- collectives ---
   void groups();
   // Texts of modules that run on several devices do not always say on how many: a header without counts tells nothing.
-  bool counts_known() const { return m_.config.replica_count != 1 || m_.config.num_partitions != 1; }
+  bool counts_known() const { return m_.config().replica_count != 1 || m_.config().num_partitions != 1; }
   // Members of a group; 0 where the module does not tell.
   size_t group_size() const;
   void gathered(bool scattered);

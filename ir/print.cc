@@ -68,7 +68,7 @@ bool async_sugar(const Module& m, InstId id, Opcode* inside) {
 // --- orders ---
 
 std::vector<InstId> print_order(const Module& m, CompId comp) {
-  return m.config.is_scheduled ? m.live_order(comp) : m.post_order(comp);
+  return m.config().is_scheduled ? m.live_order(comp) : m.post_order(comp);
 }
 
 std::vector<CompId> print_order(const Module& m, bool stable) {
@@ -146,7 +146,7 @@ void metadata_fields(const Universe& u, const Metadata& d, const std::vector<int
 void Printer::metadata(const Metadata& d) {
   // A frame that the module's tables do not have: XLA leaves its number out.
   if (!o_.lossless && d.stack_frame_id &&
-      (d.stack_frame_id < 0 || static_cast<size_t>(d.stack_frame_id) > m_.stack.frames.size())) {
+      (d.stack_frame_id < 0 || static_cast<size_t>(d.stack_frame_id) > m_.stack().frames.size())) {
     Metadata known = d;
     known.stack_frame_id = 0;
     return metadata(known);

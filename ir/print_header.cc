@@ -11,9 +11,9 @@
 namespace hlo {
 
 void Printer::header() {
-  const ModuleConfig& c = m_.config;
+  const ModuleConfig& c = m_.config();
   out += "HloModule ";
-  if (!o_.fingerprint) out += m_.name;
+  if (!o_.fingerprint) out += m_.name();
   if (c.is_scheduled) out += ", is_scheduled=true";
   if (!c.input_output_alias.empty()) out += ", input_output_alias=" + c.input_output_alias;
   if (!c.buffer_donor.empty()) out += ", buffer_donor=" + c.buffer_donor;
@@ -45,7 +45,7 @@ void Printer::header() {
 }
 
 void Printer::stack_tables() {
-  const StackTables& s = m_.stack;
+  const StackTables& s = m_.stack();
   if (s.empty()) return;
   frame_map_.assign(s.frames.size() + 1, 0);
   std::vector<int32_t> frames, locations, files, functions;

@@ -11,7 +11,7 @@ Snapshot Recorder::freeze(Module& m) {
     pages_.push_back(std::make_shared<Snapshot::Page>());
     pages_.back()->slot.fill(Snapshot::kNone);
   }
-  for (InstId i : m.dirty_insts()) {
+  auto note = [&](InstId i) {
     auto& page = pages_[i.value / Snapshot::kPage];
     if (page.use_count() > 1) page = std::make_shared<Snapshot::Page>(*page);
     uint32_t& slot = page->slot[i.value % Snapshot::kPage];
@@ -23,9 +23,18 @@ Snapshot Recorder::freeze(Module& m) {
     } else {
       slot = Snapshot::kNone;
     }
-  }
+  };
+  // What another recorder has seen already is new to this one.
+  const bool first = comps_.empty();
   comps_.resize(m.comp_slots());
-  for (CompId c : m.dirty_comps()) comps_[c.value] = std::make_shared<const Computation>(m.comp(c));
+  if (first) {
+    for (size_t i = 0; i < m.inst_slots(); ++i) note(InstId(i));
+    for (size_t c = 0; c < m.comp_slots(); ++c) comps_[c] = std::make_shared<const Computation>(m.comp(CompId(c)));
+  } else {
+    for (InstId i : m.dirty_insts()) note(i);
+    for (CompId c : m.dirty_comps()) comps_[c.value] = std::make_shared<const Computation>(m.comp(c));
+  }
+  bool fresh_header = m.dirty_header() || !config_;
   m.clear_dirty();
   m.freeze_pool();
   Snapshot s;
@@ -33,9 +42,11 @@ Snapshot Recorder::freeze(Module& m) {
   s.pages_.assign(pages_.begin(), pages_.end());
   s.comps_ = comps_;
   s.comp_order_ = std::make_shared<const std::vector<CompId>>(m.comp_order_);
-  s.config_ = std::make_shared<const ModuleConfig>(m.config);
-  if (!stack_) stack_ = std::make_shared<const StackTables>(m.stack);
-  s.stack_ = stack_;
+  if (fresh_header) {
+    config_ = std::make_shared<const ModuleConfig>(m.config());
+    stack_ = std::make_shared<const StackTables>(m.stack());
+  }
+  s.config_ = config_, s.stack_ = stack_;
   if (m.any_control()) {
     s.preds_ = std::make_shared<const std::unordered_map<InstId, std::vector<InstId>>>(m.preds_);
     s.succs_ = std::make_shared<const std::unordered_map<InstId, std::vector<InstId>>>(m.succs_);
@@ -43,7 +54,7 @@ Snapshot Recorder::freeze(Module& m) {
   s.entry_ = m.entry_;
   s.slots_ = m.inst_slots();
   s.live_ = live_;
-  s.name_ = m.name;
+  s.name_ = m.name();
   return s;
 }
 
@@ -96,9 +107,9 @@ const Computation* Snapshot::computation(CompId c) const {
 
 std::unique_ptr<Module> Snapshot::thaw() const {
   auto m = std::make_unique<Module>(recorder_->universe());
-  m->name = name_;
-  m->config = *config_;
-  m->stack = *stack_;
+  m->name_ = name_;
+  m->config_ = *config_;
+  m->stack_ = *stack_;
   m->insts_.resize(slots_);
   for (size_t i = 0; i < slots_; ++i) {
     uint32_t record = pages_[i / kPage]->slot[i % kPage];

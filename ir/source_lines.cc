@@ -65,9 +65,9 @@ std::vector<SourceLine> source_stack(const Module& m, InstId inst) {
   const Metadata& d = m.u()[m[inst].meta];
   std::unordered_set<int32_t> seen;
   int32_t number = d.stack_frame_id;
-  for (const auto* frame = table_row(m.stack.frames, number); frame && seen.insert(number).second;
-       number = frame->parent, frame = table_row(m.stack.frames, number))
-    if (SourceLine line = line_of_frame(m.stack, *frame); line.known()) out.push_back(std::move(line));
+  for (const auto* frame = table_row(m.stack().frames, number); frame && seen.insert(number).second;
+       number = frame->parent, frame = table_row(m.stack().frames, number))
+    if (SourceLine line = line_of_frame(m.stack(), *frame); line.known()) out.push_back(std::move(line));
   if (!out.empty()) return out;
   if (SourceLine line = line_of_metadata(m, d); line.known()) out.push_back(std::move(line));
   return out;
@@ -75,8 +75,8 @@ std::vector<SourceLine> source_stack(const Module& m, InstId inst) {
 
 SourceLine source_line(const Module& m, InstId inst) {
   const Metadata& d = m.u()[m[inst].meta];
-  if (const auto* frame = table_row(m.stack.frames, d.stack_frame_id))
-    if (SourceLine line = line_of_frame(m.stack, *frame); line.known()) return line;
+  if (const auto* frame = table_row(m.stack().frames, d.stack_frame_id))
+    if (SourceLine line = line_of_frame(m.stack(), *frame); line.known()) return line;
   if (d.source_file == StrId::kNone && d.stack_frame_id > 0)  // a frame without a place: of what called it
     if (std::vector<SourceLine> stack = source_stack(m, inst); !stack.empty()) return stack[0];
   return line_of_metadata(m, d);

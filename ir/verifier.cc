@@ -27,7 +27,7 @@ class Verifier {
       : m_(m),
         u_(m.u()),
         limit_(limit),
-        layouts_(layouts == Layouts::kBinding || (layouts == Layouts::kAuto && m.config.is_scheduled)),
+        layouts_(layouts == Layouts::kBinding || (layouts == Layouts::kAuto && m.config().is_scheduled)),
         settled_(moment == Moment::kSettled),
         mixed_(precision == Precision::kMixed || (precision == Precision::kAuto && has_tiles(m))) {}
 
@@ -138,7 +138,7 @@ class Verifier {
       error("cycles", InstId(), "the instructions of computation {} form a cycle", m_.comp_name(c));
       return;
     }
-    if (m_.config.is_scheduled) {
+    if (m_.config().is_scheduled) {
       std::unordered_set<InstId> seen;
       for (InstId i : m_.live_order(c)) {
         for (InstId o : m_.operands(i))
@@ -450,7 +450,7 @@ class Verifier {
   }
 
   void module() {
-    const ModuleConfig& config = m_.config;
+    const ModuleConfig& config = m_.config();
     const Computation& entry = m_.comp(m_.entry());
     if (config.has_entry_layout) {
       for (size_t n = 0; n <= config.entry_params.size(); ++n) {

@@ -162,7 +162,7 @@ void OperationRules::groups() {
     if (global) collective("with use_global_device_ids needs replica_groups");
     return;
   }
-  int64_t replicas = m_.config.replica_count, partitions = m_.config.num_partitions;
+  int64_t replicas = m_.config().replica_count, partitions = m_.config().num_partitions;
   bool by_partition = channel && !global &&
                       (m_.op(i_) == Opcode::AllToAll || m_.op(i_) == Opcode::CollectiveBroadcast ||
                        m_.op(i_) == Opcode::RaggedAllToAll);
@@ -189,8 +189,8 @@ size_t OperationRules::group_size() const {
   if (text.valid() && expand_replica_groups(u_.text(text), &list) && !list.empty()) return list[0].size();
   if (!counts_known()) return 0;
   bool all = a_.has(Attr::channel_id) || a_.flag(Attr::use_global_device_ids);
-  Checked count = m_.config.replica_count;
-  return static_cast<size_t>((all ? count * m_.config.num_partitions : count).capped());
+  Checked count = m_.config().replica_count;
+  return static_cast<size_t>((all ? count * m_.config().num_partitions : count).capped());
 }
 
 void OperationRules::gathered(bool scattered) {
@@ -240,7 +240,7 @@ void OperationRules::permute() {
   std::set<int64_t> sources, targets;
   StrId text = a_.text(Attr::source_target_pairs);
   if (!text.valid()) return;
-  int64_t limit = a_.has(Attr::channel_id) ? m_.config.num_partitions : m_.config.replica_count;
+  int64_t limit = a_.has(Attr::channel_id) ? m_.config().num_partitions : m_.config().replica_count;
   for (auto [from, to] : expand_pairs(u_.text(text))) {
     if (!sources.insert(from).second) return collective("has source {} twice", from);
     if (!targets.insert(to).second) return collective("has target {} twice", to);

@@ -91,7 +91,7 @@ void Parser::wrap_async(Pending& p) {
   if (StrId f = p.set.text(Attr::frontend_attributes); f.valid()) w.set.set(Attr::frontend_attributes, f);
   w.attrs = u_.attrs(w.set);
   w.name = u_.str(info.text);
-  m_->comp(hidden).root = append(hidden, w);
+  m_->set_root(hidden, append(hidden, w));
   p.set.op = p.op;
   p.set.set(Attr::calls, hidden);
   p.attrs = u_.attrs(p.set);

@@ -108,7 +108,7 @@ CompId Parser::computation(bool inline_body) {
   }
   --depth_;
   shadows.end();
-  Computation& c = m_->comp(comp);
+  const Computation& c = m_->comp(comp);
   if (failed) {
     comp_by_name_[wish] = comp;
     broken_.push_back(comp);
@@ -116,7 +116,7 @@ CompId Parser::computation(bool inline_body) {
     return comp;
   }
   if (c.order.empty()) error_at(start, "computation '{}' is empty", u_.text(wish));
-  if (!c.root.valid()) c.root = c.order.back();
+  if (!c.root.valid()) m_->set_root(comp, c.order.back());
   check_parameters(comp, start);
   if (declared.valid() && !u_.compatible(declared, m_->shape_id(c.root)))
     error_at(shape_at, "computation '{}' returns a {}, not a {}", u_.text(wish),
@@ -125,7 +125,7 @@ CompId Parser::computation(bool inline_body) {
   if (bool more = eat(','); more && eat_word("execution_thread")) {
     expect('=', "behind execution_thread");
     std::string thread = quoted("the name of a thread");
-    if (thread != "main") m_->comp(comp).thread = u_.str(thread);
+    if (thread != "main") m_->set_thread(comp, u_.str(thread));
   } else if (more && !inline_body) {
     error_here("expected execution_thread");
   } else {

@@ -53,7 +53,7 @@ std::string Parser::alias_text(bool donor) {
 }
 
 void Parser::header() {
-  m_->name = std::string(u_.text(name("the name of the module")));
+  m_->set_module_name(std::string(u_.text(name("the name of the module"))));
   eat(':');
   std::vector<std::string> seen;
   while (eat(',')) {
@@ -64,7 +64,7 @@ void Parser::header() {
     ++at_;
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) error_at(start, "header field '{}' stands twice", key);
     seen.push_back(key);
-    ModuleConfig& c = m_->config;
+    ModuleConfig& c = m_->edit_config();
     auto flags = [&](std::string& slot) {
       skip();
       if (peek() == '{') {
@@ -130,7 +130,7 @@ void Parser::header() {
 }
 
 void Parser::stack_tables() {
-  StackTables& s = m_->stack;
+  StackTables& s = m_->edit_stack();
   auto numbered = [&] {
     skip();
     return peek() >= '0' && peek() <= '9';

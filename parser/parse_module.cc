@@ -321,7 +321,7 @@ void Parser::set_thread(const Pending& p) {
     stack.pop_back();
     if (std::find(seen.begin(), seen.end(), c) != seen.end()) continue;
     seen.push_back(c);
-    m_->comp(c).thread = thread;
+    m_->set_thread(c, thread);
     for (InstId i : m_->comp(c).order)
       for (CompId callee : m_->called(i)) stack.push_back(callee);
   }
@@ -341,7 +341,8 @@ void Parser::rename_inlined() {
   NameUniquer insts, comps;
   for (CompId c : finished_) {
     auto named = comp_wish_.find(c);
-    m_->comp(c).name = u_.str(comps.unique(u_.text(named == comp_wish_.end() ? m_->comp(c).name : named->second)));
+    StrId wished = named == comp_wish_.end() ? m_->comp(c).name : named->second;
+    m_->set_computation_name(c, u_.str(comps.unique(u_.text(wished))));
     for (InstId i : m_->comp(c).order) {
       auto found = wish.find(i);
       m_->set_name(i, u_.str(insts.unique(u_.text(found == wish.end() ? (*m_)[i].name : found->second))));
@@ -436,7 +437,7 @@ bool Parser::instruction(CompId comp, bool) {
     InstId id = parse_instruction(comp, n, name_at, false);
     if (root) {
       if (m_->comp(comp).root.valid()) error_at(name_at, "a second ROOT in this computation");
-      m_->comp(comp).root = id;
+      m_->set_root(comp, id);
     }
   } catch (SyntaxError& e) {
     poisoned_.push_back(n);
@@ -449,7 +450,7 @@ bool Parser::instruction(CompId comp, bool) {
 
 std::unique_ptr<Module> Parser::bare_instruction() {
   bare_ = true;
-  m_->config.is_scheduled = true;
+  m_->set_scheduled(true);
   eat_word("ROOT");
   skip();
   size_t start = at_;
@@ -472,9 +473,9 @@ std::unique_ptr<Module> Parser::bare_instruction() {
   } else {
     at_ = save;
   }
-  m_->name = "_";
+  m_->set_module_name("_");
   InstId root = parse_instruction(comp, wish, start, false);
-  m_->comp(comp).root = root;
+  m_->set_root(comp, root);
   m_->set_entry(comp);
   skip();
   if (!done()) error_here("unexpected text behind the instruction");
@@ -487,7 +488,7 @@ void Parser::finish_module() {
   if (inlined_ && errors_.empty()) rename_inlined();
   CompId entry = m.entry();
   const Computation& c = m.comp(entry);
-  ModuleConfig& config = m.config;
+  ModuleConfig& config = m.edit_config();
   if (!config.has_entry_layout) {
     for (InstId p : c.params) config.entry_params.push_back(m.shape_id(p));
     config.entry_result = m.shape_id(c.root);
@@ -558,7 +559,7 @@ std::unique_ptr<Module> Parser::module() {
     if (!count) error_here("expected a computation, but the text ends here");
     if (errors_.empty()) {
       if (!m_->entry().valid()) m_->set_entry(last);
-      if (m_->name.empty()) m_->name = "module_" + std::string(m_->comp_name(m_->entry()));
+      if (m_->name().empty()) m_->set_module_name("module_" + std::string(m_->comp_name(m_->entry())));
       finish_module();
       return std::move(m_);
     }

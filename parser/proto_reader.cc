@@ -134,8 +134,8 @@ ProtoContents read_proto(std::string_view bytes, const std::string& label, const
   options.file = label + " (as text)";
   options.literals = &text.literals;
   out.module = parse_module(text.out, universe, options);
-  out.module->name = p.name();
-  StackTables& stack = out.module->stack;
+  out.module->set_module_name(p.name());
+  StackTables& stack = out.module->edit_stack();
   const auto& index = p.stack_frame_index();
   stack.files.assign(index.file_names().begin(), index.file_names().end());
   stack.functions.assign(index.function_names().begin(), index.function_names().end());

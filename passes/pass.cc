@@ -7,7 +7,7 @@
 
 namespace hlo {
 
-#define HLO_PASS(function, name, aliases, options, summary) bool function(Module&, PassContext&);
+#define HLO_PASS(function, name, aliases, options, atomic, summary) bool function(Module&, PassContext&);
 #define HLO_NO_PASS(name, aliases, summary)
 #include "passes/passes.def"
 #undef HLO_PASS
@@ -15,8 +15,8 @@ namespace hlo {
 
 namespace {
 constexpr PassInfo kPasses[] = {
-#define HLO_PASS(function, name, aliases, options, summary) {name, aliases, summary, options, function},
-#define HLO_NO_PASS(name, aliases, summary) {name, aliases, summary, "", nullptr},
+#define HLO_PASS(function, name, aliases, options, atomic, summary) {name, aliases, summary, options, atomic, function},
+#define HLO_NO_PASS(name, aliases, summary) {name, aliases, summary, "", "", nullptr},
 #include "passes/passes.def"
 #undef HLO_PASS
 #undef HLO_NO_PASS
@@ -32,13 +32,57 @@ void each_word(std::string_view text, F f) {
 }
 }  // namespace
 
-int64_t PassContext::number(std::string_view key, int64_t absent) const {
-  auto found = options.find(std::string(key));
-  if (found == options.end()) return absent;
+namespace {
+bool is_number(std::string_view text) {
   int64_t value = 0;
-  auto [end, error] = std::from_chars(found->second.data(), found->second.data() + found->second.size(), value);
-  if (error != std::errc() || end != found->second.data() + found->second.size())
-    fail(FailureKind::kUsage, "option {} of a pass takes a number, not '{}'", key, found->second);
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return !text.empty() && error == std::errc() && end == text.data() + text.size();
+}
+}  // namespace
+
+std::vector<PassOption> options_of(const PassInfo& pass) {
+  std::vector<PassOption> out;
+  each_word(pass.options, [&](std::string_view word) {
+    size_t eq = word.find('=');
+    PassOption o{PassOption::kWord, word.substr(0, eq), word.substr(eq + 1)};
+    if (o.absent == "true" || o.absent == "false") o.type = PassOption::kFlag;
+    if (is_number(o.absent)) o.type = PassOption::kNumber;
+    out.push_back(o);
+  });
+  return out;
+}
+
+std::string checked_option(const PassInfo& pass, const std::string& name, const std::string& value) {
+  for (const PassOption& o : options_of(pass)) {
+    if (o.name != name) continue;
+    if (o.type == PassOption::kFlag) {
+      if (value.empty() || value == "1" || value == "true") return "true";
+      if (value == "0" || value == "false") return "false";
+      fail(FailureKind::kUsage, "option {} of pass '{}' is true or false, not '{}'", name, pass.name, value);
+    }
+    if (o.type == PassOption::kNumber && !is_number(value))
+      fail(FailureKind::kUsage, "option {} of pass '{}' takes a number, not '{}'", name, pass.name, value);
+    return value;
+  }
+  fail(FailureKind::kUsage, "pass '{}' has no option '{}'; it has: {}", pass.name, name,
+       pass.options.empty() ? "none" : pass.options);
+}
+
+void complete_options(const PassInfo& pass, std::map<std::string, std::string>* options) {
+  for (auto& [name, value] : *options) value = checked_option(pass, name, value);
+  for (const PassOption& o : options_of(pass)) options->try_emplace(std::string(o.name), o.absent);
+}
+
+const std::string& PassContext::word(std::string_view key) const {
+  auto found = options.find(std::string(key));
+  HLO_CHECK(found != options.end(), "the pass's row has no option {}", key);
+  return found->second;
+}
+
+int64_t PassContext::number(std::string_view key) const {
+  const std::string& text = word(key);
+  int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
 }
 
@@ -58,6 +102,8 @@ bool PassContext::spend(const Module& m, std::string_view rule, std::initializer
   if (fuel <= 0) return false;
   --fuel;
   ++rewrites;
+  last_rewrite_ = rule;
+  last_instruction_ = insts.size() ? *insts.begin() : InstId();
   size_t before = notes.size();
   note(m, rule, insts, text);
   if (notes.size() > before) notes.back().rewrite = rewrites;
@@ -94,41 +140,6 @@ std::string_view nearest_pass(std::string_view name) {
     each_word(p.aliases, consider);
   }
   return best;
-}
-
-std::map<std::string, std::string> call_site_options(std::string_view pass, std::string_view pipeline) {
-  std::string site(pipeline);
-  std::replace(site.begin(), site.end(), '_', ' ');
-  std::replace(site.begin(), site.end(), '-', ' ');
-  auto has = [&](std::string_view part) { return site.find(part) != std::string::npos; };
-  bool after_layouts = has("layout normalization") || has("hlo normalization") || has("post layout assignment") ||
-                       has("post fusion") || has("remove no op") || has("fusion") || has("autotune") ||
-                       has("pre scheduling");
-  std::map<std::string, std::string> out;
-  if (pass == "computation-deduplicator" && has("post fusion")) out["mark_fusion_duplications"] = "true";
-  if (pass == "float-normalization" && has("conv canonicalization")) out["elementwise"] = "false";
-  if (pass == "reduce-decomposer") out["keep_tiled"] = "true";
-  if (pass == "operand_upcaster" || pass == "result_caster") out["unsupported_by_library"] = "true";
-  if (pass == "algsimp") {
-    out["layout_sensitive"] = after_layouts ? "true" : "false";
-    if (site == "layout normalization" || site == "hlo normalization" || has("remove no op") ||
-        (has("post layout assignment") && !has("part")) || site == "conv canonicalization")
-      out["fixpoint"] = "true";
-    if (has("remove no op")) out["remove_no_op_reduce_precision"] = "true";
-    if (site == "layout normalization" || site == "hlo normalization" || has("post layout assignment") ||
-        has("remove no op"))
-      out["unconditional_reduce_of_transpose"] = "false";
-  }
-  if (pass == "cse") {
-    out["layout_sensitive"] = after_layouts ? "true" : "false";
-    if (site == "fusion") out["only_fusion_computations"] = "true";
-  }
-  if (pass == "transpose-folding") {
-    out["dots"] = site == "simplification" ? "false" : "true";
-    out["convs"] = has("hlo normalization") ? "false" : "true";
-    if (site == "optimization") out["convs"] = "true";
-  }
-  return out;
 }
 
 }  // namespace hlo

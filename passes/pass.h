@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,8 +21,12 @@ struct Note {
   int64_t rewrite = 0;             // which one of the run, from 1; 0: a decision that rewrites nothing
 };
 
+struct ScopeOptions;
+struct PassInfo;
+
 class PassContext {
  public:
+  // As the row in passes.def has them; the scope adds those that are not given.
   std::map<std::string, std::string> options;
   int64_t fuel = INT64_MAX;  // rewrites left
   int64_t rewrites = 0;      // rewrites done
@@ -35,28 +40,63 @@ class PassContext {
     if (on_step) on_step(name);
   }
 
-  bool flag(std::string_view key, bool absent) const {
-    auto found = options.find(std::string(key));
-    return found == options.end() ? absent : found->second == "true" || found->second == "1" || found->second.empty();
-  }
-  int64_t number(std::string_view key, int64_t absent) const;
+  // Options of the pass's own row.
+  bool flag(std::string_view key) const { return word(key) == "true"; }
+  int64_t number(std::string_view key) const;
+  const std::string& word(std::string_view key) const;
+
+  // What XLA's pass says of a run like this, where that is not whether it changed something: rounds of a pipeline go by
+  // it. A pass returns what is true.
+  void claim(bool changed) { claimed_ = changed; }
+  std::optional<bool> claimed() const { return claimed_; }
+  // Runs another pass inside of this one, on the same fuel and with its notes among this one's: whether it changed
+  // something. Its options are those of its row but for `given`.
+  bool run(Module& m, std::string_view pass, std::map<std::string, std::string> given = {});
 
   // Asks for one rewrite. False when the fuel is spent: the rule must leave the module alone.
   bool spend(const Module& m, std::string_view rule, std::initializer_list<InstId> insts, std::string_view text = {});
   // A decision that rewrites nothing.
   void note(const Module& m, std::string_view rule, std::initializer_list<InstId> insts, std::string_view text = {});
+
+  // The rule that the fuel was last spent for, empty before the first, and the instruction.
+  const std::string& last_rewrite() const { return last_rewrite_; }
+  InstId last_instruction() const { return last_instruction_; }
+
+ private:
+  friend bool run_pass(Module&, const PassInfo&, PassContext&, const ScopeOptions&, struct PassEvent*);
+  friend bool run_step(Module&, std::string_view, const std::function<bool(Module&, PassContext&)>&,
+                       const ScopeOptions&, struct PassEvent*);
+  std::optional<bool> claimed_;
+  std::string last_rewrite_;
+  InstId last_instruction_;
+  const ScopeOptions* inner_ = nullptr;  // of passes inside
 };
 
-// Returns whether it changed the module. Throws Failure naming the instruction when it cannot treat one.
+// Returns whether it changed the module: the scope (passes/scope.h), through which all of them run, holds it to that.
+// Throws Failure naming the instruction when it cannot treat one.
 using PassFunction = bool (*)(Module&, PassContext&);
 
 struct PassInfo {
   std::string_view name;     // XLA's own name today, or of 2019 where the pass is gone
   std::string_view aliases;  // other names, blank separated
   std::string_view summary;
-  std::string_view options;  // `name=default` words
-  PassFunction run;          // null: not implemented
+  std::string_view options;  // `name=default` words, see PassOption
+  // Why all that it does counts as one rewrite: what lies between its rewrites is no right module. Empty: each is one.
+  std::string_view atomic;
+  PassFunction run;  // null: not implemented
 };
+
+// Of the type that its default has: `true` or `false`, a number, or a word.
+struct PassOption {
+  enum Type { kFlag, kNumber, kWord } type = kWord;
+  std::string_view name, absent;
+};
+std::vector<PassOption> options_of(const PassInfo& pass);
+// Throws Failure(kUsage), saying what there is, where the pass has no such option or it does not take that value. A
+// flag named alone is on; 1 and 0 are true and false: gives the value as the pass reads it.
+std::string checked_option(const PassInfo& pass, const std::string& name, const std::string& value);
+// Adds the defaults of those that are not there. Throws as above.
+void complete_options(const PassInfo& pass, std::map<std::string, std::string>* options);
 
 std::span<const PassInfo> all_passes();
 // By name or alias; null where nobody has it.
@@ -64,8 +104,5 @@ const PassInfo* find_pass(std::string_view name);
 std::string_view nearest_pass(std::string_view name);
 // For tests: `find_pass` gives this in the place of the pass of that name, until it is called with null.
 void override_pass_for_test(const PassInfo* pass);
-
-// The options that XLA gives the pass where that pipeline calls it (algsimp before and after layouts).
-std::map<std::string, std::string> call_site_options(std::string_view pass, std::string_view pipeline);
 
 }  // namespace hlo

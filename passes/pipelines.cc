@@ -1,119 +1,17 @@
 #include "passes/pipelines.h"
 
-#include <chrono>
-#include <unordered_set>
-
 #include "ir/base/check.h"
-#include "ir/verifier.h"
+#include "passes/pipelines/lists.h"
 
 namespace hlo {
 namespace {
-
-// A name that no row of passes.def has would run nowhere and look like a pass without code.
-Step pass(std::string name, std::map<std::string, std::string> options = {}) {
-  HLO_CHECK(find_pass(name), "no row for {}", name);
-  return {std::move(name), std::move(options), {}, 1};
-}
-Step pipeline(std::string name, std::vector<Step> children, int rounds = 1) {
-  return {std::move(name), {}, std::move(children), rounds};
-}
-std::vector<Step> list(std::string_view names) {
-  std::vector<Step> out;
-  while (!names.empty()) {
-    size_t end = std::min(names.find(' '), names.size());
-    if (end) out.push_back(pass(std::string(names.substr(0, end))));
-    names.remove_prefix(std::min(end + 1, names.size()));
-  }
-  return out;
-}
-
-// Seed 002's pseudo-code. Its loops are what one model took: here simplification and the fusion group run to a fixed
-// point.
-std::vector<Step> xla_2019() {
-  std::vector<Step> optimization = list(
-      "zero_sized_hlo_elimination dynamic-index-splitter gpu_hlo_support_checker CallInliner dot_decomposer "
-      "convolution-group-converter "
-      "stable-sort-expander element_type_converter");
-  optimization.push_back(pipeline("simplification",
-                                  list("batchnorm_expander algsimp simplify-sorts tuple-simplifier "
-                                       "while-loop-constant-sinking simplify-while-loops slice-sinker dce "
-                                       "reshape-mover constant-folding simplify-conditional"),
-                                  25));
-  for (Step& s : list("hlo-get-dimension-size-rewriter zero_sized_hlo_elimination"))
-    optimization.push_back(std::move(s));
-  optimization.push_back(pass("transpose-folding", {{"matrix_layouts", "false"}}));
-  for (Step& s : list("cse dce while-loop-trip-count-annotator")) optimization.push_back(std::move(s));
-  return {
-      pipeline("optimization", optimization),
-      pipeline(
-          "conv_canonicalization",
-          list("cusolver-rewriter cudnn-conv-rewriter cudnn-fused-convolution cudnn-conv-padding constant-folding")),
-      pipeline("layout_assignment", list("layout-assignment")),
-      pipeline(
-          "post-layout_assignment",
-          {pass("algsimp", {{"layout_sensitive", "true"}, {"unconditional_reduce_of_transpose", "false"}}),
-           pass("cudnn-conv-algorithm-picker"), pass("tuple-simplifier"), pass("cse", {{"layout_sensitive", "true"}})}),
-      pipeline("fusion",
-               {pass("variadic-op-splitter"), pass("fusion", {{"may_duplicate", "false"}}),
-                pass("fusion", {{"may_duplicate", "true"}}), pass("fusion_merger"), pass("multi_output_fusion"),
-                pass("cse", {{"layout_sensitive", "true"}}), pass("dce")},
-               25),
-      pipeline("reduce-precision", list("reduce-precision")),
-      pipeline("GPU-ir-emit-prepare", list("dce flatten-call-graph copy-insertion sanitize-constant-names")),
-  };
-}
-
-// xla/service/gpu/gpu_compiler.cc of 2026, in the order that the oracle's dumps show.
-std::vector<Step> xla_gpu() {
-  std::vector<Step> optimization = list(
-      "ragged_dot_rewriter batched_gather_scatter_normalizer topk-splitter topk-specializer topk-decomposer "
-      "dot_dimension_sorter dot_decomposer result_caster "
-      "operand_upcaster operand_converter sub-byte-size-setter rng-expander rng-bit-generator-expander "
-      "permutation_sort_simplifier sort-rewriter comparison-expander "
-      "zero_sized_hlo_elimination select_and_scatter_expander cholesky_expander gpu_scatter_expander qr_expander "
-      "eigh_expander dynamic-index-splitter call-inliner "
-      "stochastic_convert_decomposer convolution_4d_expander convolution-pred-expander batchnorm_expander "
-      "logistic-expander conditional-canonicalizer "
-      "dynamic-dimension-simplifier associative-scan-rewriter reduce-window-rewriter reduce-window-resizer "
-      "scan_expander dynamic_padder sort-rewriter "
-      "stable-sort-expander");
-  std::vector<Step> simplification = list(
-      "zero_sized_hlo_elimination gather_simplifier gather_expander scatter_simplifier scatter_expander "
-      "scatter-slice-simplifier dot-strength-reduction algsimp "
-      "simplify-sorts tuple-simplifier while-loop-constant-sinking simplify-while-loops slice-sinker reshape-mover "
-      "constant_folding simplify-conditional");
-  simplification.push_back(pass("transpose-folding", {{"dots", "false"}}));
-  simplification.push_back(pass("cse"));
-  simplification.push_back(pass("dce"));
-  optimization.push_back(pipeline("simplification", simplification, 25));
-  optimization.push_back(pass("dot-merger"));
-  optimization.push_back(pass("transpose-folding"));
-  optimization.push_back(pipeline("simplification-2", list("convert-mover algsimp"), 25));
-  optimization.push_back(pass("computation-deduplicator"));
-  return {
-      pipeline("pre-spmd-partitioner", list("flatten-call-graph call-inliner zero_sized_hlo_elimination "
-                                            "conditional-canonicalizer topk-decomposer topk-rewriter")),
-      pipeline("sharding-removal", list("sharding-remover dce")),
-      pipeline("optimization", optimization),
-      pipeline("collective-optimizations",
-               list("ragged-all-to-all-canonicalizer all-reduce-simplifier all-reduce-folder all-reduce-splitter "
-                    "all-gather-optimizer all-gather-dynamic-slice-simplifier all-gather-pad-ds-simplifier "
-                    "all-gather-to-collective-permute-simplifier all-reduce-reassociate reduce-scatter-reassociate "
-                    "while-loop-all-reduce-code-motion collective-quantizer dce algsimp reduce-scatter-creator "
-                    "all-gather-bcast-reorder all-gather-remove-degenerate-dims all-reduce-promotion dce "
-                    "while-loop-trip-count-annotator")),
-      // Its GPU passes behind this are left out; what the module needs to be scheduled is not.
-      pipeline("layout_assignment", list("flatten-call-graph layout-assignment")),
-      pipeline("pre-scheduling-copy-insertion", list("dce copy-insertion sanitize-constant-names")),
-  };
-}
 
 struct Named {
   std::string name;
   std::vector<Step> steps;
 };
 const std::vector<Named>& pipelines() {
-  static const std::vector<Named> kAll = {{"xla-2019", xla_2019()}, {"xla-gpu", xla_gpu()}};
+  static const std::vector<Named> kAll = {{"xla-2019", xla_2019_pipeline()}, {"xla-gpu", xla_gpu_pipeline()}};
   return kAll;
 }
 
@@ -144,64 +42,6 @@ size_t count_passes(const std::vector<Step>& steps) {
   size_t n = 0;
   for (const Step& s : steps) n += s.children.empty() ? 1 : count_passes(s.children);
   return n;
-}
-
-namespace {
-// What a pass has added to a scheduled module stands at the end: it goes right before its first reader, all else stays
-// (as XLA's HloSchedule::Update does).
-void update_schedule(Module& m) {
-  for (CompId c : m.computations()) {
-    std::vector<InstId> before = m.live_order(c), order, stack;
-    std::unordered_set<InstId> placed, opened;
-    for (InstId wanted : before) {
-      stack.push_back(wanted);
-      while (!stack.empty()) {
-        InstId i = stack.back();
-        size_t depth = stack.size();
-        if (!placed.contains(i)) {
-          for (InstId o : m.operands(i))
-            if (!placed.contains(o)) stack.push_back(o);
-          for (InstId o : m.control_preds(i))
-            if (!placed.contains(o)) stack.push_back(o);
-          if (stack.size() > depth) {
-            if (!opened.insert(i).second) break;  // a cycle, which the verifier names
-            continue;
-          }
-          placed.insert(i);
-          order.push_back(i);
-        }
-        stack.pop_back();
-      }
-      if (!stack.empty()) break;
-    }
-    if (stack.empty() && order != before) m.comp(c).order = std::move(order);
-  }
-}
-}  // namespace
-
-bool run_pass(Module& m, const PassInfo& pass, PassContext& context, const PipelineOptions& options, PassEvent* event) {
-  auto start = std::chrono::steady_clock::now();
-  event->instructions_before = m.instruction_count();
-  bool changed;
-  try {
-    changed = pass.run(m, context);
-  } catch (const Failure& f) {
-    throw Failure(f.kind(), fmt::format("pass {}: {}", pass.name, f.what()));
-  }
-  m.cleanup();
-  if (changed && m.config.is_scheduled) update_schedule(m);
-  event->microseconds =
-      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
-  event->instructions_after = m.instruction_count();
-  event->changed = changed;
-  event->rewrites = context.rewrites;
-  event->notes = std::move(context.notes);
-  if (changed && options.verify) {
-    std::vector<VerifyError> errors = verify_module(m);
-    if (!errors.empty())
-      fail(FailureKind::kInternal, "pass {} left a module that does not verify: {}", pass.name, errors[0].message);
-  }
-  return changed;
 }
 
 PipelineCursor::Event PipelineCursor::move() {
@@ -279,11 +119,14 @@ bool PipelineCursor::run(Module& m, const PipelineOptions& options) {
       e.instructions_after = m.instruction_count();
       options.observe(m, e);
     };
-    run_pass(m, *info, context, options, &event);
+    ScopeOptions scope = options;
+    scope.stage = stage_.empty() ? options.stage : stage_;
+    run_pass(m, *info, context, scope, &event);
+    if (event.changed) stage_ = fmt::format("{}:{}.after_{}", options.recording, event.pipeline, event.pass);
     if (fuel) *fuel = context.fuel;
   }
   if (options.observe) options.observe(m, event);
-  return event.changed;
+  return event.claimed;
 }
 
 const Step* PipelineCursor::upcoming(std::string* pipeline) const {

@@ -1,11 +1,11 @@
-// Named pipelines as readable lists, and what happens around a pass: time, verification, fuel, recording.
+// Named pipelines: readable lists of passes (passes/pipelines/), and a cursor that walks them through the scope.
 #pragma once
 #include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "passes/pass.h"
+#include "passes/scope.h"
 
 namespace hlo {
 
@@ -21,23 +21,10 @@ struct Step {
 const std::vector<Step>* find_pipeline(std::string_view name);
 std::vector<std::string> pipeline_names();
 
-// One thing that happened: a pipeline began, a pass ran, or a pass reached an inner step.
-struct PassEvent {
-  enum Kind { kPipelineStart, kPass, kInnerStep } kind = kPass;
-  std::string pipeline, pass, next;  // next: the pass to come in this pipeline, or "pipeline-end"
-  bool implemented = true, disabled = false, changed = false;
-  int64_t microseconds = 0;
-  size_t instructions_before = 0, instructions_after = 0;
-  int64_t rewrites = 0;
-  std::vector<Note> notes;
-  std::map<std::string, std::string> options;  // that the pass ran with
-};
-
-struct PipelineOptions {
+struct PipelineOptions : ScopeOptions {
   std::set<std::string> only, disabled;  // pass names, any alias
   std::map<std::string, int64_t> fuel;   // rewrites a pass may do over the whole run
-  bool verify = true;                    // after every pass that changed something
-  bool keep_notes = true;
+  std::string recording = "DIR";         // for blame: the folder whose stages these are
   std::function<void(const Module&, const PassEvent&)> observe;
   std::function<bool()> stop;  // true ends the run between passes
   std::string from;            // passes before the first run of this one are left out; empty: none
@@ -73,11 +60,13 @@ class PipelineCursor {
   size_t top_ = 0;
   std::vector<Frame> frames_;
   std::map<std::string, int64_t> fuel_;
+  std::string stage_;  // behind the last pass that changed something; empty: the input
 };
 
-// Runs one pass; fills the event. Throws Failure naming the pass when it fails or leaves a module the verifier refuses.
-bool run_pass(Module& m, const PassInfo& pass, PassContext& context, const PipelineOptions& options, PassEvent* event);
 void run_pipeline(Module& m, const std::vector<Step>& steps, const PipelineOptions& options);
+// The options that XLA gives the pass where that pipeline calls it (algsimp before and after layouts); those of the
+// pass's row that do not differ are left out.
+std::map<std::string, std::string> call_site_options(std::string_view pass, std::string_view pipeline);
 size_t count_passes(const std::vector<Step>& steps);
 
 }  // namespace hlo

@@ -15,9 +15,9 @@ namespace {
 
 std::string header_of(const Module& m) {
   const Universe& u = m.u();
-  std::string text = m.config.is_scheduled ? "scheduled " : "";
-  for (ShapeId s : m.config.entry_params) text += u.shape_text(s) + ",";
-  return text + u.shape_text(m.config.entry_result) + m.config.input_output_alias;
+  std::string text = m.config().is_scheduled ? "scheduled " : "";
+  for (ShapeId s : m.config().entry_params) text += u.shape_text(s) + ",";
+  return text + u.shape_text(m.config().entry_result) + m.config().input_output_alias;
 }
 
 // `, a={…}, b=c` in parts; strings and braces hold commas of their own.
@@ -53,8 +53,14 @@ std::map<std::string, std::string> attribute_texts(const Module& m, InstId i) {
 
 class Differ {
  public:
-  Differ(const Module& a, const Module& b, ModuleDiff& out)
-      : a_(a), b_(b), u_(a.u()), out_(out), match_(a, b), moved_from_(a.inst_slots()), moved_to_(b.inst_slots()) {}
+  Differ(const Module& a, const Module& b, Matching match, ModuleDiff& out)
+      : a_(a),
+        b_(b),
+        u_(a.u()),
+        out_(out),
+        match_(std::move(match)),
+        moved_from_(a.inst_slots()),
+        moved_to_(b.inst_slots()) {}
 
   void run() {
     out_.names_agree = match_.names_agree();
@@ -110,9 +116,9 @@ class Differ {
   void header() {
     ModuleDiff::Line l;
     l.kind = ModuleDiff::Line::kModule;
-    if (a_.config.is_scheduled != b_.config.is_scheduled)
-      l.what.push_back(a_.config.is_scheduled ? "scheduled → not scheduled" : "not scheduled → scheduled");
-    const auto &pa = a_.config.entry_params, &pb = b_.config.entry_params;
+    if (a_.config().is_scheduled != b_.config().is_scheduled)
+      l.what.push_back(a_.config().is_scheduled ? "scheduled → not scheduled" : "not scheduled → scheduled");
+    const auto &pa = a_.config().entry_params, &pb = b_.config().entry_params;
     for (size_t k = 0; k < std::max(pa.size(), pb.size()); ++k) {
       auto shape = [&](const std::vector<ShapeId>& list) {
         return k < list.size() ? u_.shape_text(list[k]) : std::string("none");
@@ -120,14 +126,14 @@ class Differ {
       if (shape(pa) != shape(pb)) l.what.push_back(fmt::format("entry parameter {}: {} → {}", k, shape(pa), shape(pb)));
     }
     auto result = [&](const Module& m) {
-      return m.config.entry_result.valid() ? u_.shape_text(m.config.entry_result) : std::string("none");
+      return m.config().entry_result.valid() ? u_.shape_text(m.config().entry_result) : std::string("none");
     };
     if (result(a_) != result(b_)) l.what.push_back(fmt::format("entry result: {} → {}", result(a_), result(b_)));
-    if (a_.config.input_output_alias != b_.config.input_output_alias)
+    if (a_.config().input_output_alias != b_.config().input_output_alias)
       l.what.push_back(
-          fmt::format("input_output_alias: {} → {}", a_.config.input_output_alias, b_.config.input_output_alias));
+          fmt::format("input_output_alias: {} → {}", a_.config().input_output_alias, b_.config().input_output_alias));
     if (l.what.empty()) return;
-    l.name = a_.name, l.other = b_.name, l.place = "module";
+    l.name = a_.name(), l.other = b_.name(), l.place = "module";
     line(std::move(l), "module");
   }
 
@@ -297,7 +303,15 @@ ModuleDiff diff_modules(const Module& a, const Module& b) {
   ModuleDiff out;
   out.same = same_structure(a, b);
   out.same_text = out.same && print_module(a) == print_module(b);
-  if (!out.same) Differ(a, b, out).run();
+  if (!out.same) Differ(a, b, Matching(a, b), out).run();
+  return out;
+}
+
+ModuleDiff diff_modules(const Module& a, const Module& b, std::span<const Heir> heirs) {
+  ModuleDiff out;
+  out.same = same_structure(a, b);
+  out.same_text = out.same && print_module(a) == print_module(b);
+  if (!out.same) Differ(a, b, Matching(a, b, heirs), out).run();
   return out;
 }
 

@@ -45,9 +45,10 @@ void tidy_entry(Module& m) {
   }
   for (CompId c : m.computations())
     if (!seen[c.value]) m.remove_computation(c);
-  std::vector<InstId>& params = m.comp(entry).params;
+  std::vector<InstId> params = m.comp(entry).params;
   std::erase_if(params, [&](InstId p) { return !m.alive(p); });
-  ModuleConfig& config = m.config;
+  m.set_params(entry, params);
+  ModuleConfig& config = m.edit_config();
   config.entry_params.clear();
   for (size_t k = 0; k < params.size(); ++k) {
     m.set_parameter_number(params[k], static_cast<int64_t>(k));

@@ -440,11 +440,11 @@ std::vector<ModuleFinding> missing_donation(const FindingsInput& in) {
   const Module& m = in.m;
   const InstId root = m.comp(m.entry()).root;
   std::set<int64_t> donated, aliased;
-  for (const AliasEntry& a : parse_aliases(m.config.input_output_alias)) {
+  for (const AliasEntry& a : parse_aliases(m.config().input_output_alias)) {
     donated.insert(a.number);
     aliased.insert(a.output.empty() ? 0 : a.output[0]);
   }
-  for (const AliasEntry& a : parse_aliases(m.config.buffer_donor)) donated.insert(a.number);
+  for (const AliasEntry& a : parse_aliases(m.config().buffer_donor)) donated.insert(a.number);
   std::vector<InstId> results;
   if (m.op(root) == Opcode::Tuple) {
     for (size_t k = 0; k < m.operand_count(root); ++k)

@@ -132,7 +132,7 @@ void name_results(const LinkModule& lm, Links::Leaves& l, std::map<size_t, size_
     if (l.results[result].name.empty())
       l.results[result].name = l.parameters[parameter].name, l.results[result].path = l.parameters[parameter].path;
   };
-  for (const AliasEntry& e : parse_aliases(m.config.input_output_alias)) {
+  for (const AliasEntry& e : parse_aliases(m.config().input_output_alias)) {
     if (e.number < 0) continue;
     size_t result = leaf_at(l.results, 0, e.output),
            parameter = leaf_at(l.parameters, static_cast<size_t>(e.number), e.index);
@@ -362,7 +362,7 @@ class Linker {
     for (const LinkModule& m : modules_) {
       std::string found;
       for (const std::string& c : names)
-        if (is_cluster(m.module->name, c) && c.size() > found.size()) found = c;
+        if (is_cluster(m.module->name(), c) && c.size() > found.size()) found = c;
       clusters_.push_back(found);
       if (found.empty()) out_.notes.push_back(fmt::format("the graph has no cluster for {}", m.label));
     }
@@ -429,7 +429,7 @@ CompId imported(Module& into, const Module& from) {
   std::unordered_map<CompId, CompId> comps;
   for (CompId c : from.computation_post_order()) {
     CompId to = into.add_computation(from.comp_name(c));
-    into.comp(to).thread = from.comp(c).thread;
+    into.set_thread(to, from.comp(c).thread);
     comps[c] = to;
     std::unordered_map<InstId, InstId> insts;
     for (InstId i : from.post_order(c)) {
@@ -453,8 +453,9 @@ CompId imported(Module& into, const Module& from) {
       insts[i] = copy;
       for (InstId p : from.control_preds(i)) into.add_control(insts.at(p), copy);
     }
-    into.comp(to).params.clear();
-    for (InstId p : from.comp(c).params) into.comp(to).params.push_back(insts.at(p));
+    std::vector<InstId> params;
+    for (InstId p : from.comp(c).params) params.push_back(insts.at(p));
+    into.set_params(to, std::move(params));
     into.set_root(to, insts.at(from.comp(c).root));
   }
   return comps.at(from.entry());
@@ -486,13 +487,13 @@ std::unique_ptr<Module> stitched(const std::vector<LinkModule>& modules, const L
   auto out = std::make_unique<Module>(modules[0].module->universe());
   Module& m = *out;
   Universe& w = m.u();
-  m.name = sanitized_name(name);
-  m.config.replica_count = modules[0].module->config.replica_count;
-  m.config.num_partitions = modules[0].module->config.num_partitions;
+  m.set_module_name(sanitized_name(name));
+  m.edit_config().replica_count = modules[0].module->config().replica_count;
+  m.edit_config().num_partitions = modules[0].module->config().num_partitions;
   std::vector<CompId> bodies;
   for (const LinkModule& lm : modules) {
-    if (lm.module->config.replica_count != m.config.replica_count ||
-        lm.module->config.num_partitions != m.config.num_partitions)
+    if (lm.module->config().replica_count != m.config().replica_count ||
+        lm.module->config().num_partitions != m.config().num_partitions)
       fail(FailureKind::kUnsupported, "{} and {} run on different numbers of devices", modules[0].label, lm.label);
     bodies.push_back(imported(m, *lm.module));
   }
@@ -547,9 +548,9 @@ std::unique_ptr<Module> stitched(const std::vector<LinkModule>& modules, const L
                     ? outputs[0]
                     : m.add(entry, {.op = Opcode::Tuple, .shape = w.tuple(shapes), .operands = outputs});
   m.set_root(entry, root);
-  m.config.has_entry_layout = true;
-  for (InstId p : m.comp(entry).params) m.config.entry_params.push_back(m.shape_id(p));
-  m.config.entry_result = m.shape_id(root);
+  m.edit_config().has_entry_layout = true;
+  for (InstId p : m.comp(entry).params) m.edit_config().entry_params.push_back(m.shape_id(p));
+  m.edit_config().entry_result = m.shape_id(root);
   m.cleanup();
   return out;
 }

@@ -38,7 +38,6 @@ void put_in_order_made(Module& m) {
   std::unordered_map<CompId, size_t> printed;
   for (CompId c : m.computations()) printed.emplace(c, printed.size());
   for (CompId c : m.computations()) {
-    Computation& comp = m.comp(c);
     int64_t last = -1;
     bool others = false, fits = true;
     for (InstId i : m.live_order(c)) {
@@ -49,7 +48,7 @@ void put_in_order_made(Module& m) {
       others |= !parameter;
     }
     std::vector<InstId> order, late;
-    if (fits) order = comp.params;
+    if (fits) order = m.comp(c).params;
     // A root that a pass made stands among what it made, and what is dead behind the root stays behind it.
     // So does, behind a root that the program came with, what is dead and made by a pass, where nothing dead of the
     // program follows.
@@ -98,7 +97,7 @@ void put_in_order_made(Module& m) {
     }
     std::stable_sort(callers.begin(), callers.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (size_t n = 0; n < slots.size(); ++n) order[slots[n]] = callers[n].second;
-    comp.order = std::move(order);
+    m.set_order(c, std::move(order));
   }
 }
 

@@ -89,7 +89,7 @@ class MemoryLiveness {
   };
 
   Peak find(CompId c, bool body) {
-    const std::vector<InstId> order = m_.config.is_scheduled ? m_.live_order(c) : m_.post_order(c);
+    const std::vector<InstId> order = m_.config().is_scheduled ? m_.live_order(c) : m_.post_order(c);
     std::vector<Piece> pieces;
     std::unordered_map<InstId, std::vector<size_t>> holds;
     for (size_t at = 0; at < order.size(); ++at) {

@@ -200,7 +200,7 @@ MemoryReport memory_report(const Module& m, const Recording* r) {
       return std::move(*told);
     }
   }
-  if (m.config.is_scheduled) {
+  if (m.config().is_scheduled) {
     out.from = "our buffer assignment";
     from_ours(m, &out);
   } else {

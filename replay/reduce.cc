@@ -284,9 +284,10 @@ class Reducer {
         if (m.attrs(i).has(key)) m.erase_attr(i, key);
       });
     changed |= attempt([](Module& m) {
-      m.config.frontend_attributes.clear(), m.config.debug_attributes.clear();
-      m.config.replica_count = m.config.num_partitions = 1;
-      m.stack = {};
+      ModuleConfig& config = m.edit_config();
+      config.frontend_attributes.clear(), config.debug_attributes.clear();
+      config.replica_count = config.num_partitions = 1;
+      m.edit_stack() = {};
       return true;
     });
     return changed;
@@ -309,16 +310,17 @@ Reduction reduce(const Module& m, const std::function<bool(const Module&)>& faul
 
 void scrub(Module& m) {
   Universe& u = m.u();
-  m.name = "reduced";
-  m.stack = {};
-  m.config.frontend_attributes.clear(), m.config.debug_attributes.clear(), m.config.kept_verbatim.clear();
+  m.set_module_name("reduced");
+  m.edit_stack() = {};
+  ModuleConfig& config = m.edit_config();
+  config.frontend_attributes.clear(), config.debug_attributes.clear(), config.kept_verbatim.clear();
   size_t comp_number = 0, number = 0;
   // First out of the way, so that no new name meets an old one.
   for (const char* prefix : {"scrubbing", ""}) {
     comp_number = number = 0;
     for (CompId c : m.computations()) {
       std::string name = c == m.entry() ? "main" : fmt::format("computation.{}", ++comp_number);
-      m.comp(c).name = u.str(prefix + name);
+      m.set_computation_name(c, u.str(prefix + name));
       for (InstId i : m.live_order(c)) {
         m.set_meta(i, MetaId());
         if (m.attrs(i).has(Attr::frontend_attributes)) m.erase_attr(i, Attr::frontend_attributes);

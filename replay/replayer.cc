@@ -6,10 +6,12 @@
 #include "dump/graph.h"
 #include "dump/json.h"
 #include "dump/proto_writer.h"
+#include "gpu_exec/executor.h"
 #include "gpu_exec/gpu_code.h"
 #include "ir/print.h"
 #include "ir/thunk.h"
 #include "passes/backend/backend.h"
+#include "replay/interrupt.h"
 #include "replay/ptxas.h"
 #include "replay/record/store.h"
 #include "viewer/drawing.h"
@@ -25,7 +27,7 @@ bool known_format(const std::string& f) {
 bool format_available(const std::string& f) { return known_format(f); }
 
 std::string already_optimised(const Module& m) {
-  if (m.config.is_scheduled) return "it is scheduled (is_scheduled=true)";
+  if (m.config().is_scheduled) return "it is scheduled (is_scheduled=true)";
   for (CompId c : m.computations())
     for (InstId i : m.comp(c).order) {
       if (!m.alive(i)) continue;
@@ -43,8 +45,8 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   const std::vector<Step>* steps = find_pipeline(options.pipeline);
   HLO_CHECK(steps, "pipeline {}", options.pipeline);
   Recording r;
-  r.folder = out.path(), r.module_name = m.name, r.source = "hlo-replay", r.pipeline = options.pipeline;
-  std::string prefix = fmt::format("module_{:04}.{}", r.module_number, name_in_files(m.name));
+  r.folder = out.path(), r.module_name = m.name(), r.source = "hlo-replay", r.pipeline = options.pipeline;
+  std::string prefix = fmt::format("module_{:04}.{}", r.module_number, name_in_files(m.name()));
   auto lineage = std::make_shared<Lineage>(m.universe());
   Drawers drawers(out);
   auto wants = [&](const char* f) { return options.formats.contains(f); };
@@ -55,7 +57,7 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   bool stopped = false;
 
   // Freezes the module and writes it in every format wanted. The row's counts come from the frozen stages.
-  auto write_stage = [&](StageRow& row, const std::string& base) {
+  auto write_stage = [&](Module& m, StageRow& row, const std::string& base) {
     StageDrawing drawing;
     size_t stage = lineage->add(m);
     row.stage = static_cast<int>(stage);
@@ -71,7 +73,7 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
     if (wants("json")) out.write(base + ".json", module_json(m));
     if (wants("proto")) out.write(base + ".hlo.pb", module_to_proto_bytes(m, ".pb"));
     if (!draws) return;
-    drawing.options.title = fmt::format("{}\n{}", m.name, row.name());
+    drawing.options.title = fmt::format("{}\n{}", m.name(), row.name());
     drawing.row = row, drawing.base = base, drawing.formats = options.formats;
     if (wants("text"))
       drawing.command = fmt::format("hlo-replay convert {} stage.svg", shell_word(out.path() + "/" + row.file));
@@ -81,12 +83,10 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   StageRow input;
   input.kind = StageRow::kInput;
   input.before = input.after = m.instruction_count();
-  write_stage(input, prefix + ".before_optimizations");
+  write_stage(m, input, prefix + ".before_optimizations");
   r.rows.push_back(input);
 
-  PipelineOptions passes = options.passes;
-  passes.stop = [&] { return stopped || interrupted(); };
-  passes.observe = [&](const Module&, const PassEvent& e) {
+  auto record = [&](Module& m, const PassEvent& e) {
     StageRow row;
     row.kind = e.kind == PassEvent::kPipelineStart ? StageRow::kPipelineStart
                : e.kind == PassEvent::kInnerStep   ? StageRow::kInnerStep
@@ -109,7 +109,7 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
       row.number = ++number;
       std::string base = fmt::format("{}.{:04}.{}.after_{}", prefix, number, e.pipeline, e.pass);
       if (!e.next.empty()) base += ".before_" + e.next;
-      write_stage(row, base);
+      write_stage(m, row, base);
     } else {
       row.stage = static_cast<int>(lineage->size() - 1);
     }
@@ -119,6 +119,10 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
     r.rows.push_back(std::move(row));
     if (here) stopped = true;
   };
+  PipelineOptions passes = options.passes;
+  passes.stop = [&] { return stopped || interrupted(); };
+  passes.observe = [&](const Module&, const PassEvent& e) { record(m, e); };
+  passes.recording = out.path();
   run_pipeline(m, *steps, passes);
   if (interrupted()) fail(FailureKind::kIo, "interrupted; nothing was written");
   if (!options.stop_after.empty() && !stopped)
@@ -137,8 +141,14 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
         std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
     result.after = m.instruction_count();
     result.changed = true;
-    write_stage(result, prefix + ".after_optimizations");
+    write_stage(m, result, prefix + ".after_optimizations");
     r.rows.push_back(result);
+    if (!options.lower.empty()) {
+      LoweringOptions lowering;
+      lowering.observe = record;
+      lowering.verify = passes.verify;
+      lower_for(options.lower, m, lowering);
+    }
     if (wants("buffers")) {
       r.other_files.push_back(prefix + ".after_optimizations-buffer-assignment.txt");
       out.write(r.other_files.back(), buffer_assignment_text(m, buffers));

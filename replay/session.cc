@@ -149,7 +149,7 @@ Value Session::run(const Module& m, const ExecutorInfo& executor, const EvalOpti
     ShapeId local = m.shape_id(entry.params[i]);
     bool same = u_.compatible(local, arguments_[i].shape);
     for (int64_t d = 0; d < devices; ++d) {
-      int64_t partition = d % std::max<int64_t>(m.config.num_partitions, 1);
+      int64_t partition = d % std::max<int64_t>(m.config().num_partitions, 1);
       each[static_cast<size_t>(d)].push_back(
           same ? arguments_[i]
                : shard_of(u_, arguments_[i], local, u_.text(m.attrs(entry.params[i]).text(Attr::sharding)), partition));
@@ -161,13 +161,13 @@ Value Session::run(const Module& m, const ExecutorInfo& executor, const EvalOpti
     for (auto& list : each)
       for (Value& v : list) v = widened_value(u_, v);
   }
-  Progress progress(fmt::format("running {}, {} instructions", m.name, m.instruction_count()));
+  Progress progress(fmt::format("running {}, {} instructions", m.name(), m.instruction_count()));
   Execution e = executor.run(wide ? *wide : m, each, repeat, options);
   if (times)
     times->compile_s = e.compile_s, times->run_s = e.run_s, times->compiled = e.compiled, times->notes = e.notes;
   if (e.results.size() == 1) return std::move(e.results[0]);
   // Replicas hold the same; the partitions' shares make the whole.
-  e.results.resize(static_cast<size_t>(std::max<int64_t>(m.config.num_partitions, 1)));
+  e.results.resize(static_cast<size_t>(std::max<int64_t>(m.config().num_partitions, 1)));
   ShapeId whole = high ? widened_shape(u_, result_shape_) : result_shape_;
   std::string_view sharding = u_.text(m.attrs(entry.root).text(Attr::sharding));
   return assembled(u_, e.results, whole, sharding.empty() ? output_sharding_ : sharding);

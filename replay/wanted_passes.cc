@@ -65,10 +65,7 @@ std::vector<WantedPass> wanted_passes(const std::string& passes) {
     if (name.starts_with(kNormalization)) w.options.emplace("low", name.substr(kNormalization.size()));
     const PassInfo& p = *w.pass;
     if (!p.run) fail(FailureKind::kUnsupported, "pass '{}' is not implemented", name);
-    for (const auto& [key, value] : w.options)
-      if ((" " + std::string(p.options)).find(" " + key + "=") == std::string::npos && p.name != "reduce-precision")
-        fail(FailureKind::kUsage, "pass '{}' has no option '{}'; it has: {}", p.name, key,
-             p.options.empty() ? "none" : p.options);
+    for (auto& [key, value] : w.options) value = checked_option(p, key, value);
     list.push_back(std::move(w));
     item.clear();
   }

@@ -1,7 +1,7 @@
 // How often the matcher (replay/record/match.h) is right about dumps in which the truth is known otherwise:
 //   ancestors_bench [--metadata] [--wrong=N] [--steps] FOLDER…
-// Asked is, for every instruction of every stage, which one of the stage before and which one of the first stage it comes
-// from. Truth is metadata, which the matcher does not see (but with --metadata): op_name and source line that one
+// Asked is, for every instruction of every stage, which one of the stage before and which one of the first stage it
+// comes from. Truth is metadata, which the matcher does not see (but with --metadata): op_name and source line that one
 // instruction alone has there, or one alone of that opcode. An answer is right if the true one is among those named.
 #include <algorithm>
 #include <chrono>
@@ -45,8 +45,7 @@ struct Score {
     std::printf("  %-12s asked %7zu  answered %6.2f %%  right %6.2f %%  (%.2f named each; %zu unclear)\n", what, asked,
                 asked ? 100.0 * static_cast<double>(answered) / static_cast<double>(asked) : 0,
                 answered ? 100.0 * static_cast<double>(right) / static_cast<double>(answered) : 0,
-                answered ? static_cast<double>(named) / static_cast<double>(answered) : 0,
-                unclear);
+                answered ? static_cast<double>(named) / static_cast<double>(answered) : 0, unclear);
   }
 };
 
@@ -54,7 +53,7 @@ using Sets = std::vector<std::vector<InstId>>;
 
 // Stack frames by what they say: their numbers may change from stage to stage.
 std::vector<uint64_t> frame_hashes(const Module& m) {
-  const StackTables& s = m.stack;
+  const StackTables& s = m.stack();
   std::vector<uint64_t> out(s.frames.size() + 1, 0);
   auto text = [](const std::vector<std::string>& list, int32_t at) {
     return at > 0 && static_cast<size_t>(at) <= list.size() ? hash_bytes(list[static_cast<size_t>(at) - 1]) : 0;
@@ -118,7 +117,8 @@ class Truth {
       size_t count = 0;
       for (InstId x : at->second) {
         Opcode op = kind_of(m_, x);
-        if (op == kind || (!exact && !moves(op) && !moves(kind) && op_info(op).cls == op_info(kind).cls)) found = x, ++count;
+        if (op == kind || (!exact && !moves(op) && !moves(kind) && op_info(op).cls == op_info(kind).cls))
+          found = x, ++count;
       }
       if (count > 0) return count == 1 ? found : InstId();
     }
@@ -130,8 +130,8 @@ class Truth {
   std::unordered_map<uint64_t, std::vector<InstId>> members_;
 };
 
-void judge(const Truth& truth, const Module& earlier, const Module& m, const Keys& keys, const Sets& answers, Score* score, size_t* show,
-           const std::string& stage) {
+void judge(const Truth& truth, const Module& earlier, const Module& m, const Keys& keys, const Sets& answers,
+           Score* score, size_t* show, const std::string& stage) {
   for (CompId c : m.computations())
     for (InstId y : m.comp(c).order) {
       InstId x = truth.of(m, keys, y);
@@ -150,7 +150,8 @@ void judge(const Truth& truth, const Module& earlier, const Module& m, const Key
       if (!right && *show > 0) {
         --*show;
         std::printf("    %s %s: %s (%s) is %s", set.empty() ? "UNANSWERED" : "WRONG", stage.c_str(),
-                    std::string(m.inst_name(y)).c_str(), std::string(m.u().text(StrId(m.u()[m[y].meta].op_name))).c_str(),
+                    std::string(m.inst_name(y)).c_str(),
+                    std::string(m.u().text(StrId(m.u()[m[y].meta].op_name))).c_str(),
                     std::string(earlier.inst_name(x)).c_str());
         for (InstId s : set) std::printf(" said %s", std::string(earlier.inst_name(s)).c_str());
         std::printf("\n");
@@ -210,7 +211,8 @@ void run(const std::string& folder, bool metadata, size_t show, bool steps) {
       Score here;
       size_t quiet = 0, *shown = steps ? &show : &quiet;
       judge(earlier, a, b, keys, previous, &here, shown, names[k]);
-      before.asked += here.asked, before.answered += here.answered, before.right += here.right, before.named += here.named, before.unclear += here.unclear;
+      before.asked += here.asked, before.answered += here.answered, before.right += here.right,
+          before.named += here.named, before.unclear += here.unclear;
       judge(first, *modules[0], b, keys, now_zero, &origin, &quiet, names[k]);
       if (k + 1 == modules.size()) judge(first, *modules[0], b, keys, now_zero, &end, steps ? &quiet : &show, names[k]);
       if (steps && here.asked > 0 && here.right < here.asked) here.print(names[k].c_str());

@@ -18,7 +18,7 @@ inline bool has_unknown_or_effects(const Module& m) {
 
 // The results of all devices, each with arguments of its own seed, as one tuple where there are several.
 inline Value run_everywhere(const Module& m, uint64_t seed) {
-  DeviceGrid grid(m.config.replica_count, m.config.num_partitions);
+  DeviceGrid grid(m.config().replica_count, m.config().num_partitions);
   if (grid.size() == 1) return Evaluator(m).run(seeded_arguments(m, seed, false));
   std::vector<Value> results(static_cast<size_t>(grid.size()));
   grid.run([&](int64_t device) {

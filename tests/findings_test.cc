@@ -76,9 +76,9 @@ TEST(SourceLines, TheWholeStackOnDemand) {
 TEST(SourceLines, FramesThatAreNotThereOrCallEachOther) {
   auto m = parse(kFrames);
   EXPECT_EQ(source_line(*m, named(*m, "x")).text(), "old.py:9");
-  m->stack.frames[0].parent = 2;
+  m->edit_stack().frames[0].parent = 2;
   EXPECT_EQ(source_stack(*m, named(*m, "n")).size(), 2u);
-  m->stack.locations[1].file = -5;
+  m->edit_stack().locations[1].file = -5;
   // A frame without a place: that of its caller.
   EXPECT_EQ(source_line(*m, named(*m, "n")).text(), "/home/me/model/train.py:38");
 }
@@ -454,7 +454,7 @@ TEST(MemoryReport, OfOurOwnAssignment) {
   for (const MemoryValue& v : r.alive) alive += v.bytes;
   EXPECT_EQ(alive, r.peak);
   EXPECT_FALSE(r.estimate);
-  m->config.is_scheduled = false;
+  m->set_scheduled(false);
   EXPECT_TRUE(memory_report(*m, nullptr).estimate);
 }
 

@@ -141,8 +141,8 @@ TEST(Kernels, RandomModulesInOtherLayouts) {
     Universe& u = m->u();
     for (CompId c : m->computations())
       for (InstId i : m->live_order(c)) m->set_shape(i, laid_out(u, m->shape_id(i), orders));
-    for (ShapeId& s : m->config.entry_params) s = laid_out(u, s, orders);
-    m->config.entry_result = laid_out(u, m->config.entry_result, orders);
+    for (ShapeId& s : m->edit_config().entry_params) s = laid_out(u, s, orders);
+    m->edit_config().entry_result = laid_out(u, m->edit_config().entry_result, orders);
     std::vector<VerifyError> errors = verify_module(*m, 20, Layouts::kBinding);
     ASSERT_TRUE(errors.empty()) << errors[0].message;
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, print_module(*m)));

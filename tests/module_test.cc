@@ -112,6 +112,82 @@ TEST(Snapshot, LongOperandListsAreNotWrittenOver) {
   EXPECT_NE(print_module(*second.thaw()), before);
 }
 
+// Orders, parameters, threads, names and the header are parts of a stage, too.
+TEST(Snapshot, EveryChangeIsSeen) {
+  auto m = parse(
+      "HloModule m\nENTRY e {\n b = f32[] parameter(1)\n p = f32[] parameter(0)\n c = f32[] constant(1)\n "
+      "d = f32[] add(p, c)\n ROOT r = f32[] add(d, b)\n}");
+  Recorder recorder(m->universe());
+  CompId e = m->entry();
+  InstId p = named(*m, "p"), c = named(*m, "c"), d = named(*m, "d"), b = named(*m, "b"), r = named(*m, "r");
+  auto check = [&](const char* what) {
+    EXPECT_EQ(print_module(*recorder.freeze(*m).thaw()), print_module(*m)) << what;
+  };
+  check("as it was");
+  m->set_order(e, {p, c, b, d, r});
+  m->set_scheduled(true);
+  check("order");
+  m->set_computation_name(e, m->u().str("other"));
+  check("name of a computation");
+  m->set_thread(e, m->u().str("side"));
+  check("thread");
+  m->set_module_name("n");
+  check("name of the module");
+  m->edit_config().replica_count = 2;
+  check("config");
+  m->edit_stack().files = {"a.py"};
+  m->edit_stack().functions = {"f"};
+  m->edit_stack().locations.push_back({1, 1, 1, 1, 1, 1});
+  m->edit_stack().frames.push_back({1, 0});
+  check("stack");
+  m->set_params(e, {b, p});
+  m->set_parameter_number(b, 0), m->set_parameter_number(p, 1);
+  check("parameters");
+  EXPECT_EQ(recorder.freeze(*m).thaw()->comp(e).params, (std::vector<InstId>{b, p}));
+  // A clone of what is frozen is all new to another recorder.
+  Recorder other(m->universe());
+  auto copy = m->clone();
+  EXPECT_EQ(print_module(*other.freeze(*copy).thaw()), print_module(*m));
+}
+
+TEST(Snapshot, EditsAreCountedWhereSomethingChanges) {
+  auto m = parse(kFan);
+  InstId t = named(*m, "t"), a = named(*m, "a");
+  uint64_t before = m->edits();
+  m->set_order(m->entry(), std::vector<InstId>(m->comp(m->entry()).order));
+  m->set_root(m->entry(), t);
+  m->set_name(a, (*m)[a].name);
+  m->set_shape(a, m->shape_id(a));
+  m->set_scheduled(false);
+  m->set_operand(t, 0, a);
+  EXPECT_EQ(m->edits(), before);
+  Recorder(m->universe()).freeze(*m);
+  EXPECT_EQ(m->edits(), before) << "recording changes nothing";
+  m->set_operand(t, 0, named(*m, "b"));
+  EXPECT_GT(m->edits(), before);
+}
+
+TEST(Heirs, AreLoggedWhereAsked) {
+  auto m = parse(kFan);
+  InstId a = named(*m, "a"), b = named(*m, "b"), p = named(*m, "p");
+  m->replace_all_uses(a, b);
+  EXPECT_TRUE(m->take_heirs().empty()) << "nobody asked";
+  m->keep_heirs(true);
+  InstId made = m->add_derived(b, {.op = Opcode::Abs, .shape = m->shape_id(b), .operands = {p}});
+  m->replace(b, made);
+  std::unordered_map<InstId, InstId> copies;
+  CompId copy = m->clone_computation(m->entry(), "clone", &copies);
+  std::vector<Heir> heirs = m->take_heirs();
+  ASSERT_EQ(heirs.size(), 2 + m->size(copy));
+  EXPECT_EQ(heirs[0], (Heir{b, made, HeirKind::kDerived}));
+  EXPECT_EQ(heirs[1], (Heir{b, made, HeirKind::kReplaced}));
+  for (size_t k = 2; k < heirs.size(); ++k) {
+    EXPECT_EQ(heirs[k].kind, HeirKind::kCloned);
+    EXPECT_EQ(copies.at(heirs[k].from), heirs[k].to);
+  }
+  EXPECT_TRUE(m->take_heirs().empty()) << "taken";
+}
+
 TEST(Clone, OperandListsAreNotShared) {
   auto m = parse(kFan);
   std::string before = print_module(*m);

@@ -13,7 +13,7 @@
 
 #include "gpu_exec/executor.h"
 #include "parser/parser.h"
-#include "passes/pass.h"
+#include "passes/scope.h"
 #include "replay/link.h"
 #include "tests/cuda_driver.h"
 
@@ -128,7 +128,8 @@ std::unique_ptr<Module> together(std::vector<LinkModule>& modules, const std::st
   if (op == "call") return m;                   // calls are what these try
   PassContext context;
   context.keep_notes = false;
-  find_pass("call-inliner")->run(*m, context);
+  PassEvent event;
+  run_pass(*m, *find_pass("call-inliner"), context, {}, &event);
   m->cleanup();
   return m;
 }

@@ -85,7 +85,8 @@ TEST(Fuel, StopsAfterTheNthRewrite) {
       std::make_shared<Universe>());
   PassContext context;
   context.fuel = 1;
-  EXPECT_TRUE(find_pass("algsimp")->run(*m, context));
+  PassEvent event;
+  EXPECT_TRUE(run_pass(*m, *find_pass("algsimp"), context, {}, &event));
   EXPECT_EQ(context.rewrites, 1);
   EXPECT_EQ(m->instruction_count(), 3u);
 }

@@ -105,8 +105,8 @@ TEST(RandomModules, EveryPassKeepsWhatTheyCompute) {
       context.keep_notes = false;
       bool changed = false;
       SCOPED_TRACE(std::string(pass.name));
-      ASSERT_NO_THROW(changed = pass.run(*m, context));
-      m->cleanup();
+      PassEvent event;
+      ASSERT_NO_THROW(changed = run_pass(*m, pass, context, {.verify = false}, &event));
       ++runs;
       if (!changed) continue;
       ++changed_runs;
@@ -137,8 +137,11 @@ TEST(RandomModules, BuffersHoldWhatIsReadLater) {
     std::string text = random_module(static_cast<uint64_t>(seed), 12 + static_cast<int>(seed % 40));
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
     auto m = parse_module(text, std::make_shared<Universe>(), {"random", 20});
-    PassContext context;
-    for (const char* pass : {"flatten-call-graph", "copy-insertion"}) find_pass(pass)->run(*m, context), m->cleanup();
+    for (const char* pass : {"flatten-call-graph", "copy-insertion"}) {
+      PassContext context;
+      PassEvent event;
+      run_pass(*m, *find_pass(pass), context, {}, &event);
+    }
     schedule_module(*m);
     BufferRules rules;
     rules.bytes = [&](ShapeId s) { return m->u()[s].is_array() ? m->u()[s].elements_count() * 8 : 0; };

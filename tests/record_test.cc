@@ -34,7 +34,7 @@ Replayed replayed(const std::string& text, const std::string& pipeline) {
   Replayed out;
   auto universe = std::make_shared<Universe>();
   auto m = parse_module(text, universe, {});
-  out.recording.source = "hlo-replay", out.recording.module_name = m->name, out.recording.pipeline = pipeline;
+  out.recording.source = "hlo-replay", out.recording.module_name = m->name(), out.recording.pipeline = pipeline;
   out.lineage = std::make_shared<Lineage>(universe);
   auto add = [&](const Module& now, StageRow row) {
     row.stage = static_cast<int>(out.lineage->add(const_cast<Module&>(now)));

@@ -41,4 +41,11 @@ template <class... Args>
                   #condition, fmt::format("" __VA_ARGS__));                                                            \
   } while (false)
 
+// The same, where asking costs too much for a release: in debug builds and under sanitizers.
+#if !defined(NDEBUG) || defined(HLO_SANITIZED)
+#define HLO_DCHECK(condition, ...) HLO_CHECK(condition, __VA_ARGS__)
+#else
+#define HLO_DCHECK(condition, ...) static_cast<void>(0)
+#endif
+
 }  // namespace hlo

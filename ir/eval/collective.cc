@@ -271,7 +271,7 @@ Value Evaluator::send_or_receive(InstId inst, std::vector<Value>& ops) {
 
 int64_t device_count(const Module& m) {
   int64_t count;
-  if (__builtin_mul_overflow(m.config.replica_count, m.config.num_partitions, &count)) count = INT64_MAX;
+  if (__builtin_mul_overflow(m.config().replica_count, m.config().num_partitions, &count)) count = INT64_MAX;
   return std::max<int64_t>(count, 1);
 }
 
@@ -290,7 +290,7 @@ int64_t devices_needed(const Module& m) {
 }
 
 std::vector<Value> run_devices(const Module& m, std::vector<std::vector<Value>> arguments, const EvalOptions& options) {
-  DeviceGrid grid(m.config.replica_count, m.config.num_partitions);
+  DeviceGrid grid(m.config().replica_count, m.config().num_partitions);
   std::vector<Value> results(static_cast<size_t>(grid.size()));
   grid.run([&](int64_t device) {
     EvalOptions own = options;

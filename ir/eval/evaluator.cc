@@ -53,7 +53,7 @@ Value Evaluator::packed(ShapeId shape, std::vector<Value> outputs) {
 
 const Evaluator::Plan& Evaluator::plan(CompId comp) {
   auto [at, fresh] = plans_.try_emplace(comp);
-  if (fresh) at->second.order = m_.config.is_scheduled ? m_.live_order(comp) : m_.post_order(comp);
+  if (fresh) at->second.order = m_.config().is_scheduled ? m_.live_order(comp) : m_.post_order(comp);
   return at->second;
 }
 
@@ -364,7 +364,7 @@ void Evaluator::check() {
 void check_supported(const Module& m) {
   if (int64_t devices = devices_needed(m); devices > kMostDevices)
     fail(FailureKind::kUnsupported, "the module runs on {} devices, at most {} are simulated", devices, kMostDevices);
-  DeviceGrid grid(m.config.replica_count, m.config.num_partitions);
+  DeviceGrid grid(m.config().replica_count, m.config().num_partitions);
   Evaluator(m, {}, &grid).check();
 }
 

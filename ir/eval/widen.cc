@@ -43,9 +43,9 @@ ShapeId widened_shape(Universe& u, ShapeId id) {
 std::unique_ptr<Module> widened_module(const Module& m) {
   std::unique_ptr<Module> wide = m.clone();
   Universe& u = wide->u();
-  wide->config.is_scheduled = false;  // instructions are added behind
-  for (ShapeId& s : wide->config.entry_params) s = widened_shape(u, s);
-  if (wide->config.has_entry_layout) wide->config.entry_result = widened_shape(u, wide->config.entry_result);
+  wide->set_scheduled(false);  // instructions are added behind
+  for (ShapeId& s : wide->edit_config().entry_params) s = widened_shape(u, s);
+  if (wide->config().has_entry_layout) wide->edit_config().entry_result = widened_shape(u, wide->config().entry_result);
   for (CompId c : wide->computations())
     for (InstId i : wide->live_order(c)) {
       ShapeId narrow = wide->shape_id(i), to = widened_shape(u, narrow);

@@ -11,10 +11,9 @@ namespace hlo {
 
 void schedule_module(Module& m) {
   for (CompId c : m.computations()) {
-    std::vector<InstId> order = m.post_order(c);
-    m.comp(c).order = order;
+    m.set_order(c, m.post_order(c));
   }
-  m.config.is_scheduled = true;
+  m.set_scheduled(true);
 }
 
 namespace {

@@ -35,10 +35,8 @@ class Copies {
 
  private:
   void tidy() {
-    PassContext quiet;
-    quiet.keep_notes = false;
-    run_tuple_simplifier(m_, quiet);
-    run_dce(m_, quiet);
+    ctx_.run(m_, "tuple-simplifier");
+    ctx_.run(m_, "dce");
   }
 
   // What takes each element out of a tuple.
@@ -353,7 +351,11 @@ class Copies {
 
 }  // namespace
 
-bool run_copy_insertion(Module& m, PassContext& ctx) { return Copies(m, ctx).run(); }
+bool run_copy_insertion(Module& m, PassContext& ctx) {
+  const uint64_t before = m.edits();
+  ctx.claim(Copies(m, ctx).run());  // of copies alone, whatever else was tidied
+  return m.edits() != before;
+}
 
 bool run_sanitize_constant_names(Module& m, PassContext& ctx) {
   NameUniquer names('_');
@@ -364,11 +366,14 @@ bool run_sanitize_constant_names(Module& m, PassContext& ctx) {
   for (CompId c : m.computations())
     for (InstId i : m.live_order(c)) {
       if (m.op(i) != Opcode::Constant) continue;
+      ctx.claim(true);  // of every constant, whether its name changes or not
       std::string wish(m.inst_name(i));
       for (char& ch : wish)
         if (ch == '.' || ch == '-') ch = '_';
+      StrId legal = m.u().str(names.unique(wish));
+      if (m[i].name == legal) continue;
       if (!ctx.spend(m, "legal LLVM name", {i})) return any;
-      m.set_name(i, m.u().str(names.unique(wish)));
+      m.set_name(i, legal);
       any = true;
     }
   return any;

@@ -120,7 +120,7 @@ bool tiled(const Module& m, InstId input, const Dims& gone) {
 
 //   f32[16,64]{0,1} reduce(f32[8,16,64]{2,1,0} A)      →      copy(f32[16,64]{1,0} reduce(A))
 bool run_reduce_decomposer(Module& m, PassContext& ctx) {
-  bool changed = false, keep = ctx.flag("keep_tiled", false);
+  bool changed = false, keep = ctx.flag("keep_tiled");
   Universe& u = m.u();
   for (InstId i : all_of_opcode(m, Opcode::Reduce)) {
     size_t n = m.operand_count(i) / 2;

@@ -154,9 +154,9 @@ bool run_batchnorm_expander(Module& m, PassContext& ctx) {
   for (CompId c : m.nonfusion_computations())
     visit_computation(m, c, [&](InstId i) {
       Opcode op = m.op(i);
-      bool wanted = (op == Opcode::BatchNormTraining && ctx.flag("training", true)) ||
-                    (op == Opcode::BatchNormInference && ctx.flag("inference", true)) ||
-                    (op == Opcode::BatchNormGrad && ctx.flag("grad", true));
+      bool wanted = (op == Opcode::BatchNormTraining && ctx.flag("training")) ||
+                    (op == Opcode::BatchNormInference && ctx.flag("inference")) ||
+                    (op == Opcode::BatchNormGrad && ctx.flag("grad"));
       if (!wanted || m.has_control(i) || !ctx.spend(m, op_text(op), {i})) return;
       Expander(m, i).run();
       changed = true;

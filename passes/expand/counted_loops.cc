@@ -312,7 +312,7 @@ bool expand_scatters(Module& m, PassContext& ctx, const std::function<bool(InstI
 //   gather(A, s32[1,2] I)      →      while of one trip: dynamic-slice(A, I), dynamic-update-slice
 //   gather(A, I) of whole slices      →      broadcast(reshape(A))
 bool run_gather_expander(Module& m, PassContext& ctx) {
-  bool changed = false, all = ctx.flag("all", false);
+  bool changed = false, all = ctx.flag("all");
   for (InstId i : all_of_opcode(m, Opcode::Gather)) {
     const AttrSet& a = m.attrs(i);
     InstId operand = m.operand(i, 0);
@@ -342,7 +342,7 @@ bool run_gather_expander(Module& m, PassContext& ctx) {
 
 //   scatter(A, s32[1,2] I, U)      →      while of one trip: dynamic-slice, map(to_apply), select, dynamic-update-slice
 bool run_scatter_expander(Module& m, PassContext& ctx) {
-  bool all = ctx.flag("all", false);
+  bool all = ctx.flag("all");
   return expand_scatters(m, ctx, [&](InstId i) {
     return all || index_count(m, m.operand(i, m.operand_count(i) / 2), m.attrs(i).integer(Attr::index_vector_dim)) == 1;
   });

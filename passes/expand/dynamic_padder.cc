@@ -30,11 +30,7 @@ class Padder {
       changed = true;
     }
     // XLA gives every computation one caller here, since sizes are known by caller.
-    if (changed) {
-      PassContext quiet;
-      quiet.keep_notes = false;
-      run_flatten_call_graph(m_, quiet);
-    }
+    if (changed) ctx_.run(m_, "flatten-call-graph");
     return changed;
   }
 

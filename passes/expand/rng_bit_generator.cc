@@ -263,7 +263,7 @@ class Generator {
 bool run_rng_bit_generator_expander(Module& m, PassContext& ctx) {
   bool changed = false;
   std::map<std::tuple<uint32_t, uint32_t, bool>, CompId> made;
-  bool default_is_philox = ctx.options.contains("default") ? ctx.options.at("default") != "three_fry" : true;
+  bool default_is_philox = ctx.word("default") != "three_fry";
   for (InstId i : all_of_opcode(m, Opcode::RngBitGenerator)) {
     if (!m.shape(i).is_tuple()) continue;
     InstId state = m.operand(i, 0);

@@ -109,7 +109,7 @@ bool run_variadic_op_splitter(Module& m, PassContext& ctx) {
 // Inserts reduce-precision behind float operations when asked to: reduce-precision{exponent_bits=5 mantissa_bits=10}.
 // The pipeline of 2019 asks for nothing, so it changes nothing there.
 bool run_reduce_precision(Module& m, PassContext& ctx) {
-  int64_t exponent = ctx.number("exponent_bits", 0), mantissa = ctx.number("mantissa_bits", 0);
+  int64_t exponent = ctx.number("exponent_bits"), mantissa = ctx.number("mantissa_bits");
   if (!exponent) return false;
   return each(m, [&](InstId i) {
     const Shape& s = m.shape(i);

@@ -285,18 +285,16 @@ bool run_bitcast_dtypes_expander(Module& m, PassContext& ctx) {
 //   bf16 tanh(A)      →      bf16 convert(f32 tanh(f32 convert(A)))
 bool run_float_normalization(Module& m, PassContext& ctx) {
   ElementType low = ElementType::BF16, high = ElementType::F32;
-  if (auto at = ctx.options.find("low"); at != ctx.options.end()) {
-    const bool known = type_from_name(at->second, &low);
-    if (!known || (low != ElementType::S4 && low != ElementType::U4 && (!is_float(low) || type_bits(low) > 16)))
-      fail(FailureKind::kUsage, "low={} is no narrow type", at->second);
-    high = higher(low);
-  }
-  if (auto at = ctx.options.find("high"); at != ctx.options.end())
-    if (!type_from_name(at->second, &high) || !is_float(high))
-      fail(FailureKind::kUsage, "high={} is no float type", at->second);
+  const std::string &narrow = ctx.word("low"), &wide = ctx.word("high");
+  const bool known = type_from_name(narrow, &low);
+  if (!known || (low != ElementType::S4 && low != ElementType::U4 && (!is_float(low) || type_bits(low) > 16)))
+    fail(FailureKind::kUsage, "low={} is no narrow type", narrow);
+  high = higher(low);
+  if (wide != "auto" && (!type_from_name(wide, &high) || !is_float(high)))
+    fail(FailureKind::kUsage, "high={} is no float type", wide);
   bool changed = false, functions = false;
   // In front of layouts XLA looks at convolutions alone, and there at those of bf16 and f32 both.
-  const bool convolutions = !ctx.flag("elementwise", true);
+  const bool convolutions = !ctx.flag("elementwise");
   auto candidate = [&](InstId i) {
     Opcode op = m.op(i);
     if (stands_apart(op) || m.has_side_effect(i) || m.has_control(i)) return false;
@@ -333,9 +331,7 @@ bool run_float_normalization(Module& m, PassContext& ctx) {
 bool run_element_type_converter(Module& m, PassContext& ctx) {
   ElementType from = ElementType::BF16, to = ElementType::F32;
   auto option = [&](const char* key, ElementType* type) {
-    auto at = ctx.options.find(key);
-    if (at != ctx.options.end() && !type_from_name(at->second, type))
-      fail(FailureKind::kUsage, "{}={} is no element type", key, at->second);
+    if (!type_from_name(ctx.word(key), type)) fail(FailureKind::kUsage, "{}={} is no element type", key, ctx.word(key));
   };
   option("eliminate", &from), option("replace", &to);
   auto has_function = [](Opcode op) {

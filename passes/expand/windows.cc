@@ -54,7 +54,7 @@ bool trivial(const WindowDim& d) {
 
 class WindowRewriter {
  public:
-  WindowRewriter(Module& m, PassContext& ctx) : m_(m), u_(m.u()), ctx_(ctx), base_(ctx.number("base_length", 16)) {}
+  WindowRewriter(Module& m, PassContext& ctx, int64_t base) : m_(m), u_(m.u()), ctx_(ctx), base_(base) {}
 
   bool run() {
     bool changed = false;
@@ -408,11 +408,13 @@ bool run_select_and_scatter_expander(Module& m, PassContext& ctx) {
   return changed;
 }
 
-bool run_reduce_window_rewriter(Module& m, PassContext& ctx) { return WindowRewriter(m, ctx).run(); }
+bool run_reduce_window_rewriter(Module& m, PassContext& ctx) {
+  return WindowRewriter(m, ctx, ctx.number("base_length")).run();
+}
 
 //   f32[n] reduce-window      →      f32[n,1] reduce-window between reshapes
 // What reduce-window-rewriter leaves to it is little: nothing, where that one ran.
-bool run_reduce_window_resizer(Module& m, PassContext& ctx) { return WindowRewriter(m, ctx).resize(); }
+bool run_reduce_window_resizer(Module& m, PassContext& ctx) { return WindowRewriter(m, ctx, 0).resize(); }
 
 //   slice(scatter(A, I, U)), cut at the end      →      scatter(slice(A), I, U)
 bool run_scatter_slice_simplifier(Module& m, PassContext& ctx) {

@@ -236,7 +236,7 @@ class Fuser {
     params.erase(params.begin() + static_cast<ptrdiff_t>(slot));
     m_.remove(replaced);
     for (size_t n = 0; n < params.size(); ++n) m_.set_parameter_number(params[n], static_cast<int64_t>(n));
-    m_.comp(body).params = params;
+    m_.set_params(body, params);
     m_.set_operands(fusion, operands);
     return fusion;
   }
@@ -279,7 +279,7 @@ class Fuser {
 }  // namespace
 
 bool run_fusion(Module& m, PassContext& ctx) {
-  return Fuser(m, ctx).fuse_all(m.nonfusion_computations(), ctx.flag("may_duplicate", true));
+  return Fuser(m, ctx).fuse_all(m.nonfusion_computations(), ctx.flag("may_duplicate"));
 }
 bool fuse_within(Module& m, PassContext& ctx, const std::vector<CompId>& computations) {
   return Fuser(m, ctx).fuse_all(computations, true);

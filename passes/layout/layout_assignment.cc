@@ -17,10 +17,10 @@ class LayoutAssigner {
 
   bool run() {
     for (CompId c : m_.nonfusion_computations()) computation(c);
-    ModuleConfig& config = m_.config;
     const Computation& entry = m_.comp(m_.entry());
-    for (size_t i = 0; i < entry.params.size(); ++i) config.entry_params[i] = m_.shape_id(entry.params[i]);
-    config.entry_result = m_.shape_id(entry.root);
+    std::vector<ShapeId> params = m_.config().entry_params;
+    for (size_t i = 0; i < entry.params.size(); ++i) params[i] = m_.shape_id(entry.params[i]);
+    m_.set_entry_layout(std::move(params), m_.shape_id(entry.root));
     return changed_;
   }
 
@@ -86,7 +86,7 @@ class LayoutAssigner {
       ShapeId plain = u_.with_default_layout(m_.shape_id(i));
       switch (op) {
         case Opcode::Parameter:
-          shape(i, entry ? m_.config.entry_params[static_cast<size_t>(m_.parameter_number(i))] : plain);
+          shape(i, entry ? m_.config().entry_params[static_cast<size_t>(m_.parameter_number(i))] : plain);
           break;
         case Opcode::GetTupleElement:
           shape(i, m_.shape(m_.operand(i, 0)).elements[static_cast<size_t>(m_.attrs(i).integer(Attr::index))]);
@@ -126,7 +126,7 @@ class LayoutAssigner {
             shape(i, plain);
       }
     }
-    if (entry) root(c, m_.config.entry_result, false);
+    if (entry) root(c, m_.config().entry_result, false);
   }
 
   void root(CompId c, ShapeId wanted, bool skip) {

@@ -846,7 +846,7 @@ bool A::clamp_of_id(InstId i) {
   if (op(id) != Opcode::PartitionId && op(id) != Opcode::ReplicaId) return false;
   if (op(lo) != Opcode::Constant || op(hi) != Opcode::Constant || type(lo) != ElementType::U32 || scalar_value(lo) != 0)
     return false;
-  const int64_t count = op(id) == Opcode::PartitionId ? m_.config.num_partitions : m_.config.replica_count;
+  const int64_t count = op(id) == Opcode::PartitionId ? m_.config().num_partitions : m_.config().replica_count;
   return count != 1 && static_cast<double>(count) <= scalar_value(hi) + 1 && ric(i, id, "clamp of a device's number");
 }
 

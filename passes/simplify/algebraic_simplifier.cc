@@ -203,7 +203,7 @@ bool AlgebraicSimplifier::run() {
 
 bool run_algsimp(Module& m, PassContext& ctx) {
   // One walk, or walks until nothing changes where XLA wraps it in HloPassFix (at most 25).
-  int most = ctx.flag("fixpoint", false) ? 25 : 1;
+  int most = ctx.flag("fixpoint") ? 25 : 1;
   bool changed = false;
   for (int n = 0; n < most && AlgebraicSimplifier(m, ctx).run(); ++n) {
     changed = true;

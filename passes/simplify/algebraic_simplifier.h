@@ -11,9 +11,9 @@ class AlgebraicSimplifier {
       : m_(m),
         u_(m.u()),
         ctx_(ctx),
-        ls_(ctx.flag("layout_sensitive", false)),
-        reduce_of_transpose_(ctx.flag("unconditional_reduce_of_transpose", true)),
-        remove_reduce_precision_(ctx.flag("remove_no_op_reduce_precision", false)) {}
+        ls_(ctx.flag("layout_sensitive")),
+        reduce_of_transpose_(ctx.flag("unconditional_reduce_of_transpose")),
+        remove_reduce_precision_(ctx.flag("remove_no_op_reduce_precision")) {}
   bool run();
 
  private:

@@ -78,7 +78,7 @@ void check_unfolded_size(const Module& m, bool calls_only) {
 
 bool run_call_inliner(Module& m, PassContext& ctx) {
   check_unfolded_size(m, true);
-  bool changed = false, prefix = ctx.flag("op_name_prefix", true);
+  bool changed = false, prefix = ctx.flag("op_name_prefix");
   // A computation's calls are inlined after those inside its callees.
   for (CompId c : m.computation_post_order()) {
     if (!m.comp(c).alive) continue;
@@ -89,11 +89,7 @@ bool run_call_inliner(Module& m, PassContext& ctx) {
       changed |= inline_computation(m, i, m.called(i)[0], arguments, prefix);
     }
   }
-  if (changed) {
-    PassContext inner;
-    inner.keep_notes = false;
-    run_dce(m, inner);
-  }
+  if (changed) ctx.run(m, "dce");
   return changed;
 }
 

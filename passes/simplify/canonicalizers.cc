@@ -93,7 +93,7 @@ bool run_computation_deduplicator(Module& m, PassContext& ctx) {
   constexpr size_t kMostInstructions = 128;
   constexpr int64_t kMostConstantBytes = 1024;
   // Behind fusion XLA only marks fusions that are alike, in metadata that its dumps do not show.
-  if (ctx.flag("mark_fusion_duplications", false)) return false;
+  if (ctx.flag("mark_fusion_duplications")) return false;
   const std::vector<bool> fused = m.fusion_computation_flags();  // a fusion's body is its own
   std::unordered_map<CompId, bool> of_collectives;
   for (CompId c : m.computations())

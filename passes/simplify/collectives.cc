@@ -109,8 +109,8 @@ AttrsId without_function(Module& m, InstId i) {
 }
 
 int64_t devices(const Module& m, InstId i) {
-  if (m.attrs(i).flag(Attr::use_global_device_ids)) return m.config.replica_count * m.config.num_partitions;
-  return m.config.replica_count;
+  if (m.attrs(i).flag(Attr::use_global_device_ids)) return m.config().replica_count * m.config().num_partitions;
+  return m.config().replica_count;
 }
 
 int64_t group_size(const Module& m, InstId i) {
@@ -231,7 +231,7 @@ std::optional<Dims> by_device(const Module& m, InstId i, int64_t count, int dept
   switch (m.op(i)) {
     case Opcode::PartitionId:
     case Opcode::ReplicaId: {
-      int64_t partitions = m.config.num_partitions;
+      int64_t partitions = m.config().num_partitions;
       for (int64_t d = 0; d < count; ++d)
         out[static_cast<size_t>(d)] = m.op(i) == Opcode::PartitionId ? d % partitions : d / partitions;
       return out;
@@ -288,8 +288,8 @@ int64_t own_part(const Module& m, InstId slice, const Shape& whole, const Groups
     dim = static_cast<int64_t>(d);
   }
   if (dim < 0) return -1;
-  std::optional<Dims> at =
-      by_device(m, m.operand(slice, static_cast<size_t>(dim) + 1), m.config.num_partitions * m.config.replica_count);
+  std::optional<Dims> at = by_device(m, m.operand(slice, static_cast<size_t>(dim) + 1),
+                                     m.config().num_partitions * m.config().replica_count);
   if (!at) return -1;
   for (const Dims& g : groups) {
     if (static_cast<int64_t>(g.size()) != n) return -1;
@@ -306,7 +306,7 @@ std::optional<Groups> device_groups(const Module& m, InstId i) {
   Groups groups;
   if (!read_groups(m, i, &groups)) return std::nullopt;
   bool channel = m.attrs(i).has(Attr::channel_id), global = m.attrs(i).flag(Attr::use_global_device_ids);
-  int64_t replicas = m.config.replica_count, partitions = m.config.num_partitions;
+  int64_t replicas = m.config().replica_count, partitions = m.config().num_partitions;
   // Replicas alone, each partition by itself.
   if (!channel && partitions > 1) return std::nullopt;
   // All partitions of some replicas: plain where there is one replica.
@@ -490,7 +490,7 @@ bool run_reduce_scatter_creator(Module& m, PassContext& ctx) {
 bool run_all_reduce_splitter(Module& m, PassContext& ctx) {
   bool changed = false;
   int64_t channel = 0;
-  if (m.config.num_partitions < 2) return false;
+  if (m.config().num_partitions < 2) return false;
   for (CompId c : m.nonfusion_computations()) {
     std::vector<Groups> known;
     for (InstId i : m.post_order(c))
@@ -505,7 +505,7 @@ bool run_all_reduce_splitter(Module& m, PassContext& ctx) {
       InstId slice = only_slice(m, i);
       std::optional<Groups> all = device_groups(m, i);
       if (!slice.valid() || !all || all->size() != 1 ||
-          static_cast<int64_t>((*all)[0].size()) != m.config.num_partitions * m.config.replica_count)
+          static_cast<int64_t>((*all)[0].size()) != m.config().num_partitions * m.config().replica_count)
         continue;
       if (m.user_count(slice) != 1 || m.is_root(slice)) continue;
       // Neighbours first, then those with the same place among neighbours.

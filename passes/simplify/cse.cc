@@ -11,11 +11,11 @@ namespace {
 
 class Cse {
  public:
-  Cse(Module& m, PassContext& ctx) : m_(m), u_(m.u()), ctx_(ctx), layouts_(ctx.flag("layout_sensitive", false)) {}
+  Cse(Module& m, PassContext& ctx) : m_(m), u_(m.u()), ctx_(ctx), layouts_(ctx.flag("layout_sensitive")) {}
 
   bool run() {
     bool changed = false;
-    const bool only_fusions = ctx_.flag("only_fusion_computations", false);
+    const bool only_fusions = ctx_.flag("only_fusion_computations");
     const std::vector<bool> fused = m_.fusion_computation_flags();
     for (CompId c : m_.computations()) {
       if (only_fusions && !fused[c.value]) continue;

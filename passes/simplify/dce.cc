@@ -55,17 +55,18 @@ bool trim_fusion_outputs(Module& m, PassContext& ctx, InstId fusion) {
 bool remove_dead_parameters(Module& m, PassContext& ctx, InstId fusion) {
   CompId body = m.called(fusion)[0];
   bool changed = false;
-  Computation& c = m.comp(body);
-  for (size_t n = c.params.size(); n-- > 0;) {
-    InstId p = c.params[n];
+  for (size_t n = m.comp(body).params.size(); n-- > 0;) {
+    std::vector<InstId> params = m.comp(body).params;
+    InstId p = params[n];
     if (!m.users(p).empty() || m.is_root(p) || m.attrs(fusion).has(Attr::output_to_operand_aliasing)) continue;
     if (!ctx.spend(m, "unused fusion parameter", {p})) return changed;
     std::vector<InstId> operands(m.operands(fusion).begin(), m.operands(fusion).end());
     operands.erase(operands.begin() + static_cast<ptrdiff_t>(n));
     m.set_operands(fusion, operands);
     m.remove(p);
-    c.params.erase(c.params.begin() + static_cast<ptrdiff_t>(n));
-    for (size_t k = n; k < c.params.size(); ++k) m.set_parameter_number(c.params[k], static_cast<int64_t>(k));
+    params.erase(params.begin() + static_cast<ptrdiff_t>(n));
+    for (size_t k = n; k < params.size(); ++k) m.set_parameter_number(params[k], static_cast<int64_t>(k));
+    m.set_params(body, std::move(params));
     changed = true;
   }
   return changed;

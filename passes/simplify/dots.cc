@@ -50,7 +50,7 @@ AttrSet bare(const Module& m, InstId dot) {
 class DotMerger {
  public:
   DotMerger(Module& m, PassContext& ctx)
-      : m_(m), ctx_(ctx), limit_(ctx.number("max_size_mib", 64) * int64_t{1024} * 1024) {}
+      : m_(m), ctx_(ctx), limit_(ctx.number("max_size_mib") * int64_t{1024} * 1024) {}
 
   bool run() {
     bool changed = false;
@@ -209,7 +209,7 @@ bool library_product(const Module& m, InstId i) {
 
 std::vector<InstId> found_products(const Module& m, PassContext& ctx) {
   std::vector<InstId> out;
-  bool filter = ctx.flag("unsupported_by_library", false);
+  bool filter = ctx.flag("unsupported_by_library");
   for (CompId c : m.nonfusion_computations())
     for (InstId i : m.post_order(c))
       if (products(m, i) && !(filter && library_product(m, i))) out.push_back(i);

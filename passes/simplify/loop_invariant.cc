@@ -112,9 +112,9 @@ class InvariantMotion {
       : m_(m),
         ctx_(ctx),
         expensive_(expensive_only),
-        constants_(ctx.flag("hoist_constants", false)),
-        reshapes_(ctx.flag("hoist_reshapes", false)),
-        ratio_(ctx.number("size_inflation_percent", 0)) {}
+        constants_(!expensive_only && ctx.flag("hoist_constants")),
+        reshapes_(!expensive_only && ctx.flag("hoist_reshapes")),
+        ratio_(ctx.number("size_inflation_percent")) {}
 
   bool run() {
     bool changed = false;
@@ -125,10 +125,8 @@ class InvariantMotion {
     for (InstId w : loops)
       if (m_.alive(w) && ctx_.fuel > 0) changed |= move_out(w);
     if (changed) {
-      PassContext quiet;
-      quiet.keep_notes = false;
-      run_dce(m_, quiet);
-      run_tuple_simplifier(m_, quiet);
+      ctx_.run(m_, "dce");
+      ctx_.run(m_, "tuple-simplifier");
     }
     return changed;
   }

@@ -42,7 +42,7 @@ bool foldable_dot_operand(const Module& m, InstId dot, size_t side, bool matrix_
 bool fold_dot(Module& m, PassContext& ctx, InstId dot) {
   if (m.has_control(dot)) return false;
   if (m.shape(m.operand(dot, 0)).rank() < 2 || m.shape(m.operand(dot, 1)).rank() < 2) return false;
-  const bool matrices = ctx.flag("matrix_layouts", true);
+  const bool matrices = ctx.flag("matrix_layouts");
   bool fold[2] = {foldable_dot_operand(m, dot, 0, matrices), foldable_dot_operand(m, dot, 1, matrices)};
   if ((!fold[0] && !fold[1]) || !ctx.spend(m, "transpose into dot", {dot})) return false;
   AttrSet set = m.attrs(dot);
@@ -107,9 +107,9 @@ bool run_transpose_folding(Module& m, PassContext& ctx) {
       if (m.op(i) == Opcode::Convolution) convs.push_back(i);
     });
   bool changed = false;
-  if (ctx.flag("dots", true))
+  if (ctx.flag("dots"))
     for (InstId i : dots) changed |= fold_dot(m, ctx, i);
-  if (ctx.flag("convs", true))
+  if (ctx.flag("convs"))
     for (InstId i : convs) changed |= fold_conv(m, ctx, i);
   return changed;
 }

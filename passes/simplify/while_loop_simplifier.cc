@@ -83,7 +83,7 @@ class Loops {
         if (needed.insert(o).second) stack.push_back(o);
     }
     CompId copy = m_.add_computation(std::string(m_.comp_name(c)) + ".clone");
-    m_.comp(copy).thread = m_.comp(c).thread;
+    m_.set_thread(copy, m_.comp(c).thread);
     std::vector<int64_t> place(m_.shape(param).elements.size(), -1);
     for (size_t n = 0; n < kept.size(); ++n) place[kept[n]] = static_cast<int64_t>(n);
     std::unordered_map<InstId, InstId> map;
@@ -549,11 +549,7 @@ class Loops {
 //   while(i = 0; i < 1)        →      its body
 bool run_simplify_while_loops(Module& m, PassContext& ctx) {
   bool changed = Loops(m, ctx).run();
-  if (changed) {
-    PassContext inner;
-    inner.keep_notes = false;
-    run_dce(m, inner);
-  }
+  if (changed) ctx.run(m, "dce");
   return changed;
 }
 

@@ -367,13 +367,13 @@ int bisect_module(const BisectArgs& a) {
   if (b.outcome != Bisection::kFound) {
     int code = kYes;
     Json j = nothing(a, p.candidates, b, words_of_judge, &code, &told);
-    j["module"] = m->name;
+    j["module"] = m->name();
     return tell(a, j, code);
   }
   Finding f;
   f.json = complete_bisection(Json::object());
   for (const auto& item : told.items()) f.json[item.key()] = item.value();
-  f.json["found"] = true, f.json["module"] = m->name;
+  f.json["found"] = true, f.json["module"] = m->name();
   f.json["good"] = p.candidates.labels[b.good], f.json["bad"] = p.candidates.labels[b.bad];
   f.json["why"] = b.judged.at(b.bad).detail;
   f.json["pass"] = p.event.pass, f.json["pipeline"] = p.event.pipeline;

@@ -32,7 +32,7 @@ void write_module(const ConvertArgs& a, const std::string& ending, Json& told) {
   // Kernels are made of what the verifier has passed; the other formats show any module.
   auto m = code ? load_verified(a.in, true) : load(a.in);
   const size_t elided = m->elided_constants().size();
-  told["module"] = m->name, told["instructions"] = m->instruction_count(), told["elided_constants"] = elided;
+  told["module"] = m->name(), told["instructions"] = m->instruction_count(), told["elided_constants"] = elided;
   Progress progress("converting " + a.in);
   if (proto) {
     write_file(a.out, module_to_proto_bytes(*m, ending));

@@ -183,11 +183,11 @@ void profile_run(const ExecArgs& a, const Module& m, const Session& session, con
   Profiler profiler;
   options.timed = profiler.listener();
   session.run(m, executor, options, 1, false);
-  Profile p = profiler.finish(m.name, a.backend);
+  Profile p = profiler.finish(m.name(), a.backend);
   measure_machine(p);
   for (const std::string& file : a.profile) {
     if (file.ends_with(".html"))
-      write_file(file, profile_page(fmt::format("{} on {}", m.name, a.backend), p));
+      write_file(file, profile_page(fmt::format("{} on {}", m.name(), a.backend), p));
     else if (file.ends_with(".json"))
       write_file(file, trace_json(p));
     else
@@ -304,7 +304,7 @@ int cmd_exec(const ExecArgs& a) {
   std::vector<Value> outputs;
   flatten(u, result, &outputs);
   if (folder) {
-    folder->write("trace.json", Json{{"version", 1}, {"module", m->name}, {"values", traced}}.dump(1));
+    folder->write("trace.json", Json{{"version", 1}, {"module", m->name()}, {"values", traced}}.dump(1));
     folder->commit();
   }
   if (!a.out.empty()) {

@@ -27,7 +27,7 @@ std::vector<LinkModule> read_modules(const LinkArgs& a) {
   auto add = [&](const std::string& spec) {
     Loaded l;
     auto m = load_verified(spec, true, &l, {.universe = universe});
-    std::string label = m->name.substr(0, m->name.find("__XlaCompiledKernel"));
+    std::string label = m->name().substr(0, m->name().find("__XlaCompiledKernel"));
     out.push_back({label, std::move(m), l.arguments, l.result});
   };
   for (const std::string& f : a.files) {

@@ -1,10 +1,12 @@
 // opt: passes over a module, which is printed.
+#include <filesystem>
 #include <iostream>
 
 #include "ir/print.h"
 #include "passes/pipelines.h"
 #include "replay/cli/command.h"
 #include "replay/made_order.h"
+#include "replay/record/proto_ids.h"
 
 namespace hlo {
 namespace {
@@ -17,6 +19,7 @@ int list_passes(bool json) {
                      {"aliases", p.aliases},
                      {"summary", p.summary},
                      {"options", p.options},
+                     {"atomic", p.atomic},
                      {"implemented", p.run != nullptr}});
       continue;
     }
@@ -37,9 +40,15 @@ int cmd_opt(const OptArgs& a) {
   if (!PrintOptions::by_name(a.style, &style)) fail(FailureKind::kUsage, "unknown style '{}'", a.style);
   if (a.style == "default") style.large_constants = style.stable_order = true, style.lossless = true;
   auto m = load_verified(a.file, !a.no_verify);
-  if (!a.call_site.empty()) put_in_order_made(*m);
+  if (!a.call_site.empty()) {
+    // What the dump says in the .hlo.pb beside; else a guess.
+    std::filesystem::path path(a.file);
+    ProtoIds ids = ids_beside(path.has_parent_path() ? path.parent_path().string() : ".", path.filename().string());
+    if (ids.empty() || !put_in_order(*m, ids.of(*m))) put_in_order_made(*m);
+  }
   PipelineOptions options;
   options.verify = !a.no_verify;
+  options.stage = a.file;
   Json ran = Json::array();
   bool changed = false;
   for (const WantedPass& w : list) {
@@ -61,6 +70,7 @@ int cmd_opt(const OptArgs& a) {
         notes.push_back({{"rule", n.rule}, {"instructions", n.names}, {"text", n.text}});
       ran.push_back({{"pass", p.name},
                      {"changed", event.changed},
+                     {"claimed", event.claimed},
                      {"rewrites", event.rewrites},
                      {"microseconds", event.microseconds},
                      {"notes", notes}});
@@ -68,7 +78,8 @@ int cmd_opt(const OptArgs& a) {
     }
   }
   if (a.json)
-    print_json({{"module", m->name}, {"changed", changed}, {"instructions", m->instruction_count()}, {"passes", ran}});
+    print_json(
+        {{"module", m->name()}, {"changed", changed}, {"instructions", m->instruction_count()}, {"passes", ran}});
   else
     std::cout << print_module(*m, style);
   return kYes;

@@ -266,9 +266,9 @@ namespace {
 
 // An instruction as a module (`out` its file, null: `text`), or constants alone (`instruction` is null).
 Json empty_extract(const Module& m) {
-  return {{"module", m.name}, {"instruction", Json()},  {"instructions", Json()}, {"parameters", Json::array()},
-          {"out", Json()},    {"text", Json()},         {"inputs", Json()},       {"arrays", Json::array()},
-          {"bytes", 0},       {"elided", Json::array()}};
+  return {{"module", m.name()}, {"instruction", Json()},  {"instructions", Json()}, {"parameters", Json::array()},
+          {"out", Json()},      {"text", Json()},         {"inputs", Json()},       {"arrays", Json::array()},
+          {"bytes", 0},         {"elided", Json::array()}};
 }
 
 // Arrays of a module by the names of their instructions; a snapshot's arguments as p0, p1 …
@@ -299,7 +299,7 @@ int extract_constants(const ExtractArgs& a, const Module& m, const Loaded& loade
       }
     }
   if (arrays.empty())
-    fail(FailureKind::kUnsupported, "{} has no constant whose value is known{}", m.name,
+    fail(FailureKind::kUnsupported, "{} has no constant whose value is known{}", m.name(),
          elided.empty() ? "" : "; --xla_dump_large_constants keeps them");
   write_npz(a.constants, arrays);
   if (a.json) {

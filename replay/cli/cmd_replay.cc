@@ -1,6 +1,7 @@
 // replay: a pipeline over a module, every stage written.
 #include <filesystem>
 
+#include "gpu_exec/executor.h"
 #include "passes/pipelines.h"
 #include "replay/cli/command.h"
 #include "replay/files.h"
@@ -62,6 +63,15 @@ int cmd_replay(const ReplayArgs& a) {
     options.passes.fuel[std::string(pass_or_fail(f.substr(0, eq)).name)] = atoll(f.c_str() + eq + 1);
   }
   options.passes.verify = !a.no_verify;
+  options.passes.stage = a.file;
+  options.lower = a.lower;
+  if (!a.lower.empty()) {
+    const ExecutorInfo* executor = find_executor(a.lower);
+    if (!executor || a.lower == "evaluator")
+      fail(FailureKind::kUsage, "--lower is host, emulated or cuda, not '{}'", a.lower);
+    if (std::string why = executor->unavailable(); !why.empty())
+      fail(FailureKind::kUnsupported, "--lower={}: {}", a.lower, why);
+  }
   options.stop_after = a.stop_after, options.sm = a.sm;
   if (!a.from.empty()) pass_or_fail(a.from);
   options.passes.from = a.from;
@@ -77,7 +87,7 @@ int cmd_replay(const ReplayArgs& a) {
   OutputFolder out(folder, a.force);
   if (!a.json)
     fmt::print("pipeline {}: {} passes, module {} of {} instructions\n", a.pipeline,
-               count_passes(*find_pipeline(a.pipeline)), m->name, m->instruction_count());
+               count_passes(*find_pipeline(a.pipeline)), m->name(), m->instruction_count());
   std::fflush(stdout);
   Recording r = [&] {
     Progress progress("replaying " + a.file);

@@ -136,7 +136,7 @@ int cmd_summary(const SummaryArgs& a) {
       if (l.recording && a.gpu.empty()) device = target_of(*l.recording, a.gpu).spec;
       ModuleCost cost = module_cost(*l.module, device);
       std::optional<MemoryReport> memory;
-      if (l.module->config.is_scheduled) memory = memory_report(*l.module, l.recording ? &*l.recording : nullptr);
+      if (l.module->config().is_scheduled) memory = memory_report(*l.module, l.recording ? &*l.recording : nullptr);
       const std::string name = l.selector.empty() ? l.name() : fmt::format("{} {}", l.selector, l.name());
       add_module(*l.module, a.by, name, cost, memory ? &*memory : nullptr, &rows);
       loops += cost.loops_without_trip_count;

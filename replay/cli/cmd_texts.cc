@@ -161,7 +161,7 @@ int cmd_stats(const std::string& file, bool json, bool bench) {
       collectives += op_info(m->op(i)).cls == OpClass::Collective;
       if (m->op(i) == Opcode::CustomCall) ++calls[std::string(u.text(m->attrs(i).text(Attr::custom_call_target)))];
     }
-  Json out{{"module", m->name},
+  Json out{{"module", m->name()},
            {"computations", m->computations().size()},
            {"instructions", m->instruction_count()},
            {"parameter_bytes", parameters},
@@ -198,7 +198,7 @@ int cmd_stats(const std::string& file, bool json, bool bench) {
     print_json(out);
     return kYes;
   }
-  fmt::print("module {}: {} instructions in {} computations\n", m->name, m->instruction_count(),
+  fmt::print("module {}: {} instructions in {} computations\n", m->name(), m->instruction_count(),
              m->computations().size());
   fmt::print("parameters {}, literals {}{}\n", human_bytes(parameters), human_bytes(literals),
              elided ? fmt::format(", {} constants elided", elided) : "");

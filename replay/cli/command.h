@@ -51,6 +51,7 @@ InputOptions input_options(const RunArgs& a);
 EvalOptions eval_options(const RunArgs& a);
 
 struct ReplayArgs {
+  std::string lower;
   std::string file, out, pipeline = "xla-2019", formats, only, disabled, from, stop_after;
   std::vector<std::string> fuel;
   std::string sm = "sm_90a";

@@ -88,7 +88,7 @@ Loaded load_part(const Input& input, size_t which, const LoadOptions& options) {
     std::string text = text_of_json(input.text, input.label, &stack);
     parse.file += " (as text)";
     out.module = parse_module(text, universe, parse);
-    out.module->stack = std::move(stack);
+    out.module->edit_stack() = std::move(stack);
     return out;
   }
   parse.permissive = options.permissive;

@@ -4,7 +4,7 @@
 
 namespace hlo {
 
-std::string LookedAt::name() const { return module ? module->name : recording ? recording->module_name : stage; }
+std::string LookedAt::name() const { return module ? module->name() : recording ? recording->module_name : stage; }
 
 void LookedAt::load() { module = hlo::load(folder.empty() ? spec : confined_path(folder, file)); }
 

@@ -25,6 +25,7 @@ void add_replay(CLI::App& app, int* code) {
   c->add_option("--sm", replay_args.sm, "architecture for ll, ptx and sass: sm_75 to sm_90a");
   c->add_option("--passes-only", replay_args.only, "run only these passes");
   c->add_option("--disable-passes", replay_args.disabled, "leave these out");
+  c->add_option("--lower", replay_args.lower, "then the steps to a program for the host, emulated or cuda");
   c->add_option("--from", replay_args.from, "leave out what comes before the first run of this pass");
   c->add_option("--stop-after", replay_args.stop_after, "number or name of a stage");
   c->add_option("--fuel", replay_args.fuel, "PASS=N: at most N rewrites by that pass");

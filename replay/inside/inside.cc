@@ -35,7 +35,7 @@ std::vector<Term> Inside::arguments(const Module& m, int64_t devices) {
     if (!found) {
       std::vector<Value> each;
       for (int64_t d = 0; d < (same ? 1 : devices); ++d) {
-        int64_t partition = d % std::max<int64_t>(m.config.num_partitions, 1);
+        int64_t partition = d % std::max<int64_t>(m.config().num_partitions, 1);
         each.push_back(widened_value(u, same ? given[k] : shard_of(u, given[k], local, sharding, partition)));
       }
       t = numbers_->place(std::move(each));
@@ -72,7 +72,7 @@ void Inside::take_outputs(const Module& m, Stage& s) {
   Term whole = numbers_->find(key, &found);
   if (!found) {
     std::vector<Value> shares;
-    for (int64_t d = 0; d < std::max<int64_t>(m.config.num_partitions, 1); ++d)
+    for (int64_t d = 0; d < std::max<int64_t>(m.config().num_partitions, 1); ++d)
       shares.push_back(numbers_->value(s.walked.result, widened_shape(u, local), d));
     whole = numbers_->place({assembled(u, shares, widened_shape(u, session_.result_shape()), sharding)});
     numbers_->set(key, whole);
@@ -91,7 +91,7 @@ std::unique_ptr<Inside::Stage> Inside::number(const Module& m) {
     fail(FailureKind::kUnsupported, "the module runs on {} devices, at most {} are simulated", devices, kMostDevices);
   auto s = std::make_unique<Stage>();
   s->devices = devices;
-  s->partitions = std::max<int64_t>(m.config.num_partitions, 1);
+  s->partitions = std::max<int64_t>(m.config().num_partitions, 1);
   auto module = std::make_shared<StageModule>(m, options_, devices);
   s->walked = StageWalk(*numbers_, module).run(arguments(m, devices));
   take_outputs(m, *s);

@@ -77,7 +77,7 @@ StageModule::StageModule(const Module& m, const EvalOptions& o, int64_t count)
     : wide(widened_module(m)),
       options(o),
       devices(count),
-      grid(m.config.replica_count, m.config.num_partitions),
+      grid(m.config().replica_count, m.config().num_partitions),
       canonical(*wide) {
   options.trace = nullptr, options.timed = nullptr;
   for (int64_t d = 0; d < devices; ++d)
@@ -221,7 +221,7 @@ std::vector<Value> Numbering::run_together(StageModule& s, InstId i, const std::
   for (size_t d = 0; d < count_of; ++d)
     for (size_t k = 0; k < operands.size(); ++k)
       given[d].push_back(value(operands[k], s.m().shape_id(s.m().operand(i, k)), static_cast<int64_t>(d)));
-  DeviceGrid grid(s.m().config.replica_count, s.m().config.num_partitions);
+  DeviceGrid grid(s.m().config().replica_count, s.m().config().num_partitions);
   std::vector<Value> out(count_of);
   grid.run([&](int64_t d) {
     Evaluator one(s.m(), s.options, &grid, d);

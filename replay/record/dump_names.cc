@@ -6,8 +6,14 @@
 namespace hlo {
 
 bool parse_name(const std::string& file, DumpName* out) {
-  if (!file.starts_with("module_")) return false;
-  size_t at = 7, end = at;
+  size_t start = 0;
+  while (start < file.size() && start < 18 && isdigit(static_cast<unsigned char>(file[start]))) ++start;
+  if (start >= 10 && file.compare(start, 8, ".module_") == 0)
+    out->time = std::stoll(file.substr(0, start)), ++start;
+  else
+    start = 0;
+  if (file.compare(start, 7, "module_") != 0) return false;
+  size_t at = start + 7, end = at;
   while (end < file.size() && isdigit(static_cast<unsigned char>(file[end]))) ++end;
   if (end == at || end >= file.size() || file[end] != '.') return false;
   out->module = atoi(file.c_str() + at);
@@ -35,6 +41,8 @@ bool parse_name(const std::string& file, DumpName* out) {
       }
     }
   }
+  for (const char* known : {".before_optimizations.", ".after_spmd_partitioner.", ".before_config_assignment."})
+    if (size_t found = rest.rfind(known); found != std::string::npos && found > 0) out->name = rest.substr(0, found);
   out->rest = rest;
   return true;
 }

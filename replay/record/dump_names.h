@@ -8,12 +8,15 @@ namespace hlo {
 
 struct DumpName {
   int module = 0, number = -1;
+  // `name`: of the module; empty where the file's name does not tell where it ends.
   std::string name, pipeline, pass, next, rest;
   bool stage = false;
+  int64_t time = -1;  // microseconds (--xla_dump_include_timestamp); -1: not there
 };
 
-// module_0012.jit_f.[extra.]0007.simplification.after_algsimp.before_dce.txt; names may hold dots.
+// [1690000000000000.]module_0012.jit_f.[extra.]0007.simplification.after_algsimp.before_dce.txt; names may hold dots.
 // False where it is no file of a module; `stage`: is it the text of a stage; `rest`: the name behind the number else.
+// Texts without a number (before_optimizations, after_spmd_partitioner, before_config_assignment) tell their module.
 bool parse_name(const std::string& file, DumpName* out);
 
 struct PassRun {

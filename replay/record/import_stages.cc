@@ -1,49 +1,105 @@
+#include <algorithm>
+
 #include "ir/base/check.h"
 #include "parser/parser.h"
 #include "replay/confined_path.h"
 #include "replay/files.h"
 #include "replay/progress.h"
+#include "replay/record/cache.h"
 #include "replay/record/import.h"
 #include "replay/record/match.h"
+#include "replay/record/proto_ids.h"
 
 namespace hlo {
+namespace {
+
+// One stage after the other into a lineage.
+class StageImport {
+ public:
+  explicit StageImport(Recording& r)
+      : r_(r), universe_(std::make_shared<Universe>()), lineage_(std::make_shared<Lineage>(universe_)) {}
+
+  std::shared_ptr<Lineage> run() {
+    Progress progress("matching the stages of " + r_.folder);
+    size_t seen = 0;
+    for (StageRow& row : r_.rows) {
+      if (interrupted()) fail(FailureKind::kUsage, "interrupted");
+      progress.at(seen++, r_.rows.size(), row.file);
+      bool first = lineage_->size() == 0;
+      if (!first) row.stage = static_cast<int>(lineage_->size() - 1);
+      row.before = row.after = first ? 0 : lineage_->stage(lineage_->size() - 1).instruction_count();
+      row.added = row.removed = row.modified = 0;
+      if (!row.file.ends_with(".txt") && !row.file.ends_with(".hlo")) continue;
+      try {
+        std::string text = read_confined(r_.folder, row.file);
+        if (!first && text == last_text_) continue;
+        add(row, std::move(text));
+      } catch (const Failure& e) {
+        if (e.kind() == FailureKind::kInternal) throw;
+        std::string what = e.what();
+        r_.problems.push_back(row.file + ": " + what.substr(0, what.find('\n')));
+        row.stage = -1;
+      }
+    }
+    if (lineage_->size() == 0) fail(FailureKind::kIo, "no stage of {} can be read", r_.folder);
+    return lineage_;
+  }
+
+ private:
+  void add(StageRow& row, std::string text) {
+    ParseOptions parse;
+    parse.file = r_.folder + "/" + row.file;
+    auto m = parse_module(text, universe_, parse);
+    ProtoIds ids = ids_beside(r_.folder, row.file);
+    StageIds after;
+    if (!ids.empty()) {
+      after = ids.of(*m);
+      put_in_order(*m, after);
+    }
+    const bool first = lineage_->size() == 0;
+    size_t k = 0;
+    if (first) {
+      k = lineage_->add(*m, {});
+    } else {
+      auto before = lineage_->module(lineage_->size() - 1);
+      StageIds earlier;
+      MatchOptions options;
+      if (!ids.empty() && !last_ids_.empty()) {
+        earlier = last_ids_.of(*before);
+        options.before = &earlier, options.after = &after;
+      }
+      StageMatch match = match_stages(*before, *m, options);
+      auto stay =
+          static_cast<size_t>(std::count_if(match.same.begin(), match.same.end(), [](InstId i) { return i.valid(); }));
+      // No pass makes everything anew: even the partitioner keeps parameters' names.
+      if (stay == 0 && match.heirs.empty() && m->instruction_count() > 8)
+        r_.problems.push_back(row.file + ": has nothing in common with the stage before: files of two runs?");
+      k = lineage_->add(*m, match);
+    }
+    last_text_ = std::move(text), last_ids_ = std::move(ids);
+    StageDiff d = lineage_->changes(k);
+    row.stage = static_cast<int>(k);
+    row.after = lineage_->stage(k).instruction_count();
+    if (first) row.before = row.after;
+    row.added = d.added.size(), row.removed = d.removed.size(), row.modified = d.modified.size();
+  }
+
+  Recording& r_;
+  std::shared_ptr<Universe> universe_;
+  std::shared_ptr<Lineage> lineage_;
+  std::string last_text_;
+  ProtoIds last_ids_;
+};
+
+}  // namespace
 
 std::shared_ptr<Lineage> import_stages(Recording& r) {
-  auto universe = std::make_shared<Universe>();
-  auto lineage = std::make_shared<Lineage>(universe);
-  Progress progress("matching the stages of " + r.folder);
-  size_t seen = 0;
-  std::string last_text;
-  for (StageRow& row : r.rows) {
-    if (interrupted()) fail(FailureKind::kUsage, "interrupted");
-    progress.at(seen++, r.rows.size(), row.file);
-    bool first = lineage->size() == 0;
-    if (!first) row.stage = static_cast<int>(lineage->size() - 1);
-    row.before = row.after = first ? 0 : lineage->stage(lineage->size() - 1).instruction_count();
-    row.added = row.removed = row.modified = 0;
-    if (!row.file.ends_with(".txt") && !row.file.ends_with(".hlo")) continue;
-    try {
-      std::string text = read_confined(r.folder, row.file);
-      if (!first && text == last_text) continue;
-      ParseOptions parse;
-      parse.file = r.folder + "/" + row.file;
-      auto m = parse_module(text, universe, parse);
-      size_t k =
-          first ? lineage->add(*m, {}) : lineage->add(*m, match_stages(*lineage->module(lineage->size() - 1), *m));
-      last_text = std::move(text);
-      StageDiff d = lineage->changes(k);
-      row.stage = static_cast<int>(k);
-      row.after = lineage->stage(k).instruction_count();
-      if (first) row.before = row.after;
-      row.added = d.added.size(), row.removed = d.removed.size(), row.modified = d.modified.size();
-    } catch (const Failure& e) {
-      if (e.kind() == FailureKind::kInternal) throw;
-      std::string what = e.what();
-      r.problems.push_back(row.file + ": " + what.substr(0, what.find('\n')));
-      row.stage = -1;
-    }
-  }
-  if (lineage->size() == 0) fail(FailureKind::kIo, "no stage of {} can be read", r.folder);
+  const std::string key = r.source == "xla" && !import_cache_folder().empty() ? import_key(r) : std::string();
+  if (auto kept = cached_import(r, key)) return kept;
+  const size_t problems = r.problems.size();
+  auto lineage = StageImport(r).run();
+  // What went wrong is told each time: only a whole import is kept.
+  if (r.problems.size() == problems) keep_import(r, *lineage, key);
   return lineage;
 }
 

@@ -166,6 +166,7 @@ void StageMatcher::run() {
     of_copied_fusions();
     of_regions();
     of_neighbours();
+    if (options_.use_metadata) of_metadata();
     of_movements();
     of_the_gone();
   }

@@ -166,7 +166,8 @@ void StageMatcher::of_fusions() {
     if (!fresh(y) || b.op(y) != Opcode::Fusion || b.called(y).empty()) continue;
     for (InstId i : b.comp(b.called(y)[0]).order) {
       Opcode op = b.op(i);
-      if (!fresh(i) || (op != Opcode::Dot && op != Opcode::Convolution && op != Opcode::Scatter && op != Opcode::Reduce))
+      if (!fresh(i) ||
+          (op != Opcode::Dot && op != Opcode::Convolution && op != Opcode::Scatter && op != Opcode::Reduce))
         continue;
       auto origins = from_[i.value];
       for (auto [x, kind] : origins) add(x, y, HeirKind::kDerived);
@@ -207,7 +208,8 @@ void StageMatcher::of_regions() {
     for (InstId u : b.users(y)) {
       if (!fresh(u)) continue;
       for (auto [x, kind] : from_[u.value])
-        if ((ended(x) || kind == HeirKind::kDerived) && std::find(owners.begin(), owners.end(), x) == owners.end()) owners.push_back(x);
+        if ((ended(x) || kind == HeirKind::kDerived) && std::find(owners.begin(), owners.end(), x) == owners.end())
+          owners.push_back(x);
     }
     if (owners.empty() || owners.size() > 16) continue;
     // One of its kind that ended among what the owner was made of.
@@ -360,9 +362,8 @@ void StageMatcher::of_the_gone() {
 void StageMatcher::finish() {
   for (size_t to = 0; to < from_.size(); ++to)
     for (auto [x, kind] : from_[to]) out_.heirs.push_back(Heir{x, InstId(to), kind});
-  std::sort(out_.heirs.begin(), out_.heirs.end(), [](const Heir& p, const Heir& q) {
-    return p.from != q.from ? p.from < q.from : p.to < q.to;
-  });
+  std::sort(out_.heirs.begin(), out_.heirs.end(),
+            [](const Heir& p, const Heir& q) { return p.from != q.from ? p.from < q.from : p.to < q.to; });
 }
 
 }  // namespace hlo

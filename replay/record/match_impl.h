@@ -26,7 +26,8 @@ class StageSide {
   // The while that calls it as body or condition.
   InstId loop_of(CompId c) const { return loop_[c.value]; }
   bool opaque(InstId i) const;  // hands on what another one computes
-  // Computations, callers first where that is possible; bodies of fusions inside `inlined` walks come with their callers.
+  // Computations, callers first where that is possible; bodies of fusions inside `inlined` walks come with their
+  // callers.
   std::vector<InstId> evaluation_order() const;
   // A loop that runs once: its body is read as if it stood in the loop's place.
   void unroll(InstId loop);
@@ -77,6 +78,7 @@ class StageMatcher {
   void work_off();
   void of_operands();
   void of_neighbours();
+  void of_metadata();
   InstId neighbour(InstId y);
   void of_movements();
   void of_the_ambiguous();
@@ -92,22 +94,23 @@ class StageMatcher {
   StageSide a_, b_;
   const MatchOptions& options_;
   StageMatch& out_;
-  std::vector<InstId> to_;        // by InstId of before
-  std::vector<CompId> comp_to_;   // by CompId of before
-  std::vector<InstId> named_;     // by StrId: of before
+  std::vector<InstId> to_;                         // by InstId of before
+  std::vector<CompId> comp_to_;                    // by CompId of before
+  std::vector<InstId> named_;                      // by StrId: of before
   std::unordered_map<uint64_t, InstId> siblings_;  // of before, by stem of the name and opcode; invalid: several
   std::vector<InstId> gone_, fresh_;
   std::vector<bool> ended_;  // by InstId of before
   std::vector<InstId> order_a_, order_b_;
   std::vector<uint32_t> value_a_, value_b_;  // value numbers, common to both
   std::unordered_map<uint64_t, uint32_t> numbers_;
-  std::vector<std::vector<InstId>> holders_;  // of before, by value number
-  std::vector<std::vector<std::pair<InstId, HeirKind>>> from_;  // by InstId of after
-  std::vector<std::vector<InstId>> heirs_;                      // by InstId of before
+  std::vector<std::vector<InstId>> holders_;                       // of before, by value number
+  std::vector<std::vector<std::pair<InstId, HeirKind>>> from_;     // by InstId of after
+  std::vector<std::vector<InstId>> heirs_;                         // by InstId of before
   std::vector<std::pair<InstId, std::vector<InstId>>> ambiguous_;  // of after, with those of before of the same value
-  std::vector<std::pair<InstId, InstId>> work_;                 // pairs whose operands are to be compared
-  std::unordered_map<InstId, InstId> loops_;  // of after to those of before
-  std::unordered_map<InstId, std::vector<uint64_t>> carried_;  // keys of what a loop carries, by element; before and after apart
+  std::vector<std::pair<InstId, InstId>> work_;                    // pairs whose operands are to be compared
+  std::unordered_map<InstId, InstId> loops_;                       // of after to those of before
+  std::unordered_map<InstId, std::vector<uint64_t>>
+      carried_;  // keys of what a loop carries, by element; before and after apart
   std::unordered_map<InstId, std::vector<uint64_t>> carried_after_;
   uint32_t next_value_ = 0;
 };

@@ -21,11 +21,21 @@ void StageMatcher::unpair(InstId x, InstId y) { to_[x.value] = InstId(), out_.sa
 
 void StageMatcher::by_name() {
   const Module &a = a_.m, &b = b_.m;
+  // XLA's numbers of computations stay what they are.
+  if (options_.before && options_.after) {
+    std::unordered_map<int64_t, CompId> numbered;
+    for (CompId c : a.computations())
+      if (int64_t id = options_.before->computation[c.value]; id >= 0) numbered.emplace(id, c);
+    for (CompId c : b.computations())
+      if (auto found = numbered.find(options_.after->computation[c.value]); found != numbered.end())
+        pair_computations(found->second, c);
+  }
   if (!options_.use_names) return;
   std::unordered_map<StrId, CompId> computations;
   for (CompId c : a.computations()) computations.emplace(a.comp(c).name, c);
   for (CompId c : b.computations())
-    if (auto found = computations.find(b.comp(c).name); found != computations.end()) pair_computations(found->second, c);
+    if (auto found = computations.find(b.comp(c).name); found != computations.end())
+      pair_computations(found->second, c);
   named_.assign(a.u().string_count(), InstId());
   for (CompId c : a.computations())
     for (InstId i : a.comp(c).order)
@@ -64,7 +74,8 @@ void StageMatcher::doubt_names() {
         InstId moved = to_[ox[k].value];
         if (moved == oy[k]) ++agree;
         // Its old operand stands there, and another one is read.
-        else if (moved.valid() && !fresh(oy[k])) ++differ;
+        else if (moved.valid() && !fresh(oy[k]))
+          ++differ;
       }
       if (agree > 0 || (differ == 0 && same_plain_shape(x, y))) continue;
       bool used_alike = false;

@@ -44,8 +44,8 @@ void StageMatcher::number_before() {
   }
 }
 
-// What an element of a loop's parameter is known by: the loop and what the element begins as. Where several begin alike,
-// by their rank among these. 0: it is no such element.
+// What an element of a loop's parameter is known by: the loop and what the element begins as. Where several begin
+// alike, by their rank among these. 0: it is no such element.
 uint64_t StageMatcher::carried_key(const StageSide& side, InstId element, const std::vector<uint32_t>& values,
                                    std::unordered_map<InstId, std::vector<uint64_t>>& known, InstId of_before) {
   const Module& m = side.m;
@@ -54,8 +54,10 @@ uint64_t StageMatcher::carried_key(const StageSide& side, InstId element, const 
   if (m.op(parameter) != Opcode::Parameter) return 0;
   InstId loop = side.loop_of(m.parent(parameter));
   if (!loop.valid()) return 0;
-  if (!of_before.valid()) of_before = loop_before(loop);
-  else of_before = loop;
+  if (!of_before.valid())
+    of_before = loop_before(loop);
+  else
+    of_before = loop;
   if (!of_before.valid()) return 0;
   auto [at, first] = known.try_emplace(loop);
   if (first) {
@@ -108,7 +110,7 @@ void StageMatcher::clones_of_computations() {
   std::unordered_map<uint64_t, std::vector<CompId>> known;
   bool prepared = false;
   for (CompId c : b.computations()) {
-    if (out_.same_computation[c.value].valid() ) continue;
+    if (out_.same_computation[c.value].valid()) continue;
     if (!prepared)
       for (CompId x : a.computations()) known[a_.content(x)].push_back(x);
     prepared = true;
@@ -122,7 +124,8 @@ void StageMatcher::clones_of_computations() {
     }
     std::vector<InstId> xs = a.post_order(of), ys = b.post_order(c);
     for (size_t k = 0; k < xs.size() && k < ys.size(); ++k)
-      if (fresh(ys[k]) && from_[ys[k].value].empty() && a.op(xs[k]) == b.op(ys[k])) add(xs[k], ys[k], HeirKind::kCloned);
+      if (fresh(ys[k]) && from_[ys[k].value].empty() && a.op(xs[k]) == b.op(ys[k]))
+        add(xs[k], ys[k], HeirKind::kCloned);
   }
 }
 
@@ -143,8 +146,10 @@ InstId StageMatcher::by_stem(InstId y) const {
     if (InstId x = find(name); x.valid()) return x;
     // `add.7.2` is a copy of what is called `add.7.0` by now.
     StrId id = b.u().find_str(name);
-    auto sibling = id.valid() ? siblings_.find(hash_combine(id.value, static_cast<uint64_t>(b.op(y)))) : siblings_.end();
-    if (sibling != siblings_.end() && sibling->second.valid() && same_plain_shape(sibling->second, y)) return sibling->second;
+    auto sibling =
+        id.valid() ? siblings_.find(hash_combine(id.value, static_cast<uint64_t>(b.op(y)))) : siblings_.end();
+    if (sibling != siblings_.end() && sibling->second.valid() && same_plain_shape(sibling->second, y))
+      return sibling->second;
   }
   return {};
 }

@@ -22,6 +22,8 @@ std::string StageRow::name() const {
     case kResult:
       return "after_optimizations";
     default:
+      // Of no pipeline: after_spmd_partitioner, before_config_assignment.
+      if (pipeline.empty()) return pass.empty() ? "before_" + next : "after_" + pass;
       return pipeline + ".after_" + pass;
   }
 }

@@ -1,0 +1,23 @@
+// The pipelines as lists, a file each, and what they are written with.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "passes/pipelines.h"
+
+namespace hlo {
+
+std::vector<Step> xla_2019_pipeline();
+std::vector<Step> xla_gpu_pipeline();
+
+// One pass. A name that no row of passes.def has would run nowhere and look like a pass without code: refused, as are
+// options that the row has not.
+Step pass_step(std::string name, std::map<std::string, std::string> options = {});
+// Passes of one pipeline, run until nothing changes, at most `rounds` times.
+Step pipeline_step(std::string name, std::vector<Step> children, int rounds = 1);
+// Passes by name, blank separated.
+std::vector<Step> pass_list(std::string_view names);
+
+}  // namespace hlo

@@ -1,0 +1,161 @@
+#include "passes/scope.h"
+
+#include <chrono>
+#include <unordered_set>
+
+#include "ir/base/check.h"
+
+namespace hlo {
+namespace {
+
+// What a pass has added to a scheduled module stands at the end: it goes right before its first reader, all else stays
+// (as XLA's HloSchedule::Update does).
+void update_schedule(Module& m) {
+  for (CompId c : m.computations()) {
+    std::vector<InstId> before = m.live_order(c), order, stack;
+    std::unordered_set<InstId> placed, opened;
+    for (InstId wanted : before) {
+      stack.push_back(wanted);
+      while (!stack.empty()) {
+        InstId i = stack.back();
+        size_t depth = stack.size();
+        if (!placed.contains(i)) {
+          for (InstId o : m.operands(i))
+            if (!placed.contains(o)) stack.push_back(o);
+          for (InstId o : m.control_preds(i))
+            if (!placed.contains(o)) stack.push_back(o);
+          if (stack.size() > depth) {
+            if (!opened.insert(i).second) break;  // a cycle, which the verifier names
+            continue;
+          }
+          placed.insert(i);
+          order.push_back(i);
+        }
+        stack.pop_back();
+      }
+      if (!stack.empty()) break;
+    }
+    if (stack.empty() && order != before) m.set_order(c, std::move(order));
+  }
+}
+
+// `name{a=1,b=2}`, as --passes takes it.
+std::string spelled(std::string_view name, const std::map<std::string, std::string>& options) {
+  std::string out(name);
+  for (const auto& [key, value] : options)
+    out += fmt::format("{}{}={}", &key == &options.begin()->first ? "{" : ",", key, value);
+  return options.empty() ? out : out + "}";
+}
+
+using Function = std::function<bool(Module&, PassContext&)>;
+
+struct Run {
+  std::string_view name;
+  const Function& function;
+  bool atomic;  // all that it does is one rewrite
+  std::map<std::string, std::string> given;
+};
+
+// Where it went wrong, on lines of its own.
+std::string blame(const Module& m, const Run& run, const PassContext& context, const ScopeOptions& options) {
+  std::string out;
+  if (context.last_rewrite().empty()) {
+    out = "\n  before its first rewrite";
+  } else {
+    out = fmt::format("\n  its last rewrite, {}: {}", context.rewrites, context.last_rewrite());
+    if (InstId i = context.last_instruction(); i.valid() && i.value < m.inst_slots())
+      out += fmt::format(", of {}", m.inst_name(i));
+  }
+  if (options.stage.empty()) return out;
+  std::string fuel = context.rewrites ? fmt::format(" --fuel={}={}", run.name, context.rewrites) : "";
+  return out + fmt::format("\n  the stage before: {}\n  once more: hlo-replay opt '{}' '--passes={}'{}", options.stage,
+                           options.stage, spelled(run.name, run.given), fuel);
+}
+
+bool run_in_scope(Module& m, const Run& run, PassContext& context, const ScopeOptions& options, PassEvent* event) {
+  auto start = std::chrono::steady_clock::now();
+  const uint64_t edits = m.edits();
+  const int64_t fuel = context.fuel;
+  event->instructions_before = m.instruction_count();
+  event->changed = event->claimed = false;
+  event->rewrites = 0;
+  bool said = false;
+  if (fuel > 0 || (options.call_without_fuel && !run.atomic)) {
+    if (run.atomic) context.fuel = INT64_MAX;
+    try {
+      said = run.function(m, context);
+    } catch (const Failure& f) {
+      bool ours = f.kind() != FailureKind::kUnsupported && f.kind() != FailureKind::kUsage;
+      throw Failure(f.kind(),
+                    fmt::format("pass {}: {}{}", run.name, f.what(), ours ? blame(m, run, context, options) : ""));
+    }
+  }
+  m.cleanup();
+  event->changed = m.edits() != edits;
+  if (event->changed && !said)
+    fail(FailureKind::kInternal, "pass {} says that it changed nothing, and changed the module{}", run.name,
+         blame(m, run, context, options));
+  if (event->changed && m.config().is_scheduled) update_schedule(m);
+  event->claimed = context.claimed().value_or(said);
+  if (run.atomic) {
+    context.fuel = event->changed ? fuel - (fuel != INT64_MAX) : fuel;
+    context.rewrites = event->changed;
+    for (Note& n : context.notes) n.rewrite = std::min<int64_t>(n.rewrite, context.rewrites);
+  }
+  event->microseconds =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
+  event->instructions_after = m.instruction_count();
+  event->rewrites = context.rewrites;
+  event->notes = std::move(context.notes);
+  if (event->changed && options.verify) {
+    std::vector<VerifyError> errors = verify_module(m, 1, options.layouts);
+    if (!errors.empty())
+      fail(FailureKind::kInternal, "pass {} left a module that does not verify: {}{}", run.name, errors[0].message,
+           blame(m, run, context, options));
+  }
+  return event->changed;
+}
+
+}  // namespace
+
+bool run_pass(Module& m, const PassInfo& pass, PassContext& context, const ScopeOptions& options, PassEvent* event) {
+  HLO_CHECK(pass.run, "pass {} is not implemented", pass.name);
+  std::map<std::string, std::string> given = context.options;
+  complete_options(pass, &context.options);
+  context.keep_notes = context.keep_notes && options.keep_notes;
+  context.inner_ = &options;
+  const Function function = pass.run;
+  return run_in_scope(m, {pass.name, function, !pass.atomic.empty(), std::move(given)}, context, options, event);
+}
+
+bool run_step(Module& m, std::string_view name, const Function& step, const ScopeOptions& options, PassEvent* event) {
+  PassContext context;
+  context.keep_notes = options.keep_notes;
+  context.inner_ = &options;
+  return run_in_scope(m, {name, step, true, {}}, context, options, event);
+}
+
+bool PassContext::run(Module& m, std::string_view name, std::map<std::string, std::string> given) {
+  const PassInfo* pass = find_pass(name);
+  HLO_CHECK(pass && pass->run, "pass {}", name);
+  static const ScopeOptions kAlone;
+  ScopeOptions of_inner = inner_ ? *inner_ : kAlone;
+  of_inner.stage.clear();  // the outer pass says it
+  PassContext inner;
+  inner.options = std::move(given);
+  inner.fuel = fuel;
+  inner.keep_notes = keep_notes;
+  inner.max_notes = max_notes - std::min(notes.size(), max_notes);
+  PassEvent event;
+  run_pass(m, *pass, inner, of_inner, &event);
+  fuel = inner.fuel;
+  for (Note& n : event.notes) {
+    if (n.rewrite) n.rewrite += rewrites;
+    notes.push_back(std::move(n));
+  }
+  rewrites += event.rewrites;
+  if (!inner.last_rewrite().empty()) last_rewrite_ = inner.last_rewrite(), last_instruction_ = inner.last_instruction_;
+  return event.changed;
+}
+
+}  // namespace hlo

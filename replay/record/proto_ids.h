@@ -1,0 +1,37 @@
+// What the .hlo.pb of a stage says beyond its text: XLA's numbers of computations and instructions. An instruction's is
+// computation << 32 | its place in the computation's list (0.10.2); the list is squeezed now and then, so that a place
+// is no identity, but an order. Only the numbers are read, not the module.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "replay/record/match.h"
+
+namespace hlo {
+
+class ProtoIds {
+ public:
+  ProtoIds() = default;
+  // An HloProto, gzipped or not; empty where it is none.
+  ProtoIds(std::string bytes, const std::string& label);
+  bool empty() const { return instructions_.empty(); }
+  // By the module's names; -1 for what is not there.
+  StageIds of(const Module& m) const;
+
+ private:
+  std::string bytes_;
+  std::vector<std::pair<std::string_view, int64_t>> computations_, instructions_;
+};
+
+// The ids of the stage whose text is FOLDER/FILE, from FILE's .hlo.pb or .hlo.pb.gz beside it; empty where there is
+// none.
+ProtoIds ids_beside(const std::string& folder, const std::string& file);
+
+// Puts the instructions of every computation into XLA's order. False, and nothing is changed, where a number is
+// missing.
+bool put_in_order(Module& m, const StageIds& ids);
+
+}  // namespace hlo
