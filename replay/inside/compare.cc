@@ -333,7 +333,7 @@ InsideFinding Inside::Comparison::describe(const Departed& d) {
   }
   add_regions(&f, d.now, &d.before);
   f.operands_agree = d.operands_agree;
-  f.outputs_move = leads_to_outputs(d.now) && !moved_.empty();
+  f.outputs_move = !moved_.empty();
   f.outputs_by = f.outputs_move ? moved_by_ : 0;
   return f;
 }
@@ -370,8 +370,23 @@ void Inside::Comparison::describe_outputs(InsideStage* out) {
       return;
     }
   }
+  // A loop's value is made by what its computations, looked into in their first trip, call.
+  const Module& m = b_.walked.module->m();
+  std::unordered_set<CompId> in_loops;
+  std::vector<InstId> callers;
+  for (uint32_t k : reached_)
+    if (m.op(b_.walked.visits[k].inst) == Opcode::While) callers.push_back(b_.walked.visits[k].inst);
+  while (!callers.empty()) {
+    InstId caller = callers.back();
+    callers.pop_back();
+    for (CompId c : m.called(caller))
+      if (in_loops.insert(c).second)
+        for (InstId i : m.comp(c).order)
+          if (i.valid() && !m.called(i).empty()) callers.push_back(i);
+  }
   for (const Departed& d : departed_) {
-    if (!leads_to_outputs(d.now)) continue;
+    bool looped = in_loops.contains(m.parent(b_.walked.visits[d.now].inst));
+    if (!leads_to_outputs(d.now) && !looped) continue;
     bool replaced = false;
     InsideFinding f = d.operands_agree ? InsideFinding() : replaced_operand(d, &replaced);
     out->findings.push_back(replaced ? f : describe(d));
@@ -413,6 +428,7 @@ InsideStage Inside::Comparison::judge() {
     double by = apart(v.term, w.term, &words);
     if (!d.elsewhere && by >= 0 && by <= b_.walked.module->noise(v.inst)) continue;
     out.findings.push_back(describe(d));
+    out.findings.back().outputs_move = false;
     if (out.verdict != Verdict::kBad) {
       out.verdict = Verdict::kBad;
       out.why = fmt::format("{}: {}", b_.walked.module->m().inst_name(v.inst), out.findings.back().difference);
