@@ -135,7 +135,7 @@ bool put_in_order(Module& m, const StageIds& ids) {
     std::vector<InstId> order = m.live_order(c);
     std::stable_sort(order.begin(), order.end(),
                      [&](InstId x, InstId y) { return ids.place[x.value] < ids.place[y.value]; });
-    m.comp(c).order = std::move(order);
+    m.set_order(c, std::move(order));
   }
   return true;
 }
