@@ -53,8 +53,14 @@ std::map<std::string, std::string> attribute_texts(const Module& m, InstId i) {
 
 class Differ {
  public:
-  Differ(const Module& a, const Module& b, ModuleDiff& out)
-      : a_(a), b_(b), u_(a.u()), out_(out), match_(a, b), moved_from_(a.inst_slots()), moved_to_(b.inst_slots()) {}
+  Differ(const Module& a, const Module& b, Matching match, ModuleDiff& out)
+      : a_(a),
+        b_(b),
+        u_(a.u()),
+        out_(out),
+        match_(std::move(match)),
+        moved_from_(a.inst_slots()),
+        moved_to_(b.inst_slots()) {}
 
   void run() {
     out_.names_agree = match_.names_agree();
@@ -297,7 +303,15 @@ ModuleDiff diff_modules(const Module& a, const Module& b) {
   ModuleDiff out;
   out.same = same_structure(a, b);
   out.same_text = out.same && print_module(a) == print_module(b);
-  if (!out.same) Differ(a, b, out).run();
+  if (!out.same) Differ(a, b, Matching(a, b), out).run();
+  return out;
+}
+
+ModuleDiff diff_modules(const Module& a, const Module& b, std::span<const Heir> heirs) {
+  ModuleDiff out;
+  out.same = same_structure(a, b);
+  out.same_text = out.same && print_module(a) == print_module(b);
+  if (!out.same) Differ(a, b, Matching(a, b, heirs), out).run();
   return out;
 }
 

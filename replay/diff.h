@@ -1,5 +1,6 @@
 // Two modules side by side: by structure, whatever their names.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct ModuleDiff {
 
 // Modules of one universe.
 ModuleDiff diff_modules(const Module& a, const Module& b);
+// Two stages of one lineage, with what instructions of the first live on as in the second: by id, without a guess.
+ModuleDiff diff_modules(const Module& a, const Module& b, std::span<const Heir> heirs);
 // The structure of one module equals that of the other; what diff_modules calls `same`, without the search.
 bool same_structure(const Module& a, const Module& b);
 

@@ -35,6 +35,7 @@ class Tracer {
   Tracer(const Recording& r, const Lineage& lineage) : lineage_(lineage), rows_(rows_of_stages(r, lineage)) {}
 
   void run(size_t k, InstId i) {
+    asked_ = k;
     size_t born = birth(k, i);
     backward(born, i);
     std::vector<InstId> tracked{i};
@@ -126,7 +127,33 @@ class Tracer {
   }
 
   // Nearest first: what it is a copy of, what it stands in the place of, what it was made of.
+  // A fusion that nothing is said of goes on with what its root was; what hands its results on by elements, with what
+  // these stand for.
   std::vector<InstId> ancestors(size_t k, InstId i) {
+    if (std::vector<InstId> own = direct_ancestors(k, i); !own.empty()) return own;
+    const Module& now = module(k);
+    std::vector<InstId> parts;
+    if (now.op(i) == Opcode::Fusion) {
+      InstId root = now.comp(now.called(i)[0]).root;
+      if (now.op(root) == Opcode::Tuple) {
+        auto operands = now.operands(root);
+        parts.assign(operands.begin(), operands.end());
+      } else {
+        parts.push_back(root);
+      }
+    }
+    for (InstId user : now.users(i))
+      if (now.op(user) == Opcode::GetTupleElement) parts.push_back(user);
+    const Snapshot& before = lineage_.stage(k - 1);
+    for (InstId part : parts) {
+      if (before.alive(part) && now.op(i) == Opcode::Fusion && now.parent(part) != now.parent(i)) return {part};
+      if (before.alive(part)) continue;
+      if (std::vector<InstId> theirs = direct_ancestors(k, part); !theirs.empty()) return theirs;
+    }
+    return {};
+  }
+
+  std::vector<InstId> direct_ancestors(size_t k, InstId i) const {
     std::vector<Heir> found;
     for (const Heir& h : lineage_.heirs(k))
       if (h.to == i && h.from != i) found.push_back(h);
@@ -158,8 +185,10 @@ class Tracer {
     if (e.before == e.after && !moved) return;
     InstId fusion = moved ? fusion_of(k, i) : InstId(), fused = moved ? fusion_of(k - 1, i) : InstId();
     if (e.before == e.after && fusion.valid() == fused.valid()) return;
+    // Seen from the name that was asked for.
     if (was[i].name != now[i].name)
-      e.what = fmt::format("called {} from here on", now.inst_name(i));
+      e.what = k <= asked_ ? fmt::format("was {}", was.inst_name(i))
+                           : fmt::format("called {} from here on", now.inst_name(i));
     else
       e.what = now.op(i) != was.op(i) ? fmt::format("is a {} now", op_text(now.op(i))) : "changed";
     if (fusion.valid() && !fused.valid()) e.what = fmt::format("fused into {}", now.inst_name(fusion));
@@ -305,6 +334,7 @@ class Tracer {
   const Lineage& lineage_;
   std::vector<const StageRow*> rows_;
   std::map<size_t, Stage> stages_;
+  size_t asked_ = 0;  // the stage in which the name that was asked for comes up
   std::vector<InstId> alive_;
 };
 

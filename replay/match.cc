@@ -17,6 +17,48 @@ class Matcher {
       : out_(out), side_{Side{a, Fingerprints(a), {}, {}, {}, {}}, Side{b, Fingerprints(b), {}, {}, {}, {}}} {}
 
   void run() {
+    prepare();
+    if (!pair_up(side_[0].m.entry(), side_[1].m.entry())) return;
+    for (size_t at = 0; at < out_.pairs_.size(); ++at)
+      if (!out_.identical_[out_.pairs_[at].first.value]) inside(out_.pairs_[at].first, out_.pairs_[at].second);
+    moves();
+  }
+
+  void run_by_id(std::span<const Heir> heirs) {
+    prepare();
+    const Module &a = side_[0].m, &b = side_[1].m;
+    for (int s = 0; s < 2; ++s)
+      for (CompId c : side_[s].m.computations()) hash(s, c, side_[s].m.post_order(c));
+    std::vector<CompId> callers_first = a.computation_post_order();
+    std::reverse(callers_first.begin(), callers_first.end());
+    for (CompId c : callers_first) {
+      if (c.value >= b.comp_slots() || !b.comp(c).alive) continue;
+      out_.comp_to_[c.value] = out_.comp_from_[c.value] = c;
+      out_.identical_[c.value] = side_[0].prints.computation(c) == side_[1].prints.computation(c);
+      out_.pairs_.push_back({c, c});
+    }
+    for (CompId c : a.computations())
+      for (InstId i : a.comp(c).order) {
+        if (!a.alive(i) || !b.alive(i)) continue;
+        if (b.parent(i) == c)
+          out_.to_[i.value] = out_.from_[i.value] = i;
+        else
+          out_.moved_.push_back({i, i});
+      }
+    std::vector<bool> used(b.inst_slots());
+    for (const Heir& h : heirs) {
+      if (!a.alive(h.from) || !b.alive(h.to) || a.alive(h.to) || b.alive(h.from) || used[h.to.value]) continue;
+      if (a.op(h.from) != b.op(h.to)) continue;
+      used[h.to.value] = true;
+      if (a.parent(h.from) != b.parent(h.to))
+        out_.moved_.push_back({h.from, h.to});
+      else if (free(h.from, h.to))
+        out_.to_[h.from.value] = h.to, out_.from_[h.to.value] = h.from;
+    }
+  }
+
+ private:
+  void prepare() {
     const Module &a = side_[0].m, &b = side_[1].m;
     out_.to_.resize(a.inst_slots()), out_.from_.resize(b.inst_slots());
     out_.comp_to_.resize(a.comp_slots()), out_.comp_from_.resize(b.comp_slots());
@@ -28,13 +70,8 @@ class Matcher {
       out_.up_[s].resize(side.m.inst_slots());
       side.known.assign(side.m.comp_slots(), false);
     }
-    if (!pair_up(a.entry(), b.entry())) return;
-    for (size_t at = 0; at < out_.pairs_.size(); ++at)
-      if (!out_.identical_[out_.pairs_[at].first.value]) inside(out_.pairs_[at].first, out_.pairs_[at].second);
-    moves();
   }
 
- private:
   struct Side {
     const Module& m;
     Fingerprints prints;
@@ -256,5 +293,8 @@ class Matcher {
 };
 
 Matching::Matching(const Module& a, const Module& b) { Matcher(a, b, *this).run(); }
+Matching::Matching(const Module& a, const Module& b, std::span<const Heir> heirs) {
+  Matcher(a, b, *this).run_by_id(heirs);
+}
 
 }  // namespace hlo

@@ -1,5 +1,6 @@
 // Which instruction of one module is which of another, whatever their names, numbers and order.
 #pragma once
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,8 @@ class Matching {
   // Both in one universe. Pairs by structure from below and above first, then along operands and users, names only
   // where most of the pairs found so far share theirs. Near-linear in the number of instructions.
   Matching(const Module& a, const Module& b);
+  // Two stages of one lineage: pairs by id, and of `heirs` those that stand elsewhere as `moved`. Nothing is guessed.
+  Matching(const Module& a, const Module& b, std::span<const Heir> heirs);
 
   // Invalid where it has no partner.
   InstId second(InstId of_first) const { return to_[of_first.value]; }

@@ -11,6 +11,7 @@
 #include "parser/parser.h"
 #include "passes/pipelines.h"
 #include "replay/files.h"
+#include "replay/record/store.h"
 
 namespace hlo {
 namespace {
@@ -89,6 +90,47 @@ void stages(benchmark::State& state) {
   }
 }
 
+// A recording of 117 stages, each changing 1 %: written, opened, and one stage after the other thawed by its number.
+void store_117(benchmark::State& state) {
+  auto m = parse_module(generated(static_cast<int>(state.range(0))), std::make_shared<Universe>());
+  std::vector<InstId> order = m->live_order(m->entry());
+  Lineage lineage(m->universe());
+  Recording recording;
+  std::mt19937 random(1);
+  for (int stage = 0; stage < 117; ++stage) {
+    for (size_t k = 0; stage > 0 && k < order.size() / 100; ++k) {
+      InstId i = order[2 + random() % (order.size() - 2)];
+      InstId a = m->operand(i, 0), b = m->operand(i, 1);
+      m->set_operand(i, 0, b);
+      m->set_operand(i, 1, a);
+    }
+    StageRow row;
+    row.stage = static_cast<int>(lineage.add(*m));
+    recording.rows.push_back(row);
+  }
+  auto ms = [](auto from) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count() * 1e3;
+  };
+  for (auto _ : state) {
+    auto t0 = std::chrono::steady_clock::now();
+    std::string bytes = store_bytes(recording, lineage);
+    state.counters["write_ms"] = ms(t0);
+    state.counters["mb"] = static_cast<double>(bytes.size()) / 1e6;
+    auto t1 = std::chrono::steady_clock::now();
+    StoredRecording stored = read_store(bytes, "store");
+    state.counters["open_ms"] = ms(t1);
+    double worst = 0, sum = 0;
+    for (size_t k = 0; k < stored.lineage->size(); ++k) {
+      auto t2 = std::chrono::steady_clock::now();
+      auto stage = stored.lineage->module(k);
+      benchmark::DoNotOptimize(stage->entry());
+      double took = ms(t2);
+      worst = std::max(worst, took), sum += took;
+    }
+    state.counters["worst_stage_ms"] = worst, state.counters["mean_stage_ms"] = sum / 117;
+  }
+}
+
 }  // namespace
 }  // namespace hlo
 
@@ -124,6 +166,7 @@ int main(int argc, char** argv) {
       ->Arg(1'000'000)
       ->Unit(benchmark::kMillisecond)
       ->Iterations(1);
+  benchmark::RegisterBenchmark("store_117", store_117)->Arg(14'000)->Unit(benchmark::kMillisecond)->Iterations(3);
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -1,4 +1,4 @@
-// A run of the schedule in which every value is a number: does each reader find what was written for it?
+// An abstract run of the schedule, every value a token in its buffer: does each reader find what was written for it?
 #include <map>
 
 #include "passes/backend/backend.h"
@@ -6,9 +6,10 @@
 namespace hlo {
 namespace {
 
-class Contents {
+class BufferInterpreter {
  public:
-  Contents(const Module& m, const BufferAssignment& b, const BufferRules& rules) : m_(m), b_(b), rules_(rules) {}
+  BufferInterpreter(const Module& m, const BufferAssignment& b, const BufferRules& rules)
+      : m_(m), b_(b), rules_(rules) {}
 
   std::optional<std::string> run() {
     for (InstId p : m_.comp(m_.entry()).params) define(p);
@@ -22,7 +23,7 @@ class Contents {
   using Tokens = std::vector<int>;
   using Memory = std::map<std::pair<int, int64_t>, std::pair<int64_t, int>>;  // by allocation and offset: end, token
 
-  const std::vector<int>& places(InstId i) const { return b_.by_inst.at(i); }
+  const std::vector<int>& values_of(InstId i) const { return b_.by_inst.at(i); }
   const BufferValue& value(int v) const { return b_.values[static_cast<size_t>(v)]; }
 
   void write(int v, int token) {
@@ -38,14 +39,14 @@ class Contents {
     memory_[{at.allocation, at.offset}] = {at.offset + at.size, token};
   }
   void write(InstId i, const Tokens& tokens) {
-    const std::vector<int>& list = places(i);
+    const std::vector<int>& list = values_of(i);
     for (size_t k = 0; k < list.size(); ++k) write(list[k], tokens[k]);
   }
   void define(InstId i) {
-    // What flowed into a loop twice and is only read there lies in one place.
+    // What flowed into a loop twice and is only read there has one buffer.
     Tokens fresh;
     std::unordered_map<int, int> known;
-    for (int v : places(i)) {
+    for (int v : values_of(i)) {
       auto [at, made] = known.try_emplace(v, next_);
       next_ += made;
       fresh.push_back(at->second);
@@ -54,7 +55,7 @@ class Contents {
     tokens_[i] = std::move(fresh);
   }
   void read(InstId i, InstId at, std::string_view reader) {
-    const std::vector<int>& list = places(i);
+    const std::vector<int>& list = values_of(i);
     const Tokens& tokens = tokens_[i];
     for (size_t k = 0; k < list.size() && !wrong_; ++k) {
       const BufferValue& v = value(list[k]);
@@ -125,9 +126,9 @@ class Contents {
         read(ops[0], i, {});
         int source = tokens_[ops[0]][0];
         Tokens all;
-        for (size_t k = 0; k < places(i).size(); ++k) {
+        for (size_t k = 0; k < values_of(i).size(); ++k) {
           all.push_back(k == 1 ? source : next_++);
-          if (k != 1) write(places(i)[k], all.back());
+          if (k != 1) write(values_of(i)[k], all.back());
         }
         tokens_[i] = std::move(all);
         return;
@@ -143,9 +144,9 @@ class Contents {
         Tokens all = joined();
         const Tokens& result = tokens_[m_.comp(callee).root];
         all.insert(all.end(), result.begin(), result.end());
-        for (size_t k = all.size(); k < places(i).size(); ++k) {
+        for (size_t k = all.size(); k < values_of(i).size(); ++k) {
           all.push_back(next_++);
-          write(places(i)[k], all.back());
+          write(values_of(i)[k], all.back());
         }
         tokens_[i] = std::move(all);
         return;
@@ -161,12 +162,12 @@ class Contents {
         tokens_[state] = tokens_[seen];
         sequence(body);
         read(root, i, {});
-        if (!wrong_ && places(root) != places(state))
+        if (!wrong_ && values_of(root) != values_of(state))
           wrong_ = fmt::format("{} is not where the next trip of {} looks for it", m_.inst_name(root), m_.inst_name(i));
         if (wrong_) return;
         // What every trip hands on is what flowed in.
         Tokens after;
-        for (size_t k = 0; k < places(i).size(); ++k)
+        for (size_t k = 0; k < values_of(i).size(); ++k)
           after.push_back(tokens_[root][k] == tokens_[state][k] ? tokens_[ops[0]][k] : next_++);
         write(i, after);
         tokens_[i] = std::move(after);
@@ -182,7 +183,7 @@ class Contents {
           hand_over(called[k], {&tokens_[ops[k + 1]]});
           sequence(called[k]);
           read(m_.comp(called[k]).root, i, {});
-          if (!wrong_ && places(m_.comp(called[k]).root) != places(i))
+          if (!wrong_ && values_of(m_.comp(called[k]).root) != values_of(i))
             wrong_ = fmt::format("{} leaves its result elsewhere", m_.comp_name(called[k]));
           if (k == 0)
             after = memory_;
@@ -228,7 +229,7 @@ class Contents {
 
 std::optional<std::string> overwritten_value(const Module& m, const BufferAssignment& assignment,
                                              const BufferRules& rules) {
-  return Contents(m, assignment, rules).run();
+  return BufferInterpreter(m, assignment, rules).run();
 }
 
 }  // namespace hlo

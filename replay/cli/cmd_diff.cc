@@ -229,6 +229,27 @@ int diff_profiles(const DiffArgs& a) {
   return same ? kYes : kNo;
 }
 
+// Two stages of one recording are compared by id. False where they are something else.
+bool stages_of_one_recording(const std::string& a, const std::string& b, std::unique_ptr<Module>* first,
+                             std::unique_ptr<Module>* second, ModuleDiff* diff) {
+  auto sa = split_selector(a), sb = split_selector(b);
+  if (!sa || !sb || sa->folder != sb->folder || sa->parts.empty() || sb->parts.empty()) return false;
+  StageChoice x = select_stage(*sa), y = select_stage(*sb);
+  if (x.module.folder != y.module.folder || x.module.module_number != y.module.module_number) return false;
+  const Lineage& lineage = x.module.lineage();
+  int i = x.module.rows[x.row].stage, j = x.module.rows[y.row].stage;
+  if (i < 0 || j < 0) return false;  // one that cannot be read: the text says why
+  *first = lineage.module(static_cast<size_t>(i)), *second = lineage.module(static_cast<size_t>(j));
+  std::vector<Heir> heirs;
+  if (i < j) heirs = lineage.heirs_between(static_cast<size_t>(i), static_cast<size_t>(j));
+  if (j < i) {
+    heirs = lineage.heirs_between(static_cast<size_t>(j), static_cast<size_t>(i));
+    for (Heir& h : heirs) std::swap(h.from, h.to);
+  }
+  *diff = diff_modules(**first, **second, heirs);
+  return true;
+}
+
 }  // namespace
 
 int cmd_diff(const DiffArgs& a) {
@@ -268,10 +289,13 @@ int cmd_diff(const DiffArgs& a) {
       const LoadOptions options{.universe = universe};
       return a.run ? load_verified(file, !a.how.no_verify, nullptr, options) : load(file, options);
     };
-    auto ma = loaded(a.a), mb = loaded(a.b);
+    std::unique_ptr<Module> ma, mb;
     Outcome o;
     o.first = a.a, o.second = a.b;
-    o.diff = diff_modules(*ma, *mb);
+    if (a.run || !stages_of_one_recording(a.a, a.b, &ma, &mb, &o.diff)) {
+      ma = loaded(a.a), mb = loaded(a.b);
+      o.diff = diff_modules(*ma, *mb);
+    }
     o.same = o.diff.same, o.last = in_words(o.diff), o.json = as_json(o.diff);
     if (a.by == "text") {
       std::vector<TextDiffLine> lines = diff_texts(lossless_text(*ma), lossless_text(*mb), 2);

@@ -2,6 +2,7 @@
 // person wants to know.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "ir/buffer.h"
 #include "ir/source_lines.h"
@@ -221,14 +222,20 @@ void print_memory(const ModuleOverview& o) {
   if (r.alive.empty()) return;
   fmt::print("{} alive at the peak{}, most of it:\n", human_bytes(r.peak),
              r.peak_at.empty() ? "" : ", at " + printable(r.peak_at));
+  // XLA names what it makes of an argument alone, as a transposed copy, after the argument.
+  std::set<std::string> arguments;
+  if (o.last)
+    for (InstId p : o.last->comp(o.last->entry()).params) arguments.insert(op_name_of(*o.last, p));
   std::map<std::string, int64_t> lines;
-  for (const MemoryValue& v : r.alive)
-    lines[v.source.known()               ? v.source.brief()
-          : v.kind == "argument"         ? "arguments"
-          : v.kind == "constant"         ? "constants"
-          : v.op_name.empty()            ? "values that say no line"
-          : !scope_of(v.op_name).empty() ? scope_of(v.op_name)
-                                         : "values named after arguments"] += v.bytes;
+  for (const MemoryValue& v : r.alive) {
+    const std::string scope = scope_of(v.op_name);
+    lines[v.source.known()                                      ? v.source.brief()
+          : v.kind == "argument"                                ? "arguments"
+          : v.kind == "constant"                                ? "constants"
+          : !v.op_name.empty() && arguments.contains(v.op_name) ? "values named after arguments"
+          : !scope.empty()                                      ? scope
+                                                                : "values that say no line"] += v.bytes;
+  }
   std::vector<std::pair<std::string, int64_t>> sorted(lines.begin(), lines.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
   for (size_t k = 0; k < sorted.size() && k < kAlive; ++k)

@@ -21,6 +21,7 @@ namespace {
 const char* const kHelp =
     "next [N]            run the next pass, or N                       n\n"
     "back [N]            one pass back                                 b\n"
+    "rewrite [N]         one rewrite into the next pass, or N           r\n"
     "until PASS          run until that pass has run                   u\n"
     "continue            run until a break, or the end                 c\n"
     "break WHAT          stop behind a pass, rule or change of an instruction of that name; alone: list them\n"
@@ -38,6 +39,27 @@ const char* const kHelp =
     "load FILE           go on from here with the text of a file; edit: with what $EDITOR leaves\n"
     "quit                                                              q\n";
 
+// Of what a pass made, changed or removed. Both are one module before and after it: instructions keep their ids.
+std::vector<std::string> changed_names(const Module& before, const Module& after) {
+  std::vector<std::string> out;
+  for (uint32_t k = 0; k < after.inst_slots(); ++k) {
+    InstId i(k);
+    bool was = before.alive(i), is = after.alive(i);
+    bool same = was == is;
+    if (was && is) {
+      const Inst &x = before[i], &y = after[i];
+      auto ox = before.operands(i), oy = after.operands(i);
+      same = x.op == y.op && x.shape == y.shape && x.attrs == y.attrs && x.name == y.name && x.parent == y.parent &&
+             before.is_root(i) == after.is_root(i) && std::equal(ox.begin(), ox.end(), oy.begin(), oy.end());
+      if (same && (x.op == Opcode::Constant || x.op == Opcode::Parameter)) same = x.operand[0] == y.operand[0];
+    }
+    if (same) continue;
+    if (was) out.emplace_back(before.inst_name(i));
+    if (is) out.emplace_back(after.inst_name(i));
+  }
+  return out;
+}
+
 class Stepper {
  public:
   Stepper(const StepArgs& a, std::unique_ptr<Module> m, const std::vector<Step>& steps, InputOptions inputs)
@@ -45,7 +67,8 @@ class Stepper {
     options_.disabled = words(a.disabled);
     options_.verify = !a.how.no_verify;
     first_ = std::shared_ptr<const Module>(m->clone());
-    points_.push_back({PipelineCursor(steps, {}), std::shared_ptr<const Module>(std::move(m)), {}, false, false, ""});
+    points_.push_back(
+        {PipelineCursor(steps, {}), std::shared_ptr<const Module>(std::move(m)), {}, false, false, "", 0, 0});
     if (!a.from.empty()) {
       const PassInfo& wanted = pass_or_fail(a.from);
       while (upcoming() && find_pass(upcoming()->name) != &wanted) points_[0].cursor.skip();
@@ -88,6 +111,8 @@ class Stepper {
     PassEvent event;  // that led here
     bool ran = false, edited = false;
     std::string note;
+    int64_t inside = 0;  // after so many rewrites of the pass that is to come; 0: between two passes
+    size_t begins = 0;   // of such a one: the point in front of that pass
   };
 
   Point& here() { return points_[at_]; }
@@ -112,6 +137,7 @@ class Stepper {
                         : e.changed    ? fmt::format("changed, {} rewrites", e.rewrites)
                                        : "no change";
       what = fmt::format("{} / {}: {}", e.pipeline, e.pass, how);
+      if (p.inside) what = fmt::format("{} / {}: inside, after {} rewrites", e.pipeline, e.pass, p.inside);
     }
     std::string pipeline;
     const Step* next = upcoming(&pipeline);
@@ -126,8 +152,18 @@ class Stepper {
       return true;
     }
     if (!upcoming()) return false;
-    Point p{here().cursor, here().module, {}, true, false, ""};
-    std::shared_ptr<Module> work = module().clone();
+    // From within a pass it is run as a whole: its rewrites so far are the first ones of it.
+    points_.push_back(run_pass_from(here().inside ? here().begins : at_, -1));
+    ++at_;
+    return true;
+  }
+
+  // The point behind the next pass of that one; `fuel`: with so many rewrites at most, -1: as it comes.
+  Point run_pass_from(size_t at, int64_t fuel) {
+    const Point& from = points_[at];
+    Point p{from.cursor, from.module, {}, true, false, "", 0, 0};
+    std::shared_ptr<Module> work = from.module->clone();
+    if (fuel >= 0) p.cursor.set_fuel(std::string(find_pass(p.cursor.upcoming()->name)->name), fuel);
     PipelineOptions o = options_;
     bool done = false;
     o.observe = [&](const Module&, const PassEvent& e) {
@@ -136,9 +172,31 @@ class Stepper {
     while (!done && p.cursor.advance(*work, o)) {
     }
     if (p.event.changed) p.module = work;
-    points_.push_back(std::move(p));
+    return p;
+  }
+
+  // On to the next rewrites within the pass that is to come, or behind it where it makes no more.
+  void rewrite(int64_t count) {
+    if (at_ + 1 < points_.size()) forget_ahead();
+    const size_t begins = here().inside ? here().begins : at_;
+    const int64_t wanted = here().inside + count;
+    const Step* next = points_[begins].cursor.upcoming();
+    if (!next) fail(FailureKind::kUsage, "the pipeline has ended");
+    const PassInfo* pass = find_pass(next->name);
+    if (!pass || !pass->run) fail(FailureKind::kUsage, "{} is not implemented; next goes past it", next->name);
+    Point p = run_pass_from(begins, wanted);
+    const std::vector<Note>& notes = p.event.notes;
+    for (const Note& n : notes)
+      if (n.rewrite > here().inside) fmt::print("{:>4} {}: {}\n", n.rewrite, n.rule, fmt::join(n.names, ", "));
+    if (p.event.rewrites < wanted) {
+      // The whole pass, and not only what the fuel was for.
+      points_.push_back(run_pass_from(begins, -1));
+    } else {
+      p.inside = wanted, p.begins = begins, p.cursor = points_[begins].cursor;
+      points_.push_back(std::move(p));
+    }
     ++at_;
-    return true;
+    where();
   }
 
   // Everything ahead of this point was made under other conditions.
@@ -149,10 +207,7 @@ class Stepper {
     if (breaks_.empty()) return std::nullopt;
     std::vector<std::string> touched;
     if (e.changed && at_ > 0) {
-      StageIndex before(*points_[at_ - 1].module), after(module());
-      auto d = StageIndex::compare(before, after);
-      for (const auto& list : {d.added, d.removed, d.modified})
-        for (StrId n : list) touched.emplace_back(module().u().text(n));
+      touched = changed_names(*points_[at_ - 1].module, module());
     }
     for (const std::string& b : breaks_) {
       const PassInfo* pass = find_pass(b);
@@ -197,6 +252,8 @@ class Stepper {
     } else if (c == "back" || c == "b") {
       at_ -= std::min(at_, number(w, 1, 1));
       where();
+    } else if (c == "rewrite" || c == "r") {
+      rewrite(static_cast<int64_t>(number(w, 1, 1)));
     } else if (c == "until" || c == "u") {
       const PassInfo* wanted = &pass_or_fail(word(w, "a pass"));
       bool found = false;
@@ -335,7 +392,7 @@ class Stepper {
 
   void replace(std::unique_ptr<Module> m, const std::string& note) {
     forget_ahead();
-    Point p{here().cursor, std::shared_ptr<const Module>(std::move(m)), {}, false, true, note};
+    Point p{here().cursor, std::shared_ptr<const Module>(std::move(m)), {}, false, true, note, 0, 0};
     points_.push_back(std::move(p));
     ++at_;
     where();

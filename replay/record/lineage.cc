@@ -1,6 +1,7 @@
 #include "replay/record/lineage.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -67,6 +68,29 @@ void sort_heirs(std::vector<Heir>& list) {
 }
 
 }  // namespace
+
+std::vector<Heir> Lineage::heirs_between(size_t first, size_t last) const {
+  // By what lives now: whose heir it is.
+  std::map<InstId, std::vector<Heir>> now;
+  for (size_t k = first + 1; k <= last; ++k) {
+    std::vector<Heir> fresh;
+    for (const Heir& h : heirs(k)) {
+      if (stage(first).alive(h.from)) fresh.push_back(h);
+      if (auto found = now.find(h.from); found != now.end())
+        for (const Heir& older : found->second) fresh.push_back({older.from, h.to, farther(older.kind, h.kind)});
+    }
+    std::erase_if(now, [&](const auto& entry) { return !stage(k).alive(entry.first); });
+    for (const Heir& h : fresh) {
+      std::vector<Heir>& list = now[h.to];
+      list.push_back(h);
+      sort_heirs(list);
+    }
+  }
+  std::vector<Heir> out;
+  for (const auto& entry : now) out.insert(out.end(), entry.second.begin(), entry.second.end());
+  sort_heirs(out);
+  return out;
+}
 
 // The module tells every edit; between two stages only those count that lead from what was to what is.
 void Lineage::take_heirs(const Module& m, Stage& stage) const {

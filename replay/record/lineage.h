@@ -29,6 +29,8 @@ class Lineage {
 
   // From ids that live in stage k-1 to ids that live in stage k, sorted by both; none for stage 0.
   std::span<const Heir> heirs(size_t k) const { return stages_[k].heirs; }
+  // The same over several stages, `first` before `last`: from what lives in the first to what lives in the last.
+  std::vector<Heir> heirs_between(size_t first, size_t last) const;
   // False: it ended between k-1 and k, and the evidence does not say what became of it.
   bool decided(size_t k, InstId from) const;
   const std::vector<InstId>& undecided(size_t k) const { return stages_[k].undecided; }  // sorted

@@ -124,6 +124,9 @@ class StoreReader {
     if (in.flag()) p.preds = control(in);
     if (in.flag()) p.succs = control(in);
     in.finish();
+    auto lives = [&](CompId c) { return c.value < p.computations.size() && p.computations[c.value]; };
+    if (!std::all_of(p.order->begin(), p.order->end(), lives) || !lives(p.entry))
+      in.damaged("a computation that is not there");
     std::vector<InstId> ended = removed_;
     stage.snapshot = lineage.recorder_.assemble(std::move(p));
     if (k) heirs(k, stage, ended);
