@@ -164,7 +164,7 @@ class Renumbering {
     std::vector<CompId> order;
     for (CompId c : m_.computations()) order.push_back(comp_[c.value]);
     share(parts_.order, std::move(order));
-    share(parts_.config(), m_.config());
+    share(parts_.config, m_.config());
     share(parts_.stack, m_.stack());
     parts_.entry = comp_[m_.entry().value], parts_.name = m_.name();
     control();

@@ -111,14 +111,14 @@ class StoreReader {
     p.name = printable(in.text());
     stage.imported = in.flag();
     p.entry = CompId(in.index(computation_bound));
-    if (in.flag()) p.config() = std::make_shared<const ModuleConfig>(parts_->config(in));
+    if (in.flag()) p.config = std::make_shared<const ModuleConfig>(parts_->config(in));
     if (in.flag()) p.stack = std::make_shared<const StackTables>(StoreParts::stack(in));
     if (in.flag()) {
       std::vector<CompId> order;
       for (size_t n = in.count(); n > 0; --n) order.emplace_back(in.index(computation_bound));
       p.order = std::make_shared<const std::vector<CompId>>(std::move(order));
     }
-    if (!p.config() || !p.stack || !p.order) in.damaged("the first stage is not whole");
+    if (!p.config || !p.stack || !p.order) in.damaged("the first stage is not whole");
     changes(in, p, computation_bound);
     computations(in, p, computation_bound);
     if (in.flag()) p.preds = control(in);

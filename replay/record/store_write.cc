@@ -353,7 +353,7 @@ class StoreWriter {
       w.byte(changed);
       return changed;
     };
-    if (fresh(now.config(), before.config())) config(w, *now.config());
+    if (fresh(now.config, before.config)) config(w, *now.config);
     if (fresh(now.stack, before.stack)) stack(w, *now.stack);
     std::vector<CompId> order = live_order(k);
     bool other_order = !k || order != live_order(k - 1);
