@@ -1,0 +1,345 @@
+// Which instruction of a stage is which of the one before (replay/record/match.h), and folders of XLA's as recordings:
+// names of stages, files of several runs, what is kept between runs.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "ir/print.h"
+#include "parser/parser.h"
+#include "replay/files.h"
+#include "replay/record/cache.h"
+#include "replay/record/import.h"
+#include "replay/record/match.h"
+
+namespace hlo {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Two stages, and what lives on as what, by name.
+class Pair {
+ public:
+  Pair(const std::string& before, const std::string& after, const MatchOptions& options = hidden())
+      : a_(parse_module(before, universe_)),
+        b_(parse_module(after, universe_)),
+        match_(match_stages(*a_, *b_, options)) {}
+
+  static MatchOptions hidden() {
+    MatchOptions options;
+    options.use_metadata = false;
+    return options;
+  }
+  // `same x`, or `cloned x, derived y`, sorted; empty: new.
+  std::string origin(const std::string& name) const {
+    InstId y = find(*b_, name);
+    if (InstId x = match_.same[y.value]; x.valid()) return "same " + std::string(a_->inst_name(x));
+    std::vector<std::string> all;
+    for (const Heir& h : match_.heirs)
+      if (h.to == y) all.push_back(word(h.kind) + " " + std::string(a_->inst_name(h.from)));
+    return joined(all);
+  }
+  std::string heirs(const std::string& name) const {
+    InstId x = find(*a_, name);
+    std::vector<std::string> all;
+    for (const Heir& h : match_.heirs)
+      if (h.from == x) all.push_back(word(h.kind) + " " + std::string(b_->inst_name(h.to)));
+    return joined(all);
+  }
+  bool undecided(const std::string& name) const { return match_.undecided[find(*a_, name).value]; }
+
+ private:
+  static std::string word(HeirKind kind) {
+    return kind == HeirKind::kReplaced ? "replaced" : kind == HeirKind::kCloned ? "cloned" : "derived";
+  }
+  static std::string joined(std::vector<std::string> all) {
+    std::sort(all.begin(), all.end());
+    std::string out;
+    for (const std::string& one : all) out += (out.empty() ? "" : ", ") + one;
+    return out;
+  }
+  static InstId find(const Module& m, const std::string& name) {
+    for (CompId c : m.computations())
+      for (InstId i : m.comp(c).order)
+        if (m.alive(i) && m.inst_name(i) == name) return i;
+    ADD_FAILURE() << "no " << name;
+    return m.comp(m.entry()).root;
+  }
+  std::shared_ptr<Universe> universe_ = std::make_shared<Universe>();
+  std::unique_ptr<Module> a_, b_;
+  StageMatch match_;
+};
+
+TEST(Ancestors, WhatStaysAndWhatIsRenamed) {
+  Pair p(R"(HloModule m
+ENTRY e {
+  p = f32[4] parameter(0)
+  add.5 = f32[4] add(p, p)
+  mul.3 = f32[4] multiply(add.5, p)
+  ROOT neg.1 = f32[4] negate(mul.3)
+})",
+         R"(HloModule m
+ENTRY e {
+  p = f32[4] parameter(0)
+  add.5.0 = f32[4] add(p, p)
+  mul.3.0 = f32[4] multiply(add.5.0, p)
+  ROOT neg.1 = f32[4] negate(mul.3.0)
+})");
+  EXPECT_EQ(p.origin("add.5.0"), "same add.5");
+  EXPECT_EQ(p.origin("mul.3.0"), "same mul.3");
+  EXPECT_EQ(p.origin("neg.1"), "same neg.1");
+}
+
+TEST(Ancestors, AProducerInTwoFusions) {
+  Pair p(R"(HloModule m
+ENTRY e {
+  p = f32[8] parameter(0)
+  q = f32[8] parameter(1)
+  exp.1 = f32[8] exponential(p)
+  add.2 = f32[8] add(exp.1, q)
+  mul.3 = f32[8] multiply(exp.1, q)
+  ROOT t = (f32[8], f32[8]) tuple(add.2, mul.3)
+})",
+         R"(HloModule m
+f1 {
+  a = f32[8] parameter(0)
+  b = f32[8] parameter(1)
+  k = f32[8] exponential(a)
+  ROOT r = f32[8] add(k, b)
+}
+f2 {
+  c = f32[8] parameter(0)
+  d = f32[8] parameter(1)
+  l = f32[8] exponential(c)
+  ROOT s = f32[8] multiply(l, d)
+}
+ENTRY e {
+  p = f32[8] parameter(0)
+  q = f32[8] parameter(1)
+  one = f32[8] fusion(p, q), kind=kLoop, calls=f1
+  two = f32[8] fusion(p, q), kind=kLoop, calls=f2
+  ROOT t = (f32[8], f32[8]) tuple(one, two)
+})");
+  EXPECT_EQ(p.heirs("exp.1"), "cloned k, cloned l");
+  EXPECT_EQ(p.origin("r"), "cloned add.2");
+  EXPECT_EQ(p.origin("one"), "replaced add.2");
+  EXPECT_EQ(p.origin("two"), "replaced mul.3");
+}
+
+TEST(Ancestors, CallsInlinedAndLoopsUnrolled) {
+  Pair p(R"(HloModule m
+f {
+  a = f32[4] parameter(0)
+  sin.1 = f32[4] sine(a)
+  ROOT cos.1 = f32[4] cosine(sin.1)
+}
+body {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  v = f32[4] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  tanh.1 = f32[4] tanh(v)
+  ROOT out = (s32[], f32[4]) tuple(next, tanh.1)
+}
+cond {
+  s.1 = (s32[], f32[4]) parameter(0)
+  i.1 = s32[] get-tuple-element(s.1), index=0
+  end = s32[] constant(1)
+  ROOT lt = pred[] compare(i.1, end), direction=LT
+}
+ENTRY e {
+  p = f32[4] parameter(0)
+  c = f32[4] call(p), to_apply=f
+  zero = s32[] constant(0)
+  init = (s32[], f32[4]) tuple(zero, c)
+  w = (s32[], f32[4]) while(init), condition=cond, body=body
+  ROOT r = f32[4] get-tuple-element(w), index=1
+})",
+         R"(HloModule m
+ENTRY e {
+  p = f32[4] parameter(0)
+  x = f32[4] sine(p)
+  y = f32[4] cosine(x)
+  ROOT z = f32[4] tanh(y)
+})");
+  EXPECT_EQ(p.origin("x"), "cloned sin.1");
+  EXPECT_EQ(p.origin("y").substr(0, 12), "cloned cos.1");
+  EXPECT_EQ(p.origin("z").substr(0, 13), "cloned tanh.1");
+}
+
+// Two dots alike but for what they read: each one's heir is its own.
+TEST(Ancestors, DotsRewritten) {
+  Pair p(R"(HloModule m
+ENTRY e {
+  p = f32[4,4] parameter(0)
+  q = f32[4,4] parameter(1)
+  dot.1 = f32[4,4] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  dot.2 = f32[4,4] dot(dot.1, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = (f32[4,4], f32[4,4]) tuple(dot.1, dot.2)
+})",
+         R"(HloModule m
+ENTRY e {
+  p = f32[4,4] parameter(0)
+  q = f32[4,4] parameter(1)
+  gemm.1 = f32[4,4] custom-call(p, q), custom_call_target="__cublas$gemm"
+  gemm.2 = f32[4,4] custom-call(gemm.1, q), custom_call_target="__cublas$gemm"
+  ROOT t = (f32[4,4], f32[4,4]) tuple(gemm.1, gemm.2)
+})");
+  EXPECT_EQ(p.origin("gemm.1"), "replaced dot.1");
+  EXPECT_EQ(p.origin("gemm.2"), "replaced dot.2");
+  EXPECT_EQ(p.heirs("dot.1"), "replaced gemm.1");
+}
+
+TEST(Ancestors, DeadIsNotUndecided) {
+  Pair p(R"(HloModule m
+ENTRY e {
+  p = f32[4] parameter(0)
+  dead = f32[4] cosine(p)
+  zero = f32[] constant(0)
+  zeros = f32[4] broadcast(zero), dimensions={}
+  sum = f32[4] add(p, zeros)
+  ROOT r = f32[4] negate(sum)
+})",
+         R"(HloModule m
+ENTRY e {
+  p = f32[4] parameter(0)
+  ROOT r = f32[4] negate(p)
+})");
+  EXPECT_EQ(p.heirs("dead"), "");
+  EXPECT_FALSE(p.undecided("dead"));
+  EXPECT_EQ(p.heirs("sum"), "replaced p");
+}
+
+// The same in every order of questions, and for a module against itself.
+TEST(Ancestors, OneStageTwice) {
+  const std::string text = R"(HloModule m
+ENTRY e {
+  p = (f32[4], f32[4]) parameter(0)
+  x = f32[4] add(p#0, p#1)
+  ROOT y = f32[4] multiply(p#0, x)
+})";
+  MatchOptions nameless = Pair::hidden();
+  nameless.use_names = false;
+  for (const MatchOptions& options : {Pair::hidden(), nameless}) {
+    Pair p(text, text, options);
+    for (const char* name : {"p", "p_0", "p_1", "x", "y"}) EXPECT_EQ(p.origin(name), std::string("same ") + name);
+  }
+}
+
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / ("ancestors_" + unique_ending())) { fs::create_directories(path_); }
+  ~Folder() { fs::remove_all(path_); }
+  void put(const std::string& name, const std::string& op = "negate") const {
+    std::ofstream(path_ / name) << "HloModule f\n\nENTRY e {\n  p = f32[4] parameter(0)\n  ROOT r = f32[4] " << op
+                                << "(p)\n}\n";
+  }
+  std::string path() const { return path_.string(); }
+
+ private:
+  fs::path path_;
+};
+
+std::vector<std::string> stage_names(const Recording& r) {
+  std::vector<std::string> out;
+  for (const StageRow& row : r.rows) out.push_back(row.name());
+  return out;
+}
+
+TEST(Dumps, StagesWithoutNumbersHaveTheirPlace) {
+  Folder d;
+  for (const char* name :
+       {"module_0001.f.before_optimizations.txt", "module_0001.f.after_spmd_partitioner.txt",
+        "module_0001.f.before_config_assignment.txt", "module_0001.f.sm_9.0a_gpu_after_optimizations.txt",
+        "module_0001.f.0000.sharding-removal.after_pipeline-start.before_dce.txt",
+        "module_0001.f.0001.host-compute.after_pipeline-start.before_x.txt",
+        "module_0001.f.0002.optimization.after_pipeline-start.before_x.txt",
+        "module_0001.f.0003.fusion.after_cse.before_dce.txt",
+        "module_0001.f.0004.autotuner.after_pipeline-start.before_autotuner.txt"})
+    d.put(name);
+  auto all = open_folder(d.path(), false);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(stage_names(all[0]),
+            (std::vector<std::string>{
+                "before_optimizations", "sharding-removal.after_pipeline-start", "host-compute.after_pipeline-start",
+                "after_spmd_partitioner", "optimization.after_pipeline-start", "fusion.after_cse",
+                "before_config_assignment", "autotuner.after_pipeline-start", "after_optimizations"}));
+  EXPECT_TRUE(all[0].problems.empty());
+}
+
+TEST(Dumps, SeveralRunsInOneFolderAreToldApart) {
+  Folder names;
+  for (const char* module : {"f", "f.long"})
+    for (const char* file : {"before_optimizations.txt", "0000.fusion.after_cse.before_dce.txt", "thunk_sequence.txt"})
+      names.put(std::string("module_0001.") + module + "." + file);
+  auto all = open_folder(names.path(), false);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].module_name, "f");
+  EXPECT_EQ(all[1].module_name, "f.long");
+  EXPECT_EQ(all[1].other_files, std::vector<std::string>{"module_0001.f.long.thunk_sequence.txt"});
+  EXPECT_FALSE(all[0].problems.empty());
+
+  Folder numbers;
+  numbers.put("module_0001.f.0007.fusion.after_cse.before_dce.txt");
+  numbers.put("module_0001.f.0007.simplification.after_algsimp.before_dce.txt");
+  all = open_folder(numbers.path(), false);
+  ASSERT_EQ(all.size(), 1u);
+  ASSERT_FALSE(all[0].problems.empty());
+  EXPECT_NE(all[0].problems[0].find("two runs"), std::string::npos);
+
+  Folder times;
+  int64_t time = 1690000000000000;
+  for (int run = 0; run < 2; ++run)
+    for (const char* file : {"before_optimizations.txt", "0000.fusion.after_cse.before_dce.txt",
+                             "0001.fusion.after_dce.before_x.txt", "after_optimizations.txt"})
+      times.put(std::to_string(time += 1000) + ".module_0001.f." + file);
+  all = open_folder(times.path(), false);
+  ASSERT_EQ(all.size(), 2u);
+  for (const Recording& r : all) EXPECT_EQ(r.rows.size(), 4u);
+}
+
+TEST(Dumps, ImportsAreKept) {
+  Folder d, cache;
+  ::setenv("HLO_REPLAY_CACHE", cache.path().c_str(), 1);
+  d.put("module_0001.f.before_optimizations.txt");
+  d.put("module_0001.f.0000.fusion.after_cse.before_dce.txt", "cosine");
+  auto open = [&] {
+    Recording r = open_folder(d.path(), false)[0];
+    Lineage& lineage = r.lineage();
+    EXPECT_EQ(lineage.size(), 2u);
+    EXPECT_EQ(r.rows[1].stage, 1);
+    EXPECT_EQ(r.rows[1].after, 2u);
+    return print_module(*lineage.module(1));
+  };
+  auto entries = [&] {
+    std::vector<fs::path> out;
+    for (const auto& entry : fs::directory_iterator(cache.path())) out.push_back(entry.path());
+    return out;
+  };
+  const std::string first = open();
+  ASSERT_EQ(entries().size(), 1u);
+  EXPECT_EQ(open(), first);
+  EXPECT_EQ(entries().size(), 1u);
+  // Damaged: made anew.
+  const fs::path kept = entries()[0];
+  const auto size = fs::file_size(kept);
+  fs::resize_file(kept, size / 2);
+  EXPECT_EQ(open(), first);
+  EXPECT_EQ(fs::file_size(kept), size);
+  // Another content: another entry, and its own answer.
+  d.put("module_0001.f.0000.fusion.after_cse.before_dce.txt", "tanh");
+  EXPECT_NE(open(), first);
+  EXPECT_EQ(entries().size(), 2u);
+  // Nowhere.
+  ::setenv("HLO_REPLAY_CACHE", "", 1);
+  EXPECT_NE(open(), first);
+  ::unsetenv("HLO_REPLAY_CACHE");
+  size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(d.path())) ++files;
+  EXPECT_EQ(files, 2u);
+}
+
+}  // namespace
+}  // namespace hlo
