@@ -258,6 +258,12 @@ bool passes_change_results(const Module& m, const char* pass, const std::vector<
   }
 }
 
+// Passes that run dce inside of them: its faults are theirs, too.
+bool tidies(std::string_view pass) {
+  return pass == "call-inliner" || pass == "copy-insertion" || pass == "simplify-while-loops" ||
+         pass.ends_with("invariant-code-motion");
+}
+
 class FaultTest : public testing::TestWithParam<Fault> {};
 
 TEST_P(FaultTest, IsFoundAndReduced) {
@@ -284,7 +290,8 @@ TEST_P(FaultTest, IsFoundAndReduced) {
       continue;
     }
     ++changes;
-    EXPECT_EQ(find_pass(b.event.pass)->name, std::string_view(fault.pass));
+    std::string_view guilty = find_pass(b.event.pass)->name;
+    EXPECT_TRUE(guilty == fault.pass || (fault.pass == std::string_view("dce") && tidies(guilty))) << guilty;
     EXPECT_EQ(b.note.rule, fault.rule);
     EXPECT_GT(b.rewrite, 0);
     Divergence d = first_divergence(*b.good, *b.bad, session, {}, -1);
