@@ -110,7 +110,8 @@ class Tracer {
     HistoryEvent e = event(born);
     e.after = shown(m, i), e.name = m.inst_name(i);
     std::string own = source_of(m, i);
-    if (source.empty()) source = own;
+    // Out of a call it says where it was called from, too.
+    if (own.ends_with("/" + source) || source.empty()) source = own;
     if (from.empty()) {
       e.what = born == 0 ? "stands there from the start" : "appears";
       add_rules(e, born, i, i);

@@ -163,7 +163,7 @@ def why_not_of_strangers(tmp):
     stage = next(p for p in sorted((tmp / "r").glob("*.txt")))
     (tmp / "x").mkdir()
     (tmp / "x/module_0001.m.before_optimizations.txt").write_text(stage.read_text())
-    (tmp / "x/module_0001.m.after_optimizations.txt").write_text(stage.read_text().replace("two", "later").replace("one", "sooner"))
+    (tmp / "x/module_0001.m.after_optimizations.txt").write_text(stage.read_text().replace("%two", "%later").replace("%one", "%sooner"))
     got, out, err = run("explain", tmp / "x", "--why-not", "one", "later", "--json")
     expect("never in one stage", got == 1 and "never in one stage: one stands last in before_optimizations, later in after_optimizations" in json.loads(out)["meet"], out + err)
 

