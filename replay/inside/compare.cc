@@ -321,6 +321,7 @@ InsideFinding Inside::Comparison::describe(const Departed& d) {
   apart(v.term, w.term, &f.difference);
   if (d.elsewhere)
     f.difference = b.op(v.inst) == Opcode::Constant ? "another constant" : "the same on these inputs, other on others";
+  f.near = d.elsewhere && b.op(v.inst) == Opcode::Constant;
   for (size_t k = 0; k < std::max(v.operands.size(), w.operands.size()); ++k) {
     InsideFinding::Operand o;
     if (k < w.operands.size()) o.before = a.inst_name(a.operand(w.inst, k));
