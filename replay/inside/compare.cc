@@ -171,7 +171,8 @@ bool Inside::Comparison::erased(uint32_t visit) {
         if (role_of(a, was) != role ||
             a_.walked.module->canonical.operation(was) != b_.walked.module->canonical.operation(inst))
           return false;
-        if (fresh(b_.walked.visits[r].term)) work.push_back(r);
+        const Term& own = b_.walked.visits[r].term;
+        if (fresh(own) || !agrees(own, a_.walked.visits[old].term)) work.push_back(r);
       }
     }
   }
