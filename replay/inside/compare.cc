@@ -253,8 +253,8 @@ void Inside::Comparison::compare_outputs(InsideStage* out) {
   bool unknown = false;
   for (size_t k = 0; k < b_.outputs.size(); ++k) {
     const Term &now = b_.outputs[k], &before = expected_[k];
-    // What cannot be computed, but is the same expression as in the stage before, is the same.
-    if (now.number == before.number || (k < a_.outputs.size() && now.number == a_.outputs[k].number)) continue;
+    // What cannot be computed, but is the same expression as in the last stage that was judged, is the same.
+    if (now.number == before.number) continue;
     const std::string* none = n_.why_unknown(now);
     if (!none) none = n_.why_unknown(before);
     if (none) {
