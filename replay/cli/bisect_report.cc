@@ -104,7 +104,9 @@ void describe_inside(const Module& good, const Module& bad, const InsideStage& s
     f.json["operands"].push_back({{"before", o.before}, {"after", o.after}, {"agree", o.agrees}});
   if (!w.partial.empty()) f.json["partial_sums"] = w.partial;
   std::string name = at ? std::string(bad.inst_name(w.after)) : "it";
-  if (!w.outputs_move)
+  if (w.near)
+    f.json["outputs"] = fmt::format("the outputs cannot tell: {} is as near to what it was as rounding may be", name);
+  else if (!w.outputs_move)
     f.json["outputs"] = fmt::format("the outputs are insensitive to {} on these inputs: they stay as they are", name);
   else if (w.outputs_by <= 1)
     f.json["outputs"] =

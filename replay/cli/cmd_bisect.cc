@@ -284,6 +284,60 @@ int bisect_folder(const BisectArgs& a) {
   return code;
 }
 
+// What bisect_pipeline() asks where it looks inside. All but `a` and `options` must outlive the search.
+struct PipelineInside {
+  const Module& first;
+  const Session& session;
+  const Judge &judge, &verify;
+  JudgementFile& memory;
+  std::unique_ptr<InsideSearch> found;
+  Json told = Json::object();
+
+  void ask(const BisectArgs& a, BisectOptions& options) {
+    InsideOptions o;
+    o.eval = eval_options(a), o.stop = options.stop, o.judged = options.judged;
+    BisectOptions last = options;
+    last.every = false;
+    options.stages = [this, o, last, &a](const Candidates& row, std::map<size_t, Judgement> known) {
+      Candidates verified = row;
+      verified.load = [&](size_t k) {
+        auto c = row.load(k);
+        Judgement v = a.no_verify ? Judgement{Verdict::kGood, ""} : verify(*c);
+        if (v.verdict == Verdict::kBad) fail(FailureKind::kInvalid, "{}", v.detail);
+        return c;
+      };
+      found = std::make_unique<InsideSearch>(search_inside(verified, first, session, o));
+      add_inside(told, row, *found, a.inputs.empty() ? fmt::format("seed {}", a.seed) : a.inputs);
+      Bisection b = found->found;
+      if (b.outcome != Bisection::kAllGood) return b;
+      // In f64 all is the same; rounding may have gone wrong all the same.
+      found.reset();
+      Bisection own = search(row, judge, memory, last, std::move(known));
+      if (own.outcome != Bisection::kAllGood) return own;
+      for (auto& [k, j] : own.judged)
+        if (k > 0) b.judged[k] = j;
+      return b;
+    };
+    options.beside = [this, o, &a](const Module& good) -> Judge {
+      if (!found) return judge;
+      Judge in = inside_judge(good, session, o);
+      return [this, in, &a](const Module& c) {
+        Judgement v = a.no_verify ? Judgement{Verdict::kGood, ""} : verify(c);
+        return v.verdict == Verdict::kBad ? v : in(c);
+      };
+    };
+  }
+  // Of the stages around the fault; false where nothing is found inside.
+  bool describe(const BisectArgs& a, const Module& good, const Module& bad, Finding& f) {
+    if (!found || verify(bad).verdict != Verdict::kGood) return false;
+    Inside two(session, eval_options(a), bytes_to_keep({}));
+    two.first(good);
+    InsideStage s = two.next(bad);
+    if (!s.findings.empty()) describe_inside(good, bad, s, f);
+    return !s.findings.empty();
+  }
+};
+
 // A module through our pipeline: its stages, then the rewrites of the pass.
 int bisect_module(const BisectArgs& a) {
   const std::vector<Step>* steps = find_pipeline(a.pipeline);
@@ -320,44 +374,13 @@ int bisect_module(const BisectArgs& a) {
   std::string words_of_judge = in_words(judged);
   JudgementFile memory(a.resume,
                        fmt::format("{}, seed {}{}, pipeline {}", words_of_judge, a.seed, a.inputs, a.pipeline));
-  std::unique_ptr<InsideSearch> inside;
-  Json told = Json::object();
+  std::unique_ptr<PipelineInside> inside;
   PipelineBisection p = [&] {
     Progress progress("bisecting " + a.file);
     BisectOptions options = search_options(progress, !a.quick);
-    if (a.looks_inside() && bytes_inside(*first) <= available_memory().bytes / 2) {
-      InsideOptions o;
-      o.eval = eval_options(a), o.stop = options.stop, o.judged = options.judged;
-      options.stages = [&, o](const Candidates& row, std::map<size_t, Judgement> known) {
-        Candidates verified = row;
-        verified.load = [&](size_t k) {
-          auto c = row.load(k);
-          Judgement v = a.no_verify ? Judgement{Verdict::kGood, ""} : verify(*c);
-          if (v.verdict == Verdict::kBad) fail(FailureKind::kInvalid, "{}", v.detail);
-          return c;
-        };
-        inside = std::make_unique<InsideSearch>(search_inside(verified, *first, *session, o));
-        add_inside(told, row, *inside, a.inputs.empty() ? fmt::format("seed {}", a.seed) : a.inputs);
-        Bisection b = inside->found;
-        if (b.outcome != Bisection::kAllGood) return b;
-        // In f64 all is the same; rounding may have gone wrong all the same.
-        inside.reset();
-        BisectOptions last = options;
-        last.every = false, last.stages = nullptr;
-        Bisection own = search(row, judge, memory, last, std::move(known));
-        if (own.outcome != Bisection::kAllGood) return own;
-        for (auto& [k, j] : own.judged)
-          if (k > 0) b.judged[k] = j;
-        return b;
-      };
-      options.beside = [&, o](const Module& good) -> Judge {
-        if (!inside) return judge;
-        Judge in = inside_judge(good, *session, o);
-        return [&, in](const Module& c) {
-          Judgement v = a.no_verify ? Judgement{Verdict::kGood, ""} : verify(c);
-          return v.verdict == Verdict::kBad ? v : in(c);
-        };
-      };
+    if (session && a.looks_inside() && bytes_inside(*first) <= available_memory().bytes / 2) {
+      inside.reset(new PipelineInside{*first, *session, judge, verify, memory, nullptr});
+      inside->ask(a, options);
     }
     return bisect_pipeline(*m, *steps, passes, judge, a.by_running(), memory, options);
   }();
@@ -366,13 +389,14 @@ int bisect_module(const BisectArgs& a) {
     fmt::print("the pipeline ends at stage {}: {}\n", p.candidates.labels.size(), p.broke);
   if (b.outcome != Bisection::kFound) {
     int code = kYes;
-    Json j = nothing(a, p.candidates, b, words_of_judge, &code, &told);
+    Json j = nothing(a, p.candidates, b, words_of_judge, &code, inside ? &inside->told : nullptr);
     j["module"] = m->name();
     return tell(a, j, code);
   }
   Finding f;
   f.json = complete_bisection(Json::object());
-  for (const auto& item : told.items()) f.json[item.key()] = item.value();
+  if (inside)
+    for (const auto& item : inside->told.items()) f.json[item.key()] = item.value();
   f.json["found"] = true, f.json["module"] = m->name();
   f.json["good"] = p.candidates.labels[b.good], f.json["bad"] = p.candidates.labels[b.bad];
   f.json["why"] = b.judged.at(b.bad).detail;
@@ -390,14 +414,7 @@ int bisect_module(const BisectArgs& a) {
   }
   f.json["guilty"] = f.guilty;
   f.good_text = lossless_text(*p.good), f.bad_text = lossless_text(*p.bad);
-  bool told_inside = false;
-  if (inside && verify(*p.bad).verdict == Verdict::kGood) {
-    Inside two(*session, eval_options(a), bytes_to_keep({}));
-    two.first(*p.good);
-    InsideStage s = two.next(*p.bad);
-    if (!s.findings.empty()) describe_inside(*p.good, *p.bad, s, f), told_inside = true;
-  }
-  if (!told_inside) describe(a, *p.good, *p.bad, session.get(), f);
+  if (!inside || !inside->describe(a, *p.good, *p.bad, f)) describe(a, *p.good, *p.bad, session.get(), f);
   return report(a, f);
 }
 

@@ -171,7 +171,8 @@ bool Inside::Comparison::erased(uint32_t visit) {
         if (role_of(a, was) != role ||
             a_.walked.module->canonical.operation(was) != b_.walked.module->canonical.operation(inst))
           return false;
-        if (fresh(b_.walked.visits[r].term)) work.push_back(r);
+        const Term& own = b_.walked.visits[r].term;
+        if (fresh(own) || !agrees(own, a_.walked.visits[old].term)) work.push_back(r);
       }
     }
   }
@@ -252,8 +253,8 @@ void Inside::Comparison::compare_outputs(InsideStage* out) {
   bool unknown = false;
   for (size_t k = 0; k < b_.outputs.size(); ++k) {
     const Term &now = b_.outputs[k], &before = expected_[k];
-    // What cannot be computed, but is the same expression as in the stage before, is the same.
-    if (now.number == before.number || (k < a_.outputs.size() && now.number == a_.outputs[k].number)) continue;
+    // What cannot be computed, but is the same expression as in the last stage that was judged, is the same.
+    if (now.number == before.number) continue;
     const std::string* none = n_.why_unknown(now);
     if (!none) none = n_.why_unknown(before);
     if (none) {
@@ -321,6 +322,7 @@ InsideFinding Inside::Comparison::describe(const Departed& d) {
   apart(v.term, w.term, &f.difference);
   if (d.elsewhere)
     f.difference = b.op(v.inst) == Opcode::Constant ? "another constant" : "the same on these inputs, other on others";
+  f.near = d.elsewhere && b.op(v.inst) == Opcode::Constant;
   for (size_t k = 0; k < std::max(v.operands.size(), w.operands.size()); ++k) {
     InsideFinding::Operand o;
     if (k < w.operands.size()) o.before = a.inst_name(a.operand(w.inst, k));

@@ -28,6 +28,7 @@ struct InsideFinding {
   std::vector<Operand> operands;                    // of `after`
   std::vector<InstId> region_before, region_after;  // what lies between them and values that agree; themselves first
   bool operands_agree = false;                      // and yet the value is another one
+  bool near = false;  // the values agree within what rounding may make of constants, the constants do not
   bool outputs_move = false;
   double outputs_by = 0;  // the most that an output moves, of its largest magnitude
   std::string partial;    // an array that holds partial sums and is read as if it were whole, in words
