@@ -19,7 +19,7 @@ uint64_t metadata_key(const Module& m, InstId i, bool frames) {
 // What is new and has no origin of its own metadata, where one instruction of its kind alone had that metadata.
 void StageMatcher::of_metadata() {
   const Module &a = a_.m, &b = b_.m;
-  const bool frames = a.stack.frames == b.stack.frames && a.stack.locations == b.stack.locations;
+  const bool frames = a.stack().frames == b.stack().frames && a.stack().locations == b.stack().locations;
   std::unordered_map<uint64_t, InstId> holders;  // by metadata and opcode; invalid: several
   bool prepared = false;
   for (InstId y : order_b_) {
