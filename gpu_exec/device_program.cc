@@ -139,7 +139,7 @@ DeviceProgram::DeviceProgram(Device& device, const Module& m, int64_t devices, c
   }
   for (const Allocation& a : buffers_.allocations) allocations_.push_back(a.kind == Allocation::kTuple ? 0 : a.size);
   entry_ = build(m_->entry());
-  find_given();
+  find_borrowed();
   check_memory(devices);
 }
 
@@ -203,7 +203,7 @@ void DeviceProgram::compile() {
     std::vector<std::vector<InstId>> kinds = hlo::distinct_kernels(*m_, roots, runs_on_device, &reached);
     // What a library multiplies, only names other bytes or fills memory needs no kernel.
     std::erase_if(kinds, [&](const std::vector<InstId>& same) {
-      return by_library(same[0]) || device_.performs(*m_, same[0]) || shares(same[0]) || fill_pattern(same[0]);
+      return by_library(same[0]) || device_.performs(*m_, same[0]) || must_alias(same[0]) || fill_pattern(same[0]);
     });
     std::vector<std::pair<size_t, std::string>> without;
     size_t first = kernels_.size();
@@ -282,7 +282,7 @@ void DeviceProgram::call_body(InstId fusion) {
 void DeviceProgram::name_reshapes() {
   for (CompId c : m_->nonfusion_computations())
     for (InstId i : m_->live_order(c))
-      if (m_->op(i) == Opcode::Reshape && shares(i)) substitute(i, Opcode::Bitcast, {m_->operand(i, 0)}, {});
+      if (m_->op(i) == Opcode::Reshape && must_alias(i)) substitute(i, Opcode::Bitcast, {m_->operand(i, 0)}, {});
 }
 
 InstId DeviceProgram::origin(InstId i) const {
@@ -297,7 +297,7 @@ bool DeviceProgram::by_library(InstId i) {
 }
 
 // The result's bytes are the operand's.
-bool DeviceProgram::shares(InstId i) const {
+bool DeviceProgram::must_alias(InstId i) const {
   Opcode op = m_->op(i);
   if (op == Opcode::OptBarrier || op == Opcode::AddDependency || op == Opcode::Domain) return true;
   if (op != Opcode::Bitcast && op != Opcode::Reshape) return false;
@@ -323,13 +323,13 @@ std::optional<std::pair<uint32_t, int>> DeviceProgram::fill_pattern(InstId i) co
 BufferRules DeviceProgram::rules() const {
   BufferRules r;
   r.bytes = [this](ShapeId s) { return device_bytes(m_->u()[s]); };
-  r.alias = [this](InstId i) { return shares(i); };
+  r.alias = [this](InstId i) { return must_alias(i); };
   r.in_place = [this](InstId i, size_t leaf) { return in_place(i, leaf); };
   return r;
 }
 
 int DeviceProgram::in_place(InstId i, size_t leaf) const {
-  if (auto at = by_inst_.find(i); at != by_inst_.end()) return kernels_[at->second].begins(leaf);
+  if (auto at = by_inst_.find(i); at != by_inst_.end()) return kernels_[at->second].in_place_operand(leaf);
   if (plain_copy(*m_, i)) return 0;
   if (alone_ && exchanges_nothing(*m_, i)) return static_cast<int>(leaf);
   if (leaf == 0)
@@ -343,23 +343,23 @@ bool DeviceProgram::assign() {
   return !overwritten_value(*m_, buffers_, with);
 }
 
-Place DeviceProgram::place(int value) const {
+BufferSlice DeviceProgram::slice(int value) const {
   const BufferValue& v = buffers_.values[static_cast<size_t>(value)];
   return {v.allocation, v.offset};
 }
 
 // Parameters that no step writes to, and constants.
-void DeviceProgram::find_given() {
-  given_.assign(allocations_.size(), false);
+void DeviceProgram::find_borrowed() {
+  borrowed_.assign(allocations_.size(), false);
   if (!device_.on_host()) return;
   for (size_t k = 0; k < buffers_.allocations.size(); ++k) {
     using Kind = Allocation::Kind;
     Kind kind = buffers_.allocations[k].kind;
-    given_[k] = kind == Kind::kConstant || (kind == Kind::kParameter && !changes_parameters_);
+    borrowed_[k] = kind == Kind::kConstant || (kind == Kind::kParameter && !changes_parameters_);
   }
-  for (const auto& [lit, place] : literals_) given_[static_cast<size_t>(place.allocation)] = true;
+  for (const auto& [lit, slice] : literals_) borrowed_[static_cast<size_t>(slice.allocation)] = true;
   for (const BufferValue& v : buffers_.values)
-    if (v.allocation >= 0 && v.offset != 0) given_[static_cast<size_t>(v.allocation)] = false;
+    if (v.allocation >= 0 && v.offset != 0) borrowed_[static_cast<size_t>(v.allocation)] = false;
 }
 
 // What a run holds, so that it fails before it starts.
@@ -368,7 +368,7 @@ void DeviceProgram::check_memory(int64_t devices) const {
   for (size_t k = 0; k < allocations_.size(); ++k) {
     using Kind = Allocation::Kind;
     Kind kind = k < buffers_.allocations.size() ? buffers_.allocations[k].kind : Kind::kTemp;
-    if (given_[k]) continue;  // lies in memory already
+    if (borrowed_[k]) continue;  // lies in memory already
     (kind == Kind::kParameter ? parameters : kind == Kind::kConstant ? constants : values) += allocations_[k];
   }
   Checked sum = (parameters + constants + values) * devices;
@@ -398,19 +398,19 @@ void DeviceProgram::add(InstId i, DeviceSequence& s) {
   DeviceStep step;
   step.inst = i;
   for (InstId o : m_->operands(i))
-    for (int v : buffers_.by_inst.at(o)) step.reads.push_back(v), step.in.push_back(place(v));
-  for (int v : buffers_.by_inst.at(i)) step.writes.push_back(v), step.out.push_back(place(v));
+    for (int v : buffers_.by_inst.at(o)) step.reads.push_back(v), step.in.push_back(slice(v));
+  for (int v : buffers_.by_inst.at(i)) step.writes.push_back(v), step.out.push_back(slice(v));
   choose(step);
   if (m_->op(i) == Opcode::Constant) initials_.push_back({i, {}, {}});
-  if (step.kind == DeviceStep::kName && !options_.trace) return;
+  if (step.kind == DeviceStep::kNoThunk && !options_.trace) return;
   keep_apart(step);
-  auto parameter = [&](const Place& p) {
+  auto parameter = [&](const BufferSlice& p) {
     return p.allocation >= 0 && static_cast<size_t>(p.allocation) < buffers_.allocations.size() &&
            buffers_.allocations[static_cast<size_t>(p.allocation)].kind == Allocation::kParameter;
   };
-  if (step.kind != DeviceStep::kName && step.kind != DeviceStep::kAsyncDone && step.sequences.empty())
-    for (const Place& p : step.out) changes_parameters_ |= parameter(p);
-  for (const Move& move : step.after) changes_parameters_ |= parameter(move.to);
+  if (step.kind != DeviceStep::kNoThunk && step.kind != DeviceStep::kAsyncDone && step.sequences.empty())
+    for (const BufferSlice& p : step.out) changes_parameters_ |= parameter(p);
+  for (const SliceCopy& move : step.after) changes_parameters_ |= parameter(move.to);
   s.steps.push_back(std::move(step));
 }
 
@@ -435,8 +435,8 @@ void DeviceProgram::choose(DeviceStep& s) {
     s.kind = DeviceStep::kFill, s.pattern = pattern->first, s.width = pattern->second;
     return;
   }
-  if (shares(i)) {
-    s.kind = DeviceStep::kName;
+  if (must_alias(i)) {
+    s.kind = DeviceStep::kNoThunk;
     return;
   }
   if (by_library(i)) {
@@ -456,24 +456,24 @@ void DeviceProgram::choose(DeviceStep& s) {
     s.kind = DeviceStep::kCopy;
     return;
   }
-  constexpr size_t kLanes = 4;
+  constexpr size_t kStreams = 4;
   switch (m.op(i)) {
     case Opcode::Tuple:
     case Opcode::GetTupleElement:
     case Opcode::Constant:
     case Opcode::AsyncUpdate:
     case Opcode::AfterAll:
-      s.kind = DeviceStep::kName;
+      s.kind = DeviceStep::kNoThunk;
       return;
     case Opcode::Call:
       s.kind = DeviceStep::kCall, s.sequences = {build(m.called(i)[0])};
       return;
     case Opcode::AsyncStart:
-      s.kind = DeviceStep::kAsyncStart, s.lane = 1 + lanes_++ % kLanes, s.sequences = {build(m.called(i)[0])};
+      s.kind = DeviceStep::kAsyncStart, s.stream = 1 + streams_++ % kStreams, s.sequences = {build(m.called(i)[0])};
       return;
     case Opcode::CopyStart:
       if (major_first(m.u()[m.shape(i).elements[0]]) != major_first(m.u()[m.shape(i).elements[1]])) break;
-      s.kind = DeviceStep::kAsyncStart, s.lane = 1 + lanes_++ % kLanes;
+      s.kind = DeviceStep::kAsyncStart, s.stream = 1 + streams_++ % kStreams;
       s.before.push_back({s.in[0], s.out[0], device_bytes(m.shape(m.operand(i, 0)))});
       return;
     case Opcode::AsyncDone:
@@ -494,14 +494,14 @@ void DeviceProgram::choose(DeviceStep& s) {
   }
   s.kind = DeviceStep::kHost;
   auto why = refused_.find(i);
-  left_.push_back(why != refused_.end()
-                      ? why->second + ": it runs in the evaluator"
-                      : fmt::format("{} ({}) runs in the evaluator", m.inst_name(i),
-                                    m.op(i) == Opcode::CustomCall ? m.u().text(a.text(Attr::custom_call_target))
-                                                                  : op_text(m.op(i))));
+  evaluated_.push_back(why != refused_.end()
+                           ? why->second + ": it runs in the evaluator"
+                           : fmt::format("{} ({}) runs in the evaluator", m.inst_name(i),
+                                         m.op(i) == Opcode::CustomCall ? m.u().text(a.text(Attr::custom_call_target))
+                                                                       : op_text(m.op(i))));
 }
 
-Place DeviceProgram::scratch(int64_t bytes) {
+BufferSlice DeviceProgram::scratch(int64_t bytes) {
   allocations_.push_back(bytes);
   return {static_cast<int>(allocations_.size()) - 1, 0};
 }
@@ -539,23 +539,23 @@ void DeviceProgram::keep_apart(DeviceStep& s) {
   for (size_t r = 0; r < s.out.size(); ++r) {
     int64_t bytes = r < shapes.size() ? device_bytes(m_->u()[shapes[r]]) : 0;
     if (bytes == 0) continue;
-    int begins = -1;
-    if (s.kind == Kind::kKernel) begins = kernels_[s.kernel].begins(r);
-    if (s.kind == Kind::kProduct && r == 0) begins = s.product.matrix;
-    if (s.kind == Kind::kCopy) begins = static_cast<int>(r);
+    int target = -1;
+    if (s.kind == Kind::kKernel) target = kernels_[s.kernel].in_place_operand(r);
+    if (s.kind == Kind::kProduct && r == 0) target = s.product.matrix;
+    if (s.kind == Kind::kCopy) target = static_cast<int>(r);
     bool clash = false;
     for (size_t o = 0; o < operands; ++o) {
-      if (s.in[o] != s.out[r] || static_cast<int>(o) == begins) continue;
-      clash |= s.kind != Kind::kKernel || begins >= 0 || kernels_[s.kernel].parts.size() != 1 ||
+      if (s.in[o] != s.out[r] || static_cast<int>(o) == target) continue;
+      clash |= s.kind != Kind::kKernel || target >= 0 || kernels_[s.kernel].parts.size() != 1 ||
                !reads_before_it_writes(s.inst, o);
     }
     if (clash) {
-      Place beside = scratch(bytes);
+      BufferSlice beside = scratch(bytes);
       s.after.push_back({beside, s.out[r], bytes});
       s.out[r] = beside;
     }
-    if (s.kind == Kind::kKernel && begins >= 0 && s.in[static_cast<size_t>(begins)] != s.out[r])
-      s.before.push_back({s.in[static_cast<size_t>(begins)], s.out[r], bytes});
+    if (s.kind == Kind::kKernel && target >= 0 && s.in[static_cast<size_t>(target)] != s.out[r])
+      s.before.push_back({s.in[static_cast<size_t>(target)], s.out[r], bytes});
   }
 }
 
@@ -589,7 +589,7 @@ int64_t DeviceProgram::launches(const DeviceStep& s) const {
     case DeviceStep::kCopy:
       for (size_t k = 0; k < s.out.size(); ++k) own += s.in[k] != s.out[k];
       return own;
-    case DeviceStep::kName:
+    case DeviceStep::kNoThunk:
     case DeviceStep::kAsyncDone:
       return own;
     case DeviceStep::kCall:
@@ -620,7 +620,7 @@ void DeviceProgram::find_segments(DeviceSequence& s) {
     while (m_->op(start) == Opcode::AsyncUpdate) start = m_->operand(start, 0);
     auto begin = at.find(start);
     if (begin == at.end()) continue;
-    s.steps[k].lane = s.steps[begin->second].lane;
+    s.steps[k].stream = s.steps[begin->second].stream;
     pairs.push_back({begin->second, k});
   }
   // A graph ends what it begins: an asynchronous call reaches no further than the graph, or it is in none.

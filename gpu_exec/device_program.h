@@ -1,5 +1,5 @@
 // A module as a device runs it: kernels, library calls, copies and control flow in the order of a schedule, every value
-// at a place that the buffer assignment gave it before the run.
+// in a slice that the buffer assignment gave it before the run.
 #pragma once
 #include <memory>
 #include <optional>
@@ -19,13 +19,13 @@ struct BufferRules;
 // Bytes of an array on a device: elements of less than a byte take one.
 int64_t device_bytes(const Shape& s);
 
-struct Place {
+struct BufferSlice {
   int allocation = -1;
   int64_t offset = 0;
-  bool operator==(const Place&) const = default;
+  bool operator==(const BufferSlice&) const = default;
 };
-struct Move {
-  Place from, to;
+struct SliceCopy {
+  BufferSlice from, to;
   int64_t bytes = 0;
 };
 
@@ -43,19 +43,19 @@ struct DeviceStep {
     kAsyncStart,  // a sequence, or none and the moves alone, beside what follows …
     kAsyncDone,   // … up to here
     kHost,        // by the evaluator, with copies to and fro
-    kName         // no work: told to who watches values
+    kNoThunk      // no work: told to who watches values
   } kind = kHost;
   InstId inst;
-  std::vector<Place> in, out;       // leaves of the operands (a kernel's constants behind them) and of the result
-  std::vector<int> reads, writes;   // the same as values of the buffer assignment
-  std::vector<Move> before, after;  // around the work
+  std::vector<BufferSlice> in, out;      // leaves of the operands (a kernel's constants behind them) and of the result
+  std::vector<int> reads, writes;        // the same as values of the buffer assignment
+  std::vector<SliceCopy> before, after;  // around the work
   size_t kernel = 0;
   Product product;
   ConvolutionForm convolution;
   uint32_t pattern = 0;  // kFill: of `width` bytes
   int width = 0;
   int64_t trips = -1;  // kWhile, where they are known: its condition is not asked
-  size_t lane = 0;     // of an asynchronous call
+  size_t stream = 0;   // of an asynchronous call
   std::vector<size_t> sequences;
 };
 
@@ -81,17 +81,17 @@ class DeviceProgram {
   size_t entry() const { return entry_; }
   const Kernel& kernel(size_t k) const { return kernels_[k]; }
   const BufferAssignment& buffers() const { return buffers_; }
-  Place place(int value) const;
+  BufferSlice slice(int value) const;
   std::vector<int64_t> allocations() const { return allocations_; }  // bytes each
 
   // Is this allocation only read, and the host's own bytes do for it? It has no memory then.
-  bool given(size_t allocation) const { return given_[allocation]; }
+  bool borrowed(size_t allocation) const { return borrowed_[allocation]; }
 
   // What stands in memory before the first run: a constant instruction's value, or a literal row by row.
   struct Initial {
     InstId inst;
     LitId literal;
-    Place to;
+    BufferSlice to;
   };
   const std::vector<Initial>& initials() const { return initials_; }
   // Does a run change its parameters' memory?
@@ -103,7 +103,7 @@ class DeviceProgram {
   size_t launched_instructions() const { return launched_; }
   size_t distinct_kernels() const { return distinct_; }
   size_t library_calls() const { return library_calls_; }
-  const std::vector<std::string>& left_to_evaluator() const { return left_; }
+  const std::vector<std::string>& left_to_evaluator() const { return evaluated_; }
 
  private:
   void prepare(const Module& m, Lowering& steps);
@@ -114,20 +114,20 @@ class DeviceProgram {
   void name_reshapes();
   InstId substitute(InstId old, Opcode op, std::vector<InstId> operands, AttrsId attrs);
   bool by_library(InstId i);
-  bool shares(InstId i) const;
+  bool must_alias(InstId i) const;
   std::optional<std::pair<uint32_t, int>> fill_pattern(InstId i) const;
   BufferRules rules() const;
   int in_place(InstId i, size_t leaf) const;
   bool assign();
   void check_memory(int64_t devices) const;
-  void find_given();
+  void find_borrowed();
 
   size_t build(CompId c);
   void add(InstId i, DeviceSequence& s);
   void choose(DeviceStep& step);
   void keep_apart(DeviceStep& step);
   bool reads_before_it_writes(InstId i, size_t operand) const;
-  Place scratch(int64_t bytes);
+  BufferSlice scratch(int64_t bytes);
   void find_segments(DeviceSequence& s);
   int64_t launches(const DeviceStep& s) const;
   int64_t launches(size_t sequence) const;
@@ -143,13 +143,13 @@ class DeviceProgram {
   std::unordered_map<InstId, InstId> origin_;
   BufferAssignment buffers_;
   std::vector<int64_t> allocations_;
-  std::vector<bool> given_;
+  std::vector<bool> borrowed_;
   std::vector<Initial> initials_;
-  std::unordered_map<LitId, Place> literals_;
+  std::unordered_map<LitId, BufferSlice> literals_;
   std::vector<DeviceSequence> sequences_;
-  size_t entry_ = 0, launched_ = 0, distinct_ = 0, library_calls_ = 0, lanes_ = 0;
+  size_t entry_ = 0, launched_ = 0, distinct_ = 0, library_calls_ = 0, streams_ = 0;
   bool changes_parameters_ = false;
-  std::vector<std::string> left_;
+  std::vector<std::string> evaluated_;
 };
 
 }  // namespace hlo

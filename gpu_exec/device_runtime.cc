@@ -44,10 +44,10 @@ class Memory {
   Memory(Device& device, const DeviceProgram& program) : device_(device) {
     int64_t held = 0;
     const std::vector<int64_t> sizes = program.allocations();
-    given_.resize(sizes.size());
+    borrowed_.resize(sizes.size());
     for (size_t k = 0; k < sizes.size(); ++k) {
-      given_[k] = program.given(k);
-      int64_t bytes = given_[k] ? 0 : sizes[k];
+      borrowed_[k] = program.borrowed(k);
+      int64_t bytes = borrowed_[k] ? 0 : sizes[k];
       // Whole words: what is narrower is changed atomically as a part of one.
       char* at = bytes ? device.allocate((bytes + 255) / 256 * 256) : nullptr;
       if (bytes && !at) {
@@ -62,21 +62,25 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   // What is only read lies where the host has it.
-  bool given(const Place& p) const { return p.allocation >= 0 && given_[static_cast<size_t>(p.allocation)]; }
-  void give(const Place& p, const char* data) { bases_[static_cast<size_t>(p.allocation)] = const_cast<char*>(data); }
-  char* at(const Place& p) const {
+  bool borrowed(const BufferSlice& p) const {
+    return p.allocation >= 0 && borrowed_[static_cast<size_t>(p.allocation)];
+  }
+  void give(const BufferSlice& p, const char* data) {
+    bases_[static_cast<size_t>(p.allocation)] = const_cast<char*>(data);
+  }
+  char* at(const BufferSlice& p) const {
     return p.allocation < 0 ? nullptr : bases_[static_cast<size_t>(p.allocation)] + p.offset;
   }
 
  private:
   void release() {
     for (size_t k = 0; k < bases_.size(); ++k)
-      if (bases_[k] && !given_[k]) device_.release(bases_[k]);
+      if (bases_[k] && !borrowed_[k]) device_.release(bases_[k]);
     bases_.clear();
   }
   Device& device_;
   std::vector<char*> bases_;
-  std::vector<bool> given_;
+  std::vector<bool> borrowed_;
 };
 
 class Runtime {
@@ -98,7 +102,7 @@ class Runtime {
         continue;
       }
       const Literal& l = u_[i.literal];
-      if (memory_.given(i.to)) {
+      if (memory_.borrowed(i.to)) {
         memory_.give(i.to, l.bytes.data());
         continue;
       }
@@ -157,8 +161,8 @@ class Runtime {
       sizes_[value] = v.sizes;
     else if (!sizes_.empty())
       sizes_.erase(value);
-    if (memory_.given(program_.place(value))) return memory_.give(program_.place(value), v.bytes());
-    char* to = memory_.at(program_.place(value));
+    if (memory_.borrowed(program_.slice(value))) return memory_.give(program_.slice(value), v.bytes());
+    char* to = memory_.at(program_.slice(value));
     if (has_other_layout(s))
       device_.write(to, laid_out(s, v.bytes(), false).data(), device_bytes(s));
     else
@@ -183,7 +187,7 @@ class Runtime {
       return out;
     }
     if (auto at = sizes_.find(value); at != sizes_.end()) out.sizes = at->second;
-    const char* from = memory_.at(program_.place(value));
+    const char* from = memory_.at(program_.slice(value));
     if (device_.on_host()) {
       out.data = std::make_shared<std::vector<char>>(from, from + device_bytes(s));
       return out;
@@ -199,7 +203,7 @@ class Runtime {
   int64_t integer(InstId i) {
     char bytes[8] = {};
     const Shape& s = m_.shape(i);
-    device_.read(bytes, memory_.at(program_.place(program_.buffers().by_inst.at(i)[0])), device_bytes(s));
+    device_.read(bytes, memory_.at(program_.slice(program_.buffers().by_inst.at(i)[0])), device_bytes(s));
     return load_int(s.type, bytes);
   }
 
@@ -253,24 +257,24 @@ class Runtime {
       for (InstId o : m_.operands(s.inst)) seen.push_back(value_of(o));
     size_t begin = options_.timed ? device_.mark() : 0;
     work(s, graphs);
-    if (options_.timed && s.kind != DeviceStep::kName) marks_.push_back({s.inst, begin, device_.mark()});
+    if (options_.timed && s.kind != DeviceStep::kNoThunk) marks_.push_back({s.inst, begin, device_.mark()});
     if (!options_.trace) return;
     if (InstId known = program_.origin(s.inst); known.valid()) options_.trace(known, seen, value_of(s.inst));
   }
 
-  void move(const std::vector<Move>& list) {
-    for (const Move& m : list) device_.copy(memory_.at(m.to), memory_.at(m.from), m.bytes);
+  void move(const std::vector<SliceCopy>& list) {
+    for (const SliceCopy& m : list) device_.copy(memory_.at(m.to), memory_.at(m.from), m.bytes);
   }
 
   void work(const DeviceStep& s, bool graphs) {
-    if (!sizes_.empty() && s.kind != DeviceStep::kName && s.sequences.empty()) {
+    if (!sizes_.empty() && s.kind != DeviceStep::kNoThunk && s.sequences.empty()) {
       // Sizes at run time are the evaluator's.
       bool dynamic = std::any_of(s.reads.begin(), s.reads.end(), [&](int v) { return sizes_.contains(v); });
       if (dynamic && s.kind != DeviceStep::kAsyncDone) return on_host(s.inst);
       for (int v : s.writes) sizes_.erase(v);
     }
     switch (s.kind) {
-      case DeviceStep::kName:
+      case DeviceStep::kNoThunk:
         return;
       case DeviceStep::kHost:
         return on_host(s.inst);
@@ -281,9 +285,9 @@ class Runtime {
       case DeviceStep::kConditional:
         return branch(s, graphs);
       case DeviceStep::kAsyncStart: {
-        size_t stream = std::exchange(stream_, s.lane);
-        device_.order(stream, s.lane);
-        device_.use_stream(s.lane);
+        size_t stream = std::exchange(stream_, s.stream);
+        device_.order(stream, s.stream);
+        device_.use_stream(s.stream);
         move(s.before);
         // Graphs begin and end on the first stream.
         for (size_t q : s.sequences) run_sequence(q, false);
@@ -291,7 +295,7 @@ class Runtime {
         return device_.use_stream(stream);
       }
       case DeviceStep::kAsyncDone:
-        return device_.order(s.lane, stream_);
+        return device_.order(s.stream, stream_);
       default:
         break;
     }
@@ -316,8 +320,8 @@ class Runtime {
       }
       case DeviceStep::kOwn: {
         std::vector<char*> from, to;
-        for (const Place& p : s.in) from.push_back(memory_.at(p));
-        for (const Place& p : s.out) to.push_back(memory_.at(p));
+        for (const BufferSlice& p : s.in) from.push_back(memory_.at(p));
+        for (const BufferSlice& p : s.out) to.push_back(memory_.at(p));
         device_.perform(m_, s.inst, from, to);
         break;
       }
@@ -350,7 +354,7 @@ class Runtime {
   void launch(const DeviceStep& s) {
     const Kernel& kernel = program_.kernel(s.kernel);
     std::vector<char*> inputs;
-    for (const Place& p : s.in) inputs.push_back(memory_.at(p));
+    for (const BufferSlice& p : s.in) inputs.push_back(memory_.at(p));
     for (size_t p = 0; p < kernel.parts.size(); ++p) {
       const KernelPart& part = kernel.parts[p];
       if (part.count == 0) continue;

@@ -1,5 +1,5 @@
-// Runs a module on a device by the program made of it (device_program.h): every value at its place, what asks nobody as
-// graphs, asynchronous calls on streams of their own. What has no code runs in the evaluator, and is told.
+// Runs a module on a device by the program made of it (device_program.h): every value in its buffer slice, what asks
+// nobody as graphs, asynchronous calls on streams of their own. What has no code runs in the evaluator, and is told.
 #pragma once
 #include "gpu_exec/device.h"
 #include "gpu_exec/executor.h"

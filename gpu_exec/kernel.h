@@ -35,7 +35,7 @@ struct Kernel {
   // By leaf of the result: the operand whose buffer it takes over, which the code updates in place; -1 for one that is
   // written whole. Empty: all are.
   std::vector<int> in_place_operands;
-  int begins(size_t leaf) const { return leaf < in_place_operands.size() ? in_place_operands[leaf] : -1; }
+  int in_place_operand(size_t leaf) const { return leaf < in_place_operands.size() ? in_place_operands[leaf] : -1; }
 };
 
 // void f(ptr operands_and_constants, ptr results, i64 first, i64 last), each an array of pointers; leaves of tuples one

@@ -92,7 +92,7 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
                : e.kind == PassEvent::kInnerStep   ? StageRow::kInnerStep
                                                    : StageRow::kPass;
     row.pipeline = e.pipeline, row.pass = e.pass, row.next = e.next;
-    row.changed = e.kind == PassEvent::kInnerStep || e.changed;
+    row.changed = e.kind == PassEvent::kInnerStep || e.changed || e.claimed;
     row.implemented = e.implemented, row.disabled = e.disabled;
     row.before = e.instructions_before, row.after = e.instructions_after;
     row.rewrites = e.rewrites;

@@ -407,9 +407,12 @@ with tempfile.TemporaryDirectory() as directory:
 
     code, text, err = run(out)
     expect("folder", code == 0 and "replayed through xla-2019" in text, err)
-    for stage in ("0002", "before_optimizations", "simplification.after_algsimp", "algsimp"):
+    for stage in ("0002", "before_optimizations", "before_opt", "after_optimizations"):
         code, text, err = run("print", f"{out}:{stage}")
         expect("stage as input", code == 0 and text.startswith("HloModule"), (stage, err))
+    for stage in ("simplification.after_algsimp", "algsimp"):
+        code, text, err = run("print", f"{out}:{stage}")
+        expect("never the first of several stages", code == 2 and "fits" in err and f"{out}:0002" in err and f"{out}:0004" in err, (stage, err))
     code, text, err = run("print", f"{out}:9999")
     expect("no such stage", code == 2 and "has no stage" in err, err)
     code, text, err = run("diff", f"{out}:0001", f"{out}:0002")

@@ -232,7 +232,10 @@ std::string worst_in_words(const Json& j) {
 // `; 5120 inner values compared (98.2 % of all), each once: 1.3 evaluations`.
 std::string inside_in_words(const Json& j) {
   const Json& i = j["inside"];
-  if (i.is_null()) return {};
+  if (i.is_null())
+    return j["no_values"].is_null()
+               ? std::string()
+               : fmt::format("; values inside were not compared: {}", j["no_values"].get<std::string>());
   std::string out =
       fmt::format("; {} inner values compared, {:.1f} % of all", i["same"].get<size_t>() + i["changed"].get<size_t>(),
                   i["compared_percent"].get<double>());

@@ -6,6 +6,8 @@
 #include <map>
 
 #include "ir/base/hash.h"
+#include "ir/base/memory.h"
+#include "ir/buffer.h"
 #include "ir/eval/compare.h"
 #include "ir/print.h"
 #include "passes/pipelines.h"
@@ -13,6 +15,7 @@
 #include "replay/cli/json_output.h"
 #include "replay/confined_path.h"
 #include "replay/files.h"
+#include "replay/inside/inputs.h"
 #include "replay/npz.h"
 #include "replay/progress.h"
 #include "replay/record/run.h"
@@ -42,6 +45,9 @@ int below_hlo(const BisectArgs& a, const Module& last, const std::string& path, 
   told["last_stage"] = path;
   return kNo;
 }
+
+// Modules larger than that are looked at with one set of inputs.
+constexpr int64_t kLargestSecondLook = int64_t{64} << 20;
 
 // One module of a folder.
 class FolderBisection {
@@ -81,7 +87,7 @@ class FolderBisection {
       *code = found(b);
       return {};
     }
-    Json j = nothing(a_, row_, b, in_words(judged_), code, inside_ ? &told_ : nullptr);
+    Json j = nothing(a_, row_, b, in_words(judged_), code, &told_);
     j["module"] = r_.module_name;
     below(j, code);
     return j;
@@ -91,7 +97,13 @@ class FolderBisection {
   Bisection search_all() {
     Progress progress("bisecting " + a_.file);
     BisectOptions options = search_options(progress, !a_.quick);
-    if (a_.looks_inside()) {
+    bool inside = a_.looks_inside();
+    if (inside && bytes_inside(*first_) > available_memory().bytes / 2) {
+      told_["no_values"] = fmt::format("they take more than {} in f64", human_bytes(bytes_inside(*first_)));
+      inside = false;
+      check_supported(*first_);
+    }
+    if (inside) {
       Bisection b = look_inside(options);
       if (b.outcome != Bisection::kAllGood || last_agrees(b)) return b;
       // Inside, in f64, all is the same: what differs in the types that the stages have is rounding gone wrong.
@@ -104,12 +116,44 @@ class FolderBisection {
     return search(row_, judge, memory_, options, std::move(known));
   }
 
+  // A session on other arguments, kept.
+  const Session* with_arguments(std::vector<Value> arguments) {
+    others_.push_back(std::make_unique<Session>(*session_));
+    others_.back()->set_arguments(std::move(arguments));
+    return others_.back().get();
+  }
+
+  // The same seed in other magnitudes: positive, near 1, both.
+  const Session* other_inputs(int attempt) {
+    bool own = !a_.inputs.empty() || attempt > 3;
+    if (own) return nullptr;
+    return with_arguments(scaled_arguments(*first_, session_->arguments(), attempt == 1 ? 1 : 8, attempt != 2));
+  }
+
+  std::string inputs_in_words() const {
+    std::string out = a_.inputs.empty() ? fmt::format("seed {}", a_.seed) : a_.inputs;
+    const char* how[] = {"", ", positive", ", near 1", ", positive and near 1"};
+    return out + how[inside_->attempt];
+  }
+
   Bisection look_inside(const BisectOptions& options) {
     InsideOptions o;
     o.eval = eval_options(a_), o.stop = options.stop, o.judged = options.judged;
     o.eval.stop = interrupted;
+    o.others = [this](int attempt) { return other_inputs(attempt); };
     inside_ = std::make_unique<InsideSearch>(search_inside(row_, *first_, *session_, o));
-    add_inside(told_, row_, *inside_, a_.inputs.empty() ? fmt::format("seed {}", a_.seed) : a_.inputs);
+    add_inside(told_, row_, *inside_, inputs_in_words());
+    if (inside_->found.outcome != Bisection::kAllGood || !a_.inputs.empty() || !has_edges(*first_) ||
+        bytes_inside(*first_) > kLargestSecondLook)
+      return inside_->found;
+    // What sorts and indexes is looked at a second time, with ties and with indices at and beyond the bounds.
+    o.others = nullptr, o.judged = nullptr;
+    const Session* edges = with_arguments(edge_arguments(*first_, session_->arguments()));
+    auto second = std::make_unique<InsideSearch>(search_inside(row_, *first_, *edges, o));
+    told_["inputs"]["made"] = inputs_in_words() + "; ties and indices at and beyond the bounds";
+    if (second->found.outcome != Bisection::kFound) return inside_->found;
+    inside_ = std::move(second);
+    add_inside(told_, row_, *inside_, "ties and indices at and beyond the bounds");
     return inside_->found;
   }
 
@@ -118,9 +162,17 @@ class FolderBisection {
     for (size_t k = row_.labels.size(); k-- > 1;) {
       auto at = b.judged.find(k);
       if (at == b.judged.end() || at->second.verdict != Verdict::kGood) continue;
-      Judgement j = make_judge(judged_, *first_, session_.get())(*row_.load(k));
-      if (j.verdict == Verdict::kGood) at->second = j;
-      return j.verdict != Verdict::kBad;
+      try {
+        Judgement j = make_judge(judged_, *first_, session_.get())(*row_.load(k));
+        if (j.verdict == Verdict::kGood) at->second = j;
+        return j.verdict != Verdict::kBad;
+      } catch (const OracleFailure&) {
+        throw;
+      } catch (const Failure& e) {
+        // Good by what it consists of; it cannot be run as a whole.
+        if (interrupted() || e.kind() != FailureKind::kUnsupported) throw;
+        return true;
+      }
     }
     return true;
   }
@@ -195,6 +247,7 @@ class FolderBisection {
   std::vector<std::string> paths_;
   std::unique_ptr<Module> first_;
   std::unique_ptr<Session> session_;
+  std::vector<std::unique_ptr<Session>> others_;
   std::unique_ptr<InsideSearch> inside_;
   Json told_ = Json::object();
 };
@@ -272,7 +325,7 @@ int bisect_module(const BisectArgs& a) {
   PipelineBisection p = [&] {
     Progress progress("bisecting " + a.file);
     BisectOptions options = search_options(progress, !a.quick);
-    if (a.looks_inside()) {
+    if (a.looks_inside() && bytes_inside(*first) <= available_memory().bytes / 2) {
       InsideOptions o;
       o.eval = eval_options(a), o.stop = options.stop, o.judged = options.judged;
       options.stages = [&, o](const Candidates& row, std::map<size_t, Judgement> known) {

@@ -11,6 +11,7 @@
 #include "replay/confined_path.h"
 #include "replay/files.h"
 #include "replay/graphdef.h"
+#include "replay/interrupt.h"
 #include "replay/link.h"
 #include "replay/record/run.h"
 #include "viewer/pages.h"

@@ -1,5 +1,6 @@
 // replay: a pipeline over a module, every stage written.
 #include <filesystem>
+#include <set>
 
 #include "gpu_exec/executor.h"
 #include "passes/pipelines.h"

@@ -7,6 +7,7 @@
 #include "replay/cli/command.h"
 #include "replay/confined_path.h"
 #include "replay/files.h"
+#include "replay/interrupt.h"
 #include "replay/progress.h"
 #include "replay/record/run.h"
 #include "replay/terminal.h"

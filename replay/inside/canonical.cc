@@ -11,7 +11,7 @@ namespace {
 
 Fingerprints::Options fingerprint_options(bool layouts, bool config) {
   Fingerprints::Options o;
-  o.layouts = layouts, o.sharding = false, o.config() = config;
+  o.layouts = layouts, o.sharding = false, o.config = config;
   return o;
 }
 

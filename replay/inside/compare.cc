@@ -326,11 +326,14 @@ InsideFinding Inside::Comparison::describe(const Departed& d) {
     if (k < w.operands.size()) o.before = a.inst_name(a.operand(w.inst, k));
     if (k < v.operands.size()) o.after = b.inst_name(b.operand(v.inst, k));
     o.agrees = k < v.operands.size() && k < w.operands.size() && agrees(v.operands[k], w.operands[k]);
+    if (f.partial.empty() && !o.agrees && k < v.operands.size() && k < w.operands.size() &&
+        adds_up(v.operands[k], w.operands[k]))
+      f.partial = partial_words(o.after, o.before, b.inst_name(v.inst));
     f.operands.push_back(std::move(o));
   }
   add_regions(&f, d.now, &d.before);
   f.operands_agree = d.operands_agree;
-  f.outputs_move = leads_to_outputs(d.now) && !moved_.empty();
+  f.outputs_move = !moved_.empty();
   f.outputs_by = f.outputs_move ? moved_by_ : 0;
   return f;
 }
@@ -358,8 +361,32 @@ InsideFinding Inside::Comparison::replaced_operand(const Departed& d, bool* foun
 
 void Inside::Comparison::describe_outputs(InsideStage* out) {
   reach_back(moved_);
+  if (a_.devices == 1 && b_.devices > 1) {
+    InsideFinding f;
+    f.outputs_move = true, f.outputs_by = moved_by_, f.difference = out->why;
+    describe_partial(&f);
+    if (!f.partial.empty()) {
+      out->findings.push_back(std::move(f));
+      return;
+    }
+  }
+  // A loop's value is made by what its computations, looked into in their first trip, call.
+  const Module& m = b_.walked.module->m();
+  std::unordered_set<CompId> in_loops;
+  std::vector<InstId> callers;
+  for (uint32_t k : reached_)
+    if (m.op(b_.walked.visits[k].inst) == Opcode::While) callers.push_back(b_.walked.visits[k].inst);
+  while (!callers.empty()) {
+    InstId caller = callers.back();
+    callers.pop_back();
+    for (CompId c : m.called(caller))
+      if (in_loops.insert(c).second)
+        for (InstId i : m.comp(c).order)
+          if (i.valid() && !m.called(i).empty()) callers.push_back(i);
+  }
   for (const Departed& d : departed_) {
-    if (!leads_to_outputs(d.now)) continue;
+    bool looped = in_loops.contains(m.parent(b_.walked.visits[d.now].inst));
+    if (!leads_to_outputs(d.now) && !looped) continue;
     bool replaced = false;
     InsideFinding f = d.operands_agree ? InsideFinding() : replaced_operand(d, &replaced);
     out->findings.push_back(replaced ? f : describe(d));
@@ -379,7 +406,6 @@ void Inside::Comparison::describe_outputs(InsideStage* out) {
     const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
     f.before = a.comp(a.entry()).root, f.after = b.comp(b.entry()).root;
   }
-  if (a_.devices == 1 && b_.devices > 1) describe_partial(&f);
   out->findings.push_back(std::move(f));
 }
 
@@ -402,6 +428,7 @@ InsideStage Inside::Comparison::judge() {
     double by = apart(v.term, w.term, &words);
     if (!d.elsewhere && by >= 0 && by <= b_.walked.module->noise(v.inst)) continue;
     out.findings.push_back(describe(d));
+    out.findings.back().outputs_move = false;
     if (out.verdict != Verdict::kBad) {
       out.verdict = Verdict::kBad;
       out.why = fmt::format("{}: {}", b_.walked.module->m().inst_name(v.inst), out.findings.back().difference);

@@ -48,6 +48,24 @@ Holding holding_of(Numbering& n, const Term& t, uint32_t stage_before, NumberId*
 
 }  // namespace
 
+std::string Inside::Comparison::partial_words(std::string_view holder, std::string_view whole,
+                                              std::string_view reader) const {
+  return fmt::format(
+      "each of the {} devices holds a part of the sum in {}: all parts added up are {} of the stage before. {} reads "
+      "it "
+      "as if it were the sum: an all-reduce is missing",
+      b_.devices, holder, whole, reader);
+}
+
+// Do the devices' arrays add up to the one that all had?
+bool Inside::Comparison::adds_up(const Term& now, const Term& before) {
+  if (!now.is_array() || !before.is_array() || !n_[now.number].known || !n_[before.number].known) return false;
+  const Sketch &x = n_[now.number].sketch, &y = n_[before.number].sketch;
+  if (n_[now.number].each.size() < 2 || n_[before.number].each.size() != 1 || !x.floats || x.elements != y.elements)
+    return false;
+  return std::fabs(x.sum - y.sum) <= 1e-9 * std::max(x.magnitudes, y.magnitudes);
+}
+
 void Inside::Comparison::describe_partial(InsideFinding* f) {
   const Module& b = b_.walked.module->m();
   std::unordered_map<NumberId, std::pair<Holding, NumberId>> known;
@@ -65,10 +83,7 @@ void Inside::Comparison::describe_partial(InsideFinding* f) {
     NumberId whole = holding(t).second;
     uint32_t maker = producer(t.number);
     InstId inst = maker == UINT32_MAX ? f->after : b_.walked.visits[maker].inst;
-    f->partial = fmt::format(
-        "each of the {} devices holds a part of the sum in {}: all parts added up are {} of the stage before. {} reads "
-        "it as if it were the sum: an all-reduce is missing",
-        b_.devices, b.inst_name(inst), name_of(a_, whole), reader);
+    f->partial = partial_words(b.inst_name(inst), name_of(a_, whole), reader);
     f->after = inst;
     auto old = made_before_.find(whole);
     if (old != made_before_.end()) f->before = a_.walked.visits[old->second].inst;

@@ -15,9 +15,29 @@ InsideSearch search_inside(const Candidates& row, const Module& first, const Ses
                            const InsideOptions& options) {
   InsideSearch out;
   Bisection& b = out.found;
-  Inside inside(session, options.eval, bytes_to_keep(options));
-  out.stages[0] = inside.first(first);
-  out.told = inside.inputs();
+  auto begin = [&](const Session& with) {
+    auto one = std::make_unique<Inside>(with, options.eval, bytes_to_keep(options));
+    out.stages[0] = one->first(first);
+    out.told = one->inputs();
+    return one;
+  };
+  std::unique_ptr<Inside> own = begin(session);
+  if (!out.told.tell() && options.others) {
+    InputsTold was = out.told;
+    const Session* with = nullptr;
+    for (int attempt = 1; (with = options.others(attempt)); ++attempt) {
+      own.reset();
+      own = begin(*with);
+      out.attempt = attempt;
+      if (out.told.tell()) break;
+    }
+    if (!out.told.tell()) {  // none is better
+      own.reset();
+      own = begin(session);
+      out.attempt = 0;
+    }
+  }
+  Inside& inside = *own;
   out.operations_first = inside.numbers().count.operations;
   b.judged[0] = {Verdict::kGood, "the stage that the others are held against"};
   size_t good = 0;

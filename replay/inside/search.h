@@ -9,6 +9,7 @@ struct InsideSearch {
   Bisection found;
   std::map<size_t, InsideStage> stages;  // by candidate; those that could be read
   InputsTold told;
+  int attempt = 0;                               // which inputs: 0 the session's, else those of `others`
   int64_t operations_first = 0, operations = 0;  // evaluated for the first stage, for all
 };
 
@@ -17,6 +18,8 @@ struct InsideOptions {
   int64_t most_bytes = 0;  // of values that are kept; 0: a quarter of what the machine has left, 3 GiB at most
   std::function<void(const std::string& label, const Judgement&)> judged;
   std::function<bool()> stop;
+  // Other inputs where those at hand tell nothing; null: there are none. Asked with 1, 2 …
+  std::function<const Session*(int attempt)> others;
 };
 
 // Bytes of values that are kept under these options.

@@ -36,6 +36,8 @@ class Inside::Comparison {
   void reach_back(const std::vector<Term>& from);
   void describe_outputs(InsideStage* out);
   void describe_partial(InsideFinding* f);
+  bool adds_up(const Term& now, const Term& before);
+  std::string partial_words(std::string_view holder, std::string_view whole, std::string_view reader) const;
   InsideFinding describe(const Departed& d);
   InsideFinding replaced_operand(const Departed& d, bool* found);
   void add_operands(InsideFinding* f);

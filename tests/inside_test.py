@@ -1,0 +1,185 @@
+"""bisect looks inside: faults that the outputs hardly tell, legal rewrites that it must not call faults, partial sums
+across the partitioner, inputs that tell nothing.
+
+inside_test.py HLO_REPLAY SOURCE_FOLDER
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOOL = sys.argv[1]
+failed = []
+
+
+def expect(what, ok, why=""):
+    if not ok:
+        failed.append(what)
+        print(f"FAILED {what}: {why}")
+
+
+def bisect(texts, *options, header=""):
+    """The answer to a folder of stages, which are the lines of the entry (or whole modules), and the exit code."""
+    with tempfile.TemporaryDirectory() as tmp:
+        for k, text in enumerate(texts):
+            name = "before_optimizations" if k == 0 else f"{k:04}.p.after_pass{k}.before_x"
+            if "ENTRY" not in text:
+                text = "ENTRY e {\n" + text + "\n}\n"
+            (pathlib.Path(tmp) / f"module_0001.m.{name}.txt").write_text(f"HloModule m{header}\n\n{ADDER}{text}")
+        r = subprocess.run([TOOL, "bisect", tmp, "--json", *options], capture_output=True, text=True, timeout=60)
+    try:
+        return json.loads(r.stdout), r.returncode
+    except ValueError:
+        return {"found": None, "verdict": r.stderr, "first_value_that_differs": None}, r.returncode
+
+
+ADDER = "sum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT added = f32[] add(a, b)\n}\n\n"
+NORM = """  x = f32[8,64] parameter(0)
+  w = f32[64,4] parameter(1)
+  zero = f32[] constant(0)
+  total = f32[8] reduce(x, zero), dimensions={1}, to_apply=sum
+  n = f32[] constant(64)
+  nb = f32[8] broadcast(n), dimensions={}
+  mean = f32[8] divide(total, nb)
+  mb = f32[8,64] broadcast(mean), dimensions={0}
+  centred = f32[8,64] subtract(x, mb)
+  square = f32[8,64] multiply(centred, centred)
+  var = f32[8] reduce(square, zero), dimensions={1}, to_apply=sum
+  eps = f32[] constant(1e-06)
+  eb = f32[8] broadcast(eps), dimensions={}
+  safe = f32[8] add(var, eb)
+  r = f32[8] rsqrt(safe)
+  rb = f32[8,64] broadcast(r), dimensions={0}
+  norm = f32[8,64] multiply(centred, rb)
+  ROOT d = f32[8,4] dot(norm, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}"""
+
+
+def named(what, texts, instruction, **rest):
+    j, code = bisect(texts, **rest)
+    found = j["first_value_that_differs"] or {}
+    expect(what, code == 1 and j["found"] and found.get("name") == instruction, json.dumps(j, indent=1)[:1500])
+    return j
+
+
+def sound(what, texts, *options, **rest):
+    j, code = bisect(texts, *options, **rest)
+    expect(what, code == 0 and not j["found"], json.dumps(j, indent=1)[:1500])
+    return j
+
+
+def main():
+    # What moves the outputs by less than rounding does.
+    later = NORM.replace("constant(1e-06)", "constant(1e-05)")
+    j = named("epsilon of a norm", [NORM, NORM, later, later], "eps")
+    expect("its stage", j["bad"].startswith("0002"), j["bad"])
+    expect("how much the outputs move", "outputs move by" in j["outputs"], j["outputs"])
+    expect("the outputs alone do not tell", not bisect([NORM, later], "--outputs-only")[0]["found"])
+    named("a sign in a norm", [NORM, NORM.replace("subtract(x, mb)", "add(x, mb)")], "centred")
+    # A fusion is looked into.
+    fused = ("f {\n  p = f32[8,64] parameter(0)\n  q = f32[8] parameter(1)\n  mb = f32[8,64] broadcast(q), dimensions={0}\n"
+             "  ROOT centred = f32[8,64] subtract(p, mb)\n}\n\nENTRY e {\n" +
+             NORM.replace("  mb = f32[8,64] broadcast(mean), dimensions={0}\n  centred = f32[8,64] subtract(x, mb)",
+                          "  g = f32[8,64] fusion(x, mean), kind=kLoop, calls=f").replace("centred, centred", "g, g").replace("multiply(centred", "multiply(g") + "\n}\n")
+    sound("a fusion", [NORM, fused])
+    named("in a fusion", [NORM, fused, fused.replace("subtract(p, mb)", "add(p, mb)")], "centred")
+    # What the outputs do not tell at all.
+    chosen = ("  x = f32[16] parameter(0)\n  c = f32[] constant(100)\n  cb = f32[16] broadcast(c), dimensions={}\n"
+              "  far = pred[16] compare(x, cb), direction=GT\n  s = f32[16] sine(x)\n  t = f32[16] cosine(x)\n"
+              "  ROOT r = f32[16] select(far, s, t)")
+    j = named("a branch that is not taken", [chosen, chosen.replace(" sine(x)", " tanh(x)")], "s")
+    expect("insensitive", "insensitive to s" in j["outputs"], j["outputs"])
+    named("a comparison that is never true", [chosen, chosen.replace("direction=GT", "direction=EQ")], "far")
+    named("a bound", [chosen, chosen.replace("constant(100)", "constant(99)")], "c")
+    named("a new name", [chosen, chosen.replace("s = f32[16] sine(x)", "u = f32[16] tanh(x)").replace("far, s, t", "far, u, t").replace("GT", "LT")], "far")
+
+    # Legal: values inside change and their users heal them.
+    product = ("  x = f32[16] parameter(0)\n  y = f32[16] parameter(1)\n  c = f32[] constant(3)\n  cb = f32[16] broadcast(c), dimensions={}\n"
+               "  d = f32[16] divide(x, cb)\n  e = f32[16] multiply(d, cb)\n  ROOT r = f32[16] add(e, y)")
+    sound("a division turned into a product", [product, product.replace("constant(3)", "constant(0.333333343)").replace("divide(x", "multiply(x").replace("multiply(d, cb)", "divide(d, cb)")])
+    folded = product.replace("  e = f32[16] multiply(d, cb)\n", "").replace("add(e, y)", "add(x, y)").replace("  d = f32[16] divide(x, cb)\n", "")
+    sound("what cancels is gone", [product, folded, folded])
+    turned = ("  x = f32[4,8] parameter(0)\n  t = f32[8,4] transpose(x), dimensions={1,0}\n  n = f32[8,4] tanh(t)\n  ROOT r = f32[4,8] transpose(n), dimensions={1,0}")
+    sound("transposes that cancel", [turned, "  x = f32[4,8] parameter(0)\n  ROOT n = f32[4,8] tanh(x)"])
+    narrow = product.replace("  ROOT r", "  h = bf16[16] convert(e)\n  k = f32[16] convert(h)\n  ROOT r").replace("add(e, y)", "add(k, y)")
+    sound("a conversion there and back", [narrow, product], "--tolerance=0.01")
+
+    # Loops: the first trip is looked into.
+    loop = """cond {
+  p = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(9)
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+
+body {
+  p = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  v = f32[8] get-tuple-element(p), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  s = f32[8] sine(v)
+  h = f32[] constant(0.001)
+  hb = f32[8] broadcast(h), dimensions={}
+  step = f32[8] multiply(s, hb)
+  w = f32[8] add(v, step)
+  ROOT t = (s32[], f32[8]) tuple(next, w)
+}
+
+ENTRY e {
+  x = f32[8] parameter(0)
+  zero = s32[] constant(0)
+  init = (s32[], f32[8]) tuple(zero, x)
+  loop = (s32[], f32[8]) while(init), condition=cond, body=body
+  ROOT r = f32[8] get-tuple-element(loop), index=1
+}
+"""
+    sound("a loop whose body is written in another way", [loop, loop.replace("add(v, step)", "add(step, v)"), loop.replace("multiply(s, hb)", "multiply(hb, s)")])
+    named("in a loop", [loop, loop.replace("sine(v)", "tanh(v)")], "s")
+
+    # Partial sums.
+    whole = """  x = f32[8,16] parameter(0), sharding={devices=[1,4]<=[4]}
+  w = f32[16,4] parameter(1), sharding={devices=[4,1]<=[4]}
+  y = f32[8,4] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = f32[8,4] tanh(y), sharding={replicated}"""
+    parts = """  x = f32[8,4] parameter(0), sharding={devices=[1,4]<=[4]}
+  w = f32[4,4] parameter(1), sharding={devices=[4,1]<=[4]}
+  dot.1 = f32[8,4] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="layer/out" source_file="net.py" source_line=7}
+  ar = f32[8,4] all-reduce(dot.1), channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=sum
+  ROOT t = f32[8,4] tanh(ar)"""
+    missing = parts.replace(parts.split("\n")[3] + "\n", "").replace("tanh(ar)", "tanh(dot.1)")
+    four = ", num_partitions=4"
+    sound("the partitioner's partial sums", [whole, parts, parts], header=four)
+    j = named("an all-reduce is missing", [whole, missing, missing], "dot.1", header=four)
+    expect("it is called what it is", "an all-reduce is missing" in (j["partial_sums"] or ""), j["partial_sums"])
+    expect("its source line", (j["source"] or "").startswith("net.py:7"), j["source"])
+    j = named("an all-reduce is lost later", [whole, parts, missing], "t", header=four)
+    expect("that too is called what it is", "an all-reduce is missing" in (j["partial_sums"] or ""), j["partial_sums"])
+
+    # Inputs that tell nothing are said, and others taken.
+    nan = "  x = f32[8,8] parameter(0)\n  l = f32[8,8] log(x)\n  s = f32[8,8] sine(l)\n  ROOT r = f32[8,8] add(s, l)"
+    j = sound("NaN", [nan, nan])
+    expect("others are taken", "positive" in j["inputs"]["made"] and j["inputs"]["with_nan"] == 0, j["inputs"])
+    named("seen with others", [nan, nan.replace("sine(l)", "cosine(l)")], "s")
+    flat = "  x = f32[8,8] parameter(0)\n  z = f32[8,8] subtract(x, x)\n  ROOT s = f32[8,8] sine(z)"
+    j = sound("zeros", [flat, flat])
+    expect("zeros are said", j["inputs"]["all_zero"] >= 2 and j["inputs"]["outputs_that_tell_nothing"] == 1, j["inputs"])
+    sliced = ("  x = f32[16] parameter(0)\n  i = s32[] parameter(1)\n  ROOT s = f32[4] dynamic-slice(x, i), dynamic_slice_sizes={4}")
+    clamped = ("  x = f32[16] parameter(0)\n  i = s32[] parameter(1)\n  lo = s32[] constant(0)\n  hi = s32[] constant(13)\n"
+               "  c = s32[] clamp(lo, i, hi)\n  ROOT s = f32[4] dynamic-slice(x, c), dynamic_slice_sizes={4}")
+    sound("an index that is clamped where it would be", [sliced, clamped])
+
+    # Nothing that cannot be computed is called good or bad.
+    foreign = NORM.replace("rsqrt(safe)", 'custom-call(safe), custom_call_target="nobody"')
+    j, code = bisect([NORM, foreign])
+    expect("unknown", code == 2 and not j["found"] and j["inside"]["without_value"] > 0, j)
+    j, code = bisect([foreign, foreign.replace("subtract(x, mb)", "add(x, mb)")])
+    expect("seen before what cannot be computed", code in (1, 2), j["verdict"])
+    keys = list(bisect([NORM, NORM])[0])
+    expect("the same keys", keys == list(bisect([NORM, later])[0]) == list(j), keys)
+    print("inside_test:", "FAILED" if failed else "passed")
+    return 1 if failed else 0
+
+
+sys.exit(main())
