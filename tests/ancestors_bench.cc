@@ -14,6 +14,7 @@
 #include "parser/parser.h"
 #include "replay/confined_path.h"
 #include "replay/record/match.h"
+#include "replay/record/match_impl.h"
 #include "replay/record/recording.h"
 
 namespace hlo {
@@ -50,30 +51,6 @@ struct Score {
 };
 
 using Sets = std::vector<std::vector<InstId>>;
-
-// Stack frames by what they say: their numbers may change from stage to stage.
-std::vector<uint64_t> frame_hashes(const Module& m) {
-  const StackTables& s = m.stack();
-  std::vector<uint64_t> out(s.frames.size() + 1, 0);
-  auto text = [](const std::vector<std::string>& list, int32_t at) {
-    return at > 0 && static_cast<size_t>(at) <= list.size() ? hash_bytes(list[static_cast<size_t>(at) - 1]) : 0;
-  };
-  for (size_t f = 0; f < s.frames.size(); ++f) {
-    uint64_t h = 1;
-    int32_t at = static_cast<int32_t>(f) + 1;
-    for (int depth = 0; depth < 64 && at > 0 && static_cast<size_t>(at) <= s.frames.size(); ++depth) {
-      const auto& frame = s.frames[static_cast<size_t>(at) - 1];
-      if (frame.location > 0 && static_cast<size_t>(frame.location) <= s.locations.size()) {
-        const auto& l = s.locations[static_cast<size_t>(frame.location) - 1];
-        h = hash_combine(hash_combine(h, text(s.files, l.file)), text(s.functions, l.function));
-        h = hash_combine(hash_combine(h, static_cast<uint64_t>(l.line)), static_cast<uint64_t>(l.column));
-      }
-      at = frame.parent == at ? 0 : frame.parent;
-    }
-    out[f + 1] = h;
-  }
-  return out;
-}
 
 using Keys = std::vector<uint64_t>;
 Keys keys_of(const Module& m) {

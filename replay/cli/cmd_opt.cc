@@ -1,12 +1,10 @@
 // opt: passes over a module, which is printed.
-#include <filesystem>
 #include <iostream>
 
 #include "ir/print.h"
 #include "passes/pipelines.h"
 #include "replay/cli/command.h"
 #include "replay/made_order.h"
-#include "replay/record/proto_ids.h"
 
 namespace hlo {
 namespace {
@@ -40,12 +38,7 @@ int cmd_opt(const OptArgs& a) {
   if (!PrintOptions::by_name(a.style, &style)) fail(FailureKind::kUsage, "unknown style '{}'", a.style);
   if (a.style == "default") style.large_constants = style.stable_order = true, style.lossless = true;
   auto m = load_verified(a.file, !a.no_verify);
-  if (!a.call_site.empty()) {
-    // What the dump says in the .hlo.pb beside; else a guess.
-    std::filesystem::path path(a.file);
-    ProtoIds ids = ids_beside(path.has_parent_path() ? path.parent_path().string() : ".", path.filename().string());
-    if (ids.empty() || !put_in_order(*m, ids.of(*m))) put_in_order_made(*m);
-  }
+  if (!a.call_site.empty()) put_in_order_made(*m);
   PipelineOptions options;
   options.verify = !a.no_verify;
   options.stage = a.file;

@@ -52,10 +52,8 @@ class StageImport {
     auto m = parse_module(text, universe_, parse);
     ProtoIds ids = ids_beside(r_.folder, row.file);
     StageIds after;
-    if (!ids.empty()) {
-      after = ids.of(*m);
-      put_in_order(*m, after);
-    }
+    // The order of the text is kept: put into the proto's, most stages would print otherwise than they were dumped.
+    if (!ids.empty()) after = ids.of(*m);
     const bool first = lineage_->size() == 0;
     size_t k = 0;
     if (first) {

@@ -19,7 +19,6 @@ struct StageMatch {
 // What a stage's .hlo.pb says beyond its text.
 struct StageIds {
   std::vector<int64_t> computation;  // by CompId: XLA's number of it, which it keeps; -1: unknown
-  std::vector<int64_t> place;        // by InstId: its place in the computation's list; -1: unknown
 };
 
 struct MatchOptions {

@@ -69,7 +69,9 @@ void StageMatcher::relate(InstId x, InstId y, bool of_one_kind) {
     return;
   }
   if (!begins && !heirs_[x.value].empty()) return;
-  add(x, y, HeirKind::kReplaced);
+  // Read by another operation than before, or another constant: made of it, but not the same value.
+  const bool other = of_one_kind || a.op(x) == Opcode::Constant;
+  add(x, y, other && !value ? HeirKind::kDerived : HeirKind::kReplaced);
   if (begins && a.operand_count(x) == b.operand_count(y)) work_.emplace_back(x, y);
 }
 

@@ -115,6 +115,9 @@ class StageMatcher {
   uint32_t next_value_ = 0;
 };
 
+// Stack frames by what they say, from 1 on: their numbers may change from stage to stage. 0: none.
+std::vector<uint64_t> frame_hashes(const Module& m);
+
 // `add.7` of `add.7.1`, `add.7.clone`, `add.7.0`; empty where nothing numbered is left.
 std::string_view name_stem(std::string_view name);
 

@@ -1,6 +1,5 @@
 #include "replay/record/proto_ids.h"
 
-#include <algorithm>
 #include <unordered_map>
 
 #include "parser/proto_reader.h"
@@ -62,8 +61,7 @@ class WireFields {
 };
 
 // xla/service/hlo.proto
-constexpr uint32_t kModuleOfProto = 1, kComputations = 3, kName = 1, kInstructions = 2, kComputationId = 5,
-                   kInstructionId = 35;
+constexpr uint32_t kModuleOfProto = 1, kComputations = 3, kName = 1, kComputationId = 5;
 
 }  // namespace
 
@@ -78,14 +76,6 @@ ProtoIds::ProtoIds(std::string bytes, const std::string& label) : bytes_(std::mo
       for (WireFields c(module.text); c.next();) {
         if (c.field == kName) name = c.text;
         if (c.field == kComputationId) id = static_cast<int64_t>(c.number);
-        if (c.field != kInstructions) continue;
-        std::string_view own;
-        int64_t number = 0;  // the first one's, which is not written
-        for (WireFields i(c.text); i.next();) {
-          if (i.field == kName && own.empty()) own = i.text;
-          if (i.field == kInstructionId) number = static_cast<int64_t>(i.number);
-        }
-        instructions_.emplace_back(own, number);
       }
       computations_.emplace_back(name, id);
     }
@@ -94,21 +84,14 @@ ProtoIds::ProtoIds(std::string bytes, const std::string& label) : bytes_(std::mo
 
 StageIds ProtoIds::of(const Module& m) const {
   StageIds out;
-  out.computation.assign(m.comp_slots(), -1), out.place.assign(m.inst_slots(), -1);
-  std::unordered_map<StrId, int64_t> computations, instructions;
-  computations.reserve(computations_.size()), instructions.reserve(instructions_.size());
+  out.computation.assign(m.comp_slots(), -1);
+  std::unordered_map<StrId, int64_t> computations;
+  computations.reserve(computations_.size());
   for (const auto& [name, id] : computations_)
     if (StrId n = m.u().find_str(name); n.valid()) computations.emplace(n, id);
-  for (const auto& [name, id] : instructions_)
-    if (StrId n = m.u().find_str(name); n.valid()) instructions.emplace(n, id);
-  for (CompId c : m.computations()) {
+  for (CompId c : m.computations())
     if (auto found = computations.find(m.comp(c).name); found != computations.end())
       out.computation[c.value] = found->second;
-    for (InstId i : m.comp(c).order)
-      if (m.alive(i))
-        if (auto found = instructions.find(m[i].name); found != instructions.end())
-          out.place[i.value] = found->second & 0xFFFFFFFF;
-  }
   return out;
 }
 
@@ -125,19 +108,6 @@ ProtoIds ids_beside(const std::string& folder, const std::string& file) {
     }
   }
   return {};
-}
-
-bool put_in_order(Module& m, const StageIds& ids) {
-  for (CompId c : m.computations())
-    for (InstId i : m.comp(c).order)
-      if (m.alive(i) && ids.place[i.value] < 0) return false;
-  for (CompId c : m.computations()) {
-    std::vector<InstId> order = m.live_order(c);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](InstId x, InstId y) { return ids.place[x.value] < ids.place[y.value]; });
-    m.set_order(c, std::move(order));
-  }
-  return true;
 }
 
 }  // namespace hlo

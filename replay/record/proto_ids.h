@@ -1,6 +1,6 @@
-// What the .hlo.pb of a stage says beyond its text: XLA's numbers of computations and instructions. An instruction's is
-// computation << 32 | its place in the computation's list (0.10.2); the list is squeezed now and then, so that a place
-// is no identity, but an order. Only the numbers are read, not the module.
+// What the .hlo.pb of a stage says beyond its text: XLA's numbers of computations, which they keep. An instruction's id
+// is computation << 32 | its place in the computation's list (0.10.2): the list is squeezed now and then, so that it is
+// no identity. Only the numbers are read, not the module.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,21 +17,17 @@ class ProtoIds {
   ProtoIds() = default;
   // An HloProto, gzipped or not; empty where it is none.
   ProtoIds(std::string bytes, const std::string& label);
-  bool empty() const { return instructions_.empty(); }
+  bool empty() const { return computations_.empty(); }
   // By the module's names; -1 for what is not there.
   StageIds of(const Module& m) const;
 
  private:
   std::string bytes_;
-  std::vector<std::pair<std::string_view, int64_t>> computations_, instructions_;
+  std::vector<std::pair<std::string_view, int64_t>> computations_;
 };
 
 // The ids of the stage whose text is FOLDER/FILE, from FILE's .hlo.pb or .hlo.pb.gz beside it; empty where there is
 // none.
 ProtoIds ids_beside(const std::string& folder, const std::string& file);
-
-// Puts the instructions of every computation into XLA's order. False, and nothing is changed, where a number is
-// missing.
-bool put_in_order(Module& m, const StageIds& ids);
 
 }  // namespace hlo
