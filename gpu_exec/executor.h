@@ -28,8 +28,9 @@ struct ExecutorInfo {
 std::span<const ExecutorInfo> executors();
 const ExecutorInfo* find_executor(std::string_view name);
 
-// The steps by which that executor makes a program of a module, told to `options.observe`; nothing runs. Throws Failure:
-// kUsage where it makes none (the evaluator), kUnsupported where it has no device here or the module asks for more.
+// The steps by which that executor makes a program of a module, told to `options.observe`; nothing runs. Throws
+// Failure: kUsage where it makes none (the evaluator), kUnsupported where it has no device here or the module asks for
+// more.
 void lower_for(std::string_view executor, const Module& m, const LoweringOptions& options);
 
 }  // namespace hlo

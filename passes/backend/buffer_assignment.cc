@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include "ir/base/stack_guard.h"
 #include "passes/backend/backend.h"
 
 namespace hlo {
@@ -113,6 +114,7 @@ class BufferAssigner {
   }
 
   void flow(CompId c) {
+    check_stack("calls of computations are nested");
     for (InstId i : m_.live_order(c)) {
       auto ops = m_.operands(i);
       std::vector<int> list;

@@ -1,6 +1,7 @@
 // explain: the history of an instruction, what kept two apart, what a pass did.
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "replay/cli/command.h"
 #include "replay/explain.h"
@@ -8,6 +9,7 @@
 #include "replay/profile.h"
 #include "replay/record/import.h"
 #include "replay/record/run.h"
+#include "replay/terminal.h"
 
 namespace hlo {
 namespace {
@@ -26,18 +28,30 @@ Json to_json(const History& h) {
   return {{"events", events}, {"source", h.source}, {"buffers", h.buffers}, {"thunks", h.thunks}, {"unread", h.unread}};
 }
 
-// Of several modules the one that has it.
-template <class F>
-auto first_that_has(std::vector<Recording>& all, F f) {
-  for (size_t k = 0;; ++k) try {
-      return f(all[k]);
+// Of several modules the only one that has it; refused where more than one does.
+History history_of_one(const ExplainArgs& a, std::vector<Recording>& all) {
+  std::optional<History> found;
+  std::vector<std::string> holders;
+  std::optional<Failure> missing;
+  for (Recording& r : all) {
+    if (interrupted()) fail(FailureKind::kUsage, "interrupted");
+    try {
+      found = history(r, a.instruction);
+      holders.push_back(fmt::format("{}:{:04}  {}", a.file, r.module_number, printable(r.module_name)));
     } catch (const Failure& e) {
-      if (k + 1 == all.size() || e.kind() != FailureKind::kUsage) throw;
+      if (e.kind() != FailureKind::kUsage) throw;
+      missing = e;
     }
+  }
+  if (holders.size() > 1)
+    fail(FailureKind::kUsage, "{} modules have an instruction '{}'; name one of them:\n  {}", holders.size(),
+         a.instruction, fmt::join(holders, "\n  "));
+  if (!found) throw *missing;
+  return std::move(*found);
 }
 
 int explain_instruction(const ExplainArgs& a, std::vector<Recording>& all) {
-  History h = first_that_has(all, [&](Recording& r) { return history(r, a.instruction); });
+  History h = history_of_one(a, all);
   // The kernel is named after what the instruction ended as, or after the fusion that took it.
   double seconds = 0, share = 0;
   size_t calls = 0;

@@ -29,9 +29,8 @@ std::vector<std::string> files_of(const std::string& folder, std::vector<std::st
 }
 
 void count_changes(Recording* r) {
-  const bool texts = std::any_of(r->rows.begin(), r->rows.end(), [](const StageRow& row) {
-    return !row.file.empty() && !row.file.ends_with(".dot");
-  });
+  const bool texts = std::any_of(r->rows.begin(), r->rows.end(),
+                                 [](const StageRow& row) { return !row.file.empty() && !row.file.ends_with(".dot"); });
   if (r->source != "xla" || !texts) return;  // graphs are counted when they are listed
   try {
     const Lineage& lineage = r->lineage();
