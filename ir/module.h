@@ -132,7 +132,7 @@ class Module {
   void set_entry(CompId id) {
     if (entry_ != id) ++edits_, entry_ = id;
   }
-  [[gnu::always_inline]] const Computation& comp(CompId id) const {
+  const Computation& comp(CompId id) const {
     HLO_DCHECK(id.value < comps_.size(), "computation {} of {}", id.value, comps_.size());
     return comps_[id.value];
   }
@@ -163,20 +163,17 @@ class Module {
   std::vector<std::vector<InstId>> callers() const;
 
   // --- instructions ---
-  // What each line of a pass asks is inlined always: a call a question is 4 % of a run's instructions.
-  [[gnu::always_inline]] const Inst& operator[](InstId id) const { return inst(id); }
+  const Inst& operator[](InstId id) const { return inst(id); }
   size_t inst_slots() const { return insts_.size(); }
   // Which computations, by id, have such an instruction; empty where none has.
   std::vector<bool> computations_with(Opcode op) const;
-  [[gnu::always_inline]] bool alive(InstId id) const {
-    return id.valid() && id.value < insts_.size() && insts_[id.value].parent.valid();
-  }
-  [[gnu::always_inline]] Opcode op(InstId id) const { return inst(id).op; }
-  [[gnu::always_inline]] ShapeId shape_id(InstId id) const { return inst(id).shape; }
-  [[gnu::always_inline]] const Shape& shape(InstId id) const { return u()[inst(id).shape]; }
-  [[gnu::always_inline]] const AttrSet& attrs(InstId id) const { return u()[inst(id).attrs]; }
+  bool alive(InstId id) const { return id.valid() && id.value < insts_.size() && insts_[id.value].parent.valid(); }
+  Opcode op(InstId id) const { return inst(id).op; }
+  ShapeId shape_id(InstId id) const { return inst(id).shape; }
+  const Shape& shape(InstId id) const { return u()[inst(id).shape]; }
+  const AttrSet& attrs(InstId id) const { return u()[inst(id).attrs]; }
   std::string_view inst_name(InstId id) const { return u().text(inst(id).name); }
-  [[gnu::always_inline]] CompId parent(InstId id) const { return inst(id).parent; }
+  CompId parent(InstId id) const { return inst(id).parent; }
   size_t operand_count(InstId id) const;
   std::span<const InstId> operands(InstId id) const;
   InstId operand(InstId id, size_t i) const { return operands(id)[i]; }
@@ -184,7 +181,7 @@ class Module {
   const Literal& literal(InstId id) const { return u()[literal_id(id)]; }
   int64_t parameter_number(InstId id) const { return inst(id).operand[0]; }
   const std::vector<CompId>& called(InstId id) const { return attrs(id).called; }
-  [[gnu::always_inline]] bool is_root(InstId id) const { return comp(parent(id)).root == id; }
+  bool is_root(InstId id) const { return comp(parent(id)).root == id; }
   size_t instruction_count() const;  // live ones
   size_t size(CompId id) const;
 
@@ -314,7 +311,7 @@ class Module {
     };
     UserList() : inside{0, 0} {}
   };
-  [[gnu::always_inline]] const Inst& inst(InstId id) const {
+  const Inst& inst(InstId id) const {
     HLO_DCHECK(id.value < insts_.size(), "instruction {} of {}", id.value, insts_.size());
     return insts_[id.value];
   }

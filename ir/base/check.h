@@ -41,8 +41,8 @@ template <class... Args>
                   #condition, fmt::format("" __VA_ARGS__));                                                            \
   } while (false)
 
-// The same, where asking costs too much for a release: in debug builds and under sanitizers.
-#if !defined(NDEBUG) || defined(HLO_SANITIZED)
+// The same, where asking costs too much for what users run: under sanitizers.
+#ifdef __SANITIZE_ADDRESS__
 #define HLO_DCHECK(condition, ...) HLO_CHECK(condition, __VA_ARGS__)
 #else
 #define HLO_DCHECK(condition, ...) static_cast<void>(0)
