@@ -137,7 +137,7 @@ void judge(const Truth& truth, const Module& earlier, const Module& m, const Key
 }
 
 void run(const std::string& folder, bool metadata, size_t show, bool steps) {
-  for (const Recording& r : open_folder(folder, false)) {
+  for (const Recording& r : open_folder(folder)) {
     auto universe = std::make_shared<Universe>();
     std::vector<std::unique_ptr<Module>> modules;
     std::vector<std::string> names;

@@ -259,7 +259,7 @@ TEST(Dumps, StagesWithoutNumbersHaveTheirPlace) {
         "module_0001.f.0003.fusion.after_cse.before_dce.txt",
         "module_0001.f.0004.autotuner.after_pipeline-start.before_autotuner.txt"})
     d.put(name);
-  auto all = open_folder(d.path(), false);
+  auto all = open_folder(d.path());
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(stage_names(all[0]),
             (std::vector<std::string>{
@@ -274,7 +274,7 @@ TEST(Dumps, SeveralRunsInOneFolderAreToldApart) {
   for (const char* module : {"f", "f.long"})
     for (const char* file : {"before_optimizations.txt", "0000.fusion.after_cse.before_dce.txt", "thunk_sequence.txt"})
       names.put(std::string("module_0001.") + module + "." + file);
-  auto all = open_folder(names.path(), false);
+  auto all = open_folder(names.path());
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[0].module_name, "f");
   EXPECT_EQ(all[1].module_name, "f.long");
@@ -284,7 +284,7 @@ TEST(Dumps, SeveralRunsInOneFolderAreToldApart) {
   Folder numbers;
   numbers.put("module_0001.f.0007.fusion.after_cse.before_dce.txt");
   numbers.put("module_0001.f.0007.simplification.after_algsimp.before_dce.txt");
-  all = open_folder(numbers.path(), false);
+  all = open_folder(numbers.path());
   ASSERT_EQ(all.size(), 1u);
   ASSERT_FALSE(all[0].problems.empty());
   EXPECT_NE(all[0].problems[0].find("two runs"), std::string::npos);
@@ -295,7 +295,7 @@ TEST(Dumps, SeveralRunsInOneFolderAreToldApart) {
     for (const char* file : {"before_optimizations.txt", "0000.fusion.after_cse.before_dce.txt",
                              "0001.fusion.after_dce.before_x.txt", "after_optimizations.txt"})
       times.put(std::to_string(time += 1000) + ".module_0001.f." + file);
-  all = open_folder(times.path(), false);
+  all = open_folder(times.path());
   ASSERT_EQ(all.size(), 2u);
   for (const Recording& r : all) EXPECT_EQ(r.rows.size(), 4u);
 }
@@ -306,7 +306,7 @@ TEST(Dumps, ImportsAreKept) {
   d.put("module_0001.f.before_optimizations.txt");
   d.put("module_0001.f.0000.fusion.after_cse.before_dce.txt", "cosine");
   auto open = [&] {
-    Recording r = open_folder(d.path(), false)[0];
+    Recording r = open_folder(d.path())[0];
     Lineage& lineage = r.lineage();
     EXPECT_EQ(lineage.size(), 2u);
     EXPECT_EQ(r.rows[1].stage, 1);

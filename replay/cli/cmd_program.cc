@@ -188,7 +188,7 @@ int bisect_program(const BisectArgs& a) {
   }
   std::error_code error;
   if (!fs::exists(dump, error)) fail(FailureKind::kUsage, "{} fails and compiles nothing with XLA", a.program);
-  std::vector<Recording> all = open_folder(dump, false);
+  std::vector<Recording> all = open_folder(dump);
   Names passes = passes_that_worked(all), guilty = guilty_of(program, passes);
   std::string told;
   int64_t decision = guilty.size() == 1 ? decision_of(program, guilty[0], &told) : 0;

@@ -11,10 +11,10 @@ namespace hlo {
 // The regular files of a dump folder; those that lead elsewhere, or that nobody can read, into `problems`.
 std::vector<std::string> files_of(const std::string& folder, std::vector<std::string>* problems);
 
-// Stages under XLA's file names; empty where there are none. `compare` counts what differs between neighbours.
-std::vector<Recording> open_xla(const std::string& folder, bool compare);
+// Stages under XLA's file names; empty where there are none.
+std::vector<Recording> open_xla(const std::string& folder);
 
-// Which pass changed how much: neighbouring texts compared by name. Nothing for recordings of ours, which have the
+// Which pass changed how much: by its lineage. Nothing for recordings of ours, which have the
 // counts.
 void count_changes(Recording* recording);
 

@@ -228,7 +228,7 @@ Recording recording_of(const std::string& folder, ModuleFiles f) {
 
 }  // namespace
 
-std::vector<Recording> open_xla(const std::string& folder, bool compare) {
+std::vector<Recording> open_xla(const std::string& folder) {
   std::map<int, NamedFiles> numbers;
   std::vector<std::string> problems;
   for (const std::string& file : files_of(folder, &problems)) {
@@ -262,8 +262,6 @@ std::vector<Recording> open_xla(const std::string& folder, bool compare) {
                                             number, out.size() - first, names));
   }
   if (!out.empty()) out[0].problems.insert(out[0].problems.end(), problems.begin(), problems.end());
-  if (compare)
-    for (Recording& r : out) count_changes(&r);
   return out;
 }
 

@@ -82,56 +82,6 @@ std::string recording_json(const Recording& r) {
   return out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-// --- comparison of stages by name ---
-
-StageIndex::StageIndex(const Module& m) {
-  const Universe& u = m.u();
-  // Attribute sets name computations by id; their names make sets of different modules comparable.
-  std::unordered_map<uint32_t, uint64_t> attr_hash;
-  for (CompId c : m.computations())
-    for (InstId i : m.comp(c).order) {
-      if (!m.alive(i)) continue;
-      const Inst& inst = m[i];
-      uint64_t h = hash_combine(static_cast<uint64_t>(inst.op), inst.shape.value);
-      h = hash_combine(h, m.is_root(i));
-      if (inst.op == Opcode::Constant || inst.op == Opcode::Parameter) h = hash_combine(h, inst.operand[0]);
-      for (InstId o : m.operands(i)) h = hash_combine(h, m[o].name.value);
-      if (inst.attrs.valid()) {
-        auto [at, fresh] = attr_hash.try_emplace(inst.attrs.value, 0);
-        if (fresh) {
-          AttrSet set = u[inst.attrs];
-          uint64_t a = 0;
-          for (CompId callee : set.called) a = hash_combine(a, m.comp(callee).name.value);
-          for (auto& [key, value] : set.list) {
-            if (CompId* one = std::get_if<CompId>(&value)) *one = CompId();
-            if (auto* many = std::get_if<std::vector<CompId>>(&value)) many->assign(many->size(), CompId());
-          }
-          at->second = hash_combine(a, hash_bytes(attr_key(set)));
-        }
-        h = hash_combine(h, at->second);
-      }
-      for (InstId p : m.control_preds(i)) h = hash_combine(h, m[p].name.value);
-      content_.push_back({inst.name, h});
-    }
-  std::sort(content_.begin(), content_.end());
-}
-
-StageIndex::Difference StageIndex::compare(const StageIndex& a, const StageIndex& b) {
-  Difference d;
-  size_t i = 0, j = 0;
-  while (i < a.content_.size() || j < b.content_.size()) {
-    if (j == b.content_.size() || (i < a.content_.size() && a.content_[i].first < b.content_[j].first)) {
-      d.removed.push_back(a.content_[i++].first);
-    } else if (i == a.content_.size() || b.content_[j].first < a.content_[i].first) {
-      d.added.push_back(b.content_[j++].first);
-    } else {
-      if (a.content_[i].second != b.content_[j].second) d.modified.push_back(a.content_[i].first);
-      ++i, ++j;
-    }
-  }
-  return d;
-}
-
 // --- the lineage ---
 
 Lineage& Recording::lineage() {
@@ -239,12 +189,11 @@ std::vector<Recording> open_ours(const std::string& folder) {
 
 }  // namespace
 
-std::vector<Recording> open_folder(const std::string& folder, bool compare) {
+std::vector<Recording> open_folder(const std::string& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) fail(FailureKind::kIo, "{} is not a folder", folder);
   Progress progress("reading folder " + folder);
-  std::vector<Recording> out =
-      fs::exists(folder + "/recording.json", error) ? open_ours(folder) : open_xla(folder, compare);
+  std::vector<Recording> out = fs::exists(folder + "/recording.json", error) ? open_ours(folder) : open_xla(folder);
   if (out.empty()) out = open_graphs(folder);
   if (out.empty())
     fail(FailureKind::kIo,

@@ -53,23 +53,8 @@ struct Recording {
 
 std::string recording_json(const Recording& r);
 
-// All recordings in a folder, in module order: ours (recording.json) or XLA's file names. Counts of added, removed and
-// modified instructions come from comparing neighbouring stages by name (left out without `compare`). Throws
-// Failure(kIo) when there is nothing.
-std::vector<Recording> open_folder(const std::string& folder, bool compare = true);
-
-// What an instruction is, by names: two stages agree on it when the hashes are equal. Metadata does not count.
-class StageIndex {
- public:
-  explicit StageIndex(const Module& m);
-  struct Difference {
-    std::vector<StrId> added, removed, modified;
-    bool empty() const { return added.empty() && removed.empty() && modified.empty(); }
-  };
-  static Difference compare(const StageIndex& a, const StageIndex& b);
-
- private:
-  std::vector<std::pair<StrId, uint64_t>> content_;  // sorted by name
-};
+// All recordings in a folder, in module order: ours (recording.json) or XLA's file names. Names and listings only:
+// counts of a foreign folder's instructions come with its lineage. Throws Failure(kIo) when there is nothing.
+std::vector<Recording> open_folder(const std::string& folder);
 
 }  // namespace hlo

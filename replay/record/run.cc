@@ -192,7 +192,7 @@ Run open_run(const std::string& folder) {
   std::error_code error;
   // A folder of its own, or one that is damaged: its own message tells.
   if (!fs::is_directory(folder, error) || holds_stages(folder)) {
-    run.modules = open_folder(folder, false);
+    run.modules = open_folder(folder);
     return run;
   }
   std::vector<std::string> below;
@@ -201,14 +201,14 @@ Run open_run(const std::string& folder) {
   std::vector<std::string> problems;
   for (const std::string& f : below) {
     try {
-      for (Recording& r : open_folder(f, false)) run.modules.push_back(std::move(r));
+      for (Recording& r : open_folder(f)) run.modules.push_back(std::move(r));
     } catch (const Failure& e) {
       problems.emplace_back(e.what());
     }
   }
   if (run.modules.empty()) {
     if (!problems.empty()) fail(FailureKind::kIo, "{}", problems[0]);
-    run.modules = open_folder(folder, false);
+    run.modules = open_folder(folder);
   }
   for (std::string& p : problems) run.modules[0].problems.push_back(std::move(p));
   return run;
@@ -273,7 +273,7 @@ bool names_modules(const std::string& spec) {
 
 std::vector<Recording> select_modules(const std::string& spec) {
   std::optional<Selector> s = split_selector(spec);
-  if (!s) return open_folder(spec, false);  // says what is wrong
+  if (!s) return open_folder(spec);  // says what is wrong
   Run run = open_run(s->folder);
   if (s->parts.empty()) return std::move(run.modules);
   if (s->parts.size() > 1)
