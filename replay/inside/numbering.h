@@ -68,7 +68,7 @@ struct Number {
 class Numbering {
  public:
   // Keeps values of at most so many bytes in sum; the rest is computed again where it is needed.
-  Numbering(std::shared_ptr<Universe> universe, int64_t most_bytes)
+  Numbering(const std::shared_ptr<Universe>& universe, int64_t most_bytes)
       : keep_(universe), u_(*universe), most_(most_bytes) {}
 
   const Number& operator[](NumberId n) const { return numbers_[n]; }
