@@ -54,6 +54,13 @@ class Follower {
   void room(Wish* wish, int64_t size, int64_t slice) {
     wish->below = std::min(wish->below, std::max<int64_t>(size - slice + 1, 1));
   }
+  // Operand `k` holds starts of a slice: a scalar a dimension from operand `first` on or, in texts of 2018, all of
+  // them.
+  void starts(InstId user, size_t k, size_t first, const Dims& dims, const Dims& sizes, Wish* wish) {
+    const bool all = m_.shape(m_.operand(user, first)).rank() == 1;
+    for (size_t d = 0; d < dims.size() && d < sizes.size(); ++d)
+      if (all || d == k - first) room(wish, dims[d], sizes[d]);
+  }
 
   void use(InstId user, size_t k, const Dims& index, Wish* wish) {
     const AttrSet& a = m_.attrs(user);
@@ -81,10 +88,10 @@ class Follower {
         return follow(user, index, wish);
       case Opcode::DynamicSlice:
         if (k == 0) return follow(user, index, wish);
-        return room(wish, in(0).dims[k - 1], a.ints(Attr::dynamic_slice_sizes)[k - 1]);
+        return starts(user, k, 1, in(0).dims, a.ints(Attr::dynamic_slice_sizes), wish);
       case Opcode::DynamicUpdateSlice:
         if (k < 2) return follow(user, index, wish);
-        return room(wish, in(0).dims[k - 2], in(1).dims[k - 2]);
+        return starts(user, k, 2, in(0).dims, in(1).dims, wish);
       case Opcode::Convert:
         if (is_integral(m_.shape(user).type)) follow(user, index, wish);
         return;

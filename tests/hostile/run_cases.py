@@ -268,6 +268,10 @@ def cases(tool, data, tmp):
     shallow = text(tmp, "calls_500", calls(500))
     for backend in ("evaluator", "host"):
         yield f"500 nested calls, {backend}", lambda backend=backend: run(tool, "exec", shallow, f"--backend={backend}").expect(0)
+    for name, operand, starts, sizes in (("none", "f32[]", 0, ""), ("two", "f32[4,5]", 2, "2,3")):
+        yield f"inputs that fit a vector of {name} starts", lambda name=name, operand=operand, starts=starts, sizes=sizes: run(tool, "exec", text(
+            tmp, f"starts_{name}", f"ENTRY e {{\n p = {operand} parameter(0)\n i = s32[{starts}] parameter(1)\n"
+            f" ROOT r = f32[{sizes}] dynamic-slice(p, i), dynamic_slice_sizes={{{sizes}}}\n}}\n"), "--fit-inputs").expect(0)
     yield "40,000 elements of a tuple", lambda: run(tool, "exec", text(tmp, "elements", many_elements(40000)), seconds=3).expect(0)
     yield "5,000 parts side by side on the host", lambda: run(
         tool, "exec", text(tmp, "parts", parts(5000)), "--backend=host", seconds=3).expect(0, "f32[20000]")
