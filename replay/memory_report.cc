@@ -1,6 +1,8 @@
 #include "replay/memory_report.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "ir/base/checked.h"
@@ -104,9 +106,14 @@ void from_ours(const Module& m, MemoryReport* out) {
   }
   // Sweep over the schedule: what begins and what ends.
   std::vector<std::pair<int64_t, int64_t>> events;  // position, bytes; ends before begins of the next position
-  auto counts = [&](const BufferValue& v) {
-    return v.allocation >= 0 && b.allocations[static_cast<size_t>(v.allocation)].kind != Allocation::kThreadLocal;
-  };
+  // Values that must share memory, as a loop's state and what becomes of it, are one array, told by the first of them.
+  std::set<std::tuple<int, int64_t, int64_t, int64_t>> arrays;
+  std::vector<bool> counted;
+  for (const BufferValue& v : b.values)
+    counted.push_back(v.allocation >= 0 &&
+                      b.allocations[static_cast<size_t>(v.allocation)].kind != Allocation::kThreadLocal &&
+                      arrays.emplace(v.allocation, v.offset, v.first, v.last).second);
+  auto counts = [&](const BufferValue& v) { return bool{counted[static_cast<size_t>(&v - b.values.data())]}; };
   // Arguments are the caller's and constants the program's: their memory is nobody else's at any time.
   auto always = [&](const BufferValue& v) {
     const Allocation::Kind kind = b.allocations[static_cast<size_t>(v.allocation)].kind;

@@ -458,5 +458,37 @@ TEST(MemoryReport, OfOurOwnAssignment) {
   EXPECT_TRUE(memory_report(*m, nullptr).estimate);
 }
 
+// A loop's state is one array under several names: counted once.
+TEST(MemoryReport, AliveIsNeverMoreThanAllocated) {
+  auto m = parse(R"(HloModule m
+cond { c = (s32[], f32[1000], f32[1000]) parameter(0)
+ n = s32[] get-tuple-element(c), index=0
+ k = s32[] constant(3)
+ ROOT lt = pred[] compare(n, k), direction=LT }
+body { b = (s32[], f32[1000], f32[1000]) parameter(0)
+ n = s32[] get-tuple-element(b), index=0
+ one = s32[] constant(1)
+ next = s32[] add(n, one)
+ x = f32[1000] get-tuple-element(b), index=1
+ w = f32[1000] get-tuple-element(b), index=2
+ y = f32[1000] add(x, w)
+ ROOT t = (s32[], f32[1000], f32[1000]) tuple(next, y, w) }
+ENTRY e { p = f32[1000] parameter(0)
+ z = s32[] constant(0)
+ q = f32[1000] negate(p)
+ r = f32[1000] exponential(p)
+ t = (s32[], f32[1000], f32[1000]) tuple(z, q, r)
+ l = (s32[], f32[1000], f32[1000]) while(t), condition=cond, body=body
+ o = f32[1000] get-tuple-element(l), index=1
+ ROOT u = f32[1000] negate(o) })");
+  MemoryReport r = memory_report(*m, nullptr);
+  int64_t sum = 0;
+  for (const MemoryValue& v : r.alive) sum += v.bytes;
+  EXPECT_GE(r.peak, 3 * 4000);
+  EXPECT_LT(r.peak, 4 * 4000);  // p, one state and w of the loop, or p, o and the result
+  EXPECT_LE(r.peak, r.allocated);
+  EXPECT_EQ(sum, r.peak);
+}
+
 }  // namespace
 }  // namespace hlo
