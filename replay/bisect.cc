@@ -63,6 +63,19 @@ void JudgementFile::add(const std::string& key, const Judgement& j) {
                         "\n");
 }
 
+Judgement judgement_of(const std::function<Judgement()>& ask, const std::function<bool()>& stop) {
+  try {
+    return ask();
+  } catch (const OracleFailure&) {
+    throw;
+  } catch (const Failure& e) {
+    if (stop && stop()) throw;
+    std::string why = e.what();
+    return {e.kind() == FailureKind::kInvalid ? Verdict::kBad : Verdict::kUnknown,
+            why.substr(0, why.find("\nthe module does not verify"))};
+  }
+}
+
 Bisection search(const Candidates& candidates, const Judge& judge, JudgementFile& memory, const BisectOptions& options,
                  std::map<size_t, Judgement> known) {
   Bisection out;
@@ -71,16 +84,7 @@ Bisection search(const Candidates& candidates, const Judge& judge, JudgementFile
   auto ask = [&](size_t k) {
     Judgement j;
     if (memory.find(candidates.keys[k], &j)) return j;
-    try {
-      j = judge(*candidates.load(k));
-    } catch (const OracleFailure&) {
-      throw;
-    } catch (const Failure& e) {
-      if (options.stop && options.stop()) throw;
-      std::string why = e.what();
-      j = {e.kind() == FailureKind::kInvalid ? Verdict::kBad : Verdict::kUnknown,
-           why.substr(0, why.find("\nthe module does not verify"))};
-    }
+    j = judgement_of([&] { return judge(*candidates.load(k)); }, options.stop);
     memory.add(candidates.keys[k], j);
     if (options.judged) options.judged(candidates.labels[k], j);
     return j;

@@ -53,6 +53,10 @@ class JudgementFile {
   std::map<std::string, Judgement> known_;
 };
 
+// What `ask` says of a candidate. One that fails is bad where the verifier refuses it, else unknown; an oracle that
+// does not work, and a search that was stopped, are thrown on.
+Judgement judgement_of(const std::function<Judgement()>& ask, const std::function<bool()>& stop);
+
 // Candidate 0 is expected to be good. Judgements in `known` and `memory` are not made again. A candidate that the
 // verifier refuses to load (Failure(kInvalid)) is bad, one that cannot be read is unknown.
 Bisection search(const Candidates& candidates, const Judge& judge, JudgementFile& memory, const BisectOptions& options,

@@ -47,19 +47,14 @@ InsideSearch search_inside(const Candidates& row, const Module& first, const Ses
       if (b.outcome != Bisection::kFound) b.outcome = Bisection::kStopped;
       break;
     }
-    Judgement j;
-    try {
-      InsideStage s = inside.next(*row.load(k));
-      j = {s.verdict, s.why};
-      out.stages[k] = std::move(s);
-    } catch (const OracleFailure&) {
-      throw;
-    } catch (const Failure& e) {
-      if (options.stop && options.stop()) throw;
-      std::string why = e.what();
-      j = {e.kind() == FailureKind::kInvalid ? Verdict::kBad : Verdict::kUnknown,
-           why.substr(0, why.find("\nthe module does not verify"))};
-    }
+    const Judgement j = judgement_of(
+        [&] {
+          InsideStage s = inside.next(*row.load(k));
+          Judgement told{s.verdict, s.why};
+          out.stages[k] = std::move(s);
+          return told;
+        },
+        options.stop);
     b.judged[k] = j;
     if (options.judged) options.judged(row.labels[k], j);
     if (j.verdict == Verdict::kBad) {
