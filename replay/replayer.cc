@@ -24,7 +24,6 @@ bool known_format(const std::string& f) {
                                              "buffers", "thunks", "ll",  "ptx", "sass", "page"};
   return kAll.contains(f);
 }
-bool format_available(const std::string& f) { return known_format(f); }
 
 std::string already_optimised(const Module& m) {
   if (m.config().is_scheduled) return "it is scheduled (is_scheduled=true)";

@@ -20,9 +20,8 @@ struct ReplayOptions {
   std::function<void(size_t done, size_t all, const std::string& pass)> progress;
 };
 
-// Formats that a replay can write, and those it names but has no code for yet.
+// Formats that a replay can write.
 bool known_format(const std::string& format);
-bool format_available(const std::string& format);
 
 // Changes the module: afterwards it is what the last stage holds.
 Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out);
