@@ -1,9 +1,13 @@
 // Inside of algsimp (xla/hlo/transforms/simplifiers/algebraic_simplifier.cc and the GPU's subclass). Rules of one
 // opcode are tried in XLA's order; at most one fires on an instruction in one walk.
 #pragma once
+#include <algorithm>
+
 #include "passes/rewrite.h"
 
 namespace hlo {
+
+inline bool ascending(const Dims& d) { return std::is_sorted(d.begin(), d.end()); }
 
 class AlgebraicSimplifier {
  public:
