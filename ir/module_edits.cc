@@ -1,5 +1,6 @@
 // What makes, changes and removes instructions of a module.
 #include <algorithm>
+#include <charconv>
 #include <deque>
 #include <unordered_set>
 

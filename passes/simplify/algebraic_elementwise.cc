@@ -1,8 +1,5 @@
 // algsimp on elementwise operations.
-#include <bit>
-#include <cmath>
 
-#include "ir/eval/kernels.h"
 #include "passes/simplify/algebraic_simplifier.h"
 
 namespace hlo {
