@@ -1,6 +1,7 @@
 #include "ir/verifier.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <unordered_set>
 
@@ -211,20 +212,18 @@ class Verifier {
       return error("shapes", i, "holds a literal of shape {}", text(m_.literal(i).shape));
     bool dynamic = m_.shape(i).is_dynamic();
     for (InstId o : m_.operands(i)) dynamic |= m_.shape(o).is_dynamic();
-    std::vector<InstId> ops(m_.operands(i).begin(), m_.operands(i).end());
-    Inferred inferred = infer_shape(m_, op, ops, a, mixed_);
+    Inferred inferred = infer_shape(m_, op, m_.operands(i), a, mixed_);
     if (!inferred.error.empty()) return error("shapes", i, "{}", inferred.error);
     if (inferred.shape.valid() && !dynamic && !same(inferred.shape, m_.shape_id(i), op))
       return error("shapes", i, "has shape {}, its operands give {}", text(m_.shape_id(i)), text(inferred.shape));
     if (std::string why = expanded_call_error(m_, i); !why.empty()) return error("custom-call", i, "{}", why);
     if (layouts_) handed_on(i);
-    calls(i);
+    if (!a.called.empty() || op == Opcode::Conditional) calls(i);
     size_t before = errors_.size();
-    if (before < limit_)
-      verify_operation(m_, i, settled_, mixed_, [&](std::string_view rule, std::string message) {
-        if (errors_.size() == before)
-          error(std::string(rule).c_str(), i, "{}", message);  // the first of an instruction
-      });
+    auto tell = [&](std::string_view rule, std::string message) {
+      if (errors_.size() == before) error(std::string(rule).c_str(), i, "{}", message);  // the first of an instruction
+    };
+    if (before < limit_) verify_operation(m_, i, settled_, mixed_, std::ref(tell));
   }
 
   // What only hands values on does not change their precision, mixed or not (xla/service/hlo_verifier.cc, CheckShape).

@@ -1,6 +1,7 @@
 #include "replay/memory_report.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -163,8 +164,12 @@ std::optional<MemoryReport> memory_from_files(const Recording& r) {
   std::string file = file_ending(r, "buffer-assignment.txt");
   if (file.empty() || r.source != "xla") return std::nullopt;
   MemoryReport out;
+  std::map<std::pair<std::string, Dims>, std::pair<int64_t, int64_t>> places;  // allocation and offset, by value
   try {
-    read_allocations(read_buffer_file(read_confined(r.folder, file), file), &out);
+    BufferFile buffers = read_buffer_file(read_confined(r.folder, file), file);
+    read_allocations(buffers, &out);
+    for (const BufferFile::Part& a : buffers.allocations)
+      for (const BufferFile::Value& v : a.values) places[{v.instruction, v.index}] = {a.number, v.offset};
   } catch (const Failure& e) {
     return std::nullopt;
   }
@@ -173,10 +178,13 @@ std::optional<MemoryReport> memory_from_files(const Recording& r) {
   if (!ranges.empty()) try {
       std::string text = read_confined(r.folder, ranges);
       LivePeak peak = read_live_range_file(text, ranges);
-      out.peak = peak.total();
       out.peak_at = place_in_schedule(text, peak.at);
+      // What is updated in place is listed before and after, and is one array.
+      std::set<std::pair<int64_t, int64_t>> taken;
       for (const LivePeak::Value& v : peak.values) {
-        if (v.size == 0) continue;
+        auto place = places.find({v.instruction, v.index});
+        if (v.size == 0 || (place != places.end() && !taken.insert(place->second).second)) continue;
+        out.peak += v.size;
         MemoryValue to;
         to.instruction = v.instruction, to.index = v.index, to.bytes = v.size;
         out.alive.push_back(std::move(to));

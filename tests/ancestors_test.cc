@@ -192,6 +192,40 @@ ENTRY e {
   EXPECT_EQ(p.heirs("dot.1"), "replaced gemm.1");
 }
 
+// A square iota that a normalization of layouts turned, and one that was only laid out anew: their reader tells.
+TEST(Ancestors, IotasTurnedWithTheirLayout) {
+  const std::string before = R"(HloModule m
+ENTRY e {
+  x = f32[8,8]{0,1} parameter(0)
+  i.1 = s32[8,8]{0,1} iota(), iota_dimension=1
+  i.2 = s32[8,8]{0,1} iota(), iota_dimension=0
+  c.1 = pred[8,8]{0,1} compare(i.1, i.2), direction=LE
+  n = f32[8,8]{0,1} negate(x)
+  ROOT s = f32[8,8]{0,1} select(c.1, x, n)
+})";
+  auto after = [](int first) {
+    return fmt::format(R"(HloModule m
+ENTRY e {{
+  x = f32[8,8]{{0,1}} parameter(0)
+  i.7 = s32[8,8]{{1,0}} iota(), iota_dimension={}
+  i.8 = s32[8,8]{{1,0}} iota(), iota_dimension={}
+  c.7 = pred[8,8]{{1,0}} compare(i.7, i.8), direction=LE
+  b = f32[8,8]{{1,0}} bitcast(x)
+  n.7 = f32[8,8]{{1,0}} negate(b)
+  s.7 = f32[8,8]{{1,0}} select(c.7, b, n.7)
+  ROOT r = f32[8,8]{{0,1}} bitcast(s.7)
+}})",
+                       first, 1 - first);
+  };
+  Pair turned(before, after(0));
+  EXPECT_NE(turned.origin("i.7").find(" i.1"), std::string::npos) << turned.origin("i.7");
+  EXPECT_NE(turned.origin("i.8").find(" i.2"), std::string::npos) << turned.origin("i.8");
+  EXPECT_EQ(turned.origin("i.7").find(" i.2"), std::string::npos) << turned.origin("i.7");
+  Pair laid_anew(before, after(1));
+  EXPECT_NE(laid_anew.origin("i.7").find(" i.1"), std::string::npos) << laid_anew.origin("i.7");
+  EXPECT_NE(laid_anew.origin("i.8").find(" i.2"), std::string::npos) << laid_anew.origin("i.8");
+}
+
 TEST(Ancestors, DeadIsNotUndecided) {
   Pair p(R"(HloModule m
 ENTRY e {

@@ -25,6 +25,41 @@ INF = " x = f32[3] constant({inf, -inf, 2})\n"
 
 
 @part
+def merged_dots_have_both_histories(tmp):
+    f = tmp / "dots.hlo"
+    f.write_text(entry(" x = f32[64,32] parameter(0)\n w = f32[32,64] parameter(1)\n v = f32[32,48] parameter(2)\n"
+                       " d1 = f32[64,64] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+                       " d2 = f32[64,48] dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+                       " ROOT t = (f32[64,64], f32[64,48]) tuple(d1, d2)"))
+    run("replay", f, "--pipeline=xla-gpu", "-o", tmp / "dots")
+    for new, words in (("dot", "was d1, d2"), ("concatenate", "made of w, v")):
+        code, text, err = run("explain", tmp / "dots", new)
+        expect(f"{new} has both histories", code == 0 and words in text, text + err)
+
+
+@part
+def memory_of_what_is_updated_in_place(tmp):
+    """XLA's live range lists a value before and after an update in place: one array."""
+    dump = tmp / "inplace"
+    dump.mkdir()
+    start = "module_0001.jit_f."
+    text = entry(" x = f32[16]{0} parameter(0)\n c = f32[16]{0} copy(x)\n ROOT n = f32[16]{0} negate(c)",
+                 header="HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[16]{0})->f32[16]{0}}")
+    (dump / f"{start}before_optimizations.txt").write_text(text)
+    (dump / f"{start}cpu_after_optimizations.txt").write_text(text)
+    (dump / f"{start}cpu_after_optimizations-buffer-assignment.txt").write_text(
+        "BufferAssignment:\nallocation 0: size 64, parameter 0, shape |f32[16]| at ShapeIndex {}:\n"
+        " value: <0 x @0> (size=64,offset=0): f32[16]{0}\nallocation 1: size 64, output shape is |f32[16]|, maybe-live-out:\n"
+        " value: <1 c @0> (size=64,offset=0): f32[16]{0}\n value: <2 n @0> (size=64,offset=0): f32[16]{0}\n\nTotal bytes used: 128 (128B)\n")
+    (dump / f"{start}cpu_after_optimizations-live-range.txt").write_text(
+        "HloLiveRange (max 3):\n  InstructionSequence:\n    0:x\n    1:c\n    2:n\n  BufferLiveRange:\n    x{}:0-3\n    c{}:1-2\n    n{}:2-3\n"
+        "  Live ranges at 2 (peak):\n    x{}: 64 bytes (cumulative: 64 bytes)\n    c{}: 64 bytes (cumulative: 128 bytes)\n    n{}: 64 bytes (cumulative: 192 bytes)\n")
+    code, text, err = run("memory", dump, "--json")
+    one = json.loads(text)["modules"][0] if code == 0 else {}
+    expect("what is updated in place is counted once", one.get("peak_bytes") == 128 == one.get("allocated_bytes") and "live" not in str(one.get("notes")), text + err)
+
+
+@part
 def nan_of_none(tmp):
     f = tmp / "nan.hlo"
     both = entry(" x = f32[2] constant({inf, -inf})\n z = f32[] constant(0)\n ROOT s = f32[] reduce(x, z), dimensions={0}, to_apply=add", ADD)

@@ -46,6 +46,19 @@ with tempfile.TemporaryDirectory() as directory:
         schedules += 1
     expect("modules", schedules >= 13, schedules)
 
+    # The steps of the lowering as a recording: stages that verify, compute the same, and whose history is known.
+    code, text, err = run("replay", data / "mnist_softmax.hlo", "--pipeline=xla-gpu", "--lower=cuda", "-o", tmp / "lowered")
+    expect("replay --lower=cuda", code == 0, text + err)
+    rows = json.loads((tmp / "lowered/recording.json").read_text())["stages"] if code == 0 else []
+    lowered = [r for r in rows[[r["kind"] for r in rows].index("result") + 1:] if r.get("file")]
+    expect("replay --lower=cuda: stages", len(lowered) >= 2, rows[-5:])
+    run("exec", f"{tmp}/lowered:before_optimizations", "--out", tmp / "first.npz")
+    for row in lowered:
+        code, text, err = run("exec", f"{tmp}/lowered:{row['file']}", "--compare-with", tmp / "first.npz")
+        expect(f"lowered: {row['name']} computes the same", code == 0, text + err)
+    code, text, err = run("bisect", tmp / "lowered")
+    expect("lowered: bisect finds nothing", code == 0 and "no bad stage" in text, text + err)
+
     # What asks the host, in pieces: a loop until its data say so, branches, several devices on one card; and lanes of their own for asynchronous calls, in one
     # graph with the rest. Every value has its place before the run: memory is taken once.
     for name, graphs, streams, allocations in (("loops", "parts of it as 3 graphs", 1, 9), ("branches", "parts of it as 5 graphs", 1, 6), ("lanes", "run as one graph", 4, 9), ("devices", "", 1, 20)):

@@ -59,6 +59,14 @@ class DotMerger {
   }
 
  private:
+  // In its history, while XLA gives it neither metadata nor attributes of these.
+  void made_of(InstId from, InstId to) {
+    const AttrsId attrs = m_[to].attrs;
+    const MetaId meta = m_[to].meta;
+    m_.inherit(from, to);
+    m_.set_attrs(to, attrs), m_.set_meta(to, meta);
+  }
+
   bool small(InstId dot) const {
     int64_t bytes = m_.u().byte_size(m_.shape_id(dot));
     for (InstId o : m_.operands(dot)) bytes += m_.u().byte_size(m_.shape_id(o));
@@ -148,6 +156,7 @@ class DotMerger {
     whole.dims[static_cast<size_t>(sa.free[0])] += m_.shape(sb.value).dims[static_cast<size_t>(sb.free[0])];
     InstId wide = make_derived(m_, sa.value, Opcode::Concatenate, {sa.value, sb.value},
                                dims_attr(u, Opcode::Concatenate, sa.free), u.shape(std::move(whole)));
+    made_of(sb.value, wide);
     // The joined dimension in the result: behind the batch, and behind the other side's where that comes first.
     Side shared = side_of(m_, a, 1 - other);
     size_t at = shared.batch.size() + (same_lhs ? shared.free.size() : 0);
@@ -159,6 +168,7 @@ class DotMerger {
     InstId dot = make(m_, c, Opcode::Dot, ops, u.attrs(std::move(set)), shape);
     int64_t start = 0;
     for (InstId old : {a, b}) {
+      made_of(old, dot);
       std::vector<SliceDim> cut;
       for (int64_t d : m_.shape(old).dims) cut.push_back({0, d, 1});
       cut[at] = {start, start + cut[at].limit, 1};

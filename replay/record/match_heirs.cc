@@ -111,11 +111,51 @@ void StageMatcher::along_slots() {
   }
 }
 
+// An iota in a layout that no iota of that value had: the same one laid out anew, or another one turned with its
+// layout, as a layout normalization does. What reads it in which place decides; invalid where that does not.
+InstId StageMatcher::read_alike(InstId y) {
+  const Module &a = a_.m, &b = b_.m;
+  auto physical = [](const Module& m, InstId i) {
+    uint64_t h = static_cast<uint64_t>(m.shape(i).type);
+    for (int64_t d : m.shape(i).layout.minor_to_major)
+      h = hash_combine(h, static_cast<uint64_t>(m.shape(i).dims[static_cast<size_t>(d)]));
+    return h;
+  };
+  if (iotas_.empty())
+    for (InstId x : order_a_)
+      if (a.op(x) == Opcode::Iota && ended(x)) iotas_[physical(a, x)].push_back(x);
+  auto at = iotas_.find(physical(b, y));
+  if (at == iotas_.end() || at->second.size() > 64) return {};
+  InstId best;
+  size_t most = 0, next = 0;
+  auto uy = b.users(y);
+  for (InstId x : at->second) {
+    size_t alike = 0;
+    auto ux = a.users(x);
+    for (size_t n = 0; n < uy.size() && n < 16; ++n)
+      for (size_t k = 0; k < ux.size() && k < 16; ++k) {
+        if (!ended(ux[k]) || a_.exact(ux[k]) != b_.exact(uy[n])) continue;
+        auto ox = a.operands(ux[k]), oy = b.operands(uy[n]);
+        for (size_t o = 0; o < ox.size() && o < oy.size(); ++o) alike += ox[o] == x && oy[o] == y;
+      }
+    if (alike > most)
+      next = most, most = alike, best = x;
+    else
+      next = std::max(next, alike);
+  }
+  return most > next ? best : InstId();
+}
+
 // Several compute the same, and no reader told which it is.
 void StageMatcher::of_the_ambiguous() {
   for (auto& [y, candidates] : ambiguous_) {
     if (!from_[y.value].empty()) continue;
-    InstId x = best_of(y, candidates);
+    InstId x;
+    if (b_.m.op(y) == Opcode::Iota && std::all_of(candidates.begin(), candidates.end(), [&, of = y](InstId c) {
+          return a_.m.shape_id(c) != b_.m.shape_id(of);
+        }))
+      x = read_alike(y);
+    if (!x.valid()) x = best_of(y, candidates);
     add(x, y, HeirKind::kCloned);
     work_.emplace_back(x, y);
     work_off();

@@ -82,6 +82,7 @@ class StageMatcher {
   InstId neighbour(InstId y);
   void of_movements();
   void of_the_ambiguous();
+  InstId read_alike(InstId y);
   // Past what only moves or converts, as far as it is new or ends.
   InstId moved_before(InstId x) const;
   InstId moved_after(InstId y) const;
@@ -107,6 +108,7 @@ class StageMatcher {
   std::vector<std::vector<std::pair<InstId, HeirKind>>> from_;     // by InstId of after
   std::vector<std::vector<InstId>> heirs_;                         // by InstId of before
   std::vector<std::pair<InstId, std::vector<InstId>>> ambiguous_;  // of after, with those of before of the same value
+  std::unordered_map<uint64_t, std::vector<InstId>> iotas_;        // of before, that end: by what lies in memory
   std::vector<std::pair<InstId, InstId>> work_;                    // pairs whose operands are to be compared
   std::unordered_map<InstId, InstId> loops_;                       // of after to those of before
   std::unordered_map<InstId, std::vector<uint64_t>>

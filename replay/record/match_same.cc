@@ -154,6 +154,8 @@ void StageMatcher::by_structure() {
           for (InstId o : side.m.operands(i)) h = hash_combine(h, hash(o, second));
           up[i] = h;
           if (side.m.op(i) == Opcode::Parameter) continue;
+          // In a square one, a layout says as much as the dimension: those of both stages in one layout, or none.
+          if (side.m.op(i) == Opcode::Iota) h = hash_combine(h, side.m.shape_id(i).value);
           if (!second) {
             auto [at, first] = groups.try_emplace(h);
             if (first) seen.push_back(h);

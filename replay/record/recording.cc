@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "replay/confined_path.h"
@@ -32,54 +31,6 @@ std::string Recording::text_file(size_t row) const {
   for (size_t i = std::min(row, rows.size() - 1) + 1; i-- > 0;)
     if (!rows[i].file.empty()) return rows[i].file;
   return {};
-}
-
-std::string recording_json(const Recording& r) {
-  using nlohmann::ordered_json;
-  ordered_json out;
-  out["version"] = 1;
-  out["source"] = r.source;
-  out["module"] = r.module_name;
-  out["module_number"] = r.module_number;
-  out["pipeline"] = r.pipeline;
-  static const std::map<int, const char*> kKinds = {{StageRow::kInput, "input"},
-                                                    {StageRow::kPipelineStart, "pipeline-start"},
-                                                    {StageRow::kPass, "pass"},
-                                                    {StageRow::kInnerStep, "step"},
-                                                    {StageRow::kResult, "result"}};
-  ordered_json& rows = out["stages"] = ordered_json::array();
-  for (const StageRow& row : r.rows) {
-    ordered_json s;
-    s["kind"] = kKinds.at(row.kind);
-    s["name"] = row.name();
-    if (row.number >= 0) s["number"] = row.number;
-    if (!row.pipeline.empty()) s["pipeline"] = row.pipeline;
-    if (!row.pass.empty()) s["pass"] = row.pass;
-    if (!row.next.empty()) s["next"] = row.next;
-    s["changed"] = row.changed;
-    if (!row.implemented) s["implemented"] = false;
-    if (row.disabled) s["disabled"] = true;
-    if (row.microseconds >= 0) s["microseconds"] = row.microseconds;
-    s["instructions_before"] = row.before;
-    s["instructions_after"] = row.after;
-    s["added"] = row.added, s["removed"] = row.removed, s["modified"] = row.modified;
-    if (row.rewrites) s["rewrites"] = row.rewrites;
-    if (row.stage >= 0) s["stage"] = row.stage;
-    if (!row.file.empty()) s["file"] = row.file;
-    if (!row.notes.empty()) {
-      ordered_json& notes = s["notes"] = ordered_json::array();
-      for (const Note& n : row.notes) {
-        ordered_json note{{"rule", n.rule}, {"instructions", n.names}};
-        if (!n.text.empty()) note["text"] = n.text;
-        notes.push_back(std::move(note));
-      }
-    }
-    rows.push_back(std::move(s));
-  }
-  out["files"] = r.other_files;
-  if (!r.missing.empty()) out["missing"] = r.missing;
-  if (!r.problems.empty()) out["problems"] = r.problems;
-  return out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 // --- the lineage ---

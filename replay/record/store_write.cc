@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <unordered_map>
 
 #include "replay/record/bytes.h"
 #include "replay/record/store.h"
@@ -249,13 +250,16 @@ class StoreWriter {
         if (now.alive(InstId(i))) f(InstId(i), true);
       return;
     }
+    // Three lists, each in order.
     StageDiff d = diff_stages(*before, now);
-    std::vector<std::pair<InstId, bool>> all;
-    for (const auto* list : {&d.added, &d.modified})
-      for (InstId i : *list) all.push_back({i, true});
-    for (InstId i : d.removed) all.push_back({i, false});
-    std::sort(all.begin(), all.end());
-    for (auto [i, lives] : all) f(i, lives);
+    const std::vector<InstId>* lists[] = {&d.added, &d.modified, &d.removed};
+    size_t at[3] = {0, 0, 0};
+    for (size_t left = d.added.size() + d.modified.size() + d.removed.size(); left > 0; --left) {
+      size_t least = 3;
+      for (size_t n = 0; n < 3; ++n)
+        if (at[n] < lists[n]->size() && (least == 3 || (*lists[n])[at[n]] < (*lists[least])[at[least]])) least = n;
+      f((*lists[least])[at[least]++], least < 2);
+    }
   }
 
   void mark(size_t k) {
@@ -452,7 +456,7 @@ class StoreWriter {
   // Rules, names and texts come up again and again: each once, then by number.
   std::string journal() const {
     ByteWriter w;
-    std::map<std::string_view, uint64_t> known;
+    std::unordered_map<std::string_view, uint64_t> known;
     auto text = [&](std::string_view t) {
       auto [at, fresh] = known.try_emplace(t, known.size());
       w.number(fresh ? 0 : at->second + 1);
