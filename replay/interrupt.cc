@@ -22,6 +22,7 @@ namespace {
 constexpr int kAsking[] = {SIGINT, SIGTERM, SIGHUP};
 std::atomic<int> g_asked{0};
 sem_t g_asked_once_more;
+thread_local InterruptSource* t_source = nullptr;
 
 // Never destroyed: the watching thread may run while the process exits.
 struct Remembered {
@@ -91,7 +92,12 @@ pid_t fork_as(bool tied) {
 
 }  // namespace
 
-bool interrupted() { return g_asked.load(std::memory_order_relaxed) != 0; }
+bool interrupted() { return g_asked.load(std::memory_order_relaxed) != 0 || (t_source && t_source->ask_()); }
+
+InterruptSource::InterruptSource(std::function<bool()> ask) : ask_(std::move(ask)), outer_(t_source) {
+  t_source = this;
+}
+InterruptSource::~InterruptSource() { t_source = outer_; }
 
 void catch_interrupts() {
   remembered();

@@ -3,11 +3,26 @@
 #pragma once
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 
 namespace hlo {
 
 bool interrupted();
+// While one lives, interrupted() on this thread asks it, too; of several the innermost alone. For programs that have
+// ways of their own to ask for an end (include/hlo/progress.h). It must not throw.
+class InterruptSource {
+ public:
+  explicit InterruptSource(std::function<bool()> ask);
+  ~InterruptSource();
+  InterruptSource(const InterruptSource&) = delete;
+  InterruptSource& operator=(const InterruptSource&) = delete;
+
+ private:
+  friend bool interrupted();
+  std::function<bool()> ask_;
+  InterruptSource* outer_;
+};
 // Once, in main, before anything is made. Starts the thread that ends what does not end.
 void catch_interrupts();
 

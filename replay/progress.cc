@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -32,7 +33,8 @@ struct Board {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<Activity> activities;
-  bool painted = false, thread = false, terminal = ::isatty(STDERR_FILENO) == 1;
+  std::atomic<bool> terminal = false;  // there is one, and the program wants to be shown on it
+  bool painted = false, thread = false;
   pid_t process = ::getpid();  // a forked child paints nothing
 };
 Board& board() {
@@ -84,13 +86,21 @@ void paint_on() {
   }
 }
 
+thread_local ProgressSink* t_sink = nullptr;
+
 }  // namespace
 
-Progress::Progress(std::string what) {
+ProgressSink::ProgressSink(Hear hear) : hear_(std::move(hear)), outer_(t_sink) { t_sink = this; }
+ProgressSink::~ProgressSink() { t_sink = outer_; }
+
+void Progress::show() { board().terminal = ::isatty(STDERR_FILENO) == 1; }
+
+Progress::Progress(std::string what) : what_(std::move(what)) {
+  if (t_sink) t_sink->hear_(what_, 0, 0);
   Board& b = board();
   if (!b.terminal || b.process != ::getpid()) return;
   const std::lock_guard<std::mutex> lock(b.mutex);
-  b.activities.push_back({this, std::move(what), {}});
+  b.activities.push_back({this, what_, {}});
   if (!b.thread) {
     sigset_t all, before;
     ::sigfillset(&all);
@@ -111,6 +121,7 @@ Progress::~Progress() {
 }
 
 void Progress::at(size_t done, size_t all, std::string_view detail) {
+  if (t_sink) t_sink->hear_(what_, done, all);
   Board& b = board();
   if (!b.terminal || b.process != ::getpid()) return;
   const std::lock_guard<std::mutex> lock(b.mutex);

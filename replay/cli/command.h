@@ -8,7 +8,7 @@
 #include <string>
 
 #include "passes/pass.h"
-#include "replay/cli/input.h"
+#include "replay/input.h"
 #include "replay/diff.h"
 #include "replay/judge.h"
 #include "replay/wanted_passes.h"
@@ -23,7 +23,7 @@ struct Recording;
 using Json = nlohmann::ordered_json;
 
 // Exit codes: yes, equal, fine; no, different; usage, unsupported, unreadable.
-constexpr const char* kVersion = "0.1.0";  // as python/ and CHANGELOG.md have it
+constexpr const char* kVersion = HLO_VERSION;  // CMakeLists.txt's; python/ and CHANGELOG.md have it, too
 constexpr int kYes = 0, kNo = 1, kBad = 2;
 constexpr const char* kNoVerifyHelp =
     "do not verify: passes and executors take what the verifier would refuse, and may crash on it";

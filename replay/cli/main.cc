@@ -8,10 +8,12 @@
 #include <filesystem>
 #include <iostream>
 
+#include "hlo/command_line.h"
 #include "ir/verifier.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
 #include "replay/interrupt.h"
+#include "replay/progress.h"
 #include "replay/record/run.h"
 #include "replay/terminal.h"
 
@@ -120,9 +122,10 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace hlo
 
-int main(int argc, char** argv) {
+int hlo::api::command_line(int argc, char** argv) {
   hlo::open_standard_streams();
   hlo::catch_interrupts();
+  hlo::Progress::show();
 #ifdef __linux__
   // Modules come and go; giving their pages back to the system each time costs more than parsing does.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);

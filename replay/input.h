@@ -19,10 +19,13 @@ struct Input {
 
 // Throws Failure(kIo, kUsage).
 Input read_input(const std::string& spec);
+// The same of bytes that are there already; `label`: for messages, its ending tells protos as text.
+Input input_of(std::string label, std::string bytes);
 
 struct LoadOptions {
   bool permissive = false;  // unknown attributes and header fields are kept as they stand
   std::shared_ptr<Universe> universe;
+  int max_errors = 20;
 };
 
 // What a snapshot held beside its module.

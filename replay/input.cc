@@ -1,4 +1,4 @@
-#include "replay/cli/input.h"
+#include "replay/input.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -21,7 +21,34 @@ bool all_digits(std::string_view s) {
   return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) { return isdigit(static_cast<unsigned char>(c)); });
 }
 
-Input prepared(std::string label, std::string text) {
+// Views into the text are taken once it rests in its final place.
+void split(Input& in) {
+  in.modules = looks_like_proto(in.text) ? std::vector<std::string_view>{in.text} : split_modules(in.text);
+}
+
+Input read(const std::string& spec) {
+  std::error_code error;
+  if (spec == "-" || fs::is_regular_file(spec, error)) return input_of(spec, read_file(spec));
+  size_t at = spec.rfind('@');
+  if (at != std::string::npos && all_digits(spec.substr(at + 1)) && fs::is_regular_file(spec.substr(0, at), error)) {
+    Input in = input_of(spec, read_file(spec.substr(0, at)));
+    in.chosen = std::stoul(spec.substr(at + 1));
+    return in;
+  }
+  if (std::optional<Selector> folder = split_selector(spec)) {
+    StageChoice stage = select_stage(*folder);
+    return input_of(stage.module.folder + "/" + stage.file, read_confined(stage.module.folder, stage.file));
+  }
+  fail(FailureKind::kIo, "cannot read {}: no such file", spec);
+}
+
+bool proto_text(std::string_view label) { return label.ends_with(".pbtxt") || label.ends_with(".textproto"); }
+
+}  // namespace
+
+Input read_input(const std::string& spec) { return read(spec); }
+
+Input input_of(std::string label, std::string text) {
   Input in;
   in.label = std::move(label);
   // HLO text, a proto or JSON may stand packed; what is inside tells.
@@ -35,33 +62,6 @@ Input prepared(std::string label, std::string text) {
   in.text = std::move(text);
   return in;
 }
-
-// Views into the text are taken once it rests in its final place.
-void split(Input& in) {
-  in.modules = looks_like_proto(in.text) ? std::vector<std::string_view>{in.text} : split_modules(in.text);
-}
-
-Input read(const std::string& spec) {
-  std::error_code error;
-  if (spec == "-" || fs::is_regular_file(spec, error)) return prepared(spec, read_file(spec));
-  size_t at = spec.rfind('@');
-  if (at != std::string::npos && all_digits(spec.substr(at + 1)) && fs::is_regular_file(spec.substr(0, at), error)) {
-    Input in = prepared(spec, read_file(spec.substr(0, at)));
-    in.chosen = std::stoul(spec.substr(at + 1));
-    return in;
-  }
-  if (std::optional<Selector> folder = split_selector(spec)) {
-    StageChoice stage = select_stage(*folder);
-    return prepared(stage.module.folder + "/" + stage.file, read_confined(stage.module.folder, stage.file));
-  }
-  fail(FailureKind::kIo, "cannot read {}: no such file", spec);
-}
-
-bool proto_text(std::string_view label) { return label.ends_with(".pbtxt") || label.ends_with(".textproto"); }
-
-}  // namespace
-
-Input read_input(const std::string& spec) { return read(spec); }
 
 size_t read_parts(Input* in) {
   split(*in);
@@ -92,6 +92,7 @@ Loaded load_part(const Input& input, size_t which, const LoadOptions& options) {
     return out;
   }
   parse.permissive = options.permissive;
+  parse.max_errors = options.max_errors;
   parse.text_behind = options.permissive || input.log;
   std::string_view part = input.modules[which];
   parse.first_line = static_cast<size_t>(std::count(input.text.data(), part.data(), '\n'));

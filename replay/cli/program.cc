@@ -1,0 +1,3 @@
+#include "hlo/command_line.h"
+
+int main(int argc, char** argv) { return hlo::command_line(argc, argv); }

@@ -1,0 +1,308 @@
+// The library from outside: include/hlo/ and libhlo_replay.so, nothing else of the project.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "hlo/hlo.h"
+
+namespace {
+
+constexpr const char* kSmall = R"(HloModule small, entry_computation_layout={(f32[4]{0}, f32[4]{0})->f32[4]{0}}
+
+%sum (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %s = f32[] add(%x, %y)
+}
+
+ENTRY %main (a: f32[4], b: f32[4]) -> f32[4] {
+  %a = f32[4]{0} parameter(0)
+  %b = f32[4]{0} parameter(1), metadata={op_name="jit(f)/b" source_file="f.py" source_line=7}
+  %zero = f32[] constant(0)
+  %total = f32[] reduce(%a, %zero), dimensions={0}, to_apply=%sum
+  %wide = f32[4]{0} broadcast(%total), dimensions={}
+  %plus = f32[4]{0} add(%wide, %b)
+  %dead = f32[4]{0} negate(%b)
+  ROOT %product = f32[4]{0} multiply(%plus, %plus)
+}
+)";
+
+// What the call throws; ErrorKind beyond all of them where it throws nothing.
+template <class Body>
+hlo::Error error_of(Body body) {
+  try {
+    body();
+  } catch (const hlo::Error& e) {
+    return e;
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return hlo::Error(static_cast<hlo::ErrorKind>(99), "");
+}
+#define EXPECT_ERROR(expression, expected, words)                                  \
+  do {                                                                             \
+    const hlo::Error e_ = error_of([&] { (void)(expression); });                   \
+    EXPECT_EQ(e_.kind(), hlo::ErrorKind::expected) << e_.what();                   \
+    EXPECT_NE(std::string(e_.what()).find(words), std::string::npos) << e_.what(); \
+  } while (false)
+
+std::string file_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+TEST(Library, ParsesAndWalks) {
+  hlo::Module m = hlo::Module::parse(kSmall);
+  EXPECT_EQ(m.name(), "small");
+  EXPECT_EQ(m.instruction_count(), 11u);
+  EXPECT_EQ(m.computations().size(), 2u);
+  EXPECT_EQ(m.entry().name(), "main");
+  hlo::Instruction total = m.instruction("%total");
+  EXPECT_EQ(total.opcode(), "reduce");
+  EXPECT_EQ(total.shape_text(), "f32[]");
+  EXPECT_EQ(total.operand(1).name(), "zero");
+  EXPECT_EQ(total.users().size(), 1u);
+  EXPECT_EQ(total.called_computations()[0].name(), "sum");
+  EXPECT_EQ(total.attribute("dimensions"), "{0}");
+  EXPECT_EQ(total.attribute("to_apply"), "%sum");
+  EXPECT_EQ(total.attribute("nothing"), std::nullopt);
+  EXPECT_EQ(m.instruction(total.id()), total);
+  hlo::Instruction b = m.instruction("b");
+  EXPECT_EQ(b.op_name(), "jit(f)/b");
+  ASSERT_EQ(b.source().size(), 1u);
+  EXPECT_EQ(b.source()[0].line, 7);
+  EXPECT_EQ(b.parameter_number(), 1);
+  EXPECT_EQ(b.shape().dims, std::vector<int64_t>{4});
+  EXPECT_EQ(b.shape().bytes, 16);
+  EXPECT_TRUE(m.instruction("product").is_root());
+  EXPECT_EQ(m.instruction("zero").literal()->text(), "0");
+  EXPECT_EQ(m.input_shapes().size(), 2u);
+  EXPECT_EQ(m.output_shapes()[0].text, "f32[4]{0}");
+  EXPECT_TRUE(m.verify().empty());
+}
+
+TEST(Library, ReadsWhatItWrites) {
+  hlo::Module m = hlo::Module::parse(kSmall);
+  const std::string text = m.text({.lossless = true});
+  EXPECT_EQ(hlo::Module::parse(text).text({.lossless = true}), text);
+  for (const char* form : {"pb", "pb.gz"}) EXPECT_EQ(hlo::Module::parse(m.to_proto(form)).text(), m.text()) << form;
+  EXPECT_EQ(hlo::Module::parse(m.to_proto("pbtxt"), {.file = "a.pbtxt"}).text(), m.text());
+  EXPECT_EQ(hlo::Module::from_proto(m.to_proto()).text(), m.text());
+  EXPECT_EQ(hlo::Module::parse(m.json()).text(), m.text());
+  EXPECT_EQ(m.copied_into(hlo::Universe()).text(), m.text());
+  EXPECT_ERROR(m.to_proto("xml"), usage, "pb.gz");
+  EXPECT_ERROR(m.text({.style = "fancy"}), usage, "canonical");
+}
+
+TEST(Library, SaysWhatIsWrongWithATextAndWhere) {
+  hlo::Error e =
+      error_of([] { hlo::Module::parse("HloModule m\n\nENTRY e {\n  ROOT a = f32[] ad(b)\n}\n", {.file = "x.hlo"}); });
+  EXPECT_EQ(e.kind(), hlo::ErrorKind::bad_input);
+  EXPECT_EQ(e.place().file, "x.hlo");
+  EXPECT_EQ(e.place().line, 4u);
+  EXPECT_GT(e.place().column, 1u);
+  EXPECT_NE(e.hint(), "");
+  EXPECT_ERROR(hlo::Module::parse(""), unsupported, "is empty");
+  EXPECT_ERROR(hlo::Module::parse_file("/nowhere/x.hlo"), bad_input, "cannot read");
+  EXPECT_ERROR(hlo::Module::parse_file("-"), usage, "standard input");
+  EXPECT_ERROR(hlo::Module::from_proto("\x01\x02junk"), bad_input, "");
+  EXPECT_ERROR(hlo::Module::parse(std::string(kSmall) + "\n// -----\n" + kSmall), usage, "2 modules");
+  EXPECT_EQ(hlo::Module::parse_all(std::string(kSmall) + "\n// -----\n" + kSmall).size(), 2u);
+  hlo::Module m = hlo::Module::parse(kSmall);
+  EXPECT_ERROR(m.instruction("nobody"), usage, "nobody");
+  EXPECT_ERROR(m.instruction(12345u), usage, "12345");
+  EXPECT_ERROR(m.computation("sun"), usage, "did you mean 'sum'");
+}
+
+TEST(Library, Edits) {
+  hlo::Module m = hlo::Module::parse(kSmall);
+  hlo::Instruction dead = m.instruction("dead"), plus = m.instruction("plus"), b = m.instruction("b");
+  dead.remove();
+  EXPECT_FALSE(dead.alive());
+  EXPECT_ERROR(dead.name(), usage, "removed");
+  EXPECT_ERROR(plus.remove(), usage, "users");
+  EXPECT_ERROR(m.instruction("product").remove(), usage, "root");
+  plus.set_name("total.sum");
+  EXPECT_EQ(m.instruction("total.sum"), plus);
+  EXPECT_ERROR(plus.set_name("b"), usage, "another instruction");
+  EXPECT_ERROR(plus.set_name("a b"), usage, "cannot be a name");
+  hlo::Instruction less = m.entry().add("%less = f32[4]{0} subtract(%wide, %b), metadata={op_name=\"mine\"}");
+  EXPECT_EQ(less.op_name(), "mine");
+  EXPECT_EQ(less.operand(1), b);
+  plus.replace_all_uses_with(less);
+  EXPECT_EQ(m.instruction("product").operand(0), less);
+  EXPECT_TRUE(plus.users().empty());
+  plus.set_operand(0, b);
+  EXPECT_EQ(plus.operand(0), b);
+  EXPECT_EQ(m.entry().add("inferred = add(a, b)").shape_text(), "f32[4]{0}");
+  EXPECT_EQ(m.entry().add("a = negate(a)").name(), "a.1");
+  EXPECT_ERROR(m.entry().add("x = f32[4]{0} add(%a, %nobody)"), bad_input, "<line>:1:");
+  EXPECT_ERROR(m.entry().add("x = f32[4]{0} add(%a,\n%b)"), usage, "one line");
+  EXPECT_ERROR(m.entry().add("p = f32[] parameter(7)"), usage, "number 2");
+  EXPECT_EQ(m.entry().add("p = f32[] parameter(2)").parameter_number(), 2);
+  m.set_entry(m.entry());
+  EXPECT_EQ(m.verify().size(), 0u) << m.verify()[0].message;
+
+  hlo::Instruction total = m.instruction("total");
+  m.add_computation(
+      "%most (x: f32[], y: f32[]) -> f32[] {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n"
+      "  ROOT m = f32[] maximum(x, y)\n}\n");
+  total.set_attribute("to_apply", "%most");
+  EXPECT_EQ(total.called_computations()[0].name(), "most");
+  total.set_attribute("metadata", "{op_name=\"total\"}");
+  EXPECT_EQ(total.op_name(), "total");
+  total.set_attribute("frontend_attributes", "{mine=\"yes\"}");
+  EXPECT_EQ(total.attribute("frontend_attributes"), "{mine=\"yes\"}");
+  EXPECT_EQ(total.op_name(), "total");
+  total.erase_attribute("frontend_attributes");
+  EXPECT_EQ(total.attribute("frontend_attributes"), std::nullopt);
+  EXPECT_ERROR(total.set_attribute("slice_sizes", "{1}"), bad_input, "slice_sizes");
+  EXPECT_ERROR(total.set_attribute("dimensions", "{0}, to_apply=%most"), bad_input, "to_apply");
+  m.remove_unused_computations();
+  EXPECT_EQ(m.computations().size(), 2u);
+  EXPECT_TRUE(m.verify().empty()) << m.verify()[0].message;
+  EXPECT_EQ(hlo::Module::parse(m.text({.lossless = true})).text({.lossless = true}), m.text({.lossless = true}));
+  total.set_operand(1, total.operand(0));
+  ASSERT_FALSE(m.verify().empty());
+  EXPECT_EQ(m.verify()[0].instruction, total.id());
+  EXPECT_ERROR(m.require_valid(), bad_input, "does not verify");
+}
+
+TEST(Library, Builds) {
+  hlo::Module m = hlo::Module::make("made");
+  EXPECT_ERROR(m.entry(), usage, "no entry");
+  EXPECT_ERROR(m.verify(), usage, "no entry");
+  hlo::Builder inner(m, "sum");
+  inner.build(inner.op("add", {inner.parameter("f32[]"), inner.parameter("f32[]")}), false);
+  hlo::Builder b(m, "main");
+  const float two[] = {2, 2};
+  hlo::Instruction x = b.parameter("f32[2,3]"), zero = b.constant("f32[] 0"),
+                   scale = b.constant(hlo::Array("f32", {2}, two, sizeof two), "scale");
+  hlo::Instruction sums = b.op("reduce", {x, zero}, "dimensions={1}, to_apply=%sum");
+  EXPECT_EQ(sums.shape_text(), "f32[2]{0}");
+  EXPECT_ERROR(b.op("frobnicate", {x}), bad_input, "frobnicate");
+  EXPECT_ERROR(b.op("add", {x, inner.computation().root()}), usage, "operand 1");
+  b.build(b.op("multiply", {sums, scale}));
+  EXPECT_TRUE(m.verify().empty()) << m.verify()[0].message << m.text();
+  EXPECT_EQ(hlo::Module::parse(m.text()).text(), m.text());
+  EXPECT_EQ(m.instruction("scale").literal()->text(), "{2, 2}");
+  EXPECT_ERROR(hlo::Array("f32", {3}, two, sizeof two), usage, "8");
+  EXPECT_ERROR(hlo::Array("f33", {2}, two, sizeof two), usage, "f33");
+}
+
+TEST(Library, ColumnsAreTheWalk) {
+  hlo::Module m = hlo::Module::parse_file(HLO_TESTDATA "/mobilenet_v1.hlo");
+  const hlo::Columns c = m.columns();
+  ASSERT_EQ(c.size(), m.instruction_count());
+  size_t k = 0;
+  for (const hlo::Instruction& i : m.instructions()) {
+    EXPECT_EQ(c.id[k], i.id());
+    EXPECT_EQ(c.computation[k], i.computation().id());
+    EXPECT_EQ(hlo::opcodes()[c.opcode[k]], i.opcode());
+    EXPECT_EQ(hlo::element_types()[c.element_type[k]], i.shape().element_type);
+    EXPECT_EQ(c.rank[k], static_cast<int32_t>(i.shape().dims.size()));
+    EXPECT_EQ(c.bytes[k], i.shape().bytes);
+    EXPECT_EQ(c.root[k], i.is_root());
+    EXPECT_EQ(c.names.substr(c.name_offsets[k], c.name_offsets[k + 1] - c.name_offsets[k]), i.name());
+    std::vector<uint32_t> operands;
+    for (const hlo::Instruction& o : i.operands()) operands.push_back(o.id());
+    EXPECT_EQ(std::vector<uint32_t>(c.operands.begin() + static_cast<ptrdiff_t>(c.operand_offsets[k]),
+                                    c.operands.begin() + static_cast<ptrdiff_t>(c.operand_offsets[k + 1])),
+              operands);
+    ++k;
+  }
+}
+
+TEST(Library, UniversesDoNotMix) {
+  hlo::Module m = hlo::Module::parse(kSmall), other = hlo::Module::parse(kSmall);
+  EXPECT_FALSE(m.universe() == other.universe());
+  EXPECT_ERROR(m.instruction("plus").set_operand(0, other.instruction("b")), usage, "different universes");
+  hlo::Module twin = hlo::Module::parse(kSmall, {}, m.universe());
+  EXPECT_ERROR(m.instruction("plus").set_operand(0, twin.instruction("b")), usage, "another module");
+  EXPECT_ERROR(m.instruction("plus").set_operand(0, m.instruction("x")), usage, "computation");
+  EXPECT_ERROR(m.instruction("plus").operand(2), usage, "2 operands");
+}
+
+TEST(Library, TwoThreadsOnOneUniverseAreRefused) {
+  const std::string text = file_text(HLO_TESTDATA "/mobilenet_v1.hlo");
+  hlo::Universe shared;
+  std::atomic<int> refused = 0, parsed = 0, wrong = 0;
+  auto parse = [&](hlo::Universe universe) {
+    for (int k = 0; k < 10; ++k) try {
+        hlo::Module m = hlo::Module::parse(text, {}, universe);
+        if (!m.verify().empty()) ++wrong;
+        ++parsed;
+      } catch (const hlo::Error& e) {
+        if (e.kind() == hlo::ErrorKind::usage && std::string(e.what()).find("thread") != std::string::npos)
+          ++refused;
+        else
+          ++wrong;
+      }
+  };
+  // One that stays in, so that the others meet it.
+  {
+    std::atomic<bool> inside = false, out = false;
+    std::thread holds([&] {
+      hlo::Watch watch(
+          [&](const hlo::Progress&) {
+            inside = true;
+            while (!out) std::this_thread::yield();
+            return true;
+          },
+          0);
+      hlo::Module::parse(text, {}, shared);
+    });
+    while (!inside) std::this_thread::yield();
+    std::thread a([&] { parse(shared); });
+    std::thread b([&] { parse(shared); });
+    a.join(), b.join();
+    EXPECT_ERROR(shared.strings(), usage, "another thread");
+    EXPECT_EQ(refused, 20);
+    out = true;
+    holds.join();
+  }
+  // Two that meet by chance: each call is done or refused, and nothing races.
+  parsed = refused = 0;
+  {
+    std::thread a([&] { parse(shared); });
+    std::thread b([&] { parse(shared); });
+    a.join(), b.join();
+  }
+  EXPECT_EQ(parsed + refused, 20);
+  EXPECT_EQ(wrong, 0);
+  // Each with its own: nobody is refused.
+  parsed = refused = 0;
+  std::thread a([&] { parse(hlo::Universe()); });
+  std::thread b([&] { parse(hlo::Universe()); });
+  a.join(), b.join();
+  EXPECT_EQ(parsed, 20);
+  EXPECT_EQ(refused, 0);
+}
+
+TEST(Library, WorksOnASmallStack) {
+  // Threads that are not ours may have little: nested input is refused there, not the process.
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 512 << 10);
+  static std::string said;
+  auto body = [](void*) -> void* {
+    std::string deep = "HloModule deep\n\nENTRY e {\n  p = f32[] parameter(0)\n  ROOT t = ", end;
+    for (int k = 0; k < 20000; ++k) deep += '(', end += ')';
+    try {
+      hlo::Module::parse(deep + "f32[]" + end + " tuple(p)\n}\n");
+    } catch (const hlo::Error& e) {
+      said = e.what();
+    }
+    return nullptr;
+  };
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, &small, body, nullptr), 0);
+  pthread_join(thread, nullptr);
+  EXPECT_NE(said.find("deep"), std::string::npos) << said;
+}
+
+}  // namespace
