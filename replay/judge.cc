@@ -65,7 +65,14 @@ Judgement by_command(const JudgeOptions& o, const Module& m) {
   return out;
 }
 
-// The output that comes nearest to what is allowed.
+double best_time(const JudgeOptions& o, const Module& m, const Session& session) {
+  Execution e;
+  session.run(m, *find_executor(o.backend), o.eval, std::max(o.repeat, 3), false, &e);
+  return e.run_s;
+}
+
+}  // namespace
+
 Judgement good_within(const Comparison& c) {
   Judgement out{Verdict::kGood, ""};
   out.error = 0;
@@ -78,14 +85,6 @@ Judgement good_within(const Comparison& c) {
   }
   return out;
 }
-
-double best_time(const JudgeOptions& o, const Module& m, const Session& session) {
-  Execution e;
-  session.run(m, *find_executor(o.backend), o.eval, std::max(o.repeat, 3), false, &e);
-  return e.run_s;
-}
-
-}  // namespace
 
 std::string in_words(const JudgeOptions& o) {
   if (o.verify) return "the verifier accepts it";

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "ir/eval/compare.h"
 #include "replay/session.h"
 
 namespace hlo {
@@ -45,6 +46,8 @@ struct JudgeOptions {
 // Numbers are held against what `first` gives on the session's inputs, as ir/eval/compare.h defines equal. Both must
 // outlive the judge. Throws what running `first` throws. For other oracles `session` may be null.
 Judge make_judge(const JudgeOptions& options, const Module& first, const Session* session);
+// Of a comparison that found results equal: the output that comes nearest to what is allowed.
+Judgement good_within(const Comparison& c);
 // In words: "results equal to the first stage's", "`grep …` exits 0" …
 std::string in_words(const JudgeOptions& options);
 

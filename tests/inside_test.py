@@ -69,7 +69,48 @@ def sound(what, texts, *options, **rest):
     return j
 
 
+CONV = """  x = f32[2,6,6,3] parameter(0)
+  k = f32[3,3,3,4] parameter(1)
+  w = f32[4,5] parameter(2)
+  c = f32[2,6,6,4] convolution(x, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+  rows = f32[72,4] reshape(c)
+  ROOT d = f32[72,5] dot(rows, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}"""
+# The same by library calls, of a padded input and transposed kernels.
+CALLS = """  x = f32[2,6,6,3] parameter(0)
+  k = f32[3,3,3,4] parameter(1)
+  w = f32[4,5] parameter(2)
+  zero = f32[] constant(0)
+  padded = f32[2,8,8,3] pad(x, zero), padding=0_0x1_1x1_1x0_0
+  turned = f32[4,3,3,3] transpose(k), dimensions={3,0,1,2}
+  call = (f32[2,6,6,4], u8[16]) custom-call(padded, turned), window={size=3x3}, dim_labels=b01f_o01i->b01f, custom_call_target="__cudnn$convForward", backend_config={"cudnn_conv_backend_config":{"conv_result_scale":1,"activation_mode":"kNone"}}
+  c = f32[2,6,6,4] get-tuple-element(call), index=0
+  rows = f32[72,4] reshape(c)
+  other = f32[5,4] transpose(w), dimensions={1,0}
+  product = (f32[72,5], s8[16]) custom-call(rows, other), custom_call_target="__cublas$gemm", backend_config={"gemm_backend_config":{"alpha_real":1,"alpha_imag":0,"beta":0,"epilogue":"DEFAULT","dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["1"],"lhs_batch_dimensions":[],"rhs_batch_dimensions":[]}}}
+  ROOT d = f32[72,5] get-tuple-element(product), index=0"""
+
+
+def products():
+    """Products that are written in another way are not computed again, and wrong ones are seen."""
+    j = sound("library calls", [CONV, CALLS, CONV])
+    inside = j["inside"]
+    # zero, the pad and two transposes.
+    expect("products are not computed again", inside["evaluated"] == inside["evaluated_first"] + 4, str(inside))
+    for what, old, new in (
+        ("spatial dimensions of the kernel changed places", "dim_labels=b01f_o01i", "dim_labels=b01f_o10i"),
+        ("the padding at the other side", "padding=0_0x1_1x1_1x0_0", "padding=0_0x2_0x1_1x0_0"),
+        ("padding with another number", "constant(0)", "constant(0.5)"),
+        ("a call that scales", '"conv_result_scale":1', '"conv_result_scale":2'),
+        ("a gemm that scales", '"alpha_real":1', '"alpha_real":0.5'),
+        ("a kernel turned in another way", "dimensions={3,0,1,2}", "dimensions={3,1,0,2}"),
+        ("a window that is reversed", "window={size=3x3}", "window={size=3x3 rhs_reversal=1x1}"),
+    ):
+        j, code = bisect([CONV, CALLS.replace(old, new)])
+        expect(what, code == 1 and j["found"], json.dumps(j, indent=1)[:1500])
+
+
 def main():
+    products()
     # What moves the outputs by less than rounding does.
     later = NORM.replace("constant(1e-06)", "constant(1e-05)")
     j = named("epsilon of a norm", [NORM, NORM, later, later], "eps")

@@ -141,15 +141,13 @@ class FolderBisection {
     o.eval = eval_options(a_), o.stop = options.stop, o.judged = options.judged;
     o.eval.stop = interrupted;
     o.others = [this](int attempt) { return other_inputs(attempt); };
+    // What sorts and indexes is looked at a second time, with ties and with indices at and beyond the bounds.
+    if (a_.inputs.empty() && has_edges(*first_) && bytes_inside(*first_) <= kLargestSecondLook)
+      o.second = with_arguments(edge_arguments(*first_, session_->arguments()));
     inside_ = std::make_unique<InsideSearch>(search_inside(row_, *first_, *session_, o));
     add_inside(told_, row_, *inside_, inputs_in_words());
-    if (inside_->found.outcome != Bisection::kAllGood || !a_.inputs.empty() || !has_edges(*first_) ||
-        bytes_inside(*first_) > kLargestSecondLook)
-      return inside_->found;
-    // What sorts and indexes is looked at a second time, with ties and with indices at and beyond the bounds.
-    o.others = nullptr, o.judged = nullptr;
-    const Session* edges = with_arguments(edge_arguments(*first_, session_->arguments()));
-    auto second = std::make_unique<InsideSearch>(search_inside(row_, *first_, *edges, o));
+    std::unique_ptr<InsideSearch> second = std::move(inside_->second);
+    if (!second || inside_->found.outcome != Bisection::kAllGood) return inside_->found;
     told_["inputs"]["made"] = inputs_in_words() + "; ties and indices at and beyond the bounds";
     if (second->found.outcome != Bisection::kFound) return inside_->found;
     inside_ = std::move(second);
@@ -163,7 +161,13 @@ class FolderBisection {
       auto at = b.judged.find(k);
       if (at == b.judged.end() || at->second.verdict != Verdict::kGood) continue;
       try {
-        Judgement j = make_judge(judged_, *first_, session_.get())(*row_.load(k));
+        std::unique_ptr<Module> last = row_.load(k);
+        check_supported(*last);
+        Judgement j;
+        if (a_.backend == "evaluator" && inside_->outputs.shape.valid() && !inside_->attempt)
+          j = in_own_types(*last, *session_, eval_options(a_), a_.tolerance, inside_->outputs);
+        // The first stage in its own types is asked only where that is not near.
+        if (j.verdict != Verdict::kGood) j = make_judge(judged_, *first_, session_.get())(*last);
         if (j.verdict == Verdict::kGood) at->second = j;
         return j.verdict != Verdict::kBad;
       } catch (const OracleFailure&) {

@@ -80,7 +80,7 @@ void Inside::take_outputs(const Module& m, Stage& s) {
   leaves_of(whole, &s.outputs);
 }
 
-std::unique_ptr<Inside::Stage> Inside::number(const Module& m) {
+std::shared_ptr<StageModule> Inside::stage_module(const Module& m) const {
   Universe& u = m.u();
   int64_t devices = devices_needed(m);
   const std::vector<InstId>& params = m.comp(m.entry()).params;
@@ -89,18 +89,22 @@ std::unique_ptr<Inside::Stage> Inside::number(const Module& m) {
       devices = std::max(devices, device_count(m));
   if (devices > kMostDevices)
     fail(FailureKind::kUnsupported, "the module runs on {} devices, at most {} are simulated", devices, kMostDevices);
+  return std::make_shared<StageModule>(m, options_, devices);
+}
+
+std::unique_ptr<Inside::Stage> Inside::number(const Module& m, std::shared_ptr<StageModule> module) {
+  if (!module) module = stage_module(m);
   auto s = std::make_unique<Stage>();
-  s->devices = devices;
+  s->devices = module->devices;
   s->partitions = std::max<int64_t>(m.config().num_partitions, 1);
-  auto module = std::make_shared<StageModule>(m, options_, devices);
-  s->walked = StageWalk(*numbers_, module).run(arguments(m, devices));
+  s->walked = StageWalk(*numbers_, module).run(arguments(m, module->devices));
   take_outputs(m, *s);
   return s;
 }
 
-InsideStage Inside::first(const Module& m) {
+InsideStage Inside::first(const Module& m, std::shared_ptr<StageModule> module) {
   numbers_->stage = 0;
-  first_ = number(m);
+  first_ = number(m, std::move(module));
   last_ = std::make_unique<Stage>(*first_);
   expected_ = first_->outputs;
   InsideStage out;
@@ -109,9 +113,9 @@ InsideStage Inside::first(const Module& m) {
   return out;
 }
 
-InsideStage Inside::next(const Module& m, bool keep) {
+InsideStage Inside::next(const Module& m, bool keep, std::shared_ptr<StageModule> module) {
   ++numbers_->stage;
-  std::unique_ptr<Stage> now = number(m);
+  std::unique_ptr<Stage> now = number(m, std::move(module));
   InsideStage out = Comparison(*numbers_, *last_, *now, expected_).judge();
   if (!keep) return out;
   bool known =

@@ -62,9 +62,11 @@ class Inside {
   Inside(const Session& session, const EvalOptions& options, int64_t most_bytes);
   ~Inside();
   // The first stage, which is taken to be good.
-  InsideStage first(const Module& m);
+  // `module`: what stage_module() gives of it, where that is at hand; another Inside may use the same.
+  InsideStage first(const Module& m, std::shared_ptr<StageModule> module = nullptr);
   // A stage against the last one that was kept. `keep`: the next one is held against this.
-  InsideStage next(const Module& m, bool keep = true);
+  InsideStage next(const Module& m, bool keep = true, std::shared_ptr<StageModule> module = nullptr);
+  std::shared_ptr<StageModule> stage_module(const Module& m) const;
 
   InputsTold inputs() const;
   const Numbering& numbers() const;
@@ -74,7 +76,7 @@ class Inside {
  private:
   struct Stage;
   class Comparison;
-  std::unique_ptr<Stage> number(const Module& m);
+  std::unique_ptr<Stage> number(const Module& m, std::shared_ptr<StageModule> module);
   std::vector<Term> arguments(const Module& m, int64_t devices);
   void take_outputs(const Module& m, Stage& s);
 

@@ -10,10 +10,10 @@
 #include "ir/eval/evaluator.h"
 #include "replay/inside/canonical.h"
 #include "replay/inside/sketch.h"
+#include "replay/inside/views.h"
 
 namespace hlo {
 
-using NumberId = uint32_t;
 inline constexpr NumberId kNoNumber = UINT32_MAX;
 
 // The value of an instruction: an array by number and shape (a reshape has its operand's number), or a tuple of them.
@@ -74,6 +74,7 @@ class Numbering {
   const Number& operator[](NumberId n) const { return numbers_[n]; }
   size_t size() const { return numbers_.size(); }
   uint32_t stage = 0;  // new numbers are of this one
+  Views views;
 
   // A value as it is. `each`: one value, or one a device.
   Term place(std::vector<Value> each);

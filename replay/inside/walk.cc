@@ -141,7 +141,45 @@ Term StageWalk::instruction(InstId i, std::vector<Term> operands, const std::vec
     case Role::kOperation:
       break;
   }
-  return n_.apply(s_, i, operands, key_of(i, operands));
+  return operation(i, operands);
+}
+
+bool StageWalk::is_zero(const Term& t) {
+  if (!t.is_array() || !n_[t.number].known) return false;
+  const Sketch& s = n_[t.number].sketch;
+  return s.floats && s.elements == 1 && s.largest == 0 && !s.nan && !s.infinite;
+}
+
+Term StageWalk::operation(InstId i, const std::vector<Term>& operands) {
+  Term out;
+  if (n_.views.undone(m_, i, operands, &out)) return out;
+  uint64_t product = n_.views.product(m_, i, operands);
+  if (product && m_.op(i) == Opcode::CustomCall) return library_product(i, operands, product);
+  out = n_.apply(s_, i, operands, product ? product : key_of(i, operands));
+  n_.views.note(m_, i, operands, out, m_.op(i) == Opcode::Pad && is_zero(operands[1]));
+  return out;
+}
+
+Term StageWalk::library_product(InstId i, const std::vector<Term>& operands, uint64_t product) {
+  const Shape& s = m_.shape(i);
+  bool found = false;
+  Term value = n_.find(product, &found);
+  if (!found) {
+    Term whole = n_.apply(s_, i, operands, key_of(i, operands));
+    if (whole.elements) n_.set(product, (*whole.elements)[0]);
+    return whole;
+  }
+  value.shape = s.elements[0];
+  uint64_t key = hash_combine(0x3088, hash_bytes(m_.u().shape_text(s.elements[1])));
+  Term memory = n_.find(key, &found);
+  if (!found) {
+    Value zeros;
+    zeros.shape = s.elements[1], zeros.data = new_array(m_.u(), s.elements[1]);
+    memory = n_.place({zeros});
+    n_.set(key, memory);
+  }
+  memory.shape = s.elements[1];
+  return tuple(m_.shape_id(i), {value, memory});
 }
 
 // False where it has no value, or another one on every device.

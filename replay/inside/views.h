@@ -1,0 +1,40 @@
+// Products of values that are written in another way: a convolution or dot of transposed or padded operands is the one
+// of what these are made of, and a library's call is the operation that it stands for.
+#pragma once
+#include <unordered_map>
+
+#include "ir/module.h"
+
+namespace hlo {
+
+using NumberId = uint32_t;
+struct Term;
+
+// An array as another one, transposed and then padded with zeros.
+struct View {
+  NumberId base = 0;
+  Dims base_dims;  // the number alone does not tell them
+  Dims from;       // by dimension of the view: the base's dimension
+  Dims low, high;  // zeros around it
+  bool padded() const;
+};
+
+class Views {
+ public:
+  // Remembers what the instruction's value is of its operands'. `zero`: of a pad, its padding value is zero.
+  void note(const Module& m, InstId i, const std::vector<Term>& operands, const Term& value, bool zero);
+  // The value of that transpose, where it undoes another one.
+  bool undone(const Module& m, InstId i, const std::vector<Term>& operands, Term* value) const;
+  // What a convolution, dot or library call computes; 0 of others and of what cannot be said.
+  uint64_t product(const Module& m, InstId i, const std::vector<Term>& operands) const;
+
+ private:
+  View of(const Module& m, InstId operand, const Term& t) const;
+  uint64_t convolution(const Module& m, InstId i, const std::vector<Term>& operands) const;
+  std::unordered_map<NumberId, std::pair<View, Dims>> known_;  // with the view's own dimensions
+};
+
+// A library call whose value is a tuple of an operation's value and of memory that it works in.
+bool is_library_product(const Module& m, InstId i);
+
+}  // namespace hlo
