@@ -12,7 +12,7 @@ class PassContext;
 
 // Every shape gets its default layout. What reads bytes in the order of another one becomes
 //   %b = bitcast(%a)   ==>   %t = transpose(%a), %c = bitcast(%t), %b = transpose(%c)
-// Which was which, the new one second. Throws Failure(kUnsupported) for bitcasts of tiled layouts.
+// Which was which, the new one second. Throws Failure(kUnsupported) for bitcasts of tiled layouts that move elements.
 std::vector<std::pair<InstId, InstId>> make_row_major(Module& m);
 
 // Convolutions that the device has a library for become its calls,

@@ -5,11 +5,13 @@
 
 #include "ir/base/check.h"
 #include "ir/base/stack_guard.h"
+#include "ir/tiling.h"
 
 namespace hlo {
 namespace {
 
-// Bytes of arrays as they lie in memory, tuples' leaves together.
+// Bytes of arrays as they lie in the device's memory, tuples' leaves together. What lies on a TPU's chip costs none of
+// its bandwidth.
 double bytes_of(const Universe& u, ShapeId shape) {
   const Shape& s = u[shape];
   if (s.is_tuple()) {
@@ -17,7 +19,14 @@ double bytes_of(const Universe& u, ShapeId shape) {
     for (ShapeId e : s.elements) sum += bytes_of(u, e);
     return sum;
   }
-  return s.is_array() ? static_cast<double>(u.byte_size(shape)) : 0;
+  return s.is_array() && !is_beside_device_memory(s) ? static_cast<double>(u.byte_size(shape)) : 0;
+}
+
+// A copy of `moved`, which is as large as what it moves, out of `from` into `to`.
+void count_move(const Universe& u, ShapeId moved, ShapeId from, ShapeId to, Cost* c) {
+  const auto bytes = static_cast<double>(u.byte_size(moved));
+  c->bytes_read = is_beside_device_memory(u[from]) ? 0 : bytes;
+  c->bytes_written = is_beside_device_memory(u[to]) ? 0 : bytes;
 }
 
 // Bytes of the memory that a library's call works in: the `u8[n]` or `s8[n]` in its tuple, which nobody reads. The last
@@ -50,7 +59,7 @@ double valid_pairs(const WindowDim& w, int64_t in, int64_t out) {
 
 Cost& Cost::operator+=(const Cost& o) {
   flops += o.flops, transcendentals += o.transcendentals, bytes_read += o.bytes_read, bytes_written += o.bytes_written;
-  product |= o.product;
+  product |= o.product, narrow |= o.narrow;
   return *this;
 }
 
@@ -130,7 +139,8 @@ Cost CostAnalysis::of(InstId i) {
     case Opcode::Fusion: {
       CompId body = m_.called(i)[0];
       Cost inside = of_computation(body);
-      c.flops = inside.flops, c.transcendentals = inside.transcendentals, c.product = inside.product;
+      c.flops = inside.flops, c.transcendentals = inside.transcendentals;
+      c.product = inside.product, c.narrow = inside.narrow;
       memory();
       // Of what is sliced, gathered or updated only that part moves.
       for (InstId p : m_.comp(body).params) {
@@ -149,17 +159,24 @@ Cost CostAnalysis::of(InstId i) {
         if (parts && used < whole) c.bytes_read -= whole - used;
       }
       InstId root = m_.comp(body).root;
-      if (m_.op(root) == Opcode::DynamicUpdateSlice) c.bytes_written = bytes_of(u, m_.shape_id(m_.operand(root, 1)));
+      if (m_.op(root) == Opcode::DynamicUpdateSlice && !is_beside_device_memory(out))
+        c.bytes_written = bytes_of(u, m_.shape_id(m_.operand(root, 1)));
       return c;
     }
     case Opcode::DynamicSlice:
     case Opcode::Slice:
     case Opcode::Gather:
-      c.bytes_read = c.bytes_written = bytes_of(u, m_.shape_id(i));
+      count_move(u, m_.shape_id(i), m_.shape_id(m_.operand(i, 0)), m_.shape_id(i), &c);
       return c;
     case Opcode::DynamicUpdateSlice:
-      c.bytes_read = c.bytes_written = bytes_of(u, m_.shape_id(m_.operand(i, 1)));
+      count_move(u, m_.shape_id(m_.operand(i, 1)), m_.shape_id(m_.operand(i, 1)), m_.shape_id(i), &c);
       return c;
+    case Opcode::CopyStart: {
+      // On a TPU between its memories; a GPU's go to the host and are no kernels.
+      const ShapeId from = m_.shape_id(m_.operand(i, 0)), to = out.is_tuple() ? out.elements[0] : m_.shape_id(i);
+      if (has_tiles(u[from]) && has_tiles(u[to])) count_move(u, to, from, to, &c);
+      return c;
+    }
     case Opcode::Dot:
     case Opcode::RaggedDot: {
       memory();
@@ -167,7 +184,7 @@ Cost CostAnalysis::of(InstId i) {
       const Shape& l = m_.shape(m_.operand(i, 0));
       for (int64_t d : a.ints(Attr::lhs_contracting_dims)) depth *= static_cast<double>(l.dims[static_cast<size_t>(d)]);
       c.flops = 2 * static_cast<double>(out.elements_count()) * depth;
-      c.product = true;
+      c.product = true, c.narrow = type_bits(l.type) <= 8;
       return c;
     }
     case Opcode::Convolution: {
@@ -183,7 +200,7 @@ Cost CostAnalysis::of(InstId i) {
       c.flops = 2 * pairs * static_cast<double>(out.dims[static_cast<size_t>(labels->output_batch)]) *
                 static_cast<double>(out.dims[static_cast<size_t>(labels->output_feature)]) *
                 static_cast<double>(r.dims[static_cast<size_t>(labels->kernel_input)]);
-      c.product = true;
+      c.product = true, c.narrow = type_bits(l.type) <= 8;
       return c;
     }
     case Opcode::Reduce: {
@@ -280,20 +297,28 @@ constexpr DeviceSpec kDevices[] = {
     {"RTX4090", 1008, 82.6, 165, 128, 65536, 100, 48, 24, "sm_89"},
     {"H100", 3350, 66.9, 989, 132, 65536, 228, 64, 32, "sm_90"},
     {"H200", 4800, 66.9, 989, 132, 65536, 228, 64, 32, "sm_90"},
+    // A chip each, as cloud.google.com/tpu/docs/{v4,v5e,v5p,v6e} say. Of their vector units the sheets say nothing: the
+    // matrix units' peak is a bound that holds for them as well.
+    {"TPU v4", 1228, 275, 275, 0, 0, 0, 0, 0, "", 275, 32},
+    {"TPU v5e", 819, 197, 197, 0, 0, 0, 0, 0, "", 393, 16},
+    {"TPU v5p", 2765, 459, 459, 0, 0, 0, 0, 0, "", 918, 95},
+    {"TPU v6e", 1638, 918, 918, 0, 0, 0, 0, 0, "", 1836, 32},
 };
 }  // namespace
 
 std::span<const DeviceSpec> device_specs() { return kDevices; }
 
 const DeviceSpec& device_spec(std::string_view name) {
-  auto same = [&](std::string_view a) {
-    return a.size() == name.size() && std::equal(a.begin(), a.end(), name.begin(), [](char x, char y) {
-             return toupper(static_cast<unsigned char>(x)) == toupper(static_cast<unsigned char>(y));
-           });
+  auto plain = [](std::string_view text) {
+    std::string out;
+    for (char c : text)
+      if (c != ' ') out += static_cast<char>(toupper(static_cast<unsigned char>(c)));
+    return out;
   };
+  const std::string wanted = plain(name);
   std::string list;
   for (const DeviceSpec& d : kDevices) {
-    if (same(d.name)) return d;
+    if (plain(d.name) == wanted || (!d.is_gpu() && plain(d.name) == "TPU" + wanted)) return d;
     list += (list.empty() ? "" : ", ") + std::string(d.name);
   }
   fail(FailureKind::kUsage, "unknown device '{}'; there are {}", name, list);
@@ -301,7 +326,8 @@ const DeviceSpec& device_spec(std::string_view name) {
 
 double least_seconds(const Cost& c, const DeviceSpec& d, bool* by_memory) {
   double memory = c.bytes() / (d.memory_gb_s * 1e9);
-  double compute = (c.flops + c.transcendentals) / ((c.product ? d.matrix_tflops : d.f32_tflops) * 1e12);
+  double rate = !c.product ? d.f32_tflops : c.narrow && d.narrow_tflops > 0 ? d.narrow_tflops : d.matrix_tflops;
+  double compute = (c.flops + c.transcendentals) / (rate * 1e12);
   if (by_memory) *by_memory = memory >= compute;
   return std::max(memory, compute);
 }

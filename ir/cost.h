@@ -15,6 +15,7 @@ struct Cost {
   double flops = 0, transcendentals = 0;
   double bytes_read = 0, bytes_written = 0;
   bool product = false;  // matrix units can do it
+  bool narrow = false;   // …of elements of a byte, in part at least
   double bytes() const { return bytes_read + bytes_written; }
   Cost& operator+=(const Cost& o);
 };
@@ -38,12 +39,15 @@ class CostAnalysis {
 // A device by its data sheet, for bounds.
 struct DeviceSpec {
   std::string_view name;
-  double memory_gb_s, f32_tflops, matrix_tflops;  // matrix: bf16 with f32 sums, dense
-  int sms, registers_per_sm, shared_kb_per_sm, warps_per_sm, blocks_per_sm;
+  double memory_gb_s, f32_tflops, matrix_tflops;                             // matrix: bf16 with f32 sums, dense
+  int sms, registers_per_sm, shared_kb_per_sm, warps_per_sm, blocks_per_sm;  // 0 of a TPU
   std::string_view sm;
+  double narrow_tflops = 0;  // of products of bytes; 0: taken for matrix_tflops
+  double memory_gb = 0;      // its size; 0: not told here
+  bool is_gpu() const { return sms > 0; }
 };
 std::span<const DeviceSpec> device_specs();
-// By name, whatever its case; Failure(kUsage) listing them otherwise.
+// By name, whatever its case and spaces, of a TPU without that word, too; Failure(kUsage) listing them otherwise.
 const DeviceSpec& device_spec(std::string_view name);
 
 // Seconds that the cost takes at least, and which limit that is.

@@ -8,13 +8,14 @@
 #include "ir/aliasing.h"
 #include "ir/library_calls.h"
 #include "ir/shape_inference.h"
+#include "ir/tiling.h"
 #include "ir/verifier_rules.h"
 
 namespace hlo {
 namespace {
 
 // Only XLA's TPU compiler lays arrays out in tiles.
-bool has_tiles(const Module& m) {
+bool any_tiles(const Module& m) {
   const Universe& u = m.u();
   for (CompId c : m.computations())
     for (InstId i : m.comp(c).order)
@@ -30,7 +31,7 @@ class Verifier {
         limit_(limit),
         layouts_(layouts == Layouts::kBinding || (layouts == Layouts::kAuto && m.config().is_scheduled)),
         settled_(moment == Moment::kSettled),
-        mixed_(precision == Precision::kMixed || (precision == Precision::kAuto && has_tiles(m))) {}
+        mixed_(precision == Precision::kMixed || (precision == Precision::kAuto && any_tiles(m))) {}
 
   std::vector<VerifyError> run() {
     names();
@@ -174,8 +175,16 @@ class Verifier {
       const Shape &x = m_.shape(m_.operand(i, 0)), &y = m_.shape(i);
       // Numbers of less than a byte are packed where the layout says so; XLA's own stages say it on one side only.
       bool packed = type_bits(x.type) < 8 && x.type == y.type && x.elements_count() == y.elements_count();
-      // Tiles are filled up, so that s32[8] and s32[1] are of one size there.
+      // Tiles are filled up, so that s32[8] and s32[1] are of one size there. How much memory is taken is known where
+      // both sides tell.
       bool tiled = x.layout.rest.starts_with("T(") || y.layout.rest.starts_with("T(");
+      if (tiled && x.is_array() && y.is_array()) {
+        const std::optional<TiledOrder> from = TiledOrder::of(x), to = TiledOrder::of(y);
+        const bool known = from && to && has_tiles(x) && has_tiles(y) && x.type == y.type;
+        if (known && from->places() != to->places())
+          error("bitcast", i, "changes the number of elements that tiles take, {} of {} and {} of {}", from->places(),
+                text(m_.shape_id(m_.operand(i, 0))), to->places(), text(m_.shape_id(i)));
+      }
       if (x.is_array() && y.is_array() && !packed && !tiled &&
           u_.byte_size(m_.shape_id(m_.operand(i, 0))) != u_.byte_size(m_.shape_id(i)))
         error("bitcast", i, "changes the number of bytes");

@@ -9,7 +9,7 @@
 //   layouts        are permutations; elements of tuples agree with what builds and takes them apart
 //                  where they are assigned: what works element by element or along dimensions keeps them
 //                  and calls, loops, branches, barriers and tuples hand values on as they lie
-//   bitcast        keeps the number of bytes
+//   bitcast        keeps the number of bytes, of arrays in tiles that of the elements that their tiles take
 //   dynamism       no dimension is unbounded (`?`)
 //   calls          parameters and results of callees agree with what the caller passes and expects, by opcode: call,
 //   fusion, while

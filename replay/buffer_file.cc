@@ -74,7 +74,7 @@ BufferFile::Part allocation_line(LineReader& r) {
   a.size = r.number();
   while (r.take(", ")) {
     if (r.take("color "))
-      r.number();
+      a.color = r.number();
     else if (r.take("parameter "))
       a.parameter = r.number();
     else if (r.take("shape |"))  // of the parameter, with the place of the leaf

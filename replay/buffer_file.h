@@ -20,6 +20,7 @@ struct BufferFile {
   struct Part {
     int64_t number = 0, size = 0;  // bytes
     int64_t parameter = -1;        // its number; -1: none
+    int64_t color = 0;             // memory space
     bool constant = false, thread_local_ = false, live_out = false, temporary = false, output = false;
     std::vector<Value> values;
   };

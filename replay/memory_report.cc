@@ -27,13 +27,14 @@ std::string file_ending(const Recording& r, std::string_view ending) {
 
 void add_to_sums(MemoryReport* out, const MemoryAllocation& a) {
   auto add = [](int64_t* sum, int64_t bytes) { *sum = (Checked(*sum) + bytes).capped(); };
+  out->allocations.push_back(a);
+  if (a.kind == "elsewhere") return add(&out->elsewhere, a.bytes);
   add(&out->allocated, a.bytes);
   add(a.kind == "argument"   ? &out->arguments
       : a.kind == "constant" ? &out->constants
       : a.kind == "output"   ? &out->outputs
                              : &out->temporaries,
       a.bytes);
-  out->allocations.push_back(a);
 }
 
 void sort_report(MemoryReport* out) {
@@ -73,12 +74,25 @@ class ValueNames {
   std::unordered_map<std::string_view, InstId> by_name_;
 };
 
+// On a TPU, which lays arrays out in tiles, memory of another color is on the chip or the host's; a GPU's is its own.
+bool is_of_tpu(const BufferFile& file) {
+  for (const BufferFile::Part& a : file.allocations)
+    for (const BufferFile::Value& v : a.values)
+      if (v.shape.find(":T(") != std::string::npos) return true;
+  return false;
+}
+
 void read_allocations(const BufferFile& file, MemoryReport* out) {
+  const bool tpu = is_of_tpu(file);
   for (const BufferFile::Part& a : file.allocations) {
     if (a.thread_local_) continue;
     MemoryAllocation to;
     to.bytes = a.size, to.values = a.values.size();
-    to.kind = a.parameter >= 0 ? "argument" : a.constant ? "constant" : a.live_out || a.output ? "output" : "temporary";
+    to.kind = tpu && a.color > 0       ? "elsewhere"
+              : a.parameter >= 0       ? "argument"
+              : a.constant             ? "constant"
+              : a.live_out || a.output ? "output"
+                                       : "temporary";
     int64_t most = -1;
     for (const BufferFile::Value& v : a.values)
       if (v.size > most) most = v.size, to.largest = with_index(v.instruction, v.index);

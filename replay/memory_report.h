@@ -23,7 +23,7 @@ struct MemoryValue {
 
 struct MemoryAllocation {
   int64_t bytes = 0;
-  std::string kind;  // "argument", "constant", "output", "temporary"
+  std::string kind;  // "argument", "constant", "output", "temporary"; "elsewhere": not in the device's large memory
   size_t values = 0;
   std::string largest;  // name of its largest value
 };
@@ -33,6 +33,7 @@ struct MemoryReport {
   bool estimate = false;  // the module is not scheduled: our order and our assignment stand in
   // Bytes of the allocations, all their lives long.
   int64_t allocated = 0, arguments = 0, constants = 0, outputs = 0, temporaries = 0;
+  int64_t elsewhere = 0;                      // beside them: on a TPU's chip, in its host
   int64_t peak = 0;                           // bytes alive at once
   std::string peak_at;                        // instruction that runs then; empty: unknown
   std::vector<MemoryValue> alive;             // at the peak, largest first; empty: unknown

@@ -63,18 +63,43 @@ bool spec_of_config(std::string_view text, DeviceSpec* out) {
   return true;
 }
 
+// A TPU by what libtpu writes into NAME.target_arguments.txt: a code name, and a variant where one name has two chips.
+// Empty where the file says no version.
+std::string tpu_of(std::string_view arguments) {
+  const std::string version = pbtxt_field(arguments, "version"), variant = pbtxt_field(arguments, "variant");
+  if (version.empty()) return {};
+  struct Known {
+    std::string_view version, variant, name;
+  };
+  // As libtpu 0.0.51 compiles for topologies of these names (tests/dev/tpu_dumps.py).
+  constexpr Known kKnown[] = {
+      {"TPU_VERSION_JELLYFISH", "", "TPU v2"},      {"TPU_VERSION_DRAGONFISH", "", "TPU v3"},
+      {"TPU_VERSION_PUFFERFISH", "", "TPU v4"},     {"TPU_VERSION_VIPERFISH", "", "TPU v5p"},
+      {"TPU_VERSION_VIPERFISH", "lite", "TPU v5e"}, {"TPU_VERSION_GHOSTLITE", "", "TPU v6e"},
+  };
+  for (const Known& k : kKnown)
+    if (k.version == version && k.variant == variant) return std::string(k.name);
+  return version + (variant.empty() ? "" : ", " + variant);
+}
+
 }  // namespace
 
 std::string Target::in_words() const {
-  std::string out = platform.empty() ? device : device.empty() ? platform : platform + ", " + device;
+  std::string out = platform.empty() || device.starts_with(platform + " ") ? device
+                    : device.empty()                                       ? platform
+                                                                           : platform + ", " + device;
   if (!versions.empty()) out += (out.empty() ? "" : ", ") + versions;
   return out.empty() ? "unknown" : out;
 }
 
 Target target_of(const Recording& r, const std::string& gpu) {
   Target t;
-  std::string config;
+  std::string config, tpu;
   for (const std::string& f : r.other_files) {
+    if (f.ends_with(".target_arguments.txt")) try {
+        tpu = tpu_of(read_confined(r.folder, f));
+      } catch (const Failure&) {  // what cannot be read says nothing
+      }
     if (f.ends_with("gpu_target_config.pbtxt")) try {
         config = read_confined(r.folder, f);
       } catch (const Failure&) {  // what cannot be read says nothing
@@ -89,6 +114,12 @@ Target target_of(const Recording& r, const std::string& gpu) {
       t.platform = "CPU";
     }
   }
+  if (!tpu.empty()) {
+    t.platform = "TPU", t.device = tpu;
+    // Behind the module's name: `.cl_1003875606`, the change of Google's sources that libtpu was built from.
+    if (size_t at = r.module_name.rfind(".cl_"); at != std::string::npos)
+      t.versions = "libtpu " + printable(r.module_name.substr(at + 1));
+  }
   if (!config.empty()) {
     const std::string described = pbtxt_field(config, "device_description_str"), name = pbtxt_field(config, "name");
     const std::string sm = t.device;
@@ -102,7 +133,10 @@ Target target_of(const Recording& r, const std::string& gpu) {
   if (r.source != "xla") t.versions = "replayed by hlo-replay through " + printable(r.pipeline);
   t.spec = device_spec(gpu.empty() ? "H100" : gpu);
   t.spec_known = !gpu.empty();
-  if (t.spec_known || config.empty()) return t;
+  if (t.spec_known) return t;
+  for (const DeviceSpec& d : device_specs())
+    if (!tpu.empty() && d.name == tpu) t.spec = d, t.spec_known = true;
+  if (config.empty()) return t;
   for (const DeviceSpec& d : device_specs())
     if (names_device(t.device, d.name)) t.spec = d, t.spec_known = true;
   if (!t.spec_known) t.spec_known = spec_of_config(config, &t.spec);

@@ -9,15 +9,15 @@ namespace hlo {
 
 struct Target {
   std::string platform;  // "CUDA", "ROCM", "CPU", "TPU"; empty: unknown
-  std::string device;    // "NVIDIA H200 141GB HBM3e", "sm_9.0a"; empty: unknown
+  std::string device;    // "NVIDIA H200 141GB HBM3e", "sm_9.0a", "TPU v5e"; empty: unknown
   std::string versions;  // "CUDA 12.8.0, cuDNN 8.9.4"; empty: unknown
   DeviceSpec spec{};
   bool spec_known = false;  // false: `spec` is an H100's, for want of the target's
   std::string in_words() const;
 };
 
-// From gpu_target_config.pbtxt and the names of files. `gpu`: a name of device_specs() that takes the target's place;
-// empty: none. Throws Failure(kUsage) where there is no such device.
+// From gpu_target_config.pbtxt, of a TPU target_arguments.txt, and the names of files. `gpu`: a name of device_specs()
+// that takes the target's place; empty: none. Throws Failure(kUsage) where there is no such device.
 Target target_of(const Recording& recording, const std::string& gpu);
 
 }  // namespace hlo

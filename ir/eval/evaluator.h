@@ -77,6 +77,7 @@ class Evaluator {
   Value elementwise(InstId inst, std::vector<Value>& ops);
   Value movement(InstId inst, std::vector<Value>& ops);
   Value bitcast(const Value& in, ShapeId to);
+  Value tiled_bitcast(InstId inst, const Value& in);
   // A dot of those dimensions, in the type that its sums want, rounded to `out`'s.
   Value contract(InstId inst, const Value& l, const Value& r, const Dims& l_batch, const Dims& l_contract,
                  const Dims& r_batch, const Dims& r_contract, ShapeId out);

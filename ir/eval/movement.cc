@@ -5,6 +5,7 @@
 #include "ir/base/parallel.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/kernels.h"
+#include "ir/tiling.h"
 
 namespace hlo {
 
@@ -214,8 +215,7 @@ Value Evaluator::movement(InstId inst, std::vector<Value>& ops) {
     }
     case Opcode::Bitcast: {
       // How many bits an element takes in memory changes nothing here, where each takes whole bytes.
-      auto tiled = [](const Shape& s) { return !s.layout.rest.empty() && !s.layout.rest.starts_with("E("); };
-      if (tiled(in) || tiled(out_shape)) refuse(inst, "a bitcast of a tiled layout");
+      if (has_tiles(in) || has_tiles(out_shape)) return tiled_bitcast(inst, ops[0]);
       if (type_bits(in.type) != type_bits(out_shape.type) &&
           std::min(type_bits(in.type), type_bits(out_shape.type)) < 8)
         refuse(inst, "a bitcast between elements of less than a byte and larger ones");

@@ -48,6 +48,7 @@ Json report_json(const LookedAt& l, const MemoryReport* r, const std::string& by
           {"constant_bytes", told.constants},
           {"output_bytes", told.outputs},
           {"temporary_bytes", told.temporaries},
+          {"elsewhere_bytes", told.elsewhere},
           {"peak_bytes", r && told.peak ? Json(told.peak) : Json()},
           {"peak_at", told.peak_at},
           {"by", by},
@@ -66,6 +67,7 @@ void print_report(const LookedAt& l, const MemoryReport& r, const MemoryArgs& a)
   fmt::print("{}, {}: {} allocated ({} arguments, {} constants, {} outputs, {} temporaries), by {}\n",
              printable(l.name()), printable(l.stage), human_bytes(r.allocated), human_bytes(r.arguments),
              human_bytes(r.constants), human_bytes(r.outputs), human_bytes(r.temporaries), r.from);
+  if (r.elsewhere) fmt::print("and {} in memories on the chip or of the host\n", human_bytes(r.elsewhere));
   if (r.estimate) fmt::print("an estimate: the compiler schedules and copies before it assigns memory\n");
   for (const std::string& n : r.notes) fmt::print("note: {}\n", printable(n));
   if (r.alive.empty()) {

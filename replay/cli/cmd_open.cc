@@ -220,6 +220,7 @@ void print_memory(const ModuleOverview& o) {
   fmt::print("\nmemory: {} allocated ({} arguments, {} outputs, {} temporaries), by {}{}\n", human_bytes(r.allocated),
              human_bytes(r.arguments), human_bytes(r.outputs), human_bytes(r.temporaries), r.from,
              r.estimate ? ": an estimate" : "");
+  if (r.elsewhere) fmt::print("and {} in memories on the chip or of the host\n", human_bytes(r.elsewhere));
   if (r.alive.empty()) return;
   fmt::print("{} alive at the peak{}, most of it:\n", human_bytes(r.peak),
              r.peak_at.empty() ? "" : ", at " + printable(r.peak_at));

@@ -39,6 +39,12 @@ Occupancy occupancy_of(const DeviceSpec& d, const KernelResources& r, int64_t th
   return {static_cast<double>(std::min(least.first * warps, d.warps_per_sm)) / d.warps_per_sm, least.second};
 }
 
+const DeviceSpec& gpu_spec(const std::string& name) {
+  const DeviceSpec& d = device_spec(name);
+  if (!d.is_gpu()) fail(FailureKind::kUsage, "{} has no multiprocessors to fill: occupancy is a GPU's", d.name);
+  return d;
+}
+
 void occupancy_header(const DeviceSpec& d, const std::string& whose) {
   fmt::print("{} ({} multiprocessors, {} warps each); {}:\n", d.name, d.sms, d.warps_per_sm, whose);
   fmt::print("{:<44} {:>9} {:>7} {:>9} {:>9} {:>10}  {}\n", "kernel", "registers", "shared", "block", "blocks",
@@ -105,7 +111,7 @@ int occupancy_of_ptx(const OccupancyArgs& a, const std::vector<std::string>& fil
     }
     std::map<std::string, KernelResources> report = assembled(text, ptx.target, false).kernels;
     for (const std::string& name : words(a.gpus)) {
-      const DeviceSpec& d = device_spec(name);
+      const DeviceSpec& d = gpu_spec(name);
       if (!a.json) occupancy_header(d, fmt::format("XLA's own kernels, {} for {}", file, ptx.target));
       for (const PtxEntry& k : ptx.entries) {
         const KernelResources& r = report[k.name];
@@ -145,7 +151,7 @@ int cmd_occupancy(const OccupancyArgs& a) {
   Json all = Json::array(), without = Json::array();
   std::set<std::string> names = words(a.gpus);
   for (const std::string& name : names) {
-    const DeviceSpec& d = device_spec(name);
+    const DeviceSpec& d = gpu_spec(name);
     std::string sm(d.sm == "sm_70" ? "sm_75" : d.sm);
     GpuCode code = gpu_code(*m, sm);
     std::map<std::string, KernelResources> report = assembled(code.ptx, sm, false).kernels;

@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 
-python, corpus, work = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
 oracle = pathlib.Path(__file__).resolve().parents[3] / "shared" / "oracle" / "xla.py"
 NO_COPIES = ["405b", "mixtral_8x7b_bf16_2x8", "torax", "thunk_coverage", "activation_offloading"]
 NO_TRITON = ["clip__train", "colabfold"]
@@ -21,29 +20,42 @@ ENTRY e {
   ROOT d = f32[70,70,70]{2,1,0} dot(a, b), lhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_batch_dims={0}, rhs_contracting_dims={2}
 }
 """
-work.mkdir(exist_ok=True)
-missing = 0
-for file in sorted(corpus.glob("*.hlo.txt"), key=lambda f: f.stat().st_size):
-    name = file.name.removesuffix(".hlo.txt")
-    if sys.argv[4:] and not any(n in name for n in sys.argv[4:]):
-        continue
-    text = file.read_text().replace(", is_stable=true", "") if "topk" in name else file.read_text()
+
+
+def prepared(name, text):
+    """The module's text as XLA's client takes it."""
+    if "single_gemm_fusion" in name:
+        return WITHOUT_FUSION
+    if "topk" in name:
+        text = text.replace(", is_stable=true", "")
     if any(n in name for n in NO_COPIES):
         text = re.sub(r" = ([^=]*) copy\(", r" = \1 reshape(", text)
-    text = text.replace("rng-get-and-update-state(), delta=1", "constant({1, 2})")
-    if "single_gemm_fusion" in name:
-        text = WITHOUT_FUSION
-    prepared = work / f"{name}.hlo"
-    prepared.write_text(text)
-    command = [python, oracle, "compile", prepared, "--backend", "gpu", "--dump", work / name]
-    if any(n in name for n in NO_TRITON):
-        command.append("--flags=--xla_gpu_enable_triton_gemm=false")
-    try:
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=1200)
-        why = "" if done.returncode == 0 else done.stderr.strip().splitlines()[-1][:120]
-    except subprocess.TimeoutExpired:
-        why = "20 minutes"
-    there = any((work / name).glob("*after_optimizations.txt"))
-    missing += not there
-    print(f"{name}: {'final module' if there else 'NO final module'}{'; ' + why if why else ''}", flush=True)
-sys.exit(1 if missing else 0)
+    return text.replace("rng-get-and-update-state(), delta=1", "constant({1, 2})")
+
+
+def main():
+    python, corpus, work = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    work.mkdir(exist_ok=True)
+    missing = 0
+    for file in sorted(corpus.glob("*.hlo.txt"), key=lambda f: f.stat().st_size):
+        name = file.name.removesuffix(".hlo.txt")
+        if sys.argv[4:] and not any(n in name for n in sys.argv[4:]):
+            continue
+        source = work / f"{name}.hlo"
+        source.write_text(prepared(name, file.read_text()))
+        command = [python, oracle, "compile", source, "--backend", "gpu", "--dump", work / name]
+        if any(n in name for n in NO_TRITON):
+            command.append("--flags=--xla_gpu_enable_triton_gemm=false")
+        try:
+            done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=1200)
+            why = "" if done.returncode == 0 else done.stderr.strip().splitlines()[-1][:120]
+        except subprocess.TimeoutExpired:
+            why = "20 minutes"
+        there = any((work / name).glob("*after_optimizations.txt"))
+        missing += not there
+        print(f"{name}: {'final module' if there else 'NO final module'}{'; ' + why if why else ''}", flush=True)
+    sys.exit(1 if missing else 0)
+
+
+if __name__ == "__main__":
+    main()
