@@ -33,7 +33,8 @@ def dtype(element_type: str) -> np.dtype[Any]:
     if found is None:
         raise UnsupportedError(f"{element_type}: this release of ml_dtypes ({ml_dtypes.__version__}) has no "
                                f"{_ML[element_type]}")
-    return np.dtype(found)
+    made: np.dtype[Any] = np.dtype(found)
+    return made
 
 
 def _as(given: np.ndarray[Any, Any], want: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -16,7 +16,7 @@ def run(*words: str | os.PathLike[str]) -> tuple[int, str, str]:
 
     Raises KeyboardInterrupt when Ctrl-C is pressed, after the child has cleaned up behind itself.
     """
-    with subprocess.Popen([PROGRAM, *map(os.fspath, words)], text=True, errors="replace", stdin=subprocess.DEVNULL,
+    with subprocess.Popen([PROGRAM, *(os.fspath(word) for word in words)], text=True, errors="replace", stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         try:
             out, said = child.communicate()

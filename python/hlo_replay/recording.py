@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -20,6 +22,14 @@ from .results import Cost, Diff, Explanation, Memory, Summary, Table, table
 Progress = Callable[[int, int, str], object]
 """Told of long work: how much is done, of how much (0: nobody knows), and what is at hand. False ends it with
 hlo.StoppedError; what it raises comes out of the call."""
+
+
+class _Kept:
+    """A folder that goes with its owner."""
+
+    def __init__(self) -> None:
+        self.name = tempfile.mkdtemp(prefix="hlo-replay-")
+        self.cleanup = weakref.finalize(self, shutil.rmtree, self.name, True)
 
 
 class Stage:
@@ -150,7 +160,7 @@ class Recording:
     """
 
     def __init__(self, handle: _hlo.RecordingHandle | None, folder: str, modules: list[Recording],
-                 kept: tempfile.TemporaryDirectory[str] | None = None) -> None:
+                 kept: _Kept | None = None) -> None:
         self._own = handle
         self._folder = folder
         self._modules = modules
@@ -186,7 +196,8 @@ class Recording:
         return self._own
 
     def _spec(self) -> str:
-        selector = self._own.selector if self._open()._own else ""
+        own = self._open()._own
+        selector = own.selector if own else ""
         return f"{self._folder}:{selector}" if selector else self._folder
 
     @property
@@ -275,11 +286,13 @@ class Recording:
     def diff(self, a: int | str | Stage, b: int | str | Stage) -> Diff:
         """What stage `b` has that `a` has not and the other way round; by identity, so that nothing is guessed."""
         first, second = self.stage(a), self.stage(b)
-        return Diff.of(first.name, second.name, self._handle().diff(first.index, second.index))
+        files = [f"{self._spec()}:{self._handle().text_file(s.index)}" for s in (first, second)]
+        return Diff.of(first.name, second.name, report("diff", "--", *files))
 
     def explain(self, name: str) -> Explanation:
         """What became of the instruction of that name, in every stage. Raises hlo.UsageError, naming near ones."""
-        return Explanation.of(name, self._handle().explain(name))
+        self._handle()
+        return Explanation.of(name, report("explain", "--", self._spec(), name))
 
     def cost(self, device: str = "") -> Cost:
         """Of the last stage. device: `H100`, `A100` …; what the dump was compiled for where it is left out."""
@@ -298,7 +311,7 @@ class Recording:
         the recording."""
         if out is None:
             if self._kept is None:
-                self._kept = tempfile.TemporaryDirectory(prefix="hlo-replay-")
+                self._kept = _Kept()
             out = pathlib.Path(tempfile.mkdtemp(dir=self._kept.name)) / "pages"
         code, _, said = run("view", "-o", os.path.abspath(out), "--", self._spec())
         if code:
@@ -319,7 +332,17 @@ class Recording:
         """
         if oracle is None:
             return Bisection.of(report("bisect", "--", self._spec()))
-        return Bisection.of(self._handle().bisect(oracle, every))
+        outcome, good, bad, asked = self._handle().bisect(oracle, every)
+        rows = self.stages
+        if outcome == "found":
+            before, after = rows[good], rows[bad]
+            verdict = f"{after.name} is the first that is bad, {before.name} is good"
+            return Bisection(True, verdict, before.name, after.name, after.pass_name or None, None, None, [], asked, {})
+        words = {"all good": "no stage is bad" if every else "the last stage is good",
+                 "first bad": "the very first stage is bad already"}
+        bad_name = rows[0].name if outcome == "first bad" else None
+        return Bisection(outcome == "first bad", words.get(outcome, "the oracle could not tell"), None, bad_name, None, None,
+                         None, [], asked, {})
 
     def reduce(self, faulty: Callable[[Module], bool], stage: int | str | Stage = -1, **options: Any) -> Module:
         """The smallest module that is still faulty, of a stage: Module.reduce."""
@@ -336,8 +359,8 @@ class Recording:
         if self._closed:
             return h.page("a recording, closed")
         if self._own is None:
-            rows = [(k, _plain(m.module_name), len(m.stages)) for k, m in enumerate(self._modules)]
-            return h.page(_plain(self._folder), h.table(("modules[k]", "name", "stages"), rows, 100))
+            listed = [(k, _plain(m.module_name), len(m.stages)) for k, m in enumerate(self._modules)]
+            return h.page(_plain(self._folder), h.table(("modules[k]", "name", "stages"), listed, 100))
         stages = self.stages
         shown = [s for s in stages if s.changed or s.kind in ("input", "result")]
         most = max((s.instructions for s in shown), default=0) or 1
@@ -374,14 +397,16 @@ def replay(module: Module, pipeline: str = "xla-2019", *, out: str | os.PathLike
     """
     kept = None
     if out is None:
-        kept = tempfile.TemporaryDirectory(prefix="hlo-replay-")
+        kept = _Kept()
         where = os.path.join(kept.name, "recording")
     else:
         where = os.path.abspath(os.fsdecode(out))
-    handle = _hlo.replay_into(module, where, pipeline, list(only), list(disabled), dict(fuel or {}), list(formats), progress)
+    handle = _hlo.replay_into(module, where, pipeline, _words(only), _words(disabled), dict(fuel or {}), _words(formats),
+                              progress)
     return Recording(handle, where, [], kept)
 
 
-def diff(a: Module, b: Module) -> Diff:
-    """What differs between two modules, by structure, whatever their names."""
-    return Diff.of(a.name, b.name, _hlo.diff_modules(a, b))
+def _words(of: Iterable[str]) -> set[str]:
+    if isinstance(of, str):
+        raise TypeError("a list of names is wanted, not one text")
+    return set(of)

@@ -21,7 +21,11 @@ using nb::literals::operator""_a;
 // Each binds what its file is about.
 void bind_errors(nb::module_& m);
 void bind_modules(nb::module_& m);
-void bind_edits(nb::module_& m, nb::class_<Module>& module, nb::class_<Computation>& computation, nb::class_<Instruction>& instruction);
+void bind_edits(nb::module_& m, nb::class_<Module>& module, nb::class_<Computation>& computation,
+                nb::class_<Instruction>& instruction);
+void bind_running(nb::module_& m, nb::class_<Module>& module);
+void bind_passes(nb::module_& m, nb::class_<Module>& module);
+void bind_recordings(nb::module_& m, nb::class_<Module>& module);
 
 // A numpy array over the bytes, which it keeps; and the other way round, a copy, checked against the shape. `what`
 // names it in messages; without a shape it is the array's own. Throws hlo.UsageError where the dtype or the shape is
@@ -44,6 +48,19 @@ auto interruptible(F f) {
     Watch watch([](const Progress&) { return !Work::stopped(); });
     return f();
   });
+}
+
+// The same on the calling thread, for work that asks callbacks about modules: those may read them then. Ctrl-C ends it
+// where the library next looks.
+template <class F>
+auto watched(F f) {
+  nb::gil_scoped_release without;
+  Watch watch([](const Progress&) {
+    nb::gil_scoped_acquire with;
+    if (PyErr_CheckSignals()) throw nb::python_error();
+    return true;
+  });
+  return f();
 }
 
 }  // namespace hlo::python

@@ -55,7 +55,8 @@ nb::dict columns_of(const Module& m) {
   Columns c = m.columns();
   const size_t n = c.size();
   std::vector<uint32_t> operand_count(n);
-  for (size_t k = 0; k < n; ++k) operand_count[k] = static_cast<uint32_t>(c.operand_offsets[k + 1] - c.operand_offsets[k]);
+  for (size_t k = 0; k < n; ++k)
+    operand_count[k] = static_cast<uint32_t>(c.operand_offsets[k + 1] - c.operand_offsets[k]);
   const std::vector<nb::str> opcode = words(opcodes()), type = words(element_types());
   std::unordered_map<uint32_t, nb::str> computation;
   for (const Computation& comp : m.computations()) computation.emplace(comp.id(), text_of(comp.name()));

@@ -6,15 +6,17 @@ namespace hlo::python {
 namespace {
 
 void bind_builder(nb::module_& m) {
-  nb::class_<Builder>(m, "Builder",
-                      "A computation made instruction by instruction; names are made unique:\n\n"
-                      "    b = hlo.Builder(hlo.Module('f'), 'main')\n"
-                      "    x = b.parameter('f32[4]')\n"
-                      "    b.build(b.op('add', [x, b.op('negate', [x])]))\n\n"
-                      "Until build() the module is not whole. Raises hlo.InputError with the text that could not be read,\n"
-                      "hlo.UsageError for operands of another computation.")
+  nb::class_<Builder>(
+      m, "Builder",
+      "A computation made instruction by instruction; names are made unique:\n\n"
+      "    b = hlo.Builder(hlo.Module('f'), 'main')\n"
+      "    x = b.parameter('f32[4]')\n"
+      "    b.build(b.op('add', [x, b.op('negate', [x])]))\n\n"
+      "Until build() the module is not whole. Raises hlo.InputError with the text that could not be read,\n"
+      "hlo.UsageError for operands of another computation.")
       .def(nb::init<Module, std::string_view>(), "module"_a, "computation"_a)
-      .def("parameter", &Builder::parameter, "shape"_a, "name"_a = "", "Number 0, 1 …; the shape as HLO has it, `f32[4]`.")
+      .def("parameter", &Builder::parameter, "shape"_a, "name"_a = "",
+           "Number 0, 1 …; the shape as HLO has it, `f32[4]`.")
       .def(
           "constant",
           [](Builder& b, nb::object value, std::string_view name) {
@@ -22,18 +24,21 @@ void bind_builder(nb::module_& m) {
             return b.constant(array_of(value, std::nullopt, "the constant"), name);
           },
           "value"_a, "name"_a = "",
-          nb::sig("def constant(self, value: str | numpy.ndarray[typing.Any, typing.Any] | numpy.generic, name: str = '') -> Instruction"),
+          nb::sig("def constant(self, value: str | numpy.typing.NDArray[typing.Any] | numpy.generic, name: str = "
+                  "'') -> Instruction"),
           "Of a numpy array, or of a text of HLO: shape and literal, `f32[2] {1, 2}`.")
-      .def("op", &Builder::op, "opcode"_a, "operands"_a, "attributes"_a = "", "shape"_a = "", "name"_a = "",
-           "attributes: as HLO has them, `dimensions={0}, to_apply=%add`. shape: inferred where it is left out and the\n"
-           "opcode allows it.")
+      .def(
+          "op", &Builder::op, "opcode"_a, "operands"_a, "attributes"_a = "", "shape"_a = "", "name"_a = "",
+          "attributes: as HLO has them, `dimensions={0}, to_apply=%add`. shape: inferred where it is left out and the\n"
+          "opcode allows it.")
       .def("build", &Builder::build, "root"_a, "entry"_a = true, "Ends it. entry: it becomes the module's.")
       .def_prop_ro("computation", &Builder::computation);
 }
 
 }  // namespace
 
-void bind_edits(nb::module_& m, nb::class_<Module>& module, nb::class_<Computation>& computation, nb::class_<Instruction>& instruction) {
+void bind_edits(nb::module_& m, nb::class_<Module>& module, nb::class_<Computation>& computation,
+                nb::class_<Instruction>& instruction) {
   bind_builder(m);
   instruction
       .def_prop_rw(
@@ -77,13 +82,15 @@ void bind_edits(nb::module_& m, nb::class_<Module>& module, nb::class_<Computati
           "root", &Computation::root,
           [](Computation& c, Instruction root) {
             if (!(root.computation() == c))
-              throw Error(ErrorKind::usage, std::string(root.name()) + " is no instruction of " + std::string(c.name()));
+              throw Error(ErrorKind::usage,
+                          std::string(root.name()) + " is no instruction of " + std::string(c.name()));
             root.make_root();
           },
           nb::for_setter("root"_a), "May be set, to another of its instructions.")
       .def(
           "add", [](Computation& c, nb::str line) { return c.add(bytes_of(line)); }, "line"_a,
-          "An instruction of a line of HLO: `sum = add(a, b)`, the shape inferred where it is left out, operands by name.\n"
+          "An instruction of a line of HLO: `sum = add(a, b)`, the shape inferred where it is left out, operands by "
+          "name.\n"
           "Its name is made unique; it becomes the root where the line begins with `ROOT`. Raises hlo.ParseError.");
   module
       .def_prop_rw(

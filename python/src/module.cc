@@ -48,7 +48,8 @@ nb::list parse_all(nb::handle source, const std::string& label, bool permissive)
   options.permissive = permissive;
   options.file = !label.empty() ? label : !from.path.empty() ? from.path : options.file;
   nb::list out;
-  for (Module& m : interruptible([bytes = std::move(from.bytes), options] { return Module::parse_all(bytes, options); }))
+  for (Module& m :
+       interruptible([bytes = std::move(from.bytes), options] { return Module::parse_all(bytes, options); }))
     out.append(nb::cast(std::move(m)));
   return out;
 }
@@ -67,8 +68,8 @@ void bind_shapes(nb::module_& m) {
   nb::class_<Shape>(m, "Shape", "A shape with its layout; `str()` gives HLO's text of it, `f32[2,3]{1,0}`.")
       .def_ro("element_type", &Shape::element_type, "HLO's name: `f32`, `bf16`, `s4`, `tuple`, `token` …")
       .def_prop_ro(
-          "dims", [](const Shape& s) { return nb::tuple(nb::cast(s.dims)); }, nb::sig("def dims(self) -> tuple[int, ...]"),
-          "Sizes of an array's dimensions, of dynamic ones their bounds.")
+          "dims", [](const Shape& s) { return nb::tuple(nb::cast(s.dims)); },
+          nb::sig("def dims(self) -> tuple[int, ...]"), "Sizes of an array's dimensions, of dynamic ones their bounds.")
       .def_prop_ro(
           "elements", [](const Shape& s) { return nb::tuple(nb::cast(s.elements)); },
           nb::sig("def elements(self) -> tuple[Shape, ...]"), "Of a tuple.")
@@ -88,7 +89,8 @@ void bind_shapes(nb::module_& m) {
           [](const Shape& s) { return nb::module_::import_("hlo_replay._arrays").attr("dtype")(s.element_type); },
           nb::sig("def dtype(self) -> numpy.dtype[typing.Any]"),
           "numpy's dtype of an element, narrow ones by ml_dtypes. Raises hlo.UnsupportedError of tuples and tokens.")
-      .def("__eq__", [](const Shape& a, const Shape& b) { return a.text == b.text; })
+      .def("__eq__", [](const Shape& a,
+                        nb::handle b) { return nb::isinstance<Shape>(b) && a.text == nb::cast<const Shape&>(b).text; })
       .def("__hash__", [](const Shape& s) { return std::hash<std::string>()(s.text); })
       .def("__str__", [](const Shape& s) { return s.text; })
       .def("__repr__", [](const Shape& s) { return "<Shape " + one_line(s.text) + ">"; });
@@ -99,7 +101,8 @@ void bind_instruction(nb::class_<Instruction>& c) {
                 "A number that it keeps through edits and passes; in a recording it is the same in every stage.")
       .def_prop_ro("module", &Instruction::module)
       .def_prop_ro("alive", &Instruction::alive, "False once it was removed; every other property raises then.")
-      .def_prop_ro("opcode", [](const Instruction& i) { return text_of(i.opcode()); }, "`add`, `get-tuple-element` …")
+      .def_prop_ro(
+          "opcode", [](const Instruction& i) { return text_of(i.opcode()); }, "`add`, `get-tuple-element` …")
       .def_prop_ro("shape", &Instruction::shape)
       .def_prop_ro("computation", &Instruction::computation)
       .def_prop_ro("is_root", &Instruction::is_root)
@@ -110,8 +113,9 @@ void bind_instruction(nb::class_<Instruction>& c) {
           "attributes", [](const Instruction& i) { return dict_of(i.attributes()); },
           nb::sig("def attributes(self) -> dict[str, str]"),
           "A copy of all that stands behind the operands but metadata: `{'dimensions': '{0,1}'}`.")
-      .def_prop_ro("op_name", [](const Instruction& i) { return text_of(i.op_name()); },
-                   "The framework's name of it; empty where there is none.")
+      .def_prop_ro(
+          "op_name", [](const Instruction& i) { return text_of(i.op_name()); },
+          "The framework's name of it; empty where there is none.")
       .def_prop_ro("source", &Instruction::source, "Lines of the program, the innermost first; empty where unknown.")
       .def_prop_ro("parameter_number", &Instruction::parameter_number, "None of what is no parameter.")
       .def_prop_ro(
@@ -120,12 +124,14 @@ void bind_instruction(nb::class_<Instruction>& c) {
             std::optional<Array> a = i.literal();
             return a ? numpy_of(*a) : nb::none();
           },
-          nb::sig("def literal(self) -> numpy.ndarray[typing.Any, typing.Any] | None"),
+          nb::sig("def literal(self) -> numpy.typing.NDArray[typing.Any] | None"),
           "A constant's value; None of what is no constant, of tuples, and of values that the text left out.")
-      .def_prop_ro("text", [](const Instruction& i) { return text_of(i.text()); }, "Its line of HLO.")
-      .def("__eq__", [](const Instruction& a, nb::handle b) {
-        return nb::isinstance<Instruction>(b) && a == nb::cast<const Instruction&>(b);
-      })
+      .def_prop_ro(
+          "text", [](const Instruction& i) { return text_of(i.text()); }, "Its line of HLO.")
+      .def("__eq__",
+           [](const Instruction& a, nb::handle b) {
+             return nb::isinstance<Instruction>(b) && a == nb::cast<const Instruction&>(b);
+           })
       .def("__hash__", [](const Instruction& i) { return static_cast<size_t>(i.id()) * 0x9E3779B1u; })
       .def("__str__", [](const Instruction& i) { return text_of(i.text()); })
       .def("__repr__", [](const Instruction& i) {
@@ -150,9 +156,10 @@ void bind_computation(nb::class_<Computation>& c) {
       .def(
           "__iter__", [](const Computation& c) { return nb::iter(nb::cast(c.instructions())); },
           nb::sig("def __iter__(self) -> typing.Iterator[Instruction]"))
-      .def("__eq__", [](const Computation& a, nb::handle b) {
-        return nb::isinstance<Computation>(b) && a == nb::cast<const Computation&>(b);
-      })
+      .def("__eq__",
+           [](const Computation& a, nb::handle b) {
+             return nb::isinstance<Computation>(b) && a == nb::cast<const Computation&>(b);
+           })
       .def("__hash__", [](const Computation& c) { return static_cast<size_t>(c.id()) * 0x9E3779B1u; })
       .def("__str__", [](const Computation& c) { return text_of(c.text()); })
       .def("__repr__", [](const Computation& c) {
@@ -168,7 +175,8 @@ constexpr const char* kModule =
     "changes it, or another module of its recording, calls of other threads raise hlo.UsageError.";
 
 void bind_module(nb::class_<Module>& c) {
-  c.def("__init__", [](Module* self, std::string_view name) { new (self) Module(Module::make(name)); }, "name"_a)
+  c.def(
+       "__init__", [](Module* self, std::string_view name) { new (self) Module(Module::make(name)); }, "name"_a)
       .def_prop_ro("is_scheduled", &Module::is_scheduled, "Is the order of instructions the one in which they run?")
       .def_prop_ro("replica_count", &Module::replica_count)
       .def_prop_ro("num_partitions", &Module::num_partitions)
@@ -176,7 +184,8 @@ void bind_module(nb::class_<Module>& c) {
       .def_prop_ro("instructions", &Module::instructions, "Those of all computations; a list made anew.")
       .def_prop_ro("input_shapes", &Module::input_shapes, "Of the entry's parameters, tuples flattened.")
       .def_prop_ro("output_shapes", &Module::output_shapes, "Of the entry's result, tuples flattened.")
-      .def("computation", &Module::computation, "name"_a, "Raises hlo.UsageError, naming the nearest, where none has it.")
+      .def("computation", &Module::computation, "name"_a,
+           "Raises hlo.UsageError, naming the nearest, where none has it.")
       .def("instruction", nb::overload_cast<std::string_view>(&Module::instruction, nb::const_), "name"_a,
            "By name, with or without `%`. Raises hlo.UsageError where none has it.")
       .def("instruction", nb::overload_cast<uint32_t>(&Module::instruction, nb::const_), "id"_a,
@@ -199,11 +208,12 @@ void bind_module(nb::class_<Module>& c) {
             }
           },
           "name"_a)
-      .def("columns", &columns_of, nb::sig("def columns(self) -> dict[str, numpy.ndarray[typing.Any, typing.Any]]"),
+      .def("columns", &columns_of, nb::sig("def columns(self) -> dict[str, numpy.typing.NDArray[typing.Any]]"),
            "All instructions as numpy arrays of one length, for pandas.DataFrame: id, name, computation, opcode,\n"
-           "element_type, rank, bytes (-1: does not fit into 63 bits), operand_count, user_count, is_root. A copy of the\n"
+           "element_type, rank, bytes (-1: does not fit into 63 bits), operand_count, user_count, is_root. A copy of "
+           "the\n"
            "moment.")
-      .def("edges", &edges_of, nb::sig("def edges(self) -> dict[str, numpy.ndarray[typing.Any, typing.Any]]"),
+      .def("edges", &edges_of, nb::sig("def edges(self) -> dict[str, numpy.typing.NDArray[typing.Any]]"),
            "Every use of an instruction by another as numpy arrays of ids: user, index (which operand), operand.")
       .def("clone", &Module::clone, "A copy that can be changed by itself; instructions keep their ids.")
       .def(
@@ -214,7 +224,8 @@ void bind_module(nb::class_<Module>& c) {
             return text_of(interruptible([m, o] { return m.text(o); }));
           },
           "style"_a = "default", nb::kw_only(), "metadata"_a = true, "large_constants"_a = false, "lossless"_a = false,
-          "HLO's text as XLA prints it. style: default, long, short, canonical or fingerprint. large_constants: arrays\n"
+          "HLO's text as XLA prints it. style: default, long, short, canonical or fingerprint. large_constants: "
+          "arrays\n"
           "of more than ten elements in full. lossless: nothing that reading back would change.")
       .def(
           "to_proto",
@@ -231,18 +242,21 @@ void bind_module(nb::class_<Module>& c) {
             return interruptible([m, o] { return m.verify(o); });
           },
           nb::kw_only(), "limit"_a = 20, "layouts"_a = "auto", "precision"_a = "auto",
-          "What XLA's verifier would refuse, at most `limit`; an empty list where all is well. layouts: auto, binding or\n"
+          "What XLA's verifier would refuse, at most `limit`; an empty list where all is well. layouts: auto, binding "
+          "or\n"
           "free (do they count?); precision: auto, uniform or mixed (may f32 stand beside bf16?).")
-      .def("__eq__", [](const Module& a, nb::handle b) {
-        return nb::isinstance<Module>(b) && a == nb::cast<const Module&>(b);
-      })
+      .def("__eq__",
+           [](const Module& a, nb::handle b) { return nb::isinstance<Module>(b) && a == nb::cast<const Module&>(b); })
       .def("__hash__", [](const Module& m) { return std::hash<std::string>()(m.name()); })
       .def("__str__", [](const Module& m) { return text_of(interruptible([m] { return m.text(); })); })
-      .def("__repr__", [](const Module& m) {
-        return text_of(fmt::format("<Module {}: {} instructions in {} computations>", m.name(), m.instruction_count(),
-                                   m.computations().size()));
-      })
-      .def("_repr_html_", [](nb::handle self) { return shown(self, "module"); }, nb::sig("def _repr_html_(self) -> str"));
+      .def("__repr__",
+           [](const Module& m) {
+             return text_of(fmt::format("<Module {}: {} instructions in {} computations>", m.name(),
+                                        m.instruction_count(), m.computations().size()));
+           })
+      .def(
+          "_repr_html_", [](nb::handle self) { return shown(self, "module"); },
+          nb::sig("def _repr_html_(self) -> str"));
 }
 
 }  // namespace
@@ -262,7 +276,8 @@ std::string bytes_of(nb::handle text) {
 std::string path_of(nb::handle path) {
   nb::object given = nb::steal(PyOS_FSPath(path.ptr()));
   if (!given) throw nb::python_error();
-  if (!PyUnicode_Check(given.ptr())) return {PyBytes_AsString(given.ptr()), static_cast<size_t>(PyBytes_Size(given.ptr()))};
+  if (!PyUnicode_Check(given.ptr()))
+    return {PyBytes_AsString(given.ptr()), static_cast<size_t>(PyBytes_Size(given.ptr()))};
   return bytes_of(given);
 }
 
@@ -270,16 +285,20 @@ void bind_modules(nb::module_& m) {
   bind_shapes(m);
   nb::class_<SourceFrame>(m, "SourceFrame", "A line of the program that an instruction comes from.")
       .def_prop_ro("file", [](const SourceFrame& f) { return text_of(f.file); })
-      .def_prop_ro("function", [](const SourceFrame& f) { return text_of(f.function); },
-                   "Empty where the module does not say it.")
+      .def_prop_ro(
+          "function", [](const SourceFrame& f) { return text_of(f.function); },
+          "Empty where the module does not say it.")
       .def_ro("line", &SourceFrame::line, "From 1; 0 where it is unknown.")
       .def_ro("column", &SourceFrame::column)
-      .def("__repr__", [](const SourceFrame& f) { return text_of(fmt::format("<SourceFrame {}:{}>", f.file, f.line)); });
+      .def("__repr__",
+           [](const SourceFrame& f) { return text_of(fmt::format("<SourceFrame {}:{}>", f.file, f.line)); });
   nb::class_<Finding>(m, "Finding", "What the verifier refuses.")
       .def_ro("rule", &Finding::rule, "A word for it: `shapes`, `operands` …")
-      .def_prop_ro("message", [](const Finding& f) { return text_of(f.message); }, "Names instruction and computation.")
       .def_prop_ro(
-          "instruction", [](const Finding& f) { return f.instruction < 0 ? std::nullopt : std::optional(f.instruction); },
+          "message", [](const Finding& f) { return text_of(f.message); }, "Names instruction and computation.")
+      .def_prop_ro(
+          "instruction",
+          [](const Finding& f) { return f.instruction < 0 ? std::nullopt : std::optional(f.instruction); },
           "`Instruction.id`; None where it is the module's.")
       .def("__repr__", [](const Finding& f) { return text_of(fmt::format("<Finding {}: {}>", f.rule, f.message)); });
   nb::class_<Instruction> instruction(m, "Instruction",
@@ -291,15 +310,21 @@ void bind_modules(nb::module_& m) {
   bind_computation(computation);
   bind_module(module);
   bind_edits(m, module, computation, instruction);
-  m.def("parse", &parse, "source"_a, nb::kw_only(), "label"_a = "", "permissive"_a = false,
-        nb::sig("def parse(source: str | bytes | bytearray | memoryview | os.PathLike[str], *, label: str = '', permissive: bool = "
-                "False) -> Module"),
-        "A module from HLO text of any year (str or bytes), from a proto (bytes: HloModuleProto, HloProto, HloSnapshot,\n"
-        "gzipped or not) or from a file (os.PathLike; also FILE@2 of several, and DIR:MODULE:STAGE of a recording).\n\n"
-        "label: what messages call it. permissive: attributes that nobody knows are kept as they stand.\n"
-        "Raises hlo.ParseError with every diagnostic, hlo.InputError where the file cannot be read.");
+  bind_running(m, module);
+  bind_passes(m, module);
+  bind_recordings(m, module);
+  m.def(
+      "parse", &parse, "source"_a, nb::kw_only(), "label"_a = "", "permissive"_a = false,
+      nb::sig("def parse(source: str | bytes | bytearray | memoryview | os.PathLike[str], *, label: str = '', "
+              "permissive: bool = "
+              "False) -> Module"),
+      "A module from HLO text of any year (str or bytes), from a proto (bytes: HloModuleProto, HloProto, HloSnapshot,\n"
+      "gzipped or not) or from a file (os.PathLike; also FILE@2 of several, and DIR:MODULE:STAGE of a recording).\n\n"
+      "label: what messages call it. permissive: attributes that nobody knows are kept as they stand.\n"
+      "Raises hlo.ParseError with every diagnostic, hlo.InputError where the file cannot be read.");
   m.def("parse_all", &parse_all, "source"_a, nb::kw_only(), "label"_a = "", "permissive"_a = false,
-        nb::sig("def parse_all(source: str | bytes | bytearray | memoryview | os.PathLike[str], *, label: str = '', permissive: bool "
+        nb::sig("def parse_all(source: str | bytes | bytearray | memoryview | os.PathLike[str], *, label: str = '', "
+                "permissive: bool "
                 "= False) -> list[Module]"),
         "All modules of a text that holds several.");
 }

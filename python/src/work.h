@@ -20,8 +20,8 @@ class Work : public std::enable_shared_from_this<Work> {
  public:
   // Of the work that this thread is at: has it been asked to end? False outside of work.
   static bool stopped();
-  // Runs `f` on the calling thread, under the GIL, and waits for it. Where it throws, or the call has ended already, the
-  // work is over: the exception goes to the caller as it is, and this throws Ended. Under the GIL already where the
+  // Runs `f` on the calling thread, under the GIL, and waits for it. Where it throws, or the call has ended already,
+  // the work is over: the exception goes to the caller as it is, and this throws Ended. Under the GIL already where the
   // thread is at no work: `f` runs here.
   static void call_back(const std::function<void()>& f);
   struct Ended {};

@@ -91,9 +91,11 @@ class Walking(unittest.TestCase):
         self.assertEqual([p.parameter_number for p in m.entry.parameters], [0, 1])
         self.assertIsNone(total.parameter_number)
 
-    def test_unknown_names_say_the_nearest(self):
-        with self.assertRaisesRegex(hlo.UsageError, "product"):
-            self.m["prodct"]
+    def test_unknown_names_are_refused(self):
+        with self.assertRaisesRegex(hlo.UsageError, "prodct"):
+            self.m["prodct"]  # pylint: disable=pointless-statement
+        with self.assertRaisesRegex(hlo.UsageError, "main"):
+            self.m.computation("mian")
 
     def test_shapes(self):
         s = self.m["sum"].shape

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import unittest
+import warnings
 
 import numpy as np
 
@@ -22,7 +23,7 @@ ENTRY e { z = s32[] constant(0) x = f32[64,64] parameter(0) t = (s32[], f32[64,6
 # One operation that nothing interrupts from inside.
 SLOW = """HloModule slow
 f { x = f64[] parameter(0) y = f64[] parameter(1) ROOT s = f64[] atan2(x, y) }
-ENTRY e { x = f64[30000,3000] parameter(0) z = f64[] constant(0) ROOT r = f64[] reduce(x, z), dimensions={0,1}, to_apply=f }"""
+ENTRY e { x = f64[4000,1000] parameter(0) z = f64[] constant(0) ROOT r = f64[] reduce(x, z), dimensions={0,1}, to_apply=f }"""
 
 
 def interrupted_after(seconds, work):
@@ -69,7 +70,7 @@ class Interrupts(unittest.TestCase):
     def test_one_long_operation(self):
         # In a process of its own: the operation goes on until the process ends, which it must not keep from ending well.
         script = (f"import _thread, sys, threading, time, numpy as np\nsys.path[:0] = {sys.path!r}\nimport hlo_replay as hlo\n"
-                  f"m = hlo.parse({SLOW!r})\nx = np.ones((30000, 3000))\n"
+                  f"m = hlo.parse({SLOW!r})\nx = np.ones((4000, 1000))\n"
                   "t = []\ndef press():\n  t.append(time.monotonic())\n  _thread.interrupt_main()\n"
                   "threading.Timer(0.5, press).start()\n"
                   "try:\n  m.run(x)\n  print('done', t)\nexcept KeyboardInterrupt:\n  print('late' if time.monotonic() - t[0] > 1 else 'soon')\n"
@@ -170,7 +171,7 @@ class Nonsense(unittest.TestCase):
                         attribute = getattr(owner, name)
                         if callable(attribute):
                             attribute(*args)
-                        else:
+                        elif owner not in (hlo, hlo.Module):
                             setattr(owner, name, thing)
                     except Exception:  # pylint: disable=broad-except
                         pass
@@ -181,11 +182,12 @@ class Nonsense(unittest.TestCase):
         for of in (hlo.Instruction, hlo.Computation, hlo.Shape, hlo.Finding):
             with self.assertRaises(TypeError):
                 of()
-            raw = of.__new__(of)
-            with self.assertRaises((TypeError, hlo.Error)):
-                repr(raw.name if hasattr(of, "name") else raw.message if hasattr(of, "message") else raw.dims)
-        with self.assertRaises(TypeError):
-            hlo.Module.__new__(hlo.Module).name  # pylint: disable=expression-not-assigned
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # nanobind says so besides
+            for of in (hlo.Module, hlo.Instruction, hlo.Computation, hlo.Shape, hlo.Finding):
+                raw = of.__new__(of)
+                with self.assertRaises(TypeError):
+                    repr(raw.name if hasattr(of, "name") else raw.message if hasattr(of, "message") else raw.dims)
 
     def test_bytes_that_are_nothing(self):
         rng = np.random.default_rng(1)
