@@ -10,17 +10,11 @@ namespace {
 
 using scripting::Recording;
 
-// An object of Python's that callbacks of a call use, which the call's caller keeps alive.
-nb::object asked(nb::handle callable, nb::object argument) {
-  return nb::steal(PyObject_CallOneArg(callable.ptr(), argument.ptr()));
-}
-
 // What a judge says of a module: True, False, and None where that is allowed.
 std::optional<bool> verdict(nb::handle judge, const Module& m, bool may_be_unknown) {
   nb::gil_scoped_acquire with;
   if (PyErr_CheckSignals()) throw nb::python_error();
-  nb::object said = asked(judge, nb::cast(m));
-  if (!said) throw nb::python_error();
+  nb::object said = judge(m);
   if (said.is(Py_True)) return true;
   if (said.is(Py_False)) return false;
   if (may_be_unknown && said.is_none()) return std::nullopt;
