@@ -9,8 +9,8 @@ _STYLE = """<style>
 .hlor{font:13px/1.45 system-ui,sans-serif;color:#1a1a1a;background:#fff;max-width:72em;padding:.4em .6em;border:1px solid #ddd;border-radius:6px;overflow:auto}
 .hlor h4{margin:.2em 0 .3em;font-size:14px}.hlor p{margin:.2em 0;color:#444}
 .hlor table{border-collapse:collapse;margin:.4em 0;width:auto}
-.hlor th,.hlor td{padding:1px .7em 1px 0;text-align:left;border:0;background:none;vertical-align:top}
-.hlor th{border-bottom:1px solid #bbb;font-weight:600}.hlor td.n,.hlor th.n{text-align:right;font-variant-numeric:tabular-nums}
+.hlor th,.hlor td{padding:1px .7em 1px 0;text-align:left!important;border:0;background:none;vertical-align:top}
+.hlor th{border-bottom:1px solid #bbb;font-weight:600}.hlor td.n,.hlor th.n{text-align:right!important;font-variant-numeric:tabular-nums}
 .hlor pre,.hlor code{font:12px/1.4 ui-monospace,monospace;color:#1a1a1a;background:none}
 .hlor pre{margin:.3em 0;padding:.3em .5em;background:#f6f6f6;overflow:auto;max-height:32em;white-space:pre}
 .hlor .add{background:#e3f6e3;display:block}.hlor .del{background:#fbe6e4;display:block}.hlor .mod{background:#fdf4d7;display:block}
@@ -65,7 +65,7 @@ class Bar:
         self.share = min(max(share, 0.0), 1.0)
 
     def html(self) -> str:
-        return f'<span class="bar" style="width:{self.share * 8:.2f}em"></span> {self.share:.0%}'
+        return f'<span class="bar" style="width:{self.share * 8:.2f}em"></span>&nbsp;{self.share:.0%}'
 
 
 def text(body: str, summary: str = "", shown: bool = False) -> str:
@@ -103,5 +103,5 @@ def bytes_text(count: float | None) -> str:
 def time_text(seconds: float) -> str:
     for unit, factor in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= factor:
-            return f"{seconds / factor:.3f} {unit}"
-    return f"{seconds * 1e9:.0f} ns"
+            return f"{seconds / factor:.3f}\u00a0{unit}"
+    return f"{seconds * 1e9:.0f}\u00a0ns"

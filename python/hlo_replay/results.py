@@ -194,11 +194,14 @@ class Diff:
                                                            t["count"]):
             like = f"   ({count} like it)" if count and count > 1 else ""
             where = f"   in {place}" if place else ""
+            if sign == ">":
+                lines.append((sign, second + where + like))
+                continue
             if first:
                 lines.append(("-", first + ("" if second else where + like)))
             if second:
                 lines.append(("+", second + where + like))
-            if what and (sign in "~>" or not (first or second)):
+            if what and (sign == "~" or not (first or second)):
                 lines.append(("~", "  " + "; ".join(what)))
         return h.page(f"{_plain(self.first)} → {_plain(self.second)}", h.line(self._counts()),
                       h.changes((sign, _plain(said)) for sign, said in lines))
