@@ -1,9 +1,35 @@
-"""hlo-replay as a Python package: the command, and where its program lies."""
+"""hlo-replay: reads HLO, XLA's IR, of any age, replays its passes one by one, runs any stage, and shows them all.
+
+    import hlo_replay as hlo
+    module = hlo.parse(pathlib.Path("model.hlo"))
+    recording = hlo.replay(module)            # our pipeline, every stage; or
+    recording = hlo.open("xla_dump")          # what XLA dumped (--xla_dump_to)
+    recording.stages[-1].module.run(x, y)     # run any stage
+    recording.explain("dot.3")                # what became of an instruction
+"""
+from __future__ import annotations
+
 import os
 import sys
 
-PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "hlo-replay")
+from ._hlo import (Builder, Computation, Finding, Instruction, Module, PassDone, Passes, PassInfo, Shape, SourceFrame,
+                   backends, parse, parse_all, passes, pipelines, version)
+from ._program import PROGRAM
+from ._reports import diff
+from .errors import Error, InputError, InternalError, ParseError, StoppedError, UnsupportedError, UsageError
+from .recording import Bisection, Recording, Stage, open, replay
+from .results import Cost, Diff, Explanation, Memory, Summary
+
+__all__ = [
+    "Bisection", "Builder", "Computation", "Cost", "Diff", "Error", "Explanation", "Finding", "InputError", "Instruction",
+    "InternalError", "Memory", "Module", "PROGRAM", "ParseError", "PassDone", "PassInfo", "Passes", "Recording", "Shape",
+    "SourceFrame", "Stage", "StoppedError", "Summary", "UnsupportedError", "UsageError", "__version__", "backends", "diff",
+    "main", "open", "parse", "parse_all", "passes", "pipelines", "replay",
+]
+
+__version__ = version()
 
 
-def main():
+def main() -> None:
+    """The command `hlo-replay`."""
     os.execv(PROGRAM, ["hlo-replay", *sys.argv[1:]])

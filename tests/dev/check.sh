@@ -24,7 +24,7 @@ tests() {  # TREE LABEL: the tests with that label, the longest first
 }
 
 begin setup
-bash tests/dev/setup.sh
+bash tests/dev/setup.sh python
 # The reference compiler judges printing and results where it can be installed.
 if [ -x ../shared/oracle/setup.sh ]; then
   bash ../shared/oracle/setup.sh >/dev/null || echo "the reference compiler could not be installed: oracle_test will be skipped"
@@ -33,7 +33,7 @@ begin clang-format
 sources=$(git ls-files '*.cc' '*.h')
 clang-format --dry-run -Werror $sources
 begin build
-cmake -S . -B build -G Ninja -DHLO_UNITY=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
+cmake -S . -B build -G Ninja -DHLO_UNITY=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DHLO_PYTHON=ON -DPython_EXECUTABLE="$PWD/build/venv/bin/python" >/dev/null
 cmake --build build
 if [ "${1:-}" != --quick ]; then
   begin "build with sanitizers"
@@ -44,7 +44,7 @@ if [ "${1:-}" != --quick ]; then
   ASAN_OPTIONS=detect_leaks=0 tests build-asan asan
   begin clang-tidy
   # A batch at a time: its files are headers to clang-tidy, which judges them as such.
-  sed -nE 's|^ *"file": "(.*)",?$|\1|p' build/compile_commands.json | grep -vE '/tests/|\.pb\.cc$|/assets\.cc$' |
+  sed -nE 's|^ *"file": "(.*)",?$|\1|p' build/compile_commands.json | grep -vE '/tests/|\.pb\.cc$|/assets\.cc$|/nb_combined\.cpp$' |
     xargs -d '\n' -P2 -n1 clang-tidy -p build --quiet 2>/dev/null
 fi
 begin tests

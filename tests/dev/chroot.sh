@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The wheel where nothing else is: tests/dev/chroot.sh WHEEL
 # Debian 12 with python3 and python3-venv only (debootstrap, as root), the wheel in a virtual environment without a
-# network, then what README shows first. Prints seconds. The mirror is the machine's own (HLO_MIRROR for another);
+# network (what it depends on, numpy and ml_dtypes, is fetched before), then what README shows first, its Python too. Prints seconds. The mirror is the machine's own (HLO_MIRROR for another);
 # HLO_CHROOT names a folder that debootstrap has filled already and that is left as it was.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -27,6 +27,7 @@ root=$work/root
 mount -t proc proc "$root/proc" && mounts+=("$root/proc")
 mkdir -p "$root/try/testdata"
 cp "$wheel" "$root/try/"
+python3 -m pip download -q --disable-pip-version-check --only-binary=:all: --python-version=3.11 --no-deps -d "$root/try" numpy ml_dtypes
 cp testdata/mobilenet_v1.hlo testdata/mnist_softmax.hlo testdata/linear_regression.hlo "$root/try/testdata/"
 # A folder as XLA dumps it: one of XLA's own where the checkout has them.
 for archive in ../shared/dumps/*imagenette__infer* ../shared/dumps/*.tar.zst; do
@@ -45,6 +46,15 @@ timed() {
 }
 timed "python3 -m venv" "python3 -m venv venv"
 timed "pip install" "venv/bin/pip install --no-index ./*.whl"
+# The lines of README's section Python, as they stand there.
+python3 - "$root/try/readme.py" <<'P'
+import pathlib, re, sys
+text = pathlib.Path("README.md").read_text()
+section = re.search(r"^## Python$(.*?)^## ", text, re.M | re.S)[1]
+pathlib.Path(sys.argv[1]).write_text("\n".join(line[4:] for line in section.splitlines() if line.startswith("    ")))
+P
+timed "README's Python" "venv/bin/python readme.py"
+timed "import hlo_replay" "venv/bin/python -c 'import hlo_replay'"
 tool=venv/bin/hlo-replay
 timed "hlo-replay --version" "$tool --version"
 timed "hlo-replay testdata/mobilenet_v1.hlo -o out" "$tool testdata/mobilenet_v1.hlo -o out"

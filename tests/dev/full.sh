@@ -2,13 +2,14 @@
 # The longer judges, which do not fit into the check: tests/dev/full.sh [PART…]   (all parts when none is named)
 #   wheel    builds the wheel (python/build_wheel.py)
 #   chroot   the wheel in a bare Debian 12 (tests/dev/chroot.sh; root)
+#   notebook docs/notebooks executed with the wheel, and as pages in build/notebooks (tests/dev/notebooks.sh)
 #   fuzz     mutants over every command and format (tests/dev/fuzz_commands.py; HLO_FUZZ_RUNS, HLO_FUZZ_SEED)
 #   random   modules by chance through every pass, both pipelines and the host's kernels (HLO_RANDOM of them)
 #   oracle   mutants of texts, judged by XLA's parser and ours (where the reference can be installed)
 # Every part runs, whatever the others say; minutes per part at the end, and the line for docs/PROGRESS.md.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
-all=(wheel chroot fuzz random oracle)
+all=(wheel chroot notebook fuzz random oracle)
 parts=("$@")
 [ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
 for part in "${parts[@]}"; do
@@ -21,15 +22,17 @@ ordinary() { # targets…
     cmake --build build --target "$@"
 }
 part_wheel() { nice python3 python/build_wheel.py; }
-part_chroot() {
+with_wheel() { # SCRIPT WHEEL, which is built where there is none
   local wheel
   wheel=$(ls -t build-wheel/dist/*.whl 2>/dev/null | head -1)
   if [ -z "$wheel" ]; then
     part_wheel || return 1
     wheel=$(ls -t build-wheel/dist/*.whl | head -1)
   fi
-  bash tests/dev/chroot.sh "$wheel"
+  bash "$1" "$wheel"
 }
+part_chroot() { with_wheel tests/dev/chroot.sh; }
+part_notebook() { with_wheel tests/dev/notebooks.sh; }
 part_fuzz() {
   ordinary hlo-replay &&
     python3 tests/dev/fuzz_commands.py "$tool" --runs="${HLO_FUZZ_RUNS:-3000}" --seed="${HLO_FUZZ_SEED:-1}" --keep=build/fuzz

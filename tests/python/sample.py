@@ -1,0 +1,41 @@
+"""A program that uses the package as its stubs say; test_types.py has mypy read it."""
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+
+import hlo_replay as hlo
+
+
+def names_of(module: hlo.Module) -> list[str]:
+    return [i.name for i in module if i.opcode == "dot" and i.shape.dims]
+
+
+def used(i: hlo.Instruction) -> dict[str, int]:
+    return {user.name: len(user.operands) for user in i.users}
+
+
+def judge(module: hlo.Module) -> bool:
+    return not module.verify()
+
+
+def main(path: str) -> None:
+    module = hlo.parse(pathlib.Path(path))
+    columns: dict[str, np.ndarray[Any, Any]] = module.columns()
+    out = module.run(*module.seeded_inputs(1), backend="host")
+    with hlo.replay(module, disabled=["fusion"], progress=lambda done, of, what: None) as recording:
+        stage: hlo.Stage = recording.stages[-1]
+        print(stage.text, stage.module.name, stage.changed, stage.pass_name)
+        found: hlo.Bisection = recording.bisect(oracle=judge)
+        print(found.found, recording.explain("dot").events["what"], recording.cost().seconds, recording.memory().peak)
+        print(recording.diff(0, -1).added, recording.summary().rows, recording.view())
+    builder = hlo.Builder(hlo.Module("f"), "main")
+    x = builder.parameter("f32[2]")
+    builder.build(builder.op("add", [x, builder.constant(np.ones(2, np.float32))]))
+    try:
+        hlo.parse(b"")
+    except hlo.ParseError as e:
+        print(e.place, e.hint, e.kind, e.diagnostics)
+    print(columns, out, names_of(module), used(module["dot"]), judge(module), module.reduce(judge, most=3))
