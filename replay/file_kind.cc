@@ -1,5 +1,7 @@
 #include "replay/file_kind.h"
 
+#include <algorithm>
+
 #include "dump/json.h"
 #include "ir/base/check.h"
 
@@ -38,16 +40,19 @@ constexpr KindRow kKindRows[] = {
      "--graph=FILE` takes it for edges between clusters",
      true},
     {FileKind::kTrace, "a trace of events (chrome://tracing, Perfetto)",
-     "`hlo-replay explain DIR INSTRUCTION --trace=FILE` tells an instruction's time, `hlo-replay diff --profile FILE "
-     "OTHER.json` where the time went",
+     "`hlo-replay profile FILE DIR` joins it to modules, `hlo-replay explain DIR INSTRUCTION --trace=FILE` tells an "
+     "instruction's time, `hlo-replay diff --profile FILE OTHER.json` compares two",
      true},
     {FileKind::kTable, "a table of a profiler",
      "`hlo-replay explain DIR INSTRUCTION --trace=FILE` tells an instruction's time, `hlo-replay diff --profile FILE "
      "OTHER` compares two",
      true},
     {FileKind::kProfile, "a profile of TensorBoard (XSpace)",
-     "it is not read; the trace.json.gz beside it is taken by `hlo-replay explain DIR INSTRUCTION --trace=FILE`",
-     false},
+     "`hlo-replay profile FILE` tells where the time went, FILE:MODULE is a module of it", false},
+    {FileKind::kTorchGraph, "graphs of torch_xla in its own notation",
+     "XLA_SAVE_TENSORS_FMT=hlo writes HLO in its place, which every command takes", true},
+    {FileKind::kBinaryGraphDef, "a TensorFlow GraphDef in binary form",
+     "TF_DUMP_GRAPH_FMT=TXT writes .pbtxt, which `hlo-replay DIR`, convert, diff and link take", false},
     {FileKind::kArrays, "numpy arrays",
      "`hlo-replay exec MODULE --inputs=FILE` takes them, `hlo-replay compare FILE OTHER` compares two", false},
     {FileKind::kRecording, "the table of contents of a recording", "`hlo-replay DIR` opens the folder that it lies in",
@@ -158,10 +163,43 @@ FileKind kind_by_content(std::string_view text) {
   if (object && has(text, "\"traceEvents\"")) return FileKind::kTrace;
   if (list && has(begin.substr(0, 4096), "\"ph\"")) return FileKind::kTrace;
   if (text.starts_with("BufferAssignment:")) return FileKind::kBuffers;
+  if (has(text, "## BEGIN_GRAPH") && !has(text, "\nHloModule ")) return FileKind::kTorchGraph;
   return FileKind::kUnknown;
 }
 
+[[noreturn]] void refuse(std::string_view label, const KindRow& r) {
+  std::string hint(r.hint), file(label);
+  for (size_t at = 0; (at = hint.find("FILE", at)) != std::string::npos; at += file.size()) hint.replace(at, 4, file);
+  if (size_t slash = file.rfind('/'); slash != std::string::npos && slash > 0)
+    if (size_t at = hint.find("DIR"); at != std::string::npos && r.kind != FileKind::kMlir)
+      hint.replace(at, 3, file.substr(0, slash));
+  if (r.kind == FileKind::kEmpty) fail(FailureKind::kUnsupported, "{} is empty", label);
+  fail(FailureKind::kUnsupported, "{} is {}, no HLO module: {}", label, r.words, hint);
+}
+
 }  // namespace
+
+bool is_binary_graphdef(std::string_view b) {
+  // node { name op …: two lengths that are texts, the second called as TensorFlow calls its operations.
+  auto field = [&](char tag, std::string_view* out) {
+    if (b.size() < 2 || b[0] != tag) return false;
+    auto n = static_cast<unsigned char>(b[1]);
+    if (n >= 0x80 || b.size() < 2U + n) return false;
+    *out = b.substr(2, n), b.remove_prefix(2U + n);
+    return true;
+  };
+  if (b.empty() || b[0] != '\n') return false;
+  b.remove_prefix(1);
+  size_t length = 0;
+  while (length < 4 && length < b.size() && (static_cast<unsigned char>(b[length]) & 0x80)) ++length;
+  if (length + 1 >= b.size()) return false;
+  b.remove_prefix(length + 1);
+  std::string_view name, op;
+  if (!field('\n', &name) || !field('\x12', &op) || name.empty() || op.size() < 3) return false;
+  if (op.starts_with('_')) op.remove_prefix(1);
+  return op[0] >= 'A' && op[0] <= 'Z' &&
+         std::all_of(op.begin(), op.end(), [](char c) { return isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+}
 
 FileKind file_kind(std::string_view label, std::string_view text) {
   if (label.ends_with(".gz")) label.remove_suffix(3);
@@ -186,15 +224,9 @@ bool is_text_kind(FileKind kind) {
 }
 
 void require_module(std::string_view label, std::string_view text) {
-  const KindRow* r = row_of(file_kind(label, text));
-  if (!r) return;
-  std::string hint(r->hint), file(label);
-  for (size_t at = 0; (at = hint.find("FILE", at)) != std::string::npos; at += file.size()) hint.replace(at, 4, file);
-  if (size_t slash = file.rfind('/'); slash != std::string::npos && slash > 0)
-    if (size_t at = hint.find("DIR"); at != std::string::npos && r->kind != FileKind::kMlir)
-      hint.replace(at, 3, file.substr(0, slash));
-  if (r->kind == FileKind::kEmpty) fail(FailureKind::kUnsupported, "{} is empty", label);
-  fail(FailureKind::kUnsupported, "{} is {}, no HLO module: {}", label, r->words, hint);
+  if (const KindRow* r = row_of(file_kind(label, text))) refuse(label, *r);
 }
+
+void refuse_kind(std::string_view label, FileKind kind) { refuse(label, *row_of(kind)); }
 
 }  // namespace hlo

@@ -10,6 +10,7 @@
 #include "replay/confined_path.h"
 #include "replay/file_kind.h"
 #include "replay/files.h"
+#include "replay/held_modules.h"
 #include "replay/progress.h"
 #include "replay/record/run.h"
 
@@ -26,9 +27,30 @@ void split(Input& in) {
   in.modules = looks_like_proto(in.text) ? std::vector<std::string_view>{in.text} : split_modules(in.text);
 }
 
+// FILE, or FILE:MODULE, where FILE holds modules among other things.
+Input held_input(const std::string& file, std::string text, const std::string& wanted) {
+  std::optional<HeldModules> held = held_modules(file, text);
+  if (!held && wanted.empty()) return input_of(file, std::move(text));
+  if (!held) held = program_modules(text);
+  const HeldModule& m = one_held_module(*held, file, wanted);
+  Input in;
+  in.label = file + ":" + m.label(), in.text = m.bytes;
+  return in;
+}
+
+// Of bytes that are no message with a module: a compiled program has one inside. Nothing where none is there.
+std::optional<Input> from_program(const Input& input) {
+  HeldModules held = program_modules(input.text);
+  if (held.modules.empty()) return {};
+  const HeldModule& m = one_held_module(held, input.label, "");
+  Input in;
+  in.label = input.label + ":" + m.label(), in.text = m.bytes;
+  return in;
+}
+
 Input read(const std::string& spec) {
   std::error_code error;
-  if (spec == "-" || fs::is_regular_file(spec, error)) return input_of(spec, read_file(spec));
+  if (spec == "-" || fs::is_regular_file(spec, error)) return held_input(spec, read_file(spec), "");
   size_t at = spec.rfind('@');
   if (at != std::string::npos && all_digits(spec.substr(at + 1)) && fs::is_regular_file(spec.substr(0, at), error)) {
     Input in = input_of(spec, read_file(spec.substr(0, at)));
@@ -39,10 +61,17 @@ Input read(const std::string& spec) {
     StageChoice stage = select_stage(*folder);
     return input_of(stage.module.folder + "/" + stage.file, read_confined(stage.module.folder, stage.file));
   }
+  if (std::optional<HeldSpec> held = split_held(spec))
+    return held_input(held->file, read_file(held->file), held->wanted);
   fail(FailureKind::kIo, "cannot read {}: no such file", spec);
 }
 
-bool proto_text(std::string_view label) { return label.ends_with(".pbtxt") || label.ends_with(".textproto"); }
+// XLA calls snapshots in text form `.txt`.
+bool proto_text(const Input& in) {
+  std::string_view label = in.label, text = in.text;
+  if (label.ends_with(".pbtxt") || label.ends_with(".textproto")) return true;
+  return text.starts_with("hlo_module {") || text.starts_with("hlo {");
+}
 
 }  // namespace
 
@@ -54,6 +83,7 @@ Input input_of(std::string label, std::string text) {
   // HLO text, a proto or JSON may stand packed; what is inside tells.
   if (text.starts_with("\x1f\x8b")) text = gunzip(text, in.label);
   require_module(in.label, text);
+  if (std::string graphs; graphs_as_modules(text, &graphs)) text = std::move(graphs);
   std::string plain;
   if (!looks_like_proto(text) && strip_log_prefixes(text, &plain)) {
     in.log = true;
@@ -74,8 +104,19 @@ Loaded load_part(const Input& input, size_t which, const LoadOptions& options) {
   auto universe = options.universe ? options.universe : std::make_shared<Universe>();
   Progress progress("reading " + input.label);
   Loaded out;
-  if (looks_like_proto(input.text) || proto_text(input.label)) {
-    ProtoContents contents = read_proto(input.text, input.label, universe);
+  if (looks_like_proto(input.text) || proto_text(input)) {
+    ProtoContents contents;
+    try {
+      contents = read_proto(input.text, input.label, universe);
+    } catch (const Failure& e) {
+      if (e.kind() != FailureKind::kIo) throw;
+      if (std::optional<Input> program = from_program(input)) {
+        contents = read_proto(program->text, program->label, universe);
+      } else {
+        if (is_binary_graphdef(input.text)) refuse_kind(input.label, FileKind::kBinaryGraphDef);
+        throw;
+      }
+    }
     out.module = std::move(contents.module);
     out.arguments = std::move(contents.arguments);
     out.result = contents.result;

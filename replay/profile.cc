@@ -9,7 +9,8 @@
 #include "ir/base/parallel.h"
 #include "ir/source_lines.h"
 #include "parser/parser.h"
-#include "parser/proto_reader.h"
+#include "parser/unpack.h"
+#include "replay/timeline.h"
 
 namespace hlo {
 
@@ -249,50 +250,28 @@ bool time_of(const TraceTimes& times, std::string_view instruction, double* seco
 
 TraceTimes read_trace(const std::string& given, const std::string& file) {
   std::string opened;
-  if (given.starts_with("\x1f\x8b")) opened = gunzip(given, file);
+  if (looks_packed(given)) opened = unpacked(given, file);
   const std::string& text = opened.empty() ? given : opened;
+  std::string_view label = file;
+  if (label.ends_with(".gz")) label.remove_suffix(3);
   size_t start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
-  if (start != std::string::npos && text[start] != '{' && text[start] != '[') return read_kernel_table(text, file);
-  struct Event {
-    std::string category, op, name;
-    double ts, dur;
-  };
-  std::map<std::pair<int64_t, int64_t>, std::vector<Event>> threads;
-  try {
-    auto j = nlohmann::json::parse(text);
-    const auto& events = j.is_array() ? j : j.at("traceEvents");
-    for (const auto& e : events) {
-      if (!e.is_object() || e.value("ph", "") != "X" || !e.contains("ts") || !e.contains("dur")) continue;
-      const auto args = e.value("args", nlohmann::json::object());
-      std::string name = e.value("name", "");
-      bool known = args.contains("hlo_op") || args.contains("hlo_module") || args.contains("hlo_category");
-      if (!known) continue;
-      std::string category = args.contains("hlo_category") ? args.value("hlo_category", "") : e.value("cat", "");
-      if (category.empty()) {  // loop_add_fusion.12 → loop_add_fusion
-        size_t end = name.find_last_not_of("0123456789.");
-        category = name.substr(0, end == std::string::npos ? name.size() : end + 1);
-      }
-      if (category == "while" || category == "conditional" || category == "call") continue;  // what is inside counts
-      std::string op = args.value("op_name", args.value("tf_op", args.value("long_name", name)));
-      threads[{e.value("pid", int64_t{0}), e.value("tid", int64_t{0})}].push_back(
-          {category, op, args.value("hlo_op", name), e["ts"], e["dur"]});
-    }
-  } catch (const nlohmann::json::exception& e) {
-    fail(FailureKind::kIo, "{} is no trace of events: {}", file, e.what());
-  }
+  if (!is_xspace(label, text) && start != std::string::npos && text[start] != '{' && text[start] != '[')
+    return read_kernel_table(text, file);
+  Timeline t = read_timeline(text, std::string(label));
   TraceTimes out;
-  for (auto& [thread, list] : threads) {
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Event& a, const Event& b) { return a.ts != b.ts ? a.ts < b.ts : a.dur > b.dur; });
-    double until = -1;
-    for (const Event& e : list) {
-      if (e.ts + e.dur <= until) continue;  // inside the one before
-      until = e.ts + e.dur;
-      out.by_class[e.category] += e.dur / 1e6, out.by_op[e.op] += e.dur / 1e6, out.all += e.dur / 1e6;
-      out.by_name[e.name] += e.dur / 1e6, ++out.calls[e.name];
+  for (const Track& track : t.tracks) {
+    std::vector<bool> counted = counted_spans(track, [&](const Span& s) { return container_by_name(t, s); });
+    for (size_t k = 0; k < track.spans.size(); ++k) {
+      if (!counted[k]) continue;
+      const Span& s = track.spans[k];
+      const std::string op(t.text(s.op));
+      out.by_class[std::string(t.text(s.category))] += s.seconds;
+      out.by_op[std::string(t.text(s.op_name ? s.op_name : s.name))] += s.seconds;
+      out.by_name[op] += s.seconds, ++out.calls[op];
+      out.all += s.seconds;
     }
   }
-  if (threads.empty()) fail(FailureKind::kIo, "{} has no event that names an HLO instruction", file);
+  if (out.by_name.empty()) fail(FailureKind::kIo, "{} has no event that names an HLO instruction", file);
   return out;
 }
 

@@ -70,6 +70,7 @@ struct TraceTimes {
 // Of our own traces, and of others' that name instructions (`hlo_op`, `hlo_category`, `op_name` or `tf_op` among the
 // arguments): events that lie within another one of their thread are parts of it and not counted again. Throws
 // Failure(kIo) where the text is no trace.
+// XSpace protos (`.xplane.pb`) are read as such traces are (replay/timeline.h).
 // A table of kernels as nsys (`nsys stats --format csv`) or nvprof (`--csv`) writes it is read too: its kernels are
 // named after instructions, with `_` for what C does not allow. Either may be gzipped.
 TraceTimes read_trace(const std::string& text, const std::string& file);

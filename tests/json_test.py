@@ -169,6 +169,14 @@ with tempfile.TemporaryDirectory() as directory:
     expect("isolate: nothing", answer("isolate: nothing", "isolate", 2, "isolate", one)["kernels"] == [])
     expect("cost", answer("cost", "cost", 0, "cost", one)["instructions"])
     answer("cost: nothing", "cost", 0, "cost", file("p.hlo", "HloModule p\nENTRY e { ROOT p = f32[] parameter(0) }"))
+    profiles = data / "profiles"
+    expect("profile", answer("profile", "profile", 0, "profile", profiles / "jax_cpu.xplane.pb.gz", "--spans")["spans"])
+    expect("profile by line", answer("profile by line", "profile", 0, "profile", profiles / "jax_cpu.trace.json.gz", profiles / "dump", "--by=line", "--gpu=H100")["rows"])
+    expect("profile: another module", answer("profile: nothing", "profile", 0, "profile", profiles / "jax_cpu.trace.json.gz", one)["unjoined"])
+    refused("profile: no profile", "io", 2, "profile", one)
+    expect("cost: measured", answer("cost: measured", "cost", 0, "cost", f"{profiles}/dump:jit_f", f"--profile={profiles}/jax_cpu.xplane.pb.gz")["instructions"][0]["measured_seconds"])
+    answer("summary: measured", "summary", 0, "summary", f"{profiles}/dump:jit_f", f"--profile={profiles}/jax_cpu.trace.json.gz")
+    expect("open: a cache", answer("open: a cache", "open", 0, "open", profiles / "cache")["entries"])
     refused("cost: no card", "usage", 2, "cost", one, "--gpu=Z80")
     # ptxas, rehearsed: what the tool is asked, not the tool.
     tools = tmp / "tools"

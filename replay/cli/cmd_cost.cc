@@ -6,6 +6,7 @@
 #include "ir/verifier.h"
 #include "replay/cli/command.h"
 #include "replay/cli/looked_at.h"
+#include "replay/cli/measured.h"
 #include "replay/interrupt.h"
 #include "replay/kernels.h"
 #include "replay/target.h"
@@ -14,12 +15,22 @@
 namespace hlo {
 namespace {
 
-Json cost_json(const LookedAt& l, const ModuleCost* c, const DeviceSpec& device) {
+// Seconds that a profile has for an instruction of module number `which`; null where it has none or there is none.
+struct CostProfile {
+  const std::optional<MeasuredTimes>& times;
+  size_t which;
+  std::optional<double> of(std::string_view instruction) const {
+    return times ? times->seconds(which, instruction) : std::nullopt;
+  }
+};
+
+Json cost_json(const LookedAt& l, const ModuleCost* c, const DeviceSpec& device, const CostProfile& profile) {
   Json list = Json::array();
   const ModuleCost none;
   const ModuleCost& cost = c ? *c : none;
   for (const KernelCost& k : cost.kernels) {
     const Module& m = *l.module;
+    const std::optional<double> measured = profile.of(m.inst_name(k.inst));
     list.push_back({{"name", m.inst_name(k.inst)},
                     {"opcode", op_text(m.op(k.inst))},
                     {"class", kernel_class(m, k.inst)},
@@ -29,6 +40,7 @@ Json cost_json(const LookedAt& l, const ModuleCost* c, const DeviceSpec& device)
                     {"bytes_read", k.cost.bytes_read},
                     {"bytes_written", k.cost.bytes_written},
                     {"least_seconds", k.seconds},
+                    {"measured_seconds", measured ? Json(*measured) : Json()},
                     {"bound", k.by_memory ? "memory" : "compute"},
                     {"op_name", kernel_op_name(m, k.inst)},
                     {"source", kernel_source_line(m, k.inst).text()}});
@@ -45,19 +57,25 @@ Json cost_json(const LookedAt& l, const ModuleCost* c, const DeviceSpec& device)
           {"problem", l.unreadable}};
 }
 
-void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& device, size_t most) {
+void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& device, size_t most,
+                const CostProfile& profile) {
   const Module& m = *l.module;
-  fmt::print("{:>12} {:>8} {:>12} {:>12} {:>8}  {}\n", "at least", "times", "bytes", "operations", "bound",
-             "instruction");
+  auto measured = [&](std::string_view name) -> std::string {
+    if (!profile.times) return "";
+    std::optional<double> seconds = profile.of(name);
+    return fmt::format("{:>12} ", seconds ? time_text(*seconds) : "-");
+  };
+  fmt::print("{}{:>12} {:>8} {:>12} {:>12} {:>8}  {}\n", profile.times ? fmt::format("{:>12} ", "measured") : "",
+             "at least", "times", "bytes", "operations", "bound", "instruction");
   std::map<std::string, double> by_class;
   for (const KernelCost& k : cost.kernels) by_class[kernel_class(m, k.inst)] += k.seconds;
   for (size_t n = 0; n < cost.kernels.size() && n < most; ++n) {
     const KernelCost& k = cost.kernels[n];
     SourceLine line = kernel_source_line(m, k.inst);
     std::string from = kernel_op_name(m, k.inst);
-    fmt::print("{:>12} {:>8} {:>12.4g} {:>12.4g} {:>8}  {} ({}){}{}\n", time_text(k.seconds), k.times, k.cost.bytes(),
-               k.cost.flops + k.cost.transcendentals, k.by_memory ? "memory" : "compute",
-               printable(m.inst_name(k.inst)), op_text(m.op(k.inst)),
+    fmt::print("{}{:>12} {:>8} {:>12.4g} {:>12.4g} {:>8}  {} ({}){}{}\n", measured(m.inst_name(k.inst)),
+               time_text(k.seconds), k.times, k.cost.bytes(), k.cost.flops + k.cost.transcendentals,
+               k.by_memory ? "memory" : "compute", printable(m.inst_name(k.inst)), op_text(m.op(k.inst)),
                line.known() ? "  " + printable(line.brief()) : "", from.empty() ? "" : "  " + printable(from));
   }
   if (cost.kernels.size() > most) fmt::print("… and {} more (--most)\n", cost.kernels.size() - most);
@@ -89,8 +107,11 @@ int cmd_cost(const CostArgs& a) {
   ModuleCost whole;
   LookedAt sums;
   sums.stage = a.file;
+  std::optional<MeasuredTimes> times;
+  if (!a.profile.empty()) times.emplace(a.profile, all);
   DeviceSpec sheet = device_spec(a.gpu.empty() ? "H100" : a.gpu);
   for (LookedAt& l : all) {
+    const CostProfile profile{times, static_cast<size_t>(&l - all.data())};
     DeviceSpec device = l.recording ? target_of(*l.recording, a.gpu).spec : device_spec(a.gpu.empty() ? "H100" : a.gpu);
     try {
       if (!l.unreadable.empty()) fail(FailureKind::kIo, "{}", l.unreadable);
@@ -100,9 +121,9 @@ int cmd_cost(const CostArgs& a) {
       whole.all += cost.all, whole.seconds += cost.seconds, sheet = device;
       whole.loops_without_trip_count += cost.loops_without_trip_count;
       if (a.json)
-        list.push_back(cost_json(l, &cost, device));
+        list.push_back(cost_json(l, &cost, device, profile));
       else if (!run)
-        print_cost(l, cost, device, a.most);
+        print_cost(l, cost, device, a.most, profile);
       table.emplace_back(cost.seconds,
                          fmt::format("{:>12} {:>12} {:>12} {:>8}  {:>8} {}{}", time_text(cost.seconds),
                                      size_text(cost.all.bytes()), flops_text(cost.all.flops + cost.all.transcendentals),
@@ -113,7 +134,7 @@ int cmd_cost(const CostArgs& a) {
       if (!run || interrupted()) throw;
       ++failed;
       l.unreadable = first_line(e.what()), l.module = nullptr;
-      if (a.json) list.push_back(cost_json(l, nullptr, device));
+      if (a.json) list.push_back(cost_json(l, nullptr, device, profile));
       table.emplace_back(-1, fmt::format("{:>12} {:>12} {:>12} {:>8}  {:>8} {}: {}", "unknown", "", "", "",
                                          printable(l.selector), printable(l.name()), printable(l.unreadable)));
     }
@@ -121,7 +142,7 @@ int cmd_cost(const CostArgs& a) {
   }
   if (a.json) {
     // One module's keys stand in front, as they always did; of a run its sums.
-    Json out = run ? cost_json(sums, &whole, sheet) : list[0];
+    Json out = run ? cost_json(sums, &whole, sheet, {times, 0}) : list[0];
     out["modules"] = list;
     print_json(out);
   } else if (run) {
@@ -130,6 +151,8 @@ int cmd_cost(const CostArgs& a) {
                "name");
     for (const auto& row : table) fmt::print("{}\n", row.second);
   }
+  if (times && !a.json)
+    for (const std::string& line : times->in_words()) fmt::print("{}\n", printable(line));
   return failed ? kBad : kYes;
 }
 

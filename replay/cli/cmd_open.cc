@@ -343,7 +343,11 @@ int open_json(const Run& run, const OpenArgs& a) {
   }
   Json order = Json::array();
   for (const ModuleOverview& o : all) order.push_back(o.selector);
-  print_json({{"folder", run.folder}, {"look_first", order}, {"modules", modules}, {"graphs", Json::array()}});
+  print_json({{"folder", run.folder},
+              {"look_first", order},
+              {"modules", modules},
+              {"graphs", Json::array()},
+              {"entries", Json::array()}});
   return kYes;
 }
 
@@ -355,7 +359,7 @@ int cmd_open(const OpenArgs& a) {
   try {
     run.modules = select_modules(a.folder);
   } catch (const Failure&) {
-    if (open_graph_folder(a.folder, a.json)) return kYes;
+    if (open_graph_folder(a.folder, a.json) || open_held_folder(a.folder, a.json)) return kYes;
     throw;
   }
   run.folder = split_selector(a.folder)->folder;

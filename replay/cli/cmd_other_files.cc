@@ -361,7 +361,11 @@ bool open_graph_folder(const std::string& folder, bool json) {
     last = std::move(graph);
   }
   if (json)
-    print_json({{"folder", folder}, {"look_first", Json::array()}, {"modules", Json::array()}, {"graphs", list}});
+    print_json({{"folder", folder},
+                {"look_first", Json::array()},
+                {"modules", Json::array()},
+                {"graphs", list},
+                {"entries", Json::array()}});
   else
     fmt::print("next: hlo-replay convert {}/{} graph.png\n", folder, files.back());
   if (!json && files.size() > 1)

@@ -1,11 +1,14 @@
 // summary: operations, bytes, least time, instructions and memory of a module or a run, added up by a key.
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <tuple>
 
 #include "ir/buffer.h"
 #include "ir/source_lines.h"
 #include "replay/cli/command.h"
 #include "replay/cli/looked_at.h"
+#include "replay/cli/measured.h"
 #include "replay/interrupt.h"
 #include "replay/kernels.h"
 #include "replay/memory_report.h"
@@ -18,6 +21,7 @@ namespace {
 
 struct SummaryRow {
   double seconds = 0, flops = 0, bytes = 0;
+  double measured = 0;  // by a profile
   size_t instructions = 0, kernels = 0;
   int64_t memory = 0;  // alive at the peak
 };
@@ -32,10 +36,11 @@ std::string summary_key(const Module& m, InstId i, const std::string& by, const 
 }
 
 void add_module(const Module& m, const std::string& by, const std::string& name, const ModuleCost& cost,
-                const MemoryReport* memory, SummaryRows* rows) {
+                const MemoryReport* memory, const std::function<double(InstId)>& measured, SummaryRows* rows) {
   for (const KernelCost& k : cost.kernels) {
     SummaryRow& row = (*rows)[summary_key(m, k.inst, by, name)];
     row.seconds += k.seconds;
+    row.measured += measured(k.inst);
     row.flops += (k.cost.flops + k.cost.transcendentals) * k.times;
     row.bytes += k.cost.bytes() * k.times;
     ++row.kernels;
@@ -128,6 +133,8 @@ int cmd_summary(const SummaryArgs& a) {
   SummaryRow sum;
   Json problems = Json::array();
   DeviceSpec device = device_spec(a.gpu.empty() ? "H100" : a.gpu);
+  std::optional<MeasuredTimes> times;
+  if (!a.profile.empty()) times.emplace(a.profile, all);
   size_t loops = 0, read = 0;
   for (LookedAt& l : all) {
     try {
@@ -138,7 +145,9 @@ int cmd_summary(const SummaryArgs& a) {
       std::optional<MemoryReport> memory;
       if (l.module->config().is_scheduled) memory = memory_report(*l.module, l.recording ? &*l.recording : nullptr);
       const std::string name = l.selector.empty() ? l.name() : fmt::format("{} {}", l.selector, l.name());
-      add_module(*l.module, a.by, name, cost, memory ? &*memory : nullptr, &rows);
+      const size_t which = static_cast<size_t>(&l - all.data());
+      auto measured = [&](InstId i) { return times ? times->seconds(which, l.module->inst_name(i)).value_or(0) : 0; };
+      add_module(*l.module, a.by, name, cost, memory ? &*memory : nullptr, measured, &rows);
       loops += cost.loops_without_trip_count;
       ++read;
     } catch (const Failure& e) {
@@ -149,17 +158,19 @@ int cmd_summary(const SummaryArgs& a) {
   }
   std::vector<std::pair<std::string, SummaryRow>> list(rows.begin(), rows.end());
   std::stable_sort(list.begin(), list.end(), [](const auto& x, const auto& y) {
-    return std::pair(x.second.seconds, x.second.memory) > std::pair(y.second.seconds, y.second.memory);
+    return std::tuple(x.second.measured, x.second.seconds, x.second.memory) >
+           std::tuple(y.second.measured, y.second.seconds, y.second.memory);
   });
   for (const auto& item : list)
-    sum.seconds += item.second.seconds, sum.flops += item.second.flops, sum.bytes += item.second.bytes,
-        sum.instructions += item.second.instructions, sum.memory += item.second.memory;
+    sum.seconds += item.second.seconds, sum.measured += item.second.measured, sum.flops += item.second.flops,
+        sum.bytes += item.second.bytes, sum.instructions += item.second.instructions, sum.memory += item.second.memory;
   if (a.json) {
     Json out = Json::array();
     for (const auto& item : list) {
       const SummaryRow& r = item.second;
       out.push_back({{"key", item.first},
                      {"least_seconds", r.seconds},
+                     {"measured_seconds", times ? Json(r.measured) : Json()},
                      {"flops", r.flops},
                      {"bytes", r.bytes},
                      {"kernels", r.kernels},
@@ -169,10 +180,11 @@ int cmd_summary(const SummaryArgs& a) {
     print_json({{"file", a.file}, {"by", a.by}, {"device", device.name}, {"rows", out}, {"problems", problems}});
     return problems.empty() ? kYes : kBad;
   }
-  fmt::print("{:>11} {:>6} {:>12} {:>10} {:>8} {:>12} {:>10}  {}\n", "at least", "share", "operations", "bytes",
-             "kernels", "instructions", "at peak", a.by);
+  fmt::print("{}{:>11} {:>6} {:>12} {:>10} {:>8} {:>12} {:>10}  {}\n", times ? fmt::format("{:>11} ", "measured") : "",
+             "at least", "share", "operations", "bytes", "kernels", "instructions", "at peak", a.by);
   auto line = [&](const std::string& key, const SummaryRow& r, size_t kernels) {
-    fmt::print("{:>11} {:>4.0f} % {:>12} {:>10} {:>8} {:>12} {:>10}  {}\n", time_text(r.seconds),
+    fmt::print("{}{:>11} {:>4.0f} % {:>12} {:>10} {:>8} {:>12} {:>10}  {}\n",
+               times ? fmt::format("{:>11} ", time_text(r.measured)) : "", time_text(r.seconds),
                sum.seconds > 0 ? 100 * r.seconds / sum.seconds : 0, flops_text(r.flops), size_text(r.bytes), kernels,
                r.instructions, human_bytes(r.memory), key);
   };
@@ -181,6 +193,8 @@ int cmd_summary(const SummaryArgs& a) {
   if (list.size() > a.most) fmt::print("… and {} more (--most)\n", list.size() - a.most);
   for (const auto& item : list) sum.kernels += item.second.kernels;
   line(fmt::format("all of {} module{}, on {}", read, read == 1 ? "" : "s", device.name), sum, sum.kernels);
+  if (times)
+    for (const std::string& said : times->in_words()) fmt::print("{}\n", printable(said));
   if (loops) fmt::print("{} loops say no trip count: their bodies are counted once\n", loops);
   for (const Json& p : problems) fmt::print(stderr, "warning: {}\n", printable(p.get<std::string>()));
   return problems.empty() ? kYes : kBad;

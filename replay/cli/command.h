@@ -136,7 +136,7 @@ struct MemoryArgs {
 int cmd_memory(const MemoryArgs& a);
 
 struct SummaryArgs {
-  std::string file, by = "line", gpu;
+  std::string file, by = "line", gpu, profile;
   size_t most = 30;
   bool json = false;
 };
@@ -161,10 +161,19 @@ void show_module_diff(const ModuleDiff& d, size_t most);
 
 struct CostArgs {
   std::string file, gpu;  // empty: what the dump was compiled for, else H100
+  std::string profile;    // measured times; empty: none
   size_t most = 30;
   bool json = false, no_verify = false;
 };
 int cmd_cost(const CostArgs& a);
+
+struct ProfileArgs {
+  std::string file, modules, by = "op", op, gpu;
+  double at = -1;  // seconds since the profile's start; -1: not asked
+  size_t most = 30;
+  bool spans = false, json = false;
+};
+int cmd_profile(const ProfileArgs& a);
 
 struct OccupancyArgs {
   std::string file, gpus = "H100";

@@ -103,7 +103,7 @@ int run(int argc, char** argv) {
       fail(FailureKind::kUsage, "no command and no file is called '{}'; {}", args[0], hint);
   if (!known && (args[0] == "-" || args[0][0] != '-')) {
     const bool folder = fs::is_directory(args[0], error) || (!fs::exists(args[0], error) && names_modules(args[0]));
-    args.insert(args.begin(), folder ? "open" : "replay");
+    args.insert(args.begin(), folder ? "open" : args[0].ends_with(".xplane.pb") ? "profile" : "replay");
   }
   // `--passes=` asks for none; CLI11 would take the next word as its value.
   std::erase(args, std::string("--passes="));

@@ -40,6 +40,9 @@ void add_view(CLI::App& app, int* code) {
   c->callback([code] { *code = cmd_view(view); });
 }
 
+constexpr const char* kProfileHelp =
+    "measured times beside the bounds: .xplane.pb, trace events (.json, .gz), or of one module a table of nsys or "
+    "nvprof (.csv)";
 constexpr const char* kLookedAt = "module or stage; of a folder or DIR:MODULE the last stages";
 
 void add_memory(CLI::App& app, int* code) {
@@ -68,6 +71,7 @@ void add_cost(CLI::App& app, int* code) {
   c->add_option("FILE", cost.file, kLookedAt)->required();
   c->add_option("--gpu", cost.gpu, kGpuHelp);
   c->add_option("--most", cost.most, "instructions to show (30)");
+  c->add_option("--profile", cost.profile, kProfileHelp);
   c->add_flag("--no-verify", cost.no_verify, kNoVerifyHelp);
   c->add_flag("--json", cost.json);
   c->callback([code] { *code = cmd_cost(cost); });
@@ -85,8 +89,36 @@ void add_summary(CLI::App& app, int* code) {
   c->add_option("--by", summary.by, "line, scope, class, module or pass (line)");
   c->add_option("--gpu", summary.gpu, kGpuHelp);
   c->add_option("--most", summary.most, "rows to show (30)");
+  c->add_option("--profile", summary.profile, kProfileHelp);
   c->add_flag("--json", summary.json);
   c->callback([code] { *code = cmd_summary(summary); });
+}
+
+void add_profile(CLI::App& app, int* code) {
+  static ProfileArgs profile;
+  static double at_ms = -1;
+  CLI::App* c = app.add_subcommand("profile", "a profile of jax, TensorFlow or torch_xla, joined to instructions");
+  c->footer(
+      "Examples:\n"
+      "  hlo-replay profile host.xplane.pb                        with the modules that the profile holds\n"
+      "  hlo-replay profile host.trace.json.gz /tmp/xla_dump      with those of a dump folder\n"
+      "  hlo-replay profile host.xplane.pb --by=line              which line of the program took how long\n"
+      "  hlo-replay profile host.xplane.pb --op=fusion.3          one instruction: time, source, contents, spans\n"
+      "  hlo-replay profile host.xplane.pb --at=12.5              what ran at 12.5 ms\n"
+      "A module of a profile is FILE:MODULE for every command. Exit code 1 where nothing names an instruction.");
+  c->add_option("PROFILE", profile.file, ".xplane.pb, or trace events (.trace.json.gz); packed or not")->required();
+  c->add_option("MODULES", profile.modules, "what ran: DIR, DIR:MODULE or FILE (the modules that the profile holds)");
+  c->add_option("--by", profile.by, "op, line, scope, class or module (op)");
+  c->add_option("--op", profile.op, "name of an instruction");
+  c->add_flag("--spans", profile.spans, "every span of time by its begin, with its instruction");
+  c->add_option("--at", at_ms, "milliseconds since the profile's start: what ran then");
+  c->add_option("--gpu", profile.gpu, "data sheet for bounds (what a dump was compiled for, else none)");
+  c->add_option("--most", profile.most, "rows to show (30)");
+  c->add_flag("--json", profile.json);
+  c->callback([code] {
+    profile.at = at_ms < 0 ? -1 : at_ms / 1e3;
+    *code = cmd_profile(profile);
+  });
 }
 
 }  // namespace
@@ -97,6 +129,7 @@ void add_run_commands(CLI::App& app, int* code) {
   add_memory(app, code);
   add_summary(app, code);
   add_cost(app, code);
+  add_profile(app, code);
 }
 
 }  // namespace hlo

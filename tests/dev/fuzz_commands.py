@@ -103,6 +103,13 @@ def make_seeds(tool, folder):
     nvprof.write_text("==1== Profiling result:\n\"Type\",\"Time(%)\",\"Time\",\"Calls\",\"Name\"\n,%,ms,,\n"
                       "\"GPU activities\",75.0,3.0,1,\"fusion\"\n\"GPU activities\",25.0,1.0,2,\"other\"\n")
     seeds["trace"] += [table, nvprof]
+    for kind, pattern in (("xplane", "*.xplane.pb.gz"), ("compile_cache", "cache/*-cache"), ("snapshot", "*snapshot.*"), ("torch_graphs", "torch_xla*.txt")):
+        for source in sorted((DATA / "profiles").glob(pattern)):
+            path = folder / source.name.removesuffix(".gz")
+            path.write_bytes(gzip.decompress(source.read_bytes()) if source.suffix == ".gz" else source.read_bytes())
+            seeds[kind].append(path)
+    seeds["trace"].append(folder / "jax_cpu.trace.json")
+    seeds["trace"][-1].write_bytes(gzip.decompress((DATA / "profiles" / "jax_cpu.trace.json.gz").read_bytes()))
     graphs = folder / "graphs"
     graphs.mkdir()
     for k in range(3):
@@ -187,7 +194,14 @@ def command(rng, kind, path, seeds):
         recording = rng.choice(seeds["recording"])
         return rng.choice([["explain", recording, "dot", f"--trace={path}"], ["explain", recording, "fusion", f"--trace={path}"],
                            ["diff", "--profile", path, rng.choice(seeds["trace"])],
-                           ["diff", "--profile", rng.choice(seeds["trace"]), path, "--json"]])
+                           ["diff", "--profile", rng.choice(seeds["trace"]), path, "--json"],
+                           ["profile", path, DATA / "profiles/dump", "--spans"], ["profile", path, module, "--by=line", "--json"]])
+    if kind == "xplane":
+        return rng.choice([["profile", path, "--spans", "--json"], ["profile", path, DATA / "profiles/dump", "--by=class"], ["print", f"{path}:f"],
+                           ["exec", f"{path}:jit_multiply"], ["profile", path, "--at=1"], ["open", path.parent],
+                           ["cost", DATA / "profiles/dump", f"--profile={path}"], ["explain", DATA / "profiles/dump:jit_f", "sort.5", f"--trace={path}"]])
+    if kind in ("compile_cache", "snapshot", "torch_graphs"):
+        return rng.choice([["print", path], ["exec", path], ["print", f"{path}:jit_f"], ["stats", f"{path}@2", "--json"], ["open", path.parent], ["convert", path, "o.pb"]])
     if kind == "graphdef":
         return rng.choice([["link", f"--graph={path}", "-o", "g." + rng.choice(["dot", "svg", "html", "json"])],
                            ["link", DATA / "link/add.hlo", DATA / "link/mul.hlo", f"--graph={path}", "--json"],

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 packages=(g++ cmake ninja-build pkg-config ccache python3 python3-venv fonts-dejavu-core
-  libfmt-dev nlohmann-json3-dev libcli11-dev libdtl-dev graphviz libzip-dev libopenblas-dev libdnnl-dev llvm-19-dev libgtest-dev libbenchmark-dev libprotobuf-dev protobuf-compiler zlib1g-dev
+  libfmt-dev nlohmann-json3-dev libcli11-dev libdtl-dev graphviz libzip-dev libopenblas-dev libdnnl-dev llvm-19-dev libgtest-dev libbenchmark-dev libprotobuf-dev protobuf-compiler zlib1g-dev libzstd-dev
   clang-format clang-tidy)
 [ "${1:-}" != python ] || packages+=(python3-dev)
 missing=()

@@ -1,0 +1,34 @@
+// A profile beside what a command looks at: `profile`, and `--profile` of cost and summary.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "replay/cli/looked_at.h"
+#include "replay/measured.h"
+#include "replay/profile.h"
+
+namespace hlo {
+
+// Of what looked_at() found, to be joined to. A file's name is its module's, so that it is read at once.
+std::vector<MeasuredModule> measured_modules(const std::vector<LookedAt>& all);
+
+class MeasuredTimes {
+ public:
+  // Reads the profile and joins it to what is looked at. A table of nsys or nvprof names kernels and no modules: of
+  // several modules it is refused. Throws Failure.
+  MeasuredTimes(const std::string& profile, const std::vector<LookedAt>& all);
+  // Of all calls of an instruction of all[which]; nothing where the profile has none.
+  std::optional<double> seconds(size_t which, std::string_view instruction) const;
+  // "98.2 % of 12.1 ms joined", and what was not, a line each.
+  std::vector<std::string> in_words() const;
+
+ private:
+  std::optional<TraceTimes> table_;
+  Measured joined_;
+};
+
+// The same lines of a join.
+std::vector<std::string> join_in_words(const Measured& m, size_t most);
+
+}  // namespace hlo
