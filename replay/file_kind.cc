@@ -20,7 +20,9 @@ constexpr KindRow kKindRows[] = {
     {FileKind::kPtx, "PTX, kernels of a GPU",
      "`hlo-replay occupancy FILE` tells what they need, `hlo-replay diff FILE OTHER.ptx` compares two", true},
     {FileKind::kMlir, "MLIR (StableHLO, MHLO or another dialect)",
-     "MLIR is not read. To get HLO of it: XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_text' dumps it, `hlo-replay "
+     "MLIR is not read here, but a jaxlib that is installed takes it: `hlo-replay convert FILE OUT.hlo "
+     "--engine=installed`, `hlo-replay replay FILE --engine=installed`. Or XLA_FLAGS='--xla_dump_to=DIR "
+     "--xla_dump_hlo_as_text' dumps it, `hlo-replay "
      "capture -- PROGRAM` does so, and in jax jit(f).lower(x).as_text(dialect=\"hlo\") is it",
      true},
     {FileKind::kThunks, "the order in which XLA's thunks run",

@@ -22,8 +22,10 @@ std::string xla_dump_flags(const std::string& folder) {
       folder);
 }
 
-std::string xla_flag_set(const std::string& flag) {
-  std::string all = flags_set(), wanted = "--" + flag + "=";
+std::string xla_flag_set(const std::string& flag) { return xla_flag_in(flags_set(), flag); }
+
+std::string xla_flag_in(const std::string& all, const std::string& flag) {
+  std::string wanted = "--" + flag + "=";
   size_t at = all.rfind(wanted);
   if (at == std::string::npos) return {};
   at += wanted.size();

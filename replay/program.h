@@ -8,6 +8,8 @@ namespace hlo {
 // Those that make XLA write every stage into `folder`.
 std::string xla_dump_flags(const std::string& folder);
 
+// What flags say of one (without dashes), the last one; empty where they do not.
+std::string xla_flag_in(const std::string& flags, const std::string& flag);
 // What the environment's XLA_FLAGS say of a flag (without dashes), the last one; empty where they do not.
 std::string xla_flag_set(const std::string& flag);
 

@@ -92,21 +92,26 @@ int run_command(const Command& c) {
   }
   if (group) ::setpgid(child, child), leash.tie(child), remember_group(child);
   int fd = static_cast<int>(::syscall(SYS_pidfd_open, child, 0)), status = 0;
-  bool stopped = false;
+  bool stopped = false, late = false;
+  const auto start = std::chrono::steady_clock::now();
   for (;;) {
     pid_t done = ::waitpid(child, &status, WNOHANG);
     if (done == child || (done < 0 && errno != EINTR)) break;
     // A terminal's Ctrl-C reaches both; what the program makes of it is awaited by who watches this process.
-    if (interrupted()) {
+    late = c.limit_seconds > 0 &&
+           std::chrono::steady_clock::now() - start > std::chrono::duration<double>(c.limit_seconds);
+    if (interrupted() || late) {
       end_child(child, group, fd);
-      stopped = true;
+      stopped = !late;
       break;
     }
+    if (c.meanwhile) c.meanwhile();
     wait_a_little(fd);
   }
   if (fd >= 0) ::close(fd);
   if (group) forget_group(child);
   if (stopped) fail(FailureKind::kUsage, "interrupted");
+  if (late) return kTimedOut;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -1,5 +1,6 @@
 // Other programs, run so that nothing of theirs outlives what this process wants of them.
 #pragma once
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,10 +14,13 @@ struct Command {
   bool silent = false;                                           // reads nothing, prints nothing
   bool terminal =
       false;  // a person may talk to it: where standard input is a terminal it stays in this process's group
+  double limit_seconds = 0;         // it is ended after so long; 0: never
+  std::function<void()> meanwhile;  // called some times a second as long as it runs
 };
+constexpr int kTimedOut = -1;  // in the place of an exit code
 
-// Its exit code, 128 + signal where one ended it, 127 where it cannot be run. Throws Failure(kUsage) "interrupted"
-// where this process is asked to end meanwhile: by then it and its children are gone.
+// Its exit code, 128 + signal where one ended it, 127 where it cannot be run, kTimedOut. Throws Failure(kUsage)
+// "interrupted" where this process is asked to end meanwhile: by then it and its children are gone.
 int run_command(const Command& command);
 // The same for a line of the shell's.
 int run_shell(const std::string& line, bool terminal = false);

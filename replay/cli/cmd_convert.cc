@@ -6,6 +6,7 @@
 #include "ir/print.h"
 #include "parser/proto_reader.h"
 #include "replay/cli/command.h"
+#include "replay/cli/engine.h"
 #include "replay/cli/json_output.h"
 #include "replay/cli/other_files.h"
 #include "replay/files.h"
@@ -30,7 +31,9 @@ std::string ending_of(const std::string& file) {
 void write_module(const ConvertArgs& a, const std::string& ending, Json& told) {
   const bool proto = ending.starts_with(".pb"), code = ending == ".ll" || ending == ".ptx";
   // Kernels are made of what the verifier has passed; the other formats show any module.
-  auto m = code ? load_verified(a.in, true) : load(a.in);
+  TemporaryFolder scratch;
+  const std::string from = a.engine.installed() ? hlo_of_stablehlo(a.engine, a.in, scratch.path()) : a.in;
+  auto m = code ? load_verified(from, true) : load(from);
   const size_t elided = m->elided_constants().size();
   told["module"] = m->name(), told["instructions"] = m->instruction_count(), told["elided_constants"] = elided;
   Progress progress("converting " + a.in);
@@ -72,7 +75,7 @@ int cmd_convert(const ConvertArgs& a) {
     told["format"] = ending.substr(1);
     // Proto to proto keeps what we do not know.
     bool kept = false;
-    if (ending.starts_with(".pb")) {
+    if (ending.starts_with(".pb") && !a.engine.installed()) {
       Input from = read_input(a.in);
       kept = looks_like_proto(from.text) || a.in.ends_with(".pbtxt");
       if (kept) write_file(a.out, reencode_proto(from.text, a.in, ending));

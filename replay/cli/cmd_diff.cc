@@ -253,6 +253,8 @@ bool stages_of_one_recording(const std::string& a, const std::string& b, std::un
 }  // namespace
 
 int cmd_diff(const DiffArgs& a) {
+  if (a.engine.installed()) return diff_installed(a);
+  if (a.b.empty()) fail(FailureKind::kUsage, "diff takes two, or one with --engine=installed and --flags-a, --flags-b");
   if (a.profile) return diff_profiles(a);
   int code = kYes;
   if (diff_other_files(a, &code)) return code;
@@ -353,6 +355,7 @@ int cmd_diff(const DiffArgs& a) {
     Json out = list[0];  // of several modules this object tells of all, `modules` of each
     if (found.size() > 1) out = complete_difference({{"same", same}, {"verdict", all}, {"modules", list}});
     out["modules_without_partner"] = found.back().json.value("modules_without_partner", 0);
+    if (!a.compilations.is_null()) out["compilations"] = a.compilations;
     print_json(out);
     return same ? kYes : kNo;
   }

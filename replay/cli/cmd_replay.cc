@@ -41,6 +41,7 @@ void stage_table(const Recording& r, bool all) {
 }
 
 int cmd_replay(const ReplayArgs& a) {
+  if (a.engine.installed()) return replay_installed(a);
   std::string folder = a.out;
   ReplayOptions options;
   options.pipeline = a.pipeline;

@@ -50,7 +50,18 @@ const ExecutorInfo& checked_executor(const RunArgs& a);
 InputOptions input_options(const RunArgs& a);
 EvalOptions eval_options(const RunArgs& a);
 
+// Whose passes: ours, or those of an XLA that the user has installed (--engine=installed).
+struct EngineArgs {
+  std::string engine = "own", target = "cpu", flags;
+  int partitions = 1;
+  double limit_seconds = 0;
+  bool shardy = false, yes = false, offline = false;
+  bool installed() const { return engine != "own"; }
+};
+void add_engine_options(CLI::App* c, EngineArgs& a);
+
 struct ReplayArgs {
+  EngineArgs engine;
   std::string lower;
   std::string file, out, pipeline = "xla-2019", formats, only, disabled, from, stop_after;
   std::vector<std::string> fuel;
@@ -58,6 +69,7 @@ struct ReplayArgs {
   bool force = false, json = false, force_replay = false, no_verify = false;
 };
 int cmd_replay(const ReplayArgs& a);
+int replay_installed(const ReplayArgs& a);
 // All rows, or those that changed something, as a table.
 void stage_table(const Recording& r, bool all);
 
@@ -99,12 +111,14 @@ void add_judge_options(CLI::App* c, JudgeArgs& a);
 JudgeOptions judge_options(const JudgeArgs& a);
 
 struct ConvertArgs {
+  EngineArgs engine;
   std::string in, out, sm = "sm_90a";
   bool json = false;
 };
 int cmd_convert(const ConvertArgs& a);
 
 struct BisectArgs : JudgeArgs {
+  EngineArgs engine;
   std::string out, pipeline = "xla-2019", only, disabled, resume, program, outputs;
   bool json = false, force = false, quick = false, outputs_only = false;
   // Values inside are compared, not the outputs alone. What --resume keeps is of the outputs.
@@ -113,6 +127,8 @@ struct BisectArgs : JudgeArgs {
 int cmd_bisect(const BisectArgs& a);
 // Which pass of the compiler that a program brings, left out, makes it exit 0?
 int bisect_program(const BisectArgs& a);
+// The stages of FILE's compilation by an installed XLA.
+int bisect_installed(const BisectArgs& a);
 
 struct CaptureArgs {
   std::vector<std::string> program;
@@ -150,12 +166,17 @@ struct OpenArgs {
 int cmd_open(const OpenArgs& a);
 
 struct DiffArgs {
+  EngineArgs engine;
+  std::string flags_a, flags_b, engine_b, target_b, disabled, out;  // of two compilations of `a`
+  Json compilations;                                                // what is said of them beside the difference
   std::string a, b, by = "structure", html;
   size_t most = 50;
   bool json = false, run = false, force = false, profile = false;
   RunArgs how;
 };
 int cmd_diff(const DiffArgs& a);
+// Two compilations of one module by an installed XLA.
+int diff_installed(const DiffArgs& a);
 // At most so many kinds of difference, for a person.
 void show_module_diff(const ModuleDiff& d, size_t most);
 

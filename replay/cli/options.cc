@@ -92,6 +92,7 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_flag("--outputs-only", bisect.outputs_only, "compare the outputs alone, not what is computed inside");
   c->add_flag("--quick", bisect.quick, "where the last stage is good, do not look at the others");
   c->add_flag("--json", bisect.json);
+  add_engine_options(c, bisect.engine);
   c->callback([code] { *code = cmd_bisect(bisect); });
 
   static CaptureArgs capture;

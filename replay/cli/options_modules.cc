@@ -14,8 +14,10 @@ CLI::App* add_command(CLI::App& app, const char* name, const char* help, const c
 
 void add_replay(CLI::App& app, int* code) {
   static ReplayArgs replay_args;
-  CLI::App* c = add_command(app, "replay", "run a pipeline over a module and write every stage",
-                            "hlo-replay replay testdata/mobilenet_v1.hlo -o out --formats=text,html");
+  CLI::App* c =
+      add_command(app, "replay", "run a pipeline over a module and write every stage",
+                  "hlo-replay replay testdata/mobilenet_v1.hlo -o out --formats=text,html\n"
+                  "  hlo-replay replay model.hlo --engine=installed --target=gpu:H200   by the XLA of your jax");
   c->add_option("FILE", replay_args.file, "module or stage")->required();
   c->add_option("-o,--out", replay_args.out, "folder to make (NAME.replay)");
   c->add_option("--pipeline", replay_args.pipeline, "xla-2019 or xla-gpu");
@@ -33,6 +35,7 @@ void add_replay(CLI::App& app, int* code) {
   c->add_flag("--force-replay", replay_args.force_replay, "replay a module that is optimised already");
   c->add_flag("--no-verify", replay_args.no_verify, kNoVerifyHelp);
   c->add_flag("--json", replay_args.json, "the recording on standard output");
+  add_engine_options(c, replay_args.engine);
   c->callback([code] { *code = cmd_replay(replay_args); });
 }
 
@@ -93,6 +96,9 @@ void add_texts(CLI::App& app, int* code) {
   c->add_option("OUT", convert_args.out, ".hlo .txt .pb .pb.gz .pbtxt .json .dot .svg .png, kernels: .ll .ptx")
       ->required();
   c->add_option("--sm", convert_args.sm, "architecture for .ll and .ptx: sm_75 to sm_90a");
+  c->add_option("--engine", convert_args.engine.engine, "installed: IN is StableHLO, which your jaxlib takes into HLO");
+  c->add_flag("--yes", convert_args.engine.yes, "with --engine=installed:VERSION: take it from PyPI without asking");
+  c->add_flag("--offline", convert_args.engine.offline, "never take anything from PyPI");
   c->add_flag("--json", convert_args.json, "what was written");
   c->callback([code] { *code = cmd_convert(convert_args); });
 
@@ -149,9 +155,11 @@ void add_comparisons(CLI::App& app, int* code) {
 
   static DiffArgs diff_args;
   c = add_command(app, "diff", "two modules or stages by structure, or two folders: the first stage that differs",
-                  "hlo-replay diff out:0003 out:0004\n  hlo-replay diff dump_of_monday dump_of_today");
+                  "hlo-replay diff out:0003 out:0004\n  hlo-replay diff dump_of_monday dump_of_today\n"
+                  "  hlo-replay diff model.hlo --engine=installed --target=gpu:H200 "
+                  "--flags-b=--xla_gpu_enable_triton_gemm=false");
   c->add_option("A", diff_args.a)->required();
-  c->add_option("B", diff_args.b)->required();
+  c->add_option("B", diff_args.b);
   c->add_option("--by", diff_args.by, "structure (whatever the names) or text");
   c->add_flag("--run", diff_args.run, "run both on the same inputs: exit 1 only where results differ");
   c->add_flag("--profile", diff_args.profile,
@@ -160,6 +168,13 @@ void add_comparisons(CLI::App& app, int* code) {
   c->add_option("--html", diff_args.html, "page to write");
   c->add_flag("--force", diff_args.force, "replace the page");
   c->add_flag("--json", diff_args.json);
+  add_engine_options(c, diff_args.engine);
+  c->add_option("--flags-a", diff_args.flags_a, "XLA's flags of the first compilation");
+  c->add_option("--flags-b", diff_args.flags_b, "…of the second");
+  c->add_option("--disable", diff_args.disabled, "passes that the second leaves out, with commas");
+  c->add_option("--engine-b", diff_args.engine_b, "another XLA for the second: installed:VERSION, installed:PYTHON");
+  c->add_option("--target-b", diff_args.target_b, "another target for the second");
+  c->add_option("-o,--out", diff_args.out, "with --engine: folder to make for both compilations, a and b");
   add_run_options(c, diff_args.how);
   c->callback([code] { *code = cmd_diff(diff_args); });
 }

@@ -1,0 +1,52 @@
+// An XLA that is installed, asked by a child of ours: it compiles a module and dumps every stage, runs it, or takes
+// StableHLO into HLO. The child is python/hlo_replay/_driver.py, run by the interpreter that has jaxlib; it may abort,
+// hang or be killed without harm here.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "replay/installed/interpreter.h"
+#include "replay/installed/target.h"
+
+namespace hlo {
+
+struct XlaQuestion {
+  std::string what = "compile";       // compile, convert or run (on this CPU)
+  std::string label;                  // of the module, for messages
+  std::string input;                  // file
+  std::string form = "proto";         // hlo (text), proto (HloModuleProto) or stablehlo (text or bytecode)
+  XlaTarget target;                   //
+  int partitions = 1;                 //
+  bool shardy = false;                // partition by Shardy rather than GSPMD
+  std::string flags;                  // XLA_FLAGS, behind those of the environment
+  std::vector<std::string> disabled;  // passes to leave out, beside those that flags name
+  double limit_seconds = 0;           // 0: none
+  std::string dump;                   // folder for every stage; empty: no dump
+  std::string output;                 // convert: a proto; run: an .npz with o0, o1 …
+  std::string inputs;                 // run: an .npz with p0, p1 …
+  std::vector<std::string> types;     // run: numpy's (or ml_dtypes') names of the arrays' types
+};
+
+struct XlaAnswer {
+  enum End { kAnswered, kRefused, kCrashed, kTimedOut } end = kRefused;
+  std::string kind, message, hint;  // of a refusal
+  std::string words;                // of a crash: what it was doing and its last words
+  int signal = 0;                   // that ended it
+  std::string jaxlib, python, device, platform_version;
+  std::map<std::string, double> seconds;  // import, module, target, compile
+  double wall_seconds = 0;                // of the child, start to end
+  std::vector<std::string> warnings;      // what it could not do as it was asked
+  std::string flags;                      // XLA_FLAGS as it had them, without those for the dump
+  bool ok() const { return end == kAnswered; }
+};
+
+// Never throws for what the child does; Failure(kUsage) where the interpreter cannot be run or this process is
+// interrupted.
+XlaAnswer ask_xla(const Interpreter& interpreter, const XlaQuestion& question);
+// What went wrong, in words.
+std::string in_words(const XlaAnswer& answer, const Interpreter& interpreter, const XlaQuestion& question);
+// Throws Failure(kUnsupported) with that where it did.
+void require_answer(const XlaAnswer& answer, const Interpreter& interpreter, const XlaQuestion& question);
+
+}  // namespace hlo
