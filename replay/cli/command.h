@@ -114,6 +114,13 @@ int cmd_bisect(const BisectArgs& a);
 // Which pass of the compiler that a program brings, left out, makes it exit 0?
 int bisect_program(const BisectArgs& a);
 
+struct CheckArgs : RunArgs {
+  std::string outputs, dump;
+  bool json = false;
+};
+// Is what was compiled right (replay/check.h)?
+int cmd_check(const CheckArgs& a);
+
 struct CaptureArgs {
   std::vector<std::string> program;
   std::string out = "xla_dump";
