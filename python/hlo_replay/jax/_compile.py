@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import itertools
 import os
 import pathlib
 import re
@@ -14,6 +15,8 @@ import jax
 
 from . import _tool
 from ._run import Module, Run
+
+_untyped: Any = jax  # some of its functions have no types
 
 # All that a question may need. The last ones are not known to every release.
 _DUMP = {"xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True, "xla_dump_large_constants": True}
@@ -81,12 +84,12 @@ def no_caches() -> Iterator[None]:
     """jax's persistent cache would give executables that nobody compiled; it is off in here, and as it was behind."""
     from jax.experimental.compilation_cache import compilation_cache
 
-    before = jax.config.jax_enable_compilation_cache
-    jax.config.update("jax_enable_compilation_cache", False)
+    before = _untyped.config.jax_enable_compilation_cache
+    _untyped.config.update("jax_enable_compilation_cache", False)
     try:
         yield
     finally:
-        jax.config.update("jax_enable_compilation_cache", before)
+        _untyped.config.update("jax_enable_compilation_cache", before)
         compilation_cache.reset_cache()  # it would remember for ever that it was not used
 
 
@@ -150,12 +153,13 @@ def capture(folder: str | os.PathLike[str] | None = None, *, disable_passes: Seq
     run = Run(fresh_folder(folder))
     wanted = dict(flags or {})
     failures: list[Exception] = []
+    numbers = itertools.count(1)  # of compilations, of several threads maybe
 
     @functools.wraps(original)
     def dumped(backend: Any, computation: Any, devices: Any, compile_options: Any, *args: Any, **kwargs: Any) -> Any:
         shorten(computation)
         name = str(computation.operation.attributes["sym_name"]).strip('"')
-        target = run.folder / f"{len(run.modules) + len(failures) + 1:04}.{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}"
+        target = run.folder / f"{next(numbers):04}.{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}"
         target.mkdir()
         options = options_for(target, disable_passes, wanted)
         kept = compile_options.env_option_overrides
@@ -176,7 +180,7 @@ def capture(folder: str | os.PathLike[str] | None = None, *, disable_passes: Seq
             failures.append(e)
         return executable
 
-    jax.clear_caches()
+    _untyped.clear_caches()
     compiler.compile_or_get_cached = dumped
     try:
         with no_caches():
@@ -184,7 +188,7 @@ def capture(folder: str | os.PathLike[str] | None = None, *, disable_passes: Seq
     finally:
         compiler.compile_or_get_cached = original
         if disable_passes or wanted:
-            jax.clear_caches()
+            _untyped.clear_caches()
         run.notes += [str(e) for e in failures]
         if not run.modules and not failures:
             run.notes.append("nothing was compiled: what was called had been compiled ahead of time, or nothing was")

@@ -12,6 +12,8 @@ import jax
 from . import _arrays, _compile, _tool
 from ._run import Module
 
+_untyped: Any = jax  # some of its functions have no types
+
 
 class Recording(Module):
     """A function's compilation: every stage (`stages`, `text`, `ask`), and the compiled function itself."""
@@ -27,7 +29,7 @@ class Recording(Module):
         args, kwargs = self._arguments
         flat = jax.tree_util.tree_leaves((args, kwargs))
         given = [_arrays.host(flat[k]) for k in self._kept]  # before: the run may take its arguments over
-        out = jax.block_until_ready(self.compiled(*args, **kwargs))
+        out = _untyped.block_until_ready(self.compiled(*args, **kwargs))
         inputs, outputs = self.folder / "inputs.npz", self.folder / "outputs.npz"
         _arrays.write(inputs, "p", given)
         _arrays.write(outputs, "o", jax.tree_util.tree_leaves(out))
@@ -68,6 +70,8 @@ class Checked:
         lines += [f"  {c['instruction']} ({c['source'] or c['op_name']}) {c['what']}" for c in self.decides]
         if self.departs:
             lines.append(f"  {self.departs['verdict']}")
+            if self.departs["instruction"]:
+                lines.append(f"  first {self.departs['instruction']} ({self.departs['source'] or self.departs['op_name']})")
         return "\n".join(lines)
 
 

@@ -1,6 +1,7 @@
 """A module in a function's place."""
 from __future__ import annotations
 
+import importlib
 import os
 import pathlib
 import re
@@ -69,7 +70,7 @@ class Replaced:
         return compiled
 
     def _stablehlo(self, lowered: Any) -> Any:
-        lowering = getattr(lowered, "_lowering", None)
+        lowering: Any = getattr(lowered, "_lowering", None)
         if not hasattr(lowering, "_hlo"):
             raise _tool.failure("unsupported", f"jax {jax.__version__} keeps what it has lowered where this package does "
                                 "not look")
@@ -82,17 +83,15 @@ class Replaced:
             lowering._hlo = own
 
     def _behind(self, lowered: Any) -> Any:
-        from jax.extend import xla
-
+        xla = _xla()
         name = f"hlo_replay.{id(self)}"
-        wanted = lowered.compiler_ir("hlo").as_hlo_text()
-        wanted = _HEADER.match(wanted)[1]
+        wanted = _name(_before(lowered))
         told: list[Any] = []
 
         def put(proto: bytes) -> bytes | None:
             try:
                 theirs = _as_text(proto)
-                if _HEADER.match(theirs)[1] != wanted:
+                if _name(theirs) != wanted:
                     return None  # another one that is compiled meanwhile
                 _same_signature(theirs, self.text, layouts=True)
                 told.append(True)
@@ -112,6 +111,15 @@ class Replaced:
         if not told:
             raise _tool.failure("unsupported", "the compiler did not ask for the module behind its passes")
         return compiled
+
+
+def _xla() -> Any:
+    return importlib.import_module("jax.extend.xla")
+
+
+def _name(text: str) -> str:
+    header = _HEADER.match(text)
+    return header[1] if header else ""
 
 
 def _text_of(module: Any) -> str:
@@ -164,14 +172,19 @@ def _verify(text: str) -> None:
 
 def _not_behind(text: str) -> str:
     try:
-        from jax.extend import xla
-
-        xla.register_hlo_module_transformation
+        _xla().register_hlo_module_transformation
     except (ImportError, AttributeError):
         return f"jax {jax.__version__} has no jax.extend.xla.register_hlo_module_transformation (0.10.2 and later have)"
     platform = jax.default_backend()
     if platform != "cpu":
         return f"tried on the CPU alone, not on {platform}"
+    # Where values need copies that are not there, code generation aborts or gives wrong results.
+    if not re.match(r"HloModule [^,\s]+, is_scheduled=true", text):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "module.hlo"
+            file.write_text(text)
+            if _tool.ask("opt", "--passes=copy-insertion", file)["changed"]:
+                return "it lacks copies that copy-insertion makes; a stage behind all passes (after_optimizations) has them"
     return ""
 
 
@@ -181,9 +194,13 @@ def _not_stablehlo(text: str) -> str:
     for what in ("is_scheduled", "input_output_alias", "buffer_donor"):
         if what + "=" in header:
             return f"StableHLO carries no {what}"
-    if found := _NOT_STABLE.search(text):
-        name = re.search(r"(\S+) = [^=]*$", text[:found.start()])
-        return f"StableHLO carries no {found[1]}" + (f" ({name[1]})" if name else "")
+    for found in _NOT_STABLE.finditer(text):
+        before = text[text.rfind("\n", 0, found.start()) + 1:found.start()]
+        line = text[found.start():(text + "\n").index("\n", found.end())]
+        if found[1] == "custom-call" and 'custom_call_target="Sharding"' in line:
+            continue
+        names = re.findall(r"(\S+) = ", before)
+        return f"StableHLO carries no {found[1]}" + (f" ({names[-1].lstrip('%')})" if names else "")
     for dims, order, rest in _LAYOUT.findall(text):
         rank = dims.count(",") + 1
         if rest or order != ",".join(str(d) for d in reversed(range(rank))):
@@ -218,18 +235,23 @@ def _same_signature(theirs: str, ours: str, layouts: bool) -> None:
 
 
 def _before(lowered: Any) -> str:
-    return lowered.compiler_ir("hlo").as_hlo_text()
+    return str(lowered.compiler_ir("hlo").as_hlo_text())
 
 
 def _stable(text: str, own: Any) -> Any:
     """The module as jax's compiler takes it, with the attributes that jax gave its own."""
-    from jaxlib import _jax
     from jaxlib.mlir import ir
 
+    for name in ("jaxlib._jax", "jaxlib.xla_extension"):  # its name before 0.6.1
+        try:
+            convert = importlib.import_module(name).mlir.hlo_to_stablehlo
+            break
+        except (AttributeError, ImportError):
+            pass
+    else:
+        raise _tool.failure("unsupported", f"the jaxlib of jax {jax.__version__} does not make StableHLO of HLO") from None
     try:
-        made = _jax.mlir.hlo_to_stablehlo(_as_proto(text))
-    except AttributeError:
-        raise _tool.failure("unsupported", f"jaxlib {jax.lib.__version__} does not make StableHLO of HLO") from None
+        made = convert(_as_proto(text))
     except Exception as e:
         raise _tool.failure("unsupported", f"jaxlib makes no StableHLO of it: {str(e).strip()[:500]}") from None
     with own.context, ir.Location.unknown(own.context):

@@ -26,7 +26,10 @@ class Module:
             raise _tool.failure("invalid", f"{folder} holds {len(first)} modules before optimization, one is wanted")
         self.before = first[0]  # the module as it was lowered
         text = self.before.read_text()
-        self.name = _HEADER.match(text)[1]
+        header = _HEADER.match(text)
+        if not header:
+            raise _tool.failure("invalid", f"{self.before} is no module")
+        self.name = header[1]
         self.function = self.name[4:] if self.name.startswith("jit_") else self.name
         self.number = int(self.before.name.split("_")[1].split(".")[0])
         self.fingerprint = _fingerprint(text)
@@ -38,7 +41,7 @@ class Module:
     @property
     def stages(self) -> list[dict[str, Any]]:
         """A row a stage, as `hlo-replay open --json` tells them; `file` is below `folder`."""
-        return self.ask("open")["modules"][0]["stages"]
+        return list(self.ask("open")["modules"][0]["stages"])
 
     def text(self, stage: str = "before_optimizations") -> str:
         """A stage's HLO, by its name, a part of it, or its pass."""

@@ -9,7 +9,7 @@ import subprocess
 from typing import Any
 
 try:
-    from ..errors import Error, failure
+    from ..errors import Error as Error, failure as failure
 except ImportError:  # the sources alone, without the extension
 
     class Error(Exception):  # type: ignore[no-redef]
@@ -58,7 +58,7 @@ def ask(command: str, *words: Any) -> dict[str, Any]:
         raise failure("internal", f"hlo-replay {command}: {ended}: {said.strip()[-2000:]}") from None
     if "error" in told:
         raise failure(told["error"]["kind"], told["error"]["message"], told["error"].get("diagnostics") or [])
-    return told
+    return dict(told)
 
 
 def convert(source: Any, target: Any) -> None:
