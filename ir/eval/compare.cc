@@ -16,9 +16,6 @@ double default_tolerance(ElementType type) {
   return type_bits(type) == 16 ? 2e-2 : 1e-1;
 }
 
-namespace {
-
-// Distance between neighbouring values of the type at `v`.
 double unit_of_last_place(ElementType type, double v) {
   int digits = 0, least = 0;  // bits of the mantissa, exponent of the smallest normal value
   if (type == ElementType::F64 || type == ElementType::C128) {
@@ -32,6 +29,8 @@ double unit_of_last_place(ElementType type, double v) {
   if (v != 0 && std::isfinite(v)) exponent = std::max(std::ilogb(v), least);
   return std::ldexp(1.0, exponent - digits);
 }
+
+namespace {
 
 std::complex<double> number_at(ElementType type, const char* at) {
   return is_complex(type) ? load_complex(type, at) : std::complex<double>(load_double(type, at));

@@ -17,6 +17,9 @@ namespace hlo {
 // 1e-1 for eight bits and less; 0 for integers.
 double default_tolerance(ElementType type);
 
+// Distance between neighbouring values of the (component) type at `v`; of integers that of f64.
+double unit_of_last_place(ElementType type, double v);
+
 struct OutputComparison {
   std::string name, shape;
   bool equal = true;

@@ -193,7 +193,7 @@ Value Evaluator::run_planned(CompId comp, std::vector<Value> arguments, const Pl
     }
     Value v;
     std::vector<Value> kept;
-    if (options_.trace) kept = ops;
+    if (options_.trace || options_.change) kept = ops;
     if (m_.op(i) == Opcode::Parameter) {
       v = std::move(arguments[static_cast<size_t>(m_.parameter_number(i))]);
       v.shape = m_.shape_id(i);
@@ -209,6 +209,7 @@ Value Evaluator::run_planned(CompId comp, std::vector<Value> arguments, const Pl
       }
       if (clocked) options_.timed(m_, i, begin, now());
     }
+    if (options_.change) options_.change(i, kept, v);
     if (options_.trace) options_.trace(i, kept, v);
     if (invariants && !known)
       if (auto keep = invariants->values.find(i); keep != invariants->values.end()) keep->second = v;

@@ -19,6 +19,8 @@ struct EvalOptions {
   // Devices run in turns, never two at a time.
   std::function<void(InstId, std::span<const Value> operands, const Value&)> trace;
   bool trace_all = false;
+  // Called in the same way, on every device and before `trace`; may put another value of that shape in its place.
+  std::function<void(InstId, std::span<const Value> operands, Value&)> change;
   uint64_t rng_seed = 42;  // what `rng` draws from and `GetRngSeed` gives: PJRT draws one for every run
   bool exact = false;      // no library for large products: sums in the order that this file's loops have
   // Told when an instruction of a computation that is run began and ended, in steady nanoseconds; of device 0 only.

@@ -130,6 +130,13 @@ int bisect_program(const BisectArgs& a);
 // The stages of FILE's compilation by an installed XLA.
 int bisect_installed(const BisectArgs& a);
 
+struct CheckArgs : RunArgs {
+  std::string outputs, dump;
+  bool json = false;
+};
+// Is what was compiled right (replay/check.h)?
+int cmd_check(const CheckArgs& a);
+
 struct CaptureArgs {
   std::vector<std::string> program;
   std::string out = "xla_dump";

@@ -95,6 +95,25 @@ void add_debug_commands(CLI::App& app, int* code) {
   add_engine_options(c, bisect.engine);
   c->callback([code] { *code = cmd_bisect(bisect); });
 
+  static CheckArgs check;
+  c = app.add_subcommand("check", "is a compiled result right, or is it rounding, or what HLO leaves open?");
+  c->footer(
+      "Examples:\n"
+      "  hlo-replay check dump:before_optimizations --inputs=in.npz --outputs=got.npz\n"
+      "  hlo-replay check before.hlo --inputs=in.npz --outputs=got.npz --dump=dump   a wrong one: which stage "
+      "departs?\n"
+      "Exit code 1 where it is wrong, 0 where it is right, rounded, or decided by what HLO leaves open; 2 where it "
+      "cannot tell.");
+  c->add_option("FILE", check.file, "the module before any pass")->required();
+  c->add_option("--inputs", check.inputs, ".npz with arrays p0, p1 …: what the compiled module was given");
+  c->add_option("--outputs", check.outputs, ".npz with arrays o0, o1 …: what it gave");
+  c->add_option("--dump", check.dump, "its stages: where something is wrong, bisect asks which one departs");
+  c->add_option("--fill-elided", check.fill_elided, "values for {...}: random or zeros");
+  c->add_option("--max-steps", check.max_steps, "refuse loops that take more");
+  c->add_flag("--no-verify", check.no_verify, kNoVerifyHelp);
+  c->add_flag("--json", check.json);
+  c->callback([code] { *code = cmd_check(check); });
+
   static CaptureArgs capture;
   c = app.add_subcommand("capture",
                          "run a program (jax, TensorFlow, PyTorch/XLA) and keep every stage of what it compiles");

@@ -1,0 +1,147 @@
+"""One function: recorded, checked, bisected."""
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+import tempfile
+from typing import Any, Callable, Mapping, Sequence
+
+import jax
+
+from . import _arrays, _compile, _tool
+from ._run import Module
+
+_untyped: Any = jax  # some of its functions have no types
+
+
+class Recording(Module):
+    """A function's compilation: every stage (`stages`, `text`, `ask`), and the compiled function itself."""
+
+    def __init__(self, folder: pathlib.Path, compiled: Any, arguments: tuple[tuple[Any, ...], dict[str, Any]], kept: list[int]) -> None:
+        super().__init__(folder)
+        self.compiled = compiled  # of jax; called with the arguments that are no static ones
+        self._arguments = arguments
+        self._kept = kept  # which of the flat arguments the module has as parameters
+
+    def run(self) -> tuple[pathlib.Path, pathlib.Path]:
+        """Runs what was compiled with the arguments that it was recorded with: files of what went in and what came out."""
+        args, kwargs = self._arguments
+        flat = jax.tree_util.tree_leaves((args, kwargs))
+        given = [_arrays.host(flat[k]) for k in self._kept]  # before: the run may take its arguments over
+        out = _untyped.block_until_ready(self.compiled(*args, **kwargs))
+        inputs, outputs = self.folder / "inputs.npz", self.folder / "outputs.npz"
+        _arrays.write(inputs, "p", given)
+        _arrays.write(outputs, "o", jax.tree_util.tree_leaves(out))
+        return inputs, outputs
+
+    def check(self) -> "Checked":
+        inputs, outputs = self.run()
+        return Checked(self, _tool.ask("check", self.before, f"--inputs={inputs}", f"--outputs={outputs}",
+                                       f"--dump={self.folder}"))
+
+    def bisect(self) -> dict[str, Any]:
+        inputs, outputs = self.run()
+        return self.ask("bisect", f"--inputs={inputs}", f"--outputs={outputs}")
+
+
+class Checked:
+    """The answer of check. verdict: "right", "rounding", "contract", "wrong" or "unknown"; why: in words.
+
+    outputs: a dict a leaf of the result: how many elements differ, the worst one as compiled, as written, in f64.
+    contracts: where the run leaves what HLO promises: instruction, source line, what, whether it decides.
+    departs: of a wrong one, the stage, pass and source line where it first departs; below_hlo where all stages agree.
+    """
+
+    def __init__(self, recording: Recording, answer: dict[str, Any]) -> None:
+        self.recording = recording
+        self.verdict: str = answer["verdict"]
+        self.why: str = answer["why"]
+        self.outputs: list[dict[str, Any]] = answer["outputs"]
+        self.contracts: list[dict[str, Any]] = answer["contracts"]
+        self.departs: dict[str, Any] | None = answer["departs"]
+
+    @property
+    def decides(self) -> list[dict[str, Any]]:
+        return [c for c in self.contracts if c["decides"]]
+
+    def __repr__(self) -> str:
+        lines = [f"{self.verdict}: {self.why}"]
+        lines += [f"  {c['instruction']} ({c['source'] or c['op_name']}) {c['what']}" for c in self.decides]
+        if self.departs:
+            lines.append(f"  {self.departs['verdict']}")
+            if self.departs["instruction"]:
+                lines.append(f"  first {self.departs['instruction']} ({self.departs['source'] or self.departs['op_name']})")
+        return "\n".join(lines)
+
+
+def lower(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if hasattr(fn, "lower"):
+        return fn.lower(*args, **kwargs)
+    if not callable(fn):
+        raise _tool.failure("usage", f"{fn!r} is no function")
+    return jax.jit(fn).lower(*args, **kwargs)
+
+
+def kept_arguments(lowered: Any, parameters: int, flat: int) -> list[int]:
+    """jax leaves out arguments that are not used."""
+    kept = getattr(lowered, "_lowering", None)
+    kept = getattr(kept, "compile_args", {}).get("kept_var_idx")
+    if kept is not None and len(kept) == parameters:
+        return sorted(kept)
+    if parameters == flat:
+        return list(range(flat))
+    raise _tool.failure("unsupported", f"the module has {parameters} parameters, the function {flat} arguments, and "
+                        f"jax {jax.__version__} does not say which is which")
+
+
+def record(fn: Callable[..., Any], *args: Any, folder: str | os.PathLike[str] | None = None,
+           disable_passes: Sequence[str] = (), flags: Mapping[str, Any] | None = None, **kwargs: Any) -> Recording:
+    """Lowers and compiles a function for these arguments, with every stage kept.
+
+    `fn`: a function, or one of jax.jit. `folder`: where; a temporary one otherwise. `disable_passes`, `flags`: XLA's,
+    for this compilation alone, beside those that the process has; that they reached the compiler is checked.
+    """
+    _compile.refuse_many_processes()
+    target = _compile.fresh_folder(folder)
+    lowered = lower(fn, args, kwargs)
+    compiled, module = _compile.compile_lowered(lowered, target, disable_passes, flags or {})
+    statics = _dynamic(lowered, args, kwargs)
+    flat = len(jax.tree_util.tree_leaves(statics))
+    parameters = len(_parameters(module))
+    return Recording(target, compiled, statics, kept_arguments(lowered, parameters, flat))
+
+
+def _dynamic(lowered: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments, which must be those that the compiled function is called with."""
+    if jax.tree_util.tree_structure((args, kwargs)) != lowered.in_tree:
+        raise _tool.failure("unsupported", "the function has static arguments; give one without them: "
+                            "functools.partial(f, static=…)")
+    return args, kwargs
+
+
+def _parameters(module: Module) -> list[str]:
+    """Types of the entry's parameters, by its header."""
+    text = module.before.read_text().split("\n", 1)[0]
+    layout = text.split("entry_computation_layout={(", 1)[1].split(")->", 1)[0]
+    parts, depth, word = [], 0, ""
+    for c in layout:
+        depth += (c in "([{") - (c in ")]}")
+        if c == "," and depth == 0:
+            parts.append(word)
+            word = ""
+        else:
+            word += c
+    return [p for p in [*parts, word] if p.strip()]
+
+
+def check(fn: Callable[..., Any], *args: Any, **how: Any) -> Checked:
+    """Is what jax compiles of this function right for these arguments? Runs it, and the module that it was lowered to
+    in its own precision and in f64. Takes what `record` takes."""
+    return record(fn, *args, **how).check()
+
+
+def bisect(fn: Callable[..., Any], *args: Any, **how: Any) -> dict[str, Any]:
+    """Which stage of the compilation changes what the function computes for these arguments, by which pass, of which
+    source line: the answer of `hlo-replay bisect --json`. Takes what `record` takes."""
+    return record(fn, *args, **how).bisect()

@@ -1,0 +1,149 @@
+// check: is a compiled result right?
+#include <filesystem>
+
+#include "ir/source_lines.h"
+#include "replay/check.h"
+#include "replay/cli/command.h"
+#include "replay/cli/json_output.h"
+#include "replay/files.h"
+#include "replay/spawn.h"
+
+namespace hlo {
+namespace {
+
+Json empty_check() {
+  return {{"verdict", ""}, {"why", ""}, {"outputs", Json::array()}, {"contracts", Json::array()}, {"departs", Json()}};
+}
+
+Json to_json(const CheckedOutput& o) {
+  Json j{{"name", o.name},         {"shape", o.shape},         {"verdict", verdict_name(o.verdict)},
+         {"elements", o.elements}, {"different", o.different}, {"rounded", o.rounded},
+         {"open", o.open},         {"wrong", o.wrong}};
+  bool differs = !o.compiled.empty();
+  j["index"] = differs ? Json(o.index) : Json();
+  j["compiled"] = differs ? Json(o.compiled) : Json();
+  j["written"] = differs ? Json(o.written) : Json();
+  j["exact"] = differs ? Json(o.exact) : Json();
+  j["error"] = o.error < 0 ? Json() : finite_or_null(o.error);
+  j["error_as_written"] = o.error_written < 0 ? Json() : finite_or_null(o.error_written);
+  return j;
+}
+
+Json to_json(const Module& m, const DecidingSite& d) {
+  InstId i = d.site.inst;
+  std::string source = source_line(m, i).text();
+  return {{"kind", contract_name(d.site.kind)},
+          {"what", contract_words(d.site.kind)},
+          {"instruction", m.inst_name(i)},
+          {"opcode", op_text(m.op(i))},
+          {"computation", m.comp_name(m.parent(i))},
+          {"op_name", op_name_of(m, i)},
+          {"source", source.empty() ? Json() : Json(source)},
+          {"elements", d.site.elements},
+          {"decides", d.asked ? Json(d.decides) : Json()},
+          {"reproduces", d.reproduces}};
+}
+
+// What bisect says of the stages, asked as a command: it prints its answer.
+Json departs(const CheckArgs& a) {
+  TemporaryFolder folder;
+  Command command;
+  command.log = folder.path() + "/answer";
+  command.words = {std::filesystem::read_symlink("/proc/self/exe").string(),
+                   "bisect",
+                   a.dump,
+                   "--inputs=" + a.inputs,
+                   "--outputs=" + a.outputs,
+                   "--json"};
+  if (!a.fill_elided.empty()) command.words.push_back("--fill-elided=" + a.fill_elided);
+  run_command(command);
+  std::string text = read_file(command.log);
+  size_t brace = text.find('{');
+  Json answer = brace == std::string::npos ? Json() : Json::parse(text.substr(brace), nullptr, false);
+  Json out{{"stage", Json()},  {"pass", Json()},       {"pipeline", Json()}, {"file", Json()}, {"why", Json()},
+           {"source", Json()}, {"difference", Json()}, {"below_hlo", false}, {"verdict", ""}};
+  if (!answer.is_object()) {
+    out["verdict"] = "bisect gave no answer";
+    return out;
+  }
+  if (answer.contains("error")) {
+    out["verdict"] = answer["error"]["message"];
+    return out;
+  }
+  if (answer.value("found", false)) {
+    out["stage"] = answer["bad"], out["pass"] = answer["pass"], out["pipeline"] = answer["pipeline"];
+    out["file"] = answer["bad_file"], out["why"] = answer["why"], out["source"] = answer["source"];
+    out["difference"] = answer["difference"], out["verdict"] = answer["guilty"];
+  } else {
+    out["below_hlo"] = !answer["last_stage"].is_null();
+    out["verdict"] = answer[answer["device"].is_null() ? "verdict" : "device"];
+  }
+  return out;
+}
+
+void tell(const Json& j) {
+  fmt::print("{}: {}\n", j["verdict"].get<std::string>(), j["why"].get<std::string>());
+  for (const Json& o : j["outputs"]) {
+    fmt::print("  {} {}: {}", o["name"].get<std::string>(), o["shape"].get<std::string>(),
+               o["verdict"].get<std::string>());
+    if (o["index"].is_null()) {
+      fmt::print(", every element the same\n");
+      continue;
+    }
+    fmt::print(", {} of {} elements differ", o["different"].get<int64_t>(), o["elements"].get<int64_t>());
+    if (!o["error"].is_null() && !o["error_as_written"].is_null())
+      fmt::print("; against f64 off by {:.3g} of the largest magnitude, as written by {:.3g}", o["error"].get<double>(),
+                 o["error_as_written"].get<double>());
+    fmt::print("\n    at [{}]: compiled {}, as written {}, in f64 {}\n",
+               fmt::join(o["index"].get<std::vector<int64_t>>(), ","), o["compiled"].get<std::string>(),
+               o["written"].get<std::string>(), o["exact"].get<std::string>());
+  }
+  for (const Json& c : j["contracts"]) {
+    const Json& d = c["decides"];
+    fmt::print("  {} ({}){} {}; {} element(s){}\n", c["instruction"].get<std::string>(), c["opcode"].get<std::string>(),
+               c["source"].is_null() ? "" : " at " + c["source"].get<std::string>(), c["what"].get<std::string>(),
+               c["elements"].get<int64_t>(),
+               d.is_null()                   ? ""
+               : !d.get<bool>()              ? ": does not decide"
+               : c["reproduces"].get<bool>() ? ": decides, another value gives what was compiled"
+                                             : ": decides");
+  }
+  if (j["departs"].is_null()) return;
+  const Json& d = j["departs"];
+  fmt::print("{}\n", d["verdict"].get<std::string>());
+  if (!d["source"].is_null())
+    fmt::print("  source: {}\n", d["source"].is_string() ? d["source"].get<std::string>() : d["source"].dump());
+}
+
+}  // namespace
+
+int cmd_check(const CheckArgs& a) {
+  if (a.inputs.empty()) fail(FailureKind::kUsage, "--inputs is wanted: what the compiled module was given, p0, p1 …");
+  if (a.outputs.empty()) fail(FailureKind::kUsage, "--outputs is wanted: what it gave, o0, o1 …");
+  Loaded loaded;
+  auto m = load_verified(a.file, !a.no_verify, &loaded);
+  InputOptions inputs = input_options(a);
+  Json j = empty_check();
+  CheckVerdict verdict = CheckVerdict::kUnknown;
+  try {
+    settle_elided(*m, inputs);
+    Session session(*m, inputs);
+    Value got = outputs_of(m->u(), a.outputs, session.result_shape());
+    CheckResult r = check_result(*m, session, got, eval_options(a));
+    verdict = r.verdict, j["why"] = r.why;
+    for (const CheckedOutput& o : r.outputs) j["outputs"].push_back(to_json(o));
+    for (const DecidingSite& d : r.contracts) j["contracts"].push_back(to_json(*m, d));
+    if (verdict == CheckVerdict::kWrong && !a.dump.empty()) j["departs"] = departs(a);
+  } catch (const Failure& e) {
+    if (e.kind() != FailureKind::kUnsupported || interrupted()) throw;
+    j["why"] = e.what();
+  }
+  j["verdict"] = verdict_name(verdict);
+  if (a.json)
+    print_json(j);
+  else
+    tell(j);
+  return verdict == CheckVerdict::kWrong ? kNo : verdict == CheckVerdict::kUnknown ? kBad : kYes;
+}
+
+}  // namespace hlo
