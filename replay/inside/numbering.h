@@ -74,7 +74,7 @@ class Numbering {
   const Number& operator[](NumberId n) const { return numbers_[n]; }
   size_t size() const { return numbers_.size(); }
   uint32_t stage = 0;  // new numbers are of this one
-  Views views;
+  ArrayViews views;
 
   // A value as it is. `each`: one value, or one a device.
   Term place(std::vector<Value> each);

@@ -77,25 +77,25 @@ bool in_order(const Dims& from) {
 
 bool is_library_product(const Module& m, InstId i) { return library_of(m, i) != Library::kNone; }
 
-bool View::padded() const {
+bool ArrayView::padded() const {
   auto some = [](int64_t d) { return d != 0; };
   return std::any_of(low.begin(), low.end(), some) || std::any_of(high.begin(), high.end(), some);
 }
 
-View Views::of(const Module& m, InstId operand, const Term& t) const {
+ArrayView ArrayViews::of(const Module& m, InstId operand, const Term& t) const {
   const Dims& dims = m.shape(operand).dims;
   auto at = known_.find(t.number);
   if (at != known_.end() && at->second.second == dims) return at->second.first;
-  View v;
+  ArrayView v;
   v.base = t.number, v.base_dims = dims, v.from.resize(dims.size());
   std::iota(v.from.begin(), v.from.end(), 0);
   v.low.assign(dims.size(), 0), v.high.assign(dims.size(), 0);
   return v;
 }
 
-void Views::note(const Module& m, InstId i, const std::vector<Term>& operands, const Term& value, bool zero) {
+void ArrayViews::note(const Module& m, InstId i, const std::vector<Term>& operands, const Term& value, bool zero) {
   if (!value.is_array() || operands.empty() || !operands[0].is_array() || m.shape(i).is_dynamic()) return;
-  View v = of(m, m.operand(i, 0), operands[0]);
+  ArrayView v = of(m, m.operand(i, 0), operands[0]);
   if (m.op(i) == Opcode::Pad) {
     const auto* padding = m.attrs(i).get<std::vector<PaddingDim>>(Attr::padding);
     if (!zero || !padding || padding->size() != v.from.size()) return;
@@ -106,35 +106,35 @@ void Views::note(const Module& m, InstId i, const std::vector<Term>& operands, c
     }
   } else {
     Dims by = permutation_of(m, i);
-    if (by.size() != v.from.size()) return;
+    if (by.empty() || by.size() != v.from.size()) return;
     v.from = permuted(v.from, by), v.low = permuted(v.low, by), v.high = permuted(v.high, by);
   }
   if (v.base != value.number) known_.try_emplace(value.number, v, m.shape(i).dims);
 }
 
-bool Views::undone(const Module& m, InstId i, const std::vector<Term>& operands, Term* value) const {
+bool ArrayViews::undone(const Module& m, InstId i, const std::vector<Term>& operands, Term* value) const {
   if (operands.size() != 1 || !operands[0].is_array()) return false;
   Dims by = permutation_of(m, i);
   if (by.empty()) return false;
-  View v = of(m, m.operand(i, 0), operands[0]);
+  ArrayView v = of(m, m.operand(i, 0), operands[0]);
   if (v.padded() || !in_order(permuted(v.from, by))) return false;
   value->number = v.base, value->shape = m.shape_id(i), value->elements = nullptr;
   return true;
 }
 
-uint64_t Views::convolution(const Module& m, InstId i, const std::vector<Term>& operands) const {
+uint64_t ArrayViews::convolution(const Module& m, InstId i, const std::vector<Term>& operands) const {
   const AttrSet& a = m.attrs(i);
   const auto* d = a.get<DimLabels>(Attr::dim_labels);
   const auto* w = a.get<Window>(Attr::window);
   if (!d) return 0;
-  View in = of(m, m.operand(i, 0), operands[0]), kernel = of(m, m.operand(i, 1), operands[1]);
+  ArrayView in = of(m, m.operand(i, 0), operands[0]), kernel = of(m, m.operand(i, 1), operands[1]);
   size_t spatial = d->input_spatial.size();
   if (kernel.padded() || in.from.size() != spatial + 2 || kernel.from.size() != spatial + 2 ||
       d->kernel_spatial.size() != spatial || (w ? w->dims.size() : 0) != spatial)
     return 0;
   uint64_t h = hash_combine(0xC0117, in.base);
   h = mixed(hash_combine(mixed(h, in.base_dims), kernel.base), kernel.base_dims);
-  auto role = [&](const View& v, int64_t dim, bool may_be_padded) {
+  auto role = [&](const ArrayView& v, int64_t dim, bool may_be_padded) {
     auto k = static_cast<size_t>(dim);
     if (k >= v.from.size() || (!may_be_padded && (v.low[k] || v.high[k]))) return false;
     h = hash_combine(h, static_cast<uint64_t>(v.from[k]));
@@ -155,7 +155,7 @@ uint64_t Views::convolution(const Module& m, InstId i, const std::vector<Term>& 
   return mixed(h, {a.integer(Attr::feature_group_count, 1), a.integer(Attr::batch_group_count, 1)});
 }
 
-uint64_t Views::product(const Module& m, InstId i, const std::vector<Term>& operands) const {
+uint64_t ArrayViews::product(const Module& m, InstId i, const std::vector<Term>& operands) const {
   Library library = library_of(m, i);
   bool convolves = m.op(i) == Opcode::Convolution || library == Library::kConvolution;
   if (!convolves && m.op(i) != Opcode::Dot && library != Library::kGemm) return 0;
@@ -183,7 +183,7 @@ uint64_t Views::product(const Module& m, InstId i, const std::vector<Term>& oper
     contracted[0] = a.ints(Attr::lhs_contracting_dims), contracted[1] = a.ints(Attr::rhs_contracting_dims);
   }
   if (batch[0].size() != batch[1].size() || contracted[0].size() != contracted[1].size()) return 0;
-  View side[2];
+  ArrayView side[2];
   for (size_t k = 0; k < 2; ++k) {
     side[k] = of(m, m.operand(i, k), operands[k]);
     if (side[k].padded()) return 0;

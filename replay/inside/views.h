@@ -11,7 +11,7 @@ using NumberId = uint32_t;
 struct Term;
 
 // An array as another one, transposed and then padded with zeros.
-struct View {
+struct ArrayView {
   NumberId base = 0;
   Dims base_dims;  // the number alone does not tell them
   Dims from;       // by dimension of the view: the base's dimension
@@ -19,7 +19,7 @@ struct View {
   bool padded() const;
 };
 
-class Views {
+class ArrayViews {
  public:
   // Remembers what the instruction's value is of its operands'. `zero`: of a pad, its padding value is zero.
   void note(const Module& m, InstId i, const std::vector<Term>& operands, const Term& value, bool zero);
@@ -29,9 +29,9 @@ class Views {
   uint64_t product(const Module& m, InstId i, const std::vector<Term>& operands) const;
 
  private:
-  View of(const Module& m, InstId operand, const Term& t) const;
+  ArrayView of(const Module& m, InstId operand, const Term& t) const;
   uint64_t convolution(const Module& m, InstId i, const std::vector<Term>& operands) const;
-  std::unordered_map<NumberId, std::pair<View, Dims>> known_;  // with the view's own dimensions
+  std::unordered_map<NumberId, std::pair<ArrayView, Dims>> known_;  // with the view's own dimensions
 };
 
 // A library call whose value is a tuple of an operation's value and of memory that it works in.
