@@ -5,11 +5,12 @@
 #   notebook docs/notebooks executed with the wheel, and as pages in build/notebooks (tests/dev/notebooks.sh)
 #   fuzz     mutants over every command and format (tests/dev/fuzz_commands.py; HLO_FUZZ_RUNS, HLO_FUZZ_SEED)
 #   random   modules by chance through every pass, both pipelines and the host's kernels (HLO_RANDOM of them)
+#   docs     docs/ as pages, links checked (tests/dev/docs.sh), every command in them run (tests/dev/snippets.py), a real jax run (jax_run.py)
 #   oracle   mutants of texts, judged by XLA's parser and ours (where the reference can be installed)
 # Every part runs, whatever the others say; minutes per part at the end, and the line for docs/PROGRESS.md.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
-all=(wheel chroot notebook fuzz random oracle)
+all=(wheel chroot notebook fuzz random docs oracle)
 parts=("$@")
 [ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
 for part in "${parts[@]}"; do
@@ -41,6 +42,16 @@ part_random() {
   ordinary random_test kernels_test &&
     HLO_RANDOM=${HLO_RANDOM:-10000} build/tests/random_test &&
     HLO_RANDOM=$((${HLO_RANDOM:-10000} / 20)) build/tests/kernels_test --gtest_filter='*andom*'
+}
+part_docs() {
+  bash tests/dev/docs.sh && ordinary hlo-replay || return 1
+  local python=""
+  [ -x ../shared/oracle/setup.sh ] && python=$(bash ../shared/oracle/setup.sh | tail -1)
+  if [ -z "$python" ]; then # snippets that need a dump are left out
+    python3 tests/dev/snippets.py "$tool"
+    return
+  fi
+  python3 tests/dev/snippets.py "$tool" --python="$python" && nice python3 tests/dev/jax_run.py "$python" "$tool"
 }
 part_oracle() {
   [ -x ../shared/oracle/setup.sh ] || { echo "skipped: the reference compiler is not here"; return 0; }

