@@ -29,6 +29,11 @@ void put_at(int wanted, const char* path, int flags) {
   for (const auto& [name, value] : c.environment) ::setenv(name.c_str(), value.c_str(), 1);
   if (c.silent) put_at(0, "/dev/null", O_RDONLY), put_at(1, "/dev/null", O_WRONLY), ::dup2(1, 2);
   if (!c.log.empty()) put_at(1, c.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC), ::dup2(1, 2);
+  if (!c.output.empty()) {
+    put_at(0, "/dev/null", O_RDONLY);
+    put_at(1, c.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC),
+        put_at(2, c.errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC);
+  }
   std::vector<char*> argv;
   for (const std::string& w : c.words) argv.push_back(const_cast<char*>(w.c_str()));
   argv.push_back(nullptr);
@@ -97,7 +102,7 @@ int run_command(const Command& c) {
     pid_t done = ::waitpid(child, &status, WNOHANG);
     if (done == child || (done < 0 && errno != EINTR)) break;
     // A terminal's Ctrl-C reaches both; what the program makes of it is awaited by who watches this process.
-    if (interrupted()) {
+    if (interrupted() || (c.stop && *c.stop)) {
       end_child(child, group, fd);
       stopped = true;
       break;
