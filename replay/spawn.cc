@@ -120,6 +120,10 @@ int start_program(const Command& c, bool group, Leash& leash, pid_t* child) {
     how.open(1, c.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC);
     ::posix_spawn_file_actions_adddup2(&how.files, 1, 2);
   }
+  if (!c.output.empty()) {
+    how.open(0, "/dev/null", O_RDONLY), how.open(1, c.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC);
+    how.open(2, c.errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC);
+  }
   leash.hand_to_child(&how.files);
   const std::vector<std::string> environment = environment_of(c);
   return ::posix_spawnp(child, c.words.at(0).c_str(), &how.files, &how.attributes, pointers(c.words).data(),
@@ -147,7 +151,7 @@ int run_command(const Command& c) {
     // A terminal's Ctrl-C reaches both; what the program makes of it is awaited by who watches this process.
     late = c.limit_seconds > 0 &&
            std::chrono::steady_clock::now() - start > std::chrono::duration<double>(c.limit_seconds);
-    if (interrupted() || late) {
+    if (interrupted() || late || (c.stop && *c.stop)) {
       end_child(child, group, fd);
       stopped = !late;
       break;

@@ -2,6 +2,7 @@
 #pragma once
 #include <spawn.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <utility>
@@ -13,7 +14,9 @@ struct Command {
   std::vector<std::string> words;
   std::vector<std::pair<std::string, std::string>> environment;  // set besides what this process has
   std::string log;                                               // file for all that it prints
-  bool silent = false;                                           // reads nothing, prints nothing
+  std::string output, errors;               // files for what it prints and complains; in place of `log`; reads nothing
+  const std::atomic<bool>* stop = nullptr;  // set by another thread: the child is ended as if this process were
+  bool silent = false;                      // reads nothing, prints nothing
   bool terminal =
       false;  // a person may talk to it: where standard input is a terminal it stays in this process's group
   double limit_seconds = 0;         // it is ended after so long; 0: never

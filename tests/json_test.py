@@ -69,7 +69,7 @@ with tempfile.TemporaryDirectory() as directory:
     commands = re.findall(r"^  ([a-z]+) +\S", run("--help")[1].split("ubcommands:")[1], re.M)
     expect("commands are listed", len(commands) > 15 and "bisect" in commands, commands)
     for command in commands:
-        expect(f"{command} --json", ("--json" in run(command, "--help")[1]) != (command in ("print", "step")), command)
+        expect(f"{command} --json", ("--json" in run(command, "--help")[1]) != (command in ("print", "step", "mcp")), command)
 
     # --- recordings and folders ---
     answer("replay", "recording", 0, "replay", norm, "-o", tmp / "rec", "--formats=text")
@@ -182,6 +182,10 @@ with tempfile.TemporaryDirectory() as directory:
     expect("isolate: nothing", answer("isolate: nothing", "isolate", 2, "isolate", one)["kernels"] == [])
     expect("cost", answer("cost", "cost", 0, "cost", one)["instructions"])
     answer("cost: nothing", "cost", 0, "cost", file("p.hlo", "HloModule p\nENTRY e { ROOT p = f32[] parameter(0) }"))
+    expect("search", [i["instruction"] for i in answer("search", "search", 0, "search", one, "--opcode=sqrt")["instructions"]] == ["s"])
+    expect("search: a run", answer("search: a run", "search", 2, "search", tmp / "several", "z")["found"] == 2)
+    expect("search: nothing", answer("search: nothing", "search", 1, "search", one, "no such name")["found"] == 0)
+    refused("search: for nothing", "usage", 2, "search", one)
     profiles = data / "profiles"
     expect("profile", answer("profile", "profile", 0, "profile", profiles / "jax_cpu.xplane.pb.gz", "--spans")["spans"])
     expect("profile by line", answer("profile by line", "profile", 0, "profile", profiles / "jax_cpu.trace.json.gz", profiles / "dump", "--by=line", "--gpu=H100")["rows"])

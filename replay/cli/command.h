@@ -195,6 +195,18 @@ struct CostArgs {
 };
 int cmd_cost(const CostArgs& a);
 
+struct SearchArgs {
+  std::string file, name, opcode, op_name, shape, line;
+  size_t most = 100;
+  bool json = false;
+};
+int cmd_search(const SearchArgs& a);
+
+struct McpArgs {
+  std::string root, allow_write;  // folders; empty: everything may be read, nothing written
+};
+int cmd_mcp(const McpArgs& a);
+
 struct ProfileArgs {
   std::string file, modules, by = "op", op, gpu;
   double at = -1;  // seconds since the profile's start; -1: not asked

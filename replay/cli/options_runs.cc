@@ -121,6 +121,38 @@ void add_profile(CLI::App& app, int* code) {
   });
 }
 
+void add_search(CLI::App& app, int* code) {
+  static SearchArgs search;
+  CLI::App* c = app.add_subcommand("search", "instructions by name, opcode, op_name, shape or source line");
+  c->footer(
+      "Examples:\n"
+      "  hlo-replay search /tmp/xla_dump fusion.3                 in the last stage of every module\n"
+      "  hlo-replay search /tmp/xla_dump:step:0012 --opcode=dot --shape='f32[128'\n"
+      "Parts of words will do, whatever their case; opcodes are whole. Exit code 1 where nothing fits.");
+  c->add_option("FILE", search.file, kLookedAt)->required();
+  c->add_option("NAME", search.name, "part of the name");
+  c->add_option("--opcode", search.opcode, "opcode, or part of a custom call's target");
+  c->add_option("--op-name", search.op_name, "part of the metadata's op_name");
+  c->add_option("--shape", search.shape, "part of the shape");
+  c->add_option("--line", search.line, "part of the source line: model.py:12");
+  c->add_option("--most", search.most, "instructions to show (100)");
+  c->add_flag("--json", search.json);
+  c->callback([code] { *code = cmd_search(search); });
+}
+
+void add_mcp(CLI::App& app, int* code) {
+  static McpArgs mcp;
+  CLI::App* c = app.add_subcommand(
+      "mcp", "the commands as tools for agents: Model Context Protocol, on standard input and output");
+  c->footer(
+      "Example:\n"
+      "  claude mcp add hlo -- hlo-replay mcp --root=/tmp/xla_dump\n"
+      "Writes nothing unless --allow-write says where. Tools and an example: docs/mcp.md.");
+  c->add_option("--root", mcp.root, "read nothing outside of this folder; paths count from it");
+  c->add_option("--allow-write", mcp.allow_write, "tools that write are there, too, and write below this folder");
+  c->callback([code] { *code = cmd_mcp(mcp); });
+}
+
 }  // namespace
 
 void add_run_commands(CLI::App& app, int* code) {
@@ -130,6 +162,8 @@ void add_run_commands(CLI::App& app, int* code) {
   add_summary(app, code);
   add_cost(app, code);
   add_profile(app, code);
+  add_search(app, code);
+  add_mcp(app, code);
 }
 
 }  // namespace hlo
