@@ -159,20 +159,26 @@ class Checker {
     }
   }
 
-  // Elements that this run gives as they were compiled, and the module in its own types does not.
-  Marks reproduced(const Leaves& other) const {
+  // Elements that this run gives as they were compiled, and the module in its own types does not. `visible`: also those
+  // that rounding explains, where the run gives them to the last places.
+  Marks reproduced(const Leaves& other, bool visible) const {
     Marks out;
     for (size_t l = 0; l < got_.size(); ++l) {
       out.emplace_back(got_[l].size(), 0);
+      bool all = visible;
       for (size_t k = 0; k < got_[l].size(); ++k) {
-        if (!visible_[l][k]) continue;
+        bool open = fate_[l][k] == Fate::kSuspicious;
+        if (!open && (!visible || !visible_[l][k])) continue;
         if (!got_[l].floats) {
           out[l][k] = other[l].whole[k] == got_[l].whole[k];
           continue;
         }
         double g = got_[l].real[k], o = own_[l].real[k], x = other[l].real[k];
-        out[l][k] = near(type(l), g, x, 16) && !near(type(l), o, x, 4);
+        out[l][k] = near(type(l), g, x, open ? 16 : 2) && !near(type(l), o, x, open ? 4 : 16);
+        all = all && (open || out[l][k]);
       }
+      // One of many is chance.
+      for (size_t k = 0; k < got_[l].size() && !all; ++k) out[l][k] = out[l][k] && fate_[l][k] == Fate::kSuspicious;
     }
     return out;
   }
@@ -195,18 +201,16 @@ class Checker {
     for (size_t l = 0; l < a.size(); ++l)
       for (size_t k = 0; k < a[l].size(); ++k) a[l][k] = a[l][k] || b[l][k];
   }
-  // Of elements that are still to be explained, or of all that differ visibly.
-  bool touches(const Marks& marks, bool suspicious) const {
+  bool touches_suspicious(const Marks& marks) const {
     for (size_t l = 0; l < marks.size(); ++l)
       for (size_t k = 0; k < marks[l].size(); ++k)
-        if (marks[l][k] && (suspicious ? fate_[l][k] == Fate::kSuspicious : visible_[l][k] != 0)) return true;
+        if (marks[l][k] && fate_[l][k] == Fate::kSuspicious) return true;
     return false;
   }
-  void explain(const Marks& marks, bool suspicious) {
+  void explain(const Marks& marks) {
     for (size_t l = 0; l < marks.size(); ++l)
       for (size_t k = 0; k < marks[l].size(); ++k)
-        if (marks[l][k] && (suspicious ? fate_[l][k] == Fate::kSuspicious : visible_[l][k] != 0))
-          fate_[l][k] = Fate::kOpen;
+        if (marks[l][k]) fate_[l][k] = Fate::kOpen;
   }
 
   Marks by_accuracy(const Leaves& first, const Leaves& second) const {
@@ -215,6 +219,7 @@ class Checker {
       out.emplace_back(got_[l].size(), 0);
       for (size_t k = 0; k < got_[l].size() && got_[l].floats; ++k) {
         double g = got_[l].real[k], h = high_[l].real[k], a = first[l].real[k], b = second[l].real[k];
+        if (fate_[l][k] != Fate::kSuspicious) continue;
         if (!std::isfinite(g) || !std::isfinite(h) || !std::isfinite(a) || !std::isfinite(b)) continue;
         out[l][k] = std::fabs(g - h) <= 2 * std::max(std::fabs(a - h), std::fabs(b - h));
       }
@@ -234,32 +239,29 @@ class Checker {
       std::map<InstId, int64_t> here;
       Leaves other = runs_.bounded(c, which, only, &here);
       for (const auto& [i, n] : here) (*sites)[i] = std::max((*sites)[i], n);
-      if (!here.empty()) unite(out, reproduced(other));
+      // In bf16 nothing but the last places is rounding, unless a convert is left out.
+      if (!here.empty()) unite(out, reproduced(other, c != Contract::kExcess || which == 0));
     }
     return out;
   }
 
   void try_bounded(Contract c) {
     std::map<InstId, int64_t> sites;
-    bool suspicious = c == Contract::kAccuracy;
     Marks marks = bounded_marks(c, InstId(), &sites);
-    if (sites.empty()) return;
-    bool decides = touches(marks, suspicious);
+    bool decides = any(marks);
+    // Every exp of the module, every operation in bf16: they are worth a line where they decide.
+    if (!decides && c == Contract::kAccuracy) return;
     size_t first = out_.contracts.size();
-    for (const auto& [i, n] : sites) out_.contracts.push_back({{i, c, n}, true, decides, decides});
-    if (decides && sites.size() > 1)
-      for (size_t k = first; k < out_.contracts.size(); ++k) {
-        DecidingSite& s = out_.contracts[k];
-        s.asked = k - first < kSitesTried;
-        if (!s.asked) {
-          s.decides = s.reproduces = false;
-          continue;
-        }
-        std::map<InstId, int64_t> ignored;
-        s.decides = s.reproduces = touches(bounded_marks(c, s.site.inst, &ignored), suspicious);
-      }
-    if (!decides && c == Contract::kAccuracy) out_.contracts.resize(first);  // every exp of the module
-    explain(marks, suspicious);
+    for (const auto& [i, n] : sites)
+      if (decides || c != Contract::kExcess || m_.op(i) == Opcode::Convert)
+        out_.contracts.push_back({{i, c, n}, true, decides, decides});
+    for (size_t k = first; decides && sites.size() > 1 && k < out_.contracts.size(); ++k) {
+      DecidingSite& s = out_.contracts[k];
+      std::map<InstId, int64_t> ignored;
+      s.asked = k - first < kSitesTried;
+      s.decides = s.reproduces = s.asked && any(bounded_marks(c, s.site.inst, &ignored));
+    }
+    if (decides) explain(marks);
   }
 
   // Elements that depend on the values that are open there.
@@ -276,7 +278,7 @@ class Checker {
           news = news || (now[l][k] && !before), missing = missing || (!now[l][k] && !before);
         }
       unite(out, now);
-      *reproduces = *reproduces || touches(reproduced(other), true);
+      *reproduces = *reproduces || any(reproduced(other, false));
       // Orders by chance: the next one tells no more where this one did not.
       if (!missing || (!news && which >= 4)) break;
     }
@@ -292,7 +294,7 @@ class Checker {
       if (std::find(kinds.begin(), kinds.end(), c) == kinds.end()) continue;
       bool reproduces = false;
       Marks marks = open_marks(c, InstId(), &reproduces);
-      bool decides = touches(marks, true);
+      bool decides = touches_suspicious(marks);
       std::vector<DecidingSite*> of;
       for (DecidingSite& s : out_.contracts)
         if (s.site.kind == c) of.push_back(&s);
@@ -300,11 +302,13 @@ class Checker {
         of[k]->asked = !decides || of.size() == 1 || k < kSitesTried;
         of[k]->decides = decides && of.size() == 1, of[k]->reproduces = reproduces && of.size() == 1;
         if (!decides || of.size() == 1 || !of[k]->asked) continue;
-        of[k]->decides = touches(open_marks(c, of[k]->site.inst, &of[k]->reproduces), true);
+        of[k]->decides = touches_suspicious(open_marks(c, of[k]->site.inst, &of[k]->reproduces));
       }
       unite(all, marks);
     }
-    if (!all.empty()) explain(all, true);
+    for (size_t l = 0; l < all.size(); ++l)
+      for (size_t k = 0; k < all[l].size(); ++k) all[l][k] = all[l][k] && fate_[l][k] == Fate::kSuspicious;
+    explain(all);
   }
 
   bool host_sides_with_it() {
@@ -318,7 +322,8 @@ class Checker {
             return false;
         }
       return true;
-    } catch (const Failure&) {
+    } catch (const Failure& e) {
+      if (e.kind() != FailureKind::kUnsupported) throw;
       return false;  // it does not run it: no second opinion
     }
   }

@@ -4,6 +4,7 @@
 
 #include "ir/eval/compare.h"
 #include "ir/literal.h"
+#include "replay/interrupt.h"
 #include "replay/noise.h"
 
 namespace hlo {
@@ -69,6 +70,7 @@ Leaves numbers_of(const Universe& u, const Value& v) {
 }
 
 Leaves CheckRuns::run(std::function<void(InstId, std::span<const Value>, Value&)> change, bool high) const {
+  if (interrupted()) fail(FailureKind::kUsage, "interrupted");
   EvalOptions options = options_;
   options.change = std::move(change);
   return numbers_of(m_.u(), session_.run(m_, *find_executor("evaluator"), options, 1, high));
@@ -143,8 +145,7 @@ Leaves CheckRuns::flushed(InstId only, std::map<InstId, int64_t>* sites) const {
 void CheckRuns::narrow(InstId i, std::span<const Value>, Value& v, Contract c, int which, InstId only,
                        std::map<InstId, int64_t>* sites) const {
   const Universe& u = m_.u();
-  OpClass cls = op_info(m_.op(i)).cls;
-  if (cls == OpClass::Tuple || (cls == OpClass::Call && m_.op(i) != Opcode::Map)) return;  // what it holds is rounded
+  if (!rounds(m_, i)) return;  // what it holds is rounded, or is not to be
   bool here = !only.valid() || i == only;
   int64_t kept = 0;
   auto part = [&](auto&& self, Value& value, ShapeId own) -> void {

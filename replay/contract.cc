@@ -175,6 +175,8 @@ bool contract_concerns(const Module& m, InstId i, Contract c) {
 std::optional<Value> contract_value(const Module& m, InstId i, std::span<const Value> ops, const Value& v, Contract c,
                                     int which, int64_t* open) {
   if (!contract_concerns(m, i, c)) return std::nullopt;
+  for (const Value& o : ops)
+    if (!o.sizes.empty()) return std::nullopt;  // dynamic dimensions: not told here
   switch (c) {
     case Contract::kConvert:
     case Contract::kDivide:

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 
+#include "ir/base/stack_guard.h"
 #include "ir/eval/compare.h"
 #include "ir/literal.h"
 
@@ -26,6 +27,19 @@ bool parts_of(const Universe& u, const Value& v, Parts* out) {
 }
 
 enum class Rounds { kNot, kElement, kTranscendental, kSum, kWhole };
+
+Rounds how_it_rounds(const Module& m, InstId i);
+
+// Or does the combiner do nothing but choose or keep?
+bool adds(const Module& m, InstId i) {
+  check_stack("calls of computations are nested");
+  OpClass c = op_info(m.op(i)).cls;
+  if (c == OpClass::Dot || c == OpClass::Conv) return true;
+  for (CompId called : m.called(i))
+    for (InstId k : m.live_order(called))
+      if (how_it_rounds(m, k) != Rounds::kNot) return true;
+  return false;
+}
 
 Rounds how_it_rounds(const Module& m, InstId i) {
   Opcode op = m.op(i);
@@ -60,7 +74,7 @@ Rounds how_it_rounds(const Module& m, InstId i) {
     case OpClass::Reduce:
     case OpClass::Window:
     case OpClass::Scatter:
-      return Rounds::kSum;
+      return adds(m, i) ? Rounds::kSum : Rounds::kNot;
     case OpClass::BatchNorm:
     case OpClass::LinearAlgebra:
     case OpClass::Custom:
@@ -148,20 +162,9 @@ class Noise {
     }
   }
 
-  // Does the combiner do nothing but choose or keep?
-  bool adds(InstId i) const {
-    OpClass c = op_info(m_.op(i)).cls;
-    if (c == OpClass::Dot || c == OpClass::Conv) return true;
-    for (CompId called : m_.called(i))
-      for (InstId k : m_.live_order(called))
-        if (how_it_rounds(m_, k) != Rounds::kNot) return true;
-    return false;
-  }
-
   // What the terms of each number add up to without their signs, times what adding them in another order may do.
   void sum(InstId i, std::span<const Value> ops, Value& v) {
     const Universe& u = m_.u();
-    if (!adds(i)) return;
     Parts p;
     bool array = parts_of(u, v, &p);
     if (!array && v.elements.empty()) return;
@@ -213,6 +216,8 @@ class Noise {
 };
 
 }  // namespace
+
+bool rounds(const Module& m, InstId i) { return how_it_rounds(m, i) != Rounds::kNot; }
 
 std::function<void(InstId, std::span<const Value>, Value&)> rounding_noise(const Module& m,
                                                                            const NoiseOptions& options) {

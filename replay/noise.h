@@ -20,4 +20,7 @@ struct NoiseOptions {
 std::function<void(InstId, std::span<const Value>, Value&)> rounding_noise(const Module& m,
                                                                            const NoiseOptions& options);
 
+// Does it round at all? Not what moves, chooses or compares, and not what only runs other computations.
+bool rounds(const Module& m, InstId i);
+
 }  // namespace hlo

@@ -118,6 +118,23 @@ ENTRY e {
     expect("what it does not reach", answer["verdict"] == "wrong" and answer["outputs"][0]["wrong"] == 1 and answer["outputs"][0]["index"] == [1], answer)
     expect("one element is open all the same", answer["outputs"][0]["open"] == 1, answer)
 
+    # What is kept out of range goes through moves and calls, and the one instruction is named.
+    call = """HloModule m
+f { v = f32[2] parameter(0) w = f32[2] reverse(v), dimensions={0} ROOT l = f32[2] log(w) }
+ENTRY e {
+  x = f32[2] parameter(0)
+  k = f32[2] exponential(x)
+  n = f32[2] negate(k)
+  a = f32[2] abs(n)
+  s = f32[2] exponential(a)
+  c = f32[2] call(a), to_apply=f
+  ROOT r = (f32[2], f32[2]) tuple(c, s)
+}
+"""
+    inputs = write("in.txt", "{1, 100}\n")
+    answer = check("call", call, inputs, got("a", call.replace("call(a), to_apply=f", "constant({100, 1})"), inputs))
+    expect("range, through calls", answer["verdict"] == "contract" and {c["instruction"] for c in answer["contracts"] if c["decides"]} == {"k"}, answer)
+
     # Two sites of one kind: the one that decides.
     two = """HloModule m
 ENTRY e {
@@ -174,6 +191,23 @@ ENTRY e {
     inputs = write("in.txt", "{0.1, 0.2, 0.5}\n")
     answer = check("tips", tip, inputs, got("a", tip.replace("direction=GT", "direction=LE"), inputs))
     expect("a comparison that does not", answer["verdict"] == "wrong", answer)
+
+    # In bf16 an intermediate that is kept in f32 is rounding like any other, not a dispute.
+    chain = """HloModule m
+ENTRY e {
+  x = T[4096] parameter(0)
+  y = T[4096] parameter(1)
+  a = T[4096] multiply(x, y)
+  b = T[4096] add(a, y)
+  c = T[4096] multiply(b, x)
+  ROOT d = T[4096] subtract(c, y)
+}
+"""
+    wide = chain.replace("T[4096] parameter", "bf16[4096] parameter").replace("  a =", "  u = f32[4096] convert(x)\n  v = f32[4096] convert(y)\n  a =")
+    wide = wide.replace("T[", "f32[").replace("(x, y)", "(u, v)").replace(", y)", ", v)").replace(", x)", ", u)").replace("ROOT d", "d").replace("\n}", "\n  ROOT o = bf16[4096] convert(d)\n}")
+    code, _, err = run("exec", write("wide.hlo", wide), "--seed=3", f"--out={tmp / 'wide.npz'}")
+    answer = check("bf16", chain.replace("T[", "bf16["), tmp / "wide.npz", tmp / "wide.npz")
+    expect("bf16 kept in f32", answer.get("verdict") in ("right", "rounding") and answer["outputs"][0]["different"] > 100, f"{err} {answer}")
 
     # Cannot be run: unknown. Wrong use: refused.
     odd = module("x = f32[2]", "", 'f32[2] custom-call(x), custom_call_target="nobody"')

@@ -5,7 +5,10 @@
 #include "replay/check.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
+#include "replay/confined_path.h"
 #include "replay/files.h"
+#include "replay/memory.h"
+#include "replay/record/run.h"
 #include "replay/spawn.h"
 
 namespace hlo {
@@ -44,8 +47,33 @@ Json to_json(const Module& m, const DecidingSite& d) {
           {"reproduces", d.reproduces}};
 }
 
+InstId named(const Module& m, const std::string& name) {
+  for (CompId c : m.computations())
+    for (InstId i : m.live_order(c))
+      if (m.inst_name(i) == name) return i;
+  return InstId();
+}
+
+// Where the program has what departs: by the stage that departs, else by the module before any pass.
+void add_place(const CheckArgs& a, const Module& first, const Json& answer, Json& out) {
+  const Json& value = answer["first_value_that_differs"];
+  if (!value.is_object()) return;
+  out["instruction"] = value["name"];
+  auto take = [&](const Module& m, const Json& name) {
+    InstId i = name.is_string() ? named(m, name.get<std::string>()) : InstId();
+    if (!i.valid() || !out["source"].is_null()) return;
+    if (std::string s = source_line(m, i).text(); !s.empty()) out["source"] = s;
+    if (std::string s = op_name_of(m, i); !s.empty()) out["op_name"] = s;
+  };
+  for (const Recording& r : select_modules(a.dump)) {
+    if (r.module_name != answer["module"]) continue;
+    take(*load(confined_path(r.folder, answer["bad_file"].get<std::string>())), value["name"]);
+  }
+  take(first, value["before"]);
+}
+
 // What bisect says of the stages, asked as a command: it prints its answer.
-Json departs(const CheckArgs& a) {
+Json departs(const CheckArgs& a, const Module& first) {
   TemporaryFolder folder;
   Command command;
   command.log = folder.path() + "/answer";
@@ -60,8 +88,8 @@ Json departs(const CheckArgs& a) {
   std::string text = read_file(command.log);
   size_t brace = text.find('{');
   Json answer = brace == std::string::npos ? Json() : Json::parse(text.substr(brace), nullptr, false);
-  Json out{{"stage", Json()},  {"pass", Json()},       {"pipeline", Json()}, {"file", Json()}, {"why", Json()},
-           {"source", Json()}, {"difference", Json()}, {"below_hlo", false}, {"verdict", ""}};
+  Json out{{"stage", Json()},       {"pass", Json()},    {"pipeline", Json()}, {"file", Json()},     {"why", Json()},
+           {"instruction", Json()}, {"op_name", Json()}, {"source", Json()},   {"below_hlo", false}, {"verdict", ""}};
   if (!answer.is_object()) {
     out["verdict"] = "bisect gave no answer";
     return out;
@@ -72,11 +100,12 @@ Json departs(const CheckArgs& a) {
   }
   if (answer.value("found", false)) {
     out["stage"] = answer["bad"], out["pass"] = answer["pass"], out["pipeline"] = answer["pipeline"];
-    out["file"] = answer["bad_file"], out["why"] = answer["why"], out["source"] = answer["source"];
-    out["difference"] = answer["difference"], out["verdict"] = answer["guilty"];
+    out["file"] = answer["bad_file"], out["why"] = answer["why"], out["verdict"] = answer["guilty"];
+    add_place(a, first, answer, out);
   } else {
     out["below_hlo"] = !answer["last_stage"].is_null();
-    out["verdict"] = answer[answer["device"].is_null() ? "verdict" : "device"];
+    Json said = answer[answer["device"].is_null() ? "verdict" : "device"];
+    out["verdict"] = said.is_string() ? said : Json("no stage of several modules departs");
   }
   return out;
 }
@@ -111,8 +140,9 @@ void tell(const Json& j) {
   if (j["departs"].is_null()) return;
   const Json& d = j["departs"];
   fmt::print("{}\n", d["verdict"].get<std::string>());
-  if (!d["source"].is_null())
-    fmt::print("  source: {}\n", d["source"].is_string() ? d["source"].get<std::string>() : d["source"].dump());
+  if (!d["instruction"].is_null())
+    fmt::print("  first {}{}\n", d["instruction"].get<std::string>(),
+               d["source"].is_null() ? "" : " at " + d["source"].get<std::string>());
 }
 
 }  // namespace
@@ -126,6 +156,7 @@ int cmd_check(const CheckArgs& a) {
   Json j = empty_check();
   CheckVerdict verdict = CheckVerdict::kUnknown;
   try {
+    foresee_memory(*m, a.file, "evaluator", true);
     settle_elided(*m, inputs);
     Session session(*m, inputs);
     Value got = outputs_of(m->u(), a.outputs, session.result_shape());
@@ -133,7 +164,7 @@ int cmd_check(const CheckArgs& a) {
     verdict = r.verdict, j["why"] = r.why;
     for (const CheckedOutput& o : r.outputs) j["outputs"].push_back(to_json(o));
     for (const DecidingSite& d : r.contracts) j["contracts"].push_back(to_json(*m, d));
-    if (verdict == CheckVerdict::kWrong && !a.dump.empty()) j["departs"] = departs(a);
+    if (verdict == CheckVerdict::kWrong && !a.dump.empty()) j["departs"] = departs(a, *m);
   } catch (const Failure& e) {
     if (e.kind() != FailureKind::kUnsupported || interrupted()) throw;
     j["why"] = e.what();

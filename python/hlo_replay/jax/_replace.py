@@ -244,14 +244,17 @@ def _stable(text: str, own: Any) -> Any:
 
     for name in ("jaxlib._jax", "jaxlib.xla_extension"):  # its name before 0.6.1
         try:
-            convert = importlib.import_module(name).mlir.hlo_to_stablehlo
+            library = importlib.import_module(name)
+            convert = library.mlir.hlo_to_stablehlo
             break
         except (AttributeError, ImportError):
             pass
     else:
         raise _tool.failure("unsupported", f"the jaxlib of jax {jax.__version__} does not make StableHLO of HLO") from None
     try:
-        made = convert(_as_proto(text))
+        # Libraries that read HLO themselves do not know the wide ids of today's protos.
+        reader = getattr(library, "hlo_module_from_text", None)
+        made = convert(reader(text).as_serialized_hlo_module_proto() if reader else _as_proto(text))
     except Exception as e:
         raise _tool.failure("unsupported", f"jaxlib makes no StableHLO of it: {str(e).strip()[:500]}") from None
     with own.context, ir.Location.unknown(own.context):
