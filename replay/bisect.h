@@ -27,6 +27,7 @@ struct Bisection {
 struct Candidates {
   std::vector<std::string> labels, keys;  // keys: what JudgementFile knows them by
   std::function<std::unique_ptr<Module>(size_t)> load;
+  std::function<bool(size_t)> same;  // is it the one before, byte for byte? null: nothing is known of that
 };
 
 struct BisectOptions {

@@ -93,6 +93,9 @@ CALLS = """  x = f32[2,6,6,3] parameter(0)
 def products():
     """Products that are written in another way are not computed again, and wrong ones are seen."""
     j = sound("library calls", [CONV, CALLS, CONV])
+    again = sound("stages that are the one before", [CONV, CONV, CALLS, CALLS, CALLS])
+    told = again["inside"]
+    expect("all are counted", again["judged"] == 5 and told["values"] == told["same"] + told["new"] == 20, told)
     scalar = "  s = f32[] parameter(0)\n  b = f32[4,8] broadcast(s), dimensions={}\n  ROOT t = f32[8,4] transpose(b), dimensions={1,0}"
     sound("a transpose of a scalar's broadcast", [scalar, scalar.replace("transpose(b), dimensions={1,0}", "broadcast(s), dimensions={}")])
     inside = j["inside"]

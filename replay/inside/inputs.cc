@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "ir/base/hash.h"
 #include "ir/eval/widen.h"
@@ -37,14 +38,17 @@ std::vector<Value> edge_arguments(const Module& m, std::vector<Value> arguments)
       int width = storage_bytes(s.type);
       bool real = is_float(s.type), whole = is_integral(s.type) && type_bits(s.type) >= 8;
       if (!real && !(whole && is_signed_int(s.type))) return;
+      char floats[2][8][16] = {};
+      for (int k = 0; real && k < 8; ++k) {
+        store_double(s.type, floats[0][k], (1.0 + k) / 8), store_double(s.type, floats[1][k], -(1.0 + k) / 8);
+      }
       const int64_t choices[] = {0, 1, 2, 3, -1, bound - 1, bound, bound + 1};
       char* data = v.mutable_bytes();
       for (int64_t i = 0, n = s.elements_count(); i < n; ++i) {
         char* at = data + i * width;
         uint64_t h = mix64(hash_combine(k + 1, static_cast<uint64_t>(i)));
         if (real) {
-          double x = load_double(s.type, at);
-          store_double(s.type, at, std::copysign(static_cast<double>(1 + h % 8) / 8, x));
+          std::memcpy(at, floats[std::signbit(load_double(s.type, at))][h % 8], static_cast<size_t>(width));
         } else {
           int64_t x = choices[h % 8];
           if (type_bits(s.type) > 8 || (x > -128 && x < 128)) store_int(s.type, at, x);

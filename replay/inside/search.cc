@@ -61,6 +61,19 @@ class Row {
     out_->stages[k] = std::move(s);
     return told;
   }
+  // A stage that is the one before, which was good, is good.
+  bool may_repeat(size_t k) const {
+    auto before = out_->found.judged.find(k - 1);
+    return before != out_->found.judged.end() && before->second.verdict == Verdict::kGood &&
+           out_->stages.contains(k - 1);
+  }
+  Judgement repeat(size_t k) {
+    InsideStage s = out_->stages.at(k - 1);
+    s.same = s.values - s.unknown, s.changed = s.fresh = 0;
+    out_->stages[k] = std::move(s);
+    take(k, {Verdict::kGood, ""});
+    return {Verdict::kGood, ""};
+  }
   std::shared_ptr<StageModule> stage_module(const Module& m) const { return inside_->stage_module(m); }
   void take(size_t k, const Judgement& j) {
     Bisection& b = out_->found;
@@ -135,6 +148,12 @@ InsideSearch search_inside(const Candidates& row, const Module& first, const Ses
     if (options.stop && options.stop()) {
       own.stopped();
       break;
+    }
+    if (row.same && own.may_repeat(k) && (!second || second->may_repeat(k)) && row.same(k)) {
+      const Judgement j = own.repeat(k);
+      if (second) second->repeat(k);
+      if (options.judged) options.judged(row.labels[k], j);
+      continue;
     }
     std::unique_ptr<Module> m;
     std::shared_ptr<StageModule> module;

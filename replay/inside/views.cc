@@ -75,8 +75,6 @@ bool in_order(const Dims& from) {
 
 }  // namespace
 
-bool is_library_product(const Module& m, InstId i) { return library_of(m, i) != Library::kNone; }
-
 bool ArrayView::padded() const {
   auto some = [](int64_t d) { return d != 0; };
   return std::any_of(low.begin(), low.end(), some) || std::any_of(high.begin(), high.end(), some);

@@ -34,7 +34,4 @@ class ArrayViews {
   std::unordered_map<NumberId, std::pair<ArrayView, Dims>> known_;  // with the view's own dimensions
 };
 
-// A library call whose value is a tuple of an operation's value and of memory that it works in.
-bool is_library_product(const Module& m, InstId i);
-
 }  // namespace hlo
