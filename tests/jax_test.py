@@ -98,8 +98,10 @@ def traps(tmp):
     cached = jax.jit(lambda x: f(x) * 3)
     cached.lower(x4).compile()
     expect("something is cached", list((tmp / "cache").iterdir()))
+    lowered = cached.lower(x4)  # alive: what is remembered goes with it
+
     def stages_of_a_plain_compilation():
-        cached.lower(x4).compile(compiler_options={**DUMP, "xla_dump_to": str(tmp / "hit")})
+        lowered.compile(compiler_options={**DUMP, "xla_dump_to": str(tmp / "hit")})
         found = bool(list((tmp / "hit").glob("*before_optimizations.txt")))
         shutil.rmtree(tmp / "hit", ignore_errors=True)
         return found
