@@ -79,7 +79,7 @@ void take_arrays(const Universe& u, std::vector<Value>& arguments, const std::st
     if (name.size() > 1 && name[0] == 'p' && name.find_first_not_of("0123456789", 1) == std::string::npos)
       fail(FailureKind::kUsage, "{} holds an array {}, the module's parameters have {} leaves: p0 … p{}", path, name,
            leaf, leaf - 1);
-  if (!taken) fail(FailureKind::kUsage, "{} holds none of the arrays p0 … p{}", path, leaf - 1);
+  if (!taken && leaf) fail(FailureKind::kUsage, "{} holds none of the arrays p0 … p{}", path, leaf - 1);
 }
 
 }  // namespace

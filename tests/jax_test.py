@@ -23,6 +23,7 @@ package.__path__ = [str(pathlib.Path(source) / "python" / "hlo_replay")]
 sys.modules["hlo_replay"] = package
 
 import contextlib
+import gc
 import io
 import logging
 import re
@@ -78,7 +79,7 @@ def traps(tmp):
            recorded.debug_options())
     expect("the passes are left out", not any(s.get("pass") == "algsimp" and s.get("file") and s["kind"] == "pass" for s in recorded.stages))
     jax.config.update("jax_compiler_enable_remat_pass", True)
-    refused("a flag that did not arrive", "was not told", lambda: _compile.settled(tmp / "lists", {"xla_disable_hlo_passes": "fusion"}))
+    refused("a flag that did not arrive", "was not told", lambda: _compile.settled(None, tmp / "lists", {"xla_disable_hlo_passes": "fusion"}))
     with hj.capture(disable_passes=["fusion"]) as run:
         jax.jit(f)(x4)
     expect("capture merges, too", {"cse", "fusion"} <= set(run["f"].debug_options()["xla_disable_hlo_passes"]), run["f"].debug_options())
@@ -97,8 +98,10 @@ def traps(tmp):
     cached = jax.jit(lambda x: f(x) * 3)
     cached.lower(x4).compile()
     expect("something is cached", list((tmp / "cache").iterdir()))
+    lowered = cached.lower(x4)  # alive: what is remembered goes with it
+
     def stages_of_a_plain_compilation():
-        cached.lower(x4).compile(compiler_options={**DUMP, "xla_dump_to": str(tmp / "hit")})
+        lowered.compile(compiler_options={**DUMP, "xla_dump_to": str(tmp / "hit")})
         found = bool(list((tmp / "hit").glob("*before_optimizations.txt")))
         shutil.rmtree(tmp / "hit", ignore_errors=True)
         return found
@@ -144,6 +147,13 @@ def traps(tmp):
             raise ValueError
     except ValueError:
         expect("set back after a failure", compiler.compile_or_get_cached is before and jax.config.jax_enable_compilation_cache)
+    folder, kept = two.folder, two[0]
+    del two, pairs
+    gc.collect()
+    expect("a temporary folder stays while a module of it does", kept.stages and folder.exists())
+    del kept
+    gc.collect()
+    expect("and goes with the last", not folder.exists())
     refused("a folder that holds something", "not empty", lambda: hj.record(f, x4, folder=tmp / "one"))
 
     # What was compiled ahead of time is not compiled here.
@@ -235,6 +245,9 @@ SOUND = {
     "a scan": (lambda x: lax.scan(lambda c, a: (c * 0.9 + a, c), 0.0, x), (normal(0, 100),)),
     "a random key": (lambda k: jax.random.normal(k, (10,)), (jax.random.key(3),)),
     "bf16": (lambda x: x * x + x, (normal(0, 64).astype(jnp.bfloat16),)),
+    "numbers of Python and numpy": (lambda x, y: x * y, (np.arange(5), 3.0)),
+    "no arguments": (lambda: jnp.arange(3.0) * 2, ()),
+    "i4 and f8": (lambda a, b: {"none": None, "a": a + a, "b": (b * b).astype(jnp.bfloat16)}, (jnp.arange(5).astype(jnp.int4), x4.astype(jnp.float8_e4m3fn))),
     "a convolution": (lambda x, w: lax.conv(x, w, (1, 1), "SAME"), (normal(0, 2, 3, 16, 16), normal(1, 4, 3, 3, 3))),
     # Defined, or left open and the same in both.
     "out of range, the same in both": (lambda x: x.astype(jnp.int32), (jnp.array([3e9, jnp.nan, -7e9, 1.5]),)),
@@ -259,10 +272,11 @@ def checks():
     c = hj.check(lambda x: lax.linalg.cholesky(x), jnp.eye(3))
     expect("unknown", c.verdict == "unknown" and "custom-call" in c.why, c)
     b = hj.bisect(m1, *FAULTS["M001"][1])
-    expect("bisect", b["found"] and b["pass"] == "algsimp", b)
+    expect("bisect", b["found"] and b["pass"] == "algsimp" and "jax_test.py:" in (b["source_line"] or ""), b)
     expect("bisect of a sound one", hj.bisect(f, x4)["found"] is False)
     static = jax.jit(lambda x, n: x * n, static_argnums=1)
     refused("static arguments", "functools.partial", lambda: hj.check(static, x4, 3))
+    expect("static arguments are recorded", hj.record(static, x4, 3).function == "<lambda>" or hj.record(static, x4, 3).stages)
     refused("no function", "no function", lambda: hj.record(7))
 
 

@@ -14,7 +14,7 @@ from typing import Any, Iterator, Mapping, Sequence
 import jax
 
 from . import _tool
-from ._run import Module, Run
+from ._run import Folder, Module, Run
 
 _untyped: Any = jax  # some of its functions have no types
 
@@ -22,17 +22,6 @@ _untyped: Any = jax  # some of its functions have no types
 _DUMP = {"xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_text": True, "xla_dump_large_constants": True}
 _MAYBE = {"xla_dump_module_metadata": True}
 _LONGEST = 80  # of a module's name: stages of longer ones have file names that no system takes
-
-
-def fresh_folder(folder: str | os.PathLike[str] | None) -> pathlib.Path:
-    """A folder with nothing in it: two runs in one folder write over each other."""
-    if folder is None:
-        return pathlib.Path(tempfile.mkdtemp(prefix="hlo-replay-jax-"))
-    path = pathlib.Path(folder).absolute()
-    if path.exists() and any(path.iterdir()):
-        raise _tool.failure("usage", f"{path} is not empty: what one run dumps lies over what the other one did")
-    path.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def refuse_many_processes() -> None:
@@ -93,12 +82,12 @@ def no_caches() -> Iterator[None]:
         compilation_cache.reset_cache()  # it would remember for ever that it was not used
 
 
-def settled(folder: pathlib.Path, options: Mapping[str, Any]) -> Module:
+def settled(within: Folder, folder: pathlib.Path, options: Mapping[str, Any]) -> Module:
     """What a compilation dumped, if it did and with the flags that it was to have."""
     if not any(f.name.endswith("before_optimizations.txt") for f in folder.iterdir()):
         raise _tool.failure("unsupported", f"the compiler dumped nothing into {folder}: it runs on another machine, or "
                             "a cache in front of it answered")
-    module = Module(folder)
+    module = Module(folder, within)
     reached = module.debug_options()
     if reached:
         missing = set(filter(None, str(options.get("xla_disable_hlo_passes", "")).split(","))) - set(
@@ -111,11 +100,11 @@ def settled(folder: pathlib.Path, options: Mapping[str, Any]) -> Module:
     return module
 
 
-def compile_lowered(lowered: Any, folder: pathlib.Path, disable: Sequence[str], flags: Mapping[str, Any]) -> tuple[Any, Module]:
+def compile_lowered(lowered: Any, within: Folder, disable: Sequence[str], flags: Mapping[str, Any]) -> tuple[Any, Module]:
     """Compiles by jax's public way, with compiler options: flags of the process stay as they are."""
     shorten(lowered.compiler_ir("stablehlo"))
     # A name that no compilation had: jax remembers executables by their options, and would compile nothing.
-    unique = pathlib.Path(tempfile.mkdtemp(prefix=".dump-", dir=folder.parent))
+    unique = pathlib.Path(tempfile.mkdtemp(prefix=".dump-", dir=within.path.parent))
     options = options_for(unique, disable, flags)
     with no_caches():
         try:
@@ -125,8 +114,8 @@ def compile_lowered(lowered: Any, folder: pathlib.Path, disable: Sequence[str], 
                 raise
             compiled = lowered.compile(compiler_options=options)
         finally:
-            unique.rename(folder)  # which is empty
-    return compiled, settled(folder, options)
+            unique.rename(within.path)  # which is empty
+    return compiled, settled(within, within.path, options)
 
 
 @contextlib.contextmanager
@@ -150,7 +139,7 @@ def capture(folder: str | os.PathLike[str] | None = None, *, disable_passes: Seq
     if original is None:
         raise _tool.failure("unsupported", f"jax {jax.__version__} compiles in a way that this package does not know; "
                             "`hlo-replay capture -- python3 PROGRAM` captures a whole program")
-    run = Run(fresh_folder(folder))
+    run = Run(Folder(folder))
     wanted = dict(flags or {})
     failures: list[Exception] = []
     numbers = itertools.count(1)  # of compilations, of several threads maybe
@@ -175,7 +164,7 @@ def capture(folder: str | os.PathLike[str] | None = None, *, disable_passes: Seq
         finally:
             compile_options.env_option_overrides = kept
         try:
-            run.modules.append(settled(target, options))
+            run.modules.append(settled(run._within, target, options))
         except Exception as e:
             failures.append(e)
         return executable

@@ -10,7 +10,7 @@ from typing import Any, Callable, Mapping, Sequence
 import jax
 
 from . import _arrays, _compile, _tool
-from ._run import Module
+from ._run import Folder, Module
 
 _untyped: Any = jax  # some of its functions have no types
 
@@ -18,17 +18,22 @@ _untyped: Any = jax  # some of its functions have no types
 class Recording(Module):
     """A function's compilation: every stage (`stages`, `text`, `ask`), and the compiled function itself."""
 
-    def __init__(self, folder: pathlib.Path, compiled: Any, arguments: tuple[tuple[Any, ...], dict[str, Any]], kept: list[int]) -> None:
-        super().__init__(folder)
+    def __init__(self, within: Folder, compiled: Any, arguments: tuple[tuple[Any, ...], dict[str, Any]],
+                 lowered: Any) -> None:
+        super().__init__(within.path, within)
         self.compiled = compiled  # of jax; called with the arguments that are no static ones
         self._arguments = arguments
-        self._kept = kept  # which of the flat arguments the module has as parameters
+        self._lowered = lowered
 
     def run(self) -> tuple[pathlib.Path, pathlib.Path]:
         """Runs what was compiled with the arguments that it was recorded with: files of what went in and what came out."""
         args, kwargs = self._arguments
-        flat = jax.tree_util.tree_leaves((args, kwargs))
-        given = [_arrays.host(flat[k]) for k in self._kept]  # before: the run may take its arguments over
+        flat, tree = jax.tree_util.tree_flatten((args, kwargs))
+        if tree != self._lowered.in_tree:
+            raise _tool.failure("unsupported", "the function has static arguments; give one without them: "
+                                "functools.partial(f, static=…)")
+        kept = kept_arguments(self._lowered, _parameters(self), len(flat))
+        given = [_arrays.host(flat[k]) for k in kept]  # before: the run may take its arguments over
         out = _untyped.block_until_ready(self.compiled(*args, **kwargs))
         inputs, outputs = self.folder / "inputs.npz", self.folder / "outputs.npz"
         _arrays.write(inputs, "p", given)
@@ -42,7 +47,17 @@ class Recording(Module):
 
     def bisect(self) -> dict[str, Any]:
         inputs, outputs = self.run()
-        return self.ask("bisect", f"--inputs={inputs}", f"--outputs={outputs}")
+        answer = self.ask("bisect", f"--inputs={inputs}", f"--outputs={outputs}")
+        answer["source_line"] = None
+        first = answer.get("first_value_that_differs") or {}
+        for name in filter(None, (first.get("before"), first.get("name"))):
+            try:
+                answer["source_line"] = self.ask("explain", name)["source"] or None
+            except _tool.Error:
+                continue  # no stage's but that one's
+            if answer["source_line"]:
+                break
+        return answer
 
 
 class Checked:
@@ -103,36 +118,20 @@ def record(fn: Callable[..., Any], *args: Any, folder: str | os.PathLike[str] | 
     for this compilation alone, beside those that the process has; that they reached the compiler is checked.
     """
     _compile.refuse_many_processes()
-    target = _compile.fresh_folder(folder)
+    target = Folder(folder)
     lowered = lower(fn, args, kwargs)
     compiled, module = _compile.compile_lowered(lowered, target, disable_passes, flags or {})
-    statics = _dynamic(lowered, args, kwargs)
-    flat = len(jax.tree_util.tree_leaves(statics))
-    parameters = len(_parameters(module))
-    return Recording(target, compiled, statics, kept_arguments(lowered, parameters, flat))
+    return Recording(target, compiled, (args, kwargs), lowered)
 
 
-def _dynamic(lowered: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments, which must be those that the compiled function is called with."""
-    if jax.tree_util.tree_structure((args, kwargs)) != lowered.in_tree:
-        raise _tool.failure("unsupported", "the function has static arguments; give one without them: "
-                            "functools.partial(f, static=…)")
-    return args, kwargs
-
-
-def _parameters(module: Module) -> list[str]:
-    """Types of the entry's parameters, by its header."""
-    text = module.before.read_text().split("\n", 1)[0]
-    layout = text.split("entry_computation_layout={(", 1)[1].split(")->", 1)[0]
-    parts, depth, word = [], 0, ""
+def _parameters(module: Module) -> int:
+    """How many the entry has, by the module's header."""
+    layout = module.before.read_text().split("\n", 1)[0].split("entry_computation_layout={(", 1)[1].split(")->", 1)[0]
+    depth = commas = 0
     for c in layout:
         depth += (c in "([{") - (c in ")]}")
-        if c == "," and depth == 0:
-            parts.append(word)
-            word = ""
-        else:
-            word += c
-    return [p for p in [*parts, word] if p.strip()]
+        commas += c == "," and depth == 0
+    return commas + 1 if layout.strip() else 0
 
 
 def check(fn: Callable[..., Any], *args: Any, **how: Any) -> Checked:
@@ -143,5 +142,6 @@ def check(fn: Callable[..., Any], *args: Any, **how: Any) -> Checked:
 
 def bisect(fn: Callable[..., Any], *args: Any, **how: Any) -> dict[str, Any]:
     """Which stage of the compilation changes what the function computes for these arguments, by which pass, of which
-    source line: the answer of `hlo-replay bisect --json`. Takes what `record` takes."""
+    source line: the answer of `hlo-replay bisect --json`, and `source_line` of the first value that differs. Takes what
+    `record` takes."""
     return record(fn, *args, **how).bisect()

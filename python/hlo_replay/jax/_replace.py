@@ -12,7 +12,7 @@ import jax
 
 from . import _compile, _tool
 from ._record import lower
-from ._run import Module
+from ._run import Folder, Module
 
 # What becomes another thing, or nothing, on the way HLO → StableHLO → HLO.
 _NOT_STABLE = re.compile(r" (fusion|bitcast|custom-call|copy-start|copy-done|async-start|async-update|async-done|[a-z-]+-start|[a-z-]+-done|"
@@ -66,7 +66,7 @@ class Replaced:
         return self._compiled[key](*args, **kwargs)
 
     def _compile(self, lowered: Any) -> Any:
-        compiled, self.module = _compile.compile_lowered(lowered, _compile.fresh_folder(None), (), {})
+        compiled, self.module = _compile.compile_lowered(lowered, Folder(None), (), {})
         return compiled
 
     def _stablehlo(self, lowered: Any) -> Any:

@@ -2,13 +2,31 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import pathlib
 import re
+import shutil
+import tempfile
+import weakref
 from typing import Any, Iterator
 
 from . import _tool
 
 _HEADER = re.compile(r"HloModule ([^,\s]+)")
+
+
+class Folder:
+    """Where something is dumped: the caller's folder, or a temporary one that goes with the last that needs it."""
+
+    def __init__(self, path: str | os.PathLike[str] | None) -> None:
+        if path is None:
+            self.path = pathlib.Path(tempfile.mkdtemp(prefix="hlo-replay-jax-"))
+            weakref.finalize(self, shutil.rmtree, str(self.path), True)
+            return
+        self.path = pathlib.Path(path).absolute()
+        if self.path.exists() and any(self.path.iterdir()):
+            raise _tool.failure("usage", f"{path} is not empty: what one run dumps lies over what the other one did")
+        self.path.mkdir(parents=True, exist_ok=True)
 
 
 class Module:
@@ -19,8 +37,9 @@ class Module:
     of one function for the same arguments have the same.
     """
 
-    def __init__(self, folder: pathlib.Path) -> None:
+    def __init__(self, folder: pathlib.Path, within: Folder | None = None) -> None:
         self.folder = folder
+        self._within = within
         first = [f for f in folder.iterdir() if f.name.endswith("before_optimizations.txt")]
         if len(first) != 1:
             raise _tool.failure("invalid", f"{folder} holds {len(first)} modules before optimization, one is wanted")
@@ -82,8 +101,9 @@ def _fingerprint(text: str) -> str:
 class Run:
     """Everything that was compiled. `folder` is read by every command: `hlo-replay FOLDER`."""
 
-    def __init__(self, folder: pathlib.Path) -> None:
-        self.folder = folder
+    def __init__(self, within: Folder) -> None:
+        self.folder = within.path
+        self._within = within
         self.modules: list[Module] = []
         self.notes: list[str] = []  # what could not be had
 
