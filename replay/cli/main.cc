@@ -45,8 +45,10 @@ std::string nearest_command(const CLI::App& app, const std::string& word) {
   std::pair<int, bool> best = {word.size() < 3 ? 2 : 4, false};  // so many edits are too many
   std::string nearest;
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (const std::pair d(edit_distance(sub->get_name(), word), sub->get_name()[0] != word[0]); d < best)
-      best = d, nearest = sub->get_name();
+    // Who mistypes a word mostly begins it right.
+    if (const bool other = sub->get_name()[0] != word[0];
+        std::pair(edit_distance(sub->get_name(), word) + other, other) < best)
+      best = {edit_distance(sub->get_name(), word) + other, other}, nearest = sub->get_name();
   if (!plain && (nearest.empty() || best.first > 2)) return "";
   return nearest.empty() ? "see hlo-replay --help" : fmt::format("did you mean '{}'?", nearest);
 }
