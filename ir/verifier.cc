@@ -177,10 +177,11 @@ class Verifier {
       bool packed = type_bits(x.type) < 8 && x.type == y.type && x.elements_count() == y.elements_count();
       // Tiles are filled up, so that s32[8] and s32[1] are of one size there. How much memory is taken is known where
       // both sides tell.
-      bool tiled = x.layout.rest.starts_with("T(") || y.layout.rest.starts_with("T(");
+      bool tiles_of_x = x.layout.rest.starts_with("T("), tiles_of_y = y.layout.rest.starts_with("T(");
+      bool tiled = tiles_of_x || tiles_of_y;
       if (tiled && x.is_array() && y.is_array()) {
         const std::optional<TiledOrder> from = TiledOrder::of(x), to = TiledOrder::of(y);
-        const bool known = from && to && has_tiles(x) && has_tiles(y) && x.type == y.type;
+        const bool known = from && to && tiles_of_x && tiles_of_y && x.type == y.type;
         if (known && from->places() != to->places())
           error("bitcast", i, "changes the number of elements that tiles take, {} of {} and {} of {}", from->places(),
                 text(m_.shape_id(m_.operand(i, 0))), to->places(), text(m_.shape_id(i)));

@@ -82,13 +82,15 @@ TEST(Tiles, BitcastsKeepPlaces) {
   // Other tiles: what lay in the second row of the first tile is now in the second tile.
   EXPECT_EQ(bitcast_of("s32[2,4]{1,0:T(2,2)}", "{{1,2,3,4},{5,6,7,8}}", "s32[2,4]{1,0:T(1,2)}"),
             "{ { 1, 2, 5, 6 }, { 3, 4, 7, 8 } }");
-  EXPECT_EQ(bitcast_of("s32[2,4]{1,0:T(2,2)}", "{{1,2,3,4},{5,6,7,8}}", "s32[8]{0}"), "{1, 2, 5, 6, 3, 4, 7, 8}");
+  EXPECT_EQ(bitcast_of("s32[2,4]{1,0:T(2,2)}", "{{1,2,3,4},{5,6,7,8}}", "s32[8]{0:T(4)}"), "{1, 2, 5, 6, 3, 4, 7, 8}");
   // A part of an array whose other elements lie in the same tile.
   EXPECT_EQ(bitcast_of("s32[3]{0:T(4)}", "{1,2,3}", "s32[1]{0:T(4)}"), "{1}");
 }
 
 TEST(Tiles, BitcastsThatHaveNoValueAreRefusedByName) {
   EXPECT_NE(bitcast_of("s32[3]{0:T(4)}", "{1,2,3}", "s32[4]{0:T(4)}").find("fills up tiles"), std::string::npos);
+  EXPECT_NE(bitcast_of("s32[2,2]{1,0:T(2,2)}", "{{1,2},{3,4}}", "s32[4]{0:S(1)}").find("tiles are not told"),
+            std::string::npos);
   EXPECT_NE(bitcast_of("s32[4]{0:T(4)}", "{1,2,3,4}", "s16[8]{0:T(8)}").find("elements of another size"),
             std::string::npos);
   EXPECT_NE(bitcast_of("s32[1,4]{1,0:T(*,4)}", "{{1,2,3,4}}", "s32[4]{0:T(4)}").find("order in memory is unknown"),
@@ -182,6 +184,8 @@ TEST(TpuVerifier, BitcastsKeepTheBytesThatTilesTake) {
       "ENTRY e {\n  p = f32[8,1]{1,0:T(8,128)} parameter(0)\n  ROOT r = f32[8,100]{1,0:T(8,128)} bitcast(p)\n}\n";
   EXPECT_EQ(errors(whole), 0);
   EXPECT_EQ(errors(with(whole, "f32[8,100]", "f32[8,129]")), 1);
+  // Of an array without tiles it is not told how much it takes.
+  EXPECT_EQ(errors(with(with(whole, "f32[8,100]", "f32[8,129]"), "1]{1,0:T(8,128)}", "1]{1,0:S(1)}")), 0);
 }
 
 // --- a dump: mnist_softmax of testdata/, compiled by libtpu 0.0.51 for a v5e (tests/dev/tpu_dumps.py) ---
