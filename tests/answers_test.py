@@ -25,6 +25,16 @@ INF = " x = f32[3] constant({inf, -inf, 2})\n"
 
 
 @part
+def a_file_behind_an_option_that_repeats(tmp):
+    f = tmp / "f.hlo"
+    f.write_text(entry(" x = f32[2] parameter(0)\n n = f32[2] negate(x)\n ROOT m = f32[2] negate(n)"))
+    for words in (("opt", "--passes=algsimp", "--fuel=algsimp=0", f), ("opt", "--passes=algsimp", "--fuel", "algsimp=0", f),
+                  ("exec", f"--profile={tmp}/p.json", f), ("link", "--edge=0.o0=1.p0", f, f)):
+        code, text, err = run(*words)
+        expect(f"{words[0]} {words[1]}: the file is taken as the file", code == 0, text + err)
+
+
+@part
 def merged_dots_have_both_histories(tmp):
     f = tmp / "dots.hlo"
     f.write_text(entry(" x = f32[64,32] parameter(0)\n w = f32[32,64] parameter(1)\n v = f32[32,48] parameter(2)\n"

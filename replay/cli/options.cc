@@ -209,7 +209,8 @@ void add_debug_commands(CLI::App& app, int* code) {
       "Confidence above 50 % counts as a link; what several pairs fit equally is called ambiguous.");
   c->add_option("FILE", link.files, "modules in the order in which they run, snapshots, or folders");
   c->add_option("--graph", link.graph, "TensorFlow GraphDef, .pbtxt: makes edges between clusters exact");
-  c->add_option("--edge", link.edges, "A.oI=B.pJ: result I of module A feeds parameter J of B (numbers or names)");
+  c->add_option("--edge", link.edges, "A.oI=B.pJ: result I of module A feeds parameter J of B (numbers or names)")
+      ->allow_extra_args(false);
   c->add_option("--emit", link.emit, "write one module that runs all");
   c->add_option("-o,--out", link.out, ".dot .svg .png .html or .json");
   c->add_option("--least", link.least, "confidence below which pairs are not shown (0.1)");

@@ -30,7 +30,7 @@ void add_replay(CLI::App& app, int* code) {
   c->add_option("--lower", replay_args.lower, "then the steps to a program for the host, emulated or cuda");
   c->add_option("--from", replay_args.from, "leave out what comes before the first run of this pass");
   c->add_option("--stop-after", replay_args.stop_after, "number or name of a stage");
-  c->add_option("--fuel", replay_args.fuel, "PASS=N: at most N rewrites by that pass");
+  c->add_option("--fuel", replay_args.fuel, "PASS=N: at most N rewrites by that pass")->allow_extra_args(false);
   c->add_flag("--force", replay_args.force, "replace an existing folder");
   c->add_flag("--force-replay", replay_args.force_replay, "replay a module that is optimised already");
   c->add_flag("--no-verify", replay_args.no_verify, kNoVerifyHelp);
@@ -47,7 +47,7 @@ void add_opt(CLI::App& app, int* code) {
   c->add_option("--passes", opt_args.passes, "a,b{option=value}");
   c->add_option("--call-site", opt_args.call_site, "pipeline of XLA whose options the passes take");
   c->add_option("--style", opt_args.style, "print style");
-  c->add_option("--fuel", opt_args.fuel, "PASS=N");
+  c->add_option("--fuel", opt_args.fuel, "PASS=N")->allow_extra_args(false);  // FILE may follow
   c->add_flag("--list-passes", opt_args.list, "all passes");
   c->add_flag("--no-verify", opt_args.no_verify, kNoVerifyHelp);
   c->add_flag("--json", opt_args.json, "what each pass did, in place of the module");
@@ -122,13 +122,15 @@ void add_exec(CLI::App& app, int* code) {
   c->add_option("--compare-with", exec_args.compare_with, "a backend, another module, or OUT.npz; exit 1 if different");
   c->add_option("--trace", exec_args.trace, "new folder for statistics of every instruction's value");
   c->add_option("--profile", exec_args.profile,
-                "file for every instruction's time: .json (trace events), .html or .txt");
+                "file for every instruction's time: .json (trace events), .html or .txt")
+      ->allow_extra_args(false);
   c->add_flag("--force", exec_args.force, "replace the folder of --trace, the files of --profile");
   c->add_flag("--nan", exec_args.nan,
               "the first instruction that makes a NaN which no operand has, and the first that makes an infinity of "
               "finite ones");
   c->add_option("--replace-kernel", exec_args.replace_kernel,
-                "NAME=FILE.ll or .ptx (repeat): run that in the place of a kernel; names as in the PTX of a replay");
+                "NAME=FILE.ll or .ptx (repeat): run that in the place of a kernel; names as in the PTX of a replay")
+      ->allow_extra_args(false);
   c->add_option("--kernel-cache", exec_args.kernel_cache,
                 "folder that keeps compiled kernels between runs (or HLO_KERNEL_CACHE)");
   c->add_flag("--ignore-memory", exec_args.ignore_memory,
