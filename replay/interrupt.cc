@@ -16,11 +16,14 @@
 #include <thread>
 #include <vector>
 
+#include "ir/base/check.h"
+
 namespace hlo {
 namespace {
 
 constexpr int kAsking[] = {SIGINT, SIGTERM, SIGHUP};
 std::atomic<int> g_asked{0};
+std::atomic<bool> g_may_fork{false};
 sem_t g_asked_once_more;
 thread_local InterruptSource* t_source = nullptr;
 
@@ -74,6 +77,8 @@ void watch_interrupts() {
 }
 
 pid_t fork_as(bool tied) {
+  if (!g_may_fork)
+    fail(FailureKind::kUnsupported, "children of ours are for the program hlo-replay: not in this process");
   const pid_t parent = ::getpid();
   pid_t child = ::fork();
   if (child != 0) return child;
@@ -99,7 +104,10 @@ InterruptSource::InterruptSource(std::function<bool()> ask) : ask_(std::move(ask
 }
 InterruptSource::~InterruptSource() { t_source = outer_; }
 
+bool may_fork() { return g_may_fork; }
+
 void catch_interrupts() {
+  g_may_fork = true;
   remembered();
   ::sem_init(&g_asked_once_more, 0, 0);
   sigset_t all, before;

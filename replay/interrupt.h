@@ -23,7 +23,8 @@ class InterruptSource {
   std::function<bool()> ask_;
   InterruptSource* outer_;
 };
-// Once, in main, before anything is made. Starts the thread that ends what does not end.
+// Once, in main, before anything is made. Starts the thread that ends what does not end. The process is the program's
+// own from then on: it may fork.
 void catch_interrupts();
 
 // Files and folders that go when this process has to end at once. Whoever makes them removes them otherwise.
@@ -33,8 +34,12 @@ void forget_temporary(const std::string& path);
 void remember_group(pid_t group);
 void forget_group(pid_t group);
 
+// May this process be copied? Only a program of ours that has called catch_interrupts(): others have threads and files
+// that a copy must not touch. What forks asks first and does without, or throws.
+bool may_fork();
 // fork() whose child dies with this process, has signals as they were before catch_interrupts() and owns nothing of
 // what is remembered. To be called by a thread that lives as long as the child may: the kernel watches the thread.
+// Throws Failure(kUnsupported) where the process may not fork.
 pid_t fork_tied();
 // The same without the tie to the parent's life, for children that outlive those that made them.
 pid_t fork_loose();

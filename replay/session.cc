@@ -109,7 +109,7 @@ void settle_elided(Module& m, const InputOptions& o) {
 
 Session::Session(const Module& shapes, const InputOptions& o) : u_(shapes.u()), keep_(shapes.universe()) {
   check_memory(shapes);
-  arguments_ = seeded_arguments(shapes, o.seed, o.positive);
+  arguments_ = o.given.empty() ? seeded_arguments(shapes, o.seed, o.positive) : o.given;
   // A snapshot brings its own inputs.
   if (o.file.empty() && !o.snapshot.empty()) {
     if (o.snapshot.size() != arguments_.size())

@@ -16,6 +16,7 @@ struct InputOptions {
   bool positive = false;        // scheme of the seeds
   std::string file;             // .npz, .npy or literals as text, in the place of seeded values
   std::vector<LitId> snapshot;  // arguments that a snapshot brought, taken where there is no file
+  std::vector<Value> given;     // one a parameter, of its shape: in the place of all of these
   std::string label;            // of the module, for messages
   bool fit = false, unique_keys = false;
   std::string fill_elided;  // random, zeros or empty: refused

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,23 +19,6 @@
 
 namespace hlo {
 namespace {
-
-void put_at(int wanted, const char* path, int flags) {
-  int fd = ::open(path, flags, 0644);
-  if (fd < 0) ::_exit(127);
-  if (fd != wanted) ::dup2(fd, wanted), ::close(fd);
-}
-
-[[noreturn]] void become_program(const Command& c) {
-  for (const auto& [name, value] : c.environment) ::setenv(name.c_str(), value.c_str(), 1);
-  if (c.silent) put_at(0, "/dev/null", O_RDONLY), put_at(1, "/dev/null", O_WRONLY), ::dup2(1, 2);
-  if (!c.log.empty()) put_at(1, c.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC), ::dup2(1, 2);
-  std::vector<char*> argv;
-  for (const std::string& w : c.words) argv.push_back(const_cast<char*>(w.c_str()));
-  argv.push_back(nullptr);
-  ::execvp(argv[0], argv.data());
-  ::_exit(127);
-}
 
 // Waits until the child has something to tell, or a little.
 void wait_a_little(int child_fd) {
@@ -60,7 +44,6 @@ void end_child(pid_t child, bool group, int child_fd) {
 
 Leash::Leash() {
   if (::pipe2(ends_, O_CLOEXEC) != 0) ends_[0] = ends_[1] = -1;
-  if (ends_[0] >= 0) ::fcntl(ends_[0], F_SETFD, 0);  // the programs hold it, too
 }
 Leash::~Leash() {
   if (ends_[0] < 0) return;
@@ -75,22 +58,86 @@ void Leash::tie(pid_t group) {
   ::fcntl(ends_[0], F_SETFL, O_ASYNC);
 }
 void Leash::in_child() {
+  if (ends_[0] >= 0) ::fcntl(ends_[0], F_SETFD, 0);  // the programs that it runs hold it, too
   if (ends_[1] >= 0) ::close(ends_[1]);
   ends_[0] = ends_[1] = -1;  // the first stays open, and is not for this object to let go
 }
+void Leash::hand_to_child(posix_spawn_file_actions_t* files) const {
+  if (ends_[0] >= 0) ::posix_spawn_file_actions_adddup2(files, ends_[0], ends_[0]);  // onto itself: not closed by exec
+}
+
+namespace {
+
+// What posix_spawn is told, freed with the object.
+struct Spawning {
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  Spawning() { ::posix_spawn_file_actions_init(&files), ::posix_spawnattr_init(&attributes); }
+  ~Spawning() { ::posix_spawn_file_actions_destroy(&files), ::posix_spawnattr_destroy(&attributes); }
+  Spawning(const Spawning&) = delete;
+  Spawning& operator=(const Spawning&) = delete;
+  void open(int wanted, const char* path, int flags) {
+    ::posix_spawn_file_actions_addopen(&files, wanted, path, flags, 0644);
+  }
+};
+
+// This process's, with what the command sets.
+std::vector<std::string> environment_of(const Command& c) {
+  std::vector<std::string> out;
+  for (char** at = environ; at && *at; ++at) {
+    const std::string_view entry = *at;
+    bool set = false;
+    for (const auto& [name, value] : c.environment) set |= entry.starts_with(name + "=");
+    if (!set) out.emplace_back(entry);
+  }
+  for (const auto& [name, value] : c.environment) out.push_back(name + "=" + value);
+  return out;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> out;
+  for (const std::string& w : words) out.push_back(const_cast<char*>(w.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+// 0, or why it cannot be started. No copy of this process is made, which may have threads and files of other people's.
+int start_program(const Command& c, bool group, Leash& leash, pid_t* child) {
+  Spawning how;
+  short flags = POSIX_SPAWN_SETSIGDEF;
+  // A child has signals as they were before this process took them; handlers go by themselves.
+  sigset_t defaults;
+  ::sigemptyset(&defaults);
+  ::sigaddset(&defaults, SIGPIPE);
+  ::posix_spawnattr_setsigdefault(&how.attributes, &defaults);
+  if (group) flags |= POSIX_SPAWN_SETPGROUP, ::posix_spawnattr_setpgroup(&how.attributes, 0);
+  ::posix_spawnattr_setflags(&how.attributes, flags);
+  if (c.silent) {
+    how.open(0, "/dev/null", O_RDONLY), how.open(1, "/dev/null", O_WRONLY);
+    ::posix_spawn_file_actions_adddup2(&how.files, 1, 2);
+  }
+  if (!c.log.empty()) {
+    how.open(1, c.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC);
+    ::posix_spawn_file_actions_adddup2(&how.files, 1, 2);
+  }
+  leash.hand_to_child(&how.files);
+  const std::vector<std::string> environment = environment_of(c);
+  return ::posix_spawnp(child, c.words.at(0).c_str(), &how.files, &how.attributes, pointers(c.words).data(),
+                        pointers(environment).data());
+}
+
+}  // namespace
 
 int run_command(const Command& c) {
-  std::fflush(nullptr);
+  if (!c.silent && c.log.empty()) std::fflush(stdout);  // what we said stands in front of what it says
   const bool group = !(c.terminal && ::isatty(STDIN_FILENO));
   Leash leash;
-  pid_t child = fork_tied();
-  if (child < 0) fail(FailureKind::kIo, "cannot start {}: {}", c.words[0], std::strerror(errno));
-  if (child == 0) {
-    if (group) ::setpgid(0, 0);
-    leash.in_child();
-    become_program(c);
+  pid_t child = 0;
+  if (int error = start_program(c, group, leash, &child); error != 0) {
+    if (error == ENOENT || error == EACCES || error == ENOEXEC || error == ENOTDIR) return 127;
+    fail(FailureKind::kIo, "cannot start {}: {}", c.words[0], std::strerror(error));
   }
-  if (group) ::setpgid(child, child), leash.tie(child), remember_group(child);
+  if (group) leash.tie(child), remember_group(child);
   int fd = static_cast<int>(::syscall(SYS_pidfd_open, child, 0)), status = 0;
   bool stopped = false;
   for (;;) {

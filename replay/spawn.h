@@ -1,5 +1,7 @@
 // Other programs, run so that nothing of theirs outlives what this process wants of them.
 #pragma once
+#include <spawn.h>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,7 +32,8 @@ class Leash {
   Leash(const Leash&) = delete;
   Leash& operator=(const Leash&) = delete;
   void tie(pid_t group);
-  void in_child();  // to be called by the group's first process
+  void in_child();  // to be called by the group's first process, where that is a copy of this one
+  void hand_to_child(posix_spawn_file_actions_t* files) const;  // … where it is a program
 
  private:
   int ends_[2] = {-1, -1};

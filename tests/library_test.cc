@@ -305,4 +305,239 @@ TEST(Library, WorksOnASmallStack) {
   EXPECT_NE(said.find("deep"), std::string::npos) << said;
 }
 
+// --- passes, recordings ---
+
+TEST(Library, RunsPasses) {
+  hlo::Module m = hlo::Module::parse(kSmall);
+  const std::string before = m.text();
+  EXPECT_GT(hlo::passes().size(), 50u);
+  EXPECT_EQ(hlo::pass_info("dce").name, "dce");
+  EXPECT_ERROR(hlo::pass_info("dces"), usage, "did you mean 'dce'");
+  EXPECT_ERROR(hlo::run_pass(m, "dces"), usage, "did you mean 'dce'");
+  EXPECT_ERROR(hlo::run_pass(m, "dce", {.options = {{"nothing", "1"}}}), usage, "nothing");
+  const uint32_t id = m.instruction("plus").id();
+  EXPECT_FALSE(hlo::run_pass(m, "dce", {.fuel = 0}).changed);
+  EXPECT_EQ(m.text(), before);
+  hlo::PassResult r = hlo::run_pass(m, "dce");
+  EXPECT_TRUE(r.changed);
+  EXPECT_EQ(r.instructions_before, r.instructions_after + 1);
+  ASSERT_FALSE(r.notes.empty());
+  EXPECT_EQ(m.instruction(id).name(), "plus");
+  EXPECT_FALSE(hlo::run_pass(m, "dce").changed);
+  EXPECT_FALSE(hlo::pipelines().empty());
+  EXPECT_GT(hlo::pipeline("xla-2019").size(), 3u);
+  EXPECT_ERROR(hlo::pipeline("xla-1999"), usage, "xla-2019");
+}
+
+TEST(Library, ReplaysInMemory) {
+  hlo::Module m = hlo::Module::parse(kSmall);
+  const std::string before = m.text();
+  hlo::Recording r = hlo::replay(m);
+  EXPECT_EQ(m.text(), before);
+  EXPECT_EQ(r.module_name(), "small");
+  EXPECT_EQ(r.source(), "hlo-replay");
+  const std::vector<hlo::Stage> stages = r.stages();
+  ASSERT_GT(stages.size(), 5u);
+  EXPECT_EQ(stages[0].kind(), "input");
+  EXPECT_EQ(stages.back().kind(), "result");
+  EXPECT_EQ(stages[0].module().text({.lossless = true}), m.text({.lossless = true}));
+  EXPECT_EQ(hlo::Module::parse(stages.back().text()).text({.lossless = true}), stages.back().text());
+  // Ids are those of the module.
+  EXPECT_EQ(stages[0].module().instruction("product").id(), m.instruction("product").id());
+  EXPECT_TRUE(stages[0].module().universe() == m.universe());
+  EXPECT_EQ(r.stage("after_optimizations").index(), stages.size() - 1);
+  EXPECT_ERROR(r.stage("no such thing"), usage, "no such thing");
+  EXPECT_ERROR(r.stage(stages.size()), usage, "no number");
+  EXPECT_NE(r.json().find("before_optimizations"), std::string::npos);
+  EXPECT_NE(r.explain_json("total").find("\"events\""), std::string::npos);
+  EXPECT_ERROR(r.explain_json("totl"), usage, "total");
+  EXPECT_NE(r.diff_json(0, stages.size() - 1).find("\"same\": false"), std::string::npos);
+  EXPECT_NE(r.diff_json(0, 0).find("\"same\": true"), std::string::npos);
+  EXPECT_NE(r.cost_json().find("least_seconds"), std::string::npos);
+  EXPECT_ERROR(r.cost_json("abacus"), usage, "abacus");
+  EXPECT_NE(r.memory_json().find("peak_bytes"), std::string::npos);
+  EXPECT_ERROR(r.memory_json("weight"), usage, "weight");
+  EXPECT_EQ(r.bisect().outcome, hlo::BisectResult::all_good);
+  EXPECT_ERROR(hlo::replay(m, {.pipeline = "nothing"}), usage, "xla-2019");
+  EXPECT_ERROR(hlo::replay(m, {.disabled = {"nothing"}}), usage, "nothing");
+  EXPECT_ERROR(hlo::replay(stages.back().module()), usage, "already optimised");
+  EXPECT_ERROR(hlo::replay(m, {.formats = {"svg"}}), unsupported, "");
+}
+
+TEST(Library, KeepsAndOpensRecordings) {
+  const std::string folder = testing::TempDir() + "library_recording", copy = folder + ".copy";
+  hlo::Module m = hlo::Module::parse(kSmall);
+  hlo::Recording made = hlo::replay(m, {.force = true, .folder = folder, .formats = {"text", "dot", "page"}});
+  EXPECT_ERROR(hlo::replay(m, {.folder = folder}), usage, "exists");
+  hlo::Recording r = hlo::Recording::open(folder);
+  ASSERT_EQ(r.modules().size(), 1u);
+  ASSERT_EQ(r.stages().size(), made.stages().size());
+  EXPECT_EQ(r.stages().back().text(), made.stages().back().text());
+  EXPECT_EQ(r.stages()[1].notes().size(), made.stages()[1].notes().size());
+  r.save(copy, true);
+  EXPECT_EQ(hlo::Recording::open(copy).stages().back().text(), r.stages().back().text());
+  EXPECT_ERROR(r.save(copy), usage, "exists");
+  hlo::Stage last = r.stages().back();
+  hlo::Module kept = last.module();
+  const std::string text = kept.text();
+  r.close();
+  EXPECT_TRUE(r.closed());
+  EXPECT_ERROR(r.stages(), usage, "closed");
+  EXPECT_ERROR(last.text(), usage, "closed");
+  EXPECT_EQ(kept.text(), text);  // modules live on
+  EXPECT_ERROR(hlo::Recording::open("/nowhere"), bad_input, "/nowhere");
+  EXPECT_ERROR(hlo::Recording::open(HLO_TESTDATA "/text"), bad_input, "");
+}
+
+TEST(Library, BisectsByACallback) {
+  hlo::Module m = hlo::Module::parse(kSmall);
+  hlo::Recording r = hlo::replay(m);
+  // The first stage without the dead instruction is "bad".
+  int asked = 0;
+  hlo::Oracle oracle = [&](const hlo::Module& c) {
+    ++asked;
+    for (const hlo::Instruction& i : c.instructions())
+      if (i.name() == "dead") return hlo::Judgement{hlo::Verdict::good, ""};
+    return hlo::Judgement{hlo::Verdict::bad, "it is gone"};
+  };
+  hlo::BisectResult b = r.bisect(oracle);
+  ASSERT_EQ(b.outcome, hlo::BisectResult::found);
+  EXPECT_EQ(b.why, "it is gone");
+  EXPECT_EQ(b.pass, r.stage(*b.bad).pass());
+  EXPECT_GT(asked, 1);
+  EXPECT_FALSE(r.stage(*b.bad).text().find("%dead") != std::string::npos);
+  EXPECT_TRUE(r.stage(*b.good).text().find("%dead") != std::string::npos);
+  struct Mine {
+    int number;
+  };
+  try {
+    r.bisect([](const hlo::Module&) -> hlo::Judgement { throw Mine{42}; });
+    ADD_FAILURE();
+  } catch (const Mine& mine) {
+    EXPECT_EQ(mine.number, 42);
+  }
+  // A callback may run what it is shown, and not change what is being worked on.
+  EXPECT_EQ(r.bisect([&](const hlo::Module& c) {
+               return hlo::run(c).outputs.size() == 1 ? hlo::Judgement{hlo::Verdict::good, ""} : hlo::Judgement{};
+             }).outcome,
+            hlo::BisectResult::all_good);
+}
+
+// --- running ---
+
+TEST(Library, Runs) {
+  hlo::Module m = hlo::Module::parse(kSmall);
+  const float a[] = {1, 2, 3, 4}, b[] = {0, 1, 0, -1};
+  const hlo::Array x("f32", {4}, a, sizeof a), y = hlo::Array::borrowed("f32", {4}, b, sizeof b, nullptr);
+  for (const char* backend : {"eval", "evaluator", "host", "emulated"}) {
+    hlo::RunResult r = hlo::run(m, {x, y}, {.backend = backend});
+    ASSERT_EQ(r.outputs.size(), 1u) << backend;
+    const auto* out = static_cast<const float*>(r.outputs[0].data());
+    EXPECT_EQ(out[0], 100) << backend;
+    EXPECT_EQ(out[1], 121) << backend;
+    EXPECT_EQ(out[3], 81) << backend;
+    EXPECT_EQ(r.outputs[0].element_type(), "f32");
+    EXPECT_EQ(r.outputs[0].dims(), std::vector<int64_t>{4});
+  }
+  EXPECT_EQ(hlo::run(m, {x, y}, {.precision = "high"}).outputs[0].element_type(), "f64");
+  EXPECT_TRUE(hlo::compare(hlo::run(m).outputs, hlo::run(m, hlo::make_inputs(m)).outputs).equal);
+  EXPECT_ERROR(hlo::run(m, {x}), usage, "1 were given");
+  EXPECT_ERROR(hlo::run(m, {x, y, y}), usage, "3 were given");
+  EXPECT_ERROR(hlo::run(m, {x, hlo::Array("f64", {2}, a, sizeof a)}), usage, "f64[2]");
+  EXPECT_ERROR(hlo::run(m, {}, {.backend = "abacus"}), usage, "evaluator");
+  EXPECT_ERROR(hlo::run(m, {}, {.precision = "low"}), usage, "high");
+  EXPECT_ERROR(hlo::run(m, {}, {.memory = 10}), unsupported, "allowed");
+  EXPECT_EQ(hlo::backends().size(), 4u);
+  m.instruction("plus").set_operand(0, m.instruction("total"));
+  EXPECT_ERROR(hlo::run(m), bad_input, "does not verify");
+}
+
+TEST(Library, ElementsOfEveryWidth) {
+  hlo::Module m = hlo::Module::parse(R"(HloModule w
+ENTRY e {
+  p = s4[3]{0} parameter(0)
+  q = bf16[2]{0} parameter(1)
+  r = pred[2]{0} parameter(2)
+  f = f8e5m2[1]{0} parameter(3)
+  ROOT t = (s4[3]{0}, bf16[2]{0}, pred[2]{0}, f8e5m2[1]{0}) tuple(p, q, r, f)
+})");
+  const signed char s4[] = {7, -8, 15};  // 15 is -1 in four bits
+  const uint16_t bf16[] = {0x3F80, 0xC000};
+  const unsigned char pred[] = {0, 5}, f8[] = {0x3C};
+  std::vector<hlo::Array> out = hlo::run(m, {hlo::Array("s4", {3}, s4, 3), hlo::Array("bf16", {2}, bf16, 4),
+                                             hlo::Array("pred", {2}, pred, 2), hlo::Array("f8e5m2", {1}, f8, 1)})
+                                    .outputs;
+  ASSERT_EQ(out.size(), 4u);
+  EXPECT_EQ(out[0].text(), "{7, -8, -1}");
+  EXPECT_EQ(out[1].text(), "{1, -2}");
+  EXPECT_EQ(static_cast<const char*>(out[2].data())[1], 1);
+  EXPECT_EQ(out[3].text(), "{1}");
+  EXPECT_EQ(hlo::element_bits("s4"), 4);
+  EXPECT_EQ(hlo::storage_bytes("s4"), 1);
+  EXPECT_EQ(hlo::storage_bytes("c128"), 16);
+  EXPECT_ERROR(hlo::element_bits("s5"), usage, "s5");
+}
+
+TEST(Library, ComparesAndReduces) {
+  const float a[] = {1, 2}, b[] = {1, 2.5};
+  const hlo::Array x("f32", {2}, a, sizeof a), y("f32", {2}, b, sizeof b);
+  hlo::Comparison c = hlo::compare({x}, {y});
+  EXPECT_FALSE(c.equal);
+  EXPECT_EQ(c.outputs[0].index, std::vector<int64_t>{1});
+  EXPECT_TRUE(hlo::compare({x}, {y}, 0.5).equal);
+  EXPECT_ERROR(hlo::compare({x}, {x, y}), usage, "2 there");
+  EXPECT_ERROR(hlo::compare({x}, {hlo::Array("s32", {2}, a, sizeof a)}), usage, "s32[2]");
+  hlo::Module m = hlo::Module::parse(kSmall);
+  const std::string before = m.text();
+  auto has_reduce = [](const hlo::Module& candidate) {
+    for (const hlo::Instruction& i : candidate.instructions())
+      if (i.opcode() == "reduce") return true;
+    return false;
+  };
+  hlo::Reduction r = hlo::reduce(m, has_reduce);
+  EXPECT_LT(r.module.instruction_count(), m.instruction_count());
+  EXPECT_TRUE(has_reduce(r.module));
+  EXPECT_EQ(m.text(), before);
+  EXPECT_ERROR(hlo::reduce(m, [](const hlo::Module&) { return false; }), usage, "nothing is wrong");
+  int left = 3;
+  EXPECT_THROW(hlo::reduce(m, [&](const hlo::Module&) { return --left ? true : throw std::string("mine"); }),
+               std::string);
+  // What is being reduced stays as it is.
+  EXPECT_ERROR(hlo::reduce(m, [&](const hlo::Module&) { return m.set_name("other"), true; }), usage, "worked on");
+}
+
+// --- watching ---
+
+constexpr const char* kForever = R"(HloModule forever
+body { b = s32[] parameter(0)  ROOT n = s32[] negate(b) }
+condition { c = s32[] parameter(0)  ROOT t = pred[] constant(true) }
+ENTRY e { p = s32[] parameter(0)  ROOT w = s32[] while(p), condition=condition, body=body })";
+
+TEST(Library, LongWorkIsWatched) {
+  hlo::Module m = hlo::Module::parse(kForever);
+  EXPECT_ERROR(hlo::run(m, {}, {.max_steps = 10}), unsupported, "10 steps");
+  EXPECT_ERROR(hlo::run(m, {}, {.seconds = 0.05}), unsupported, "0.05 seconds");
+  EXPECT_ERROR(hlo::run(m, {}, {.backend = "host", .seconds = 0.05}), unsupported, "0.05 seconds");
+  EXPECT_ERROR(hlo::run(m, {}, {.seconds = -1}), usage, "-1");
+  int asked = 0;
+  {
+    hlo::Watch watch([&](const hlo::Progress&) { return ++asked < 3; }, 0.001);
+    EXPECT_ERROR(hlo::run(m), interrupted, "interrupted");
+    EXPECT_EQ(asked, 3);
+  }
+  EXPECT_ERROR(hlo::run(m, {}, {.max_steps = 10}), unsupported, "10 steps");  // it is over
+  struct Mine {};
+  {
+    hlo::Watch outer([&](const hlo::Progress&) { return ADD_FAILURE(), true; });
+    hlo::Watch watch([&](const hlo::Progress&) -> bool { throw Mine(); }, 0.001);
+    EXPECT_THROW(hlo::run(m), Mine);
+    EXPECT_THROW(hlo::run(m), Mine);  // each call is watched
+  }
+  {
+    hlo::Watch watch([&](const hlo::Progress&) { return false; }, 0);
+    EXPECT_ERROR(hlo::Module::parse(kForever), interrupted, "");
+    EXPECT_ERROR(hlo::replay(hlo::Module::parse(kSmall)), interrupted, "");
+  }
+}
+
 }  // namespace

@@ -91,6 +91,13 @@ bool pictures(const StageDrawing& d) {
   return d.formats.contains("svg") || d.formats.contains("png") || d.formats.contains("html");
 }
 
+// Graphviz may take for ever, and dies of some graphs.
+void require_children() {
+  if (!may_fork())
+    fail(FailureKind::kUnsupported,
+         "svg, png and html are drawn in children of the program hlo-replay, not in this process: `hlo-replay view`");
+}
+
 }  // namespace
 
 Drawers::~Drawers() {
@@ -100,6 +107,7 @@ Drawers::~Drawers() {
 
 void Drawers::start(const std::function<void()>& job) {
   ++begun_;
+  if (!may_fork()) return job();
   if (children_.size() >= kDrawersAtOnce) reap(false);
   pid_t child = fork_tied();
   if (child < 0) fail(FailureKind::kIo, "a drawing: cannot start a process");
@@ -108,6 +116,7 @@ void Drawers::start(const std::function<void()>& job) {
 }
 
 void Drawers::draw(const Module& m, const StageDrawing& d) {
+  if (pictures(d)) require_children();
   start([&] {
     {
       Graph graph(m, d.options);
@@ -139,6 +148,7 @@ void Drawers::draw(const Module& m, const StageDrawing& d) {
 void Drawers::draw_dot(const std::string& dot, const StageDrawing& d) {
   if (d.formats.contains("dot")) out_.write(d.base + ".dot", dot);
   if (!pictures(d)) return;
+  require_children();
   start([&] {
     if (!within_budget([&] { put_pictures(out_, d, "", [&](const char* f) { return render_dot(dot, f); }); }))
       put_placeholder(out_, d, fmt::format("A graph of {} bytes", dot.size()));

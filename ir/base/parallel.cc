@@ -1,8 +1,11 @@
 #include "ir/base/parallel.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -18,15 +21,11 @@ std::atomic<bool> alone{false};
 class Pool {
  public:
   explicit Pool(int threads) {
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the program's own threads' matter
     for (int i = 1; i < threads; ++i) threads_.emplace_back([this] { work(); });
-  }
-  ~Pool() {
-    {
-      std::lock_guard lock(mutex_);
-      over_ = true;
-    }
-    wake_.notify_all();
-    for (std::thread& t : threads_) t.join();
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   // One loop at a time; a second caller (another device's thread) runs its own in place.
@@ -65,8 +64,7 @@ class Pool {
     for (;;) {
       {
         std::unique_lock lock(mutex_);
-        wake_.wait(lock, [&] { return over_ || round_ != seen; });
-        if (over_) return;
+        wake_.wait(lock, [&] { return round_ != seen; });
         seen = round_;
       }
       part();
@@ -83,7 +81,6 @@ class Pool {
   std::atomic<int64_t> next_{0};
   int active_ = 0;
   uint64_t round_ = 0;
-  bool over_ = false;
   std::exception_ptr failure_;
 };
 
@@ -107,8 +104,12 @@ void work_alone() {
 
 void parallel_for(int64_t count, const std::function<void(int64_t)>& body) {
   if (count > 1 && !inside && worker_count() > 1) {
-    static Pool pool(worker_count());
-    if (pool.run(count, body)) return;
+    // Never destroyed: a process that forks has no workers in its child, and none to wait for when that ends.
+    static Pool* const pool = [] {
+      ::pthread_atfork(nullptr, nullptr, [] { alone = true; });
+      return new Pool(worker_count());
+    }();
+    if (pool->run(count, body)) return;
   }
   for (int64_t i = 0; i < count; ++i) body(i);
 }

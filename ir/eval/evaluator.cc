@@ -183,6 +183,7 @@ Value Evaluator::run_planned(CompId comp, std::vector<Value> arguments, const Pl
       if (left[i.value - low]) values[i.value - low] = std::move(v);
       continue;
     }
+    if (options_.stop && options_.stop()) refuse(i, "interrupted");
     std::vector<Value> ops;
     for (InstId o : m_.operands(i)) {
       // The last use gives its buffer away, so that updates can happen in place.

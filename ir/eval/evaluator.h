@@ -31,7 +31,7 @@ struct EvalOptions {
   };
   std::map<std::string, Replacement> replaced;
   bool as_it_is = false;  // of backends that compile kernels: the module's own instructions, nothing fused before
-  // Asked between the steps of loops, when set: true ends the run with a Failure that tells where it was.
+  // Asked before each instruction, when set: true ends the run with a Failure that tells where it was.
   std::function<bool()> stop;
 };
 

@@ -4,6 +4,7 @@
 
 #include "ir/source_lines.h"
 #include "ir/verifier.h"
+#include "replay/answers.h"
 #include "replay/cli/command.h"
 #include "replay/cli/looked_at.h"
 #include "replay/interrupt.h"
@@ -13,37 +14,6 @@
 
 namespace hlo {
 namespace {
-
-Json cost_json(const LookedAt& l, const ModuleCost* c, const DeviceSpec& device) {
-  Json list = Json::array();
-  const ModuleCost none;
-  const ModuleCost& cost = c ? *c : none;
-  for (const KernelCost& k : cost.kernels) {
-    const Module& m = *l.module;
-    list.push_back({{"name", m.inst_name(k.inst)},
-                    {"opcode", op_text(m.op(k.inst))},
-                    {"class", kernel_class(m, k.inst)},
-                    {"times", k.times},
-                    {"flops", k.cost.flops},
-                    {"transcendentals", k.cost.transcendentals},
-                    {"bytes_read", k.cost.bytes_read},
-                    {"bytes_written", k.cost.bytes_written},
-                    {"least_seconds", k.seconds},
-                    {"bound", k.by_memory ? "memory" : "compute"},
-                    {"op_name", kernel_op_name(m, k.inst)},
-                    {"source", kernel_source_line(m, k.inst).text()}});
-  }
-  return {{"module", l.name()},
-          {"stage", l.stage},
-          {"device", device.name},
-          {"flops", cost.all.flops},
-          {"transcendentals", cost.all.transcendentals},
-          {"bytes", cost.all.bytes()},
-          {"least_seconds", cost.seconds},
-          {"loops_without_trip_count", cost.loops_without_trip_count},
-          {"instructions", list},
-          {"problem", l.unreadable}};
-}
 
 void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& device, size_t most) {
   const Module& m = *l.module;
@@ -100,7 +70,7 @@ int cmd_cost(const CostArgs& a) {
       whole.all += cost.all, whole.seconds += cost.seconds, sheet = device;
       whole.loops_without_trip_count += cost.loops_without_trip_count;
       if (a.json)
-        list.push_back(cost_json(l, &cost, device));
+        list.push_back(cost_json(about(l), &cost, device));
       else if (!run)
         print_cost(l, cost, device, a.most);
       table.emplace_back(cost.seconds,
@@ -113,7 +83,7 @@ int cmd_cost(const CostArgs& a) {
       if (!run || interrupted()) throw;
       ++failed;
       l.unreadable = first_line(e.what()), l.module = nullptr;
-      if (a.json) list.push_back(cost_json(l, nullptr, device));
+      if (a.json) list.push_back(cost_json(about(l), nullptr, device));
       table.emplace_back(-1, fmt::format("{:>12} {:>12} {:>12} {:>8}  {:>8} {}: {}", "unknown", "", "", "",
                                          printable(l.selector), printable(l.name()), printable(l.unreadable)));
     }
@@ -121,7 +91,7 @@ int cmd_cost(const CostArgs& a) {
   }
   if (a.json) {
     // One module's keys stand in front, as they always did; of a run its sums.
-    Json out = run ? cost_json(sums, &whole, sheet) : list[0];
+    Json out = run ? cost_json(about(sums), &whole, sheet) : list[0];
     out["modules"] = list;
     print_json(out);
   } else if (run) {

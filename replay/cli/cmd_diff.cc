@@ -7,6 +7,7 @@
 #include "ir/print.h"
 #include "parser/parser.h"
 #include "parser/proto_reader.h"
+#include "replay/answers.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
 #include "replay/cli/other_files.h"
@@ -21,32 +22,6 @@
 namespace hlo {
 namespace fs = std::filesystem;
 namespace {
-
-std::string in_words(const ModuleDiff& d) {
-  if (d.same) return d.same_text ? "same" : "same structure; names, order or metadata differ";
-  std::string out =
-      fmt::format("different: {} only in the first, {} only in the second, {} changed", d.removed, d.added, d.modified);
-  if (d.moved) out += fmt::format(", {} moved to another computation", d.moved);
-  return out;
-}
-
-Json as_json(const ModuleDiff& d) {
-  static const char* kKinds[] = {"only-first", "only-second", "changed", "moved", "module"};
-  Json lines = Json::array();
-  for (const auto& l : d.lines)
-    lines.push_back({{"kind", kKinds[l.kind]},
-                     {"sign", std::string(1, l.sign)},
-                     {"name", l.name.empty() ? l.other : l.name},
-                     {"name_in_second", l.other},
-                     {"place", l.place},
-                     {"what", l.what},
-                     {"first", l.first},
-                     {"second", l.second},
-                     {"count", l.count},
-                     {"names", l.names}});
-  return {{"same", d.same},         {"same_text", d.same_text}, {"removed", d.removed},         {"added", d.added},
-          {"modified", d.modified}, {"moved", d.moved},         {"names_agree", d.names_agree}, {"differences", lines}};
-}
 
 std::string clipped(const std::string& text) {
   constexpr size_t kMost = 240;
@@ -142,7 +117,7 @@ Outcome diff_recordings(const Recording& a, const Recording& b) {
     out.json["only_in"] = side;
     break;
   }
-  out.json.update(as_json(out.diff));
+  out.json.update(diff_json(out.diff));
   out.json["first_stage"] = out.first, out.json["second_stage"] = out.second, out.json["stages_before"] = pairs - 1;
   return out;
 }
@@ -296,7 +271,7 @@ int cmd_diff(const DiffArgs& a) {
       ma = loaded(a.a), mb = loaded(a.b);
       o.diff = diff_modules(*ma, *mb);
     }
-    o.same = o.diff.same, o.last = in_words(o.diff), o.json = as_json(o.diff);
+    o.same = o.diff.same, o.last = in_words(o.diff), o.json = diff_json(o.diff);
     if (a.by == "text") {
       std::vector<TextDiffLine> lines = diff_texts(lossless_text(*ma), lossless_text(*mb), 2);
       o.same = lines.empty();

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "replay/answers.h"
 #include "replay/cli/command.h"
 #include "replay/explain.h"
 #include "replay/files.h"
@@ -13,20 +14,6 @@
 
 namespace hlo {
 namespace {
-
-Json to_json(const History& h) {
-  Json events = Json::array();
-  for (const HistoryEvent& e : h.events) {
-    events.push_back({{"stage", e.stage},
-                      {"file", e.file},
-                      {"what", e.what},
-                      {"name", e.name},
-                      {"before", e.before},
-                      {"after", e.after},
-                      {"rules", e.rules}});
-  }
-  return {{"events", events}, {"source", h.source}, {"buffers", h.buffers}, {"thunks", h.thunks}, {"unread", h.unread}};
-}
 
 // Of several modules the only one that has it; refused where more than one does.
 History history_of_one(const ExplainArgs& a, std::vector<Recording>& all) {
@@ -67,7 +54,7 @@ int explain_instruction(const ExplainArgs& a, std::vector<Recording>& all) {
     share = times.all > 0 ? seconds / times.all : 0;
   }
   if (a.json) {
-    Json j = to_json(h);
+    Json j = history_json(h);
     j["time"] = Json();
     if (!a.trace.empty())
       j["time"] =

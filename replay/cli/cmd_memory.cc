@@ -3,6 +3,7 @@
 #include <map>
 
 #include "ir/buffer.h"
+#include "replay/answers.h"
 #include "replay/cli/command.h"
 #include "replay/cli/looked_at.h"
 #include "replay/interrupt.h"
@@ -11,52 +12,6 @@
 
 namespace hlo {
 namespace {
-
-// Bytes by a key, most first.
-std::vector<std::pair<std::string, int64_t>> alive_by(const MemoryReport& r, const std::string& by) {
-  std::map<std::string, int64_t> sums;
-  for (const MemoryValue& v : r.alive) {
-    std::string key = by == "line" ? v.source.text() : by == "scope" ? scope_of(v.op_name) : v.name();
-    // Parameters are named after the argument and have no line of their own.
-    if (key.empty()) key = v.kind == "argument" ? "(arguments)" : v.kind == "constant" ? "(constants)" : "(unknown)";
-    sums[key] += v.bytes;
-  }
-  std::vector<std::pair<std::string, int64_t>> out(sums.begin(), sums.end());
-  std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
-  return out;
-}
-
-Json value_json(const MemoryValue& v) {
-  return {{"name", v.name()}, {"bytes", v.bytes},     {"shape", v.shape},
-          {"kind", v.kind},   {"op_name", v.op_name}, {"source", v.source.text()}};
-}
-
-Json report_json(const LookedAt& l, const MemoryReport* r, const std::string& by) {
-  Json alive = Json::array(), groups = Json::array(), allocations = Json::array();
-  MemoryReport none;
-  const MemoryReport& told = r ? *r : none;
-  for (const MemoryValue& v : told.alive) alive.push_back(value_json(v));
-  for (const auto& [key, bytes] : alive_by(told, by)) groups.push_back({{"key", key}, {"bytes", bytes}});
-  for (const MemoryAllocation& a : told.allocations)
-    allocations.push_back({{"bytes", a.bytes}, {"kind", a.kind}, {"values", a.values}, {"largest", a.largest}});
-  return {{"module", l.name()},
-          {"stage", l.stage},
-          {"from", told.from},
-          {"estimate", told.estimate},
-          {"allocated_bytes", r ? Json(told.allocated) : Json()},
-          {"argument_bytes", told.arguments},
-          {"constant_bytes", told.constants},
-          {"output_bytes", told.outputs},
-          {"temporary_bytes", told.temporaries},
-          {"peak_bytes", r && told.peak ? Json(told.peak) : Json()},
-          {"peak_at", told.peak_at},
-          {"by", by},
-          {"alive_by", groups},
-          {"alive", alive},
-          {"allocations", allocations},
-          {"problem", l.unreadable},
-          {"notes", told.notes}};
-}
 
 std::string share_of(int64_t part, int64_t whole) {
   return whole > 0 ? fmt::format("{:>4.0f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole)) : "";
@@ -120,7 +75,7 @@ int cmd_memory(const MemoryArgs& a) {
     if (all.size() == 1 && !r) fail(FailureKind::kIo, "{}", l.unreadable);
     failed += !r;
     if (a.json) {
-      list.push_back(report_json(l, r ? &*r : nullptr, a.by));
+      list.push_back(memory_json(about(l), r ? &*r : nullptr, a.by));
     } else if (all.size() == 1) {
       print_report(l, *r, a);
     } else if (r) {

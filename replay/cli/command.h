@@ -8,8 +8,9 @@
 #include <string>
 
 #include "passes/pass.h"
-#include "replay/input.h"
+#include "replay/answers.h"
 #include "replay/diff.h"
+#include "replay/input.h"
 #include "replay/judge.h"
 #include "replay/wanted_passes.h"
 
@@ -20,7 +21,6 @@ class App;
 namespace hlo {
 
 struct Recording;
-using Json = nlohmann::ordered_json;
 
 // Exit codes: yes, equal, fine; no, different; usage, unsupported, unreadable.
 constexpr const char* kVersion = HLO_VERSION;  // CMakeLists.txt's; python/ and CHANGELOG.md have it, too

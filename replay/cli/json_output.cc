@@ -42,39 +42,6 @@ void print_json(const Json& j) {
   fmt::print("{}\n", j.dump(1, ' ', false, Json::error_handler_t::replace));
 }
 
-Json complete(const Json& empty, const Json& found) {
-  Json out = empty;
-  for (const auto& item : found.items()) out[item.key()] = item.value();
-  return out;
-}
-
-Json complete_difference(const Json& found) {
-  const Json list = Json::array();
-  return complete({{"kind", "modules"},
-                   {"same", true},
-                   {"same_text", Json()},
-                   {"verdict", ""},
-                   {"module", Json()},
-                   {"first_stage", Json()},
-                   {"second_stage", Json()},
-                   {"only_in", Json()},
-                   {"stages", Json()},
-                   {"stages_before", Json()},
-                   {"removed", 0},
-                   {"added", 0},
-                   {"modified", 0},
-                   {"moved", 0},
-                   {"names_agree", Json()},
-                   {"differences", list},
-                   {"text", list},
-                   {"results_equal", Json()},
-                   {"results", Json()},
-                   {"first_value_that_differs", Json()},
-                   {"modules_without_partner", 0},
-                   {"modules", list}},
-                  found);
-}
-
 Json complete_bisection(const Json& found) {
   const Json list = Json::array();
   const Json empty{{"found", false},

@@ -3,16 +3,12 @@
 #include <string>
 
 #include "ir/base/check.h"
+#include "replay/answers.h"
 #include "replay/cli/command.h"
 
 namespace hlo {
 
-// `found` with every key of `empty`, in its order: what `found` does not have keeps the value that `empty` gives it.
-// Keys that only `found` has stand behind.
-Json complete(const Json& empty, const Json& found);
-
-// The same of what diff, bisect and link find, which have no one place where it comes together.
-Json complete_difference(const Json& found);
+// complete() (replay/answers.h) of what bisect and link find, which have no one place where it comes together.
 Json complete_bisection(const Json& found);
 Json complete_links(const Json& found);
 

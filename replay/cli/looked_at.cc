@@ -8,6 +8,8 @@ std::string LookedAt::name() const { return module ? module->name() : recording 
 
 void LookedAt::load() { module = hlo::load(folder.empty() ? spec : confined_path(folder, file)); }
 
+AnswerAbout about(const LookedAt& l) { return {l.name(), l.stage, l.unreadable, l.module.get()}; }
+
 std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
 
 std::vector<LookedAt> looked_at(const std::string& spec) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "replay/answers.h"
 #include "replay/cli/command.h"
 #include "replay/record/run.h"
 
@@ -23,6 +24,8 @@ struct LookedAt {
   // Throws Failure.
   void load();
 };
+
+AnswerAbout about(const LookedAt& l);
 
 // Of a message that shows the place below.
 std::string first_line(std::string_view text);

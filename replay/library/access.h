@@ -43,6 +43,9 @@ struct ModuleBody {
   uint64_t by_name_at = UINT64_MAX;
 };
 
+class Recording;
+struct RunBody;
+
 struct Access {
   static const std::shared_ptr<UniverseBody>& body(const Universe& u) { return u.body_; }
   static Universe universe(std::shared_ptr<UniverseBody> body) {
@@ -62,6 +65,7 @@ struct Access {
   }
   // Shares the value's bytes.
   static Array array(const hlo::Universe& u, const Value& v);
+  static Recording recording(std::shared_ptr<RunBody> run);
   static Module adopt(const std::shared_ptr<UniverseBody>& universe, std::unique_ptr<hlo::Module> m);
 };
 

@@ -341,6 +341,10 @@ StageChoice select_stage(const Selector& s) {
   return out;
 }
 
+size_t select_row(const Recording& module, const std::string& wanted) {
+  return one_row(printable(module.folder), module, wanted);
+}
+
 std::optional<size_t> final_row(const Recording& r) {
   for (size_t k = r.rows.size(); k-- > 0;)
     if (const std::string& f = r.rows[k].file; f.ends_with(".txt") || f.ends_with(".hlo")) return k;

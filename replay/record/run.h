@@ -60,6 +60,8 @@ struct StageChoice {
 // The stage of DIR:STAGE or DIR:MODULE:STAGE. Throws Failure(kUsage) with candidates, Failure(kIo) where the stage has
 // only a graph.
 StageChoice select_stage(const Selector& selector);
+// The row of a recording that the word names, as STAGE above. Throws Failure(kUsage) with candidates.
+size_t select_row(const Recording& module, const std::string& wanted);
 // The stage that a command looks at when no stage is named: the last one with a text, of DIR or DIR:MODULE.
 StageChoice final_stage(const Recording& module);
 std::optional<size_t> final_row(const Recording& module);
