@@ -181,6 +181,8 @@ class Recording:
         """Lets go of files and stages; a second time nothing happens."""
         self._closed = True
         self._rows = None
+        for one in self._modules:
+            one.close()
         self._own.close()
         if self._kept:
             self._kept.cleanup()
