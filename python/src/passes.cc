@@ -22,7 +22,7 @@ std::string option_text(nb::handle value) {
   return nb::cast<std::string>(nb::str(value));
 }
 
-PassDone run(const Passes& p, const std::string& name, std::optional<int64_t> fuel, nb::kwargs options) {
+PassDone run(const Passes& p, const std::string& name, std::optional<int64_t> fuel, const nb::kwargs& options) {
   if (fuel && *fuel < 0) throw Error(ErrorKind::usage, fmt::format("a pass makes no {} rewrites", *fuel));
   std::map<std::string, std::string> given;
   for (auto [key, value] : options) given[nb::cast<std::string>(key)] = option_text(value);

@@ -33,7 +33,7 @@ using Words = std::set<std::string>;
 
 Recording replay_module(const Module& m, const std::string& folder, const std::string& pipeline, const Words& only,
                         const Words& disabled, const std::map<std::string, int64_t>& fuel, const Words& formats,
-                        bool again, nb::object progress) {
+                        bool again, const nb::object& progress) {
   if (!progress.is_none()) require_callable(progress);
   for (const auto& [pass, rewrites] : fuel)
     if (rewrites < 0) throw Error(ErrorKind::usage, pass + " makes no " + std::to_string(rewrites) + " rewrites");
@@ -74,7 +74,7 @@ nb::object rows(const Recording& r) {
   return object_of(json).attr("__getitem__")("stages");
 }
 
-nb::tuple bisect(const Recording& r, nb::object judge, bool every) {
+nb::tuple bisect(const Recording& r, const nb::object& judge, bool every) {
   require_callable(judge);
   BisectOptions o;
   o.every = every;
@@ -92,7 +92,7 @@ nb::tuple bisect(const Recording& r, nb::object judge, bool every) {
   return nb::make_tuple(kOutcomes[found.outcome], found.good.value_or(0), found.bad.value_or(0), asked);
 }
 
-Module reduce_module(const Module& m, nb::object faulty, bool keep_shapes, bool keep_invalid,
+Module reduce_module(const Module& m, const nb::object& faulty, bool keep_shapes, bool keep_invalid,
                      std::optional<size_t> most) {
   require_callable(faulty);
   ReduceOptions o;
@@ -135,7 +135,7 @@ void bind_handle(nb::module_& m) {
           "a"_a, "b"_a, nb::sig("def diff(self, a: int, b: int) -> dict[str, typing.Any]"))
       .def(
           "explain",
-          [](const Recording& r, nb::str name) {
+          [](const Recording& r, const nb::str& name) {
             return object_of(interruptible([r, name = bytes_of(name)] { return r.explain_json(name); }));
           },
           "name"_a, nb::sig("def explain(self, name: str) -> dict[str, typing.Any]"))

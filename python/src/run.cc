@@ -57,7 +57,7 @@ nb::object result_of(const Module& m, const std::vector<Array>& leaves) {
   return nested(m.entry().root().shape(), leaves, &next);
 }
 
-nb::object run(const Module& m, nb::args arguments, const std::string& backend, uint64_t rng_seed,
+nb::object run(const Module& m, const nb::args& arguments, const std::string& backend, uint64_t rng_seed,
                std::optional<int64_t> most_steps) {
   std::vector<Array> given = flattened(arguments, parameter_shapes(m));
   RunOptions o;
