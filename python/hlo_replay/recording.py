@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import shutil
 import tempfile
 import weakref
@@ -81,8 +82,15 @@ class Stage:
 
     @property
     def text(self) -> str:
-        """HLO's text of the module as it was then; of large constants what the recording kept."""
-        return self.recording._handle().text(self.index)
+        """HLO's text of the module as it was then, from the recording's files: of large constants what they kept."""
+        handle = self.recording._handle()
+        for row in reversed(self.recording._all_rows()[: self.index + 1]):
+            if row.data.get("file"):
+                path = pathlib.Path(handle.folder, os.path.basename(row.data["file"]))
+                if path.suffix in (".txt", ".hlo") and path.is_file():
+                    return path.read_bytes().decode("utf-8", "surrogateescape")
+                break
+        return handle.text(self.index)
 
     @property
     def module(self) -> Module:
@@ -159,21 +167,23 @@ class Recording:
     does, and the end of the object. Every call of a closed one raises hlo.UsageError; modules taken from it live on.
     """
 
-    def __init__(self, handle: _hlo.RecordingHandle | None, folder: str, modules: list[Recording],
-                 kept: _Kept | None = None) -> None:
+    def __init__(self, handle: _hlo.RecordingHandle, name: str = "", *, part: bool = False) -> None:
+        parts = handle.modules()
         self._own = handle
-        self._folder = folder
-        self._modules = modules
-        self._kept = kept
+        self._name = name or handle.folder
+        self._modules = [] if len(parts) == 1 else [Recording(one, self._name, part=True) for one in parts]
+        self._part = part  # of a folder that has others
+        self._kept: _Kept | None = None  # of pages
         self._closed = False
         self._rows: list[Stage] | None = None
 
     def close(self) -> None:
         """Lets go of files and stages; a second time nothing happens."""
         self._closed = True
-        self._own, self._rows = None, None
-        for other in self._modules:
-            other.close()
+        self._rows = None
+        for one in self._modules:
+            one.close()
+        self._own.close()
         if self._kept:
             self._kept.cleanup()
 
@@ -189,20 +199,27 @@ class Recording:
         return self
 
     def _handle(self) -> _hlo.RecordingHandle:
-        if self._open()._own is None:
+        if self._open()._modules:
             names = ", ".join(f"{k}: {_plain(m.module_name)}" for k, m in enumerate(self._modules[:20]))
-            raise UsageError(f"{self._folder} holds {len(self._modules)} modules; ask one of .modules ({names})")
-        assert self._own
+            raise UsageError(f"{self._name} holds {len(self._modules)} modules; ask one of .modules ({names})")
         return self._own
 
     def _spec(self) -> str:
-        own = self._open()._own
-        selector = own.selector if own else ""
-        return f"{self._folder}:{selector}" if selector else self._folder
+        """As the command names it, all modules of a folder where it has several."""
+        if self._open()._modules:
+            return self._name
+        handle = self._own
+        return f"{handle.folder}:{handle.selector}" if self._part else handle.folder
+
+    def _all_rows(self) -> list[Stage]:
+        handle = self._handle()
+        if self._rows is None:
+            self._rows = [Stage(self, k, row) for k, row in enumerate(handle.rows())]
+        return self._rows
 
     @property
     def folder(self) -> pathlib.Path:
-        return pathlib.Path(self._open()._folder)
+        return pathlib.Path(self._handle().folder)
 
     @property
     def modules(self) -> list[Recording]:
@@ -211,7 +228,7 @@ class Recording:
 
     def __getitem__(self, name: str) -> Recording:
         """The module of that name: `jit_train_step`, or the function `train_step`."""
-        found = [m for m in self.modules if name in (m.module_name, *(m._handle().function,))]
+        found = [m for m in self.modules if name in (m.module_name, re.sub("^p?jit_", "", m.module_name))]
         if len(found) == 1:
             return found[0]
         names = ", ".join(_plain(m.module_name) for m in self.modules[:20])
@@ -239,13 +256,10 @@ class Recording:
     @property
     def stages(self) -> list[Stage]:
         """Rows in order: input, passes, result. The first call reads and matches the texts of a foreign dump."""
-        handle = self._handle()
-        if self._rows is None:
-            self._rows = [Stage(self, k, row) for k, row in enumerate(handle.rows())]
-        return list(self._rows)
+        return list(self._all_rows())
 
     def __len__(self) -> int:
-        return len(self.stages) if self._own else len(self.modules)
+        return len(self._modules) or len(self.stages)
 
     def __bool__(self) -> bool:
         return True
@@ -286,21 +300,19 @@ class Recording:
     def diff(self, a: int | str | Stage, b: int | str | Stage) -> Diff:
         """What stage `b` has that `a` has not and the other way round; by identity, so that nothing is guessed."""
         first, second = self.stage(a), self.stage(b)
-        files = [f"{self._spec()}:{self._handle().text_file(s.index)}" for s in (first, second)]
-        return Diff.of(first.name, second.name, report("diff", "--", *files))
+        return Diff.of(first.name, second.name, self._handle().diff(first.index, second.index))
 
     def explain(self, name: str) -> Explanation:
         """What became of the instruction of that name, in every stage. Raises hlo.UsageError, naming near ones."""
-        self._handle()
-        return Explanation.of(name, report("explain", "--", self._spec(), name))
+        return Explanation.of(name, self._handle().explain(name))
 
     def cost(self, device: str = "") -> Cost:
         """Of the last stage. device: `H100`, `A100` …; what the dump was compiled for where it is left out."""
-        return Cost.of(report("cost", *([f"--gpu={device}"] if device else []), "--", self._spec()))
+        return Cost.of(self._handle().cost(device))
 
     def memory(self, by: str = "line") -> Memory:
         """Of the last stage, by XLA's buffer assignment where the dump has it. by: line, scope or value."""
-        return Memory.of(report("memory", f"--by={by}", "--", self._spec())["modules"][0])
+        return Memory.of(self._handle().memory(by)["modules"][0])
 
     def summary(self, by: str = "line", device: str = "") -> Summary:
         """Time and memory of all modules by line, scope, class or module; by pass: what passes did."""
@@ -351,16 +363,16 @@ class Recording:
     def __repr__(self) -> str:
         if self._closed:
             return "<Recording, closed>"
-        if self._own is None:
-            return f"<Recording {_plain(self._folder)}: {len(self._modules)} modules>"
+        if self._modules:
+            return f"<Recording {_plain(self._name)}: {len(self._modules)} modules>"
         return f"<Recording of {_plain(self.module_name)} by {self.source}: {len(self.stages)} stages>"
 
     def _repr_html_(self) -> str:
         if self._closed:
             return h.page("a recording, closed")
-        if self._own is None:
+        if self._modules:
             listed = [(k, _plain(m.module_name), len(m.stages)) for k, m in enumerate(self._modules)]
-            return h.page(_plain(self._folder), h.table(("modules[k]", "name", "stages"), listed, 100))
+            return h.page(_plain(self._name), h.table(("modules[k]", "name", "stages"), listed, 100))
         stages = self.stages
         shown = [s for s in stages if s.changed or s.kind in ("input", "result")]
         most = max((s.instructions for s in shown), default=0) or 1
@@ -380,30 +392,21 @@ def open(folder: str | os.PathLike[str]) -> Recording:  # pylint: disable=redefi
     Raises hlo.InputError where there is none.
     """
     where = os.path.abspath(os.fsdecode(folder))
-    handles = _hlo.open_recordings(where)
-    if len(handles) == 1:
-        return Recording(handles[0], where, [])
-    return Recording(None, where, [Recording(handle, where, []) for handle in handles])
+    return Recording(_hlo.open_recording(where), where)
 
 
 def replay(module: Module, pipeline: str = "xla-2019", *, out: str | os.PathLike[str] | None = None,
-           only: Iterable[str] = (), disabled: Iterable[str] = (), fuel: Mapping[str, int] | None = None,
+           only: Iterable[str] = (), disabled: Iterable[str] = (), fuel: Mapping[str, int] | None = None, again: bool = False,
            formats: Iterable[str] = ("text", "dot", "page", "buffers", "thunks"), progress: Progress | None = None) -> Recording:
     """Takes a copy of the module through a pipeline (`hlo.pipelines()`), every stage recorded.
 
     out: a new folder for the files, index.html among them; left out, they go with the recording. only, disabled: passes.
-    fuel: most rewrites of a pass. Raises hlo.UsageError for names that nobody has, hlo.InputError for modules that do not
-    verify or where `out` is there already.
+    fuel: most rewrites of a pass. again: take a module that is optimised already, and replace `out`. Raises hlo.UsageError
+    for names that nobody has, hlo.InputError for modules that do not verify, hlo.Error where `out` is there already.
     """
-    kept = None
-    if out is None:
-        kept = _Kept()
-        where = os.path.join(kept.name, "recording")
-    else:
-        where = os.path.abspath(os.fsdecode(out))
-    handle = _hlo.replay_into(module, where, pipeline, _words(only), _words(disabled), dict(fuel or {}), _words(formats),
-                              progress)
-    return Recording(handle, where, [], kept)
+    where = "" if out is None else os.path.abspath(os.fsdecode(out))
+    return Recording(_hlo.replay_module(module, where, pipeline, _words(only), _words(disabled), dict(fuel or {}),
+                                        _words(formats), again, progress))
 
 
 def _words(of: Iterable[str]) -> set[str]:

@@ -19,7 +19,7 @@ void bind_builder(nb::module_& m) {
            "Number 0, 1 …; the shape as HLO has it, `f32[4]`.")
       .def(
           "constant",
-          [](Builder& b, nb::object value, std::string_view name) {
+          [](Builder& b, const nb::object& value, std::string_view name) {
             if (PyUnicode_Check(value.ptr())) return b.constant(bytes_of(value), name);
             return b.constant(array_of(value, std::nullopt, "the constant"), name);
           },
@@ -43,7 +43,7 @@ void bind_edits(nb::module_& m, nb::class_<Module>& module, nb::class_<Computati
   instruction
       .def_prop_rw(
           "name", [](const Instruction& i) { return text_of(i.name()); },
-          [](Instruction& i, nb::str name) { i.set_name(bytes_of(name)); }, nb::for_setter("name"_a),
+          [](Instruction& i, const nb::str& name) { i.set_name(bytes_of(name)); }, nb::for_setter("name"_a),
           "May be set; raises hlo.UsageError where another instruction has it.")
       .def_prop_rw(
           "operands", [](const Instruction& i) { return i.operands(); },
@@ -58,7 +58,7 @@ void bind_edits(nb::module_& m, nb::class_<Module>& module, nb::class_<Computati
           "A list made anew; as many others may be set in their place, of this computation.")
       .def_prop_rw(
           "metadata", [](const Instruction& i) { return text_of(i.metadata_text()); },
-          [](Instruction& i, nb::str text) {
+          [](Instruction& i, const nb::str& text) {
             std::string given = bytes_of(text);
             if (given.empty())
               i.erase_attribute("metadata");
@@ -73,8 +73,9 @@ void bind_edits(nb::module_& m, nb::class_<Module>& module, nb::class_<Computati
       .def("remove", &Instruction::remove, "Raises hlo.UsageError where it has users or is a root.")
       .def(
           "set_attribute",
-          [](Instruction& i, std::string_view key, nb::str text) { i.set_attribute(key, bytes_of(text)); }, "key"_a,
-          "text"_a, "`text` as HLO has it behind `key=`. Raises hlo.InputError where the opcode does not take it.")
+          [](Instruction& i, std::string_view key, const nb::str& text) { i.set_attribute(key, bytes_of(text)); },
+          "key"_a, "text"_a,
+          "`text` as HLO has it behind `key=`. Raises hlo.InputError where the opcode does not take it.")
       .def("erase_attribute", &Instruction::erase_attribute, "key"_a)
       .def("make_root", &Instruction::make_root, "Of its computation.");
   computation
@@ -88,19 +89,19 @@ void bind_edits(nb::module_& m, nb::class_<Module>& module, nb::class_<Computati
           },
           nb::for_setter("root"_a), "May be set, to another of its instructions.")
       .def(
-          "add", [](Computation& c, nb::str line) { return c.add(bytes_of(line)); }, "line"_a,
+          "add", [](Computation& c, const nb::str& line) { return c.add(bytes_of(line)); }, "line"_a,
           "An instruction of a line of HLO: `sum = add(a, b)`, the shape inferred where it is left out, operands by "
           "name.\n"
           "Its name is made unique; it becomes the root where the line begins with `ROOT`. Raises hlo.ParseError.");
   module
       .def_prop_rw(
           "name", [](const Module& m) { return text_of(m.name()); },
-          [](Module& m, nb::str name) { m.set_name(bytes_of(name)); }, nb::for_setter("name"_a))
+          [](Module& m, const nb::str& name) { m.set_name(bytes_of(name)); }, nb::for_setter("name"_a))
       .def_prop_rw(
           "entry", &Module::entry, [](Module& m, const Computation& entry) { m.set_entry(entry); },
           nb::for_setter("entry"_a), "May be set. Raises hlo.UsageError while there is none.")
       .def(
-          "add_computation", [](Module& m, nb::str text) { return m.add_computation(bytes_of(text)); }, "text"_a,
+          "add_computation", [](Module& m, const nb::str& text) { return m.add_computation(bytes_of(text)); }, "text"_a,
           "Of HLO's text, `f (x: f32[2]) -> f32[2] { … }`; the first one of an empty module becomes the entry. Raises\n"
           "hlo.ParseError.")
       .def("remove_unused_computations", &Module::remove_unused_computations);

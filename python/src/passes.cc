@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "bind.h"
-#include "hlo/scripting.h"
+#include "hlo/pass.h"
 
 namespace hlo::python {
 namespace {
@@ -11,6 +11,10 @@ namespace {
 struct Passes {
   Module module;
 };
+// Of one pass, or of several together.
+struct PassDone : PassResult {
+  std::string pass;
+};
 
 // As passes.def writes them: flags are true and false.
 std::string option_text(nb::handle value) {
@@ -18,22 +22,25 @@ std::string option_text(nb::handle value) {
   return nb::cast<std::string>(nb::str(value));
 }
 
-scripting::PassDone run(const Passes& p, const std::string& name, std::optional<int64_t> fuel, nb::kwargs options) {
+PassDone run(const Passes& p, const std::string& name, std::optional<int64_t> fuel, const nb::kwargs& options) {
+  if (fuel && *fuel < 0) throw Error(ErrorKind::usage, fmt::format("a pass makes no {} rewrites", *fuel));
   std::map<std::string, std::string> given;
   for (auto [key, value] : options) given[nb::cast<std::string>(key)] = option_text(value);
-  scripting::PassDone all;
+  PassDone all;
   bool first = true;
   for (size_t at = 0; at <= name.size();) {
     size_t end = std::min(name.find(',', at), name.size());
     std::string one = name.substr(at, end - at);
     at = end + 1;
-    scripting::PassDone done = interruptible(
-        [m = p.module, one, given, fuel] { return scripting::run_pass(m, one, given, fuel.value_or(INT64_MAX)); });
+    PassOptions o;
+    o.options = given;
+    if (fuel) o.fuel = *fuel;
+    PassDone done{interruptible([m = p.module, one, o] { return run_pass(m, one, o); }), pass_info(one).name};
     if (first) {
       all = std::move(done), first = false;
       continue;
     }
-    all.pass += "," + done.pass, all.changed |= done.changed, all.after = done.after;
+    all.pass += "," + done.pass, all.changed |= done.changed, all.instructions_after = done.instructions_after;
     all.rewrites += done.rewrites, all.microseconds += done.microseconds;
     all.notes.insert(all.notes.end(), done.notes.begin(), done.notes.end());
   }
@@ -47,15 +54,15 @@ std::string identifier(std::string name) {
   return name;
 }
 
-std::vector<scripting::PassInfo> implemented() {
-  std::vector<scripting::PassInfo> out;
-  for (scripting::PassInfo& p : scripting::passes())
+std::vector<PassInfo> implemented() {
+  std::vector<PassInfo> out;
+  for (PassInfo& p : hlo::passes())
     if (p.implemented) out.push_back(std::move(p));
   return out;
 }
 
 nb::object attribute(nb::handle self, const std::string& name) {
-  for (const scripting::PassInfo& p : implemented())
+  for (const PassInfo& p : implemented())
     if (identifier(p.name) == name) return nb::module_::import_("functools").attr("partial")(self.attr("run"), p.name);
   throw nb::attribute_error(fmt::format("no pass is called '{}'; hlo.passes() lists them", name).c_str());
 }
@@ -63,38 +70,39 @@ nb::object attribute(nb::handle self, const std::string& name) {
 }  // namespace
 
 void bind_passes(nb::module_& m, nb::class_<Module>& module) {
-  nb::class_<scripting::PassInfo>(m, "PassInfo", "A pass, as XLA calls it.")
-      .def_ro("name", &scripting::PassInfo::name)
-      .def_ro("aliases", &scripting::PassInfo::aliases, "Other names, with blanks between them.")
-      .def_ro("summary", &scripting::PassInfo::summary)
+  nb::class_<PassInfo>(m, "PassInfo", "A pass, as XLA calls it.")
+      .def_ro("name", &PassInfo::name)
+      .def_ro("aliases", &PassInfo::aliases, "Other names.")
+      .def_ro("summary", &PassInfo::summary)
       .def_prop_ro(
           "options",
-          [](const scripting::PassInfo& p) {
+          [](const PassInfo& p) {
             nb::dict out;
-            for (const auto& [name, absent] : p.options) out[name.c_str()] = absent;
+            for (const PassOption& o : p.options) out[o.name.c_str()] = o.absent;
             return out;
           },
           nb::sig("def options(self) -> dict[str, str]"), "And what each is where it is left out.")
-      .def_ro("implemented", &scripting::PassInfo::implemented, "False: there is no code for it here.")
-      .def("__repr__",
-           [](const scripting::PassInfo& p) { return fmt::format("<PassInfo {}: {}>", p.name, p.summary); });
-  nb::class_<scripting::PassDone>(m, "PassDone", "What a pass did.")
-      .def_prop_ro("pass_name", [](const scripting::PassDone& d) { return d.pass; })
-      .def_ro("changed", &scripting::PassDone::changed)
-      .def_ro("rewrites", &scripting::PassDone::rewrites)
-      .def_ro("microseconds", &scripting::PassDone::microseconds)
-      .def_ro("instructions_before", &scripting::PassDone::before)
-      .def_ro("instructions_after", &scripting::PassDone::after)
+      .def_ro("implemented", &PassInfo::implemented, "False: there is no code for it here.")
+      .def("__repr__", [](const PassInfo& p) { return fmt::format("<PassInfo {}: {}>", p.name, p.summary); });
+  nb::class_<PassDone>(m, "PassDone", "What a pass did.")
+      .def_prop_ro("pass_name", [](const PassDone& d) { return d.pass; })
+      .def_ro("changed", &PassDone::changed)
+      .def_ro("rewrites", &PassDone::rewrites)
+      .def_ro("microseconds", &PassDone::microseconds)
+      .def_ro("instructions_before", &PassDone::instructions_before)
+      .def_ro("instructions_after", &PassDone::instructions_after)
       .def_prop_ro(
           "notes",
-          [](const scripting::PassDone& d) {
+          [](const PassDone& d) {
             nb::list out;
-            for (const auto& [rule, names] : d.notes) out.append(nb::make_tuple(rule, text_of(names)));
+            for (const PassNote& n : d.notes)
+              out.append(nb::make_tuple(n.rule, text_of(fmt::format("{}", fmt::join(n.names, ", ")))));
             return out;
           },
           nb::sig("def notes(self) -> list[tuple[str, str]]"), "Rewrites and decisions: rule, instructions by name.")
-      .def("__repr__", [](const scripting::PassDone& d) {
-        return fmt::format("<PassDone {}: {} rewrites, {} → {} instructions>", d.pass, d.rewrites, d.before, d.after);
+      .def("__repr__", [](const PassDone& d) {
+        return fmt::format("<PassDone {}: {} rewrites, {} → {} instructions>", d.pass, d.rewrites,
+                           d.instructions_before, d.instructions_after);
       });
   nb::class_<Passes>(m, "Passes",
                      "Passes to be run over a module, which they change: `module.passes.algsimp()`,\n"
@@ -111,13 +119,13 @@ void bind_passes(nb::module_& m, nb::class_<Module>& module) {
       .def("__dir__",
            [](const Passes&) {
              std::vector<std::string> out{"run"};
-             for (const scripting::PassInfo& p : implemented()) out.push_back(identifier(p.name));
+             for (const PassInfo& p : implemented()) out.push_back(identifier(p.name));
              return out;
            })
       .def("__len__", [](const Passes&) { return implemented().size(); })
       .def("__contains__",
            [](const Passes&, const std::string& name) {
-             for (const scripting::PassInfo& p : implemented())
+             for (const PassInfo& p : implemented())
                if (p.name == name) return true;
              return false;
            })
@@ -126,8 +134,8 @@ void bind_passes(nb::module_& m, nb::class_<Module>& module) {
           nb::sig("def __iter__(self) -> typing.Iterator[PassInfo]"));
   module.def_prop_ro(
       "passes", [](const Module& m) { return Passes{m}; }, "Passes to be run over it: hlo.Passes.");
-  m.def("passes", &scripting::passes, "Every pass that is known, those without code here too.");
-  m.def("pipelines", &scripting::pipelines, "Names of the pipelines that replay() takes.");
+  m.def("passes", &hlo::passes, "Every pass that is known, those without code here too.");
+  m.def("pipelines", &hlo::pipelines, "Names of the pipelines that replay() takes.");
 }
 
 }  // namespace hlo::python

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "bind.h"
-#include "hlo/scripting.h"
+#include "hlo/executor.h"
 
 namespace hlo::python {
 namespace {
@@ -36,19 +36,13 @@ nb::object nested(const Shape& shape, const std::vector<Array>& leaves, size_t* 
   return nb::tuple(all);
 }
 
-// What one device is given.
-std::vector<Array> flattened(nb::handle values, const std::vector<Shape>& shapes, const std::string& where) {
-  const Py_ssize_t n = PySequence_Size(values.ptr());
-  if (n < 0) throw nb::python_error();
-  if (static_cast<size_t>(n) != shapes.size())
-    throw Error(ErrorKind::usage,
-                fmt::format("the module takes {} arguments: {} were given{}", shapes.size(), n, where));
+// The arrays of all arguments.
+std::vector<Array> flattened(nb::handle values, const std::vector<Shape>& shapes) {
+  const auto n = static_cast<size_t>(PyTuple_Size(values.ptr()));
+  if (n != shapes.size())
+    throw Error(ErrorKind::usage, fmt::format("the module takes {} arguments: {} were given", shapes.size(), n));
   std::vector<Array> out;
-  for (Py_ssize_t k = 0; k < n; ++k) {
-    nb::object value = nb::steal(PySequence_GetItem(values.ptr(), k));
-    if (!value) throw nb::python_error();
-    flatten(value, shapes[static_cast<size_t>(k)], fmt::format("argument {}{}", k, where), &out);
-  }
+  for (size_t k = 0; k < n; ++k) flatten(values[k], shapes[k], fmt::format("argument {}", k), &out);
   return out;
 }
 
@@ -63,40 +57,19 @@ nb::object result_of(const Module& m, const std::vector<Array>& leaves) {
   return nested(m.entry().root().shape(), leaves, &next);
 }
 
-scripting::RunOptions run_options(const std::string& backend, uint64_t rng_seed, std::optional<int64_t> most_steps) {
-  scripting::RunOptions o;
-  o.backend = backend, o.rng_seed = rng_seed;
-  if (most_steps) o.most_steps = *most_steps;
-  return o;
-}
-
-nb::object run(const Module& m, nb::args arguments, const std::string& backend, uint64_t rng_seed,
+nb::object run(const Module& m, const nb::args& arguments, const std::string& backend, uint64_t rng_seed,
                std::optional<int64_t> most_steps) {
-  if (int64_t devices = scripting::devices_needed(m); devices != 1)
-    throw Error(ErrorKind::usage,
-                fmt::format("the module runs on {} devices together: run_devices() takes arguments of "
-                            "each",
-                            devices));
-  std::vector<std::vector<Array>> given{flattened(arguments, parameter_shapes(m), "")};
-  scripting::RunOptions o = run_options(backend, rng_seed, most_steps);
-  auto results = interruptible([m, given = std::move(given), o] { return scripting::run(m, given, o); });
-  return result_of(m, results.at(0));
-}
-
-nb::list run_devices(const Module& m, nb::sequence arguments, const std::string& backend, uint64_t rng_seed,
-                     std::optional<int64_t> most_steps) {
-  std::vector<std::vector<Array>> given;
-  const std::vector<Shape> shapes = parameter_shapes(m);
-  for (nb::handle one : arguments) given.push_back(flattened(one, shapes, fmt::format(" of device {}", given.size())));
-  scripting::RunOptions o = run_options(backend, rng_seed, most_steps);
-  nb::list out;
-  for (const auto& result : interruptible([m, given = std::move(given), o] { return scripting::run(m, given, o); }))
-    out.append(result_of(m, result));
-  return out;
+  std::vector<Array> given = flattened(arguments, parameter_shapes(m));
+  RunOptions o;
+  o.backend = backend, o.rng_seed = rng_seed;
+  if (most_steps) o.max_steps = *most_steps;
+  return result_of(m, interruptible([m, given = std::move(given), o] { return hlo::run(m, given, o); }).outputs);
 }
 
 nb::list seeded_inputs(const Module& m, uint64_t seed, bool positive) {
-  auto leaves = interruptible([m, seed, positive] { return scripting::seeded_inputs(m, seed, positive); });
+  RunOptions o;
+  o.seed = seed, o.positive = positive;
+  auto leaves = interruptible([m, o] { return make_inputs(m, o); });
   nb::list out;
   size_t next = 0;
   for (const Shape& shape : parameter_shapes(m)) out.append(nested(shape, leaves, &next));
@@ -114,7 +87,9 @@ void bind_running(nb::module_& m, nb::class_<Module>& module) {
                    "None) -> typing.Any"),
            "The entry on arrays of numpy, one a parameter, tuples as tuples; its result likewise. dtypes must be those "
            "of the\n"
-           "parameters, bf16, f8 and int4 by ml_dtypes; Python's numbers and lists are taken where they fit.\n\n"
+           "parameters, bf16, f8 and int4 by ml_dtypes; Python's numbers and lists are taken where they fit. Of a "
+           "module for\n"
+           "several devices, which are simulated, arrays are whole ones.\n\n"
            "backend: `eval` (exact and slow), `host` (machine code), `emulated` (GPU kernels on the CPU), `cuda`:\n"
            "hlo.backends(). rng_seed: of the module's own random numbers. most_steps: refuse loops that take more.\n"
            "Raises hlo.UsageError where arguments do not fit, hlo.InputError where the module does not verify,\n"
@@ -123,14 +98,6 @@ void bind_running(nb::module_& m, nb::class_<Module>& module) {
            "it within a second (an operation that does not heed it is left to end by itself, and until then the "
            "module's\n"
            "universe is in use).")
-      .def("run_devices", &run_devices, "arguments"_a, nb::kw_only(), "backend"_a = "eval", "rng_seed"_a = 42,
-           "most_steps"_a = nb::none(),
-           nb::sig("def run_devices(self, arguments: typing.Sequence[typing.Sequence[typing.Any]], *, backend: str = "
-                   "'eval', "
-                   "rng_seed: int = 42, most_steps: int | None = None) -> list[typing.Any]"),
-           "The same on all devices that the module takes, replica by replica and partition by partition: arguments of "
-           "each\n"
-           "device, their results.")
       .def("seeded_inputs", &seeded_inputs, "seed"_a = 1, nb::kw_only(), "positive"_a = false,
            nb::sig("def seeded_inputs(self, seed: int = 1, *, positive: bool = False) -> list[typing.Any]"),
            "Arguments for run(), drawn as `hlo-replay exec --seed` draws them. positive: none is below zero.");
@@ -138,7 +105,7 @@ void bind_running(nb::module_& m, nb::class_<Module>& module) {
       "backends",
       [] {
         nb::dict out;
-        for (const scripting::Backend& b : scripting::backends()) out[b.name.c_str()] = b.unavailable;
+        for (const Backend& b : hlo::backends()) out[b.name.c_str()] = b.unavailable;
         return out;
       },
       nb::sig("def backends() -> dict[str, str]"),

@@ -38,6 +38,8 @@ class Passes(unittest.TestCase):
             m.passes.run("algsinp")
         with self.assertRaises(hlo.UsageError):
             m.passes.run("algsimp", no_such_option=1)
+        with self.assertRaises(hlo.UsageError):
+            m.passes.run("algsimp", fuel=-1)
         with self.assertRaises(AttributeError):
             m.passes.no_such_pass()
         self.assertEqual(m.print(), hlo.parse(TEXT).print())

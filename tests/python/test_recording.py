@@ -142,6 +142,32 @@ class Recorded(unittest.TestCase):
                 hlo.open(folder).stages[0].module  # pylint: disable=expression-not-assigned
 
 
+class SeveralModules(unittest.TestCase):
+    def test_a_run(self):
+        with tempfile.TemporaryDirectory() as made:
+            for name in ("first", "second"):
+                hlo.replay(hlo.parse(TEXT.replace("small", f"jit_{name}")), out=pathlib.Path(made) / name)
+            run = hlo.open(made)
+            self.assertEqual([m.module_name for m in run.modules], ["jit_first", "jit_second"])
+            self.assertEqual(run["second"].module_name, "jit_second")
+            self.assertEqual(run["jit_first"].stages[0].module.name, "jit_first")
+            self.assertEqual(len(run), 2)
+            self.assertIn("2 modules", repr(run))
+            self.assertIn("jit_second", run._repr_html_())
+            for ask in (lambda: run.stages, lambda: run.explain("sum"), run.cost, lambda: run["third"], lambda: run.module_name):
+                with self.assertRaisesRegex(hlo.UsageError, "jit_first"):
+                    ask()
+            self.assertGreater(run["first"].cost().seconds, 0)
+            self.assertGreater(run["first"].memory().allocated, 0)
+            self.assertEqual(len(run.summary(by="module").rows["key"]), 2)
+            self.assertFalse(run["second"].bisect().found)
+            self.assertTrue(run["second"].view(pathlib.Path(made) / "pages").exists())
+            part = run["first"]
+            run.close()
+            with self.assertRaisesRegex(hlo.UsageError, "closed"):
+                part.stages  # pylint: disable=pointless-statement
+
+
 class Searching(unittest.TestCase):
     def test_bisect_by_values(self):
         m = hlo.parse(ROOT / "testdata" / "mnist_softmax.hlo")
