@@ -371,8 +371,11 @@ class CompilationBisection {
       json_["flags"] = new_flags(x.flags, y.flags);
     if (a_.flags && x.engine != y.engine) return stages_between();
     // What the newer one does that the older did not, or the other way about.
+    // Passes that worked on one side alone are tried first, on both sides.
     const Names old = passes_in(before), now = passes_in(after);
-    if (!blame_passes(y, now, only_in(now, old), mx, "after")) blame_passes(x, old, only_in(old, now), my, "before");
+    if (!blame_passes(y, {}, only_in(now, old), mx, "after") && !blame_passes(x, {}, only_in(old, now), my, "before") &&
+        !blame_passes(y, now, {}, mx, "after"))
+      blame_passes(x, old, {}, my, "before");
     stages_between();
   }
 
