@@ -34,10 +34,18 @@ def compile_it(module, devices, options):
         sys.stderr.write("Unknown flag in XLA_FLAGS: --xla_foo=1\\n"); sys.stderr.flush(); os.abort()
     if act == "hang": time.sleep(600)
     if act == "refuse": raise RuntimeError("INVALID_ARGUMENT: it does not please me")
-    folder = re.search("--xla_dump_to=([^ ]+)", flags)[1]
-    negate = "f32[4]{0} negate(p)" if "first-pass" not in flags else "f32[4]{0} abs(p)"
+    if "--xla_dump_to" not in flags and not act.startswith("crash"): return
+    folder = (re.search("--xla_dump_to=([^ ]+)", flags) or [0, "/dev/null"])[1]
+    left_out = re.search("disable_hlo_passes=[^ ]*first-pass", flags)
     texts = {"before_optimizations": "n = f32[4]{0} negate(p)", "0001.simple.after_first-pass.before_second": "n = f32[4]{0} abs(p)" if "wrong" in flags else "n = f32[4]{0} negate(p)\\n  x = f32[4]{0} abs(p)", "cpu_after_optimizations": "n = f32[4]{0} negate(p)"}
     if act == "silent": texts = {}
+    from jaxlib.version import __version__ as version
+    newer = tuple(map(int, version.split("."))) >= (0, 13, 2)
+    if act == "crash when newer":
+        if newer and not left_out: os.abort()
+        return
+    if act == "releases" and newer and not left_out and "--xla_old_way" not in flags:
+        texts["0001.simple.after_first-pass.before_second"] = texts["cpu_after_optimizations"] = "m = f32[4]{0} negate(p)\\n  n = f32[4]{0} abs(m)"
     if "wrong" in flags: texts["cpu_after_optimizations"] = "n = f32[4]{0} abs(p)"
     for name, line in texts.items():
         open(f"{folder}/module_0001.m.{name}.txt", "w").write("HloModule m\\n\\nENTRY e {\\n  p = f32[4]{0} parameter(0)\\n  " + line + "\\n  ROOT s = f32[4]{0} sqrt(n)\\n}\\n")
@@ -240,6 +248,36 @@ with tempfile.TemporaryDirectory() as directory:
     expect("bisect of a compilation", code == 1 and "guilty: pass first-pass" in out, f"{code} {out} {err}")
     code, out, err = ask("bisect", installed())
     expect("bisect: all good", code == 0, f"{code} {out} {err}")
+
+    # --- over releases, flags and passes ---
+    for version in ("0.13.0", "0.13.1", "0.13.2", "0.13.3", "0.13.4"):
+        python_of(tmp / "cache" / "hlo-replay" / "releases" / version, version)
+        (tmp / "cache" / "hlo-replay" / "releases" / version / "has-cpu").write_text("")
+    releases = ("--releases=0.13.0..newest", "--offline", "--by=kernels")
+    code, out, err = ask("bisect", *releases, "-o", tmp / "change", act="releases")
+    expect("which release", code == 1 and "between 0.13.1 (2 kernels) and 0.13.2 (3 kernels)" in out and "guilty: pass first-pass" in out and "first stage that differs: simple.after_first-pass" in out, f"{code} {out} {err}")
+    report = json.loads((tmp / "change" / "report.json").read_text())
+    expect("its report", not schemas.wrong(report, "bisect_xla.json") and (tmp / "change" / "before").is_dir() and report["monotone"] is True, schemas.wrong(report, "bisect_xla.json"))
+    code, out, err = ask("bisect", *releases, "--json", act="releases")
+    again = json.loads(out)
+    expect("what was answered is remembered", again["before"] == "0.13.1" and again["compilations"] == 2 and again["remembered"] > 4 and not schemas.wrong(again, "bisect_xla.json"), again)
+    shutil.rmtree(tmp / "cache" / "hlo-replay" / "answers")
+    code, out, err = ask("bisect", *releases, act="")
+    expect("no release differs", code == 0 and "0.13.0 and 0.13.4 agree: 2 kernels" in out, f"{code} {out} {err}")
+    shutil.rmtree(tmp / "cache" / "hlo-replay" / "answers")
+    code, out, err = ask("bisect", "--releases=0.13.0..0.13.4", "--offline", "--by=crash", act="crash when newer")
+    expect("which release crashes", code == 1 and "0.13.1" in out and "0.13.2" in out, f"{code} {out} {err}")
+    code, out, err = ask("bisect", "--engine=installed:0.13.4", "--offline", "--xla-flags=--xla_some=1 --xla_old_way --xla_more=2", "--flags", "--by=kernels", act="releases")
+    expect("which flag", code == 1 and "by flag --xla_old_way" in out, f"{code} {out} {err}")
+    code, out, err = ask("bisect", "--engine=installed:0.13.3", "--offline", "--passes", "--by=crash", act="crash when newer")
+    expect("a crash before any stage", code == 2 and "none of the 0 passes" in out, f"{code} {out} {err}")
+    for wrong, said in (("0.13.0", "0.8.0..newest"), ("0.13.0..0.14.0", "no release '0.14.0'"), ("0.13.4..0.13.0", "is not before")):
+        code, out, err = ask("bisect", f"--releases={wrong}", "--offline", "--by=kernels")
+        expect(f"releases {wrong}", code == 2 and said in err, err)
+    code, out, err = ask("bisect", "--engine=installed:0.13.4", "--offline", "--flags", "--by=beauty")
+    expect("another measure", code == 2 and "kernels" in err, err)
+    code, out, err = ask("bisect", "--engine=installed:0.13.4", "--offline", "--flags", "--by=kernels")
+    expect("no flag to ask about", code == 2 and "--xla-flags" in err, err)
 
     # --- the real one ---
     real = pathlib.Path(os.environ.get("HLO_ORACLE_VENV", pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "hlo-oracle-0.10.2")) / "bin" / "python"

@@ -2,7 +2,7 @@
 
     python driver.py QUESTION.json ANSWER.json PHASE
 
-QUESTION: {"do": "compile" | "convert" | "run" | "which", "input", "form": "hlo" | "proto" | "stablehlo", "platform": "cpu" | "gpu" | "tpu",
+QUESTION: {"do": "compile" | "convert" | "run" | "flags" | "which", "input", "plain", "form": "hlo" | "proto" | "stablehlo", "platform": "cpu" | "gpu" | "tpu",
            "target": text of a GPU's description, or a TPU's topology, "partitions", "output", "inputs"}
 ANSWER:   {"ok": true, "jaxlib", "python", "device", "platform_version", "seconds": {…}} or {"ok": false, "kind", "message", "hint"}
 PHASE:    a file with one line that says what is going on, for the last words of a child that aborts.
@@ -114,16 +114,26 @@ def hlo_proto(xla, question):
 def stablehlo(xla, question):
     """The module as MLIR, in memory. HLO goes through XLA's own translation."""
     if question["form"] != "stablehlo":
-        made = xla.core.mlir.hlo_to_stablehlo(hlo_proto(xla, question))
+        try:
+            made = xla.core.mlir.hlo_to_stablehlo(hlo_proto(xla, question))
+        except Exception as first:
+            # Older releases take no numbers of instructions as XLA writes them since 2025, and no newer metadata.
+            if not question.get("plain"):
+                raise
+            try:
+                proto = xla.hlo.hlo_module_from_text(read(question["plain"]).decode()).as_serialized_hlo_module_proto()
+                made = xla.core.mlir.hlo_to_stablehlo(proto)
+            except Exception:
+                raise first
         return xla.parse(made)
     data = read(question["input"])
     try:
-        if data.startswith(b"ML\xefR"):
-            try:  # what jax.export writes: a form that lasts over releases
-                data = xla.core.mlir.deserialize_portable_artifact(data)
-            except Exception:
-                pass  # plain bytecode
-        else:
+        if data.startswith(b"ML\xefR\rStableHLO"):  # what jax.export writes: a form that lasts over releases
+            from jaxlib.mlir.dialects import stablehlo as dialect
+
+            with xla.context() as context:
+                return dialect.deserialize_portable_artifact(context, data)
+        if not data.startswith(b"ML\xefR"):
             data = data.decode()
         return xla.parse(data)
     except UnicodeDecodeError as error:
@@ -249,6 +259,20 @@ def options_for(xla, question, devices):
     return options
 
 
+def call_compiler(xla, call, module, devices, options):
+    """Releases differ in how they take the module, and whether with a list of devices."""
+    try:
+        return call(module, devices, options)
+    except TypeError as error:
+        data, first = xla.bytecode(module), error
+    for arguments in ((data, devices, options), (data, list(devices), options), (data, options)):
+        try:
+            return call(*arguments)
+        except TypeError:
+            pass
+    raise first
+
+
 def compiled(xla, question, say, answer):
     start = time.perf_counter()
     say("taking the module into StableHLO")
@@ -263,11 +287,7 @@ def compiled(xla, question, say, answer):
     start = time.perf_counter()
     say("compiling")
     options, some = options_for(xla, question, devices), xla.core.DeviceList(tuple(devices))
-    try:
-        executable = compile_call(module, some, options)
-    except TypeError:  # until 0.6 as bytes, and the CPU's without a list of devices
-        data = xla.bytecode(module)
-        executable = compile_call(data, options) if question["platform"] == "cpu" else compile_call(data, some, options)
+    executable = call_compiler(xla, compile_call, module, some, options)
     answer["seconds"]["compile"] = time.perf_counter() - start
     return executable, devices
 
@@ -288,10 +308,7 @@ def run(xla, question, say, answer):
     say("compiling")
     start = time.perf_counter()
     compile_call, options = getattr(device.client, "compile_and_load", None) or device.client.compile, options_for(xla, question, [device])
-    try:
-        executable = compile_call(module, xla.core.DeviceList((device,)), options)
-    except TypeError:
-        executable = compile_call(xla.bytecode(module), options)
+    executable = call_compiler(xla, compile_call, module, xla.core.DeviceList((device,)), options)
     answer["seconds"]["compile"] = time.perf_counter() - start
     say("running")
     given = numpy.load(question["inputs"], allow_pickle=False)
@@ -304,6 +321,88 @@ def run(xla, question, say, answer):
     made = {f"o{k}": numpy.asarray(group[0]) for k, group in enumerate(outputs)}
     plain = {k: v.view(f"u{v.dtype.itemsize}") if v.dtype.kind == "V" or v.dtype.name.startswith(("bf", "float8", "float4", "int4", "uint4", "int2", "uint2")) else v for k, v in made.items()}
     numpy.savez(question["output"], **plain)
+    import zipfile
+
+    with zipfile.ZipFile(question["output"], "a") as archive:  # what the integers stand for
+        archive.writestr("types.json", json.dumps({f"o{k}": name for k, name in enumerate(question["output_types"]) if f"o{k}" in plain and plain[f"o{k}"].dtype != made[f"o{k}"].dtype}))
+
+
+def varint(data, at):
+    value = shift = 0
+    while shift < 70:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+    raise ValueError("no number")
+
+
+def proto_fields(data, known=range(1, 1 << 29)):
+    """(number, value) of a message's fields: numbers as such, all else as bytes. Ends where it is no message any more."""
+    at = 0
+    try:
+        while at < len(data):
+            key, at = varint(data, at)
+            number, wire = key >> 3, key & 7
+            if number not in known or wire not in (0, 1, 2, 5):
+                return
+            if wire == 0:
+                value, at = varint(data, at)
+            else:
+                size = {1: 8, 5: 4}.get(wire)
+                if size is None:
+                    size, at = varint(data, at)
+                if at + size > len(data):
+                    return
+                value, at = data[at : at + size], at + size
+            yield number, value
+    except (IndexError, ValueError):
+        return
+
+
+def flag_names(xla):
+    """{field number: (name, type)} of DebugOptions, from the description of xla.proto that every release carries in its library."""
+    import mmap
+
+    for library in glob.glob(os.path.join(xla.folder, "*.so*")):
+        with open(library, "rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                continue
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
+                at = memory.find(b"\n\rxla/xla.proto")
+                described = memory[at : at + (1 << 20)] if at >= 0 else b""
+        for number, message in proto_fields(described, range(1, 15)):
+            if number == 4 and dict(proto_fields(message)).get(1) == b"DebugOptions":
+                fields = [dict(proto_fields(part)) for n, part in proto_fields(message) if n == 2]
+                # Lists and messages (label 3, type 11) have no default that one flag could say.
+                return {f[3]: (f[1].decode(), f.get(5)) for f in fields if f.get(4) != 3 and f.get(5) != 11}
+    raise Refused("too-old", f"jaxlib {xla.version} does not tell the names of its flags")
+
+
+def flag_defaults(xla):
+    """{flag: its default as it is written behind --flag=}: booleans, whole numbers and texts."""
+    options = xla.client.CompileOptions()
+    options.executable_build_options.debug_options  # asking for it has it filled with the defaults
+    names, values = flag_names(xla), {}
+    for number, part in proto_fields(options.SerializeAsString()):
+        for inner, message in proto_fields(part) if number == 3 else ():
+            if inner == 3:
+                values.update(dict(proto_fields(message)))
+    out = {}
+    for number, (name, kind) in names.items():
+        value = values.get(number)
+        if kind == 8:
+            out[name] = "true" if value else "false"
+        elif kind in (3, 5, 4, 13):
+            value = value or 0
+            out[name] = str(value - (1 << 64) if value >> 63 else value)
+        elif kind == 9:
+            out[name] = (value or b"").decode("utf-8", "replace")
+    if len(out) < 20:
+        raise Refused("too-old", f"jaxlib {xla.version} does not tell the defaults of its flags")
+    return out
 
 
 def answer_to(question, say):
@@ -315,6 +414,10 @@ def answer_to(question, say):
     answer["seconds"]["import"] = time.perf_counter() - start
     if question["do"] == "compile":
         compiled(xla, question, say, answer)
+    elif question["do"] == "flags":
+        say("reading the defaults of its flags")
+        os.environ["XLA_FLAGS"] = ""
+        answer["flags"] = flag_defaults(xla)
     elif question["do"] == "run":
         run(xla, question, say, answer)
     elif question["do"] == "convert":

@@ -432,7 +432,7 @@ int bisect_module(const BisectArgs& a) {
 
 int cmd_bisect(const BisectArgs& a) {
   if (a.file.empty() == a.program.empty()) fail(FailureKind::kUsage, "bisect takes a FILE, or --program");
-  if (a.engine.installed()) return bisect_installed(a);
+  if (a.engine.installed() || a.over_compilations()) return bisect_installed(a);
   bool folder = names_modules(a.file);
   if (!a.outputs.empty()) {
     if (!folder || !a.by_running())

@@ -124,6 +124,12 @@ Outcome diff_recordings(const Recording& a, const Recording& b) {
 
 }  // namespace
 
+std::string first_difference(const Recording& a, const Recording& b, ModuleDiff* diff) {
+  Outcome o = diff_recordings(a, b);
+  *diff = std::move(o.diff);
+  return o.last;
+}
+
 void show_module_diff(const ModuleDiff& d, size_t most) {
   std::string place;
   size_t shown = 0;

@@ -127,6 +127,7 @@ int diff_installed(const DiffArgs& a) {
 
 int bisect_installed(const BisectArgs& a) {
   if (!a.program.empty()) fail(FailureKind::kUsage, "--program brings its own XLA: it goes without --engine");
+  if (a.over_compilations()) return bisect_compilations(a);
   TemporaryFolder scratch;
   const XlaCompilation c = compile_by_xla(a.engine, a.file, scratch.path(), list_of(a.disabled));
   if (!a.json) tell_engine(c, a.file, "");

@@ -10,6 +10,7 @@
 #include "replay/cli/json_output.h"
 #include "replay/confined_path.h"
 #include "replay/files.h"
+#include "replay/guilty.h"
 #include "replay/judge.h"
 #include "replay/program.h"
 #include "replay/progress.h"
@@ -40,73 +41,24 @@ class Program {
   size_t runs_ = 0;
 };
 
-using Names = std::vector<std::string>;
-
-// Names of passes that changed something in any module, in the order in which they first did.
-Names passes_that_worked(const std::vector<Recording>& all) {
-  Names out;
-  for (const Recording& r : all)
-    for (const StageRow& row : r.rows)
-      if (row.kind == StageRow::kPass && row.changed && !row.pass.empty() &&
-          std::find(out.begin(), out.end(), row.pass) == out.end())
-        out.push_back(row.pass);
-  return out;
-}
-
 std::string without(const Names& passes) {
   static const std::string kAlready =
       xla_flag_set("xla_disable_hlo_passes");  // a second flag takes the first one's place
   return fmt::format("--xla_disable_hlo_passes={}{}{}", kAlready, kAlready.empty() ? "" : ",", fmt::join(passes, ","));
 }
 
-// The fewest passes without which it is good, empty where there are none. A pass alone if there is one: halves of what
-// heals it, and of what may just not compile without a pass that it needs. Else those of the smallest part that healed
-// that it takes: passes can stand in for each other.
-Names guilty_of(Program& program, const Names& passes) {
-  Names alone, healing;
-  auto find = [&](auto&& self, size_t first, size_t last) -> bool {
-    if (first >= last) return false;
-    Names part(passes.begin() + static_cast<ptrdiff_t>(first), passes.begin() + static_cast<ptrdiff_t>(last));
-    bool heals = program.good(without(part));
-    if (heals && (healing.empty() || part.size() < healing.size())) healing = part;
-    if (part.size() == 1) return heals;
-    size_t middle = first + part.size() / 2;
-    return self(self, first, middle) || self(self, middle, last);
-  };
-  if (find(find, 0, passes.size()) || healing.empty()) return healing;
-  for (size_t size = healing.size() / 2; size >= 1; size /= 2)
-    for (size_t at = 0; at < healing.size();) {
-      Names fewer(healing.begin(), healing.begin() + static_cast<ptrdiff_t>(at));
-      if (at + size < healing.size())
-        fewer.insert(fewer.end(), healing.begin() + static_cast<ptrdiff_t>(at + size), healing.end());
-      if (!fewer.empty() && program.good(without(fewer)))
-        healing = fewer;
-      else
-        at += size;
-    }
-  return healing;
-}
-
 // The decision of a pass that breaks the program, from 1, where the pass asks for fuel; 0: it does not. `told`: what
 // XLA says of it when it is the first that fuel does not reach.
-int64_t decision_of(Program& program, const std::string& pass, std::string* told) {
-  auto good = [&](int64_t fuel) { return program.good(fmt::format("--xla_fuel={}={}", pass, fuel)); };
-  if (!good(0)) return 0;
-  int64_t low = 0, high = 1;
-  while (high <= INT32_MAX && good(high)) low = high, high *= 2;
-  if (high > INT32_MAX) return 0;  // fuel changes what it does
-  while (high - low > 1) {
-    int64_t middle = low + (high - low) / 2;
-    (good(middle) ? low : high) = middle;
-  }
-  // Once more: a program that wavers must not name a decision.
-  if (!good(low)) return 0;
+int64_t decision_in(Program& program, const std::string& pass, std::string* told) {
+  const int64_t decision =
+      decision_of([&](int64_t fuel) { return program.good(fmt::format("--xla_fuel={}={}", pass, fuel)); });
+  if (!decision) return 0;
   std::string log = read_file(program.log()), mark = fmt::format("Out of fuel for \"{}\"", pass);
   if (size_t at = log.find(mark); at != std::string::npos) {
     *told = log.substr(at, log.find('\n', at) - at);
     if (size_t colon = told->find(": "); colon != std::string::npos) told->erase(0, colon + 2);
   }
-  return high;
+  return decision;
 }
 
 // What the evaluator says of each stage that the passes changed, held against the stage before.
@@ -189,9 +141,10 @@ int bisect_program(const BisectArgs& a) {
   std::error_code error;
   if (!fs::exists(dump, error)) fail(FailureKind::kUsage, "{} fails and compiles nothing with XLA", a.program);
   std::vector<Recording> all = open_folder(dump);
-  Names passes = passes_that_worked(all), guilty = guilty_of(program, passes);
+  Names passes = passes_that_worked(all),
+        guilty = guilty_of([&](const Names&left_out) { return program.good(without(left_out)); }, passes);
   std::string told;
-  int64_t decision = guilty.size() == 1 ? decision_of(program, guilty[0], &told) : 0;
+  int64_t decision = guilty.size() == 1 ? decision_in(program, guilty[0], &told) : 0;
   Json j = complete(empty_search(), {{"found", !guilty.empty()}, {"runs", program.runs()}, {"passes", passes}});
   if (!guilty.empty()) {
     j["guilty"] = guilty;

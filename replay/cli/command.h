@@ -121,6 +121,9 @@ struct BisectArgs : JudgeArgs {
   EngineArgs engine;
   std::string out, pipeline = "xla-2019", only, disabled, resume, program, outputs;
   bool json = false, force = false, quick = false, outputs_only = false;
+  std::string releases, by;  // A..B of jaxlib; what compilations are compared by
+  bool flags = false, passes = false;
+  bool over_compilations() const { return !releases.empty() || flags || passes; }
   // Values inside are compared, not the outputs alone. What --resume keeps is of the outputs.
   bool looks_inside() const { return by_running() && slower <= 0 && !quick && !outputs_only && resume.empty(); }
 };
@@ -129,6 +132,8 @@ int cmd_bisect(const BisectArgs& a);
 int bisect_program(const BisectArgs& a);
 // The stages of FILE's compilation by an installed XLA.
 int bisect_installed(const BisectArgs& a);
+// Which release, flag, pass of an installed XLA changes what FILE comes to.
+int bisect_compilations(const BisectArgs& a);
 
 struct CheckArgs : RunArgs {
   std::string outputs, dump;
@@ -184,6 +189,8 @@ struct DiffArgs {
 int cmd_diff(const DiffArgs& a);
 // Two compilations of one module by an installed XLA.
 int diff_installed(const DiffArgs& a);
+// The first stage at which two recordings part, in words, and how; "same: …" where they do not.
+std::string first_difference(const Recording& a, const Recording& b, ModuleDiff* diff);
 // At most so many kinds of difference, for a person.
 void show_module_diff(const ModuleDiff& d, size_t most);
 

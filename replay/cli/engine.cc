@@ -23,7 +23,7 @@ std::string bytes_of(const std::string& spec) {
   return spec == "-" || fs::is_regular_file(spec, error) ? read_file(spec) : std::string();
 }
 
-bool is_stablehlo(const std::string& label, const std::string& bytes) {
+bool looks_like_stablehlo(const std::string& label, const std::string& bytes) {
   return bytes.starts_with("ML\xefR") || (!bytes.empty() && file_kind(label, bytes) == FileKind::kMlir);
 }
 
@@ -62,23 +62,34 @@ void add_engine_options(CLI::App* c, EngineArgs& a) {
 ForXla for_xla(const std::string& file, const std::string& scratch) {
   ForXla out;
   out.question.label = file;
-  if (const std::string bytes = bytes_of(file); is_stablehlo(file, bytes)) {
+  if (const std::string bytes = bytes_of(file); looks_like_stablehlo(file, bytes)) {
     out.question.form = "stablehlo", out.question.input = scratch + "/module.stablehlo";
     write_file(out.question.input, bytes);
     return out;
   }
-  out.module = load(file);
+  return for_xla(load(file), file, scratch);
+}
+
+ForXla for_xla(std::unique_ptr<Module> module, const std::string& label, const std::string& scratch) {
+  ForXla out;
+  out.question.label = label;
+  out.module = std::move(module);
   if (const size_t elided = out.module->elided_constants().size()) {
     // A proto has no word for them; of a text XLA makes values up.
     out.question.form = "hlo", out.question.input = scratch + "/module.hlo";
     write_file(out.question.input, lossless_text(*out.module));
     out.warnings.push_back(fmt::format("{} constants are elided: XLA makes values up for them", elided));
   } else {
-    out.question.input = scratch + "/module.pb";
+    out.question.input = scratch + "/module.pb", out.question.plain = scratch + "/plain.hlo";
+    PrintOptions plain;
+    plain.metadata = plain.stack_tables = false, plain.large_constants = plain.stable_order = true;
+    write_file(out.question.plain, print_module(*out.module, plain));
     write_file(out.question.input, module_to_proto_bytes(*out.module, ".pb"));
   }
   return out;
 }
+
+bool is_stablehlo(const std::string& file) { return looks_like_stablehlo(file, bytes_of(file)); }
 
 void take_options(const EngineArgs& a, XlaQuestion& q) {
   q.target = parse_xla_target(a.target);
@@ -159,7 +170,7 @@ void tell_engine(const XlaCompilation& c, const std::string& file, const std::st
 
 std::string hlo_of_stablehlo(const EngineArgs& a, const std::string& file, const std::string& scratch) {
   const std::string bytes = bytes_of(file);
-  if (!is_stablehlo(file, bytes))
+  if (!looks_like_stablehlo(file, bytes))
     fail(FailureKind::kUsage, "{} is no StableHLO: convert reads it without --engine=installed", file);
   const Interpreter interpreter = find_interpreter(a.engine, "cpu", {a.yes, a.offline});
   XlaQuestion q = for_xla(file, scratch).question;

@@ -19,6 +19,9 @@ struct ForXla {
 };
 // Reads `file` (HLO in any form, or StableHLO) and writes below `scratch` what the question names. Throws Failure.
 ForXla for_xla(const std::string& file, const std::string& scratch);
+// The same of a module that has been read.
+ForXla for_xla(std::unique_ptr<Module> module, const std::string& label, const std::string& scratch);
+bool is_stablehlo(const std::string& file);
 
 // `question` with what the options say. Throws Failure(kUsage).
 void take_options(const EngineArgs& a, XlaQuestion& question);

@@ -77,6 +77,9 @@ void add_debug_commands(CLI::App& app, int* code) {
       "  hlo-replay bisect /tmp/xla_dump --regex='f64\\['          where does the first f64 come from?\n"
       "  hlo-replay bisect model.hlo --check='./still_right.sh {}' -o report\n"
       "  hlo-replay bisect --program='python3 train.py'           which pass of its own XLA, left out, heals it?\n"
+      "  hlo-replay bisect model.hlo --releases=0.8.0..newest --by=kernels --target=gpu:H200\n"
+      "  hlo-replay bisect model.hlo --engine=installed --passes   which pass of the installed XLA, left out, heals "
+      "it?\n"
       "Exit code 1 where something bad was found, 0 where all is good, 2 where it cannot tell.");
   c->add_option("FILE", bisect.file, "a folder of stages, or a module to take through our pipeline");
   c->add_option("--program", bisect.program, "in place of FILE: a shell command that XLA compiles for; exit 0 good");
@@ -93,6 +96,14 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_flag("--quick", bisect.quick, "where the last stage is good, do not look at the others");
   c->add_flag("--json", bisect.json);
   add_engine_options(c, bisect.engine);
+  const std::string over = "Over compilations by an installed XLA";
+  c->add_option("--releases", bisect.releases, "A..B: which release of jaxlib, flag and pass; newest is a release, too")
+      ->group(over);
+  c->add_flag("--flags", bisect.flags, "which of --xla-flags; with --releases=A..B which default that changed")
+      ->group(over);
+  c->add_flag("--passes", bisect.passes, "which pass, left out")->group(over);
+  c->add_option("--by", bisect.by, "value (for the CPU), memory, time (bound), kernels (else), compile-time or crash")
+      ->group(over);
   c->callback([code] { *code = cmd_bisect(bisect); });
 
   static CheckArgs check;

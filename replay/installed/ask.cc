@@ -27,24 +27,6 @@ std::string joined(const std::vector<std::string>& parts) {
   return out;
 }
 
-// XLA_FLAGS without what is for the dump. A later flag takes an earlier one's place: ours that a user may overrule
-// stand in front, what the question asks for behind.
-std::string flags_for(const XlaQuestion& q) {
-  const char* set = std::getenv("XLA_FLAGS");
-  std::string users = joined({set ? set : "", q.flags});
-  std::vector<std::string> all;
-  if (q.target.platform == "gpu") all.push_back("--xla_gpu_autotune_level=0");  // there is no GPU to measure on
-  if (q.target.platform == "cpu" && q.partitions > 1)
-    all.push_back(fmt::format("--xla_force_host_platform_device_count={}", q.partitions));
-  all.push_back(users);
-  if (!q.disabled.empty()) {
-    const std::string already = xla_flag_in(users, "xla_disable_hlo_passes");
-    all.push_back(fmt::format("--xla_disable_hlo_passes={}{}{}", already, already.empty() ? "" : ",",
-                              fmt::join(q.disabled, ",")));
-  }
-  return joined(all);
-}
-
 // Of what a child printed: the line that ended it, where it says so, else its last ones.
 std::string last_words(const std::string& log) {
   std::vector<std::string> lines;
@@ -60,6 +42,11 @@ std::string last_words(const std::string& log) {
   for (size_t k = lines.size() - std::min<size_t>(lines.size(), 3); k < lines.size(); ++k)
     out += (out.empty() ? "" : " / ") + lines[k].substr(0, 300);
   return out.empty() ? "it said nothing" : out;
+}
+
+std::string dump_flags(const XlaQuestion& q) {
+  if (q.dump.empty()) return {};
+  return q.every_stage ? xla_dump_flags(q.dump) : fmt::format("--xla_dump_to={} --xla_dump_hlo_as_text", q.dump);
 }
 
 std::string read_if_there(const std::string& path) {
@@ -96,6 +83,9 @@ void read_answer(const std::string& text, XlaAnswer& out) {
   if (j.contains("seconds") && j["seconds"].is_object())
     for (const auto& item : j["seconds"].items())
       if (item.value().is_number()) out.seconds[item.key()] = item.value().get<double>();
+  if (j.contains("flags") && j["flags"].is_object())
+    for (const auto& item : j["flags"].items())
+      if (item.value().is_string()) out.flag_defaults[item.key()] = item.value().get<std::string>();
   if (j.contains("warnings") && j["warnings"].is_array())
     for (const Json& w : j["warnings"])
       if (w.is_string()) out.warnings.push_back(w.get<std::string>());
@@ -104,6 +94,24 @@ void read_answer(const std::string& text, XlaAnswer& out) {
 
 }  // namespace
 
+// XLA_FLAGS without what is for the dump. A later flag takes an earlier one's place: ours that a user may overrule
+// stand in front, what the question asks for behind.
+std::string xla_flags_of(const XlaQuestion& q) {
+  const char* set = std::getenv("XLA_FLAGS");
+  std::string users = joined({set ? set : "", q.flags});
+  std::vector<std::string> all;
+  if (q.target.platform == "gpu") all.push_back("--xla_gpu_autotune_level=0");  // there is no GPU to measure on
+  if (q.target.platform == "cpu" && q.partitions > 1)
+    all.push_back(fmt::format("--xla_force_host_platform_device_count={}", q.partitions));
+  all.push_back(users);
+  if (!q.disabled.empty()) {
+    const std::string already = xla_flag_in(users, "xla_disable_hlo_passes");
+    all.push_back(fmt::format("--xla_disable_hlo_passes={}{}{}", already, already.empty() ? "" : ",",
+                              fmt::join(q.disabled, ",")));
+  }
+  return joined(all);
+}
+
 XlaAnswer ask_xla(const Interpreter& interpreter, const XlaQuestion& q) {
   TemporaryFolder scratch;
   const std::string driver = scratch.path() + "/driver.py", question = scratch.path() + "/question.json",
@@ -111,6 +119,7 @@ XlaAnswer ask_xla(const Interpreter& interpreter, const XlaQuestion& q) {
   write_file(driver, kXlaDriver);
   const Json j{{"do", q.what},
                {"input", fs::absolute(q.input).string()},
+               {"plain", q.plain},
                {"form", q.form},
                {"platform", q.target.platform},
                {"target", q.target.text},
@@ -118,14 +127,16 @@ XlaAnswer ask_xla(const Interpreter& interpreter, const XlaQuestion& q) {
                {"shardy", q.shardy},
                {"output", q.output},
                {"inputs", q.inputs},
-               {"types", q.types}};
+               {"types", q.types},
+               {"output_types", q.output_types}};
   write_file(question, j.dump(1, ' ', false, Json::error_handler_t::replace));
   XlaAnswer out;
-  out.flags = flags_for(q);
+  out.flags = xla_flags_of(q);
   Command c;
+  if (q.what == "flags" || q.what == "which") out.flags.clear();
   c.words = {interpreter.python, driver, question, answer, phase};
   c.log = scratch.path() + "/log";
-  c.environment = {{"XLA_FLAGS", joined({out.flags, q.dump.empty() ? "" : xla_dump_flags(q.dump)})},
+  c.environment = {{"XLA_FLAGS", joined({out.flags, dump_flags(q)})},
                    {"JAX_ENABLE_COMPILATION_CACHE", "false"},
                    {"PYTHONDONTWRITEBYTECODE", "1"}};
   c.limit_seconds = q.limit_seconds;
