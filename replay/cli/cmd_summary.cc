@@ -10,63 +10,12 @@
 #include "replay/kernels.h"
 #include "replay/memory_report.h"
 #include "replay/record/import.h"
+#include "replay/summary.h"
 #include "replay/target.h"
 #include "replay/terminal.h"
 
 namespace hlo {
 namespace {
-
-struct SummaryRow {
-  double seconds = 0, flops = 0, bytes = 0;
-  size_t instructions = 0, kernels = 0;
-  int64_t memory = 0;  // alive at the peak
-};
-
-using SummaryRows = std::map<std::string, SummaryRow>;
-
-std::string summary_key(const Module& m, InstId i, const std::string& by, const std::string& module) {
-  if (by == "module") return module;
-  if (by == "class") return kernel_class(m, i);
-  std::string key = by == "line" ? kernel_source_line(m, i).text() : scope_of(kernel_op_name(m, i));
-  return key.empty() ? "(unknown)" : key;
-}
-
-void add_module(const Module& m, const std::string& by, const std::string& name, const ModuleCost& cost,
-                const MemoryReport* memory, SummaryRows* rows) {
-  for (const KernelCost& k : cost.kernels) {
-    SummaryRow& row = (*rows)[summary_key(m, k.inst, by, name)];
-    row.seconds += k.seconds;
-    row.flops += (k.cost.flops + k.cost.transcendentals) * k.times;
-    row.bytes += k.cost.bytes() * k.times;
-    ++row.kernels;
-  }
-  // Instructions by their own place, those in fusions, too.
-  for (CompId c : m.computations())
-    for (InstId i : m.comp(c).order) {
-      if (!m.alive(i)) continue;
-      std::string key = by == "class" && m.op(i) != Opcode::Fusion && !CostAnalysis::runs(m, i)
-                            ? std::string(op_text(m.op(i)))
-                            : summary_key(m, i, by, name);
-      ++(*rows)[key].instructions;
-    }
-  if (!memory) return;
-  std::map<std::string_view, InstId> named;
-  if (by == "class")
-    for (CompId c : m.computations())
-      for (InstId i : m.comp(c).order)
-        if (m.alive(i)) named.emplace(m.inst_name(i), i);
-  for (const MemoryValue& v : memory->alive) {
-    std::string key = by == "module" ? name : by == "line" ? v.source.text() : scope_of(v.op_name);
-    if (by == "class") {
-      auto found = named.find(v.instruction);
-      key = found == named.end()                   ? "(unknown)"
-            : CostAnalysis::runs(m, found->second) ? kernel_class(m, found->second)
-                                                   : std::string(op_text(m.op(found->second)));
-    }
-    if (key.empty()) key = v.kind == "argument" ? "(arguments)" : v.kind == "constant" ? "(constants)" : "(unknown)";
-    (*rows)[key].memory += v.bytes;
-  }
-}
 
 int by_pass(const SummaryArgs& a, std::vector<LookedAt>& all) {
   struct PassRow {
@@ -138,7 +87,7 @@ int cmd_summary(const SummaryArgs& a) {
       std::optional<MemoryReport> memory;
       if (l.module->config().is_scheduled) memory = memory_report(*l.module, l.recording ? &*l.recording : nullptr);
       const std::string name = l.selector.empty() ? l.name() : fmt::format("{} {}", l.selector, l.name());
-      add_module(*l.module, a.by, name, cost, memory ? &*memory : nullptr, &rows);
+      add_to_summary(*l.module, a.by, name, cost, memory ? &*memory : nullptr, &rows);
       loops += cost.loops_without_trip_count;
       ++read;
     } catch (const Failure& e) {
@@ -147,26 +96,12 @@ int cmd_summary(const SummaryArgs& a) {
     }
     l.module = nullptr;
   }
-  std::vector<std::pair<std::string, SummaryRow>> list(rows.begin(), rows.end());
-  std::stable_sort(list.begin(), list.end(), [](const auto& x, const auto& y) {
-    return std::pair(x.second.seconds, x.second.memory) > std::pair(y.second.seconds, y.second.memory);
-  });
+  const SortedSummary list = sorted(rows);
   for (const auto& item : list)
     sum.seconds += item.second.seconds, sum.flops += item.second.flops, sum.bytes += item.second.bytes,
         sum.instructions += item.second.instructions, sum.memory += item.second.memory;
   if (a.json) {
-    Json out = Json::array();
-    for (const auto& item : list) {
-      const SummaryRow& r = item.second;
-      out.push_back({{"key", item.first},
-                     {"least_seconds", r.seconds},
-                     {"flops", r.flops},
-                     {"bytes", r.bytes},
-                     {"kernels", r.kernels},
-                     {"instructions", r.instructions},
-                     {"peak_bytes", r.memory}});
-    }
-    print_json({{"file", a.file}, {"by", a.by}, {"device", device.name}, {"rows", out}, {"problems", problems}});
+    print_json(summary_json(a.file, a.by, device.name, list, problems));
     return problems.empty() ? kYes : kBad;
   }
   fmt::print("{:>11} {:>6} {:>12} {:>10} {:>8} {:>12} {:>10}  {}\n", "at least", "share", "operations", "bytes",
