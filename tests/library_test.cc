@@ -357,6 +357,8 @@ TEST(Library, ReplaysInMemory) {
   EXPECT_ERROR(r.cost_json("abacus"), usage, "abacus");
   EXPECT_NE(r.memory_json().find("peak_bytes"), std::string::npos);
   EXPECT_ERROR(r.memory_json("weight"), usage, "weight");
+  EXPECT_NE(r.summary_json("class").find("\"rows\""), std::string::npos);
+  EXPECT_ERROR(r.summary_json("weight"), usage, "weight");
   EXPECT_EQ(r.bisect().outcome, hlo::BisectResult::all_good);
   EXPECT_ERROR(hlo::replay(m, {.pipeline = "nothing"}), usage, "xla-2019");
   EXPECT_ERROR(hlo::replay(m, {.disabled = {"nothing"}}), usage, "nothing");
@@ -374,6 +376,9 @@ TEST(Library, KeepsAndOpensRecordings) {
   ASSERT_EQ(r.stages().size(), made.stages().size());
   EXPECT_EQ(r.stages().back().text(), made.stages().back().text());
   EXPECT_EQ(r.stages()[1].notes().size(), made.stages()[1].notes().size());
+  const std::string page = r.view(folder + ".view", true);
+  EXPECT_NE(file_text(page).find("after_optimizations"), std::string::npos);
+  EXPECT_ERROR(r.view(folder + ".view"), usage, "exists");
   r.save(copy, true);
   EXPECT_EQ(hlo::Recording::open(copy).stages().back().text(), r.stages().back().text());
   EXPECT_ERROR(r.save(copy), usage, "exists");

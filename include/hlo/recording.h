@@ -110,6 +110,10 @@ class HLO_EXPORT Recording {
   // Of the last stage.
   std::string cost_json(const std::string& device = {}) const;
   std::string memory_json(const std::string& by = "line") const;
+  std::string summary_json(const std::string& by = "line", const std::string& device = {}) const;  // or scope, class
+
+  // Pages that open without a network, into a folder that is not there (or `force`); the path of the first one.
+  std::string view(const std::string& folder, bool force = false) const;
 
   // The first bad stage, in a logarithmic number of questions. Without an oracle: one whose results differ from the
   // first stage's.

@@ -13,65 +13,12 @@
 #include "replay/kernels.h"
 #include "replay/memory_report.h"
 #include "replay/record/import.h"
+#include "replay/summary.h"
 #include "replay/target.h"
 #include "replay/terminal.h"
 
 namespace hlo {
 namespace {
-
-struct SummaryRow {
-  double seconds = 0, flops = 0, bytes = 0;
-  double measured = 0;  // by a profile
-  size_t instructions = 0, kernels = 0;
-  int64_t memory = 0;  // alive at the peak
-};
-
-using SummaryRows = std::map<std::string, SummaryRow>;
-
-std::string summary_key(const Module& m, InstId i, const std::string& by, const std::string& module) {
-  if (by == "module") return module;
-  if (by == "class") return kernel_class(m, i);
-  std::string key = by == "line" ? kernel_source_line(m, i).text() : scope_of(kernel_op_name(m, i));
-  return key.empty() ? "(unknown)" : key;
-}
-
-void add_module(const Module& m, const std::string& by, const std::string& name, const ModuleCost& cost,
-                const MemoryReport* memory, const std::function<double(InstId)>& measured, SummaryRows* rows) {
-  for (const KernelCost& k : cost.kernels) {
-    SummaryRow& row = (*rows)[summary_key(m, k.inst, by, name)];
-    row.seconds += k.seconds;
-    row.measured += measured(k.inst);
-    row.flops += (k.cost.flops + k.cost.transcendentals) * k.times;
-    row.bytes += k.cost.bytes() * k.times;
-    ++row.kernels;
-  }
-  // Instructions by their own place, those in fusions, too.
-  for (CompId c : m.computations())
-    for (InstId i : m.comp(c).order) {
-      if (!m.alive(i)) continue;
-      std::string key = by == "class" && m.op(i) != Opcode::Fusion && !CostAnalysis::runs(m, i)
-                            ? std::string(op_text(m.op(i)))
-                            : summary_key(m, i, by, name);
-      ++(*rows)[key].instructions;
-    }
-  if (!memory) return;
-  std::map<std::string_view, InstId> named;
-  if (by == "class")
-    for (CompId c : m.computations())
-      for (InstId i : m.comp(c).order)
-        if (m.alive(i)) named.emplace(m.inst_name(i), i);
-  for (const MemoryValue& v : memory->alive) {
-    std::string key = by == "module" ? name : by == "line" ? v.source.text() : scope_of(v.op_name);
-    if (by == "class") {
-      auto found = named.find(v.instruction);
-      key = found == named.end()                   ? "(unknown)"
-            : CostAnalysis::runs(m, found->second) ? kernel_class(m, found->second)
-                                                   : std::string(op_text(m.op(found->second)));
-    }
-    if (key.empty()) key = v.kind == "argument" ? "(arguments)" : v.kind == "constant" ? "(constants)" : "(unknown)";
-    (*rows)[key].memory += v.bytes;
-  }
-}
 
 int by_pass(const SummaryArgs& a, std::vector<LookedAt>& all) {
   struct PassRow {
@@ -146,8 +93,9 @@ int cmd_summary(const SummaryArgs& a) {
       if (l.module->config().is_scheduled) memory = memory_report(*l.module, l.recording ? &*l.recording : nullptr);
       const std::string name = l.selector.empty() ? l.name() : fmt::format("{} {}", l.selector, l.name());
       const size_t which = static_cast<size_t>(&l - all.data());
-      auto measured = [&](InstId i) { return times ? times->seconds(which, l.module->inst_name(i)).value_or(0) : 0; };
-      add_module(*l.module, a.by, name, cost, memory ? &*memory : nullptr, measured, &rows);
+      MeasuredSeconds measured;
+      if (times) measured = [&](std::string_view instruction) { return times->seconds(which, instruction); };
+      add_to_summary(*l.module, a.by, name, cost, memory ? &*memory : nullptr, &rows, measured);
       loops += cost.loops_without_trip_count;
       ++read;
     } catch (const Failure& e) {
@@ -156,28 +104,12 @@ int cmd_summary(const SummaryArgs& a) {
     }
     l.module = nullptr;
   }
-  std::vector<std::pair<std::string, SummaryRow>> list(rows.begin(), rows.end());
-  std::stable_sort(list.begin(), list.end(), [](const auto& x, const auto& y) {
-    return std::tuple(x.second.measured, x.second.seconds, x.second.memory) >
-           std::tuple(y.second.measured, y.second.seconds, y.second.memory);
-  });
+  const SortedSummary list = sorted(rows);
   for (const auto& item : list)
     sum.seconds += item.second.seconds, sum.measured += item.second.measured, sum.flops += item.second.flops,
         sum.bytes += item.second.bytes, sum.instructions += item.second.instructions, sum.memory += item.second.memory;
   if (a.json) {
-    Json out = Json::array();
-    for (const auto& item : list) {
-      const SummaryRow& r = item.second;
-      out.push_back({{"key", item.first},
-                     {"least_seconds", r.seconds},
-                     {"measured_seconds", times ? Json(r.measured) : Json()},
-                     {"flops", r.flops},
-                     {"bytes", r.bytes},
-                     {"kernels", r.kernels},
-                     {"instructions", r.instructions},
-                     {"peak_bytes", r.memory}});
-    }
-    print_json({{"file", a.file}, {"by", a.by}, {"device", device.name}, {"rows", out}, {"problems", problems}});
+    print_json(summary_json(a.file, a.by, device.name, list, problems, times.has_value()));
     return problems.empty() ? kYes : kBad;
   }
   fmt::print("{}{:>11} {:>6} {:>12} {:>10} {:>8} {:>12} {:>10}  {}\n", times ? fmt::format("{:>11} ", "measured") : "",

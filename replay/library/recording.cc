@@ -15,8 +15,10 @@
 #include "replay/record/run.h"
 #include "replay/record/store.h"
 #include "replay/replayer.h"
+#include "replay/summary.h"
 #include "replay/target.h"
 #include "replay/wanted_passes.h"
+#include "viewer/write_pages.h"
 
 namespace hlo::api {
 
@@ -278,6 +280,31 @@ std::string Recording::memory_json(const std::string& by) const {
                       {"by", by},
                       {"modules", Json::array({hlo::memory_json({b.r.module_name, b.r.rows[row].name(), "", m.get()},
                                                                 &report, by)})}});
+  });
+}
+
+std::string Recording::summary_json(const std::string& by, const std::string& device) const {
+  return about(only(*body_), [&](RecordingBody& b) {
+    if (by != "line" && by != "scope" && by != "class")
+      fail(FailureKind::kUsage, "by is line, scope or class, not '{}'", by);
+    const auto m = module_at(b, last_row(b));
+    const DeviceSpec spec = target_of(b.r, device).spec;
+    std::optional<MemoryReport> memory;
+    if (m->config().is_scheduled) memory = memory_report(*m, &b.r);
+    SummaryRows rows;
+    add_to_summary(*m, by, b.r.module_name, module_cost(*m, spec), memory ? &*memory : nullptr, &rows);
+    return json_text(hlo::summary_json(body_->spec, by, spec.name, sorted(rows), Json::array()));
+  });
+}
+
+std::string Recording::view(const std::string& folder, bool force) const {
+  return about(only(*body_), [&](RecordingBody& b) {
+    OutputFolder out(folder, force);
+    const std::string hint = "Text only; drawings of every stage: hlo-replay view DIR --formats=html,text";
+    const Pages pages = write_pages(b.r, {"text", "dot", "page"}, hint, out);
+    check_ended();
+    out.commit();
+    return out.path() + "/index.html";
   });
 }
 
