@@ -215,7 +215,13 @@ void bind_module(nb::class_<Module>& c) {
            "moment.")
       .def("edges", &edges_of, nb::sig("def edges(self) -> dict[str, numpy.typing.NDArray[typing.Any]]"),
            "Every use of an instruction by another as numpy arrays of ids: user, index (which operand), operand.")
-      .def("clone", &Module::clone, "A copy that can be changed by itself; instructions keep their ids.")
+      .def("__eq__",
+           [](const Module& a, nb::handle b) { return nb::isinstance<Module>(b) && a == nb::cast<const Module&>(b); })
+      .def("__hash__", [](const Module& m) { return std::hash<std::string>()(m.name()); });
+}
+
+void bind_module_whole(nb::class_<Module>& c) {
+  c.def("clone", &Module::clone, "A copy that can be changed by itself; instructions keep their ids.")
       .def(
           "print",
           [](const Module& m, const std::string& style, bool metadata, bool large_constants, bool lossless) {
@@ -245,9 +251,6 @@ void bind_module(nb::class_<Module>& c) {
           "What XLA's verifier would refuse, at most `limit`; an empty list where all is well. layouts: auto, binding "
           "or\n"
           "free (do they count?); precision: auto, uniform or mixed (may f32 stand beside bf16?).")
-      .def("__eq__",
-           [](const Module& a, nb::handle b) { return nb::isinstance<Module>(b) && a == nb::cast<const Module&>(b); })
-      .def("__hash__", [](const Module& m) { return std::hash<std::string>()(m.name()); })
       .def("__str__", [](const Module& m) { return text_of(interruptible([m] { return m.text(); })); })
       .def("__repr__",
            [](const Module& m) {
@@ -309,6 +312,7 @@ void bind_modules(nb::module_& m) {
   bind_instruction(instruction);
   bind_computation(computation);
   bind_module(module);
+  bind_module_whole(module);
   bind_edits(m, module, computation, instruction);
   bind_running(m, module);
   bind_passes(m, module);
