@@ -3,6 +3,7 @@
 // (xla/hlo/transforms/expanders/operand_upcaster.cc and beside it).
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "ir/shape_inference.h"
@@ -46,6 +47,8 @@ AttrSet bare(const Module& m, InstId dot) {
   for (Attr key : {Attr::sharding, Attr::origin}) set.erase(key);
   return set;
 }
+
+constexpr size_t kPartsTold = 64;  // of a concatenation's history
 
 class DotMerger {
  public:
@@ -156,7 +159,18 @@ class DotMerger {
     whole.dims[static_cast<size_t>(sa.free[0])] += m_.shape(sb.value).dims[static_cast<size_t>(sb.free[0])];
     InstId wide = make_derived(m_, sa.value, Opcode::Concatenate, {sa.value, sb.value},
                                dims_attr(u, Opcode::Concatenate, sa.free), u.shape(std::move(whole)));
-    made_of(sb.value, wide);
+    // What this pass has joined before is no one's past: its parts are.
+    std::vector<InstId> parts;
+    for (InstId value : {sa.value, sb.value}) {
+      auto before = joined_.find(value);
+      if (before == joined_.end())
+        parts.push_back(value);
+      else
+        parts.insert(parts.end(), before->second.begin(), before->second.end());
+    }
+    if (parts.size() > kPartsTold) parts.resize(kPartsTold);
+    for (InstId from : parts) made_of(from, wide);
+    joined_[wide] = std::move(parts);
     // The joined dimension in the result: behind the batch, and behind the other side's where that comes first.
     Side shared = side_of(m_, a, 1 - other);
     size_t at = shared.batch.size() + (same_lhs ? shared.free.size() : 0);
@@ -184,7 +198,8 @@ class DotMerger {
   PassContext& ctx_;
   int64_t limit_;
   std::unordered_set<InstId> dead_;
-  std::unordered_map<InstId, size_t> place_;  // in post order
+  std::unordered_map<InstId, std::vector<InstId>> joined_;  // concatenations made here, with what they join
+  std::unordered_map<InstId, size_t> place_;                // in post order
   int64_t budget_ = 0;
 };
 

@@ -20,7 +20,7 @@ class Types(unittest.TestCase):
                                    str(PACKAGE.parent / "mypy"), *map(str, what)], capture_output=True, text=True, check=False,
                                   cwd=PACKAGE.parent)
 
-        done = mypy(*(p for end in ("py", "pyi") for p in sorted(PACKAGE.glob(f"*.{end}")) if not p.name.startswith("jax")))
+        done = mypy(*(p for end in ("py", "pyi") for p in sorted(PACKAGE.glob(f"*.{end}")) if p.name != "_driver.py"))  # which runs with the user's jaxlib, in a process of its own
         self.assertEqual((done.returncode, done.stdout), (0, ""))
         done = mypy(HERE / "sample.py")
         self.assertEqual((done.returncode, done.stdout), (0, ""))
