@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <cstdlib>
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -259,6 +261,13 @@ void OutputFolder::commit() {
   }
   if (error) fail(FailureKind::kIo, "cannot make {}: {}", path_, error.message());
   done_ = true;
+}
+
+std::string user_cache_folder() {
+  const char* told = std::getenv("XDG_CACHE_HOME");
+  if (told && *told == '/') return std::string(told) + "/hlo-replay";
+  told = std::getenv("HOME");
+  return told && *told == '/' ? std::string(told) + "/.cache/hlo-replay" : std::string();
 }
 
 }  // namespace hlo

@@ -18,6 +18,10 @@ void write_file(const std::string& path, const std::string& content);
 // The same for what `writer` writes under the name that it is given.
 void write_file_by(const std::string& path, const std::function<void(const std::string&)>& writer);
 
+// Where what can be made again is kept between runs: $XDG_CACHE_HOME/hlo-replay, else ~/.cache/hlo-replay; empty where
+// neither is told.
+std::string user_cache_folder();
+
 // A folder that appears under its name only when commit() is called; removed when it is not.
 class OutputFolder {
  public:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from typing import Any
 
@@ -11,12 +12,20 @@ from .errors import failure
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "hlo-replay")
 
 
+def program() -> str:
+    """The command: $HLO_REPLAY, the one of this package, or (of the sources alone) the one on PATH."""
+    for found in (os.environ.get("HLO_REPLAY"), PROGRAM, shutil.which("hlo-replay")):
+        if found and os.access(found, os.X_OK):
+            return found
+    raise failure("usage", f"there is no command hlo-replay: neither $HLO_REPLAY nor {PROGRAM} nor one on PATH")
+
+
 def run(*words: str | os.PathLike[str]) -> tuple[int, str, str]:
     """Runs it with those words: its exit code, what it printed, and what it complained of.
 
     Raises KeyboardInterrupt when Ctrl-C is pressed, after the child has cleaned up behind itself.
     """
-    with subprocess.Popen([PROGRAM, *(os.fspath(word) for word in words)], text=True, errors="replace", stdin=subprocess.DEVNULL,
+    with subprocess.Popen([program(), *(os.fspath(word) for word in words)], text=True, errors="replace", stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         try:
             out, said = child.communicate()

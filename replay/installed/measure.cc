@@ -26,11 +26,8 @@ constexpr double kPatience = 10;  // a question may take so many times what the 
 constexpr std::array<const char*, 6> kWords = {"value", "memory", "time", "kernels", "compile-time", "crash"};
 
 std::string answers_folder() {
-  try {
-    return fs::path(releases_folder()).parent_path().string() + "/answers";
-  } catch (const Failure&) {
-    return {};  // nothing is kept
-  }
+  const std::string base = user_cache_folder();
+  return base.empty() ? base : base + "/answers";
 }
 
 std::optional<XlaMeasured> kept_answer(const std::string& file) {

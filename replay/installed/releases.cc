@@ -114,11 +114,9 @@ bool is_release(const std::string& word) {
 bool release_before(const std::string& a, const std::string& b) { return numbers_of(a) < numbers_of(b); }
 
 std::string releases_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  const std::string base = cache && *cache ? cache : home && *home ? std::string(home) + "/.cache" : "";
+  const std::string base = user_cache_folder();
   if (base.empty()) fail(FailureKind::kUsage, "neither XDG_CACHE_HOME nor HOME says where releases are kept");
-  return base + "/hlo-replay/releases";
+  return base + "/releases";
 }
 
 Interpreter release_interpreter(const std::string& version, const std::string& platform, const ReleaseOptions& o) {

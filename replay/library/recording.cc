@@ -104,21 +104,7 @@ Json difference(const ModuleDiff& d) { return complete_difference(complete(diff_
 Stage::Stage(std::shared_ptr<RecordingBody> body, size_t index) : body_(std::move(body)), index_(index) {}
 
 std::string Stage::kind() const {
-  return about(body_, [&](RecordingBody& b) -> std::string {
-    switch (b.r.rows.at(index_).kind) {
-      case StageRow::kInput:
-        return "input";
-      case StageRow::kPipelineStart:
-        return "pipeline-start";
-      case StageRow::kInnerStep:
-        return "step";
-      case StageRow::kResult:
-        return "result";
-      case StageRow::kPass:
-        break;
-    }
-    return "pass";
-  });
+  return about(body_, [&](RecordingBody& b) { return std::string(b.r.rows.at(index_).kind_name()); });
 }
 #define HLO_STAGE_FIELD(type, method, expression)       \
   type Stage::method() const {                          \

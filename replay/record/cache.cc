@@ -72,10 +72,8 @@ void make_room(const std::string& folder, uint64_t more) {
 
 std::string import_cache_folder() {
   if (const char* said = std::getenv("HLO_REPLAY_CACHE")) return said;
-  const char* home = std::getenv("XDG_CACHE_HOME");
-  if (home && *home == '/') return std::string(home) + "/hlo-replay/imports";
-  home = std::getenv("HOME");
-  return home && *home == '/' ? std::string(home) + "/.cache/hlo-replay/imports" : std::string();
+  const std::string base = user_cache_folder();
+  return base.empty() ? base : base + "/imports";
 }
 
 std::string import_key(const Recording& r) {

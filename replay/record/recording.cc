@@ -14,6 +14,22 @@
 namespace hlo {
 namespace fs = std::filesystem;
 
+std::string_view StageRow::kind_name() const {
+  switch (kind) {
+    case kInput:
+      return "input";
+    case kPipelineStart:
+      return "pipeline-start";
+    case kInnerStep:
+      return "step";
+    case kResult:
+      return "result";
+    case kPass:
+      break;
+  }
+  return "pass";
+}
+
 std::string StageRow::name() const {
   switch (kind) {
     case kInput:

@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/module.h"
@@ -23,7 +24,8 @@ struct StageRow {
   int stage = -1;    // of the lineage, that the row ends with; -1: unknown
   std::string file;  // text of this stage, base name; empty where nothing was written (nothing changed)
   std::vector<Note> notes;
-  std::string name() const;  // `simplification.after_algsimp`, `before_optimizations` …
+  std::string_view kind_name() const;  // input, pipeline-start, pass, step or result
+  std::string name() const;            // `simplification.after_algsimp`, `before_optimizations` …
 };
 
 struct Recording {

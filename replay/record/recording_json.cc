@@ -69,25 +69,10 @@ class JsonLines {
   bool first_ = true;
 };
 
-const char* kind_text(StageRow::Kind kind) {
-  switch (kind) {
-    case StageRow::kInput:
-      return "input";
-    case StageRow::kPipelineStart:
-      return "pipeline-start";
-    case StageRow::kInnerStep:
-      return "step";
-    case StageRow::kResult:
-      return "result";
-    default:
-      return "pass";
-  }
-}
-
 void write_row(JsonLines& j, const StageRow& row) {
   j.next();
   j.open('{');
-  j.member("kind", kind_text(row.kind));
+  j.member("kind", row.kind_name());
   j.member("name", row.name());
   if (row.number >= 0) j.member("number", row.number);
   if (!row.pipeline.empty()) j.member("pipeline", row.pipeline);
