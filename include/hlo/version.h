@@ -1,9 +1,10 @@
 #pragma once
 #include "hlo/export.h"
 
-namespace hlo::api {
+namespace hlo {
+HLO_INLINE_API namespace api {
+  // `0.1.0`
+  HLO_EXPORT const char* version();
 
-// `0.1.0`
-HLO_EXPORT const char* version();
-
-}  // namespace hlo::api
+}  // namespace api
+}  // namespace hlo
