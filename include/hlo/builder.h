@@ -6,7 +6,7 @@
 
 #include "hlo/module.h"
 
-namespace hlo::api {
+namespace hlo::HLO_INLINE_API api {
 
 // Adds a computation to a module and instructions to that computation; names are made unique. Until build() the
 // module is not whole. Every call throws Error(bad_input) with the text that could not be read, Error(usage) for
@@ -39,4 +39,4 @@ class HLO_EXPORT Builder {
   size_t parameters_ = 0;
 };
 
-}  // namespace hlo::api
+}  // namespace hlo::HLO_INLINE_APIapi

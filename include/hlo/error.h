@@ -7,7 +7,7 @@
 
 #include "hlo/export.h"
 
-namespace hlo::api {
+namespace hlo::HLO_INLINE_API api {
 
 enum class ErrorKind {
   bad_input,    // a text, file or module that is not what it should be
@@ -51,4 +51,4 @@ class HLO_EXPORT Error : public std::runtime_error {
   std::vector<Diagnostic> diagnostics_;
 };
 
-}  // namespace hlo::api
+}  // namespace hlo::HLO_INLINE_APIapi

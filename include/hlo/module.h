@@ -14,7 +14,7 @@
 #include "hlo/shape.h"
 #include "hlo/universe.h"
 
-namespace hlo::api {
+namespace hlo::HLO_INLINE_API api {
 
 class Module;
 class Computation;
@@ -214,4 +214,4 @@ class HLO_EXPORT Module {
   std::shared_ptr<struct ModuleBody> body_;
 };
 
-}  // namespace hlo::api
+}  // namespace hlo::HLO_INLINE_APIapi

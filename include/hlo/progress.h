@@ -7,7 +7,7 @@
 
 #include "hlo/export.h"
 
-namespace hlo::api {
+namespace hlo::HLO_INLINE_API api {
 
 struct Progress {
   std::string_view what;     // in words: `reading model.hlo`; valid during the call
@@ -30,4 +30,4 @@ class HLO_EXPORT Watch {
   std::unique_ptr<struct WatchBody> body_;
 };
 
-}  // namespace hlo::api
+}  // namespace hlo::HLO_INLINE_APIapi

@@ -1,9 +1,9 @@
 #pragma once
 #include "hlo/export.h"
 
-namespace hlo::api {
+namespace hlo::HLO_INLINE_API api {
 
 // `0.1.0`
 HLO_EXPORT const char* version();
 
-}  // namespace hlo::api
+}  // namespace hlo::HLO_INLINE_APIapi
