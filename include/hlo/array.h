@@ -8,7 +8,7 @@
 
 #include "hlo/export.h"
 
-namespace hlo::HLO_INLINE_API api {
+HLO_API_BEGIN
 
 // Bytes with a type: row-major whatever the layout, little endian. An element takes storage_bytes(type) bytes:
 //   pred            one byte, 0 or 1
@@ -46,4 +46,4 @@ class HLO_EXPORT Array {
   std::shared_ptr<const void> keeper_;
 };
 
-}  // namespace hlo::HLO_INLINE_APIapi
+HLO_API_END

@@ -6,7 +6,7 @@
 
 #include "hlo/module.h"
 
-namespace hlo::HLO_INLINE_API api {
+HLO_API_BEGIN
 
 // Adds a computation to a module and instructions to that computation; names are made unique. Until build() the
 // module is not whole. Every call throws Error(bad_input) with the text that could not be read, Error(usage) for
@@ -39,4 +39,4 @@ class HLO_EXPORT Builder {
   size_t parameters_ = 0;
 };
 
-}  // namespace hlo::HLO_INLINE_APIapi
+HLO_API_END

@@ -2,11 +2,11 @@
 #pragma once
 #include "hlo/export.h"
 
-namespace hlo::HLO_INLINE_API api {
+HLO_API_BEGIN
 
 // Runs one command as the program does and returns its exit code. It is a program's main and takes the process as its
 // own: standard streams, signal handlers and the allocator's settings are set. Not for a process that does other
 // things.
 HLO_EXPORT int command_line(int argc, char** argv);
 
-}  // namespace hlo::HLO_INLINE_APIapi
+HLO_API_END

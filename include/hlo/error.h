@@ -7,7 +7,7 @@
 
 #include "hlo/export.h"
 
-namespace hlo::HLO_INLINE_API api {
+HLO_API_BEGIN
 
 enum class ErrorKind {
   bad_input,    // a text, file or module that is not what it should be
@@ -51,4 +51,4 @@ class HLO_EXPORT Error : public std::runtime_error {
   std::vector<Diagnostic> diagnostics_;
 };
 
-}  // namespace hlo::HLO_INLINE_APIapi
+HLO_API_END

@@ -8,7 +8,7 @@
 #include "hlo/array.h"
 #include "hlo/module.h"
 
-namespace hlo::HLO_INLINE_API api {
+HLO_API_BEGIN
 
 struct Backend {
   std::string name, summary;
@@ -50,4 +50,4 @@ HLO_EXPORT RunResult run(const Module& module, const std::vector<Array>& inputs 
 // The inputs that run() makes of the seed.
 HLO_EXPORT std::vector<Array> make_inputs(const Module& module, const RunOptions& options = {});
 
-}  // namespace hlo::HLO_INLINE_APIapi
+HLO_API_END

@@ -4,12 +4,12 @@
 
 #define HLO_EXPORT __attribute__((visibility("default")))
 #ifdef HLO_LIBRARY_SOURCE
-#define HLO_INLINE_API
+#define HLO_API_BEGIN namespace hlo::api {
 #else
-#define HLO_INLINE_API inline
+#define HLO_API_BEGIN namespace hlo::inline api {
 #endif
+#define HLO_API_END }
 
-// Inline here is inline wherever it is opened again.
-namespace hlo {
-HLO_INLINE_API namespace api { struct Access; }  // of the library's own sources
-}  // namespace hlo
+HLO_API_BEGIN
+struct Access;  // of the library's own sources
+HLO_API_END

@@ -8,7 +8,7 @@
 #include "hlo/executor.h"
 #include "hlo/module.h"
 
-namespace hlo::HLO_INLINE_API api {
+HLO_API_BEGIN
 
 struct OutputComparison {
   std::string name, shape;  // o0, o1 …
@@ -57,4 +57,4 @@ struct Reduction {
 HLO_EXPORT Reduction reduce(const Module& module, const std::function<bool(const Module& candidate)>& faulty,
                             const ReduceOptions& options = {});
 
-}  // namespace hlo::HLO_INLINE_APIapi
+HLO_API_END

@@ -14,7 +14,7 @@
 #include "hlo/shape.h"
 #include "hlo/universe.h"
 
-namespace hlo::HLO_INLINE_API api {
+HLO_API_BEGIN
 
 class Module;
 class Computation;
@@ -214,4 +214,4 @@ class HLO_EXPORT Module {
   std::shared_ptr<struct ModuleBody> body_;
 };
 
-}  // namespace hlo::HLO_INLINE_APIapi
+HLO_API_END

@@ -11,7 +11,7 @@
 
 #include "hlo/module.h"
 
-namespace hlo::HLO_INLINE_API api {
+HLO_API_BEGIN
 
 struct PassOption {
   std::string name, type, absent;  // type: flag, number or word; absent: the value where none is given
@@ -67,4 +67,4 @@ HLO_EXPORT std::vector<std::string> pipelines();
 // Throws Error(usage) where there is none of that name.
 HLO_EXPORT std::vector<PipelineStep> pipeline(std::string_view name);
 
-}  // namespace hlo::HLO_INLINE_APIapi
+HLO_API_END

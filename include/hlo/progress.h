@@ -7,7 +7,7 @@
 
 #include "hlo/export.h"
 
-namespace hlo::HLO_INLINE_API api {
+HLO_API_BEGIN
 
 struct Progress {
   std::string_view what;     // in words: `reading model.hlo`; valid during the call
@@ -30,4 +30,4 @@ class HLO_EXPORT Watch {
   std::unique_ptr<struct WatchBody> body_;
 };
 
-}  // namespace hlo::HLO_INLINE_APIapi
+HLO_API_END

@@ -13,7 +13,7 @@
 #include "hlo/module.h"
 #include "hlo/pass.h"
 
-namespace hlo::HLO_INLINE_API api {
+HLO_API_BEGIN
 
 class Recording;
 
@@ -145,4 +145,4 @@ HLO_EXPORT std::string diff_json(const Module& a, const Module& b);
 HLO_EXPORT std::string cost_json(const Module& module, const std::string& device = {});
 HLO_EXPORT std::string memory_json(const Module& module, const std::string& by = "line");
 
-}  // namespace hlo::HLO_INLINE_APIapi
+HLO_API_END

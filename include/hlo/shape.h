@@ -7,7 +7,7 @@
 
 #include "hlo/export.h"
 
-namespace hlo::HLO_INLINE_API api {
+HLO_API_BEGIN
 
 // A dimension `?`.
 inline constexpr int64_t kUnboundedDimension = INT64_MIN;
@@ -31,4 +31,4 @@ HLO_EXPORT const std::vector<std::string_view>& element_types();
 HLO_EXPORT int element_bits(std::string_view element_type);
 HLO_EXPORT int storage_bytes(std::string_view element_type);
 
-}  // namespace hlo::HLO_INLINE_APIapi
+HLO_API_END

@@ -5,7 +5,7 @@
 
 #include "hlo/export.h"
 
-namespace hlo::HLO_INLINE_API api {
+HLO_API_BEGIN
 
 // A handle; copies are the same universe. It lives as long as anything made in it.
 //
@@ -26,4 +26,4 @@ class HLO_EXPORT Universe {
   std::shared_ptr<struct UniverseBody> body_;
 };
 
-}  // namespace hlo::HLO_INLINE_APIapi
+HLO_API_END

@@ -1,9 +1,9 @@
 #pragma once
 #include "hlo/export.h"
 
-namespace hlo::HLO_INLINE_API api {
+HLO_API_BEGIN
 
 // `0.1.0`
 HLO_EXPORT const char* version();
 
-}  // namespace hlo::HLO_INLINE_APIapi
+HLO_API_END
