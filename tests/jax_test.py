@@ -323,13 +323,15 @@ def replacements():
 def documentation():
     """The snippets of docs/jax.md, one after the other."""
     text = (pathlib.Path(source) / "docs" / "jax.md").read_text()
-    file = pathlib.Path(tempfile.gettempdir()) / "model.py"
-    file.write_text("\n".join(re.findall(r"```python\n(.*?)```", text, re.S)))
+    folder = tempfile.TemporaryDirectory()
+    file = pathlib.Path(folder.name) / "model.py"
+    file.write_text("\n".join(re.findall(r"```python.tested\n(.*?)```", text, re.S)))
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(compile(file.read_text(), str(file), "exec"), {"__name__": "snippets"})
     for line in re.findall(r"# (contract: .*|\[0\. .*)$", text, re.M):
         expect("docs/jax.md says what comes out", line in out.getvalue(), out.getvalue())
+    folder.cleanup()
 
 
 with tempfile.TemporaryDirectory() as directory:

@@ -19,7 +19,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NEEDS = {"card": "a card and its driver", "network": "a network", "install": "installs or builds for long", "jax": "jax", "ptxas": "the CUDA toolkit",
-         "file": "a file that only the reader has"}
+         "package": "the Python package, built", "tested": "run by a test of their own", "file": "a file that only the reader has"}
+PACKAGE = ROOT / "build" / "python"  # the extension and all: -DHLO_PYTHON=ON
 COMMANDS = ("hlo-replay ", "python3 ", "bash ", "cmake ", "ctest ", "cd ", "pip ", "printf ", "git ", "curl ", "XLA_FLAGS=", "$ ")
 LIMIT_S = 300
 
@@ -77,7 +78,7 @@ class Scratch:
         if python:  # as it is called, so that it finds what is installed beside it
             (bin_folder / "python3").write_text(f'#!/bin/sh\nexec "{python}" "$@"\n')
             (bin_folder / "python3").chmod(0o755)
-        packages = [str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]
+        packages = [str(PACKAGE if PACKAGE.is_dir() else ROOT / "python"), os.environ.get("PYTHONPATH", "")]
         self.env = dict(os.environ, PATH=f"{bin_folder}:{os.environ['PATH']}", XDG_CACHE_HOME=str(folder / ".cache"), JAX_PLATFORMS="cpu",
                         PYTHONPATH=":".join(p for p in packages if p))
         self.env.pop("XLA_FLAGS", None)
@@ -160,7 +161,7 @@ def main():
                     print(f"FAILED {where}: '{needs}' is none of {', '.join(NEEDS)}")
                     failed += 1
                     continue
-                if needs and not (needs == "jax" and python):
+                if needs and not (python and (needs == "jax" or (needs == "package" and PACKAGE.is_dir()))):
                     left[needs] = left.get(needs, 0) + 1
                     continue
                 todo = [(0, "\n".join(body))] if kind == "python" else commands(kind, body)
