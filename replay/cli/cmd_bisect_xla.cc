@@ -356,7 +356,7 @@ class CompilationBisection {
   // --- what lies between two settings ---
 
   std::string folder_for(const char* side) {
-    const std::string folder = (out_ ? out_->temporary() : scratch_.path()) + "/" + side;
+    std::string folder = (out_ ? out_->temporary() : scratch_.path()) + "/" + side;
     fs::create_directories(folder);
     return folder;
   }

@@ -56,7 +56,7 @@ std::string python_for(int first, int last) {
       fail(FailureKind::kUsage, "HLO_REPLAY_PYTHON_3_{}={} is no Python 3.{} that makes virtual environments", minor,
            set, minor);
     }
-    if (const std::string name = fmt::format("python3.{}", minor); fits(name, minor)) return name;
+    if (std::string name = fmt::format("python3.{}", minor); fits(name, minor)) return name;
   }
   for (int minor = first; minor <= last; ++minor)
     if (fits("python3", minor)) return "python3";
@@ -121,7 +121,7 @@ std::string releases_folder() {
 
 Interpreter release_interpreter(const std::string& version, const std::string& platform, const ReleaseOptions& o) {
   const std::string folder = releases_folder() + "/" + version, python = folder + "/bin/python";
-  const Interpreter found{python, "release " + version};
+  Interpreter found{python, "release " + version};
   std::error_code error;
   if (fs::exists(marker(folder, platform), error)) return found;
   const bool here = fs::exists(marker(folder, "cpu"), error);

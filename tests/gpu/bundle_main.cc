@@ -3,10 +3,10 @@
 
 #include <cstring>
 
-int hlo_replay_main(int argc, char** argv);
+#include "hlo/command_line.h"
 
 int main(int argc, char** argv) {
-  if (argc < 2 || std::strcmp(argv[1], "--run-tests") != 0) return hlo_replay_main(argc, argv);
+  if (argc < 2 || std::strcmp(argv[1], "--run-tests") != 0) return hlo::command_line(argc, argv);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }
