@@ -242,6 +242,7 @@ with tempfile.TemporaryDirectory() as directory:
     expect("diff --json", both["same"] is False and both["compilations"]["b"]["flags"].endswith("--wrong") and both["compilations"]["a"]["kernels"] > 0, both)
     code, out, err = ask("diff", installed(), "--flags-b=--nothing", "-o", tmp / "two")
     expect("diff: no difference, both kept", code == 0 and (tmp / "two" / "a" / "engine.json").exists() and (tmp / "two" / "b").exists(), err)
+    expect("diff: where no flag is set none is told", out.count("XLA_FLAGS:") == 1, out)
     code, out, err = ask("diff", installed())
     expect("diff of the same", code == 2 and "--flags-b" in err, err)
     code, out, err = ask("bisect", installed(), "--xla-flags=--wrong")

@@ -22,8 +22,10 @@ namespace {
 
 std::string joined(const std::vector<std::string>& parts) {
   std::string out;
-  for (const std::string& p : parts)
-    if (!p.empty()) out += (out.empty() ? "" : " ") + p;
+  for (const std::string& p : parts) {
+    const size_t begin = p.find_first_not_of(' '), end = p.find_last_not_of(' ');
+    if (begin != std::string::npos) out += (out.empty() ? "" : " ") + p.substr(begin, end - begin + 1);
+  }
   return out;
 }
 
