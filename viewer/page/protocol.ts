@@ -1,0 +1,138 @@
+// What the page asks and the engine answers: the one description of it. The engine (viewer/engine/engine.h) answers as
+// WebAssembly in a worker, or as the program itself behind `view --serve`; a page made without an engine carries the
+// answers of `Carried` that were made beforehand. A question is one JSON object {method, ...}, its answer one JSON
+// object, or {error: {message, hint?}}. Bytes (dropped files, a recording) go beside the JSON, never inside of it.
+
+/** A state of a module: module m of the session, state s of that module. States are numbered in the order in which
+ *  they came; what is edited or run in the page is appended to a module of its own (the bench). */
+export interface StateRef { module: number; state: number }
+
+/** An instruction's number, the same in all states of one module in which it is the same instruction. */
+export type Id = number;
+
+export interface ModuleInfo {
+  module: number; name: string; number: number; function: string; source: 'xla' | 'hlo-replay' | 'bench';
+  states: number; instructions: number; /** first and last state */ problems: string[]; pipeline: string;
+}
+
+/** A row of the timeline: a pass that ran (or a pipeline's start), whether or not it changed anything. */
+export interface Row {
+  row: number; kind: 'input' | 'pipeline-start' | 'pass' | 'step' | 'result';
+  pipeline: string; pass: string; name: string;
+  state: number | null; // that it ends with
+  changed: boolean; implemented: boolean; disabled: boolean; microseconds: number | null;
+  before: number; after: number; added: number; removed: number; modified: number; rewrites: number;
+}
+
+export type OpClass = 'parameter' | 'constant' | 'elementwise' | 'movement' | 'reduction' | 'contraction' |
+  'fusion' | 'library' | 'collective' | 'control' | 'tuple' | 'other';
+
+/** A drawing: absolute positions, in pixels at zoom 1. Arrays of one length, an entry a box; parents stand before
+ *  their children. `key` is the same from state to state where the box is: `i17` an instruction, `c3` a computation
+ *  drawn in its caller, `s…` a name scope, `r…` a repeated block (found by structure). */
+export interface Drawing {
+  state: StateRef; width: number; height: number;
+  boxes: {
+    key: string[]; parent: number[]; x: number[]; y: number[]; w: number[]; h: number[];
+    kind: ('op' | 'folded' | 'open')[];
+    label: string[];   // name of the op, of the scope, "block of 41 ops"
+    detail: string[];  // shape of the op, what a group holds
+    cls: OpClass[]; opcode: string[];
+    id: (Id | null)[];
+    count: number[];   // instructions inside, 1 for an op
+    times: number[];   // how often a repeated block stands here; 1 otherwise
+    change: ('same' | 'new' | 'changed' | 'fused' | 'leaves')[]; // against `against`; of groups the strongest inside
+  };
+  edges: { from: number[]; to: number[]; /** x,y pairs; points of edge e: start[e] … start[e+1] */ points: number[]; start: number[];
+           label: string[] };
+  folded: number;      // instructions that no box of their own shows
+}
+
+/** Text of a state, by lines; `id` of the instruction a line defines, null for other lines. */
+export interface Text { lines: string[]; ids: (Id | null)[]; from: number; total: number }
+
+export interface Hit { id: Id; name: string; opcode: string; shape: string; computation: string; op_name: string; line: number }
+
+export interface Change {
+  kind: 'added' | 'removed' | 'changed' | 'moved' | 'module'; id: Id | null; other: Id | null;
+  name: string; place: string; what: string[]; before: string; after: string; count: number; rules: string[];
+}
+
+/** A rewrite inside of a pass: what the rule did. `state` asks `rewrite_state` for the module behind it. */
+export interface Rewrite { index: number; rule: string; text: string; ids: { name: string; id: Id | null }[] }
+
+export interface Op {
+  id: Id; name: string; opcode: string; cls: OpClass; text: string; shape: string; layout: string; computation: string;
+  operands: { id: Id; name: string; shape: string }[]; users: { id: Id; name: string; shape: string }[];
+  calls: { role: string; computation: string; instructions: number }[];
+  attributes: { name: string; value: string }[];
+  source: { op_name: string; frames: string[] };   // the innermost frame first, `file:line function`
+  cost: { flops: number; bytes: number; seconds: number; bound: string; device: string } | null;
+  history: { state: number; row: number; what: string; rules: string[]; name: string; before: string; after: string }[];
+  fusion: { name: string; kind: string; ids: Id[]; why: string[] } | null;
+  why_not: string[];                               // decisions against joining it, with their numbers
+  buffers: string[]; thunks: string[];
+  files: { name: string; kind: 'll' | 'ptx' | 'other'; bytes: number }[];
+  measured_seconds: number | null;
+}
+
+export interface Overview {   // what `hlo-replay DIR` prints, as parts
+  title: string; lines: { heading: string; rows: { text: string; id: Id | null; module: number | null; state: number | null; source: string }[] }[];
+}
+
+export interface Memory {
+  peak_bytes: number; at: Id | null; estimated: boolean;
+  live: { id: Id | null; name: string; bytes: number; from: number; to: number; source: string }[]; // from, to: places in the schedule
+  places: number;
+  curve: { place: number; bytes: number }[];
+}
+export interface Roofline { device: string; flops_per_s: number; bytes_per_s: number;
+  ops: { id: Id; name: string; flops: number; bytes: number; seconds: number; measured: number | null }[] }
+export interface Thunks { thunks: { index: number; kind: string; id: Id | null; name: string; stream: number; start: number; seconds: number; depth: number }[];
+  measured: boolean }
+export interface Decision { verdict: 'fused' | 'declined'; producer: string; consumer: string; producer_id: Id | null; consumer_id: Id | null; why: string }
+export interface Links { modules: { module: number; name: string }[];
+  links: { from: number; result: string; to: number; parameter: string; confidence: string; why: string }[] }
+
+export interface PassInfo { name: string; pipeline_order: number; implemented: boolean; options: { name: string; default: string; help: string }[]; help: string }
+export interface RunResult { at: StateRef; rows: Row[]; refused: string[] }
+export interface Values { ran: boolean; ms: number; seed: number; values: { id: Id; shape: string; text: string; min: number | null; max: number | null; mean: number | null; nan: number; inf: number }[]; note: string }
+
+/** What the engine answers. Every method may fail with an EngineError. */
+export interface Engine {
+  open(files: { name: string; bytes: Uint8Array }[]): Promise<{ modules: ModuleInfo[] }>;  // a recording, a dump, modules; a .tar or .zip is unpacked by the page
+  modules(): Promise<{ modules: ModuleInfo[] }>;
+  rows(q: { module: number }): Promise<{ rows: Row[] }>;
+  overview(): Promise<Overview>;
+  /** `open`: keys of open groups, null for what is best at first sight; `all` opens everything. `within`: one group by itself. */
+  drawing(q: { at: StateRef; open: string[] | null; all?: boolean; against?: StateRef | null; within?: string | null }): Promise<Drawing>;
+  svg(q: { at: StateRef; open: string[] | null; all?: boolean; against?: StateRef | null }): Promise<{ svg: string }>;
+  text(q: { at: StateRef; from?: number; lines?: number }): Promise<Text>;
+  /** Words of the query: name parts, `op:fusion`, `kind:kLoop`, `shape:f32[8`, `name:…`, `scope:…`, `attr:…`, `bytes>1M`, `flops>1G`, `user>3`; all must hold; `-` before one negates it. */
+  search(q: { at: StateRef; query: string; limit?: number }): Promise<{ hits: Hit[]; total: number }>;
+  /** Where it lives in that state, which keys to open to see it. */
+  locate(q: { at: StateRef; id: Id }): Promise<{ keys: string[] }>;
+  op(q: { at: StateRef; id: Id }): Promise<Op>;
+  diff(q: { a: StateRef; b: StateRef }): Promise<{ same: boolean; changes: Change[]; note: string }>;
+  /** What an instruction is in another state of the same module: itself, or its heirs; null: unknown. */
+  follow(q: { at: StateRef; id: Id; to: number }): Promise<{ ids: Id[] | null }>;
+  rewrites(q: { module: number; row: number }): Promise<{ rewrites: Rewrite[]; atomic: string }>;
+  rewrite_state(q: { module: number; row: number; count: number }): Promise<{ at: StateRef }>; // behind so many rewrites
+  memory(q: { at: StateRef }): Promise<Memory>;
+  roofline(q: { at: StateRef; device?: string }): Promise<Roofline>;
+  thunks(q: { at: StateRef }): Promise<Thunks>;
+  decisions(q: { module: number; row?: number }): Promise<{ decisions: Decision[] }>;
+  links(): Promise<Links>;
+  file(q: { module: number; name: string }): Promise<{ text: string }>;
+  // Do
+  passes(): Promise<{ passes: PassInfo[]; pipelines: { name: string; rows: { pipeline: string; pass: string }[] }[] }>;
+  edit(q: { text: string; name?: string }): Promise<{ at: StateRef }>;               // a new bench module
+  /** Passes by name, or a pipeline's rest from row `from`; `off`: passes that are left out; `fuel`: pass → rewrites. */
+  run(q: { at: StateRef; passes?: string[]; pipeline?: string; from?: number; off?: string[]; options?: Record<string, string>; fuel?: Record<string, number> }): Promise<RunResult>;
+  evaluate(q: { at: StateRef; seed?: number; inputs?: string }): Promise<Values>;
+  compare(q: { a: StateRef; b: StateRef; seed?: number }): Promise<{ equal: boolean; text: string; first: { id: Id | null; name: string; text: string } | null }>;
+  bisect(q: { module: number; seed?: number }): Promise<{ found: boolean; row: number | null; rewrite: number | null; rule: string; id: Id | null; source: string; text: string }>;
+}
+
+/** Methods whose answers a page without an engine can carry. */
+export const Carried = ['modules', 'rows', 'overview', 'drawing', 'text', 'diff', 'memory', 'roofline', 'thunks', 'decisions', 'links', 'file'] as const;
