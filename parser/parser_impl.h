@@ -194,6 +194,9 @@ class Parser {
   Dims number_list(char open, char close, const char* what);
   std::vector<Dims> nested_ints(const char* what);
   void iota_tiles(TileAssignment& tiles, bool needs_transpose);
+  // `single_device` is XLA 0.12's word for `maximal_mesh`.
+  static bool is_maximal_mesh(std::string_view word) { return word == "maximal_mesh" || word == "single_device"; }
+  static bool begins_mesh(std::string_view word) { return word == "mesh" || is_maximal_mesh(word); }
   Mesh mesh();
   std::vector<AxisRef> axis_list(const Mesh& m, std::vector<AxisRef>& taken, bool* open);
   std::string sharding_metadata(bool always_list);

@@ -344,7 +344,7 @@ class CompilationBisection {
     if (guilty.empty()) guilty = guilty_of(heals, passes);
     if (guilty.empty()) return false;
     json_["passes"] = guilty, json_["passes_of"] = side;
-    if (!yes_or_no() && json_["first_stage"].is_null()) {
+    if (!yes_or_no()) {
       XlaSetting t = s;
       t.disabled = guilty;
       wanted_ = first_line(wanted.words);
