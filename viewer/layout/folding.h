@@ -25,7 +25,7 @@ struct FoldGroup {
   uint32_t parent = kNone;
   InstId inst;                     // of kCall
   CompId comp;                     // whose instructions stand here; of kCall with several computations invalid
-  std::string key, label;          // LayoutBox::key and label
+  std::string key, label;          // DrawnBox::key and label
   std::vector<FoldItem> children;  // in topological order
   uint32_t count = 0;              // instructions inside, the calling one and those without a box among them
   uint32_t times = 1;              // of kRepeat
@@ -38,7 +38,7 @@ class Folding {
   explicit Folding(const Module& m);  // keeps the reference
 
   const Module& module() const { return m_; }
-  const std::vector<FoldGroup>& groups() const { return groups_; }  // 0: the module; parents before children
+  const std::vector<FoldGroup>& groups() const { return groups_; }  // 0: the module
   // The innermost group that an instruction stands in; of one that has no box, that of the user which tells of it.
   // kNone where it stands in none: it is not alive.
   uint32_t home(InstId i) const { return i.value < home_.size() ? home_[i.value] : FoldGroup::kNone; }
@@ -51,11 +51,12 @@ class Folding {
   std::vector<std::string> keys_to(InstId i) const;
 
  private:
-  friend class FoldingMaker;
+  friend struct FoldingMaker;
   const Module& m_;
   std::vector<FoldGroup> groups_;
   std::vector<uint32_t> home_;
   std::vector<bool> hidden_;
+  std::vector<InstId> told_by_;  // of what is hidden: the instruction that tells of it
   std::unordered_map<InstId, uint32_t> of_inst_;
   std::unordered_map<std::string, uint32_t> by_key_;
 };

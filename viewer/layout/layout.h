@@ -39,7 +39,7 @@ DrawnClass drawn_class(const Module& m, InstId inst);
 enum class Mark : uint8_t { kSame, kLeaves, kChanged, kFused, kNew };
 std::string_view mark_text(Mark mark);  // same, leaves, changed, fused, new
 
-struct LayoutBox {
+struct DrawnBox {
   // The same from stage to stage where the box is: `i17` an instruction (one that calls a computation is a group under
   // that key, with the computation's boxes in it), `c3` one of several computations that an instruction calls, `s…` a
   // name scope, `r…` repeated blocks or one block, `p…` parameters of a group.
@@ -57,7 +57,7 @@ struct LayoutBox {
   static constexpr uint32_t kNoBox = 0xFFFFFFFFu;
 };
 
-struct LayoutEdges {
+struct DrawnEdges {
   std::vector<uint32_t> from, to;     // boxes
   std::vector<float> points;          // x, y pairs, absolute
   std::vector<uint32_t> start = {0};  // numbers in `points`: edge e has those from start[e] to before start[e + 1]
@@ -67,10 +67,10 @@ struct LayoutEdges {
   size_t size() const { return from.size(); }
 };
 
-struct Layout {
+struct Drawing {
   float width = 0, height = 0;
-  std::vector<LayoutBox> boxes;
-  LayoutEdges edges;
+  std::vector<DrawnBox> boxes;
+  DrawnEdges edges;
   uint32_t total = 0;   // instructions of what is drawn (the module, or the group of `within`)
   uint32_t folded = 0;  // of them those that no box of their own shows: total less the boxes that have an id
 };
@@ -79,15 +79,15 @@ struct LayoutOptions {
   enum class Open : uint8_t { kBest, kThese, kAll };
   Open open = Open::kBest;  // what is best at first sight, `keys`, or everything
   std::unordered_set<std::string>
-      keys;                        // open groups; one within a closed group waits, one that is not there is no error
-  std::string within;              // a group's key: it alone; empty: the module
-  std::vector<Mark> marks;         // by InstId; behind its end all are the same
-  const Layout* before = nullptr;  // of a neighbouring stage: what stays puts stays where it was
+      keys;                         // open groups; one within a closed group waits, one that is not there is no error
+  std::string within;               // a group's key: it alone; empty: the module
+  std::vector<Mark> marks;          // by InstId; behind its end all are the same
+  const Drawing* before = nullptr;  // of a neighbouring stage: what stays puts stays where it was
 };
 
 // Throws Failure(kUsage) where `within` names no group.
-Layout lay_out(const Folding& folding, const LayoutOptions& options);
+Drawing lay_out(const Folding& folding, const LayoutOptions& options);
 // Of a folding that is made for this call; who draws a module twice keeps one.
-Layout lay_out(const Module& m, const LayoutOptions& options);
+Drawing lay_out(const Module& m, const LayoutOptions& options);
 
 }  // namespace hlo
