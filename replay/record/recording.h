@@ -38,6 +38,7 @@ struct Recording {
   std::vector<std::string> other_files;  // of the same module: buffer assignment, thunks, .ll, .ptx …
   std::vector<std::string> missing;      // what a complete dump would have
   std::vector<std::string> problems;     // files that could not be read, and why
+  bool keep_import = true;               // in the user's cache, where it is a foreign folder's
 
   // The text file that holds the module after that row (its own, or the last one written before it); empty if none.
   std::string text_file(size_t row) const;
