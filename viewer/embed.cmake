@@ -5,7 +5,7 @@
 include(${CMAKE_CURRENT_LIST_DIR}/base64_hash.cmake)
 
 set(code "#include \"viewer/pages.h\"\n\nnamespace hlo {\n")
-foreach(pair "kStageTemplate:stage.html" "kDiffTemplate:diff.html" "kLinkTemplate:link.html" "kProfileTemplate:profile.html" "kRunTemplate:run.html")
+foreach(pair "kStageTemplate:stage.html" "kDiffTemplate:diff.html" "kLinkTemplate:link.html" "kProfileTemplate:profile.html" "kGraphsTemplate:graphs.html")
   string(REPLACE ":" ";" pair "${pair}")
   list(GET pair 0 name)
   list(GET pair 1 file)

@@ -1,7 +1,7 @@
 # Writes OUT/page_data.cc: the page's skeleton, its script and style, bundled by esbuild, and where ENGINE names a folder
 # its engine.wasm (gzipped) and worker.js. Bytes come in by .incbin: as literals they would take compilers minutes.
 include(${CMAKE_CURRENT_LIST_DIR}/base64_hash.cmake)
-set(licence "/* hlo-replay, Apache-2.0; with CodeMirror 5, copyright by Marijn Haverbeke and others, MIT licence: https://codemirror.net/5/LICENSE */")
+set(licence "/* hlo-replay, Apache-2.0, with CodeMirror 5, copyright by Marijn Haverbeke and others, MIT licence: https://codemirror.net/5/LICENSE */")
 set(ENV{NODE_PATH} ${LIBRARIES})
 file(MAKE_DIRECTORY ${OUT})
 
