@@ -1,7 +1,7 @@
 // The little of CodeMirror 5 that the bench uses.
 declare module 'codemirror/lib/codemirror.js' {
-  interface Stream { sol(): boolean; eatSpace(): boolean; skipToEnd(): void; match(pattern: RegExp): RegExpMatchArray | null; next(): string | undefined; readonly string: string; pos: number }
-  interface Editor {
+  export interface Stream { sol(): boolean; eatSpace(): boolean; skipToEnd(): void; match(pattern: RegExp): RegExpMatchArray | null; next(): string | undefined; readonly string: string; pos: number }
+  export interface Editor {
     getValue(): string; setValue(text: string): void; refresh(): void; focus(): void; lineCount(): number;
     setOption(name: string, value: unknown): void;
     on(event: 'change' | 'blur' | 'cursorActivity', handler: () => void): void;
@@ -11,7 +11,7 @@ declare module 'codemirror/lib/codemirror.js' {
     setCursor(line: number, ch?: number): void;
     getWrapperElement(): HTMLElement;
   }
-  interface Library {
+  export interface Library {
     (place: HTMLElement, options: Record<string, unknown>): Editor;
     defineMode(name: string, mode: () => { token(stream: Stream): string | null; lineComment?: string }): void;
   }

@@ -114,3 +114,12 @@ export function save(name: string, content: Blob): void {
   anchor.remove();
   setTimeout(() => URL.revokeObjectURL(address), 10000);
 }
+
+/** A path of links, innermost last; a long one is cut in its middle. */
+export function bdi_path(place: Element, path: { text: string; run: () => void }[]): void {
+  const shown = path.length > 6 ? [...path.slice(0, 2), null, ...path.slice(-3)] : path;
+  shown.forEach((entry, i) => {
+    if (i) add(place, h('span', { class: 'faint', 'aria-hidden': 'true' }, ' › '));
+    add(place, entry ? link(foreign(entry.text, 36), entry.run) : '…');
+  });
+}
