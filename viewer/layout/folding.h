@@ -19,7 +19,7 @@ struct FoldItem {
 
 struct FoldGroup {
   // kCall: an instruction with what it calls; kUncalled: a computation that nothing calls, beside the entry.
-  enum class Kind : uint8_t { kModule, kCall, kComputation, kUncalled, kScope, kRepeat, kBlock, kParameters };
+  enum class Kind : uint8_t { kModule, kCall, kComputation, kUncalled, kScope, kRepeat, kBlock, kParameters, kResults };
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   Kind kind = Kind::kModule;
   uint32_t parent = kNone;
@@ -29,8 +29,8 @@ struct FoldGroup {
   std::vector<FoldItem> children;  // in topological order
   uint32_t count = 0;              // instructions inside, the calling one and those without a box among them
   uint32_t times = 1;              // of kRepeat
-  uint64_t alike = 0;              // equal structure, equal number
-  bool exact = true;               // of kRepeat: all are of equal structure
+  uint64_t alike = 0;              // equal structure, equal number; of kRepeat that of its blocks, 0 where they differ
+  uint32_t contractions = 0, fusions = 0, loops = 0, collectives = 0, library = 0;  // of the instructions inside
 };
 
 class Folding {
