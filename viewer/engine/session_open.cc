@@ -165,8 +165,11 @@ void PageSession::open_files() {
   replace(std::move(opened));
 }
 
-uint32_t PageSession::add_bench(std::unique_ptr<Module> m, const std::string& name) {
+uint32_t PageSession::add_bench(std::unique_ptr<Module> m, const std::string& name, std::optional<StateRef> origin) {
+  constexpr size_t kMostModules = 10000;
+  if (modules_.size() >= kMostModules) fail(FailureKind::kUnsupported, "{} modules are open: no more", kMostModules);
   modules_.push_back(bench_of(std::move(m), name));
+  modules_.back()->origin = origin;
   modules_.back()->recording.module_number = static_cast<int>(modules_.size());
   return static_cast<uint32_t>(modules_.size() - 1);
 }
