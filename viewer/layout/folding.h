@@ -29,8 +29,8 @@ struct FoldGroup {
   std::vector<FoldItem> children;  // in topological order
   uint32_t count = 0;              // instructions inside, the calling one and those without a box among them
   uint32_t times = 1;              // of kRepeat
-  uint64_t alike = 0;              // equal structure, equal number
-  bool exact = true;               // of kRepeat: all are of equal structure
+  uint64_t alike = 0;              // equal structure, equal number; of kRepeat that of its blocks, 0 where they differ
+  uint32_t contractions = 0, fusions = 0, loops = 0, collectives = 0, library = 0;  // of the instructions inside
 };
 
 class Folding {
