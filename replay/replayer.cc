@@ -86,18 +86,8 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   r.rows.push_back(input);
 
   auto record = [&](Module& m, const PassEvent& e) {
-    StageRow row;
-    row.kind = e.kind == PassEvent::kPipelineStart ? StageRow::kPipelineStart
-               : e.kind == PassEvent::kInnerStep   ? StageRow::kInnerStep
-                                                   : StageRow::kPass;
-    row.pipeline = e.pipeline, row.pass = e.pass, row.next = e.next;
-    row.changed = e.kind == PassEvent::kInnerStep || e.changed || e.claimed;
-    row.implemented = e.implemented, row.disabled = e.disabled;
-    row.before = e.instructions_before, row.after = e.instructions_after;
-    row.rewrites = e.rewrites;
-    row.notes = e.notes;
+    StageRow row = row_of(e);
     if (e.kind == PassEvent::kPass) {
-      row.microseconds = e.microseconds;
       ++done;
       if (options.progress) options.progress(done, std::max(all, done), e.pass);
     }

@@ -43,6 +43,21 @@ std::string StageRow::name() const {
   }
 }
 
+StageRow row_of(const PassEvent& e) {
+  StageRow row;
+  row.kind = e.kind == PassEvent::kPipelineStart ? StageRow::kPipelineStart
+             : e.kind == PassEvent::kInnerStep   ? StageRow::kInnerStep
+                                                 : StageRow::kPass;
+  row.pipeline = e.pipeline, row.pass = e.pass, row.next = e.next;
+  row.changed = e.kind == PassEvent::kInnerStep || e.changed || e.claimed;
+  row.implemented = e.implemented, row.disabled = e.disabled;
+  row.before = e.instructions_before, row.after = e.instructions_after;
+  row.rewrites = e.rewrites;
+  row.notes = e.notes;
+  if (e.kind == PassEvent::kPass) row.microseconds = e.microseconds;
+  return row;
+}
+
 std::string Recording::text_file(size_t row) const {
   for (size_t i = std::min(row, rows.size() - 1) + 1; i-- > 0;)
     if (!rows[i].file.empty()) return rows[i].file;

@@ -8,6 +8,7 @@
 
 #include "ir/module.h"
 #include "passes/pass.h"
+#include "passes/scope.h"
 #include "replay/record/lineage.h"
 
 namespace hlo {
@@ -27,6 +28,9 @@ struct StageRow {
   std::string_view kind_name() const;  // input, pipeline-start, pass, step or result
   std::string name() const;            // `simplification.after_algsimp`, `before_optimizations` …
 };
+
+// What happened as a row, without the stage and what comes of it.
+StageRow row_of(const PassEvent& event);
 
 struct Recording {
   std::string folder;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/base/check.h"
+#include "passes/pipelines.h"
 
 namespace hlo {
 namespace {
@@ -55,13 +56,71 @@ std::shared_ptr<OpenState> PageSession::state(StateRef at) {
 
 std::shared_ptr<OpenState> PageSession::thawed(StateRef at) {
   PageModule& m = module(at.module);
-  return std::make_shared<OpenState>(at, std::shared_ptr<const Module>(lineage(m).module(at.state)),
-                                     std::vector<Heir>());
+  std::vector<Heir> heirs;
+  std::unique_ptr<Module> made =
+      m.kind == PageModule::Kind::kRewrites ? rewritten(m, at.state, &heirs) : lineage(m).module(at.state);
+  return std::make_shared<OpenState>(at, std::move(made), std::move(heirs));
 }
 
 std::unique_ptr<Module> PageSession::copy_of(StateRef at) {
   check_state(at);
-  return lineage(module(at.module)).module(at.state);
+  PageModule& m = module(at.module);
+  std::vector<Heir> unused;
+  return m.kind == PageModule::Kind::kRewrites ? rewritten(m, at.state, &unused) : lineage(m).module(at.state);
+}
+
+// A pass does the same on the same module, whatever its fuel, until that is spent.
+std::unique_ptr<Module> PageSession::rewritten(PageModule& m, size_t count, std::vector<Heir>* heirs) {
+  std::unique_ptr<Module> out = copy_of(*m.origin);
+  if (count == 0) return out;
+  Lineage two(out->universe());
+  two.add(*out);
+  PassContext context;
+  context.options = m.options;
+  context.fuel = static_cast<int64_t>(count);
+  context.keep_notes = false;
+  PassEvent event;
+  run_pass(*out, *m.pass, context, {}, &event);
+  if (event.rewrites != static_cast<int64_t>(count))
+    fail(FailureKind::kInternal, "{} makes {} rewrites where it made {}", m.pass->name, event.rewrites, count);
+  two.add(*out);
+  auto list = two.heirs(1);
+  heirs->assign(list.begin(), list.end());
+  return out;
+}
+
+uint32_t PageSession::rewrites_of(uint32_t number, size_t row) {
+  PageModule& m = module(number);
+  if (row >= m.recording.rows.size())
+    fail(FailureKind::kUsage, "module {} has no row {}: it has {}", number, row, m.recording.rows.size());
+  const StageRow& r = m.recording.rows[row];
+  if (m.kind == PageModule::Kind::kRecording && m.recording.source != "hlo-replay")
+    fail(FailureKind::kUnsupported, "{} was run by XLA, whose dump does not tell its rewrites", r.name());
+  const PassInfo* pass = r.kind == StageRow::kPass ? find_pass(r.pass) : nullptr;
+  if (!pass || !pass->run) fail(FailureKind::kUsage, "row {} ({}) is no run of a pass", row, r.name());
+  if (r.rewrites < 1) fail(FailureKind::kUsage, "{} made no rewrite in row {}", r.name(), row);
+  int before = -1;
+  for (size_t k = 0; k < row; ++k)
+    if (m.recording.rows[k].stage >= 0) before = m.recording.rows[k].stage;
+  if (before < 0) fail(FailureKind::kUsage, "the state in front of row {} could not be read", row);
+  const StateRef origin{number, static_cast<uint32_t>(before)};
+  for (uint32_t k = 0; k < modules_.size(); ++k) {
+    const PageModule& other = *modules_[k];
+    if (other.kind == PageModule::Kind::kRewrites && other.origin == origin && other.row == row) return k;
+  }
+  auto made = std::make_unique<PageModule>();
+  made->kind = PageModule::Kind::kRewrites, made->read = true;
+  made->origin = origin, made->row = row, made->pass = pass, made->rewrites = static_cast<size_t>(r.rewrites);
+  if (auto own = m.row_options.find(row); own != m.row_options.end())
+    made->options = own->second;
+  else
+    made->options = call_site_options(pass->name, r.pipeline);
+  made->recording.module_name = m.recording.module_name, made->recording.source = "bench";
+  made->recording.pipeline = fmt::format("rewrites of {}", r.name());
+  made->recording.module_number = static_cast<int>(modules_.size() + 1);
+  made->function = m.function;
+  modules_.push_back(std::move(made));
+  return static_cast<uint32_t>(modules_.size() - 1);
 }
 
 InstId PageSession::instruction(OpenState& state, int64_t id) {
@@ -80,11 +139,6 @@ const Target& PageSession::target(uint32_t number) {
 const std::vector<FusionDecision>& PageSession::decisions(PageModule& m) {
   if (!m.decisions) m.decisions = fusion_decisions(m.recording, std::nullopt);
   return *m.decisions;
-}
-
-std::vector<Heir> PageSession::heirs_into(StateRef at) {
-  auto list = lineage(module(at.module)).heirs(at.state);
-  return {list.begin(), list.end()};
 }
 
 }  // namespace hlo

@@ -20,6 +20,7 @@
 namespace hlo {
 
 class Folding;
+struct Drawing;
 
 // A state that somebody looks at. All but the module is made when it is first asked for. Immutable to callers.
 class OpenState {
@@ -77,9 +78,11 @@ struct PageModule {
   std::optional<StateRef> origin;                        // of a bench: its state 0 is a copy of that one, ids the same
   // Of kRewrites: the run of the pass, and how many of its rewrites may be asked for.
   size_t row = 0;
-  std::string pass;
+  const PassInfo* pass = nullptr;
   std::map<std::string, std::string> options;
   size_t rewrites = 0;
+  // Of a bench: the options that each row's pass ran with.
+  std::map<size_t, std::map<std::string, std::string>> row_options;
 };
 
 class PageSession {
@@ -90,7 +93,10 @@ class PageSession {
   void open_path(const std::string& path);
   void put(std::string name, std::string bytes);
   void open_files();  // those that were put
-  uint32_t add_bench(std::unique_ptr<Module> m, const std::string& name);
+  // A module of its own that begins with that state; its number.
+  uint32_t add_bench(std::unique_ptr<Module> m, const std::string& name, std::optional<StateRef> origin);
+  // The one with the states between the rewrites of a row; the same at each call.
+  uint32_t rewrites_of(uint32_t module, size_t row);
 
   size_t size() const { return modules_.size(); }
   // Its stages read; throws Failure(kUsage) where there is no such module.
@@ -108,21 +114,30 @@ class PageSession {
   // What it was compiled for; of a bench what it came from.
   const Target& target(uint32_t module);
   const std::vector<FusionDecision>& decisions(PageModule& m);
-  // Heirs from the ids of the state in front; of first states none.
-  std::vector<Heir> heirs_into(StateRef at);
-  std::vector<std::unique_ptr<PageModule>>& modules() { return modules_; }
+  // The last one of that module and group, so that the next can keep its places; null where there is none.
+  std::shared_ptr<const Drawing> last_drawing(uint32_t module, const std::string& within) const {
+    return module == drawn_module_ && within == drawn_within_ ? drawn_ : nullptr;
+  }
+  void keep_drawing(uint32_t module, const std::string& within, std::shared_ptr<const Drawing> drawing) {
+    drawn_module_ = module, drawn_within_ = within, drawn_ = std::move(drawing);
+  }
 
  private:
   std::vector<std::unique_ptr<PageModule>> opened_folder(const std::string& folder) const;
   std::vector<std::unique_ptr<PageModule>> opened_bytes(const std::string& label, std::string bytes) const;
   void replace(std::vector<std::unique_ptr<PageModule>> modules);
   std::shared_ptr<OpenState> thawed(StateRef at);
+  // Of kRewrites: run anew, with so much fuel.
+  std::unique_ptr<Module> rewritten(PageModule& m, size_t count, std::vector<Heir>* heirs);
 
   std::vector<std::unique_ptr<PageModule>> modules_;
   std::vector<std::pair<std::string, std::string>> put_;
   std::unique_ptr<TemporaryFolder> folder_;  // of what was put
   // The one looked at last in front; bounded by instructions.
   std::list<std::shared_ptr<OpenState>> cache_;
+  uint32_t drawn_module_ = 0;
+  std::string drawn_within_;
+  std::shared_ptr<const Drawing> drawn_;
 };
 
 // --- what groups of questions share ---
@@ -133,10 +148,14 @@ struct NamedMethod {
   Method method;
 };
 // One list a file.
-std::vector<NamedMethod> stage_methods();   // questions_stages.cc
-std::vector<NamedMethod> text_methods();    // questions_text.cc
-std::vector<NamedMethod> op_methods();      // questions_op.cc
-std::vector<NamedMethod> search_methods();  // questions_search.cc
+std::vector<NamedMethod> stage_methods();    // questions_stages.cc
+std::vector<NamedMethod> text_methods();     // questions_text.cc
+std::vector<NamedMethod> op_methods();       // questions_op.cc
+std::vector<NamedMethod> search_methods();   // questions_search.cc
+std::vector<NamedMethod> do_methods();       // questions_do.cc
+std::vector<NamedMethod> rewrite_methods();  // questions_rewrites.cc
+std::vector<NamedMethod> value_methods();    // questions_values.cc
+std::vector<NamedMethod> drawing_methods();  // questions_drawing.cc
 
 ModuleDiff states_diff(PageSession& session, StateRef a, StateRef b);
 inline Json json_of(InstId i) { return i.valid() ? Json(i.value) : Json(); }

@@ -70,7 +70,7 @@ bool is_store(const fs::path& file) { return file.extension() == ".hlol"; }
 
 void PageSession::replace(Opened modules) {
   if (modules.empty()) fail(FailureKind::kUsage, "there is nothing to open");
-  cache_.clear();
+  cache_.clear(), drawn_.reset();
   modules_ = std::move(modules);
   // Of a single one the page wants all at once; of many it asks for what is looked at.
   if (modules_.size() == 1) module(0);
@@ -165,8 +165,11 @@ void PageSession::open_files() {
   replace(std::move(opened));
 }
 
-uint32_t PageSession::add_bench(std::unique_ptr<Module> m, const std::string& name) {
+uint32_t PageSession::add_bench(std::unique_ptr<Module> m, const std::string& name, std::optional<StateRef> origin) {
+  constexpr size_t kMostModules = 10000;
+  if (modules_.size() >= kMostModules) fail(FailureKind::kUnsupported, "{} modules are open: no more", kMostModules);
   modules_.push_back(bench_of(std::move(m), name));
+  modules_.back()->origin = origin;
   modules_.back()->recording.module_number = static_cast<int>(modules_.size());
   return static_cast<uint32_t>(modules_.size() - 1);
 }
