@@ -21,7 +21,7 @@ import { ThunksView } from './views/thunks';
 import { accept_drops } from './drop';
 
 const titles: [ViewName, string][] = [['overview', 'Overview'], ['graph', 'Graph'], ['text', 'Text'], ['diff', 'Changes'], ['rewrites', 'Rewrites'], ['side', 'Side by side'], ['follow', 'Follow'],
-  ['fusion', 'Fusion'], ['memory', 'Memory'], ['thunks', 'Thunks'], ['roofline', 'Roofline'], ['links', 'Links'], ['search', 'Search'], ['bench', 'Bench']];
+  ['bench', 'Bench'], ['fusion', 'Fusion'], ['memory', 'Memory'], ['thunks', 'Thunks'], ['roofline', 'Roofline'], ['links', 'Links'], ['search', 'Search']];
 
 export class App implements Host {
   readonly session: Session;
@@ -148,6 +148,7 @@ export class App implements Host {
       const here = tab.dataset.view === place.view;
       tab.setAttribute('aria-selected', String(here));
       tab.tabIndex = here ? 0 : -1;
+      if (tab.dataset.view === 'search') tab.hidden = !here && !place.query;
     }
     document.body.classList.toggle('bare', !modules.length);
     const picker = modules.length > 1 ? h('select', { class: 'module', 'aria-label': 'Module', onchange: () => { const m = this.session.info(Number((picker as HTMLSelectElement).value)); if (m) void this.go({ at: { module: m.module, state: Math.max(0, m.states - 1) }, op: null, name: '', open: null, all: false, against: null }); } },

@@ -35,8 +35,8 @@ export class GraphView implements View {
       button('Fold', () => { void this.fold(); }, { title: 'Back to what is open at first sight' }),
       button('SVG', () => { void this.save_svg(); }, { title: 'Save this drawing as SVG' }),
       button('PNG', () => this.save_png(), { title: 'Save what is in sight as PNG' }),
-      this.path, h('span', { class: 'spring' }), this.tells);
-    this.element = h('section', { class: 'view graph-view', 'aria-label': 'Graph' }, tools, this.canvas.element, this.legend, this.tip);
+      h('span', { class: 'spring' }), this.tells);
+    this.element = h('section', { class: 'view graph-view', 'aria-label': 'Graph' }, tools, this.path, this.canvas.element, this.legend, this.tip);
     this.make_legend();
   }
 
