@@ -5,7 +5,7 @@ import { Host, View } from './host';
 import { help_dialog } from './keys';
 import { handle_key } from './keyboard';
 import { OpPanel } from './panel';
-import { from_hash, Notice, Place, same_state, Session, to_hash, ViewName } from './session';
+import { from_hash, keeping, Notice, Place, same_state, Session, to_hash, ViewName } from './session';
 import { ScrubBar, Timeline } from './timeline';
 import { BenchView } from './views/bench';
 import { DiffView, FollowView, RewritesView } from './views/diff';
@@ -38,6 +38,7 @@ export class App implements Host {
   private timeline: Timeline;
   private panel: OpPanel;
   private typing = 0;
+  private ended = false;
 
   constructor(engine: Engine, can_do: boolean, private restart: (() => Promise<Engine>) | null) {
     this.session = new Session(engine, can_do);
@@ -177,17 +178,24 @@ export class App implements Host {
   }
 
   failed(error: unknown): void {
-    const said = error as { message?: string; hint?: string; fatal?: boolean; kind?: string };
-    const message = String(said?.message ?? error), memory = /out of memory|memory access|allocation|RangeError: Array buffer|unreachable/i.test(message) || said?.fatal;
-    this.notice({ kind: 'error', message: memory ? `The engine ran out of memory or stopped: ${message}` : message, hint: said?.hint ?? (memory ? '`hlo-replay view --serve` has no such limit.' : undefined),
-      action: memory && this.restart ? { label: 'Start it again', run: () => { void this.again(); } } : undefined });
+    const said = error as { message?: string; hint?: string };
+    const message = String(said?.message ?? error);
+    if (this.ended && message.startsWith('the engine ended')) return;   // said once, with the way back
+    this.notice({ kind: 'error', message, hint: said?.hint });
+  }
+
+  /** Out of memory, or a fault of the engine: what is drawn stays; what the page brought can be opened again. */
+  engine_ended(why: string): void {
+    this.ended = true;
+    this.notice({ kind: 'error', message: `The engine ended: ${why}`, hint: '`hlo-replay view --serve` has no limit of 4 GB.',
+      action: this.restart ? { label: 'Start it again', run: () => { void this.again(); } } : undefined });
   }
 
   private async again(): Promise<void> {
     if (!this.restart) return;
     try {
-      const fresh = new Session(await this.restart(), this.session.can_do);
-      this.session.engine = fresh.engine;
+      this.session.engine = keeping(await this.restart());
+      this.ended = false;
       await this.begin();
     } catch (error) { this.failed(error); }
   }

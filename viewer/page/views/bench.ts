@@ -238,10 +238,9 @@ export class BenchView implements View {
     this.element.setAttribute('aria-busy', 'true');
     try { await task(); }
     catch (error) {
-      const text = String((error as Error)?.message ?? error), line = text.match(/:(\d+):(\d+): error/);
-      fill(this.results, h('p', { class: 'warn', role: 'alert' }, foreign(text, 1500), (error as { hint?: string }).hint ? h('span', { class: 'faint' }, ' ', foreign((error as { hint: string }).hint, 500)) : null));
-      if (line && this.editor) { const at = Math.max(0, Number(line[1]) - 1); this.editor.setCursor(at, Math.max(0, Number(line[2]) - 1)); this.editor.addLineClass(at, 'background', 'wrong'); setTimeout(() => this.editor?.removeLineClass(at, 'background', 'wrong'), 6000); }
-      if (/out of memory|unreachable|memory access/i.test(text)) this.app.failed(error);
+      const { message, hint, line, column } = error as { message?: string; hint?: string; line?: number; column?: number }, text = String(message ?? error);
+      fill(this.results, h('p', { class: 'warn', role: 'alert' }, foreign(text, 1500), hint ? h('span', { class: 'faint' }, ' ', foreign(hint, 500)) : null));
+      if (line && this.editor) { const at = line - 1; this.editor.setCursor(at, Math.max(0, (column ?? 1) - 1)); this.editor.addLineClass(at, 'background', 'wrong'); setTimeout(() => this.editor?.removeLineClass(at, 'background', 'wrong'), 6000); }
     } finally { this.element.removeAttribute('aria-busy'); }
   }
 }
