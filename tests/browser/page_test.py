@@ -2,12 +2,16 @@
 """The page as a user has it: page_test.py HLO-REPLAY SOURCE [WORD…] runs the cases whose names hold a word.
 
 Needs Playwright and Chromium; HLO_PAGE_ADDRESS, where set, is the address of a page that shows the recording already."""
+import base64
 import contextlib
+import io
 import os
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
+import zipfile
 
 from browser import Browser, duration, served, settled, state
 
@@ -104,6 +108,52 @@ def case_diff(page):
     entry.click()
     settled(page, "an entry of the changes", name, "op")
     equal(state(page)["view"], "graph", "it leads to the graph")
+    page.evaluate("() => hloReplay.goto(3)")
+    page.keyboard.press("d")
+    page.wait_for_selector(".changes .change.removed")
+    page.locator(".changes .change.removed .link").first.click()
+    settled(page, "a removed op is shown where it still is", 2, "stage")
+    holds("is not in stage" not in page.locator(".panel").inner_text(), "it is there")
+
+
+def case_follow(page):
+    names = page.evaluate("() => hloReplay.search('op:convolution')")
+    page.evaluate("n => hloReplay.select(n)", names[0])
+    page.keyboard.press("f")
+    page.wait_for_selector(".strip .cell")
+    last = state(page)["stage"]
+    page.wait_for_function("n => document.querySelectorAll('.strip .cell').length > n", arg=last)
+    equal(page.locator(".strip .cell.here").count(), 1, "the cell of the stage shown")
+    page.locator(".strip .cell.self").first.click()
+    settled(page, "a cell leads to its stage", "graph", "view")
+    holds(state(page)["stage"] < last, "an earlier stage")
+
+
+def case_deep_link(page):
+    name = page.evaluate("() => hloReplay.search('op:convolution')")[0]
+    page.goto("about:blank")
+    page.goto(page.address + "#stage=0&op=" + name + "&view=text")
+    page.evaluate("() => hloReplay.ready")
+    found = state(page)
+    equal((found["stage"], found["op"], found["view"]), (0, name, "text"), "what the address says")
+    page.evaluate("() => { location.hash = '#stage=2&view=graph&open=%00%ZZ,<b>&m=99999&with=1.2.3'; }")
+    settled(page, "a wrong address shows what there is", 2, "stage")
+
+
+def case_mouse(page):
+    page.evaluate("() => hloReplay.goto(0)")
+    before = state(page)
+    box = page.locator(".graph-view .graph-canvas").bounding_box()
+    for y in range(20, int(box["height"]) - 40, 14):
+        page.mouse.click(box["x"] + box["width"] / 2 - 20, box["y"] + y)
+        page.wait_for_timeout(30)
+        if state(page)["op"]:
+            break
+    holds(state(page)["op"], "a click selects what is under it")
+    page.mouse.dblclick(box["x"] + box["width"] / 2 - 20, box["y"] + y)
+    holds(_waited(page, lambda: state(page)["boxes"] != before["boxes"]), "a double click folds or opens the group")
+    page.mouse.wheel(0, -300)
+    holds(_waited(page, lambda: state(page)["camera"]["zoom"] != before["camera"]["zoom"]), "the wheel zooms")
 
 
 def case_rewrites(page):
@@ -111,6 +161,8 @@ def case_rewrites(page):
     page.evaluate("n => hloReplay.goto(n)", next(s["stage"] for s in stages if s["pass"] == "algsimp"))
     page.keyboard.press("r")
     page.wait_for_selector(".rewrite .rule")
+    page.locator(".rewrite details").first.click()
+    page.wait_for_selector(".rewrite details .change")
     total = page.locator(".rewrite").count()
     holds(total > 1, "the rewrites of algsimp are listed")
     page.keyboard.press("]")
@@ -230,6 +282,36 @@ def case_hostile(page):
     holds(page.evaluate("window.caught") is None, "markup in names was run")
     equal(page.locator("img").count(), 0, "elements made of metadata")
     holds("onerror" in page.locator(".panel").inner_text(), "it is shown as text")
+
+
+def case_drop(page):
+    """A dropped .tar.gz, .zip and .hlo are read in the page; damaged ones are refused in words."""
+    text = b"HloModule dropped\n\nENTRY e {\n  ROOT x = f32[4] parameter(0)\n}\n"
+    packed, zipped = io.BytesIO(), io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        entry = tarfile.TarInfo("../" + "long/" * 30 + "m.hlo")
+        entry.size = len(text)
+        tar.addfile(entry, io.BytesIO(text))
+    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as z:
+        z.writestr("m.hlo", text)
+    for name, content in {"m.hlo": text, "m.tar.gz": packed.getvalue(), "m.zip": zipped.getvalue()}.items():
+        _drop(page, name, content)
+        holds(_waited(page, lambda: page.evaluate("() => document.title").startswith("dropped")), f"{name} is shown")
+        page.evaluate("() => hloReplay.goto(0)")
+        page.reload()
+        page.evaluate("() => hloReplay.ready")
+    for name, content in {"cut.tar.gz": packed.getvalue()[:60], "cut.zip": zipped.getvalue()[:-30], "m.tar.zst": b"\x28\xb5\x2f\xfd1234"}.items():
+        _drop(page, name, content)
+        page.wait_for_selector(".notice.error")
+        page.locator(".notice.error button").last.click()
+
+
+def _drop(page, name, content):
+    page.evaluate("""([name, content]) => {
+        const data = new DataTransfer();
+        data.items.add(new File([Uint8Array.from(atob(content), c => c.charCodeAt(0))], name));
+        document.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
+    }""", [name, base64.b64encode(content).decode()])
 
 
 CASES = [(name[5:], f) for name, f in list(globals().items()) if name.startswith("case_")]

@@ -39,6 +39,7 @@ export class App implements Host {
   private panel: OpPanel;
   private typing = 0;
   private ended = false;
+  private of_view: Element | null = null;
 
   constructor(engine: Engine, can_do: boolean, private restart: (() => Promise<Engine>) | null) {
     this.session = new Session(engine, can_do);
@@ -123,12 +124,14 @@ export class App implements Host {
       if (how === 'push') history.pushState(null, '', hash); else history.replaceState(null, '', hash);
     }
     this.frame(place);
+    this.of_view?.remove();   // what the view before could not show
+    this.of_view = null;
     try {
       if (session.modules.length) await Promise.all([this.timeline.show(place), this.scrub.show(place), this.panel.show(place, turn), this.views.get(place.view)?.show(place, turn)]);
       else await this.views.get('bench')?.show(place, turn);
       if (stepped && session.fresh(turn)) performance.measure('hlo:stage', 'hlo:stage:from');
     } catch (error) {
-      if (session.fresh(turn)) this.failed(error);
+      if (session.fresh(turn)) { this.failed(error); this.of_view = this.notices.lastElementChild; }
     }
   }
 
@@ -173,6 +176,7 @@ export class App implements Host {
   notice(notice: Notice): void {
     const element: HTMLElement = h('div', { class: 'notice ' + notice.kind, role: notice.kind === 'error' ? 'alert' : null }, foreign(notice.message, 1000), notice.hint ? h('span', { class: 'faint' }, ' ', foreign(notice.hint, 600)) : null,
       notice.action ? button(notice.action.label, () => { notice.action?.run(); element.remove(); }) : null, button('×', () => element.remove(), { 'aria-label': 'Dismiss' }));
+    for (const old of Array.from(this.notices.children)) if (old.textContent === element.textContent) old.remove();
     while (this.notices.children.length > 4) this.notices.firstElementChild?.remove();
     this.notices.append(element);
   }
@@ -207,6 +211,7 @@ export class App implements Host {
   async open(files: { name: string; bytes: Uint8Array }[], shows: boolean): Promise<void> {
     performance.mark('hlo:open:from');
     const { modules } = await this.engine.open(files);
+    this.session.engine.forget();   // its numbers mean other modules now
     await this.session.load();
     const first = modules[0];
     if (shows && first) await this.go({ at: { module: first.module, state: Math.max(0, first.states - 1) }, view: modules.length > 1 ? 'overview' : 'graph', op: null, name: '', open: null, all: false, against: null });

@@ -103,6 +103,8 @@ export class Session {
   modules: ModuleInfo[] = [];
   place: Place = { at: { module: 0, state: 0 }, view: 'bench', op: null, name: '', open: null, all: false, against: null, query: '' };
   engine: Engine & { forget(): void };
+  /** Ops that the graph frames: hits of the search, values with NaNs. */
+  marked: { at: StateRef; ids: Id[] } | null = null;
   private known_rows = new Map<number, Row[]>();
   private turn = 0;
 

@@ -106,7 +106,8 @@ export class GraphCanvas {
     if (!this.scene || this.camera.zoom > 0.4) return;
     const { width } = this.scene.drawing;
     const zoom = Math.min(1, Math.max(0.4, (this.width - 48) / Math.max(1, width)));
-    if (this.scene.drawing.boxes.key.length > 400) return;
+    const slim = Math.min(width, this.scene.drawing.height) * this.camera.zoom < 150;
+    if (this.scene.count > 400 && !slim) return;   // a large one that can be seen as a whole is
     this.camera = this.centred(width > this.width / zoom ? this.top_middle(this.scene, this.height / zoom) : width / 2, 0, zoom);
     this.camera.y = -24 / zoom;
     this.ask();

@@ -181,10 +181,11 @@ export class Painter {
 
   private cut(text: string, room: number, size: number): string {
     let short = shown(text, 120);
+    room *= 0.95;   // small letters are wider than large ones scaled down
     if (this.width(short, size) <= room) return short;
     const letters = Math.floor(short.length * room / this.width(short, size));
     if (letters < 3) return '';
-    const tail = Math.floor((letters - 1) / 3);
+    const tail = letters < 12 ? 0 : Math.floor((letters - 1) / 3);
     short = short.slice(0, letters - 1 - tail) + '…' + (tail ? short.slice(-tail) : '');
     return short;
   }

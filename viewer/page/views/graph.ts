@@ -73,13 +73,12 @@ export class GraphView implements View {
       this.canvas.set(drawing, keep);
       if (!keep || !this.looked) { this.canvas.first_look(); this.looked = true; }
       this.make_legend();
-      await this.canvas.drawn();
-      performance.measure('hlo:layout', 'hlo:layout:from');
       this.count();
     }
     this.shown = { ...place };
     await this.mark(place, turn, !same);
     await this.canvas.drawn();
+    if (!same) performance.measure('hlo:layout', 'hlo:layout:from');
   }
 
   private canvas_empty(): boolean { return !this.canvas.scene || this.canvas.scene.count === 0; }
@@ -95,6 +94,9 @@ export class GraphView implements View {
   private async mark(place: Place, turn: number, new_stage: boolean): Promise<void> {
     const scene = this.canvas.scene;
     if (!scene) return;
+    const marked = this.host.session.marked, found = new Set<number>();
+    if (marked && same_state(marked.at, place.at)) for (const id of marked.ids) { const at = scene.by_id.get(id); if (at !== undefined) found.add(at); }
+    this.canvas.find(found);
     if (place.op === null) { this.canvas.select(-1); this.crumbs(-1); return; }
     let box = scene.by_id.get(place.op) ?? -1;
     if (box < 0 && this.host.session.can_do && !new_stage) {
@@ -181,7 +183,7 @@ export class GraphView implements View {
   }
 
   async expand(key: string): Promise<void> {
-    if (key === 'all') { await this.host.go({ all: true, open: null }); this.canvas.fit(); return; }
+    if (key === 'all') { await this.host.go({ all: true, open: null }); if (this.host.session.place.op === null) this.canvas.first_look(); return; }
     const scene = this.canvas.scene;
     const box = scene?.by_key.get(key) ?? scene?.drawing.boxes.label.indexOf(key) ?? -1;
     if (scene && box >= 0 && !scene.open[box]) await this.toggle(box);
