@@ -65,7 +65,7 @@ export class GraphView implements View {
       const q: { at: StateRef; open: string[] | null; all?: boolean; against: StateRef | null; within?: string } = { at: place.at, open: place.open, against: session.base(place) };
       if (place.all) q.all = true;
       if (this.within && before && same_state(before.at, place.at)) q.within = this.within; else this.within = null;
-      const drawing = await session.engine.drawing(q);
+      const drawing = await session.engine.drawing(q).catch(error => { this.within = null; throw error; });
       if (!session.fresh(turn)) return;
       const keep = !!before && before.at.module === place.at.module && !!this.drawing && !this.canvas_empty();
       this.drawing = drawing;
