@@ -152,6 +152,11 @@ def case_mouse(page):
     holds(state(page)["op"], "a click selects what is under it")
     page.mouse.dblclick(box["x"] + box["width"] / 2 - 20, box["y"] + y)
     holds(_waited(page, lambda: state(page)["boxes"] != before["boxes"]), "a double click folds or opens the group")
+    page.evaluate("() => hloReplay.goto(3)")
+    page.keyboard.press("Escape")
+    settled(page, "escape", "", "op")
+    page.keyboard.press("c")
+    holds(_waited(page, lambda: state(page)["op"] != ""), "c leads to a changed op")
     page.mouse.wheel(0, -300)
     holds(_waited(page, lambda: state(page)["camera"]["zoom"] != before["camera"]["zoom"]), "the wheel zooms")
 

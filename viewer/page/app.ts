@@ -155,6 +155,7 @@ export class App implements Host {
       if (tab.dataset.view === 'search') tab.hidden = !here && !place.query;
     }
     document.body.classList.toggle('bare', !modules.length);
+    document.body.classList.toggle('at-bench', place.view === 'bench');
     const picker = modules.length > 1 ? h('select', { class: 'module', 'aria-label': 'Module', onchange: () => { const m = this.session.info(Number((picker as HTMLSelectElement).value)); if (m) void this.go({ at: { module: m.module, state: Math.max(0, m.states - 1) }, op: null, name: '', open: null, all: false, against: null }); } },
       ...modules.slice(0, 2000).map(m => h('option', { value: String(m.module), selected: m.module === place.at.module }, `${m.source === 'bench' ? '✎ ' : ''}${m.name.slice(0, 80)} (${m.states})`))) : null;
     fill(this.head, h('b', { class: 'brand' }, 'hlo-replay'), picker ?? (info ? foreign(info.name, 60, 'strong') : null), info?.problems.length ? h('span', { class: 'warn', title: info.problems.join('\n').slice(0, 3000) }, `⚠ ${info.problems.length}`) : null);

@@ -29,6 +29,7 @@ export class GraphView implements View {
     const tools = h('div', { class: 'toolbar', role: 'toolbar', 'aria-label': 'Graph' },
       button('Fit', () => this.canvas.fit(), { title: 'All of it (0)' }),
       button('To selection', () => this.canvas.go_to(this.canvas.marks.selected), { title: 'z' }),
+      button('Next change', () => this.next_change(1), { title: 'c; Shift+C: the one before' }),
       button('+', () => this.canvas.zoom_by(1.4), { 'aria-label': 'Nearer', title: '+' }),
       button('−', () => this.canvas.zoom_by(1 / 1.4), { 'aria-label': 'Farther', title: '-' }),
       button('Open all', () => { void this.expand('all'); }, { title: 'Shift+E' }),
@@ -215,6 +216,16 @@ export class GraphView implements View {
     if (!this.canvas.in_sight(next)) this.canvas.go_to(next);
   }
 
+  /** The changed boxes one after the other, from the selection on. */
+  private next_change(by: number): void {
+    const scene = this.canvas.scene;
+    if (!scene?.changed.length) { this.host.say('nothing changed here'); return; }
+    const list = scene.changed, now = list.indexOf(this.canvas.marks.selected);
+    const next = list[((now < 0 && by < 0 ? 0 : now) + by + list.length) % list.length];
+    this.click(next);
+    this.canvas.go_to(next);
+  }
+
   key(event: KeyboardEvent): boolean {
     const c = this.canvas;
     switch (event.key) {
@@ -227,6 +238,8 @@ export class GraphView implements View {
       case '0': c.fit(); return true;
       case 'z': c.go_to(c.marks.selected); return true;
       case 'e': case 'Enter': void this.toggle(c.marks.selected).catch(error => this.host.failed(error)); return true;
+      case 'c': this.next_change(1); return true;
+      case 'C': this.next_change(-1); return true;
       case 'E': void this.expand('all').catch(error => this.host.failed(error)); return true;
       case 'u': { const up = c.scene && c.marks.selected >= 0 ? c.scene.parent[c.marks.selected] : -1; if (up >= 0) { c.select(up); this.crumbs(up); c.go_to(up); } return true; }
       default: return false;
