@@ -117,6 +117,7 @@ export class App implements Host {
     const stepped = !same_state(old.at, place.at);
     if (stepped) performance.mark('hlo:stage:from');
     if (stepped && change.op === undefined && old.op !== null && session.can_do && session.modules.length) await this.carry_op(old, place);
+    if (place.op !== null && !place.name && session.can_do) place.name = await this.engine.op({ at: place.at, id: place.op }).then(op => op.name, () => '');
     if (!session.fresh(turn)) return;
     session.place = place;
     const hash = to_hash(place);

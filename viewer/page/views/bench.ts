@@ -6,7 +6,7 @@ import type { App } from '../app';
 import { View } from '../host';
 import { choose_files } from '../drop';
 import { Place, same_state } from '../session';
-import { tokens } from './text';
+import { Token, tokens } from './text';
 import { show_bisect, show_values } from './results';
 
 const largest_text = 8_000_000;   // characters that the editor takes; larger ones are run without being shown
@@ -27,12 +27,14 @@ let mode_known = false;
 function know_mode(): void {
   if (mode_known) return;
   mode_known = true;
+  let line = '', known: Token[] = [];   // the editor asks for one token after another
   CodeMirror.defineMode('hlo', () => ({
     lineComment: '//',
     token(stream) {
       let at = 0;
       if (stream.string.length > 4000) { stream.skipToEnd(); return null; }
-      for (const token of tokens(stream.string)) {
+      if (line !== stream.string) { line = stream.string; known = tokens(line); }
+      for (const token of known) {
         const end = at + token.text.length;
         if (stream.pos < end) { stream.pos = end; return token.kind ? 'hlo-' + token.kind : null; }
         at = end;
