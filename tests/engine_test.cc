@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "ir/print.h"
 #include "parser/parser.h"
@@ -257,6 +258,209 @@ TEST_F(EngineTest, FollowsThroughStages) {
 
 TEST_F(EngineTest, LocatesInTheDrawing) {
   EXPECT_TRUE(answered(engine_, {{"method", "locate"}, {"at", at(0, 0)}, {"id", id_of(0, "dot")}})["keys"].is_array());
+}
+
+TEST_F(EngineTest, Draws) {
+  json d = answered(engine_, {{"method", "drawing"}, {"at", at(0, 0)}, {"open", nullptr}, {"all", true}});
+  const json& boxes = d["boxes"];
+  const size_t n = boxes["key"].size();
+  ASSERT_GT(n, 5u);
+  for (const auto& [column, list] : boxes.items()) EXPECT_EQ(list.size(), n) << column;
+  for (size_t k = 0; k < n; ++k) EXPECT_LT(boxes["parent"][k].get<int>(), static_cast<int>(k));
+  EXPECT_EQ(d["edges"]["start"].size(), d["edges"]["from"].size() + 1);
+  EXPECT_EQ(d["edges"]["start"].back(), d["edges"]["points"].size());
+  const int last = states() - 1;
+  json late = answered(engine_, {{"method", "drawing"}, {"at", at(0, last)}, {"all", true}, {"against", at(0, 0)}});
+  std::set<std::string> changes;
+  for (const json& c : late["boxes"]["change"]) changes.insert(c);
+  EXPECT_TRUE(changes.contains("fused")) << late["boxes"]["change"];
+  json svg = answered(engine_, {{"method", "svg"}, {"at", at(0, 0)}, {"open", nullptr}});
+  EXPECT_TRUE(svg["svg"].get<std::string>().starts_with("<svg"));
+  EXPECT_FALSE(refused(engine_, {{"method", "drawing"}, {"at", at(0, 0)}, {"within", "x7"}}).empty());
+  EXPECT_FALSE(refused(engine_, {{"method", "drawing"}, {"at", at(0, 0)}, {"open", 7}}).empty());
+}
+
+// --- do ---
+
+TEST_F(EngineTest, TellsPasses) {
+  json p = answered(engine_, {{"method", "passes"}});
+  bool algsimp = false;
+  for (const json& pass : p["passes"]) algsimp |= pass["name"] == "algsimp" && pass["implemented"] == true;
+  EXPECT_TRUE(algsimp);
+  ASSERT_EQ(p["pipelines"].size(), 2u);
+  for (const json& pipeline : p["pipelines"]) EXPECT_GT(pipeline["rows"].size(), 20u);
+}
+
+TEST_F(EngineTest, RunsPasses) {
+  json r = answered(engine_, {{"method", "run"}, {"at", at(0, 0)}, {"passes", {"algsimp", "dce"}}});
+  EXPECT_TRUE(r["refused"].empty()) << r;
+  EXPECT_EQ(r["at"]["module"], 1);
+  const json to = r["at"];
+  json info = answered(engine_, {{"method", "modules"}})["modules"][1];
+  EXPECT_EQ(info["source"], "bench");
+  EXPECT_EQ(info["origin"], at(0, 0));
+  // By id against what it came from: a + 0 is gone.
+  json d = answered(engine_, {{"method", "diff"}, {"a", at(0, 0)}, {"b", to}});
+  EXPECT_FALSE(d["same"]);
+  json hits = answered(engine_, {{"method", "search"}, {"at", to}, {"query", "name:plus"}})["hits"];
+  EXPECT_TRUE(hits.empty());
+  json follow =
+      answered(engine_, {{"method", "follow"}, {"at", at(1, 0)}, {"id", id_of(0, "plus")}, {"to", to["state"]}});
+  EXPECT_EQ(follow["ids"], json::array({id_of(0, "a")}));
+  // On from there in the same bench.
+  json more = answered(engine_, {{"method", "run"}, {"at", to}, {"passes", {"fusion"}}});
+  EXPECT_EQ(more["at"]["module"], 1);
+  // From an earlier state in another one.
+  json other =
+      answered(engine_, {{"method", "run"}, {"at", at(1, 0)}, {"passes", {"algsimp"}}, {"fuel", {{"algsimp", 0}}}});
+  EXPECT_EQ(other["at"]["module"], 2);
+  EXPECT_EQ(other["at"]["state"], 0);
+  EXPECT_TRUE(answered(engine_, {{"method", "diff"}, {"a", at(0, 0)}, {"b", other["at"]}})["same"]);
+  json off = answered(engine_, {{"method", "run"}, {"at", at(0, 0)}, {"passes", {"algsimp"}}, {"off", {"algsimp"}}});
+  EXPECT_EQ(off["rows"][1]["disabled"], true);
+}
+
+TEST_F(EngineTest, RunsTheRestOfAPipeline) {
+  json whole = answered(engine_, {{"method", "run"}, {"at", at(0, 0)}, {"pipeline", "xla-2019"}});
+  EXPECT_TRUE(whole["refused"].empty()) << whole["refused"];
+  // What replay made, but for the schedule at the end.
+  json mine = answered(engine_, {{"method", "text"}, {"at", whole["at"]}});
+  json theirs = answered(engine_, {{"method", "text"}, {"at", at(0, states() - 2)}});
+  EXPECT_EQ(mine["lines"], theirs["lines"]);
+  const size_t rows = whole["rows"].size();
+  json rest = answered(engine_, {{"method", "run"}, {"at", at(0, 0)}, {"pipeline", "xla-2019"}, {"from", 20}});
+  EXPECT_LT(rest["rows"].size(), rows);
+}
+
+TEST_F(EngineTest, RunRefuses) {
+  const json from = {{"method", "run"}, {"at", at(0, 0)}};
+  auto with = [&](const json& more) {
+    json q = from;
+    q.update(more);
+    return refused(engine_, q);
+  };
+  EXPECT_NE(with({{"passes", {"algsmp"}}}).find("algsmp"), std::string::npos);
+  EXPECT_NE(with(json::object()).find("either"), std::string::npos);
+  EXPECT_NE(with({{"passes", {"dce"}}, {"pipeline", "xla-gpu"}}).find("either"), std::string::npos);
+  EXPECT_NE(with({{"pipeline", "xla-3000"}}).find("xla-gpu"), std::string::npos);
+  EXPECT_NE(with({{"passes", json::array()}}).find("1 to"), std::string::npos);
+  EXPECT_FALSE(with({{"passes", {"algsimp"}}, {"options", {{"nothing_like_it", "1"}}}}).empty());
+  EXPECT_FALSE(with({{"passes", {"algsimp"}}, {"fuel", {{"algsimp", -1}}}}).empty());
+  EXPECT_FALSE(with({{"passes", {7}}}).empty());
+  EXPECT_FALSE(with({{"pipeline", "xla-gpu"}, {"from", 100000}}).empty());
+  EXPECT_EQ(answered(engine_, {{"method", "modules"}})["modules"].size(), 1u);
+}
+
+TEST_F(EngineTest, Edits) {
+  json t = answered(engine_, {{"method", "text"}, {"at", at(0, 0)}, {"full", true}});
+  std::string text;
+  for (const std::string line : t["lines"]) text += line + "\n";
+  text.replace(text.find("negate("), 7, "cosine(");
+  json by_itself = answered(engine_, {{"method", "edit"}, {"text", text}, {"name", "mine"}})["at"];
+  EXPECT_EQ(by_itself, at(1, 0));
+  json edited = answered(engine_, {{"method", "edit"}, {"text", text}, {"at", at(0, 0)}})["at"];
+  EXPECT_EQ(edited, at(2, 1));
+  json d = answered(engine_, {{"method", "diff"}, {"a", at(0, 0)}, {"b", edited}});
+  ASSERT_EQ(d["changes"].size(), 1u) << d.dump(1);
+  EXPECT_EQ(d["changes"][0]["kind"], "changed");
+  // And on from there.
+  json r = answered(engine_, {{"method", "run"}, {"at", edited}, {"passes", {"algsimp"}}});
+  EXPECT_TRUE(r["refused"].empty());
+  json bad = ask(engine_, {{"method", "edit"}, {"text", "HloModule m\n\nENTRY e {\n  ROOT a = f32[2] add(b, b)\n}\n"}});
+  EXPECT_EQ(bad["error"]["line"], 4) << bad;
+  EXPECT_NE(refused(engine_, {{"method", "edit"}, {"text", ""}}), "");
+}
+
+TEST_F(EngineTest, RewriteByRewrite) {
+  json rows = answered(engine_, {{"method", "rows"}, {"module", 0}})["rows"];
+  bool any = false;
+  for (const json& row : rows) {
+    if (row["kind"] != "pass" || row["rewrites"] == 0) continue;
+    any = true;
+    const int count = row["rewrites"];
+    json list = answered(engine_, {{"method", "rewrites"}, {"module", 0}, {"row", row["row"]}})["rewrites"];
+    EXPECT_EQ(list.size(), row["rewrites"]);
+    const json q = {{"method", "rewrite_state"}, {"module", 0}, {"row", row["row"]}};
+    auto state = [&](int n) {
+      json with = q;
+      with["count"] = n;
+      return answered(engine_, with)["at"];
+    };
+    // None is the state before, all the state behind.
+    json first = answered(engine_, {{"method", "text"}, {"at", state(0)}});
+    json last = answered(engine_, {{"method", "text"}, {"at", state(count)}});
+    const int behind = row["state"];
+    EXPECT_EQ(first["lines"], answered(engine_, {{"method", "text"}, {"at", at(0, behind - 1)}})["lines"]) << row;
+    EXPECT_EQ(last["lines"], answered(engine_, {{"method", "text"}, {"at", at(0, behind)}})["lines"]) << row;
+    answered(engine_, {{"method", "diff"}, {"a", state(0)}, {"b", state(1)}});
+    json more = q;
+    more["count"] = count + 1;
+    EXPECT_NE(refused(engine_, more).find("not"), std::string::npos);
+  }
+  EXPECT_TRUE(any);
+  EXPECT_FALSE(refused(engine_, {{"method", "rewrite_state"}, {"module", 0}, {"row", 0}, {"count", 0}}).empty());
+  EXPECT_FALSE(refused(engine_, {{"method", "rewrites"}, {"module", 0}, {"row", 100000}}).empty());
+}
+
+// --- values ---
+
+TEST_F(EngineTest, EvaluatesEveryNode) {
+  PageEngine engine;
+  engine.put("m.hlo",
+             "HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  n = f32[4]{0} negate(p)\n"
+             "  l = f32[4]{0} log(n)\n  ROOT s = f32[4]{0} add(l, p)\n}\n");
+  answered(engine, {{"method", "open"}});
+  json r = answered(engine, {{"method", "evaluate"}, {"at", at(0, 0)}, {"inputs", "{1, 2, -1, 0}"}});
+  EXPECT_EQ(r["ran"], true);
+  ASSERT_EQ(r["values"].size(), 4u);
+  EXPECT_EQ(r["values"][0]["text"], "{1, 2, -1, 0}");
+  EXPECT_EQ(r["values"][0]["mean"], 0.5);
+  EXPECT_EQ(r["values"][1]["min"], -2);
+  EXPECT_EQ(r["values"][2]["nan"], 2);  // of -1 and -2
+  EXPECT_EQ(r["values"][2]["inf"], 1);  // of 0
+  EXPECT_NE(r["note"].get<std::string>().find("l"), std::string::npos);
+  json again = answered(engine, {{"method", "evaluate"}, {"at", at(0, 0)}, {"seed", 7}});
+  EXPECT_EQ(again["seed"], 7);
+  EXPECT_FALSE(refused(engine, {{"method", "evaluate"}, {"at", at(0, 0)}, {"inputs", "{1, 2"}}).empty());
+  EXPECT_FALSE(refused(engine, {{"method", "evaluate"}, {"at", at(0, 0)}, {"seed", -1}}).empty());
+}
+
+TEST(EngineValues, RefusesWhatIsTooMuch) {
+  PageEngine engine;
+  auto says = [&](const std::string& body) {
+    engine.put("m.hlo", "HloModule m\n\nENTRY e {\n" + body + "}\n");
+    answered(engine, {{"method", "open"}});
+    return refused(engine, {{"method", "evaluate"}, {"at", at(0, 0)}});
+  };
+  EXPECT_NE(
+      says("  p = f32[100000,100000]{1,0} parameter(0)\n  ROOT n = f32[100000,100000]{1,0} negate(p)\n").find("takes"),
+      std::string::npos);
+  EXPECT_NE(says("  p = f32[4000,4000]{1,0} parameter(0)\n  ROOT d = f32[4000,4000]{1,0} dot(p, p), "
+                 "lhs_contracting_dims={1}, rhs_contracting_dims={0}\n")
+                .find("operations"),
+            std::string::npos);
+  EXPECT_NE(says("  ROOT c = f32[1000]{0} constant({...})\n").find("elided"), std::string::npos);
+  EXPECT_FALSE(
+      says("  p = f32[4]{0} parameter(0)\n  ROOT c = f32[4]{0} custom-call(p), custom_call_target=\"mine\"\n").empty());
+}
+
+TEST_F(EngineTest, ComparesStates) {
+  json c = answered(engine_, {{"method", "compare"}, {"a", at(0, 0)}, {"b", at(0, states() - 1)}});
+  EXPECT_EQ(c["equal"], true) << c;
+  EXPECT_TRUE(c["first"].is_null());
+  json t = answered(engine_, {{"method", "text"}, {"at", at(0, 0)}, {"full", true}});
+  std::string text;
+  for (const std::string line : t["lines"]) text += line + "\n";
+  text.replace(text.find("negate("), 7, "cosine(");
+  json other = answered(engine_, {{"method", "edit"}, {"text", text}})["at"];
+  json d = answered(engine_, {{"method", "compare"}, {"a", at(0, 0)}, {"b", other}});
+  EXPECT_EQ(d["equal"], false);
+  EXPECT_EQ(d["first"]["name"], "sum");
+}
+
+TEST_F(EngineTest, BisectsToTheRewrite) {
+  json good = answered(engine_, {{"method", "bisect"}, {"module", 0}});
+  EXPECT_EQ(good["found"], false) << good;
 }
 
 TEST_F(EngineTest, RefusesWhatIsWrong) {

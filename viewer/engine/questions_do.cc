@@ -72,6 +72,33 @@ void check_verifies(const Module& m) {
   fail(FailureKind::kInvalid, "{}", text);
 }
 
+// Who edits a text keeps the names of what stays.
+StageMatch match_by_name(const Module& before, const Module& after) {
+  StageMatch out;
+  out.same.resize(after.inst_slots()), out.same_computation.resize(after.comp_slots());
+  out.undecided.assign(before.inst_slots(), true);
+  std::unordered_map<StrId, CompId> computations;
+  std::unordered_map<StrId, InstId> instructions;
+  for (CompId c : before.computations()) {
+    computations.emplace(before.comp(c).name, c);
+    for (InstId i : before.live_order(c)) instructions.emplace(before[i].name, i);
+  }
+  for (CompId c : after.computations()) {
+    auto was = computations.find(after.comp(c).name);
+    if (was != computations.end()) {
+      out.same_computation[c.value] = was->second;
+      computations.erase(was);
+    }
+    for (InstId i : after.live_order(c)) {
+      auto found = instructions.find(after[i].name);
+      if (found == instructions.end()) continue;
+      out.same[i.value] = found->second, out.undecided[found->second.value] = false;
+      instructions.erase(found);  // names may stand twice
+    }
+  }
+  return out;
+}
+
 Json q_edit(PageSession& session, const Question& q) {
   q.only({"text", "name", "at"});
   const std::string text = q.text("text"), name = printable(q.text_or("name", ""));
@@ -88,10 +115,9 @@ Json q_edit(PageSession& session, const Question& q) {
   parse.file = "text";
   auto after = parse_module(text, before->universe(), parse);
   check_verifies(*after);
-  StageMatch match = match_stages(*before, *after);
+  StageMatch match = match_by_name(*before, *after);
   const size_t was = before->instruction_count();
-  const uint32_t number =
-      session.add_bench(std::move(before), name.empty() ? printable(after->name()) : name, at);
+  const uint32_t number = session.add_bench(std::move(before), name.empty() ? printable(after->name()) : name, at);
   PageModule& bench = session.module(number);
   Lineage& lineage = session.lineage(bench);
   StageRow row;
@@ -203,8 +229,7 @@ void set_options(std::vector<Step>& steps, GivenOptions& options) {
 
 std::vector<Step> wanted_steps(const Question& q) {
   const std::vector<std::string> passes = q.texts("passes");
-  if (q.has("passes") == q.has("pipeline"))
-    fail(FailureKind::kUsage, "run takes either passes or a pipeline");
+  if (q.has("passes") == q.has("pipeline")) fail(FailureKind::kUsage, "run takes either passes or a pipeline");
   if (q.has("pipeline")) {
     const std::string name = q.text("pipeline");
     const std::vector<Step>* steps = find_pipeline(name);

@@ -20,6 +20,7 @@
 namespace hlo {
 
 class Folding;
+struct Drawing;
 
 // A state that somebody looks at. All but the module is made when it is first asked for. Immutable to callers.
 class OpenState {
@@ -113,7 +114,13 @@ class PageSession {
   // What it was compiled for; of a bench what it came from.
   const Target& target(uint32_t module);
   const std::vector<FusionDecision>& decisions(PageModule& m);
-  std::vector<std::unique_ptr<PageModule>>& modules() { return modules_; }
+  // The last one of that module and group, so that the next can keep its places; null where there is none.
+  std::shared_ptr<const Drawing> last_drawing(uint32_t module, const std::string& within) const {
+    return module == drawn_module_ && within == drawn_within_ ? drawn_ : nullptr;
+  }
+  void keep_drawing(uint32_t module, const std::string& within, std::shared_ptr<const Drawing> drawing) {
+    drawn_module_ = module, drawn_within_ = within, drawn_ = std::move(drawing);
+  }
 
  private:
   std::vector<std::unique_ptr<PageModule>> opened_folder(const std::string& folder) const;
@@ -128,6 +135,9 @@ class PageSession {
   std::unique_ptr<TemporaryFolder> folder_;  // of what was put
   // The one looked at last in front; bounded by instructions.
   std::list<std::shared_ptr<OpenState>> cache_;
+  uint32_t drawn_module_ = 0;
+  std::string drawn_within_;
+  std::shared_ptr<const Drawing> drawn_;
 };
 
 // --- what groups of questions share ---
@@ -138,13 +148,14 @@ struct NamedMethod {
   Method method;
 };
 // One list a file.
-std::vector<NamedMethod> stage_methods();   // questions_stages.cc
-std::vector<NamedMethod> text_methods();    // questions_text.cc
-std::vector<NamedMethod> op_methods();      // questions_op.cc
-std::vector<NamedMethod> search_methods();  // questions_search.cc
-std::vector<NamedMethod> do_methods();        // questions_do.cc
-std::vector<NamedMethod> rewrite_methods();   // questions_rewrites.cc
-std::vector<NamedMethod> value_methods();     // questions_values.cc
+std::vector<NamedMethod> stage_methods();    // questions_stages.cc
+std::vector<NamedMethod> text_methods();     // questions_text.cc
+std::vector<NamedMethod> op_methods();       // questions_op.cc
+std::vector<NamedMethod> search_methods();   // questions_search.cc
+std::vector<NamedMethod> do_methods();       // questions_do.cc
+std::vector<NamedMethod> rewrite_methods();  // questions_rewrites.cc
+std::vector<NamedMethod> value_methods();    // questions_values.cc
+std::vector<NamedMethod> drawing_methods();  // questions_drawing.cc
 
 ModuleDiff states_diff(PageSession& session, StateRef a, StateRef b);
 inline Json json_of(InstId i) { return i.valid() ? Json(i.value) : Json(); }

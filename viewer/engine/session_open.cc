@@ -70,7 +70,7 @@ bool is_store(const fs::path& file) { return file.extension() == ".hlol"; }
 
 void PageSession::replace(Opened modules) {
   if (modules.empty()) fail(FailureKind::kUsage, "there is nothing to open");
-  cache_.clear();
+  cache_.clear(), drawn_.reset();
   modules_ = std::move(modules);
   // Of a single one the page wants all at once; of many it asks for what is looked at.
   if (modules_.size() == 1) module(0);
