@@ -13,12 +13,8 @@ namespace {
 const std::map<std::string_view, Method>& methods() {
   static const std::map<std::string_view, Method> kAll = [] {
     std::map<std::string_view, Method> out;
-<<<<<<< HEAD
     for (const auto& list : {stage_methods(), text_methods(), op_methods(), search_methods(), do_methods(),
                              rewrite_methods(), value_methods(), drawing_methods()})
-=======
-    for (const auto& list : {stage_methods(), text_methods(), op_methods(), search_methods(), do_methods(), rewrite_methods(), value_methods()})
->>>>>>> wasm
       for (const NamedMethod& m : list) out.emplace(m.name, m.method);
     return out;
   }();

@@ -72,7 +72,6 @@ void check_verifies(const Module& m) {
   fail(FailureKind::kInvalid, "{}", text);
 }
 
-<<<<<<< HEAD
 // Who edits a text keeps the names of what stays.
 StageMatch match_by_name(const Module& before, const Module& after) {
   StageMatch out;
@@ -100,8 +99,6 @@ StageMatch match_by_name(const Module& before, const Module& after) {
   return out;
 }
 
-=======
->>>>>>> wasm
 Json q_edit(PageSession& session, const Question& q) {
   q.only({"text", "name", "at"});
   const std::string text = q.text("text"), name = printable(q.text_or("name", ""));
@@ -118,16 +115,9 @@ Json q_edit(PageSession& session, const Question& q) {
   parse.file = "text";
   auto after = parse_module(text, before->universe(), parse);
   check_verifies(*after);
-<<<<<<< HEAD
   StageMatch match = match_by_name(*before, *after);
   const size_t was = before->instruction_count();
   const uint32_t number = session.add_bench(std::move(before), name.empty() ? printable(after->name()) : name, at);
-=======
-  StageMatch match = match_stages(*before, *after);
-  const size_t was = before->instruction_count();
-  const uint32_t number =
-      session.add_bench(std::move(before), name.empty() ? printable(after->name()) : name, at);
->>>>>>> wasm
   PageModule& bench = session.module(number);
   Lineage& lineage = session.lineage(bench);
   StageRow row;
@@ -239,12 +229,7 @@ void set_options(std::vector<Step>& steps, GivenOptions& options) {
 
 std::vector<Step> wanted_steps(const Question& q) {
   const std::vector<std::string> passes = q.texts("passes");
-<<<<<<< HEAD
   if (q.has("passes") == q.has("pipeline")) fail(FailureKind::kUsage, "run takes either passes or a pipeline");
-=======
-  if (q.has("passes") == q.has("pipeline"))
-    fail(FailureKind::kUsage, "run takes either passes or a pipeline");
->>>>>>> wasm
   if (q.has("pipeline")) {
     const std::string name = q.text("pipeline");
     const std::vector<Step>* steps = find_pipeline(name);

@@ -45,12 +45,6 @@ Json q_rewrite_state(PageSession& session, const Question& q) {
 
 }  // namespace
 
-<<<<<<< HEAD
 std::vector<NamedMethod> rewrite_methods() { return {{"rewrites", q_rewrites}, {"rewrite_state", q_rewrite_state}}; }
-=======
-std::vector<NamedMethod> rewrite_methods() {
-  return {{"rewrites", q_rewrites}, {"rewrite_state", q_rewrite_state}};
-}
->>>>>>> wasm
 
 }  // namespace hlo

@@ -25,13 +25,8 @@ constexpr double kMostSeconds = 30;
 
 void foresee_run(const Module& m) {
   if (int64_t devices = devices_needed(m); devices > 1)
-<<<<<<< HEAD
     fail(FailureKind::kUnsupported, "the module runs on {} devices, the page on one; hlo-replay exec simulates them",
          devices);
-=======
-    fail(FailureKind::kUnsupported,
-         "the module runs on {} devices, the page on one; hlo-replay exec simulates them", devices);
->>>>>>> wasm
   check_supported(m);
   Cost cost = CostAnalysis(m).of_computation(m.entry());
   const double operations = cost.flops + cost.transcendentals + cost.bytes() / 4;
@@ -145,12 +140,8 @@ class ValueList {
   }
   std::string note() const {
     std::string out = nan_.empty() ? watch_.text() : nan_;
-<<<<<<< HEAD
     if (!watch_.brought().empty())
       out += fmt::format("{}NaN came in with {}", out.empty() ? "" : "\n", watch_.brought());
-=======
-    if (!watch_.brought().empty()) out += fmt::format("{}NaN came in with {}", out.empty() ? "" : "\n", watch_.brought());
->>>>>>> wasm
     return out;
   }
 
@@ -250,12 +241,8 @@ Json q_compare(PageSession& session, const Question& q) {
 
 class StateSearch {
  public:
-<<<<<<< HEAD
   StateSearch(PageSession& session, uint32_t module, const RunInputs& in)
       : session_(session), module_(module), in_(in) {
-=======
-  StateSearch(PageSession& session, uint32_t module, const RunInputs& in) : session_(session), module_(module), in_(in) {
->>>>>>> wasm
     first_ = runnable(session, {module, 0}, in);
     arguments_ = run_arguments(*first_, in);
     expected_ = Evaluator(*first_, bounded_run()).run(arguments_);
@@ -297,24 +284,15 @@ class StateSearch {
 };
 
 Json bisected(bool found, std::string text) {
-<<<<<<< HEAD
   return {{"found", found}, {"row", nullptr}, {"state", nullptr}, {"rewrite", nullptr},
           {"rule", ""},     {"id", nullptr},  {"source", ""},     {"text", std::move(text)}};
-=======
-  return {{"found", found}, {"row", nullptr}, {"state", nullptr}, {"rewrite", nullptr}, {"rule", ""},
-          {"id", nullptr},  {"source", ""},   {"text", std::move(text)}};
->>>>>>> wasm
 }
 
 std::string outcome_text(const Bisection& b) {
   std::string why;
   for (const auto& [k, j] : b.judged)
-<<<<<<< HEAD
     if (j.verdict == Verdict::kUnknown && why.empty())
       why = fmt::format("; state {} could not be judged: {}", k, j.detail);
-=======
-    if (j.verdict == Verdict::kUnknown && why.empty()) why = fmt::format("; state {} could not be judged: {}", k, j.detail);
->>>>>>> wasm
   switch (b.outcome) {
     case Bisection::kAllGood:
       return "all states that were judged give the same results" + why;

@@ -57,13 +57,8 @@ std::shared_ptr<OpenState> PageSession::state(StateRef at) {
 std::shared_ptr<OpenState> PageSession::thawed(StateRef at) {
   PageModule& m = module(at.module);
   std::vector<Heir> heirs;
-<<<<<<< HEAD
   std::unique_ptr<Module> made =
       m.kind == PageModule::Kind::kRewrites ? rewritten(m, at.state, &heirs) : lineage(m).module(at.state);
-=======
-  std::unique_ptr<Module> made = m.kind == PageModule::Kind::kRewrites ? rewritten(m, at.state, &heirs)
-                                                                       : lineage(m).module(at.state);
->>>>>>> wasm
   return std::make_shared<OpenState>(at, std::move(made), std::move(heirs));
 }
 

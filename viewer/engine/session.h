@@ -114,7 +114,6 @@ class PageSession {
   // What it was compiled for; of a bench what it came from.
   const Target& target(uint32_t module);
   const std::vector<FusionDecision>& decisions(PageModule& m);
-<<<<<<< HEAD
   // The last one of that module and group, so that the next can keep its places; null where there is none.
   std::shared_ptr<const Drawing> last_drawing(uint32_t module, const std::string& within) const {
     return module == drawn_module_ && within == drawn_within_ ? drawn_ : nullptr;
@@ -122,9 +121,6 @@ class PageSession {
   void keep_drawing(uint32_t module, const std::string& within, std::shared_ptr<const Drawing> drawing) {
     drawn_module_ = module, drawn_within_ = within, drawn_ = std::move(drawing);
   }
-=======
-  std::vector<std::unique_ptr<PageModule>>& modules() { return modules_; }
->>>>>>> wasm
 
  private:
   std::vector<std::unique_ptr<PageModule>> opened_folder(const std::string& folder) const;
@@ -152,7 +148,6 @@ struct NamedMethod {
   Method method;
 };
 // One list a file.
-<<<<<<< HEAD
 std::vector<NamedMethod> stage_methods();    // questions_stages.cc
 std::vector<NamedMethod> text_methods();     // questions_text.cc
 std::vector<NamedMethod> op_methods();       // questions_op.cc
@@ -161,15 +156,6 @@ std::vector<NamedMethod> do_methods();       // questions_do.cc
 std::vector<NamedMethod> rewrite_methods();  // questions_rewrites.cc
 std::vector<NamedMethod> value_methods();    // questions_values.cc
 std::vector<NamedMethod> drawing_methods();  // questions_drawing.cc
-=======
-std::vector<NamedMethod> stage_methods();   // questions_stages.cc
-std::vector<NamedMethod> text_methods();    // questions_text.cc
-std::vector<NamedMethod> op_methods();      // questions_op.cc
-std::vector<NamedMethod> search_methods();  // questions_search.cc
-std::vector<NamedMethod> do_methods();        // questions_do.cc
-std::vector<NamedMethod> rewrite_methods();   // questions_rewrites.cc
-std::vector<NamedMethod> value_methods();     // questions_values.cc
->>>>>>> wasm
 
 ModuleDiff states_diff(PageSession& session, StateRef a, StateRef b);
 inline Json json_of(InstId i) { return i.valid() ? Json(i.value) : Json(); }
