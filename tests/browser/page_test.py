@@ -13,6 +13,11 @@ import tarfile
 import tempfile
 import zipfile
 
+try:
+    import playwright  # noqa: F401
+except ImportError:
+    print("skipped: no Playwright (tests/dev/setup.sh browser)")
+    sys.exit(77)
 from browser import Browser, duration, served, settled, state
 
 

@@ -8,6 +8,11 @@ import os
 import sys
 import tempfile
 
+try:
+    import playwright  # noqa: F401
+except ImportError:
+    print("skipped: no Playwright (tests/dev/setup.sh browser)")
+    sys.exit(77)
 from browser import Browser, duration, served
 
 FRAMES = """async () => {
