@@ -12,7 +12,7 @@ wanted() { case " $words " in *" $1 "*) true ;; *) false ;; esac; }
 words="$*"
 ! wanted python || packages+=(python3-dev)
 ! wanted browser || packages+=(chromium)
-! wanted engine || packages+=(emscripten node-typescript)
+! wanted engine || packages+=(emscripten node-acorn nodejs node-typescript)
 missing=()
 for p in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")

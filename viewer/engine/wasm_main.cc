@@ -1,50 +1,69 @@
-// The engine's exports, while the engine itself is on its way: a text in, a text out.
+// What the worker's script calls (viewer/page/worker.ts). The caller allocates what it hands over, and the callee frees
+// it; an answer (JSON) lies where hlo_answer_bytes says until the next call. Nothing gets out but what ends the engine:
+// a trap of the machine, such as its stack's end.
+#include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "ir/base/check.h"
-#include "ir/print.h"
-#include "ir/universe.h"
-#include "parser/parser.h"
-#include "passes/pipelines.h"
+#include "viewer/engine/engine.h"
 
+#define HLO_EXPORT(name) extern "C" __attribute__((export_name(#name), used))
+
+namespace hlo {
 namespace {
-std::string g_answer;
+
+PageEngine& engine() {
+  static PageEngine one;
+  return one;
+}
+std::string& answer() {
+  static std::string text;
+  return text;
+}
+// In the place of what would have been answered.
+void answer_failure(const char* message) {
+  const nlohmann::json told = {{"error", {{"message", message}}}};
+  answer() = told.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-extern "C" {
-__attribute__((export_name("hlo_allocate"))) void* hlo_allocate(size_t n) { return std::malloc(n); }
-__attribute__((export_name("hlo_free"))) void hlo_free(void* p) { std::free(p); }
-__attribute__((export_name("hlo_answer"))) const char* hlo_answer() { return g_answer.data(); }
-__attribute__((export_name("hlo_answer_size"))) size_t hlo_answer_size() { return g_answer.size(); }
-__attribute__((export_name("hlo_text"))) int hlo_text(const char* text, size_t size, const char* pipeline,
-                                                      size_t pipeline_size) {
-  using namespace hlo;
+struct Free {
+  void operator()(char* at) const { std::free(at); }
+};
+using Given = std::unique_ptr<char, Free>;
+
+HLO_EXPORT(hlo_allocate) char* hlo_allocate(size_t bytes) {
+  return static_cast<char*>(std::malloc(bytes ? bytes : 1));  // null where there is no memory left
+}
+
+// A file for the next question `open`.
+HLO_EXPORT(hlo_put) void hlo_put(char* name, size_t name_size, char* bytes, size_t size) {
+  Given name_kept(name), bytes_kept(bytes);
   try {
-    g_answer.clear();
-    auto m = parse_module({text, size}, std::make_shared<Universe>());
-    if (pipeline_size) {
-      const auto* steps = find_pipeline({pipeline, pipeline_size});
-      PipelineOptions options;
-      std::vector<Step> one;
-      if (!steps) {
-        one = {Step{"p", {}, {Step{std::string(pipeline, pipeline_size), {}, {}}}}};
-        steps = &one;
-      }
-      options.observe = [&](const Module& now, const PassEvent& e) {
-        if (e.kind != PassEvent::kPipelineStart)
-          g_answer += fmt::format("// {} {} {}\n", e.pipeline, e.pass, e.changed);
-        if (e.changed) g_answer += print_module(now);
-      };
-      run_pipeline(*m, *steps, options);
-    } else {
-      g_answer = print_module(*m);
-    }
-    return 0;
-  } catch (const std::exception& e) {
-    g_answer = e.what();
-    return 1;
+    std::string content(bytes, size);
+    bytes_kept.reset();
+    engine().put(std::string(name, name_size), std::move(content));
+    answer() = "{}";
+  } catch (const std::bad_alloc&) {
+    answer_failure("the engine is out of memory");
+  } catch (const Failure& e) {
+    answer_failure(e.what());
   }
 }
+
+// One question of viewer/page/protocol.ts.
+HLO_EXPORT(hlo_ask) void hlo_ask(char* question, size_t size) {
+  Given kept(question);
+  answer() = std::string();  // its memory first
+  answer() = engine().answer(std::string_view(question, size));
 }
+
+HLO_EXPORT(hlo_answer_bytes) const char* hlo_answer_bytes() { return answer().data(); }
+HLO_EXPORT(hlo_answer_size) size_t hlo_answer_size() { return answer().size(); }
+
+}  // namespace
+}  // namespace hlo

@@ -1,15 +1,12 @@
 // Engines of pages that have none inside: the program behind `view --serve`, and answers that were made beforehand.
+import { EngineError } from './connect';
 import { Carried, Engine } from './protocol';
 import { File_ } from './unpack';
 
-export class EngineError extends Error {
-  constructor(message: string, public hint = '') { super(message); }
-}
-
 type Question = Record<string, unknown>;
 
-function answer_of(answer: { error?: { message?: string; hint?: string } }): unknown {
-  if (answer?.error) throw new EngineError(String(answer.error.message ?? 'the engine says no'), answer.error.hint ?? '');
+function answer_of(answer: { error?: { message?: string; hint?: string; line?: number; column?: number } }): unknown {
+  if (answer?.error) throw new EngineError(String(answer.error.message ?? 'the engine says no'), answer.error.hint ?? '', answer.error.line, answer.error.column);
   return answer;
 }
 

@@ -5,7 +5,7 @@ import { Host, View } from './host';
 import { help_dialog } from './keys';
 import { handle_key } from './keyboard';
 import { OpPanel } from './panel';
-import { from_hash, Notice, Place, same_state, Session, to_hash, ViewName } from './session';
+import { from_hash, keeping, Notice, Place, same_state, Session, to_hash, ViewName } from './session';
 import { ScrubBar, Timeline } from './timeline';
 import { BenchView } from './views/bench';
 import { DiffView, FollowView, RewritesView } from './views/diff';
@@ -21,7 +21,7 @@ import { ThunksView } from './views/thunks';
 import { accept_drops } from './drop';
 
 const titles: [ViewName, string][] = [['overview', 'Overview'], ['graph', 'Graph'], ['text', 'Text'], ['diff', 'Changes'], ['rewrites', 'Rewrites'], ['side', 'Side by side'], ['follow', 'Follow'],
-  ['fusion', 'Fusion'], ['memory', 'Memory'], ['thunks', 'Thunks'], ['roofline', 'Roofline'], ['links', 'Links'], ['search', 'Search'], ['bench', 'Bench']];
+  ['bench', 'Bench'], ['fusion', 'Fusion'], ['memory', 'Memory'], ['thunks', 'Thunks'], ['roofline', 'Roofline'], ['links', 'Links'], ['search', 'Search']];
 
 export class App implements Host {
   readonly session: Session;
@@ -38,6 +38,8 @@ export class App implements Host {
   private timeline: Timeline;
   private panel: OpPanel;
   private typing = 0;
+  private ended = false;
+  private of_view: Element | null = null;
 
   constructor(engine: Engine, can_do: boolean, private restart: (() => Promise<Engine>) | null) {
     this.session = new Session(engine, can_do);
@@ -115,6 +117,7 @@ export class App implements Host {
     const stepped = !same_state(old.at, place.at);
     if (stepped) performance.mark('hlo:stage:from');
     if (stepped && change.op === undefined && old.op !== null && session.can_do && session.modules.length) await this.carry_op(old, place);
+    if (place.op !== null && !place.name && session.can_do) place.name = await this.engine.op({ at: place.at, id: place.op }).then(op => op.name, () => '');
     if (!session.fresh(turn)) return;
     session.place = place;
     const hash = to_hash(place);
@@ -122,12 +125,14 @@ export class App implements Host {
       if (how === 'push') history.pushState(null, '', hash); else history.replaceState(null, '', hash);
     }
     this.frame(place);
+    this.of_view?.remove();   // what the view before could not show
+    this.of_view = null;
     try {
       if (session.modules.length) await Promise.all([this.timeline.show(place), this.scrub.show(place), this.panel.show(place, turn), this.views.get(place.view)?.show(place, turn)]);
       else await this.views.get('bench')?.show(place, turn);
       if (stepped && session.fresh(turn)) performance.measure('hlo:stage', 'hlo:stage:from');
     } catch (error) {
-      if (session.fresh(turn)) this.failed(error);
+      if (session.fresh(turn)) { this.failed(error); this.of_view = this.notices.lastElementChild; }
     }
   }
 
@@ -148,8 +153,10 @@ export class App implements Host {
       const here = tab.dataset.view === place.view;
       tab.setAttribute('aria-selected', String(here));
       tab.tabIndex = here ? 0 : -1;
+      if (tab.dataset.view === 'search') tab.hidden = !here && !place.query;
     }
     document.body.classList.toggle('bare', !modules.length);
+    document.body.classList.toggle('at-bench', place.view === 'bench');
     const picker = modules.length > 1 ? h('select', { class: 'module', 'aria-label': 'Module', onchange: () => { const m = this.session.info(Number((picker as HTMLSelectElement).value)); if (m) void this.go({ at: { module: m.module, state: Math.max(0, m.states - 1) }, op: null, name: '', open: null, all: false, against: null }); } },
       ...modules.slice(0, 2000).map(m => h('option', { value: String(m.module), selected: m.module === place.at.module }, `${m.source === 'bench' ? '✎ ' : ''}${m.name.slice(0, 80)} (${m.states})`))) : null;
     fill(this.head, h('b', { class: 'brand' }, 'hlo-replay'), picker ?? (info ? foreign(info.name, 60, 'strong') : null), info?.problems.length ? h('span', { class: 'warn', title: info.problems.join('\n').slice(0, 3000) }, `⚠ ${info.problems.length}`) : null);
@@ -171,22 +178,30 @@ export class App implements Host {
   notice(notice: Notice): void {
     const element: HTMLElement = h('div', { class: 'notice ' + notice.kind, role: notice.kind === 'error' ? 'alert' : null }, foreign(notice.message, 1000), notice.hint ? h('span', { class: 'faint' }, ' ', foreign(notice.hint, 600)) : null,
       notice.action ? button(notice.action.label, () => { notice.action?.run(); element.remove(); }) : null, button('×', () => element.remove(), { 'aria-label': 'Dismiss' }));
+    for (const old of Array.from(this.notices.children)) if (old.textContent === element.textContent) old.remove();
     while (this.notices.children.length > 4) this.notices.firstElementChild?.remove();
     this.notices.append(element);
   }
 
   failed(error: unknown): void {
-    const said = error as { message?: string; hint?: string; fatal?: boolean; kind?: string };
-    const message = String(said?.message ?? error), memory = /out of memory|memory access|allocation|RangeError: Array buffer|unreachable/i.test(message) || said?.fatal;
-    this.notice({ kind: 'error', message: memory ? `The engine ran out of memory or stopped: ${message}` : message, hint: said?.hint ?? (memory ? '`hlo-replay view --serve` has no such limit.' : undefined),
-      action: memory && this.restart ? { label: 'Start it again', run: () => { void this.again(); } } : undefined });
+    const said = error as { message?: string; hint?: string };
+    const message = String(said?.message ?? error);
+    if (this.ended && message.startsWith('the engine ended')) return;   // said once, with the way back
+    this.notice({ kind: 'error', message, hint: said?.hint });
+  }
+
+  /** Out of memory, or a fault of the engine: what is drawn stays; what the page brought can be opened again. */
+  engine_ended(why: string): void {
+    this.ended = true;
+    this.notice({ kind: 'error', message: `The engine ended: ${why}`, hint: '`hlo-replay view --serve` has no limit of 4 GB.',
+      action: this.restart ? { label: 'Start it again', run: () => { void this.again(); } } : undefined });
   }
 
   private async again(): Promise<void> {
     if (!this.restart) return;
     try {
-      const fresh = new Session(await this.restart(), this.session.can_do);
-      this.session.engine = fresh.engine;
+      this.session.engine = keeping(await this.restart());
+      this.ended = false;
       await this.begin();
     } catch (error) { this.failed(error); }
   }
@@ -198,6 +213,7 @@ export class App implements Host {
   async open(files: { name: string; bytes: Uint8Array }[], shows: boolean): Promise<void> {
     performance.mark('hlo:open:from');
     const { modules } = await this.engine.open(files);
+    this.session.engine.forget();   // its numbers mean other modules now
     await this.session.load();
     const first = modules[0];
     if (shows && first) await this.go({ at: { module: first.module, state: Math.max(0, first.states - 1) }, view: modules.length > 1 ? 'overview' : 'graph', op: null, name: '', open: null, all: false, against: null });

@@ -6,7 +6,7 @@ export interface Key { keys: string; tells: string; group: string }
 export const keys: Key[] = [
   { group: 'Stages', keys: '← →', tells: 'stage before, next stage' }, { group: 'Stages', keys: 'Home End', tells: 'first, last stage' }, { group: 'Stages', keys: 'Space', tells: 'play' },
   { group: 'Stages', keys: '[ ]', tells: 'one rewrite back, forth inside of the pass' }, { group: 'Stages', keys: ', .', tells: 'module before, next module' },
-  { group: 'Graph', keys: '↑ ↓', tells: 'to an operand, to a user' }, { group: 'Graph', keys: 'e Enter', tells: 'open or fold the group' }, { group: 'Graph', keys: 'E', tells: 'open all' },
+  { group: 'Graph', keys: '↑ ↓', tells: 'to an operand, to a user' }, { group: 'Graph', keys: 'e Enter', tells: 'open or fold the group' }, { group: 'Graph', keys: 'E', tells: 'open all' }, { group: 'Graph', keys: 'c C', tells: 'next changed box, the one before' },
   { group: 'Graph', keys: 'u', tells: 'to the group around' }, { group: 'Graph', keys: '+ − 0 z', tells: 'nearer, farther, all of it, to the selection' }, { group: 'Graph', keys: 'Shift + arrows', tells: 'pan' },
   { group: 'Views', keys: 'o', tells: 'overview' }, { group: 'Views', keys: 'g', tells: 'graph' }, { group: 'Views', keys: 't', tells: 'text' }, { group: 'Views', keys: 'd', tells: 'diff: changes of this stage' },
   { group: 'Views', keys: 'r', tells: 'rewrites of the pass' }, { group: 'Views', keys: 's', tells: 'side by side' }, { group: 'Views', keys: 'f', tells: 'follow the op through all stages' },

@@ -103,6 +103,8 @@ export class Session {
   modules: ModuleInfo[] = [];
   place: Place = { at: { module: 0, state: 0 }, view: 'bench', op: null, name: '', open: null, all: false, against: null, query: '' };
   engine: Engine & { forget(): void };
+  /** Ops that the graph frames: hits of the search, values with NaNs. */
+  marked: { at: StateRef; ids: Id[] } | null = null;
   private known_rows = new Map<number, Row[]>();
   private turn = 0;
 
@@ -144,8 +146,12 @@ export class Session {
 
   /** An instruction by its name in a state; null where none has exactly that name. */
   async by_name(at: StateRef, name: string): Promise<Id | null> {
-    const wanted = name.replace(/^%/, '');
-    const { hits } = await this.engine.search({ at, query: `name:${/[\s"]/.test(wanted) ? JSON.stringify(wanted) : wanted}`, limit: 2000 });
-    return hits.find(hit => hit.name.replace(/^%/, '') === wanted)?.id ?? null;
+    const wanted = name.replace(/^%/, ''), query = `name:"${wanted.replace(/"/g, '')}"`;
+    for (let limit = 2000; ; limit = 1_000_000) {   // names that hold this one may be many
+      const { hits, total } = await this.engine.search({ at, query, limit });
+      const hit = hits.find(one => one.name.replace(/^%/, '') === wanted);
+      if (hit) return hit.id;
+      if (total <= hits.length || limit > 2000) return null;
+    }
   }
 }

@@ -44,7 +44,7 @@ export class Timeline {
       this.all = lines_of(rows);
       const changed = rows.filter(row => row.changed && row.kind !== 'pipeline-start').length;
       const time = rows.reduce((sum, row) => sum + (row.kind === 'pipeline-start' ? 0 : row.microseconds ?? 0), 0);
-      this.summary.textContent = `${rows.filter(row => row.kind === 'pass').length} passes, ${changed} stages that changed${time ? `, ${seconds(time / 1e6)}` : ''}`;
+      this.summary.textContent = `${rows.filter(row => row.kind === 'pass').length} passes · ${changed} changed it${time ? ` · ${seconds(time / 1e6)}` : ''}`;
       this.current = place.at.state;
       this.refilter();
     }

@@ -142,13 +142,18 @@ export async function unpack(name: string, content: Uint8Array, budget = new Bud
   return [{ name: inside(name), bytes: content }];
 }
 
-/** Base64 of a gzipped ustar archive, as the page carries its data. */
-export async function carried_files(text: string): Promise<File_[]> {
+/** What base64 of gzipped bytes holds. */
+export async function from_base64(text: string, budget = new Budget()): Promise<Uint8Array> {
   const plain = atob(text.replace(/\s+/g, ''));
   const packed = new Uint8Array(plain.length);
   for (let i = 0; i < plain.length; i++) packed[i] = plain.charCodeAt(i);
+  return inflate(packed, 'gzip', budget);
+}
+
+/** Base64 of a gzipped ustar archive, as the page carries its data. */
+export async function carried_files(text: string): Promise<File_[]> {
   const budget = new Budget();
-  return untar(await inflate(packed, 'gzip', budget), budget);
+  return untar(await from_base64(text, budget), budget);
 }
 
 interface Entry { isFile: boolean; isDirectory: boolean; fullPath: string;

@@ -103,13 +103,21 @@ export class GraphCanvas {
   /** A first look at something tall begins readable at its top rather than as a thread. */
   first_look(): void {
     this.fit();
-    if (!this.scene || this.camera.zoom > 0.3) return;
+    if (!this.scene || this.camera.zoom > 0.4) return;
     const { width } = this.scene.drawing;
-    const zoom = Math.min(1, Math.max(0.3, (this.width - 48) / Math.max(1, width)));
-    if (this.scene.drawing.boxes.key.length > 400) return;
-    this.camera = this.centred(width / 2, 0, zoom);
+    const zoom = Math.min(1, Math.max(0.4, (this.width - 48) / Math.max(1, width)));
+    const slim = Math.min(width, this.scene.drawing.height) * this.camera.zoom < 150;
+    if (this.scene.count > 400 && !slim) return;   // a large one that can be seen as a whole is
+    this.camera = this.centred(width > this.width / zoom ? this.top_middle(this.scene, this.height / zoom) : width / 2, 0, zoom);
     this.camera.y = -24 / zoom;
     this.ask();
+  }
+
+  /** Where, from left to right, the boxes are that stand in the uppermost part. */
+  private top_middle(scene: Scene, height: number): number {
+    let sum = 0, count = 0;
+    for (const i of scene.order) if (scene.y[i] < height) { sum += scene.x[i] + scene.w[i] / 2; count++; }
+    return count ? sum / count : scene.drawing.width / 2;
   }
 
   private centred(x: number, y: number, zoom: number): Camera {
@@ -130,7 +138,7 @@ export class GraphCanvas {
     const s = this.scene, c = this.camera;
     if (!s || box < 0) return false;
     const sx = (s.x[box] - c.x) * c.zoom, sy = (s.y[box] - c.y) * c.zoom;
-    return s.h[box] * c.zoom > 9 && sx > 0 && sy > 0 && sx + s.w[box] * c.zoom < this.width && sy + s.h[box] * c.zoom < this.height;
+    return s.h[box] * c.zoom > 12 && sx > 0 && sy > 0 && sx + s.w[box] * c.zoom < this.width && sy + s.h[box] * c.zoom < this.height;
   }
 
   private fly(goal: Camera): void {
@@ -163,6 +171,12 @@ export class GraphCanvas {
   /** While it moves, details wait; they come when it stands. */
   private moving(): void {
     cancelAnimationFrame(this.flight);
+    const c = this.camera, d = this.scene?.drawing;
+    if (d) {   // the middle never leaves the drawing
+      const half_x = this.width / 2 / c.zoom, half_y = this.height / 2 / c.zoom;
+      c.x = Math.max(-half_x, Math.min(d.width - half_x, c.x));
+      c.y = Math.max(-half_y, Math.min(d.height - half_y, c.y));
+    }
     this.marks.moving = true;
     clearTimeout(this.settle);
     this.settle = window.setTimeout(() => { this.marks.moving = false; this.ask(); }, 120);

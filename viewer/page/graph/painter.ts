@@ -101,7 +101,6 @@ export class Painter {
     if (seen.length > many_edges || (marks.moving && seen.length > 2500)) return;
     c.globalAlpha = 0.25 + 0.55 * strength;
     c.strokeStyle = colours.edge;
-    c.lineWidth = Math.max(1, 0.9 / z);
     c.lineWidth = Math.min(1.2, 1.2 * z) / z;
     c.beginPath();
     for (const i of seen) this.path(scene, i);
@@ -161,7 +160,7 @@ export class Painter {
       if (rounded) { c.beginPath(); c.roundRect(x[i], y[i], w[i], h[i], folded ? 2 : 4); c.fill(); c.stroke(); }
       else { c.fillRect(x[i], y[i], w[i], h[i]); c.strokeRect(x[i], y[i], w[i], h[i]); }
       if (folded) { c.fillStyle = colours.frame[cls]; c.fillRect(x[i], y[i], Math.max(3, 2 / z), h[i]); }
-      if (labels && h[i] * z >= 13) this.label(scene, i, colours, z, x[i], y[i]);
+      if (labels && h[i] * z >= 9.5) this.label(scene, i, colours, z, x[i], y[i]);
     }
     if (marks.hovered >= 0 && !scene.open[marks.hovered]) {
       const i = marks.hovered;
@@ -182,10 +181,11 @@ export class Painter {
 
   private cut(text: string, room: number, size: number): string {
     let short = shown(text, 120);
+    room *= 0.95;   // small letters are wider than large ones scaled down
     if (this.width(short, size) <= room) return short;
     const letters = Math.floor(short.length * room / this.width(short, size));
     if (letters < 3) return '';
-    const tail = Math.floor((letters - 1) / 3);
+    const tail = letters < 12 ? 0 : Math.floor((letters - 1) / 3);
     short = short.slice(0, letters - 1 - tail) + '…' + (tail ? short.slice(-tail) : '');
     return short;
   }
@@ -193,9 +193,9 @@ export class Painter {
   private label(scene: Scene, i: number, colours: Palette, z: number, x: number, y: number): void {
     const c = this.context, { w, h } = scene, b = scene.drawing.boxes;
     const two = h[i] >= 26 && h[i] * z >= 22 && b.detail[i] !== '';
-    const size = Math.min(two ? h[i] * .4 : h[i] * .62, 12), room = w[i] - 10 - (b.times[i] > 1 ? size * 2 : 0);
+    const size = Math.min(two ? h[i] * .4 : h[i] * .72, Math.max(12, 9.5 / z)), room = w[i] - Math.min(10, 5 / z) - (b.times[i] > 1 ? size * 2 : 0);
     c.textAlign = 'left'; c.textBaseline = 'middle';
-    const name = this.cut(b.label[i], room, size);
+    const name = this.cut(b.label[i], b.kind[i] === 'folded' ? room / 1.12 : room, size);
     c.font = `${b.kind[i] === 'folded' ? '600 ' : ''}${size}px ${font}`;
     c.fillStyle = colours.text;
     c.fillText(name, x + 6, y + (two ? h[i] * .32 : h[i] / 2));
@@ -272,17 +272,18 @@ export class Painter {
       if (w[i] * z < 60 || h[i] * z < 30 || x[i] > right || y[i] > bottom || x[i] + w[i] < left || y[i] + h[i] < top) continue;
       const sx = Math.max((x[i] - left) * z, 0), sy = (y[i] - top) * z;
       const room = Math.min((x[i] + w[i] - left) * z, (right - left) * z) - sx - 12;
-      const stuck = Math.max(sy, Math.min(0 + scene.depth[i] * 17, sy + h[i] * z - 20));
-      const text = this.cut(b.label[i] + (b.times[i] > 1 ? ` ×${b.times[i]}` : ''), room, 11);
+      const stuck = sy >= 0 ? sy : Math.max(sy, Math.min(scene.depth[i] * 17, sy + h[i] * z - 20));
+      const size = Math.max(8, Math.min(11, 26 * z));
+      const text = this.cut(b.label[i] + (b.times[i] > 1 ? ` ×${b.times[i]}` : ''), room, size);
       if (!text) continue;
-      c.font = `600 11px ${font}`;
-      const wide = this.width(text, 11) * 1.06 + 8;
+      c.font = `600 ${size}px ${font}`;
+      const wide = this.width(text, size) * 1.06 + 8;
       c.fillStyle = colours.group[Math.min(scene.depth[i], colours.group.length - 1)];
       c.globalAlpha = 0.9;
-      c.fillRect(sx + 1, stuck + 1, Math.min(wide, room + 8), 16);
+      c.fillRect(sx + 1, stuck + 1, Math.min(wide, room + 8), size + 4);
       c.globalAlpha = 1;
       c.fillStyle = b.change[i] !== 'same' ? colours.change[b.change[i]] : colours.faint;
-      c.fillText(text, sx + 5, stuck + 9.5);
+      c.fillText(text, sx + 5, stuck + size / 2 + 3.5);
       lines++;
     }
   }

@@ -6,7 +6,7 @@ import type { App } from '../app';
 import { View } from '../host';
 import { choose_files } from '../drop';
 import { Place, same_state } from '../session';
-import { tokens } from './text';
+import { Token, tokens } from './text';
 import { show_bisect, show_values } from './results';
 
 const largest_text = 8_000_000;   // characters that the editor takes; larger ones are run without being shown
@@ -27,12 +27,14 @@ let mode_known = false;
 function know_mode(): void {
   if (mode_known) return;
   mode_known = true;
+  let line = '', known: Token[] = [];   // the editor asks for one token after another
   CodeMirror.defineMode('hlo', () => ({
     lineComment: '//',
     token(stream) {
       let at = 0;
       if (stream.string.length > 4000) { stream.skipToEnd(); return null; }
-      for (const token of tokens(stream.string)) {
+      if (line !== stream.string) { line = stream.string; known = tokens(line); }
+      for (const token of known) {
         const end = at + token.text.length;
         if (stream.pos < end) { stream.pos = end; return token.kind ? 'hlo-' + token.kind : null; }
         at = end;
@@ -238,10 +240,9 @@ export class BenchView implements View {
     this.element.setAttribute('aria-busy', 'true');
     try { await task(); }
     catch (error) {
-      const text = String((error as Error)?.message ?? error), line = text.match(/:(\d+):(\d+): error/);
-      fill(this.results, h('p', { class: 'warn', role: 'alert' }, foreign(text, 1500), (error as { hint?: string }).hint ? h('span', { class: 'faint' }, ' ', foreign((error as { hint: string }).hint, 500)) : null));
-      if (line && this.editor) { const at = Math.max(0, Number(line[1]) - 1); this.editor.setCursor(at, Math.max(0, Number(line[2]) - 1)); this.editor.addLineClass(at, 'background', 'wrong'); setTimeout(() => this.editor?.removeLineClass(at, 'background', 'wrong'), 6000); }
-      if (/out of memory|unreachable|memory access/i.test(text)) this.app.failed(error);
+      const { message, hint, line, column } = error as { message?: string; hint?: string; line?: number; column?: number }, text = String(message ?? error);
+      fill(this.results, h('p', { class: 'warn', role: 'alert' }, foreign(text, 1500), hint ? h('span', { class: 'faint' }, ' ', foreign(hint, 500)) : null));
+      if (line && this.editor) { const at = line - 1; this.editor.setCursor(at, Math.max(0, (column ?? 1) - 1)); this.editor.addLineClass(at, 'background', 'wrong'); setTimeout(() => this.editor?.removeLineClass(at, 'background', 'wrong'), 6000); }
     } finally { this.element.removeAttribute('aria-busy'); }
   }
 }

@@ -44,7 +44,7 @@ export class DiffView implements View {
     let shown = 0;
     const more = h('button', { type: 'button', onclick: () => step() }, 'More');
     const step = () => {
-      for (const change of changes.slice(shown, shown + most)) add(list, this.entry(change, base, place.at));
+      for (const change of changes.slice(shown, shown + most)) add(list, entry(this.host, change, base, place.at));
       shown += most;
       more.hidden = shown >= changes.length;
     };
@@ -53,18 +53,18 @@ export class DiffView implements View {
     fill(this.element, head, page);
     this.element.scrollTop = 0;
   }
+}
 
-  private entry(change: Change, base: StateRef, at: StateRef): HTMLElement {
-    const here = change.kind === 'removed' ? base : at, id = change.kind === 'removed' ? change.other ?? change.id : change.id;
-    const jump = (view: 'graph' | 'text') => { void this.host.go({ at: here, op: id, name: change.name, view, against: null }); };
-    return h('li', { class: 'change ' + change.kind },
-      h('span', { class: 'mark' }, { added: '+', removed: '−', changed: '~', moved: '→', module: '∗' }[change.kind] ?? '·'), ' ',
-      id !== null ? link(foreign(change.name, 80), () => jump('graph')) : foreign(change.name, 80), ' ',
-      change.count > 1 ? h('span', { class: 'count' }, `×${change.count}`) : null,
-      h('span', { class: 'faint' }, ' ', foreign(change.place, 60)), change.what.length ? h('span', null, ' ', foreign(change.what.join(', '), 160)) : null,
-      change.rules.length ? h('span', { class: 'rule' }, ' ', foreign(change.rules.join(', '), 100)) : null,
-      change.before || change.after ? h('div', { class: 'twin' }, change.before ? h('pre', { class: 'code wrap gone' }, ...coloured(change.before, null)) : null, change.after ? h('pre', { class: 'code wrap came' }, ...coloured(change.after, null)) : null) : null);
-  }
+function entry(host: Host, change: Change, base: StateRef, at: StateRef): HTMLElement {
+  const here = change.kind === 'removed' ? base : at, id = change.kind === 'removed' ? change.other ?? change.id : change.id;
+  const jump = (view: 'graph' | 'text') => { void host.go({ at: here, op: id, name: change.name, view, against: null }); };
+  return h('li', { class: 'change ' + change.kind },
+    h('span', { class: 'mark' }, { added: '+', removed: '−', changed: '~', moved: '→', module: '∗' }[change.kind] ?? '·'), ' ',
+    id !== null ? link(foreign(change.name, 80), () => jump('graph')) : foreign(change.name, 80), ' ',
+    change.count > 1 ? h('span', { class: 'count' }, `×${change.count}`) : null,
+    h('span', { class: 'faint' }, ' ', foreign(change.place, 60)), change.what.length ? h('span', null, ' ', foreign(change.what.join(', '), 160)) : null,
+    change.rules.length ? h('span', { class: 'rule' }, ' ', foreign(change.rules.join(', '), 100)) : null,
+    change.before || change.after ? h('div', { class: 'twin' }, change.before ? h('pre', { class: 'code wrap gone' }, ...coloured(change.before, null)) : null, change.after ? h('pre', { class: 'code wrap came' }, ...coloured(change.after, null)) : null) : null);
 }
 
 /** Rewrite by rewrite inside of the pass that made this stage: what each rule did, and the module behind it. */
@@ -88,17 +88,36 @@ export class RewritesView implements View {
     this.row = { module: place.at.module, row: row.row, at: place.at };
     const list = h('ol', { class: 'changes', start: 1 });
     for (const one of rewrites.slice(0, 3000))
-      add(list, h('li', { class: 'rewrite', data: { index: String(one.index) } }, link(foreign(one.rule, 80, 'rule'), () => { void this.to(one.index + 1); }), ' ', foreign(one.text, 400),
-        h('div', { class: 'faint' }, ...one.ids.slice(0, 8).flatMap((op, i) => [i ? ' ' : '', op.id !== null ? link(foreign(op.name, 50), () => { void this.host.go({ op: op.id, name: op.name, view: 'graph' }); }) : foreign(op.name, 50)]))));
+      add(list, h('li', { class: 'rewrite', data: { index: String(one.index) } }, link(foreign(one.rule, 80, 'rule'), () => { void this.to(one.index); }), ' ', foreign(one.text, 400),
+        h('div', { class: 'faint' }, ...one.ids.slice(0, 8).flatMap((op, i) => [i ? ' ' : '', op.id !== null ? link(foreign(op.name, 50), () => { void this.host.go({ op: op.id, name: op.name, view: 'graph' }); }) : foreign(op.name, 50)])), this.before_after(one.index)));
     fill(this.element, h('div', { class: 'toolbar' }, h('button', { type: 'button', title: '[', onclick: () => { void this.step(-1); } }, '◀ rewrite'), h('button', { type: 'button', title: ']', onclick: () => { void this.step(1); } }, 'rewrite ▶'),
       h('span', null, foreign(row.pass, 60, 'strong'), ` did ${plural(rewrites.length, 'rewrite')}`), h('span', { class: 'faint', id: 'rewrite-at' })),
       h('div', { class: 'page wide' }, atomic ? h('p', { class: 'faint' }, 'All is one rewrite: ', foreign(atomic, 300)) : null, rewrites.length ? list : h('p', null, 'The recording tells no single rewrites of this pass. '), rewrites.length > 3000 ? h('p', { class: 'faint' }, `The first 3000 of ${rewrites.length} are listed.`) : null));
   }
 
+  /** What one rewrite did: the difference between the modules before and behind it. */
+  private before_after(index: number): HTMLElement {
+    const list = h('ol', { class: 'changes' }), details = h('details', null, h('summary', { class: 'faint' }, 'before → after'), list), row = this.row;
+    details.addEventListener('toggle', () => {
+      if (!details.open || list.childElementCount || !row) return;
+      void (async () => {
+        const engine = this.host.engine, states: StateRef[] = [];
+        for (const count of [index - 1, index]) states.push((await engine.rewrite_state({ module: row.module, row: row.row, count })).at);
+        const { changes } = await engine.diff({ a: states[0], b: states[1] });
+        fill(list, ...changes.slice(0, most).map(change => entry(this.host, change, states[0], states[1])));
+        if (!changes.length) fill(list, 'Nothing that the text shows.');
+      })().catch(error => this.host.failed(error));
+    });
+    return details;
+  }
+
   private inside: StateRef | null = null;   // where the last step by a rewrite led
 
   /** The place is the pass's stage, or inside of it. */
-  ready(place: Place): boolean { return JSON.stringify(place.at) === this.made || (this.inside !== null && JSON.stringify(this.inside) === JSON.stringify(place.at)); }
+  ready(place: Place): boolean {
+    if (this.inside?.module === place.at.module) { this.count = place.at.state; return true; }   // stepped there by other keys
+    return JSON.stringify(place.at) === this.made;
+  }
 
   async step(by: number): Promise<void> { await this.to(Math.max(0, Math.min(this.total, (this.count < 0 ? (by > 0 ? 0 : this.total) : this.count) + by))); }
 
@@ -110,10 +129,10 @@ export class RewritesView implements View {
       this.count = count;
       await this.host.reload();
       this.inside = at;
-      for (const item of this.element.querySelectorAll<HTMLElement>('.rewrite')) item.classList.toggle('here', Number(item.dataset.index) === count - 1);
+      for (const item of this.element.querySelectorAll<HTMLElement>('.rewrite')) item.classList.toggle('here', Number(item.dataset.index) === count);
       const where = this.element.querySelector('#rewrite-at');
       if (where) where.textContent = ` — shown behind ${count} of ${this.total}`;
-      await this.host.go({ at, view: 'graph', op: null, name: '', against: { module: this.row.module, state: Math.max(0, this.row.at.state - 1) } });
+      await this.host.go({ at, view: 'graph', op: null, name: '', against: null });
     } catch (error) { this.host.failed(error); }
   }
 }

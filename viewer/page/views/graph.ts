@@ -29,14 +29,15 @@ export class GraphView implements View {
     const tools = h('div', { class: 'toolbar', role: 'toolbar', 'aria-label': 'Graph' },
       button('Fit', () => this.canvas.fit(), { title: 'All of it (0)' }),
       button('To selection', () => this.canvas.go_to(this.canvas.marks.selected), { title: 'z' }),
+      button('Next change', () => this.next_change(1), { title: 'c; Shift+C: the one before' }),
       button('+', () => this.canvas.zoom_by(1.4), { 'aria-label': 'Nearer', title: '+' }),
       button('−', () => this.canvas.zoom_by(1 / 1.4), { 'aria-label': 'Farther', title: '-' }),
       button('Open all', () => { void this.expand('all'); }, { title: 'Shift+E' }),
       button('Fold', () => { void this.fold(); }, { title: 'Back to what is open at first sight' }),
       button('SVG', () => { void this.save_svg(); }, { title: 'Save this drawing as SVG' }),
       button('PNG', () => this.save_png(), { title: 'Save what is in sight as PNG' }),
-      this.path, h('span', { class: 'spring' }), this.tells);
-    this.element = h('section', { class: 'view graph-view', 'aria-label': 'Graph' }, tools, this.canvas.element, this.legend, this.tip);
+      h('span', { class: 'spring' }), this.tells);
+    this.element = h('section', { class: 'view graph-view', 'aria-label': 'Graph' }, tools, this.path, this.canvas.element, this.legend, this.tip);
     this.make_legend();
   }
 
@@ -65,7 +66,7 @@ export class GraphView implements View {
       const q: { at: StateRef; open: string[] | null; all?: boolean; against: StateRef | null; within?: string } = { at: place.at, open: place.open, against: session.base(place) };
       if (place.all) q.all = true;
       if (this.within && before && same_state(before.at, place.at)) q.within = this.within; else this.within = null;
-      const drawing = await session.engine.drawing(q);
+      const drawing = await session.engine.drawing(q).catch(error => { this.within = null; throw error; });
       if (!session.fresh(turn)) return;
       const keep = !!before && before.at.module === place.at.module && !!this.drawing && !this.canvas_empty();
       this.drawing = drawing;
@@ -73,13 +74,12 @@ export class GraphView implements View {
       this.canvas.set(drawing, keep);
       if (!keep || !this.looked) { this.canvas.first_look(); this.looked = true; }
       this.make_legend();
-      await this.canvas.drawn();
-      performance.measure('hlo:layout', 'hlo:layout:from');
       this.count();
     }
     this.shown = { ...place };
     await this.mark(place, turn, !same);
     await this.canvas.drawn();
+    if (!same) performance.measure('hlo:layout', 'hlo:layout:from');
   }
 
   private canvas_empty(): boolean { return !this.canvas.scene || this.canvas.scene.count === 0; }
@@ -95,6 +95,9 @@ export class GraphView implements View {
   private async mark(place: Place, turn: number, new_stage: boolean): Promise<void> {
     const scene = this.canvas.scene;
     if (!scene) return;
+    const marked = this.host.session.marked, found = new Set<number>();
+    if (marked && same_state(marked.at, place.at)) for (const id of marked.ids) { const at = scene.by_id.get(id); if (at !== undefined) found.add(at); }
+    this.canvas.find(found);
     if (place.op === null) { this.canvas.select(-1); this.crumbs(-1); return; }
     let box = scene.by_id.get(place.op) ?? -1;
     if (box < 0 && this.host.session.can_do && !new_stage) {
@@ -181,7 +184,7 @@ export class GraphView implements View {
   }
 
   async expand(key: string): Promise<void> {
-    if (key === 'all') { await this.host.go({ all: true, open: null }); this.canvas.fit(); return; }
+    if (key === 'all') { await this.host.go({ all: true, open: null }); if (this.host.session.place.op === null) this.canvas.first_look(); return; }
     const scene = this.canvas.scene;
     const box = scene?.by_key.get(key) ?? scene?.drawing.boxes.label.indexOf(key) ?? -1;
     if (scene && box >= 0 && !scene.open[box]) await this.toggle(box);
@@ -213,6 +216,16 @@ export class GraphView implements View {
     if (!this.canvas.in_sight(next)) this.canvas.go_to(next);
   }
 
+  /** The changed boxes one after the other, from the selection on. */
+  private next_change(by: number): void {
+    const scene = this.canvas.scene;
+    if (!scene?.changed.length) { this.host.say('nothing changed here'); return; }
+    const list = scene.changed, now = list.indexOf(this.canvas.marks.selected);
+    const next = list[((now < 0 && by < 0 ? 0 : now) + by + list.length) % list.length];
+    this.click(next);
+    this.canvas.go_to(next);
+  }
+
   key(event: KeyboardEvent): boolean {
     const c = this.canvas;
     switch (event.key) {
@@ -225,6 +238,8 @@ export class GraphView implements View {
       case '0': c.fit(); return true;
       case 'z': c.go_to(c.marks.selected); return true;
       case 'e': case 'Enter': void this.toggle(c.marks.selected).catch(error => this.host.failed(error)); return true;
+      case 'c': this.next_change(1); return true;
+      case 'C': this.next_change(-1); return true;
       case 'E': void this.expand('all').catch(error => this.host.failed(error)); return true;
       case 'u': { const up = c.scene && c.marks.selected >= 0 ? c.scene.parent[c.marks.selected] : -1; if (up >= 0) { c.select(up); this.crumbs(up); c.go_to(up); } return true; }
       default: return false;

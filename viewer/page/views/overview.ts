@@ -1,4 +1,5 @@
 // The first page: what `hlo-replay DIR` says, and for whoever never saw a dump, what there is to see.
+import { Overview } from '../protocol';
 import { add, fill, foreign, h, link, plural } from '../dom';
 import { Host, View } from '../host';
 
@@ -11,7 +12,8 @@ export class OverviewView implements View {
   async show(_: unknown, turn: number): Promise<void> {
     const key = this.host.session.modules.map(m => `${m.module}.${m.states}`).join();
     if (this.made === key) return;
-    const overview = await this.host.engine.overview();
+    let overview: Overview = { title: 'What is open', lines: [] };
+    try { overview = await this.host.engine.overview(); } catch (error) { this.host.failed(error); }   // modules are listed all the same
     if (!this.host.session.fresh(turn)) return;
     this.made = key;
     const page = h('div', { class: 'page' }, h('h1', null, foreign(overview.title, 200)), this.primer());

@@ -14,9 +14,10 @@ export async function names_of(host: Host, at: StateRef, ids: number[]): Promise
 export function show_values(host: Host, place: HTMLElement, at: StateRef, values: Values): void {
   if (!values.ran) { fill(place, h('h3', { class: 'warn' }, 'Not run'), h('p', null, foreign(values.note, 1000))); return; }
   const bad = values.values.filter(v => v.nan || v.inf), shown = [...bad, ...values.values.filter(v => !v.nan && !v.inf)].slice(0, 300);
+  host.session.marked = { at, ids: bad.map(v => v.id) };
   const cells = new Map<number, HTMLElement>();
   fill(place, h('h3', null, `${plural(values.values.length, 'value')} in ${values.ms.toFixed(1)} ms`), values.note ? h('p', { class: 'faint' }, foreign(values.note, 600)) : null,
-    bad.length ? h('p', { class: 'warn' }, `${plural(bad.length, 'value')} with NaN or infinity, first here`) : null,
+    bad.length ? h('p', { class: 'warn' }, `${plural(bad.length, 'value')} with NaN or infinity, first here and framed in the graph`) : null,
     h('table', { class: 'table' }, h('thead', null, h('tr', null, ...['op', 'shape', 'least', 'most', 'mean', 'NaN', 'inf', 'values'].map(t => h('th', { scope: 'col' }, t)))),
       h('tbody', null, ...shown.map(v => {
         const cell = h('td', null, link(`#${v.id}`, () => { void host.select(v.id, cell.textContent ?? '', { view: 'graph' }); }));

@@ -28,13 +28,14 @@ export class SearchView implements View {
 
   async show(place: Place, turn: number): Promise<void> {
     const key = JSON.stringify([place.at, place.query]);
-    if (!place.query.trim()) { this.hits = []; this.made = ''; fill(this.head, 'Nothing asked yet'); this.list.set(0); this.list.element.hidden = true; this.help.hidden = false; return; }
+    if (!place.query.trim()) { this.hits = []; this.made = ''; this.host.session.marked = null; fill(this.head, 'Nothing asked yet'); this.list.set(0); this.list.element.hidden = true; this.help.hidden = false; return; }
     if (key !== this.made) {
       performance.mark('hlo:search:from');
       const { hits, total } = await this.host.engine.search({ at: place.at, query: place.query, limit: 2000 });
       if (!this.host.session.fresh(turn)) return;
       this.made = key;
       this.hits = hits;
+      this.host.session.marked = { at: place.at, ids: hits.map(hit => hit.id) };
       fill(this.head, plural(total, 'hit'), total > hits.length ? `, the first ${hits.length} of them` : '', ` in stage ${place.at.state} for `, foreign(place.query, 100, 'strong'));
       performance.measure('hlo:search', 'hlo:search:from');
     }

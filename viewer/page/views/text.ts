@@ -62,7 +62,7 @@ export class TextView implements View {
     }
     this.selected = place.op;
     if (place.op !== null) {
-      const line = await this.line_of(place.op, place.name, turn);
+      const line = await this.line_of(place.op, turn);
       if (line !== null && this.host.session.fresh(turn)) this.list.show(line, 'nearest'), this.centre(line);
     }
     this.list.refresh();
@@ -80,12 +80,11 @@ export class TextView implements View {
     return text.total;
   }
 
-  private async line_of(id: Id, name: string, turn: number): Promise<number | null> {
+  private async line_of(id: Id, turn: number): Promise<number | null> {
     for (const [from, piece] of this.lines) { const k = piece.ids.indexOf(id); if (k >= 0) return from + k; }
-    if (this.host.session.can_do && name) {
-      const { hits } = await this.host.session.engine.search({ at: this.at as StateRef, query: `name:${name.replace(/^%/, '')}`, limit: 500 });
-      const hit = hits.find(one => one.id === id);
-      if (hit) return hit.line;
+    if (this.host.session.can_do) {
+      const { hits } = await this.host.session.engine.search({ at: this.at as StateRef, query: `id:${id}`, limit: 1 });
+      if (hits.length) return hits[0].line;
     }
     for (let from = 0; from < this.total && this.host.session.fresh(turn); from += window_lines) {
       if (!this.lines.has(from)) await this.fetch(this.at as StateRef, from);
