@@ -24,7 +24,7 @@ tests() {  # TREE LABEL: the tests with that label, the longest first
 }
 
 begin setup
-bash tests/dev/setup.sh python engine
+bash tests/dev/setup.sh python engine browser
 # The reference compiler judges printing and results where it can be installed.
 if [ -x ../shared/oracle/setup.sh ]; then
   bash ../shared/oracle/setup.sh >/dev/null || echo "the reference compiler could not be installed: oracle_test will be skipped"
