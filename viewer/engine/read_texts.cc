@@ -30,7 +30,7 @@ std::vector<std::unique_ptr<Module>> read_modules(const std::string& label, std:
   for (std::string_view part : split_modules(bytes)) {
     ParseOptions parse;
     parse.file = label, parse.text_behind = log;
-    parse.first_line = static_cast<size_t>(std::count(bytes.data(), part.data(), '\n'));
+    parse.first_line = static_cast<size_t>(std::count(static_cast<const char*>(bytes.data()), part.data(), '\n'));
     out.push_back(parse_module(part, std::make_shared<Universe>(), parse));
   }
   return out;

@@ -155,3 +155,11 @@ export interface Engine {
 
 /** Methods whose answers a page without an engine can carry. */
 export const Carried = ['modules', 'rows', 'overview', 'drawing', 'text', 'diff', 'memory', 'roofline', 'thunks', 'decisions', 'links', 'file'] as const;
+
+/** `page.json` of the archive that a page carries (hlo-data: base64 of a gzipped ustar archive, viewer/page_file.h). The
+ *  archive's other files are what `open` takes, by their names; none in an empty bench. `engine`: hlo-engine and
+ *  hlo-worker of the page hold it (inside); the program that serves the page (server: POST ./ask with a question, POST
+ *  ./put?name=NAME with a file's bytes before `open`); none: `answers.json` lists questions, and `answers/N.json` is what
+ *  question N is answered by. A listed question is its JSON with members by name and without those that are null or
+ *  undefined: {"at":{"module":0,"state":3},"from":0,"lines":2000,"method":"text"}. */
+export interface PageJson { version: 1; title: string; engine: 'inside' | 'server' | 'none'; notices: string[] }
