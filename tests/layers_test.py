@@ -18,7 +18,7 @@ ALLOWED = {
     "passes": {"ir/base", "ir", "ir/eval"},
     "gpu_exec": {"ir/base", "ir", "ir/eval"},
     "replay": {"ir/base", "ir", "ir/eval", "parser", "dump", "passes", "gpu_exec"},
-    "viewer": {"ir/base", "ir", "dump", "replay", "viewer/engine"},
+    "viewer": {"ir/base", "ir", "parser", "dump", "replay", "viewer/engine"},
     "viewer/layout": {"ir/base", "ir", "dump"},
     # What the page is answered by: all that needs no device, and nothing of gpu_exec.
     "viewer/engine": {"ir/base", "ir", "ir/eval", "parser", "dump", "passes", "viewer/layout", "replay"},
