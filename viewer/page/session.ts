@@ -117,6 +117,13 @@ export class Session {
 
   info(module = this.place.at.module): ModuleInfo | undefined { return this.modules.find(m => m.module === module); }
 
+  /** A state of a module, its last one where none is named. Of a run's many modules the stages are read only now. */
+  async in_module(module: number, state: number | null): Promise<StateRef> {
+    if (!this.info(module)?.states) { await this.rows(module); await this.load(); }
+    const last = Math.max(0, (this.info(module)?.states ?? 1) - 1);
+    return { module, state: Math.min(state ?? last, last) };
+  }
+
   async rows(module = this.place.at.module): Promise<Row[]> {
     const known = this.known_rows.get(module);
     if (known) return known;
