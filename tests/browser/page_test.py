@@ -160,6 +160,8 @@ def case_mouse(page):
     page.evaluate("() => hloReplay.goto(3)")
     page.keyboard.press("Escape")
     settled(page, "escape", "", "op")
+    page.get_by_role("button", name="Fold", exact=True).click()
+    page.wait_for_timeout(200)
     page.keyboard.press("c")
     holds(_waited(page, lambda: state(page)["op"] != ""), "c leads to a changed op")
     page.mouse.wheel(0, -300)
