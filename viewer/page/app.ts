@@ -134,10 +134,22 @@ export class App implements Host {
     try {
       if (session.modules.length) await Promise.all([this.timeline.show(place), this.scrub.show(place), this.panel.show(place, turn), this.views.get(place.view)?.show(place, turn)]);
       else await this.views.get('bench')?.show(place, turn);
-      if (stepped && session.fresh(turn)) performance.measure('hlo:stage', 'hlo:stage:from');
+      if (stepped && session.fresh(turn)) {
+        performance.measure('hlo:stage', 'hlo:stage:from');
+        if (place.view === 'graph' && session.can_do && old.at.module === place.at.module) this.look_ahead(place, place.at.state - old.at.state, turn);
+      }
     } catch (error) {
       if (session.fresh(turn)) { this.failed(error); this.of_view = this.notices.lastElementChild; }
     }
+  }
+
+  /** Who steps goes on stepping: the next stage is laid out while one looks at this one. */
+  private look_ahead(place: Place, by: number, turn: number): void {
+    const next = { module: place.at.module, state: place.at.state + by };
+    if (Math.abs(by) !== 1 || next.state < 0 || next.state >= (this.session.info()?.states ?? 0) || place.all) return;
+    setTimeout(() => {
+      if (this.session.fresh(turn)) this.engine.drawing({ at: next, open: place.open, against: this.session.base({ ...place, at: next }) }).catch(() => undefined);   // asked again when wanted, and told then
+    }, 30);
   }
 
   /** The same op in another stage: itself, or the first of its heirs; let go where it is not known. */
