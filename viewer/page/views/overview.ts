@@ -20,8 +20,9 @@ export class OverviewView implements View {
     for (const { heading, rows } of overview.lines)
       add(page, h('section', null, h('h2', null, foreign(heading, 120)), h('ul', { class: 'lines' }, ...rows.slice(0, 400).map(row => {
         const text = foreign(row.text, 1200);
-        const leads = row.id !== null || row.state !== null || row.module !== null;
-        return h('li', null, leads ? link(text, () => this.follow(row)) : text, row.source ? h('span', { class: 'source' }, ' ', foreign(row.source, 160)) : null);
+        const last = (this.host.session.info(row.module ?? module)?.states ?? 0) - 1;
+        const leads = row.id !== null || (row.state !== null && row.state !== last) || (row.module !== null && row.module !== module);
+        return h('li', null, leads ? link(text, () => this.follow(row)) : text, row.source && !row.text.includes(row.source) ? h('span', { class: 'source' }, ' ', foreign(row.source, 160)) : null);
       }))));
     add(page, this.modules());
     fill(this.element, page);
