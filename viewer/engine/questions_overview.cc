@@ -74,17 +74,20 @@ Linked modules_to_link(PageSession& session) {
   Linked out;
   auto universe = std::make_shared<Universe>();
   for (uint32_t k = 0; k < session.size() && out.numbers.size() < kMostLinked; ++k) {
-    PageModule& m = session.module_unread(k);
+    const PageModule& m = session.module_unread(k);
     // What was made in the page is no part of the run.
     if (m.kind == PageModule::Kind::kRewrites || m.origin) continue;
-    session.module(k);
-    ParseOptions parse;
-    parse.file = m.recording.module_name;
     LinkModule one;
     one.label = m.function;
-    one.module = parse_module(lossless_text(*session.copy_of({k, 0})), universe, parse);
-    out.modules.push_back(std::move(one));
     out.numbers.push_back(k);
+    out.modules.push_back(std::move(one));
+  }
+  if (out.numbers.size() < 2) return out;  // nothing to link
+  for (size_t k = 0; k < out.numbers.size(); ++k) {
+    const PageModule& m = session.module(out.numbers[k]);
+    ParseOptions parse;
+    parse.file = m.recording.module_name;
+    out.modules[k].module = parse_module(lossless_text(*session.copy_of({out.numbers[k], 0})), universe, parse);
   }
   return out;
 }

@@ -241,8 +241,7 @@ Json q_compare(PageSession& session, const Question& q) {
 
 class StateSearch {
  public:
-  StateSearch(PageSession& session, uint32_t module, const RunInputs& in)
-      : session_(session), module_(module), in_(in) {
+  StateSearch(PageSession& session, uint32_t module, const RunInputs& in) : session_(session), in_(in) {
     first_ = runnable(session, {module, 0}, in);
     arguments_ = run_arguments(*first_, in);
     expected_ = Evaluator(*first_, bounded_run()).run(arguments_);
@@ -276,7 +275,6 @@ class StateSearch {
   }
 
   PageSession& session_;
-  uint32_t module_;
   RunInputs in_;
   std::unique_ptr<Module> first_;
   std::vector<Value> arguments_;

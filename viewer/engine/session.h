@@ -127,7 +127,7 @@ class PageSession {
   std::vector<std::unique_ptr<PageModule>> opened_folder(const std::string& folder) const;
   std::vector<std::unique_ptr<PageModule>> opened_bytes(const std::string& label, std::string bytes) const;
   void replace(std::vector<std::unique_ptr<PageModule>> modules);
-  static std::set<std::string> written(std::vector<std::pair<std::string, std::string>> files,
+  static std::set<std::string> written(std::vector<std::pair<std::string, std::string>>& files,
                                        const std::string& folder);
   std::shared_ptr<OpenState> thawed(StateRef at);
   // Of kRewrites: run anew, with so much fuel.

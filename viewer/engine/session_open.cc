@@ -124,8 +124,8 @@ void PageSession::put(std::string name, std::string bytes) {
   put_.emplace_back(std::move(name), std::move(bytes));
 }
 
-// Files of a question, as a folder that is gone with the session.
-std::set<std::string> PageSession::written(std::vector<std::pair<std::string, std::string>> files,
+// Files of a question into a folder; their bytes are let go of as they are written.
+std::set<std::string> PageSession::written(std::vector<std::pair<std::string, std::string>>& files,
                                            const std::string& folder) {
   std::set<std::string> names;
   for (auto& [name, bytes] : files) {
@@ -150,7 +150,7 @@ void PageSession::open_files() {
     return replace(std::move(opened));
   }
   auto folder = std::make_unique<TemporaryFolder>();
-  const std::set<std::string> names = written(std::move(files), folder->path());
+  const std::set<std::string> names = written(files, folder->path());
   Opened opened;
   std::vector<std::string> refused;
   auto attempt = [&](const std::function<Opened()>& open) {

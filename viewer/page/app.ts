@@ -202,7 +202,7 @@ export class App implements Host {
   failed(error: unknown): void {
     const said = error as { message?: string; hint?: string };
     const message = String(said?.message ?? error);
-    if (this.ended && message.startsWith('the engine ended')) return;   // said once, with the way back
+    if (this.ended && /^the engine ended|none is open$/.test(message)) return;   // said once, with the way back
     this.notice({ kind: 'error', message, hint: said?.hint });
   }
 
