@@ -95,7 +95,7 @@ with tempfile.TemporaryDirectory() as directory:
     (tmp / "several" / "module_0003.cut.before_optimizations.txt").write_text("HloModule cut\nENTRY e {")
     run_of = answer("open: a run", "open", 0, "open", tmp / "several")
     expect("open: a run", len(run_of["modules"]) == 3 and sorted(run_of["look_first"]) == ["0001", "0002", "0003"], run_of)
-    answer("view: a run", "view", 0, "view", tmp / "several", "-o", tmp / "several.html")
+    answer("view: a run", "view", 2, "view", tmp / "several", "-o", tmp / "several.html")
     expect("memory: a run", [bool(m["problem"]) for m in answer("memory: a run", "memory", 2, "memory", tmp / "several")["modules"]] == [False, False, True])
     expect("summary: a run", len(answer("summary: a run", "summary", 2, "summary", tmp / "several", "--by=module")["problems"]) == 1)
     refused("a module that is ambiguous", "usage", 2, "cost", f"{tmp}/several:")

@@ -108,7 +108,8 @@ std::string page_html(const PageContents& contents, PageEngineKind engine) {
   std::vector<std::string> notices = contents.notices;
   std::vector<ArchiveFile> files;
   if (engine == PageEngineKind::kNone)
-    files = carried_answers(contents, kPageBytes * 3 / 4, &notices);  // base64 makes four of three
+    // Base64 makes four bytes of three; packed one by one, answers are a little larger than together.
+    files = carried_answers(contents, (kPageBytes - parts.script.size() - parts.style.size()) / 4 * 3, &notices);
   nlohmann::ordered_json about{{"version", 1},
                                {"title", contents.title},
                                {"engine", engine == PageEngineKind::kInside   ? "inside"

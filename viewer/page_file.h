@@ -10,8 +10,8 @@
 
 namespace hlo {
 
-// Packed bytes of what a page carries: the modules' stores are always taken, other files while there is room.
-inline constexpr size_t kPageBytes = size_t{12} << 20;
+// Of a page without the engine, whose answers take what its own parts leave.
+inline constexpr size_t kPageBytes = 12'000'000;
 
 struct PageContents {
   std::string title;

@@ -52,6 +52,9 @@ int tell(const ViewArgs& a, const std::string& folder, const Json& page, const V
   return v.failed ? kBad : kYes;
 }
 
+// Of 2018, and with --xla_dump_hlo_as_dot alone, there are graphs only.
+bool has_text(const Recording& r) { return final_row(r).has_value(); }
+
 // --- a folder of files: --formats ---
 
 std::set<std::string> view_formats(const std::string& asked, const std::vector<Recording>& modules) {
@@ -61,10 +64,9 @@ std::set<std::string> view_formats(const std::string& asked, const std::vector<R
       fail(FailureKind::kUsage, "view has no format '{}'; it has text, dot, page, html, svg and png", f);
   if (asked.empty()) {
     out = {"dot", "page"};
-    // Of 2018 there are graphs only: nothing else could be shown.
     try {
       for (const Recording& r : modules)
-        if (r.pipeline == "graphs") require_graphviz(), out.insert("html");
+        if (!has_text(r)) require_graphviz(), out.insert("html");
     } catch (const Failure& e) {
       fmt::print(stderr, "warning: {}\n", e.what());
     }
@@ -220,8 +222,7 @@ int cmd_view(const ViewArgs& a) {
     std::string named = a.spec;
     std::replace(named.begin() + static_cast<std::ptrdiff_t>(run.folder.size()), named.end(), ':', '.');
     named = fs::path(without_slashes(named)).lexically_normal().string();
-    const bool graphs =
-        std::all_of(run.modules.begin(), run.modules.end(), [](const Recording& r) { return r.pipeline == "graphs"; });
+    const bool graphs = std::none_of(run.modules.begin(), run.modules.end(), has_text);
     if (!a.formats.empty() || graphs) return view_files(a, run, path.empty() ? named + ".view" : path);
     if (path.empty()) path = named + ".html";
     v = viewed_run(run);
