@@ -51,7 +51,7 @@ Mesh Parser::mesh() {
   Mesh m;
   skip();
   std::string_view kind = word();
-  m.maximal = kind == "maximal_mesh";
+  m.maximal = kind == "maximal_mesh" || kind == "single_device";  // the same, as XLA 0.12 writes it
   expect('[', "before the axes of a mesh");
   if (m.maximal) {
     skip();
@@ -245,7 +245,7 @@ Sharding Parser::named_sharding() {
 // The brace is eaten.
 Sharding Parser::single_sharding() {
   std::string_view first = peek_word();
-  if (first == "mesh" || first == "maximal_mesh") return named_sharding();
+  if (first == "mesh" || first == "maximal_mesh" || first == "single_device") return named_sharding();
   size_t start = at_;
   Sharding s;
   bool replicated = false, maximal = false, manual = false, unknown = false, unreduced = false, replicate_last = false;

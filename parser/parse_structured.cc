@@ -35,7 +35,7 @@ std::string Parser::replica_groups() {
   skip();
   size_t start = at_;
   std::string_view w = peek_word();
-  if (w == "mesh" || w == "maximal_mesh") {
+  if (w == "mesh" || w == "maximal_mesh" || w == "single_device") {
     Mesh m = mesh();
     std::vector<AxisRef> taken;
     eat(',');

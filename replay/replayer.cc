@@ -15,7 +15,6 @@
 #include "replay/ptxas.h"
 #include "replay/record/store.h"
 #include "viewer/drawing.h"
-#include "viewer/pages.h"
 
 namespace hlo {
 
@@ -173,11 +172,6 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   }
   if (options.progress) options.progress(std::max(all, done), std::max(all, done), "drawing");
   drawers.wait();
-  if (wants("page") || wants("html")) {
-    std::string hint =
-        "Text only; drawings of every stage: hlo-replay view " + shell_word(out.path()) + " --formats=html,text";
-    out.write("index.html", index_page(r, options.formats, wants("html") ? "" : hint));
-  }
   if (!wants("text"))
     for (StageRow& row : r.rows) row.file.clear();
   out.write("recording.json", recording_json(r));

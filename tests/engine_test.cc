@@ -458,9 +458,236 @@ TEST_F(EngineTest, ComparesStates) {
   EXPECT_EQ(d["first"]["name"], "sum");
 }
 
-TEST_F(EngineTest, BisectsToTheRewrite) {
+TEST_F(EngineTest, BisectsNothingWhereAllIsWell) {
   json good = answered(engine_, {{"method", "bisect"}, {"module", 0}});
   EXPECT_EQ(good["found"], false) << good;
+}
+
+// A pass with a fault: the second of its rewrites is wrong.
+bool faulty(Module& m, PassContext& ctx) {
+  bool changed = false;
+  for (CompId c : m.computations())
+    for (InstId i : m.live_order(c)) {
+      const Opcode op = m.op(i);
+      if (op != Opcode::Exp && op != Opcode::Negate) continue;
+      if (!ctx.spend(m, op == Opcode::Exp ? "rename" : "negate to abs", {i})) return changed;
+      changed = true;
+      if (op == Opcode::Exp) {
+        m.set_uniquified_name(i, "renamed");
+      } else {
+        InstId abs = m.add_derived(i, {.op = Opcode::Abs, .shape = m.shape_id(i), .operands = {m.operand(i, 0)}});
+        m.replace(i, abs);
+      }
+    }
+  return changed;
+}
+
+TEST_F(EngineTest, BisectsToTheRewriteOfAPlantedFault) {
+  const PassInfo* real = find_pass("tuple-simplifier");
+  ASSERT_NE(real, nullptr);
+  PassInfo planted = *real;
+  planted.run = faulty, planted.atomic = {};
+  override_pass_for_test(&planted);
+  json run = answered(engine_, {{"method", "run"}, {"at", at(0, 0)}, {"passes", {"dce", "tuple-simplifier", "dce"}}});
+  json found = answered(engine_, {{"method", "bisect"}, {"module", run["at"]["module"]}});
+  override_pass_for_test(nullptr);
+  EXPECT_EQ(found["found"], true) << found;
+  EXPECT_EQ(run["rows"].size(), 4u);
+  EXPECT_EQ(found["rewrite"], 2) << found;
+  EXPECT_EQ(found["rule"], "negate to abs");
+  EXPECT_EQ(found["id"], id_of(0, "neg"));
+}
+
+// --- costs ---
+
+TEST_F(EngineTest, MemoryOverTheSchedule) {
+  for (int state : {0, states() - 1}) {
+    json m = answered(engine_, {{"method", "memory"}, {"at", at(0, state)}});
+    EXPECT_EQ(m["estimated"], state == 0);
+    EXPECT_EQ(m["peak_bytes"], m["curve_peak_bytes"]) << m.dump(1);
+    EXPECT_GE(m["peak_bytes"], 4 * (8 * 16 + 16 * 4));
+    ASSERT_FALSE(m["live"].empty());
+    for (const json& v : m["live"]) {
+      EXPECT_LE(v["from"], v["to"]);
+      EXPECT_LT(v["to"], m["places"]);
+    }
+    for (size_t k = 1; k < m["curve"].size(); ++k) EXPECT_LT(m["curve"][k - 1]["place"], m["curve"][k]["place"]);
+  }
+}
+
+TEST_F(EngineTest, RooflineAndThunks) {
+  json r = answered(engine_, {{"method", "roofline"}, {"at", at(0, 0)}});
+  EXPECT_GT(r["bytes_per_s"], 1e11);
+  ASSERT_FALSE(r["ops"].empty());
+  double all = 0;
+  for (const json& op : r["ops"]) all += op["seconds"].get<double>();
+  EXPECT_NEAR(all, r["seconds"].get<double>(), 1e-12);
+  json other = answered(engine_, {{"method", "roofline"}, {"at", at(0, 0)}, {"device", "A100"}});
+  EXPECT_NE(other["device"], r["device"]);
+  EXPECT_FALSE(refused(engine_, {{"method", "roofline"}, {"at", at(0, 0)}, {"device", "Z80"}}).empty());
+  json t = answered(engine_, {{"method", "thunks"}, {"at", at(0, states() - 1)}})["thunks"];
+  ASSERT_FALSE(t.empty());
+  for (size_t k = 0; k < t.size(); ++k) EXPECT_EQ(t[k]["index"], k);
+}
+
+TEST_F(EngineTest, FirstLook) {
+  json o = answered(engine_, {{"method", "overview"}});
+  EXPECT_EQ(o["title"], "jit_f");
+  std::set<std::string> headings;
+  for (const json& part : o["lines"]) headings.insert(part["heading"].get<std::string>().substr(0, 6));
+  for (const char* wanted : {"", "deares", "memory", "passes"}) EXPECT_TRUE(headings.contains(wanted)) << wanted;
+  for (const json& part : o["lines"])
+    for (const json& row : part["rows"])
+      if (!row["id"].is_null())
+        answered(engine_, {{"method", "op"}, {"at", at(row["module"], row["state"])}, {"id", row["id"]}});
+}
+
+TEST(EngineOpen, ModulesOfARunAndTheirLinks) {
+  PageEngine engine;
+  const std::string step =
+      "HloModule jit_step\n\nENTRY e {\n  p = f32[4,8]{1,0} parameter(0), metadata={op_name=\"w\"}\n"
+      "  ROOT t = f32[4,8]{1,0} negate(p)\n}\n";
+  const std::string init =
+      "HloModule jit_init\n\nENTRY e {\n  c = f32[] constant(1)\n"
+      "  ROOT b = f32[4,8]{1,0} broadcast(c), dimensions={}\n}\n";
+  engine.put("module_0001.jit_init.before_optimizations.txt", init);
+  engine.put("module_0002.jit_step.before_optimizations.txt", step);
+  EXPECT_EQ(answered(engine, {{"method", "open"}})["modules"].size(), 2u);
+  json links = answered(engine, {{"method", "links"}});
+  ASSERT_EQ(links["modules"].size(), 2u);
+  ASSERT_FALSE(links["links"].empty());
+  EXPECT_EQ(links["links"][0]["to"], 1);
+  EXPECT_EQ(answered(engine, {{"method", "overview"}, {"module", 1}})["title"], "jit_step");
+  // Of different universes, by structure.
+  EXPECT_EQ(answered(engine, {{"method", "diff"}, {"a", at(0, 0)}, {"b", at(1, 0)}})["same"], false);
+  EXPECT_FALSE(refused(engine, {{"method", "compare"}, {"a", at(0, 0)}, {"b", at(1, 0)}}).empty());
+}
+
+// --- what is damaged, and questions by chance ---
+
+TEST(EngineHostile, DamagedStores) {
+  Recorded recorded(kModule);
+  const std::string store = read_file(recorded.path() + "/lineage.hlol");
+  std::mt19937_64 random(7);
+  for (int k = 0; k < 200; ++k) {
+    std::string bytes = store;
+    for (int flips = 0; flips < 3; ++flips) bytes[random() % bytes.size()] = static_cast<char>(random());
+    if (k % 4 == 0) bytes.resize(random() % bytes.size());
+    PageEngine engine;
+    engine.put("lineage.hlol", bytes);
+    json opened = ask(engine, {{"method", "open"}});
+    if (opened.contains("error")) continue;
+    const int last = opened["modules"][0]["states"].get<int>() - 1;
+    ask(engine, {{"method", "rows"}, {"module", 0}});
+    ask(engine, {{"method", "text"}, {"at", at(0, last)}});
+    ask(engine, {{"method", "drawing"}, {"at", at(0, last)}, {"open", nullptr}});
+    ask(engine, {{"method", "overview"}});
+  }
+}
+
+class QuestionsByChance {
+ public:
+  explicit QuestionsByChance(uint64_t seed) : random_(seed) {}
+  json question() {
+    static const std::vector<std::pair<std::string, std::vector<std::string>>> kMethods = {
+        {"modules", {}},
+        {"rows", {"module"}},
+        {"overview", {"module"}},
+        {"drawing", {"at", "open", "all", "against", "within"}},
+        {"svg", {"at", "open"}},
+        {"text", {"at", "from", "lines", "full"}},
+        {"search", {"at", "query", "limit"}},
+        {"locate", {"at", "id"}},
+        {"op", {"at", "id"}},
+        {"diff", {"a", "b"}},
+        {"follow", {"at", "id", "to"}},
+        {"memory", {"at"}},
+        {"links", {}},
+        {"roofline", {"at", "device"}},
+        {"thunks", {"at"}},
+        {"rewrites", {"module", "row"}},
+        {"passes", {}},
+        {"rewrite_state", {"module", "row", "count"}},
+        {"decisions", {"module", "row"}},
+        {"file", {"module", "name"}},
+        {"edit", {"text", "name", "at"}},
+        {"run", {"at", "passes", "pipeline", "from", "off", "options", "fuel"}},
+        {"evaluate", {"at", "seed", "inputs", "fill"}},
+        {"compare", {"a", "b", "seed"}},
+        {"bisect", {"module", "seed"}}};
+    const auto& [method, keys] = kMethods[random_() % kMethods.size()];
+    json q = {{"method", method}};
+    for (const std::string& key : keys) {
+      if (random_() % 10 == 0) {
+        q[key] = value(2);
+      } else if (key == "at" || key == "a" || key == "b") {
+        q[key] = state();
+      } else if (key == "module") {
+        q[key] = random_() % 2;
+      } else if (key == "id" || key == "row" || key == "to" || key == "count") {
+        q[key] = random_() % 40;
+      } else if (key == "query" || key == "text" || key == "name") {
+        q[key] = "op:add user>1";
+      } else if (key == "passes") {
+        q[key] = {"algsimp"};
+      } else if (random_() % 4 == 0) {
+        q[key] = value(2);
+      }
+    }
+    return q;
+  }
+
+ private:
+  json state() { return at(static_cast<int>(random_() % 3), static_cast<int>(random_() % 6)); }
+  json value(int depth) {
+    static const std::vector<json> kValues = {nullptr,     true,
+                                              false,       0,
+                                              1,           -1,
+                                              7,           1e9,
+                                              1e300,       -0.0,
+                                              UINT64_MAX,  INT64_MIN,
+                                              4294967295u, "",
+                                              "algsimp",   "dce",
+                                              "xla-gpu",   "op:add",
+                                              "i1",        "../x",
+                                              "\xff",      "bytes>1M",
+                                              "random",    "{1,2}",
+                                              "-",         std::string(3000, 'x')};
+    switch (random_() % 8) {
+      case 0:
+        return state();
+      case 1: {
+        json list = json::array();
+        for (size_t k = random_() % 3; depth && k > 0; --k) list.push_back(value(depth - 1));
+        return list;
+      }
+      case 2:
+        return {{"algsimp", random_() % 4}};
+      default:
+        return kValues[random_() % kValues.size()];
+    }
+  }
+  std::mt19937_64 random_;
+};
+
+TEST(EngineHostile, QuestionsByChance) {
+  Recorded recorded(kModule);
+  QuestionsByChance chance(11);
+  size_t good = 0, bad = 0;
+  for (int round = 0; round < 20; ++round) {
+    PageEngine engine;
+    engine.open(recorded.path());
+    for (int k = 0; k < 100; ++k) {
+      const std::string q = chance.question().dump(-1, ' ', false, json::error_handler_t::ignore);
+      json answer = json::parse(engine.answer(q), nullptr, false);
+      ASSERT_TRUE(answer.is_object()) << q;
+      const std::string message = answer.contains("error") ? answer["error"]["message"].get<std::string>() : "";
+      ASSERT_EQ(message.find("should not happen"), std::string::npos) << q;
+      ++(answer.contains("error") ? bad : good);
+    }
+  }
+  EXPECT_GT(good, 100u);
+  EXPECT_GT(bad, 100u);
 }
 
 TEST_F(EngineTest, RefusesWhatIsWrong) {

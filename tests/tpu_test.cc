@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "ir/cost.h"
@@ -198,6 +199,34 @@ TEST(TpuDump, IsOpenedWithItsTarget) {
   EXPECT_TRUE(t.spec_known);
   EXPECT_EQ(t.spec.name, "TPU v5e");
   EXPECT_EQ(target_of(all[0], "H100").spec.name, "H100");
+}
+
+// `IrToHlo.3979`: torch_xla's names have a number in them, which is no stage's.
+TEST(TpuDump, ANumberInTheModulesNameIsNoStage) {
+  TemporaryFolder folder;
+  const std::string from = std::string(HLO_TESTDATA) + "/tpu/mnist_softmax";
+  Recording plain = open_folder(from)[0];
+  for (const auto& entry : std::filesystem::directory_iterator(from)) {
+    std::string name = entry.path().filename();
+    if (const size_t at = name.find("." + plain.module_name + "."); at != std::string::npos)
+      name.replace(at + 1, plain.module_name.size(), "IrToHlo.3979.cl_1003875606");
+    std::filesystem::copy_file(entry.path(), folder.path() + "/" + name);
+  }
+  const std::string& start = plain.rows[1].file;
+  std::filesystem::copy_file(from + "/" + start, folder.path() +
+                                                     "/module_0000.IrToHlo.3979.cl_1003875606.0007.tpu-tiling-rewriter."
+                                                     "before_tiling_rewriter.txt");
+  std::vector<Recording> all = open_folder(folder.path());
+  ASSERT_EQ(all.size(), 1);
+  EXPECT_EQ(all[0].module_name, "IrToHlo.3979.cl_1003875606");
+  EXPECT_TRUE(all[0].problems.empty()) << all[0].problems[0];
+  ASSERT_EQ(all[0].rows.size(), plain.rows.size() + 1);
+  const auto row =
+      std::find_if(all[0].rows.begin(), all[0].rows.end(), [](const StageRow& r) { return r.number == 7; });
+  ASSERT_NE(row, all[0].rows.end());
+  EXPECT_EQ(row->pipeline, "tpu-tiling-rewriter");
+  EXPECT_EQ(row->kind, StageRow::kPipelineStart);
+  EXPECT_EQ(row->next, "tiling_rewriter");
 }
 
 TEST(TpuDump, StagesVerifyAndGiveTheSame) {

@@ -6,6 +6,7 @@
 
 #include "ir/base/hash.h"
 #include "ir/eval/compare.h"
+#include "ir/fingerprint.h"
 #include "replay/cli/engine.h"
 #include "replay/cli/json_output.h"
 #include "replay/confined_path.h"
@@ -343,6 +344,13 @@ class CompilationBisection {
     if (guilty.empty()) guilty = guilty_of(heals, passes);
     if (guilty.empty()) return false;
     json_["passes"] = guilty, json_["passes_of"] = side;
+    if (!yes_or_no() && json_["first_stage"].is_null()) {
+      XlaSetting t = s;
+      t.disabled = guilty;
+      wanted_ = first_line(wanted.words);
+      json_["same_module"] = ends_as(t, std::string(side) == "after" ? "before" : "after");
+      if (json_["same_module"] == false) return true;
+    }
     if (guilty.size() != 1) return true;
     const int64_t decision = decision_of([&](int64_t fuel) {
       XlaSetting t = s;
@@ -377,6 +385,28 @@ class CompilationBisection {
         !blame_passes(y, now, {}, mx, "after"))
       blame_passes(x, old, {}, my, "before");
     stages_between();
+  }
+
+  // Is that the final module of the other side, too? A figure may come back by another way. Null where a module cannot
+  // be read.
+  Json ends_as(const XlaSetting& s, const char* wanted) {
+    const std::string folder = scratch_.path() + "/again";
+    fs::remove_all(folder), fs::create_directories(folder);
+    measure_->with_stages(s, folder);
+    const auto is = end_of(folder), other = end_of((out_ ? out_->temporary() : scratch_.path()) + "/" + wanted);
+    return is && other ? Json(*is == *other) : Json();
+  }
+  static std::optional<uint64_t> end_of(const std::string& folder) {
+    try {
+      const std::vector<Recording> all = open_folder(folder);
+      Recording r = main_recording(all, "");
+      const Lineage& stages = r.lineage();
+      const auto m = stages.module(stages.size() - 1);
+      return Fingerprints(*m, {.config = false}).computation(m->entry());
+    } catch (const Failure&) {
+      if (interrupted()) throw;
+      return std::nullopt;
+    }
   }
 
   static Names only_in(const Names& a, const Names& b) {
@@ -448,6 +478,11 @@ class CompilationBisection {
     }
     if (!json_["passes"].empty()) {
       const Names names = json_["passes"].get<Names>();
+      if (json_["same_module"] == false)
+        return out +
+               fmt::format("; in {} without {} it is {} again, but by another module: what differs first says more",
+                           json_[json_["passes_of"].get<std::string>()].get<std::string>(), fmt::join(names, ", "),
+                           wanted_);
       out += json_["passes_of"] == "before" ? fmt::format("; pass {} made it what it was", fmt::join(names, ", "))
                                             : fmt::format("; guilty: pass {}", fmt::join(names, ", "));
       if (!json_["decision"].is_null()) out += fmt::format(", decision {}", json_["decision"].get<int64_t>());
@@ -491,26 +526,18 @@ class CompilationBisection {
   std::vector<std::string> labels_;
   std::vector<XlaSetting> settings_;
   ModuleDiff diff_;
+  std::string wanted_;  // what the guilty brought back, in words
   int code_ = kBad;
-  Json json_ = {{"found", false},
-                {"by", ""},
-                {"target", ""},
-                {"measured", Json::array()},
-                {"monotone", Json()},
-                {"before", Json()},
-                {"after", Json()},
-                {"changed_defaults", Json::array()},
-                {"flags", Json::array()},
-                {"passes", Json::array()},
-                {"passes_of", Json()},
-                {"decision", Json()},
-                {"first_stage", Json()},
-                {"removed", 0},
-                {"added", 0},
-                {"modified", 0},
-                {"compilations", 0},
-                {"remembered", 0},
-                {"verdict", ""}};
+  Json json_ = {{"found", false},         {"by", ""},
+                {"target", ""},           {"measured", Json::array()},
+                {"monotone", Json()},     {"before", Json()},
+                {"after", Json()},        {"changed_defaults", Json::array()},
+                {"flags", Json::array()}, {"passes", Json::array()},
+                {"passes_of", Json()},    {"same_module", Json()},
+                {"decision", Json()},     {"first_stage", Json()},
+                {"removed", 0},           {"added", 0},
+                {"modified", 0},          {"compilations", 0},
+                {"remembered", 0},        {"verdict", ""}};
 };
 
 }  // namespace

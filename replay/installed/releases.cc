@@ -161,7 +161,7 @@ Interpreter release_interpreter(const std::string& version, const std::string& p
 }
 
 std::vector<std::string> known_releases(const ReleaseOptions& o) {
-  const std::string index = releases_folder() + "/index";
+  const std::string index = releases_folder() + "/list";
   std::error_code error;
   std::vector<std::string> all;
   if (o.offline) {
@@ -172,20 +172,25 @@ std::vector<std::string> known_releases(const ReleaseOptions& o) {
     const auto written = fs::last_write_time(index, error);
     if (error || fs::file_time_type::clock::now() - written > std::chrono::hours(24)) {
       ask_first("the list of jaxlib's releases", o);
-      // pip lists what has wheels for the Python that runs it: the newest Python sees the newest releases.
-      std::string python;
+      std::string python, lists;
       for (int minor = 14; minor >= 11 && python.empty(); --minor) python = python_for(minor, minor);
       if (python.empty()) fail(FailureKind::kUsage, "no Python 3.11 to 3.14 with pip, which lists the releases");
       TemporaryFolder scratch;
       must({python, "-m", "venv", scratch.path() + "/venv"}, "a virtual environment of " + python, scratch);
-      must({scratch.path() + "/venv/bin/python", "-m", "pip", "index", "versions", "jaxlib"},
-           "pip index versions jaxlib", scratch);
+      // A list is of what has wheels for one Python: old releases have none for a new one, nor new ones for an old one.
+      for (const char* version : {"3.11", "3.13"}) {
+        must({scratch.path() + "/venv/bin/python", "-m", "pip", "index", "versions", "jaxlib",
+              "--only-binary=:all:", "--python-version", version},
+             "pip index versions jaxlib", scratch);
+        lists += read_file(scratch.path() + "/log") + "\n";
+      }
       fs::create_directories(releases_folder(), error);
-      write_file(index, read_file(scratch.path() + "/log"));
+      write_file(index, lists);
     }
     const std::string text = read_file(index), mark = "Available versions: ";
-    if (size_t at = text.find(mark); at != std::string::npos) {
-      std::istringstream list(text.substr(at + mark.size(), text.find('\n', at) - at - mark.size()));
+    for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at)) {
+      at += mark.size();
+      std::istringstream list(text.substr(at, text.find('\n', at) - at));
       for (std::string word; std::getline(list, word, ',');) {
         word.erase(0, word.find_first_not_of(' '));
         if (is_release(word)) all.push_back(word);
@@ -193,6 +198,7 @@ std::vector<std::string> known_releases(const ReleaseOptions& o) {
     }
   }
   std::sort(all.begin(), all.end(), release_before);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
 }
 

@@ -5,42 +5,63 @@
 
 namespace hlo {
 
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// `NAME.0007.pipeline` up to `end`: its three parts. A module's name may have points and numbers in it.
+bool read_stage(const std::string& rest, size_t end, DumpName* out) {
+  const size_t dot = end == 0 ? std::string::npos : rest.rfind('.', end - 1);
+  if (dot == std::string::npos || dot < 5) return false;
+  const size_t number = rest.rfind('.', dot - 1);
+  if (number == std::string::npos || dot - number != 5) return false;
+  if (!std::all_of(rest.begin() + static_cast<ptrdiff_t>(number) + 1, rest.begin() + static_cast<ptrdiff_t>(dot),
+                   is_digit))
+    return false;
+  out->stage = true;
+  out->name = rest.substr(0, number);
+  out->number = atoi(rest.c_str() + number + 1);
+  out->pipeline = rest.substr(dot + 1, end - dot - 1);
+  return true;
+}
+
+// `NAME.0007.pipeline.after_PASS.before_NEXT.txt`, or without its `after_`: what a rewriter of the TPU compiler that
+// dumps its own steps begins with. `NAME.1234.variant.after_optimizations…txt` is the end of a module of that name.
+bool is_stage(const std::string& rest, DumpName* out) {
+  if (!rest.ends_with(".txt")) return false;
+  if (const size_t after = rest.find(".after_"); after != std::string::npos) {
+    const std::string tail = rest.substr(after + 7, rest.size() - 4 - after - 7);
+    if (tail.starts_with("optimizations") || !read_stage(rest, after, out)) return false;
+    const size_t before = tail.find(".before_");
+    out->pass = tail.substr(0, before);
+    if (before != std::string::npos) out->next = tail.substr(before + 8);
+    return true;
+  }
+  const size_t before = rest.rfind(".before_");
+  if (before == std::string::npos || rest.compare(before + 8, std::string::npos, "optimizations.txt") == 0 ||
+      rest.compare(before + 8, std::string::npos, "config_assignment.txt") == 0 || !read_stage(rest, before, out))
+    return false;
+  out->pass = "pipeline-start";
+  out->next = rest.substr(before + 8, rest.size() - 4 - before - 8);
+  return true;
+}
+
+}  // namespace
+
 bool parse_name(const std::string& file, DumpName* out) {
   size_t start = 0;
-  while (start < file.size() && start < 18 && isdigit(static_cast<unsigned char>(file[start]))) ++start;
+  while (start < file.size() && start < 18 && is_digit(file[start])) ++start;
   if (start >= 10 && file.compare(start, 8, ".module_") == 0)
     out->time = std::stoll(file.substr(0, start)), ++start;
   else
     start = 0;
   if (file.compare(start, 7, "module_") != 0) return false;
   size_t at = start + 7, end = at;
-  while (end < file.size() && isdigit(static_cast<unsigned char>(file[end]))) ++end;
+  while (end < file.size() && is_digit(file[end])) ++end;
   if (end == at || end >= file.size() || file[end] != '.') return false;
   out->module = atoi(file.c_str() + at);
   std::string rest = file.substr(end + 1);
-  size_t after = rest.find(".after_");
-  // `.0007.pipeline` right in front of `.after_`.
-  if (after != std::string::npos && rest.ends_with(".txt")) {
-    size_t dot = rest.rfind('.', after - 1);
-    if (dot != std::string::npos && dot >= 5) {
-      size_t number = rest.rfind('.', dot - 1);
-      std::string digits =
-          number == std::string::npos ? rest.substr(0, dot) : rest.substr(number + 1, dot - number - 1);
-      bool numeric = digits.size() == 4 && std::all_of(digits.begin(), digits.end(),
-                                                       [](char c) { return isdigit(static_cast<unsigned char>(c)); });
-      if (numeric && number != std::string::npos) {
-        out->stage = true;
-        out->name = rest.substr(0, number);
-        out->number = atoi(digits.c_str());
-        out->pipeline = rest.substr(dot + 1, after - dot - 1);
-        std::string tail = rest.substr(after + 7, rest.size() - 4 - after - 7);
-        size_t before = tail.find(".before_");
-        out->pass = tail.substr(0, before);
-        if (before != std::string::npos) out->next = tail.substr(before + 8);
-        return true;
-      }
-    }
-  }
+  if (is_stage(rest, out)) return true;
   for (const char* known : {".before_optimizations.", ".after_spmd_partitioner.", ".before_config_assignment."})
     if (size_t found = rest.rfind(known); found != std::string::npos && found > 0) out->name = rest.substr(0, found);
   out->rest = rest;

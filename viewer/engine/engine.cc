@@ -14,7 +14,7 @@ const std::map<std::string_view, Method>& methods() {
   static const std::map<std::string_view, Method> kAll = [] {
     std::map<std::string_view, Method> out;
     for (const auto& list : {stage_methods(), text_methods(), op_methods(), search_methods(), do_methods(),
-                             rewrite_methods(), value_methods(), drawing_methods()})
+                             rewrite_methods(), value_methods(), drawing_methods(), cost_methods(), overview_methods()})
       for (const NamedMethod& m : list) out.emplace(m.name, m.method);
     return out;
   }();

@@ -4,6 +4,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -126,6 +127,8 @@ class PageSession {
   std::vector<std::unique_ptr<PageModule>> opened_folder(const std::string& folder) const;
   std::vector<std::unique_ptr<PageModule>> opened_bytes(const std::string& label, std::string bytes) const;
   void replace(std::vector<std::unique_ptr<PageModule>> modules);
+  static std::set<std::string> written(std::vector<std::pair<std::string, std::string>> files,
+                                       const std::string& folder);
   std::shared_ptr<OpenState> thawed(StateRef at);
   // Of kRewrites: run anew, with so much fuel.
   std::unique_ptr<Module> rewritten(PageModule& m, size_t count, std::vector<Heir>* heirs);
@@ -148,14 +151,16 @@ struct NamedMethod {
   Method method;
 };
 // One list a file.
-std::vector<NamedMethod> stage_methods();    // questions_stages.cc
-std::vector<NamedMethod> text_methods();     // questions_text.cc
-std::vector<NamedMethod> op_methods();       // questions_op.cc
-std::vector<NamedMethod> search_methods();   // questions_search.cc
-std::vector<NamedMethod> do_methods();       // questions_do.cc
-std::vector<NamedMethod> rewrite_methods();  // questions_rewrites.cc
-std::vector<NamedMethod> value_methods();    // questions_values.cc
-std::vector<NamedMethod> drawing_methods();  // questions_drawing.cc
+std::vector<NamedMethod> stage_methods();     // questions_stages.cc
+std::vector<NamedMethod> text_methods();      // questions_text.cc
+std::vector<NamedMethod> op_methods();        // questions_op.cc
+std::vector<NamedMethod> search_methods();    // questions_search.cc
+std::vector<NamedMethod> do_methods();        // questions_do.cc
+std::vector<NamedMethod> rewrite_methods();   // questions_rewrites.cc
+std::vector<NamedMethod> value_methods();     // questions_values.cc
+std::vector<NamedMethod> drawing_methods();   // questions_drawing.cc
+std::vector<NamedMethod> cost_methods();      // questions_cost.cc
+std::vector<NamedMethod> overview_methods();  // questions_overview.cc
 
 ModuleDiff states_diff(PageSession& session, StateRef a, StateRef b);
 inline Json json_of(InstId i) { return i.valid() ? Json(i.value) : Json(); }

@@ -64,6 +64,16 @@ std::unique_ptr<PageModule> bench_of(std::unique_ptr<Module> m, const std::strin
   return out;
 }
 
+// The temporary folder's name is nobody's business.
+std::string without_folder(const std::vector<std::string>& messages, const std::string& folder) {
+  std::string out = fmt::format("{}", fmt::join(messages, "\n"));
+  for (size_t at = 0; (at = out.find(folder, at)) != std::string::npos;) {
+    const bool below = out.compare(at + folder.size(), 1, "/") == 0;
+    out.replace(at, folder.size() + below, below ? "" : "what was opened");
+  }
+  return out;
+}
+
 bool is_store(const fs::path& file) { return file.extension() == ".hlol"; }
 
 }  // namespace
@@ -114,6 +124,23 @@ void PageSession::put(std::string name, std::string bytes) {
   put_.emplace_back(std::move(name), std::move(bytes));
 }
 
+// Files of a question, as a folder that is gone with the session.
+std::set<std::string> PageSession::written(std::vector<std::pair<std::string, std::string>> files,
+                                           const std::string& folder) {
+  std::set<std::string> names;
+  for (auto& [name, bytes] : files) {
+    if (!names.insert(name).second) fail(FailureKind::kUsage, "two files are called {}", printable(name));
+    const fs::path path = fs::path(folder) / name;
+    std::error_code error;
+    fs::create_directories(path.parent_path(), error);
+    if (error || fs::is_directory(path, error))
+      fail(FailureKind::kIo, "{} is a file and a folder at once", printable(name));
+    write_file(path.string(), bytes);
+    std::string().swap(bytes);
+  }
+  return names;
+}
+
 void PageSession::open_files() {
   auto files = std::exchange(put_, {});
   if (files.empty()) fail(FailureKind::kUsage, "no files came with the question");
@@ -123,44 +150,38 @@ void PageSession::open_files() {
     return replace(std::move(opened));
   }
   auto folder = std::make_unique<TemporaryFolder>();
-  std::set<std::string> names;
-  for (auto& [name, bytes] : files) {
-    if (!names.insert(name).second) fail(FailureKind::kUsage, "two files are called {}", printable(name));
-    fs::path path = fs::path(folder->path()) / name;
-    std::error_code error;
-    fs::create_directories(path.parent_path(), error);
-    if (error || fs::is_directory(path, error))
-      fail(FailureKind::kIo, "{} is a file and a folder at once", printable(name));
-    write_file(path.string(), bytes);
-    std::string().swap(bytes);
-  }
+  const std::set<std::string> names = written(std::move(files), folder->path());
   Opened opened;
   std::vector<std::string> refused;
-  for (const std::string& name : names) {
-    fs::path path(name);
-    if (!is_store(path) || names.contains((path.parent_path() / "recording.json").string())) continue;
+  auto attempt = [&](const std::function<Opened()>& open) {
     try {
-      opened.push_back(stored((fs::path(folder->path()) / path.parent_path()).string(), path.filename().string()));
+      for (auto& m : open()) opened.push_back(std::move(m));
     } catch (const Failure& e) {
       refused.emplace_back(e.what());
     }
+  };
+  // A store holds all of its recording, whoever made that.
+  for (const std::string& name : names) {
+    const fs::path path(name);
+    if (!is_store(path)) continue;
+    attempt([&] {
+      Opened one;
+      one.push_back(stored((fs::path(folder->path()) / path.parent_path()).string(), path.filename().string()));
+      return one;
+    });
   }
-  if (opened.empty() && !refused.empty()) fail(FailureKind::kIo, "{}", refused[0]);
-  if (opened.empty()) try {
-      opened = opened_folder(folder->path());
-      // What is in the temporary folder is gone with it: nothing of it belongs into the user's cache.
-      for (auto& m : opened) m->recording.keep_import = false;
-    } catch (const Failure& e) {
-      refused.emplace_back("none of the files is a recording or named as XLA names them");
-    }
   if (opened.empty())
-    for (const std::string& name : names) try {
-        for (auto& m : opened_bytes(name, read_confined(folder->path(), name))) opened.push_back(std::move(m));
-      } catch (const Failure& e) {
-        refused.emplace_back(e.what());
-      }
-  if (opened.empty()) fail(FailureKind::kIo, "{}", fmt::join(refused, "\n"));
-  for (std::string& why : refused) opened[0]->lost.push_back(std::move(why));
+    attempt([&] {
+      Opened all = opened_folder(folder->path());
+      // What is in the temporary folder is gone with it: nothing of it belongs into the user's cache.
+      for (auto& m : all) m->recording.keep_import = false;
+      return all;
+    });
+  if (opened.empty())
+    for (const std::string& name : names)
+      attempt([&] { return opened_bytes(name, read_confined(folder->path(), name)); });
+  if (opened.empty()) fail(FailureKind::kIo, "{}", without_folder(refused, folder->path()));
+  for (std::string& why : refused) opened[0]->lost.push_back(without_folder({why}, folder->path()));
   folder_ = std::move(folder);
   replace(std::move(opened));
 }

@@ -120,8 +120,6 @@ void describe(const Folding& f, const FoldGroup& g, DrawnBox* box) {
     describe(f, g.inst, box);
   else if (g.kind == FoldGroup::Kind::kParameters)
     box->cls = DrawnClass::kParameter;
-  else if (g.kind == FoldGroup::Kind::kResults)
-    box->cls = DrawnClass::kTuple;
   else if (g.kind == FoldGroup::Kind::kComputation || g.kind == FoldGroup::Kind::kUncalled)
     box->cls = DrawnClass::kControl;
   box->key = g.key, box->label = g.label, box->count = g.count, box->times = g.times;
@@ -132,7 +130,7 @@ void describe(const Folding& f, const FoldGroup& g, DrawnBox* box) {
   };
   if (g.kind == FoldGroup::Kind::kCall && m.op(g.inst) == Opcode::Fusion) {
     inside += " · " + box->detail;
-  } else if (g.kind != FoldGroup::Kind::kParameters && g.kind != FoldGroup::Kind::kResults) {
+  } else if (g.kind != FoldGroup::Kind::kParameters) {
     some(g.contractions, g.contractions == 1 ? "dot" : "dots");
     some(g.fusions, g.fusions == 1 ? "fusion" : "fusions");
     some(g.library, g.library == 1 ? "library call" : "library calls");

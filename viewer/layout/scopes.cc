@@ -223,10 +223,8 @@ uint64_t structure_hash(const LocalGraph& g, const ScopeSplit& split, uint32_t k
 void FoldingMaker::partition(const LocalGraph& g, CompId c, uint32_t top) {
   std::vector<ScopeTask> tasks(1);
   tasks[0].group = top, tasks[0].scope = 0;
-  std::vector<bool> apart(g.inst.size(), false);
-  for (uint32_t k : g.apart) apart[k] = true;
   for (uint32_t k = 0; k < g.inst.size(); ++k)
-    if (!g.source[k] && !apart[k]) tasks[0].nodes.push_back(k);
+    if (!g.source[k]) tasks[0].nodes.push_back(k);
   std::vector<uint32_t> place(g.inst.size(), kLoose);
   while (!tasks.empty()) {
     ScopeTask task = std::move(tasks.back());
