@@ -97,6 +97,7 @@ export class BenchView implements View {
   async show(place: Place, turn: number): Promise<void> {
     if (!this.app.session.can_do) { fill(this.element, h('div', { class: 'page' }, h('h2', null, 'No engine here'), h('p', null, 'This page was made without the engine: it shows what was recorded, and cannot run or change anything. Build hlo-replay with -DHLO_ENGINE=ON, or use `hlo-replay view --serve`.'))); return; }
     this.make_editor();
+    if (!this.app.session.modules.length && !this.edited) this.tells.textContent = 'Paste HLO here, or drop a dump (folder, .tar.gz, .zip) or modules on the page.';
     if (!this.asked) { this.asked = true; void this.know_passes().catch(error => this.app.failed(error)); }
     if (!this.edited && this.app.session.modules.length && !(this.at && same_state(this.at, place.at))) await this.load(place, turn);
     this.editor?.refresh();
