@@ -282,6 +282,19 @@ TEST(EngineOpen, StagesUnderXlasNames) {
   EXPECT_GT(modules[0]["states"], 2);
 }
 
+// What is wrong is shown, and neither run nor given to passes.
+TEST(EngineOpen, WrongModulesAreNotRun) {
+  PageEngine engine;
+  engine.put("f.hlo",
+             "HloModule f\n\nENTRY e {\n  p = (f32[3], f32[3]) parameter(0)\n  a = f32[3] get-tuple-element(p), "
+             "index=3\n  ROOT r = f32[3] add(a, a)\n}\n");
+  answered(engine, {{"method", "open"}});
+  answered(engine, {{"method", "text"}, {"at", at(0, 0)}});
+  EXPECT_FALSE(refused(engine, {{"method", "evaluate"}, {"at", at(0, 0)}}).empty());
+  EXPECT_FALSE(refused(engine, {{"method", "run"}, {"at", at(0, 0)}, {"passes", {"algsimp"}}}).empty());
+  EXPECT_EQ(answered(engine, {{"method", "modules"}})["modules"].size(), 1u);
+}
+
 TEST(EngineOpen, RefusesAndKeeps) {
   PageEngine engine;
   EXPECT_NE(refused(engine, {{"method", "text"}, {"at", at(0, 0)}}).find("none is open"), std::string::npos);

@@ -144,8 +144,8 @@ def part_hostile(page, source, tmp, shared):
         path = tmp / (re.sub(r"\W", "_", name) + ".hlo")
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         files.append(path)
-    calls = "".join(f"c{i} {{ p = f32[] parameter(0)\n ROOT r = f32[] call(p), to_apply=c{i - 1} }}\n" if i else "c0 { ROOT p = f32[] parameter(0) }\n" for i in range(20000))
-    (tmp / "calls.hlo").write_text(f"HloModule m\n{calls}ENTRY e {{ p = f32[] parameter(0)\n ROOT r = f32[] call(p), to_apply=c19999 }}\n")
+    calls = "".join(f"k{i} {{ p = f32[] parameter(0)\n ROOT r = f32[] call(p), to_apply=k{i - 1} }}\n" if i else "k0 { ROOT p = f32[] parameter(0) }\n" for i in range(20000))
+    (tmp / "calls.hlo").write_text(f"HloModule m\n{calls}ENTRY e {{ p = f32[] parameter(0)\n ROOT r = f32[] call(p), to_apply=k19999 }}\n")
     (tmp / "deep.json").write_text('{"a":' + "[" * 200000)
     for dims in ("65536,65536", "4294967295", "4294967296", "1073741825", "2147483648,2", "46341,46341,2", "4611686018427387904"):
         for op in ("iota(), iota_dimension=0", "broadcast(z), dimensions={}", "rng(z, z), distribution=rng_uniform"):

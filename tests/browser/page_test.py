@@ -145,6 +145,19 @@ def case_deep_link(page):
     settled(page, "a wrong address shows what there is", 2, "stage")
 
 
+def case_views(page):
+    for key, shown in {"o": ".primer", "m": ".chart .area", "l": ".chart .dot", "y": ".thunk"}.items():
+        page.keyboard.press(key)
+        page.wait_for_selector(f".view:not([hidden]) {shown}")
+        equal(page.locator(".notice.error").all_inner_texts(), [], f"notices of view {key}")
+    holds("Peak" in page.locator("[aria-label=Memory]").inner_text(), "the peak is told")
+    page.keyboard.press("l")
+    row = page.locator("[aria-label=Roofline] table .link").first
+    name = row.inner_text()
+    row.click()
+    settled(page, "an op of the roofline", name, "op")
+
+
 def case_mouse(page):
     page.evaluate("() => hloReplay.goto(0)")
     before = state(page)
@@ -160,6 +173,8 @@ def case_mouse(page):
     page.evaluate("() => hloReplay.goto(3)")
     page.keyboard.press("Escape")
     settled(page, "escape", "", "op")
+    page.get_by_role("button", name="Fold", exact=True).click()
+    page.wait_for_timeout(200)
     page.keyboard.press("c")
     holds(_waited(page, lambda: state(page)["op"] != ""), "c leads to a changed op")
     page.mouse.wheel(0, -300)

@@ -17,6 +17,11 @@
 #include "replay/interrupt.h"
 #include "replay/progress.h"
 
+// This libc has the other name for it alone.
+extern "C" ssize_t getrandom(void* at, size_t bytes, unsigned) {
+  return ::getentropy(at, bytes) ? -1 : static_cast<ssize_t>(bytes);
+}
+
 namespace hlo {
 namespace {
 
@@ -63,6 +68,7 @@ ProtoContents read_proto(std::string_view, const std::string& label, const std::
 bool looks_packed(std::string_view bytes) {
   return bytes.starts_with("\x1f\x8b") || bytes.starts_with("\x28\xb5\x2f\xfd");
 }
+std::string gunzip(std::string_view bytes, const std::string& label) { return unpacked(bytes, label); }
 std::string unpacked(std::string_view, const std::string& label) {
   fail(FailureKind::kUnsupported, "{} is packed, which the page does not read: unpack it first", label);
 }

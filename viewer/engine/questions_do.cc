@@ -12,6 +12,15 @@
 #include "viewer/engine/session.h"
 
 namespace hlo {
+
+void check_verifies(const Module& m) {
+  std::vector<VerifyError> errors = verify_module(m, 5);
+  if (errors.empty()) return;
+  std::string text;
+  for (const VerifyError& e : errors) text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", e.rule, e.message);
+  fail(FailureKind::kInvalid, "{}", text);
+}
+
 namespace {
 
 // --- what there is ---
@@ -63,14 +72,6 @@ Json q_passes(PageSession&, const Question& q) {
 }
 
 // --- edit ---
-
-void check_verifies(const Module& m) {
-  std::vector<VerifyError> errors = verify_module(m, 5);
-  if (errors.empty()) return;
-  std::string text;
-  for (const VerifyError& e : errors) text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", e.rule, e.message);
-  fail(FailureKind::kInvalid, "{}", text);
-}
 
 // Who edits a text keeps the names of what stays.
 StageMatch match_by_name(const Module& before, const Module& after) {
@@ -170,6 +171,7 @@ class BenchRun {
     PageModule& from = session.module(at.module);
     session.check_state(at);
     module_ = session.copy_of(at);
+    check_verifies(*module_);
     // What is behind the last state of a bench goes on there; all else begins a new one. So does what was edited: its
     // stage was matched, and nothing can be frozen behind it.
     if (from.kind == PageModule::Kind::kBench && at.state + 1 == session.states(from) &&

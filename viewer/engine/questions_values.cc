@@ -64,6 +64,7 @@ RunInputs run_inputs(const Question& q) {
 // In the universe of `with`, where that is given.
 std::unique_ptr<Module> runnable(PageSession& session, StateRef at, const RunInputs& in, const Module* with = nullptr) {
   std::unique_ptr<Module> m = session.copy_of(at);
+  check_verifies(*m);
   if (with && with->universe() != m->universe()) m = parse_module(lossless_text(*m), with->universe());
   if (std::vector<InstId> elided = m->elided_constants(); !elided.empty() && in.fill.empty())
     fail(FailureKind::kUnsupported,

@@ -99,7 +99,7 @@ export class App implements Host {
     const said = from_hash(location.hash), { modules } = this.session;
     if (!modules.length) { await this.go({ view: 'bench' }, how); return; }
     const info = modules.find(m => m.module === said.module) ?? modules[0];
-    const last = Math.max(0, info.states - 1), at = { module: info.module, state: Math.min(said.stage ?? last, last) };
+    const at = await this.session.in_module(info.module, said.stage);
     let op: number | null = null;
     if (said.op) {
       op = said.op === this.session.place.name && same_state(at, this.session.place.at) ? this.session.place.op : this.session.can_do ? await this.session.by_name(at, said.op).catch(() => null) : null;
@@ -114,6 +114,10 @@ export class App implements Host {
   async go(change: Partial<Place>, how: 'push' | 'replace' = 'push'): Promise<void> {
     const session = this.session, old = session.place, turn = session.begin();
     const place: Place = { ...old, ...change };
+    if (session.modules.length && (place.at.state < 0 || !session.info(place.at.module)?.states)) {
+      try { place.at = await session.in_module(place.at.module, place.at.state < 0 ? null : place.at.state); } catch (error) { this.failed(error); return; }
+      if (!session.fresh(turn)) return;
+    }
     const stepped = !same_state(old.at, place.at);
     if (stepped) performance.mark('hlo:stage:from');
     if (stepped && change.op === undefined && old.op !== null && session.can_do && session.modules.length) await this.carry_op(old, place);
@@ -130,10 +134,22 @@ export class App implements Host {
     try {
       if (session.modules.length) await Promise.all([this.timeline.show(place), this.scrub.show(place), this.panel.show(place, turn), this.views.get(place.view)?.show(place, turn)]);
       else await this.views.get('bench')?.show(place, turn);
-      if (stepped && session.fresh(turn)) performance.measure('hlo:stage', 'hlo:stage:from');
+      if (stepped && session.fresh(turn)) {
+        performance.measure('hlo:stage', 'hlo:stage:from');
+        if (place.view === 'graph' && session.can_do && old.at.module === place.at.module) this.look_ahead(place, place.at.state - old.at.state, turn);
+      }
     } catch (error) {
       if (session.fresh(turn)) { this.failed(error); this.of_view = this.notices.lastElementChild; }
     }
+  }
+
+  /** Who steps goes on stepping: the next stage is laid out while one looks at this one. */
+  private look_ahead(place: Place, by: number, turn: number): void {
+    const next = { module: place.at.module, state: place.at.state + by };
+    if (Math.abs(by) !== 1 || next.state < 0 || next.state >= (this.session.info()?.states ?? 0) || place.all) return;
+    setTimeout(() => {
+      if (this.session.fresh(turn)) this.engine.drawing({ at: next, open: place.open, against: this.session.base({ ...place, at: next }) }).catch(() => undefined);   // asked again when wanted, and told then
+    }, 30);
   }
 
   /** The same op in another stage: itself, or the first of its heirs; let go where it is not known. */
@@ -157,8 +173,8 @@ export class App implements Host {
     }
     document.body.classList.toggle('bare', !modules.length);
     document.body.classList.toggle('at-bench', place.view === 'bench');
-    const picker = modules.length > 1 ? h('select', { class: 'module', 'aria-label': 'Module', onchange: () => { const m = this.session.info(Number((picker as HTMLSelectElement).value)); if (m) void this.go({ at: { module: m.module, state: Math.max(0, m.states - 1) }, op: null, name: '', open: null, all: false, against: null }); } },
-      ...modules.slice(0, 2000).map(m => h('option', { value: String(m.module), selected: m.module === place.at.module }, `${m.source === 'bench' ? '✎ ' : ''}${m.name.slice(0, 80)} (${m.states})`))) : null;
+    const picker = modules.length > 1 ? h('select', { class: 'module', 'aria-label': 'Module', onchange: () => void this.go({ at: { module: Number((picker as HTMLSelectElement).value), state: -1 }, op: null, name: '', open: null, all: false, against: null }) },
+      ...modules.slice(0, 2000).map(m => h('option', { value: String(m.module), selected: m.module === place.at.module }, `${m.source === 'bench' ? '✎ ' : ''}${m.name.slice(0, 80)}${m.states ? ` (${m.states})` : ''}`))) : null;
     fill(this.head, h('b', { class: 'brand' }, 'hlo-replay'), picker ?? (info ? foreign(info.name, 60, 'strong') : null), info?.problems.length ? h('span', { class: 'warn', title: info.problems.join('\n').slice(0, 3000) }, `⚠ ${info.problems.length}`) : null);
     const base = place.against ?? null;
     fill(this.where);
@@ -186,7 +202,7 @@ export class App implements Host {
   failed(error: unknown): void {
     const said = error as { message?: string; hint?: string };
     const message = String(said?.message ?? error);
-    if (this.ended && message.startsWith('the engine ended')) return;   // said once, with the way back
+    if (this.ended && /^the engine ended|none is open$/.test(message)) return;   // said once, with the way back
     this.notice({ kind: 'error', message, hint: said?.hint });
   }
 
@@ -216,7 +232,7 @@ export class App implements Host {
     this.session.engine.forget();   // its numbers mean other modules now
     await this.session.load();
     const first = modules[0];
-    if (shows && first) await this.go({ at: { module: first.module, state: Math.max(0, first.states - 1) }, view: modules.length > 1 ? 'overview' : 'graph', op: null, name: '', open: null, all: false, against: null });
+    if (shows && first) await this.go({ at: { module: first.module, state: -1 }, view: modules.length > 1 ? 'overview' : 'graph', op: null, name: '', open: null, all: false, against: null });
     if (shows) performance.measure('hlo:open', 'hlo:open:from');
   }
 
@@ -241,7 +257,7 @@ export class App implements Host {
 
   async to_module(by: number): Promise<void> {
     const { modules, place } = this.session, at = modules.findIndex(m => m.module === place.at.module), next = modules[at + by];
-    const to: StateRef | null = next ? { module: next.module, state: Math.max(0, next.states - 1) } : null;
+    const to: StateRef | null = next ? { module: next.module, state: -1 } : null;
     if (to) await this.go({ at: to, op: null, name: '', open: null, all: false, against: null });
   }
 }

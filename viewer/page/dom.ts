@@ -89,14 +89,14 @@ export function bytes(n: number): string {
 export function seconds(n: number | null): string {
   if (n === null || !isFinite(n)) return '—';
   if (n === 0) return '0';
-  for (const [unit, name] of [[1, 's'], [1e-3, 'ms'], [1e-6, 'µs'], [1e-9, 'ns']] as [number, string][])
+  for (const [unit, name] of [[1, 's'], [1e-3, 'ms'], [1e-6, 'µs'], [1e-9, 'ns'], [1e-12, 'ps']] as [number, string][])
     if (Math.abs(n) >= unit) return (n / unit).toPrecision(3) + ' ' + name;
   return n.toExponential(1) + ' s';
 }
 
 export function amount(n: number): string {
   if (!isFinite(n)) return '—';
-  for (const [unit, name] of [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']] as [number, string][])
+  for (const [unit, name] of [[1e15, 'P'], [1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']] as [number, string][])
     if (Math.abs(n) >= unit) return (n / unit).toPrecision(3) + ' ' + name;
   return String(Math.round(n * 100) / 100);
 }

@@ -34,7 +34,7 @@ function take(app: App, event: KeyboardEvent): boolean {
     case 'ArrowLeft': return wait(app.scrub.step(-1));
     case 'ArrowRight': return wait(app.scrub.step(1));
     case 'Home': return wait(app.go({ at: { module: place.at.module, state: 0 }, against: null }));
-    case 'End': return wait(app.go({ at: { module: place.at.module, state: Math.max(0, (app.session.info()?.states ?? 1) - 1) }, against: null }));
+    case 'End': return wait(app.go({ at: { module: place.at.module, state: -1 }, against: null }));
     case ' ': app.scrub.play(); return true;
     case '[': return wait(rewrite(app, -1));
     case ']': return wait(rewrite(app, 1));

@@ -77,7 +77,7 @@ class Kept {
   clear(): void { this.answers.clear(); }
 }
 
-const keep: { [method: string]: number } = { drawing: 6, text: 60, op: 200, diff: 12, memory: 8, roofline: 8, thunks: 8, decisions: 8, rewrites: 20, follow: 2000, locate: 200, passes: 1 };
+const keep: { [method: string]: number } = { drawing: 12, text: 60, op: 200, diff: 12, memory: 8, roofline: 8, thunks: 8, decisions: 8, rewrites: 20, follow: 2000, locate: 200, passes: 1 };
 
 /** The engine with its answers kept; methods and types stay the same. */
 export function keeping(engine: Engine): Engine & { forget(): void } {
@@ -116,6 +116,13 @@ export class Session {
   }
 
   info(module = this.place.at.module): ModuleInfo | undefined { return this.modules.find(m => m.module === module); }
+
+  /** A state of a module, its last one where none is named. Of a run's many modules the stages are read only now. */
+  async in_module(module: number, state: number | null): Promise<StateRef> {
+    if (!this.info(module)?.states) { await this.rows(module); await this.load(); }
+    const last = Math.max(0, (this.info(module)?.states ?? 1) - 1);
+    return { module, state: Math.min(state ?? last, last) };
+  }
 
   async rows(module = this.place.at.module): Promise<Row[]> {
     const known = this.known_rows.get(module);

@@ -61,7 +61,7 @@ async function done(order: Order): Promise<ArrayBuffer> {
 function why(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   if (error instanceof RangeError && /call stack/i.test(text)) return 'what it was given is nested too deep';
-  if (/memory/i.test(text) || /memory/i.test(last_words)) return 'it is out of memory';
+  if (/out of memory|cannot enlarge memory/i.test(text + last_words)) return 'it is out of memory';
   return text;
 }
 

@@ -52,6 +52,7 @@ export class BenchView implements View {
   private place = h('div', { class: 'editor' });
   private at: StateRef | null = null;
   private edited = false;
+  private origin: StateRef | null = null;   // the state whose text is edited
   private results = h('div', { class: 'results', 'aria-live': 'polite' });
   private side = h('div', { class: 'bench-side' });
   private tells = h('span', { class: 'faint' });
@@ -66,6 +67,8 @@ export class BenchView implements View {
   private fuel = h('input', { type: 'text', placeholder: 'fuel: algsimp=3', 'aria-label': 'Fuel: rewrites a pass may do', spellcheck: false });
   private options = h('input', { type: 'text', placeholder: 'options: name=value', 'aria-label': 'Options', spellcheck: false });
   private seed = h('input', { type: 'number', value: '0', 'aria-label': 'Seed of the inputs', class: 'stage-number' });
+  private inputs = h('input', { type: 'text', placeholder: 'inputs: {1, 2, 3, 4}, … (else by seed)', 'aria-label': 'Inputs: a literal a parameter', spellcheck: false });
+  private fill = h('select', { 'aria-label': 'Values of constants that the text leaves out' }, h('option', { value: '' }, 'left-out constants: refuse'), h('option', { value: 'random' }, '… are random'), h('option', { value: 'zeros' }, '… are zeros'));
   private pipelines: { name: string; rows: { pipeline: string; pass: string }[] }[] = [];
   private asked = false;
 
@@ -85,7 +88,7 @@ export class BenchView implements View {
       h('div', { class: 'row' }, this.off), h('div', { class: 'row' }, this.fuel), h('div', { class: 'row' }, this.options),
       h('div', { class: 'row' }, button('Run these', () => { void this.work(async () => { await this.run_passes(this.chosen); }); }, { class: 'primary' })),
       h('h3', null, 'Or a pipeline'), h('div', { class: 'row' }, this.pipeline), h('div', { class: 'row' }, this.from), h('div', { class: 'row' }, button('Run from there', () => { void this.work(() => this.run_pipeline()); })),
-      h('h3', null, 'Values'), h('div', { class: 'row' }, h('span', { class: 'faint' }, 'seed '), this.seed, button('Evaluate', () => { void this.work(() => this.evaluate()); }), button('Same as before?', () => { void this.work(() => this.compare()); }, { title: 'Evaluates the first and the last stage of this module on the same inputs' })),
+      h('h3', null, 'Values'), h('div', { class: 'row' }, this.inputs), h('div', { class: 'row' }, this.fill), h('div', { class: 'row' }, h('span', { class: 'faint' }, 'seed '), this.seed, button('Evaluate', () => { void this.work(() => this.evaluate()); }), button('Same as before?', () => { void this.work(() => this.compare()); }, { title: 'Evaluates the first and the last stage of this module on the same inputs' })),
       h('div', { class: 'row' }, button('Find the fault', () => { void this.work(() => this.bisect()); }, { title: 'bisect: which rewrite changed what the module computes' })), this.results);
   }
 
@@ -94,6 +97,7 @@ export class BenchView implements View {
   async show(place: Place, turn: number): Promise<void> {
     if (!this.app.session.can_do) { fill(this.element, h('div', { class: 'page' }, h('h2', null, 'No engine here'), h('p', null, 'This page was made without the engine: it shows what was recorded, and cannot run or change anything. Build hlo-replay with -DHLO_ENGINE=ON, or use `hlo-replay view --serve`.'))); return; }
     this.make_editor();
+    if (!this.app.session.modules.length && !this.edited) this.tells.textContent = 'Paste HLO here, or drop a dump (folder, .tar.gz, .zip) or modules on the page.';
     if (!this.asked) { this.asked = true; void this.know_passes().catch(error => this.app.failed(error)); }
     if (!this.edited && this.app.session.modules.length && !(this.at && same_state(this.at, place.at))) await this.load(place, turn);
     this.editor?.refresh();
@@ -118,7 +122,7 @@ export class BenchView implements View {
     const at = place.at, lines: string[] = [];
     let size = 0;
     for (let from = 0, total = 1; from < total; from += 2000) {
-      const text = await this.app.engine.text({ at, from, lines: 2000 });
+      const text = await this.app.engine.text({ at, from, lines: 2000, full: true });
       if (turn !== undefined && !this.app.session.fresh(turn)) return;
       total = text.total;
       for (const line of text.lines) { lines.push(line); size += line.length + 1; }
@@ -127,7 +131,7 @@ export class BenchView implements View {
     this.loading = true;
     this.editor?.setValue(lines.join('\n'));
     this.loading = false;
-    this.at = at; this.edited = false;
+    this.at = this.origin = at; this.edited = false;
     this.tells.textContent = `stage ${at.state}`;
   }
 
@@ -159,8 +163,8 @@ export class BenchView implements View {
   /** What is edited becomes a module of its own. */
   private async take(): Promise<StateRef> {
     if (!this.edited && this.at) return this.at;
-    const { at } = await this.app.engine.edit({ text: this.editor?.getValue() ?? '' });
-    this.at = at; this.edited = false;
+    const { at } = await this.app.engine.edit({ text: this.editor?.getValue() ?? '', at: this.origin });
+    this.at = this.origin = at; this.edited = false;
     await this.app.reload();
     this.tells.textContent = `module ${at.module}, stage ${at.state}`;
     await this.app.go({ at, op: null, name: '', open: null, all: false, against: null, view: 'bench' });
@@ -218,14 +222,19 @@ export class BenchView implements View {
     return result;
   }
 
+  private given(): { seed: number; inputs?: string; fill?: 'random' | 'zeros' } {
+    const fill = this.fill.value as '' | 'random' | 'zeros', inputs = this.inputs.value.trim();
+    return { seed: Number(this.seed.value) || 0, ...(inputs ? { inputs } : {}), ...(fill ? { fill } : {}) };
+  }
+
   private async evaluate(): Promise<void> {
     const at = await this.start();
-    show_values(this.app, this.results, at, await this.app.engine.evaluate({ at, seed: Number(this.seed.value) || 0 }));
+    show_values(this.app, this.results, at, await this.app.engine.evaluate({ at, ...this.given() }));
   }
 
   private async compare(): Promise<void> {
     const at = await this.start(), a = this.app.session.place.against ?? { module: at.module, state: 0 };
-    const { equal, text, first } = await this.app.engine.compare({ a, b: at, seed: Number(this.seed.value) || 0 });
+    const { equal, text, first } = await this.app.engine.compare({ a, b: at, ...this.given() });
     fill(this.results, h('h3', { class: equal ? 'good' : 'warn' }, equal ? 'The same values' : 'Other values'), h('p', null, foreign(text, 2000)),
       first ? h('p', null, 'first at ', first.id !== null ? link(foreign(first.name, 60), () => { void this.app.select(first.id, first.name, { view: 'graph' }); }) : foreign(first.name, 60), ': ', foreign(first.text, 600)) : null);
   }
@@ -233,7 +242,7 @@ export class BenchView implements View {
   private async bisect(): Promise<void> {
     const module = this.app.session.place.at.module;
     add(this.results, h('p', { class: 'faint' }, 'Looking …'));
-    show_bisect(this.app, this.results, module, await this.app.engine.bisect({ module, seed: Number(this.seed.value) || 0 }));
+    show_bisect(this.app, this.results, module, await this.app.engine.bisect({ module, ...this.given() }));
   }
 
   private async work(task: () => Promise<unknown>): Promise<void> {

@@ -16,7 +16,7 @@ export function stage_picker(session: Session, at: StateRef, label: string, pick
   number.min = '0';
   const many = session.modules.length > 1 ? h('select', { 'aria-label': `${label}: module`, onchange: () => {
     const module = Number(many?.value);
-    pick({ module, state: Math.max(0, (session.info(module)?.states ?? 1) - 1) });
+    void session.in_module(module, null).then(pick);
   } }, ...session.modules.map((m: ModuleInfo) => h('option', { value: String(m.module), selected: m.module === at.module }, `${m.module}: ${m.name.slice(0, 60)}`))) : null;
   return h('span', { class: 'stage-picker' }, h('span', { class: 'faint' }, label, ' '), many, number);
 }

@@ -21,6 +21,9 @@ export class MemoryView implements View {
     const peak_place = memory.curve.reduce((best, one) => one.bytes > best.bytes ? one : best, memory.curve[0] ?? { place: 0, bytes: 0 }).place;
     const page = h('div', { class: 'page wide' }, h('h2', null, `Peak ${bytes(memory.peak_bytes)}`, memory.estimated ? h('span', { class: 'faint' }, ' estimated from this stage') : ''));
     if (memory.at !== null) add(page, h('p', null, 'at ', link('the op that runs then', () => { void this.host.select(memory.at, '', { view: 'graph' }); })));
+    const sums: [string, number][] = [['allocated', memory.allocated_bytes], ['arguments', memory.arguments_bytes], ['constants', memory.constants_bytes], ['outputs', memory.outputs_bytes], ['temporaries', memory.temporaries_bytes]];
+    add(page, h('div', { class: 'cost' }, ...sums.map(([name, n]) => h('span', null, name + ' ', h('b', null, bytes(n))))));
+    for (const note of memory.notes.slice(0, 20)) add(page, h('p', { class: 'faint' }, foreign(note, 400)));
     add(page, curve(memory, peak_place), h('h3', null, 'Live at the peak, largest first'), this.table(memory, peak_place), h('h3', null, 'From when to when'), this.bars(memory));
     fill(this.element, page);
   }

@@ -10,26 +10,27 @@ export class OverviewView implements View {
   constructor(private host: Host) {}
 
   async show(_: unknown, turn: number): Promise<void> {
-    const key = this.host.session.modules.map(m => `${m.module}.${m.states}`).join();
+    const module = this.host.session.place.at.module, key = module + ':' + this.host.session.modules.map(m => `${m.module}.${m.states}`).join();
     if (this.made === key) return;
     let overview: Overview = { title: 'What is open', lines: [] };
-    try { overview = await this.host.engine.overview(); } catch (error) { this.host.failed(error); }   // modules are listed all the same
+    try { overview = await this.host.engine.overview(this.host.session.can_do ? { module } : {}); } catch (error) { this.host.failed(error); }   // modules are listed all the same
     if (!this.host.session.fresh(turn)) return;
     this.made = key;
     const page = h('div', { class: 'page' }, h('h1', null, foreign(overview.title, 200)), this.primer());
     for (const { heading, rows } of overview.lines)
       add(page, h('section', null, h('h2', null, foreign(heading, 120)), h('ul', { class: 'lines' }, ...rows.slice(0, 400).map(row => {
         const text = foreign(row.text, 1200);
-        const leads = row.id !== null || row.state !== null || row.module !== null;
-        return h('li', null, leads ? link(text, () => this.follow(row)) : text, row.source ? h('span', { class: 'source' }, ' ', foreign(row.source, 160)) : null);
+        const last = (this.host.session.info(row.module ?? module)?.states ?? 0) - 1;
+        const leads = row.id !== null || (row.state !== null && row.state !== last) || (row.module !== null && row.module !== module);
+        return h('li', null, leads ? link(text, () => this.follow(row)) : text, row.source && !row.text.includes(row.source) ? h('span', { class: 'source' }, ' ', foreign(row.source, 160)) : null);
       }))));
     add(page, this.modules());
     fill(this.element, page);
   }
 
   private follow(row: { id: number | null; module: number | null; state: number | null }): void {
-    const module = row.module ?? this.host.session.place.at.module, info = this.host.session.info(module);
-    const state = row.state ?? Math.max(0, (info?.states ?? 1) - 1);
+    const module = row.module ?? this.host.session.place.at.module;
+    const state = row.state ?? -1;
     void this.host.go({ at: { module, state }, op: row.id, name: '', view: 'graph', open: null, all: false, against: null });
   }
 
@@ -48,7 +49,7 @@ export class OverviewView implements View {
     return h('section', null, h('h2', null, plural(modules.length, 'module')), h('table', { class: 'table' },
       h('thead', null, h('tr', null, ...['module', 'function', 'stages', 'instructions', 'pipeline', 'notes'].map(t => h('th', { scope: 'col' }, t)))),
       h('tbody', null, ...modules.slice(0, 1000).map(m => h('tr', null,
-        h('td', null, link(foreign(m.name || `module ${m.module}`, 60), () => { void this.host.go({ at: { module: m.module, state: Math.max(0, m.states - 1) }, view: 'graph', op: null, name: '', open: null, all: false, against: null }); })),
-        h('td', null, foreign(m.function, 50)), h('td', { class: 'n' }, m.states), h('td', { class: 'n' }, m.instructions.toLocaleString('en')), h('td', null, foreign(m.pipeline, 40)), h('td', null, foreign(m.problems.join('; '), 120)))))));
+        h('td', null, link(foreign(m.name || `module ${m.module}`, 60), () => { void this.host.go({ at: { module: m.module, state: -1 }, view: 'graph', op: null, name: '', open: null, all: false, against: null }); })),
+        h('td', null, foreign(m.function, 50)), h('td', { class: 'n' }, m.states || ''), h('td', { class: 'n' }, m.states ? (m.instructions_first !== m.instructions ? m.instructions_first.toLocaleString('en') + ' → ' : '') + m.instructions.toLocaleString('en') : ''), h('td', null, foreign(m.pipeline, 40)), h('td', null, foreign(m.problems.join('; '), 120)))))));
   }
 }

@@ -1,5 +1,5 @@
 // What was computed: values at every node with NaNs marked, and the rewrite that changed what a module computes.
-import { StateRef, Values } from '../protocol';
+import { Engine, StateRef, Values } from '../protocol';
 import { fill, foreign, h, link, plural } from '../dom';
 import { Host } from '../host';
 
@@ -29,17 +29,14 @@ export function show_values(host: Host, place: HTMLElement, at: StateRef, values
   });
 }
 
-export function show_bisect(host: Host, place: HTMLElement, module: number, found: { found: boolean; row: number | null; rewrite: number | null; rule: string; id: number | null; source: string; text: string }): void {
+export function show_bisect(host: Host, place: HTMLElement, module: number, found: Awaited<ReturnType<Engine['bisect']>>): void {
   const { id } = found;
   fill(place, h('h3', { class: found.found ? 'warn' : 'good' }, found.found ? 'Here it goes wrong' : 'No rewrite changes what it computes'), h('p', null, foreign(found.text, 3000)),
     found.rule ? h('p', null, 'rule ', foreign(found.rule, 100, 'rule'), found.rewrite !== null ? ` (rewrite ${found.rewrite})` : '') : null,
     found.source ? h('p', { class: 'source' }, foreign(found.source, 300)) : null);
-  if (!found.found || found.row === null) return;
-  const wanted = found.row;
+  const at = found.at ?? (found.state !== null ? { module, state: found.state } : null);
+  if (!found.found || !at) return;
   place.append(h('button', { type: 'button', class: 'primary', onclick: () => {
-    void host.session.rows(module).then(async rows => {
-      const state = rows.find(row => row.row === wanted)?.state;
-      if (state !== null && state !== undefined) await host.go({ at: { module, state }, op: id, name: '', view: 'graph', against: null });
-    }).catch(error => host.failed(error));
+    host.session.load().then(() => host.go({ at, op: id, name: '', view: 'graph', open: null, all: false, against: null })).catch(error => host.failed(error));
   } }, 'Show it in the graph'));
 }

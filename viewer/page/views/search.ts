@@ -8,7 +8,7 @@ import { virtual_list, VirtualList } from '../virtual';
 const words: [string, string][] = [
   ['dot add.3', 'parts of names; all words must hold'], ['op:fusion', 'opcode'], ['kind:kLoop', 'kind of a fusion'], ['shape:f32[8', 'how the shape begins'],
   ['name:fusion.3', 'name alone'], ['scope:layer_3', 'part of op_name: the function it was written in'], ['attr:metadata', 'part of an attribute'],
-  ['bytes>1M', 'size of the result (k, M, G)'], ['flops>1G', 'operations'], ['user>3', 'more than three users'], ['-op:constant', 'not so'], ['op:fusion kind:kLoop bytes>1M', 'together'],
+  ['bytes>1M', 'size of the result (k, M, G)'], ['flops>1G', 'operations'], ['user>3', 'more than three users'], ['in:main', 'computation'], ['id:17', 'number'], ['-op:constant', 'not so'], ['op:fusion kind:kLoop bytes>1M', 'together'],
 ];
 
 export class SearchView implements View {

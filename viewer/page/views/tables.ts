@@ -57,7 +57,7 @@ export class LinksView implements View {
     if (!this.host.session.fresh(turn)) return;
     this.made = true;
     const name = new Map(modules.map(m => [m.module, m.name]));
-    const to = (module: number) => link(foreign(name.get(module) ?? `module ${module}`, 50), () => { const info = this.host.session.info(module); if (info) void this.host.go({ at: { module, state: Math.max(0, info.states - 1) }, view: 'graph', op: null, name: '', open: null, all: false, against: null }); });
+    const to = (module: number) => link(foreign(name.get(module) ?? `module ${module}`, 50), () => { void this.host.go({ at: { module, state: -1 }, view: 'graph', op: null, name: '', open: null, all: false, against: null }); });
     const page = h('div', { class: 'page wide' }, h('h2', null, links.length ? plural(links.length, 'link') : 'No links'), h('p', { class: 'faint' }, links.length ? 'A result of one module that comes in as a parameter of another.' : 'Results of one module that come in as parameters of another would be listed here.'));
     if (links.length) add(page, h('table', { class: 'table' }, h('thead', null, h('tr', null, ...['from', 'result', 'to', 'parameter', 'how sure', 'why'].map(t => h('th', { scope: 'col' }, t)))),
       h('tbody', null, ...links.slice(0, 3000).map(one => h('tr', null, h('td', null, to(one.from)), h('td', null, foreign(one.result, 60)), h('td', null, to(one.to)), h('td', null, foreign(one.parameter, 60)), h('td', null, foreign(one.confidence, 30)), h('td', null, foreign(one.why, 200)))))));
