@@ -16,7 +16,7 @@ namespace hlo {
 
 #ifdef __EMSCRIPTEN__
 // Of a browser's two stacks, C++ sees the one in its memory, and nobody the machine's, of which a worker has 500 kB and
-// which ends the engine when it is used up. The one is a measure of the other (docs/viewer.md): so much of it may be
+// which ends the engine when it is used up. The one is a measure of the other (docs/engine.md): so much of it may be
 // used.
 inline constexpr size_t kStackInPages = size_t{160} << 10;
 inline uintptr_t stack_end() { return emscripten_stack_get_base() - kStackInPages; }
