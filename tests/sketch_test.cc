@@ -1,4 +1,5 @@
 // What is remembered of a value, and the conversions that it is compared through.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -7,7 +8,9 @@
 
 #include "ir/eval/kernels.h"
 #include "ir/literal.h"
-#include "replay/inside/sketch.h"
+#include "parser/parser.h"
+#include "replay/inside/walk.h"
+#include "replay/npz.h"
 
 namespace hlo {
 namespace {
@@ -76,6 +79,41 @@ TEST(Values, Sketches) {
   EXPECT_NEAR(s.squares, static_cast<double>(n) / 2, 10);
   EXPECT_TRUE(sketch(value([&](double* x) { std::fill(x, x + n, 3.0); })).uniform);
   EXPECT_FALSE(sketch(value([&](double* x) { std::fill(x, x + n, 3.0), x[n - 1] = 2; })).uniform);
+}
+
+// Little is kept of what is cheap to compute again, all of what is not; what was let go comes back as it was.
+TEST(Values, CheapOnesAreLetGo) {
+  std::string text = "HloModule m\nENTRY e {\n  p = f64[4096] parameter(0)\n  v0 = f64[4096] sine(p)\n";
+  text += "  q = f64[64,64] reshape(p)\n";
+  text += "  product = f64[64,64] dot(q, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n";
+  for (int k = 1; k < 60; ++k) text += fmt::format("  v{} = f64[4096] {}(v{})\n", k, k % 3 ? "sine" : "negate", k - 1);
+  text += "  ROOT r = (f64[64,64], f64[4096]) tuple(product, v59)\n}\n";
+  auto universe = std::make_shared<Universe>();
+  auto m = parse_module(text, universe, {"t", 20});
+  Value argument = seeded_input(*universe, m->shape_id(m->comp(m->entry()).params[0]), 3, 0, false);
+  auto walked = [&](Numbering& n) {
+    auto module = std::make_shared<StageModule>(*m, EvalOptions(), 1);
+    return StageWalk(n, module).run({n.place({argument})});
+  };
+  const int64_t bytes = 4096 * 8;
+  Numbering all(universe, 1000 * bytes), few(universe, 80 * bytes);
+  StageNumbers a = walked(all), b = walked(few);
+  int64_t kept = 0;
+  for (const Visit& v : b.visits) {
+    if (!v.term.is_array()) continue;
+    bool here = few[v.term.number].each[0].data != nullptr;
+    kept += here;
+    EXPECT_TRUE(here || b.module->m().op(v.inst) != Opcode::Dot);
+  }
+  EXPECT_LE(kept, 20);
+  ASSERT_EQ(a.visits.size(), b.visits.size());
+  for (size_t k = 0; k < a.visits.size(); ++k) {
+    if (!a.visits[k].term.is_array()) continue;
+    Value x = all.values(a.visits[k].term.number)[0], y = few.values(b.visits[k].term.number)[0];
+    EXPECT_EQ(*x.data, *y.data) << k;
+  }
+  EXPECT_EQ(all.count.again, 0);
+  EXPECT_GT(few.count.again, 20);
 }
 
 }  // namespace
