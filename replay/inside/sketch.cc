@@ -43,6 +43,13 @@ const Weights& weights() {
   return all;
 }
 
+void add_number(Part& p, double v, double first, double second) {
+  double m = std::fabs(v);
+  p.first += v * first, p.second += v * second;
+  p.magnitudes += m, p.sum += v, p.squares += v * v;
+  p.largest = std::max(p.largest, m);
+}
+
 // One by one, where some are no numbers.
 Part odd_tile(const double* v, int64_t n, uint64_t place) {
   const Weights& w = weights();
@@ -54,10 +61,7 @@ Part odd_tile(const double* v, int64_t n, uint64_t place) {
       p.exact += mix64((place + static_cast<uint64_t>(i)) * 4 + (nan ? 1 : v[i] > 0 ? 2 : 3));
       continue;
     }
-    double m = std::fabs(v[i]);
-    p.first += v[i] * w.first[i], p.second += v[i] * w.second[i];
-    p.magnitudes += m, p.sum += v[i], p.squares += v[i] * v[i];
-    p.largest = std::max(p.largest, m);
+    add_number(p, v[i], w.first[i], w.second[i]);
   }
   return p;
 }
@@ -79,12 +83,7 @@ Part tile(const double* v, int64_t n, uint64_t place) {
     p.first += first[l], p.second += second[l], p.magnitudes += magnitudes[l], p.sum += sum[l];
     p.squares += squares[l], p.largest = std::max(p.largest, largest[l]);
   }
-  for (; i < n; ++i) {
-    double m = std::fabs(v[i]);
-    p.first += v[i] * w.first[i], p.second += v[i] * w.second[i];
-    p.magnitudes += m, p.sum += v[i], p.squares += v[i] * v[i];
-    p.largest = std::max(p.largest, m);
-  }
+  for (; i < n; ++i) add_number(p, v[i], w.first[i], w.second[i]);
   return std::isfinite(p.magnitudes) ? p : odd_tile(v, n, place);
 }
 
