@@ -279,9 +279,8 @@ void FoldingMaker::group_results(LocalGraph* g, CompId c, uint32_t top) {
   std::vector<bool> result(g->inst.size(), false);
   result[root] = true;
   for (uint32_t k = root; k-- > 0;) {
-    if (g->source[k] || g->succs[k].size() != 1 || !result[g->succs[k][0]] || m.operand_count(g->inst[k]) != 1 ||
-        !moves_only(m.op(g->inst[k])))
-      continue;
+    bool last = g->succs[k].empty() || (g->succs[k].size() == 1 && result[g->succs[k][0]]);  // nobody needs some at all
+    if (!last || g->source[k] || m.operand_count(g->inst[k]) != 1 || !moves_only(m.op(g->inst[k]))) continue;
     result[k] = true;
     nodes.push_back(k);
   }

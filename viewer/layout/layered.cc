@@ -56,8 +56,9 @@ void Layering::layers() {
     if (nodes[k].pin != LevelNode::Pin::kNone) continue;
     int32_t least = tops ? 1 : 0;
     for (uint32_t from : in[k]) least = std::max(least, layer[from] + 1);
+    bool stays = nodes[k].wanted_layer >= 0;
     least = std::max(least, nodes[k].wanted_layer);
-    layer[k] = static_cast<int32_t>(rooms.find(static_cast<uint32_t>(least)));
+    layer[k] = stays ? least : static_cast<int32_t>(rooms.find(static_cast<uint32_t>(least)));
     rooms.take(static_cast<uint32_t>(layer[k]), nodes[k].w);
     last = std::max(last, layer[k]);
   }

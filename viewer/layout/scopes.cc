@@ -19,7 +19,9 @@ constexpr uint32_t kLoose = 0xFFFFFFFFu;
 // What is cut out of a long text still differs from others.
 std::string short_enough(std::string text) {
   if (text.size() <= kLongName) return text;
-  return text.substr(0, kLongName / 2) + fmt::format("…{:016x}", hash_bytes(text));
+  size_t end = kLongName / 2;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // within a letter
+  return text.substr(0, end) + fmt::format("…{:016x}", hash_bytes(text));
 }
 
 }  // namespace
