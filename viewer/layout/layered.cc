@@ -158,7 +158,8 @@ void Layering::ways() {
 float Layering::width(uint32_t v) const { return v < level.nodes.size() ? level.nodes[v].w : kWayWidth; }
 
 float Layering::apart(uint32_t left, uint32_t right) const {
-  bool ways_only = left >= level.nodes.size() && right >= level.nodes.size();
+  auto line = [&](uint32_t v) { return v >= level.nodes.size() || level.nodes[v].pin != LevelNode::Pin::kNone; };
+  bool ways_only = line(left) && line(right);
   return width(left) + (ways_only ? kBetweenWays : kBetween);
 }
 
