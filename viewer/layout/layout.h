@@ -1,6 +1,7 @@
 // Where a module's drawing has its boxes and edges: `Drawing` of viewer/page/protocol.ts as a struct. A module of any
 // size is a tree of groups that fold (viewer/layout/folding.h); what is open is laid out in layers from top to bottom,
-// inner groups first, in time near-linear in what is seen. Needs ir alone: it is a part of the WebAssembly engine.
+// inner groups first, in time near-linear in what is seen. Needs ir alone (svg.h dump, too): it is a part of the
+// WebAssembly engine.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -82,7 +83,7 @@ struct LayoutOptions {
       keys;                         // open groups; one within a closed group waits, one that is not there is no error
   std::string within;               // a group's key: it alone; empty: the module
   std::vector<Mark> marks;          // by InstId; behind its end all are the same
-  const Drawing* before = nullptr;  // of a neighbouring stage: what stays puts stays where it was
+  const Drawing* before = nullptr;  // of a neighbouring stage: what stays is where it was
 };
 
 // Throws Failure(kUsage) where `within` names no group.
