@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -169,6 +171,32 @@ TEST(Layout, HoldsForSmallModules) {
     check_all(file_text(name));
     check_convex(*parsed(file_text(name)));
   }
+}
+
+// More of them by HLO_LAYOUT_FILES, a folder.
+TEST(Layout, HoldsForRealModules) {
+  const char* more = std::getenv("HLO_LAYOUT_FILES");
+  size_t read = 0;
+  for (const std::string& folder : {std::string(HLO_TESTDATA) + "/modules", std::string(more ? more : "")}) {
+    if (folder.empty()) continue;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+      std::string path = entry.path().string();
+      if (!path.ends_with(".hlo") && !path.ends_with(".txt")) continue;
+      SCOPED_TRACE(entry.path().filename().string());
+      std::ifstream in(path, std::ios::binary);
+      std::string text{std::istreambuf_iterator<char>(in), {}};
+      std::unique_ptr<Module> m;
+      try {
+        m = parsed(text);
+      } catch (const Failure&) {
+        continue;  // what is refused on purpose
+      }
+      ++read;
+      check_convex(*m);
+      for (auto open : {LayoutOptions::Open::kBest, LayoutOptions::Open::kAll}) check(*m, drawn(*m, open));
+    }
+  }
+  EXPECT_GT(read, 3u);
 }
 
 TEST(Layout, FindsLayersByScopes) {
