@@ -128,7 +128,7 @@ void Line::runs_of_period(size_t begin, size_t end, size_t period, std::vector<R
         last = k, wrong = 0;
       } else {
         ++wrong, ++all_wrong;
-        if (wrong > tolerated + 1 || all_wrong > 2 + (k - at) / 12) break;
+        if (wrong > tolerated || all_wrong > (k - at) / 12) break;
       }
     }
     size_t first = at - period, total = last + 1 - first;

@@ -18,7 +18,7 @@ struct Candidate {
 
 double worth_of(const Module& m, const FoldGroup& g) {
   double worth = g.count;
-  if (g.kind == FoldGroup::Kind::kParameters || g.count < 3) return 0;
+  if (g.kind == FoldGroup::Kind::kParameters || g.kind == FoldGroup::Kind::kResults || g.count < 3) return 0;
   if (g.kind == FoldGroup::Kind::kRepeat) worth *= 4;
   if (g.kind == FoldGroup::Kind::kUncalled) worth *= 0.1;
   if (g.kind == FoldGroup::Kind::kComputation && g.label == "body") worth *= 2;

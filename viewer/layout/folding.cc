@@ -269,12 +269,44 @@ void FoldingMaker::group_sources(const LocalGraph& g, uint32_t group, const std:
   children.insert(children.begin(), items.begin(), items.end());
 }
 
+// The tuple that a computation ends with, and what only moves values into it: one group where they are many.
+void FoldingMaker::group_results(LocalGraph* g, CompId c, uint32_t top) {
+  auto root = static_cast<uint32_t>(g->inst.size());
+  for (uint32_t k = 0; k < g->inst.size(); ++k)
+    if (g->inst[k] == m.comp(c).root) root = k;
+  if (root == g->inst.size() || m.op(g->inst[root]) != Opcode::Tuple || !g->succs[root].empty()) return;
+  std::vector<uint32_t> nodes;
+  std::vector<bool> result(g->inst.size(), false);
+  result[root] = true;
+  for (uint32_t k = root; k-- > 0;) {
+    bool last = g->succs[k].empty() || (g->succs[k].size() == 1 && result[g->succs[k][0]]);  // nobody needs some at all
+    if (!last || g->source[k] || m.operand_count(g->inst[k]) != 1 || !moves_only(m.op(g->inst[k]))) continue;
+    result[k] = true;
+    nodes.push_back(k);
+  }
+  if (nodes.size() <= kSourcesApart) return;
+  std::reverse(nodes.begin(), nodes.end());
+  nodes.push_back(root);
+  FoldGroup all;
+  all.kind = FoldGroup::Kind::kResults, all.parent = top, all.comp = c;
+  all.key = fmt::format("q{}", c.value), all.label = fmt::format("results ({})", m.operand_count(g->inst[root]));
+  uint32_t id = add_group(std::move(all));
+  for (uint32_t k : nodes) {
+    g->apart.push_back(k);
+    FoldItem item = item_of(g->inst[k], id);
+    groups[id].children.push_back(item);
+  }
+  g->results = id;
+}
+
 void FoldingMaker::place(CompId c, uint32_t group) {
   find_hidden(c);
   LocalGraph g = graph_of(c);
   infer_scopes(&g);
   add_calls(g);
+  group_results(&g, c, group);
   partition(g, c, group);
+  if (g.results != kNoGroup) groups[group].children.push_back({g.results, true});
   place_sources(g, group);
 }
 

@@ -19,7 +19,7 @@ struct FoldItem {
 
 struct FoldGroup {
   // kCall: an instruction with what it calls; kUncalled: a computation that nothing calls, beside the entry.
-  enum class Kind : uint8_t { kModule, kCall, kComputation, kUncalled, kScope, kRepeat, kBlock, kParameters };
+  enum class Kind : uint8_t { kModule, kCall, kComputation, kUncalled, kScope, kRepeat, kBlock, kParameters, kResults };
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   Kind kind = Kind::kModule;
   uint32_t parent = kNone;

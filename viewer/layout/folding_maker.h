@@ -50,7 +50,9 @@ struct LocalGraph {
   std::vector<bool> source;            // stands where it is used: parameters, constants, elements of parameters
   std::vector<uint32_t> scope;         // of ScopeTree, or kUnknown
   std::vector<uint64_t> plain, token;  // what it is; what it is and what its operands are
-  std::vector<uint32_t> weight;        // instructions, those it calls among them
+  std::vector<uint32_t> apart;         // has its place already: of the group `results`
+  uint32_t results = FoldGroup::kNone;
+  std::vector<uint32_t> weight;  // instructions, those it calls among them
 };
 
 // What stands in one group before repeats are found: in topological order, with what flows between.
@@ -96,6 +98,7 @@ struct FoldingMaker {
   void add_calls(const LocalGraph& g);
   void infer_scopes(LocalGraph* g);
   void place_sources(const LocalGraph& g, uint32_t top);
+  void group_results(LocalGraph* g, CompId c, uint32_t top);
   void group_sources(const LocalGraph& g, uint32_t group, const std::vector<uint32_t>& nodes);
   void finish();
   FoldItem item_of(InstId i, uint32_t group);  // and puts it there

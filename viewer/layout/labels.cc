@@ -7,7 +7,7 @@
 namespace hlo {
 namespace {
 
-constexpr size_t kMostLetters = 34, kMostConstants = 4;
+constexpr size_t kMostLetters = 34, kMostConstants = 4, kLongestName = 200;
 constexpr float kLetter = 6.3f, kLine = 14, kLeastBox = 56;
 
 size_t letters_of(std::string_view text) {
@@ -93,7 +93,7 @@ void describe(const Folding& f, InstId i, DrawnBox* box) {
   const Module& m = f.module();
   box->key = fmt::format("i{}", i.value);
   box->id = i;
-  box->label = m.inst_name(i);
+  box->label = shown_text(m.inst_name(i), kLongestName);
   box->opcode = op_text(m.op(i));
   box->cls = drawn_class(m, i);
   box->detail = shown_text(m.u().shape_text_plain(m.shape_id(i)), 60);
@@ -120,9 +120,11 @@ void describe(const Folding& f, const FoldGroup& g, DrawnBox* box) {
     describe(f, g.inst, box);
   else if (g.kind == FoldGroup::Kind::kParameters)
     box->cls = DrawnClass::kParameter;
+  else if (g.kind == FoldGroup::Kind::kResults)
+    box->cls = DrawnClass::kTuple;
   else if (g.kind == FoldGroup::Kind::kComputation || g.kind == FoldGroup::Kind::kUncalled)
     box->cls = DrawnClass::kControl;
-  box->key = g.key, box->label = g.label, box->count = g.count, box->times = g.times;
+  box->key = g.key, box->label = shown_text(g.label, kLongestName), box->count = g.count, box->times = g.times;
   std::string inside = fmt::format("{} ops", g.count);
   if (g.times > 1) inside = fmt::format("{} × {} ops{}", g.times, g.count / g.times, g.alike ? "" : ", alike");
   auto some = [&](uint32_t n, const char* what) {
@@ -130,7 +132,7 @@ void describe(const Folding& f, const FoldGroup& g, DrawnBox* box) {
   };
   if (g.kind == FoldGroup::Kind::kCall && m.op(g.inst) == Opcode::Fusion) {
     inside += " · " + box->detail;
-  } else if (g.kind != FoldGroup::Kind::kParameters) {
+  } else if (g.kind != FoldGroup::Kind::kParameters && g.kind != FoldGroup::Kind::kResults) {
     some(g.contractions, g.contractions == 1 ? "dot" : "dots");
     some(g.fusions, g.fusions == 1 ? "fusion" : "fusions");
     some(g.library, g.library == 1 ? "library call" : "library calls");

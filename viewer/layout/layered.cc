@@ -10,7 +10,7 @@ namespace hlo {
 namespace {
 
 constexpr float kRowGap = 26, kMostRowGap = 70, kBetween = 22, kBetweenWays = 9, kWayWidth = 2, kHollow = 90;
-constexpr float kLeastWidth = 1300;
+constexpr float kLeastWidth = 1300, kWideGroup = 240;
 
 // The next layer at or behind one that has room, by chains of those that have none.
 struct Rooms {
@@ -56,8 +56,9 @@ void Layering::layers() {
     if (nodes[k].pin != LevelNode::Pin::kNone) continue;
     int32_t least = tops ? 1 : 0;
     for (uint32_t from : in[k]) least = std::max(least, layer[from] + 1);
+    bool stays = nodes[k].wanted_layer >= 0;
     least = std::max(least, nodes[k].wanted_layer);
-    layer[k] = static_cast<int32_t>(rooms.find(static_cast<uint32_t>(least)));
+    layer[k] = stays ? least : static_cast<int32_t>(rooms.find(static_cast<uint32_t>(least)));
     rooms.take(static_cast<uint32_t>(layer[k]), nodes[k].w);
     last = std::max(last, layer[k]);
   }
@@ -139,10 +140,13 @@ void Layering::ways() {
     uint32_t before = length ? first + length - 1 : e.from;
     links.push_back({before, e.to, length ? kWayWidth / 2 : e.from_at, e.to_at, length ? 2.0f : 1.0f});
   }
-  for (Link& l : links) {
-    if (l.from_at < 0) l.from_at = level.nodes[l.from].w / 2;
-    if (l.to_at < 0) l.to_at = level.nodes[l.to].w / 2;
-  }
+  // Wide groups stand under each other by their middles: by where values leave and come in, they would form stairs.
+  auto drawn_to = [&](uint32_t v, float where) {
+    if (v >= level.nodes.size()) return kWayWidth / 2;
+    float middle = level.nodes[v].w / 2;
+    return where < 0 ? middle : level.nodes[v].w > kWideGroup ? middle + (where - middle) * 0.15f : where;
+  };
+  for (Link& l : links) l.from_at = drawn_to(l.from, l.from_at), l.to_at = drawn_to(l.to, l.to_at);
   up.start.assign(layer.size() + 1, 0), down.start.assign(layer.size() + 1, 0);
   for (const Link& l : links) ++up.start[l.to + 1], ++down.start[l.from + 1];
   for (size_t k = 0; k < layer.size(); ++k) up.start[k + 1] += up.start[k], down.start[k + 1] += down.start[k];
@@ -154,7 +158,8 @@ void Layering::ways() {
 float Layering::width(uint32_t v) const { return v < level.nodes.size() ? level.nodes[v].w : kWayWidth; }
 
 float Layering::apart(uint32_t left, uint32_t right) const {
-  bool ways_only = left >= level.nodes.size() && right >= level.nodes.size();
+  auto line = [&](uint32_t v) { return v >= level.nodes.size() || level.nodes[v].pin != LevelNode::Pin::kNone; };
+  bool ways_only = line(left) && line(right);
   return width(left) + (ways_only ? kBetweenWays : kBetween);
 }
 

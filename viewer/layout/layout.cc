@@ -9,7 +9,7 @@ namespace hlo {
 namespace {
 
 constexpr float kPad = 14, kHead = 24, kPort = 4;
-constexpr uint32_t kNoNode = 0xFFFFFFFFu;
+constexpr int kDeepestEdge = 64;  // calls within calls
 
 uint64_t keyed(uint32_t a, uint32_t b) { return uint64_t{a} << 32 | b; }
 
@@ -98,28 +98,16 @@ uint32_t View::box_of(InstId i) const {
   return home == FoldGroup::kNone || opened(home) ? kNone : shown_as[home];
 }
 
-// Of a call that is open, the root of what it calls, and so on inward.
-InstId View::maker_of(InstId i) {
-  std::vector<InstId> way;
-  while (!made_by_[i.value].valid()) {
-    way.push_back(i);
+// Of a call that is open, the root of what it calls, and so on inward, so far as an edge is followed.
+InstId View::maker_of(InstId i) const {
+  for (int depth = 0; depth < kDeepestEdge; ++depth) {
     uint32_t g = f.group_of(i);
-    InstId inner;
-    if (g != FoldGroup::kNone && opened(g)) {
-      const FoldGroup& call = f.groups()[g];
-      CompId c = m.op(i) == Opcode::While ? m.attrs(i).comp(Attr::body) : call.comp;
-      if (c.valid() && m.op(i) != Opcode::Conditional && m.comp(c).root.valid()) inner = m.comp(c).root;
-      if (inner.valid() && (box_of(inner) == kNone || (way.size() > 1 && inner == way[0]))) inner = InstId();
-    }
-    if (!inner.valid()) {
-      made_by_[i.value] = i;
-      break;
-    }
-    i = inner;
+    if (g == FoldGroup::kNone || !opened(g) || m.op(i) == Opcode::Conditional) break;
+    CompId c = m.op(i) == Opcode::While ? m.attrs(i).comp(Attr::body) : f.groups()[g].comp;
+    if (!c.valid() || !m.comp(c).root.valid() || box_of(m.comp(c).root) == kNone) break;
+    i = m.comp(c).root;
   }
-  InstId made = made_by_[i.value];
-  for (InstId w : way) made_by_[w.value] = made;
-  return made;
+  return i;
 }
 
 // Boxes that an operand goes to: its user's, or the parameters of what the user calls where that is open.
@@ -143,7 +131,6 @@ void View::targets(InstId user, size_t operand, std::vector<uint32_t>* to) const
 }
 
 void View::find_pairs() {
-  made_by_.assign(m.inst_slots(), InstId());
   std::vector<uint32_t> to;
   auto flow = [&](InstId from, const std::vector<uint32_t>& users) {
     uint32_t a = box_of(from);

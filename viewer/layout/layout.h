@@ -1,6 +1,7 @@
 // Where a module's drawing has its boxes and edges: `Drawing` of viewer/page/protocol.ts as a struct. A module of any
 // size is a tree of groups that fold (viewer/layout/folding.h); what is open is laid out in layers from top to bottom,
-// inner groups first, in time near-linear in what is seen. Needs ir alone: it is a part of the WebAssembly engine.
+// inner groups first, in time near-linear in what is seen. Needs ir alone (svg.h dump, too): it is a part of the
+// WebAssembly engine.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -42,7 +43,7 @@ std::string_view mark_text(Mark mark);  // same, leaves, changed, fused, new
 struct DrawnBox {
   // The same from stage to stage where the box is: `i17` an instruction (one that calls a computation is a group under
   // that key, with the computation's boxes in it), `c3` one of several computations that an instruction calls, `s…` a
-  // name scope, `r…` repeated blocks or one block, `p…` parameters of a group.
+  // name scope, `r…` repeated blocks or one block, `p…` parameters of a group, `q…` results of a computation.
   std::string key;
   uint32_t parent = kNoBox;          // index of the open group that it stands in; parents stand before their children
   float x = 0, y = 0, w = 0, h = 0;  // absolute, in pixels at zoom 1; x, y: the upper left corner
@@ -82,7 +83,7 @@ struct LayoutOptions {
       keys;                         // open groups; one within a closed group waits, one that is not there is no error
   std::string within;               // a group's key: it alone; empty: the module
   std::vector<Mark> marks;          // by InstId; behind its end all are the same
-  const Drawing* before = nullptr;  // of a neighbouring stage: what stays puts stays where it was
+  const Drawing* before = nullptr;  // of a neighbouring stage: what stays is where it was
 };
 
 // Throws Failure(kUsage) where `within` names no group.

@@ -19,7 +19,9 @@ constexpr uint32_t kLoose = 0xFFFFFFFFu;
 // What is cut out of a long text still differs from others.
 std::string short_enough(std::string text) {
   if (text.size() <= kLongName) return text;
-  return text.substr(0, kLongName / 2) + fmt::format("…{:016x}", hash_bytes(text));
+  size_t end = kLongName / 2;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // within a letter
+  return text.substr(0, end) + fmt::format("…{:016x}", hash_bytes(text));
 }
 
 }  // namespace
@@ -223,8 +225,10 @@ uint64_t structure_hash(const LocalGraph& g, const ScopeSplit& split, uint32_t k
 void FoldingMaker::partition(const LocalGraph& g, CompId c, uint32_t top) {
   std::vector<ScopeTask> tasks(1);
   tasks[0].group = top, tasks[0].scope = 0;
+  std::vector<bool> apart(g.inst.size(), false);
+  for (uint32_t k : g.apart) apart[k] = true;
   for (uint32_t k = 0; k < g.inst.size(); ++k)
-    if (!g.source[k]) tasks[0].nodes.push_back(k);
+    if (!g.source[k] && !apart[k]) tasks[0].nodes.push_back(k);
   std::vector<uint32_t> place(g.inst.size(), kLoose);
   while (!tasks.empty()) {
     ScopeTask task = std::move(tasks.back());

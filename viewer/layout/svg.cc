@@ -27,7 +27,7 @@ std::string_view mark_colour(Mark mark) {
 // Markup has no control characters; text that has them is shown without.
 std::string printable(std::string_view text, size_t letters) {
   std::string out;
-  for (char c : shown_text(text.substr(0, 4096), letters)) out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+  for (char c : shown_text(text, letters)) out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
   return xml_escaped(out);
 }
 

@@ -53,14 +53,13 @@ struct View {
  private:
   uint32_t add_box(uint32_t parent, FoldItem item);
   uint32_t box_of(InstId i) const;
-  InstId maker_of(InstId i);  // who makes a value within open calls
+  InstId maker_of(InstId i) const;  // who makes a value within open calls
   bool opened(uint32_t group) const {
     return open[group] && shown_as[group] != kNone && out.boxes[shown_as[group]].kind == BoxKind::kOpen;
   }
   uint32_t node(uint32_t level, uint32_t value, bool leaving);
   uint32_t edge(uint32_t level, uint32_t from, uint32_t to, uint32_t value);
   void targets(InstId user, size_t operand, std::vector<uint32_t>* to) const;
-  std::vector<InstId> made_by_;
   std::unordered_map<uint64_t, std::vector<uint32_t>> edges_;
 };
 
