@@ -12,6 +12,7 @@
 #include "ir/base/check.h"
 #include "ir/base/memory.h"
 #include "ir/base/parallel.h"
+#include "ir/eval/blas.h"
 #include "ir/eval/kernels.h"
 
 namespace hlo {

@@ -204,6 +204,22 @@ uint16_t f32_to_f16(float value) {
   return static_cast<uint16_t>(sign | ((bits + 0xfff + ((bits >> 13) & 1) - 0x38000000u) >> 13));
 }
 
+namespace {
+// Towards zero, with the last bit set where anything was lost: rounded once more, to two bits less or fewer, it is what
+// the value itself would be rounded to.
+float rounded_to_odd(double v) {
+  if (std::isnan(v)) return std::copysign(std::numeric_limits<float>::quiet_NaN(), std::signbit(v) ? -1.0f : 1.0f);
+  auto near = static_cast<float>(v);
+  if (static_cast<double>(near) == v) return near;
+  auto bits = std::bit_cast<uint32_t>(near);
+  if (std::fabs(static_cast<double>(near)) > std::fabs(v)) --bits;
+  return std::bit_cast<float>(bits | 1);
+}
+}  // namespace
+
+uint16_t f64_to_bf16(double value) { return f32_to_bf16(rounded_to_odd(value)); }
+uint16_t f64_to_f16(double value) { return f32_to_f16(rounded_to_odd(value)); }
+
 ElementType higher_precision(ElementType a, ElementType b) {
   auto rank = [](ElementType t) {
     ElementType part = component_type(t);

@@ -106,5 +106,7 @@ inline uint16_t f32_to_bf16(float value) {
 }
 float f16_to_f32(uint16_t bits);
 uint16_t f32_to_f16(float value);
+uint16_t f64_to_bf16(double value);  // one rounding, ties to even
+uint16_t f64_to_f16(double value);
 
 }  // namespace hlo

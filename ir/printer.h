@@ -2,7 +2,6 @@
 // print_header.cc.
 #pragma once
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <memory>
@@ -41,8 +40,8 @@ class Printer {
   void wish_large_pages() {
     void* at = out.data();
     size_t left = out.capacity();
-    constexpr size_t kHuge = HugeAllocator<char>::kHuge;
-    if (left > 4 * kHuge && std::align(kHuge, kHuge, at, left)) ::madvise(at, left / kHuge * kHuge, MADV_HUGEPAGE);
+    if (left / 4 > kHugePage && std::align(kHugePage, kHugePage, at, left))
+      wish_huge_pages(at, left / kHugePage * kHugePage);
   }
 
   // A get-tuple-element that `%t#1` says in full.

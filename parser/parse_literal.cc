@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ir/base/checked.h"
 #include "ir/print.h"
 #include "parser/byte_table.h"
 #include "parser/parser_impl.h"
@@ -67,7 +68,7 @@ LitId Parser::literal(ShapeId shape_id) {
   }
   if (s.rank() > 0 && at_sparse_items()) {
     if (count > (int64_t{1} << 28)) error_at(start, "a sparse literal of {} elements is too large", count);
-    out.bytes.assign(static_cast<size_t>(count) * static_cast<size_t>(width), '\0');
+    out.bytes.assign((Checked(count) * width).size("a literal"), '\0');
     sparse_items(s, out.bytes);
     return u_.literal(std::move(out));
   }
@@ -78,7 +79,7 @@ LitId Parser::literal(ShapeId shape_id) {
   }
   if (count > static_cast<int64_t>(text_.size()))
     error_at(start, "the literal has fewer elements than {}", u_.shape_text_plain(shape_id));
-  out.bytes.assign(static_cast<size_t>(count) * static_cast<size_t>(width), '\0');
+  out.bytes.assign((Checked(count) * width).size("a literal"), '\0');
   if (s.rank() == 0 || (peek() != '{' && count > 0))
     element(s.type, out.bytes.data());  // as XLA reads a lone value for an array: the rest is zero
   else if (!literal_array(s, out.bytes))

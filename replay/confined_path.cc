@@ -1,10 +1,12 @@
 #include "replay/confined_path.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#if __has_include(<linux/openat2.h>)
+#include <linux/openat2.h>
+#endif
 
 #include <cerrno>
 #include <cstring>
@@ -18,15 +20,25 @@ namespace hlo {
 namespace fs = std::filesystem;
 namespace {
 
-// The kernel follows links only while they stay below the folder. Where it cannot (before 5.6, or a sandbox), where the
-// name leads is looked up first. -1 with errno: EXDEV where it leads out.
-int open_below(const std::string& folder, const std::string& name, int flags) {
-  int base = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (base < 0) return -1;
+// By the kernel, which follows links only while they stay below the folder. -1 with errno: EXDEV where one leads out,
+// ENOSYS where there is no such call (before 5.6, in a browser), EPERM in some sandboxes.
+int opened_by_kernel([[maybe_unused]] int base, [[maybe_unused]] const std::string& name, [[maybe_unused]] int flags) {
+#if __has_include(<linux/openat2.h>)
   open_how how{};
   how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  int file = static_cast<int>(::syscall(SYS_openat2, base, name.c_str(), &how, sizeof how));
+  return static_cast<int>(::syscall(SYS_openat2, base, name.c_str(), &how, sizeof how));
+#else
+  errno = ENOSYS;
+  return -1;
+#endif
+}
+
+// The same where the kernel cannot, too: where the name leads is looked up first.
+int open_below(const std::string& folder, const std::string& name, int flags) {
+  int base = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (base < 0) return -1;
+  int file = opened_by_kernel(base, name, flags);
   if (file < 0 && (errno == ENOSYS || errno == EPERM || errno == EINVAL)) {
     std::error_code error;
     fs::path root = fs::canonical(folder, error), real = fs::canonical(fs::path(folder) / name, error);

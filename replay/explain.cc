@@ -32,7 +32,8 @@ std::string source_of(const Module& m, InstId i) {
 // The history of one instruction through a lineage, by ids and heirs alone.
 class Tracer {
  public:
-  Tracer(const Recording& r, const Lineage& lineage) : lineage_(lineage), rows_(rows_of_stages(r, lineage)) {}
+  Tracer(const Recording& r, const Lineage& lineage, StageSource source)
+      : lineage_(lineage), rows_(rows_of_stages(r, lineage)), source_(std::move(source)) {}
 
   void run(size_t k, InstId i) {
     asked_ = k;
@@ -59,7 +60,7 @@ class Tracer {
 
  private:
   struct Stage {
-    std::unique_ptr<Module> module;
+    std::shared_ptr<const Module> module;
     std::vector<std::vector<InstId>> callers;
     bool callers_known = false;
   };
@@ -71,8 +72,12 @@ class Tracer {
     if (stages_.size() >= kKept)
       stages_.erase(stages_.begin()->first + 2 > k ? std::prev(stages_.end()) : stages_.begin());
     Stage& s = stages_[k];
-    s.module = lineage_.module(k);
-    s.module->ensure_users();
+    if (source_) {
+      s.module = source_(k);
+    } else {
+      s.module = lineage_.module(k);
+      s.module->ensure_users();
+    }
     return s;
   }
 
@@ -83,6 +88,7 @@ class Tracer {
 
   HistoryEvent event(size_t k) const {
     HistoryEvent e;
+    e.state = k;
     if (const StageRow* row = rows_[k]) e.stage = stage_label(*row), e.file = row->file;
     return e;
   }
@@ -334,6 +340,7 @@ class Tracer {
 
   const Lineage& lineage_;
   std::vector<const StageRow*> rows_;
+  StageSource source_;
   std::map<size_t, Stage> stages_;
   size_t asked_ = 0;  // the stage in which the name that was asked for comes up
   std::vector<InstId> alive_;
@@ -419,8 +426,16 @@ History history(Recording& r, const std::string& wanted) {
       chosen = s;
       break;
     }
-  Tracer tracer(r, lineage);
-  tracer.run(chosen.stage, chosen.id);
+  History found = history(r, chosen.stage, chosen.id);
+  found.unread = std::move(out.unread);
+  return found;
+}
+
+History history(Recording& r, size_t stage, InstId id, const StageSource& source) {
+  const Lineage& lineage = r.lineage();
+  History out;
+  Tracer tracer(r, lineage, source);
+  tracer.run(stage, id);
   out.events = std::move(tracer.events), out.source = std::move(tracer.source);
   size_t end = lineage.size() - 1;
   auto add = [](std::vector<std::string>& list, std::vector<std::string> lines) {

@@ -1,5 +1,7 @@
 // What became of an instruction, stage by stage, and why two did not join: by ids and heirs of the lineage.
 #pragma once
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@ struct HistoryEvent {
   std::string before, after;       // the instruction's text on both sides; empty where there is none
   std::vector<std::string> rules;  // of our own passes: rules that name it
   std::string name;                // under which it goes on; empty where it ends
+  size_t state = 0;                // of the lineage: the stage of its number
 };
 
 struct History {
@@ -28,6 +31,10 @@ struct History {
 // copies in several fusions included. *Unknown* where the lineage does not say. Throws Failure(kUsage) naming near ones
 // where none has.
 History history(Recording& recording, const std::string& name);
+// Stage of the lineage by its number, users built; for callers that keep stages.
+using StageSource = std::function<std::shared_ptr<const Module>(size_t)>;
+// The same of an instruction that lives in that stage.
+History history(Recording& recording, size_t stage, InstId id, const StageSource& source = {});
 
 // Decisions of fusion that name both: from our own notes, or from XLA's priority_fusion_dump.
 std::vector<std::string> why_not_fused(Recording& recording, const std::string& a, const std::string& b);

@@ -38,6 +38,31 @@ std::vector<std::string> lines_with(const Recording& r, std::string_view part_of
   return out;
 }
 
+// Blocks of `key: value` lines, one a step.
+void each_dumped_decision(const Recording& r, const std::function<void(const std::string& file, const std::string& kind,
+                                                                       const std::vector<std::string>& values)>& see) {
+  for (const std::string& f : r.other_files) {
+    if (f.find("fusion_dump") == std::string::npos || !f.ends_with(".txt")) continue;
+    std::string text = read_confined(r.folder, f);
+    std::string kind;
+    std::vector<std::string> values;
+    for (size_t at = 0; at < text.size();) {
+      size_t end = std::min(text.find('\n', at), text.size());
+      std::string line = text.substr(at, end - at);
+      at = end + 1;
+      line.erase(0, std::min(line.find_first_not_of(' '), line.size()));
+      if (line.ends_with("{")) {
+        kind = line.substr(0, line.find(' ')), values.clear();
+      } else if (line == "}") {
+        see(f, kind, values);
+        values.clear();
+      } else if (!line.empty()) {
+        values.push_back(line);
+      }
+    }
+  }
+}
+
 namespace {
 
 // An instruction and all that it lived on as, with the names that these had.
@@ -127,35 +152,17 @@ std::vector<std::string> why_not_fused(Recording& r, const std::string& first, c
       if (about(n, a) && about(n, b))
         add(fmt::format("{}: {} ({}){}", row.name(), n.rule, fmt::join(n.names, ", "),
                         n.text.empty() ? "" : ": " + n.text));
-  // XLA's: blocks of `key: value` lines, one a step.
-  for (const std::string& f : r.other_files) {
-    if (f.find("fusion_dump") == std::string::npos || !f.ends_with(".txt")) continue;
-    std::string text = read_confined(r.folder, f);
-    std::string block, kind;
-    std::vector<std::string> values;
-    for (size_t at = 0; at < text.size();) {
-      size_t end = std::min(text.find('\n', at), text.size());
-      std::string line = text.substr(at, end - at);
-      at = end + 1;
-      line.erase(0, std::min(line.find_first_not_of(' '), line.size()));
-      if (line.ends_with("{")) {
-        kind = line.substr(0, line.find(' ')), values.clear();
-      } else if (line == "}") {
-        bool has_a = false, has_b = false;
-        std::string joined;
-        for (const std::string& v : values) {
-          has_a |= any_named(v, a.names), has_b |= any_named(v, b.names);
-          joined += (joined.empty() ? "" : ", ") + v;
-        }
-        // What cannot be fused with anything says so of the producer alone.
-        bool alone = kind == "producer_ineligible" && (has_a || has_b);
-        if ((has_a && has_b) || alone) add(fmt::format("{}: {}: {}", f, kind, joined));
-        values.clear();
-      } else if (!line.empty()) {
-        values.push_back(line);
-      }
+  each_dumped_decision(r, [&](const std::string& f, const std::string& kind, const std::vector<std::string>& values) {
+    bool has_a = false, has_b = false;
+    std::string joined;
+    for (const std::string& v : values) {
+      has_a |= any_named(v, a.names), has_b |= any_named(v, b.names);
+      joined += (joined.empty() ? "" : ", ") + v;
     }
-  }
+    // What cannot be fused with anything says so of the producer alone.
+    bool alone = kind == "producer_ineligible" && (has_a || has_b);
+    if ((has_a && has_b) || alone) add(fmt::format("{}: {}: {}", f, kind, joined));
+  });
   return out;
 }
 

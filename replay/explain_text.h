@@ -1,5 +1,6 @@
 // What the answers of explain share: names in stages and in other files.
 #pragma once
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,5 +28,10 @@ bool names_it(std::string_view line, std::string_view name);
 // begin.
 std::vector<std::string> lines_with(const Recording& r, std::string_view part_of_name, const std::string& name,
                                     std::string_view start = {});
+
+// Every decision in the recording's priority_fusion_dump (XLA's), in order: its file, what it is (fusion,
+// producer_ineligible …) and the lines `key: value` that it holds.
+void each_dumped_decision(const Recording& r, const std::function<void(const std::string& file, const std::string& kind,
+                                                                       const std::vector<std::string>& values)>& see);
 
 }  // namespace hlo

@@ -1,10 +1,12 @@
 #include "replay/files.h"
 
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#if __has_include(<linux/fs.h>)
+#include <linux/fs.h>
+#endif
 #include <cstdlib>
 
 #include <cerrno>
@@ -239,12 +241,16 @@ void OutputFolder::commit() {
   if (interrupted()) fail(FailureKind::kIo, "interrupted; nothing was written");
   std::error_code error;
   // The kernel swaps the two names in one step, so that there is always one whole folder of that name.
-  auto swap_names = [&](unsigned how) {
-    return ::syscall(SYS_renameat2, AT_FDCWD, temporary().c_str(), AT_FDCWD, path_.c_str(), how) == 0;
+  auto swap_names = [&] {
+#ifdef RENAME_EXCHANGE
+    return ::syscall(SYS_renameat2, AT_FDCWD, temporary().c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
+#else
+    return false;
+#endif
   };
   if (!fs::exists(fs::symlink_status(path_, error))) {
     fs::rename(temporary(), path_, error);
-  } else if (swap_names(RENAME_EXCHANGE)) {
+  } else if (swap_names()) {
     done_ = true;
     fs::remove_all(temporary(), error);  // the old one
     return;

@@ -10,6 +10,22 @@
 
 namespace hlo {
 
+ModuleOverview module_overview(const Recording& r, std::unique_ptr<Module> last, const std::string& stage,
+                               const Target& target) {
+  ModuleOverview o;
+  o.recording = &r, o.function = function_of(r.module_name), o.target = target, o.stage = stage;
+  for (const StageRow& row : r.rows)
+    if (row.microseconds >= 0) o.compile_us = std::max<int64_t>(o.compile_us, 0) + row.microseconds;
+  o.last = std::move(last);
+  o.cost = module_cost(*o.last, target.spec);
+  try {
+    o.memory = memory_report(*o.last, &r);
+  } catch (const Failure&) {
+    if (interrupted()) throw;  // memory is not known then
+  }
+  return o;
+}
+
 ModuleOverview module_overview(const Run& run, const Recording& r, const std::string& gpu, bool memory) {
   ModuleOverview o;
   o.recording = &r;

@@ -30,6 +30,9 @@ struct ModuleOverview {
 // Of one module: reads its last stage. Never throws for what the dump holds; `unreadable` says it. `memory`: whether
 // to look for the values that are alive at the peak, too (else sums from the dump's files alone).
 ModuleOverview module_overview(const Run& run, const Recording& r, const std::string& gpu, bool memory);
+// Of one whose last stage is there, under the name `stage`; it has no selector.
+ModuleOverview module_overview(const Recording& r, std::unique_ptr<Module> last, const std::string& stage,
+                               const Target& target);
 // Of all; those to look at first stand first: by least time on the device, those unreadable last.
 std::vector<ModuleOverview> run_overview(const Run& run, const std::string& gpu);
 // Why one stands where it stands: "43 % of the run's time", "most memory", "same name as 0034" …

@@ -15,7 +15,6 @@
 #include "replay/ptxas.h"
 #include "replay/record/store.h"
 #include "viewer/drawing.h"
-#include "viewer/pages.h"
 
 namespace hlo {
 
@@ -86,18 +85,8 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   r.rows.push_back(input);
 
   auto record = [&](Module& m, const PassEvent& e) {
-    StageRow row;
-    row.kind = e.kind == PassEvent::kPipelineStart ? StageRow::kPipelineStart
-               : e.kind == PassEvent::kInnerStep   ? StageRow::kInnerStep
-                                                   : StageRow::kPass;
-    row.pipeline = e.pipeline, row.pass = e.pass, row.next = e.next;
-    row.changed = e.kind == PassEvent::kInnerStep || e.changed || e.claimed;
-    row.implemented = e.implemented, row.disabled = e.disabled;
-    row.before = e.instructions_before, row.after = e.instructions_after;
-    row.rewrites = e.rewrites;
-    row.notes = e.notes;
+    StageRow row = row_of(e);
     if (e.kind == PassEvent::kPass) {
-      row.microseconds = e.microseconds;
       ++done;
       if (options.progress) options.progress(done, std::max(all, done), e.pass);
     }
@@ -183,11 +172,6 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   }
   if (options.progress) options.progress(std::max(all, done), std::max(all, done), "drawing");
   drawers.wait();
-  if (wants("page") || wants("html")) {
-    std::string hint =
-        "Text only; drawings of every stage: hlo-replay view " + shell_word(out.path()) + " --formats=html,text";
-    out.write("index.html", index_page(r, options.formats, wants("html") ? "" : hint));
-  }
   if (!wants("text"))
     for (StageRow& row : r.rows) row.file.clear();
   out.write("recording.json", recording_json(r));

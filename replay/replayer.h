@@ -11,7 +11,7 @@ namespace hlo {
 
 struct ReplayOptions {
   std::string pipeline = "xla-2019";
-  // page: index.html, which shows the texts; html: a drawn page of every stage besides.
+  // html: a drawn page of every stage. page, the folder's index.html, is write_recording_page's (viewer/page_file.h).
   std::set<std::string> formats = {"text", "dot", "page", "buffers", "thunks"};
   std::string sm = "sm_90a";  // that PTX is made for
   PipelineOptions passes;

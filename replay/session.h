@@ -7,25 +7,9 @@
 #include "gpu_exec/executor.h"
 #include "ir/eval/value.h"
 #include "ir/module.h"
+#include "replay/inputs.h"
 
 namespace hlo {
-
-// Where inputs come from.
-struct InputOptions {
-  uint64_t seed = 1;
-  bool positive = false;        // scheme of the seeds
-  std::string file;             // .npz, .npy or literals as text, in the place of seeded values
-  std::vector<LitId> snapshot;  // arguments that a snapshot brought, taken where there is no file
-  std::vector<Value> given;     // one a parameter, of its shape: in the place of all of these
-  std::string label;            // of the module, for messages
-  bool fit = false, unique_keys = false;
-  std::string fill_elided;  // random, zeros or empty: refused
-};
-
-// Failure(kUsage) with the sum, before anything is allocated, where the parameters exceed the machine's memory.
-void check_memory(const Module& m);
-// Elided constants get the values that were asked for; Failure(kUnsupported) naming the first where none were.
-void settle_elided(Module& m, const InputOptions& options);
 
 class Session {
  public:

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/base/checked.h"
+#include "ir/base/checksum.h"
 #include "ir/base/source.h"
 #include "ir/base/stack_guard.h"
 #include "ir/literal.h"
@@ -22,6 +23,12 @@ TEST(StringInterner, GivesOneIdAContent) {
   }
   EXPECT_EQ(s.size(), 20000u);
   EXPECT_FALSE(s.find("other").valid());
+}
+
+TEST(Checksum, IsZlibs) {
+  EXPECT_EQ(checksum_of(""), 0u);
+  EXPECT_EQ(checksum_of("123456789"), 0xCBF43926u);  // the check value of CRC-32
+  EXPECT_EQ(checksum_of("The quick brown fox jumps over the lazy dog"), 0x414FA339u);
 }
 
 TEST(Checked, RemembersWhatDoesNotFit) {

@@ -1,8 +1,13 @@
 """What tests of the command line share."""
+import base64
+import io
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
+import tarfile
 
 tool, source = sys.argv[1:3]
 data = pathlib.Path(source) / "testdata"
@@ -24,3 +29,12 @@ def expect(name, condition, detail=""):
 def finish(test):
     print(f"{test}:", "FAILED" if failures else "passed")
     sys.exit(1 if failures else 0)
+
+
+def page_files(page):
+    """What a page of `view` carries, by name; JSON as values."""
+    text = pathlib.Path(page).read_text()
+    data = re.search('id="hlo-data">([A-Za-z0-9+/=]*)<', text).group(1)
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(data)), mode="r:gz") as archive:
+        files = {f.name: archive.extractfile(f).read() for f in archive}
+    return {name: json.loads(bytes_) if name.endswith(".json") else bytes_ for name, bytes_ in files.items()}

@@ -5,7 +5,7 @@ import pathlib
 import re
 import tempfile
 
-from command_line import data, expect, finish, run, source
+from command_line import data, expect, finish, page_files, run, source
 from json_schema import Schemas
 
 schemas = Schemas(pathlib.Path(source) / "docs" / "schemas")
@@ -86,7 +86,7 @@ with tempfile.TemporaryDirectory() as directory:
     for name in ("before", "after"):
         (graphs / f"{name}_clustering.pbtxt").write_text((data / "link" / f"{name}_clustering.pbtxt").read_text())
     expect("open: graphs", len(answer("open: graphs", "open", 0, "open", graphs)["graphs"]) == 2)
-    expect("view", (pathlib.Path(answer("view", "view", 0, "view", tmp / "rec", "-o", tmp / "pages")["page"])).exists())
+    expect("view", (pathlib.Path(answer("view", "view", 0, "view", tmp / "rec", "-o", tmp / "page.html")["page"])).exists())
     expect("view: no page", answer("view: no page", "view", 0, "view", tmp / "rec", "-o", tmp / "texts", "--formats=text")["page"] is None)
     for name in ("one", "two"):
         (tmp / "several").mkdir(exist_ok=True)
@@ -95,7 +95,7 @@ with tempfile.TemporaryDirectory() as directory:
     (tmp / "several" / "module_0003.cut.before_optimizations.txt").write_text("HloModule cut\nENTRY e {")
     run_of = answer("open: a run", "open", 0, "open", tmp / "several")
     expect("open: a run", len(run_of["modules"]) == 3 and sorted(run_of["look_first"]) == ["0001", "0002", "0003"], run_of)
-    answer("view: a run", "view", 0, "view", tmp / "several", "-o", tmp / "pages_of_several")
+    answer("view: a run", "view", 2, "view", tmp / "several", "-o", tmp / "several.html")
     expect("memory: a run", [bool(m["problem"]) for m in answer("memory: a run", "memory", 2, "memory", tmp / "several")["modules"]] == [False, False, True])
     expect("summary: a run", len(answer("summary: a run", "summary", 2, "summary", tmp / "several", "--by=module")["problems"]) == 1)
     refused("a module that is ambiguous", "usage", 2, "cost", f"{tmp}/several:")
@@ -106,7 +106,7 @@ with tempfile.TemporaryDirectory() as directory:
         (tmp / "foreign" / f"module_0001.m.{name}.txt").write_text(text)
     (tmp / "foreign" / "index.html").write_text("<p>of a web server")
     seen_page = answer("view beside a foreign page", "view", 0, "view", tmp / "foreign")
-    expect("a foreign page is none of ours", seen_page["page"] == f"{tmp}/foreign.view/index.html" and "addEventListener" in pathlib.Path(seen_page["page"]).read_text(), seen_page)
+    expect("a foreign page is none of ours", seen_page["page"] == f"{tmp}/foreign.html" and page_files(seen_page["page"])["page.json"]["title"] == "m", seen_page)
 
     run("replay", norm, "-o", tmp / "full", "--formats=text,buffers,thunks,json")
     for pattern, schema in (("*.thunk_schedule.json", "thunk_schedule"), ("*.after_optimizations.json", "module")):

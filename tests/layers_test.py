@@ -7,7 +7,8 @@ import re
 import sys
 
 # From the ground up. `tests` may include all of them.
-LAYERS = ["include/hlo", "ir/base", "ir", "ir/eval", "parser", "dump", "passes", "gpu_exec", "viewer", "replay", "replay/library", "replay/cli"]
+LAYERS = ["include/hlo", "ir/base", "ir", "ir/eval", "parser", "dump", "passes", "gpu_exec", "viewer", "viewer/layout", "viewer/engine", "replay",
+          "replay/library", "replay/cli"]
 ALLOWED = {
     "ir/base": set(),
     "ir": {"ir/base"},
@@ -17,7 +18,10 @@ ALLOWED = {
     "passes": {"ir/base", "ir", "ir/eval"},
     "gpu_exec": {"ir/base", "ir", "ir/eval"},
     "replay": {"ir/base", "ir", "ir/eval", "parser", "dump", "passes", "gpu_exec"},
-    "viewer": {"ir/base", "ir", "dump", "replay"},
+    "viewer": {"ir/base", "ir", "parser", "dump", "replay", "viewer/engine"},
+    "viewer/layout": {"ir/base", "ir", "dump"},
+    # What the page is answered by: all that needs no device, and nothing of gpu_exec.
+    "viewer/engine": {"ir/base", "ir", "ir/eval", "parser", "dump", "passes", "viewer/layout", "replay"},
     "replay/library": {"ir/base", "ir", "ir/eval", "parser", "dump", "passes", "gpu_exec", "viewer", "replay", "include/hlo"},
     "include/hlo": set(),  # what users include stands alone
     "replay/cli": set(LAYERS) - {"replay/library"} | {"include/hlo"},

@@ -4,7 +4,7 @@ import json
 import pathlib
 import tempfile
 
-from command_line import expect, finish, run
+from command_line import expect, finish, page_files, run
 
 TABLES = """
 FileNames
@@ -135,7 +135,7 @@ with tempfile.TemporaryDirectory() as directory:
                     ["exec", spec, "--out", tmp / "o.npz"], ["replay", spec, "-o", tmp / "replayed", "--formats=text"],
                     ["diff", spec, spec], ["extract", spec, "n"], ["isolate", spec, "-o", tmp / "isolated"],
                     ["explain", f"{dump}:2", "n"], ["bisect", f"{dump}:eval", "--check=true"], ["exec", f"{dump}:eval", "--all-stages"],
-                    ["diff", f"{dump}:2", f"{dump}:2"], ["open", f"{dump}:2"], ["open", f"{dump}:2", "--stages"], ["view", f"{dump}:2", "-o", tmp / "view2"],
+                    ["diff", f"{dump}:2", f"{dump}:2"], ["open", f"{dump}:2"], ["open", f"{dump}:2", "--stages"], ["view", f"{dump}:2", "-o", tmp / "view2.html"],
                     ["cost", f"{dump}:2"], ["memory", f"{dump}:2"], ["summary", f"{dump}:2", "--by=scope"], ["summary", f"{dump}:2", "--by=pass"],
                     ["cost", f"{dump}:2:1"], ["memory", f"{dump}:2:1"], ["summary", f"{dump}:2:1"]):
         code, out, err = run(*command)
@@ -160,10 +160,13 @@ with tempfile.TemporaryDirectory() as directory:
     expect("by line", "/home/me/train.py:7" in out, out)
     code, out, err = run("summary", dump, "--by=pass", "--json")
     expect("by pass", code == 0 and {"algsimp", "priority-fusion"} <= {r["key"] for r in json.loads(out)["rows"]}, out + err)
-    code, out, err = run("view", dump, "-o", tmp / "pages")
-    page = (tmp / "pages/index.html").read_text()
-    expect("pages of a run", code == 0 and page.count("<tr>") == 31 and all((tmp / "pages" / p / "index.html").exists() for p in
-           ("module_0002.jit_train_step", "module_0058.jit_op_29")), err)
+    code, out, err = run("view", dump, "-o", tmp / "run.html")
+    carried = page_files(tmp / "run.html")
+    expect("the page of a run", code == 0 and ("module_0058/lineage.hlol" in carried or sum("\"rows\"" in q for q in carried["answers.json"]) == 30), err + str(list(carried)[:9]))
+    expect("… says what could not be read", any("module 0058" in n for n in carried["page.json"]["notices"]), carried["page.json"])
+    code, out, err = run("view", dump, "-o", tmp / "pages", "--formats=text,page")
+    expect("a folder of a run", code == 0 and all((tmp / "pages" / p / "index.html").exists() for p in
+           ("", "module_0002.jit_train_step", "module_0058.jit_op_29")), err)
     code, out, err = run("link", dump)
     expect("link leaves out what it cannot read", code == 0 and "30 modules" in out or "29 modules" in out, out[-200:] + err)
 

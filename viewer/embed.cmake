@@ -2,34 +2,10 @@
 # {{script_hash}} of a page's Content-Security-Policy becomes the SHA-256 of the page's own script in base64, so that
 # browsers run that script and no other.
 
-# `hash`, of an even number of hexadecimal digits, in base64.
-function(base64_of_hash hash out)
-  set(digits "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-  set(result "")
-  string(LENGTH "${hash}" length)
-  set(at 0)
-  while(at LESS length)
-    math(EXPR left "(${length} - ${at}) / 2")
-    string(SUBSTRING "${hash}0000" ${at} 6 three)
-    foreach(shift 18 12 6 0)
-      math(EXPR place "(0x${three} >> ${shift}) & 63")
-      # A digit of no byte is padding: two bytes have three digits, one has two.
-      if(left EQUAL 2 AND shift EQUAL 0)
-        string(APPEND result "=")
-      elseif(left EQUAL 1 AND shift LESS 12)
-        string(APPEND result "=")
-      else()
-        string(SUBSTRING "${digits}" ${place} 1 digit)
-        string(APPEND result "${digit}")
-      endif()
-    endforeach()
-    math(EXPR at "${at} + 6")
-  endwhile()
-  set(${out} "${result}" PARENT_SCOPE)
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/base64_hash.cmake)
 
 set(code "#include \"viewer/pages.h\"\n\nnamespace hlo {\n")
-foreach(pair "kIndexTemplate:index.html" "kStageTemplate:stage.html" "kDiffTemplate:diff.html" "kLinkTemplate:link.html" "kProfileTemplate:profile.html" "kRunTemplate:run.html")
+foreach(pair "kStageTemplate:stage.html" "kDiffTemplate:diff.html" "kLinkTemplate:link.html" "kProfileTemplate:profile.html" "kGraphsTemplate:graphs.html")
   string(REPLACE ":" ";" pair "${pair}")
   list(GET pair 0 name)
   list(GET pair 1 file)

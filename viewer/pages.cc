@@ -44,51 +44,6 @@ std::string page_beside(const std::string& file) {
   return file.substr(0, dot) + ".html";
 }
 
-std::string index_page(const Recording& r, const std::set<std::string>& formats, const std::string& hint) {
-  constexpr size_t kMostNotes = 60, kMostNames = 6;
-  using nlohmann::ordered_json;
-  ordered_json stages = ordered_json::array();
-  std::string file;
-  for (const StageRow& row : r.rows) {
-    if (!row.file.empty()) file = row.file;
-    ordered_json notes = ordered_json::array();
-    for (size_t k = 0; k < row.notes.size() && k < kMostNotes; ++k) {
-      const Note& n = row.notes[k];
-      std::string line = n.rule;
-      for (size_t i = 0; i < n.names.size() && i < kMostNames; ++i) line += (i ? ", " : ": ") + n.names[i];
-      if (n.names.size() > kMostNames) line += ", …";
-      notes.push_back(n.text.empty() ? line : line + " — " + n.text);
-    }
-    // Only what a browser shows as text is shown beside; a stranger's recording names whatever it likes.
-    ordered_json s{{"name", row.name()},
-                   {"pipeline", row.pipeline},
-                   {"pass", row.pass.empty() ? row.name() : row.pass},
-                   {"changed", row.changed || row.kind == StageRow::kInput},
-                   {"start", row.kind == StageRow::kPipelineStart},
-                   {"text", file.ends_with(".txt") && formats.contains("text") ? file : ""},
-                   {"page", !file.empty() && formats.contains("html") ? page_beside(file) : ""},
-                   {"own", !row.file.empty()},
-                   {"before", row.before},
-                   {"after", row.after},
-                   {"added", row.added},
-                   {"removed", row.removed},
-                   {"modified", row.modified},
-                   {"rewrites", row.rewrites},
-                   {"notes", notes},
-                   {"more", row.notes.size() - notes.size()},
-                   {"us", row.microseconds},
-                   {"implemented", row.implemented},
-                   {"disabled", row.disabled}};
-    stages.push_back(std::move(s));
-  }
-  ordered_json endings = ordered_json::array();
-  for (const char* f : {"dot", "svg", "png"})
-    if (formats.contains(f)) endings.push_back(f);
-  ordered_json data{{"pipeline", r.pipeline}, {"files", r.other_files}, {"problems", r.problems},
-                    {"missing", r.missing},   {"endings", endings},     {"stages", stages}};
-  return page_of(kIndexTemplate, {{"module", r.module_name}, {"hint", hint}, {"recording", json_data(data)}});
-}
-
 std::string diff_page(const std::string& first, const std::string& second, const std::string& verdict,
                       const ModuleDiff& diff) {
   static const char* kClass[] = {"gone", "added", "modified", "moved", "modified"};
@@ -129,17 +84,19 @@ std::string link_page(const std::string& title, const std::string& svg,
   return page_of(kLinkTemplate, {{"title", title}, {"svg", sanitised_svg(svg)}, {"rows", table}});
 }
 
-std::string run_page(const std::string& title, const std::vector<std::vector<std::string>>& rows) {
+std::string graphs_page(const Recording& r, bool drawn) {
   Markup table;
-  for (const auto& row : rows) {
-    table += markup("<tr><td>{}", {row[1]});
-    if (row[0].empty())
-      table += markup("<td>{}", {row[2]});
+  for (const StageRow& row : r.rows) {
+    if (row.file.empty()) continue;
+    table += markup("<tr><td>{}", {row.number});
+    if (drawn)
+      table += markup("<td><a href=\"./{}\">{}</a>", {page_beside(row.file), row.name()});
     else
-      table += markup("<td><a href=\"./{}\">{}</a>", {row[0], row[2]});
-    table += markup("<td>{}<td>{}</tr>\n", {row[3], row[4]});
+      table += markup("<td>{}", {row.name()});
+    table += markup("<td>{}<td></tr>\n", {row.after});
   }
-  return page_of(kRunTemplate, {{"title", title}, {"rows", table}});
+  for (const std::string& why : r.problems) table += markup("<tr><td><td><td><td>{}</tr>\n", {why});
+  return page_of(kGraphsTemplate, {{"title", r.module_name}, {"rows", table}});
 }
 
 std::string profile_page(const std::string& title, const Profile& profile) {

@@ -1,6 +1,5 @@
-// Pages that open from the file system, without a network: one a stage, and the index that steps through them.
+// Pages that open from the file system, without a network, made of templates. That of `view` is in page_file.h.
 #pragma once
-#include <set>
 #include <string>
 #include <vector>
 
@@ -13,9 +12,6 @@ namespace hlo {
 // `note`: what is to be known about the drawing, empty where it is whole.
 std::string stage_page(const StageRow& row, const std::string& svg, const std::vector<std::string>& removed,
                        const std::string& note);
-// Steps through the stages and shows each one's counts, notes and text, and drawings where `formats` (text, html, dot,
-// svg, png) says that they lie beside it. `hint`: how to get drawings.
-std::string index_page(const Recording& r, const std::set<std::string>& formats, const std::string& hint);
 // The page of a stage whose text or graph is `file`.
 std::string page_beside(const std::string& file);
 // Every kind of difference, with a filter; `verdict` is the line above the table.
@@ -26,19 +22,17 @@ std::string diff_page(const std::string& first, const std::string& second, const
 std::string link_page(const std::string& title, const std::string& svg,
                       const std::vector<std::vector<std::string>>& rows);
 
-// The modules of a run; a row: page, number, module, stages, problem. `page` is a file of ours below the run's folder,
-// empty where there is none.
-std::string run_page(const std::string& title, const std::vector<std::vector<std::string>>& rows);
+// The stages of a recording of graphs (2018), each with its page beside where they are drawn.
+std::string graphs_page(const Recording& r, bool drawn);
 
 // Bars in time and a table by time.
 std::string profile_page(const std::string& title, const Profile& profile);
 
 // Texts of viewer/assets, put into the program by the build.
-extern const char* const kIndexTemplate;
 extern const char* const kStageTemplate;
 extern const char* const kDiffTemplate;
 extern const char* const kLinkTemplate;
 extern const char* const kProfileTemplate;
-extern const char* const kRunTemplate;
+extern const char* const kGraphsTemplate;
 
 }  // namespace hlo

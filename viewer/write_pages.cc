@@ -7,6 +7,7 @@
 #include "replay/interrupt.h"
 #include "replay/progress.h"
 #include "viewer/drawing.h"
+#include "viewer/page_file.h"
 #include "viewer/pages.h"
 
 namespace hlo {
@@ -86,10 +87,10 @@ const Lineage* lineage_of(Recording& r) {
 
 }  // namespace
 
-Pages write_pages(const Recording& given, const std::set<std::string>& formats, const std::string& hint,
-                  OutputFolder& out) {
+Pages write_pages(const Recording& given, const std::set<std::string>& formats, OutputFolder& out) {
   Recording r = given;
-  StageWriter writer(r, lineage_of(r), formats, out);
+  const Lineage* lineage = lineage_of(r);
+  StageWriter writer(r, lineage, formats, out);
   std::optional<Progress> progress("writing the stages of " + given.module_name);
   size_t done = 0;
   for (StageRow& row : r.rows) {
@@ -106,10 +107,16 @@ Pages write_pages(const Recording& given, const std::set<std::string>& formats, 
   }
   writer.end();
   progress.reset();
-  r.other_files.clear();  // they stay where they are
+  const std::vector<std::string> other_files = std::exchange(r.other_files, {});  // they stay where they are
   const bool drawn = formats.contains("html");
   if (!formats.contains("page") && !drawn) return {std::move(r), false};
-  out.write("index.html", index_page(r, formats, drawn ? "" : hint));
+  if (lineage) {
+    Recording whole = r;
+    whole.other_files = other_files;
+    out.write("index.html", recording_page(whole, given.folder));
+  } else {
+    out.write("index.html", graphs_page(r, drawn));
+  }
   Recording kept = r;
   if (!formats.contains("text"))
     for (StageRow& row : kept.rows)

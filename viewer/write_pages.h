@@ -1,4 +1,4 @@
-// The pages of a recording: its stages in the formats that are asked for, and the index that steps through them.
+// A folder of a recording: its stages in the formats that are asked for, and the page of all beside them.
 #pragma once
 #include <set>
 #include <string>
@@ -13,9 +13,8 @@ struct Pages {
   bool page = false;    // an index.html
 };
 
-// The pages of one module, into a folder that the caller commits. `formats` of text, dot, page, html, svg, png; `hint`:
-// how to get drawings. Throws Failure: kUsage where it is interrupted.
-Pages write_pages(const Recording& given, const std::set<std::string>& formats, const std::string& hint,
-                  OutputFolder& out);
+// The files of one module, into a folder that the caller commits. `formats` of text, dot, page, html, svg, png; page
+// and html: index.html. Throws Failure: kUsage where it is interrupted.
+Pages write_pages(const Recording& given, const std::set<std::string>& formats, OutputFolder& out);
 
 }  // namespace hlo

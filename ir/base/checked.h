@@ -22,7 +22,12 @@ class Checked {
     if (!fits()) fail(FailureKind::kUnsupported, "{} does not fit into this machine's memory", what);
     return value_;
   }
-  size_t size(const char* what) const { return static_cast<size_t>(value(what)); }
+  // The same of what is to be allocated or counted here: the page's engine has 32 bits for it.
+  size_t size(const char* what) const {
+    if (static_cast<uint64_t>(value_) > SIZE_MAX)
+      fail(FailureKind::kUnsupported, "{} does not fit into this machine's memory", what);
+    return static_cast<size_t>(value(what));
+  }
 
   friend constexpr Checked operator*(Checked a, Checked b) {
     int64_t product = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/eval/kernels.h"
 #include "ir/literal.h"
 
 namespace hlo {
@@ -37,6 +38,26 @@ std::complex<double> number_at(ElementType type, const char* at) {
 }
 bool is_nan(std::complex<double> v) { return std::isnan(v.real()) || std::isnan(v.imag()); }
 bool is_inf(std::complex<double> v) { return !is_nan(v) && (std::isinf(v.real()) || std::isinf(v.imag())); }
+bool is_nan(double v) { return std::isnan(v); }
+bool is_inf(double v) { return std::isinf(v); }
+
+// Elements side by side, in order, as double or complex<double>.
+template <class See>
+void each_pair(ElementType type, int64_t n, const char* a, const char* b, const See& see) {
+  int64_t width = storage_bytes(type);
+  if (is_complex(type)) {
+    for (int64_t i = 0; i < n; ++i) see(i, number_at(type, a + i * width), number_at(type, b + i * width));
+    return;
+  }
+  constexpr int64_t kAtOnce = 1024;
+  double x[kAtOnce], y[kAtOnce];
+  for (int64_t i = 0; i < n; i += kAtOnce) {
+    int64_t count = std::min(kAtOnce, n - i);
+    convert_kernel(type, ElementType::F64, count, a + i * width, reinterpret_cast<char*>(x));
+    convert_kernel(type, ElementType::F64, count, b + i * width, reinterpret_cast<char*>(y));
+    for (int64_t k = 0; k < count; ++k) see(i + k, x[k], y[k]);
+  }
+}
 
 }  // namespace
 
@@ -77,20 +98,18 @@ OutputComparison compare_values(const Universe& u, std::string name, const Value
   }
   double largest = 0, worst = -1;
   int64_t worst_at = -1, unlike = -1;  // the first place where NaN or infinities disagree
-  for (int64_t i = 0; i < out.elements; ++i) {
-    std::complex<double> x = number_at(type, a.bytes() + i * width), y = number_at(type, b.bytes() + i * width);
+  each_pair(type, out.elements, a.bytes(), b.bytes(), [&](int64_t i, auto x, auto y) {
     bool nan_x = is_nan(x), nan_y = is_nan(y), inf_x = is_inf(x), inf_y = is_inf(y);
     out.nan_a += nan_x, out.nan_b += nan_y, out.inf_a += inf_x, out.inf_b += inf_y;
     if (!nan_y && !inf_y) largest = std::max(largest, std::abs(y));
-    if (nan_x && nan_y) continue;
-    if (x == y) continue;
+    if ((nan_x && nan_y) || x == y) return;
     ++out.different;
     if (nan_x || nan_y || inf_x || inf_y) {
       if (unlike < 0) unlike = i;
-      continue;
+      return;
     }
     if (double d = std::abs(x - y); d > worst) worst = d, worst_at = i;
-  }
+  });
   // An infinity beside the largest finite numbers is a matter of rounding only where the type says so; it counts as a
   // difference, as it would grow.
   if (worst_at >= 0) {

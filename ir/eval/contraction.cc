@@ -6,11 +6,9 @@
 #include <optional>
 #include <type_traits>
 
-#include <cblas.h>
-#include <dlfcn.h>
-
 #include "ir/base/checked.h"
 #include "ir/base/parallel.h"
+#include "ir/eval/blas.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/kernels.h"
 
@@ -59,35 +57,6 @@ void plain_gemm(int64_t m, int64_t n, int64_t k, Rows<const T> a, Rows<const T> 
     }
 }
 
-// OpenBLAS, loaded when the first large product wants it: its start takes memory and threads that parsing and printing
-// have no use for (and does not end where memory is limited). Without it the loops above do the work.
-struct Blas {
-  decltype(&cblas_sgemm) sgemm = nullptr;
-  decltype(&cblas_dgemm) dgemm = nullptr;
-};
-const Blas& blas() {
-  static const Blas loaded = [] {
-    Blas b;
-    ::setenv("OPENBLAS_NUM_THREADS", "1", 0);  // the cores are ours to share out
-#if defined(__x86_64__)
-    // A processor newer than the library is taken for one of 2004, whose kernels take three times as long: what counts
-    // is what it can do.
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl"))
-      ::setenv("OPENBLAS_CORETYPE", "SKYLAKEX", 0);
-    else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-      ::setenv("OPENBLAS_CORETYPE", "HASWELL", 0);
-#endif
-    if (void* library = ::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)) {
-      b.sgemm = reinterpret_cast<decltype(b.sgemm)>(::dlsym(library, "cblas_sgemm"));
-      b.dgemm = reinterpret_cast<decltype(b.dgemm)>(::dlsym(library, "cblas_dgemm"));
-      if (!b.sgemm || !b.dgemm) b = {};
-    }
-    return b;
-  }();
-  return loaded;
-}
-
 // The same on all cores, through the library for f32 and f64 unless `exact`. Blocks are of fixed size, so that sums do
 // not depend on the number of threads.
 template <class T>
@@ -98,20 +67,9 @@ void gemm(bool exact, int64_t m, int64_t n, int64_t k, Rows<const T> a, Rows<con
     Rows<const T> x{a.at + i0 * a.stride, a.stride}, y{b.at + j0, b.stride};
     Rows<T> z{c.at + i0 * c.stride + j0, c.stride};
     int64_t rows = i1 - i0, columns = j1 - j0;
-    if constexpr (library) {
-      if (!exact && rows * columns * k > 4096 && blas().sgemm) {
-        auto call = [&](auto f) {
-          f(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<int>(rows), static_cast<int>(columns),
-            static_cast<int>(k), T{1}, x.at, static_cast<int>(x.stride), y.at, static_cast<int>(y.stride), T{1}, z.at,
-            static_cast<int>(z.stride));
-        };
-        if constexpr (std::is_same_v<T, float>)
-          call(blas().sgemm);
-        else
-          call(blas().dgemm);
-        return;
-      }
-    }
+    if constexpr (library)
+      if (!exact && rows * columns * k > 4096 && has_blas())
+        return library_gemm(rows, columns, k, T{1}, {x.at, x.stride}, {y.at, y.stride}, T{1}, z.at, z.stride);
     plain_gemm(rows, columns, k, x, y, z);
   };
   // By rows where there are enough, else by columns.
@@ -298,37 +256,12 @@ void convolve(const Universe& u, Packing a, Packing b, const Dims& out_order, Va
   unpack(type, z, os, out_order, out);
 }
 
-}  // namespace
-
-bool has_blas() { return blas().sgemm != nullptr; }
-
-namespace {
-
-// One matrix as the library takes it: rows of `stride` elements, or columns of them.
-template <class T>
-struct MatrixView {
-  const T* at;
-  int64_t stride;
-  bool transposed;
-  const T* from(int64_t row, int64_t column) const {
-    return at + (transposed ? column * stride + row : row * stride + column);
-  }
-};
-
 // z = alpha · x · y + beta · z on all cores, in the blocks of `gemm`.
 template <class T>
 void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixView<T> x, MatrixView<T> y, T beta, Rows<T> z) {
   auto one = [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
-    auto call = [&](auto f) {
-      f(CblasRowMajor, x.transposed ? CblasTrans : CblasNoTrans, y.transposed ? CblasTrans : CblasNoTrans,
-        static_cast<int>(i1 - i0), static_cast<int>(j1 - j0), static_cast<int>(k), alpha, x.from(i0, 0),
-        static_cast<int>(x.stride), y.from(0, j0), static_cast<int>(y.stride), beta, z.at + i0 * z.stride + j0,
-        static_cast<int>(z.stride));
-    };
-    if constexpr (std::is_same_v<T, float>)
-      call(blas().sgemm);
-    else
-      call(blas().dgemm);
+    const MatrixView<T> rows{x.from(i0, 0), x.stride, x.transposed}, columns{y.from(0, j0), y.stride, y.transposed};
+    library_gemm(i1 - i0, j1 - j0, k, alpha, rows, columns, beta, z.at + i0 * z.stride + j0, z.stride);
   };
   constexpr int64_t kRows = 192, kColumns = 512;
   if (m * n * k < (1 << 18))

@@ -617,6 +617,12 @@ void convert_part(ElementType from, ElementType to, int64_t n, const char* in, c
     return loop(float{}, double{}, [](float v) { return static_cast<double>(v); });
   if (from == ElementType::F64 && to == ElementType::F32)
     return loop(double{}, float{}, [](double v) { return static_cast<float>(v); });
+  if (from == ElementType::BF16 && to == ElementType::F64)
+    return loop(uint16_t{}, double{}, [](uint16_t v) { return static_cast<double>(bf16_to_f32(v)); });
+  if (from == ElementType::F16 && to == ElementType::F64)
+    return loop(uint16_t{}, double{}, [](uint16_t v) { return static_cast<double>(f16_to_f32(v)); });
+  if (from == ElementType::F64 && to == ElementType::BF16) return loop(double{}, uint16_t{}, f64_to_bf16);
+  if (from == ElementType::F64 && to == ElementType::F16) return loop(double{}, uint16_t{}, f64_to_f16);
   if (from == ElementType::S32 && to == ElementType::F32)
     return loop(int32_t{}, float{}, [](int32_t v) { return static_cast<float>(v); });
   if (from == ElementType::Pred && to == ElementType::F32)

@@ -35,7 +35,6 @@ struct BlasProduct {
   bool transpose_x = false, transpose_y = false;
   double alpha = 1, beta = 0;
 };
-bool has_blas();  // is OpenBLAS there?
 void blas_product(const BlasProduct& p, const char* x, const char* y, char* z);
 
 // A dot of row-major arrays, batch dimensions in front in the result. Large ones of floats by OpenBLAS unless `exact`,

@@ -22,8 +22,8 @@ struct Value {
 };
 
 // No array is larger: more than a processor can address, and room enough for products with the width of an element and
-// for sums over a module.
-inline constexpr int64_t kMostArrayBytes = int64_t{1} << 47;
+// for sums over a module. In the page's engine, whose addresses have 32 bits, half of these.
+inline constexpr int64_t kMostArrayBytes = int64_t{1} << (sizeof(size_t) < 8 ? 31 : 47);
 
 // Bytes of an array as a Value holds it; "does not fit" above kMostArrayBytes in the widest type.
 Checked array_bytes(const Shape& s);

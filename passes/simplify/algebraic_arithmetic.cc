@@ -1,6 +1,7 @@
 // algsimp on sums, products, quotients and powers.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "ir/eval/kernels.h"

@@ -319,16 +319,16 @@ class Recording:
         return Summary.of(report("summary", f"--by={by}", *([f"--gpu={device}"] if device else []), "--", self._spec()))
 
     def view(self, out: str | os.PathLike[str] | None = None, *, open_browser: bool = False) -> pathlib.Path:
-        """Pages that step through the stages, offline; their index.html. out: a new folder; left out, one that goes with
-        the recording."""
+        """One page that shows every stage, offline; its path. out: the file to write; left out, one that goes with the
+        recording."""
         if out is None:
             if self._kept is None:
                 self._kept = _Kept()
-            out = pathlib.Path(tempfile.mkdtemp(dir=self._kept.name)) / "pages"
+            out = pathlib.Path(tempfile.mkdtemp(dir=self._kept.name)) / "recording.html"
         code, _, said = run("view", "-o", os.path.abspath(out), "--", self._spec())
         if code:
             raise failure("io", said.strip().removeprefix("error: "))
-        page = pathlib.Path(out) / "index.html"
+        page = pathlib.Path(out)
         if open_browser:
             import webbrowser
 

@@ -10,6 +10,7 @@
 #include "replay/record/recording.h"
 #include "replay/replayer.h"
 #include "replay/terminal.h"
+#include "viewer/page_file.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
@@ -94,6 +95,8 @@ int cmd_replay(const ReplayArgs& a) {
     options.progress = [&](size_t done, size_t all, const std::string& what) { progress.at(done, all, what); };
     return replay(*m, options, out);
   }();
+  const bool page = options.formats.contains("html") || options.formats.contains("page");
+  if (page) write_recording_page(r, out);
   out.commit();
   size_t passes = 0, stages = 0;
   std::set<std::string> missing;
@@ -108,7 +111,7 @@ int cmd_replay(const ReplayArgs& a) {
   }
   stage_table(r, true);
   fmt::print("{} pass runs, {} stages written to {}", passes, stages + 1, folder);
-  if (options.formats.contains("html") || options.formats.contains("page")) fmt::print("; open {}/index.html", folder);
+  if (page) fmt::print("; open {}/index.html", folder);
   fmt::print("\n");
   for (const std::string& p : r.problems) fmt::print(stderr, "warning: {}\n", p);
   if (!missing.empty()) {

@@ -1,139 +1,244 @@
-// view: pages that step through what a folder holds.
+// view: one page that shows what a folder or a file holds, served where it is asked for; or a folder of files.
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
+#include "ir/print.h"
 #include "replay/cli/command.h"
+#include "replay/confined_path.h"
 #include "replay/files.h"
 #include "replay/interrupt.h"
 #include "replay/record/run.h"
+#include "replay/spawn.h"
 #include "replay/terminal.h"
 #include "viewer/drawing.h"
-#include "viewer/pages.h"
+#include "viewer/engine/engine.h"
+#include "viewer/page_file.h"
+#include "viewer/page_server.h"
 #include "viewer/write_pages.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
 namespace {
 
-std::set<std::string> view_formats(const std::string& asked, const Recording& r) {
-  if (asked.empty()) {
-    std::set<std::string> out = {"text", "dot", "page"};
-    // Of 2018 there are graphs only: nothing else could be shown.
-    try {
-      if (r.pipeline == "graphs") require_graphviz(), out.insert("html");
-    } catch (const Failure& e) {
-      fmt::print(stderr, "warning: {}\n", e.what());
-    }
-    return out;
+// What is shown, and what of it is told.
+struct Viewed {
+  PageContents contents;
+  Json modules = Json::array();
+  size_t failed = 0;
+};
+
+Json told_module(const Recording& r, const std::string& where, const Json& page) {
+  size_t stages = 0;
+  for (const StageRow& row : r.rows) stages += !row.file.empty();
+  return {{"module", r.module_name}, {"folder", where}, {"page", page}, {"stages", stages}, {"problems", r.problems}};
+}
+
+int tell(const ViewArgs& a, const std::string& folder, const Json& page, const Viewed& v) {
+  size_t stages = 0;
+  Json problems = Json::array();
+  for (const Json& m : v.modules) {
+    stages += m["stages"].get<size_t>();
+    for (const Json& p : m["problems"]) problems.push_back(p);
   }
+  for (const std::string& notice : v.contents.notices) fmt::print(stderr, "warning: {}\n", printable(notice));
+  if (a.json)
+    print_json(
+        {{"folder", folder}, {"page", page}, {"stages", stages}, {"problems", problems}, {"modules", v.modules}});
+  else if (page.is_null())
+    fmt::print("written to {}\n", folder);
+  else
+    fmt::print("open {}\n", page.get<std::string>());
+  return v.failed ? kBad : kYes;
+}
+
+// Of 2018, and with --xla_dump_hlo_as_dot alone, there are graphs only.
+bool has_text(const Recording& r) { return final_row(r).has_value(); }
+
+// --- a folder of files: --formats ---
+
+std::set<std::string> view_formats(const std::string& asked, const std::vector<Recording>& modules) {
   std::set<std::string> out = words(asked);
   for (const std::string& f : out)
     if (f != "text" && f != "dot" && f != "page" && f != "html" && f != "svg" && f != "png")
       fail(FailureKind::kUsage, "view has no format '{}'; it has text, dot, page, html, svg and png", f);
+  if (asked.empty()) {
+    out = {"dot", "page"};
+    try {
+      for (const Recording& r : modules)
+        if (!has_text(r)) require_graphviz(), out.insert("html");
+    } catch (const Failure& e) {
+      fmt::print(stderr, "warning: {}\n", e.what());
+    }
+  }
+  if (out.contains("html") || out.contains("svg") || out.contains("png")) require_graphviz();
   return out;
 }
 
-Json pages_json(const std::string& where, const Pages& p) {
-  size_t stages = 0;
-  for (const StageRow& row : p.recording.rows) stages += !row.file.empty();
-  return {{"module", p.recording.module_name},
-          {"folder", where},
-          {"page", p.page ? Json(where + "/index.html") : Json()},
-          {"stages", stages},
-          {"problems", p.recording.problems}};
-}
+// The run's page, of the modules that could be read.
+Viewed viewed_run(const Run& run);
 
-int tell_pages(const ViewArgs& a, const std::string& where, bool page, const Json& modules, size_t failed) {
-  size_t stages = 0;
-  Json problems = Json::array();
-  for (const Json& m : modules) {
-    stages += m["stages"].get<size_t>();
-    for (const Json& p : m["problems"]) problems.push_back(p);
-  }
-  const std::string index = where + "/index.html";
-  if (a.json)
-    print_json({{"folder", where},
-                {"page", page ? Json(index) : Json()},
-                {"stages", stages},
-                {"problems", problems},
-                {"modules", modules}});
-  else
-    fmt::print("{} {}\n", page ? "open" : "written to", page ? index : where);
-  return failed ? kBad : kYes;
-}
-
-std::string redraw_hint(const std::string& spec, const std::string& path) {
-  return fmt::format("Text only; drawings of every stage: hlo-replay view {} -o {} --force --formats=html,text",
-                     shell_word(spec), shell_word(path));
-}
-
-// A folder a module, and an index of all.
-int view_run(const ViewArgs& a, const Run& run, const std::string& path) {
+int view_files(const ViewArgs& a, const Run& run, const std::string& path) {
+  const std::set<std::string> formats = view_formats(a.formats, run.modules);
   OutputFolder out(path, a.force);
-  Json modules = Json::array();
-  std::vector<std::vector<std::string>> rows;
-  size_t failed = 0;
-  bool page = false;
+  Viewed v;
+  if (run.modules.size() == 1) {
+    Pages p = write_pages(run.modules[0], formats, out);
+    out.commit();
+    const Json page = p.page ? Json(path + "/index.html") : Json();
+    v.modules.push_back(told_module(p.recording, path, page));
+    return tell(a, path, page, v);
+  }
   std::set<std::string> names;
+  bool page = false;
   for (const Recording& r : run.modules) {
     std::string name = name_in_files(fmt::format("module_{:04}.{}", r.module_number, r.module_name));
-    if (!names.insert(name).second) name += fmt::format(".{}", rows.size());  // of several folders
+    if (!names.insert(name).second) name += fmt::format(".{}", v.modules.size());  // of several folders
+    const std::string where = path + "/" + name;
     try {
       OutputFolder one(out.temporary() + "/" + name, true);
-      std::string spec = a.folder + ":" + module_selector(run, r);
-      Pages p = write_pages(r, view_formats(a.formats, r), redraw_hint(spec, path + "/" + name), one);
+      Pages p = write_pages(r, formats, one);
       one.commit();
       page |= p.page;
-      modules.push_back(pages_json(path + "/" + name, p));
-      rows.push_back({p.page ? name + "/index.html" : "", fmt::format("{:04}", r.module_number), r.module_name,
-                      std::to_string(modules.back()["stages"].get<size_t>()), ""});
+      v.modules.push_back(told_module(p.recording, where, p.page ? Json(where + "/index.html") : Json()));
     } catch (const Failure& e) {
       // One module does not keep the others from being shown.
       if (interrupted()) throw;
-      ++failed;
-      std::string why = e.what();
-      Pages nothing;
-      nothing.recording.module_name = r.module_name, nothing.recording.problems = {why};
-      modules.push_back(pages_json(path + "/" + name, nothing));
-      rows.push_back({"", fmt::format("{:04}", r.module_number), r.module_name, "0", why.substr(0, why.find('\n'))});
-      fmt::print(stderr, "warning: module {:04} {}: {}\n", r.module_number, printable(r.module_name), printable(why));
+      ++v.failed;
+      Recording nothing;
+      nothing.module_name = r.module_name, nothing.problems = {e.what()};
+      v.modules.push_back(told_module(nothing, where, Json()));
+      v.contents.notices.push_back(fmt::format("module {:04} {}: {}", r.module_number, r.module_name, e.what()));
     }
   }
-  if (page) out.write("index.html", run_page(run.folder, rows));
+  if (page) out.write("index.html", page_html(viewed_run(run).contents));
   out.commit();
-  return tell_pages(a, path, page, modules, failed);
+  return tell(a, path, page ? Json(path + "/index.html") : Json(), v);
+}
+
+// --- one page ---
+
+Viewed viewed_run(const Run& run) {
+  Viewed v;
+  v.contents.title =
+      printable(run.modules.size() == 1 ? run.modules[0].module_name : fs::path(run.folder).filename().string());
+  std::set<std::string> names;
+  for (const Recording& r : run.modules) {
+    if (interrupted()) fail(FailureKind::kUsage, "interrupted; nothing was written");
+    // Short: names of files in the archive end at 100 bytes.
+    std::string name = fmt::format("module_{:04}", r.module_number);
+    for (size_t k = 2; !names.insert(name).second; ++k) name = fmt::format("module_{:04}.{}", r.module_number, k);
+    const size_t notices = v.contents.notices.size();
+    const bool read = add_recording(r, r.folder, name, &v.contents);
+    Recording told = r;
+    if (!read) {
+      ++v.failed;
+      told.rows.clear();
+    }
+    told.problems.assign(v.contents.notices.begin() + static_cast<std::ptrdiff_t>(notices), v.contents.notices.end());
+    v.modules.push_back(told_module(told, r.folder, Json()));
+  }
+  if (v.failed == run.modules.size())
+    fail(FailureKind::kIo, "{}: no stage can be read\n{}", printable(run.folder), fmt::join(v.contents.notices, "\n"));
+  return v;
+}
+
+// Modules of a file, or a stage: as texts.
+Viewed viewed_texts(const std::string& spec) {
+  Viewed v;
+  v.contents.title = printable(fs::path(spec).filename().string());
+  Input input = read_input(spec);
+  const size_t parts = read_parts(&input);
+  for (size_t k = 0; k < parts; ++k) {
+    if (input.chosen && k + 1 != input.chosen) continue;
+    Loaded all = load_part(input, k);
+    Recording told;
+    told.module_name = all.module->name();
+    v.modules.push_back(told_module(told, spec, Json()));
+    v.modules.back()["stages"] = 1;
+    v.contents.files.push_back({fmt::format("module_{:04}.hlo", k + 1), lossless_text(*all.module)});
+  }
+  return v;
+}
+
+uint16_t port_of(const std::string& text) {
+  uint16_t port = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error != std::errc() || end != text.data() + text.size())
+    fail(FailureKind::kUsage, "--serve=PORT takes a number from 0 to 65535, not '{}'", printable(text));
+  return port;
+}
+
+// Another program's window; where there is none, that is said, and the page is there all the same.
+void open_in_browser(const std::string& address) {
+  Command command;
+  command.words = {"xdg-open", address}, command.silent = true, command.limit_seconds = 10;
+  if (int code = run_command(command))
+    fmt::print(stderr, "warning: no browser opens it: xdg-open ends with {}\n", code);
+}
+
+int serve(const ViewArgs& a, const std::string& opened, Viewed& v) {
+  PageEngine engine;
+  if (!opened.empty()) {
+    engine.open(opened);
+  } else if (!v.contents.files.empty()) {
+    for (const ArchiveFile& f : v.contents.files) engine.put(f.name, f.bytes);
+    Json answer = Json::parse(engine.answer(R"({"method":"open"})"));
+    if (answer.contains("error")) fail(FailureKind::kIo, "{}", answer["error"].value("message", ""));
+  }
+  v.contents.files.clear();
+  PageServerOptions options;
+  options.port = port_of(a.serve);
+  options.ready = [&](const std::string& url) {
+    tell(a, a.spec, url, v);
+    if (!a.json) fmt::print("Ctrl-C ends it\n");
+    std::fflush(stdout);
+    if (a.open) open_in_browser(url);
+  };
+  serve_page(page_html(v.contents, PageEngineKind::kServer), engine, options);
+  return kYes;
+}
+
+std::string without_slashes(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
 }
 
 }  // namespace
 
 int cmd_view(const ViewArgs& a) {
-  Run run;
-  run.modules = select_modules(a.folder);
-  run.folder = split_selector(a.folder)->folder;
-  for (const Recording& r : run.modules) {
-    std::set<std::string> formats = view_formats(a.formats, r);
-    if (formats.contains("html") || formats.contains("svg") || formats.contains("png")) require_graphviz();
-  }
-  std::string named = a.folder;
-  std::replace(named.begin() + static_cast<std::ptrdiff_t>(run.folder.size()), named.end(), ':', '.');
-  const std::string path = a.out.empty() ? fs::path(named).lexically_normal().string() + ".view" : a.out;
-  if (run.modules.size() > 1) return view_run(a, run, path);
-  const Recording& r = run.modules[0];
   std::error_code error;
-  // A page of ours has the recording beside it; another's index.html shows none of the stages.
-  if (fs::exists(r.folder + "/index.html", error) && fs::exists(r.folder + "/recording.json", error) && a.out.empty() &&
-      a.formats.empty()) {
-    Json modules = Json::array();
-    modules.push_back(pages_json(r.folder, {r, true}));
-    return tell_pages(a, r.folder, true, modules, 0);
+  Viewed v;
+  std::string path = a.out, served;
+  if (!a.formats.empty() && (!a.serve.empty() || a.spec.empty()))
+    fail(FailureKind::kUsage, "--formats is of a recording's stages: view DIR --formats=html,svg -o DIR");
+  if (!a.serve.empty() && !a.out.empty()) fail(FailureKind::kUsage, "--serve writes nothing: leave -o out");
+  if (!a.serve.empty()) port_of(a.serve);
+  if (a.spec.empty()) {
+    if (path.empty()) path = "hlo-replay.html";
+  } else if (auto selector = split_selector(a.spec); selector && names_modules(a.spec)) {
+    Run run;
+    run.modules = select_modules(a.spec), run.folder = selector->folder;
+    std::string named = a.spec;
+    std::replace(named.begin() + static_cast<std::ptrdiff_t>(run.folder.size()), named.end(), ':', '.');
+    named = fs::path(without_slashes(named)).lexically_normal().string();
+    const bool graphs = std::none_of(run.modules.begin(), run.modules.end(), has_text);
+    if (!a.formats.empty() || graphs) return view_files(a, run, path.empty() ? named + ".view" : path);
+    if (path.empty()) path = named + ".html";
+    v = viewed_run(run);
+  } else {
+    if (!a.formats.empty()) fail(FailureKind::kUsage, "--formats is of folders; for one module: hlo-replay convert");
+    v = viewed_texts(a.spec);
+    if (path.empty()) path = (a.spec == "-" ? "stdin" : fs::path(a.spec).filename().string()) + ".html";
   }
-  std::set<std::string> formats = view_formats(a.formats, r);
-  OutputFolder out(path, a.force);
-  Pages p = write_pages(r, formats, redraw_hint(a.folder, path), out);
-  out.commit();
-  Json modules = Json::array();
-  modules.push_back(pages_json(path, p));
-  return tell_pages(a, path, p.page, modules, 0);
+  if (!a.serve.empty()) return serve(a, served, v);
+  if (fs::is_directory(path, error))
+    fail(FailureKind::kUsage, "{} is a folder: view writes one page, -o page.html (folders: --formats)", path);
+  write_file(path, page_html(v.contents));
+  for (Json& m : v.modules) m["page"] = path;
+  const int code = tell(a, fs::path(path).parent_path().string(), path, v);
+  if (a.open) open_in_browser(fs::absolute(path).string());
+  return code;
 }
 
 }  // namespace hlo

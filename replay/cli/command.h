@@ -150,10 +150,12 @@ struct CaptureArgs {
 int cmd_capture(const CaptureArgs& a);
 
 struct ViewArgs {
-  std::string folder, out, formats;
-  bool force = false, json = false;
+  std::string spec, out, formats;
+  std::string serve;  // the port: empty: nothing is served, 0: one that is free
+  bool force = false, json = false, open = false;
 };
-// Pages for a folder: XLA's dumps, or a recording without drawings. `formats`: with commas; empty: text, dot, page.
+// One page of a folder, of a module in it or of a file of modules; an empty bench where nothing is named. `formats`:
+// with commas; a folder of files instead.
 int cmd_view(const ViewArgs& a);
 
 struct MemoryArgs {

@@ -27,16 +27,21 @@ void add_open(CLI::App& app, int* code) {
 
 void add_view(CLI::App& app, int* code) {
   static ViewArgs view;
-  CLI::App* c = app.add_subcommand("view", "pages that step through a recording");
+  CLI::App* c = app.add_subcommand("view", "one page that shows a recording, a dump or a module, offline");
   c->footer(
       "Example:\n"
-      "  hlo-replay view /tmp/xla_dump               all modules of a run, with an index\n"
-      "  hlo-replay view /tmp/xla_dump:train_step");
-  c->add_option("DIR", view.folder, "a folder, or DIR:MODULE")->required();
-  c->add_option("-o,--out", view.out, "folder to make (DIR.view)");
-  c->add_flag("--force", view.force);
-  c->add_option("--formats", view.formats, "text, dot, page, and drawn: html, svg, png (text,dot,page)");
-  c->add_flag("--json", view.json, "where the pages are");
+      "  hlo-replay view /tmp/xla_dump                 all modules of a run: /tmp/xla_dump.html\n"
+      "  hlo-replay view /tmp/xla_dump:train_step -o step.html --open\n"
+      "  hlo-replay view model.hlo                     a module by itself\n"
+      "  hlo-replay view                               an empty bench to paste HLO into: hlo-replay.html\n"
+      "  hlo-replay view /tmp/xla_dump --serve         what is too large for a file, at an address of this machine");
+  c->add_option("FILE", view.spec, "a folder, DIR:MODULE, DIR:MODULE:STAGE, or a module (an empty bench)");
+  c->add_option("-o,--out", view.out, "page to write (FILE.html); with --formats the folder to make (DIR.view)");
+  c->add_flag("--force", view.force, "with --formats: replace the folder");
+  c->add_option("--formats", view.formats, "a folder of text, dot, page, and drawn: html, svg, png, instead of a page");
+  c->add_flag("--serve{0}", view.serve, "serve it on 127.0.0.1 until Ctrl-C: --serve=PORT, or a port that is free");
+  c->add_flag("--open", view.open, "show it in the browser");
+  c->add_flag("--json", view.json, "where the page is");
   c->callback([code] { *code = cmd_view(view); });
 }
 

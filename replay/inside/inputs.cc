@@ -48,7 +48,15 @@ std::vector<Value> edge_arguments(const Module& m, std::vector<Value> arguments)
         char* at = data + i * width;
         uint64_t h = mix64(hash_combine(k + 1, static_cast<uint64_t>(i)));
         if (real) {
-          std::memcpy(at, floats[std::signbit(load_double(s.type, at))][h % 8], static_cast<size_t>(width));
+          // Little-endian: the last byte holds the sign, where the type fills its bytes and has one.
+          bool negative = width > 1 ? (at[width - 1] & 0x80) != 0 : std::signbit(load_double(s.type, at));
+          const char* from = floats[negative][h % 8];
+          if (width == 2)
+            std::memcpy(at, from, 2);
+          else if (width == 4)
+            std::memcpy(at, from, 4);
+          else
+            std::memcpy(at, from, static_cast<size_t>(width));
         } else {
           int64_t x = choices[h % 8];
           if (type_bits(s.type) > 8 || (x > -128 && x < 128)) store_int(s.type, at, x);

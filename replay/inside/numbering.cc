@@ -151,26 +151,35 @@ NumberId Numbering::add(Number n) {
   NumberId id = static_cast<NumberId>(numbers_.size());
   n.stage = stage, n.used = ++clock_;
   n.bytes = bytes_of(n.each);
-  kept_ += n.bytes;
+  hold(n, 1);
   if (n.known) by_value_[value_key(n.sketch)].emplace(n.sketch.first, id);
   numbers_.push_back(std::move(n));
-  if (kept_ > most_) make_room();
+  make_room();
   return id;
 }
 
-// What is cheap to compute again goes first, then what was not used for the longest time.
+void Numbering::hold(const Number& n, int64_t times) {
+  kept_ += times * n.bytes;
+  if (n.cheap && !n.pinned) cheap_ += times * n.bytes;
+}
+
+// What is cheap to compute again goes first, then what was not used for the longest time. Of what is cheap little is
+// kept: to have it again costs less than the pages that it would lie in.
 void Numbering::make_room() {
+  if (kept_ <= most_ && cheap_ <= most_cheap_) return;
   std::vector<std::pair<std::pair<int, uint64_t>, NumberId>> list;
   for (NumberId k = 0; k < numbers_.size(); ++k) {
     const Number& n = numbers_[k];
-    if (n.pinned || n.bytes < 4096 || n.each.empty() || n.used + 64 > clock_) continue;
+    if (n.pinned || n.bytes < 4096 || n.each.empty() || n.used + (n.cheap ? 8u : 64u) > clock_) continue;
     list.push_back({{n.cheap ? 0 : 1, n.used}, k});
   }
   std::sort(list.begin(), list.end());
+  bool all = kept_ > most_;
   for (const auto& [order, k] : list) {
-    if (kept_ <= most_ / 4 * 3) break;
     Number& n = numbers_[k];
-    kept_ -= n.bytes;
+    bool enough = !all || kept_ <= most_ / 4 * 3;
+    if (enough && (!n.cheap || cheap_ <= most_cheap_ / 4 * 3)) break;
+    hold(n, -1);
     for (Value& v : n.each) v.data = nullptr;  // how many there were stays known
     n.bytes = 0;
   }
@@ -195,8 +204,8 @@ std::vector<Value> Numbering::values(NumberId k) {
   Number& n = numbers_[k];
   each.resize(std::min(each.size(), n.each.size()));
   n.each = each, n.bytes = bytes_of(each), n.used = ++clock_;
-  kept_ += n.bytes;
-  if (kept_ > most_) make_room();
+  hold(n, 1);
+  make_room();
   return each;
 }
 
@@ -370,7 +379,7 @@ Term Numbering::wrap(std::vector<Value> each, const Number& recipe) {
     Number& old = numbers_[out.number];
     if (!old.each.empty() && !old.each[0].data) {  // to have it again costs nothing now
       old.each = each, old.bytes = bytes_of(each);
-      kept_ += old.bytes;
+      hold(old, 1);
     }
     old.used = ++clock_;
     return out;

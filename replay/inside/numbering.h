@@ -69,7 +69,7 @@ class Numbering {
  public:
   // Keeps values of at most so many bytes in sum; the rest is computed again where it is needed.
   Numbering(const std::shared_ptr<Universe>& universe, int64_t most_bytes)
-      : keep_(universe), u_(*universe), most_(most_bytes) {}
+      : keep_(universe), u_(*universe), most_(most_bytes), most_cheap_(most_bytes / 8) {}
 
   const Number& operator[](NumberId n) const { return numbers_[n]; }
   size_t size() const { return numbers_.size(); }
@@ -118,10 +118,11 @@ class Numbering {
   Term wrap(std::vector<Value> each, const Number& recipe);
   NumberId add(Number n);
   void make_room();
+  void hold(const Number& n, int64_t times);  // counts its bytes; `times`: 1, or -1 where it is let go
 
   std::shared_ptr<Universe> keep_;
   Universe& u_;
-  int64_t most_, kept_ = 0;
+  int64_t most_, most_cheap_, kept_ = 0, cheap_ = 0;  // bytes; `cheap`: of what is cheap to compute again
   uint64_t clock_ = 0;
   std::vector<Number> numbers_;
   std::unordered_map<uint64_t, Term> keys_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/base/memory.h"
-#include "ir/literal.h"
+#include "ir/eval/kernels.h"
 
 namespace hlo {
 namespace {
@@ -18,15 +18,7 @@ Value narrowed(const Universe& u, const Value& high, const Value& like) {
   bool floats = is_float(to.type) || is_complex(to.type);
   if (!floats || !from.is_array() || !to.is_array() || from.type == to.type || from.dims != to.dims) return out;
   out.data = new_array(u, like.shape);
-  const char* x = high.bytes();
-  char* y = out.mutable_bytes();
-  int wide = storage_bytes(from.type), narrow = storage_bytes(to.type);
-  for (int64_t n = to.elements_count(); n > 0; --n, x += wide, y += narrow) {
-    if (is_complex(to.type))
-      store_complex(to.type, y, load_complex(from.type, x));
-    else
-      store_double(to.type, y, load_double(from.type, x));
-  }
+  convert_kernel(from.type, to.type, to.elements_count(), high.bytes(), out.mutable_bytes());
   return out;
 }
 

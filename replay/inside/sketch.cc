@@ -12,6 +12,8 @@ namespace hlo {
 namespace {
 
 constexpr int64_t kChunk = 1 << 14;
+constexpr int64_t kTile = 1 << 11;  // elements that share one factor
+constexpr int kLanes = 4;           // sums side by side, which the processor adds at once
 
 struct Part {
   double first = 0, second = 0, magnitudes = 0, sum = 0, squares = 0, largest = 0;
@@ -20,21 +22,87 @@ struct Part {
   bool uniform = true;
 };
 
-void add_float(Part& p, uint64_t place, double v, double head) {
-  auto h = static_cast<uint32_t>(place * 0x9E3779B1u + 0x7F4A7C15u);
-  h ^= h >> 15, h *= 0x85EBCA6Bu, h ^= h >> 13;
-  p.uniform &= v == head;
-  if (!std::isfinite(v)) {
-    bool nan = std::isnan(v);
-    p.nan += nan, p.infinite += !nan;
-    p.exact += mix64(place * 4 + (nan ? 1 : v > 0 ? 2 : 3));
-    return;
+// In [-1, 1].
+double weight_of(uint64_t place) { return static_cast<double>(static_cast<int64_t>(mix64(place))) * 0x1p-63; }
+// Of a whole tile: never near zero, where its elements would not count.
+double factor_of(uint64_t place) {
+  double w = weight_of(place);
+  return std::copysign(0.5 + 0.5 * std::fabs(w), w);
+}
+
+// The weight of an element is that of its place in its tile times the tile's factor: what a tile needs stays in the
+// nearest cache, and no element costs a hash.
+struct Weights {
+  alignas(64) double first[kTile], second[kTile];
+  Weights() {
+    for (uint64_t k = 0; k < kTile; ++k) first[k] = weight_of(2 * k), second[k] = weight_of(2 * k + 1);
   }
+};
+const Weights& weights() {
+  static const Weights all;
+  return all;
+}
+
+void add_number(Part& p, double v, double first, double second) {
   double m = std::fabs(v);
-  p.first += v * (static_cast<double>(static_cast<int32_t>(h)) * 0x1p-31);
-  p.second += v * (static_cast<double>(static_cast<int32_t>(h * 0xC2B2AE35u)) * 0x1p-31);
+  p.first += v * first, p.second += v * second;
   p.magnitudes += m, p.sum += v, p.squares += v * v;
   p.largest = std::max(p.largest, m);
+}
+
+// One by one, where some are no numbers.
+Part odd_tile(const double* v, int64_t n, uint64_t place) {
+  const Weights& w = weights();
+  Part p;
+  for (int64_t i = 0; i < n; ++i) {
+    if (!std::isfinite(v[i])) {
+      bool nan = std::isnan(v[i]);
+      p.nan += nan, p.infinite += !nan;
+      p.exact += mix64((place + static_cast<uint64_t>(i)) * 4 + (nan ? 1 : v[i] > 0 ? 2 : 3));
+      continue;
+    }
+    add_number(p, v[i], w.first[i], w.second[i]);
+  }
+  return p;
+}
+
+Part tile(const double* v, int64_t n, uint64_t place) {
+  const Weights& w = weights();
+  double first[kLanes] = {}, second[kLanes] = {}, magnitudes[kLanes] = {}, sum[kLanes] = {}, squares[kLanes] = {},
+         largest[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int l = 0; l < kLanes; ++l) {
+      double x = v[i + l], m = std::fabs(x);
+      first[l] += x * w.first[i + l], second[l] += x * w.second[i + l];
+      magnitudes[l] += m, sum[l] += x, squares[l] += x * x;
+      largest[l] = largest[l] > m ? largest[l] : m;
+    }
+  Part p;
+  for (int l = 0; l < kLanes; ++l) {
+    p.first += first[l], p.second += second[l], p.magnitudes += magnitudes[l], p.sum += sum[l];
+    p.squares += squares[l], p.largest = std::max(p.largest, largest[l]);
+  }
+  for (; i < n; ++i) add_number(p, v[i], w.first[i], w.second[i]);
+  return std::isfinite(p.magnitudes) ? p : odd_tile(v, n, place);
+}
+
+void add(Part& p, const Part& t, double factor) {
+  p.first += t.first * factor, p.second += t.second * factor;
+  p.magnitudes += t.magnitudes, p.sum += t.sum, p.squares += t.squares, p.exact += t.exact;
+  p.largest = std::max(p.largest, t.largest);
+  p.nan += t.nan, p.infinite += t.infinite, p.uniform &= t.uniform;
+}
+
+// `v`: the elements of a chunk, of which the first is element `place` of all; `head`: element 0 of all.
+Part chunk(const double* v, int64_t n, uint64_t place, double head) {
+  Part p;
+  for (int64_t i = 0; i < n; i += kTile) {
+    uint64_t at = place + static_cast<uint64_t>(i);
+    add(p, tile(v + i, std::min(kTile, n - i), at), factor_of(~at));
+  }
+  for (int64_t i = 0; i < n && p.uniform; ++i) p.uniform = v[i] == head;
+  return p;
 }
 
 }  // namespace
@@ -69,33 +137,30 @@ Sketch sketch_of(const Universe& u, std::span<const Value> each) {
       out.uniform &= !std::memcmp(data, each[0].bytes(), static_cast<size_t>(width));
       continue;
     }
-    auto number = [&, type = s.type](int64_t i) {
-      if (type == ElementType::F64 || type == ElementType::C128) {
-        double x;
-        std::memcpy(&x, data + i * 8, 8);
-        return x;
-      }
-      if (!complex) return load_double(type, data + i * width);
-      std::complex<double> z = load_complex(type, data + i / 2 * width);
-      return i % 2 ? z.imag() : z.real();
-    };
-    if (!begun) head = number(0), begun = true;
+    ElementType type = is_complex(s.type) ? s.type == ElementType::C64 ? ElementType::F32 : ElementType::F64 : s.type;
+    int64_t bytes = storage_bytes(type);
     // Chunks of fixed size: the sums are the same however many threads there are.
+    if (!begun) head = load_double(type, data), begun = true;
     std::vector<Part> parts(static_cast<size_t>((n + kChunk - 1) / kChunk));
     parallel_ranges(static_cast<int64_t>(parts.size()), 1, [&](int64_t from, int64_t to) {
+      std::vector<double> wide;
       for (int64_t c = from; c < to; ++c) {
-        Part p;
-        for (int64_t i = c * kChunk, end = std::min(n, i + kChunk); i < end; ++i)
-          add_float(p, place + static_cast<uint64_t>(i), number(i), head);
-        parts[static_cast<size_t>(c)] = p;
+        int64_t i = c * kChunk, count = std::min(n - i, kChunk);
+        wide.resize(static_cast<size_t>(count));
+        const double* v = wide.data();
+        if (type == ElementType::F64)
+          v = reinterpret_cast<const double*>(data) + i;
+        else
+          convert_kernel(type, ElementType::F64, count, data + i * bytes, reinterpret_cast<char*>(wide.data()));
+        parts[static_cast<size_t>(c)] = chunk(v, count, place + static_cast<uint64_t>(i), head);
       }
     });
-    for (const Part& p : parts) {
-      out.first += p.first, out.second += p.second, out.magnitudes += p.magnitudes;
-      out.sum += p.sum, out.squares += p.squares, out.exact += p.exact;
-      out.largest = std::max(out.largest, p.largest);
-      out.nan += p.nan, out.infinite += p.infinite, out.uniform &= p.uniform;
-    }
+    Part all;
+    for (const Part& p : parts) add(all, p, 1);
+    out.first += all.first, out.second += all.second, out.magnitudes += all.magnitudes;
+    out.sum += all.sum, out.squares += all.squares, out.exact += all.exact;
+    out.largest = std::max(out.largest, all.largest);
+    out.nan += all.nan, out.infinite += all.infinite, out.uniform &= all.uniform;
     place += static_cast<uint64_t>(n);
   }
   return out;

@@ -18,7 +18,7 @@
 #include "replay/summary.h"
 #include "replay/target.h"
 #include "replay/wanted_passes.h"
-#include "viewer/write_pages.h"
+#include "viewer/page_file.h"
 
 namespace hlo::api {
 
@@ -286,8 +286,7 @@ std::string Recording::summary_json(const std::string& by, const std::string& de
 std::string Recording::view(const std::string& folder, bool force) const {
   return about(only(*body_), [&](RecordingBody& b) {
     OutputFolder out(folder, force);
-    const std::string hint = "Text only; drawings of every stage: hlo-replay view DIR --formats=html,text";
-    const Pages pages = write_pages(b.r, {"text", "dot", "page"}, hint, out);
+    out.write("index.html", recording_page(b.r, b.r.folder));
     check_ended();
     out.commit();
     return out.path() + "/index.html";
@@ -503,6 +502,7 @@ Recording replay(const Module& module, const ReplayOptions& options) {
     how.progress = [&](size_t done, size_t all, const std::string&) { progress.at(done, all); };
     std::unique_ptr<hlo::Module> m = body.m->clone();
     one->r = hlo::replay(*m, how, out);
+    if (how.formats.contains("page") || how.formats.contains("html")) write_recording_page(one->r, out);
     check_ended();
     out.commit();
     one->universe = body.universe, one->counted = true, one->selector = "1";

@@ -92,7 +92,8 @@ class StageImport {
 }  // namespace
 
 std::shared_ptr<Lineage> import_stages(Recording& r) {
-  const std::string key = r.source == "xla" && !import_cache_folder().empty() ? import_key(r) : std::string();
+  const std::string key =
+      r.keep_import && r.source == "xla" && !import_cache_folder().empty() ? import_key(r) : std::string();
   if (auto kept = cached_import(r, key)) return kept;
   const size_t problems = r.problems.size();
   auto lineage = StageImport(r).run();

@@ -43,6 +43,21 @@ std::string StageRow::name() const {
   }
 }
 
+StageRow row_of(const PassEvent& e) {
+  StageRow row;
+  row.kind = e.kind == PassEvent::kPipelineStart ? StageRow::kPipelineStart
+             : e.kind == PassEvent::kInnerStep   ? StageRow::kInnerStep
+                                                 : StageRow::kPass;
+  row.pipeline = e.pipeline, row.pass = e.pass, row.next = e.next;
+  row.changed = e.kind == PassEvent::kInnerStep || e.changed || e.claimed;
+  row.implemented = e.implemented, row.disabled = e.disabled;
+  row.before = e.instructions_before, row.after = e.instructions_after;
+  row.rewrites = e.rewrites;
+  row.notes = e.notes;
+  if (e.kind == PassEvent::kPass) row.microseconds = e.microseconds;
+  return row;
+}
+
 std::string Recording::text_file(size_t row) const {
   for (size_t i = std::min(row, rows.size() - 1) + 1; i-- > 0;)
     if (!rows[i].file.empty()) return rows[i].file;
@@ -54,13 +69,16 @@ std::string Recording::text_file(size_t row) const {
 Lineage& Recording::lineage() {
   if (lineage_) return *lineage_;
   for (StageRow& row : rows) row.stage = -1;
-  if (source != "hlo-replay" || !open_store()) lineage_ = import_stages(*this);
+  if (!open_store()) lineage_ = import_stages(*this);
   return *lineage_;
 }
 
-// False, and the reason in `problems`, where the folder has none that belongs to its listing.
+// False, and the reason in `problems`, where the folder has none that belongs to its listing. Folders of ours have one,
+// and what pages carry of foreign ones.
 bool Recording::open_store() {
   bool missing = false;
+  if (source != "hlo-replay" && (!why_not_confined(folder, "recording.json", &missing).empty() && missing))
+    return false;
   if (!why_not_confined(folder, kStoreFile, &missing).empty() && missing) return false;  // of before there were any
   try {
     StoredRecording stored = read_store(read_confined(folder, kStoreFile), folder + "/" + kStoreFile);
@@ -100,8 +118,12 @@ void check_names(Recording* r) {
     else if (!why.empty())
       r->problems.push_back(fmt::format("{}: {}", file, why));
   };
+  bool no_store = false;
+  why_not_confined(r->folder, kStoreFile, &no_store);
+  const size_t before = r->missing.size();
   for (const StageRow& row : r->rows)
     if (!row.file.empty()) check(row.file);
+  if (!no_store) r->missing.resize(before);  // the store has what stands in the texts
   for (const std::string& file : r->other_files) check(file);
 }
 

@@ -8,6 +8,7 @@
 
 #include "ir/module.h"
 #include "passes/pass.h"
+#include "passes/scope.h"
 #include "replay/record/lineage.h"
 
 namespace hlo {
@@ -28,6 +29,9 @@ struct StageRow {
   std::string name() const;            // `simplification.after_algsimp`, `before_optimizations` …
 };
 
+// What happened as a row, without the stage and what comes of it.
+StageRow row_of(const PassEvent& event);
+
 struct Recording {
   std::string folder;
   std::string module_name;
@@ -38,6 +42,7 @@ struct Recording {
   std::vector<std::string> other_files;  // of the same module: buffer assignment, thunks, .ll, .ptx …
   std::vector<std::string> missing;      // what a complete dump would have
   std::vector<std::string> problems;     // files that could not be read, and why
+  bool keep_import = true;               // in the user's cache, where it is a foreign folder's
 
   // The text file that holds the module after that row (its own, or the last one written before it); empty if none.
   std::string text_file(size_t row) const;

@@ -24,7 +24,7 @@ tests() {  # TREE LABEL: the tests with that label, the longest first
 }
 
 begin setup
-bash tests/dev/setup.sh python
+bash tests/dev/setup.sh python engine browser
 # The reference compiler judges printing and results where it can be installed.
 if [ -x ../shared/oracle/setup.sh ]; then
   bash ../shared/oracle/setup.sh >/dev/null || echo "the reference compiler could not be installed: oracle_test will be skipped"
@@ -33,7 +33,7 @@ begin clang-format
 sources=$(git ls-files '*.cc' '*.h')
 clang-format --dry-run -Werror $sources
 begin build
-cmake -S . -B build -G Ninja -DHLO_UNITY=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DHLO_PYTHON=ON -DPython_EXECUTABLE="$PWD/build/venv/bin/python" >/dev/null
+cmake -S . -B build -G Ninja -DHLO_UNITY=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DHLO_PYTHON=ON -DHLO_ENGINE=ON -DPython_EXECUTABLE="$PWD/build/venv/bin/python" >/dev/null
 cmake --build build
 if [ "${1:-}" != --quick ]; then
   begin "build with sanitizers"

@@ -209,8 +209,8 @@ def ask_replay(run, m):
 
 
 def ask_view(run, m):
-    run("view", m.where, "-o", "v", "--force")
-    expect(m.name in (run.scratch / "v" / "index.html").read_text(), "a page of another module")
+    run("view", m.where, "-o", "v.html")
+    expect(m.name in (run.scratch / "v.html").read_text(), "a page of another module")
 
 
 def ask_occupancy(run, m):
@@ -222,7 +222,7 @@ def of_the_run(run, modules):
     expect(len(out["modules"]) == len(modules), f"{len(out['modules'])} of {len(modules)} modules")
     for command in ("memory", "summary", "cost", "link", "bisect"):
         run.json(command, run.dump, codes=(0, 1))
-    run("view", run.dump, "-o", "all", "--force")
+    run("view", run.dump, "-o", "all.html")
     # A name that several have is refused, a part that one has is taken.
     expect("train_step" in run("open", f"{run.dump}:train_step"), "not found by name")
     run("open", f"{run.dump}:init", codes=(2,))

@@ -1,12 +1,18 @@
 #!/usr/bin/env bash
-# Installs what a bare Debian 12 lacks for building and testing; does nothing where all is there. `setup.sh python` also
-# makes build/venv, with what the Python package is built and tested with (python-requirements.txt).
+# Installs what a bare Debian 12 lacks for building and testing; does nothing where all is there. Words add to that:
+#   python   build/venv, with what the Python package is built and tested with (python-requirements.txt)
+#   browser  build/venv with Playwright, and Chromium: tests/browser
+#   engine   emscripten (800 MB): pages that answer by themselves, -DHLO_ENGINE=ON
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 packages=(g++ cmake ninja-build pkg-config ccache python3 python3-venv fonts-dejavu-core
   libfmt-dev nlohmann-json3-dev libcli11-dev libdtl-dev graphviz libzip-dev libopenblas-dev libdnnl-dev llvm-19-dev libgtest-dev libbenchmark-dev libprotobuf-dev protobuf-compiler zlib1g-dev libzstd-dev
-  clang-format clang-tidy)
-[ "${1:-}" != python ] || packages+=(python3-dev)
+  esbuild libjs-codemirror clang-format clang-tidy)
+wanted() { case " $words " in *" $1 "*) true ;; *) false ;; esac; }
+words="$*"
+! wanted python || packages+=(python3-dev)
+! wanted browser || packages+=(chromium)
+! wanted engine || packages+=(emscripten node-acorn nodejs node-typescript)
 missing=()
 for p in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
@@ -17,11 +23,11 @@ if [ ${#missing[@]} -gt 0 ]; then
   "${as_root[@]}" apt-get update -qq
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
-[ "${1:-}" = python ] || exit 0
-wanted=tests/dev/python-requirements.txt
-cmp -s $wanted build/venv/requirements.txt && exit 0
+wanted python || wanted browser || exit 0
+requirements=tests/dev/python-requirements.txt
+cmp -s $requirements build/venv/requirements.txt && exit 0
 rm -rf build/venv
 mkdir -p build
 python3 -m venv build/venv
-build/venv/bin/pip install -q --disable-pip-version-check -r $wanted
-cp $wanted build/venv/requirements.txt
+build/venv/bin/pip install -q --disable-pip-version-check -r $requirements
+cp $requirements build/venv/requirements.txt

@@ -102,7 +102,7 @@ class Recorded(unittest.TestCase):
 
     def test_view(self):
         with tempfile.TemporaryDirectory() as made:
-            page = self.r.view(pathlib.Path(made) / "pages")
+            page = self.r.view(pathlib.Path(made) / "page.html")
             self.assertTrue(page.exists())
             self.assertEqual(page.suffix, ".html")
 
@@ -161,7 +161,7 @@ class SeveralModules(unittest.TestCase):
             self.assertGreater(run["first"].memory().allocated, 0)
             self.assertEqual(len(run.summary(by="module").rows["key"]), 2)
             self.assertFalse(run["second"].bisect().found)
-            self.assertTrue(run["second"].view(pathlib.Path(made) / "pages").exists())
+            self.assertTrue(run["second"].view(pathlib.Path(made) / "page.html").exists())
             part = run["first"]
             run.close()
             with self.assertRaisesRegex(hlo.UsageError, "closed"):

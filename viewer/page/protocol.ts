@@ -12,7 +12,11 @@ export type Id = number;
 
 export interface ModuleInfo {
   module: number; name: string; number: number; function: string; source: 'xla' | 'hlo-replay' | 'bench';
-  states: number; instructions: number; /** first and last state */ problems: string[]; pipeline: string;
+  states: number;             // 0: its stages are not read yet; any question about it reads them (several modules are open)
+  instructions: number;       // of the last state
+  instructions_first: number; // of the first
+  problems: string[]; pipeline: string;
+  origin: StateRef | null;    // of what was made in the page: its state 0 is a copy of that one, ids the same
 }
 
 /** A row of the timeline: a pass that ran (or a pipeline's start), whether or not it changed anything. */
@@ -62,6 +66,7 @@ export interface Change {
 export interface Rewrite { index: number; rule: string; text: string; ids: { name: string; id: Id | null }[] }
 
 export interface Op {
+  operand_count: number; user_count: number; // the lists end at 2,000
   id: Id; name: string; opcode: string; cls: OpClass; text: string; shape: string; layout: string; computation: string;
   operands: { id: Id; name: string; shape: string }[]; users: { id: Id; name: string; shape: string }[];
   calls: { role: string; computation: string; instructions: number }[];
@@ -81,34 +86,44 @@ export interface Overview {   // what `hlo-replay DIR` prints, as parts
 }
 
 export interface Memory {
-  peak_bytes: number; at: Id | null; estimated: boolean;
-  live: { id: Id | null; name: string; bytes: number; from: number; to: number; source: string }[]; // from, to: places in the schedule
+  peak_bytes: number; at: Id | null; estimated: boolean; // peak by the dump's own assignment where it has one, `from` says
+  curve_peak_bytes: number; allocated_bytes: number; arguments_bytes: number; constants_bytes: number; outputs_bytes: number;
+  temporaries_bytes: number; from: string; notes: string[];
+  live: { id: Id | null; name: string; bytes: number; from: number; to: number; kind: 'argument' | 'constant' | 'value'; source: string }[]; // from, to: places in the schedule
   places: number;
   curve: { place: number; bytes: number }[];
 }
-export interface Roofline { device: string; flops_per_s: number; bytes_per_s: number;
-  ops: { id: Id; name: string; flops: number; bytes: number; seconds: number; measured: number | null }[] }
+export interface Roofline { device: string; flops_per_s: number; matrix_flops_per_s: number; bytes_per_s: number; seconds: number;
+  loops_of_unknown_length: number; devices: string[]; // that `device` can name
+  ops: { kind: string; times: number; bound: 'memory' | 'compute'; id: Id; name: string; flops: number; bytes: number; seconds: number; measured: number | null }[] }
 export interface Thunks { thunks: { index: number; kind: string; id: Id | null; name: string; stream: number; start: number; seconds: number; depth: number }[];
-  measured: boolean }
-export interface Decision { verdict: 'fused' | 'declined'; producer: string; consumer: string; producer_id: Id | null; consumer_id: Id | null; why: string }
+  measured: boolean; estimated: boolean } // estimated: the state has no schedule, post order stands in
+export interface Decision { row: number | null; verdict: 'fused' | 'declined'; producer: string; consumer: string; producer_id: Id | null; consumer_id: Id | null; why: string }
 export interface Links { modules: { module: number; name: string }[];
   links: { from: number; result: string; to: number; parameter: string; confidence: string; why: string }[] }
 
-export interface PassInfo { name: string; pipeline_order: number; implemented: boolean; options: { name: string; default: string; help: string }[]; help: string }
+export interface PassInfo { name: string; atomic: string; pipeline_order: number; implemented: boolean; options: { name: string; default: string; help: string }[]; help: string }
 export interface RunResult { at: StateRef; rows: Row[]; refused: string[] }
-export interface Values { ran: boolean; ms: number; seed: number; values: { id: Id; shape: string; text: string; min: number | null; max: number | null; mean: number | null; nan: number; inf: number }[]; note: string }
+export interface Values { ran: boolean; ms: number; seed: number; values: { id: Id; shape: string; text: string; min: number | null; max: number | null; mean: number | null; nan: number; inf: number; elements: number;
+  times: number }[]; note: string } // of each node the value that it had last; times: how often it ran; note: where the first NaN was made
 
-/** What the engine answers. Every method may fail with an EngineError. */
+/** What went wrong. Of texts that cannot be read: where the first fault is, and `text` with all of them. */
+export interface EngineError { message: string; hint?: string; line?: number; column?: number; text?: string }
+
+/** What the engine answers. Every method may fail with an EngineError. Arguments that a method does not take are refused;
+ *  null is "not given". */
 export interface Engine {
   open(files: { name: string; bytes: Uint8Array }[]): Promise<{ modules: ModuleInfo[] }>;  // a recording, a dump, modules; a .tar or .zip is unpacked by the page
   modules(): Promise<{ modules: ModuleInfo[] }>;
   rows(q: { module: number }): Promise<{ rows: Row[] }>;
-  overview(): Promise<Overview>;
+  overview(q?: { module?: number }): Promise<Overview>;
   /** `open`: keys of open groups, null for what is best at first sight; `all` opens everything. `within`: one group by itself. */
   drawing(q: { at: StateRef; open: string[] | null; all?: boolean; against?: StateRef | null; within?: string | null }): Promise<Drawing>;
-  svg(q: { at: StateRef; open: string[] | null; all?: boolean; against?: StateRef | null }): Promise<{ svg: string }>;
-  text(q: { at: StateRef; from?: number; lines?: number }): Promise<Text>;
-  /** Words of the query: name parts, `op:fusion`, `kind:kLoop`, `shape:f32[8`, `name:…`, `scope:…`, `attr:…`, `bytes>1M`, `flops>1G`, `user>3`; all must hold; `-` before one negates it. */
+  svg(q: { at: StateRef; open: string[] | null; all?: boolean; against?: StateRef | null; within?: string | null }): Promise<{ svg: string }>;
+  /** `full`: large constants, too; what an edit needs. Without it they are `{...}`. */
+  text(q: { at: StateRef; from?: number; lines?: number; full?: boolean }): Promise<Text>;
+  /** Words of the query: name parts, `op:fusion`, `kind:kLoop`, `shape:f32[8`, `name:…`, `scope:…`, `attr:…`, `bytes>1M` (of its result), `flops>1G`, `user>3`,
+   *  `in:computation`, `id:17`; all must hold; `-` before one negates it; quotes keep blanks; < <= = >= > and thousands K M G T. */
   search(q: { at: StateRef; query: string; limit?: number }): Promise<{ hits: Hit[]; total: number }>;
   /** Where it lives in that state, which keys to open to see it. */
   locate(q: { at: StateRef; id: Id }): Promise<{ keys: string[] }>;
@@ -126,13 +141,25 @@ export interface Engine {
   file(q: { module: number; name: string }): Promise<{ text: string }>;
   // Do
   passes(): Promise<{ passes: PassInfo[]; pipelines: { name: string; rows: { pipeline: string; pass: string }[] }[] }>;
-  edit(q: { text: string; name?: string }): Promise<{ at: StateRef }>;               // a new bench module
-  /** Passes by name, or a pipeline's rest from row `from`; `off`: passes that are left out; `fuel`: pass → rewrites. */
+  /** A new bench module. `at`: the state whose text it was; names tell what stays, state 0 is that one and 1 the edited one. */
+  edit(q: { text: string; name?: string; at?: StateRef | null }): Promise<{ at: StateRef }>;
+  /** Passes by name, or a pipeline's rest from row `from`; `off`: passes that are left out; `fuel`: pass → rewrites;
+   *  `options`: `pass.option` or `option` → value. Goes on in `at`'s module where that is a bench and `at` its last state. */
   run(q: { at: StateRef; passes?: string[]; pipeline?: string; from?: number; off?: string[]; options?: Record<string, string>; fuel?: Record<string, number> }): Promise<RunResult>;
-  evaluate(q: { at: StateRef; seed?: number; inputs?: string }): Promise<Values>;
-  compare(q: { a: StateRef; b: StateRef; seed?: number }): Promise<{ equal: boolean; text: string; first: { id: Id | null; name: string; text: string } | null }>;
-  bisect(q: { module: number; seed?: number }): Promise<{ found: boolean; row: number | null; rewrite: number | null; rule: string; id: Id | null; source: string; text: string }>;
+  /** `inputs`: literals, one a parameter, in HLO's syntax; `fill`: values for elided constants, which are refused without. */
+  evaluate(q: { at: StateRef; seed?: number; inputs?: string; fill?: 'random' | 'zeros' }): Promise<Values>;
+  compare(q: { a: StateRef; b: StateRef; seed?: number; inputs?: string; fill?: 'random' | 'zeros' }): Promise<{ equal: boolean; text: string; first: { id: Id | null; name: string; text: string } | null }>;
+  /** States held against state 0; then the rewrites of the guilty pass. `at`: the state behind the guilty rewrite. */
+  bisect(q: { module: number; seed?: number; inputs?: string; fill?: 'random' | 'zeros' }): Promise<{ found: boolean; state: number | null; at?: StateRef; row: number | null; rewrite: number | null; rule: string; id: Id | null; source: string; text: string }>;
 }
 
 /** Methods whose answers a page without an engine can carry. */
 export const Carried = ['modules', 'rows', 'overview', 'drawing', 'text', 'diff', 'memory', 'roofline', 'thunks', 'decisions', 'links', 'file'] as const;
+
+/** `page.json` of the archive that a page carries (hlo-data: base64 of a gzipped ustar archive, viewer/page_file.h). The
+ *  archive's other files are what `open` takes, by their names; none in an empty bench. `engine`: hlo-engine and
+ *  hlo-worker of the page hold it (inside); the program that serves the page (server: POST ./ask with a question, POST
+ *  ./put?name=NAME with a file's bytes before `open`); none: `answers.json` lists questions, and `answers/N.json` is what
+ *  question N is answered by. A listed question is its JSON with members by name and without those that are null or
+ *  undefined: {"at":{"module":0,"state":3},"from":0,"lines":2000,"method":"text"}. */
+export interface PageJson { version: 1; title: string; engine: 'inside' | 'server' | 'none'; notices: string[] }

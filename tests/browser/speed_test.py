@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""The page's speed: speed_test.py HLO-REPLAY SOURCE prints a table and fails where a limit is passed.
+
+A module of 60,000 instructions is made here (blocks of layers, each of repeated parts), another recording may be
+named in HLO_SPEED_RECORDING. HLO_PAGE_ADDRESS: a page that shows the large module already."""
+import contextlib
+import os
+import sys
+import tempfile
+
+try:
+    import playwright  # noqa: F401
+except ImportError:
+    print("skipped: no Playwright (tests/dev/setup.sh browser)")
+    sys.exit(77)
+from browser import Browser, duration, served
+
+FRAMES = """async () => {
+  const canvas = document.querySelector('.graph-view .graph-canvas'), box = canvas.getBoundingClientRect(), least = [];
+  const wheel = (dx, dy) => canvas.dispatchEvent(new WheelEvent('wheel', { deltaX: dx, deltaY: dy, clientX: box.left + box.width / 2, clientY: box.top + box.height / 2, bubbles: true, cancelable: true }));
+  for (let level = 0; level < 6; level++) {
+    for (const move of [i => wheel(0, i % 40 < 20 ? -20 : 20), i => wheel(i % 40 < 20 ? 25 : -25, 0)]) {
+      const start = performance.now(), from = (await hloReplay.state()).frames;
+      for (let i = 0; performance.now() - start < 800; i++) { move(i); await new Promise(next => requestAnimationFrame(next)); }
+      least.push(((await hloReplay.state()).frames - from) / (performance.now() - start) * 1000);
+    }
+    for (let i = 0; i < 6; i++) wheel(0, -100);
+    await new Promise(next => setTimeout(next, 200));
+  }
+  return Math.min(...least);
+}"""
+
+
+def large_module(count):
+    lines = ["HloModule large", "", "ENTRY main {", "  p0 = f32[128]{0} parameter(0)", "  p1 = f32[128]{0} parameter(1)"]
+    before = ["p0", "p1"]
+    opcodes = ["add", "multiply", "subtract", "maximum"]
+    for i in range(count):
+        layer, part = i // 600, i // 60 % 10
+        opcode = opcodes[(i * i + i // 7 + layer * 3) % 4] if i % 5 else "tanh"
+        second = before[-2 - i * 7 % min(len(before) - 1, 40)]
+        operands = before[-1] if opcode == "tanh" else f"{before[-1]}, {second}"
+        root = "ROOT " if i + 1 == count else ""
+        lines.append(f'  {root}v{i} = f32[128]{{0}} {opcode}({operands}), metadata={{op_name="jit(f)/layer_{layer}/part_{part}/{opcode}"}}')
+        before = (before + [f"v{i}"])[-50:]
+    return "\n".join(lines + ["}", ""])
+
+
+def main():
+    binary = sys.argv[1]
+    failed = 0
+
+    def told(what, value, limit, unit="ms", at_least=False):
+        nonlocal failed
+        good = value >= limit if at_least else value < limit
+        failed += not good
+        print(f"{what:45} {value:8.0f} {unit:4} {'≥' if at_least else '<'} {limit} {'' if good else 'TOO SLOW'}", flush=True)
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        browser = stack.enter_context(Browser())
+        address = os.environ.get("HLO_PAGE_ADDRESS")
+        if not address:
+            path = os.path.join(folder, "large.hlo")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(large_module(60000))
+            address = stack.enter_context(served(binary, path))
+        with browser.page(address) as page:
+            told("60,000 instructions: first view", duration(page, "hlo:open"), 3000)
+            page.evaluate("() => hloReplay.expand('all')")
+            told("60,000 instructions: all open", duration(page, "hlo:layout"), 5000)
+            told("60,000 instructions: panning and zooming", page.evaluate(FRAMES), 50, "/s", at_least=True)
+            page.evaluate("() => hloReplay.search('op:tanh scope:layer_7')")
+            told("60,000 instructions: search", duration(page, "hlo:search"), 100)
+        recording = os.environ.get("HLO_SPEED_RECORDING")
+        if recording:
+            with browser.page(stack.enter_context(served(binary, recording))) as page:
+                told("recording: first view", duration(page, "hlo:open"), 1500)
+                times = []
+                for stage in range(len(page.evaluate("() => hloReplay.stages()"))):
+                    page.evaluate("n => hloReplay.goto(n)", stage)
+                    times.append(duration(page, "hlo:stage"))
+                times.sort()
+                told("recording: step to a stage, middle", times[len(times) // 2], 100)
+                told("recording: step to a stage, slowest", times[-1], 250)
+                page.evaluate("() => hloReplay.search('op:fusion bytes>1M')")
+                told("recording: search", duration(page, "hlo:search"), 100)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

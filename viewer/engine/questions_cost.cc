@@ -1,0 +1,183 @@
+// What a state needs on its device: memory over its schedule, operations and bytes, thunks.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "ir/base/stack_guard.h"
+#include "ir/source_lines.h"
+#include "ir/thunk.h"
+#include "passes/backend/backend.h"
+#include "replay/memory_report.h"
+#include "viewer/engine/session.h"
+
+namespace hlo {
+namespace {
+
+// The state's module where it has a schedule, else a copy in post order.
+struct Scheduled {
+  std::shared_ptr<OpenState> state;
+  std::shared_ptr<const Module> module;
+  bool estimated = false;
+};
+Scheduled scheduled(PageSession& session, StateRef at) {
+  Scheduled out;
+  out.state = session.state(at);
+  out.module = out.state->module;
+  if (out.module->config().is_scheduled) return out;
+  std::shared_ptr<Module> copy = session.copy_of(at);
+  schedule_module(*copy);
+  out.module = std::move(copy), out.estimated = true;
+  return out;
+}
+
+// XLA's own figures are of the last stage of its dump.
+const Recording* recording_of(PageSession& session, StateRef at) {
+  PageModule& m = session.module(at.module);
+  return m.kind == PageModule::Kind::kRecording && at.state + 1 == session.states(m) ? &m.recording : nullptr;
+}
+
+// Values as they share memory: of those in one place at one time the first.
+std::vector<const BufferValue*> arrays_of(const BufferAssignment& b) {
+  std::vector<const BufferValue*> out;
+  std::set<std::tuple<int, int64_t, int64_t, int64_t>> seen;
+  for (const BufferValue& v : b.values)
+    if (v.allocation >= 0 && v.size > 0 &&
+        b.allocations[static_cast<size_t>(v.allocation)].kind != Allocation::kThreadLocal &&
+        seen.emplace(v.allocation, v.offset, v.first, v.last).second)
+      out.push_back(&v);
+  return out;
+}
+
+Json q_memory(PageSession& session, const Question& q) {
+  q.only({"at"});
+  const StateRef at = q.state("at");
+  Scheduled s = scheduled(session, at);
+  const Module& m = *s.module;
+  const BufferAssignment b = assign_buffers(m);
+  const MemoryReport report = memory_report(m, recording_of(session, at));
+  int64_t places = 0;
+  for (const BufferValue& v : b.values) places = std::max(places, v.last + 1);
+  // As doubles: a stranger's sizes may add up to anything.
+  std::map<int64_t, double> steps;
+  Json live = Json::array();
+  for (const BufferValue* v : arrays_of(b)) {
+    const Allocation::Kind kind = b.allocations[static_cast<size_t>(v->allocation)].kind;
+    // Arguments are the caller's and constants the program's, all the time.
+    const bool always = kind == Allocation::kParameter || kind == Allocation::kConstant;
+    const int64_t from = always ? 0 : v->first, to = always ? std::max<int64_t>(places - 1, 0) : v->last;
+    steps[from] += static_cast<double>(v->size), steps[to + 1] -= static_cast<double>(v->size);
+    std::string name(m.inst_name(v->inst));
+    if (!v->index.empty()) name += fmt::format("{{{}}}", fmt::join(v->index, ","));
+    live.push_back({{"id", v->inst.value},
+                    {"name", std::move(name)},
+                    {"bytes", v->size},
+                    {"from", from},
+                    {"to", to},
+                    {"kind", always ? kind == Allocation::kParameter ? "argument" : "constant" : "value"},
+                    {"source", kernel_source_line(m, v->inst).brief()}});
+  }
+  std::stable_sort(live.begin(), live.end(), [](const Json& x, const Json& y) { return x["bytes"] > y["bytes"]; });
+  Json curve = Json::array();
+  double bytes = 0, most = 0;
+  for (const auto& [place, change] : steps) {
+    bytes += change;
+    most = std::max(most, bytes);
+    if (place < places) curve.push_back({{"place", place}, {"bytes", bytes}});
+  }
+  return {{"peak_bytes", report.peak},
+          {"at", report.peak_at.empty() ? Json() : json_of(s.state->named(report.peak_at))},
+          {"estimated", s.estimated || report.estimate},
+          {"live", std::move(live)},
+          {"places", places},
+          {"curve", std::move(curve)},
+          {"curve_peak_bytes", most},
+          {"allocated_bytes", report.allocated},
+          {"arguments_bytes", report.arguments},
+          {"constants_bytes", report.constants},
+          {"outputs_bytes", report.outputs},
+          {"temporaries_bytes", report.temporaries},
+          {"from", report.from},
+          {"notes", report.notes}};
+}
+
+Json q_roofline(PageSession& session, const Question& q) {
+  q.only({"at", "device"});
+  const StateRef at = q.state("at");
+  std::shared_ptr<OpenState> s = session.state(at);
+  const DeviceSpec& device = q.has("device") ? device_spec(q.text("device")) : session.target(at.module).spec;
+  const ModuleCost& cost = s->cost(device);
+  Json ops = Json::array();
+  for (const KernelCost& k : cost.kernels)
+    ops.push_back({{"id", k.inst.value},
+                   {"name", s->m.inst_name(k.inst)},
+                   {"kind", kernel_class(s->m, k.inst)},
+                   {"flops", (k.cost.flops + k.cost.transcendentals) * k.times},
+                   {"bytes", k.cost.bytes() * k.times},
+                   {"seconds", k.seconds},
+                   {"times", k.times},
+                   {"bound", k.by_memory ? "memory" : "compute"},
+                   {"measured", nullptr}});
+  Json devices = Json::array();
+  for (const DeviceSpec& d : device_specs()) devices.push_back(d.name);
+  return {{"device", device.name},
+          {"flops_per_s", device.f32_tflops * 1e12},
+          {"matrix_flops_per_s", device.matrix_tflops * 1e12},
+          {"bytes_per_s", device.memory_gb_s * 1e9},
+          {"seconds", cost.seconds},
+          {"loops_of_unknown_length", cost.loops_without_trip_count},
+          {"devices", std::move(devices)},
+          {"ops", std::move(ops)}};
+}
+
+// One after the other, each as long as it takes at least; what a loop or a branch holds stands within it.
+class ThunkList {
+ public:
+  ThunkList(const Module& m, const ModuleCost& cost) : m_(m) {
+    for (const KernelCost& k : cost.kernels) seconds_[k.inst] = k.seconds;
+  }
+  double add(const std::vector<Thunk>& list, double start, int depth) {
+    check_stack("thunks are nested");
+    for (const Thunk& t : list) {
+      const size_t at = out.size();
+      out.push_back({{"index", at},
+                     {"kind", t.kind},
+                     {"id", json_of(t.inst)},
+                     {"name", t.inst.valid() ? m_.inst_name(t.inst) : std::string_view(t.description)},
+                     {"stream", 0},
+                     {"start", start},
+                     {"seconds", 0.0},
+                     {"depth", depth}});
+      double inside = start;
+      for (const auto& [role, nested] : t.nested) inside = add(nested, inside, depth + 1);
+      auto own = t.nested.empty() ? seconds_.find(t.inst) : seconds_.end();
+      const double seconds = own != seconds_.end() ? own->second : inside - start;
+      out[at]["seconds"] = seconds;
+      start += seconds;
+    }
+    return start;
+  }
+  Json out = Json::array();
+
+ private:
+  const Module& m_;
+  std::unordered_map<InstId, double> seconds_;
+};
+
+Json q_thunks(PageSession& session, const Question& q) {
+  q.only({"at"});
+  const StateRef at = q.state("at");
+  Scheduled s = scheduled(session, at);
+  const BufferAssignment b = assign_buffers(*s.module);
+  ThunkList list(*s.module, s.state->cost(session.target(at.module).spec));
+  list.add(build_thunks(*s.module, b), 0, 0);
+  return {{"thunks", std::move(list.out)}, {"measured", false}, {"estimated", s.estimated}};
+}
+
+}  // namespace
+
+std::vector<NamedMethod> cost_methods() {
+  return {{"memory", q_memory}, {"roofline", q_roofline}, {"thunks", q_thunks}};
+}
+
+}  // namespace hlo

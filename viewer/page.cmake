@@ -1,0 +1,53 @@
+# Writes OUT/page_data.cc: the page's skeleton, its script and style, bundled by esbuild, and where ENGINE names a folder
+# its engine.wasm (gzipped) and worker.js. Bytes come in by .incbin: as literals they would take compilers minutes.
+include(${CMAKE_CURRENT_LIST_DIR}/base64_hash.cmake)
+set(licence "/* hlo-replay, Apache-2.0, with CodeMirror 5, copyright by Marijn Haverbeke and others, MIT licence: https://codemirror.net/5/LICENSE */")
+set(ENV{NODE_PATH} ${LIBRARIES})
+file(MAKE_DIRECTORY ${OUT})
+
+function(bundle in out)
+  execute_process(COMMAND ${ESBUILD} ${DIR}/${in} --bundle --minify --charset=utf8 --target=es2020 ${ARGN} --log-level=warning --outfile=${OUT}/${out}
+    COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+bundle(main.ts page.js --format=iife "--banner:js=${licence}")
+bundle(style.css page.css "--banner:css=${licence}")
+file(COPY_FILE ${DIR}/page.html ${OUT}/page.html)
+
+# What stands in an element must not end it.
+function(check_element file words)
+  file(STRINGS ${file} found REGEX "${words}" LIMIT_COUNT 1)
+  if(found)
+    message(FATAL_ERROR "${file} would end the element that it stands in: ${words}")
+  endif()
+endfunction()
+check_element(${OUT}/page.js "</[sS][cC][rR][iI][pP][tT]|<!--")
+check_element(${OUT}/page.css "</[sS][tT][yY][lL][eE]")
+
+foreach(file page.js page.css)
+  file(SHA256 ${OUT}/${file} hash)
+  base64_of_hash("${hash}" hash)
+  string(MAKE_C_IDENTIFIER ${file} name)
+  set(hash_${name} ${hash})
+endforeach()
+
+set(blobs page.html page.js page.css)
+if(ENGINE)
+  check_element(${ENGINE}/worker.js "</[sS][cC][rR][iI][pP][tT]|<!--")
+  file(COPY_FILE ${ENGINE}/worker.js ${OUT}/worker.js)
+  execute_process(COMMAND gzip -9 -n -c ${ENGINE}/engine.wasm OUTPUT_FILE ${OUT}/engine.wasm.gz COMMAND_ERROR_IS_FATAL ANY)
+  list(APPEND blobs worker.js engine.wasm.gz)
+endif()
+
+set(code "#include \"viewer/page_data.h\"\n\n#define BLOB(name, file) \\\n  asm(\".pushsection .rodata\\n.balign 16\\n\" \\\n      \"hlo_blob_\" name \":\\n.incbin \\\"\" file \"\\\"\\n\" \\\n      \"hlo_blob_\" name \"_end:\\n.byte 0\\n.popsection\\n\")\n")
+set(table "")
+foreach(name page_html page_js page_css worker_js engine_wasm_gz)
+  set(table_${name} "{}")
+endforeach()
+foreach(file ${blobs})
+  string(MAKE_C_IDENTIFIER ${file} name)
+  file(SIZE ${OUT}/${file} size)
+  string(APPEND code "// ${size} bytes\nBLOB(\"${name}\", \"${OUT}/${file}\");\nextern \"C\" {\nextern const char hlo_blob_${name}[] __attribute__((visibility(\"hidden\")));\nextern const char hlo_blob_${name}_end[] __attribute__((visibility(\"hidden\")));\n}\n")
+  set(table_${name} "{hlo_blob_${name}, static_cast<size_t>(hlo_blob_${name}_end - hlo_blob_${name})}")
+endforeach()
+string(APPEND code "\nnamespace hlo {\nPageData page_data() {\n  return {${table_page_html},\n          ${table_page_js},\n          ${table_page_css},\n          \"${hash_page_js}\",\n          \"${hash_page_css}\",\n          ${table_worker_js},\n          ${table_engine_wasm_gz}};\n}\n}  // namespace hlo\n")
+file(WRITE ${OUT}/page_data.cc "${code}")

@@ -1,0 +1,55 @@
+// The page begins here: which engine there is, what the page carries, and the first view.
+import { App } from './app';
+import { carried, how_to_get_it, served } from './answers';
+import { connectWorker } from './connect';
+import { Engine, PageJson } from './protocol';
+import { script_interface } from './script_interface';
+import { carried_files, File_, from_base64 } from './unpack';
+
+function about(files: File_[]): PageJson {
+  const file = files.find(one => one.name === 'page.json');
+  const said = file ? JSON.parse(new TextDecoder().decode(file.bytes)) as Partial<PageJson> : {};
+  const engine = said.engine === 'server' || said.engine === 'none' ? said.engine : 'inside';
+  return { version: 1, title: String(said.title ?? ''), engine, notices: Array.isArray(said.notices) ? said.notices.map(String) : [] };
+}
+
+const text_of = (id: string) => document.getElementById(id)?.textContent?.trim() ?? '';
+
+async function begin(root: HTMLElement): Promise<App> {
+  performance.mark('hlo:open:from');
+  document.documentElement.dataset.theme = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+  const text = text_of('hlo-data');
+  let files: File_[] = [], fault: unknown = null;
+  try { if (text) files = await carried_files(text); } catch (error) { fault = error; }
+  const said = about(files);
+  let shown: App | null = null;
+  const start = async (): Promise<Engine> => {
+    if (said.engine === 'server') return served();
+    if (said.engine === 'none') return carried(files);
+    return connectWorker(await from_base64(text_of('hlo-engine')), text_of('hlo-worker'), why => shown?.engine_ended(why));
+  };
+  const load = async (engine: Engine) => {
+    const inside = files.filter(file => file.name !== 'page.json');
+    if (said.engine === 'inside' && inside.length) await engine.open(inside);
+    return engine;
+  };
+  const engine = await start();
+  const app = shown = new App(engine, said.engine !== 'none', said.engine === 'inside' ? async () => load(await start()) : null);
+  app.mount(root);
+  for (const notice of said.notices.slice(0, 20)) app.notice({ kind: 'note', message: notice });
+  if (said.engine === 'none') app.notice({ kind: 'note', message: 'This page was made without the engine: it shows what was recorded; it cannot search, run or change anything.', hint: how_to_get_it });
+  if (fault) app.notice({ kind: 'error', message: `What this page carries cannot be read: it ${String((fault as Error).message ?? fault)}.` });
+  try {
+    await load(engine);
+    await app.begin();
+  } catch (error) { app.failed(error); await app.begin().catch(again => app.failed(again)); }
+  performance.measure('hlo:open', 'hlo:open:from');
+  return app;
+}
+
+const root = document.getElementById('app');
+if (root) {
+  const started = begin(root);
+  (window as unknown as { hloReplay: unknown }).hloReplay = script_interface(started);
+  started.catch(error => { root.textContent = `This page could not begin: ${String(error?.message ?? error)}`; });
+}

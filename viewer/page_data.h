@@ -1,0 +1,14 @@
+// The parts of the page of `view`, as bytes of the program: made by viewer/page.cmake.
+#pragma once
+#include <string_view>
+
+namespace hlo {
+
+struct PageData {
+  std::string_view skeleton, script, style;
+  std::string_view script_hash, style_hash;  // SHA-256 in base64, for the Content-Security-Policy
+  std::string_view worker, engine;           // engine: WebAssembly, gzipped. Empty where built without -DHLO_ENGINE=ON
+};
+PageData page_data();
+
+}  // namespace hlo
