@@ -180,13 +180,13 @@ export class App implements Host {
     document.body.classList.toggle('at-lesson', place.view === 'lesson');
     document.body.classList.toggle('at-bench', place.view === 'bench');
     if (place.view === 'lesson') {
-      fill(this.head, h('b', { class: 'brand' }, 'hlo-replay'), link('Lessons', () => { void this.go({ view: 'lesson', lesson: '', step: 1, query: '' }); }));
+      fill(this.head, h('b', { class: 'brand' }, 'hlo-replay'), this.to_lessons());
       document.title = `${this.lessons.title(place)} · hlo-replay`;
       return;
     }
     const picker = modules.length > 1 ? h('select', { class: 'module', 'aria-label': 'Module', onchange: () => void this.go({ at: { module: Number((picker as HTMLSelectElement).value), state: -1 }, op: null, name: '', open: null, all: false, against: null }) },
       ...modules.slice(0, 2000).map(m => h('option', { value: String(m.module), selected: m.module === place.at.module }, `${m.source === 'bench' ? '✎ ' : ''}${m.name.slice(0, 80)}${m.states ? ` (${m.states})` : ''}`))) : null;
-    fill(this.head, h('b', { class: 'brand' }, 'hlo-replay'), picker ?? (info ? foreign(info.name, 60, 'strong') : null), info?.problems.length ? h('span', { class: 'warn', title: info.problems.join('\n').slice(0, 3000) }, `⚠ ${info.problems.length}`) : null);
+    fill(this.head, h('b', { class: 'brand' }, 'hlo-replay'), this.course ? this.to_lessons() : null, picker ?? (info ? foreign(info.name, 60, 'strong') : null), info?.problems.length ? h('span', { class: 'warn', title: info.problems.join('\n').slice(0, 3000) }, `⚠ ${info.problems.length}`) : null);
     const base = place.against ?? null;
     fill(this.where);
     bdi_path(this.where, [{ text: info?.name ?? '', run: () => { void this.go({ view: 'overview' }); } }, { text: `stage ${place.at.state}` + (base ? ` against ${base.module === place.at.module ? '' : base.module + ':'}${base.state}` : ''), run: () => { void this.go({ view: 'graph' }); } },
@@ -264,6 +264,8 @@ export class App implements Host {
     for (const view of this.views.values()) view.theme?.();
     this.scrub.paint();
   }
+
+  private to_lessons(): HTMLElement { return link('Lessons', () => { void this.go({ view: 'lesson', lesson: '', step: 1, query: '' }); }); }
 
   private shown_view(place: Place): ViewName { return this.session.modules.length || place.view === 'lesson' ? place.view : 'bench'; }
 

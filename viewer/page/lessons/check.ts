@@ -119,6 +119,8 @@ export class Workshop {
     if (pair) return `The engine's pass says of this pair: ${(await this.decision(named[pair[2]] ?? await this.module(pair[2]), pair[1]))?.why ?? 'nothing'}.`;
     if (what === 'bytes' || what === 'peak' || what === 'temporaries') return `The engine finds ${number.toLocaleString('en')} bytes${number >= 1 << 20 ? `, ${number / (1 << 20)} MiB` : number >= 1024 ? `, ${number / 1024} KiB` : ''}.`;
     if (what === 'rewrite') return `The engine's first step here is about ${value.split(' ').join(' and ')}.`;
+    const unit = { kernels: ' kernel', thunks: ' thunk', instructions: ' instruction', elements: ' number', rewrites: ' rewrite', users: ' user' }[what];
+    if (unit) return `The engine finds ${number.toLocaleString('en')}${unit}${number === 1 ? '' : 's'}.`;
     return `The engine finds ${/^\d+$/.test(value) ? number.toLocaleString('en') : value}.`;
   }
 

@@ -70,6 +70,7 @@ export class Desk implements Host {
 
   set_text(text: string): void { this.editor?.setValue(text); }
   get_text(): string { return this.editor?.getValue() ?? ''; }
+  labels(): string { return this.sheets.map(sheet => sheet.label).join(' '); }
   shows(): StateRef | null { return this.sheets[this.at]?.at ?? null; }
 
   async go(change: Partial<Place>): Promise<void> {

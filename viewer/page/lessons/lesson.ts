@@ -14,7 +14,7 @@ export interface Run { name: string; from: string; passes: string[]; fuel: Recor
 
 export interface Step {
   title: string;
-  body: string[];           // paragraphs; a paragraph of lines that begin with `- ` is a list
+  body: string[];           // paragraphs; those of lines that begin with `- ` are lists, with four blanks code
   show: string[];           // modules side by side as tabs, the last one first in sight
   table: string[];          // modules whose kernels and bytes are told
   values: string;           // module that is evaluated

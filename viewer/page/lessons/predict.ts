@@ -18,12 +18,12 @@ export function score(decisions: Decision[], said: string): number {
   return [...said].filter((letter, i) => right(decisions[i], letter)).length;
 }
 
-const micro = (us: number) => Number(us.toPrecision(4)) + ' µs';
+const micro = (us: number) => Number(us.toPrecision(us < 1000 ? 4 : 6)).toLocaleString('en') + ' µs';
 
 /** What XLA did, with its numbers. */
 export function tell_decision(decision: Decision): HTMLElement {
   const { us_fused: fused, us_unfused: apart } = decision;
-  const numbers = fused !== null && apart !== null ? h('p', null, 'XLA reckoned ', h('b', null, micro(apart)), ' with two kernels and ', h('b', null, micro(fused)), ' fused.') : null;
+  const numbers = fused !== null && apart !== null ? h('p', null, 'XLA reckoned ', h('b', null, micro(apart)), ' apart and ', h('b', null, micro(fused)), ' fused.') : null;
   return h('div', null, h('p', null, decision.verdict === 'fused' ? 'XLA fused it.' : 'XLA kept them apart.'), numbers,
     decision.reason ? h('p', null, 'Its reason: “', foreign(decision.reason, 300), '”.') : null, decision.hint ? h('p', { class: 'faint' }, decision.hint) : null);
 }
@@ -33,16 +33,16 @@ export function predict_element(decisions: Decision[], said: string, shown: numb
   const total = decisions.length, one = decisions[shown], answered = shown < said.length;
   const marks = h('ol', { class: 'marks', 'aria-label': 'Decisions so far' }, ...decisions.map((decision, i) => {
     const state = i >= said.length ? 'open' : right(decision, said[i]) ? 'right' : 'wrong';
-    return h('li', { class: 'mark-box ' + state + (i === shown ? ' here' : ''), title: `decision ${i + 1}: ${state}` }, i >= said.length ? '·' : state === 'right' ? '✓' : '✗');
+    return h('li', { class: 'mark-box is-' + state + (i === shown ? ' here' : ''), title: `decision ${i + 1}: ${state}` }, i >= said.length ? '·' : state === 'right' ? '✓' : '✗');
   }));
   const of = `${score(decisions, said)} right of ${said.length}`;
-  if (!one) return h('div', { class: 'question predict' }, marks, h('h3', { class: 'score' }, `${of}`), h('p', null, verdict_of(decisions, said)), button('Once more', () => say(''), { class: 'primary' }));
+  if (!one) return h('div', { class: 'question predict' }, marks, h('h3', { class: 'score' }, `${of}`), h('p', null, verdict_of(decisions, said)), button('Once more', () => say('')));
   const users = one.consumers.map(name => h('code', null, name)), list = users.flatMap((user, i) => i ? [', ', user] : [user]);
   const letters: [string, string][] = [['f', 'Fused'], ['k', 'Kept apart']];
   return h('div', { class: 'question predict' }, marks, h('p', { class: 'score' }, said.length ? of : plural(total, 'decision')),
     h('h3', null, `${shown + 1}. Is `, h('code', null, one.producer), ' fused into ', ...list, '?'), h('p', { class: 'faint' }, 'In ', foreign(one.model, 80), ', compiled for an H200.'),
     h('div', { class: 'options' }, ...letters.map(([letter, label]) => button(`${label} (${letter})`, () => say(said + letter), { disabled: answered, class: answered && said[shown] === letter ? 'option chosen' : 'option', data: { letter } }))),
-    answered ? h('div', { class: 'verdict ' + (right(one, said[shown]) ? 'right' : 'wrong'), role: 'status' }, h('b', null, right(one, said[shown]) ? '✓ Right.' : '✗ No.'), tell_decision(one),
+    answered ? h('div', { class: 'verdict ' + (right(one, said[shown]) ? 'is-right' : 'is-wrong'), role: 'status' }, h('b', null, right(one, said[shown]) ? '✓ Right.' : '✗ No.'), tell_decision(one),
       button(shown + 1 < total ? 'Next decision (Enter)' : 'The score (Enter)', () => go(shown + 1), { class: 'primary' })) : null);
 }
 

@@ -17,7 +17,9 @@ export function inline(text: string): (HTMLElement | string)[] {
   return text.split(/(`[^`]+`|\*\*[^*]+\*\*)/).filter(Boolean).map(part => part.startsWith('`') ? h('code', null, part.slice(1, -1)) : part.startsWith('**') ? h('b', { class: 'term' }, part.slice(2, -2)) : part);
 }
 
+/** A paragraph, a list (lines that begin with `- `) or code (four blanks in front of each line). */
 function paragraph(text: string): HTMLElement {
+  if (text.startsWith('    ')) return h('pre', { class: 'code' }, text.replace(/^ {4}/gm, ''));
   if (!text.startsWith('- ')) return h('p', null, ...inline(text));
   return h('ul', null, ...text.split(/^- /m).filter(Boolean).map(item => h('li', null, ...inline(item.trim()))));
 }
@@ -84,12 +86,12 @@ export class LessonView implements View {
   }
 
   private async draw(lesson: Lesson, step: Step, place: Place, turn: number): Promise<void> {
-    const number = this.step_of(place), shop = this.workshop(lesson), more = h('div', { class: 'lesson-more' }), asks = h('div');
+    const number = this.step_of(place), shop = this.workshop(lesson), more = h('div', { class: 'lesson-more' }), values = h('div', { class: 'lesson-more' }), asks = h('div');
     const next = this.lessons[this.lessons.indexOf(lesson) + 1];
     const steps = h('nav', { class: 'steps', 'aria-label': 'Steps' }, ...lesson.steps.map((one, i) => button('', () => { void this.to(lesson.name, i + 1); },
       { class: 'step' + (i + 1 === number ? ' here' : i + 1 < number ? ' past' : ''), 'aria-label': `Step ${i + 1}: ${one.title}`, 'aria-current': i + 1 === number ? 'step' : null, title: `${i + 1}. ${one.title}` })));
     const heading = h('h1', { tabIndex: -1 }, step.title);
-    fill(this.words, h('div', { class: 'faint lesson-name' }, `${lesson.title} · ${number} of ${lesson.steps.length}`), steps, heading, ...step.body.map(paragraph), more, asks,
+    fill(this.words, h('div', { class: 'faint lesson-name' }, `${lesson.title} · ${number} of ${lesson.steps.length}`), steps, heading, ...step.body.map(paragraph), values, asks, more,
       h('div', { class: 'lesson-nav' }, button('← Back', () => this.turn(-1), { disabled: number === 1 }), number < lesson.steps.length ? button('Next →', () => this.turn(1), { class: 'primary next' }) :
         next ? button(`Next lesson: ${next.title} →`, () => { void this.to(next.name, 1); }, { class: 'primary next' }) : button('All lessons', () => { void this.to('', 1); }, { class: 'primary next' })));
     this.words.scrollTop = 0;
@@ -101,9 +103,19 @@ export class LessonView implements View {
     if (!this.app.session.fresh(turn)) return;
     const question = step.question, known = this.answers.get(this.key_of(place));
     if (question?.kind === 'edit') await this.desk_to_edit(question, lesson, shop, place, asks, known);
-    else { this.desk.element.hidden = !sheets.length; if (sheets.length) await this.desk.set(sheets, sheets.length - 1); }
-    await this.tables(step, shop, more);
+    // What would answer the question, the tables and what the passes made of the module, comes to the fore with the answer.
+    this.reveal = async () => {
+      this.desk.element.hidden = !sheets.length;
+      const told = !question || this.answers.has(this.key_of(place));
+      if (sheets.length) await this.desk.set(sheets, told ? sheets.length - 1 : 0);
+      if (told) await this.tables(step, shop, more);
+    };
+    if (question?.kind !== 'edit') await this.reveal();
+    if (!step.values) return;
+    const { at } = await shop.module(step.values);
+    show_values(this.desk, values, at, await shop.engine.evaluate({ at }));
   }
+  private reveal: () => Promise<void> = () => Promise.resolve();
 
   private turn(by: number): void {
     const place = this.app.session.place, lesson = this.lesson(place), to = this.step_of(place) + by;
@@ -111,18 +123,10 @@ export class LessonView implements View {
   }
 
   private async tables(step: Step, shop: Workshop, place: HTMLElement): Promise<void> {
-    const columns: HTMLElement[] = [];
-    for (const name of step.table) {
-      const kernels = await shop.kernels((await shop.module(name)).at);
-      columns.push(this.kernel_table(name, kernels));
-    }
-    for (const name of step.thunks) columns.push(this.thunk_table(name, await shop.thunks((await shop.module(name)).at)));
-    add(place, ...columns);
-    if (step.values) {
-      const { at } = await shop.module(step.values), values = h('div');
-      place.append(values);
-      show_values(this.desk, values, at, await shop.engine.evaluate({ at }));
-    }
+    const made: HTMLElement[] = [];
+    for (const name of step.table) made.push(this.kernel_table(name, await shop.kernels((await shop.module(name)).at)));
+    for (const name of step.thunks) made.push(this.thunk_table(name, await shop.thunks((await shop.module(name)).at)));
+    fill(place, ...made);
   }
 
   private thunk_table(name: string, thunks: { kind: string; name: string; depth: number }[]): HTMLElement {
@@ -132,7 +136,7 @@ export class LessonView implements View {
 
   private kernel_table(name: string, kernels: { name: string; bytes: number; seconds: number }[]): HTMLElement {
     const row = (first: HTMLElement | string, size: number, time: number) => h('tr', null, h('td', null, first), h('td', { class: 'n' }, bytes(size)), h('td', { class: 'n' }, seconds(time)));
-    return h('table', { class: 'table kernels' }, h('caption', null, h('b', null, name), `: ${plural(kernels.length, 'kernel')}`), h('thead', null, h('tr', null, ...['kernel', 'read and written', 'least time'].map(t => h('th', { scope: 'col' }, t)))),
+    return h('table', { class: 'table kernels' }, h('caption', null, h('b', null, name), `: ${plural(kernels.length, 'kernel')}`), h('thead', null, h('tr', null, ...['kernel', 'read and written', 'least time, launch aside'].map((t, i) => h('th', { scope: 'col', class: i ? 'n' : null }, t)))),
       h('tbody', null, ...kernels.map(kernel => row(foreign(kernel.name, 40), kernel.bytes, kernel.seconds)), row(h('b', null, 'together'), kernels.reduce((sum, one) => sum + one.bytes, 0), kernels.reduce((sum, one) => sum + one.seconds, 0))));
   }
 
@@ -162,11 +166,12 @@ export class LessonView implements View {
     this.draw_question(question, shop, place, asks);
     this.app.say(verdict.right ? 'right' : 'not right');
     const lesson = this.lesson(place);
-    if (question.kind === 'edit' && lesson) await this.desk_to_edit(question, lesson, shop, place, asks, this.answers.get(this.key_of(place)));
+    if (question.kind !== 'edit') await this.reveal();
+    else if (lesson) await this.desk_to_edit(question, lesson, shop, place, asks, this.answers.get(this.key_of(place)));
   }
 
   private tell(question: Question, verdict: Verdict, said: HTMLElement): void {
-    said.className = 'said verdict ' + (verdict.right ? 'right' : 'wrong');
+    said.className = 'said verdict ' + (verdict.right ? 'is-right' : 'is-wrong');
     fill(said, h('p', null, h('b', null, verdict.right ? '✓ Right. ' : '✗ Not yet. '), ...inline(verdict.tells)), verdict.found ? h('p', { class: 'found' }, foreign(verdict.found, 600)) : null, ...(verdict.right ? question.after.split('\n\n').filter(Boolean).map(paragraph) : []));
     if (question.kind === 'edit' && !verdict.right) said.append(button('Show a solution', () => { this.desk.set_text(question.solution); void this.desk.pick(-1); }));
   }
@@ -175,7 +180,7 @@ export class LessonView implements View {
   private wrong_text(asks: HTMLElement, error: unknown): void {
     const { message, hint, line } = error as { message?: string; hint?: string; line?: number }, said = asks.querySelector<HTMLElement>('.said');
     if (!said) { this.app.failed(error); return; }
-    said.className = 'said verdict wrong';
+    said.className = 'said verdict is-wrong';
     fill(said, h('p', { role: 'alert' }, h('b', null, line ? `Line ${line}: ` : ''), foreign(String(message ?? error), 600)), hint ? h('p', { class: 'faint' }, foreign(hint, 400)) : null);
   }
 
@@ -199,13 +204,15 @@ export class LessonView implements View {
     this.desk.element.hidden = !decision;
     if (!decision) return;
     const shop = this.workshop(lesson), in_sight = this.in_sight, label = `decision ${in_sight + 1}`;
-    if (this.shown_decision !== decision.text || !this.desk.shows()) {
+    if (this.shown_decision !== decision.text || this.desk.labels() !== label) {
       const { at } = await shop.take(decision.text, `decision_${in_sight + 1}`);
       if (this.in_sight !== in_sight) return;
       this.shown_decision = decision.text;
       await this.desk.set([{ label, at, against: null }], 0);
       await this.desk.select_name(decision.producer);
     }
+    const at = this.desk.shows();
+    if (at && in_sight < said.length && this.in_sight === in_sight) add(asks, this.kernel_table('apart', await shop.kernels(at)));
   }
   private shown_decision = '';
 
