@@ -1,4 +1,4 @@
-// A lesson's text, read: steps, modules, what is shown, questions with their checks. The form is in docs/viewer.md. No
+// A lesson's text, read: steps, modules, what is shown, questions with their checks. The form is in docs/formats.md. No
 // part of this asks the page or the engine, so that tests read the same files in the same way.
 
 export interface Option { value: string; label: string; tells: string }
