@@ -3,6 +3,7 @@
 
 lessons_test.py ENGINE_ASK SOURCE. The page's own reader and judge run in node (tests/lessons_run.js), bundled by
 esbuild; 77 where one of them is not here."""
+import json
 import pathlib
 import shutil
 import subprocess
@@ -52,6 +53,16 @@ def main():
             (folder / "1_wrong.md").write_text("# Wrong\n" + text)
             done = run(folder)
             assert done.returncode == 1 and said in done.stdout, f"{what}: {done.returncode}\n{done.stdout}{done.stderr}"
+        decisions = json.loads((LESSONS / "decisions.json").read_text())
+        first, second = decisions["decisions"][:2]
+        first["producer"] = "nobody"
+        second["verdict"] = {"fused": "declined", "declined": "fused"}[second["verdict"]]
+        (tmp / "0" / "decisions.json").write_text(json.dumps(decisions))
+        said = run(tmp / "0").stdout
+        assert "decision 1: there is no nobody" in said and "decision 2: nothing tells why" in said, said
+    dumps = SOURCE.resolve().parent / "shared/dumps"
+    if dumps.is_dir() and shutil.which("zstd"):
+        subprocess.run([sys.executable, SOURCE / "tests/dev/lesson_decisions.py", dumps, "--check"], check=True)
     print(f"{len(WRONG)} wrong lessons found; {size} bytes of lessons")
     return 0
 

@@ -6,8 +6,9 @@ import { Lesson, Question, Run } from './lesson';
 /** A module of the lesson, or what was made of one. `rows`: the passes that made it; `from`: what they ran on. */
 export interface Made { at: StateRef; from: StateRef | null; rows: Row[] }
 
-/** `tells`: what the lesson says to this answer; `found`: what the engine found, where the answer is not that. */
-export interface Verdict { right: boolean; tells: string; found: string; made?: Made }
+/** `tells`: what the lesson says to this answer; `found`: what the engine found, where the answer is not that; `instead`:
+ *  what the lesson says to the answer that is. */
+export interface Verdict { right: boolean; tells: string; found: string; instead?: string; made?: Made }
 
 export interface Kernel { name: string; bytes: number; seconds: number }
 
@@ -117,7 +118,8 @@ export class Workshop {
   private async in_words(expression: string, value: string, named: Record<string, Made> = {}): Promise<string> {
     const what = expression.trim().split(/\s+/)[0], number = Number(value), pair = expression.trim().match(/^verdict\s+(.*?)\s+in\s+([\w-]+)$/);
     if (pair) return `The engine's pass says of this pair: ${(await this.decision(named[pair[2]] ?? await this.module(pair[2]), pair[1]))?.why ?? 'nothing'}.`;
-    if (what === 'bytes' || what === 'peak' || what === 'temporaries') return `The engine finds ${number.toLocaleString('en')} bytes${number >= 1 << 20 ? `, ${number / (1 << 20)} MiB` : number >= 1024 ? `, ${number / 1024} KiB` : ''}.`;
+    if (what === 'bytes' || what === 'peak' || what === 'temporaries') return `The engine finds ${number.toLocaleString('en')} bytes${number >= 1 << 20 ? `, ${+(number / (1 << 20)).toFixed(2)} MiB` : number >= 1024 ? `, ${+(number / 1024).toFixed(2)} KiB` : ''}.`;
+    if (what === 'count') return `The engine finds ${number.toLocaleString('en')} of them.`;
     if (what === 'rewrite') return `The engine's first step here is about ${value.split(' ').join(' and ')}.`;
     const unit = { kernels: ' kernel', thunks: ' thunk', instructions: ' instruction', elements: ' number', rewrites: ' rewrite', users: ' user' }[what];
     if (unit) return `The engine finds ${number.toLocaleString('en')}${unit}${number === 1 ? '' : 's'}.`;
@@ -144,7 +146,7 @@ export class Workshop {
   async judge(question: Question, given: string): Promise<Verdict> {
     if (question.kind === 'edit') return this.judge_edit(question, given);
     const right = await this.value(question.answer);
-    if (question.kind === 'choose') return { right: given === right, tells: question.options.find(one => one.value === given)?.tells ?? '', found: given === right ? '' : await this.in_words(question.answer, right) };
+    if (question.kind === 'choose') return { right: given === right, tells: question.options.find(one => one.value === given)?.tells ?? '', found: given === right ? '' : await this.in_words(question.answer, right), instead: given === right ? '' : question.options.find(one => one.value === right)?.tells };
     const number = number_of(given);
     if (number === null) return { right: false, tells: 'A number is wanted, such as 4096 or 4 MiB.', found: '' };
     if (number === Number(right)) return { right: true, tells: '', found: '' };

@@ -33,25 +33,32 @@ export class LessonView implements View {
   private fault = '';
   private decisions: Decision[] = [];
   private words = h('div', { class: 'lesson-text', tabIndex: -1 });
-  private desk: Desk;
+  private made_desk: Desk | null = null;   // when a lesson is opened: pages without lessons do without
   private workshops = new Map<string, Workshop>();
   private answers = new Map<string, Answer>();
   private seen = '';
   private in_sight = 0;   // the decision shown
 
   constructor(private app: App, private course: Course | null) {
-    this.desk = new Desk(app, sheet => { app.reload().then(() => app.go({ at: sheet.at, against: sheet.against, view: 'graph', op: null, name: '', open: null, all: false })).catch(error => app.failed(error)); });
-    this.element = h('section', { class: 'view lesson', 'aria-label': 'Lesson' }, this.words, this.desk.element);
+    this.element = h('section', { class: 'view lesson', 'aria-label': 'Lesson' }, this.words);
     try {
       for (const [file, text] of course?.texts ?? []) if (file.endsWith('.md')) this.lessons.push(read_lesson(file.replace(/^\d+_|\.md$/g, ''), text));
       this.decisions = read_decisions(course?.texts.get('decisions.json') ?? '{"decisions": []}');
     } catch (error) { this.fault = String((error as Error).message ?? error); }
   }
 
-  theme(): void { this.desk.theme(); }
+  private get desk(): Desk {
+    if (!this.made_desk) {
+      this.made_desk = new Desk(this.app, sheet => { this.app.reload().then(() => this.app.go({ at: sheet.at, against: sheet.against, view: 'graph', op: null, name: '', open: null, all: false })).catch(error => this.app.failed(error)); });
+      this.element.append(this.made_desk.element);
+    }
+    return this.made_desk;
+  }
+
+  theme(): void { this.made_desk?.theme(); }
 
   /** The engine is a new one, which has none of our modules. */
-  forget(): void { this.workshops.clear(); this.desk.fresh_engine(); this.seen = ''; }
+  forget(): void { this.workshops.clear(); this.made_desk?.fresh_engine(); this.seen = ''; }
 
   title(place: Place): string { return this.lesson(place)?.title ?? 'Lessons'; }
 
@@ -65,7 +72,7 @@ export class LessonView implements View {
     const lesson = this.lesson(place), key = `${this.key_of(place)}?${place.query}`;
     if (key === this.seen) return;
     this.seen = key;
-    this.desk.element.hidden = !lesson;
+    if (this.made_desk) this.made_desk.element.hidden = !lesson;
     if (!lesson) { this.contents(place.lesson); return; }
     const step = lesson.steps[this.step_of(place) - 1], said = valid_said(place.query, this.decisions.length);
     if (step.predict && !(this.in_sight === said.length - 1 && said.length)) this.in_sight = said.length;
@@ -164,6 +171,7 @@ export class LessonView implements View {
     this.answers.set(this.key_of(place), { given, verdict });
     if (this.seen !== turn) return;
     this.draw_question(question, shop, place, asks);
+    if (!verdict.right) asks.querySelector('input')?.focus();   // for another try
     this.app.say(verdict.right ? 'right' : 'not right');
     const lesson = this.lesson(place);
     if (question.kind !== 'edit') await this.reveal();
@@ -172,7 +180,7 @@ export class LessonView implements View {
 
   private tell(question: Question, verdict: Verdict, said: HTMLElement): void {
     said.className = 'said verdict ' + (verdict.right ? 'is-right' : 'is-wrong');
-    fill(said, h('p', null, h('b', null, verdict.right ? '✓ Right. ' : '✗ Not yet. '), ...inline(verdict.tells)), verdict.found ? h('p', { class: 'found' }, foreign(verdict.found, 600)) : null, ...(verdict.right ? question.after.split('\n\n').filter(Boolean).map(paragraph) : []));
+    fill(said, h('p', null, h('b', null, verdict.right ? '✓ Right. ' : question.kind === 'edit' ? '✗ Not yet. ' : '✗ No. '), ...inline(verdict.tells)), verdict.found ? h('p', { class: 'found' }, foreign(verdict.found, 600)) : null, verdict.instead ? paragraph(verdict.instead) : null, ...(verdict.right || question.kind !== 'edit' && verdict.found ? question.after.split('\n\n').filter(Boolean).map(paragraph) : []));
     if (question.kind === 'edit' && !verdict.right) said.append(button('Show a solution', () => { this.desk.set_text(question.solution); void this.desk.pick(-1); }));
   }
 
