@@ -30,91 +30,114 @@ class LessonFault extends Error {}
 function fault(name: string, line: number, what: string): never { throw new LessonFault(`lessons/${name}.md:${line + 1}: ${what}`); }
 
 /** Reads a lesson; throws with file and line where the text is not of the form. */
-export function read_lesson(name: string, text: string): Lesson {
-  const lines = text.split('\n');
-  const lesson: Lesson = { name, title: '', about: '', steps: [], modules: new Map(), runs: [] };
-  let step: Step | null = null, paragraph: string[] = [], at = 0;
-  const here = (): Step => step ?? fault(name, at, 'a step (`## Title`) comes first');
-  const known = (module: string) => { if (!lesson.modules.has(module) && !lesson.runs.some(run => run.name === module)) fault(name, at, `there is no module ${module}`); return module; };
-  const fresh = (module: string) => { if (!/^[a-z][\w-]*$/.test(module) || lesson.modules.has(module) || lesson.runs.some(run => run.name === module)) fault(name, at, `not the name of a new module: ${module}`); return module; };
-  const end_paragraph = () => {
-    if (!paragraph.length) return;
-    const said = paragraph.join('\n');
-    paragraph = [];
-    const question = step?.question;
+export function read_lesson(name: string, text: string): Lesson { return new Reader(name, text).read(); }
+
+class Reader {
+  private lines: string[];
+  private at = 0;
+  private step: Step | null = null;
+  private paragraph: string[] = [];
+  private lesson: Lesson;
+
+  constructor(private name: string, text: string) {
+    this.lines = text.split('\n');
+    this.lesson = { name, title: '', about: '', steps: [], modules: new Map(), runs: [] };
+  }
+
+  read(): Lesson {
+    for (; this.at < this.lines.length; this.at++) {
+      const line = this.lines[this.at], word = line.match(/^@(\w+)(?:\s+(.*))?$/);
+      if (line.startsWith('# ')) this.lesson.title = line.slice(2);
+      else if (line.startsWith('## ')) {
+        this.end_paragraph();
+        this.step = { title: line.slice(3), body: [], show: [], table: [], values: '', thunks: [], question: null, predict: false };
+        this.lesson.steps.push(this.step);
+      } else if (word) { this.end_paragraph(); this.order(word[1], (word[2] ?? '').trim()); }
+      else if (!line.trim()) this.end_paragraph();
+      else this.paragraph.push(line);
+    }
+    this.end_paragraph();
+    if (!this.lesson.title || !this.lesson.steps.length) fault(this.name, 0, 'a title and a step are wanted');
+    for (const one of this.lesson.steps) complete(this.name, one);
+    return this.lesson;
+  }
+
+  private wrong(what: string): never { return fault(this.name, this.at, what); }
+
+  private has(module: string): boolean { return this.lesson.modules.has(module) || this.lesson.runs.some(run => run.name === module); }
+  private known(module: string): string { return this.has(module) ? module : this.wrong(`there is no module ${module}`); }
+  private fresh(module: string): string { return /^[a-z][\w-]*$/.test(module) && !this.has(module) ? module : this.wrong(`not the name of a new module: ${module}`); }
+
+  private parts(rest: string, form: string): string[] {
+    const parts = rest.split(' | ');
+    return parts.length === form.split(' | ').length ? parts : this.wrong(`${form} is wanted`);
+  }
+
+  private end_paragraph(): void {
+    if (!this.paragraph.length) return;
+    const said = this.paragraph.join('\n'), step = this.step, question = step?.question;
+    this.paragraph = [];
     if (step && question) question.after += (question.after ? '\n\n' : '') + said;   // shown when it is answered
     else if (step) step.body.push(said);
-    else lesson.about += (lesson.about ? ' ' : '') + said;
-  };
-  const fenced = (): string => {
-    if (lines[at + 1] !== '```') fault(name, at, 'a module between lines of ``` is wanted');
-    const from = at + 2;
-    let to = from;
-    while (to < lines.length && lines[to] !== '```') to++;
-    if (to === lines.length) fault(name, at, '``` is not closed');
-    at = to;
-    return lines.slice(from, to).join('\n') + '\n';
-  };
-  const directive = (word: string, rest: string) => {
-    const words = rest.split(/\s+/).filter(Boolean), question = here().question;
+    else this.lesson.about += (this.lesson.about ? ' ' : '') + said;
+  }
+
+  /** The module in the lines that follow. */
+  private fenced(): string {
+    if (this.lines[this.at + 1] !== '```') this.wrong('a module between lines of ``` is wanted');
+    const from = this.at + 2, to = this.lines.indexOf('```', from);
+    if (to < 0) this.wrong('``` is not closed');
+    this.at = to;
+    return this.lines.slice(from, to).join('\n') + '\n';
+  }
+
+  private order(word: string, rest: string): void {
+    const words = rest.split(/\s+/).filter(Boolean), step = this.step ?? this.wrong('a step (`## Title`) comes first'), known = (module: string) => this.known(module);
     switch (word) {
-      case 'module': lesson.modules.set(fresh(rest), fenced()); return;
-      case 'run': {   // NEW = OLD pass pass:FUEL pass{option=value}
-        if (words[1] !== '=' || words.length < 4) fault(name, at, '@run NEW = OLD PASS… is wanted');
-        const run: Run = { name: fresh(words[0]), from: known(words[2]), passes: [], fuel: {}, options: {} };
-        for (const word of words.slice(3)) {
-          const [, pass, options, most] = word.match(/^([\w-]+)(?:\{(\w+=\w+(?:,\w+=\w+)*)\})?(?::(\d+))?$/) ?? fault(name, at, `no pass: ${word}`);
-          run.passes.push(pass);
-          if (most) run.fuel[pass] = Number(most);
-          for (const option of options?.split(',') ?? []) { const [key, value] = option.split('='); run.options[`${pass}.${key}`] = value; }
-        }
-        lesson.runs.push(run);
-        return;
-      }
-      case 'show': here().show.push(...words.map(known)); return;
-      case 'table': here().table.push(...words.map(known)); return;
-      case 'values': here().values = known(rest); return;
-      case 'thunks': here().thunks.push(...words.map(known)); return;
-      case 'predict': here().predict = true; return;
-      case 'choose': here().question = { kind: 'choose', text: rest, answer: '', options: [], after: '' }; return;
-      case 'number': here().question = { kind: 'number', text: rest, answer: '', wrong: [], after: '' }; return;
-      case 'edit': here().question = { kind: 'edit', text: words.slice(1).join(' '), module: known(words[0]), passes: [], expect: [], solution: '', wrong: [], after: '' }; return;
-      default: break;
+      case 'module': this.lesson.modules.set(this.fresh(rest), this.fenced()); return;
+      case 'run': this.lesson.runs.push(this.run(words)); return;
+      case 'show': step.show.push(...words.map(known)); return;
+      case 'table': step.table.push(...words.map(known)); return;
+      case 'thunks': step.thunks.push(...words.map(known)); return;
+      case 'values': step.values = known(rest); return;
+      case 'predict': step.predict = true; return;
+      case 'choose': step.question = { kind: 'choose', text: rest, answer: '', options: [], after: '' }; return;
+      case 'number': step.question = { kind: 'number', text: rest, answer: '', wrong: [], after: '' }; return;
+      case 'edit': step.question = { kind: 'edit', text: words.slice(1).join(' '), module: known(words[0]), passes: [], expect: [], solution: '', wrong: [], after: '' }; return;
+      default: this.of_question(step.question ?? this.wrong(`@${word} without a question before it`), word, rest);
     }
-    if (!question) fault(name, at, `@${word} without a question before it`);
+  }
+
+  /** NEW = OLD pass pass:FUEL pass{option=value} */
+  private run(words: string[]): Run {
+    if (words[1] !== '=' || words.length < 4) this.wrong('@run NEW = OLD PASS… is wanted');
+    const run: Run = { name: this.fresh(words[0]), from: this.known(words[2]), passes: [], fuel: {}, options: {} };
+    for (const word of words.slice(3)) {
+      const [, pass, options, most] = word.match(/^([\w-]+)(?:\{(\w+=\w+(?:,\w+=\w+)*)\})?(?::(\d+))?$/) ?? this.wrong(`no pass: ${word}`);
+      run.passes.push(pass);
+      if (most) run.fuel[pass] = Number(most);
+      for (const option of options?.split(',') ?? []) { const [key, value] = option.split('='); run.options[`${pass}.${key}`] = value; }
+    }
+    return run;
+  }
+
+  private of_question(question: Question, word: string, rest: string): void {
     if (word === 'answer' && question.kind !== 'edit') question.answer = rest;
     else if (word === 'option' && question.kind === 'choose') {
-      const parts = rest.split(' | ');
-      if (parts.length !== 3) fault(name, at, '@option VALUE | LABEL | WHAT IS SAID is wanted');
-      question.options.push({ value: parts[0], label: parts[1], tells: parts[2] });
+      const [value, label, tells] = this.parts(rest, '@option VALUE | LABEL | TOLD');
+      question.options.push({ value, label, tells });
     } else if (word === 'wrong' && question.kind === 'number') {
-      const parts = rest.split(' | ');
-      if (parts.length !== 2) fault(name, at, '@wrong NUMBER | WHAT IS SAID is wanted');
-      question.wrong.push({ text: parts[0], tells: parts[1] });
-    } else if (word === 'wrong' && question.kind === 'edit') question.wrong.push({ tells: rest, text: fenced() });
-    else if (word === 'passes' && question.kind === 'edit') question.passes = words;
-    else if (word === 'expect' && question.kind === 'edit') {
-      const parts = rest.split(' | ');
-      if (parts.length !== 2) fault(name, at, '@expect CHECK | WHAT IS SAID WHERE IT FAILS is wanted');
-      question.expect.push({ check: parts[0], tells: parts[1] });
-    } else if (word === 'solution' && question.kind === 'edit') question.solution = fenced();
-    else fault(name, at, `@${word} means nothing here`);
-  };
-  for (; at < lines.length; at++) {
-    const line = lines[at], word = line.match(/^@(\w+)(?:\s+(.*))?$/);
-    if (line.startsWith('# ')) lesson.title = line.slice(2);
-    else if (line.startsWith('## ')) {
-      end_paragraph();
-      step = { title: line.slice(3), body: [], show: [], table: [], values: '', thunks: [], question: null, predict: false };
-      lesson.steps.push(step);
-    } else if (word) { end_paragraph(); directive(word[1], (word[2] ?? '').trim()); }
-    else if (!line.trim()) end_paragraph();
-    else paragraph.push(line);
+      const [text, tells] = this.parts(rest, '@wrong NUMBER | TOLD');
+      question.wrong.push({ text, tells });
+    } else if (question.kind !== 'edit') this.wrong(`@${word} means nothing here`);
+    else if (word === 'wrong') question.wrong.push({ tells: rest, text: this.fenced() });
+    else if (word === 'solution') question.solution = this.fenced();
+    else if (word === 'passes') question.passes = rest.split(/\s+/);
+    else if (word === 'expect') {
+      const [check, tells] = this.parts(rest, '@expect CHECK | TOLD');
+      question.expect.push({ check, tells });
+    } else this.wrong(`@${word} means nothing here`);
   }
-  end_paragraph();
-  if (!lesson.title || !lesson.steps.length) fault(name, 0, 'a title and a step are wanted');
-  for (const one of lesson.steps) complete(name, one);
-  return lesson;
 }
 
 /** A question says how it is checked, and what is wrong. */
