@@ -26,7 +26,7 @@ WRONG = {
     "no such module": ("## S\n" + MODULE + "@show k\n", "there is no module k"),
     "a module that is not valid": ("## S\n" + MODULE.replace("negate(x)", "negate(y)"), "module m: "),
     "an answer of no form": ("## S\n" + MODULE + "@number How many?\n@answer size of m\n@wrong 2 | No.\n", "no expression: size of m"),
-    "no such order": ("## S\n" + MODULE + "@shows m\n", "1_wrong.md:11: @shows without a question before it"),
+    "no such order": ("## S\n" + MODULE + "@shows m\n", "lesson wrong, line 12: @shows without a question before it"),
     "an option that lacks a part": ("## S\n" + MODULE + "@choose How many?\n@option 2 | Two\n", "@option VALUE | LABEL | TOLD is wanted"),
     "a module that does not end": ("## S\n" + MODULE.removesuffix("```\n"), "``` is not closed"),
     "a module before the first step": (MODULE, "a step (`## Title`) comes first"),

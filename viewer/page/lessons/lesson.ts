@@ -27,9 +27,9 @@ export interface Lesson { name: string; title: string; about: string; steps: Ste
 
 class LessonFault extends Error {}
 
-function fault(name: string, line: number, what: string): never { throw new LessonFault(`lessons/${name}.md:${line + 1}: ${what}`); }
+function fault(name: string, line: number, what: string): never { throw new LessonFault(`lesson ${name}, line ${line + 1}: ${what}`); }
 
-/** Reads a lesson; throws with file and line where the text is not of the form. */
+/** Reads a lesson; throws with the line where the text is not of the form. */
 export function read_lesson(name: string, text: string): Lesson { return new Reader(name, text).read(); }
 
 class Reader {
@@ -142,7 +142,7 @@ class Reader {
 
 /** A question says how it is checked, and what is wrong. */
 function complete(name: string, step: Step): void {
-  const q = step.question, lacks = (what: string): never => { throw new LessonFault(`lessons/${name}.md: the question of "${step.title}" lacks ${what}`); };
+  const q = step.question, lacks = (what: string): never => { throw new LessonFault(`lesson ${name}: the question of "${step.title}" lacks ${what}`); };
   if (!q) return;
   if (q.kind === 'edit') {
     if (!q.expect.length) lacks('@expect');
