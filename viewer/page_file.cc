@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "ir/base/base64.h"
 #include "ir/base/check.h"
 #include "parser/proto_reader.h"
 #include "replay/confined_path.h"

@@ -1,4 +1,4 @@
-// The ways to an engine: the worker that a page brings with it, or the program behind `view --serve`.
+// The way to the engine that a page brings with it, in a worker. Those of other pages: answers.ts.
 import { Engine } from './protocol';
 import type { Order, Report } from './worker';
 
@@ -95,22 +95,4 @@ class WorkerTransport implements Transport {
  *  the next question, with nothing open. Every question that was under way fails with an EngineError. */
 export function connectWorker(wasmBytes: Uint8Array, workerSource: string, ended: (why: string) => void = () => undefined): Engine {
   return engine_over(new WorkerTransport(wasmBytes, workerSource, ended));
-}
-
-/** The program behind `view --serve` at `url` (without a slash at its end). */
-export function connectServer(url: string): Engine {
-  const post = async (path: string, method: string, body: BodyInit): Promise<unknown> => {
-    let answer: Response;
-    try {
-      answer = await fetch(url + path, { method, body });
-    } catch {
-      throw new EngineError('hlo-replay view --serve does not answer', 'it may have ended');
-    }
-    if (!answer.ok) throw new EngineError(`hlo-replay view --serve refused: ${answer.status} ${answer.statusText}`);
-    return answer.json();
-  };
-  return engine_over({
-    put: (name, bytes) => post('/file/' + name.split('/').map(encodeURIComponent).join('/'), 'PUT', bytes),
-    ask: question => post('/engine', 'POST', question),
-  });
 }
