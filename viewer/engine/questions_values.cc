@@ -272,6 +272,7 @@ class StateSearch {
             {"name", b->inst_name(d.bad)},
             {"text", d.difference},
             {"source", source.text()},
+            {"file", program_file(bad.module, source)},
             {"before", ids(good, *a, d.before)},
             {"after", ids(bad, *b, d.after)}};
   }
@@ -291,6 +292,15 @@ class StateSearch {
   }
 
  private:
+  // The recording's file that holds the program, `MODULE.model.py` for `model.py`; empty where it has none.
+  std::string program_file(uint32_t module, const SourceLine& source) const {
+    const std::string base = source.file.substr(source.file.rfind('/') + 1);
+    if (base.empty()) return {};
+    for (const std::string& file : session_.module(module).recording.other_files)
+      if (file == base || file.ends_with("." + base) || file.ends_with("/" + base)) return file;
+    return {};
+  }
+
   static SourceLine source_of(const Module& m, const std::vector<InstId>& list) {
     for (InstId i : list)
       if (SourceLine line = source_line(m, i); line.known()) return line;

@@ -152,9 +152,10 @@ export interface Engine {
   compare(q: { a: StateRef; b: StateRef; seed?: number; inputs?: string; fill?: 'random' | 'zeros' }): Promise<{ equal: boolean; text: string; first: { id: Id | null; name: string; text: string } | null }>;
   /** States held against state 0; then the rewrites of the guilty pass. `at`: the state behind the guilty rewrite. `first`: the first
    *  instruction that has another value, in the state `first.at`, and what it is made of there (`after`) and in the state before it
-   *  (`before`), back to where values agree; itself first. */
+   *  (`before`), back to where values agree; itself first.
+   *  `file`: the recording's file that holds the program, if it does. */
   bisect(q: { module: number; seed?: number; inputs?: string; fill?: 'random' | 'zeros' }): Promise<{ found: boolean; state: number | null; at?: StateRef; row: number | null; rewrite: number | null; rule: string; id: Id | null; source: string; text: string;
-    first: { at: StateRef; id: Id | null; name: string; text: string; source: string; before: Id[]; after: Id[] } | null }>;
+    first: { at: StateRef; id: Id | null; name: string; text: string; source: string; file: string; before: Id[]; after: Id[] } | null }>;
 }
 
 /** Methods whose answers a page without an engine can carry. */
