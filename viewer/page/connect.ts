@@ -48,7 +48,11 @@ class WorkerTransport implements Transport {
 
   constructor(private wasm: Uint8Array, private source: string, private ended: (why: string) => void) {}
 
-  put(name: string, bytes: Uint8Array): Promise<unknown> { return this.send({ id: 0, order: 'put', name, bytes }); }
+  /** A copy is given away: of bytes within a larger buffer (a file of an archive) the whole buffer would be copied. */
+  put(name: string, bytes: Uint8Array): Promise<unknown> {
+    const own = bytes.slice();
+    return this.send({ id: 0, order: 'put', name, bytes: own }, [own.buffer as ArrayBuffer]);
+  }
   ask(question: string): Promise<unknown> { return this.send({ id: 0, order: 'ask', question }); }
 
   private send(order: Order, give: ArrayBuffer[] = []): Promise<unknown> {

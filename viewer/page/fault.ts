@@ -7,7 +7,7 @@ import { coloured } from './views/text';
 
 type Found = Awaited<ReturnType<Engine['bisect']>>;
 const most = 6;       // instructions that are told of either side
-const around = 2;     // lines of the program in front of the guilty one and behind
+const around = 1;     // lines of the program in front of the guilty one and behind
 
 /** The line of `model.py:23`; 0 where none is told. */
 function line_of(source: string): number { return Number(source.match(/:(\d{1,7})(?!\S)/)?.[1] ?? 0); }
@@ -40,7 +40,7 @@ export class FaultCard {
     this.card(`${row?.pass || row?.name || 'A step'} makes it compute something else`, 'warn',
       h('p', null, foreign(stage_name(this.host, { module, state: found.state }), 80), ' gives other results than the stage before', found.rule ? h('span', null, ': rule ', foreign(found.rule, 80, 'rule'), `, rewrite ${found.rewrite}`) : '',
         first ? h('span', null, '; first in ', foreign(first.name, 60, 'strong'), ', ', foreign(first.text, 300)) : '. ', first ? '' : foreign(found.text, 600)),
-      first ? h('div', { class: 'fault-columns' }, this.code('was', 'gone', then), this.code('became', 'came', now), lines) : lines,
+      lines, first ? h('div', { class: 'fault-columns' }, this.code('was', 'gone', then), this.code('became', 'came', now)) : null,
       h('div', { class: 'buttons' }, button('Show it in the graph', () => { void this.light(at, found); }), button('All that the pass changed', () => { void this.host.go({ at: { module, state: found.state! }, view: 'diff', against: null }); })));
     await this.light(at, found);
   }
@@ -71,6 +71,8 @@ export class FaultCard {
     const first = found.first;
     await this.host.reload();   // rewrites are a module of their own
     this.host.session.marked = first ? { at, ids: first.after } : null;
-    await this.host.go({ at, view: 'graph', op: first?.id ?? found.id, name: '', open: null, all: false, against: null });
+    await this.host.go({ at, view: 'graph', op: null, name: '', open: null, all: false, against: null });
+    const id = first?.id ?? found.id;
+    if (id !== null) await this.host.select(id, first?.name ?? '');   // a stage that is shown already opens the groups around it
   }
 }

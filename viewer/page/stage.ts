@@ -34,11 +34,15 @@ export async function show_stage(host: Host, place: Place, element: HTMLElement,
   await new Promise(done => setTimeout(done, wait));
   const base = session.base(place), last = place.at.state + 1 === (session.info(place.at.module)?.states ?? 0);
   if (!current()) return;
-  if (base) add(body, changes_told(host, place, (await session.engine.diff({ a: base, b: place.at })).changes));
+  if (base) {
+    const { changes, note } = await session.engine.diff({ a: base, b: place.at });
+    if (!current()) return;
+    add(body, changes_told(host, place, changes, note));
+  }
   if (last && current()) { const slow = slowest(host, await session.engine.roofline({ at: place.at })); if (current() && slow) add(body, slow); }
 }
 
-function changes_told(host: Host, place: Place, changes: Change[]): HTMLElement {
+function changes_told(host: Host, place: Place, changes: Change[], note: string): HTMLElement {
   const of = (kind: Change['kind']) => changes.filter(change => change.kind === kind);
   const turned = of('changed').map(change => { const from = opcode_of(change.before), to = opcode_of(change.after); return from === to ? from : `${from} → ${to}`; });
   const jump = (change: Change) => link(foreign(change.name, 40), () => { void host.select(change.id, change.name, { at: place.at }); });
@@ -47,13 +51,13 @@ function changes_told(host: Host, place: Place, changes: Change[]): HTMLElement 
     tally('new', 'mark-new', counted(of('added').map(change => opcode_of(change.after)))), tally('gone', 'mark-gone', counted(of('removed').map(change => opcode_of(change.before)))),
     tally('changed', 'mark-changed', counted(turned)), tally('rules', 'faint', counted(changes.flatMap(change => change.rules))),
     shown.length ? h('ul', { class: 'ops' }, ...shown.map(change => h('li', null, h('span', { class: change.kind === 'added' ? 'mark-new' : 'mark-changed' }, change.kind === 'added' ? '+ ' : '~ '), jump(change)))) : null,
-    changes.length ? button('All changes (d)', () => { void host.go({ view: 'diff' }); }) : h('p', { class: 'faint' }, 'No instruction differs from the stage before.'));
+    changes.length ? button('All changes (d)', () => { void host.go({ view: 'diff' }); }) : h('p', { class: 'faint' }, foreign(note ? note[0].toUpperCase() + note.slice(1) + '.' : 'No instruction differs from the stage before.', 300)));
 }
 
 function slowest(host: Host, told: Roofline): HTMLElement | null {
   if (!told.ops.length || !(told.seconds > 0)) return null;
-  const ops = [...told.ops].sort((a, b) => (b.measured ?? b.seconds) * b.times - (a.measured ?? a.seconds) * a.times).slice(0, most);
+  const ops = [...told.ops].sort((a, b) => (b.measured ?? b.seconds) - (a.measured ?? a.seconds)).slice(0, most);   // each of all its times
   return h('div', null, h('h3', null, 'Slowest ', h('span', { class: 'faint' }, `estimated for ${told.device}, ${seconds(told.seconds)} in all`)),
     h('ol', { class: 'slow' }, ...ops.map(op => h('li', null, link(foreign(op.name, 40), () => { void host.select(op.id, op.name); }), h('span', { class: 'faint' },
-      ` ${seconds((op.measured ?? op.seconds) * op.times)}${op.times > 1 ? ` (${op.times} times)` : ''}, ${op.measured !== null ? 'measured' : op.bound + '-bound'}`)))));
+      ` ${seconds(op.measured ?? op.seconds)}, ${Math.round(op.seconds / told.seconds * 100)} %${op.times > 1 ? `, ${op.times} times` : ''}, ${op.measured !== null ? 'measured' : op.bound + '-bound'}`)))));
 }

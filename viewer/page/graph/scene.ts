@@ -1,5 +1,6 @@
 // A drawing made ready to be painted sixty times a second: flat arrays, depths, neighbours, a grid for what is near a point.
 import { Drawing, Id } from '../protocol';
+import { plain_bytes } from '../unpack';
 
 export interface Scene {
   drawing: Drawing; count: number;
@@ -35,8 +36,7 @@ export function make_scene(drawing: Drawing): Scene {
 
 /** Pixels of base64 of 32-bit integers of quarters. */
 function places(text: string): Float32Array {
-  const plain = atob(text), bytes = new Uint8Array(plain.length), view = new DataView(bytes.buffer);
-  for (let i = 0; i < plain.length; i++) bytes[i] = plain.charCodeAt(i);
+  const bytes = plain_bytes(text), view = new DataView(bytes.buffer);
   const out = new Float32Array(bytes.length >> 2);
   for (let i = 0; i < out.length; i++) out[i] = view.getInt32(4 * i, true) / 4;
   return out;
