@@ -277,9 +277,12 @@ void Printer::computation(CompId c, int indent, bool in_place) {
   indent_ = saved;
 }
 
-void Printer::module() {
+void Printer::preamble() {
   header();
   if (o_.stack_tables && o_.metadata) stack_tables();
+}
+void Printer::module() {
+  preamble();
   if (o_.metadata && !o_.color) printed_.resize(std::clamp<size_t>(m_.inst_slots() / 4, 1, 4096));
   std::vector<bool> hidden(m_.comp_slots(), false);
   if (!o_.lossless)

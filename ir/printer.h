@@ -164,6 +164,7 @@ class Printer {
   void constant(const Inst& inst);
   void computation(CompId c, int indent = 0, bool in_place = false);
   void header();
+  void preamble();  // header, tables of stack frames
 
   // Frames that no instruction uses are dropped, the rest numbered in order of first use, callers first.
   void stack_tables();

@@ -9,15 +9,15 @@
 namespace hlo {
 
 struct FusionDecision {
-  std::optional<size_t> row;  // of the recording; a dump of XLA's does not say it
+  std::optional<size_t> row;  // of the recording
   bool fused = false;         // else it was declined
   std::string producer, consumer;
-  InstId producer_id, consumer_id;  // of the lineage; invalid where only names are known
+  InstId producer_id, consumer_id;  // of the lineage, in front of that row; invalid where it has none of the name
   std::string why;
 };
 
 // From the notes of our own passes (`row`: of that row alone), and from XLA's priority_fusion_dump where no row is
 // asked for. In the order in which they were made.
-std::vector<FusionDecision> fusion_decisions(const Recording& recording, std::optional<size_t> row);
+std::vector<FusionDecision> fusion_decisions(Recording& recording, std::optional<size_t> row);
 
 }  // namespace hlo

@@ -7,9 +7,15 @@
 namespace hlo {
 
 Divergence first_divergence(const Module& good, const Module& bad, const Session& session, const EvalOptions& options,
+                            double tolerance) {
+  const ExecutorInfo& evaluator = *find_executor("evaluator");
+  auto run = [&](const Module& m, const EvalOptions& traced) { return session.run(m, evaluator, traced, 1, false); };
+  return first_divergence(good, bad, run, options, tolerance);
+}
+
+Divergence first_divergence(const Module& good, const Module& bad, const RunModule& run, const EvalOptions& options,
                             double tolerance, int64_t most_bytes) {
   Universe& u = good.u();
-  const ExecutorInfo& evaluator = *find_executor("evaluator");
   Divergence out;
   std::unordered_map<StrId, std::pair<InstId, Value>> kept;
   int64_t bytes = 0;
@@ -23,7 +29,7 @@ Divergence first_divergence(const Module& good, const Module& bad, const Session
     bytes += static_cast<int64_t>(v.data->size());
     kept.emplace(good[i].name, std::pair{i, v});
   };
-  Value expected = session.run(good, evaluator, traced, 1, false);
+  Value expected = run(good, traced);
   std::unordered_set<StrId> seen, agree;
   traced.trace = [&](InstId i, std::span<const Value>, const Value& v) {
     StrId name = bad[i].name;
@@ -38,7 +44,7 @@ Divergence first_divergence(const Module& good, const Module& bad, const Session
       out.difference = c.why;
     }
   };
-  Value got = session.run(bad, evaluator, traced, 1, false);
+  Value got = run(bad, traced);
   if (!out.found) {
     Comparison c = compare_results(u, got, expected, tolerance);
     if (c.equal) return out;

@@ -54,8 +54,8 @@ void each_dumped_decision(const Recording& r, const std::function<void(const std
       if (line.ends_with("{")) {
         kind = line.substr(0, line.find(' ')), values.clear();
       } else if (line == "}") {
-        see(f, kind, values);
-        values.clear();
+        if (!kind.empty()) see(f, kind, values);  // else it ends what lies around the block
+        kind.clear(), values.clear();
       } else if (!line.empty()) {
         values.push_back(line);
       }

@@ -224,6 +224,14 @@ TEST_F(EngineTest, BisectsToTheRewriteOfAPlantedFault) {
   EXPECT_EQ(found["rewrite"], 2) << found;
   EXPECT_EQ(found["rule"], "negate to abs");
   EXPECT_EQ(found["id"], id_of(0, "neg"));
+  // The two have no name in common but what uses them.
+  const json& first = found["first"];
+  EXPECT_EQ(first["name"], "sum") << found;
+  EXPECT_EQ(first["at"], found["at"]);
+  EXPECT_EQ(first["before"].size(), 2u) << found;
+  EXPECT_EQ(first["after"].size(), 2u) << found;
+  EXPECT_EQ(first["before"][0], first["after"][0]);
+  EXPECT_EQ(first["before"][1], id_of(0, "neg"));
 }
 
 // --- costs ---

@@ -1,7 +1,6 @@
-// What a page carries: files in one ustar archive, bytes as base64.
+// What a page carries: files in one ustar archive.
 #pragma once
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace hlo {
@@ -13,7 +12,5 @@ struct ArchiveFile {
 
 // POSIX ustar; names of more than 100 bytes by a pax header. The same files give the same bytes: no times, no owners.
 std::string tar_of(const std::vector<ArchiveFile>& files);
-
-std::string base64(std::string_view bytes);
 
 }  // namespace hlo

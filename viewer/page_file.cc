@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "ir/base/base64.h"
 #include "ir/base/check.h"
 #include "parser/proto_reader.h"
 #include "replay/confined_path.h"
@@ -24,6 +25,7 @@ int rank_of(const std::string& file) {
   auto has = [&](const char* part) { return file.find(part) != std::string::npos; };
   if (has("buffer-assignment.txt") || has("thunk_")) return 0;
   if (has("live-range") || has("memory-usage-report.txt")) return 1;
+  if (file.ends_with(".py")) return 1;  // the program, where somebody put it there
   if (file.ends_with(".ptx") || file.ends_with(".ll")) return 2;
   if (has("buffer-assignment") || has("priority_fusion_dump") || has("gpu_target_config")) return 3;
   if (file.ends_with(".txt") || file.ends_with(".pbtxt") || file.ends_with(".textproto")) return 4;
@@ -123,6 +125,7 @@ std::string page_html(const PageContents& contents, PageEngineKind engine) {
   if (engine == PageEngineKind::kNone)
     // Base64 makes four bytes of three; packed one by one, answers are a little larger than together.
     files = carried_answers(contents, (kPageBytes - parts.script.size() - parts.style.size()) / 4 * 3, &notices);
+  if (!contents.note.empty()) notices.insert(notices.begin(), contents.note);
   nlohmann::ordered_json about{{"version", 1},
                                {"title", contents.title},
                                {"engine", engine == PageEngineKind::kInside   ? "inside"

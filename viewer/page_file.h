@@ -17,6 +17,7 @@ inline constexpr size_t kPageBytes = 12'000'000;
 struct PageContents {
   std::string title;
   std::vector<ArchiveFile> files;     // what the engine opens: a folder a module, or modules as texts
+  std::string note;                   // what whoever made the page says to its reader
   std::vector<std::string> notices;   // what could not be read or was left out, for the reader
   std::optional<std::string> lesson;  // the page carries the lessons and opens with this one; empty: with their list
 };

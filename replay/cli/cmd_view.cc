@@ -230,6 +230,7 @@ int cmd_view(const ViewArgs& a) {
     v = viewed_texts(a.spec);
     if (path.empty()) path = (a.spec == "-" ? "stdin" : fs::path(a.spec).filename().string()) + ".html";
   }
+  if (!a.note.empty()) v.contents.note = printable(a.note);
   if (!a.serve.empty()) return serve(a, served, v);
   if (fs::is_directory(path, error))
     fail(FailureKind::kUsage, "{} is a folder: view writes one page, -o page.html (folders: --formats)", path);

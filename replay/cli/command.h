@@ -151,6 +151,7 @@ int cmd_capture(const CaptureArgs& a);
 
 struct ViewArgs {
   std::string spec, out, formats;
+  std::string note;   // a sentence that the page shows above all
   std::string serve;  // the port: empty: nothing is served, 0: one that is free
   bool force = false, json = false, open = false;
 };

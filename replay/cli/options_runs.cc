@@ -38,6 +38,7 @@ void add_view(CLI::App& app, int* code) {
       "  hlo-replay view /tmp/xla_dump --serve         what is too large for a file, at an address of this machine");
   c->add_option("FILE", view.spec, "a folder, DIR:MODULE, DIR:MODULE:STAGE, or a module (an empty bench)");
   c->add_option("-o,--out", view.out, "page to write (FILE.html); with --formats the folder to make (DIR.view)");
+  c->add_option("--note", view.note, "a sentence that the page shows above all");
   c->add_flag("--force", view.force, "with --formats: replace the folder");
   c->add_option("--formats", view.formats, "a folder of text, dot, page, and drawn: html, svg, png, instead of a page");
   c->add_flag("--serve{0}", view.serve, "serve it on 127.0.0.1 until Ctrl-C: --serve=PORT, or a port that is free");

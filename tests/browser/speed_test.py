@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """The page's speed: speed_test.py HLO-REPLAY SOURCE prints a table and fails where a limit is passed.
 
-A module of 60,000 instructions is made here (blocks of layers, each of repeated parts), another recording may be
-named in HLO_SPEED_RECORDING. HLO_PAGE_ADDRESS: a page that shows the large module already."""
+Of pages as files, so by the WebAssembly engine where the program has it inside. A module of 60,000 instructions is made
+here (blocks of layers, each of repeated parts); a dump or recording may be named in HLO_SPEED_RECORDING.
+HLO_PAGE_ADDRESS: a page that shows the large module already. HLO_SPEED_SERVE=1: by `view --serve` instead."""
 import contextlib
 import os
+import subprocess
 import sys
 import tempfile
+import time
 
 try:
     import playwright  # noqa: F401
@@ -46,8 +49,17 @@ def large_module(count):
     return "\n".join(lines + ["}", ""])
 
 
+def written(binary, spec, folder):
+    """The address of SPEC's page, its bytes, and the seconds that it took to be made."""
+    page = os.path.join(folder, f"page_{len(os.listdir(folder))}.html")
+    begin = time.monotonic()
+    subprocess.run([binary, "view", spec, "-o", page], check=True, stdout=subprocess.DEVNULL)
+    return "file://" + page, os.path.getsize(page), time.monotonic() - begin
+
+
 def main():
     binary = sys.argv[1]
+    inside = not os.environ.get("HLO_SPEED_SERVE")
     failed = 0
 
     def told(what, value, limit, unit="ms", at_least=False):
@@ -63,7 +75,7 @@ def main():
             path = os.path.join(folder, "large.hlo")
             with open(path, "w", encoding="utf-8") as file:
                 file.write(large_module(60000))
-            address = stack.enter_context(served(binary, path))
+            address = written(binary, path, folder)[0] if inside else stack.enter_context(served(binary, path))
         with browser.page(address) as page:
             told("60,000 instructions: first view", duration(page, "hlo:open"), 3000)
             page.evaluate("() => hloReplay.expand('all')")
@@ -73,7 +85,13 @@ def main():
             told("60,000 instructions: search", duration(page, "hlo:search"), 100)
         recording = os.environ.get("HLO_SPEED_RECORDING")
         if recording:
-            with browser.page(stack.enter_context(served(binary, recording))) as page:
+            if inside:
+                address, size, seconds = written(binary, recording, folder)
+                told("recording: page", size / 1e6, 12, "MB")
+                told("recording: page made", seconds * 1000, 5000)
+            else:
+                address = stack.enter_context(served(binary, recording))
+            with browser.page(address) as page:
                 told("recording: first view", duration(page, "hlo:open"), 1500)
                 times = []
                 for stage in range(len(page.evaluate("() => hloReplay.stages()"))):
@@ -84,6 +102,9 @@ def main():
                 told("recording: step to a stage, slowest", times[-1], 250)
                 page.evaluate("() => hloReplay.search('op:fusion bytes>1M')")
                 told("recording: search", duration(page, "hlo:search"), 100)
+                page.evaluate("() => hloReplay.goto(0)")
+                page.evaluate("() => hloReplay.run(['algsimp'])")
+                told("recording: algsimp on its first stage", duration(page, "hlo:run"), 500)
     return 1 if failed else 0
 
 

@@ -4,6 +4,7 @@
 view_test.py HLO-REPLAY SOURCE [WORD…] runs the cases whose names hold a word. Needs Playwright and Chromium; 77 where
 they are not here."""
 import base64
+import contextlib
 import html
 import http.client
 import io
@@ -256,6 +257,34 @@ def case_refused(browser, tmp):
         said = run(*args, code=2)
         assert said.stderr.startswith("error: "), said.stderr
     assert not list(tmp.iterdir())
+
+
+def case_demo(browser, tmp):
+    """docs/demo.html's fault is found by its button, and the page made twice is the same."""
+    sys.path.insert(0, os.path.join(SOURCE, "tests/dev"))
+    import demo_page
+    def made(name):
+        subprocess.run([sys.executable, demo_page.__file__, TOOL, tmp / name], check=True, stdout=subprocess.DEVNULL)
+        return (tmp / name).read_bytes()
+    first = made("demo.html")
+    assert first == made("again.html"), "made twice, two pages"
+    assert len(first) < 5e6, len(first)
+    with contextlib.ExitStack() as stack:
+        inside = json.loads(carried(tmp / "demo.html")["page.json"])["engine"] == "inside"
+        address = (tmp / "demo.html").as_uri() if inside else stack.enter_context(served(TOOL, demo_page.make_dump(TOOL, str(tmp))))
+        page = stack.enter_context(browser.page(address))
+        page.click("text=Find the fault")
+        page.wait_for_selector(".fault .guilty")
+        assert "transpose-folding" in page.inner_text(".fault h2"), page.inner_text(".fault")
+        assert "hij,jhd->ihd" in page.inner_text(".fault .guilty"), page.inner_text(".fault")
+        assert "rhs_contracting_dims={2}" not in page.inner_text(".fault pre.came"), page.inner_text(".fault")
+        page.wait_for_function("() => hloReplay.state().then(s => s.op === 'dot.3' && s.view === 'graph')")
+        found = state(page)
+        stages = page.evaluate("() => hloReplay.stages()")
+        assert stages[found["stage"]]["pass"] == "transpose-folding", (found, stages[found["stage"]])
+        page.click(".fault [aria-label=Dismiss]")
+        assert not page.is_visible(".fault")
+        quiet(page, "the demonstration")
 
 
 def main():

@@ -1,10 +1,20 @@
 #include <algorithm>
 
 #include "ir/print.h"
+#include "ir/printer.h"
 #include "viewer/engine/session.h"
 #include "viewer/layout/folding.h"
 
 namespace hlo {
+namespace {
+
+PrintOptions text_options() {
+  PrintOptions print;
+  print.stable_order = print.lossless = true;
+  return print;
+}
+
+}  // namespace
 
 OpenState::OpenState(StateRef ref, std::shared_ptr<const Module> thawed, std::vector<Heir> between)
     : at(ref), m(*thawed), module(std::move(thawed)), heirs(std::move(between)) {
@@ -25,8 +35,8 @@ const OpenState::Text& OpenState::text(bool in_full) {
   std::unique_ptr<Text>& kept = texts_[in_full];
   if (kept) return *kept;
   auto out = std::make_unique<Text>();
-  PrintOptions print;
-  print.stable_order = print.lossless = true, print.large_constants = in_full;
+  PrintOptions print = text_options();
+  print.large_constants = in_full;
   out->whole = print_module(m, print);
   if (out->whole.size() >= UINT32_MAX) fail(FailureKind::kUnsupported, "the module's text is longer than 4 GiB");
   if (!out->whole.ends_with('\n')) out->whole += '\n';
@@ -53,9 +63,17 @@ const OpenState::Text& OpenState::text(bool in_full) {
 uint32_t OpenState::line_of(InstId i) {
   if (line_of_.empty()) {
     line_of_.assign(m.inst_slots() + 1, UINT32_MAX);
-    const Text& t = text();
-    for (uint32_t k = 0; k < t.id.size(); ++k)
-      if (t.id[k].valid()) line_of_[t.id[k].value] = k;
+    // As in `text`, without printing all of it: what is in front, then of each computation a line, its instructions,
+    // two lines.
+    const PrintOptions print = text_options();
+    Printer front(m, print);
+    front.preamble();
+    auto line = static_cast<uint32_t>(std::count(front.out.begin(), front.out.end(), '\n'));
+    for (CompId c : print_order(m, true)) {
+      ++line;
+      for (InstId inside : print_order(m, c)) line_of_[inside.value] = line++;
+      line += 2;
+    }
   }
   return i.value < line_of_.size() ? line_of_[i.value] : UINT32_MAX;
 }

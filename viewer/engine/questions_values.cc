@@ -11,6 +11,7 @@
 #include "ir/verifier.h"
 #include "parser/parser.h"
 #include "replay/bisect.h"
+#include "replay/diverge.h"
 #include "replay/inputs.h"
 #include "replay/memory.h"
 #include "replay/nan_watch.h"
@@ -249,6 +250,34 @@ class StateSearch {
     expected_ = Evaluator(*first_, bounded_run()).run(arguments_);
   }
 
+  // Of two states that follow each other, the second bad: the first instruction there with another value, and what that
+  // is made of, back to where values agree. By name: the copies that ran have ids of their own.
+  Json first_difference(StateRef good, StateRef bad) {
+    std::unique_ptr<Module> a = runnable(session_, good, in_, first_.get());
+    std::unique_ptr<Module> b = runnable(session_, bad, in_, first_.get());
+    auto run = [&](const Module& m, const EvalOptions& traced) { return Evaluator(m, traced).run(arguments_); };
+    Divergence d = first_divergence(*a, *b, run, bounded_run(), -1, static_cast<int64_t>(kMostBytes));
+    if (!d.found) return {};
+    auto ids = [&](StateRef at, const Module& m, const std::vector<InstId>& list) {
+      std::shared_ptr<OpenState> s = session_.state(at);
+      Json out = Json::array();
+      for (InstId i : list)
+        if (InstId own = s->named(m.inst_name(i)); own.valid()) out.push_back(own.value);
+      return out;
+    };
+    SourceLine source = source_of(*b, d.after);
+    if (!source.known()) source = source_of(*a, d.before);
+    const Json own = ids(bad, *b, {d.bad});
+    return {{"at", json_of(bad)},
+            {"id", own.empty() ? Json() : own[0]},
+            {"name", b->inst_name(d.bad)},
+            {"text", d.difference},
+            {"source", source.text()},
+            {"file", program_file(bad.module, source)},
+            {"before", ids(good, *a, d.before)},
+            {"after", ids(bad, *b, d.after)}};
+  }
+
   // States 0 to count - 1 of a module whose state 0 is good.
   Bisection over(uint32_t module, size_t count) {
     Candidates row;
@@ -264,6 +293,21 @@ class StateSearch {
   }
 
  private:
+  // The recording's file that holds the program, `MODULE.model.py` for `model.py`; empty where it has none.
+  std::string program_file(uint32_t module, const SourceLine& source) const {
+    const std::string base = source.file.substr(source.file.rfind('/') + 1);
+    if (base.empty()) return {};
+    for (const std::string& file : session_.module(module).recording.other_files)
+      if (file == base || file.ends_with("." + base) || file.ends_with("/" + base)) return file;
+    return {};
+  }
+
+  static SourceLine source_of(const Module& m, const std::vector<InstId>& list) {
+    for (InstId i : list)
+      if (SourceLine line = source_line(m, i); line.known()) return line;
+    return {};
+  }
+
   Judgement judged(const Module& candidate) {
     std::unique_ptr<Module> m = candidate.clone();
     InputOptions options;
@@ -284,8 +328,8 @@ class StateSearch {
 };
 
 Json bisected(bool found, std::string text) {
-  return {{"found", found}, {"row", nullptr}, {"state", nullptr}, {"rewrite", nullptr},
-          {"rule", ""},     {"id", nullptr},  {"source", ""},     {"text", std::move(text)}};
+  return {{"found", found}, {"row", nullptr}, {"state", nullptr}, {"rewrite", nullptr},     {"rule", ""},
+          {"id", nullptr},  {"source", ""},   {"first", nullptr}, {"text", std::move(text)}};
 }
 
 std::string outcome_text(const Bisection& b) {
@@ -324,7 +368,9 @@ void blame_rewrite(PageSession& session, StateSearch& states, uint32_t module, s
       if (out["id"].is_null()) out["id"] = i.value;
       if (SourceLine line = source_line(before->m, i); out["source"] == "" && line.known()) out["source"] = line.text();
     }
-    out["at"] = json_of(StateRef{rewrites, static_cast<uint32_t>(inner.bad)});
+    const auto bad = static_cast<uint32_t>(inner.bad);
+    out["at"] = json_of(StateRef{rewrites, bad});
+    out["first"] = states.first_difference({rewrites, bad - 1}, {rewrites, bad});
   }
 }
 
@@ -343,12 +389,19 @@ Json q_bisect(PageSession& session, const Question& q) {
   if (row == rows.size()) return out;
   out["row"] = row;
   out["text"] = fmt::format("{} gives other results: {}", rows[row].name(), b.judged.at(b.bad).detail);
-  try {
-    blame_rewrite(session, states, number, row, out);
-  } catch (const Failure& e) {
-    // The pass is known whatever hinders the rest.
-    out["text"] = fmt::format("{}; {}", out["text"].get<std::string>(), e.what());
-  }
+  // The pass is known whatever hinders the rest.
+  auto attempt = [&](const std::function<void()>& more) {
+    try {
+      more();
+    } catch (const Failure& e) {
+      out["text"] = fmt::format("{}; {}", out["text"].get<std::string>(), e.what());
+    }
+  };
+  attempt([&] { blame_rewrite(session, states, number, row, out); });
+  const auto bad = static_cast<uint32_t>(b.bad);
+  if (out["first"].is_null())
+    attempt([&] { out["first"] = states.first_difference({number, bad - 1}, {number, bad}); });
+  if (out["source"] == "" && out["first"].is_object()) out["source"] = out["first"]["source"];
   return out;
 }
 

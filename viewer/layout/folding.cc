@@ -38,11 +38,6 @@ Adjacency Adjacency::turned(size_t n) const {
 
 Folding::Folding(const Module& m) : m_(m) { FoldingMaker(*this).run(); }
 
-uint32_t Folding::group_of(InstId i) const {
-  auto found = of_inst_.find(i);
-  return found == of_inst_.end() ? kNoGroup : found->second;
-}
-
 uint32_t Folding::find(const std::string& key) const {
   auto found = by_key_.find(key);
   return found == by_key_.end() ? kNoGroup : found->second;
@@ -159,10 +154,10 @@ void FoldingMaker::infer_scopes(LocalGraph* g) {
 
 FoldItem FoldingMaker::item_of(InstId i, uint32_t group) {
   f.home_[i.value] = group;
-  auto call = f.of_inst_.find(i);
-  if (call == f.of_inst_.end()) return {i.value, false};
-  f.groups_[call->second].parent = group;
-  return {call->second, true};
+  uint32_t call = f.group_of(i);
+  if (call == kNoGroup) return {i.value, false};
+  f.groups_[call].parent = group;
+  return {call, true};
 }
 
 // The groups of instructions that call what nobody has drawn yet; their parents come with their homes.
@@ -185,7 +180,7 @@ void FoldingMaker::add_calls(const LocalGraph& g) {
     call.key = fmt::format("i{}", i.value), call.label = m.inst_name(i);
     if (inside.size() == 1) call.comp = inside[0];
     uint32_t at = add_group(std::move(call));
-    f.of_inst_[i] = at;
+    f.of_inst_[i.value] = at;
     if (inside.size() == 1) {
       waiting.push_back({inside[0], at});
       continue;
@@ -314,6 +309,7 @@ void FoldingMaker::run() {
   f.home_.assign(m.inst_slots(), kNoGroup);
   f.hidden_.assign(m.inst_slots(), false);
   f.told_by_.assign(m.inst_slots(), InstId());
+  f.of_inst_.assign(m.inst_slots(), kNoGroup);
   FoldGroup top;
   top.comp = m.entry(), top.label = m.name();
   add_group(std::move(top));

@@ -45,7 +45,7 @@ class Folding {
   // Has no box: small constants, scalars that are broadcast, and what reducers and comparators hold.
   bool hidden(InstId i) const { return hidden_[i.value]; }
   // The group of a calling instruction, or kNone.
-  uint32_t group_of(InstId i) const;
+  uint32_t group_of(InstId i) const { return i.value < of_inst_.size() ? of_inst_[i.value] : FoldGroup::kNone; }
   uint32_t find(const std::string& key) const;  // kNone: there is no such group
   // Which groups to open, outermost first, to see an instruction; the module's is not among them.
   std::vector<std::string> keys_to(InstId i) const;
@@ -56,8 +56,8 @@ class Folding {
   std::vector<FoldGroup> groups_;
   std::vector<uint32_t> home_;
   std::vector<bool> hidden_;
-  std::vector<InstId> told_by_;  // of what is hidden: the instruction that tells of it
-  std::unordered_map<InstId, uint32_t> of_inst_;
+  std::vector<InstId> told_by_;    // of what is hidden: the instruction that tells of it
+  std::vector<uint32_t> of_inst_;  // by InstId: the group of what it calls, or kNone
   std::unordered_map<std::string, uint32_t> by_key_;
 };
 

@@ -31,7 +31,8 @@ class ScopeTree {
   uint32_t child(uint32_t parent, std::string_view name);
   const Universe& u_;
   std::vector<Node> nodes_;
-  std::unordered_map<std::string, uint32_t> children_;
+  std::unordered_map<std::string, uint32_t> children_;  // by the parent's number and the name
+  std::string key_;                                     // of one that is looked for
   std::unordered_map<StrId, uint32_t> known_;
 };
 

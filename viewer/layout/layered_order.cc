@@ -91,12 +91,14 @@ void Layering::order() {
   for (const LevelNode& v : level.nodes) kept |= v.wanted_layer >= 0;
   size_t size = layer.size() + links.size();
   int rounds = size < 2000 ? 12 : size < 20000 ? 6 : 3;
+  constexpr int kInVain = 3;  // sweeps in turn that made nothing better: more of them hardly do
   auto best = row;
   uint64_t least = crossings();
-  for (int k = 0; k < rounds && least > 0; ++k) {
+  for (int k = 0, in_vain = 0; k < rounds && least > 0 && in_vain < kInVain; ++k) {
     bool moved = sweep(k % 2 == 0);
     uint64_t now = crossings();
-    if (now < least) least = now, best = row;
+    ++in_vain;
+    if (now < least) least = now, best = row, in_vain = 0;
     if (!moved && k > 1) break;
   }
   row = std::move(best);
@@ -120,13 +122,9 @@ void Layering::order() {
 // The places nearest to the wishes, in the row's order and far enough apart: neighbours that would overlap become one
 // block at the weighted mean of what they wish (isotonic regression).
 void Layering::settle(size_t r, const std::vector<float>& wish, const std::vector<float>& weight) {
-  struct Block {
-    double sum, weight;
-    size_t begin;
-  };
   const std::vector<uint32_t>& list = row[r];
-  std::vector<Block> blocks;
-  std::vector<double> shift(list.size(), 0);
+  blocks.clear();
+  shift.assign(list.size(), 0);
   for (size_t k = 1; k < list.size(); ++k) shift[k] = shift[k - 1] + apart(list[k - 1], list[k]);
   for (size_t k = 0; k < list.size(); ++k) {
     blocks.push_back({(wish[k] - shift[k]) * weight[k], weight[k], k});
@@ -139,8 +137,11 @@ void Layering::settle(size_t r, const std::vector<float>& wish, const std::vecto
   }
   for (size_t b = 0; b < blocks.size(); ++b) {
     size_t end = b + 1 < blocks.size() ? blocks[b + 1].begin : list.size();
-    for (size_t k = blocks[b].begin; k < end; ++k)
-      x[list[k]] = static_cast<float>(blocks[b].sum / blocks[b].weight + shift[k]);
+    for (size_t k = blocks[b].begin; k < end; ++k) {
+      auto place = static_cast<float>(blocks[b].sum / blocks[b].weight + shift[k]);
+      moved = std::max(moved, std::abs(place - x[list[k]]));
+      x[list[k]] = place;
+    }
   }
 }
 
@@ -194,12 +195,19 @@ void Layering::places() {
     }
     settle(r, wish, weight);
   };
+  constexpr float kStill = 0.25f;
   int rounds = layer.size() < 4000 ? 6 : 3;
+  std::vector<float> then;
   for (int k = 0; k < rounds; ++k) {
+    then = x;
     for (size_t r = 0; r < rows; ++r) settle_row(r, kUp);
     for (size_t r = rows; r-- > 0;) settle_row(r, kDown);
+    moved = 0;
+    for (size_t v = 0; v < x.size(); ++v) moved = std::max(moved, std::abs(x[v] - then[v]));
+    if (moved < kStill) break;
   }
   for (int k = 0; k < 2; ++k) {
+    moved = 0;
     for (size_t r = 0; r < rows; ++r) settle_row(r, kUp | kDown);
     for (size_t r = rows; r-- > 0;) settle_row(r, kUp | kDown);
   }

@@ -43,6 +43,14 @@ struct Layering {
  private:
   void first_order();
   bool sweep(bool downwards);
+  // Of settle: neighbours that touch, by the first of them; how far each stands from the first of its row.
+  struct Block {
+    double sum, weight;
+    size_t begin;
+  };
+  std::vector<Block> blocks;
+  std::vector<double> shift;
+  float moved = 0;
   void settle(size_t r, const std::vector<float>& wish, const std::vector<float>& weight);
 };
 

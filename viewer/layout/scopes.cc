@@ -38,7 +38,8 @@ bool without_digits(std::string_view name, std::string* out) {
 }
 
 uint32_t ScopeTree::child(uint32_t parent, std::string_view name) {
-  auto [at, fresh] = children_.try_emplace(fmt::format("{}/{}", parent, name), static_cast<uint32_t>(nodes_.size()));
+  key_.assign(reinterpret_cast<const char*>(&parent), sizeof(parent)).append(name);
+  auto [at, fresh] = children_.try_emplace(key_, static_cast<uint32_t>(nodes_.size()));
   if (fresh) nodes_.push_back({parent, nodes_[parent].depth + 1, short_enough(std::string(name))});
   return at->second;
 }

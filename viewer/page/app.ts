@@ -1,6 +1,7 @@
 // The shell: header, passes, view, op panel, stages; which view is shown and what the address says.
 import { Engine, StateRef } from './protocol';
 import { bdi_path, button, fill, foreign, h, link } from './dom';
+import { FaultCard } from './fault';
 import { Host, View } from './host';
 import { help_dialog } from './keys';
 import { handle_key } from './keyboard';
@@ -38,6 +39,7 @@ export class App implements Host {
   private where = h('div', { class: 'where' });
   private timeline: Timeline;
   private panel: OpPanel;
+  private fault = new FaultCard(this);
   private typing = 0;
   private ended = false;
   private of_view: Element | null = null;
@@ -73,7 +75,7 @@ export class App implements Host {
       button('◐', () => this.switch_theme(), { 'aria-label': 'Light or dark', title: 'Light or dark (x)' }), button('Open …', () => this.choose(), { title: 'Open a dump, a recording or modules from this machine' }),
       button('Link', () => { void this.copy_link(); }, { title: 'Copy the address of what is shown' }), button('?', () => this.show_help(), { 'aria-label': 'Help', title: 'Keys (?)' }));
     root.append(h('a', { class: 'skip', href: '#view', onclick: (event: Event) => { event.preventDefault(); (this.middle.querySelector('[tabindex]') as HTMLElement | null)?.focus(); } }, 'To the view'),
-      header, h('div', { class: 'body' }, left, this.divider(left, 1), h('div', { class: 'centre' }, this.tabs, this.where, this.notices, this.middle), this.divider(right, -1), right), this.scrub.element, this.help, this.live);
+      header, h('div', { class: 'body' }, left, this.divider(left, 1), h('div', { class: 'centre' }, this.tabs, this.where, this.notices, this.fault.element, this.middle), this.divider(right, -1), right), this.scrub.element, this.help, this.live);
     window.addEventListener('popstate', () => { void this.from_address('replace'); });
     window.addEventListener('hashchange', () => { if (location.hash !== to_hash(this.session.place)) void this.from_address('replace'); });
     document.addEventListener('keydown', event => handle_key(this, event));
@@ -175,6 +177,7 @@ export class App implements Host {
       tab.setAttribute('aria-selected', String(here));
       tab.tabIndex = here ? 0 : -1;
       if (tab.dataset.view === 'search') tab.hidden = !here && !place.query;
+      if (tab.dataset.view === 'links') tab.hidden = !here && modules.length < 2;
     }
     document.body.classList.toggle('bare', !modules.length || place.view === 'lesson');
     document.body.classList.toggle('at-lesson', place.view === 'lesson');
@@ -235,6 +238,8 @@ export class App implements Host {
   }
 
   say(text: string): void { this.live.textContent = text; }
+
+  find_fault(): Promise<void> { return this.fault.find(); }
 
   async reload(): Promise<void> { await this.session.load(); }
 

@@ -1,4 +1,4 @@
-// The ways to an engine: the worker that a page brings with it, or the program behind `view --serve`.
+// The way to the engine that a page brings with it, in a worker. Those of other pages: answers.ts.
 import { Engine } from './protocol';
 import type { Order, Report } from './worker';
 
@@ -48,7 +48,11 @@ class WorkerTransport implements Transport {
 
   constructor(private wasm: Uint8Array, private source: string, private ended: (why: string) => void) {}
 
-  put(name: string, bytes: Uint8Array): Promise<unknown> { return this.send({ id: 0, order: 'put', name, bytes }); }
+  /** A copy is given away: of bytes within a larger buffer (a file of an archive) the whole buffer would be copied. */
+  put(name: string, bytes: Uint8Array): Promise<unknown> {
+    const own = bytes.slice();
+    return this.send({ id: 0, order: 'put', name, bytes: own }, [own.buffer as ArrayBuffer]);
+  }
   ask(question: string): Promise<unknown> { return this.send({ id: 0, order: 'ask', question }); }
 
   private send(order: Order, give: ArrayBuffer[] = []): Promise<unknown> {
@@ -95,22 +99,4 @@ class WorkerTransport implements Transport {
  *  the next question, with nothing open. Every question that was under way fails with an EngineError. */
 export function connectWorker(wasmBytes: Uint8Array, workerSource: string, ended: (why: string) => void = () => undefined): Engine {
   return engine_over(new WorkerTransport(wasmBytes, workerSource, ended));
-}
-
-/** The program behind `view --serve` at `url` (without a slash at its end). */
-export function connectServer(url: string): Engine {
-  const post = async (path: string, method: string, body: BodyInit): Promise<unknown> => {
-    let answer: Response;
-    try {
-      answer = await fetch(url + path, { method, body });
-    } catch {
-      throw new EngineError('hlo-replay view --serve does not answer', 'it may have ended');
-    }
-    if (!answer.ok) throw new EngineError(`hlo-replay view --serve refused: ${answer.status} ${answer.statusText}`);
-    return answer.json();
-  };
-  return engine_over({
-    put: (name, bytes) => post('/file/' + name.split('/').map(encodeURIComponent).join('/'), 'PUT', bytes),
-    ask: question => post('/engine', 'POST', question),
-  });
 }

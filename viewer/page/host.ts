@@ -12,6 +12,8 @@ export interface Host {
   failed(error: unknown): void;
   /** Read out by screen readers. */
   say(text: string): void;
+  /** Which stage made the module wrong; shown where it is found. */
+  find_fault(): Promise<void>;
   /** A new module came (edited, dropped, run): lists are read again. */
   reload(): Promise<void>;
 }

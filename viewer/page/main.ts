@@ -27,15 +27,20 @@ const text_of = (id: string) => document.getElementById(id)?.textContent?.trim()
 async function begin(root: HTMLElement): Promise<App> {
   performance.mark('hlo:open:from');
   document.documentElement.dataset.theme = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
-  const text = text_of('hlo-data');
+  const text = text_of('hlo-data'), ended = (why: string) => shown?.engine_ended(why);
+  let shown: App | null = null;
+  // The engine is compiled in its worker while the data are unpacked here.
+  let early: Engine | null = text_of('hlo-engine') ? connectWorker(await from_base64(text_of('hlo-engine')), text_of('hlo-worker'), ended) : null;
+  early?.modules().catch(() => undefined);   // said again by the first real question
   let files: File_[] = [], fault: unknown = null;
   try { if (text) files = await carried_files(text); } catch (error) { fault = error; }
   const said = about(files);
-  let shown: App | null = null;
   const start = async (): Promise<Engine> => {
     if (said.engine === 'server') return served();
     if (said.engine === 'none') return carried(files);
-    return connectWorker(await from_base64(text_of('hlo-engine')), text_of('hlo-worker'), why => shown?.engine_ended(why));
+    const ready = early;
+    early = null;
+    return ready ?? connectWorker(await from_base64(text_of('hlo-engine')), text_of('hlo-worker'), ended);
   };
   const load = async (engine: Engine) => {
     const inside = files.filter(file => file.name !== 'page.json' && !file.name.startsWith('lessons/'));

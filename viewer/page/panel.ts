@@ -3,16 +3,23 @@ import { Id, Op, StateRef } from './protocol';
 import { add, amount, button, bytes, fill, foreign, h, link, plural, seconds, section } from './dom';
 import { Host } from './host';
 import { Place } from './session';
+import { show_stage } from './stage';
 import { coloured } from './views/text';
 
 const most = 60;   // entries of a list shown at once
 
 export class OpPanel {
   readonly element = h('aside', { class: 'panel', 'aria-label': 'Op' });
+  private turn = 0;   // of what is shown: what was asked for earlier comes too late
   constructor(private host: Host) {}
 
   async show(place: Place, turn: number): Promise<void> {
-    if (place.op === null) { this.empty(); return; }
+    const shown = ++this.turn;
+    if (place.op === null) {
+      this.empty();
+      if (this.host.session.modules.length) void show_stage(this.host, place, this.element, () => this.turn === shown).catch(() => undefined);   // the page does without
+      return;
+    }
     if (!this.host.session.can_do) { this.without_engine(place); return; }
     let op: Op;
     try { op = await this.host.session.engine.op({ at: place.at, id: place.op }); }

@@ -47,8 +47,9 @@ export interface Drawing {
     times: number[];   // how often a repeated block stands here; 1 otherwise
     change: ('same' | 'new' | 'changed' | 'fused' | 'leaves')[]; // against `against`; of groups the strongest inside
   };
-  edges: { from: number[]; to: number[]; /** x,y pairs; points of edge e: start[e] … start[e+1] */ points: number[]; start: number[];
-           label: string[] };
+  /** `points`: x, y pairs as base64 of 32-bit integers (the lowest byte first) in quarters of a pixel; edge e has the
+   *  numbers from start[e] to before start[e + 1]. */
+  edges: { from: number[]; to: number[]; points: string; start: number[]; label: string[] };
   folded: number;      // instructions that no box of their own shows
 }
 
@@ -149,8 +150,12 @@ export interface Engine {
   /** `inputs`: literals, one a parameter, in HLO's syntax; `fill`: values for elided constants, which are refused without. */
   evaluate(q: { at: StateRef; seed?: number; inputs?: string; fill?: 'random' | 'zeros' }): Promise<Values>;
   compare(q: { a: StateRef; b: StateRef; seed?: number; inputs?: string; fill?: 'random' | 'zeros' }): Promise<{ equal: boolean; text: string; first: { id: Id | null; name: string; text: string } | null }>;
-  /** States held against state 0; then the rewrites of the guilty pass. `at`: the state behind the guilty rewrite. */
-  bisect(q: { module: number; seed?: number; inputs?: string; fill?: 'random' | 'zeros' }): Promise<{ found: boolean; state: number | null; at?: StateRef; row: number | null; rewrite: number | null; rule: string; id: Id | null; source: string; text: string }>;
+  /** States held against state 0; then the rewrites of the guilty pass. `at`: the state behind the guilty rewrite. `first`: the first
+   *  instruction that has another value, in the state `first.at`, and what it is made of there (`after`) and in the state before it
+   *  (`before`), back to where values agree; itself first.
+   *  `file`: the recording's file that holds the program, if it does. */
+  bisect(q: { module: number; seed?: number; inputs?: string; fill?: 'random' | 'zeros' }): Promise<{ found: boolean; state: number | null; at?: StateRef; row: number | null; rewrite: number | null; rule: string; id: Id | null; source: string; text: string;
+    first: { at: StateRef; id: Id | null; name: string; text: string; source: string; file: string; before: Id[]; after: Id[] } | null }>;
 }
 
 /** Methods whose answers a page without an engine can carry. */

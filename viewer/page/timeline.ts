@@ -1,6 +1,6 @@
 // Left: every pass that ran, by nested pipeline, with what it changed and how long it took.
 import { Row } from './protocol';
-import { fill, foreign, h, seconds } from './dom';
+import { button, fill, foreign, h, seconds } from './dom';
 import { Host } from './host';
 import { Place } from './session';
 import { virtual_list, VirtualList } from './virtual';
@@ -16,14 +16,15 @@ export class Timeline {
   private folded = new Set<string>();
   private current = -1;
   private module = -1;
-  private summary = h('div', { class: 'faint summary' });
+  private summary = h('span', { class: 'faint' });
+  private find = button('Find the fault', () => { void this.host.find_fault(); }, { class: 'find-fault', title: 'Runs all stages on the same inputs: which pass, and which operation, changed what the module computes', hidden: true });
 
   constructor(private host: Host) {
     this.list = virtual_list(24, index => this.line(index), { class: 'virtual', role: 'listbox', 'aria-label': 'Passes; enter shows the stage behind one' });
     const only = h('input', { type: 'checkbox', id: 'only-changed', checked: true, onchange: () => { this.only_changed = only.checked; this.refilter(); } });
     this.element = h('nav', { class: 'timeline', 'aria-label': 'Passes' },
       h('div', { class: 'pane-head' }, h('b', null, 'Passes'), h('label', { for: 'only-changed' }, only, ' only what changed')),
-      this.summary, this.list.element);
+      h('div', { class: 'summary' }, this.summary, h('span', { class: 'spring' }), this.find), this.list.element);
     this.list.element.addEventListener('keydown', event => {
       const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
       if (!step) return;
@@ -45,6 +46,7 @@ export class Timeline {
       const changed = rows.filter(row => row.changed && row.kind !== 'pipeline-start').length;
       const time = rows.reduce((sum, row) => sum + (row.kind === 'pipeline-start' ? 0 : row.microseconds ?? 0), 0);
       this.summary.textContent = `${rows.filter(row => row.kind === 'pass').length} passes · ${changed} changed it${time ? ` · ${seconds(time / 1e6)}` : ''}`;
+      this.find.hidden = !this.host.session.can_do || (info?.states ?? 0) < 2;
       this.current = place.at.state;
       this.refilter();
     }
@@ -153,7 +155,8 @@ export class ScrubBar {
     const info = this.host.session.info(place.at.module);
     this.states = info?.states ?? 0;
     this.rows = new Array<Row | null>(this.states).fill(null);
-    for (const row of rows) if (row.state !== null && row.kind !== 'pipeline-start' && row.state < this.states && (row.changed || !this.rows[row.state])) this.rows[row.state] = row;
+    const much = (row: Row | null) => row ? Number(row.changed) + row.added + row.removed + row.modified : -1;
+    for (const row of rows) if (row.state !== null && row.kind !== 'pipeline-start' && row.state < this.states && much(row) > much(this.rows[row.state])) this.rows[row.state] = row;
     this.at = place.at.state;
     const row = this.rows[this.at];
     this.canvas.setAttribute('aria-valuemin', '0'); this.canvas.setAttribute('aria-valuemax', String(Math.max(0, this.states - 1)));

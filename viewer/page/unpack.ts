@@ -142,12 +142,16 @@ export async function unpack(name: string, content: Uint8Array, budget = new Bud
   return [{ name: inside(name), bytes: content }];
 }
 
+/** The bytes behind base64. */
+export function plain_bytes(text: string): Uint8Array {
+  const letters = atob(text), bytes = new Uint8Array(letters.length);   // blanks in it are no fault
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+  return bytes;
+}
+
 /** What base64 of gzipped bytes holds. */
 export async function from_base64(text: string, budget = new Budget()): Promise<Uint8Array> {
-  const plain = atob(text.replace(/\s+/g, ''));
-  const packed = new Uint8Array(plain.length);
-  for (let i = 0; i < plain.length; i++) packed[i] = plain.charCodeAt(i);
-  return inflate(packed, 'gzip', budget);
+  return inflate(plain_bytes(text), 'gzip', budget);
 }
 
 /** Base64 of a gzipped ustar archive, as the page carries its data. */

@@ -266,8 +266,8 @@ export class Painter {
     const c = this.context, { w, h } = scene, b = scene.drawing.boxes;
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     c.textAlign = 'left'; c.textBaseline = 'middle';
-    let lines = 0;
-    for (let k = 0; k < scene.groups.length && lines < 200; k++) {
+    const told: { l: number; t: number; r: number; b: number }[] = [];
+    for (let k = scene.groups.length - 1; k >= 0 && told.length < 200; k--) {   // where two would overlap, the inner one is told
       const i = scene.groups[k];
       if (w[i] * z < 60 || h[i] * z < 30 || x[i] > right || y[i] > bottom || x[i] + w[i] < left || y[i] + h[i] < top) continue;
       const sx = Math.max((x[i] - left) * z, 0), sy = (y[i] - top) * z;
@@ -277,14 +277,15 @@ export class Painter {
       const text = this.cut(b.label[i] + (b.times[i] > 1 ? ` ×${b.times[i]}` : ''), room, size);
       if (!text) continue;
       c.font = `600 ${size}px ${font}`;
-      const wide = this.width(text, size) * 1.06 + 8;
+      const wide = this.width(text, size) * 1.06 + 8, box = { l: sx, t: stuck + 1, r: sx + Math.min(wide, room + 8), b: stuck + size + 4 };
+      if (told.some(one => one.l < box.r && box.l < one.r && one.t < box.b && box.t < one.b)) continue;
+      told.push(box);
       c.fillStyle = colours.group[Math.min(scene.depth[i], colours.group.length - 1)];
       c.globalAlpha = 0.9;
       c.fillRect(sx + 1, stuck + 1, Math.min(wide, room + 8), size + 4);
       c.globalAlpha = 1;
       c.fillStyle = b.change[i] !== 'same' ? colours.change[b.change[i]] : colours.faint;
       c.fillText(text, sx + 5, stuck + size / 2 + 3.5);
-      lines++;
     }
   }
 }

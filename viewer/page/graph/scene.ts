@@ -1,5 +1,6 @@
 // A drawing made ready to be painted sixty times a second: flat arrays, depths, neighbours, a grid for what is near a point.
 import { Drawing, Id } from '../protocol';
+import { plain_bytes } from '../unpack';
 
 export interface Scene {
   drawing: Drawing; count: number;
@@ -33,8 +34,16 @@ export function make_scene(drawing: Drawing): Scene {
     by_key, by_id, edges: make_edges(drawing), out: null, into: null, grid: make_grid(drawing, x, y, w, h) };
 }
 
+/** Pixels of base64 of 32-bit integers of quarters. */
+function places(text: string): Float32Array {
+  const bytes = plain_bytes(text), view = new DataView(bytes.buffer);
+  const out = new Float32Array(bytes.length >> 2);
+  for (let i = 0; i < out.length; i++) out[i] = view.getInt32(4 * i, true) / 4;
+  return out;
+}
+
 function make_edges(drawing: Drawing): Scene['edges'] {
-  const e = drawing.edges, count = e.from.length, points = Float32Array.from(e.points), start = new Int32Array(count + 1);
+  const e = drawing.edges, count = e.from.length, points = places(e.points), start = new Int32Array(count + 1);
   const left = new Float32Array(count), right = new Float32Array(count), top = new Float32Array(count), bottom = new Float32Array(count);
   for (let i = 0; i < count; i++) {
     start[i] = e.start[i] >> 1;

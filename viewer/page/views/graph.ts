@@ -35,9 +35,8 @@ export class GraphView implements View {
       button('Open all', () => { void this.expand('all'); }, { title: 'Shift+E' }),
       button('Fold', () => { void this.fold(); }, { title: 'Back to what is open at first sight' }),
       button('SVG', () => { void this.save_svg(); }, { title: 'Save this drawing as SVG' }),
-      button('PNG', () => this.save_png(), { title: 'Save what is in sight as PNG' }),
-      h('span', { class: 'spring' }), this.tells);
-    this.element = h('section', { class: 'view graph-view', 'aria-label': 'Graph' }, tools, this.path, this.canvas.element, this.legend, this.tip);
+      button('PNG', () => this.save_png(), { title: 'Save what is in sight as PNG' }));
+    this.element = h('section', { class: 'view graph-view', 'aria-label': 'Graph' }, tools, h('div', { class: 'under-tools' }, this.path, h('span', { class: 'spring' }), this.tells), this.canvas.element, this.legend, this.tip);
     this.make_legend();
   }
 

@@ -1,5 +1,5 @@
 // Fusion decisions and links between modules: lists whose entries jump.
-import { Decision } from '../protocol';
+import { Decision, Row } from '../protocol';
 import { add, fill, foreign, h, link, plural } from '../dom';
 import { Host, View } from '../host';
 import { Place } from '../session';
@@ -12,6 +12,7 @@ export class FusionView implements View {
   private list: VirtualList;
   private all: Decision[] = [];
   private shown: Decision[] = [];
+  private rows: Row[] = [];
   private made = -1;
   private filter = h('input', { type: 'search', placeholder: 'name or reason', 'aria-label': 'Show decisions with these words', oninput: () => this.refilter() });
   private verdict = h('select', { 'aria-label': 'Which decisions', onchange: () => this.refilter() }, h('option', { value: '' }, 'all'), h('option', { value: 'fused' }, 'fused'), h('option', { value: 'declined' }, 'declined'));
@@ -23,10 +24,11 @@ export class FusionView implements View {
 
   async show(place: Place, turn: number): Promise<void> {
     if (this.made === place.at.module) return;
-    const { decisions } = await this.host.engine.decisions({ module: place.at.module });
+    const [{ decisions }, rows] = await Promise.all([this.host.engine.decisions({ module: place.at.module }), this.host.session.rows(place.at.module)]);
     if (!this.host.session.fresh(turn)) return;
     this.made = place.at.module;
     this.all = decisions;
+    this.rows = rows;
     const fused = decisions.filter(one => one.verdict === 'fused').length;
     fill(this.head, decisions.length ? `${fused} fused, ${decisions.length - fused} declined ` : 'This recording tells of no fusion decision. ', decisions.length ? this.verdict : null, decisions.length ? this.filter : null);
     this.refilter();
@@ -40,8 +42,10 @@ export class FusionView implements View {
 
   private row(i: number): HTMLElement {
     const one = this.shown[i];
-    const op = (id: number | null, name: string) => id !== null ? link(foreign(name, 60), () => { void this.host.select(id, name, { view: 'graph' }); }) : foreign(name, 60);
-    return h('div', { class: 'hit', role: 'listitem' }, h('div', null, h('span', { class: 'mark ' + one.verdict }, one.verdict === 'fused' ? '✓ ' : '✗ '), op(one.producer_id, one.producer), ' → ', op(one.consumer_id, one.consumer)), h('div', { class: 'faint' }, foreign(one.why, 240)));
+    const state = one.row === null ? null : this.rows[one.row]?.state ?? null;   // behind the pass; the two are in front of it
+    const at = state ? { at: { module: this.made, state: state - 1 }, against: null } : {};
+    const op = (id: number | null, name: string) => id !== null ? link(foreign(name, 60), () => { void this.host.select(id, name, { ...at, view: 'graph' }); }) : foreign(name, 60);
+    return h('div', { class: 'hit', role: 'listitem' }, h('div', null, h('span', { class: 'mark ' + one.verdict }, one.verdict === 'fused' ? '✓ ' : '✗ '), op(one.producer_id, one.producer), one.consumer ? h('span', null, ' → ', op(one.consumer_id, one.consumer)) : ''), h('div', { class: 'faint' }, foreign(one.why, 240)));
   }
 }
 

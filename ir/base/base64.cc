@@ -1,0 +1,23 @@
+#include "ir/base/base64.h"
+
+#include <cstdint>
+
+namespace hlo {
+
+std::string base64(std::string_view bytes) {
+  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    const size_t left = bytes.size() - at;
+    uint32_t three = 0;
+    for (size_t k = 0; k < 3; ++k) three = three << 8 | (k < left ? static_cast<unsigned char>(bytes[at + k]) : 0U);
+    out += kDigits[three >> 18 & 63];
+    out += kDigits[three >> 12 & 63];
+    out += left > 1 ? kDigits[three >> 6 & 63] : '=';
+    out += left > 2 ? kDigits[three & 63] : '=';
+  }
+  return out;
+}
+
+}  // namespace hlo
