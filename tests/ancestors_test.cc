@@ -246,6 +246,68 @@ ENTRY e {
   EXPECT_EQ(p.origin("further"), "cloned inext");
 }
 
+// A fusion that was taken apart into another one, beside a value that changed: its body's instructions live on one by
+// one, also where the body that nobody calls any more was left.
+TEST(Ancestors, AFusionTakenApart) {
+  const std::string soft = R"(
+soft {
+  a = f32[4] parameter(0)
+  sine.1 = f32[4] sine(a)
+  ROOT cos.1 = f32[4] cosine(sine.1)
+})";
+  for (bool left : {false, true}) {
+    Pair p("HloModule m" + soft + R"(
+ENTRY e {
+  p = f32[4] parameter(0)
+  q = f32[4] parameter(1)
+  sum = f32[4] add(p, q)
+  f = f32[4] fusion(sum), kind=kLoop, calls=soft
+  ROOT r = f32[4] multiply(f, q)
+})",
+           "HloModule m" + (left ? soft : "") + R"(
+all {
+  x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  wave = f32[4] sine(x)
+  bent = f32[4] cosine(wave)
+  ROOT product = f32[4] multiply(bent, y)
+}
+ENTRY e {
+  p = f32[4] parameter(0)
+  q = f32[4] parameter(1)
+  less = f32[4] subtract(p, q)
+  ROOT g = f32[4] fusion(less, q), kind=kLoop, calls=all
+})");
+    EXPECT_EQ(p.origin("product"), "replaced r") << left;
+    EXPECT_EQ(p.origin("bent"), "replaced cos.1, replaced f") << left;
+    EXPECT_EQ(p.origin("wave"), "replaced sine.1") << left;
+  }
+}
+
+// A fusion whose root only moves is what it moves as well.
+TEST(Ancestors, AFusionThatEndsByATranspose) {
+  Pair p(R"(HloModule m
+ENTRY e {
+  p = f32[4,2] parameter(0)
+  q = f32[4,2] parameter(1)
+  product = f32[4,2] multiply(p, q)
+  ROOT turned = f32[2,4] transpose(product), dimensions={1,0}
+})",
+         R"(HloModule m
+both {
+  x = f32[4,2] parameter(0)
+  y = f32[4,2] parameter(1)
+  mul.1 = f32[4,2] multiply(x, y)
+  ROOT t.1 = f32[2,4] transpose(mul.1), dimensions={1,0}
+}
+ENTRY e {
+  p = f32[4,2] parameter(0)
+  q = f32[4,2] parameter(1)
+  ROOT f = f32[2,4] fusion(p, q), kind=kInput, calls=both
+})");
+  EXPECT_EQ(p.origin("f"), "derived product, replaced turned");
+}
+
 // Two dots alike but for what they read: each one's heir is its own.
 TEST(Ancestors, DotsRewritten) {
   Pair p(R"(HloModule m

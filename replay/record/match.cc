@@ -112,6 +112,23 @@ std::vector<InstId> StageSide::evaluation_order() const {
   return out;
 }
 
+std::vector<bool> StageSide::reached() const {
+  if (!m.entry().valid()) return std::vector<bool>(m.comp_slots(), true);
+  std::vector<bool> out(m.comp_slots(), false);
+  std::vector<CompId> work{m.entry()};
+  out[m.entry().value] = true;
+  while (!work.empty()) {
+    CompId c = work.back();
+    work.pop_back();
+    for (InstId i : m.comp(c).order) {
+      if (!m.alive(i) || !m[i].attrs.valid()) continue;
+      for (CompId callee : m.called(i))
+        if (!out[callee.value]) out[callee.value] = true, work.push_back(callee);
+    }
+  }
+  return out;
+}
+
 std::string_view name_stem(std::string_view name) {
   size_t dot = name.rfind('.');
   if (dot == std::string_view::npos || dot == 0) return {};
@@ -143,11 +160,7 @@ void StageMatcher::run() {
   if (!gone_.empty() || !fresh_.empty()) {
     from_.resize(b_.m.inst_slots()), heirs_.resize(a_.m.inst_slots());
     order_a_ = a_.evaluation_order(), order_b_ = b_.evaluation_order();
-    ended_.assign(a_.m.inst_slots(), false);
-    for (InstId x : order_a_) {
-      InstId y = to_[x.value];
-      ended_[x.value] = !y.valid() || (a_.m.op(x) != Opcode::Parameter && b_.m.dead(y) && !a_.m.dead(x));
-    }
+    find_ended();
     number_before();
     find_clones();
     if (unroll_loops()) {
@@ -172,6 +185,20 @@ void StageMatcher::run() {
     of_the_gone();
   }
   finish();
+}
+
+// What is gone, what nobody reads any more, what stands in a computation that nobody calls any more: priority-fusion
+// leaves the bodies of fusions that it took apart.
+void StageMatcher::find_ended() {
+  std::vector<bool> before = a_.reached(), after = b_.reached();
+  ended_.assign(a_.m.inst_slots(), false);
+  for (InstId x : order_a_) {
+    InstId y = to_[x.value];
+    ended_[x.value] =
+        !y.valid() ||
+        (a_.m.op(x) != Opcode::Parameter &&
+         ((b_.m.dead(y) && !a_.m.dead(x)) || (before[a_.m.parent(x).value] && !after[b_.m.parent(y).value])));
+  }
 }
 
 // Loops that ended and that no new loop was made of: their bodies were put in their place.

@@ -44,8 +44,14 @@ void StageMatcher::compare_slots(InstId x, InstId y) {
   for (size_t k = 0; k < ox.size(); ++k) {
     InstId p = ox[k], q = oy[k];
     if (to_[p.value] == q) continue;
-    relate(p, q, !one_kind);
     InstId rp = a_.resolved(p), rq = b_.resolved(q);
+    // A fusion taken apart: what its root was stands there first of all, then the fusion.
+    const bool apart = rp != p && rq == q && a.op(p) == Opcode::Fusion && ended(p) && fresh(q);
+    if (apart && from_[q.value].empty()) {
+      relate(rp, q, !one_kind);
+      if (!from_[q.value].empty()) add(p, q, HeirKind::kReplaced);
+    }
+    relate(p, q, !one_kind);
     if (rp != p || rq != q) relate(rp, rq, !one_kind);
     InstId mp = moved_before(rp), mq = moved_after(rq);
     if ((mp != rp || mq != rq) && ended(mp) && fresh(mq)) relate(mp, mq, true);
@@ -206,6 +212,14 @@ void StageMatcher::of_fusions() {
   // What a kernel is there for may stand deeper in it.
   for (InstId y : order_b_) {
     if (!fresh(y) || b.op(y) != Opcode::Fusion || b.called(y).empty()) continue;
+    // A root that only moves: the fusion is what it moves as well.
+    InstId root = b.comp(b.called(y)[0]).root, moved = root;
+    for (int k = 0; k < 8 && only_moves(b.op(moved)); ++k) moved = b.operand(moved, 0);
+    if (moved != root && fresh(moved) && b.op(moved) != Opcode::Parameter) {
+      auto origins = from_[moved.value];
+      for (auto [x, kind] : origins)
+        if (ended(x)) add(x, y, HeirKind::kDerived);
+    }
     for (InstId i : b.comp(b.called(y)[0]).order) {
       Opcode op = b.op(i);
       if (!fresh(i) ||

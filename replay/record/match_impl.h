@@ -29,6 +29,8 @@ class StageSide {
   // Computations, callers first where that is possible; bodies of fusions inside `inlined` walks come with their
   // callers.
   std::vector<InstId> evaluation_order() const;
+  // By CompId: the entry comes there. All where there is no entry.
+  std::vector<bool> reached() const;
   // A loop that runs once: its body is read as if it stood in the loop's place.
   void unroll(InstId loop);
 
@@ -53,11 +55,13 @@ class StageMatcher {
   void doubt_names();
   void by_structure();
   bool gone(InstId x) const { return !to_[x.value].valid(); }
-  // Gone, or read by nobody any more.
+  // Gone, or read by nobody any more, or in a computation that nobody calls any more.
   bool ended(InstId x) const { return ended_[x.value]; }
   bool fresh(InstId y) const { return !out_.same[y.value].valid(); }
   bool same_plain_shape(InstId x, InstId y) const;
   uint64_t use_hash(bool second, InstId i);
+
+  void find_ended();
 
   // --- values (match_values.cc) ---
   void number_before();
