@@ -20,7 +20,7 @@ PICTURES = [
     ("llama_train", "rocm__llama3_8b__train__allgpu__train_step_m0099", "priority-fusion", "", "graph"),
     ("stable_diffusion", "rocm__stable_diffusion_1_5__infer__1gpu__fun_m0047", "gemm-fusion-swap-operands", "", "graph"),
     ("gemma2", "xla__cpubench__gemma2_2b_keras_jax", "", "", "graph"),
-    ("gemma2_op", "xla__cpubench__gemma2_2b_keras_jax", "priority-fusion", "op:fusion kind:kInput", "graph"),
+    ("gemma2_op", "xla__cpubench__gemma2_2b_keras_jax", "multi_output_fusion", "op:fusion kind:kInput", "graph"),
 ]
 MOST_BYTES = 300_000
 
