@@ -540,4 +540,12 @@ std::vector<VerifyError> verify_module(const Module& m, size_t limit, Layouts la
   return Verifier(m, limit, layouts, moment, precision).run();
 }
 
+void check_verifies(const Module& m) {
+  const std::vector<VerifyError> errors = verify_module(m);
+  if (errors.empty()) return;
+  std::string text = "the module does not verify:";
+  for (const VerifyError& e : errors) text += fmt::format("\n{} [{}]", e.message, e.rule);
+  fail(FailureKind::kInvalid, "{}", text);
+}
+
 }  // namespace hlo

@@ -59,4 +59,7 @@ enum class Precision { kAuto, kUniform, kMixed };
 std::vector<VerifyError> verify_module(const Module& m, size_t limit = 20, Layouts layouts = Layouts::kAuto,
                                        Moment moment = Moment::kBetweenPasses, Precision precision = Precision::kAuto);
 
+// Throws Failure (kInvalid) with the first errors, where there are any: for what takes a module's shapes at their word.
+void check_verifies(const Module& m);
+
 }  // namespace hlo

@@ -24,7 +24,7 @@ MOST_BYTES = 60_000_000
 # What every machine has that can run the wheel's Python (the list of the manylinux rules, as far as we need it).
 OF_THE_SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libstdc++.so.6",
                  "libgcc_s.so.1", "ld-linux-x86-64.so.2", "linux-vdso.so.1"}
-COMPILED_IN = ["llvm-19-dev", "nlohmann-json3-dev", "libcli11-dev", "libdtl-dev"]  # their licences travel, too
+COMPILED_IN = ["llvm-19-dev", "nlohmann-json3-dev", "libcli11-dev", "libdtl-dev", "libjs-codemirror", "emscripten"]  # their licences travel, too
 STABLE_HEADERS = "libpython3.13-dev"  # of Debian 13; any CPython from 3.12 on would do for the stable ABI
 
 
@@ -109,7 +109,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build-wheel" / "dist", help="where the wheel goes")
     args = parser.parse_args()
     folder, out = args.build.resolve(), args.out.resolve()
-    subprocess.run(["bash", ROOT / "tests" / "dev" / "setup.sh", "python"], check=True)
+    subprocess.run(["bash", ROOT / "tests" / "dev" / "setup.sh", "python", "engine"], check=True)
     glibc = os.confstr("CS_GNU_LIBC_VERSION").split()[1].replace(".", "_")
     tag = f"py3-none-manylinux_{glibc}_{os.uname().machine}"
     made = folder / "made"

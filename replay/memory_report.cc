@@ -8,6 +8,7 @@
 
 #include "ir/base/checked.h"
 #include "ir/buffer.h"
+#include "ir/verifier.h"
 #include "passes/backend/backend.h"
 #include "replay/buffer_file.h"
 #include "replay/confined_path.h"
@@ -102,6 +103,7 @@ void read_allocations(const BufferFile& file, MemoryReport* out) {
 
 // Our own assignment of a scheduled module.
 void from_ours(const Module& m, MemoryReport* out) {
+  check_verifies(m);
   BufferAssignment b = assign_buffers(m);
   const Universe& u = m.u();
   for (const Allocation& a : b.allocations) {

@@ -1,5 +1,6 @@
 // How often the matcher (replay/record/match.h) is right about dumps in which the truth is known otherwise:
 //   ancestors_bench [--metadata] [--wrong=N] [--steps] FOLDER…
+// --steps: the stages that lose answers against the one before, those that lose the most first.
 // Asked is, for every instruction of every stage, which one of the stage before and which one of the first stage it
 // comes from. Truth is metadata, which the matcher does not see (but with --metadata): op_name and source line that one
 // instruction alone has there, or one alone of that opcode. An answer is right if the true one is among those named.
@@ -165,6 +166,7 @@ void run(const std::string& folder, bool metadata, size_t show, bool steps) {
     Sets zero(modules[0]->inst_slots());
     for (size_t i = 0; i < zero.size(); ++i) zero[i] = {InstId(i)};
     Score before, origin, end;
+    std::vector<std::pair<Score, std::string>> losses;
     MatchOptions options;
     options.use_metadata = metadata;
     for (size_t k = 1; k < modules.size(); ++k) {
@@ -192,9 +194,14 @@ void run(const std::string& folder, bool metadata, size_t show, bool steps) {
           before.named += here.named, before.unclear += here.unclear;
       judge(first, *modules[0], b, keys, now_zero, &origin, &quiet, names[k]);
       if (k + 1 == modules.size()) judge(first, *modules[0], b, keys, now_zero, &end, steps ? &quiet : &show, names[k]);
-      if (steps && here.asked > 0 && here.right < here.asked) here.print(names[k].c_str());
+      if (here.right < here.asked) losses.emplace_back(here, names[k]);
       zero = std::move(now_zero);
     }
+    std::stable_sort(losses.begin(), losses.end(), [](const auto& p, const auto& q) {
+      return p.first.asked - p.first.right > q.first.asked - q.first.right;
+    });
+    for (const auto& [score, stage] : losses)
+      if (steps) score.print(stage.c_str());
     before.print("one before"), origin.print("the first"), end.print("at the end");
     std::printf("  %.2f s parsing, %.2f s matching\n", parsing, matching);
   }

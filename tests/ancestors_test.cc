@@ -169,6 +169,83 @@ ENTRY e {
   EXPECT_EQ(p.origin("z").substr(0, 13), "cloned tanh.1");
 }
 
+// simplify-while-loops tells one counter by another: the new body reads a tuple in its parameter's place, in which one
+// element is an addition and all others are the parameter's own.
+TEST(Ancestors, ABodyThatReadsACounterAsAnAddition) {
+  Pair p(R"(HloModule m
+body {
+  s = (s32[], s32[], f32[8], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  j = s32[] get-tuple-element(s), index=1
+  u = f32[8] get-tuple-element(s), index=2
+  v = f32[8] get-tuple-element(s), index=3
+  one = s32[] constant(1)
+  inext = s32[] add(i, one)
+  jnext = s32[] add(j, one)
+  piece = f32[2] dynamic-slice(u, j), dynamic_slice_sizes={2}
+  sine.1 = f32[2] sine(piece)
+  put.1 = f32[8] dynamic-update-slice(v, sine.1, j)
+  ROOT out = (s32[], s32[], f32[8], f32[8]) tuple(inext, jnext, u, put.1)
+}
+cond {
+  s.1 = (s32[], s32[], f32[8], f32[8]) parameter(0)
+  i.1 = s32[] get-tuple-element(s.1), index=0
+  end = s32[] constant(3)
+  ROOT lt = pred[] compare(i.1, end), direction=LT
+}
+ENTRY e {
+  p = f32[8] parameter(0)
+  q = f32[8] parameter(1)
+  k = s32[] parameter(2)
+  zero = s32[] constant(0)
+  init = (s32[], s32[], f32[8], f32[8]) tuple(zero, k, p, q)
+  w = (s32[], s32[], f32[8], f32[8]) while(init), condition=cond, body=body
+  ROOT r = f32[8] get-tuple-element(w), index=3
+})",
+         R"(HloModule m
+body.clone {
+  t = (s32[], s32[], f32[8], f32[8]) parameter(0)
+  i.c = s32[] get-tuple-element(t), index=0
+  j.c = s32[] get-tuple-element(t), index=1
+  stride = s32[] constant(1)
+  far = s32[] multiply(i.c, stride)
+  told = s32[] add(j.c, far)
+  u.c = f32[8] get-tuple-element(t), index=2
+  v.c = f32[8] get-tuple-element(t), index=3
+  whole = (s32[], s32[], f32[8], f32[8]) tuple(i.c, told, u.c, v.c)
+  in.i = s32[] get-tuple-element(whole), index=0
+  in.j = s32[] get-tuple-element(whole), index=1
+  in.u = f32[8] get-tuple-element(whole), index=2
+  in.v = f32[8] get-tuple-element(whole), index=3
+  step = s32[] constant(1)
+  further = s32[] add(in.i, step)
+  part = f32[2] dynamic-slice(in.u, in.j), dynamic_slice_sizes={2}
+  wave = f32[2] sine(part)
+  set = f32[8] dynamic-update-slice(in.v, wave, in.j)
+  ROOT back = (s32[], s32[], f32[8], f32[8]) tuple(further, j.c, in.u, set)
+}
+cond.clone {
+  t.1 = (s32[], s32[], f32[8], f32[8]) parameter(0)
+  i.d = s32[] get-tuple-element(t.1), index=0
+  stop = s32[] constant(3)
+  ROOT less = pred[] compare(i.d, stop), direction=LT
+}
+ENTRY e {
+  p = f32[8] parameter(0)
+  q = f32[8] parameter(1)
+  k = s32[] parameter(2)
+  zero = s32[] constant(0)
+  init = (s32[], s32[], f32[8], f32[8]) tuple(zero, k, p, q)
+  w.1 = (s32[], s32[], f32[8], f32[8]) while(init), condition=cond.clone, body=body.clone
+  ROOT r = f32[8] get-tuple-element(w.1), index=3
+})");
+  EXPECT_EQ(p.origin("told"), "derived j");
+  EXPECT_EQ(p.origin("part"), "cloned piece");
+  EXPECT_EQ(p.origin("wave"), "cloned sine.1");
+  EXPECT_EQ(p.origin("set"), "cloned put.1");
+  EXPECT_EQ(p.origin("further"), "cloned inext");
+}
+
 // Two dots alike but for what they read: each one's heir is its own.
 TEST(Ancestors, DotsRewritten) {
   Pair p(R"(HloModule m

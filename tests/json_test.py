@@ -88,6 +88,13 @@ with tempfile.TemporaryDirectory() as directory:
     expect("open: graphs", len(answer("open: graphs", "open", 0, "open", graphs)["graphs"]) == 2)
     expect("view", (pathlib.Path(answer("view", "view", 0, "view", tmp / "rec", "-o", tmp / "page.html")["page"])).exists())
     expect("view: no page", answer("view: no page", "view", 0, "view", tmp / "rec", "-o", tmp / "texts", "--formats=text")["page"] is None)
+    refused("lesson: none of that name", "usage", 2, "lesson", "nothing", "-o", tmp / "lessons.html")
+    if "-DHLO_ENGINE" in run("lesson", "-o", tmp / "lessons.html")[2]:
+        refused("lesson: without the engine", "unsupported", 2, "lesson", "-o", tmp / "lessons.html")
+        seen.add("lesson")
+    else:
+        expect("lesson", answer("lesson", "lesson", 0, "lesson", "fusion", "-o", tmp / "lessons.html")["lesson"] == "fusion")
+        expect("lesson: the list", answer("lesson: the list", "lesson", 0, "lesson", "-o", tmp / "lessons.html")["lesson"] is None)
     for name in ("one", "two"):
         (tmp / "several").mkdir(exist_ok=True)
         for stage in ("before_optimizations", "after_optimizations"):

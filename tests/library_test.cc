@@ -376,8 +376,9 @@ TEST(Library, KeepsAndOpensRecordings) {
   ASSERT_EQ(r.stages().size(), made.stages().size());
   EXPECT_EQ(r.stages().back().text(), made.stages().back().text());
   EXPECT_EQ(r.stages()[1].notes().size(), made.stages()[1].notes().size());
-  const std::string page = r.view(folder + ".view", true);
-  EXPECT_NE(file_text(page).find("after_optimizations"), std::string::npos);
+  const std::string page = r.view(folder + ".view", true), shown = file_text(page);
+  EXPECT_NE(shown.find("<title>" + m.name()), std::string::npos);
+  EXPECT_NE(shown.find("id=\"hlo-data\">H4sI"), std::string::npos);  // gzip as base64: what was recorded
   EXPECT_ERROR(r.view(folder + ".view"), usage, "exists");
   r.save(copy, true);
   EXPECT_EQ(hlo::Recording::open(copy).stages().back().text(), r.stages().back().text());

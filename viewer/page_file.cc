@@ -81,6 +81,19 @@ Markup as_base64(std::string_view bytes) { return MarkupMaker::trusted(base64(by
 
 }  // namespace
 
+std::vector<LessonName> lesson_names() {
+  std::vector<LessonName> out;
+  for (const PageLesson& l : page_data().lessons) {
+    if (!l.file.ends_with(".md")) continue;
+    // 3_fusion.md: the number is its place; `# Title` is its first line.
+    std::string_view name = l.file.substr(0, l.file.size() - 3);
+    name.remove_prefix(std::min(name.find('_') + 1, name.size()));
+    const std::string_view first = l.text.substr(0, l.text.find('\n'));
+    out.push_back({std::string(name), std::string(first.substr(std::min<size_t>(2, first.size())))});
+  }
+  return out;
+}
+
 bool page_engine_inside() { return !page_data().engine.empty(); }
 
 bool add_recording(const Recording& recording, const std::string& files_in, const std::string& folder,
@@ -119,6 +132,10 @@ std::string page_html(const PageContents& contents, PageEngineKind engine) {
                                           : engine == PageEngineKind::kServer ? "server"
                                                                               : "none"},
                                {"notices", notices}};
+  if (contents.lesson) {
+    about["lesson"] = *contents.lesson;
+    for (const PageLesson& l : parts.lessons) files.push_back({"lessons/" + std::string(l.file), std::string(l.text)});
+  }
   files.insert(files.begin(), {"page.json", about.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)});
   if (engine == PageEngineKind::kInside) files.insert(files.end(), contents.files.begin(), contents.files.end());
   const bool inside = engine == PageEngineKind::kInside;

@@ -1,6 +1,7 @@
 // The page of `view`: one file that opens from the file system, without a network. It carries what was recorded, and
 // the engine that answers about it (viewer/engine) where the program was built with one, else answers made beforehand.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,13 +16,20 @@ inline constexpr size_t kPageBytes = 12'000'000;
 
 struct PageContents {
   std::string title;
-  std::vector<ArchiveFile> files;    // what the engine opens: a folder a module, or modules as texts
-  std::string note;                  // what whoever made the page says to its reader
-  std::vector<std::string> notices;  // what could not be read or was left out, for the reader
+  std::vector<ArchiveFile> files;     // what the engine opens: a folder a module, or modules as texts
+  std::string note;                   // what whoever made the page says to its reader
+  std::vector<std::string> notices;   // what could not be read or was left out, for the reader
+  std::optional<std::string> lesson;  // the page carries the lessons and opens with this one; empty: with their list
 };
 
 // The program has the engine as WebAssembly: its pages answer by themselves.
 bool page_engine_inside();
+
+// The lessons that a page can carry, in their order. `name` is what the command and the address `#lesson=` call it.
+struct LessonName {
+  std::string name, title;
+};
+std::vector<LessonName> lesson_names();
 
 // A recording as FOLDER/recording.json, FOLDER/lineage.hlol and its other files, which lie in `files_in`. What cannot
 // be read becomes a notice. False where no stage could be read, and nothing was added. Throws Failure where

@@ -20,6 +20,7 @@ void schedule_module(Module& m) {
 namespace {
 
 constexpr int64_t kAlign = 256;
+constexpr int64_t kMostSteps = int64_t{1} << 24;  // of the flattened schedule
 int64_t aligned(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
 class BufferAssigner {
@@ -40,6 +41,7 @@ class BufferAssigner {
   // The flattened schedule: position of every instruction, callees inlined at their caller. `done`: the end of the
   // asynchronous call that the computation is a part of.
   void flatten(CompId c, InstId done) {
+    check_stack("calls of computations are nested");
     comp_start_[c] = clock_;
     if (done.valid()) under_[c] = done;
     for (InstId i : m_.live_order(c)) {
@@ -50,6 +52,9 @@ class BufferAssigner {
       if (op == Opcode::AsyncStart)
         for (CompId callee : m_.called(i)) flatten(callee, done_of(i));
       end_[i] = clock_++;
+      if (clock_ > kMostSteps)  // two calls of what has two calls, and so on
+        fail(FailureKind::kUnsupported, "{}: with what is called in its caller's place it is more than {} steps",
+             m_.comp_name(m_.entry()), kMostSteps);
     }
     comp_end_[c] = clock_;
   }

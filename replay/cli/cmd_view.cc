@@ -169,14 +169,6 @@ uint16_t port_of(const std::string& text) {
   return port;
 }
 
-// Another program's window; where there is none, that is said, and the page is there all the same.
-void open_in_browser(const std::string& address) {
-  Command command;
-  command.words = {"xdg-open", address}, command.silent = true, command.limit_seconds = 10;
-  if (int code = run_command(command))
-    fmt::print(stderr, "warning: no browser opens it: xdg-open ends with {}\n", code);
-}
-
 int serve(const ViewArgs& a, const std::string& opened, Viewed& v) {
   PageEngine engine;
   if (!opened.empty()) {
@@ -205,6 +197,13 @@ std::string without_slashes(std::string path) {
 }
 
 }  // namespace
+
+void open_in_browser(const std::string& address) {
+  Command command;
+  command.words = {"xdg-open", address}, command.silent = true, command.limit_seconds = 10;
+  if (int code = run_command(command))
+    fmt::print(stderr, "warning: no browser opens it: xdg-open ends with {}\n", code);
+}
 
 int cmd_view(const ViewArgs& a) {
   std::error_code error;

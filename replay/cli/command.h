@@ -159,6 +159,16 @@ struct ViewArgs {
 // with commas; a folder of files instead.
 int cmd_view(const ViewArgs& a);
 
+// Another program's window. Where there is none, that is a warning: the page is there all the same.
+void open_in_browser(const std::string& address);
+
+struct LessonArgs {
+  std::string name, out = "lessons.html";
+  bool json = false, open = false;
+};
+// The page with the lessons; it opens with the one that is named, else with their list.
+int cmd_lesson(const LessonArgs& a);
+
 struct MemoryArgs {
   std::string file, by = "line";
   size_t most = 20;

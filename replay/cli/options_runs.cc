@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "replay/cli/command.h"
+#include "viewer/page_file.h"
 
 namespace hlo {
 namespace {
@@ -44,6 +45,25 @@ void add_view(CLI::App& app, int* code) {
   c->add_flag("--open", view.open, "show it in the browser");
   c->add_flag("--json", view.json, "where the page is");
   c->callback([code] { *code = cmd_view(view); });
+}
+
+void add_lesson(CLI::App& app, int* code) {
+  static LessonArgs lesson;
+  CLI::App* c = app.add_subcommand("lesson", "a course in a page: reading HLO, simplification, fusion, thunks");
+  std::string known;
+  for (const LessonName& l : lesson_names()) known += fmt::format("\n  {:<16}{}", l.name, l.title);
+  c->footer(
+      "Example:\n"
+      "  hlo-replay lesson                             all lessons: lessons.html\n"
+      "  hlo-replay lesson fusion --open               …opens with the one on fusion, in the browser\n"
+      "  hlo-replay lesson thunks -o /tmp/thunks.html\n"
+      "Lessons:" +
+      known);
+  c->add_option("NAME", lesson.name, "lesson to open with (a list of them)");
+  c->add_option("-o,--out", lesson.out, "page to write (lessons.html)");
+  c->add_flag("--open", lesson.open, "show it in the browser");
+  c->add_flag("--json", lesson.json, "where the page is, and which lessons there are");
+  c->callback([code] { *code = cmd_lesson(lesson); });
 }
 
 constexpr const char* kProfileHelp =
@@ -164,6 +184,7 @@ void add_mcp(CLI::App& app, int* code) {
 void add_run_commands(CLI::App& app, int* code) {
   add_open(app, code);
   add_view(app, code);
+  add_lesson(app, code);
   add_memory(app, code);
   add_summary(app, code);
   add_cost(app, code);

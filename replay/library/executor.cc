@@ -111,14 +111,6 @@ EvalOptions eval_options(const RunOptions& o, bool* late) {
   return out;
 }
 
-void require_verified(const hlo::Module& m) {
-  const std::vector<VerifyError> errors = verify_module(m);
-  if (errors.empty()) return;
-  std::string text = "the module does not verify:";
-  for (const VerifyError& e : errors) text += fmt::format("\n{} [{}]", e.message, e.rule);
-  fail(FailureKind::kInvalid, "{}", text);
-}
-
 std::vector<Array> arrays_of(const hlo::Universe& u, const Value& v) {
   std::vector<Value> leaves;
   flatten(u, v, &leaves);
@@ -151,7 +143,7 @@ RunResult run(const Module& module, const std::vector<Array>& inputs, const RunO
     std::unique_ptr<hlo::Module> settled;
     if (!body.m->elided_constants().empty()) settle_elided(*(settled = body.m->clone()), given);
     const hlo::Module& m = settled ? *settled : *body.m;
-    if (options.verify) require_verified(m);
+    if (options.verify) check_verifies(m);
     check_room(m, options);
     check_supported(m);
     size_t taken = 0;

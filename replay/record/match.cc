@@ -153,7 +153,8 @@ void StageMatcher::run() {
     if (unroll_loops()) {
       for (auto& list : from_) list.clear();
       for (auto& list : heirs_) list.clear();
-      numbers_.clear(), holders_.clear(), siblings_.clear(), loops_.clear(), carried_.clear(), carried_after_.clear();
+      numbers_.clear(), holders_.clear(), siblings_.clear(), loops_.clear(), carried_.clear(), carried_after_.clear(),
+          rewritten_.clear();
       work_.clear(), ambiguous_.clear(), next_value_ = 0;
       number_before();
       find_clones();

@@ -67,6 +67,8 @@ class StageMatcher {
   uint64_t carried_key(const StageSide& side, InstId element, const std::vector<uint32_t>& values,
                        std::unordered_map<InstId, std::vector<uint64_t>>& known, InstId of_before);
   InstId loop_before(InstId loop_after);
+  void find_rewritten_elements();
+  bool as_rewritten_element(InstId i);
   void clones_of_computations();
   bool unroll_loops();
 
@@ -114,6 +116,8 @@ class StageMatcher {
   std::unordered_map<InstId, std::vector<uint64_t>>
       carried_;  // keys of what a loop carries, by element; before and after apart
   std::unordered_map<InstId, std::vector<uint64_t>> carried_after_;
+  std::unordered_map<InstId, InstId>
+      rewritten_;  // of after: what a loop's body reads in its parameter's element's place
   uint32_t next_value_ = 0;
 };
 

@@ -154,8 +154,55 @@ InstId StageMatcher::by_stem(InstId y) const {
   return {};
 }
 
+// A body's tuple that stands in its parameter's place: most of its elements are the parameter's own, in their places.
+// One that is not, but is made of the parameter's in that place, is what the body reads as that element now: a counter
+// told by another one, say.
+void StageMatcher::find_rewritten_elements() {
+  const Module& b = b_.m;
+  auto element_of = [&](InstId i, InstId parameter, size_t k) {
+    return b.op(i) == Opcode::GetTupleElement && b.operand(i, 0) == parameter &&
+           static_cast<size_t>(b.attrs(i).integer(Attr::index)) == k;
+  };
+  for (CompId c : b.computations()) {
+    if (b.comp(c).params.size() != 1 || !b_.loop_of(c).valid()) continue;
+    InstId parameter = b.comp(c).params[0];
+    for (InstId t : b.comp(c).order) {
+      if (!b.alive(t) || !fresh(t) || b.op(t) != Opcode::Tuple || b.is_root(t) ||
+          b.shape_id(t) != b.shape_id(parameter))
+        continue;
+      auto list = b.operands(t);
+      std::vector<std::pair<InstId, InstId>> others;
+      for (size_t k = 0; k < list.size(); ++k) {
+        if (element_of(list[k], parameter, k)) continue;
+        InstId own;
+        if (b.operand_count(list[k]) <= 4)
+          for (InstId o : b.operands(list[k]))
+            if (element_of(o, parameter, k)) own = o;
+        if (fresh(list[k])) others.emplace_back(list[k], own);
+      }
+      if (others.size() * 2 > list.size()) continue;
+      for (const auto& [i, own] : others)
+        if (own.valid()) rewritten_.emplace(i, own);
+    }
+  }
+}
+
+// What the body reads as that element now has the element's value number: what reads it is what read the element.
+bool StageMatcher::as_rewritten_element(InstId i) {
+  auto element = rewritten_.find(i);
+  if (element == rewritten_.end()) return false;
+  uint64_t key = carried_key(b_, element->second, value_b_, carried_after_, InstId());
+  auto known = numbers_.find(key);
+  if (key == 0 || known == numbers_.end() || known->second >= holders_.size() || holders_[known->second].empty())
+    return false;
+  value_b_[i.value] = known->second;
+  for (InstId x : holders_[known->second]) add(x, i, HeirKind::kDerived);
+  return true;
+}
+
 void StageMatcher::find_clones() {
   const Module& b = b_.m;
+  find_rewritten_elements();
   value_b_.assign(b.inst_slots(), 0);
   for (InstId i : order_b_) {
     InstId r = b_.resolved(i);
@@ -178,6 +225,7 @@ void StageMatcher::find_clones() {
       for (InstId o : b.operands(i)) h = hash_combine(h, value_b_[b_.resolved(o).value]);
     }
     auto at = numbers_.find(h);
+    if (at == numbers_.end() && as_rewritten_element(i)) continue;
     const std::vector<InstId>* holders = nullptr;
     if (at != numbers_.end() && at->second < holders_.size()) holders = &holders_[at->second];
     if (holders && !holders->empty()) {

@@ -112,7 +112,7 @@ ENTRY e {{
             yield f"{file}: {words}", lambda w=words.split(), f=data / file, t=target, e=expected: run(tool, *w, f, *t).expect(e)
     for words, code in {"opt --passes=fusion": 0, "opt --passes=dot_decomposer": 0, "opt --passes=dce": 0,
                         "opt --passes=call-inliner": 2, "opt --passes=flatten-call-graph": 2,
-                        "print --style=canonical": 2, "print --style=short": 0}.items():
+                        "print --style=canonical": 2, "print --style=short": 0, "memory": 2, "summary": 0, "view --force -o " + str(tmp / "exp_call.html"): 0}.items():
         yield f"exp_call.hlo: {words}", lambda w=words.split(), c=code: run(tool, *w, data / "exp_call.hlo").expect(c)
     levels = ["HloModule m", "c0 {\n p0 = f32[] parameter(0)\n ROOT r0 = f32[] negate(p0)\n}"]
     levels += [f"c{i} {{\n p{i} = f32[] parameter(0)\n x{i} = f32[] fusion(p{i}), kind=kLoop, calls=c{i - 1}\n"
@@ -121,6 +121,11 @@ ENTRY e {{
     shared = "\n".join(levels)
     yield "fusions that share bodies, drawn", lambda: run(tool, "convert", write("exp_fusion.hlo", shared), tmp / "f.dot")
     yield "fusions that share bodies, cost", lambda: run(tool, "cost", "--no-verify", write("exp_fusion.hlo", shared))
+
+    # --- what takes shapes at their word asks the verifier first ---
+    outside = "HloModule m, is_scheduled=true\nENTRY e {\n p = (f32[3], f32[3]) parameter(0)\n ROOT g = f32[3] get-tuple-element(p), index=%d\n}\n"
+    for index in (2, -2, 1 << 40):
+        yield f"element {index} of two: memory", lambda i=index: run(tool, "memory", write(f"element_{i}.hlo", outside % i)).expect(1)
 
     # --- tables that go round, numbers without bound ---
     for file in ("frame_cycle.hlo", "frame_cycle.pb"):

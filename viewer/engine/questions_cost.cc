@@ -7,6 +7,7 @@
 #include "ir/base/stack_guard.h"
 #include "ir/source_lines.h"
 #include "ir/thunk.h"
+#include "ir/verifier.h"
 #include "passes/backend/backend.h"
 #include "replay/memory_report.h"
 #include "viewer/engine/session.h"
@@ -24,6 +25,7 @@ Scheduled scheduled(PageSession& session, StateRef at) {
   Scheduled out;
   out.state = session.state(at);
   out.module = out.state->module;
+  check_verifies(*out.module);
   if (out.module->config().is_scheduled) return out;
   std::shared_ptr<Module> copy = session.copy_of(at);
   schedule_module(*copy);

@@ -13,14 +13,6 @@
 
 namespace hlo {
 
-void check_verifies(const Module& m) {
-  std::vector<VerifyError> errors = verify_module(m, 5);
-  if (errors.empty()) return;
-  std::string text;
-  for (const VerifyError& e : errors) text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", e.rule, e.message);
-  fail(FailureKind::kInvalid, "{}", text);
-}
-
 namespace {
 
 // --- what there is ---

@@ -8,6 +8,7 @@
 #include "ir/eval/evaluator.h"
 #include "ir/print.h"
 #include "ir/source_lines.h"
+#include "ir/verifier.h"
 #include "parser/parser.h"
 #include "replay/bisect.h"
 #include "replay/diverge.h"

@@ -162,9 +162,8 @@ std::vector<NamedMethod> drawing_methods();   // questions_drawing.cc
 std::vector<NamedMethod> cost_methods();      // questions_cost.cc
 std::vector<NamedMethod> overview_methods();  // questions_overview.cc
 
-// What is opened may be wrong and is shown; passes and the evaluator take right modules alone. Throws
-// Failure(kInvalid) with what the verifier says.
-void check_verifies(const Module& m);
+// What is opened may be wrong and is shown; passes, schedules and the evaluator take right modules alone
+// (check_verifies).
 ModuleDiff states_diff(PageSession& session, StateRef a, StateRef b);
 inline Json json_of(InstId i) { return i.valid() ? Json(i.value) : Json(); }
 Json row_json(const StageRow& row, size_t number);

@@ -19,6 +19,7 @@ import { SearchView } from './views/search';
 import { SideView } from './views/side';
 import { TextView } from './views/text';
 import { ThunksView } from './views/thunks';
+import { Course, LessonView } from './lessons/view';
 import { accept_drops } from './drop';
 
 const titles: [ViewName, string][] = [['overview', 'Overview'], ['graph', 'Graph'], ['text', 'Text'], ['diff', 'Changes'], ['rewrites', 'Rewrites'], ['side', 'Side by side'], ['follow', 'Follow'],
@@ -26,7 +27,7 @@ const titles: [ViewName, string][] = [['overview', 'Overview'], ['graph', 'Graph
 
 export class App implements Host {
   readonly session: Session;
-  readonly graph: GraphView; readonly searching: SearchView; readonly rewrites: RewritesView; readonly bench: BenchView; readonly scrub: ScrubBar;
+  readonly graph: GraphView; readonly searching: SearchView; readonly rewrites: RewritesView; readonly bench: BenchView; readonly lessons: LessonView; readonly scrub: ScrubBar;
   readonly help = help_dialog();
   readonly search_box = h('input', { type: 'search', class: 'search', placeholder: 'Search  ( / )', 'aria-label': 'Search: names, op:fusion, shape:f32[8, bytes>1M …', spellcheck: false, maxLength: 4000 });
   private views = new Map<ViewName, View>();
@@ -43,14 +44,15 @@ export class App implements Host {
   private ended = false;
   private of_view: Element | null = null;
 
-  constructor(engine: Engine, can_do: boolean, private restart: (() => Promise<Engine>) | null) {
+  constructor(engine: Engine, can_do: boolean, private restart: (() => Promise<Engine>) | null, private course: Course | null) {
     this.session = new Session(engine, can_do);
     this.graph = new GraphView(this);
     this.searching = new SearchView(this, query => { this.search_box.value = query; void this.search(query); });
     this.rewrites = new RewritesView(this);
     this.bench = new BenchView(this);
+    this.lessons = new LessonView(this, course);
     const all: View[] = [this.graph, this.searching, this.rewrites, this.bench, new OverviewView(this), new TextView(this), new DiffView(this), new SideView(this), new FollowView(this), new FusionView(this), new MemoryView(this),
-      new ThunksView(this), new RooflineView(this), new LinksView(this)];
+      new ThunksView(this), new RooflineView(this), new LinksView(this), this.lessons];
     for (const view of all) { view.element.hidden = true; this.views.set(view.name, view); this.middle.append(view.element); }
     this.timeline = new Timeline(this);
     this.panel = new OpPanel(this);
@@ -99,6 +101,8 @@ export class App implements Host {
   /** Shows what the address says; what it does not say is as usual. */
   async from_address(how: 'push' | 'replace'): Promise<void> {
     const said = from_hash(location.hash), { modules } = this.session;
+    const first = said.lesson === null && location.hash.length < 2 ? this.course?.first ?? null : said.lesson;
+    if (first !== null) { await this.go({ view: 'lesson', lesson: first, step: said.step, query: said.query }, how); return; }
     if (!modules.length) { await this.go({ view: 'bench' }, how); return; }
     const info = modules.find(m => m.module === said.module) ?? modules[0];
     const at = await this.session.in_module(info.module, said.stage);
@@ -134,7 +138,8 @@ export class App implements Host {
     this.of_view?.remove();   // what the view before could not show
     this.of_view = null;
     try {
-      if (session.modules.length) await Promise.all([this.timeline.show(place), this.scrub.show(place), this.panel.show(place, turn), this.views.get(place.view)?.show(place, turn)]);
+      if (place.view === 'lesson') await this.lessons.show(place, turn);
+      else if (session.modules.length) await Promise.all([this.timeline.show(place), this.scrub.show(place), this.panel.show(place, turn), this.views.get(place.view)?.show(place, turn)]);
       else await this.views.get('bench')?.show(place, turn);
       if (stepped && session.fresh(turn)) {
         performance.measure('hlo:stage', 'hlo:stage:from');
@@ -166,7 +171,7 @@ export class App implements Host {
 
   private frame(place: Place): void {
     const { modules } = this.session, info = this.session.info(place.at.module);
-    for (const [name, view] of this.views) view.element.hidden = name !== (modules.length ? place.view : 'bench');
+    for (const [name, view] of this.views) view.element.hidden = name !== this.shown_view(place);
     for (const tab of this.tabs.querySelectorAll<HTMLElement>('[role=tab]')) {
       const here = tab.dataset.view === place.view;
       tab.setAttribute('aria-selected', String(here));
@@ -174,11 +179,17 @@ export class App implements Host {
       if (tab.dataset.view === 'search') tab.hidden = !here && !place.query;
       if (tab.dataset.view === 'links') tab.hidden = !here && modules.length < 2;
     }
-    document.body.classList.toggle('bare', !modules.length);
+    document.body.classList.toggle('bare', !modules.length || place.view === 'lesson');
+    document.body.classList.toggle('at-lesson', place.view === 'lesson');
     document.body.classList.toggle('at-bench', place.view === 'bench');
+    if (place.view === 'lesson') {
+      fill(this.head, h('b', { class: 'brand' }, 'hlo-replay'), this.to_lessons());
+      document.title = `${this.lessons.title(place)} · hlo-replay`;
+      return;
+    }
     const picker = modules.length > 1 ? h('select', { class: 'module', 'aria-label': 'Module', onchange: () => void this.go({ at: { module: Number((picker as HTMLSelectElement).value), state: -1 }, op: null, name: '', open: null, all: false, against: null }) },
       ...modules.slice(0, 2000).map(m => h('option', { value: String(m.module), selected: m.module === place.at.module }, `${m.source === 'bench' ? '✎ ' : ''}${m.name.slice(0, 80)}${m.states ? ` (${m.states})` : ''}`))) : null;
-    fill(this.head, h('b', { class: 'brand' }, 'hlo-replay'), picker ?? (info ? foreign(info.name, 60, 'strong') : null), info?.problems.length ? h('span', { class: 'warn', title: info.problems.join('\n').slice(0, 3000) }, `⚠ ${info.problems.length}`) : null);
+    fill(this.head, h('b', { class: 'brand' }, 'hlo-replay'), this.course ? this.to_lessons() : null, picker ?? (info ? foreign(info.name, 60, 'strong') : null), info?.problems.length ? h('span', { class: 'warn', title: info.problems.join('\n').slice(0, 3000) }, `⚠ ${info.problems.length}`) : null);
     const base = place.against ?? null;
     fill(this.where);
     bdi_path(this.where, [{ text: info?.name ?? '', run: () => { void this.go({ view: 'overview' }); } }, { text: `stage ${place.at.state}` + (base ? ` against ${base.module === place.at.module ? '' : base.module + ':'}${base.state}` : ''), run: () => { void this.go({ view: 'graph' }); } },
@@ -221,6 +232,7 @@ export class App implements Host {
     try {
       this.session.engine = keeping(await this.restart());
       this.ended = false;
+      this.lessons.forget();
       await this.begin();
     } catch (error) { this.failed(error); }
   }
@@ -258,7 +270,11 @@ export class App implements Host {
     this.scrub.paint();
   }
 
-  view(): View | undefined { return this.views.get(this.session.place.view); }
+  private to_lessons(): HTMLElement { return link('Lessons', () => { void this.go({ view: 'lesson', lesson: '', step: 1, query: '' }); }); }
+
+  private shown_view(place: Place): ViewName { return this.session.modules.length || place.view === 'lesson' ? place.view : 'bench'; }
+
+  view(): View | undefined { return this.views.get(this.shown_view(this.session.place)); }
 
   async to_module(by: number): Promise<void> {
     const { modules, place } = this.session, at = modules.findIndex(m => m.module === place.at.module), next = modules[at + by];

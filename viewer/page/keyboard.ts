@@ -22,14 +22,14 @@ function take(app: App, event: KeyboardEvent): boolean {
     if (other) { other.focus(); other.click(); }
     return true;
   }
-  if (app.session.modules.length && app.view()?.key?.(event)) return true;
+  if ((app.session.modules.length || place.view === 'lesson') && app.view()?.key?.(event)) return true;
   switch (event.key) {
     case '/': app.search_box.focus(); app.search_box.select(); return true;
     case '?': app.show_help(); return true;
     case 'x': app.switch_theme(); return true;
     default: break;
   }
-  if (!app.session.modules.length) return false;
+  if (!app.session.modules.length || place.view === 'lesson') return false;
   switch (event.key) {
     case 'ArrowLeft': return wait(app.scrub.step(-1));
     case 'ArrowRight': return wait(app.scrub.step(1));

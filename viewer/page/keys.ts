@@ -12,6 +12,7 @@ export const keys: Key[] = [
   { group: 'Views', keys: 'r', tells: 'rewrites of the pass' }, { group: 'Views', keys: 's', tells: 'side by side' }, { group: 'Views', keys: 'f', tells: 'follow the op through all stages' },
   { group: 'Views', keys: 'n', tells: 'fusion decisions' }, { group: 'Views', keys: 'm', tells: 'memory: buffers over time' }, { group: 'Views', keys: 'y', tells: 'thunks by stream' }, { group: 'Views', keys: 'l', tells: 'roofline' },
   { group: 'Views', keys: 'b', tells: 'bench: change and run it' },
+  { group: 'Lessons', keys: '← →', tells: 'step before, next step' }, { group: 'Lessons', keys: '1 2 3', tells: 'choose an answer' }, { group: 'Lessons', keys: 'f k', tells: 'predict: fused, kept apart' }, { group: 'Lessons', keys: 'Enter', tells: 'next decision' },
   { group: 'Page', keys: '/', tells: 'search' }, { group: 'Page', keys: 'Esc', tells: 'let go of the selection' }, { group: 'Page', keys: 'x', tells: 'light or dark' }, { group: 'Page', keys: '?', tells: 'this help' },
 ];
 

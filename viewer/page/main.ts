@@ -5,12 +5,21 @@ import { connectWorker } from './connect';
 import { Engine, PageJson } from './protocol';
 import { script_interface } from './script_interface';
 import { carried_files, File_, from_base64 } from './unpack';
+import { Course } from './lessons/view';
 
 function about(files: File_[]): PageJson {
   const file = files.find(one => one.name === 'page.json');
   const said = file ? JSON.parse(new TextDecoder().decode(file.bytes)) as Partial<PageJson> : {};
   const engine = said.engine === 'server' || said.engine === 'none' ? said.engine : 'inside';
-  return { version: 1, title: String(said.title ?? ''), engine, notices: Array.isArray(said.notices) ? said.notices.map(String) : [] };
+  return { version: 1, title: String(said.title ?? ''), engine, notices: Array.isArray(said.notices) ? said.notices.map(String) : [],
+    ...(said.lesson !== undefined ? { lesson: String(said.lesson) } : {}) };
+}
+
+/** The lessons that the page carries; null where it carries none. */
+function course_of(files: File_[], said: PageJson): Course | null {
+  const texts = new Map<string, string>(), decoder = new TextDecoder();
+  for (const file of files) if (file.name.startsWith('lessons/')) texts.set(file.name.slice('lessons/'.length), decoder.decode(file.bytes));
+  return texts.size ? { texts, first: said.lesson ?? '' } : null;
 }
 
 const text_of = (id: string) => document.getElementById(id)?.textContent?.trim() ?? '';
@@ -34,12 +43,12 @@ async function begin(root: HTMLElement): Promise<App> {
     return ready ?? connectWorker(await from_base64(text_of('hlo-engine')), text_of('hlo-worker'), ended);
   };
   const load = async (engine: Engine) => {
-    const inside = files.filter(file => file.name !== 'page.json');
+    const inside = files.filter(file => file.name !== 'page.json' && !file.name.startsWith('lessons/'));
     if (said.engine === 'inside' && inside.length) await engine.open(inside);
     return engine;
   };
   const engine = await start();
-  const app = shown = new App(engine, said.engine !== 'none', said.engine === 'inside' ? async () => load(await start()) : null);
+  const app = shown = new App(engine, said.engine !== 'none', said.engine === 'inside' ? async () => load(await start()) : null, course_of(files, said));
   app.mount(root);
   for (const notice of said.notices.slice(0, 20)) app.notice({ kind: 'note', message: notice });
   if (said.engine === 'none') app.notice({ kind: 'note', message: 'This page was made without the engine: it shows what was recorded; it cannot search, run or change anything.', hint: how_to_get_it });

@@ -166,5 +166,6 @@ export const Carried = ['modules', 'rows', 'overview', 'drawing', 'text', 'diff'
  *  hlo-worker of the page hold it (inside); the program that serves the page (server: POST ./ask with a question, POST
  *  ./put?name=NAME with a file's bytes before `open`); none: `answers.json` lists questions, and `answers/N.json` is what
  *  question N is answered by. A listed question is its JSON with members by name and without those that are null or
- *  undefined: {"at":{"module":0,"state":3},"from":0,"lines":2000,"method":"text"}. */
-export interface PageJson { version: 1; title: string; engine: 'inside' | 'server' | 'none'; notices: string[] }
+ *  undefined: {"at":{"module":0,"state":3},"from":0,"lines":2000,"method":"text"}. `lesson`: of a page with lessons (files
+ *  lessons/N_NAME.md, docs/formats.md): the one it opens with; '' lists them. */
+export interface PageJson { version: 1; title: string; engine: 'inside' | 'server' | 'none'; notices: string[]; lesson?: string }

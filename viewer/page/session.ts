@@ -2,7 +2,7 @@
 import { Engine, Id, ModuleInfo, Row, StateRef } from './protocol';
 
 export const view_names = ['overview', 'graph', 'text', 'diff', 'rewrites', 'side', 'follow', 'search', 'fusion', 'memory',
-  'thunks', 'roofline', 'links', 'bench'] as const;
+  'thunks', 'roofline', 'links', 'bench', 'lesson'] as const;
 export type ViewName = typeof view_names[number];
 
 export interface Place {
@@ -13,7 +13,9 @@ export interface Place {
   open: string[] | null;    // groups that are open; null: what is best at first sight
   all: boolean;             // everything is open
   against: StateRef | null; // the other one of diff and side by side; null: the state before
-  query: string;            // of the search
+  query: string;            // of the search; of a lesson that predicts, what was said so far
+  lesson: string;           // of the view `lesson`; '' lists them
+  step: number;             // of the lesson, from 1
 }
 
 export interface Notice { kind: 'error' | 'note'; message: string; hint?: string; action?: { label: string; run: () => void } }
@@ -25,6 +27,10 @@ export function same_state(a: StateRef | null, b: StateRef | null): boolean {
 /** The part of an address behind its `#`. Only what differs from the usual stands in it. */
 export function to_hash(place: Place): string {
   const parts: [string, string][] = [];
+  if (place.view === 'lesson') {
+    const said = place.query ? `&said=${encodeURIComponent(place.query)}` : '';
+    return '#lesson=' + encodeURIComponent(place.lesson) + (place.lesson ? `&step=${place.step}` : '') + said;
+  }
   if (place.at.module) parts.push(['m', String(place.at.module)]);
   parts.push(['stage', String(place.at.state)]);
   if (place.op !== null && place.name && place.name.length < 400) parts.push(['op', place.name]);
@@ -37,7 +43,7 @@ export function to_hash(place: Place): string {
 }
 
 export interface Address { module: number; stage: number | null; op: string; view: ViewName | null; open: string[] | null; all: boolean;
-  against: StateRef | null; query: string }
+  against: StateRef | null; query: string; lesson: string | null; step: number }
 
 function decode(text: string): string {
   try { return decodeURIComponent(text); } catch { return text; }
@@ -52,12 +58,13 @@ export function from_hash(hash: string): Address {
   const number = (text: string | undefined) => text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : null;
   const other = (words.get('with') ?? '').match(/^(\d{1,9})\.(\d{1,9})$/);
   const open = words.get('open');
-  const view = words.get('view') as ViewName;
+  const lesson = words.get('lesson') ?? null, view = lesson !== null ? 'lesson' : words.get('view') as ViewName;
   return {
     module: number(words.get('m')) ?? 0, stage: number(words.get('stage')), op: words.get('op') ?? '',
     view: view_names.includes(view) ? view : null,
     open: open === undefined || open === '*' ? null : open.split(',').filter(k => k !== ''), all: open === '*',
-    against: other ? { module: Number(other[1]), state: Number(other[2]) } : null, query: words.get('q') ?? '',
+    against: other ? { module: Number(other[1]), state: Number(other[2]) } : null, query: words.get(lesson !== null ? 'said' : 'q') ?? '',
+    lesson, step: number(words.get('step')) ?? 1,
   };
 }
 
@@ -101,7 +108,7 @@ export function keeping(engine: Engine): Engine & { forget(): void } {
 
 export class Session {
   modules: ModuleInfo[] = [];
-  place: Place = { at: { module: 0, state: 0 }, view: 'bench', op: null, name: '', open: null, all: false, against: null, query: '' };
+  place: Place = { at: { module: 0, state: 0 }, view: 'bench', op: null, name: '', open: null, all: false, against: null, query: '', lesson: '', step: 1 };
   engine: Engine & { forget(): void };
   /** Ops that the graph frames: hits of the search, values with NaNs. */
   marked: { at: StateRef; ids: Id[] } | null = null;

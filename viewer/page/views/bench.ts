@@ -1,12 +1,12 @@
 // The bench: the module's text to change, passes to run on it, values to look at, the fault to find.
-import CodeMirror, { Editor } from 'codemirror/lib/codemirror.js';
+import { Editor } from 'codemirror/lib/codemirror.js';
 import { PassInfo, RunResult, StateRef } from '../protocol';
 import { add, button, fill, foreign, h, link, plural, save } from '../dom';
 import type { App } from '../app';
 import { View } from '../host';
 import { choose_files } from '../drop';
 import { Place, same_state } from '../session';
-import { Token, tokens } from './text';
+import { hlo_editor } from './editor';
 import { show_bisect, show_values } from './results';
 
 const largest_text = 8_000_000;   // characters that the editor takes; larger ones are run without being shown
@@ -22,28 +22,6 @@ ENTRY main {
   ROOT sum = f32[128,256] add(product, zeros)
 }
 `;
-
-let mode_known = false;
-function know_mode(): void {
-  if (mode_known) return;
-  mode_known = true;
-  let line = '', known: Token[] = [];   // the editor asks for one token after another
-  CodeMirror.defineMode('hlo', () => ({
-    lineComment: '//',
-    token(stream) {
-      let at = 0;
-      if (stream.string.length > 4000) { stream.skipToEnd(); return null; }
-      if (line !== stream.string) { line = stream.string; known = tokens(line); }
-      for (const token of known) {
-        const end = at + token.text.length;
-        if (stream.pos < end) { stream.pos = end; return token.kind ? 'hlo-' + token.kind : null; }
-        at = end;
-      }
-      stream.skipToEnd();
-      return null;
-    },
-  }));
-}
 
 export class BenchView implements View {
   readonly name = 'bench' as const;
@@ -105,10 +83,8 @@ export class BenchView implements View {
 
   private make_editor(): void {
     if (this.editor) return;
-    know_mode();
-    this.editor = CodeMirror(this.place, { lineNumbers: true, mode: 'hlo', value: this.app.session.modules.length ? '' : example, inputStyle: 'textarea', spellcheck: false, viewportMargin: 20,
-      extraKeys: { 'Ctrl-Enter': () => { void this.work(async () => { await this.take(); }); }, 'Cmd-Enter': () => { void this.work(async () => { await this.take(); }); }, Esc: () => { (document.activeElement as HTMLElement | null)?.blur(); }, Tab: false, 'Shift-Tab': false } });
-    this.editor.getWrapperElement().querySelector('textarea')?.setAttribute('aria-label', 'HLO text, to be changed; Ctrl+Enter takes it, Escape leaves');
+    const take = () => { void this.work(async () => { await this.take(); }); };
+    this.editor = hlo_editor(this.place, this.app.session.modules.length ? '' : example, 'HLO text, to be changed; Ctrl+Enter takes it, Escape leaves', take);
     this.editor.on('change', () => { if (!this.loading) { this.edited = true; this.tells.textContent = 'changed, not taken yet'; } });
   }
   private loading = false;

@@ -56,8 +56,8 @@ export class TextView implements View {
       this.at = place.at;
       this.lines.clear(); this.asked.clear();
       const first = await this.fetch(place.at, stay ? Math.floor(top / window_lines) * window_lines : 0);
+      if (same_state(this.at, place.at)) this.list.set(first);   // also where another op of this state was selected meanwhile
       if (!this.host.session.fresh(turn)) return;
-      this.list.set(first);
       if (!stay) this.list.show(0, 'nearest');
     }
     this.selected = place.op;
