@@ -268,6 +268,23 @@ TEST(Layout, KeysOpenAndAreFoundAgain) {
   EXPECT_THROW(lay_out(f, options), Failure);
 }
 
+// What fusion leaves behind for dce would hide what is used.
+TEST(Layout, ComputationsThatNothingCallsAreOneGroup) {
+  std::string text = "HloModule left\n";
+  for (int k = 0; k < 300; ++k) {
+    const std::string n = std::to_string(k);
+    text += "%c" + n + " {\n  %p" + n + " = f32[4] parameter(0)\n  ROOT %n" + n + " = f32[4] negate(%p" + n + ")\n}\n";
+  }
+  text += "ENTRY %m {\n  %a = f32[4] parameter(0)\n  ROOT %e = f32[4] exponential(%a)\n}\n";
+  auto m = parsed(text);
+  Drawing d = drawn(*m, LayoutOptions::Open::kBest);
+  check(*m, d);
+  ASSERT_EQ(d.boxes.size(), 4u);
+  EXPECT_EQ(d.boxes[3].label, "300 computations that nothing calls");
+  EXPECT_EQ(d.boxes[3].count, 600u);
+  check_all(text);
+}
+
 TEST(Layout, GroupsHaveTheStrongestMark) {
   auto m = parsed(transformer(12, true));
   LayoutOptions options;

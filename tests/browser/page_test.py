@@ -197,6 +197,28 @@ def case_rewrites(page):
     equal(state(page)["view"], "graph", "a rewrite is shown in the graph")
 
 
+def case_stage_told(page):
+    """What the pass did, and what is slow, while no op is chosen."""
+    stages = page.evaluate("() => hloReplay.stages()")
+    page.evaluate("n => hloReplay.goto(n)", next(s["stage"] for s in stages if s["pass"] == "algsimp"))
+    page.wait_for_selector(".stage-told .ops button")
+    told = page.inner_text(".panel")
+    for word in ("algsimp", "rewrites", "gone", "rules"):
+        holds(word in told, f"{word!r} in {told!r}")
+    page.evaluate("n => hloReplay.goto(n)", len(stages) - 1)
+    page.wait_for_selector(".stage-told .slow button")
+    slowest = page.inner_text(".slow button >> nth=0")
+    page.click(".slow button >> nth=0")
+    page.wait_for_function("name => hloReplay.state().then(s => s.op === name)", arg=slowest)
+
+
+def case_find_no_fault(page):
+    page.click("text=Find the fault")
+    page.wait_for_function("() => ['No fault', 'No answer'].includes(document.querySelector('.fault h2')?.textContent)", timeout=60000)
+    page.click(".fault [aria-label=Dismiss]")
+    holds(not page.is_visible(".fault"), "the card goes away")
+
+
 def case_side(page):
     page.evaluate("() => hloReplay.goto(3)")
     page.keyboard.press("s")

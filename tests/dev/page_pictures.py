@@ -20,13 +20,15 @@ PICTURES = [
     ("llama_train", "rocm__llama3_8b__train__allgpu__train_step_m0099", "priority-fusion", "", "graph"),
     ("stable_diffusion", "rocm__stable_diffusion_1_5__infer__1gpu__fun_m0047", "gemm-fusion-swap-operands", "", "graph"),
     ("gemma2", "xla__cpubench__gemma2_2b_keras_jax", "", "", "graph"),
-    ("gemma2_op", "xla__cpubench__gemma2_2b_keras_jax", "priority-fusion", "op:fusion kind:kInput", "graph"),
+    ("fault", "docs/demo.html", "", "", "graph"),
 ]
 MOST_BYTES = 300_000
 
 
 def page_of(binary, what, folder):
     """The page of a module or a dump; None where that is not here."""
+    if what.endswith(".html"):
+        return SOURCE / what
     page = folder / f"{pathlib.Path(what).name}.html"
     if page.exists():
         return page
@@ -53,6 +55,10 @@ def shoot(browser, page_file, name, made_by, query, view, out, theme):
             page.keyboard.press("Escape")
             page.evaluate("name => hloReplay.select(name)", hit)
             page.keyboard.press("g")
+        if name == "fault":
+            page.click(".notice [aria-label=Dismiss]")
+            page.click("text=Find the fault")
+            page.wait_for_selector(".fault .guilty")
         if view != "graph":
             page.click(f"#tab-{view}")
         page.wait_for_timeout(2500)   # what the pass did is told a moment later

@@ -20,7 +20,7 @@ double worth_of(const Module& m, const FoldGroup& g) {
   double worth = g.count;
   if (g.kind == FoldGroup::Kind::kParameters || g.kind == FoldGroup::Kind::kResults || g.count < 3) return 0;
   if (g.kind == FoldGroup::Kind::kRepeat) worth *= 4;
-  if (g.kind == FoldGroup::Kind::kUncalled) worth *= 0.1;
+  if (g.kind == FoldGroup::Kind::kUncalled) worth *= g.comp.valid() ? 0.1 : 0;
   if (g.kind == FoldGroup::Kind::kComputation && g.label == "body") worth *= 2;
   if (g.kind == FoldGroup::Kind::kCall && m.op(g.inst) == Opcode::Fusion) worth *= 0.02;
   return worth;

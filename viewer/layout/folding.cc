@@ -12,6 +12,7 @@ constexpr uint32_t kNoGroup = FoldGroup::kNone;
 constexpr int64_t kSmallConstant = 8;  // elements of constants that stand within labels
 constexpr size_t kReducerSize = 24;    // instructions of a computation that is told by name
 constexpr size_t kSourcesApart = 8;    // more parameters than that become a group
+constexpr size_t kUncalledApart = 3;   // more computations that nothing calls than that, too
 
 bool small_constant(const Module& m, InstId i) {
   return m.op(i) == Opcode::Constant && m.shape(i).is_array() && m.shape(i).elements_count() <= kSmallConstant;
@@ -318,6 +319,7 @@ void FoldingMaker::run() {
   };
   if (m.entry().valid()) claimed[m.entry().value] = true, waiting.push_back({m.entry(), 0}), drain();
   std::vector<CompId> order = m.computation_post_order();
+  const size_t called = groups[0].children.size();
   for (size_t k = order.size(); k-- > 0;) {
     if (claimed[order[k].value]) continue;
     claimed[order[k].value] = true;
@@ -329,7 +331,23 @@ void FoldingMaker::run() {
     waiting.push_back({order[k], at});
     drain();
   }
+  group_uncalled(called);
   finish();
+}
+
+// Behind a fusion pass hundreds of computations wait for dce: they would hide what is used.
+void FoldingMaker::group_uncalled(size_t first) {
+  const size_t count = groups[0].children.size() - first;
+  if (count <= kUncalledApart) return;
+  FoldGroup all;
+  all.kind = FoldGroup::Kind::kUncalled, all.parent = 0;
+  all.key = "u", all.label = fmt::format("{} computations that nothing calls", count);
+  uint32_t at = add_group(std::move(all));
+  std::vector<FoldItem>& children = groups[0].children;
+  groups[at].children.assign(children.begin() + static_cast<std::ptrdiff_t>(first), children.end());
+  children.resize(first);
+  children.push_back({at, true});
+  for (FoldItem child : groups[at].children) groups[child.value].parent = at;
 }
 
 // Homes of what is hidden; how many instructions there are inside.

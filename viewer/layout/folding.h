@@ -18,13 +18,14 @@ struct FoldItem {
 };
 
 struct FoldGroup {
-  // kCall: an instruction with what it calls; kUncalled: a computation that nothing calls, beside the entry.
+  // kCall: an instruction with what it calls; kUncalled: a computation that nothing calls, beside the entry, or many of
+  // these.
   enum class Kind : uint8_t { kModule, kCall, kComputation, kUncalled, kScope, kRepeat, kBlock, kParameters, kResults };
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   Kind kind = Kind::kModule;
   uint32_t parent = kNone;
   InstId inst;                     // of kCall
-  CompId comp;                     // whose instructions stand here; of kCall with several computations invalid
+  CompId comp;                     // whose instructions stand here; where there are several computations invalid
   std::string key, label;          // DrawnBox::key and label
   std::vector<FoldItem> children;  // in topological order
   uint32_t count = 0;              // instructions inside, the calling one and those without a box among them

@@ -101,6 +101,7 @@ struct FoldingMaker {
   void place_sources(const LocalGraph& g, uint32_t top);
   void group_results(LocalGraph* g, CompId c, uint32_t top);
   void group_sources(const LocalGraph& g, uint32_t group, const std::vector<uint32_t>& nodes);
+  void group_uncalled(size_t first);  // of the module's children, from that one on
   void finish();
   FoldItem item_of(InstId i, uint32_t group);  // and puts it there
   uint64_t hash_of(CompId c);

@@ -43,7 +43,8 @@ std::string_view mark_text(Mark mark);  // same, leaves, changed, fused, new
 struct DrawnBox {
   // The same from stage to stage where the box is: `i17` an instruction (one that calls a computation is a group under
   // that key, with the computation's boxes in it), `c3` one of several computations that an instruction calls, `s…` a
-  // name scope, `r…` repeated blocks or one block, `p…` parameters of a group, `q…` results of a computation.
+  // name scope, `r…` repeated blocks or one block, `p…` parameters of a group, `q…` results of a computation, `u`
+  // computations that nothing calls.
   std::string key;
   uint32_t parent = kNoBox;          // index of the open group that it stands in; parents stand before their children
   float x = 0, y = 0, w = 0, h = 0;  // absolute, in pixels at zoom 1; x, y: the upper left corner

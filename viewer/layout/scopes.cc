@@ -280,15 +280,17 @@ void FoldingMaker::partition(const LocalGraph& g, CompId c, uint32_t top) {
         f.groups_[items.item[item_at[k]].value].alike += structure_hash(g, split, k);
       }
     }
-    std::vector<std::vector<uint32_t>> from(items.item.size());
-    for (uint32_t k = 0; k < task.nodes.size(); ++k)
-      for (uint32_t pred : g.preds[task.nodes[k]])
-        if (place[pred] != kLoose && item_at[place[pred]] != item_at[k])
-          from[item_at[k]].push_back(item_at[place[pred]]);
-    for (const std::vector<uint32_t>& list : from) {
-      items.preds.list.insert(items.preds.list.end(), list.begin(), list.end());
-      items.preds.start.push_back(static_cast<uint32_t>(items.preds.list.size()));
-    }
+    auto each_pred = [&](const auto& see) {
+      for (uint32_t k = 0; k < task.nodes.size(); ++k)
+        for (uint32_t pred : g.preds[task.nodes[k]])
+          if (place[pred] != kLoose && item_at[place[pred]] != item_at[k]) see(item_at[k], item_at[place[pred]]);
+    };
+    items.preds.start.assign(items.item.size() + 1, 0);
+    each_pred([&](uint32_t item, uint32_t) { ++items.preds.start[item + 1]; });
+    for (size_t k = 0; k < items.item.size(); ++k) items.preds.start[k + 1] += items.preds.start[k];
+    items.preds.list.resize(items.preds.start.back());
+    std::vector<uint32_t> next(items.preds.start.begin(), items.preds.start.end() - 1);
+    each_pred([&](uint32_t item, uint32_t pred) { items.preds.list[next[item]++] = pred; });
     for (size_t k = 0; k < items.item.size(); ++k) {
       if (items.token[k]) continue;
       const FoldGroup& group = f.groups_[items.item[k].value];

@@ -10,9 +10,10 @@ const most = 8;       // entries of a list
 /** `fusion` of `%fusion.3 = f32[8]{0} fusion(...)`; empty where it is no instruction. */
 function opcode_of(text: string): string { return text.match(/ = (?:\([^=]*?\)|\S+) ([a-z][\w-]*)\(/)?.[1] ?? ''; }
 
-function counted(words: string[]): [string, number][] {
+/** How often each word stands there; a change may stand for many like ones. */
+function counted(changes: Change[], words: (change: Change) => string[]): [string, number][] {
   const counts = new Map<string, number>();
-  for (const word of words) if (word) counts.set(word, (counts.get(word) ?? 0) + 1);
+  for (const change of changes) for (const word of words(change)) if (word) counts.set(word, (counts.get(word) ?? 0) + Math.max(1, change.count));
   return [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
 }
 
@@ -44,12 +45,13 @@ export async function show_stage(host: Host, place: Place, element: HTMLElement,
 
 function changes_told(host: Host, place: Place, changes: Change[], note: string): HTMLElement {
   const of = (kind: Change['kind']) => changes.filter(change => change.kind === kind);
-  const turned = of('changed').map(change => { const from = opcode_of(change.before), to = opcode_of(change.after); return from === to ? from : `${from} → ${to}`; });
+  const turned = (change: Change) => { const from = opcode_of(change.before), to = opcode_of(change.after); return [from === to ? from : `${from} → ${to}`]; };
   const jump = (change: Change) => link(foreign(change.name, 40), () => { void host.select(change.id, change.name, { at: place.at }); });
-  const shown = [...of('added'), ...of('changed')].filter(change => change.id !== null).slice(0, most);
+  const weighty = (change: Change) => /^(fusion|custom-call|dot|convolution|while|conditional|call|.*-(start|reduce|gather))$/.test(opcode_of(change.after)) ? 0 : 1;
+  const shown = [...of('added'), ...of('changed')].filter(change => change.id !== null).sort((a, b) => weighty(a) - weighty(b)).slice(0, most);
   return h('div', null,
-    tally('new', 'mark-new', counted(of('added').map(change => opcode_of(change.after)))), tally('gone', 'mark-gone', counted(of('removed').map(change => opcode_of(change.before)))),
-    tally('changed', 'mark-changed', counted(turned)), tally('rules', 'faint', counted(changes.flatMap(change => change.rules))),
+    tally('new', 'mark-new', counted(of('added'), change => [opcode_of(change.after)])), tally('gone', 'mark-gone', counted(of('removed'), change => [opcode_of(change.before)])),
+    tally('changed', 'mark-changed', counted(of('changed'), turned)), tally('rules', 'faint', counted(changes, change => change.rules)),
     shown.length ? h('ul', { class: 'ops' }, ...shown.map(change => h('li', null, h('span', { class: change.kind === 'added' ? 'mark-new' : 'mark-changed' }, change.kind === 'added' ? '+ ' : '~ '), jump(change)))) : null,
     changes.length ? button('All changes (d)', () => { void host.go({ view: 'diff' }); }) : h('p', { class: 'faint' }, foreign(note ? note[0].toUpperCase() + note.slice(1) + '.' : 'No instruction differs from the stage before.', 300)));
 }
@@ -59,5 +61,5 @@ function slowest(host: Host, told: Roofline): HTMLElement | null {
   const ops = [...told.ops].sort((a, b) => (b.measured ?? b.seconds) - (a.measured ?? a.seconds)).slice(0, most);   // each of all its times
   return h('div', null, h('h3', null, 'Slowest ', h('span', { class: 'faint' }, `estimated for ${told.device}, ${seconds(told.seconds)} in all`)),
     h('ol', { class: 'slow' }, ...ops.map(op => h('li', null, link(foreign(op.name, 40), () => { void host.select(op.id, op.name); }), h('span', { class: 'faint' },
-      ` ${seconds(op.measured ?? op.seconds)}, ${Math.round(op.seconds / told.seconds * 100)} %${op.times > 1 ? `, ${op.times} times` : ''}, ${op.measured !== null ? 'measured' : op.bound + '-bound'}`)))));
+      ` ${seconds(op.measured ?? op.seconds)}, ${(op.seconds / told.seconds * 100).toFixed(1)} %${op.times > 1 ? `, ${op.times} times` : ''}, ${op.measured !== null ? 'measured' : op.bound + '-bound'}`)))));
 }

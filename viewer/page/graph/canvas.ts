@@ -46,6 +46,9 @@ export class GraphCanvas {
     return new Promise(done => { this.drawn_waits.push(done); this.ask(); });
   }
 
+  /** Has the reader chosen what is in sight? Not since the last first look. */
+  touched = false;
+
   set(drawing: Drawing, keep: boolean): void {
     const before = this.scene, scene = make_scene(drawing);
     this.scene = scene;
@@ -102,6 +105,7 @@ export class GraphCanvas {
 
   /** A first look at something tall begins readable at its top rather than as a thread. */
   first_look(): void {
+    this.touched = false;
     this.fit();
     if (!this.scene || this.camera.zoom > 0.4) return;
     const { width } = this.scene.drawing;
@@ -130,6 +134,7 @@ export class GraphCanvas {
     if (!scene || box < 0) return;
     const fits = Math.min(this.width / (scene.w[box] + 60), this.height / (scene.h[box] + 60));
     const zoom = scene.open[box] ? Math.min(1, fits) : closer ? Math.min(Math.max(this.camera.zoom, 0.8), Math.max(fits, 0.05)) : this.camera.zoom;
+    this.touched = true;
     const goal = this.centred(scene.x[box] + scene.w[box] / 2, scene.y[box] + scene.h[box] / 2, zoom);
     this.fly(goal);
   }
@@ -171,6 +176,7 @@ export class GraphCanvas {
   /** While it moves, details wait; they come when it stands. */
   private moving(): void {
     cancelAnimationFrame(this.flight);
+    this.touched = true;
     const c = this.camera, d = this.scene?.drawing;
     if (d) {   // the middle never leaves the drawing
       const half_x = this.width / 2 / c.zoom, half_y = this.height / 2 / c.zoom;

@@ -71,7 +71,9 @@ export class GraphView implements View {
       this.drawing = drawing;
       this.shown = { ...place };
       this.canvas.set(drawing, keep);
-      if (!keep || !this.looked) { this.canvas.first_look(); this.looked = true; }
+      // Far from the stage before, what was in sight says little; unless the reader chose it.
+      const far = !!before && Math.abs(before.at.state - place.at.state) > 1 && !this.canvas.touched;
+      if (!keep || !this.looked || far) { this.canvas.first_look(); this.looked = true; }
       this.make_legend();
       this.count();
     }
