@@ -4,6 +4,7 @@
 
 #include "gpu_exec/executor.h"
 #include "ir/print.h"
+#include "ir/verifier.h"
 #include "replay/answers.h"
 #include "replay/bisect.h"
 #include "replay/confined_path.h"
@@ -398,7 +399,7 @@ BisectResult Recording::bisect(const BisectOptions& options) const {
     const InputOptions inputs = input_options(options.run);
     c.row.load = [&](size_t k) {
       auto m = module_at(b, c.rows[k]);
-      if (options.run.verify) require_verified(*m);
+      if (options.run.verify) check_verifies(*m);
       settle_elided(*m, inputs);
       return m;
     };
@@ -488,7 +489,7 @@ Recording replay(const Module& module, const ReplayOptions& options) {
     const Busy busy(body);
     hlo::ReplayOptions how = replay_options(options);
     if (!body.m->entry().valid()) fail(FailureKind::kUsage, "the module has no entry yet");
-    if (options.verify) require_verified(*body.m);
+    if (options.verify) check_verifies(*body.m);
     if (std::string why = already_optimised(*body.m); !why.empty() && !options.force)
       fail(FailureKind::kUsage, "the module is already optimised: {}; `force` replays it all the same", why);
     auto one = std::make_shared<RecordingBody>();

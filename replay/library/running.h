@@ -17,7 +17,6 @@ const ExecutorInfo& executor_of(const RunOptions& o);
 // `late` becomes true where the time is over; may be null.
 EvalOptions eval_options(const RunOptions& o, bool* late);
 
-void require_verified(const hlo::Module& m);  // throws Failure(kInvalid) with the errors
 std::vector<Array> arrays_of(const hlo::Universe& u, const Value& v);
 std::vector<PassNote> told_notes(const std::vector<Note>& notes);
 
