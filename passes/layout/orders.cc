@@ -52,10 +52,17 @@ std::optional<Dims> aligned_order(const Dims& from, const Dims& order, const Dim
     for (size_t d = high.second; d > low.second; --d) out.push_back(b.where[d - 1]);
     minor += high.first - low.first;
   }
-  // Those of one element lie anywhere: at the major end, the last first.
-  for (size_t d = to.size(); d > 0; --d)
-    if (to[d - 1] == 1) out.push_back(static_cast<int64_t>(d - 1));
-  return out;
+  // Those of one element lie behind the dimension that is next to them by default, the next more minor one.
+  Dims all;
+  auto ones_behind = [&](int64_t d) {
+    while (--d >= 0 && to[static_cast<size_t>(d)] == 1) all.push_back(d);
+  };
+  ones_behind(static_cast<int64_t>(to.size()));
+  for (int64_t d : out) {
+    all.push_back(d);
+    ones_behind(d);
+  }
+  return all;
 }
 
 std::vector<bool> flags_of(const Dims& dims, size_t rank) {
