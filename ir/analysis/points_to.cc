@@ -165,7 +165,6 @@ void PointsTo::visit(InstId i) {
     case Opcode::AsyncDone:
       node = nodes_.at(m_.shape_id(o), {1});
       break;
-    case Opcode::Bitcast:
     case Opcode::Domain:
     case Opcode::OptBarrier:
     case Opcode::AddDependency:
@@ -175,9 +174,9 @@ void PointsTo::visit(InstId i) {
     default:
       break;
   }
-  // A bitcast may have other dimensions: it is the same memory.
-  const bool same = m_.op(i) == Opcode::Bitcast && count == 1 && m_.shape(o).is_array();
-  if (node != UINT32_MAX && (same || fits(i, 0, o, node, count)))
+  // A bitcast is the same memory in another shape: what is asked of one shape means nothing to the other, so it counts
+  // as a buffer of its own.
+  if (node != UINT32_MAX && fits(i, 0, o, node, count))
     copy(o, node, count);
   else
     in_parts(i);

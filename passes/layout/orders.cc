@@ -29,8 +29,8 @@ Squeezed squeezed(const Dims& dims, const Dims& order) {
 }
 }  // namespace
 
-std::optional<Dims> aligned_order(const Dims& from, const Dims& order, const Dims& to) {
-  const Squeezed a = squeezed(from, order), b = squeezed(to, default_minor_to_major(static_cast<int>(to.size())));
+std::optional<Dims> aligned_order(const Dims& from, const Dims& order, const Dims& to, const Dims& like) {
+  const Squeezed a = squeezed(from, order), b = squeezed(to, like);
   auto bounds = common_factors(a.dims, b.dims);
   std::vector<size_t> factor(a.dims.size());
   for (size_t k = 0; k + 1 < bounds.size(); ++k) {
@@ -52,15 +52,15 @@ std::optional<Dims> aligned_order(const Dims& from, const Dims& order, const Dim
     for (size_t d = high.second; d > low.second; --d) out.push_back(b.where[d - 1]);
     minor += high.first - low.first;
   }
-  // Those of one element lie behind the dimension that is next to them by default, the next more minor one.
+  // Those of one element lie behind the dimension that they lie behind in `like`.
   Dims all;
-  auto ones_behind = [&](int64_t d) {
-    while (--d >= 0 && to[static_cast<size_t>(d)] == 1) all.push_back(d);
+  auto ones_behind = [&](auto at) {
+    for (; at != like.end() && to[static_cast<size_t>(*at)] == 1; ++at) all.push_back(*at);
   };
-  ones_behind(static_cast<int64_t>(to.size()));
+  ones_behind(like.begin());
   for (int64_t d : out) {
     all.push_back(d);
-    ones_behind(d);
+    ones_behind(std::find(like.begin(), like.end(), d) + 1);
   }
   return all;
 }

@@ -21,8 +21,9 @@ class Orders {
 };
 
 // The order of an array of dimensions `to` in which a reshape of `from`, lying in `order`, moves nothing
-// (xla/shape_util.cc, AlignLayouts). Nothing where there is none.
-std::optional<Dims> aligned_order(const Dims& from, const Dims& order, const Dims& to);
+// (xla/shape_util.cc, AlignLayouts). Dimensions of one element lie anywhere: as in `like`, an order of `to`. Nothing
+// where there is none.
+std::optional<Dims> aligned_order(const Dims& from, const Dims& order, const Dims& to, const Dims& like);
 
 // Of the dimensions that `kept` flags, renumbered.
 Dims order_of_kept(const Dims& order, const std::vector<bool>& kept);
