@@ -214,7 +214,7 @@ class GemmFusion {
   void outputs(InstId* last, InstId* inside, DimensionOrder order, const DotSide& side, int64_t split) {
     while (m_.user_count(*last) == 1 && !m_.is_root(*last)) {
       const InstId user = m_.users(*last)[0];
-      if (!distributes(m_.op(user)) || m_.has_control(user)) return;
+      if (m_.has_control(user)) return;
       PropagatedOrders found = as_output(user, *last, order, side);
       auto both = found.refused.empty() ? combined_split(split, found.split) : std::nullopt;
       if (!both) return;
@@ -231,11 +231,6 @@ class GemmFusion {
       *inside = m_.clone_inst(user, body_, operands);
       *last = user, order = next, split = *both;
     }
-  }
-  static bool distributes(Opcode op) {
-    using enum Opcode;
-    return op == Multiply || op == Negate || op == Bitcast || op == Reshape || op == Copy || op == Transpose ||
-           op == Convert || op == Broadcast || op == Slice;
   }
 
   Module& m_;
