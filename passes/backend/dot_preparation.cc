@@ -51,7 +51,8 @@ bool vector_to_matrix(Module& m, PassContext& ctx, InstId i) {
   const size_t vector = kept(0) == 0 ? 0 : 1;
   if (kept(1 - vector) != 1) return false;
   for (InstId x : {m.operand(i, 0), m.operand(i, 1), i})
-    if (!lies_by_default(m.shape(x)) || m.shape(x).is_dynamic()) return false;
+    if (m.shape(x).is_dynamic()) return false;
+  if (!lies_by_default(m.shape(m.operand(i, vector))) || !lies_by_default(m.shape(i))) return false;
   if (!ctx.spend(m, "vector as a matrix", {i})) return false;
   std::vector<InstId> operands{m.operand(i, 0), m.operand(i, 1)};
   Dims dims = m.shape(operands[vector]).dims;
