@@ -79,7 +79,9 @@ class SplitK {
     const Dot d(m_, i);
     if (d.lhs_contracting.size() != 1 || d.rhs_contracting.size() != 1) return false;
     for (InstId x : {m_.operand(i, 0), m_.operand(i, 1), i})
-      if (m_.shape(x).type == ElementType::S32 || m_.shape(x).is_dynamic() || m_.shape(x).has_zero()) return false;
+      if (m_.shape(x).type == ElementType::S32 || m_.shape(x).is_dynamic() || m_.shape(x).has_zero() ||
+          !u_.bytes(m_.shape_id(x)).fits())
+        return false;
     const Sizes s = sizes(i, d);
     int64_t parts = 1;
     double least = cost(s, 1);
@@ -125,15 +127,16 @@ class SplitK {
     constexpr double kCompute = 100, kMemory = 0.194136, kReduction = 193.1384, kLaunch = 4.36e7, kCores = 132;
     constexpr int64_t kTile = 128;
     const auto number = [](int64_t n) { return static_cast<double>(n); };
-    const int64_t sum = (s.sum + parts - 1) / parts, batch = s.batch * parts;
+    const int64_t sum = (s.sum + parts - 1) / parts;
+    const double batch = number(s.batch) * number(parts);
     const double tile = number(std::min(s.rows, kTile)) * number(std::min(s.columns, kTile));
-    const double tiles = number(batch * ((s.rows + kTile - 1) / kTile) * ((s.columns + kTile - 1) / kTile));
+    const double tiles = batch * number((s.rows + kTile - 1) / kTile) * number((s.columns + kTile - 1) / kTile);
     const double waves = std::max(1.0, tiles / (kCores * (number(kTile * kTile) / tile)));
     const double compute = number(s.flops) * tile * number(sum) * waves * kCompute;
     const double reads = number(s.rows) * number(s.sum) * number(s.batch) * number(s.lhs_bits) / 8.0 +
                          number(s.columns) * number(s.sum) * number(s.batch) * number(s.rhs_bits) / 8.0;
     const double results = number(s.rows) * number(s.columns);
-    const double writes = results * number(batch) * number(parts > 1 ? s.sum_bits : s.result_bits) / 8.0;
+    const double writes = results * batch * number(parts > 1 ? s.sum_bits : s.result_bits) / 8.0;
     const double dot = std::max(compute, (reads + writes) * kMemory);
     if (parts == 1) return dot;
     const double again =

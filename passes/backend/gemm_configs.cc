@@ -25,7 +25,7 @@ InstId dot_of(const Module& m, InstId fusion) {
   for (InstId i : m.live_order(m.called(fusion)[0])) {
     if (m.op(i) != Opcode::Dot || m.operand_count(i) != 2) continue;
     for (InstId x : {m.operand(i, 0), m.operand(i, 1), i})
-      if (m.shape(x).has_zero() || m.shape(x).is_dynamic()) return {};
+      if (m.shape(x).has_zero() || m.shape(x).is_dynamic() || !m.u().bytes(m.shape_id(x)).fits()) return {};
     return i;
   }
   return {};

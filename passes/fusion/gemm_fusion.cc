@@ -10,7 +10,7 @@
 namespace hlo {
 namespace {
 
-constexpr int64_t kTolerance = 1024;  // bytes more that a fusion may read or write
+constexpr double kTolerance = 1024;  // bytes more that a fusion may read or write
 constexpr size_t kMostParameters = 4;
 constexpr int64_t kTiny = 100;  // multiplications for which a loop does
 constexpr std::string_view kConfig =
@@ -24,7 +24,7 @@ class GemmFusion {
   bool visit(InstId dot) {
     if (m_.op(dot) != Opcode::Dot || m_.operand_count(dot) != 2 || tiny(dot)) return false;
     for (InstId i : {m_.operand(dot, 0), m_.operand(dot, 1), dot})
-      if (m_.shape(i).has_zero() || m_.shape(i).is_dynamic()) return false;
+      if (m_.shape(i).has_zero() || m_.shape(i).is_dynamic() || !u_.bytes(m_.shape_id(i)).fits()) return false;
     if (const std::string why = triton_refuses(m_, dot); !why.empty()) {
       ctx_.note(m_, "no Triton kernel", {dot}, why);
       return false;
@@ -58,10 +58,11 @@ class GemmFusion {
 
   // --- is it worth it? ---
 
-  int64_t more_read(InstId i) const {  // bytes read less bytes made
-    double bytes = -static_cast<double>(u_.byte_size(m_.shape_id(i)));
-    for (InstId o : m_.operands(i)) bytes += static_cast<double>(u_.byte_size(m_.shape_id(o)));
-    return static_cast<int64_t>(bytes);
+  double more_read(InstId i) const {  // bytes read less bytes made
+    auto bytes = [&](InstId x) { return static_cast<double>(u_.bytes(m_.shape_id(x)).capped()); };
+    double more = -bytes(i);
+    for (InstId o : m_.operands(i)) more += bytes(o);
+    return more;
   }
   bool is_input(InstId i) const { return m_.op(i) == Opcode::Parameter || m_.op(i) == Opcode::Constant; }
   bool input_pays(InstId i) const {
@@ -165,17 +166,30 @@ class GemmFusion {
     }
     return build(nodes, 0);
   }
-  InstId build(std::vector<Node>& nodes, size_t at) {
-    Node& n = nodes[at];
-    if (n.made.valid()) return n.made;
-    if (!n.fused) {
-      const auto number = static_cast<int64_t>(parameters_.size());
-      parameters_.push_back(n.of);
-      return n.made = m_.parameter(body_, number, m_.shape_id(n.of), "parameter_" + std::to_string(number));
+  // Operands first, in their order; by hand, as chains may be long.
+  InstId build(std::vector<Node>& nodes, size_t root) {
+    std::vector<std::pair<size_t, size_t>> stack{{root, 0}};  // and the operand to come
+    while (!stack.empty()) {
+      auto& [at, next] = stack.back();
+      Node& n = nodes[at];
+      if (!n.made.valid() && n.fused && next < n.operands.size()) {
+        stack.push_back({n.operands[next++], 0});
+        continue;
+      }
+      if (!n.made.valid()) n.made = n.fused ? copy(nodes, n) : parameter(n.of);
+      stack.pop_back();
     }
+    return nodes[root].made;
+  }
+  InstId copy(const std::vector<Node>& nodes, const Node& n) {
     std::vector<InstId> operands;
-    for (size_t o : n.operands) operands.push_back(build(nodes, o));
-    return n.made = m_.clone_inst(n.of, body_, operands);
+    for (size_t o : n.operands) operands.push_back(nodes[o].made);
+    return m_.clone_inst(n.of, body_, operands);
+  }
+  InstId parameter(InstId of) {
+    const auto number = static_cast<int64_t>(parameters_.size());
+    parameters_.push_back(of);
+    return m_.parameter(body_, number, m_.shape_id(of), "parameter_" + std::to_string(number));
   }
 
   // --- the fusion ---

@@ -61,7 +61,7 @@ bool each_reduction(Module& m, PassContext& ctx, Rewrite&& rewrite) {
     visit_computation(m, c, [&](InstId i) {
       if (m.op(i) != Opcode::Reduce) return;
       for (InstId o : arrays_of(m, i).inputs)
-        if (m.shape(o).is_dynamic() || m.shape(o).has_zero()) return;
+        if (m.shape(o).is_dynamic() || m.shape(o).has_zero() || !m.u().bytes(m.shape_id(o)).fits()) return;
       changed |= rewrite(i, ctx);
     });
   return changed;
@@ -200,7 +200,9 @@ bool run_reduction_splitter(Module& m, PassContext& context) {
         if (m.op(i) != Opcode::Reduce || m.shape(i).is_tuple() || m.operand_count(i) != 2) return;
         const InstId x = m.operand(i, 0);
         const Dims gone = m.attrs(i).ints(Attr::dimensions), &dims = m.shape(x).dims;
-        if (gone.size() < 2 || m.shape(x).is_dynamic() || tiled_reduction(m, x, gone)) return;
+        if (gone.size() < 2 || m.shape(x).is_dynamic() || !m.u().bytes(m.shape_id(x)).fits() ||
+            tiled_reduction(m, x, gone))
+          return;
         const int64_t longest = *std::max_element(gone.begin(), gone.end(), [&](int64_t a, int64_t b) {
           return dims[static_cast<size_t>(a)] < dims[static_cast<size_t>(b)];
         });

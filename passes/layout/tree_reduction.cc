@@ -21,6 +21,7 @@ class TreeReduction {
     for (size_t k = 0; k < n; ++k) {
       const Shape& s = m_.shape(m_.operand(i, k));
       if (!lies_by_default(s) || s.is_dynamic() || s.has_zero()) return false;
+      if (!u_.bytes(m_.shape_id(m_.operand(i, k))).fits()) return false;
     }
     const auto kind = tiled_reduction(m_, m_.operand(i, 0), gone);
     if (!kind) return false;
