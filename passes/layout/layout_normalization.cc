@@ -92,17 +92,18 @@ class LayoutNormalizer {
 
   // What reads it, reads it by way of its dimensions as they lie.
   void by_default(InstId i) {
-    const std::vector<InstId> users = m_.users_copy(i);
-    if (users.empty() || !m_.shape(i).is_array()) return;
+    if (m_.users(i).empty() || !m_.shape(i).is_array()) return;
     const ShapeId shape = m_.shape_id(i);
     if (is_default(m_.shape(i))) return;
     if (!spend("bitcast to the dimensions as they lie", i)) return;
     const InstId there = bitcast_to(m_, i, as_it_lies(u_, shape));
     done_.insert(there);
     const InstId back = bitcast_to(m_, there, shape);
-    for (InstId user : users)
-      for (size_t k = 0; k < m_.operand_count(user); ++k)
-        if (m_.operand(user, k) == i) m_.set_operand(user, k, back);
+    const CompId c = m_.parent(i);
+    const bool root = m_.is_root(i);
+    m_.replace_all_uses(i, back);  // at once: a tuple may read thousands
+    m_.set_operand(there, 0, i);
+    if (root) m_.set_root(c, i);
     changed_ = true;
   }
 
