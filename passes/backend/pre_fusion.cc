@@ -2,6 +2,7 @@
 // xla/hlo/transforms/expanders/reduce_decomposer.cc).
 #include <algorithm>
 
+#include "passes/layout/reductions.h"
 #include "passes/rewrite.h"
 
 namespace hlo {
@@ -82,40 +83,6 @@ ShapeId natural(Module& m, InstId input, const Dims& gone, ElementType type) {
   return m.u().with_layout(m.u().array(type, dims), layout);
 }
 
-// Will the GPU reduce it in tiles, as rows or columns of neighbours in memory
-// (IsReductionFromOrToContiguousDimensions and IsRealReductionHero's first half)?
-bool tiled(const Module& m, InstId input, const Dims& gone) {
-  const Shape& in = m.shape(input);
-  // Runs of kept and of reduced dimensions, outermost first.
-  std::vector<std::pair<bool, int64_t>> runs;
-  const auto& order = in.layout.minor_to_major;
-  for (size_t k = order.size(); k-- > 0;) {
-    bool reduced = std::find(gone.begin(), gone.end(), order[k]) != gone.end();
-    int64_t size = in.dims[static_cast<size_t>(order[k])];
-    if (size == 1) continue;
-    if (runs.empty() || runs.back().first != reduced)
-      runs.push_back({reduced, size});
-    else
-      runs.back().second *= size;
-  }
-  auto row = [](int64_t n) { return n >= 32 || (n > 0 && 32 % n == 0); };
-  auto column = [](int64_t major, int64_t minor) {
-    return !(major < 32 || (major < 64 && minor < 32) || (major < 128 && minor < 8) || (major < 256 && minor < 3));
-  };
-  switch (runs.size()) {
-    case 0:
-      return row(1);
-    case 1:
-      return row(runs[0].first ? runs[0].second : 1);
-    case 2:
-      return runs[0].first ? column(runs[0].second, runs[1].second) : row(runs[1].second);
-    case 3:
-      return runs[0].first ? row(runs[2].second) : column(runs[1].second, runs[2].second);
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 //   f32[16,64]{0,1} reduce(f32[8,16,64]{2,1,0} A)      →      copy(f32[16,64]{1,0} reduce(A))
@@ -136,7 +103,7 @@ bool run_reduce_decomposer(Module& m, PassContext& ctx) {
       parts.push_back(natural(m, m.operand(i, 0), gone, u[have].type));
       other |= parts.back() != have;
     }
-    if (keep && tiled(m, m.operand(i, 0), gone)) other = false;
+    if (keep && tiled_reduction(m, m.operand(i, 0), gone)) other = false;
     if (!uneven && !other) continue;
     if (!ctx.spend(m, uneven ? "inputs in one layout" : "result in the operand's layout", {i})) return changed;
     std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());

@@ -303,7 +303,7 @@ bool run_float_normalization(Module& m, PassContext& ctx) {
     if (moves_elements(op)) return low == kNothingSupported && m.shape(i).is_array();
     return op_info(op).elementwise && m.shape(i).is_array() && m.called(i).empty();
   };
-  for (CompId c : m.nonfusion_computations())
+  for (CompId c : m.computation_post_order())
     for (InstId i : m.post_order(c)) {
       if (!candidate(i)) continue;
       const bool calls = has_functions(m.op(i), low), product = m.op(i) == Opcode::Dot || convolutions;

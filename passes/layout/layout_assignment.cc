@@ -1,11 +1,8 @@
-// layout-assignment (xla/service/layout_assignment.cc, reduced): every array gets a layout. Arrays take the default
-// layout but where something demands another one: the entry's stated layouts, cuDNN calls (NCHW),
-// operand_layout_constraints. Elementwise operations carry a demanded layout on; copies are inserted where two demands
-// meet.
-#include <algorithm>
-#include <unordered_map>
-
-#include "ir/cudnn.h"
+// layout-assignment (xla/service/layout_assignment.cc): what passes/layout/propagation.h finds becomes the arrays'
+// layouts, with copies where a reader wants another one than there is.
+#include "ir/aliasing.h"
+#include "passes/layout/layout_2019.h"
+#include "passes/layout/propagation.h"
 #include "passes/rewrite.h"
 
 namespace hlo {
@@ -16,193 +13,168 @@ class LayoutAssigner {
   LayoutAssigner(Module& m, PassContext& ctx) : m_(m), u_(m.u()), ctx_(ctx) {}
 
   bool run() {
+    const uint64_t before = m_.edits();
+    prepare();
+    LayoutPropagation p(m_, ctx_.number("capability"));
+    p.run();
+    p_ = &p;
+    take_plan();
     for (CompId c : m_.nonfusion_computations()) computation(c);
-    const Computation& entry = m_.comp(m_.entry());
-    std::vector<ShapeId> params = m_.config().entry_params;
-    for (size_t i = 0; i < entry.params.size(); ++i) params[i] = m_.shape_id(entry.params[i]);
-    m_.set_entry_layout(std::move(params), m_.shape_id(entry.root));
-    return changed_;
+    return m_.edits() != before;
   }
 
  private:
-  static Dims channels_first(int64_t batch, int64_t feature, const Dims& spatial) {
-    Dims major{batch, feature};
-    major.insert(major.end(), spatial.begin(), spatial.end());
-    std::reverse(major.begin(), major.end());
-    return major;
+  // Senders, and calls that give back memory that they ask a layout of, get an array of their own.
+  void prepare() {
+    for (CompId c : m_.nonfusion_computations())
+      for (InstId i : m_.post_order(c)) {
+        if (m_.op(i) == Opcode::Send) own_operand(i, 0);
+        if (m_.op(i) != Opcode::CustomCall || !m_.attrs(i).has(Attr::operand_layout_constraints)) continue;
+        std::vector<bool> done(m_.operand_count(i));
+        for (const AliasEntry& e : parse_aliases(u_.text(m_.attrs(i).text(Attr::output_to_operand_aliasing)))) {
+          const auto n = static_cast<size_t>(e.number);
+          if (e.number < 0 || n >= done.size() || done[n]) continue;
+          done[n] = true;
+          own_operand(i, n);
+        }
+      }
+  }
+  void own_operand(InstId i, size_t n) {
+    if (m_.shape(m_.operand(i, n)).is_array())
+      m_.set_operand(i, n, copy(m_.operand(i, n), m_.shape_id(m_.operand(i, n))));
   }
 
-  ShapeId laid_out(ShapeId s, const Layout& layout) {
-    Shape out = u_[s];
-    out.layout.minor_to_major = layout.minor_to_major;
-    return u_.shape(std::move(out));
+  // The shape of i in the orders of its parts; `rest`: with what the shape says of layouts besides.
+  ShapeId laid_out(ShapeId shape, const NodeOrders& orders, size_t node = 0) {
+    const Shape s = u_[shape];
+    if (s.is_array() && orders[node] != Orders::kNone) {
+      Shape out = s;
+      out.layout.minor_to_major = p_->orders()[orders[node]];
+      out.layout.rest.clear();
+      return u_.shape(std::move(out));
+    }
+    if (!s.is_tuple()) return shape;
+    std::vector<ShapeId> parts;
+    for (size_t k = 0; k < s.elements.size(); ++k)
+      parts.push_back(laid_out(s.elements[k], orders, node + p_->points().nodes().child(shape, k)));
+    return u_.tuple(std::move(parts));
   }
-  void shape(InstId i, ShapeId s) {
-    if (m_.shape_id(i) == s) return;
-    m_.set_shape(i, s);
-    changed_ = true;
-  }
-  static bool free_to_choose(const Module& m, InstId i) {
-    Opcode op = m.op(i);
-    return (op == Opcode::Broadcast || op == Opcode::Iota) && m.user_count(i) == 1;
-  }
-  // Operand n of i in the wanted shape: re-laid where nobody else looks, else copied.
-  void demand(InstId i, size_t n, ShapeId wanted) {
-    InstId o = m_.operand(i, n);
-    if (m_.shape_id(o) == wanted) return;
-    if (u_[wanted].is_tuple()) {
-      std::vector<InstId> parts;
-      for (size_t k = 0; k < u_[wanted].elements.size(); ++k) {
-        InstId part = make_element(m_, o, static_cast<int64_t>(k));
-        if (m_.shape_id(part) != u_[wanted].elements[k]) part = copy(part, u_[wanted].elements[k]);
-        parts.push_back(part);
+
+  // All shapes, before copies come between: the analysis is of the module as it was.
+  void take_plan() {
+    for (CompId c : m_.nonfusion_computations())
+      for (InstId i : m_.live_order(c)) {
+        NodeOrders orders;
+        for (BufferId b : p_->points().of(i)) orders.push_back(p_->order_of(b));
+        if (m_.op(i) == Opcode::Bitcast) orders = p_->orders_in(m_.shape_id(i));
+        ShapeId shape = laid_out(m_.shape_id(i), orders);
+        if (m_.op(i) == Opcode::Parameter && c == m_.entry())
+          shape = m_.config().entry_params[static_cast<size_t>(m_.parameter_number(i))];
+        planned_.push_back({i, shape});
+        for (size_t n = 0; n < m_.operand_count(i); ++n)
+          if (const NodeOrders* wanted = p_->operand(i, n))
+            demands_[i].push_back({n, laid_out(m_.shape_id(m_.operand(i, n)), *wanted)});
       }
-      m_.set_operand(i, n, make(m_, m_.parent(i), Opcode::Tuple, parts));
-      changed_ = true;
-      return;
+    for (CompId c : m_.nonfusion_computations()) {
+      const NodeOrders* wanted = p_->result(c);
+      if (c == m_.entry())
+        results_[c.value] = m_.config().entry_result;
+      else if (wanted)
+        results_[c.value] = laid_out(m_.shape_id(m_.comp(c).root), *wanted);
     }
-    if (!u_[wanted].is_array()) return;
-    if (free_to_choose(m_, o)) {
-      shape(o, wanted);
-      return;
-    }
-    m_.set_operand(i, n, copy(o, wanted));
-    changed_ = true;
+    for (auto [i, shape] : planned_) m_.set_shape(i, shape);
   }
+
+  bool lie_alike(ShapeId a, ShapeId b) {
+    if (a == b) return true;
+    const Shape &s = u_[a], &t = u_[b];
+    if (s.is_tuple() != t.is_tuple() || s.elements.size() != t.elements.size()) return false;
+    for (size_t k = 0; k < s.elements.size(); ++k)
+      if (!lie_alike(s.elements[k], t.elements[k])) return false;
+    return s.layout.minor_to_major == t.layout.minor_to_major;
+  }
+
   InstId copy(InstId of, ShapeId wanted) {
     ctx_.note(m_, "copy for layout", {of}, u_.shape_text(wanted));
-    // One copy an array and layout.
-    auto [at, fresh] = copies_.try_emplace(static_cast<uint64_t>(of.value) << 32 | wanted.value);
-    if (fresh || !m_.alive(at->second))
-      at->second = m_.add(m_.parent(of), {.op = Opcode::Copy, .shape = wanted, .operands = {of}, .meta = m_[of].meta});
-    return at->second;
+    InstId made = m_.add(m_.parent(of), {.op = Opcode::Copy, .shape = wanted, .operands = {of}, .meta = m_[of].meta});
+    for (Attr key : {Attr::sharding, Attr::frontend_attributes})
+      if (const AttrValue* value = m_.attrs(of).find(key)) m_.set_attr(made, key, *value);
+    return made;
+  }
+  // The value in another layout; tuples part by part.
+  InstId relaid(InstId i, ShapeId wanted) {
+    if (u_[wanted].is_array()) return copy(i, wanted);
+    std::vector<InstId> parts;
+    const std::vector<ShapeId> elements = u_[wanted].elements;
+    for (size_t k = 0; k < elements.size(); ++k) {
+      const bool same = lie_alike(m_.shape(i).elements[k], elements[k]);
+      InstId part = make_element(m_, i, static_cast<int64_t>(k));
+      if (!same) m_.set_meta(part, m_[i].meta);
+      parts.push_back(same ? part : relaid(part, elements[k]));
+    }
+    InstId made = make(m_, m_.parent(i), Opcode::Tuple, parts, {}, wanted);
+    m_.set_meta(made, m_[i].meta);
+    return made;
   }
 
   void computation(CompId c) {
-    bool entry = c == m_.entry();
     for (InstId i : m_.post_order(c)) {
-      const Shape s = m_.shape(i);
-      Opcode op = m_.op(i);
-      ShapeId plain = u_.with_default_layout(m_.shape_id(i));
-      switch (op) {
-        case Opcode::Parameter:
-          shape(i, entry ? m_.config().entry_params[static_cast<size_t>(m_.parameter_number(i))] : plain);
-          break;
-        case Opcode::GetTupleElement:
-          shape(i, m_.shape(m_.operand(i, 0)).elements[static_cast<size_t>(m_.attrs(i).integer(Attr::index))]);
-          break;
-        case Opcode::Tuple: {
-          std::vector<ShapeId> parts;
-          for (InstId o : m_.operands(i)) parts.push_back(m_.shape_id(o));
-          shape(i, u_.tuple(parts));
-          break;
-        }
-        case Opcode::OptBarrier:
-        case Opcode::Domain:
-          shape(i, m_.shape_id(m_.operand(i, 0)));
-          break;
-        case Opcode::While:
-        case Opcode::Call:
-        case Opcode::Conditional:
-        case Opcode::Fusion: {
-          // Callees come first in this walk; their parameters have default layouts.
-          size_t first = op == Opcode::Conditional ? 1 : 0;
-          for (size_t n = first; n < m_.operand_count(i); ++n)
-            demand(i, n, u_.with_default_layout(m_.shape_id(m_.operand(i, n))));
-          for (CompId callee : m_.called(i))
-            root(callee, plain, op == Opcode::While && callee == m_.attrs(i).comp(Attr::condition));
-          shape(i, plain);
-          break;
-        }
-        case Opcode::CustomCall:
-          custom_call(i);
-          break;
-        case Opcode::Bitcast:
-          break;
-        default:
-          if ((keeps_layout(op) || op == Opcode::Copy) && s.is_array() && s.rank() > 1)
-            elementwise(i);
-          else
-            shape(i, plain);
-      }
+      auto wanted = demands_.find(i);
+      if (wanted != demands_.end())
+        for (auto [n, shape] : wanted->second)
+          if (!lie_alike(m_.shape_id(m_.operand(i, n)), shape)) operand(i, n, shape);
+      if (m_.op(i) == Opcode::Fusion) fusion(i);
     }
-    if (entry) root(c, m_.config().entry_result, false);
+    auto wanted = results_.find(c.value);
+    const InstId root = m_.comp(c).root;
+    if (wanted == results_.end() || m_.shape_id(root) == wanted->second) return;
+    if (!lie_alike(m_.shape_id(root), wanted->second))
+      m_.set_root(c, relaid(root, wanted->second));
+    else if (c == m_.entry() && m_.op(root) != Opcode::Parameter)
+      m_.set_shape(root, wanted->second);  // how many bits an element takes, and the like
   }
 
-  void root(CompId c, ShapeId wanted, bool skip) {
-    if (skip) return;
-    InstId r = m_.comp(c).root;
-    if (m_.shape_id(r) == wanted) return;
-    if (u_[wanted].is_tuple()) {
-      std::vector<InstId> parts;
-      for (size_t k = 0; k < u_[wanted].elements.size(); ++k) {
-        InstId part = m_.op(r) == Opcode::Tuple ? m_.operand(r, k) : make_element(m_, r, static_cast<int64_t>(k));
-        parts.push_back(m_.shape_id(part) == u_[wanted].elements[k] || !u_[m_.shape_id(part)].is_array()
-                            ? part
-                            : copy(part, u_[wanted].elements[k]));
-      }
-      InstId fresh = make(m_, c, Opcode::Tuple, parts);
-      m_.set_meta(fresh, m_[r].meta);
-      m_.set_root(c, fresh);
-      if (m_.op(r) == Opcode::Tuple && m_.users(r).empty()) m_.remove(r);
-      changed_ = true;
-    } else if (u_[wanted].is_array()) {
-      m_.set_root(c, copy(r, wanted));
-      changed_ = true;
-    }
-  }
-
-  void custom_call(InstId i) {
-    const AttrSet& a = m_.attrs(i);
-    if (const auto* wanted = a.get<std::vector<ShapeId>>(Attr::operand_layout_constraints)) {
-      std::vector<ShapeId> list = *wanted;
-      for (size_t n = 0; n < list.size() && n < m_.operand_count(i); ++n) demand(i, n, list[n]);
+  void operand(InstId i, size_t n, ShapeId shape) {
+    const InstId o = m_.operand(i, n);
+    if (m_.op(i) != Opcode::Conditional || n == 0 || m_.user_count(o) != 1 || m_.use_count(o) != 1) {
+      m_.set_operand(i, n, relaid(o, shape));
       return;
     }
-    std::string_view target = u_.text(a.text(Attr::custom_call_target));
-    // No verifier asks whether such a call has labels.
-    if (target != "__cudnn$convForward" || !is_cudnn_convolution_of_fitting_ranks(m_, i)) {
-      shape(i, u_.with_default_layout(m_.shape_id(i)));
-      return;
-    }
-    DimLabels d = *a.get<DimLabels>(Attr::dim_labels);
-    auto in = [&](InstId o, const Dims& order) {
-      return u_.with_layout(u_.with_default_layout(m_.shape_id(o)), order);
-    };
-    demand(i, 0, in(m_.operand(i, 0), channels_first(d.input_batch, d.input_feature, d.input_spatial)));
-    demand(i, 1, in(m_.operand(i, 1), channels_first(d.kernel_output, d.kernel_input, d.kernel_spatial)));
-    std::vector<ShapeId> parts = m_.shape(i).elements;
-    parts[0] = u_.with_layout(u_.with_default_layout(parts[0]),
-                              channels_first(d.output_batch, d.output_feature, d.output_spatial));
-    shape(i, u_.tuple(parts));
+    // Within the branch, where the others do not pay for it.
+    const CompId branch = m_.called(i)[n - 1];
+    const InstId param = m_.comp(branch).params[0];
+    const std::vector<InstId> users = m_.users_copy(param);
+    m_.set_shape(param, m_.shape_id(o));
+    const InstId made = relaid(param, shape);
+    for (InstId user : users)
+      for (size_t k = 0; k < m_.operand_count(user); ++k)
+        if (m_.operand(user, k) == param) m_.set_operand(user, k, made);
+    if (m_.comp(branch).root == param) m_.set_root(branch, made);
   }
 
-  void elementwise(InstId i) {
-    // The first operand with a layout of its own decides.
-    Layout layout = u_[u_.with_default_layout(m_.shape_id(i))].layout;
-    for (InstId o : m_.operands(i)) {
-      const Shape& s = m_.shape(o);
-      if (s.is_array() && s.rank() == m_.shape(i).rank() && !is_default_layout(s.layout) && s.layout.rest.empty()) {
-        layout = s.layout;
-        break;
-      }
-    }
-    for (size_t n = 0; n < m_.operand_count(i); ++n) {
-      const Shape& s = m_.shape(m_.operand(i, n));
-      if (s.is_array() && s.rank() == m_.shape(i).rank()) demand(i, n, laid_out(m_.shape_id(m_.operand(i, n)), layout));
-    }
-    shape(i, laid_out(u_.with_default_layout(m_.shape_id(i)), layout));
+  void fusion(InstId i) {
+    const CompId body = m_.called(i)[0];
+    for (InstId p : m_.comp(body).params)
+      m_.set_shape(p, m_.shape_id(m_.operand(i, static_cast<size_t>(m_.parameter_number(p)))));
+    if (m_.op(m_.comp(body).root) != Opcode::Parameter) m_.set_shape(m_.comp(body).root, m_.shape_id(i));
   }
 
   Module& m_;
   Universe& u_;
   PassContext& ctx_;
-  std::unordered_map<uint64_t, InstId> copies_;
-  bool changed_ = false;
+  LayoutPropagation* p_ = nullptr;
+  std::vector<std::pair<InstId, ShapeId>> planned_;
+  std::unordered_map<InstId, std::vector<std::pair<size_t, ShapeId>>> demands_;
+  std::unordered_map<uint32_t, ShapeId> results_;
 };
 
 }  // namespace
 
-bool run_layout_assignment(Module& m, PassContext& ctx) { return LayoutAssigner(m, ctx).run(); }
+bool run_layout_assignment(Module& m, PassContext& ctx) {
+  const std::string& form = ctx.word("form");
+  if (form == "2019") return assign_layouts_2019(m, ctx);
+  if (form != "xla") fail(FailureKind::kUsage, "layout-assignment has the forms xla and 2019, not '{}'", form);
+  return LayoutAssigner(m, ctx).run();
+}
 
 }  // namespace hlo

@@ -24,7 +24,7 @@ std::vector<Step> xla_2019_pipeline() {
           "conv_canonicalization",
           pass_list(
               "cusolver-rewriter cudnn-conv-rewriter cudnn-fused-convolution cudnn-conv-padding constant-folding")),
-      pipeline_step("layout_assignment", pass_list("layout-assignment")),
+      pipeline_step("layout_assignment", {pass_step("layout-assignment", {{"form", "2019"}})}),
       pipeline_step("post-layout_assignment", {pass_step("algsimp", {{"layout_sensitive", "true"},
                                                                      {"unconditional_reduce_of_transpose", "false"}}),
                                                pass_step("cudnn-conv-algorithm-picker"), pass_step("tuple-simplifier"),

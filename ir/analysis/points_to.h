@@ -1,0 +1,90 @@
+// Which arrays in memory each part of an instruction's result is: its logical buffers, without looking into what it
+// calls (xla/service/tuple_points_to_analysis.h, logical_buffer_analysis.h). A tuple, an element of one and whatever
+// only hands a value on share the buffers of what they read.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace hlo {
+
+using BufferId = uint32_t;
+
+// The parts of a shape by number: the whole is 0, a tuple's elements follow it one after the other, each with its own.
+class ShapeNodes {
+ public:
+  explicit ShapeNodes(const Universe& u) : u_(u) {}
+  uint32_t count(ShapeId shape) { return of(shape).count; }
+  // Of element k of a tuple; k must be below the number of its elements.
+  uint32_t child(ShapeId tuple, size_t k) { return of(tuple).children[k]; }
+  // The shapes of all parts, by number.
+  const std::vector<ShapeId>& shapes(ShapeId shape) { return of(shape).shapes; }
+  // Of the part at an index; the number of parts where the shape has no such part.
+  uint32_t at(ShapeId shape, const Dims& index);
+
+ private:
+  struct Entry {
+    uint32_t count = 1;
+    std::vector<uint32_t> children;
+    std::vector<ShapeId> shapes;
+  };
+  const Entry& of(ShapeId shape);
+
+  const Universe& u_;
+  std::unordered_map<uint32_t, Entry> entries_;
+};
+
+struct LogicalBuffer {
+  InstId inst;    // that defines it
+  uint32_t node;  // the part of its result
+  ShapeId shape;
+};
+
+// Of the computations that are no bodies of fusions. The module must not change while it is asked.
+class PointsTo {
+ public:
+  explicit PointsTo(const Module& m);
+
+  // The buffers of an instruction's parts, by number of the part; empty within fusions.
+  std::span<const BufferId> of(InstId i) const {
+    const Range& r = ranges_[i.value];
+    return {sets_.data() + r.first, r.count};
+  }
+  // In XLA's order: computations callees first, in each the instructions as its visitors see them.
+  const LogicalBuffer& operator[](BufferId id) const { return buffers_[id]; }
+  size_t size() const { return buffers_.size(); }
+  // Of the buffers that a computation defines: the first and the one behind the last.
+  std::pair<BufferId, BufferId> of(CompId c) const { return computations_[c.value]; }
+  // The instructions whose whole result is that array, in the order of memory.
+  std::span<const InstId> arrays(BufferId id) const { return arrays_[id]; }
+  // Is something of operand n also something of the result?
+  bool forwards(InstId user, size_t n) const;
+  ShapeNodes& nodes() const { return nodes_; }
+
+ private:
+  struct Range {
+    size_t first = 0, count = 0;
+  };
+  void visit(InstId i);
+  void define(InstId i, uint32_t node, uint32_t count, ShapeId whole);
+  void copy(InstId from, uint32_t node, uint32_t count);
+  bool fits(InstId i, uint32_t first, InstId o, uint32_t node, uint32_t count) const;
+  void in_parts(InstId i);
+
+  const Module& m_;
+  mutable ShapeNodes nodes_;
+  std::vector<Range> ranges_;
+  std::vector<BufferId> sets_;
+  std::vector<LogicalBuffer> buffers_;
+  std::vector<std::pair<BufferId, BufferId>> computations_;
+  std::vector<std::vector<InstId>> arrays_;
+};
+
+// The instructions of a computation as XLA's visitors (DfsHloVisitor) see them when it does not change: what nobody
+// uses first, then what the root needs; operands from first to last.
+std::vector<InstId> accept_order(const Module& m, CompId c);
+
+}  // namespace hlo

@@ -1,0 +1,20 @@
+// Tiles that a Triton kernel of a product works in (xla/backends/gpu/autotuner/triton/dot_search_space.cc).
+#pragma once
+#include <optional>
+
+#include "ir/module.h"
+
+namespace hlo {
+
+struct GemmTiles {
+  int64_t m = 0, n = 0, k = 0;  // elements: rows, columns, of the sum
+  int64_t stages = 1, warps = 1;
+};
+// What XLA takes where no device measures: the first of Hopper's that suits the dot's sizes. `dot` is within a fusion,
+// of arrays that have elements.
+GemmTiles default_gemm_tiles(const Module& m, InstId dot);
+
+// Tiles of the fusion's result, from those of its dot's; nothing where a dimension would be cut across.
+std::optional<Dims> root_tiles(const Module& m, InstId dot, const Dims& tiles);
+
+}  // namespace hlo
