@@ -40,7 +40,7 @@ std::string quoted(std::string_view line) {
 
 Dump read_dump(const char* path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) fail(FailureKind::kNotFound, "no file {}", path);
+  if (!in) fail(FailureKind::kIo, "no file {}", path);
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   Dump d;
   const size_t info = text.find("gpu_device_info {"), module = text.find("hlo_module_before_fusion: \"");
