@@ -115,6 +115,8 @@ bool is_fusible(const Module& m, InstId i) {
 
 bool is_priority_fusible(const Module& m, InstId i) {
   if (!is_fusible(m, i)) return false;
+  // A body that computes nothing is none of XLA's: there is no root to clone into another.
+  if (m.op(i) == Opcode::Fusion && m.op(m.comp(m.called(i)[0]).root) == Opcode::Parameter) return false;
   if (is_elementwise(m, i) || is_plain_bitcast(m, i)) return true;
   switch (m.op(i)) {
     case Opcode::Fusion:
@@ -140,6 +142,8 @@ bool is_priority_fusible(const Module& m, InstId i) {
       return false;
   }
 }
+
+bool overwrites_operand(const Module& m, InstId i) { return !in_place_operands(m, i).empty(); }
 
 std::string Fusibility::refuse_scatter(InstId producer, InstId consumer) const {
   if (is_scatter_kernel(m_, producer)) return "do not fuse into the output of scatter";
@@ -179,18 +183,19 @@ const Fusibility::Budget& Fusibility::budget(InstId i) {
   return budgets_[i] = b;
 }
 
-std::string Fusibility::refuse_budget(InstId producer, InstId consumer) {
-  const Budget &p = budget(producer), &c = budget(consumer);
+std::string Fusibility::refuse_budget(InstId a, InstId b, bool into) {
+  const Budget &p = budget(b), &c = budget(a);
   if (p.shared_bytes + c.shared_bytes > target_.shared_memory_per_block)
     return fmt::format("shared memory usage would be over the budget of {}B", target_.shared_memory_per_block);
   if (p.reductions + c.reductions > kMostReductions)
     return fmt::format("over {} unnested reductions in fusion", kMostReductions);
-  const size_t outputs = parts(m_.u(), m_.shape_id(producer)) + parts(m_.u(), m_.shape_id(consumer));
-  if (m_.operand_count(producer) + m_.operand_count(consumer) + outputs <= kMostOperandsAndOutputs + 1) return "";
-  std::unordered_set<InstId> operands(m_.operands(consumer).begin(), m_.operands(consumer).end());
-  operands.insert(m_.operands(producer).begin(), m_.operands(producer).end());
-  operands.erase(producer), operands.erase(consumer);
-  if (operands.size() <= m_.operand_count(consumer) || operands.size() + outputs <= kMostOperandsAndOutputs) return "";
+  const size_t outputs = parts(m_.u(), m_.shape_id(b)) + parts(m_.u(), m_.shape_id(a));
+  if (m_.operand_count(b) + m_.operand_count(a) + outputs <= kMostOperandsAndOutputs + 1) return "";
+  std::unordered_set<InstId> operands(m_.operands(a).begin(), m_.operands(a).end());
+  operands.insert(m_.operands(b).begin(), m_.operands(b).end());
+  operands.erase(b), operands.erase(a);
+  if ((into && operands.size() <= m_.operand_count(a)) || operands.size() + outputs <= kMostOperandsAndOutputs)
+    return "";
   return "Number of operands and output buffers is larger than allowed budget per fusion";
 }
 
@@ -221,8 +226,7 @@ std::string Fusibility::refuse_update(InstId producer, InstId consumer, InstId m
   }
   if (m_.op(consumer) == Opcode::Fusion)
     for (size_t n = 0; n < m_.operand_count(consumer); ++n)
-      if (m_.operand(consumer, n) == producer &&
-          others_move_it(m_, m_.comp(m_.called(consumer)[0]).params[n], dus))
+      if (m_.operand(consumer, n) == producer && others_move_it(m_, m_.comp(m_.called(consumer)[0]).params[n], dus))
         return fixed ? "Fusing slice into DUS will also fuse another non-elementwise op with shared operand as DUS."
                      : "Fusing DS into DUS will also fuse another non-elementwise op with shared operand as DUS.";
   return "";
@@ -270,9 +274,8 @@ std::string Fusibility::refuse(InstId producer, InstId consumer) {
       analyze_fusion(FusionView(m_, producer), target_).kind == EmitterKind::kReduction &&
       analyze_fusion(FusionView(m_, producer, consumer), target_).kind == EmitterKind::kLoop)
     return "fusion into output of a reduce fusion would create a loop fusion";
-  if (std::string why = refuse_budget(producer, consumer); !why.empty()) return why;
-  if (costs_.merged_too_large(producer, consumer))
-    return "the fusion would result in an overly large code duplication";
+  if (std::string why = refuse_budget(consumer, producer, true); !why.empty()) return why;
+  if (costs_.merged_too_large(producer, consumer)) return "the fusion would result in an overly large code duplication";
   return refuse_in_place(producer, consumer);
 }
 

@@ -1,5 +1,5 @@
-// What XLA's GPU fusions allow (xla/service/gpu/gpu_fusible.cc, instruction_fusion.cc and priority_fusion.cc): reasons in
-// its dump's own words, so that both can be compared.
+// What XLA's GPU fusions allow (xla/service/gpu/gpu_fusible.cc, instruction_fusion.cc and priority_fusion.cc): reasons
+// in its dump's own words, so that both can be compared.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -13,6 +13,8 @@ namespace hlo {
 bool is_fusible(const Module& m, InstId i);
 // An instruction that priority-fusion takes as producer or consumer.
 bool is_priority_fusible(const Module& m, InstId i);
+// Does it write into one of its operands, as a dynamic-update-slice does?
+bool overwrites_operand(const Module& m, InstId i);
 
 class Fusibility {
  public:
@@ -22,6 +24,8 @@ class Fusibility {
   std::string refuse(InstId producer, InstId consumer);
   // The same of scatters alone, which constants are asked for as well.
   std::string refuse_scatter(InstId producer, InstId consumer) const;
+  // Why both are too much for one kernel. `into`: b goes into a, an operand of its own.
+  std::string refuse_budget(InstId a, InstId b, bool into);
   void forget(InstId i) { budgets_.erase(i); }
 
  private:
@@ -31,7 +35,6 @@ class Fusibility {
   };
   const Budget& budget(InstId i);
   void add_to_budget(InstId i, Budget* b) const;
-  std::string refuse_budget(InstId producer, InstId consumer);
   std::string refuse_in_place(InstId producer, InstId consumer) const;
   std::string refuse_update(InstId producer, InstId consumer, InstId moved) const;
 

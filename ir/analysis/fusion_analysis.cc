@@ -9,6 +9,23 @@
 #include "ir/backend_config.h"
 
 namespace hlo {
+
+bool keeps_order(const Module& m, InstId transpose) {
+  const Shape &out = m.shape(transpose), &in = m.shape(m.operand(transpose, 0));
+  const Dims& p = m.attrs(transpose).ints(Attr::dimensions);
+  // Dimensions of size 1 may lie anywhere.
+  auto order = [](const Shape& s) {
+    return s.has_layout && s.layout.minor_to_major.size() == s.dims.size() ? s.layout.minor_to_major
+                                                                           : default_minor_to_major(s.rank());
+  };
+  Dims a, b;
+  for (int64_t d : order(in))
+    if (in.dims[static_cast<size_t>(d)] != 1) a.push_back(d);
+  for (int64_t d : order(out))
+    if (out.dims[static_cast<size_t>(d)] != 1) b.push_back(p[static_cast<size_t>(d)]);
+  return a == b;
+}
+
 namespace {
 
 Dims physical(const Shape& s) {
@@ -23,22 +40,6 @@ Dims physical(const Shape& s) {
 bool same_bytes(const Shape& a, const Shape& b) {
   Dims x = physical(a), y = physical(b);
   return x == y && a.layout.minor_to_major == b.layout.minor_to_major;
-}
-
-// Does a transpose keep the order in memory? Dimensions of size 1 may lie anywhere.
-bool keeps_order(const Module& m, InstId transpose) {
-  const Shape &out = m.shape(transpose), &in = m.shape(m.operand(transpose, 0));
-  const Dims& p = m.attrs(transpose).ints(Attr::dimensions);
-  auto order = [](const Shape& s) {
-    return s.has_layout && s.layout.minor_to_major.size() == s.dims.size() ? s.layout.minor_to_major
-                                                                           : default_minor_to_major(s.rank());
-  };
-  Dims a, b;
-  for (int64_t d : order(in))
-    if (in.dims[static_cast<size_t>(d)] != 1) a.push_back(d);
-  for (int64_t d : order(out))
-    if (out.dims[static_cast<size_t>(d)] != 1) b.push_back(p[static_cast<size_t>(d)]);
-  return a == b;
 }
 
 // Passes elements on one by one: heroes are looked for behind it.
@@ -91,7 +92,9 @@ InstId search_hero(const FusionView& view, InstId from, const Predicate& wanted)
   return hero;
 }
 
-InstId hero_of(const FusionView& view, InstId root) {
+}  // namespace
+
+InstId fusion_hero(const FusionView& view, InstId root) {
   const Module& m = view.module();
   InstId at = root;
   while (is_intermediate(m, at, 1) && view.contains(view.operand(at, 0))) at = view.operand(at, 0);
@@ -104,6 +107,10 @@ InstId hero_of(const FusionView& view, InstId root) {
 bool is_reduction_hero(const Module& m, InstId root, InstId hero, const GpuTarget& t) {
   return is_kernel_reduction(m, hero, t) && (root == hero || is_race_free(reduction_shape(m, hero), t));
 }
+
+bool passes_elements(const Module& m, InstId i) { return is_intermediate(m, i, 1); }
+
+namespace {
 
 bool equivalent(const TiledTranspose& a, const TiledTranspose& b) {
   return a.dims == b.dims && a.permutation == b.permutation;
@@ -184,7 +191,8 @@ void normalize(const Module& m, InstId transpose, Dims* dims, Dims* permutation)
 }  // namespace
 
 std::string_view emitter_text(EmitterKind kind) {
-  constexpr std::string_view kText[] = {"loop", "reduction", "transpose", "concatenate", "scatter", "sort", "triton", "custom"};
+  constexpr std::string_view kText[] = {"loop",    "reduction", "transpose", "concatenate",
+                                        "scatter", "sort",      "triton",    "custom"};
   return kText[static_cast<size_t>(kind)];
 }
 
@@ -219,7 +227,7 @@ FusionAnalysis analyze_fusion(const FusionView& view, const GpuTarget& target) {
   FusionAnalysis a;
   const Module& m = view.module();
   a.roots = view.roots();
-  for (InstId r : a.roots) a.heroes.push_back(view.contains(r) ? hero_of(view, r) : r);
+  for (InstId r : a.roots) a.heroes.push_back(view.contains(r) ? fusion_hero(view, r) : r);
   a.kind = kind_of(m, &a, target);
   a.grid = launch_grid(view, a, target);
   return a;
@@ -241,15 +249,16 @@ bool has_reduction_root(const Module& m, InstId i, const GpuTarget& target) {
   if (m.op(i) != Opcode::Fusion) return is_kernel_reduction(m, i, target);
   FusionView view(m, i);
   for (InstId r : view.roots())
-    if (view.contains(r) && is_reduction_hero(m, r, hero_of(view, r), target)) return true;
+    if (view.contains(r) && is_reduction_hero(m, r, fusion_hero(view, r), target)) return true;
   return false;
 }
 
 bool moves_minor_dimension(const Module& m, InstId i) {
   if (m.op(i) != Opcode::Copy && m.op(i) != Opcode::Transpose) return false;
   auto minor = [](const Shape& s) -> int64_t {
-    const Dims order = s.has_layout && s.layout.minor_to_major.size() == s.dims.size() ? s.layout.minor_to_major
-                                                                                       : default_minor_to_major(s.rank());
+    const Dims order = s.has_layout && s.layout.minor_to_major.size() == s.dims.size()
+                           ? s.layout.minor_to_major
+                           : default_minor_to_major(s.rank());
     for (int64_t d : order)
       if (s.dims[static_cast<size_t>(d)] > 1) return d;
     return -1;

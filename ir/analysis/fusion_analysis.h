@@ -30,8 +30,16 @@ struct FusionAnalysis {
   std::vector<InstId> roots, heroes;  // a root's hero: the instruction that the kernel is about
   std::optional<TiledTranspose> transpose;
   Grid grid;
-  bool is_kernel_reduction_root(const Module& m, size_t n, const GpuTarget& t) const;
 };
+
+// The instruction behind one of the kernel's roots that it is about: a tiled transpose, a concatenate, a reduce; else
+// the root.
+InstId fusion_hero(const FusionView& view, InstId root);
+bool is_reduction_hero(const Module& m, InstId root, InstId hero, const GpuTarget& target);
+// Of one operand at most: it gives the elements of what it reads in their order.
+bool passes_elements(const Module& m, InstId i);
+// A transpose after which each element is where it was.
+bool keeps_order(const Module& m, InstId transpose);
 
 FusionAnalysis analyze_fusion(const FusionView& view, const GpuTarget& target);
 

@@ -8,18 +8,23 @@ namespace hlo {
 FusionView::FusionView(const Module& m, InstId consumer) : m_(m), consumer_(consumer) {
   if (m.op(consumer) == Opcode::Fusion) consumer_body_ = m.called(consumer)[0];
   take(consumer);
-  const InstId root = consumer_body_.valid() ? m.comp(consumer_body_).root : consumer;
-  if (consumer_body_.valid() && m.op(root) == Opcode::Tuple)
-    for (size_t n = 0; n < m.operand_count(root); ++n) roots_.push_back(operand(root, n));
-  else
-    roots_.push_back(resolve(root));
+  add_roots(consumer);
 }
 
-FusionView::FusionView(const Module& m, InstId producer, InstId consumer) : FusionView(m, consumer) {
+FusionView::FusionView(const Module& m, InstId producer, InstId consumer, bool output) : FusionView(m, consumer) {
   producer_ = producer;
   if (m.op(producer) == Opcode::Fusion) producer_body_ = m.called(producer)[0];
   take(producer);
   for (InstId& r : roots_) r = resolve(r);
+  if (output) add_roots(producer);
+}
+
+void FusionView::add_roots(InstId of) {
+  const InstId root = m_.op(of) == Opcode::Fusion ? m_.comp(m_.called(of)[0]).root : of;
+  if (root != of && m_.op(root) == Opcode::Tuple)
+    for (size_t n = 0; n < m_.operand_count(root); ++n) roots_.push_back(operand(root, n));
+  else
+    roots_.push_back(resolve(root));
 }
 
 void FusionView::take(InstId i) {
@@ -102,8 +107,7 @@ bool is_elementwise(const Module& m, InstId i) {
 int element_bits(ElementType type) { return type == ElementType::Pred ? 8 : type_bits(type); }
 
 bool is_plain_bitcast(const Module& m, InstId i) {
-  return m.op(i) == Opcode::Bitcast &&
-         element_bits(m.shape(i).type) == element_bits(m.shape(m.operand(i, 0)).type);
+  return m.op(i) == Opcode::Bitcast && element_bits(m.shape(i).type) == element_bits(m.shape(m.operand(i, 0)).type);
 }
 
 int64_t first_elements(const Module& m, InstId i) {

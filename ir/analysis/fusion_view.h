@@ -11,8 +11,8 @@ namespace hlo {
 class FusionView {
  public:
   FusionView(const Module& m, InstId consumer);
-  // The producer is an operand of the consumer.
-  FusionView(const Module& m, InstId producer, InstId consumer);
+  // The producer is an operand of the consumer. `output`: what it gives is a further result of the kernel.
+  FusionView(const Module& m, InstId producer, InstId consumer, bool output = false);
 
   const Module& module() const { return m_; }
   // What is computed inside; parameters of bodies are none of it, nor the tuple of results.
@@ -29,6 +29,7 @@ class FusionView {
  private:
   InstId resolve(InstId i) const;
   void take(InstId i);
+  void add_roots(InstId of);
 
   const Module& m_;
   InstId producer_, consumer_;

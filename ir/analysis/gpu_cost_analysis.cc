@@ -18,35 +18,37 @@ struct Cycles {
 };
 using ET = ElementType;
 constexpr Cycles kCycles[] = {
-    {Opcode::Add, ET::F16, 7},        {Opcode::Add, ET::F32, 7},        {Opcode::Add, ET::F64, 15},
-    {Opcode::Add, ET::C64, 7},        {Opcode::Subtract, ET::F16, 7},   {Opcode::Subtract, ET::F32, 7},
-    {Opcode::Subtract, ET::F64, 15},  {Opcode::Subtract, ET::C64, 7},   {Opcode::Multiply, ET::F16, 7},
-    {Opcode::Multiply, ET::F64, 15},  {Opcode::Multiply, ET::S64, 11},  {Opcode::Multiply, ET::S8, 7},
-    {Opcode::Multiply, ET::S16, 7},   {Opcode::Multiply, ET::C64, 79},  {Opcode::Divide, ET::F16, 43},
-    {Opcode::Divide, ET::F32, 19},    {Opcode::Divide, ET::F64, 526},   {Opcode::Divide, ET::S32, 297},
-    {Opcode::Divide, ET::S64, 685},   {Opcode::Divide, ET::S8, 356},    {Opcode::Divide, ET::S16, 364},
-    {Opcode::Divide, ET::U32, 122},   {Opcode::Divide, ET::C64, 498},   {Opcode::Power, ET::F16, 526},
-    {Opcode::Power, ET::F32, 510},    {Opcode::Power, ET::F64, 2205},   {Opcode::Power, ET::S32, 71},
-    {Opcode::Power, ET::S64, 253},    {Opcode::Power, ET::C64, 5532},   {Opcode::Exp, ET::F16, 102},
-    {Opcode::Exp, ET::F32, 79},       {Opcode::Exp, ET::F64, 376},      {Opcode::Exp, ET::C64, 641},
-    {Opcode::Expm1, ET::F16, 217},    {Opcode::Expm1, ET::F32, 190},    {Opcode::Expm1, ET::F64, 712},
-    {Opcode::Expm1, ET::C64, 2055},   {Opcode::Log, ET::F16, 182},      {Opcode::Log, ET::F32, 166},
-    {Opcode::Log, ET::F64, 815},      {Opcode::Log, ET::C64, 756},      {Opcode::Log1p, ET::F16, 245},
-    {Opcode::Log1p, ET::F32, 229},    {Opcode::Log1p, ET::F64, 1259},   {Opcode::Log1p, ET::C64, 633},
-    {Opcode::Rsqrt, ET::F16, 95},     {Opcode::Rsqrt, ET::F32, 75},     {Opcode::Rsqrt, ET::F64, 277},
-    {Opcode::Rsqrt, ET::C64, 3148},   {Opcode::Sqrt, ET::F16, 95},      {Opcode::Sqrt, ET::F32, 75},
-    {Opcode::Sqrt, ET::F64, 332},     {Opcode::Sqrt, ET::C64, 4344},    {Opcode::Sine, ET::F16, 993},
-    {Opcode::Sine, ET::F32, 958},     {Opcode::Sine, ET::F64, 554},     {Opcode::Sine, ET::C64, 2324},
-    {Opcode::Cosine, ET::F16, 997},   {Opcode::Cosine, ET::F32, 978},   {Opcode::Cosine, ET::F64, 558},
-    {Opcode::Cosine, ET::C64, 2415},  {Opcode::Tanh, ET::F16, 502},     {Opcode::Tanh, ET::F32, 467},
-    {Opcode::Tanh, ET::F64, 431},     {Opcode::Tanh, ET::C64, 2379},    {Opcode::Atan2, ET::F16, 451},
-    {Opcode::Atan2, ET::F32, 431},    {Opcode::Atan2, ET::F64, 930},    {Opcode::Atan2, ET::C64, 6462},
-    {Opcode::Cbrt, ET::F16, 201},     {Opcode::Cbrt, ET::F32, 178},     {Opcode::Cbrt, ET::F64, 586},
+    {Opcode::Add, ET::F16, 7},       {Opcode::Add, ET::F32, 7},       {Opcode::Add, ET::F64, 15},
+    {Opcode::Add, ET::C64, 7},       {Opcode::Subtract, ET::F16, 7},  {Opcode::Subtract, ET::F32, 7},
+    {Opcode::Subtract, ET::F64, 15}, {Opcode::Subtract, ET::C64, 7},  {Opcode::Multiply, ET::F16, 7},
+    {Opcode::Multiply, ET::F64, 15}, {Opcode::Multiply, ET::S64, 11}, {Opcode::Multiply, ET::S8, 7},
+    {Opcode::Multiply, ET::S16, 7},  {Opcode::Multiply, ET::C64, 79}, {Opcode::Divide, ET::F16, 43},
+    {Opcode::Divide, ET::F32, 19},   {Opcode::Divide, ET::F64, 526},  {Opcode::Divide, ET::S32, 297},
+    {Opcode::Divide, ET::S64, 685},  {Opcode::Divide, ET::S8, 356},   {Opcode::Divide, ET::S16, 364},
+    {Opcode::Divide, ET::U32, 122},  {Opcode::Divide, ET::C64, 498},  {Opcode::Power, ET::F16, 526},
+    {Opcode::Power, ET::F32, 510},   {Opcode::Power, ET::F64, 2205},  {Opcode::Power, ET::S32, 71},
+    {Opcode::Power, ET::S64, 253},   {Opcode::Power, ET::C64, 5532},  {Opcode::Exp, ET::F16, 102},
+    {Opcode::Exp, ET::F32, 79},      {Opcode::Exp, ET::F64, 376},     {Opcode::Exp, ET::C64, 641},
+    {Opcode::Expm1, ET::F16, 217},   {Opcode::Expm1, ET::F32, 190},   {Opcode::Expm1, ET::F64, 712},
+    {Opcode::Expm1, ET::C64, 2055},  {Opcode::Log, ET::F16, 182},     {Opcode::Log, ET::F32, 166},
+    {Opcode::Log, ET::F64, 815},     {Opcode::Log, ET::C64, 756},     {Opcode::Log1p, ET::F16, 245},
+    {Opcode::Log1p, ET::F32, 229},   {Opcode::Log1p, ET::F64, 1259},  {Opcode::Log1p, ET::C64, 633},
+    {Opcode::Rsqrt, ET::F16, 95},    {Opcode::Rsqrt, ET::F32, 75},    {Opcode::Rsqrt, ET::F64, 277},
+    {Opcode::Rsqrt, ET::C64, 3148},  {Opcode::Sqrt, ET::F16, 95},     {Opcode::Sqrt, ET::F32, 75},
+    {Opcode::Sqrt, ET::F64, 332},    {Opcode::Sqrt, ET::C64, 4344},   {Opcode::Sine, ET::F16, 993},
+    {Opcode::Sine, ET::F32, 958},    {Opcode::Sine, ET::F64, 554},    {Opcode::Sine, ET::C64, 2324},
+    {Opcode::Cosine, ET::F16, 997},  {Opcode::Cosine, ET::F32, 978},  {Opcode::Cosine, ET::F64, 558},
+    {Opcode::Cosine, ET::C64, 2415}, {Opcode::Tanh, ET::F16, 502},    {Opcode::Tanh, ET::F32, 467},
+    {Opcode::Tanh, ET::F64, 431},    {Opcode::Tanh, ET::C64, 2379},   {Opcode::Atan2, ET::F16, 451},
+    {Opcode::Atan2, ET::F32, 431},   {Opcode::Atan2, ET::F64, 930},   {Opcode::Atan2, ET::C64, 6462},
+    {Opcode::Cbrt, ET::F16, 201},    {Opcode::Cbrt, ET::F32, 178},    {Opcode::Cbrt, ET::F64, 586},
 };
 constexpr int64_t kUnmeasured = 3;
 constexpr float kMostCode = 10000;
 
-float ratio(int64_t a, int64_t b) { return b == 0 ? 0 : static_cast<float>(1.0 * static_cast<double>(a) / static_cast<double>(b)); }
+float ratio(int64_t a, int64_t b) {
+  return b == 0 ? 0 : static_cast<float>(1.0 * static_cast<double>(a) / static_cast<double>(b));
+}
 
 }  // namespace
 
@@ -109,8 +111,8 @@ void GpuCostAnalysis::window_costs(InstId i, GpuCost* c) {
       break;
     }
   c->flops = flops_of_body(m_.called(i)[0]) * static_cast<float>(count);
-  c->utilization[0] =
-      static_cast<float>(1.0 * static_cast<double>(out) * static_cast<double>(size) / static_cast<double>(std::max<int64_t>(in.elements_count(), 1)));
+  c->utilization[0] = static_cast<float>(1.0 * static_cast<double>(out) * static_cast<double>(size) /
+                                         static_cast<double>(std::max<int64_t>(in.elements_count(), 1)));
   c->bytes_read[0] = static_cast<float>(out * size * ((element_bits(in.type) + 7) / 8));
 }
 
@@ -123,8 +125,7 @@ void GpuCostAnalysis::scatter_costs(InstId i, GpuCost* c) {
     total += update;
   }
   c->bytes_written = static_cast<float>(total);
-  c->flops =
-      flops_of_body(m_.called(i)[0]) * static_cast<float>(m_.shape(m_.operand(i, n + 1)).elements_count());
+  c->flops = flops_of_body(m_.called(i)[0]) * static_cast<float>(m_.shape(m_.operand(i, n + 1)).elements_count());
 }
 
 GpuCost GpuCostAnalysis::plain(InstId i) {
@@ -206,9 +207,7 @@ GpuCost GpuCostAnalysis::fused(InstId fusion) {
   std::reverse(order.begin(), order.end());
   const InstId root = body.root;
   // What a result that is updated in place writes, and that it does not read the rest.
-  auto written = [&](InstId r) {
-    return size(m_.op(r) == Opcode::DynamicUpdateSlice ? m_.operand(r, 1) : r);
-  };
+  auto written = [&](InstId r) { return size(m_.op(r) == Opcode::DynamicUpdateSlice ? m_.operand(r, 1) : r); };
   auto in_place = [&](InstId r) {
     if (m_.op(r) != Opcode::DynamicUpdateSlice) return false;
     return r == root || (m_.op(root) == Opcode::Tuple && m_.user_count(r) > 0 &&
@@ -232,9 +231,8 @@ GpuCost GpuCostAnalysis::fused(InstId fusion) {
     const GpuCost& one = of(i);
     c.flops += at.utilization * one.flops;
     c.code += at.code;
-    const bool through =
-        is_elementwise(m_, i) || m_.op(i) == Opcode::Tuple || m_.op(i) == Opcode::GetTupleElement ||
-        (m_.op(i) == Opcode::Bitcast && m_.shape(i).dims == m_.shape(m_.operand(i, 0)).dims);
+    const bool through = is_elementwise(m_, i) || m_.op(i) == Opcode::Tuple || m_.op(i) == Opcode::GetTupleElement ||
+                         (m_.op(i) == Opcode::Bitcast && m_.shape(i).dims == m_.shape(m_.operand(i, 0)).dims);
     for (size_t n = 0; n < m_.operand_count(i); ++n) {
       const InstId o = m_.operand(i, n);
       Inside& to = inside_[o];

@@ -1,6 +1,7 @@
-// Work and bytes of instructions as XLA's GPU cost analysis counts them (xla/service/gpu/model/gpu_hlo_cost_analysis.cc):
-// operations in clock cycles by opcode and type, how often a fusion computes and reads what it holds, and how much code
-// it would be. Not ir/cost.h, which counts what a model costs; this is what XLA's fusions are decided by, in its floats.
+// Work and bytes of instructions as XLA's GPU cost analysis counts them
+// (xla/service/gpu/model/gpu_hlo_cost_analysis.cc): operations in clock cycles by opcode and type, how often a fusion
+// computes and reads what it holds, and how much code it would be. Not ir/cost.h, which counts what a model costs; this
+// is what XLA's fusions are decided by, in its floats.
 #pragma once
 #include <unordered_map>
 #include <vector>

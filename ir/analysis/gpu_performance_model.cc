@@ -44,8 +44,7 @@ std::string RunTime::text() const {
 }
 
 Ticks GpuPerformanceModel::compute_time(int64_t flops, const Grid& grid) const {
-  const int64_t units =
-      std::min(grid.blocks, target_.core_count) * std::min(grid.threads, target_.fpus_per_core);
+  const int64_t units = std::min(grid.blocks, target_.core_count) * std::min(grid.threads, target_.fpus_per_core);
   const double each = target_.clock_rate_ghz * 2;
   const auto rate = std::max<int64_t>(1, static_cast<int64_t>(each * static_cast<double>(units)));
   return from_nanoseconds(static_cast<double>(static_cast<float>(flops) / static_cast<float>(rate)));
@@ -54,8 +53,7 @@ Ticks GpuPerformanceModel::compute_time(int64_t flops, const Grid& grid) const {
 Ticks GpuPerformanceModel::read_time(const Grid& grid, int64_t net, int64_t total, ElementType type,
                                      bool is_coalesced) const {
   const int64_t width = is_array_type(type) ? (element_bits(type) + 7) / 8 : 4;
-  const double rate =
-      is_coalesced ? 1 : static_cast<double>(width) / static_cast<double>(target_.dram_transaction);
+  const double rate = is_coalesced ? 1 : static_cast<double>(width) / static_cast<double>(target_.dram_transaction);
   auto dram = static_cast<float>(static_cast<double>(target_.memory_bandwidth) * rate);
   auto rest = static_cast<float>(target_.memory_bandwidth);
   if (net < target_.l2_cache_size) {
@@ -101,10 +99,10 @@ RunTime GpuPerformanceModel::of(InstId i) {
 }
 
 RunTime GpuPerformanceModel::fused(InstId producer, InstId consumer, const RunTime& of_producer,
-                                   const RunTime& of_consumer) {
+                                   const RunTime& of_consumer, bool output) {
   RunTime r;
   const float times = costs_.utilization(consumer, producer);
-  const FusionView view(m_, producer, consumer);
+  const FusionView view(m_, producer, consumer, output);
   const FusionAnalysis a = analyze_fusion(view, target_);
   r.grid = a.grid, r.kind = a.kind;
   r.flops = static_cast<int64_t>(static_cast<float>(of_producer.flops) * times + static_cast<float>(of_consumer.flops));
@@ -112,15 +110,14 @@ RunTime GpuPerformanceModel::fused(InstId producer, InstId consumer, const RunTi
   const bool good = coalesced(a.kind, producer, consumer);
   for (InstId o : view.parameters()) {
     const int64_t size = costs_.size(o);
-    const int64_t common =
-        std::llround(static_cast<float>(size) * costs_.common_utilization(producer, consumer, o));
-    const int64_t total =
-        std::llround(static_cast<float>(costs_.bytes_read(producer, o)) * times) + costs_.bytes_read(consumer, o) -
-        common;
+    const int64_t common = std::llround(static_cast<float>(size) * costs_.common_utilization(producer, consumer, o));
+    const int64_t total = std::llround(static_cast<float>(costs_.bytes_read(producer, o)) * times) +
+                          costs_.bytes_read(consumer, o) - common;
     r.read += read_time(r.grid, std::min(size, total), total, m_.shape(o).type, good);
   }
   r.bytes_written = of_consumer.bytes_written;
   r.write = of_consumer.write;
+  if (output) r.bytes_written += of_producer.bytes_written, r.write += of_producer.write;
   r.total = together(r.compute, r.read + r.write);
   return r;
 }

@@ -27,7 +27,9 @@ class GpuPerformanceModel {
   GpuPerformanceModel(const Module& m, const GpuTarget& target, GpuCostAnalysis& costs)
       : m_(m), target_(target), costs_(costs) {}
   RunTime of(InstId i);
-  RunTime fused(InstId producer, InstId consumer, const RunTime& of_producer, const RunTime& of_consumer);
+  // `output`: what the producer gives is written as well, for others.
+  RunTime fused(InstId producer, InstId consumer, const RunTime& of_producer, const RunTime& of_consumer,
+                bool output = false);
 
  private:
   Ticks compute_time(int64_t flops, const Grid& grid) const;

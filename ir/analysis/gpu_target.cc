@@ -1,7 +1,11 @@
 #include "ir/analysis/gpu_target.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <charconv>
-#include <string>
 
 #include "ir/base/check.h"
 
@@ -27,7 +31,48 @@ double number_behind(std::string_view text, std::string_view key, bool required)
   return 0;
 }
 
+// Letters and digits alone, small: `A100-SXM 80` is `a100sxm80`.
+std::string plain_name(std::string_view name) {
+  std::string out;
+  for (char c : name)
+    if (std::isalnum(static_cast<unsigned char>(c))) out += static_cast<char>(std::tolower(c));
+  return out;
+}
+
+constexpr std::array<std::array<std::string_view, 2>, 5> kShort = {{{"a100", "a100_sxm_80"},
+                                                                    {"a10080", "a100_sxm_80"},
+                                                                    {"a10040", "a100_sxm_40"},
+                                                                    {"h100", "h100_sxm"},
+                                                                    {"rtxpro6000", "rtx6000pro"}}};
+
 }  // namespace
+
+const GpuDescription* find_gpu_description(std::string_view name) {
+  std::string wanted = plain_name(name);
+  for (const auto& [from, to] : kShort)
+    if (wanted == from) wanted = plain_name(to);
+  for (const GpuDescription& d : gpu_descriptions())
+    if (plain_name(d.name) == wanted) return &d;
+  return nullptr;
+}
+
+std::vector<std::string> described_gpus() {
+  std::vector<std::string> out;
+  for (const GpuDescription& d : gpu_descriptions()) {
+    std::string name = d.name;
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](char c) { return c == '_' ? '-' : static_cast<char>(std::toupper(c)); });
+    out.push_back(name);
+  }
+  return out;
+}
+
+GpuTarget named_gpu_target(std::string_view name) {
+  const GpuDescription* known = find_gpu_description(name);
+  if (!known)
+    fail(FailureKind::kUsage, "no description of a GPU '{}'; there are {}", name, fmt::join(described_gpus(), ", "));
+  return parse_gpu_target(known->text);
+}
 
 GpuTarget parse_gpu_target(std::string_view text) {
   GpuTarget t;

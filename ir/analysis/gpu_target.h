@@ -1,7 +1,9 @@
 // What XLA's cost model asks of a GPU, as its device descriptions tell it (stream_executor/device_description.h).
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace hlo {
 
@@ -21,5 +23,17 @@ struct GpuTarget {
 // From the text form of a GpuTargetConfigProto (`gpu_device_info { … }`) or of what stands in its braces; fields that
 // are not asked for are passed over. Throws Failure(kSyntax) where one that is asked for is missing or no number.
 GpuTarget parse_gpu_target(std::string_view text);
+
+// XLA's own descriptions of GPUs, from P100 to B200 (ir/analysis/targets).
+struct GpuDescription {
+  const char *name, *text;  // `h100_sxm`; XLA's GpuTargetConfigProto as text
+};
+const std::vector<GpuDescription>& gpu_descriptions();
+// `H100-SXM`, `h100_sxm`, `A100` (of several forms of a card the usual one); null where there is none.
+const GpuDescription* find_gpu_description(std::string_view name);
+// `H200`, `H100-SXM` …
+std::vector<std::string> described_gpus();
+// Throws Failure(kUsage), with the names that there are.
+GpuTarget named_gpu_target(std::string_view name);
 
 }  // namespace hlo

@@ -231,8 +231,7 @@ std::optional<Dims> packed_tiles(const Dims& dims, const Dims& permutation, int6
   const int64_t tile1 = std::min(dims[t1], side), tile_a = std::min(dim_a, side / std::max<int64_t>(tile1, 1)),
                 tile2 = std::min(dims[t2], side);
   const int64_t rows = tile2, columns = tile_a * tile1, least = 10 * vector;
-  if (columns < least || rows < least || rows % vector != 0 || columns % vector != 0 ||
-      dims[t2] % tile2 % vector != 0)
+  if (columns < least || rows < least || rows % vector != 0 || columns % vector != 0 || dims[t2] % tile2 % vector != 0)
     return std::nullopt;
   Dims tiles(rank, 1);
   tiles[t1] = tile1, tiles[t2] = tile2;

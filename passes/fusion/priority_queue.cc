@@ -17,6 +17,7 @@ PriorityFusionQueue::PriorityFusionQueue(Module& m, CompId comp, const GpuTarget
       costs_(m),
       model_(m, target, costs_),
       fusibility_(m, target, costs_) {
+  for (InstId i : m.live_order(comp)) places_.emplace(i, static_cast<uint32_t>(places_.size()));
   std::vector<InstId> producers;
   for (InstId i : m.post_order(comp)) {
     const Opcode op = m.op(i);
@@ -26,6 +27,11 @@ PriorityFusionQueue::PriorityFusionQueue(Module& m, CompId comp, const GpuTarget
     producers.push_back(i);
   }
   price(producers);
+}
+
+uint32_t PriorityFusionQueue::number(InstId i) const {
+  auto at = places_.find(i);
+  return at != places_.end() ? at->second : static_cast<uint32_t>(places_.size()) + i.value;
 }
 
 const RunTime& PriorityFusionQueue::run_time(InstId i) {
@@ -47,13 +53,16 @@ std::string PriorityFusionQueue::refuse(InstId producer, InstId consumer) {
   return known[consumer] = fusibility_.refuse(producer, consumer);
 }
 
-std::string PriorityFusionQueue::refuse_users(InstId producer) {
+std::string PriorityFusionQueue::refuse_users(InstId producer, InstId* by) {
   if (m_.user_count(producer) == 0) return "No users to fuse";
   bool real = false;
   for (InstId user : m_.users(producer)) {
     if (is_plain_bitcast(m_, user)) continue;
     real = true;
-    if (std::string why = refuse(producer, user); !why.empty()) return why;
+    if (std::string why = refuse(producer, user); !why.empty()) {
+      *by = user;
+      return why;
+    }
   }
   return real ? "" : "not fusing because there are only bitcast users";
 }
@@ -65,14 +74,13 @@ bool PriorityFusionQueue::decide(InstId producer, Ticks* priority) {
     *priority = kInfinite;
     return m_.op(producer) == Opcode::Bitcast;
   }
-  d.refused = refuse_users(producer);
+  d.refused = refuse_users(producer, &d.consumer);
   if (!d.refused.empty()) {
     on_decision_(d);
     return false;
   }
   auto removed = removed_.find(producer);
-  std::vector<InstId> consumers =
-      removed != removed_.end() ? new_consumers_.at(producer) : m_.users_copy(producer);
+  std::vector<InstId> consumers = removed != removed_.end() ? new_consumers_.at(producer) : m_.users_copy(producer);
   d.unfused = kLaunchOverhead * static_cast<Ticks>(consumers.size() + 1) + run_time(producer).total;
   d.fused = kLaunchOverhead * static_cast<Ticks>(consumers.size());
   for (InstId c : consumers) {
@@ -98,7 +106,7 @@ void PriorityFusionQueue::price(const std::vector<InstId>& producers) {
     priced.emplace_back(p, priority);
   }
   for (auto [p, priority] : priced) {
-    const Key key{priority, p.value};
+    const Key key{priority, number(p)};
     if (auto at = keys_.find(p); at != keys_.end()) {
       if (at->second == key) continue;
       drop(p);

@@ -17,13 +17,12 @@ class PriorityFusionQueue {
  public:
   // What was found about a producer: its times, or why it is out. Of updates times are what changed.
   struct Decision {
-    InstId producer;
-    std::string refused;  // empty: the times hold
+    InstId producer, consumer;  // consumer: the first that refuses; invalid where all of them, or none, do
+    std::string refused;        // empty: the times hold
     Ticks fused = 0, unfused = 0;
     bool always = false;  // a bitcast or a constant, which are not priced
   };
   using Listener = std::function<void(const Decision&)>;
-
 
   PriorityFusionQueue(Module& m, CompId comp, const GpuTarget& target, Listener on_decision);
 
@@ -47,7 +46,8 @@ class PriorityFusionQueue {
   void price(const std::vector<InstId>& producers);
   bool decide(InstId producer, Ticks* priority);
   std::string refuse(InstId producer, InstId consumer);
-  std::string refuse_users(InstId producer);
+  std::string refuse_users(InstId producer, InstId* by);
+  uint32_t number(InstId i) const;
   const RunTime& run_time(InstId i);
   Ticks fused_time(InstId producer, InstId consumer);
   void forget(InstId i);
@@ -61,6 +61,7 @@ class PriorityFusionQueue {
   GpuCostAnalysis costs_;
   GpuPerformanceModel model_;
   Fusibility fusibility_;
+  std::unordered_map<InstId, uint32_t> places_;  // of what was there at first, in the order in which it was made
   std::map<Key, InstId> queue_;
   std::unordered_map<InstId, Key> keys_;
   std::unordered_map<InstId, RunTime> times_;
