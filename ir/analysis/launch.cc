@@ -9,7 +9,7 @@
 namespace hlo {
 namespace {
 
-constexpr int64_t kBlockThreads = 128, kMostUnroll = 4, kBanks = 32, kBankBits = 32;
+constexpr int64_t kScatterWarps = 4, kBlockThreads = 128, kMostUnroll = 4, kBanks = 32, kBankBits = 32;
 
 int64_t ceil_of(int64_t a, int64_t b) { return b <= 0 ? a : (a + b - 1) / b; }
 
@@ -211,22 +211,46 @@ Grid transpose_grid(const FusionView& view, const FusionAnalysis& a, const GpuTa
   return {blocks_of(32), kBlockThreads};
 }
 
+// Threads by updates; where their indices are sorted and come again, warps by indices, which sum up before they write.
+Grid scatter_grid(const FusionView& view, const FusionAnalysis& a, const GpuTarget& t, const Bits& bits) {
+  const Module& m = view.module();
+  const InstId root = a.roots[0];
+  const size_t n = (m.operand_count(root) - 1) / 2;
+  const Shape &updates = m.shape(m.operand(root, n + 1)), &out = m.shape(m.operand(root, 0));
+  const int64_t slices = updates.dims.empty() ? 1 : updates.dims[0], most = kScatterWarps * t.core_count;
+  int64_t slice = 1;
+  for (size_t d = 1; d < updates.dims.size(); ++d) slice *= updates.dims[d];
+  if (m.attrs(root).flag(Attr::indices_are_sorted) && !m.attrs(root).flag(Attr::unique_indices) && slices > most) {
+    const Shape& indices = m.shape(m.operand(root, n));
+    const int64_t length = indices.rank() > 1 ? indices.dims[1] : 1, vector = 128 / element_bits(indices.type);
+    int64_t possible = 1;
+    for (size_t d = 0; d < static_cast<size_t>(length) && d < out.dims.size() && d + 1 < updates.dims.size(); ++d)
+      possible *= out.dims[d] - updates.dims[d + 1] + 1;
+    int64_t of_warp = ceil_of(slices, std::max(most, possible));
+    if (length == 1 && of_warp > vector) of_warp = ceil_of(of_warp, vector) * vector;
+    return {ceil_of(slices, of_warp * kScatterWarps), kScatterWarps * t.threads_per_warp};
+  }
+  const int64_t elements = updates.elements_count();
+  Grid g = by_elements(elements, std::gcd(slice, loop_unroll(view, elements, t, bits)));
+  g.threads = ceil_of(g.threads, t.threads_per_warp) * t.threads_per_warp;
+  return g;
+}
+
 }  // namespace
 
 std::optional<Dims> packed_tiles(const Dims& dims, const Dims& permutation, int64_t bits) {
   if (bits >= kBankBits || dims.size() < 2) return std::nullopt;
   const size_t rank = dims.size();
-  // [T2, A, T1, B] of the result: B is the minor dimension that stays, and must be 1 here.
+  // From [T2, A, T1] in memory to [T1, A, T2]; a minor dimension that stays behind both must be 1.
   if (permutation[rank - 1] == static_cast<int64_t>(rank) - 1) return std::nullopt;
   const int64_t vector = kBankBits / bits, side = kBanks * vector;
-  const size_t t1 = rank - 1, t2_source = static_cast<size_t>(permutation[rank - 1]);
-  // T2 is where the operand's minor dimension went.
-  size_t t2 = 0;
+  // T2 is the result's minor dimension, T1 the operand's.
+  const size_t t2 = rank - 1;
+  size_t t1 = 0;
   for (size_t k = 0; k < rank; ++k)
-    if (permutation[k] == static_cast<int64_t>(rank) - 1) t2 = k;
-  // A: the dimension in front of T1 where it stays in its place.
+    if (permutation[k] == static_cast<int64_t>(rank) - 1) t1 = k;
+  // A: the dimension in front of the minor one where it stays in its place.
   const bool has_a = rank >= 3 && permutation[rank - 2] == static_cast<int64_t>(rank) - 2;
-  (void)t2_source;
   const int64_t dim_a = has_a ? dims[rank - 2] : 1;
   const int64_t tile1 = std::min(dims[t1], side), tile_a = std::min(dim_a, side / std::max<int64_t>(tile1, 1)),
                 tile2 = std::min(dims[t2], side);
@@ -260,15 +284,8 @@ Grid launch_grid(const FusionView& view, const FusionAnalysis& a, const GpuTarge
       unroll = std::gcd(unroll, loop_unroll(view, elements, t, bits));
       return by_elements(elements, std::max<int64_t>(unroll, 1));
     }
-    case EmitterKind::kScatter: {
-      const InstId root = a.roots[0];
-      const size_t n = (m.operand_count(root) - 1) / 2;
-      const int64_t elements = m.shape(m.operand(root, n + 1)).elements_count();
-      int64_t slice = 1;
-      const Shape& updates = m.shape(m.operand(root, n + 1));
-      for (int64_t w : m.attrs(root).ints(Attr::update_window_dims)) slice *= updates.dims[static_cast<size_t>(w)];
-      return by_elements(elements, std::gcd(slice, loop_unroll(view, elements, t, bits)));
-    }
+    case EmitterKind::kScatter:
+      return scatter_grid(view, a, t, bits);
     default:
       break;
   }

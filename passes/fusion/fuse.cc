@@ -94,7 +94,7 @@ void hand_out(Module& m, InstId fusion, size_t before, InstId other) {
 InstId wrap_in_fusion(Module& m, InstId i, std::string_view kind) {
   const CompId body = m.add_computation("fused_computation");
   std::vector<InstId> operands, params, inner;
-  for (InstId o : m.operands(i)) {
+  for (InstId o : std::vector<InstId>(m.operands(i).begin(), m.operands(i).end())) {
     auto known = std::find(operands.begin(), operands.end(), o);
     const auto n = static_cast<size_t>(known - operands.begin());
     if (known == operands.end()) {
