@@ -38,8 +38,8 @@ struct FusionScore {
 
 class FusionLeader {
  public:
-  FusionLeader(FusionDump* dump, size_t show, std::string explain)
-      : d_(*dump), m_(*dump->module), show_(show), explain_(std::move(explain)) {
+  FusionLeader(FusionDump* dump, size_t show, std::string explain, double within = 0.01)
+      : d_(*dump), m_(*dump->module), show_(show), explain_(std::move(explain)), within_(within) {
     for (CompId c : m_.nonfusion_computations())
       for (InstId i : m_.comp(c).order)
         if (m_.alive(i)) {
@@ -182,10 +182,12 @@ class FusionLeader {
       }
       ++score.asked;
       const double f = microseconds(o->second->fused), u = microseconds(o->second->unfused);
-      auto near = [](double a, double b) { return std::abs(a - b) <= 0.01 * std::max(std::abs(b), 0.05); };
+      auto near = [&](double a, double b) { return std::abs(a - b) <= within_ * std::max(std::abs(b), 0.05); };
       const bool right = near(f, s.fused) && near(u, s.unfused);
       score.right += right;
-      score.exact += std::abs(f - s.fused) < 1e-4 && std::abs(u - s.unfused) < 1e-4;
+      // The dump's times are 32-bit floats.
+      auto equal = [](double a, double b) { return std::abs(a - b) <= std::max(1e-4, std::abs(b) * 1e-6); };
+      score.exact += equal(f, s.fused) && equal(u, s.unfused);
       if (!right && !triton) {
         const bool fused_wrong = !near(f, s.fused), unfused_wrong = !near(u, s.unfused);
         std::string users;
@@ -210,6 +212,7 @@ class FusionLeader {
   Module& m_;
   size_t show_, shown_ = 0;
   std::string explain_;
+  double within_;
   std::unordered_map<std::string, InstId> by_name_;
   std::unordered_map<InstId, std::string> names_;
   std::unordered_set<InstId> tainted_;

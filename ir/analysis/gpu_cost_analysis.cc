@@ -266,6 +266,14 @@ float GpuCostAnalysis::utilization(InstId consumer, InstId operand) {
   return 0;
 }
 
+float GpuCostAnalysis::repeats(InstId consumer, InstId operand) {
+  const GpuCost& c = of(consumer);
+  float sum = 0;
+  for (size_t n = 0; n < m_.operand_count(consumer); ++n)
+    if (m_.operand(consumer, n) == operand) sum += c.utilization[n];
+  return sum;
+}
+
 int64_t GpuCostAnalysis::bytes_read(InstId i, InstId operand) {
   const GpuCost& c = of(i);
   for (size_t n = 0; n < m_.operand_count(i); ++n)

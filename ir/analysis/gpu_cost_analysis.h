@@ -28,8 +28,10 @@ class GpuCostAnalysis {
   const GpuCost& of(InstId i);
   // To be called for a fusion that changed.
   void forget(InstId i) { known_.erase(i); }
-  // How many times the consumer reads the elements of that operand.
+  // How many times the consumer reads the elements of that operand, where it stands first.
   float utilization(InstId consumer, InstId operand);
+  // The same wherever it stands: how often the consumer would compute it.
+  float repeats(InstId consumer, InstId operand);
   // Of the elements of `operand`, how many times the fusion of both reads them for both at once.
   float common_utilization(InstId producer, InstId consumer, InstId operand);
   int64_t bytes_read(InstId i, InstId operand);

@@ -11,12 +11,25 @@ namespace {
 constexpr float kCacheSpeedupL2 = 2.5F, kCacheSpeedupL1 = 8;
 constexpr double kOverlap = 0.95;  // of computing with reading and writing
 
-Ticks from_seconds(double s) { return static_cast<Ticks>(std::round(s * 4e9)); }
-Ticks from_nanoseconds(double ns) { return static_cast<Ticks>(std::round(ns * 4)); }
+constexpr double kSecond = 4e9;  // in ticks
 
-Ticks together(Ticks compute, Ticks memory) {
-  return compute + memory - static_cast<Ticks>(std::round(static_cast<double>(std::min(compute, memory)) * kOverlap));
+// Seconds and the rest apart, as absl::Duration does it: where a half is rounded to hangs on it.
+Ticks from_seconds(double s) {
+  const double whole = std::trunc(s);
+  return static_cast<Ticks>(whole) * static_cast<Ticks>(kSecond) +
+         static_cast<Ticks>(std::round((s - whole) * kSecond));
 }
+Ticks scaled(Ticks t, double by) {
+  const auto second = static_cast<Ticks>(kSecond);
+  double whole = 0, more = 0;
+  const double left = std::modf(static_cast<double>(t / second) * by, &whole);
+  const double ticks = std::modf(static_cast<double>(t % second) * by / kSecond + left, &more);
+  return (static_cast<Ticks>(whole) + static_cast<Ticks>(more)) * second +
+         static_cast<Ticks>(std::round(ticks * kSecond));
+}
+Ticks from_nanoseconds(double ns) { return scaled(4, ns); }
+
+Ticks together(Ticks compute, Ticks memory) { return compute + memory - scaled(std::min(compute, memory), kOverlap); }
 
 // Elements made out of nothing, or of few: no reads to be far apart.
 bool from_broadcast(const Module& m, InstId i) {
@@ -105,7 +118,8 @@ RunTime GpuPerformanceModel::fused(InstId producer, InstId consumer, const RunTi
   const FusionView view(m_, producer, consumer, output);
   const FusionAnalysis a = analyze_fusion(view, target_);
   r.grid = a.grid, r.kind = a.kind;
-  r.flops = static_cast<int64_t>(static_cast<float>(of_producer.flops) * times + static_cast<float>(of_consumer.flops));
+  r.flops = static_cast<int64_t>(static_cast<float>(of_producer.flops) * costs_.repeats(consumer, producer) +
+                                 static_cast<float>(of_consumer.flops));
   r.compute = compute_time(r.flops, r.grid);
   const bool good = coalesced(a.kind, producer, consumer);
   for (InstId o : view.parameters()) {
