@@ -170,7 +170,9 @@ void fuse_as_output(Module& m, InstId other, InstId fusion) {
     m.replace_all_uses(fusion, first);
   }
   hand_out(m, fusion, before, other);
+  const CompId gone = m.op(other) == Opcode::Fusion ? m.called(other)[0] : CompId();
   m.remove(other);
+  if (gone.valid()) m.remove_computation(gone);
 }
 
 }  // namespace hlo
