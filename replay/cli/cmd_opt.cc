@@ -39,7 +39,9 @@ int cmd_opt(const OptArgs& a) {
   if (a.style == "default") style.large_constants = style.stable_order = true, style.lossless = true;
   Loaded loaded;
   auto m = load_verified(a.file, !a.no_verify, &loaded);
-  // A proto tells the order, a text has it guessed.
+  // A proto tells the order of instructions, a text has it guessed. Nothing tells that of users: those of the text come
+  // nearest.
+  if (!loaded.orders.empty()) m->users(m->comp(m->entry()).root);
   for (auto& [comp, order] : loaded.orders) m->set_order(comp, std::move(order));
   if (!a.call_site.empty() && loaded.orders.empty()) put_in_order_made(*m);
   PipelineOptions options;
