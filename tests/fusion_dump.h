@@ -38,8 +38,13 @@ struct FusionScore {
 
 class FusionLeader {
  public:
-  FusionLeader(FusionDump* dump, size_t show, std::string explain, double within = 0.01)
-      : d_(*dump), m_(*dump->module), show_(show), explain_(std::move(explain)), within_(within) {
+  FusionLeader(FusionDump* dump, size_t show, std::string explain, double within = 0.01, bool show_triton = false)
+      : d_(*dump),
+        m_(*dump->module),
+        show_(show),
+        explain_(std::move(explain)),
+        within_(within),
+        show_triton_(show_triton) {
     for (CompId c : m_.nonfusion_computations())
       for (InstId i : m_.comp(c).order)
         if (m_.alive(i)) {
@@ -158,11 +163,11 @@ class FusionLeader {
       auto o = mine.find(i);
       const bool refused = o != mine.end() && !o->second->refused.empty();
       if (o == mine.end()) {
-        if (!triton) depart(i, "not asked", words(i));
+        if (!triton || show_triton_) depart(i, "not asked", words(i));
         continue;
       }
       if (refused != (s.kind == FusionStep::kIneligible)) {
-        if (!triton)
+        if (!triton || show_triton_)
           depart(i,
                  fmt::format("{} by XLA, {} here", s.kind == FusionStep::kIneligible ? s.reason : "taken",
                              refused ? o->second->refused : "taken"),
@@ -175,7 +180,7 @@ class FusionLeader {
         ++score.refused;
         if (o->second->refused == s.reason)
           ++score.same_reason;
-        else if (!triton)
+        else if (!triton || show_triton_)
           depart(i, fmt::format("reason: {} by XLA, {} here", s.reason, o->second->refused), words(i));
         mine.erase(o);
         continue;
@@ -188,7 +193,7 @@ class FusionLeader {
       // The dump's times are 32-bit floats.
       auto equal = [](double a, double b) { return std::abs(a - b) <= std::max(1e-4, std::abs(b) * 1e-6); };
       score.exact += equal(f, s.fused) && equal(u, s.unfused);
-      if (!right && !triton) {
+      if (!right && (!triton || show_triton_)) {
         const bool fused_wrong = !near(f, s.fused), unfused_wrong = !near(u, s.unfused);
         std::string users;
         for (InstId x : m_.users(i)) users += " " + words(x);
@@ -203,7 +208,7 @@ class FusionLeader {
     for (const auto& [i, o] : mine) {
       const bool triton = touches_triton(i);
       ++score_[triton].eligible;
-      if (!triton) depart(i, "asked here alone", words(i) + " " + o->refused);
+      if (!triton || show_triton_) depart(i, "asked here alone", words(i) + " " + o->refused);
     }
     return at;
   }
@@ -213,6 +218,7 @@ class FusionLeader {
   size_t show_, shown_ = 0;
   std::string explain_;
   double within_;
+  bool show_triton_;
   std::unordered_map<std::string, InstId> by_name_;
   std::unordered_map<InstId, std::string> names_;
   std::unordered_set<InstId> tainted_;

@@ -189,6 +189,10 @@ std::string Fusibility::refuse_budget(InstId a, InstId b, bool into) {
     return fmt::format("shared memory usage would be over the budget of {}B", target_.shared_memory_per_block);
   if (p.reductions + c.reductions > kMostReductions)
     return fmt::format("over {} unnested reductions in fusion", kMostReductions);
+  return refuse_parameters(a, b, into);
+}
+
+std::string Fusibility::refuse_parameters(InstId a, InstId b, bool into) const {
   const size_t outputs = parts(m_.u(), m_.shape_id(b)) + parts(m_.u(), m_.shape_id(a));
   if (m_.operand_count(b) + m_.operand_count(a) + outputs <= kMostOperandsAndOutputs + 1) return "";
   std::unordered_set<InstId> operands(m_.operands(a).begin(), m_.operands(a).end());
@@ -264,8 +268,6 @@ std::string Fusibility::refuse(InstId producer, InstId consumer) {
   if (m_.is_root(producer)) return "not fusing into the output of the root instruction";
   if (!is_priority_fusible(m_, producer)) return "the producer is not fusible";
   if (!is_priority_fusible(m_, consumer)) return "the consumer is not fusible";
-  if (is_triton_fusion(m_, producer) || is_triton_fusion(m_, consumer))
-    return "a Triton fusion is left as it is: its tiles are not modelled here";
   if (is_plain_bitcast(m_, consumer)) return "not fusing into a single bitcast as consumer";
   if (std::string why = refuse_scatter(producer, consumer); !why.empty()) return why;
   if (budget(producer).reduces && budget(consumer).reduces)

@@ -24,6 +24,8 @@ class Fusibility {
   std::string refuse(InstId producer, InstId consumer);
   // The same of scatters alone, which constants are asked for as well.
   std::string refuse_scatter(InstId producer, InstId consumer) const;
+  // Why both would have too many parameters; the same of all that one kernel may have.
+  std::string refuse_parameters(InstId a, InstId b, bool into) const;
   // Why both are too much for one kernel. `into`: b goes into a, an operand of its own.
   std::string refuse_budget(InstId a, InstId b, bool into);
   void forget(InstId i) { budgets_.erase(i); }

@@ -11,26 +11,6 @@ namespace {
 constexpr float kCacheSpeedupL2 = 2.5F, kCacheSpeedupL1 = 8;
 constexpr double kOverlap = 0.95;  // of computing with reading and writing
 
-constexpr double kSecond = 4e9;  // in ticks
-
-// Seconds and the rest apart, as absl::Duration does it: where a half is rounded to hangs on it.
-Ticks from_seconds(double s) {
-  const double whole = std::trunc(s);
-  return static_cast<Ticks>(whole) * static_cast<Ticks>(kSecond) +
-         static_cast<Ticks>(std::round((s - whole) * kSecond));
-}
-Ticks scaled(Ticks t, double by) {
-  const auto second = static_cast<Ticks>(kSecond);
-  double whole = 0, more = 0;
-  const double left = std::modf(static_cast<double>(t / second) * by, &whole);
-  const double ticks = std::modf(static_cast<double>(t % second) * by / kSecond + left, &more);
-  return (static_cast<Ticks>(whole) + static_cast<Ticks>(more)) * second +
-         static_cast<Ticks>(std::round(ticks * kSecond));
-}
-Ticks from_nanoseconds(double ns) { return scaled(4, ns); }
-
-Ticks together(Ticks compute, Ticks memory) { return compute + memory - scaled(std::min(compute, memory), kOverlap); }
-
 // Elements made out of nothing, or of few: no reads to be far apart.
 bool from_broadcast(const Module& m, InstId i) {
   for (;;) {
@@ -50,6 +30,26 @@ bool reads_across(const Module& m, InstId i) {
 
 }  // namespace
 
+static constexpr double kSecond = 4e9;  // in ticks
+
+// Seconds and the rest apart, as absl::Duration does it: where a half is rounded to hangs on it.
+Ticks from_seconds(double s) {
+  const double whole = std::trunc(s);
+  return static_cast<Ticks>(whole) * static_cast<Ticks>(kSecond) +
+         static_cast<Ticks>(std::round((s - whole) * kSecond));
+}
+static Ticks scaled(Ticks t, double by) {
+  const auto second = static_cast<Ticks>(kSecond);
+  double whole = 0, more = 0;
+  const double left = std::modf(static_cast<double>(t / second) * by, &whole);
+  const double ticks = std::modf(static_cast<double>(t % second) * by / kSecond + left, &more);
+  return (static_cast<Ticks>(whole) + static_cast<Ticks>(more)) * second +
+         static_cast<Ticks>(std::round(ticks * kSecond));
+}
+static Ticks from_nanoseconds(double ns) { return scaled(4, ns); }
+
+Ticks together(Ticks compute, Ticks memory) { return compute + memory - scaled(std::min(compute, memory), kOverlap); }
+
 std::string RunTime::text() const {
   return fmt::format("{} kernel, {} blocks of {}: {} cycles {:.5g} us, read {:.5g}, write {:.5g}, together {:.5g}",
                      emitter_text(kind), grid.blocks, grid.threads, flops, microseconds(compute), microseconds(read),
@@ -63,10 +63,7 @@ Ticks GpuPerformanceModel::compute_time(int64_t flops, const Grid& grid) const {
   return from_nanoseconds(static_cast<double>(static_cast<float>(flops) / static_cast<float>(rate)));
 }
 
-Ticks GpuPerformanceModel::read_time(const Grid& grid, int64_t net, int64_t total, ElementType type,
-                                     bool is_coalesced) const {
-  const int64_t width = is_array_type(type) ? (element_bits(type) + 7) / 8 : 4;
-  const double rate = is_coalesced ? 1 : static_cast<double>(width) / static_cast<double>(target_.dram_transaction);
+Ticks GpuPerformanceModel::read_time(const Grid& grid, int64_t net, int64_t total, double rate) const {
   auto dram = static_cast<float>(static_cast<double>(target_.memory_bandwidth) * rate);
   auto rest = static_cast<float>(target_.memory_bandwidth);
   if (net < target_.l2_cache_size) {
@@ -91,7 +88,15 @@ bool GpuPerformanceModel::coalesced(EmitterKind kind, InstId producer, InstId co
            has_reduction_root(m_, consumer, target_));
 }
 
+// Of the memory's bandwidth, where each element is brought with all that lies beside it.
+double GpuPerformanceModel::read_rate(ElementType type, bool is_coalesced) const {
+  const int64_t width = is_array_type(type) ? (element_bits(type) + 7) / 8 : 4;
+  return is_coalesced ? 1 : static_cast<double>(width) / static_cast<double>(target_.dram_transaction);
+}
+
 RunTime GpuPerformanceModel::of(InstId i) {
+  if (is_triton_fusion(m_, i))
+    if (auto tiled = of_triton(i)) return *tiled;
   RunTime r;
   const GpuCost& cost = costs_.of(i);
   r.flops = static_cast<int64_t>(cost.flops);
@@ -103,7 +108,7 @@ RunTime GpuPerformanceModel::of(InstId i) {
   for (size_t n = 0; n < m_.operand_count(i); ++n) {
     const InstId o = m_.operand(i, n);
     const int64_t total = costs_.bytes_read(i, o), net = std::min(costs_.size(o), total);
-    r.read += read_time(r.grid, net, total, m_.shape(o).type, good);
+    r.read += read_time(r.grid, net, total, read_rate(m_.shape(o).type, good));
   }
   r.write = from_seconds(
       static_cast<double>(static_cast<float>(r.bytes_written) / static_cast<float>(target_.memory_bandwidth)));
@@ -127,7 +132,7 @@ RunTime GpuPerformanceModel::fused(InstId producer, InstId consumer, const RunTi
     const int64_t common = std::llround(static_cast<float>(size) * costs_.common_utilization(producer, consumer, o));
     const int64_t total = std::llround(static_cast<float>(costs_.bytes_read(producer, o)) * times) +
                           costs_.bytes_read(consumer, o) - common;
-    r.read += read_time(r.grid, std::min(size, total), total, m_.shape(o).type, good);
+    r.read += read_time(r.grid, std::min(size, total), total, read_rate(m_.shape(o).type, good));
   }
   r.bytes_written = of_consumer.bytes_written;
   r.write = of_consumer.write;

@@ -83,6 +83,7 @@ GpuTarget parse_gpu_target(std::string_view text) {
   whole("threads_per_warp", &t.threads_per_warp);
   whole("threads_per_block_limit", &t.threads_per_block_limit);
   whole("threads_per_core_limit", &t.threads_per_core_limit);
+  whole("registers_per_block_limit", &t.registers_per_block_limit);
   whole("core_count", &t.core_count);
   whole("fpus_per_core", &t.fpus_per_core);
   whole("shared_memory_per_block", &t.shared_memory_per_block);

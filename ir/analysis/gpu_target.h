@@ -11,6 +11,7 @@ namespace hlo {
 struct GpuTarget {
   int64_t threads_per_warp = 32;
   int64_t threads_per_block_limit = 1024, threads_per_core_limit = 2048;
+  int64_t registers_per_block_limit = 65536;
   int64_t core_count = 132, fpus_per_core = 128;
   int64_t shared_memory_per_block = 49152, l2_cache_size = 52428800;
   int64_t memory_bandwidth = 4800000000000;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ir/analysis/tiling.h"
 #include "passes/fusion/fuse.h"
 
 namespace hlo {
@@ -50,7 +51,32 @@ Ticks PriorityFusionQueue::fused_time(InstId producer, InstId consumer) {
 std::string PriorityFusionQueue::refuse(InstId producer, InstId consumer) {
   auto& known = refusals_[producer];
   if (auto at = known.find(consumer); at != known.end()) return at->second;
+  if (is_triton_fusion(m_, producer) || is_triton_fusion(m_, consumer))
+    return known[consumer] = refuse_tiled(producer, consumer);
   return known[consumer] = fusibility_.refuse(producer, consumer);
+}
+
+// One that Triton compiles stays one: what goes into it, or it into, must be cut into tiles as well.
+std::string PriorityFusionQueue::refuse_tiled(InstId producer, InstId consumer) {
+  if (m_.is_root(producer)) return "not fusing into the output of the root instruction";
+  if (!is_priority_fusible(m_, producer)) return "the producer is not fusible";
+  if (!is_priority_fusible(m_, consumer)) return "the consumer is not fusible";
+  for (InstId i : {producer, consumer}) {
+    if (is_triton_fusion(m_, i)) continue;
+    if (m_.op(i) != Opcode::Fusion) {
+      if (std::string why = refuse_triton(m_, i); !why.empty()) return why;
+      continue;
+    }
+    for (InstId b : m_.comp(m_.called(i)[0]).order)
+      if (m_.alive(b))
+        if (std::string why = refuse_triton(m_, b); !why.empty()) return why;
+  }
+  if (std::string why = fusibility_.refuse_parameters(consumer, producer, true); !why.empty()) return why;
+  auto tiles = model_.best_tiles(FusionView(m_, producer, consumer));
+  if (!tiles) return "Fusion can not be tiled with SymbolicTileAnalysis: No valid tilings found.";
+  fused_[producer][consumer] = tiles->time.total;
+  tiles_[producer][consumer] = std::move(*tiles);
+  return "";
 }
 
 std::string PriorityFusionQueue::refuse_users(InstId producer, InstId* by) {
@@ -155,7 +181,11 @@ std::string_view PriorityFusionQueue::kind_of(InstId producer, InstId consumer) 
 }
 
 InstId PriorityFusionQueue::fuse(InstId producer, InstId consumer) {
+  std::string config;
+  if (auto of = tiles_.find(producer); of != tiles_.end())
+    if (auto at = of->second.find(consumer); at != of->second.end()) config = at->second.config();
   const InstId fusion = fuse_into(m_, producer, consumer, kind_of(producer, consumer));
+  if (!config.empty()) m_.set_attr(fusion, Attr::backend_config, m_.u().str(config));
   if (fusion != consumer) {
     std::erase(to_update_, consumer);
     drop(consumer);
@@ -187,6 +217,7 @@ void PriorityFusionQueue::forget(InstId i) {
   costs_.forget(i);
   times_.erase(i);
   fused_.erase(i);
+  tiles_.erase(i);
 }
 
 void PriorityFusionQueue::finish(InstId producer, const std::vector<InstId>& consumers) {
@@ -205,6 +236,7 @@ void PriorityFusionQueue::finish(InstId producer, const std::vector<InstId>& con
     if (!m_.alive(consumer)) return;
     for (InstId o : m_.operands(consumer)) {
       if (auto at = fused_.find(o); at != fused_.end()) at->second.erase(consumer);
+      if (auto at = tiles_.find(o); at != tiles_.end()) at->second.erase(consumer);
       if (auto at = refusals_.find(o); at != refusals_.end()) at->second.erase(consumer);
     }
   };
@@ -229,7 +261,7 @@ void PriorityFusionQueue::finish(InstId producer, const std::vector<InstId>& con
 
 std::string PriorityFusionQueue::refuse_constant(InstId constant, InstId user) {
   if (std::string why = fusibility_.refuse_scatter(constant, user); !why.empty()) return why;
-  if (is_triton_fusion(m_, user)) return "a Triton fusion is left as it is: its tiles are not modelled here";
+  if (is_triton_fusion(m_, user)) return refuse_triton(m_, constant);
   return is_priority_fusible(m_, user) ? "" : "User is not fusible";
 }
 

@@ -46,6 +46,7 @@ class PriorityFusionQueue {
   void price(const std::vector<InstId>& producers);
   bool decide(InstId producer, Ticks* priority);
   std::string refuse(InstId producer, InstId consumer);
+  std::string refuse_tiled(InstId producer, InstId consumer);
   std::string refuse_users(InstId producer, InstId* by);
   uint32_t number(InstId i) const;
   const RunTime& run_time(InstId i);
@@ -67,6 +68,7 @@ class PriorityFusionQueue {
   std::unordered_map<InstId, RunTime> times_;
   std::unordered_map<InstId, std::unordered_map<InstId, Ticks>> fused_;
   std::unordered_map<InstId, std::unordered_map<InstId, std::string>> refusals_;
+  std::unordered_map<InstId, std::unordered_map<InstId, TritonTiles>> tiles_;  // of pairs that Triton would take
   // Since the last finish.
   std::vector<InstId> to_update_;
   std::unordered_map<InstId, std::vector<InstId>> new_consumers_;
