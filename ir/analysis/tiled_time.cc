@@ -70,9 +70,7 @@ int64_t GpuPerformanceModel::cycles_of_element(InstId i) {
   if (m_.op(i) != Opcode::Reduce) return flops / out;
   const int64_t in = m_.shape(m_.operand(i, 0)).elements_count();
   if (in <= out) return 0;
-  // Rows are rounded up to a power of 2 as tiles are.
-  const auto rounded = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(in / out)));
-  return flops / (in - out) * (rounded - 1);
+  return flops / (in - out) * (in / out - 1);
 }
 
 bool GpuPerformanceModel::tiled_time(const FusionView& view, TritonTiles* tiles) {
