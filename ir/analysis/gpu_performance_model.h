@@ -7,6 +7,7 @@
 
 #include "ir/analysis/fusion_analysis.h"
 #include "ir/analysis/gpu_cost_analysis.h"
+#include "ir/analysis/tiling.h"
 
 namespace hlo {
 
@@ -50,7 +51,7 @@ class GpuPerformanceModel {
 
  private:
   // False where the tiles do not fit. `warps` of 0: as many as the tiles ask for.
-  bool tiled_time(const FusionView& view, TritonTiles* tiles);
+  bool tiled_time(const FusionView& view, TiledFusion* fusion, TritonTiles* tiles);
   std::optional<RunTime> of_triton(InstId fusion);
   int64_t cycles_of_element(InstId i);
   Ticks compute_time(int64_t flops, const Grid& grid) const;

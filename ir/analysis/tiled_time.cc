@@ -14,8 +14,7 @@ namespace hlo {
 namespace {
 
 constexpr double kRegistersForTiles = 0.4;  // the rest is what is computed on the way
-constexpr size_t kMostRank = 8;
-constexpr int64_t kMostChoices = 100000;  // of tiles for one kernel; XLA tries them all, however many
+constexpr int64_t kMostChoices = 100000;    // of tiles for one kernel; XLA tries them all, however many
 constexpr int64_t kMostTileElements = 1048576, kMostBlocks = INT32_MAX;
 
 int64_t bytes_of_element(const Shape& s) { return (element_bits(s.type) + 7) / 8; }
@@ -23,10 +22,9 @@ int64_t bytes_of_element(const Shape& s) { return (element_bits(s.type) + 7) / 8
 // How much of what memory brings is asked for: rows of a tile are short, transactions are not.
 double rate_of_tile(const Shape& s, const Tile& t, int64_t transaction) {
   int64_t elements = 1;
-  const Dims order = s.has_layout && s.layout.minor_to_major.size() == s.dims.size() ? s.layout.minor_to_major
-                                                                                     : default_minor_to_major(s.rank());
-  for (int64_t d : order) {
-    const auto k = static_cast<size_t>(d);
+  const bool laid = s.has_layout && s.layout.minor_to_major.size() == s.dims.size();
+  for (size_t n = 0; n < s.dims.size(); ++n) {
+    const auto k = laid ? static_cast<size_t>(s.layout.minor_to_major[n]) : s.dims.size() - 1 - n;
     if (t.strides[k] != 1) break;
     elements *= std::min(t.sizes[k], s.dims[k]);
     if (t.sizes[k] < s.dims[k]) break;
@@ -73,8 +71,14 @@ int64_t GpuPerformanceModel::cycles_of_element(InstId i) {
   return flops / (in - out) * (in / out - 1);
 }
 
-bool GpuPerformanceModel::tiled_time(const FusionView& view, TritonTiles* tiles) {
-  const auto values = tiled_values(view, tiles->sizes);
+bool GpuPerformanceModel::tiled_time(const FusionView& view, TiledFusion* fusion, TritonTiles* tiles) {
+  Tile root;
+  root.rank = tiles->sizes.size();
+  if (root.rank > kMostTileRank) return false;
+  for (size_t k = 0; k < root.rank; ++k) root.sizes[k] = tiles->sizes[k], root.strides[k] = 1;
+  const double registers = kRegistersForTiles * static_cast<double>(target_.registers_per_block_limit);
+  if (static_cast<double>(padded_elements(root)) > registers) return false;
+  const auto* values = fusion->cut(root);
   if (!values) return false;
   const Shape& result = m_.shape(view.roots()[0]);
   RunTime& r = tiles->time;
@@ -82,7 +86,6 @@ bool GpuPerformanceModel::tiled_time(const FusionView& view, TritonTiles* tiles)
   r.kind = EmitterKind::kTriton;
   for (size_t k = 0; k < tiles->sizes.size(); ++k)
     r.grid.blocks *= (result.dims[k] + tiles->sizes[k] - 1) / tiles->sizes[k];
-  const double registers = kRegistersForTiles * static_cast<double>(target_.registers_per_block_limit);
   int64_t largest = 1;
   struct Read {
     int64_t bytes = 0;
@@ -91,7 +94,7 @@ bool GpuPerformanceModel::tiled_time(const FusionView& view, TritonTiles* tiles)
   std::vector<std::pair<InstId, Read>> reads;
   for (size_t k = 0; k < values->size(); ++k) {
     const TiledValue& v = (*values)[k];
-    const int64_t elements = padded_elements(v.tile.sizes);
+    const int64_t elements = padded_elements(v.tile);
     largest = std::max(largest, elements);
     const bool whole = k == 0 || !v.inside || m_.op(v.inst) == Opcode::Iota;
     if (elements > kMostTileElements || (whole && static_cast<double>(elements) > registers)) return false;
@@ -125,18 +128,16 @@ std::optional<TritonTiles> GpuPerformanceModel::best_tiles(const FusionView& vie
   if (view.roots().size() != 1 || !view.contains(view.roots()[0])) return std::nullopt;
   const Shape& result = m_.shape(view.roots()[0]);
   if (!result.is_array() || result.elements_count() == 0) return std::nullopt;
-  const double registers = kRegistersForTiles * static_cast<double>(target_.registers_per_block_limit);
   std::optional<TritonTiles> best;
+  TiledFusion fusion(view);
   int64_t choices = 1;
   for (int64_t d : result.dims) choices *= std::bit_width(static_cast<uint64_t>(d)) + 1;
-  if (choices > kMostChoices || choices <= 0 || result.dims.size() > kMostRank) return std::nullopt;
+  if (choices > kMostChoices || choices <= 0 || result.dims.size() > kMostTileRank) return std::nullopt;
   // Powers of 2 below a dimension, and all of it; the last dimension changes first.
   Dims sizes(result.dims.size(), 1);
   for (bool more = true; more;) {
     TritonTiles t{sizes, 0, {}};
-    if (static_cast<double>(padded_elements(sizes)) <= registers && tiled_time(view, &t) &&
-        (!best || t.time.total < best->time.total))
-      best = std::move(t);
+    if (tiled_time(view, &fusion, &t) && (!best || t.time.total < best->time.total)) best = std::move(t);
     more = false;
     for (size_t k = sizes.size(); k-- > 0;) {
       if (sizes[k] < result.dims[k]) {
@@ -166,7 +167,8 @@ std::optional<RunTime> GpuPerformanceModel::of_triton(InstId fusion) {
   if (!result.is_array() || t.sizes.size() != result.dims.size() || t.warps < 1 || t.warps > 64) return std::nullopt;
   for (size_t k = 0; k < t.sizes.size(); ++k)
     if (t.sizes[k] < 1 || t.sizes[k] > kMostTileElements) return std::nullopt;
-  if (!tiled_time(view, &t)) return std::nullopt;
+  TiledFusion cut(view);
+  if (!tiled_time(view, &cut, &t)) return std::nullopt;
   return t.time;
 }
 

@@ -17,14 +17,20 @@ int64_t padded(int64_t n) {
 
 // Tile of dimensions in the order of memory, major first.
 struct Flat {
-  Dims dims, sizes, strides;
+  size_t rank = 0;
+  std::array<int64_t, kMostTileRank> dims{}, sizes{}, strides{}, from{};
 };
 
-Dims majors(const Shape& s) {
-  Dims order = s.has_layout && s.layout.minor_to_major.size() == s.dims.size() ? s.layout.minor_to_major
-                                                                               : default_minor_to_major(s.rank());
-  std::reverse(order.begin(), order.end());
-  return order;
+Flat flat(const Shape& s) {
+  Flat f;
+  f.rank = s.dims.size();
+  const bool laid = s.has_layout && s.layout.minor_to_major.size() == f.rank;
+  for (size_t k = 0; k < f.rank; ++k) {
+    f.from[k] = laid ? s.layout.minor_to_major[f.rank - 1 - k] : static_cast<int64_t>(k);
+    f.dims[k] = s.dims[static_cast<size_t>(f.from[k])];
+    f.sizes[k] = f.strides[k] = 1;
+  }
+  return f;
 }
 
 // The one dimension that several make up: leading ones, a part, whole ones, then ones again, which make strides.
@@ -67,72 +73,61 @@ bool split(int64_t size, int64_t stride, Flat* f, size_t from, size_t to) {
 
 // Of a bitcast or reshape: its operand's tile.
 bool through_reshape(const Shape& out, const Shape& in, const Tile& t, Tile* of) {
-  Flat a, b;
-  const Dims to = majors(out), from = majors(in);
-  for (int64_t d : to) {
-    const auto k = static_cast<size_t>(d);
-    a.dims.push_back(out.dims[k]), a.sizes.push_back(t.sizes[k]), a.strides.push_back(t.strides[k]);
+  Flat a = flat(out), b = flat(in);
+  for (size_t k = 0; k < a.rank; ++k) {
+    a.sizes[k] = t.sizes[static_cast<size_t>(a.from[k])];
+    a.strides[k] = t.strides[static_cast<size_t>(a.from[k])];
   }
-  for (int64_t d : from) b.dims.push_back(in.dims[static_cast<size_t>(d)]);
-  b.sizes.assign(b.dims.size(), 1), b.strides.assign(b.dims.size(), 1);
-  for (size_t i = 0, j = 0; i < a.dims.size() || j < b.dims.size();) {
-    // The shortest groups of equal products; single ones by themselves.
-    if (i < a.dims.size() && a.dims[i] == 1 && !(j < b.dims.size() && b.dims[j] == 1)) {
+  for (size_t i = 0, j = 0; i < a.rank || j < b.rank;) {
+    // The shortest groups of equal products; dimensions of 1 by themselves.
+    if (i < a.rank && a.dims[i] == 1 && !(j < b.rank && b.dims[j] == 1)) {
       ++i;
       continue;
     }
-    if (j < b.dims.size() && b.dims[j] == 1 && !(i < a.dims.size() && a.dims[i] == 1)) {
+    if (j < b.rank && b.dims[j] == 1 && !(i < a.rank && a.dims[i] == 1)) {
       ++j;
       continue;
     }
-    if (i == a.dims.size() || j == b.dims.size()) return false;
+    if (i == a.rank || j == b.rank) return false;
     const size_t first_a = i, first_b = j;
     int64_t x = a.dims[i++], y = b.dims[j++];
     while (x != y) {
-      if (x < y) {
-        if (i == a.dims.size()) return false;
-        x *= a.dims[i++];
-      } else {
-        if (j == b.dims.size()) return false;
-        y *= b.dims[j++];
-      }
+      if (x < y ? i == a.rank : j == b.rank) return false;
+      (x < y ? x : y) *= x < y ? a.dims[i++] : b.dims[j++];
     }
     int64_t size = 0, stride = 0;
     if (!merge(a, first_a, i, &size, &stride) || !split(size, stride, &b, first_b, j)) return false;
   }
-  of->sizes.assign(in.dims.size(), 1), of->strides.assign(in.dims.size(), 1);
-  for (size_t k = 0; k < from.size(); ++k) {
-    of->sizes[static_cast<size_t>(from[k])] = b.sizes[k];
-    of->strides[static_cast<size_t>(from[k])] = b.strides[k];
+  *of = Tile();
+  of->rank = b.rank;
+  for (size_t k = 0; k < b.rank; ++k) {
+    of->sizes[static_cast<size_t>(b.from[k])] = b.sizes[k];
+    of->strides[static_cast<size_t>(b.from[k])] = b.strides[k];
   }
   return true;
 }
 
 bool operand_tile(const Module& m, InstId i, size_t n, const Shape& in, const Tile& t, Tile* of) {
+  auto put = [of](size_t to, int64_t size, int64_t stride) { of->sizes[to] = size, of->strides[to] = stride; };
+  of->rank = in.dims.size();
   switch (m.op(i)) {
     case Opcode::Broadcast: {
-      for (int64_t d : m.attrs(i).ints(Attr::dimensions)) {
-        of->sizes.push_back(t.sizes[static_cast<size_t>(d)]);
-        of->strides.push_back(t.strides[static_cast<size_t>(d)]);
-      }
+      const Dims& map = m.attrs(i).ints(Attr::dimensions);
+      for (size_t k = 0; k < map.size(); ++k)
+        put(k, t.sizes[static_cast<size_t>(map[k])], t.strides[static_cast<size_t>(map[k])]);
       return true;
     }
     case Opcode::Transpose: {
       const Dims& p = m.attrs(i).ints(Attr::dimensions);
-      of->sizes.resize(p.size()), of->strides.resize(p.size());
-      for (size_t k = 0; k < p.size(); ++k) {
-        of->sizes[static_cast<size_t>(p[k])] = t.sizes[k];
-        of->strides[static_cast<size_t>(p[k])] = t.strides[k];
-      }
+      for (size_t k = 0; k < p.size(); ++k) put(static_cast<size_t>(p[k]), t.sizes[k], t.strides[k]);
       return true;
     }
     case Opcode::Reduce: {
       if (n > 0) return true;
       const Dims& gone = m.attrs(i).ints(Attr::dimensions);
-      for (int64_t d = 0, k = 0; d < in.rank(); ++d) {
-        const bool reduced = std::find(gone.begin(), gone.end(), d) != gone.end();
-        of->sizes.push_back(reduced ? in.dims[static_cast<size_t>(d)] : t.sizes[static_cast<size_t>(k)]);
-        of->strides.push_back(reduced ? 1 : t.strides[static_cast<size_t>(k)]);
+      for (size_t d = 0, k = 0; d < in.dims.size(); ++d) {
+        const bool reduced = std::find(gone.begin(), gone.end(), static_cast<int64_t>(d)) != gone.end();
+        put(d, reduced ? in.dims[d] : t.sizes[k], reduced ? 1 : t.strides[k]);
         k += !reduced;
       }
       return true;
@@ -140,26 +135,26 @@ bool operand_tile(const Module& m, InstId i, size_t n, const Shape& in, const Ti
     case Opcode::Slice: {
       const auto* slices = m.attrs(i).get<std::vector<SliceDim>>(Attr::slice);
       *of = t;
-      for (size_t k = 0; slices && k < of->strides.size(); ++k) of->strides[k] *= (*slices)[k].stride;
+      for (size_t k = 0; slices && k < t.rank; ++k) of->strides[k] *= (*slices)[k].stride;
       return slices != nullptr;
     }
     case Opcode::Bitcast:
     case Opcode::Reshape: {
       Tile rounded = t, unused;
-      for (int64_t& s : rounded.sizes) s = padded(s);
+      for (size_t k = 0; k < t.rank; ++k) rounded.sizes[k] = padded(t.sizes[k]);
       return through_reshape(m.shape(i), in, rounded, &unused) && through_reshape(m.shape(i), in, t, of);
     }
     default:
-      *of = in.dims.empty() ? Tile() : t;
+      if (!in.dims.empty()) *of = t;
       return true;
   }
 }
 
 }  // namespace
 
-int64_t padded_elements(const Dims& sizes) {
+int64_t padded_elements(const Tile& t) {
   int64_t n = 1;
-  for (int64_t s : sizes) n = std::min(n * padded(std::min(s, kManyElements)), kManyElements);
+  for (size_t k = 0; k < t.rank; ++k) n = std::min(n * padded(std::min(t.sizes[k], kManyElements)), kManyElements);
   return n;
 }
 
@@ -187,25 +182,46 @@ std::string refuse_triton(const Module& m, InstId i) {
   }
 }
 
-std::optional<std::vector<TiledValue>> tiled_values(const FusionView& view, const Dims& root_tile) {
-  const Module& m = view.module();
-  const InstId root = view.roots()[0];
-  std::vector<TiledValue> out = {{root, {root_tile, Dims(root_tile.size(), 1)}, view.contains(root)}};
-  std::unordered_map<InstId, std::vector<size_t>> places = {{root, {0}}};
-  for (size_t k = 0; k < out.size(); ++k) {
-    const TiledValue at = out[k];
-    if (!at.inside) continue;
-    for (size_t n = 0; n < m.operand_count(at.inst); ++n) {
-      const InstId o = view.operand(at.inst, n);
+TiledFusion::TiledFusion(const FusionView& view) : m_(view.module()) {
+  std::unordered_map<InstId, uint32_t> places;
+  auto place = [&](InstId i) {
+    auto [at, fresh] = places.emplace(i, static_cast<uint32_t>(nodes_.size()));
+    if (fresh) nodes_.push_back({i, view.contains(i), {}});
+    const Shape& s = m_.shape(i);
+    small_ &= s.is_array() && s.dims.size() <= kMostTileRank;
+    return at->second;
+  };
+  place(view.roots()[0]);
+  for (size_t k = 0; k < nodes_.size(); ++k) {
+    if (!nodes_[k].inside) continue;
+    std::vector<uint32_t> operands;
+    for (size_t n = 0; n < m_.operand_count(nodes_[k].inst); ++n)
+      operands.push_back(place(view.operand(nodes_[k].inst, n)));
+    nodes_[k].operands = std::move(operands);
+  }
+  tiled_.resize(nodes_.size());
+}
+
+const std::vector<TiledValue>* TiledFusion::cut(const Tile& root) {
+  if (!small_) return nullptr;
+  out_.clear(), node_of_.clear();
+  for (std::vector<uint32_t>& t : tiled_) t.clear();
+  out_.push_back({nodes_[0].inst, root, nodes_[0].inside});
+  node_of_.push_back(0), tiled_[0].push_back(0);
+  for (size_t k = 0; k < out_.size(); ++k) {
+    if (!out_[k].inside) continue;
+    const Node& node = nodes_[node_of_[k]];
+    for (size_t n = 0; n < node.operands.size(); ++n) {
+      const uint32_t to = node.operands[n];
       Tile t;
-      if (!operand_tile(m, at.inst, n, m.shape(o), at.tile, &t)) return std::nullopt;
-      std::vector<size_t>& known = places[o];
-      if (std::any_of(known.begin(), known.end(), [&](size_t p) { return out[p].tile == t; })) continue;
-      known.push_back(out.size());
-      out.push_back({o, std::move(t), view.contains(o)});
+      if (!operand_tile(m_, node.inst, n, m_.shape(nodes_[to].inst), out_[k].tile, &t)) return nullptr;
+      if (std::any_of(tiled_[to].begin(), tiled_[to].end(), [&](uint32_t p) { return out_[p].tile == t; })) continue;
+      tiled_[to].push_back(static_cast<uint32_t>(out_.size()));
+      node_of_.push_back(to);
+      out_.push_back({nodes_[to].inst, t, nodes_[to].inside});
     }
   }
-  return out;
+  return &out_;
 }
 
 }  // namespace hlo
