@@ -225,6 +225,8 @@ class Module {
 
   void set_operand(InstId id, size_t i, InstId value);
   void set_operands(InstId id, std::span<const InstId> values);
+  // The same, but of what stays an operand it keeps its place among the users, as where operands come and go singly.
+  void exchange_operands(InstId id, std::span<const InstId> values);
   // Each of these leaves an instruction that has the value already alone.
   void set_shape(InstId id, ShapeId shape) {
     if (inst(id).shape != shape) touch(id).shape = shape;

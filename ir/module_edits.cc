@@ -175,6 +175,18 @@ void Module::set_operands(InstId id, std::span<const InstId> values) {
     if (seen.insert(o).second) add_user(o, id);
 }
 
+void Module::exchange_operands(InstId id, std::span<const InstId> values) {
+  ensure_users();
+  std::vector<InstId> fresh(values.begin(), values.end()), old(operands(id).begin(), operands(id).end());
+  std::unordered_set<InstId> before(old.begin(), old.end()), after(fresh.begin(), fresh.end());
+  for (InstId o : old)
+    if (before.contains(o) && !after.contains(o)) remove_user(o, id), before.erase(o);
+  write_operands(touch(id), fresh);
+  if (wide_user_ == id) wide_user_ = InstId();
+  for (InstId o : fresh)
+    if (before.insert(o).second) add_user(o, id);
+}
+
 void Module::set_attr(InstId id, Attr key, AttrValue value) {
   AttrSet set = attrs(id);
   set.op = op(id);

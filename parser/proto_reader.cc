@@ -111,6 +111,36 @@ void read_message(std::string_view bytes, const std::string& label, Message* out
 
 }  // namespace
 
+namespace {
+
+// The low half of an id is a place in the computation's list (HloInstruction::unique_id), of which cleaning up leaves
+// no hole.
+std::vector<InstId> in_memory(const Module& m, CompId comp, const xla::HloComputationProto& c) {
+  const std::vector<InstId>& printed = m.comp(comp).order;
+  std::vector<InstId> out(printed.size());
+  if (printed.size() != static_cast<size_t>(c.instructions_size())) return {};
+  for (size_t k = 0; k < out.size(); ++k) {
+    const auto place = static_cast<uint32_t>(c.instructions(static_cast<int>(k)).id() & 0xFFFFFFFF);
+    if (place >= out.size() || out[place].valid()) return {};
+    out[place] = printed[k];
+  }
+  return out;
+}
+
+void read_orders(const xla::HloModuleProto& p, const ProtoText& text, ProtoContents* out) {
+  const Module& m = *out->module;
+  std::unordered_map<std::string_view, CompId> by_name;
+  for (CompId c : m.computations()) by_name.emplace(m.comp_name(c), c);
+  for (const auto& c : p.computations()) {
+    auto comp = by_name.find(text.computation_name(c.id()));
+    if (comp == by_name.end() || p.schedule().sequences().contains(c.id())) continue;
+    std::vector<InstId> order = in_memory(m, comp->second, c);
+    if (!order.empty()) out->orders.emplace_back(comp->second, std::move(order));
+  }
+}
+
+}  // namespace
+
 bool looks_like_proto(std::string_view b) {
   if (b.starts_with("\x1f\x8b")) return true;
   // Field 1 with a length, as all of them start; HLO text never begins with a line feed and a control byte.
@@ -143,6 +173,7 @@ ProtoContents read_proto(std::string_view bytes, const std::string& label, const
     stack.locations.push_back(
         {l.file_name_id(), l.function_name_id(), l.line(), l.end_line(), l.column(), l.end_column()});
   for (const auto& f : index.stack_frames()) stack.frames.push_back({f.file_location_id(), f.parent_frame_id()});
+  read_orders(p, text, &out);
   if (message.kind == "HloSnapshot") {
     for (const auto& a : message.snapshot.arguments()) out.arguments.push_back(literal_from_proto(a, *universe));
     if (message.snapshot.has_result()) out.result = literal_from_proto(message.snapshot.result(), *universe);

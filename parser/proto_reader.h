@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/module.h"
@@ -20,6 +21,9 @@ struct ProtoContents {
   std::unique_ptr<Module> module;
   std::vector<LitId> arguments;  // of a snapshot
   LitId result;                  // of a snapshot; invalid when absent
+  // The instructions of computations without a schedule as XLA had them in memory, which the order of a text does not
+  // tell; of each whose ids are places in it.
+  std::vector<std::pair<CompId, std::vector<InstId>>> orders;
 };
 
 // Does the text look like a binary proto or a gzip stream of one?

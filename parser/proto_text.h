@@ -41,6 +41,7 @@ class ProtoText {
   std::string out;
   std::vector<LitId> literals;
 
+  const std::string& computation_name(int64_t id) const { return comp_names_.at(id); }
   void module();
 
  private:

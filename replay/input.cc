@@ -120,6 +120,7 @@ Loaded load_part(const Input& input, size_t which, const LoadOptions& options) {
     out.module = std::move(contents.module);
     out.arguments = std::move(contents.arguments);
     out.result = contents.result;
+    out.orders = std::move(contents.orders);
     return out;
   }
   ParseOptions parse;

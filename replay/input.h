@@ -33,6 +33,7 @@ struct Loaded {
   std::unique_ptr<Module> module;
   std::vector<LitId> arguments;
   LitId result;
+  std::vector<std::pair<CompId, std::vector<InstId>>> orders;  // ProtoContents
 };
 
 // Finds the modules in the text of an input, which must stay where it is from now on; their number.

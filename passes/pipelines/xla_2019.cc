@@ -29,12 +29,12 @@ std::vector<Step> xla_2019_pipeline() {
                                                                      {"unconditional_reduce_of_transpose", "false"}}),
                                                pass_step("cudnn-conv-algorithm-picker"), pass_step("tuple-simplifier"),
                                                pass_step("cse", {{"layout_sensitive", "true"}})}),
-      pipeline_step(
-          "fusion",
-          {pass_step("variadic-op-splitter"), pass_step("fusion", {{"may_duplicate", "false"}}),
-           pass_step("fusion", {{"may_duplicate", "true"}}), pass_step("fusion_merger"),
-           pass_step("multi_output_fusion"), pass_step("cse", {{"layout_sensitive", "true"}}), pass_step("dce")},
-          25),
+      pipeline_step("fusion",
+                    {pass_step("variadic-op-splitter"), pass_step("fusion", {{"may_duplicate", "false"}}),
+                     pass_step("fusion", {{"may_duplicate", "true"}}), pass_step("fusion_merger"),
+                     pass_step("multi_output_fusion", {{"of_2019", "true"}}),
+                     pass_step("cse", {{"layout_sensitive", "true"}}), pass_step("dce")},
+                    25),
       pipeline_step("reduce-precision", pass_list("reduce-precision")),
       pipeline_step("GPU-ir-emit-prepare", pass_list("dce flatten-call-graph copy-insertion sanitize-constant-names")),
   };

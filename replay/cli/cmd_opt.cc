@@ -37,8 +37,13 @@ int cmd_opt(const OptArgs& a) {
   PrintOptions style;
   if (!PrintOptions::by_name(a.style, &style)) fail(FailureKind::kUsage, "unknown style '{}'", a.style);
   if (a.style == "default") style.large_constants = style.stable_order = true, style.lossless = true;
-  auto m = load_verified(a.file, !a.no_verify);
-  if (!a.call_site.empty()) put_in_order_made(*m);
+  Loaded loaded;
+  auto m = load_verified(a.file, !a.no_verify, &loaded);
+  // A proto tells the order of instructions, a text has it guessed. Nothing tells that of users: those of the text come
+  // nearest.
+  if (!loaded.orders.empty()) m->users(m->comp(m->entry()).root);
+  for (auto& [comp, order] : loaded.orders) m->set_order(comp, std::move(order));
+  if (!a.call_site.empty() && loaded.orders.empty()) put_in_order_made(*m);
   PipelineOptions options;
   options.verify = !a.no_verify;
   options.stage = a.file;

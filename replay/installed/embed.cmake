@@ -1,14 +1,4 @@
-# Writes OUT: the driver that an installed XLA is asked by, and the descriptions of GPUs in DIR, as C++ string constants.
-set(code "#include \"replay/installed/embedded.h\"\n\nnamespace hlo {\n")
+# Writes OUT: the driver that an installed XLA is asked by, as a C++ string constant.
 file(READ "${DRIVER}" text)
-string(APPEND code "const char* const kXlaDriver = R\"embedded(${text})embedded\";\n")
-string(APPEND code "const std::vector<EmbeddedTarget>& embedded_targets() {\n  static const std::vector<EmbeddedTarget> all = {\n")
-file(GLOB targets "${DIR}/*.pbtxt")
-list(SORT targets)
-foreach(target ${targets})
-  get_filename_component(name "${target}" NAME_WE)
-  file(READ "${target}" text)
-  string(APPEND code "      {\"${name}\", R\"embedded(${text})embedded\"},\n")
-endforeach()
-string(APPEND code "  };\n  return all;\n}\n}  // namespace hlo\n")
+set(code "#include \"replay/installed/embedded.h\"\n\nnamespace hlo {\nconst char* const kXlaDriver = R\"embedded(${text})embedded\";\n}  // namespace hlo\n")
 file(WRITE "${OUT}" "${code}")

@@ -14,7 +14,5 @@ struct XlaTarget {
 
 // Throws Failure: kUsage with the names that there are, kIo where a file cannot be read.
 XlaTarget parse_xla_target(const std::string& spec);
-// `H200`, `H100-SXM` …
-std::vector<std::string> described_gpus();
 
 }  // namespace hlo

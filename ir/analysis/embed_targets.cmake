@@ -1,0 +1,12 @@
+# Writes OUT: the descriptions of GPUs in DIR, as C++ string constants.
+set(code "#include \"ir/analysis/gpu_target.h\"\n\nnamespace hlo {\n")
+string(APPEND code "const std::vector<GpuDescription>& gpu_descriptions() {\n  static const std::vector<GpuDescription> all = {\n")
+file(GLOB targets "${DIR}/*.pbtxt")
+list(SORT targets)
+foreach(target ${targets})
+  get_filename_component(name "${target}" NAME_WE)
+  file(READ "${target}" text)
+  string(APPEND code "      {\"${name}\", R\"embedded(${text})embedded\"},\n")
+endforeach()
+string(APPEND code "  };\n  return all;\n}\n}  // namespace hlo\n")
+file(WRITE "${OUT}" "${code}")

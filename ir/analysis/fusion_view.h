@@ -1,0 +1,51 @@
+// What a kernel would hold: one instruction, a fusion's body, or a producer in its consumer as if they were fused
+// already, without touching the module (xla/hlo/utils/hlo_traversal.h, HloFusionAdaptor).
+#pragma once
+#include <unordered_map>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace hlo {
+
+class FusionView {
+ public:
+  FusionView(const Module& m, InstId consumer);
+  // The producer is an operand of the consumer. `output`: what it gives is a further result of the kernel.
+  FusionView(const Module& m, InstId producer, InstId consumer, bool output = false);
+
+  const Module& module() const { return m_; }
+  // What is computed inside; parameters of bodies are none of it, nor the tuple of results.
+  const std::vector<InstId>& nodes() const { return nodes_; }
+  const std::vector<InstId>& roots() const { return roots_; }
+  bool contains(InstId i) const;
+  // Operand n, seen through parameters and through the consumer's use of the producer; outside: what the kernel reads.
+  InstId operand(InstId i, size_t n) const { return resolve(m_.operand(i, n)); }
+  // Inside alone.
+  const std::vector<InstId>& users(InstId i) const;
+  // Everything outside that is read, each once.
+  std::vector<InstId> parameters() const;
+
+ private:
+  InstId resolve(InstId i) const;
+  void take(InstId i);
+  void add_roots(InstId of);
+
+  const Module& m_;
+  InstId producer_, consumer_;
+  CompId producer_body_, consumer_body_;
+  std::vector<InstId> nodes_, roots_;
+  mutable std::unordered_map<InstId, std::vector<InstId>> users_;
+  mutable bool users_built_ = false;
+};
+
+// As XLA's HloInstruction::IsElementwise says it: fusions of such alone and constants among them.
+bool is_elementwise(const Module& m, InstId i);
+// A bitcast whose elements keep their width.
+bool is_plain_bitcast(const Module& m, InstId i);
+// Bits of an element in memory: a predicate takes a byte.
+int element_bits(ElementType type);
+// Elements of an array, of a tuple's first array.
+int64_t first_elements(const Module& m, InstId i);
+
+}  // namespace hlo

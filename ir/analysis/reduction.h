@@ -1,0 +1,25 @@
+// Reductions as GPU kernels see them (xla/service/gpu/reduction_utils.cc): which of rows and columns are summed.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "ir/analysis/gpu_target.h"
+#include "ir/module.h"
+
+namespace hlo {
+
+// Row: {reduced, kept, reduced}; column: {kept, reduced, kept}; major to minor, what is not there has 1.
+struct ReductionShape {
+  bool row = true;
+  std::array<int64_t, 3> dims = {1, 1, 1};
+  bool operator==(const ReductionShape&) const = default;
+};
+
+// Of a reduce whose kept or reduced dimensions lie side by side in memory.
+ReductionShape reduction_shape(const Module& m, InstId reduce);
+// A reduce that gets a kernel of its own kind, in which threads work together; others are loops of one thread.
+bool is_kernel_reduction(const Module& m, InstId i, const GpuTarget& target);
+// No two blocks add to the same element.
+bool is_race_free(const ReductionShape& shape, const GpuTarget& target);
+
+}  // namespace hlo

@@ -1,0 +1,178 @@
+#include "passes/fusion/fuse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "passes/rewrite.h"
+
+namespace hlo {
+namespace {
+
+// Operands and parameters of a body that others are fused into, one by one.
+class Body {
+ public:
+  Body(Module& m, InstId fusion)
+      : m_(m),
+        body_(m.called(fusion)[0]),
+        operands_(m.operands(fusion).begin(), m.operands(fusion).end()),
+        params_(m.comp(body_).params) {}
+
+  // `source` stands among the operands and is computed inside from here on, of these operands.
+  InstId take(InstId source, const std::vector<InstId>& of) {
+    const auto slot = std::find(operands_.begin(), operands_.end(), source) - operands_.begin();
+    const InstId old = params_[static_cast<size_t>(slot)];
+    operands_.erase(operands_.begin() + slot);
+    params_.erase(params_.begin() + slot);
+    const InstId copy = clone(source, of);
+    m_.replace_all_uses(old, copy);
+    m_.remove(old);
+    return copy;
+  }
+  // The same of a further result, which need not stand among the operands: the values of it inside.
+  std::vector<InstId> take_result(InstId source, const std::vector<InstId>& of) {
+    if (m_.op(source) != Opcode::Tuple) {
+      if (std::find(operands_.begin(), operands_.end(), source) != operands_.end()) return {take(source, of)};
+      return {clone(source, of)};
+    }
+    std::vector<InstId> values;
+    for (InstId o : of) values.push_back(parameter_of(o));
+    return values;
+  }
+  void replace_operand(InstId from, InstId to) { std::replace(operands_.begin(), operands_.end(), from, to); }
+
+  void finish(InstId fusion) {
+    for (size_t n = 0; n < params_.size(); ++n) m_.set_parameter_number(params_[n], static_cast<int64_t>(n));
+    m_.set_params(body_, params_);
+    m_.exchange_operands(fusion, operands_);
+  }
+
+ private:
+  InstId clone(InstId source, const std::vector<InstId>& of) {
+    std::vector<InstId> inner;
+    for (InstId o : of) inner.push_back(parameter_of(o));
+    return m_.clone_inst(source, body_, inner);
+  }
+  InstId parameter_of(InstId operand) {
+    auto known = std::find(operands_.begin(), operands_.end(), operand);
+    if (known != operands_.end()) return params_[static_cast<size_t>(known - operands_.begin())];
+    const size_t n = params_.size();
+    operands_.push_back(operand);
+    params_.push_back(m_.parameter(body_, static_cast<int64_t>(n), m_.shape_id(operand), fmt::format("param_{}", n)));
+    return params_.back();
+  }
+
+  Module& m_;
+  CompId body_;
+  std::vector<InstId> operands_, params_;
+};
+
+// What an instruction inside of the other fusion reads, as seen from outside.
+std::vector<InstId> outer_operands(const Module& m, InstId other, InstId inside) {
+  std::vector<InstId> of;
+  for (InstId o : m.operands(inside))
+    of.push_back(m.op(o) == Opcode::Parameter ? m.operand(other, static_cast<size_t>(m.parameter_number(o))) : o);
+  return of;
+}
+
+// Gives the users of a fusion, and of what went into it, the elements of the fusion's tuple.
+void hand_out(Module& m, InstId fusion, size_t before, InstId other) {
+  auto element = [&](size_t n) { return make_element(m, fusion, static_cast<int64_t>(n)); };
+  if (!m.shape(other).is_tuple()) {
+    m.replace_all_uses(other, element(before));
+    return;
+  }
+  for (InstId user : m.users_copy(other)) {
+    m.replace_all_uses(user, element(before + static_cast<size_t>(m.attrs(user).integer(Attr::index))));
+    m.remove(user);
+  }
+}
+
+}  // namespace
+
+//   add(A, B)      →      fusion(A, B), calls={ ROOT add(param_0, param_1) }
+InstId wrap_in_fusion(Module& m, InstId i, std::string_view kind) {
+  const CompId body = m.add_computation("fused_computation");
+  std::vector<InstId> operands, params, inner;
+  for (InstId o : std::vector<InstId>(m.operands(i).begin(), m.operands(i).end())) {
+    auto known = std::find(operands.begin(), operands.end(), o);
+    const auto n = static_cast<size_t>(known - operands.begin());
+    if (known == operands.end()) {
+      operands.push_back(o);
+      params.push_back(m.parameter(body, static_cast<int64_t>(n), m.shape_id(o), fmt::format("param_{}", n)));
+    }
+    inner.push_back(params[n]);
+  }
+  const InstId root = m.clone_inst(i, body, inner);
+  m.set_root(body, root);
+  m.set_params(body, params);
+  const AttrsId attrs = attrs_of(m.u(), Opcode::Fusion, {{Attr::kind, m.u().str(kind)}, {Attr::calls, body}});
+  const InstId fusion =
+      m.add(m.parent(i),
+            {.op = Opcode::Fusion, .shape = m.shape_id(i), .operands = operands, .attrs = attrs, .meta = m[i].meta});
+  m.replace(i, fusion);
+  return fusion;
+}
+
+InstId fuse_into(Module& m, InstId producer, InstId consumer, std::string_view kind) {
+  InstId fusion = consumer;
+  if (m.op(consumer) != Opcode::Fusion)
+    fusion = wrap_in_fusion(m, consumer, kind);
+  else if (m.u().text(m.attrs(fusion).text(Attr::kind)) != kind)
+    m.set_attr(fusion, Attr::kind, m.u().str(kind));
+  Body body(m, fusion);
+  if (m.op(producer) != Opcode::Fusion) {
+    body.take(producer, {m.operands(producer).begin(), m.operands(producer).end()});
+  } else {
+    // Users before what they use: each is then an operand of the fusion when its turn comes.
+    const CompId inner = m.called(producer)[0];
+    std::vector<InstId> order = m.post_order(inner);
+    body.replace_operand(producer, m.comp(inner).root);
+    for (auto i = order.rbegin(); i != order.rend(); ++i) {
+      if (m.op(*i) == Opcode::Parameter) continue;
+      body.take(*i, outer_operands(m, producer, *i));
+    }
+  }
+  body.finish(fusion);
+  return fusion;
+}
+
+void fuse_as_output(Module& m, InstId other, InstId fusion) {
+  Body body(m, fusion);
+  const CompId comp = m.called(fusion)[0];
+  const InstId root = m.comp(comp).root;
+  std::vector<InstId> results = {root}, order = {other}, further;
+  const bool several = m.op(root) == Opcode::Tuple;
+  if (several) results.assign(m.operands(root).begin(), m.operands(root).end());
+  const size_t before = results.size();
+  if (m.op(other) == Opcode::Fusion) {
+    const CompId inner = m.called(other)[0];
+    order = m.post_order(inner);
+    std::reverse(order.begin(), order.end());
+    std::erase_if(order, [&](InstId i) { return m.op(i) == Opcode::Parameter; });
+    body.replace_operand(other, m.comp(inner).root);
+    further = body.take_result(order[0], outer_operands(m, other, order[0]));
+  } else {
+    further = body.take_result(other, {m.operands(other).begin(), m.operands(other).end()});
+  }
+  results.insert(results.end(), further.begin(), further.end());
+  std::vector<ShapeId> shapes;
+  for (InstId r : results) shapes.push_back(m.shape_id(r));
+  const ShapeId shape = m.u().tuple(shapes);
+  m.set_root(comp, m.add(comp, {.op = Opcode::Tuple, .shape = shape, .operands = results}));
+  if (several) m.remove(root);
+  // Users before what they use, as where the whole of it goes into its user.
+  for (size_t k = 1; k < order.size(); ++k) body.take(order[k], outer_operands(m, other, order[k]));
+  body.finish(fusion);
+  m.set_shape(fusion, shape);
+  if (!several) {
+    const InstId first = make_element(m, fusion, 0);
+    m.replace_all_uses(fusion, first);
+  }
+  hand_out(m, fusion, before, other);
+  const CompId gone = m.op(other) == Opcode::Fusion ? m.called(other)[0] : CompId();
+  m.remove(other);
+  if (gone.valid()) m.remove_computation(gone);
+}
+
+}  // namespace hlo
