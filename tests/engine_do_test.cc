@@ -232,6 +232,18 @@ TEST_F(EngineTest, BisectsToTheRewriteOfAPlantedFault) {
   EXPECT_EQ(first["after"].size(), 2u) << found;
   EXPECT_EQ(first["before"][0], first["after"][0]);
   EXPECT_EQ(first["before"][1], id_of(0, "neg"));
+  // In the drawing what was only renamed is as it was.
+  const json faulty_state = at(run["at"]["module"].get<int>(), found["state"].get<int>());
+  const json before = at(run["at"]["module"].get<int>(), found["state"].get<int>() - 1);
+  json boxes =
+      answered(engine_, {{"method", "drawing"}, {"at", faulty_state}, {"all", true}, {"against", before}})["boxes"];
+  auto change_of = [&](const json& id) {
+    for (size_t k = 0; k < boxes["id"].size(); ++k)
+      if (boxes["id"][k] == id) return boxes["change"][k].get<std::string>();
+    return std::string("no box");
+  };
+  EXPECT_EQ(change_of(id_of(0, "exp")), "same");
+  EXPECT_EQ(change_of(id_of(0, "sum")), "changed");
 }
 
 // --- costs ---
