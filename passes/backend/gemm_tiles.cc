@@ -201,6 +201,7 @@ std::optional<Dims> root_tiles(const Module& m, InstId dot, const Dims& tiles) {
         break;
       case Opcode::Bitcast:
       case Opcode::Reshape:
+        if (m.shape(at).type != m.shape(user).type) return std::nullopt;
         if (auto moved = bitcast_tiles(m.shape(at), m.shape(user), now))
           now = *moved;
         else

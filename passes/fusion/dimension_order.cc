@@ -400,6 +400,7 @@ std::string triton_refuses(const Module& m, InstId i) {
     case Opcode::Dot:
       return refuses_dot(m, i);
     case Opcode::Bitcast:
+      return m.shape(i).type == m.shape(m.operand(i, 0)).type ? "" : "a bitcast to another type";
     case Opcode::Transpose:
     case Opcode::Slice:
     case Opcode::Reshape:

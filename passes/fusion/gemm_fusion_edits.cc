@@ -186,7 +186,12 @@ class BitcastHoister {
   }
 
  private:
-  bool elementwise(InstId i) const { return op_info(m_.op(i)).elementwise; }
+  // Of operands that have its dimensions: no scalars beside, no elements of another width.
+  bool elementwise(InstId i) const {
+    for (InstId o : m_.operands(i))
+      if (m_.shape(o).dims != m_.shape(i).dims) return false;
+    return op_info(m_.op(i)).elementwise;
+  }
 
   // The root's form were there no bitcasts behind the dot; nothing where one cannot go.
   std::optional<Form> root_form(InstId dot) const {
@@ -213,7 +218,9 @@ class BitcastHoister {
         form =
             op == Opcode::Broadcast ? broadcast_of_bitcast(m_, i, at->second) : transpose_of_bitcast(m_, i, at->second);
         if (!form) form = form_of(m_.shape(i));
-      } else if (op != Opcode::Reshape && op != Opcode::Bitcast && !elementwise(i)) {
+      } else if (op == Opcode::Reshape || op == Opcode::Bitcast) {
+        if (m_.shape(i).type != m_.shape(m_.operand(i, 0)).type) return std::nullopt;
+      } else if (!elementwise(i)) {
         return std::nullopt;
       }
       if (m_.is_root(i)) return form;
