@@ -1,6 +1,7 @@
 // multi_output_fusion of today (xla/backends/gpu/transforms/multi_output_fusion.cc): from the results backwards, first
 // what reads the same array becomes one kernel of several results, then what reads an array and what makes it.
 #include <algorithm>
+#include <unordered_set>
 
 #include "ir/analysis/fusibility.h"
 #include "ir/analysis/gpu_performance_model.h"
@@ -12,6 +13,9 @@
 namespace hlo {
 namespace {
 
+// For the siblings of one array; XLA looks on, however long it takes.
+constexpr int64_t kMostLooked = 4'000'000;
+
 class OutputFusion {
  public:
   OutputFusion(Module& m, PassContext& ctx, const GpuTarget& target)
@@ -19,8 +23,8 @@ class OutputFusion {
 
   bool run(CompId comp) {
     comp_ = comp;
-    std::vector<InstId> order = m_.post_order(comp);
     number();
+    const std::vector<InstId> order = order_;
     bool changed = false;
     for (size_t k = order.size(); k-- > 0 && !spent_;) {
       const InstId producer = order[k];
@@ -35,22 +39,25 @@ class OutputFusion {
   // --- who needs whom ---
 
   void number() {
-    std::vector<InstId> order = m_.post_order(comp_);
-    place_.clear();
-    for (size_t k = 0; k < order.size(); ++k) place_[order[k]] = k;
+    order_ = m_.post_order(comp_);
+    place_.assign(m_.inst_slots(), 0);
+    for (size_t k = 0; k < order_.size(); ++k) place_[order_[k].value] = k;
   }
-  // Does `to` need `from`, by way of others or directly?
-  bool reaches(InstId from, InstId to) const {
-    if (from == to) return true;
-    const size_t end = place_.at(to);
+  size_t place(InstId i) const { return place_[i.value]; }
+  void put(InstId i, size_t at) {
+    if (i.value >= place_.size()) place_.resize(m_.inst_slots(), 0);
+    place_[i.value] = at;
+  }
+  // What needs `from` and stands no further back than `end`; stops at `to`.
+  bool behind(InstId from, InstId to, size_t end, std::unordered_set<InstId>* seen) {
     std::vector<InstId> stack = {from};
-    std::unordered_set<InstId> seen = {from};
     while (!stack.empty()) {
       const InstId i = stack.back();
       stack.pop_back();
       auto see = [&](InstId next) {
         if (next == to) return true;
-        if (place_.at(next) < end && seen.insert(next).second) stack.push_back(next);
+        if (place(next) <= end && seen->insert(next).second) stack.push_back(next);
+        ++looked_;
         return false;
       };
       for (InstId next : m_.users(i))
@@ -60,13 +67,49 @@ class OutputFusion {
     }
     return false;
   }
+  // Does `to` need `from`, by way of others or directly?
+  bool reaches(InstId from, InstId to) {
+    if (from == to) return true;
+    std::unordered_set<InstId> seen;
+    return place(from) <= place(to) && behind(from, to, place(to), &seen);
+  }
+  // In one place with it: the elements of a fusion's tuple.
+  void put_with_elements(InstId i, size_t at) {
+    put(i, at);
+    if (m_.shape(i).is_tuple())
+      for (InstId user : m_.users(i))
+        if (m_.op(user) == Opcode::GetTupleElement && floating_.contains(user)) put(user, at);
+  }
+  // `fusion` stands for both from here on: what does not need the earlier of them goes in front of it, the rest behind.
+  void join(InstId other, InstId fusion, bool input) {
+    for (InstId i : {other, fusion}) forget(i);
+    const size_t from = std::min(place(other), place(fusion)), to = std::max(place(other), place(fusion));
+    const InstId early = place(other) < place(fusion) ? other : fusion, late = early == other ? fusion : other;
+    std::unordered_set<InstId> needs;
+    behind(early, InstId(), to, &needs);
+    fuse_as_output(m_, other, fusion);
+    if (input) m_.set_attr(fusion, Attr::kind, m_.u().str("kInput"));
+    std::vector<InstId> front, back;
+    for (size_t k = from; k <= to; ++k) {
+      const InstId i = order_[k];
+      if (!m_.alive(i) || i == early || i == late) continue;
+      (needs.contains(i) ? back : front).push_back(i);
+    }
+    front.push_back(fusion);
+    front.insert(front.end(), back.begin(), back.end());
+    for (InstId user : m_.users(fusion)) floating_.insert(user);
+    for (size_t k = from; k <= to; ++k) {
+      order_[k] = k - from < front.size() ? front[k - from] : InstId();
+      if (order_[k].valid()) put_with_elements(order_[k], k);
+    }
+  }
 
   // --- siblings ---
 
   int rank(InstId i) const { return m_.op(i) != Opcode::Fusion ? 0 : m_.shape(i).is_tuple() ? 2 : 1; }
 
   std::string refuse_pair(InstId a, InstId b, InstId shared) {
-    const bool first = place_.at(a) < place_.at(b);
+    const bool first = place(a) < place(b);
     if (reaches(first ? a : b, first ? b : a)) return "one needs the other";
     if (std::string why = refuse_loops(m_, a, b, target_); !why.empty()) return why;
     if (std::string why = refuse_siblings(m_, a, b, shared); !why.empty()) return why;
@@ -80,9 +123,14 @@ class OutputFusion {
       if (!m_.has_control(user) && is_sibling_fusible(m_, user, target_)) list.push_back(user);
     std::stable_sort(list.begin(), list.end(), [&](InstId a, InstId b) { return rank(a) > rank(b); });
     bool changed = false;
+    const int64_t most = looked_ + kMostLooked;
     for (size_t i = 0; i < list.size(); ++i) {
       if (m_.op(list[i]) != Opcode::Fusion) continue;
       for (size_t j = i + 1; j < list.size();) {
+        if (looked_ > most) {
+          ctx_.note(m_, "not joined", {list[i], list[j]}, "too many that read the same stand too far apart");
+          return changed;
+        }
         if (std::string why = refuse_pair(list[i], list[j], parent); !why.empty()) {
           ctx_.note(m_, "not joined", {list[i], list[j]}, why);
           ++j;
@@ -100,12 +148,6 @@ class OutputFusion {
     return changed;
   }
 
-  void join(InstId other, InstId fusion, bool input) {
-    for (InstId i : {other, fusion}) forget(i);
-    fuse_as_output(m_, other, fusion);
-    if (input) m_.set_attr(fusion, Attr::kind, m_.u().str("kInput"));
-    number();
-  }
   void forget(InstId i) {
     costs_.forget(i);
     fusibility_.forget(i);
@@ -125,7 +167,7 @@ class OutputFusion {
       return "consumer not eligible as multi-output fusion root.";
     if (std::string why = refuse_loops(m_, user, producer, target_); !why.empty()) return why;
     for (InstId o : m_.operands(user))
-      if (o != producer && place_.at(o) > place_.at(producer) && reaches(producer, o))
+      if (o != producer && place(o) > place(producer) && reaches(producer, o))
         return "would introduce a cycle when fused";
     if (std::string why = fusibility_.refuse_budget(producer, user, false); !why.empty()) return why;
     if (costs_.merged_too_large(producer, user)) return "will generate too large IR";
@@ -157,7 +199,10 @@ class OutputFusion {
     if (m_.op(best) != Opcode::Fusion) {
       const bool input = has_reduction_root(m_, best, target_) || tiled_transpose(m_, best);
       forget(best);
+      const size_t at = place(best);
       best = wrap_in_fusion(m_, best, input ? "kInput" : "kLoop");
+      order_[at] = best;
+      put(best, at);
     }
     join(producer, best, false);
     return true;
@@ -170,7 +215,10 @@ class OutputFusion {
   GpuPerformanceModel model_;
   Fusibility fusibility_;
   CompId comp_;
-  std::unordered_map<InstId, size_t> place_;
+  std::vector<InstId> order_;            // operands first; invalid or gone where something was
+  std::vector<size_t> place_;            // by InstId
+  std::unordered_set<InstId> floating_;  // elements of tuples made here, at the place of their fusion
+  int64_t looked_ = 0;                   // instructions passed in search of a way from one to another
   std::unordered_map<InstId, RunTime> times_;
   bool spent_ = false;
 };

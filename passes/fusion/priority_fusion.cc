@@ -52,9 +52,12 @@ class PriorityFusion {
     } else if (!d.refused.empty()) {
       ctx_.note(m_, "not fused", {d.producer}, d.refused);
     } else {
+      // Later prices are of what changed since: all together tell what it saves.
       told_[d.producer] =
-          fmt::format("{:.4g} us in all users, {:.4g} us apart", microseconds(d.fused), microseconds(d.unfused));
-      if (d.fused > d.unfused) ctx_.note(m_, "not fused", {d.producer}, told_[d.producer]);
+          d.unfused - d.fused == d.saves
+              ? fmt::format("{:.4g} us in all users, {:.4g} us apart", microseconds(d.fused), microseconds(d.unfused))
+              : fmt::format("{:.4g} us saved in all users as they are now", microseconds(d.saves));
+      if (d.saves < 0) ctx_.note(m_, "not fused", {d.producer}, told_[d.producer]);
     }
   }
 

@@ -119,8 +119,8 @@ bool PriorityFusionQueue::decide(InstId producer, Ticks* priority) {
     d.fused -= removed->second.fused;
     before = keys_.at(producer).first;
   }
+  *priority = d.saves = before + d.unfused - d.fused;
   on_decision_(d);
-  *priority = before + d.unfused - d.fused;
   return true;
 }
 

@@ -19,8 +19,7 @@ class PriorityFusionQueue {
   struct Decision {
     InstId producer, consumer;  // consumer: the first that refuses; invalid where all of them, or none, do
     std::string refused;        // empty: the times hold
-    Ticks fused = 0, unfused = 0;
-    bool always = false;  // a bitcast or a constant, which are not priced
+    Ticks fused = 0, unfused = 0, saves = 0;  // saves: by all that was priced of it so far
   };
   using Listener = std::function<void(const Decision&)>;
 
