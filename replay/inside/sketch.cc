@@ -1,7 +1,10 @@
 #include "replay/inside/sketch.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 #include "ir/base/hash.h"
 #include "ir/base/parallel.h"
@@ -13,7 +16,10 @@ namespace {
 
 constexpr int64_t kChunk = 1 << 14;
 constexpr int64_t kTile = 1 << 11;  // elements that share one factor
-constexpr int kLanes = 4;           // sums side by side, which the processor adds at once
+
+// Sums side by side, which the processor adds at once: written out, for compilers keep arrays of sums in memory.
+using Pair = double __attribute__((vector_size(16)));
+using PairBits = int64_t __attribute__((vector_size(16)));
 
 struct Part {
   double first = 0, second = 0, magnitudes = 0, sum = 0, squares = 0, largest = 0;
@@ -66,23 +72,38 @@ Part odd_tile(const double* v, int64_t n, uint64_t place) {
   return p;
 }
 
+Pair pair_at(const double* v) {
+  Pair out;
+  std::memcpy(&out, v, sizeof out);
+  return out;
+}
+
+struct PairSums {
+  Pair first = {}, second = {}, magnitudes = {}, sum = {}, squares = {}, largest = {};
+  void add(Pair x, Pair w1, Pair w2) {
+    Pair m = std::bit_cast<Pair>(std::bit_cast<PairBits>(x) & std::numeric_limits<int64_t>::max());
+    first += x * w1, second += x * w2;
+    magnitudes += m, sum += x, squares += x * x;
+    largest = largest > m ? largest : m;
+  }
+  void to(Part& p) const {
+    for (int l = 0; l < 2; ++l) {
+      p.first += first[l], p.second += second[l], p.magnitudes += magnitudes[l], p.sum += sum[l];
+      p.squares += squares[l], p.largest = std::max(p.largest, largest[l]);
+    }
+  }
+};
+
 Part tile(const double* v, int64_t n, uint64_t place) {
   const Weights& w = weights();
-  double first[kLanes] = {}, second[kLanes] = {}, magnitudes[kLanes] = {}, sum[kLanes] = {}, squares[kLanes] = {},
-         largest[kLanes] = {};
+  PairSums low, high;
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int l = 0; l < kLanes; ++l) {
-      double x = v[i + l], m = std::fabs(x);
-      first[l] += x * w.first[i + l], second[l] += x * w.second[i + l];
-      magnitudes[l] += m, sum[l] += x, squares[l] += x * x;
-      largest[l] = largest[l] > m ? largest[l] : m;
-    }
-  Part p;
-  for (int l = 0; l < kLanes; ++l) {
-    p.first += first[l], p.second += second[l], p.magnitudes += magnitudes[l], p.sum += sum[l];
-    p.squares += squares[l], p.largest = std::max(p.largest, largest[l]);
+  for (; i + 4 <= n; i += 4) {
+    low.add(pair_at(v + i), pair_at(w.first + i), pair_at(w.second + i));
+    high.add(pair_at(v + i + 2), pair_at(w.first + i + 2), pair_at(w.second + i + 2));
   }
+  Part p;
+  low.to(p), high.to(p);
   for (; i < n; ++i) add_number(p, v[i], w.first[i], w.second[i]);
   return std::isfinite(p.magnitudes) ? p : odd_tile(v, n, place);
 }
