@@ -105,7 +105,7 @@ InstId fusion_hero(const FusionView& view, InstId root) {
 }
 
 bool is_reduction_hero(const Module& m, InstId root, InstId hero, const GpuTarget& t) {
-  return is_kernel_reduction(m, hero, t) && (root == hero || is_race_free(reduction_shape(m, hero), t));
+  return is_kernel_reduction(m, hero, t) && (root == hero || is_race_free(reduction_shape(m, hero)));
 }
 
 bool passes_elements(const Module& m, InstId i) { return is_intermediate(m, i, 1); }

@@ -5,8 +5,6 @@
 namespace hlo {
 namespace {
 
-constexpr int64_t kRowTile = 16, kColumnTile = 128, kBatchBound = 8, kMostRowThreads = 1024;
-
 Dims kept_dims(const Shape& in, const Dims& reduced) {
   Dims kept;
   for (int64_t d = 0; d < in.rank(); ++d)
@@ -47,11 +45,7 @@ bool worth_a_kernel(const ReductionShape& r, int64_t warp) {
   return !(d1 < warp || (d1 < 2 * warp && d2 < warp) || (d1 < 4 * warp && d2 < 8) || (d1 < 8 * warp && d2 < 3));
 }
 
-}  // namespace
-
-ReductionShape reduction_shape(const Module& m, InstId reduce) {
-  const Shape& in = m.shape(m.operand(reduce, 0));
-  const Dims& reduced = m.attrs(reduce).ints(Attr::dimensions);
+ReductionShape shape_of(const Shape& in, const Dims& reduced) {
   const Dims kept = kept_dims(in, reduced);
   if (kept.empty()) return {true, {1, 1, in.elements_count()}};
   if (consecutive(in, kept)) {
@@ -65,18 +59,25 @@ ReductionShape reduction_shape(const Module& m, InstId reduce) {
   return {false, s};
 }
 
-bool is_kernel_reduction(const Module& m, InstId i, const GpuTarget& target) {
-  if (m.op(i) != Opcode::Reduce) return false;
-  const Shape& in = m.shape(m.operand(i, 0));
-  if (!in.is_array()) return false;
-  const Dims& reduced = m.attrs(i).ints(Attr::dimensions);
-  if (!consecutive(in, kept_dims(in, reduced)) && !consecutive(in, reduced)) return false;
-  return worth_a_kernel(reduction_shape(m, i), target.threads_per_warp);
+}  // namespace
+
+ReductionShape reduction_shape(const Module& m, InstId reduce) {
+  return shape_of(m.shape(m.operand(reduce, 0)), m.attrs(reduce).ints(Attr::dimensions));
 }
 
-bool is_race_free(const ReductionShape& r, const GpuTarget& target) {
-  if (r.row) return r.dims[2] <= kMostRowThreads * kRowTile && r.dims[0] <= kBatchBound;
-  return r.dims[1] <= target.threads_per_warp * kColumnTile;
+std::optional<ReductionShape> kernel_reduction(const Shape& in, const Dims& reduced, int64_t threads_per_warp) {
+  if (!in.is_array() || (!consecutive(in, kept_dims(in, reduced)) && !consecutive(in, reduced))) return std::nullopt;
+  const ReductionShape r = shape_of(in, reduced);
+  return worth_a_kernel(r, threads_per_warp) ? std::optional(r) : std::nullopt;
+}
+
+bool is_kernel_reduction(const Module& m, InstId i, const GpuTarget& target) {
+  return m.op(i) == Opcode::Reduce &&
+         kernel_reduction(m.shape(m.operand(i, 0)), m.attrs(i).ints(Attr::dimensions), target.threads_per_warp);
+}
+
+bool is_race_free(const ReductionShape& r) {
+  return r.row ? r.dims[2] <= kMostRow && r.dims[0] <= kMostRowBatch : r.dims[1] <= kMostColumn;
 }
 
 }  // namespace hlo

@@ -2,7 +2,7 @@
 // xla/hlo/transforms/expanders/reduce_decomposer.cc).
 #include <algorithm>
 
-#include "passes/layout/reductions.h"
+#include "ir/analysis/reduction.h"
 #include "passes/rewrite.h"
 
 namespace hlo {
@@ -103,7 +103,7 @@ bool run_reduce_decomposer(Module& m, PassContext& ctx) {
       parts.push_back(natural(m, m.operand(i, 0), gone, u[have].type));
       other |= parts.back() != have;
     }
-    if (keep && tiled_reduction(m, m.operand(i, 0), gone)) other = false;
+    if (keep && kernel_reduction(m.shape(m.operand(i, 0)), gone)) other = false;
     if (!uneven && !other) continue;
     if (!ctx.spend(m, uneven ? "inputs in one layout" : "result in the operand's layout", {i})) return changed;
     std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "passes/layout/physical.h"
-#include "passes/layout/reductions.h"
 
 namespace hlo {
 namespace {
@@ -70,45 +69,6 @@ bool each_reduction(Module& m, PassContext& ctx, Rewrite&& rewrite) {
 bool replace_visited(Module& m, InstId from, InstId to) { return m.replace(from, to, {.relay_control = true}); }
 
 }  // namespace
-
-std::optional<TiledReduction> tiled_reduction(const Module& m, InstId input, const Dims& gone) {
-  const Shape& in = m.shape(input);
-  // Runs of kept and of reduced dimensions, major first.
-  std::vector<std::pair<bool, int64_t>> runs;
-  for (int64_t d : major_to_minor(in)) {
-    const bool reduced = contains(gone, d);
-    const int64_t size = in.dims[static_cast<size_t>(d)];
-    if (size == 1) continue;
-    if (runs.empty() || runs.back().first != reduced)
-      runs.push_back({reduced, size});
-    else
-      runs.back().second *= size;
-  }
-  TiledReduction r;
-  switch (runs.size()) {
-    case 0:
-      break;
-    case 1:
-      r.row = runs[0].first;
-      r.dims[2] = runs[0].second;
-      break;
-    case 2:
-      r.row = !runs[0].first;
-      r.dims = {1, runs[0].second, runs[1].second};
-      break;
-    case 3:
-      r.row = runs[0].first;
-      r.dims = {runs[0].second, runs[1].second, runs[2].second};
-      break;
-    default:
-      return std::nullopt;
-  }
-  const int64_t major = r.dims[1], minor = r.dims[2];
-  if (r.row ? minor >= 32 || (minor > 0 && 32 % minor == 0)
-            : !(major < 32 || (major < 64 && minor < 32) || (major < 128 && minor < 8) || (major < 256 && minor < 3)))
-    return r;
-  return std::nullopt;
-}
 
 //   reduce(f32[1,16,64] A), dimensions={0,1}      →      reduce(f32[16,64] bitcast(A)), dimensions={0}
 bool run_reduction_degenerate_dim_remover(Module& m, PassContext& context) {

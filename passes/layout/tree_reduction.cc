@@ -2,8 +2,8 @@
 // block of threads is done in two, so that no two blocks add to one number.
 #include <cmath>
 
+#include "ir/analysis/reduction.h"
 #include "passes/layout/physical.h"
-#include "passes/layout/reductions.h"
 
 namespace hlo {
 namespace {
@@ -23,7 +23,7 @@ class TreeReduction {
       if (!lies_by_default(s) || s.is_dynamic() || s.has_zero()) return false;
       if (!u_.bytes(m_.shape_id(m_.operand(i, k))).fits()) return false;
     }
-    const auto kind = tiled_reduction(m_, m_.operand(i, 0), gone);
+    const auto kind = kernel_reduction(m_.shape(m_.operand(i, 0)), gone);
     if (!kind) return false;
     const bool batch_too_long = kind->row && kind->dims[0] > kMostRowBatch;
     if (!batch_too_long && (kind->row ? kind->dims[2] <= kMostRow : kind->dims[1] <= kMostColumn)) return false;
@@ -52,7 +52,7 @@ class TreeReduction {
     }
     return {outer, inner};
   }
-  static bool swapped(const TiledReduction& kind, Parts p, int64_t size, int64_t bound) {
+  static bool swapped(const ReductionShape& kind, Parts p, int64_t size, int64_t bound) {
     if (p.outer > bound) return false;
     if (!kind.row) return true;
     const int64_t minor = kind.dims[2];
@@ -101,7 +101,7 @@ class TreeReduction {
     return finish(i, inner, 0);
   }
 
-  bool in_two(InstId i, const Dims& gone, const TiledReduction& kind) {
+  bool in_two(InstId i, const Dims& gone, const ReductionShape& kind) {
     const int64_t dim = gone.back(), bound = kind.row ? kMostRow : kMostColumn;
     const auto at = static_cast<size_t>(dim);
     std::vector<InstId> inputs = inputs_of(i);
