@@ -3,6 +3,7 @@
 // tree_reduction_rewriter.cc).
 #include <utility>
 
+#include "ir/analysis/reduction.h"
 #include "passes/layout/physical.h"
 
 namespace hlo {
@@ -161,7 +162,7 @@ bool run_reduction_splitter(Module& m, PassContext& context) {
         const InstId x = m.operand(i, 0);
         const Dims gone = m.attrs(i).ints(Attr::dimensions), &dims = m.shape(x).dims;
         if (gone.size() < 2 || m.shape(x).is_dynamic() || !m.u().bytes(m.shape_id(x)).fits() ||
-            tiled_reduction(m, x, gone))
+            kernel_reduction(m.shape(x), gone))
           return;
         const int64_t longest = *std::max_element(gone.begin(), gone.end(), [&](int64_t a, int64_t b) {
           return dims[static_cast<size_t>(a)] < dims[static_cast<size_t>(b)];
