@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "ir/analysis/fusion_view.h"
 #include "ir/base/stack_guard.h"
@@ -114,7 +115,8 @@ void GpuCostAnalysis::window_costs(InstId i, GpuCost* c) {
   c->flops = flops_of_body(m_.called(i)[0]) * static_cast<float>(count);
   c->utilization[0] = static_cast<float>(1.0 * static_cast<double>(out) * static_cast<double>(size) /
                                          static_cast<double>(std::max<int64_t>(in.elements_count(), 1)));
-  c->bytes_read[0] = static_cast<float>(out * size * ((element_bits(in.type) + 7) / 8));
+  const int64_t width = (element_bits(in.type) + 7) / 8;
+  c->bytes_read[0] = static_cast<float>(out * size * width);
 }
 
 void GpuCostAnalysis::scatter_costs(InstId i, GpuCost* c) {

@@ -40,8 +40,9 @@ Ticks from_seconds(double s) {
 }
 static Ticks scaled(Ticks t, double by) {
   const auto second = static_cast<Ticks>(kSecond);
+  const Ticks seconds = t / second;
   double whole = 0, more = 0;
-  const double left = std::modf(static_cast<double>(t / second) * by, &whole);
+  const double left = std::modf(static_cast<double>(seconds) * by, &whole);
   const double ticks = std::modf(static_cast<double>(t % second) * by / kSecond + left, &more);
   return (static_cast<Ticks>(whole) + static_cast<Ticks>(more)) * second +
          static_cast<Ticks>(std::round(ticks * kSecond));

@@ -30,8 +30,8 @@ double rate_of_tile(const Shape& s, const Tile& t, int64_t transaction) {
     if (t.sizes[k] < s.dims[k]) break;
   }
   const int64_t bytes = std::max<int64_t>(1, elements * bytes_of_element(s));
-  return 1.0 * static_cast<double>(bytes) /
-         static_cast<double>(transaction * ((bytes + transaction - 1) / transaction));
+  const int64_t brought = transaction * ((bytes + transaction - 1) / transaction);
+  return 1.0 * static_cast<double>(bytes) / static_cast<double>(brought);
 }
 
 int64_t warps_for(int64_t largest) { return largest <= 256 ? 1 : largest <= 1024 ? 2 : largest <= 4096 ? 4 : 8; }
