@@ -27,7 +27,8 @@ InstId dot_like(Module& m, InstId like, const std::vector<InstId>& operands, con
       a.set(key, value);
   };
   put(Attr::lhs_batch_dims, dims.lhs_batch), put(Attr::rhs_batch_dims, dims.rhs_batch);
-  put(Attr::lhs_contracting_dims, dims.lhs_contracting), put(Attr::rhs_contracting_dims, dims.rhs_contracting);
+  // A dot has these, where nothing is contracted as well.
+  a.set(Attr::lhs_contracting_dims, dims.lhs_contracting), a.set(Attr::rhs_contracting_dims, dims.rhs_contracting);
   m.set_attrs(made, m.u().attrs(std::move(a)));
   return made;
 }
