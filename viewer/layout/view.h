@@ -29,7 +29,8 @@ struct View {
   std::vector<Mark> strongest;      // by group
   struct Pair {
     uint32_t from, to;
-    auto operator<=>(const Pair&) const = default;
+    bool operator==(const Pair&) const = default;
+    bool operator<(const Pair& o) const { return from != o.from ? from < o.from : to < o.to; }
   };
   std::vector<Pair> pairs;                          // of boxes, sorted
   std::unordered_map<uint64_t, uint32_t> ports[2];  // by level and value: node where it comes in, where it leaves
