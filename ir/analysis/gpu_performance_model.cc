@@ -31,14 +31,19 @@ bool reads_across(const Module& m, InstId i) {
 }  // namespace
 
 static constexpr double kSecond = 4e9;  // in ticks
+// A quarter of an hour; what takes longer, or nobody can tell, takes this. Sums over all users of an array fit then.
+static constexpr Ticks kLongest = Ticks{1} << 42;
+static bool is_short(double ticks) { return ticks >= 0 && ticks < static_cast<double>(kLongest); }  // NaN is not
 
 // Seconds and the rest apart, as absl::Duration does it: where a half is rounded to hangs on it.
 Ticks from_seconds(double s) {
+  if (!is_short(s * kSecond)) return kLongest;
   const double whole = std::trunc(s);
   return static_cast<Ticks>(whole) * static_cast<Ticks>(kSecond) +
          static_cast<Ticks>(std::round((s - whole) * kSecond));
 }
 static Ticks scaled(Ticks t, double by) {
+  if (!is_short(static_cast<double>(t) * by)) return kLongest;
   const auto second = static_cast<Ticks>(kSecond);
   const Ticks seconds = t / second;
   double whole = 0, more = 0;
