@@ -92,6 +92,7 @@ export class Desk implements Host {
   notice(notice: Notice): void { this.outer.notice(notice); }
   failed(error: unknown): void { this.outer.failed(error); }
   say(text: string): void { this.outer.say(text); }
+  find_fault(): Promise<void> { return this.outer.find_fault(); }
   async reload(): Promise<void> { await this.session.load(); }
   theme(): void { this.graph.theme(); }
 
