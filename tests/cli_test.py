@@ -499,6 +499,13 @@ with tempfile.TemporaryDirectory() as directory:
            "hlo_graph_2.html" in (tmp / "graphs.view" / "index.html").read_text(), err)
     code, text, err = run("exec", f"{graphs}:0001")
     expect("a graph does not run", code == 2 and "only a graph" in err, err)
+    mine = tmp / "mine.txt"
+    mine.write_text("days of work\n")
+    code, text, err = run("view", mobilenet, "-o", mine)
+    expect("a page replaces no other file", code == 2 and "--force" in err and mine.read_text() == "days of work\n", err)
+    for more in (["--force"], []):  # then it is a page, which may be made anew
+        code, text, err = run("view", mobilenet, "-o", mine, *more)
+        expect("a page replaces a page", code == 0 and "<!doctype" in mine.read_text()[:20], err)
     (tmp / "empty").mkdir()
     code, text, err = run(tmp / "empty")
     expect("empty folder", code == 2 and "no recording" in err, err)

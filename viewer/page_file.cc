@@ -1,6 +1,8 @@
 #include "viewer/page_file.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "ir/base/base64.h"
@@ -152,6 +154,20 @@ std::string page_html(const PageContents& contents, PageEngineKind engine) {
 
 std::string page_html(const PageContents& contents) {
   return page_html(contents, page_engine_inside() ? PageEngineKind::kInside : PageEngineKind::kNone);
+}
+
+void write_page(const std::string& path, const std::string& page, bool force) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    fail(FailureKind::kUsage, "{} is a folder: -o page.html", printable(path));
+  if (!force && std::filesystem::is_regular_file(path, error)) {
+    std::string start(4096, '\0');
+    std::ifstream file(path, std::ios::binary);
+    start.resize(static_cast<size_t>(file.read(start.data(), static_cast<std::streamsize>(start.size())).gcount()));
+    if (!start.empty() && start.find("<meta name=\"generator\" content=\"hlo-replay\">") == std::string::npos)
+      fail(FailureKind::kUsage, "{} exists and is no page of hlo-replay; --force replaces it", printable(path));
+  }
+  write_file(path, page);
 }
 
 std::string recording_page(const Recording& recording, const std::string& files_in) {

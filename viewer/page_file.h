@@ -46,6 +46,10 @@ std::string page_html(const PageContents& contents, PageEngineKind engine);
 // … with the engine where the program has it.
 std::string page_html(const PageContents& contents);
 
+// Writes the page. A page that is there is replaced, as it can be made anew; throws Failure (kUsage) where there is
+// another file, unless forced, or a folder.
+void write_page(const std::string& path, const std::string& page, bool force);
+
 // index.html of one recording.
 std::string recording_page(const Recording& recording, const std::string& files_in);
 // … of one that was just replayed into the folder, which the caller commits.

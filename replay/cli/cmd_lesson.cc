@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "replay/cli/command.h"
-#include "replay/files.h"
 #include "replay/terminal.h"
 #include "viewer/page_file.h"
 
@@ -20,12 +19,9 @@ int cmd_lesson(const LessonArgs& a) {
   if (!page_engine_inside())
     fail(FailureKind::kUnsupported,
          "lessons need the engine in the page, which this program was built without: cmake -DHLO_ENGINE=ON");
-  std::error_code error;
-  if (std::filesystem::is_directory(a.out, error))
-    fail(FailureKind::kUsage, "{} is a folder: lesson writes one page, -o page.html", printable(a.out));
   PageContents contents;
   contents.title = "Lessons", contents.lesson = a.name;
-  write_file(a.out, page_html(contents));
+  write_page(a.out, page_html(contents), a.force);
   if (a.json) {
     Json all = Json::array();
     for (const LessonName& l : lessons) all.push_back({{"name", l.name}, {"title", l.title}});

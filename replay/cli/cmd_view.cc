@@ -206,7 +206,6 @@ void open_in_browser(const std::string& address) {
 }
 
 int cmd_view(const ViewArgs& a) {
-  std::error_code error;
   Viewed v;
   std::string path = a.out, served;
   if (!a.formats.empty() && (!a.serve.empty() || a.spec.empty()))
@@ -232,9 +231,7 @@ int cmd_view(const ViewArgs& a) {
   }
   if (!a.note.empty()) v.contents.note = printable(a.note);
   if (!a.serve.empty()) return serve(a, served, v);
-  if (fs::is_directory(path, error))
-    fail(FailureKind::kUsage, "{} is a folder: view writes one page, -o page.html (folders: --formats)", path);
-  write_file(path, page_html(v.contents));
+  write_page(path, page_html(v.contents), a.force);
   for (Json& m : v.modules) m["page"] = path;
   const int code = tell(a, fs::path(path).parent_path().string(), path, v);
   if (a.open) open_in_browser(fs::absolute(path).string());

@@ -164,7 +164,7 @@ void open_in_browser(const std::string& address);
 
 struct LessonArgs {
   std::string name, out = "lessons.html";
-  bool json = false, open = false;
+  bool json = false, open = false, force = false;
 };
 // The page with the lessons; it opens with the one that is named, else with their list.
 int cmd_lesson(const LessonArgs& a);

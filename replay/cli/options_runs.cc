@@ -39,7 +39,7 @@ void add_view(CLI::App& app, int* code) {
   c->add_option("FILE", view.spec, "a folder, DIR:MODULE, DIR:MODULE:STAGE, or a module (an empty bench)");
   c->add_option("-o,--out", view.out, "page to write (FILE.html); with --formats the folder to make (DIR.view)");
   c->add_option("--note", view.note, "a sentence that the page shows above all");
-  c->add_flag("--force", view.force, "with --formats: replace the folder");
+  c->add_flag("--force", view.force, "replace a file that is no page of hlo-replay; with --formats the folder");
   c->add_option("--formats", view.formats, "a folder of text, dot, page, and drawn: html, svg, png, instead of a page");
   c->add_flag("--serve{0}", view.serve, "serve it on 127.0.0.1 until Ctrl-C: --serve=PORT, or a port that is free");
   c->add_flag("--open", view.open, "show it in the browser");
@@ -61,6 +61,7 @@ void add_lesson(CLI::App& app, int* code) {
       known);
   c->add_option("NAME", lesson.name, "lesson to open with (a list of them)");
   c->add_option("-o,--out", lesson.out, "page to write (lessons.html)");
+  c->add_flag("--force", lesson.force, "replace a file that is no page of hlo-replay");
   c->add_flag("--open", lesson.open, "show it in the browser");
   c->add_flag("--json", lesson.json, "where the page is, and which lessons there are");
   c->callback([code] { *code = cmd_lesson(lesson); });
