@@ -43,9 +43,9 @@ export class Timeline {
       const rows = await this.host.session.rows(place.at.module);
       if (this.module !== place.at.module) return;
       this.all = lines_of(rows);
-      const changed = rows.filter(row => row.changed && row.kind !== 'pipeline-start').length;
+      const passes = rows.filter(row => row.kind === 'pass'), changed = passes.filter(row => row.changed).length;
       const time = rows.reduce((sum, row) => sum + (row.kind === 'pipeline-start' ? 0 : row.microseconds ?? 0), 0);
-      this.summary.textContent = `${rows.filter(row => row.kind === 'pass').length} passes · ${changed} changed it${time ? ` · ${seconds(time / 1e6)}` : ''}`;
+      this.summary.textContent = `${passes.length} passes · ${changed} changed it${time ? ` · ${seconds(time / 1e6)}` : ''}`;
       this.find.hidden = !this.host.session.can_do || (info?.states ?? 0) < 2;
       this.current = place.at.state;
       this.refilter();
