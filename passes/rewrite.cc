@@ -45,6 +45,17 @@ void visit_computation(Module& m, CompId comp, const std::function<void(InstId)>
   }
 }
 
+bool visit_until_still(Module& m, const std::function<bool(InstId)>& f) {
+  bool changed = false;
+  for (CompId c : m.nonfusion_computations())
+    for (bool more = true; more;) {
+      more = false;
+      visit_computation(m, c, [&](InstId i) { more |= f(i); });
+      changed |= more;
+    }
+  return changed;
+}
+
 AttrsId attrs_of(Universe& u, Opcode op, std::initializer_list<std::pair<Attr, AttrValue>> list) {
   AttrSet set;
   set.op = op;

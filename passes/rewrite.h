@@ -11,6 +11,9 @@ namespace hlo {
 // Calls f on every instruction in DfsHloRewriteVisitor's order: dead ends first, then from the root; operands are read
 // at first sight. Instructions may be added and removed while walking.
 void visit_computation(Module& m, CompId comp, const std::function<void(InstId)>& f);
+// The same of each computation that is no fusion's, again until `f`, which says whether it changed something, finds
+// nothing there. True where it did.
+bool visit_until_still(Module& m, const std::function<bool(InstId)>& f);
 
 AttrsId attrs_of(Universe& u, Opcode op, std::initializer_list<std::pair<Attr, AttrValue>> list);
 inline AttrsId dims_attr(Universe& u, Opcode op, Dims dims) {

@@ -46,7 +46,7 @@ LookSection head_of(const ModuleOverview& o) {
                          o.last->config().replica_count == 1 ? "" : "s", o.last->config().num_partitions,
                          o.last->config().num_partitions == 1 ? "" : "s");
   out.rows.push_back(
-      {fmt::format("compiled for {}{}{}", o.target.in_words(), shared,
+      {fmt::format("{}{}{}", r.source == "xla" ? "compiled for " + o.target.in_words() : "for no device", shared,
                    o.compile_us < 0 ? "" : fmt::format("; passes took {}", compile_text(o.compile_us)))});
   if (!o.last) {
     out.rows.push_back({fmt::format("its last stage cannot be read: {}", printable(o.unreadable))});

@@ -104,7 +104,7 @@ Value shard_of(Universe& u, const Value& whole, ShapeId local, std::string_view 
   return shard(u, whole, local, leaves, leaf, device);
 }
 
-Value assembled(Universe& u, const std::vector<Value>& shares, ShapeId whole, std::string_view sharding) {
+Value assembled(Universe& u, const std::vector<Value>& shards, ShapeId whole, std::string_view sharding) {
   std::vector<Sharding> leaves;
   if (!sharding.empty()) {
     Sharding s = parse_sharding(sharding);
@@ -148,7 +148,7 @@ Value assembled(Universe& u, const std::vector<Value>& shares, ShapeId whole, st
     return out;
   };
   std::vector<const Value*> parts;
-  for (const Value& v : shares) parts.push_back(&v);
+  for (const Value& v : shards) parts.push_back(&v);
   return build(build, parts, whole);
 }
 

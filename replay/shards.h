@@ -1,4 +1,4 @@
-// Whole arrays and the shares of them that partitions hold (xla/hlo/ir/hlo_sharding.cc, TileOffsetForDevice).
+// Whole arrays and the shards of them that partitions hold (xla/hlo/ir/hlo_sharding.cc, TileOffsetForDevice).
 #pragma once
 #include <string_view>
 
@@ -12,6 +12,6 @@ Value shard_of(Universe& u, const Value& whole, ShapeId local, std::string_view 
 
 // The array of shape `whole` from every partition's share. An empty sharding is read off the shapes: tiles in the
 // devices' order.
-Value assembled(Universe& u, const std::vector<Value>& shares, ShapeId whole, std::string_view sharding);
+Value assembled(Universe& u, const std::vector<Value>& shards, ShapeId whole, std::string_view sharding);
 
 }  // namespace hlo

@@ -76,15 +76,8 @@ class CopyMover {
 
 //   negate(copy(A))      →      copy(negate(A))
 bool run_move_copy_to_users(Module& m, PassContext& ctx) {
-  bool changed = false;
   CopyMover pass(m, ctx);
-  for (CompId c : m.nonfusion_computations())
-    for (bool more = true; more;) {  // until it finds nothing
-      more = false;
-      visit_computation(m, c, [&](InstId i) { more |= pass.visit(i); });
-      changed |= more;
-    }
-  return changed;
+  return visit_until_still(m, [&](InstId i) { return pass.visit(i); });
 }
 
 }  // namespace hlo

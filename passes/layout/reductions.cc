@@ -154,34 +154,29 @@ bool run_reduction_dimension_grouper(Module& m, PassContext& context) {
 
 //   reduce(A), dimensions={0,2}      →      reduce(reduce(A), dimensions={2}), dimensions={0}: the longest first
 bool run_reduction_splitter(Module& m, PassContext& context) {
-  bool changed = false;
-  for (CompId c : m.nonfusion_computations())
-    for (bool more = true; more;)  // until it finds nothing
-      more = false, visit_computation(m, c, [&](InstId i) {
-        if (m.op(i) != Opcode::Reduce || m.shape(i).is_tuple() || m.operand_count(i) != 2) return;
-        const InstId x = m.operand(i, 0);
-        const Dims gone = m.attrs(i).ints(Attr::dimensions), &dims = m.shape(x).dims;
-        if (gone.size() < 2 || m.shape(x).is_dynamic() || !m.u().bytes(m.shape_id(x)).fits() ||
-            kernel_reduction(m.shape(x), gone))
-          return;
-        const int64_t longest = *std::max_element(gone.begin(), gone.end(), [&](int64_t a, int64_t b) {
-          return dims[static_cast<size_t>(a)] < dims[static_cast<size_t>(b)];
-        });
-        if (!context.spend(m, "longest dimension first", {i})) return;
-        std::vector<bool> taken(dims.size());
-        taken[static_cast<size_t>(longest)] = true;
-        ShapeId shape = without(
-            m.u(), m.u().with_layout(m.u().with_dims(m.shape_id(x), m.shape(x).dims), m.shape(x).layout.minor_to_major),
-            taken);
-        shape = m.u().with_type(shape, m.shape(i).type);
-        const InstId inner = reduce_like(m, i, {x}, {longest}, {shape});
-        Dims rest;
-        for (int64_t d : gone)
-          if (d != longest) rest.push_back(d > longest ? d - 1 : d);
-        const bool now = replace_visited(m, i, reduce_like(m, i, {inner}, rest, {m.shape_id(i)}));
-        changed |= now, more |= now;
-      });
-  return changed;
+  return visit_until_still(m, [&](InstId i) {
+    if (m.op(i) != Opcode::Reduce || m.shape(i).is_tuple() || m.operand_count(i) != 2) return false;
+    const InstId x = m.operand(i, 0);
+    const Dims gone = m.attrs(i).ints(Attr::dimensions), &dims = m.shape(x).dims;
+    if (gone.size() < 2 || m.shape(x).is_dynamic() || !m.u().bytes(m.shape_id(x)).fits() ||
+        kernel_reduction(m.shape(x), gone))
+      return false;
+    const int64_t longest = *std::max_element(gone.begin(), gone.end(), [&](int64_t a, int64_t b) {
+      return dims[static_cast<size_t>(a)] < dims[static_cast<size_t>(b)];
+    });
+    if (!context.spend(m, "longest dimension first", {i})) return false;
+    std::vector<bool> taken(dims.size());
+    taken[static_cast<size_t>(longest)] = true;
+    ShapeId shape = without(
+        m.u(), m.u().with_layout(m.u().with_dims(m.shape_id(x), m.shape(x).dims), m.shape(x).layout.minor_to_major),
+        taken);
+    shape = m.u().with_type(shape, m.shape(i).type);
+    const InstId inner = reduce_like(m, i, {x}, {longest}, {shape});
+    Dims rest;
+    for (int64_t d : gone)
+      if (d != longest) rest.push_back(d > longest ? d - 1 : d);
+    return replace_visited(m, i, reduce_like(m, i, {inner}, rest, {m.shape_id(i)}));
+  });
 }
 
 }  // namespace hlo

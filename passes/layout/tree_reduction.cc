@@ -136,15 +136,8 @@ class TreeReduction {
 
 //   reduce(f32[40000] A)      →      reduce(reduce(f32[200,200] bitcast(A)))
 bool run_tree_reduction_rewriter(Module& m, PassContext& ctx) {
-  bool changed = false;
   TreeReduction pass(m, ctx);
-  for (CompId c : m.nonfusion_computations())
-    for (bool more = true; more;) {  // until it finds nothing
-      more = false;
-      visit_computation(m, c, [&](InstId i) { more |= pass.visit(i); });
-      changed |= more;
-    }
-  return changed;
+  return visit_until_still(m, [&](InstId i) { return pass.visit(i); });
 }
 
 }  // namespace hlo

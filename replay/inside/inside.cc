@@ -56,7 +56,7 @@ void leaves_of(const Term& t, std::vector<Term>* out) {
 
 }  // namespace
 
-// Of partitions' shares the whole arrays.
+// Of partitions' shards the whole arrays.
 void Inside::take_outputs(const Module& m, Stage& s) {
   Universe& u = m.u();
   ShapeId local = m.shape_id(m.comp(m.entry()).root);
@@ -71,10 +71,10 @@ void Inside::take_outputs(const Module& m, Stage& s) {
   bool found = false;
   Term whole = numbers_->find(key, &found);
   if (!found) {
-    std::vector<Value> shares;
+    std::vector<Value> shards;
     for (int64_t d = 0; d < std::max<int64_t>(m.config().num_partitions, 1); ++d)
-      shares.push_back(numbers_->value(s.walked.result, widened_shape(u, local), d));
-    whole = numbers_->place({assembled(u, shares, widened_shape(u, session_.result_shape()), sharding)});
+      shards.push_back(numbers_->value(s.walked.result, widened_shape(u, local), d));
+    whole = numbers_->place({assembled(u, shards, widened_shape(u, session_.result_shape()), sharding)});
     numbers_->set(key, whole);
   }
   leaves_of(whole, &s.outputs);

@@ -117,7 +117,7 @@ void StageMatcher::along_slots() {
   }
 }
 
-// An iota in a layout that no iota of that value had: the same one laid out anew, or another one turned with its
+// An iota in a layout that no iota of that value had: the same one laid out anew, or another one transposed with its
 // layout, as a layout normalization does. What reads it in which place decides; invalid where that does not.
 InstId StageMatcher::read_alike(InstId y) {
   const Module &a = a_.m, &b = b_.m;

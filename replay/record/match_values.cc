@@ -237,7 +237,7 @@ void StageMatcher::find_clones() {
         for (InstId x : *holders)
           if (ended(x)) from.push_back(x);
         if (from.empty()) from = *holders;
-        // Layouts do not count here; where they differ, it may be another one turned.
+        // Layouts do not count here; where they differ, it may be another one transposed.
         if (from.size() > 1 || a_.m.shape_id(from[0]) != b.shape_id(i)) {  // who reads it decides
           ambiguous_.emplace_back(i, std::move(from));
           continue;

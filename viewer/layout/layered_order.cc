@@ -138,9 +138,7 @@ void Layering::settle(size_t r, const std::vector<float>& wish, const std::vecto
   for (size_t b = 0; b < blocks.size(); ++b) {
     size_t end = b + 1 < blocks.size() ? blocks[b + 1].begin : list.size();
     for (size_t k = blocks[b].begin; k < end; ++k) {
-      auto place = static_cast<float>(blocks[b].sum / blocks[b].weight + shift[k]);
-      moved = std::max(moved, std::abs(place - x[list[k]]));
-      x[list[k]] = place;
+      x[list[k]] = static_cast<float>(blocks[b].sum / blocks[b].weight + shift[k]);
     }
   }
 }
@@ -202,12 +200,11 @@ void Layering::places() {
     then = x;
     for (size_t r = 0; r < rows; ++r) settle_row(r, kUp);
     for (size_t r = rows; r-- > 0;) settle_row(r, kDown);
-    moved = 0;
+    float moved = 0;
     for (size_t v = 0; v < x.size(); ++v) moved = std::max(moved, std::abs(x[v] - then[v]));
     if (moved < kStill) break;
   }
   for (int k = 0; k < 2; ++k) {
-    moved = 0;
     for (size_t r = 0; r < rows; ++r) settle_row(r, kUp | kDown);
     for (size_t r = rows; r-- > 0;) settle_row(r, kUp | kDown);
   }

@@ -50,7 +50,6 @@ struct Layering {
   };
   std::vector<Block> blocks;
   std::vector<double> shift;
-  float moved = 0;
   void settle(size_t r, const std::vector<float>& wish, const std::vector<float>& weight);
 };
 
