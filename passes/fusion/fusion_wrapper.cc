@@ -42,6 +42,7 @@ void wrap(Module& m, InstId i, std::string_view kind) {
       after(m.control_succs(i).begin(), m.control_succs(i).end());
   m.drop_control(i);
   const InstId fusion = wrap_in_fusion(m, i, kind);
+  m.erase_attr(fusion, Attr::sharding);  // it stays inside
   for (InstId p : before) m.add_control(p, fusion);
   for (InstId s : after) m.add_control(fusion, s);
   m.set_uniquified_name(fusion, name);
