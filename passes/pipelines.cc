@@ -1,5 +1,6 @@
 #include "passes/pipelines.h"
 
+#include "ir/analysis/gpu_target.h"
 #include "ir/base/check.h"
 #include "passes/pipelines/lists.h"
 
@@ -11,7 +12,9 @@ struct Named {
   std::vector<Step> steps;
 };
 const std::vector<Named>& pipelines() {
-  static const std::vector<Named> kAll = {{"xla-2019", xla_2019_pipeline()}, {"xla-gpu", xla_gpu_pipeline()}};
+  static const std::vector<Named> kAll = {{"xla-2019", xla_2019_pipeline()},
+                                          {"xla-gpu", xla_gpu_pipeline()},
+                                          {"xla-gpu-unfused", xla_gpu_unfused_pipeline()}};
   return kAll;
 }
 
@@ -36,6 +39,14 @@ std::vector<std::string> pipeline_names() {
   std::vector<std::string> out;
   for (const Named& p : pipelines()) out.push_back(p.name);
   return out;
+}
+
+std::map<std::string, std::string> options_for_gpu(std::string_view name) {
+  const GpuTarget target = named_gpu_target(name);
+  if (target.major < 8)
+    fail(FailureKind::kUnsupported,
+         "{} is older than Ampere: XLA makes cuBLAS calls of its products, for which there is no pass here", name);
+  return {{"gpu", std::string(name)}, {"capability", std::to_string(target.major * 10 + target.minor)}};
 }
 
 size_t count_passes(const std::vector<Step>& steps) {
@@ -106,6 +117,9 @@ bool PipelineCursor::run(Module& m, const PipelineOptions& options) {
   if (event.implemented && !event.disabled) {
     PassContext context;
     context.options = step.options;
+    for (const PassOption& o : options_of(*info))
+      if (auto at = options.given.find(std::string(o.name)); at != options.given.end())
+        context.options[at->first] = at->second;
     context.keep_notes = options.keep_notes;
     int64_t* fuel = nullptr;
     for (auto& [name, left] : fuel_)

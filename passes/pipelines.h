@@ -17,7 +17,7 @@ struct Step {
 };
 
 // Null for a name that no pipeline has. xla-2019: the GPU pipeline of TensorFlow 1.14; xla-gpu: today's, from the input
-// to before conv_canonicalization.
+// to where XLA schedules. xla-gpu-unfused: that without calls and kernels, of which gpu_exec makes its programs.
 const std::vector<Step>* find_pipeline(std::string_view name);
 std::vector<std::string> pipeline_names();
 
@@ -26,8 +26,9 @@ struct PipelineOptions : ScopeOptions {
   std::map<std::string, int64_t> fuel;   // rewrites a pass may do over the whole run
   std::string recording = "DIR";         // for blame: the folder whose stages these are
   std::function<void(const Module&, const PassEvent&)> observe;
-  std::function<bool()> stop;  // true ends the run between passes
-  std::string from;            // passes before the first run of this one are left out; empty: none
+  std::map<std::string, std::string> given;  // options of every pass whose row has them, over the pipeline's own
+  std::function<bool()> stop;                // true ends the run between passes
+  std::string from;                          // passes before the first run of this one are left out; empty: none
 };
 
 // A place in a pipeline, between two of its events. A copy can be gone on with from there, on any module.
@@ -67,6 +68,11 @@ void run_pipeline(Module& m, const std::vector<Step>& steps, const PipelineOptio
 // The options that XLA gives the pass where that pipeline calls it (algsimp before and after layouts); those of the
 // pass's row that do not differ are left out.
 std::map<std::string, std::string> call_site_options(std::string_view pass, std::string_view pipeline);
+// What a pass's name says beside which pass it is: XLA calls float-normalization by the type that it widens.
+std::map<std::string, std::string> options_of_name(std::string_view pass);
+// `given` for a GPU by its name (named_gpu_target). Throws Failure: kUsage for a name that there is not, kUnsupported
+// for one whose products XLA leaves to cuBLAS altogether.
+std::map<std::string, std::string> options_for_gpu(std::string_view name);
 size_t count_passes(const std::vector<Step>& steps);
 
 }  // namespace hlo

@@ -5,11 +5,13 @@
 #include "replay/explain_text.h"
 
 namespace hlo {
-namespace {
 
 bool joins_kernels(const std::string& pass) {
-  return pass.find("fusion") != std::string::npos || pass.find("merger") != std::string::npos;
+  // Not rename_fusions or fusion-wrapper, which join nothing.
+  return pass.ends_with("fusion") || pass.find("merger") != std::string::npos;
 }
+
+namespace {
 
 // `"a"` of `producer_name: "a"`.
 std::string value_of(const std::vector<std::string>& lines, std::string_view key) {

@@ -16,6 +16,9 @@ struct FusionDecision {
   std::string why;
 };
 
+// Does a pass of that name make kernels of several instructions?
+bool joins_kernels(const std::string& pass);
+
 // From the notes of our own passes (`row`: of that row alone), and from XLA's priority_fusion_dump where no row is
 // asked for. In the order in which they were made.
 std::vector<FusionDecision> fusion_decisions(Recording& recording, std::optional<size_t> row);

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "replay/confined_path.h"
+#include "replay/decisions.h"
 #include "replay/explain.h"
 #include "replay/explain_text.h"
 
@@ -138,6 +139,18 @@ std::string how_they_meet(const Module& m, InstId x, InstId y, const std::string
       stage);
 }
 
+// Is it said of the first alone that it goes into none of what reads it, of which the second is one?
+bool declines(const Lineage& lineage, const StageRow& row, const Note& n, const Kin& producer, const Kin& consumer) {
+  if (n.rewrite > 0 || n.insts.size() != 1 || !n.insts[0].valid() || !producer.ids.contains(n.insts[0])) return false;
+  if (!joins_kernels(row.pass) || row.stage < (row.changed ? 1 : 0)) return false;
+  const auto before = static_cast<size_t>(row.stage - (row.changed ? 1 : 0));
+  if (!lineage.stage(before).alive(n.insts[0])) return false;
+  const std::unique_ptr<Module> m = lineage.module(before);
+  m->ensure_users();
+  const auto users = m->users(n.insts[0]);
+  return std::any_of(users.begin(), users.end(), [&](InstId user) { return consumer.ids.contains(user); });
+}
+
 }  // namespace
 
 std::vector<std::string> why_not_fused(Recording& r, const std::string& first, const std::string& second) {
@@ -149,7 +162,7 @@ std::vector<std::string> why_not_fused(Recording& r, const std::string& first, c
   };
   for (const StageRow& row : r.rows)
     for (const Note& n : row.notes)
-      if (about(n, a) && about(n, b))
+      if ((about(n, a) && about(n, b)) || declines(lineage, row, n, a, b) || declines(lineage, row, n, b, a))
         add(fmt::format("{}: {} ({}){}", row.name(), n.rule, fmt::join(n.names, ", "),
                         n.text.empty() ? "" : ": " + n.text));
   each_dumped_decision(r, [&](const std::string& f, const std::string& kind, const std::vector<std::string>& values) {

@@ -39,11 +39,16 @@ std::string already_optimised(const Module& m) {
   return {};
 }
 
+std::string replayed_pipeline(const ReplayOptions& options) {
+  return options.lower.empty() || options.pipeline != "xla-gpu" ? options.pipeline : "xla-gpu-unfused";
+}
+
 Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
-  const std::vector<Step>* steps = find_pipeline(options.pipeline);
-  HLO_CHECK(steps, "pipeline {}", options.pipeline);
+  const std::string pipeline = replayed_pipeline(options);
+  const std::vector<Step>* steps = find_pipeline(pipeline);
+  HLO_CHECK(steps, "pipeline {}", pipeline);
   Recording r;
-  r.folder = out.path(), r.module_name = m.name(), r.source = "hlo-replay", r.pipeline = options.pipeline;
+  r.folder = out.path(), r.module_name = m.name(), r.source = "hlo-replay", r.pipeline = pipeline;
   std::string prefix = fmt::format("module_{:04}.{}", r.module_number, name_in_files(m.name()));
   auto lineage = std::make_shared<Lineage>(m.universe());
   Drawers drawers(out);

@@ -23,6 +23,9 @@ struct ReplayOptions {
 // Formats that a replay can write.
 bool known_format(const std::string& format);
 
+// The pipeline that runs: programs are not made of XLA's own kernels, but of what these are made of.
+std::string replayed_pipeline(const ReplayOptions& options);
+
 // Changes the module: afterwards it is what the last stage holds.
 Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out);
 

@@ -60,9 +60,7 @@ std::vector<WantedPass> wanted_passes(const std::string& passes) {
       }
     }
     w.pass = &pass_or_fail(name);
-    // XLA names the instances of this pass by the type that they widen.
-    constexpr std::string_view kNormalization = "float-normalization-";
-    if (name.starts_with(kNormalization)) w.options.emplace("low", name.substr(kNormalization.size()));
+    w.options.merge(options_of_name(name));
     const PassInfo& p = *w.pass;
     if (!p.run) fail(FailureKind::kUnsupported, "pass '{}' is not implemented", name);
     for (auto& [key, value] : w.options) value = checked_option(p, key, value);

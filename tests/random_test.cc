@@ -117,6 +117,7 @@ TEST(RandomModules, EveryPassKeepsWhatTheyCompute) {
       auto m = original->clone();
       PipelineOptions options;
       options.keep_notes = false;
+      options.disabled = {"simplify-fp-conversions"};  // see apart
       SCOPED_TRACE(pipeline);
       ASSERT_NO_THROW(run_pipeline(*m, *find_pipeline(pipeline), options));
       check(*m, pipeline);

@@ -253,6 +253,10 @@ bool has_reduction_root(const Module& m, InstId i, const GpuTarget& target) {
   return false;
 }
 
+bool is_input_kernel(const Module& m, InstId i, const GpuTarget& target) {
+  return has_reduction_root(m, i, target) || tiled_transpose(m, i) || m.op(i) == Opcode::Scatter;
+}
+
 bool moves_minor_dimension(const Module& m, InstId i) {
   if (m.op(i) != Opcode::Copy && m.op(i) != Opcode::Transpose) return false;
   auto minor = [](const Shape& s) -> int64_t {

@@ -51,6 +51,8 @@ bool is_custom_fusion(const Module& m, InstId i);  // kind=kCustom
 
 // passes/fusion and the model ask these of one instruction or fusion.
 bool has_reduction_root(const Module& m, InstId i, const GpuTarget& target);
+// An instruction whose kernel, alone, goes by what it reads (kInput), not by what it gives: sums, tiles, scatters.
+bool is_input_kernel(const Module& m, InstId i, const GpuTarget& target);
 // Does it change which dimension is the minor one?
 bool moves_minor_dimension(const Module& m, InstId i);
 

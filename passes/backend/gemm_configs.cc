@@ -2,6 +2,7 @@
 // convert_triton_gemm_config.cc) where there is no device to measure on.
 #include <nlohmann/json.hpp>
 
+#include "ir/analysis/gpu_target.h"
 #include "passes/backend/gemm_tiles.h"
 #include "passes/rewrite.h"
 
@@ -60,8 +61,13 @@ int64_t number(const Json& part, const char* key) {
 
 //   fusion, backend_config={…"kind":"__triton_gemm"…}      →      …,"triton_gemm_config":{"block_m":"16",…}
 bool run_autotuner(Module& m, PassContext& ctx) {
+  const bool hopper = named_gpu_target(ctx.word("gpu")).major == 9;
   return each_gemm(m, [&](InstId fusion, InstId dot, Json& part) {
     if (part.contains(kGemm)) return false;
+    if (!hopper) {
+      ctx.note(m, "no tiles", {fusion}, "only XLA's list for Hopper is known");
+      return false;
+    }
     const GemmTiles t = default_gemm_tiles(m, dot);
     if (!ctx.spend(m, "tiles without a device", {fusion}, fmt::format("{}x{}x{}", t.m, t.n, t.k))) return false;
     Json config = Json::object();

@@ -127,7 +127,9 @@ bool has_functions(Opcode op, ElementType low) {
 }
 
 // A product is done in bf16, added up in f32 if need be, but not of bf16 and f32 mixed.
-bool supported_product(const Module& m, InstId i, ElementType low) {
+// `fused`: in a fusion, which Triton makes a kernel of.
+bool supported_product(const Module& m, InstId i, ElementType low, bool fused) {
+  if (fused && (low == ElementType::F8E5M2 || low == ElementType::F8E4M3FN)) return true;
   if (low != ElementType::BF16) return false;
   auto of = [&](InstId x, ElementType t) { return m.shape(x).type == t; };
   InstId a = m.operand(i, 0), b = m.operand(i, 1);
@@ -295,6 +297,7 @@ bool run_float_normalization(Module& m, PassContext& ctx) {
   bool changed = false, functions = false;
   // In front of layouts XLA looks at convolutions alone, and there at those of bf16 and f32 both.
   const bool convolutions = !ctx.flag("elementwise");
+  const std::vector<bool> fused = m.fusion_computation_flags();
   auto candidate = [&](InstId i) {
     Opcode op = m.op(i);
     if (stands_apart(op) || m.has_side_effect(i) || m.has_control(i)) return false;
@@ -313,7 +316,7 @@ bool run_float_normalization(Module& m, PassContext& ctx) {
       if (convolutions) {
         bool high_in = std::any_of(m.operands(i).begin(), m.operands(i).end(), [&](InstId o) { return of(o, high); });
         if (low != ElementType::BF16 || (!high_in && !of(i, high))) continue;
-      } else if (product ? supported_product(m, i, low)
+      } else if (product ? supported_product(m, i, low, fused[c.value])
                  : calls ? supported_function(m, i, low)
                          : supported(m.op(i), low)) {
         continue;

@@ -197,7 +197,7 @@ class OutputFusion {
     spent_ = !ctx_.spend(m_, "producer and user", {producer, best}, said);
     if (spent_) return false;
     if (m_.op(best) != Opcode::Fusion) {
-      const bool input = has_reduction_root(m_, best, target_) || tiled_transpose(m_, best);
+      const bool input = is_input_kernel(m_, best, target_);
       forget(best);
       const size_t at = place(best);
       best = wrap_in_fusion(m_, best, input ? "kInput" : "kLoop");

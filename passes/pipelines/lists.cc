@@ -18,14 +18,38 @@ Step pipeline_step(std::string name, std::vector<Step> children, int rounds) {
   return {std::move(name), {}, std::move(children), rounds};
 }
 
-std::vector<Step> pass_list(std::string_view names) {
-  std::vector<Step> out;
+namespace {
+template <class F>
+void each_name(std::string_view names, F f) {
   while (!names.empty()) {
     size_t end = std::min(names.find(' '), names.size());
-    if (end) out.push_back(pass_step(std::string(names.substr(0, end))));
+    if (end) f(std::string(names.substr(0, end)));
     names.remove_prefix(std::min(end + 1, names.size()));
   }
+}
+}  // namespace
+
+std::vector<Step> pass_list(std::string_view names) {
+  std::vector<Step> out;
+  each_name(names, [&](std::string name) { out.push_back(pass_step(std::move(name))); });
   return out;
+}
+
+Step xla_step(std::string name, std::string_view names, const std::vector<Step>& nested, int rounds) {
+  std::vector<Step> out;
+  each_name(names, [&](std::string pass) {
+    auto inner = std::find_if(nested.begin(), nested.end(), [&](const Step& s) { return s.name == pass; });
+    if (inner != nested.end()) {
+      out.push_back(*inner);
+      return;
+    }
+    const PassInfo* row = find_pass(pass);
+    HLO_CHECK(row, "no row for {}", pass);
+    std::map<std::string, std::string> options = call_site_options(row->name, name);
+    options.merge(options_of_name(pass));
+    out.push_back(pass_step(std::move(pass), std::move(options)));
+  });
+  return pipeline_step(std::move(name), std::move(out), rounds);
 }
 
 namespace {
@@ -71,6 +95,12 @@ bool applies(const CallSite& c, std::string_view site) {
   });
 }
 }  // namespace
+
+std::map<std::string, std::string> options_of_name(std::string_view pass) {
+  constexpr std::string_view kNormalization = "float-normalization-";
+  if (!pass.starts_with(kNormalization)) return {};
+  return {{"low", std::string(pass.substr(kNormalization.size()))}};
+}
 
 std::map<std::string, std::string> call_site_options(std::string_view pass, std::string_view pipeline) {
   std::string site(pipeline);

@@ -42,7 +42,10 @@ void stage_table(const Recording& r, bool all) {
 }
 
 int cmd_replay(const ReplayArgs& a) {
-  if (a.engine.installed()) return replay_installed(a);
+  if (a.engine.installed()) {
+    if (!a.gpu.empty()) fail(FailureKind::kUsage, "--gpu is for our own passes; --engine=installed takes --target");
+    return replay_installed(a);
+  }
   std::string folder = a.out;
   ReplayOptions options;
   options.pipeline = a.pipeline;
@@ -76,6 +79,10 @@ int cmd_replay(const ReplayArgs& a) {
   options.stop_after = a.stop_after, options.sm = a.sm;
   if (!a.from.empty()) pass_or_fail(a.from);
   options.passes.from = a.from;
+  if (!a.gpu.empty()) {
+    if (a.pipeline != "xla-gpu") fail(FailureKind::kUsage, "--gpu is for --pipeline=xla-gpu");
+    options.passes.given = options_for_gpu(a.gpu);
+  }
   auto m = load_verified(a.file, !a.no_verify);
   std::string why = already_optimised(*m);
   if (!why.empty() && !a.force_replay) {
@@ -87,8 +94,8 @@ int cmd_replay(const ReplayArgs& a) {
   if (folder.empty()) folder = fs::path(a.file == "-" ? "stdin" : a.file).stem().string() + ".replay";
   OutputFolder out(folder, a.force);
   if (!a.json)
-    fmt::print("pipeline {}: {} passes, module {} of {} instructions\n", a.pipeline,
-               count_passes(*find_pipeline(a.pipeline)), m->name(), m->instruction_count());
+    fmt::print("pipeline {}: {} passes, module {} of {} instructions\n", replayed_pipeline(options),
+               count_passes(*find_pipeline(replayed_pipeline(options))), m->name(), m->instruction_count());
   std::fflush(stdout);
   Recording r = [&] {
     Progress progress("replaying " + a.file);

@@ -63,7 +63,7 @@ void add_engine_options(CLI::App* c, EngineArgs& a);
 struct ReplayArgs {
   EngineArgs engine;
   std::string lower;
-  std::string file, out, pipeline = "xla-2019", formats, only, disabled, from, stop_after;
+  std::string file, out, pipeline = "xla-2019", formats, only, disabled, from, stop_after, gpu;
   std::vector<std::string> fuel;
   std::string sm = "sm_90a";
   bool force = false, json = false, force_replay = false, no_verify = false;

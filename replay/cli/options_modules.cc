@@ -21,6 +21,7 @@ void add_replay(CLI::App& app, int* code) {
   c->add_option("FILE", replay_args.file, "module or stage")->required();
   c->add_option("-o,--out", replay_args.out, "folder to make (NAME.replay)");
   c->add_option("--pipeline", replay_args.pipeline, "xla-2019 or xla-gpu");
+  c->add_option("--gpu", replay_args.gpu, "whose layouts, fusions and tiles xla-gpu makes (H200)");
   c->add_option(
       "--formats", replay_args.formats,
       "text,dot,page,buffers,thunks (these if nothing is said), drawn: svg,png,html, and json,proto,ll,ptx,sass");
