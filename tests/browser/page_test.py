@@ -69,13 +69,13 @@ def case_timeline(page):
 
 
 def case_search(page):
-    names = page.evaluate("() => hloReplay.search('op:convolution')")
-    holds(names, "convolutions are found")
+    names = page.evaluate("() => hloReplay.search('op:custom-call')")
+    holds(names, "convolutions, calls by now, are found")
     holds(duration(page, "hlo:search") is not None, "hlo:search is measured")
     page.evaluate("n => hloReplay.select(n)", names[0])
     equal(state(page)["op"], names[0], "the selection")
     holds(names[0] in page.locator(".panel").inner_text(), "the op panel tells its name")
-    holds("convolution" in page.locator(".panel").inner_text(), "… and its opcode")
+    holds("custom-call" in page.locator(".panel").inner_text(), "… and its opcode")
     page.keyboard.press("/")
     page.keyboard.type("op:convolution -op:convolution")
     page.wait_for_timeout(400)
@@ -93,7 +93,7 @@ def case_expand(page):
 
 
 def case_text(page):
-    names = page.evaluate("() => hloReplay.search('op:convolution')")
+    names = page.evaluate("() => hloReplay.search('op:custom-call')")
     page.evaluate("n => hloReplay.select(n)", names[0])
     page.keyboard.press("t")
     page.wait_for_selector(".line.selected")
@@ -122,7 +122,7 @@ def case_diff(page):
 
 
 def case_follow(page):
-    names = page.evaluate("() => hloReplay.search('op:convolution')")
+    names = page.evaluate("() => hloReplay.search('op:custom-call')")
     page.evaluate("n => hloReplay.select(n)", names[0])
     page.keyboard.press("f")
     page.wait_for_selector(".strip .cell")
@@ -135,6 +135,7 @@ def case_follow(page):
 
 
 def case_deep_link(page):
+    page.evaluate("() => hloReplay.goto(0)")
     name = page.evaluate("() => hloReplay.search('op:convolution')")[0]
     page.goto("about:blank")
     page.goto(page.address + "#stage=0&op=" + name + "&view=text")
@@ -234,7 +235,7 @@ def case_side(page):
 
 def case_edit_and_run(page):
     page.keyboard.press("b")
-    page.wait_for_selector(".CodeMirror-line")
+    page.wait_for_selector(".CodeMirror-code .CodeMirror-line")
     page.locator(".CodeMirror").click()
     page.keyboard.press("Control+a")
     page.keyboard.insert_text("HloModule mine\n\nENTRY e {\n  x = f32[4] parameter(0)\n  zero = f32[] constant(0)\n  zeros = f32[4] broadcast(zero), dimensions={}\n  ROOT sum = f32[4] add(x, zeros)\n}\n")
@@ -253,7 +254,7 @@ def case_edit_and_run(page):
 
 def case_edit_error(page):
     page.keyboard.press("b")
-    page.wait_for_selector(".CodeMirror-line")
+    page.wait_for_selector(".CodeMirror-code .CodeMirror-line")
     page.locator(".CodeMirror").click()
     page.keyboard.press("Control+a")
     page.keyboard.insert_text("HloModule broken\n\nENTRY e {\n  ROOT x = f32[4] frobnicate(y)\n}\n")
@@ -313,7 +314,7 @@ def case_labels(page):
 def case_hostile(page):
     """Names and metadata are text, whatever they hold."""
     page.keyboard.press("b")
-    page.wait_for_selector(".CodeMirror-line")
+    page.wait_for_selector(".CodeMirror-code .CodeMirror-line")
     bad = "<img src=x onerror=\\'window.caught=1\\'></script><script>window.caught=1</script>\u202e"
     text = ('HloModule bad\n\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] negate(x), metadata={op_name="%s/%s" source_file="%s" source_line=3}\n}\n'
             % (bad, "a" * 100000, bad))
