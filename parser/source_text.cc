@@ -113,4 +113,27 @@ std::string_view recognise_foreign(std::string_view text) {
   return {};
 }
 
+bool is_text_of_2019(std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.starts_with("HloModule") && line.find("entry_computation_layout=") != std::string_view::npos) return false;
+    const size_t equals = line.find(" = "), first = line.find_first_not_of(" \t");
+    if (equals == std::string_view::npos || line.substr(first).starts_with("//")) continue;
+    // `opcode(`: the first parenthesis behind a word; that of a tuple's shape stands behind a blank.
+    size_t open = line.find('(', equals + 3);
+    while (open != std::string_view::npos && (line[open - 1] == ' ' || line[open - 1] == '('))
+      open = line.find('(', open + 1);
+    if (open == std::string_view::npos) continue;
+    const size_t begin = line.rfind(' ', open) + 1;
+    const std::string_view opcode = line.substr(begin, open - begin);
+    std::string_view rest = line.substr(open + 1);
+    if (opcode == "constant" || opcode == "parameter" || rest.starts_with(')')) continue;
+    if (rest.starts_with('(')) return true;  // a tuple's type
+    const size_t word = rest.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789");
+    return word != std::string_view::npos && word > 0 && rest[word] == '[';
+  }
+  return false;
+}
+
 }  // namespace hlo

@@ -1,5 +1,7 @@
 #include "passes/pipelines.h"
 
+#include <fmt/ranges.h>
+
 #include "ir/analysis/gpu_target.h"
 #include "ir/base/check.h"
 #include "passes/pipelines/lists.h"
@@ -41,12 +43,18 @@ std::vector<std::string> pipeline_names() {
   return out;
 }
 
-std::map<std::string, std::string> options_for_gpu(std::string_view name) {
-  const GpuTarget target = named_gpu_target(name);
+const std::vector<Step>& pipeline_or_fail(const std::string& name) {
+  const std::vector<Step>* steps = find_pipeline(name);
+  if (!steps) fail(FailureKind::kUsage, "unknown pipeline '{}'; there are {}", name, fmt::join(pipeline_names(), ", "));
+  return *steps;
+}
+
+std::map<std::string, std::string> options_for_gpu(std::string_view name, std::string_view description) {
+  const GpuTarget target = named_gpu_target(description);
   if (target.major < 8)
     fail(FailureKind::kUnsupported,
          "{} is older than Ampere: XLA makes cuBLAS calls of its products, for which there is no pass here", name);
-  return {{"gpu", std::string(name)}, {"capability", std::to_string(target.major * 10 + target.minor)}};
+  return {{"gpu", std::string(description)}, {"capability", std::to_string(target.major * 10 + target.minor)}};
 }
 
 size_t count_passes(const std::vector<Step>& steps) {
@@ -120,6 +128,9 @@ bool PipelineCursor::run(Module& m, const PipelineOptions& options) {
     for (const PassOption& o : options_of(*info))
       if (auto at = options.given.find(std::string(o.name)); at != options.given.end())
         context.options[at->first] = at->second;
+    for (const auto& [name, own] : options.given_to)
+      if (find_pass(name) == info)
+        for (const auto& [key, value] : own) context.options[key] = value;
     context.keep_notes = options.keep_notes;
     int64_t* fuel = nullptr;
     for (auto& [name, left] : fuel_)

@@ -20,6 +20,10 @@ struct Step {
 // to where XLA schedules. xla-gpu-unfused: that without calls and kernels, of which gpu_exec makes its programs.
 const std::vector<Step>* find_pipeline(std::string_view name);
 std::vector<std::string> pipeline_names();
+// Where nobody names one.
+inline std::string default_pipeline(bool of_2019) { return of_2019 ? "xla-2019" : "xla-gpu"; }
+// Throws Failure(kUsage) with the names that there are.
+const std::vector<Step>& pipeline_or_fail(const std::string& name);
 
 struct PipelineOptions : ScopeOptions {
   std::set<std::string> only, disabled;  // pass names, any alias
@@ -27,8 +31,10 @@ struct PipelineOptions : ScopeOptions {
   std::string recording = "DIR";         // for blame: the folder whose stages these are
   std::function<void(const Module&, const PassEvent&)> observe;
   std::map<std::string, std::string> given;  // options of every pass whose row has them, over the pipeline's own
-  std::function<bool()> stop;                // true ends the run between passes
-  std::string from;                          // passes before the first run of this one are left out; empty: none
+  std::map<std::string, std::map<std::string, std::string>>
+      given_to;                // options of one pass by its name, over all others
+  std::function<bool()> stop;  // true ends the run between passes
+  std::string from;            // passes before the first run of this one are left out; empty: none
 };
 
 // A place in a pipeline, between two of its events. A copy can be gone on with from there, on any module.
@@ -70,9 +76,9 @@ void run_pipeline(Module& m, const std::vector<Step>& steps, const PipelineOptio
 std::map<std::string, std::string> call_site_options(std::string_view pass, std::string_view pipeline);
 // What a pass's name says beside which pass it is: XLA calls float-normalization by the type that it widens.
 std::map<std::string, std::string> options_of_name(std::string_view pass);
-// `given` for a GPU by its name (named_gpu_target). Throws Failure: kUsage for a name that there is not, kUnsupported
-// for one whose products XLA leaves to cuBLAS altogether.
-std::map<std::string, std::string> options_for_gpu(std::string_view name);
+// `given` for a GPU by its description, or its name once more (named_gpu_target). Throws Failure: kUsage for a name
+// that there is not, kUnsupported for one whose products XLA leaves to cuBLAS altogether.
+std::map<std::string, std::string> options_for_gpu(std::string_view name, std::string_view description);
 size_t count_passes(const std::vector<Step>& steps);
 
 }  // namespace hlo

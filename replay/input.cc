@@ -139,6 +139,7 @@ Loaded load_part(const Input& input, size_t which, const LoadOptions& options) {
   std::string_view part = input.modules[which];
   parse.first_line = static_cast<size_t>(std::count(input.text.data(), part.data(), '\n'));
   out.module = parse_module(part, universe, parse);
+  out.of_2019 = is_text_of_2019(part);
   return out;
 }
 

@@ -31,6 +31,7 @@ struct LoadOptions {
 // What a snapshot held beside its module.
 struct Loaded {
   std::unique_ptr<Module> module;
+  bool of_2019 = false;  // a text of that time (parser/source_text.h)
   std::vector<LitId> arguments;
   LitId result;
   std::vector<std::pair<CompId, std::vector<InstId>>> orders;  // ProtoContents

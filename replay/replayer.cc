@@ -45,8 +45,7 @@ std::string replayed_pipeline(const ReplayOptions& options) {
 
 Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   const std::string pipeline = replayed_pipeline(options);
-  const std::vector<Step>* steps = find_pipeline(pipeline);
-  HLO_CHECK(steps, "pipeline {}", pipeline);
+  const std::vector<Step>* steps = &pipeline_or_fail(pipeline);
   Recording r;
   r.folder = out.path(), r.module_name = m.name(), r.source = "hlo-replay", r.pipeline = pipeline;
   std::string prefix = fmt::format("module_{:04}.{}", r.module_number, name_in_files(m.name()));
@@ -95,16 +94,22 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
       ++done;
       if (options.progress) options.progress(done, std::max(all, done), e.pass);
     }
-    if (row.kind == StageRow::kPipelineStart) {
-      row.number = number;
-      row.stage = static_cast<int>(lineage->size() - 1);
-    } else if (row.changed) {
+    const bool ran = row.kind == StageRow::kPipelineStart || (row.implemented && !row.disabled);
+    auto base = [&] {
+      return fmt::format("{}.{:04}.{}.after_{}{}{}", prefix, number, e.pipeline, e.pass,
+                         e.next.empty() ? "" : ".before_", e.next);
+    };
+    if (row.changed) {
       row.number = ++number;
-      std::string base = fmt::format("{}.{:04}.{}.after_{}", prefix, number, e.pipeline, e.pass);
-      if (!e.next.empty()) base += ".before_" + e.next;
-      write_stage(m, row, base);
+      write_stage(m, row, base());
     } else {
       row.stage = static_cast<int>(lineage->size() - 1);
+      if (row.kind == StageRow::kPipelineStart) row.number = number;
+      if (options.every_pass && ran) {
+        row.number = ++number;
+        row.file = base() + ".txt";
+        out.write(row.file, lossless_text(m));
+      }
     }
     bool here = !options.stop_after.empty() &&
                 (row.name() == options.stop_after || row.pass == options.stop_after ||

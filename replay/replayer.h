@@ -10,13 +10,14 @@
 namespace hlo {
 
 struct ReplayOptions {
-  std::string pipeline = "xla-2019";
+  std::string pipeline = "xla-gpu";
   // html: a drawn page of every stage. page, the folder's index.html, is write_recording_page's (viewer/page_file.h).
   std::set<std::string> formats = {"text", "dot", "page", "buffers", "thunks"};
   std::string sm = "sm_90a";  // that PTX is made for
   PipelineOptions passes;
-  std::string lower;       // the executor that the result is lowered for, its steps being stages; empty: none
-  std::string stop_after;  // number or name of a stage
+  bool every_pass = false;  // a text behind each pass that ran and each pipeline's start, whether it changed something
+  std::string lower;        // the executor that the result is lowered for, its steps being stages; empty: none
+  std::string stop_after;   // number or name of a stage
   std::function<void(size_t done, size_t all, const std::string& pass)> progress;
 };
 

@@ -1,8 +1,12 @@
 #include "replay/target.h"
 
 #include <cstdlib>
+#include <filesystem>
 
+#include "ir/analysis/gpu_target.h"
+#include "passes/pipelines.h"
 #include "replay/confined_path.h"
+#include "replay/files.h"
 #include "replay/terminal.h"
 
 namespace hlo {
@@ -143,6 +147,34 @@ Target target_of(const Recording& r, const std::string& gpu) {
   if (double memory = number_field(config, "memory_bandwidth"); t.spec_known && memory > 0)
     t.spec.memory_gb_s = memory / 1e9;  // of that very card: PCIe and SXM differ
   return t;
+}
+
+std::optional<std::string> gpu_description_file(const std::string& name) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(name, error)) {
+    std::string text = read_file(name);
+    if (text.find("gpu_device_info") == std::string::npos)
+      fail(FailureKind::kUsage,
+           "{} is no description of a GPU: it has no gpu_device_info (XLA writes one into every dump for a GPU, "
+           "gpu_target_config.pbtxt)",
+           name);
+    return text;
+  }
+  if (!find_gpu_description(name) && name.find_first_of("./") != std::string::npos)
+    fail(FailureKind::kIo, "cannot read {}: no such file", name);
+  return std::nullopt;
+}
+
+DeviceSpec described_sheet(std::string_view description) {
+  DeviceSpec out{};
+  if (!spec_of_config(description, &out))
+    fail(FailureKind::kSyntax, "the GPU's description says nothing of its cores, clock or memory");
+  return out;
+}
+
+std::map<std::string, std::string> gpu_options(const std::string& name) {
+  const std::optional<std::string> text = gpu_description_file(name);
+  return options_for_gpu(name, text ? *text : name);
 }
 
 }  // namespace hlo

@@ -1,5 +1,7 @@
 // What a module was compiled for, as far as a dump says it, and the data sheet that bounds are taken from.
 #pragma once
+#include <map>
+#include <optional>
 #include <string>
 
 #include "ir/cost.h"
@@ -19,5 +21,14 @@ struct Target {
 // From gpu_target_config.pbtxt, of a TPU target_arguments.txt, and the names of files. `gpu`: a name of device_specs()
 // that takes the target's place; empty: none. Throws Failure(kUsage) where there is no such device.
 Target target_of(const Recording& recording, const std::string& gpu);
+
+// The description of a GPU in the file of that name, XLA's GpuTargetConfigProto as text; nothing for the name of a GPU.
+// Throws Failure: kIo where a path leads nowhere, kUsage where the file holds something else.
+std::optional<std::string> gpu_description_file(const std::string& name);
+// What a GPU does at most by such a description, as a data sheet would have it. Throws Failure(kSyntax) where it does
+// not say as much.
+DeviceSpec described_sheet(std::string_view description);
+// options_for_gpu() for the name of a GPU or of such a file.
+std::map<std::string, std::string> gpu_options(const std::string& name);
 
 }  // namespace hlo

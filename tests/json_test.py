@@ -75,6 +75,10 @@ with tempfile.TemporaryDirectory() as directory:
     answer("replay", "recording", 0, "replay", norm, "-o", tmp / "rec", "--formats=text")
     refused("replay: no such XLA", "usage", 2, "replay", norm, "--engine=installed:/no/python", "-o", tmp / "x")
     answer("replay: a module that is done", "error", 2, "replay", file("done.hlo", MODULE.replace("m\n", "m, is_scheduled=true\n", 1)), "-o", tmp / "x")
+    answer("whatif", "whatif", 0, "whatif", norm, "--disable=priority-fusion")
+    expect("whatif: nothing differs", answer("whatif: nothing differs", "whatif", 1, "whatif", norm, "--disable=rng-expander")["kernels"] == [])
+    refused("whatif: nothing to change", "usage", 2, "whatif", norm)
+    refused("whatif: no batch", "usage", 2, "whatif", norm, "--batch=nobody:4")
     stages = answer("open", "open", 0, "open", tmp / "rec")["modules"][0]["stages"]
     expect("open by folder", json.loads(run(tmp / "rec", "--json")[1])["modules"][0]["stages"] == stages)
     expect("recording.json is the same", json.loads((tmp / "rec" / "recording.json").read_text())["stages"] == stages)

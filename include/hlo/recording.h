@@ -54,7 +54,7 @@ class HLO_EXPORT Stage {
 };
 
 struct ReplayOptions {
-  std::string pipeline = "xla-2019";
+  std::string pipeline = {};                       // xla-2019 or xla-gpu; empty: the one of the module's time
   std::set<std::string> only = {}, disabled = {};  // pass names, any alias
   std::map<std::string, int64_t> fuel = {};        // rewrites a pass may do over the whole run
   std::string from = {}, stop_after = {};          // leave out what comes before this pass; end behind this stage

@@ -68,6 +68,7 @@ std::vector<std::string> described_gpus() {
 }
 
 GpuTarget named_gpu_target(std::string_view name) {
+  if (name.find(':') != std::string_view::npos) return parse_gpu_target(name);
   const GpuDescription* known = find_gpu_description(name);
   if (!known)
     fail(FailureKind::kUsage, "no description of a GPU '{}'; there are {}", name, fmt::join(described_gpus(), ", "));

@@ -34,7 +34,8 @@ const std::vector<GpuDescription>& gpu_descriptions();
 const GpuDescription* find_gpu_description(std::string_view name);
 // `H200`, `H100-SXM` …
 std::vector<std::string> described_gpus();
-// Throws Failure(kUsage), with the names that there are.
+// By name, or from a description itself, which has colons. Throws Failure: kUsage with the names that there are,
+// kSyntax for a description in which something is missing.
 GpuTarget named_gpu_target(std::string_view name);
 
 }  // namespace hlo

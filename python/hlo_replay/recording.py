@@ -395,10 +395,11 @@ def open(folder: str | os.PathLike[str]) -> Recording:  # pylint: disable=redefi
     return Recording(_hlo.open_recording(where), where)
 
 
-def replay(module: Module, pipeline: str = "xla-2019", *, out: str | os.PathLike[str] | None = None,
+def replay(module: Module, pipeline: str = "", *, out: str | os.PathLike[str] | None = None,
            only: Iterable[str] = (), disabled: Iterable[str] = (), fuel: Mapping[str, int] | None = None, again: bool = False,
            formats: Iterable[str] = ("text", "dot", "page", "buffers", "thunks"), progress: Progress | None = None) -> Recording:
-    """Takes a copy of the module through a pipeline (`hlo.pipelines()`), every stage recorded.
+    """Takes a copy of the module through a pipeline (`hlo.pipelines()`), every stage recorded. Where none is named, it is
+    that of the module's time: xla-2019 for texts of 2019, else xla-gpu.
 
     out: a new folder for the files, index.html among them; left out, they go with the recording. only, disabled: passes.
     fuel: most rewrites of a pass. again: take a module that is optimised already, and replace `out`. Raises hlo.UsageError

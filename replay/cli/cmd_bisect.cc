@@ -350,10 +350,9 @@ struct PipelineInside {
 
 // A module through our pipeline: its stages, then the rewrites of the pass.
 int bisect_module(const BisectArgs& a) {
-  const std::vector<Step>* steps = find_pipeline(a.pipeline);
-  if (!steps) fail(FailureKind::kUsage, "unknown pipeline '{}'", a.pipeline);
   Loaded loaded;
   auto m = load_verified(a.file, !a.no_verify, &loaded);
+  const std::string pipeline = pipeline_for(a.pipeline, a.file, loaded.of_2019);
   InputOptions inputs = input_options(a);
   inputs.snapshot = loaded.arguments;
   auto first = m->clone();
@@ -382,8 +381,7 @@ int bisect_module(const BisectArgs& a) {
     return plain(c);
   };
   std::string words_of_judge = in_words(judged);
-  JudgementFile memory(a.resume,
-                       fmt::format("{}, seed {}{}, pipeline {}", words_of_judge, a.seed, a.inputs, a.pipeline));
+  JudgementFile memory(a.resume, fmt::format("{}, seed {}{}, pipeline {}", words_of_judge, a.seed, a.inputs, pipeline));
   std::unique_ptr<PipelineInside> inside;
   PipelineBisection p = [&] {
     Progress progress("bisecting " + a.file);
@@ -392,7 +390,7 @@ int bisect_module(const BisectArgs& a) {
       inside.reset(new PipelineInside{*first, *session, judge, verify, memory, nullptr});
       inside->ask(a, options);
     }
-    return bisect_pipeline(*m, *steps, passes, judge, a.by_running(), memory, options);
+    return bisect_pipeline(*m, *find_pipeline(pipeline), passes, judge, a.by_running(), memory, options);
   }();
   const Bisection& b = p.stages;
   if (!p.broke.empty() && !a.json)

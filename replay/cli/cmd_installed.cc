@@ -35,13 +35,10 @@ Json figures_json(const CompilationFigures& f, const XlaCompilation& c) {
 }  // namespace
 
 int replay_installed(const ReplayArgs& a) {
-  const std::pair<const char*, bool> ours[] = {{"--formats", !a.formats.empty()},
-                                               {"--passes-only", !a.only.empty()},
-                                               {"--fuel", !a.fuel.empty()},
-                                               {"--lower", !a.lower.empty()},
-                                               {"--from", !a.from.empty()},
-                                               {"--stop-after", !a.stop_after.empty()},
-                                               {"--pipeline", a.pipeline != "xla-2019"}};
+  const std::pair<const char*, bool> ours[] = {
+      {"--formats", !a.formats.empty()}, {"--passes-only", !a.only.empty()}, {"--fuel", !a.fuel.empty()},
+      {"--lower", !a.lower.empty()},     {"--from", !a.from.empty()},        {"--stop-after", !a.stop_after.empty()},
+      {"--every-pass", a.every_pass},    {"--pipeline", !a.pipeline.empty()}};
   for (const auto& [option, given] : ours)
     if (given)
       fail(FailureKind::kUsage, "{} is of our own passes; --engine=installed has --xla-flags and --disable-passes",

@@ -471,14 +471,13 @@ void Toolbox::add_writing(std::vector<mcp::Tool>* out) {
            "that the server may write to.",
            {{"id", property("string", kId)},
             {"folder", property("string", "name below that folder; must not exist")},
-            {"pipeline", by_words({"xla-2019", "xla-gpu"}, "whose passes (xla-2019)")}},
+            {"pipeline", by_words({"xla-2019", "xla-gpu"}, "whose passes (those of the module's time)")}},
            {"id", "folder"}),
       [this](const Arguments& a, const auto& stop) {
         const std::string folder = to_write(a, "folder");
-        return told(a,
-                    {"replay", id(a, "id"), "-o", folder, "--formats=text",
-                     "--pipeline=" + (a.has("pipeline") ? a.text("pipeline") : "xla-2019")},
-                    stop, "written: " + folder);
+        std::vector<std::string> words = {"replay", id(a, "id"), "-o", folder, "--formats=text"};
+        if (a.has("pipeline")) words.push_back("--pipeline=" + a.text("pipeline"));
+        return told(a, words, stop, "written: " + folder);
       });
 }
 

@@ -110,7 +110,7 @@ void print_stages(const Recording& r) {
   for (const StageRow& row : r.rows) stages += !row.file.empty(), runs += row.kind == StageRow::kPass;
   fmt::print("module {:04} {} ({}): {} stages, {} pass runs\n", r.module_number, printable(r.module_name),
              r.source == "xla" ? "dumped by XLA" : "replayed through " + printable(r.pipeline), stages, runs);
-  stage_table(r, r.source != "xla");
+  stage_table(r, r.source != "xla", true);
   std::vector<const StageRow*> slow;
   for (const StageRow& row : r.rows)
     if (row.microseconds > 0 && row.kind == StageRow::kPass) slow.push_back(&row);

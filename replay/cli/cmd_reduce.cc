@@ -73,7 +73,6 @@ class Runs {
 Fault behind_passes(const ReduceArgs& a, const std::shared_ptr<Runs>& runs) {
   std::vector<WantedPass> list = wanted_passes(a.passes);
   const std::vector<Step>* steps = a.passes.empty() ? find_pipeline(a.pipeline) : nullptr;
-  if (a.passes.empty() && !steps) fail(FailureKind::kUsage, "unknown pipeline '{}'", a.pipeline);
   return [list, steps, runs](const Module& m) -> std::string {
     std::unique_ptr<Module> after = m.clone();
     PipelineOptions options;
@@ -178,11 +177,11 @@ int cmd_reduce(const ReduceArgs& given) {
   if (a.slower > 0) fail(FailureKind::kUsage, "reduce has no --slower: what is smaller is faster");
   if ((!a.passes.empty()) + (!a.pipeline.empty()) + a.nan + !own > 1)
     fail(FailureKind::kUsage, "one of --passes, --pipeline, --nan, --check, --regex and --verify, not several");
-  if (own && a.passes.empty() && !a.nan && a.pipeline.empty()) a.pipeline = "xla-2019";
   std::string folder = a.out.empty() ? fs::path(a.file).stem().string() + ".reduced" : a.out;
   OutputFolder out(folder, a.force);
   Loaded loaded;
   auto m = load_verified(a.file, !a.no_verify && !a.verify, &loaded);
+  if (own && a.passes.empty() && !a.nan) a.pipeline = pipeline_for(a.pipeline, a.file, loaded.of_2019);
   InputOptions inputs = input_options(a);
   inputs.snapshot = loaded.arguments;
   // The values of a run: parameters of smaller modules take them.

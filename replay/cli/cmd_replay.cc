@@ -1,5 +1,6 @@
 // replay: a pipeline over a module, every stage written.
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "gpu_exec/executor.h"
@@ -9,18 +10,21 @@
 #include "replay/progress.h"
 #include "replay/record/recording.h"
 #include "replay/replayer.h"
+#include "replay/start_stage.h"
+#include "replay/target.h"
 #include "replay/terminal.h"
 #include "viewer/page_file.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
 
-void stage_table(const Recording& r, bool all) {
+void stage_table(const Recording& r, bool all, bool without_code) {
   fmt::print("{:>5}  {:<52} {:>7}  {:>13}  {:>7} {:>7} {:>7}  {:>10}\n", "stage", "pass", "changed", "instructions",
              "new", "gone", "other", "time");
   std::string pipeline;
   for (const StageRow& row : r.rows) {
     if (row.kind == StageRow::kPipelineStart) continue;
+    if (!row.implemented && !row.disabled && !without_code) continue;
     if (!all && !row.changed && row.implemented && !row.disabled && row.kind == StageRow::kPass) continue;
     if (row.pipeline != pipeline && !row.pipeline.empty()) {
       pipeline = row.pipeline;
@@ -41,22 +45,16 @@ void stage_table(const Recording& r, bool all) {
   }
 }
 
-int cmd_replay(const ReplayArgs& a) {
-  if (a.engine.installed()) {
-    if (!a.gpu.empty()) fail(FailureKind::kUsage, "--gpu is for our own passes; --engine=installed takes --target");
-    return replay_installed(a);
-  }
-  std::string folder = a.out;
+namespace {
+
+ReplayOptions replay_options(const ReplayArgs& a) {
   ReplayOptions options;
-  options.pipeline = a.pipeline;
-  if (!find_pipeline(a.pipeline)) {
-    std::string known;
-    for (const std::string& p : pipeline_names()) known += (known.empty() ? "" : ", ") + p;
-    fail(FailureKind::kUsage, "unknown pipeline '{}'; there are {}", a.pipeline, known);
-  }
   if (!a.formats.empty()) options.formats = words(a.formats);
   for (const std::string& f : options.formats)
     if (!known_format(f)) fail(FailureKind::kUsage, "unknown format '{}'", f);
+  options.every_pass = a.every_pass;
+  if (a.every_pass && !options.formats.contains("text"))
+    fail(FailureKind::kUsage, "--every-pass writes texts, which --formats leaves out");
   options.passes.only = words(a.only), options.passes.disabled = words(a.disabled);
   for (const auto& set : {options.passes.only, options.passes.disabled})
     for (const std::string& name : set) pass_or_fail(name);
@@ -79,11 +77,35 @@ int cmd_replay(const ReplayArgs& a) {
   options.stop_after = a.stop_after, options.sm = a.sm;
   if (!a.from.empty()) pass_or_fail(a.from);
   options.passes.from = a.from;
-  if (!a.gpu.empty()) {
-    if (a.pipeline != "xla-gpu") fail(FailureKind::kUsage, "--gpu is for --pipeline=xla-gpu");
-    options.passes.given = options_for_gpu(a.gpu);
+  if (!a.gpu.empty()) options.passes.given = gpu_options(a.gpu);
+  return options;
+}
+
+// Passes that have no code here: the recording has a row for each, and the reason stands in passes.def.
+void say_without_code(const Recording& r, bool verbose) {
+  std::map<std::string_view, std::string_view> missing;
+  for (const StageRow& row : r.rows)
+    if (!row.implemented && !row.disabled)
+      if (const PassInfo* pass = find_pass(row.pass)) missing[pass->name] = pass->summary;
+  if (missing.empty()) return;
+  fmt::print(stderr, "warning: {} passes of this pipeline have no code here and did nothing{}\n", missing.size(),
+             verbose ? ":" : " (--verbose names them)");
+  for (const auto& [name, summary] : missing)
+    if (verbose) fmt::print(stderr, "  {}: {}\n", name, summary);
+}
+
+}  // namespace
+
+int cmd_replay(const ReplayArgs& a) {
+  if (a.engine.installed()) {
+    if (!a.gpu.empty()) fail(FailureKind::kUsage, "--gpu is for our own passes; --engine=installed takes --target");
+    return replay_installed(a);
   }
-  auto m = load_verified(a.file, !a.no_verify);
+  if (!a.pipeline.empty()) pipeline_or_fail(a.pipeline);
+  ReplayOptions options = replay_options(a);
+  const StartStage start = start_stage(a.file);
+  Loaded loaded;
+  auto m = load_verified(start.spec, !a.no_verify, &loaded);
   std::string why = already_optimised(*m);
   if (!why.empty() && !a.force_replay) {
     fail(FailureKind::kUsage,
@@ -91,12 +113,20 @@ int cmd_replay(const ReplayArgs& a) {
          "exec`, or replay all the same with --force-replay",
          a.file, why);
   }
+  options.pipeline =
+      a.gpu.empty() || !a.pipeline.empty() ? pipeline_for(a.pipeline, a.file, loaded.of_2019) : "xla-gpu";
+  if (!a.gpu.empty() && options.pipeline != "xla-gpu") fail(FailureKind::kUsage, "--gpu is for --pipeline=xla-gpu");
+  std::string folder = a.out;
   if (folder.empty()) folder = fs::path(a.file == "-" ? "stdin" : a.file).stem().string() + ".replay";
   OutputFolder out(folder, a.force);
-  if (!a.json)
-    fmt::print("pipeline {}: {} passes, module {} of {} instructions\n", replayed_pipeline(options),
-               count_passes(*find_pipeline(replayed_pipeline(options))), m->name(), m->instruction_count());
+  const std::string pipeline = replayed_pipeline(options);
+  if (!a.json) {
+    if (!start.said.empty()) fmt::print("{}\n", printable(start.said));
+    fmt::print("pipeline {}: {} passes, module {} of {} instructions\n", pipeline,
+               count_passes(*find_pipeline(pipeline)), m->name(), m->instruction_count());
+  }
   std::fflush(stdout);
+  const std::string unsaid = not_partitioned(*m);
   Recording r = [&] {
     Progress progress("replaying " + a.file);
     options.progress = [&](size_t done, size_t all, const std::string& what) { progress.at(done, all, what); };
@@ -105,28 +135,22 @@ int cmd_replay(const ReplayArgs& a) {
   const bool page = options.formats.contains("html") || options.formats.contains("page");
   if (page) write_recording_page(r, out);
   out.commit();
-  size_t passes = 0, stages = 0;
-  std::set<std::string> missing;
-  for (const StageRow& row : r.rows) {
-    passes += row.kind == StageRow::kPass;
-    stages += row.changed;
-    if (!row.implemented && !row.disabled) missing.insert(row.pass);
-  }
   if (a.json) {
     print_json(Json::parse(recording_json(r)));
     return kYes;
   }
-  stage_table(r, true);
+  size_t passes = 0, stages = 0;
+  for (const StageRow& row : r.rows) {
+    passes += row.kind == StageRow::kPass;
+    stages += row.changed || (!row.file.empty() && row.kind != StageRow::kInput);
+  }
+  stage_table(r, true, a.verbose);
   fmt::print("{} pass runs, {} stages written to {}", passes, stages + 1, folder);
   if (page) fmt::print("; open {}/index.html", folder);
   fmt::print("\n");
   for (const std::string& p : r.problems) fmt::print(stderr, "warning: {}\n", p);
-  if (!missing.empty()) {
-    std::string list;
-    for (const std::string& n : missing) list += (list.empty() ? "" : ", ") + n;
-    fmt::print(stderr, "warning: {} passes of this pipeline are not implemented and did nothing: {}\n", missing.size(),
-               list);
-  }
+  if (!unsaid.empty()) fmt::print(stderr, "warning: {}\n", unsaid);
+  say_without_code(r, a.verbose);
   return kYes;
 }
 

@@ -428,8 +428,6 @@ class Stepper {
 }  // namespace
 
 int cmd_step(const StepArgs& a) {
-  const std::vector<Step>* steps = find_pipeline(a.pipeline);
-  if (!steps) fail(FailureKind::kUsage, "unknown pipeline '{}'", a.pipeline);
   checked_executor(a.how);
   Loaded loaded;
   RunArgs how = a.how;
@@ -438,7 +436,8 @@ int cmd_step(const StepArgs& a) {
   InputOptions inputs = input_options(how);
   inputs.snapshot = loaded.arguments;
   for (const std::string& name : words(a.disabled)) pass_or_fail(name);
-  return Stepper(a, std::move(m), *steps, std::move(inputs)).run();
+  const std::vector<Step>& steps = *find_pipeline(pipeline_for(a.pipeline, a.file, loaded.of_2019));
+  return Stepper(a, std::move(m), steps, std::move(inputs)).run();
 }
 
 }  // namespace hlo

@@ -35,6 +35,11 @@ void print_json(const Json& j);
 std::unique_ptr<Module> load_verified(const std::string& spec, bool verify, Loaded* rest = nullptr,
                                       const LoadOptions& options = {});
 
+// The pipeline's name for a module of `spec`: `given`, or where that is empty the one that the module has gone through
+// already (a stage of a recording of ours), or else default_pipeline(). Throws Failure(kUsage) where there is none of
+// that name.
+std::string pipeline_for(const std::string& given, const std::string& spec, bool of_2019);
+
 // How a module is run: exec, bisect, reduce and explain.
 struct RunArgs {
   std::string file, backend = "evaluator", scheme = "mixed", inputs, fill_elided;
@@ -63,15 +68,24 @@ void add_engine_options(CLI::App* c, EngineArgs& a);
 struct ReplayArgs {
   EngineArgs engine;
   std::string lower;
-  std::string file, out, pipeline = "xla-2019", formats, only, disabled, from, stop_after, gpu;
+  std::string file, out, pipeline, formats, only, disabled, from, stop_after, gpu;
   std::vector<std::string> fuel;
   std::string sm = "sm_90a";
-  bool force = false, json = false, force_replay = false, no_verify = false;
+  bool force = false, json = false, force_replay = false, no_verify = false, every_pass = false, verbose = false;
 };
 int cmd_replay(const ReplayArgs& a);
 int replay_installed(const ReplayArgs& a);
-// All rows, or those that changed something, as a table.
-void stage_table(const Recording& r, bool all);
+// All rows, or those that changed something, as a table; passes that have no code here or not.
+void stage_table(const Recording& r, bool all, bool without_code);
+
+struct WhatIfArgs {
+  std::string file, disabled, gpu, batch;
+  std::vector<std::string> set;  // PASS.OPTION=VALUE
+  size_t most = 20;
+  bool json = false, no_verify = false;
+};
+// xla-gpu over a module as it is and changed: exit 1 where nothing differs.
+int cmd_whatif(const WhatIfArgs& a);
 
 struct OptArgs {
   std::string file, passes, call_site, style = "default";
@@ -119,7 +133,7 @@ int cmd_convert(const ConvertArgs& a);
 
 struct BisectArgs : JudgeArgs {
   EngineArgs engine;
-  std::string out, pipeline = "xla-2019", only, disabled, resume, program, outputs;
+  std::string out, pipeline, only, disabled, resume, program, outputs;
   bool json = false, force = false, quick = false, outputs_only = false;
   std::string releases, by;  // A..B of jaxlib; what compilations are compared by
   bool flags = false, passes = false;
@@ -257,7 +271,7 @@ struct IsolateArgs : RunArgs {
 int cmd_isolate(const IsolateArgs& a);
 
 struct StepArgs {
-  std::string file, pipeline = "xla-2019", from, disabled;
+  std::string file, pipeline, from, disabled;
   RunArgs how;
 };
 int cmd_step(const StepArgs& a);

@@ -10,6 +10,7 @@
 
 #include "hlo/command_line.h"
 #include "ir/verifier.h"
+#include "passes/pipelines.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
 #include "replay/interrupt.h"
@@ -28,6 +29,16 @@ std::unique_ptr<Module> load_verified(const std::string& spec, bool verify, Load
   std::string text;
   for (const VerifyError& e : errors) text += fmt::format("{}: {} [{}]\n", spec, e.message, e.rule);
   fail(FailureKind::kInvalid, "{}the module does not verify; --no-verify goes on all the same", text);
+}
+
+std::string pipeline_for(const std::string& given, const std::string& spec, bool of_2019) {
+  if (!given.empty()) return pipeline_or_fail(given), given;
+  if (std::optional<Selector> selector = split_selector(spec)) {
+    const Recording r =
+        selector->parts.empty() || names_modules(spec) ? select_module(spec) : select_stage(*selector).module;
+    if (r.source == "hlo-replay" && find_pipeline(r.pipeline)) return r.pipeline;
+  }
+  return default_pipeline(of_2019);
 }
 
 namespace {

@@ -84,7 +84,7 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("FILE", bisect.file, "a folder of stages, or a module to take through our pipeline");
   c->add_option("--program", bisect.program, "in place of FILE: a shell command that XLA compiles for; exit 0 good");
   add_judge_options(c, bisect);
-  c->add_option("--pipeline", bisect.pipeline, "for a module: xla-2019 or xla-gpu");
+  c->add_option("--pipeline", bisect.pipeline, "for a module: xla-2019 or xla-gpu (that of the module's time)");
   c->add_option("--passes-only", bisect.only, "for a module: run only these passes");
   c->add_option("--disable-passes", bisect.disabled, "for a module: leave these out");
   c->add_option("-o,--out", bisect.out, "folder to make: both stages and the report; of --program: all stages");
@@ -203,7 +203,7 @@ void add_debug_commands(CLI::App& app, int* code) {
       "  hlo-replay step out:0007 --from=reshape-mover            go on from a stage, edited or not\n"
       "help at its prompt lists the commands.");
   c->add_option("FILE", step.file, "module or stage")->required();
-  c->add_option("--pipeline", step.pipeline, "xla-2019 or xla-gpu");
+  c->add_option("--pipeline", step.pipeline, "xla-2019 or xla-gpu (that of the module's time)");
   c->add_option("--from", step.from, "leave out what comes before the first run of this pass");
   c->add_option("--disable-passes", step.disabled, "leave these out");
   add_run_options(c, step.how);

@@ -18,13 +18,16 @@ void add_replay(CLI::App& app, int* code) {
       add_command(app, "replay", "run a pipeline over a module and write every stage",
                   "hlo-replay replay testdata/mobilenet_v1.hlo -o out --formats=text,html\n"
                   "  hlo-replay replay model.hlo --engine=installed --target=gpu:H200   by the XLA of your jax");
-  c->add_option("FILE", replay_args.file, "module or stage")->required();
+  c->add_option("FILE", replay_args.file, "module, stage, or DIR:MODULE: its first stage")->required();
   c->add_option("-o,--out", replay_args.out, "folder to make (NAME.replay)");
-  c->add_option("--pipeline", replay_args.pipeline, "xla-2019 or xla-gpu");
-  c->add_option("--gpu", replay_args.gpu, "whose layouts, fusions and tiles xla-gpu makes (H200)");
+  c->add_option("--pipeline", replay_args.pipeline, "xla-2019 or xla-gpu (that of the module's time)");
+  c->add_option("--gpu", replay_args.gpu,
+                "whose layouts, fusions and tiles xla-gpu makes: a name, or a description of XLA's (H200)");
   c->add_option(
       "--formats", replay_args.formats,
       "text,dot,page,buffers,thunks (these if nothing is said), drawn: svg,png,html, and json,proto,ll,ptx,sass");
+  c->add_flag("--every-pass", replay_args.every_pass, "a text behind every pass that ran, changed or not");
+  c->add_flag("--verbose", replay_args.verbose, "passes that have no code here, too, and what they would do");
   c->add_option("--sm", replay_args.sm, "architecture for ll, ptx and sass: sm_75 to sm_90a");
   c->add_option("--passes-only", replay_args.only, "run only these passes");
   c->add_option("--disable-passes", replay_args.disabled, "leave these out");
@@ -38,6 +41,28 @@ void add_replay(CLI::App& app, int* code) {
   c->add_flag("--json", replay_args.json, "the recording on standard output");
   add_engine_options(c, replay_args.engine);
   c->callback([code] { *code = cmd_replay(replay_args); });
+}
+
+void add_whatif(CLI::App& app, int* code) {
+  static WhatIfArgs what_if;
+  CLI::App* c = add_command(
+      app, "whatif", "kernels, bytes, memory and time of xla-gpu as it is and changed, side by side",
+      "hlo-replay whatif model.hlo --disable=priority-fusion\n"
+      "  hlo-replay whatif /tmp/xla_dump:train_step --gpu=A100          on another card\n"
+      "  hlo-replay whatif model.hlo --batch=64                         every parameter that has the batch: x:64\n"
+      "  hlo-replay whatif model.hlo --set=algsimp.fixpoint=true --disable=dot-merger --most=5\n"
+      "Where the batch cannot be followed, it says at which instruction. Exit code 1 where nothing differs.");
+  c->add_option("FILE", what_if.file, "module, stage in front of the passes, or DIR:MODULE: its first stage")
+      ->required();
+  c->add_option("--disable", what_if.disabled, "passes that are left out, with commas");
+  c->add_option("--gpu", what_if.gpu, "another GPU than an H200: a name, or a description of XLA's");
+  c->add_option("--batch", what_if.batch, "another size of the leading dimension: N, or PARAMETER:N");
+  c->add_option("--set", what_if.set, "PASS.OPTION=VALUE (repeat); opt --list-passes names them")
+      ->allow_extra_args(false);
+  c->add_option("--most", what_if.most, "kernels to show (20)");
+  c->add_flag("--no-verify", what_if.no_verify, kNoVerifyHelp);
+  c->add_flag("--json", what_if.json);
+  c->callback([code] { *code = cmd_whatif(what_if); });
 }
 
 void add_opt(CLI::App& app, int* code) {
@@ -186,6 +211,7 @@ void add_comparisons(CLI::App& app, int* code) {
 
 void add_module_commands(CLI::App& app, int* code) {
   add_replay(app, code);
+  add_whatif(app, code);
   add_opt(app, code);
   add_texts(app, code);
   add_exec(app, code);

@@ -1,27 +1,15 @@
 #include "replay/installed/target.h"
 
-#include <filesystem>
-
 #include "ir/analysis/gpu_target.h"
 #include "ir/base/check.h"
-#include "replay/files.h"
+#include "replay/target.h"
 
 namespace hlo {
 namespace {
 
 std::string gpu_text(const std::string& name) {
-  std::error_code error;
-  if (std::filesystem::is_regular_file(name, error)) {
-    std::string text = read_file(name);
-    if (text.find("gpu_device_info") == std::string::npos)
-      fail(FailureKind::kUsage,
-           "{} is no description of a GPU: it has no gpu_device_info (XLA writes one into every dump for a GPU, "
-           "gpu_target_config.pbtxt)",
-           name);
-    return text;
-  }
+  if (std::optional<std::string> text = gpu_description_file(name)) return *text;
   if (const GpuDescription* known = find_gpu_description(name)) return known->text;
-  if (name.find_first_of("./") != std::string::npos) fail(FailureKind::kIo, "cannot read {}: no such file", name);
   fail(FailureKind::kUsage, "no description of a GPU '{}'; there are {}, or a file: --target=gpu:FILE.pbtxt", name,
        fmt::join(described_gpus(), ", "));
 }

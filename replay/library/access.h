@@ -35,6 +35,7 @@ struct UniverseBody {
 struct ModuleBody {
   std::shared_ptr<UniverseBody> universe;
   std::unique_ptr<hlo::Module> m;
+  bool of_2019 = false;  // read from a text of that time
   // Held by calls that hold ids or lists of the module while they ask callbacks: those may read it, not edit it.
   std::atomic<int> busy{0};
   std::mutex lists;  // users are listed when they are first asked for
@@ -66,7 +67,8 @@ struct Access {
   // Shares the value's bytes.
   static Array array(const hlo::Universe& u, const Value& v);
   static Recording recording(std::shared_ptr<RunBody> run);
-  static Module adopt(const std::shared_ptr<UniverseBody>& universe, std::unique_ptr<hlo::Module> m);
+  static Module adopt(const std::shared_ptr<UniverseBody>& universe, std::unique_ptr<hlo::Module> m,
+                      bool of_2019 = false);
 };
 
 [[noreturn]] void refuse(ErrorKind kind, const std::string& message);

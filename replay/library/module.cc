@@ -38,10 +38,14 @@ hlo::PrintOptions print_options(const PrintOptions& o) {
 
 Module::Module(std::shared_ptr<ModuleBody> body) : body_(std::move(body)) {}
 
-Module Access::adopt(const std::shared_ptr<UniverseBody>& universe, std::unique_ptr<hlo::Module> m) {
+Module Access::adopt(const std::shared_ptr<UniverseBody>& universe, std::unique_ptr<hlo::Module> m, bool of_2019) {
   auto body = std::make_shared<ModuleBody>();
-  body->universe = universe, body->m = std::move(m);
+  body->universe = universe, body->m = std::move(m), body->of_2019 = of_2019;
   return Module(std::move(body));
+}
+
+static Module adopt_read(const std::shared_ptr<UniverseBody>& universe, Loaded read) {
+  return Access::adopt(universe, std::move(read.module), read.of_2019);
 }
 
 Module Module::parse(std::string_view bytes, const ParseOptions& options, const Universe& universe) {
@@ -51,7 +55,7 @@ Module Module::parse(std::string_view bytes, const ParseOptions& options, const 
     Input input = input_of(options.file, std::string(bytes));
     if (size_t parts = read_parts(&input); parts > 1)
       fail(FailureKind::kUsage, "{} holds {} modules: parse_all() takes all of them", options.file, parts);
-    return Access::adopt(u, load_part(input, 0, load_options(options, *u)).module);
+    return adopt_read(u, load_part(input, 0, load_options(options, *u)));
   });
 }
 
@@ -62,8 +66,7 @@ std::vector<Module> Module::parse_all(std::string_view bytes, const ParseOptions
     Input input = input_of(options.file, std::string(bytes));
     const size_t parts = read_parts(&input);
     std::vector<Module> out;
-    for (size_t k = 0; k < parts; ++k)
-      out.push_back(Access::adopt(u, load_part(input, k, load_options(options, *u)).module));
+    for (size_t k = 0; k < parts; ++k) out.push_back(adopt_read(u, load_part(input, k, load_options(options, *u))));
     return out;
   });
 }
@@ -73,7 +76,7 @@ Module Module::parse_file(const std::string& path, const ParseOptions& options, 
     const auto& u = Access::body(universe);
     const Working working(*u);
     if (path == "-") fail(FailureKind::kUsage, "standard input is the program's: read it and call parse()");
-    return Access::adopt(u, load(path, load_options(options, *u)));
+    return adopt_read(u, load_all(path, load_options(options, *u)));
   });
 }
 
@@ -100,7 +103,7 @@ Universe Module::universe() const { return Access::universe(body_->universe); }
 Module Module::clone() const {
   return call([&] {
     const Working working(*body_->universe);
-    return Access::adopt(body_->universe, body_->m->clone());
+    return Access::adopt(body_->universe, body_->m->clone(), body_->of_2019);
   });
 }
 

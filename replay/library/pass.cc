@@ -88,12 +88,7 @@ std::vector<std::string> pipelines() {
   return call([] { return pipeline_names(); });
 }
 std::vector<PipelineStep> pipeline(std::string_view name) {
-  return call([&] {
-    const std::vector<Step>* steps = find_pipeline(name);
-    if (!steps)
-      fail(FailureKind::kUsage, "no pipeline is called '{}'; there are {}", name, fmt::join(pipeline_names(), ", "));
-    return told(*steps);
-  });
+  return call([&] { return told(pipeline_or_fail(std::string(name))); });
 }
 
 }  // namespace hlo::api

@@ -454,12 +454,10 @@ void Recording::save(const std::string& folder, bool force) const {
 
 namespace {
 
-hlo::ReplayOptions replay_options(const ReplayOptions& o) {
+hlo::ReplayOptions replay_options(const ReplayOptions& o, bool of_2019) {
   hlo::ReplayOptions out;
-  if (!find_pipeline(o.pipeline))
-    fail(FailureKind::kUsage, "no pipeline is called '{}'; there are {}", o.pipeline,
-         fmt::join(pipeline_names(), ", "));
-  out.pipeline = o.pipeline, out.formats = o.formats;
+  out.pipeline = o.pipeline.empty() ? default_pipeline(of_2019) : o.pipeline, out.formats = o.formats;
+  pipeline_or_fail(out.pipeline);
   out.formats.insert("text");
   for (const std::string& f : out.formats)
     if (!known_format(f)) fail(FailureKind::kUsage, "no format is called '{}'", f);
@@ -487,7 +485,7 @@ Recording replay(const Module& module, const ReplayOptions& options) {
     ModuleBody& body = *Access::body(module);
     const Working working(*body.universe);
     const Busy busy(body);
-    hlo::ReplayOptions how = replay_options(options);
+    hlo::ReplayOptions how = replay_options(options, body.of_2019);
     if (!body.m->entry().valid()) fail(FailureKind::kUsage, "the module has no entry yet");
     if (options.verify) check_verifies(*body.m);
     if (std::string why = already_optimised(*body.m); !why.empty() && !options.force)

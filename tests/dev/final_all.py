@@ -1,38 +1,140 @@
-# final_all.py TOOL OUT.json [NAME...]: our xla-gpu from before_optimizations.hlo.pb to behind fusion, share against XLA's.
-import sys,json,subprocess,pathlib,shutil,collections,time,re
-sys.path.insert(0,'/work/shared/oracle'); sys.path.insert(0,'/tmp/gpu')
-import final, order
-tool=sys.argv[1]; out={}
-D=pathlib.Path('/tmp/gpu/d')
-names=sys.argv[3:] or sorted(p.name for p in D.iterdir() if p.is_dir())
-def share(a,b):
-    a,b=(collections.Counter(final.kernels(x)) for x in (a,b))
-    both=sum((a&b).values()); n=sum(a.values())+sum(b.values())
-    return 2*both/max(1,n), sum(a.values()), sum(b.values()), both
-for n in names:
-    d=D/n/n
-    if not d.exists(): d=D/n
-    src=sorted(d.glob('*before_optimizations.hlo.pb'))[0]
-    w=pathlib.Path('/tmp/gpu/o')/n
-    shutil.rmtree(w,ignore_errors=True); w.parent.mkdir(exist_ok=True)
-    t=time.time()
-    r=subprocess.run(['nice',tool,'replay',str(src),'--pipeline=xla-gpu','--formats=text','--no-verify','--force-replay','--stop-after=convert_triton_gemm_config_or_end' if 0 else '--json','-o',str(w)],capture_output=True,text=True)
-    row={'rc':r.returncode,'s':round(time.time()-t,1),'err':r.stderr[-300:]}
-    out[n]=row
-    if r.returncode==0:
-        ours=sorted(w.glob('*.txt'))
-        # state behind fusion: the last of ours numbered before post-fusion
-        def last(pipes):
-            rec=json.loads(r.stdout)
-            f=None
-            for s in rec['stages']:
-                if s.get('pipeline') in pipes: break
-                if s.get('file'): f=s['file']
-            return w/f
-        theirs=sorted(d.glob('*post-fusion_optimization.after_pipeline-start*.txt'))[0]
-        mine=last({'post-fusion_optimization'})
-        row['fusion']=share(mine.read_text(),theirs.read_text()); row['mine']=str(mine); row['theirs']=str(theirs)
-    print(n,row.get('fusion'),row['rc'],row['s'],row['err'][:200] if row['rc'] else '',flush=True)
-    json.dump(out,open(sys.argv[2],'w'),indent=1)
-v=[r['fusion'][0] if 'fusion' in r else 0 for r in out.values()]
-print('mean',sum(v)/len(v),len(v))
+#!/usr/bin/env python3
+"""How much of XLA's program our xla-gpu makes, over its dumps, and where it departs from them:
+
+  ORACLE_PYTHON final_all.py DUMPS TOOL [--depart] [--only WORD] [--work DIR] [--json FILE]
+
+DUMPS: a folder of dumps with .hlo.pb, a folder each (../shared/dumps, unpacked). Each is replayed from its
+before_optimizations.hlo.pb; `fusion` is the share of ../shared/oracle/final.py (2 * both / (ours + theirs)) of the state behind
+the pipeline `fusion`, `end` that of the last stage. --depart: the first run of a pass behind which the program, names
+apart, is no longer XLA's. The last line has the means. Exit code 1 where a replay failed."""
+import argparse
+import collections
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "shared" / "oracle"))
+import agreement
+import final
+import xla
+
+# Pipelines that run inside of another one: their ends are no stages of the outer one's.
+INNER = {"simplification", "simplification-2", "float_normalization", "reshape_mover_after_conv_canonicalization",
+         "simplify_after_conv_canonicalization", "remove-no-op-reduce-precision-algebraic-simplifier"}
+
+
+def dumps(folder):
+    """Folders with an input; an archive's name is often there twice."""
+    for path in sorted(p for p in pathlib.Path(folder).iterdir() if p.is_dir()):
+        for place in (path, path / path.name):
+            if source := sorted(place.glob("*before_optimizations.hlo.pb")):
+                yield path.name, place, source[0]
+                break
+
+
+def share(ours, theirs):
+    a, b = (collections.Counter(final.kernels(path.read_text())) for path in (ours, theirs))
+    return 2 * sum((a & b).values()) / max(1, sum(a.values()) + sum(b.values()))
+
+
+def our_runs(folder):
+    """(pipeline, pass, text behind it), the starts of pipelines too."""
+    text = None
+    for row in json.loads((folder / "recording.json").read_text())["stages"]:
+        text = folder / row["file"] if row.get("file") else text
+        yield row.get("pipeline"), "pipeline-start" if row["kind"] == "pipeline-start" else row.get("pass"), text
+
+
+def their_runs(folder):
+    text = sorted(folder.glob("*before_optimizations.txt"))[0]
+    for run in xla.pass_runs(folder):
+        if run["file"]:
+            dumped = folder / (re.sub(r"(\.hlo)?\.(pb|txt)$", "", pathlib.Path(run["file"]).name) + ".txt")
+            text = dumped if dumped.exists() else text
+        yield run["pipeline"].replace(" ", "_"), run["pass"], text
+
+
+def numbered(runs):
+    """By pipeline, pass and how many runs of that pass there were in it."""
+    count, out = collections.Counter(), {}
+    for pipeline, name, text in runs:
+        if name != "pipeline-start" and name:
+            out[pipeline, name, count[pipeline, name]] = text
+            count[pipeline, name] += 1
+    return out
+
+
+def first_departure(ours, theirs):
+    known = {}
+
+    def differ(key):
+        for path in (ours[key], theirs[key]):
+            if path not in known:
+                known[path] = agreement.shape_of_program(path.read_text())
+        return known[ours[key]] != known[theirs[key]]
+
+    common = [key for key in theirs if key in ours]
+    ends = list({key[0]: at for at, key in enumerate(common) if key[0] not in INNER}.values())
+    start = 0
+    for end in ends:
+        if differ(common[end]):
+            at = next(at for at in range(start, end + 1) if differ(common[at]))
+            return "{}.{}".format(*common[at][:2])
+        start = end + 1
+    return ""
+
+
+def replayed(tool, source, work):
+    command = [tool, "replay", source, "--pipeline=xla-gpu", "--formats=text", "--no-verify", "--force-replay", "--json", "-o", work, "--force"]
+    start = time.time()
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    return done, time.time() - start
+
+
+def judged(tool, place, source, work, depart):
+    done, seconds = replayed(tool, source, work)
+    row = {"seconds": round(seconds, 1)}
+    if done.returncode:
+        return {**row, "error": done.stderr.strip().split("\n")[-1][:200]}
+    runs = list(our_runs(work))
+    behind = next(text for pipeline, _, text in runs if pipeline == "post-fusion_optimization")
+    row["fusion"] = share(behind, next(place.glob("*.post-fusion_optimization.after_pipeline-start*.txt")))
+    ends = sorted(place.glob("*_gpu_after_optimizations.txt"))
+    row["end"] = share(next(work.glob("*.after_optimizations.txt")), ends[0]) if ends else None
+    if depart:
+        row["departs"] = first_departure(numbered(runs), numbered(their_runs(place)))
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dumps")
+    parser.add_argument("tool")
+    parser.add_argument("--depart", action="store_true")
+    parser.add_argument("--only", default="", help="dumps with this in their names")
+    parser.add_argument("--work", help="keep our replays here")
+    parser.add_argument("--json", help="write all rows there")
+    args = parser.parse_args()
+    rows = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        for name, place, source in dumps(args.dumps):
+            if args.only not in name:
+                continue
+            work = pathlib.Path(args.work or temporary) / name
+            work.parent.mkdir(parents=True, exist_ok=True)
+            row = rows[name] = judged(args.tool, place, source, work, args.depart)
+            told = row.get("error") or "  ".join(f"{key} {row[key]:.4f}" for key in ("fusion", "end") if row[key] is not None)
+            print(f"{name:<72} {row['seconds']:>6} s  {told}  {row.get('departs', '')}", flush=True)
+            if args.json:
+                pathlib.Path(args.json).write_text(json.dumps(rows, indent=1))
+    for key in ("fusion", "end"):
+        values = [row.get(key) or 0 for row in rows.values()]
+        print(f"mean {key} {sum(values) / max(1, len(values)):.4f} of {len(values)}")
+    sys.exit(any("error" in row for row in rows.values()))
+
+
+main()
