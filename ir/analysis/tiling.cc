@@ -1,7 +1,5 @@
 #include "ir/analysis/tiling.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <unordered_map>
@@ -156,30 +154,6 @@ int64_t padded_elements(const Tile& t) {
   int64_t n = 1;
   for (size_t k = 0; k < t.rank; ++k) n = std::min(n * padded(std::min(t.sizes[k], kManyElements)), kManyElements);
   return n;
-}
-
-std::string refuse_triton(const Module& m, InstId i) {
-  const Opcode op = m.op(i);
-  switch (op) {
-    case Opcode::Parameter:
-    case Opcode::Broadcast:
-    case Opcode::Transpose:
-    case Opcode::Bitcast:
-    case Opcode::Reshape:
-    case Opcode::Slice:
-    case Opcode::Iota:
-      return "";
-    case Opcode::Constant:
-      return m.shape(i).is_array() && m.shape(i).elements_count() == 1
-                 ? ""
-                 : "Only scalar constants are supported in Triton.";
-    case Opcode::Reduce:
-      return m.shape(i).is_array() && m.attrs(i).ints(Attr::dimensions).size() == 1
-                 ? ""
-                 : "Reduction is not a row-reduction of a single operand.";
-    default:
-      return op_info(op).elementwise && op != Opcode::Map ? "" : fmt::format("Unsupported opcode {}", op_text(op));
-  }
 }
 
 TiledFusion::TiledFusion(const FusionView& view) : m_(view.module()) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/analysis/fusion_view.h"
+#include "ir/analysis/gpu_target.h"
 
 namespace hlo {
 
@@ -23,9 +24,8 @@ struct TiledValue {
   bool inside = false;  // computed here; else read
 };
 
-// Why Triton does not take the instruction, in XLA's words; empty where it does
-// (xla/backends/gpu/codegen/triton/support.cc).
-std::string refuse_triton(const Module& m, InstId i);
+// Why Triton does not take the instruction on that card, in XLA's words; empty where it does (triton_support.cc).
+std::string refuse_triton(const Module& m, InstId i, const GpuTarget& target);
 // Elements of a tile whose sizes are rounded up to powers of 2, as Triton has them; 2^31 stands for all above it.
 int64_t padded_elements(const Tile& t);
 

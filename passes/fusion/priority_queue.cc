@@ -64,12 +64,12 @@ std::string PriorityFusionQueue::refuse_tiled(InstId producer, InstId consumer) 
   for (InstId i : {producer, consumer}) {
     if (is_triton_fusion(m_, i)) continue;
     if (m_.op(i) != Opcode::Fusion) {
-      if (std::string why = refuse_triton(m_, i); !why.empty()) return why;
+      if (std::string why = refuse_triton(m_, i, target_); !why.empty()) return why;
       continue;
     }
     for (InstId b : m_.comp(m_.called(i)[0]).order)
       if (m_.alive(b))
-        if (std::string why = refuse_triton(m_, b); !why.empty()) return why;
+        if (std::string why = refuse_triton(m_, b, target_); !why.empty()) return why;
   }
   if (std::string why = fusibility_.refuse_parameters(consumer, producer, true); !why.empty()) return why;
   auto tiles = model_.best_tiles(FusionView(m_, producer, consumer));
@@ -261,7 +261,7 @@ void PriorityFusionQueue::finish(InstId producer, const std::vector<InstId>& con
 
 std::string PriorityFusionQueue::refuse_constant(InstId constant, InstId user) {
   if (std::string why = fusibility_.refuse_scatter(constant, user); !why.empty()) return why;
-  if (is_triton_fusion(m_, user)) return refuse_triton(m_, constant);
+  if (is_triton_fusion(m_, user)) return refuse_triton(m_, constant, target_);
   return is_priority_fusible(m_, user) ? "" : "User is not fusible";
 }
 
