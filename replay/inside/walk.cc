@@ -29,8 +29,8 @@ uint64_t loop_key(uint64_t init, LoopKey what) {
 
 }  // namespace
 
-StageWalk::StageWalk(Numbering& numbers, std::shared_ptr<StageModule> module)
-    : n_(numbers), s_(std::move(module)), m_(s_->m()) {}
+StageWalk::StageWalk(Numbering& numbers, std::shared_ptr<StageModule> module, bool remember)
+    : n_(numbers), s_(std::move(module)), m_(s_->m()), remember_(remember) {}
 
 StageNumbers StageWalk::run(const std::vector<Term>& arguments) {
   out_ = StageNumbers();
@@ -67,7 +67,7 @@ Term StageWalk::computation(CompId c, const std::vector<Term>& parameters) {
     Term t = instruction(i, operands, parameters);
     if (out_.first_unknown.empty())
       if (const std::string* why = n_.why_unknown(t)) out_.first_unknown = *why;
-    if (out_.visits.size() < kMostVisits) {
+    if (remember_ && out_.visits.size() < kMostVisits) {
       out_.by_name[m_[i].name].push_back(static_cast<uint32_t>(out_.visits.size()));
       out_.visits.push_back({i, t, std::move(operands)});
     }
@@ -235,6 +235,8 @@ Term StageWalk::loop(InstId i, const std::vector<Term>& operands) {
   ++out_.loops;
   uint64_t key = hash_combine(s_->canonical.computation(body), s_->canonical.computation(condition));
   key = hash_combine(key, Numbering::hash(n_, init));
+  // As a whole: two trips that are the same say little of the others where every bit counts.
+  if (n_.bit_by_bit()) return n_.apply(s_, i, operands, hash_combine(key, 2));
   // The first trip is looked into.
   Term first;
   int64_t more = 1;

@@ -26,7 +26,8 @@ struct StageNumbers {
 
 class StageWalk {
  public:
-  StageWalk(Numbering& numbers, std::shared_ptr<StageModule> module);
+  // `remember`: visits are kept, for comparison; else the result alone.
+  StageWalk(Numbering& numbers, std::shared_ptr<StageModule> module, bool remember = true);
   // `arguments`: of the entry. Throws only what stops everything (memory, interruption).
   StageNumbers run(const std::vector<Term>& arguments);
 
@@ -48,6 +49,7 @@ class StageWalk {
   Numbering& n_;
   std::shared_ptr<StageModule> s_;
   const Module& m_;
+  bool remember_;
   StageNumbers out_;
   std::unordered_map<uint64_t, Term> calls_;
   uint64_t draws_ = 0;
