@@ -9,6 +9,7 @@
 #include "ir/eval/devices.h"
 #include "ir/eval/evaluator.h"
 #include "replay/inside/canonical.h"
+#include "replay/inside/orders.h"
 #include "replay/inside/sketch.h"
 #include "replay/inside/views.h"
 
@@ -80,6 +81,7 @@ class Numbering {
   bool bit_by_bit() const { return bit_by_bit_; }
   uint32_t stage = 0;  // new numbers are of this one
   ArrayViews views;
+  SortOrders orders;
 
   // A value as it is. `each`: one value, or one a device.
   Term place(std::vector<Value> each);

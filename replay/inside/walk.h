@@ -40,6 +40,8 @@ class StageWalk {
   Term run_loop(InstId i, const Term& init, uint64_t key);
   bool same_loop(InstId i, const Term& init, const Term& first, Term* result);
   Term operation(InstId i, const std::vector<Term>& operands);
+  bool known_sort(InstId i, const std::vector<Term>& operands, uint64_t order, Term* result);
+  Term sort(InstId i, const std::vector<Term>& operands);
   Term library_product(InstId i, const std::vector<Term>& operands, uint64_t product);
   bool is_zero(const Term& t);
   Term tuple(ShapeId shape, std::vector<Term> elements) const;
