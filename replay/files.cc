@@ -100,6 +100,13 @@ std::string read_descriptor(int file, const std::string& label) {
   return out;
 }
 
+bool same_files(const std::string& a, const std::string& b) {
+  std::error_code error;
+  const auto size = fs::file_size(a, error);
+  if (error || fs::file_size(b, error) != size || error) return false;
+  return read_file(a) == read_file(b);
+}
+
 std::string read_file(const std::string& path) {
   if (path == "-") {
     std::stringstream all;

@@ -10,6 +10,8 @@
 namespace hlo {
 
 std::string read_file(const std::string& path);  // `-` is standard input; throws Failure(kIo)
+// Do both hold the same bytes? False where one cannot be read.
+bool same_files(const std::string& a, const std::string& b);
 // The rest of an open file, which is closed. `label`: for messages. Throws Failure(kIo).
 std::string read_descriptor(int file, const std::string& label);
 // Beside, then renamed; into it where it is a pipe or a device. `-` is standard output. Throws Failure(kIo).

@@ -41,6 +41,34 @@ struct JudgeOptions {
   double tolerance = -1;
   int repeat = 1;  // of commands and of timing
   bool no_verify = false;
+  bool stages = false;  // the modules are stages of one: see ResultComparison
+};
+
+class Stages;
+
+// What modules give on a session's inputs, each held against the first, as ir/eval/compare.h defines equal.
+class ResultComparison {
+ public:
+  // `first` and `session` must outlive it. `stages`: the modules are stages of one, of which the evaluator computes
+  // only what no earlier one had bit by bit; their values are kept within bounds. Throws what running `first` throws.
+  ResultComparison(const Module& first, const Session& session, const std::string& backend, const EvalOptions& options,
+                   double tolerance, bool stages);
+  ~ResultComparison();
+  // Throws what running it throws.
+  const Comparison& of(const Module& m);
+
+ private:
+  Value run(const Module& m, uint64_t* known);
+
+  const Module& first_;
+  const Session& session_;
+  const ExecutorInfo& executor_;
+  EvalOptions options_;
+  double tolerance_;
+  std::unique_ptr<Stages> stages_;
+  Value expected_, reference_;  // reference: the first in f64, once it is asked for
+  uint64_t known_ = 0;          // number of the result that was compared last; 0: none
+  Comparison last_;
 };
 
 // Numbers are held against what `first` gives on the session's inputs, as ir/eval/compare.h defines equal. Both must

@@ -116,11 +116,12 @@ bool is_fusible(const Module& m, InstId i) {
 bool is_priority_fusible(const Module& m, InstId i) {
   if (!is_fusible(m, i)) return false;
   // A body that computes nothing is none of XLA's: there is no root to clone into another.
-  if (m.op(i) == Opcode::Fusion && m.op(m.comp(m.called(i)[0]).root) == Opcode::Parameter) return false;
+  if (m.op(i) == Opcode::Fusion) {
+    if (m.op(m.comp(m.called(i)[0]).root) == Opcode::Parameter) return false;
+    return !is_custom_fusion(m, i) || is_triton_fusion(m, i) || is_elementwise(m, i);
+  }
   if (is_elementwise(m, i) || is_plain_bitcast(m, i)) return true;
   switch (m.op(i)) {
-    case Opcode::Fusion:
-      return !is_custom_fusion(m, i) || is_triton_fusion(m, i);
     case Opcode::Copy:
     case Opcode::Iota:
     case Opcode::Constant:

@@ -1,7 +1,6 @@
 #include "ir/analysis/fusion_view.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 namespace hlo {
 
@@ -33,6 +32,7 @@ void FusionView::take(InstId i) {
     return;
   }
   const Computation& body = m_.comp(m_.called(i)[0]);
+  nodes_.reserve(nodes_.size() + body.order.size());
   for (InstId b : body.order)
     if (m_.alive(b) && m_.op(b) != Opcode::Parameter && !(m_.op(b) == Opcode::Tuple && b == body.root))
       nodes_.push_back(b);
@@ -61,29 +61,68 @@ InstId FusionView::resolve(InstId i) const {
   return i;
 }
 
-const std::vector<InstId>& FusionView::users(InstId i) const {
-  if (!users_built_) {
-    users_built_ = true;
-    for (InstId n : nodes_)
-      for (size_t k = 0; k < m_.operand_count(n); ++k) {
-        std::vector<InstId>& list = users_[operand(n, k)];
-        if (list.empty() || list.back() != n) list.push_back(n);
-      }
+// Users in the body that it is in.
+void FusionView::add_users(InstId i, std::vector<InstId>* out) const {
+  for (InstId user : m_.users(i)) {
+    const bool results = m_.op(user) == Opcode::Tuple && m_.comp(m_.parent(user)).root == user;
+    if (!results && contains(user) && std::find(out->begin(), out->end(), user) == out->end()) out->push_back(user);
   }
-  static const std::vector<InstId> kNone;
-  auto at = users_.find(i);
-  return at == users_.end() ? kNone : at->second;
 }
 
-std::vector<InstId> FusionView::parameters() const {
+// What reads that operand of the producer or consumer, whose body is given: itself where it has none.
+void FusionView::add_readers(InstId of, CompId body, InstId operand, std::vector<InstId>* out) const {
+  for (size_t n = 0; n < m_.operand_count(of); ++n) {
+    if (m_.operand(of, n) != operand) continue;
+    if (body.valid())
+      add_users(m_.comp(body).params[n], out);
+    else if (std::find(out->begin(), out->end(), of) == out->end())
+      out->push_back(of);
+  }
+}
+
+// Asked for a few of many: what all of them have is not gathered for it.
+std::vector<InstId> FusionView::users(InstId i) const {
   std::vector<InstId> out;
-  std::unordered_set<InstId> seen;
-  auto add = [&](InstId of) {
-    for (InstId o : m_.operands(of))
-      if (o != producer_ && seen.insert(o).second) out.push_back(o);
+  if (producer_.valid() && resolve(producer_) == i) add_readers(consumer_, consumer_body_, producer_, &out);
+  if (!contains(i)) {
+    add_readers(consumer_, consumer_body_, i, &out);
+    if (producer_.valid()) add_readers(producer_, producer_body_, i, &out);
+  } else if (i != producer_ && i != consumer_) {
+    add_users(i, &out);
+  }
+  return out;
+}
+
+std::vector<FusionView::Read> FusionView::reads() const {
+  std::vector<Read> out;
+  std::vector<std::pair<InstId, size_t>> first;  // with its place in `out`, by instruction
+  auto add = [&](InstId of, int64_t Read::*place) {
+    const size_t known = first.size();
+    std::vector<std::pair<InstId, size_t>> own;
+    for (size_t n = 0; n < m_.operand_count(of); ++n)
+      if (m_.operand(of, n) != producer_) own.emplace_back(m_.operand(of, n), n);
+    std::vector<size_t> fresh;  // places of operands that are new here, to be put in their order
+    std::sort(own.begin(), own.end());
+    for (size_t k = 0; k < own.size(); ++k) {
+      const auto [inst, n] = own[k];
+      if (k > 0 && own[k - 1].first == inst) continue;
+      const auto end = first.begin() + static_cast<std::ptrdiff_t>(known);
+      const auto at = std::lower_bound(first.begin(), end, std::pair(inst, size_t{0}));
+      if (at != end && at->first == inst)
+        out[at->second].*place = static_cast<int64_t>(n);
+      else
+        fresh.push_back(n);
+    }
+    std::sort(fresh.begin(), fresh.end());
+    for (size_t n : fresh) {
+      first.emplace_back(m_.operand(of, n), out.size());
+      out.push_back({m_.operand(of, n), -1, -1});
+      out.back().*place = static_cast<int64_t>(n);
+    }
+    std::sort(first.begin(), first.end());
   };
-  if (producer_.valid()) add(producer_);
-  add(consumer_);
+  if (producer_.valid()) add(producer_, &Read::in_producer);
+  add(consumer_, &Read::in_consumer);
   return out;
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "ir/analysis/fusion_view.h"
+#include "ir/analysis/fusion_analysis.h"
 #include "ir/base/stack_guard.h"
 
 namespace hlo {
@@ -47,6 +47,20 @@ constexpr Cycles kCycles[] = {
 };
 constexpr int64_t kUnmeasured = 3;
 constexpr float kMostCode = 10000;
+
+// Elements made out of nothing, or of few: no reads to be far apart.
+bool from_broadcast(const Module& m, InstId i) {
+  for (;;) {
+    if (m.op(i) == Opcode::Broadcast || m.op(i) == Opcode::Iota) return true;
+    if (m.operand_count(i) != 1) return false;
+    if (m.op(i) != Opcode::Bitcast && !is_elementwise(m, i)) return false;
+    i = m.operand(i, 0);
+  }
+}
+
+bool moves_what_is_read(const Module& m, InstId i) {
+  return moves_minor_dimension(m, i) && !from_broadcast(m, m.operand(i, 0));
+}
 
 float ratio(int64_t a, int64_t b) {
   return b == 0 ? 0 : static_cast<float>(1.0 * static_cast<double>(a) / static_cast<double>(b));
@@ -254,6 +268,8 @@ GpuCost GpuCostAnalysis::fused(InstId fusion) {
       to.root_code += at.code;
     }
   }
+  c.elementwise = is_elementwise(m_, fusion);
+  for (InstId b : body.order) c.reads_across = c.reads_across || (m_.alive(b) && moves_what_is_read(m_, b));
   for (InstId p : body.params) {
     const float u = inside_[p].utilization;
     c.utilization.push_back(u);
@@ -277,13 +293,6 @@ float GpuCostAnalysis::repeats(InstId consumer, InstId operand) {
   return sum;
 }
 
-int64_t GpuCostAnalysis::bytes_read(InstId i, InstId operand) {
-  const GpuCost& c = of(i);
-  for (size_t n = 0; n < m_.operand_count(i); ++n)
-    if (m_.operand(i, n) == operand) return static_cast<int64_t>(c.bytes_read[n]);
-  return 0;
-}
-
 float GpuCostAnalysis::shared(const Inside& a, const Inside& b) const {
   float sum = 0;
   for (InstId r : a.roots)
@@ -291,30 +300,25 @@ float GpuCostAnalysis::shared(const Inside& a, const Inside& b) const {
   return sum;
 }
 
-float GpuCostAnalysis::common_utilization(InstId producer, InstId consumer, InstId operand) {
-  auto place = [&](InstId user, InstId of) -> std::optional<size_t> {
-    for (size_t n = 0; n < m_.operand_count(user); ++n)
-      if (m_.operand(user, n) == of) return n;
-    return std::nullopt;
-  };
-  const auto in_producer = place(producer, operand), in_consumer = place(consumer, operand);
-  if (!in_producer || !in_consumer) return 0;
+float GpuCostAnalysis::common_utilization(InstId producer, InstId consumer, size_t in_producer, size_t in_consumer) {
   auto parameter = [&](InstId fusion, size_t n) -> const Inside& {
-    of(fusion);
     return inside_[m_.comp(m_.called(fusion)[0]).params[n]];
   };
+  const GpuCost &p = of(producer), &c = of(consumer);
   const bool fusion = m_.op(producer) == Opcode::Fusion;
-  if (!is_elementwise(m_, producer)) {
+  if (!(fusion ? p.elementwise : is_elementwise(m_, producer))) {
     if (!fusion) return 0;
-    const Inside& p = parameter(producer, *in_producer);
-    if (shared(p, inside_[m_.comp(m_.called(producer)[0]).root]) != 1.0F) return 0;
+    const Inside& read = parameter(producer, in_producer);
+    if (shared(read, inside_[m_.comp(m_.called(producer)[0]).root]) != 1.0F) return 0;
   }
-  if (m_.op(consumer) == Opcode::Fusion) {
-    const auto at = place(consumer, producer);
-    if (!at) return 0;
-    return shared(parameter(consumer, *in_consumer), parameter(consumer, *at));
-  }
-  return is_elementwise(m_, consumer) ? 1 : 0;
+  if (m_.op(consumer) != Opcode::Fusion) return is_elementwise(m_, consumer) ? 1 : 0;
+  for (size_t n = 0; n < c.utilization.size(); ++n)
+    if (m_.operand(consumer, n) == producer) return shared(parameter(consumer, in_consumer), parameter(consumer, n));
+  return 0;
+}
+
+bool GpuCostAnalysis::reads_across(InstId i) {
+  return m_.op(i) == Opcode::Fusion ? of(i).reads_across : moves_what_is_read(m_, i);
 }
 
 bool GpuCostAnalysis::merged_too_large(InstId producer, InstId consumer) {

@@ -20,6 +20,8 @@ struct GpuCost {
   std::vector<float> bytes_read;   // by operand
   std::vector<float> utilization;  // by operand: how many times its elements are read, on average
   float code = 1;                  // size of what is emitted, in instructions
+  // Of a fusion: is_elementwise; and does it move the minor dimension of something that is read?
+  bool elementwise = false, reads_across = false;
 };
 
 class GpuCostAnalysis {
@@ -32,9 +34,10 @@ class GpuCostAnalysis {
   float utilization(InstId consumer, InstId operand);
   // The same wherever it stands: how often the consumer would compute it.
   float repeats(InstId consumer, InstId operand);
-  // Of the elements of `operand`, how many times the fusion of both reads them for both at once.
-  float common_utilization(InstId producer, InstId consumer, InstId operand);
-  int64_t bytes_read(InstId i, InstId operand);
+  // Of the elements of an operand of both, with its first places among theirs: how many times the fusion of both reads
+  // them for both at once.
+  float common_utilization(InstId producer, InstId consumer, size_t in_producer, size_t in_consumer);
+  bool reads_across(InstId i);
   // Would the producer's code, repeated as the consumer asks for it, be too much?
   bool merged_too_large(InstId producer, InstId consumer);
   int64_t size(InstId i) const { return bytes(m_.shape_id(i)); }

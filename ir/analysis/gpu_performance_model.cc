@@ -11,23 +11,6 @@ namespace {
 constexpr float kCacheSpeedupL2 = 2.5F, kCacheSpeedupL1 = 8;
 constexpr double kOverlap = 0.95;  // of computing with reading and writing
 
-// Elements made out of nothing, or of few: no reads to be far apart.
-bool from_broadcast(const Module& m, InstId i) {
-  for (;;) {
-    if (m.op(i) == Opcode::Broadcast || m.op(i) == Opcode::Iota) return true;
-    if (m.operand_count(i) != 1) return false;
-    if (m.op(i) != Opcode::Bitcast && !is_elementwise(m, i)) return false;
-    i = m.operand(i, 0);
-  }
-}
-
-bool reads_across(const Module& m, InstId i) {
-  if (m.op(i) != Opcode::Fusion) return moves_minor_dimension(m, i) && !from_broadcast(m, m.operand(i, 0));
-  for (InstId b : m.comp(m.called(i)[0]).order)
-    if (m.alive(b) && moves_minor_dimension(m, b) && !from_broadcast(m, m.operand(b, 0))) return true;
-  return false;
-}
-
 }  // namespace
 
 static constexpr double kSecond = 4e9;  // in ticks
@@ -86,9 +69,9 @@ Ticks GpuPerformanceModel::read_time(const Grid& grid, int64_t net, int64_t tota
          from_seconds(static_cast<double>(static_cast<float>(again) / rest));
 }
 
-bool GpuPerformanceModel::coalesced(EmitterKind kind, InstId producer, InstId consumer) const {
+bool GpuPerformanceModel::coalesced(EmitterKind kind, InstId producer, InstId consumer) {
   if (kind != EmitterKind::kTranspose &&
-      (reads_across(m_, producer) || (consumer.valid() && reads_across(m_, consumer))))
+      (costs_.reads_across(producer) || (consumer.valid() && costs_.reads_across(consumer))))
     return false;
   return !(kind == EmitterKind::kReduction && consumer.valid() && has_reduction_root(m_, producer, target_) &&
            has_reduction_root(m_, consumer, target_));
@@ -113,7 +96,9 @@ RunTime GpuPerformanceModel::of(InstId i) {
   const bool good = coalesced(a.kind, i, InstId());
   for (size_t n = 0; n < m_.operand_count(i); ++n) {
     const InstId o = m_.operand(i, n);
-    const int64_t total = costs_.bytes_read(i, o), net = std::min(costs_.size(o), total);
+    const auto ops = m_.operands(i);
+    const auto first = static_cast<size_t>(std::find(ops.begin(), ops.end(), o) - ops.begin());
+    const auto total = static_cast<int64_t>(cost.bytes_read[first]), net = std::min(costs_.size(o), total);
     r.read += read_time(r.grid, net, total, read_rate(m_.shape(o).type, good));
   }
   r.write = from_seconds(
@@ -133,12 +118,20 @@ RunTime GpuPerformanceModel::fused(InstId producer, InstId consumer, const RunTi
                                  static_cast<float>(of_consumer.flops));
   r.compute = compute_time(r.flops, r.grid);
   const bool good = coalesced(a.kind, producer, consumer);
-  for (InstId o : view.parameters()) {
-    const int64_t size = costs_.size(o);
-    const int64_t common = std::llround(static_cast<float>(size) * costs_.common_utilization(producer, consumer, o));
-    const int64_t total = std::llround(static_cast<float>(costs_.bytes_read(producer, o)) * times) +
-                          costs_.bytes_read(consumer, o) - common;
-    r.read += read_time(r.grid, std::min(size, total), total, read_rate(m_.shape(o).type, good));
+  const GpuCost &of_p = costs_.of(producer), &of_c = costs_.of(consumer);
+  for (const FusionView::Read& o : view.reads()) {
+    const int64_t size = costs_.size(o.inst);
+    int64_t total = 0;
+    if (o.in_producer >= 0) {
+      const auto once = static_cast<int64_t>(of_p.bytes_read[static_cast<size_t>(o.in_producer)]);
+      total += std::llround(static_cast<float>(once) * times);
+    }
+    if (o.in_consumer >= 0) total += static_cast<int64_t>(of_c.bytes_read[static_cast<size_t>(o.in_consumer)]);
+    if (o.in_producer >= 0 && o.in_consumer >= 0)
+      total -= std::llround(static_cast<float>(size) * costs_.common_utilization(producer, consumer,
+                                                                                 static_cast<size_t>(o.in_producer),
+                                                                                 static_cast<size_t>(o.in_consumer)));
+    r.read += read_time(r.grid, std::min(size, total), total, read_rate(m_.shape(o.inst).type, good));
   }
   r.bytes_written = of_consumer.bytes_written;
   r.write = of_consumer.write;

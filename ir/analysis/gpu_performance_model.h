@@ -57,7 +57,7 @@ class GpuPerformanceModel {
   Ticks compute_time(int64_t flops, const Grid& grid) const;
   Ticks read_time(const Grid& grid, int64_t net, int64_t total, double rate) const;
   double read_rate(ElementType type, bool coalesced) const;
-  bool coalesced(EmitterKind kind, InstId producer, InstId consumer) const;
+  bool coalesced(EmitterKind kind, InstId producer, InstId consumer);
 
   const Module& m_;
   const GpuTarget& target_;

@@ -24,7 +24,7 @@ Bits bits_of(const FusionView& view) {
     *least = std::min<int64_t>(*least, element_bits(s.type));
     b.most = std::max<int64_t>(b.most, element_bits(s.type));
   };
-  for (InstId p : view.parameters()) see(m.shape(p), &b.least_in);
+  view.each_read([&](InstId p) { see(m.shape(p), &b.least_in); });
   for (InstId r : view.roots()) {
     const Shape& s = m.shape(r);
     if (s.is_tuple())
@@ -82,8 +82,8 @@ std::optional<int64_t> in_place_elements(const FusionView& view) {
     InstId dus = root;
     while (view.contains(dus) && m.op(dus) == Opcode::Bitcast) dus = view.operand(dus, 0);
     if (!view.contains(dus) || m.op(dus) != Opcode::DynamicUpdateSlice) return std::nullopt;
-    for (InstId at = dus; !view.users(at).empty(); at = view.users(at)[0])
-      if (view.users(at).size() > 1 || m.op(view.users(at)[0]) != Opcode::Bitcast) return std::nullopt;
+    for (std::vector<InstId> by = view.users(dus); !by.empty(); by = view.users(by[0]))
+      if (by.size() > 1 || m.op(by[0]) != Opcode::Bitcast) return std::nullopt;
     InstId source = view.operand(dus, 0);
     if (view.contains(source) && m.op(source) == Opcode::Bitcast) source = view.operand(source, 0);
     if (view.contains(source)) return std::nullopt;

@@ -39,6 +39,18 @@ struct EvalOptions {
 
 class DeviceGrid;
 
+// The lines of an array along one dimension.
+struct SortLines {
+  SortLines(const Shape& s, int64_t dim);
+  int64_t base(int64_t line) const { return line / stride * stride * n + line % stride; }
+  int64_t n, stride, lines;  // elements of a line; between them; how many
+};
+using SortRanks = std::vector<std::vector<int64_t>>;  // by key, the first one first: less comes before
+using SortOrder = std::vector<int32_t>;               // line by line: which element comes at each place
+// Of equal ranks the position decides.
+SortOrder order_of(const SortLines& by, const SortRanks& ranks);
+bool is_order_of(const SortLines& by, const SortRanks& ranks, const SortOrder& order);
+
 class Evaluator {
  public:
   // `grid`: the other devices of a module that runs on several, kept by the caller; `device`: replica · partitions +
@@ -52,6 +64,12 @@ class Evaluator {
   Value run_computation(CompId comp, std::vector<Value> arguments);
   // One instruction from its operands' values.
   Value run_instruction(InstId inst, std::vector<Value> operands);
+
+  // What a sort orders its operands by, where its comparator compares keys. False where it does not, or where there is
+  // NaN that makes no order.
+  bool sort_ranks(InstId inst, std::span<const Value> operands, SortRanks* ranks);
+  // The operands of a sort in that order.
+  Value sorted(InstId inst, std::span<const Value> operands, const SortOrder& order);
 
   // Throws as run() would, at once, where an instruction that any run reaches cannot be run whatever its operands are.
   void check();
@@ -93,9 +111,11 @@ class Evaluator {
     InstId value;  // of the first side, in the comparator
     bool less = true, total_order = false;
   };
+  bool ranks_of_key(CompId comparator, std::span<const Value> ops, const SortKey& key, int64_t* to);
   bool one_by_one(InstId x, InstId y) const;
   bool same_expression(InstId x, InstId y, int& budget) const;
   bool sort_keys(InstId root, std::vector<SortKey>& keys) const;
+  Value merged(InstId inst, std::vector<Value>& ops);
   Value sort(InstId inst, std::vector<Value>& ops);
   Value topk(InstId inst, const Value& in, int64_t k, bool largest);
   Value gather(InstId inst, std::vector<Value>& ops);

@@ -53,6 +53,7 @@ Value Evaluator::gather(InstId inst, std::vector<Value>& ops) {
     window_out_strides.push_back(out_strides[static_cast<size_t>(offset[i])]);
   }
   int width = storage_bytes(in.type), idx_width = storage_bytes(idx.type);
+  const bool single = std::all_of(window_dims.begin(), window_dims.end(), [](int64_t d) { return d == 1; });
   Dims at(batch_dims.size(), 0);
   do {
     int64_t idx_at = 0, out_at = 0, in_at = 0;
@@ -72,8 +73,12 @@ Value Evaluator::gather(InstId inst, std::vector<Value>& ops) {
           static_cast<size_t>(std::find(batch_idx.begin(), batch_idx.end(), idx_batching[k]) - batch_idx.begin());
       in_at += at[which] * in_strides[static_cast<size_t>(batching[k])];
     }
-    copy_nd(window_dims, ops[0].bytes() + in_at * width, window_in_strides, out.data->data() + out_at * width,
-            window_out_strides, width);
+    const char* from = ops[0].bytes() + in_at * width;
+    char* to = out.data->data() + out_at * width;
+    if (single)
+      std::memcpy(to, from, static_cast<size_t>(width));
+    else
+      copy_nd(window_dims, from, window_in_strides, to, window_out_strides, width);
   } while (advance(at, batch_dims));
   return out;
 }

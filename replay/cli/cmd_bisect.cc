@@ -54,6 +54,7 @@ class FolderBisection {
  public:
   FolderBisection(const BisectArgs& a, const Recording& r, JudgementFile& memory)
       : a_(a), r_(r), memory_(memory), judged_(judge_options(a)) {
+    judged_.stages = true;
     load_options_.universe = std::make_shared<Universe>();
     inputs_ = input_options(a);
     for (size_t k = 0; k < r.rows.size(); ++k) {
@@ -72,11 +73,7 @@ class FolderBisection {
       return m;
     };
     // More than half of a dump's stages are: a pipeline's start is dumped, and nothing has run.
-    row_.same = [this](size_t k) {
-      std::error_code none;
-      return k > 0 && fs::file_size(paths_[k - 1], none) == fs::file_size(paths_[k], none) && !none &&
-             read_file(paths_[k - 1]) == read_file(paths_[k]);
-    };
+    row_.same = [this](size_t k) { return k > 0 && same_files(paths_[k - 1], paths_[k]); };
   }
   size_t stages() const { return row_.labels.size(); }
 
@@ -340,7 +337,7 @@ struct PipelineInside {
   // Of the stages around the fault; false where nothing is found inside.
   bool describe(const BisectArgs& a, const Module& good, const Module& bad, Finding& f) {
     if (!found || verify(bad).verdict != Verdict::kGood) return false;
-    Inside two(session, eval_options(a), bytes_to_keep({}));
+    Inside two(session, eval_options(a), bytes_to_keep(0));
     two.first(good);
     InsideStage s = two.next(bad);
     if (!s.findings.empty()) describe_inside(good, bad, s, f);

@@ -65,78 +65,104 @@ std::string verdict(const Comparison& c) {
   return first ? fmt::format("different: first in {}", in_words(*first)) : std::string("equal");
 }
 
-// Every stage of a recording against its first.
-int all_stages(const ExecArgs& a) {
-  std::vector<Recording> all = select_modules(a.file);
-  Json list = Json::array();
-  size_t run = 0, different = 0, refused = 0;
-  std::string first_bad;
-  InputOptions inputs = input_options(a);
-  const ExecutorInfo* evaluator = find_executor(a.backend);
-  for (const Recording& r : all) {
-    LoadOptions load_options;
-    load_options.universe = std::make_shared<Universe>();
-    std::unique_ptr<Module> first;
-    std::unique_ptr<Session> session;
-    Value expected, reference;
-    Progress progress("running the stages of " + a.file);
+// exec --all-stages: every stage of a recording against its first.
+class AllStages {
+ public:
+  explicit AllStages(const ExecArgs& a) : a_(a), inputs_(input_options(a)) {}
+  int run() {
+    for (const Recording& r : select_modules(a_.file)) module(r);
+    if (a_.json)
+      print_json({{"stages", list_},
+                  {"run", run_},
+                  {"different", different_},
+                  {"refused", refused_},
+                  {"first_bad", first_bad_.empty() ? Json() : Json(first_bad_)}});
+    else if (first_bad_.empty())
+      fmt::print("all {} stages equal\n", run_);
+    else
+      fmt::print("{} of {} stages differ, {} refused; first: {}\n", different_, run_ + refused_, refused_, first_bad_);
+    return different_ ? kNo : refused_ || !run_ ? kBad : kYes;
+  }
+
+ private:
+  struct Told {
+    std::string state, detail;
+    Json difference;
+  };
+
+  void module(const Recording& r) {
+    load_options_.universe = std::make_shared<Universe>();
+    results_.reset(), session_.reset(), first_.reset();
+    std::string before;
+    Told told;
+    Progress progress("running the stages of " + a_.file);
     for (const StageRow& row : r.rows) {
       progress.at(static_cast<size_t>(&row - r.rows.data()), r.rows.size(), row.file);
-      if (row.file.empty() || !(row.file.ends_with(".txt") || row.file.ends_with(".hlo"))) continue;
-      std::string path = r.folder + "/" + row.file, state, detail;
-      inputs.label = path;
-      Json entry{
-          {"module", r.module_name}, {"file", row.file}, {"stage", row.name()}, {"result", ""}, {"difference", Json()}};
-      try {
-        std::unique_ptr<Module> m =
-            load_verified(confined_path(r.folder, row.file), !a.no_verify, nullptr, load_options);
-        if (!a.ignore_memory) foresee_memory(*m, path, a.backend, false);
-        settle_elided(*m, inputs);
-        check_supported(*m);
-        if (!session) {
-          first = std::move(m);
-          session = std::make_unique<Session>(*first, inputs);
-          expected = session->run(*first, *evaluator, eval_options(a), 1, false);
-          state = "first";
-        } else {
-          Value got = session->run(*m, *evaluator, eval_options(a), 1, false);
-          Comparison c = compare_results(m->u(), got, expected, a.tolerance);
-          if (!c.equal) {
-            if (!reference.shape.valid()) reference = session->run(*first, *evaluator, eval_options(a), 1, true);
-            c = compare_results(m->u(), got, expected, a.tolerance, &reference);
-          }
-          state = c.equal ? "equal" : "different";
-          if (!c.equal) detail = verdict(c), entry["difference"] = to_json(*c.first_difference());
-        }
-        ++run;
-      } catch (const Failure& e) {
-        state = "refused", detail = e.what();
-      }
-      if (state == "different") ++different;
-      if (state == "refused") ++refused;
-      if (first_bad.empty() && (state == "different" || state == "refused"))
-        first_bad = fmt::format("{} ({}): {}", row.name(), state, detail);
-      entry["result"] = state;
-      entry["detail"] = detail;
-      Progress::clear();
-      if (!a.json) fmt::print("{:<9} {}{}\n", state, row.file, detail.empty() ? "" : "\n          " + detail);
-      list.push_back(std::move(entry));
-      if (!session) break;  // nothing to hold the others against
+      if (!row.file.ends_with(".txt") && !row.file.ends_with(".hlo")) continue;
+      std::string path = confined_path(r.folder, row.file);
+      // More than half of a dump's stages are the one before: a pipeline's start is dumped, and nothing has run.
+      if (before.empty() || told.state == "refused" || !same_files(before, path))
+        told = stage(path, r.folder + "/" + row.file);
+      else if (told.state == "first")
+        told.state = "equal";
+      before = path;
+      tell(r, row, told);
+      if (!results_) break;  // nothing to hold the others against
       if (interrupted()) fail(FailureKind::kUsage, "interrupted");
     }
   }
-  if (a.json)
-    print_json({{"stages", list},
-                {"run", run},
-                {"different", different},
-                {"refused", refused},
-                {"first_bad", first_bad.empty() ? Json() : Json(first_bad)}});
-  else if (first_bad.empty())
-    fmt::print("all {} stages equal\n", run);
-  else
-    fmt::print("{} of {} stages differ, {} refused; first: {}\n", different, run + refused, refused, first_bad);
-  return different ? kNo : refused || !run ? kBad : kYes;
-}
+
+  Told stage(const std::string& path, const std::string& label) {
+    Told told;
+    inputs_.label = label;
+    try {
+      std::unique_ptr<Module> m = load_verified(path, !a_.no_verify, nullptr, load_options_);
+      if (!a_.ignore_memory) foresee_memory(*m, label, a_.backend, false);
+      settle_elided(*m, inputs_);
+      check_supported(*m);
+      if (!results_) {
+        first_ = std::move(m);
+        session_ = std::make_unique<Session>(*first_, inputs_);
+        results_ =
+            std::make_unique<ResultComparison>(*first_, *session_, a_.backend, eval_options(a_), a_.tolerance, true);
+        told.state = "first";
+      } else {
+        const Comparison& c = results_->of(*m);
+        told.state = c.equal ? "equal" : "different";
+        if (!c.equal) told.detail = verdict(c), told.difference = to_json(*c.first_difference());
+      }
+    } catch (const Failure& e) {
+      told.state = "refused", told.detail = e.what();
+    }
+    return told;
+  }
+
+  void tell(const Recording& r, const StageRow& row, const Told& told) {
+    ++(told.state == "refused" ? refused_ : run_);
+    if (told.state == "different") ++different_;
+    if (first_bad_.empty() && (told.state == "different" || told.state == "refused"))
+      first_bad_ = fmt::format("{} ({}): {}", row.name(), told.state, told.detail);
+    Progress::clear();
+    if (!a_.json)
+      fmt::print("{:<9} {}{}\n", told.state, row.file, told.detail.empty() ? "" : "\n          " + told.detail);
+    list_.push_back({{"module", r.module_name},
+                     {"file", row.file},
+                     {"stage", row.name()},
+                     {"result", told.state},
+                     {"difference", told.difference},
+                     {"detail", told.detail}});
+  }
+
+  const ExecArgs& a_;
+  InputOptions inputs_;
+  LoadOptions load_options_;
+  std::unique_ptr<Module> first_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<ResultComparison> results_;
+  Json list_ = Json::array();
+  size_t run_ = 0, different_ = 0, refused_ = 0;
+  std::string first_bad_;
+};
 
 }  // namespace
 
@@ -236,7 +262,7 @@ int cmd_exec(const ExecArgs& a) {
     fail(FailureKind::kUsage, "unknown precision '{}'; there are own and high", a.precision);
   if (a.all_stages) {
     if (!names_modules(a.file)) fail(FailureKind::kUsage, "--all-stages takes a folder, not {}", a.file);
-    return all_stages(a);
+    return AllStages(a).run();
   }
   std::error_code ignored;
   bool high = a.precision == "high";

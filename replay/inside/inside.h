@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/inside/walk.h"
+#include "replay/inside/stages.h"
 #include "replay/judge.h"
 
 namespace hlo {
@@ -77,12 +77,9 @@ class Inside {
   struct Stage;
   class Comparison;
   std::unique_ptr<Stage> number(const Module& m, std::shared_ptr<StageModule> module);
-  std::vector<Term> arguments(const Module& m, int64_t devices);
-  void take_outputs(const Module& m, Stage& s);
 
-  const Session& session_;
-  EvalOptions options_;
-  std::unique_ptr<Numbering> numbers_;
+  std::unique_ptr<Stages> stages_;
+  Numbering* numbers_;  // of these
   std::unique_ptr<Stage> first_, last_;
   std::vector<Term> expected_;  // outputs of the last stage of which all are known
 };

@@ -73,8 +73,8 @@ bool cheap_to_compute(const Module& m, InstId i) {
 
 }  // namespace
 
-StageModule::StageModule(const Module& m, const EvalOptions& o, int64_t count)
-    : wide(widened_module(m)),
+StageModule::StageModule(const Module& m, const EvalOptions& o, int64_t count, StageTypes types)
+    : wide(types == StageTypes::kWide ? widened_module(m) : m.clone()),
       options(o),
       devices(count),
       grid(m.config().replica_count, m.config().num_partitions),
@@ -83,6 +83,7 @@ StageModule::StageModule(const Module& m, const EvalOptions& o, int64_t count)
   for (int64_t d = 0; d < devices; ++d)
     evaluators.push_back(std::make_unique<Evaluator>(*wide, options, devices > 1 ? &grid : nullptr, d));
   talks.assign(wide->comp_slots(), -1);
+  if (types == StageTypes::kOwn) return;
   coarse.assign(m.inst_slots(), false);
   for (CompId c : m.computations())
     for (InstId i : m.comp(c).order) {
@@ -371,9 +372,9 @@ Term Numbering::wrap(std::vector<Value> each, const Number& recipe) {
   if (each.size() > 1 &&
       std::all_of(each.begin() + 1, each.end(), [&](const Value& v) { return same_bits(v, each[0]); }))
     each.resize(1);
-  Sketch sketch = sketch_of(u_, each);
+  Sketch sketch = bit_by_bit_ ? bits_of(u_, each) : sketch_of(u_, each);
   out.number = alike(sketch);
-  if (out.number == kNoNumber)
+  if (out.number == kNoNumber && !bit_by_bit_)
     out.number = alike(sketch, each, std::max(recipe.noise, recipe.grain * (recipe.folded ? kFoldedGrains : kGrains)));
   if (out.number != kNoNumber) {
     Number& old = numbers_[out.number];

@@ -9,6 +9,7 @@
 #include "ir/eval/devices.h"
 #include "ir/eval/evaluator.h"
 #include "replay/inside/canonical.h"
+#include "replay/inside/orders.h"
 #include "replay/inside/sketch.h"
 #include "replay/inside/views.h"
 
@@ -25,9 +26,12 @@ struct Term {
   bool is_array() const { return number != kNoNumber; }
 };
 
-// A stage, its floats widened to f64, and how its instructions are run.
+// What a stage is evaluated in: its floats widened to f64, or the types that it has.
+enum class StageTypes { kWide, kOwn };
+
+// A stage in these types, and how its instructions are run.
 struct StageModule {
-  StageModule(const Module& m, const EvalOptions& options, int64_t devices);
+  StageModule(const Module& m, const EvalOptions& options, int64_t devices, StageTypes types);
   const Module& m() const { return *wide; }
   std::unique_ptr<Module> wide;
   EvalOptions options;
@@ -67,14 +71,17 @@ struct Number {
 
 class Numbering {
  public:
-  // Keeps values of at most so many bytes in sum; the rest is computed again where it is needed.
-  Numbering(const std::shared_ptr<Universe>& universe, int64_t most_bytes)
-      : keep_(universe), u_(*universe), most_(most_bytes), most_cheap_(most_bytes / 8) {}
+  // Keeps values of at most so many bytes in sum; the rest is computed again where it is needed. `bit_by_bit`: values
+  // that agree but for rounding are two.
+  Numbering(const std::shared_ptr<Universe>& universe, int64_t most_bytes, bool bit_by_bit)
+      : keep_(universe), u_(*universe), bit_by_bit_(bit_by_bit), most_(most_bytes), most_cheap_(most_bytes / 8) {}
 
   const Number& operator[](NumberId n) const { return numbers_[n]; }
   size_t size() const { return numbers_.size(); }
+  bool bit_by_bit() const { return bit_by_bit_; }
   uint32_t stage = 0;  // new numbers are of this one
   ArrayViews views;
+  SortOrders orders;
 
   // A value as it is. `each`: one value, or one a device.
   Term place(std::vector<Value> each);
@@ -122,6 +129,7 @@ class Numbering {
 
   std::shared_ptr<Universe> keep_;
   Universe& u_;
+  bool bit_by_bit_;
   int64_t most_, most_cheap_, kept_ = 0, cheap_ = 0;  // bytes; `cheap`: of what is cheap to compute again
   uint64_t clock_ = 0;
   std::vector<Number> numbers_;

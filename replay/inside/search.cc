@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ir/base/memory.h"
 #include "ir/eval/kernels.h"
 
 namespace hlo {
@@ -29,12 +28,6 @@ Judgement in_own_types(const Module& m, const Session& session, const EvalOption
   Value got = session.run(m, *find_executor("evaluator"), options, 1, false);
   Comparison c = compare_results(m.u(), got, narrowed(m.u(), high, got), tolerance);
   return c.equal ? good_within(c) : Judgement{Verdict::kUnknown, c.first_difference()->why};
-}
-
-int64_t bytes_to_keep(const InsideOptions& o) {
-  if (o.most_bytes > 0) return o.most_bytes;
-  int64_t free = available_memory().bytes;
-  return std::min(free / 4, int64_t{3} << 30);
 }
 
 namespace {
@@ -102,7 +95,7 @@ class Row {
 std::unique_ptr<Inside> begun(InsideSearch& out, const Module& first, const Session& session,
                               const InsideOptions& options) {
   auto begin = [&](const Session& with) {
-    auto one = std::make_unique<Inside>(with, options.eval, bytes_to_keep(options));
+    auto one = std::make_unique<Inside>(with, options.eval, bytes_to_keep(options.most_bytes));
     out.stages[0] = one->first(first);
     out.told = one->inputs();
     if (!one->outputs(&out.outputs)) out.outputs = Value();
@@ -168,7 +161,7 @@ InsideSearch search_inside(const Candidates& row, const Module& first, const Ses
 }
 
 Judge inside_judge(const Module& good, const Session& session, const InsideOptions& options) {
-  auto inside = std::make_shared<Inside>(session, options.eval, bytes_to_keep(options));
+  auto inside = std::make_shared<Inside>(session, options.eval, bytes_to_keep(options.most_bytes));
   inside->first(good);
   return [inside](const Module& m) {
     InsideStage s = inside->next(m, false);

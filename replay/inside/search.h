@@ -26,9 +26,6 @@ struct InsideOptions {
   std::function<const Session*(int attempt)> others;
 };
 
-// Bytes of values that are kept under these options.
-int64_t bytes_to_keep(const InsideOptions& options);
-
 // All candidates in order; those that cannot be read are unknown, those that the verifier refuses are bad.
 InsideSearch search_inside(const Candidates& candidates, const Module& first, const Session& session,
                            const InsideOptions& options);

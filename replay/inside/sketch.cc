@@ -135,20 +135,40 @@ bool Sketch::same(const Sketch& o, double share) const {
          std::fabs(largest - o.largest) <= share * std::max(largest, o.largest) * static_cast<double>(elements);
 }
 
-Sketch sketch_of(const Universe& u, std::span<const Value> each) {
+namespace {
+
+// What every value of that sketch has: the type, how many elements, on how many devices.
+Sketch kind_of(const Shape& s, std::span<const Value> each) {
   Sketch out;
+  out.elements = s.elements_count() * (is_complex(s.type) ? 2 : 1);
+  out.kind = hash_combine(static_cast<uint64_t>(s.type), static_cast<uint64_t>(out.elements));
+  out.kind = hash_combine(out.kind, each.size());
+  for (const Value& v : each)
+    for (int64_t d : v.sizes) out.kind = hash_combine(out.kind, static_cast<uint64_t>(d));
+  return out;
+}
+
+}  // namespace
+
+Sketch bits_of(const Universe& u, std::span<const Value> each) {
   const Shape& s = u[each[0].shape];
-  if (!s.is_array()) return out;
+  if (!s.is_array()) return {};
+  Sketch out = kind_of(s, each);
+  for (const Value& v : each) out.exact = hash_combine(out.exact, hash_bytes(v.data->data(), v.data->size()));
+  return out;
+}
+
+Sketch sketch_of(const Universe& u, std::span<const Value> each) {
+  const Shape& s = u[each[0].shape];
+  if (!s.is_array()) return {};
+  Sketch out = kind_of(s, each);
   bool complex = is_complex(s.type);
   out.floats = complex || is_float(s.type);
-  int64_t n = s.elements_count() * (complex ? 2 : 1), width = storage_bytes(s.type);
-  out.elements = n;
-  out.kind = hash_combine(hash_combine(static_cast<uint64_t>(s.type), static_cast<uint64_t>(n)), each.size());
+  int64_t n = out.elements, width = storage_bytes(s.type);
   uint64_t place = 0;
   double head = 0;
   bool begun = false;
   for (const Value& v : each) {
-    for (int64_t d : v.sizes) out.kind = hash_combine(out.kind, static_cast<uint64_t>(d));
     if (!n) continue;
     const char* data = v.bytes();
     if (!out.floats) {

@@ -25,6 +25,8 @@ struct Sketch {
 };
 
 Sketch sketch_of(const Universe& u, std::span<const Value> each);
+// The same of values that are one bit by bit alone: `exact` has all bits of floats, too, and nothing is summed.
+Sketch bits_of(const Universe& u, std::span<const Value> each);
 
 // The largest |a - b| over the largest magnitude of `b`, element by element and device by device; infinity where NaN or
 // infinities are at other places, or integers differ. `at`, if given: flat index of the worst element.

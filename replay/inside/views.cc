@@ -1,6 +1,7 @@
 #include "replay/inside/views.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "ir/backend_config.h"
@@ -71,6 +72,88 @@ bool in_order(const Dims& from) {
   for (size_t k = 0; k < from.size(); ++k)
     if (from[k] != static_cast<int64_t>(k)) return false;
   return true;
+}
+
+// A dot as what is summed of which elements, whatever the dimensions that both operands and the result are written in:
+// each list has the dimensions of one of them, the first one outermost, a dimension by the same letter wherever it
+// goes.
+class DotIndex {
+ public:
+  uint64_t hash() {
+    for (auto& [letter, size] : sizes_)
+      if (size == 1)
+        for (std::vector<int>& list : lists_) std::erase(list, letter);
+    while (join()) {
+    }
+    std::map<int, int> names;
+    uint64_t h = 0xD07;
+    for (const std::vector<int>& list : lists_) {
+      h = hash_combine(h, list.size());
+      for (int letter : list) {
+        int name = names.emplace(letter, static_cast<int>(names.size())).first->second;
+        h = hash_combine(hash_combine(h, static_cast<uint64_t>(name)), static_cast<uint64_t>(sizes_.at(letter)));
+      }
+    }
+    return h;
+  }
+  int letter(int64_t size) {
+    int next = static_cast<int>(sizes_.size());
+    sizes_[next] = size;
+    return next;
+  }
+  std::vector<int>& list(size_t k) { return lists_[k]; }
+
+ private:
+  // Two that stand side by side wherever one of them does are one dimension.
+  bool join() {
+    for (const std::vector<int>& list : lists_)
+      for (size_t k = 1; k < list.size(); ++k) {
+        const int first = list[k - 1], second = list[k];
+        if (!together(first, second)) continue;
+        sizes_[first] *= sizes_[second];
+        for (std::vector<int>& l : lists_) std::erase(l, second);
+        return true;
+      }
+    return false;
+  }
+  bool together(int first, int second) const {
+    for (const std::vector<int>& list : lists_)
+      for (size_t k = 0; k < list.size(); ++k) {
+        if (list[k] == first && (k + 1 == list.size() || list[k + 1] != second)) return false;
+        if (list[k] == second && (k == 0 || list[k - 1] != first)) return false;
+      }
+    return true;
+  }
+
+  std::vector<int> lists_[3];  // left, right, result
+  std::map<int, int64_t> sizes_;
+};
+
+// `side`: what the operands are made of, neither padded.
+uint64_t dot_key(const ArrayView side[2], const Dims batch[2], const Dims contracted[2]) {
+  DotIndex index;
+  std::vector<int> of[2];  // by dimension of the operand
+  uint64_t h = 0;
+  for (size_t k = 0; k < 2; ++k) {
+    of[k].assign(side[k].from.size(), -1);
+    index.list(k).assign(side[k].from.size(), -1);
+    h = hash_combine(h, side[k].base);
+  }
+  auto size = [&](size_t k, int64_t d) {
+    return side[k].base_dims[static_cast<size_t>(side[k].from[static_cast<size_t>(d)])];
+  };
+  for (const Dims* both : {batch, contracted})
+    for (size_t n = 0; n < both[0].size(); ++n) {
+      const int letter = index.letter(size(0, both[0][n]));
+      for (size_t k = 0; k < 2; ++k) of[k][static_cast<size_t>(both[k][n])] = letter;
+      if (both == batch) index.list(2).push_back(letter);
+    }
+  for (size_t k = 0; k < 2; ++k)
+    for (size_t d = 0; d < of[k].size(); ++d) {
+      if (of[k][d] < 0) index.list(2).push_back(of[k][d] = index.letter(size(k, static_cast<int64_t>(d))));
+      index.list(k)[static_cast<size_t>(side[k].from[d])] = of[k][d];
+    }
+  return hash_combine(h, index.hash());
 }
 
 }  // namespace
@@ -161,12 +244,12 @@ uint64_t ArrayViews::product(const Module& m, InstId i, const std::vector<Term>&
   ShapeId result = library == Library::kNone ? m.shape_id(i) : m.shape(i).elements[0];
   const Shape& s = m.u()[result];
   if (s.is_dynamic() || m.shape(m.operand(i, 0)).is_dynamic() || m.shape(m.operand(i, 1)).is_dynamic()) return 0;
-  uint64_t h = hash_combine(mixed(0xF0D, s.dims), static_cast<uint64_t>(s.type));
+  uint64_t h = hash_combine(0xF0D, static_cast<uint64_t>(s.type));
   for (int k = 0; k < 2; ++k)
     h = hash_combine(h, static_cast<uint64_t>(m.shape(m.operand(i, static_cast<size_t>(k))).type));
   if (convolves) {
     uint64_t own = convolution(m, i, operands);
-    return own ? hash_combine(h, own) : 0;
+    return own ? hash_combine(mixed(h, s.dims), own) : 0;
   }
   const AttrSet& a = m.attrs(i);
   if (a.has(Attr::sparsity_config)) return 0;
@@ -189,22 +272,7 @@ uint64_t ArrayViews::product(const Module& m, InstId i, const std::vector<Term>&
       for (int64_t d : *list)
         if (d < 0 || d >= static_cast<int64_t>(side[k].from.size())) return 0;
   }
-  // Pairs of contracted dimensions in any order are the same sum.
-  std::vector<std::pair<int64_t, int64_t>> pairs;
-  for (size_t k = 0; k < contracted[0].size(); ++k)
-    pairs.emplace_back(side[0].from[static_cast<size_t>(contracted[0][k])],
-                       side[1].from[static_cast<size_t>(contracted[1][k])]);
-  std::sort(pairs.begin(), pairs.end());
-  for (const auto& [l, r] : pairs) h = mixed(h, {l, r});
-  for (size_t k = 0; k < 2; ++k) {
-    h = mixed(hash_combine(h, side[k].base), side[k].base_dims);
-    h = mixed(h, permuted(side[k].from, batch[k]));
-    Dims free;
-    for (int64_t d = 0; d < static_cast<int64_t>(side[k].from.size()); ++d)
-      if (!contains(batch[k], d) && !contains(contracted[k], d)) free.push_back(side[k].from[static_cast<size_t>(d)]);
-    h = mixed(h, free);
-  }
-  return h;
+  return hash_combine(h, dot_key(side, batch, contracted));
 }
 
 }  // namespace hlo

@@ -29,8 +29,8 @@ uint64_t loop_key(uint64_t init, LoopKey what) {
 
 }  // namespace
 
-StageWalk::StageWalk(Numbering& numbers, std::shared_ptr<StageModule> module)
-    : n_(numbers), s_(std::move(module)), m_(s_->m()) {}
+StageWalk::StageWalk(Numbering& numbers, std::shared_ptr<StageModule> module, bool remember)
+    : n_(numbers), s_(std::move(module)), m_(s_->m()), remember_(remember) {}
 
 StageNumbers StageWalk::run(const std::vector<Term>& arguments) {
   out_ = StageNumbers();
@@ -67,7 +67,7 @@ Term StageWalk::computation(CompId c, const std::vector<Term>& parameters) {
     Term t = instruction(i, operands, parameters);
     if (out_.first_unknown.empty())
       if (const std::string* why = n_.why_unknown(t)) out_.first_unknown = *why;
-    if (out_.visits.size() < kMostVisits) {
+    if (remember_ && out_.visits.size() < kMostVisits) {
       out_.by_name[m_[i].name].push_back(static_cast<uint32_t>(out_.visits.size()));
       out_.visits.push_back({i, t, std::move(operands)});
     }
@@ -145,12 +145,55 @@ Term StageWalk::instruction(InstId i, std::vector<Term> operands, const std::vec
 }
 
 bool StageWalk::is_zero(const Term& t) {
-  if (!t.is_array() || !n_[t.number].known) return false;
-  const Sketch& s = n_[t.number].sketch;
-  return s.floats && s.elements == 1 && s.largest == 0 && !s.nan && !s.infinite;
+  if (!t.is_array() || !n_[t.number].known || n_[t.number].sketch.elements != 1) return false;
+  const std::vector<Value> each = n_.values(t.number);
+  const ElementType type = m_.u()[each[0].shape].type;
+  return each.size() == 1 && is_float(type) && load_double(type, each[0].bytes()) == 0;
+}
+
+// Each operand as that order has it, where all of them have been brought into it already.
+bool StageWalk::known_sort(InstId i, const std::vector<Term>& operands, uint64_t order, Term* result) {
+  std::vector<Term> sorted;
+  for (const Term& t : operands) {
+    bool found = false;
+    sorted.push_back(n_.find(hash_combine(order, Numbering::hash(n_, t)), &found));
+    if (!found) return false;
+  }
+  const Shape& s = m_.shape(i);
+  for (size_t k = 0; k < sorted.size(); ++k) sorted[k].shape = s.is_tuple() ? s.elements[k] : m_.shape_id(i);
+  *result = s.is_tuple() ? tuple(m_.shape_id(i), std::move(sorted)) : sorted[0];
+  return true;
+}
+
+Term StageWalk::sort(InstId i, const std::vector<Term>& operands) {
+  uint64_t key = key_of(i, operands);
+  bool found = false;
+  Term out = n_.find(key, &found);
+  bool alone = !found && s_->devices == 1;
+  for (const Term& t : operands) alone = alone && !n_.why_unknown(t);
+  if (!alone) return n_.apply(s_, i, operands, key);
+  std::vector<Value> given;
+  const SortOrders::Known* order = nullptr;
+  try {
+    for (size_t k = 0; k < operands.size(); ++k)
+      given.push_back(n_.value(operands[k], m_.shape_id(m_.operand(i, k)), 0));
+    order = n_.orders.of(*s_->evaluators[0], m_, i, given);
+  } catch (const Failure&) {
+    // Evaluated, and its refusal told.
+  }
+  if (!order) return n_.apply(s_, i, operands, key);
+  if (!known_sort(i, operands, order->id, &out)) {
+    ++n_.count.operations;
+    out = n_.place({s_->evaluators[0]->sorted(i, given, order->order)}, s_, i, operands);
+    for (size_t k = 0; k < operands.size(); ++k)
+      n_.set(hash_combine(order->id, Numbering::hash(n_, operands[k])), out.elements ? (*out.elements)[k] : out);
+  }
+  n_.set(key, out);
+  return out;
 }
 
 Term StageWalk::operation(InstId i, const std::vector<Term>& operands) {
+  if (m_.op(i) == Opcode::Sort) return sort(i, operands);
   Term out;
   if (n_.views.undone(m_, i, operands, &out)) return out;
   uint64_t product = n_.views.product(m_, i, operands);
@@ -235,6 +278,8 @@ Term StageWalk::loop(InstId i, const std::vector<Term>& operands) {
   ++out_.loops;
   uint64_t key = hash_combine(s_->canonical.computation(body), s_->canonical.computation(condition));
   key = hash_combine(key, Numbering::hash(n_, init));
+  // As a whole: two trips that are the same say little of the others where every bit counts.
+  if (n_.bit_by_bit()) return n_.apply(s_, i, operands, hash_combine(key, 2));
   // The first trip is looked into.
   Term first;
   int64_t more = 1;

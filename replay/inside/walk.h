@@ -26,7 +26,8 @@ struct StageNumbers {
 
 class StageWalk {
  public:
-  StageWalk(Numbering& numbers, std::shared_ptr<StageModule> module);
+  // `remember`: visits are kept, for comparison; else the result alone.
+  StageWalk(Numbering& numbers, std::shared_ptr<StageModule> module, bool remember = true);
   // `arguments`: of the entry. Throws only what stops everything (memory, interruption).
   StageNumbers run(const std::vector<Term>& arguments);
 
@@ -39,6 +40,8 @@ class StageWalk {
   Term run_loop(InstId i, const Term& init, uint64_t key);
   bool same_loop(InstId i, const Term& init, const Term& first, Term* result);
   Term operation(InstId i, const std::vector<Term>& operands);
+  bool known_sort(InstId i, const std::vector<Term>& operands, uint64_t order, Term* result);
+  Term sort(InstId i, const std::vector<Term>& operands);
   Term library_product(InstId i, const std::vector<Term>& operands, uint64_t product);
   bool is_zero(const Term& t);
   Term tuple(ShapeId shape, std::vector<Term> elements) const;
@@ -48,6 +51,7 @@ class StageWalk {
   Numbering& n_;
   std::shared_ptr<StageModule> s_;
   const Module& m_;
+  bool remember_;
   StageNumbers out_;
   std::unordered_map<uint64_t, Term> calls_;
   uint64_t draws_ = 0;

@@ -1,0 +1,48 @@
+// What the stages of one session compute, under one numbering: what an earlier stage computed is taken over.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "replay/inside/walk.h"
+#include "replay/session.h"
+
+namespace hlo {
+
+class Stages {
+ public:
+  // `session`: arguments and shapes of the outputs; must outlive this. `types`: StageTypes::kWide, where values are one
+  // that agree but for rounding, or kOwn, where they are one bit by bit.
+  Stages(const Session& session, EvalOptions options, int64_t most_bytes, StageTypes types);
+
+  Numbering& numbers() { return numbers_; }
+  const Numbering& numbers() const { return numbers_; }
+  // Throws Failure(kUnsupported) where it runs on more devices than are simulated.
+  std::shared_ptr<StageModule> stage_module(const Module& m) const;
+  // Throws Failure(kUsage) where the module takes other arguments, else only what stops everything.
+  StageNumbers walk(const Module& m, std::shared_ptr<StageModule> module, bool remember);
+  // What a walk gave as whole arrays: of partitions' shards what they make together. Throws where a shard has no value.
+  Term whole_result(const Module& m, const StageNumbers& walked);
+  bool shards_make_result(const Module& m, const StageNumbers& walked) const;
+
+  // The result of a stage, as Session::run gives it of the evaluator. `known`: a number for it, the same for results
+  // that are the same bit by bit. False where it is not to be had so: it draws random numbers out of nowhere, or
+  // something in it cannot be run, as Session::run tells.
+  bool run(const Module& m, Value* result, uint64_t* known);
+
+ private:
+  std::vector<Term> arguments(const Module& m, int64_t devices);
+  ShapeId in_types(ShapeId shape) const;
+
+  const Session& session_;
+  EvalOptions options_;
+  StageTypes types_;
+  Numbering numbers_;
+};
+
+// Bytes of values that are kept: so many, or by what the machine has left where `asked` is 0.
+int64_t bytes_to_keep(int64_t asked);
+
+// Leaves that are arrays, in order.
+void leaves_of(const Term& t, std::vector<Term>* out);
+
+}  // namespace hlo
