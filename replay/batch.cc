@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "ir/verifier.h"
@@ -271,9 +272,13 @@ std::string BatchChange::in_words() const {
 }
 
 std::unique_ptr<Module> with_batch(const Module& m, const std::string& parameter, int64_t to, BatchChange* change) {
-  const BatchDimensions dims(m);
-  const uint32_t batch = found_batch(m, dims, parameter);
-  const int64_t from = size_at(m, dims, batch);
+  const BatchDimensions plain(m, false);
+  const uint32_t batch = found_batch(m, plain, parameter);
+  const int64_t from = size_at(m, plain, batch);
+  // The same nodes, in other groups.
+  std::optional<BatchDimensions> of_one;
+  if (from == 1) of_one.emplace(m, true);
+  const BatchDimensions& dims = of_one ? *of_one : plain;
   if (from < 1) fail(FailureKind::kUnsupported, "a batch of {} cannot be made another one", from);
   const BatchMarks marks(m, dims, batch, from);
   *change = {{}, from, to, 0};

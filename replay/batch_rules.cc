@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "passes/rewrite.h"
+
 namespace hlo {
 namespace {
 
@@ -11,7 +13,7 @@ int64_t dim_of(const Module& m, InstId i, int64_t d) { return m.shape(i).dims[st
 
 }  // namespace
 
-BatchDimensions::BatchDimensions(const Module& m) : m_(m), first_(m.inst_slots(), 0) {
+BatchDimensions::BatchDimensions(const Module& m, bool of_one) : m_(m), of_one_(of_one), first_(m.inst_slots(), 0) {
   uint32_t nodes = 0;
   std::vector<InstId> all;
   for (CompId c : m.computations())
@@ -205,43 +207,30 @@ void BatchDimensions::slice_rules(InstId i) {
   }
 }
 
-// Sizes of one multiply to sizes of the other, group by group of neighbours; dimensions of one element in front of a
-// group go together in pairs.
+// Neighbours whose sizes multiply to the same go together.
 void BatchDimensions::reshape_rule(InstId i) {
   const InstId from = m_.operand(i, 0);
   const Dims &x = m_.shape(from).dims, &y = m_.shape(i).dims;
-  if (m_.op(i) == Opcode::Bitcast || m_.shape(from).has_zero()) {
-    if (x == y) return same(from, i);
-    return fix_all(i, kUnknown);
+  if (m_.op(i) == Opcode::Bitcast) {
+    if (x != y) return fix_all(i, kUnknown);
+    return same(from, i);
   }
-  size_t p = 0, q = 0;
-  while (p < x.size() || q < y.size()) {
-    if (p < x.size() && q < y.size() && x[p] == y[q]) {
-      unite(node(from, static_cast<int64_t>(p++)), node(i, static_cast<int64_t>(q++)));
-      continue;
+  const std::vector<std::pair<size_t, size_t>> bounds = common_factors(x, y);
+  auto [p, q] = bounds.front();
+  for (size_t k = 1; k < bounds.size(); ++k) {
+    const auto [p_end, q_end] = bounds[k];
+    if (of_one_ && (p == p_end || q == q_end) && k + 1 < bounds.size()) continue;
+    if (p_end == p + 1 && q_end == q + 1) {
+      unite(node(from, static_cast<int64_t>(p)), node(i, static_cast<int64_t>(q)));
+    } else if (p != p_end || q != q_end) {
+      Reshaped r{i, {}, {}, {}, {}};
+      for (size_t d = p; d < p_end; ++d)
+        r.operand.push_back(node(from, static_cast<int64_t>(d))), r.operand_sizes.push_back(x[d]);
+      for (size_t d = q; d < q_end; ++d)
+        r.result.push_back(node(i, static_cast<int64_t>(d))), r.result_sizes.push_back(y[d]);
+      reshaped_.push_back(std::move(r));
     }
-    Reshaped r{i, {}, {}, {}, {}};
-    int64_t left = 1, right = 1;
-    auto take_left = [&] {
-      left *= x[p], r.operand_sizes.push_back(x[p]), r.operand.push_back(node(from, static_cast<int64_t>(p++)));
-    };
-    auto take_right = [&] {
-      right *= y[q], r.result_sizes.push_back(y[q]), r.result.push_back(node(i, static_cast<int64_t>(q++)));
-    };
-    if (p < x.size()) take_left();
-    if (q < y.size()) take_right();
-    while (left != right) {
-      if (left < right)
-        take_left();
-      else
-        take_right();
-    }
-    // What is left of one of them, at the end, are ones.
-    if (p == x.size())
-      while (q < y.size()) take_right();
-    if (q == y.size())
-      while (p < x.size()) take_left();
-    reshaped_.push_back(std::move(r));
+    p = p_end, q = q_end;
   }
 }
 

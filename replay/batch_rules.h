@@ -13,7 +13,9 @@ namespace hlo {
 // Every dimension of every array, or of every leaf of a tuple, is a node: nodes of one group go together.
 class BatchDimensions {
  public:
-  explicit BatchDimensions(const Module& m);
+  // `of_one`: where a reshape has a dimension of one element on one side only, it goes with its neighbours, as a batch
+  // of one in f32[1,9,4] → f32[9,4] is one of nine rows; else the nine are the nine.
+  BatchDimensions(const Module& m, bool of_one);
   // The node of an instruction's first dimension; those of its leaves follow, depth first.
   uint32_t first(InstId i) const { return first_[i.value]; }
   uint32_t nodes_of(ShapeId shape) const;
@@ -57,6 +59,7 @@ class BatchDimensions {
   bool other_rules(InstId i);
 
   const Module& m_;
+  bool of_one_;
   std::vector<uint32_t> first_;
   mutable std::vector<uint32_t> up_;
   mutable std::unordered_map<ShapeId, uint32_t> counts_;

@@ -182,7 +182,7 @@ with tempfile.TemporaryDirectory() as directory:
     # bisect, reduce and extract.
     folder = tmp / "norm"
     norm = mobilenet.parent / "modules" / "layer_norm.hlo"
-    code, text, err = run("replay", norm, "-o", folder, "--formats=text")
+    code, text, err = run("replay", norm, "-o", folder, "--formats=text", "--pipeline=xla-2019")
     expect("stages to edit", code == 0, err)
     code, text, err = run("bisect", folder)
     expect("no bad stage", code == 0 and text.splitlines()[-1].startswith("no bad stage"), text + err)
@@ -221,7 +221,7 @@ with tempfile.TemporaryDirectory() as directory:
     (several / "module_0003.m3.0001.optimization.after_algsimp.before_dce.txt").unlink()
     code, text, err = run("bisect", several, "--json")
     expect("nothing bad in several modules", code == 2 and [m["found"] for m in json.loads(text)["modules"]] == [False, False], text + err)
-    code, text, err = run("bisect", norm, "--check=! grep -q fusion {}", "--json", "--resume", tmp / "seen.json", "-o", tmp / "report")
+    code, text, err = run("bisect", norm, "--pipeline=xla-2019", "--check=! grep -q fusion {}", "--json", "--resume", tmp / "seen.json", "-o", tmp / "report")
     found = json.loads(text)
     expect("bisect by a command", code == 1 and found["pass"] == "fusion" and found["rewrite"] == 1 and (tmp / "report" / "bad.hlo").exists(), text + err)
     code, text, err = run("bisect", norm, "--check=false", "--resume", tmp / "seen.json")

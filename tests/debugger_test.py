@@ -111,7 +111,7 @@ with tempfile.TemporaryDirectory() as directory:
     expect("a wrong command is told and the rest goes on", code == 2 and "no command 'nonsense'" in text and "#1 " in text, text)
     edited = (one / sorted(f.name for f in one.glob("*.0002.*.txt"))[0]).read_text().replace(" exponential(", " tanh(")
     (tmp / "edited.hlo").write_text(edited)
-    code, text, err = run("step", tmp / "edited.hlo", "--from=dce", stdin="next\nwhere\n")
+    code, text, err = run("step", tmp / "edited.hlo", "--pipeline=xla-2019", "--from=dce", stdin="next\nwhere\n")
     expect("goes on from a pass", code == 0 and "next: simplification / dce" in text, text)
     code, text, err = run("step", mobilenet, stdin=f"until algsimp\nload {tmp}/edited.hlo\nnext 3\nexec\n")
     expect("an edit is run through the passes behind it", "results differ from those of the first step" in text, text)

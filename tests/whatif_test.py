@@ -13,7 +13,7 @@ BATCH = """HloModule net, entry_computation_layout={(f32[8,16]{1,0}, f32[16,8]{1
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
 body { s = (s32[], f32[8,8]{1,0}) parameter(0) n = s32[] get-tuple-element(s), index=0 v = f32[8,8]{1,0} get-tuple-element(s), index=1
   one = s32[] constant(1) m = s32[] add(n, one) half = f32[] constant(0.5) wide = f32[8,8]{1,0} broadcast(half), dimensions={}
-  w = f32[8,8]{1,0} multiply(v, wide) ROOT t = (s32[], f32[8,8]{1,0}) tuple(m, w) }
+  less_of_it = f32[8,8]{1,0} multiply(v, wide) ROOT t = (s32[], f32[8,8]{1,0}) tuple(m, less_of_it) }
 less { s = (s32[], f32[8,8]{1,0}) parameter(0) n = s32[] get-tuple-element(s), index=0 three = s32[] constant(3) ROOT l = pred[] compare(n, three), direction=LT }
 ENTRY e {
   x = f32[8,16]{1,0} parameter(0), metadata={op_name="x"}

@@ -158,6 +158,7 @@ def module_command(rng, path, seeds):
         (3, ["replay", path, "-o", "out", "--formats=text,dot"]), (1, ["replay", path, "-o", "out"]),
         (1, ["replay", path, "-o", "out", "--pipeline=xla-gpu", "--formats=text"]),
         (1, ["replay", path, "-o", "out", "--force-replay", "--formats=text,json,proto,buffers,thunks"]),
+        (2, ["whatif", path, rng.choice(["--batch=3", "--batch=p:5", "--disable=priority-fusion,algsimp", "--gpu=A100", "--set=algsimp.fixpoint=true"])]),
         (1, ["bisect", path, *RUN]), (1, ["reduce", path, f"--passes={passes}", "--most=30", "-o", "out", *RUN]),
         (1, ["reduce", path, "--nan", "--most=30", "-o", "out", *RUN]), (1, ["reduce", path, "--verify", "--most=30", "-o", "out"]),
         (1, ["extract", path, rng.choice(["r", "root", "dot", "x", "fusion"]), "-o", "e.hlo", "--inputs-out=e.npz", *RUN]),

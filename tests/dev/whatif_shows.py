@@ -26,7 +26,7 @@ def asked(tool, *words):
 
 
 def compiled(module, folder, disabled):
-    """The oracle's dump of it; None where XLA refuses."""
+    """The number of its module in the oracle's dump of it, and how it is asked for; None where XLA refuses."""
     if not folder.exists():
         command = [sys.executable, ORACLE / "xla.py", "compile", module, "--backend", "gpu", "--dump", folder, "--large-constants"]
         done = subprocess.run(list(map(str, command + (["--disable", disabled] if disabled else []))), capture_output=True, text=True)
@@ -35,12 +35,13 @@ def compiled(module, folder, disabled):
             shutil.rmtree(folder, ignore_errors=True)
     # The client compiles nothing else, but for helpers of its own behind it.
     numbers = sorted(p.name.split(".")[0] for p in folder.glob("module_*.before_optimizations.txt")) if folder.exists() else []
-    return numbers[0].removeprefix("module_") if numbers else None
+    number = numbers[0].removeprefix("module_") if numbers else None
+    return number and (number, folder if len(numbers) == 1 else f"{folder}:{number}")  # of one module a number is a stage
 
 
-def figures_of_xla(tool, folder, number):
-    code, cost, why = asked(tool, "cost", f"{folder}:{number}")
-    _, memory, _ = asked(tool, "memory", f"{folder}:{number}")
+def figures_of_xla(tool, spec):
+    code, cost, why = asked(tool, "cost", spec)
+    _, memory, _ = asked(tool, "memory", spec)
     if code or not memory.get("modules"):
         return None
     return {"kernels": len(cost["instructions"]), "bytes": cost["bytes"], "peak": memory["modules"][0]["peak_bytes"]}
@@ -79,12 +80,12 @@ def main():
     for module in args.modules:
         name = module.name.split(".")[0]
         base = compiled(module, args.work / f"{name}+", "")
-        before = base and figures_of_xla(args.tool, args.work / f"{name}+", base)
+        before = base and figures_of_xla(args.tool, base[1])
         for disabled in args.passes.split(",") if before else []:
             folder = args.work / f"{name}+{disabled}"
-            number = compiled(module, folder, disabled)
-            after = number and figures_of_xla(args.tool, folder, number)
-            start = next((args.work / f"{name}+").glob(f"module_{base}.*.before_optimizations.txt"))
+            other = compiled(module, folder, disabled)
+            after = other and figures_of_xla(args.tool, other[1])
+            start = next((args.work / f"{name}+").glob(f"module_{base[0]}.*.before_optimizations.txt"))
             code, ours, why = asked(args.tool, "whatif", start, f"--disable={disabled}")
             if not after or code == 2:
                 print(f"{name} without {disabled}: {why or 'nothing to compare with'}", flush=True)
