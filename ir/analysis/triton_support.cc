@@ -77,7 +77,6 @@ bool takes_elementwise(Opcode op, ElementType t) {
     case Opcode::Sine:
     case Opcode::Atan2:
     case Opcode::Power:
-    case Opcode::Remainder:
     case Opcode::RoundNearestEven:
       return floats;
     case Opcode::Add:
@@ -89,6 +88,7 @@ bool takes_elementwise(Opcode op, ElementType t) {
     case Opcode::Subtract:
       return t != ElementType::Pred && !narrow;
     case Opcode::Divide:
+    case Opcode::Remainder:
       return floats || (is_integral(t) && t != ElementType::S4);
     case Opcode::And:
     case Opcode::Or:
