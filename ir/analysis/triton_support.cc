@@ -77,7 +77,7 @@ bool takes_elementwise(Opcode op, ElementType t) {
     case Opcode::Sine:
     case Opcode::Atan2:
     case Opcode::Power:
-    case Opcode::Remainder:
+    case Opcode::RoundNearestEven:
       return floats;
     case Opcode::Add:
     case Opcode::Compare:
@@ -88,7 +88,8 @@ bool takes_elementwise(Opcode op, ElementType t) {
     case Opcode::Subtract:
       return t != ElementType::Pred && !narrow;
     case Opcode::Divide:
-      return t == ElementType::F32 || t == ElementType::F64 || (is_integral(t) && t != ElementType::S4);
+    case Opcode::Remainder:
+      return floats || (is_integral(t) && t != ElementType::S4);
     case Opcode::And:
     case Opcode::Or:
     case Opcode::Xor:
@@ -120,7 +121,8 @@ std::string refuse_triton(const Module& m, InstId i, const GpuTarget& target) {
   if (op == Opcode::Convert) return refuse_conversion(m.shape(m.operand(i, 0)).type, type, target);
   const bool known = op == Opcode::Reduce || op == Opcode::Iota || op == Opcode::Broadcast || op == Opcode::Bitcast ||
                      op == Opcode::Reshape || op == Opcode::Slice || op == Opcode::Transpose ||
-                     op == Opcode::Parameter || (op_info(op).elementwise && op != Opcode::Map) || op == Opcode::Constant;
+                     op == Opcode::Parameter || (op_info(op).elementwise && op != Opcode::Map) ||
+                     op == Opcode::Constant;
   if (!known) return fmt::format("Unsupported opcode {}", op_text(op));
   if (!is_triton_type(type) && op != Opcode::Reduce) return "Unsupported output data type.";
   for (InstId o : m.operands(i))

@@ -139,6 +139,29 @@ case("iota", "x:f32[128,512]", "i = f32[128,512] iota(), iota_dimension=1\n" + M
 case("argmax_like", "x:s32[128,512]", rows("m", "x", "max", "s32", S) + "r = pred[128,512] compare(x, m_b), direction=EQ")
 
 
+# Each operation on the way to the sum: where Triton has it not, the diamond does not close.
+FLOATS, INTS = ("f32", "bf16", "f16", "f64"), ("s32", "s8", "s64")
+for ops, types, form in [
+        ("sign is-finite round-nearest-afz round-nearest-even log-plus-one exponential-minus-one tan erf ceil cosine sine cbrt sqrt floor abs negate", FLOATS, "{op}(x)"),
+        ("sign not popcnt count-leading-zeros abs negate", INTS, "{op}(x)"),
+        ("atan2 power remainder divide minimum", FLOATS, "{op}(x, k)"),
+        ("and or xor shift-left shift-right-logical shift-right-arithmetic divide remainder power minimum", INTS, "{op}(x, k)")]:
+    for op in ops.split():
+        for t in types:
+            if op == "is-finite":
+                how = f"p = pred[128,512] is-finite(x)\nn = {t}[128,512] convert(p)"
+            else:
+                how = f"n = {t}[128,512] {form.format(op=op)}"
+            case(f"op_{op}_{t}", f"x:{t}[128,512]", spread("k", 3, t, S) + how + "\n" + rows("m", "n", "max", t, S) + f"r = {t}[128,512] subtract(x, m_b)")
+for a in ("f32", "bf16", "f16", "f64", "s32", "s8", "s64", "u8", "u32", "pred", "f8e4m3fn", "f8e5m2", "s4"):
+    for b in ("f32", "bf16", "s32"):
+        if a != b:
+            case(f"op_convert_{a}_{b}", f"x:{a}[128,512]", f"n = {b}[128,512] convert(x)\n" + rows("m", "n", "max", b, S) + f"c = {b}[128,512] convert(x)\nr = {b}[128,512] subtract(n, m_b)"
+                 if b != "s32" else f"y = {b}[128,512] convert(x)\n" + rows("m", "y", "add", b, S) + f"c = {a if a != 'pred' else 's8'}[128] convert(m_r)\nd = {b}[128] convert(c)\ne = {b}[128,512] broadcast(d), dimensions={{0}}\nr = {b}[128,512] add(y, e)")
+    if a in FLOATS:
+        case(f"op_clamp_{a}", f"x:{a}[128,512]", spread("k", 3, a, S) + spread("l", 1, a, S) + f"n = {a}[128,512] clamp(l, x, k)\n" + rows("m", "n", "max", a, S) + f"r = {a}[128,512] subtract(n, m_b)")
+
+
 UNARY = ["exponential", "tanh", "negate", "rsqrt", "abs", "cosine", "log", "sqrt", "floor", "convert", "logistic", "sign", "round-nearest-even", "is-finite", "cbrt", "reduce-precision"]
 
 
