@@ -109,8 +109,7 @@ void AliasInfo::fusion_pairs(InstId fusion, std::vector<InPlacePair>* out) const
 std::vector<InPlacePair> AliasInfo::pairs(InstId i) const {
   std::vector<InPlacePair> out;
   auto each = [&](size_t count) {
-    for (uint32_t n = 0; n < count; ++n)
-      out.push_back({n, 0, count == 1 ? 0 : nodes_.child(m_.shape_id(i), n)});
+    for (uint32_t n = 0; n < count; ++n) out.push_back({n, 0, count == 1 ? 0 : nodes_.child(m_.shape_id(i), n)});
   };
   switch (m_.op(i)) {
     case Opcode::DynamicUpdateSlice:

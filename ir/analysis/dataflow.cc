@@ -6,6 +6,20 @@
 
 namespace hlo {
 
+CompId called_twice(const Module& m) {
+  std::vector<bool> called(m.comp_slots(), false);
+  for (CompId c : m.nonfusion_computations())
+    for (InstId i : m.live_order(c)) {
+      const Opcode op = m.op(i);
+      if (op != Opcode::While && op != Opcode::Conditional && op != Opcode::Call && op != Opcode::AsyncStart) continue;
+      for (CompId callee : m.called(i)) {
+        if (called[callee.value]) return callee;
+        called[callee.value] = true;
+      }
+    }
+  return {};
+}
+
 Dataflow::Dataflow(const Module& m) : m_(m), nodes_(m.u()), ranges_(m.inst_slots()), flowed_(m.comp_slots(), false) {
   std::vector<CompId> comps = m.nonfusion_computations();
   // Callers first: what nobody calls for its result has parameters of its own.
@@ -135,8 +149,7 @@ void Dataflow::send_or_receive(InstId i) {
       take(&out, nodes_.child(shape, 0), o, 0, static_cast<uint32_t>(of(o).size()));
       break;
     default:  // recv-done
-      take(&out, nodes_.child(shape, 0), o, nodes_.child(m_.shape_id(o), 0),
-           nodes_.count(m_.u()[shape].elements[0]));
+      take(&out, nodes_.child(shape, 0), o, nodes_.child(m_.shape_id(o), 0), nodes_.count(m_.u()[shape].elements[0]));
   }
   hold(i, std::move(out));
 }

@@ -36,9 +36,12 @@ struct DataflowValue {
   bool phi = false;
 };
 
+// The computation that is called twice for its result (by while, conditional, call, async-start), where there is one:
+// flatten-call-graph has not run. Invalid: none.
+CompId called_twice(const Module& m);
+
 // Of the computations that are no bodies of fusions. A snapshot: what is asked later is told of the module as it was,
-// except who its roots are. Every computation that is called for its result (by while, conditional, call, async-start)
-// has one caller: throws Failure(kUnsupported) where flatten-call-graph has not run.
+// except who its roots are. Throws Failure(kUnsupported) where a computation is called twice.
 class Dataflow {
  public:
   explicit Dataflow(const Module& m);

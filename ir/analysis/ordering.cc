@@ -134,9 +134,7 @@ bool Ordering::executes_before(InstId a, InstId b) const {
   return c == Constraint::kBeforeStart || c == Constraint::kBeforeEnd || c == Constraint::kExclusiveBefore;
 }
 
-bool Ordering::phi_of_parameter(ValueId v) const {
-  return flow_[v].phi && m_.op(flow_[v].inst) == Opcode::Parameter;
-}
+bool Ordering::phi_of_parameter(ValueId v) const { return flow_[v].phi && m_.op(flow_[v].inst) == Opcode::Parameter; }
 
 bool Ordering::defined_before(ValueId a, ValueId b) const {
   const InstId x = flow_[a].inst, y = flow_[b].inst;

@@ -65,7 +65,7 @@ class Ordering {
   const Dataflow& flow_;
   const AliasInfo& aliases_;
   Reachability reachability_;
-  std::vector<InstId> caller_;    // the only one, by computation; else invalid
+  std::vector<InstId> caller_;   // the only one, by computation; else invalid
   std::vector<uint32_t> depth_;  // of callers
 };
 

@@ -77,7 +77,8 @@ class CopyFusion {
         std::count_if(results.begin(), results.end(), [&](InstId r) { return updates_a_slice(r); }));
     if (updates > 0 && (!several || updates == results.size())) return false;
     const size_t own = results.size();
-    if (own + copies.size() > kMostOperandsAndOutputs || !ctx_.spend(m_, "copies of a fusion's results", {fusion, copies[0]}))
+    if (own + copies.size() > kMostOperandsAndOutputs ||
+        !ctx_.spend(m_, "copies of a fusion's results", {fusion, copies[0]}))
       return false;
     for (InstId copy : copies) results.push_back(clone_inside(fusion, body, root, several, copy));
     const InstId made = make(m_, body, Opcode::Tuple, results);

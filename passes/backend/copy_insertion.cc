@@ -45,7 +45,8 @@ class Copies {
       std::vector<InstId> parts;
       const size_t count = m_.shape(v).elements.size();
       for (size_t k = 0; k < count; ++k)
-        parts.push_back(deep_copy(make_element(m_, v, static_cast<int64_t>(k)), mask, made, node + nodes_.child(shape, k)));
+        parts.push_back(
+            deep_copy(make_element(m_, v, static_cast<int64_t>(k)), mask, made, node + nodes_.child(shape, k)));
       return make(m_, m_.parent(v), Opcode::Tuple, parts, {}, shape);
     }
     if (!m_.shape(v).is_array() || !mask[node]) return v;
@@ -105,9 +106,9 @@ class Copies {
   }
   bool ends_at_once(InstId start) const {
     auto users = m_.users(start);
-    return users.empty() || (users.size() == 1 && (m_.op(users[0]) == Opcode::SendDone ||
-                                                   m_.op(users[0]) == Opcode::RecvDone ||
-                                                   m_.op(users[0]) == Opcode::CopyDone));
+    return users.empty() ||
+           (users.size() == 1 && (m_.op(users[0]) == Opcode::SendDone || m_.op(users[0]) == Opcode::RecvDone ||
+                                  m_.op(users[0]) == Opcode::CopyDone));
   }
 
   // An element that a trip may change: a copy of what flows in, of the state where the body gets it and of what it
@@ -304,6 +305,10 @@ class Copies {
 }  // namespace
 
 bool run_copy_insertion(Module& m, PassContext& ctx) {
+  if (const CompId twice = called_twice(m); twice.valid()) {
+    ctx.note(m, "no copies", {}, fmt::format("{} is called twice: flatten-call-graph comes first", m.comp_name(twice)));
+    return false;
+  }
   const uint64_t before = m.edits();
   Copies(m, ctx, named_gpu_target(ctx.word("gpu")), ctx.word("memory") == "own").run();
   ctx.claim(true);  // as XLA's does, copies or none

@@ -9,8 +9,8 @@
 namespace hlo {
 namespace {
 
-// An order of a computation that holds operands and control dependencies and takes one more after the other: where a new
-// one goes against it, what lies between both moves (Pearce and Kelly's algorithm).
+// An order of a computation that holds operands and control dependencies and takes one more after the other: where a
+// new one goes against it, what lies between both moves (Pearce and Kelly's algorithm).
 class KeptOrder {
  public:
   KeptOrder(const Module& m, CompId c) : m_(m) {
@@ -107,6 +107,10 @@ bool order_writes(Module& m, PassContext& ctx, const Dataflow& flow, InstId loop
 }  // namespace
 
 bool run_loop_schedule_linearizer(Module& m, PassContext& ctx) {
+  if (const CompId twice = called_twice(m); twice.valid()) {
+    ctx.note(m, "no order", {}, fmt::format("{} is called twice: flatten-call-graph comes first", m.comp_name(twice)));
+    return false;
+  }
   std::vector<InstId> loops;
   for (CompId c : m.nonfusion_computations())
     for (InstId i : m.live_order(c))
