@@ -9,44 +9,85 @@ Reachability::Reachability(const Module& m)
       rank_(m.inst_slots(), 0),
       lowest_(m.inst_slots(), 0),
       level_(m.inst_slots(), 0),
+      computation_(m.inst_slots(), 0),
+      chain_(m.inst_slots(), 0),
+      place_(m.inst_slots(), 0),
+      bits_(m.comp_slots()),
       seen_(m.inst_slots(), 0) {
-  std::vector<InstId> all;
-  for (CompId c : m.nonfusion_computations())
+  for (CompId c : m.nonfusion_computations()) {
+    bits_[c.value].first_rank = static_cast<uint32_t>(order_.size() + 1);
     for (InstId i : m.post_order(c)) {
-      rank_[i.value] = static_cast<uint32_t>(all.size() + 1);
-      all.push_back(i);
+      order_.push_back(i);
+      rank_[i.value] = static_cast<uint32_t>(order_.size());
+      computation_[i.value] = c.value;
       first_[i.value + 1] = static_cast<uint32_t>(m.operand_count(i) + m.control_preds(i).size());
     }
+    bits_[c.value].count = static_cast<uint32_t>(order_.size() + 1) - bits_[c.value].first_rank;
+  }
   for (size_t k = 1; k < first_.size(); ++k) first_[k] += first_[k - 1];
   before_.resize(first_.back());
-  for (InstId i : all) {
+  std::vector<bool> continued(m.inst_slots(), false);
+  uint32_t chains = 0;
+  for (InstId i : order_) {
     uint32_t at = first_[i.value], level = 0, lowest = rank_[i.value];
+    InstId last;  // of a chain that goes on here
     auto add = [&](InstId p) {
       before_[at++] = p;
       level = std::max(level, level_[p.value] + 1);
       lowest = std::min(lowest, lowest_[p.value]);
+      if (!last.valid() && !continued[p.value]) last = p;
     };
     for (InstId o : m.operands(i)) add(o);
     for (InstId p : m.control_preds(i)) add(p);
     level_[i.value] = level, lowest_[i.value] = lowest;
+    chain_[i.value] = last.valid() ? chain_[last.value] : chains++;
+    place_[i.value] = last.valid() ? place_[last.value] + 1 : 0;
+    if (last.valid()) continued[last.value] = true;
   }
 }
 
+const Reachability::Bits* Reachability::bits_of(InstId i) const {
+  Bits& bits = bits_[computation_[i.value]];
+  if (bits.count > kFew) return nullptr;
+  if (!bits.words.empty()) return &bits;
+  const size_t width = (bits.count + 63) / 64;
+  bits.words.assign(width * bits.count, 0);
+  for (uint32_t k = 0; k < bits.count; ++k) {
+    const InstId at = order_[bits.first_rank - 1 + k];
+    uint64_t* row = bits.words.data() + k * width;
+    for (uint32_t e = first_[at.value]; e < first_[at.value + 1]; ++e) {
+      const uint32_t p = rank_[before_[e].value] - bits.first_rank;
+      const uint64_t* other = bits.words.data() + p * width;
+      for (size_t w = 0; w <= p / 64; ++w) row[w] |= other[w];
+      row[p / 64] |= uint64_t{1} << (p % 64);
+    }
+  }
+  return &bits;
+}
+
 bool Reachability::before(InstId a, InstId b) const {
+  const uint32_t rank = rank_[a.value];
+  if (a == b || level_[b.value] <= level_[a.value] || lowest_[b.value] > rank || rank > rank_[b.value]) return false;
+  const Bits* bits = bits_of(b);
+  if (!bits) return along_operands(a, b);
+  const size_t width = (bits->count + 63) / 64;
+  const uint32_t column = rank - bits->first_rank;
+  return bits->words[(rank_[b.value] - bits->first_rank) * width + column / 64] >> (column % 64) & 1;
+}
+
+bool Reachability::along_operands(InstId a, InstId b) const {
   const uint32_t rank = rank_[a.value], level = level_[a.value];
-  auto possible = [&](InstId i) {
-    return level_[i.value] > level && lowest_[i.value] <= rank && rank <= rank_[i.value];
-  };
-  if (a == b || !possible(b)) return false;
   std::vector<InstId> stack{b};
   ++question_;
   while (!stack.empty()) {
     const InstId i = stack.back();
     stack.pop_back();
+    if (chain_[i.value] == chain_[a.value] && place_[i.value] >= place_[a.value]) return true;
     for (uint32_t k = first_[i.value]; k < first_[i.value + 1]; ++k) {
       const InstId p = before_[k];
       if (p == a) return true;
-      if (seen_[p.value] == question_ || !possible(p)) continue;
+      if (seen_[p.value] == question_ || level_[p.value] <= level || lowest_[p.value] > rank || rank > rank_[p.value])
+        continue;
       seen_[p.value] = question_;
       stack.push_back(p);
     }

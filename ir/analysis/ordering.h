@@ -10,8 +10,8 @@
 namespace hlo {
 
 // Which instruction of a computation needs which, by operands and control dependencies as they were when it was made.
-// Answers come by looking along the operands, in the order of a walk over all, and not at all where the ranges of what
-// both need tell them apart.
+// Ranges of what both need tell most apart. Else small computations have a bit for each two instructions, made when
+// first asked; in large ones the answer comes by looking along the operands until a chain is met of which both are.
 class Reachability {
  public:
   explicit Reachability(const Module& m);
@@ -19,9 +19,19 @@ class Reachability {
   bool before(InstId a, InstId b) const;
 
  private:
+  static constexpr size_t kFew = 16384;  // instructions of a small computation: 32 MB of bits
+  struct Bits {
+    uint32_t first_rank = 0, count = 0;
+    std::vector<uint64_t> words;  // a row for each instruction: what it needs
+  };
+  const Bits* bits_of(InstId i) const;
+  bool along_operands(InstId a, InstId b) const;
+
   std::vector<uint32_t> first_;  // of an instruction's predecessors
-  std::vector<InstId> before_;
-  std::vector<uint32_t> rank_, lowest_, level_;
+  std::vector<InstId> before_, order_;
+  std::vector<uint32_t> rank_, lowest_, level_, computation_;
+  std::vector<uint32_t> chain_, place_;  // each instruction of a chain needs the one before it
+  mutable std::vector<Bits> bits_;       // by computation
   mutable std::vector<uint32_t> seen_;
   mutable uint32_t question_ = 0;
 };
