@@ -126,7 +126,7 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
     result.kind = StageRow::kResult;
     result.before = m.instruction_count();
     auto start = std::chrono::steady_clock::now();
-    schedule_module(m);
+    if (!m.config().is_scheduled) schedule_module(m);
     std::vector<Thunk> thunks;
     BufferAssignment buffers = assign_buffers(m);
     thunks = build_thunks(m, buffers);

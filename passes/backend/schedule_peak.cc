@@ -1,0 +1,150 @@
+// The most that is alive at once (xla/service/heap_simulator/heap_simulator.cc, without fragmentation).
+#include <algorithm>
+#include <numeric>
+
+#include "ir/analysis/buffer_sharing.h"
+#include "passes/backend/memory_scheduler.h"
+
+namespace hlo {
+namespace {
+
+class Peak {
+ public:
+  Peak(const Module& m, CompId c, const std::vector<InstId>& order, const PointsTo& points, const GpuTarget& target)
+      : m_(m), c_(c), order_(order), points_(points), target_(target) {}
+
+  int64_t run() {
+    std::tie(first_, end_) = points_.of(c_);
+    const size_t n = end_ - first_;
+    start_.assign(n, 0), stop_.assign(n, 0);
+    group_.resize(n);
+    std::iota(group_.begin(), group_.end(), 0);
+    for (size_t t = 0; t < order_.size(); ++t) place_[order_[t]] = t;
+    for (size_t b = 0; b < n; ++b) {
+      const InstId by = points_[buffer(b)].inst;
+      start_[b] = stop_[b] = place_.at(by);
+      // The caller has the program's arguments all the time.
+      if (m_.op(by) == Opcode::Parameter && c_ == m_.entry()) start_[b] = 0, stop_[b] = order_.size();
+    }
+    for (InstId i : order_)
+      for (InstId o : m_.operands(i)) end_at(o, place_.at(i));
+    end_at(m_.comp(c_).root, order_.size());
+    for (InstId i : order_) must_share(i);
+    return sweep();
+  }
+
+ private:
+  BufferId buffer(size_t b) const { return first_ + static_cast<BufferId>(b); }
+  void end_at(InstId of, size_t t) {
+    for (BufferId b : points_.of(of))
+      if (b >= first_ && b < end_) stop_[b - first_] = std::max(stop_[b - first_], t);
+  }
+  size_t find(size_t b) {
+    while (group_[b] != b) b = group_[b] = group_[group_[b]];
+    return b;
+  }
+  void join(size_t a, size_t b) {
+    a = find(a), b = find(b);
+    if (a == b) return;
+    group_[b] = a;
+    start_[a] = std::min(start_[a], start_[b]), stop_[a] = std::max(stop_[a], stop_[b]);
+  }
+  // A loop's state, and what is overwritten where it is.
+  void must_share(InstId i) {
+    if (m_.op(i) == Opcode::While) return join_parts(m_.operand(i, 0), i);
+    for (const InPlaceOperand& p : in_place_operands(m_, i)) {
+      auto from = points_.of(m_.operand(i, p.operand)), to = points_.of(i);
+      const uint32_t part = m_.shape(i).is_tuple() ? points_.nodes().child(m_.shape_id(i), p.result) : 0;
+      if (from.size() == 1 && part < to.size() && here(from[0]) && here(to[part]))
+        join(from[0] - first_, to[part] - first_);
+    }
+  }
+  void join_parts(InstId a, InstId b) {
+    auto from = points_.of(a), to = points_.of(b);
+    for (size_t k = 0; k < from.size() && k < to.size(); ++k)
+      if (here(from[k]) && here(to[k])) join(from[k] - first_, to[k] - first_);
+  }
+  bool here(BufferId b) const { return b >= first_ && b < end_; }
+
+  int64_t sweep() {
+    const size_t n = end_ - first_;
+    std::vector<std::vector<size_t>> starts(order_.size() + 1);
+    for (size_t b = 0; b < n; ++b)
+      if (m_.op(points_[buffer(b)].inst) != Opcode::Constant) starts[place_.at(points_[buffer(b)].inst)].push_back(b);
+    for (size_t b = 0; b < n; ++b)
+      if (m_.op(points_[buffer(b)].inst) == Opcode::Parameter && c_ == m_.entry())
+        live_ += m_.u().byte_size(points_[buffer(b)].shape);
+    std::vector<std::vector<size_t>> stops(order_.size() + 1);
+    std::vector<bool> there(n, false);
+    int64_t peak = live_;
+    for (size_t t = 0; t < order_.size(); ++t) {
+      for (size_t b : starts[t]) {
+        const InstId by = order_[t];
+        if (m_.op(by) == Opcode::Parameter && c_ == m_.entry()) continue;
+        const size_t g = find(b);
+        if (there[g]) continue;
+        if (share(by, b, t)) continue;
+        there[g] = true;
+        live_ += bytes(g);
+        stops[stop_[g]].push_back(g);
+      }
+      peak = std::max(peak, live_);
+      for (size_t k = 0; k < stops[t].size(); ++k) {
+        const size_t g = find(stops[t][k]);
+        if (stop_[g] > t) {
+          stops[stop_[g]].push_back(g);  // it lives on in another's result
+        } else if (there[g]) {
+          there[g] = false;
+          live_ -= bytes(g);
+        }
+      }
+    }
+    return peak;
+  }
+  int64_t bytes(size_t g) const { return m_.u().byte_size(points_[buffer(g)].shape); }
+
+  // The result's part takes the place of an operand that ends here.
+  bool share(InstId by, size_t b, size_t t) {
+    if (m_.op(by) == Opcode::Copy) return false;
+    const uint32_t part = points_[buffer(b)].node;
+    Dims index;
+    if (part) {
+      if (!m_.shape(by).is_tuple()) return false;
+      for (size_t k = 0; k < m_.shape(by).elements.size(); ++k)
+        if (points_.nodes().child(m_.shape_id(by), k) == part) index.push_back(static_cast<int64_t>(k));
+      if (index.empty()) return false;
+    } else if (m_.shape(by).is_tuple()) {
+      return false;
+    }
+    for (InstId o : m_.operands(by)) {
+      auto from = points_.of(o);
+      if (from.size() != 1 || !here(from[0])) continue;
+      const InstId source = points_[from[0]].inst;
+      if (m_.op(source) == Opcode::Constant || (m_.op(source) == Opcode::Parameter && c_ == m_.entry())) continue;
+      const size_t g = find(from[0] - first_);
+      if (stop_[g] != t || bytes(g) != bytes(find(b)) || !can_share_buffer(m_, o, {}, by, index, target_)) continue;
+      join(g, b);
+      return true;
+    }
+    return false;
+  }
+
+  const Module& m_;
+  const CompId c_;
+  const std::vector<InstId>& order_;
+  const PointsTo& points_;
+  const GpuTarget& target_;
+  BufferId first_ = 0, end_ = 0;
+  std::vector<size_t> start_, stop_, group_;
+  std::unordered_map<InstId, size_t> place_;
+  int64_t live_ = 0;
+};
+
+}  // namespace
+
+int64_t peak_of_order(const Module& m, CompId c, const std::vector<InstId>& order, const PointsTo& points,
+                      const GpuTarget& target) {
+  return Peak(m, c, order, points, target).run();
+}
+
+}  // namespace hlo
