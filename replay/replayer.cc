@@ -147,10 +147,13 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
       out.write(r.other_files.back(), buffer_assignment_text(m, buffers));
     }
     if (wants("thunks")) {
-      r.other_files.push_back(prefix + ".thunk_schedule");
-      out.write(r.other_files.back(), thunks_text(m, thunks));
-      r.other_files.push_back(prefix + ".thunk_schedule.json");
-      out.write(r.other_files.back(), thunks_json(m, thunks) + "\n");
+      auto put = [&](const char* end, const std::string& text) {
+        r.other_files.push_back(prefix + end);
+        out.write(r.other_files.back(), text);
+      };
+      put(".thunk_sequence.txt", thunks_text(m, thunks));
+      put(".thunk_sequence_after_thunk_passes.txt", thunks_text(m, with_command_buffers(thunks)));
+      put(".thunk_schedule.json", thunks_json(m, thunks) + "\n");
     }
     if (wants("ll") || wants("ptx") || wants("sass")) {
       GpuCode code = gpu_code(m, options.sm);
