@@ -56,9 +56,11 @@ ENTRY e {
   ROOT r = f32[8] add(e, d)
 })",
                         std::make_shared<Universe>(), {"test", 20});
-  const PointsTo points(*m);
+  const PointsTo points(*m, true);
   const GpuTarget target = named_gpu_target("H200");
-  const auto best = memory_order(*m, m->entry(), points, target);
+  const Orders orders = memory_orders(*m, points, target);
+  const auto& best = orders.back().second;
+  ASSERT_EQ(orders.back().first, m->entry());
   const int64_t least = peak_of_order(*m, m->entry(), best, points, target);
   EXPECT_LE(least, peak_of_order(*m, m->entry(), m->post_order(m->entry()), points, target));
   EXPECT_LE(least, peak_of_order(*m, m->entry(), depth_first_order(*m, m->entry(), points), points, target));

@@ -196,21 +196,6 @@ std::vector<InstId> depth_first_order(const Module& m, CompId c, const PointsTo&
   return out;
 }
 
-std::vector<InstId> memory_order(const Module& m, CompId c, const PointsTo& points, const GpuTarget& target) {
-  std::vector<InstId> best;
-  int64_t least = std::numeric_limits<int64_t>::max();
-  auto offer = [&](std::vector<InstId> order) {
-    HLO_CHECK(order.size() == m.size(c), "{}: {} of {} instructions have a place", m.comp_name(c), order.size(),
-              m.size(c));
-    const int64_t peak = peak_of_order(m, c, order, points, target);
-    if (peak < least) least = peak, best = std::move(order);
-  };
-  offer(list_order(m, c, points));
-  offer(depth_first_order(m, c, points));
-  offer(m.post_order(c));
-  return best;
-}
-
 namespace {
 
 bool is_start(Opcode op) {
@@ -285,16 +270,44 @@ std::vector<InstId> spread(const Module& m, const std::vector<InstId>& order) {
 
 }  // namespace
 
+Orders memory_orders(const Module& m, const PointsTo& points, const GpuTarget& target, std::array<int64_t, 3>* needed) {
+  Orders best;
+  size_t tried = 0;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  std::unordered_set<CompId> loops;
+  for (CompId c : m.computations())
+    for (InstId i : m.live_order(c))
+      if (m.op(i) == Opcode::While) loops.insert(m.called(i).begin(), m.called(i).end());
+  auto offer = [&](auto order_of) {
+    Orders orders;
+    std::unordered_map<CompId, int64_t> peaks;
+    for (CompId c : m.nonfusion_computations()) {
+      std::vector<InstId> order = spread(m, order_of(c));
+      HLO_CHECK(order.size() == m.size(c), "{}: {} of {} instructions have a place", m.comp_name(c), order.size(),
+                m.size(c));
+      peaks[c] = peak_of_order(m, c, order, points, target, peaks, loops.contains(c));
+      orders.emplace_back(c, std::move(order));
+    }
+    if (needed) (*needed)[tried++] = peaks[m.entry()];
+    if (peaks[m.entry()] < least) least = peaks[m.entry()], best = std::move(orders);
+  };
+  offer([&](CompId c) { return list_order(m, c, points); });
+  offer([&](CompId c) { return depth_first_order(m, c, points); });
+  offer([&](CompId c) { return m.post_order(c); });
+  return best;
+}
+
 // XLA runs it outside of any pipeline (xla/service/gpu/gpu_hlo_schedule.cc, ScheduleGpuModule).
 //   the instructions of each computation get the order in which they run; is_scheduled=true
 bool run_memory_scheduler(Module& m, PassContext& ctx) {
   if (m.config().is_scheduled || !ctx.spend(m, "an order", {m.comp(m.entry()).root})) return false;
   const GpuTarget target = named_gpu_target(ctx.word("gpu"));
   {
-    const PointsTo points(m);
-    std::vector<std::pair<CompId, std::vector<InstId>>> orders;
-    for (CompId c : m.nonfusion_computations()) orders.emplace_back(c, spread(m, memory_order(m, c, points, target)));
-    for (auto& [c, order] : orders) m.set_order(c, std::move(order));
+    const PointsTo points(m, true);
+    std::array<int64_t, 3> peaks{};
+    for (auto& [c, order] : memory_orders(m, points, target, &peaks)) m.set_order(c, std::move(order));
+    ctx.note(m, "bytes at once", {m.comp(m.entry()).root},
+             fmt::format("{} by what frees most, {} depth first, {} in post order", peaks[0], peaks[1], peaks[2]));
   }
   const std::vector<bool> fused = m.fusion_computation_flags();
   for (CompId c : m.computations())

@@ -1,5 +1,7 @@
 // An order for each computation in which few bytes are alive at once (xla/service/hlo_memory_scheduler.cc).
 #pragma once
+#include <array>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/analysis/gpu_target.h"
@@ -7,16 +9,23 @@
 
 namespace hlo {
 
-// Bytes alive at once when a computation runs in that order, what it calls left out: the most at any instruction.
-// Results lie where operands lay that end with them, where XLA lets them.
+using Orders = std::vector<std::pair<CompId, std::vector<InstId>>>;  // callees first
+
+// Bytes alive at once when the computation runs in that order: the most at any instruction. Results lie where operands
+// lay that end with them, where XLA lets them. `inner`: the same of what it calls in the course of that, which is alive
+// beside it. Of a computation that is called, without what its caller has of it: arguments and results; of a loop's
+// (`in_loop`), with its state.
 int64_t peak_of_order(const Module& m, CompId c, const std::vector<InstId>& order, const PointsTo& points,
-                      const GpuTarget& target);
+                      const GpuTarget& target, const std::unordered_map<CompId, int64_t>& inner = {},
+                      bool in_loop = false);
 
 // What frees the most bytes, of all that could run next, goes first.
 std::vector<InstId> list_order(const Module& m, CompId c, const PointsTo& points);
 // Depth first; of an instruction's operands first that with the most users among all that leads to it.
 std::vector<InstId> depth_first_order(const Module& m, CompId c, const PointsTo& points);
-// The one of these two and the plain post order that needs the least; of equal ones the first.
-std::vector<InstId> memory_order(const Module& m, CompId c, const PointsTo& points, const GpuTarget& target);
+// All computations but fused ones, by that one of these two and the plain post order with which the program needs the
+// least; of equal ones the first. `peaks`: what it needs by each of them.
+Orders memory_orders(const Module& m, const PointsTo& points, const GpuTarget& target,
+                     std::array<int64_t, 3>* peaks = nullptr);
 
 }  // namespace hlo

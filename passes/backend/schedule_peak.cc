@@ -1,6 +1,7 @@
 // The most that is alive at once (xla/service/heap_simulator/heap_simulator.cc, without fragmentation).
 #include <algorithm>
 #include <numeric>
+#include <unordered_set>
 
 #include "ir/analysis/buffer_sharing.h"
 #include "passes/backend/memory_scheduler.h"
@@ -10,8 +11,9 @@ namespace {
 
 class Peak {
  public:
-  Peak(const Module& m, CompId c, const std::vector<InstId>& order, const PointsTo& points, const GpuTarget& target)
-      : m_(m), c_(c), order_(order), points_(points), target_(target) {}
+  Peak(const Module& m, CompId c, const std::vector<InstId>& order, const PointsTo& points, const GpuTarget& target,
+       const std::unordered_map<CompId, int64_t>& inner, bool in_loop)
+      : m_(m), c_(c), in_loop_(in_loop), order_(order), points_(points), target_(target), inner_(inner) {}
 
   int64_t run() {
     std::tie(first_, end_) = points_.of(c_);
@@ -29,7 +31,12 @@ class Peak {
     for (InstId i : order_)
       for (InstId o : m_.operands(i)) end_at(o, place_.at(i));
     end_at(m_.comp(c_).root, order_.size());
+    aliased_.assign(n, false);
     for (InstId i : order_) must_share(i);
+    if (c_ != m_.entry()) {
+      for (InstId p : m_.comp(c_).params) mark(p);
+      mark(m_.comp(c_).root);
+    }
     return sweep();
   }
 
@@ -49,46 +56,78 @@ class Peak {
     group_[b] = a;
     start_[a] = std::min(start_[a], start_[b]), stop_[a] = std::max(stop_[a], stop_[b]);
   }
+  void mark(InstId i) {
+    for (BufferId b : points_.of(i))
+      if (here(b)) aliased_[b - first_] = true;
+  }
+  void unite(BufferId a, BufferId b) {
+    if (!here(a) || !here(b)) return;
+    aliased_[a - first_] = aliased_[b - first_] = true;
+    join(a - first_, b - first_);
+  }
   // A loop's state, and what is overwritten where it is.
   void must_share(InstId i) {
     if (m_.op(i) == Opcode::While) return join_parts(m_.operand(i, 0), i);
     for (const InPlaceOperand& p : in_place_operands(m_, i)) {
       auto from = points_.of(m_.operand(i, p.operand)), to = points_.of(i);
       const uint32_t part = m_.shape(i).is_tuple() ? points_.nodes().child(m_.shape_id(i), p.result) : 0;
-      if (from.size() == 1 && part < to.size() && here(from[0]) && here(to[part]))
-        join(from[0] - first_, to[part] - first_);
+      if (from.size() == 1 && part < to.size()) unite(from[0], to[part]);
     }
   }
   void join_parts(InstId a, InstId b) {
     auto from = points_.of(a), to = points_.of(b);
-    for (size_t k = 0; k < from.size() && k < to.size(); ++k)
-      if (here(from[k]) && here(to[k])) join(from[k] - first_, to[k] - first_);
+    for (size_t k = 0; k < from.size() && k < to.size(); ++k) unite(from[k], to[k]);
   }
   bool here(BufferId b) const { return b >= first_ && b < end_; }
 
+  // Constants are elsewhere. A loop's computations count its state, while they have it; what another callee is given
+  // and gives its caller counts.
+  bool counts(size_t b) const {
+    const Opcode op = m_.op(points_[buffer(b)].inst);
+    return op != Opcode::Constant && (op != Opcode::Parameter || c_ == m_.entry() || in_loop_);
+  }
+  // What is called in the course of an instruction: its own most, in the place of what both count.
+  int64_t beside(InstId i, const std::vector<bool>& there) {
+    int64_t most = 0;
+    const bool loop = m_.op(i) == Opcode::While;
+    if (!loop && m_.op(i) != Opcode::Conditional && m_.op(i) != Opcode::Call) return 0;
+    for (CompId callee : m_.called(i))
+      if (auto at = inner_.find(callee); at != inner_.end()) most = std::max(most, at->second);
+    if (!loop) return most;
+    std::unordered_set<size_t> both;
+    for (InstId held : {m_.operand(i, 0), i})
+      for (BufferId b : points_.of(held))
+        if (here(b)) both.insert(find(b - first_));
+    int64_t counted = 0;
+    for (size_t g : both)
+      if (there[g] || (c_ == m_.entry() && m_.op(points_[buffer(g)].inst) == Opcode::Parameter)) counted += bytes(g);
+    return std::max<int64_t>(most - counted, 0);
+  }
+
   int64_t sweep() {
     const size_t n = end_ - first_;
-    std::vector<std::vector<size_t>> starts(order_.size() + 1);
-    for (size_t b = 0; b < n; ++b)
-      if (m_.op(points_[buffer(b)].inst) != Opcode::Constant) starts[place_.at(points_[buffer(b)].inst)].push_back(b);
-    for (size_t b = 0; b < n; ++b)
+    std::vector<bool> there(n, false);
+    if (c_ != m_.entry() && !in_loop_)
+      for (BufferId b : points_.of(m_.comp(c_).root))
+        if (here(b)) there[find(b - first_)] = true;  // counted by the caller
+    std::vector<std::vector<size_t>> starts(order_.size() + 1), stops(order_.size() + 1);
+    for (size_t b = 0; b < n; ++b) {
+      if (!counts(b)) continue;
       if (m_.op(points_[buffer(b)].inst) == Opcode::Parameter && c_ == m_.entry())
         live_ += m_.u().byte_size(points_[buffer(b)].shape);
-    std::vector<std::vector<size_t>> stops(order_.size() + 1);
-    std::vector<bool> there(n, false);
+      else
+        starts[place_.at(points_[buffer(b)].inst)].push_back(b);
+    }
     int64_t peak = live_;
     for (size_t t = 0; t < order_.size(); ++t) {
       for (size_t b : starts[t]) {
-        const InstId by = order_[t];
-        if (m_.op(by) == Opcode::Parameter && c_ == m_.entry()) continue;
         const size_t g = find(b);
-        if (there[g]) continue;
-        if (share(by, b, t)) continue;
+        if (there[g] || share(order_[t], b, t)) continue;
         there[g] = true;
         live_ += bytes(g);
         stops[stop_[g]].push_back(g);
       }
-      peak = std::max(peak, live_);
+      peak = std::max(peak, live_ + beside(order_[t], there));
       for (size_t k = 0; k < stops[t].size(); ++k) {
         const size_t g = find(stops[t][k]);
         if (stop_[g] > t) {
@@ -116,11 +155,11 @@ class Peak {
     } else if (m_.shape(by).is_tuple()) {
       return false;
     }
+    if (aliased_[b]) return false;
     for (InstId o : m_.operands(by)) {
       auto from = points_.of(o);
-      if (from.size() != 1 || !here(from[0])) continue;
-      const InstId source = points_[from[0]].inst;
-      if (m_.op(source) == Opcode::Constant || (m_.op(source) == Opcode::Parameter && c_ == m_.entry())) continue;
+      if (from.size() != 1 || !here(from[0]) || aliased_[from[0] - first_] || points_[from[0]].inst != o) continue;
+      if (m_.op(o) == Opcode::Constant) continue;
       const size_t g = find(from[0] - first_);
       if (stop_[g] != t || bytes(g) != bytes(find(b)) || !can_share_buffer(m_, o, {}, by, index, target_)) continue;
       join(g, b);
@@ -131,11 +170,14 @@ class Peak {
 
   const Module& m_;
   const CompId c_;
+  const bool in_loop_;
   const std::vector<InstId>& order_;
   const PointsTo& points_;
   const GpuTarget& target_;
+  const std::unordered_map<CompId, int64_t>& inner_;
   BufferId first_ = 0, end_ = 0;
   std::vector<size_t> start_, stop_, group_;
+  std::vector<bool> aliased_;  // with another value: it hands its place on to none
   std::unordered_map<InstId, size_t> place_;
   int64_t live_ = 0;
 };
@@ -143,8 +185,8 @@ class Peak {
 }  // namespace
 
 int64_t peak_of_order(const Module& m, CompId c, const std::vector<InstId>& order, const PointsTo& points,
-                      const GpuTarget& target) {
-  return Peak(m, c, order, points, target).run();
+                      const GpuTarget& target, const std::unordered_map<CompId, int64_t>& inner, bool in_loop) {
+  return Peak(m, c, order, points, target, inner, in_loop).run();
 }
 
 }  // namespace hlo
