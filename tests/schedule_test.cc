@@ -8,6 +8,7 @@
 #include "parser/parser.h"
 #include "passes/backend/backend.h"
 #include "passes/backend/memory_scheduler.h"
+#include "passes/scope.h"
 
 namespace hlo {
 namespace {
@@ -64,9 +65,37 @@ ENTRY e {
   const int64_t least = peak_of_order(*m, m->entry(), best, points, target);
   EXPECT_LE(least, peak_of_order(*m, m->entry(), m->post_order(m->entry()), points, target));
   EXPECT_LE(least, peak_of_order(*m, m->entry(), depth_first_order(*m, m->entry(), points), points, target));
-  // a's sum is made before the second wide array is there.
-  auto at = [&](std::string_view n) { return std::find(best.begin(), best.end(), named(*m, n)); };
-  EXPECT_LT(at("d"), at("b"));
+  // What frees the most first: a wide array that can be summed up is, before another one is made.
+  const auto list = list_order(*m, m->entry(), points);
+  auto at = [&](std::string_view n) { return std::find(list.begin(), list.end(), named(*m, n)) - list.begin(); };
+  EXPECT_LT(at("d"), at("c"));
+}
+
+TEST(Scheduled, InstructionsSayWhatTheyWereScheduledAs) {
+  auto m = scheduled(R"(HloModule m, is_scheduled=true
+inner {
+  x = f32[8] parameter(0)
+  c = f32[] constant(2)
+  b = f32[8] broadcast(c), dimensions={}
+  ROOT y = f32[8] multiply(x, b)
+}
+ENTRY e {
+  p = f32[8] parameter(0), metadata={op_name="arguments"}
+  ROOT f = f32[8] fusion(p), kind=kLoop, calls=inner
+})");
+  PassContext context;
+  PassEvent event;
+  EXPECT_TRUE(run_pass(*m, *find_pass("scheduling-instruction-annotator"), context, {}, &event));
+  auto said = [&](std::string_view name) {
+    const uint32_t s = m->u()[(*m)[named(*m, name)].meta].scheduling_name;
+    return s == StrId::kNone ? std::string_view() : m->u().text(StrId(s));
+  };
+  EXPECT_EQ(said("p"), "p");
+  EXPECT_EQ(m->u().text(StrId(m->u()[(*m)[named(*m, "p")].meta].op_name)), "arguments");
+  EXPECT_EQ(said("f"), "f");
+  EXPECT_EQ(said("b"), "b");
+  EXPECT_EQ(said("c"), "");
+  EXPECT_FALSE(run_pass(*m, *find_pass("scheduling-instruction-annotator"), context, {}, &event));
 }
 
 constexpr const char* kChain = R"(HloModule m, is_scheduled=true
@@ -137,21 +166,21 @@ sliced {
   s = f32[1,64] dynamic-slice(a, i, z), dynamic_slice_sizes={1,64}
   ROOT c = f32[1,64] copy(s)
 }
-next {
+counted {
   i = s32[] parameter(0)
   one = s32[] constant(1)
-  ROOT n = s32[] add(i, one)
+  ROOT more = s32[] add(i, one)
 }
 less {
   i = s32[] parameter(0)
-  n = s32[] constant(3)
-  ROOT l = pred[] compare(i, n), direction=LT
+  three = s32[] constant(3)
+  ROOT compared = pred[] compare(i, three), direction=LT
 }
 body {
   t = (s32[], f32[64]) parameter(0)
   i = s32[] get-tuple-element(t), index=0
   v = f32[64] get-tuple-element(t), index=1
-  n = s32[] fusion(i), kind=kLoop, calls=next
+  n = s32[] fusion(i), kind=kLoop, calls=counted
   w = f32[64] fusion(v), kind=kLoop, calls=twice
   ROOT r = (s32[], f32[64]) tuple(n, w)
 }
@@ -183,13 +212,13 @@ ENTRY e {
   EXPECT_EQ(thunks_text(*m, list),
             "001: kCopy               [source       | next=003 (2)] kCopy\n"
             "002: kCopy               [source       | next=003 (1)] kCopy\n"
-            "003: kWhile              [prev=002 (1) | next=009 (2)]   \n"
+            "003: kWhile              [prev=002 (1) | next=007 (1)]   \n"
             "condition:\n"
             "    004: kCustomKernel [source | sink] l grid: [1, 1, 1] threads: [1, 1, 1]  shared_memory: 0 bytes\n"
             "  body:\n"
             "    005: kCustomKernel [source | sink] n grid: [1, 1, 1] threads: [1, 1, 1]  shared_memory: 0 bytes\n"
             "    006: kCustomKernel [source | sink] w grid: [1, 1, 1] threads: [64, 1, 1]  shared_memory: 0 bytes\n"
-            "007: kDynamicSliceFusion [source       | sink        ] params=1, results=1\n"
+            "007: kDynamicSliceFusion [prev=003 (1) | sink        ] params=1, results=1\n"
             "    008: kCopy [source | sink] kCopy\n"
             "009: kConvolution        [prev=003 (2) | sink        ] kConvolution\n");
 }
