@@ -132,7 +132,8 @@ DeviceProgram::DeviceProgram(Device& device, const Module& m, int64_t devices, c
   steps.step(*m_, "name-bitcasts", [&](Module&, PassContext&) { name_reshapes(); });
   // What is scheduled already has its copies, too, unless something here changed it.
   if (!m_->config().is_scheduled || !assign()) {
-    steps.pass(*m_, "copy-insertion");
+    // Our kernels write into memory of their own, except where they say otherwise.
+    steps.pass(*m_, "copy-insertion", {{"memory", "own"}});
     steps.step(*m_, "schedule", [](Module& module, PassContext&) { schedule_module(module); });
     bool held = assign();
     HLO_CHECK(held, "{}", *overwritten_value(*m_, buffers_, rules()));

@@ -24,11 +24,12 @@ bool Lowering::run(Module& m, std::string_view name, const std::function<void(co
   return event.changed;
 }
 
-bool Lowering::pass(Module& m, std::string_view name) {
+bool Lowering::pass(Module& m, std::string_view name, std::map<std::string, std::string> given) {
   const PassInfo* pass = find_pass(name);
   HLO_CHECK(pass && pass->run, "pass {}", name);
   return run(m, name, [&](const ScopeOptions& scope, PassEvent* event) {
     PassContext context;
+    context.options = given;
     context.keep_notes = scope.keep_notes;
     run_pass(m, *pass, context, scope, event);
   });

@@ -21,7 +21,7 @@ class Lowering {
   Lowering(std::string name, const LoweringOptions& options) : name_(std::move(name)), options_(options) {}
 
   // Throws as run_pass does. True where it changed the module.
-  bool pass(Module& m, std::string_view name);
+  bool pass(Module& m, std::string_view name, std::map<std::string, std::string> given = {});
   bool step(Module& m, std::string_view name, const std::function<void(Module&, PassContext&)>& change);
 
  private:

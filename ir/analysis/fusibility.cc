@@ -12,7 +12,6 @@
 namespace hlo {
 namespace {
 
-constexpr size_t kMostOperandsAndOutputs = 96;
 constexpr int64_t kMostReductions = 8, kSmallReduction = 16;
 
 size_t parts(const Universe& u, ShapeId shape) {

@@ -9,6 +9,9 @@
 
 namespace hlo {
 
+// Of one kernel (MaxOperandsAndOutputsPerFusion).
+inline constexpr size_t kMostOperandsAndOutputs = 96;
+
 // HloInstruction::IsFusible.
 bool is_fusible(const Module& m, InstId i);
 // An instruction that priority-fusion takes as producer or consumer.

@@ -1,36 +1,34 @@
-// copy-insertion (xla/service/copy_insertion.cc, reduced) and sanitize-constant-names.
+// copy-insertion (xla/service/copy_insertion.cc): copies wherever values that share a buffer could get into each
+// other's way, then none of those that do not, then those that read-only memory asks for.
 #include <algorithm>
-#include <set>
-#include <unordered_set>
+#include <map>
 
+#include "ir/aliasing.h"
+#include "ir/analysis/buffers.h"
+#include "ir/analysis/dataflow.h"
+#include "passes/backend/copy_removal.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
 namespace hlo {
-
 namespace {
+
+using Mask = std::vector<bool>;  // by node of a shape
 
 class Copies {
  public:
-  Copies(Module& m, PassContext& ctx) : m_(m), u_(m.u()), ctx_(ctx) {}
+  Copies(Module& m, PassContext& ctx, const GpuTarget& target, bool own_memory)
+      : m_(m), ctx_(ctx), aliases_(m, target, !own_memory), donated_(!own_memory), nodes_(m.u()) {}
 
-  bool run() {
-    // A loop's state is one set of buffers: what flows into it and what a trip leaves in it is copied there.
-    for (CompId c : m_.nonfusion_computations())
-      for (InstId i : m_.live_order(c))
-        if (m_.op(i) == Opcode::While) loop(i);
-    bool changed = !added_.empty();
+  void run() {
+    add_where_values_meet();
     tidy();
     ctx_.step("adding_copies_to_resolve_interference");
     remove_unnecessary();
-    tidy();
     ctx_.step("removing_unnecessary_copies");
-    size_t before = added_.size();
-    for (CompId c : m_.nonfusion_computations())
-      if (c == m_.entry() || branch(c)) roots(c);
-    changed |= added_.size() != before;
+    add_for_read_only_memory();
     ctx_.step("adding_special-case_copies");
-    return changed;
+    tidy();
   }
 
  private:
@@ -39,345 +37,282 @@ class Copies {
     ctx_.run(m_, "dce");
   }
 
-  // What takes each element out of a tuple.
-  std::vector<std::vector<InstId>> elements_of(InstId tuple) const {
-    std::vector<std::vector<InstId>> out(m_.shape(tuple).elements.size());
-    for (InstId g : m_.users(tuple))
-      if (m_.op(g) == Opcode::GetTupleElement) out[static_cast<size_t>(m_.attrs(g).integer(Attr::index))].push_back(g);
-    return out;
-  }
-  InstId element(InstId tuple, size_t k) {
-    if (m_.op(tuple) == Opcode::Tuple) return m_.operand(tuple, k);
-    return make_element(m_, tuple, static_cast<int64_t>(k));
-  }
-  // A copy of every array in the value; tuples are taken apart and put together again.
-  InstId deep_copy(InstId v) {
-    const Shape s = m_.shape(v);
-    if (s.is_tuple()) {
+  // A copy of the arrays that the mask names, tuples taken apart and put together again; `made`, where given: the
+  // copies by node.
+  InstId deep_copy(InstId v, const Mask& mask, std::vector<InstId>* made = nullptr, uint32_t node = 0) {
+    const ShapeId shape = m_.shape_id(v);
+    if (m_.shape(v).is_tuple()) {
       std::vector<InstId> parts;
-      for (size_t k = 0; k < s.elements.size(); ++k) parts.push_back(deep_copy(element(v, k)));
-      return make(m_, m_.parent(v), Opcode::Tuple, parts);
+      const size_t count = m_.shape(v).elements.size();
+      for (size_t k = 0; k < count; ++k)
+        parts.push_back(
+            deep_copy(make_element(m_, v, static_cast<int64_t>(k)), mask, made, node + nodes_.child(shape, k)));
+      return make(m_, m_.parent(v), Opcode::Tuple, parts, {}, shape);
     }
-    if (!s.is_array()) return v;
-    InstId copy =
-        m_.add(m_.parent(v), {.op = Opcode::Copy, .shape = m_.shape_id(v), .operands = {v}, .meta = m_[v].meta});
-    added_.push_back(copy);
+    if (!m_.shape(v).is_array() || !mask[node]) return v;
+    const InstId copy = m_.add(m_.parent(v), {.op = Opcode::Copy, .shape = shape, .operands = {v}});
+    if (made) (*made)[node] = copy;
     return copy;
   }
-
-  // Who does work with an element of a loop's state, by whatever name it has there.
-  std::vector<std::vector<InstId>> readers_of_state(CompId body, InstId param, size_t n) const {
-    std::vector<std::vector<InstId>> out(n);
-    for (InstId reader : m_.live_order(body)) {
-      switch (m_.op(reader)) {
-        case Opcode::Parameter:
-        case Opcode::Bitcast:
-        case Opcode::GetTupleElement:
-        case Opcode::Tuple:
-        case Opcode::OptBarrier:
-        case Opcode::AddDependency:
-          continue;
-        default:
-          break;
-      }
-      for (InstId o : m_.operands(reader)) note_reader(reader, o, {}, m_.shape_id(o), param, out);
-    }
-    return out;
+  void read_instead(InstId user, InstId from, InstId to) {
+    for (size_t n = 0; n < m_.operand_count(user); ++n)
+      if (m_.operand(user, n) == from) m_.set_operand(user, n, to);
   }
-  void note_reader(InstId reader, InstId v, const Dims& path, ShapeId shape, InstId param,
-                   std::vector<std::vector<InstId>>& out) const {
-    const Shape& s = u_[shape];
-    if (s.is_tuple()) {
-      for (size_t k = 0; k < s.elements.size(); ++k) {
-        Dims inner = path;
-        inner.push_back(static_cast<int64_t>(k));
-        note_reader(reader, v, inner, s.elements[k], param, out);
-      }
-      return;
-    }
-    Source from = source(v, path);
-    if (from.first != param || from.second.empty()) return;
-    std::vector<InstId>& list = out[static_cast<size_t>(from.second[0])];
-    if (list.empty() || list.back() != reader) list.push_back(reader);
+  // Whoever used it before, the root's computation among them, reads its copy.
+  InstId copy_for_all(InstId v, const Mask& mask, std::vector<InstId>* made = nullptr) {
+    const std::vector<InstId> users = m_.users_copy(v);
+    const bool root = m_.is_root(v);
+    const InstId copy = deep_copy(v, mask, made);
+    for (InstId user : users) read_instead(user, v, copy);
+    if (root) m_.set_root(m_.parent(v), copy);
+    return copy;
   }
-  // Is any array of it one of that parameter's?
-  bool of_parameter(InstId v, const Dims& path, ShapeId shape, InstId param) const {
-    const Shape& s = u_[shape];
-    if (!s.is_tuple()) return source(v, path).first == param;
-    for (size_t k = 0; k < s.elements.size(); ++k) {
-      Dims inner = path;
-      inner.push_back(static_cast<int64_t>(k));
-      if (of_parameter(v, inner, s.elements[k], param)) return true;
-    }
+  bool any_array(ShapeId shape, const Mask& mask) {
+    const auto& shapes = nodes_.shapes(shape);
+    for (size_t k = 0; k < mask.size(); ++k)
+      if (mask[k] && m_.u()[shapes[k]].is_array()) return true;
     return false;
   }
 
-  void loop(InstId loop) {
-    CompId body = m_.attrs(loop).comp(Attr::body), condition = m_.attrs(loop).comp(Attr::condition);
-    (void)condition;
-    InstId init = m_.operand(loop, 0), root = m_.comp(body).root, param = m_.comp(body).params[0];
-    if (!m_.shape(loop).is_tuple()) {
-      if (root == param) return;
-      if (!ctx_.spend(m_, "loop state", {loop})) return;
-      m_.set_operand(loop, 0, deep_copy(init));
-      m_.set_root(body, deep_copy(root));
-      return;
-    }
-    size_t n = m_.shape(loop).elements.size();
-    // Elements that a trip hands on unchanged need no copy: the loop only reads them.
-    auto passes_through = [&](size_t k) {
-      InstId r = m_.op(root) == Opcode::Tuple ? m_.operand(root, k) : InstId();
-      return root == param || (r.valid() && m_.op(r) == Opcode::GetTupleElement && m_.operand(r, 0) == param &&
-                               m_.attrs(r).integer(Attr::index) == static_cast<int64_t>(k));
-    };
-    std::vector<InstId> init_parts, root_parts;
-    bool any = false;
-    for (size_t k = 0; k < n; ++k) any |= !passes_through(k);
-    if (!any || !ctx_.spend(m_, "loop state", {loop})) return;
-    for (size_t k = 0; k < n; ++k) {
-      InstId a = element(init, k), b = element(root, k);
-      init_parts.push_back(passes_through(k) ? a : deep_copy(a));
-      if (passes_through(k)) {
-        root_parts.push_back(b);
-        continue;
-      }
-      // An element that only moves to another place is read before any place is written.
-      if (of_parameter(b, {}, m_.shape_id(b), param)) {
-        const size_t before = added_.size();
-        b = deep_copy(b);
-        first_copies_.insert(added_.begin() + static_cast<ptrdiff_t>(before), added_.end());
-        added_.resize(before);
-      }
-      root_parts.push_back(deep_copy(b));
-    }
-    // The new element is written where the old one lay: behind everything that reads the old one.
-    const std::vector<std::vector<InstId>> readers = readers_of_state(body, param, n);
-    for (size_t k = 0; k < n; ++k) {
-      if (passes_through(k)) continue;
-      std::vector<InstId> copies{root_parts[k]};
-      for (size_t at = 0; at < copies.size(); ++at) {
-        if (m_.op(copies[at]) == Opcode::Tuple)
-          for (InstId o : m_.operands(copies[at])) copies.push_back(o);
-        if (m_.op(copies[at]) != Opcode::Copy) continue;
-        for (InstId reader : readers[k])
-          if (reader != copies[at] && m_.operand(copies[at], 0) != reader) m_.add_control(reader, copies[at]);
+  void add_where_values_meet() {
+    const Dataflow flow(m_);
+    for (CompId c : m_.nonfusion_computations()) {
+      if (asynchronous(c)) continue;
+      for (InstId i : m_.post_order(c)) {
+        switch (m_.op(i)) {
+          case Opcode::While:
+            loop(flow, i);
+            break;
+          case Opcode::Conditional:
+            conditional(flow, i);
+            break;
+          case Opcode::Send:
+          case Opcode::Recv:
+          case Opcode::CopyStart:
+            if (!ends_at_once(i))
+              ctx_.note(m_, "not copied", {i}, "its end is not what reads it: transfers across trips are left alone");
+            break;
+          default:
+            update(i);
+        }
       }
     }
-    m_.set_operand(loop, 0, make(m_, m_.parent(loop), Opcode::Tuple, init_parts));
-    InstId fresh = make(m_, body, Opcode::Tuple, root_parts);
-    m_.set_root(body, fresh);
-    if (m_.users(init).empty() && !m_.is_root(init) && m_.op(init) == Opcode::Tuple) m_.remove(init);
-    if (m_.users(root).empty() && m_.op(root) == Opcode::Tuple) m_.remove(root);
+    if (donated_) donated_arguments();
   }
-
-  // Is the value's buffer its own and this copy its only reader?
-  bool private_value(InstId v) const {
-    switch (m_.op(v)) {
-      case Opcode::Parameter:
-      case Opcode::Constant:
-      case Opcode::GetTupleElement:
-      case Opcode::Bitcast:
-      case Opcode::Tuple:
-      case Opcode::While:
-      case Opcode::Conditional:
-      case Opcode::Call:
-      case Opcode::OptBarrier:
-      case Opcode::AsyncDone:
-        return false;
-      default:
-        return m_.user_count(v) == 1 && !m_.is_root(v);
-    }
-  }
-  // A copy is needless where the copied value dies with it: both can live in one buffer. In a loop's body the value
-  // must be defined after the last read of the state it overwrites.
-  void remove_unnecessary() {
-    for (InstId copy : added_) {
-      if (!m_.alive(copy) || m_.op(copy) != Opcode::Copy) continue;
-      InstId v = m_.operand(copy, 0);
-      if (!private_value(v) || first_copies_.contains(v) || m_.shape_id(v) != m_.shape_id(copy)) continue;
-      if (!safe_in_loop(copy, v)) continue;
-      if (!ctx_.spend(m_, "copy elided", {copy})) return;
-      m_.replace(copy, v, {.relay_control = true});
-    }
-  }
-  // A loop's state as its body sees it: who reads each element, and where in the root each copy stands. Taken down
-  // once: a model's weights make ten thousands of elements.
-  struct State {
-    std::vector<std::vector<InstId>> readers;
-    std::unordered_map<InstId, std::vector<size_t>> places;
-  };
-  const State& state_of(CompId c) {
-    auto [at, fresh] = states_.emplace(c, State());
-    if (fresh) {
-      at->second.readers = elements_of(m_.comp(c).params[0]);
-      InstId root = m_.comp(c).root;
-      for (size_t k = 0; k < m_.operand_count(root); ++k) at->second.places[m_.operand(root, k)].push_back(k);
-    }
-    return at->second;
-  }
-  bool safe_in_loop(InstId copy, InstId v) {
-    CompId c = m_.parent(copy);
-    auto users = m_.users(copy);
-    if (users.size() != 1 || users[0] != m_.comp(c).root || m_.comp(c).params.size() != 1 ||
-        !m_.shape(m_.comp(c).params[0]).is_tuple())
-      return true;  // in front of the loop
-    InstId param = m_.comp(c).params[0];
-    const State& state = state_of(c);
-    auto places = state.places.find(copy);
-    if (places == state.places.end()) return true;
-    for (size_t k : places->second) {
-      if (k >= state.readers.size()) continue;
-      // Readers of the old element other than the new value itself may run later than it.
-      for (InstId gte : state.readers[k])
-        for (InstId reader : m_.users(gte))
-          if (reader != v) return false;
-      // The new value writes over what it reads: only operations that read an element before they write it.
-      if (!op_info(m_.op(v)).elementwise && m_.op(v) != Opcode::DynamicUpdateSlice) {
-        for (InstId o : m_.operands(v))
-          if (m_.op(o) == Opcode::GetTupleElement && m_.operand(o, 0) == param &&
-              m_.attrs(o).integer(Attr::index) == static_cast<int64_t>(k))
-            return false;
-      }
-    }
-    return true;
-  }
-
-  bool branch(CompId c) {
+  bool asynchronous(CompId c) {
     if (callers_.empty()) callers_ = m_.callers();
-    if (c.value >= callers_.size()) return false;
-    for (InstId i : callers_[c.value])
-      if (m_.alive(i) && m_.op(i) == Opcode::Conditional) return true;
-    return false;
+    return std::any_of(callers_[c.value].begin(), callers_[c.value].end(),
+                       [&](InstId i) { return m_.alive(i) && m_.op(i) == Opcode::AsyncStart; });
+  }
+  bool ends_at_once(InstId start) const {
+    auto users = m_.users(start);
+    return users.empty() ||
+           (users.size() == 1 && (m_.op(users[0]) == Opcode::SendDone || m_.op(users[0]) == Opcode::RecvDone ||
+                                  m_.op(users[0]) == Opcode::CopyDone));
   }
 
-  // Which instruction makes an array of `v`, and where in its result that is: behind other names, callees that hand it
-  // on and loops that only read it.
-  using Source = std::pair<InstId, Dims>;
-  Source source(InstId v, Dims path) const {
-    for (;;) {
-      switch (m_.op(v)) {
-        case Opcode::Bitcast:
-        case Opcode::OptBarrier:
-        case Opcode::AddDependency:
-          v = m_.operand(v, 0);
-          continue;
-        case Opcode::GetTupleElement:
-          path.insert(path.begin(), m_.attrs(v).integer(Attr::index));
-          v = m_.operand(v, 0);
-          continue;
-        case Opcode::Tuple:
-          if (path.empty()) return {v, path};
-          v = m_.operand(v, static_cast<size_t>(path[0]));
-          path.erase(path.begin());
-          continue;
-        case Opcode::Call: {
-          Source inner = source(m_.comp(m_.called(v)[0]).root, path);
-          if (m_.op(inner.first) != Opcode::Parameter) return inner;
-          v = m_.operand(v, static_cast<size_t>(m_.parameter_number(inner.first)));
-          path = std::move(inner.second);
-          continue;
-        }
-        case Opcode::While: {
-          CompId body = m_.attrs(v).comp(Attr::body);
-          if (source(m_.comp(body).root, path) != Source{m_.comp(body).params[0], path}) return {v, path};
-          v = m_.operand(v, 0);
-          continue;
-        }
-        default:
-          return {v, path};
-      }
-    }
-  }
-
-  // Is any array of it a parameter's or a constant's?
-  bool read_only(InstId v, const Dims& path, ShapeId shape) const {
-    const Shape& s = u_[shape];
-    if (s.is_tuple()) {
-      for (size_t k = 0; k < s.elements.size(); ++k) {
-        Dims inner = path;
-        inner.push_back(static_cast<int64_t>(k));
-        if (read_only(v, inner, s.elements[k])) return true;
-      }
-      return false;
-    }
-    Opcode op = m_.op(source(v, path).first);
-    return s.is_array() && (op == Opcode::Parameter || op == Opcode::Constant);
-  }
-
-  // `v`, which is `top` at that path, with copies of what is a parameter's or a constant's.
-  InstId own_copy(InstId v, InstId top, const Dims& path) {
-    if (!read_only(top, path, m_.shape_id(v))) return v;
-    if (!m_.shape(v).is_tuple()) return deep_copy(v);
-    std::vector<InstId> parts;
-    for (size_t k = 0; k < u_[m_.shape_id(v)].elements.size(); ++k) {
-      Dims inner = path;
-      inner.push_back(static_cast<int64_t>(k));
-      parts.push_back(own_copy(element(v, k), top, inner));
-    }
-    return make(m_, m_.parent(v), Opcode::Tuple, parts);
-  }
-
-  // A result may not be a parameter's or a constant's buffer, nor stand twice.
-  void roots(CompId c) {
-    InstId root = m_.comp(c).root;
-    if (m_.op(root) != Opcode::Tuple) {
-      if (!read_only(root, {}, m_.shape_id(root)) || !ctx_.spend(m_, "result in a read-only buffer", {root})) return;
-      return m_.set_root(c, own_copy(root, root, {}));
-    }
-    std::set<Source> seen;
-    std::vector<InstId> parts;
+  // An element that a trip may change: a copy of what flows in, of the state where the body gets it and of what it
+  // leaves, this one behind the other:
+  //   while(init), body={ p → … → ROOT r }   →   while(copy(init)), body={ p → copy → … → r → ROOT copy }
+  void loop(const Dataflow& flow, InstId i) {
+    const InstId init = m_.operand(i, 0);
+    Mask mask;
     bool any = false;
-    for (size_t k = 0; k < m_.operand_count(root); ++k) {
-      InstId v = m_.operand(root, k);
-      bool twice = !seen.insert(source(v, {})).second;
-      if ((twice || read_only(v, {}, m_.shape_id(v))) &&
-          ctx_.spend(m_, twice ? "result that stands twice" : "result in a read-only buffer", {v})) {
-        v = twice ? deep_copy(v) : own_copy(v, v, {});
-        any = true;
-      }
-      parts.push_back(v);
+    for (uint32_t node = 0; node < flow.of(i).size(); ++node) {
+      mask.push_back(flow.at(i, node) != flow.at(init, node));
+      any |= mask.back();
     }
-    if (any) m_.set_operands(root, parts);
+    const CompId body = m_.attrs(i).comp(Attr::body);
+    const InstId param = m_.comp(body).params[0], root = m_.comp(body).root;
+    if (!any || param == root || !ctx_.spend(m_, "loop state", {i})) return;
+    m_.set_operand(i, 0, deep_copy(init, mask));
+    std::vector<InstId> from(mask.size()), to(mask.size());
+    const std::vector<InstId> users = m_.users_copy(param);
+    const InstId state = deep_copy(param, mask, &from), left = deep_copy(root, mask, &to);
+    for (size_t k = 0; k < mask.size(); ++k)
+      if (from[k].valid() && to[k].valid()) m_.add_control(from[k], to[k]);
+    for (InstId user : users) read_instead(user, param, state);
+    m_.set_root(body, left);
   }
+
+  // Results that differ from branch to branch are copied in each.
+  void conditional(const Dataflow& flow, InstId i) {
+    Mask mask;
+    bool any = false;
+    for (ValueId v : flow.of(i)) {
+      mask.push_back(flow[v].phi && flow[v].inst == i);
+      any |= mask.back();
+    }
+    if (!any || !ctx_.spend(m_, "results of branches", {i})) return;
+    const std::vector<CompId> branches = m_.called(i);
+    for (CompId c : branches) copy_for_all(m_.comp(c).root, mask);
+  }
+
+  //   dynamic-update-slice(x, …)   →   dynamic-update-slice(copy(x), …)
+  void update(InstId i) {
+    const InstId by = m_.op(i) == Opcode::AsyncStart ? m_.comp(m_.called(i)[0]).root : i;
+    std::vector<uint32_t> done;
+    for (const InPlacePair& pair : aliases_.in_place(by)) {
+      if (std::find(done.begin(), done.end(), pair.operand) != done.end()) continue;
+      done.push_back(pair.operand);
+      const InstId operand = m_.operand(i, pair.operand);
+      if (!ctx_.spend(m_, "operand that is overwritten", {i, operand})) return;
+      m_.set_operand(i, pair.operand, deep_copy(operand, Mask(nodes_.count(m_.shape_id(operand)), true)));
+    }
+  }
+
+  // An argument whose memory a result takes: copied at its start, the result copied into it behind that.
+  void donated_arguments() {
+    const std::vector<AliasEntry> entries = parse_aliases(m_.config().input_output_alias);
+    const CompId entry = m_.entry();
+    const std::vector<InstId> params = m_.comp(entry).params;
+    std::map<int64_t, std::vector<InstId>> copied;  // by parameter, then node
+    Mask results(nodes_.count(m_.shape_id(m_.comp(entry).root)), false);
+    for (size_t n = 0; n < params.size(); ++n) {
+      Mask mask(nodes_.count(m_.shape_id(params[n])), false);
+      bool any = false;
+      for (const AliasEntry& e : entries) {
+        if (e.number != static_cast<int64_t>(n)) continue;
+        const uint32_t in = nodes_.at(m_.shape_id(params[n]), e.index);
+        const uint32_t out = nodes_.at(m_.shape_id(m_.comp(entry).root), e.output);
+        if (in >= mask.size() || out >= results.size()) continue;
+        any = mask[in] = results[out] = true;
+      }
+      if (!any || !ctx_.spend(m_, "argument that is given up", {params[n]})) continue;
+      std::vector<InstId> made(mask.size());
+      copy_for_all(params[n], mask, &made);
+      copied[static_cast<int64_t>(n)] = std::move(made);
+    }
+    if (copied.empty()) return;
+    const InstId root = m_.comp(entry).root;
+    std::vector<InstId> to(results.size());
+    const InstId left = deep_copy(root, results, &to);
+    for (const AliasEntry& e : entries) {
+      auto made = copied.find(e.number);
+      if (made == copied.end()) continue;
+      const uint32_t in = nodes_.at(m_.shape_id(params[static_cast<size_t>(e.number)]), e.index);
+      const uint32_t out = nodes_.at(m_.shape_id(root), e.output);
+      if (in < made->second.size() && out < to.size() && made->second[in].valid() && to[out].valid())
+        m_.add_control(made->second[in], to[out]);
+    }
+    m_.set_root(entry, left);
+  }
+
+  void remove_unnecessary() {
+    const Dataflow flow(m_);
+    const SharedBuffers buffers(flow, aliases_, donated_);
+    const Ordering order(flow, aliases_);
+    CopyRemover remover(flow, buffers, order);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (CompId c : m_.computations())
+        for (InstId i : m_.live_order(c)) {
+          if (m_.op(i) != Opcode::Copy || !remover.try_remove(i)) continue;
+          if (!ctx_.spend(m_, "copy elided", {i})) return;
+          m_.drop_control(i);
+          m_.replace_all_uses(i, m_.operand(i, 0));
+          changed = true;
+        }
+    }
+  }
+
+  // What is to be copied where it is made, in the order of computations and instructions.
+  using Wanted = std::map<std::pair<uint32_t, InstId>, Mask>;
+  void want(Wanted* wanted, InstId i, uint32_t node) {
+    Mask& mask = wanted->try_emplace({m_.parent(i).value, i}, nodes_.count(m_.shape_id(i)), false).first->second;
+    mask[node] = true;
+  }
+  bool read_only(const Dataflow& flow, ValueId v) {
+    const InstId i = flow[v].inst;
+    if (m_.op(i) == Opcode::Constant) return true;
+    if (m_.op(i) != Opcode::Parameter || m_.parent(i) != m_.entry()) return false;
+    if (given_up_.empty() && donated_)
+      for (const AliasEntry& e : parse_aliases(m_.config().input_output_alias)) {
+        if (e.number < 0 || static_cast<size_t>(e.number) >= m_.comp(m_.entry()).params.size()) continue;
+        const InstId p = m_.comp(m_.entry()).params[static_cast<size_t>(e.number)];
+        given_up_.emplace(p, nodes_.at(m_.shape_id(p), e.index));
+      }
+    return !given_up_.contains({i, flow[v].node});
+  }
+  bool result_is_donated(uint32_t node) {
+    if (!donated_) return false;
+    const ShapeId shape = m_.shape_id(m_.comp(m_.entry()).root);
+    const std::vector<AliasEntry> entries = parse_aliases(m_.config().input_output_alias);
+    return std::any_of(entries.begin(), entries.end(),
+                       [&](const AliasEntry& e) { return nodes_.at(shape, e.output) == node; });
+  }
+
+  void add_for_read_only_memory() {
+    const Dataflow flow(m_);
+    const SharedBuffers buffers(flow, aliases_, donated_);
+    Wanted wanted;
+    shared_with_others(flow, buffers, &wanted);
+    results(flow, buffers, &wanted);
+    for (const auto& [at, mask] : wanted) {
+      const InstId i = at.second;
+      if (!any_array(m_.shape_id(i), mask)) continue;
+      if (!ctx_.spend(m_, "result in a read-only buffer", {i})) return;
+      copy_for_all(i, mask);
+    }
+  }
+
+  // What may not be written, in a buffer with what is; what is written over while the same instruction reads it.
+  void shared_with_others(const Dataflow& flow, const SharedBuffers& buffers, Wanted* wanted) {
+    std::map<std::pair<ValueId, InstId>, std::vector<ValueId>> defined;  // by buffer and instruction
+    for (ValueId v = 0; v < flow.size(); ++v)
+      if (flow.somewhere(v) && buffers.values(buffers.of(v)).size() > 1)
+        defined[{buffers.of(v), flow[v].inst}].push_back(v);
+    for (ValueId v = 0; v < flow.size(); ++v) {
+      if (!flow.somewhere(v) || buffers.values(buffers.of(v)).size() < 2) continue;
+      if (read_only(flow, v)) want(wanted, flow[v].inst, flow[v].node);
+      for (const ValueUse& use : flow.uses(v)) {
+        auto here = defined.find({buffers.of(v), use.inst});
+        if (here == defined.end()) continue;
+        for (ValueId other : here->second)
+          if (other != v && !aliases_.can_share(flow, use, use.inst, flow[other].node))
+            want(wanted, m_.operand(use.inst, use.operand), use.node);
+      }
+    }
+  }
+
+  // The entry gives no memory back that is not its own, and none twice.
+  void results(const Dataflow& flow, const SharedBuffers& buffers, Wanted* wanted) {
+    const InstId root = m_.comp(m_.entry()).root;
+    std::unordered_map<ValueId, uint32_t> seen;
+    for (uint32_t node = 0; node < flow.of(root).size(); ++node) {
+      const ValueId v = flow.at(root, node);
+      auto [before, fresh] = seen.emplace(buffers.of(v), node);
+      if (!fresh) want(wanted, root, result_is_donated(node) ? before->second : node);
+      if (read_only(flow, v)) want(wanted, root, node);
+    }
+  }
+
+  struct ByNode {
+    size_t operator()(const std::pair<InstId, uint32_t>& p) const {
+      return (static_cast<size_t>(p.first.value) << 20U) ^ p.second;
+    }
+  };
 
   Module& m_;
-  Universe& u_;
   PassContext& ctx_;
-  std::vector<InstId> added_;
-  std::unordered_set<InstId> first_copies_;  // of elements that move
+  AliasInfo aliases_;
+  const bool donated_;
+  ShapeNodes nodes_;
   std::vector<std::vector<InstId>> callers_;
-  std::unordered_map<CompId, State> states_;
+  std::unordered_set<std::pair<InstId, uint32_t>, ByNode> given_up_;
 };
 
 }  // namespace
 
 bool run_copy_insertion(Module& m, PassContext& ctx) {
+  if (const CompId twice = called_twice(m); twice.valid()) {
+    ctx.note(m, "no copies", {}, fmt::format("{} is called twice: flatten-call-graph comes first", m.comp_name(twice)));
+    return false;
+  }
   const uint64_t before = m.edits();
-  ctx.claim(Copies(m, ctx).run());  // of copies alone, whatever else was tidied
+  Copies(m, ctx, named_gpu_target(ctx.word("gpu")), ctx.word("memory") == "own").run();
+  ctx.claim(true);  // as XLA's does, copies or none
   return m.edits() != before;
-}
-
-bool run_sanitize_constant_names(Module& m, PassContext& ctx) {
-  NameUniquer names('_');
-  for (CompId c : m.computations())
-    for (InstId i : m.live_order(c))
-      if (m.op(i) != Opcode::Constant) names.unique(m.inst_name(i));
-  bool any = false;
-  for (CompId c : m.computations())
-    for (InstId i : m.live_order(c)) {
-      if (m.op(i) != Opcode::Constant) continue;
-      ctx.claim(true);  // of every constant, whether its name changes or not
-      std::string wish(m.inst_name(i));
-      for (char& ch : wish)
-        if (ch == '.' || ch == '-') ch = '_';
-      StrId legal = m.u().str(names.unique(wish));
-      if (m[i].name == legal) continue;
-      if (!ctx.spend(m, "legal LLVM name", {i})) return any;
-      m.set_uniquified_name(i, m.u().text(legal));  // taken from now on, for what is named later
-      m.set_name(i, legal);
-      any = true;
-    }
-  return any;
 }
 
 }  // namespace hlo
