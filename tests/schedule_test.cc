@@ -58,13 +58,13 @@ ENTRY e {
 })",
                         std::make_shared<Universe>(), {"test", 20});
   const PointsTo points(*m, true);
-  const GpuTarget target = named_gpu_target("H200");
-  const Orders orders = memory_orders(*m, points, target);
+  const Sharing sharing(*m, named_gpu_target("H200"));
+  const Orders orders = memory_orders(*m, points, sharing);
   const auto& best = orders.back().second;
   ASSERT_EQ(orders.back().first, m->entry());
-  const int64_t least = peak_of_order(*m, m->entry(), best, points, target);
-  EXPECT_LE(least, peak_of_order(*m, m->entry(), m->post_order(m->entry()), points, target));
-  EXPECT_LE(least, peak_of_order(*m, m->entry(), depth_first_order(*m, m->entry(), points), points, target));
+  const int64_t least = peak_of_order(*m, m->entry(), best, points, sharing);
+  EXPECT_LE(least, peak_of_order(*m, m->entry(), m->post_order(m->entry()), points, sharing));
+  EXPECT_LE(least, peak_of_order(*m, m->entry(), depth_first_order(*m, m->entry(), points), points, sharing));
   // What frees the most first: a wide array that can be summed up is, before another one is made.
   const auto list = list_order(*m, m->entry(), points);
   auto at = [&](std::string_view n) { return std::find(list.begin(), list.end(), named(*m, n)) - list.begin(); };

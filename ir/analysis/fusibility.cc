@@ -6,7 +6,6 @@
 #include <functional>
 #include <unordered_set>
 
-#include "ir/analysis/buffer_sharing.h"
 #include "ir/analysis/reduction.h"
 
 namespace hlo {
@@ -41,6 +40,29 @@ std::vector<InstId> inside(const Module& m, InstId i, const std::function<bool(I
 bool moves_elements(const Module& m, InstId i) {
   const Opcode op = m.op(i);
   return op != Opcode::Fusion && op != Opcode::Bitcast && op != Opcode::Parameter && !is_elementwise(m, i);
+}
+
+// Numbers of the operands that are overwritten, with the instruction that does it.
+std::vector<std::pair<size_t, InstId>> in_place_operands(const Module& m, InstId i) {
+  std::vector<std::pair<size_t, InstId>> out;
+  auto direct = [&](InstId of) -> size_t {
+    if (m.op(of) == Opcode::DynamicUpdateSlice) return 1;
+    return m.op(of) == Opcode::Scatter ? (m.operand_count(of) - 1) / 2 : 0;
+  };
+  if (m.op(i) != Opcode::Fusion) {
+    for (size_t n = 0; n < direct(i); ++n) out.emplace_back(n, i);
+    return out;
+  }
+  const InstId root = m.comp(m.called(i)[0]).root;
+  std::vector<InstId> results = {root};
+  if (m.op(root) == Opcode::Tuple) results.assign(m.operands(root).begin(), m.operands(root).end());
+  for (InstId r : results)
+    for (size_t n = 0; n < direct(r); ++n) {
+      InstId o = m.operand(r, n);
+      if (m.op(o) == Opcode::Bitcast) o = m.operand(o, 0);
+      if (m.op(o) == Opcode::Parameter) out.emplace_back(static_cast<size_t>(m.parameter_number(o)), r);
+    }
+  return out;
 }
 
 InstId outer(const Module& m, InstId of, InstId operand) {
@@ -214,7 +236,7 @@ std::string Fusibility::refuse_update(InstId producer, InstId consumer, InstId m
 }
 
 std::string Fusibility::refuse_in_place(InstId producer, InstId consumer) const {
-  for (const auto& [number, by, result] : in_place_operands(m_, consumer)) {
+  for (const auto& [number, by] : in_place_operands(m_, consumer)) {
     const InstId target = m_.operand(consumer, number);
     for (size_t n = 0; n < m_.operand_count(consumer); ++n)
       if (n != number && m_.operand(consumer, n) == target)

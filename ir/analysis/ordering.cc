@@ -9,10 +9,11 @@ Reachability::Reachability(const Module& m)
       rank_(m.inst_slots(), 0),
       lowest_(m.inst_slots(), 0),
       level_(m.inst_slots(), 0),
+      scheduled_(m.config().is_scheduled),
       seen_(m.inst_slots(), 0) {
   std::vector<InstId> all;
   for (CompId c : m.nonfusion_computations())
-    for (InstId i : m.post_order(c)) {
+    for (InstId i : scheduled_ ? m.live_order(c) : m.post_order(c)) {
       rank_[i.value] = static_cast<uint32_t>(all.size() + 1);
       all.push_back(i);
       first_[i.value + 1] = static_cast<uint32_t>(m.operand_count(i) + m.control_preds(i).size());
@@ -33,6 +34,7 @@ Reachability::Reachability(const Module& m)
 }
 
 bool Reachability::before(InstId a, InstId b) const {
+  if (scheduled_) return rank_[a.value] < rank_[b.value];
   const uint32_t rank = rank_[a.value], level = level_[a.value];
   auto possible = [&](InstId i) {
     return level_[i.value] > level && lowest_[i.value] <= rank && rank <= rank_[i.value];

@@ -9,7 +9,8 @@
 
 namespace hlo {
 
-// Which instruction of a computation needs which, by operands and control dependencies as they were when it was made.
+// Which instruction of a computation needs which, by operands and control dependencies as they were when it was made;
+// of a scheduled module, which runs first.
 // Answers come by looking along the operands, in the order of a walk over all, and not at all where the ranges of what
 // both need tell them apart.
 class Reachability {
@@ -22,6 +23,7 @@ class Reachability {
   std::vector<uint32_t> first_;  // of an instruction's predecessors
   std::vector<InstId> before_;
   std::vector<uint32_t> rank_, lowest_, level_;
+  bool scheduled_ = false;
   mutable std::vector<uint32_t> seen_;
   mutable uint32_t question_ = 0;
 };

@@ -270,7 +270,7 @@ std::vector<InstId> spread(const Module& m, const std::vector<InstId>& order) {
 
 }  // namespace
 
-Orders memory_orders(const Module& m, const PointsTo& points, const GpuTarget& target, std::array<int64_t, 3>* needed) {
+Orders memory_orders(const Module& m, const PointsTo& points, const Sharing& sharing, std::array<int64_t, 3>* needed) {
   Orders best;
   size_t tried = 0;
   int64_t least = std::numeric_limits<int64_t>::max();
@@ -285,7 +285,7 @@ Orders memory_orders(const Module& m, const PointsTo& points, const GpuTarget& t
       std::vector<InstId> order = spread(m, order_of(c));
       HLO_CHECK(order.size() == m.size(c), "{}: {} of {} instructions have a place", m.comp_name(c), order.size(),
                 m.size(c));
-      peaks[c] = peak_of_order(m, c, order, points, target, peaks, loops.contains(c));
+      peaks[c] = peak_of_order(m, c, order, points, sharing, peaks, loops.contains(c));
       orders.emplace_back(c, std::move(order));
     }
     if (needed) (*needed)[tried++] = peaks[m.entry()];
@@ -301,11 +301,11 @@ Orders memory_orders(const Module& m, const PointsTo& points, const GpuTarget& t
 //   the instructions of each computation get the order in which they run; is_scheduled=true
 bool run_memory_scheduler(Module& m, PassContext& ctx) {
   if (m.config().is_scheduled || !ctx.spend(m, "an order", {m.comp(m.entry()).root})) return false;
-  const GpuTarget target = named_gpu_target(ctx.word("gpu"));
   {
     const PointsTo points(m, true);
+    const Sharing sharing(m, named_gpu_target(ctx.word("gpu")));
     std::array<int64_t, 3> peaks{};
-    for (auto& [c, order] : memory_orders(m, points, target, &peaks)) m.set_order(c, std::move(order));
+    for (auto& [c, order] : memory_orders(m, points, sharing, &peaks)) m.set_order(c, std::move(order));
     ctx.note(m, "bytes at once", {m.comp(m.entry()).root},
              fmt::format("{} by what frees most, {} depth first, {} in post order", peaks[0], peaks[1], peaks[2]));
   }

@@ -3,7 +3,6 @@
 #include <numeric>
 #include <unordered_set>
 
-#include "ir/analysis/buffer_sharing.h"
 #include "passes/backend/memory_scheduler.h"
 
 namespace hlo {
@@ -11,9 +10,9 @@ namespace {
 
 class Peak {
  public:
-  Peak(const Module& m, CompId c, const std::vector<InstId>& order, const PointsTo& points, const GpuTarget& target,
+  Peak(const Module& m, CompId c, const std::vector<InstId>& order, const PointsTo& points, const Sharing& sharing,
        const std::unordered_map<CompId, int64_t>& inner, bool in_loop)
-      : m_(m), c_(c), in_loop_(in_loop), order_(order), points_(points), target_(target), inner_(inner) {}
+      : m_(m), c_(c), in_loop_(in_loop), order_(order), points_(points), sharing_(sharing), inner_(inner) {}
 
   int64_t run() {
     std::tie(first_, end_) = points_.of(c_);
@@ -68,10 +67,9 @@ class Peak {
   // A loop's state, and what is overwritten where it is.
   void must_share(InstId i) {
     if (m_.op(i) == Opcode::While) return join_parts(m_.operand(i, 0), i);
-    for (const InPlaceOperand& p : in_place_operands(m_, i)) {
+    for (const InPlacePair& p : sharing_.aliases.in_place(i)) {
       auto from = points_.of(m_.operand(i, p.operand)), to = points_.of(i);
-      const uint32_t part = m_.shape(i).is_tuple() ? points_.nodes().child(m_.shape_id(i), p.result) : 0;
-      if (from.size() == 1 && part < to.size()) unite(from[0], to[part]);
+      if (p.operand_node < from.size() && p.result_node < to.size()) unite(from[p.operand_node], to[p.result_node]);
     }
   }
   void join_parts(InstId a, InstId b) {
@@ -144,24 +142,16 @@ class Peak {
 
   // The result's part takes the place of an operand that ends here.
   bool share(InstId by, size_t b, size_t t) {
-    if (m_.op(by) == Opcode::Copy) return false;
-    const uint32_t part = points_[buffer(b)].node;
-    Dims index;
-    if (part) {
-      if (!m_.shape(by).is_tuple()) return false;
-      for (size_t k = 0; k < m_.shape(by).elements.size(); ++k)
-        if (points_.nodes().child(m_.shape_id(by), k) == part) index.push_back(static_cast<int64_t>(k));
-      if (index.empty()) return false;
-    } else if (m_.shape(by).is_tuple()) {
-      return false;
-    }
-    if (aliased_[b]) return false;
-    for (InstId o : m_.operands(by)) {
+    if (!sharing_.flow || m_.op(by) == Opcode::Copy || aliased_[b]) return false;
+    for (uint32_t n = 0; n < m_.operand_count(by); ++n) {
+      const InstId o = m_.operand(by, n);
       auto from = points_.of(o);
       if (from.size() != 1 || !here(from[0]) || aliased_[from[0] - first_] || points_[from[0]].inst != o) continue;
       if (m_.op(o) == Opcode::Constant) continue;
       const size_t g = find(from[0] - first_);
-      if (stop_[g] != t || bytes(g) != bytes(find(b)) || !can_share_buffer(m_, o, {}, by, index, target_)) continue;
+      if (stop_[g] != t || bytes(g) != bytes(find(b)) ||
+          !sharing_.aliases.can_share(*sharing_.flow, {by, n, 0}, by, points_[buffer(b)].node))
+        continue;
       join(g, b);
       return true;
     }
@@ -173,7 +163,7 @@ class Peak {
   const bool in_loop_;
   const std::vector<InstId>& order_;
   const PointsTo& points_;
-  const GpuTarget& target_;
+  const Sharing& sharing_;
   const std::unordered_map<CompId, int64_t>& inner_;
   BufferId first_ = 0, end_ = 0;
   std::vector<size_t> start_, stop_, group_;
@@ -185,8 +175,8 @@ class Peak {
 }  // namespace
 
 int64_t peak_of_order(const Module& m, CompId c, const std::vector<InstId>& order, const PointsTo& points,
-                      const GpuTarget& target, const std::unordered_map<CompId, int64_t>& inner, bool in_loop) {
-  return Peak(m, c, order, points, target, inner, in_loop).run();
+                      const Sharing& sharing, const std::unordered_map<CompId, int64_t>& inner, bool in_loop) {
+  return Peak(m, c, order, points, sharing, inner, in_loop).run();
 }
 
 }  // namespace hlo

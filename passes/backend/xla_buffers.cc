@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "ir/aliasing.h"
-#include "ir/analysis/buffer_sharing.h"
+#include "ir/analysis/alias_info.h"
 #include "passes/backend/buffer_values.h"
 
 namespace hlo {
@@ -65,7 +65,11 @@ class Times {
 
 class XlaBufferAssigner : BufferValues {
  public:
-  XlaBufferAssigner(const Module& m) : BufferValues(m, kXlaRules), target_(named_gpu_target("H200")) {}
+  explicit XlaBufferAssigner(const Module& m)
+      : BufferValues(m, kXlaRules), aliases_(m, named_gpu_target("H200")), nodes_(m.u()) {
+    // Where a computation is called from two places it is not told whose values it holds: nothing is shared then.
+    if (!called_twice(m).valid()) flow_.emplace(m);
+  }
 
   BufferAssignment run() {
     flatten(m_.entry(), InstId());
@@ -187,10 +191,10 @@ class XlaBufferAssigner : BufferValues {
     for (CompId c : computations()) {
       if (under_.contains(c)) continue;
       for (InstId i : m_.live_order(c))
-        for (const InPlaceOperand& p : in_place_operands(m_, i)) {
-          const std::vector<int>&from = out_.by_inst[m_.operand(i, p.operand)], &to = out_.by_inst[i];
-          if (from.size() != 1 || p.result >= to.size()) continue;
-          const int a = find(from[0]), b = find(to[p.result]);
+        for (const InPlacePair& p : aliases_.in_place(i)) {
+          const int from = leaf_at(m_.operand(i, p.operand), p.operand_node), to = leaf_at(i, p.result_node);
+          if (from < 0 || to < 0) continue;
+          const int a = find(from), b = find(to);
           if (a == b || fixed_[a] || fixed_[b] || value(a).size != value(b).size ||
               times_[a].clashes(times_[b], [&](int64_t t, int x, int y) { return may_touch(t, x, y); }))
             continue;
@@ -205,23 +209,36 @@ class XlaBufferAssigner : BufferValues {
     if (found == at_.end()) return false;
     const InstId i = found->second;
     if (m_.op(i) == Opcode::Copy || m_.op(i) == Opcode::Parameter || is_given(i)) return false;
+    if (!flow_) return false;
     const std::vector<int>& made = out_.by_inst[i];
-    std::vector<Dims> results, parts;
+    const std::vector<uint32_t> results = leaf_nodes(i);
     for (size_t k = 0; k < made.size(); ++k) {
       if (find(made[k]) != y) continue;
-      for (InstId o : m_.operands(i)) {
+      for (size_t n = 0; n < m_.operand_count(i); ++n) {
+        const InstId o = m_.operand(i, n);
         const std::vector<int>& read = out_.by_inst[o];
-        for (size_t n = 0; n < read.size(); ++n) {
-          if (find(read[n]) != x) continue;
-          Dims at;
-          results.clear(), parts.clear();
-          leaf_paths(m_.shape_id(i), at, results);
-          leaf_paths(m_.shape_id(o), at, parts);
-          if (can_share_buffer(m_, o, parts[n], i, results[k], target_)) return true;
-        }
+        const std::vector<uint32_t> parts = leaf_nodes(o);
+        for (size_t j = 0; j < read.size(); ++j)
+          if (find(read[j]) == x && aliases_.can_share(*flow_, {i, static_cast<uint32_t>(n), parts[j]}, i, results[k]))
+            return true;
       }
     }
     return false;
+  }
+  // Parts of an instruction's result that are arrays, by number.
+  std::vector<uint32_t> leaf_nodes(InstId i) {
+    const std::vector<ShapeId> shapes = nodes_.shapes(m_.shape_id(i));
+    std::vector<uint32_t> out;
+    for (uint32_t k = 0; k < shapes.size(); ++k)
+      if (!u_[shapes[k]].is_tuple()) out.push_back(k);
+    return out;
+  }
+  int leaf_at(InstId i, uint32_t node) {
+    const std::vector<uint32_t> leaves = leaf_nodes(i);
+    const std::vector<int>& list = out_.by_inst[i];
+    for (size_t k = 0; k < leaves.size() && k < list.size(); ++k)
+      if (leaves[k] == node) return list[k];
+    return -1;
   }
 
   // --- allocations ---
@@ -450,7 +467,9 @@ class XlaBufferAssigner : BufferValues {
     }
   }
 
-  const GpuTarget target_;
+  const AliasInfo aliases_;
+  ShapeNodes nodes_;
+  std::optional<Dataflow> flow_;
   std::unordered_map<int64_t, InstId> at_;  // by position
   std::unordered_map<int, Times> times_;    // by class
   std::unordered_map<int, bool> fixed_, live_out_;

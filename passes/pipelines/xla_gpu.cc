@@ -122,6 +122,8 @@ std::vector<Step> schedule() {
       xla_step("gpu-schedule", "hlo-memory-scheduler"),
       xla_step("latency-hiding-scheduler",
                "legalize-scheduling-annotations latency-hiding-scheduler scheduling-instruction-annotator"),
+      // Again outside of any pipeline: what the order makes needless.
+      xla_step("post-scheduling-copy-insertion", "copy-insertion"),
       xla_step("post-scheduler-xla-transforms", "apply-xla-transforms"),
       xla_step("post-scheduling-passes",
                "async-to-sync-converter remat-pipeline fusion-wrapper fusion-dispatch-pipeline sanitize-constant-names",
