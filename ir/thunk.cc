@@ -169,7 +169,7 @@ class Builder {
       case Opcode::Sort:
         return add_sort(i, i, out);
       case Opcode::Copy:
-        return add_copies(i, {{m_.operand(i, 0), i}}, out);
+        return add_copies(i, {{m_.operand(i, 0), 0}}, out);
       default:
         break;
     }
@@ -234,18 +234,42 @@ class Builder {
     finish(std::move(t), out);
   }
 
-  // From where to where, one by one; what lies there already stays.
-  void add_copies(InstId i, const std::vector<std::pair<InstId, InstId>>& pairs, std::vector<Thunk>& out) {
+  // Where each array of the result comes from: an array, and how far behind its begin in bytes.
+  using Sources = std::vector<std::pair<InstId, int64_t>>;
+  // One by one; what lies there already stays.
+  void add_copies(InstId i, const Sources& pairs, std::vector<Thunk>& out) {
     const std::vector<int> to = b_.leaf_values(m_, i);
     for (size_t k = 0; k < pairs.size(); ++k) {
       const std::vector<int> from = b_.leaf_values(m_, pairs[k].first);
       if (from.size() != 1 || k >= to.size()) continue;
-      const ThunkSlice source = slice(from[0], false), target = slice(to[k], true);
+      const ThunkSlice target = slice(to[k], true);
+      ThunkSlice source = slice(from[0], false);
+      source.offset += pairs[k].second, source.size = std::min(source.size, target.size);
       if (source.allocation == target.allocation && source.offset == target.offset) continue;
       Thunk& t = make(out, i, "kCopy");
       t.slices = {source, target};
       t.description = "kCopy";
     }
+  }
+  // Of a slice of neighbours in memory, where it begins in bytes: dimensions in front of the first that is not whole
+  // have one element.
+  std::optional<int64_t> piece_begin(InstId i) const {
+    if (m_.op(i) != Opcode::Slice) return std::nullopt;
+    const Shape &from = m_.shape(m_.operand(i, 0)), &to = m_.shape(i);
+    const auto& slice = std::get<std::vector<SliceDim>>(*m_.attrs(i).find(Attr::slice));
+    const Dims order = from.has_layout && from.layout.minor_to_major.size() == from.dims.size()
+                           ? from.layout.minor_to_major
+                           : default_minor_to_major(from.rank());
+    bool whole = true;  // so far, from the minor end on
+    int64_t bits = element_bits(from.type), begin = 0;
+    for (int64_t d : order) {
+      const auto k = static_cast<size_t>(d);
+      if (slice[k].stride != 1 || (!whole && to.dims[k] != 1)) return std::nullopt;
+      whole &= to.dims[k] == from.dims[k];
+      begin += slice[k].start * bits;
+      bits *= from.dims[k];
+    }
+    return begin % 8 == 0 ? std::optional(begin / 8) : std::nullopt;
   }
   InstId outside(InstId fusion, InstId i) const {
     return m_.op(i) == Opcode::Parameter ? m_.operand(fusion, static_cast<size_t>(m_.parameter_number(i))) : InstId();
@@ -263,12 +287,14 @@ class Builder {
     }
     const InstId root = m_.comp(m_.called(i)[0]).root;
     if (m_.op(root) == Opcode::Sort) return add_sort(i, root, out);
-    std::vector<std::pair<InstId, InstId>> moved;
+    Sources moved;
     for (InstId r : view.roots()) {
-      if (!view.contains(r) || m_.op(r) != Opcode::Copy || m_.shape_id(r) != m_.shape_id(m_.operand(r, 0))) break;
+      const bool copies = m_.op(r) == Opcode::Copy && m_.shape_id(r) == m_.shape_id(m_.operand(r, 0));
+      const std::optional<int64_t> piece = copies ? 0 : piece_begin(r);
+      if (!view.contains(r) || !piece) break;
       const InstId from = outside(i, m_.operand(r, 0));
       if (!from.valid()) break;
-      moved.emplace_back(from, i);
+      moved.emplace_back(from, *piece);
     }
     if (kind.empty() && !moved.empty() && moved.size() == view.roots().size()) return add_copies(i, moved, out);
     Thunk& t = make(out, i, "kCustomKernel");
@@ -289,11 +315,11 @@ class Builder {
   // Keys and values come to where they are sorted, and each kernel sorts there.
   void add_sort(InstId i, InstId sort, std::vector<Thunk>& out) {
     int64_t bytes = 0;
-    std::vector<std::pair<InstId, InstId>> moved;
+    Sources moved;
     for (InstId o : m_.operands(sort)) {
       bytes += (element_bits(m_.shape(o).type) + 7) / 8;
       const InstId from = sort == i ? o : outside(i, o);
-      moved.emplace_back(from.valid() ? from : o, i);  // an iota inside is made in its place
+      moved.emplace_back(from.valid() ? from : o, 0);  // an iota inside is made in its place
     }
     add_copies(i, moved, out);
     const Shape& keys = m_.shape(m_.operand(sort, 0));

@@ -50,12 +50,21 @@ def compare(tool, dump, work, stage, order):
     if not file:
         row["error"] = f"no stage {stage}"
         return row
+    if stage not in ("final", "input"):
+        # opt puts the instructions back into the order in which XLA made them, which ties of the schedule go by.
+        ordered = subprocess.run([tool, "opt", "--passes=hlo-memory-scheduler", "--call-site=gpu-schedule", "--no-verify", str(file)],
+                                 capture_output=True, text=True)
+        if ordered.returncode:
+            row["error"] = ordered.stderr.strip()[-300:]
+            return row
+        file = work / (dump.name + ".txt")
+        file.write_text(ordered.stdout)
     command = ["nice", tool, "replay", str(file), "--pipeline=xla-gpu", "--formats=text,buffers,thunks", "--force-replay",
                "--force", "--no-verify", "-o", str(work / dump.name)]
     if stage == "final":
         command.append("--passes-only=dce")
     elif stage != "input":
-        command.append("--from=hlo-memory-scheduler")
+        command.append("--from=legalize-scheduling-annotations")
     begin = time.time()
     run = subprocess.run(command, capture_output=True, text=True)
     row["seconds"] = round(time.time() - begin, 2)
@@ -79,10 +88,10 @@ def compare(tool, dump, work, stage, order):
         import final
         x, y = (final.kernels(f.read_text()) for f in (one(out, "*.after_optimizations.txt"), one(dump, "*gpu_after_optimizations.txt")))
         both = sum((collections.Counter(x) & collections.Counter(y)).values())
-        row["share"] = 2 * both / max(1, len(x) + len(y))
+        row["share"] = 2 * both / (len(x) + len(y)) if x or y else 1.0
         import difflib
         blocks = difflib.SequenceMatcher(None, x, y, autojunk=False).get_matching_blocks() if max(len(x), len(y)) < 2500 else []
-        row["order"] = 2 * sum(b.size for b in blocks) / max(1, len(x) + len(y)) if blocks else None
+        row["order"] = 2 * sum(b.size for b in blocks) / (len(x) + len(y)) if blocks and (x or y) else 1.0 if x == y else None
     return row
 
 
