@@ -177,6 +177,7 @@ class BufferInterpreter {
         read(ops[0], i, {});
         const auto called = m_.called(i);
         Memory before = memory_, after;
+        Tokens given;
         for (size_t k = 0; k < called.size(); ++k) {
           memory_ = before;
           read(ops[k + 1], i, {});
@@ -185,16 +186,23 @@ class BufferInterpreter {
           read(m_.comp(called[k]).root, i, {});
           if (!wrong_ && values_of(m_.comp(called[k]).root) != values_of(i))
             wrong_ = fmt::format("{} leaves its result elsewhere", m_.comp_name(called[k]));
+          const Tokens& left = tokens_[m_.comp(called[k]).root];
           if (k == 0)
-            after = memory_;
+            after = memory_, given = left;
           else
             std::erase_if(after, [&](const auto& entry) {
               auto found = memory_.find(entry.first);
               return found == memory_.end() || found->second != entry.second;
             });
+          for (size_t n = 0; n < given.size(); ++n)
+            if (given[n] != left[n]) given[n] = -1;
         }
         memory_ = std::move(after);
-        define(i);
+        // What every branch hands on is what it was.
+        for (int& token : given)
+          if (token < 0) token = next_++;
+        write(i, given);
+        tokens_[i] = std::move(given);
         return;
       }
       case Opcode::Call: {
