@@ -59,16 +59,18 @@ std::string buffer_assignment_text(const Module& m, const BufferAssignment& b) {
     }
   }
   out += fmt::format("\nTotal bytes used: {} ({})\n\nUsed values:\n", b.total(), human_bytes(b.total()));
+  // Every instruction one of whose leaves is a value.
+  std::vector<std::vector<InstId>> held(b.values.size());
+  for (const auto& [inst, leaves] : b.by_inst)
+    if (m.alive(inst))
+      for (int v : leaves) held[static_cast<size_t>(v)].push_back(inst);
   for (size_t id = 0; id < b.values.size(); ++id) {
     const BufferValue& v = b.values[id];
     out += value_name(m, static_cast<int>(id), v) + "\n positions:\n";
     std::string uses;
-    // Every instruction one of whose leaves is this value.
-    std::vector<InstId> holders;
-    for (const auto& [inst, leaves] : b.by_inst)
-      if (m.alive(inst) && std::find(leaves.begin(), leaves.end(), static_cast<int>(id)) != leaves.end())
-        holders.push_back(inst);
+    std::vector<InstId>& holders = held[id];
     std::sort(holders.begin(), holders.end());
+    holders.erase(std::unique(holders.begin(), holders.end()), holders.end());
     for (InstId h : holders) {
       out += fmt::format("  {}\n", m.inst_name(h));
       for (InstId user : m.users(h)) {

@@ -1,8 +1,9 @@
-// The thunk schedule as data: what the runtime does, in order.
+// The thunk schedule as data: what the runtime does, in order, in XLA's kinds (xla/backends/gpu/runtime/thunk.h).
 #pragma once
 #include <string>
 #include <vector>
 
+#include "ir/analysis/gpu_target.h"
 #include "ir/buffer.h"
 
 namespace hlo {
@@ -14,15 +15,20 @@ struct ThunkSlice {
 };
 
 struct Thunk {
-  int id = 0;
-  std::string kind;  // XLA's: kKernel, kCopy, kGemm, kConvolution, kWhile, kConditional …
-  InstId inst;
-  std::string description;  // kernel name, shapes
+  int id = 0;        // from 1 in the order in which they are made, a loop before what is inside; a command buffer has 0
+  std::string kind;  // kCustomKernel (a fusion's), kKernel (of an instruction by itself), kCopy, kConvolution, kWhile …
+  InstId inst;       // of a command buffer: that of its first thunk
+  std::string description;  // kernel and launch, or the kind again
   std::vector<ThunkSlice> slices;
-  std::vector<std::pair<std::string, std::vector<Thunk>>> nested;  // condition/body, branches
+  std::vector<std::pair<std::string, std::vector<Thunk>>> nested;  // condition, body, branches; "": in the thunk itself
 };
 
-std::vector<Thunk> build_thunks(const Module& scheduled, const BufferAssignment& buffers);
+// Of a scheduled module. Launches are those of the GPU.
+std::vector<Thunk> build_thunks(const Module& scheduled, const BufferAssignment& buffers,
+                                const GpuTarget& target = named_gpu_target("H200"));
+// XLA's last step: five and more in a row that need no answer from the device become one command buffer.
+std::vector<Thunk> with_command_buffers(std::vector<Thunk> thunks);
+
 // One line a thunk, in the grammar of XLA's thunk_sequence.txt; nested sequences indented.
 std::string thunks_text(const Module& m, const std::vector<Thunk>& thunks);
 std::string thunks_json(const Module& m, const std::vector<Thunk>& thunks);

@@ -89,6 +89,7 @@ FileKind kind_by_name(std::string_view name) {
       {".mlir", FileKind::kMlir},
       {".thunk_schedule", FileKind::kThunks},
       {"thunk_sequence.txt", FileKind::kThunks},
+      {"thunk_sequence_after_thunk_passes.txt", FileKind::kThunks},
       {"thunk_metadata.txt", FileKind::kThunks},
       {"thunk_sequence.pb", FileKind::kThunks},
       {"buffer-assignment.txt", FileKind::kBuffers},

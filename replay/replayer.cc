@@ -131,7 +131,7 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
     result.kind = StageRow::kResult;
     result.before = m.instruction_count();
     auto start = std::chrono::steady_clock::now();
-    schedule_module(m);
+    if (!m.config().is_scheduled) schedule_module(m);
     std::vector<Thunk> thunks;
     BufferAssignment buffers = assign_buffers(m);
     thunks = build_thunks(m, buffers);
@@ -152,10 +152,13 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
       out.write(r.other_files.back(), buffer_assignment_text(m, buffers));
     }
     if (wants("thunks")) {
-      r.other_files.push_back(prefix + ".thunk_schedule");
-      out.write(r.other_files.back(), thunks_text(m, thunks));
-      r.other_files.push_back(prefix + ".thunk_schedule.json");
-      out.write(r.other_files.back(), thunks_json(m, thunks) + "\n");
+      auto put = [&](const char* end, const std::string& text) {
+        r.other_files.push_back(prefix + end);
+        out.write(r.other_files.back(), text);
+      };
+      put(".thunk_sequence.txt", thunks_text(m, thunks));
+      put(".thunk_sequence_after_thunk_passes.txt", thunks_text(m, with_command_buffers(thunks)));
+      put(".thunk_schedule.json", thunks_json(m, thunks) + "\n");
     }
     if (wants("ll") || wants("ptx") || wants("sass")) {
       GpuCode code = gpu_code(m, options.sm);

@@ -33,7 +33,7 @@ with tempfile.TemporaryDirectory() as directory:
     carried = page_files(out / "index.html")
     expect("index", carried["page.json"]["title"] == recording["module"] and
            ("module/lineage.hlol" in carried or len(carried["answers.json"]) > len(files)), list(carried)[:5])
-    for end in ("-buffer-assignment.txt", ".thunk_schedule"):
+    for end in ("-buffer-assignment.txt", ".thunk_sequence.txt", ".thunk_sequence_after_thunk_passes.txt"):
         expect(end, any(f.name.endswith(end) for f in out.iterdir()))
     for f in files:
         code, text, err = run("opt", "--passes=", out / f)

@@ -13,10 +13,11 @@ Reachability::Reachability(const Module& m)
       chain_(m.inst_slots(), 0),
       place_(m.inst_slots(), 0),
       bits_(m.comp_slots()),
+      scheduled_(m.config().is_scheduled),
       seen_(m.inst_slots(), 0) {
   for (CompId c : m.nonfusion_computations()) {
     bits_[c.value].first_rank = static_cast<uint32_t>(order_.size() + 1);
-    for (InstId i : m.post_order(c)) {
+    for (InstId i : scheduled_ ? m.live_order(c) : m.post_order(c)) {
       order_.push_back(i);
       rank_[i.value] = static_cast<uint32_t>(order_.size());
       computation_[i.value] = c.value;
@@ -67,6 +68,7 @@ const Reachability::Bits* Reachability::bits_of(InstId i) const {
 
 bool Reachability::before(InstId a, InstId b) const {
   const uint32_t rank = rank_[a.value];
+  if (scheduled_) return rank < rank_[b.value];
   if (a == b || level_[b.value] <= level_[a.value] || lowest_[b.value] > rank || rank > rank_[b.value]) return false;
   const Bits* bits = bits_of(b);
   if (!bits) return along_operands(a, b);

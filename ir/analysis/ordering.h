@@ -9,7 +9,8 @@
 
 namespace hlo {
 
-// Which instruction of a computation needs which, by operands and control dependencies as they were when it was made.
+// Which instruction of a computation needs which, by operands and control dependencies as they were when it was made;
+// of a scheduled module, which runs first.
 // Ranges of what both need tell most apart. Else small computations have a bit for each two instructions, made when
 // first asked; in large ones the answer comes by looking along the operands until a chain is met of which both are.
 class Reachability {
@@ -32,6 +33,7 @@ class Reachability {
   std::vector<uint32_t> rank_, lowest_, level_, computation_;
   std::vector<uint32_t> chain_, place_;  // each instruction of a chain needs the one before it
   mutable std::vector<Bits> bits_;       // by computation
+  bool scheduled_ = false;
   mutable std::vector<uint32_t> seen_;
   mutable uint32_t question_ = 0;
 };

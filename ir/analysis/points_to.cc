@@ -63,7 +63,12 @@ std::vector<InstId> accept_order(const Module& m, CompId c) {
   return out;
 }
 
-PointsTo::PointsTo(const Module& m) : m_(m), nodes_(m.u()), ranges_(m.inst_slots()), computations_(m.comp_slots()) {
+PointsTo::PointsTo(const Module& m, bool through_bitcasts)
+    : m_(m),
+      through_bitcasts_(through_bitcasts),
+      nodes_(m.u()),
+      ranges_(m.inst_slots()),
+      computations_(m.comp_slots()) {
   std::vector<CompId> comps = m.nonfusion_computations();
   for (CompId c : comps) {
     auto first = static_cast<BufferId>(buffers_.size());
@@ -174,9 +179,11 @@ void PointsTo::visit(InstId i) {
     default:
       break;
   }
-  // A bitcast is the same memory in another shape: what is asked of one shape means nothing to the other, so it counts
-  // as a buffer of its own.
-  if (node != UINT32_MAX && fits(i, 0, o, node, count))
+  // A bitcast is the same memory in another shape. Where layouts are asked for, what is asked of one shape means nothing
+  // to the other, so that it counts as a buffer of its own.
+  if (m_.op(i) == Opcode::Bitcast && through_bitcasts_ && count == 1 && nodes_.count(m_.shape_id(o)) == 1)
+    copy(o, 0, 1);
+  else if (node != UINT32_MAX && fits(i, 0, o, node, count))
     copy(o, node, count);
   else
     in_parts(i);

@@ -46,7 +46,8 @@ struct LogicalBuffer {
 // Of the computations that are no bodies of fusions. The module must not change while it is asked.
 class PointsTo {
  public:
-  explicit PointsTo(const Module& m);
+  // `through_bitcasts`: they are the memory that they read, as when it is given out; else of their own.
+  explicit PointsTo(const Module& m, bool through_bitcasts = false);
 
   // The buffers of an instruction's parts, by number of the part; empty within fusions.
   std::span<const BufferId> of(InstId i) const {
@@ -75,6 +76,7 @@ class PointsTo {
   void in_parts(InstId i);
 
   const Module& m_;
+  const bool through_bitcasts_;
   mutable ShapeNodes nodes_;
   std::vector<Range> ranges_;
   std::vector<BufferId> sets_;

@@ -1,12 +1,8 @@
-// Schedule and buffer assignment. Values that must share memory (a loop's state with what flows in and what a trip
-// leaves, branches' results, callees' parameters) are one; parameters, constants and results have allocations of their
-// own; the rest shares one block, largest first, best fit (XLA's GlobalDecreasingSizeBestFit, spatial order).
+// Schedule and buffer assignment of our executors. Values that must share memory are one; parameters, constants and
+// results have allocations of their own; the rest shares one block, largest first, best fit.
 #include <algorithm>
-#include <functional>
-#include <map>
 
-#include "ir/base/stack_guard.h"
-#include "passes/backend/backend.h"
+#include "passes/backend/buffer_values.h"
 
 namespace hlo {
 
@@ -17,15 +13,44 @@ void schedule_module(Module& m) {
   m.set_scheduled(true);
 }
 
+void update_schedule(Module& m, CompId c, const std::vector<InstId>& before) {
+  const std::unordered_set<InstId> known(before.begin(), before.end());
+  std::unordered_map<InstId, size_t> missing;            // of what is new: operands without a place
+  std::unordered_map<InstId, std::vector<InstId>> next;  // who of them waits for it
+  std::vector<InstId> out, ready;
+  for (InstId i : m.live_order(c)) {
+    if (known.contains(i)) continue;
+    std::vector<InstId> needs(m.operands(i).begin(), m.operands(i).end());
+    needs.insert(needs.end(), m.control_preds(i).begin(), m.control_preds(i).end());
+    std::sort(needs.begin(), needs.end());
+    needs.erase(std::unique(needs.begin(), needs.end()), needs.end());
+    for (InstId n : needs) next[n].push_back(i);
+    missing[i] = needs.size();
+    if (needs.empty()) ready.push_back(i);
+  }
+  auto place = [&] {
+    for (size_t k = 0; k < ready.size(); ++k) {
+      out.push_back(ready[k]);
+      if (auto at = next.find(ready[k]); at != next.end())
+        for (InstId i : at->second)
+          if (--missing[i] == 0) ready.push_back(i);
+    }
+    ready.clear();
+  };
+  place();
+  for (InstId i : before) {
+    if (!m.alive(i)) continue;
+    ready.push_back(i);
+    place();
+  }
+  m.set_order(c, std::move(out));
+}
+
 namespace {
 
-constexpr int64_t kAlign = 256;
-constexpr int64_t kMostSteps = int64_t{1} << 24;  // of the flattened schedule
-int64_t aligned(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
-
-class BufferAssigner {
+class BufferAssigner : BufferValues {
  public:
-  BufferAssigner(const Module& m, const BufferRules& rules) : m_(m), u_(m.u()), rules_(rules) {}
+  BufferAssigner(const Module& m, const BufferRules& rules) : BufferValues(m, rules) {}
 
   BufferAssignment run() {
     flatten(m_.entry(), InstId());
@@ -38,247 +63,6 @@ class BufferAssigner {
   }
 
  private:
-  // The flattened schedule: position of every instruction, callees inlined at their caller. `done`: the end of the
-  // asynchronous call that the computation is a part of.
-  void flatten(CompId c, InstId done) {
-    check_stack("calls of computations are nested");
-    comp_start_[c] = clock_;
-    if (done.valid()) under_[c] = done;
-    for (InstId i : m_.live_order(c)) {
-      Opcode op = m_.op(i);
-      start_[i] = clock_;
-      if (op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call)
-        for (CompId callee : m_.called(i)) flatten(callee, done);
-      if (op == Opcode::AsyncStart)
-        for (CompId callee : m_.called(i)) flatten(callee, done_of(i));
-      end_[i] = clock_++;
-      if (clock_ > kMostSteps)  // two calls of what has two calls, and so on
-        fail(FailureKind::kUnsupported, "{}: with what is called in its caller's place it is more than {} steps",
-             m_.comp_name(m_.entry()), kMostSteps);
-    }
-    comp_end_[c] = clock_;
-  }
-  InstId done_of(InstId start) const {
-    InstId at = start;
-    while (m_.op(at) != Opcode::AsyncDone) {
-      auto users = m_.users(at);
-      auto next = std::find_if(users.begin(), users.end(), [&](InstId u) {
-        return m_.op(u) == Opcode::AsyncUpdate || m_.op(u) == Opcode::AsyncDone;
-      });
-      if (next == users.end()) return start;
-      at = *next;
-    }
-    return at;
-  }
-  bool alias(InstId i) const {
-    if (rules_.alias) return rules_.alias(i);
-    Opcode op = m_.op(i);
-    return op == Opcode::Bitcast || op == Opcode::OptBarrier || op == Opcode::AddDependency || op == Opcode::Domain;
-  }
-
-  int leaves(ShapeId s) const {
-    const Shape& shape = u_[s];
-    if (!shape.is_tuple()) return 1;
-    int n = 0;
-    for (ShapeId e : shape.elements) n += leaves(e);
-    return n;
-  }
-  int new_value(InstId i, const Dims& index, ShapeId s) {
-    BufferValue v;
-    v.inst = i, v.index = index, v.shape = s, v.size = rules_.bytes ? rules_.bytes(s) : u_.byte_size(s);
-    // Offsets and totals are sums of these, so none of them overflows where all together do not.
-    sum_ += Checked(v.size) + kAlign;
-    sum_.value("what the module's buffers hold together");
-    out_.values.push_back(v);
-    class_.push_back(static_cast<int>(class_.size()));
-    return static_cast<int>(out_.values.size()) - 1;
-  }
-  void define(InstId i, ShapeId s, Dims& index, std::vector<int>& list) {
-    const Shape& shape = u_[s];
-    if (!shape.is_tuple()) {
-      list.push_back(new_value(i, index, s));
-      return;
-    }
-    for (size_t k = 0; k < shape.elements.size(); ++k) {
-      index.push_back(static_cast<int64_t>(k));
-      define(i, shape.elements[k], index, list);
-      index.pop_back();
-    }
-  }
-  int find(int v) {
-    while (class_[static_cast<size_t>(v)] != v)
-      v = class_[static_cast<size_t>(v)] = class_[static_cast<size_t>(class_[static_cast<size_t>(v)])];
-    return v;
-  }
-  void join(int a, int b) {
-    a = find(a), b = find(b);
-    if (a != b) class_[static_cast<size_t>(std::max(a, b))] = std::min(a, b);
-  }
-  void join(const std::vector<int>& a, const std::vector<int>& b) {
-    for (size_t k = 0; k < a.size() && k < b.size(); ++k) join(a[k], b[k]);
-  }
-
-  void flow(CompId c) {
-    check_stack("calls of computations are nested");
-    for (InstId i : m_.live_order(c)) {
-      auto ops = m_.operands(i);
-      std::vector<int> list;
-      auto of = [&](InstId o) -> const std::vector<int>& { return out_.by_inst[o]; };
-      switch (m_.op(i)) {
-        case Opcode::Tuple:
-          for (InstId o : ops) list.insert(list.end(), of(o).begin(), of(o).end());
-          break;
-        case Opcode::GetTupleElement: {
-          const Shape& s = m_.shape(ops[0]);
-          int skip = 0;
-          size_t index = static_cast<size_t>(m_.attrs(i).integer(Attr::index));
-          for (size_t k = 0; k < index; ++k) skip += leaves(s.elements[k]);
-          const std::vector<int>& all = of(ops[0]);
-          HLO_CHECK(all.size() == static_cast<size_t>(leaves(m_.shape_id(ops[0]))), "{} comes before its operand {}",
-                    m_.inst_name(i), m_.inst_name(ops[0]));
-          list.assign(all.begin() + skip, all.begin() + skip + leaves(s.elements[index]));
-          break;
-        }
-        case Opcode::AsyncStart: {
-          // Arguments, result and what else the shape has.
-          const auto& params = m_.comp(m_.called(i)[0]).params;
-          const std::vector<ShapeId> whole = m_.shape(i).elements;
-          if (params.size() != ops.size() || leaves(whole[1]) != leaves(m_.shape_id(m_.comp(m_.called(i)[0]).root)))
-            fail(FailureKind::kUnsupported, "{}: buffers for operands or results that are bound later",
-                 m_.inst_name(i));
-          for (size_t p = 0; p < params.size(); ++p) {
-            out_.by_inst[params[p]] = of(ops[p]);
-            given_.insert(params[p]);
-            list.insert(list.end(), of(ops[p]).begin(), of(ops[p]).end());
-          }
-          flow(m_.called(i)[0]);
-          const std::vector<int>& result = of(m_.comp(m_.called(i)[0]).root);
-          list.insert(list.end(), result.begin(), result.end());
-          const std::vector<ShapeId> parts = m_.shape(i).elements;
-          for (size_t k = 2; k < parts.size(); ++k) {
-            Dims index{static_cast<int64_t>(k)};
-            define(i, parts[k], index, list);
-          }
-          break;
-        }
-        case Opcode::AsyncUpdate:
-          list = of(ops[0]);
-          break;
-        case Opcode::AsyncDone: {
-          const std::vector<int>& all = of(ops[0]);
-          int skip = leaves(m_.shape(ops[0]).elements[0]);
-          list.assign(all.begin() + skip, all.begin() + skip + leaves(m_.shape_id(i)));
-          break;
-        }
-        case Opcode::CopyStart: {
-          Dims index{0};
-          const std::vector<ShapeId> parts = m_.shape(i).elements;
-          define(i, parts[0], index, list);
-          list.push_back(of(ops[0])[0]);
-          for (size_t k = 2; k < parts.size(); ++k) {
-            Dims at{static_cast<int64_t>(k)};
-            define(i, parts[k], at, list);
-          }
-          break;
-        }
-        case Opcode::CopyDone:
-          list = {of(ops[0])[0]};
-          break;
-        case Opcode::While: {
-          CompId body = m_.attrs(i).comp(Attr::body), condition = m_.attrs(i).comp(Attr::condition);
-          list = of(ops[0]);
-          out_.by_inst[m_.comp(condition).params[0]] = list;
-          out_.by_inst[m_.comp(body).params[0]] = list;
-          given_.insert(m_.comp(condition).params[0]), given_.insert(m_.comp(body).params[0]);
-          flow(condition);
-          flow(body);
-          join(list, of(m_.comp(body).root));
-          break;
-        }
-        case Opcode::Conditional:
-        case Opcode::Call: {
-          size_t first = m_.op(i) == Opcode::Conditional ? 1 : 0;
-          const auto called = m_.called(i);
-          for (size_t n = 0; n < called.size(); ++n) {
-            const auto& params = m_.comp(called[n]).params;
-            for (size_t p = 0; p < params.size(); ++p) {
-              out_.by_inst[params[p]] = of(ops[m_.op(i) == Opcode::Conditional ? first + n : p]);
-              given_.insert(params[p]);
-            }
-            flow(called[n]);
-            const std::vector<int>& result = of(m_.comp(called[n]).root);
-            if (n == 0)
-              list = result;
-            else
-              join(list, result);
-          }
-          break;
-        }
-        default: {
-          if (given_.contains(i)) continue;
-          if (alias(i)) {
-            list = of(ops[0]);
-            break;
-          }
-          Dims index;
-          define(i, m_.shape_id(i), index, list);
-        }
-      }
-      out_.by_inst[i] = std::move(list);
-    }
-  }
-
-  // --- a result in its operand's place ---
-
-  // Until when each leaf of an instruction is read, by whatever name.
-  using Ends = std::unordered_map<InstId, std::vector<int64_t>>;
-  void last_reads(CompId c, Ends& ends) {
-    std::vector<InstId> order = m_.live_order(c);
-    int64_t least = 0;
-    if (auto done = under_.find(c); done != under_.end()) least = end_[done->second];
-    for (InstId i : order) ends[i].assign(out_.by_inst[i].size(), std::max(end_[i], least));
-    for (auto at = order.rbegin(); at != order.rend(); ++at) {
-      InstId i = *at;
-      if (m_.is_root(i))
-        for (int64_t& e : ends[i]) e = std::max(e, comp_end_[c]);
-      auto ops = m_.operands(i);
-      auto reach = [&](InstId o, size_t leaf, int64_t when) {
-        int64_t& e = ends[o][leaf];
-        e = std::max(e, when);
-      };
-      auto reach_all = [&](int64_t when) {
-        for (InstId o : ops)
-          for (size_t k = 0; k < ends[o].size(); ++k) reach(o, k, when);
-      };
-      const std::vector<int64_t> until = ends[i];
-      Opcode op = m_.op(i);
-      if (op == Opcode::Tuple || op == Opcode::AsyncStart) {
-        size_t k = 0;
-        for (InstId o : ops)
-          for (size_t leaf = 0; leaf < ends[o].size(); ++leaf) reach(o, leaf, until[k++]);
-      } else if (op == Opcode::GetTupleElement || op == Opcode::AsyncDone) {
-        size_t skip = 0;
-        const Shape& s = m_.shape(ops[0]);
-        size_t index = op == Opcode::AsyncDone ? 1 : static_cast<size_t>(m_.attrs(i).integer(Attr::index));
-        for (size_t k = 0; k < index; ++k) skip += static_cast<size_t>(leaves(s.elements[k]));
-        if (op == Opcode::AsyncDone) reach_all(end_[i]);
-        for (size_t k = 0; k < until.size(); ++k) reach(ops[0], skip + k, until[k]);
-      } else if (op == Opcode::CopyStart) {
-        reach(ops[0], 0, until[1]);
-      } else if (op == Opcode::CopyDone) {
-        reach_all(end_[i]);
-        reach(ops[0], 0, until[0]);
-      } else if (op == Opcode::AsyncUpdate || (!given_.contains(i) && op != Opcode::Parameter && alias(i))) {
-        for (size_t k = 0; k < until.size(); ++k) reach(ops[0], k, until[k]);
-        for (size_t n = 1; n < ops.size(); ++n)
-          for (size_t k = 0; k < ends[ops[n]].size(); ++k) reach(ops[n], k, end_[i]);
-      } else {
-        // A callee has the values under names of its own from its start on.
-        reach_all(op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call ? start_[i] : end_[i]);
-      }
-    }
-  }
-
   // When the values of a class are alive: intervals that do not touch, by their starts.
   struct Alive {
     std::map<int64_t, int64_t> spans;
@@ -313,37 +97,16 @@ class BufferAssigner {
   // What changes an array that nobody reads any more changes it where it is:
   //   y = dynamic-update-slice(x, …), x dead behind it: y lies where x lay.
   void share_in_place() {
-    Ends ends;
-    std::vector<CompId> comps;
-    for (const auto& [c, at] : comp_start_) comps.push_back(c);
-    std::sort(comps.begin(), comps.end(), [&](CompId a, CompId b) { return comp_start_[a] < comp_start_[b]; });
-    for (CompId c : comps) last_reads(c, ends);
     std::unordered_map<int, Alive> alive;
-    std::unordered_set<CompId> conditions;
-    for (CompId c : comps)
-      for (InstId i : m_.live_order(c))
-        if (m_.op(i) == Opcode::While) conditions.insert(m_.attrs(i).comp(Attr::condition));
-    for (CompId c : comps)
-      for (InstId i : m_.live_order(c)) {
-        Opcode op = m_.op(i);
-        bool passes = op == Opcode::Tuple || op == Opcode::GetTupleElement || op == Opcode::AsyncUpdate ||
-                      op == Opcode::AsyncDone || op == Opcode::CopyDone || (op != Opcode::Parameter && alias(i));
-        if (passes) continue;
-        const std::vector<int>& list = out_.by_inst[i];
-        for (size_t k = 0; k < list.size(); ++k) {
-          Alive& a = alive[find(list[k])];
-          // A loop's state is there while its condition looks, whether it looks at all of it or not.
-          if (op == Opcode::Parameter)
-            a.add(comp_start_[c], conditions.contains(c) ? comp_end_[c] : ends[i][k]);
-          else
-            a.add(end_[i], ends[i][k]);
-          a.read_only |= op == Opcode::Constant || (op == Opcode::Parameter && c == m_.entry());
-        }
-      }
-    for (CompId c : comps) {
+    each_life([&](int v, int64_t from, int64_t to, InstId by) {
+      Alive& a = alive[v];
+      a.add(from, to);
+      a.read_only |= m_.op(by) == Opcode::Constant || (m_.op(by) == Opcode::Parameter && m_.parent(by) == m_.entry());
+    });
+    for (CompId c : computations()) {
       if (under_.contains(c)) continue;
       for (InstId i : m_.live_order(c)) {
-        if (given_.contains(i) || m_.operand_count(i) == 0) continue;
+        if (is_given(i) || m_.operand_count(i) == 0) continue;
         const std::vector<int> list = out_.by_inst[i];
         for (size_t k = 0; k < list.size(); ++k) {
           int operand = rules_.in_place(i, k);
@@ -362,11 +125,6 @@ class BufferAssigner {
         }
       }
     }
-  }
-
-  void merge_classes() {
-    for (auto& [inst, list] : out_.by_inst)
-      for (int& v : list) v = find(v);
   }
 
   void live_ranges() {
@@ -448,72 +206,15 @@ class BufferAssigner {
     });
     if (rest.empty()) return drop_shadows();
     Allocation heap;
-    int number = static_cast<int>(out_.allocations.size());
-    Placed placed_before(out_.values, rest);
-    for (int v : rest) {
-      BufferValue& value = out_.values[static_cast<size_t>(v)];
-      // Gaps between what is there at the same time: the smallest that fits, the lowest of equals.
-      std::vector<std::pair<int64_t, int64_t>> taken;
-      placed_before.overlapping(value.first, value.last, [&](int w) {
-        const BufferValue& other = out_.values[static_cast<size_t>(w)];
-        taken.push_back({other.offset, other.offset + aligned(std::max<int64_t>(other.size, 1))});
-      });
-      std::sort(taken.begin(), taken.end());
-      int64_t need = aligned(std::max<int64_t>(value.size, 1)), best = -1, best_gap = INT64_MAX, at = 0;
-      for (const auto& [from, to] : taken) {
-        if (from - at >= need && from - at < best_gap) best = at, best_gap = from - at;
-        at = std::max(at, to);
-      }
-      value.offset = best >= 0 ? best : at;
-      value.allocation = number;
-      heap.size = std::max(heap.size, value.offset + value.size);
-      placed_before.add(v);
-    }
+    const int number = static_cast<int>(out_.allocations.size());
+    heap.size = best_fit(out_.values, rest);
+    for (int v : rest) out_.values[static_cast<size_t>(v)].allocation = number;
     std::vector<int> done = rest;
     std::sort(done.begin(), done.end());
     heap.values = done;
     out_.allocations.push_back(std::move(heap));
     drop_shadows();
   }
-
-  // Values that have a place, to be asked for those alive between two positions: the largest end over ranges of them in
-  // the order of their starts.
-  class Placed {
-   public:
-    Placed(const std::vector<BufferValue>& values, std::vector<int> list)
-        : values_(values), by_start_(std::move(list)) {
-      std::sort(by_start_.begin(), by_start_.end(), [&](int a, int b) {
-        return std::pair(values[static_cast<size_t>(a)].first, a) < std::pair(values[static_cast<size_t>(b)].first, b);
-      });
-      while (size_ < by_start_.size()) size_ *= 2;
-      ends_.assign(2 * size_, -1);
-      for (size_t k = 0; k < by_start_.size(); ++k) place_[by_start_[k]] = k;
-    }
-    void add(int v) {
-      size_t at = size_ + place_.at(v);
-      for (ends_[at] = values_[static_cast<size_t>(v)].last; at > 1; at /= 2)
-        ends_[at / 2] = std::max(ends_[at / 2], ends_[at]);
-    }
-    template <typename F>
-    void overlapping(int64_t first, int64_t last, F found) const {
-      visit(1, 0, size_, first, last, found);
-    }
-
-   private:
-    template <typename F>
-    void visit(size_t node, size_t from, size_t count, int64_t first, int64_t last, F& found) const {
-      if (ends_[node] < first || from >= by_start_.size() || values_[static_cast<size_t>(by_start_[from])].first > last)
-        return;
-      if (count == 1) return found(by_start_[from]);
-      visit(2 * node, from, count / 2, first, last, found);
-      visit(2 * node + 1, from + count / 2, count / 2, first, last, found);
-    }
-    const std::vector<BufferValue>& values_;
-    std::vector<int> by_start_;
-    size_t size_ = 1;
-    std::vector<int64_t> ends_;
-    std::unordered_map<int, size_t> place_;
-  };
 
   // Values that were joined into others: they are found through them.
   void drop_shadows() {
@@ -529,18 +230,6 @@ class BufferAssigner {
       }
     }
   }
-
-  const Module& m_;
-  const Universe& u_;
-  const BufferRules& rules_;
-  BufferAssignment out_;
-  Checked sum_ = 0;  // bytes of all values
-  std::vector<int> class_;
-  std::unordered_map<InstId, int64_t> start_, end_;
-  std::unordered_map<CompId, int64_t> comp_start_, comp_end_;
-  std::unordered_map<CompId, InstId> under_;  // computations of asynchronous calls, and what ends them
-  std::unordered_set<InstId> given_;
-  int64_t clock_ = 0;
 };
 
 }  // namespace

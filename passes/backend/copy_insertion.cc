@@ -6,6 +6,7 @@
 #include "ir/aliasing.h"
 #include "ir/analysis/buffers.h"
 #include "ir/analysis/dataflow.h"
+#include "passes/backend/backend.h"
 #include "passes/backend/copy_removal.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -21,6 +22,7 @@ class Copies {
       : m_(m), ctx_(ctx), aliases_(m, target, !own_memory), donated_(!own_memory), nodes_(m.u()) {}
 
   void run() {
+    if (m_.config().is_scheduled) return run_scheduled();
     add_where_values_meet();
     tidy();
     ctx_.step("adding_copies_to_resolve_interference");
@@ -32,6 +34,17 @@ class Copies {
   }
 
  private:
+  // With the order known, values that looked as if they were there at once may not be
+  // (xla/service/gpu/gpu_compiler.cc, behind its scheduler).
+  void run_scheduled() {
+    std::vector<std::pair<CompId, std::vector<InstId>>> schedule;
+    for (CompId c : m_.nonfusion_computations()) schedule.emplace_back(c, m_.live_order(c));
+    remove_unnecessary();
+    ctx_.run(m_, "dce");
+    add_for_read_only_memory();
+    ctx_.run(m_, "dce");
+    for (const auto& [c, order] : schedule) update_schedule(m_, c, order);
+  }
   void tidy() {
     ctx_.run(m_, "tuple-simplifier");
     ctx_.run(m_, "dce");

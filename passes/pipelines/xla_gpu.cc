@@ -110,13 +110,34 @@ std::vector<Step> kernels() {
   };
 }
 
+std::vector<Step> schedule() {
+  const Step async = xla_step("async-to-sync-converter", "gpu-convert-async-collectives-to-sync");
+  const Step remat = xla_step("remat-pipeline", "rematerialization stream-attribute-annotator cse_barrier_expander");
+  const Step wrapper = xla_step("fusion-wrapper", "fusion-wrapper");
+  const Step dispatch =
+      xla_step("fusion-dispatch-pipeline", "dce fusion-block-level-rewriter fusion-dynamic-memcpy-rewriter");
+  const Step names = xla_step("sanitize-constant-names", "sanitize-constant-names");
+  return {
+      // ScheduleGpuModule, which is no pipeline of XLA's and has no stage of its own.
+      xla_step("gpu-schedule", "hlo-memory-scheduler"),
+      xla_step("latency-hiding-scheduler",
+               "legalize-scheduling-annotations latency-hiding-scheduler scheduling-instruction-annotator"),
+      // Again outside of any pipeline: what the order makes needless.
+      xla_step("post-scheduling-copy-insertion", "copy-insertion"),
+      xla_step("post-scheduler-xla-transforms", "apply-xla-transforms"),
+      xla_step("post-scheduling-passes",
+               "async-to-sync-converter remat-pipeline fusion-wrapper fusion-dispatch-pipeline sanitize-constant-names",
+               {async, remat, wrapper, dispatch, names}),
+  };
+}
+
 }  // namespace
 
 // xla/service/gpu/gpu_compiler.cc of 2026, in the order that the oracle's dumps show; its pipelines without passes
 // (invariant-checkers, async-wrapper …) are left out.
 std::vector<Step> xla_gpu_pipeline() {
   std::vector<Step> out = before_layouts();
-  for (const auto& part : {layouts_and_calls(), kernels()}) out.insert(out.end(), part.begin(), part.end());
+  for (const auto& part : {layouts_and_calls(), kernels(), schedule()}) out.insert(out.end(), part.begin(), part.end());
   return out;
 }
 

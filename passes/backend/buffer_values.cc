@@ -1,0 +1,333 @@
+#include "passes/backend/buffer_values.h"
+
+#include <algorithm>
+
+#include "ir/base/stack_guard.h"
+
+namespace hlo {
+namespace {
+constexpr int64_t kMostSteps = int64_t{1} << 24;  // of the flattened schedule
+}
+
+void BufferValues::flatten(CompId c, InstId done) {
+  check_stack("calls of computations are nested");
+  comp_start_[c] = clock_;
+  if (done.valid()) under_[c] = done;
+  for (InstId i : m_.live_order(c)) {
+    Opcode op = m_.op(i);
+    start_[i] = clock_;
+    if (op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call)
+      for (CompId callee : m_.called(i)) flatten(callee, done);
+    if (op == Opcode::AsyncStart)
+      for (CompId callee : m_.called(i)) flatten(callee, done_of(i));
+    end_[i] = clock_++;
+    if (clock_ > kMostSteps)  // two calls of what has two calls, and so on
+      fail(FailureKind::kUnsupported, "{}: with what is called in its caller's place it is more than {} steps",
+           m_.comp_name(m_.entry()), kMostSteps);
+  }
+  comp_end_[c] = clock_;
+}
+InstId BufferValues::done_of(InstId start) const {
+  InstId at = start;
+  while (m_.op(at) != Opcode::AsyncDone) {
+    auto users = m_.users(at);
+    auto next = std::find_if(users.begin(), users.end(), [&](InstId u) {
+      return m_.op(u) == Opcode::AsyncUpdate || m_.op(u) == Opcode::AsyncDone;
+    });
+    if (next == users.end()) return start;
+    at = *next;
+  }
+  return at;
+}
+bool BufferValues::alias(InstId i) const {
+  if (rules_.alias) return rules_.alias(i);
+  Opcode op = m_.op(i);
+  return op == Opcode::Bitcast || op == Opcode::OptBarrier || op == Opcode::AddDependency || op == Opcode::Domain;
+}
+
+int BufferValues::leaves(ShapeId s) const {
+  const Shape& shape = u_[s];
+  if (!shape.is_tuple()) return 1;
+  int n = 0;
+  for (ShapeId e : shape.elements) n += leaves(e);
+  return n;
+}
+int BufferValues::new_value(InstId i, const Dims& index, ShapeId s) {
+  BufferValue v;
+  v.inst = i, v.index = index, v.shape = s, v.size = rules_.bytes ? rules_.bytes(s) : u_.byte_size(s);
+  // Offsets and totals are sums of these, so none of them overflows where all together do not.
+  sum_ += Checked(v.size) + kBufferAlignment;
+  sum_.value("what the module's buffers hold together");
+  out_.values.push_back(v);
+  class_.push_back(static_cast<int>(class_.size()));
+  return static_cast<int>(out_.values.size()) - 1;
+}
+void BufferValues::define(InstId i, ShapeId s, Dims& index, std::vector<int>& list) {
+  const Shape& shape = u_[s];
+  if (!shape.is_tuple()) {
+    list.push_back(new_value(i, index, s));
+    return;
+  }
+  for (size_t k = 0; k < shape.elements.size(); ++k) {
+    index.push_back(static_cast<int64_t>(k));
+    define(i, shape.elements[k], index, list);
+    index.pop_back();
+  }
+}
+int BufferValues::find(int v) {
+  while (class_[static_cast<size_t>(v)] != v)
+    v = class_[static_cast<size_t>(v)] = class_[static_cast<size_t>(class_[static_cast<size_t>(v)])];
+  return v;
+}
+void BufferValues::join(int a, int b) {
+  a = find(a), b = find(b);
+  if (a != b) class_[static_cast<size_t>(std::max(a, b))] = std::min(a, b);
+}
+void BufferValues::join(const std::vector<int>& a, const std::vector<int>& b) {
+  for (size_t k = 0; k < a.size() && k < b.size(); ++k) join(a[k], b[k]);
+}
+
+void BufferValues::flow(CompId c) {
+  check_stack("calls of computations are nested");
+  for (InstId i : m_.live_order(c)) {
+    auto ops = m_.operands(i);
+    std::vector<int> list;
+    auto of = [&](InstId o) -> const std::vector<int>& { return out_.by_inst[o]; };
+    switch (m_.op(i)) {
+      case Opcode::Tuple:
+        for (InstId o : ops) list.insert(list.end(), of(o).begin(), of(o).end());
+        break;
+      case Opcode::GetTupleElement: {
+        const Shape& s = m_.shape(ops[0]);
+        int skip = 0;
+        size_t index = static_cast<size_t>(m_.attrs(i).integer(Attr::index));
+        for (size_t k = 0; k < index; ++k) skip += leaves(s.elements[k]);
+        const std::vector<int>& all = of(ops[0]);
+        HLO_CHECK(all.size() == static_cast<size_t>(leaves(m_.shape_id(ops[0]))), "{} comes before its operand {}",
+                  m_.inst_name(i), m_.inst_name(ops[0]));
+        list.assign(all.begin() + skip, all.begin() + skip + leaves(s.elements[index]));
+        break;
+      }
+      case Opcode::AsyncStart: {
+        // Arguments, result and what else the shape has.
+        const auto& params = m_.comp(m_.called(i)[0]).params;
+        const std::vector<ShapeId> whole = m_.shape(i).elements;
+        if (params.size() != ops.size() || leaves(whole[1]) != leaves(m_.shape_id(m_.comp(m_.called(i)[0]).root)))
+          fail(FailureKind::kUnsupported, "{}: buffers for operands or results that are bound later", m_.inst_name(i));
+        for (size_t p = 0; p < params.size(); ++p) {
+          out_.by_inst[params[p]] = of(ops[p]);
+          given_.insert(params[p]);
+          list.insert(list.end(), of(ops[p]).begin(), of(ops[p]).end());
+        }
+        flow(m_.called(i)[0]);
+        const std::vector<int>& result = of(m_.comp(m_.called(i)[0]).root);
+        list.insert(list.end(), result.begin(), result.end());
+        const std::vector<ShapeId> parts = m_.shape(i).elements;
+        for (size_t k = 2; k < parts.size(); ++k) {
+          Dims index{static_cast<int64_t>(k)};
+          define(i, parts[k], index, list);
+        }
+        break;
+      }
+      case Opcode::AsyncUpdate:
+        list = of(ops[0]);
+        break;
+      case Opcode::AsyncDone: {
+        const std::vector<int>& all = of(ops[0]);
+        int skip = leaves(m_.shape(ops[0]).elements[0]);
+        list.assign(all.begin() + skip, all.begin() + skip + leaves(m_.shape_id(i)));
+        break;
+      }
+      case Opcode::CopyStart: {
+        Dims index{0};
+        const std::vector<ShapeId> parts = m_.shape(i).elements;
+        define(i, parts[0], index, list);
+        list.push_back(of(ops[0])[0]);
+        for (size_t k = 2; k < parts.size(); ++k) {
+          Dims at{static_cast<int64_t>(k)};
+          define(i, parts[k], at, list);
+        }
+        break;
+      }
+      case Opcode::CopyDone:
+        list = {of(ops[0])[0]};
+        break;
+      case Opcode::While: {
+        CompId body = m_.attrs(i).comp(Attr::body), condition = m_.attrs(i).comp(Attr::condition);
+        list = of(ops[0]);
+        out_.by_inst[m_.comp(condition).params[0]] = list;
+        out_.by_inst[m_.comp(body).params[0]] = list;
+        given_.insert(m_.comp(condition).params[0]), given_.insert(m_.comp(body).params[0]);
+        flow(condition);
+        flow(body);
+        join(list, of(m_.comp(body).root));
+        break;
+      }
+      case Opcode::Conditional:
+      case Opcode::Call: {
+        size_t first = m_.op(i) == Opcode::Conditional ? 1 : 0;
+        const auto called = m_.called(i);
+        for (size_t n = 0; n < called.size(); ++n) {
+          const auto& params = m_.comp(called[n]).params;
+          for (size_t p = 0; p < params.size(); ++p) {
+            out_.by_inst[params[p]] = of(ops[m_.op(i) == Opcode::Conditional ? first + n : p]);
+            given_.insert(params[p]);
+          }
+          flow(called[n]);
+          const std::vector<int>& result = of(m_.comp(called[n]).root);
+          if (n == 0)
+            list = result;
+          else
+            join(list, result);
+        }
+        break;
+      }
+      default: {
+        if (given_.contains(i)) continue;
+        if (alias(i)) {
+          list = of(ops[0]);
+          break;
+        }
+        Dims index;
+        define(i, m_.shape_id(i), index, list);
+      }
+    }
+    out_.by_inst[i] = std::move(list);
+  }
+}
+
+void BufferValues::leaf_paths(ShapeId s, Dims& at, std::vector<Dims>& out) const {
+  const Shape& shape = u_[s];
+  if (!shape.is_tuple()) {
+    out.push_back(at);
+    return;
+  }
+  for (size_t k = 0; k < shape.elements.size(); ++k) {
+    at.push_back(static_cast<int64_t>(k));
+    leaf_paths(shape.elements[k], at, out);
+    at.pop_back();
+  }
+}
+
+std::vector<CompId> BufferValues::computations() const {
+  std::vector<CompId> comps;
+  for (const auto& [c, at] : comp_start_) comps.push_back(c);
+  std::sort(comps.begin(), comps.end(), [&](CompId a, CompId b) { return comp_start_.at(a) < comp_start_.at(b); });
+  return comps;
+}
+
+void BufferValues::last_reads(CompId c, Ends& ends) {
+  std::vector<InstId> order = m_.live_order(c);
+  int64_t least = 0;
+  if (auto done = under_.find(c); done != under_.end()) least = end_[done->second];
+  for (InstId i : order) ends[i].assign(out_.by_inst[i].size(), std::max(end_[i], least));
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    InstId i = *at;
+    if (m_.is_root(i))
+      for (int64_t& e : ends[i]) e = std::max(e, comp_end_[c]);
+    auto ops = m_.operands(i);
+    auto reach = [&](InstId o, size_t leaf, int64_t when) {
+      int64_t& e = ends[o][leaf];
+      e = std::max(e, when);
+    };
+    auto reach_all = [&](int64_t when) {
+      for (InstId o : ops)
+        for (size_t k = 0; k < ends[o].size(); ++k) reach(o, k, when);
+    };
+    const std::vector<int64_t> until = ends[i];
+    Opcode op = m_.op(i);
+    if (op == Opcode::Tuple || op == Opcode::AsyncStart) {
+      size_t k = 0;
+      for (InstId o : ops)
+        for (size_t leaf = 0; leaf < ends[o].size(); ++leaf) reach(o, leaf, until[k++]);
+    } else if (op == Opcode::GetTupleElement || op == Opcode::AsyncDone) {
+      size_t skip = 0;
+      const Shape& s = m_.shape(ops[0]);
+      size_t index = op == Opcode::AsyncDone ? 1 : static_cast<size_t>(m_.attrs(i).integer(Attr::index));
+      for (size_t k = 0; k < index; ++k) skip += static_cast<size_t>(leaves(s.elements[k]));
+      if (op == Opcode::AsyncDone) reach_all(end_[i]);
+      for (size_t k = 0; k < until.size(); ++k) reach(ops[0], skip + k, until[k]);
+    } else if (op == Opcode::CopyStart) {
+      reach(ops[0], 0, until[1]);
+    } else if (op == Opcode::CopyDone) {
+      reach_all(end_[i]);
+      reach(ops[0], 0, until[0]);
+    } else if (op == Opcode::AsyncUpdate || (!given_.contains(i) && op != Opcode::Parameter && alias(i))) {
+      for (size_t k = 0; k < until.size(); ++k) reach(ops[0], k, until[k]);
+      for (size_t n = 1; n < ops.size(); ++n)
+        for (size_t k = 0; k < ends[ops[n]].size(); ++k) reach(ops[n], k, end_[i]);
+    } else {
+      // A callee has the values under names of its own from its start on.
+      reach_all(op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call ? start_[i] : end_[i]);
+    }
+  }
+}
+
+namespace {
+
+int64_t aligned(int64_t n) { return (n + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
+
+// Values that have a place, to be asked for those alive between two positions: the largest end over ranges of them in
+// the order of their starts.
+class Placed {
+ public:
+  Placed(const std::vector<BufferValue>& values, std::vector<int> list) : values_(values), by_start_(std::move(list)) {
+    std::sort(by_start_.begin(), by_start_.end(), [&](int a, int b) {
+      return std::pair(values[static_cast<size_t>(a)].first, a) < std::pair(values[static_cast<size_t>(b)].first, b);
+    });
+    while (size_ < by_start_.size()) size_ *= 2;
+    ends_.assign(2 * size_, -1);
+    for (size_t k = 0; k < by_start_.size(); ++k) place_[by_start_[k]] = k;
+  }
+  void add(int v) {
+    size_t at = size_ + place_.at(v);
+    for (ends_[at] = values_[static_cast<size_t>(v)].last; at > 1; at /= 2)
+      ends_[at / 2] = std::max(ends_[at / 2], ends_[at]);
+  }
+  template <typename F>
+  void overlapping(int64_t first, int64_t last, F found) const {
+    visit(1, 0, size_, first, last, found);
+  }
+
+ private:
+  template <typename F>
+  void visit(size_t node, size_t from, size_t count, int64_t first, int64_t last, F& found) const {
+    if (ends_[node] < first || from >= by_start_.size() || values_[static_cast<size_t>(by_start_[from])].first > last)
+      return;
+    if (count == 1) return found(by_start_[from]);
+    visit(2 * node, from, count / 2, first, last, found);
+    visit(2 * node + 1, from + count / 2, count / 2, first, last, found);
+  }
+  const std::vector<BufferValue>& values_;
+  std::vector<int> by_start_;
+  size_t size_ = 1;
+  std::vector<int64_t> ends_;
+  std::unordered_map<int, size_t> place_;
+};
+
+}  // namespace
+
+int64_t best_fit(std::vector<BufferValue>& values, const std::vector<int>& order) {
+  Placed placed(values, order);
+  int64_t size = 0;
+  for (int v : order) {
+    BufferValue& value = values[static_cast<size_t>(v)];
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    placed.overlapping(value.first, value.last, [&](int w) {
+      const BufferValue& other = values[static_cast<size_t>(w)];
+      taken.push_back({other.offset, other.offset + aligned(std::max<int64_t>(other.size, 1))});
+    });
+    std::sort(taken.begin(), taken.end());
+    int64_t need = aligned(std::max<int64_t>(value.size, 1)), best = -1, best_gap = INT64_MAX, at = 0;
+    for (const auto& [from, to] : taken) {
+      if (from - at >= need && from - at < best_gap) best = at, best_gap = from - at;
+      at = std::max(at, to);
+    }
+    value.offset = best >= 0 ? best : at;
+    size = std::max(size, value.offset + value.size);
+    placed.add(v);
+  }
+  return size;
+}
+
+}  // namespace hlo

@@ -1,0 +1,258 @@
+// What stands behind the last fusion: orders, memory and thunks as XLA makes them. Texts of whole dumps beside XLA's:
+// tests/dev/thunk_kinds.py.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "ir/thunk.h"
+#include "parser/parser.h"
+#include "passes/backend/backend.h"
+#include "passes/backend/memory_scheduler.h"
+#include "passes/scope.h"
+
+namespace hlo {
+namespace {
+
+std::unique_ptr<Module> scheduled(const std::string& text) {
+  auto m = parse_module(text, std::make_shared<Universe>(), {"test", 20});
+  if (!m->config().is_scheduled) schedule_module(*m);
+  return m;
+}
+InstId named(const Module& m, std::string_view name) {
+  for (CompId c : m.computations())
+    for (InstId i : m.live_order(c))
+      if (m.inst_name(i) == name) return i;
+  ADD_FAILURE() << name;
+  return {};
+}
+std::pair<int, int64_t> place(const Module& m, const BufferAssignment& b, std::string_view name, size_t leaf = 0) {
+  const BufferValue& v = b.values[static_cast<size_t>(b.leaf_values(m, named(m, name)).at(leaf))];
+  return {v.allocation, v.offset};
+}
+std::vector<std::string> kinds(const std::vector<Thunk>& list) {
+  std::vector<std::string> out;
+  for (const Thunk& t : list) {
+    out.push_back(t.kind);
+    for (const auto& [label, inner] : t.nested)
+      for (const std::string& k : kinds(inner)) out.push_back(" " + k);
+  }
+  return out;
+}
+using Words = std::vector<std::string>;
+
+TEST(MemoryOrder, NeedsLessThanThePostOrder) {
+  // Two sums of what is made wide: both wide ones first, or one after the other.
+  auto m = parse_module(R"(HloModule m
+s { x = f32[] parameter(0)
+ y = f32[] parameter(1)
+ ROOT z = f32[] add(x, y) }
+ENTRY e {
+  p = f32[8] parameter(0)
+  z = f32[] constant(0)
+  a = f32[8,64] broadcast(p), dimensions={0}
+  b = f32[8,64] broadcast(p), dimensions={0}
+  c = f32[8,64] negate(b), control-predecessors={a}
+  d = f32[8] reduce(a, z), dimensions={1}, to_apply=s
+  e = f32[8] reduce(c, z), dimensions={1}, to_apply=s
+  ROOT r = f32[8] add(e, d)
+})",
+                        std::make_shared<Universe>(), {"test", 20});
+  const PointsTo points(*m, true);
+  const Sharing sharing(*m, named_gpu_target("H200"));
+  const Orders orders = memory_orders(*m, points, sharing);
+  const auto& best = orders.back().second;
+  ASSERT_EQ(orders.back().first, m->entry());
+  const int64_t least = peak_of_order(*m, m->entry(), best, points, sharing);
+  EXPECT_LE(least, peak_of_order(*m, m->entry(), m->post_order(m->entry()), points, sharing));
+  EXPECT_LE(least, peak_of_order(*m, m->entry(), depth_first_order(*m, m->entry(), points), points, sharing));
+  // What frees the most first: a wide array that can be summed up is, before another one is made.
+  const auto list = list_order(*m, m->entry(), points);
+  auto at = [&](std::string_view n) { return std::find(list.begin(), list.end(), named(*m, n)) - list.begin(); };
+  EXPECT_LT(at("d"), at("c"));
+}
+
+TEST(Scheduled, InstructionsSayWhatTheyWereScheduledAs) {
+  auto m = scheduled(R"(HloModule m, is_scheduled=true
+inner {
+  x = f32[8] parameter(0)
+  c = f32[] constant(2)
+  b = f32[8] broadcast(c), dimensions={}
+  ROOT y = f32[8] multiply(x, b)
+}
+ENTRY e {
+  p = f32[8] parameter(0), metadata={op_name="arguments"}
+  ROOT f = f32[8] fusion(p), kind=kLoop, calls=inner
+})");
+  PassContext context;
+  PassEvent event;
+  EXPECT_TRUE(run_pass(*m, *find_pass("scheduling-instruction-annotator"), context, {}, &event));
+  auto said = [&](std::string_view name) {
+    const uint32_t s = m->u()[(*m)[named(*m, name)].meta].scheduling_name;
+    return s == StrId::kNone ? std::string_view() : m->u().text(StrId(s));
+  };
+  EXPECT_EQ(said("p"), "p");
+  EXPECT_EQ(m->u().text(StrId(m->u()[(*m)[named(*m, "p")].meta].op_name)), "arguments");
+  EXPECT_EQ(said("f"), "f");
+  EXPECT_EQ(said("b"), "b");
+  EXPECT_EQ(said("c"), "");
+  EXPECT_FALSE(run_pass(*m, *find_pass("scheduling-instruction-annotator"), context, {}, &event));
+}
+
+constexpr const char* kChain = R"(HloModule m, is_scheduled=true
+twice {
+  x = f32[64] parameter(0)
+  ROOT y = f32[64] add(x, x)
+}
+turned {
+  x = f32[8,8] parameter(0)
+  ROOT y = f32[8,8] transpose(x), dimensions={1,0}
+}
+ENTRY e {
+  p = f32[64] parameter(0)
+  a = f32[64] fusion(p), kind=kLoop, calls=twice
+  b = f32[64] fusion(a), kind=kLoop, calls=twice
+  c = f32[8,8] bitcast(b)
+  d = f32[8,8] fusion(c), kind=kLoop, calls=turned
+  ROOT r = f32[8,8] copy(d)
+})";
+
+TEST(XlaBuffers, AResultLiesWhereItsOperandLay) {
+  auto m = scheduled(kChain);
+  const BufferAssignment b = assign_buffers(*m);
+  EXPECT_FALSE(overwritten_value(*m, b));
+  EXPECT_EQ(place(*m, b, "a"), place(*m, b, "b"));  // element by element
+  EXPECT_NE(place(*m, b, "c"), place(*m, b, "d"));  // one that turns reads what it would have written
+  EXPECT_NE(place(*m, b, "d"), place(*m, b, "r"));  // copies are copies
+  EXPECT_NE(place(*m, b, "p"), place(*m, b, "a"));  // the caller's
+  // The result is free until it is written: what is made first lies in it.
+  EXPECT_EQ(place(*m, b, "a"), place(*m, b, "r"));
+  EXPECT_EQ(b.total(), 3 * 256);
+}
+
+TEST(XlaBuffers, DonatedArgumentsAreWrittenOver) {
+  std::string text = R"(HloModule m, is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }
+ENTRY e {
+  p = f32[4,64] parameter(0)
+  u = f32[1,64] parameter(1)
+  i = s32[] parameter(2)
+  z = s32[] constant(0)
+  ROOT d = f32[4,64] dynamic-update-slice(p, u, i, z)
+})";
+  auto m = scheduled(text);
+  BufferAssignment b = assign_buffers(*m);
+  EXPECT_FALSE(overwritten_value(*m, b));
+  EXPECT_EQ(place(*m, b, "p"), place(*m, b, "d"));
+  text.replace(text.find(", input_output_alias"), text.find("\n") - text.find(", input_output_alias"), "");
+  m = scheduled(text);
+  b = assign_buffers(*m);
+  EXPECT_FALSE(overwritten_value(*m, b));
+  EXPECT_NE(place(*m, b, "p"), place(*m, b, "d"));
+}
+
+TEST(Thunks, ByKind) {
+  auto m = scheduled(R"(HloModule m, is_scheduled=true
+twice {
+  x = f32[64] parameter(0)
+  ROOT y = f32[64] add(x, x)
+}
+moved {
+  x = f32[64] parameter(0)
+  ROOT y = f32[64] copy(x)
+}
+sliced {
+  a = f32[4,64] parameter(0)
+  i = s32[] parameter(1)
+  z = s32[] constant(0)
+  s = f32[1,64] dynamic-slice(a, i, z), dynamic_slice_sizes={1,64}
+  ROOT c = f32[1,64] copy(s)
+}
+counted {
+  i = s32[] parameter(0)
+  one = s32[] constant(1)
+  ROOT more = s32[] add(i, one)
+}
+less {
+  i = s32[] parameter(0)
+  three = s32[] constant(3)
+  ROOT compared = pred[] compare(i, three), direction=LT
+}
+body {
+  t = (s32[], f32[64]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  v = f32[64] get-tuple-element(t), index=1
+  n = s32[] fusion(i), kind=kLoop, calls=counted
+  w = f32[64] fusion(v), kind=kLoop, calls=twice
+  ROOT r = (s32[], f32[64]) tuple(n, w)
+}
+condition {
+  t = (s32[], f32[64]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  ROOT l = pred[] fusion(i), kind=kLoop, calls=less
+}
+ENTRY e {
+  p = f32[64] parameter(0)
+  q = f32[4,64] parameter(1)
+  k = s32[] parameter(2)
+  z = s32[] constant(0)
+  zero = s32[] copy(z)
+  start = f32[64] fusion(p), kind=kLoop, calls=moved
+  init = (s32[], f32[64]) tuple(zero, start)
+  loop = (s32[], f32[64]) while(init), condition=condition, body=body
+  a = f32[64] get-tuple-element(loop), index=1
+  s = f32[1,64] fusion(q, k), kind=kCustom, calls=sliced, backend_config={"fusion_backend_config":{"kind":"__custom_fusion"}}
+  c = (f32[64], u8[0]) custom-call(a), custom_call_target="__cudnn$convForward"
+  h = f32[64] get-tuple-element(c), index=0
+  ROOT r = (f32[64], f32[1,64]) tuple(h, s)
+})");
+  const BufferAssignment b = assign_buffers(*m);
+  EXPECT_FALSE(overwritten_value(*m, b));
+  const std::vector<Thunk> list = build_thunks(*m, b);
+  EXPECT_EQ(kinds(list), (Words{"kCopy", "kCopy", "kWhile", " kCustomKernel", " kCustomKernel", " kCustomKernel",
+                                "kDynamicSliceFusion", " kCopy", "kConvolution"}));
+  EXPECT_EQ(thunks_text(*m, list),
+            "001: kCopy               [source       | next=003 (2)] kCopy\n"
+            "002: kCopy               [source       | next=003 (1)] kCopy\n"
+            "003: kWhile              [prev=002 (1) | next=007 (1)]   \n"
+            "condition:\n"
+            "    004: kCustomKernel [source | sink] l grid: [1, 1, 1] threads: [1, 1, 1]  shared_memory: 0 bytes\n"
+            "  body:\n"
+            "    005: kCustomKernel [source | sink] n grid: [1, 1, 1] threads: [1, 1, 1]  shared_memory: 0 bytes\n"
+            "    006: kCustomKernel [source | sink] w grid: [1, 1, 1] threads: [64, 1, 1]  shared_memory: 0 bytes\n"
+            "007: kDynamicSliceFusion [prev=003 (1) | sink        ] params=1, results=1\n"
+            "    008: kCopy [source | sink] kCopy\n"
+            "009: kConvolution        [prev=003 (2) | sink        ] kConvolution\n");
+}
+
+TEST(Thunks, FiveInARowAreOneCommandBuffer) {
+  auto m = scheduled(R"(HloModule m, is_scheduled=true
+twice {
+  x = f32[64] parameter(0)
+  ROOT y = f32[64] add(x, x)
+}
+ENTRY e {
+  p = f32[64] parameter(0)
+  a = f32[64] fusion(p), kind=kLoop, calls=twice
+  b = f32[64] fusion(a), kind=kLoop, calls=twice
+  c = f32[64] fusion(b), kind=kLoop, calls=twice
+  d = f32[64] fusion(c), kind=kLoop, calls=twice
+  ROOT r = f32[64] fusion(d), kind=kLoop, calls=twice
+})");
+  EXPECT_EQ(kinds(with_command_buffers(build_thunks(*m, assign_buffers(*m)))),
+            (Words{"kCommandBuffer", " kCustomKernel", " kCustomKernel", " kCustomKernel", " kCustomKernel",
+                   " kCustomKernel"}));
+  auto shorter = scheduled(R"(HloModule m, is_scheduled=true
+twice {
+  x = f32[64] parameter(0)
+  ROOT y = f32[64] add(x, x)
+}
+ENTRY e {
+  p = f32[64] parameter(0)
+  a = f32[64] fusion(p), kind=kLoop, calls=twice
+  ROOT b = f32[64] fusion(a), kind=kLoop, calls=twice
+})");
+  EXPECT_EQ(kinds(with_command_buffers(build_thunks(*shorter, assign_buffers(*shorter)))),
+            (Words{"kCustomKernel", "kCustomKernel"}));
+}
+
+}  // namespace
+}  // namespace hlo
