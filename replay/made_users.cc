@@ -64,33 +64,20 @@ class Users {
     return {root, number};
   }
 
-  // Where the instructions stood in memory, as far as it is known: of each root by number.
+  // The program as it was, in the order in which XLA prints it: what a pass makes takes the place among the users of
+  // what it replaces, so that users stand as the program has them, whenever each was made.
   void find_places() {
     double place = 0;
-    for (InstId i : m_.live_order(comp_)) {
-      ++place;
-      if (!is_made(i)) known_[original(i).root][original(i).number] = place;
-      made_at_[i] = place;
+    for (InstId i : m_.live_order(comp_)) made_at_[i] = ++place;
+    for (InstId i : m_.post_order(comp_)) {
+      if (!is_made(i)) {
+        places_.try_emplace(original(i), static_cast<double>(places_.size()));
+        continue;
+      }
+      for (InstId inside : m_.post_order(m_.called(i)[0]))
+        if (m_.op(inside) != Opcode::Parameter)
+          places_.try_emplace(original(inside), static_cast<double>(places_.size()));
     }
-    for (auto& [root, places] : known_) {
-      double last = 0;
-      for (auto& [number, at] : places) at = last = std::max(at, last);
-    }
-    // Of a root that is known nowhere: by where its users are printed.
-    size_t printed = 0;
-    for (InstId i : m_.post_order(comp_)) printed_[i] = static_cast<double>(++printed);
-  }
-  double place(const Original& o, InstId holder) const {
-    auto root = known_.find(o.root);
-    if (root == known_.end()) return printed_.at(holder);
-    const auto& places = root->second;
-    auto above = places.lower_bound(o.number);
-    if (above == places.end()) return std::prev(above)->second;
-    if (above->first == o.number || above == places.begin()) return above->second;
-    auto below = std::prev(above);
-    const double share =
-        static_cast<double>(o.number - below->first) / static_cast<double>(above->first - below->first);
-    return below->second + share * (above->second - below->second);
   }
 
   struct Event {
@@ -110,18 +97,17 @@ class Users {
     std::vector<Reader> readers;
     std::map<Original, size_t> by_name;
     std::vector<Event> events;
-    auto reader = [&](InstId i, InstId holder) {
+    auto reader = [&](InstId i) {
       const Original name = original(i);
       auto [at, fresh] = by_name.emplace(name, readers.size());
-      if (fresh) readers.push_back({name, place(name, holder), 0, InstId()});
+      if (fresh) readers.push_back({name, places_.at(name), 0, InstId()});
       return at->second;
     };
     for (InstId user : m_.users(value)) {
       if (!is_made(user)) {
-        const size_t r = reader(user, user);
+        const size_t r = reader(user);
         if (readers[r].alone.valid()) return;  // two of one name: nothing can be told
         readers[r].alone = user;
-        if (auto at = made_at_.find(user); at != made_at_.end()) readers[r].place = at->second;
         continue;
       }
       const CompId body = m_.called(user)[0];
@@ -130,7 +116,7 @@ class Users {
       for (size_t n = 0; n < m_.operand_count(user); ++n) {
         if (m_.operand(user, n) != value) continue;
         for (InstId i : m_.users(m_.comp(body).params[n])) {
-          const size_t r = reader(i, user);
+          const size_t r = reader(i);
           ++readers[r].copies;
           events.push_back({made_at_.at(user), steps.at(i), r, user});
         }
@@ -188,8 +174,8 @@ class Users {
 
   Module& m_;
   CompId comp_;
-  std::map<std::string_view, std::map<uint64_t, double>> known_;
-  std::unordered_map<InstId, double> made_at_, printed_;
+  std::map<Original, double> places_;
+  std::unordered_map<InstId, double> made_at_;
 };
 
 }  // namespace

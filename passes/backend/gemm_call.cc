@@ -93,6 +93,19 @@ double GemmConfig::number(const char* key) {
   return at != p->end() && at->is_number() ? at->get<double>() : 0;
 }
 
+bool GemmConfig::flag(const char* key) {
+  nlohmann::ordered_json* p = part();
+  if (!p) return false;
+  auto at = p->find(key);
+  return at != p->end() && at->is_boolean() && at->get<bool>();
+}
+
+bool GemmConfig::has_batch() {
+  nlohmann::ordered_json* p = part();
+  auto dims = p ? p->find("dot_dimension_numbers") : nlohmann::ordered_json::iterator();
+  return p && dims != p->end() && !list(*dims, "lhs_batch_dimensions").empty();
+}
+
 std::string GemmConfig::epilogue() {
   nlohmann::ordered_json* p = part();
   if (!p) return "";

@@ -30,7 +30,9 @@ struct GemmConfig {
     return whole.is_object() && at != whole.end() && at->is_object() ? &*at : nullptr;
   }
   double number(const char* key);
+  bool flag(const char* key);
   std::string epilogue();
+  bool has_batch();
 };
 
 }  // namespace hlo

@@ -154,8 +154,9 @@ void GemmRewriter::fuse_gelu(InstId i, const Result& r) {
     return e;
   };
   const InstId before = element(1), result = like_result(r, element(0));
-  if (others) m_.replace_all_uses(r.last(), like_result(r, before));
-  m_.replace_all_uses(r.call, before);
+  if (others) replace(r.last(), like_result(r, before));
+  // It is gone already where nobody but its part was read.
+  if (m_.alive(r.call)) replace(r.call, before);
   replace(i, result);
 }
 

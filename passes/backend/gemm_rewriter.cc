@@ -61,10 +61,7 @@ void GemmRewriter::name(InstId call) {
     m_.set_uniquified_name(call, "cublas-lt-matmul");
     return;
   }
-  GemmConfig config(m_, call);
-  const Json* part = config.part();
-  const bool batch = part && part->contains("dot_dimension_numbers") &&
-                     !(*part)["dot_dimension_numbers"]["lhs_batch_dimensions"].empty();
+  const bool batch = GemmConfig(m_, call).has_batch();
   m_.set_uniquified_name(call, batch ? "cublas-batch-gemm" : "cublas-gemm");
 }
 
@@ -183,11 +180,9 @@ void GemmRewriter::dot(InstId i) {
 void GemmRewriter::workspace(InstId i) {
   if (gemm_target(m_, i) == GemmTarget::kNone) return;
   GemmConfig config(m_, i);
-  const Json* part = config.part();
-  if (!part) return;
+  if (!config.part()) return;
   const Shape& shape = m_.shape(i);
-  const size_t results =
-      1 + (config.epilogue().ends_with("_AUX") ? 1 : 0) + (part->value("damax_output", false) ? 1 : 0);
+  const size_t results = 1 + (config.epilogue().ends_with("_AUX") ? 1 : 0) + (config.flag("damax_output") ? 1 : 0);
   if (shape.is_tuple() ? shape.elements.size() != results : results != 1) return;
   const std::vector<InstId> users = m_.users_copy(i);
   if (shape.is_tuple() && (m_.is_root(i) || !std::all_of(users.begin(), users.end(), [&](InstId u) {

@@ -330,6 +330,7 @@ void GemmRewriter::convert_result(InstId i) {
   const InstId largest = m_.user_count(call) == 2 ? largest_of(call) : InstId();
   if (m_.user_count(call) == 2 && !largest.valid()) return;
   GemmConfig config(m_, call);
+  if (!config.part()) return;
   const bool beta = config.number("beta") != 0;
   const ElementType added = beta ? m_.shape(m_.operand(call, 2)).type : ElementType::F16;
   if (added != ElementType::BF16 && added != ElementType::F16) return;
