@@ -85,6 +85,10 @@ std::optional<Product> product_of(const Module& m, InstId i) {
   auto dims = config.find("dot_dimension_numbers");
   if (m.operand_count(i) < 2 || dims == config.end() || !dims->is_object() || number(config, "alpha_imag", 0) != 0)
     return std::nullopt;
+  // One matrix for a whole batch, and the largest of the results, no library here has.
+  if (list(*dims, "lhs_batch_dimensions").size() != list(*dims, "rhs_batch_dimensions").size() ||
+      flag(config, "damax_output"))
+    return std::nullopt;
   const Shape& whole = m.shape(i);
   const Shape& out = whole.is_tuple() ? m.u()[whole.elements[0]] : whole;
   std::optional<Product> p =

@@ -32,6 +32,13 @@ inline std::string word(const BackendConfig& j, const char* key, const char* abs
   auto at = j.find(key);
   return at != j.end() && at->is_string() ? at->get<std::string>() : absent;
 }
+// Whole numbers without a point, as protobuf's JSON has them.
+inline void put_number(nlohmann::ordered_json& j, const char* key, double value) {
+  if (value == static_cast<double>(static_cast<int64_t>(value)))
+    j[key] = static_cast<int64_t>(value);
+  else
+    j[key] = value;
+}
 inline Dims list(const BackendConfig& j, const char* key) {
   Dims out;
   auto at = j.find(key);

@@ -231,9 +231,10 @@ bool is_layer_norm_of_cudnn(LibraryCall& c) {
              : c.result_size(1, rows) && c.result_size(2, rows);
 }
 
-// The dimensions of the product of two arrays by a configuration's numbers, batch dimensions in front.
+// The dimensions of the product of two arrays by a configuration's numbers, batch dimensions in front. `shared`: one
+// side may be a single matrix for the whole batch of the other.
 std::optional<Dims> product_dims(LibraryCall& c, ShapeId left, ShapeId right, const Dims& l, const Dims& r,
-                                 const BackendConfig& numbers) {
+                                 const BackendConfig& numbers, bool shared = false) {
   Dims lb = list(numbers, "lhs_batch_dimensions"), rb = list(numbers, "rhs_batch_dimensions"),
        lc = list(numbers, "lhs_contracting_dimensions"), rc = list(numbers, "rhs_contracting_dimensions");
   auto fit = [](const Dims& dims, const Dims& batch, const Dims& contracted) {
@@ -245,15 +246,17 @@ std::optional<Dims> product_dims(LibraryCall& c, ShapeId left, ShapeId right, co
       }
     return true;
   };
-  bool good = lb.size() == rb.size() && lc.size() == rc.size() && fit(l, lb, lc) && fit(r, rb, rc);
-  for (size_t k = 0; good && k < lb.size(); ++k) good = l[static_cast<size_t>(lb[k])] == r[static_cast<size_t>(rb[k])];
+  shared = shared && (lb.empty() || rb.empty());
+  bool good = (lb.size() == rb.size() || shared) && lc.size() == rc.size() && fit(l, lb, lc) && fit(r, rb, rc);
+  for (size_t k = 0; good && !shared && k < lb.size(); ++k)
+    good = l[static_cast<size_t>(lb[k])] == r[static_cast<size_t>(rb[k])];
   for (size_t k = 0; good && k < lc.size(); ++k) good = l[static_cast<size_t>(lc[k])] == r[static_cast<size_t>(rc[k])];
   if (!c.expect(
           good, "its dimension numbers (batch {{{}}} and {{{}}}, contracting {{{}}} and {{{}}}) do not fit {} and {}",
           fmt::join(lb, ","), fmt::join(rb, ","), fmt::join(lc, ","), fmt::join(rc, ","), c.text(left), c.text(right)))
     return std::nullopt;
   Dims out;
-  for (int64_t d : lb) out.push_back(l[static_cast<size_t>(d)]);
+  for (int64_t d : lb.empty() ? rb : lb) out.push_back((lb.empty() ? r : l)[static_cast<size_t>(d)]);
   auto rest = [&](const Dims& dims, const Dims& batch, const Dims& contracted) {
     for (size_t d = 0; d < dims.size(); ++d)
       if (std::count(batch.begin(), batch.end(), d) + std::count(contracted.begin(), contracted.end(), d) == 0)
@@ -278,7 +281,7 @@ bool is_product(LibraryCall& c, bool lt, bool eight_bits) {
                  "result 0 is {}, which no product of {} and {} is", c.text(c.out_id(0)), c.text(c.in_id(0)),
                  c.text(c.in_id(1)))))
     return false;
-  std::optional<Dims> dims = product_dims(c, c.in_id(0), c.in_id(1), c.in(0).dims, c.in(1).dims, *numbers);
+  std::optional<Dims> dims = product_dims(c, c.in_id(0), c.in_id(1), c.in(0).dims, c.in(1).dims, *numbers, lt);
   if (!dims || !c.result_dims(0, *dims)) return false;
   std::string epilogue = word(config, "epilogue", "DEFAULT");
   constexpr std::string_view kKnown[] = {"DEFAULT", "RELU",      "GELU",      "GELU_AUX",
@@ -304,7 +307,9 @@ bool is_product(LibraryCall& c, bool lt, bool eight_bits) {
     } else if (bias) {
       bias = false;
       if (!(there("the bias") &&
-            c.expect(!d.empty() && d.size() <= dims->size() && std::equal(d.rbegin(), d.rend(), dims->rbegin()),
+            // XLA pads products, and the vector behind them not always: what is added to the padding is cut off.
+            c.expect((!d.empty() && d.size() <= dims->size() && std::equal(d.rbegin(), d.rend(), dims->rbegin())) ||
+                         (lt && d.size() == 1 && d[0] > 0 && d[0] <= dims->back()),
                      "operand {} is {}, expected a bias of the last dimensions of {}", next, c.text(c.in_id(next)),
                      c.text(c.out_id(0)))))
         return false;
@@ -313,7 +318,12 @@ bool is_product(LibraryCall& c, bool lt, bool eight_bits) {
     }
   }
   if (!c.expect(!bias, "it has no operand for the bias of epilogue {}", epilogue)) return false;
-  return !epilogue.ends_with("_AUX") || (c.results(2, 4, true) && c.result(1, Kind::kFloat) && c.result_dims(1, *dims));
+  const bool before = epilogue.ends_with("_AUX");
+  if (before && !(c.results(2, 4, true) && c.result(1, Kind::kFloat) && c.result_dims(1, *dims))) return false;
+  // The largest of the absolute values behind it.
+  const size_t largest = before ? 2 : 1;
+  return !flag(config, "damax_output") ||
+         (c.results(largest + 1, 4, true) && c.result(largest, Kind::kFloat) && c.result_size(largest, 1));
 }
 
 // softmax(q · k) · v by the numbers of two products.

@@ -88,6 +88,7 @@ GpuTarget parse_gpu_target(std::string_view text) {
   whole("core_count", &t.core_count);
   whole("fpus_per_core", &t.fpus_per_core);
   whole("shared_memory_per_block", &t.shared_memory_per_block);
+  whole("shared_memory_per_block_optin", &t.shared_memory_per_block_optin);
   whole("l2_cache_size", &t.l2_cache_size);
   whole("memory_bandwidth", &t.memory_bandwidth);
   whole("major", &t.major);

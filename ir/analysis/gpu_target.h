@@ -13,7 +13,7 @@ struct GpuTarget {
   int64_t threads_per_block_limit = 1024, threads_per_core_limit = 2048;
   int64_t registers_per_block_limit = 65536;
   int64_t core_count = 132, fpus_per_core = 128;
-  int64_t shared_memory_per_block = 49152, l2_cache_size = 52428800;
+  int64_t shared_memory_per_block = 49152, shared_memory_per_block_optin = 232448, l2_cache_size = 52428800;
   int64_t memory_bandwidth = 4800000000000;
   float clock_rate_ghz = 1.98F;
   int64_t major = 9, minor = 0;  // compute capability

@@ -254,6 +254,47 @@ bool is_mark(std::string_view target) {
   return std::find(std::begin(kMarks), std::end(kMarks), target) != std::end(kMarks);
 }
 
+// The same array for each of a batch.
+Value repeated(Universe& u, const Value& v, const Dims& batch) {
+  const Shape& s = u[v.shape];
+  Dims dims = batch;
+  int64_t times = 1;
+  for (int64_t n : batch) times *= n;
+  dims.insert(dims.end(), s.dims.begin(), s.dims.end());
+  Value out;
+  out.shape = u.array(s.type, dims);
+  out.data = new_array(u, out.shape);
+  const size_t bytes = v.data->size();
+  for (int64_t k = 0; k < times && bytes; ++k)
+    std::copy(v.data->begin(), v.data->end(),
+              out.data->begin() + static_cast<ptrdiff_t>(static_cast<size_t>(k) * bytes));
+  return out;
+}
+
+// Dimension numbers of a product; where one side is a single matrix for the batch of the other, it becomes a batch.
+struct GemmNumbers {
+  GemmNumbers(Universe& u, const BackendConfig& dims, std::vector<Value>& ops)
+      : lhs_batch(list(dims, "lhs_batch_dimensions")),
+        lhs_sum(list(dims, "lhs_contracting_dimensions")),
+        rhs_batch(list(dims, "rhs_batch_dimensions")),
+        rhs_sum(list(dims, "rhs_contracting_dimensions")) {
+    if (lhs_batch.empty() && !rhs_batch.empty()) spread(u, ops[0], ops[1], rhs_batch, &lhs_batch, &lhs_sum);
+    if (rhs_batch.empty() && !lhs_batch.empty()) spread(u, ops[1], ops[0], lhs_batch, &rhs_batch, &rhs_sum);
+  }
+  Dims lhs_batch, lhs_sum, rhs_batch, rhs_sum;
+
+ private:
+  static void spread(Universe& u, Value& one, const Value& many, const Dims& batch, Dims* to, Dims* sum) {
+    Dims sizes;
+    for (int64_t d : batch) {
+      to->push_back(static_cast<int64_t>(sizes.size()));
+      sizes.push_back(u[many.shape].dims[static_cast<size_t>(d)]);
+    }
+    for (int64_t& d : *sum) d += static_cast<int64_t>(batch.size());
+    one = repeated(u, one, sizes);
+  }
+};
+
 }  // namespace
 
 Value Evaluator::library_gemm(InstId inst, std::vector<Value>& ops, bool lt, bool eight_bits) {
@@ -266,9 +307,9 @@ Value Evaluator::library_gemm(InstId inst, std::vector<Value>& ops, bool lt, boo
   ElementType type = result_shape.type;
   bool complex = is_complex(type);
   ElementType sums = complex || type == ElementType::F64 || !is_float(type) ? type : ElementType::F32;
-  Value product = contract(inst, ops[0], ops[1], list(dims, "lhs_batch_dimensions"),
-                           list(dims, "lhs_contracting_dimensions"), list(dims, "rhs_batch_dimensions"),
-                           list(dims, "rhs_contracting_dimensions"), u_.array(sums, result_shape.dims));
+  const GemmNumbers numbers(u_, dims, ops);
+  Value product = contract(inst, ops[0], ops[1], numbers.lhs_batch, numbers.lhs_sum, numbers.rhs_batch, numbers.rhs_sum,
+                           u_.array(sums, result_shape.dims));
   double alpha = number(config, "alpha_real", 1), alpha_imag = number(config, "alpha_imag", 0),
          beta = number(config, "beta", 0);
   std::string epilogue = word(config, "epilogue", "DEFAULT");
@@ -300,6 +341,7 @@ Value Evaluator::library_gemm(InstId inst, std::vector<Value>& ops, bool lt, boo
   Value* extra = aux && u_[out_id].is_tuple() && out.elements.size() > 1 ? &out.elements[1] : nullptr;
   int64_t n = result_shape.elements_count();
   int width = storage_bytes(type), sum_width = storage_bytes(sums);
+  double largest = 0;
   for (int64_t i = 0; i < n; ++i) {
     std::complex<double> v =
         complex ? load_complex(sums, product.bytes() + i * sum_width)
@@ -314,8 +356,12 @@ Value Evaluator::library_gemm(InstId inst, std::vector<Value>& ops, bool lt, boo
     }
     if (bias) {
       ElementType t = u_[bias->shape].type;
-      const char* at = bias->bytes() + i % u_[bias->shape].elements_count() * storage_bytes(t);
-      v += is_complex(t) ? load_complex(t, at) : std::complex<double>(load_double(t, at));
+      // A vector may be shorter than the rows, which are padded then.
+      const int64_t count = u_[bias->shape].elements_count(),
+                    row = result_shape.dims.empty() ? 1 : result_shape.dims.back();
+      const int64_t k = u_[bias->shape].rank() == 1 ? i % row : i % count;
+      const char* at = bias->bytes() + k * storage_bytes(t);
+      if (k < count) v += is_complex(t) ? load_complex(t, at) : std::complex<double>(load_double(t, at));
     }
     if (extra) {
       ElementType t = u_[extra->shape].type;
@@ -324,6 +370,7 @@ Value Evaluator::library_gemm(InstId inst, std::vector<Value>& ops, bool lt, boo
     double x = v.real();
     if (relu) x = std::isnan(x) ? x : std::max(x, 0.0);
     if (with_gelu) x = gelu(x);
+    largest = std::isnan(x) || std::isnan(largest) ? NAN : std::max(largest, std::fabs(x));
     if (complex)
       store_complex(type, result->data->data() + i * width, v);
     else if (is_float(type))
@@ -331,6 +378,9 @@ Value Evaluator::library_gemm(InstId inst, std::vector<Value>& ops, bool lt, boo
     else
       store_int(type, result->data->data() + i * width, static_cast<int64_t>(x));
   }
+  const size_t place = aux ? 2 : 1;
+  if (flag(config, "damax_output") && out.elements.size() > place)
+    store_double(u_[out.elements[place].shape].type, out.elements[place].data->data(), largest);
   return out;
 }
 

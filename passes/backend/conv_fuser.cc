@@ -2,6 +2,7 @@
 // convolution, and cuDNN can do, becomes part of the call.
 #include <nlohmann/json.hpp>
 
+#include "ir/backend_config.h"
 #include "ir/cudnn.h"
 #include "passes/rewrite.h"
 
@@ -76,12 +77,6 @@ class ConvFuser {
   static std::string mode(const Config& c) {
     auto at = c.find("activation_mode");
     return at != c.end() && at->is_string() ? at->get<std::string>() : "kNone";
-  }
-  static void set_number(Config& c, const char* key, double v) {
-    if (v == static_cast<double>(static_cast<int64_t>(v)))
-      c[key] = static_cast<int64_t>(v);
-    else
-      c[key] = v;
   }
   void set_config(InstId conv, const Config& c) { m_.set_attr(conv, Attr::backend_config, u_.str(c.dump())); }
 
@@ -158,7 +153,7 @@ class ConvFuser {
       if (!part || number(*part, "conv_result_scale") != 1 || mode(*part) != "kNone") return false;
       if (!ctx_.spend(m_, "scale of a convolution", {i, conv})) return false;
       conv = with_bias(conv);
-      set_number(*part, "conv_result_scale", value(alpha));
+      put_number(*part, "conv_result_scale", value(alpha));
       set_config(conv, c);
       m_.replace(i, gte);
       return true;
@@ -203,7 +198,7 @@ class ConvFuser {
         ops[2] = b;
       } else {
         ops.push_back(addend);
-        set_number(*part, "side_input_scale", 1);
+        put_number(*part, "side_input_scale", 1);
       }
       InstId fused = with_operands(conv, ops);
       set_config(fused, c);
@@ -232,7 +227,7 @@ class ConvFuser {
         base = m_.clone_inst(*move, comp_, std::vector<InstId>{base});
       std::vector<InstId> ops(m_.operands(i).begin(), m_.operands(i).end());
       ops[3] = base;
-      set_number(*part, "side_input_scale", value(alpha));
+      put_number(*part, "side_input_scale", value(alpha));
       InstId fused = with_operands(i, ops);
       set_config(fused, c);
       m_.replace(i, fused);

@@ -2,6 +2,7 @@
 // (xla/backends/gpu/transforms/gemv_rewriter.cc, splitk_rewriter.cc).
 #include <cmath>
 
+#include "ir/analysis/gpu_target.h"
 #include "passes/layout/physical.h"
 
 namespace hlo {
@@ -74,7 +75,8 @@ struct Sizes {
 
 class SplitK {
  public:
-  SplitK(Module& m, PassContext& ctx) : m_(m), u_(m.u()), ctx_(ctx) {}
+  SplitK(Module& m, PassContext& ctx, const GpuTarget& target)
+      : m_(m), u_(m.u()), ctx_(ctx), cores_(static_cast<double>(target.core_count)) {}
 
   bool visit(InstId i) {
     const Dot d(m_, i);
@@ -123,16 +125,16 @@ class SplitK {
     return s;
   }
 
-  // XLA's measure of time, with weights of its own fit for Hopper and its 132 cores.
-  static double cost(const Sizes& s, int64_t parts) {
-    constexpr double kCompute = 100, kMemory = 0.194136, kReduction = 193.1384, kLaunch = 4.36e7, kCores = 132;
+  // XLA's measure of time, with weights of its own, fit for Hopper.
+  double cost(const Sizes& s, int64_t parts) const {
+    constexpr double kCompute = 100, kMemory = 0.194136, kReduction = 193.1384, kLaunch = 4.36e7;
     constexpr int64_t kTile = 128;
     const auto number = [](int64_t n) { return static_cast<double>(n); };
     const int64_t sum = (s.sum + parts - 1) / parts;
     const double batch = number(s.batch) * number(parts);
     const double tile = number(std::min(s.rows, kTile)) * number(std::min(s.columns, kTile));
     const double tiles = batch * number((s.rows + kTile - 1) / kTile) * number((s.columns + kTile - 1) / kTile);
-    const double waves = std::max(1.0, tiles / (kCores * (number(kTile * kTile) / tile)));
+    const double waves = std::max(1.0, tiles / (cores_ * (number(kTile * kTile) / tile)));
     const double compute = number(s.flops) * tile * number(sum) * waves * kCompute;
     const double reads = number(s.rows) * number(s.sum) * number(s.batch) * number(s.lhs_bits) / 8.0 +
                          number(s.columns) * number(s.sum) * number(s.batch) * number(s.rhs_bits) / 8.0;
@@ -200,6 +202,7 @@ class SplitK {
   Module& m_;
   Universe& u_;
   PassContext& ctx_;
+  double cores_;
 };
 
 template <class Rewrite>
@@ -222,7 +225,7 @@ bool run_gemv_rewriter(Module& m, PassContext& ctx) {
 //   dot(f32[64,65536] A, B)      →      reduce(dot(f32[64,128,512] reshape(A), reshape(B))), the parts a batch
 //   dimension
 bool run_splitk_rewriter(Module& m, PassContext& ctx) {
-  SplitK pass(m, ctx);
+  SplitK pass(m, ctx, named_gpu_target(ctx.word("gpu")));
   return each_dot(m, [&](InstId i) { return pass.visit(i); });
 }
 

@@ -61,14 +61,15 @@ int64_t number(const Json& part, const char* key) {
 
 //   fusion, backend_config={…"kind":"__triton_gemm"…}      →      …,"triton_gemm_config":{"block_m":"16",…}
 bool run_autotuner(Module& m, PassContext& ctx) {
-  const bool hopper = named_gpu_target(ctx.word("gpu")).major == 9;
+  const GpuTarget target = named_gpu_target(ctx.word("gpu"));
   return each_gemm(m, [&](InstId fusion, InstId dot, Json& part) {
     if (part.contains(kGemm)) return false;
-    if (!hopper) {
-      ctx.note(m, "no tiles", {fusion}, "only XLA's list for Hopper is known");
+    const std::optional<GemmTiles> found = default_gemm_tiles(m, dot, target);
+    if (!found) {
+      ctx.note(m, "no tiles", {fusion}, fmt::format("no list of XLA's for capability {} is known", target.major));
       return false;
     }
-    const GemmTiles t = default_gemm_tiles(m, dot);
+    const GemmTiles t = *found;
     if (!ctx.spend(m, "tiles without a device", {fusion}, fmt::format("{}x{}x{}", t.m, t.n, t.k))) return false;
     Json config = Json::object();
     auto put = [&](const char* key, int64_t value) { config[key] = std::to_string(value); };

@@ -5,34 +5,40 @@
 #include <cmath>
 #include <deque>
 #include <set>
+#include <span>
 
 #include "passes/layout/physical.h"
 
 namespace hlo {
 namespace {
 
-// The device: an H200.
-constexpr int64_t kCores = 132, kRegisters = 65536, kSharedBytes = 232448, kMostWarps = 32, kWarp = 32;
+constexpr int64_t kMostWarps = 32;
 constexpr int64_t kWarpsOfScheduler = 5, kSchedulers = 4;
 constexpr int64_t kFewWarps = 2, kWarpsOfGroup = 4;  // at least: where cores would stand idle, and of wgmma
 
-// XLA's own list for Hopper (triton_hints/h100.txtpb, Apache license 2.0, The OpenXLA Authors), those that need no
-// tensor memory accelerator: it is not tried where nothing is measured. Rows, columns, sum, stages, warps.
-constexpr std::array<std::array<int64_t, 5>, 13> kHints = {{
-    {16, 8, 16, 1, 2},
-    {16, 16, 128, 3, 2},
-    {16, 32, 64, 3, 2},
-    {64, 8, 128, 3, 4},
-    {64, 16, 256, 1, 4},
-    {64, 32, 64, 1, 4},
-    {64, 64, 16, 1, 2},
-    {64, 64, 32, 1, 2},
-    {128, 8, 32, 4, 4},
-    {128, 32, 64, 3, 4},
-    {128, 64, 16, 3, 2},
-    {128, 64, 32, 3, 2},
-    {128, 256, 64, 3, 8},
-}};
+using Hint = std::array<int64_t, 5>;  // rows, columns, sum, stages, warps
+
+// XLA's own lists (triton_hints/*.txtpb, Apache license 2.0, The OpenXLA Authors). Of Hopper's those that need no
+// tensor memory accelerator: it is not tried where nothing is measured.
+constexpr Hint kHopper[] = {
+    {16, 8, 16, 1, 2},   {16, 16, 128, 3, 2}, {16, 32, 64, 3, 2},   {64, 8, 128, 3, 4}, {64, 16, 256, 1, 4},
+    {64, 32, 64, 1, 4},  {64, 64, 16, 1, 2},  {64, 64, 32, 1, 2},   {128, 8, 32, 4, 4}, {128, 32, 64, 3, 4},
+    {128, 64, 16, 3, 2}, {128, 64, 32, 3, 2}, {128, 256, 64, 3, 8},
+};
+constexpr Hint kAmpere[] = {
+    {16, 8, 128, 1, 2},   {16, 32, 64, 3, 2},   {64, 8, 16, 1, 2},    {64, 8, 128, 3, 4},   {64, 16, 16, 1, 2},
+    {64, 64, 16, 1, 2},   {64, 64, 32, 1, 2},   {64, 64, 32, 1, 4},   {64, 64, 32, 3, 4},   {64, 128, 16, 1, 2},
+    {64, 128, 16, 1, 2},  {64, 128, 16, 3, 2},  {64, 128, 64, 1, 4},  {64, 128, 64, 3, 4},  {64, 128, 128, 1, 4},
+    {128, 8, 32, 4, 2},   {128, 16, 64, 4, 4},  {128, 32, 16, 1, 4},  {128, 32, 64, 3, 4},  {128, 64, 16, 1, 2},
+    {128, 64, 16, 3, 2},  {128, 64, 128, 3, 4}, {128, 128, 16, 4, 4}, {128, 128, 32, 4, 4}, {128, 128, 32, 4, 8},
+    {128, 256, 16, 4, 8}, {128, 256, 32, 4, 8}, {128, 256, 64, 3, 8}, {128, 256, 64, 4, 8}, {256, 8, 16, 1, 2},
+};
+
+// Where XLA has a list for the generation.
+std::span<const Hint> hints_of(const GpuTarget& t) {
+  if (t.major == 9) return kHopper;
+  return t.major == 8 ? std::span<const Hint>(kAmpere) : std::span<const Hint>();
+}
 
 int64_t next_power(int64_t x) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(x, 1))));
@@ -77,7 +83,7 @@ bool expensive_above(const Module& m, InstId operand) {
 
 class Search {
  public:
-  Search(const Module& m, InstId dot) {
+  Search(const Module& m, InstId dot, const GpuTarget& target) : target_(target) {
     const AttrSet& a = m.attrs(dot);
     const Shape &lhs = m.shape(m.operand(dot, 0)), &rhs = m.shape(m.operand(dot, 1));
     for (int64_t d : a.ints(Attr::lhs_contracting_dims)) sum_ *= lhs.dims[static_cast<size_t>(d)];
@@ -89,35 +95,38 @@ class Search {
   }
 
   GemmTiles first() const {
-    const std::set<std::array<int64_t, 5>> wanted = hints();
+    const std::set<Hint> wanted = hints();
     for (auto [m, n] : outputs()) {
       const int64_t most = std::max(warps_, std::min(kMostWarps, in_parts(m, 16) * in_parts(n, 8)));
       for (int64_t warps = warps_; warps <= most; warps *= 2)
-        for (int64_t k = std::max({k_, warps * kWarp / m, warps * kWarp / n}); k <= most_sum(m, n); k *= 2)
+        for (int64_t k = std::max({k_, warps * target_.threads_per_warp / m, warps * target_.threads_per_warp / n});
+             k <= most_sum(m, n); k *= 2)
           for (int64_t stages = 1; stages <= most_stages(m, n, k); ++stages)
             if (wanted.contains({m, n, k, stages, warps})) return {m, n, k, stages, warps};
     }
-    const auto [m, n, k, stages, warps] = kHints[0];
+    const auto [m, n, k, stages, warps] = hints_of(target_)[0];
     return {m, n, k, stages, warps};
   }
 
  private:
   void limits() {
-    constexpr int64_t kWarps = kWarpsOfScheduler * kSchedulers * kCores;
-    const int64_t elements = kRegisters * 32 / result_bits_;
+    const int64_t all_warps = kWarpsOfScheduler * kSchedulers * target_.core_count;
+    const int64_t elements = target_.registers_per_block_limit * 32 / result_bits_;
     most_m_ = last_power(static_cast<int64_t>(std::sqrt(static_cast<double>(elements))));
     most_n_ = last_power(elements / most_m_);
     const int64_t rows = next_power(rows_), columns = next_power(columns_);
     if (rows < most_m_) most_m_ = rows, most_n_ = std::min(last_power(elements / rows), columns);
     if (columns < most_n_) most_m_ = std::min(last_power(elements / columns), rows), most_n_ = columns;
-    const bool idle = kWarps / kWarpsOfGroup > tiles(most_m_, most_n_);
-    m_ = idle ? 16 : 64;
+    const bool idle = all_warps / kWarpsOfGroup > tiles(most_m_, most_n_), groups = !idle && target_.major >= 9;
+    m_ = groups ? 64 : 16;
     most_m_ = std::max(m_, most_m_), most_n_ = std::max(n_, most_n_);
-    warps_ = idle || bits_ >= 32 ? kFewWarps : kWarpsOfGroup;
+    warps_ = !groups || bits_ >= 32 ? kFewWarps : kWarpsOfGroup;
     k_ = std::max<int64_t>(128 / bits_, 16);
   }
   int64_t tiles(int64_t m, int64_t n) const { return batch_ * in_parts(rows_, m) * in_parts(columns_, n); }
-  int64_t shared_sum(int64_t m, int64_t n) const { return 8 * kSharedBytes / result_bits_ / (m + n); }
+  int64_t shared_sum(int64_t m, int64_t n) const {
+    return 8 * target_.shared_memory_per_block_optin / result_bits_ / (m + n);
+  }
   int64_t most_sum(int64_t m, int64_t n) const {
     return std::max(k_, std::min(next_power(sum_), last_power(shared_sum(m, n))));
   }
@@ -137,19 +146,20 @@ class Search {
       for (int64_t n = least; n <= most; n *= 2) out.push_back({m, n});
     }
     if (out.size() < 24) return out;
-    std::erase_if(out, [&](auto tile) { return tiles(tile.first, tile.second) < kCores; });
+    std::erase_if(out, [&](auto tile) { return tiles(tile.first, tile.second) < target_.core_count; });
     if (out.empty()) out.push_back({m_, n_});
     return out;
   }
-  std::set<std::array<int64_t, 5>> hints() const {
-    std::set<std::array<int64_t, 5>> out;
-    for (auto [m, n, k, stages, warps] : kHints) {
+  std::set<Hint> hints() const {
+    std::set<Hint> out;
+    for (auto [m, n, k, stages, warps] : hints_of(target_)) {
       const int64_t rows = std::clamp(m, m_, most_m_), columns = std::clamp(n, n_, most_n_);
       out.insert({rows, columns, std::clamp(k, k_, most_sum(rows, columns)), stages, warps});
     }
     return out;
   }
 
+  const GpuTarget& target_;
   int64_t batch_ = 1, rows_ = 1, columns_ = 1, sum_ = 1, bits_ = 32, result_bits_ = 32;
   bool lhs_expensive_ = false, rhs_expensive_ = false;
   int64_t m_ = 16, n_ = 8, k_ = 16, most_m_ = 1, most_n_ = 1, warps_ = 1;  // the least, but for `most`
@@ -187,7 +197,10 @@ std::optional<Dims> bitcast_tiles(const Shape& from, const Shape& to, const Dims
 
 }  // namespace
 
-GemmTiles default_gemm_tiles(const Module& m, InstId dot) { return Search(m, dot).first(); }
+std::optional<GemmTiles> default_gemm_tiles(const Module& m, InstId dot, const GpuTarget& target) {
+  if (hints_of(target).empty()) return std::nullopt;
+  return Search(m, dot, target).first();
+}
 
 std::optional<Dims> root_tiles(const Module& m, InstId dot, const Dims& tiles) {
   Dims now = tiles;

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 
+#include "ir/analysis/gpu_target.h"
 #include "ir/module.h"
 
 namespace hlo {
@@ -10,9 +11,9 @@ struct GemmTiles {
   int64_t m = 0, n = 0, k = 0;  // elements: rows, columns, of the sum
   int64_t stages = 1, warps = 1;
 };
-// What XLA takes where no device measures: the first of Hopper's that suits the dot's sizes. `dot` is within a fusion,
-// of arrays that have elements.
-GemmTiles default_gemm_tiles(const Module& m, InstId dot);
+// What XLA takes where no device measures: the first of its list for that generation of GPUs that suits the dot's sizes;
+// nothing where there is no list here. `dot` is within a fusion, of arrays that have elements.
+std::optional<GemmTiles> default_gemm_tiles(const Module& m, InstId dot, const GpuTarget& target);
 
 // Tiles of the fusion's result, from those of its dot's; nothing where a dimension would be cut across.
 std::optional<Dims> root_tiles(const Module& m, InstId dot, const Dims& tiles);

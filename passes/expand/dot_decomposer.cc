@@ -60,7 +60,10 @@ void decompose(Module& m, InstId dot) {
     InstId moved = make_transpose(m, x, order);
     // XLA permutes the sizes and keeps the operand's layout as it stands.
     m.set_shape(moved, m.u().with_layout(m.shape_id(moved), m.shape(x).layout.minor_to_major));
-    return make_reshape(m, moved, dims);
+    const InstId flat = make_reshape(m, moved, dims);
+    // They are called as the operand is, and have nothing else of it.
+    for (InstId i : {moved, flat}) m.erase_attr(i, Attr::frontend_attributes);
+    return flat;
   };
   bool lhs_free, rhs_free;
   InstId l = side(0, lb, lc, true, &lhs_free), r = side(1, rb, rc, false, &rhs_free);

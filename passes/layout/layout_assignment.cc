@@ -8,6 +8,19 @@
 namespace hlo {
 namespace {
 
+// The parts of a tuple's sharding, `{{replicated}, {maximal device=0}}`, leaf by leaf; none where it is no tuple's.
+std::vector<std::string> sharding_parts(std::string_view sharding) {
+  std::vector<std::string> out;
+  if (!sharding.starts_with("{{")) return out;
+  int depth = 0;
+  size_t from = 0;
+  for (size_t k = 0; k < sharding.size(); ++k) {
+    if (sharding[k] == '{' && ++depth == 2) from = k;
+    if (sharding[k] == '}' && depth-- == 2) out.emplace_back(sharding.substr(from, k + 1 - from));
+  }
+  return out;
+}
+
 class LayoutAssigner {
  public:
   LayoutAssigner(Module& m, PassContext& ctx) : m_(m), u_(m.u()), ctx_(ctx) {}
@@ -97,23 +110,42 @@ class LayoutAssigner {
   InstId copy(InstId of, ShapeId wanted) {
     ctx_.note(m_, "copy for layout", {of}, u_.shape_text(wanted));
     InstId made = m_.add(m_.parent(of), {.op = Opcode::Copy, .shape = wanted, .operands = {of}, .meta = m_[of].meta});
-    for (Attr key : {Attr::sharding, Attr::frontend_attributes})
-      if (const AttrValue* value = m_.attrs(of).find(key)) m_.set_attr(made, key, *value);
+    as_copied(of, made);
     return made;
+  }
+  // What a copy has of the instruction besides: its sharding, or the part of it from that leaf on.
+  void as_copied(InstId of, InstId made, size_t leaf = SIZE_MAX) {
+    if (const AttrValue* value = m_.attrs(of).find(Attr::frontend_attributes))
+      m_.set_attr(made, Attr::frontend_attributes, *value);
+    const StrId sharding = m_.attrs(of).text(Attr::sharding);
+    if (!sharding.valid()) return;
+    const std::vector<std::string> parts =
+        leaf == SIZE_MAX ? std::vector<std::string>() : sharding_parts(u_.text(sharding));
+    if (parts.empty()) {
+      m_.set_attr(made, Attr::sharding, sharding);
+      return;
+    }
+    const size_t leaves = u_.leaf_count(m_.shape_id(made));
+    if (leaf + leaves > parts.size()) return;
+    std::string text = parts[leaf];
+    for (size_t k = 1; k < leaves; ++k) text += ", " + parts[leaf + k];
+    m_.set_attr(made, Attr::sharding, u_.str(m_.shape(made).is_tuple() ? "{" + text + "}" : text));
   }
   // The value in another layout; tuples part by part.
   InstId relaid(InstId i, ShapeId wanted) {
     if (u_[wanted].is_array()) return copy(i, wanted);
     std::vector<InstId> parts;
     const std::vector<ShapeId> elements = u_[wanted].elements;
+    size_t leaf = 0;
     for (size_t k = 0; k < elements.size(); ++k) {
       const bool same = lie_alike(m_.shape(i).elements[k], elements[k]);
       InstId part = make_element(m_, i, static_cast<int64_t>(k));
-      if (!same) m_.set_meta(part, m_[i].meta);
+      if (!same) m_.set_meta(part, m_[i].meta), as_copied(i, part, leaf);
+      leaf += u_.leaf_count(elements[k]);
       parts.push_back(same ? part : relaid(part, elements[k]));
     }
     InstId made = make(m_, m_.parent(i), Opcode::Tuple, parts, {}, wanted);
-    m_.set_meta(made, m_[i].meta);
+    m_.set_meta(made, m_[i].meta), as_copied(i, made);
     return made;
   }
 

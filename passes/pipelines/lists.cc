@@ -43,10 +43,12 @@ Step xla_step(std::string name, std::string_view names, const std::vector<Step>&
       out.push_back(*inner);
       return;
     }
+    std::map<std::string, std::string> given = options_of_name(pass);
+    pass.resize(std::min(pass.size(), pass.find('{')));
     const PassInfo* row = find_pass(pass);
     HLO_CHECK(row, "no row for {}", pass);
     std::map<std::string, std::string> options = call_site_options(row->name, name);
-    options.merge(options_of_name(pass));
+    options.merge(given);
     out.push_back(pass_step(std::move(pass), std::move(options)));
   });
   return pipeline_step(std::move(name), std::move(out), rounds);
@@ -97,6 +99,12 @@ bool applies(const CallSite& c, std::string_view site) {
 }  // namespace
 
 std::map<std::string, std::string> options_of_name(std::string_view pass) {
+  // Some run several times in a row, for a type each.
+  if (size_t brace = pass.find('{'); brace != std::string_view::npos) {
+    const std::string_view option = pass.substr(brace + 1, pass.size() - brace - 2);
+    const size_t equal = option.find('=');
+    return {{std::string(option.substr(0, equal)), std::string(option.substr(equal + 1))}};
+  }
   constexpr std::string_view kNormalization = "float-normalization-";
   if (!pass.starts_with(kNormalization)) return {};
   return {{"low", std::string(pass.substr(kNormalization.size()))}};

@@ -71,9 +71,10 @@ std::vector<Step> layouts_and_calls() {
       xla_step("hlo_normalization",
                "algsimp bitcast_dtypes_expander transpose-folding reshape-decomposer reduce-decomposer "
                "algorithm-checker dot_normalizer gemv-rewriter splitk-rewriter triton-gemm-rewriter "
-               "hoist-fused-bitcasts gemm-fusion-swap-operands cublas-pad-for-gemms cublas-pad-for-gemms "
-               "cublas-pad-for-gemms constant_folding dot-algorithm-rewriter cublas-gemm-rewriter "
-               "cublas-gemm-rewriter cublas-gemm-broadcast-folding-rewriter reshape-decomposer layout_normalization "
+               "hoist-fused-bitcasts gemm-fusion-swap-operands cublas-pad-for-gemms{type=s8} "
+               "cublas-pad-for-gemms{type=f16} cublas-pad-for-gemms{type=bf16} constant_folding "
+               "dot-algorithm-rewriter cublas-gemm-rewriter{types=f8} cublas-gemm-rewriter{types=others} "
+               "cublas-gemm-broadcast-folding-rewriter reshape-decomposer layout_normalization "
                "algsimp scatter_simplifier broadcast_canonicalizer reduction-degenerate-dim-remover "
                "reduction-layout-normalizer algsimp cse constant_folding dce triton-softmax-rewriter "
                "reduction-dimension-grouper reduction-splitter tree-reduction-rewriter sub-byte-size-setter "

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "ir/shape_inference.h"
+#include "passes/backend/gemm_call.h"
 #include "passes/rewrite.h"
 
 namespace hlo {
@@ -211,33 +212,12 @@ ElementType natural_type(const Module& m, InstId i) {
 
 bool products(const Module& m, InstId i) { return m.op(i) == Opcode::Dot || m.op(i) == Opcode::Convolution; }
 
-// cuBLAS multiplies matrices of these types itself.
-bool library_product(const Module& m, InstId i) {
-  if (m.op(i) != Opcode::Dot) return false;
-  Side l = side_of(m, i, 0), r = side_of(m, i, 1);
-  if (l.vector() || r.vector() || l.batch.size() > 1 || l.contracting.size() != 1) return false;
-  ElementType a = m.shape(l.value).type, b = m.shape(r.value).type, o = m.shape(i).type;
-  switch (o) {
-    case ElementType::F16:
-    case ElementType::BF16:
-    case ElementType::F32:
-    case ElementType::F64:
-    case ElementType::C64:
-    case ElementType::C128:
-      return true;
-    case ElementType::S32:
-      return a == ElementType::S8 && b == ElementType::S8;
-    default:
-      return false;
-  }
-}
-
 std::vector<InstId> found_products(const Module& m, PassContext& ctx) {
   std::vector<InstId> out;
   bool filter = ctx.flag("unsupported_by_library");
   for (CompId c : m.nonfusion_computations())
     for (InstId i : m.post_order(c))
-      if (products(m, i) && !(filter && library_product(m, i))) out.push_back(i);
+      if (products(m, i) && !(filter && is_library_product(m, i, false))) out.push_back(i);
   return out;
 }
 
