@@ -19,7 +19,8 @@ struct Original {
   std::string_view root;
   uint64_t number = 0;
   bool operator==(const Original&) const = default;
-  auto operator<=>(const Original&) const = default;
+  // Not <=>, which strings of the page's compiler lack.
+  bool operator<(const Original& o) const { return root != o.root ? root < o.root : number < o.number; }
 };
 
 class Users {
