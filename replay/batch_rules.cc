@@ -7,7 +7,7 @@
 namespace hlo {
 namespace {
 
-constexpr const char* kUnknown = "is of an operation that the batch is not followed through";
+constexpr const char* kUnknown = "is not followed through this operation";
 
 int64_t dim_of(const Module& m, InstId i, int64_t d) { return m.shape(i).dims[static_cast<size_t>(d)]; }
 
@@ -405,7 +405,8 @@ bool BatchDimensions::other_rules(InstId i) {
       return true;
     case Opcode::CustomCall: {
       const std::string_view target = m_.u().text(m_.attrs(i).text(Attr::custom_call_target));
-      if (m_.operand_count(i) != 1 || m_.shape_id(i) != m_.shape_id(m_.operand(i, 0)) || target != "Sharding")
+      if (m_.operand_count(i) != 1 || target != "Sharding" ||
+          !m_.u().compatible(m_.shape_id(i), m_.shape_id(m_.operand(i, 0))))
         return false;
       same(m_.operand(i, 0), i);
       return true;

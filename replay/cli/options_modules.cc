@@ -49,7 +49,7 @@ void add_whatif(CLI::App& app, int* code) {
       app, "whatif", "kernels, bytes, memory and time of xla-gpu as it is and changed, side by side",
       "hlo-replay whatif model.hlo --disable=priority-fusion\n"
       "  hlo-replay whatif /tmp/xla_dump:train_step --gpu=A100          on another card\n"
-      "  hlo-replay whatif model.hlo --batch=64                         every parameter that has the batch: x:64\n"
+      "  hlo-replay whatif model.hlo --batch=64                         another batch (x:64 names the parameter)\n"
       "  hlo-replay whatif model.hlo --set=algsimp.fixpoint=true --disable=dot-merger --most=5\n"
       "Where the batch cannot be followed, it says at which instruction. Exit code 1 where nothing differs.");
   c->add_option("FILE", what_if.file, "module, stage in front of the passes, or DIR:MODULE: its first stage")
