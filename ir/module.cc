@@ -267,41 +267,63 @@ std::vector<InstId> Module::live_order(CompId id) const {
   return out;
 }
 
+namespace {
+
+// What one walk has seen, by id. Bodies of fusions have ids from all over the module: what is kept from walk to walk
+// need not be made, and of a walk's own marks nobody else's are in the way.
+class Marks {
+ public:
+  enum State : uint32_t { kNew, kOpen, kDone };
+  void begin(size_t slots) {
+    if (marks_.size() < slots) marks_.resize(slots, 0);
+    if (++round_ < kMostRounds) return;
+    std::fill(marks_.begin(), marks_.end(), 0);
+    round_ = 1;
+  }
+  State state(InstId i) const { return static_cast<State>(own(i) & 3); }
+  void set_state(InstId i, State s) { marks_[i.value] = (own(i) & ~3u) | s; }
+  bool has_user(InstId i) const { return (own(i) & 4) != 0; }
+  void set_has_user(InstId i) { marks_[i.value] = own(i) | 4; }
+
+ private:
+  static constexpr uint32_t kMostRounds = 1u << 29;
+  uint32_t own(InstId i) const { return marks_[i.value] >> 3 == round_ ? marks_[i.value] : round_ << 3; }
+  std::vector<uint32_t> marks_;  // the walk's number, has a user, state
+  uint32_t round_ = 0;
+};
+
+}  // namespace
+
 std::vector<InstId> Module::post_order(CompId id) const {
   const std::vector<InstId>& order = comps_[id.value].order;
   std::vector<InstId> out;
   out.reserve(order.size());
   if (order.empty()) return out;
-  // States by distance from the smallest id: ids of one computation lie close together.
-  uint32_t low = UINT32_MAX, high = 0;
-  for (InstId i : order)
-    if (alive(i)) low = std::min(low, i.value), high = std::max(high, i.value);
-  if (low > high) return out;
-  std::vector<uint8_t> state(high - low + 1, 0);
-  std::vector<bool> has_user(high - low + 1, false);
+  thread_local Marks marks;
+  marks.begin(insts_.size());
   for (InstId i : order)
     if (alive(i))
-      for (InstId o : operands(i)) has_user[o.value - low] = true;
+      for (InstId o : operands(i)) marks.set_has_user(o);
   std::vector<InstId> stack;
   for (InstId start : order) {
-    if (!alive(start) || has_user[start.value - low]) continue;
+    if (!alive(start) || marks.has_user(start)) continue;
     stack.push_back(start);
     while (!stack.empty()) {
       InstId i = stack.back();
-      uint8_t& s = state[i.value - low];
-      if (s == 2) {
+      const Marks::State s = marks.state(i);
+      if (s == Marks::kDone) {
         stack.pop_back();
-      } else if (s == 1) {
+      } else if (s == Marks::kOpen) {
         stack.pop_back();
-        s = 2;
+        marks.set_state(i, Marks::kDone);
         out.push_back(i);
       } else {
-        s = 1;
+        marks.set_state(i, Marks::kOpen);
         auto ops = operands(i);
         for (size_t k = ops.size(); k-- > 0;)
-          if (!state[ops[k].value - low]) stack.push_back(ops[k]);
+          if (marks.state(ops[k]) == Marks::kNew) stack.push_back(ops[k]);
         for (InstId p : control_preds(i))
-          if (!state[p.value - low]) stack.push_back(p);
+          if (marks.state(p) == Marks::kNew) stack.push_back(p);
       }
     }
   }

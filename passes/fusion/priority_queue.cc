@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "ir/analysis/tiling.h"
 #include "passes/fusion/fuse.h"
@@ -81,8 +82,11 @@ std::string PriorityFusionQueue::refuse_tiled(InstId producer, InstId consumer) 
 
 std::string PriorityFusionQueue::refuse_users(InstId producer, InstId* by) {
   if (m_.user_count(producer) == 0) return "No users to fuse";
-  bool real = false;
-  for (InstId user : m_.users(producer)) {
+  // Of what all took, only users that are new are asked: a constant's broadcast may have one in every layer.
+  auto fresh = new_consumers_.find(producer);
+  const bool known = accepted_.erase(producer) > 0 && fresh != new_consumers_.end() && m_.op(producer) != Opcode::Rng;
+  bool real = known;
+  for (InstId user : known ? std::span<const InstId>(fresh->second) : m_.users(producer)) {
     if (is_plain_bitcast(m_, user)) continue;
     real = true;
     if (std::string why = refuse(producer, user); !why.empty()) {
@@ -90,6 +94,7 @@ std::string PriorityFusionQueue::refuse_users(InstId producer, InstId* by) {
       return why;
     }
   }
+  if (real) accepted_.insert(producer);
   return real ? "" : "not fusing because there are only bitcast users";
 }
 
@@ -213,6 +218,7 @@ void PriorityFusionQueue::add_removed(InstId consumer, const std::unordered_map<
 
 void PriorityFusionQueue::forget(InstId i) {
   refusals_.erase(i);
+  accepted_.erase(i);
   fusibility_.forget(i);
   costs_.forget(i);
   times_.erase(i);

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/analysis/fusibility.h"
@@ -67,6 +68,7 @@ class PriorityFusionQueue {
   std::unordered_map<InstId, RunTime> times_;
   std::unordered_map<InstId, std::unordered_map<InstId, Ticks>> fused_;
   std::unordered_map<InstId, std::unordered_map<InstId, std::string>> refusals_;
+  std::unordered_set<InstId> accepted_;  // producers that all of their users took when they were looked at last
   std::unordered_map<InstId, std::unordered_map<InstId, TritonTiles>> tiles_;  // of pairs that Triton would take
   // Since the last finish.
   std::vector<InstId> to_update_;
