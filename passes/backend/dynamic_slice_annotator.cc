@@ -10,7 +10,7 @@
 namespace hlo {
 namespace {
 
-constexpr int64_t kMostSteps = int64_t{1} << 22;  // operations that are evaluated for one offset
+constexpr int64_t kMostEvaluations = int64_t{1} << 22;  // operations that are evaluated for one offset
 
 // How many bytes into its array a slice begins: in trip k of a loop `offset` + k·`stride`.
 struct SlicePlace {
@@ -174,7 +174,7 @@ class SliceAnnotator {
       for (InstId o : m_.operands(at))
         if (!state[o]) stack.push_back(o);
     }
-    if (static_cast<int64_t>(order.size() + 1) * c.trips > kMostSteps) {
+    if (static_cast<int64_t>(order.size() + 1) * c.trips > kMostEvaluations) {
       ctx_.note(m_, "not annotated", {i}, fmt::format("{} trips of {} operations", c.trips, order.size()));
       return nullptr;
     }
