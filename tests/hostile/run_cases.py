@@ -271,7 +271,7 @@ def cases(tool, data, tmp):
     for backend in ("host", "emulated"):
         yield f"a chain of 3,000 roundings, {backend}", lambda backend=backend: run(
             tool, "exec", narrow, f"--backend={backend}", seconds=10).expect(0, "min -1.5")
-    for length, said in ((20, "fusion(p)"), (20000, "divide(p, b)")):
+    for length, said in ((20, "fusion(p)"), (20000, "divide(p, b")):
         yield f"triton-softmax-rewriter on a diamond of {length:,}", lambda length=length, said=said: run(
             tool, "opt", "--style=short", "--passes=triton-softmax-rewriter", text(tmp, f"diamond_{length}", diamond(length))).expect(0, said)
     deep = text(tmp, "calls_8000", calls(8000))
