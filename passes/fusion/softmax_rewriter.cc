@@ -26,6 +26,10 @@ bool is_splat(const Module& m, InstId i) {
          (m.op(i) == Opcode::Broadcast && m.op(m.operand(i, 0)) == Opcode::Parameter);
 }
 
+// Instructions of a diamond. XLA has no limit; real ones have some twenty, and the time to price one grows with their
+// square (priority-fusion's own).
+constexpr size_t kMostInside = 1000;
+
 // From `producer`, which both branches read, to `root`, where they meet.
 struct Diamond {
   InstId root, producer;
@@ -289,6 +293,9 @@ class SoftmaxRewriter {
 
   // Why it is no diamond after all; else empty, and the decision is made.
   std::string decide(Decision* d) const {
+    const size_t count = inside(m_, d->diamond).size();
+    if (count > kMostInside)
+      return fmt::format("It has {} instructions; more than {} are not priced here.", count, kMostInside);
     Module alone(m_.universe());
     DiamondCopy copy(m_, d->diamond, alone);
     const CompId outer = alone.add_computation("outer");

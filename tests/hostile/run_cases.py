@@ -104,6 +104,15 @@ def chain(op, length, shape="f32[4]"):
     return f"ENTRY e {{\n p = {shape} parameter(0)\n" + "".join(lines) + f" ROOT r = {shape} negate(v{length - 1})\n}}\n"
 
 
+def diamond(length):
+    """A norm whose row goes through that many operations before it is summed."""
+    lines = [f" v{k} = f32[8,16]{{1,0}} cosine({f'v{k - 1}' if k else 'p'})\n" for k in range(length)]
+    return ("add {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b)\n}\n"
+            "ENTRY e {\n p = f32[8,16]{1,0} parameter(0)\n z = f32[] constant(0)\n" + "".join(lines)
+            + f" r = f32[8]{{0}} reduce(v{length - 1}, z), dimensions={{1}}, to_apply=add\n"
+            " b = f32[8,16]{1,0} broadcast(r), dimensions={0}\n ROOT d = f32[8,16]{1,0} divide(p, b)\n}\n")
+
+
 def calls(length):
     first = "fn0 {\n p = f32[4] parameter(0)\n ROOT r = f32[4] add(p, p)\n}\n"
     rest = "".join(f"fn{k} {{\n p = f32[4] parameter(0)\n ROOT c = f32[4] call(p), to_apply=fn{k - 1}\n}}\n" for k in range(1, length))
@@ -262,6 +271,9 @@ def cases(tool, data, tmp):
     for backend in ("host", "emulated"):
         yield f"a chain of 3,000 roundings, {backend}", lambda backend=backend: run(
             tool, "exec", narrow, f"--backend={backend}", seconds=10).expect(0, "min -1.5")
+    for length, said in ((20, "fusion(p)"), (20000, "divide(p, b")):
+        yield f"triton-softmax-rewriter on a diamond of {length:,}", lambda length=length, said=said: run(
+            tool, "opt", "--style=short", "--passes=triton-softmax-rewriter", text(tmp, f"diamond_{length}", diamond(length))).expect(0, said)
     deep = text(tmp, "calls_8000", calls(8000))
     for backend in ("evaluator", "host"):
         yield f"8,000 nested calls, {backend}", lambda backend=backend: nested(tool, deep, backend)
