@@ -381,7 +381,7 @@ class Builder {
 
 bool goes_into_command_buffer(const Thunk& t) {
   return t.kind == "kCustomKernel" || t.kind == "kKernel" || t.kind == "kCopy" || t.kind == "kGemm" ||
-         t.kind == "kCublasLtMatmul" || t.kind == "kCuDnn" || t.kind == "kDynamicSliceFusion";
+         t.kind == "kCublasLtMatmul" || t.kind == "kCuDnn";
 }
 
 }  // namespace
