@@ -1,10 +1,12 @@
 #include "ir/thunk.h"
 
 #include <algorithm>
+#include <map>
 
 #include "ir/analysis/fusion_analysis.h"
 #include "ir/backend_config.h"
 #include "ir/base/stack_guard.h"
+#include "ir/fingerprint.h"
 
 namespace hlo {
 namespace {
@@ -113,7 +115,8 @@ int64_t sort_kernels(int64_t length, int64_t element_bytes) {
 
 class Builder {
  public:
-  Builder(const Module& m, const BufferAssignment& b, const GpuTarget& target) : m_(m), b_(b), target_(target) {}
+  Builder(const Module& m, const BufferAssignment& b, const GpuTarget& target)
+      : m_(m), b_(b), target_(target), bodies_(m) {}
 
   std::vector<Thunk> sequence(CompId c) {
     check_stack("thunks are nested");
@@ -299,7 +302,20 @@ class Builder {
     if (kind.empty() && !moved.empty() && moved.size() == view.roots().size()) return add_copies(i, moved, out);
     Thunk& t = make(out, i, "kCustomKernel");
     use_all(t, i);
-    t.description = kernel_name(i) + " " + launch(i, view, kind);
+    t.description = kernel_of(i, t, kind) + " " + launch(i, view, kind);
+  }
+  // Fusions that do the same on arguments that overlap in the same way run the kernel of the first of them.
+  std::string kernel_of(InstId i, const Thunk& t, const std::string& kind) {
+    std::string key = fmt::format("{} {} ", bodies_.computation(m_.called(i)[0]), kind);
+    if (!kind.empty()) key += m_.u().text(m_.attrs(i).text(Attr::backend_config));
+    for (const ThunkSlice& s : t.slices) {
+      const auto same = [&](const ThunkSlice& o) { return o.allocation == s.allocation && o.offset == s.offset; };
+      const bool given =
+          s.allocation >= 0 && b_.allocations[static_cast<size_t>(s.allocation)].kind == Allocation::kParameter;
+      key += fmt::format(" {}{}", std::find_if(t.slices.begin(), t.slices.end(), same) - t.slices.begin(),
+                         given ? "p" : "");
+    }
+    return kernels_.try_emplace(std::move(key), kernel_name(i)).first->second;
   }
   // A slice that is copied: the copy is the thunk inside.
   void add_slice_fusion(InstId i, std::vector<Thunk>& out) {
@@ -358,12 +374,14 @@ class Builder {
   const Module& m_;
   const BufferAssignment& b_;
   const GpuTarget& target_;
+  Fingerprints bodies_;
+  std::map<std::string, std::string> kernels_;  // names by what they do
   int last_ = 0;
 };
 
 bool goes_into_command_buffer(const Thunk& t) {
   return t.kind == "kCustomKernel" || t.kind == "kKernel" || t.kind == "kCopy" || t.kind == "kGemm" ||
-         t.kind == "kCublasLtMatmul" || t.kind == "kCuDnn" || t.kind == "kDynamicSliceFusion";
+         t.kind == "kCublasLtMatmul" || t.kind == "kCuDnn";
 }
 
 }  // namespace

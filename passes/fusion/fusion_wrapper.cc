@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ir/analysis/fusibility.h"
+#include "passes/backend/backend.h"
 #include "passes/fusion/fuse.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -55,13 +56,20 @@ void wrap(Module& m, InstId i, std::string_view kind) {
 bool run_fusion_wrapper(Module& m, PassContext& ctx) {
   const GpuTarget target = named_gpu_target(ctx.word("gpu"));
   bool changed = false;
-  for (CompId c : fusible_computations(m))
+  for (CompId c : fusible_computations(m)) {
+    const std::vector<InstId> before = m.live_order(c);
+    bool here = false, fuel = true;
     for (InstId i : m.post_order(c)) {
       if (!needs_kernel(m, i)) continue;
-      if (!ctx.spend(m, "wrapped", {i})) return changed;
+      fuel = ctx.spend(m, "wrapped", {i});
+      if (!fuel) break;
       wrap(m, i, is_input_kernel(m, i, target) ? "kInput" : "kLoop");
-      changed = true;
+      here = true;
     }
+    if (here && m.config().is_scheduled) update_schedule(m, c, before);
+    changed |= here;
+    if (!fuel) return changed;
+  }
   return changed;
 }
 
