@@ -92,11 +92,11 @@ TEST(Values, CheapOnesAreLetGo) {
   auto m = parse_module(text, universe, {"t", 20});
   Value argument = seeded_input(*universe, m->shape_id(m->comp(m->entry()).params[0]), 3, 0, false);
   auto walked = [&](Numbering& n) {
-    auto module = std::make_shared<StageModule>(*m, EvalOptions(), 1);
+    auto module = std::make_shared<StageModule>(*m, EvalOptions(), 1, StageTypes::kWide);
     return StageWalk(n, module).run({n.place({argument})});
   };
   const int64_t bytes = 4096 * 8;
-  Numbering all(universe, 1000 * bytes), few(universe, 80 * bytes);
+  Numbering all(universe, 1000 * bytes, false), few(universe, 80 * bytes, false);
   StageNumbers a = walked(all), b = walked(few);
   int64_t kept = 0;
   for (const Visit& v : b.visits) {
