@@ -9,7 +9,9 @@
 #include <vector>
 
 namespace hlo {
+namespace {
 
+// `add` and 5 of `add.5`.
 std::pair<std::string_view, uint64_t> numbered_name(std::string_view name) {
   size_t dot = name.rfind('.');
   if (dot == std::string_view::npos || dot + 1 == name.size() || name.size() - dot > 10 ||
@@ -17,8 +19,6 @@ std::pair<std::string_view, uint64_t> numbered_name(std::string_view name) {
     return {name, 0};
   return {name.substr(0, dot), std::stoull(std::string(name.substr(dot + 1)))};
 }
-
-namespace {
 
 // Was the instruction made by a pass? One that the program came with is called as its op_name ends (`add.5`,
 // op_name="jit(f)/add") or, where it has none, is a constant.

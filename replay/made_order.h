@@ -1,8 +1,5 @@
 // The order in which XLA made a module's instructions, as far as a stage's text tells it.
 #pragma once
-#include <string_view>
-#include <utility>
-
 #include "ir/module.h"
 
 namespace hlo {
@@ -11,12 +8,5 @@ namespace hlo {
 // which is in post order, tells that no more. They are put back so, what is not used and the root apart: where those
 // stand, in which order what is dead is printed, is in the text (parameters go in front where they stand in front).
 void put_in_order_made(Module& m);
-
-// Of a module behind priority-fusion, whose instructions stand in the order of memory: the users of each value in the
-// order in which XLA most likely holds them, by the names of what is fused.
-void put_users_in_order_made(Module& m);
-
-// `add` and 5 of `add.5`.
-std::pair<std::string_view, uint64_t> numbered_name(std::string_view name);
 
 }  // namespace hlo
