@@ -371,8 +371,7 @@ class SoftmaxRewriter {
 
 }  // namespace
 
-//   e = exponential(x)                                            triton_softmax = fusion(x'), kind=kCustom
-//   divide(e, broadcast(reduce(e, 0)))      →      with x' = e where e has other users, as here; its chain else
+//   divide(x, broadcast(sqrt(reduce(multiply(x, x), 0))))      →      triton_softmax = fusion(x), kind=kCustom
 bool run_triton_softmax_rewriter(Module& m, PassContext& ctx) {
   const GpuTarget target = named_gpu_target(ctx.word("gpu"));
   if (target.major < 8) return false;  // no Triton
