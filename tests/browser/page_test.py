@@ -59,6 +59,8 @@ def case_step(page):
 
 
 def case_timeline(page):
+    page.evaluate("() => { document.querySelector('.virtual[aria-label^=Passes]').scrollTop = 0; }")  # it began at the last stage
+    page.wait_for_timeout(300)
     page.locator(".pass:not(.heading)", has_text="algsimp").first.click()
     wanted = next(s["stage"] for s in page.evaluate("() => hloReplay.stages()") if s["pass"] == "algsimp")
     settled(page, "a click on a pass", wanted, "stage")
