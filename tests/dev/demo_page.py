@@ -2,9 +2,9 @@
 """docs/demo.html: a page with a fault to be found. demo_page.py HLO-REPLAY [OUT.html]
 
 testdata/demo/model.hlo is what jax made of testdata/demo/model.py; --again=PYTHON (one with jax) makes it anew. It is
-replayed by xla-gpu's passes, and the stages are kept as a compiler would have dumped them, one of them wrong: where
-transpose-folding puts the transpose of the attention's weights into a dot, the dot takes them as they stand. They are
-square, so nothing complains. All stages from there on have it.
+replayed by the passes of xla-gpu that come before fusion, and the stages are kept as a compiler would have dumped them,
+one of them wrong: where transpose-folding puts the transpose of the attention's weights into a dot, the dot takes them
+as they stand. They are square, so nothing complains. All stages from there on have it.
 """
 import argparse
 import os
@@ -34,7 +34,7 @@ def make_model(binary, python):
 def make_dump(binary, folder):
     """The stages with the fault, and the program beside them."""
     replayed = os.path.join(folder, "replayed")
-    subprocess.run([binary, "replay", str(MODEL), "--pipeline=xla-gpu", "--formats=text", "-o", replayed], check=True,
+    subprocess.run([binary, "replay", str(MODEL), "--pipeline=xla-gpu-unfused", "--formats=text", "-o", replayed], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     dump = os.path.join(folder, "tagger")
     os.mkdir(dump)
@@ -64,7 +64,7 @@ def main():
     if asked.again:
         make_model(binary, os.path.abspath(asked.again))
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([binary, "view", make_dump(binary, folder), "-o", os.path.abspath(asked.out), "--note", NOTE], check=True)
+        subprocess.run([binary, "view", make_dump(binary, folder), "-o", os.path.abspath(asked.out), "--note", NOTE, "--force"], check=True)
     return 0
 
 
