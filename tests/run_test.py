@@ -174,7 +174,7 @@ with tempfile.TemporaryDirectory() as directory:
     code, out, err = run(f"{dump}:2")
     expect("compiled for what", "CUDA, NVIDIA H200 141GB HBM3e (sm_9.0)" in out and "1 partition" in out, out)
     expect("dearest kernel, with its line", " reduction " in out and "me/train.py:7" in out and "memory" in out, out)
-    expect("memory", "8.00MiB allocated (4.00MiB arguments" in out and "8.00MiB alive at the peak" in out, out)
+    expect("memory", "6.00MiB allocated (4.00MiB arguments" in out and "6.00MiB alive at the peak" in out, out)
     expect("a state that is not donated", "not donated" in out and "parameter 0 state.params['w'] (f32[2048,256], 2.00MiB)" in out, out)
     expect("passes", "0003  fusion priority-fusion" in out and "0001  simplification algsimp" in out, out)
     expect("short", len(out.splitlines()) <= 60 and "next: hlo-replay" in out, len(out.splitlines()))

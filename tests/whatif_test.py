@@ -133,7 +133,7 @@ with tempfile.TemporaryDirectory() as directory:
     expect("no such file", code == 2 and "no such file" in err, err)
     code, text, err = run("replay", fresh, f"--gpu={fresh}", "-o", tmp / "x")
     expect("no description", code == 2 and "gpu_device_info" in err, err)
-    described = file("gpu.pbtxt", """gpu_device_info { threads_per_block_limit: 1024 threads_per_warp: 32 shared_memory_per_block: 49152 threads_per_core_limit: 2048
+    described = file("gpu.pbtxt", """gpu_device_info { threads_per_block_limit: 1024 threads_per_warp: 32 shared_memory_per_block: 49152 shared_memory_per_block_optin: 101376 threads_per_core_limit: 2048
  core_count: 10 fpus_per_core: 128 memory_bandwidth: 100000000000 l2_cache_size: 1000000 clock_rate_ghz: 1 registers_per_block_limit: 65536
  cuda_compute_capability { major: 8 minor: 0 } }""")
     slow = what_if(net, f"--gpu={described}")

@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "ir/verifier.h"
 #include "passes/backend/backend.h"
 #include "passes/passes.h"
 
@@ -300,13 +301,20 @@ Orders memory_orders(const Module& m, const PointsTo& points, const Sharing& sha
 // XLA runs it outside of any pipeline (xla/service/gpu/gpu_hlo_schedule.cc, ScheduleGpuModule).
 //   the instructions of each computation get the order in which they run; is_scheduled=true
 bool run_memory_scheduler(Module& m, PassContext& ctx) {
-  if (m.config().is_scheduled || !ctx.spend(m, "an order", {m.comp(m.entry()).root})) return false;
+  const InstId root = m.comp(m.entry()).root;
+  if (m.config().is_scheduled) return false;
+  // Of a module that has its order the layouts count.
+  if (const auto wrong = verify_module(m, 1, Layouts::kBinding); !wrong.empty()) {
+    ctx.note(m, "not scheduled", {root}, "its layouts are not assigned: " + wrong[0].message);
+    return false;
+  }
+  if (!ctx.spend(m, "an order", {root})) return false;
   {
     const PointsTo points(m, true);
     const Sharing sharing(m, named_gpu_target(ctx.word("gpu")));
     std::array<int64_t, 3> peaks{};
     for (auto& [c, order] : memory_orders(m, points, sharing, &peaks)) m.set_order(c, std::move(order));
-    ctx.note(m, "bytes at once", {m.comp(m.entry()).root},
+    ctx.note(m, "bytes at once", {root},
              fmt::format("{} by what frees most, {} depth first, {} in post order", peaks[0], peaks[1], peaks[2]));
   }
   const std::vector<bool> fused = m.fusion_computation_flags();
