@@ -1,6 +1,7 @@
 #include "ir/buffer.h"
 
 #include <algorithm>
+#include <map>
 
 #include "ir/print.h"
 
@@ -9,6 +10,34 @@ namespace hlo {
 std::vector<int> BufferAssignment::leaf_values(const Module&, InstId inst) const {
   auto found = by_inst.find(inst);
   return found == by_inst.end() ? std::vector<int>() : found->second;
+}
+
+std::vector<HeldPlace> held_places(const BufferAssignment& assignment) {
+  const std::vector<BufferValue>& values = assignment.values;
+  std::map<std::pair<int, int64_t>, std::vector<size_t>> places;  // values by allocation and offset
+  for (size_t k = 0; k < values.size(); ++k)
+    if (values[k].allocation >= 0 && values[k].size > 0 &&
+        assignment.allocations[static_cast<size_t>(values[k].allocation)].kind != Allocation::kThreadLocal)
+      places[{values[k].allocation, values[k].offset}].push_back(k);
+  std::vector<HeldPlace> out;
+  for (auto& [place, list] : places) {
+    const Allocation::Kind kind = assignment.allocations[static_cast<size_t>(place.first)].kind;
+    if (kind == Allocation::kParameter || kind == Allocation::kConstant) {
+      out.push_back({list[0], values[list[0]].first, values[list[0]].last, true});
+      continue;
+    }
+    auto span = [&](size_t k) { return std::pair(values[k].first, values[k].last); };
+    std::stable_sort(list.begin(), list.end(), [&](size_t x, size_t y) { return span(x) < span(y); });
+    list.erase(std::unique(list.begin(), list.end(), [&](size_t x, size_t y) { return span(x) == span(y); }),
+               list.end());
+    for (size_t k = 0; k < list.size(); ++k) {
+      const auto [first, last] = span(list[k]);
+      const int64_t until = k + 1 < list.size() ? std::min(last, span(list[k + 1]).first - 1) : last;
+      if (until >= first) out.push_back({list[k], first, until, false});
+    }
+  }
+  std::sort(out.begin(), out.end(), [](const HeldPlace& x, const HeldPlace& y) { return x.value < y.value; });
+  return out;
 }
 
 int64_t BufferAssignment::total() const {

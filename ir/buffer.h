@@ -40,6 +40,17 @@ struct BufferAssignment {
   std::unordered_map<InstId, std::vector<int>> by_inst;  // values of an instruction's leaves, depth first
 };
 
+// While a value holds its bytes, in positions of the schedule. Values that must share memory, as a loop's state and
+// what becomes of it, are told by the first of them; a result that is made where an operand lies takes its place over.
+// Arguments and constants hold theirs always, for results that lie there, too.
+struct HeldPlace {
+  size_t value;  // of BufferAssignment::values
+  int64_t first, last;
+  bool always;
+};
+// In the order of the values; those of threads' own memory and empty ones are left out.
+std::vector<HeldPlace> held_places(const BufferAssignment& assignment);
+
 // In the grammar of XLA's -buffer-assignment.txt.
 std::string buffer_assignment_text(const Module& m, const BufferAssignment& assignment);
 std::string human_bytes(int64_t bytes);

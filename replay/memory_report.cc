@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
 #include <unordered_map>
 
 #include "ir/base/checked.h"
@@ -123,41 +122,15 @@ void from_ours(const Module& m, MemoryReport* out) {
   }
   // Sweep over the schedule: what begins and what ends.
   std::vector<std::pair<int64_t, int64_t>> events;  // position, bytes; ends before begins of the next position
-  // Values that must share memory, as a loop's state and what becomes of it, are one array, told by the first of them.
-  std::set<std::tuple<int, int64_t, int64_t, int64_t>> arrays;
-  std::vector<bool> counted;
-  for (const BufferValue& v : b.values)
-    counted.push_back(v.allocation >= 0 &&
-                      b.allocations[static_cast<size_t>(v.allocation)].kind != Allocation::kThreadLocal &&
-                      arrays.emplace(v.allocation, v.offset, v.first, v.last).second);
-  // Arguments are the caller's and constants the program's: their memory is nobody else's at any time.
-  auto always = [&](const BufferValue& v) {
-    const Allocation::Kind kind = b.allocations[static_cast<size_t>(v.allocation)].kind;
-    return kind == Allocation::kParameter || kind == Allocation::kConstant;
-  };
-  // A result that is made where an operand lies takes its place over: until then the place is the operand's.
-  std::vector<int64_t> until;
-  for (const BufferValue& v : b.values) until.push_back(v.last);
-  std::map<std::pair<int, int64_t>, std::vector<size_t>> places;
-  for (size_t k = 0; k < b.values.size(); ++k)
-    if (counted[k]) places[{b.values[k].allocation, b.values[k].offset}].push_back(k);
-  for (auto& [place, list] : places) {
-    std::stable_sort(list.begin(), list.end(),
-                     [&](size_t x, size_t y) { return b.values[x].first < b.values[y].first; });
-    for (size_t k = 1; k < list.size(); ++k)
-      if (always(b.values[list[k]]))
-        counted[list[k]] = false;  // given up by the caller: counted with the argument
-      else
-        until[list[k - 1]] = std::min(until[list[k - 1]], b.values[list[k]].first - 1);
-  }
-  auto number = [&](const BufferValue& v) { return static_cast<size_t>(&v - b.values.data()); };
-  auto counts = [&](const BufferValue& v) { return bool{counted[number(v)]}; };
+  const std::vector<HeldPlace> held = held_places(b);
   double kept = 0;
-  for (const BufferValue& v : b.values)
-    if (counts(v) && always(v))
-      kept += static_cast<double>(v.size);
-    else if (counts(v) && until[number(v)] >= v.first)
-      events.emplace_back(v.first, v.size), events.emplace_back(until[number(v)] + 1, -v.size);
+  for (const HeldPlace& h : held) {
+    const int64_t size = b.values[h.value].size;
+    if (h.always)
+      kept += static_cast<double>(size);
+    else
+      events.emplace_back(h.first, size), events.emplace_back(h.last + 1, -size);
+  }
   std::sort(events.begin(), events.end());
   double live = kept, most = kept;  // sums of strangers' sizes need not fit into 63 bits
   int64_t at = -1;
@@ -167,10 +140,12 @@ void from_ours(const Module& m, MemoryReport* out) {
   }
   out->peak = static_cast<int64_t>(std::min(most, 9e18));
   ValueNames names(m);
-  for (const BufferValue& v : b.values) {
+  for (const BufferValue& v : b.values)
     if (v.first == at && !m.is_root(v.inst) && out->peak_at.empty() && m.op(v.inst) != Opcode::Parameter)
       out->peak_at = m.inst_name(v.inst);
-    if (!counts(v) || v.size == 0 || (!always(v) && (v.first > at || until[number(v)] < at))) continue;
+  for (const HeldPlace& h : held) {
+    if (!h.always && (h.first > at || h.last < at)) continue;
+    const BufferValue& v = b.values[h.value];
     MemoryValue to;
     to.instruction = m.inst_name(v.inst), to.index = v.index, to.bytes = v.size;
     to.shape = u.shape_text_plain(v.shape);

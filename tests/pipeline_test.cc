@@ -45,7 +45,8 @@ TEST_P(PipelineTest, KeepsMeaning) {
   schedule_module(*m);
   check(*m, "scheduled");
 
-  // Buffers that live at the same time do not overlap; where one ends in what makes the other, it may hand its place on.
+  // Buffers that live at the same time do not overlap; where one ends in what makes the other, it may hand its place
+  // on.
   BufferAssignment b = assign_buffers(*m);
   if (std::optional<std::string> wrong = overwritten_value(*m, b)) ADD_FAILURE() << *wrong;
   for (size_t i = 0; i < b.values.size(); ++i) {
@@ -60,8 +61,8 @@ TEST_P(PipelineTest, KeepsMeaning) {
           (y.first == x.first && y.last == x.last && y.offset == x.offset))
         continue;
       const bool in_space = x.offset < y.offset + y.size && y.offset < x.offset + x.size;
-      const bool in_time = x.offset == y.offset ? x.first < y.last && y.first < x.last
-                                                : x.first <= y.last && y.first <= x.last;
+      const bool in_time =
+          x.offset == y.offset ? x.first < y.last && y.first < x.last : x.first <= y.last && y.first <= x.last;
       EXPECT_FALSE(in_time && in_space) << m->inst_name(x.inst) << " and " << m->inst_name(y.inst);
     }
   }

@@ -179,8 +179,8 @@ void PointsTo::visit(InstId i) {
     default:
       break;
   }
-  // A bitcast is the same memory in another shape. Where layouts are asked for, what is asked of one shape means nothing
-  // to the other, so that it counts as a buffer of its own.
+  // A bitcast is the same memory in another shape. Where layouts are asked for, what is asked of one shape means
+  // nothing to the other, so that it counts as a buffer of its own.
   if (m_.op(i) == Opcode::Bitcast && through_bitcasts_ && count == 1 && nodes_.count(m_.shape_id(o)) == 1)
     copy(o, 0, 1);
   else if (node != UINT32_MAX && fits(i, 0, o, node, count))

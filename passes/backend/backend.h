@@ -12,7 +12,8 @@ struct BufferRules {
   std::function<int64_t(ShapeId)> bytes;  // of an array
   // Is the instruction's result its operand under another name? (bitcast, opt-barrier, add-dependency, domain)
   std::function<bool(InstId)> alias;
-  // The operand in whose place this leaf of the result can be made once nobody else reads it; -1: none. Empty: none ever.
+  // The operand in whose place this leaf of the result can be made once nobody else reads it; -1: none. Empty: none
+  // ever.
   std::function<int(InstId, size_t leaf)> in_place;
 };
 
@@ -21,7 +22,8 @@ void schedule_module(Module& m);
 // Of a computation that was in that order and has been edited since: what is left keeps its place, what is new runs as
 // soon as its operands are there (xla/hlo/ir/hlo_schedule.cc, Update).
 void update_schedule(Module& m, CompId c, const std::vector<InstId>& before);
-// Of a scheduled module in which copies stand where values must not share memory (copy-insertion), by a runtime's rules:
+// Of a scheduled module in which copies stand where values must not share memory (copy-insertion), by a runtime's
+// rules:
 BufferAssignment assign_buffers(const Module& m, const BufferRules& rules);
 // XLA's (xla/service/buffer_assignment.cc): results and donated arguments take temporary values while they are free, a
 // result lies where an operand lay where XLA lets it, the rest is one block.

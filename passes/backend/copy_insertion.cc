@@ -227,6 +227,8 @@ class Copies {
           changed = true;
         }
     }
+    if (remover.gave_up())
+      ctx_.note(m_, "copies left", {m_.comp(m_.entry()).root}, "too many uses of too many copies to compare them all");
   }
 
   // What is to be copied where it is made, in the order of computations and instructions.

@@ -45,6 +45,8 @@ void CopyRemover::list(std::vector<ValueId> values) {
 
 // Is a's value read no more when b is written?
 bool CopyRemover::ends_before(ValueId a, ValueId b) const {
+  left_ -= kUseCost * (static_cast<int64_t>(nodes_[a].uses.size()) + 1);
+  if (gave_up()) return false;
   if (nodes_[a].uses.empty()) return order_.defined_before(a, b);
   if (flow_.leaves(a, m_.parent(flow_[b].inst))) return false;
   return order_.uses_before_definition(nodes_[a].uses, b);
@@ -59,7 +61,7 @@ bool CopyRemover::all_end_before(ValueId last, ValueId first) const {
 }
 
 bool CopyRemover::same_ring(const Copied& c) const {
-  for (ValueId v = nodes_[c.to].next; v != c.to; v = nodes_[v].next)
+  for (ValueId v = nodes_[c.to].next; v != c.to; v = nodes_[v].next, --left_)
     if (v == c.from) return true;
   return false;
 }
@@ -82,7 +84,7 @@ bool CopyRemover::scatter_reads_twice(const Copied& c) const {
 // In the middle of both nothing can go: such a copy moves an element of a loop's state to another place.
 bool CopyRemover::try_remove(InstId copy) {
   auto at = copies_.find(copy);
-  if (at == copies_.end() || m_.shape_id(copy) != m_.shape_id(m_.operand(copy, 0))) return false;
+  if (gave_up() || at == copies_.end() || m_.shape_id(copy) != m_.shape_id(m_.operand(copy, 0))) return false;
   const Copied c = at->second;
   if (nodes_[c.from].next == c.to) {
     // One buffer already.
@@ -117,6 +119,7 @@ void CopyRemover::remove(ValueId copy) {
   nodes_[from].next = behind, nodes_[behind].previous = from;
   const InstId by = flow_[copy].inst;
   std::vector<ValueUse>& uses = nodes_[from].uses;
+  left_ -= static_cast<int64_t>(uses.size());
   uses.erase(std::find_if(uses.begin(), uses.end(), [&](const ValueUse& u) { return u.inst == by; }));
   for (const ValueUse& u : nodes_[copy].uses) {
     uses.push_back(u);

@@ -15,6 +15,8 @@ class CopyRemover {
   CopyRemover(const Dataflow& flow, const SharedBuffers& buffers, const Ordering& order);
   // Yes: both buffers count as one from here on.
   bool try_remove(InstId copy);
+  // So much was compared that every further answer is no: of values with a hundred thousand uses and copies each.
+  bool gave_up() const { return left_ <= 0; }
 
  private:
   // Values of one buffer in the order in which they are written, in a ring; by value.
@@ -41,6 +43,7 @@ class CopyRemover {
   void splice(ValueId head, ValueId after);
   void remove(ValueId copy);
 
+  static constexpr int64_t kUseCost = 16;  // of a use that is ordered against a value, in uses that are only looked at
   const Module& m_;
   const Dataflow& flow_;
   const Ordering& order_;
@@ -48,6 +51,7 @@ class CopyRemover {
   std::vector<Node> nodes_;
   std::vector<bool> head_;
   std::unordered_map<InstId, Copied> copies_;
+  mutable int64_t left_ = int64_t{1} << 30;  // uses that may be looked at: a second or three
 };
 
 }  // namespace hlo

@@ -11,8 +11,8 @@ struct GemmTiles {
   int64_t m = 0, n = 0, k = 0;  // elements: rows, columns, of the sum
   int64_t stages = 1, warps = 1;
 };
-// What XLA takes where no device measures: the first of its list for that generation of GPUs that suits the dot's sizes;
-// nothing where there is no list here. `dot` is within a fusion, of arrays that have elements.
+// What XLA takes where no device measures: the first of its list for that generation of GPUs that suits the dot's
+// sizes; nothing where there is no list here. `dot` is within a fusion, of arrays that have elements.
 std::optional<GemmTiles> default_gemm_tiles(const Module& m, InstId dot, const GpuTarget& target);
 
 // Tiles of the fusion's result, from those of its dot's; nothing where a dimension would be cut across.

@@ -1,8 +1,6 @@
 // What a state needs on its device: memory over its schedule, operations and bytes, thunks.
 #include <algorithm>
 #include <map>
-#include <set>
-#include <tuple>
 
 #include "ir/base/stack_guard.h"
 #include "ir/source_lines.h"
@@ -39,18 +37,6 @@ const Recording* recording_of(PageSession& session, StateRef at) {
   return m.kind == PageModule::Kind::kRecording && at.state + 1 == session.states(m) ? &m.recording : nullptr;
 }
 
-// Values as they share memory: of those in one place at one time the first.
-std::vector<const BufferValue*> arrays_of(const BufferAssignment& b) {
-  std::vector<const BufferValue*> out;
-  std::set<std::tuple<int, int64_t, int64_t, int64_t>> seen;
-  for (const BufferValue& v : b.values)
-    if (v.allocation >= 0 && v.size > 0 &&
-        b.allocations[static_cast<size_t>(v.allocation)].kind != Allocation::kThreadLocal &&
-        seen.emplace(v.allocation, v.offset, v.first, v.last).second)
-      out.push_back(&v);
-  return out;
-}
-
 Json q_memory(PageSession& session, const Question& q) {
   q.only({"at"});
   const StateRef at = q.state("at");
@@ -63,11 +49,12 @@ Json q_memory(PageSession& session, const Question& q) {
   // As doubles: a stranger's sizes may add up to anything.
   std::map<int64_t, double> steps;
   Json live = Json::array();
-  for (const BufferValue* v : arrays_of(b)) {
+  for (const HeldPlace& h : held_places(b)) {
+    const BufferValue* v = &b.values[h.value];
     const Allocation::Kind kind = b.allocations[static_cast<size_t>(v->allocation)].kind;
     // Arguments are the caller's and constants the program's, all the time.
-    const bool always = kind == Allocation::kParameter || kind == Allocation::kConstant;
-    const int64_t from = always ? 0 : v->first, to = always ? std::max<int64_t>(places - 1, 0) : v->last;
+    const bool always = h.always;
+    const int64_t from = always ? 0 : h.first, to = always ? std::max<int64_t>(places - 1, 0) : h.last;
     steps[from] += static_cast<double>(v->size), steps[to + 1] -= static_cast<double>(v->size);
     std::string name(m.inst_name(v->inst));
     if (!v->index.empty()) name += fmt::format("{{{}}}", fmt::join(v->index, ","));
