@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
+#include <unordered_set>
 
+#include "ir/analysis/points_to.h"
 #include "ir/print.h"
 
 namespace hlo {
@@ -88,30 +91,43 @@ std::string buffer_assignment_text(const Module& m, const BufferAssignment& b) {
     }
   }
   out += fmt::format("\nTotal bytes used: {} ({})\n\nUsed values:\n", b.total(), human_bytes(b.total()));
-  // Every instruction one of whose leaves is a value.
-  std::vector<std::vector<InstId>> held(b.values.size());
+  // Every leaf of an instruction that is a value.
+  std::vector<std::vector<std::pair<InstId, uint32_t>>> held(b.values.size());
   for (const auto& [inst, leaves] : b.by_inst)
-    if (m.alive(inst))
-      for (int v : leaves) held[static_cast<size_t>(v)].push_back(inst);
+    for (uint32_t k = 0; m.alive(inst) && k < leaves.size(); ++k)
+      held[static_cast<size_t>(leaves[k])].emplace_back(inst, k);
+  // Who reads an instruction, and as which operand. Get-tuple-elements look at the tuple alone: the element is theirs.
+  std::unordered_map<InstId, std::vector<std::pair<InstId, size_t>>> reads;
+  for (CompId c : m.computations())
+    for (InstId i : m.live_order(c))
+      for (size_t n = 0; n < m.operand_count(i) && m.op(i) != Opcode::GetTupleElement; ++n)
+        reads[m.operand(i, n)].emplace_back(i, n);
+  std::unordered_map<ShapeId, std::vector<Dims>> indices;
+  auto index_of = [&](InstId i, uint32_t leaf) -> std::string {
+    if (!m.shape(i).is_tuple()) return "";
+    std::vector<Dims>& paths = indices[m.shape_id(i)];
+    if (paths.empty()) paths = leaf_indices(u, m.shape_id(i));
+    return leaf < paths.size() ? " " + index_text(paths[leaf]) : "";
+  };
+  constexpr size_t kLong = 4096;  // of a tuple's hundred thousand parts each would print it all
+  std::unordered_set<InstId> long_ones;
   for (size_t id = 0; id < b.values.size(); ++id) {
     const BufferValue& v = b.values[id];
     out += value_name(m, static_cast<int>(id), v) + "\n positions:\n";
     std::string uses;
-    std::vector<InstId>& holders = held[id];
-    std::sort(holders.begin(), holders.end());
-    holders.erase(std::unique(holders.begin(), holders.end()), holders.end());
-    for (InstId h : holders) {
-      out += fmt::format("  {}\n", m.inst_name(h));
-      for (InstId user : m.users(h)) {
-        auto ops = m.operands(user);
-        for (size_t n = 0; n < ops.size(); ++n)
-          if (ops[n] == h) uses += fmt::format("  {}, operand {}\n", m.inst_name(user), n);
-      }
+    std::sort(held[id].begin(), held[id].end());
+    for (const auto& [h, leaf] : held[id]) {
+      const std::string index = index_of(h, leaf);
+      out += fmt::format("  {}{}\n", m.inst_name(h), index);
+      for (const auto& [user, n] : reads[h]) uses += fmt::format("  {}, operand {}{}\n", m.inst_name(user), n, index);
     }
     out += " uses:\n" + (uses.empty() ? std::string("  (none)\n") : uses);
     PrintOptions o;
     o.metadata = false;
-    out += " from instruction: " + print_instruction(m, v.inst, o) + "\n";
+    const std::string by = long_ones.contains(v.inst) ? fmt::format("%{}, as above", m.inst_name(v.inst))
+                                                      : print_instruction(m, v.inst, o);
+    if (by.size() > kLong) long_ones.insert(v.inst);
+    out += " from instruction: " + by + "\n";
   }
   return out;
 }

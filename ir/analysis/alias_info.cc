@@ -26,16 +26,6 @@ std::pair<InstId, Dims> behind(const Module& m, InstId i, Dims index) {
   return {i, index};
 }
 
-void leaf_indices(const Universe& u, ShapeId shape, Dims& index, std::vector<Dims>* out) {
-  const std::vector<ShapeId> elements = u[shape].elements;
-  if (!u[shape].is_tuple()) return out->push_back(index);
-  for (size_t k = 0; k < elements.size(); ++k) {
-    index.push_back(static_cast<int64_t>(k));
-    leaf_indices(u, elements[k], index, out);
-    index.pop_back();
-  }
-}
-
 bool elementwise_on(const Module& m, InstId i, size_t operand) {
   return is_elementwise(m, i) || (m.op(i) == Opcode::DynamicUpdateSlice && operand == 0);
 }
@@ -81,10 +71,7 @@ void AliasInfo::aliasing_pairs(InstId i, std::vector<InPlacePair>* out) const {
 void AliasInfo::fusion_pairs(InstId fusion, std::vector<InPlacePair>* out) const {
   check_stack("fusions are nested");
   const ShapeId shape = m_.shape_id(fusion);
-  std::vector<Dims> leaves;
-  Dims index;
-  leaf_indices(m_.u(), shape, index, &leaves);
-  for (const Dims& leaf : leaves) {
+  for (const Dims& leaf : leaf_indices(m_.u(), shape)) {
     const auto [source, rest] = behind(m_, m_.comp(m_.called(fusion)[0]).root, leaf);
     if (m_.op(source) == Opcode::Parameter) continue;
     const uint32_t node = nodes_.at(m_.shape_id(source), rest);

@@ -12,10 +12,17 @@ const ShapeNodes::Entry& ShapeNodes::of(ShapeId shape) {
   check_stack("the parts of a shape");
   Entry e;
   e.shapes.push_back(shape);
+  e.rank = static_cast<int64_t>(u_[shape].rank());
+  e.leaves.push_back(u_[shape].is_tuple() ? 0 : 1);
+  e.leaf_numbers.push_back(u_[shape].is_tuple() ? UINT32_MAX : 0);
   for (ShapeId part : u_[shape].elements) {
     e.children.push_back(e.count);
     const Entry& inner = of(part);
     e.count += inner.count;
+    e.rank = std::max(e.rank, inner.rank);
+    for (uint32_t leaf : inner.leaf_numbers)
+      e.leaf_numbers.push_back(leaf == UINT32_MAX ? leaf : e.leaves.back() + leaf);
+    e.leaves.push_back(e.leaves.back() + inner.leaves.back());
     e.shapes.insert(e.shapes.end(), inner.shapes.begin(), inner.shapes.end());
   }
   return entries_.emplace(shape.value, std::move(e)).first->second;
@@ -30,6 +37,27 @@ uint32_t ShapeNodes::at(ShapeId shape, const Dims& index) {
     shape = s.elements[static_cast<size_t>(k)];
   }
   return node;
+}
+
+namespace {
+
+void collect_leaf_indices(const Universe& u, ShapeId shape, Dims& index, std::vector<Dims>* out) {
+  if (!u[shape].is_tuple()) return out->push_back(index);
+  check_stack("the parts of a shape");
+  for (size_t k = 0; k < u[shape].elements.size(); ++k) {
+    index.push_back(static_cast<int64_t>(k));
+    collect_leaf_indices(u, u[shape].elements[k], index, out);
+    index.pop_back();
+  }
+}
+
+}  // namespace
+
+std::vector<Dims> leaf_indices(const Universe& u, ShapeId shape) {
+  std::vector<Dims> out;
+  Dims index;
+  collect_leaf_indices(u, shape, index, &out);
+  return out;
 }
 
 std::vector<InstId> accept_order(const Module& m, CompId c) {

@@ -20,6 +20,13 @@ class ShapeNodes {
   uint32_t count(ShapeId shape) { return of(shape).count; }
   // Of element k of a tuple; k must be below the number of its elements.
   uint32_t child(ShapeId tuple, size_t k) { return of(tuple).children[k]; }
+  // How many parts hold no others, in all and in front of element k of a tuple; k may be the number of its elements.
+  uint32_t leaves(ShapeId shape) { return leaves_before(shape, u_[shape].elements.size()); }
+  uint32_t leaves_before(ShapeId tuple, size_t k) { return of(tuple).leaves[k]; }
+  // Of the part of that number among those; UINT32_MAX where it holds others.
+  uint32_t leaf(ShapeId shape, uint32_t node) { return of(shape).leaf_numbers[node]; }
+  // Of the arrays among its parts.
+  int64_t highest_rank(ShapeId shape) { return of(shape).rank; }
   // The shapes of all parts, by number.
   const std::vector<ShapeId>& shapes(ShapeId shape) { return of(shape).shapes; }
   // Of the part at an index; the number of parts where the shape has no such part.
@@ -28,7 +35,8 @@ class ShapeNodes {
  private:
   struct Entry {
     uint32_t count = 1;
-    std::vector<uint32_t> children;
+    int64_t rank = 0;
+    std::vector<uint32_t> children, leaves, leaf_numbers;
     std::vector<ShapeId> shapes;
   };
   const Entry& of(ShapeId shape);
@@ -36,6 +44,9 @@ class ShapeNodes {
   const Universe& u_;
   std::unordered_map<uint32_t, Entry> entries_;
 };
+
+// The paths of the parts that hold no others, depth first.
+std::vector<Dims> leaf_indices(const Universe& u, ShapeId shape);
 
 struct LogicalBuffer {
   InstId inst;    // that defines it

@@ -1,6 +1,7 @@
 // An abstract run of the schedule, every value a token in its buffer: does each reader find what was written for it?
 #include <map>
 
+#include "ir/analysis/points_to.h"
 #include "passes/backend/backend.h"
 
 namespace hlo {
@@ -9,7 +10,7 @@ namespace {
 class BufferInterpreter {
  public:
   BufferInterpreter(const Module& m, const BufferAssignment& b, const BufferRules& rules)
-      : m_(m), b_(b), rules_(rules) {}
+      : m_(m), b_(b), rules_(rules), nodes_(m.u()) {}
 
   std::optional<std::string> run() {
     for (InstId p : m_.comp(m_.entry()).params) define(p);
@@ -75,13 +76,6 @@ class BufferInterpreter {
     Opcode op = m_.op(i);
     return op == Opcode::Bitcast || op == Opcode::OptBarrier || op == Opcode::AddDependency || op == Opcode::Domain;
   }
-  size_t leaves(ShapeId s) const {
-    const Shape& shape = m_.u()[s];
-    if (!shape.is_tuple()) return 1;
-    size_t n = 0;
-    for (ShapeId e : shape.elements) n += leaves(e);
-    return n;
-  }
 
   void sequence(CompId c) {
     for (InstId i : m_.live_order(c)) {
@@ -91,11 +85,9 @@ class BufferInterpreter {
   }
   void step(CompId, InstId i) {
     auto ops = m_.operands(i);
-    auto part = [&](const Tokens& all, const Shape& s, size_t index) {
-      size_t skip = 0;
-      for (size_t k = 0; k < index; ++k) skip += leaves(s.elements[k]);
-      auto from = all.begin() + static_cast<ptrdiff_t>(skip);
-      return Tokens(from, from + static_cast<ptrdiff_t>(leaves(s.elements[index])));
+    auto part = [&](const Tokens& all, ShapeId tuple, size_t index) {
+      return Tokens(all.begin() + nodes_.leaves_before(tuple, index),
+                    all.begin() + nodes_.leaves_before(tuple, index + 1));
     };
     auto joined = [&] {
       Tokens all;
@@ -109,14 +101,14 @@ class BufferInterpreter {
         tokens_[i] = joined();
         return;
       case Opcode::GetTupleElement:
-        tokens_[i] = part(tokens_[ops[0]], m_.shape(ops[0]), static_cast<size_t>(m_.attrs(i).integer(Attr::index)));
+        tokens_[i] = part(tokens_[ops[0]], m_.shape_id(ops[0]), static_cast<size_t>(m_.attrs(i).integer(Attr::index)));
         return;
       case Opcode::AsyncUpdate:
         tokens_[i] = tokens_[ops[0]];
         return;
       case Opcode::AsyncDone:
         read(ops[0], i, {});
-        tokens_[i] = part(tokens_[ops[0]], m_.shape(ops[0]), 1);
+        tokens_[i] = part(tokens_[ops[0]], m_.shape_id(ops[0]), 1);
         return;
       case Opcode::CopyDone:
         read(ops[0], i, {});
@@ -227,6 +219,7 @@ class BufferInterpreter {
   const Module& m_;
   const BufferAssignment& b_;
   const BufferRules& rules_;
+  ShapeNodes nodes_;
   Memory memory_;
   std::unordered_map<InstId, Tokens> tokens_;
   int next_ = 0;

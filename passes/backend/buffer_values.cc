@@ -45,13 +45,6 @@ bool BufferValues::alias(InstId i) const {
   return op == Opcode::Bitcast || op == Opcode::OptBarrier || op == Opcode::AddDependency || op == Opcode::Domain;
 }
 
-int BufferValues::leaves(ShapeId s) const {
-  const Shape& shape = u_[s];
-  if (!shape.is_tuple()) return 1;
-  int n = 0;
-  for (ShapeId e : shape.elements) n += leaves(e);
-  return n;
-}
 int BufferValues::new_value(InstId i, const Dims& index, ShapeId s) {
   BufferValue v;
   v.inst = i, v.index = index, v.shape = s, v.size = rules_.bytes ? rules_.bytes(s) : u_.byte_size(s);
@@ -98,14 +91,12 @@ void BufferValues::flow(CompId c) {
         for (InstId o : ops) list.insert(list.end(), of(o).begin(), of(o).end());
         break;
       case Opcode::GetTupleElement: {
-        const Shape& s = m_.shape(ops[0]);
-        int skip = 0;
-        size_t index = static_cast<size_t>(m_.attrs(i).integer(Attr::index));
-        for (size_t k = 0; k < index; ++k) skip += leaves(s.elements[k]);
+        const size_t index = static_cast<size_t>(m_.attrs(i).integer(Attr::index));
+        const int skip = leaves_before(m_.shape_id(ops[0]), index);
         const std::vector<int>& all = of(ops[0]);
         HLO_CHECK(all.size() == static_cast<size_t>(leaves(m_.shape_id(ops[0]))), "{} comes before its operand {}",
                   m_.inst_name(i), m_.inst_name(ops[0]));
-        list.assign(all.begin() + skip, all.begin() + skip + leaves(s.elements[index]));
+        list.assign(all.begin() + skip, all.begin() + skip + leaves(m_.shape_id(i)));
         break;
       }
       case Opcode::AsyncStart: {
@@ -196,19 +187,6 @@ void BufferValues::flow(CompId c) {
   }
 }
 
-void BufferValues::leaf_paths(ShapeId s, Dims& at, std::vector<Dims>& out) const {
-  const Shape& shape = u_[s];
-  if (!shape.is_tuple()) {
-    out.push_back(at);
-    return;
-  }
-  for (size_t k = 0; k < shape.elements.size(); ++k) {
-    at.push_back(static_cast<int64_t>(k));
-    leaf_paths(shape.elements[k], at, out);
-    at.pop_back();
-  }
-}
-
 std::vector<CompId> BufferValues::computations() const {
   std::vector<CompId> comps;
   for (const auto& [c, at] : comp_start_) comps.push_back(c);
@@ -241,10 +219,8 @@ void BufferValues::last_reads(CompId c, Ends& ends) {
       for (InstId o : ops)
         for (size_t leaf = 0; leaf < ends[o].size(); ++leaf) reach(o, leaf, until[k++]);
     } else if (op == Opcode::GetTupleElement || op == Opcode::AsyncDone) {
-      size_t skip = 0;
-      const Shape& s = m_.shape(ops[0]);
-      size_t index = op == Opcode::AsyncDone ? 1 : static_cast<size_t>(m_.attrs(i).integer(Attr::index));
-      for (size_t k = 0; k < index; ++k) skip += static_cast<size_t>(leaves(s.elements[k]));
+      const size_t index = op == Opcode::AsyncDone ? 1 : static_cast<size_t>(m_.attrs(i).integer(Attr::index));
+      const size_t skip = static_cast<size_t>(leaves_before(m_.shape_id(ops[0]), index));
       if (op == Opcode::AsyncDone) reach_all(end_[i]);
       for (size_t k = 0; k < until.size(); ++k) reach(ops[0], skip + k, until[k]);
     } else if (op == Opcode::CopyStart) {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/analysis/points_to.h"
 #include "ir/base/checked.h"
 #include "passes/backend/backend.h"
 
@@ -12,7 +13,7 @@ namespace hlo {
 
 class BufferValues {
  protected:
-  BufferValues(const Module& m, const BufferRules& rules) : m_(m), u_(m.u()), rules_(rules) {}
+  BufferValues(const Module& m, const BufferRules& rules) : m_(m), u_(m.u()), rules_(rules), nodes_(m.u()) {}
 
   // The flattened schedule: position of every instruction, callees inlined at their caller. `done`: the end of the
   // asynchronous call that the computation is a part of.
@@ -23,9 +24,8 @@ class BufferValues {
 
   // Is the instruction's result its operand under another name?
   bool alias(InstId i) const;
-  int leaves(ShapeId s) const;
-  // The path of each leaf, in their order.
-  void leaf_paths(ShapeId s, Dims& at, std::vector<Dims>& out) const;
+  int leaves(ShapeId s) const { return static_cast<int>(nodes_.leaves(s)); }
+  int leaves_before(ShapeId tuple, size_t k) const { return static_cast<int>(nodes_.leaves_before(tuple, k)); }
   int new_value(InstId i, const Dims& index, ShapeId s);
   int find(int v);
   void join(int a, int b);
@@ -72,6 +72,7 @@ class BufferValues {
   const Module& m_;
   const Universe& u_;
   const BufferRules& rules_;
+  mutable ShapeNodes nodes_;
   BufferAssignment out_;
   Checked sum_ = 0;  // bytes of all values
   std::vector<int> class_;

@@ -51,7 +51,7 @@ class CopyRemover {
   std::vector<Node> nodes_;
   std::vector<bool> head_;
   std::unordered_map<InstId, Copied> copies_;
-  mutable int64_t left_ = int64_t{1} << 30;  // uses that may be looked at: a second or three
+  mutable int64_t left_ = int64_t{1} << 29;  // uses that may be looked at: a second or so
 };
 
 }  // namespace hlo

@@ -29,21 +29,14 @@ class ListOrder {
       if (!buffers_[b - first].ignored) defined_[points[b].inst] += buffers_[b - first].bytes;
     }
     for (InstId i : order_) {
-      std::vector<uint32_t> used;
-      for (InstId o : m.operands(i))
-        for (BufferId b : points.of(o))
-          if (b >= first && b < end) used.push_back(b - first);
-      std::sort(used.begin(), used.end());
-      used.erase(std::unique(used.begin(), used.end()), used.end());
-      for (uint32_t b : used) ++buffers_[b].uses, buffers_[b].rest ^= i.value;
-      uses_[i] = std::move(used);
+      Readers& group = readers_[group_[i] = group_of(i)];
+      ++group.left, group.rest ^= i.value;
       before_[i] += m.control_preds(i).size();
       for (InstId user : m.users(i)) ++before_[user];
     }
     std::unordered_set<BufferId> results;
     for (BufferId b : points.of(m.comp(c).root))
-      if (b >= first && b < end && results.insert(b).second)
-        ++buffers_[b - first].uses, buffers_[b - first].lives_on = true;
+      if (b >= first && b < end && results.insert(b).second) buffers_[b - first].lives_on = true;
   }
 
   std::vector<InstId> run() {
@@ -69,19 +62,47 @@ class ListOrder {
  private:
   struct Buffer {
     int64_t bytes = 0;
-    int64_t uses = 0;   // by instructions that have no place yet; one more where the computation's result holds it
-    uint32_t rest = 0;  // the numbers of these instructions, combined: of the last one, its own
+    uint32_t groups = 0;  // of readers, those of which some have no place yet
+    uint32_t rest = 0;    // the numbers of these groups, combined: of the last one, its own
     bool ignored = false, lives_on = false;
+  };
+  // Instructions that read the same buffers, all of them: the elements of one tuple, of which there may be any number.
+  struct Readers {
+    std::vector<uint32_t> buffers;
+    size_t left = 0;    // those that have no place yet
+    uint32_t rest = 0;  // their numbers, combined
   };
   using Priority = std::pair<int64_t, int64_t>;
   using Queue = std::multimap<Priority, InstId>;
+
+  size_t group_of(InstId i) {
+    const bool shared = m_.operand_count(i) == 1;
+    if (shared) {
+      auto [at, fresh] = by_operand_.try_emplace(m_.operand(i, 0), readers_.size());
+      if (!fresh) return at->second;
+    }
+    const auto number = static_cast<uint32_t>(readers_.size());
+    std::vector<uint32_t>& used = readers_.emplace_back().buffers;
+    for (InstId o : m_.operands(i))
+      for (BufferId b : points_.of(o))
+        if (b >= first_ && b < first_ + buffers_.size()) used.push_back(b - first_);
+    std::sort(used.begin(), used.end());
+    used.erase(std::unique(used.begin(), used.end()), used.end());
+    for (uint32_t b : used) ++buffers_[b].groups, buffers_[b].rest ^= number;
+    return number;
+  }
+  // Is one instruction left that reads it, and nobody behind?
+  bool one_left(const Buffer& buffer) const {
+    return !buffer.lives_on && buffer.groups == 1 && readers_[buffer.rest].left == 1;
+  }
 
   Priority priority(InstId i) const {
     constexpr int64_t kFirst = std::numeric_limits<int64_t>::max();
     if (m_.shape(i).is_effective_scalar()) return {kFirst, kFirst};
     int64_t freed = 0;
-    for (uint32_t b : uses_.at(i))
-      if (!buffers_[b].ignored && buffers_[b].uses == 1) freed += buffers_[b].bytes;
+    if (const Readers& group = readers_[group_.at(i)]; group.left == 1)
+      for (uint32_t b : group.buffers)
+        if (!buffers_[b].ignored && one_left(buffers_[b])) freed += buffers_[b].bytes;
     auto defined = defined_.find(i);
     return {freed - (defined == defined_.end() ? 0 : defined->second), static_cast<int64_t>(m_.user_count(i))};
   }
@@ -90,10 +111,14 @@ class ListOrder {
   // The instruction has its place: who is left alone with one of its buffers?
   std::vector<InstId> take(InstId i) {
     std::vector<InstId> out;
-    for (uint32_t b : uses_.at(i)) {
+    const size_t number = group_.at(i);
+    Readers& group = readers_[number];
+    group.rest ^= i.value;
+    if (--group.left > 1) return out;
+    for (uint32_t b : group.buffers) {
       Buffer& buffer = buffers_[b];
-      buffer.rest ^= i.value;
-      if (--buffer.uses == 1 && !buffer.lives_on) out.emplace_back(buffer.rest);
+      if (group.left == 0) --buffer.groups, buffer.rest ^= static_cast<uint32_t>(number);
+      if (one_left(buffer)) out.emplace_back(readers_[buffer.rest].rest);
     }
     return out;
   }
@@ -127,7 +152,8 @@ class ListOrder {
   BufferId first_ = 0;
   std::vector<Buffer> buffers_;
   std::unordered_map<InstId, int64_t> defined_;
-  std::unordered_map<InstId, std::vector<uint32_t>> uses_;
+  std::vector<Readers> readers_;
+  std::unordered_map<InstId, size_t> group_, by_operand_;
   std::unordered_map<InstId, size_t> before_;
   Queue queue_;
   std::unordered_map<InstId, Queue::iterator> ready_;

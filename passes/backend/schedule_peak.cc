@@ -27,8 +27,10 @@ class Peak {
       // The caller has the program's arguments all the time.
       if (m_.op(by) == Opcode::Parameter && c_ == m_.entry()) start_[b] = 0, stop_[b] = order_.size();
     }
-    for (InstId i : order_)
-      for (InstId o : m_.operands(i)) end_at(o, place_.at(i));
+    std::unordered_map<InstId, size_t> last;  // reader; a tuple's elements may be as many as its parts
+    for (size_t t = 0; t < order_.size(); ++t)
+      for (InstId o : m_.operands(order_[t])) last[o] = t;
+    for (const auto& [o, t] : last) end_at(o, t);
     end_at(m_.comp(c_).root, order_.size());
     aliased_.assign(n, false);
     for (InstId i : order_) must_share(i);

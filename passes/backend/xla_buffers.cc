@@ -65,8 +65,7 @@ class Times {
 
 class XlaBufferAssigner : BufferValues {
  public:
-  explicit XlaBufferAssigner(const Module& m)
-      : BufferValues(m, kXlaRules), aliases_(m, named_gpu_target("H200")), nodes_(m.u()) {
+  explicit XlaBufferAssigner(const Module& m) : BufferValues(m, kXlaRules), aliases_(m, named_gpu_target("H200")) {
     // Where a computation is called from two places it is not told whose values it holds: nothing is shared then.
     if (!called_twice(m).valid()) flow_.emplace(m);
   }
@@ -179,13 +178,8 @@ class XlaBufferAssigner : BufferValues {
     for (int v : donated_) fixed_[v] = false;
   }
   int leaf_of(InstId i, const Dims& index) {
-    std::vector<Dims> paths;
-    Dims at;
-    leaf_paths(m_.shape_id(i), at, paths);
-    const std::vector<int>& list = out_.by_inst[i];
-    for (size_t k = 0; k < paths.size() && k < list.size(); ++k)
-      if (paths[k] == index) return list[k];
-    return -1;
+    const uint32_t node = nodes_.at(m_.shape_id(i), index);
+    return node < nodes_.count(m_.shape_id(i)) ? leaf_at(i, node) : -1;
   }
   void overwrite_in_place() {
     for (CompId c : computations()) {
@@ -234,11 +228,9 @@ class XlaBufferAssigner : BufferValues {
     return out;
   }
   int leaf_at(InstId i, uint32_t node) {
-    const std::vector<uint32_t> leaves = leaf_nodes(i);
     const std::vector<int>& list = out_.by_inst[i];
-    for (size_t k = 0; k < leaves.size() && k < list.size(); ++k)
-      if (leaves[k] == node) return list[k];
-    return -1;
+    const uint32_t leaf = nodes_.leaf(m_.shape_id(i), node);
+    return leaf < list.size() ? list[leaf] : -1;
   }
 
   // --- allocations ---
@@ -289,9 +281,8 @@ class XlaBufferAssigner : BufferValues {
       const InstId by = value(v).inst;
       if (auto p = parameters_.find(v); p != parameters_.end()) {
         const auto [inst, leaf] = p->second;
-        std::vector<Dims> paths;
-        Dims at;
-        leaf_paths(m_.shape_id(inst), at, paths);
+        std::vector<Dims>& paths = paths_[inst];
+        if (paths.empty()) paths = leaf_indices(u_, m_.shape_id(inst));
         Allocation a;
         a.kind = Allocation::kParameter;
         a.parameter = m_.parameter_number(inst);
@@ -332,8 +323,12 @@ class XlaBufferAssigner : BufferValues {
     return false;
   }
   bool into_free(int v) {
-    for (auto a = reusable_.rbegin(); a != reusable_.rend(); ++a)
+    // Of a hundred thousand results each, the latest alone are tried: XLA tries them all.
+    size_t few = kFewTries;
+    for (auto a = reusable_.rbegin(); a != reusable_.rend() && (tries_left_ > 0 || few > 0); ++a) {
+      --(tries_left_ > 0 ? tries_left_ : few);
       if (into(*a, v)) return true;
+    }
     return false;
   }
   bool into(int number, int v) {
@@ -468,12 +463,14 @@ class XlaBufferAssigner : BufferValues {
   }
 
   const AliasInfo aliases_;
-  ShapeNodes nodes_;
+  static constexpr size_t kFewTries = 16;
+  size_t tries_left_ = size_t{1} << 24;
   std::optional<Dataflow> flow_;
   std::unordered_map<int64_t, InstId> at_;  // by position
   std::unordered_map<int, Times> times_;    // by class
   std::unordered_map<int, bool> fixed_, live_out_;
   std::unordered_map<int, std::pair<InstId, size_t>> parameters_;
+  std::unordered_map<InstId, std::vector<Dims>> paths_;  // of the parameters' arrays
   std::unordered_set<int> donated_, is_table_;
   std::vector<int> tables_, reusable_, rest_;
   std::vector<Times> busy_;  // by allocation

@@ -66,10 +66,7 @@ bool LayoutPropagation::keeps(InstId i) const {
 }
 
 bool LayoutPropagation::at_most_rank_1(ShapeId s) const {
-  const Shape& shape = u_[s];
-  if (!shape.is_tuple()) return shape.rank() <= 1;
-  const auto& parts = points_.nodes().shapes(s);
-  return std::all_of(parts.begin(), parts.end(), [&](ShapeId part) { return u_[part].rank() <= 1; });
+  return points_.nodes().highest_rank(s) <= 1;
 }
 
 bool LayoutPropagation::depth_first(InstId i) const {
