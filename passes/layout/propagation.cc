@@ -65,9 +65,7 @@ bool LayoutPropagation::keeps(InstId i) const {
   }
 }
 
-bool LayoutPropagation::at_most_rank_1(ShapeId s) const {
-  return points_.nodes().highest_rank(s) <= 1;
-}
+bool LayoutPropagation::at_most_rank_1(ShapeId s) const { return points_.nodes().highest_rank(s) <= 1; }
 
 bool LayoutPropagation::depth_first(InstId i) const {
   switch (m_.op(i)) {
