@@ -39,7 +39,12 @@ class LayoutNormalizer {
   LayoutNormalizer(Module& m, PassContext& ctx) : m_(m), u_(m.u()), ctx_(ctx) {}
 
   bool run() {
-    for (CompId c : m_.nonfusion_computations())
+    const std::vector<CompId> computations = m_.nonfusion_computations();
+    bool needed = false;
+    for (CompId c : computations)
+      for (InstId i : m_.live_order(c)) needed |= m_.shape(i).is_array() && !is_default(m_.shape(i));
+    if (!needed) return false;
+    for (CompId c : computations)
       visit_computation(m_, c, [&](InstId i) {
         if (!done_.contains(i) && (!plain(i) || library_convolution(i))) visit(i);
       });
@@ -292,7 +297,8 @@ class LayoutNormalizer {
   }
 
   // Of the library: all operands and parts of the result by bitcasts, needed or not, as XLA makes them; where the call
-  // stays as it is, nothing reads those of its operands (xla/service/gpu/conv_layout_normalization.cc).
+  // stays as it is, nothing reads those of its operands (xla/service/gpu/conv_layout_normalization.cc). A run that has
+  // nothing else to do leaves none here: XLA's leaves them then, too, and says that it changed nothing.
   bool convolution(InstId i, bool call) {
     const std::string_view target = call ? u_.text(m_.attrs(i).text(Attr::custom_call_target)) : "";
     const bool of_input = target == "__cudnn$convBackwardInput", of_filter = target == "__cudnn$convBackwardFilter";
