@@ -15,6 +15,11 @@ namespace hlo {
 
 void ProtoWriter::run() {
   const ModuleConfig& c = m_.config();
+  for (CompId comp : m_.computations()) {
+    uint32_t place = 0;
+    for (InstId i : m_.comp(comp).order)
+      if (m_.alive(i)) places_.emplace(i, place++);
+  }
   out_->set_name(m_.name());
   out_->set_entry_computation_name(std::string(m_.comp_name(m_.entry())));
   out_->set_entry_computation_id(id(m_.entry()));

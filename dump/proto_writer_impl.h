@@ -3,6 +3,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "hlo.pb.h"
 #include "ir/module.h"
@@ -29,9 +30,10 @@ class ProtoWriter {
   void literal(LitId id, xla::LiteralProto* out);
 
  private:
-  // XLA keeps the computation's number in the upper half of an instruction's.
+  // XLA keeps the computation's number in the upper half of an instruction's, and in the lower its place in memory,
+  // which it puts instructions back by.
   int64_t id(CompId c) const { return static_cast<int64_t>(c.value) + 1; }
-  int64_t id(InstId i) const { return (id(m_.parent(i)) << 32) | i.value; }
+  int64_t id(InstId i) const { return (id(m_.parent(i)) << 32) | places_.at(i); }
 
   void shape(ShapeId sid, xla::ShapeProto* out) const;
   static void frontend(std::string_view text, xla::FrontendAttributes* out);
@@ -56,6 +58,7 @@ class ProtoWriter {
   const Module& m_;
   Universe& u_;
   xla::HloModuleProto* out_;
+  std::unordered_map<InstId, uint32_t> places_;
 };
 
 }  // namespace hlo

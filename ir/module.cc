@@ -159,6 +159,17 @@ CompId Module::clone_computation(CompId id, std::string_view suffix, std::unorde
     map[i] = fresh;
   }
   set_root(copy, map.at(comps_[id.value].root));
+  // Instructions and users stand as those that they are copies of (SortClonedInstructions and the like in
+  // xla/hlo/ir/hlo_computation.cc).
+  std::vector<InstId> order;
+  for (InstId i : live_order(id)) order.push_back(map.at(i));
+  set_order(copy, std::move(order));
+  if (users_built_)
+    for (auto [from, to] : map) {
+      user_index_.erase(to);
+      uint32_t* users = user_array(to);
+      for (InstId user : this->users(from)) *users++ = map.at(user).value;
+    }
   if (outer) *outer = std::move(map);
   return copy;
 }

@@ -113,16 +113,18 @@ void read_message(std::string_view bytes, const std::string& label, Message* out
 
 namespace {
 
-// The low half of an id is a place in the computation's list (HloInstruction::unique_id), of which cleaning up leaves
-// no hole.
+// An id grows with the place in the computation's list, whether it is that place (its low half, of which cleaning up
+// leaves no hole) or counts what a builder made; XLA puts instructions back by it (HloComputation::CreateFromProto).
 std::vector<InstId> in_memory(const Module& m, CompId comp, const xla::HloComputationProto& c) {
   const std::vector<InstId>& printed = m.comp(comp).order;
-  std::vector<InstId> out(printed.size());
   if (printed.size() != static_cast<size_t>(c.instructions_size())) return {};
-  for (size_t k = 0; k < out.size(); ++k) {
-    const auto place = static_cast<uint32_t>(c.instructions(static_cast<int>(k)).id() & 0xFFFFFFFF);
-    if (place >= out.size() || out[place].valid()) return {};
-    out[place] = printed[k];
+  std::vector<std::pair<int64_t, InstId>> by_id;
+  for (size_t k = 0; k < printed.size(); ++k) by_id.emplace_back(c.instructions(static_cast<int>(k)).id(), printed[k]);
+  std::sort(by_id.begin(), by_id.end());
+  std::vector<InstId> out;
+  for (size_t k = 0; k < by_id.size(); ++k) {
+    if (k > 0 && by_id[k].first == by_id[k - 1].first) return {};
+    out.push_back(by_id[k].second);
   }
   return out;
 }

@@ -198,6 +198,31 @@ TEST(Clone, OperandListsAreNotShared) {
   EXPECT_NE(print_module(*copy), print_module(*m));
 }
 
+// Copies stand in memory, and among the users of what they read, as what they are copies of.
+TEST(Clone, OrderAndUsersStay) {
+  auto m = parse(kFan);
+  const CompId e = m->entry();
+  const InstId p = named(*m, "p"), a = named(*m, "a"), b = named(*m, "b"), c = named(*m, "c"), d = named(*m, "d");
+  m->set_operand(a, 0, b);  // d moves to its place
+  m->set_operand(a, 0, p);
+  EXPECT_EQ(names(*m, m->users(p)), "d b c a ");
+  const InstId t = m->comp(e).root;
+  m->set_order(e, {d, t, c, p, b, a});
+  std::unordered_map<InstId, InstId> map;
+  const CompId copy = m->clone_computation(e, "clone", &map);
+  auto copied = [&](std::span<const InstId> list) {
+    std::vector<InstId> out;
+    for (InstId i : list) out.push_back(map.at(i));
+    return out;
+  };
+  EXPECT_EQ(m->live_order(copy), copied(m->live_order(e)));
+  const std::vector<InstId> users = copied(m->users_copy(p));
+  EXPECT_EQ(m->users_copy(map.at(p)), users);
+  m->set_operand(map.at(b), 0, map.at(a));  // the lists are whole: one leaves
+  EXPECT_EQ(m->user_count(map.at(p)), 3u);
+  EXPECT_EQ(m->user_count(p), 4u);
+}
+
 TEST(Order, DeadEndsAndControlDependencies) {
   auto m = parse(
       "HloModule m\nENTRY e {\n p = f32[] parameter(0)\n a = f32[] negate(p)\n b = f32[] abs(p)\n ROOT c = f32[] "

@@ -54,11 +54,6 @@ bool alike(const Shape& a, const Shape& b) {
   return a.is_array() == b.is_array() && a.dims == b.dims && (!a.is_array() || layout_of(a) == layout_of(b));
 }
 
-bool reduce_alike(const Module& m, InstId a, InstId b) {
-  return alike(m.shape(a), m.shape(b)) && alike(m.shape(m.operand(a, 0)), m.shape(m.operand(b, 0))) &&
-         m.attrs(a).ints(Attr::dimensions) == m.attrs(b).ints(Attr::dimensions);
-}
-
 // Are the elements of both in the same order in memory, whatever their types?
 bool is_bitcast(const Module& m, ShapeId a, ShapeId b) {
   const Shape &x = m.u()[a], &y = m.u()[b];
@@ -168,7 +163,8 @@ std::string refuse_output_producer(const Module& m, InstId producer) {
 
 std::string refuse_loops(const Module& m, InstId a, InstId b, const GpuTarget& target) {
   const Hero x = output_hero(m, a, target), y = output_hero(m, b, target);
-  if (x.reduces && y.reduces && !reduce_alike(m, x.hero, y.hero)) return "tiled reductions with different shapes";
+  if (x.reduces && y.reduces && !(reduction_shape(m, x.hero) == reduction_shape(m, y.hero)))
+    return "tiled reductions with different shapes";
   if (x.transpose && y.transpose &&
       (x.transpose->dims != y.transpose->dims || x.transpose->permutation != y.transpose->permutation))
     return "tiled transposes with different shapes";

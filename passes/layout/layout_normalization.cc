@@ -39,11 +39,17 @@ class LayoutNormalizer {
   LayoutNormalizer(Module& m, PassContext& ctx) : m_(m), u_(m.u()), ctx_(ctx) {}
 
   bool run() {
-    for (CompId c : m_.nonfusion_computations())
+    const std::vector<CompId> computations = m_.nonfusion_computations();
+    bool needed = false;
+    for (CompId c : computations)
+      for (InstId i : m_.live_order(c)) needed |= m_.shape(i).is_array() && !is_default(m_.shape(i));
+    if (!needed) return false;
+    for (CompId c : computations)
       visit_computation(m_, c, [&](InstId i) {
-        if (!done_.contains(i) && !plain(i)) visit(i);
+        if (!done_.contains(i) && (!plain(i) || library_convolution(i))) visit(i);
       });
-    return changed_;
+    if (left_bitcasts_ && !changed_) ctx_.claim(false);
+    return changed_ || left_bitcasts_;
   }
 
  private:
@@ -53,6 +59,12 @@ class LayoutNormalizer {
     for (InstId o : m_.operands(i))
       if (!is_default(m_.shape(o))) return false;
     return true;
+  }
+
+  bool library_convolution(InstId i) const {
+    return m_.op(i) == Opcode::CustomCall &&
+           u_.text(m_.attrs(i).text(Attr::custom_call_target)).starts_with("__cudnn$conv") &&
+           is_cudnn_convolution_of_fitting_ranks(m_, i);
   }
 
   // What an operand is a bitcast of, where it lies otherwise; invalid where its maker could not be treated.
@@ -126,8 +138,7 @@ class LayoutNormalizer {
       case Opcode::Scatter:
         return scatter(i);
       case Opcode::CustomCall:
-        return u_.text(m_.attrs(i).text(Attr::custom_call_target)).starts_with("__cudnn$conv") &&
-               is_cudnn_convolution_of_fitting_ranks(m_, i) && convolution(i, true);
+        return library_convolution(i) && convolution(i, true);
       case Opcode::Convolution:
         return convolution(i, false);
       case Opcode::Slice:
@@ -285,7 +296,9 @@ class LayoutNormalizer {
     return true;
   }
 
-  // Of the library: all operands and parts of the result by bitcasts, needed or not, as XLA makes them.
+  // Of the library: all operands and parts of the result by bitcasts, needed or not, as XLA makes them; where the call
+  // stays as it is, nothing reads those of its operands (xla/service/gpu/conv_layout_normalization.cc). A run that has
+  // nothing else to do leaves none here: XLA's leaves them then, too, and says that it changed nothing.
   bool convolution(InstId i, bool call) {
     const std::string_view target = call ? u_.text(m_.attrs(i).text(Attr::custom_call_target)) : "";
     const bool of_input = target == "__cudnn$convBackwardInput", of_filter = target == "__cudnn$convBackwardFilter";
@@ -294,8 +307,9 @@ class LayoutNormalizer {
     bool needed = normal_shape != shape;
     for (InstId o : m_.operands(i)) needed |= !is_default(m_.shape(o));
     const DimLabels* labels = m_.attrs(i).get<DimLabels>(Attr::dim_labels);
-    if (!needed || !labels) return false;
-    if (!spend("convolution of dimensions as they lie", i)) return true;
+    if ((!needed && !call) || !labels) return false;
+    if (!spend(needed ? "convolution of dimensions as they lie" : "bitcasts beside a convolution as it is", i))
+      return true;
     const Shape &lhs = m_.shape(m_.operand(i, 0)), &rhs = m_.shape(m_.operand(i, 1));
     const Dims input = places_of(of_input ? result : lhs), filter = places_of(of_filter ? result : rhs);
     const Dims output = places_of(of_input ? lhs : of_filter ? rhs : result);
@@ -311,6 +325,10 @@ class LayoutNormalizer {
     std::vector<InstId> operands;
     for (InstId o : std::vector<InstId>(m_.operands(i).begin(), m_.operands(i).end()))
       operands.push_back(bitcast(o, as_it_lies(u_, m_.shape_id(o))));
+    if (!needed) {
+      left_bitcasts_ = true;
+      return false;
+    }
     const InstId now = m_.clone_inst(i, m_.parent(i), operands, normal_shape);
     m_.set_attr(now, Attr::dim_labels, Boxed<DimLabels>(std::move(d)));
     done_.insert(now);
@@ -332,7 +350,7 @@ class LayoutNormalizer {
   Universe& u_;
   PassContext& ctx_;
   std::unordered_set<InstId> done_;
-  bool changed_ = false;
+  bool changed_ = false, left_bitcasts_ = false;
 };
 
 }  // namespace

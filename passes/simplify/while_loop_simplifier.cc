@@ -82,36 +82,41 @@ class Loops {
       for (InstId o : m_.operands(i))
         if (needed.insert(o).second) stack.push_back(o);
     }
-    CompId copy = m_.add_computation(std::string(m_.comp_name(c)) + ".clone");
-    m_.set_thread(copy, m_.comp(c).thread);
+    // Everything stays where it stands (CloneWithReplacements in xla/hlo/ir/hlo_computation.cc).
+    std::unordered_map<InstId, InstId> map;
+    const std::vector<InstId> order = m_.post_order(c);
+    CompId copy = m_.clone_computation(c, "clone", &map);
     std::vector<int64_t> place(m_.shape(param).elements.size(), -1);
     for (size_t n = 0; n < kept.size(); ++n) place[kept[n]] = static_cast<int64_t>(n);
-    std::unordered_map<InstId, InstId> map;
-    map[param] = m_.parameter(copy, 0, shape, m_.inst_name(param));
-    for (InstId i : m_.post_order(c)) {
-      if (i == param || !needed.contains(i)) continue;
-      if (m_.op(i) == Opcode::GetTupleElement && m_.operand(i, 0) == param) {
-        const int64_t at = place[element(i)];
-        if (at < 0)
-          map[i] = instead.at(element(i))(copy);
-        else
-          map[i] = m_.add(copy, {.op = Opcode::GetTupleElement,  // it lies as what it was an element of
-                                 .shape = m_.shape_id(i),
-                                 .operands = {map[param]},
-                                 .attrs = attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, at}})});
+    m_.set_shape(map.at(param), shape);
+    for (InstId i : order) {
+      if (!needed.contains(i) || m_.op(i) != Opcode::GetTupleElement || m_.operand(i, 0) != param) continue;
+      const InstId here = map.at(i);
+      if (const int64_t at = place[element(i)]; at >= 0) {
+        m_.set_attrs(here, attrs_of(u_, Opcode::GetTupleElement, {{Attr::index, at}}));
+        m_.set_meta(here, MetaId());
+        m_.set_uniquified_name(here, "get-tuple-element");
         continue;
       }
-      std::vector<InstId> ops;
-      for (InstId o : m_.operands(i)) ops.push_back(map.at(o));
-      map[i] = m_.clone_inst(i, copy, ops);
+      const InstId now = instead.at(element(i))(copy);
+      m_.replace_all_uses(here, now);
+      map[i] = now;
+      m_.remove(here);
     }
-    if (!with_root) {
-      m_.set_root(copy, map.at(root));
-      return copy;
+    if (with_root) {
+      std::vector<InstId> results;
+      std::vector<ShapeId> shapes;
+      for (InstId r : roots) results.push_back(map.at(r)), shapes.push_back(m_.shape_id(map.at(r)));
+      const InstId made = map.at(root);
+      m_.exchange_operands(made, results);
+      m_.set_shape(made, u_.tuple(shapes));
+      m_.set_attrs(made, AttrsId());
+      m_.set_meta(made, MetaId());
+      m_.set_uniquified_name(made, "tuple");
+      needed.insert(root);
     }
-    std::vector<InstId> results;
-    for (InstId r : roots) results.push_back(map.at(r));
-    m_.set_root(copy, make(m_, copy, Opcode::Tuple, results));
+    for (size_t k = order.size(); k-- > 0;)
+      if (order[k] != param && !needed.contains(order[k]) && m_.alive(map.at(order[k]))) m_.remove(map.at(order[k]));
     return copy;
   }
 

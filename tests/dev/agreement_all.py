@@ -3,8 +3,8 @@
 
   ORACLE_PYTHON agreement_all.py --tool "hlo-replay opt --passes={pass} --call-site={pipeline} {file}" DUMPDIR…
 
-It leaves them out (layout_normalization, autotuner) as it takes their stages for those of the pipelines. All options are
-its own."""
+It leaves them out (layout_normalization, autotuner) as it takes their stages for those of the pipelines. copy-insertion is
+judged by the stage behind the whole pass: behind its last step XLA takes out copies once more. All options are its own."""
 import pathlib
 import sys
 
@@ -31,5 +31,16 @@ def pass_runs(directory):
         yield run
 
 
-xla.changes, xla.pass_runs = changes, pass_runs
+def copy_steps(directory):
+    stages = xla.stage_files(directory)
+    for at, stage in enumerate(stages):
+        if stage[3] == "copy-insertion" and stage[4]:
+            first = at - 1
+            while first >= 0 and not stages[first][4]:  # its own steps
+                first -= 1
+            if first >= 0 and stages[first][0] == stage[0]:
+                yield "copy-insertion", stage[2], stages[first][5], stage[5]
+
+
+xla.changes, xla.pass_runs, xla.copy_steps = changes, pass_runs, copy_steps
 agreement.main()

@@ -47,6 +47,8 @@ def our_runs(folder):
     """(pipeline, pass, text behind it), the starts of pipelines too."""
     text = None
     for row in json.loads((folder / "recording.json").read_text())["stages"]:
+        if row["kind"] == "step":  # inside of a pass
+            continue
         text = folder / row["file"] if row.get("file") else text
         yield row.get("pipeline"), "pipeline-start" if row["kind"] == "pipeline-start" else row.get("pass"), text
 
