@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "ir/marks.h"
 #include "ir/verifier.h"
 #include "passes/backend/backend.h"
 #include "passes/passes.h"
@@ -19,26 +20,31 @@ int64_t bytes_of(const Module& m, ShapeId shape) { return m.u().byte_size(shape)
 
 class ListOrder {
  public:
-  ListOrder(const Module& m, CompId c, const PointsTo& points) : m_(m), points_(points), order_(m.live_order(c)) {
+  ListOrder(const Module& m, CompId c, const PointsTo& points)
+      : m_(m), order_(m.live_order(c)), place_(m.inst_slots()), state_(order_.size()) {
     const auto [first, end] = points.of(c);
-    first_ = first;
+    for (size_t k = 0; k < order_.size(); ++k) place_.set(order_[k], static_cast<uint32_t>(k));
+    for (State& s : state_) s.ready = queue_.end();
     buffers_.resize(end - first);
     for (BufferId b = first; b < end; ++b) {
       buffers_[b - first].bytes = bytes_of(m, points[b].shape);
       buffers_[b - first].ignored = is_ignored(m, points[b].inst);
-      if (!buffers_[b - first].ignored) defined_[points[b].inst] += buffers_[b - first].bytes;
+      if (!buffers_[b - first].ignored) of(points[b].inst).defined += buffers_[b - first].bytes;
     }
+    std::vector<uint32_t> used;
     for (InstId i : order_) {
-      std::vector<uint32_t> used;
+      used.clear();
       for (InstId o : m.operands(i))
         for (BufferId b : points.of(o))
           if (b >= first && b < end) used.push_back(b - first);
       std::sort(used.begin(), used.end());
       used.erase(std::unique(used.begin(), used.end()), used.end());
       for (uint32_t b : used) ++buffers_[b].uses, buffers_[b].rest ^= i.value;
-      uses_[i] = std::move(used);
-      before_[i] += m.control_preds(i).size();
-      for (InstId user : m.users(i)) ++before_[user];
+      State& s = of(i);
+      s.first_use = static_cast<uint32_t>(uses_.size()), s.use_count = static_cast<uint32_t>(used.size());
+      uses_.insert(uses_.end(), used.begin(), used.end());
+      s.before += static_cast<uint32_t>(m.control_preds(i).size());
+      for (InstId user : m.users(i)) ++of(user).before;
     }
     std::unordered_set<BufferId> results;
     for (BufferId b : points.of(m.comp(c).root))
@@ -48,19 +54,20 @@ class ListOrder {
 
   std::vector<InstId> run() {
     for (InstId i : order_)
-      if (before_[i] == 0) add(i);
+      if (of(i).before == 0) add(i);
     std::vector<InstId> out;
+    out.reserve(order_.size());
     while (!queue_.empty()) {
       const auto best = std::prev(queue_.end());
       const InstId i = best->second;
       queue_.erase(best);
-      ready_.erase(i);
+      of(i).ready = queue_.end();
       out.push_back(i);
       std::vector<InstId> last_users = take(i);
       for (InstId user : m_.users(i))
-        if (--before_[user] == 0) add(user);
+        if (--of(user).before == 0) add(user);
       for (InstId next : m_.control_succs(i))
-        if (--before_[next] == 0) add(next);
+        if (--of(next).before == 0) add(next);
       again(i, std::move(last_users));
     }
     return out;
@@ -75,22 +82,32 @@ class ListOrder {
   };
   using Priority = std::pair<int64_t, int64_t>;
   using Queue = std::multimap<Priority, InstId>;
+  struct State {
+    int64_t defined = 0;                    // bytes
+    uint32_t before = 0;                    // how many have to come first
+    uint32_t first_use = 0, use_count = 0;  // of uses_
+    Queue::iterator ready;                  // the queue's end: it is not there
+  };
 
-  Priority priority(InstId i) const {
+  State& of(InstId i) { return state_[place_[i]]; }
+  std::span<const uint32_t> uses(InstId i) {
+    const State& s = of(i);
+    return {uses_.data() + s.first_use, s.use_count};
+  }
+  Priority priority(InstId i) {
     constexpr int64_t kFirst = std::numeric_limits<int64_t>::max();
     if (m_.shape(i).is_effective_scalar()) return {kFirst, kFirst};
     int64_t freed = 0;
-    for (uint32_t b : uses_.at(i))
+    for (uint32_t b : uses(i))
       if (!buffers_[b].ignored && buffers_[b].uses == 1) freed += buffers_[b].bytes;
-    auto defined = defined_.find(i);
-    return {freed - (defined == defined_.end() ? 0 : defined->second), static_cast<int64_t>(m_.user_count(i))};
+    return {freed - of(i).defined, static_cast<int64_t>(m_.user_count(i))};
   }
-  void add(InstId i) { ready_[i] = queue_.emplace(priority(i), i); }
+  void add(InstId i) { of(i).ready = queue_.emplace(priority(i), i); }
 
   // The instruction has its place: who is left alone with one of its buffers?
   std::vector<InstId> take(InstId i) {
     std::vector<InstId> out;
-    for (uint32_t b : uses_.at(i)) {
+    for (uint32_t b : uses(i)) {
       Buffer& buffer = buffers_[b];
       buffer.rest ^= i.value;
       if (--buffer.uses == 1 && !buffer.lives_on) out.emplace_back(buffer.rest);
@@ -100,37 +117,40 @@ class ListOrder {
   // Those free more now. Of equal priority the one asked last goes first, so they are asked in XLA's order: operands,
   // and the users of each.
   void again(InstId done, std::vector<InstId> list) {
-    std::erase_if(list, [&](InstId i) { return !ready_.contains(i); });
+    std::erase_if(list, [&](InstId i) { return of(i).ready == queue_.end(); });
     if (list.empty()) return;
-    std::unordered_set<InstId> wanted(list.begin(), list.end());
     auto renew = [&](InstId i) {
-      const auto at = ready_.at(i);
+      const auto at = of(i).ready;
       const Priority now = priority(i);
       if (now == at->first) return;
-      ready_[i] = queue_.emplace(now, i);
+      of(i).ready = queue_.emplace(now, i);
       queue_.erase(at);
     };
-    if (wanted.size() == 1) {
-      auto theirs = m_.operands(list[0]);
-      for (InstId o : m_.operands(done))
-        if (std::find(theirs.begin(), theirs.end(), o) != theirs.end()) return renew(list[0]);
-      return;
+    std::vector<InstId> theirs;  // of the list, users of one operand
+    for (InstId o : m_.operands(done)) {
+      theirs.clear();
+      for (InstId i : list) {
+        auto read = m_.operands(i);
+        if (std::find(theirs.begin(), theirs.end(), i) == theirs.end() &&
+            std::find(read.begin(), read.end(), o) != read.end())
+          theirs.push_back(i);
+      }
+      if (theirs.size() == 1) {  // an array may have as many users as there are layers
+        renew(theirs[0]);
+      } else if (!theirs.empty()) {
+        for (InstId user : m_.users(o))
+          if (std::find(theirs.begin(), theirs.end(), user) != theirs.end()) renew(user);
+      }
     }
-    for (InstId o : m_.operands(done))
-      for (InstId user : m_.users(o))
-        if (wanted.contains(user)) renew(user);
   }
 
   const Module& m_;
-  const PointsTo& points_;
   const std::vector<InstId> order_;
-  BufferId first_ = 0;
+  InstNumbers place_;  // in order_
   std::vector<Buffer> buffers_;
-  std::unordered_map<InstId, int64_t> defined_;
-  std::unordered_map<InstId, std::vector<uint32_t>> uses_;
-  std::unordered_map<InstId, size_t> before_;
+  std::vector<State> state_;    // by place
+  std::vector<uint32_t> uses_;  // buffers that instructions read
   Queue queue_;
-  std::unordered_map<InstId, Queue::iterator> ready_;
 };
 
 }  // namespace
@@ -142,51 +162,56 @@ std::vector<InstId> list_order(const Module& m, CompId c, const PointsTo& points
 std::vector<InstId> depth_first_order(const Module& m, CompId c, const PointsTo& points) {
   struct Weight {
     int64_t users = 0, bytes = 0;
+    bool seen = false, placed = false;
   };
-  std::unordered_map<InstId, Weight> weights;
-  std::unordered_map<InstId, int64_t> own;
-  const auto [first, end] = points.of(c);
-  for (BufferId b = first; b < end; ++b) own[points[b].inst] += bytes_of(m, points[b].shape);
   const std::vector<InstId> plain = m.post_order(c);
+  InstNumbers number(m.inst_slots());
+  for (size_t k = 0; k < plain.size(); ++k) number.set(plain[k], static_cast<uint32_t>(k));
+  std::vector<Weight> weights(plain.size());
+  auto of = [&](InstId i) -> Weight& { return weights[number[i]]; };
+  std::vector<int64_t> own(plain.size(), 0);
+  const auto [first, end] = points.of(c);
+  for (BufferId b = first; b < end; ++b) own[number[points[b].inst]] += bytes_of(m, points[b].shape);
   // A way that joins again is counted more than once; these keep the sums from growing without end.
   const int64_t most_users = static_cast<int64_t>(plain.size());
   int64_t most_bytes = 0;
+  std::vector<InstId> ops;
   for (InstId i : plain) {
-    Weight& w = weights[i];
     if (is_ignored(m, i)) continue;
+    Weight& w = of(i);
     w.users = std::max<int64_t>(static_cast<int64_t>(m.user_count(i)) - 1, 0);
-    w.bytes = own[i];
+    w.bytes = own[number[i]];
     most_bytes += w.bytes;
-    std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
+    ops.assign(m.operands(i).begin(), m.operands(i).end());
     std::sort(ops.begin(), ops.end());
     ops.erase(std::unique(ops.begin(), ops.end()), ops.end());
-    Weight sum = w;
-    for (InstId o : ops) sum.users += weights[o].users, sum.bytes += weights[o].bytes;
-    weights[i] = {std::min(sum.users, most_users), std::min(sum.bytes, most_bytes)};
+    for (InstId o : ops) w.users += of(o).users, w.bytes += of(o).bytes;
+    w.users = std::min(w.users, most_users), w.bytes = std::min(w.bytes, most_bytes);
   }
   auto before = [&](InstId a, InstId b) {
-    const Weight &x = weights[a], &y = weights[b];
+    const Weight &x = of(a), &y = of(b);
     if (x.users != y.users) return x.users > y.users;
     if (x.bytes != y.bytes) return x.bytes > y.bytes;
     return m.inst_name(a) < m.inst_name(b);
   };
-  std::vector<InstId> out;
-  std::unordered_map<InstId, bool> seen;  // true: it has its place
+  std::vector<InstId> out, next;
+  out.reserve(plain.size());
   auto walk = [&](InstId root) {
     std::vector<InstId> stack = {root};
     while (!stack.empty()) {
       const InstId i = stack.back();
-      auto [at, fresh] = seen.try_emplace(i, false);
-      if (!fresh) {
+      Weight& w = of(i);
+      if (w.seen) {
         stack.pop_back();
-        if (!at->second) out.push_back(i), at->second = true;
+        if (!w.placed) out.push_back(i), w.placed = true;
         continue;
       }
-      std::vector<InstId> next;
+      w.seen = true;
+      next.clear();
       for (InstId o : m.operands(i))
-        if (!seen.contains(o)) next.push_back(o);
+        if (!of(o).seen) next.push_back(o);
       for (InstId p : m.control_preds(i))
-        if (!seen.contains(p)) next.push_back(p);
+        if (!of(p).seen) next.push_back(p);
       std::sort(next.begin(), next.end(), before);
       stack.insert(stack.end(), next.rbegin(), next.rend());
     }
