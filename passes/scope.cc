@@ -76,10 +76,10 @@ std::string blame(const Module& m, const Run& run, const PassContext& context, c
 }
 
 bool run_in_scope(Module& m, const Run& run, PassContext& context, const ScopeOptions& options, PassEvent* event) {
+  event->instructions_before = m.instruction_count();
   auto start = std::chrono::steady_clock::now();
   const uint64_t edits = m.edits();
   const int64_t fuel = context.fuel;
-  event->instructions_before = m.instruction_count();
   event->changed = event->claimed = false;
   event->rewrites = 0;
   bool said = false;
@@ -107,7 +107,7 @@ bool run_in_scope(Module& m, const Run& run, PassContext& context, const ScopeOp
   }
   event->microseconds =
       std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
-  event->instructions_after = m.instruction_count();
+  event->instructions_after = event->changed ? m.instruction_count() : event->instructions_before;
   event->rewrites = context.rewrites;
   event->notes = std::move(context.notes);
   if (event->changed && options.verify) {
