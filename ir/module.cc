@@ -3,27 +3,57 @@
 #include <algorithm>
 #include <charconv>
 
+#include "ir/marks.h"
+
 namespace hlo {
 
 // --- names ---
 
-bool NameUniquer::Sequence::take(uint64_t id) {
-  if (id < (1u << 22)) {
-    if (low.size() <= id) low.resize(std::max<size_t>(id + 1, low.size() * 2));
-    if (low[id]) return false;
-    low[id] = true;
-    return true;
+bool NameUniquer::take(Sequence& of, uint64_t id) {
+  if (id < 64) {
+    const uint64_t bit = uint64_t{1} << id;
+    const bool fresh = !(of.first & bit);
+    of.first |= bit;
+    return fresh;
   }
-  return high.insert(id).second;
+  if (of.more == kNone) of.more = static_cast<uint32_t>(more_.size()), more_.emplace_back();
+  More& more = more_[of.more];
+  ++more.count;
+  if (id >= more.dense.size()) {
+    // Numbers nearly without holes by a bit each, those far away one by one.
+    if (id >= 256 + 8 * more.count) return more.far.insert(id).second;
+    more.dense.resize(std::max<size_t>(id + 1, more.dense.size() * 2));
+    std::erase_if(more.far, [&](uint64_t far) {
+      if (far >= more.dense.size()) return false;
+      more.dense[far] = true;
+      return true;
+    });
+  }
+  const bool fresh = !more.dense[id];
+  more.dense[id] = true;
+  return fresh;
 }
+
+namespace {
+
+bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool stays(char c) { return letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '-'; }
+
+// Does it stay as it is?
+bool is_sanitized(std::string_view name) {
+  ElementType type;
+  return letter(name[0]) && std::all_of(name.begin(), name.end(), stays) && !name.starts_with("__") &&
+         (name == "tuple" || !type_from_name(name, &type));
+}
+
+}  // namespace
 
 std::string sanitized_name(std::string_view name) {
   std::string out(name);
   if (out.empty()) return out;
-  auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   if (!letter(out[0])) out[0] = '_';
   for (char& c : out)
-    if (!letter(c) && !(c >= '0' && c <= '9') && c != '.' && c != '-') c = '_';
+    if (!stays(c)) c = '_';
   ElementType type;
   if (out != "tuple" && type_from_name(out, &type)) out += '_';
   if (out.starts_with("__") && !out.starts_with("__xla_")) out[0] = 'a';
@@ -31,26 +61,36 @@ std::string sanitized_name(std::string_view name) {
 }
 
 std::string NameUniquer::unique(std::string_view prefix) {
-  std::string root = sanitized_name(prefix.empty() ? "name" : prefix);
+  std::string sane;
+  std::string_view root = prefix.empty() ? "name" : prefix;
+  if (!is_sanitized(root)) root = sane = sanitized_name(root);
   bool numbered = false;
   uint64_t id = 0;
   size_t dot = root.rfind(separator_);
-  if (dot != std::string::npos && dot > 0 && dot + 1 < root.size()) {
+  if (dot != std::string_view::npos && dot > 0 && dot + 1 < root.size()) {
     uint64_t parsed = 0;
     auto [end, error] = std::from_chars(root.data() + dot + 1, root.data() + root.size(), parsed);
     if (error == std::errc() && end == root.data() + root.size() && parsed <= INT64_MAX) {
       id = parsed;
       numbered = true;
-      root.resize(dot);
+      root = root.substr(0, dot);
     }
   }
-  Sequence& sequence = sequences_[root];
-  if (!sequence.take(id)) {
-    while (!sequence.take(sequence.next)) ++sequence.next;
+  const size_t at = roots_.intern(root).value;
+  if (at == sequences_.size()) sequences_.emplace_back();
+  Sequence& sequence = sequences_[at];
+  if (!take(sequence, id)) {
+    while (!take(sequence, sequence.next)) ++sequence.next;
     id = sequence.next++;
   }
-  if (id == 0) return numbered ? root + separator_ + "0" : root;
-  return root + separator_ + std::to_string(id);
+  std::string out;
+  out.reserve(root.size() + 8);
+  out = root;
+  if (id == 0 && !numbered) return out;
+  char digits[20];
+  out += separator_;
+  out.append(digits, std::to_chars(digits, digits + sizeof digits, id).ptr);
+  return out;
 }
 
 void Module::ensure_names() {
@@ -278,63 +318,36 @@ std::vector<InstId> Module::live_order(CompId id) const {
   return out;
 }
 
-namespace {
-
-// What one walk has seen, by id. Bodies of fusions have ids from all over the module: what is kept from walk to walk
-// need not be made, and of a walk's own marks nobody else's are in the way.
-class Marks {
- public:
-  enum State : uint32_t { kNew, kOpen, kDone };
-  void begin(size_t slots) {
-    if (marks_.size() < slots) marks_.resize(slots, 0);
-    if (++round_ < kMostRounds) return;
-    std::fill(marks_.begin(), marks_.end(), 0);
-    round_ = 1;
-  }
-  State state(InstId i) const { return static_cast<State>(own(i) & 3); }
-  void set_state(InstId i, State s) { marks_[i.value] = (own(i) & ~3u) | s; }
-  bool has_user(InstId i) const { return (own(i) & 4) != 0; }
-  void set_has_user(InstId i) { marks_[i.value] = own(i) | 4; }
-
- private:
-  static constexpr uint32_t kMostRounds = 1u << 29;
-  uint32_t own(InstId i) const { return marks_[i.value] >> 3 == round_ ? marks_[i.value] : round_ << 3; }
-  std::vector<uint32_t> marks_;  // the walk's number, has a user, state
-  uint32_t round_ = 0;
-};
-
-}  // namespace
-
 std::vector<InstId> Module::post_order(CompId id) const {
   const std::vector<InstId>& order = comps_[id.value].order;
   std::vector<InstId> out;
   out.reserve(order.size());
   if (order.empty()) return out;
-  thread_local Marks marks;
-  marks.begin(insts_.size());
+  constexpr uint32_t kOpen = 1, kDone = 2, kState = 3, kHasUser = 4;
+  Marks marks(insts_.size());
   for (InstId i : order)
     if (alive(i))
-      for (InstId o : operands(i)) marks.set_has_user(o);
+      for (InstId o : operands(i)) marks.set(o, kHasUser);
   std::vector<InstId> stack;
   for (InstId start : order) {
-    if (!alive(start) || marks.has_user(start)) continue;
+    if (!alive(start) || (marks[start] & kHasUser)) continue;
     stack.push_back(start);
     while (!stack.empty()) {
       InstId i = stack.back();
-      const Marks::State s = marks.state(i);
-      if (s == Marks::kDone) {
+      const uint32_t mark = marks[i];
+      if (mark & kDone) {
         stack.pop_back();
-      } else if (s == Marks::kOpen) {
+      } else if (mark & kOpen) {
         stack.pop_back();
-        marks.set_state(i, Marks::kDone);
+        marks.add(i, kDone);
         out.push_back(i);
       } else {
-        marks.set_state(i, Marks::kOpen);
+        marks.add(i, kOpen);
         auto ops = operands(i);
         for (size_t k = ops.size(); k-- > 0;)
-          if (marks.state(ops[k]) == Marks::kNew) stack.push_back(ops[k]);
+          if (!(marks[ops[k]] & kState)) stack.push_back(ops[k]);
         for (InstId p : control_preds(i))
-          if (marks.state(p) == Marks::kNew) stack.push_back(p);
+          if (!(marks[p] & kState)) stack.push_back(p);
       }
     }
   }

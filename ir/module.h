@@ -72,21 +72,31 @@ struct ModuleConfig {
   bool operator==(const ModuleConfig&) const = default;
 };
 
-// xla/service/name_uniquer.cc: per root a set of used numbers and a counter.
+// xla/service/name_uniquer.cc: per root a set of used numbers and a counter. Copies go on by themselves.
 class NameUniquer {
  public:
   explicit NameUniquer(char separator = '.') : separator_(separator) {}
   std::string unique(std::string_view prefix);
 
  private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  // Most roots have few numbers, and there may be as many roots as names.
   struct Sequence {
     uint64_t next = 1;
-    std::vector<bool> low;
-    std::unordered_set<uint64_t> high;
-    bool take(uint64_t id);
+    uint64_t first = 0;     // numbers below 64, a bit each
+    uint32_t more = kNone;  // of more_
   };
+  struct More {
+    size_t count = 0;  // numbers asked for
+    std::vector<bool> dense;
+    std::unordered_set<uint64_t> far;  // none below dense.size()
+  };
+  bool take(Sequence& of, uint64_t id);
+
   char separator_;
-  std::unordered_map<std::string, Sequence> sequences_;
+  StringInterner roots_;
+  std::vector<Sequence> sequences_;  // by root
+  std::vector<More> more_;
 };
 
 // Removes what may not stand in an HLO name.
@@ -180,7 +190,9 @@ class Module {
   LitId literal_id(InstId id) const { return LitId(inst(id).operand[0]); }
   const Literal& literal(InstId id) const { return u()[literal_id(id)]; }
   int64_t parameter_number(InstId id) const { return inst(id).operand[0]; }
-  const std::vector<CompId>& called(InstId id) const { return attrs(id).called; }
+  const std::vector<CompId>& called(InstId id) const {
+    return u()[may_call(inst(id).op) ? inst(id).attrs : AttrsId()].called;
+  }
   bool is_root(InstId id) const { return comp(parent(id)).root == id; }
   size_t instruction_count() const;  // live ones
   size_t size(CompId id) const;

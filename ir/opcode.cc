@@ -87,6 +87,28 @@ std::string_view nearest(std::string_view text, const Names& names) {
 
 }  // namespace
 
+namespace {
+
+constexpr bool names_computation(std::string_view list) {
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(' '), list.size());
+    const std::string_view word = list.substr(list[0] == '?', end - (list[0] == '?'));
+    for (const AttrRow& row : kAttrRows)
+      if (row.text == word && (row.kind == AttrKind::Comp || row.kind == AttrKind::Comps)) return true;
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+// Made by the compiler: there before anything runs.
+constexpr std::array<bool, kOpcodeCount> kMayCall = {
+#define HLO_OP(id, text, arity, cls, traits, attrs) names_computation(attrs),
+#include "ir/opcodes.def"
+#undef HLO_OP
+};
+
 const OpInfo& op_info(Opcode op) { return tables().ops[static_cast<int>(op)]; }
 
 bool op_from_text(std::string_view text, Opcode* op) {

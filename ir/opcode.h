@@ -1,5 +1,6 @@
 // Opcodes and attribute keys: the two tables, as enums and rows.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -87,6 +88,9 @@ struct OpInfo {
 };
 
 const OpInfo& op_info(Opcode op);
+// Opcodes with attributes that name computations. Asked for all of a module's instructions over and over.
+extern const std::array<bool, kOpcodeCount> kMayCall;
+inline bool may_call(Opcode op) { return kMayCall[static_cast<size_t>(op)]; }
 inline std::string_view op_text(Opcode op) { return op_info(op).text; }
 bool op_from_text(std::string_view text, Opcode* op);
 

@@ -89,12 +89,12 @@ int64_t PassContext::number(std::string_view key) const {
 void PassContext::note(const Module& m, std::string_view rule, std::initializer_list<InstId> insts,
                        std::string_view text) {
   if (!keep_notes || notes.size() >= max_notes) return;
-  Note n;
+  Note& n = notes.emplace_back();
   n.rule = rule;
+  n.names.reserve(insts.size()), n.insts.reserve(insts.size());
   for (InstId i : insts)
     if (i.valid()) n.names.emplace_back(m.inst_name(i)), n.insts.push_back(i);
   n.text = text;
-  notes.push_back(std::move(n));
 }
 
 bool PassContext::spend(const Module& m, std::string_view rule, std::initializer_list<InstId> insts,

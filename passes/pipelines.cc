@@ -117,7 +117,6 @@ bool PipelineCursor::run(Module& m, const PipelineOptions& options) {
   event.next =
       frames_.back().child < parent.children.size() ? parent.children[frames_.back().child].name : "pipeline-end";
   event.options = step.options;
-  event.instructions_before = event.instructions_after = m.instruction_count();
   const PassInfo* info = find_pass(step.name);
   event.implemented = info && info->run;
   event.disabled =
@@ -149,6 +148,8 @@ bool PipelineCursor::run(Module& m, const PipelineOptions& options) {
     run_pass(m, *info, context, scope, &event);
     if (event.changed) stage_ = fmt::format("{}:{}.after_{}", options.recording, event.pipeline, event.pass);
     if (fuel) *fuel = context.fuel;
+  } else {
+    event.instructions_before = event.instructions_after = m.instruction_count();
   }
   if (options.observe) options.observe(m, event);
   return event.claimed;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "ir/marks.h"
 #include "ir/shape_inference.h"
 
 namespace hlo {
@@ -13,33 +14,32 @@ void visit_computation(Module& m, CompId comp, const std::function<void(InstId)>
   InstId root = m.comp(comp).root;
   for (InstId i : m.live_order(comp))
     if (i != root && m.users(i).empty() && m.control_succs(i).empty()) roots.push_back(i);
-  std::unordered_map<InstId, uint8_t> sparse;
-  std::vector<uint8_t> dense(m.inst_slots(), 0);
-  auto state = [&](InstId i) -> uint8_t& { return i.value < dense.size() ? dense[i.value] : sparse[i]; };
+  constexpr uint32_t kOpen = 1, kDone = 2;
+  Marks state(m.inst_slots());
   for (size_t k = 0; k <= roots.size(); ++k) {
     // The root that the computation has by then.
     InstId start = k < roots.size() ? roots[k] : m.comp(comp).root;
-    if (!m.alive(start) || state(start) == 2) continue;
+    if (!m.alive(start) || state[start] == kDone) continue;
     std::vector<InstId> stack{start};
     while (!stack.empty()) {
       InstId i = stack.back();
-      uint8_t& s = state(i);
-      if (s == 2 || !m.alive(i)) {
+      const uint32_t s = state[i];
+      if (s == kDone || !m.alive(i)) {
         stack.pop_back();
         continue;
       }
-      if (s == 1) {
+      if (s == kOpen) {
         stack.pop_back();
-        s = 2;
+        state.set(i, kDone);
         f(i);
         continue;
       }
-      s = 1;
+      state.set(i, kOpen);
       size_t first = stack.size();
       for (InstId o : m.operands(i))
-        if (!state(o)) stack.push_back(o);
+        if (!state[o]) stack.push_back(o);
       for (InstId p : m.control_preds(i))
-        if (!state(p)) stack.push_back(p);
+        if (!state[p]) stack.push_back(p);
       std::reverse(stack.begin() + static_cast<ptrdiff_t>(first), stack.end());
     }
   }

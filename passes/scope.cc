@@ -1,9 +1,9 @@
 #include "passes/scope.h"
 
 #include <chrono>
-#include <unordered_set>
 
 #include "ir/base/check.h"
+#include "ir/marks.h"
 
 namespace hlo {
 namespace {
@@ -11,24 +11,27 @@ namespace {
 // What a pass has added to a scheduled module stands at the end: it goes right before its first reader, all else stays
 // (as XLA's HloSchedule::Update does).
 void update_schedule(Module& m) {
+  constexpr uint32_t kOpened = 1, kPlaced = 2;
   for (CompId c : m.computations()) {
     std::vector<InstId> before = m.live_order(c), order, stack;
-    std::unordered_set<InstId> placed, opened;
+    Marks marks(m.inst_slots());
+    auto placed = [&](InstId i) { return (marks[i] & kPlaced) != 0; };
     for (InstId wanted : before) {
       stack.push_back(wanted);
       while (!stack.empty()) {
         InstId i = stack.back();
         size_t depth = stack.size();
-        if (!placed.contains(i)) {
+        if (!placed(i)) {
           for (InstId o : m.operands(i))
-            if (!placed.contains(o)) stack.push_back(o);
+            if (!placed(o)) stack.push_back(o);
           for (InstId o : m.control_preds(i))
-            if (!placed.contains(o)) stack.push_back(o);
+            if (!placed(o)) stack.push_back(o);
           if (stack.size() > depth) {
-            if (!opened.insert(i).second) break;  // a cycle, which the verifier names
+            if (marks[i] & kOpened) break;  // a cycle, which the verifier names
+            marks.add(i, kOpened);
             continue;
           }
-          placed.insert(i);
+          marks.add(i, kPlaced);
           order.push_back(i);
         }
         stack.pop_back();
@@ -73,10 +76,10 @@ std::string blame(const Module& m, const Run& run, const PassContext& context, c
 }
 
 bool run_in_scope(Module& m, const Run& run, PassContext& context, const ScopeOptions& options, PassEvent* event) {
+  event->instructions_before = m.instruction_count();
   auto start = std::chrono::steady_clock::now();
   const uint64_t edits = m.edits();
   const int64_t fuel = context.fuel;
-  event->instructions_before = m.instruction_count();
   event->changed = event->claimed = false;
   event->rewrites = 0;
   bool said = false;
@@ -104,7 +107,7 @@ bool run_in_scope(Module& m, const Run& run, PassContext& context, const ScopeOp
   }
   event->microseconds =
       std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
-  event->instructions_after = m.instruction_count();
+  event->instructions_after = event->changed ? m.instruction_count() : event->instructions_before;
   event->rewrites = context.rewrites;
   event->notes = std::move(context.notes);
   if (event->changed && options.verify) {

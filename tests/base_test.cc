@@ -2,12 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "ir/base/checked.h"
 #include "ir/base/checksum.h"
 #include "ir/base/source.h"
 #include "ir/base/stack_guard.h"
 #include "ir/literal.h"
+#include "ir/marks.h"
 #include "ir/module.h"
 
 namespace hlo {
@@ -87,6 +90,84 @@ TEST(NameUniquer, CountsAsXlaDoes) {
   EXPECT_EQ(m.unique("f32"), "f32_");
   EXPECT_EQ(m.unique("1x"), "_x");
   EXPECT_EQ(m.unique("a b"), "a_b");
+}
+
+// Against a set of numbers for each root: near ones, far ones, and far ones that the near ones reach later.
+TEST(NameUniquer, NumbersNearAndFar) {
+  NameUniquer n;
+  std::map<std::string, std::pair<std::set<uint64_t>, uint64_t>> model;  // taken, and where to look next
+  auto expected = [&](const std::string& root, uint64_t id, bool numbered) {
+    auto& [taken, next] = model.try_emplace(root, std::set<uint64_t>(), 1).first->second;
+    if (!taken.insert(id).second) {
+      while (!taken.insert(next).second) ++next;
+      id = next++;
+    }
+    return id == 0 && !numbered ? root : root + "." + std::to_string(id);
+  };
+  uint64_t random = 7;
+  for (int k = 0; k < 40000; ++k) {
+    random = mix64(random + 1);
+    const std::string root = "r" + std::to_string(random % 5);
+    const uint64_t kind = random / 5 % 8, number = random / 64;
+    const uint64_t id = kind < 3 ? 0 : kind < 5 ? number % 100 : kind < 7 ? number % 30000 : number % (1u << 24);
+    const bool numbered = id > 0 || kind == 1;
+    ASSERT_EQ(n.unique(numbered ? root + "." + std::to_string(id) : root), expected(root, id, numbered)) << k;
+  }
+}
+
+TEST(NameUniquer, CopiesGoOnByThemselves) {
+  NameUniquer n;
+  for (int k = 0; k < 100; ++k) n.unique("add");
+  n.unique("mul.7.0");
+  NameUniquer copy = n;
+  EXPECT_EQ(n.unique("add"), "add.100");
+  EXPECT_EQ(n.unique("first"), "first");
+  EXPECT_EQ(copy.unique("add"), "add.100");
+  EXPECT_EQ(copy.unique("second"), "second");
+  EXPECT_EQ(copy.unique("first"), "first");
+  EXPECT_EQ(n.unique("second"), "second");
+  EXPECT_EQ(copy.unique("mul.7.0"), "mul.7.1");
+  EXPECT_EQ(n.unique("mul.7.0"), "mul.7.1");
+}
+
+TEST(StringInterner, CopiesGoOnByThemselves) {
+  StringInterner one;
+  const StrId x = one.intern("x.1"), y = one.intern("why");
+  StringInterner two = one;
+  const StrId a = one.intern("a"), b = two.intern("b");
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(one[a], "a");
+  EXPECT_EQ(two[b], "b");
+  EXPECT_EQ(two[x], "x.1");
+  one = two;
+  EXPECT_EQ(one[y], "why");
+  EXPECT_EQ(one.intern("b"), b);
+  EXPECT_EQ(one.intern("c"), two.intern("d"));
+  EXPECT_EQ(two[two.find("d")], "d");
+}
+
+TEST(Marks, OfEachWalkItsOwn) {
+  for (int round = 0; round < 3; ++round) {
+    Marks outer(4);
+    EXPECT_EQ(outer[InstId(2u)], 0u);
+    outer.set(InstId(2u), 5);
+    {
+      Marks inner(8);
+      InstNumbers numbers(8);
+      EXPECT_EQ(inner[InstId(2u)], 0u);
+      EXPECT_EQ(numbers[InstId(2u)], InstNumbers::kNone);
+      inner.add(InstId(2u), 1), inner.add(InstId(2u), 2);
+      EXPECT_EQ(inner[InstId(2u)], 3u);
+      numbers.set(InstId(7u), 0), numbers.set(InstId(2u), 9);
+      EXPECT_EQ(numbers[InstId(7u)], 0u);
+      EXPECT_EQ(numbers[InstId(2u)], 9u);
+    }
+    EXPECT_EQ(outer[InstId(2u)], 5u);
+    EXPECT_EQ(outer[InstId(100u)], 0u);  // made since it began
+    outer.set(InstId(100u), 1);
+    EXPECT_EQ(outer[InstId(100u)], 1u);
+    EXPECT_EQ(outer[InstId(99u)], 0u);
+  }
 }
 
 TEST(ElementType, NarrowFloatsRoundTrip) {

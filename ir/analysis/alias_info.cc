@@ -49,9 +49,29 @@ bool same_slice(const Module& m, InstId slice, InstId update) {
   return true;
 }
 
+// The opcodes that pairs() knows.
+bool may_update(Opcode op) {
+  switch (op) {
+    case Opcode::DynamicUpdateSlice:
+    case Opcode::SetDimensionSize:
+    case Opcode::Scatter:
+    case Opcode::AllReduceStart:
+    case Opcode::RaggedAllToAll:
+    case Opcode::Fusion:
+    case Opcode::CustomCall:
+    case Opcode::AsyncStart:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 const std::vector<InPlacePair>& AliasInfo::in_place(InstId i) const {
+  // Asked of every instruction, and of most opcodes known beforehand.
+  static const std::vector<InPlacePair> kNothing;
+  if (!may_update(m_.op(i))) return kNothing;
   auto at = known_.find(i);
   if (at == known_.end()) at = known_.emplace(i, pairs(i)).first;
   return at->second;

@@ -38,7 +38,7 @@ ValueId Dataflow::define(InstId i, uint32_t node, ShapeId shape, bool phi) {
 }
 
 std::vector<ValueId> Dataflow::all_new(InstId i, bool phi) {
-  const std::vector<ShapeId> shapes = nodes_.shapes(m_.shape_id(i));
+  const std::vector<ShapeId>& shapes = nodes_.shapes(m_.shape_id(i));
   std::vector<ValueId> out;
   out.reserve(shapes.size());
   for (uint32_t k = 0; k < shapes.size(); ++k) out.push_back(define(i, k, shapes[k], phi));
@@ -230,8 +230,11 @@ void Dataflow::visit(InstId i) {
       }
       return hold(i, std::move(out));
     }
-    default:
-      hold(i, all_new(i));
+    default: {
+      if (m_.shape(i).is_tuple()) return hold(i, all_new(i));
+      ranges_[i.value] = {sets_.size(), 1};
+      sets_.push_back(define(i, 0, shape));
+    }
   }
 }
 
@@ -325,31 +328,37 @@ void Dataflow::find_positions() {
 
 // The slots that read it, as its users stand. Of what is inside, those that hand it on are left out unless they are a
 // root.
-const std::vector<std::pair<InstId, uint32_t>>& Dataflow::readers(InstId i, bool whole) const {
-  auto [entry, fresh] = (whole ? whole_readers_ : part_readers_).try_emplace(i);
-  if (!fresh) return entry->second;
+std::vector<Dataflow::Reader> Dataflow::find_readers(InstId i, bool whole) const {
+  std::vector<Reader> out;
   for (InstId user : m_.users(i)) {
     const Opcode op = m_.op(user);
     bool reads = op != Opcode::Domain && op != Opcode::Tuple;
     if (!whole) reads &= op != Opcode::GetTupleElement && op != Opcode::Copy;
-    if (!reads && !m_.is_root(user)) continue;
-    for (uint32_t n : slots(user, i)) entry->second.emplace_back(user, n);
+    if (reads || m_.is_root(user)) add_slots(user, i, &out);
   }
+  return out;
+}
+
+// An array is asked for once, a tuple for each of its parts.
+const std::vector<Dataflow::Reader>& Dataflow::readers(InstId i, bool whole) const {
+  if (of(i).size() == 1) return last_readers_ = find_readers(i, whole);
+  auto [entry, fresh] = (whole ? whole_readers_ : part_readers_).try_emplace(i);
+  if (fresh) entry->second = find_readers(i, whole);
   return entry->second;
 }
 
-std::vector<uint32_t> Dataflow::slots(InstId user, InstId i) const {
+void Dataflow::add_slots(InstId user, InstId i, std::vector<Reader>* out) const {
   constexpr size_t kFew = 16;
-  if (m_.operand_count(user) <= kFew) {
-    std::vector<uint32_t> out;
-    for (uint32_t n = 0; n < m_.operand_count(user); ++n)
-      if (m_.operand(user, n) == i) out.push_back(n);
-    return out;
+  std::span<const InstId> operands = m_.operands(user);
+  if (operands.size() <= kFew) {
+    for (uint32_t n = 0; n < operands.size(); ++n)
+      if (operands[n] == i) out->emplace_back(user, n);
+    return;
   }
   auto [entry, fresh] = slots_.try_emplace(user);
   if (fresh)
-    for (uint32_t n = 0; n < m_.operand_count(user); ++n) entry->second[m_.operand(user, n)].push_back(n);
-  return entry->second[i];
+    for (uint32_t n = 0; n < operands.size(); ++n) entry->second[operands[n]].push_back(n);
+  for (uint32_t n : entry->second[i]) out->emplace_back(user, n);
 }
 
 const std::vector<ValueUse>& Dataflow::uses(ValueId v) const {

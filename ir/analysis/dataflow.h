@@ -91,8 +91,10 @@ class Dataflow {
   void forget_needless_phis();
   ValueId same(ValueId v);
   void find_positions();
-  const std::vector<std::pair<InstId, uint32_t>>& readers(InstId i, bool whole) const;
-  std::vector<uint32_t> slots(InstId user, InstId i) const;
+  using Reader = std::pair<InstId, uint32_t>;  // with the slot
+  std::vector<Reader> find_readers(InstId i, bool whole) const;
+  const std::vector<Reader>& readers(InstId i, bool whole) const;  // until the next call
+  void add_slots(InstId user, InstId i, std::vector<Reader>* out) const;
 
   const Module& m_;
   mutable ShapeNodes nodes_;
@@ -105,7 +107,8 @@ class Dataflow {
   std::vector<size_t> first_position_;
   std::vector<ValuePosition> positions_;
   // Slots that read an instruction: of the whole, or of what is in it.
-  mutable std::unordered_map<InstId, std::vector<std::pair<InstId, uint32_t>>> whole_readers_, part_readers_;
+  mutable std::unordered_map<InstId, std::vector<Reader>> whole_readers_, part_readers_;
+  mutable std::vector<Reader> last_readers_;
   mutable std::unordered_map<InstId, std::unordered_map<InstId, std::vector<uint32_t>>> slots_;  // of wide users
   mutable std::unordered_map<InstId, std::unordered_set<ValueId>> at_root_;
   mutable std::unordered_map<ValueId, std::vector<ValueUse>> uses_;

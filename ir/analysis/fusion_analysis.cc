@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "ir/analysis/launch.h"
@@ -235,8 +236,15 @@ FusionAnalysis analyze_fusion(const FusionView& view, const GpuTarget& target) {
 
 std::string fusion_backend_kind(const Module& m, InstId i) {
   if (m.op(i) != Opcode::Fusion) return "";
-  const StrId text = m.attrs(i).text(Attr::backend_config);
-  return text.valid() ? word(backend_config(m.u().text(text), "fusion_backend_config"), "kind", "") : "";
+  const StrId config = m.attrs(i).text(Attr::backend_config);
+  if (!config.valid()) return "";
+  // Priority-fusion asks for each pair, mostly of the same few texts, and reading one takes longer than all the rest.
+  constexpr size_t kMost = 1024;
+  thread_local std::unordered_map<std::string, std::string> known;
+  if (known.size() > kMost) known.clear();
+  auto [at, fresh] = known.try_emplace(std::string(m.u().text(config)));
+  if (fresh) at->second = word(backend_config(at->first, "fusion_backend_config"), "kind", "");
+  return at->second;
 }
 bool is_custom_fusion(const Module& m, InstId i) {
   return m.op(i) == Opcode::Fusion && m.u().text(m.attrs(i).text(Attr::kind)) == "kCustom";

@@ -4,28 +4,30 @@
 
 #include "ir/aliasing.h"
 #include "ir/base/stack_guard.h"
+#include "ir/marks.h"
 
 namespace hlo {
 
 const ShapeNodes::Entry& ShapeNodes::of(ShapeId shape) {
-  if (auto at = entries_.find(shape.value); at != entries_.end()) return at->second;
+  if (shape.value < entries_.size() && entries_[shape.value]) return *entries_[shape.value];
   check_stack("the parts of a shape");
-  Entry e;
-  e.shapes.push_back(shape);
-  e.rank = static_cast<int64_t>(u_[shape].rank());
-  e.leaves.push_back(u_[shape].is_tuple() ? 0 : 1);
-  e.leaf_numbers.push_back(u_[shape].is_tuple() ? UINT32_MAX : 0);
+  auto e = std::make_unique<Entry>();
+  e->shapes.push_back(shape);
+  e->rank = static_cast<int64_t>(u_[shape].rank());
+  e->leaves.push_back(u_[shape].is_tuple() ? 0 : 1);
+  e->leaf_numbers.push_back(u_[shape].is_tuple() ? UINT32_MAX : 0);
   for (ShapeId part : u_[shape].elements) {
-    e.children.push_back(e.count);
+    e->children.push_back(e->count);
     const Entry& inner = of(part);
-    e.count += inner.count;
-    e.rank = std::max(e.rank, inner.rank);
+    e->count += inner.count;
+    e->rank = std::max(e->rank, inner.rank);
     for (uint32_t leaf : inner.leaf_numbers)
-      e.leaf_numbers.push_back(leaf == UINT32_MAX ? leaf : e.leaves.back() + leaf);
-    e.leaves.push_back(e.leaves.back() + inner.leaves.back());
-    e.shapes.insert(e.shapes.end(), inner.shapes.begin(), inner.shapes.end());
+      e->leaf_numbers.push_back(leaf == UINT32_MAX ? leaf : e->leaves.back() + leaf);
+    e->leaves.push_back(e->leaves.back() + inner.leaves.back());
+    e->shapes.insert(e->shapes.end(), inner.shapes.begin(), inner.shapes.end());
   }
-  return entries_.emplace(shape.value, std::move(e)).first->second;
+  if (shape.value >= entries_.size()) entries_.resize(std::max<size_t>(shape.value + 1, u_.shape_count()));
+  return *(entries_[shape.value] = std::move(e));
 }
 
 uint32_t ShapeNodes::at(ShapeId shape, const Dims& index) {
@@ -67,19 +69,18 @@ std::vector<InstId> accept_order(const Module& m, CompId c) {
   for (InstId i : list)
     if (i != root && m.users(i).empty() && m.control_succs(i).empty()) starts.push_back(i);
   starts.push_back(root);
-  std::unordered_map<InstId, uint8_t> state;  // 1: its operands are on the stack, 2: told
-  state.reserve(list.size());
+  constexpr uint32_t kOpen = 1, kTold = 2;  // open: its operands are on the stack
+  Marks state(m.inst_slots());
   for (InstId start : starts) {
     stack.push_back(start);
     while (!stack.empty()) {
       InstId i = stack.back();
-      uint8_t& s = state[i];
-      if (s) {
+      if (const uint32_t s = state[i]) {
         stack.pop_back();
-        if (s == 1) out.push_back(i), s = 2;
+        if (s == kOpen) out.push_back(i), state.set(i, kTold);
         continue;
       }
-      s = 1;
+      state.set(i, kOpen);
       size_t first = stack.size();
       for (InstId o : m.operands(i))
         if (!state[o]) stack.push_back(o);

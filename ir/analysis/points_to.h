@@ -3,6 +3,7 @@
 // only hands a value on share the buffers of what they read.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -17,7 +18,7 @@ using BufferId = uint32_t;
 class ShapeNodes {
  public:
   explicit ShapeNodes(const Universe& u) : u_(u) {}
-  uint32_t count(ShapeId shape) { return of(shape).count; }
+  uint32_t count(ShapeId shape) { return u_[shape].is_tuple() ? of(shape).count : 1; }
   // Of element k of a tuple; k must be below the number of its elements.
   uint32_t child(ShapeId tuple, size_t k) { return of(tuple).children[k]; }
   // How many parts hold no others, in all and in front of element k of a tuple; k may be the number of its elements.
@@ -42,7 +43,7 @@ class ShapeNodes {
   const Entry& of(ShapeId shape);
 
   const Universe& u_;
-  std::unordered_map<uint32_t, Entry> entries_;
+  std::vector<std::unique_ptr<Entry>> entries_;  // by shape
 };
 
 // The paths of the parts that hold no others, depth first.

@@ -64,7 +64,39 @@ class IndexTable {
   size_t count_ = 0;
 };
 
-// Strings by content. Views stay valid as long as the interner lives.
+// Bytes that stay where they are as long as it, or a copy of it, lives. Copies share what is there by then.
+class TextStore {
+ public:
+  TextStore() = default;
+  TextStore(const TextStore& other) : blocks_(other.blocks_) {}
+  TextStore& operator=(const TextStore& other) {
+    if (this != &other) blocks_ = other.blocks_, at_ = nullptr, left_ = 0;
+    return *this;
+  }
+
+  const char* add(std::string_view text) {
+    if (left_ < text.size()) {
+      const bool large = text.size() > kBlock / 4;  // gets a block of its own
+      blocks_.push_back(std::make_shared_for_overwrite<char[]>(large ? text.size() : kBlock));
+      char* fresh = blocks_.back().get();
+      if (large) return static_cast<const char*>(std::memcpy(fresh, text.data(), text.size()));
+      at_ = fresh, left_ = kBlock;
+    }
+    char* place = at_;
+    if (!text.empty()) std::memcpy(place, text.data(), text.size());
+    at_ += text.size();
+    left_ -= text.size();
+    return place;
+  }
+
+ private:
+  static constexpr size_t kBlock = 1 << 16;
+  std::vector<std::shared_ptr<char[]>> blocks_;
+  char* at_ = nullptr;
+  size_t left_ = 0;
+};
+
+// Strings by content. Views stay valid as long as the interner, or a copy of it, lives.
 class StringInterner {
  public:
   StrId intern(std::string_view text) {
@@ -156,12 +188,12 @@ class StringInterner {
     uint32_t found = root_table_.find(hash, [&](uint32_t i) { return same_text(roots_[i].name, name); });
     if (found != IndexTable::kEmpty) return found;
     found = static_cast<uint32_t>(roots_.size());
-    roots_.push_back({{store(name), name.size()}, 0, {}, false});
+    roots_.push_back({{texts_.add(name), name.size()}, 0, {}, false});
     root_table_.insert(hash, found);
     return found;
   }
   uint32_t append(std::string_view text) {
-    entries_.push_back({store(text), static_cast<uint32_t>(text.size())});
+    entries_.push_back({texts_.add(text), static_cast<uint32_t>(text.size())});
     return static_cast<uint32_t>(entries_.size() - 1);
   }
   uint32_t general(std::string_view text) {
@@ -187,30 +219,10 @@ class StringInterner {
     return i < entries_.size() && same_text(view(i), text) ? i : IndexTable::kEmpty;
   }
   std::string_view view(uint32_t i) const { return {entries_[i].data, entries_[i].size}; }
-  const char* store(std::string_view text) {
-    constexpr size_t kBlock = 1 << 16;
-    if (text.size() > kBlock / 4) {
-      blocks_.push_back(std::make_unique_for_overwrite<char[]>(text.size()));
-      std::memcpy(blocks_.back().get(), text.data(), text.size());
-      return blocks_.back().get();
-    }
-    if (left_ < text.size()) {
-      blocks_.push_back(std::make_unique_for_overwrite<char[]>(kBlock));
-      at_ = blocks_.back().get();
-      left_ = kBlock;
-    }
-    char* place = at_;
-    if (!text.empty()) std::memcpy(place, text.data(), text.size());
-    at_ += text.size();
-    left_ -= text.size();
-    return place;
-  }
 
   HugeVector<Entry> entries_;
   std::vector<uint32_t> recent_;
-  std::vector<std::unique_ptr<char[]>> blocks_;
-  char* at_ = nullptr;
-  size_t left_ = 0;
+  TextStore texts_;
   IndexTable table_, root_table_;
   std::vector<Root> roots_;
 };

@@ -212,6 +212,7 @@ class Copies {
   }
 
   void remove_unnecessary() {
+    if (m_.computations_with(Opcode::Copy).empty()) return;
     const Dataflow flow(m_);
     const SharedBuffers buffers(flow, aliases_, donated_);
     const Ordering order(flow, aliases_);

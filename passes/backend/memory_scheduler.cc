@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "ir/marks.h"
 #include "ir/verifier.h"
 #include "passes/backend/backend.h"
 #include "passes/passes.h"
@@ -19,41 +20,45 @@ int64_t bytes_of(const Module& m, ShapeId shape) { return m.u().byte_size(shape)
 
 class ListOrder {
  public:
-  ListOrder(const Module& m, CompId c, const PointsTo& points) : m_(m), points_(points), order_(m.live_order(c)) {
+  ListOrder(const Module& m, CompId c, const PointsTo& points)
+      : m_(m), order_(m.live_order(c)), place_(m.inst_slots()), state_(order_.size()) {
     const auto [first, end] = points.of(c);
-    first_ = first;
+    for (size_t k = 0; k < order_.size(); ++k) place_.set(order_[k], static_cast<uint32_t>(k));
+    for (State& s : state_) s.ready = queue_.end();
     buffers_.resize(end - first);
     for (BufferId b = first; b < end; ++b) {
       buffers_[b - first].bytes = bytes_of(m, points[b].shape);
       buffers_[b - first].ignored = is_ignored(m, points[b].inst);
-      if (!buffers_[b - first].ignored) defined_[points[b].inst] += buffers_[b - first].bytes;
+      if (!buffers_[b - first].ignored) of(points[b].inst).defined += buffers_[b - first].bytes;
     }
     for (InstId i : order_) {
-      Readers& group = readers_[group_[i] = group_of(i)];
+      State& s = of(i);
+      s.group = group_of(i, points, first);
+      Readers& group = readers_[s.group];
       ++group.left, group.rest ^= i.value;
-      before_[i] += m.control_preds(i).size();
-      for (InstId user : m.users(i)) ++before_[user];
+      s.before += static_cast<uint32_t>(m.control_preds(i).size());
+      for (InstId user : m.users(i)) ++of(user).before;
     }
-    std::unordered_set<BufferId> results;
     for (BufferId b : points.of(m.comp(c).root))
-      if (b >= first && b < end && results.insert(b).second) buffers_[b - first].lives_on = true;
+      if (b >= first && b < end) buffers_[b - first].lives_on = true;
   }
 
   std::vector<InstId> run() {
     for (InstId i : order_)
-      if (before_[i] == 0) add(i);
+      if (of(i).before == 0) add(i);
     std::vector<InstId> out;
+    out.reserve(order_.size());
     while (!queue_.empty()) {
       const auto best = std::prev(queue_.end());
       const InstId i = best->second;
       queue_.erase(best);
-      ready_.erase(i);
+      of(i).ready = queue_.end();
       out.push_back(i);
       std::vector<InstId> last_users = take(i);
       for (InstId user : m_.users(i))
-        if (--before_[user] == 0) add(user);
+        if (--of(user).before == 0) add(user);
       for (InstId next : m_.control_succs(i))
-        if (--before_[next] == 0) add(next);
+        if (--of(next).before == 0) add(next);
       again(i, std::move(last_users));
     }
     return out;
@@ -68,56 +73,64 @@ class ListOrder {
   };
   // Instructions that read the same buffers, all of them: the elements of one tuple, of which there may be any number.
   struct Readers {
-    std::vector<uint32_t> buffers;
-    size_t left = 0;    // those that have no place yet
-    uint32_t rest = 0;  // their numbers, combined
+    size_t first = 0, count = 0;  // of uses_
+    size_t left = 0;              // those that have no place yet
+    uint32_t rest = 0;            // their numbers, combined
   };
   using Priority = std::pair<int64_t, int64_t>;
   using Queue = std::multimap<Priority, InstId>;
+  struct State {
+    int64_t defined = 0;    // bytes
+    uint32_t before = 0;    // how many have to come first
+    uint32_t group = 0;     // of readers_
+    Queue::iterator ready;  // the queue's end: it is not there
+  };
 
-  size_t group_of(InstId i) {
-    const bool shared = m_.operand_count(i) == 1;
-    if (shared) {
-      auto [at, fresh] = by_operand_.try_emplace(m_.operand(i, 0), readers_.size());
+  State& of(InstId i) { return state_[place_[i]]; }
+  uint32_t group_of(InstId i, const PointsTo& points, BufferId first) {
+    const auto number = static_cast<uint32_t>(readers_.size());
+    if (m_.operand_count(i) == 1 && m_.shape(m_.operand(i, 0)).is_tuple()) {
+      auto [at, fresh] = by_tuple_.try_emplace(m_.operand(i, 0), number);
       if (!fresh) return at->second;
     }
-    const auto number = static_cast<uint32_t>(readers_.size());
-    std::vector<uint32_t>& used = readers_.emplace_back().buffers;
+    const size_t begin = uses_.size();
     for (InstId o : m_.operands(i))
-      for (BufferId b : points_.of(o))
-        if (b >= first_ && b < first_ + buffers_.size()) used.push_back(b - first_);
-    std::sort(used.begin(), used.end());
-    used.erase(std::unique(used.begin(), used.end()), used.end());
-    for (uint32_t b : used) ++buffers_[b].groups, buffers_[b].rest ^= number;
+      for (BufferId b : points.of(o))
+        if (b >= first && b < first + buffers_.size()) uses_.push_back(b - first);
+    const auto from = uses_.begin() + static_cast<ptrdiff_t>(begin);
+    std::sort(from, uses_.end());
+    uses_.erase(std::unique(from, uses_.end()), uses_.end());
+    readers_.push_back({begin, uses_.size() - begin});
+    for (uint32_t b : buffers_of(readers_.back())) ++buffers_[b].groups, buffers_[b].rest ^= number;
     return number;
   }
+  std::span<const uint32_t> buffers_of(const Readers& group) const { return {uses_.data() + group.first, group.count}; }
   // Is one instruction left that reads it, and nobody behind?
   bool one_left(const Buffer& buffer) const {
     return !buffer.lives_on && buffer.groups == 1 && readers_[buffer.rest].left == 1;
   }
 
-  Priority priority(InstId i) const {
+  Priority priority(InstId i) {
     constexpr int64_t kFirst = std::numeric_limits<int64_t>::max();
     if (m_.shape(i).is_effective_scalar()) return {kFirst, kFirst};
     int64_t freed = 0;
-    if (const Readers& group = readers_[group_.at(i)]; group.left == 1)
-      for (uint32_t b : group.buffers)
+    if (const Readers& group = readers_[of(i).group]; group.left == 1)
+      for (uint32_t b : buffers_of(group))
         if (!buffers_[b].ignored && one_left(buffers_[b])) freed += buffers_[b].bytes;
-    auto defined = defined_.find(i);
-    return {freed - (defined == defined_.end() ? 0 : defined->second), static_cast<int64_t>(m_.user_count(i))};
+    return {freed - of(i).defined, static_cast<int64_t>(m_.user_count(i))};
   }
-  void add(InstId i) { ready_[i] = queue_.emplace(priority(i), i); }
+  void add(InstId i) { of(i).ready = queue_.emplace(priority(i), i); }
 
   // The instruction has its place: who is left alone with one of its buffers?
   std::vector<InstId> take(InstId i) {
     std::vector<InstId> out;
-    const size_t number = group_.at(i);
+    const uint32_t number = of(i).group;
     Readers& group = readers_[number];
     group.rest ^= i.value;
     if (--group.left > 1) return out;
-    for (uint32_t b : group.buffers) {
+    for (uint32_t b : buffers_of(group)) {
       Buffer& buffer = buffers_[b];
-      if (group.left == 0) --buffer.groups, buffer.rest ^= static_cast<uint32_t>(number);
+      if (group.left == 0) --buffer.groups, buffer.rest ^= number;
       if (one_left(buffer)) out.emplace_back(readers_[buffer.rest].rest);
     }
     return out;
@@ -125,38 +138,42 @@ class ListOrder {
   // Those free more now. Of equal priority the one asked last goes first, so they are asked in XLA's order: operands,
   // and the users of each.
   void again(InstId done, std::vector<InstId> list) {
-    std::erase_if(list, [&](InstId i) { return !ready_.contains(i); });
+    std::erase_if(list, [&](InstId i) { return of(i).ready == queue_.end(); });
     if (list.empty()) return;
-    std::unordered_set<InstId> wanted(list.begin(), list.end());
     auto renew = [&](InstId i) {
-      const auto at = ready_.at(i);
+      const auto at = of(i).ready;
       const Priority now = priority(i);
       if (now == at->first) return;
-      ready_[i] = queue_.emplace(now, i);
+      of(i).ready = queue_.emplace(now, i);
       queue_.erase(at);
     };
-    if (wanted.size() == 1) {
-      auto theirs = m_.operands(list[0]);
-      for (InstId o : m_.operands(done))
-        if (std::find(theirs.begin(), theirs.end(), o) != theirs.end()) return renew(list[0]);
-      return;
+    std::vector<InstId> theirs;  // of the list, users of one operand
+    for (InstId o : m_.operands(done)) {
+      theirs.clear();
+      for (InstId i : list) {
+        auto read = m_.operands(i);
+        if (std::find(theirs.begin(), theirs.end(), i) == theirs.end() &&
+            std::find(read.begin(), read.end(), o) != read.end())
+          theirs.push_back(i);
+      }
+      if (theirs.size() == 1) {  // an array may have as many users as there are layers
+        renew(theirs[0]);
+      } else if (!theirs.empty()) {
+        for (InstId user : m_.users(o))
+          if (std::find(theirs.begin(), theirs.end(), user) != theirs.end()) renew(user);
+      }
     }
-    for (InstId o : m_.operands(done))
-      for (InstId user : m_.users(o))
-        if (wanted.contains(user)) renew(user);
   }
 
   const Module& m_;
-  const PointsTo& points_;
   const std::vector<InstId> order_;
-  BufferId first_ = 0;
+  InstNumbers place_;  // in order_
   std::vector<Buffer> buffers_;
-  std::unordered_map<InstId, int64_t> defined_;
-  std::vector<Readers> readers_;
-  std::unordered_map<InstId, size_t> group_, by_operand_;
-  std::unordered_map<InstId, size_t> before_;
+  std::vector<State> state_;      // by place
+  std::vector<uint32_t> uses_;    // buffers that instructions read, a group's after another's
+  std::vector<Readers> readers_;  // groups
+  std::unordered_map<InstId, uint32_t> by_tuple_;
   Queue queue_;
-  std::unordered_map<InstId, Queue::iterator> ready_;
 };
 
 }  // namespace
@@ -168,51 +185,56 @@ std::vector<InstId> list_order(const Module& m, CompId c, const PointsTo& points
 std::vector<InstId> depth_first_order(const Module& m, CompId c, const PointsTo& points) {
   struct Weight {
     int64_t users = 0, bytes = 0;
+    bool seen = false, placed = false;
   };
-  std::unordered_map<InstId, Weight> weights;
-  std::unordered_map<InstId, int64_t> own;
-  const auto [first, end] = points.of(c);
-  for (BufferId b = first; b < end; ++b) own[points[b].inst] += bytes_of(m, points[b].shape);
   const std::vector<InstId> plain = m.post_order(c);
+  InstNumbers number(m.inst_slots());
+  for (size_t k = 0; k < plain.size(); ++k) number.set(plain[k], static_cast<uint32_t>(k));
+  std::vector<Weight> weights(plain.size());
+  auto of = [&](InstId i) -> Weight& { return weights[number[i]]; };
+  std::vector<int64_t> own(plain.size(), 0);
+  const auto [first, end] = points.of(c);
+  for (BufferId b = first; b < end; ++b) own[number[points[b].inst]] += bytes_of(m, points[b].shape);
   // A way that joins again is counted more than once; these keep the sums from growing without end.
   const int64_t most_users = static_cast<int64_t>(plain.size());
   int64_t most_bytes = 0;
+  std::vector<InstId> ops;
   for (InstId i : plain) {
-    Weight& w = weights[i];
     if (is_ignored(m, i)) continue;
+    Weight& w = of(i);
     w.users = std::max<int64_t>(static_cast<int64_t>(m.user_count(i)) - 1, 0);
-    w.bytes = own[i];
+    w.bytes = own[number[i]];
     most_bytes += w.bytes;
-    std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
+    ops.assign(m.operands(i).begin(), m.operands(i).end());
     std::sort(ops.begin(), ops.end());
     ops.erase(std::unique(ops.begin(), ops.end()), ops.end());
-    Weight sum = w;
-    for (InstId o : ops) sum.users += weights[o].users, sum.bytes += weights[o].bytes;
-    weights[i] = {std::min(sum.users, most_users), std::min(sum.bytes, most_bytes)};
+    for (InstId o : ops) w.users += of(o).users, w.bytes += of(o).bytes;
+    w.users = std::min(w.users, most_users), w.bytes = std::min(w.bytes, most_bytes);
   }
   auto before = [&](InstId a, InstId b) {
-    const Weight &x = weights[a], &y = weights[b];
+    const Weight &x = of(a), &y = of(b);
     if (x.users != y.users) return x.users > y.users;
     if (x.bytes != y.bytes) return x.bytes > y.bytes;
     return m.inst_name(a) < m.inst_name(b);
   };
-  std::vector<InstId> out;
-  std::unordered_map<InstId, bool> seen;  // true: it has its place
+  std::vector<InstId> out, next;
+  out.reserve(plain.size());
   auto walk = [&](InstId root) {
     std::vector<InstId> stack = {root};
     while (!stack.empty()) {
       const InstId i = stack.back();
-      auto [at, fresh] = seen.try_emplace(i, false);
-      if (!fresh) {
+      Weight& w = of(i);
+      if (w.seen) {
         stack.pop_back();
-        if (!at->second) out.push_back(i), at->second = true;
+        if (!w.placed) out.push_back(i), w.placed = true;
         continue;
       }
-      std::vector<InstId> next;
+      w.seen = true;
+      next.clear();
       for (InstId o : m.operands(i))
-        if (!seen.contains(o)) next.push_back(o);
+        if (!of(o).seen) next.push_back(o);
       for (InstId p : m.control_preds(i))
-        if (!seen.contains(p)) next.push_back(p);
+        if (!of(p).seen) next.push_back(p);
       std::sort(next.begin(), next.end(), before);
       stack.insert(stack.end(), next.rbegin(), next.rend());
     }

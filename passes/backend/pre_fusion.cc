@@ -26,7 +26,7 @@ bool run_rename_instructions(Module& m, PassContext& ctx) {
       }
       if (m.has_side_effect(i)) continue;
       if (!ctx.spend(m, "a number for its copies", {i})) return changed;
-      m.set_uniquified_name(i, fmt::format("{}.0", m.inst_name(i)));
+      m.set_uniquified_name(i, std::string(m.inst_name(i)) + ".0");
       changed = true;
     }
   return changed;

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <unordered_set>
 
+#include "ir/marks.h"
 #include "passes/backend/memory_scheduler.h"
 
 namespace hlo {
@@ -12,7 +13,14 @@ class Peak {
  public:
   Peak(const Module& m, CompId c, const std::vector<InstId>& order, const PointsTo& points, const Sharing& sharing,
        const std::unordered_map<CompId, int64_t>& inner, bool in_loop)
-      : m_(m), c_(c), in_loop_(in_loop), order_(order), points_(points), sharing_(sharing), inner_(inner) {}
+      : m_(m),
+        c_(c),
+        in_loop_(in_loop),
+        order_(order),
+        points_(points),
+        sharing_(sharing),
+        inner_(inner),
+        place_(m.inst_slots()) {}
 
   int64_t run() {
     std::tie(first_, end_) = points_.of(c_);
@@ -20,17 +28,19 @@ class Peak {
     start_.assign(n, 0), stop_.assign(n, 0);
     group_.resize(n);
     std::iota(group_.begin(), group_.end(), 0);
-    for (size_t t = 0; t < order_.size(); ++t) place_[order_[t]] = t;
+    for (size_t t = 0; t < order_.size(); ++t) place_.set(order_[t], static_cast<uint32_t>(t));
     for (size_t b = 0; b < n; ++b) {
       const InstId by = points_[buffer(b)].inst;
-      start_[b] = stop_[b] = place_.at(by);
+      start_[b] = stop_[b] = place_[by];
       // The caller has the program's arguments all the time.
       if (m_.op(by) == Opcode::Parameter && c_ == m_.entry()) start_[b] = 0, stop_[b] = order_.size();
     }
-    std::unordered_map<InstId, size_t> last;  // reader; a tuple's elements may be as many as its parts
-    for (size_t t = 0; t < order_.size(); ++t)
-      for (InstId o : m_.operands(order_[t])) last[o] = t;
-    for (const auto& [o, t] : last) end_at(o, t);
+    InstNumbers last(m_.inst_slots());  // reader; a tuple's elements may be as many as its parts
+    for (uint32_t t = 0; t < order_.size(); ++t)
+      for (InstId o : m_.operands(order_[t])) last.set(o, t);
+    for (uint32_t t = 0; t < order_.size(); ++t)
+      for (InstId o : m_.operands(order_[t]))
+        if (last[o] == t) end_at(o, t);
     end_at(m_.comp(c_).root, order_.size());
     aliased_.assign(n, false);
     for (InstId i : order_) must_share(i);
@@ -116,7 +126,7 @@ class Peak {
       if (m_.op(points_[buffer(b)].inst) == Opcode::Parameter && c_ == m_.entry())
         live_ += m_.u().byte_size(points_[buffer(b)].shape);
       else
-        starts[place_.at(points_[buffer(b)].inst)].push_back(b);
+        starts[place_[points_[buffer(b)].inst]].push_back(b);
     }
     int64_t peak = live_;
     for (size_t t = 0; t < order_.size(); ++t) {
@@ -170,7 +180,7 @@ class Peak {
   BufferId first_ = 0, end_ = 0;
   std::vector<size_t> start_, stop_, group_;
   std::vector<bool> aliased_;  // with another value: it hands its place on to none
-  std::unordered_map<InstId, size_t> place_;
+  InstNumbers place_;          // in order_
   int64_t live_ = 0;
 };
 

@@ -89,9 +89,13 @@ void decompose(Module& m, InstId dot) {
 
 bool run_dot_decomposer(Module& m, PassContext& ctx) {
   std::vector<InstId> dots;
-  for (CompId c : m.nonfusion_computations())
-    for (InstId i : m.live_order(c))
-      if (m.op(i) == Opcode::Dot && !canonical(m, i) && !m.has_control(i)) dots.push_back(i);
+  const std::vector<bool> there = m.computations_with(Opcode::Dot);
+  if (there.empty()) return false;
+  for (CompId c : m.nonfusion_computations()) {
+    if (!there[c.value]) continue;
+    for (InstId i : m.comp(c).order)
+      if (m.alive(i) && m.op(i) == Opcode::Dot && !canonical(m, i) && !m.has_control(i)) dots.push_back(i);
+  }
   bool changed = false;
   for (InstId i : dots) {
     if (!ctx.spend(m, "dot made canonical", {i})) return changed;

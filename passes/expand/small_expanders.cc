@@ -85,9 +85,10 @@ bool run_get_dimension_size_rewriter(Module& m, PassContext& ctx) {
 //   concatenate of 300      →      concatenate(concatenate of 128, concatenate of 128, the other 44)
 bool run_variadic_op_splitter(Module& m, PassContext& ctx) {
   constexpr size_t kMost = 128;
-  return each(m, [&](InstId i) {
-    if (m.op(i) != Opcode::Concatenate || m.operand_count(i) <= kMost || m.has_control(i)) return false;
-    if (!ctx.spend(m, "long concatenate split", {i})) return false;
+  bool changed = false;
+  for (InstId i : all_of_opcode(m, Opcode::Concatenate)) {
+    if (!m.alive(i) || m.operand_count(i) <= kMost) continue;
+    if (!ctx.spend(m, "long concatenate split", {i})) return changed;
     std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
     while (ops.size() > kMost) {
       std::vector<InstId> next;
@@ -102,8 +103,9 @@ bool run_variadic_op_splitter(Module& m, PassContext& ctx) {
       ops = std::move(next);
     }
     InstId to = make(m, m.parent(i), Opcode::Concatenate, ops, m[i].attrs, m.shape_id(i));
-    return m.replace(i, to);
-  });
+    changed |= m.replace(i, to);
+  }
+  return changed;
 }
 
 // Inserts reduce-precision behind float operations when asked to: reduce-precision{exponent_bits=5 mantissa_bits=10}.

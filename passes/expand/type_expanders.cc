@@ -300,6 +300,10 @@ bool run_float_normalization(Module& m, PassContext& ctx) {
   high = higher(low);
   if (wide != "auto" && (!type_from_name(wide, &high) || !is_float(high)))
     fail(FailureKind::kUsage, "high={} is no float type", wide);
+  // Mostly nothing has ever had that type: the pipeline asks for twelve of them.
+  bool there = false;
+  for (size_t k = 0; k < m.u().shape_count() && !there; ++k) there = m.u()[ShapeId(k)].type == low;
+  if (!there) return false;
   bool changed = false, functions = false;
   // In front of layouts XLA looks at convolutions alone, and there at those of bf16 and f32 both.
   const bool convolutions = !ctx.flag("elementwise");

@@ -40,7 +40,7 @@ class OutputFusion {
 
   void number() {
     order_ = m_.post_order(comp_);
-    place_.assign(m_.inst_slots(), 0);
+    if (place_.size() < m_.inst_slots()) place_.resize(m_.inst_slots(), 0);  // other computations' are never asked for
     for (size_t k = 0; k < order_.size(); ++k) place_[order_[k].value] = k;
   }
   size_t place(InstId i) const { return place_[i.value]; }

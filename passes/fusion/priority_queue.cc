@@ -192,28 +192,40 @@ InstId PriorityFusionQueue::fuse(InstId producer, InstId consumer) {
   const InstId fusion = fuse_into(m_, producer, consumer, kind_of(producer, consumer));
   if (!config.empty()) m_.set_attr(fusion, Attr::backend_config, m_.u().str(config));
   if (fusion != consumer) {
-    std::erase(to_update_, consumer);
+    to_update_.erase(consumer);
     drop(consumer);
   }
-  auto update = [&](InstId i) {
-    if (std::find(to_update_.begin(), to_update_.end(), i) == to_update_.end()) to_update_.push_back(i);
-  };
   for (InstId o : m_.operands(fusion)) {
     if (o == producer || m_.op(o) == Opcode::Constant || m_.op(o) == Opcode::GetTupleElement || !is_fusible(m_, o))
       continue;
-    update(o);
+    to_update_.insert(o);
+    // Its uses by one fusion follow each other.
     std::vector<InstId>& list = new_consumers_[o];
-    if (std::find(list.begin(), list.end(), fusion) == list.end()) list.push_back(fusion);
+    if (list.empty() || list.back() != fusion) list.push_back(fusion);
   }
-  update(fusion);
+  to_update_.insert(fusion);
   return fusion;
 }
 
-void PriorityFusionQueue::add_removed(InstId consumer, const std::unordered_map<InstId, Ticks>& known, Times* t) {
-  auto at = known.find(consumer);
-  if (at == known.end()) return;
-  t->fused += at->second;
-  t->unfused += times_.at(consumer).total;
+// What was priced of the operand's fusion into those.
+void PriorityFusionQueue::note_removed(InstId operand, const std::unordered_set<InstId>& gone) {
+  auto known = fused_.find(operand);
+  if (known == fused_.end()) return;
+  Times t;
+  auto add = [&](InstId consumer, Ticks fused) {
+    t.fused += fused;
+    t.unfused += times_.at(consumer).total;
+  };
+  // A producer may have thousands of consumers, and so may each of their operands, but mostly they have few.
+  if (known->second.size() < gone.size()) {
+    for (const auto& [consumer, fused] : known->second)
+      if (gone.contains(consumer)) add(consumer, fused);
+  } else {
+    for (InstId consumer : gone)
+      if (auto at = known->second.find(consumer); at != known->second.end()) add(consumer, at->second);
+  }
+  t.unfused += times_.at(operand).total + kLaunchOverhead;
+  removed_[operand] = t;
 }
 
 void PriorityFusionQueue::forget(InstId i) {
@@ -227,16 +239,10 @@ void PriorityFusionQueue::forget(InstId i) {
 }
 
 void PriorityFusionQueue::finish(InstId producer, const std::vector<InstId>& consumers) {
-  for (const auto& [operand, list] : new_consumers_) {
-    if (!keys_.contains(operand)) continue;
-    auto known = fused_.find(operand);
-    if (known == fused_.end()) continue;
-    Times t;
-    for (InstId c : consumers) add_removed(c, known->second, &t);
-    add_removed(producer, known->second, &t);
-    t.unfused += times_.at(operand).total + kLaunchOverhead;
-    removed_[operand] = t;
-  }
+  std::unordered_set<InstId> gone(consumers.begin(), consumers.end());
+  gone.insert(producer);
+  for (const auto& [operand, list] : new_consumers_)
+    if (keys_.contains(operand)) note_removed(operand, gone);
   // Pairs with a consumer that changed are of yesterday.
   auto forget_pairs = [&](InstId consumer) {
     if (!m_.alive(consumer)) return;
@@ -250,15 +256,14 @@ void PriorityFusionQueue::finish(InstId producer, const std::vector<InstId>& con
     forget_pairs(producer);
     forget(producer);
     drop(producer);
-    std::erase(to_update_, producer);
+    to_update_.erase(producer);
     if (!m_.is_root(producer) && !m_.has_control(producer)) m_.remove(producer);
   }
   for (InstId c : consumers) {
     forget_pairs(c);
     forget(c);
   }
-  std::vector<InstId> updates = std::move(to_update_);
-  to_update_.clear();
+  const std::vector<InstId> updates = to_update_.take();
   for (InstId i : updates) costs_.forget(i);
   price(updates);
   new_consumers_.clear();

@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "ir/analysis/fusibility.h"
@@ -43,6 +44,29 @@ class PriorityFusionQueue {
   struct Times {
     Ticks fused = 0, unfused = 0;
   };
+  // Each once, in the order in which they came first.
+  class Pending {
+   public:
+    void insert(InstId i) {
+      if (place_.emplace(i, list_.size()).second) list_.push_back(i);
+    }
+    void erase(InstId i) {
+      auto at = place_.find(i);
+      if (at == place_.end()) return;
+      list_[at->second] = InstId();
+      place_.erase(at);
+    }
+    // Leaves none behind.
+    std::vector<InstId> take() {
+      std::erase(list_, InstId());
+      place_.clear();
+      return std::exchange(list_, {});
+    }
+
+   private:
+    std::vector<InstId> list_;  // invalid where one was taken out
+    std::unordered_map<InstId, size_t> place_;
+  };
   void price(const std::vector<InstId>& producers);
   bool decide(InstId producer, Ticks* priority);
   std::string refuse(InstId producer, InstId consumer);
@@ -53,8 +77,7 @@ class PriorityFusionQueue {
   Ticks fused_time(InstId producer, InstId consumer);
   void forget(InstId i);
   void drop(InstId i);
-  void note_removed();
-  void add_removed(InstId consumer, const std::unordered_map<InstId, Ticks>& known, Times* t);
+  void note_removed(InstId operand, const std::unordered_set<InstId>& gone);
 
   Module& m_;
   const GpuTarget& target_;
@@ -71,7 +94,7 @@ class PriorityFusionQueue {
   std::unordered_set<InstId> accepted_;  // producers that all of their users took when they were looked at last
   std::unordered_map<InstId, std::unordered_map<InstId, TritonTiles>> tiles_;  // of pairs that Triton would take
   // Since the last finish.
-  std::vector<InstId> to_update_;
+  Pending to_update_;
   std::unordered_map<InstId, std::vector<InstId>> new_consumers_;
   std::unordered_map<InstId, Times> removed_;
 };

@@ -60,15 +60,19 @@ bool inline_computation(Module& m, InstId call, CompId callee, std::span<const I
 namespace {
 // A computation is copied into each of its calls: two calls a level make 2^n copies of the last, which are refused
 // before the first is made. `calls_only`: only `call` is followed.
-void check_unfolded_size(const Module& m, bool calls_only) {
+void check_unfolded_size(const Module& m, const std::vector<CompId>& callees_first, bool calls_only) {
   constexpr int64_t kMost = int64_t{1} << 24;
   std::vector<Checked> size(m.comp_slots(), Checked(0));
-  for (CompId c : m.computation_post_order()) {
-    Checked all = static_cast<int64_t>(m.size(c));
-    for (InstId i : m.comp(c).order)
-      if (m.alive(i) && (!calls_only || m.op(i) == Opcode::Call))
+  for (CompId c : callees_first) {
+    Checked all = 0;
+    int64_t own = 0;
+    for (InstId i : m.comp(c).order) {
+      if (!m.alive(i)) continue;
+      ++own;
+      if (!calls_only || m.op(i) == Opcode::Call)
         for (CompId callee : m.called(i)) all += size[callee.value];
-    size[c.value] = all;
+    }
+    size[c.value] = all += own;
     if (all.capped() > kMost)
       fail(FailureKind::kUnsupported, "with a copy of what it calls for each call {} has more than {} instructions",
            m.comp_name(c), kMost);
@@ -77,10 +81,11 @@ void check_unfolded_size(const Module& m, bool calls_only) {
 }  // namespace
 
 bool run_call_inliner(Module& m, PassContext& ctx) {
-  check_unfolded_size(m, true);
+  const std::vector<CompId> callees_first = m.computation_post_order();
+  check_unfolded_size(m, callees_first, true);
   bool changed = false, prefix = ctx.flag("op_name_prefix");
   // A computation's calls are inlined after those inside its callees.
-  for (CompId c : m.computation_post_order()) {
+  for (CompId c : callees_first) {
     if (!m.comp(c).alive) continue;
     for (InstId i : m.post_order(c)) {
       if (!m.alive(i) || !inlineable(m, i)) continue;
@@ -101,15 +106,20 @@ struct CallSite {
   size_t which;
 };
 
-// Every place that calls, by the computation called, in the order of computations and instructions.
-std::unordered_map<CompId, std::vector<CallSite>> call_sites(const Module& m) {
-  std::unordered_map<CompId, std::vector<CallSite>> sites;
+// Every place that calls a computation that others call, too, by that computation, in the order of computations and
+// instructions.
+std::unordered_map<CompId, std::vector<CallSite>> shared_call_sites(const Module& m) {
+  std::vector<CallSite> all;
+  std::vector<uint32_t> count(m.comp_slots(), 0);
   for (CompId from : m.computations())
     for (InstId i : m.comp(from).order) {
       if (!m.alive(i)) continue;
       const auto& called = m.called(i);
-      for (size_t k = 0; k < called.size(); ++k) sites[called[k]].push_back({i, k});
+      for (size_t k = 0; k < called.size(); ++k) all.push_back({i, k}), ++count[called[k].value];
     }
+  std::unordered_map<CompId, std::vector<CallSite>> sites;
+  for (const CallSite& site : all)
+    if (const CompId c = m.called(site.caller)[site.which]; count[c.value] > 1) sites[c].push_back(site);
   return sites;
 }
 
@@ -151,11 +161,12 @@ CompId clone_deep(Module& m, CompId c) {
 
 // Before: two callers of %f. After: the second calls %f.clone, whose callees are clones too. Reducers count as well.
 bool run_flatten_call_graph(Module& m, PassContext& ctx) {
-  check_unfolded_size(m, false);
+  const std::vector<CompId> callees_first = m.computation_post_order();
+  check_unfolded_size(m, callees_first, false);
   bool changed = false;
   // A clone calls clones only: no computation gets a further caller while this goes on.
-  const auto all = call_sites(m);
-  for (CompId c : m.computation_post_order()) {
+  const auto all = shared_call_sites(m);
+  for (CompId c : callees_first) {
     auto found = all.find(c);
     if (found == all.end()) continue;
     // The first caller keeps the computation, unless it calls it twice.
