@@ -198,6 +198,33 @@ TEST(Clone, OperandListsAreNotShared) {
   EXPECT_NE(print_module(*copy), print_module(*m));
 }
 
+// xla/hlo/ir/hlo_computation.cc, CloneInContext: as they were made, but behind their operands, of which the last goes
+// first; control dependencies do not count, and are kept.
+TEST(Clone, MadeInTheOrderOfTheOriginals) {
+  auto m = parse(R"(HloModule m
+ENTRY e {
+  b = f32[] parameter(1)
+  dead = f32[] negate(b)
+  a = f32[] parameter(0)
+  r = f32[] add(a, b), control-predecessors={dead}
+  ROOT s = f32[] multiply(r, b)
+  x = f32[] abs(a)
+  y = f32[] floor(b)
+})");
+  m->set_operand(named(*m, "s"), 0, named(*m, "x"));
+  m->set_operand(named(*m, "s"), 1, named(*m, "y"));
+  std::unordered_map<InstId, InstId> copies;
+  const CompId copy = m->clone_computation(m->entry(), "clone", &copies);
+  std::vector<InstId> originals;
+  for (InstId i : m->comp(copy).order)
+    for (const auto& [from, to] : copies)
+      if (to == i) originals.push_back(from);
+  EXPECT_EQ(names(*m, originals), "b dead a r y x s ");
+  InstId r = copies.at(named(*m, "r"));
+  ASSERT_EQ(m->control_preds(r).size(), 1u);
+  EXPECT_EQ(m->control_preds(r)[0], copies.at(named(*m, "dead")));
+}
+
 TEST(Order, DeadEndsAndControlDependencies) {
   auto m = parse(
       "HloModule m\nENTRY e {\n p = f32[] parameter(0)\n a = f32[] negate(p)\n b = f32[] abs(p)\n ROOT c = f32[] "
