@@ -159,9 +159,21 @@ BufferFile read_buffer_file(std::string_view text, const std::string& label) {
 
 LivePeak read_live_range_file(std::string_view text, const std::string& label) {
   LivePeak out;
-  bool inside = false;
+  bool inside = false, ranges = false;
   each_line(text, [&](std::string_view line, size_t number) {
     LineReader r(line, label, number);
+    if (ranges && r.take("    ")) {
+      LivePeak::Range range;
+      range.instruction = r.until("{:");
+      if (r.rest().starts_with('{')) range.index = r.index();
+      r.expect(":");
+      range.first = r.number();
+      r.expect("-");
+      range.last = r.number();
+      out.ranges.push_back(std::move(range));
+      return;
+    }
+    ranges = r.take("  BufferLiveRange:");
     if (r.take("  Live ranges at ")) {
       inside = out.at < 0;
       if (inside) out.at = r.number();

@@ -1,5 +1,5 @@
 // XLA's own words on memory: NAME-buffer-assignment.txt, in the grammar that ir/buffer.h writes, and
-// NAME-live-range.txt, of which the peak is read.
+// NAME-live-range.txt, of which the ranges and the peak are read.
 #pragma once
 #include <string>
 #include <string_view>
@@ -38,8 +38,15 @@ struct LivePeak {
     Dims index;
     int64_t size = 0;
   };
+  // When a value lies in memory, both ends included, by places in the flattened schedule.
+  struct Range {
+    std::string instruction;
+    Dims index;
+    int64_t first = 0, last = 0;
+  };
   int64_t at = -1;            // place in the flattened schedule; -1: the text names no peak
   std::vector<Value> values;  // largest first
+  std::vector<Range> ranges;  // of all values
   int64_t total() const;
 };
 LivePeak read_live_range_file(std::string_view text, const std::string& label);

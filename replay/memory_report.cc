@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "ir/base/checked.h"
@@ -163,6 +164,87 @@ std::string place_in_schedule(std::string_view text, int64_t at) {
   return std::string(text.substr(found, text.find('\n', found) - found));
 }
 
+// Where a value lies by XLA's assignment.
+struct Placed {
+  int64_t allocation = 0, offset = 0, size = 0;
+};
+using Placement = std::map<std::pair<std::string, Dims>, Placed>;
+
+// The values of these that lie in memory at a time, each place once: what is updated in place has a range before and
+// one after, and is one array. Bytes of all of them in `bytes`.
+std::vector<LivePeak::Value> alive_at(const LivePeak& live, const Placement& places, int64_t at, double* bytes) {
+  std::vector<LivePeak::Value> out;
+  std::set<std::pair<int64_t, int64_t>> taken;
+  *bytes = 0;
+  for (const LivePeak::Range& r : live.ranges) {
+    if (r.first > at || r.last < at) continue;
+    auto found = places.find({r.instruction, r.index});
+    if (found == places.end() || found->second.size == 0) continue;
+    const Placed& p = found->second;
+    if (!taken.emplace(p.allocation, p.offset).second) continue;
+    out.push_back({r.instruction, r.index, p.size});
+    *bytes += static_cast<double>(p.size);
+  }
+  return out;
+}
+
+// The time at which the most bytes lie in memory, by XLA's own ranges; -1: none is known. XLA names one itself, but
+// counts a kernel's several results as the pointers to them there (ComputePeakMemoryMoment of
+// xla/hlo/utils/hlo_live_range.cc), so that it may be another one.
+int64_t fullest_moment(const LivePeak& live, const Placement& places) {
+  struct Event {
+    int64_t at;
+    bool end;  // what ends goes behind what begins at the same time: both lie there
+    const Placed* place;
+    bool operator<(const Event& o) const { return std::tie(at, end) < std::tie(o.at, o.end); }
+  };
+  std::vector<Event> events;
+  for (const LivePeak::Range& r : live.ranges)
+    if (auto found = places.find({r.instruction, r.index}); found != places.end() && r.first <= r.last) {
+      events.push_back({r.first, false, &found->second});
+      events.push_back({r.last, true, &found->second});
+    }
+  std::stable_sort(events.begin(), events.end());
+  struct Held {
+    size_t values = 0;
+    double size = 0;
+  };
+  std::map<std::pair<int64_t, int64_t>, Held> held;
+  double bytes = 0, most = 0;  // sums of strangers' sizes need not fit into 63 bits
+  int64_t at = -1;
+  for (const Event& e : events) {
+    Held& place = held[{e.place->allocation, e.place->offset}];
+    if (!e.end && place.values++ == 0) bytes += place.size = static_cast<double>(e.place->size);
+    if (e.end && --place.values == 0) bytes -= place.size;
+    if (bytes > most) most = bytes, at = e.at;
+  }
+  return at;
+}
+
+// What lies in memory at the peak by XLA's live ranges.
+void read_peak(const std::string& text, const std::string& label, const Placement& places, MemoryReport* out) {
+  LivePeak live = read_live_range_file(text, label);
+  const int64_t at = fullest_moment(live, places);
+  if (at >= 0) {
+    double bytes = 0, told = 0;
+    std::vector<LivePeak::Value> values = alive_at(live, places, at, &bytes);
+    alive_at(live, places, live.at, &told);
+    if (live.at >= 0 && told < bytes)
+      out->notes.push_back(
+          fmt::format("{} calls {} the peak, where {:.0f} bytes are alive: it counts results of a tuple "
+                      "as pointers",
+                      label, place_in_schedule(text, live.at), told));
+    live.at = at, live.values = std::move(values);
+  }  // else what the file itself lists
+  out->peak_at = place_in_schedule(text, live.at);
+  for (const LivePeak::Value& v : live.values) {
+    out->peak = (Checked(out->peak) + v.size).capped();
+    MemoryValue to;
+    to.instruction = v.instruction, to.index = v.index, to.bytes = v.size;
+    out->alive.push_back(std::move(to));
+  }
+}
+
 }  // namespace
 
 std::string MemoryValue::name() const { return with_index(instruction, index); }
@@ -171,31 +253,19 @@ std::optional<MemoryReport> memory_from_files(const Recording& r) {
   std::string file = file_ending(r, "buffer-assignment.txt");
   if (file.empty() || r.source != "xla") return std::nullopt;
   MemoryReport out;
-  std::map<std::pair<std::string, Dims>, std::pair<int64_t, int64_t>> places;  // allocation and offset, by value
+  Placement places;
   try {
     BufferFile buffers = read_buffer_file(read_confined(r.folder, file), file);
     read_allocations(buffers, &out);
     for (const BufferFile::Part& a : buffers.allocations)
-      for (const BufferFile::Value& v : a.values) places[{v.instruction, v.index}] = {a.number, v.offset};
+      for (const BufferFile::Value& v : a.values) places[{v.instruction, v.index}] = {a.number, v.offset, v.size};
   } catch (const Failure& e) {
     return std::nullopt;
   }
   out.from = "XLA's buffer assignment";
   std::string ranges = file_ending(r, "live-range.txt");
   if (!ranges.empty()) try {
-      std::string text = read_confined(r.folder, ranges);
-      LivePeak peak = read_live_range_file(text, ranges);
-      out.peak_at = place_in_schedule(text, peak.at);
-      // What is updated in place is listed before and after, and is one array.
-      std::set<std::pair<int64_t, int64_t>> taken;
-      for (const LivePeak::Value& v : peak.values) {
-        auto place = places.find({v.instruction, v.index});
-        if (v.size == 0 || (place != places.end() && !taken.insert(place->second).second)) continue;
-        out.peak += v.size;
-        MemoryValue to;
-        to.instruction = v.instruction, to.index = v.index, to.bytes = v.size;
-        out.alive.push_back(std::move(to));
-      }
+      read_peak(read_confined(r.folder, ranges), ranges, places, &out);
     } catch (const Failure& e) {
       out.notes.emplace_back(e.what());
     }

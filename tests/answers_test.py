@@ -70,6 +70,37 @@ def memory_of_what_is_updated_in_place(tmp):
 
 
 @part
+def memory_of_kernels_with_several_results(tmp):
+    """XLA's live range counts the results of a tuple as pointers where it looks for the peak: here between f and its users."""
+    dump = tmp / "several"
+    dump.mkdir()
+    start = "module_0001.jit_f."
+    text = entry(" x = f32[16]{0} parameter(0)\n f = (f32[64]{0}, f32[64]{0}) custom-call(x), custom_call_target=\"t\"\n a = f32[64]{0} get-tuple-element(f), index=0\n"
+                 " b = f32[64]{0} get-tuple-element(f), index=1\n c = f32[64]{0} add(a, b)\n ROOT n = f32[16]{0} slice(c), slice={[0:16]}",
+                 header="HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[16]{0})->f32[16]{0}}")
+    (dump / f"{start}before_optimizations.txt").write_text(text)
+    (dump / f"{start}gpu_after_optimizations.txt").write_text(text)
+    (dump / f"{start}gpu_after_optimizations-buffer-assignment.txt").write_text(
+        "BufferAssignment:\nallocation 0: size 64, parameter 0, shape |f32[16]| at ShapeIndex {}:\n"
+        " value: <0 x @0> (size=64,offset=0): f32[16]{0}\nallocation 1: size 64, output shape is |f32[16]|, maybe-live-out:\n"
+        " value: <1 n @0> (size=64,offset=0): f32[16]{0}\nallocation 2: size 784, preallocated-temp:\n"
+        " value: <2 f{} @0> (size=16,offset=768): (f32[64]{0}, f32[64]{0})\n value: <3 f{0} @0> (size=256,offset=0): f32[64]{0}\n"
+        " value: <4 f{1} @0> (size=256,offset=256): f32[64]{0}\n value: <5 c @0> (size=256,offset=512): f32[64]{0}\n\nTotal bytes used: 912 (912B)\n")
+    ranges = ("HloLiveRange (max 6):\n  InstructionSequence:\n    0:x\n    1:f\n    2:a\n    3:b\n    4:c\n    5:n\n"
+              "  BufferLiveRange:\n    x{}:0-6\n    f{}:1-3\n    f{0}:1-4\n    f{1}:1-3\n    c{}:4-5\n    n{}:5-6\n")
+    told = "  Live ranges at 5 (peak):\n    c{}: 256 bytes (cumulative: 256 bytes)\n    x{}: 64 bytes (cumulative: 320 bytes)\n    n{}: 64 bytes (cumulative: 384 bytes)\n"
+    file = dump / f"{start}gpu_after_optimizations-live-range.txt"
+    for words, name in ((told, "by the ranges"), ("", "without a peak of XLA's")):
+        file.write_text(ranges + words)
+        code, text, err = run("memory", dump, "--json")
+        one = json.loads(text)["modules"][0] if code == 0 else {}
+        expect(f"results weigh what they are, {name}", one.get("peak_bytes") == 64 + 16 + 2 * 256 and one.get("peak_at") == "f", text + err)
+        expect(f"…and the other number is explained, {name}", ("calls n the peak, where 384 bytes" in str(one["notes"])) == bool(words), text)
+    file.write_text(ranges.replace("f{1}:1-3", "f{1}:9223372036854775807-0") + told)
+    expect("a range that ends before it begins", run("memory", dump)[0] == 0)
+
+
+@part
 def nan_of_none(tmp):
     f = tmp / "nan.hlo"
     both = entry(" x = f32[2] constant({inf, -inf})\n z = f32[] constant(0)\n ROOT s = f32[] reduce(x, z), dimensions={0}, to_apply=add", ADD)

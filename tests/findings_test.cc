@@ -430,7 +430,8 @@ TEST(BufferFile, WhatIsNoneIsRefusedWithItsLine) {
 
 TEST(BufferFile, ThePeakOfALiveRange) {
   const char* text =
-      "HloLiveRange (max 7):\n  InstructionSequence:\n    0:p\n    1:f\n  BufferLiveRange:\n    p{}:0-7\n  Live ranges "
+      "HloLiveRange (max 7):\n  InstructionSequence:\n    0:p\n    1:f\n  BufferLiveRange:\n    p{}:0-7\n    "
+      "f{1}:1-3\n  Live ranges "
       "at 1 (peak):\n"
       "    f{1}: 4096 bytes (cumulative: 4096 bytes)\n    p{}: 16 bytes (cumulative: 4112 bytes)\n  Live ranges at "
       "3:\n    q{}: 9 bytes (cumulative: 9 bytes)\n";
@@ -440,7 +441,14 @@ TEST(BufferFile, ThePeakOfALiveRange) {
   EXPECT_EQ(peak.values[0].instruction, "f");
   EXPECT_EQ(peak.values[0].index, Dims{1});
   EXPECT_EQ(peak.total(), 4112);
+  ASSERT_EQ(peak.ranges.size(), 2u);
+  EXPECT_EQ(peak.ranges[1].instruction, "f");
+  EXPECT_EQ(peak.ranges[1].index, Dims{1});
+  EXPECT_EQ(peak.ranges[1].first, 1);
+  EXPECT_EQ(peak.ranges[1].last, 3);
   EXPECT_EQ(read_live_range_file("nothing here", "l.txt").at, -1);
+  for (const char* wrong : {"    p\n", "    p{}:\n", "    p{}:0-x\n", "    p{0:0-1\n"})
+    EXPECT_THROW(read_live_range_file(std::string("  BufferLiveRange:\n") + wrong, "l.txt"), Failure) << wrong;
 }
 
 TEST(MemoryReport, OfOurOwnAssignment) {

@@ -146,6 +146,11 @@ with tempfile.TemporaryDirectory() as directory:
     expect("a text for every pass", len(ran) > 150 and all((tmp / "out" / r["file"]).is_file() for r in ran), len(ran))
     expect("none for what did not run", all("file" not in r for r in rows if not r.get("implemented", True)))
     expect("the stages read back", run("open", tmp / "out", "--stages")[0] == 0 and run("print", f"{tmp}/out:0001")[0] == 0)
+    replay(old, "--every-pass")
+    rows = json.loads((tmp / "out" / "recording.json").read_text())["stages"]
+    passes = [r for r in rows if r["kind"] == "pass"]
+    expect("…of 2019", len(passes) > 40 and all("file" in r for r in passes if r.get("implemented", True)), len(passes))
+    expect("…of which one has no code", {r["pass"] for r in passes if not r.get("implemented", True)} == {"cudnn-conv-algorithm-picker"})
     text, err = replay(fresh, "--verbose")
     expect("passes without code by name", "  ragged_dot_rewriter: " in err and "not implemented" in text, err)
     # --- shardings ---

@@ -17,6 +17,19 @@ int64_t iota_operand(const Module& m, InstId sort, int64_t dim) {
   return -1;
 }
 
+// A copy of the comparator with the two sides of a further operand as parameters, made before the rest of it.
+CompId with_sides(Module& m, CompId less, int64_t operand) {
+  const CompId own = m.clone_computation(less, "clone");
+  std::vector<InstId> order;
+  for (int side = 0; side < 2; ++side)
+    order.push_back(m.parameter(own, 2 * operand + side, m.u().scalar(ElementType::S32),
+                                fmt::format("p.{}.{}.clone", operand, side ? "rhs" : "lhs")));
+  const std::vector<InstId> all = m.comp(own).order;
+  order.insert(order.end(), all.begin(), all.end() - 2);
+  m.set_order(own, std::move(order));
+  return own;
+}
+
 }  // namespace
 
 //   sort(K), is_stable=true, to_apply=less
@@ -52,10 +65,7 @@ bool run_stable_sort_expander(Module& m, PassContext& ctx) {
           make(m, m.parent(i), Opcode::Iota, {}, attrs_of(u, Opcode::Iota, {{Attr::iota_dimension, dim}}), iota_shape);
       std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
       ops.push_back(iota);
-      CompId own = m.clone_computation(less, "clone");
-      for (int side = 0; side < 2; ++side)
-        m.parameter(own, static_cast<int64_t>(2 * n) + side, u.scalar(ElementType::S32),
-                    fmt::format("p.{}.{}", n, side ? "rhs" : "lhs"));
+      CompId own = with_sides(m, less, static_cast<int64_t>(n));
       std::vector<ShapeId> shapes;
       for (InstId o : ops) shapes.push_back(m.shape_id(o));
       if (m.shape(i).is_tuple())
