@@ -323,14 +323,14 @@ std::string print_computation(const Module& m, CompId comp, const PrintOptions& 
   return std::move(p.out);
 }
 std::string print_instruction(const Module& m, InstId inst, const PrintOptions& options) {
-  Printer p(m, options);
+  Printer p(m, options, true);
   p.instruction(inst);
   return std::move(p.out);
 }
 std::string print_attributes(const Module& m, InstId inst, const PrintOptions& options) {
   PrintOptions o = options;
   o.metadata = false;
-  Printer p(m, o);
+  Printer p(m, o, true);
   p.attributes(inst);
   return std::move(p.out);
 }

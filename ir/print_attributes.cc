@@ -179,9 +179,13 @@ void Printer::attributes(InstId id) {
   const AttrSet& set = m_.attrs(id);
   bool bodies = o_.canonical && op_info(m_.op(id)).cls != OpClass::Async;
   auto preds = m_.control_preds(id);
-  // Most sets repeat: their text is kept. What comes behind the control predecessors is rare.
-  bool simple = !bodies && o_.backend_config && preds.empty();
-  if (simple && m_[id].attrs.valid()) {
+  // Most sets repeat: their text is kept, by number, unless one instruction is printed alone. What comes behind the
+  // control predecessors is rare.
+  bool simple = !bodies && o_.backend_config && preds.empty() && m_[id].attrs.valid();
+  if (simple && alone_) {
+    for (const auto& [key, v] : set.list)
+      if (key != Attr::backend_config) attr(key, v, m_.op(id));
+  } else if (simple) {
     size_t slot = m_[id].attrs.value;
     if (cache_.size() <= slot) cache_.resize(slot + 1);
     if (!cache_[slot].second) {

@@ -27,7 +27,8 @@ inline void append_number(std::string& out, int64_t v) {
 
 class Printer {
  public:
-  Printer(const Module& m, const PrintOptions& o) : m_(m), u_(m.u()), o_(o) {}
+  // `alone`: it prints one instruction, and no table of the module's size is worth its while.
+  Printer(const Module& m, const PrintOptions& o, bool alone = false) : m_(m), u_(m.u()), o_(o), alone_(alone) {}
 
   std::string out;
 
@@ -174,6 +175,7 @@ class Printer {
   const Module& m_;
   const Universe& u_;
   const PrintOptions& o_;
+  const bool alone_;
   std::vector<std::pair<std::string, bool>> cache_;
   std::vector<int32_t> frame_map_;
   struct Printed {
