@@ -206,12 +206,13 @@ bool aligned_layout(const Universe& u, ShapeId from_id, const Dims& to, Dims* mi
     }
     last = d;
   }
-  // Groups of single elements go where they stand, behind those that are minor.
-  for (size_t g = bounds.size(); g-- > 1;)
-    if (std::find(order.begin(), order.end(), g - 1) == order.end()) order.push_back(g - 1);
   minor_to_major->clear();
   for (size_t g : order)
-    for (size_t d = bounds[g + 1].second; d-- > bounds[g].second;) minor_to_major->push_back(static_cast<int64_t>(d));
+    for (size_t d = bounds[g + 1].second; d-- > bounds[g].second;)
+      if (to[d] != 1) minor_to_major->push_back(static_cast<int64_t>(d));
+  // Dimensions of one element go last (ShapeUtil::AlignLayouts).
+  for (size_t d = to.size(); d-- > 0;)
+    if (to[d] == 1) minor_to_major->push_back(static_cast<int64_t>(d));
   return minor_to_major->size() == to.size();
 }
 
