@@ -71,6 +71,65 @@ ENTRY e {
   EXPECT_LT(at("d"), at("c"));
 }
 
+// xla/service/heap_simulator/heap_simulator.cc: what must lie where another value lies is counted beside it for the
+// moment in which it is made (ShareWith allocates again), what may take an operand's place instead of it.
+TEST(MemoryOrder, IsChosenByXlasCount) {
+  auto need = [](const std::string& last) {
+    auto m = parse_module(
+        "HloModule m\nENTRY e {\n p = f32[8] parameter(0)\n u = f32[1] parameter(1)\n i = s32[] constant(0)\n"
+        " c = f32[8] copy(p)\n ROOT d = f32[8] " +
+            last + "\n}",
+        std::make_shared<Universe>(), {"test", 20});
+    const Sharing sharing(*m, named_gpu_target("H200"));
+    std::vector<InstId> order;
+    for (InstId i : m->live_order(m->entry())) order.push_back(i);
+    return minimum_memory(*m, {{m->entry(), order}}, *sharing.flow, sharing.aliases);
+  };
+  const int64_t arguments = 32 + 4;
+  EXPECT_EQ(need("dynamic-update-slice(c, u, i)"), arguments + 32 + 32);
+  EXPECT_EQ(need("negate(c)"), arguments + 32);
+  EXPECT_EQ(need("add(c, p)"), arguments + 32);
+  EXPECT_EQ(need("reverse(c), dimensions={0}"), arguments + 32 + 32);
+}
+
+// A loop's state is one place, counted twice where a value of it begins; the loop begins where its body does.
+TEST(MemoryOrder, CountsLoopsWithWhatRunsInside) {
+  auto m = parse_module(R"(HloModule m
+condition {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(3)
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+body {
+  t = (s32[], f32[8]) parameter(0)
+  j = s32[] get-tuple-element(t), index=0
+  one = s32[] constant(1)
+  k = s32[] add(j, one)
+  x = f32[8] get-tuple-element(t), index=1
+  wide = f32[8,100] broadcast(x), dimensions={0}
+  w1 = f32[8,1] slice(wide), slice={[0:8], [0:1]}
+  w = f32[8] reshape(w1)
+  ROOT u = (s32[], f32[8]) tuple(k, w)
+}
+ENTRY e {
+  p = (s32[], f32[8]) parameter(0)
+  q = s32[] get-tuple-element(p), index=0
+  y = f32[8] get-tuple-element(p), index=1
+  c = s32[] copy(q)
+  d = f32[8] copy(y)
+  v = (s32[], f32[8]) tuple(c, d)
+  ROOT l = (s32[], f32[8]) while(v), condition=condition, body=body
+})",
+                        std::make_shared<Universe>(), {"test", 20});
+  const Sharing sharing(*m, named_gpu_target("H200"));
+  Orders orders;
+  for (CompId c : m->nonfusion_computations()) orders.emplace_back(c, m->post_order(c));
+  const int64_t need = minimum_memory(*m, orders, *sharing.flow, sharing.aliases);
+  EXPECT_GT(need, 36 + 36 + 3200);             // arguments, state, what the body makes
+  EXPECT_LT(need, 36 + 36 + 3200 + 36 + 100);  // pointers, and a state that is made anew beside the old one
+}
+
 TEST(Scheduled, InstructionsSayWhatTheyWereScheduledAs) {
   auto m = scheduled(R"(HloModule m, is_scheduled=true
 inner {

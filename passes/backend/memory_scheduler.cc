@@ -334,11 +334,12 @@ Orders memory_orders(const Module& m, const PointsTo& points, const Sharing& sha
       std::vector<InstId> order = spread(m, order_of(c));
       HLO_CHECK(order.size() == m.size(c), "{}: {} of {} instructions have a place", m.comp_name(c), order.size(),
                 m.size(c));
-      peaks[c] = peak_of_order(m, c, order, points, sharing, peaks, loops.contains(c));
+      if (!sharing.flow) peaks[c] = peak_of_order(m, c, order, points, sharing, peaks, loops.contains(c));
       orders.emplace_back(c, std::move(order));
     }
-    if (needed) (*needed)[tried++] = peaks[m.entry()];
-    if (peaks[m.entry()] < least) least = peaks[m.entry()], best = std::move(orders);
+    const int64_t need = sharing.flow ? minimum_memory(m, orders, *sharing.flow, sharing.aliases) : peaks[m.entry()];
+    if (needed) (*needed)[tried++] = need;
+    if (need < least) least = need, best = std::move(orders);
   };
   offer([&](CompId c) { return list_order(m, c, points); });
   offer([&](CompId c) { return depth_first_order(m, c, points); });

@@ -29,6 +29,10 @@ int64_t peak_of_order(const Module& m, CompId c, const std::vector<InstId>& orde
                       const Sharing& sharing, const std::unordered_map<CompId, int64_t>& inner = {},
                       bool in_loop = false);
 
+// Bytes that the program needs at least when its computations run in these orders, as XLA counts them to choose one:
+// all computations at once, and where a value takes the place of another by must both are counted at that moment.
+int64_t minimum_memory(const Module& m, const Orders& orders, const Dataflow& flow, const AliasInfo& aliases);
+
 // What frees the most bytes, of all that could run next, goes first.
 std::vector<InstId> list_order(const Module& m, CompId c, const PointsTo& points);
 // Depth first; of an instruction's operands first that with the most users among all that leads to it.
