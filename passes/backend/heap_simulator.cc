@@ -1,6 +1,7 @@
 // What a program needs at least by an order of its computations, all of them at once
 // (xla/service/heap_simulator/heap_simulator.cc, MinimumMemoryForModule).
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "ir/aliasing.h"
@@ -62,12 +63,12 @@ class HeapSimulator {
   bool is_root(InstId i) const { return m_.comp(m_.parent(i)).root == i; }
 
   void find_ranges() {
-    std::vector<std::pair<InstId, uint32_t>> given;  // arguments that results may lie in
+    std::set<std::pair<InstId, uint32_t>> given;  // arguments that results may lie in
     const Computation& entry = m_.comp(m_.entry());
     for (const AliasEntry& e : parse_aliases(m_.config().input_output_alias))
       if (e.number >= 0 && static_cast<size_t>(e.number) < entry.params.size()) {
         const InstId p = entry.params[static_cast<size_t>(e.number)];
-        given.emplace_back(p, flow_.nodes().at(m_.shape_id(p), e.index));
+        given.emplace(p, flow_.nodes().at(m_.shape_id(p), e.index));
       }
     for (ValueId v = 0; v < flow_.size(); ++v) {
       const InstId by = flow_[v].inst;
@@ -77,9 +78,7 @@ class HeapSimulator {
       const bool parameter = m_.op(by) == Opcode::Parameter;
       r.first = parameter ? begin : place(by);
       r.last = is_root(by) ? end : place(by);
-      if (parameter && m_.parent(by) == m_.entry() &&
-          std::find(given.begin(), given.end(), std::pair(by, flow_[v].node)) == given.end())
-        r.last = next_;
+      if (parameter && m_.parent(by) == m_.entry() && !given.contains({by, flow_[v].node})) r.last = next_;
       for (const ValuePosition& p : flow_.positions(v).subspan(1))
         if (place(p.inst) >= 0)
           r.last = std::max(r.last, is_root(p.inst) ? spans_.at(m_.parent(p.inst)).second : place(p.inst));
