@@ -77,7 +77,7 @@ class TextStore {
   const char* add(std::string_view text) {
     if (left_ < text.size()) {
       const bool large = text.size() > kBlock / 4;  // gets a block of its own
-      blocks_.push_back(std::make_shared_for_overwrite<char[]>(large ? text.size() : kBlock));
+      blocks_.emplace_back(std::make_unique_for_overwrite<char[]>(large ? text.size() : kBlock));
       char* fresh = blocks_.back().get();
       if (large) return static_cast<const char*>(std::memcpy(fresh, text.data(), text.size()));
       at_ = fresh, left_ = kBlock;
