@@ -175,7 +175,7 @@ Dims GemmRewriter::padded(const Dims& dims, size_t batch) const {
 bool GemmRewriter::eight_bit_call(InstId i) {
   std::optional<Side> a = eight_bit_side(m_.operand(i, 0)), b = a ? eight_bit_side(m_.operand(i, 1)) : std::nullopt;
   const AttrSet attrs = m_.attrs(i);
-  const Dims batch = attrs.ints(Attr::lhs_batch_dims), rhs_batch = attrs.ints(Attr::rhs_batch_dims);
+  const Dims &batch = attrs.ints(Attr::lhs_batch_dims), &rhs_batch = attrs.ints(Attr::rhs_batch_dims);
   const int64_t lhs_sum = attrs.ints(Attr::lhs_contracting_dims)[0],
                 rhs_sum = attrs.ints(Attr::rhs_contracting_dims)[0];
   const auto n = static_cast<int64_t>(batch.size());

@@ -6,6 +6,7 @@
 
 #include "ir/aliasing.h"
 #include "ir/analysis/buffers.h"
+#include "ir/base/stack_guard.h"
 #include "passes/backend/memory_scheduler.h"
 
 namespace hlo {
@@ -40,7 +41,8 @@ class HeapSimulator {
 
  private:
   // What is called in the course of an instruction comes in front of it; each computation once.
-  void flatten(CompId c) {  // NOLINT(misc-no-recursion): as deep as calls nest, which the verifier bounds
+  void flatten(CompId c) {
+    check_stack("calls of computations are nested");
     auto found = orders_.find(c);
     if (found == orders_.end() || spans_.contains(c)) return;
     const int64_t begin = next_;
