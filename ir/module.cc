@@ -189,33 +189,18 @@ CompId Module::clone_computation(CompId id, std::string_view suffix, std::unorde
   if (!suffix.empty()) wish += "." + std::string(suffix);
   CompId copy = add_computation(wish);
   comps_[copy.value].thread = comps_[id.value].thread;
-  // Made, and so named, in the order of CloneInContext (xla/hlo/ir/hlo_computation.cc): as the originals were, but each
-  // behind its operands, of which the last goes first.
   std::unordered_map<InstId, InstId> map;
-  std::vector<InstId> list, stack, ops;
-  for (InstId i : comps_[id.value].order)
-    if (alive(i)) list.push_back(i);
-  for (InstId start : list) {
-    stack.assign(1, start);
-    while (!stack.empty()) {
-      InstId i = stack.back();
-      const size_t depth = stack.size();
-      if (!map.contains(i))
-        for (InstId o : operands(i))
-          if (!map.contains(o)) stack.push_back(o);
-      if (stack.size() > depth) continue;
-      stack.pop_back();
-      if (map.contains(i)) continue;
-      ops.clear();
-      for (InstId o : operands(i)) ops.push_back(map.at(o));
-      map[i] = clone_inst(i, copy, ops);
-    }
-  }
-  for (InstId i : list)
+  for (InstId i : post_order(id)) {
+    std::vector<InstId> ops;
+    for (InstId o : operands(i)) ops.push_back(map.at(o));
+    InstId fresh = clone_inst(i, copy, ops);
     for (InstId p : std::vector<InstId>(control_preds(i).begin(), control_preds(i).end()))
-      if (map.contains(p)) add_control(map.at(p), map.at(i));
+      if (map.contains(p)) add_control(map.at(p), fresh);
+    map[i] = fresh;
+  }
   set_root(copy, map.at(comps_[id.value].root));
-  // In the end instructions and users stand as those that they are copies of (SortClonedInstructions there).
+  // In the end instructions and users stand as those that they are copies of (SortClonedInstructions in
+  // xla/hlo/ir/hlo_computation.cc).
   std::vector<InstId> order;
   for (InstId i : live_order(id)) order.push_back(map.at(i));
   set_order(copy, std::move(order));
