@@ -158,11 +158,24 @@ std::string FindingsInput::in_words(InstId i) const {
                      m.u().shape_text_plain(m.shape_id(i)), size);
 }
 
+namespace {
+
+// Those that matter each by itself, and those of a kind that do together: fifty small transposes are one slow habit.
+std::vector<ModuleFinding> worth_telling(const FindingsInput& in, std::vector<ModuleFinding> found) {
+  std::map<std::string, double> together;
+  for (const ModuleFinding& f : found) together[f.kind] += f.seconds;
+  std::erase_if(found,
+                [&](const ModuleFinding& f) { return !in.matters(f.seconds) && !in.matters(together[f.kind], 0.01); });
+  return found;
+}
+
+}  // namespace
+
 std::vector<ModuleFinding> transposed_parameters(const FindingsInput& in) {
   const Module& m = in.m;
   std::vector<ModuleFinding> out;
   for (const KernelCost& k : in.cost.kernels) {
-    if (!in.matters(k.seconds)) continue;
+    if (!in.counts(k.seconds)) continue;
     auto moves = [&](InstId i) {
       return (m.op(i) == Opcode::Transpose || m.op(i) == Opcode::Copy) && moves_data(m, i);
     };
@@ -181,7 +194,7 @@ std::vector<ModuleFinding> transposed_parameters(const FindingsInput& in) {
     f.advice = "store it in the order in which it is read, or read it in the order in which it is stored";
     out.push_back(std::move(f));
   }
-  return out;
+  return worth_telling(in, std::move(out));
 }
 
 namespace {
@@ -241,7 +254,7 @@ std::vector<ModuleFinding> wide_products(const FindingsInput& in) {
       wide.push_back({&k, p});
   }
   for (const Wide& w : wide) {
-    if (!in.matters(w.kernel->seconds)) continue;
+    if (!in.counts(w.kernel->seconds)) continue;
     ModuleFinding f;
     f.inst = w.kernel->inst, f.seconds = w.kernel->seconds;
     InstId a = widened_from(in, m.operand(w.product, 0), f.inst), b = widened_from(in, m.operand(w.product, 1), f.inst);
@@ -262,7 +275,7 @@ std::vector<ModuleFinding> wide_products(const FindingsInput& in) {
     }
     out.push_back(std::move(f));
   }
-  return out;
+  return worth_telling(in, std::move(out));
 }
 
 std::vector<ModuleFinding> copies_at_loops(const FindingsInput& in) {
@@ -273,7 +286,7 @@ std::vector<ModuleFinding> copies_at_loops(const FindingsInput& in) {
       if (m.alive(i) && m.op(i) == Opcode::While) bodies.insert(m.attrs(i).comp(Attr::body));
   std::vector<ModuleFinding> out;
   for (const KernelCost& k : in.cost.kernels) {
-    if (!in.matters(k.seconds)) continue;
+    if (!in.counts(k.seconds)) continue;
     auto plain_copy = [&](InstId i) {
       return m.op(i) == Opcode::Copy ? !moves_data(m, i) : m.op(i) == Opcode::Bitcast;
     };
@@ -302,7 +315,7 @@ std::vector<ModuleFinding> copies_at_loops(const FindingsInput& in) {
     }
     out.push_back(std::move(f));
   }
-  return out;
+  return worth_telling(in, std::move(out));
 }
 
 std::vector<ModuleFinding> unfused_chains(const FindingsInput& in) {
@@ -324,7 +337,7 @@ std::vector<ModuleFinding> unfused_chains(const FindingsInput& in) {
     const double bytes = array_size(m, k.inst);
     // What is written and read again for nothing.
     const double seconds = 2 * bytes * k.times / (in.device.memory_gb_s * 1e9);
-    if (!in.matters(seconds) || m.is_root(k.inst) || !elementwise(k.inst) || m.has_control(k.inst)) continue;
+    if (!in.counts(seconds) || m.is_root(k.inst) || !elementwise(k.inst) || m.has_control(k.inst)) continue;
     std::vector<InstId> users = readers(m, k.inst);
     if (users.empty() || std::any_of(users.begin(), users.end(), [&](InstId u) { return u != users[0]; })) continue;
     InstId next = users[0];
@@ -337,7 +350,7 @@ std::vector<ModuleFinding> unfused_chains(const FindingsInput& in) {
     f.advice = "see what keeps them apart: hlo-replay explain … --why-not (a barrier, a layout, a custom call between)";
     out.push_back(std::move(f));
   }
-  return out;
+  return worth_telling(in, std::move(out));
 }
 
 std::vector<ModuleFinding> tiny_products(const FindingsInput& in) {
@@ -370,7 +383,7 @@ std::vector<ModuleFinding> padded_products(const FindingsInput& in) {
   const Module& m = in.m;
   std::vector<ModuleFinding> out;
   for (const KernelCost& k : in.cost.kernels) {
-    if (!in.matters(k.seconds)) continue;
+    if (!in.counts(k.seconds)) continue;
     InstId pad = first_operation(m, k.inst, [&](InstId i) { return m.op(i) == Opcode::Pad; });
     if (!pad.valid() || !all_operations(m, k.inst, [&](InstId i) {
           const Opcode op = m.op(i);
@@ -401,7 +414,7 @@ std::vector<ModuleFinding> padded_products(const FindingsInput& in) {
                       : "make the dimension in the model such that the product needs no padding (a multiple of 8)";
     out.push_back(std::move(f));
   }
-  return out;
+  return worth_telling(in, std::move(out));
 }
 
 namespace {
@@ -503,7 +516,7 @@ std::vector<ModuleFinding> repeated_gathers(const FindingsInput& in) {
       auto [at, fresh] =
           first.try_emplace({table, rows, m[i].attrs, m.shape(i).dims, m.parent(k->inst)}, std::pair(i, k->inst));
       const double seconds = 2 * array_size(m, i) * k->times / (in.device.memory_gb_s * 1e9);
-      if (fresh || at->second.second == k->inst || !in.matters(seconds)) return;
+      if (fresh || at->second.second == k->inst || !in.counts(seconds)) return;
       ModuleFinding f;
       f.kind = "repeated-gather", f.inst = k->inst, f.others = {at->second.second, table, rows}, f.seconds = seconds;
       f.what = fmt::format("the same rows of {} are gathered in {} and in {}", in.in_words(table),
@@ -516,7 +529,7 @@ std::vector<ModuleFinding> repeated_gathers(const FindingsInput& in) {
     else
       for (InstId i : m.post_order(m.called(k->inst)[0])) look(i);
   }
-  return out;
+  return worth_telling(in, std::move(out));
 }
 
 std::vector<ModuleFinding> all_findings(const FindingsInput& in) {

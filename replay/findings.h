@@ -32,9 +32,11 @@ class FindingsInput {
   InstId origin_in_fusion(InstId i, InstId fusion) const;
   // `parameter state.params['w'] (f32[4096,32], 12.0MiB)`.
   std::string in_words(InstId i) const;
-  // Is so much time worth a line? A share of the whole of one call, and no less than a tenth of a microsecond.
+  // Less than that of one kernel is never told, not even with many like it.
+  static bool counts(double seconds) { return seconds >= 1e-7; }
+  // Is so much time worth a line? A share of the whole of one call.
   bool matters(double seconds, double share = 0.005) const {
-    return seconds >= 1e-7 && seconds >= share * cost.seconds;
+    return counts(seconds) && seconds >= share * cost.seconds;
   }
   // Its kernel's cost; null where it is none.
   const KernelCost* kernel(InstId i) const;

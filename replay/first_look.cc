@@ -173,14 +173,16 @@ LookSection findings_of(const Module& m, const std::vector<ModuleFinding>& all) 
   if (all.empty()) return out;
   out.heading = "what looks odd:";
   std::map<std::string, size_t> seen, total;
-  for (const ModuleFinding& f : all) ++total[f.kind];
+  std::map<std::string, double> seconds;
+  for (const ModuleFinding& f : all) ++total[f.kind], seconds[f.kind] += f.seconds;
   size_t shown = 0;
   for (const ModuleFinding& f : all) {
     if (++seen[f.kind] > kOfOneKind || shown >= kOddest) continue;
     ++shown;
     std::string cost = f.seconds > 0 ? time_text(f.seconds) : size_text(f.bytes);
     std::string more = seen[f.kind] == kOfOneKind && total[f.kind] > kOfOneKind
-                           ? fmt::format(" ({} more such)", total[f.kind] - kOfOneKind)
+                           ? fmt::format(" ({} more such{})", total[f.kind] - kOfOneKind,
+                                         f.seconds > 0 ? fmt::format(", {} in all", time_text(seconds[f.kind])) : "")
                            : "";
     std::string line = kernel_source_line(m, f.inst).brief();
     out.rows.push_back(
