@@ -81,8 +81,10 @@ class SplitK {
   bool visit(InstId i) {
     const Dot d(m_, i);
     if (d.lhs_contracting.size() != 1 || d.rhs_contracting.size() != 1) return false;
+    if (m_.shape(m_.operand(i, 0)).type == ElementType::S32 || m_.shape(m_.operand(i, 1)).type == ElementType::S32)
+      return false;
     for (InstId x : {m_.operand(i, 0), m_.operand(i, 1), i})
-      if (m_.shape(x).type == ElementType::S32 || m_.shape(x).is_dynamic() || m_.shape(x).has_zero() ||
+      if (m_.shape(x).is_dynamic() || m_.shape(x).has_zero() ||
           !u_.bytes(m_.shape_id(x)).fits())
         return false;
     const Sizes s = sizes(i, d);
@@ -188,6 +190,7 @@ class SplitK {
     dims.insert(dims.begin() + place, parts);
     const ElementType type = sum_type(i);
     const InstId dot = dot_like(m_, i, operands, d, u_.array(type, dims));
+    m_.set_uniquified_name(dot, "dot");
     const InstId zero = make_scalar(m_, m_.parent(i), type, 0);
     const CompId add = make_reducer(m_, "reduce_sub_computation", Opcode::Add, type);
     const InstId reduce = make(m_, m_.parent(i), Opcode::Reduce, {dot, zero},

@@ -12,8 +12,11 @@ namespace {
 // Operands and parameters of a body that others are fused into, one by one.
 class Body {
  public:
-  Body(Module& m, InstId fusion)
+  // `of_clone`: what comes in is named as by XLA, which clones the other fusion first, names and all
+  // (xla/hlo/ir/hlo_instructions.cc, MergeFusionInstructionIntoMultiOutput).
+  Body(Module& m, InstId fusion, bool of_clone = false)
       : m_(m),
+        of_clone_(of_clone),
         body_(m.called(fusion)[0]),
         operands_(m.operands(fusion).begin(), m.operands(fusion).end()),
         params_(m.comp(body_).params) {}
@@ -42,7 +45,13 @@ class Body {
   void replace_operand(InstId from, InstId to) { std::replace(operands_.begin(), operands_.end(), from, to); }
 
   void finish(InstId fusion) {
-    for (size_t n = 0; n < params_.size(); ++n) m_.set_parameter_number(params_[n], static_cast<int64_t>(n));
+    // One whose number moves is another to XLA, which makes it anew, with its name
+    // (xla/hlo/ir/hlo_computation.cc, RemoveParameter).
+    for (size_t n = 0; n < params_.size(); ++n) {
+      if (m_.parameter_number(params_[n]) == static_cast<int64_t>(n)) continue;
+      m_.set_parameter_number(params_[n], static_cast<int64_t>(n));
+      m_.set_uniquified_name(params_[n], fmt::format("param_{}", n));
+    }
     m_.set_params(body_, params_);
     m_.exchange_operands(fusion, operands_);
   }
@@ -51,7 +60,10 @@ class Body {
   InstId clone(InstId source, const std::vector<InstId>& of) {
     std::vector<InstId> inner;
     for (InstId o : of) inner.push_back(parameter_of(o));
-    return m_.clone_inst(source, body_, inner);
+    if (!of_clone_) return m_.clone_inst(source, body_, inner);
+    const InstId copy = m_.clone_inst(source, body_, inner, ShapeId(), "clone");
+    m_.set_uniquified_name(copy, std::string(m_.inst_name(copy)));
+    return copy;
   }
   InstId parameter_of(InstId operand) {
     auto known = std::find(operands_.begin(), operands_.end(), operand);
@@ -63,6 +75,7 @@ class Body {
   }
 
   Module& m_;
+  bool of_clone_;
   CompId body_;
   std::vector<InstId> operands_, params_;
 };
@@ -138,7 +151,7 @@ InstId fuse_into(Module& m, InstId producer, InstId consumer, std::string_view k
 }
 
 void fuse_as_output(Module& m, InstId other, InstId fusion) {
-  Body body(m, fusion);
+  Body body(m, fusion, m.op(other) == Opcode::Fusion);
   const CompId comp = m.called(fusion)[0];
   const InstId root = m.comp(comp).root;
   std::vector<InstId> results = {root}, order = {other}, further;

@@ -360,6 +360,7 @@ bool swap_operands(Module& m, PassContext& ctx, CompId body) {
   swapped.layout.minor_to_major = at_places(minor_to_major(s), inverse_permutation(order));
   const InstId operands[] = {m.operand(dot, 1), m.operand(dot, 0)};
   const InstId now = m.clone_inst(dot, body, operands, u.shape(std::move(swapped)));
+  m.set_uniquified_name(now, "dot");
   AttrSet set = m.attrs(dot);
   auto put = [&](Attr key, const Dims& value) { value.empty() ? set.erase(key) : set.set(key, value); };
   put(Attr::lhs_batch_dims, a.ints(Attr::rhs_batch_dims)), put(Attr::rhs_batch_dims, a.ints(Attr::lhs_batch_dims));

@@ -94,7 +94,8 @@ class GpuDemands {
     bool minor = true;
     if (!integer && !is_float8(in.type)) {
       const bool half = in.type == ElementType::F16 || in.type == ElementType::BF16;
-      minor = p_.capability() >= 90 ? in.type != ElementType::F64 : half && p_.capability() >= 70 && d.out_rank == 4;
+      minor = p_.capability() >= 90 ? in.type != ElementType::F64 && d.input_spatial.size() <= 2
+                                    : half && p_.capability() >= 70 && d.out_rank == 4;
     }
     auto major_to_minor = [&](int64_t outer, int64_t channels, const Dims& spatial, int rank) {
       Dims list{outer};

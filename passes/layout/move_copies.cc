@@ -42,6 +42,7 @@ class CopyMover {
     for (size_t n = 0; n < reads; ++n) operands[n] = m_.operand(operands[n], 0);
     const ShapeId shape = u_.with_layout(m_.shape_id(i), m_.shape(operands[0]).layout.minor_to_major);
     const InstId now = m_.clone_inst(i, m_.parent(i), operands, shape);
+    m_.set_uniquified_name(now, op_info(m_.op(i)).text);
     return m_.replace(i, make(m_, m_.parent(i), Opcode::Copy, {now}, {}, m_.shape_id(i)), {.relay_control = true});
   }
 

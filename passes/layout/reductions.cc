@@ -31,6 +31,7 @@ InstId reduce_like(Module& m, InstId like, const std::vector<InstId>& inputs, co
   for (InstId init : arrays_of(m, like).inits) operands.push_back(init);
   const ShapeId shape = m.shape(like).is_tuple() ? m.u().tuple(results) : results[0];
   const InstId made = m.clone_inst(like, m.parent(like), operands, shape);
+  m.set_uniquified_name(made, "reduce");
   m.set_attr(made, Attr::dimensions, dims);
   return made;
 }

@@ -75,6 +75,7 @@ class TreeReduction {
     }
     const ShapeId shape = m_.shape(like).is_tuple() ? u_.tuple(results) : results[0];
     const InstId made = m_.clone_inst(like, m_.parent(like), operands, shape);
+    m_.set_uniquified_name(made, "reduce");
     m_.set_attr(made, Attr::dimensions, dims);
     return made;
   }
