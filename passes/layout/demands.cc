@@ -160,8 +160,8 @@ void LayoutPropagation::custom_call_demands(CompId c) {
     set_instruction(i, orders_in(m_.shape_id(i)));
     for (size_t n = 0; n < m_.operand_count(i) && n < wanted->size(); ++n) {
       const InstId o = m_.operand(i, n);
-      if (points_.forwards(i, n) || !m_.u().compatible((*wanted)[n], m_.shape_id(o))) continue;
-      set_operand(i, n, orders_in((*wanted)[n]));
+      if (!m_.u().compatible((*wanted)[n], m_.shape_id(o))) continue;
+      if (!points_.forwards(i, n)) set_operand(i, n, orders_in((*wanted)[n]));
       if (m_.op(o) == Opcode::Copy) set_operand(o, 0, orders_in((*wanted)[n]));
     }
   }
