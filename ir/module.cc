@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 
 #include "ir/marks.h"
 
@@ -36,14 +37,29 @@ bool NameUniquer::take(Sequence& of, uint64_t id) {
 
 namespace {
 
-bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool stays(char c) { return letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '-'; }
+constexpr bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+constexpr bool stays(char c) { return letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '-'; }
+
+// Of each character: does it stay, and can it not stand in the name of an element type?
+constexpr uint8_t kStays = 1, kOfNoType = 2;
+constexpr std::array<uint8_t, 256> kCharacters = [] {
+  std::array<uint8_t, 256> out = {};
+  for (int c = 0; c < 256; ++c)
+    if (stays(static_cast<char>(c)))
+      out[static_cast<size_t>(c)] = kStays | (c == '.' || c == '-' || c == '_' ? kOfNoType : 0);
+  return out;
+}();
 
 // Does it stay as it is?
 bool is_sanitized(std::string_view name) {
+  uint8_t all = kStays, any = 0;
+  for (char c : name) {
+    const uint8_t of = kCharacters[static_cast<unsigned char>(c)];
+    all &= of, any |= of;
+  }
+  if (!all || !letter(name[0]) || name.starts_with("__")) return false;
   ElementType type;
-  return letter(name[0]) && std::all_of(name.begin(), name.end(), stays) && !name.starts_with("__") &&
-         (name == "tuple" || !type_from_name(name, &type));
+  return (any & kOfNoType) || name == "tuple" || !type_from_name(name, &type);
 }
 
 }  // namespace
@@ -60,10 +76,10 @@ std::string sanitized_name(std::string_view name) {
   return out;
 }
 
-std::string NameUniquer::unique(std::string_view prefix) {
-  std::string sane;
-  std::string_view root = prefix.empty() ? "name" : prefix;
-  if (!is_sanitized(root)) root = sane = sanitized_name(root);
+std::string_view NameUniquer::unique(std::string_view prefix) {
+  std::string_view whole = prefix.empty() ? "name" : prefix;
+  if (!is_sanitized(whole)) whole = out_ = sanitized_name(whole);
+  std::string_view root = whole;
   bool numbered = false;
   uint64_t id = 0;
   size_t dot = root.rfind(separator_);
@@ -79,18 +95,17 @@ std::string NameUniquer::unique(std::string_view prefix) {
   const size_t at = roots_.intern(root).value;
   if (at == sequences_.size()) sequences_.emplace_back();
   Sequence& sequence = sequences_[at];
-  if (!take(sequence, id)) {
+  if (take(sequence, id)) {
+    // As it is wished, if its number has one spelling.
+    if (!numbered || whole[dot + 1] != '0' || dot + 2 == whole.size()) return whole;
+  } else {
     while (!take(sequence, sequence.next)) ++sequence.next;
     id = sequence.next++;
   }
-  std::string out;
-  out.reserve(root.size() + 8);
-  out = root;
-  if (id == 0 && !numbered) return out;
   char digits[20];
-  out += separator_;
-  out.append(digits, std::to_chars(digits, digits + sizeof digits, id).ptr);
-  return out;
+  const size_t size = static_cast<size_t>(std::to_chars(digits, digits + sizeof digits, id).ptr - digits);
+  out_.assign(root).append(1, separator_).append(digits, size);
+  return out_;
 }
 
 void Module::ensure_names() {
@@ -124,6 +139,7 @@ CompId Module::add_computation_verbatim(StrId name) {
   comps_.back().name = name;
   comp_order_.push_back(id);
   dirty_comp_.push_back(false);
+  comp_edited_.push_back(0);
   touch_comp(id);
   return id;
 }
@@ -176,6 +192,7 @@ void Module::remove_computation(CompId id) {
       for (InstId o : operands(i)) users_[o.value].count = 0;
       users_[i.value].count = 0;
       user_index_.erase(i);
+      count_op(inst(i), false);
       touch(i).parent = CompId();
     }
   c.alive = false;
@@ -215,6 +232,7 @@ CompId Module::clone_computation(CompId id, std::string_view suffix, std::unorde
 }
 
 std::vector<CompId> Module::computation_post_order() const {
+  if (post_order_of_comps_.at == edits_) return post_order_of_comps_.ids;
   std::vector<uint8_t> state(comps_.size(), 0);
   std::vector<CompId> out;
   // Callees of a computation, in instruction order, each once.
@@ -254,6 +272,7 @@ std::vector<CompId> Module::computation_post_order() const {
 
 std::vector<bool> Module::fusion_computation_flags() const {
   std::vector<bool> fused(comps_.size(), false);
+  if (!count(Opcode::Fusion)) return fused;
   for (CompId c : comp_order_)
     for (InstId i : comps_[c.value].order)
       if (alive(i) && op(i) == Opcode::Fusion)
@@ -262,15 +281,33 @@ std::vector<bool> Module::fusion_computation_flags() const {
 }
 
 std::vector<CompId> Module::nonfusion_computations() const {
+  if (nonfusion_.at == edits_) return nonfusion_.ids;
   std::vector<bool> fused = fusion_computation_flags();
-  std::vector<CompId> out;
-  for (CompId c : computation_post_order())
-    if (!fused[c.value]) out.push_back(c);
+  std::vector<CompId> out = computation_post_order();
+  std::erase_if(out, [&](CompId c) { return fused[c.value]; });
   return out;
+}
+
+std::vector<CompId> Module::computation_post_order() {
+  if (post_order_of_comps_.at != edits_) post_order_of_comps_ = {edits_, std::as_const(*this).computation_post_order()};
+  return post_order_of_comps_.ids;
+}
+
+std::vector<CompId> Module::nonfusion_computations() {
+  if (nonfusion_.at != edits_) nonfusion_ = {edits_, std::as_const(*this).nonfusion_computations()};
+  return nonfusion_.ids;
+}
+
+std::vector<InstId> Module::post_order(CompId id) {
+  if (post_orders_.size() <= id.value) post_orders_.resize(comps_.size());
+  Order<InstId>& kept = post_orders_[id.value];
+  if (kept.at != comp_edited_[id.value]) kept = {comp_edited_[id.value], std::as_const(*this).post_order(id)};
+  return kept.ids;
 }
 
 std::vector<bool> Module::computations_with(Opcode op) const {
   std::vector<bool> out;
+  if (!count(op)) return out;
   for (const Inst& i : insts_) {
     if (i.op != op || !i.parent.valid()) continue;
     if (out.empty()) out.resize(comps_.size());
@@ -294,11 +331,7 @@ size_t Module::size(CompId id) const {
   return n;
 }
 
-size_t Module::instruction_count() const {
-  size_t n = 0;
-  for (CompId c : comp_order_) n += size(c);
-  return n;
-}
+size_t Module::instruction_count() const { return std::accumulate(op_counts_.begin(), op_counts_.end(), size_t{0}); }
 
 // --- orders ---
 
@@ -319,6 +352,8 @@ std::vector<InstId> Module::live_order(CompId id) const {
 }
 
 std::vector<InstId> Module::post_order(CompId id) const {
+  if (id.value < post_orders_.size() && post_orders_[id.value].at == comp_edited_[id.value])
+    return post_orders_[id.value].ids;
   const std::vector<InstId>& order = comps_[id.value].order;
   std::vector<InstId> out;
   out.reserve(order.size());

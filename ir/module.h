@@ -2,6 +2,8 @@
 // passes are written in. Semantics of names, users, replacement and order follow xla/hlo/ir/hlo_computation.cc,
 // hlo_instruction.cc and xla/service/name_uniquer.cc.
 #pragma once
+#include <array>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -76,7 +78,8 @@ struct ModuleConfig {
 class NameUniquer {
  public:
   explicit NameUniquer(char separator = '.') : separator_(separator) {}
-  std::string unique(std::string_view prefix);
+  // Stays until the next call, and no longer than `prefix` does.
+  std::string_view unique(std::string_view prefix);
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -97,6 +100,7 @@ class NameUniquer {
   StringInterner roots_;
   std::vector<Sequence> sequences_;  // by root
   std::vector<More> more_;
+  std::string out_;
 };
 
 // Removes what may not stand in an HLO name.
@@ -168,6 +172,10 @@ class Module {
   // Callees before callers; on a module whose text has callees first: text order.
   std::vector<CompId> computation_post_order() const;
   std::vector<CompId> nonfusion_computations() const;  // the same without fusion bodies
+  // Where the module may be edited, and so has one owner, these and post_order() are kept until something is: most
+  // passes find nothing to do, and the next one walks in the same order.
+  std::vector<CompId> computation_post_order();
+  std::vector<CompId> nonfusion_computations();
   std::vector<bool> fusion_computation_flags() const;  // by CompId
   // Instructions that call it, in order of computations and instructions.
   std::vector<std::vector<InstId>> callers() const;
@@ -175,6 +183,13 @@ class Module {
   // --- instructions ---
   const Inst& operator[](InstId id) const { return inst(id); }
   size_t inst_slots() const { return insts_.size(); }
+  // How many there are, fused ones among them: most passes look for an opcode that the module does not have.
+  size_t count(Opcode op) const { return op_counts_[static_cast<size_t>(op)]; }
+  bool has_any(std::initializer_list<Opcode> ops) const {
+    for (Opcode op : ops)
+      if (count(op)) return true;
+    return false;
+  }
   // Which computations, by id, have such an instruction; empty where none has.
   std::vector<bool> computations_with(Opcode op) const;
   bool alive(InstId id) const { return id.valid() && id.value < insts_.size() && insts_[id.value].parent.valid(); }
@@ -184,8 +199,17 @@ class Module {
   const AttrSet& attrs(InstId id) const { return u()[inst(id).attrs]; }
   std::string_view inst_name(InstId id) const { return u().text(inst(id).name); }
   CompId parent(InstId id) const { return inst(id).parent; }
-  size_t operand_count(InstId id) const;
-  std::span<const InstId> operands(InstId id) const;
+  size_t operand_count(InstId id) const {
+    const Inst& inst = insts_[id.value];
+    return inst.count_low == 0xFFFF ? u().pool_at(inst.operand[0])->value : inst.count_low;
+  }
+  std::span<const InstId> operands(InstId id) const {
+    const Inst& inst = insts_[id.value];
+    if (inst.count_low <= 2) return {reinterpret_cast<const InstId*>(inst.operand), inst.count_low};
+    const InstId* at = u().pool_at(inst.operand[0]);
+    if (inst.count_low == 0xFFFF) return {at + 1, at->value};
+    return {at, inst.count_low};
+  }
   InstId operand(InstId id, size_t i) const { return operands(id)[i]; }
   LitId literal_id(InstId id) const { return LitId(inst(id).operand[0]); }
   const Literal& literal(InstId id) const { return u()[literal_id(id)]; }
@@ -198,7 +222,10 @@ class Module {
   size_t size(CompId id) const;
 
   // Users in insertion order without duplicates (removal moves the last into the hole, as in XLA).
-  std::span<const InstId> users(InstId id) const;
+  std::span<const InstId> users(InstId id) const {
+    if (!users_built_) ensure_users();
+    return {reinterpret_cast<const InstId*>(user_array(id)), users_[id.value].count};
+  }
   std::vector<InstId> users_copy(InstId id) const {
     auto s = users(id);
     return {s.begin(), s.end()};
@@ -277,8 +304,12 @@ class Module {
   void cleanup();  // squeezes removed instructions out of the orders
 
   // --- control dependencies ---
-  std::span<const InstId> control_preds(InstId id) const;
-  std::span<const InstId> control_succs(InstId id) const;
+  std::span<const InstId> control_preds(InstId id) const {
+    return preds_.empty() ? std::span<const InstId>() : control_list(preds_, id);
+  }
+  std::span<const InstId> control_succs(InstId id) const {
+    return succs_.empty() ? std::span<const InstId>() : control_list(succs_, id);
+  }
   bool has_control(InstId id) const { return !control_preds(id).empty() || !control_succs(id).empty(); }
   bool any_control() const { return !preds_.empty(); }
   void add_control(InstId before, InstId after);
@@ -287,6 +318,7 @@ class Module {
   // Post order as XLA prints and as most passes walk (hlo_computation.cc, MakeInstructionPostOrder): dead ends are
   // roots in list order; control predecessors, last first, before operands.
   std::vector<InstId> post_order(CompId id) const;
+  std::vector<InstId> post_order(CompId id);
   // Order of DfsHloRewriteVisitor::Accept: unreachable roots first, then the root.
   std::vector<InstId> live_order(CompId id) const;  // list order, without holes
   std::vector<InstId> elided_constants() const;     // written `{...}`
@@ -333,12 +365,13 @@ class Module {
   Inst& touch(InstId id) {
     HLO_DCHECK(id.value < insts_.size(), "instruction {} of {}", id.value, insts_.size());
     ++edits_;
+    if (const CompId of = insts_[id.value].parent; of.valid()) comp_edited_[of.value] = edits_;
     if (!dirty_[id.value]) dirty_[id.value] = true, dirty_list_.push_back(id);
     return insts_[id.value];
   }
   Computation& touch_comp(CompId id) {
     HLO_DCHECK(id.value < comps_.size(), "computation {} of {}", id.value, comps_.size());
-    ++edits_;
+    comp_edited_[id.value] = ++edits_;
     if (!dirty_comp_[id.value]) dirty_comp_[id.value] = true, dirty_comp_list_.push_back(id);
     return comps_[id.value];
   }
@@ -354,7 +387,13 @@ class Module {
   void remove_user(InstId of, InstId user);
   void append_user(InstId of, InstId user) const;
   void add_as_user(InstId id) const;  // of all its operands, once each; it uses none of them yet
-  uint32_t* user_array(InstId of) const;
+  uint32_t* user_array(InstId of) const {
+    UserList& list = users_[of.value];
+    return list.capacity <= 2 ? list.inside : user_pool_.data() + list.offset;
+  }
+  using ControlLists = std::unordered_map<InstId, std::vector<InstId>>;
+  static std::span<const InstId> control_list(const ControlLists& lists, InstId id);
+  void count_op(const Inst& inst, bool there) { op_counts_[static_cast<size_t>(inst.op)] += there ? 1 : -1; }
   bool uses(InstId user, InstId value, size_t except);
   std::unordered_map<InstId, std::vector<uint32_t>>* places_in(InstId user);  // null where there are few operands
 
@@ -366,7 +405,19 @@ class Module {
   std::vector<Computation> comps_;
   std::vector<CompId> comp_order_;
   CompId entry_;
-  std::unordered_map<InstId, std::vector<InstId>> preds_, succs_;
+  ControlLists preds_, succs_;
+  std::array<uint32_t, kOpcodeCount> op_counts_ = {};  // of live instructions
+
+  // Orders, by how many edits there were when they were right: of computations, of instructions by computation.
+  static constexpr uint64_t kNever = UINT64_MAX;
+  template <class IdType>
+  struct Order {
+    uint64_t at = kNever;
+    std::vector<IdType> ids;
+  };
+  Order<CompId> post_order_of_comps_, nonfusion_;
+  std::vector<Order<InstId>> post_orders_;
+  std::vector<uint64_t> comp_edited_;  // when the last edit of the computation or its instructions was
 
   mutable bool users_built_ = false;
   mutable std::vector<UserList> users_;

@@ -1,7 +1,6 @@
 // What makes, changes and removes instructions of a module.
 #include <algorithm>
 #include <charconv>
-#include <deque>
 #include <unordered_set>
 
 #include "ir/module.h"
@@ -15,6 +14,7 @@ InstId Module::add_verbatim(CompId comp, const Inst& inst) {
   insts_.push_back(inst);
   insts_.back().parent = comp;
   dirty_.push_back(false);
+  count_op(inst, true);
   touch(id);
   Computation& c = touch_comp(comp);
   if (c.order.empty()) c.order.reserve(6);  // what the smallest block has room for
@@ -66,6 +66,14 @@ void Module::inherit(InstId from, InstId to) {
   log_heir(from, to, HeirKind::kDerived);
   set_meta(to, inst(from).meta);
   const AttrSet& source = attrs(from);
+  // Most have nothing of it.
+  auto none = [](const AttrSet& of, std::initializer_list<Attr> keys) {
+    return of.list.empty() || std::none_of(keys.begin(), keys.end(), [&](Attr key) { return of.has(key); });
+  };
+  if (none(attrs(to), {Attr::sharding, Attr::frontend_attributes, Attr::statistics}) &&
+      none(source,
+           {Attr::sharding, Attr::frontend_attributes, Attr::statistics, Attr::backend_config, Attr::result_accuracy}))
+    return;
   AttrSet set = attrs(to);
   set.op = target.op;
   bool changed = false;
@@ -292,20 +300,24 @@ bool Module::has_side_effect(InstId id) const {
     return op(i) == Opcode::CustomCall && a.flag(Attr::custom_call_has_side_effect);
   };
   if (by_itself(id)) return true;
-  auto callees = called(id);
-  if (callees.empty()) return false;
-  // Each computation below once, however often it is called.
-  std::vector<CompId> stack(callees.begin(), callees.end());
-  std::unordered_set<CompId> seen(callees.begin(), callees.end());
-  while (!stack.empty()) {
-    CompId c = stack.back();
-    stack.pop_back();
+  // Each computation below once, however often it is called; mostly it is one, which calls nothing.
+  std::vector<CompId> stack;
+  std::unordered_set<CompId> seen;
+  auto within = [&](CompId c) {
     for (InstId i : comps_[c.value].order) {
       if (!alive(i)) continue;
       if (by_itself(i)) return true;
       for (CompId callee : called(i))
         if (seen.insert(callee).second) stack.push_back(callee);
     }
+    return false;
+  };
+  for (CompId c : called(id))
+    if (within(c)) return true;
+  while (!stack.empty()) {
+    const CompId c = stack.back();
+    stack.pop_back();
+    if (within(c)) return true;
   }
   return false;
 }
@@ -326,22 +338,20 @@ void Module::remove(InstId id) {
   for (InstId o : ops) remove_user(o, id);
   if (wide_user_ == id) wide_user_ = InstId();
   touch_comp(parent(id));
+  count_op(inst(id), false);
   touch(id).parent = CompId();
 }
 
 void Module::remove_with_unused_operands(InstId id, bool ignore_control) {
-  std::deque<InstId> queue{id};
-  std::unordered_set<InstId> removed;
-  while (!queue.empty()) {
-    InstId i = queue.front();
-    queue.pop_front();
-    if (removed.contains(i) || !users(i).empty() || is_root(i)) continue;
+  std::vector<InstId> queue{id};
+  for (size_t next = 0; next < queue.size(); ++next) {
+    const InstId i = queue[next];
+    if (!alive(i) || !users(i).empty() || is_root(i)) continue;
     if (i != id && (!safely_removable(i, ignore_control) || has_side_effect(i) || (!ignore_control && has_control(i))))
       continue;
-    std::vector<InstId> ops(operands(i).begin(), operands(i).end());
+    const std::span<const InstId> ops = operands(i);
+    queue.insert(queue.end(), ops.begin(), ops.end());
     remove(i);
-    removed.insert(i);
-    for (InstId o : ops) queue.push_back(o);
   }
 }
 

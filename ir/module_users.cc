@@ -7,19 +7,6 @@ namespace hlo {
 
 // --- operands ---
 
-size_t Module::operand_count(InstId id) const {
-  const Inst& inst = insts_[id.value];
-  return inst.count_low == 0xFFFF ? u().pool_at(inst.operand[0])->value : inst.count_low;
-}
-
-std::span<const InstId> Module::operands(InstId id) const {
-  const Inst& inst = insts_[id.value];
-  if (inst.count_low <= 2) return {reinterpret_cast<const InstId*>(inst.operand), inst.count_low};
-  const InstId* at = u().pool_at(inst.operand[0]);
-  if (inst.count_low == 0xFFFF) return {at + 1, at->value};
-  return {at, inst.count_low};
-}
-
 InstId* Module::operand_array(InstId id) {
   Inst& inst = touch(id);
   if (inst.count_low <= 2) return reinterpret_cast<InstId*>(inst.operand);
@@ -63,11 +50,6 @@ void Module::add_as_user(InstId id) const {
     if (known.count && user_array(o)[known.count - 1] == id.value) continue;
     append_user(o, id);
   }
-}
-
-uint32_t* Module::user_array(InstId of) const {
-  UserList& list = users_[of.value];
-  return list.capacity <= 2 ? list.inside : user_pool_.data() + list.offset;
 }
 
 void Module::append_user(InstId of, InstId user) const {
@@ -132,12 +114,6 @@ void Module::remove_user(InstId of, InstId user) {
   data[at] = data[--list.count];
 }
 
-std::span<const InstId> Module::users(InstId id) const {
-  ensure_users();
-  const UserList& list = users_[id.value];
-  return {reinterpret_cast<const InstId*>(user_array(id)), list.count};
-}
-
 size_t Module::use_count(InstId id) const {
   size_t n = 0;
   for (InstId user : users(id))
@@ -147,18 +123,9 @@ size_t Module::use_count(InstId id) const {
 
 // --- control ---
 
-namespace {
-const std::vector<InstId> kNoInsts;
-}
-std::span<const InstId> Module::control_preds(InstId id) const {
-  if (preds_.empty()) return kNoInsts;
-  auto found = preds_.find(id);
-  return found == preds_.end() ? kNoInsts : found->second;
-}
-std::span<const InstId> Module::control_succs(InstId id) const {
-  if (succs_.empty()) return kNoInsts;
-  auto found = succs_.find(id);
-  return found == succs_.end() ? kNoInsts : found->second;
+std::span<const InstId> Module::control_list(const ControlLists& lists, InstId id) {
+  auto found = lists.find(id);
+  return found == lists.end() ? std::span<const InstId>() : found->second;
 }
 void Module::add_control(InstId before, InstId after) {
   auto& list = preds_[after];

@@ -113,7 +113,9 @@ std::unique_ptr<Module> Snapshot::thaw() const {
   m->insts_.resize(slots_);
   for (size_t i = 0; i < slots_; ++i) {
     uint32_t record = pages_[i / kPage]->slot[i % kPage];
-    if (record != kNone) m->insts_[i] = recorder_->record(record);
+    if (record == kNone) continue;
+    m->insts_[i] = recorder_->record(record);
+    m->count_op(m->insts_[i], true);
   }
   for (const auto& c : comps_) {
     m->comps_.push_back(c ? *c : Computation());
@@ -124,6 +126,7 @@ std::unique_ptr<Module> Snapshot::thaw() const {
   if (preds_) m->preds_ = *preds_, m->succs_ = *succs_;
   m->dirty_.assign(slots_, false);
   m->dirty_comp_.assign(m->comps_.size(), false);
+  m->comp_edited_.assign(m->comps_.size(), 0);
   m->freeze_pool();
   return m;
 }

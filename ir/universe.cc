@@ -182,7 +182,9 @@ ShapeId Universe::with_type(ShapeId id, ElementType type) {
 ShapeId Universe::with_dims(ShapeId id, Dims dims) { return array((*this)[id].type, std::move(dims)); }
 
 ShapeId Universe::with_layout(ShapeId id, Dims minor_to_major) {
-  Shape s = (*this)[id];
+  const Shape& old = (*this)[id];
+  if (old.has_layout && old.layout.minor_to_major == minor_to_major) return id;
+  Shape s = old;
   s.layout.minor_to_major = std::move(minor_to_major);
   return shape(std::move(s));
 }

@@ -88,13 +88,7 @@ int64_t PassContext::number(std::string_view key) const {
 
 void PassContext::note(const Module& m, std::string_view rule, std::initializer_list<InstId> insts,
                        std::string_view text) {
-  if (!keep_notes || notes.size() >= max_notes) return;
-  Note& n = notes.emplace_back();
-  n.rule = rule;
-  n.names.reserve(insts.size()), n.insts.reserve(insts.size());
-  for (InstId i : insts)
-    if (i.valid()) n.names.emplace_back(m.inst_name(i)), n.insts.push_back(i);
-  n.text = text;
+  if (keep_notes && notes.size() < max_notes) notes.add(m, rule, insts, text, 0);
 }
 
 bool PassContext::spend(const Module& m, std::string_view rule, std::initializer_list<InstId> insts,
@@ -104,10 +98,57 @@ bool PassContext::spend(const Module& m, std::string_view rule, std::initializer
   ++rewrites;
   last_rewrite_ = rule;
   last_instruction_ = insts.size() ? *insts.begin() : InstId();
-  size_t before = notes.size();
-  note(m, rule, insts, text);
-  if (notes.size() > before) notes.back().rewrite = rewrites;
+  if (keep_notes && notes.size() < max_notes) notes.add(m, rule, insts, text, rewrites);
   return true;
+}
+
+void NoteLog::add(const Module& m, std::string_view rule, std::initializer_list<InstId> insts, std::string_view text,
+                  int64_t rewrite) {
+  Entry e{};
+  // A pass has few rules, and mostly the one that it had.
+  if (!entries_.empty() && part(entries_.back().rule_at, entries_.back().rule_size) == rule) {
+    e.rule_at = entries_.back().rule_at;
+  } else {
+    e.rule_at = static_cast<uint32_t>(texts_.size());
+    texts_ += rule;
+  }
+  e.rule_size = static_cast<uint32_t>(rule.size());
+  e.text_at = static_cast<uint32_t>(texts_.size()), e.text_size = static_cast<uint32_t>(text.size());
+  texts_ += text;
+  e.first = static_cast<uint32_t>(named_.size());
+  for (InstId i : insts)
+    if (i.valid()) named_.emplace_back(i, m[i].name);
+  e.count = static_cast<uint32_t>(named_.size()) - e.first;
+  e.rewrite = rewrite;
+  entries_.push_back(e);
+}
+
+void NoteLog::append(const NoteLog& inner, int64_t rewrites) {
+  const uint32_t texts = static_cast<uint32_t>(texts_.size()), named = static_cast<uint32_t>(named_.size());
+  for (Entry e : inner.entries_) {
+    e.rule_at += texts, e.text_at += texts, e.first += named;
+    if (e.rewrite) e.rewrite += rewrites;
+    entries_.push_back(e);
+  }
+  named_.insert(named_.end(), inner.named_.begin(), inner.named_.end());
+  texts_ += inner.texts_;
+}
+
+void NoteLog::end_at(int64_t rewrite) {
+  for (Entry& e : entries_) e.rewrite = std::min(e.rewrite, rewrite);
+}
+
+std::vector<Note> NoteLog::notes(const Universe& u) const {
+  std::vector<Note> out;
+  out.reserve(entries_.size());
+  for (const Entry& e : entries_) {
+    Note& n = out.emplace_back();
+    n.rule = part(e.rule_at, e.rule_size), n.text = part(e.text_at, e.text_size), n.rewrite = e.rewrite;
+    n.names.reserve(e.count), n.insts.reserve(e.count);
+    for (uint32_t k = e.first; k < e.first + e.count; ++k)
+      n.insts.push_back(named_[k].first), n.names.emplace_back(u.text(named_[k].second));
+  }
+  return out;
 }
 
 std::span<const PassInfo> all_passes() { return kPasses; }

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/module.h"
@@ -21,6 +22,31 @@ struct Note {
   int64_t rewrite = 0;             // which one of the run, from 1; 0: a decision that rewrites nothing
 };
 
+// Notes as a pass takes them, mostly one a rewrite: without a list and strings for each. Those are made when the run is
+// over, after its time.
+class NoteLog {
+ public:
+  size_t size() const { return entries_.size(); }
+  void add(const Module& m, std::string_view rule, std::initializer_list<InstId> insts, std::string_view text,
+           int64_t rewrite);
+  // Of a pass within, after so many rewrites of the one around it.
+  void append(const NoteLog& inner, int64_t rewrites);
+  // None is of a later rewrite than this.
+  void end_at(int64_t rewrite);
+  std::vector<Note> notes(const Universe& u) const;
+
+ private:
+  struct Entry {
+    uint32_t rule_at, rule_size, text_at, text_size;  // in texts_
+    uint32_t first, count;                            // in named_
+    int64_t rewrite;
+  };
+  std::string_view part(size_t at, size_t size) const { return std::string_view(texts_).substr(at, size); }
+  std::vector<Entry> entries_;
+  std::vector<std::pair<InstId, StrId>> named_;  // by the name that it had
+  std::string texts_;
+};
+
 struct ScopeOptions;
 struct PassInfo;
 
@@ -32,7 +58,7 @@ class PassContext {
   int64_t rewrites = 0;      // rewrites done
   bool keep_notes = true;
   size_t max_notes = 20000;
-  std::vector<Note> notes;
+  NoteLog notes;
   // Called by passes that show their inner steps (copy-insertion), with the step's name.
   std::function<void(std::string_view)> on_step;
 
@@ -66,6 +92,9 @@ class PassContext {
   friend bool run_pass(Module&, const PassInfo&, PassContext&, const ScopeOptions&, struct PassEvent*);
   friend bool run_step(Module&, std::string_view, const std::function<bool(Module&, PassContext&)>&,
                        const ScopeOptions&, struct PassEvent*);
+  // run_pass, with the notes left in the context.
+  static void run_in_context(Module& m, const PassInfo& pass, PassContext& context, const ScopeOptions& options,
+                             struct PassEvent* event);
   std::optional<bool> claimed_;
   std::string last_rewrite_;
   InstId last_instruction_;

@@ -142,13 +142,13 @@ InstId make_element(Module& m, InstId tuple, int64_t index) {
                                  .attrs = attrs_of(m.u(), Opcode::GetTupleElement, {{Attr::index, index}})});
 }
 
-std::vector<InstId> all_of_opcode(const Module& m, Opcode op) {
+std::vector<InstId> all_of_opcode(Module& m, Opcode op) {
   std::vector<InstId> out;
-  // One look at each slot tells which computations need an order at all: mostly none.
-  const std::vector<bool> there = m.computations_with(op);
-  if (there.empty()) return out;
+  if (!m.count(op)) return out;
   for (CompId c : m.nonfusion_computations()) {
-    if (!there[c.value]) continue;
+    const std::vector<InstId>& made = m.comp(c).order;
+    // Most computations have none, and need no order.
+    if (std::none_of(made.begin(), made.end(), [&](InstId i) { return m.alive(i) && m.op(i) == op; })) continue;
     for (InstId i : m.post_order(c))
       if (m.op(i) == op && !m.has_control(i)) out.push_back(i);
   }

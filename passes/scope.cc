@@ -75,7 +75,7 @@ std::string blame(const Module& m, const Run& run, const PassContext& context, c
                            options.stage, spelled(run.name, run.given), fuel);
 }
 
-bool run_in_scope(Module& m, const Run& run, PassContext& context, const ScopeOptions& options, PassEvent* event) {
+void run_in_scope(Module& m, const Run& run, PassContext& context, const ScopeOptions& options, PassEvent* event) {
   event->instructions_before = m.instruction_count();
   auto start = std::chrono::steady_clock::now();
   const uint64_t edits = m.edits();
@@ -103,39 +103,46 @@ bool run_in_scope(Module& m, const Run& run, PassContext& context, const ScopeOp
   if (run.atomic) {
     context.fuel = event->changed ? fuel - (fuel != INT64_MAX) : fuel;
     context.rewrites = event->changed;
-    for (Note& n : context.notes) n.rewrite = std::min<int64_t>(n.rewrite, context.rewrites);
+    context.notes.end_at(context.rewrites);
   }
   event->microseconds =
       std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
   event->instructions_after = event->changed ? m.instruction_count() : event->instructions_before;
   event->rewrites = context.rewrites;
-  event->notes = std::move(context.notes);
   if (event->changed && options.verify) {
     std::vector<VerifyError> errors = verify_module(m, 1, options.layouts);
     if (!errors.empty())
       fail(FailureKind::kInternal, "pass {} left a module that does not verify: {}{}", run.name, errors[0].message,
            blame(m, run, context, options));
   }
-  return event->changed;
 }
 
 }  // namespace
 
-bool run_pass(Module& m, const PassInfo& pass, PassContext& context, const ScopeOptions& options, PassEvent* event) {
+void PassContext::run_in_context(Module& m, const PassInfo& pass, PassContext& context, const ScopeOptions& options,
+                                 PassEvent* event) {
   HLO_CHECK(pass.run, "pass {} is not implemented", pass.name);
   std::map<std::string, std::string> given = context.options;
   complete_options(pass, &context.options);
   context.keep_notes = context.keep_notes && options.keep_notes;
   context.inner_ = &options;
   const Function function = pass.run;
-  return run_in_scope(m, {pass.name, function, !pass.atomic.empty(), std::move(given)}, context, options, event);
+  run_in_scope(m, {pass.name, function, !pass.atomic.empty(), std::move(given)}, context, options, event);
+}
+
+bool run_pass(Module& m, const PassInfo& pass, PassContext& context, const ScopeOptions& options, PassEvent* event) {
+  PassContext::run_in_context(m, pass, context, options, event);
+  event->notes = std::exchange(context.notes, {}).notes(m.u());
+  return event->changed;
 }
 
 bool run_step(Module& m, std::string_view name, const Function& step, const ScopeOptions& options, PassEvent* event) {
   PassContext context;
   context.keep_notes = options.keep_notes;
   context.inner_ = &options;
-  return run_in_scope(m, {name, step, true, {}}, context, options, event);
+  run_in_scope(m, {name, step, true, {}}, context, options, event);
+  event->notes = std::exchange(context.notes, {}).notes(m.u());
+  return event->changed;
 }
 
 bool PassContext::run(Module& m, std::string_view name, std::map<std::string, std::string> given) {
@@ -150,12 +157,9 @@ bool PassContext::run(Module& m, std::string_view name, std::map<std::string, st
   inner.keep_notes = keep_notes;
   inner.max_notes = max_notes - std::min(notes.size(), max_notes);
   PassEvent event;
-  run_pass(m, *pass, inner, of_inner, &event);
+  run_in_context(m, *pass, inner, of_inner, &event);
   fuel = inner.fuel;
-  for (Note& n : event.notes) {
-    if (n.rewrite) n.rewrite += rewrites;
-    notes.push_back(std::move(n));
-  }
+  notes.append(inner.notes, rewrites);
   rewrites += event.rewrites;
   if (!inner.last_rewrite().empty()) last_rewrite_ = inner.last_rewrite(), last_instruction_ = inner.last_instruction_;
   return event.changed;

@@ -75,6 +75,16 @@ TEST(StringInterner, NumbersFarAheadAndSpelledOddly) {
   EXPECT_EQ(s[s.find("x.5999940")], "x.5999940");
   EXPECT_FALSE(s.find("x.123456").valid());
   EXPECT_FALSE(s.find("y.1").valid());
+  // A root's first number, and the next ones on both sides of it.
+  const StrId first = s.intern("z.9");
+  EXPECT_EQ(s.find("z.9"), first);
+  EXPECT_FALSE(s.find("z.8").valid());
+  EXPECT_FALSE(s.find("z.10").valid());
+  const StrId below = s.intern("z.8"), away = s.intern("z.9000000"), above = s.intern("z.10");
+  EXPECT_EQ((std::vector<StrId>{s.find("z.9"), s.find("z.8"), s.find("z.9000000"), s.find("z.10")}),
+            (std::vector<StrId>{first, below, away, above}));
+  EXPECT_EQ(s.intern("z.9"), first);
+  EXPECT_EQ(s[above], "z.10");
 }
 
 // Examples of xla/service/name_uniquer.cc's rules.
@@ -90,6 +100,13 @@ TEST(NameUniquer, CountsAsXlaDoes) {
   EXPECT_EQ(m.unique("f32"), "f32_");
   EXPECT_EQ(m.unique("1x"), "_x");
   EXPECT_EQ(m.unique("a b"), "a_b");
+  EXPECT_EQ(m.unique("a b.3"), "a_b.3");
+  EXPECT_EQ(m.unique("mul.007"), "mul.7");
+  EXPECT_EQ(m.unique("mul.7"), "mul.1");
+  EXPECT_EQ(m.unique("sub.0"), "sub.0");
+  EXPECT_EQ(m.unique("sub"), "sub.1");
+  EXPECT_EQ(m.unique("add.5.0"), "add.5.0");
+  EXPECT_EQ(m.unique("a-1:2.x"), "a-1_2.x");
 }
 
 // Against a set of numbers for each root: near ones, far ones, and far ones that the near ones reach later.

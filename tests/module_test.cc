@@ -230,5 +230,50 @@ TEST(Order, DeadEndsAndControlDependencies) {
   EXPECT_EQ(names(*m, m->post_order(m->entry())), "p a b c ");
 }
 
+// Orders are kept until something is edited that they follow.
+TEST(Order, IsThatOfNow) {
+  auto m = parse(
+      "HloModule m\nf {\n q = f32[] parameter(0)\n ROOT s = f32[] sine(q)\n}\nENTRY e {\n p = f32[] parameter(0)\n a "
+      "= f32[] negate(p)\n b = f32[] abs(p)\n c = f32[] add(a, b)\n ROOT d = f32[] call(c), to_apply=f\n}");
+  const CompId e = m->entry();
+  const InstId a = named(*m, "a"), b = named(*m, "b"), c = named(*m, "c"), d = named(*m, "d"), p = named(*m, "p");
+  auto order = [&] { return names(*m, m->post_order(e)); };
+  auto comps = [&](std::vector<CompId> list) {
+    std::string out;
+    for (CompId i : list) out += std::string(m->comp_name(i)) + " ";
+    return out;
+  };
+  EXPECT_EQ(order(), "p a b c d ");
+  EXPECT_EQ(comps(m->computation_post_order()), "f e ");
+  m->set_operand(c, 0, b), m->set_operand(c, 1, a);
+  EXPECT_EQ(order(), "p b a c d ");
+  m->add_control(a, b);
+  EXPECT_EQ(order(), "p a b c d ");
+  m->drop_control(b);
+  EXPECT_EQ(order(), "p b a c d ");
+  const InstId n = m->add(e, {.op = Opcode::Negate, .shape = m->shape_id(p), .operands = {p}, .name = "n"});
+  EXPECT_EQ(order(), "p b a c d n ");
+  EXPECT_EQ(m->count(Opcode::Negate), 2u);
+  m->set_order(e, {p, n, a, b, c, d});
+  EXPECT_EQ(order(), "p n b a c d ");
+  m->replace_all_uses(a, n);
+  EXPECT_EQ(order(), "p a b n c d ");
+  m->remove(a);
+  EXPECT_EQ(order(), "p b n c d ");
+  EXPECT_EQ(m->count(Opcode::Negate), 1u);
+  EXPECT_EQ(m->instruction_count(), 7u);
+  const CompId g = m->clone_computation(m->called(d)[0], "g");
+  EXPECT_EQ(comps(m->computation_post_order()), "f e f.g ");
+  m->replace_called(d, m->called(d)[0], g);
+  m->remove_uncalled_computations();
+  EXPECT_EQ(comps(m->computation_post_order()), "f.g e ");
+  EXPECT_EQ(comps(m->nonfusion_computations()), "f.g e ");
+  EXPECT_EQ(m->count(Opcode::Sine), 1u);
+  EXPECT_FALSE(m->has_any({Opcode::Sort, Opcode::Dot}));
+  EXPECT_TRUE(m->has_any({Opcode::Sort, Opcode::Abs}));
+  m->set_scheduled(true);
+  EXPECT_EQ(order(), "p b n c d ");
+}
+
 }  // namespace
 }  // namespace hlo

@@ -52,12 +52,33 @@ std::string all_of(const Module& m) {
   return print_module(m, o);
 }
 
+std::vector<size_t> counts_of(const Module& m) {
+  std::vector<size_t> out;
+  for (int op = 0; op < kOpcodeCount; ++op) out.push_back(m.count(static_cast<Opcode>(op)));
+  out.push_back(m.instruction_count());
+  return out;
+}
+
+std::vector<size_t> counted_one_by_one(const Module& m) {
+  std::vector<size_t> out(kOpcodeCount + 1, 0);
+  for (CompId c : m.computations())
+    for (InstId i : m.live_order(c)) ++out[static_cast<size_t>(m.op(i))], ++out.back();
+  return out;
+}
+
 class FreezeThaw {
  public:
   explicit FreezeThaw(const Module& m) : recorder_(m.universe()) {}
   void keep(Module& m, const std::string& stage) {
     stages_.push_back({stage, recorder_.freeze(m)});
     texts_.push_back(all_of(m));
+    // What the module keeps of its orders and counts is what one that has walked nowhere yet finds.
+    const std::unique_ptr<Module> fresh = stages_.back().second.thaw();
+    EXPECT_EQ(m.computation_post_order(), fresh->computation_post_order()) << stage;
+    EXPECT_EQ(m.nonfusion_computations(), fresh->nonfusion_computations()) << stage;
+    for (CompId c : m.computations()) EXPECT_EQ(m.post_order(c), fresh->post_order(c)) << stage;
+    EXPECT_EQ(counts_of(m), counts_of(*fresh)) << stage;
+    EXPECT_EQ(counts_of(m), counted_one_by_one(m)) << stage;
   }
   // At the end: later stages leave the earlier ones as they were.
   void check() const {

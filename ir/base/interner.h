@@ -102,11 +102,10 @@ class StringInterner {
   StrId intern(std::string_view text) {
     if (Numbered n; numbered(text, &n)) {
       Root& root = roots_[root_of(text.substr(0, n.dot))];
-      if (n.number - root.base < root.ids.size() || root.reach(n.number)) {
-        uint32_t& slot = root.ids[n.number - root.base];
+      if (uint32_t* slot = root.place(n.number)) {
         // A number that was too far away once may lie in the general table.
-        if (slot == IndexTable::kEmpty) slot = root.overflow ? general(text) : append(text);
-        return StrId(slot);
+        if (*slot == IndexTable::kEmpty) *slot = root.overflow ? general(text) : append(text);
+        return StrId(*slot);
       }
       root.overflow = true;
     }
@@ -127,6 +126,7 @@ class StringInterner {
       if (r == IndexTable::kEmpty) return StrId();
       const Root& root = roots_[r];
       uint32_t at = n.number - root.base;  // wraps to far away below the base
+      if (root.ids.empty() && at == 0) return StrId(root.only);
       if (at < root.ids.size() && root.ids[at] != IndexTable::kEmpty) return StrId(root.ids[at]);
       if (!root.overflow) return StrId();
     }
@@ -159,20 +159,30 @@ class StringInterner {
     return true;
   }
   struct Root {
-    std::string_view name;      // in the store
-    uint32_t base = 0;          // number of ids[0]
-    std::vector<uint32_t> ids;  // most roots have few numbers, close together
+    std::string_view name;               // in the store
+    uint32_t base = 0;                   // number of ids[0], or of `only`
+    uint32_t only = IndexTable::kEmpty;  // while there is one number: names that got a `.0` have no other
+    std::vector<uint32_t> ids;           // most roots have few numbers, close together
     bool overflow = false;
 
-    // Does the array hold the number, or can it grow to without a large hole?
+    // Where the number's id stands, or is to stand; null where that is a large hole away from the others.
+    uint32_t* place(uint32_t number) {
+      if (ids.empty()) {
+        if (only == IndexTable::kEmpty) base = number;
+        if (number == base) return &only;
+        ids.reserve(6);  // what the smallest block has room for
+        ids.push_back(only);
+      }
+      return number - base < ids.size() || reach(number) ? &ids[number - base] : nullptr;
+    }
+    // Does the array hold the number, or can it grow to?
     bool reach(uint32_t number) {
       size_t size = ids.size(), gap = size * 2 + kGap;
-      if (!size) base = number, ids.reserve(6);  // what the smallest block has room for
       if (number >= base) {
         size_t at = number - base;
         if (at < size) return true;
         if (at >= size + gap) return false;
-        ids.resize(size ? std::max(at + 1, size * 2) : 1, IndexTable::kEmpty);
+        ids.resize(std::max(at + 1, size * 2), IndexTable::kEmpty);
         return true;
       }
       if (base - number > gap) return false;
@@ -188,7 +198,7 @@ class StringInterner {
     uint32_t found = root_table_.find(hash, [&](uint32_t i) { return same_text(roots_[i].name, name); });
     if (found != IndexTable::kEmpty) return found;
     found = static_cast<uint32_t>(roots_.size());
-    roots_.push_back({{texts_.add(name), name.size()}, 0, {}, false});
+    roots_.emplace_back().name = {texts_.add(name), name.size()};
     root_table_.insert(hash, found);
     return found;
   }

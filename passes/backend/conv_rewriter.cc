@@ -219,6 +219,7 @@ class ConvRewriter {
 }  // namespace
 
 bool run_conv_rewriter(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::Convolution)) return false;
   bool changed = false;
   for (CompId c : m.nonfusion_computations())
     for (InstId i : m.live_order(c)) {

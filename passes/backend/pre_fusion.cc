@@ -10,6 +10,7 @@ namespace hlo {
 //   %add      →      %add.0       so that copies of an instruction can be told from it
 bool run_rename_instructions(Module& m, PassContext& ctx) {
   bool changed = false;
+  std::string wish;
   for (CompId c : m.nonfusion_computations())
     for (InstId i : m.live_order(c)) {
       switch (m.op(i)) {
@@ -26,7 +27,8 @@ bool run_rename_instructions(Module& m, PassContext& ctx) {
       }
       if (m.has_side_effect(i)) continue;
       if (!ctx.spend(m, "a number for its copies", {i})) return changed;
-      m.set_uniquified_name(i, std::string(m.inst_name(i)) + ".0");
+      wish.assign(m.inst_name(i)).append(".0");
+      m.set_uniquified_name(i, wish);
       changed = true;
     }
   return changed;

@@ -150,6 +150,7 @@ class Expander {
 }  // namespace
 
 bool run_batchnorm_expander(Module& m, PassContext& ctx) {
+  if (!m.has_any({Opcode::BatchNormTraining, Opcode::BatchNormInference, Opcode::BatchNormGrad})) return false;
   bool changed = false;
   for (CompId c : m.nonfusion_computations())
     visit_computation(m, c, [&](InstId i) {

@@ -31,7 +31,9 @@ void decompose(Module& m, InstId dot) {
   auto side = [&](size_t which, const Dims& batch, const Dims& contract, bool free_first, bool* has_free) {
     InstId x = m.operand(dot, which);
     const Dims in = m.shape(x).dims;
-    Dims order = batch, dims;
+    Dims order, dims;
+    order.reserve(in.size()), dims.reserve(batch_sizes.size() + 2);
+    order = batch;
     int64_t free_size = 1, contract_size = 1;
     *has_free = false;
     auto free = [&] {
@@ -57,9 +59,17 @@ void decompose(Module& m, InstId dot) {
       dims.push_back(contract_size);
       if (keep_free) dims.push_back(free_size);
     }
-    InstId moved = make_transpose(m, x, order);
     // XLA permutes the sizes and keeps the operand's layout as it stands.
-    m.set_shape(moved, m.u().with_layout(m.shape_id(moved), m.shape(x).layout.minor_to_major));
+    const Shape& from = m.shape(x);
+    ShapeId turned;
+    if (!from.is_dynamic()) {
+      Dims sizes;
+      for (int64_t d : order) sizes.push_back(in[static_cast<size_t>(d)]);
+      turned = m.u().with_layout(m.u().array(from.type, std::move(sizes)), from.layout.minor_to_major);
+    }
+    AttrsId permutation = dims_attr(m.u(), Opcode::Transpose, std::move(order));
+    InstId moved = make_derived(m, x, Opcode::Transpose, {x}, permutation, turned);
+    if (!turned.valid()) m.set_shape(moved, m.u().with_layout(m.shape_id(moved), from.layout.minor_to_major));
     const InstId flat = make_reshape(m, moved, dims);
     // They are called as the operand is, and have nothing else of it.
     for (InstId i : {moved, flat}) m.erase_attr(i, Attr::frontend_attributes);

@@ -252,6 +252,7 @@ bool run_scatter_simplifier(Module& m, PassContext& ctx) {
 
 //   topk(A), k=5      →      slices of sort(A, iota)
 bool run_topk_decomposer(Module& m, PassContext& ctx) {
+  if (!m.has_any({Opcode::TopK, Opcode::CustomCall})) return false;
   bool changed = false;
   Universe& u = m.u();
   for (CompId c : m.nonfusion_computations())
@@ -318,6 +319,7 @@ bool run_topk_decomposer(Module& m, PassContext& ctx) {
 
 //   compare(A, B), type=TOTALORDER      →      compare of integers that are ordered as the floats are
 bool run_comparison_expander(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::Compare)) return false;
   bool changed = false;
   Universe& u = m.u();
   for (CompId c : m.nonfusion_computations())

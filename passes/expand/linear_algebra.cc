@@ -782,6 +782,7 @@ bool as_calls(Module& m, PassContext& ctx, const char* rule, const std::function
 }  // namespace
 
 bool run_cholesky_expander(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::Cholesky)) return false;
   return as_calls(
       m, ctx, "cholesky by columns",
       [&](InstId i) {
@@ -792,6 +793,7 @@ bool run_cholesky_expander(Module& m, PassContext& ctx) {
 }
 
 bool run_triangular_solve_expander(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::TriangularSolve)) return false;
   return as_calls(
       m, ctx, "triangular solve by inverted blocks",
       [&](InstId i) { return m.op(i) == Opcode::TriangularSolve ? solve_name(m, i) : std::string(); },
@@ -799,6 +801,7 @@ bool run_triangular_solve_expander(Module& m, PassContext& ctx) {
 }
 
 bool run_qr_expander(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::CustomCall)) return false;
   auto target = [&](InstId i) -> std::string_view {
     return m.op(i) == Opcode::CustomCall ? m.u().text(m.attrs(i).text(Attr::custom_call_target)) : std::string_view();
   };
@@ -813,6 +816,7 @@ bool run_qr_expander(Module& m, PassContext& ctx) {
 }
 
 bool run_eigh_expander(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::CustomCall)) return false;
   auto config = [&](InstId i) { return m.u().text(m.attrs(i).text(Attr::backend_config)); };
   return as_calls(
       m, ctx, "eigenvalues by Jacobi rotations",

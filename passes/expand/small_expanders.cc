@@ -21,6 +21,7 @@ bool each(Module& m, F f) {
 
 //   logistic(A)      →      1 / (1 + exp(-A))
 bool run_logistic_expander(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::Logistic)) return false;
   std::vector<InstId> found;
   each(m, [&](InstId i) {
     if (m.op(i) == Opcode::Logistic && !m.has_control(i)) found.push_back(i);
@@ -43,6 +44,7 @@ bool run_logistic_expander(Module& m, PassContext& ctx) {
 
 //   dynamic-slice(A, s32[2] I)      →      dynamic-slice(A, I[0], I[1])
 bool run_dynamic_index_splitter(Module& m, PassContext& ctx) {
+  if (!m.has_any({Opcode::DynamicSlice, Opcode::DynamicUpdateSlice})) return false;
   return each(m, [&](InstId i) {
     bool slice = m.op(i) == Opcode::DynamicSlice;
     if (!slice && m.op(i) != Opcode::DynamicUpdateSlice) return false;
@@ -68,6 +70,7 @@ bool run_dynamic_index_splitter(Module& m, PassContext& ctx) {
 
 //   get-dimension-size(A), dimensions={0} of a static array      →      constant
 bool run_get_dimension_size_rewriter(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::GetDimensionSize)) return false;
   return each(m, [&](InstId i) {
     if (m.op(i) != Opcode::GetDimensionSize || m.has_control(i)) return false;
     const Shape& s = m.shape(m.operand(i, 0));
@@ -86,8 +89,14 @@ bool run_get_dimension_size_rewriter(Module& m, PassContext& ctx) {
 bool run_variadic_op_splitter(Module& m, PassContext& ctx) {
   constexpr size_t kMost = 128;
   bool changed = false;
+  auto is_long = [&](InstId i) { return m.alive(i) && m.op(i) == Opcode::Concatenate && m.operand_count(i) > kMost; };
+  // There are few: no computation needs an order where there is none.
+  const std::vector<CompId> all = m.count(Opcode::Concatenate) ? m.computations() : std::vector<CompId>();
+  if (std::none_of(all.begin(), all.end(),
+                   [&](CompId c) { return std::any_of(m.comp(c).order.begin(), m.comp(c).order.end(), is_long); }))
+    return false;
   for (InstId i : all_of_opcode(m, Opcode::Concatenate)) {
-    if (!m.alive(i) || m.operand_count(i) <= kMost) continue;
+    if (!is_long(i)) continue;
     if (!ctx.spend(m, "long concatenate split", {i})) return changed;
     std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
     while (ops.size() > kMost) {

@@ -35,6 +35,7 @@ CompId with_sides(Module& m, CompId less, int64_t operand) {
 //   sort(K), is_stable=true, to_apply=less
 //   →  sort(K, iota), to_apply=select(less(a, b) == less(b, a), i < j, less(a, b))
 bool run_stable_sort_expander(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::Sort)) return false;
   std::vector<InstId> sorts;
   for (CompId c : m.nonfusion_computations())
     for (InstId i : m.post_order(c))

@@ -70,6 +70,7 @@ std::optional<Taken> taken(const Module& m, InstId sort, int64_t dim) {
 //   slices [0:k] of sort(A, iota), greatest first      →      results of TopK(A), A as a matrix whose rows are sorted
 // The sort stays behind, dead.
 bool run_topk_rewriter(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::Sort)) return false;
   bool changed = false;
   Universe& u = m.u();
   for (CompId c : m.nonfusion_computations())
@@ -118,6 +119,7 @@ bool run_topk_rewriter(Module& m, PassContext& ctx) {
 //   TopK(A), A one row of 2^21 elements and more      →      the first of a stable sort of TopK of its pieces
 // Pieces are some 2^20 long, as many as a power of two of them; a row must be a multiple of 1024 long.
 bool run_topk_splitter(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::CustomCall)) return false;
   bool changed = false;
   Universe& u = m.u();
   constexpr int64_t kPiece = 1 << 20, kAlignment = 1024;
@@ -166,6 +168,7 @@ bool run_topk_splitter(Module& m, PassContext& ctx) {
 
 //   TopK(A), A of f32 or bf16, rows of 1024 and more, k of 16 and less      →      __gpu$TopK(A)
 bool run_topk_specializer(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::CustomCall)) return false;
   bool changed = false;
   Universe& u = m.u();
   for (CompId c : m.nonfusion_computations())

@@ -14,13 +14,14 @@ std::string_view target(const Module& m, InstId i) {
   return m.op(i) == Opcode::CustomCall ? m.u().text(m.attrs(i).text(Attr::custom_call_target)) : std::string_view();
 }
 
-// One sweep over what is no fusion; `f` gives what an instruction can be replaced by, or nothing.
+// One sweep over what is no fusion; `f` gives what an instruction of that opcode can be replaced by, or nothing.
 template <class F>
-bool sweep(Module& m, PassContext& ctx, std::string_view rule, F f) {
+bool sweep(Module& m, PassContext& ctx, Opcode op, std::string_view rule, F f) {
   bool changed = false;
+  if (!m.count(op)) return false;
   for (CompId c : m.nonfusion_computations())
     for (InstId i : m.post_order(c)) {
-      if (!m.alive(i)) continue;
+      if (m.op(i) != op || !m.alive(i)) continue;
       InstId to = f(i);
       if (!to.valid() || m.dead(i)) continue;
       if (!ctx.spend(m, rule, {i, to})) return changed;
@@ -37,27 +38,24 @@ bool run_dynamic_dimension_simplifier(Module& m, PassContext& ctx) {
   bool changed = false;
   const Universe& u = m.u();
   // Nested concatenates.
-  for (CompId c : m.nonfusion_computations())
-    for (InstId i : m.post_order(c)) {
-      if (m.op(i) != Opcode::Concatenate) continue;
-      const Dims& along = m.attrs(i).ints(Attr::dimensions);
-      std::vector<InstId> flat;
-      bool nested = false;
-      for (InstId o : m.operands(i))
-        if (m.op(o) == Opcode::Concatenate && m.attrs(o).ints(Attr::dimensions) == along) {
-          nested = true;
-          for (InstId p : m.operands(o)) flat.push_back(p);
-        } else {
-          flat.push_back(o);
-        }
-      if (!nested || m.has_control(i)) continue;
-      if (!ctx.spend(m, "nested concatenate", {i})) return changed;
-      changed |= m.replace(
-          i, make(m, c, Opcode::Concatenate, flat, dims_attr(m.u(), Opcode::Concatenate, Dims(along)), m.shape_id(i)));
-    }
-  changed |= sweep(m, ctx, "slice is a piece of a concatenate", [&](InstId i) {
-    if (m.op(i) != Opcode::Slice || m.shape(i).rank() != 1 || m.op(m.operand(i, 0)) != Opcode::Concatenate)
-      return InstId();
+  for (InstId i : all_of_opcode(m, Opcode::Concatenate)) {
+    const Dims& along = m.attrs(i).ints(Attr::dimensions);
+    std::vector<InstId> flat;
+    bool nested = false;
+    for (InstId o : m.operands(i))
+      if (m.op(o) == Opcode::Concatenate && m.attrs(o).ints(Attr::dimensions) == along) {
+        nested = true;
+        for (InstId p : m.operands(o)) flat.push_back(p);
+      } else {
+        flat.push_back(o);
+      }
+    if (!nested) continue;
+    if (!ctx.spend(m, "nested concatenate", {i})) return changed;
+    changed |= m.replace(i, make(m, m.parent(i), Opcode::Concatenate, flat,
+                                 dims_attr(m.u(), Opcode::Concatenate, Dims(along)), m.shape_id(i)));
+  }
+  changed |= sweep(m, ctx, Opcode::Slice, "slice is a piece of a concatenate", [&](InstId i) {
+    if (m.shape(i).rank() != 1 || m.op(m.operand(i, 0)) != Opcode::Concatenate) return InstId();
     const SliceDim cut = m.attrs(i).get<std::vector<SliceDim>>(Attr::slice)->at(0);
     if (cut.stride != 1) return InstId();
     int64_t at = 0;
@@ -68,23 +66,23 @@ bool run_dynamic_dimension_simplifier(Module& m, PassContext& ctx) {
     }
     return InstId();
   });
-  changed |= sweep(m, ctx, "scalar of a broadcast scalar", [&](InstId i) {
-    if (m.op(i) != Opcode::Reshape || m.shape(i).rank() != 0) return InstId();
+  changed |= sweep(m, ctx, Opcode::Reshape, "scalar of a broadcast scalar", [&](InstId i) {
+    if (m.shape(i).rank() != 0) return InstId();
     InstId b = m.operand(i, 0);
     if (m.op(b) != Opcode::Broadcast || m.shape(b).rank() != 1 || m.shape(m.operand(b, 0)).rank() != 0) return InstId();
     return m.operand(b, 0);
   });
-  changed |= sweep(m, ctx, "reshape there and back", [&](InstId i) {
-    if (m.op(i) != Opcode::Reshape || m.op(m.operand(i, 0)) != Opcode::Reshape) return InstId();
+  changed |= sweep(m, ctx, Opcode::Reshape, "reshape there and back", [&](InstId i) {
+    if (m.op(m.operand(i, 0)) != Opcode::Reshape) return InstId();
     InstId source = m.operand(m.operand(i, 0), 0);
     return u.shape_text(m.shape_id(source)) == u.shape_text(m.shape_id(i)) ? source : InstId();
   });
   for (Opcode op : {Opcode::Convert, Opcode::Reshape})
-    changed |=
-        sweep(m, ctx, op == Opcode::Convert ? "convert to the same type" : "reshape to the same shape", [&](InstId i) {
-          bool same = m.op(i) == op && u.shape_text(m.shape_id(m.operand(i, 0))) == u.shape_text(m.shape_id(i));
-          return same ? m.operand(i, 0) : InstId();
-        });
+    changed |= sweep(m, ctx, op, op == Opcode::Convert ? "convert to the same type" : "reshape to the same shape",
+                     [&](InstId i) {
+                       bool same = u.shape_text(m.shape_id(m.operand(i, 0))) == u.shape_text(m.shape_id(i));
+                       return same ? m.operand(i, 0) : InstId();
+                     });
   return changed;
 }
 
@@ -131,6 +129,7 @@ bool run_computation_deduplicator(Module& m, PassContext& ctx) {
 
 //   custom-call(A), custom_call_target="Sharding"      →      copy(A), its users read A
 bool run_sharding_remover(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::CustomCall)) return false;
   bool changed = false;
   for (CompId c : m.nonfusion_computations()) {
     std::vector<InstId> order = m.post_order(c);
@@ -160,6 +159,7 @@ bool run_sharding_remover(Module& m, PassContext& ctx) {
 
 //   broadcast(A), dimensions={2,0}      →      broadcast(transpose(A)), dimensions={0,2}
 bool run_broadcast_canonicalizer(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::Broadcast)) return false;
   bool changed = false;
   for (CompId c : m.nonfusion_computations())
     for (InstId i : m.post_order(c)) {
@@ -264,6 +264,7 @@ bool run_reshape_decomposer(Module& m, PassContext& ctx) {
 //   convert(convert(A))      →      convert(A)      (results that are floats; what the narrower one rounded stays
 //   unrounded)
 bool run_simplify_fp_conversions(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::Convert)) return false;
   bool changed = false;
   for (CompId c : m.computations())
     for (InstId i : m.post_order(c)) {

@@ -98,6 +98,8 @@ InstId repeated(Module& m, InstId step, InstId x) {
 //   all-gather(f32 convert(A))      →      f32 convert(all-gather(A))
 // also with a scale and a clamp. What was there stays, dead, as in XLA.
 bool run_collective_quantizer(Module& m, PassContext& ctx) {
+  if (!m.has_any({Opcode::AllGather, Opcode::AllToAll, Opcode::CollectiveBroadcast, Opcode::CollectivePermute}))
+    return false;
   bool changed = false;
   Universe& u = m.u();
   for (CompId c : m.nonfusion_computations())

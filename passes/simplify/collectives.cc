@@ -178,6 +178,7 @@ InstId collective_behind(const Module& m, InstId i, Opcode collective, Opcode ki
 
 //   add(all-reduce(A), all-reduce(B))      →      all-reduce(add(A, B))
 bool reassociate(Module& m, PassContext& ctx, Opcode collective) {
+  if (!m.count(collective)) return false;
   bool changed = false;
   Universe& u = m.u();
   int64_t channel = 0;
@@ -344,6 +345,7 @@ int64_t next_channel(const Module& m, int64_t* last) {
 //   all-reduce(A) of groups of one device, all-gather(A) of one shape      →      A
 //   all-reduce-add(A) of what all replicas have      →      A * replicas
 bool run_all_reduce_simplifier(Module& m, PassContext& ctx) {
+  if (!m.has_any({Opcode::AllReduce, Opcode::AllGather, Opcode::ReduceScatter})) return false;
   bool changed = false;
   Universe& u = m.u();
   for (CompId c : m.nonfusion_computations())
@@ -385,6 +387,7 @@ bool run_all_reduce_simplifier(Module& m, PassContext& ctx) {
 
 //   all-reduce(all-reduce(A), {{0,1},{2,3}}), {{0,2},{1,3}}      →      all-reduce(A), {{0,1,2,3}}
 bool run_all_reduce_folder(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::AllReduce)) return false;
   bool changed = false;
   int64_t channel = 0;
   for (CompId c : m.nonfusion_computations())
@@ -453,6 +456,7 @@ bool run_reduce_scatter_reassociate(Module& m, PassContext& ctx) { return reasso
 
 //   dynamic-slice(all-reduce(A), what is the device's own part)      →      reduce-scatter(A)
 bool run_reduce_scatter_creator(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::AllReduce)) return false;
   bool changed = false;
   Universe& u = m.u();
   int64_t channel = 0;
@@ -490,7 +494,7 @@ bool run_reduce_scatter_creator(Module& m, PassContext& ctx) {
 bool run_all_reduce_splitter(Module& m, PassContext& ctx) {
   bool changed = false;
   int64_t channel = 0;
-  if (m.config().num_partitions < 2) return false;
+  if (m.config().num_partitions < 2 || !m.count(Opcode::AllReduce)) return false;
   for (CompId c : m.nonfusion_computations()) {
     std::vector<Groups> known;
     for (InstId i : m.post_order(c))
@@ -537,6 +541,7 @@ bool run_all_reduce_splitter(Module& m, PassContext& ctx) {
 //   dynamic-slice(all-gather(A), what the device itself brought)      →      A
 // (xla/service/gpu/transforms/collectives/all_gather_dynamic_slice_simplifier.cc)
 bool run_all_gather_dynamic_slice_simplifier(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::AllGather)) return false;
   bool changed = false;
   for (CompId c : m.nonfusion_computations())
     for (InstId i : m.post_order(c)) {
@@ -555,6 +560,7 @@ bool run_all_gather_dynamic_slice_simplifier(Module& m, PassContext& ctx) {
 
 //   add(all-gather(A), all-gather(B))      →      all-gather(add(A, B))      (xla/service/all_gather_optimizer.cc)
 bool run_all_gather_optimizer(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::AllGather)) return false;
   bool changed = false;
   Universe& u = m.u();
   for (CompId c : m.nonfusion_computations())

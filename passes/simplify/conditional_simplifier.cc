@@ -272,6 +272,8 @@ class Conditionals {
 
 }  // namespace
 
-bool run_simplify_conditional(Module& m, PassContext& ctx) { return Conditionals(m, ctx).run(); }
+bool run_simplify_conditional(Module& m, PassContext& ctx) {
+  return m.count(Opcode::Conditional) && Conditionals(m, ctx).run();
+}
 
 }  // namespace hlo

@@ -212,8 +212,9 @@ ElementType natural_type(const Module& m, InstId i) {
 
 bool products(const Module& m, InstId i) { return m.op(i) == Opcode::Dot || m.op(i) == Opcode::Convolution; }
 
-std::vector<InstId> found_products(const Module& m, PassContext& ctx) {
+std::vector<InstId> found_products(Module& m, PassContext& ctx) {
   std::vector<InstId> out;
+  if (!m.has_any({Opcode::Dot, Opcode::Convolution})) return out;
   bool filter = ctx.flag("unsupported_by_library");
   for (CompId c : m.nonfusion_computations())
     for (InstId i : m.post_order(c))
@@ -246,11 +247,21 @@ bool run_dot_merger(Module& m, PassContext& ctx) { return DotMerger(m, ctx).run(
 //   dot(A, B), lhs_contracting_dims={2,1}, rhs_contracting_dims={1,0}      →      {1,2}, {0,1}
 bool run_dot_dimension_sorter(Module& m, PassContext& ctx) {
   bool changed = false;
-  for (InstId i : all_of_opcode(m, Opcode::Dot)) {
+  auto unsorted = [&](InstId i) {
+    if (!m.alive(i) || m.op(i) != Opcode::Dot) return false;
     const Dims &l = m.attrs(i).ints(Attr::lhs_contracting_dims), &r = m.attrs(i).ints(Attr::rhs_contracting_dims);
+    if (l.size() < 2 && r.size() < 2) return false;
     bool cl = consecutive(l), cr = consecutive(r);
     bool wl = cl && !std::is_sorted(l.begin(), l.end()), wr = cr && !std::is_sorted(r.begin(), r.end());
-    if (!((wl && !cr) || (wr && !cl) || (wl && wr))) continue;
+    return (wl && !cr) || (wr && !cl) || (wl && wr);
+  };
+  // There are few: no computation needs an order where there is none.
+  const std::vector<CompId> all = m.count(Opcode::Dot) ? m.computations() : std::vector<CompId>();
+  if (std::none_of(all.begin(), all.end(),
+                   [&](CompId c) { return std::any_of(m.comp(c).order.begin(), m.comp(c).order.end(), unsorted); }))
+    return false;
+  for (InstId i : all_of_opcode(m, Opcode::Dot)) {
+    if (!unsorted(i)) continue;
     if (!ctx.spend(m, "contracting dimensions sorted", {i})) return changed;
     changed |= sort_dimensions(m, i);
   }
@@ -409,6 +420,7 @@ bool run_result_caster(Module& m, PassContext& ctx) {
 
 //   dot(bf16 A, f32 B)      →      dot(convert(A), B)
 bool run_operand_converter(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::Dot)) return false;
   bool changed = false;
   for (CompId c : m.nonfusion_computations())
     for (InstId i : m.post_order(c)) {

@@ -153,6 +153,7 @@ std::string_view frontend_attribute(const Module& m, InstId i, std::string_view 
 
 //   while(init)      →      while(init), backend_config={"known_trip_count":{"n":"5"},…}
 bool run_while_trip_count_annotator(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::While)) return false;
   constexpr int64_t kMostTrips = 128;  // that are tried one by one
   bool changed = false;
   for (CompId c : m.computations())

@@ -166,6 +166,7 @@ class CollectiveMover {
 
 //   while { A += all-reduce(B) }      →      A + all-reduce(while { C += B }), C = 0 at first
 bool run_while_loop_all_reduce_code_motion(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::While)) return false;
   bool changed = false;
   // The body is changed in place: it must be this loop's alone.
   std::unordered_map<CompId, int> callers;

@@ -256,6 +256,7 @@ bool run_while_loop_expensive_invariant_code_motion(Module& m, PassContext& ctx)
 
 //   f32[4] conditional(p, A, B)      →      get-tuple-element((f32[4]) conditional(p, tuple(A), tuple(B))), index=0
 bool run_conditional_canonicalizer(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::Conditional)) return false;
   bool changed = false;
   Universe& u = m.u();
   std::vector<InstId> found;

@@ -8,6 +8,7 @@ namespace hlo {
 
 //   (k, v) sort(K, V) whose v nobody uses      →      sort(K) (xla/hlo/transforms/simplifiers/sort_simplifier.cc)
 bool run_simplify_sorts(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::Sort)) return false;
   std::vector<InstId> sorts;
   for (CompId c : m.nonfusion_computations())
     for (InstId i : m.live_order(c))

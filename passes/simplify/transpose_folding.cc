@@ -100,6 +100,7 @@ bool fold_conv(Module& m, PassContext& ctx, InstId conv) {
 }  // namespace
 
 bool run_transpose_folding(Module& m, PassContext& ctx) {
+  if (!m.has_any({Opcode::Dot, Opcode::Convolution})) return false;
   std::vector<InstId> dots, convs;
   for (CompId c : m.nonfusion_computations())
     visit_computation(m, c, [&](InstId i) {

@@ -74,6 +74,7 @@ bool sink_constants(Module& m, PassContext& ctx, InstId loop, bool* stop) {
 //   while((i, constant)), body: { c = get-tuple-element(state), index=1, … add(x, c) … root (…, c) }
 //   →  body: { … add(x, constant) … root (…, c) }
 bool run_while_loop_constant_sinking(Module& m, PassContext& ctx) {
+  if (!m.count(Opcode::While)) return false;
   bool changed = false, stop = false;
   std::vector<CompId> stack{m.entry()};
   std::vector<bool> seen(m.comp_slots(), false);
