@@ -407,6 +407,46 @@ with tempfile.TemporaryDirectory() as directory:
     expect("truncated file", code == 2 and "is the file truncated?" in err, err)
     code, text, err = run("opt", "--passes=x", mobilenet)
     expect("unknown pass of opt", code == 2 and "error: unknown pass 'x'" in err, err)
+    # Inside of a pass that shows its steps: copies that a loop asks for, then without those that nobody needs.
+    (tmp / "loop.hlo").write_text("""HloModule loop
+
+body {
+  state = (s32[], f32[8], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  a = f32[8] get-tuple-element(state), index=1
+  b = f32[8] get-tuple-element(state), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  sum = f32[8] add(a, b)
+  ROOT out = (s32[], f32[8], f32[8]) tuple(next, b, sum)
+}
+
+goes_on {
+  state = (s32[], f32[8], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  ten = s32[] constant(10)
+  ROOT less = pred[] compare(i, ten), direction=LT
+}
+
+ENTRY main {
+  x = f32[8] parameter(0)
+  y = f32[8] parameter(1)
+  zero = s32[] constant(0)
+  start = (s32[], f32[8], f32[8]) tuple(zero, x, y)
+  ROOT loop = (s32[], f32[8], f32[8]) while(start), condition=goes_on, body=body
+}
+""")
+    copies = []
+    for step in ("adding_copies_to_resolve_interference", "removing_unnecessary_copies", "adding_special-case_copies"):
+        code, text, err = run("opt", "--passes=copy-insertion", f"--at-step={step}", tmp / "loop.hlo")
+        expect(f"step {step}", code == 0 and not err, err)
+        copies.append(text.count(" copy("))
+    whole = run("opt", "--passes=copy-insertion", tmp / "loop.hlo")[1].count(" copy(")
+    expect("copies by step", copies == [9, 9, 12] and whole == 6, f"{copies} {whole}")  # XLA 0.10.2: 9, 9, 12, then 6 behind its dce
+    code, text, err = run("opt", "--passes=copy-insertion", "--at-step=nowhere", tmp / "loop.hlo")
+    expect("unknown step", code == 2 and not text and "no pass shows a step 'nowhere'" in err and "'adding_special-case_copies'" in err, err)
+    code, text, err = run("opt", "--passes=dce", "--at-step=nowhere", tmp / "loop.hlo")
+    expect("a pass without steps", code == 2 and "shown: none" in err, err)
     code, text, err = run("opt", "--passes=cudnn-conv-algorithm-picker", mobilenet)
     expect("pass without code", code == 2 and "not implemented" in err, err)
     # A call whose dim_labels are of other ranks than its arrays (once written out of bounds).

@@ -165,6 +165,7 @@ void fuse_as_output(Module& m, InstId other, InstId fusion) {
   for (size_t k = 1; k < order.size(); ++k) body.take(order[k], outer_operands(m, other, order[k]));
   body.finish(fusion);
   m.set_shape(fusion, shape);
+  m.erase_attr(fusion, Attr::sharding);  // of the one result that it had
   if (!several) {
     const InstId first = make_element(m, fusion, 0);
     m.replace_all_uses(fusion, first);

@@ -33,6 +33,7 @@ int list_passes(bool json) {
 int cmd_opt(const OptArgs& a) {
   if (a.list) return list_passes(a.json);
   if (a.file.empty()) fail(FailureKind::kUsage, "opt needs a FILE");
+  if (a.json && !a.at_step.empty()) fail(FailureKind::kUsage, "--at-step prints a module, --json what each pass did");
   std::vector<WantedPass> list = wanted_passes(a.passes);
   PrintOptions style;
   if (!PrintOptions::by_name(a.style, &style)) fail(FailureKind::kUsage, "unknown style '{}'", a.style);
@@ -49,6 +50,8 @@ int cmd_opt(const OptArgs& a) {
   options.stage = a.file;
   Json ran = Json::array();
   bool changed = false;
+  std::string at_step;  // the module as it stood there
+  std::vector<std::string> steps;
   for (const WantedPass& w : list) {
     const PassInfo& p = *w.pass;
     PassContext context;
@@ -60,6 +63,10 @@ int cmd_opt(const OptArgs& a) {
       if (eq == std::string::npos) fail(FailureKind::kUsage, "--fuel is written PASS=N, not '{}'", f);
       if (&pass_or_fail(f.substr(0, eq)) == &p) context.fuel = atoll(f.c_str() + eq + 1);
     }
+    context.on_step = [&](std::string_view step) {
+      steps.push_back(fmt::format("'{}'", step));
+      if (step == a.at_step) at_step = print_module(*m, style);
+    };
     PassEvent event;
     run_pass(*m, p, context, options, &event);
     if (a.json) {
@@ -75,11 +82,14 @@ int cmd_opt(const OptArgs& a) {
       changed |= event.changed;
     }
   }
+  if (!a.at_step.empty() && at_step.empty())
+    fail(FailureKind::kUsage, "no pass shows a step '{}'; shown: {}", a.at_step,
+         steps.empty() ? "none" : fmt::format("{}", fmt::join(steps, ", ")));
   if (a.json)
     print_json(
         {{"module", m->name()}, {"changed", changed}, {"instructions", m->instruction_count()}, {"passes", ran}});
   else
-    std::cout << print_module(*m, style);
+    std::cout << (a.at_step.empty() ? print_module(*m, style) : at_step);
   return kYes;
 }
 

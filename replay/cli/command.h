@@ -89,6 +89,7 @@ int cmd_whatif(const WhatIfArgs& a);
 
 struct OptArgs {
   std::string file, passes, call_site, style = "default";
+  std::string at_step;  // of a pass that shows its inner steps: the module as it stands there
   bool list = false, json = false, no_verify = false;
   std::vector<std::string> fuel;
 };

@@ -73,6 +73,8 @@ void add_opt(CLI::App& app, int* code) {
   c->add_option("--passes", opt_args.passes, "a,b{option=value}");
   c->add_option("--call-site", opt_args.call_site, "pipeline of XLA whose options the passes take");
   c->add_option("--style", opt_args.style, "print style");
+  c->add_option("--at-step", opt_args.at_step,
+                "print the module as it stands at this step inside of a pass (adding_special-case_copies)");
   c->add_option("--fuel", opt_args.fuel, "PASS=N")->allow_extra_args(false);  // FILE may follow
   c->add_flag("--list-passes", opt_args.list, "all passes");
   c->add_flag("--no-verify", opt_args.no_verify, kNoVerifyHelp);
