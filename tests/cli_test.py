@@ -69,6 +69,8 @@ with tempfile.TemporaryDirectory() as directory:
     (tmp / "swapped.pbtxt").write_text(swapped)
     code, text, err = run("opt", "--passes=", tmp / "swapped.pbtxt")
     expect("opt by ids", code == 0 and 0 < text.find("%b = ") < text.find("%a = "), text + err)
+    code, text, err = run("print", tmp / "swapped.pbtxt")  # every command reads them so
+    expect("print by ids", code == 0 and 0 < text.find("%b = ") < text.find("%a = "), text + err)
     code, text, err = run("replay", tmp / "swapped.pbtxt", "--pipeline=xla-gpu", "--formats=text", "--every-pass", "-o", tmp / "by_ids")
     stage = sorted((tmp / "by_ids").glob("*.0002.*.txt"))[0].read_text() if code == 0 else ""
     expect("replay by ids", 0 < stage.find("%b = ") < stage.find("%a = "), stage + err)
