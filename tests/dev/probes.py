@@ -4,6 +4,7 @@
   probes.py FAMILY DIR      structure: every two of 28 operations that move data, one behind the other
                             elementwise: two arithmetic operations, of f32, s32 and u32, 640 pairs each
                             dots: products behind and in front of what moves data
+                            narrow: messages of elements of less than a byte, on 4 devices
                             collectives, collectives_more, collectives_rest, loops: per-device programs for 4 and 2 devices, as manual regions, which
                             XLA's partitioner takes apart unchanged: what its passes do to collectives is seen so
 
@@ -645,12 +646,8 @@ def narrow(folder):
                 turned = f"{element}[{sizes[1]},{sizes[0]}]"
                 rows = [f"x = {turned} transpose(p0), dimensions={{1,0}}", f"r = {turned} collective-permute(x), {pairs}"]
                 cases[f"turned_{t}"] = program([t], rows, f"o = {t} transpose(r), dimensions={{1,0}}", "")
-            # Several in one message, and what computes around it.
+            # Among what computes.
             both = f"({t}, {t})"
-            whole = with_size(0, sizes[0] * 4)
-            pair = f"({whole}, {whole})"
-            rows = [f"r = {pair} all-gather(p0, p1), channel_id=1, replica_groups={ALL}, {GLOBAL}, dimensions={{0}}", f"a = {whole} get-tuple-element(r), index=0", f"b = {whole} get-tuple-element(r), index=1"]
-            cases[f"pair_{t}"] = program([t, t], rows, f"o = {pair} tuple(b, a)", "")
             rows = [f"n = {t} not(p0)", f"r = {t} collective-permute(n), {pairs}", f"m = {t} not(r)", f"q = {t} collective-permute(n), {pairs.replace('channel_id=1', 'channel_id=2')}"]
             if not element.startswith("f"):
                 cases[f"around_{t}"] = program([t], rows, f"o = {both} tuple(m, q)", "")
