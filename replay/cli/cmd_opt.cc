@@ -42,7 +42,7 @@ int cmd_opt(const OptArgs& a) {
   // A proto tells the order of instructions, a text has it guessed. Of a stage nothing tells that of users: as it lists
   // them comes nearest.
   auto m = load_verified(a.file, !a.no_verify, &loaded, {.universe = nullptr, .users = UserOrder::kListed});
-  if (!a.call_site.empty() && !loaded.in_memory_order) put_in_order_made(*m);
+  if (!a.call_site.empty() && !loaded.in_memory_order && !m->config().is_scheduled) put_in_order_made(*m);
   PipelineOptions options;
   options.verify = !a.no_verify;
   options.stage = a.file;
