@@ -129,14 +129,16 @@ std::vector<InstId> in_memory(const Module& m, CompId comp, const xla::HloComput
   return out;
 }
 
-// Where an order is told; false where no computation has one.
+// Where an order is told; false where no computation has one. With a schedule all stands as listed, bodies of fusions,
+// of which it says nothing, too: operands come first there.
 bool put_in_memory_order(const xla::HloModuleProto& p, const ProtoText& text, UserOrder users, Module& m) {
+  if (m.config().is_scheduled) return false;
   std::unordered_map<std::string_view, CompId> by_name;
   for (CompId c : m.computations()) by_name.emplace(m.comp_name(c), c);
   std::vector<std::pair<CompId, std::vector<InstId>>> orders;
   for (const auto& c : p.computations()) {
     auto comp = by_name.find(text.computation_name(c.id()));
-    if (comp == by_name.end() || p.schedule().sequences().contains(c.id())) continue;
+    if (comp == by_name.end()) continue;
     std::vector<InstId> order = in_memory(m, comp->second, c);
     if (!order.empty()) orders.emplace_back(comp->second, std::move(order));
   }

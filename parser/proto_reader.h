@@ -21,7 +21,7 @@ struct ProtoContents {
   std::unique_ptr<Module> module;
   std::vector<LitId> arguments;  // of a snapshot
   LitId result;                  // of a snapshot; invalid when absent
-  bool in_memory_order = false;  // do instructions of computations without a schedule stand as their ids say?
+  bool in_memory_order = false;  // do instructions stand as their ids say?
 };
 
 // Does the text look like a binary proto or a gzip stream of one?
@@ -30,7 +30,7 @@ bool looks_like_proto(std::string_view bytes);
 // Who reads an array stands in the order of the readers in memory, as a builder made them, or as the proto lists them.
 enum class UserOrder : uint8_t { kMemory, kListed };
 
-// Binary, gzip or text form, told apart by content. Throws Failure(kIo / kUnsupported). Instructions of computations
+// Binary, gzip or text form, told apart by content. Throws Failure(kIo / kUnsupported). Instructions of a module
 // without a schedule stand as XLA has them in memory, by their ids; a proto lists them in post order.
 ProtoContents read_proto(std::string_view bytes, const std::string& label, const std::shared_ptr<Universe>& universe,
                          UserOrder users = UserOrder::kMemory);
