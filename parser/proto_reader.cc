@@ -129,16 +129,23 @@ std::vector<InstId> in_memory(const Module& m, CompId comp, const xla::HloComput
   return out;
 }
 
-void read_orders(const xla::HloModuleProto& p, const ProtoText& text, ProtoContents* out) {
-  const Module& m = *out->module;
+// Where an order is told; false where no computation has one. With a schedule all stands as listed, bodies of fusions,
+// of which it says nothing, too: operands come first there.
+bool put_in_memory_order(const xla::HloModuleProto& p, const ProtoText& text, UserOrder users, Module& m) {
+  if (m.config().is_scheduled) return false;
   std::unordered_map<std::string_view, CompId> by_name;
   for (CompId c : m.computations()) by_name.emplace(m.comp_name(c), c);
+  std::vector<std::pair<CompId, std::vector<InstId>>> orders;
   for (const auto& c : p.computations()) {
     auto comp = by_name.find(text.computation_name(c.id()));
-    if (comp == by_name.end() || p.schedule().sequences().contains(c.id())) continue;
+    if (comp == by_name.end()) continue;
     std::vector<InstId> order = in_memory(m, comp->second, c);
-    if (!order.empty()) out->orders.emplace_back(comp->second, std::move(order));
+    if (!order.empty()) orders.emplace_back(comp->second, std::move(order));
   }
+  if (orders.empty()) return false;
+  if (users == UserOrder::kListed) m.users(m.comp(m.entry()).root);  // the lists of users are made when first asked for
+  for (auto& [comp, order] : orders) m.set_order(comp, std::move(order));
+  return true;
 }
 
 }  // namespace
@@ -154,7 +161,8 @@ bool looks_like_proto(std::string_view b) {
              std::string_view::npos;
 }
 
-ProtoContents read_proto(std::string_view bytes, const std::string& label, const std::shared_ptr<Universe>& universe) {
+ProtoContents read_proto(std::string_view bytes, const std::string& label, const std::shared_ptr<Universe>& universe,
+                         UserOrder users) {
   Message message;
   read_message(bytes, label, &message);
   ProtoContents out;
@@ -175,7 +183,7 @@ ProtoContents read_proto(std::string_view bytes, const std::string& label, const
     stack.locations.push_back(
         {l.file_name_id(), l.function_name_id(), l.line(), l.end_line(), l.column(), l.end_column()});
   for (const auto& f : index.stack_frames()) stack.frames.push_back({f.file_location_id(), f.parent_frame_id()});
-  read_orders(p, text, &out);
+  out.in_memory_order = put_in_memory_order(p, text, users, *out.module);
   if (message.kind == "HloSnapshot") {
     for (const auto& a : message.snapshot.arguments()) out.arguments.push_back(literal_from_proto(a, *universe));
     if (message.snapshot.has_result()) out.result = literal_from_proto(message.snapshot.result(), *universe);

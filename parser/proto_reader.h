@@ -21,16 +21,19 @@ struct ProtoContents {
   std::unique_ptr<Module> module;
   std::vector<LitId> arguments;  // of a snapshot
   LitId result;                  // of a snapshot; invalid when absent
-  // The instructions of computations without a schedule as XLA had them in memory, which the order of a text does not
-  // tell; of each whose ids are places in it.
-  std::vector<std::pair<CompId, std::vector<InstId>>> orders;
+  bool in_memory_order = false;  // do instructions stand as their ids say?
 };
 
 // Does the text look like a binary proto or a gzip stream of one?
 bool looks_like_proto(std::string_view bytes);
 
-// Binary, gzip or text form, told apart by content. Throws Failure(kIo / kUnsupported).
-ProtoContents read_proto(std::string_view bytes, const std::string& label, const std::shared_ptr<Universe>& universe);
+// Who reads an array stands in the order of the readers in memory, as a builder made them, or as the proto lists them.
+enum class UserOrder : uint8_t { kMemory, kListed };
+
+// Binary, gzip or text form, told apart by content. Throws Failure(kIo / kUnsupported). Instructions of a module
+// without a schedule stand as XLA has them in memory, by their ids; a proto lists them in post order.
+ProtoContents read_proto(std::string_view bytes, const std::string& label, const std::shared_ptr<Universe>& universe,
+                         UserOrder users = UserOrder::kMemory);
 
 // The same message in another form, unknown fields included: from binary, gzip or text to `.pb`, `.pb.gz` or `.pbtxt`.
 std::string reencode_proto(std::string_view bytes, const std::string& label, std::string_view ending);

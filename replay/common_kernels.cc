@@ -11,7 +11,7 @@ namespace {
 
 class KernelPrints {
  public:
-  explicit KernelPrints(const Module& m) : m_(m), fingerprints_(m, {.sharding = false}) {}
+  explicit KernelPrints(const Module& m) : m_(m), fingerprints_(m) {}
 
   std::vector<KernelPrint> all() {
     std::vector<bool> reached(m_.comp_slots(), false);

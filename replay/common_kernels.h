@@ -9,8 +9,9 @@ namespace hlo {
 
 struct KernelPrint {
   InstId inst;
-  // Of opcode, shapes with layouts, attributes, configuration, all that is inside, and of what each operand comes from:
-  // its producer without that one's operands, seen through tuples and bitcasts; parameters by their number.
+  // Of opcode, shapes with layouts, attributes with the sharding, configuration, all that is inside, and of what each
+  // operand comes from: its producer without that one's operands, seen through tuples and bitcasts; parameters by their
+  // number.
   uint64_t print = 0;
 };
 // Of what runs outside of fusions in what the entry computation reaches, callers first, each computation in post-order.

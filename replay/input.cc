@@ -107,11 +107,11 @@ Loaded load_part(const Input& input, size_t which, const LoadOptions& options) {
   if (looks_like_proto(input.text) || proto_text(input)) {
     ProtoContents contents;
     try {
-      contents = read_proto(input.text, input.label, universe);
+      contents = read_proto(input.text, input.label, universe, options.users);
     } catch (const Failure& e) {
       if (e.kind() != FailureKind::kIo) throw;
       if (std::optional<Input> program = from_program(input)) {
-        contents = read_proto(program->text, program->label, universe);
+        contents = read_proto(program->text, program->label, universe, options.users);
       } else {
         if (is_binary_graphdef(input.text)) refuse_kind(input.label, FileKind::kBinaryGraphDef);
         throw;
@@ -120,7 +120,7 @@ Loaded load_part(const Input& input, size_t which, const LoadOptions& options) {
     out.module = std::move(contents.module);
     out.arguments = std::move(contents.arguments);
     out.result = contents.result;
-    out.orders = std::move(contents.orders);
+    out.in_memory_order = contents.in_memory_order;
     return out;
   }
   ParseOptions parse;

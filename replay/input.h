@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/module.h"
+#include "parser/proto_reader.h"
 
 namespace hlo {
 
@@ -26,6 +27,7 @@ struct LoadOptions {
   bool permissive = false;  // unknown attributes and header fields are kept as they stand
   std::shared_ptr<Universe> universe;
   int max_errors = 20;
+  UserOrder users = UserOrder::kMemory;  // of protos
 };
 
 // What a snapshot held beside its module.
@@ -34,7 +36,7 @@ struct Loaded {
   bool of_2019 = false;  // a text of that time (parser/source_text.h)
   std::vector<LitId> arguments;
   LitId result;
-  std::vector<std::pair<CompId, std::vector<InstId>>> orders;  // ProtoContents
+  bool in_memory_order = false;  // ProtoContents
 };
 
 // Finds the modules in the text of an input, which must stay where it is from now on; their number.

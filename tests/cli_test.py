@@ -69,6 +69,17 @@ with tempfile.TemporaryDirectory() as directory:
     (tmp / "swapped.pbtxt").write_text(swapped)
     code, text, err = run("opt", "--passes=", tmp / "swapped.pbtxt")
     expect("opt by ids", code == 0 and 0 < text.find("%b = ") < text.find("%a = "), text + err)
+    code, text, err = run("print", tmp / "swapped.pbtxt")  # every command reads them so
+    expect("print by ids", code == 0 and 0 < text.find("%b = ") < text.find("%a = "), text + err)
+    # …but not in a scheduled module, in which operands come first, in bodies of fusions too.
+    (tmp / "planned.hlo").write_text("HloModule m, is_scheduled=true\nf { p = f32[] parameter(0)\n ROOT n = f32[] negate(p) }\n"
+                                     "ENTRY e { a = f32[] parameter(0)\n ROOT x = f32[] fusion(a), kind=kLoop, calls=f }\n")  # fmt: skip
+    run("convert", tmp / "planned.hlo", tmp / "planned.pbtxt")
+    late = (tmp / "planned.pbtxt").read_text()
+    expect("ids of the fusion's body", f": {first}\n" in late, late[:200])
+    (tmp / "planned.pbtxt").write_text(late.replace(f": {first}\n", f": {first + 9}\n"))
+    code, text, err = run("opt", "--passes=", tmp / "planned.pbtxt")
+    expect("scheduled protos", code == 0 and 0 < text.find("%p = ") < text.find("%n = "), text + err)
     code, text, err = run("replay", tmp / "swapped.pbtxt", "--pipeline=xla-gpu", "--formats=text", "--every-pass", "-o", tmp / "by_ids")
     stage = sorted((tmp / "by_ids").glob("*.0002.*.txt"))[0].read_text() if code == 0 else ""
     expect("replay by ids", 0 < stage.find("%b = ") < stage.find("%a = "), stage + err)

@@ -83,6 +83,11 @@ TEST(CommonKernels, CountsEachOnce) {
   EXPECT_EQ(one->inst_name(c.only_second[0]), "y");
   EXPECT_DOUBLE_EQ(c.share(), 0.5);
   EXPECT_DOUBLE_EQ(common_kernels(*one, *one).share(), 1);
+  // A sharding is of the kernel, as ../shared/oracle/final.py has it.
+  auto kept = parsed("  ROOT a = f32[8]{0} negate(p), sharding={replicated}\n"),
+       lost = parsed("  ROOT a = f32[8]{0} negate(p)\n");
+  EXPECT_EQ(common_kernels(*kept, *lost).both, 0U);
+  EXPECT_EQ(common_kernels(*kept, *kept).both, 1U);
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ bool may_update(Opcode op) {
 
 }  // namespace
 
-const std::vector<InPlacePair>& AliasInfo::in_place(InstId i) const {
+const std::vector<InPlacePair>& InPlaceUpdates::of(InstId i) const {
   // Asked of every instruction, and of most opcodes known beforehand.
   static const std::vector<InPlacePair> kNothing;
   if (!may_update(m_.op(i))) return kNothing;
@@ -77,30 +77,30 @@ const std::vector<InPlacePair>& AliasInfo::in_place(InstId i) const {
   return at->second;
 }
 
-void AliasInfo::aliasing_pairs(InstId i, std::vector<InPlacePair>* out) const {
+void InPlaceUpdates::aliasing_pairs(InstId i, std::vector<InPlacePair>* out) const {
   for (const AliasEntry& e : parse_aliases(m_.u().text(m_.attrs(i).text(Attr::output_to_operand_aliasing)))) {
     if (e.number < 0 || static_cast<size_t>(e.number) >= m_.operand_count(i)) continue;
     const ShapeId from = m_.shape_id(m_.operand(i, static_cast<size_t>(e.number)));
     const uint32_t node = nodes_.at(from, e.index), result = nodes_.at(m_.shape_id(i), e.output);
     if (node < nodes_.count(from) && result < nodes_.count(m_.shape_id(i)))
-      out->push_back({static_cast<uint32_t>(e.number), node, result});
+      out->push_back({static_cast<uint32_t>(e.number), node, result, i});
   }
 }
 
 //   fusion(x, …), calls={ ROOT dynamic-update-slice(bitcast(x), …) }: x is where the result lies.
-void AliasInfo::fusion_pairs(InstId fusion, std::vector<InPlacePair>* out) const {
+void InPlaceUpdates::fusion_pairs(InstId fusion, std::vector<InPlacePair>* out) const {
   check_stack("fusions are nested");
   const ShapeId shape = m_.shape_id(fusion);
   for (const Dims& leaf : leaf_indices(m_.u(), shape)) {
     const auto [source, rest] = behind(m_, m_.comp(m_.called(fusion)[0]).root, leaf);
     if (m_.op(source) == Opcode::Parameter) continue;
     const uint32_t node = nodes_.at(m_.shape_id(source), rest);
-    for (const InPlacePair& pair : in_place(source)) {
+    for (const InPlacePair& pair : of(source)) {
       if (pair.result_node != node || pair.operand_node != 0) continue;
       auto [from, from_index] = behind(m_, m_.operand(source, pair.operand), {});
       if (m_.op(from) == Opcode::Fusion) {
         const uint32_t made = nodes_.at(m_.shape_id(from), from_index);
-        for (const InPlacePair& inner : in_place(from)) {
+        for (const InPlacePair& inner : of(from)) {
           if (inner.result_node != made || inner.operand_node != 0) continue;
           std::tie(from, from_index) = behind(m_, m_.operand(from, inner.operand), {});
           break;
@@ -108,15 +108,15 @@ void AliasInfo::fusion_pairs(InstId fusion, std::vector<InPlacePair>* out) const
       }
       if (m_.op(from) != Opcode::Parameter) continue;
       out->push_back({static_cast<uint32_t>(m_.parameter_number(from)), nodes_.at(m_.shape_id(from), from_index),
-                      nodes_.at(shape, leaf)});
+                      nodes_.at(shape, leaf), source});
     }
   }
 }
 
-std::vector<InPlacePair> AliasInfo::pairs(InstId i) const {
+std::vector<InPlacePair> InPlaceUpdates::pairs(InstId i) const {
   std::vector<InPlacePair> out;
   auto each = [&](size_t count) {
-    for (uint32_t n = 0; n < count; ++n) out.push_back({n, 0, count == 1 ? 0 : nodes_.child(m_.shape_id(i), n)});
+    for (uint32_t n = 0; n < count; ++n) out.push_back({n, 0, count == 1 ? 0 : nodes_.child(m_.shape_id(i), n), i});
   };
   switch (m_.op(i)) {
     case Opcode::DynamicUpdateSlice:
@@ -130,7 +130,7 @@ std::vector<InPlacePair> AliasInfo::pairs(InstId i) const {
       each(m_.operand_count(i));
       break;
     case Opcode::RaggedAllToAll:
-      out.push_back({1, 0, 0});
+      out.push_back({1, 0, 0, i});
       break;
     case Opcode::Fusion:
       if (!fusions_) break;

@@ -42,29 +42,6 @@ bool moves_elements(const Module& m, InstId i) {
   return op != Opcode::Fusion && op != Opcode::Bitcast && op != Opcode::Parameter && !is_elementwise(m, i);
 }
 
-// Numbers of the operands that are overwritten, with the instruction that does it.
-std::vector<std::pair<size_t, InstId>> in_place_operands(const Module& m, InstId i) {
-  std::vector<std::pair<size_t, InstId>> out;
-  auto direct = [&](InstId of) -> size_t {
-    if (m.op(of) == Opcode::DynamicUpdateSlice) return 1;
-    return m.op(of) == Opcode::Scatter ? (m.operand_count(of) - 1) / 2 : 0;
-  };
-  if (m.op(i) != Opcode::Fusion) {
-    for (size_t n = 0; n < direct(i); ++n) out.emplace_back(n, i);
-    return out;
-  }
-  const InstId root = m.comp(m.called(i)[0]).root;
-  std::vector<InstId> results = {root};
-  if (m.op(root) == Opcode::Tuple) results.assign(m.operands(root).begin(), m.operands(root).end());
-  for (InstId r : results)
-    for (size_t n = 0; n < direct(r); ++n) {
-      InstId o = m.operand(r, n);
-      if (m.op(o) == Opcode::Bitcast) o = m.operand(o, 0);
-      if (m.op(o) == Opcode::Parameter) out.emplace_back(static_cast<size_t>(m.parameter_number(o)), r);
-    }
-  return out;
-}
-
 InstId outer(const Module& m, InstId of, InstId operand) {
   return m.op(of) == Opcode::Fusion && m.op(operand) == Opcode::Parameter
              ? m.operand(of, static_cast<size_t>(m.parameter_number(operand)))
@@ -143,7 +120,7 @@ bool is_priority_fusible(const Module& m, InstId i) {
   }
 }
 
-bool overwrites_operand(const Module& m, InstId i) { return !in_place_operands(m, i).empty(); }
+bool overwrites_operand(const Module& m, InstId i) { return !InPlaceUpdates(m).of(i).empty(); }
 
 std::string Fusibility::refuse_scatter(InstId producer, InstId consumer) const {
   if (is_scatter_kernel(m_, producer)) return "do not fuse into the output of scatter";
@@ -237,7 +214,8 @@ std::string Fusibility::refuse_update(InstId producer, InstId consumer, InstId m
 }
 
 std::string Fusibility::refuse_in_place(InstId producer, InstId consumer) const {
-  for (const auto& [number, by] : in_place_operands(m_, consumer)) {
+  for (const InPlacePair& pair : updates_.of(consumer)) {
+    const size_t number = pair.operand;
     const InstId target = m_.operand(consumer, number);
     for (size_t n = 0; n < m_.operand_count(consumer); ++n)
       if (n != number && m_.operand(consumer, n) == target)
@@ -254,7 +232,7 @@ std::string Fusibility::refuse_in_place(InstId producer, InstId consumer) const 
     std::vector<InstId> queue = {m_.comp(m_.called(consumer)[0]).params[at]};
     std::unordered_set<InstId> seen(queue.begin(), queue.end());
     for (size_t k = 0; k < queue.size(); ++k) {
-      if (queue[k] != by && moves_elements(m_, queue[k]))
+      if (queue[k] != pair.by && moves_elements(m_, queue[k]))
         return "Non-elementwise ops in consumer lead to inplace conflict after fusion.";
       for (InstId user : m_.users(queue[k]))
         if (seen.insert(user).second) queue.push_back(user);

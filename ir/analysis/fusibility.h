@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "ir/analysis/alias_info.h"
 #include "ir/analysis/fusion_analysis.h"
 #include "ir/analysis/gpu_cost_analysis.h"
 
@@ -22,7 +23,7 @@ bool overwrites_operand(const Module& m, InstId i);
 class Fusibility {
  public:
   Fusibility(const Module& m, const GpuTarget& target, GpuCostAnalysis& costs)
-      : m_(m), target_(target), costs_(costs) {}
+      : m_(m), target_(target), costs_(costs), updates_(m) {}
   // Why the producer cannot go into that consumer; empty where it can.
   std::string refuse(InstId producer, InstId consumer);
   // The same of scatters alone, which constants are asked for as well.
@@ -31,7 +32,7 @@ class Fusibility {
   std::string refuse_parameters(InstId a, InstId b, bool into) const;
   // Why both are too much for one kernel. `into`: b goes into a, an operand of its own.
   std::string refuse_budget(InstId a, InstId b, bool into);
-  void forget(InstId i) { budgets_.erase(i); }
+  void forget(InstId i) { budgets_.erase(i), updates_.forget(i); }
 
  private:
   struct Budget {
@@ -46,6 +47,7 @@ class Fusibility {
   const Module& m_;
   const GpuTarget& target_;
   GpuCostAnalysis& costs_;
+  InPlaceUpdates updates_;
   std::unordered_map<InstId, Budget> budgets_;
 };
 

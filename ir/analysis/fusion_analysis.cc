@@ -197,6 +197,12 @@ std::string_view emitter_text(EmitterKind kind) {
   return kText[static_cast<size_t>(kind)];
 }
 
+Dims normalized_permutation(const Module& m, InstId transpose) {
+  Dims dims, permutation;
+  normalize(m, transpose, &dims, &permutation);
+  return permutation;
+}
+
 std::optional<TiledTranspose> tiled_transpose(const Module& m, InstId i) {
   if (m.op(i) != Opcode::Transpose) return std::nullopt;
   TiledTranspose t;

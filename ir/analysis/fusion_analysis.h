@@ -38,6 +38,8 @@ InstId fusion_hero(const FusionView& view, InstId root);
 bool is_reduction_hero(const Module& m, InstId root, InstId hero, const GpuTarget& target);
 // Of one operand at most: it gives the elements of what it reads in their order.
 bool passes_elements(const Module& m, InstId i);
+// By the order in memory: neighbours that stay neighbours are one dimension, those of one element are none.
+Dims normalized_permutation(const Module& m, InstId transpose);
 // A transpose after which each element is where it was.
 bool keeps_order(const Module& m, InstId transpose);
 

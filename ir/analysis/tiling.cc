@@ -16,6 +16,7 @@ int64_t padded(int64_t n) {
 // Tile of dimensions in the order of memory, major first.
 struct Flat {
   size_t rank = 0;
+  uint32_t summed = 0;
   std::array<int64_t, kMostTileRank> dims{}, sizes{}, strides{}, from{};
 };
 
@@ -44,7 +45,7 @@ bool merge(const Flat& f, size_t from, size_t to, int64_t* size, int64_t* stride
     if (n == 1 && f.dims[k - 1] != 1) break;
     if (!whole) return false;
     *size *= n;
-    whole = n >= f.dims[k - 1];
+    whole = n == f.dims[k - 1];  // more, rounded up, leaves holes between what several rows make up
   }
   for (; k > from; --k)
     if (f.sizes[k - 1] != 1) return false;
@@ -69,12 +70,25 @@ bool split(int64_t size, int64_t stride, Flat* f, size_t from, size_t to) {
   return true;
 }
 
+// Where XLA does not see tiles: what is summed all along one dimension, and comes of several.
+bool splits_sum(const Flat& a, size_t first_a, size_t to_a, Flat* b, size_t first_b, size_t to_b) {
+  uint32_t some = 0, all = 1;
+  for (size_t k = first_a; k < to_a; ++k) {
+    const uint32_t bit = a.summed >> k & 1;
+    some |= bit, all &= bit;
+  }
+  if (all && to_a > first_a)
+    for (size_t k = first_b; k < to_b; ++k) b->summed |= 1U << k;
+  return some && to_b - first_b > 1;
+}
+
 // Of a bitcast or reshape: its operand's tile.
 bool through_reshape(const Shape& out, const Shape& in, const Tile& t, Tile* of) {
   Flat a = flat(out), b = flat(in);
   for (size_t k = 0; k < a.rank; ++k) {
     a.sizes[k] = t.sizes[static_cast<size_t>(a.from[k])];
     a.strides[k] = t.strides[static_cast<size_t>(a.from[k])];
+    a.summed |= (t.summed >> a.from[k] & 1) << k;
   }
   for (size_t i = 0, j = 0; i < a.rank || j < b.rank;) {
     // The shortest groups of equal products; dimensions of 1 by themselves.
@@ -94,6 +108,7 @@ bool through_reshape(const Shape& out, const Shape& in, const Tile& t, Tile* of)
       (x < y ? x : y) *= x < y ? a.dims[i++] : b.dims[j++];
     }
     int64_t size = 0, stride = 0;
+    if (splits_sum(a, first_a, i, &b, first_b, j)) return false;
     if (!merge(a, first_a, i, &size, &stride) || !split(size, stride, &b, first_b, j)) return false;
   }
   *of = Tile();
@@ -101,23 +116,28 @@ bool through_reshape(const Shape& out, const Shape& in, const Tile& t, Tile* of)
   for (size_t k = 0; k < b.rank; ++k) {
     of->sizes[static_cast<size_t>(b.from[k])] = b.sizes[k];
     of->strides[static_cast<size_t>(b.from[k])] = b.strides[k];
+    of->summed |= (b.summed >> k & 1) << b.from[k];
   }
   return true;
 }
 
 bool operand_tile(const Module& m, InstId i, size_t n, const Shape& in, const Tile& t, Tile* of) {
-  auto put = [of](size_t to, int64_t size, int64_t stride) { of->sizes[to] = size, of->strides[to] = stride; };
+  auto put = [of](size_t to, int64_t size, int64_t stride, bool summed) {
+    of->sizes[to] = size, of->strides[to] = stride, of->summed |= static_cast<uint32_t>(summed) << to;
+  };
+  auto summed = [&t](size_t k) { return (t.summed >> k & 1) != 0; };
   of->rank = in.dims.size();
   switch (m.op(i)) {
     case Opcode::Broadcast: {
       const Dims& map = m.attrs(i).ints(Attr::dimensions);
       for (size_t k = 0; k < map.size(); ++k)
-        put(k, t.sizes[static_cast<size_t>(map[k])], t.strides[static_cast<size_t>(map[k])]);
+        put(k, t.sizes[static_cast<size_t>(map[k])], t.strides[static_cast<size_t>(map[k])],
+            summed(static_cast<size_t>(map[k])));
       return true;
     }
     case Opcode::Transpose: {
       const Dims& p = m.attrs(i).ints(Attr::dimensions);
-      for (size_t k = 0; k < p.size(); ++k) put(static_cast<size_t>(p[k]), t.sizes[k], t.strides[k]);
+      for (size_t k = 0; k < p.size(); ++k) put(static_cast<size_t>(p[k]), t.sizes[k], t.strides[k], summed(k));
       return true;
     }
     case Opcode::Reduce: {
@@ -125,7 +145,7 @@ bool operand_tile(const Module& m, InstId i, size_t n, const Shape& in, const Ti
       const Dims& gone = m.attrs(i).ints(Attr::dimensions);
       for (size_t d = 0, k = 0; d < in.dims.size(); ++d) {
         const bool reduced = std::find(gone.begin(), gone.end(), static_cast<int64_t>(d)) != gone.end();
-        put(d, reduced ? in.dims[d] : t.sizes[k], reduced ? 1 : t.strides[k]);
+        put(d, reduced ? in.dims[d] : t.sizes[k], reduced ? 1 : t.strides[k], reduced || summed(k));
         k += !reduced;
       }
       return true;
@@ -149,6 +169,15 @@ bool operand_tile(const Module& m, InstId i, size_t n, const Shape& in, const Ti
 }
 
 }  // namespace
+
+bool can_be_cut(const FusionView& view) {
+  Tile one;
+  one.rank = view.module().shape(view.roots()[0]).dims.size();
+  if (one.rank > kMostTileRank) return false;
+  for (size_t k = 0; k < one.rank; ++k) one.sizes[k] = one.strides[k] = 1;
+  TiledFusion fusion(view);
+  return fusion.cut(one) != nullptr;
+}
 
 int64_t padded_elements(const Tile& t) {
   int64_t n = 1;

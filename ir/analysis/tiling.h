@@ -16,7 +16,9 @@ inline constexpr size_t kMostTileRank = 8;
 struct Tile {
   size_t rank = 0;
   std::array<int64_t, kMostTileRank> sizes{}, strides{};  // by dimension; behind the rank they are 0
-  bool operator==(const Tile&) const = default;
+  uint32_t summed =
+      0;  // bits of the dimensions that a reduction goes all along, which are no part of the result's tile
+  bool operator==(const Tile& t) const { return rank == t.rank && sizes == t.sizes && strides == t.strides; }
 };
 struct TiledValue {
   InstId inst;
@@ -26,6 +28,8 @@ struct TiledValue {
 
 // Why Triton does not take the instruction on that card, in XLA's words; empty where it does (triton_support.cc).
 std::string refuse_triton(const Module& m, InstId i, const GpuTarget& target);
+// Can it be cut into tiles of one element of its result, which every other tile is made of?
+bool can_be_cut(const FusionView& view);
 // Elements of a tile whose sizes are rounded up to powers of 2, as Triton has them; 2^31 stands for all above it.
 int64_t padded_elements(const Tile& t);
 

@@ -321,16 +321,6 @@ class SoftmaxRewriter {
     return "";
   }
 
-  // Into tiles of one element, which every other one is made of.
-  static bool can_be_cut(const FusionView& view) {
-    Tile one;
-    one.rank = view.module().shape(view.roots()[0]).dims.size();
-    if (one.rank > kMostTileRank) return false;
-    for (size_t k = 0; k < one.rank; ++k) one.sizes[k] = one.strides[k] = 1;
-    TiledFusion fusion(view);
-    return fusion.cut(one) != nullptr;
-  }
-
   // All kernels of a module that the passes to come have been through; what starts them is not counted.
   Ticks time_apart(Module& alone) const {
     PipelineOptions options;

@@ -307,11 +307,11 @@ void LayoutPropagation::propagate_to_siblings(InstId i, size_t n, uint32_t order
 
 // --- what an operation makes of an order ---
 
-// The order of an array as far as it is known, or that by default.
-Dims LayoutPropagation::lies_now(InstId i) {
-  const BufferDemand& d = buffers_[points_.of(i)[0]];
-  return d.set && orders_[d.order].size() == m_.shape(i).dims.size() ? orders_[d.order]
-                                                                     : default_minor_to_major(m_.shape(i).rank());
+// The order that an array came with, by which its dimensions of one element lie: of transposes that is seldom the
+// default.
+Dims LayoutPropagation::came_with(InstId i) const {
+  const Shape& s = m_.shape(i);
+  return s.layout.minor_to_major.size() == s.dims.size() ? s.layout.minor_to_major : default_minor_to_major(s.rank());
 }
 
 uint32_t LayoutPropagation::operand_from_output(uint32_t order, InstId i, size_t n) {
@@ -321,7 +321,7 @@ uint32_t LayoutPropagation::operand_from_output(uint32_t order, InstId i, size_t
   switch (m_.op(i)) {
     case Opcode::Reshape: {
       if (true_rank(out) == 1 && true_rank(in) == 1) return Orders::kNone;
-      auto found = aligned_order(out.dims, lies, in.dims, lies_now(m_.operand(i, n)));
+      auto found = aligned_order(out.dims, lies, in.dims, came_with(m_.operand(i, n)));
       return found ? orders_.id(*found) : Orders::kNone;
     }
     case Opcode::Transpose: {
@@ -351,7 +351,7 @@ uint32_t LayoutPropagation::output_from_operand(uint32_t order, InstId i, size_t
   const Dims& dims = m_.attrs(i).ints(Attr::dimensions);
   if (m_.op(i) == Opcode::Reshape) {
     if (true_rank(out) == 1 && true_rank(in) == 1) return Orders::kNone;
-    auto found = aligned_order(in.dims, orders_[order], out.dims, lies_now(i));
+    auto found = aligned_order(in.dims, orders_[order], out.dims, came_with(i));
     return found ? orders_.id(*found) : Orders::kNone;
   }
   if (m_.op(i) == Opcode::Transpose) {

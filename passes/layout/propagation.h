@@ -89,7 +89,7 @@ class LayoutPropagation {
   bool keeps(InstId i) const;  // must the arrays of one rank that it reads and makes lie alike?
   bool at_most_rank_1(ShapeId s) const;
   bool depth_first(InstId i) const;
-  Dims lies_now(InstId i);
+  Dims came_with(InstId i) const;
   uint32_t operand_from_output(uint32_t order, InstId i, size_t n);
   uint32_t output_from_operand(uint32_t order, InstId i, size_t n);
 

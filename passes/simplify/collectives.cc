@@ -3,11 +3,11 @@
 // all-reduce-promotion (xla/service/all_reduce_simplifier.cc and beside it, and
 // xla/service/gpu/transforms/collectives/all_reduce_splitter.cc).
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <optional>
 
+#include "ir/sharding.h"
 #include "passes/rewrite.h"
 #include "passes/simplify/collectives.h"
 
@@ -16,73 +16,14 @@ namespace {
 
 using Groups = std::vector<Dims>;
 
-// `[2,4]<=[2,2,2]T(1,0,2)`: two groups of four, the ids 0 … 7 in the order of that transposed array.
-bool read_iota_groups(std::string_view text, Groups* out) {
-  size_t at = 0;
-  auto list = [&](char open, char close) {
-    Dims d;
-    if (at >= text.size() || text[at] != open) return d;
-    for (++at; at < text.size() && text[at] != close;) {
-      int64_t v = 0;
-      auto [end, code] = std::from_chars(text.data() + at, text.data() + text.size(), v);
-      if (code != std::errc()) return Dims();
-      d.push_back(v);
-      at = static_cast<size_t>(end - text.data());
-      if (at < text.size() && text[at] == ',') ++at;
-    }
-    ++at;
-    return d;
-  };
-  Dims tiles = list('[', ']');
-  if (tiles.size() != 2 || text.substr(at, 2) != "<=") return false;
-  at += 2;
-  Dims dims = list('[', ']'), order;
-  if (dims.empty()) return false;
-  if (at < text.size() && text[at] == 'T') {
-    ++at;
-    order = list('(', ')');
-    if (order.size() != dims.size()) return false;
-  } else {
-    order.resize(dims.size());
-    std::iota(order.begin(), order.end(), int64_t{0});
-  }
-  int64_t count = 1;
-  Dims stride(dims.size());
-  for (size_t d = dims.size(); d-- > 0;) stride[d] = count, count *= dims[d];
-  if (at != text.size() || count != tiles[0] * tiles[1] || count > 1 << 20) return false;
-  Dims index(dims.size(), 0);
-  for (int64_t n = 0; n < count; ++n) {
-    if (n % tiles[1] == 0) out->emplace_back();
-    int64_t id = 0;
-    for (size_t d = 0; d < order.size(); ++d) id += index[d] * stride[static_cast<size_t>(order[d])];
-    out->back().push_back(id);
-    for (size_t d = order.size(); d-- > 0;) {
-      if (++index[d] < dims[static_cast<size_t>(order[d])]) break;
-      index[d] = 0;
-    }
-  }
-  return true;
-}
-
 // Replica groups as lists of ids. False where they are written by mesh, which is left alone here; all devices in one
 // group are the empty list.
 bool read_groups(const Module& m, InstId i, Groups* out) {
-  std::string_view text = m.u().text(m.attrs(i).text(Attr::replica_groups));
+  const std::string_view text = m.u().text(m.attrs(i).text(Attr::replica_groups));
   out->clear();
-  if (text.empty() || text == "{}") return true;
-  if (text.starts_with("[")) return read_iota_groups(text, out);
-  if (!text.starts_with("{{")) return false;
-  Dims now;
-  int64_t number = -1;
-  for (size_t at = 1; at < text.size(); ++at) {
-    char c = text[at];
-    if (c >= '0' && c <= '9') {
-      number = (number < 0 ? 0 : number * 10) + (c - '0');
-    } else if (c == ',' || c == '}') {
-      if (number >= 0) now.push_back(number), number = -1;
-      if (c == '}' && !now.empty()) out->push_back(std::move(now)), now.clear();
-    }
-  }
+  if (text.empty()) return true;
+  if (text.starts_with("mesh") || !expand_replica_groups(text, out)) return false;
+  std::erase_if(*out, [](const Dims& group) { return group.empty(); });
   return true;
 }
 
@@ -106,20 +47,6 @@ AttrsId without_function(Module& m, InstId i) {
   AttrSet set = m.attrs(i);
   for (Attr key : {Attr::to_apply, Attr::channel_id, Attr::sharding}) set.erase(key);
   return m.u().attrs(std::move(set));
-}
-
-int64_t devices(const Module& m, InstId i) {
-  if (m.attrs(i).flag(Attr::use_global_device_ids)) return m.config().replica_count * m.config().num_partitions;
-  return m.config().replica_count;
-}
-
-int64_t group_size(const Module& m, InstId i) {
-  Groups groups;
-  if (!read_groups(m, i, &groups)) return 0;
-  if (groups.empty()) return devices(m, i);
-  for (const Dims& g : groups)
-    if (g.size() != groups[0].size()) return 0;
-  return static_cast<int64_t>(groups[0].size());
 }
 
 // The same on all replicas: made of constants and of broadcasts, elementwise operations and all-reduces of such.
@@ -334,6 +261,20 @@ InstId only_slice(const Module& m, InstId i) {
 }
 
 }  // namespace
+
+int64_t group_size(const Module& m, InstId i) {
+  Groups groups;
+  if (!read_groups(m, i, &groups)) return 0;
+  if (groups.empty()) {
+    const bool all = m.attrs(i).flag(Attr::use_global_device_ids);
+    // With a channel an exchange goes between partitions.
+    const bool partitions = m.op(i) == Opcode::AllToAll && m.attrs(i).has(Attr::channel_id);
+    return (partitions && !all ? 1 : m.config().replica_count) * (partitions || all ? m.config().num_partitions : 1);
+  }
+  for (const Dims& g : groups)
+    if (g.size() != groups[0].size()) return 0;
+  return static_cast<int64_t>(groups[0].size());
+}
 
 int64_t next_channel(const Module& m, int64_t* last) {
   if (*last == 0)

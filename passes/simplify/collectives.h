@@ -7,4 +7,7 @@ namespace hlo {
 // A channel id that no collective has yet; `last`, 0 at first, keeps the one given before.
 int64_t next_channel(const Module& m, int64_t* last);
 
+// Devices of each of the collective's groups; 0 where they are written by mesh or groups differ in size.
+int64_t group_size(const Module& m, InstId i);
+
 }  // namespace hlo

@@ -39,12 +39,10 @@ int cmd_opt(const OptArgs& a) {
   if (!PrintOptions::by_name(a.style, &style)) fail(FailureKind::kUsage, "unknown style '{}'", a.style);
   if (a.style == "default") style.large_constants = style.stable_order = true, style.lossless = true;
   Loaded loaded;
-  auto m = load_verified(a.file, !a.no_verify, &loaded);
-  // A proto tells the order of instructions, a text has it guessed. Nothing tells that of users: those of the text come
-  // nearest.
-  if (!loaded.orders.empty()) m->users(m->comp(m->entry()).root);
-  for (auto& [comp, order] : loaded.orders) m->set_order(comp, std::move(order));
-  if (!a.call_site.empty() && loaded.orders.empty()) put_in_order_made(*m);
+  // A proto tells the order of instructions, a text has it guessed. Of a stage nothing tells that of users: as it lists
+  // them comes nearest.
+  auto m = load_verified(a.file, !a.no_verify, &loaded, {.universe = nullptr, .users = UserOrder::kListed});
+  if (!a.call_site.empty() && !loaded.in_memory_order && !m->config().is_scheduled) put_in_order_made(*m);
   PipelineOptions options;
   options.verify = !a.no_verify;
   options.stage = a.file;

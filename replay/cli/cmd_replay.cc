@@ -106,7 +106,6 @@ int cmd_replay(const ReplayArgs& a) {
   const StartStage start = start_stage(a.file);
   Loaded loaded;
   auto m = load_verified(start.spec, !a.no_verify, &loaded);
-  for (auto& [comp, order] : loaded.orders) m->set_order(comp, std::move(order));
   std::string why = already_optimised(*m);
   if (!why.empty() && !a.force_replay) {
     fail(FailureKind::kUsage,

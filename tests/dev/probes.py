@@ -4,6 +4,7 @@
   probes.py FAMILY DIR      structure: every two of 28 operations that move data, one behind the other
                             elementwise: two arithmetic operations, of f32, s32 and u32, 640 pairs each
                             dots: products behind and in front of what moves data
+                            narrow: messages of elements of less than a byte, on 4 devices
                             collectives, collectives_more, collectives_rest, loops: per-device programs for 4 and 2 devices, as manual regions, which
                             XLA's partitioner takes apart unchanged: what its passes do to collectives is seen so
 
@@ -620,7 +621,42 @@ def loops_of(folder, f):
         (folder / f"{name}.hlo").write_text(manual(name, text, 2))
 
 
-FAMILIES = {"structure": structure, "elementwise": elementwise, "dots": dots, "collectives": collectives, "collectives_more": collectives_more, "collectives_rest": collectives_rest, "loops": loops}
+def narrow(folder):
+    """Messages of less than a byte an element (sub-byte-collective-normalization)."""
+    cases = {}
+    shapes = ["[8]", "[7]", "[3,8]", "[3,5]", "[4,7]", "[6,4]", "[8,1]", "[1,8]", "[4,3,2]", "[4,8,16]", "[2,2,2,4]", "[8,5]", "[2,5]", "[16,6]"]
+    for element in ("s4", "u4", "s2", "u2", "f4e2m1fn", "pred", "s8"):
+        for shape in shapes if element in ("s4", "u2") else shapes[:6]:
+            t, sizes = element + shape, [int(n) for n in shape[1:-1].split(",")]
+
+            def with_size(d, size):
+                return f"{element}[{dims(sizes[:d] + [size] + sizes[d + 1 :])}]"
+
+            gathers = [(f"gather{d}", [collective("r", "all-gather", "p0", 1, ALL, None, with_size(d, sizes[d] * 4), d)], with_size(d, sizes[d] * 4)) for d in range(len(sizes))]
+            pairs = "channel_id=1, source_target_pairs={{0,1},{1,2},{2,3},{3,0}}"
+            rest = [("permute", [f"r = {t} collective-permute(p0), {pairs}"], t), ("broadcast", [f"r = {t} collective-broadcast(p0), channel_id=1, replica_groups={{{{0,1,2,3}}}}"], t),
+                    ("reduce", [collective("r", "all-reduce", "p0", 1, ALL, "f", t)], t)]  # fmt: skip
+            for groups, size in ((ALL, 4), ("{{0,1},{2,3}}", 2)):
+                rest += [(f"exchange{d}_{size}", [f"r = {t} all-to-all(p0), channel_id=1, replica_groups={groups}, dimensions={{{d}}}"], t) for d in range(len(sizes)) if sizes[d] % size == 0]
+            for name, rows, out in gathers + rest:
+                function = reducer("f", "and" if element == "pred" else "add", element) if name == "reduce" else ""
+                cases[f"{name}_{t}"] = program([t], rows, f"o = {out} reverse(r), dimensions={{0}}", function)
+            # Between transposes, so that the minor dimension is another one.
+            if len(sizes) == 2:
+                turned = f"{element}[{sizes[1]},{sizes[0]}]"
+                rows = [f"x = {turned} transpose(p0), dimensions={{1,0}}", f"r = {turned} collective-permute(x), {pairs}"]
+                cases[f"turned_{t}"] = program([t], rows, f"o = {t} transpose(r), dimensions={{1,0}}", "")
+            # Among what computes.
+            both = f"({t}, {t})"
+            rows = [f"n = {t} not(p0)", f"r = {t} collective-permute(n), {pairs}", f"m = {t} not(r)", f"q = {t} collective-permute(n), {pairs.replace('channel_id=1', 'channel_id=2')}"]
+            if not element.startswith("f"):
+                cases[f"around_{t}"] = program([t], rows, f"o = {both} tuple(m, q)", "")
+    for name, text in cases.items():
+        name = "narrow_" + re.sub(r"\W+", "_", name)
+        (folder / f"collectives_{name}.hlo").write_text(manual(name, text, 4))
+
+
+FAMILIES = {"structure": structure, "elementwise": elementwise, "dots": dots, "collectives": collectives, "collectives_more": collectives_more, "collectives_rest": collectives_rest, "narrow": narrow, "loops": loops}
 
 
 def command(families, usage):

@@ -62,7 +62,7 @@ void library_gemm(int64_t, int64_t, int64_t, double, MatrixView<double>, MatrixV
 bool looks_like_proto(std::string_view bytes) {
   return looks_packed(bytes) || bytes.substr(0, 4096).find('\0') != std::string_view::npos;
 }
-ProtoContents read_proto(std::string_view, const std::string& label, const std::shared_ptr<Universe>&) {
+ProtoContents read_proto(std::string_view, const std::string& label, const std::shared_ptr<Universe>&, UserOrder) {
   refuse_proto(label);
 }
 bool looks_packed(std::string_view bytes) {
