@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_set>
 
 #include "ir/eval/compare.h"
 #include "replay/session.h"
@@ -42,6 +43,9 @@ struct JudgeOptions {
   int repeat = 1;  // of commands and of timing
   bool no_verify = false;
   bool stages = false;  // the modules are stages of one: see ResultComparison
+  // What the first module gives is far from f64, by a gate that rounding has turned: whose error against f64 is like
+  // its own is not good for that, but unknown.
+  bool behind_edge = false;
 };
 
 class Stages;
@@ -56,9 +60,14 @@ class ResultComparison {
   ~ResultComparison();
   // Throws what running it throws.
   const Comparison& of(const Module& m);
+  // The same of a stage, where results are equal, by its operations: each that no stage before had is evaluated on
+  // values that stages before had, and where what it gives is one of these but for its own rounding, that is what the
+  // others are given. `rounded`: how many were taken so; 0: it is what of() says. Where the result is not one that was
+  // found equal, it is evaluated whole.
+  const Comparison& by_operations(const Module& m, int64_t* rounded);
 
  private:
-  Value run(const Module& m, uint64_t* known);
+  const Comparison& compared(const Value& got, uint64_t known);
 
   const Module& first_;
   const Session& session_;
@@ -66,8 +75,9 @@ class ResultComparison {
   EvalOptions options_;
   double tolerance_;
   std::unique_ptr<Stages> stages_;
-  Value expected_, reference_;  // reference: the first in f64, once it is asked for
-  uint64_t known_ = 0;          // number of the result that was compared last; 0: none
+  Value expected_, reference_;          // reference: the first in f64, once it is asked for
+  uint64_t known_ = 0;                  // number of the result that was compared last; 0: none
+  std::unordered_set<uint64_t> equal_;  // numbers of results that were found equal
   Comparison last_;
 };
 

@@ -239,6 +239,39 @@ ENTRY e {
     late = loop.replace("w = f32[4] add(v, fb)", "nine = s32[] constant(9)\n  last = pred[] compare(k, nine), direction=EQ\n"
                         "  lb = pred[4] broadcast(last), dimensions={}\n  u = f32[4] add(v, fb)\n  w = f32[4] select(lb, v, u)")
     judged("a loop that is wrong in its last trip", [loop, loop.replace("add(v, fb)", "add(fb, v)"), late], "first", "equal", "different")
+    # A quotient that becomes a product is one but for rounding; what reads it is taken as it was.
+    quotient = ("  x = f32[64] parameter(0)\n  c = f32[] constant(3)\n  cb = f32[64] broadcast(c), dimensions={}\n"
+                "  q = f32[64] divide(x, cb)\n  t = f32[64] tanh(q)\n  ROOT r = f32[64] multiply(t, t)")
+    third = quotient.replace("constant(3)", "constant(0.333333343)").replace("divide(", "multiply(")
+    texts = [quotient, third, third.replace("multiply(t, t)", "multiply(t, t), metadata={op_name=\"r\"}"), third + "\n"]
+
+    def how(texts, *options):
+        j, code = stages(texts, *options)
+        return [(s["result"], s["judged"]) for s in j["stages"]], [s["rounded"] for s in j["stages"]], code
+
+    got = how(texts)
+    expect("judged by operations, the last whole", got == (
+        [("first", "whole"), ("equal", "by_operations"), ("equal", "by_operations"), ("equal", "whole")], [0, 1, 1, 0], 0), got)
+    got = how(texts, "--whole")
+    expect("--whole", got == ([("first", "whole")] + [("equal", "whole")] * 3, [0] * 4, 0), got)
+    # Rounding that adds up is what the last stage is evaluated whole for: all of them are then.
+    amplified = ("  x = f32[64] parameter(0)\n  one = f32[] constant(1)\n  ob = f32[64] broadcast(one), dimensions={}\n"
+                 "  q = f32[64] divide(x, x)\n  e = f32[64] subtract(q, ob)\n  l = f32[] constant(1e+06)\n"
+                 "  lb = f32[64] broadcast(l), dimensions={}\n  ROOT r = f32[64] multiply(e, lb)")
+    turned = amplified.replace("  q = f32[64] divide(x, x)", "  d = f32[64] divide(ob, x)\n  q = f32[64] multiply(x, d)")
+    got = how([amplified, turned, turned + "\n"])
+    expect("rounding that adds up", got == ([("first", "whole"), ("different", "whole"), ("different", "whole")], [0, 0, 0], 1), got)
+    # More than rounding is none.
+    got = how([quotient, third.replace("0.333333343", "0.3333345"), third])
+    expect("more than rounding", got[0][1][1] == "whole", got)
+    # Nothing of a fault behind a stage that was judged so is lost.
+    judged("a fault behind", [quotient, third, third.replace("tanh", "sine"), third], "first", "equal", "different", "equal")
+    # Operands that are transposed or padded are computed where something other than a product asks for them.
+    turn = ("  x = f32[4,8] parameter(0)\n  w = f32[8,8] parameter(1)\n  t = f32[8,4] transpose(x), dimensions={1,0}\n"
+            "  d = f32[4,8] dot(t, w), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n  n = f32[8,4] negate(t)\n"
+            "  ROOT r = (f32[4,8], f32[8,4], f32[8,4]) tuple(d, n, t)")
+    judged("a transpose that a product and others read", [turn, turn.replace("lhs_contracting_dims={0}", "lhs_contracting_dims={1}").replace("dot(t", "dot(x"),
+           turn.replace("negate", "abs")], "first", "equal", "different")
     draw = "  lo = f32[] constant(0)\n  hi = f32[] constant(1)\n  ROOT r = f32[8] rng(lo, hi), distribution=rng_uniform"
     j, code = stages([draw, draw + "\n"])
     expect("numbers that are drawn are drawn in each stage", [s["result"] for s in j["stages"]] == ["first", "equal"], j)
@@ -260,6 +293,22 @@ def main():
                           "  g = f32[8,64] fusion(x, mean), kind=kLoop, calls=f").replace("centred, centred", "g, g").replace("multiply(centred", "multiply(g") + "\n}\n")
     sound("a fusion", [NORM, fused])
     named("in a fusion", [NORM, fused, fused.replace("subtract(p, mb)", "add(p, mb)")], "centred")
+    # A gate whose operand lies at zero: in f32 it falls to the other side, in f64 all is the same.
+    plain = ("  p = f32[8] parameter(0)\n  q = f32[8] parameter(1)\n  s = f32[] constant(1e-09)\n  sb = f32[8] broadcast(s), dimensions={}\n"
+             "  small = f32[8] multiply(p, sb)\n  x = f32[16] concatenate(small, q), dimensions={0}\n  one = f32[] constant(1)\n"
+             "  ob = f32[16] broadcast(one), dimensions={}\n  lift = f32[16] add(x, ob)\n  z = f32[] constant(0)\n"
+             "  zb = f32[16] broadcast(z), dimensions={}\n  gt = pred[16] compare(x, zb), direction=GT\n  ROOT r = f32[16] select(gt, lift, x)")
+    gate = plain.replace("  z = f32[] constant(0)\n", "  y = f32[16] subtract(lift, ob)\n  z = f32[] constant(0)\n").replace("compare(x", "compare(y")
+    j = sound("rounding through a gate", [plain, plain, gate, gate + "\n"])
+    expect("which one", len(j["rounding"]) == 1 and j["rounding"][0].startswith("0002") and "gt gives another value" in j["rounding"][0] and
+           "rounding at a discontinuity" in j["verdict"], j)
+    # What is wrong in these types alone is told all the same; behind a gate that has turned f64 cannot tell it from rounding.
+    wrong = gate.replace("  lift = f32[16] add(x, ob)", "  b = bf16[16] convert(x)\n  xx = f32[16] convert(b)\n  lift = f32[16] add(xx, ob)")
+    j, code = bisect([plain, wrong])
+    expect("bf16 by a gate", code == 1 and j["found"] and j["bad"].startswith("0001"), json.dumps(j, indent=1)[:1500])
+    j, code = bisect([plain, gate, wrong, wrong])
+    expect("bf16 behind a gate is not called good", code != 0 and (j["found"] and j["bad"].startswith("0002") or any("000" in json.dumps(u) for u in j["unknown"])),
+           json.dumps(j, indent=1)[:1500])
     # What the outputs do not tell at all.
     chosen = ("  x = f32[16] parameter(0)\n  c = f32[] constant(100)\n  cb = f32[16] broadcast(c), dimensions={}\n"
               "  far = pred[16] compare(x, cb), direction=GT\n  s = f32[16] sine(x)\n  t = f32[16] cosine(x)\n"

@@ -231,6 +231,17 @@ std::string worst_in_words(const Json& j) {
                      j["worst_at"].get<std::string>(), j["worst_stage"].get<std::string>());
 }
 
+// `; in the stages' own types rounding at a discontinuity: 0010 p.after_x: gt.25 gives another value in 1 of 8 elements
+// …`
+std::string rounding_in_words(const Json& j) {
+  std::string out;
+  for (const Json& r : j["rounding"])
+    out +=
+        fmt::format("{}{}", out.empty() ? "; in the stages' own types rounding at a discontinuity, no fault: " : "; ",
+                    r.get<std::string>());
+  return out;
+}
+
 // `; 5120 inner values compared (98.2 % of all), each once: 1.3 evaluations`.
 std::string inside_in_words(const Json& j) {
   const Json& i = j["inside"];
@@ -334,7 +345,7 @@ Json nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, con
           "no bad stage: {} of {} judged by \"{}\"{}{}{}. If results are wrong all the same, the fault lies "
           "below HLO, in the inputs, or before the first stage",
           judged, row.labels.size(), judge, a.quick ? " (the last only: --quick)" : "", worst_in_words(j),
-          inside_in_words(j) + not_judged_in_words(j));
+          inside_in_words(j) + rounding_in_words(j) + not_judged_in_words(j));
       *code = j["unknown"].empty() ? kYes : kBad;
       break;
     case Bisection::kFirstBad:

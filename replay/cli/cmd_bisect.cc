@@ -15,6 +15,7 @@
 #include "replay/cli/json_output.h"
 #include "replay/confined_path.h"
 #include "replay/files.h"
+#include "replay/inside/edges.h"
 #include "replay/inside/inputs.h"
 #include "replay/npz.h"
 #include "replay/progress.h"
@@ -48,6 +49,10 @@ int below_hlo(const BisectArgs& a, const Module& last, const std::string& path, 
 
 // Modules larger than that are looked at with one set of inputs.
 constexpr int64_t kLargestSecondLook = int64_t{64} << 20;
+
+// Other inputs than those of the seed, where these tell little, are as many evaluations of the first stage: of larger
+// modules, whose values do not lie in memory together, each takes a good part of a minute.
+constexpr int64_t kLargestOtherInputs = int64_t{1} << 30;
 
 // One module of a folder.
 class FolderBisection {
@@ -112,11 +117,60 @@ class FolderBisection {
       // Inside, in f64, all is the same: what differs in the types that the stages have is rounding gone wrong.
       inside_.reset();
       options.every = false;
+      return own_types(options);
     }
     Judge judge = make_judge(judged_, *first_, session_.get());
     std::map<size_t, Judgement> known;
     if (a_.by_running()) known[0] = {Verdict::kGood, "the stage that the others are held against"};
     return search(row_, judge, memory_, options, std::move(known));
+  }
+
+  // In the types that the stages have, where all is the same in f64: the first stage that differs, unless it does so by
+  // rounding through a discontinuity alone; the stages behind it are held against that one then.
+  Bisection own_types(const BisectOptions& options) {
+    Bisection all;
+    std::vector<std::unique_ptr<Module>> bases;  // that stages are held against, the last one now
+    for (size_t from = 0;;) {
+      JudgeOptions how = judged_;
+      how.behind_edge = from > 0;
+      Judge judge = make_judge(how, bases.empty() ? *first_ : *bases.back(), session_.get());
+      Bisection b;
+      if (from == 0) {
+        b = search(row_, judge, memory_, options,
+                   {{0, {Verdict::kGood, "the stage that the others are held against"}}});
+        all = b;
+      } else {
+        JudgementFile none("", "");  // by another stage than the first
+        b = search(from_stage(from), judge, none, options, {{0, all.judged.at(from)}});
+        for (const auto& [k, j] : b.judged) all.judged[from + k] = j;
+        all.outcome = b.outcome == Bisection::kUnknown ? Bisection::kAllGood : b.outcome, all.good = from + b.good,
+        all.bad = from + b.bad;
+        all.bad_ones.clear();
+        for (size_t k : b.bad_ones) all.bad_ones.push_back(from + k);
+      }
+      if (b.outcome != Bisection::kFound || a_.backend != "evaluator" || all.bad != all.good + 1) return all;
+      std::unique_ptr<Module> good = row_.load(all.good), bad = row_.load(all.bad);
+      const std::string edges = in_words(rounding_at_edges(*good, *bad, *session_, eval_options(a_), a_.tolerance));
+      if (edges.empty()) return all;
+      told_["rounding"].push_back(fmt::format("{}: {}", row_.labels[all.bad], edges));
+      // Those that were held against a stage in front of it have been judged by its edge, too.
+      std::erase_if(all.judged, [&](const auto& j) { return j.first > all.bad; });
+      all.judged[all.bad] = {Verdict::kGood, "rounding at a discontinuity: " + edges};
+      from = all.bad, bases.push_back(std::move(bad));
+      if (from + 1 == row_.labels.size()) {
+        all.outcome = Bisection::kAllGood, all.bad_ones.clear();
+        return all;
+      }
+    }
+  }
+
+  Candidates from_stage(size_t from) const {
+    Candidates out;
+    out.labels.assign(row_.labels.begin() + static_cast<std::ptrdiff_t>(from), row_.labels.end());
+    out.keys.assign(row_.keys.begin() + static_cast<std::ptrdiff_t>(from), row_.keys.end());
+    out.load = [this, from](size_t k) { return row_.load(from + k); };
+    out.same = [this, from](size_t k) { return k > 0 && row_.same(from + k); };
+    return out;
   }
 
   // A session on other arguments, kept.
@@ -143,7 +197,7 @@ class FolderBisection {
     InsideOptions o;
     o.eval = eval_options(a_), o.stop = options.stop, o.judged = options.judged;
     o.eval.stop = interrupted;
-    o.others = [this](int attempt) { return other_inputs(attempt); };
+    if (bytes_inside(*first_) <= kLargestOtherInputs) o.others = [this](int attempt) { return other_inputs(attempt); };
     // What sorts and indexes is looked at a second time, with ties and with indices at and beyond the bounds.
     if (a_.inputs.empty() && has_edges(*first_) && bytes_inside(*first_) <= kLargestSecondLook)
       o.second = with_arguments(edge_arguments(*first_, session_->arguments()));

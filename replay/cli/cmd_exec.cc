@@ -78,7 +78,8 @@ class AllStages {
                   {"refused", refused_},
                   {"first_bad", first_bad_.empty() ? Json() : Json(first_bad_)}});
     else if (first_bad_.empty())
-      fmt::print("all {} stages equal\n", run_);
+      fmt::print("all {} stages equal{}\n", run_,
+                 by_operations_ ? fmt::format(", {} of them by operations (--whole: none)", by_operations_) : "");
     else
       fmt::print("{} of {} stages differ, {} refused; first: {}\n", different_, run_ + refused_, refused_, first_bad_);
     return different_ ? kNo : refused_ || !run_ ? kBad : kYes;
@@ -88,49 +89,91 @@ class AllStages {
   struct Told {
     std::string state, detail;
     Json difference;
+    int64_t rounded = 0;  // operations that something else was taken for; 0: evaluated whole
+  };
+  struct Judged {
+    const StageRow* row;
+    size_t text;  // which of those that are not the one before, byte for byte
+    Told told;
   };
 
   void module(const Recording& r) {
     load_options_.universe = std::make_shared<Universe>();
-    results_.reset(), session_.reset(), first_.reset();
-    std::string before;
-    Told told;
+    results_.reset(), session_.reset(), first_.reset(), rounded_.reset();
+    std::vector<Judged> judged;
+    std::vector<std::string> texts;  // paths
     Progress progress("running the stages of " + a_.file);
     for (const StageRow& row : r.rows) {
       progress.at(static_cast<size_t>(&row - r.rows.data()), r.rows.size(), row.file);
       if (!row.file.ends_with(".txt") && !row.file.ends_with(".hlo")) continue;
       std::string path = confined_path(r.folder, row.file);
       // More than half of a dump's stages are the one before: a pipeline's start is dumped, and nothing has run.
-      if (before.empty() || told.state == "refused" || !same_files(before, path))
-        told = stage(path, r.folder + "/" + row.file);
-      else if (told.state == "first")
-        told.state = "equal";
-      before = path;
-      tell(r, row, told);
+      if (judged.empty() || judged.back().told.state == "refused" || !same_files(texts.back(), path)) {
+        texts.push_back(path);
+        judged.push_back({&row, texts.size() - 1, stage(path, !a_.whole)});
+      } else {
+        judged.push_back({&row, texts.size() - 1, judged.back().told});
+        if (judged.back().told.state == "first") judged.back().told.state = "equal";
+      }
       if (!results_) break;  // nothing to hold the others against
       if (interrupted()) fail(FailureKind::kUsage, "interrupted");
     }
+    settle(judged, texts, progress);
+    for (const Judged& j : judged) tell(r, *j.row, j.told);
   }
 
-  Told stage(const std::string& path, const std::string& label) {
+  // What was judged by operations says nothing of how rounding adds up: the last of these stages is evaluated whole,
+  // and where that is different, so are all of them.
+  void settle(std::vector<Judged>& judged, const std::vector<std::string>& texts, Progress& progress) {
+    auto by_operations = [](const Judged& j) { return j.told.rounded > 0; };
+    auto last = std::find_if(judged.rbegin(), judged.rend(), by_operations);
+    if (last == judged.rend()) return;
+    auto replace = [&](size_t text, const Told& told) {
+      for (Judged& j : judged)
+        if (j.text == text) j.told = told;
+    };
+    const size_t last_text = last->text;
+    const Told whole = compared(*rounded_, false);
+    replace(last_text, whole);
+    if (whole.state == "equal") return;
+    for (size_t k = 0; k < judged.size(); ++k) {
+      progress.at(k, judged.size(), judged[k].row->file);
+      if (interrupted()) fail(FailureKind::kUsage, "interrupted");
+      if (by_operations(judged[k])) replace(judged[k].text, stage(texts[judged[k].text], false));
+    }
+  }
+
+  // `path`: as results of other stages name it.
+  Told stage(const std::string& path, bool by_operations) {
     Told told;
-    inputs_.label = label;
+    inputs_.label = path;
     try {
       std::unique_ptr<Module> m = load_verified(path, !a_.no_verify, nullptr, load_options_);
-      if (!a_.ignore_memory) foresee_memory(*m, label, a_.backend, false);
+      if (!a_.ignore_memory) foresee_memory(*m, path, a_.backend, false);
       settle_elided(*m, inputs_);
       check_supported(*m);
-      if (!results_) {
-        first_ = std::move(m);
-        session_ = std::make_unique<Session>(*first_, inputs_);
-        results_ =
-            std::make_unique<ResultComparison>(*first_, *session_, a_.backend, eval_options(a_), a_.tolerance, true);
-        told.state = "first";
-      } else {
-        const Comparison& c = results_->of(*m);
-        told.state = c.equal ? "equal" : "different";
-        if (!c.equal) told.detail = verdict(c), told.difference = to_json(*c.first_difference());
+      if (results_) {
+        told = compared(*m, by_operations);
+        if (told.rounded) rounded_ = std::move(m);
+        return told;
       }
+      first_ = std::move(m);
+      session_ = std::make_unique<Session>(*first_, inputs_);
+      results_ =
+          std::make_unique<ResultComparison>(*first_, *session_, a_.backend, eval_options(a_), a_.tolerance, true);
+      told.state = "first";
+    } catch (const Failure& e) {
+      told.state = "refused", told.detail = e.what();
+    }
+    return told;
+  }
+
+  Told compared(const Module& m, bool by_operations) {
+    Told told;
+    try {
+      const Comparison& c = by_operations ? results_->by_operations(m, &told.rounded) : results_->of(m);
+      told.state = c.equal ? "equal" : "different";
+      if (!c.equal) told.detail = verdict(c), told.difference = to_json(*c.first_difference());
     } catch (const Failure& e) {
       told.state = "refused", told.detail = e.what();
     }
@@ -138,17 +181,23 @@ class AllStages {
   }
 
   void tell(const Recording& r, const StageRow& row, const Told& told) {
-    ++(told.state == "refused" ? refused_ : run_);
+    const bool refused = told.state == "refused";
+    ++(refused ? refused_ : run_);
     if (told.state == "different") ++different_;
-    if (first_bad_.empty() && (told.state == "different" || told.state == "refused"))
+    if (told.rounded) ++by_operations_;
+    if (first_bad_.empty() && (told.state == "different" || refused))
       first_bad_ = fmt::format("{} ({}): {}", row.name(), told.state, told.detail);
     Progress::clear();
-    if (!a_.json)
-      fmt::print("{:<9} {}{}\n", told.state, row.file, told.detail.empty() ? "" : "\n          " + told.detail);
+    if (!a_.json) {
+      std::string how = told.rounded ? fmt::format("  (by operations, {} rounded)", told.rounded) : "";
+      fmt::print("{:<9} {}{}{}\n", told.state, row.file, how, told.detail.empty() ? "" : "\n          " + told.detail);
+    }
     list_.push_back({{"module", r.module_name},
                      {"file", row.file},
                      {"stage", row.name()},
                      {"result", told.state},
+                     {"judged", refused ? Json() : Json(told.rounded ? "by_operations" : "whole")},
+                     {"rounded", told.rounded},
                      {"difference", told.difference},
                      {"detail", told.detail}});
   }
@@ -160,7 +209,8 @@ class AllStages {
   std::unique_ptr<Session> session_;
   std::unique_ptr<ResultComparison> results_;
   Json list_ = Json::array();
-  size_t run_ = 0, different_ = 0, refused_ = 0;
+  std::unique_ptr<Module> rounded_;  // the last one that was judged by operations
+  size_t run_ = 0, different_ = 0, refused_ = 0, by_operations_ = 0;
   std::string first_bad_;
 };
 

@@ -109,7 +109,7 @@ struct ExecArgs : RunArgs {
   std::vector<std::string> profile, replace_kernel;
   std::string kernel_cache;
   int repeat = 1;
-  bool json = false, nan = false, all_stages = false, exact = false, as_is = false, force = false;
+  bool json = false, nan = false, all_stages = false, whole = false, exact = false, as_is = false, force = false;
   bool ignore_memory = false;
 };
 int cmd_exec(const ExecArgs& a);

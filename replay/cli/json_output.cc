@@ -65,6 +65,7 @@ Json complete_bisection(const Json& found) {
                    {"partial_sums", Json()},
                    {"outputs", Json()},
                    {"no_values", Json()},
+                   {"rounding", Json::array()},
                    {"source", Json()},
                    {"before", list},
                    {"after", list},

@@ -134,10 +134,17 @@ uint64_t Numbering::hash(const Numbering& n, const Term& t) {
   return h;
 }
 
-Term Numbering::find(uint64_t key, bool* found) const {
-  auto at = keys_.find(key);
-  *found = at != keys_.end();
-  return *found ? at->second : Term();
+Term Numbering::find(uint64_t key, bool* found) {
+  rounded_ = false;
+  *found = true;
+  if (auto at = keys_.find(key); at != keys_.end()) return at->second;
+  if (take_rounded)
+    if (auto at = rounded_keys_.find(key); at != rounded_keys_.end()) {
+      ++taken, rounded_ = true;
+      return at->second;
+    }
+  *found = false;
+  return Term();
 }
 
 const std::string* Numbering::why_unknown(const Term& t) const {
@@ -153,7 +160,8 @@ NumberId Numbering::add(Number n) {
   n.stage = stage, n.used = ++clock_;
   n.bytes = bytes_of(n.each);
   hold(n, 1);
-  if (n.known) by_value_[value_key(n.sketch)].emplace(n.sketch.first, id);
+  if (n.known && !n.put_off) by_value_[value_key(n.sketch)].emplace(n.sketch.first, id);
+  if (n.known && !n.put_off && bit_by_bit_) near_.add(u_, n.each, id);
   numbers_.push_back(std::move(n));
   make_room();
   return id;
@@ -297,6 +305,19 @@ NumberId Numbering::alike(const Sketch& s, std::span<const Value> each, double a
   return kNoNumber;
 }
 
+NumberId Numbering::but_for_rounding(std::span<const Value> each, Rounding how) {
+  for (NumberId k : near_.like(u_, each, how)) {
+    std::vector<Value> other;
+    try {
+      other = values(k);
+    } catch (const Failure&) {
+      continue;
+    }
+    if (same_but_for_rounding(u_, each, other, how)) return k;
+  }
+  return kNoNumber;
+}
+
 NumberId Numbering::same_sums(double sum, double squares, double magnitudes, int64_t elements,
                               uint32_t of_stage) const {
   for (NumberId k = 0; k < numbers_.size(); ++k) {
@@ -376,6 +397,13 @@ Term Numbering::wrap(std::vector<Value> each, const Number& recipe) {
   out.number = alike(sketch);
   if (out.number == kNoNumber && !bit_by_bit_)
     out.number = alike(sketch, each, std::max(recipe.noise, recipe.grain * (recipe.folded ? kFoldedGrains : kGrains)));
+  if (out.number == kNoNumber && take_rounded) {
+    out.number = but_for_rounding(each, recipe.rounding);
+    if (out.number != kNoNumber) {
+      rounded_ = true;
+      return out;
+    }
+  }
   if (out.number != kNoNumber) {
     Number& old = numbers_[out.number];
     if (!old.each.empty() && !old.each[0].data) {  // to have it again costs nothing now
@@ -390,6 +418,52 @@ Term Numbering::wrap(std::vector<Value> each, const Number& recipe) {
   n.each = std::move(each);
   out.number = add(std::move(n));
   return out;
+}
+
+Term Numbering::put_off(const std::shared_ptr<StageModule>& s, InstId i, const std::vector<Term>& operands,
+                        uint64_t key) {
+  bool found = false;
+  Term out = find(key, &found);
+  out.shape = s->m().shape_id(i);
+  if (found) return out;
+  Number n;
+  n.module = s, n.inst = i, n.operands = operands, n.put_off = n.cheap = true;
+  int64_t devices = 1;
+  for (const Term& t : operands) devices = std::max(devices, width(*this, t));
+  n.each.resize(static_cast<size_t>(devices));
+  for (Value& v : n.each) v.shape = out.shape;
+  out.number = add(std::move(n));
+  set(key, out);
+  return out;
+}
+
+Term Numbering::settled(Term t) {
+  if (t.elements) {
+    auto list = std::make_shared<std::vector<Term>>();
+    for (const Term& e : *t.elements) list->push_back(settled(e));
+    t.elements = list;
+  }
+  if (!t.is_array() || !numbers_[t.number].put_off) return t;
+  if (numbers_[t.number].settled == kNoNumber) {
+    const NumberId own = t.number;
+    std::vector<Value> each;
+    try {
+      each = values(own);
+    } catch (const Failure& e) {
+      return unknown(t.shape, hash_combine(0x0FF, own), e.what());
+    }
+    const Sketch sketch = bits_of(u_, each);
+    const NumberId old = alike(sketch);
+    Number& n = numbers_[own];
+    n.settled = old == kNoNumber ? own : old;
+    if (old == kNoNumber) {
+      n.sketch = sketch;
+      by_value_[value_key(sketch)].emplace(sketch.first, own);
+      near_.add(u_, each, own);
+    }
+  }
+  t.number = numbers_[t.number].settled;
+  return t;
 }
 
 Term Numbering::unknown(ShapeId shape, uint64_t key, const std::string& why) {
@@ -436,6 +510,7 @@ Term Numbering::apply(const std::shared_ptr<StageModule>& s, InstId i, const std
       recipe.module = s, recipe.inst = i, recipe.operands = operands;
       recipe.noise = s->noise(i), recipe.folded = s->m().op(i) == Opcode::Constant;
       recipe.cheap = cheap_to_compute(s->m(), i);
+      recipe.rounding = rounding_of(s->m(), i);
       for (const Term& t : operands)
         if (t.is_array() && numbers_[t.number].stage == stage)
           recipe.grain = std::max(recipe.grain, numbers_[t.number].grain);
@@ -445,7 +520,8 @@ Term Numbering::apply(const std::shared_ptr<StageModule>& s, InstId i, const std
       out = unknown(shape, key, e.what());
     }
   }
-  keys_[key] = out;
+  set(key, out, rounded_);
+  taken += rounded_;
   return out;
 }
 

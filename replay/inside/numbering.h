@@ -10,6 +10,7 @@
 #include "ir/eval/evaluator.h"
 #include "replay/inside/canonical.h"
 #include "replay/inside/orders.h"
+#include "replay/inside/rounding.h"
 #include "replay/inside/sketch.h"
 #include "replay/inside/views.h"
 
@@ -51,15 +52,18 @@ struct StageModule {
 
 struct Number {
   Sketch sketch;
-  bool known = true;        // false: it could not be computed, `why` says why
-  std::string why;          //
-  std::vector<Value> each;  // one, or one a device; empty while it is not kept
-  bool pinned = false;      // cannot be computed again
-  bool folded = false;      // a constant
-  bool cheap = false;       // to compute again
-  uint32_t stage = 0;       // that had it first
-  double noise = 1e-10;     // what rounding may make of it
-  double grain = 0;         // of constants that a pass has rounded on the way here, in this stage: their last place
+  bool known = true;             // false: it could not be computed, `why` says why
+  std::string why;               //
+  std::vector<Value> each;       // one, or one a device; empty while it is not kept
+  bool pinned = false;           // cannot be computed again
+  bool folded = false;           // a constant
+  bool cheap = false;            // to compute again
+  bool put_off = false;          // not computed yet: see Numbering::put_off
+  NumberId settled = kNoNumber;  // of one that was put off and turned out to be a value that has a number
+  uint32_t stage = 0;            // that had it first
+  double noise = 1e-10;          // what rounding may make of it
+  double grain = 0;  // of constants that a pass has rounded on the way here, in this stage: their last place
+  Rounding rounding = Rounding::kNone;  // what may be taken for it
   uint64_t used = 0;
   int64_t bytes = 0;
   // How to compute it again.
@@ -80,6 +84,11 @@ class Numbering {
   size_t size() const { return numbers_.size(); }
   bool bit_by_bit() const { return bit_by_bit_; }
   uint32_t stage = 0;  // new numbers are of this one
+  // Bit by bit alone. While it is set, what an operation gives counts as a value that is known already where the two
+  // are one but for the operation's own rounding; what is known without it knows nothing of that. `taken`: how many
+  // operations were.
+  bool take_rounded = false;
+  int64_t taken = 0;
   ArrayViews views;
   SortOrders orders;
 
@@ -87,10 +96,17 @@ class Numbering {
   Term place(std::vector<Value> each);
   // The same of what that instruction gives.
   Term place(std::vector<Value> each, std::shared_ptr<StageModule> s, InstId i, std::vector<Term> operands);
-  Term find(uint64_t key, bool* found) const;
+  Term find(uint64_t key, bool* found);
   void set(uint64_t key, const Term& t) { keys_[key] = t; }
+  // The same of what is, or is not, the value bit by bit.
+  void set(uint64_t key, const Term& t, bool rounded) { (rounded ? rounded_keys_ : keys_)[key] = t; }
   // The operation's value: by its key, by its value, or a new number. `key`: what it is, operands included.
   Term apply(const std::shared_ptr<StageModule>& s, InstId i, const std::vector<Term>& operands, uint64_t key);
+  // What an operation that only moves elements gives, which is not computed before something other than a product asks
+  // for it: until then it has a number of its own, whatever value it is. settled(): its number by its value.
+  Term put_off(const std::shared_ptr<StageModule>& s, InstId i, const std::vector<Term>& operands, uint64_t key);
+  Term settled(Term t);
+  bool rounded() const { return rounded_; }  // was what apply() gave last taken for its value?
   // Of something that cannot be computed: numbers that are equal where the keys are.
   Term unknown(ShapeId shape, uint64_t key, const std::string& why);
   // Does any part of it have no value? Why, then.
@@ -124,6 +140,7 @@ class Numbering {
   std::vector<Value> run_together(StageModule& s, InstId i, const std::vector<Term>& operands);
   Term wrap(std::vector<Value> each, const Number& recipe);
   NumberId add(Number n);
+  NumberId but_for_rounding(std::span<const Value> each, Rounding how);
   void make_room();
   void hold(const Number& n, int64_t times);  // counts its bytes; `times`: 1, or -1 where it is let go
 
@@ -133,7 +150,9 @@ class Numbering {
   int64_t most_, most_cheap_, kept_ = 0, cheap_ = 0;  // bytes; `cheap`: of what is cheap to compute again
   uint64_t clock_ = 0;
   std::vector<Number> numbers_;
-  std::unordered_map<uint64_t, Term> keys_;
+  std::unordered_map<uint64_t, Term> keys_, rounded_keys_;
+  NearValues near_;
+  bool rounded_ = false;
   std::unordered_map<uint64_t, std::multimap<double, NumberId>> by_value_;
   std::unordered_map<uint64_t, NumberId> unknown_;
 };

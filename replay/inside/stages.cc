@@ -96,23 +96,32 @@ std::shared_ptr<StageModule> Stages::stage_module(const Module& m) const {
   return std::make_shared<StageModule>(m, options_, devices, types_);
 }
 
-StageNumbers Stages::walk(const Module& m, std::shared_ptr<StageModule> module, bool remember) {
+StageNumbers Stages::walk(const Module& m, std::shared_ptr<StageModule> module, bool remember,
+                          const std::unordered_map<InstId, Term>* instead) {
   int64_t devices = module->devices;
-  return StageWalk(numbers_, std::move(module), remember).run(arguments(m, devices));
+  return StageWalk(numbers_, std::move(module), remember, instead).run(arguments(m, devices));
 }
 
-bool Stages::run(const Module& m, Value* result, uint64_t* known) {
+bool Stages::run(const Module& m, bool take_rounded, std::shared_ptr<StageModule>* module, Ran* out) {
   for (CompId c : m.computations())
     for (InstId i : m.comp(c).order)
       if (i.valid() && role_of(m, i) == Role::kDraw) return false;
+  if (!*module) *module = stage_module(m);
   ++numbers_.stage;
-  StageNumbers walked = walk(m, stage_module(m), false);
+  numbers_.take_rounded = take_rounded, numbers_.taken = 0;
+  StageNumbers walked = walk(m, *module, false);
+  numbers_.take_rounded = false;
   if (numbers_.why_unknown(walked.result)) return false;
-  const bool shards = shards_make_result(m, walked);
-  Term whole = whole_result(m, walked);
-  *known = Numbering::hash(numbers_, whole);
-  *result = numbers_.value(whole, shards ? in_types(session_.result_shape()) : m.shape_id(m.comp(m.entry()).root), 0);
+  out->shards = shards_make_result(m, walked);
+  out->whole = whole_result(m, walked);
+  out->known = Numbering::hash(numbers_, out->whole);
+  out->rounded = numbers_.taken;
   return true;
+}
+
+Value Stages::result(const Module& m, const Ran& ran) {
+  return numbers_.value(ran.whole, ran.shards ? in_types(session_.result_shape()) : m.shape_id(m.comp(m.entry()).root),
+                        0);
 }
 
 }  // namespace hlo

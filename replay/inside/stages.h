@@ -19,15 +19,25 @@ class Stages {
   // Throws Failure(kUnsupported) where it runs on more devices than are simulated.
   std::shared_ptr<StageModule> stage_module(const Module& m) const;
   // Throws Failure(kUsage) where the module takes other arguments, else only what stops everything.
-  StageNumbers walk(const Module& m, std::shared_ptr<StageModule> module, bool remember);
+  // `instead`: values that instructions have whatever they compute; null: none have.
+  StageNumbers walk(const Module& m, std::shared_ptr<StageModule> module, bool remember,
+                    const std::unordered_map<InstId, Term>* instead = nullptr);
   // What a walk gave as whole arrays: of partitions' shards what they make together. Throws where a shard has no value.
   Term whole_result(const Module& m, const StageNumbers& walked);
   bool shards_make_result(const Module& m, const StageNumbers& walked) const;
 
-  // The result of a stage, as Session::run gives it of the evaluator. `known`: a number for it, the same for results
-  // that are the same bit by bit. False where it is not to be had so: it draws random numbers out of nowhere, or
-  // something in it cannot be run, as Session::run tells.
-  bool run(const Module& m, Value* result, uint64_t* known);
+  // A stage that was walked for its result, in its own types.
+  struct Ran {
+    uint64_t known = 0;   // a number for the result, the same for results that are the same bit by bit; 0: none
+    int64_t rounded = 0;  // operations of which another value was taken, the same but for their own rounding
+    Term whole;
+    bool shards = false;
+  };
+  // False where it is not to be had so: it draws random numbers out of nowhere, or something in it cannot be run, as
+  // Session::run tells. `take_rounded`: see Numbering. `module`: what stage_module() gave of it, or null, which is set.
+  bool run(const Module& m, bool take_rounded, std::shared_ptr<StageModule>* module, Ran* out);
+  // The result, as Session::run gives it of the evaluator where nothing was taken.
+  Value result(const Module& m, const Ran& ran);
 
  private:
   std::vector<Term> arguments(const Module& m, int64_t devices);

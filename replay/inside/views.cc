@@ -163,10 +163,10 @@ bool ArrayView::padded() const {
   return std::any_of(low.begin(), low.end(), some) || std::any_of(high.begin(), high.end(), some);
 }
 
-ArrayView ArrayViews::of(const Module& m, InstId operand, const Term& t) const {
+ArrayView ArrayViews::of(const Module& m, InstId operand, const Term& t, bool seen_through) const {
   const Dims& dims = m.shape(operand).dims;
   auto at = known_.find(t.number);
-  if (at != known_.end() && at->second.second == dims) return at->second.first;
+  if (seen_through && at != known_.end() && at->second.second == dims) return at->second.first;
   ArrayView v;
   v.base = t.number, v.base_dims = dims, v.from.resize(dims.size());
   std::iota(v.from.begin(), v.from.end(), 0);
@@ -203,12 +203,14 @@ bool ArrayViews::undone(const Module& m, InstId i, const std::vector<Term>& oper
   return true;
 }
 
-uint64_t ArrayViews::convolution(const Module& m, InstId i, const std::vector<Term>& operands) const {
+uint64_t ArrayViews::convolution(const Module& m, InstId i, const std::vector<Term>& operands,
+                                 bool seen_through) const {
   const AttrSet& a = m.attrs(i);
   const auto* d = a.get<DimLabels>(Attr::dim_labels);
   const auto* w = a.get<Window>(Attr::window);
   if (!d) return 0;
-  ArrayView in = of(m, m.operand(i, 0), operands[0]), kernel = of(m, m.operand(i, 1), operands[1]);
+  ArrayView in = of(m, m.operand(i, 0), operands[0], seen_through),
+            kernel = of(m, m.operand(i, 1), operands[1], seen_through);
   size_t spatial = d->input_spatial.size();
   if (kernel.padded() || in.from.size() != spatial + 2 || kernel.from.size() != spatial + 2 ||
       d->kernel_spatial.size() != spatial || (w ? w->dims.size() : 0) != spatial)
@@ -236,7 +238,7 @@ uint64_t ArrayViews::convolution(const Module& m, InstId i, const std::vector<Te
   return mixed(h, {a.integer(Attr::feature_group_count, 1), a.integer(Attr::batch_group_count, 1)});
 }
 
-uint64_t ArrayViews::product(const Module& m, InstId i, const std::vector<Term>& operands) const {
+uint64_t ArrayViews::product(const Module& m, InstId i, const std::vector<Term>& operands, bool seen_through) const {
   Library library = library_of(m, i);
   bool convolves = m.op(i) == Opcode::Convolution || library == Library::kConvolution;
   if (!convolves && m.op(i) != Opcode::Dot && library != Library::kGemm) return 0;
@@ -248,7 +250,7 @@ uint64_t ArrayViews::product(const Module& m, InstId i, const std::vector<Term>&
   for (int k = 0; k < 2; ++k)
     h = hash_combine(h, static_cast<uint64_t>(m.shape(m.operand(i, static_cast<size_t>(k))).type));
   if (convolves) {
-    uint64_t own = convolution(m, i, operands);
+    uint64_t own = convolution(m, i, operands, seen_through);
     return own ? hash_combine(mixed(h, s.dims), own) : 0;
   }
   const AttrSet& a = m.attrs(i);
@@ -266,7 +268,7 @@ uint64_t ArrayViews::product(const Module& m, InstId i, const std::vector<Term>&
   if (batch[0].size() != batch[1].size() || contracted[0].size() != contracted[1].size()) return 0;
   ArrayView side[2];
   for (size_t k = 0; k < 2; ++k) {
-    side[k] = of(m, m.operand(i, k), operands[k]);
+    side[k] = of(m, m.operand(i, k), operands[k], seen_through);
     if (side[k].padded()) return 0;
     for (const Dims* list : {&batch[k], &contracted[k]})
       for (int64_t d : *list)

@@ -25,12 +25,13 @@ class ArrayViews {
   void note(const Module& m, InstId i, const std::vector<Term>& operands, const Term& value, bool zero);
   // The value of that transpose, where it undoes another one.
   bool undone(const Module& m, InstId i, const std::vector<Term>& operands, Term* value) const;
-  // What a convolution, dot or library call computes; 0 of others and of what cannot be said.
-  uint64_t product(const Module& m, InstId i, const std::vector<Term>& operands) const;
+  // What a convolution, dot or library call computes; 0 of others and of what cannot be said. `seen_through`: of what
+  // its operands are made of, else of the operands.
+  uint64_t product(const Module& m, InstId i, const std::vector<Term>& operands, bool seen_through = true) const;
 
  private:
-  ArrayView of(const Module& m, InstId operand, const Term& t) const;
-  uint64_t convolution(const Module& m, InstId i, const std::vector<Term>& operands) const;
+  ArrayView of(const Module& m, InstId operand, const Term& t, bool seen_through = true) const;
+  uint64_t convolution(const Module& m, InstId i, const std::vector<Term>& operands, bool seen_through) const;
   std::unordered_map<NumberId, std::pair<ArrayView, Dims>> known_;  // with the view's own dimensions
 };
 

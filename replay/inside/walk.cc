@@ -29,13 +29,14 @@ uint64_t loop_key(uint64_t init, LoopKey what) {
 
 }  // namespace
 
-StageWalk::StageWalk(Numbering& numbers, std::shared_ptr<StageModule> module, bool remember)
-    : n_(numbers), s_(std::move(module)), m_(s_->m()), remember_(remember) {}
+StageWalk::StageWalk(Numbering& numbers, std::shared_ptr<StageModule> module, bool remember,
+                     const std::unordered_map<InstId, Term>* instead)
+    : n_(numbers), s_(std::move(module)), m_(s_->m()), remember_(remember), instead_(instead) {}
 
 StageNumbers StageWalk::run(const std::vector<Term>& arguments) {
   out_ = StageNumbers();
   out_.module = s_;
-  out_.result = computation(m_.entry(), arguments);
+  out_.result = n_.settled(computation(m_.entry(), arguments));
   return std::move(out_);
 }
 
@@ -88,6 +89,12 @@ Term StageWalk::called(CompId c, const std::vector<Term>& parameters) {
 
 Term StageWalk::instruction(InstId i, std::vector<Term> operands, const std::vector<Term>& parameters) {
   ShapeId shape = m_.shape_id(i);
+  if (instead_)
+    if (auto at = instead_->find(i); at != instead_->end()) {
+      Term t = at->second;
+      t.shape = shape;
+      return t;
+    }
   switch (role_of(m_, i)) {
     case Role::kParameter: {
       Term t = parameters[static_cast<size_t>(m_.parameter_number(i))];
@@ -134,6 +141,7 @@ Term StageWalk::instruction(InstId i, std::vector<Term> operands, const std::vec
       return conditional(i, operands);
     case Role::kDraw: {
       out_.draws = true;
+      for (Term& t : operands) t = n_.settled(std::move(t));
       bool named = m_.op(i) == Opcode::Rng;
       uint64_t key = hash_combine(key_of(i, operands), named ? hash_bytes(m_.inst_name(i)) : ++draws_);
       return n_.apply(s_, i, operands, key);
@@ -192,24 +200,56 @@ Term StageWalk::sort(InstId i, const std::vector<Term>& operands) {
   return out;
 }
 
-Term StageWalk::operation(InstId i, const std::vector<Term>& operands) {
-  if (m_.op(i) == Opcode::Sort) return sort(i, operands);
+// Transposed and padded operands of products are mostly asked for by nobody.
+bool StageWalk::may_put_off(InstId i, const std::vector<Term>& operands) {
+  const Opcode op = m_.op(i);
+  if (!n_.bit_by_bit() || m_.shape(i).is_dynamic() || m_.shape(m_.operand(i, 0)).is_dynamic()) return false;
+  if (op != Opcode::Transpose && op != Opcode::Bitcast && op != Opcode::Pad) return false;
+  for (const Term& t : operands)
+    if (!t.is_array() || n_.why_unknown(t)) return false;
+  return m_.shape(i).is_array();
+}
+
+Term StageWalk::operation(InstId i, std::vector<Term> operands) {
   Term out;
   if (n_.views.undone(m_, i, operands, &out)) return out;
-  uint64_t product = n_.views.product(m_, i, operands);
-  if (product && m_.op(i) == Opcode::CustomCall) return library_product(i, operands, product);
-  out = n_.apply(s_, i, operands, product ? product : key_of(i, operands));
+  if (const uint64_t product = n_.views.product(m_, i, operands))
+    return m_.op(i) == Opcode::CustomCall ? library_product(i, std::move(operands), product)
+                                          : this->product(i, std::move(operands), product);
+  if (may_put_off(i, operands)) {
+    out = n_.put_off(s_, i, operands, key_of(i, operands));
+  } else {
+    for (Term& t : operands) t = n_.settled(std::move(t));
+    if (m_.op(i) == Opcode::Sort) return sort(i, operands);
+    out = n_.apply(s_, i, operands, key_of(i, operands));
+  }
   n_.views.note(m_, i, operands, out, m_.op(i) == Opcode::Pad && is_zero(operands[1]));
   return out;
 }
 
-Term StageWalk::library_product(InstId i, const std::vector<Term>& operands, uint64_t product) {
+// By what its operands are made of, and by what they are: dimensions of a transposed operand that have become one are
+// none of the other's.
+Term StageWalk::product(InstId i, std::vector<Term> operands, uint64_t viewed) {
+  bool found = false;
+  Term out = n_.find(viewed, &found);
+  if (!found) {
+    for (Term& t : operands) t = n_.settled(std::move(t));
+    const uint64_t own = n_.views.product(m_, i, operands, false);
+    out = n_.apply(s_, i, operands, own ? own : viewed);
+    n_.set(viewed, out, n_.rounded());
+  }
+  out.shape = m_.shape_id(i);
+  return out;
+}
+
+Term StageWalk::library_product(InstId i, std::vector<Term> operands, uint64_t product) {
   const Shape& s = m_.shape(i);
   bool found = false;
   Term value = n_.find(product, &found);
   if (!found) {
+    for (Term& t : operands) t = n_.settled(std::move(t));
     Term whole = n_.apply(s_, i, operands, key_of(i, operands));
-    if (whole.elements) n_.set(product, (*whole.elements)[0]);
+    if (whole.elements) n_.set(product, (*whole.elements)[0], n_.rounded());
     return whole;
   }
   value.shape = s.elements[0];
@@ -272,7 +312,8 @@ bool StageWalk::same_loop(InstId i, const Term& init, const Term& first, Term* r
   return found;
 }
 
-Term StageWalk::loop(InstId i, const std::vector<Term>& operands) {
+Term StageWalk::loop(InstId i, const std::vector<Term>& given) {
+  const std::vector<Term> operands{n_.settled(given[0])};
   CompId body = m_.attrs(i).comp(Attr::body), condition = m_.attrs(i).comp(Attr::condition);
   const Term& init = operands[0];
   ++out_.loops;

@@ -27,7 +27,9 @@ struct StageNumbers {
 class StageWalk {
  public:
   // `remember`: visits are kept, for comparison; else the result alone.
-  StageWalk(Numbering& numbers, std::shared_ptr<StageModule> module, bool remember = true);
+  // `instead`: values that instructions have whatever they compute.
+  StageWalk(Numbering& numbers, std::shared_ptr<StageModule> module, bool remember = true,
+            const std::unordered_map<InstId, Term>* instead = nullptr);
   // `arguments`: of the entry. Throws only what stops everything (memory, interruption).
   StageNumbers run(const std::vector<Term>& arguments);
 
@@ -39,10 +41,12 @@ class StageWalk {
   Term loop(InstId i, const std::vector<Term>& operands);
   Term run_loop(InstId i, const Term& init, uint64_t key);
   bool same_loop(InstId i, const Term& init, const Term& first, Term* result);
-  Term operation(InstId i, const std::vector<Term>& operands);
+  Term operation(InstId i, std::vector<Term> operands);
+  bool may_put_off(InstId i, const std::vector<Term>& operands);
   bool known_sort(InstId i, const std::vector<Term>& operands, uint64_t order, Term* result);
   Term sort(InstId i, const std::vector<Term>& operands);
-  Term library_product(InstId i, const std::vector<Term>& operands, uint64_t product);
+  Term product(InstId i, std::vector<Term> operands, uint64_t viewed);
+  Term library_product(InstId i, std::vector<Term> operands, uint64_t product);
   bool is_zero(const Term& t);
   Term tuple(ShapeId shape, std::vector<Term> elements) const;
   uint64_t key_of(InstId i, const std::vector<Term>& operands);
@@ -52,6 +56,7 @@ class StageWalk {
   std::shared_ptr<StageModule> s_;
   const Module& m_;
   bool remember_;
+  const std::unordered_map<InstId, Term>* instead_;
   StageNumbers out_;
   std::unordered_map<uint64_t, Term> calls_;
   uint64_t draws_ = 0;
