@@ -50,10 +50,6 @@ int below_hlo(const BisectArgs& a, const Module& last, const std::string& path, 
 // Modules larger than that are looked at with one set of inputs.
 constexpr int64_t kLargestSecondLook = int64_t{64} << 20;
 
-// Other inputs than those of the seed, where these tell little, are as many evaluations of the first stage: of larger
-// modules, whose values do not lie in memory together, each takes a good part of a minute.
-constexpr int64_t kLargestOtherInputs = int64_t{1} << 30;
-
 // One module of a folder.
 class FolderBisection {
  public:
@@ -197,7 +193,7 @@ class FolderBisection {
     InsideOptions o;
     o.eval = eval_options(a_), o.stop = options.stop, o.judged = options.judged;
     o.eval.stop = interrupted;
-    if (bytes_inside(*first_) <= kLargestOtherInputs) o.others = [this](int attempt) { return other_inputs(attempt); };
+    o.others = [this](int attempt) { return other_inputs(attempt); };
     // What sorts and indexes is looked at a second time, with ties and with indices at and beyond the bounds.
     if (a_.inputs.empty() && has_edges(*first_) && bytes_inside(*first_) <= kLargestSecondLook)
       o.second = with_arguments(edge_arguments(*first_, session_->arguments()));
