@@ -84,9 +84,7 @@ class SplitK {
     if (m_.shape(m_.operand(i, 0)).type == ElementType::S32 || m_.shape(m_.operand(i, 1)).type == ElementType::S32)
       return false;
     for (InstId x : {m_.operand(i, 0), m_.operand(i, 1), i})
-      if (m_.shape(x).is_dynamic() || m_.shape(x).has_zero() ||
-          !u_.bytes(m_.shape_id(x)).fits())
-        return false;
+      if (m_.shape(x).is_dynamic() || m_.shape(x).has_zero() || !u_.bytes(m_.shape_id(x)).fits()) return false;
     const Sizes s = sizes(i, d);
     int64_t parts = 1;
     double least = cost(s, 1);
