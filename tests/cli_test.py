@@ -412,6 +412,8 @@ with tempfile.TemporaryDirectory() as directory:
     expect("unknown option", code == 2 and err.startswith("error:"), err)
     code, text, err = run("stats", "--jsn", mobilenet)
     expect("misspelt option", code == 2 and "did you mean '--json'?" in err and "see hlo-replay stats --help" in err, err)
+    code, text, err = run("exec", mobilenet, "--whole")
+    expect("an option without the one that it belongs to", code == 2 and "--whole requires --all-stages" in err, err)
     cut = tmp / "cut.hlo"
     cut.write_text(mobilenet.read_text()[:20000].rsplit("%", 1)[0] + "%arg")
     code, text, err = run("print", cut)

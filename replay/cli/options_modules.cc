@@ -166,9 +166,11 @@ void add_exec(CLI::App& app, int* code) {
   c->add_flag("--as-is", exec_args.as_is,
               "kernels of the module's own instructions (else those before fusion are fused first)");
   c->add_flag("--exact", exec_args.exact, "no library for large products: sums in one plain order");
-  c->add_flag("--all-stages", exec_args.all_stages, "FILE is a folder: every stage against the first");
+  CLI::Option* stages =
+      c->add_flag("--all-stages", exec_args.all_stages, "FILE is a folder: every stage against the first");
   c->add_flag("--whole", exec_args.whole,
-              "with --all-stages: every stage evaluated whole, bit by bit, none by its operations");
+              "with --all-stages: every stage evaluated whole, bit by bit, none by its operations")
+      ->needs(stages);
   c->add_option("--repeat", exec_args.repeat, "best of so many runs")->check(CLI::Range(1, 1000000));
   c->add_flag("--json", exec_args.json);
   c->callback([code] { *code = cmd_exec(exec_args); });
