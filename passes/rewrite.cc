@@ -143,14 +143,23 @@ InstId make_element(Module& m, InstId tuple, int64_t index) {
 }
 
 std::vector<InstId> all_of_opcode(Module& m, Opcode op) {
+  return all_of_opcode(m, op, [](InstId) { return true; });
+}
+
+std::vector<InstId> all_of_opcode(Module& m, Opcode op, const std::function<bool(InstId)>& fits) {
   std::vector<InstId> out;
   if (!m.count(op)) return out;
-  for (CompId c : m.nonfusion_computations()) {
+  // Most computations have none, and need no order; where none of them has, they need none among them.
+  auto has_some = [&](CompId c) {
     const std::vector<InstId>& made = m.comp(c).order;
-    // Most computations have none, and need no order.
-    if (std::none_of(made.begin(), made.end(), [&](InstId i) { return m.alive(i) && m.op(i) == op; })) continue;
+    return std::any_of(made.begin(), made.end(), [&](InstId i) { return m.alive(i) && m.op(i) == op && fits(i); });
+  };
+  const std::vector<CompId> all = m.computations();
+  if (std::none_of(all.begin(), all.end(), has_some)) return out;
+  for (CompId c : m.nonfusion_computations()) {
+    if (!has_some(c)) continue;
     for (InstId i : m.post_order(c))
-      if (m.op(i) == op && !m.has_control(i)) out.push_back(i);
+      if (m.op(i) == op && !m.has_control(i) && fits(i)) out.push_back(i);
   }
   return out;
 }

@@ -35,6 +35,8 @@ InstId make_element(Module& m, InstId tuple, int64_t index);  // get-tuple-eleme
 // Instructions of that opcode in all computations but fused ones, in post order; those with control dependencies stay
 // out.
 std::vector<InstId> all_of_opcode(Module& m, Opcode op);
+// The same of those that fit.
+std::vector<InstId> all_of_opcode(Module& m, Opcode op, const std::function<bool(InstId)>& fits);
 // `%name (lhs, rhs) { ROOT op(lhs, rhs) }` on scalars of that type.
 CompId make_reducer(Module& m, std::string_view name, Opcode op, ElementType type, std::string_view lhs = "lhs",
                     std::string_view rhs = "rhs");

@@ -89,14 +89,8 @@ bool run_get_dimension_size_rewriter(Module& m, PassContext& ctx) {
 bool run_variadic_op_splitter(Module& m, PassContext& ctx) {
   constexpr size_t kMost = 128;
   bool changed = false;
-  auto is_long = [&](InstId i) { return m.alive(i) && m.op(i) == Opcode::Concatenate && m.operand_count(i) > kMost; };
-  // There are few: no computation needs an order where there is none.
-  const std::vector<CompId> all = m.count(Opcode::Concatenate) ? m.computations() : std::vector<CompId>();
-  if (std::none_of(all.begin(), all.end(),
-                   [&](CompId c) { return std::any_of(m.comp(c).order.begin(), m.comp(c).order.end(), is_long); }))
-    return false;
-  for (InstId i : all_of_opcode(m, Opcode::Concatenate)) {
-    if (!is_long(i)) continue;
+  auto is_long = [&](InstId i) { return m.operand_count(i) > kMost; };
+  for (InstId i : all_of_opcode(m, Opcode::Concatenate, is_long)) {
     if (!ctx.spend(m, "long concatenate split", {i})) return changed;
     std::vector<InstId> ops(m.operands(i).begin(), m.operands(i).end());
     while (ops.size() > kMost) {

@@ -248,20 +248,13 @@ bool run_dot_merger(Module& m, PassContext& ctx) { return DotMerger(m, ctx).run(
 bool run_dot_dimension_sorter(Module& m, PassContext& ctx) {
   bool changed = false;
   auto unsorted = [&](InstId i) {
-    if (!m.alive(i) || m.op(i) != Opcode::Dot) return false;
     const Dims &l = m.attrs(i).ints(Attr::lhs_contracting_dims), &r = m.attrs(i).ints(Attr::rhs_contracting_dims);
     if (l.size() < 2 && r.size() < 2) return false;
     bool cl = consecutive(l), cr = consecutive(r);
     bool wl = cl && !std::is_sorted(l.begin(), l.end()), wr = cr && !std::is_sorted(r.begin(), r.end());
     return (wl && !cr) || (wr && !cl) || (wl && wr);
   };
-  // There are few: no computation needs an order where there is none.
-  const std::vector<CompId> all = m.count(Opcode::Dot) ? m.computations() : std::vector<CompId>();
-  if (std::none_of(all.begin(), all.end(),
-                   [&](CompId c) { return std::any_of(m.comp(c).order.begin(), m.comp(c).order.end(), unsorted); }))
-    return false;
-  for (InstId i : all_of_opcode(m, Opcode::Dot)) {
-    if (!unsorted(i)) continue;
+  for (InstId i : all_of_opcode(m, Opcode::Dot, unsorted)) {
     if (!ctx.spend(m, "contracting dimensions sorted", {i})) return changed;
     changed |= sort_dimensions(m, i);
   }
