@@ -231,6 +231,9 @@ class Module {
     return {s.begin(), s.end()};
   }
   size_t user_count(InstId id) const { return users(id).size(); }
+  // Puts the users of a value in this order, which is none of the program and so no edit of it. False, and nothing is
+  // done, where these are not its users, each once.
+  bool order_users(InstId id, std::span<const InstId> users);
   // Uses: operand slots that refer to it.
   size_t use_count(InstId id) const;
   bool dead(InstId id) const { return users(id).empty() && !is_root(id); }

@@ -114,6 +114,17 @@ void Module::remove_user(InstId of, InstId user) {
   data[at] = data[--list.count];
 }
 
+bool Module::order_users(InstId id, std::span<const InstId> wanted) {
+  std::vector<InstId> now = users_copy(id), sorted(wanted.begin(), wanted.end());
+  std::sort(now.begin(), now.end());
+  std::sort(sorted.begin(), sorted.end());
+  if (now != sorted) return false;
+  uint32_t* data = user_array(id);
+  for (size_t k = 0; k < wanted.size(); ++k) data[k] = wanted[k].value;
+  user_index_.erase(id);  // made again when one is removed
+  return true;
+}
+
 size_t Module::use_count(InstId id) const {
   size_t n = 0;
   for (InstId user : users(id))

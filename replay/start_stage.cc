@@ -2,6 +2,7 @@
 
 #include "replay/confined_path.h"
 #include "replay/input.h"
+#include "replay/record/dump_names.h"
 #include "replay/record/run.h"
 
 namespace hlo {
@@ -24,20 +25,36 @@ std::string not_partitioned(const Module& m) {
   return {};
 }
 
-StartStage start_stage(const std::string& spec) {
-  if (!names_modules(spec)) return {spec, ""};
-  const Recording r = select_module(spec);
+std::string proto_or_text(const std::string& folder, const std::string& text) {
+  const std::string proto = proto_beside(text);
+  bool missing = false;
+  if (!proto.empty() && why_not_confined(folder, proto, &missing).empty() && !missing)
+    return confined_path(folder, proto);
+  return confined_path(folder, text);
+}
+
+StartStage start_stage(const Recording& r) {
   for (const StageRow& row : r.rows) {
     if (row.file.empty()) continue;
-    const std::string first = confined_path(r.folder, row.file);
-    if (not_partitioned(*load(first)).empty()) return {first, "starts from " + row.name()};
+    const std::string first = proto_or_text(r.folder, row.file);
+    if (not_partitioned(*load(first)).empty()) return {first, row.name(), "starts from " + row.name(), r};
     for (const StageRow& later : r.rows)
       if (later.name() == "after_spmd_partitioner" && !later.file.empty())
-        return {confined_path(r.folder, later.file),
-                "starts from after_spmd_partitioner: XLA's partitioner is not replayed"};
-    return {first, "starts from " + row.name()};
+        return {proto_or_text(r.folder, later.file), later.name(),
+                "starts from after_spmd_partitioner: XLA's partitioner is not replayed", r};
+    return {first, row.name(), "starts from " + row.name(), r};
   }
-  fail(FailureKind::kIo, "{} has no stage with a text", spec);
+  fail(FailureKind::kIo, "{} has no stage with a text", r.folder);
+}
+
+StartStage start_stage(const std::string& spec) {
+  if (names_modules(spec)) return start_stage(select_module(spec));
+  StartStage out{.spec = spec, .name = {}, .said = {}, .recording = {}};
+  if (std::optional<StageChoice> stage = stage_of(spec)) {
+    out.name = stage->module.rows[stage->row].name();
+    out.recording = std::move(stage->module);
+  }
+  return out;
 }
 
 }  // namespace hlo

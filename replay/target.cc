@@ -7,6 +7,7 @@
 #include "passes/pipelines.h"
 #include "replay/confined_path.h"
 #include "replay/files.h"
+#include "replay/record/run.h"
 #include "replay/terminal.h"
 
 namespace hlo {
@@ -175,6 +176,29 @@ DeviceSpec described_sheet(std::string_view description) {
 std::map<std::string, std::string> gpu_options(const std::string& name) {
   const std::optional<std::string> text = gpu_description_file(name);
   return options_for_gpu(name, text ? *text : name);
+}
+
+std::optional<DumpGpu> gpu_of(const Recording& r) {
+  for (const std::string& file : r.other_files) {
+    if (!file.ends_with("gpu_target_config.pbtxt")) continue;
+    DumpGpu out;
+    out.description = read_confined(r.folder, file);
+    out.name = target_of(r, "").device;
+    if (const std::string platform = pbtxt_field(out.description, "platform_name");
+        !platform.empty() && platform != "CUDA")
+      fail(FailureKind::kUnsupported,
+           "{}: XLA compiled it for {} ({}), and the passes here are those for NVIDIA's GPUs", printable(file),
+           out.name, platform);
+    out.options = options_for_gpu(out.name, out.description);
+    return out;
+  }
+  return std::nullopt;
+}
+
+std::optional<DumpGpu> gpu_of(const std::string& spec) {
+  if (names_modules(spec)) return gpu_of(select_module(spec));
+  const std::optional<StageChoice> stage = stage_of(spec);
+  return stage ? gpu_of(stage->module) : std::nullopt;
 }
 
 }  // namespace hlo

@@ -155,12 +155,12 @@ void describe(const Module& m, const std::string& description, WhatIfSide* side,
 }
 
 // What follows the last pass, and the figures.
-void finish(Side& side, const std::string& gpu, WhatIfSide* out, std::set<std::string>* notes) {
+void finish(Side& side, const DumpGpu& gpu, WhatIfSide* out, std::set<std::string>* notes) {
   Module& m = side.module();
   if (!m.config().is_scheduled) schedule_module(m);
-  out->gpu = gpu;
+  out->gpu = gpu.name;
   out->pass_runs = side.runs();
-  describe(m, description_of(gpu), out, notes);
+  describe(m, gpu.description, out, notes);
   out->peak = memory_report(m, nullptr).peak;
   if (out->loops_without_trip_count) notes->insert("loops that say no trip count are counted once");
 }
@@ -229,7 +229,10 @@ WhatIf what_if(const Module& m, const WhatIfOptions& o) {
   as_is.verify = o.verify, as_is.keep_notes = false;
   PipelineOptions other = as_is;
   other.disabled = change.disabled, other.given_to = change.set;
-  if (!change.gpu.empty()) other.given = gpu_options(change.gpu);
+  const DumpGpu gpu = o.gpu ? *o.gpu : DumpGpu{kGpu, description_of(kGpu), {}};
+  const DumpGpu other_gpu =
+      change.gpu.empty() ? gpu : DumpGpu{change.gpu, description_of(change.gpu), gpu_options(change.gpu)};
+  as_is.given = gpu.options, other.given = other_gpu.options;
 
   std::unique_ptr<Module> batched;
   if (change.batch) {
@@ -264,8 +267,8 @@ WhatIf what_if(const Module& m, const WhatIfOptions& o) {
   }
   std::vector<WhatIfStage> stages(first.stages().begin() + static_cast<ptrdiff_t>(w.shared_runs), first.stages().end());
   w.first_difference = change.batch ? "before_optimizations" : first_difference_of(stages, second->stages());
-  finish(first, kGpu, &w.as_is, &notes);
-  finish(*second, change.gpu.empty() ? kGpu : change.gpu, &w.changed, &notes);
+  finish(first, gpu, &w.as_is, &notes);
+  finish(*second, other_gpu, &w.changed, &notes);
   w.changed.pass_runs += w.shared_runs;
   match_kernels(&w, common_kernels(first.module(), second->module()));
   w.notes.insert(w.notes.end(), notes.begin(), notes.end());

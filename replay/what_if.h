@@ -10,6 +10,7 @@
 
 #include "ir/module.h"
 #include "ir/source_lines.h"
+#include "replay/target.h"
 
 namespace hlo {
 
@@ -59,6 +60,7 @@ struct WhatIf {
 
 struct WhatIfOptions {
   WhatIfChange change;
+  std::optional<DumpGpu> gpu;  // that both sides are compiled for where the change names none; nothing: an H200
   bool verify = true;
   std::function<void(size_t done, size_t all, const std::string& pass)> progress;
 };

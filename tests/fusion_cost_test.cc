@@ -2,17 +2,20 @@
 // (testdata/fusion/*.priority_fusion_dump.txt, of XLA 0.10.2 for an H200).
 #include <gtest/gtest.h>
 
+#include "ir/analysis/tile_maps.h"
+#include "parser/parser.h"
 #include "tests/fusion_dump.h"
 
 namespace hlo {
 namespace {
 
-FusionScore score_of(const std::string& name) {
+// `kind` 1: of Triton's fusions.
+FusionScore score_of(const std::string& name, int kind = 0) {
   FusionDump dump = read_fusion_dump(std::string(HLO_TESTDATA) + "/fusion/" + name + ".priority_fusion_dump.txt");
   FusionLeader leader(&dump, 10, "");
   leader.run();
   if (testing::Test::HasFailure()) leader.print(name.c_str());
-  return leader.score(0);
+  return leader.score(kind);
 }
 
 TEST(FusionCost, TimesOfXlasSteps) {
@@ -24,6 +27,54 @@ TEST(FusionCost, TimesOfXlasSteps) {
     EXPECT_EQ(s.exact, s.asked);
     EXPECT_EQ(s.same_reason, s.refused);
   }
+}
+
+// A layer norm's centered values go into three products, and rows of [8,128,1] into one of them: XLA prices the second
+// and third product as the first, and reads such rows one element a transaction.
+TEST(FusionCost, TilesOfPairsOfOneKind) {
+  const FusionScore s = score_of("triton_kinds", 1);
+  EXPECT_EQ(s.eligible, 11U);
+  EXPECT_EQ(s.same_eligible, s.eligible);
+  EXPECT_EQ(s.asked, 5U);
+  EXPECT_EQ(s.exact, s.asked);
+  EXPECT_EQ(s.same_reason, s.refused);
+}
+
+// Of a fusion that computes `body`, of one parameter and with a result of that shape.
+bool tiles_of(const std::string& parameter, const std::string& shape, const std::string& body) {
+  const std::string text = fmt::format(
+      "HloModule m\n\nadd {{\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] add(a, b)\n}}\n\n"
+      "body {{\n  p = {} parameter(0)\n  z = f32[] constant(0)\n{}}}\n\n"
+      "ENTRY e {{\n  x = {} parameter(0)\n  ROOT f = {} fusion(x), kind=kLoop, calls=body\n}}\n",
+      parameter, body, parameter, shape);
+  const std::unique_ptr<Module> m = parse_module(text, std::make_shared<Universe>(), {.file = "test"});
+  return has_tile_maps(FusionView(*m, m->comp(m->entry()).root));
+}
+
+TEST(FusionCost, MapsWithoutTiles) {
+  // Rows of 96 rows: there and back, nothing happens.
+  EXPECT_TRUE(tiles_of("f32[9216,8]", "f32[9216,8]",
+                       "  b = f32[96,96,8] bitcast(p)\n  n = f32[96,96,8] negate(b)\n"
+                       "  ROOT r = f32[9216,8] bitcast(n)\n"));
+  // What is summed joins a dimension of the result…
+  EXPECT_TRUE(tiles_of("f32[9216,8]", "f32[96,8]",
+                       "  b = f32[96,96,8] bitcast(p)\n"
+                       "  ROOT r = f32[96,8] reduce(b, z), dimensions={1}, to_apply=add\n"));
+  // …but not the quotient of one: (d0 / 96) * 96 + s0.
+  EXPECT_FALSE(tiles_of("f32[9216,8]", "f32[9216,8]",
+                        "  b = f32[96,96,8] bitcast(p)\n"
+                        "  s = f32[96,8] reduce(b, z), dimensions={1}, to_apply=add\n"
+                        "  w = f32[96,96,8] broadcast(s), dimensions={0,2}\n"
+                        "  ROOT r = f32[9216,8] bitcast(w)\n"));
+  // Part of a part, and two parts that are one again.
+  EXPECT_TRUE(
+      tiles_of("f32[8,12,96]", "f32[9216]", "  b = f32[96,12,8] bitcast(p)\n  ROOT r = f32[9216] bitcast(b)\n"));
+  // Other rows of the same elements are no tile of the result's.
+  EXPECT_FALSE(tiles_of("f32[16,64]", "f32[8,128]", "  b = f32[8,128] bitcast(p)\n  ROOT r = f32[8,128] negate(b)\n"));
+  // What is summed all along one dimension and comes of two.
+  EXPECT_FALSE(tiles_of("f32[8,16]", "f32[]",
+                        "  b = f32[128] bitcast(p)\n"
+                        "  ROOT r = f32[] reduce(b, z), dimensions={0}, to_apply=add\n"));
 }
 
 TEST(FusionCost, DamagedDumps) {

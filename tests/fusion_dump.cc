@@ -36,6 +36,7 @@ FusionDump read_fusion_dump(const std::string& path) {
     if (is("producer_ineligible")) s.kind = FusionStep::kIneligible;
     if (is("producer_name")) s.producer = quoted(line);
     if (is("consumer_name:")) s.consumer = quoted(line);
+    if (is("consumer_names")) s.users.push_back(quoted(line));
     if (is("fusion_name")) s.fusion = quoted(line);
     if (is("reason")) s.reason = quoted(line);
     if (is("us_fused")) s.fused = std::atof(line.data() + 9);

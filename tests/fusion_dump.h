@@ -20,6 +20,7 @@ namespace hlo {
 struct FusionStep {
   enum Kind { kUpdate, kFusion, kIneligible } kind = kUpdate;
   std::string producer, consumer, fusion, reason;
+  std::vector<std::string> users;  // of the producer, as they stood in XLA's memory
   double fused = 0, unfused = 0;
 };
 
@@ -61,6 +62,7 @@ class FusionLeader {
       if (first == by_name_.end()) fail(FailureKind::kInternal, "no instruction '{}'", s.producer);
       const CompId comp = m_.parent(first->second);
       ours_.clear();
+      order_users(at);
       PriorityFusionQueue queue(m_, comp, d_.target,
                                 [&](const PriorityFusionQueue::Decision& decision) { ours_.push_back(decision); });
       queue_ = &queue;
@@ -116,6 +118,16 @@ class FusionLeader {
   bool in(size_t at, CompId comp) const {
     auto i = by_name_.find(d_.steps[at].producer);
     return i != by_name_.end() && m_.parent(i->second) == comp;
+  }
+
+  // As XLA had them before the first fusion: of pairs that count as one the first gives the price.
+  void order_users(size_t at) {
+    for (; at < d_.steps.size() && d_.steps[at].kind != FusionStep::kFusion; ++at) {
+      std::vector<InstId> users;
+      for (const std::string& name : d_.steps[at].users)
+        if (auto user = by_name_.find(name); user != by_name_.end()) users.push_back(user->second);
+      if (auto of = by_name_.find(d_.steps[at].producer); of != by_name_.end()) m_.order_users(of->second, users);
+    }
   }
 
   // Triton's fusions, and what had one as a user.

@@ -4,6 +4,8 @@ sharded module starts."""
 import json
 import pathlib
 import re
+import shutil
+import tarfile
 import tempfile
 
 from command_line import data, expect, finish, run
@@ -164,5 +166,84 @@ with tempfile.TemporaryDirectory() as directory:
     text, err = replay(f"{dump}:split")
     expect("starts behind the partitioner", "starts from after_spmd_partitioner" in text and "sharded" not in err, text[:200])
     expect("…whatif, too", any("after_spmd_partitioner" in n for n in what_if(f"{dump}:split", "--gpu=A100")["notes"]))
+
+# The GPU that a dump was compiled for is the one that its stages are taken on for.
+with tempfile.TemporaryDirectory() as directory:
+    tmp = pathlib.Path(directory)
+    targets = data.parent / "ir" / "analysis" / "targets"
+
+    def dump_for(name, target):
+        folder = tmp / name
+        folder.mkdir()
+        (folder / "module_0001.net.before_optimizations.txt").write_text(BATCH)
+        (folder / "module_0001.net.0001.simplification.after_dce.before_cse.txt").write_text(BATCH)
+        (folder / "module_0001.net.gpu_target_config.pbtxt").write_text(target)
+        return folder
+
+    a100 = dump_for("a100", (targets / "a100_sxm_80.pbtxt").read_text())
+    code, out, err = run("replay", a100, "-o", tmp / "out_a")
+    expect("a dump's own GPU", code == 0 and "for the GPU of the dump, NVIDIA A100" in out, out + err)
+    code, out, err = run("replay", a100, "--gpu=H200", "-o", tmp / "out_h")
+    expect("another GPU by name", code == 0 and "GPU of the dump" not in out, out + err)
+    first = next(a100.glob("*before_optimizations.txt"))
+    code, out, err = run("replay", first, "-o", tmp / "out_f")
+    expect("a file in a dump", code == 0 and "for the GPU of the dump, NVIDIA A100" in out, out + err)
+    shutil.copy(first, tmp / "alone.hlo")
+    code, out, err = run("replay", tmp / "alone.hlo", "-o", tmp / "out_g")
+    expect("a file by itself", code == 0 and "GPU of the dump" not in out, out + err)
+    code, out, err = run("whatif", a100, "--gpu=H200", "--json")
+    answer = json.loads(out)
+    expect("whatif's two GPUs", "A100" in answer["as_is"]["gpu"] and answer["changed"]["gpu"] == "H200", out[:400])
+    code, out, err = run("whatif", a100, "--disable=algsimp", "--json")
+    answer = json.loads(out)
+    expect("whatif on one GPU", "A100" in answer["as_is"]["gpu"] and answer["changed"]["gpu"] == answer["as_is"]["gpu"], out[:400])
+    old = dump_for("v100", (targets / "v100.pbtxt").read_text())
+    for command in (["replay", old, "-o", tmp / "out_v"], ["whatif", old, "--disable=cse"]):
+        code, out, err = run(*command)
+        expect(f"{command[0]}: a GPU without its passes", code == 2 and "older than Ampere" in err and not (tmp / "out_v").exists(), err)
+    code, out, err = run("replay", old, "--gpu=A100", "-o", tmp / "out_va")
+    expect("another GPU for it", code == 0, err)
+    amd = dump_for("amd", (targets / "h200.pbtxt").read_text().replace('platform_name: "CUDA"', 'platform_name: "ROCM"'))
+    code, out, err = run("replay", amd, "-o", tmp / "out_r")
+    expect("no GPU of NVIDIA's", code == 2 and "ROCM" in err and "--gpu=NAME" in err, err)
+    code, out, err = run("opt", "--passes=layout-assignment", next(amd.glob("*0001*.txt")))
+    expect("opt asks for it, too", code == 2 and "ROCM" in err, err)
+    code, out, err = run("opt", "--passes=dce", next(amd.glob("*0001*.txt")))
+    expect("dce asks for no GPU", code == 0, err)
+
+# Which user of an array came first no stage tells; a replay of the stages before it does.
+with tempfile.TemporaryDirectory() as directory:
+    tmp = pathlib.Path(directory)
+    with tarfile.open(data / "users" / "sharded_computation.tar.gz") as archive:
+        archive.extractall(tmp)
+    before, after = next(tmp.glob("*0064*.hlo.pb")), next(tmp.glob("*0065*.txt"))
+    joined = ["opt", "--passes=multi_output_fusion", "--call-site=fusion"]
+
+    def as_xla(*arguments):
+        code, out, err = run(*joined, *arguments)
+        (tmp / "ours.hlo").write_text(out)
+        return code == 0 and run("diff", tmp / "ours.hlo", after)[0] == 0, err
+
+    good, err = as_xla(before)
+    expect("users by a replay", good and "a replay from before_optimizations: of 15 arrays with several users all" in err, err)
+    good, err = as_xla(f"{tmp}:0064")
+    expect("users by a replay, of DIR:STAGE", good, err)
+    good, err = as_xla("--users=listed", before)
+    expect("users as listed", not good and not err, err)
+    shutil.copy(before, tmp / "alone.hlo.pb")
+    good, err = as_xla(tmp / "alone.hlo.pb")
+    expect("a stage by itself", not good and "that of the file" in err, err)
+    code, out, err = run(*joined, "--users=replayed", tmp / "alone.hlo.pb")
+    expect("asked for, and not to be had", code == 2 and "no stage of a folder that XLA dumped" in err, err)
+    code, out, err = run("opt", "--passes=dce", "--users=replayed", before)
+    expect("replayed up to where", code == 2 and "--call-site" in err, err)
+    code, out, err = run("opt", "--passes=multi_output_fusion", "--call-site=fusion2", "--users=replayed", before)
+    expect("no such pipeline", code == 2 and "does not run multi_output_fusion in fusion2" in err, err)
+    for start in tmp.glob("*before_optimizations*"):
+        start.write_text("HloModule broken")
+    good, err = as_xla(before)
+    expect("a first stage that is damaged", not good and "replay of the stages before failed" in err, err)
+    code, out, err = run("opt", "--passes=dce", "--users=some", before)
+    expect("an unknown order", code == 2, err)
 
 finish("whatif_test")

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ir/analysis/gpu_performance_model.h"
+#include "ir/analysis/tile_maps.h"
 #include "ir/analysis/tiling.h"
 #include "ir/backend_config.h"
 
@@ -133,6 +134,7 @@ std::optional<TritonTiles> GpuPerformanceModel::best_tiles(const FusionView& vie
   int64_t choices = 1;
   for (int64_t d : result.dims) choices *= std::bit_width(static_cast<uint64_t>(d)) + 1;
   if (choices > kMostChoices || choices <= 0 || result.dims.size() > kMostTileRank) return std::nullopt;
+  if (!has_tile_maps(view)) return std::nullopt;
   // Powers of 2 below a dimension, and all of it; the last dimension changes first.
   Dims sizes(result.dims.size(), 1);
   for (bool more = true; more;) {

@@ -4,6 +4,8 @@
 #include <bit>
 #include <unordered_map>
 
+#include "ir/analysis/tile_maps.h"
+
 namespace hlo {
 namespace {
 
@@ -49,13 +51,16 @@ bool merge(const Flat& f, size_t from, size_t to, int64_t* size, int64_t* stride
   }
   for (; k > from; --k)
     if (f.sizes[k - 1] != 1) return false;
-  *stride = *size == 1 ? 1 : step * (to - from == 1 ? f.strides[from] : 1);
+  if (to - from == 1)
+    *stride = f.strides[from];
+  else
+    *stride = *size == 1 ? 1 : step;
   return true;
 }
 
 // A part of one dimension as parts of those that make it up: it must hold whole rows, or lie within one.
 bool split(int64_t size, int64_t stride, Flat* f, size_t from, size_t to) {
-  if (to - from > 1 && stride != 1) return false;
+  if (to - from > 1 && stride > 1) return false;
   for (size_t k = to; k-- > from;) {
     const int64_t d = f->dims[k];
     f->strides[k] = to - from == 1 ? stride : 1;
@@ -121,7 +126,7 @@ bool through_reshape(const Shape& out, const Shape& in, const Tile& t, Tile* of)
   return true;
 }
 
-bool operand_tile(const Module& m, InstId i, size_t n, const Shape& in, const Tile& t, Tile* of) {
+bool operand_tile_of(const Module& m, InstId i, size_t n, const Shape& in, const Tile& t, Tile* of) {
   auto put = [of](size_t to, int64_t size, int64_t stride, bool summed) {
     of->sizes[to] = size, of->strides[to] = stride, of->summed |= static_cast<uint32_t>(summed) << to;
   };
@@ -168,6 +173,20 @@ bool operand_tile(const Module& m, InstId i, size_t n, const Shape& in, const Ti
   }
 }
 
+// Where a dimension has one element there is nothing to stride over: XLA's expression for it is a constant, the stride
+// of which is 0. So rows that end with such a dimension count as read element by element. The result's own tile keeps
+// its strides: its map is the identity, which nothing simplifies.
+void no_stride_of_ones(const Shape& s, Tile* t) {
+  for (size_t k = 0; k < t->rank; ++k)
+    if (s.dims[k] == 1) t->strides[k] = 0;
+}
+
+bool operand_tile(const Module& m, InstId i, size_t n, const Shape& in, const Tile& t, Tile* of) {
+  if (!operand_tile_of(m, i, n, in, t, of)) return false;
+  no_stride_of_ones(in, of);
+  return true;
+}
+
 }  // namespace
 
 bool can_be_cut(const FusionView& view) {
@@ -176,7 +195,7 @@ bool can_be_cut(const FusionView& view) {
   if (one.rank > kMostTileRank) return false;
   for (size_t k = 0; k < one.rank; ++k) one.sizes[k] = one.strides[k] = 1;
   TiledFusion fusion(view);
-  return fusion.cut(one) != nullptr;
+  return fusion.cut(one) != nullptr && has_tile_maps(view);
 }
 
 int64_t padded_elements(const Tile& t) {

@@ -2,6 +2,7 @@
 // (xla/backends/gpu/transforms/gemv_rewriter.cc, splitk_rewriter.cc).
 #include <cmath>
 
+#include "ir/analysis/fusion_view.h"
 #include "ir/analysis/gpu_target.h"
 #include "passes/layout/physical.h"
 
@@ -102,7 +103,7 @@ class SplitK {
     const ElementType t = m_.shape(i).type;
     return t == ElementType::F16 || t == ElementType::BF16 || (is_float(t) && type_bits(t) == 8) ? ElementType::F32 : t;
   }
-  int64_t bits(ElementType t) const { return type_bits(t); }
+  int64_t bits(ElementType t) const { return element_bits(t); }
   // Of what is read, before conversions and the like that are done on the way.
   int64_t source_bits(InstId i) const {
     while (op_info(m_.op(i)).elementwise && m_.operand_count(i) == 1) i = m_.operand(i, 0);

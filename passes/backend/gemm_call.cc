@@ -12,7 +12,7 @@ bool is_library_product(const Module& m, InstId i, bool vectors) {
     const Shape& s = m.shape(m.operand(i, side));
     const Dims &batch = a.ints(side ? Attr::rhs_batch_dims : Attr::lhs_batch_dims),
                &sum = a.ints(side ? Attr::rhs_contracting_dims : Attr::lhs_contracting_dims);
-    if (!s.is_array() || sum.size() != 1 || batch.size() > 1 || contains(batch, s.rank() - 1)) return false;
+    if (!s.is_array() || sum.size() != 1 || contains(batch, s.rank() - 1)) return false;
     int64_t kept = -1;
     for (int64_t d = 0; d < s.rank(); ++d) {
       if (contains(batch, d) || contains(sum, d)) continue;

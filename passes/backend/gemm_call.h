@@ -8,7 +8,7 @@
 
 namespace hlo {
 
-// Is it a dot of at most one batch dimension (not the last one), one dimension to sum and at most one kept on each
+// Is it a dot of batch dimensions (not the last one), one dimension to sum and at most one kept on each
 // side, of a type that cuBLAS knows? `vectors`: one of the sides may be a vector, as where it is kept with one element.
 bool is_library_product(const Module& m, InstId i, bool vectors);
 

@@ -168,6 +168,8 @@ std::string refuse_loops(const Module& m, InstId a, InstId b, const GpuTarget& t
   if (x.transpose && y.transpose &&
       (x.transpose->dims != y.transpose->dims || x.transpose->permutation != y.transpose->permutation))
     return "tiled transposes with different shapes";
+  auto untiled = [&](const Hero& h) { return !h.transpose && m.op(h.hero) == Opcode::Transpose; };
+  if ((x.transpose && untiled(y)) || (y.transpose && untiled(x))) return "one transpose is tiled, the other is not";
   if ((x.transpose && y.reduces) || (x.reduces && y.transpose)) return "MOF-fusion of a transpose and a reduction";
   if (m.op(a) == Opcode::Fusion && m.op(b) == Opcode::Fusion &&
       ((x.transpose && !passes_through(m, b, a)) || (y.transpose && !passes_through(m, a, b))))

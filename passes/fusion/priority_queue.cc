@@ -23,6 +23,7 @@ PriorityFusionQueue::PriorityFusionQueue(Module& m, CompId comp, const GpuTarget
   std::vector<InstId> producers;
   for (InstId i : m.post_order(comp)) {
     const Opcode op = m.op(i);
+    if (!ids_ && is_triton_fusion(m, i)) ids_.emplace(m);
     if (op == Opcode::Parameter || op == Opcode::Tuple || op == Opcode::GetTupleElement || m.user_count(i) == 0 ||
         !is_fusible(m, i))
       continue;
@@ -73,10 +74,12 @@ std::string PriorityFusionQueue::refuse_tiled(InstId producer, InstId consumer) 
         if (std::string why = refuse_triton(m_, b, target_); !why.empty()) return why;
   }
   if (std::string why = fusibility_.refuse_parameters(consumer, producer, true); !why.empty()) return why;
-  auto tiles = model_.best_tiles(FusionView(m_, producer, consumer));
+  auto [known, fresh] = tiles_by_id_.emplace(ids_->of(producer, consumer), std::nullopt);
+  if (fresh) known->second = model_.best_tiles(FusionView(m_, producer, consumer));
+  const std::optional<TritonTiles>& tiles = known->second;
   if (!tiles) return "Fusion can not be tiled with SymbolicTileAnalysis: No valid tilings found.";
   fused_[producer][consumer] = tiles->time.total;
-  tiles_[producer][consumer] = std::move(*tiles);
+  tiles_[producer][consumer] = *tiles;
   return "";
 }
 
@@ -189,7 +192,10 @@ InstId PriorityFusionQueue::fuse(InstId producer, InstId consumer) {
   std::string config;
   if (auto of = tiles_.find(producer); of != tiles_.end())
     if (auto at = of->second.find(consumer); at != of->second.end()) config = at->second.config();
+  FusionIds::PairId pair{};
+  if (ids_) pair = ids_->of(producer, consumer);
   const InstId fusion = fuse_into(m_, producer, consumer, kind_of(producer, consumer));
+  if (ids_) ids_->fused(fusion, pair);
   if (!config.empty()) m_.set_attr(fusion, Attr::backend_config, m_.u().str(config));
   if (fusion != consumer) {
     to_update_.erase(consumer);

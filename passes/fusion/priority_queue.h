@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -12,6 +13,7 @@
 
 #include "ir/analysis/fusibility.h"
 #include "ir/analysis/gpu_performance_model.h"
+#include "passes/fusion/fusion_ids.h"
 
 namespace hlo {
 
@@ -93,6 +95,8 @@ class PriorityFusionQueue {
   std::unordered_map<InstId, std::unordered_map<InstId, std::string>> refusals_;
   std::unordered_set<InstId> accepted_;  // producers that all of their users took when they were looked at last
   std::unordered_map<InstId, std::unordered_map<InstId, TritonTiles>> tiles_;  // of pairs that Triton would take
+  std::optional<FusionIds> ids_;                                               // where something is Triton's
+  std::map<FusionIds::PairId, std::optional<TritonTiles>> tiles_by_id_;
   // Since the last finish.
   Pending to_update_;
   std::unordered_map<InstId, std::vector<InstId>> new_consumers_;

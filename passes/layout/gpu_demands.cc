@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 
+#include "ir/analysis/fusion_view.h"
 #include "passes/layout/propagation.h"
 
 namespace hlo {
@@ -13,6 +15,7 @@ class GpuDemands {
   // From the last to the first: what the earliest asks is spread first.
   void run() {
     std::vector<InstId> order = m_.post_order(c_);
+    find_packed(order);
     for (auto i = order.rbegin(); i != order.rend(); ++i) instruction(*i);
   }
 
@@ -164,6 +167,20 @@ class GpuDemands {
 
   // --- dots ---
 
+  // What comes of elements of less than a byte by operations of one operand, or elementwise ones of two: several such
+  // elements share a byte, and a dot reads them one by one unless they follow each other along what it contracts.
+  void find_packed(const std::vector<InstId>& order) {
+    if (m_.count(Opcode::Dot) == 0) return;
+    for (InstId i : order) {
+      const Shape& s = m_.shape(i);
+      const size_t operands = m_.operand_count(i);
+      bool is = s.is_array() && element_bits(s.type) < 8;
+      if (!is && (operands == 1 || (operands == 2 && op_info(m_.op(i)).elementwise)))
+        for (InstId o : m_.operands(i)) is |= packed_.contains(o);
+      if (is) packed_.insert(i);
+    }
+  }
+
   struct Side {
     Dims batch, contracting, other;
   };
@@ -204,7 +221,7 @@ class GpuDemands {
       const Side& s = sides[n];
       const Dims &lies = operand_shape(i, n).layout.minor_to_major,
                  plain = default_minor_to_major(operand_shape(i, n).rank());
-      if (minor_contracting) {
+      if (minor_contracting || packed_.contains(m_.operand(i, n))) {
         bool minor = lies.size() >= s.contracting.size();
         for (size_t k = 0; minor && k < s.contracting.size(); ++k) minor = contains(s.contracting, lies[k]);
         operand(i, n,
@@ -236,6 +253,7 @@ class GpuDemands {
   LayoutPropagation& p_;
   const Module& m_;
   CompId c_;
+  std::unordered_set<InstId> packed_;
 };
 }  // namespace
 

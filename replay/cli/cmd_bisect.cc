@@ -414,6 +414,7 @@ int bisect_module(const BisectArgs& a) {
   PipelineOptions passes;
   passes.verify = false;  // a module that does not verify is what may be looked for
   passes.stop = interrupted;
+  passes.given = gpu_options_for(pipeline, a.file);
   passes.only = words(a.only), passes.disabled = words(a.disabled);
   for (const auto& set : {passes.only, passes.disabled})
     for (const std::string& name : set) pass_or_fail(name);

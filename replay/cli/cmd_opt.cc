@@ -1,10 +1,15 @@
 // opt: passes over a module, which is printed.
+#include <algorithm>
 #include <iostream>
 
 #include "ir/print.h"
 #include "passes/pipelines.h"
 #include "replay/cli/command.h"
 #include "replay/made_order.h"
+#include "replay/record/run.h"
+#include "replay/replayed_users.h"
+#include "replay/start_stage.h"
+#include "replay/terminal.h"
 
 namespace hlo {
 namespace {
@@ -28,6 +33,35 @@ int list_passes(bool json) {
   return kYes;
 }
 
+// A stage of a dump, by its selector, is read from its .hlo.pb where there is one.
+std::string file_of(const OptArgs& a, const std::optional<StageChoice>& stage) {
+  if (!stage || stage->module.source != "xla" || !split_selector(a.file)) return a.file;
+  return proto_or_text(stage->module.folder, stage->file);
+}
+
+// Of a stage nothing tells the order of users: as the file lists them comes nearest, a replay tells it.
+void order_users(Module& m, const OptArgs& a, const std::vector<WantedPass>& list) {
+  const bool asked = a.users == "replayed";
+  if (asked && a.call_site.empty())
+    fail(FailureKind::kUsage, "--users=replayed needs --call-site: the pipeline in which the pass is about to run");
+  const bool any = std::any_of(list.begin(), list.end(), [](const auto& w) { return asks_user_order(*w.pass); });
+  if (list.empty() || a.call_site.empty() || (!asked && (a.users == "listed" || !any))) return;
+  const ReplayedUsers users = order_users_by_replay(m, a.file, *list[0].pass, a.call_site);
+  if (asked && !users.why_not.empty()) fail(FailureKind::kUsage, "{}", users.in_words());
+  fmt::print(stderr, "{}\n", printable(users.in_words()));
+}
+
+// What the passes are told of the GPU that a dump was compiled for, where one of them asks.
+std::map<std::string, std::string> options_of_dump(const OptArgs& a, const std::vector<WantedPass>& list) {
+  const bool asked = std::any_of(list.begin(), list.end(), [](const WantedPass& w) {
+    const std::vector<PassOption> options = options_of(*w.pass);
+    return std::any_of(options.begin(), options.end(), [&](const PassOption& o) {
+      return (o.name == "gpu" || o.name == "capability") && !w.options.contains(std::string(o.name));
+    });
+  });
+  return asked ? gpu_options_for("xla-gpu", a.file) : std::map<std::string, std::string>();
+}
+
 }  // namespace
 
 int cmd_opt(const OptArgs& a) {
@@ -39,10 +73,12 @@ int cmd_opt(const OptArgs& a) {
   if (!PrintOptions::by_name(a.style, &style)) fail(FailureKind::kUsage, "unknown style '{}'", a.style);
   if (a.style == "default") style.large_constants = style.stable_order = true, style.lossless = true;
   Loaded loaded;
-  // A proto tells the order of instructions, a text has it guessed. Of a stage nothing tells that of users: as it lists
-  // them comes nearest.
-  auto m = load_verified(a.file, !a.no_verify, &loaded, {.universe = nullptr, .users = UserOrder::kListed});
+  const std::optional<StageChoice> stage = stage_of(a.file);
+  const std::map<std::string, std::string> of_dump = options_of_dump(a, list);
+  // A proto tells the order of instructions, a text has it guessed.
+  auto m = load_verified(file_of(a, stage), !a.no_verify, &loaded, {.universe = nullptr, .users = UserOrder::kListed});
   if (!a.call_site.empty() && !loaded.in_memory_order && !m->config().is_scheduled) put_in_order_made(*m);
+  order_users(*m, a, list);
   PipelineOptions options;
   options.verify = !a.no_verify;
   options.stage = a.file;
@@ -55,6 +91,8 @@ int cmd_opt(const OptArgs& a) {
     PassContext context;
     context.keep_notes = a.json;
     if (!a.call_site.empty()) context.options = call_site_options(p.name, a.call_site);
+    for (const PassOption& o : options_of(p))
+      if (auto at = of_dump.find(std::string(o.name)); at != of_dump.end()) context.options[at->first] = at->second;
     for (const auto& [key, value] : w.options) context.options[key] = value;
     for (const std::string& f : a.fuel) {
       size_t eq = f.find('=');

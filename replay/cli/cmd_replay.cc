@@ -81,6 +81,20 @@ ReplayOptions replay_options(const ReplayArgs& a) {
   return options;
 }
 
+// The GPU that the dump was compiled for, where nobody names another. Its name; empty where no dump says one.
+std::string take_gpu_of_dump(const StartStage& start, const ReplayArgs& a, ReplayOptions* options) {
+  if (!a.gpu.empty() || !start.recording || options->pipeline != "xla-gpu") return {};
+  try {
+    const std::optional<DumpGpu> gpu = gpu_of(*start.recording);
+    if (!gpu) return {};
+    options->passes.given = gpu->options;
+    return gpu->name;
+  } catch (const Failure& f) {
+    if (f.kind() != FailureKind::kUnsupported) throw;
+    fail(FailureKind::kUnsupported, "{}; --gpu=NAME replays it for another", f.what());
+  }
+}
+
 // Passes that have no code here: the recording has a row for each, and the reason stands in passes.def.
 void say_without_code(const Recording& r, bool verbose) {
   std::map<std::string_view, std::string_view> missing;
@@ -116,12 +130,14 @@ int cmd_replay(const ReplayArgs& a) {
   options.pipeline =
       a.gpu.empty() || !a.pipeline.empty() ? pipeline_for(a.pipeline, a.file, loaded.of_2019) : "xla-gpu";
   if (!a.gpu.empty() && options.pipeline != "xla-gpu") fail(FailureKind::kUsage, "--gpu is for --pipeline=xla-gpu");
+  const std::string gpu = take_gpu_of_dump(start, a, &options);
   std::string folder = a.out;
   if (folder.empty()) folder = fs::path(a.file == "-" ? "stdin" : a.file).stem().string() + ".replay";
   OutputFolder out(folder, a.force);
   const std::string pipeline = replayed_pipeline(options);
   if (!a.json) {
     if (!start.said.empty()) fmt::print("{}\n", printable(start.said));
+    if (!gpu.empty()) fmt::print("for the GPU of the dump, {}\n", printable(gpu));
     fmt::print("pipeline {}: {} passes, module {} of {} instructions\n", pipeline,
                count_passes(*find_pipeline(pipeline)), m->name(), m->instruction_count());
   }

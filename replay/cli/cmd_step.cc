@@ -62,8 +62,10 @@ std::vector<std::string> changed_names(const Module& before, const Module& after
 
 class Stepper {
  public:
-  Stepper(const StepArgs& a, std::unique_ptr<Module> m, const std::vector<Step>& steps, InputOptions inputs)
+  Stepper(const StepArgs& a, std::unique_ptr<Module> m, const std::vector<Step>& steps,
+          std::map<std::string, std::string> given, InputOptions inputs)
       : args_(a), inputs_(std::move(inputs)), interactive_(::isatty(0) && ::isatty(1)) {
+    options_.given = std::move(given);
     options_.disabled = words(a.disabled);
     options_.verify = !a.how.no_verify;
     first_ = std::shared_ptr<const Module>(m->clone());
@@ -436,8 +438,8 @@ int cmd_step(const StepArgs& a) {
   InputOptions inputs = input_options(how);
   inputs.snapshot = loaded.arguments;
   for (const std::string& name : words(a.disabled)) pass_or_fail(name);
-  const std::vector<Step>& steps = *find_pipeline(pipeline_for(a.pipeline, a.file, loaded.of_2019));
-  return Stepper(a, std::move(m), steps, std::move(inputs)).run();
+  const std::string pipeline = pipeline_for(a.pipeline, a.file, loaded.of_2019);
+  return Stepper(a, std::move(m), *find_pipeline(pipeline), gpu_options_for(pipeline, a.file), std::move(inputs)).run();
 }
 
 }  // namespace hlo

@@ -164,6 +164,7 @@ int cmd_whatif(const WhatIfArgs& a) {
   if (const std::string why = already_optimised(*m); !why.empty())
     fail(FailureKind::kUsage, "{} is already optimised: {}; whatif starts from a module in front of the passes", a.file,
          why);
+  if (start.recording) options.gpu = gpu_of(*start.recording);
   WhatIf w = [&] {
     Progress progress("replaying " + a.file);
     options.progress = [&](size_t done, size_t all, const std::string& pass) { progress.at(done, all, pass); };

@@ -2,6 +2,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -39,6 +40,8 @@ std::unique_ptr<Module> load_verified(const std::string& spec, bool verify, Load
 // already (a stage of a recording of ours), or else default_pipeline(). Throws Failure(kUsage) where there is none of
 // that name.
 std::string pipeline_for(const std::string& given, const std::string& spec, bool of_2019);
+// What that pipeline's passes are told of the GPU that the dump, of which `spec` is a part, was compiled for.
+std::map<std::string, std::string> gpu_options_for(const std::string& pipeline, const std::string& spec);
 
 // How a module is run: exec, bisect, reduce and explain.
 struct RunArgs {
@@ -89,7 +92,8 @@ int cmd_whatif(const WhatIfArgs& a);
 
 struct OptArgs {
   std::string file, passes, call_site, style = "default";
-  std::string at_step;  // of a pass that shows its inner steps: the module as it stands there
+  std::string at_step;         // of a pass that shows its inner steps: the module as it stands there
+  std::string users = "auto";  // whose order: listed or replayed
   bool list = false, json = false, no_verify = false;
   std::vector<std::string> fuel;
 };

@@ -16,6 +16,7 @@
 #include "replay/interrupt.h"
 #include "replay/progress.h"
 #include "replay/record/run.h"
+#include "replay/target.h"
 #include "replay/terminal.h"
 
 namespace hlo {
@@ -39,6 +40,17 @@ std::string pipeline_for(const std::string& given, const std::string& spec, bool
     if (r.source == "hlo-replay" && find_pipeline(r.pipeline)) return r.pipeline;
   }
   return default_pipeline(of_2019);
+}
+
+std::map<std::string, std::string> gpu_options_for(const std::string& pipeline, const std::string& spec) {
+  if (pipeline != "xla-gpu") return {};
+  try {
+    const std::optional<DumpGpu> gpu = gpu_of(spec);
+    return gpu ? gpu->options : std::map<std::string, std::string>();
+  } catch (const Failure& f) {
+    if (f.kind() != FailureKind::kUnsupported) throw;
+    fail(FailureKind::kUnsupported, "{}; a copy of the file outside of its folder is taken for an H200's", f.what());
+  }
 }
 
 namespace {

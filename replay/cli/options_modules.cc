@@ -75,6 +75,10 @@ void add_opt(CLI::App& app, int* code) {
   c->add_option("--style", opt_args.style, "print style");
   c->add_option("--at-step", opt_args.at_step,
                 "print the module as it stands at this step inside of a pass (adding_special-case_copies)");
+  c->add_option("--users", opt_args.users,
+                "order of an array's users: listed in the file, replayed from the dump's stages before it, or auto: "
+                "replayed for passes that hang on it, with --call-site")
+      ->check(CLI::IsMember({"auto", "listed", "replayed"}));
   c->add_option("--fuel", opt_args.fuel, "PASS=N")->allow_extra_args(false);  // FILE may follow
   c->add_flag("--list-passes", opt_args.list, "all passes");
   c->add_flag("--no-verify", opt_args.no_verify, kNoVerifyHelp);

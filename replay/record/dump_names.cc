@@ -68,6 +68,10 @@ bool parse_name(const std::string& file, DumpName* out) {
   return true;
 }
 
+std::string proto_beside(const std::string& text) {
+  return text.ends_with(".txt") ? text.substr(0, text.size() - 4) + ".hlo.pb" : "";
+}
+
 std::vector<PassRun> read_metadata(const std::string& text) {
   std::vector<PassRun> out;
   size_t at = 0;

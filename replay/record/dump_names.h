@@ -19,6 +19,9 @@ struct DumpName {
 // Texts without a number (before_optimizations, after_spmd_partitioner, before_config_assignment) tell their module.
 bool parse_name(const std::string& file, DumpName* out);
 
+// The name of the .hlo.pb that may lie beside the text of a stage; empty where the name is not that of a text.
+std::string proto_beside(const std::string& text);
+
 struct PassRun {
   std::string pipeline, pass, file;
   int64_t us = -1;

@@ -7,6 +7,7 @@
 
 #include "replay/confined_path.h"
 #include "replay/files.h"
+#include "replay/record/dump_names.h"
 #include "replay/terminal.h"
 
 namespace hlo {
@@ -339,6 +340,27 @@ StageChoice select_stage(const Selector& s) {
     fail(FailureKind::kIo, "stage {} of {} has no text{}", printable(stage), where,
          out.file.empty() ? "" : ", only a graph: hlo-replay view shows it");
   return out;
+}
+
+std::optional<StageChoice> stage_of(const std::string& spec) {
+  if (const std::optional<Selector> selector = split_selector(spec))
+    return selector->parts.empty() ? std::nullopt : std::optional(select_stage(*selector));
+  const fs::path path(spec);
+  const std::string name = path.filename().string();
+  DumpName dumped;
+  std::error_code error;
+  if (!parse_name(name, &dumped) || !fs::is_regular_file(path, error)) return std::nullopt;
+  std::vector<Recording> all;
+  try {
+    all = open_folder(path.has_parent_path() ? path.parent_path().string() : ".");
+  } catch (const Failure&) {  // a file by itself
+    return std::nullopt;
+  }
+  for (Recording& r : all)
+    for (size_t k = 0; k < r.rows.size(); ++k)
+      if (const std::string& text = r.rows[k].file; !text.empty() && (text == name || proto_beside(text) == name))
+        return StageChoice{std::move(r), k, text};
+  return std::nullopt;
 }
 
 size_t select_row(const Recording& module, const std::string& wanted) {

@@ -60,6 +60,9 @@ struct StageChoice {
 // The stage of DIR:STAGE or DIR:MODULE:STAGE. Throws Failure(kUsage) with candidates, Failure(kIo) where the stage has
 // only a graph.
 StageChoice select_stage(const Selector& selector);
+// The stage that a spec names: DIR:STAGE and DIR:MODULE:STAGE as select_stage, or the path of a stage's text or .hlo.pb
+// in a folder of them. Nothing for a file by itself.
+std::optional<StageChoice> stage_of(const std::string& spec);
 // The row of a recording that the word names, as STAGE above. Throws Failure(kUsage) with candidates.
 size_t select_row(const Recording& module, const std::string& wanted);
 // The stage that a command looks at when no stage is named: the last one with a text, of DIR or DIR:MODULE.
