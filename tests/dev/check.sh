@@ -25,9 +25,11 @@ tests() {  # TREE LABEL: the tests with that label, the longest first
 
 begin setup
 bash tests/dev/setup.sh python engine browser
-# The reference compiler judges printing and results where it can be installed.
+# The reference compiler judges printing and results where it can be installed: downloaded while the processors build.
+oracle=
 if [ -x ../shared/oracle/setup.sh ]; then
-  bash ../shared/oracle/setup.sh >/dev/null || echo "the reference compiler could not be installed: oracle_test will be skipped"
+  bash ../shared/oracle/setup.sh >/dev/null &
+  oracle=$!
 fi
 begin clang-format
 sources=$(git ls-files '*.cc' '*.h')
@@ -47,6 +49,7 @@ if [ "${1:-}" != --quick ]; then
   sed -nE 's|^ *"file": "(.*)",?$|\1|p' build/compile_commands.json | grep -vE '/tests/|\.pb\.cc$|/assets\.cc$|/nb_combined\.cpp$' |
     xargs -d '\n' -P2 -n1 clang-tidy -p build --quiet 2>/dev/null
 fi
+[ -z "$oracle" ] || wait "$oracle" || echo "the reference compiler could not be installed: oracle_test will be skipped"
 begin tests
 tests build plain
 begin

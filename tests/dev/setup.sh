@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 packages=(g++ cmake ninja-build pkg-config ccache python3 python3-venv fonts-dejavu-core
   libfmt-dev nlohmann-json3-dev libcli11-dev libdtl-dev graphviz libzip-dev libopenblas-dev libdnnl-dev llvm-19-dev libgtest-dev libbenchmark-dev libprotobuf-dev protobuf-compiler zlib1g-dev libzstd-dev
-  esbuild libjs-codemirror clang-format clang-tidy)
+  esbuild libjs-codemirror clang-format clang-tidy lld)
 wanted() { case " $words " in *" $1 "*) true ;; *) false ;; esac; }
 words="$*"
 ! wanted python || packages+=(python3-dev)
