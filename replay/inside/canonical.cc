@@ -119,6 +119,27 @@ uint64_t Canonical::repeated(ElementType type, const Dims& sizes, const Dims& st
   return h;
 }
 
+// Neighbours that both go, or both stay, are one dimension.
+bool Canonical::reduced(InstId i, const std::vector<uint64_t>& numbers, uint64_t* key) {
+  const Shape& from = m_.shape(m_.operand(i, 0));
+  const Dims& over = m_.attrs(i).ints(Attr::dimensions);
+  if (numbers.size() != 2 || m_.called(i).size() != 1) return false;
+  uint64_t h = hash_combine(hash_combine(0x4ED0CE, static_cast<uint64_t>(from.type)), computation(m_.called(i)[0]));
+  int64_t size = 1;
+  bool goes = false;
+  auto end = [&] { h = hash_combine(hash_combine(h, static_cast<uint64_t>(size)), goes ? 1 : 0); };
+  for (int64_t d = 0; d < from.rank(); ++d) {
+    const int64_t count = from.dims[static_cast<size_t>(d)];
+    const bool own = std::find(over.begin(), over.end(), d) != over.end();
+    if (count == 1) continue;
+    if (size != 1 && own != goes) end(), size = 1;
+    size *= count, goes = own;
+  }
+  end();
+  *key = hash_combine(hash_combine(h, numbers[0]), numbers[1]);
+  return true;
+}
+
 bool Canonical::by_elements(InstId i, std::vector<uint64_t> numbers, uint64_t* key) {
   const Shape& s = m_.shape(i);
   if (!s.is_array() || s.is_dynamic() || numbers.empty()) return false;
@@ -130,6 +151,7 @@ bool Canonical::by_elements(InstId i, std::vector<uint64_t> numbers, uint64_t* k
     *key = repeated(s.type, s.dims, steps, numbers[0]);
     return true;
   }
+  if (m_.op(i) == Opcode::Reduce) return reduced(i, numbers, key);
   if (!op_info(m_.op(i)).elementwise || !m_.called(i).empty()) return false;
   for (InstId o : m_.operands(i))
     if (m_.shape(o).dims != s.dims && m_.shape(o).rank() != 0) return false;

@@ -296,9 +296,10 @@ bool StageWalk::untransposed(InstId i, const std::vector<Term>& operands, Term* 
   }
   uint64_t key = 0;
   if (!s_->canonical.by_elements(i, std::move(numbers), &key)) return false;
-  const Term* other = n_.find_exact(key);
-  if (!other || !other->is_array() || n_.why_unknown(*other)) return false;
-  const Term base = *other;
+  bool found = false;
+  const Term base = n_.find(key, &found);
+  if (!found || !base.is_array() || n_.why_unknown(base)) return false;
+  key = hash_combine(key, base.number);
   for (int64_t d : from) key = hash_combine(key, static_cast<uint64_t>(d));
   for (int64_t d : m_.shape(i).dims) key = hash_combine(key, static_cast<uint64_t>(d));
   *out = n_.put_off(s_, i, operands, hash_combine(0x7A5, key));
