@@ -240,6 +240,42 @@ TEST(Values, TransposedOperands) {
   EXPECT_FALSE(result("0", "t, s", "0,1").first);
 }
 
+// A reduction is known by which elements it takes together, in whatever dimensions they are written.
+TEST(Values, ReductionsByElements) {
+  auto universe = std::make_shared<Universe>();
+  const std::string head =
+      "HloModule m\nadd {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT r = f32[] add(a, b)\n}\n"
+      "most {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT r = f32[] maximum(a, b)\n}\n"
+      "ENTRY e {\n  x = f32[4,6] parameter(0)\n  y = f32[4,6] parameter(1)\n";
+  auto stage = [&](const std::string& body) {
+    auto m = parse_module(head + body + "\n}\n", universe, {"t", 20});
+    return std::make_shared<StageModule>(*m, EvalOptions(), 1, StageTypes::kOwn);
+  };
+  auto first = stage("  z = f32[] constant(0)\n  ROOT r = f32[4] reduce(x, z), dimensions={1}, to_apply=add");
+  Numbering n(universe, int64_t{1} << 30, true);
+  std::vector<Term> arguments;
+  for (InstId p : first->m().comp(first->m().entry()).params)
+    arguments.push_back(n.place({seeded_input(*universe, first->m().shape_id(p), 3, arguments.size(), false)}));
+  const Term expected = StageWalk(n, first).run(arguments).result;
+  auto result = [&](std::string_view of, std::string_view zero, std::string_view how) {
+    const int64_t before = n.count.operations;
+    Term t = StageWalk(n, stage(fmt::format("  z = f32[] constant({})\n  t = {}\n  r = f32[2,2] reduce(t, z), {}\n"
+                                            "  ROOT s = f32[4] reshape(r)",
+                                            zero, of, how)))
+                 .run(arguments)
+                 .result;
+    return std::pair(t.number == expected.number, n.count.operations - before);
+  };
+  const auto known = std::pair(true, int64_t{0});
+  EXPECT_EQ(result("f32[2,2,6] reshape(x)", "0", "dimensions={2}, to_apply=add"), known);
+  EXPECT_EQ(result("f32[2,1,2,2,3] reshape(x)", "0", "dimensions={1,3,4}, to_apply=add"), known);
+  EXPECT_FALSE(result("f32[6,2,2] reshape(x)", "0", "dimensions={0}, to_apply=add").first);
+  EXPECT_FALSE(result("f32[2,6,2] reshape(x)", "0", "dimensions={1}, to_apply=add").first);
+  EXPECT_FALSE(result("f32[2,2,6] reshape(y)", "0", "dimensions={2}, to_apply=add").first);
+  EXPECT_FALSE(result("f32[2,2,6] reshape(x)", "1", "dimensions={2}, to_apply=add").first);
+  EXPECT_FALSE(result("f32[2,2,6] reshape(x)", "0", "dimensions={2}, to_apply=most").first);
+}
+
 // Little is kept of what is cheap to compute again, all of what is not; what was let go comes back as it was.
 TEST(Values, CheapOnesAreLetGo) {
   std::string text = "HloModule m\nENTRY e {\n  p = f64[4096] parameter(0)\n  v0 = f64[4096] sine(p)\n";
