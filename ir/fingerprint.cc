@@ -14,6 +14,18 @@ uint64_t Fingerprints::instruction(InstId inst) {
     return hash_combine(h, hash_combine(hash_bytes(lit.bytes), lit.elements.empty() ? lit.elided : i.operand[0]));
   }
   if (i.op == Opcode::Parameter) h = hash_combine(h, i.operand[0]);
+  return with_attrs(inst, h);
+}
+
+uint64_t Fingerprints::elements(InstId inst) {
+  const Shape& s = m_.shape(inst);
+  uint64_t h = hash_combine(static_cast<uint64_t>(m_.op(inst)), static_cast<uint64_t>(s.type));
+  return with_attrs(inst, hash_combine(h, static_cast<uint64_t>(s.elements_count())));
+}
+
+uint64_t Fingerprints::with_attrs(InstId inst, uint64_t h) {
+  const Inst& i = m_[inst];
+  const Universe& u = m_.u();
   if (!i.attrs.valid()) return h;
   auto known = attrs_known_.find(i.attrs.value);
   if (known != attrs_known_.end()) return hash_combine(h, known->second);

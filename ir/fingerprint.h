@@ -18,8 +18,12 @@ class Fingerprints {
   uint64_t computation(CompId comp);
   // What one instruction is apart from its operands: opcode, shape, attributes with callees by content, literal.
   uint64_t instruction(InstId inst);
+  // The same of whatever dimensions its elements have: of the shape the type and their number.
+  uint64_t elements(InstId inst);
 
  private:
+  uint64_t with_attrs(InstId inst, uint64_t h);
+
   const Module& m_;
   Options options_;
   std::unordered_map<CompId, uint64_t> known_;

@@ -91,7 +91,8 @@ ResultComparison::ResultComparison(const Module& first, const Session& session, 
 }
 ResultComparison::~ResultComparison() = default;
 
-const Comparison& ResultComparison::of(const Module& m) {
+const Comparison& ResultComparison::of(const Module& m, bool last) {
+  if (stages_ && last) stages_->keep_no_more();
   std::shared_ptr<StageModule> module;
   Stages::Ran ran;
   if (!stages_ || !stages_->run(m, false, &module, &ran))

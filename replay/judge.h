@@ -58,8 +58,8 @@ class ResultComparison {
   ResultComparison(const Module& first, const Session& session, const std::string& backend, const EvalOptions& options,
                    double tolerance, bool stages);
   ~ResultComparison();
-  // Throws what running it throws.
-  const Comparison& of(const Module& m);
+  // Throws what running it throws. `last`: nothing is asked of what it computes.
+  const Comparison& of(const Module& m, bool last = false);
   // The same of a stage, where results are equal, by its operations: each that no stage before had is evaluated on
   // values that stages before had, and where what it gives is one of these but for its own rounding, that is what the
   // others are given. `rounded`: how many were taken so; 0: it is what of() says. Where the result is not one that was

@@ -136,6 +136,16 @@ class MemoryLiveness {
   std::unordered_map<CompId, Peak> peaks_;
 };
 
+// What all instructions give: no run needs more, since no computation runs twice at a time.
+double bytes_of_all(const Module& m) {
+  MemoryLiveness each(m, false, false);
+  double sum = 0;
+  for (CompId c : m.computations())
+    for (InstId i : m.comp(c).order)
+      if (i.valid()) sum += each.leaves(m.shape_id(i));
+  return sum;
+}
+
 std::string bytes_text(double bytes) { return human_bytes(static_cast<int64_t>(std::min(bytes, 9e18))); }
 
 }  // namespace
@@ -156,9 +166,10 @@ MemoryNeed memory_need(const Module& m, bool in_kernels, bool wide) {
 
 void foresee_memory(const Module& m, const std::string& file, const std::string& backend, bool wide) {
   bool evaluator = backend == "evaluator";
+  AvailableMemory there = available_memory();
+  if (!wide && bytes_of_all(m) <= static_cast<double>(there.bytes)) return;
   MemoryNeed need = memory_need(m, !evaluator, wide);
   if (backend == "cuda") need.values = 0, need.at = InstId();  // the card's, which asks for itself
-  AvailableMemory there = available_memory();
   if (need.sum() <= static_cast<double>(there.bytes)) return;
   const auto& params = m.comp(m.entry()).params;
   std::string text = fmt::format("{} takes at least {} of memory, and {} is {}\n  parameters {:>10}, {} of them", file,

@@ -133,7 +133,7 @@ class AllStages {
         if (j.text == text) j.told = told;
     };
     const size_t last_text = last->text;
-    const Told whole = compared(*rounded_, false);
+    const Told whole = compared(*rounded_, false, true);
     replace(last_text, whole);
     if (whole.state == "equal") return;
     for (size_t k = 0; k < judged.size(); ++k) {
@@ -168,10 +168,10 @@ class AllStages {
     return told;
   }
 
-  Told compared(const Module& m, bool by_operations) {
+  Told compared(const Module& m, bool by_operations, bool last = false) {
     Told told;
     try {
-      const Comparison& c = by_operations ? results_->by_operations(m, &told.rounded) : results_->of(m);
+      const Comparison& c = by_operations ? results_->by_operations(m, &told.rounded) : results_->of(m, last);
       told.state = c.equal ? "equal" : "different";
       if (!c.equal) told.detail = verdict(c), told.difference = to_json(*c.first_difference());
     } catch (const Failure& e) {

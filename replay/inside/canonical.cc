@@ -87,6 +87,80 @@ uint64_t Canonical::combined(InstId i, std::vector<uint64_t> operands) {
   return h;
 }
 
+Dims Canonical::steps_of(const Module& m, InstId broadcast) {
+  const Shape &s = m.shape(broadcast), &from = m.shape(m.operand(broadcast, 0));
+  const Dims& dims = m.attrs(broadcast).ints(Attr::dimensions);
+  if (dims.size() != from.dims.size()) return {};
+  Dims steps(s.dims.size(), 0);
+  int64_t step = 1;
+  for (size_t k = from.dims.size(); k-- > 0;) {
+    if (dims[k] < 0 || dims[k] >= s.rank()) return {};
+    steps[static_cast<size_t>(dims[k])] = step;
+    step *= from.dims[k];
+  }
+  return steps;
+}
+
+uint64_t Canonical::repeated(ElementType type, const Dims& sizes, const Dims& steps, uint64_t operand) {
+  uint64_t h = hash_combine(hash_combine(0xB20AD, static_cast<uint64_t>(type)), operand);
+  int64_t size = 1, step = 0;
+  auto end = [&] { h = hash_combine(hash_combine(h, static_cast<uint64_t>(size)), static_cast<uint64_t>(step)); };
+  for (size_t k = 0; k < sizes.size(); ++k) {
+    if (sizes[k] == 1) continue;
+    if (size == 1 || step == steps[k] * sizes[k]) {
+      size *= sizes[k];
+    } else {
+      end();
+      size = sizes[k];
+    }
+    step = steps[k];
+  }
+  end();
+  return h;
+}
+
+// Neighbours that both go, or both stay, are one dimension.
+bool Canonical::reduced(InstId i, const std::vector<uint64_t>& numbers, uint64_t* key) {
+  const Shape& from = m_.shape(m_.operand(i, 0));
+  const Dims& over = m_.attrs(i).ints(Attr::dimensions);
+  if (numbers.size() != 2 || m_.called(i).size() != 1) return false;
+  uint64_t h = hash_combine(hash_combine(0x4ED0CE, static_cast<uint64_t>(from.type)), computation(m_.called(i)[0]));
+  int64_t size = 1;
+  bool goes = false;
+  auto end = [&] { h = hash_combine(hash_combine(h, static_cast<uint64_t>(size)), goes ? 1 : 0); };
+  for (int64_t d = 0; d < from.rank(); ++d) {
+    const int64_t count = from.dims[static_cast<size_t>(d)];
+    const bool own = std::find(over.begin(), over.end(), d) != over.end();
+    if (count == 1) continue;
+    if (size != 1 && own != goes) end(), size = 1;
+    size *= count, goes = own;
+  }
+  end();
+  *key = hash_combine(hash_combine(h, numbers[0]), numbers[1]);
+  return true;
+}
+
+bool Canonical::by_elements(InstId i, std::vector<uint64_t> numbers, uint64_t* key) {
+  const Shape& s = m_.shape(i);
+  if (!s.is_array() || s.is_dynamic() || numbers.empty()) return false;
+  for (InstId o : m_.operands(i))
+    if (!m_.shape(o).is_array() || m_.shape(o).is_dynamic()) return false;
+  if (m_.op(i) == Opcode::Broadcast) {
+    const Dims steps = steps_of(m_, i);
+    if (steps.size() != s.dims.size()) return false;
+    *key = repeated(s.type, s.dims, steps, numbers[0]);
+    return true;
+  }
+  if (m_.op(i) == Opcode::Reduce) return reduced(i, numbers, key);
+  if (!op_info(m_.op(i)).elementwise || !m_.called(i).empty()) return false;
+  for (InstId o : m_.operands(i))
+    if (m_.shape(o).dims != s.dims && m_.shape(o).rank() != 0) return false;
+  if (commutes(m_, i)) std::sort(numbers.begin(), numbers.end());
+  *key = plain_.elements(i);
+  for (uint64_t n : numbers) *key = hash_combine(*key, n);
+  return true;
+}
+
 uint64_t Canonical::operand_of(Universe& u, uint64_t number, ShapeId shape) {
   const Shape& s = u[shape];
   for (int64_t d : s.dims) number = hash_combine(number, static_cast<uint64_t>(d));

@@ -37,6 +37,15 @@ class Canonical {
   static bool commutes(const Module& m, InstId i);
   // Of an operation whose operands' hashes are these (they are sorted where their order does not count).
   uint64_t combined(InstId i, std::vector<uint64_t> operands);
+  // Of a broadcast: which element of its operand each of its elements is, whatever dimensions of size one they have and
+  // however neighbours are joined: sizes and steps in the operand, from the outermost.
+  static uint64_t repeated(ElementType type, const Dims& sizes, const Dims& steps, uint64_t operand);
+  // The steps in its operand of a broadcast's dimensions; empty where its dimensions make no sense.
+  static Dims steps_of(const Module& m, InstId broadcast);
+  // The same of what does not depend on how its elements are arranged in dimensions, by its operands' numbers: an
+  // elementwise operation, a broadcast by which elements it repeats, a reduction by which it takes together. False of
+  // all others.
+  bool by_elements(InstId i, std::vector<uint64_t> numbers, uint64_t* key);
   static uint64_t operand(const Module& m, uint64_t number, InstId operand) {
     return operand_of(m.u(), number, m.shape_id(operand));
   }
@@ -45,6 +54,7 @@ class Canonical {
   uint64_t computation(CompId c);
 
  private:
+  bool reduced(InstId i, const std::vector<uint64_t>& numbers, uint64_t* key);
   struct Symbol {
     uint64_t hash = 0;
     std::shared_ptr<const std::vector<Symbol>> elements;  // of a tuple that is known element by element

@@ -169,18 +169,18 @@ NumberId Numbering::add(Number n) {
 
 void Numbering::hold(const Number& n, int64_t times) {
   kept_ += times * n.bytes;
+  most_cheap_ = std::max(most_cheap_, std::min(kMostCheapArrays * n.bytes, most_arrays_));
   if (n.cheap && !n.pinned) cheap_ += times * n.bytes;
 }
 
-// What is cheap to compute again goes first, then what was not used for the longest time. Of what is cheap little is
-// kept: to have it again costs less than the pages that it would lie in.
+// What is cheap to compute again goes first, broadcasts before all others, then what was not used for the longest time.
 void Numbering::make_room() {
   if (kept_ <= most_ && cheap_ <= most_cheap_) return;
   std::vector<std::pair<std::pair<int, uint64_t>, NumberId>> list;
   for (NumberId k = 0; k < numbers_.size(); ++k) {
     const Number& n = numbers_[k];
     if (n.pinned || n.bytes < 4096 || n.each.empty() || n.used + (n.cheap ? 8u : 64u) > clock_) continue;
-    list.push_back({{n.cheap ? 0 : 1, n.used}, k});
+    list.push_back({{n.repeats ? 0 : n.cheap ? 1 : 2, n.used}, k});
   }
   std::sort(list.begin(), list.end());
   bool all = kept_ > most_;
@@ -427,7 +427,8 @@ Term Numbering::put_off(const std::shared_ptr<StageModule>& s, InstId i, const s
   out.shape = s->m().shape_id(i);
   if (found) return out;
   Number n;
-  n.module = s, n.inst = i, n.operands = operands, n.put_off = n.cheap = true;
+  n.module = s, n.inst = i, n.operands = operands, n.put_off = true;
+  n.cheap = cheap_to_compute(s->m(), i), n.repeats = s->m().op(i) == Opcode::Broadcast;
   int64_t devices = 1;
   for (const Term& t : operands) devices = std::max(devices, width(*this, t));
   n.each.resize(static_cast<size_t>(devices));
@@ -510,6 +511,7 @@ Term Numbering::apply(const std::shared_ptr<StageModule>& s, InstId i, const std
       recipe.module = s, recipe.inst = i, recipe.operands = operands;
       recipe.noise = s->noise(i), recipe.folded = s->m().op(i) == Opcode::Constant;
       recipe.cheap = cheap_to_compute(s->m(), i);
+      recipe.repeats = s->m().op(i) == Opcode::Broadcast;
       recipe.rounding = rounding_of(s->m(), i);
       for (const Term& t : operands)
         if (t.is_array() && numbers_[t.number].stage == stage)

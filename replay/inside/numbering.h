@@ -1,6 +1,7 @@
 // Values known by what they are: one number for one value, however and in whichever stage it is computed. What has a
 // number is not computed again.
 #pragma once
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -26,6 +27,11 @@ struct Term {
 
   bool is_array() const { return number != kNoNumber; }
 };
+
+// Of values that are cheap to compute again no more is kept: to have them again in memory that was in use just now
+// costs less than pages that nobody has touched.
+inline constexpr int64_t kMostCheap = int64_t{64} << 20;
+inline constexpr int64_t kMostCheapArrays = 4;  // of the largest there is, but no more than an eighth of all
 
 // What a stage is evaluated in: its floats widened to f64, or the types that it has.
 enum class StageTypes { kWide, kOwn };
@@ -58,6 +64,7 @@ struct Number {
   bool pinned = false;           // cannot be computed again
   bool folded = false;           // a constant
   bool cheap = false;            // to compute again
+  bool repeats = false;          // a broadcast, which is cheaper still
   bool put_off = false;          // not computed yet: see Numbering::put_off
   NumberId settled = kNoNumber;  // of one that was put off and turned out to be a value that has a number
   uint32_t stage = 0;            // that had it first
@@ -78,7 +85,11 @@ class Numbering {
   // Keeps values of at most so many bytes in sum; the rest is computed again where it is needed. `bit_by_bit`: values
   // that agree but for rounding are two.
   Numbering(const std::shared_ptr<Universe>& universe, int64_t most_bytes, bool bit_by_bit)
-      : keep_(universe), u_(*universe), bit_by_bit_(bit_by_bit), most_(most_bytes), most_cheap_(most_bytes / 8) {}
+      : keep_(universe),
+        u_(*universe),
+        bit_by_bit_(bit_by_bit),
+        most_(most_bytes),
+        most_cheap_(std::min(most_bytes / 8, kMostCheap)) {}
 
   const Number& operator[](NumberId n) const { return numbers_[n]; }
   size_t size() const { return numbers_.size(); }
@@ -97,6 +108,11 @@ class Numbering {
   // The same of what that instruction gives.
   Term place(std::vector<Value> each, std::shared_ptr<StageModule> s, InstId i, std::vector<Term> operands);
   Term find(uint64_t key, bool* found);
+  // Of a key that says it bit by bit, whatever may be taken for it.
+  const Term* find_exact(uint64_t key) const {
+    auto at = keys_.find(key);
+    return at == keys_.end() ? nullptr : &at->second;
+  }
   void set(uint64_t key, const Term& t) { keys_[key] = t; }
   // The same of what is, or is not, the value bit by bit.
   void set(uint64_t key, const Term& t, bool rounded) { (rounded ? rounded_keys_ : keys_)[key] = t; }
@@ -118,6 +134,8 @@ class Numbering {
   Value value(const Term& t, ShapeId shape, int64_t device);
   static int64_t width(const Numbering& n, const Term& t);  // one, or the number of devices
   static uint64_t hash(const Numbering& n, const Term& t);
+  // From here on the memory that values lie in does not grow: what is evaluated now is asked for by nothing later.
+  void keep_no_more() { most_ = std::max(kept_, kMostCheap); }
 
   // Numbers of that value but for rounding, or kNoNumber. `allowed`: the largest deviation, of the largest magnitude.
   NumberId alike(const Sketch& s, std::span<const Value> each, double allowed);
@@ -147,7 +165,7 @@ class Numbering {
   std::shared_ptr<Universe> keep_;
   Universe& u_;
   bool bit_by_bit_;
-  int64_t most_, most_cheap_, kept_ = 0, cheap_ = 0;  // bytes; `cheap`: of what is cheap to compute again
+  int64_t most_, most_cheap_, most_arrays_, kept_ = 0, cheap_ = 0;  // bytes; `cheap`: of what is cheap to compute again
   uint64_t clock_ = 0;
   std::vector<Number> numbers_;
   std::unordered_map<uint64_t, Term> keys_, rounded_keys_;

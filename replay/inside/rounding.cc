@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ir/base/hash.h"
 #include "ir/eval/kernels.h"
 #include "ir/literal.h"
+#include "replay/inside/pair.h"
 
 namespace hlo {
 namespace {
 
+constexpr double kLargest = std::numeric_limits<double>::max();
 constexpr int64_t kBlock = 1 << 11;  // elements
 constexpr uint64_t kSamples = 32;
 constexpr size_t kMostLike = 4;
@@ -59,8 +62,16 @@ double largest_of(const Universe& u, std::span<const Value> each) {
     for (int64_t i = 0, n = parts_count(s); i < n; i += kBlock) {
       const int64_t count = std::min(kBlock, n - i);
       const double* x = in_f64(part_type(s.type), v.bytes(), i, count, buffer);
-      for (int64_t k = 0; k < count; ++k)
+      Pair most[2] = {};
+      int64_t k = 0;
+      for (; k + 4 <= count; k += 4) {
+        const Pair m = magnitude(pair_at(x + k)), o = magnitude(pair_at(x + k + 2));
+        const Pair finite = m <= kLargest ? m : Pair{}, other = o <= kLargest ? o : Pair{};
+        most[0] = most[0] > finite ? most[0] : finite, most[1] = most[1] > other ? most[1] : other;
+      }
+      for (; k < count; ++k)
         if (std::fabs(x[k]) > largest && std::isfinite(x[k])) largest = std::fabs(x[k]);
+      for (const Pair& p : most) largest = std::max({largest, p[0], p[1]});
     }
   }
   return largest;
@@ -94,12 +105,30 @@ uint64_t kind_of_floats(const Universe& u, std::span<const Value> each) {
   return h;
 }
 
+// False where one of them is NaN or infinite.
+bool near_number(double x, double y, double own, double sums) {
+  const double apart = std::fabs(x - y);
+  return apart <= own * std::min(std::fabs(x), std::fabs(y)) + sums && apart <= kLargest;
+}
+
+// Whether all are near and finite; false says nothing.
+bool plainly_near(const double* x, const double* y, int64_t count, double own, double sums) {
+  PairBits near = {-1, -1};
+  int64_t k = 0;
+  for (; k + 2 <= count; k += 2) {
+    const Pair p = pair_at(x + k), q = pair_at(y + k), m = magnitude(p), o = magnitude(q);
+    const Pair apart = magnitude(p - q);
+    near &= (apart <= own * (m < o ? m : o) + sums) & (apart <= kLargest);
+  }
+  return near[0] && near[1] && (k == count || near_number(x[k], y[k], own, sums));
+}
+
 bool near_numbers(const double* x, const double* y, int64_t count, double own, double sums) {
+  if (plainly_near(x, y, count, own, sums)) return true;
   for (int64_t k = 0; k < count; ++k) {
     if (x[k] == y[k]) continue;
     if (std::isnan(x[k]) && std::isnan(y[k])) continue;
-    // Not where one of them is NaN or infinite.
-    if (!(std::fabs(x[k] - y[k]) <= own * std::min(std::fabs(x[k]), std::fabs(y[k])) + sums)) return false;
+    if (!near_number(x[k], y[k], own, sums)) return false;
   }
   return true;
 }

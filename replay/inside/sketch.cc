@@ -1,25 +1,20 @@
 #include "replay/inside/sketch.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "ir/base/hash.h"
 #include "ir/base/parallel.h"
 #include "ir/eval/kernels.h"
 #include "ir/literal.h"
+#include "replay/inside/pair.h"
 
 namespace hlo {
 namespace {
 
 constexpr int64_t kChunk = 1 << 14;
 constexpr int64_t kTile = 1 << 11;  // elements that share one factor
-
-// Sums side by side, which the processor adds at once: written out, for compilers keep arrays of sums in memory.
-using Pair = double __attribute__((vector_size(16)));
-using PairBits = int64_t __attribute__((vector_size(16)));
 
 struct Part {
   double first = 0, second = 0, magnitudes = 0, sum = 0, squares = 0, largest = 0;
@@ -72,16 +67,10 @@ Part odd_tile(const double* v, int64_t n, uint64_t place) {
   return p;
 }
 
-Pair pair_at(const double* v) {
-  Pair out;
-  std::memcpy(&out, v, sizeof out);
-  return out;
-}
-
 struct PairSums {
   Pair first = {}, second = {}, magnitudes = {}, sum = {}, squares = {}, largest = {};
   void add(Pair x, Pair w1, Pair w2) {
-    Pair m = std::bit_cast<Pair>(std::bit_cast<PairBits>(x) & std::numeric_limits<int64_t>::max());
+    Pair m = magnitude(x);
     first += x * w1, second += x * w2;
     magnitudes += m, sum += x, squares += x * x;
     largest = largest > m ? largest : m;

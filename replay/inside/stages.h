@@ -36,6 +36,8 @@ class Stages {
   // False where it is not to be had so: it draws random numbers out of nowhere, or something in it cannot be run, as
   // Session::run tells. `take_rounded`: see Numbering. `module`: what stage_module() gave of it, or null, which is set.
   bool run(const Module& m, bool take_rounded, std::shared_ptr<StageModule>* module, Ran* out);
+  // No stage follows the next one: see Numbering.
+  void keep_no_more() { numbers_.keep_no_more(); }
   // The result, as Session::run gives it of the evaluator where nothing was taken.
   Value result(const Module& m, const Ran& ran);
 

@@ -6,6 +6,7 @@
 
 #include "ir/backend_config.h"
 #include "ir/base/hash.h"
+#include "replay/inside/canonical.h"
 #include "replay/inside/numbering.h"
 
 namespace hlo {
@@ -156,6 +157,27 @@ uint64_t dot_key(const ArrayView side[2], const Dims batch[2], const Dims contra
   return hash_combine(h, index.hash());
 }
 
+// The types of the result and of both operands.
+uint64_t product_of(const ElementType types[3]) {
+  uint64_t h = 0xF0D;
+  for (int k = 0; k < 3; ++k) h = hash_combine(h, static_cast<uint64_t>(types[k]));
+  return h;
+}
+
+bool adds(const Module& m, CompId c) {
+  const Computation& f = m.comp(c);
+  if (f.params.size() != 2 || m.op(f.root) != Opcode::Add) return false;
+  const InstId x = m.operand(f.root, 0), y = m.operand(f.root, 1);
+  return (x == f.params[0] && y == f.params[1]) || (x == f.params[1] && y == f.params[0]);
+}
+
+// A sum of one array over dimensions that are all of the batch of a dot with so many: a dot's batch comes first.
+bool sums_batch(const Module& m, InstId sum, size_t batch) {
+  if (m.op(sum) != Opcode::Reduce || m.operand_count(sum) != 2 || !adds(m, m.called(sum)[0])) return false;
+  const Dims& over = m.attrs(sum).ints(Attr::dimensions);
+  return std::all_of(over.begin(), over.end(), [&](int64_t d) { return d < static_cast<int64_t>(batch); });
+}
+
 }  // namespace
 
 bool ArrayView::padded() const {
@@ -163,8 +185,7 @@ bool ArrayView::padded() const {
   return std::any_of(low.begin(), low.end(), some) || std::any_of(high.begin(), high.end(), some);
 }
 
-ArrayView ArrayViews::of(const Module& m, InstId operand, const Term& t, bool seen_through) const {
-  const Dims& dims = m.shape(operand).dims;
+ArrayView ArrayViews::of(const Dims& dims, const Term& t, bool seen_through) const {
   auto at = known_.find(t.number);
   if (seen_through && at != known_.end() && at->second.second == dims) return at->second.first;
   ArrayView v;
@@ -176,7 +197,11 @@ ArrayView ArrayViews::of(const Module& m, InstId operand, const Term& t, bool se
 
 void ArrayViews::note(const Module& m, InstId i, const std::vector<Term>& operands, const Term& value, bool zero) {
   if (!value.is_array() || operands.empty() || !operands[0].is_array() || m.shape(i).is_dynamic()) return;
-  ArrayView v = of(m, m.operand(i, 0), operands[0]);
+  if (m.op(i) == Opcode::Broadcast) {
+    spreads_.try_emplace(value.number, Spread{operands[0].number, m.shape(i).dims, Canonical::steps_of(m, i)});
+    return;
+  }
+  ArrayView v = of(m.shape(m.operand(i, 0)).dims, operands[0]);
   if (m.op(i) == Opcode::Pad) {
     const auto* padding = m.attrs(i).get<std::vector<PaddingDim>>(Attr::padding);
     if (!zero || !padding || padding->size() != v.from.size()) return;
@@ -197,7 +222,7 @@ bool ArrayViews::undone(const Module& m, InstId i, const std::vector<Term>& oper
   if (operands.size() != 1 || !operands[0].is_array()) return false;
   Dims by = permutation_of(m, i);
   if (by.empty()) return false;
-  ArrayView v = of(m, m.operand(i, 0), operands[0]);
+  ArrayView v = of(m.shape(m.operand(i, 0)).dims, operands[0]);
   if (v.padded() || !in_order(permuted(v.from, by))) return false;
   value->number = v.base, value->shape = m.shape_id(i), value->elements = nullptr;
   return true;
@@ -209,8 +234,8 @@ uint64_t ArrayViews::convolution(const Module& m, InstId i, const std::vector<Te
   const auto* d = a.get<DimLabels>(Attr::dim_labels);
   const auto* w = a.get<Window>(Attr::window);
   if (!d) return 0;
-  ArrayView in = of(m, m.operand(i, 0), operands[0], seen_through),
-            kernel = of(m, m.operand(i, 1), operands[1], seen_through);
+  ArrayView in = of(m.shape(m.operand(i, 0)).dims, operands[0], seen_through),
+            kernel = of(m.shape(m.operand(i, 1)).dims, operands[1], seen_through);
   size_t spatial = d->input_spatial.size();
   if (kernel.padded() || in.from.size() != spatial + 2 || kernel.from.size() != spatial + 2 ||
       d->kernel_spatial.size() != spatial || (w ? w->dims.size() : 0) != spatial)
@@ -238,25 +263,12 @@ uint64_t ArrayViews::convolution(const Module& m, InstId i, const std::vector<Te
   return mixed(h, {a.integer(Attr::feature_group_count, 1), a.integer(Attr::batch_group_count, 1)});
 }
 
-uint64_t ArrayViews::product(const Module& m, InstId i, const std::vector<Term>& operands, bool seen_through) const {
-  Library library = library_of(m, i);
-  bool convolves = m.op(i) == Opcode::Convolution || library == Library::kConvolution;
-  if (!convolves && m.op(i) != Opcode::Dot && library != Library::kGemm) return 0;
-  if (operands.size() != 2 || !operands[0].is_array() || !operands[1].is_array()) return 0;
-  ShapeId result = library == Library::kNone ? m.shape_id(i) : m.shape(i).elements[0];
-  const Shape& s = m.u()[result];
-  if (s.is_dynamic() || m.shape(m.operand(i, 0)).is_dynamic() || m.shape(m.operand(i, 1)).is_dynamic()) return 0;
-  uint64_t h = hash_combine(0xF0D, static_cast<uint64_t>(s.type));
-  for (int k = 0; k < 2; ++k)
-    h = hash_combine(h, static_cast<uint64_t>(m.shape(m.operand(i, static_cast<size_t>(k))).type));
-  if (convolves) {
-    uint64_t own = convolution(m, i, operands, seen_through);
-    return own ? hash_combine(mixed(h, s.dims), own) : 0;
-  }
+bool ArrayViews::dot(const Module& m, InstId i, const std::vector<Term>& operands, bool seen_through, Dot* out) const {
   const AttrSet& a = m.attrs(i);
-  if (a.has(Attr::sparsity_config)) return 0;
-  Dims batch[2], contracted[2];
-  if (library == Library::kGemm) {
+  if (a.has(Attr::sparsity_config)) return false;
+  auto& side = out->side;
+  auto &batch = out->batch, &contracted = out->contracted;
+  if (m.op(i) == Opcode::CustomCall) {
     BackendConfig c = backend_config(m.u().text(a.text(Attr::backend_config)), "gemm_backend_config");
     const BackendConfig& dims = c["dot_dimension_numbers"];
     batch[0] = list(dims, "lhs_batch_dimensions"), batch[1] = list(dims, "rhs_batch_dimensions");
@@ -265,16 +277,123 @@ uint64_t ArrayViews::product(const Module& m, InstId i, const std::vector<Term>&
     batch[0] = a.ints(Attr::lhs_batch_dims), batch[1] = a.ints(Attr::rhs_batch_dims);
     contracted[0] = a.ints(Attr::lhs_contracting_dims), contracted[1] = a.ints(Attr::rhs_contracting_dims);
   }
-  if (batch[0].size() != batch[1].size() || contracted[0].size() != contracted[1].size()) return 0;
-  ArrayView side[2];
+  if (batch[0].size() != batch[1].size() || contracted[0].size() != contracted[1].size()) return false;
   for (size_t k = 0; k < 2; ++k) {
-    side[k] = of(m, m.operand(i, k), operands[k], seen_through);
-    if (side[k].padded()) return 0;
+    side[k] = of(m.shape(m.operand(i, k)).dims, operands[k], seen_through);
+    if (side[k].padded()) return false;
     for (const Dims* list : {&batch[k], &contracted[k]})
       for (int64_t d : *list)
-        if (d < 0 || d >= static_cast<int64_t>(side[k].from.size())) return 0;
+        if (d < 0 || d >= static_cast<int64_t>(side[k].from.size())) return false;
   }
-  return hash_combine(h, dot_key(side, batch, contracted));
+  return true;
+}
+
+uint64_t ArrayViews::product(const Module& m, InstId i, const std::vector<Term>& operands, bool seen_through) const {
+  Library library = library_of(m, i);
+  bool convolves = m.op(i) == Opcode::Convolution || library == Library::kConvolution;
+  if (!convolves && m.op(i) != Opcode::Dot && library != Library::kGemm) return 0;
+  if (operands.size() != 2 || !operands[0].is_array() || !operands[1].is_array()) return 0;
+  ShapeId result = library == Library::kNone ? m.shape_id(i) : m.shape(i).elements[0];
+  const Shape& s = m.u()[result];
+  if (s.is_dynamic() || m.shape(m.operand(i, 0)).is_dynamic() || m.shape(m.operand(i, 1)).is_dynamic()) return 0;
+  const ElementType types[3] = {s.type, m.shape(m.operand(i, 0)).type, m.shape(m.operand(i, 1)).type};
+  if (convolves) {
+    uint64_t own = convolution(m, i, operands, seen_through);
+    return own ? hash_combine(mixed(product_of(types), s.dims), own) : 0;
+  }
+  Dot d;
+  return dot(m, i, operands, seen_through, &d) ? hash_combine(product_of(types), dot_key(d.side, d.batch, d.contracted))
+                                               : 0;
+}
+
+uint64_t ArrayViews::swapped(const Module& m, InstId i, const std::vector<Term>& operands, Dims* from) const {
+  Dot d;
+  if (m.op(i) != Opcode::Dot || !product(m, i, operands) || !dot(m, i, operands, true, &d)) return 0;
+  const ElementType types[3] = {m.shape(i).type, m.shape(m.operand(i, 1)).type, m.shape(m.operand(i, 0)).type};
+  std::swap(d.side[0], d.side[1]), std::swap(d.batch[0], d.batch[1]), std::swap(d.contracted[0], d.contracted[1]);
+  // [batch, left, right] here, [batch, right, left] there.
+  const size_t both = d.batch[0].size() + d.contracted[0].size();
+  const auto batch = static_cast<int64_t>(d.batch[0].size());
+  const auto right = static_cast<int64_t>(d.side[0].from.size() - both);
+  const auto left = static_cast<int64_t>(d.side[1].from.size() - both);
+  from->clear();
+  for (int64_t k = 0; k < batch; ++k) from->push_back(k);
+  for (int64_t k = 0; k < left; ++k) from->push_back(batch + right + k);
+  for (int64_t k = 0; k < right; ++k) from->push_back(batch + k);
+  return hash_combine(product_of(types), dot_key(d.side, d.batch, d.contracted));
+}
+
+void ArrayViews::note_transposed(const Term& value, const Dims& dims, const Term& base, const Dims& from) {
+  Dims base_dims(dims.size());
+  for (size_t k = 0; k < dims.size(); ++k) base_dims[static_cast<size_t>(from[k])] = dims[k];
+  ArrayView v = of(base_dims, base);
+  v.from = permuted(v.from, from), v.low = permuted(v.low, from), v.high = permuted(v.high, from);
+  if (v.base != value.number) known_.try_emplace(value.number, v, dims);
+}
+
+bool ArrayViews::parts_are_summed(const Module& m, InstId i) {
+  if (m.op(i) != Opcode::Dot || m.user_count(i) != 1) return false;
+  const InstId sum = m.users(i)[0];
+  return sums_batch(m, sum, m.attrs(i).ints(Attr::lhs_batch_dims).size()) && m.operand(sum, 0) == i;
+}
+
+void ArrayViews::note_parts(const Module& m, InstId i, const std::vector<Term>& operands, const Term& value) {
+  Parts p{{m.shape(i).type, m.shape(m.operand(i, 0)).type, m.shape(m.operand(i, 1)).type}, m.shape(i).dims, {}};
+  if (dot(m, i, operands, true, &p.dot)) parts_.try_emplace(value.number, std::move(p));
+}
+
+uint64_t ArrayViews::summed(const Module& m, InstId i, const Term& operand) const {
+  auto at = operand.is_array() ? parts_.find(operand.number) : parts_.end();
+  if (at == parts_.end()) return 0;
+  const Parts& p = at->second;
+  const InstId from = m.operand(i, 0);
+  if (!sums_batch(m, i, p.dot.batch[0].size()) || m.shape(from).dims != p.dims || m.shape(from).type != p.types[0])
+    return 0;
+  const Dims& over = m.attrs(i).ints(Attr::dimensions);
+  Dot d = p.dot;
+  for (size_t k = 0; k < 2; ++k) {
+    d.batch[k].clear();
+    for (size_t n = 0; n < p.dot.batch[k].size(); ++n) {
+      const bool summed = std::find(over.begin(), over.end(), static_cast<int64_t>(n)) != over.end();
+      (summed ? d.contracted : d.batch)[k].push_back(p.dot.batch[k][n]);
+    }
+  }
+  return hash_combine(product_of(p.types), dot_key(d.side, d.batch, d.contracted));
+}
+
+bool ArrayViews::untransposed(const Module& m, InstId i, const std::vector<Term>& operands,
+                              std::vector<Source>* sources, Dims* from) const {
+  const Shape& s = m.shape(i);
+  if (!op_info(m.op(i)).elementwise || !s.is_array() || s.is_dynamic()) return false;
+  ArrayView first;
+  for (const Term& t : operands) {
+    if (!t.is_array()) return false;
+    if (!first.from.empty() || !known_.contains(t.number)) continue;
+    ArrayView v = of(s.dims, t);
+    if (!v.padded() && !in_order(v.from)) first = std::move(v);
+  }
+  if (first.from.empty()) return false;
+  *from = first.from;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    const Term& t = operands[k];
+    const Shape& o = m.shape(m.operand(i, k));
+    if (o.rank() == 0) {
+      sources->push_back({t.number, 0});
+      continue;
+    }
+    if (o.dims != s.dims || o.is_dynamic()) return false;
+    const ArrayView v = of(o.dims, t);
+    if (!v.padded() && v.from == first.from && v.base_dims == first.base_dims) {
+      sources->push_back({v.base, 0});
+      continue;
+    }
+    auto at = spreads_.find(t.number);
+    if (at == spreads_.end() || at->second.dims != s.dims || at->second.steps.size() != s.dims.size()) return false;
+    Dims steps(s.dims.size());
+    for (size_t d = 0; d < steps.size(); ++d) steps[static_cast<size_t>(first.from[d])] = at->second.steps[d];
+    sources->push_back({0, Canonical::repeated(o.type, first.base_dims, steps, at->second.operand)});
+  }
+  return true;
 }
 
 }  // namespace hlo

@@ -49,6 +49,10 @@ Term StageWalk::tuple(ShapeId shape, std::vector<Term> elements) const {
 
 uint64_t StageWalk::key_of(InstId i, const std::vector<Term>& operands) {
   std::vector<uint64_t> hashes;
+  uint64_t key = 0;
+  for (const Term& t : operands) hashes.push_back(t.number);
+  if (s_->canonical.by_elements(i, hashes, &key)) return key;
+  hashes.clear();
   for (const Term& t : operands) hashes.push_back(Numbering::hash(n_, t));
   return s_->canonical.combined(i, std::move(hashes));
 }
@@ -204,7 +208,9 @@ Term StageWalk::sort(InstId i, const std::vector<Term>& operands) {
 bool StageWalk::may_put_off(InstId i, const std::vector<Term>& operands) {
   const Opcode op = m_.op(i);
   if (!n_.bit_by_bit() || m_.shape(i).is_dynamic() || m_.shape(m_.operand(i, 0)).is_dynamic()) return false;
-  if (op != Opcode::Transpose && op != Opcode::Bitcast && op != Opcode::Pad) return false;
+  if (op == Opcode::Broadcast ? !n_.take_rounded
+                              : op != Opcode::Transpose && op != Opcode::Bitcast && op != Opcode::Pad)
+    return false;
   for (const Term& t : operands)
     if (!t.is_array() || n_.why_unknown(t)) return false;
   return m_.shape(i).is_array();
@@ -216,6 +222,8 @@ Term StageWalk::operation(InstId i, std::vector<Term> operands) {
   if (const uint64_t product = n_.views.product(m_, i, operands))
     return m_.op(i) == Opcode::CustomCall ? library_product(i, std::move(operands), product)
                                           : this->product(i, std::move(operands), product);
+  if (summed_product(i, operands, &out) || untransposed(i, operands, &out)) return out;
+  if (m_.op(i) == Opcode::Broadcast) operands[0] = n_.settled(std::move(operands[0]));
   if (may_put_off(i, operands)) {
     out = n_.put_off(s_, i, operands, key_of(i, operands));
   } else {
@@ -232,7 +240,12 @@ Term StageWalk::operation(InstId i, std::vector<Term> operands) {
 Term StageWalk::product(InstId i, std::vector<Term> operands, uint64_t viewed) {
   bool found = false;
   Term out = n_.find(viewed, &found);
-  if (!found) {
+  if (!found && swapped_product(i, operands, &out)) {
+    n_.set(viewed, out);
+  } else if (!found && n_.take_rounded && ArrayViews::parts_are_summed(m_, i)) {
+    out = n_.put_off(s_, i, operands, viewed);
+    n_.views.note_parts(m_, i, operands, out);
+  } else if (!found) {
     for (Term& t : operands) t = n_.settled(std::move(t));
     const uint64_t own = n_.views.product(m_, i, operands, false);
     out = n_.apply(s_, i, operands, own ? own : viewed);
@@ -240,6 +253,58 @@ Term StageWalk::product(InstId i, std::vector<Term> operands, uint64_t viewed) {
   }
   out.shape = m_.shape_id(i);
   return out;
+}
+
+// dot(y, x) where dot(x, y) is known: that one, transposed, which most often is transposed back. Only where something
+// else reads it is it computed.
+bool StageWalk::swapped_product(InstId i, const std::vector<Term>& operands, Term* out) {
+  Dims from;
+  const uint64_t key = n_.bit_by_bit() ? n_.views.swapped(m_, i, operands, &from) : 0;
+  const Term* other = key ? n_.find_exact(key) : nullptr;
+  if (!other || !other->is_array() || n_.why_unknown(*other)) return false;
+  const Term base = *other;
+  *out = n_.put_off(s_, i, operands, hash_combine(hash_combine(0x5A9, key), base.number));
+  n_.views.note_transposed(*out, m_.shape(i).dims, base, from);
+  return true;
+}
+
+// The sum of a product's parts, of which each is a dot of its own: but for rounding it is the dot of all of them.
+bool StageWalk::summed_product(InstId i, const std::vector<Term>& operands, Term* out) {
+  if (!n_.take_rounded || m_.op(i) != Opcode::Reduce || operands.size() != 2 || !is_zero(operands[1])) return false;
+  const uint64_t key = n_.views.summed(m_, i, operands[0]);
+  const Term* whole = key ? n_.find_exact(key) : nullptr;
+  if (!whole || !whole->is_array() || n_.why_unknown(*whole)) return false;
+  *out = *whole, out->shape = m_.shape_id(i);
+  ++n_.taken;
+  return true;
+}
+
+// What an elementwise operation gives of transposed operands where it is known what it gives of them as they were:
+// that, transposed. Layouts are written so.
+bool StageWalk::untransposed(InstId i, const std::vector<Term>& operands, Term* out) {
+  std::vector<ArrayViews::Source> sources;
+  Dims from;
+  if (!n_.bit_by_bit() || !n_.views.untransposed(m_, i, operands, &sources, &from)) return false;
+  std::vector<uint64_t> numbers;
+  for (const ArrayViews::Source& s : sources) {
+    const Term* known = s.key ? n_.find_exact(s.key) : nullptr;
+    if (s.key && (!known || !known->is_array())) return false;
+    const Number& n = n_[s.key ? known->number : s.number];
+    const NumberId own = s.key ? known->number : s.number;
+    if (n.put_off && n.settled == kNoNumber) return false;
+    numbers.push_back(n.put_off ? n.settled : own);
+  }
+  uint64_t key = 0;
+  if (!s_->canonical.by_elements(i, std::move(numbers), &key)) return false;
+  bool found = false;
+  const Term base = n_.find(key, &found);
+  if (!found || !base.is_array() || n_.why_unknown(base)) return false;
+  key = hash_combine(key, base.number);
+  for (int64_t d : from) key = hash_combine(key, static_cast<uint64_t>(d));
+  for (int64_t d : m_.shape(i).dims) key = hash_combine(key, static_cast<uint64_t>(d));
+  *out = n_.put_off(s_, i, operands, hash_combine(0x7A5, key));
+  n_.views.note_transposed(*out, m_.shape(i).dims, base, from);
+  return true;
 }
 
 Term StageWalk::library_product(InstId i, std::vector<Term> operands, uint64_t product) {

@@ -46,6 +46,9 @@ class StageWalk {
   bool known_sort(InstId i, const std::vector<Term>& operands, uint64_t order, Term* result);
   Term sort(InstId i, const std::vector<Term>& operands);
   Term product(InstId i, std::vector<Term> operands, uint64_t viewed);
+  bool swapped_product(InstId i, const std::vector<Term>& operands, Term* out);
+  bool summed_product(InstId i, const std::vector<Term>& operands, Term* out);
+  bool untransposed(InstId i, const std::vector<Term>& operands, Term* out);
   Term library_product(InstId i, std::vector<Term> operands, uint64_t product);
   bool is_zero(const Term& t);
   Term tuple(ShapeId shape, std::vector<Term> elements) const;
