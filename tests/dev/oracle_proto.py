@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Has XLA run passes on a stage as its .hlo.pb has it, with layouts, bitcasts and fusions, which a way through StableHLO would lose:
 
-  ORACLE_PYTHON oracle_proto.py DUMPDIR --only PASS[,PASS…] [--flags "--xla_…"] [--partitions N] [--memory BYTES] FILE.hlo.pb…
+  ORACLE_PYTHON oracle_proto.py DUMPDIR [--only PASS[,PASS…]] [--flags "--xla_…"] [--partitions N] [--memory BYTES] FILE.hlo.pb…
 
 Each module is handed to the CUDA plugin by PJRT's C interface (format "hlo"; xla/pjrt/c/pjrt_c_api.h), for the described GPU of the oracle.
 DUMPDIR/N holds the dump of file N, as agreement.py takes it, stages as text and .hlo.pb: what XLA's own pass makes of the very file that
@@ -110,7 +110,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dump", type=pathlib.Path)
     parser.add_argument("files", nargs="+")
-    parser.add_argument("--only", required=True)
+    parser.add_argument("--only", help="without it: the whole pipeline")
     parser.add_argument("--flags", default="")
     parser.add_argument("--partitions", type=int, default=1)
     parser.add_argument("--memory", type=int, default=0, help="bytes of the card, where not the H200's")
@@ -121,7 +121,8 @@ def main():
         number, file = numbered
         folder = args.dump / f"{number:03}"
         flags = ["--xla_dump_hlo_pass_re=.*", "--xla_dump_hlo_as_proto", "--xla_dump_hlo_as_text", "--xla_dump_module_metadata=true", "--xla_gpu_autotune_level=0",
-                 "--xla_dump_large_constants=true", f"--xla_enable_hlo_passes_only={args.only}", f"--xla_dump_to={folder}"] + args.flags.split()
+                 "--xla_dump_large_constants=true", f"--xla_dump_to={folder}"] + args.flags.split()
+        flags += [f"--xla_enable_hlo_passes_only={args.only}"] if args.only else []
         done = subprocess.run([sys.executable, __file__, "--child", file, str(args.partitions), str(args.memory)], env=dict(os.environ, XLA_FLAGS=" ".join(flags)), capture_output=True, text=True)
         return file, done.returncode, done.stderr.strip().split("\n")[-1][:300]
 
