@@ -20,6 +20,8 @@ namespace {
 
 // Bodies are copied with their fusions: more than this XLA would hardly live through either.
 constexpr size_t kMostCopied = 20'000'000;
+// No machine has as much, and a few times as much is a number still.
+constexpr int64_t kMostBytes = int64_t{1} << 60;
 
 bool runs_computations(Opcode op) {
   return op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call || op_info(op).cls == OpClass::Async;
@@ -46,38 +48,60 @@ int64_t card_limit(const Module& m, int64_t card, ShapeNodes& nodes) {
   return both > base ? 0 : (base - both) / 100 * 95 + (base - both) % 100 * 95 / 100;
 }
 
+// Computations that run as the program does, callees first.
+std::vector<CompId> run_in_turn(const Module& m) {
+  std::unordered_set<CompId> reached{m.entry()};
+  std::vector<CompId> out;
+  const std::vector<CompId> all = m.computation_post_order();
+  for (auto c = all.rbegin(); c != all.rend(); ++c) {
+    if (!reached.contains(*c)) continue;
+    out.push_back(*c);
+    for (InstId i : m.live_order(*c))
+      if (runs_computations(m.op(i))) reached.insert(m.called(i).begin(), m.called(i).end());
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+// All that the program ever makes, at once; most have room for that. The most that there may be where a computation is
+// called twice, whose results are there twice.
+int64_t bytes_altogether(const Module& m, ShapeNodes& nodes) {
+  Checked sum = 0;
+  std::unordered_set<CompId> called;
+  for (CompId c : run_in_turn(m))
+    for (InstId i : m.live_order(c)) {
+      sum += bytes_with_tuples(m, nodes, m.shape_id(i));
+      if (!runs_computations(m.op(i))) continue;
+      for (CompId callee : m.called(i))
+        if (!called.insert(callee).second) sum += kMostBytes;
+    }
+  return sum.capped();
+}
+
 class Rematerialization {
  public:
   Rematerialization(Module& m, PassContext& ctx) : m_(m), ctx_(ctx), points_(m, true) {}
 
-  ShapeNodes& nodes() const { return points_.nodes(); }
-
   // XLA hands the pass the program's results on top of this limit and takes them off again.
   bool run(int64_t limit) {
-    for (CompId c : run_in_turn()) peak_[c] = peak_in_order(c);
+    for (CompId c : run_in_turn(m_)) {
+      Checked sum = 0;
+      for (InstId i : m_.live_order(c)) sum += bytes_with_tuples(m_, points_.nodes(), m_.shape_id(i));
+      if (sum.capped() > kMostBytes) {
+        ctx_.note(m_, "left: more bytes than can be counted", {m_.comp(c).root});
+        return false;
+      }
+      peak_[c] = peak_in_order(c);
+    }
     return within(m_.entry(), limit);
   }
 
  private:
-  // Computations that run as the program does, callees first.
-  std::vector<CompId> run_in_turn() const {
-    std::unordered_set<CompId> reached{m_.entry()};
-    std::vector<CompId> out;
-    const std::vector<CompId> all = m_.computation_post_order();
-    for (auto c = all.rbegin(); c != all.rend(); ++c) {
-      if (!reached.contains(*c)) continue;
-      out.push_back(*c);
-      for (InstId i : m_.live_order(*c))
-        if (runs_computations(m_.op(i))) reached.insert(m_.called(i).begin(), m_.called(i).end());
-    }
-    std::reverse(out.begin(), out.end());
-    return out;
-  }
   int64_t inside(InstId i) const {
     int64_t sum = 0;
     if (!runs_computations(m_.op(i))) return 0;
     for (CompId c : m_.called(i))
-      if (const auto known = peak_.find(c); known != peak_.end()) sum += known->second;
+      if (const auto known = peak_.find(c); known != peak_.end()) sum = std::min(sum + known->second, kMostBytes);
     return sum;
   }
   int64_t peak_in_order(CompId c) const {
@@ -248,8 +272,9 @@ bool run_rematerialization(Module& m, PassContext& ctx) {
   bool changed = false;
   const int64_t given = ctx.number("memory"), of_gpu = named_gpu_target(ctx.word("gpu")).device_memory_size;
   if (const int64_t card = given ? given : of_gpu) {
-    Rematerialization pass(m, ctx);
-    changed = pass.run(card_limit(m, card, pass.nodes()));
+    ShapeNodes nodes(m.u());
+    const int64_t limit = card_limit(m, card, nodes);
+    if (bytes_altogether(m, nodes) > limit) changed = Rematerialization(m, ctx).run(limit);
   } else {
     ctx.note(m, "left: the card's memory is unknown", {});
   }
