@@ -31,6 +31,9 @@ bool may_be_computed_again(const Module& m, InstId i) {
   return !name.ends_with("-start") && !name.ends_with("-done") && !m.attrs(i).flag(Attr::constrain_layout);
 }
 
+// Between neighbours in the order, so that what is inserted finds a label between theirs.
+constexpr int64_t kGap = int64_t{1} << 30;
+
 uint64_t pair_of(InstId user, InstId operand) { return uint64_t{user.value} << 32 | operand.value; }
 
 }  // namespace
@@ -43,14 +46,21 @@ RematMemory::RematMemory(const Module& m, CompId c, const PointsTo& points) : m_
     (last == kNoItem ? next_of_head_ : items_[last].next) = made;
     last = made;
   }
+  relabel();
   take_buffers(c, points);
 }
 
 ItemId RematMemory::add_item(InstId i) {
   const auto id = static_cast<ItemId>(items_.size());
   items_.push_back({.inst = i, .may = may_be_computed_again(m_, i)});
-  item_of_[i] = id;
+  if (i.value >= item_of_.size()) item_of_.resize(std::max<size_t>(i.value + 1, m_.inst_slots()), kNoItem);
+  item_of_[i.value] = id;
   return id;
+}
+
+void RematMemory::relabel() {
+  int64_t label = 0;
+  for (ItemId at = next_of_head_; at != kNoItem; at = items_[at].next) items_[at].label = label += kGap, ++work_;
 }
 
 void RematMemory::link(ItemId item, ItemId before) {
@@ -58,15 +68,21 @@ void RematMemory::link(ItemId item, ItemId before) {
   items_[item].before = last, items_[item].next = before;
   items_[before].before = item;
   (last == kNoItem ? next_of_head_ : items_[last].next) = item;
+  const int64_t low = last == kNoItem ? 0 : items_[last].label, high = items_[before].label;
+  items_[item].label = low + (high - low) / 2;
+  if (items_[item].label == low) relabel();
 }
 
 void RematMemory::insert_before(ItemId item, const std::vector<ItemId>& places) {
-  const std::unordered_set<ItemId> wanted(places.begin(), places.end());
-  // What comes is not placed: the search begins at the instruction that is being placed.
-  ItemId at = current_;
-  while (at != kNoItem && !wanted.contains(at)) at = items_[at].next;
-  HLO_CHECK(at != kNoItem, "no place for {}", m_.inst_name(inst(item)));
-  link(item, at);
+  HLO_CHECK(!places.empty(), "no place for {}", m_.inst_name(inst(item)));
+  link(item, *std::min_element(places.begin(), places.end(),
+                               [&](ItemId a, ItemId b) { return items_[a].label < items_[b].label; }));
+}
+
+void RematMemory::deny(InstId i) {
+  Item& of = items_[item(i)];
+  of.denied = true;
+  alive_.erase({of.number, item(i)});
 }
 
 std::vector<InstId> RematMemory::order() const {
@@ -210,7 +226,7 @@ bool RematMemory::in_use(uint32_t buffer) const {
 // --- placing ---
 
 void RematMemory::remember(ItemId item) {
-  if (items_[item].may && items_[item].placed) alive_.insert({items_[item].number, item});
+  if (items_[item].may && items_[item].placed && !items_[item].denied) alive_.insert({items_[item].number, item});
 }
 
 void RematMemory::begin(ItemId item) {
@@ -254,13 +270,14 @@ RematMemory::Candidate RematMemory::best(int64_t limit) {
   int64_t cost = INT64_MAX;
   for (auto at = alive_.begin(); at != alive_.end();) {
     const ItemId item = at->second;
+    ++work_;
     const std::vector<uint32_t>& made = items_[item].made;
     if (item != current_ && std::none_of(made.begin(), made.end(), [&](uint32_t b) { return live(buffers_[b]); })) {
       at = alive_.erase(at);
       continue;
     }
     ++at;
-    if (item == current_ || items_[item].denied) continue;
+    if (item == current_) continue;
     std::span<const InstId> after = m_.control_succs(inst(item));
     if (std::any_of(after.begin(), after.end(), [&](InstId s) { return placed(s); })) continue;
     const int64_t won = bytes_won(item);
@@ -292,6 +309,7 @@ void RematMemory::computed_again(ItemId item, ItemId again, const std::vector<It
   for (uint32_t number : items_[item].used) {
     one_reader_more(number);
     std::vector<Use>& uses = buffers_[number].uses;
+    worked(uses.size());
     for (size_t k = 0, n = uses.size(); k < n; ++k)
       if (uses[k].user == item) uses.push_back({again, uses[k].operand, uses[k].element});
   }

@@ -29,13 +29,13 @@ class RematMemory {
   ItemId first() const { return next_of_head_; }
   ItemId next(ItemId item) const { return items_[item].next; }
   InstId inst(ItemId item) const { return items_[item].inst; }
-  ItemId item(InstId i) const { return item_of_.at(i); }
+  ItemId item(InstId i) const { return item_of_[i.value]; }
   bool placed(InstId i) const { return items_[item(i)].placed; }
   // Of a new instruction, which is nowhere in the order yet.
   ItemId add_item(InstId i);
   // In front of the first of them.
   void insert_before(ItemId item, const std::vector<ItemId>& places);
-  void deny(InstId i) { items_[item(i)].denied = true; }
+  void deny(InstId i);
   std::vector<InstId> order() const;
 
   // --- bytes ---
@@ -55,6 +55,10 @@ class RematMemory {
   // numbers.
   Candidate best(int64_t limit);
 
+  // Instructions, readers and candidates looked at so far, those of the caller included.
+  int64_t work() const { return work_; }
+  void worked(size_t steps) { work_ += static_cast<int64_t>(steps); }
+
   // Every reader of what the instruction makes, in XLA's order.
   std::vector<Use> uses(ItemId item) const;
   // `again` is a copy of `item`, read by those users of it that were not placed; `relays`: elements and bitcasts of it
@@ -66,6 +70,7 @@ class RematMemory {
     InstId inst;
     bool placed = false, denied = false, may = false;  // may be computed again
     ItemId before = kNoItem, next = kNoItem;
+    int64_t label = 0;                                       // grows along the order
     uint32_t number = 0;                                     // of its placing
     std::vector<uint32_t> made = {}, used = {}, given = {};  // buffers; given: those of its result
   };
@@ -95,9 +100,10 @@ class RematMemory {
   bool only_moves(ItemId item) const;
   void update_relay(ItemId relay);
   void link(ItemId item, ItemId before);
+  void relabel();
 
   const Module& m_;
-  std::unordered_map<InstId, ItemId> item_of_;
+  std::vector<ItemId> item_of_;  // by instruction
   std::vector<Item> items_;
   ItemId next_of_head_ = kNoItem;
   std::vector<Buffer> buffers_;
@@ -108,6 +114,7 @@ class RematMemory {
   ItemId current_ = kNoItem;
   int64_t usage_ = 0;
   uint32_t placed_ = 0;
+  int64_t work_ = 0;
   std::set<std::pair<uint32_t, ItemId>> alive_;  // of those placed that something may still be won by, by number
 };
 

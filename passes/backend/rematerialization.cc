@@ -20,6 +20,8 @@ namespace {
 
 // Bodies are copied with their fusions: more than this XLA would hardly live through either.
 constexpr size_t kMostCopied = 20'000'000;
+// Each choice looks at all that is alive, each copy at all readers of what it reads: some seconds.
+constexpr int64_t kMostWork = 1'000'000'000;
 // No machine has as much, and a few times as much is a number still.
 constexpr int64_t kMostBytes = int64_t{1} << 60;
 
@@ -136,6 +138,7 @@ class Rematerialization {
       memory.end();
     }
     peak_[c] = peak;
+    work_ += memory.work();
     done_.insert(c);
     if (here) m_.set_order(c, memory.order());
     return here || below;
@@ -148,9 +151,9 @@ class Rematerialization {
     if (best.item == kNoItem) return false;
     const InstId i = memory.inst(best.item);
     if (m_.op(i) == Opcode::Fusion) copied_ += m_.size(m_.called(i)[0]);
-    stopped_ = copied_ > kMostCopied;
+    stopped_ = copied_ > kMostCopied || work_ + memory.work() > kMostWork;
     if (stopped_) {
-      ctx_.note(m_, "left: too many copies", {i});
+      ctx_.note(m_, "left: too much to copy and to compare", {i});
       return false;
     }
     stopped_ = !ctx_.spend(m_, "computed again", {i, at},
@@ -208,7 +211,7 @@ class Rematerialization {
   }
 
   // In front of its first reader, and of whatever is still to read what it reads: so nothing lives longer.
-  std::vector<ItemId> places(const RematMemory& memory, InstId copy, const std::vector<ItemId>& relays) const {
+  std::vector<ItemId> places(RematMemory& memory, InstId copy, const std::vector<ItemId>& relays) const {
     std::vector<ItemId> out;
     const std::unordered_set<ItemId> own(relays.begin(), relays.end());
     auto readers_of = [&](InstId i) {
@@ -217,9 +220,11 @@ class Rematerialization {
     };
     readers_of(copy);
     for (ItemId relay : relays) readers_of(memory.inst(relay));
-    for (InstId o : m_.operands(copy))
+    for (InstId o : m_.operands(copy)) {
+      memory.worked(m_.user_count(o));
       for (InstId user : m_.users(o))
         if (user != copy && !memory.placed(user)) out.push_back(memory.item(user));
+    }
     for (InstId s : m_.control_succs(copy)) out.push_back(memory.item(s));
     return out;
   }
@@ -261,6 +266,7 @@ class Rematerialization {
   bool stopped_ = false;
   size_t copied_ = 0;
   int64_t channel_ = 0;
+  int64_t work_ = 0;  // in computations that are done
 };
 
 }  // namespace
