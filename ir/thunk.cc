@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "ir/analysis/fusion_analysis.h"
+#include "ir/analysis/messages.h"
 #include "ir/backend_config.h"
 #include "ir/base/stack_guard.h"
 #include "ir/fingerprint.h"
@@ -180,6 +182,8 @@ class Builder {
     if (!kind) return;
     if (alone(i)) kind = "kCopy";
     if (alone_done(i)) return;
+    if (ends_message(m_, i)) return add_done(i, out);
+    if (starts_message(m_, i) && !alone(i)) return add_message(i, kind, out);
     Thunk& t = make(out, i, kind);
     use_all(t, i);
     t.description = kind;
@@ -223,15 +227,30 @@ class Builder {
     const Opcode op = m_.op(i);
     return (op == Opcode::AllReduceDone || op == Opcode::AllGatherDone) && alone(m_.operand(i, 0));
   }
+  // A message that is waited for at once is one of the sequence, else it runs on a stream of its own until its end.
+  void add_message(InstId i, const char* kind, std::vector<Thunk>& out) {
+    std::vector<Thunk> sent;
+    Thunk& t = make(sent, i, kind);
+    use_all(t, i);
+    t.description = kind;
+    if (waits_at_once(m_, i)) return out.push_back(std::move(t));
+    Thunk start = holder(i, "kAsyncStart");
+    started_[i] = start.id;
+    start.description = fmt::format("stream=communication_stream[0], async_id={}", start.id);
+    start.nested.push_back({"", std::move(sent)});
+    finish(std::move(start), out);
+  }
+  void add_done(InstId i, std::vector<Thunk>& out) {
+    const auto start = started_.find(m_.operand(i, 0));
+    if (start == started_.end()) return;
+    Thunk& t = make(out, i, "kAsyncDone");
+    use_all(t, i);
+    t.description = fmt::format("async_id={}", start->second);
+  }
   void add_async(InstId i, std::vector<Thunk>& out) {
     const CompId inside = m_.called(i)[0];
     const char* kind = kind_of(m_, m_.comp(inside).root);
-    if (kind && std::string_view(kind) != "kKernel") {
-      Thunk& t = make(out, i, kind);
-      use_all(t, i);
-      t.description = kind;
-      return;
-    }
+    if (kind && starts_message(m_, i)) return add_message(i, kind, out);
     Thunk t = holder(i, "kAsyncStart");
     t.nested.push_back({"", sequence(inside)});
     finish(std::move(t), out);
@@ -377,6 +396,7 @@ class Builder {
   Fingerprints bodies_;
   std::map<std::string, std::string> kernels_;  // names by what they do
   int last_ = 0;
+  std::unordered_map<InstId, int> started_;  // messages on streams of their own: their numbers
 };
 
 bool goes_into_command_buffer(const Thunk& t) {

@@ -36,7 +36,7 @@ std::string ours(const Pair& pair) {
   const WantedPass wanted = wanted_passes(pair.pass).at(0);
   auto m = parse_module(pair.before, std::make_shared<Universe>(), {"before"});
   for (const VerifyError& e : verify_module(*m)) fail(FailureKind::kInvalid, "before: {} [{}]", e.message, e.rule);
-  put_in_order_made(*m);
+  if (!m->config().is_scheduled) put_in_order_made(*m);
   PassContext context;
   context.keep_notes = false;
   context.options = call_site_options(wanted.pass->name, pair.pipeline);

@@ -59,7 +59,7 @@ constexpr double kTolerance = 1e-4;
 
 TEST(RandomModules, EveryPassKeepsWhatTheyCompute) {
   int64_t count = environment("HLO_RANDOM", 3000), from = environment("HLO_RANDOM_FROM", 1);
-  int64_t changed_runs = 0, runs = 0, usable = 0;
+  int64_t changed_runs = 0, runs = 0, usable = 0, again = 0;
   for (int64_t seed : seeds(from, count)) {
     if (::testing::Test::HasFailure()) break;
     std::string text =
@@ -113,6 +113,21 @@ TEST(RandomModules, EveryPassKeepsWhatTheyCompute) {
       check(*m, std::string(pass.name));
       if (::testing::Test::HasFailure()) break;
     }
+    {  // With as little memory as there can be: all that wins a byte is computed again.
+      auto m = original->clone();
+      for (const char* pass : {"flatten-call-graph", seed % 2 ? "dce" : "fusion"}) {
+        PassContext context;
+        PassEvent event;
+        run_pass(*m, *find_pass(pass), context, {.verify = false}, &event);
+      }
+      schedule_module(*m);
+      PassContext context;
+      context.options["memory"] = "1";
+      PassEvent event;
+      ASSERT_NO_THROW(run_pass(*m, *find_pass("rematerialization"), context, {}, &event));
+      const std::string after = print_module(*m, PrintOptions::Short());
+      if (after.find(".remat") != std::string::npos) ++again, check(*m, "rematerialization");
+    }
     for (const char* pipeline : {"xla-2019", "xla-gpu"}) {
       auto m = original->clone();
       PipelineOptions options;
@@ -123,8 +138,10 @@ TEST(RandomModules, EveryPassKeepsWhatTheyCompute) {
       check(*m, pipeline);
     }
   }
-  printf("%lld modules, %lld pass runs, %lld of them changed something\n", static_cast<long long>(usable),
-         static_cast<long long>(runs), static_cast<long long>(changed_runs));
+  printf("%lld modules, %lld pass runs, %lld of them changed something, %lld computed something again\n",
+         static_cast<long long>(usable), static_cast<long long>(runs), static_cast<long long>(changed_runs),
+         static_cast<long long>(again));
+  EXPECT_GT(again, usable / 10);
 }
 
 }  // namespace

@@ -282,6 +282,31 @@ ENTRY e {
             "009: kConvolution        [prev=003 (2) | sink        ] kConvolution\n");
 }
 
+TEST(Thunks, MessagesRunBesideTheRestOrAreWaitedForAtOnce) {
+  auto m = scheduled(R"(HloModule m, is_scheduled=true, num_partitions=4
+exchange {
+  x = f32[64] parameter(0)
+  ROOT y = f32[64] all-to-all(x), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}
+}
+twice {
+  x = f32[64] parameter(0)
+  ROOT y = f32[64] add(x, x)
+}
+ENTRY e {
+  p = f32[64] parameter(0)
+  s = ((f32[64]), f32[64]) async-start(p), calls=exchange, backend_config={"collective_backend_config":{"is_sync":false}}
+  a = f32[64] fusion(p), kind=kLoop, calls=twice
+  d = f32[64] async-done(s)
+  g = (f32[64], f32[256]) all-gather-start(d), channel_id=2, replica_groups={{0,1,2,3}}, dimensions={0}, use_global_device_ids=true, backend_config={"collective_backend_config":{"is_sync":true}}
+  h = f32[256] all-gather-done(g)
+  ROOT r = (f32[64], f32[256]) tuple(a, h)
+})");
+  const std::vector<Thunk> list = build_thunks(*m, assign_buffers(*m));
+  EXPECT_EQ(kinds(list), (Words{"kAsyncStart", " kAllToAll", "kCustomKernel", "kAsyncDone", "kAllGather"}));
+  EXPECT_EQ(list[0].description, "stream=communication_stream[0], async_id=2");
+  EXPECT_EQ(list[2].description, "async_id=2");
+}
+
 TEST(Thunks, FiveInARowAreOneCommandBuffer) {
   auto m = scheduled(R"(HloModule m, is_scheduled=true
 twice {

@@ -92,6 +92,7 @@ GpuTarget parse_gpu_target(std::string_view text) {
   whole("l2_cache_size", &t.l2_cache_size);
   whole("memory_bandwidth", &t.memory_bandwidth);
   whole("major", &t.major);
+  t.device_memory_size = static_cast<int64_t>(number_behind(text, "device_memory_size", false));
   t.minor = static_cast<int64_t>(number_behind(text, "minor", false));
   t.clock_rate_ghz = static_cast<float>(number_behind(text, "clock_rate_ghz", true));
   if (!(t.clock_rate_ghz > 0)) fail(FailureKind::kSyntax, "the GPU's description has no clock rate");

@@ -15,6 +15,7 @@ struct GpuTarget {
   int64_t core_count = 132, fpus_per_core = 128;
   int64_t shared_memory_per_block = 49152, shared_memory_per_block_optin = 232448, l2_cache_size = 52428800;
   int64_t memory_bandwidth = 4800000000000;
+  int64_t device_memory_size = 151397597184;  // 0: the description does not tell
   float clock_rate_ghz = 1.98F;
   int64_t major = 9, minor = 0;  // compute capability
   // No description holds these; XLA has them in its code, one for all CUDA devices.

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "ir/analysis/dataflow.h"
+#include "ir/analysis/messages.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -66,14 +67,8 @@ class KeptOrder {
 bool has_async_collective(const Module& m, CompId body) {
   for (InstId i : m.live_order(body)) {
     const Opcode op = m.op(i);
-    if (op == Opcode::AsyncStart || op == Opcode::AsyncDone) {
-      if (m.called(i).empty()) continue;
-      if (op_info(m.op(m.comp(m.called(i)[0]).root)).cls == OpClass::Collective) return true;
-      continue;
-    }
-    const std::string_view name = op_info(op).text;
     if (op == Opcode::Send || op == Opcode::SendDone || op == Opcode::Recv || op == Opcode::RecvDone) return true;
-    if (op_info(op).cls == OpClass::Collective && (name.ends_with("-start") || name.ends_with("-done"))) return true;
+    if (starts_message(m, i) || ends_message(m, i)) return true;
   }
   return false;
 }

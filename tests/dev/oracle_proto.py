@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Has XLA run passes on a stage as its .hlo.pb has it, with layouts, bitcasts and fusions, which a way through StableHLO would lose:
 
-  ORACLE_PYTHON oracle_proto.py DUMPDIR --only PASS[,PASS…] [--flags "--xla_…"] [--partitions N] FILE.hlo.pb…
+  ORACLE_PYTHON oracle_proto.py DUMPDIR [--only PASS[,PASS…]] [--flags "--xla_…"] [--partitions N] [--memory BYTES] FILE.hlo.pb…
 
 Each module is handed to the CUDA plugin by PJRT's C interface (format "hlo"; xla/pjrt/c/pjrt_c_api.h), for the described GPU of the oracle.
 DUMPDIR/N holds the dump of file N, as agreement.py takes it, stages as text and .hlo.pb: what XLA's own pass makes of the very file that
@@ -12,6 +12,7 @@ import concurrent.futures
 import ctypes
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -87,13 +88,16 @@ def module_of(data):
     return inner if at + size <= len(data) and inner[:1] == b"\x0a" and len(inner) > 8 else data
 
 
-def child(file, partitions):
+def child(file, partitions, memory):
     sys.path.insert(0, str(ORACLE))
     import jax_plugins.xla_cuda13 as cuda
     import xla
 
     plugin = Plugin(pathlib.Path(cuda.__file__).parent / "xla_cuda_plugin.so")
-    topology = plugin.topology((ORACLE / "h200.pbtxt").read_text(), partitions)
+    target = (ORACLE / "h200.pbtxt").read_text()
+    if memory:
+        target = re.sub(r"device_memory_size: \d+", f"device_memory_size: {memory}", target)
+    topology = plugin.topology(target, partitions)
 
     class Device:
         id = 0
@@ -106,9 +110,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dump", type=pathlib.Path)
     parser.add_argument("files", nargs="+")
-    parser.add_argument("--only", required=True)
+    parser.add_argument("--only", help="without it: the whole pipeline")
     parser.add_argument("--flags", default="")
     parser.add_argument("--partitions", type=int, default=1)
+    parser.add_argument("--memory", type=int, default=0, help="bytes of the card, where not the H200's")
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
 
@@ -116,8 +121,9 @@ def main():
         number, file = numbered
         folder = args.dump / f"{number:03}"
         flags = ["--xla_dump_hlo_pass_re=.*", "--xla_dump_hlo_as_proto", "--xla_dump_hlo_as_text", "--xla_dump_module_metadata=true", "--xla_gpu_autotune_level=0",
-                 "--xla_dump_large_constants=true", f"--xla_enable_hlo_passes_only={args.only}", f"--xla_dump_to={folder}"] + args.flags.split()
-        done = subprocess.run([sys.executable, __file__, "--child", file, str(args.partitions)], env=dict(os.environ, XLA_FLAGS=" ".join(flags)), capture_output=True, text=True)
+                 "--xla_dump_large_constants=true", f"--xla_dump_to={folder}"] + args.flags.split()
+        flags += [f"--xla_enable_hlo_passes_only={args.only}"] if args.only else []
+        done = subprocess.run([sys.executable, __file__, "--child", file, str(args.partitions), str(args.memory)], env=dict(os.environ, XLA_FLAGS=" ".join(flags)), capture_output=True, text=True)
         return file, done.returncode, done.stderr.strip().split("\n")[-1][:300]
 
     bad = 0
@@ -131,6 +137,6 @@ def main():
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:
-        child(sys.argv[2], int(sys.argv[3]))
+        child(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
     else:
         sys.exit(main())
