@@ -189,7 +189,12 @@ std::optional<DumpGpu> gpu_of(const Recording& r) {
       fail(FailureKind::kUnsupported,
            "{}: XLA compiled it for {} ({}), and the passes here are those for NVIDIA's GPUs", printable(file),
            out.name, platform);
-    out.options = options_for_gpu(out.name, out.description);
+    try {
+      out.options = options_for_gpu(out.name, out.description);
+    } catch (const Failure& f) {
+      if (f.kind() != FailureKind::kSyntax) throw;
+      fail(FailureKind::kUnsupported, "{}: {}", printable(file), f.what());
+    }
     return out;
   }
   return std::nullopt;

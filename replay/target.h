@@ -31,7 +31,7 @@ DeviceSpec described_sheet(std::string_view description);
 // options_for_gpu() for the name of a GPU or of such a file.
 std::map<std::string, std::string> gpu_options(const std::string& name);
 // The same for the GPU that a dump says it was compiled for, with its name; nothing where it says none. Throws Failure
-// as options_for_gpu, and kUnsupported where it is not one of NVIDIA's.
+// kUnsupported where the passes do not know it, it is not one of NVIDIA's, or its description does not say enough.
 struct DumpGpu {
   std::string name, description;
   std::map<std::string, std::string> options;

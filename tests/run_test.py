@@ -4,7 +4,7 @@ import json
 import pathlib
 import tempfile
 
-from command_line import expect, finish, page_files, run
+from command_line import data, expect, finish, page_files, run
 
 TABLES = """
 FileNames
@@ -41,13 +41,7 @@ ENTRY main {
 """
 EXTRAS = ["o = f32[] constant(1)\n  u = f32[N,256]{1,0} broadcast(o), dimensions={}\n  m = f32[N,256]{1,0} multiply(g, u)",
           "m = f32[N,256]{1,0} copy(g)", "m = f32[N,256]{1,0} negate(g)"]
-CONFIG = """gpu_device_info {
-  core_count: 132
-  memory_bandwidth: 4800000000000
-}
-platform_name: "CUDA"
-device_description_str: "NVIDIA H200 141GB HBM3e"
-"""
+CONFIG = (data.parent / "ir" / "analysis" / "targets" / "h200.pbtxt").read_text()
 
 
 def stage(name, rows, which):
