@@ -33,16 +33,43 @@ std::string proto_or_text(const std::string& folder, const std::string& text) {
   return confined_path(folder, text);
 }
 
+namespace {
+
+struct Start {
+  std::string spec, said;
+  bool partitioned = false;
+};
+
+// A damaged .hlo.pb beside a text that is whole is no reason to stop.
+Start read_start(const Recording& r, const std::string& text) {
+  Start out{proto_or_text(r.folder, text), "", false};
+  std::unique_ptr<Module> m;
+  try {
+    m = load(out.spec);
+  } catch (const Failure& f) {
+    const std::string file = confined_path(r.folder, text);
+    if (out.spec == file) throw;
+    m = load(file);
+    out = {file, fmt::format(", by its text: {}", f.what()), false};
+  }
+  out.partitioned = not_partitioned(*m).empty();
+  return out;
+}
+
+}  // namespace
+
 StartStage start_stage(const Recording& r) {
   for (const StageRow& row : r.rows) {
     if (row.file.empty()) continue;
-    const std::string first = proto_or_text(r.folder, row.file);
-    if (not_partitioned(*load(first)).empty()) return {first, row.name(), "starts from " + row.name(), r};
-    for (const StageRow& later : r.rows)
-      if (later.name() == "after_spmd_partitioner" && !later.file.empty())
-        return {proto_or_text(r.folder, later.file), later.name(),
-                "starts from after_spmd_partitioner: XLA's partitioner is not replayed", r};
-    return {first, row.name(), "starts from " + row.name(), r};
+    const Start first = read_start(r, row.file);
+    if (!first.partitioned)
+      for (const StageRow& later : r.rows)
+        if (later.name() == "after_spmd_partitioner" && !later.file.empty()) {
+          const Start behind = read_start(r, later.file);
+          return {behind.spec, later.name(),
+                  "starts from after_spmd_partitioner: XLA's partitioner is not replayed" + behind.said, r};
+        }
+    return {first.spec, row.name(), "starts from " + row.name() + first.said, r};
   }
   fail(FailureKind::kIo, "{} has no stage with a text", r.folder);
 }

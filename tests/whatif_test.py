@@ -242,6 +242,10 @@ with tempfile.TemporaryDirectory() as directory:
     expect("replayed up to where", code == 2 and "--call-site" in err, err)
     code, out, err = run("opt", "--passes=multi_output_fusion", "--call-site=fusion2", "--users=replayed", before)
     expect("no such pipeline", code == 2 and "does not run multi_output_fusion in fusion2" in err, err)
+    proto = next(tmp.glob("*before_optimizations.hlo.pb"))
+    proto.write_bytes(proto.read_bytes()[:3000])
+    code, out, err = run("replay", f"{tmp}:pjit_ref_func", "--formats=text", "-o", tmp / "by_text")
+    expect("a .hlo.pb that is damaged, and a text that is not", code == 0 and "starts from before_optimizations, by its text: " in out and "truncated, damaged" in out, out[:400] + err)
     for start in tmp.glob("*before_optimizations*"):
         start.write_text("HloModule broken")
     good, err = as_xla(before)
