@@ -13,7 +13,7 @@ started=$SECONDS part_started=$SECONDS part= times=
 begin() {  # ends the part before
   [ -z "$part" ] || times+=$(printf '%6d:%02d  %s' $(((SECONDS - part_started) / 60)) $(((SECONDS - part_started) % 60)) "$part")$'\n'
   part=${1:-} part_started=$SECONDS
-  [ -z "$part" ] || echo "== $part"
+  [ -z "$part" ] || echo "== $part ($(df -h --output=avail . | tail -1 | tr -d ' ') of disk left)"
 }
 mkdir -p build
 slowest=build/slowest-tests.txt
