@@ -7,6 +7,7 @@
 
 #include "ir/backend_config.h"
 #include "ir/base/checked.h"
+#include "ir/lapack.h"
 
 namespace hlo {
 namespace {
@@ -194,6 +195,24 @@ bool is_seed(LibraryCall& c) {
   return c.operands(0, 0) && c.results(1, 1) && c.result(0, Kind::kInteger) && c.result_dims(0, {});
 }
 bool is_allocation(LibraryCall&) { return true; }
+
+// jax's own random bits on a GPU: two halves of a key, two of a counter.
+bool is_threefry(LibraryCall& c) {
+  if (!(c.operands(4, 4) && c.results(2, 2, true))) return false;
+  bool good = true;
+  for (size_t k = 0; k < 4 && good; ++k)
+    good = c.expect(c.in(k).type == ElementType::U32 && c.in(k).dims == c.in(0).dims,
+                    "operand {} is {}, expected u32[{}]", k, c.text(c.in_id(k)), fmt::join(c.in(0).dims, ","));
+  return good && c.result_is(0, ElementType::U32, c.in(0).dims) && c.result_is(1, ElementType::U32, c.in(0).dims);
+}
+
+// A function of Python: where nothing comes back (jax.debug.print), nothing hangs on it.
+bool is_silent_callback(LibraryCall& c) {
+  bool silent = c.tuple() || c.out(0).is_token();
+  for (size_t k = 0; silent && k < c.result_count(); ++k) silent = c.out(k).is_token();
+  return silent || c.expect(false, "its result {} is made by a function in Python, which is not in the module",
+                            c.text(c.out_id(0)));
+}
 
 bool is_layer_norm_of_onednn(LibraryCall& c) {
   if (!(c.operands(3, 3) && c.operand(0, Kind::kFloat, 1) && c.operand(1, Kind::kFloat) && c.operand(2, Kind::kFloat) &&
@@ -437,6 +456,14 @@ constexpr LibraryRow kLibraryRows[] = {
     {"ProductOfElementaryHouseholderReflectors", is_reflectors_product, is_reflectors_product},
     {"AllocateBuffer", is_allocation},
     {"GetRngSeed", is_seed},
+    {"cu_threefry2x32", is_threefry},
+    {"cu_threefry2x32_ffi", is_threefry},
+    {"hip_threefry2x32", is_threefry},
+    {"hip_threefry2x32_ffi", is_threefry},
+    {"xla_python_cpu_callback", is_silent_callback},
+    {"xla_python_gpu_callback", is_silent_callback},
+    {"xla_ffi_python_cpu_callback", is_silent_callback},
+    {"xla_ffi_python_gpu_callback", is_silent_callback},
     {"__onednn$layernorm", is_layer_norm_of_onednn},
 };
 
@@ -452,12 +479,15 @@ const LibraryRow* library_row(const Module& m, InstId call) {
 
 }  // namespace
 
-bool is_library_target(std::string_view target) { return library_row(target); }
+bool is_library_target(std::string_view target) { return library_row(target) || lapack_call(target); }
 
 std::string library_call_error(const Module& m, InstId call) {
   const LibraryRow* row = library_row(m, call);
   LibraryCall c(m, call);
-  if (row) row->rule(c);
+  if (row)
+    row->rule(c);
+  else
+    lapack_call(m, call, &c.why);
   return std::move(c.why);
 }
 

@@ -405,6 +405,24 @@ TEST(Evaluator, RefusesByName) {
       std::string::npos);
 }
 
+// The vector of Random123's own test; a callback whose results are none changes nothing.
+TEST(Evaluator, CallsThatJaxMakes) {
+  EXPECT_EQ(run("k = u32[1] constant({320440878})\nl = u32[1] constant({57701188})\nx = u32[1] constant({608135816})\n"
+                "y = u32[1] constant({2242054355})\nt = (u32[1], u32[1]) custom-call(k, l, x, y), "
+                "custom_call_target=\"cu_threefry2x32_ffi\"\na = u32[1] get-tuple-element(t), index=0\nb = u32[1] "
+                "get-tuple-element(t), index=1\nROOT r = u32[2] concatenate(a, b), dimensions={0}"),
+            fmt::format("{{{}, {}}}", 0xc4923a9cu, 0x483df7a0u));
+  const std::string x = "x = s32[2] constant({1, 2})\n",
+                    call = "custom-call(x), custom_call_target=\"xla_ffi_python_cpu_callback\"";
+  EXPECT_EQ(run(x + "d = () " + call + ", custom_call_has_side_effect=true\nROOT r = s32[2] negate(x)"), "{-1, -2}");
+  try {
+    run(x + "ROOT r = s32[2] " + call);
+    ADD_FAILURE();
+  } catch (const Failure& e) {
+    EXPECT_NE(std::string(e.what()).find("is made by a function in Python"), std::string::npos) << e.what();
+  }
+}
+
 TEST(Evaluator, TransfersWithTheHostAreRefusedByName) {
   struct Case {
     const char *body, *said;

@@ -16,77 +16,18 @@
 #include "passes/scope.h"
 #include "replay/link.h"
 #include "tests/cuda_driver.h"
+#include "tests/op_cases.h"
 
 namespace hlo {
 namespace {
 
-std::vector<char> from_hex(const std::string& text) {
-  auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  std::vector<char> out(text.size() / 2);
-  for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<char>(digit(text[2 * i]) << 4 | digit(text[2 * i + 1]));
-  return out;
-}
-
-// Off by at most this share of the value: rounding of the type itself, and the accuracy of XLA's own functions.
-double tolerance(ElementType type) {
-  if (type == ElementType::F64 || type == ElementType::C128) return 1e-12;
-  if (type == ElementType::F32 || type == ElementType::C64) return 2e-5;
-  return type == ElementType::F16 ? 2e-3 : type == ElementType::BF16 ? 1e-2 : 0;
-}
-
-// The first element that is not as it should be, in words.
-std::string difference(const std::string& op, ElementType type, const char* got, const char* want, int64_t n) {
-  int width = storage_bytes(type);
-  double scale = 0, share = tolerance(type);
-  // Functions and sums whose parts XLA rounds to a wider type than ours, or to the type itself after each step.
-  bool rounds = op == "exponential-minus-one" || op.starts_with("batch-norm");
-  if (rounds && type_bits(type) <= 16) share = type_bits(type) == 8 ? 0.13 : 1e-2;
-  double all = 0;  // a transform is as good as its largest element
-  if (op == "fft")
-    for (int64_t i = 0; i < n; ++i)
-      all = std::max(all, is_complex(type) ? std::abs(load_complex(type, want + i * width))
-                                           : std::fabs(load_double(type, want + i * width)));
-  for (int64_t i = 0; i < n; ++i) {
-    const char *p = got + i * width, *q = want + i * width;
-    std::string x, y;
-    append_element(x, type, p), append_element(y, type, q);
-    if (!is_float(type) && !is_complex(type)) {
-      if (load_int(type, p) != load_int(type, q)) return fmt::format("[{}]: {} for {}", i, x, y);
-      continue;
-    }
-    double parts[2][2];
-    std::complex<double> v = is_complex(type) ? load_complex(type, p) : load_double(type, p),
-                         w = is_complex(type) ? load_complex(type, q) : load_double(type, q);
-    parts[0][0] = v.real(), parts[0][1] = v.imag(), parts[1][0] = w.real(), parts[1][1] = w.imag();
-    // Parts of a complex number are as good as the larger one.
-    scale = std::max({std::fabs(w.real()), std::fabs(w.imag()), all});
-    for (int k = 0; k < 2; ++k) {
-      double a = parts[0][k], b = parts[1][k];
-      if (std::isnan(a) && std::isnan(b)) continue;
-      // XLA's CPU code takes denormals for zeros.
-      double least = type == ElementType::F64 || type == ElementType::C128 ? 2.3e-308 : 1.2e-38;
-      if (a == b || (std::fabs(a) <= least && std::fabs(b) <= least)) continue;
-      double allowed = share * (std::isfinite(scale) ? std::max(scale, 1e-3) : std::fabs(b));
-      if (!(std::fabs(a - b) <= allowed)) return fmt::format("[{}]: {} for {}", i, x, y);
-    }
-  }
-  return {};
-}
-
-struct Case {
-  std::string op, type, text;
-  std::vector<std::string> inputs, outputs;  // bytes in hexadecimal
-  std::string name() const { return op + " " + type; }
-};
-
 // By opcode, in the file's order; those apart that are known to differ.
-const std::map<std::string, std::vector<Case>>& cases_by_opcode() {
+const std::map<std::string, std::vector<OpCase>>& cases_by_opcode() {
   static const auto all = [] {
-    std::map<std::string, std::vector<Case>> out;
+    std::map<std::string, std::vector<OpCase>> out;
     std::ifstream file(HLO_TESTDATA "/eval/ops.jsonl");
     for (std::string line; std::getline(file, line);) {
-      auto j = nlohmann::json::parse(line);
-      Case c{j["op"], j["type"], j["text"], j["inputs"], j["outputs"]};
+      OpCase c = op_case(line);
       std::string name = c.name();
       // XLA's CPU backend takes the largest number of this type for an infinity when it converts to integers.
       if (name.starts_with("convert f4e2m1fn ") && (name[17] == 's' || name[17] == 'u')) continue;
@@ -105,21 +46,6 @@ struct Tally {
   std::set<std::string> covered, left;
 };
 
-// Are the results of the case what XLA gave?
-void judge(const Universe& u, const Case& c, std::span<const Value> outputs) {
-  std::string why;
-  if (outputs.size() != c.outputs.size()) why = "number of outputs";
-  for (size_t k = 0; k < outputs.size() && why.empty(); ++k) {
-    std::vector<char> want = from_hex(c.outputs[k]);
-    const Shape& shape = u[outputs[k].shape];
-    if (want.size() != outputs[k].data->size())
-      why = fmt::format("{} bytes for {}", outputs[k].data->size(), want.size());
-    else
-      why = difference(c.op, shape.type, outputs[k].bytes(), want.data(), shape.elements_count());
-  }
-  EXPECT_EQ(why, "") << c.name() << "\n" << c.text;
-}
-
 // One module of all: the parameters of all, the results of all as one tuple, each case's instructions as they are. A
 // single one stays what it is.
 std::unique_ptr<Module> together(std::vector<LinkModule>& modules, const std::string& op) {
@@ -135,11 +61,11 @@ std::unique_ptr<Module> together(std::vector<LinkModule>& modules, const std::st
 }
 
 // Throws Failure where one of them cannot run.
-void run_together(const ExecutorInfo& executor, std::span<const Case> cases, Tally* tally) {
+void run_together(const ExecutorInfo& executor, std::span<const OpCase> cases, Tally* tally) {
   auto universe = std::make_shared<Universe>();
   std::vector<LinkModule> modules;
   std::vector<Value> arguments;
-  for (const Case& c : cases) {
+  for (const OpCase& c : cases) {
     LinkModule one{c.name(), parse_module(c.text, universe, {}), {}, {}};
     const Module& m = *one.module;
     for (CompId comp : m.computations())
@@ -159,12 +85,14 @@ void run_together(const ExecutorInfo& executor, std::span<const Case> cases, Tal
   if (e.notes.size() > 1) tally->left.insert(cases[0].op);
   flatten(*universe, e.results[0], &outputs);
   size_t expected = 0;
-  for (const Case& c : cases) expected += c.outputs.size();
+  for (const OpCase& c : cases) expected += c.outputs.size();
   if (outputs.size() != expected)
     fail(FailureKind::kInvalid, "{} outputs for {} of {} cases", outputs.size(), expected, cases.size());
   auto next = outputs.begin();
-  for (const Case& c : cases) {
-    judge(*universe, c, {next, next + static_cast<ptrdiff_t>(c.outputs.size())});
+  for (const OpCase& c : cases) {
+    EXPECT_EQ(result_error(*universe, c, {next, next + static_cast<ptrdiff_t>(c.outputs.size())}), "")
+        << c.name() << "\n"
+        << c.text;
     next += static_cast<ptrdiff_t>(c.outputs.size());
   }
   tally->cases += cases.size(), ++tally->batches;
@@ -176,8 +104,8 @@ Tally check_all(const ExecutorInfo& executor) {
   constexpr size_t kBatch = 60;
   Tally tally;
   for (const auto& [op, list] : cases_by_opcode())
-    for (std::span<const Case> rest = list; !rest.empty();) {
-      std::span<const Case> batch = rest.first(std::min(rest.size(), kBatch));
+    for (std::span<const OpCase> rest = list; !rest.empty();) {
+      std::span<const OpCase> batch = rest.first(std::min(rest.size(), kBatch));
       rest = rest.subspan(batch.size());
       std::string together_failed;
       try {
@@ -187,7 +115,7 @@ Tally check_all(const ExecutorInfo& executor) {
         together_failed = e.what();
       }
       size_t failed = 0;
-      for (const Case& c : batch) try {
+      for (const OpCase& c : batch) try {
           run_together(executor, {&c, 1}, &tally);
           ++tally.alone;
         } catch (const Failure& e) {

@@ -7,21 +7,24 @@
 
 namespace {
 
-// `-Suite.Test:…` over the tests of other files than `file`; whether `file` has any.
-bool others(const std::string& file, std::string* pattern) {
-  bool any = false;
+// The tests of `file`, or (`!of`) all others, as patterns: `Suite.*` where all of a suite are, else `Suite.Test`.
+std::string patterns(const std::string& file, bool of) {
+  std::string out;
   const testing::UnitTest& unit = *testing::UnitTest::GetInstance();
   for (int s = 0; s < unit.total_test_suite_count(); ++s) {
     const testing::TestSuite& suite = *unit.GetTestSuite(s);
+    std::string some;
+    bool all = true;
     for (int t = 0; t < suite.total_test_count(); ++t) {
       const testing::TestInfo& test = *suite.GetTestInfo(t);
-      if (std::filesystem::path(test.file()).stem() == file)
-        any = true;
+      if ((std::filesystem::path(test.file()).stem() == file) != of)
+        all = false;
       else
-        *pattern += std::string(":") + suite.name() + "." + test.name();
+        some += std::string(":") + suite.name() + "." + test.name();
     }
+    out += all ? std::string(":") + suite.name() + ".*" : some;
   }
-  return any;
+  return out.empty() ? out : out.substr(1);
 }
 
 }  // namespace
@@ -30,18 +33,15 @@ int main(int argc, char** argv) {
   std::string called = std::filesystem::path(argv[0]).stem();
   testing::InitGoogleTest(&argc, argv);
   if (called == "hlo_tests") return RUN_ALL_TESTS();
-  std::string pattern;
-  if (!others(called, &pattern)) {
+  std::string own = patterns(called, true), filter = GTEST_FLAG_GET(filter);
+  if (own.empty()) {
     fprintf(stderr, "no test is of %s.cc\n", called.c_str());
     return 2;
   }
-  std::string filter = GTEST_FLAG_GET(filter);
-  if (!pattern.empty()) {
-    if (filter.find('-') == std::string::npos)
-      filter += "-" + pattern.substr(1);
-    else
-      filter += pattern;
-  }
+  if (filter == "*")
+    filter = own;
+  else
+    filter += (filter.find('-') == std::string::npos ? "-" : ":") + patterns(called, false);
   GTEST_FLAG_SET(filter, filter);
   return RUN_ALL_TESTS();
 }

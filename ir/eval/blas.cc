@@ -9,6 +9,7 @@ namespace hlo {
 namespace {
 
 struct Blas {
+  void* library = nullptr;
   decltype(&cblas_sgemm) sgemm = nullptr;
   decltype(&cblas_dgemm) dgemm = nullptr;
 };
@@ -25,9 +26,10 @@ const Blas& blas() {
     else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
       ::setenv("OPENBLAS_CORETYPE", "HASWELL", 0);
 #endif
-    if (void* library = ::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)) {
-      b.sgemm = reinterpret_cast<decltype(b.sgemm)>(::dlsym(library, "cblas_sgemm"));
-      b.dgemm = reinterpret_cast<decltype(b.dgemm)>(::dlsym(library, "cblas_dgemm"));
+    b.library = ::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    if (b.library) {
+      b.sgemm = reinterpret_cast<decltype(b.sgemm)>(::dlsym(b.library, "cblas_sgemm"));
+      b.dgemm = reinterpret_cast<decltype(b.dgemm)>(::dlsym(b.library, "cblas_dgemm"));
       if (!b.sgemm || !b.dgemm) b = {};
     }
     return b;
@@ -46,6 +48,7 @@ void call(F gemm, int64_t m, int64_t n, int64_t k, T alpha, MatrixView<T> x, Mat
 }  // namespace
 
 bool has_blas() { return blas().sgemm != nullptr; }
+void* blas_symbol(const char* name) { return has_blas() ? ::dlsym(blas().library, name) : nullptr; }
 
 void library_gemm(int64_t m, int64_t n, int64_t k, float alpha, MatrixView<float> x, MatrixView<float> y, float beta,
                   float* z, int64_t stride) {

@@ -8,6 +8,9 @@ namespace hlo {
 // Is there such a library?
 bool has_blas();
 
+// A function of that library by its name in Fortran (`dgesdd_`); null where there is none. Debian's has all of LAPACK.
+void* blas_symbol(const char* name);
+
 // One matrix as the library takes it: rows of `stride` elements, or columns of them.
 template <class T>
 struct MatrixView {

@@ -125,11 +125,13 @@ class Evaluator {
   Value convolution_backward_input(const AttrSet& attrs, const Value& gradient, const Value& kernel, ShapeId out);
   Value convolution_backward_filter(const AttrSet& attrs, const Value& input, const Value& gradient, ShapeId out);
   Value custom_call(InstId inst, std::vector<Value>& ops);
+  bool matrix_call(InstId inst, const std::vector<Value>& ops, Value* out);  // was it one?
   Value library_gemm(InstId inst, std::vector<Value>& ops, bool lt, bool eight_bits);
   Value library_convolution(InstId inst, std::string_view kind, std::vector<Value>& ops);
   Value library_norm(InstId inst, std::vector<Value>& ops);
   Value library_attention(InstId inst, bool biased, std::vector<Value>& ops);
   Value rng_bit_generator(InstId inst, const Value& state);
+  Value threefry_pairs(InstId inst, const std::vector<Value>& ops);
   Value rng(InstId inst, std::vector<Value>& ops);
   Value rng_state(InstId inst);
   Value fft(InstId inst, const Value& in);

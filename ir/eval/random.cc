@@ -144,6 +144,21 @@ Value Evaluator::rng_bit_generator(InstId inst, const Value& state) {
   return out;
 }
 
+// The two words of each counter's block, with a key for each (jaxlib's kernel for GPUs).
+Value Evaluator::threefry_pairs(InstId inst, const std::vector<Value>& ops) {
+  Value out = make(m_.shape_id(inst));
+  auto word = [](const Value& v, int64_t i) {
+    uint32_t w;
+    std::memcpy(&w, v.bytes() + i * 4, 4);
+    return uint64_t{w};
+  };
+  for (int64_t i = 0; i < u_[ops[0].shape].elements_count(); ++i) {
+    auto made = threefry(word(ops[0], i) | word(ops[1], i) << 32, word(ops[2], i) | word(ops[3], i) << 32);
+    for (size_t k = 0; k < 2; ++k) std::memcpy(out.elements[k].data->data() + i * 4, &made[k], 4);
+  }
+  return out;
+}
+
 // The values of `rng` are the implementation's own: ours come from Philox with the instruction's name as key, and a
 // counter that goes on with every call.
 Value Evaluator::rng(InstId inst, std::vector<Value>& ops) {

@@ -51,6 +51,7 @@ void parallel_ranges(int64_t n, int64_t grain, const std::function<void(int64_t,
 
 // ir/eval: its own loops do the work.
 bool has_blas() { return false; }
+void* blas_symbol(const char*) { return nullptr; }
 void library_gemm(int64_t, int64_t, int64_t, float, MatrixView<float>, MatrixView<float>, float, float*, int64_t) {
   HLO_CHECK(false, "no library of matrix products");
 }
