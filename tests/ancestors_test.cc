@@ -10,6 +10,7 @@
 #include "parser/parser.h"
 #include "replay/files.h"
 #include "replay/record/cache.h"
+#include "replay/record/dump_names.h"
 #include "replay/record/import.h"
 #include "replay/record/match.h"
 
@@ -419,6 +420,22 @@ std::vector<std::string> stage_names(const Recording& r) {
   std::vector<std::string> out;
   for (const StageRow& row : r.rows) out.push_back(row.name());
   return out;
+}
+
+// A pipeline of the CPU's is called after_layout_assignment.
+TEST(Dumps, NamesOfPipelinesThatBeginWithAfter) {
+  auto read = [](const char* file) {
+    DumpName n;
+    EXPECT_TRUE(parse_name(file, &n)) << file;
+    return n.stage ? fmt::format("{} {} {} {} {}", n.name, n.number, n.pipeline, n.pass, n.next) : "no stage " + n.rest;
+  };
+  EXPECT_EQ(read("module_0018.jit_step.0038.after_layout_assignment.after_pipeline-start.before_pipeline-end.txt"),
+            "jit_step 38 after_layout_assignment pipeline-start pipeline-end");
+  EXPECT_EQ(read("module_0018.f.after_g.0038.after_x.after_dce.txt"), "f.after_g 38 after_x dce ");
+  EXPECT_EQ(read("module_0018.jit_step.0039.HLO_passes.after_after_layout_assignment.before_dce.txt"),
+            "jit_step 39 HLO_passes after_layout_assignment dce");
+  EXPECT_EQ(read("module_0018.f.1234.variant.after_optimizations.txt"),
+            "no stage f.1234.variant.after_optimizations.txt");
 }
 
 TEST(Dumps, StagesWithoutNumbersHaveTheirPlace) {

@@ -12,7 +12,7 @@ namespace hlo {
 
 inline constexpr uint64_t kImportCacheBytes = uint64_t{2} << 30;
 // Counted up when the matcher answers otherwise than before.
-inline constexpr uint32_t kMatcherVersion = 5;
+inline constexpr uint32_t kMatcherVersion = 6;
 
 // Empty where nothing is kept.
 std::string import_cache_folder();

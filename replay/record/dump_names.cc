@@ -26,17 +26,21 @@ bool read_stage(const std::string& rest, size_t end, DumpName* out) {
 }
 
 // `NAME.0007.pipeline.after_PASS.before_NEXT.txt`, or without its `after_`: what a rewriter of the TPU compiler that
-// dumps its own steps begins with. `NAME.1234.variant.after_optimizations…txt` is the end of a module of that name.
+// dumps its own steps begins with. `NAME.1234.variant.after_optimizations…txt` is the end of a module of that name;
+// pipelines are called `after_layout_assignment`, too: of several `.after_`, that with number and pipeline before it.
 bool is_stage(const std::string& rest, DumpName* out) {
   if (!rest.ends_with(".txt")) return false;
-  if (const size_t after = rest.find(".after_"); after != std::string::npos) {
+  const size_t first = rest.find(".after_");
+  for (size_t after = first; after != std::string::npos; after = rest.find(".after_", after + 1)) {
     const std::string tail = rest.substr(after + 7, rest.size() - 4 - after - 7);
-    if (tail.starts_with("optimizations") || !read_stage(rest, after, out)) return false;
+    if (tail.starts_with("optimizations")) return false;
+    if (!read_stage(rest, after, out)) continue;
     const size_t before = tail.find(".before_");
     out->pass = tail.substr(0, before);
     if (before != std::string::npos) out->next = tail.substr(before + 8);
     return true;
   }
+  if (first != std::string::npos) return false;
   const size_t before = rest.rfind(".before_");
   if (before == std::string::npos || rest.compare(before + 8, std::string::npos, "optimizations.txt") == 0 ||
       rest.compare(before + 8, std::string::npos, "config_assignment.txt") == 0 || !read_stage(rest, before, out))
