@@ -85,7 +85,7 @@ class NameUniquer {
   static constexpr uint32_t kNone = UINT32_MAX;
   // Most roots have few numbers, and there may be as many roots as names.
   struct Sequence {
-    uint64_t next = 1;
+    uint64_t next = 0;      // what is asked for a second time gets the least that is free
     uint64_t first = 0;     // numbers below 64, a bit each
     uint32_t more = kNone;  // of more_
   };
@@ -259,7 +259,14 @@ class Module {
   void inherit(InstId from, InstId to);
   // A copy with other operands (and shape, when given), all else inherited; name of the original made unique.
   InstId clone_inst(InstId id, CompId into, std::span<const InstId> operands, ShapeId shape = ShapeId(),
-                    std::string_view suffix = {});
+                    std::string_view suffix = {}) {
+    return clone_named(id, into, operands, shape, clone_name(id, suffix));
+  }
+  InstId clone_named(InstId id, CompId into, std::span<const InstId> operands, ShapeId shape, StrId name);
+  // Names that an instruction, a copy of one and a computation would get; they are taken from then on.
+  StrId take_name(std::string_view wish);
+  StrId clone_name(InstId id, std::string_view suffix = {});
+  StrId take_computation_name(std::string_view wish);
 
   InstId constant(CompId comp, Literal literal, std::string_view name = {});
   LitId scalar_literal(ElementType type, ScalarValue value) const;

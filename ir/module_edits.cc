@@ -104,11 +104,17 @@ InstId Module::add_derived(InstId from, const NewInst& n) {
   return id;
 }
 
-InstId Module::clone_inst(InstId id, CompId into, std::span<const InstId> ops, ShapeId shape, std::string_view suffix) {
+StrId Module::take_name(std::string_view wish) {
   ensure_names();
-  ensure_users();
-  Inst inst = insts_[id.value];
-  if (shape.valid()) inst.shape = shape;
+  return u().str(inst_names_.unique(wish));
+}
+
+StrId Module::take_computation_name(std::string_view wish) {
+  ensure_names();
+  return u().str(comp_names_.unique(wish));
+}
+
+StrId Module::clone_name(InstId id, std::string_view suffix) {
   std::string wish(inst_name(id));
   if (!suffix.empty()) {
     // xla/hlo/ir/hlo_instruction.cc, Clone: a repeated suffix counts up.
@@ -128,7 +134,14 @@ InstId Module::clone_inst(InstId id, CompId into, std::span<const InstId> ops, S
         wish += dotted;
     }
   }
-  inst.name = u().str(inst_names_.unique(wish));
+  return take_name(wish);
+}
+
+InstId Module::clone_named(InstId id, CompId into, std::span<const InstId> ops, ShapeId shape, StrId name) {
+  ensure_users();
+  Inst inst = insts_[id.value];
+  if (shape.valid()) inst.shape = shape;
+  inst.name = name;
   if (inst.op != Opcode::Constant && inst.op != Opcode::Parameter) write_operands(inst, ops);
   InstId copy = add_verbatim(into, inst);
   log_heir(id, copy, HeirKind::kCloned);

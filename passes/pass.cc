@@ -4,21 +4,19 @@
 #include <charconv>
 
 #include "ir/opcode.h"
+#include "passes/passes.h"
 
 namespace hlo {
-
-#define HLO_PASS(function, name, aliases, options, atomic, summary) bool function(Module&, PassContext&);
-#define HLO_NO_PASS(name, aliases, summary)
-#include "passes/passes.def"
-#undef HLO_PASS
-#undef HLO_NO_PASS
 
 namespace {
 constexpr PassInfo kPasses[] = {
 #define HLO_PASS(function, name, aliases, options, atomic, summary) {name, aliases, summary, options, atomic, function},
+#define HLO_PASS_BY_USERS(function, name, aliases, options, atomic, summary) \
+  {name, aliases, summary, options, atomic, function, true},
 #define HLO_NO_PASS(name, aliases, summary) {name, aliases, summary, "", "", nullptr},
 #include "passes/passes.def"
 #undef HLO_PASS
+#undef HLO_PASS_BY_USERS
 #undef HLO_NO_PASS
 };
 
@@ -66,6 +64,12 @@ std::string checked_option(const PassInfo& pass, const std::string& name, const 
   }
   fail(FailureKind::kUsage, "pass '{}' has no option '{}'; it has: {}", pass.name, name,
        pass.options.empty() ? "none" : pass.options);
+}
+
+void take_options(const PassInfo& pass, const std::map<std::string, std::string>& given,
+                  std::map<std::string, std::string>* options) {
+  for (const PassOption& o : options_of(pass))
+    if (auto at = given.find(std::string(o.name)); at != given.end()) (*options)[at->first] = at->second;
 }
 
 void complete_options(const PassInfo& pass, std::map<std::string, std::string>* options) {

@@ -112,7 +112,8 @@ struct PassInfo {
   std::string_view options;  // `name=default` words, see PassOption
   // Why all that it does counts as one rewrite: what lies between its rewrites is no right module. Empty: each is one.
   std::string_view atomic;
-  PassFunction run;  // null: not implemented
+  PassFunction run;              // null: not implemented
+  bool asks_user_order = false;  // what it makes hangs on the order of an array's users, which no stage's file tells
 };
 
 // Of the type that its default has: `true` or `false`, a number, or a word.
@@ -124,6 +125,9 @@ std::vector<PassOption> options_of(const PassInfo& pass);
 // Throws Failure(kUsage), saying what there is, where the pass has no such option or it does not take that value. A
 // flag named alone is on; 1 and 0 are true and false: gives the value as the pass reads it.
 std::string checked_option(const PassInfo& pass, const std::string& name, const std::string& value);
+// Puts into `options` those of `given` that the pass has: what all passes are told of a GPU, say.
+void take_options(const PassInfo& pass, const std::map<std::string, std::string>& given,
+                  std::map<std::string, std::string>* options);
 // Adds the defaults of those that are not there. Throws as above.
 void complete_options(const PassInfo& pass, std::map<std::string, std::string>* options);
 

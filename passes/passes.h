@@ -5,9 +5,11 @@
 namespace hlo {
 
 #define HLO_PASS(function, ...) bool function(Module& m, PassContext& ctx);
+#define HLO_PASS_BY_USERS(function, ...) HLO_PASS(function, __VA_ARGS__)
 #define HLO_NO_PASS(...)
 #include "passes/passes.def"
 #undef HLO_PASS
+#undef HLO_PASS_BY_USERS
 #undef HLO_NO_PASS
 
 // The pass `fusion` in these computations alone (passes/fusion/instruction_fusion.cc).

@@ -124,9 +124,7 @@ bool PipelineCursor::run(Module& m, const PipelineOptions& options) {
   if (event.implemented && !event.disabled) {
     PassContext context;
     context.options = step.options;
-    for (const PassOption& o : options_of(*info))
-      if (auto at = options.given.find(std::string(o.name)); at != options.given.end())
-        context.options[at->first] = at->second;
+    take_options(*info, options.given, &context.options);
     for (const auto& [name, own] : options.given_to)
       if (find_pass(name) == info)
         for (const auto& [key, value] : own) context.options[key] = value;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "ir/dims.h"
 #include "passes/pass.h"
 
 namespace hlo {
@@ -58,8 +59,6 @@ bool is_identity(const Dims& p);
 // Would the reshape move no bytes (layouts honoured)?
 bool reshape_is_bitcast(const Universe& u, ShapeId from, ShapeId to);
 bool transpose_is_bitcast(const Universe& u, ShapeId from, ShapeId to, const Dims& permutation);
-// Pairs of ranges of equal products between two dimension lists: the common factors of a reshape, as start indices.
-std::vector<std::pair<size_t, size_t>> common_factors(const Dims& a, const Dims& b);
 // Dimensions of `from` that the reshape keeps unmodified, as (from, to).
 std::vector<std::pair<int64_t, int64_t>> unmodified_dims(const Dims& from, const Dims& to);
 

@@ -1,7 +1,6 @@
 #include "replay/replayed_users.h"
 
 #include <algorithm>
-#include <array>
 
 #include "passes/pipelines.h"
 #include "replay/input.h"
@@ -32,7 +31,7 @@ bool replay_up_to(Module& m, const PassInfo& pass, const std::string& site, size
   PipelineOptions options;
   options.verify = options.keep_notes = false;
   options.recording = r.folder;
-  if (std::optional<DumpGpu> gpu = gpu_of(r)) options.given = std::move(gpu->options);
+  if (std::optional<NamedGpu> gpu = gpu_of(r)) options.given = std::move(gpu->options);
   options.stop = interrupted;
   size_t seen = 0, done = 0;
   Progress progress("replaying what came before the stage");
@@ -50,12 +49,6 @@ bool replay_up_to(Module& m, const PassInfo& pass, const std::string& site, size
 }
 
 }  // namespace
-
-bool asks_user_order(const PassInfo& pass) {
-  constexpr std::array<std::string_view, 3> kAsking = {"multi_output_fusion", "loop-schedule-linearizer",
-                                                       "copy_fusion"};
-  return std::find(kAsking.begin(), kAsking.end(), pass.name) != kAsking.end();
-}
 
 std::string ReplayedUsers::in_words() const {
   if (!why_not.empty()) return fmt::format("the order of users is that of the file: {}", why_not);

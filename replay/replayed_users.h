@@ -7,10 +7,6 @@
 
 namespace hlo {
 
-// Does what the pass makes hang on the order of users beyond what a stage's file tells of it? On such a file XLA's own
-// pass, alone, does not come back to what XLA dumped either (tests/dev/same_input.py).
-bool asks_user_order(const PassInfo& pass);
-
 struct ReplayedUsers {
   std::string from;                // the stage that the replay began with
   std::string why_not;             // empty where there was one

@@ -178,10 +178,10 @@ std::map<std::string, std::string> gpu_options(const std::string& name) {
   return options_for_gpu(name, text ? *text : name);
 }
 
-std::optional<DumpGpu> gpu_of(const Recording& r) {
+std::optional<NamedGpu> gpu_of(const Recording& r) {
   for (const std::string& file : r.other_files) {
     if (!file.ends_with("gpu_target_config.pbtxt")) continue;
-    DumpGpu out;
+    NamedGpu out;
     out.description = read_confined(r.folder, file);
     out.name = target_of(r, "").device;
     if (const std::string platform = pbtxt_field(out.description, "platform_name");
@@ -200,7 +200,7 @@ std::optional<DumpGpu> gpu_of(const Recording& r) {
   return std::nullopt;
 }
 
-std::optional<DumpGpu> gpu_of(const std::string& spec) {
+std::optional<NamedGpu> gpu_of(const std::string& spec) {
   if (names_modules(spec)) return gpu_of(select_module(spec));
   const std::optional<StageChoice> stage = stage_of(spec);
   return stage ? gpu_of(stage->module) : std::nullopt;

@@ -30,14 +30,15 @@ std::optional<std::string> gpu_description_file(const std::string& name);
 DeviceSpec described_sheet(std::string_view description);
 // options_for_gpu() for the name of a GPU or of such a file.
 std::map<std::string, std::string> gpu_options(const std::string& name);
-// The same for the GPU that a dump says it was compiled for, with its name; nothing where it says none. Throws Failure
-// kUnsupported where the passes do not know it, it is not one of NVIDIA's, or its description does not say enough.
-struct DumpGpu {
+// A GPU that passes are run for, as a dump or the user names it: XLA's description of it, and options_for_gpu().
+struct NamedGpu {
   std::string name, description;
   std::map<std::string, std::string> options;
 };
-std::optional<DumpGpu> gpu_of(const Recording& recording);
+// The one that a dump says it was compiled for; nothing where it says none. Throws Failure kUnsupported where the
+// passes do not know it, it is not one of NVIDIA's, or its description does not say enough.
+std::optional<NamedGpu> gpu_of(const Recording& recording);
 // The same of the dump that a spec names or lies in (replay/record/run.h); nothing for a file by itself.
-std::optional<DumpGpu> gpu_of(const std::string& spec);
+std::optional<NamedGpu> gpu_of(const std::string& spec);
 
 }  // namespace hlo

@@ -155,7 +155,7 @@ void describe(const Module& m, const std::string& description, WhatIfSide* side,
 }
 
 // What follows the last pass, and the figures.
-void finish(Side& side, const DumpGpu& gpu, WhatIfSide* out, std::set<std::string>* notes) {
+void finish(Side& side, const NamedGpu& gpu, WhatIfSide* out, std::set<std::string>* notes) {
   Module& m = side.module();
   if (!m.config().is_scheduled) schedule_module(m);
   out->gpu = gpu.name;
@@ -229,9 +229,9 @@ WhatIf what_if(const Module& m, const WhatIfOptions& o) {
   as_is.verify = o.verify, as_is.keep_notes = false;
   PipelineOptions other = as_is;
   other.disabled = change.disabled, other.given_to = change.set;
-  const DumpGpu gpu = o.gpu ? *o.gpu : DumpGpu{kGpu, description_of(kGpu), {}};
-  const DumpGpu other_gpu =
-      change.gpu.empty() ? gpu : DumpGpu{change.gpu, description_of(change.gpu), gpu_options(change.gpu)};
+  const NamedGpu gpu = o.gpu ? *o.gpu : NamedGpu{kGpu, description_of(kGpu), {}};
+  const NamedGpu other_gpu =
+      change.gpu.empty() ? gpu : NamedGpu{change.gpu, description_of(change.gpu), gpu_options(change.gpu)};
   as_is.given = gpu.options, other.given = other_gpu.options;
 
   std::unique_ptr<Module> batched;

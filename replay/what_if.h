@@ -60,7 +60,7 @@ struct WhatIf {
 
 struct WhatIfOptions {
   WhatIfChange change;
-  std::optional<DumpGpu> gpu;  // that both sides are compiled for where the change names none; nothing: an H200
+  std::optional<NamedGpu> gpu;  // that both sides are compiled for where the change names none; nothing: an H200
   bool verify = true;
   std::function<void(size_t done, size_t all, const std::string& pass)> progress;
 };

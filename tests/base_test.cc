@@ -102,6 +102,7 @@ TEST(NameUniquer, CountsAsXlaDoes) {
   EXPECT_EQ(m.unique("a b"), "a_b");
   EXPECT_EQ(m.unique("a b.3"), "a_b.3");
   EXPECT_EQ(m.unique("mul.007"), "mul.7");
+  EXPECT_EQ(m.unique("mul.7"), "mul.0");
   EXPECT_EQ(m.unique("mul.7"), "mul.1");
   EXPECT_EQ(m.unique("sub.0"), "sub.0");
   EXPECT_EQ(m.unique("sub"), "sub.1");
@@ -114,7 +115,7 @@ TEST(NameUniquer, NumbersNearAndFar) {
   NameUniquer n;
   std::map<std::string, std::pair<std::set<uint64_t>, uint64_t>> model;  // taken, and where to look next
   auto expected = [&](const std::string& root, uint64_t id, bool numbered) {
-    auto& [taken, next] = model.try_emplace(root, std::set<uint64_t>(), 1).first->second;
+    auto& [taken, next] = model.try_emplace(root, std::set<uint64_t>(), 0).first->second;
     if (!taken.insert(id).second) {
       while (!taken.insert(next).second) ++next;
       id = next++;

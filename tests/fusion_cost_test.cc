@@ -2,7 +2,7 @@
 // (testdata/fusion/*.priority_fusion_dump.txt, of XLA 0.10.2 for an H200).
 #include <gtest/gtest.h>
 
-#include "ir/analysis/tile_maps.h"
+#include "ir/analysis/tiling.h"
 #include "parser/parser.h"
 #include "tests/fusion_dump.h"
 
@@ -48,7 +48,7 @@ bool tiles_of(const std::string& parameter, const std::string& shape, const std:
       "ENTRY e {{\n  x = {} parameter(0)\n  ROOT f = {} fusion(x), kind=kLoop, calls=body\n}}\n",
       parameter, body, parameter, shape);
   const std::unique_ptr<Module> m = parse_module(text, std::make_shared<Universe>(), {.file = "test"});
-  return has_tile_maps(FusionView(*m, m->comp(m->entry()).root));
+  return TiledFusion(FusionView(*m, m->comp(m->entry()).root)).has_maps();
 }
 
 TEST(FusionCost, MapsWithoutTiles) {

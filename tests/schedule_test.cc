@@ -8,6 +8,7 @@
 #include "parser/parser.h"
 #include "passes/backend/backend.h"
 #include "passes/backend/memory_scheduler.h"
+#include "passes/backend/xla_heap.h"
 #include "passes/scope.h"
 
 namespace hlo {
@@ -206,6 +207,58 @@ ENTRY e {
   b = assign_buffers(*m);
   EXPECT_FALSE(overwritten_value(*m, b));
   EXPECT_NE(place(*m, b, "p"), place(*m, b, "d"));
+}
+
+TEST(XlaBuffers, MessagesSendWhatLiesThere) {
+  auto m = scheduled(R"(HloModule m, is_scheduled=true, replica_count=2
+sum {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT z = f32[] add(x, y)
+}
+ENTRY e {
+  p = f32[64] parameter(0)
+  a = f32[64] negate(p)
+  s = (f32[64], f32[128]) all-gather-start(a), replica_groups={{0,1}}, dimensions={0}
+  g = f32[128] all-gather-done(s)
+  t = (f32[128], f32[128]) collective-permute-start(g), source_target_pairs={{0,1},{1,0}}
+  h = f32[128] collective-permute-done(t)
+  u = f32[128] all-reduce-start(h), replica_groups={{0,1}}, to_apply=sum
+  v = f32[128] all-reduce-done(u)
+  ROOT r = f32[128] transpose(v), dimensions={0}
+})");
+  const BufferAssignment b = assign_buffers(*m);
+  EXPECT_FALSE(overwritten_value(*m, b));
+  EXPECT_EQ(place(*m, b, "s", 0), place(*m, b, "a"));
+  EXPECT_EQ(place(*m, b, "s", 1), place(*m, b, "g"));
+  EXPECT_NE(place(*m, b, "g"), place(*m, b, "a"));
+  EXPECT_EQ(place(*m, b, "t", 0), place(*m, b, "g"));
+  EXPECT_EQ(place(*m, b, "t", 1), place(*m, b, "h"));
+  EXPECT_EQ(place(*m, b, "u"), place(*m, b, "v"));
+}
+
+TEST(XlaHeap, CountsWhatBeginsAndEnds) {
+  // Of two of one size the one that is there longer lies in front: the second, while small ones come and go.
+  const Heap heap =
+      simulate_heap({{0, 256, 0, 10, 0, {}}, {1, 256, 10, 14, 1, {}}, {2, 1, 11, 11, 2, {}}, {3, 1, 12, 12, 3, {}}});
+  EXPECT_EQ(heap.offsets.at(0), 256);
+  EXPECT_EQ(heap.offsets.at(1), 0);
+  EXPECT_EQ(heap.size, 512);
+  // Where they are there equally long, the first one.
+  EXPECT_EQ(simulate_heap({{0, 256, 0, 10, 0, {}}, {1, 256, 10, 14, 1, {}}}).offsets.at(0), 0);
+}
+
+TEST(XlaHeap, PlacesAreHandedOn) {
+  // A result takes the place of an operand that ends with it, where it may.
+  Heap heap = simulate_heap({{0, 256, 0, 5, 0, {}}, {1, 256, 5, 9, 1, {0}}});
+  EXPECT_EQ(heap.offsets.at(1), heap.offsets.at(0));
+  EXPECT_EQ(heap.size, 256);
+  EXPECT_EQ(simulate_heap({{0, 256, 0, 6, 0, {}}, {1, 256, 5, 9, 1, {0}}}).size, 512);
+  // Not that of a buffer of several values…
+  heap = simulate_heap({{0, 256, 0, 2, 0, {}}, {0, 256, 6, 8, 1, {}}, {1, 256, 8, 9, 2, {0}}});
+  EXPECT_NE(heap.offsets.at(1), heap.offsets.at(0));
+  // …but while none of these is there.
+  EXPECT_EQ(simulate_heap({{0, 256, 0, 2, 0, {}}, {0, 256, 6, 8, 1, {}}, {1, 256, 3, 5, 2, {}}}).size, 256);
 }
 
 TEST(Thunks, ByKind) {

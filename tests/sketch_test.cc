@@ -115,36 +115,54 @@ TEST(Values, ButForRounding) {
   }
 }
 
-// dot(y, x) is dot(x, y), transposed: with its dimensions put back it is not computed, wrongly put back it is.
-TEST(Values, SwappedProducts) {
-  auto universe = std::make_shared<Universe>();
-  const std::string head =
-      "HloModule m\nENTRY e {\n  x = f32[2,3,5]{2,1,0} parameter(0)\n  y = f32[2,5,3]{2,1,0} parameter(1)\n";
-  auto stage = [&](const std::string& body) {
-    auto m = parse_module(head + body + "\n}\n", universe, {"t", 20});
+// A first stage, and others beside it on the same arguments: results are the same where they have one number.
+class NumberedValues : public testing::Test {
+ protected:
+  // `head`: the module up to the parameters, of all stages; `body`: what follows them.
+  void first_stage(std::string head, const std::string& body) {
+    head_ = std::move(head);
+    auto first = stage(body);
+    for (InstId p : first->m().comp(first->m().entry()).params)
+      arguments_.push_back(n_.place({seeded_input(*universe_, first->m().shape_id(p), 3, arguments_.size(), false)}));
+    expected_ = StageWalk(n_, first).run(arguments_).result.number;
+  }
+  // Has the stage the first one's result, and how many operations were evaluated to tell?
+  std::pair<bool, int64_t> result(const std::string& body, bool take_rounded = false) {
+    const int64_t before = n_.count.operations;
+    n_.take_rounded = take_rounded, n_.taken = 0;
+    const Term t = StageWalk(n_, stage(body)).run(arguments_).result;
+    n_.take_rounded = false;
+    return {t.number == expected_, n_.count.operations - before};
+  }
+  int64_t taken() const { return n_.taken; }  // as the same but for rounding, for the last result
+
+  static constexpr std::pair<bool, int64_t> kKnown{true, 0};  // without evaluating anything
+
+ private:
+  std::shared_ptr<StageModule> stage(const std::string& body) {
+    auto m = parse_module(head_ + body + "\n}\n", universe_, {"t", 20});
     return std::make_shared<StageModule>(*m, EvalOptions(), 1, StageTypes::kOwn);
-  };
+  }
+  std::shared_ptr<Universe> universe_ = std::make_shared<Universe>();
+  std::string head_;
+  Numbering n_{universe_, int64_t{1} << 30, true};
+  std::vector<Term> arguments_;
+  decltype(Term::number) expected_{};
+};
+
+// dot(y, x) is dot(x, y), transposed: with its dimensions put back it is not computed, wrongly put back it is.
+TEST_F(NumberedValues, SwappedProducts) {
   auto dot = [](const char* operands, int left, int right) {
     return fmt::format(
         "dot({}), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{{}}}, "
         "rhs_contracting_dims={{{}}}\n",
         operands, left, right);
   };
-  auto first = stage("  ROOT d = f32[2,3,3]{2,1,0} " + dot("x, y", 2, 1));
-  Numbering n(universe, int64_t{1} << 30, true);
-  std::vector<Term> arguments;
-  for (InstId p : first->m().comp(first->m().entry()).params)
-    arguments.push_back(n.place({seeded_input(*universe, first->m().shape_id(p), 3, arguments.size(), false)}));
-  const Term expected = StageWalk(n, first).run(arguments).result;
-  auto result = [&](const std::string& body) {
-    const int64_t before = n.count.operations;
-    Term t = StageWalk(n, stage(body)).run(arguments).result;
-    return std::pair(t.number == expected.number, n.count.operations - before);
-  };
+  first_stage("HloModule m\nENTRY e {\n  x = f32[2,3,5]{2,1,0} parameter(0)\n  y = f32[2,5,3]{2,1,0} parameter(1)\n",
+              "  ROOT d = f32[2,3,3]{2,1,0} " + dot("x, y", 2, 1));
   const std::string swapped = "  d = f32[2,3,3]{1,2,0} " + dot("y, x", 1, 2);
-  EXPECT_EQ(result(swapped + "  ROOT r = f32[2,3,3]{2,1,0} bitcast(d)"), std::pair(true, int64_t{0}));
-  EXPECT_EQ(result(swapped + "  ROOT r = f32[2,3,3]{2,1,0} transpose(d), dimensions={0,2,1}"),
-            std::pair(true, int64_t{0}));
+  EXPECT_EQ(result(swapped + "  ROOT r = f32[2,3,3]{2,1,0} bitcast(d)"), kKnown);
+  EXPECT_EQ(result(swapped + "  ROOT r = f32[2,3,3]{2,1,0} transpose(d), dimensions={0,2,1}"), kKnown);
   EXPECT_FALSE(result(swapped + "  ROOT r = f32[2,3,3]{1,2,0} copy(d)").first);
   EXPECT_FALSE(result(swapped + "  ROOT r = f32[2,3,3]{2,1,0} transpose(d), dimensions={0,1,2}").first);
   EXPECT_FALSE(result("  d = f32[2,3,3]{1,2,0} " + dot("x, x", 2, 2) +
@@ -153,22 +171,12 @@ TEST(Values, SwappedProducts) {
 }
 
 // A product whose parts are summed (split-K) is the product but for rounding, where they are its parts.
-TEST(Values, SummedProducts) {
-  auto universe = std::make_shared<Universe>();
+TEST_F(NumberedValues, SummedProducts) {
   const std::string head =
       "HloModule m\nadd {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT r = f32[] add(a, b)\n}\n"
       "most {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT r = f32[] maximum(a, b)\n}\n"
       "ENTRY e {\n  x = f32[4,16] parameter(0)\n  y = f32[16,4] parameter(1)\n";
-  auto stage = [&](const std::string& body) {
-    auto m = parse_module(head + body + "\n}\n", universe, {"t", 20});
-    return std::make_shared<StageModule>(*m, EvalOptions(), 1, StageTypes::kOwn);
-  };
-  auto first = stage("  ROOT d = f32[4,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}");
-  Numbering n(universe, int64_t{1} << 30, true);
-  std::vector<Term> arguments;
-  for (InstId p : first->m().comp(first->m().entry()).params)
-    arguments.push_back(n.place({seeded_input(*universe, first->m().shape_id(p), 3, arguments.size(), false)}));
-  const Term expected = StageWalk(n, first).run(arguments).result;
+  first_stage(head, "  ROOT d = f32[4,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}");
   auto parts = [](std::string_view left, std::string_view right, std::string_view zero, std::string_view sum) {
     return fmt::format(
         "  l = {}\n  r = {}\n  zero = f32[] constant({})\n"
@@ -183,97 +191,61 @@ TEST(Values, SummedProducts) {
       "  l = f32[4,8,2] reshape(x)\n  r = f32[2,8,4] reshape(y)\n  zero = f32[] constant(0)\n"
       "  d = f32[2,4,4] dot(l, r), lhs_batch_dims={2}, lhs_contracting_dims={1}, rhs_batch_dims={0}, "
       "rhs_contracting_dims={1}\n  ROOT s = f32[4,4] reduce(d, zero), dimensions={0}, to_apply=add\n";
-  auto result = [&](const std::string& body, bool rounded) {
-    const int64_t before = n.count.operations;
-    n.take_rounded = rounded, n.taken = 0;
-    Term t = StageWalk(n, stage(body)).run(arguments).result;
-    n.take_rounded = false;
-    return std::tuple(t.number == expected.number, n.count.operations - before, n.taken);
-  };
-  const auto taken = std::tuple(true, int64_t{1}, int64_t{1});  // the constant alone is evaluated
-  EXPECT_EQ(result(parts(left, right, "0", sum), true), taken);
+  EXPECT_EQ(result(parts(left, right, "0", sum), true), std::pair(true, int64_t{1}));  // the constant alone
+  EXPECT_EQ(taken(), 1);
   for (const std::string& wrong :
        {parts("f32[4,2,8] reshape(y)", right, "0", sum), parts(left, "f32[2,8,4] reshape(x)", "0", sum),
         parts(left, right, "1", sum), parts(left, right, "0", "dimensions={0}, to_apply=most"), every_other}) {
-    EXPECT_FALSE(std::get<0>(result(wrong, true))) << wrong;
+    EXPECT_FALSE(result(wrong, true).first) << wrong;
   }
   // By its bits it is evaluated.
-  EXPECT_GE(std::get<1>(result(parts(left, right, "0", sum), false)), 1);
+  EXPECT_GE(result(parts(left, right, "0", sum)).second, 1);
+  EXPECT_EQ(taken(), 0);
 }
 
 // What an elementwise operation gives of transposed operands is what it gives of them, transposed.
-TEST(Values, TransposedOperands) {
-  auto universe = std::make_shared<Universe>();
-  const std::string head =
-      "HloModule m\nENTRY e {\n  x = f32[4,4] parameter(0)\n  b = f32[4] parameter(1)\n  c = f32[] parameter(2)\n";
-  auto stage = [&](const std::string& body) {
-    auto m = parse_module(head + body + "\n}\n", universe, {"t", 20});
-    return std::make_shared<StageModule>(*m, EvalOptions(), 1, StageTypes::kOwn);
-  };
-  auto first = stage(
+TEST_F(NumberedValues, TransposedOperands) {
+  first_stage(
+      "HloModule m\nENTRY e {\n  x = f32[4,4] parameter(0)\n  b = f32[4] parameter(1)\n  c = f32[] parameter(2)\n",
       "  s = f32[4,4] broadcast(b), dimensions={1}\n  d = f32[4,4] subtract(x, s)\n"
       "  k = f32[4,4] broadcast(c), dimensions={}\n  ROOT r = f32[4,4] multiply(k, d)");
-  Numbering n(universe, int64_t{1} << 30, true);
-  std::vector<Term> arguments;
-  for (InstId p : first->m().comp(first->m().entry()).params)
-    arguments.push_back(n.place({seeded_input(*universe, first->m().shape_id(p), 3, arguments.size(), false)}));
-  const Term expected = StageWalk(n, first).run(arguments).result;
-  auto result = [&](std::string_view dims, std::string_view difference, std::string_view back) {
-    const int64_t before = n.count.operations;
-    n.take_rounded = true;
-    Term t = StageWalk(n, stage(fmt::format("  t = f32[4,4] transpose(x), dimensions={{1,0}}\n"
-                                            "  s = f32[4,4] broadcast(b), dimensions={{{}}}\n"
-                                            "  d = f32[4,4] subtract({})\n  e = f32[1,4,4] reshape(d)\n"
-                                            "  f = f32[4,4] reshape(e)\n  k = f32[4,4] broadcast(c), dimensions={{}}\n"
-                                            "  m = f32[4,4] multiply(f, k)\n"
-                                            "  ROOT r = f32[4,4] transpose(m), dimensions={{{}}}",
-                                            dims, difference, back)))
-                 .run(arguments)
-                 .result;
-    n.take_rounded = false;
-    return std::pair(t.number == expected.number, n.count.operations - before);
+  auto with = [&](std::string_view dims, std::string_view difference, std::string_view back) {
+    return result(fmt::format("  t = f32[4,4] transpose(x), dimensions={{1,0}}\n"
+                              "  s = f32[4,4] broadcast(b), dimensions={{{}}}\n"
+                              "  d = f32[4,4] subtract({})\n  e = f32[1,4,4] reshape(d)\n"
+                              "  f = f32[4,4] reshape(e)\n  k = f32[4,4] broadcast(c), dimensions={{}}\n"
+                              "  m = f32[4,4] multiply(f, k)\n"
+                              "  ROOT r = f32[4,4] transpose(m), dimensions={{{}}}",
+                              dims, difference, back),
+                  true);
   };
-  EXPECT_EQ(result("0", "t, s", "1,0"), std::pair(true, int64_t{0}));
-  EXPECT_FALSE(result("1", "t, s", "1,0").first);
-  EXPECT_FALSE(result("0", "s, t", "1,0").first);
-  EXPECT_FALSE(result("0", "x, s", "1,0").first);
-  EXPECT_FALSE(result("0", "t, s", "0,1").first);
+  EXPECT_EQ(with("0", "t, s", "1,0"), kKnown);
+  EXPECT_FALSE(with("1", "t, s", "1,0").first);
+  EXPECT_FALSE(with("0", "s, t", "1,0").first);
+  EXPECT_FALSE(with("0", "x, s", "1,0").first);
+  EXPECT_FALSE(with("0", "t, s", "0,1").first);
 }
 
 // A reduction is known by which elements it takes together, in whatever dimensions they are written.
-TEST(Values, ReductionsByElements) {
-  auto universe = std::make_shared<Universe>();
+TEST_F(NumberedValues, ReductionsByElements) {
   const std::string head =
       "HloModule m\nadd {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT r = f32[] add(a, b)\n}\n"
       "most {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT r = f32[] maximum(a, b)\n}\n"
       "ENTRY e {\n  x = f32[4,6] parameter(0)\n  y = f32[4,6] parameter(1)\n";
-  auto stage = [&](const std::string& body) {
-    auto m = parse_module(head + body + "\n}\n", universe, {"t", 20});
-    return std::make_shared<StageModule>(*m, EvalOptions(), 1, StageTypes::kOwn);
+  first_stage(head, "  z = f32[] constant(0)\n  ROOT r = f32[4] reduce(x, z), dimensions={1}, to_apply=add");
+  auto with = [&](std::string_view of, std::string_view zero, std::string_view how) {
+    return result(
+        fmt::format("  z = f32[] constant({})\n  t = {}\n  r = f32[2,2] reduce(t, z), {}\n"
+                    "  ROOT s = f32[4] reshape(r)",
+                    zero, of, how));
   };
-  auto first = stage("  z = f32[] constant(0)\n  ROOT r = f32[4] reduce(x, z), dimensions={1}, to_apply=add");
-  Numbering n(universe, int64_t{1} << 30, true);
-  std::vector<Term> arguments;
-  for (InstId p : first->m().comp(first->m().entry()).params)
-    arguments.push_back(n.place({seeded_input(*universe, first->m().shape_id(p), 3, arguments.size(), false)}));
-  const Term expected = StageWalk(n, first).run(arguments).result;
-  auto result = [&](std::string_view of, std::string_view zero, std::string_view how) {
-    const int64_t before = n.count.operations;
-    Term t = StageWalk(n, stage(fmt::format("  z = f32[] constant({})\n  t = {}\n  r = f32[2,2] reduce(t, z), {}\n"
-                                            "  ROOT s = f32[4] reshape(r)",
-                                            zero, of, how)))
-                 .run(arguments)
-                 .result;
-    return std::pair(t.number == expected.number, n.count.operations - before);
-  };
-  const auto known = std::pair(true, int64_t{0});
-  EXPECT_EQ(result("f32[2,2,6] reshape(x)", "0", "dimensions={2}, to_apply=add"), known);
-  EXPECT_EQ(result("f32[2,1,2,2,3] reshape(x)", "0", "dimensions={1,3,4}, to_apply=add"), known);
-  EXPECT_FALSE(result("f32[6,2,2] reshape(x)", "0", "dimensions={0}, to_apply=add").first);
-  EXPECT_FALSE(result("f32[2,6,2] reshape(x)", "0", "dimensions={1}, to_apply=add").first);
-  EXPECT_FALSE(result("f32[2,2,6] reshape(y)", "0", "dimensions={2}, to_apply=add").first);
-  EXPECT_FALSE(result("f32[2,2,6] reshape(x)", "1", "dimensions={2}, to_apply=add").first);
-  EXPECT_FALSE(result("f32[2,2,6] reshape(x)", "0", "dimensions={2}, to_apply=most").first);
+  EXPECT_EQ(with("f32[2,2,6] reshape(x)", "0", "dimensions={2}, to_apply=add"), kKnown);
+  EXPECT_EQ(with("f32[2,1,2,2,3] reshape(x)", "0", "dimensions={1,3,4}, to_apply=add"), kKnown);
+  EXPECT_FALSE(with("f32[6,2,2] reshape(x)", "0", "dimensions={0}, to_apply=add").first);
+  EXPECT_FALSE(with("f32[2,6,2] reshape(x)", "0", "dimensions={1}, to_apply=add").first);
+  EXPECT_FALSE(with("f32[2,2,6] reshape(y)", "0", "dimensions={2}, to_apply=add").first);
+  EXPECT_FALSE(with("f32[2,2,6] reshape(x)", "1", "dimensions={2}, to_apply=add").first);
+  EXPECT_FALSE(with("f32[2,2,6] reshape(x)", "0", "dimensions={2}, to_apply=most").first);
 }
 
 // Little is kept of what is cheap to compute again, all of what is not; what was let go comes back as it was.

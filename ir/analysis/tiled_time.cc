@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "ir/analysis/gpu_performance_model.h"
-#include "ir/analysis/tile_maps.h"
 #include "ir/analysis/tiling.h"
 #include "ir/backend_config.h"
 
@@ -94,8 +93,8 @@ bool GpuPerformanceModel::tiled_time(const FusionView& view, TiledFusion* fusion
   };
   std::vector<std::pair<InstId, Read>> reads;
   for (size_t k = 0; k < values->size(); ++k) {
-    const TiledValue& v = (*values)[k];
-    const int64_t elements = padded_elements(v.tile);
+    const Asked<Tile>& v = (*values)[k];
+    const int64_t elements = padded_elements(v.part);
     largest = std::max(largest, elements);
     const bool whole = k == 0 || !v.inside || m_.op(v.inst) == Opcode::Iota;
     if (elements > kMostTileElements || (whole && static_cast<double>(elements) > registers)) return false;
@@ -105,11 +104,11 @@ bool GpuPerformanceModel::tiled_time(const FusionView& view, TiledFusion* fusion
     }
     const Shape& s = m_.shape(v.inst);
     int64_t count = r.grid.blocks;
-    for (size_t d = 0; d < s.dims.size(); ++d) count *= std::min(v.tile.sizes[d], s.dims[d]);
+    for (size_t d = 0; d < s.dims.size(); ++d) count *= std::min(v.part.sizes[d], s.dims[d]);
     auto at = std::find_if(reads.begin(), reads.end(), [&](const auto& x) { return x.first == v.inst; });
     if (at == reads.end()) at = reads.insert(reads.end(), {v.inst, Read()});
     at->second.bytes += count * bytes_of_element(s);
-    at->second.rate = std::min(at->second.rate, rate_of_tile(s, v.tile, target_.dram_transaction));
+    at->second.rate = std::min(at->second.rate, rate_of_tile(s, v.part, target_.dram_transaction));
   }
   if (r.grid.blocks >= kMostBlocks) return false;
   if (tiles->warps == 0) tiles->warps = warps_for(largest);
@@ -117,7 +116,7 @@ bool GpuPerformanceModel::tiled_time(const FusionView& view, TiledFusion* fusion
   for (const auto& [i, read] : reads)
     r.read += read_time(r.grid, std::min(costs_.size(i), read.bytes), read.bytes, read.rate);
   r.bytes_written = costs_.size(view.roots()[0]);
-  const auto bandwidth = static_cast<int64_t>(rate_of_tile(result, (*values)[0].tile, target_.dram_transaction) *
+  const auto bandwidth = static_cast<int64_t>(rate_of_tile(result, (*values)[0].part, target_.dram_transaction) *
                                               static_cast<double>(target_.memory_bandwidth));
   r.write = from_seconds(1.0 * static_cast<double>(r.bytes_written) / static_cast<double>(bandwidth));
   r.compute = compute_time(r.flops, r.grid);
@@ -134,7 +133,7 @@ std::optional<TritonTiles> GpuPerformanceModel::best_tiles(const FusionView& vie
   int64_t choices = 1;
   for (int64_t d : result.dims) choices *= std::bit_width(static_cast<uint64_t>(d)) + 1;
   if (choices > kMostChoices || choices <= 0 || result.dims.size() > kMostTileRank) return std::nullopt;
-  if (!has_tile_maps(view)) return std::nullopt;
+  if (!fusion.has_maps()) return std::nullopt;
   // Powers of 2 below a dimension, and all of it; the last dimension changes first.
   Dims sizes(result.dims.size(), 1);
   for (bool more = true; more;) {

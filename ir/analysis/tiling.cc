@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 #include <unordered_map>
 
 #include "ir/analysis/tile_maps.h"
@@ -15,175 +16,87 @@ int64_t padded(int64_t n) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
 }
 
-// Tile of dimensions in the order of memory, major first.
-struct Flat {
-  size_t rank = 0;
-  uint32_t summed = 0;
-  std::array<int64_t, kMostTileRank> dims{}, sizes{}, strides{}, from{};
-};
-
-Flat flat(const Shape& s) {
-  Flat f;
-  f.rank = s.dims.size();
-  const bool laid = s.has_layout && s.layout.minor_to_major.size() == f.rank;
-  for (size_t k = 0; k < f.rank; ++k) {
-    f.from[k] = laid ? s.layout.minor_to_major[f.rank - 1 - k] : static_cast<int64_t>(k);
-    f.dims[k] = s.dims[static_cast<size_t>(f.from[k])];
-    f.sizes[k] = f.strides[k] = 1;
-  }
-  return f;
-}
+using Places = std::span<const uint8_t>;  // dimensions of a shape, major first
 
 // The one dimension that several make up: leading ones, a part, whole ones, then ones again, which make strides.
-bool merge(const Flat& f, size_t from, size_t to, int64_t* size, int64_t* stride) {
-  *size = *stride = 1;
-  size_t k = to;
+bool merge(const Dims& dims, const Tile& t, Places places, int64_t* size, int64_t* stride) {
+  *size = 1;
+  size_t k = places.size();
   int64_t step = 1;
-  for (; k > from && f.sizes[k - 1] == 1; --k) step *= f.dims[k - 1];
+  for (; k > 0 && t.sizes[places[k - 1]] == 1; --k) step *= dims[places[k - 1]];
   bool whole = true;
-  for (; k > from; --k) {
-    const int64_t n = f.sizes[k - 1];
-    if (f.strides[k - 1] != 1 && n > 1 && (k != to || to - from > 1)) return false;
-    if (n == 1 && f.dims[k - 1] != 1) break;
-    if (!whole) return false;
+  for (; k > 0; --k) {
+    const int64_t n = t.sizes[places[k - 1]];
+    if (n == 1) break;
+    if (!whole || (t.strides[places[k - 1]] != 1 && places.size() > 1)) return false;
     *size *= n;
-    whole = n == f.dims[k - 1];  // more, rounded up, leaves holes between what several rows make up
+    whole = n == dims[places[k - 1]];  // more, rounded up, leaves holes between what several rows make up
   }
-  for (; k > from; --k)
-    if (f.sizes[k - 1] != 1) return false;
-  if (to - from == 1)
-    *stride = f.strides[from];
+  for (; k > 0; --k)
+    if (t.sizes[places[k - 1]] != 1) return false;
+  if (places.size() == 1)
+    *stride = t.strides[places[0]];
   else
     *stride = *size == 1 ? 1 : step;
   return true;
 }
 
 // A part of one dimension as parts of those that make it up: it must hold whole rows, or lie within one.
-bool split(int64_t size, int64_t stride, Flat* f, size_t from, size_t to) {
-  if (to - from > 1 && stride > 1) return false;
-  for (size_t k = to; k-- > from;) {
-    const int64_t d = f->dims[k];
-    f->strides[k] = to - from == 1 ? stride : 1;
-    if (k == from) {
-      f->sizes[k] = size;
+bool split(const Dims& dims, int64_t size, int64_t stride, Places places, Tile* of) {
+  if (places.size() > 1 && stride > 1) return false;
+  for (size_t k = places.size(); k-- > 0;) {
+    const int64_t d = dims[places[k]];
+    of->strides[places[k]] = places.size() == 1 ? stride : 1;
+    if (k == 0) {
+      of->sizes[places[k]] = size;
       break;
     }
     if (size % d != 0 && d % size != 0) return false;
-    f->sizes[k] = std::min(size, d);
+    of->sizes[places[k]] = std::min(size, d);
     size = std::max<int64_t>(1, size / d);
   }
   return true;
 }
 
-// Where XLA does not see tiles: what is summed all along one dimension, and comes of several.
-bool splits_sum(const Flat& a, size_t first_a, size_t to_a, Flat* b, size_t first_b, size_t to_b) {
-  uint32_t some = 0, all = 1;
-  for (size_t k = first_a; k < to_a; ++k) {
-    const uint32_t bit = a.summed >> k & 1;
-    some |= bit, all &= bit;
-  }
-  if (all && to_a > first_a)
-    for (size_t k = first_b; k < to_b; ++k) b->summed |= 1U << k;
-  return some && to_b - first_b > 1;
-}
-
 // Of a bitcast or reshape: its operand's tile.
-bool through_reshape(const Shape& out, const Shape& in, const Tile& t, Tile* of) {
-  Flat a = flat(out), b = flat(in);
-  for (size_t k = 0; k < a.rank; ++k) {
-    a.sizes[k] = t.sizes[static_cast<size_t>(a.from[k])];
-    a.strides[k] = t.strides[static_cast<size_t>(a.from[k])];
-    a.summed |= (t.summed >> a.from[k] & 1) << k;
-  }
-  for (size_t i = 0, j = 0; i < a.rank || j < b.rank;) {
-    // The shortest groups of equal products; dimensions of 1 by themselves.
-    if (i < a.rank && a.dims[i] == 1 && !(j < b.rank && b.dims[j] == 1)) {
-      ++i;
-      continue;
-    }
-    if (j < b.rank && b.dims[j] == 1 && !(i < a.rank && a.dims[i] == 1)) {
-      ++j;
-      continue;
-    }
-    if (i == a.rank || j == b.rank) return false;
-    const size_t first_a = i, first_b = j;
-    int64_t x = a.dims[i++], y = b.dims[j++];
-    while (x != y) {
-      if (x < y ? i == a.rank : j == b.rank) return false;
-      (x < y ? x : y) *= x < y ? a.dims[i++] : b.dims[j++];
-    }
+bool regroup(const OperandDims& how, const Shape& out, const Shape& in, const Tile& t, Tile* of) {
+  for (size_t k = 0; k < of->rank; ++k) of->sizes[k] = of->strides[k] = 1;
+  for (const OperandDims::Group& g : how.groups) {
     int64_t size = 0, stride = 0;
-    if (splits_sum(a, first_a, i, &b, first_b, j)) return false;
-    if (!merge(a, first_a, i, &size, &stride) || !split(size, stride, &b, first_b, j)) return false;
-  }
-  *of = Tile();
-  of->rank = b.rank;
-  for (size_t k = 0; k < b.rank; ++k) {
-    of->sizes[static_cast<size_t>(b.from[k])] = b.sizes[k];
-    of->strides[static_cast<size_t>(b.from[k])] = b.strides[k];
-    of->summed |= (b.summed >> k & 1) << b.from[k];
+    if (!merge(out.dims, t, Places(how.outs).subspan(g.out, g.out_end - g.out), &size, &stride)) return false;
+    if (!split(in.dims, size, stride, Places(how.ins).subspan(g.in, g.in_end - g.in), of)) return false;
   }
   return true;
 }
 
-bool operand_tile_of(const Module& m, InstId i, size_t n, const Shape& in, const Tile& t, Tile* of) {
-  auto put = [of](size_t to, int64_t size, int64_t stride, bool summed) {
-    of->sizes[to] = size, of->strides[to] = stride, of->summed |= static_cast<uint32_t>(summed) << to;
-  };
-  auto summed = [&t](size_t k) { return (t.summed >> k & 1) != 0; };
+bool operand_tile(const OperandDims& how, const Shape& out, const Shape& in, const Tile& t, Tile* of) {
   of->rank = in.dims.size();
-  switch (m.op(i)) {
-    case Opcode::Broadcast: {
-      const Dims& map = m.attrs(i).ints(Attr::dimensions);
-      for (size_t k = 0; k < map.size(); ++k)
-        put(k, t.sizes[static_cast<size_t>(map[k])], t.strides[static_cast<size_t>(map[k])],
-            summed(static_cast<size_t>(map[k])));
-      return true;
-    }
-    case Opcode::Transpose: {
-      const Dims& p = m.attrs(i).ints(Attr::dimensions);
-      for (size_t k = 0; k < p.size(); ++k) put(static_cast<size_t>(p[k]), t.sizes[k], t.strides[k], summed(k));
-      return true;
-    }
-    case Opcode::Reduce: {
-      if (n > 0) return true;
-      const Dims& gone = m.attrs(i).ints(Attr::dimensions);
-      for (size_t d = 0, k = 0; d < in.dims.size(); ++d) {
-        const bool reduced = std::find(gone.begin(), gone.end(), static_cast<int64_t>(d)) != gone.end();
-        put(d, reduced ? in.dims[d] : t.sizes[k], reduced ? 1 : t.strides[k], reduced || summed(k));
-        k += !reduced;
-      }
-      return true;
-    }
-    case Opcode::Slice: {
-      const auto* slices = m.attrs(i).get<std::vector<SliceDim>>(Attr::slice);
+  switch (how.kind) {
+    case OperandDims::kUnknown:
+      return false;
+    case OperandDims::kAlike:
       *of = t;
-      for (size_t k = 0; slices && k < t.rank; ++k) of->strides[k] *= (*slices)[k].stride;
-      return slices != nullptr;
-    }
-    case Opcode::Bitcast:
-    case Opcode::Reshape: {
+      break;
+    case OperandDims::kOneByOne:
+      for (size_t k = 0; k < of->rank; ++k) {
+        const bool summed = how.of[k] == OperandDims::kSummed;
+        of->sizes[k] = summed ? in.dims[k] : t.sizes[how.of[k]];
+        of->strides[k] = summed ? 1 : t.strides[how.of[k]] * how.step[k];
+      }
+      break;
+    case OperandDims::kRegrouped: {
       Tile rounded = t, unused;
+      unused.rank = of->rank;
       for (size_t k = 0; k < t.rank; ++k) rounded.sizes[k] = padded(t.sizes[k]);
-      return through_reshape(m.shape(i), in, rounded, &unused) && through_reshape(m.shape(i), in, t, of);
+      if (!regroup(how, out, in, rounded, &unused) || !regroup(how, out, in, t, of)) return false;
+      break;
     }
-    default:
-      if (!in.dims.empty()) *of = t;
-      return true;
   }
-}
-
-// Where a dimension has one element there is nothing to stride over: XLA's expression for it is a constant, the stride
-// of which is 0. So rows that end with such a dimension count as read element by element. The result's own tile keeps
-// its strides: its map is the identity, which nothing simplifies.
-void no_stride_of_ones(const Shape& s, Tile* t) {
-  for (size_t k = 0; k < t->rank; ++k)
-    if (s.dims[k] == 1) t->strides[k] = 0;
-}
-
-bool operand_tile(const Module& m, InstId i, size_t n, const Shape& in, const Tile& t, Tile* of) {
-  if (!operand_tile_of(m, i, n, in, t, of)) return false;
-  no_stride_of_ones(in, of);
+  // Where a dimension has one element there is nothing to stride over: XLA's expression for it is a constant, the
+  // stride of which is 0. So rows that end with such a dimension count as read element by element. The result's own
+  // tile keeps its strides: its map is the identity, which nothing simplifies.
+  for (size_t k = 0; k < of->rank; ++k)
+    if (in.dims[k] == 1) of->strides[k] = 0;
   return true;
 }
 
@@ -195,7 +108,7 @@ bool can_be_cut(const FusionView& view) {
   if (one.rank > kMostTileRank) return false;
   for (size_t k = 0; k < one.rank; ++k) one.sizes[k] = one.strides[k] = 1;
   TiledFusion fusion(view);
-  return fusion.cut(one) != nullptr && has_tile_maps(view);
+  return fusion.cut(one) != nullptr && fusion.has_maps();
 }
 
 int64_t padded_elements(const Tile& t) {
@@ -216,34 +129,53 @@ TiledFusion::TiledFusion(const FusionView& view) : m_(view.module()) {
   place(view.roots()[0]);
   for (size_t k = 0; k < nodes_.size(); ++k) {
     if (!nodes_[k].inside) continue;
-    std::vector<uint32_t> operands;
+    std::vector<Operand> operands;
     for (size_t n = 0; n < m_.operand_count(nodes_[k].inst); ++n)
-      operands.push_back(place(view.operand(nodes_[k].inst, n)));
+      operands.push_back({place(view.operand(nodes_[k].inst, n)), {}});
     nodes_[k].operands = std::move(operands);
   }
-  tiled_.resize(nodes_.size());
+  for (Node& node : nodes_)
+    for (size_t n = 0; small_ && n < node.operands.size(); ++n)
+      node.operands[n].dims = operand_dims(m_, node.inst, n, m_.shape(nodes_[node.operands[n].node].inst));
+  asked_.resize(nodes_.size());
 }
 
-const std::vector<TiledValue>* TiledFusion::cut(const Tile& root) {
-  if (!small_) return nullptr;
-  out_.clear(), node_of_.clear();
-  for (std::vector<uint32_t>& t : tiled_) t.clear();
-  out_.push_back({nodes_[0].inst, root, nodes_[0].inside});
-  node_of_.push_back(0), tiled_[0].push_back(0);
-  for (size_t k = 0; k < out_.size(); ++k) {
-    if (!out_[k].inside) continue;
-    const Node& node = nodes_[node_of_[k]];
-    for (size_t n = 0; n < node.operands.size(); ++n) {
-      const uint32_t to = node.operands[n];
-      Tile t;
-      if (!operand_tile(m_, node.inst, n, m_.shape(nodes_[to].inst), out_[k].tile, &t)) return nullptr;
-      if (std::any_of(tiled_[to].begin(), tiled_[to].end(), [&](uint32_t p) { return out_[p].tile == t; })) continue;
-      tiled_[to].push_back(static_cast<uint32_t>(out_.size()));
-      node_of_.push_back(to);
-      out_.push_back({nodes_[to].inst, t, nodes_[to].inside});
+// Each value once for each part of it that is asked for, the root first; false where `through`, which says the part
+// that is asked of an operand, knows none.
+template <class Part, class Through>
+bool TiledFusion::follow(const Part& root, std::vector<Asked<Part>>* out, const Through& through) {
+  out->clear();
+  if (!small_) return false;
+  for (std::vector<uint32_t>& a : asked_) a.clear();
+  auto ask = [&](uint32_t node, Part part) {
+    asked_[node].push_back(static_cast<uint32_t>(out->size()));
+    out->push_back({nodes_[node].inst, node, nodes_[node].inside, std::move(part)});
+  };
+  ask(0, root);
+  for (size_t k = 0; k < out->size(); ++k) {
+    if (!(*out)[k].inside) continue;
+    const Node& node = nodes_[(*out)[k].node];
+    for (const Operand& o : node.operands) {
+      Part part;
+      if (!through(o.dims, m_.shape(node.inst), m_.shape(nodes_[o.node].inst), (*out)[k].part, &part)) return false;
+      const std::vector<uint32_t>& known = asked_[o.node];
+      if (std::none_of(known.begin(), known.end(), [&](uint32_t p) { return (*out)[p].part == part; }))
+        ask(o.node, std::move(part));
     }
   }
-  return &out_;
+  return true;
+}
+
+bool TiledFusion::has_maps() {
+  TileMaps maps;
+  std::vector<Asked<TileMaps::Terms>> values;
+  return follow(TileMaps::of_result(m_.shape(nodes_[0].inst)), &values,
+                [&](const OperandDims& how, const Shape& out, const Shape& in, const TileMaps::Terms& terms,
+                    TileMaps::Terms* of) { return maps.through(how, out, in, terms, of); });
+}
+
+const std::vector<Asked<Tile>>* TiledFusion::cut(const Tile& root) {
+  return follow(root, &out_, operand_tile) ? &out_ : nullptr;
 }
 
 }  // namespace hlo

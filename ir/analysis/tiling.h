@@ -8,22 +8,22 @@
 
 #include "ir/analysis/fusion_view.h"
 #include "ir/analysis/gpu_target.h"
+#include "ir/analysis/operand_dims.h"
 
 namespace hlo {
-
-inline constexpr size_t kMostTileRank = 8;
 
 struct Tile {
   size_t rank = 0;
   std::array<int64_t, kMostTileRank> sizes{}, strides{};  // by dimension; behind the rank they are 0
-  uint32_t summed =
-      0;  // bits of the dimensions that a reduction goes all along, which are no part of the result's tile
-  bool operator==(const Tile& t) const { return rank == t.rank && sizes == t.sizes && strides == t.strides; }
+  bool operator==(const Tile&) const = default;
 };
-struct TiledValue {
+// A value as one part of it is asked for.
+template <class Part>
+struct Asked {
   InstId inst;
-  Tile tile;
+  uint32_t node = 0;    // of the TiledFusion
   bool inside = false;  // computed here; else read
+  Part part;
 };
 
 // Why Triton does not take the instruction on that card, in XLA's words; empty where it does (triton_support.cc).
@@ -37,21 +37,29 @@ int64_t padded_elements(const Tile& t);
 class TiledFusion {
  public:
   explicit TiledFusion(const FusionView& view);
+  // Does XLA see tiles in all of its values, whatever their sizes (tile_maps.h)?
+  bool has_maps();
   // Each value once for each tile of it, the root first, until the next call; null where it cannot be cut so.
-  const std::vector<TiledValue>* cut(const Tile& root);
+  const std::vector<Asked<Tile>>* cut(const Tile& root);
 
  private:
+  struct Operand {
+    uint32_t node;
+    OperandDims dims;
+  };
   struct Node {
     InstId inst;
     bool inside = false;
-    std::vector<uint32_t> operands;
+    std::vector<Operand> operands;
   };
+  template <class Part, class Through>
+  bool follow(const Part& root, std::vector<Asked<Part>>* out, const Through& through);
+
   const Module& m_;
   std::vector<Node> nodes_;
-  bool small_ = true;  // no value has more dimensions than a tile
-  std::vector<TiledValue> out_;
-  std::vector<uint32_t> node_of_;             // of each value
-  std::vector<std::vector<uint32_t>> tiled_;  // values of each node
+  bool small_ = true;  // all are arrays that have no more dimensions than a tile
+  std::vector<Asked<Tile>> out_;
+  std::vector<std::vector<uint32_t>> asked_;  // parts of each node
 };
 
 }  // namespace hlo

@@ -98,7 +98,7 @@ class BufferAssigner : BufferValues {
   //   y = dynamic-update-slice(x, …), x dead behind it: y lies where x lay.
   void share_in_place() {
     std::unordered_map<int, Alive> alive;
-    each_life([&](int v, int64_t from, int64_t to, InstId by) {
+    each_life([&](int v, int64_t from, int64_t to, InstId by, size_t) {
       Alive& a = alive[v];
       a.add(from, to);
       a.read_only |= m_.op(by) == Opcode::Constant || (m_.op(by) == Opcode::Parameter && m_.parent(by) == m_.entry());
@@ -207,8 +207,16 @@ class BufferAssigner : BufferValues {
     if (rest.empty()) return drop_shadows();
     Allocation heap;
     const int number = static_cast<int>(out_.allocations.size());
-    heap.size = best_fit(out_.values, rest);
-    for (int v : rest) out_.values[static_cast<size_t>(v)].allocation = number;
+    std::vector<HeapBlock> blocks(out_.values.size());
+    for (int v : rest) {
+      const BufferValue& value = out_.values[static_cast<size_t>(v)];
+      blocks[static_cast<size_t>(v)] = {value.size, 0, {{value.first, value.last}}};
+    }
+    heap.size = best_fit(blocks, rest);
+    for (int v : rest) {
+      BufferValue& value = out_.values[static_cast<size_t>(v)];
+      value.allocation = number, value.offset = blocks[static_cast<size_t>(v)].offset;
+    }
     std::vector<int> done = rest;
     std::sort(done.begin(), done.end());
     heap.values = done;

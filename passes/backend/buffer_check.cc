@@ -74,7 +74,18 @@ class BufferInterpreter {
   bool alias(InstId i) const {
     if (rules_.alias) return rules_.alias(i);
     Opcode op = m_.op(i);
-    return op == Opcode::Bitcast || op == Opcode::OptBarrier || op == Opcode::AddDependency || op == Opcode::Domain;
+    return op == Opcode::Bitcast || op == Opcode::OptBarrier || op == Opcode::AddDependency || op == Opcode::Domain ||
+           op == Opcode::AllReduceDone;
+  }
+
+  // The k-th of all arrays of the operands; -1: there are not so many.
+  int operand_value(InstId i, size_t k) const {
+    for (InstId o : m_.operands(i)) {
+      const std::vector<int>& list = values_of(o);
+      if (k < list.size()) return list[k];
+      k -= list.size();
+    }
+    return -1;
   }
 
   void sequence(CompId c) {
@@ -82,6 +93,20 @@ class BufferInterpreter {
       if (wrong_) return;
       step(c, i);
     }
+  }
+  // What is sent lies where it lay.
+  void start_message(InstId i) {
+    Tokens all, sent;
+    for (InstId o : m_.operands(i)) {
+      read(o, i, {});
+      sent.insert(sent.end(), tokens_[o].begin(), tokens_[o].end());
+    }
+    for (size_t k = 0; k < values_of(i).size(); ++k) {
+      const bool same = values_of(i)[k] == operand_value(i, k);
+      all.push_back(same ? sent[k] : next_++);
+      if (!same) write(values_of(i)[k], all.back());
+    }
+    tokens_[i] = std::move(all);
   }
   void step(CompId, InstId i) {
     auto ops = m_.operands(i);
@@ -106,6 +131,8 @@ class BufferInterpreter {
       case Opcode::AsyncUpdate:
         tokens_[i] = tokens_[ops[0]];
         return;
+      case Opcode::AllGatherDone:
+      case Opcode::CollectivePermuteDone:
       case Opcode::AsyncDone:
         read(ops[0], i, {});
         tokens_[i] = part(tokens_[ops[0]], m_.shape_id(ops[0]), 1);
@@ -114,6 +141,9 @@ class BufferInterpreter {
         read(ops[0], i, {});
         tokens_[i] = {tokens_[ops[0]][0]};
         return;
+      case Opcode::AllGatherStart:
+      case Opcode::CollectivePermuteStart:
+        return start_message(i);
       case Opcode::CopyStart: {
         read(ops[0], i, {});
         int source = tokens_[ops[0]][0];

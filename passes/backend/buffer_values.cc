@@ -42,7 +42,16 @@ InstId BufferValues::done_of(InstId start) const {
 bool BufferValues::alias(InstId i) const {
   if (rules_.alias) return rules_.alias(i);
   Opcode op = m_.op(i);
-  return op == Opcode::Bitcast || op == Opcode::OptBarrier || op == Opcode::AddDependency || op == Opcode::Domain;
+  return op == Opcode::Bitcast || op == Opcode::OptBarrier || op == Opcode::AddDependency || op == Opcode::Domain ||
+         op == Opcode::AllReduceDone;
+}
+
+bool BufferValues::sends_operands(InstId i) const {
+  if (m_.op(i) != Opcode::AllGatherStart && m_.op(i) != Opcode::CollectivePermuteStart) return false;
+  const Shape& s = m_.shape(i);
+  int sent = 0;
+  for (InstId o : m_.operands(i)) sent += leaves(m_.shape_id(o));
+  return s.is_tuple() && s.elements.size() > 1 && leaves(s.elements[0]) == sent;
 }
 
 int BufferValues::new_value(InstId i, const Dims& index, ShapeId s) {
@@ -65,6 +74,17 @@ void BufferValues::define(InstId i, ShapeId s, Dims& index, std::vector<int>& li
     index.push_back(static_cast<int64_t>(k));
     define(i, shape.elements[k], index, list);
     index.pop_back();
+  }
+}
+// What is sent lies where it lay, all else is new.
+void BufferValues::start_message(InstId i, std::vector<int>& list) {
+  Dims index;
+  if (!sends_operands(i)) return define(i, m_.shape_id(i), index, list);
+  for (InstId o : m_.operands(i)) list.insert(list.end(), out_.by_inst[o].begin(), out_.by_inst[o].end());
+  const std::vector<ShapeId> parts = m_.shape(i).elements;
+  for (size_t k = 1; k < parts.size(); ++k) {
+    index = {static_cast<int64_t>(k)};
+    define(i, parts[k], index, list);
   }
 }
 int BufferValues::find(int v) {
@@ -123,6 +143,12 @@ void BufferValues::flow(CompId c) {
       case Opcode::AsyncUpdate:
         list = of(ops[0]);
         break;
+      case Opcode::AllGatherStart:
+      case Opcode::CollectivePermuteStart:
+        start_message(i, list);
+        break;
+      case Opcode::AllGatherDone:
+      case Opcode::CollectivePermuteDone:
       case Opcode::AsyncDone: {
         const std::vector<int>& all = of(ops[0]);
         int skip = leaves(m_.shape(ops[0]).elements[0]);
@@ -214,14 +240,14 @@ void BufferValues::last_reads(CompId c, Ends& ends) {
     };
     const std::vector<int64_t> until = ends[i];
     Opcode op = m_.op(i);
-    if (op == Opcode::Tuple || op == Opcode::AsyncStart) {
+    if (op == Opcode::Tuple || op == Opcode::AsyncStart || sends_operands(i)) {
       size_t k = 0;
       for (InstId o : ops)
         for (size_t leaf = 0; leaf < ends[o].size(); ++leaf) reach(o, leaf, until[k++]);
-    } else if (op == Opcode::GetTupleElement || op == Opcode::AsyncDone) {
-      const size_t index = op == Opcode::AsyncDone ? 1 : static_cast<size_t>(m_.attrs(i).integer(Attr::index));
+    } else if (op == Opcode::GetTupleElement || is_message_done(op)) {
+      const size_t index = is_message_done(op) ? 1 : static_cast<size_t>(m_.attrs(i).integer(Attr::index));
       const size_t skip = static_cast<size_t>(leaves_before(m_.shape_id(ops[0]), index));
-      if (op == Opcode::AsyncDone) reach_all(end_[i]);
+      if (is_message_done(op)) reach_all(end_[i]);
       for (size_t k = 0; k < until.size(); ++k) reach(ops[0], skip + k, until[k]);
     } else if (op == Opcode::CopyStart) {
       reach(ops[0], 0, until[1]);
@@ -243,65 +269,70 @@ namespace {
 
 int64_t aligned(int64_t n) { return (n + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
 
-// Values that have a place, to be asked for those alive between two positions: the largest end over ranges of them in
-// the order of their starts.
+// Pieces of time of blocks that have a place, to be asked for those at one time with another: the largest end over
+// ranges of them in the order of their starts.
 class Placed {
  public:
-  Placed(const std::vector<BufferValue>& values, std::vector<int> list) : values_(values), by_start_(std::move(list)) {
-    std::sort(by_start_.begin(), by_start_.end(), [&](int a, int b) {
-      return std::pair(values[static_cast<size_t>(a)].first, a) < std::pair(values[static_cast<size_t>(b)].first, b);
-    });
-    while (size_ < by_start_.size()) size_ *= 2;
+  Placed(const std::vector<HeapBlock>& blocks, const std::vector<int>& list) : pieces_of_(blocks.size()) {
+    for (int b : list)
+      for (const auto& [from, to] : blocks[static_cast<size_t>(b)].times) pieces_.push_back({from, to, b});
+    std::sort(pieces_.begin(), pieces_.end(),
+              [](const Piece& a, const Piece& b) { return std::pair(a.from, a.block) < std::pair(b.from, b.block); });
+    while (size_ < pieces_.size()) size_ *= 2;
     ends_.assign(2 * size_, -1);
-    for (size_t k = 0; k < by_start_.size(); ++k) place_[by_start_[k]] = k;
+    for (size_t k = 0; k < pieces_.size(); ++k) pieces_of_[static_cast<size_t>(pieces_[k].block)].push_back(k);
   }
-  void add(int v) {
-    size_t at = size_ + place_.at(v);
-    for (ends_[at] = values_[static_cast<size_t>(v)].last; at > 1; at /= 2)
-      ends_[at / 2] = std::max(ends_[at / 2], ends_[at]);
+  void add(int b) {
+    for (size_t k : pieces_of_[static_cast<size_t>(b)]) {
+      size_t at = size_ + k;
+      for (ends_[at] = pieces_[k].to; at > 1; at /= 2) ends_[at / 2] = std::max(ends_[at / 2], ends_[at]);
+    }
   }
   template <typename F>
-  void overlapping(int64_t first, int64_t last, F found) const {
-    visit(1, 0, size_, first, last, found);
+  void overlapping(int64_t from, int64_t to, F found) const {
+    visit(1, 0, size_, from, to, found);
   }
 
  private:
+  struct Piece {
+    int64_t from, to;
+    int block;
+  };
   template <typename F>
-  void visit(size_t node, size_t from, size_t count, int64_t first, int64_t last, F& found) const {
-    if (ends_[node] < first || from >= by_start_.size() || values_[static_cast<size_t>(by_start_[from])].first > last)
-      return;
-    if (count == 1) return found(by_start_[from]);
-    visit(2 * node, from, count / 2, first, last, found);
-    visit(2 * node + 1, from + count / 2, count / 2, first, last, found);
+  void visit(size_t node, size_t begin, size_t count, int64_t from, int64_t to, F& found) const {
+    if (ends_[node] < from || begin >= pieces_.size() || pieces_[begin].from > to) return;
+    if (count == 1) return found(pieces_[begin].block);
+    visit(2 * node, begin, count / 2, from, to, found);
+    visit(2 * node + 1, begin + count / 2, count / 2, from, to, found);
   }
-  const std::vector<BufferValue>& values_;
-  std::vector<int> by_start_;
+  std::vector<Piece> pieces_;
+  std::vector<std::vector<size_t>> pieces_of_;  // pieces of each block
   size_t size_ = 1;
   std::vector<int64_t> ends_;
-  std::unordered_map<int, size_t> place_;
 };
 
 }  // namespace
 
-int64_t best_fit(std::vector<BufferValue>& values, const std::vector<int>& order) {
-  Placed placed(values, order);
+int64_t best_fit(std::vector<HeapBlock>& blocks, const std::vector<int>& order) {
+  Placed placed(blocks, order);
   int64_t size = 0;
-  for (int v : order) {
-    BufferValue& value = values[static_cast<size_t>(v)];
+  for (int b : order) {
+    HeapBlock& block = blocks[static_cast<size_t>(b)];
     std::vector<std::pair<int64_t, int64_t>> taken;
-    placed.overlapping(value.first, value.last, [&](int w) {
-      const BufferValue& other = values[static_cast<size_t>(w)];
-      taken.push_back({other.offset, other.offset + aligned(std::max<int64_t>(other.size, 1))});
-    });
+    for (const auto& [from, to] : block.times)
+      placed.overlapping(from, to, [&](int other) {
+        const HeapBlock& o = blocks[static_cast<size_t>(other)];
+        taken.push_back({o.offset, o.offset + aligned(std::max<int64_t>(o.size, 1))});
+      });
     std::sort(taken.begin(), taken.end());
-    int64_t need = aligned(std::max<int64_t>(value.size, 1)), best = -1, best_gap = INT64_MAX, at = 0;
+    int64_t need = aligned(std::max<int64_t>(block.size, 1)), best = -1, best_gap = INT64_MAX, at = 0;
     for (const auto& [from, to] : taken) {
       if (from - at >= need && from - at < best_gap) best = at, best_gap = from - at;
       at = std::max(at, to);
     }
-    value.offset = best >= 0 ? best : at;
-    size = std::max(size, value.offset + value.size);
-    placed.add(v);
+    block.offset = best >= 0 ? best : at;
+    size = std::max(size, block.offset + block.size);
+    placed.add(b);
   }
   return size;
 }

@@ -11,6 +11,11 @@
 
 namespace hlo {
 
+// What hands on the second part of what its operand has started.
+inline bool is_message_done(Opcode op) {
+  return op == Opcode::AsyncDone || op == Opcode::AllGatherDone || op == Opcode::CollectivePermuteDone;
+}
+
 class BufferValues {
  protected:
   BufferValues(const Module& m, const BufferRules& rules) : m_(m), u_(m.u()), rules_(rules), nodes_(m.u()) {}
@@ -24,6 +29,8 @@ class BufferValues {
 
   // Is the instruction's result its operand under another name?
   bool alias(InstId i) const;
+  // Does it start a message whose first part, what is sent, are its operands as they lie?
+  bool sends_operands(InstId i) const;
   int leaves(ShapeId s) const { return static_cast<int>(nodes_.leaves(s)); }
   int leaves_before(ShapeId tuple, size_t k) const { return static_cast<int>(nodes_.leaves_before(tuple, k)); }
   int new_value(InstId i, const Dims& index, ShapeId s);
@@ -40,7 +47,7 @@ class BufferValues {
   void last_reads(CompId c, Ends& ends);
   // In the order in which they begin.
   std::vector<CompId> computations() const;
-  // Calls f(class, from, to, instruction) for each time that a value of a class is alive.
+  // Calls f(class, from, to, instruction, which of its arrays) for each time that a value of a class is alive.
   template <typename F>
   void each_life(const F& f) {
     Ends ends;
@@ -54,15 +61,15 @@ class BufferValues {
       for (InstId i : m_.live_order(c)) {
         const Opcode op = m_.op(i);
         const bool passes = op == Opcode::Tuple || op == Opcode::GetTupleElement || op == Opcode::AsyncUpdate ||
-                            op == Opcode::AsyncDone || op == Opcode::CopyDone || (op != Opcode::Parameter && alias(i));
+                            is_message_done(op) || op == Opcode::CopyDone || (op != Opcode::Parameter && alias(i));
         if (passes) continue;
         const std::vector<int>& list = out_.by_inst[i];
         for (size_t k = 0; k < list.size(); ++k) {
           // A loop's state is there while its condition looks, whether it looks at all of it or not.
           if (op == Opcode::Parameter)
-            f(find(list[k]), comp_start_[c], conditions.contains(c) ? comp_end_[c] : ends[i][k], i);
+            f(find(list[k]), comp_start_[c], conditions.contains(c) ? comp_end_[c] : ends[i][k], i, k);
           else
-            f(find(list[k]), end_[i], ends[i][k], i);
+            f(find(list[k]), end_[i], ends[i][k], i, k);
         }
       }
   }
@@ -85,11 +92,17 @@ class BufferValues {
  private:
   InstId done_of(InstId start) const;
   void define(InstId i, ShapeId s, Dims& index, std::vector<int>& list);
+  void start_message(InstId i, std::vector<int>& list);
 };
 
 constexpr int64_t kBufferAlignment = 256;
-// The smallest gap that fits, the lowest of equals, for each value in that order: sets their offsets and gives the size
-// of the whole. Values whose `first` to `last` overlap do not.
-int64_t best_fit(std::vector<BufferValue>& values, const std::vector<int>& order);
+// What needs a place while it is there: pieces of time, from and to included.
+struct HeapBlock {
+  int64_t size = 0, offset = 0;
+  std::vector<std::pair<int64_t, int64_t>> times;
+};
+// The smallest gap that fits, the lowest of equals, for each block in that order: sets their offsets and gives the size
+// of the whole. Those that are there at one time do not overlap.
+int64_t best_fit(std::vector<HeapBlock>& blocks, const std::vector<int>& order);
 
 }  // namespace hlo

@@ -6,6 +6,7 @@
 #include "ir/aliasing.h"
 #include "ir/analysis/alias_info.h"
 #include "passes/backend/buffer_values.h"
+#include "passes/backend/xla_heap.h"
 
 namespace hlo {
 namespace {
@@ -76,8 +77,9 @@ class XlaBufferAssigner : BufferValues {
     for (const auto& [i, t] : end_) at_[t] = i;
     tables_of_tuples();
     for (size_t v = 0; v < class_.size(); ++v) room(find(static_cast<int>(v)), out_.values[v].size);
-    each_life([&](int v, int64_t from, int64_t to, InstId by) {
+    each_life([&](int v, int64_t from, int64_t to, InstId by, size_t leaf) {
       times_[v].add(from, std::max(from, to), v);
+      lives_.push_back({v, from, std::max(from, to), by, static_cast<int64_t>(leaf)});
       fixed_[v] |= m_.op(by) == Opcode::Constant || (m_.op(by) == Opcode::Parameter && m_.parent(by) == m_.entry());
     });
     alias_with_results();
@@ -92,6 +94,13 @@ class XlaBufferAssigner : BufferValues {
   }
 
  private:
+  // What each_life tells, and which of its instruction's arrays it is.
+  struct Life {
+    int value;
+    int64_t from, to;
+    InstId by;
+    int64_t leaf;
+  };
   BufferValue& value(int v) { return out_.values[static_cast<size_t>(v)]; }
   void room(int v, int64_t size) { value(v).size = std::max(value(v).size, size); }
 
@@ -117,6 +126,8 @@ class XlaBufferAssigner : BufferValues {
           case Opcode::Reduce:
           case Opcode::AllReduce:
           case Opcode::RngBitGenerator:
+          case Opcode::AllGatherStart:
+          case Opcode::CollectivePermuteStart:
           case Opcode::Conditional: {
             const int v = new_value(i, {}, m_.shape_id(i));
             table[i] = v;
@@ -245,14 +256,20 @@ class XlaBufferAssigner : BufferValues {
     busy_.push_back(times_[v]);
     return number;
   }
-  // In XLA's order: by size, results first, then where they are made, the entry's first.
-  std::vector<int> by_size() {
+  // Of what is assigned here: the place in the computations' post orders, one behind the other.
+  std::unordered_map<InstId, int64_t> places(const std::vector<CompId>& comps) {
     std::unordered_map<InstId, int64_t> place;
     int64_t next = 0;
+    for (CompId c : comps)
+      if (comp_start_.contains(c))
+        for (InstId i : m_.post_order(c)) place[i] = next++;
+    return place;
+  }
+  // In XLA's order: by size, results first, then where they are made, the entry's first.
+  std::vector<int> by_size() {
     std::vector<CompId> comps = m_.computation_post_order();
-    for (auto c = comps.rbegin(); c != comps.rend(); ++c)
-      if (comp_start_.contains(*c))
-        for (InstId i : m_.post_order(*c)) place[i] = next++;
+    std::reverse(comps.begin(), comps.end());
+    std::unordered_map<InstId, int64_t> place = places(comps);
     std::vector<int64_t> first(out_.values.size(), INT64_MAX);
     for (size_t v = 0; v < out_.values.size(); ++v) {
       int64_t& f = first[static_cast<size_t>(find(static_cast<int>(v)))];
@@ -346,77 +363,62 @@ class XlaBufferAssigner : BufferValues {
     return true;
   }
 
-  // Values that nothing had room for, in the order of time: one that ends in the instruction that makes the next may
-  // hand its place on.
+  // Values that nothing had room for.
   void into_heap() {
     if (rest_.empty()) return;
-    std::unordered_set<int> waiting(rest_.begin(), rest_.end());
-    std::vector<int> order(rest_);
-    std::sort(order.begin(), order.end(),
-              [&](int a, int b) { return std::pair(times_[a].first(), a) < std::pair(times_[b].first(), b); });
-    std::unordered_map<int, int> heir;  // whose place it has
-    auto top = [&](int v) {
-      while (heir.contains(v)) v = heir[v];
-      return v;
-    };
-    std::unordered_map<int, std::pair<int64_t, int64_t>> span;
-    for (int v : rest_) span[v] = {times_[v].first(), times_[v].last()};
-    for (int v : order) {
-      const int64_t t = times_[v].first();
-      auto found = at_.find(t);
-      if (found == at_.end() || is_given(found->second)) continue;
-      for (InstId o : m_.operands(found->second)) {
-        if (heir.contains(v)) break;
-        for (int x : out_.by_inst[o]) {
-          if (!waiting.contains(x) || x == v || times_[x].last() != t || value(x).size != value(v).size) continue;
-          const int place = top(x);
-          if (place == v || span[place].second != t || !may_touch(t, x, v)) continue;
-          heir[v] = place;
-          span[place].second = std::max(span[place].second, span[v].second);
-          break;
-        }
-      }
+    const std::unordered_set<int> waiting(rest_.begin(), rest_.end());
+    const std::unordered_map<InstId, int64_t> place = places(m_.computation_post_order());
+    std::vector<HeapValue> values;
+    for (const Life& life : lives_) {
+      const int v = find(life.value);
+      if (!waiting.contains(v)) continue;
+      HeapValue h{v, value(v).size, life.from, life.to, place.at(life.by) << kLeafBits | life.leaf, {}};
+      if (flow_ && m_.op(life.by) != Opcode::Copy && m_.op(life.by) != Opcode::Parameter && !is_given(life.by))
+        h.operands = gives_way(life, waiting);
+      values.push_back(std::move(h));
     }
-    std::vector<int> places;
-    for (int v : rest_)
-      if (!heir.contains(v)) {
-        value(v).first = span[v].first, value(v).last = span[v].second;
-        places.push_back(v);
-      }
-    auto length = [&](int v) { return value(v).last - value(v).first; };
-    auto sorted = [&](bool by_time) {
-      std::vector<int> list = places;
-      std::stable_sort(list.begin(), list.end(), [&](int a, int b) {
-        const auto x = std::pair(value(a).size, length(a)), y = std::pair(value(b).size, length(b));
-        return by_time ? std::pair(x.second, x.first) > std::pair(y.second, y.first) : x > y;
-      });
-      return list;
-    };
-    std::vector<BufferValue> other = out_.values;
-    const int64_t by_time = best_fit(other, sorted(true));
-    Allocation heap;
-    heap.size = best_fit(out_.values, sorted(false));
-    if (by_time < heap.size) {
-      heap.size = by_time;
-      for (int v : places) value(v).offset = other[static_cast<size_t>(v)].offset;
-    }
+    const Heap heap = simulate_heap(std::move(values));
     const int number = static_cast<int>(out_.allocations.size());
-    for (int v : rest_) {
-      value(v).offset = value(top(v)).offset;
-      value(v).allocation = number;
-      heap.values.push_back(v);
+    for (int v : rest_) value(v).offset = heap.offsets.at(v), value(v).allocation = number;
+    Allocation a;
+    a.size = heap.size, a.values = rest_;
+    out_.allocations.push_back(std::move(a));
+  }
+  // The operands of what makes it that it may lie in the place of, where they wait for one, too.
+  std::vector<int> gives_way(const Life& life, const std::unordered_set<int>& waiting) {
+    std::vector<int> out;
+    const std::span<const InstId> operands = m_.operands(life.by);
+    const uint32_t result = leaf_nodes(life.by)[static_cast<size_t>(life.leaf)];
+    for (InstId o : operands) {
+      if (!m_.shape(o).is_array()) continue;
+      const DataflowValue& read = (*flow_)[flow_->at(o)];
+      const auto slot = std::find(operands.begin(), operands.end(), read.inst);
+      const int x = find(out_.by_inst[o][0]);
+      if (slot == operands.end() || x == find(life.value) || !waiting.contains(x)) continue;
+      const ValueUse use{life.by, static_cast<uint32_t>(slot - operands.begin()), read.node};
+      if (aliases_.can_share(*flow_, use, life.by, result)) out.push_back(x);
     }
-    out_.allocations.push_back(std::move(heap));
+    return out;
   }
 
+  size_t reducers_values() const {
+    size_t n = 0;
+    for (CompId c : m_.nonfusion_computations())
+      if (!comp_start_.contains(c))
+        for (InstId i : m_.live_order(c)) n += !alias(i) && m_.op(i) != Opcode::GetTupleElement;
+    return n;
+  }
   // Temporary allocations become one, behind all others.
   void combine() {
     std::vector<Allocation> kept, temps;
     std::vector<std::pair<bool, size_t>> where;  // by old number: is it temporary, and which one
-    size_t front = 0, back = out_.allocations.size();
-    std::vector<size_t> order(out_.allocations.size());
+    // Behind them XLA has those of reducers and the like, one a value, which are not told here: it takes those that are
+    // temporary out by exchanging them with what stands at the end.
+    const size_t count = out_.allocations.size();
+    std::vector<size_t> order(count + reducers_values());
     for (size_t k = 0; k < order.size(); ++k) order[k] = k;
-    auto temporary = [&](size_t k) { return out_.allocations[order[k]].kind == Allocation::kTemp; };
+    size_t front = 0, back = order.size();
+    auto temporary = [&](size_t k) { return order[k] < count && out_.allocations[order[k]].kind == Allocation::kTemp; };
     while (true) {
       while (front < back && !temporary(front)) ++front;
       while (front < back && temporary(back - 1)) --back;
@@ -426,6 +428,7 @@ class XlaBufferAssigner : BufferValues {
     std::vector<int> number(order.size(), -1);
     std::vector<int64_t> base(order.size(), 0);
     Allocation all;
+    std::erase_if(order, [&](size_t k) { return k >= count; });
     for (size_t k : order) {
       Allocation& a = out_.allocations[k];
       if (a.kind != Allocation::kTemp) {
@@ -464,6 +467,7 @@ class XlaBufferAssigner : BufferValues {
 
   const AliasInfo aliases_;
   static constexpr size_t kFewTries = 16;
+  static constexpr int kLeafBits = 24;
   size_t tries_left_ = size_t{1} << 24;
   std::optional<Dataflow> flow_;
   std::unordered_map<int64_t, InstId> at_;  // by position
@@ -472,6 +476,7 @@ class XlaBufferAssigner : BufferValues {
   std::unordered_map<int, std::pair<InstId, size_t>> parameters_;
   std::unordered_map<InstId, std::vector<Dims>> paths_;  // of the parameters' arrays
   std::unordered_set<int> donated_, is_table_;
+  std::vector<Life> lives_;
   std::vector<int> tables_, reusable_, rest_;
   std::vector<Times> busy_;  // by allocation
   int root_table_ = -1;

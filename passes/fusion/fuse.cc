@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "passes/rewrite.h"
 
@@ -12,14 +13,21 @@ namespace {
 // Operands and parameters of a body that others are fused into, one by one.
 class Body {
  public:
-  // `of_clone`: what comes in is named as by XLA, which clones the other fusion first, names and all
-  // (xla/hlo/ir/hlo_instructions.cc, MergeFusionInstructionIntoMultiOutput).
-  Body(Module& m, InstId fusion, bool of_clone = false)
+  Body(Module& m, InstId fusion)
       : m_(m),
-        of_clone_(of_clone),
         body_(m.called(fusion)[0]),
         operands_(m.operands(fusion).begin(), m.operands(fusion).end()),
         params_(m.comp(body_).params) {}
+
+  // All of the other fusion's body is about to come in. XLA clones it first, names and all, parameters as well
+  // (xla/hlo/ir/hlo_instructions.cc, MergeFusionInstruction): `add.1` becomes `add.3`.
+  void name_by_clone(InstId other, std::string_view suffix) {
+    const CompId body = m_.called(other)[0];
+    std::string name(m_.comp_name(body));
+    if (!suffix.empty()) name.append(1, '.').append(suffix);
+    m_.take_computation_name(name);
+    for (InstId i : m_.post_order(body)) clone_names_[i] = m_.clone_name(i, suffix);
+  }
 
   // `source` stands among the operands and is computed inside from here on, of these operands.
   InstId take(InstId source, const std::vector<InstId>& of) {
@@ -60,10 +68,9 @@ class Body {
   InstId clone(InstId source, const std::vector<InstId>& of) {
     std::vector<InstId> inner;
     for (InstId o : of) inner.push_back(parameter_of(o));
-    if (!of_clone_) return m_.clone_inst(source, body_, inner);
-    const InstId copy = m_.clone_inst(source, body_, inner, ShapeId(), "clone");
-    m_.set_uniquified_name(copy, std::string(m_.inst_name(copy)));
-    return copy;
+    const auto name = clone_names_.find(source);
+    if (name == clone_names_.end()) return m_.clone_inst(source, body_, inner);
+    return m_.clone_named(source, body_, inner, ShapeId(), m_.take_name(m_.u().text(name->second)));
   }
   InstId parameter_of(InstId operand) {
     auto known = std::find(operands_.begin(), operands_.end(), operand);
@@ -75,9 +82,9 @@ class Body {
   }
 
   Module& m_;
-  bool of_clone_;
   CompId body_;
   std::vector<InstId> operands_, params_;
+  std::unordered_map<InstId, StrId> clone_names_;
 };
 
 // What an instruction inside of the other fusion reads, as seen from outside.
@@ -140,6 +147,7 @@ InstId fuse_into(Module& m, InstId producer, InstId consumer, std::string_view k
     // Users before what they use: each is then an operand of the fusion when its turn comes.
     const CompId inner = m.called(producer)[0];
     std::vector<InstId> order = m.post_order(inner);
+    body.name_by_clone(producer, {});
     body.replace_operand(producer, m.comp(inner).root);
     for (auto i = order.rbegin(); i != order.rend(); ++i) {
       if (m.op(*i) == Opcode::Parameter) continue;
@@ -151,7 +159,7 @@ InstId fuse_into(Module& m, InstId producer, InstId consumer, std::string_view k
 }
 
 void fuse_as_output(Module& m, InstId other, InstId fusion) {
-  Body body(m, fusion, m.op(other) == Opcode::Fusion);
+  Body body(m, fusion);
   const CompId comp = m.called(fusion)[0];
   const InstId root = m.comp(comp).root;
   std::vector<InstId> results = {root}, order = {other}, further;
@@ -161,6 +169,7 @@ void fuse_as_output(Module& m, InstId other, InstId fusion) {
   if (m.op(other) == Opcode::Fusion) {
     const CompId inner = m.called(other)[0];
     order = m.post_order(inner);
+    body.name_by_clone(other, "clone");
     std::reverse(order.begin(), order.end());
     std::erase_if(order, [&](InstId i) { return m.op(i) == Opcode::Parameter; });
     body.replace_operand(other, m.comp(inner).root);

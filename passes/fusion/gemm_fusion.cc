@@ -215,6 +215,7 @@ class GemmFusion {
     const AttrsId attrs =
         attrs_of(u_, Opcode::Fusion,
                  {{Attr::kind, u_.str("kCustom")}, {Attr::calls, body_}, {Attr::backend_config, u_.str(kConfig)}});
+    m_.take_name("fusion");  // XLA makes it by that name and names it then
     const InstId fusion = m_.add(m_.parent(dot), {.op = Opcode::Fusion,
                                                   .shape = m_.shape_id(inside),
                                                   .operands = parameters_,

@@ -8,13 +8,6 @@ bool lies_by_default(const Shape& s) {
   return s.is_array() && (s.layout.minor_to_major.empty() || is_default_layout(Layout{s.layout.minor_to_major, "", 0}));
 }
 
-Dims major_to_minor(const Shape& s) {
-  Dims order = s.layout.minor_to_major;
-  if (order.size() != s.dims.size()) order = default_minor_to_major(s.rank());
-  std::reverse(order.begin(), order.end());
-  return order;
-}
-
 ShapeId as_it_lies(Universe& u, ShapeId shape) {
   Shape s = u[shape];
   if (s.is_tuple()) {

@@ -7,7 +7,6 @@
 namespace hlo {
 
 bool lies_by_default(const Shape& s);  // an array, row by row
-Dims major_to_minor(const Shape& s);   // of an array
 // The same bytes row by row: dimensions as they lie. Tuples part by part.
 ShapeId as_it_lies(Universe& u, ShapeId shape);
 

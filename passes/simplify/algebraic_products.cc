@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "passes/simplify/algebraic_simplifier.h"
+#include "passes/simplify/collectives.h"
 
 namespace hlo {
 
@@ -334,28 +335,6 @@ bool A::window_of_constant(InstId i) {
   return true;
 }
 
-namespace {
-// Devices of a group, where all groups are of one size; 0 where that is not known.
-int64_t even_group_size(const Module& m, InstId i) {
-  std::string_view text = m.u().text(m.attrs(i).text(Attr::replica_groups));
-  if (text.starts_with("{{")) {
-    int64_t size = 0;
-    for (size_t at = 1; at < text.size();) {
-      size_t end = text.find('}', at);
-      if (text[at] != '{' || end == std::string_view::npos) break;
-      int64_t n =
-          std::count(text.begin() + static_cast<ptrdiff_t>(at), text.begin() + static_cast<ptrdiff_t>(end), ',') + 1;
-      if (size && n != size) return 0;
-      size = n;
-      at = end + 1;
-      while (at < text.size() && (text[at] == ',' || text[at] == ' ')) ++at;
-    }
-    return size;
-  }
-  return 0;
-}
-}  // namespace
-
 //   all-gather, all-to-all of broadcast(K)      →      broadcast(K)
 //   all-reduce, reduce-scatter of broadcast(K)      →      broadcast(K), or K times the size of the group
 void A::collective(InstId i) {
@@ -379,7 +358,7 @@ void A::collective(InstId i) {
       rw(i, Opcode::Broadcast, {scalar}, dims_attr(u_, Opcode::Broadcast, {}));
     return;
   }
-  int64_t n = even_group_size(m_, i);
+  const int64_t n = named_group_size(m_, i);
   if (kind != Opcode::Add || n < 1 || m_.literal(scalar).elided || is_complex(type(scalar))) return;
   if (!go("sum of one value over devices", i)) return;
   const char* value = m_.literal(scalar).bytes.data();

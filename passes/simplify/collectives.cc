@@ -262,18 +262,28 @@ InstId only_slice(const Module& m, InstId i) {
 
 }  // namespace
 
+namespace {
+// 0 where there are none or they differ.
+int64_t even_size(const Groups& groups) {
+  for (const Dims& g : groups)
+    if (g.size() != groups[0].size()) return 0;
+  return groups.empty() ? 0 : static_cast<int64_t>(groups[0].size());
+}
+}  // namespace
+
 int64_t group_size(const Module& m, InstId i) {
   Groups groups;
   if (!read_groups(m, i, &groups)) return 0;
-  if (groups.empty()) {
-    const bool all = m.attrs(i).flag(Attr::use_global_device_ids);
-    // With a channel an exchange goes between partitions.
-    const bool partitions = m.op(i) == Opcode::AllToAll && m.attrs(i).has(Attr::channel_id);
-    return (partitions && !all ? 1 : m.config().replica_count) * (partitions || all ? m.config().num_partitions : 1);
-  }
-  for (const Dims& g : groups)
-    if (g.size() != groups[0].size()) return 0;
-  return static_cast<int64_t>(groups[0].size());
+  if (!groups.empty()) return even_size(groups);
+  const bool all = m.attrs(i).flag(Attr::use_global_device_ids);
+  // With a channel an exchange goes between partitions.
+  const bool partitions = m.op(i) == Opcode::AllToAll && m.attrs(i).has(Attr::channel_id);
+  return (partitions && !all ? 1 : m.config().replica_count) * (partitions || all ? m.config().num_partitions : 1);
+}
+
+int64_t named_group_size(const Module& m, InstId i) {
+  Groups groups;
+  return read_groups(m, i, &groups) ? even_size(groups) : 0;
 }
 
 int64_t next_channel(const Module& m, int64_t* last) {

@@ -9,5 +9,7 @@ int64_t next_channel(const Module& m, int64_t* last);
 
 // Devices of each of the collective's groups; 0 where they are written by mesh or groups differ in size.
 int64_t group_size(const Module& m, InstId i);
+// The same of groups that it names; 0 where it names none.
+int64_t named_group_size(const Module& m, InstId i);
 
 }  // namespace hlo

@@ -359,9 +359,9 @@ class Loops {
 
   // The loop over a state of another form: `to_old` makes the old state of the new one, `to_new` the new one of the
   // old one that a trip ends with (and of the new state that it began with). Both add what they make to the
-  // computation.
+  // computation. `in_steps`: XLA clones the body for either, which shows in names.
   void reform(InstId w, ShapeId shape, const std::function<InstId(InstId)>& to_old,
-              const std::function<InstId(InstId, InstId)>& to_new, InstId init) {
+              const std::function<InstId(InstId, InstId)>& to_new, InstId init, bool in_steps) {
     CompId old_body = body(w), old_condition = condition(w);
     auto copy = [&](CompId c) {
       CompId made = m_.clone_computation(c, "clone");
@@ -376,7 +376,11 @@ class Loops {
       if (whole) m_.set_root(made, as_before);
       return made;
     };
-    CompId new_condition = copy(old_condition), new_body = copy(old_body);
+    const CompId between = in_steps ? copy(old_body) : CompId(), new_condition = copy(old_condition);
+    const StrId root_name = m_.clone_name(m_.comp(in_steps ? between : old_body).root, "clone");
+    const CompId new_body = in_steps ? m_.clone_computation(between, "clone") : copy(old_body);
+    if (in_steps) m_.remove_computation(between);
+    m_.set_name(m_.comp(new_body).root, root_name);
     m_.set_root(new_body, to_new(m_.comp(new_body).root, state(new_body)));
     AttrSet attrs = m_.attrs(w);
     attrs.set(Attr::condition, new_condition), attrs.set(Attr::body, new_body);
@@ -434,7 +438,7 @@ class Loops {
     };
     InstId start = to_flat(init);
     reform(
-        w, flat, to_nested, [&](InstId root, InstId) { return to_flat(root); }, start);
+        w, flat, to_nested, [&](InstId root, InstId) { return to_flat(root); }, start, false);
     return true;
   }
 
@@ -478,15 +482,12 @@ class Loops {
         start = make(m_, m_.parent(w), Opcode::Tuple, parts, {}, u_.tuple(shapes));
       }
       auto part = [&](InstId of, size_t k) { return make_element(m_, of, static_cast<int64_t>(k)); };
-      // The steps' constants go with the old body.
-      std::map<size_t, ScalarValue> values;
-      for (auto [k, step] : steps) values.emplace(k, load_int(type, m_.literal(step).bytes.data()));
       auto to_old = [&](InstId of) {
         std::vector<InstId> parts;
         for (size_t k = 0; k < u_[old_shape].elements.size(); ++k) {
           InstId e = part(of, k);
-          if (auto step = values.find(k); step != values.end()) {
-            InstId by = make_scalar(m_, m_.parent(of), type, step->second);
+          if (auto step = steps.find(k); step != steps.end()) {
+            InstId by = m_.clone_inst(step->second, m_.parent(of), {}, {}, "clone");
             e = make(m_, m_.parent(of), Opcode::Add,
                      {e, make(m_, m_.parent(of), Opcode::Multiply, {part(of, *counter), by})});
           }
@@ -497,13 +498,13 @@ class Loops {
       auto to_new = [&](InstId old, InstId param) {
         std::vector<InstId> parts;
         for (size_t k = 0; k < u_[old_shape].elements.size(); ++k)
-          parts.push_back(part(values.contains(k) ? param : old, k));
+          parts.push_back(part(steps.contains(k) ? param : old, k));
         if (added)
           parts.push_back(
               make(m_, m_.parent(old), Opcode::Add, {part(param, *counter), make_scalar(m_, m_.parent(old), type, 1)}));
         return make(m_, m_.parent(old), Opcode::Tuple, parts, {}, u_.tuple(shapes));
       };
-      reform(w, u_.tuple(shapes), to_old, to_new, start);
+      reform(w, u_.tuple(shapes), to_old, to_new, start, true);
       return true;
     }
     return false;

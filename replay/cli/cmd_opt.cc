@@ -44,7 +44,7 @@ void order_users(Module& m, const OptArgs& a, const std::vector<WantedPass>& lis
   const bool asked = a.users == "replayed";
   if (asked && a.call_site.empty())
     fail(FailureKind::kUsage, "--users=replayed needs --call-site: the pipeline in which the pass is about to run");
-  const bool any = std::any_of(list.begin(), list.end(), [](const auto& w) { return asks_user_order(*w.pass); });
+  const bool any = std::any_of(list.begin(), list.end(), [](const auto& w) { return w.pass->asks_user_order; });
   if (list.empty() || a.call_site.empty() || (!asked && (a.users == "listed" || !any))) return;
   const ReplayedUsers users = order_users_by_replay(m, a.file, *list[0].pass, a.call_site);
   if (asked && !users.why_not.empty()) fail(FailureKind::kUsage, "{}", users.in_words());
@@ -91,8 +91,7 @@ int cmd_opt(const OptArgs& a) {
     PassContext context;
     context.keep_notes = a.json;
     if (!a.call_site.empty()) context.options = call_site_options(p.name, a.call_site);
-    for (const PassOption& o : options_of(p))
-      if (auto at = of_dump.find(std::string(o.name)); at != of_dump.end()) context.options[at->first] = at->second;
+    take_options(p, of_dump, &context.options);
     for (const auto& [key, value] : w.options) context.options[key] = value;
     for (const std::string& f : a.fuel) {
       size_t eq = f.find('=');

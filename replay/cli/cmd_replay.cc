@@ -85,7 +85,7 @@ ReplayOptions replay_options(const ReplayArgs& a) {
 std::string take_gpu_of_dump(const StartStage& start, const ReplayArgs& a, ReplayOptions* options) {
   if (!a.gpu.empty() || !start.recording || options->pipeline != "xla-gpu") return {};
   try {
-    const std::optional<DumpGpu> gpu = gpu_of(*start.recording);
+    const std::optional<NamedGpu> gpu = gpu_of(*start.recording);
     if (!gpu) return {};
     options->passes.given = gpu->options;
     return gpu->name;

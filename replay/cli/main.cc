@@ -45,7 +45,7 @@ std::string pipeline_for(const std::string& given, const std::string& spec, bool
 std::map<std::string, std::string> gpu_options_for(const std::string& pipeline, const std::string& spec) {
   if (pipeline != "xla-gpu") return {};
   try {
-    const std::optional<DumpGpu> gpu = gpu_of(spec);
+    const std::optional<NamedGpu> gpu = gpu_of(spec);
     return gpu ? gpu->options : std::map<std::string, std::string>();
   } catch (const Failure& f) {
     if (f.kind() != FailureKind::kUnsupported) throw;

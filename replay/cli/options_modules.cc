@@ -21,8 +21,9 @@ void add_replay(CLI::App& app, int* code) {
   c->add_option("FILE", replay_args.file, "module, stage, or DIR:MODULE: its first stage")->required();
   c->add_option("-o,--out", replay_args.out, "folder to make (NAME.replay)");
   c->add_option("--pipeline", replay_args.pipeline, "xla-2019 or xla-gpu (that of the module's time)");
-  c->add_option("--gpu", replay_args.gpu,
-                "whose layouts, fusions and tiles xla-gpu makes: a name, or a description of XLA's (H200)");
+  c->add_option(
+      "--gpu", replay_args.gpu,
+      "whose layouts, fusions and tiles xla-gpu makes: a name, or a description of XLA's (the dump's own, else H200)");
   c->add_option(
       "--formats", replay_args.formats,
       "text,dot,page,buffers,thunks (these if nothing is said), drawn: svg,png,html, and json,proto,ll,ptx,sass");
@@ -55,7 +56,7 @@ void add_whatif(CLI::App& app, int* code) {
   c->add_option("FILE", what_if.file, "module, stage in front of the passes, or DIR:MODULE: its first stage")
       ->required();
   c->add_option("--disable", what_if.disabled, "passes that are left out, with commas");
-  c->add_option("--gpu", what_if.gpu, "another GPU than an H200: a name, or a description of XLA's");
+  c->add_option("--gpu", what_if.gpu, "another GPU than the dump's own, or an H200: a name, or a description of XLA's");
   c->add_option("--batch", what_if.batch, "another size of the leading dimension: N, or PARAMETER:N");
   c->add_option("--set", what_if.set, "PASS.OPTION=VALUE (repeat); opt --list-passes names them")
       ->allow_extra_args(false);
