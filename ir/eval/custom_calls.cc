@@ -470,6 +470,15 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
         cholesky_factor(ops[0], flag(config, "lower"), u_[out_id].is_tuple() ? u_[out_id].elements[0] : out_id);
     return out;
   }
+  if (target == "__cublas$triangularSolve" && ops.size() == 2 && u_[out_id].is_tuple()) {
+    const BackendConfig config = backend_config(u_.text(a.text(Attr::backend_config)), "triangular_solve_options");
+    const std::string transposed = word(config, "transpose_a", "NO_TRANSPOSE");
+    Value out = make(out_id);
+    out.elements[0] =
+        triangular_solve({flag(config, "left_side"), flag(config, "lower"), flag(config, "unit_diagonal"), transposed},
+                         ops[0], ops[1], u_[out_id].elements[0]);
+    return out;
+  }
   if ((target == "Qr" || target == "ProductOfElementaryHouseholderReflectors") && !ops.empty() &&
       (is_float(u_[ops[0].shape].type) || is_complex(u_[ops[0].shape].type)) && u_[ops[0].shape].rank() >= 2) {
     Value out = make(out_id);

@@ -23,7 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "shared" / 
 import agreement
 import final
 import xla
-from first_stage import first_of_one_device
+from first_stage import first_of_one_device, replay_options
 
 # Pipelines that run inside of another one: their ends are no stages of the outer one's.
 INNER = {"simplification", "simplification-2", "float_normalization", "reshape_mover_after_conv_canonicalization",
@@ -125,7 +125,8 @@ def runs_alike(ours, theirs, passes):
 
 
 def replayed(tool, source, work):
-    command = [tool, "replay", source, "--pipeline=xla-gpu", "--formats=text", "--no-verify", "--force-replay", "--json", "-o", work, "--force"]
+    command = [tool, "replay", source, "--pipeline=xla-gpu", "--formats=text", "--no-verify", "--force-replay", "--json", "-o", work, "--force",
+               *replay_options(source)]
     start = time.time()
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     return done, time.time() - start

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 
-from first_stage import first_of_one_device
+from first_stage import first_of_one_device, replay_options
 
 LINE = re.compile(r"^\s*\d{3,}: (k[A-Za-z0-9]+)\s+\[")
 
@@ -67,6 +67,8 @@ def compare(tool, dump, work, stage, order):
         command.append("--passes-only=dce")
     elif stage != "input":
         command.append("--from=legalize-scheduling-annotations")
+    else:
+        command += replay_options(file)
     begin = time.time()
     run = subprocess.run(command, capture_output=True, text=True)
     row["seconds"] = round(time.time() - begin, 2)
