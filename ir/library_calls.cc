@@ -151,6 +151,18 @@ bool is_cholesky(LibraryCall& c) {
          c.result_is(0, c.in(0).type, c.in(0).dims);
 }
 
+// (X, the library's memory) of A and B
+bool is_triangular_solve(LibraryCall& c) {
+  if (!(c.operands(2, 2) && c.operand(0, Kind::kFloatOrComplex, 2) && c.operand(1, Kind::kFloatOrComplex, 2) &&
+        c.square_operand(0) && c.results(1, 2, true) && c.result_is(0, c.in(1).type, c.in(1).dims)))
+    return false;
+  const Dims &a = c.in(0).dims, &b = c.in(1).dims;
+  const bool left = flag(backend_config(c.config_text(), "triangular_solve_options"), "left_side");
+  return c.expect(c.in(0).type == c.in(1).type && without_last(a, 2) == without_last(b, 2) &&
+                      a.back() == b[b.size() - (left ? 2 : 1)],
+                  "operand 1 is {}, which the triangles do not fit", c.text(c.in_id(1)));
+}
+
 // (packed R and reflectors, their factors)
 bool is_qr(LibraryCall& c) {
   if (!(c.operands(1, 1) && c.operand(0, Kind::kFloatOrComplex, 2) && c.results(2, 2, true))) return false;
@@ -451,6 +463,7 @@ constexpr LibraryRow kLibraryRows[] = {
     {"__gpu$TopK", is_top_k},
     {"__cusolver$cholesky", is_cholesky},
     {"cusolver$cholesky", is_cholesky},
+    {"__cublas$triangularSolve", is_triangular_solve},
     {"Qr", is_qr, is_qr},
     {"Eigh", is_configured_eigh, is_eigh},
     {"ProductOfElementaryHouseholderReflectors", is_reflectors_product, is_reflectors_product},

@@ -25,6 +25,21 @@ const Json& unset_part() {
   return config;
 }
 
+StrId with_field(const Module& m, InstId start, const char* field, Json value) {
+  const StrId had = m.attrs(start).text(Attr::backend_config);
+  const Json given = Json::parse(had.valid() ? m.u().text(had) : "{}", nullptr, false);
+  if (!given.is_object()) return {};
+  Json part = unset_part(), whole = unset_config();
+  if (const auto it = given.find("collective_backend_config"); it != given.end()) {
+    if (!it->is_object()) return {};
+    part.update(*it);
+  }
+  part[field] = std::move(value);
+  whole.update(given);
+  whole["collective_backend_config"] = std::move(part);
+  return m.u().str(whole.dump());
+}
+
 }  // namespace
 
 bool starts_message(const Module& m, InstId i) {
@@ -63,19 +78,9 @@ bool waits_at_once(const Module& m, InstId start) {
   return sync != part->end() && sync->is_boolean() && sync->get<bool>();
 }
 
-StrId config_with_sync(const Module& m, InstId start, bool is_sync) {
-  const StrId had = m.attrs(start).text(Attr::backend_config);
-  const Json given = Json::parse(had.valid() ? m.u().text(had) : "{}", nullptr, false);
-  if (!given.is_object()) return {};
-  Json part = unset_part(), whole = unset_config();
-  if (const auto it = given.find("collective_backend_config"); it != given.end()) {
-    if (!it->is_object()) return {};
-    part.update(*it);
-  }
-  part["is_sync"] = is_sync;
-  whole.update(given);
-  whole["collective_backend_config"] = std::move(part);
-  return m.u().str(whole.dump());
+StrId config_with_sync(const Module& m, InstId start, bool is_sync) { return with_field(m, start, "is_sync", is_sync); }
+StrId config_with_strategy(const Module& m, InstId message, std::string_view strategy) {
+  return with_field(m, message, "kernel_strategy", std::string(strategy));
 }
 
 }  // namespace hlo

@@ -15,5 +15,7 @@ bool waits_at_once(const Module& m, InstId start);
 // The start's backend_config, written out in XLA's order, saying whether the rest stands still meanwhile (`is_sync`);
 // invalid where it has one that is no object.
 StrId config_with_sync(const Module& m, InstId start, bool is_sync);
+// Likewise a message's, saying which kernel does it.
+StrId config_with_strategy(const Module& m, InstId message, std::string_view strategy);
 
 }  // namespace hlo

@@ -271,6 +271,15 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
         cholesky_factor(ops[0], flag(config, "lower"), u_[out_id].is_tuple() ? u_[out_id].elements[0] : out_id);
     return out;
   }
+  if (target == "__cublas$triangularSolve" && ops.size() == 2 && u_[out_id].is_tuple()) {
+    const BackendConfig config = backend_config(u_.text(a.text(Attr::backend_config)), "triangular_solve_options");
+    const std::string transposed = word(config, "transpose_a", "NO_TRANSPOSE");
+    Value out = make(out_id);
+    out.elements[0] =
+        triangular_solve({flag(config, "left_side"), flag(config, "lower"), flag(config, "unit_diagonal"), transposed},
+                         ops[0], ops[1], u_[out_id].elements[0]);
+    return out;
+  }
   if (Value out; matrix_call(inst, ops, &out)) return out;
   // Nothing is printed, nothing comes back.
   if (target == "AllocateBuffer" || target.ends_with("_callback")) return make(out_id);

@@ -492,7 +492,9 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
     case Opcode::Cholesky:
       return cholesky_factor(ops[0], a.flag(Attr::lower), out_id);
     case Opcode::TriangularSolve:
-      return triangular_solve(inst, ops[0], ops[1]);
+      return triangular_solve({a.flag(Attr::left_side), a.flag(Attr::lower), a.flag(Attr::unit_diagonal),
+                               u_.text(a.text(Attr::transpose_a))},
+                              ops[0], ops[1], out_id);
     case Opcode::Convolution:
       return convolution(a, ops[0], ops[1], out_id);
     case Opcode::Reduce:

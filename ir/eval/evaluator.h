@@ -136,7 +136,11 @@ class Evaluator {
   Value rng_state(InstId inst);
   Value fft(InstId inst, const Value& in);
   Value cholesky_factor(const Value& in, bool lower, ShapeId out);
-  Value triangular_solve(InstId inst, const Value& a, const Value& b);
+  struct Triangle {
+    bool left, lower, unit;
+    std::string_view transposed;
+  };
+  Value triangular_solve(const Triangle& t, const Value& a, const Value& b, ShapeId out);
   Value ragged_dot(InstId inst, std::vector<Value>& ops);
   Value scaled_dot(InstId inst, std::vector<Value>& ops);
   Value scan(InstId inst, std::vector<Value>& ops);

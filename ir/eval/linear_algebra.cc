@@ -169,12 +169,10 @@ Value Evaluator::cholesky_factor(const Value& in, bool lower, ShapeId out_id) {
   return out;
 }
 
-Value Evaluator::triangular_solve(InstId inst, const Value& a_value, const Value& b_value) {
-  const AttrSet& attrs = m_.attrs(inst);
-  bool left = attrs.flag(Attr::left_side), lower = attrs.flag(Attr::lower), unit = attrs.flag(Attr::unit_diagonal);
-  std::string_view how = u_.text(attrs.text(Attr::transpose_a));
-  bool transpose = how == "TRANSPOSE" || how == "ADJOINT", adjoint = how == "ADJOINT";
-  Value out = make(m_.shape_id(inst));
+Value Evaluator::triangular_solve(const Triangle& t, const Value& a_value, const Value& b_value, ShapeId out_id) {
+  const bool left = t.left, lower = t.lower, unit = t.unit;
+  const bool adjoint = t.transposed == "ADJOINT", transpose = t.transposed == "TRANSPOSE" || adjoint;
+  Value out = make(out_id);
   std::vector<Complex> a = as_complex(u_, a_value), b = as_complex(u_, b_value);
   const Dims &ad = u_[a_value.shape].dims, &bd = u_[b_value.shape].dims;
   size_t n = static_cast<size_t>(ad.back()), rows = static_cast<size_t>(bd[bd.size() - 2]),

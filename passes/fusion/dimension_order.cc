@@ -330,13 +330,15 @@ std::string refuses_dot(const Module& m, InstId i) {
                                                                "dot_f32_f32_f32",      "dot_bf16_bf16_f32",
                                                                "dot_bf16_bf16_f32_x3", "dot_bf16_bf16_f32_x6"};
     if (std::find(kThere.begin(), kThere.end(), m.u().text(algorithm)) == kThere.end()) return "its algorithm";
-  } else if (a.has(Attr::operand_precision)) {
-    return "its precision";
   }
-  if (!dot_type(m.shape(i).type)) return "its type";
-  if (!data_type(lhs.type) || !data_type(rhs.type)) return "the type of an operand";
-  auto byte = [](ElementType t) { return t == ElementType::S8 || t == ElementType::U8; };
-  if (m.shape(i).type == ElementType::S32 && !(byte(lhs.type) && byte(rhs.type))) return "a sum of wide integers";
+  // A product may be of f64 (what makes or reads it then stays outside), whatever precision is asked for.
+  auto taken = [](ElementType t, bool other) { return t == ElementType::F64 || other; };
+  if (!taken(m.shape(i).type, dot_type(m.shape(i).type))) return "its type";
+  for (ElementType t : {lhs.type, rhs.type})
+    if (!taken(t, data_type(t))) return "the type of an operand";
+  auto byte = [](ElementType t) { return is_float(t) && type_bits(t) == 8; };
+  if (lhs.type != rhs.type && !(byte(lhs.type) && byte(rhs.type))) return "operands of two types";
+  if ((m.shape(i).type == ElementType::S32) != (lhs.type == ElementType::S8)) return "a sum of wide integers";
   return "";
 }
 

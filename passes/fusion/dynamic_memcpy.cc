@@ -20,10 +20,26 @@ bool has_known_place(const Module& m, InstId slice) {
   return config.is_object() && config.contains("dynamic_slice_config");
 }
 
+// Does the slice lie in one piece of memory? Whole dimensions, then a part of one, then single places.
+bool in_one_piece(const Module& m, InstId slice) {
+  const Shape &from = m.shape(m.operand(slice, 0)), &to = m.shape(slice);
+  for (const SliceDim& d : *m.attrs(slice).get<std::vector<SliceDim>>(Attr::slice))
+    if (d.stride != 1) return false;
+  bool whole = true;
+  for (int64_t d : from.layout.minor_to_major) {
+    const auto k = static_cast<size_t>(d);
+    if (!whole && to.dims[k] != 1) return false;
+    whole &= to.dims[k] == from.dims[k];
+  }
+  return true;
+}
+
 // An argument of the fusion, seen through bitcasts; with `slices`, a slice of one whose place is known, too.
 bool is_argument(const Module& m, InstId i, bool slices) {
   while (m.op(i) == Opcode::Bitcast) i = m.operand(i, 0);
-  if (slices && m.op(i) == Opcode::DynamicSlice && has_known_place(m, i)) return is_argument(m, m.operand(i, 0), false);
+  if (slices &&
+      ((m.op(i) == Opcode::DynamicSlice && has_known_place(m, i)) || (m.op(i) == Opcode::Slice && in_one_piece(m, i))))
+    return is_argument(m, m.operand(i, 0), false);
   return m.op(i) == Opcode::Parameter;
 }
 

@@ -46,7 +46,8 @@ class GemmFusion {
     return out;
   }
   bool tiny(InstId dot) const {
-    if (m_.attrs(dot).has(Attr::algorithm)) return false;
+    const ElementType t = m_.shape(dot).type;  // loops are for single precision and less
+    if (m_.attrs(dot).has(Attr::algorithm) || t == ElementType::F64 || t == ElementType::S32) return false;
     auto product = [&](size_t n, const Dims& dims) {
       double size = 1;
       for (int64_t d : dims) size *= static_cast<double>(m_.shape(m_.operand(dot, n)).dims[static_cast<size_t>(d)]);
@@ -68,6 +69,11 @@ class GemmFusion {
   bool input_pays(InstId i) const {
     if (more_read(i) <= kTolerance) return true;
     if (m_.user_count(i) > 1) return false;
+    // Of what is made whole anyway, for a reader that takes more than a slice of it.
+    if (m_.op(i) == Opcode::Slice) {
+      const auto users = m_.users(m_.operand(i, 0));
+      if (std::any_of(users.begin(), users.end(), [&](InstId u) { return m_.op(u) != Opcode::Slice; })) return true;
+    }
     bool all = true, single = true;
     for (InstId o : m_.operands(i)) all &= is_input(o), single &= m_.user_count(o) <= 1;
     return all && (single || m_.op(i) == Opcode::Slice);

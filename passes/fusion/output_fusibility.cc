@@ -147,7 +147,9 @@ bool is_sibling_fusible(const Module& m, InstId i, const GpuTarget& target) {
   if (!m.shape(i).is_tuple()) return true;
   const InstId root = body_root(m, i);
   // A reduction of several values that a loop computes.
-  if (m.op(root) == Opcode::Reduce && (is_loop_fusion(m, i) || !is_kernel_reduction(m, i, target))) return false;
+  if (m.op(i) == Opcode::Reduce ? !is_kernel_reduction(m, i, target)
+                                : is_loop_fusion(m, i) && m.op(root) == Opcode::Reduce)
+    return false;
   const auto users = m.users(i);
   return m.op(root) != Opcode::Tuple ||
          std::all_of(users.begin(), users.end(), [&](InstId u) { return m.op(u) == Opcode::GetTupleElement; });
@@ -170,7 +172,9 @@ std::string refuse_loops(const Module& m, InstId a, InstId b, const GpuTarget& t
     return "tiled transposes with different shapes";
   auto untiled = [&](const Hero& h) { return !h.transpose && m.op(h.hero) == Opcode::Transpose; };
   if ((x.transpose && untiled(y)) || (y.transpose && untiled(x))) return "one transpose is tiled, the other is not";
-  if ((x.transpose && y.reduces) || (x.reduces && y.transpose)) return "MOF-fusion of a transpose and a reduction";
+  // Whether the transpose is tiled or not.
+  if (((x.transpose || untiled(x)) && y.reduces) || (x.reduces && (y.transpose || untiled(y))))
+    return "MOF-fusion of a transpose and a reduction";
   if (m.op(a) == Opcode::Fusion && m.op(b) == Opcode::Fusion &&
       ((x.transpose && !passes_through(m, b, a)) || (y.transpose && !passes_through(m, a, b))))
     return "tiled transpose would become untiled";

@@ -16,37 +16,23 @@ namespace {
 
 using Groups = std::vector<Dims>;
 
-// Replica groups as lists of ids. False where they are written by mesh, which is left alone here; all devices in one
-// group are the empty list.
-bool read_groups(const Module& m, InstId i, Groups* out) {
-  const std::string_view text = m.u().text(m.attrs(i).text(Attr::replica_groups));
-  out->clear();
-  if (text.empty()) return true;
-  if (text.starts_with("mesh") || !expand_replica_groups(text, out)) return false;
-  std::erase_if(*out, [](const Dims& group) { return group.empty(); });
-  return true;
-}
-
 std::string groups_text(const Groups& groups) {
   std::string out = "{";
   for (size_t g = 0; g < groups.size(); ++g) out += fmt::format("{}{{{}}}", g ? "," : "", fmt::join(groups[g], ","));
   return out + "}";
 }
 
-// The one operation of a combiner; false where it is another one.
-bool combiner(const Module& m, InstId i, Opcode* op) {
-  const Computation& c = m.comp(m.called(i)[0]);
-  if (c.params.size() != 2 || m.operand_count(c.root) != 2 || m.size(m.called(i)[0]) != 3) return false;
-  InstId a = m.operand(c.root, 0), b = m.operand(c.root, 1);
-  *op = m.op(c.root);
-  return m.op(a) == Opcode::Parameter && m.op(b) == Opcode::Parameter && a != b;
-}
-
-// Everything of a collective but its function, which is compared by what it does.
-AttrsId without_function(Module& m, InstId i) {
-  AttrSet set = m.attrs(i);
-  for (Attr key : {Attr::to_apply, Attr::channel_id, Attr::sharding}) set.erase(key);
-  return m.u().attrs(std::move(set));
+// Do two collectives do the same to different arrays? Their functions are compared by what they do, and their groups,
+// which can be written in several ways, by their devices.
+bool alike(Module& m, InstId a, InstId b) {
+  auto rest = [&](InstId i) {
+    AttrSet set = m.attrs(i);
+    for (Attr key : {Attr::to_apply, Attr::channel_id, Attr::sharding, Attr::replica_groups}) set.erase(key);
+    return m.u().attrs(std::move(set));
+  };
+  Groups x, y;
+  return m.attrs(a).has(Attr::channel_id) == m.attrs(b).has(Attr::channel_id) && rest(a) == rest(b) &&
+         read_groups(m, a, &x) && read_groups(m, b, &y) && x == y;
 }
 
 // The same on all replicas: made of constants and of broadcasts, elementwise operations and all-reduces of such.
@@ -115,12 +101,10 @@ bool reassociate(Module& m, PassContext& ctx, Opcode collective) {
       InstId x = m.operand(i, 0), y = m.operand(i, 1);
       InstId l = collective_behind(m, x, collective, m.op(i)), r = collective_behind(m, y, collective, m.op(i));
       Opcode kl, kr;
-      if (!l.valid() || !r.valid() || l == r || !combiner(m, l, &kl) || !combiner(m, r, &kr) || kl != kr ||
-          kl != m.op(i))
+      if (!l.valid() || !r.valid() || l == r || !is_simple_reducer(m, l, &kl) || !is_simple_reducer(m, r, &kr) ||
+          kl != kr || kl != m.op(i))
         continue;
-      if (m.attrs(l).has(Attr::channel_id) != m.attrs(r).has(Attr::channel_id) ||
-          without_function(m, l) != without_function(m, r))
-        continue;
+      if (!alike(m, l, r)) continue;
       ElementType own = m.shape(i).type;
       bool wider = m.shape(l).type != own || m.shape(r).type != own;
       // Scattered parts say nothing of where a reshape or a slice would take them.
@@ -260,16 +244,31 @@ InstId only_slice(const Module& m, InstId i) {
   return m.op(slice) == Opcode::DynamicSlice && m.operand(slice, 0) == i ? slice : InstId();
 }
 
-}  // namespace
-
-namespace {
 // 0 where there are none or they differ.
 int64_t even_size(const Groups& groups) {
   for (const Dims& g : groups)
     if (g.size() != groups[0].size()) return 0;
   return groups.empty() ? 0 : static_cast<int64_t>(groups[0].size());
 }
+
 }  // namespace
+
+bool read_groups(const Module& m, InstId i, std::vector<Dims>* out) {
+  const std::string_view text = m.u().text(m.attrs(i).text(Attr::replica_groups));
+  out->clear();
+  if (text.empty()) return true;
+  if (!expand_replica_groups(text, out)) return false;
+  std::erase_if(*out, [](const Dims& group) { return group.empty(); });
+  return true;
+}
+
+bool is_simple_reducer(const Module& m, InstId i, Opcode* op) {
+  const Computation& c = m.comp(m.called(i)[0]);
+  if (c.params.size() != 2 || m.operand_count(c.root) != 2 || m.size(m.called(i)[0]) != 3) return false;
+  InstId a = m.operand(c.root, 0), b = m.operand(c.root, 1);
+  *op = m.op(c.root);
+  return m.op(a) == Opcode::Parameter && m.op(b) == Opcode::Parameter && a != b;
+}
 
 int64_t group_size(const Module& m, InstId i) {
   Groups groups;
@@ -322,7 +321,7 @@ bool run_all_reduce_simplifier(Module& m, PassContext& ctx) {
       // Across replicas alone, of what all of them have.
       Opcode kind;
       int64_t n = group_size(m, i);
-      if (m.attrs(i).has(Attr::channel_id) || n <= 1 || !combiner(m, i, &kind) || !replicated(m, a)) continue;
+      if (m.attrs(i).has(Attr::channel_id) || n <= 1 || !is_simple_reducer(m, i, &kind) || !replicated(m, a)) continue;
       if (kind == Opcode::Maximum || kind == Opcode::Minimum || kind == Opcode::And || kind == Opcode::Or) {
         if (!ctx.spend(m, "of what all replicas have", {i})) return changed;
         changed |= m.replace(i, a);
@@ -347,8 +346,8 @@ bool run_all_reduce_folder(Module& m, PassContext& ctx) {
       InstId inner = m.operand(i, 0);
       Opcode outer_kind, inner_kind;
       if (m.op(inner) != Opcode::AllReduce || m.user_count(inner) != 1 || m.operand_count(inner) != 1 ||
-          m.has_control(inner) || m.is_root(inner) || !combiner(m, i, &outer_kind) ||
-          !combiner(m, inner, &inner_kind) || outer_kind != inner_kind ||
+          m.has_control(inner) || m.is_root(inner) || !is_simple_reducer(m, i, &outer_kind) ||
+          !is_simple_reducer(m, inner, &inner_kind) || outer_kind != inner_kind ||
           m.attrs(i).has(Attr::channel_id) != m.attrs(inner).has(Attr::channel_id) ||
           m.attrs(i).flag(Attr::use_global_device_ids) != m.attrs(inner).flag(Attr::use_global_device_ids) ||
           m.attrs(i).flag(Attr::constrain_layout) != m.attrs(inner).flag(Attr::constrain_layout))
@@ -550,7 +549,7 @@ bool run_all_reduce_promotion(Module& m, PassContext& ctx) {
     ElementType from = m.shape(m.operand(i, 0)).type;
     ElementType to = from == ElementType::U16 ? ElementType::U32 : from == ElementType::S16 ? ElementType::S32 : from;
     Opcode kind;
-    if (to == from || m.operand_count(i) != 1 || !combiner(m, i, &kind)) continue;
+    if (to == from || m.operand_count(i) != 1 || !is_simple_reducer(m, i, &kind)) continue;
     if (!ctx.spend(m, "sum over devices of wider integers", {i})) return changed;
     InstId wide = make_convert(m, m.operand(i, 0), to);
     CompId f = make_reducer(m, fmt::format("{}_promoted", m.comp_name(m.called(i)[0])), kind, to);

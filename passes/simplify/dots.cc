@@ -149,7 +149,8 @@ class DotMerger {
     Side sa = side_of(m_, a, other), sb = side_of(m_, b, other);
     const Shape &out_a = m_.shape(a), &out_b = m_.shape(b), &in_a = m_.shape(sa.value), &in_b = m_.shape(sb.value);
     if (out_a.type != out_b.type || in_a.type != in_b.type || out_a.rank() != out_b.rank() ||
-        out_a.layout.minor_to_major != out_b.layout.minor_to_major || sa.free.size() != 1 || sa.free != sb.free)
+        out_a.layout.minor_to_major != out_b.layout.minor_to_major ||
+        in_a.layout.minor_to_major != in_b.layout.minor_to_major || sa.free.size() != 1 || sa.free != sb.free)
       return {};
     if (!ctx_.spend(m_, "dots of one operand", {a, b})) return {};
     CompId c = m_.parent(a);
@@ -240,6 +241,16 @@ bool sort_dimensions(Module& m, InstId i) {
   return m.replace(i, make(m, m.parent(i), Opcode::Dot, ops, attrs, m.shape_id(i)));
 }
 
+// Of n dimensions from `at` on one is made, which lies where their most minor part lay.
+Dims layout_with_joined(const Shape& s, int64_t at, int64_t n) {
+  Dims layout;
+  for (int64_t d : s.layout.minor_to_major) {
+    const int64_t to = d < at ? d : d < at + n ? at : d - n + 1;
+    if (!contains(layout, to)) layout.push_back(to);
+  }
+  return layout;
+}
+
 }  // namespace
 
 bool run_dot_merger(Module& m, PassContext& ctx) { return DotMerger(m, ctx).run(); }
@@ -291,21 +302,16 @@ bool run_dot_dimension_merger(Module& m, PassContext& ctx) {
       for (int64_t d : s.contracting) contracting.push_back(d > at ? d - n + 1 : d);
       set.set(k ? Attr::rhs_batch_dims : Attr::lhs_batch_dims, Dims{at});
       set.set(k ? Attr::rhs_contracting_dims : Attr::lhs_contracting_dims, contracting);
-      // The joined dimension lies where its parts lay.
-      Dims layout;
-      for (int64_t d : m.shape(s.value).layout.minor_to_major) {
-        int64_t to = d < at ? d : d < at + n ? at : d - n + 1;
-        if (layout.empty() || layout.back() != to) layout.push_back(to);
-      }
       InstId joined = make_reshape(m, s.value, dims);
-      m.set_shape(joined, u.with_layout(m.shape_id(joined), layout));
+      m.set_shape(joined, u.with_layout(m.shape_id(joined), layout_with_joined(m.shape(s.value), at, n)));
       ops.push_back(joined);
     }
     Dims out = m.shape(i).dims;
     int64_t count = std::accumulate(out.begin(), out.begin() + n, int64_t{1}, std::multiplies<>());
     out.erase(out.begin(), out.begin() + n);
     out.insert(out.begin(), count);
-    InstId dot = make(m, m.parent(i), Opcode::Dot, ops, u.attrs(std::move(set)), u.array(m.shape(i).type, out));
+    const ShapeId shape = u.with_layout(u.array(m.shape(i).type, out), layout_with_joined(m.shape(i), 0, n));
+    InstId dot = make(m, m.parent(i), Opcode::Dot, ops, u.attrs(std::move(set)), shape);
     InstId to = m.add_derived(dot, {.op = Opcode::Reshape, .shape = m.shape_id(i), .operands = {dot}});
     changed |= m.replace(i, to);
   }

@@ -4,7 +4,7 @@
   ORACLE_PYTHON final_all.py DUMPS TOOL [--depart] [--runs PASS,…] [--only WORD] [--work DIR] [--json FILE]
 
 DUMPS: a folder of dumps with .hlo.pb, a folder each (../shared/dumps, unpacked). Each is replayed from its
-before_optimizations.hlo.pb; `fusion` is the share of ../shared/oracle/final.py (2 * both / (ours + theirs)) of the state behind
+before_optimizations.hlo.pb, from after_spmd_partitioner.hlo.pb where it is for several devices; `fusion` is the share of ../shared/oracle/final.py (2 * both / (ours + theirs)) of the state behind
 the pipeline `fusion`, `end` that of the last stage. --depart: the first run of a pass behind which the program, names
 apart, is no longer XLA's. --runs: of each run of these passes that changes XLA's program and finds the same one in both,
 whether it makes the same of it: passes that take users in the order of the compiler's memory, which no dump tells, but
@@ -23,6 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "shared" / 
 import agreement
 import final
 import xla
+from first_stage import first_of_one_device, replay_options
 
 # Pipelines that run inside of another one: their ends are no stages of the outer one's.
 INNER = {"simplification", "simplification-2", "float_normalization", "reshape_mover_after_conv_canonicalization",
@@ -33,8 +34,8 @@ def dumps(folder):
     """Folders with an input; an archive's name is often there twice."""
     for path in sorted(p for p in pathlib.Path(folder).iterdir() if p.is_dir()):
         for place in (path, path / path.name):
-            if source := sorted(place.glob("*before_optimizations.hlo.pb")):
-                yield path.name, place, source[0]
+            if source := first_of_one_device(place):
+                yield path.name, place, source
                 break
 
 
@@ -124,7 +125,8 @@ def runs_alike(ours, theirs, passes):
 
 
 def replayed(tool, source, work):
-    command = [tool, "replay", source, "--pipeline=xla-gpu", "--formats=text", "--no-verify", "--force-replay", "--json", "-o", work, "--force"]
+    command = [tool, "replay", source, "--pipeline=xla-gpu", "--formats=text", "--no-verify", "--force-replay", "--json", "-o", work, "--force",
+               *replay_options(source)]
     start = time.time()
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     return done, time.time() - start

@@ -19,6 +19,8 @@ import subprocess
 import sys
 import time
 
+from first_stage import first_of_one_device, replay_options
+
 LINE = re.compile(r"^\s*\d{3,}: (k[A-Za-z0-9]+)\s+\[")
 
 
@@ -33,7 +35,7 @@ def one(folder, pattern):
 
 def source(dump, stage):
     if stage == "input":
-        return one(dump, "*before_optimizations.hlo.pb")
+        return first_of_one_device(dump)
     if stage == "final":
         return one(dump, "*gpu_after_optimizations.hlo.pb")
     return one(dump, f"*{stage}*.hlo.pb")
@@ -65,6 +67,8 @@ def compare(tool, dump, work, stage, order):
         command.append("--passes-only=dce")
     elif stage != "input":
         command.append("--from=legalize-scheduling-annotations")
+    else:
+        command += replay_options(file)
     begin = time.time()
     run = subprocess.run(command, capture_output=True, text=True)
     row["seconds"] = round(time.time() - begin, 2)
