@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/eval/evaluator.h"
+#include "ir/eval/spare_arrays.h"
 #include "ir/print.h"
 #include "parser/parser.h"
 #include "tests/compare.h"
@@ -558,6 +559,42 @@ ENTRY e {{ q = f32[2,5,3,4] parameter(0)
       EXPECT_NE(std::string(e.what()).find(word), std::string::npos) << e.what();
     }
   }
+}
+
+// The storage of a large array is had again, as zeros where zeros are asked for.
+TEST(Arrays, LargeOnesAreHadAgain) {
+  Universe u;
+  const int64_t n = int64_t{12} << 20;
+  const ShapeId shape = u.array(ElementType::F32, {n}), like = u.array(ElementType::F32, {n - 1000}),
+                less = u.array(ElementType::F32, {n / 4 * 3});
+  auto filled = [&](ShapeId s) {
+    auto data = unset_array(u, s);
+    std::fill(data->begin(), data->end(), 'x');
+    return data;
+  };
+  const void* at = filled(shape)->data();
+  EXPECT_GE(spare_array_bytes(), static_cast<size_t>(4 * n));
+  for (ShapeId s : {shape, like}) {
+    auto zeros = new_array(u, s);
+    EXPECT_EQ(zeros->data(), at);
+    EXPECT_EQ(zeros->size(), static_cast<size_t>(4 * u[s].elements_count()));
+    EXPECT_EQ(std::count(zeros->begin(), zeros->end(), 0), static_cast<std::ptrdiff_t>(zeros->size()));
+    std::fill(zeros->begin(), zeros->end(), 'x');
+  }
+  // Small ones are not kept; one of another size takes the place of what is.
+  const size_t before = spare_array_bytes();
+  filled(u.array(ElementType::F32, {1000}));
+  EXPECT_EQ(spare_array_bytes(), before);
+  auto other = filled(less);
+  EXPECT_LT(spare_array_bytes(), static_cast<size_t>(4 * n));
+  // Whoever writes every element asks for no zeros.
+  filled(shape);
+  const std::string wide = fmt::format(
+      "c = f32[] constant(2)\nb = f32[3,{0}] broadcast(c), dimensions={{}}\nt = f32[{0},3] transpose(b), "
+      "dimensions={{1,0}}\nm = f32[{0},3] multiply(t, t)\ns = f32[2,3] slice(m), slice={{[0:2], [0:3]}}\n"
+      "e = f32[1,3] slice(m), slice={{[{1}:{0}], [0:3]}}\nROOT r = f32[3,3] concatenate(s, e), dimensions={{0}}",
+      n / 3, n / 3 - 1);
+  EXPECT_EQ(run(wide), "{ { 4, 4, 4 }, { 4, 4, 4 }, { 4, 4, 4 } }");
 }
 
 }  // namespace

@@ -114,6 +114,72 @@ def products():
         expect(what, code == 1 and j["found"], json.dumps(j, indent=1)[:1500])
 
 
+# A convolution, a scale, a bias, a residual and an activation, as algebra and as the call that cuDNN has for them.
+PLAIN = """  x = f32[2,6,6,3] parameter(0)
+  k = f32[3,3,3,4] parameter(1)
+  b = f32[4] parameter(2)
+  side = f32[2,6,6,4] parameter(3)
+  c = f32[2,6,6,4] convolution(x, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+  bb = f32[2,6,6,4] broadcast(b), dimensions={3}
+  half = f32[] constant(-64)
+  hb = f32[2,6,6,4] broadcast(half), dimensions={}
+  hs = f32[2,6,6,4] multiply(side, hb)
+  sum = f32[2,6,6,4] add(c, hs)
+  all = f32[2,6,6,4] add(sum, bb)
+  zero = f32[] constant(0)
+  zb = f32[2,6,6,4] broadcast(zero), dimensions={}
+  y = f32[2,6,6,4] maximum(all, zb)
+  ROOT r = f32[2,6,6,4] sine(y)"""
+FUSED = """  x = f32[2,6,6,3] parameter(0)
+  k = f32[3,3,3,4] parameter(1)
+  b = f32[4] parameter(2)
+  side = f32[2,6,6,4] parameter(3)
+  call = (f32[2,6,6,4], u8[16]) custom-call(x, k, b, side), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, custom_call_target="__cudnn$convBiasActivationForward", backend_config={"cudnn_conv_backend_config":{"activation_mode":"kRelu","conv_result_scale":1,"side_input_scale":-64,"leakyrelu_alpha":0}}
+  y = f32[2,6,6,4] get-tuple-element(call), index=0
+  ROOT r = f32[2,6,6,4] sine(y)"""
+# With the kernel the other way round, as layout normalization leaves it.
+TURNED = FUSED.replace("custom-call(x, k,", "custom-call(x, turned,").replace("b01f_01io->", "b01f_o01i->").replace(
+    "  call =", "  turned = f32[4,3,3,3] transpose(k), dimensions={3,0,1,2}\n  call =")
+# What may be wrong inside of the call, and what bisect names.
+IN_FUSED = (
+    ("a bias that is another", "  call =", "  n = f32[4] negate(b)\n  call =", "custom-call(x, k, b,", "custom-call(x, k, n,"),
+    ("no bias", "custom-call(x, k, b, side)", "custom-call(x, k)"),
+    ("no side input", "custom-call(x, k, b, side)", "custom-call(x, k, b)"),
+    ("another side input", "  call =", "  n = f32[2,6,6,4] negate(side)\n  call =", "k, b, side)", "k, b, n)"),
+    ("a side input of another scale", '"side_input_scale":-64', '"side_input_scale":-60'),
+    ("another activation", "kRelu", "kNone"),
+    ("an activation that leaks", '"kRelu"', '"kLeakyRelu"', '"leakyrelu_alpha":0', '"leakyrelu_alpha":0.25'),
+    ("a scale", '"conv_result_scale":1', '"conv_result_scale":1.25'),
+    ("a window that moves", "pad=1_1x1_1", "pad=0_2x1_1"),
+    ("a window that is reversed", "pad=1_1x1_1", "pad=1_1x1_1 rhs_reversal=1x1"),
+    ("spatial dimensions that changed places", "b01f_01io", "b01f_10io"),
+    ("another input", "  call =", "  n = f32[2,6,6,3] negate(x)\n  call =", "custom-call(x,", "custom-call(n,"),
+    ("another kernel", "  call =", "  n = f32[3,3,3,4] abs(k)\n  call =", "custom-call(x, k,", "custom-call(x, n,"),
+    ("features in another place", "  call =", "  n = f32[2,6,6,4] reverse(side), dimensions={3}\n  call =", "k, b, side)", "k, b, n)"),
+)
+
+
+def replaced(text, *pairs):
+    for old, new in zip(pairs[::2], pairs[1::2]):
+        if old not in text:
+            raise AssertionError(old)
+        text = text.replace(old, new, 1)
+    return text
+
+
+def fused_convolutions():
+    """The convolution in a call with an epilogue is the one that was there before; what is wrong in either is seen."""
+    j = sound("a convolution with its epilogue", [PLAIN, FUSED, TURNED, FUSED, PLAIN])
+    # The epilogue, once, and the transpose.
+    expect("it is not computed again", j["inside"]["evaluated"] == j["inside"]["evaluated_first"] + 2, str(j["inside"]))
+    sound("the other way", [FUSED, PLAIN, TURNED])
+    for what, *pairs in IN_FUSED:
+        wrong = replaced(FUSED, *pairs)
+        for before in ([PLAIN], [PLAIN, FUSED], [FUSED, TURNED]):
+            j, code = bisect([*before, wrong, wrong + "\n"])
+            expect(f"{what} behind {len(before)}", code == 1 and j["found"] and j["bad"].startswith(f"{len(before):04}"), json.dumps(j, indent=1)[:1500])
+
+
 def sorting(*comparator):
     """A stage that sorts with the positions beside it by that comparator, of elements a, b and positions i, j."""
     return ("before {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  i = s32[] parameter(2)\n  j = s32[] parameter(3)\n"
@@ -204,6 +270,9 @@ def every_stage():
     judged("a fault, and it is gone", [NORM, NORM, wrong, wrong, NORM], "first", "equal", "different", "different", "equal")
     judged("two faults", [NORM, wrong, NORM.replace("add(var, eb)", "subtract(var, eb)").replace("1e-06", "0.5")], "first", "different", "different")
     judged("sorts", [LESS, *SAME_ORDER.values(), OTHER_ORDER["by magnitude"], LESS], "first", "equal", "equal", "equal", "different", "equal")
+    judged("convolutions with an epilogue", [PLAIN, FUSED, TURNED, PLAIN], "first", "equal", "equal", "equal")
+    for what, *pairs in IN_FUSED:
+        judged(f"a convolution's epilogue, {what}", [PLAIN, FUSED, replaced(FUSED, *pairs), TURNED], "first", "equal", "different", "equal")
     judged("dots", [DOT, FLAT, DOT.replace("dot(x, w)", "dot(x, h)").replace("  ROOT d", "  h = f32[8,4,3] multiply(w, w)\n  ROOT d")],
            "first", "equal", "different")
     j, code = stages([NORM, NORM.replace("rsqrt(safe)", 'custom-call(safe), custom_call_target="nobody"'), wrong])
@@ -278,7 +347,7 @@ ENTRY e {
 
 
 def main():
-    products(), sorts(), dots(), every_stage()
+    products(), fused_convolutions(), sorts(), dots(), every_stage()
     # What moves the outputs by less than rounding does.
     later = NORM.replace("constant(1e-06)", "constant(1e-05)")
     j = named("epsilon of a norm", [NORM, NORM, later, later], "eps")

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "ir/backend_config.h"
-#include "ir/cudnn.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/kernels.h"
 #include "ir/eval/lapack_calls.h"
@@ -18,19 +17,6 @@ namespace hlo {
 namespace {
 
 double gelu(double x) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
-
-double activated(const std::string& mode, double x, double leak, bool* known) {
-  *known = true;
-  if (mode == "kNone") return x;
-  if (mode == "kRelu") return std::isnan(x) ? x : std::max(x, 0.0);
-  if (mode == "kRelu6") return std::isnan(x) ? x : std::clamp(x, 0.0, 6.0);
-  if (mode == "kElu") return x > 0 ? x : std::expm1(x);
-  if (mode == "kLeakyRelu") return x > 0 ? x : leak * x;
-  if (mode == "kSigmoid") return 1 / (1 + std::exp(-x));
-  if (mode == "kTanh") return std::tanh(x);
-  *known = false;
-  return x;
-}
 
 // Marks for the partitioner, the offloader and others: one value goes through.
 constexpr std::string_view kMarks[] = {"Sharding",
@@ -180,50 +166,6 @@ Value Evaluator::library_gemm(InstId inst, std::vector<Value>& ops, bool lt, boo
   const size_t place = aux ? 2 : 1;
   if (flag(config, "damax_output") && out.elements.size() > place)
     store_double(u_[out.elements[place].shape].type, out.elements[place].data->data(), largest);
-  return out;
-}
-
-Value Evaluator::library_convolution(InstId inst, std::string_view kind, std::vector<Value>& ops) {
-  const AttrSet& a = m_.attrs(inst);
-  if (!is_cudnn_convolution_of_fitting_ranks(m_, inst)) refuse(inst, "dim_labels or a window of other ranks");
-  BackendConfig config = backend_config(u_.text(a.text(Attr::backend_config)), "cudnn_conv_backend_config");
-  ShapeId out_id = m_.shape_id(inst);
-  Value out = make(out_id);
-  bool tuple = u_[out_id].is_tuple();
-  ShapeId result_id = tuple ? u_[out_id].elements[0] : out_id;
-  Value& result = tuple ? out.elements[0] : out;
-  if (kind == "BackwardInput")
-    result = convolution_backward_input(a, ops[0], ops[1], result_id);
-  else if (kind == "BackwardFilter")
-    result = convolution_backward_filter(a, ops[0], ops[1], result_id);
-  else
-    result = convolution(a, ops[0], ops[1], result_id);
-  double scale = number(config, "conv_result_scale", 1), side_scale = number(config, "side_input_scale", 0),
-         leak = number(config, "leakyrelu_alpha", 0);
-  std::string mode = word(config, "activation_mode", "kNone");
-  bool fused = kind == "BiasActivationForward";
-  if (scale == 1 && !fused && mode == "kNone") return out;
-  const Shape& s = u_[result_id];
-  if (!is_float(s.type)) refuse(inst, "an epilogue on integers");
-  const Value* bias = fused && ops.size() > 2 ? &ops[2] : nullptr;
-  const Value* side = fused && ops.size() > 3 ? &ops[3] : nullptr;
-  size_t feature = static_cast<size_t>(a.get<DimLabels>(Attr::dim_labels)->output_feature);
-  int64_t inner = row_major_strides(s.dims)[feature], features = s.dims[feature];
-  int width = storage_bytes(s.type);
-  char* to = result.mutable_bytes();
-  auto at = [&](const Value& v, int64_t i) {
-    ElementType t = u_[v.shape].type;
-    return load_double(t, v.bytes() + i * storage_bytes(t));
-  };
-  for (int64_t i = 0; i < s.elements_count(); ++i) {
-    double v = load_double(s.type, to + i * width) * scale;
-    if (side) v += at(*side, i) * side_scale;
-    if (bias) v += at(*bias, i / inner % features);
-    bool known;
-    v = activated(mode, v, leak, &known);
-    if (!known) refuse(inst, fmt::format("activation {}", mode));
-    store_double(s.type, to + i * width, v);
-  }
   return out;
 }
 

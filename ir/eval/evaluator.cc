@@ -38,6 +38,12 @@ Value Evaluator::make(ShapeId shape) {
   return v;
 }
 
+Value Evaluator::unset(ShapeId shape) {
+  Value v;
+  v.shape = shape, v.data = unset_array(u_, shape);
+  return v;
+}
+
 Value Evaluator::packed(ShapeId shape, std::vector<Value> outputs) {
   const Shape& s = u_[shape];
   if (!s.is_tuple()) {
@@ -237,7 +243,7 @@ Value Evaluator::elementwise(InstId inst, std::vector<Value>& ops) {
   e.compare_type = u_.text(a.text(Attr::type));
   e.exponent_bits = static_cast<int>(a.integer(Attr::exponent_bits));
   e.mantissa_bits = static_cast<int>(a.integer(Attr::mantissa_bits));
-  Value out = make(m_.shape_id(inst));
+  Value out = unset(m_.shape_id(inst));
   e.result = out.data->data();
   if (e.n == 0) return out;
   if (!elementwise_kernel(e)) refuse(inst, fmt::format("no meaning for {}", type_name(e.in)));

@@ -65,6 +65,12 @@ class Evaluator {
   // One instruction from its operands' values.
   Value run_instruction(InstId inst, std::vector<Value> operands);
 
+  // A forward convolution call of cuDNN's in two, whose result is the second's: the convolution of its first two
+  // operands, an array in the types of the result; and what the call makes of that one's value (operand 0 here, its own
+  // from the third on behind it).
+  Value run_convolution(InstId call, std::vector<Value> operands);
+  Value run_epilogue(InstId call, std::vector<Value> operands);
+
   // What a sort orders its operands by, where its comparator compares keys. False where it does not, or where there is
   // NaN that makes no order.
   bool sort_ranks(InstId inst, std::span<const Value> operands, SortRanks* ranks);
@@ -92,6 +98,7 @@ class Evaluator {
   Value run_planned(CompId comp, std::vector<Value> arguments, const Plan& plan, Invariants* invariants);
   bool pure(InstId inst);  // gives the same for the same operands, and talks to nobody
   Value make(ShapeId shape);
+  Value unset(ShapeId array);  // of which every byte is to be written
   // The outputs of an instruction as the one value of that shape: a tuple, or the only one.
   Value packed(ShapeId shape, std::vector<Value> outputs);
   Value elementwise(InstId inst, std::vector<Value>& ops);

@@ -222,7 +222,7 @@ Value Evaluator::movement(InstId inst, std::vector<Value>& ops) {
       return bitcast(ops[0], out_id);
     }
     case Opcode::Broadcast: {
-      fresh();
+      out = unset(out_id);
       const Dims& map = attrs.ints(Attr::dimensions);
       Dims strides(out_shape.dims.size(), 0);
       for (size_t i = 0; i < map.size(); ++i)
@@ -232,7 +232,7 @@ Value Evaluator::movement(InstId inst, std::vector<Value>& ops) {
       return out;
     }
     case Opcode::Transpose: {
-      fresh();
+      out = unset(out_id);
       Dims strides;
       for (int64_t d : attrs.ints(Attr::dimensions)) strides.push_back(in_strides[static_cast<size_t>(d)]);
       copy_nd(out_shape.dims, ops[0].bytes(), strides, out.data->data(), out_strides, width);

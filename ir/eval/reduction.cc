@@ -8,6 +8,7 @@
 #include "ir/base/parallel.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/kernels.h"
+#include "ir/eval/plain_reduction.h"
 
 namespace hlo {
 
@@ -135,7 +136,7 @@ Value Evaluator::reduced(InstId inst, std::vector<Value>& ops) {
   for (int64_t d : kept) outer *= d;
   for (int64_t d : over) inner *= d;
   ShapeId out_id = m_.shape_id(inst);
-  // The usual kinds on f32, without moving the array: rows that lie together, or columns.
+  // The usual kinds on f32 and f64, without moving the array: rows that lie together, or columns.
   Opcode plain;
   bool rows = true, columns = true;  // reduced dimensions are the innermost ones, or the outermost
   for (int64_t i = 0, seen = 0; i < in.rank(); ++i) {
@@ -144,58 +145,12 @@ Value Evaluator::reduced(InstId inst, std::vector<Value>& ops) {
     if (seen && !reduced) rows = false;
     if (reduced && seen != i + 1) columns = false;
   }
-  if (count == 1 && in.type == ElementType::F32 && u_[out_id].type == ElementType::F32 && ops[0].sizes.empty() &&
-      (rows || columns) && outer * inner > 0 && simple_reducer(m_, function, &plain) &&
+  bool usual = in.type == ElementType::F32 || in.type == ElementType::F64;
+  if (count == 1 && usual && u_[out_id].type == in.type && ops[0].sizes.empty() && (rows || columns) &&
+      outer * inner > 0 && simple_reducer(m_, function, &plain) &&
       (plain == Opcode::Add || plain == Opcode::Maximum || plain == Opcode::Minimum)) {
     Value out = make(out_id);
-    const float* from = reinterpret_cast<const float*>(ops[0].bytes());
-    float* to = reinterpret_cast<float*>(out.data->data());
-    float init = *reinterpret_cast<const float*>(ops[1].bytes());
-    // NaN wins, and 0 over -0 among maxima, as in the operations themselves.
-    auto larger = [](float a, float b) {
-      return std::isnan(a) ? a : std::isnan(b) ? b : a == b ? (std::signbit(a) ? b : a) : a > b ? a : b;
-    };
-    auto smaller = [](float a, float b) {
-      return std::isnan(a) ? a : std::isnan(b) ? b : a == b ? (std::signbit(a) ? a : b) : a < b ? a : b;
-    };
-    if (rows) {
-      parallel_ranges(outer, std::max<int64_t>((1 << 15) / inner, 1), [&](int64_t first, int64_t last) {
-        for (int64_t j = first; j < last; ++j) {
-          const float* v = from + j * inner;
-          if (plain == Opcode::Add) {
-            // Four sums at a time, always the same ones.
-            double sum[4] = {0, 0, 0, 0};
-            int64_t k = 0;
-            for (; k + 4 <= inner; k += 4)
-              for (int l = 0; l < 4; ++l) sum[l] += static_cast<double>(v[k + l]);
-            for (; k < inner; ++k) sum[0] += static_cast<double>(v[k]);
-            to[j] = static_cast<float>(static_cast<double>(init) + ((sum[0] + sum[1]) + (sum[2] + sum[3])));
-          } else {
-            float acc = init;
-            for (int64_t k = 0; k < inner; ++k) acc = plain == Opcode::Maximum ? larger(acc, v[k]) : smaller(acc, v[k]);
-            to[j] = acc;
-          }
-        }
-      });
-      return out;
-    }
-    parallel_ranges(outer, std::clamp<int64_t>((1 << 18) / inner, 64, 1 << 14), [&](int64_t first, int64_t last) {
-      if (plain == Opcode::Add) {
-        std::vector<double> sum(static_cast<size_t>(last - first), static_cast<double>(init));
-        for (int64_t k = 0; k < inner; ++k) {
-          const float* v = from + k * outer + first;
-          for (size_t j = 0; j < sum.size(); ++j) sum[j] += static_cast<double>(v[j]);
-        }
-        for (size_t j = 0; j < sum.size(); ++j) to[first + static_cast<int64_t>(j)] = static_cast<float>(sum[j]);
-      } else {
-        std::fill(to + first, to + last, init);
-        for (int64_t k = 0; k < inner; ++k)
-          for (int64_t j = first; j < last; ++j) {
-            float v = from[k * outer + j];
-            to[j] = plain == Opcode::Maximum ? larger(to[j], v) : smaller(to[j], v);
-          }
-      }
-    });
+    reduce_in_place({plain, in.type, rows, outer, inner}, ops[1].bytes(), ops[0].bytes(), out.data->data());
     return out;
   }
   // Reduced dimensions first: slice k holds element k of every reduction.

@@ -5,6 +5,7 @@
 
 #include "ir/base/check.h"
 #include "ir/buffer.h"
+#include "ir/eval/spare_arrays.h"
 
 namespace hlo {
 
@@ -15,15 +16,22 @@ Checked array_bytes(const Shape& s) {
   return (elements * kWidest).capped() > kMostArrayBytes ? Checked(INT64_MAX) : elements * storage_bytes(s.type);
 }
 
-std::shared_ptr<std::vector<char>> new_array(const Universe& u, ShapeId shape) {
+namespace {
+
+std::shared_ptr<std::vector<char>> array_of(const Universe& u, ShapeId shape, bool zero) {
   Checked bytes = array_bytes(u[shape]);
   if (bytes.fits()) try {
-      return std::make_shared<std::vector<char>>(bytes.size("an array"));
+      return array_storage(bytes.size("an array"), zero);
     } catch (const std::bad_alloc&) {
     }
   fail(FailureKind::kUnsupported, "no memory left for an array of shape {}{}", u.shape_text_plain(shape),
        bytes.fits() ? fmt::format(" ({})", human_bytes(bytes.capped())) : "");
 }
+
+}  // namespace
+
+std::shared_ptr<std::vector<char>> new_array(const Universe& u, ShapeId shape) { return array_of(u, shape, true); }
+std::shared_ptr<std::vector<char>> unset_array(const Universe& u, ShapeId shape) { return array_of(u, shape, false); }
 
 Value value_of_literal(const Universe& u, LitId id) {
   const Literal& lit = u[id];

@@ -29,6 +29,8 @@ inline constexpr int64_t kMostArrayBytes = int64_t{1} << (sizeof(size_t) < 8 ? 3
 Checked array_bytes(const Shape& s);
 // Zeros for an array. Throws Failure(kUnsupported) with the shape and its bytes where this machine has not so much.
 std::shared_ptr<std::vector<char>> new_array(const Universe& u, ShapeId shape);
+// The same, whose bytes are whatever they are: for who writes every one of them.
+std::shared_ptr<std::vector<char>> unset_array(const Universe& u, ShapeId shape);
 
 Value value_of_literal(const Universe& u, LitId lit);  // throws Failure(kUnsupported) on an elided one
 Literal literal_of_value(const Universe& u, const Value& v);

@@ -19,6 +19,10 @@ constexpr double kOwnRounding = 1e-13;
 constexpr double kGrains = 16;
 // The same for a constant that is folded from such an expression.
 constexpr double kFoldedGrains = 2;
+// Of what is let go at once, more than has to be.
+constexpr int64_t kMostSlack = int64_t{16} << 20;
+// What was used last, an operation's operands and its value, stays.
+constexpr uint64_t kFresh = 4;
 
 uint64_t value_key(const Sketch& s) { return hash_combine(s.kind, s.exact); }
 
@@ -69,6 +73,21 @@ bool cheap_to_compute(const Module& m, InstId i) {
     default:
       return m.op(i) != Opcode::While;
   }
+}
+
+ShapeId shape_of(const Module& m, InstId i, CallPart part) {
+  return part == CallPart::kWhole ? m.shape_id(i) : m.shape(i).elements[0];
+}
+
+ShapeId operand_shape(const Module& m, InstId i, CallPart part, size_t k) {
+  if (part != CallPart::kEpilogue) return m.shape_id(m.operand(i, k));
+  return k == 0 ? shape_of(m, i, part) : m.shape_id(m.operand(i, k + 1));
+}
+
+Value evaluated(Evaluator& e, InstId i, CallPart part, std::vector<Value> operands) {
+  if (part == CallPart::kConvolution) return e.run_convolution(i, std::move(operands));
+  if (part == CallPart::kEpilogue) return e.run_epilogue(i, std::move(operands));
+  return e.run_instruction(i, std::move(operands));
 }
 
 }  // namespace
@@ -173,21 +192,24 @@ void Numbering::hold(const Number& n, int64_t times) {
   if (n.cheap && !n.pinned) cheap_ += times * n.bytes;
 }
 
-// What is cheap to compute again goes first, broadcasts before all others, then what was not used for the longest time.
+// How much longer than it was used last a value stays, in uses of values: what takes longer to have again stays longer.
+int Numbering::worth(const Number& n) { return !n.cheap ? 400 : n.transcends ? 100 : n.repeats ? -20 : 0; }
+
+// A little more goes than has to, so that the next few need not ask.
 void Numbering::make_room() {
   if (kept_ <= most_ && cheap_ <= most_cheap_) return;
-  std::vector<std::pair<std::pair<int, uint64_t>, NumberId>> list;
+  const int64_t enough = kept_ > most_ ? most_ - std::min(most_ / 4, kMostSlack) : INT64_MAX;
+  const int64_t enough_cheap = most_cheap_ - std::min(most_cheap_ / 4, kMostSlack);
+  std::vector<std::pair<int64_t, NumberId>> list;
   for (NumberId k = 0; k < numbers_.size(); ++k) {
     const Number& n = numbers_[k];
-    if (n.pinned || n.bytes < 4096 || n.each.empty() || n.used + (n.cheap ? 8u : 64u) > clock_) continue;
-    list.push_back({{n.repeats ? 0 : n.cheap ? 1 : 2, n.used}, k});
+    if (n.pinned || n.bytes < 4096 || n.each.empty() || n.used + kFresh > clock_) continue;
+    list.emplace_back(static_cast<int64_t>(n.used) + worth(n), k);
   }
   std::sort(list.begin(), list.end());
-  bool all = kept_ > most_;
-  for (const auto& [order, k] : list) {
+  for (const auto& [until, k] : list) {
     Number& n = numbers_[k];
-    bool enough = !all || kept_ <= most_ / 4 * 3;
-    if (enough && (!n.cheap || cheap_ <= most_cheap_ / 4 * 3)) break;
+    if (kept_ <= enough && (!n.cheap || cheap_ <= enough_cheap)) continue;
     hold(n, -1);
     for (Value& v : n.each) v.data = nullptr;  // how many there were stays known
     n.bytes = 0;
@@ -204,7 +226,7 @@ std::vector<Value> Numbering::values(NumberId k) {
   std::shared_ptr<StageModule> module = numbers_[k].module;
   std::vector<Term> operands = numbers_[k].operands;
   ++count.again;
-  std::vector<Value> each = run(*module, numbers_[k].inst, operands);
+  std::vector<Value> each = run(*module, numbers_[k].inst, numbers_[k].part, operands);
   for (Value& v : each)
     for (uint32_t step : numbers_[k].path) {
       Value part = v.elements[step];
@@ -248,7 +270,8 @@ std::vector<Value> Numbering::run_together(StageModule& s, InstId i, const std::
   return out;
 }
 
-std::vector<Value> Numbering::run(StageModule& s, InstId i, const std::vector<Term>& operands) {
+std::vector<Value> Numbering::run(StageModule& s, InstId i, CallPart part, const std::vector<Term>& operands) {
+  if (s.options.stop && s.options.stop()) fail(FailureKind::kUnsupported, "interrupted");
   auto begin = std::chrono::steady_clock::now();
   ++count.operations;
   bool asks = s.devices > 1 && s.asks_who(i);
@@ -261,8 +284,8 @@ std::vector<Value> Numbering::run(StageModule& s, InstId i, const std::vector<Te
     for (int64_t d = 0; d < devices; ++d) {
       std::vector<Value> given;
       for (size_t k = 0; k < operands.size(); ++k)
-        given.push_back(value(operands[k], s.m().shape_id(s.m().operand(i, k)), d));
-      out.push_back(s.evaluators[static_cast<size_t>(d)]->run_instruction(i, std::move(given)));
+        given.push_back(value(operands[k], operand_shape(s.m(), i, part, k), d));
+      out.push_back(evaluated(*s.evaluators[static_cast<size_t>(d)], i, part, std::move(given)));
     }
   }
   if (out.size() > 1 && std::all_of(out.begin() + 1, out.end(), [&](const Value& v) { return same_bits(v, out[0]); }))
@@ -489,14 +512,14 @@ Term Numbering::unknown(ShapeId shape, uint64_t key, const std::string& why) {
   return out;
 }
 
-Term Numbering::apply(const std::shared_ptr<StageModule>& s, InstId i, const std::vector<Term>& operands,
-                      uint64_t key) {
+Term Numbering::apply(const std::shared_ptr<StageModule>& s, InstId i, const std::vector<Term>& operands, uint64_t key,
+                      CallPart part) {
   bool found = false;
+  const ShapeId shape = shape_of(s->m(), i, part);
   if (Term known = find(key, &found); found) {
-    known.shape = s->m().shape_id(i);
+    known.shape = shape;
     return known;
   }
-  ShapeId shape = s->m().shape_id(i);
   Term out;
   const std::string* why = nullptr;
   for (const Term& t : operands)
@@ -505,13 +528,14 @@ Term Numbering::apply(const std::shared_ptr<StageModule>& s, InstId i, const std
     out = unknown(shape, key, std::string(*why));
   } else {
     try {
-      std::vector<Value> each = run(*s, i, operands);
+      std::vector<Value> each = run(*s, i, part, operands);
       for (Value& v : each) v.shape = shape;
       Number recipe;
-      recipe.module = s, recipe.inst = i, recipe.operands = operands;
+      recipe.module = s, recipe.inst = i, recipe.part = part, recipe.operands = operands;
       recipe.noise = s->noise(i), recipe.folded = s->m().op(i) == Opcode::Constant;
-      recipe.cheap = cheap_to_compute(s->m(), i);
+      recipe.cheap = part == CallPart::kEpilogue || cheap_to_compute(s->m(), i);
       recipe.repeats = s->m().op(i) == Opcode::Broadcast;
+      recipe.transcends = op_info(s->m().op(i)).transcendental;
       recipe.rounding = rounding_of(s->m(), i);
       for (const Term& t : operands)
         if (t.is_array() && numbers_[t.number].stage == stage)

@@ -31,7 +31,11 @@ struct Term {
 // Of values that are cheap to compute again no more is kept: to have them again in memory that was in use just now
 // costs less than pages that nobody has touched.
 inline constexpr int64_t kMostCheap = int64_t{64} << 20;
-inline constexpr int64_t kMostCheapArrays = 4;  // of the largest there is, but no more than an eighth of all
+inline constexpr int64_t kMostCheapArrays = 4;  // of the largest there is, but no more than half of all
+
+// What of an instruction a value is: all of it, or one of the two that a convolution call with an epilogue is made of
+// (Evaluator::run_convolution, run_epilogue).
+enum class CallPart : uint8_t { kWhole, kConvolution, kEpilogue };
 
 // What a stage is evaluated in: its floats widened to f64, or the types that it has.
 enum class StageTypes { kWide, kOwn };
@@ -65,6 +69,7 @@ struct Number {
   bool folded = false;           // a constant
   bool cheap = false;            // to compute again
   bool repeats = false;          // a broadcast, which is cheaper still
+  bool transcends = false;       // cheap, but less so than the others
   bool put_off = false;          // not computed yet: see Numbering::put_off
   NumberId settled = kNoNumber;  // of one that was put off and turned out to be a value that has a number
   uint32_t stage = 0;            // that had it first
@@ -76,6 +81,7 @@ struct Number {
   // How to compute it again.
   std::shared_ptr<StageModule> module;
   InstId inst;
+  CallPart part = CallPart::kWhole;
   std::vector<Term> operands;
   std::vector<uint32_t> path;  // into the tuple that the instruction gives
 };
@@ -89,10 +95,12 @@ class Numbering {
         u_(*universe),
         bit_by_bit_(bit_by_bit),
         most_(most_bytes),
-        most_cheap_(std::min(most_bytes / 8, kMostCheap)) {}
+        most_cheap_(std::min(most_bytes / 8, kMostCheap)),
+        most_arrays_(most_bytes / 2) {}
 
   const Number& operator[](NumberId n) const { return numbers_[n]; }
   size_t size() const { return numbers_.size(); }
+  int64_t kept() const { return kept_; }  // bytes
   bool bit_by_bit() const { return bit_by_bit_; }
   uint32_t stage = 0;  // new numbers are of this one
   // Bit by bit alone. While it is set, what an operation gives counts as a value that is known already where the two
@@ -116,8 +124,10 @@ class Numbering {
   void set(uint64_t key, const Term& t) { keys_[key] = t; }
   // The same of what is, or is not, the value bit by bit.
   void set(uint64_t key, const Term& t, bool rounded) { (rounded ? rounded_keys_ : keys_)[key] = t; }
-  // The operation's value: by its key, by its value, or a new number. `key`: what it is, operands included.
-  Term apply(const std::shared_ptr<StageModule>& s, InstId i, const std::vector<Term>& operands, uint64_t key);
+  // The operation's value: by its key, by its value, or a new number. `key`: what it is, operands included. `operands`:
+  // of that part.
+  Term apply(const std::shared_ptr<StageModule>& s, InstId i, const std::vector<Term>& operands, uint64_t key,
+             CallPart part = CallPart::kWhole);
   // What an operation that only moves elements gives, which is not computed before something other than a product asks
   // for it: until then it has a number of its own, whatever value it is. settled(): its number by its value.
   Term put_off(const std::shared_ptr<StageModule>& s, InstId i, const std::vector<Term>& operands, uint64_t key);
@@ -154,12 +164,13 @@ class Numbering {
   } count;
 
  private:
-  std::vector<Value> run(StageModule& s, InstId i, const std::vector<Term>& operands);
+  std::vector<Value> run(StageModule& s, InstId i, CallPart part, const std::vector<Term>& operands);
   std::vector<Value> run_together(StageModule& s, InstId i, const std::vector<Term>& operands);
   Term wrap(std::vector<Value> each, const Number& recipe);
   NumberId add(Number n);
   NumberId but_for_rounding(std::span<const Value> each, Rounding how);
   void make_room();
+  static int worth(const Number& n);
   void hold(const Number& n, int64_t times);  // counts its bytes; `times`: 1, or -1 where it is let go
 
   std::shared_ptr<Universe> keep_;

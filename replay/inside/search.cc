@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "ir/base/memory.h"
 #include "ir/eval/kernels.h"
+#include "replay/inside/inputs.h"
 
 namespace hlo {
 namespace {
@@ -91,11 +93,17 @@ class Row {
   size_t good_ = 0;
 };
 
+// More than others keep where a few arrays would fill that.
+int64_t bytes_for(const Module& m, int64_t asked) {
+  const int64_t usual = bytes_to_keep(asked);
+  return asked > 0 ? usual : std::max(usual, std::min(available_memory().bytes / 4, 2 * bytes_inside(m)));
+}
+
 // The first stage, with inputs that tell something where there are such.
 std::unique_ptr<Inside> begun(InsideSearch& out, const Module& first, const Session& session,
                               const InsideOptions& options) {
   auto begin = [&](const Session& with) {
-    auto one = std::make_unique<Inside>(with, options.eval, bytes_to_keep(options.most_bytes));
+    auto one = std::make_unique<Inside>(with, options.eval, bytes_for(first, options.most_bytes));
     out.stages[0] = one->first(first);
     out.told = one->inputs();
     if (!one->outputs(&out.outputs)) out.outputs = Value();

@@ -6,6 +6,7 @@
 
 #include "ir/backend_config.h"
 #include "ir/base/hash.h"
+#include "ir/cudnn_epilogue.h"
 #include "replay/inside/canonical.h"
 #include "replay/inside/numbering.h"
 
@@ -14,20 +15,19 @@ namespace {
 
 enum class Library { kNone, kConvolution, kGemm };
 
-// Calls without an epilogue: alpha, beta, bias, scales and activations are left to the evaluator.
+// Products without an epilogue: alpha, beta, scales and bias are left to the evaluator. Convolutions with and without
+// one: theirs is another operation.
 Library library_of(const Module& m, InstId i) {
-  if (m.op(i) != Opcode::CustomCall || m.operand_count(i) != 2) return Library::kNone;
+  if (m.op(i) != Opcode::CustomCall || m.operand_count(i) < 2) return Library::kNone;
   const AttrSet& a = m.attrs(i);
   std::string_view target = m.u().text(a.text(Attr::custom_call_target)),
                    config = m.u().text(a.text(Attr::backend_config));
   const Shape& s = m.shape(i);
   if (!s.is_tuple() || s.elements.size() != 2 || !m.u()[s.elements[0]].is_array() || !m.u()[s.elements[1]].is_array())
     return Library::kNone;
-  if (target == "__cudnn$convForward") {
-    BackendConfig c = backend_config(config, "cudnn_conv_backend_config");
-    bool plain = number(c, "conv_result_scale", 1) == 1 && word(c, "activation_mode", "kNone") == "kNone";
-    return plain ? Library::kConvolution : Library::kNone;
-  }
+  if (target == "__cudnn$convBiasActivationForward") return Library::kConvolution;
+  if (m.operand_count(i) != 2) return Library::kNone;
+  if (target == "__cudnn$convForward") return Library::kConvolution;
   if (target != "__cublas$gemm" && target != "__cublas$lt$matmul") return Library::kNone;
   BackendConfig c = backend_config(config, "gemm_backend_config");
   bool plain = number(c, "alpha_real", 1) == 1 && number(c, "alpha_imag", 0) == 0 && number(c, "beta", 0) == 0 &&
@@ -292,7 +292,8 @@ uint64_t ArrayViews::product(const Module& m, InstId i, const std::vector<Term>&
   Library library = library_of(m, i);
   bool convolves = m.op(i) == Opcode::Convolution || library == Library::kConvolution;
   if (!convolves && m.op(i) != Opcode::Dot && library != Library::kGemm) return 0;
-  if (operands.size() != 2 || !operands[0].is_array() || !operands[1].is_array()) return 0;
+  if (operands.size() < 2 || (operands.size() > 2 && library != Library::kConvolution)) return 0;
+  if (!operands[0].is_array() || !operands[1].is_array()) return 0;
   ShapeId result = library == Library::kNone ? m.shape_id(i) : m.shape(i).elements[0];
   const Shape& s = m.u()[result];
   if (s.is_dynamic() || m.shape(m.operand(i, 0)).is_dynamic() || m.shape(m.operand(i, 1)).is_dynamic()) return 0;
@@ -304,6 +305,10 @@ uint64_t ArrayViews::product(const Module& m, InstId i, const std::vector<Term>&
   Dot d;
   return dot(m, i, operands, seen_through, &d) ? hash_combine(product_of(types), dot_key(d.side, d.batch, d.contracted))
                                                : 0;
+}
+
+bool ArrayViews::has_epilogue(const Module& m, InstId i) {
+  return library_of(m, i) == Library::kConvolution && !cudnn_epilogue(m, i).plain();
 }
 
 uint64_t ArrayViews::swapped(const Module& m, InstId i, const std::vector<Term>& operands, Dims* from) const {

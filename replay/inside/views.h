@@ -25,9 +25,11 @@ class ArrayViews {
   void note(const Module& m, InstId i, const std::vector<Term>& operands, const Term& value, bool zero);
   // The value of that transpose, where it undoes another one.
   bool undone(const Module& m, InstId i, const std::vector<Term>& operands, Term* value) const;
-  // What a convolution, dot or library call computes; 0 of others and of what cannot be said. `seen_through`: of what
-  // its operands are made of, else of the operands.
+  // What a convolution, dot or library call computes, before what the call makes of it; 0 of others and of what cannot
+  // be said. `seen_through`: of what its operands are made of, else of the operands.
   uint64_t product(const Module& m, InstId i, const std::vector<Term>& operands, bool seen_through = true) const;
+  // Does a library call make more of its product (bias, activation …)?
+  static bool has_epilogue(const Module& m, InstId i);
   // The same of the dot that has this one's operands in the other order, whose result is this one's, transposed; 0 of
   // everything else. `from`: by dimension of this result, the other's dimension.
   uint64_t swapped(const Module& m, InstId i, const std::vector<Term>& operands, Dims* from) const;

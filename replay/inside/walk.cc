@@ -1,10 +1,12 @@
 #include "replay/inside/walk.h"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_set>
 
 #include "ir/base/hash.h"
 #include "ir/base/stack_guard.h"
+#include "ir/cudnn_epilogue.h"
 #include "ir/literal.h"
 
 namespace hlo {
@@ -219,7 +221,9 @@ bool StageWalk::may_put_off(InstId i, const std::vector<Term>& operands) {
 Term StageWalk::operation(InstId i, std::vector<Term> operands) {
   Term out;
   if (n_.views.undone(m_, i, operands, &out)) return out;
-  if (const uint64_t product = n_.views.product(m_, i, operands))
+  const uint64_t product = n_.views.product(m_, i, operands);
+  if (product && ArrayViews::has_epilogue(m_, i)) return fused_convolution(i, std::move(operands), product);
+  if (product)
     return m_.op(i) == Opcode::CustomCall ? library_product(i, std::move(operands), product)
                                           : this->product(i, std::move(operands), product);
   if (summed_product(i, operands, &out) || untransposed(i, operands, &out)) return out;
@@ -308,7 +312,6 @@ bool StageWalk::untransposed(InstId i, const std::vector<Term>& operands, Term* 
 }
 
 Term StageWalk::library_product(InstId i, std::vector<Term> operands, uint64_t product) {
-  const Shape& s = m_.shape(i);
   bool found = false;
   Term value = n_.find(product, &found);
   if (!found) {
@@ -317,8 +320,44 @@ Term StageWalk::library_product(InstId i, std::vector<Term> operands, uint64_t p
     if (whole.elements) n_.set(product, (*whole.elements)[0], n_.rounded());
     return whole;
   }
+  return with_memory(i, std::move(value));
+}
+
+// (conv, memory) custom-call(x, w, bias, side)      →      epilogue(convolution(x, w), bias, side)
+//
+// The convolution is one like any other: most often the stage before has it on its own.
+Term StageWalk::fused_convolution(InstId i, std::vector<Term> operands, uint64_t product) {
+  for (size_t k = 2; k < operands.size(); ++k) operands[k] = n_.settled(std::move(operands[k]));
+  bool found = false;
+  Term value = n_.find(product, &found);
+  if (!found) {
+    for (size_t k = 0; k < 2; ++k) operands[k] = n_.settled(std::move(operands[k]));
+    const uint64_t own = n_.views.product(m_, i, operands, false);
+    value = n_.apply(s_, i, {operands[0], operands[1]}, own ? own : product, CallPart::kConvolution);
+    n_.set(product, value, n_.rounded());
+  }
+  if (n_.why_unknown(value)) {
+    for (size_t k = 0; k < 2; ++k) operands[k] = n_.settled(std::move(operands[k]));
+    return n_.apply(s_, i, operands, key_of(i, operands));
+  }
+  value.shape = m_.shape(i).elements[0];
+  std::vector<Term> given{value};
+  given.insert(given.end(), operands.begin() + 2, operands.end());
+  const CudnnEpilogue e = cudnn_epilogue(m_, i);
+  uint64_t key = hash_combine(hash_combine(0xE9110, e.fused ? 1 : 0), hash_bytes(e.activation));
+  for (double x : {e.scale, e.side_scale, e.leak}) key = hash_combine(key, std::bit_cast<uint64_t>(x));
+  const auto feature = m_.attrs(i).get<DimLabels>(Attr::dim_labels)->output_feature;
+  key = hash_combine(key, static_cast<uint64_t>(feature));
+  for (const Term& t : given) key = hash_combine(key, Numbering::hash(n_, t));
+  return with_memory(i, n_.apply(s_, i, given, key, CallPart::kEpilogue));
+}
+
+// A library call's result: its value, and memory that it works in.
+Term StageWalk::with_memory(InstId i, Term value) {
+  const Shape& s = m_.shape(i);
   value.shape = s.elements[0];
   uint64_t key = hash_combine(0x3088, hash_bytes(m_.u().shape_text(s.elements[1])));
+  bool found = false;
   Term memory = n_.find(key, &found);
   if (!found) {
     Value zeros;

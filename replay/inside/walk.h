@@ -50,6 +50,8 @@ class StageWalk {
   bool summed_product(InstId i, const std::vector<Term>& operands, Term* out);
   bool untransposed(InstId i, const std::vector<Term>& operands, Term* out);
   Term library_product(InstId i, std::vector<Term> operands, uint64_t product);
+  Term fused_convolution(InstId i, std::vector<Term> operands, uint64_t product);
+  Term with_memory(InstId i, Term value);
   bool is_zero(const Term& t);
   Term tuple(ShapeId shape, std::vector<Term> elements) const;
   uint64_t key_of(InstId i, const std::vector<Term>& operands);
