@@ -498,24 +498,6 @@ class Verifier {
                 u_.shape_text_plain(to));
       }
     }
-    // Every use of a channel is of one kind.
-    std::unordered_map<int64_t, InstId> channels;
-    for (CompId c : m_.computations())
-      for (InstId i : m_.comp(c).order) {
-        if (!m_.alive(i) || !m_.attrs(i).has(Attr::channel_id)) continue;
-        int64_t id = m_.attrs(i).integer(Attr::channel_id);
-        if (id <= 0) continue;
-        auto [known, fresh] = channels.emplace(id, i);
-        Opcode x = m_.op(known->second), y = m_.op(i);
-        auto kind = [](Opcode op) {
-          return op == Opcode::Send || op == Opcode::SendDone || op == Opcode::Recv || op == Opcode::RecvDone
-                     ? Opcode::Send
-                 : op == Opcode::CollectivePermuteDone ? Opcode::CollectivePermuteStart
-                                                       : op;
-        };
-        if (!fresh && kind(x) != kind(y))
-          error("channels", i, "uses channel {} of {}, which is a {}", id, m_.inst_name(known->second), op_text(x));
-      }
     verify_buffers(m_, [&](InstId i, const std::string& message) { error("buffers", i, "{}", message); });
     auto callers = m_.callers();
     for (CompId c : m_.computations()) {

@@ -20,7 +20,6 @@
 //                  windows of positive size, stride and dilation, gather and scatter numbers, precision bits
 //   pairs          send, recv, copy, collective and async starts have one end, and ends have a start
 //   collectives    groups name every device once; pairs have distinct sources and targets; groups are of one size
-//   channels       one kind of operation each
 //   threads        callers and callees run on one thread, but for async operations
 //   sharding       one for every leaf of a tuple; as many tile dimensions as the array has
 //   control        dependencies stay inside a computation

@@ -567,6 +567,7 @@ TEST(Arrays, LargeOnesAreHadAgain) {
   const int64_t n = int64_t{12} << 20;
   const ShapeId shape = u.array(ElementType::F32, {n}), like = u.array(ElementType::F32, {n - 1000}),
                 less = u.array(ElementType::F32, {n / 4 * 3});
+  std::optional<KeepsSpareArrays> keeps(std::in_place);
   auto filled = [&](ShapeId s) {
     auto data = unset_array(u, s);
     std::fill(data->begin(), data->end(), 'x');
@@ -595,6 +596,11 @@ TEST(Arrays, LargeOnesAreHadAgain) {
       "e = f32[1,3] slice(m), slice={{[{1}:{0}], [0:3]}}\nROOT r = f32[3,3] concatenate(s, e), dimensions={{0}}",
       n / 3, n / 3 - 1);
   EXPECT_EQ(run(wide), "{ { 4, 4, 4 }, { 4, 4, 4 }, { 4, 4, 4 } }");
+  // Nobody sits on them when the work is done.
+  keeps.reset();
+  EXPECT_EQ(spare_array_bytes(), 0u);
+  filled(shape);
+  EXPECT_EQ(spare_array_bytes(), 0u);
 }
 
 }  // namespace

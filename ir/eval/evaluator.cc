@@ -11,6 +11,7 @@
 #include "ir/buffer.h"
 #include "ir/eval/devices.h"
 #include "ir/eval/kernels.h"
+#include "ir/eval/spare_arrays.h"
 #include "ir/precision.h"
 
 namespace hlo {
@@ -64,6 +65,7 @@ const Evaluator::Plan& Evaluator::plan(CompId comp) {
 }
 
 Value Evaluator::run(std::vector<Value> arguments) {
+  const KeepsSpareArrays spares;
   const auto& params = m_.comp(m_.entry()).params;
   if (arguments.size() != params.size())
     fail(FailureKind::kUsage, "the module takes {} arguments, {} were given", params.size(), arguments.size());

@@ -35,7 +35,7 @@ class Spares {
   void give(std::unique_ptr<Storage> one) {
     const std::lock_guard lock(mutex_);
     const size_t has = one->capacity();
-    if (has < kLargeStorage || has > kMostSpare) return;
+    if (keepers_ == 0 || has < kLargeStorage || has > kMostSpare) return;
     if (bytes_ + has > kMostSpare) give_up(bytes_ + has - kMostSpare);
     bytes_ += has;
     try {
@@ -47,6 +47,11 @@ class Spares {
   size_t bytes() {
     const std::lock_guard lock(mutex_);
     return bytes_;
+  }
+  void keep(int more) {
+    const std::lock_guard lock(mutex_);
+    keepers_ += more;
+    if (keepers_ == 0) list_.clear(), bytes_ = 0;
   }
   void clear() {
     const std::lock_guard lock(mutex_);
@@ -65,6 +70,7 @@ class Spares {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Storage>> list_;
   size_t bytes_ = 0;
+  int keepers_ = 0;
 };
 
 // Never destroyed: arrays may outlive everything else.
@@ -81,6 +87,9 @@ void fill_with_zeros(Storage& to) {
 }
 
 }  // namespace
+
+KeepsSpareArrays::KeepsSpareArrays() { spare_arrays().keep(1); }
+KeepsSpareArrays::~KeepsSpareArrays() { spare_arrays().keep(-1); }
 
 std::shared_ptr<Storage> array_storage(size_t bytes, bool zero) {
   if (bytes < kLargeStorage) return std::make_shared<Storage>(bytes);

@@ -9,6 +9,7 @@
 #include "ir/base/memory.h"
 #include "ir/buffer.h"
 #include "ir/eval/compare.h"
+#include "ir/eval/spare_arrays.h"
 #include "ir/print.h"
 #include "passes/pipelines.h"
 #include "replay/cli/bisect_report.h"
@@ -477,6 +478,7 @@ int bisect_module(const BisectArgs& a) {
 }  // namespace
 
 int cmd_bisect(const BisectArgs& a) {
+  const KeepsSpareArrays spares;  // from stage to stage
   if (a.file.empty() == a.program.empty()) fail(FailureKind::kUsage, "bisect takes a FILE, or --program");
   if (a.engine.installed() || a.over_compilations()) return bisect_installed(a);
   bool folder = names_modules(a.file);

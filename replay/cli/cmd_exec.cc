@@ -8,6 +8,7 @@
 #include "gpu_exec/kernel_cache.h"
 #include "ir/buffer.h"
 #include "ir/eval/compare.h"
+#include "ir/eval/spare_arrays.h"
 #include "parser/parser.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
@@ -311,6 +312,7 @@ int cmd_exec(const ExecArgs& a) {
   if (a.precision != "own" && a.precision != "high")
     fail(FailureKind::kUsage, "unknown precision '{}'; there are own and high", a.precision);
   if (a.all_stages) {
+    const KeepsSpareArrays spares;  // from stage to stage
     if (!names_modules(a.file)) fail(FailureKind::kUsage, "--all-stages takes a folder, not {}", a.file);
     return AllStages(a).run();
   }
