@@ -270,6 +270,8 @@ def checks():
         c = hj.check(fn, *arguments)
         expect(name, c.verdict == "right", c)
     c = hj.check(lambda x: lax.linalg.cholesky(x), jnp.eye(3))
+    expect("a call of LAPACK", c.verdict == "right", c)
+    c = hj.check(lambda x: jax.pure_callback(lambda a: a, jax.ShapeDtypeStruct((3,), jnp.float32), x), jnp.ones(3))
     expect("unknown", c.verdict == "unknown" and "custom-call" in c.why, c)
     b = hj.bisect(m1, *FAULTS["M001"][1])
     expect("bisect", b["found"] and b["pass"] == "algsimp" and "jax_test.py:" in (b["source_line"] or ""), b)

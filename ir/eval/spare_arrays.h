@@ -7,8 +7,8 @@
 
 namespace hlo {
 
-// While there is one, storage of large arrays is kept; with the last one it goes. A process that does other things, too,
-// is not to sit on it.
+// While there is one, storage of large arrays is kept; with the last one it goes. A process that does other things,
+// too, is not to sit on it.
 class KeepsSpareArrays {
  public:
   KeepsSpareArrays();
