@@ -63,7 +63,7 @@ TEST(Lapack, AsXla) {
       }
     EXPECT_EQ(result_error(m->u(), c, outputs), "");
   }
-  // What jax's lowerings reach: gesvdp is for TPU-like shapes alone.
+  // All of the table but gesvdp, which jax takes where its algorithm is named, and gesvdj's code computes.
   for (const char* known : {"lapack potrf",
                             "lapack getrf",
                             "lapack geqrf",

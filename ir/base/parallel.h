@@ -9,7 +9,7 @@ namespace hlo {
 // index) is thrown again. Within a body it runs in place.
 void parallel_for(int64_t count, const std::function<void(int64_t)>& body);
 
-// The same for [0, n) in ranges of about `grain`: body(first, last).
+// The same for [0, n) in ranges of `grain`, the last of what is left: body(first, last).
 void parallel_ranges(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
 // How many threads work (HLO_THREADS, else the machine's).

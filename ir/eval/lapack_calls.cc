@@ -204,7 +204,7 @@ class Lapack {
     int left_stride = left.stride(), right_stride = std::max(right.rows, 1);
     std::vector<double> values(static_cast<size_t>(k));
     auto greatest = static_cast<size_t>(std::max(m, n)), least = static_cast<size_t>(k);
-    std::vector<double> real(least * std::max(5 * least + 7, 2 * greatest + 2 * least + 1) + 5);
+    std::vector<double> real(kComplex ? least * std::max(5 * least + 7, 2 * greatest + 2 * least + 1) + 5 : 0);
     std::vector<int> whole(8 * least + 1);
     with_work([&](T* work, int* size) {
       auto call = [&](auto... behind) {

@@ -21,7 +21,7 @@ def qr_pivoted(a):
     return scipy_linalg.qr(a, pivoting=True)
 
 
-# name -> (function, shapes of its operands, further sets of shapes)
+# name -> (function, shapes of its operands)
 FUNCTIONS = {
     "cholesky": (lambda a: linalg.cholesky(a, symmetrize_input=False), [(2, 4, 4)]),
     "lu": (linalg.lu, [(2, 5, 3)]),
