@@ -106,6 +106,29 @@ def case_text(page):
     settled(page, "a name in the text", name, "op")
 
 
+def case_press(page):
+    """A button that goes down on a row and comes up on it is a click, whatever is drawn in between."""
+    names = page.evaluate("() => hloReplay.search('op:custom-call')")
+    page.evaluate("n => hloReplay.select(n)", names[0])
+    page.keyboard.press("t")
+    page.wait_for_selector(".line.selected")
+    neighbour = page.locator(".line.selected + .line .t-name").first.inner_text().lstrip("%")
+    for what, meanwhile in {
+        "the list is scrolled": "() => { document.querySelector('.text-view .virtual').scrollTop += 3; }",
+        "the op of the next line is selected": f"() => hloReplay.select({neighbour!r})",
+    }.items():
+        page.evaluate("n => hloReplay.select(n)", names[0])
+        page.wait_for_timeout(200)
+        link = page.locator(".line.selected .t-name").last
+        name = link.inner_text().lstrip("%")
+        link.hover()
+        page.mouse.down()
+        page.evaluate(meanwhile)
+        page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        page.mouse.up()
+        settled(page, f"a name pressed while {what}", name, "op")
+
+
 def case_diff(page):
     page.evaluate("() => hloReplay.goto(3)")
     page.keyboard.press("d")
