@@ -23,7 +23,7 @@ from browser import Browser, duration, served, settled, state
 
 def equal(found, wanted, what):
     if found != wanted:
-        raise AssertionError(f"{what}: {found!r}, not {wanted!r}")
+        raise AssertionError(f"{what}: {repr(found)[:300]}, not {repr(wanted)[:300]}")
 
 
 def holds(value, what):
@@ -60,14 +60,13 @@ def case_step(page):
 
 def case_timeline(page):
     page.evaluate("() => { document.querySelector('.virtual[aria-label^=Passes]').scrollTop = 0; }")  # it began at the last stage
-    page.wait_for_timeout(300)
+    _frames(page)
     page.locator(".pass:not(.heading)", has_text="algsimp").first.click()
     wanted = next(s["stage"] for s in page.evaluate("() => hloReplay.stages()") if s["pass"] == "algsimp")
     settled(page, "a click on a pass", wanted, "stage")
     changed = page.locator(".pass:not(.heading)").count()
     page.locator("#only-changed").click()
-    page.wait_for_timeout(100)
-    holds(page.locator(".pass.idle").count() > 0 and changed > 0, "passes that changed nothing are shown on demand")
+    holds(_waited(page, lambda: page.locator(".pass.idle").count() > 0) and changed > 0, "passes that changed nothing are shown on demand")
 
 
 def case_search(page):
@@ -80,8 +79,8 @@ def case_search(page):
     holds("custom-call" in page.locator(".panel").inner_text(), "… and its opcode")
     page.keyboard.press("/")
     page.keyboard.type("op:convolution -op:convolution")
-    page.wait_for_timeout(400)
-    equal(page.locator(".hit").count(), 0, "hits of what cannot be")
+    settled(page, "what is typed is asked", "op:convolution -op:convolution", "query")
+    holds(_waited(page, lambda: page.locator(".hit").count() == 0), "hits of what cannot be")
     holds(page.locator(".words").is_visible(), "the query language is explained")
 
 
@@ -124,7 +123,7 @@ def case_press(page):
         link.hover()
         page.mouse.down()
         page.evaluate(meanwhile)
-        page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        _frames(page)
         page.mouse.up()
         settled(page, f"a name pressed while {what}", name, "op")
 
@@ -248,14 +247,18 @@ def case_find_no_fault(page):
 def case_side(page):
     page.evaluate("() => hloReplay.goto(3)")
     page.keyboard.press("s")
-    page.wait_for_timeout(400)
     canvases = page.locator(".side-view .graph-canvas")
-    equal(canvases.count(), 2, "canvases side by side")
-    before = canvases.nth(1).screenshot()
+    holds(_waited(page, lambda: canvases.count() == 2), "canvases side by side")
+    pictures = [b""]
+
+    def still():
+        pictures.append(canvases.nth(1).screenshot())
+        return pictures[-1] == pictures[-2]
+
+    holds(_waited(page, still), "the right one is drawn")
     canvases.nth(0).hover()
     page.mouse.wheel(0, -400)
-    page.wait_for_timeout(400)
-    holds(before != canvases.nth(1).screenshot(), "the right one moves in step with the left one")
+    holds(_waited(page, lambda: pictures[-1] != canvases.nth(1).screenshot()), "the right one moves in step with the left one")
 
 
 def case_edit_and_run(page):
@@ -275,6 +278,13 @@ def case_edit_and_run(page):
     page.wait_for_selector(".results table")
     page.get_by_role("button", name="Same as before?").click()
     page.wait_for_selector(".results .good")
+
+
+def case_edit_at_once(page):
+    """What is typed before the stage's text has come stays."""
+    page.evaluate("() => { document.querySelector('#tab-bench').click(); document.querySelector('.CodeMirror').CodeMirror.setValue('HloModule mine'); }")
+    page.wait_for_function("() => hloReplay.search('op:dot').then(() => true)")   # the engine has answered what was asked before
+    equal(page.evaluate("() => document.querySelector('.CodeMirror').CodeMirror.getValue()"), "HloModule mine", "the text of the bench")
 
 
 def case_edit_error(page):
@@ -308,6 +318,10 @@ def case_keyboard(page):
     holds(_waited(page, lambda: state(page)["op"] != one), "arrow down goes to a user")
     page.keyboard.press("Escape")
     settled(page, "escape", "", "op")
+
+
+def _frames(page):
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def _waited(page, condition):

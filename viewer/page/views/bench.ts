@@ -99,7 +99,7 @@ export class BenchView implements View {
     let size = 0;
     for (let from = 0, total = 1; from < total; from += 2000) {
       const text = await this.app.engine.text({ at, from, lines: 2000, full: true });
-      if (turn !== undefined && !this.app.session.fresh(turn)) return;
+      if (this.edited || turn !== undefined && !this.app.session.fresh(turn)) return;   // who types while a text comes keeps what was typed
       total = text.total;
       for (const line of text.lines) { lines.push(line); size += line.length + 1; }
       if (size > largest_text) { this.tells.textContent = `The text is larger than ${largest_text / 1e6} MB: passes run on the stage itself.`; this.at = at; return; }
