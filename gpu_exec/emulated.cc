@@ -7,15 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdlib>
 #include <cstring>
 
 #include "gpu_exec/codegen.h"
-#include "gpu_exec/device.h"
+#include "gpu_exec/host_memory.h"
 #include "gpu_exec/jit.h"
 #include "ir/base/check.h"
-#include "ir/base/memory.h"
 
 namespace hlo {
 namespace {
@@ -120,7 +117,7 @@ void Block::start(int t) {
   state_[t] = kReady;
 }
 
-class Emulated : public Device {
+class Emulated : public HostMemoryDevice {
  public:
   std::string name() const override { return "the emulated grid"; }
 
@@ -147,15 +144,9 @@ class Emulated : public Device {
     return kernels;
   }
 
-  char* allocate(int64_t bytes) override {
-    return static_cast<char*>(
-        std::aligned_alloc(256, static_cast<size_t>((std::max<int64_t>(bytes, 1) + 255) / 256 * 256)));
+  void copy(char* to, const char* from, int64_t bytes) override {
+    if (bytes) std::memcpy(to, from, static_cast<size_t>(bytes));
   }
-  void release(char* memory) override { std::free(memory); }
-  int64_t free_bytes() const override { return available_memory().bytes; }
-  void write(char* to, const char* from, int64_t bytes) override { move(to, from, bytes); }
-  void read(char* to, const char* from, int64_t bytes) override { move(to, from, bytes); }
-  void copy(char* to, const char* from, int64_t bytes) override { move(to, from, bytes); }
   void fill(char* to, uint32_t pattern, int width, int64_t count) override {
     for (int64_t k = 0; k < count; ++k) std::memcpy(to + k * width, &pattern, static_cast<size_t>(width));
   }
@@ -180,25 +171,11 @@ class Emulated : public Device {
       }
     }
   }
-  void wait() override {}
-
-  size_t mark() override {
-    marks_.push_back(std::chrono::steady_clock::now());
-    return marks_.size() - 1;
-  }
-  int64_t nanoseconds(size_t from, size_t to) override {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(marks_[to] - marks_[from]).count();
-  }
-  void forget_marks() override { marks_.clear(); }
 
  private:
-  static void move(char* to, const char* from, int64_t bytes) {
-    if (bytes) std::memcpy(to, from, static_cast<size_t>(bytes));
-  }
   std::vector<std::unique_ptr<llvm::orc::LLJIT>> jits_;
   std::vector<std::vector<std::pair<void*, KernelPart>>> kernels_;
   std::unique_ptr<Block> block_;
-  std::vector<std::chrono::steady_clock::time_point> marks_;
 };
 
 }  // namespace

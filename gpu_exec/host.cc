@@ -1,16 +1,13 @@
 #include "gpu_exec/host.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdlib>
 #include <cstring>
 
-#include "gpu_exec/device.h"
+#include "gpu_exec/host_memory.h"
 #include "gpu_exec/jit.h"
 #include "gpu_exec/kernel.h"
 #include "gpu_exec/onednn.h"
 #include "ir/base/check.h"
-#include "ir/base/memory.h"
 #include "ir/base/parallel.h"
 #include "ir/eval/blas.h"
 #include "ir/eval/kernels.h"
@@ -31,7 +28,7 @@ Kernel host_kernel(const Module& m, InstId i, llvm::Module& into, const std::str
   return build_host_kernel(m, i, into, name);
 }
 
-class Host : public Device {
+class Host : public HostMemoryDevice {
  public:
   explicit Host(bool exact) : exact_(exact) {}
   std::string name() const override { return "the host"; }
@@ -56,14 +53,6 @@ class Host : public Device {
     return kernels;
   }
 
-  char* allocate(int64_t bytes) override {
-    return static_cast<char*>(
-        std::aligned_alloc(256, static_cast<size_t>((std::max<int64_t>(bytes, 1) + 255) / 256 * 256)));
-  }
-  void release(char* memory) override { std::free(memory); }
-  int64_t free_bytes() const override { return available_memory().bytes; }
-  void write(char* to, const char* from, int64_t bytes) override { copy(to, from, bytes); }
-  void read(char* to, const char* from, int64_t bytes) override { copy(to, from, bytes); }
   void copy(char* to, const char* from, int64_t bytes) override {
     parallel_ranges(bytes, kGrain * 8, [&](int64_t first, int64_t last) {
       std::memcpy(to + first, from + first, static_cast<size_t>(last - first));
@@ -85,7 +74,6 @@ class Host : public Device {
     parallel_ranges(p.count, p.grain,
                     [&](int64_t first, int64_t last) { p.function(pointers.data(), results, first, last); });
   }
-  void wait() override {}
 
   bool multiplies(const MatrixProduct& p) override {
     return !exact_ && p.plain() && (p.type == ElementType::F32 || p.type == ElementType::F64) &&
@@ -114,15 +102,6 @@ class Host : public Device {
     return dnn.empty() ? "OpenBLAS" : has_blas() ? "OpenBLAS and " + dnn : dnn;
   }
 
-  size_t mark() override {
-    marks_.push_back(std::chrono::steady_clock::now());
-    return marks_.size() - 1;
-  }
-  int64_t nanoseconds(size_t from, size_t to) override {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(marks_[to] - marks_[from]).count();
-  }
-  void forget_marks() override { marks_.clear(); }
-
  private:
   struct Part {
     HostFunction function;
@@ -133,7 +112,6 @@ class Host : public Device {
   HostConvolutions convolutions_;
   std::vector<std::unique_ptr<llvm::orc::LLJIT>> jits_;
   std::vector<std::vector<Part>> kernels_;
-  std::vector<std::chrono::steady_clock::time_point> marks_;
 };
 
 }  // namespace

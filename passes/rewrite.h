@@ -15,6 +15,16 @@ void visit_computation(Module& m, CompId comp, const std::function<void(InstId)>
 // The same of each computation that is no fusion's, again until `f`, which says whether it changed something, finds
 // nothing there. True where it did.
 bool visit_until_still(Module& m, const std::function<bool(InstId)>& f);
+// `f`, which says whether it changed something, on every instruction of computations that are no fusion's, in their
+// post order as it was at the start; what died meanwhile is left out. True where something changed.
+template <class F>
+bool each_instruction(Module& m, F f) {
+  bool changed = false;
+  for (CompId c : m.nonfusion_computations())
+    for (InstId i : m.post_order(c))
+      if (m.alive(i)) changed |= f(i);
+  return changed;
+}
 
 AttrsId attrs_of(Universe& u, Opcode op, std::initializer_list<std::pair<Attr, AttrValue>> list);
 inline AttrsId dims_attr(Universe& u, Opcode op, Dims dims) {

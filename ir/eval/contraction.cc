@@ -57,8 +57,20 @@ void plain_gemm(int64_t m, int64_t n, int64_t k, Rows<const T> a, Rows<const T> 
     }
 }
 
-// The same on all cores, through the library for f32 and f64 unless `exact`. Blocks are of fixed size, so that sums do
-// not depend on the number of threads.
+// one(i0, i1, j0, j1) on all cores for parts of the result: its rows where there are enough, else its columns. Parts
+// are of fixed size, so that sums do not depend on the number of threads.
+template <class One>
+void in_parts(int64_t m, int64_t n, int64_t k, const One& one) {
+  constexpr int64_t kRows = 192, kColumns = 512;
+  if (m * n * k < (1 << 18))
+    one(0, m, 0, n);
+  else if (m >= 2 * kRows)
+    parallel_ranges(m, kRows, [&](int64_t i0, int64_t i1) { one(i0, i1, 0, n); });
+  else
+    parallel_ranges(n, kColumns, [&](int64_t j0, int64_t j1) { one(0, m, j0, j1); });
+}
+
+// The same on all cores, through the library for f32 and f64 unless `exact`.
 template <class T>
 void gemm(bool exact, int64_t m, int64_t n, int64_t k, Rows<const T> a, Rows<const T> b, Rows<T> c) {
   if (m == 0 || n == 0 || k == 0) return;
@@ -72,14 +84,7 @@ void gemm(bool exact, int64_t m, int64_t n, int64_t k, Rows<const T> a, Rows<con
         return library_gemm(rows, columns, k, T{1}, {x.at, x.stride}, {y.at, y.stride}, T{1}, z.at, z.stride);
     plain_gemm(rows, columns, k, x, y, z);
   };
-  // By rows where there are enough, else by columns.
-  constexpr int64_t kRows = 192, kColumns = 512;
-  if (m * n * k < (1 << 18))
-    one(0, m, 0, n);
-  else if (m >= 2 * kRows)
-    parallel_ranges(m, kRows, [&](int64_t i0, int64_t i1) { one(i0, i1, 0, n); });
-  else
-    parallel_ranges(n, kColumns, [&](int64_t j0, int64_t j1) { one(0, m, j0, j1); });
+  in_parts(m, n, k, one);
 }
 
 template <class T>
@@ -263,13 +268,7 @@ void blas_gemm(int64_t m, int64_t n, int64_t k, T alpha, MatrixView<T> x, Matrix
     const MatrixView<T> rows{x.from(i0, 0), x.stride, x.transposed}, columns{y.from(0, j0), y.stride, y.transposed};
     library_gemm(i1 - i0, j1 - j0, k, alpha, rows, columns, beta, z.at + i0 * z.stride + j0, z.stride);
   };
-  constexpr int64_t kRows = 192, kColumns = 512;
-  if (m * n * k < (1 << 18))
-    one(0, m, 0, n);
-  else if (m >= 2 * kRows)
-    parallel_ranges(m, kRows, [&](int64_t i0, int64_t i1) { one(i0, i1, 0, n); });
-  else
-    parallel_ranges(n, kColumns, [&](int64_t j0, int64_t j1) { one(0, m, j0, j1); });
+  in_parts(m, n, k, one);
 }
 
 // Dimensions of an array that are counted together.

@@ -66,7 +66,7 @@ export class App implements Host {
       this.tabs.append(h('button', { type: 'button', role: 'tab', id: 'tab-' + name, 'aria-controls': 'view', data: { view: name }, onclick: () => { void this.go({ view: name }); } }, title));
     this.search_box.addEventListener('input', () => { clearTimeout(this.typing); this.typing = window.setTimeout(() => { void this.search(this.search_box.value); }, 120); });
     this.search_box.addEventListener('keydown', event => {
-      if (event.key === 'Escape') { this.search_box.blur(); void this.go({ view: 'graph' }); }
+      if (event.key === 'Escape') { clearTimeout(this.typing); this.search_box.blur(); void this.go({ view: 'graph' }); }
       if (event.key === 'Enter') { clearTimeout(this.typing); const hit = this.searching.hits[0]; void this.search(this.search_box.value).then(() => { const first = this.searching.hits[0] ?? hit; if (first) void this.select(first.id, first.name, { view: 'graph' }); }); }
       if (event.key === 'ArrowDown') { event.preventDefault(); this.search_box.blur(); }
     });

@@ -1,7 +1,4 @@
-// Passes that make collectives carry less: collective-quantizer, all-gather-bcast-reorder and
-// all-gather-remove-degenerate-dims (xla/hlo/transforms/collectives/collective_quantizer.cc,
-// all_gather_broadcast_reorder.cc, all_gather_remove_degenerate_dims.cc).
-#include <algorithm>
+// collective-quantizer (xla/hlo/transforms/collectives/collective_quantizer.cc).
 #include <optional>
 
 #include "passes/rewrite.h"
@@ -124,77 +121,6 @@ bool run_collective_quantizer(Module& m, PassContext& ctx) {
         changed = true;
       }
     }
-  return changed;
-}
-
-//   all-gather(broadcast(A)), along a dimension of A      →      broadcast(all-gather(A))
-//   f32[16,4] all-gather(f32[4,4] broadcast(f32[] A))      →      reshape(f32[4,4,4] broadcast(f32[4] all-gather(…)))
-bool run_all_gather_bcast_reorder(Module& m, PassContext& ctx) {
-  bool changed = false;
-  Universe& u = m.u();
-  int64_t channel = 0;
-  for (InstId i : all_of_opcode(m, Opcode::AllGather)) {
-    if (m.operand_count(i) != 1 || !m.shape(i).is_array()) continue;
-    InstId b = m.operand(i, 0);
-    if (m.op(b) != Opcode::Broadcast || m.user_count(b) != 1) continue;
-    const Dims map = m.attrs(b).ints(Attr::dimensions), to = m.shape(i).dims;
-    int64_t along = m.attrs(i).ints(Attr::dimensions)[0], from = 0;
-    auto at = std::find(map.begin(), map.end(), along);
-    const int64_t part = m.shape(b).dims[static_cast<size_t>(along)];
-    // Arrays that are the same all along what is gathered XLA leaves; of a scalar each device's value is gathered.
-    const bool scalar = map.empty() && part > 0;
-    if (at == map.end() && !scalar) continue;
-    if (!ctx.spend(m, scalar ? "all-gather of a scalar" : "all-gather in front of the broadcast", {i, b}))
-      return changed;
-    CompId c = m.parent(i);
-    InstId a = m.operand(b, 0);
-    Dims dims = m.shape(a).dims;
-    if (scalar) {
-      a = make_reshape(m, a, {1});
-      dims = {to[static_cast<size_t>(along)] / part};
-    } else {
-      from = at - map.begin();
-      dims[static_cast<size_t>(from)] = to[static_cast<size_t>(along)];
-    }
-    InstId gather = m.clone_inst(i, c, std::vector<InstId>{a}, u.with_dims(m.shape_id(a), dims));
-    m.set_attr(gather, Attr::dimensions, Dims{from});
-    if (m.attrs(i).has(Attr::channel_id)) m.set_attr(gather, Attr::channel_id, next_channel(m, &channel));
-    if (scalar) {
-      Dims wide = m.shape(b).dims;
-      wide.insert(wide.begin() + along, dims[0]);
-      InstId spread = make_broadcast(m, c, gather, {along}, u.with_dims(m.shape_id(a), wide));
-      InstId whole = make_reshape(m, spread, to);
-      m.set_shape(whole, m.shape_id(i));  // its layout too
-      changed |= m.replace(i, whole);
-      continue;
-    }
-    changed |= m.replace(i, m.clone_inst(b, c, std::vector<InstId>{gather}, m.shape_id(i)));
-  }
-  return changed;
-}
-
-//   f32[1,32] all-gather(f32[1,8] A)      →      reshape(f32[32] all-gather(reshape(A)))
-bool run_all_gather_remove_degenerate_dims(Module& m, PassContext& ctx) {
-  bool changed = false;
-  Universe& u = m.u();
-  for (InstId i : all_of_opcode(m, Opcode::AllGather)) {
-    if (m.operand_count(i) != 1 || !m.shape(i).is_array()) continue;
-    const Shape to = m.shape(i), from = m.shape(m.operand(i, 0));
-    int64_t along = m.attrs(i).ints(Attr::dimensions)[0], place = 0;
-    Dims kept, brought;
-    for (int64_t d = 0; d < to.rank(); ++d) {
-      auto at = static_cast<size_t>(d);
-      if (to.dims[at] == 1 && d != along) continue;
-      if (d == along) place = static_cast<int64_t>(kept.size());
-      kept.push_back(to.dims[at]), brought.push_back(from.dims[at]);
-    }
-    if (kept.size() == to.dims.size()) continue;
-    if (!ctx.spend(m, "dimensions of one", {i})) return changed;
-    InstId a = make_reshape(m, m.operand(i, 0), brought);
-    InstId gather = m.clone_inst(i, m.parent(i), std::vector<InstId>{a}, u.with_dims(m.shape_id(i), kept));
-    m.set_attr(gather, Attr::dimensions, Dims{place});
-    changed |= m.replace(i, make_reshape(m, gather, to.dims));
-  }
   return changed;
 }
 

@@ -1,5 +1,4 @@
-// What XLA does to a module that has its order: scheduling-instruction-annotator
-// (xla/service/gpu/transforms/scheduling_instruction_annotator.cc) and gpu-convert-async-collectives-to-sync.
+// gpu-convert-async-collectives-to-sync (xla/hlo/transforms/collectives/convert_async_collectives_to_sync.cc).
 #include <unordered_map>
 #include <unordered_set>
 
@@ -7,24 +6,6 @@
 #include "passes/passes.h"
 
 namespace hlo {
-
-//   %add = add(…)      →      %add = add(…), metadata={scheduling_name="add"}
-// Constants are left out: their names change later.
-bool run_scheduling_instruction_annotator(Module& m, PassContext& ctx) {
-  bool changed = false;
-  for (CompId c : m.computations())
-    for (InstId i : m.live_order(c)) {
-      if (m.op(i) == Opcode::Constant) continue;
-      Metadata meta = m.u()[m[i].meta];
-      if (meta.scheduling_name == m[i].name.value) continue;
-      if (!ctx.spend(m, "named for the schedule", {i})) return changed;
-      meta.scheduling_name = m[i].name.value;
-      m.set_meta(i, m.u().metadata(meta));
-      changed = true;
-    }
-  return changed;
-}
-
 namespace {
 
 // As XLA's GPU gives it to the pass: a tuple is none of these.

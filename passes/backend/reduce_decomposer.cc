@@ -1,75 +1,10 @@
-// rename-instructions, sort-iota-fusion and reduce-decomposer (xla/service/gpu/transforms/…,
-// xla/hlo/transforms/expanders/reduce_decomposer.cc).
+// reduce-decomposer (xla/hlo/transforms/expanders/reduce_decomposer.cc).
 #include <algorithm>
 
 #include "ir/analysis/reduction.h"
 #include "passes/rewrite.h"
 
 namespace hlo {
-
-//   %add      →      %add.0       so that copies of an instruction can be told from it
-bool run_rename_instructions(Module& m, PassContext& ctx) {
-  bool changed = false;
-  std::string wish;
-  for (CompId c : m.nonfusion_computations())
-    for (InstId i : m.live_order(c)) {
-      switch (m.op(i)) {
-        case Opcode::Parameter:
-        case Opcode::CustomCall:
-        case Opcode::Fusion:
-        case Opcode::Domain:
-        case Opcode::While:
-        case Opcode::Conditional:
-        case Opcode::Call:
-          continue;
-        default:
-          break;
-      }
-      if (m.has_side_effect(i)) continue;
-      if (!ctx.spend(m, "a number for its copies", {i})) return changed;
-      wish.assign(m.inst_name(i)).append(".0");
-      m.set_uniquified_name(i, wish);
-      changed = true;
-    }
-  return changed;
-}
-
-//   sort(A, iota)      →      fusion(A), kind=kCustom, calls={ sort(parameter, iota) }
-bool run_sort_iota_fusion(Module& m, PassContext& ctx) {
-  bool changed = false;
-  Universe& u = m.u();
-  for (InstId i : all_of_opcode(m, Opcode::Sort)) {
-    bool counted =
-        std::any_of(m.operands(i).begin(), m.operands(i).end(), [&](InstId o) { return m.op(o) == Opcode::Iota; });
-    if (!counted) continue;
-    if (!ctx.spend(m, "iota into a sort", {i})) return changed;
-    CompId body = m.add_computation("fused_computation");
-    std::vector<InstId> arguments, inside;
-    std::unordered_map<InstId, InstId> map;
-    for (InstId o : std::vector<InstId>(m.operands(i).begin(), m.operands(i).end())) {
-      InstId& to = map[o];
-      if (!to.valid()) {
-        if (m.op(o) == Opcode::Iota) {
-          to = m.clone_inst(o, body, {});
-        } else {
-          to = m.parameter(body, static_cast<int64_t>(arguments.size()), m.shape_id(o),
-                           fmt::format("param_{}", arguments.size()));
-          arguments.push_back(o);
-        }
-      }
-      inside.push_back(to);
-    }
-    m.set_root(body, m.clone_inst(i, body, inside));
-    InstId fusion = m.add(
-        m.parent(i), {.op = Opcode::Fusion,
-                      .shape = m.shape_id(i),
-                      .operands = arguments,
-                      .attrs = attrs_of(u, Opcode::Fusion, {{Attr::kind, u.str("kCustom")}, {Attr::calls, body}})});
-    changed |= m.replace(i, fusion);
-  }
-  return changed;
-}
-
 namespace {
 
 // Shape of a reduction that leaves the kept dimensions in the order in which the operand has them in memory.
