@@ -179,12 +179,17 @@ class Loops {
       if (old != next) written.insert(k);
     }
     if (removed.empty() || !ctx_.spend(m_, "elements of the same value", {w}, numbers(removed))) return false;
-    // Readers of the others read the first.
-    for (CompId c : {body(w), condition(w)})
-      for (InstId gte : m_.users_copy(state(c)))
-        if (auto twin = same_as.find(element(gte)); twin != same_as.end() && m_.op(gte) == Opcode::GetTupleElement) {
-          m_.replace_all_uses(gte, make_element(m_, state(c), static_cast<int64_t>(twin->second)));
-        }
+    // Readers of the others read the first, all by one instruction.
+    for (CompId c : {body(w), condition(w)}) {
+      std::map<size_t, InstId> made;
+      for (InstId gte : m_.users_copy(state(c))) {
+        auto twin = m_.op(gte) == Opcode::GetTupleElement ? same_as.find(element(gte)) : same_as.end();
+        if (twin == same_as.end()) continue;
+        auto [one, fresh] = made.try_emplace(twin->second);
+        if (fresh) one->second = make_element(m_, state(c), static_cast<int64_t>(twin->second));
+        m_.replace_all_uses(gte, one->second);
+      }
+    }
     // What stays as it was is the initial element behind the loop, too.
     std::map<size_t, size_t> outside;
     for (size_t k : written) outside[k] = same_as[k];
