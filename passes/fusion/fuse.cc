@@ -95,10 +95,11 @@ std::vector<InstId> outer_operands(const Module& m, InstId other, InstId inside)
   return of;
 }
 
-// Gives the users of a fusion, and of what went into it, the elements of the fusion's tuple.
-void hand_out(Module& m, InstId fusion, size_t before, InstId other) {
+// Gives the users of a fusion, and of what went into it, the elements of the fusion's tuple. A reduction of several
+// values is one element.
+void hand_out(Module& m, InstId fusion, size_t before, InstId other, bool several) {
   auto element = [&](size_t n) { return make_element(m, fusion, static_cast<int64_t>(n)); };
-  if (!m.shape(other).is_tuple()) {
+  if (!several) {
     m.replace_all_uses(other, element(before));
     return;
   }
@@ -164,6 +165,7 @@ void fuse_as_output(Module& m, InstId other, InstId fusion) {
   const InstId root = m.comp(comp).root;
   std::vector<InstId> results = {root}, order = {other}, further;
   const bool several = m.op(root) == Opcode::Tuple;
+  const bool others = m.op(other) == Opcode::Fusion && m.op(m.comp(m.called(other)[0]).root) == Opcode::Tuple;
   if (several) results.assign(m.operands(root).begin(), m.operands(root).end());
   const size_t before = results.size();
   if (m.op(other) == Opcode::Fusion) {
@@ -192,7 +194,7 @@ void fuse_as_output(Module& m, InstId other, InstId fusion) {
     const InstId first = make_element(m, fusion, 0);
     m.replace_all_uses(fusion, first);
   }
-  hand_out(m, fusion, before, other);
+  hand_out(m, fusion, before, other, others);
   const CompId gone = m.op(other) == Opcode::Fusion ? m.called(other)[0] : CompId();
   m.remove(other);
   if (gone.valid()) m.remove_computation(gone);
