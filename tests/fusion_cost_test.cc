@@ -18,8 +18,10 @@ FusionScore score_of(const std::string& name, int kind = 0) {
   return leader.score(kind);
 }
 
+// several_and_map: the largest of eight with its place, and a function mapped over two arrays.
 TEST(FusionCost, TimesOfXlasSteps) {
-  for (const auto& [name, steps] : {std::pair{"argsort_axis", 75}, {"sharded_computation", 101}}) {
+  for (const auto& [name, steps] :
+       {std::pair{"argsort_axis", 75}, {"sharded_computation", 101}, {"several_and_map", 13}}) {
     SCOPED_TRACE(name);
     const FusionScore s = score_of(name);
     EXPECT_EQ(s.eligible, static_cast<size_t>(steps));

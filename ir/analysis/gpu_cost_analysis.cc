@@ -206,6 +206,9 @@ GpuCost GpuCostAnalysis::plain(InstId i) {
       c.flops = static_cast<float>((divergent ? 400 : 6) * elements(i));
       break;
     }
+    case Opcode::Map:
+      c.flops = flops_of_body(m_.called(i)[0]) * static_cast<float>(elements(i));
+      break;
     case Opcode::Copy:
       break;
     default:

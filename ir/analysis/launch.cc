@@ -124,9 +124,10 @@ Grid multi_row(const ReductionShape& r, int64_t vector) {
   return {ceil_of(r.dims[1], kept), kept * reduced};
 }
 
-Grid row_grid(const ReductionShape& r, const Bits& bits, bool complex, const GpuTarget& t) {
+// Of several values (argmax) a row has a warp of its own at least.
+Grid row_grid(const ReductionShape& r, bool several, const Bits& bits, bool complex, const GpuTarget& t) {
   const int64_t d2 = r.dims[2];
-  if (d2 > 0 && (d2 & (d2 - 1)) == 0) {
+  if (!several && d2 > 0 && (d2 & (d2 - 1)) == 0) {
     const int64_t least = std::min(bits.least_in, bits.least_out);
     int64_t most = std::max(bits.least_in, bits.least_out);
     if (most == INT64_MAX) most = bits.least_out;
@@ -170,7 +171,7 @@ Grid reduction_grid(const FusionView& view, const FusionAnalysis& a, const GpuTa
     }
   const bool complex = is_complex(m.shape(m.operand(hero, 0)).type);
   const ReductionShape r = reduction_shape(m, hero);
-  return r.row ? row_grid(r, bits, complex, t) : column_grid(r, bits, complex, t);
+  return r.row ? row_grid(r, m.shape(hero).is_tuple(), bits, complex, t) : column_grid(r, bits, complex, t);
 }
 
 Grid transpose_grid(const FusionView& view, const FusionAnalysis& a, const GpuTarget& t, const Bits& bits) {

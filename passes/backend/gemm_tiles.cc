@@ -165,8 +165,9 @@ class Search {
   int64_t m_ = 16, n_ = 8, k_ = 16, most_m_ = 1, most_n_ = 1, warps_ = 1;  // the least, but for `most`
 };
 
-// Behind a bitcast: the same piece of memory. Groups of dimensions of equal product, minor first.
-std::optional<Dims> bitcast_tiles(const Shape& from, const Shape& to, const Dims& tiles) {
+// In front of a bitcast: groups of dimensions of equal product, minor first. What was split into several has the
+// product of their tiles, even where these are larger than what they are of.
+std::optional<Dims> tiles_before_bitcast(const Shape& from, const Shape& to, const Dims& tiles) {
   auto as_they_lie = [](const Shape& s) {
     Dims order = major_to_minor(s);
     std::reverse(order.begin(), order.end());
@@ -174,21 +175,22 @@ std::optional<Dims> bitcast_tiles(const Shape& from, const Shape& to, const Dims
   };
   const Dims a = as_they_lie(from), b = as_they_lie(to);
   const auto bounds = common_factors(in_order(from.dims, a), in_order(to.dims, b));
-  Dims out(to.dims.size(), 1);
+  Dims out(from.dims.size(), 1);
   for (size_t g = 1; g < bounds.size(); ++g) {
+    const bool one = bounds[g].first - bounds[g - 1].first == 1;
     int64_t tile = 1;
     bool whole = true;  // so far, each minor dimension of the group
-    for (size_t k = bounds[g - 1].first; k < bounds[g].first; ++k) {
-      const int64_t t = tiles[static_cast<size_t>(a[k])], size = from.dims[static_cast<size_t>(a[k])];
-      if (t > 1 && !whole) return std::nullopt;
+    for (size_t k = bounds[g - 1].second; k < bounds[g].second; ++k) {
+      const int64_t t = tiles[static_cast<size_t>(b[k])], size = to.dims[static_cast<size_t>(b[k])];
+      if (t > 1 && !whole && !one) return std::nullopt;
       whole &= t >= size;
       tile *= t;
     }
-    for (size_t k = bounds[g - 1].second; k < bounds[g].second; ++k) {
-      const auto d = static_cast<size_t>(b[k]);
-      const bool last = k + 1 == bounds[g].second;
-      out[d] = last ? tile : std::min(tile, next_power(to.dims[d]));
-      if (!last && tile > to.dims[d] && (tile % to.dims[d] || out[d] != to.dims[d])) return std::nullopt;
+    for (size_t k = bounds[g - 1].first; k < bounds[g].first; ++k) {
+      const auto d = static_cast<size_t>(a[k]);
+      const bool last = k + 1 == bounds[g].first;
+      out[d] = last ? tile : std::min(tile, next_power(from.dims[d]));
+      if (!last && tile > from.dims[d] && (tile % from.dims[d] || out[d] != from.dims[d])) return std::nullopt;
       tile = std::max<int64_t>(1, tile / out[d]);
     }
   }
@@ -203,29 +205,36 @@ std::optional<GemmTiles> default_gemm_tiles(const Module& m, InstId dot, const G
 }
 
 std::optional<Dims> root_tiles(const Module& m, InstId dot, const Dims& tiles) {
-  Dims now = tiles;
-  InstId at = dot;
-  while (!m.is_root(at)) {
+  std::vector<InstId> chain{dot};  // to the root
+  while (!m.is_root(chain.back())) {
+    const InstId at = chain.back();
     if (m.user_count(at) != 1) return std::nullopt;
     const InstId user = m.users(at)[0];
-    switch (m.op(user)) {
-      case Opcode::Transpose:
-        now = in_order(now, m.attrs(user).ints(Attr::dimensions));
-        break;
-      case Opcode::Bitcast:
-      case Opcode::Reshape:
-        if (m.shape(at).type != m.shape(user).type) return std::nullopt;
-        if (auto moved = bitcast_tiles(m.shape(at), m.shape(user), now))
-          now = *moved;
-        else
-          return std::nullopt;
-        break;
-      default:
-        if (!op_info(m.op(user)).elementwise || m.shape(user).dims != m.shape(at).dims) return std::nullopt;
-    }
-    at = user;
+    const bool bitcast = m.op(user) == Opcode::Bitcast || m.op(user) == Opcode::Reshape;
+    if (bitcast && m.shape(at).type != m.shape(user).type) return std::nullopt;
+    if (!bitcast && m.op(user) != Opcode::Transpose &&
+        (!op_info(m.op(user)).elementwise || m.shape(user).dims != m.shape(at).dims))
+      return std::nullopt;
+    chain.push_back(user);
   }
-  return now;
+  const size_t rank = m.shape(chain.back()).dims.size();
+  if (rank < 2 || tiles.size() < 2) return std::nullopt;
+  Dims found(rank - 2, 1);
+  found.insert(found.end(), tiles.end() - 2, tiles.end());
+  std::sort(found.begin(), found.end());
+  do {
+    std::optional<Dims> now = found;
+    for (size_t k = chain.size(); now && --k > 0;) {
+      const InstId user = chain[k];
+      if (m.op(user) == Opcode::Transpose) {
+        now = in_order(*now, inverse_permutation(m.attrs(user).ints(Attr::dimensions)));
+      } else if (m.op(user) == Opcode::Bitcast || m.op(user) == Opcode::Reshape) {
+        now = tiles_before_bitcast(m.shape(chain[k - 1]), m.shape(user), *now);
+      }
+    }
+    if (now == tiles) return found;
+  } while (std::next_permutation(found.begin(), found.end()));
+  return std::nullopt;
 }
 
 }  // namespace hlo

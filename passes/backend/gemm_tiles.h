@@ -15,7 +15,8 @@ struct GemmTiles {
 // sizes; nothing where there is no list here. `dot` is within a fusion, of arrays that have elements.
 std::optional<GemmTiles> default_gemm_tiles(const Module& m, InstId dot, const GpuTarget& target);
 
-// Tiles of the fusion's result, from those of its dot's; nothing where a dimension would be cut across.
+// Tiles of the fusion's result with which its dot has the given ones: the first order of them, ascending, that does;
+// nothing where none does (xla/backends/gpu/transforms/convert_triton_gemm_config.cc).
 std::optional<Dims> root_tiles(const Module& m, InstId dot, const Dims& tiles);
 
 }  // namespace hlo

@@ -40,16 +40,11 @@ class Body {
     m_.remove(old);
     return copy;
   }
-  // The same of a further result, which need not stand among the operands: the values of it inside.
-  std::vector<InstId> take_result(InstId source, const std::vector<InstId>& of) {
-    if (m_.op(source) != Opcode::Tuple) {
-      if (std::find(operands_.begin(), operands_.end(), source) != operands_.end()) return {take(source, of)};
-      return {clone(source, of)};
-    }
-    std::vector<InstId> values;
-    for (InstId o : of) values.push_back(parameter_of(o));
-    return values;
+  // The same of a further result, which need not stand among the operands.
+  InstId take_result(InstId source, const std::vector<InstId>& of) {
+    return is_operand(source) ? take(source, of) : clone(source, of);
   }
+  bool is_operand(InstId i) const { return std::find(operands_.begin(), operands_.end(), i) != operands_.end(); }
   void replace_operand(InstId from, InstId to) { std::replace(operands_.begin(), operands_.end(), from, to); }
 
   void finish(InstId fusion) {
@@ -95,15 +90,39 @@ std::vector<InstId> outer_operands(const Module& m, InstId other, InstId inside)
   return of;
 }
 
-// Gives the users of a fusion, and of what went into it, the elements of the fusion's tuple.
-void hand_out(Module& m, InstId fusion, size_t before, InstId other) {
-  auto element = [&](size_t n) { return make_element(m, fusion, static_cast<int64_t>(n)); };
-  if (!m.shape(other).is_tuple()) {
-    m.replace_all_uses(other, element(before));
+// What of the other fusion is read by more than `fusion`: its root, or of a tuple's elements those.
+std::vector<InstId> read_results(const Module& m, InstId other, InstId fusion) {
+  auto outside = [&](InstId i) {
+    const auto users = m.users(i);
+    return m.is_root(i) || std::any_of(users.begin(), users.end(), [&](InstId u) { return u != fusion; });
+  };
+  const InstId root = m.op(other) == Opcode::Fusion ? m.comp(m.called(other)[0]).root : other;
+  std::vector<InstId> out;
+  if (root == other || m.op(root) != Opcode::Tuple) {
+    if (outside(other)) out.push_back(root);
+    return out;
+  }
+  for (InstId user : m.users(other))
+    if (outside(user)) out.push_back(m.operand(root, static_cast<size_t>(m.attrs(user).integer(Attr::index))));
+  return out;
+}
+
+// Gives the users of what went into a fusion the elements of the fusion's tuple, from `first` on those of `inside`.
+void hand_out(Module& m, InstId fusion, InstId other, const std::vector<InstId>& inside, size_t first) {
+  std::unordered_map<InstId, InstId> elements;
+  for (size_t n = 0; n < inside.size(); ++n)
+    elements[inside[n]] = make_element(m, fusion, static_cast<int64_t>(first + n));
+  const InstId root = m.op(other) == Opcode::Fusion ? m.comp(m.called(other)[0]).root : other;
+  if (root == other || m.op(root) != Opcode::Tuple) {
+    if (!inside.empty()) m.replace_all_uses(other, elements[root]);
     return;
   }
   for (InstId user : m.users_copy(other)) {
-    m.replace_all_uses(user, element(before + static_cast<size_t>(m.attrs(user).integer(Attr::index))));
+    const InstId of = m.operand(root, static_cast<size_t>(m.attrs(user).integer(Attr::index)));
+    if (m.op(of) == Opcode::Parameter)
+      m.replace_all_uses(user, m.operand(other, static_cast<size_t>(m.parameter_number(of))));
+    else if (const auto made = elements.find(of); made != elements.end())
+      m.replace_all_uses(user, made->second);
     m.remove(user);
   }
 }
@@ -162,37 +181,46 @@ void fuse_as_output(Module& m, InstId other, InstId fusion) {
   Body body(m, fusion);
   const CompId comp = m.called(fusion)[0];
   const InstId root = m.comp(comp).root;
-  std::vector<InstId> results = {root}, order = {other}, further;
+  std::vector<InstId> results = {root}, order = {other}, inside;
   const bool several = m.op(root) == Opcode::Tuple;
   if (several) results.assign(m.operands(root).begin(), m.operands(root).end());
   const size_t before = results.size();
+  const std::vector<InstId> read = read_results(m, other, fusion);
   if (m.op(other) == Opcode::Fusion) {
     const CompId inner = m.called(other)[0];
     order = m.post_order(inner);
     body.name_by_clone(other, "clone");
+    // Users before what they use, as where the whole of it goes into its user.
     std::reverse(order.begin(), order.end());
-    std::erase_if(order, [&](InstId i) { return m.op(i) == Opcode::Parameter; });
+    std::erase_if(order, [&](InstId i) {
+      return m.op(i) == Opcode::Parameter || (m.op(i) == Opcode::Tuple && i == m.comp(inner).root);
+    });
     body.replace_operand(other, m.comp(inner).root);
-    further = body.take_result(order[0], outer_operands(m, other, order[0]));
-  } else {
-    further = body.take_result(other, {m.operands(other).begin(), m.operands(other).end()});
   }
-  results.insert(results.end(), further.begin(), further.end());
-  std::vector<ShapeId> shapes;
-  for (InstId r : results) shapes.push_back(m.shape_id(r));
-  const ShapeId shape = m.u().tuple(shapes);
-  m.set_root(comp, m.add(comp, {.op = Opcode::Tuple, .shape = shape, .operands = results}));
-  if (several) m.remove(root);
-  // Users before what they use, as where the whole of it goes into its user.
-  for (size_t k = 1; k < order.size(); ++k) body.take(order[k], outer_operands(m, other, order[k]));
+  for (InstId i : order) {
+    const std::vector<InstId> of =
+        i == other ? std::vector<InstId>(m.operands(i).begin(), m.operands(i).end()) : outer_operands(m, other, i);
+    if (std::find(read.begin(), read.end(), i) != read.end())
+      inside.push_back(i), results.push_back(body.take_result(i, of));
+    else if (body.is_operand(i))
+      body.take(i, of);
+  }
+  if (!inside.empty()) {  // what nobody else reads is no result
+    std::vector<ShapeId> shapes;
+    for (InstId r : results) shapes.push_back(m.shape_id(r));
+    m.set_root(comp, m.add(comp, {.op = Opcode::Tuple, .shape = m.u().tuple(shapes), .operands = results}));
+    if (several) m.remove(root);
+  }
   body.finish(fusion);
-  m.set_shape(fusion, shape);
-  m.erase_attr(fusion, Attr::sharding);  // of the one result that it had
-  if (!several) {
-    const InstId first = make_element(m, fusion, 0);
-    m.replace_all_uses(fusion, first);
+  if (!inside.empty()) {
+    m.set_shape(fusion, m.shape_id(m.comp(comp).root));
+    m.erase_attr(fusion, Attr::sharding);  // of the one result that it had
+    if (!several) {
+      const InstId first = make_element(m, fusion, 0);
+      m.replace_all_uses(fusion, first);
+    }
   }
-  hand_out(m, fusion, before, other);
+  hand_out(m, fusion, other, inside, before);
   const CompId gone = m.op(other) == Opcode::Fusion ? m.called(other)[0] : CompId();
   m.remove(other);
   if (gone.valid()) m.remove_computation(gone);

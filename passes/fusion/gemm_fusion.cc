@@ -69,10 +69,11 @@ class GemmFusion {
   bool input_pays(InstId i) const {
     if (more_read(i) <= kTolerance) return true;
     if (m_.user_count(i) > 1) return false;
-    // Of what is made whole anyway, for a reader that takes more than a slice of it.
+    // What is cut into slices of one size alone is a split, whose parts have kernels of their own.
     if (m_.op(i) == Opcode::Slice) {
       const auto users = m_.users(m_.operand(i, 0));
-      if (std::any_of(users.begin(), users.end(), [&](InstId u) { return m_.op(u) != Opcode::Slice; })) return true;
+      auto part = [&](InstId u) { return m_.op(u) == Opcode::Slice && m_.shape(u).dims == m_.shape(i).dims; };
+      if (!std::all_of(users.begin(), users.end(), part)) return true;
     }
     bool all = true, single = true;
     for (InstId o : m_.operands(i)) all &= is_input(o), single &= m_.user_count(o) <= 1;

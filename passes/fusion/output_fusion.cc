@@ -106,7 +106,10 @@ class OutputFusion {
 
   // --- siblings ---
 
-  int rank(InstId i) const { return m_.op(i) != Opcode::Fusion ? 0 : m_.shape(i).is_tuple() ? 2 : 1; }
+  // Of several results: a reduction of several values (argmax) is one.
+  int rank(InstId i) const {
+    return m_.op(i) != Opcode::Fusion ? 0 : m_.op(m_.comp(m_.called(i)[0]).root) == Opcode::Tuple ? 2 : 1;
+  }
 
   std::string refuse_pair(InstId a, InstId b, InstId shared) {
     const bool first = place(a) < place(b);

@@ -16,7 +16,7 @@ bool is_call_of(const Module& m, InstId i, std::string_view target) {
   return m.op(i) == Opcode::CustomCall && m.u().text(m.attrs(i).text(Attr::custom_call_target)) == target;
 }
 
-// Reshapes that only put in or take out dimensions of one element.
+// Reshapes that only put in or take out dimensions of one element, or move one.
 bool changes_ones_alone(const Shape& a, const Shape& b) {
   auto without = [](const Dims& dims) {
     Dims out;
@@ -24,7 +24,7 @@ bool changes_ones_alone(const Shape& a, const Shape& b) {
       if (d != 1) out.push_back(d);
     return out;
   };
-  return without(a.dims) == without(b.dims) && a.dims.size() != b.dims.size();
+  return without(a.dims) == without(b.dims);
 }
 
 size_t true_rank(const Shape& s) {

@@ -347,22 +347,21 @@ void A::concatenate(InstId i) {
       rw(i, Opcode::Concatenate, kept, attrs);
     return;
   }
+  if (ls_) return;  // behind layouts some passes take concatenates apart
   //   concatenate(concatenate(A, B), C)      →      concatenate(A, B, C)
-  if (!ls_) {
-    std::vector<InstId> flat;
-    bool nested = false;
-    for (InstId o : ops) {
-      if (op(o) == Opcode::Concatenate && m_.attrs(o).ints(Attr::dimensions)[0] == static_cast<int64_t>(dim)) {
-        nested = true;
-        for (InstId p : m_.operands(o)) flat.push_back(p);
-      } else {
-        flat.push_back(o);
-      }
+  std::vector<InstId> flat;
+  bool nested = false;
+  for (InstId o : ops) {
+    if (op(o) == Opcode::Concatenate && m_.attrs(o).ints(Attr::dimensions)[0] == static_cast<int64_t>(dim)) {
+      nested = true;
+      for (InstId p : m_.operands(o)) flat.push_back(p);
+    } else {
+      flat.push_back(o);
     }
-    if (nested) {
-      if (go("nested concatenate", i)) rw(i, Opcode::Concatenate, flat, attrs);
-      return;
-    }
+  }
+  if (nested) {
+    if (go("nested concatenate", i)) rw(i, Opcode::Concatenate, flat, attrs);
+    return;
   }
   //   neighbouring slices of one array      →      one slice
   std::vector<InstId> merged;

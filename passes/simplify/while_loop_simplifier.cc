@@ -179,12 +179,17 @@ class Loops {
       if (old != next) written.insert(k);
     }
     if (removed.empty() || !ctx_.spend(m_, "elements of the same value", {w}, numbers(removed))) return false;
-    // Readers of the others read the first.
-    for (CompId c : {body(w), condition(w)})
-      for (InstId gte : m_.users_copy(state(c)))
-        if (auto twin = same_as.find(element(gte)); twin != same_as.end() && m_.op(gte) == Opcode::GetTupleElement) {
-          m_.replace_all_uses(gte, make_element(m_, state(c), static_cast<int64_t>(twin->second)));
-        }
+    // Readers of the others read the first, all by one instruction.
+    for (CompId c : {body(w), condition(w)}) {
+      std::map<size_t, InstId> made;
+      for (InstId gte : m_.users_copy(state(c))) {
+        auto twin = m_.op(gte) == Opcode::GetTupleElement ? same_as.find(element(gte)) : same_as.end();
+        if (twin == same_as.end()) continue;
+        auto [one, fresh] = made.try_emplace(twin->second);
+        if (fresh) one->second = make_element(m_, state(c), static_cast<int64_t>(twin->second));
+        m_.replace_all_uses(gte, one->second);
+      }
+    }
     // What stays as it was is the initial element behind the loop, too.
     std::map<size_t, size_t> outside;
     for (size_t k : written) outside[k] = same_as[k];
@@ -370,6 +375,12 @@ class Loops {
       bool whole = m_.is_root(param);
       m_.set_shape(param, shape);
       InstId as_before = to_old(param);
+      if (in_steps) {  // stands for the parameter, which comes behind it
+        std::vector<InstId> order = m_.live_order(made);
+        order.erase(std::find(order.begin(), order.end(), as_before));
+        order.insert(order.begin(), as_before);
+        m_.set_order(made, order);
+      }
       for (InstId reader : readers)
         for (size_t o = 0; o < m_.operand_count(reader); ++o)
           if (m_.operand(reader, o) == param) m_.set_operand(reader, o, as_before);
@@ -380,13 +391,31 @@ class Loops {
     const StrId root_name = m_.clone_name(m_.comp(in_steps ? between : old_body).root, "clone");
     const CompId new_body = in_steps ? m_.clone_computation(between, "clone") : copy(old_body);
     if (in_steps) m_.remove_computation(between);
-    m_.set_name(m_.comp(new_body).root, root_name);
-    m_.set_root(new_body, to_new(m_.comp(new_body).root, state(new_body)));
+    const InstId old_root = m_.comp(new_body).root;
+    m_.set_name(old_root, root_name);
+    const std::vector<InstId> before = m_.live_order(new_body);
+    const InstId new_root = to_new(old_root, state(new_body));
+    m_.set_root(new_body, new_root);
+    if (in_steps) {  // in the old root's place, which comes behind everything that was there
+      std::vector<InstId> order = before;
+      std::replace(order.begin(), order.end(), old_root, new_root);
+      order.push_back(old_root);
+      for (InstId i : std::vector<InstId>(m_.live_order(new_body)))
+        if (i != new_root && std::find(before.begin(), before.end(), i) == before.end()) order.push_back(i);
+      m_.set_order(new_body, order);
+    }
     AttrSet attrs = m_.attrs(w);
     attrs.set(Attr::condition, new_condition), attrs.set(Attr::body, new_body);
     InstId loop = make(m_, m_.parent(w), Opcode::While, {init}, u_.attrs(std::move(attrs)), shape);
     m_.set_meta(loop, m_[w].meta);
-    m_.replace(w, to_old(loop));
+    const InstId as_before = to_old(loop);
+    if (in_steps) {  // comes right behind the loop, in front of what it reads of it
+      std::vector<InstId> order = m_.live_order(m_.parent(w));
+      order.erase(std::find(order.begin(), order.end(), as_before));
+      order.insert(std::find(order.begin(), order.end(), loop) + 1, as_before);
+      m_.set_order(m_.parent(w), order);
+    }
+    m_.replace(w, as_before);
     for (CompId c : {old_condition, old_body}) m_.remove_computation(c);
   }
 
@@ -482,26 +511,34 @@ class Loops {
         start = make(m_, m_.parent(w), Opcode::Tuple, parts, {}, u_.tuple(shapes));
       }
       auto part = [&](InstId of, size_t k) { return make_element(m_, of, static_cast<int64_t>(k)); };
+      // Last operands first within the loop, as XLA clones what it puts in (xla/hlo/ir/hlo_computation.cc,
+      // CloneWithReplacements); outside in the order in which they are made.
       auto to_old = [&](InstId of) {
-        std::vector<InstId> parts;
-        for (size_t k = 0; k < u_[old_shape].elements.size(); ++k) {
-          InstId e = part(of, k);
-          if (auto step = steps.find(k); step != steps.end()) {
-            InstId by = m_.clone_inst(step->second, m_.parent(of), {}, {}, "clone");
-            e = make(m_, m_.parent(of), Opcode::Add,
-                     {e, make(m_, m_.parent(of), Opcode::Multiply, {part(of, *counter), by})});
+        std::vector<InstId> parts(u_[old_shape].elements.size());
+        const bool inside = m_.op(of) == Opcode::Parameter;
+        for (size_t n = 0; n < parts.size(); ++n) {
+          const size_t k = inside ? parts.size() - 1 - n : n;
+          auto step = steps.find(k);
+          if (step == steps.end()) {
+            parts[k] = part(of, k);
+            continue;
           }
-          parts.push_back(e);
+          InstId e = inside ? InstId() : part(of, k), trips = inside ? InstId() : part(of, *counter);
+          InstId by = m_.clone_inst(step->second, m_.parent(of), {}, {}, "clone");
+          if (inside) trips = part(of, *counter);
+          by = make(m_, m_.parent(of), Opcode::Multiply, {trips, by});
+          if (inside) e = part(of, k);
+          parts[k] = make(m_, m_.parent(of), Opcode::Add, {e, by});
         }
         return make(m_, m_.parent(of), Opcode::Tuple, parts, {}, old_shape);
       };
       auto to_new = [&](InstId old, InstId param) {
-        std::vector<InstId> parts;
-        for (size_t k = 0; k < u_[old_shape].elements.size(); ++k)
-          parts.push_back(part(steps.contains(k) ? param : old, k));
-        if (added)
-          parts.push_back(
-              make(m_, m_.parent(old), Opcode::Add, {part(param, *counter), make_scalar(m_, m_.parent(old), type, 1)}));
+        std::vector<InstId> parts(shapes.size());
+        if (added) {
+          const InstId one = make_scalar(m_, m_.parent(old), type, 1);
+          parts.back() = make(m_, m_.parent(old), Opcode::Add, {part(param, *counter), one});
+        }
+        for (size_t k = u_[old_shape].elements.size(); k-- > 0;) parts[k] = part(steps.contains(k) ? param : old, k);
         return make(m_, m_.parent(old), Opcode::Tuple, parts, {}, u_.tuple(shapes));
       };
       reform(w, u_.tuple(shapes), to_old, to_new, start, true);
