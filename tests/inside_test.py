@@ -426,6 +426,11 @@ def regions():
     other = NORM.replace("to_apply=sum\n  eps", "to_apply=most\n  eps")
     most = "most {\n  s = f32[] parameter(0)\n  t = f32[] parameter(1)\n  ROOT joined = f32[] add(s, t)\n}\n\nENTRY e {\n" + other + "\n}\n"
     inner("a reduction", [most, most.replace("joined = f32[] add(", "joined = f32[] maximum(")], "var", "joined")
+    first = ("first {\n  v = f32[] parameter(0)\n  i = s32[] parameter(1)\n  w = f32[] parameter(2)\n  k = s32[] parameter(3)\n  ge = pred[] compare(v, w), direction=GE\n"
+             "  x = f32[] select(ge, v, w)\n  y = s32[] select(ge, i, k)\n  ROOT t = (f32[], s32[]) tuple(x, y)\n}\n\n"
+             "ENTRY e {\n  x = f32[8,16] parameter(0)\n  n = s32[8,16] iota(), iota_dimension=1\n  low = f32[] constant(-inf)\n  zero = s32[] constant(0)\n"
+             "  m = (f32[8], s32[8]) reduce(x, n, low, zero), dimensions={1}, to_apply=first\n  ROOT at = s32[8] get-tuple-element(m), index=1\n}\n")
+    inner("the place of the largest, where ties are", [first, first.replace("direction=GE", "direction=GT")], "m", "ge")
     # The wrong order is the one that was there before sorting.
     sorts = ("before {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  c = s32[] parameter(2)\n  d = s32[] parameter(3)\n  ROOT lt = pred[] compare(a, b), direction=LT\n}\n\n"
              "ENTRY e {\n  x = f32[16] parameter(0)\n  i = s32[16] iota(), iota_dimension=0\n  s = (f32[16], s32[16]) sort(x, i), dimensions={0}, to_apply=before\n"
@@ -548,8 +553,12 @@ ENTRY e {
   dot.1 = f32[8,4] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="layer/out" source_file="net.py" source_line=7}
   ar = f32[8,4] all-reduce(dot.1), channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=sum
   ROOT t = f32[8,4] tanh(ar)"""
-    missing = parts.replace(parts.split("\n")[3] + "\n", "").replace("tanh(ar)", "tanh(dot.1)")
     four = ", num_partitions=4"
+    split = "sharding={devices=[4,1]<=[4]}"
+    own = f"  x = f32[8,4] parameter(0), {split}\n  s = f32[8,4] sine(x)\n  t = f32[8,4] multiply(s, s)\n  ROOT r = f32[8,4] cosine(t), {split}"
+    shards = own.replace("f32[8,4]", "f32[2,4]")
+    named("where the devices' results are put together", [own, shards, shards.replace("multiply(s", "subtract(s")], "t", header=four)
+    missing = parts.replace(parts.split("\n")[3] + "\n", "").replace("tanh(ar)", "tanh(dot.1)")
     sound("the partitioner's partial sums", [whole, parts, parts], header=four)
     j = named("an all-reduce is missing", [whole, missing, missing], "dot.1", header=four)
     expect("it is called what it is", "an all-reduce is missing" in (j["partial_sums"] or ""), j["partial_sums"])

@@ -100,19 +100,19 @@ void Inside::Comparison::find_departed() {
   for (uint32_t k = 0; k < b_.walked.visits.size(); ++k) {
     const Visit& v = b_.walked.visits[k];
     const bool loop = role_of(b, v.inst) == Role::kWhile;
-    if (!compares(b, v.inst) && !loop) continue;
+    if (!compares(b, v.inst) && !loop && role_of(b, v.inst) != Role::kSame) continue;
     // Without a name in the stage before: what has a value of that stage is nothing to look for.
     if (!fresh(v.term) && !a_.walked.by_name.contains(b[v.inst].name)) continue;
     uint32_t other = counterpart(k);
     if (other == UINT32_MAX) continue;
     const Visit& w = a_.walked.visits[other];
-    if ((loop ? role_of(a, w.inst) != Role::kWhile : !compares(a, w.inst)) || n_.why_unknown(v.term) ||
-        n_.why_unknown(w.term))
-      continue;
+    // An operation may have become a copy of its operand.
+    const bool alike = loop ? role_of(a, w.inst) == Role::kWhile : compares(a, w.inst) || compares(b, v.inst);
+    if (!alike || n_.why_unknown(v.term) || n_.why_unknown(w.term)) continue;
     const Shape &s = b.shape(v.inst), &t = a.shape(w.inst);
     if (s.type != t.type || s.dims != t.dims) continue;
     bool elsewhere = agrees(v.term, w.term);
-    if (elsewhere && (loop || !other_function(w, v))) continue;
+    if (elsewhere && (loop || !compares(a, w.inst) || !compares(b, v.inst) || !other_function(w, v))) continue;
     bool same = v.operands.size() == w.operands.size();
     std::vector<bool> used(w.operands.size(), false);
     for (size_t o = 0; same && o < v.operands.size(); ++o) {
@@ -231,7 +231,7 @@ void Inside::Comparison::compare_outputs(InsideStage* out) {
     double d = apart(now, before, &words);
     if (d >= 0 && d <= kOutputNoise) continue;
     if (why.empty()) why = fmt::format("o{}: {}", k, words.empty() ? "another shape" : words);
-    moved_.push_back(now);
+    moved_.push_back(k < b_.local.size() ? b_.local[k] : now);
     moved_by_ = std::max(moved_by_, d < 0 ? INFINITY : d);
   }
   if (moved_.empty()) {
@@ -344,6 +344,12 @@ void Inside::Comparison::describe_outputs(InsideStage* out) {
     if (!later_trip(loop, out)) out->findings.push_back(describe({counterpart(loop), loop, true, false}));
     return;
   }
+  // What moved has a value that something else had before: by what departed from operands that agree.
+  for (const Departed& d : departed_)
+    if (reached_.empty() && d.operands_agree && !d.elsewhere) {
+      out->findings.push_back(describe(d));
+      return;
+    }
   // No name is left of what was before: the first new value that is made of values that agree.
   uint32_t first = UINT32_MAX;
   for (uint32_t k : reached_) first = std::min(first, k);

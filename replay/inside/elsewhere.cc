@@ -43,6 +43,13 @@ Value with_ties(Universe& u, ShapeId shape, size_t operand) {
   return v;
 }
 
+double deviation_of(const Universe& u, const Value& a, const Value& b) {
+  double worst = 0;
+  for (size_t k = 0; k < a.elements.size() && k < b.elements.size(); ++k)
+    worst = std::max(worst, deviation_of(u, a.elements[k], b.elements[k]));
+  return a.data && b.data ? deviation(u, std::span(&a, 1), std::span(&b, 1)) : worst;
+}
+
 }  // namespace
 
 // Computations of scalars, each by each of few values where they are two, else by some combinations.
@@ -64,15 +71,15 @@ double Numbering::applied_elsewhere(StageModule& a, CompId c, StageModule& b, Co
     }
     const Value r = a.evaluators[0]->run_computation(c, std::move(left)),
                 s = b.evaluators[0]->run_computation(d, std::move(right));
-    worst = std::max(worst, deviation(u_, std::span(&r, 1), std::span(&s, 1)));
+    worst = std::max(worst, deviation_of(u_, r, s));
   }
   return worst;
 }
 
 double Numbering::deviation_elsewhere(StageModule& a, InstId i, StageModule& b, InstId k) {
   const Module &x = a.m(), &y = b.m();
-  // Comparators may tell ties apart, or leave them to the sort.
-  if (x.op(i) == Opcode::Sort) return -1;
+  // Comparators may tell ties apart, or leave them to the sort; TopK is one.
+  if (x.op(i) == Opcode::Sort || x.op(i) == Opcode::CustomCall) return -1;
   try {
     if (!x.called(i).empty() && x.called(i).size() == y.called(k).size() && x.op(i) == y.op(k)) {
       double worst = -1;
@@ -101,7 +108,7 @@ double Numbering::deviation_elsewhere(StageModule& a, InstId i, StageModule& b, 
       }
       const Value p = a.evaluators[0]->run_instruction(i, std::move(left)),
                   q = b.evaluators[0]->run_instruction(k, std::move(right));
-      worst = std::max(worst, deviation(u_, std::span(&p, 1), std::span(&q, 1)));
+      worst = std::max(worst, deviation_of(u_, p, q));
     }
     return worst;
   } catch (const Failure&) {

@@ -62,6 +62,7 @@ bool Inside::Comparison::later_trip(uint32_t now, InsideStage* out) {
     ++n_.stage;
     after.walked = StageWalk(n_, b_.walked.module).run_computation(computation(b, v.inst, which), given);
     leaves_of(before.walked.result, &before.outputs), leaves_of(after.walked.result, &after.outputs);
+    after.local = after.outputs;
     InsideStage told = Comparison(n_, before, after, before.outputs).judge();
     if (told.findings.empty()) return false;
     out->findings.push_back(std::move(told.findings[0]));

@@ -12,6 +12,7 @@ namespace hlo {
 struct Inside::Stage {
   StageNumbers walked;
   std::vector<Term> outputs;  // leaves, whole arrays
+  std::vector<Term> local;    // the same as devices hold them
   int64_t devices = 1, partitions = 1;
 };
 
@@ -73,7 +74,7 @@ class Inside::Comparison {
   std::unordered_map<InstId, InstId> places_;
   std::unordered_map<InstId, std::vector<uint32_t>> visits_before_, visits_now_;
   bool placed_ = false;
-  std::vector<Term> moved_;  // outputs
+  std::vector<Term> moved_;  // outputs, as devices hold them
   double moved_by_ = 0;
 };
 
