@@ -439,6 +439,13 @@ def regions():
     inner("a comparator", [sorts, sorts.replace("direction=LT", "direction=NE")], "s", "lt")
 
 
+    # Of keys that are positive, and each another one, neither signs nor ties tell.
+    signs = sorts.replace("ROOT lt", "n = f32[] negate(a)\n  m = f32[] negate(b)\n  ROOT lt").replace("sort(x, i)", "sort(y, i)").replace(
+        "iota_dimension=0\n", "iota_dimension=0\n  u = f32[16] convert(i)\n  y = f32[16] reverse(u), dimensions={0}\n").replace("compare(a, b), direction=LT", "compare(m, n), direction=LT")
+    inner("a comparator that these keys do not tell", [signs, signs.replace("n = f32[] negate(a)", "n = f32[] abs(a)").replace("m = f32[] negate(b)", "m = f32[] abs(b)").replace("compare(m, n)", "compare(n, m)")], "s", "n")
+    sound("a comparator that leaves ties", [signs, signs.replace("compare(m, n), direction=LT", "compare(m, n), direction=LE")])
+
+
 def renamed():
     """Where a pass gives other names, what an instruction is by its place counts."""
     def other_names(text):

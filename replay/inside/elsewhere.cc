@@ -9,7 +9,7 @@
 namespace hlo {
 namespace {
 
-constexpr size_t kMostTries = 32;
+constexpr size_t kCombinations = 32;
 constexpr size_t kTriesOfScalars = 12;
 
 bool is_flag_or_number(const Shape& s) {
@@ -43,6 +43,13 @@ Value with_ties(Universe& u, ShapeId shape, size_t operand) {
   return v;
 }
 
+// Elements a and b come as a0, b0, a1, b1 …
+bool pairs_tie(const std::vector<Value>& v) {
+  for (size_t k = 0; k + 1 < v.size(); k += 2)
+    if (v[k].shape == v[k + 1].shape && *v[k].data == *v[k + 1].data) return true;
+  return false;
+}
+
 double deviation_of(const Universe& u, const Value& a, const Value& b) {
   double worst = 0;
   for (size_t k = 0; k < a.elements.size() && k < b.elements.size(); ++k)
@@ -52,15 +59,16 @@ double deviation_of(const Universe& u, const Value& a, const Value& b) {
 
 }  // namespace
 
-// Computations of scalars, each by each of few values where they are two, else by some combinations.
-double Numbering::applied_elsewhere(StageModule& a, CompId c, StageModule& b, CompId d) {
+// Computations of scalars, each by each of few values where they are two, else by some combinations. `distinct`: of
+// elements that are not the same, as comparators may tell ties apart or leave them to the sort.
+double Numbering::applied_elsewhere(StageModule& a, CompId c, StageModule& b, CompId d, bool distinct) {
   const Module &x = a.m(), &y = b.m();
   const std::vector<InstId>&p = x.comp(c).params, &q = y.comp(d).params;
   if (p.empty() || p.size() != q.size()) return -1;
   for (size_t k = 0; k < p.size(); ++k)
     if (!u_.compatible(x.shape_id(p[k]), y.shape_id(q[k])) || !is_flag_or_number(x.shape(p[k])) || x.shape(p[k]).rank())
       return -1;
-  const size_t tries = p.size() == 2 ? 25 : kMostTries;
+  const size_t tries = p.size() == 2 ? 25 : kCombinations;
   double worst = 0;
   for (size_t t = 0; t < tries; ++t) {
     std::vector<Value> left, right;
@@ -69,6 +77,7 @@ double Numbering::applied_elsewhere(StageModule& a, CompId c, StageModule& b, Co
       left.push_back(small_scalar(u_, x.shape_id(p[k]), which)), right.push_back(left.back());
       right.back().shape = y.shape_id(q[k]);
     }
+    if (distinct && pairs_tie(left)) continue;
     const Value r = a.evaluators[0]->run_computation(c, std::move(left)),
                 s = b.evaluators[0]->run_computation(d, std::move(right));
     worst = std::max(worst, deviation_of(u_, r, s));
@@ -78,14 +87,13 @@ double Numbering::applied_elsewhere(StageModule& a, CompId c, StageModule& b, Co
 
 double Numbering::deviation_elsewhere(StageModule& a, InstId i, StageModule& b, InstId k) {
   const Module &x = a.m(), &y = b.m();
-  // Comparators may tell ties apart, or leave them to the sort; TopK is one.
-  if (x.op(i) == Opcode::Sort || x.op(i) == Opcode::CustomCall) return -1;
+  const bool compares = x.op(i) == Opcode::Sort || x.op(i) == Opcode::CustomCall;  // TopK
   try {
     if (!x.called(i).empty() && x.called(i).size() == y.called(k).size() && x.op(i) == y.op(k)) {
       double worst = -1;
       for (size_t c = 0; c < x.called(i).size(); ++c)
         if (a.canonical.computation(x.called(i)[c]) != b.canonical.computation(y.called(k)[c]))
-          worst = std::max(worst, applied_elsewhere(a, x.called(i)[c], b, y.called(k)[c]));
+          worst = std::max(worst, applied_elsewhere(a, x.called(i)[c], b, y.called(k)[c], compares));
       return worst;
     }
     auto plain = [](const Module& m, InstId n) { return op_info(m.op(n)).elementwise && m.called(n).empty(); };

@@ -9,6 +9,7 @@ namespace hlo {
 namespace {
 
 constexpr int64_t kMostTrips = 1 << 20;
+constexpr int kMostTripsTried = 8;
 
 bool parts(const Universe& u, const Value& a, const Value& b) {
   for (size_t k = 0; k < a.elements.size(); ++k)
@@ -73,6 +74,7 @@ bool Inside::Comparison::later_trip(uint32_t now, InsideStage* out) {
   };
   try {
     Value state = n_.value(w.operands[0], a.m().shape_id(w.inst), 0);
+    int tries = 0;
     for (int64_t trip = 0; trip < kMostTrips; ++trip) {
       if (a.options.stop && a.options.stop()) return false;
       const bool go = a.evaluators[0]->run_computation(computation(a, w.inst, Attr::condition), {state}).bytes()[0];
@@ -82,7 +84,11 @@ bool Inside::Comparison::later_trip(uint32_t now, InsideStage* out) {
       if (!go) return false;
       Value next = a.evaluators[0]->run_computation(computation(a, w.inst, Attr::body), {state});
       const Value other = b.evaluators[0]->run_computation(computation(b, v.inst, Attr::body), {state});
-      if (parts(n_.universe(), next, other)) return parted(Attr::body, state, trip);
+      // What is too little to tell there grows.
+      if (tries < kMostTripsTried && parts(n_.universe(), next, other)) {
+        ++tries;
+        if (parted(Attr::body, state, trip)) return true;
+      }
       state = std::move(next);
       state.shape = a.m().shape_id(w.inst);
     }
