@@ -5,6 +5,7 @@ inside_test.py HLO_REPLAY SOURCE_FOLDER
 """
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -346,8 +347,125 @@ ENTRY e {
     expect("numbers that are drawn are drawn in each stage", [s["result"] for s in j["stages"]] == ["first", "equal"], j)
 
 
+LOOP = """fewer {
+  p = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(40)
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+
+body {
+  p = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  v = f32[8] get-tuple-element(p), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  three = s32[] constant(3)
+  third = s32[] remainder(i, three)
+  late = s32[] add(third, three)
+  wraps = pred[] compare(third, one), direction=LT
+  below = pred[] compare(i, three), direction=GT
+  both = pred[] and(wraps, below)
+  at = s32[] select(both, late, third)
+  af = f32[] convert(at)
+  ab = f32[8] broadcast(af), dimensions={}
+  s = f32[8] sine(v)
+  m = f32[8] multiply(s, ab)
+  h = f32[] constant(0.01)
+  hb = f32[8] broadcast(h), dimensions={}
+  step = f32[8] multiply(m, hb)
+  w = f32[8] add(v, step)
+  ROOT t = (s32[], f32[8]) tuple(next, w)
+}
+
+ENTRY e {
+  x = f32[8] parameter(0)
+  zero = s32[] constant(0)
+  init = (s32[], f32[8]) tuple(zero, x)
+  loop = (s32[], f32[8]) while(init), condition=fewer, body=body
+  ROOT r = f32[8] get-tuple-element(loop), index=1
+}
+"""
+
+
+def loops():
+    """What the first trip does not tell."""
+    named("a loop that ends a trip later", [LOOP, LOOP.replace("direction=LT\n}", "direction=LE\n}")], "less")
+    named("a loop that ends a trip earlier", [LOOP, LOOP.replace("constant(40)", "constant(39)")], "n")
+    # The condition's operation stands under another name, which leaves the loop to tell.
+    sooner = LOOP.replace("constant(40)", "constant(39)").replace("n = ", "bound = ").replace("(i, n)", "(i, bound)")
+    j, code = bisect([LOOP, sooner])
+    expect("a trip less, by another name", code == 1 and j["found"], json.dumps(j, indent=1)[:800])
+    sound("a condition that is written in another way", [LOOP, LOOP.replace("compare(i, n), direction=LT", "compare(n, i), direction=GT")])
+    # In the first trip `third` is zero, like much else.
+    named("what is not chosen there", [LOOP, LOOP.replace("late = s32[] add(", "late = s32[] multiply(")], "late")
+    named("what later trips tell", [LOOP, LOOP.replace("sine(v)", "tanh(v)")], "s")
+    gone = LOOP.replace("s = f32[8] sine(v)", "u = f32[8] tanh(v)").replace("multiply(s, ab)", "multiply(u, ab)")
+    j, code = bisect([LOOP, gone])
+    expect("in a later trip, by another name", code == 1 and (j["first_value_that_differs"] or {}).get("name") in ("u", "m"), json.dumps(j, indent=1)[:1500])
+    branches = LOOP.replace("fewer {", "one_way {\n  v = f32[8] parameter(0)\n  ROOT s = f32[8] sine(v)\n}\n\nother {\n  v = f32[8] parameter(0)\n"
+                            "  ROOT c = f32[8] cosine(v)\n}\n\nfewer {").replace("  s = f32[8] sine(v)\n", "  s = f32[8] conditional(below, v, v), "
+                            "true_computation=one_way, false_computation=other\n")
+    sound("branches", [branches, branches.replace("add(v, step)", "add(step, v)")])
+    named("a branch that the first trip does not take", [branches, branches.replace("ROOT s = f32[8] sine(v)", "ROOT s = f32[8] tanh(v)")], "s")
+
+
+def regions():
+    """Computations that an instruction applies: it is named, and what is another one in there."""
+    def inner(what, texts, instruction, within):
+        j = named(what, texts, instruction)
+        told = (j["first_value_that_differs"] or {}).get("applied") or {}
+        expect(f"{what}: inside", told.get("name") == within and told.get("after"), json.dumps(j, indent=1)[:800])
+
+    either = "either {\n  p = pred[] parameter(0)\n  q = pred[] parameter(1)\n  ROOT any = pred[] or(p, q)\n}\n\n"
+    texts = either + ("ENTRY e {\n  x = f32[8,16] parameter(0)\n  c = f32[] constant(100)\n  cb = f32[8,16] broadcast(c), dimensions={}\n"
+                      "  far = pred[8,16] compare(x, cb), direction=GT\n  no = pred[] constant(false)\n"
+                      "  found = pred[8] reduce(far, no), dimensions={1}, to_apply=either\n  ROOT r = f32[8] convert(found)\n}\n")
+    inner("a reduction that these inputs do not tell", [texts, texts.replace(" or(p, q)", " xor(p, q)")], "found", "any")
+    sound("a reduction that is written in another way", [texts, texts.replace(" or(p, q)", " maximum(p, q)")])
+    other = NORM.replace("to_apply=sum\n  eps", "to_apply=most\n  eps")
+    most = "most {\n  s = f32[] parameter(0)\n  t = f32[] parameter(1)\n  ROOT joined = f32[] add(s, t)\n}\n\nENTRY e {\n" + other + "\n}\n"
+    inner("a reduction", [most, most.replace("joined = f32[] add(", "joined = f32[] maximum(")], "var", "joined")
+    first = ("first {\n  v = f32[] parameter(0)\n  i = s32[] parameter(1)\n  w = f32[] parameter(2)\n  k = s32[] parameter(3)\n  ge = pred[] compare(v, w), direction=GE\n"
+             "  x = f32[] select(ge, v, w)\n  y = s32[] select(ge, i, k)\n  ROOT t = (f32[], s32[]) tuple(x, y)\n}\n\n"
+             "ENTRY e {\n  x = f32[8,16] parameter(0)\n  n = s32[8,16] iota(), iota_dimension=1\n  low = f32[] constant(-inf)\n  zero = s32[] constant(0)\n"
+             "  m = (f32[8], s32[8]) reduce(x, n, low, zero), dimensions={1}, to_apply=first\n  ROOT at = s32[8] get-tuple-element(m), index=1\n}\n")
+    inner("the place of the largest, where ties are", [first, first.replace("direction=GE", "direction=GT")], "m", "ge")
+    # The wrong order is the one that was there before sorting.
+    sorts = ("before {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  c = s32[] parameter(2)\n  d = s32[] parameter(3)\n  ROOT lt = pred[] compare(a, b), direction=LT\n}\n\n"
+             "ENTRY e {\n  x = f32[16] parameter(0)\n  i = s32[16] iota(), iota_dimension=0\n  s = (f32[16], s32[16]) sort(x, i), dimensions={0}, to_apply=before\n"
+             "  k = f32[16] get-tuple-element(s), index=0\n  n = s32[16] get-tuple-element(s), index=1\n  one = f32[1] slice(k), slice={[3:4]}\n"
+             "  ROOT r = (f32[1], s32[16]) tuple(one, n)\n}\n")
+    inner("a comparator", [sorts, sorts.replace("direction=LT", "direction=NE")], "s", "lt")
+
+
+    # Of keys that are positive, and each another one, neither signs nor ties tell.
+    signs = sorts.replace("ROOT lt", "n = f32[] negate(a)\n  m = f32[] negate(b)\n  ROOT lt").replace("sort(x, i)", "sort(y, i)").replace(
+        "iota_dimension=0\n", "iota_dimension=0\n  u = f32[16] convert(i)\n  y = f32[16] reverse(u), dimensions={0}\n").replace("compare(a, b), direction=LT", "compare(m, n), direction=LT")
+    inner("a comparator that these keys do not tell", [signs, signs.replace("n = f32[] negate(a)", "n = f32[] abs(a)").replace("m = f32[] negate(b)", "m = f32[] abs(b)").replace("compare(m, n)", "compare(n, m)")], "s", "n")
+    sound("a comparator that leaves ties", [signs, signs.replace("compare(m, n), direction=LT", "compare(m, n), direction=LE")])
+
+
+def renamed():
+    """Where a pass gives other names, what an instruction is by its place counts."""
+    def other_names(text):
+        return re.sub(r"\b(total|nb|mean|mb|centred|square|var|eps|eb|safe|rb|norm|zero|n)\b(?= =|[,)])", r"\1.0", text)
+
+    sound("other names", [NORM, other_names(NORM), other_names(NORM)])
+    for what, old, new, name in (("a constant", "constant(1e-06)", "constant(1e-05)", "eps.0"), ("an operation", " subtract(x", " add(x", "centred.0"),
+                                 ("a product", "multiply(centred, rb)", "subtract(centred, rb)", "norm.0")):
+        named(f"{what} under another name", [NORM, other_names(NORM.replace(old, new))], name)
+    chosen = ("  x = f32[16] parameter(0)\n  c = f32[] constant(100)\n  cb = f32[16] broadcast(c), dimensions={}\n"
+              "  far = pred[16] compare(x, cb), direction=GT\n  s = f32[16] sine(x)\n  t = f32[16] cosine(x)\n"
+              "  ROOT r = f32[16] select(far, s, t)")
+    named("a bound that they do not reach", [chosen, chosen.replace("c = f32[] constant(100)", "c_1 = f32[] constant(90)").replace("broadcast(c)", "broadcast(c_1)")], "c_1")
+    count = ("  i = s32[] parameter(0)\n  x = f32[4] parameter(1)\n  five = s32[] constant(77)\n  lt = pred[] compare(i, five), direction=LT\n  y = f32[4] sine(x)\n"
+             "  ROOT r = f32[4] select(lt, x, y)")
+    named("a comparison of scalars", [count, count.replace("direction=LT", "direction=LE")], "lt")
+
+
 def main():
-    products(), fused_convolutions(), sorts(), dots(), every_stage()
+    products(), fused_convolutions(), sorts(), dots(), every_stage(), loops(), regions(), renamed()
     # What moves the outputs by less than rounding does.
     later = NORM.replace("constant(1e-06)", "constant(1e-05)")
     j = named("epsilon of a norm", [NORM, NORM, later, later], "eps")
@@ -442,8 +560,12 @@ ENTRY e {
   dot.1 = f32[8,4] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="layer/out" source_file="net.py" source_line=7}
   ar = f32[8,4] all-reduce(dot.1), channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=sum
   ROOT t = f32[8,4] tanh(ar)"""
-    missing = parts.replace(parts.split("\n")[3] + "\n", "").replace("tanh(ar)", "tanh(dot.1)")
     four = ", num_partitions=4"
+    split = "sharding={devices=[4,1]<=[4]}"
+    own = f"  x = f32[8,4] parameter(0), {split}\n  s = f32[8,4] sine(x)\n  t = f32[8,4] multiply(s, s)\n  ROOT r = f32[8,4] cosine(t), {split}"
+    shards = own.replace("f32[8,4]", "f32[2,4]")
+    named("where the devices' results are put together", [own, shards, shards.replace("multiply(s", "subtract(s")], "t", header=four)
+    missing = parts.replace(parts.split("\n")[3] + "\n", "").replace("tanh(ar)", "tanh(dot.1)")
     sound("the partitioner's partial sums", [whole, parts, parts], header=four)
     j = named("an all-reduce is missing", [whole, missing, missing], "dot.1", header=four)
     expect("it is called what it is", "an all-reduce is missing" in (j["partial_sums"] or ""), j["partial_sums"])

@@ -61,7 +61,9 @@ void describe(const BisectArgs& a, const Module& good, const Module& bad, const 
         f.json["first_value_that_differs"] = {{"name", bad.inst_name(w.bad)},
                                               {"computation", bad.comp_name(bad.parent(w.bad))},
                                               {"difference", w.difference},
-                                              {"certain", w.complete}};
+                                              {"certain", w.complete},
+                                              {"trip", Json()},
+                                              {"applied", Json()}};
         f.json["before"] = lines_of(good, w.before), f.json["after"] = lines_of(bad, w.after);
         std::string source = source_line(bad, w.after);
         if (source.empty()) source = source_line(good, w.before);
@@ -78,6 +80,15 @@ void describe(const BisectArgs& a, const Module& good, const Module& bad, const 
     if (!l.second.empty() && after.size() < 12) after.push_back(l.second);
   }
   f.json["before"] = before, f.json["after"] = after;
+}
+
+// The instruction by which a computation that this one applies has become another.
+Json applied_json(const Module& good, const Module& bad, const InsideFinding& w) {
+  if (!w.applied_after.valid() || !good.alive(w.applied_before) || !bad.alive(w.applied_after)) return {};
+  return {{"name", bad.inst_name(w.applied_after)},
+          {"computation", bad.comp_name(bad.parent(w.applied_after))},
+          {"before", print_instruction(good, w.applied_before)},
+          {"after", print_instruction(bad, w.applied_after)}};
 }
 
 void describe_inside(const Module& good, const Module& bad, const InsideStage& stage, Finding& f) {
@@ -98,7 +109,9 @@ void describe_inside(const Module& good, const Module& bad, const InsideStage& s
       {"computation", at ? Json(bad.comp_name(bad.parent(w.after))) : Json()},
       {"before", w.before.valid() && good.alive(w.before) ? Json(good.inst_name(w.before)) : Json()},
       {"difference", w.difference},
-      {"certain", true}};
+      {"certain", true},
+      {"trip", w.trip < 0 ? Json() : Json(w.trip)},
+      {"applied", applied_json(good, bad, w)}};
   f.json["before"] = lines_of(good, before), f.json["after"] = lines_of(bad, after);
   for (const InsideFinding::Operand& o : w.operands)
     f.json["operands"].push_back({{"before", o.before}, {"after", o.after}, {"agree", o.agrees}});
@@ -311,6 +324,11 @@ int report(const BisectArgs& a, const Finding& f) {
     const Json& v = j["first_value_that_differs"];
     fmt::print("the first value that differs{}: {} in {}: {}\n", v["certain"].get<bool>() ? "" : " of those kept",
                v["name"].get<std::string>(), v["computation"].get<std::string>(), v["difference"].get<std::string>());
+    if (!v["trip"].is_null())
+      fmt::print("in trip {} of its loop, the first in which it differs\n", v["trip"].get<int64_t>());
+    if (const Json& p = v["applied"]; !p.is_null())
+      fmt::print("{} applies {}, which is another one:\n  was {}\n  is  {}\n", v["name"].get<std::string>(),
+                 p["computation"].get<std::string>(), p["before"].get<std::string>(), p["after"].get<std::string>());
   }
   if (!j["no_values"].is_null()) fmt::print("values could not be compared: {}\n", j["no_values"].get<std::string>());
   for (const char* side : {"before", "after"}) {

@@ -3,6 +3,7 @@
 
 #include "ir/eval/widen.h"
 #include "replay/inside/stage.h"
+#include "replay/inside/stages.h"
 
 namespace hlo {
 namespace {
@@ -73,22 +74,12 @@ double Inside::Comparison::apart(const Term& now, const Term& before, std::strin
   }
 }
 
-// The same instruction by its name in the stage before, or UINT32_MAX. In computations that are called several times:
-// the same calls in the same order.
-uint32_t Inside::Comparison::counterpart(uint32_t now) const {
-  StrId name = b_.walked.module->m()[b_.walked.visits[now].inst].name;
-  auto before = a_.walked.by_name.find(name), own = b_.walked.by_name.find(name);
-  if (before == a_.walked.by_name.end() || own == b_.walked.by_name.end()) return UINT32_MAX;
-  if (before->second.size() != own->second.size()) return UINT32_MAX;
-  auto place = std::lower_bound(own->second.begin(), own->second.end(), now) - own->second.begin();
-  return before->second[static_cast<size_t>(place)];
-}
-
 // Does an instruction that has the operands and the value that it had compute something else, that these inputs do not
 // show?
 bool Inside::Comparison::other_function(const Visit& before, const Visit& now) {
   StageModule &a = *a_.walked.module, &b = *b_.walked.module;
-  if (a.m()[before.inst].attrs == b.m()[now.inst].attrs && a.m().op(before.inst) == b.m().op(now.inst) &&
+  const bool applies = !b.m().called(now.inst).empty();
+  if (!applies && a.m()[before.inst].attrs == b.m()[now.inst].attrs && a.m().op(before.inst) == b.m().op(now.inst) &&
       b.m().op(now.inst) != Opcode::Constant)
     return false;
   for (size_t k = 0; k < now.operands.size(); ++k)
@@ -108,15 +99,20 @@ void Inside::Comparison::find_departed() {
   const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
   for (uint32_t k = 0; k < b_.walked.visits.size(); ++k) {
     const Visit& v = b_.walked.visits[k];
-    if (!compares(b, v.inst)) continue;
+    const bool loop = role_of(b, v.inst) == Role::kWhile;
+    if (!compares(b, v.inst) && !loop && role_of(b, v.inst) != Role::kSame) continue;
+    // Without a name in the stage before: what has a value of that stage is nothing to look for.
+    if (!fresh(v.term) && !a_.walked.by_name.contains(b[v.inst].name)) continue;
     uint32_t other = counterpart(k);
     if (other == UINT32_MAX) continue;
     const Visit& w = a_.walked.visits[other];
-    if (!compares(a, w.inst) || n_.why_unknown(v.term) || n_.why_unknown(w.term)) continue;
+    // An operation may have become a copy of its operand.
+    const bool alike = loop ? role_of(a, w.inst) == Role::kWhile : compares(a, w.inst) || compares(b, v.inst);
+    if (!alike || n_.why_unknown(v.term) || n_.why_unknown(w.term)) continue;
     const Shape &s = b.shape(v.inst), &t = a.shape(w.inst);
     if (s.type != t.type || s.dims != t.dims) continue;
     bool elsewhere = agrees(v.term, w.term);
-    if (elsewhere && !other_function(w, v)) continue;
+    if (elsewhere && (loop || !compares(a, w.inst) || !compares(b, v.inst) || !other_function(w, v))) continue;
     bool same = v.operands.size() == w.operands.size();
     std::vector<bool> used(w.operands.size(), false);
     for (size_t o = 0; same && o < v.operands.size(); ++o) {
@@ -128,8 +124,11 @@ void Inside::Comparison::find_departed() {
       same = match < w.operands.size();
       if (same) used[match] = true;
     }
-    if (v.term.is_array()) departed_numbers_[v.term.number].push_back(k);
-    departed_.push_back({other, k, same, elsewhere});
+    std::vector<Term> own, old;
+    leaves_of(v.term, &own), leaves_of(w.term, &old);
+    for (size_t l = 0; l < own.size(); ++l)
+      if (elsewhere || l >= old.size() || !agrees(own[l], old[l])) departed_numbers_[own[l].number].push_back(k);
+    if (!loop) departed_.push_back({other, k, same, elsewhere});
   }
 }
 
@@ -143,40 +142,6 @@ void Inside::Comparison::find_readers() {
     };
     for (const Term& o : b_.walked.visits[k].operands) read(read, o);
   }
-}
-
-// Is whatever reads that value, directly or not, down to values that agree with the stage before, the same operation
-// that it was? Then it is these inputs that do not tell, and no algebra has healed it.
-bool Inside::Comparison::erased(uint32_t visit) {
-  if (readers_.empty()) find_readers();
-  const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
-  std::vector<uint32_t> work{visit};
-  std::unordered_set<uint32_t> seen{visit};
-  for (size_t k = 0; k < work.size(); ++k) {
-    std::vector<Term> leaves{b_.walked.visits[work[k]].term};
-    while (!leaves.empty()) {
-      Term t = leaves.back();
-      leaves.pop_back();
-      if (t.elements) leaves.insert(leaves.end(), t.elements->begin(), t.elements->end());
-      auto readers = t.is_array() ? readers_.find(t.number) : readers_.end();
-      if (readers == readers_.end()) continue;
-      for (uint32_t r : readers->second) {
-        InstId inst = b_.walked.visits[r].inst;
-        Role role = role_of(b, inst);
-        if (role == Role::kWhile || role == Role::kConditional || role == Role::kDraw) return false;
-        if (role != Role::kOperation || !seen.insert(r).second) continue;
-        uint32_t old = counterpart(r);
-        if (old == UINT32_MAX) return false;
-        InstId was = a_.walked.visits[old].inst;
-        if (role_of(a, was) != role ||
-            a_.walked.module->canonical.operation(was) != b_.walked.module->canonical.operation(inst))
-          return false;
-        const Term& own = b_.walked.visits[r].term;
-        if (fresh(own) || !agrees(own, a_.walked.visits[old].term)) work.push_back(r);
-      }
-    }
-  }
-  return true;
 }
 
 void Inside::Comparison::find_producers() {
@@ -266,7 +231,7 @@ void Inside::Comparison::compare_outputs(InsideStage* out) {
     double d = apart(now, before, &words);
     if (d >= 0 && d <= kOutputNoise) continue;
     if (why.empty()) why = fmt::format("o{}: {}", k, words.empty() ? "another shape" : words);
-    moved_.push_back(now);
+    moved_.push_back(k < b_.local.size() ? b_.local[k] : now);
     moved_by_ = std::max(moved_by_, d < 0 ? INFINITY : d);
   }
   if (moved_.empty()) {
@@ -334,31 +299,11 @@ InsideFinding Inside::Comparison::describe(const Departed& d) {
     f.operands.push_back(std::move(o));
   }
   add_regions(&f, d.now, &d.before);
+  describe_applied(d, &f);
   f.operands_agree = d.operands_agree;
   f.outputs_move = !moved_.empty();
   f.outputs_by = f.outputs_move ? moved_by_ : 0;
   return f;
-}
-
-// Where an instruction has departed because it reads a new one in the place of one that is gone: these two.
-InsideFinding Inside::Comparison::replaced_operand(const Departed& d, bool* found) {
-  const Visit &v = b_.walked.visits[d.now], &w = a_.walked.visits[d.before];
-  const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
-  *found = false;
-  if (a.op(w.inst) != b.op(v.inst) || v.operands.size() != w.operands.size()) return {};
-  for (size_t k = 0; k < v.operands.size(); ++k) {
-    const Term &now = v.operands[k], &before = w.operands[k];
-    if (!now.is_array() || !before.is_array() || agrees(now, before) || !fresh(now)) continue;
-    uint32_t maker = producer(now.number);
-    auto old = made_before_.find(before.number);
-    if (maker == UINT32_MAX || old == made_before_.end()) continue;
-    const Visit &x = b_.walked.visits[maker], &y = a_.walked.visits[old->second];
-    if (a_.walked.by_name.contains(b[x.inst].name) || b_.walked.by_name.contains(a[y.inst].name)) continue;
-    if (n_[now.number].sketch.kind != n_[before.number].sketch.kind) continue;
-    *found = true;
-    return describe({old->second, maker, false, false});
-  }
-  return {};
 }
 
 void Inside::Comparison::describe_outputs(InsideStage* out) {
@@ -386,14 +331,25 @@ void Inside::Comparison::describe_outputs(InsideStage* out) {
         for (InstId i : m.comp(c).order)
           if (i.valid() && !m.called(i).empty()) callers.push_back(i);
   }
+  const uint32_t loop = first_loop();
   for (const Departed& d : departed_) {
     bool looped = in_loops.contains(m.parent(b_.walked.visits[d.now].inst));
     if (!leads_to_outputs(d.now) && !looped) continue;
-    bool replaced = false;
-    InsideFinding f = d.operands_agree ? InsideFinding() : replaced_operand(d, &replaced);
-    out->findings.push_back(replaced ? f : describe(d));
+    if (loop < d.now) break;
+    Departed from;
+    out->findings.push_back(describe(!d.operands_agree && origin(d, &from) ? from : d));
     return;
   }
+  if (loop != UINT32_MAX) {
+    if (!later_trip(loop, out)) out->findings.push_back(describe({counterpart(loop), loop, true, false}));
+    return;
+  }
+  // What moved has a value that something else had before: by what departed from operands that agree.
+  for (const Departed& d : departed_)
+    if (reached_.empty() && d.operands_agree && !d.elsewhere) {
+      out->findings.push_back(describe(d));
+      return;
+    }
   // No name is left of what was before: the first new value that is made of values that agree.
   uint32_t first = UINT32_MAX;
   for (uint32_t k : reached_) first = std::min(first, k);
@@ -411,6 +367,34 @@ void Inside::Comparison::describe_outputs(InsideStage* out) {
   out->findings.push_back(std::move(f));
 }
 
+// Whatever the outputs say: the same instruction on the same values gives another one.
+void Inside::Comparison::judge_values(InsideStage* out) {
+  std::unordered_set<uint32_t> told;
+  for (Departed d : departed_) {
+    if (out->findings.size() >= kMostFindings) break;
+    // Or it reads one that stands in another's place.
+    if (Departed from; !d.operands_agree) {
+      if (!origin(d, &from) || !from.operands_agree || !only_name(from)) continue;
+      d = from;
+    }
+    if (!told.insert(d.now).second) continue;
+    const Visit &v = b_.walked.visits[d.now], &w = a_.walked.visits[d.before];
+    if (!out->findings.empty() && out->findings[0].after == v.inst) continue;
+    // What has moved the outputs needs no second witness.
+    if (!moved_.empty() && leads_to_outputs(d.now)) continue;
+    if (!erased(d.now)) continue;
+    std::string words;
+    double by = apart(v.term, w.term, &words);
+    if (!d.elsewhere && by >= 0 && by <= b_.walked.module->noise(v.inst)) continue;
+    out->findings.push_back(describe(d));
+    out->findings.back().outputs_move = false;
+    if (out->verdict != Verdict::kBad) {
+      out->verdict = Verdict::kBad;
+      out->why = fmt::format("{}: {}", b_.walked.module->m().inst_name(v.inst), out->findings.back().difference);
+    }
+  }
+}
+
 InsideStage Inside::Comparison::judge() {
   InsideStage out;
   find_departed();
@@ -418,24 +402,8 @@ InsideStage Inside::Comparison::judge() {
   count(&out);
   compare_outputs(&out);
   if (!moved_.empty() && out.verdict == Verdict::kBad) describe_outputs(&out);
-  // Whatever the outputs say: the same instruction on the same values gives another one.
-  for (const Departed& d : departed_) {
-    if (!d.operands_agree || out.findings.size() >= kMostFindings) continue;
-    const Visit &v = b_.walked.visits[d.now], &w = a_.walked.visits[d.before];
-    if (!out.findings.empty() && out.findings[0].after == v.inst) continue;
-    // What has moved the outputs needs no second witness.
-    if (!moved_.empty() && leads_to_outputs(d.now)) continue;
-    if (!erased(d.now)) continue;
-    std::string words;
-    double by = apart(v.term, w.term, &words);
-    if (!d.elsewhere && by >= 0 && by <= b_.walked.module->noise(v.inst)) continue;
-    out.findings.push_back(describe(d));
-    out.findings.back().outputs_move = false;
-    if (out.verdict != Verdict::kBad) {
-      out.verdict = Verdict::kBad;
-      out.why = fmt::format("{}: {}", b_.walked.module->m().inst_name(v.inst), out.findings.back().difference);
-    }
-  }
+  judge_values(&out);
+  if (out.verdict == Verdict::kUnknown && moved_.empty()) judge_endless(&out);
   return out;
 }
 

@@ -23,7 +23,7 @@ std::unique_ptr<Inside::Stage> Inside::number(const Module& m, std::shared_ptr<S
   s->devices = module->devices;
   s->partitions = std::max<int64_t>(m.config().num_partitions, 1);
   s->walked = stages_->walk(m, module, true);
-  leaves_of(stages_->whole_result(m, s->walked), &s->outputs);
+  leaves_of(stages_->whole_result(m, s->walked), &s->outputs), leaves_of(s->walked.result, &s->local);
   return s;
 }
 

@@ -31,7 +31,10 @@ struct InsideFinding {
   bool near = false;  // the values agree within what rounding may make of constants, the constants do not
   bool outputs_move = false;
   double outputs_by = 0;  // the most that an output moves, of its largest magnitude
-  std::string partial;    // an array that holds partial sums and is read as if it were whole, in words
+  // Of one whose applied computation is another: where these two begin to be.
+  InstId applied_before, applied_after;
+  int64_t trip = -1;    // of a loop, looked into where its state departs; the first is 0
+  std::string partial;  // an array that holds partial sums and is read as if it were whole, in words
 };
 
 struct InsideStage {

@@ -354,36 +354,6 @@ NumberId Numbering::same_sums(double sum, double squares, double magnitudes, int
   return kNoNumber;
 }
 
-double Numbering::deviation_elsewhere(StageModule& a, InstId i, StageModule& b, InstId k) {
-  const Module &x = a.m(), &y = b.m();
-  auto plain = [](const Module& m, InstId n) { return op_info(m.op(n)).elementwise && m.called(n).empty(); };
-  if (!plain(x, i) || !plain(y, k) || x.operand_count(i) != y.operand_count(k)) return -1;
-  std::vector<Value> left, right;
-  for (size_t o = 0; o < x.operand_count(i); ++o) {
-    ShapeId shape = x.shape_id(x.operand(i, o));
-    if (!u_.compatible(shape, y.shape_id(y.operand(k, o))) || !u_[shape].is_array()) return -1;
-    Value v = seeded_input(u_, shape, 5, o, false);
-    // Few values, so that operands are equal here and there.
-    ElementType t = u_[shape].type;
-    if (t == ElementType::F64)
-      for (int64_t e = 0, n = u_[shape].elements_count(); e < n; ++e) {
-        char* at = v.mutable_bytes() + e * 8;
-        store_double(
-            t, at,
-            std::nearbyint(load_double(t, at) * (u_[shape].rank() < 2 ? 4 : 24)) / 2 - (u_[shape].rank() < 2 ? 2 : 0));
-      }
-    left.push_back(v), right.push_back(v);
-    right.back().shape = y.shape_id(y.operand(k, o));
-  }
-  try {
-    Value p = a.evaluators[0]->run_instruction(i, std::move(left)),
-          q = b.evaluators[0]->run_instruction(k, std::move(right));
-    return deviation(u_, std::span(&p, 1), std::span(&q, 1));
-  } catch (const Failure&) {
-    return -1;
-  }
-}
-
 Term Numbering::place(std::vector<Value> each) {
   Number n;
   n.pinned = true;

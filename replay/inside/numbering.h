@@ -100,6 +100,7 @@ class Numbering {
 
   const Number& operator[](NumberId n) const { return numbers_[n]; }
   size_t size() const { return numbers_.size(); }
+  const Universe& universe() const { return u_; }
   int64_t kept() const { return kept_; }  // bytes
   bool bit_by_bit() const { return bit_by_bit_; }
   uint32_t stage = 0;  // new numbers are of this one
@@ -110,6 +111,7 @@ class Numbering {
   int64_t taken = 0;
   ArrayViews views;
   SortOrders orders;
+  std::unordered_map<uint64_t, int64_t> trips;  // of loops that have been run, by what they begin with
 
   // A value as it is. `each`: one value, or one a device.
   Term place(std::vector<Value> each);
@@ -154,8 +156,8 @@ class Numbering {
   NumberId same_sums(double sum, double squares, double magnitudes, int64_t elements, uint32_t of_stage) const;
 
   // Whether two operations on operands of the same values are the same function, on operands that the inputs do not
-  // give: with ties, zeros and both signs. Elementwise ones alone. Negative where that cannot be tried, else the
-  // deviation of their results.
+  // give: with ties, zeros and both signs. Elementwise ones, and those of which the computations that they apply are
+  // others (these on scalars). Negative where that cannot be tried, else the deviation of their results.
   double deviation_elsewhere(StageModule& a, InstId i, StageModule& b, InstId k);
 
   struct Count {
@@ -169,6 +171,7 @@ class Numbering {
   Term wrap(std::vector<Value> each, const Number& recipe);
   NumberId add(Number n);
   NumberId but_for_rounding(std::span<const Value> each, Rounding how);
+  double applied_elsewhere(StageModule& a, CompId c, StageModule& b, CompId d, bool distinct);
   void make_room();
   static int worth(const Number& n);
   void hold(const Number& n, int64_t times);  // counts its bytes; `times`: 1, or -1 where it is let go

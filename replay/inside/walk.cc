@@ -23,8 +23,32 @@ int64_t bytes_of_value(const Value& v) {
   return n;
 }
 
+// As small as that: loops that run that much work in sum are run again rather than guessed at.
+constexpr int64_t kLittleWork = 200'000;
+// Of what a loop's condition reads: counters.
+constexpr size_t kCounterBytes = 64;
+// A loop that has ended in an earlier stage is given up after so many times the trips that it took there.
+constexpr int64_t kMoreTrips = 16, kFewTrips = 10'000;
+
+// Copies of what is small in a loop's state, so that the rest may still be changed in place.
+Value small_leaves(const Universe& u, const Value& v) {
+  Value out;
+  out.shape = v.shape;
+  for (const Value& e : v.elements) out.elements.push_back(small_leaves(u, e));
+  if (v.data && v.data->size() <= kCounterBytes) {
+    out.data = new_array(u, v.shape);
+    std::copy_n(v.bytes(), v.data->size(), out.mutable_bytes());
+  }
+  return out;
+}
+
+void fill_gaps(Value& v, const Value& with) {
+  for (size_t k = 0; k < v.elements.size(); ++k) fill_gaps(v.elements[k], with.elements[k]);
+  if (!v.data) v.data = with.data;
+}
+
 // By tuple index, what a value that has been looked at lies under: the keys of a loop's record.
-enum class LoopKey : uint64_t { kResult = 1, kFirst, kProbe, kBehindProbe };
+enum class LoopKey : uint64_t { kResult = 1, kFirst, kProbe, kBehindProbe, kLast };
 uint64_t loop_key(uint64_t init, LoopKey what) {
   return hash_combine(hash_combine(0x100B, init), static_cast<uint64_t>(what));
 }
@@ -34,6 +58,13 @@ uint64_t loop_key(uint64_t init, LoopKey what) {
 StageWalk::StageWalk(Numbering& numbers, std::shared_ptr<StageModule> module, bool remember,
                      const std::unordered_map<InstId, Term>* instead)
     : n_(numbers), s_(std::move(module)), m_(s_->m()), remember_(remember), instead_(instead) {}
+
+StageNumbers StageWalk::run_computation(CompId c, const std::vector<Term>& parameters) {
+  out_ = StageNumbers();
+  out_.module = s_;
+  out_.result = n_.settled(computation(c, parameters));
+  return std::move(out_);
+}
 
 StageNumbers StageWalk::run(const std::vector<Term>& arguments) {
   out_ = StageNumbers();
@@ -399,8 +430,21 @@ Term StageWalk::conditional(InstId i, const std::vector<Term>& operands) {
   return t;
 }
 
+// What a trip costs, in elements.
+int64_t StageWalk::trip_work(CompId c) {
+  int64_t work = 0;
+  for (InstId i : m_.comp(c).order) {
+    if (!i.valid()) continue;
+    work += 20 + (m_.shape(i).is_array() ? m_.shape(i).elements_count() : 0);
+    if (op_info(m_.op(i)).cls == OpClass::Dot || op_info(m_.op(i)).cls == OpClass::Conv) work += kLittleWork / 16;
+    for (CompId inner : m_.called(i)) work += trip_work(inner);
+    if (work > kLittleWork) return work;
+  }
+  return work;
+}
+
 // A loop whose body is written in another way gives the same, where its body does from the first state and from one
-// that a run of the loop was in later.
+// that a run of the loop was in later, and where its condition ends it where it ended.
 bool StageWalk::same_loop(InstId i, const Term& init, const Term& first, Term* result) {
   uint64_t h = Numbering::hash(n_, init);
   bool found = false;
@@ -413,7 +457,12 @@ bool StageWalk::same_loop(InstId i, const Term& init, const Term& first, Term* r
     if (!found || Numbering::hash(n_, behind) != Numbering::hash(n_, now)) return false;
   }
   *result = n_.find(loop_key(h, LoopKey::kResult), &found);
-  return found;
+  if (!found) return false;
+  const CompId condition = m_.attrs(i).comp(Attr::condition);
+  int64_t more = 1, last = 1;
+  if (!scalar(called(condition, {*result}), &more) || more) return false;
+  const Term before = n_.find(loop_key(h, LoopKey::kLast), &found);
+  return found && scalar(called(condition, {before}), &last) && last;
 }
 
 Term StageWalk::loop(InstId i, const std::vector<Term>& given) {
@@ -434,7 +483,9 @@ Term StageWalk::loop(InstId i, const std::vector<Term>& given) {
   bool found = false;
   Term result = n_.find(key, &found);
   if (!found && looked && !more) result = init, found = true;
-  if (!found && looked) found = same_loop(i, init, first, &result);
+  auto trips = n_.trips.find(Numbering::hash(n_, init));
+  const bool little = trips != n_.trips.end() && trips->second * trip_work(body) <= kLittleWork;
+  if (!found && looked && !little) found = same_loop(i, init, first, &result);
   if (!found) {
     result = run_loop(i, init, key);
     if (looked) n_.set(loop_key(Numbering::hash(n_, init), LoopKey::kFirst), first);
@@ -460,11 +511,16 @@ Term StageWalk::run_loop(InstId i, const Term& init, uint64_t key) {
     Evaluator& e = *s_->evaluators[0];
     Value state = n_.value(init, shape, 0);
     bool small = bytes_of_value(state) <= kLargestProbe;
-    Value probe, behind;
-    for (int64_t step = 0; e.run_computation(condition, {state}).bytes()[0]; ++step) {
+    Value probe, behind, last;
+    auto known = n_.trips.find(h);
+    const int64_t most =
+        std::min(s_->options.max_while_steps,
+                 known == n_.trips.end() ? INT64_MAX : kMoreTrips * std::max(known->second, kFewTrips));
+    int64_t step = 0;
+    for (; e.run_computation(condition, {state}).bytes()[0]; ++step) {
       if (s_->options.stop && s_->options.stop()) fail(FailureKind::kUnsupported, "interrupted");
-      if (step >= s_->options.max_while_steps)
-        fail(FailureKind::kUnsupported, "{} does not end within {} steps", m_.inst_name(i), step);
+      if (step >= most) fail(FailureKind::kUnsupported, "{} does not end within {} steps", m_.inst_name(i), step);
+      if (small) last = small_leaves(m_.u(), state);
       bool keep = small && step > 0 && (step & (step - 1)) == 0;
       if (keep) probe = state;
       std::vector<Value> arguments;
@@ -474,6 +530,11 @@ Term StageWalk::run_loop(InstId i, const Term& init, uint64_t key) {
       if (keep) behind = state;
     }
     ++n_.count.operations;
+    n_.trips.emplace(h, step);
+    if (last.shape.valid()) {
+      fill_gaps(last, state);
+      n_.set(loop_key(h, LoopKey::kLast), n_.place({last}));
+    }
     if (probe.shape.valid()) {
       n_.set(loop_key(h, LoopKey::kProbe), n_.place({probe}));
       n_.set(loop_key(h, LoopKey::kBehindProbe), n_.place({behind}));

@@ -32,6 +32,8 @@ class StageWalk {
             const std::unordered_map<InstId, Term>* instead = nullptr);
   // `arguments`: of the entry. Throws only what stops everything (memory, interruption).
   StageNumbers run(const std::vector<Term>& arguments);
+  // The same of one computation, as if it were the entry.
+  StageNumbers run_computation(CompId c, const std::vector<Term>& parameters);
 
  private:
   Term computation(CompId c, const std::vector<Term>& parameters);
@@ -39,6 +41,7 @@ class StageWalk {
   Term called(CompId c, const std::vector<Term>& parameters);
   Term conditional(InstId i, const std::vector<Term>& operands);
   Term loop(InstId i, const std::vector<Term>& operands);
+  int64_t trip_work(CompId c);
   Term run_loop(InstId i, const Term& init, uint64_t key);
   bool same_loop(InstId i, const Term& init, const Term& first, Term* result);
   Term operation(InstId i, std::vector<Term> operands);
