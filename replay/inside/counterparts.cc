@@ -1,5 +1,6 @@
 // Which operation of a stage is which of the stage before, and what reads it.
 #include <algorithm>
+#include <set>
 
 #include "replay/inside/stage.h"
 #include "replay/inside/stages.h"
@@ -11,8 +12,10 @@ namespace {
 constexpr size_t kDeepest = 64;  // operands of operands that are followed
 
 // Where two expressions over the same parameters begin to be others: the first pair, operands before users, that is
-// not the same operation, or reads another parameter.
-bool begin_to_differ(StageModule& a, InstId x, StageModule& b, InstId y, size_t depth, InstId* before, InstId* now) {
+// not the same operation, or reads another parameter. `alike`: pairs that are known not to.
+bool begin_to_differ(StageModule& a, InstId x, StageModule& b, InstId y, size_t depth,
+                     std::set<std::pair<uint32_t, uint32_t>>& alike, InstId* before, InstId* now) {
+  if (!alike.insert({x.value, y.value}).second) return false;
   const Module &p = a.m(), &q = b.m();
   *before = x, *now = y;
   const bool parameters = p.op(x) == Opcode::Parameter && q.op(y) == Opcode::Parameter;
@@ -26,7 +29,7 @@ bool begin_to_differ(StageModule& a, InstId x, StageModule& b, InstId y, size_t 
       *before = x, *now = y;
       return true;
     }
-    if (begin_to_differ(a, l, b, r, depth + 1, before, now)) return true;
+    if (begin_to_differ(a, l, b, r, depth + 1, alike, before, now)) return true;
   }
   return false;
 }
@@ -185,7 +188,8 @@ void Inside::Comparison::describe_applied(const Departed& d, InsideFinding* f) {
     const CompId c = a.m().called(was)[k], e = b.m().called(is)[k];
     if (a.canonical.computation(c) == b.canonical.computation(e)) continue;
     InstId before, now;
-    if (!begin_to_differ(a, a.m().comp(c).root, b, b.m().comp(e).root, 0, &before, &now)) continue;
+    std::set<std::pair<uint32_t, uint32_t>> alike;
+    if (!begin_to_differ(a, a.m().comp(c).root, b, b.m().comp(e).root, 0, alike, &before, &now)) continue;
     f->applied_before = before, f->applied_after = now;
     return;
   }
