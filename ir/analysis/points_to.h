@@ -1,6 +1,6 @@
 // Which arrays in memory each part of an instruction's result is: its logical buffers, without looking into what it
-// calls (xla/service/tuple_points_to_analysis.h, logical_buffer_analysis.h). A tuple, an element of one and whatever
-// only hands a value on share the buffers of what they read.
+// calls (xla/hlo/analysis/tuple_points_to_analysis.h, logical_buffer_analysis.h). A tuple, an element of one and
+// whatever only hands a value on share the buffers of what they read.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-// cuDNN's convolutions, layer norms and attention (xla/service/gpu/transforms/cudnn_norm_rewriter.cc,
+// cuDNN's convolutions, layer norms and attention (xla/backends/gpu/transforms/cudnn_norm_rewriter.cc,
 // backend_configs.proto, jax/_src/cudnn/fused_attention_stablehlo.py).
 #include <algorithm>
 #include <cmath>

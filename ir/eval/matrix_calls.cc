@@ -89,7 +89,8 @@ void householder_product(const Universe& u, const Value& packed, const Value& ta
 }
 
 // Eigenvalues and eigenvectors of symmetric (Hermitian) matrices by Jacobi rotations, all pairs of a round of a
-// tournament at once (xla/service/eigh_expander.cc): the signs of the vectors are what its rotations make them.
+// tournament at once (xla/hlo/transforms/expanders/eigh_expander.cc): the signs of the vectors are what its rotations
+// make them.
 template <class T>
 void symmetric_eigen(const Universe& u, const Value& in, bool lower, bool sort, int64_t sweeps, double tolerance,
                      Value& vectors, Value& values) {

@@ -1,4 +1,4 @@
-// cudnn-fused-convolution-rewriter (xla/service/gpu/transforms/cudnn_fused_conv_rewriter.cc): what follows a cuDNN
+// cudnn-fused-convolution-rewriter (xla/backends/gpu/transforms/cudnn_fused_conv_rewriter.cc): what follows a cuDNN
 // convolution, and cuDNN can do, becomes part of the call.
 #include <nlohmann/json.hpp>
 

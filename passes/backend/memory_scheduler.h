@@ -1,4 +1,5 @@
-// An order for each computation in which few bytes are alive at once (xla/service/hlo_memory_scheduler.cc).
+// An order for each computation in which few bytes are alive at once
+// (xla/hlo/transforms/simplifiers/hlo_memory_scheduler.cc).
 #pragma once
 #include <array>
 #include <optional>

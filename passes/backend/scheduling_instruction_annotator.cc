@@ -1,4 +1,4 @@
-// scheduling-instruction-annotator (xla/service/gpu/transforms/scheduling_instruction_annotator.cc).
+// scheduling-instruction-annotator (xla/backends/gpu/transforms/scheduling_instruction_annotator.cc).
 #include "passes/passes.h"
 
 namespace hlo {

@@ -1,4 +1,4 @@
-// sort-iota-fusion (xla/service/gpu/transforms/sort_iota_fusion.cc).
+// sort-iota-fusion (xla/backends/gpu/transforms/sort_iota_fusion.cc).
 #include <algorithm>
 
 #include "passes/rewrite.h"

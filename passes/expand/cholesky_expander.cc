@@ -1,4 +1,4 @@
-// cholesky_expander (xla/service/cholesky_expander.cc): in blocks of 128 columns.
+// cholesky_expander (xla/hlo/transforms/expanders/cholesky_expander.cc): in blocks of 128 columns.
 #include "passes/expand/matrices.h"
 
 namespace hlo {

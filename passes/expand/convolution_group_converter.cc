@@ -1,4 +1,4 @@
-// convolution-group-converter (2019; xla/service/convolution_group_converter.cc).
+// convolution-group-converter (2019; xla/hlo/transforms/simplifiers/convolution_group_converter.cc).
 #include "ir/cudnn.h"
 #include "passes/rewrite.h"
 

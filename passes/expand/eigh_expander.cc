@@ -1,4 +1,5 @@
-// eigh_expander (xla/service/eigh_expander.cc): eigenvalues in sweeps of Jacobi rotations, for the call Eigh.
+// eigh_expander (xla/hlo/transforms/expanders/eigh_expander.cc): eigenvalues in sweeps of Jacobi rotations, for the
+// call Eigh.
 #include <tuple>
 
 #include "passes/expand/matrices.h"

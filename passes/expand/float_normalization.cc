@@ -1,4 +1,4 @@
-// float-normalization (xla/service/float_normalization.cc).
+// float-normalization (xla/hlo/transforms/simplifiers/float_normalization.cc).
 #include <algorithm>
 
 #include "passes/expand/client.h"

@@ -1,5 +1,5 @@
-// qr_expander (xla/service/qr_expander.cc): Householder reflections, in blocks of 128 columns, for the calls Qr and
-// ProductOfElementaryHouseholderReflectors.
+// qr_expander (xla/hlo/transforms/expanders/qr_expander.cc): Householder reflections, in blocks of 128 columns, for the
+// calls Qr and ProductOfElementaryHouseholderReflectors.
 #include "passes/expand/matrices.h"
 
 namespace hlo {

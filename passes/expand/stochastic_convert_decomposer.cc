@@ -1,4 +1,4 @@
-// stochastic_convert_decomposer (xla/service/stochastic_convert_decomposer.cc).
+// stochastic_convert_decomposer (xla/hlo/transforms/expanders/stochastic_convert_decomposer.cc).
 #include <cmath>
 
 #include "passes/rewrite.h"

@@ -1,4 +1,4 @@
-// sub-byte-size-setter (xla/service/sub_byte_normalization.cc).
+// sub-byte-size-setter (xla/hlo/transforms/simplifiers/sub_byte_normalization.cc).
 #include <algorithm>
 
 #include "passes/rewrite.h"

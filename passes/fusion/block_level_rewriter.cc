@@ -1,4 +1,4 @@
-// fusion-block-level-rewriter (xla/service/gpu/transforms/fusion_block_level_rewriter.cc).
+// fusion-block-level-rewriter (xla/backends/gpu/transforms/fusion_block_level_rewriter.cc).
 #include <fmt/format.h>
 
 #include <algorithm>

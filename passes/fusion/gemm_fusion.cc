@@ -1,5 +1,5 @@
-// triton-gemm-rewriter (xla/service/gpu/transforms/gemm_fusion.cc): a product, what makes its operands and what follows
-// it become a fusion, as far as one kernel of tiles can read and write it and it pays.
+// triton-gemm-rewriter (xla/backends/gpu/transforms/gemm_fusion.cc): a product, what makes its operands and what
+// follows it become a fusion, as far as one kernel of tiles can read and write it and it pays.
 #include <deque>
 #include <set>
 

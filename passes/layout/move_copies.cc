@@ -1,5 +1,5 @@
-// move_copy_to_users (xla/service/gpu/transforms/move_copy_to_users.cc): what reads a copy to another layout reads what
-// was copied, and its result is copied; often smaller, and copies meet.
+// move_copy_to_users (xla/backends/gpu/transforms/move_copy_to_users.cc): what reads a copy to another layout reads
+// what was copied, and its result is copied; often smaller, and copies meet.
 #include "passes/layout/physical.h"
 
 namespace hlo {

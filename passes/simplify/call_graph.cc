@@ -1,4 +1,5 @@
-// call-inliner (xla/service/call_inliner.cc) and flatten-call-graph (xla/service/flatten_call_graph.cc).
+// call-inliner (xla/service/call_inliner.cc) and flatten-call-graph
+// (xla/hlo/transforms/simplifiers/flatten_call_graph.cc).
 #include <algorithm>
 #include <unordered_map>
 

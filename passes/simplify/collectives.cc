@@ -1,7 +1,7 @@
 // Passes over collectives: all-reduce-simplifier, all-reduce-folder, all-reduce-splitter, all-reduce-reassociate,
 // reduce-scatter-reassociate, reduce-scatter-creator, all-gather-optimizer, all-gather-dynamic-slice-simplifier,
 // all-reduce-promotion (xla/service/all_reduce_simplifier.cc and beside it, and
-// xla/service/gpu/transforms/collectives/all_reduce_splitter.cc).
+// xla/backends/gpu/transforms/collectives/all_reduce_splitter.cc).
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -508,7 +508,8 @@ bool run_all_gather_dynamic_slice_simplifier(Module& m, PassContext& ctx) {
   return changed;
 }
 
-//   add(all-gather(A), all-gather(B))      →      all-gather(add(A, B))      (xla/service/all_gather_optimizer.cc)
+//   add(all-gather(A), all-gather(B))      →      all-gather(add(A, B))
+//   (xla/backends/gpu/transforms/collectives/all_gather_optimizer.cc)
 bool run_all_gather_optimizer(Module& m, PassContext& ctx) {
   if (!m.count(Opcode::AllGather)) return false;
   bool changed = false;

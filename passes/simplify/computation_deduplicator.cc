@@ -1,4 +1,4 @@
-// computation-deduplicator (xla/service/hlo_computation_deduplicator.cc).
+// computation-deduplicator (xla/hlo/transforms/simplifiers/hlo_computation_deduplicator.cc).
 #include "ir/fingerprint.h"
 #include "passes/rewrite.h"
 

@@ -1,6 +1,6 @@
-// Passes over dots: dot-merger (xla/service/dot_merger.cc), dot_dimension_sorter, dot_dimension_merger,
-// dot-strength-reduction (xla/service/gpu/transforms/…), operand_upcaster, result_caster and operand_converter
-// (xla/hlo/transforms/expanders/operand_upcaster.cc and beside it).
+// Passes over dots: dot-merger (xla/hlo/transforms/simplifiers/dot_merger.cc), dot_dimension_sorter,
+// dot_dimension_merger, dot-strength-reduction (xla/service/gpu/transforms/…), operand_upcaster, result_caster and
+// operand_converter (xla/hlo/transforms/expanders/operand_upcaster.cc and beside it).
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>

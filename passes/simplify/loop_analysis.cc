@@ -1,5 +1,5 @@
 // What is known of a loop from its text (xla/hlo/analysis/while_loop_analysis.cc), and while-loop-trip-count-annotator,
-// which writes it down (xla/service/while_loop_trip_count_annotator.cc).
+// which writes it down (xla/hlo/transforms/while_loop_trip_count_annotator.cc).
 #include <algorithm>
 
 #include "ir/eval/evaluator.h"

@@ -1,6 +1,6 @@
 // while-loop-invariant-code-motion and while-loop-expensive-invariant-code-motion
 // (xla/service/while_loop_invariant_code_motion.cc, while_loop_expensive_invariant_code_motion.cc), and
-// conditional-canonicalizer (xla/service/conditional_canonicalizer.cc).
+// conditional-canonicalizer (xla/hlo/transforms/simplifiers/conditional_canonicalizer.cc).
 #include <algorithm>
 #include <unordered_set>
 

@@ -66,7 +66,8 @@ class ReshapeMover {
       return std::is_sorted(moved.begin(), moved.end());
     }
     if (std::count_if(base.begin(), base.end(), [](int64_t d) { return d != 1; }) <= 1) return true;
-    // Dimensions count as those of r's result, also where `x` is what r takes (xla/service/reshape_mover.cc).
+    // Dimensions count as those of r's result, also where `x` is what r takes
+    // (xla/hlo/transforms/simplifiers/reshape_mover.cc).
     auto kept = unmodified_dims(to, from);
     return std::all_of(dims.begin(), dims.end(), [&](int64_t d) {
       return std::any_of(kept.begin(), kept.end(), [&](const auto& p) { return p.first == d; });
