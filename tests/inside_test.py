@@ -392,6 +392,7 @@ def loops():
     """What the first trip does not tell."""
     named("a loop that ends a trip later", [LOOP, LOOP.replace("direction=LT\n}", "direction=LE\n}")], "less")
     named("a loop that ends a trip earlier", [LOOP, LOOP.replace("constant(40)", "constant(39)")], "n")
+    named("a loop that no longer ends", [LOOP, LOOP.replace("compare(i, n), direction=LT", "compare(i, i), direction=EQ")], "less")
     # The condition's operation stands under another name, which leaves the loop to tell.
     sooner = LOOP.replace("constant(40)", "constant(39)").replace("n = ", "bound = ").replace("(i, n)", "(i, bound)")
     j, code = bisect([LOOP, sooner])
@@ -400,6 +401,7 @@ def loops():
     # In the first trip `third` is zero, like much else.
     named("what is not chosen there", [LOOP, LOOP.replace("late = s32[] add(", "late = s32[] multiply(")], "late")
     named("what later trips tell", [LOOP, LOOP.replace("sine(v)", "tanh(v)")], "s")
+    named("an operation that became a copy", [LOOP, LOOP.replace("step = f32[8] multiply(m, hb)", "step = f32[8] copy(m)")], "step")
     gone = LOOP.replace("s = f32[8] sine(v)", "u = f32[8] tanh(v)").replace("multiply(s, ab)", "multiply(u, ab)")
     j, code = bisect([LOOP, gone])
     expect("in a later trip, by another name", code == 1 and (j["first_value_that_differs"] or {}).get("name") in ("u", "m"), json.dumps(j, indent=1)[:1500])
