@@ -10,9 +10,9 @@
 #include "ir/verifier.h"
 #include "parser/parser.h"
 #include "passes/pipelines.h"
-#include "replay/diff.h"
-#include "replay/made_order.h"
-#include "replay/wanted_passes.h"
+#include "replay/compare/diff.h"
+#include "replay/record/made_order.h"
+#include "replay/record/wanted_passes.h"
 
 namespace hlo {
 namespace {

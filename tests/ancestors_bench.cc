@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "parser/parser.h"
-#include "replay/confined_path.h"
+#include "replay/os/confined_path.h"
 #include "replay/record/match.h"
 #include "replay/record/match_impl.h"
 #include "replay/record/recording.h"

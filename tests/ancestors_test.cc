@@ -8,7 +8,7 @@
 
 #include "ir/print.h"
 #include "parser/parser.h"
-#include "replay/files.h"
+#include "replay/os/files.h"
 #include "replay/record/cache.h"
 #include "replay/record/dump_names.h"
 #include "replay/record/import.h"

@@ -7,9 +7,9 @@
 #include "ir/eval/evaluator.h"
 #include "ir/verifier.h"
 #include "parser/parser.h"
-#include "replay/batch.h"
-#include "replay/files.h"
-#include "replay/inputs.h"
+#include "replay/judge/inputs.h"
+#include "replay/os/files.h"
+#include "replay/report/batch.h"
 #include "tests/random_module.h"
 
 namespace hlo {

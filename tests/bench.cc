@@ -10,7 +10,7 @@
 #include "ir/snapshot.h"
 #include "parser/parser.h"
 #include "passes/pipelines.h"
-#include "replay/files.h"
+#include "replay/os/files.h"
 #include "replay/record/store.h"
 
 namespace hlo {

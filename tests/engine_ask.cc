@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "replay/files.h"
+#include "replay/os/files.h"
 #include "viewer/engine/engine.h"
 
 int main() {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "parser/parser.h"
-#include "replay/files.h"
-#include "replay/replayer.h"
+#include "replay/os/files.h"
+#include "replay/record/replayer.h"
 #include "viewer/engine/engine.h"
 
 namespace hlo {

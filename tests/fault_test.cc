@@ -10,11 +10,11 @@
 #include "ir/verifier.h"
 #include "parser/parser.h"
 #include "passes/rewrite.h"
-#include "replay/bisect.h"
-#include "replay/diverge.h"
-#include "replay/extract.h"
-#include "replay/files.h"
-#include "replay/reduce.h"
+#include "replay/hunt/bisect.h"
+#include "replay/hunt/extract.h"
+#include "replay/hunt/reduce.h"
+#include "replay/judge/diverge.h"
+#include "replay/os/files.h"
 
 namespace hlo {
 namespace {

@@ -13,7 +13,7 @@
 #include "ir/verifier.h"
 #include "parser/parser.h"
 #include "passes/scope.h"
-#include "replay/files.h"
+#include "replay/os/files.h"
 #include "tests/compare.h"
 #include "tests/pass_cases.h"
 

@@ -9,9 +9,9 @@
 
 #include "parser/parser.h"
 #include "passes/pipelines.h"
-#include "replay/common_kernels.h"
-#include "replay/files.h"
-#include "replay/input.h"
+#include "replay/compare/common_kernels.h"
+#include "replay/os/files.h"
+#include "replay/record/input.h"
 
 namespace hlo {
 namespace {

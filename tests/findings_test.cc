@@ -5,9 +5,9 @@
 #include "ir/source_lines.h"
 #include "parser/parser.h"
 #include "passes/backend/backend.h"
-#include "replay/buffer_file.h"
-#include "replay/findings.h"
-#include "replay/memory_report.h"
+#include "replay/report/buffer_file.h"
+#include "replay/report/findings.h"
+#include "replay/report/memory_report.h"
 
 namespace hlo {
 namespace {

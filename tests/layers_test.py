@@ -7,8 +7,10 @@ import re
 import sys
 
 # From the ground up. `tests` may include all of them.
-LAYERS = ["include/hlo", "ir/base", "ir", "ir/eval", "parser", "dump", "passes", "gpu_exec", "viewer", "viewer/layout", "viewer/engine", "replay",
-          "replay/library", "replay/cli"]
+LAYERS = ["include/hlo", "ir/base", "ir", "ir/eval", "parser", "dump", "passes", "gpu_exec", "viewer", "viewer/layout", "viewer/engine", "replay/os",
+          "replay/record", "replay/compare", "replay/judge", "replay/hunt", "replay/report", "replay/mcp", "replay/installed", "replay/library", "replay/cli"]
+BELOW_REPLAY = {"ir/base", "ir", "ir/eval", "parser", "dump", "passes", "gpu_exec"}
+REPLAY = {layer for layer in LAYERS if layer.startswith("replay/")} - {"replay/mcp", "replay/library", "replay/cli"}
 ALLOWED = {
     "ir/base": set(),
     "ir": {"ir/base"},
@@ -17,12 +19,19 @@ ALLOWED = {
     "dump": {"ir/base", "ir"},
     "passes": {"ir/base", "ir", "ir/eval"},
     "gpu_exec": {"ir/base", "ir", "ir/eval"},
-    "replay": {"ir/base", "ir", "ir/eval", "parser", "dump", "passes", "gpu_exec"},
-    "viewer": {"ir/base", "ir", "parser", "dump", "replay", "viewer/engine"},
+    "replay/os": {"ir/base", "ir"},
+    "replay/record": BELOW_REPLAY | {"replay/os"},
+    "replay/compare": BELOW_REPLAY | {"replay/os", "replay/record"},
+    "replay/judge": BELOW_REPLAY | {"replay/os", "replay/record", "replay/compare"},
+    "replay/hunt": BELOW_REPLAY | {"replay/os", "replay/record", "replay/compare", "replay/judge"},
+    "replay/report": BELOW_REPLAY | {"replay/os", "replay/record", "replay/compare"},
+    "replay/mcp": {"ir/base", "replay/os"},
+    "replay/installed": BELOW_REPLAY | {"replay/os", "replay/record", "replay/compare", "replay/judge", "replay/hunt", "replay/report"},
+    "viewer": {"ir/base", "ir", "parser", "dump", "viewer/engine"} | REPLAY,
     "viewer/layout": {"ir/base", "ir", "dump"},
     # What the page is answered by: all that needs no device, and nothing of gpu_exec.
-    "viewer/engine": {"ir/base", "ir", "ir/eval", "parser", "dump", "passes", "viewer/layout", "replay"},
-    "replay/library": {"ir/base", "ir", "ir/eval", "parser", "dump", "passes", "gpu_exec", "viewer", "replay", "include/hlo"},
+    "viewer/engine": {"ir/base", "ir", "ir/eval", "parser", "dump", "passes", "viewer/layout"} | REPLAY,
+    "replay/library": BELOW_REPLAY | REPLAY | {"viewer", "include/hlo"},
     "include/hlo": set(),  # what users include stands alone
     "replay/cli": set(LAYERS) - {"replay/library"} | {"include/hlo"},
 }
@@ -35,7 +44,7 @@ BREACHES = {
     ("gpu_exec", "passes"): {"gpu_exec/device_program.cc", "gpu_exec/host_module.cc", "gpu_exec/lowering.h",
                              "gpu_exec/matrix_vector.cc", "gpu_exec/row_groups.cc"},
     # The replayer writes the pages itself.
-    ("replay", "viewer"): {"replay/replayer.cc"},
+    ("replay/record", "viewer"): {"replay/record/replayer.cc"},
 }
 
 

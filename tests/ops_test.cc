@@ -14,7 +14,7 @@
 #include "gpu_exec/executor.h"
 #include "parser/parser.h"
 #include "passes/scope.h"
-#include "replay/link.h"
+#include "replay/compare/link.h"
 #include "tests/cuda_driver.h"
 #include "tests/op_cases.h"
 

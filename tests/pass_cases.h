@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "passes/pass.h"
-#include "replay/files.h"
+#include "replay/os/files.h"
 
 namespace hlo {
 

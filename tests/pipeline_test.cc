@@ -9,7 +9,7 @@
 #include "parser/parser.h"
 #include "passes/backend/backend.h"
 #include "passes/pipelines.h"
-#include "replay/files.h"
+#include "replay/os/files.h"
 #include "tests/compare.h"
 
 namespace hlo {

@@ -14,7 +14,7 @@
 #include "passes/backend/backend.h"
 #include "passes/pass.h"
 #include "passes/pipelines.h"
-#include "replay/files.h"
+#include "replay/os/files.h"
 #include "tests/compare.h"
 #include "tests/random_module.h"
 

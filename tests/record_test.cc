@@ -8,7 +8,7 @@
 #include "ir/print.h"
 #include "parser/parser.h"
 #include "passes/pipelines.h"
-#include "replay/files.h"
+#include "replay/os/files.h"
 #include "replay/record/match.h"
 #include "replay/record/store.h"
 #include "replay/record/store_format.h"

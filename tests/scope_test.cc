@@ -14,7 +14,7 @@
 #include "parser/parser.h"
 #include "passes/backend/backend.h"
 #include "passes/pipelines.h"
-#include "replay/files.h"
+#include "replay/os/files.h"
 #include "tests/compare.h"
 #include "tests/pass_cases.h"
 #include "tests/random_module.h"

@@ -11,8 +11,8 @@
 #include "ir/eval/kernels.h"
 #include "ir/literal.h"
 #include "parser/parser.h"
-#include "replay/inside/walk.h"
-#include "replay/npz.h"
+#include "replay/judge/inside/walk.h"
+#include "replay/judge/npz.h"
 
 namespace hlo {
 namespace {

@@ -12,7 +12,7 @@
 #include "ir/verifier.h"
 #include "parser/parser.h"
 #include "parser/source_text.h"
-#include "replay/files.h"
+#include "replay/os/files.h"
 
 namespace hlo {
 namespace {

@@ -11,9 +11,9 @@
 #include "ir/tiling.h"
 #include "ir/verifier.h"
 #include "parser/parser.h"
-#include "replay/files.h"
-#include "replay/memory_report.h"
-#include "replay/target.h"
+#include "replay/os/files.h"
+#include "replay/record/target.h"
+#include "replay/report/memory_report.h"
 #include "tests/compare.h"
 
 namespace hlo {

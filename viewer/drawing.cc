@@ -12,8 +12,8 @@
 #include <cstdlib>
 
 #include "ir/base/check.h"
-#include "replay/interrupt.h"
-#include "replay/terminal.h"
+#include "replay/os/interrupt.h"
+#include "replay/os/terminal.h"
 #include "viewer/pages.h"
 
 namespace hlo {

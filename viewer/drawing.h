@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "dump/graph.h"
-#include "replay/files.h"
+#include "replay/os/files.h"
 #include "replay/record/recording.h"
 
 namespace hlo {

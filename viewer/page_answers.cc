@@ -6,7 +6,7 @@
 
 #include "ir/base/check.h"
 #include "parser/proto_reader.h"
-#include "replay/interrupt.h"
+#include "replay/os/interrupt.h"
 #include "viewer/engine/engine.h"
 
 namespace hlo {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/files.h"
+#include "replay/os/files.h"
 #include "replay/record/recording.h"
 #include "viewer/archive.h"
 

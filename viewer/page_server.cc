@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "ir/base/check.h"
-#include "replay/interrupt.h"
+#include "replay/os/interrupt.h"
 #include "viewer/engine/engine.h"
 
 namespace hlo {

@@ -17,8 +17,8 @@ struct PageServerOptions {
   std::function<void(const std::string& url)> ready;
 };
 
-// Serves `html` and answers of `engine` until the process is asked to end (replay/interrupt.h). Below the path of the
-// secret token:
+// Serves `html` and answers of `engine` until the process is asked to end (replay/os/interrupt.h). Below the path of
+// the secret token:
 //   GET  /TOKEN/             the page
 //   POST /TOKEN/put?name=N   a file for the next question `open` (percent-encoded name): {}
 //   POST /TOKEN/ask          a question of viewer/page/protocol.ts, answered in JSON

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "replay/diff.h"
-#include "replay/profile.h"
+#include "replay/compare/diff.h"
 #include "replay/record/recording.h"
+#include "replay/report/profile.h"
 
 namespace hlo {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "replay/confined_path.h"
-#include "replay/interrupt.h"
-#include "replay/progress.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/interrupt.h"
+#include "replay/os/progress.h"
 #include "viewer/drawing.h"
 #include "viewer/page_file.h"
 #include "viewer/pages.h"

@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "replay/files.h"
+#include "replay/os/files.h"
 #include "replay/record/recording.h"
 
 namespace hlo {

@@ -6,9 +6,9 @@
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "replay/cli/json_output.h"
-#include "replay/diff.h"
-#include "replay/diverge.h"
-#include "replay/files.h"
+#include "replay/compare/diff.h"
+#include "replay/judge/diverge.h"
+#include "replay/os/files.h"
 
 namespace hlo {
 

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "replay/bisect.h"
 #include "replay/cli/command.h"
-#include "replay/inside/search.h"
-#include "replay/progress.h"
+#include "replay/hunt/bisect.h"
+#include "replay/hunt/inside/search.h"
+#include "replay/os/progress.h"
 
 namespace hlo {
 

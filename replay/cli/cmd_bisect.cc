@@ -14,12 +14,12 @@
 #include "passes/pipelines.h"
 #include "replay/cli/bisect_report.h"
 #include "replay/cli/json_output.h"
-#include "replay/confined_path.h"
-#include "replay/files.h"
-#include "replay/inside/edges.h"
-#include "replay/inside/inputs.h"
-#include "replay/npz.h"
-#include "replay/progress.h"
+#include "replay/judge/inside/edges.h"
+#include "replay/judge/inside/inputs.h"
+#include "replay/judge/npz.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/files.h"
+#include "replay/os/progress.h"
 #include "replay/record/run.h"
 
 namespace hlo {

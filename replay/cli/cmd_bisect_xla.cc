@@ -9,12 +9,12 @@
 #include "ir/fingerprint.h"
 #include "replay/cli/engine.h"
 #include "replay/cli/json_output.h"
-#include "replay/confined_path.h"
-#include "replay/files.h"
 #include "replay/installed/change.h"
 #include "replay/installed/figures.h"
 #include "replay/installed/measure.h"
-#include "replay/progress.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/files.h"
+#include "replay/os/progress.h"
 #include "replay/record/run.h"
 
 namespace hlo {

@@ -3,12 +3,12 @@
 #include "replay/cli/command.h"
 #include "replay/cli/looked_at.h"
 #include "replay/cli/other_files.h"
-#include "replay/confined_path.h"
-#include "replay/files.h"
-#include "replay/held_modules.h"
-#include "replay/interrupt.h"
-#include "replay/kernels.h"
-#include "replay/terminal.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/files.h"
+#include "replay/os/interrupt.h"
+#include "replay/os/terminal.h"
+#include "replay/record/held_modules.h"
+#include "replay/report/kernels.h"
 
 namespace hlo {
 namespace {

@@ -2,8 +2,8 @@
 #include <filesystem>
 
 #include "replay/cli/command.h"
-#include "replay/files.h"
-#include "replay/program.h"
+#include "replay/os/files.h"
+#include "replay/os/program.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

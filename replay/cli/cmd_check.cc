@@ -2,14 +2,14 @@
 #include <filesystem>
 
 #include "ir/source_lines.h"
-#include "replay/check.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
-#include "replay/confined_path.h"
-#include "replay/files.h"
-#include "replay/memory.h"
+#include "replay/judge/check.h"
+#include "replay/judge/memory.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/files.h"
+#include "replay/os/spawn.h"
 #include "replay/record/run.h"
-#include "replay/spawn.h"
 
 namespace hlo {
 namespace {

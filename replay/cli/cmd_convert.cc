@@ -9,8 +9,8 @@
 #include "replay/cli/engine.h"
 #include "replay/cli/json_output.h"
 #include "replay/cli/other_files.h"
-#include "replay/files.h"
-#include "replay/progress.h"
+#include "replay/os/files.h"
+#include "replay/os/progress.h"
 
 namespace hlo {
 namespace {

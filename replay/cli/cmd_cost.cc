@@ -4,14 +4,14 @@
 
 #include "ir/source_lines.h"
 #include "ir/verifier.h"
-#include "replay/answers.h"
 #include "replay/cli/command.h"
 #include "replay/cli/looked_at.h"
 #include "replay/cli/measured.h"
-#include "replay/interrupt.h"
-#include "replay/kernels.h"
-#include "replay/target.h"
-#include "replay/terminal.h"
+#include "replay/os/interrupt.h"
+#include "replay/os/terminal.h"
+#include "replay/record/target.h"
+#include "replay/report/answers.h"
+#include "replay/report/kernels.h"
 
 namespace hlo {
 namespace {

@@ -3,14 +3,14 @@
 #include <filesystem>
 #include <optional>
 
-#include "replay/answers.h"
 #include "replay/cli/command.h"
-#include "replay/explain.h"
-#include "replay/files.h"
-#include "replay/profile.h"
+#include "replay/os/files.h"
+#include "replay/os/terminal.h"
 #include "replay/record/import.h"
 #include "replay/record/run.h"
-#include "replay/terminal.h"
+#include "replay/report/answers.h"
+#include "replay/report/explain.h"
+#include "replay/report/profile.h"
 
 namespace hlo {
 namespace {

@@ -4,12 +4,12 @@
 
 #include "replay/cli/engine.h"
 #include "replay/cli/json_output.h"
-#include "replay/files.h"
 #include "replay/installed/figures.h"
-#include "replay/kernels.h"
-#include "replay/progress.h"
+#include "replay/os/files.h"
+#include "replay/os/progress.h"
 #include "replay/record/import.h"
 #include "replay/record/run.h"
+#include "replay/report/kernels.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

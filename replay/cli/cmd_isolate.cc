@@ -9,8 +9,8 @@
 #include "ir/verifier.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
-#include "replay/extract.h"
-#include "replay/files.h"
+#include "replay/hunt/extract.h"
+#include "replay/os/files.h"
 
 namespace hlo {
 namespace {

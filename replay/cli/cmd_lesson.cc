@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "replay/cli/command.h"
-#include "replay/terminal.h"
+#include "replay/os/terminal.h"
 #include "viewer/page_file.h"
 
 namespace hlo {

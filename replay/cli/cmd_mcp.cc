@@ -12,12 +12,12 @@
 #include <mutex>
 
 #include "replay/cli/command.h"
-#include "replay/files.h"
-#include "replay/held_modules.h"
 #include "replay/mcp/budget.h"
 #include "replay/mcp/server.h"
+#include "replay/os/files.h"
+#include "replay/os/spawn.h"
+#include "replay/record/held_modules.h"
 #include "replay/record/run.h"
-#include "replay/spawn.h"
 
 namespace hlo {
 namespace {

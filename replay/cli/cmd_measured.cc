@@ -7,11 +7,11 @@
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
 #include "replay/cli/measured.h"
-#include "replay/file_kind.h"
-#include "replay/files.h"
-#include "replay/kernels.h"
-#include "replay/target.h"
-#include "replay/terminal.h"
+#include "replay/os/files.h"
+#include "replay/os/terminal.h"
+#include "replay/record/file_kind.h"
+#include "replay/record/target.h"
+#include "replay/report/kernels.h"
 
 namespace hlo {
 namespace {

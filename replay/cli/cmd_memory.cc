@@ -3,12 +3,12 @@
 #include <map>
 
 #include "ir/buffer.h"
-#include "replay/answers.h"
 #include "replay/cli/command.h"
 #include "replay/cli/looked_at.h"
-#include "replay/interrupt.h"
-#include "replay/memory_report.h"
-#include "replay/terminal.h"
+#include "replay/os/interrupt.h"
+#include "replay/os/terminal.h"
+#include "replay/report/answers.h"
+#include "replay/report/memory_report.h"
 
 namespace hlo {
 namespace {

@@ -7,13 +7,13 @@
 #include "ir/source_lines.h"
 #include "replay/cli/command.h"
 #include "replay/cli/other_files.h"
-#include "replay/files.h"
-#include "replay/findings.h"
-#include "replay/first_look.h"
-#include "replay/overview.h"
+#include "replay/os/files.h"
+#include "replay/os/terminal.h"
 #include "replay/record/import.h"
 #include "replay/record/run.h"
-#include "replay/terminal.h"
+#include "replay/report/findings.h"
+#include "replay/report/first_look.h"
+#include "replay/report/overview.h"
 
 namespace hlo {
 namespace {

@@ -5,11 +5,11 @@
 #include "ir/print.h"
 #include "passes/pipelines.h"
 #include "replay/cli/command.h"
-#include "replay/made_order.h"
+#include "replay/compare/replayed_users.h"
+#include "replay/os/terminal.h"
+#include "replay/record/made_order.h"
 #include "replay/record/run.h"
-#include "replay/replayed_users.h"
-#include "replay/start_stage.h"
-#include "replay/terminal.h"
+#include "replay/record/start_stage.h"
 
 namespace hlo {
 namespace {

@@ -10,8 +10,8 @@
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
 #include "replay/cli/other_files.h"
-#include "replay/files.h"
-#include "replay/graphdef.h"
+#include "replay/compare/graphdef.h"
+#include "replay/os/files.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

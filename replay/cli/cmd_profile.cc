@@ -12,9 +12,9 @@
 #include "ir/print.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
-#include "replay/confined_path.h"
-#include "replay/files.h"
-#include "replay/ptxas.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/files.h"
+#include "replay/os/ptxas.h"
 #include "replay/record/run.h"
 
 namespace hlo {

@@ -8,12 +8,12 @@
 
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
-#include "replay/confined_path.h"
-#include "replay/files.h"
-#include "replay/guilty.h"
-#include "replay/judge.h"
-#include "replay/program.h"
-#include "replay/progress.h"
+#include "replay/hunt/guilty.h"
+#include "replay/judge/judge.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/files.h"
+#include "replay/os/program.h"
+#include "replay/os/progress.h"
 #include "replay/record/recording.h"
 
 namespace hlo {

@@ -14,12 +14,12 @@
 #include "passes/pipelines.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
-#include "replay/extract.h"
-#include "replay/files.h"
-#include "replay/nan_watch.h"
-#include "replay/npz.h"
-#include "replay/progress.h"
-#include "replay/reduce.h"
+#include "replay/hunt/extract.h"
+#include "replay/hunt/reduce.h"
+#include "replay/judge/nan_watch.h"
+#include "replay/judge/npz.h"
+#include "replay/os/files.h"
+#include "replay/os/progress.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

@@ -5,9 +5,9 @@
 #include "ir/source_lines.h"
 #include "replay/cli/command.h"
 #include "replay/cli/looked_at.h"
-#include "replay/interrupt.h"
+#include "replay/os/interrupt.h"
+#include "replay/os/terminal.h"
 #include "replay/record/run.h"
-#include "replay/terminal.h"
 
 namespace hlo {
 namespace {

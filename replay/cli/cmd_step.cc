@@ -10,10 +10,10 @@
 #include "ir/verifier.h"
 #include "passes/pipelines.h"
 #include "replay/cli/command.h"
-#include "replay/diff.h"
-#include "replay/files.h"
+#include "replay/compare/diff.h"
+#include "replay/os/files.h"
+#include "replay/os/spawn.h"
 #include "replay/record/recording.h"
-#include "replay/spawn.h"
 
 namespace hlo {
 namespace {

@@ -9,13 +9,13 @@
 #include "replay/cli/command.h"
 #include "replay/cli/looked_at.h"
 #include "replay/cli/measured.h"
-#include "replay/interrupt.h"
-#include "replay/kernels.h"
-#include "replay/memory_report.h"
+#include "replay/os/interrupt.h"
+#include "replay/os/terminal.h"
 #include "replay/record/import.h"
-#include "replay/summary.h"
-#include "replay/target.h"
-#include "replay/terminal.h"
+#include "replay/record/target.h"
+#include "replay/report/kernels.h"
+#include "replay/report/memory_report.h"
+#include "replay/report/summary.h"
 
 namespace hlo {
 namespace {

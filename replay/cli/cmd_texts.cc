@@ -11,7 +11,7 @@
 #include "parser/parser.h"
 #include "parser/proto_reader.h"
 #include "replay/cli/command.h"
-#include "replay/files.h"
+#include "replay/os/files.h"
 
 namespace hlo {
 int cmd_print(const PrintArgs& a) {

@@ -5,13 +5,13 @@
 #include "ir/buffer.h"
 #include "passes/pipelines.h"
 #include "replay/cli/command.h"
-#include "replay/kernels.h"
-#include "replay/progress.h"
-#include "replay/replayer.h"
-#include "replay/start_stage.h"
-#include "replay/target.h"
-#include "replay/terminal.h"
-#include "replay/what_if.h"
+#include "replay/os/progress.h"
+#include "replay/os/terminal.h"
+#include "replay/record/replayer.h"
+#include "replay/record/start_stage.h"
+#include "replay/record/target.h"
+#include "replay/report/kernels.h"
+#include "replay/report/what_if.h"
 
 namespace hlo {
 namespace {

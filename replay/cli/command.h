@@ -9,11 +9,11 @@
 #include <string>
 
 #include "passes/pass.h"
-#include "replay/answers.h"
-#include "replay/diff.h"
-#include "replay/input.h"
-#include "replay/judge.h"
-#include "replay/wanted_passes.h"
+#include "replay/compare/diff.h"
+#include "replay/judge/judge.h"
+#include "replay/record/input.h"
+#include "replay/record/wanted_passes.h"
+#include "replay/report/answers.h"
 
 namespace CLI {
 class App;
@@ -158,7 +158,7 @@ struct CheckArgs : RunArgs {
   std::string outputs, dump;
   bool json = false;
 };
-// Is what was compiled right (replay/check.h)?
+// Is what was compiled right (replay/judge/check.h)?
 int cmd_check(const CheckArgs& a);
 
 struct CaptureArgs {

@@ -5,10 +5,10 @@
 
 #include "dump/proto_writer.h"
 #include "ir/print.h"
-#include "replay/confined_path.h"
-#include "replay/file_kind.h"
-#include "replay/files.h"
 #include "replay/installed/figures.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/files.h"
+#include "replay/record/file_kind.h"
 #include "replay/record/run.h"
 
 namespace hlo {

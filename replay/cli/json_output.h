@@ -3,12 +3,12 @@
 #include <string>
 
 #include "ir/base/check.h"
-#include "replay/answers.h"
 #include "replay/cli/command.h"
+#include "replay/report/answers.h"
 
 namespace hlo {
 
-// complete() (replay/answers.h) of what bisect and link find, which have no one place where it comes together.
+// complete() (replay/report/answers.h) of what bisect and link find, which have no one place where it comes together.
 Json complete_bisection(const Json& found);
 Json complete_links(const Json& found);
 

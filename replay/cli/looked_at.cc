@@ -1,6 +1,6 @@
 #include "replay/cli/looked_at.h"
 
-#include "replay/confined_path.h"
+#include "replay/os/confined_path.h"
 
 namespace hlo {
 

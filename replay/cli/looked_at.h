@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "replay/answers.h"
 #include "replay/cli/command.h"
 #include "replay/record/run.h"
+#include "replay/report/answers.h"
 
 namespace hlo {
 

@@ -13,11 +13,11 @@
 #include "passes/pipelines.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
-#include "replay/interrupt.h"
-#include "replay/progress.h"
+#include "replay/os/interrupt.h"
+#include "replay/os/progress.h"
+#include "replay/os/terminal.h"
 #include "replay/record/run.h"
-#include "replay/target.h"
-#include "replay/terminal.h"
+#include "replay/record/target.h"
 
 namespace hlo {
 

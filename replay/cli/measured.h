@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "replay/cli/looked_at.h"
-#include "replay/measured.h"
-#include "replay/profile.h"
+#include "replay/report/measured.h"
+#include "replay/report/profile.h"
 
 namespace hlo {
 

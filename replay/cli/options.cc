@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "replay/cli/command.h"
-#include "replay/files.h"
+#include "replay/os/files.h"
 
 namespace hlo {
 

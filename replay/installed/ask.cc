@@ -9,11 +9,11 @@
 #include <sstream>
 
 #include "ir/base/check.h"
-#include "replay/files.h"
 #include "replay/installed/embedded.h"
-#include "replay/program.h"
-#include "replay/progress.h"
-#include "replay/spawn.h"
+#include "replay/os/files.h"
+#include "replay/os/program.h"
+#include "replay/os/progress.h"
+#include "replay/os/spawn.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

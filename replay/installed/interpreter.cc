@@ -7,7 +7,7 @@
 #include <set>
 
 #include "ir/base/check.h"
-#include "replay/spawn.h"
+#include "replay/os/spawn.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

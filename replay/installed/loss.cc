@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "replay/diff.h"
+#include "replay/compare/diff.h"
 
 namespace hlo {
 namespace {

@@ -8,12 +8,12 @@
 
 #include "ir/base/check.h"
 #include "ir/base/hash.h"
-#include "replay/files.h"
 #include "replay/installed/embedded.h"
 #include "replay/installed/figures.h"
-#include "replay/kernels.h"
-#include "replay/overview.h"
+#include "replay/os/files.h"
 #include "replay/record/run.h"
+#include "replay/report/kernels.h"
+#include "replay/report/overview.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

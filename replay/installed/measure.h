@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "replay/guilty.h"
+#include "replay/hunt/guilty.h"
 #include "replay/installed/ask.h"
-#include "replay/judge.h"
+#include "replay/judge/judge.h"
 
 namespace hlo {
 

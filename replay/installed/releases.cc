@@ -10,10 +10,10 @@
 #include <sstream>
 
 #include "ir/base/check.h"
-#include "replay/files.h"
 #include "replay/installed/interpreter.h"
-#include "replay/progress.h"
-#include "replay/spawn.h"
+#include "replay/os/files.h"
+#include "replay/os/progress.h"
+#include "replay/os/spawn.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

@@ -2,7 +2,7 @@
 
 #include "ir/analysis/gpu_target.h"
 #include "ir/base/check.h"
-#include "replay/target.h"
+#include "replay/record/target.h"
 
 namespace hlo {
 namespace {

@@ -4,9 +4,9 @@
 #include <new>
 
 #include "parser/parser.h"
-#include "replay/interrupt.h"
 #include "replay/library/access.h"
-#include "replay/progress.h"
+#include "replay/os/interrupt.h"
+#include "replay/os/progress.h"
 
 namespace hlo::api {
 

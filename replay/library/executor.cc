@@ -7,10 +7,10 @@
 #include "ir/base/memory.h"
 #include "ir/buffer.h"
 #include "ir/verifier.h"
-#include "replay/interrupt.h"
+#include "replay/judge/memory.h"
+#include "replay/judge/session.h"
 #include "replay/library/running.h"
-#include "replay/memory.h"
-#include "replay/session.h"
+#include "replay/os/interrupt.h"
 
 namespace hlo::api {
 namespace {

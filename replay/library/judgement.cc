@@ -4,10 +4,10 @@
 
 #include "ir/eval/compare.h"
 #include "ir/eval/widen.h"
-#include "replay/interrupt.h"
+#include "replay/hunt/reduce.h"
 #include "replay/library/running.h"
-#include "replay/progress.h"
-#include "replay/reduce.h"
+#include "replay/os/interrupt.h"
+#include "replay/os/progress.h"
 
 namespace hlo::api {
 namespace {

@@ -6,8 +6,8 @@
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "parser/proto_reader.h"
-#include "replay/input.h"
 #include "replay/library/access.h"
+#include "replay/record/input.h"
 
 namespace hlo::api {
 namespace {

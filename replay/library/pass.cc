@@ -2,8 +2,8 @@
 
 #include "passes/pipelines.h"
 #include "replay/library/access.h"
-#include "replay/progress.h"
-#include "replay/wanted_passes.h"
+#include "replay/os/progress.h"
+#include "replay/record/wanted_passes.h"
 
 namespace hlo::api {
 namespace {

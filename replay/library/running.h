@@ -6,8 +6,8 @@
 #include "hlo/executor.h"
 #include "hlo/pass.h"
 #include "passes/pass.h"
+#include "replay/judge/session.h"
 #include "replay/library/access.h"
-#include "replay/session.h"
 
 namespace hlo::api {
 

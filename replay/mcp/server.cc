@@ -15,7 +15,7 @@
 #include <optional>
 #include <thread>
 
-#include "replay/interrupt.h"
+#include "replay/os/interrupt.h"
 
 namespace hlo::mcp {
 namespace {

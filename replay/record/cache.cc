@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "ir/base/hash.h"
-#include "replay/confined_path.h"
-#include "replay/files.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/files.h"
 #include "replay/record/store.h"
 
 namespace hlo {

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <map>
 
-#include "replay/confined_path.h"
-#include "replay/files.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/files.h"
+#include "replay/os/terminal.h"
 #include "replay/record/import.h"
-#include "replay/terminal.h"
 
 namespace hlo {
 

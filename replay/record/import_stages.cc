@@ -2,9 +2,9 @@
 
 #include "ir/base/check.h"
 #include "parser/parser.h"
-#include "replay/confined_path.h"
-#include "replay/files.h"
-#include "replay/progress.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/files.h"
+#include "replay/os/progress.h"
 #include "replay/record/cache.h"
 #include "replay/record/import.h"
 #include "replay/record/match.h"

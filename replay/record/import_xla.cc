@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
-#include "replay/confined_path.h"
-#include "replay/files.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/files.h"
 #include "replay/record/dump_names.h"
 #include "replay/record/import.h"
 

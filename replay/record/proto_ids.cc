@@ -3,7 +3,7 @@
 #include <unordered_map>
 
 #include "parser/proto_reader.h"
-#include "replay/confined_path.h"
+#include "replay/os/confined_path.h"
 
 namespace hlo {
 namespace {

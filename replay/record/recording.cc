@@ -4,12 +4,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "replay/confined_path.h"
-#include "replay/files.h"
-#include "replay/progress.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/files.h"
+#include "replay/os/progress.h"
+#include "replay/os/terminal.h"
 #include "replay/record/import.h"
 #include "replay/record/store.h"
-#include "replay/terminal.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

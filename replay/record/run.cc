@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <map>
 
-#include "replay/confined_path.h"
-#include "replay/files.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/files.h"
+#include "replay/os/terminal.h"
 #include "replay/record/dump_names.h"
-#include "replay/terminal.h"
 
 namespace hlo {
 namespace fs = std::filesystem;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "replay/terminal.h"
+#include "replay/os/terminal.h"
 
 namespace hlo {
 

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "replay/os/terminal.h"
 #include "replay/record/bytes.h"
 #include "replay/record/stage_pages.h"
 #include "replay/record/store.h"
 #include "replay/record/store_format.h"
 #include "replay/record/store_parts.h"
-#include "replay/terminal.h"
 
 namespace hlo {
 

@@ -13,9 +13,9 @@
 #include "parser/executable.h"
 #include "parser/proto_reader.h"
 #include "parser/unpack.h"
-#include "replay/held_modules.h"
-#include "replay/interrupt.h"
-#include "replay/progress.h"
+#include "replay/os/interrupt.h"
+#include "replay/os/progress.h"
+#include "replay/record/held_modules.h"
 
 // This libc has the other name for it alone.
 extern "C" ssize_t getrandom(void* at, size_t bytes, unsigned) {

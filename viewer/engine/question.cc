@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "ir/base/check.h"
-#include "replay/terminal.h"
+#include "replay/os/terminal.h"
 
 namespace hlo {
 namespace {

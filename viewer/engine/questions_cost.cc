@@ -7,7 +7,7 @@
 #include "ir/thunk.h"
 #include "ir/verifier.h"
 #include "passes/backend/backend.h"
-#include "replay/memory_report.h"
+#include "replay/report/memory_report.h"
 #include "viewer/engine/session.h"
 
 namespace hlo {

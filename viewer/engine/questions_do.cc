@@ -5,9 +5,9 @@
 #include "ir/verifier.h"
 #include "parser/parser.h"
 #include "passes/pipelines.h"
+#include "replay/os/terminal.h"
 #include "replay/record/match.h"
-#include "replay/terminal.h"
-#include "replay/wanted_passes.h"
+#include "replay/record/wanted_passes.h"
 #include "viewer/engine/read_modules.h"
 #include "viewer/engine/session.h"
 

@@ -5,7 +5,7 @@
 
 #include "ir/print.h"
 #include "ir/source_lines.h"
-#include "replay/explain.h"
+#include "replay/report/explain.h"
 #include "viewer/engine/session.h"
 #include "viewer/layout/layout.h"
 

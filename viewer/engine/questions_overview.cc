@@ -3,8 +3,8 @@
 
 #include "ir/print.h"
 #include "parser/parser.h"
-#include "replay/first_look.h"
-#include "replay/link.h"
+#include "replay/compare/link.h"
+#include "replay/report/first_look.h"
 #include "viewer/engine/session.h"
 
 namespace hlo {

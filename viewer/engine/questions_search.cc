@@ -7,7 +7,7 @@
 #include "ir/base/check.h"
 #include "ir/print.h"
 #include "ir/source_lines.h"
-#include "replay/terminal.h"
+#include "replay/os/terminal.h"
 #include "viewer/engine/session.h"
 
 namespace hlo {

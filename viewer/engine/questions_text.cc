@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "ir/base/check.h"
-#include "replay/confined_path.h"
+#include "replay/os/confined_path.h"
 #include "viewer/engine/session.h"
 
 namespace hlo {

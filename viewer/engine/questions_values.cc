@@ -10,11 +10,11 @@
 #include "ir/source_lines.h"
 #include "ir/verifier.h"
 #include "parser/parser.h"
-#include "replay/bisect.h"
-#include "replay/diverge.h"
-#include "replay/inputs.h"
-#include "replay/memory.h"
-#include "replay/nan_watch.h"
+#include "replay/hunt/bisect.h"
+#include "replay/judge/diverge.h"
+#include "replay/judge/inputs.h"
+#include "replay/judge/memory.h"
+#include "replay/judge/nan_watch.h"
 #include "viewer/engine/session.h"
 
 namespace hlo {

@@ -1,6 +1,6 @@
 #include "viewer/engine/read_modules.h"
 
-#include "replay/input.h"
+#include "replay/record/input.h"
 
 namespace hlo {
 

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "ir/module.h"
-#include "replay/decisions.h"
-#include "replay/diff.h"
-#include "replay/files.h"
-#include "replay/kernels.h"
+#include "replay/compare/diff.h"
+#include "replay/os/files.h"
 #include "replay/record/recording.h"
-#include "replay/target.h"
+#include "replay/record/target.h"
+#include "replay/report/decisions.h"
+#include "replay/report/kernels.h"
 #include "viewer/engine/question.h"
 
 namespace hlo {

@@ -4,10 +4,10 @@
 #include <set>
 
 #include "ir/base/check.h"
-#include "replay/confined_path.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/terminal.h"
 #include "replay/record/run.h"
 #include "replay/record/store.h"
-#include "replay/terminal.h"
 #include "viewer/engine/read_modules.h"
 #include "viewer/engine/session.h"
 

@@ -1,0 +1,73 @@
+#include "replay/judge/inputs.h"
+
+#include <algorithm>
+
+#include "ir/base/memory.h"
+#include "ir/buffer.h"
+#include "ir/eval/evaluator.h"
+#include "parser/parser.h"
+#include "replay/judge/memory.h"
+
+namespace hlo {
+
+std::vector<Value> literal_arguments(const Module& m, const std::string& text, const std::string& path) {
+  // To the parser each literal stands where it stands in the file.
+  Universe& u = m.u();
+  std::vector<Value> out;
+  size_t at = 0;
+  for (InstId p : m.comp(m.entry()).params) {
+    at = text.find_first_not_of(" \t\r\n", at);
+    if (at == std::string::npos)
+      fail(FailureKind::kUsage, "{}: {} literals for {} parameters", path, out.size(), m.comp(m.entry()).params.size());
+    // To the end of the line outside of braces and parentheses.
+    size_t end = at;
+    int depth = 0;
+    for (; end < text.size() && (depth || text[end] != '\n'); ++end) {
+      if (text[end] == '{' || text[end] == '(') ++depth;
+      if (text[end] == '}' || text[end] == ')') --depth;
+    }
+    std::string_view one = std::string_view(text).substr(at, end - at);
+    // A shape in front is allowed: `f32[2] {1, 2}`.
+    ShapeId shape = m.shape_id(p);
+    if (size_t bracket = one.find(']');
+        isalpha(static_cast<unsigned char>(one[0])) && bracket < one.find_first_of("{(") && one.find('[') < bracket)
+      one.remove_prefix(std::min(one.find(' ', bracket), one.size()));
+    try {
+      ParseOptions where;
+      where.file = path;
+      where.first_line =
+          static_cast<size_t>(std::count(text.cbegin(), text.cbegin() + (one.data() - text.data()), '\n'));
+      out.push_back(value_of_literal(u, parse_literal(one, shape, u, where)));
+    } catch (const Failure& e) {
+      fail(e.kind(), "{}\nit is the value of parameter {} ({}), a {}", e.what(), out.size(), m.inst_name(p),
+           u.shape_text_plain(shape));
+    }
+    at = end;
+  }
+  return out;
+}
+
+void check_memory(const Module& m) {
+  double bytes = memory_need(m, true, false).parameters;
+  AvailableMemory there = available_memory();
+  if (bytes > static_cast<double>(there.bytes))
+    fail(FailureKind::kUsage, "the parameters take {}, and {} is {}", human_bytes(static_cast<int64_t>(bytes)),
+         human_bytes(there.bytes), there.limit);
+}
+
+void settle_elided(Module& m, const InputOptions& o) {
+  uint64_t leaf = uint64_t{1} << 32;  // far from the parameters' leaves
+  Universe& u = m.u();
+  for (InstId i : m.elided_constants()) {
+    if (o.fill_elided.empty())
+      fail(FailureKind::kUnsupported,
+           "{}: constant {} of shape {} is elided ({{...}}): its value is unknown, so there is no right answer; "
+           "--fill-elided=random|zeros runs it with made-up values",
+           o.label, m.inst_name(i), u.shape_text_plain(m.shape_id(i)));
+    Value v = seeded_input(u, m.shape_id(i), o.seed, leaf++, false);
+    if (o.fill_elided == "zeros" && v.data) std::fill(v.data->begin(), v.data->end(), '\0');
+    m.set_literal(i, u.literal(literal_of_value(u, v)));
+  }
+}
+
+}  // namespace hlo

@@ -1,0 +1,198 @@
+// Which operation of a stage is which of the stage before, and what reads it.
+#include <algorithm>
+#include <set>
+
+#include "replay/judge/inside/stage.h"
+#include "replay/judge/inside/stages.h"
+#include "replay/record/match.h"
+
+namespace hlo {
+namespace {
+
+constexpr size_t kDeepest = 64;  // operands of operands that are followed
+
+// Where two expressions over the same parameters begin to be others: the first pair, operands before users, that is
+// not the same operation, or reads another parameter. `alike`: pairs that are known not to.
+bool begin_to_differ(StageModule& a, InstId x, StageModule& b, InstId y, size_t depth,
+                     std::set<std::pair<uint32_t, uint32_t>>& alike, InstId* before, InstId* now) {
+  if (!alike.insert({x.value, y.value}).second) return false;
+  const Module &p = a.m(), &q = b.m();
+  *before = x, *now = y;
+  const bool parameters = p.op(x) == Opcode::Parameter && q.op(y) == Opcode::Parameter;
+  if (parameters) return p.parameter_number(x) != q.parameter_number(y);
+  if (p.op(x) != q.op(y) || p.operand_count(x) != q.operand_count(y)) return true;
+  if (a.canonical.operation(x) != b.canonical.operation(y)) return true;
+  for (size_t k = 0; depth < kDeepest && k < p.operand_count(x); ++k) {
+    const InstId l = p.operand(x, k), r = q.operand(y, k);
+    if ((p.op(l) == Opcode::Parameter) != (q.op(r) == Opcode::Parameter) ||
+        (p.op(l) == Opcode::Parameter && p.parameter_number(l) != q.parameter_number(r))) {
+      *before = x, *now = y;
+      return true;
+    }
+    if (begin_to_differ(a, l, b, r, depth + 1, alike, before, now)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// The same instruction by its name in the stage before, or UINT32_MAX. In computations that are called several times:
+// the same calls in the same order.
+uint32_t Inside::Comparison::counterpart(uint32_t now) {
+  StrId name = b_.walked.module->m()[b_.walked.visits[now].inst].name;
+  auto before = a_.walked.by_name.find(name), own = b_.walked.by_name.find(name);
+  if (before == a_.walked.by_name.end() || own == b_.walked.by_name.end()) return by_place(now);
+  if (before->second.size() != own->second.size()) return UINT32_MAX;
+  auto place = std::lower_bound(own->second.begin(), own->second.end(), now) - own->second.begin();
+  return before->second[static_cast<size_t>(place)];
+}
+
+// The same where a pass has given other names: what stands in its place, as the matcher of dumps sees it. Only what
+// is called as often, and whose name is gone, too.
+uint32_t Inside::Comparison::by_place(uint32_t now) {
+  const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
+  if (!placed_) {
+    placed_ = true;
+    const StageMatch match = match_stages(a, b);
+    for (uint32_t k = 0; k < a_.walked.visits.size(); ++k) visits_before_[a_.walked.visits[k].inst].push_back(k);
+    for (uint32_t k = 0; k < b_.walked.visits.size(); ++k) visits_now_[b_.walked.visits[k].inst].push_back(k);
+    for (const auto& [inst, visits] : visits_now_) {
+      const InstId was = inst.value < match.same.size() ? match.same[inst.value] : InstId();
+      if (was.valid() && a.op(was) == b.op(inst) && !b_.walked.by_name.contains(a[was].name)) places_[inst] = was;
+    }
+  }
+  auto was = places_.find(b_.walked.visits[now].inst);
+  if (was == places_.end()) return UINT32_MAX;
+  auto before = visits_before_.find(was->second);
+  const std::vector<uint32_t>& own = visits_now_[b_.walked.visits[now].inst];
+  if (before == visits_before_.end() || before->second.size() != own.size()) return UINT32_MAX;
+  auto place = std::lower_bound(own.begin(), own.end(), now) - own.begin();
+  return before->second[static_cast<size_t>(place)];
+}
+
+// What reads that value: by its number, which is its own where the value is new. Many an instruction has a zero: what
+// reads that one is told by the module, where only operations do.
+void Inside::Comparison::find_readers_of(uint32_t visit, std::vector<uint32_t>* out) {
+  if (readers_.empty()) find_readers();
+  const Module& b = b_.walked.module->m();
+  const Visit& v = b_.walked.visits[visit];
+  bool told = v.term.is_array() && !fresh(v.term) && !b.is_root(v.inst);
+  const std::vector<uint32_t>& own = b_.walked.by_name.at(b[v.inst].name);
+  auto place = static_cast<size_t>(std::lower_bound(own.begin(), own.end(), visit) - own.begin());
+  std::vector<uint32_t> direct;
+  if (told)
+    for (InstId u : b.users(v.inst)) {
+      auto at = b_.walked.by_name.find(b[u].name);
+      if (at == b_.walked.by_name.end()) continue;  // dead
+      told = told && role_of(b, u) == Role::kOperation && at->second.size() == own.size();
+      if (told) direct.push_back(at->second[place]);
+    }
+  if (told) {
+    out->insert(out->end(), direct.begin(), direct.end());
+    return;
+  }
+  std::vector<Term> leaves;
+  leaves_of(v.term, &leaves);
+  for (const Term& t : leaves)
+    if (auto readers = readers_.find(t.number); readers != readers_.end())
+      out->insert(out->end(), readers->second.begin(), readers->second.end());
+}
+
+// Is whatever reads that value, directly or not, down to values that agree with the stage before, the same operation
+// that it was? Then it is these inputs that do not tell, and no algebra has healed it.
+bool Inside::Comparison::erased(uint32_t visit) {
+  const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
+  std::vector<uint32_t> work{visit};
+  std::unordered_set<uint32_t> seen{visit};
+  for (size_t k = 0; k < work.size(); ++k) {
+    std::vector<uint32_t> readers;
+    find_readers_of(work[k], &readers);
+    for (uint32_t r : readers) {
+      InstId inst = b_.walked.visits[r].inst;
+      Role role = role_of(b, inst);
+      if (role == Role::kWhile || role == Role::kConditional || role == Role::kDraw) return false;
+      if (role != Role::kOperation || !seen.insert(r).second) continue;
+      uint32_t old = counterpart(r);
+      if (old == UINT32_MAX) return false;
+      InstId was = a_.walked.visits[old].inst;
+      if (role_of(a, was) != role ||
+          a_.walked.module->canonical.operation(was) != b_.walked.module->canonical.operation(inst))
+        return false;
+      const Term& own = b_.walked.visits[r].term;
+      if (fresh(own) || !agrees(own, a_.walked.visits[old].term)) work.push_back(r);
+    }
+  }
+  return true;
+}
+
+// Of two that are one and read other values: the pair that makes the first operand that is not what it was.
+bool Inside::Comparison::pair_of_operands(uint32_t before, uint32_t now, Departed* out) {
+  const Visit &v = b_.walked.visits[now], &w = a_.walked.visits[before];
+  const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
+  if (a.op(w.inst) != b.op(v.inst) || v.operands.size() != w.operands.size()) return false;
+  std::vector<bool> used(w.operands.size(), false);
+  if (Canonical::commutes(b, v.inst))
+    for (const Term& t : v.operands)
+      for (size_t k = 0; k < w.operands.size(); ++k)
+        if (!used[k] && agrees(t, w.operands[k])) {
+          used[k] = true;
+          break;
+        }
+  for (size_t k = 0; k < v.operands.size(); ++k) {
+    const Term& was = w.operands[k];
+    if (!v.operands[k].is_array() || !was.is_array() || used[k] || !fresh(v.operands[k])) continue;
+    if (agrees(v.operands[k], was)) continue;
+    const uint32_t maker = producer(v.operands[k].number);
+    auto old = made_before_.find(was.number);
+    if (maker == UINT32_MAX || maker >= now || old == made_before_.end()) continue;
+    if (n_[v.operands[k].number].sketch.kind != n_[was.number].sketch.kind) continue;
+    *out = {old->second, maker, false, false};
+    return true;
+  }
+  return false;
+}
+
+// Both names are in one of the two stages alone.
+bool Inside::Comparison::only_name(const Departed& d) const {
+  const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
+  return !a_.walked.by_name.contains(b[b_.walked.visits[d.now].inst].name) &&
+         !b_.walked.by_name.contains(a[a_.walked.visits[d.before].inst].name);
+}
+
+// Where an instruction has departed because it reads a new one in the place of one that is gone: these two, or what
+// they, being the same operation, read.
+bool Inside::Comparison::origin(const Departed& d, Departed* out) {
+  Departed at = d, next;
+  bool found = false;
+  for (size_t depth = 0; depth < kDeepest && pair_of_operands(at.before, at.now, &next); ++depth) {
+    const Visit &v = b_.walked.visits[next.now], &w = a_.walked.visits[next.before];
+    const bool same = a_.walked.module->canonical.operation(w.inst) == b_.walked.module->canonical.operation(v.inst);
+    if (!same && !only_name(next)) break;
+    at = next, found = true;
+    if (!same) break;
+  }
+  if (!found) return false;
+  const Visit &v = b_.walked.visits[at.now], &w = a_.walked.visits[at.before];
+  at.operands_agree = v.operands.size() == w.operands.size();
+  for (size_t k = 0; at.operands_agree && k < v.operands.size(); ++k)
+    at.operands_agree = agrees(v.operands[k], w.operands[k]);
+  *out = at;
+  return true;
+}
+
+void Inside::Comparison::describe_applied(const Departed& d, InsideFinding* f) {
+  StageModule &a = *a_.walked.module, &b = *b_.walked.module;
+  const InstId was = a_.walked.visits[d.before].inst, is = b_.walked.visits[d.now].inst;
+  if (role_of(b.m(), is) != Role::kOperation || a.m().called(was).size() != b.m().called(is).size()) return;
+  for (size_t k = 0; k < b.m().called(is).size(); ++k) {
+    const CompId c = a.m().called(was)[k], e = b.m().called(is)[k];
+    if (a.canonical.computation(c) == b.canonical.computation(e)) continue;
+    InstId before, now;
+    std::set<std::pair<uint32_t, uint32_t>> alike;
+    if (!begin_to_differ(a, a.m().comp(c).root, b, b.m().comp(e).root, 0, alike, &before, &now)) continue;
+    f->applied_before = before, f->applied_after = now;
+    return;
+  }
+}
+
+}  // namespace hlo

@@ -1,0 +1,81 @@
+// How two numbered stages are compared.
+#pragma once
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "replay/judge/inside/inside.h"
+
+namespace hlo {
+
+struct Inside::Stage {
+  StageNumbers walked;
+  std::vector<Term> outputs;  // leaves, whole arrays
+  std::vector<Term> local;    // the same as devices hold them
+  int64_t devices = 1, partitions = 1;
+};
+
+class Inside::Comparison {
+ public:
+  // `expected`: outputs of the last stage that has all of them.
+  Comparison(Numbering& numbers, const Stage& before, const Stage& now, const std::vector<Term>& expected)
+      : n_(numbers), a_(before), b_(now), expected_(expected) {}
+  InsideStage judge();
+  void count(InsideStage* out);
+
+ private:
+  struct Departed {
+    uint32_t before, now;  // places in the stages' visits
+    bool operands_agree;
+    bool elsewhere;  // the values agree: by a constant's own bits, or on other operands, they would not
+  };
+  void find_departed();
+  void find_producers();
+  void compare_outputs(InsideStage* out);
+  bool leads_to_outputs(uint32_t visit) const { return reached_.contains(visit); }
+  void reach_back(const std::vector<Term>& from);
+  void describe_outputs(InsideStage* out);
+  void describe_partial(InsideFinding* f);
+  bool adds_up(const Term& now, const Term& before);
+  std::string partial_words(std::string_view holder, std::string_view whole, std::string_view reader) const;
+  InsideFinding describe(const Departed& d);
+  void add_operands(InsideFinding* f);
+  void add_regions(InsideFinding* f, uint32_t now, const uint32_t* before);
+  bool erased(uint32_t visit);
+  bool other_function(const Visit& before, const Visit& now);
+  void find_readers();
+  uint32_t counterpart(uint32_t now);
+  uint32_t by_place(uint32_t now);
+  bool origin(const Departed& d, Departed* out);
+  bool pair_of_operands(uint32_t before, uint32_t now, Departed* out);
+  bool only_name(const Departed& d) const;
+  void find_readers_of(uint32_t visit, std::vector<uint32_t>* out);
+  void judge_values(InsideStage* out);
+  void describe_applied(const Departed& d, InsideFinding* f);
+  bool later_trip(uint32_t now, InsideStage* out);
+  uint32_t first_loop();
+  void judge_endless(InsideStage* out);
+  double apart(const Term& now, const Term& before, std::string* words);
+  bool fresh(const Term& t) const;
+  bool agrees(const Term& t, const Term& with) const;
+  uint32_t producer(NumberId n) const;
+  std::string name_of(const Stage& s, NumberId n) const;
+
+  Numbering& n_;
+  const Stage &a_, &b_;
+  const std::vector<Term> expected_;
+  std::vector<Departed> departed_;
+  std::unordered_map<NumberId, uint32_t> made_before_, made_now_;  // by number: the first operation that gives it
+  std::unordered_map<NumberId, std::vector<uint32_t>> readers_;    // of new values, in this stage
+  std::unordered_map<NumberId, std::vector<uint32_t>> departed_numbers_;  // of this stage's values: places in departed_
+  std::unordered_set<uint32_t> reached_;
+  // Which instruction of the stage before it is by its place, where names are gone; made when it is asked for.
+  std::unordered_map<InstId, InstId> places_;
+  std::unordered_map<InstId, std::vector<uint32_t>> visits_before_, visits_now_;
+  bool placed_ = false;
+  std::vector<Term> moved_;  // outputs, as devices hold them
+  double moved_by_ = 0;
+};
+
+}  // namespace hlo

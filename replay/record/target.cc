@@ -1,0 +1,209 @@
+#include "replay/record/target.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "ir/analysis/gpu_target.h"
+#include "passes/pipelines.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/files.h"
+#include "replay/os/terminal.h"
+#include "replay/record/run.h"
+
+namespace hlo {
+namespace {
+
+// The value of the first `key: …` behind `from`, without quotes; empty where there is none. `end`: of the block.
+std::string pbtxt_field(std::string_view text, std::string_view key, size_t from = 0,
+                        size_t end = std::string_view::npos) {
+  text = text.substr(0, end);
+  for (size_t at = text.find(key, from); at != std::string_view::npos; at = text.find(key, at + 1)) {
+    const bool begins = at == 0 || text[at - 1] == ' ' || text[at - 1] == '\n';
+    std::string_view rest = text.substr(at + key.size());
+    if (!begins || !rest.starts_with(": ")) continue;
+    rest = rest.substr(2, std::min(rest.find('\n'), rest.size()) - 2);
+    if (rest.size() >= 2 && rest.front() == '"' && rest.back() == '"') rest = rest.substr(1, rest.size() - 2);
+    return printable(rest.substr(0, 200));
+  }
+  return {};
+}
+
+double number_field(std::string_view text, std::string_view key, size_t from = 0) {
+  std::string value = pbtxt_field(text, key, from);
+  double v = value.empty() ? 0 : std::strtod(value.c_str(), nullptr);
+  return v > 0 && v < 1e18 ? v : 0;
+}
+
+// Does the device's name have that of the data sheet as a word, whatever the spaces? `L4` is not in `L40S`.
+bool names_device(std::string_view device, std::string_view sheet) {
+  std::string packed;
+  for (char c : device)
+    if (c != ' ') packed += static_cast<char>(toupper(static_cast<unsigned char>(c)));
+  for (size_t at = packed.find(sheet); at != std::string::npos; at = packed.find(sheet, at + 1)) {
+    size_t end = at + sheet.size();
+    // Behind it a size or a form factor may stand: `A10080GB` was `A100 80GB`; so spaces of the original decide.
+    size_t seen = 0, original = 0;
+    while (original < device.size() && seen < end) seen += device[original++] != ' ';
+    if (original >= device.size() || !isalnum(static_cast<unsigned char>(device[original]))) return true;
+  }
+  return false;
+}
+
+// By what the configuration says of clocks and units: as data sheets do.
+bool spec_of_config(std::string_view text, DeviceSpec* out) {
+  double cores = number_field(text, "core_count"), fpus = number_field(text, "fpus_per_core"),
+         clock = number_field(text, "clock_rate_ghz"), memory = number_field(text, "memory_bandwidth");
+  if (cores <= 0 || fpus <= 0 || clock <= 0 || memory <= 0) return false;
+  out->name = "the target";
+  out->memory_gb_s = memory / 1e9;
+  out->f32_tflops = cores * fpus * 2 * clock / 1e3;
+  out->matrix_tflops = out->f32_tflops;
+  size_t matrix = text.find("matrix_unit_description");
+  size_t bf16 = matrix == std::string_view::npos ? matrix : text.find("key: 16\n", matrix);  // PrimitiveType BF16
+  if (bf16 != std::string_view::npos) {
+    double rate = number_field(text, "clock_rate_ghz", bf16) * number_field(text, "units_per_core", bf16) *
+                  number_field(text, "ops_per_clock", bf16);
+    if (rate > 0) out->matrix_tflops = cores * rate * 2 / 1e3;
+  }
+  return true;
+}
+
+// A TPU by what libtpu writes into NAME.target_arguments.txt: a code name, and a variant where one name has two chips.
+// Empty where the file says no version.
+std::string tpu_of(std::string_view arguments) {
+  const std::string version = pbtxt_field(arguments, "version"), variant = pbtxt_field(arguments, "variant");
+  if (version.empty()) return {};
+  struct Known {
+    std::string_view version, variant, name;
+  };
+  // As libtpu 0.0.51 compiles for topologies of these names (tests/dev/tpu_dumps.py).
+  constexpr Known kKnown[] = {
+      {"TPU_VERSION_JELLYFISH", "", "TPU v2"},      {"TPU_VERSION_DRAGONFISH", "", "TPU v3"},
+      {"TPU_VERSION_PUFFERFISH", "", "TPU v4"},     {"TPU_VERSION_VIPERFISH", "", "TPU v5p"},
+      {"TPU_VERSION_VIPERFISH", "lite", "TPU v5e"}, {"TPU_VERSION_GHOSTLITE", "", "TPU v6e"},
+  };
+  for (const Known& k : kKnown)
+    if (k.version == version && k.variant == variant) return std::string(k.name);
+  return version + (variant.empty() ? "" : ", " + variant);
+}
+
+}  // namespace
+
+std::string Target::in_words() const {
+  std::string out = platform.empty() || device.starts_with(platform + " ") ? device
+                    : device.empty()                                       ? platform
+                                                                           : platform + ", " + device;
+  if (!versions.empty()) out += (out.empty() ? "" : ", ") + versions;
+  return out.empty() ? "unknown" : out;
+}
+
+Target target_of(const Recording& r, const std::string& gpu) {
+  Target t;
+  std::string config, tpu;
+  for (const std::string& f : r.other_files) {
+    if (f.ends_with(".target_arguments.txt")) try {
+        tpu = tpu_of(read_confined(r.folder, f));
+      } catch (const Failure&) {  // what cannot be read says nothing
+      }
+    if (f.ends_with("gpu_target_config.pbtxt")) try {
+        config = read_confined(r.folder, f);
+      } catch (const Failure&) {  // what cannot be read says nothing
+      }
+    size_t end = f.find("_gpu_after_optimizations");
+    if (end != std::string::npos && t.device.empty()) {
+      size_t dot = f.find("sm_");
+      if (dot == std::string::npos || dot > end) dot = f.find("gfx");
+      if (dot != std::string::npos && dot < end) t.device = printable(f.substr(dot, end - dot));
+      t.platform = t.device.starts_with("sm_") ? "CUDA" : t.device.starts_with("gfx") ? "ROCM" : "GPU";
+    } else if (f.find(".cpu_after_optimizations") != std::string::npos) {
+      t.platform = "CPU";
+    }
+  }
+  if (!tpu.empty()) {
+    t.platform = "TPU", t.device = tpu;
+    // Behind the module's name: `.cl_1003875606`, the change of Google's sources that libtpu was built from.
+    if (size_t at = r.module_name.rfind(".cl_"); at != std::string::npos)
+      t.versions = "libtpu " + printable(r.module_name.substr(at + 1));
+  }
+  if (!config.empty()) {
+    const std::string described = pbtxt_field(config, "device_description_str"), name = pbtxt_field(config, "name");
+    const std::string sm = t.device;
+    if (!described.empty() || !name.empty()) t.device = described.empty() ? name : described;
+    if (!sm.empty() && t.device != sm) t.device += fmt::format(" ({})", sm);
+    if (std::string p = pbtxt_field(config, "platform_name"); !p.empty()) t.platform = p;
+    std::string runtime = pbtxt_field(config, "runtime_version"), dnn = pbtxt_field(config, "dnn_version");
+    if (!runtime.empty()) t.versions = fmt::format("{} {}", t.platform == "CUDA" ? "CUDA" : "runtime", runtime);
+    if (!dnn.empty()) t.versions += fmt::format("{}DNN library {}", t.versions.empty() ? "" : ", ", dnn);
+  }
+  if (r.source != "xla") t.versions = "replayed by hlo-replay through " + printable(r.pipeline);
+  t.spec = device_spec(gpu.empty() ? "H100" : gpu);
+  t.spec_known = !gpu.empty();
+  if (t.spec_known) return t;
+  for (const DeviceSpec& d : device_specs())
+    if (!tpu.empty() && d.name == tpu) t.spec = d, t.spec_known = true;
+  if (config.empty()) return t;
+  for (const DeviceSpec& d : device_specs())
+    if (names_device(t.device, d.name)) t.spec = d, t.spec_known = true;
+  if (!t.spec_known) t.spec_known = spec_of_config(config, &t.spec);
+  if (double memory = number_field(config, "memory_bandwidth"); t.spec_known && memory > 0)
+    t.spec.memory_gb_s = memory / 1e9;  // of that very card: PCIe and SXM differ
+  return t;
+}
+
+std::optional<std::string> gpu_description_file(const std::string& name) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(name, error)) {
+    std::string text = read_file(name);
+    if (text.find("gpu_device_info") == std::string::npos)
+      fail(FailureKind::kUsage,
+           "{} is no description of a GPU: it has no gpu_device_info (XLA writes one into every dump for a GPU, "
+           "gpu_target_config.pbtxt)",
+           name);
+    return text;
+  }
+  if (!find_gpu_description(name) && name.find_first_of("./") != std::string::npos)
+    fail(FailureKind::kIo, "cannot read {}: no such file", name);
+  return std::nullopt;
+}
+
+DeviceSpec described_sheet(std::string_view description) {
+  DeviceSpec out{};
+  if (!spec_of_config(description, &out))
+    fail(FailureKind::kSyntax, "the GPU's description says nothing of its cores, clock or memory");
+  return out;
+}
+
+std::map<std::string, std::string> gpu_options(const std::string& name) {
+  const std::optional<std::string> text = gpu_description_file(name);
+  return options_for_gpu(name, text ? *text : name);
+}
+
+std::optional<NamedGpu> gpu_of(const Recording& r) {
+  for (const std::string& file : r.other_files) {
+    if (!file.ends_with("gpu_target_config.pbtxt")) continue;
+    NamedGpu out;
+    out.description = read_confined(r.folder, file);
+    out.name = target_of(r, "").device;
+    if (const std::string platform = pbtxt_field(out.description, "platform_name");
+        !platform.empty() && platform != "CUDA")
+      fail(FailureKind::kUnsupported,
+           "{}: XLA compiled it for {} ({}), and the passes here are those for NVIDIA's GPUs", printable(file),
+           out.name, platform);
+    try {
+      out.options = options_for_gpu(out.name, out.description);
+    } catch (const Failure& f) {
+      if (f.kind() != FailureKind::kSyntax) throw;
+      fail(FailureKind::kUnsupported, "{}: {}", printable(file), f.what());
+    }
+    return out;
+  }
+  return std::nullopt;
+}
+
+std::optional<NamedGpu> gpu_of(const std::string& spec) {
+  if (names_modules(spec)) return gpu_of(select_module(spec));
+  const std::optional<StageChoice> stage = stage_of(spec);
+  return stage ? gpu_of(stage->module) : std::nullopt;
+}
+
+}  // namespace hlo

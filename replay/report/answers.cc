@@ -1,0 +1,167 @@
+#include "replay/report/answers.h"
+
+#include <algorithm>
+#include <map>
+
+#include "ir/opcode.h"
+#include "ir/source_lines.h"
+
+namespace hlo {
+
+Json complete(const Json& empty, const Json& found) {
+  Json out = empty;
+  for (const auto& item : found.items()) out[item.key()] = item.value();
+  return out;
+}
+
+Json cost_json(const AnswerAbout& about, const ModuleCost* c, const DeviceSpec& device,
+               const MeasuredSeconds& measured) {
+  Json list = Json::array();
+  const ModuleCost none;
+  const ModuleCost& cost = c ? *c : none;
+  for (const KernelCost& k : cost.kernels) {
+    const Module& m = *about.module;
+    const std::optional<double> seconds = measured ? measured(m.inst_name(k.inst)) : std::nullopt;
+    list.push_back({{"name", m.inst_name(k.inst)},
+                    {"opcode", op_text(m.op(k.inst))},
+                    {"class", kernel_class(m, k.inst)},
+                    {"times", k.times},
+                    {"flops", k.cost.flops},
+                    {"transcendentals", k.cost.transcendentals},
+                    {"bytes_read", k.cost.bytes_read},
+                    {"bytes_written", k.cost.bytes_written},
+                    {"least_seconds", k.seconds},
+                    {"measured_seconds", seconds ? Json(*seconds) : Json()},
+                    {"bound", k.by_memory ? "memory" : "compute"},
+                    {"op_name", kernel_op_name(m, k.inst)},
+                    {"source", kernel_source_line(m, k.inst).text()}});
+  }
+  return {{"module", about.name},
+          {"stage", about.stage},
+          {"device", device.name},
+          {"flops", cost.all.flops},
+          {"transcendentals", cost.all.transcendentals},
+          {"bytes", cost.all.bytes()},
+          {"least_seconds", cost.seconds},
+          {"loops_without_trip_count", cost.loops_without_trip_count},
+          {"instructions", list},
+          {"problem", about.problem}};
+}
+
+// Bytes by a key, most first.
+std::vector<std::pair<std::string, int64_t>> alive_by(const MemoryReport& r, const std::string& by) {
+  std::map<std::string, int64_t> sums;
+  for (const MemoryValue& v : r.alive) {
+    std::string key = by == "line" ? v.source.text() : by == "scope" ? scope_of(v.op_name) : v.name();
+    // Parameters are named after the argument and have no line of their own.
+    if (key.empty()) key = v.kind == "argument" ? "(arguments)" : v.kind == "constant" ? "(constants)" : "(unknown)";
+    sums[key] += v.bytes;
+  }
+  std::vector<std::pair<std::string, int64_t>> out(sums.begin(), sums.end());
+  std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
+  return out;
+}
+
+namespace {
+Json memory_value_json(const MemoryValue& v) {
+  return {{"name", v.name()}, {"bytes", v.bytes},     {"shape", v.shape},
+          {"kind", v.kind},   {"op_name", v.op_name}, {"source", v.source.text()}};
+}
+}  // namespace
+
+Json memory_json(const AnswerAbout& about, const MemoryReport* r, const std::string& by) {
+  Json alive = Json::array(), groups = Json::array(), allocations = Json::array();
+  MemoryReport none;
+  const MemoryReport& told = r ? *r : none;
+  for (const MemoryValue& v : told.alive) alive.push_back(memory_value_json(v));
+  for (const auto& [key, bytes] : alive_by(told, by)) groups.push_back({{"key", key}, {"bytes", bytes}});
+  for (const MemoryAllocation& a : told.allocations)
+    allocations.push_back({{"bytes", a.bytes}, {"kind", a.kind}, {"values", a.values}, {"largest", a.largest}});
+  return {{"module", about.name},
+          {"stage", about.stage},
+          {"from", told.from},
+          {"estimate", told.estimate},
+          {"allocated_bytes", r ? Json(told.allocated) : Json()},
+          {"argument_bytes", told.arguments},
+          {"constant_bytes", told.constants},
+          {"output_bytes", told.outputs},
+          {"temporary_bytes", told.temporaries},
+          {"elsewhere_bytes", told.elsewhere},
+          {"peak_bytes", r && told.peak ? Json(told.peak) : Json()},
+          {"peak_at", told.peak_at},
+          {"by", by},
+          {"alive_by", groups},
+          {"alive", alive},
+          {"allocations", allocations},
+          {"problem", about.problem},
+          {"notes", told.notes}};
+}
+
+Json history_json(const History& h) {
+  Json events = Json::array();
+  for (const HistoryEvent& e : h.events) {
+    events.push_back({{"stage", e.stage},
+                      {"file", e.file},
+                      {"what", e.what},
+                      {"name", e.name},
+                      {"before", e.before},
+                      {"after", e.after},
+                      {"rules", e.rules}});
+  }
+  return {{"events", events}, {"source", h.source}, {"buffers", h.buffers}, {"thunks", h.thunks}, {"unread", h.unread}};
+}
+
+std::string in_words(const ModuleDiff& d) {
+  if (d.same) return d.same_text ? "same" : "same structure; names, order or metadata differ";
+  std::string out =
+      fmt::format("different: {} only in the first, {} only in the second, {} changed", d.removed, d.added, d.modified);
+  if (d.moved) out += fmt::format(", {} moved to another computation", d.moved);
+  return out;
+}
+
+Json diff_json(const ModuleDiff& d) {
+  static const char* kKinds[] = {"only-first", "only-second", "changed", "moved", "module"};
+  Json lines = Json::array();
+  for (const auto& l : d.lines)
+    lines.push_back({{"kind", kKinds[l.kind]},
+                     {"sign", std::string(1, l.sign)},
+                     {"name", l.name.empty() ? l.other : l.name},
+                     {"name_in_second", l.other},
+                     {"place", l.place},
+                     {"what", l.what},
+                     {"first", l.first},
+                     {"second", l.second},
+                     {"count", l.count},
+                     {"names", l.names}});
+  return {{"same", d.same},         {"same_text", d.same_text}, {"removed", d.removed},         {"added", d.added},
+          {"modified", d.modified}, {"moved", d.moved},         {"names_agree", d.names_agree}, {"differences", lines}};
+}
+
+Json complete_difference(const Json& found) {
+  const Json list = Json::array();
+  return complete({{"kind", "modules"},
+                   {"same", true},
+                   {"same_text", Json()},
+                   {"verdict", ""},
+                   {"module", Json()},
+                   {"first_stage", Json()},
+                   {"second_stage", Json()},
+                   {"only_in", Json()},
+                   {"stages", Json()},
+                   {"stages_before", Json()},
+                   {"removed", 0},
+                   {"added", 0},
+                   {"modified", 0},
+                   {"moved", 0},
+                   {"names_agree", Json()},
+                   {"differences", list},
+                   {"text", list},
+                   {"results_equal", Json()},
+                   {"results", Json()},
+                   {"first_value_that_differs", Json()},
+                   {"modules_without_partner", 0},
+                   {"modules", list}},
+                  found);
+}
+
+}  // namespace hlo

@@ -1,0 +1,49 @@
+// What --json and the library say of what was found (docs/schemas/): one home for the keys.
+#pragma once
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "replay/compare/diff.h"
+#include "replay/report/explain.h"
+#include "replay/report/kernels.h"
+#include "replay/report/memory_report.h"
+
+namespace hlo {
+
+using Json = nlohmann::ordered_json;
+
+// `found` with every key of `empty`, in its order: what `found` does not have keeps the value that `empty` gives it.
+// Keys that only `found` has stand behind.
+Json complete(const Json& empty, const Json& found);
+
+// What an answer is about.
+struct AnswerAbout {
+  std::string name, stage;         // of the module, and of its stage or file
+  std::string problem = {};        // why there is no answer; empty where there is one
+  const Module* module = nullptr;  // null where it was not read
+};
+
+// Seconds that a profile has for an instruction of the module by name; nothing where it has none.
+using MeasuredSeconds = std::function<std::optional<double>(std::string_view)>;
+// `cost` null: it could not be told. `measured`: empty where there is no profile.
+Json cost_json(const AnswerAbout& about, const ModuleCost* cost, const DeviceSpec& device,
+               const MeasuredSeconds& measured = {});
+
+// Bytes alive at the peak by a key (line, scope, value), most first.
+std::vector<std::pair<std::string, int64_t>> alive_by(const MemoryReport& r, const std::string& by);
+// `r` null: it could not be told.
+Json memory_json(const AnswerAbout& about, const MemoryReport* r, const std::string& by);
+
+Json history_json(const History& h);
+
+std::string in_words(const ModuleDiff& d);
+Json diff_json(const ModuleDiff& d);
+// … with every key that `diff` has.
+Json complete_difference(const Json& found);
+
+}  // namespace hlo

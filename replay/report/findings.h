@@ -1,0 +1,69 @@
+// What looks odd about a compiled module: things that the program's author can change, each with the instruction that
+// shows it. Only what the module proves: what may be meant otherwise is said as it is, with what to do if it is not.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "replay/report/kernels.h"
+
+namespace hlo {
+
+struct ModuleFinding {
+  std::string kind;            // "transposed-parameter", "copy-at-loop" …
+  InstId inst;                 // where it shows
+  std::vector<InstId> others;  // what belongs to it
+  std::string what, advice;    // in words
+  double seconds = 0;          // that it costs in a call at least, loops counted; 0: not counted in time
+  double bytes = 0;            // of memory that would be free, where that is the cost; else 0
+};
+
+// A module with its costs, as the findings look at it. Both must live as long.
+class FindingsInput {
+ public:
+  FindingsInput(const Module& m, const ModuleCost& cost, const DeviceSpec& device);
+  const Module& m;
+  const ModuleCost& cost;
+  const DeviceSpec& device;
+
+  // The instruction or parameter of the entry computation whose value this is, followed through bitcasts, tuples, and
+  // the state of loops that hand it on unchanged. The instruction itself where it makes a value.
+  InstId origin(InstId i) const;
+  // … from within a fusion: out through its parameters, where only bitcasts stand between.
+  InstId origin_in_fusion(InstId i, InstId fusion) const;
+  // `parameter state.params['w'] (f32[4096,32], 12.0MiB)`.
+  std::string in_words(InstId i) const;
+  // Less than that of one kernel is never told, not even with many like it.
+  static bool counts(double seconds) { return seconds >= 1e-7; }
+  // Is so much time worth a line? A share of the whole of one call.
+  bool matters(double seconds, double share = 0.005) const {
+    return counts(seconds) && seconds >= share * cost.seconds;
+  }
+  // Its kernel's cost; null where it is none.
+  const KernelCost* kernel(InstId i) const;
+
+ private:
+  std::vector<std::vector<InstId>> callers_;
+  std::unordered_map<InstId, const KernelCost*> kernels_;
+};
+
+// A parameter of the program that is transposed by a kernel of its own in each call.
+std::vector<ModuleFinding> transposed_parameters(const FindingsInput& in);
+// Products in f32 whose operands were bf16 or f16, and f32 products in a module whose others are bf16 or f16.
+std::vector<ModuleFinding> wide_products(const FindingsInput& in);
+// Copies in the body of a loop, or of what a loop begins with.
+std::vector<ModuleFinding> copies_at_loops(const FindingsInput& in);
+// Two kernels that work element by element, where the one is all that reads the other.
+std::vector<ModuleFinding> unfused_chains(const FindingsInput& in);
+// Many products that need less time than their launches.
+std::vector<ModuleFinding> tiny_products(const FindingsInput& in);
+// Kernels that only pad what a product reads.
+std::vector<ModuleFinding> padded_products(const FindingsInput& in);
+// Parameters that results could take the place of.
+std::vector<ModuleFinding> missing_donation(const FindingsInput& in);
+// The same rows gathered twice.
+std::vector<ModuleFinding> repeated_gathers(const FindingsInput& in);
+
+// All of them: by time, then by memory.
+std::vector<ModuleFinding> all_findings(const FindingsInput& in);
+
+}  // namespace hlo

@@ -1,0 +1,209 @@
+#include "replay/report/first_look.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "ir/buffer.h"
+#include "ir/source_lines.h"
+#include "replay/os/terminal.h"
+#include "replay/report/findings.h"
+
+namespace hlo {
+namespace {
+
+std::string compile_text(int64_t us) { return us < 0 ? "" : time_text(static_cast<double>(us) * 1e-6); }
+
+constexpr size_t kDearest = 10, kOddest = 8, kOfOneKind = 2, kAlive = 6, kPasses = 6;
+
+std::string cut_text(const std::string& text, size_t most) {
+  if (text.size() <= most) return text;
+  size_t end = most - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + "…";
+}
+
+// Where it comes from, for a narrow column: source line, else the end of its scope.
+std::string where_from(const Module& m, InstId i) {
+  SourceLine line = kernel_source_line(m, i);
+  std::string op = kernel_op_name(m, i);
+  size_t slash = op.rfind('/', op.rfind('/') == std::string::npos ? 0 : op.rfind('/') - 1);
+  std::string last = slash == std::string::npos ? op : op.substr(slash + 1);
+  return cut_text(printable(line.known() ? fmt::format("{}  {}", line.brief(), last) : last), 70);
+}
+
+LookSection head_of(const ModuleOverview& o) {
+  LookSection out;
+  const Recording& r = *o.recording;
+  size_t stages = 0;
+  for (const StageRow& row : r.rows) stages += !row.file.empty();
+  out.rows.push_back({fmt::format("module {:04} {}: {} stages, {}", r.module_number, printable(r.module_name), stages,
+                                  r.source == "xla" ? "dumped by XLA" : "replayed through " + printable(r.pipeline))});
+  std::string shared;
+  if (o.last)
+    shared = fmt::format("; {} replica{}, {} partition{}", o.last->config().replica_count,
+                         o.last->config().replica_count == 1 ? "" : "s", o.last->config().num_partitions,
+                         o.last->config().num_partitions == 1 ? "" : "s");
+  out.rows.push_back(
+      {fmt::format("{}{}{}", r.source == "xla" ? "compiled for " + o.target.in_words() : "for no device", shared,
+                   o.compile_us < 0 ? "" : fmt::format("; passes took {}", compile_text(o.compile_us)))});
+  if (!o.last) {
+    out.rows.push_back({fmt::format("its last stage cannot be read: {}", printable(o.unreadable))});
+    return out;
+  }
+  const ModuleCost& c = o.cost;
+  out.rows.push_back(
+      {fmt::format("{}: {} instructions, {} kernels, {} parameters", printable(o.stage), o.last->instruction_count(),
+                   c.kernels.size(), o.last->comp(o.last->entry()).params.size())});
+  out.rows.push_back({fmt::format("one call: {}, {} moved; at least {} on {}{}",
+                                  flops_text(c.all.flops + c.all.transcendentals), size_text(c.all.bytes()),
+                                  time_text(c.seconds), o.target.spec_known ? "" : "an ", o.target.spec.name)});
+  if (!o.target.spec_known)
+    out.rows.push_back({"  (bounds are an H100's: no data sheet of the target is known; --gpu names one)"});
+  if (c.loops_without_trip_count)
+    out.rows.push_back(
+        {fmt::format("  ({} loop{} without a known trip count, counted once: the times of what they run are too small)",
+                     c.loops_without_trip_count, c.loops_without_trip_count == 1 ? "" : "s")});
+  return out;
+}
+
+// Kernels of one line that do the same work are one row.
+struct LikeKernels {
+  const KernelCost* first = nullptr;
+  size_t count = 0;
+  double seconds = 0;
+};
+
+std::vector<LikeKernels> like_kernels(const Module& m, const ModuleCost& cost) {
+  std::vector<LikeKernels> out;
+  std::map<std::tuple<std::string, std::string, double, double, double>, size_t> known;
+  for (const KernelCost& k : cost.kernels) {
+    if (k.seconds <= 0) continue;
+    auto [at, fresh] = known.try_emplace(
+        {kernel_source_line(m, k.inst).text(), kernel_class(m, k.inst), k.times, k.cost.bytes(), k.cost.flops},
+        out.size());
+    if (fresh) out.push_back({&k, 0, 0});
+    ++out[at->second].count, out[at->second].seconds += k.seconds;
+  }
+  std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.seconds > y.seconds; });
+  return out;
+}
+
+LookSection dearest_of(const ModuleOverview& o) {
+  LookSection out;
+  const Module& m = *o.last;
+  out.heading = "dearest kernels, by the bytes and operations that they need at least (like ones together):";
+  std::vector<LikeKernels> list = like_kernels(m, o.cost);
+  for (size_t k = 0; k < list.size() && k < kDearest; ++k) {
+    const KernelCost& c = *list[k].first;
+    std::string runs = list[k].count == 1 ? "" : fmt::format("{} like ", list[k].count);
+    if (c.times != 1) runs += fmt::format("{:.0f} × ", c.times);
+    out.rows.push_back(
+        {fmt::format("  {:>11} {:>3.0f} %  {:<7} {:<12} {}{}: {}, {}{}  {}", time_text(list[k].seconds),
+                     100 * list[k].seconds / o.cost.seconds, c.by_memory ? "memory" : "compute",
+                     kernel_class(m, c.inst), runs, printable(cut_text(std::string(m.inst_name(c.inst)), 40)),
+                     size_text(c.cost.bytes()), flops_text(c.cost.flops + c.cost.transcendentals),
+                     c.times_known ? "" : " (in a loop of unknown length)", where_from(m, c.inst)),
+         c.inst, kernel_source_line(m, c.inst).brief()});
+  }
+  return out;
+}
+
+LookSection memory_of(const ModuleOverview& o) {
+  LookSection out;
+  if (!o.memory) {
+    out.heading = "memory: unknown";
+    return out;
+  }
+  const MemoryReport& r = *o.memory;
+  out.heading = fmt::format("memory: {} allocated ({} arguments, {} outputs, {} temporaries), by {}{}",
+                            human_bytes(r.allocated), human_bytes(r.arguments), human_bytes(r.outputs),
+                            human_bytes(r.temporaries), r.from, r.estimate ? ": an estimate" : "");
+  if (r.elsewhere)
+    out.rows.push_back({fmt::format("and {} in memories on the chip or of the host", human_bytes(r.elsewhere))});
+  if (r.alive.empty()) return out;
+  out.rows.push_back({fmt::format("{} alive at the peak{}, most of it:", human_bytes(r.peak),
+                                  r.peak_at.empty() ? "" : ", at " + printable(r.peak_at))});
+  // XLA names what it makes of an argument alone, as a transposed copy, after the argument.
+  std::set<std::string> arguments;
+  if (o.last)
+    for (InstId p : o.last->comp(o.last->entry()).params) arguments.insert(op_name_of(*o.last, p));
+  std::map<std::string, int64_t> lines;
+  for (const MemoryValue& v : r.alive) {
+    const std::string scope = scope_of(v.op_name);
+    lines[v.source.known()                                      ? v.source.brief()
+          : v.kind == "argument"                                ? "arguments"
+          : v.kind == "constant"                                ? "constants"
+          : !v.op_name.empty() && arguments.contains(v.op_name) ? "values named after arguments"
+          : !scope.empty()                                      ? scope
+                                                                : "values that say no line"] += v.bytes;
+  }
+  std::vector<std::pair<std::string, int64_t>> sorted(lines.begin(), lines.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
+  for (size_t k = 0; k < sorted.size() && k < kAlive; ++k)
+    out.rows.push_back(
+        {fmt::format("  {:>10} {:>3.0f} %  {}", human_bytes(sorted[k].second),
+                     r.peak ? 100.0 * static_cast<double>(sorted[k].second) / static_cast<double>(r.peak) : 0,
+                     printable(cut_text(sorted[k].first, 90)))});
+  return out;
+}
+
+LookSection passes_of(const Recording& r) {
+  LookSection out;
+  std::vector<const StageRow*> rows;
+  auto work = [](const StageRow* s) { return s->added + s->removed + s->modified; };
+  for (const StageRow& row : r.rows)
+    if (row.kind == StageRow::kPass && work(&row) > 0) rows.push_back(&row);
+  if (rows.empty()) return out;
+  std::stable_sort(rows.begin(), rows.end(), [&](auto* x, auto* y) { return work(x) > work(y); });
+  out.heading = "passes that did most:";
+  for (size_t k = 0; k < rows.size() && k < kPasses; ++k)
+    out.rows.push_back({fmt::format("  {:>4}  {:<44} {:>6} → {:<6} {} new, {} gone, {} changed{}",
+                                    rows[k]->number < 0 ? "" : fmt::format("{:04}", rows[k]->number),
+                                    printable(cut_text(rows[k]->pipeline + " " + rows[k]->pass, 44)), rows[k]->before,
+                                    rows[k]->after, rows[k]->added, rows[k]->removed, rows[k]->modified,
+                                    rows[k]->microseconds < 0 ? "" : ", " + compile_text(rows[k]->microseconds)),
+                        InstId(), "", rows[k]->stage});
+  return out;
+}
+
+LookSection findings_of(const Module& m, const std::vector<ModuleFinding>& all) {
+  LookSection out;
+  if (all.empty()) return out;
+  out.heading = "what looks odd:";
+  std::map<std::string, size_t> seen, total;
+  std::map<std::string, double> seconds;
+  for (const ModuleFinding& f : all) ++total[f.kind], seconds[f.kind] += f.seconds;
+  size_t shown = 0;
+  for (const ModuleFinding& f : all) {
+    if (++seen[f.kind] > kOfOneKind || shown >= kOddest) continue;
+    ++shown;
+    std::string cost = f.seconds > 0 ? time_text(f.seconds) : size_text(f.bytes);
+    std::string more = seen[f.kind] == kOfOneKind && total[f.kind] > kOfOneKind
+                           ? fmt::format(" ({} more such{})", total[f.kind] - kOfOneKind,
+                                         f.seconds > 0 ? fmt::format(", {} in all", time_text(seconds[f.kind])) : "")
+                           : "";
+    std::string line = kernel_source_line(m, f.inst).brief();
+    out.rows.push_back(
+        {fmt::format("  {:>11}  {}: {}{}", cost, printable(std::string(m.inst_name(f.inst))), printable(f.what), more),
+         f.inst, line});
+    out.rows.push_back(
+        {fmt::format("               {}{}", line.empty() ? "" : printable(line) + ": ", f.advice), f.inst, line});
+  }
+  if (all.size() > shown) out.all = all.size();
+  return out;
+}
+
+}  // namespace
+
+std::vector<LookSection> first_look(const ModuleOverview& o) {
+  std::vector<LookSection> out{head_of(o)};
+  if (o.last) out.push_back(dearest_of(o)), out.push_back(memory_of(o));
+  out.push_back(passes_of(*o.recording));
+  if (o.last) out.push_back(findings_of(*o.last, all_findings(FindingsInput(*o.last, o.cost, o.target.spec))));
+  std::erase_if(out, [](const LookSection& s) { return s.heading.empty() && s.rows.empty(); });
+  return out;
+}
+
+}  // namespace hlo

@@ -1,0 +1,141 @@
+#include "replay/report/kernels.h"
+
+#include <algorithm>
+
+#include "ir/buffer.h"
+
+namespace hlo {
+
+ModuleCost module_cost(const Module& m, const DeviceSpec& device) {
+  ModuleCost out;
+  CostAnalysis analysis(m);
+  // How often a computation runs: loops run their bodies so often, callers come before what they call.
+  std::vector<double> times(m.comp_slots(), 0);
+  std::vector<bool> guessed(m.comp_slots(), false);
+  times[m.entry().value] = 1;
+  std::vector<CompId> order = m.computation_post_order();
+  for (auto comp = order.rbegin(); comp != order.rend(); ++comp) {
+    const double here = times[comp->value];
+    if (here == 0) continue;
+    auto reached = [&](CompId c, double often, bool unknown) {
+      times[c.value] += here * often;
+      guessed[c.value] = guessed[c.value] || guessed[comp->value] || unknown;
+    };
+    for (InstId i : m.post_order(*comp)) {
+      const Opcode op = m.op(i);
+      if (op == Opcode::While) {
+        const int64_t steps = analysis.trip_count(i);
+        out.loops_without_trip_count += steps < 0;
+        for (CompId c : m.called(i)) reached(c, steps < 0 ? 1 : static_cast<double>(steps), steps < 0);
+      } else if (op == Opcode::Conditional || op == Opcode::Call) {
+        for (CompId c : m.called(i)) reached(c, 1, false);
+      } else if (CostAnalysis::runs(m, i)) {
+        KernelCost k{i, analysis.of(i), here, !guessed[comp->value], 0, true};
+        k.seconds = least_seconds(k.cost, device, &k.by_memory) * here;
+        out.kernels.push_back(k);
+      }
+    }
+  }
+  std::stable_sort(out.kernels.begin(), out.kernels.end(),
+                   [](const KernelCost& x, const KernelCost& y) { return x.seconds > y.seconds; });
+  for (const KernelCost& k : out.kernels) {
+    Cost c = k.cost;
+    c.flops *= k.times, c.transcendentals *= k.times, c.bytes_read *= k.times, c.bytes_written *= k.times;
+    out.all += c, out.seconds += k.seconds;
+  }
+  return out;
+}
+
+namespace {
+
+std::string class_of_call(std::string_view target) {
+  if (target.find("onv") != std::string_view::npos) return "convolution";
+  if (target.find("gemm") != std::string_view::npos || target.find("matmul") != std::string_view::npos ||
+      target.find("MatMul") != std::string_view::npos || target.find("dot") != std::string_view::npos)
+    return "product";
+  if (target.find("fmha") != std::string_view::npos || target.find("attention") != std::string_view::npos)
+    return "attention";
+  if (target.find("norm") != std::string_view::npos) return "norm";
+  return "custom-call";
+}
+
+std::string class_of_op(const Module& m, InstId i) {
+  const OpInfo& info = op_info(m.op(i));
+  switch (m.op(i)) {
+    case Opcode::Dot:
+    case Opcode::RaggedDot:
+      return "product";
+    case Opcode::Convolution:
+      return "convolution";
+    case Opcode::Copy:
+    case Opcode::CopyStart:
+      return "copy";
+    case Opcode::Transpose:
+      return "transpose";
+    case Opcode::Gather:
+      return "gather";
+    case Opcode::Scatter:
+      return "scatter";
+    case Opcode::DynamicSlice:
+    case Opcode::DynamicUpdateSlice:
+      return "slice";
+    case Opcode::Sort:
+    case Opcode::TopK:
+      return "sort";
+    case Opcode::CustomCall:
+      return class_of_call(m.u().text(m.attrs(i).text(Attr::custom_call_target)));
+    default:
+      break;
+  }
+  if (info.cls == OpClass::Collective) return "collective";
+  if (info.cls == OpClass::Reduce || info.cls == OpClass::Window) return "reduction";
+  if (info.elementwise) return "elementwise";
+  return info.cls == OpClass::Move ? "data movement" : std::string(op_text(m.op(i)));
+}
+
+// What a fusion is built around comes before what stands beside it.
+int weight_of_class(const std::string& c) {
+  for (const auto& [name, weight] :
+       {std::pair("product", 9), std::pair("convolution", 9), std::pair("attention", 9), std::pair("sort", 8),
+        std::pair("scatter", 7), std::pair("reduction", 6), std::pair("gather", 5), std::pair("transpose", 4),
+        std::pair("elementwise", 3), std::pair("slice", 2), std::pair("copy", 2)})
+    if (c == name) return weight;
+  return 1;
+}
+
+}  // namespace
+
+std::string kernel_class(const Module& m, InstId inst) {
+  if ((m.op(inst) != Opcode::Fusion && m.op(inst) != Opcode::AsyncStart) || m.called(inst).empty())
+    return class_of_op(m, inst);
+  std::string best;
+  for (InstId i : m.post_order(m.called(inst)[0])) {
+    const Opcode op = m.op(i);
+    if (op == Opcode::Parameter || op == Opcode::Constant || op == Opcode::Tuple || op == Opcode::GetTupleElement ||
+        op == Opcode::Bitcast)
+      continue;
+    std::string c = class_of_op(m, i);
+    if (best.empty() || weight_of_class(c) > weight_of_class(best)) best = c;
+  }
+  return best.empty() ? "data movement" : best;
+}
+
+std::string time_text(double s) {
+  if (s >= 1) return fmt::format("{:.3f} s", s);
+  if (s >= 1e-3) return fmt::format("{:.3f} ms", s * 1e3);
+  return fmt::format("{:.3f} us", s * 1e6);
+}
+
+std::string flops_text(double f) {
+  for (const auto& [unit, size] : {std::pair("Pflop", 1e15), std::pair("Tflop", 1e12), std::pair("Gflop", 1e9),
+                                   std::pair("Mflop", 1e6), std::pair("kflop", 1e3)})
+    if (f >= size) return fmt::format("{:.3g} {}", f / size, unit);
+  return fmt::format("{:.0f} flop", f);
+}
+
+std::string size_text(double bytes) {
+  if (bytes >= 1024.0 * (int64_t{1} << 30)) return fmt::format("{:.2f}TiB", bytes / 1024 / (int64_t{1} << 30));
+  return human_bytes(static_cast<int64_t>(std::min(bytes, 9e18)));
+}
+
+}  // namespace hlo

@@ -1,0 +1,214 @@
+#include "replay/report/measured.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "parser/proto_reader.h"
+
+namespace hlo {
+namespace {
+
+class Joiner {
+ public:
+  Joiner(const Timeline& timeline, Measured* out) : t_(timeline), out_(out) {}
+
+  void run() {
+    choose_modules();
+    for (size_t k = 0; k < t_.tracks.size(); ++k) track(k);
+    std::stable_sort(out_->spans.begin(), out_->spans.end(),
+                     [&](const MeasuredSpan& a, const MeasuredSpan& b) { return span(a).begin < span(b).begin; });
+    order_ops();
+    for (auto& [key, u] : unjoined_) out_->unjoined.push_back(std::move(u));
+    for (auto& [key, u] : unnamed_) out_->unnamed.push_back(std::move(u));
+    for (const MeasuredOp& op : out_->ops) {
+      MeasuredModule& m = out_->modules[op.module];
+      if (m.module->parent(op.inst) == m.module->entry()) m.runs = m.runs ? std::min(m.runs, op.count) : op.count;
+    }
+    for (auto* list : {&out_->unjoined, &out_->unnamed})
+      std::stable_sort(list->begin(), list->end(),
+                       [](const Unjoined& a, const Unjoined& b) { return a.seconds > b.seconds; });
+  }
+
+ private:
+  struct Choice {
+    size_t module = SIZE_MAX;
+    std::string why_not;
+  };
+  using Key = std::pair<uint32_t, int64_t>;  // the module's name, its number
+
+  const Span& span(const MeasuredSpan& s) const { return t_.tracks[s.track].spans[s.span]; }
+
+  // Instructions by the module that is said for them decide among modules of one name.
+  void choose_modules() {
+    std::map<Key, std::set<uint32_t>> named;
+    for (const Track& track : t_.tracks)
+      for (const Span& s : track.spans)
+        if (s.names_hlo()) named[{s.module, s.program}].insert(s.op);
+    for (const auto& [key, ops] : named) chosen_[key] = choose(key, ops);
+  }
+
+  Choice choose(const Key& key, const std::set<uint32_t>& ops) {
+    const std::string name(t_.text(key.first));
+    std::vector<size_t> fits;
+    for (size_t k = 0; k < out_->modules.size(); ++k)
+      if (key.first == 0 || out_->modules[k].name == name) fits.push_back(k);
+    if (key.second >= 0 && key.first) {
+      std::vector<size_t> exact;
+      for (size_t k : fits)
+        if (out_->modules[k].number == key.second) exact.push_back(k);
+      if (exact.size() == 1) fits = exact;
+    }
+    if (fits.size() > 1) {
+      std::erase_if(fits, [&](size_t k) { return !has_all(out_->modules[k], ops); });
+      if (fits.empty())
+        return {SIZE_MAX, key.first ? fmt::format("of the modules called '{}' none has all of its instructions", name)
+                                    : "it says no module, and none has all of its instructions"};
+    }
+    if (fits.size() > 1)
+      return {SIZE_MAX, key.first ? fmt::format("{} modules called '{}' fit; name one", fits.size(), name)
+                                  : fmt::format("it says no module, and {} fit; name one", fits.size())};
+    if (fits.empty()) return {SIZE_MAX, fmt::format("no module '{}' among those that were given", name)};
+    MeasuredModule& m = out_->modules[fits[0]];
+    if (!m.read()) return {SIZE_MAX, fmt::format("module '{}' cannot be read: {}", m.name, m.unreadable)};
+    return {fits[0], ""};
+  }
+
+  bool has_all(MeasuredModule& m, const std::set<uint32_t>& ops) {
+    if (!m.read()) return false;
+    return std::all_of(ops.begin(), ops.end(),
+                       [&](uint32_t op) { return !op || m.by_name.contains(std::string(t_.text(op))); });
+  }
+
+  // The instruction of a span, or why there is none.
+  InstId find(const Span& s, const Choice& choice, std::string* why) const {
+    if (choice.module == SIZE_MAX) {
+      *why = choice.why_not;
+      return {};
+    }
+    const MeasuredModule& m = out_->modules[choice.module];
+    auto at = m.by_name.find(std::string(t_.text(s.op)));
+    if (at != m.by_name.end()) return at->second;
+    *why = fmt::format("module '{}' has no instruction of that name", m.name);
+    return {};
+  }
+
+  bool container(const Span& s) const {
+    const Choice& choice = chosen_.at({s.module, s.program});
+    std::string ignored;
+    InstId inst = find(s, choice, &ignored);
+    if (!inst.valid()) return container_by_name(t_, s);
+    Opcode op = out_->modules[choice.module].module->op(inst);
+    return op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call;
+  }
+
+  void track(size_t number) {
+    const Track& track = t_.tracks[number];
+    const std::string where = track.group.empty() ? track.name : track.group + " " + track.name;
+    std::vector<bool> counted = counted_spans(track, [&](const Span& s) { return container(s); });
+    Unjoined rest{"", "it names no instruction (Python, the runtime)", 0, 0};
+    double until = -1;
+    for (size_t k = 0; k < track.spans.size(); ++k) {
+      const Span& s = track.spans[k];
+      if (!s.names_hlo()) {
+        // What is within another such span is part of it.
+        ++rest.spans;
+        if (s.begin + s.seconds > until) {
+          rest.seconds += s.begin + s.seconds - std::max(until, s.begin);
+          until = s.begin + s.seconds;
+        }
+        continue;
+      }
+      if (counted[k]) add(number, k, s, where);
+    }
+    if (!rest.spans) return;
+    Unjoined& all = unnamed_.try_emplace(track.group, Unjoined{track.group, rest.why, 0, 0}).first->second;
+    all.seconds += rest.seconds, all.spans += rest.spans;
+  }
+
+  void add(size_t track, size_t place, const Span& s, const std::string& where) {
+    MeasuredSpan out{track, place, SIZE_MAX};
+    out_->named += s.seconds;
+    const Choice& choice = chosen_.at({s.module, s.program});
+    std::string why;
+    InstId inst = find(s, choice, &why);
+    if (inst.valid()) {
+      out_->joined += s.seconds;
+      auto [at, fresh] = ops_.try_emplace({choice.module, inst.value}, out_->ops.size());
+      if (fresh) out_->ops.push_back({choice.module, inst, 0, 0, s.seconds, s.seconds});
+      MeasuredOp& op = out_->ops[at->second];
+      ++op.count, op.seconds += s.seconds;
+      op.least = std::min(op.least, s.seconds), op.most = std::max(op.most, s.seconds);
+      out.op = at->second;
+    } else {
+      Unjoined& u = unjoined_.try_emplace({where, why}, Unjoined{where, why, 0, 0}).first->second;
+      u.seconds += s.seconds, ++u.spans;
+    }
+    out_->spans.push_back(out);
+  }
+
+  void order_ops() {
+    std::vector<size_t> order(out_->ops.size()), place(order.size());
+    for (size_t k = 0; k < order.size(); ++k) order[k] = k;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return out_->ops[a].seconds > out_->ops[b].seconds; });
+    std::vector<MeasuredOp> sorted;
+    for (size_t k = 0; k < order.size(); ++k) sorted.push_back(out_->ops[order[k]]), place[order[k]] = k;
+    out_->ops = std::move(sorted);
+    for (MeasuredSpan& s : out_->spans)
+      if (s.op != SIZE_MAX) s.op = place[s.op];
+  }
+
+  const Timeline& t_;
+  Measured* out_;
+  std::map<Key, Choice> chosen_;
+  std::map<std::pair<size_t, uint32_t>, size_t> ops_;
+  std::map<std::pair<std::string, std::string>, Unjoined> unjoined_;
+  std::map<std::string, Unjoined> unnamed_;  // by device or process
+};
+
+}  // namespace
+
+bool MeasuredModule::read() {
+  if (module) return true;
+  if (!unreadable.empty()) return false;
+  try {
+    module = load();
+  } catch (const Failure& e) {
+    unreadable = std::string(std::string_view(e.what()).substr(0, std::string_view(e.what()).find('\n')));
+    if (unreadable.empty()) unreadable = "unreadable";
+    return false;
+  }
+  for (CompId c : module->computations())
+    for (InstId i : module->comp(c).order)
+      if (module->alive(i)) by_name.emplace(std::string(module->inst_name(i)), i);
+  return true;
+}
+
+const MeasuredOp* Measured::find(size_t module, InstId inst) const {
+  for (const MeasuredOp& op : ops)
+    if (op.module == module && op.inst == inst) return &op;
+  return nullptr;
+}
+
+Measured join(const Timeline& timeline, std::vector<MeasuredModule> modules) {
+  Measured out;
+  out.modules = std::move(modules);
+  Joiner(timeline, &out).run();
+  return out;
+}
+
+std::vector<MeasuredModule> modules_of(const Timeline& timeline, const std::string& label) {
+  std::vector<MeasuredModule> out;
+  for (const HeldModule& held : timeline.modules) {
+    MeasuredModule m;
+    m.name = held.name, m.number = held.number, m.selector = label + ":" + held.label();
+    m.load = [bytes = &held.bytes, where = m.selector] {
+      return std::move(read_proto(*bytes, where, std::make_shared<Universe>()).module);
+    };
+    out.push_back(std::move(m));
+  }
+  return out;
+}
+
+}  // namespace hlo

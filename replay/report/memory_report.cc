@@ -1,0 +1,309 @@
+#include "replay/report/memory_report.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "ir/base/checked.h"
+#include "ir/buffer.h"
+#include "ir/verifier.h"
+#include "passes/backend/backend.h"
+#include "replay/os/confined_path.h"
+#include "replay/report/buffer_file.h"
+
+namespace hlo {
+namespace {
+
+std::string with_index(const std::string& name, const Dims& index) {
+  return index.empty() ? name : fmt::format("{}{{{}}}", name, fmt::join(index, ","));
+}
+
+std::string file_ending(const Recording& r, std::string_view ending) {
+  for (const std::string& f : r.other_files)
+    if (f.ends_with(ending)) return f;
+  return {};
+}
+
+void add_to_sums(MemoryReport* out, const MemoryAllocation& a) {
+  auto add = [](int64_t* sum, int64_t bytes) { *sum = (Checked(*sum) + bytes).capped(); };
+  out->allocations.push_back(a);
+  if (a.kind == "elsewhere") return add(&out->elsewhere, a.bytes);
+  add(&out->allocated, a.bytes);
+  add(a.kind == "argument"   ? &out->arguments
+      : a.kind == "constant" ? &out->constants
+      : a.kind == "output"   ? &out->outputs
+                             : &out->temporaries,
+      a.bytes);
+}
+
+void sort_report(MemoryReport* out) {
+  std::stable_sort(out->allocations.begin(), out->allocations.end(),
+                   [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
+  std::stable_sort(out->alive.begin(), out->alive.end(),
+                   [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
+}
+
+// What the module knows about a value of that name.
+class ValueNames {
+ public:
+  explicit ValueNames(const Module& m) : m_(m) {
+    for (CompId c : m.computations())
+      for (InstId i : m.comp(c).order)
+        if (m.alive(i)) by_name_.emplace(m.inst_name(i), i);
+  }
+  void describe(MemoryValue* v) const {
+    auto found = by_name_.find(v->instruction);
+    v->kind = "value";
+    if (found == by_name_.end()) return;
+    describe(v, found->second);
+  }
+  void describe(MemoryValue* v, InstId i) const {
+    const Opcode op = m_.op(i);
+    v->kind = op == Opcode::Constant                                  ? "constant"
+              : op == Opcode::Parameter && m_.parent(i) == m_.entry() ? "argument"
+                                                                      : "value";
+    v->op_name = kernel_op_name(m_, i);
+    v->source = kernel_source_line(m_, i);
+    if (ShapeId s = m_.u().subshape(m_.shape_id(i), v->index); s.valid() && v->shape.empty())
+      v->shape = m_.u().shape_text_plain(s);
+  }
+
+ private:
+  const Module& m_;
+  std::unordered_map<std::string_view, InstId> by_name_;
+};
+
+// On a TPU, which lays arrays out in tiles, memory of another color is on the chip or the host's; a GPU's is its own.
+bool is_of_tpu(const BufferFile& file) {
+  for (const BufferFile::Part& a : file.allocations)
+    for (const BufferFile::Value& v : a.values)
+      if (v.shape.find(":T(") != std::string::npos) return true;
+  return false;
+}
+
+void read_allocations(const BufferFile& file, MemoryReport* out) {
+  const bool tpu = is_of_tpu(file);
+  for (const BufferFile::Part& a : file.allocations) {
+    if (a.thread_local_) continue;
+    MemoryAllocation to;
+    to.bytes = a.size, to.values = a.values.size();
+    to.kind = tpu && a.color > 0       ? "elsewhere"
+              : a.parameter >= 0       ? "argument"
+              : a.constant             ? "constant"
+              : a.live_out || a.output ? "output"
+                                       : "temporary";
+    int64_t most = -1;
+    for (const BufferFile::Value& v : a.values)
+      if (v.size > most) most = v.size, to.largest = with_index(v.instruction, v.index);
+    add_to_sums(out, to);
+  }
+}
+
+// Our own assignment of a scheduled module.
+void from_ours(const Module& m, MemoryReport* out) {
+  check_verifies(m);
+  BufferAssignment b = assign_buffers(m);
+  const Universe& u = m.u();
+  for (const Allocation& a : b.allocations) {
+    if (a.kind == Allocation::kThreadLocal) continue;
+    MemoryAllocation to;
+    to.bytes = a.size, to.values = a.values.size();
+    to.kind = a.kind == Allocation::kParameter              ? "argument"
+              : a.kind == Allocation::kConstant             ? "constant"
+              : a.live_out || a.kind == Allocation::kOutput ? "output"
+                                                            : "temporary";
+    int64_t most = -1;
+    for (int id : a.values) {
+      const BufferValue& v = b.values[static_cast<size_t>(id)];
+      if (v.size > most) most = v.size, to.largest = with_index(std::string(m.inst_name(v.inst)), v.index);
+    }
+    add_to_sums(out, to);
+  }
+  // Sweep over the schedule: what begins and what ends.
+  std::vector<std::pair<int64_t, int64_t>> events;  // position, bytes; ends before begins of the next position
+  const std::vector<HeldPlace> held = held_places(b);
+  double kept = 0;
+  for (const HeldPlace& h : held) {
+    const int64_t size = b.values[h.value].size;
+    if (h.always)
+      kept += static_cast<double>(size);
+    else
+      events.emplace_back(h.first, size), events.emplace_back(h.last + 1, -size);
+  }
+  std::sort(events.begin(), events.end());
+  double live = kept, most = kept;  // sums of strangers' sizes need not fit into 63 bits
+  int64_t at = -1;
+  for (const auto& [position, bytes] : events) {
+    live += static_cast<double>(bytes);
+    if (live > most) most = live, at = position;
+  }
+  out->peak = static_cast<int64_t>(std::min(most, 9e18));
+  ValueNames names(m);
+  for (const BufferValue& v : b.values)
+    if (v.first == at && !m.is_root(v.inst) && out->peak_at.empty() && m.op(v.inst) != Opcode::Parameter)
+      out->peak_at = m.inst_name(v.inst);
+  for (const HeldPlace& h : held) {
+    if (!h.always && (h.first > at || h.last < at)) continue;
+    const BufferValue& v = b.values[h.value];
+    MemoryValue to;
+    to.instruction = m.inst_name(v.inst), to.index = v.index, to.bytes = v.size;
+    to.shape = u.shape_text_plain(v.shape);
+    names.describe(&to, v.inst);
+    out->alive.push_back(std::move(to));
+  }
+}
+
+// The instruction at that place of the schedule that the file lists.
+std::string place_in_schedule(std::string_view text, int64_t at) {
+  std::string wanted = fmt::format("\n    {}:", at);
+  size_t found = text.find(wanted);
+  if (found == std::string_view::npos) return {};
+  found += wanted.size();
+  return std::string(text.substr(found, text.find('\n', found) - found));
+}
+
+// Where a value lies by XLA's assignment.
+struct Placed {
+  int64_t allocation = 0, offset = 0, size = 0;
+};
+using Placement = std::map<std::pair<std::string, Dims>, Placed>;
+
+// The values of these that lie in memory at a time, each place once: what is updated in place has a range before and
+// one after, and is one array. Bytes of all of them in `bytes`.
+std::vector<LivePeak::Value> alive_at(const LivePeak& live, const Placement& places, int64_t at, double* bytes) {
+  std::vector<LivePeak::Value> out;
+  std::set<std::pair<int64_t, int64_t>> taken;
+  *bytes = 0;
+  for (const LivePeak::Range& r : live.ranges) {
+    if (r.first > at || r.last < at) continue;
+    auto found = places.find({r.instruction, r.index});
+    if (found == places.end() || found->second.size == 0) continue;
+    const Placed& p = found->second;
+    if (!taken.emplace(p.allocation, p.offset).second) continue;
+    out.push_back({r.instruction, r.index, p.size});
+    *bytes += static_cast<double>(p.size);
+  }
+  return out;
+}
+
+// The time at which the most bytes lie in memory, by XLA's own ranges; -1: none is known. XLA names one itself, but
+// counts a kernel's several results as the pointers to them there (ComputePeakMemoryMoment of
+// xla/hlo/utils/hlo_live_range.cc), so that it may be another one.
+int64_t fullest_moment(const LivePeak& live, const Placement& places) {
+  struct Event {
+    int64_t at;
+    bool end;  // what ends goes behind what begins at the same time: both lie there
+    const Placed* place;
+    bool operator<(const Event& o) const { return std::tie(at, end) < std::tie(o.at, o.end); }
+  };
+  std::vector<Event> events;
+  for (const LivePeak::Range& r : live.ranges)
+    if (auto found = places.find({r.instruction, r.index}); found != places.end() && r.first <= r.last) {
+      events.push_back({r.first, false, &found->second});
+      events.push_back({r.last, true, &found->second});
+    }
+  std::stable_sort(events.begin(), events.end());
+  struct Held {
+    size_t values = 0;
+    double size = 0;
+  };
+  std::map<std::pair<int64_t, int64_t>, Held> held;
+  double bytes = 0, most = 0;  // sums of strangers' sizes need not fit into 63 bits
+  int64_t at = -1;
+  for (const Event& e : events) {
+    Held& place = held[{e.place->allocation, e.place->offset}];
+    if (!e.end && place.values++ == 0) bytes += place.size = static_cast<double>(e.place->size);
+    if (e.end && --place.values == 0) bytes -= place.size;
+    if (bytes > most) most = bytes, at = e.at;
+  }
+  return at;
+}
+
+// What lies in memory at the peak by XLA's live ranges.
+void read_peak(const std::string& text, const std::string& label, const Placement& places, MemoryReport* out) {
+  LivePeak live = read_live_range_file(text, label);
+  const int64_t at = fullest_moment(live, places);
+  if (at >= 0) {
+    double bytes = 0, told = 0;
+    std::vector<LivePeak::Value> values = alive_at(live, places, at, &bytes);
+    alive_at(live, places, live.at, &told);
+    if (live.at >= 0 && told < bytes)
+      out->notes.push_back(
+          fmt::format("{} calls {} the peak, where {:.0f} bytes are alive: it counts results of a tuple "
+                      "as pointers",
+                      label, place_in_schedule(text, live.at), told));
+    live.at = at, live.values = std::move(values);
+  }  // else what the file itself lists
+  out->peak_at = place_in_schedule(text, live.at);
+  for (const LivePeak::Value& v : live.values) {
+    out->peak = (Checked(out->peak) + v.size).capped();
+    MemoryValue to;
+    to.instruction = v.instruction, to.index = v.index, to.bytes = v.size;
+    out->alive.push_back(std::move(to));
+  }
+}
+
+}  // namespace
+
+std::string MemoryValue::name() const { return with_index(instruction, index); }
+
+std::optional<MemoryReport> memory_from_files(const Recording& r) {
+  std::string file = file_ending(r, "buffer-assignment.txt");
+  if (file.empty() || r.source != "xla") return std::nullopt;
+  MemoryReport out;
+  Placement places;
+  try {
+    BufferFile buffers = read_buffer_file(read_confined(r.folder, file), file);
+    read_allocations(buffers, &out);
+    for (const BufferFile::Part& a : buffers.allocations)
+      for (const BufferFile::Value& v : a.values) places[{v.instruction, v.index}] = {a.number, v.offset, v.size};
+  } catch (const Failure& e) {
+    return std::nullopt;
+  }
+  out.from = "XLA's buffer assignment";
+  std::string ranges = file_ending(r, "live-range.txt");
+  if (!ranges.empty()) try {
+      read_peak(read_confined(r.folder, ranges), ranges, places, &out);
+    } catch (const Failure& e) {
+      out.notes.emplace_back(e.what());
+    }
+  sort_report(&out);
+  return out;
+}
+
+MemoryReport memory_report(const Module& m, const Recording* r) {
+  MemoryReport out;
+  if (r) {
+    std::optional<MemoryReport> told = memory_from_files(*r);
+    if (!told && r->source == "xla" && !file_ending(*r, "buffer-assignment.txt").empty())
+      out.notes.push_back(fmt::format("{} cannot be read", file_ending(*r, "buffer-assignment.txt")));
+    if (told && told->peak > 0) {
+      ValueNames names(m);
+      for (MemoryValue& v : told->alive) names.describe(&v);
+      return std::move(*told);
+    }
+    if (told) {  // sums of XLA's, the values that are alive by ours
+      MemoryReport ours = memory_report(m, nullptr);
+      told->peak = ours.peak, told->peak_at = ours.peak_at, told->alive = std::move(ours.alive);
+      told->from += "; what is alive at the peak by ours (the dump has no live-range.txt)";
+      told->notes.insert(told->notes.end(), ours.notes.begin(), ours.notes.end());
+      return std::move(*told);
+    }
+  }
+  if (m.config().is_scheduled) {
+    out.from = "our buffer assignment";
+    from_ours(m, &out);
+  } else {
+    auto scheduled = m.clone();
+    schedule_module(*scheduled);
+    out.from = "our buffer assignment, in post order (the module has no schedule)";
+    out.estimate = true;
+    from_ours(*scheduled, &out);
+  }
+  sort_report(&out);
+  return out;
+}
+
+}  // namespace hlo

@@ -1,0 +1,84 @@
+#include "replay/report/summary.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "ir/source_lines.h"
+
+namespace hlo {
+namespace {
+
+std::string summary_key(const Module& m, InstId i, const std::string& by, const std::string& module) {
+  if (by == "module") return module;
+  if (by == "class") return kernel_class(m, i);
+  std::string key = by == "line" ? kernel_source_line(m, i).text() : scope_of(kernel_op_name(m, i));
+  return key.empty() ? "(unknown)" : key;
+}
+
+}  // namespace
+
+void add_to_summary(const Module& m, const std::string& by, const std::string& name, const ModuleCost& cost,
+                    const MemoryReport* memory, SummaryRows* rows, const MeasuredSeconds& measured) {
+  for (const KernelCost& k : cost.kernels) {
+    SummaryRow& row = (*rows)[summary_key(m, k.inst, by, name)];
+    row.seconds += k.seconds;
+    if (measured) row.measured += measured(m.inst_name(k.inst)).value_or(0);
+    row.flops += (k.cost.flops + k.cost.transcendentals) * k.times;
+    row.bytes += k.cost.bytes() * k.times;
+    ++row.kernels;
+  }
+  // Instructions by their own place, those in fusions, too.
+  for (CompId c : m.computations())
+    for (InstId i : m.comp(c).order) {
+      if (!m.alive(i)) continue;
+      std::string key = by == "class" && m.op(i) != Opcode::Fusion && !CostAnalysis::runs(m, i)
+                            ? std::string(op_text(m.op(i)))
+                            : summary_key(m, i, by, name);
+      ++(*rows)[key].instructions;
+    }
+  if (!memory) return;
+  std::map<std::string_view, InstId> named;
+  if (by == "class")
+    for (CompId c : m.computations())
+      for (InstId i : m.comp(c).order)
+        if (m.alive(i)) named.emplace(m.inst_name(i), i);
+  for (const MemoryValue& v : memory->alive) {
+    std::string key = by == "module" ? name : by == "line" ? v.source.text() : scope_of(v.op_name);
+    if (by == "class") {
+      auto found = named.find(v.instruction);
+      key = found == named.end()                   ? "(unknown)"
+            : CostAnalysis::runs(m, found->second) ? kernel_class(m, found->second)
+                                                   : std::string(op_text(m.op(found->second)));
+    }
+    if (key.empty()) key = v.kind == "argument" ? "(arguments)" : v.kind == "constant" ? "(constants)" : "(unknown)";
+    (*rows)[key].memory += v.bytes;
+  }
+}
+
+SortedSummary sorted(const SummaryRows& rows) {
+  SortedSummary list(rows.begin(), rows.end());
+  std::stable_sort(list.begin(), list.end(), [](const auto& x, const auto& y) {
+    return std::tuple(x.second.measured, x.second.seconds, x.second.memory) >
+           std::tuple(y.second.measured, y.second.seconds, y.second.memory);
+  });
+  return list;
+}
+
+Json summary_json(const std::string& file, const std::string& by, std::string_view device, const SortedSummary& rows,
+                  const Json& problems, bool profiled) {
+  Json out = Json::array();
+  for (const auto& item : rows) {
+    const SummaryRow& r = item.second;
+    out.push_back({{"key", item.first},
+                   {"least_seconds", r.seconds},
+                   {"measured_seconds", profiled ? Json(r.measured) : Json()},
+                   {"flops", r.flops},
+                   {"bytes", r.bytes},
+                   {"kernels", r.kernels},
+                   {"instructions", r.instructions},
+                   {"peak_bytes", r.memory}});
+  }
+  return {{"file", file}, {"by", by}, {"device", device}, {"rows", out}, {"problems", problems}};
+}
+
+}  // namespace hlo

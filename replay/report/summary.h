@@ -1,0 +1,32 @@
+// Operations, bytes, least time, instructions and memory of modules, added up by a key.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "replay/report/answers.h"
+
+namespace hlo {
+
+struct SummaryRow {
+  double seconds = 0, flops = 0, bytes = 0;
+  double measured = 0;  // seconds, by a profile
+  size_t instructions = 0, kernels = 0;
+  int64_t memory = 0;  // alive at the peak
+};
+using SummaryRows = std::map<std::string, SummaryRow>;
+using SortedSummary = std::vector<std::pair<std::string, SummaryRow>>;
+
+// `by`: line, scope, class, module (`name` is its key). `memory` may be null. `measured`: empty where there is no
+// profile.
+void add_to_summary(const Module& m, const std::string& by, const std::string& name, const ModuleCost& cost,
+                    const MemoryReport* memory, SummaryRows* rows, const MeasuredSeconds& measured = {});
+// The dearest first.
+SortedSummary sorted(const SummaryRows& rows);
+// `profiled`: whether there is a profile, so that what it measured is told.
+Json summary_json(const std::string& file, const std::string& by, std::string_view device, const SortedSummary& rows,
+                  const Json& problems, bool profiled = false);
+
+}  // namespace hlo
