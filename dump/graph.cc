@@ -15,7 +15,7 @@ namespace hlo {
 namespace {
 
 // A value as DOT writes it; what stands there is what is shown, so a backslash escapes nothing.
-std::string quoted(std::string_view text) {
+std::string dot_quoted(std::string_view text) {
   std::string out = "\"";
   for (char ch : text) {
     if (ch == '"' || ch == '\\') out += '\\';
@@ -34,7 +34,7 @@ struct DotAttributes {
     if (!text.empty()) text += ", ";
     text.append(key).append("=").append(value);
   }
-  void set(std::string_view key, std::string_view value) { put(key, quoted(value)); }
+  void set(std::string_view key, std::string_view value) { put(key, dot_quoted(value)); }
   void markup(std::string_view key, std::string_view value) { put(key, fmt::format("<{}>", value)); }
 };
 

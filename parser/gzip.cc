@@ -63,7 +63,7 @@ class Unpacker {
       z_.next_out = reinterpret_cast<Bytef*>(out_.data() + have);
       z_.avail_out = static_cast<uInt>(out_.size() - have);
       int code = inflate(&z_, Z_NO_FLUSH);
-      out_.resize(out_.size() - z_.avail_out);
+      out_.erase(out_.size() - z_.avail_out);
       growth_.check(out_.size());
       if (code == Z_STREAM_END) {
         // gzip files may stand one behind the other; zeros behind the last one are padding.

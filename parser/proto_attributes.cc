@@ -56,7 +56,7 @@ void ProtoText::attribute(const xla::HloInstructionProto& i, Opcode op, Attr key
       return;
     }
     case Attr::async_execution_thread:
-      if (!i.async_execution_thread().empty()) put(key, quoted(i.async_execution_thread()));
+      if (!i.async_execution_thread().empty()) put(key, hlo::quoted(i.async_execution_thread()));
       return;
     case Attr::output_to_operand_aliasing: {
       std::string list;
@@ -143,7 +143,7 @@ void ProtoText::attribute(const xla::HloInstructionProto& i, Opcode op, Attr key
     case Attr::feature_index:
       return put(key, std::to_string(i.feature_index()));
     case Attr::custom_call_target:
-      return put(key, quoted(i.custom_call_target()));
+      return put(key, hlo::quoted(i.custom_call_target()));
     case Attr::operand_layout_constraints: {
       if (!i.constrain_layout()) return;
       std::string list;
@@ -233,10 +233,10 @@ void ProtoText::attribute(const xla::HloInstructionProto& i, Opcode op, Attr key
     case Attr::unique_indices:
       return flag(key, i.unique_indices());
     case Attr::infeed_config:
-      if (!i.infeed_config().empty()) put(key, quoted(i.infeed_config()));
+      if (!i.infeed_config().empty()) put(key, hlo::quoted(i.infeed_config()));
       return;
     case Attr::outfeed_config:
-      if (!i.outfeed_config().empty()) put(key, quoted(i.outfeed_config()));
+      if (!i.outfeed_config().empty()) put(key, hlo::quoted(i.outfeed_config()));
       return;
     case Attr::outfeed_shape:
       if (i.has_outfeed_shape()) put(key, shape_text(i.outfeed_shape()));
@@ -402,7 +402,7 @@ void ProtoText::common(const xla::HloInstructionProto& i, Opcode op) {
         bytes = p_.payloads(static_cast<int>(payload.payload_index()));
       if (!bytes.empty())
         text =
-            text.substr(0, text.size() - 1) + (text.size() > 2 ? " " : "") + "metadata_payload=" + quoted(bytes) + "}";
+            text.substr(0, text.size() - 1) + (text.size() > 2 ? " " : "") + "metadata_payload=" + hlo::quoted(bytes) + "}";
     }
     if (text != "{}") out += ", metadata=" + text;
   }
@@ -412,7 +412,7 @@ void ProtoText::common(const xla::HloInstructionProto& i, Opcode op) {
     auto index = i.backend_config_payload().payload_index();
     if (config.empty() && index >= 0 && index < p_.payloads_size()) config = p_.payloads(static_cast<int>(index));
   }
-  if (!config.empty()) put(Attr::backend_config, quoted(config));
+  if (!config.empty()) put(Attr::backend_config, hlo::quoted(config));
 }
 
 std::string ProtoText::origin(const xla::HloInstructionProto& i) {

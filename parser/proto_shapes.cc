@@ -180,7 +180,7 @@ Sharding sharding_of(const xla::OpSharding& s) {
 std::string metadata_of(const xla::OpMetadata& m) {
   std::string out = "{";
   auto text = [&](const char* key, const std::string& v) {
-    if (!v.empty()) out += fmt::format("{}={} ", key, quoted(v));
+    if (!v.empty()) out += fmt::format("{}={} ", key, hlo::quoted(v));
   };
   auto number = [&](const char* key, int64_t v) {
     if (v) out += fmt::format("{}={} ", key, v);

@@ -124,7 +124,7 @@ void ProtoText::computation(const xla::HloComputationProto& c) {
   for (const auto* i : order) instruction(*i, i->id() == c.root_id());
   out += "}";
   if (!c.execution_thread().empty() && c.execution_thread() != "main")
-    out += ", execution_thread=" + quoted(c.execution_thread());
+    out += ", execution_thread=" + hlo::quoted(c.execution_thread());
   out += "\n\n";
 }
 

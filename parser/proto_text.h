@@ -65,7 +65,7 @@ class ProtoText {
   static std::string frontend(const xla::FrontendAttributes& f) {
     std::map<std::string, std::string> sorted(f.map().begin(), f.map().end());
     std::string text;
-    for (const auto& [k, v] : sorted) text += fmt::format("{}{}={}", text.empty() ? "" : ",", k, quoted(v));
+    for (const auto& [k, v] : sorted) text += fmt::format("{}{}={}", text.empty() ? "" : ",", k, hlo::quoted(v));
     return "{" + text + "}";
   }
 

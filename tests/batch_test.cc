@@ -1,5 +1,6 @@
 // Another batch size: a module of three times the batch, run on the same inputs three times over, gives the same
 // results three times over; modules by chance get another batch that verifies, or are refused.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -34,7 +35,7 @@ class Batches : public testing::TestWithParam<const char*> {};
 
 // None of these has an operation over the batch.
 TEST_P(Batches, GiveEachMemberItsOwn) {
-  auto m = batch_module(read_file(std::string(HLO_TESTDATA) + "/" + GetParam()));
+  auto m = batch_module(read_file(fmt::format("{}/{}", HLO_TESTDATA, GetParam())));
   BatchChange change;
   with_batch(*m, "", 1, &change);
   auto wide = with_batch(*m, "", 3 * change.from, &change);

@@ -45,9 +45,8 @@ if [ "${1:-}" != --quick ]; then
   # Graphviz keeps what it allocated; leaks of ours show in the other tests.
   ASAN_OPTIONS=detect_leaks=0 tests build-asan asan
   begin clang-tidy
-  # A batch at a time: its files are headers to clang-tidy, which judges them as such.
-  sed -nE 's|^ *"file": "(.*)",?$|\1|p' build/compile_commands.json | grep -vE '/tests/|\.pb\.cc$|/assets\.cc$|/nb_combined\.cpp$' |
-    xargs -d '\n' -P2 -n1 clang-tidy -p build --quiet 2>/dev/null
+  # What changed since the whole tree was clean; all of it: tests/dev/full.sh tidy.
+  python3 tests/dev/tidy.py build
 fi
 [ -z "$oracle" ] || wait "$oracle" || echo "the reference compiler could not be installed: oracle_test will be skipped"
 begin tests

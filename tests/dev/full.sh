@@ -6,11 +6,12 @@
 #   fuzz     mutants over every command and format (tests/dev/fuzz_commands.py; HLO_FUZZ_RUNS, HLO_FUZZ_SEED)
 #   random   modules by chance through every pass, both pipelines and the host's kernels (HLO_RANDOM of them)
 #   docs     docs/ as pages, links checked (tests/dev/docs.sh), every command in them run (tests/dev/snippets.py), a real jax run (jax_run.py)
+#   tidy     clang-tidy over every batch; where all are clean, tests/dev/tidy_base.txt names this commit
 #   oracle   mutants of texts, judged by XLA's parser and ours (where the reference can be installed)
 # Every part runs, whatever the others say; minutes per part at the end, and the line for docs/PROGRESS.md.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
-all=(wheel chroot notebook fuzz random docs oracle)
+all=(wheel chroot notebook fuzz random docs tidy oracle)
 parts=("$@")
 [ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
 for part in "${parts[@]}"; do
@@ -53,6 +54,7 @@ part_docs() {
   fi
   python3 tests/dev/snippets.py "$tool" --python="$python" && nice python3 tests/dev/jax_run.py "$python" "$tool"
 }
+part_tidy() { ordinary all && python3 tests/dev/tidy.py build --all; }
 part_oracle() {
   [ -x ../shared/oracle/setup.sh ] || { echo "skipped: the reference compiler is not here"; return 0; }
   local python
