@@ -327,6 +327,40 @@ with tempfile.TemporaryDirectory() as directory:
     code, text, err = run("bisect", f"--program={sys.executable} {tmp / 'program.py'} two")
     del os.environ["XLA_FLAGS"]
     expect("passes left out already stay out", code == 1 and "=fusion,cse it exits 0" in text.splitlines()[-1], text + err)
+    # A compilation that dies in a pass, which has written no stage, and one that hangs unless a pass is left out.
+    (tmp / "dies.py").write_text(
+        "import os, pathlib, re, signal, sys, time\n"
+        "flags = os.environ['XLA_FLAGS']\n"
+        "off = (re.findall(r'--xla_disable_hlo_passes=(\\S*)', flags) or [''])[-1].split(',')\n"
+        "d = pathlib.Path((re.search(r'--xla_dump_to=(\\S+)', flags) or ['', '/nonexistent'])[1])\n"
+        "text = 'HloModule m\\nENTRY e { p = f32[] parameter(0)\\n ROOT r = f32[] %s(p) }\\n'\n"
+        "if d.name == 'dump':\n"
+        "    d.mkdir(exist_ok=True)\n"
+        "    (d / 'module_0000.m.before_optimizations.txt').write_text(text % 'negate')\n"
+        "    (d / 'module_0000.m.0001.simplification.after_cse.before_dot-merger.txt').write_text(text % 'abs')\n"
+        "if 'hangs' in sys.argv and not {'dot-merger', 'cse'} & set(off): time.sleep(100)\n"
+        "if 'hangs' in sys.argv: sys.exit(0)\n"
+        "if 'last' in sys.argv and 'reshape-mover' not in off:\n"
+        "    print('F1126 12:00:00.000000  123 reshape_mover.cc:45] Check failed: a == b (1 vs. 2) no')\n"
+        "    print('    @ 0x1  xla::ReshapeMover::RunImpl()\\n    @ 0x2  xla::HloPassFix<xla::ReshapeMover>::RunImpl()\\n    @ 0x3 xla::HloPassPipeline::RunImpl()')\n"
+        "    sys.stdout.flush(), os.kill(os.getpid(), signal.SIGABRT)\n"
+        "if 'next' in sys.argv and 'dot-merger' not in off: sys.exit(3)\n"
+        "if 'never' in sys.argv: sys.exit(3)\n"
+    )
+    dies = f"{sys.executable} {tmp / 'dies.py'}"
+    code, text, err = run("bisect", f"--program={dies} last")
+    expect("XLA's last words come first", code == 1 and text.splitlines()[0] == "XLA's last words: reshape_mover.cc:45: Check failed: a == b (1 vs. 2) no" and
+           "on its stack, innermost first: ReshapeMover\n" in text and text.splitlines()[-1] == "guilty: with --xla_disable_hlo_passes=reshape-mover it exits 0", text + err)
+    code, text, err = run("bisect", f"--program={dies} next", "--json")
+    got = json.loads(text)
+    expect("the pass behind the last stage is asked, though it wrote none", code == 1 and got["guilty"] == ["dot-merger"] == got["last_words"]["running"] and
+           got["last_words"]["unfinished"] == [{"module": "m", "last": "simplification.after_cse", "next": "dot-merger"}], text + err)
+    code, text, err = run("bisect", f"--program={dies} never")
+    expect("no pass heals it: where it died is said", code == 2 and "exits 3 in a compilation, probably in dot-merger; no pass left out heals it" in text, text + err)
+    code, text, err = run("bisect", f"--program={dies} hangs", "--run-limit=2", "--json")
+    got = json.loads(text)
+    expect("a run without end has a limit, from the first one", code == 1 and got["guilty"] == ["dot-merger"] and got["last_words"]["ending"] == "did not end within 2 s" and
+           len(got["ended"]) >= 1 and got["runs"] < 12, text + err)
     code, text, err = run("bisect", "--program=true", "--verify")
     expect("a program is judged by itself", code == 2 and "--program" in err, err)
     code, text, err = run("bisect", "--program=true")

@@ -77,12 +77,17 @@ void add_debug_commands(CLI::App& app, int* code) {
       "  hlo-replay bisect /tmp/xla_dump --regex='f64\\['          where does the first f64 come from?\n"
       "  hlo-replay bisect model.hlo --check='./still_right.sh {}' -o report\n"
       "  hlo-replay bisect --program='python3 train.py'           which pass of its own XLA, left out, heals it?\n"
+      "  hlo-replay bisect --program='./hangs' --run-limit=30     …where it never ends\n"
       "  hlo-replay bisect model.hlo --releases=0.8.0..newest --by=kernels --target=gpu:H200\n"
       "  hlo-replay bisect model.hlo --engine=installed --passes   which pass of the installed XLA, left out, heals "
       "it?\n"
       "Exit code 1 where something bad was found, 0 where all is good, 2 where it cannot tell.");
   c->add_option("FILE", bisect.file, "a folder of stages, or a module to take through our pipeline");
   c->add_option("--program", bisect.program, "in place of FILE: a shell command that XLA compiles for; exit 0 good");
+  c->add_option("--run-limit", bisect.run_limit,
+                "seconds after which a run of the program is ended, as one that hangs (600 for the first, then four "
+                "times what that took, 60 at least)")
+      ->check(CLI::Range(0.1, 1e6));
   add_judge_options(c, bisect);
   c->add_option("--pipeline", bisect.pipeline, "for a module: xla-2019 or xla-gpu (that of the module's time)");
   c->add_option("--passes-only", bisect.only, "for a module: run only these passes");

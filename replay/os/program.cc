@@ -32,12 +32,13 @@ std::string xla_flag_in(const std::string& all, const std::string& flag) {
   return all.substr(at, all.find_first_of(" \t\n", at) - at);
 }
 
-int run_under_xla(const std::vector<std::string>& words, const std::string& flags, const std::string& log) {
+int run_under_xla(const std::vector<std::string>& words, const std::string& flags, const std::string& log,
+                  double limit_seconds) {
   std::string all = flags_set();
   if (!all.empty()) all += " ";
   all += flags;
   Command command;
-  command.words = words, command.log = log, command.terminal = true;
+  command.words = words, command.log = log, command.terminal = true, command.limit_seconds = limit_seconds;
   command.environment = {{"XLA_FLAGS", all}, {"JAX_ENABLE_COMPILATION_CACHE", "false"}};
   int code = run_command(command);
   if (code == 127) fail(FailureKind::kUsage, "cannot run {}", words[0]);

@@ -15,7 +15,8 @@ std::string xla_flag_set(const std::string& flag);
 
 // Runs it with `flags` behind what XLA_FLAGS holds, and with jax's compilation cache off. Exit code, 128 + signal where
 // one ended it. `log`: file for all that it prints; empty: it prints as usual. Throws Failure(kUsage) where it cannot
-// be run.
-int run_under_xla(const std::vector<std::string>& words, const std::string& flags, const std::string& log);
+// be run. `limit_seconds`: it is ended after so long, and kTimedOut (replay/os/spawn.h) comes back; 0: never.
+int run_under_xla(const std::vector<std::string>& words, const std::string& flags, const std::string& log,
+                  double limit_seconds = 0);
 
 }  // namespace hlo

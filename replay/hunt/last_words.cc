@@ -1,0 +1,109 @@
+#include "replay/hunt/last_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace hlo {
+namespace {
+
+constexpr size_t kMostChecks = 8, kLongest = 400;
+
+void once(std::vector<std::string>* list, std::string text) {
+  if (std::find(list->begin(), list->end(), text) == list->end()) list->push_back(std::move(text));
+}
+
+// `F0000 00:00:1690000000.000000  123 some_pass.cc:45] Check failed: a == b` → `some_pass.cc:45: Check failed: a == b`;
+// empty where the line is no fatal one of absl's log.
+std::string fatal(std::string_view line) {
+  const size_t end = line.find("] ");
+  if (line.size() < 2 || line[0] != 'F' || !std::isdigit(static_cast<unsigned char>(line[1])) ||
+      end == std::string_view::npos)
+    return {};
+  const size_t space = line.rfind(' ', end);
+  const std::string_view place = line.substr(space + 1, end - space - 1);
+  const size_t slash = place.rfind('/');
+  if (space == std::string_view::npos || place.find(':') == std::string_view::npos) return {};
+  return fmt::format("{}: {}", slash == std::string_view::npos ? place : place.substr(slash + 1),
+                     line.substr(end + 2, kLongest));
+}
+
+// The class of a frame `… xla::gpu::PriorityFusion::RunImpl(…)` or `::Run(`; empty where the line holds none.
+std::string pass_class(std::string_view line) {
+  for (std::string_view method : {"::RunImpl(", "::Run("}) {
+    const size_t end = line.find(method);
+    if (end == std::string_view::npos) continue;
+    size_t begin = end;
+    while (begin > 0 && (std::isalnum(static_cast<unsigned char>(line[begin - 1])) || line[begin - 1] == '_')) --begin;
+    std::string name(line.substr(begin, end - begin));
+    // A pipeline and what repeats passes are on the stack of every one of them.
+    if (line.substr(0, begin).find("xla::") == std::string_view::npos || name.empty() ||
+        name.find("Pipeline") != std::string::npos || name.find("HloPassFix") != std::string::npos)
+      continue;
+    return name;
+  }
+  return {};
+}
+
+std::string letters(std::string_view name) {
+  std::string out;
+  for (char c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+// Is a pass of that class the one that XLA calls `pass`? `GpuLayoutAssignment` is layout-assignment, `HloCSE` cse.
+bool named_like(std::string_view cls, std::string_view pass) {
+  std::string name = letters(cls), wanted = letters(pass);
+  if (name == wanted) return true;
+  for (std::string_view prefix : {"gpu", "cpu", "hlo", "tpu"})
+    if (name.starts_with(prefix)) {
+      name.erase(0, prefix.size());
+      break;
+    }
+  return name == wanted || (name == "algebraicsimplifier" && wanted == "algsimp");
+}
+
+}  // namespace
+
+LastWords last_words(std::string_view log) {
+  LastWords out;
+  while (!log.empty()) {
+    const size_t end = std::min(log.find('\n'), log.size());
+    const std::string_view line = log.substr(0, end);
+    log.remove_prefix(std::min(end + 1, log.size()));
+    if (std::string text = fatal(line); !text.empty() && out.checks.size() < kMostChecks)
+      once(&out.checks, std::move(text));
+    if (std::string name = pass_class(line); !name.empty() && out.running.size() < kMostChecks)
+      once(&out.running, std::move(name));
+  }
+  return out;
+}
+
+std::vector<Unfinished> unfinished_modules(const std::vector<Recording>& all) {
+  std::vector<Unfinished> out;
+  for (const Recording& r : all) {
+    if (r.rows.empty() ||
+        std::any_of(r.rows.begin(), r.rows.end(), [](const StageRow& row) { return row.kind == StageRow::kResult; }))
+      continue;
+    // The record of passes lists those that changed nothing, too; it is written last, so a dead run has none.
+    const StageRow& last = r.rows.back();
+    out.push_back({r.module_name, last.name(), last.next});
+  }
+  return out;
+}
+
+std::vector<std::string> running_passes(const LastWords& words, const std::vector<Unfinished>& unfinished,
+                                        const std::vector<std::string>& known) {
+  std::vector<std::string> out;
+  for (const std::string& name : words.running)
+    for (const std::string& pass : known)
+      if (named_like(name, pass)) once(&out, pass);
+  for (const Unfinished& u : unfinished)
+    if (!u.next.empty()) once(&out, u.next);
+  return out;
+}
+
+}  // namespace hlo
