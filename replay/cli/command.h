@@ -141,7 +141,7 @@ struct BisectArgs : JudgeArgs {
   std::string out, pipeline, only, disabled, resume, program, outputs;
   bool json = false, force = false, quick = false, outputs_only = false;
   std::string releases, by;  // A..B of jaxlib; what compilations are compared by
-  double run_limit = 0;          // seconds for a run of the program; 0: by what the first one took
+  double run_limit = 0;      // seconds for a run of the program; 0: by what the first one took
   bool flags = false, passes = false;
   bool over_compilations() const { return !releases.empty() || flags || passes; }
   // Values inside are compared, not the outputs alone. What --resume keeps is of the outputs.
