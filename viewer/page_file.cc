@@ -156,7 +156,7 @@ std::string page_html(const PageContents& contents) {
   return page_html(contents, page_engine_inside() ? PageEngineKind::kInside : PageEngineKind::kNone);
 }
 
-void write_page(const std::string& path, const std::string& page, bool force) {
+void write_page(const std::string& path, const std::string& page, bool force, const std::vector<std::string>& inputs) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     fail(FailureKind::kUsage, "{} is a folder: -o page.html", printable(path));
@@ -167,7 +167,9 @@ void write_page(const std::string& path, const std::string& page, bool force) {
     if (!start.empty() && start.find("<meta name=\"generator\" content=\"hlo-replay\">") == std::string::npos)
       fail(FailureKind::kUsage, "{} exists and is no page of hlo-replay; --force replaces it", printable(path));
   }
-  write_file(path, page);
+  const bool is_new = !std::filesystem::exists(std::filesystem::symlink_status(path, error));
+  check_output_file(path, true, inputs);
+  write_output_file(path, page, force || !is_new);
 }
 
 std::string recording_page(const Recording& recording, const std::string& files_in) {

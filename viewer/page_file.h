@@ -47,8 +47,9 @@ std::string page_html(const PageContents& contents, PageEngineKind engine);
 std::string page_html(const PageContents& contents);
 
 // Writes the page. A page that is there is replaced, as it can be made anew; throws Failure (kUsage) where there is
-// another file, unless forced, or a folder.
-void write_page(const std::string& path, const std::string& page, bool force);
+// another file, unless forced, or a folder or one of the inputs.
+void write_page(const std::string& path, const std::string& page, bool force,
+                const std::vector<std::string>& inputs = {});
 
 // index.html of one recording.
 std::string recording_page(const Recording& recording, const std::string& files_in);

@@ -308,7 +308,7 @@ void show_unknown(const Json& j) {
 
 int report(const BisectArgs& a, const Finding& f) {
   if (!a.out.empty()) {
-    OutputFolder out(a.out, a.force);
+    OutputFolder& out = *a.made;
     out.write("good.hlo", f.good_text), out.write("bad.hlo", f.bad_text);
     out.write("report.json", complete_bisection(f.json).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
     out.commit();

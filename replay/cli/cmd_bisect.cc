@@ -477,7 +477,8 @@ int bisect_module(const BisectArgs& a) {
 
 }  // namespace
 
-int cmd_bisect(const BisectArgs& a) {
+int cmd_bisect(const BisectArgs& given) {
+  BisectArgs a = given;
   const KeepsSpareArrays spares;  // from stage to stage
   if (a.file.empty() == a.program.empty()) fail(FailureKind::kUsage, "bisect takes a FILE, or --program");
   if (a.engine.installed() || a.over_compilations()) return bisect_installed(a);
@@ -489,6 +490,8 @@ int cmd_bisect(const BisectArgs& a) {
   }
   if (!a.program.empty()) return bisect_program(a);
   checked_executor(a);
+  if (!a.out.empty() && !a.made)  // what cannot be written is told before the search
+    a.made = std::make_shared<OutputFolder>(a.out, a.force, "bisect", read_by(a));
   return folder ? bisect_folder(a) : bisect_module(a);
 }
 

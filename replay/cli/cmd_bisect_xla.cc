@@ -104,7 +104,7 @@ class CompilationBisection {
     take_options(engine_, options);
     by_ = a.by.empty() ? (options.target.platform == "cpu" ? "value" : "kernels") : a.by;
     kind_ = xla_by(by_);
-    if (!a.out.empty()) out_.emplace(a.out, a.force);
+    if (!a.out.empty()) out_.emplace(a.out, a.force, "bisect", read_by(a));
     ForXla from = module_for_xla();
     const bool over_flags = a.flags && a.releases.empty();
     const std::string users = over_flags ? "" : engine_.flags;

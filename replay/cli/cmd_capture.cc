@@ -9,7 +9,7 @@ namespace hlo {
 namespace fs = std::filesystem;
 
 int cmd_capture(const CaptureArgs& a) {
-  OutputFolder out(a.out, a.force);
+  OutputFolder out(a.out, a.force, "capture", a.program);
   // The program may run in another folder.
   int code = run_under_xla(a.program, xla_dump_flags(fs::absolute(out.temporary()).string()), "");
   if (interrupted()) fail(FailureKind::kUsage, "interrupted; nothing was kept");

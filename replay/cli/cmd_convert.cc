@@ -68,6 +68,7 @@ int cmd_convert(const ConvertArgs& a) {
             {"instructions", Json()},
             {"elided_constants", 0},
             {"warnings", Json::array()}};
+  check_output_file(a.out, true, {a.in});
   if (convert_graph(a.in, a.out)) {
     told["format"] = a.out.substr(a.out.rfind('.') + 1);
   } else {

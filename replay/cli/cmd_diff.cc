@@ -236,12 +236,14 @@ bool stages_of_one_recording(const std::string& a, const std::string& b, std::un
 int cmd_diff(const DiffArgs& a) {
   if (a.engine.installed()) return diff_installed(a);
   if (a.b.empty()) fail(FailureKind::kUsage, "diff takes two, or one with --engine=installed and --flags-a, --flags-b");
+  check_output_file(a.html, a.force, {a.a, a.b});
   if (a.profile) return diff_profiles(a);
   int code = kYes;
   if (diff_other_files(a, &code)) return code;
-  std::error_code error;
   std::vector<Outcome> found;
   if (a.by != "structure" && a.by != "text") fail(FailureKind::kUsage, "--by is structure or text, not '{}'", a.by);
+  // Of a folder beside something else the else is at fault where it cannot be read.
+  if (const bool first = names_modules(a.a); first != names_modules(a.b)) load(first ? a.b : a.a);
   if (names_modules(a.a) && names_modules(a.b)) {
     if (a.run) fail(FailureKind::kUsage, "--run takes two modules; hlo-replay bisect DIR runs the stages of a folder");
     std::vector<Recording> ra = select_modules(a.a), rb = select_modules(a.b);
@@ -326,8 +328,7 @@ int cmd_diff(const DiffArgs& a) {
   bool same = std::all_of(found.begin(), found.end(), [](const Outcome& o) { return o.same; });
   const Outcome& worst = *std::find_if(found.begin(), found.end() - 1, [](const Outcome& o) { return !o.same; });
   if (!a.html.empty()) {
-    if (fs::exists(a.html, error) && !a.force) fail(FailureKind::kUsage, "{} exists; --force replaces it", a.html);
-    write_file(a.html, diff_page(worst.first, worst.second, worst.last, worst.diff));
+    write_output_file(a.html, diff_page(worst.first, worst.second, worst.last, worst.diff), a.force);
   }
   if (a.json) {
     Json list = Json::array();

@@ -264,11 +264,11 @@ void profile_run(const ExecArgs& a, const Module& m, const Session& session, con
   measure_machine(p);
   for (const std::string& file : a.profile) {
     if (file.ends_with(".html"))
-      write_file(file, profile_page(fmt::format("{} on {}", m.name(), a.backend), p));
+      write_output_file(file, profile_page(fmt::format("{} on {}", m.name(), a.backend), p), a.force);
     else if (file.ends_with(".json"))
-      write_file(file, trace_json(p));
+      write_output_file(file, trace_json(p), a.force);
     else
-      write_file(file, profile_table(p, SIZE_MAX));
+      write_output_file(file, profile_table(p, SIZE_MAX), a.force);
   }
   if (!a.json) fmt::print("{}", profile_table(p, 20));
 }
@@ -316,12 +316,12 @@ int cmd_exec(const ExecArgs& a) {
     if (!names_modules(a.file)) fail(FailureKind::kUsage, "--all-stages takes a folder, not {}", a.file);
     return AllStages(a).run();
   }
-  std::error_code ignored;
+  check_output_file(a.out, true, read_by(a));
   bool high = a.precision == "high";
   for (const std::string& file : a.profile) {  // before the run, which may be long
     if (!file.ends_with(".json") && !file.ends_with(".html") && !file.ends_with(".txt"))
       fail(FailureKind::kUsage, "{}: the ending decides the format: .json (trace events), .html or .txt", file);
-    if (fs::exists(file, ignored) && !a.force) fail(FailureKind::kUsage, "{} exists; --force replaces it", file);
+    check_output_file(file, a.force, read_by(a));
   }
   if (high && !a.profile.empty()) fail(FailureKind::kUsage, "--precision=high goes not with --profile");
   Loaded loaded;
@@ -354,7 +354,7 @@ int cmd_exec(const ExecArgs& a) {
   std::unique_ptr<OutputFolder> folder;
   Json traced = Json::array();
   if (!a.trace.empty()) {
-    folder = std::make_unique<OutputFolder>(a.trace, a.force);
+    folder = std::make_unique<OutputFolder>(a.trace, a.force, "exec", read_by(a));
     options.trace = [&](InstId i, std::span<const Value>, const Value& v) {
       Statistics s = statistics(u, v);
       if (!s.numbers) return;

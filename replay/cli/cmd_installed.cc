@@ -44,7 +44,7 @@ int replay_installed(const ReplayArgs& a) {
       fail(FailureKind::kUsage, "{} is of our own passes; --engine=installed has --xla-flags and --disable-passes",
            option);
   const std::string folder = a.out.empty() ? stem_of(a.file) + ".replay" : a.out;
-  OutputFolder out(folder, a.force);
+  OutputFolder out(folder, a.force, "replay", {a.file});
   const XlaCompilation c = compile_by_xla(a.engine, a.file, out.temporary(), list_of(a.disabled));
   out.commit();
   std::vector<Recording> all = open_folder(folder);
@@ -79,7 +79,7 @@ int diff_installed(const DiffArgs& a) {
   if (a.out.empty())
     scratch.emplace();
   else
-    out.emplace(a.out, a.force);
+    out.emplace(a.out, a.force, "diff", std::vector<std::string>{a.a});
   const std::string base = out ? out->temporary() : scratch->path();
   EngineArgs first = a.engine, second = a.engine;
   first.flags += " " + a.flags_a, second.flags += " " + a.flags_b;
@@ -125,10 +125,11 @@ int diff_installed(const DiffArgs& a) {
 int bisect_installed(const BisectArgs& a) {
   if (!a.program.empty()) fail(FailureKind::kUsage, "--program brings its own XLA: it goes without --engine");
   if (a.over_compilations()) return bisect_compilations(a);
+  BisectArgs folder = a;
+  if (!a.out.empty()) folder.made = std::make_shared<OutputFolder>(a.out, a.force, "bisect", read_by(a));
   TemporaryFolder scratch;
   const XlaCompilation c = compile_by_xla(a.engine, a.file, scratch.path(), list_of(a.disabled));
   if (!a.json) tell_engine(c, a.file, "");
-  BisectArgs folder = a;
   folder.engine = EngineArgs(), folder.file = scratch.path();
   return cmd_bisect(folder);
 }

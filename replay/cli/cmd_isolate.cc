@@ -79,7 +79,7 @@ int cmd_isolate(const IsolateArgs& a) {
   Session session(*m, inputs);
   Values values(*m, session, eval_options(a));
   std::unique_ptr<OutputFolder> out;
-  if (!a.out.empty()) out = std::make_unique<OutputFolder>(a.out, a.force);
+  if (!a.out.empty()) out = std::make_unique<OutputFolder>(a.out, a.force, "isolate", read_by(a));
   const Universe& u = m->u();
   for (Isolated& one : list) {
     if (interrupted()) fail(FailureKind::kUsage, "interrupted");

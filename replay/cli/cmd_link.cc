@@ -86,23 +86,17 @@ LinkEdge wanted_edge(const std::string& text, const std::vector<LinkModule>& mod
   return e;
 }
 
-void write_new(const std::string& path, const std::string& content, bool force) {
-  std::error_code error;
-  if (fs::exists(path, error) && !force) fail(FailureKind::kUsage, "{} exists; --force replaces it", path);
-  write_file(path, content);
-}
-
 void draw(const LinkArgs& a, const std::string& dot, const std::string& title,
           const std::vector<std::vector<std::string>>& rows, const Json& json) {
   auto ends = [&](const char* e) { return a.out.ends_with(e); };
   if (ends(".dot")) {
-    write_new(a.out, dot, a.force);
+    write_output_file(a.out, dot, a.force);
   } else if (ends(".svg") || ends(".png")) {
-    write_new(a.out, render_dot(dot, a.out.substr(a.out.size() - 3)), a.force);
+    write_output_file(a.out, render_dot(dot, a.out.substr(a.out.size() - 3)), a.force);
   } else if (ends(".html")) {
-    write_new(a.out, link_page(title, render_dot(dot, "svg"), rows), a.force);
+    write_output_file(a.out, link_page(title, render_dot(dot, "svg"), rows), a.force);
   } else if (ends(".json")) {
-    write_new(a.out, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n", a.force);
+    write_output_file(a.out, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n", a.force);
   } else {
     fail(FailureKind::kUsage, "{}: the ending decides the format: .dot, .svg, .png, .html, .json", a.out);
   }
@@ -111,6 +105,9 @@ void draw(const LinkArgs& a, const std::string& dot, const std::string& title,
 }  // namespace
 
 int cmd_link(const LinkArgs& a) {
+  std::vector<std::string> inputs = a.files;
+  inputs.push_back(a.graph);
+  for (const std::string& file : {a.out, a.emit}) check_output_file(file, a.force, inputs);
   GraphDef graph;
   if (!a.graph.empty()) {
     graph = parse_graphdef(read_file(a.graph), a.graph);
@@ -193,7 +190,7 @@ int cmd_link(const LinkArgs& a) {
     auto m = stitched(modules, links, chosen, "linked");
     std::vector<VerifyError> errors = verify_module(*m, 1);
     if (!errors.empty()) fail(FailureKind::kInternal, "the module made of all does not verify: {}", errors[0].message);
-    write_new(a.emit, lossless_text(*m), a.force);
+    write_output_file(a.emit, lossless_text(*m), a.force);
     json["emitted"] = {{"file", a.emit}, {"links", chosen.size()}, {"parameters", m->comp(m->entry()).params.size()}};
     emitted = fmt::format("{}: {} links, {} parameters left", a.emit, chosen.size(), m->comp(m->entry()).params.size());
   }

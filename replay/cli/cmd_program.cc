@@ -277,7 +277,7 @@ int bisect_program(const BisectArgs& a) {
   if (!a.by_running())
     fail(FailureKind::kUsage, "--program is judged by its exit code: --check and the like are not for it");
   std::optional<OutputFolder> out;
-  if (!a.out.empty()) out.emplace(a.out, a.force);
+  if (!a.out.empty()) out.emplace(a.out, a.force, "bisect", words_of_line(a.program));
   Program program(a);
   const std::string dump = out ? fs::absolute(out->temporary()).string() + "/dump" : program.dump();
   const double limit = program.limit();

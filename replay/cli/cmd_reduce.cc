@@ -178,7 +178,7 @@ int cmd_reduce(const ReduceArgs& given) {
   if ((!a.passes.empty()) + (!a.pipeline.empty()) + a.nan + !own > 1)
     fail(FailureKind::kUsage, "one of --passes, --pipeline, --nan, --check, --regex and --verify, not several");
   std::string folder = a.out.empty() ? fs::path(a.file).stem().string() + ".reduced" : a.out;
-  OutputFolder out(folder, a.force);
+  OutputFolder out(folder, a.force, "reduce", read_by(a));
   Loaded loaded;
   auto m = load_verified(a.file, !a.no_verify && !a.verify, &loaded);
   if (own && a.passes.empty() && !a.nan) a.pipeline = pipeline_for(a.pipeline, a.file, loaded.of_2019);
@@ -318,6 +318,7 @@ int extract_constants(const ExtractArgs& a, const Module& m, const Loaded& loade
 }  // namespace
 
 int cmd_extract(const ExtractArgs& a) {
+  for (const std::string& file : {a.out, a.inputs_out, a.constants}) check_output_file(file, true, read_by(a));
   checked_executor(a);
   Loaded loaded;
   auto m = load_verified(a.file, !a.no_verify, &loaded);

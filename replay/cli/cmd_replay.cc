@@ -133,7 +133,7 @@ int cmd_replay(const ReplayArgs& a) {
   const std::string gpu = take_gpu_of_dump(start, a, &options);
   std::string folder = a.out;
   if (folder.empty()) folder = fs::path(a.file == "-" ? "stdin" : a.file).stem().string() + ".replay";
-  OutputFolder out(folder, a.force);
+  OutputFolder out(folder, a.force, "replay", {a.file});
   const std::string pipeline = replayed_pipeline(options);
   if (!a.json) {
     if (!start.said.empty()) fmt::print("{}\n", printable(start.said));

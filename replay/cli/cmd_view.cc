@@ -80,7 +80,7 @@ Viewed viewed_run(const Run& run);
 
 int view_files(const ViewArgs& a, const Run& run, const std::string& path) {
   const std::set<std::string> formats = view_formats(a.formats, run.modules);
-  OutputFolder out(path, a.force);
+  OutputFolder out(path, a.force, "view", {run.folder});
   Viewed v;
   if (run.modules.size() == 1) {
     Pages p = write_pages(run.modules[0], formats, out);
@@ -96,7 +96,7 @@ int view_files(const ViewArgs& a, const Run& run, const std::string& path) {
     if (!names.insert(name).second) name += fmt::format(".{}", v.modules.size());  // of several folders
     const std::string where = path + "/" + name;
     try {
-      OutputFolder one(out.temporary() + "/" + name, true);
+      OutputFolder one(out.temporary() + "/" + name, true, "view");
       Pages p = write_pages(r, formats, one);
       one.commit();
       page |= p.page;
@@ -231,7 +231,7 @@ int cmd_view(const ViewArgs& a) {
   }
   if (!a.note.empty()) v.contents.note = printable(a.note);
   if (!a.serve.empty()) return serve(a, served, v);
-  write_page(path, page_html(v.contents), a.force);
+  write_page(path, page_html(v.contents), a.force, {a.spec});
   for (Json& m : v.modules) m["page"] = path;
   const int code = tell(a, fs::path(path).parent_path().string(), path, v);
   if (a.open) open_in_browser(fs::absolute(path).string());

@@ -21,6 +21,7 @@ class App;
 
 namespace hlo {
 
+class OutputFolder;
 struct Recording;
 
 // Exit codes: yes, equal, fine; no, different; usage, unsupported, unreadable.
@@ -53,6 +54,8 @@ struct RunArgs {
   bool no_verify = false, fit = false, unique_keys = false;
 };
 void add_run_options(CLI::App* c, RunArgs& a);
+// What such a command reads, for what must not be written over (output_folder.h).
+std::vector<std::string> read_by(const RunArgs& a);
 // The executor by name. Throws Failure(kUsage, kUnsupported) where an option is wrong or the backend is not to be had.
 const ExecutorInfo& checked_executor(const RunArgs& a);
 InputOptions input_options(const RunArgs& a);
@@ -127,6 +130,7 @@ struct JudgeArgs : RunArgs {
   bool by_running() const { return check.empty() && regex.empty() && !verify; }
 };
 void add_judge_options(CLI::App* c, JudgeArgs& a);
+std::vector<std::string> read_by(const JudgeArgs& a);
 JudgeOptions judge_options(const JudgeArgs& a);
 
 struct ConvertArgs {
@@ -140,8 +144,9 @@ struct BisectArgs : JudgeArgs {
   EngineArgs engine;
   std::string out, pipeline, only, disabled, resume, program, outputs;
   bool json = false, force = false, quick = false, outputs_only = false;
-  std::string releases, by;  // A..B of jaxlib; what compilations are compared by
-  double run_limit = 0;      // seconds for a run of the program; 0: by what the first one took
+  double run_limit = 0;                //  seconds for a run of the program; 0: by what the first one took
+  std::shared_ptr<OutputFolder> made;  // of `out`, since before the search; cmd_bisect's
+  std::string releases, by;            // A..B of jaxlib; what compilations are compared by
   bool flags = false, passes = false;
   bool over_compilations() const { return !releases.empty() || flags || passes; }
   // Values inside are compared, not the outputs alone. What --resume keeps is of the outputs.

@@ -20,6 +20,14 @@ void add_run_options(CLI::App* c, RunArgs& a) {
   c->add_flag("--no-verify", a.no_verify, kNoVerifyHelp);
 }
 
+std::vector<std::string> read_by(const RunArgs& a) { return {a.file, a.inputs}; }
+
+std::vector<std::string> read_by(const JudgeArgs& a) {
+  std::vector<std::string> out = words_of_line(a.check);
+  out.insert(out.end(), {a.file, a.inputs});
+  return out;
+}
+
 const ExecutorInfo& checked_executor(const RunArgs& a) {
   const ExecutorInfo* executor = find_executor(a.backend);
   if (!executor)

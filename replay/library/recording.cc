@@ -286,7 +286,7 @@ std::string Recording::summary_json(const std::string& by, const std::string& de
 
 std::string Recording::view(const std::string& folder, bool force) const {
   return about(only(*body_), [&](RecordingBody& b) {
-    OutputFolder out(folder, force);
+    OutputFolder out(folder, force, "library", {b.r.folder});
     out.write("index.html", recording_page(b.r, b.r.folder));
     check_ended();
     out.commit();
@@ -436,7 +436,7 @@ bool Recording::closed() const {
 
 void Recording::save(const std::string& folder, bool force) const {
   about(only(*body_), [&](RecordingBody& b) {
-    OutputFolder out(folder, force);
+    OutputFolder out(folder, force, "library", {b.r.folder});
     hlo::Recording kept = b.r;
     auto copy = [&](const std::string& name) { out.write(name, read_confined(b.r.folder, name)); };
     for (const StageRow& row : kept.rows)
@@ -496,7 +496,7 @@ Recording replay(const Module& module, const ReplayOptions& options) {
       one->temporary = std::make_shared<TemporaryFolder>();
       folder = one->temporary->path() + "/recording";
     }
-    OutputFolder out(folder, options.force);
+    OutputFolder out(folder, options.force, "library");
     hlo::Progress progress("replaying " + body.m->name());
     how.progress = [&](size_t done, size_t all, const std::string&) { progress.at(done, all); };
     std::unique_ptr<hlo::Module> m = body.m->clone();

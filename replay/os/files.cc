@@ -2,12 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-#if __has_include(<linux/fs.h>)
-#include <linux/fs.h>
-#endif
-#include <cstdlib>
 
 #include <cerrno>
 #include <cstdio>
@@ -23,6 +18,7 @@
 #include "ir/module.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/interrupt.h"
+#include "replay/os/rename.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
@@ -38,15 +34,21 @@ bool write_whole(int fd, std::string_view content) {
   return true;
 }
 
-// Writes and closes; 0, or what went wrong.
-int written(int fd, std::string_view content) {
-  int why = write_whole(fd, content) ? 0 : errno;
-  if (::close(fd) != 0 && !why) why = errno;
+// Gives a whole file its name: in the place of another one or, where `new_name`, of none (EEXIST). 0, or what went
+// wrong.
+int give_name(const std::string& temporary, const std::string& path, bool new_name) {
+  if (!new_name) return ::rename(temporary.c_str(), path.c_str()) == 0 ? 0 : errno;
+  int why = rename_to_new(temporary, path);
+  if (!not_known(why)) return why;
+  why = ::link(temporary.c_str(), path.c_str()) == 0 ? 0 : errno;
+  if (!why) ::unlink(temporary.c_str());
   return why;
 }
 
-// A file of that name, whole: it has no name before it is, where the file system can do that. 0, or what went wrong.
-int written_beside(const std::string& path, const std::string& content) {
+// A file of that name, whole: it has no name before it is, where the file system can do that. 0, or what went wrong:
+// EEXIST where `new_name` and there is one; then `kept` is where the content lies.
+int written_beside(const std::string& path, const std::string& content, bool new_name = false,
+                   std::string* kept = nullptr) {
   std::string folder = fs::path(path).parent_path().string(), temporary = name_beside(path, "tmp");
   int fd = ::open(folder.empty() ? "." : folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
   if (fd >= 0) {
@@ -67,15 +69,28 @@ int written_beside(const std::string& path, const std::string& content) {
     if (::close(fd) != 0) why = errno;
   } else {
     fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    why = fd < 0 ? errno : written(fd, content);
+    why = fd < 0 ? errno : write_and_close(fd, content);
   }
-  if (!why && ::rename(temporary.c_str(), path.c_str()) != 0) why = errno;
+  const bool whole = !why;
+  if (whole) why = give_name(temporary, path, new_name);
+  if (why == EEXIST && whole && kept) {
+    *kept = name_beside(path, "kept");
+    forget_temporary(temporary);
+    if (::rename(temporary.c_str(), kept->c_str()) != 0) *kept = temporary;
+    return why;
+  }
   if (why) ::unlink(temporary.c_str());
   forget_temporary(temporary);
   return why;
 }
 
 }  // namespace
+
+int write_and_close(int file, std::string_view content) {
+  int why = write_whole(file, content) ? 0 : errno;
+  if (::close(file) != 0 && !why) why = errno;
+  return why;
+}
 
 std::string read_descriptor(int file, const std::string& label) {
   struct stat is {};
@@ -135,10 +150,22 @@ void write_file(const std::string& path, const std::string& content) {
   int why = 0;
   if (fs::exists(path, error) && !fs::is_regular_file(path, error)) {  // a device or pipe is not replaced by a file
     int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    why = fd < 0 ? errno : written(fd, content);
+    why = fd < 0 ? errno : write_and_close(fd, content);
   } else {
     why = written_beside(path, content);
   }
+  if (why) fail(FailureKind::kIo, "cannot write {}: {}", path, std::strerror(why));
+}
+
+void write_output_file(const std::string& path, const std::string& content, bool force) {
+  std::error_code error;
+  const fs::file_status is = fs::status(path, error);
+  if (path == "-" || force || (fs::exists(is) && !fs::is_regular_file(is))) return write_file(path, content);
+  std::string kept;
+  const int why = written_beside(path, content, true, &kept);
+  if (why == EEXIST && !kept.empty())
+    fail(FailureKind::kUsage, "{} has appeared meanwhile and is left alone; what was to be written is kept in {}", path,
+         kept);
   if (why) fail(FailureKind::kIo, "cannot write {}: {}", path, std::strerror(why));
 }
 
@@ -201,79 +228,6 @@ std::string shell_word(const std::string& text) {
   std::string out = "'";
   for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
-}
-
-namespace {
-
-// The path as it is taken, after a look at what is there.
-std::string output_path(std::string path, bool force) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  std::error_code error;
-  if (fs::exists(path, error) && !force && !(fs::is_directory(path, error) && fs::is_empty(path, error)))
-    fail(FailureKind::kUsage, "{} exists already; --force replaces it", path);
-  fs::path parent = fs::path(path).parent_path();
-  if (!parent.empty() && !fs::exists(parent, error))
-    fail(FailureKind::kIo, "cannot make {}: its folder {} does not exist", path, parent.string());
-  remove_stale_folders(path + ".tmp.hlo-replay.");
-  if (fs::exists(path, error)) remove_stale_folders(path + ".old.hlo-replay.");
-  return path;
-}
-
-}  // namespace
-
-OutputFolder::OutputFolder(std::string path, bool force)
-    : path_(output_path(std::move(path), force)), folder_(path_ + ".tmp.hlo-replay.") {
-  remember_temporary(folder_.path());
-}
-
-OutputFolder::~OutputFolder() {
-  std::error_code error;
-  if (!done_) fs::remove_all(folder_.path(), error);
-  forget_temporary(folder_.path());
-}
-
-void OutputFolder::write(const std::string& name, const std::string& content) {
-  if (interrupted()) fail(FailureKind::kIo, "interrupted; nothing was written");
-  if (std::string why = why_not_below(name); !why.empty())
-    fail(FailureKind::kIo, "cannot write '{}' into {}: {}", name, path_, why);
-  fs::path file = fs::path(temporary()) / name;
-  std::error_code error;
-  if (name.find('/') != std::string::npos) fs::create_directories(file.parent_path(), error);
-  int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
-  int why = fd < 0 ? errno : written(fd, content);
-  if (why) fail(FailureKind::kIo, "cannot write {}/{}: {}", path_, name, std::strerror(why));
-}
-
-void OutputFolder::commit() {
-  if (interrupted()) fail(FailureKind::kIo, "interrupted; nothing was written");
-  std::error_code error;
-  // The kernel swaps the two names in one step, so that there is always one whole folder of that name.
-  auto swap_names = [&] {
-#ifdef RENAME_EXCHANGE
-    return ::syscall(SYS_renameat2, AT_FDCWD, temporary().c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
-#else
-    return false;
-#endif
-  };
-  if (!fs::exists(fs::symlink_status(path_, error))) {
-    fs::rename(temporary(), path_, error);
-  } else if (swap_names()) {
-    done_ = true;
-    fs::remove_all(temporary(), error);  // the old one
-    return;
-  } else {
-    std::string old = name_beside(path_, "old");
-    fs::rename(path_, old, error);
-    if (error) fail(FailureKind::kIo, "cannot replace {}: {}", path_, error.message());
-    fs::rename(temporary(), path_, error);
-    std::error_code ignored;
-    if (error)
-      fs::rename(old, path_, ignored);
-    else
-      fs::remove_all(old, ignored);
-  }
-  if (error) fail(FailureKind::kIo, "cannot make {}: {}", path_, error.message());
-  done_ = true;
 }
 
 std::string user_cache_folder() {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "replay/os/interrupt.h"
+#include "replay/os/output_folder.h"
 #include "replay/os/temporary.h"
 
 namespace hlo {
@@ -17,33 +18,15 @@ std::string read_descriptor(int file, const std::string& label);
 // Beside, then renamed; into it where it is a pipe or a device. `-` is standard output. Throws Failure(kIo).
 void write_file(const std::string& path, const std::string& content);
 
+// Writes to an open file and closes it; 0, or what went wrong.
+int write_and_close(int file, std::string_view content);
+
 // The same for what `writer` writes under the name that it is given.
 void write_file_by(const std::string& path, const std::function<void(const std::string&)>& writer);
 
 // Where what can be made again is kept between runs: $XDG_CACHE_HOME/hlo-replay, else ~/.cache/hlo-replay; empty where
 // neither is told.
 std::string user_cache_folder();
-
-// A folder that appears under its name only when commit() is called; removed when it is not.
-class OutputFolder {
- public:
-  // Throws Failure(kUsage) when `path` exists and not `force`, Failure(kIo) when it cannot be made.
-  OutputFolder(std::string path, bool force);
-  ~OutputFolder();
-  OutputFolder(const OutputFolder&) = delete;
-  OutputFolder& operator=(const OutputFolder&) = delete;
-  // Names stay below the folder (confined_path.h); folders within are made.
-  void write(const std::string& name, const std::string& content);
-  void commit();
-  const std::string& path() const { return path_; }
-  // Where it lies until then, for what writes files itself.
-  const std::string& temporary() const { return folder_.path(); }
-
- private:
-  std::string path_;
-  LockedFolder folder_;
-  bool done_ = false;
-};
 
 // A folder for other programs' files, gone with the object. Throws Failure(kIo).
 class TemporaryFolder {

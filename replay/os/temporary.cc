@@ -66,7 +66,7 @@ LockedFolder::~LockedFolder() {
   if (lock_ >= 0) ::close(lock_);
 }
 
-void remove_stale_folders(const std::string& beginning) {
+void remove_stale_folders(const std::string& beginning, const std::function<void(const std::string&)>& remove) {
   fs::path start(beginning);
   std::string name = start.filename().string();
   std::error_code error;
@@ -79,7 +79,10 @@ void remove_stale_folders(const std::string& beginning) {
     int lock = lock_folder(at->path().string());
     if (lock < 0) continue;
     std::error_code ignored;
-    fs::remove_all(at->path(), ignored);
+    if (remove)
+      remove(at->path().string());
+    else
+      fs::remove_all(at->path(), ignored);
     ::close(lock);
   }
 }

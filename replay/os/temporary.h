@@ -1,6 +1,7 @@
 // Names beside a target, for what is being made. No process id is in them, so that what a dead run left blocks nobody;
 // a lock tells whether the run that made a folder lives, and the next run takes away what dead ones left.
 #pragma once
+#include <functional>
 #include <string>
 
 namespace hlo {
@@ -24,7 +25,7 @@ class LockedFolder {
   int lock_ = -1;
 };
 
-// Removes folders of ours that begin so and that no run holds.
-void remove_stale_folders(const std::string& beginning);
+// Removes folders of ours that begin so and that no run holds; `remove` does it in the place of removing all.
+void remove_stale_folders(const std::string& beginning, const std::function<void(const std::string&)>& remove = {});
 
 }  // namespace hlo

@@ -11,17 +11,15 @@
 namespace hlo {
 namespace {
 
-using Json = nlohmann::json;
-
 // A value as text, whatever it is written as.
-std::string text_of(const Json& object, const char* key) {
+std::string text_of(const nlohmann::json& object, const char* key) {
   auto at = object.find(key);
   if (at == object.end()) return {};
   if (at->is_string()) return at->get<std::string>();
   return at->is_number_integer() ? at->dump() : std::string();
 }
 
-int64_t number_of(const Json& object, const char* key) {
+int64_t number_of(const nlohmann::json& object, const char* key) {
   std::string text = text_of(object, key);
   if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos) return -1;
   return std::stoll(text);
@@ -32,12 +30,12 @@ struct Threads {
   std::map<std::pair<std::string, std::string>, std::pair<std::string, size_t>> threads;  // name, place in tracks
 };
 
-void read_event(const Json& e, Timeline* out, TimelineTexts* texts, Threads* threads) {
+void read_event(const nlohmann::json& e, Timeline* out, TimelineTexts* texts, Threads* threads) {
   if (!e.is_object()) return;
   const std::string ph = text_of(e, "ph"), pid = text_of(e, "pid"), tid = text_of(e, "tid");
-  static const Json kNone = Json::object();
+  static const nlohmann::json kNone = nlohmann::json::object();
   auto found = e.find("args");
-  const Json& args = found == e.end() || !found->is_object() ? kNone : *found;
+  const nlohmann::json& args = found == e.end() || !found->is_object() ? kNone : *found;
   if (ph == "M") {
     const std::string what = text_of(e, "name"), name = text_of(args, "name");
     if (what == "process_name") threads->processes[pid] = name;
@@ -75,11 +73,11 @@ Timeline read_events(std::string_view text, const std::string& label) {
   TimelineTexts texts(&out);
   Threads threads;
   try {
-    Json j = Json::parse(text);
-    const Json& events = j.is_array() ? j : j.at("traceEvents");
+    nlohmann::json j = nlohmann::json::parse(text);
+    const nlohmann::json& events = j.is_array() ? j : j.at("traceEvents");
     if (!events.is_array()) fail(FailureKind::kIo, "{} is no trace of events: 'traceEvents' is no list", label);
-    for (const Json& e : events) read_event(e, &out, &texts, &threads);
-  } catch (const Json::exception& e) {
+    for (const nlohmann::json& e : events) read_event(e, &out, &texts, &threads);
+  } catch (const nlohmann::json::exception& e) {
     fail(FailureKind::kIo, "{} is no trace of events: {}", label, e.what());
   }
   for (const auto& [key, thread] : threads.threads) {
