@@ -241,9 +241,9 @@ class Writer {
       // The largest element, and how many there are.
       std::string f = fmt::format("fn{}", s_.names++);
       s_.computations += fmt::format(
-          "{0} {{\n  a{1} = {2}[] parameter(0)\n  b{1} = s32[] parameter(1)\n  c{1} = {2}[] parameter(2)\n  d{1} = "
+          "{0} {{\n  a{1} = {2}[] parameter(0)\n  b{1} = s32[] parameter(1)\n  x{1} = {2}[] parameter(2)\n  y{1} = "
           "s32[] "
-          "parameter(3)\n  m{1} = {2}[] maximum(a{1}, c{1})\n  n{1} = s32[] add(b{1}, d{1})\n  ROOT o{1} = ({2}[], "
+          "parameter(3)\n  m{1} = {2}[] maximum(a{1}, x{1})\n  n{1} = s32[] add(b{1}, y{1})\n  ROOT o{1} = ({2}[], "
           "s32[]) tuple(m{1}, n{1})\n}}\n\n",
           f, s_.names++, a.type);
       Dims kept(a.dims.begin(), a.dims.end() - 1);
