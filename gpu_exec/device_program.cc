@@ -17,7 +17,6 @@
 #include "ir/verifier.h"
 #include "passes/backend/backend.h"
 #include "passes/passes.h"
-#include "passes/rewrite.h"
 
 namespace hlo {
 
@@ -96,59 +95,6 @@ bool exchanges_nothing(const Module& m, InstId i) {
   return true;
 }
 
-// Is there an instruction whose work these passes make of operations that have kernels?
-bool has_expandable(const Module& m) {
-  constexpr std::string_view kCalls[] = {"TopK", "Qr", "Eigh", "ProductOfElementaryHouseholderReflectors"};
-  for (CompId c : m.computations())
-    for (InstId i : m.live_order(c)) {
-      Opcode op = m.op(i);
-      if (op == Opcode::RngBitGenerator || op == Opcode::TopK || op == Opcode::Cholesky ||
-          op == Opcode::TriangularSolve)
-        return true;
-      if (op != Opcode::CustomCall) continue;
-      std::string_view target = m.u().text(m.attrs(i).text(Attr::custom_call_target));
-      if (std::find(std::begin(kCalls), std::end(kCalls), target) == std::end(kCalls)) continue;
-      if (std::string why = library_call_error(m, i); !why.empty())
-        fail(FailureKind::kUnsupported, "no kernels for {} ({}): {}", m.inst_name(i), target, why);
-      return true;
-    }
-  return false;
-}
-
-//   custom-call(A), "TopK", its comparator compare(a, b), direction=GT of floats      →      topk(A), largest=true
-// XLA's runtime orders totally, whatever the comparator says of zeros and NaN (xla/backends/cpu/runtime/topk.cc); the
-// pass that makes sorts of such calls takes the comparator at its word, as XLA's pass does.
-void spell_out_topk_calls(Module& m) {
-  Universe& u = m.u();
-  for (CompId c : m.nonfusion_computations())
-    for (InstId i : m.post_order(c)) {
-      if (m.op(i) != Opcode::CustomCall || u.text(m.attrs(i).text(Attr::custom_call_target)) != "TopK" ||
-          m.called(i).size() != 1 || m.operand_count(i) != 1 || m.has_control(i) || !m.shape(i).is_tuple())
-        continue;
-      const InstId order = m.comp(m.called(i)[0]).root;
-      if (!is_float(m.shape(m.operand(i, 0)).type) || m.op(order) != Opcode::Compare ||
-          u.text(m.attrs(order).text(Attr::type)) == "TOTALORDER")
-        continue;
-      const int64_t k = u[m.shape(i).elements[0]].dims.back();
-      const bool largest = u.text(m.attrs(order).text(Attr::direction)) != "LT";
-      m.replace(i, m.add_derived(i, {.op = Opcode::TopK,
-                                     .shape = m.shape_id(i),
-                                     .operands = {m.operand(i, 0)},
-                                     .attrs = attrs_of(u, Opcode::TopK, {{Attr::k, k}, {Attr::largest, largest}}),
-                                     .meta = m[i].meta}));
-    }
-}
-
-// A card has kernels for the steps of what the host's evaluator does in one go.
-void expand(Lowering& lowering, Module& m) {
-  if (!has_expandable(m)) return;
-  m.set_scheduled(false);
-  lowering.step(m, "topk-calls", [](Module& module, PassContext&) { spell_out_topk_calls(module); });
-  for (const char* name : {"rng-bit-generator-expander", "topk-decomposer", "cholesky_expander",
-                           "triangular_solve_expander", "eigh_expander", "qr_expander", "dce"})
-    lowering.pass(m, name);
-}
-
 bool has_stable_sort(const Module& m) {
   for (CompId c : m.computations())
     for (InstId i : m.live_order(c))
@@ -194,7 +140,7 @@ void DeviceProgram::prepare(const Module& m, Lowering& steps) {
   const bool as_it_is = options_.trace || options_.as_it_is, host = device_.on_host();
   m_ = m.clone();
   origins_ = m.inst_slots();
-  if (!as_it_is && !host) expand(steps, *m_);
+  if (!as_it_is && !host) expand_for_device(steps, *m_);
   // Before layouts are assigned, what a callee returns may be laid out otherwise than what its caller says.
   if (host || !verify_module(*m_, 1, Layouts::kBinding).empty())
     steps.step(*m_, "row-major", [&](Module& module, PassContext&) {
