@@ -50,7 +50,7 @@ for dump in options.dumps:
             stages.append(path)
 stages.sort(key=lambda p: p.stat().st_size)
 stages = stages[: options.most]
-print(f"{len(stages)} stages hold a tuple in a tuple")
+print(f"{len(stages)} stages hold a tuple in a tuple", flush=True)
 passed, left, failed = 0, {}, []
 for n, stage in enumerate(stages):
     for backend in options.backends.split(","):
