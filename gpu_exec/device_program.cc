@@ -11,6 +11,7 @@
 #include "ir/base/check.h"
 #include "ir/base/stack_guard.h"
 #include "ir/eval/value.h"
+#include "ir/leaves.h"
 #include "ir/library_calls.h"
 #include "ir/precision.h"
 #include "ir/verifier.h"
@@ -46,6 +47,15 @@ bool better_apart(const Module& m, InstId fusion) {
 bool plain_copy(const Module& m, InstId i) {
   return m.op(i) == Opcode::Copy && m.shape(i).is_array() && m.shape(m.operand(i, 0)).type == m.shape(i).type &&
          major_first(m.shape(m.operand(i, 0))) == major_first(m.shape(i));
+}
+
+// Of a copy-start: do an array and its copy lie in memory in another order?
+bool moves_elements(const Module& m, InstId start) {
+  const std::vector<ShapeId> to = leaf_shapes(m.u(), m.shape(start).elements[0]),
+                             from = leaf_shapes(m.u(), m.shape(start).elements[1]);
+  for (size_t k = 0; k < to.size(); ++k)
+    if (m.u()[to[k]].is_array() && major_first(m.u()[to[k]]) != major_first(m.u()[from[k]])) return true;
+  return false;
 }
 
 bool runs_on_device(const Module& m, InstId i) {
@@ -85,34 +95,6 @@ bool exchanges_nothing(const Module& m, InstId i) {
   return true;
 }
 
-// Is there an instruction whose work these passes make of operations that have kernels?
-bool has_expandable(const Module& m) {
-  constexpr std::string_view kCalls[] = {"TopK", "Qr", "Eigh", "ProductOfElementaryHouseholderReflectors"};
-  for (CompId c : m.computations())
-    for (InstId i : m.live_order(c)) {
-      Opcode op = m.op(i);
-      if (op == Opcode::RngBitGenerator || op == Opcode::TopK || op == Opcode::Cholesky ||
-          op == Opcode::TriangularSolve)
-        return true;
-      if (op != Opcode::CustomCall) continue;
-      std::string_view target = m.u().text(m.attrs(i).text(Attr::custom_call_target));
-      if (std::find(std::begin(kCalls), std::end(kCalls), target) == std::end(kCalls)) continue;
-      if (std::string why = library_call_error(m, i); !why.empty())
-        fail(FailureKind::kUnsupported, "no kernels for {} ({}): {}", m.inst_name(i), target, why);
-      return true;
-    }
-  return false;
-}
-
-// A card has kernels for the steps of what the host's evaluator does in one go.
-void expand(Lowering& lowering, Module& m) {
-  if (!has_expandable(m)) return;
-  m.set_scheduled(false);
-  for (const char* name : {"rng-bit-generator-expander", "topk-decomposer", "cholesky_expander",
-                           "triangular_solve_expander", "eigh_expander", "qr_expander", "dce"})
-    lowering.pass(m, name);
-}
-
 bool has_stable_sort(const Module& m) {
   for (CompId c : m.computations())
     for (InstId i : m.live_order(c))
@@ -134,10 +116,15 @@ DeviceProgram::DeviceProgram(Device& device, const Module& m, int64_t devices, c
   if (!m_->config().is_scheduled || !assign()) {
     // Our kernels write into memory of their own, except where they say otherwise.
     steps.pass(*m_, "copy-insertion", {{"memory", "own"}});
+    if (has_stale_kernels()) {
+      by_inst_.clear(), refused_.clear(), distinct_ = 0;
+      compile();
+    }
     steps.step(*m_, "schedule", [](Module& module, PassContext&) { schedule_module(module); });
     bool held = assign();
     HLO_CHECK(held, "{}", *overwritten_value(*m_, buffers_, rules()));
   }
+  forget_trimmed(m);
   for (const Allocation& a : buffers_.allocations) allocations_.push_back(a.kind == Allocation::kTuple ? 0 : a.size);
   entry_ = build(m_->entry());
   find_borrowed();
@@ -153,7 +140,7 @@ void DeviceProgram::prepare(const Module& m, Lowering& steps) {
   const bool as_it_is = options_.trace || options_.as_it_is, host = device_.on_host();
   m_ = m.clone();
   origins_ = m.inst_slots();
-  if (!as_it_is && !host) expand(steps, *m_);
+  if (!as_it_is && !host) expand_for_device(steps, *m_);
   // Before layouts are assigned, what a callee returns may be laid out otherwise than what its caller says.
   if (host || !verify_module(*m_, 1, Layouts::kBinding).empty())
     steps.step(*m_, "row-major", [&](Module& module, PassContext&) {
@@ -180,6 +167,32 @@ void DeviceProgram::prepare(const Module& m, Lowering& steps) {
   // Places belong to instructions: each computation has one caller.
   steps.pass(*m_, "flatten-call-graph");
   if (!as_it_is) steps.step(*m_, "products-apart", [&](Module&, PassContext& context) { set_products_free(context); });
+  // Copy insertion tidies up: what it would take off a fusion (results and operands that nobody reads) goes before
+  // there is a kernel of it.
+  steps.pass(*m_, "dce");
+}
+
+// Has one been changed since its kernel was made? What was read through tuples alone is found to be dead late.
+bool DeviceProgram::has_stale_kernels() const {
+  return std::any_of(by_inst_.begin(), by_inst_.end(), [&](const auto& entry) {
+    const auto& [i, k] = entry;
+    return m_->alive(i) &&
+           (m_->operand_count(i) != kernels_[k].operands || m_->u().leaf_count(m_->shape_id(i)) != kernels_[k].leaves);
+  });
+}
+
+// What computes only a part of the caller's instruction, or of parts of its operands, is not that instruction any more.
+void DeviceProgram::forget_trimmed(const Module& m) {
+  auto changed = [&](InstId i) {
+    return i.value < origins_ && m.alive(i) && m.shape(i).elements.size() != m_->shape(i).elements.size();
+  };
+  for (CompId c : m_->nonfusion_computations())
+    for (InstId i : m_->live_order(c)) {
+      if (i.value >= origins_ || !m.alive(i)) continue;
+      bool other = changed(i) || m.operand_count(i) != m_->operand_count(i);
+      for (InstId o : m_->operands(i)) other |= changed(o);
+      if (other) origin_[i] = InstId();
+    }
 }
 
 // %f = fusion(x, w), calls={ … dot … }   of a large product is   a call of {prologue kernels, library call, epilogue
@@ -213,6 +226,8 @@ void DeviceProgram::compile() {
       if (!fresh[k].parts.empty())
         for (InstId i : kinds[k]) by_inst_[i] = first + k;
       distinct_ += !fresh[k].parts.empty();
+      fresh[k].operands = m_->operand_count(fresh[k].inst);
+      fresh[k].leaves = m_->u().leaf_count(m_->shape_id(fresh[k].inst));
       kernels_.push_back(std::move(fresh[k]));
     }
     for (auto& [k, why] : without)
@@ -473,9 +488,12 @@ void DeviceProgram::choose(DeviceStep& s) {
       s.kind = DeviceStep::kAsyncStart, s.stream = 1 + streams_++ % kStreams, s.sequences = {build(m.called(i)[0])};
       return;
     case Opcode::CopyStart:
-      if (major_first(m.u()[m.shape(i).elements[0]]) != major_first(m.u()[m.shape(i).elements[1]])) break;
+      if (moves_elements(m, i)) break;
       s.kind = DeviceStep::kAsyncStart, s.stream = 1 + streams_++ % kStreams;
-      s.before.push_back({s.in[0], s.out[0], device_bytes(m.shape(m.operand(i, 0)))});
+      for (ShapeId leaf : leaf_shapes(m.u(), m.shape_id(m.operand(i, 0)))) {
+        const size_t k = s.before.size();
+        s.before.push_back({s.in[k], s.out[k], device_bytes(m.u()[leaf])});
+      }
       return;
     case Opcode::AsyncDone:
     case Opcode::CopyDone:
@@ -535,10 +553,9 @@ void DeviceProgram::keep_apart(DeviceStep& s) {
   if (s.kind != Kind::kKernel && s.kind != Kind::kProduct && s.kind != Kind::kConvolution && s.kind != Kind::kCopy)
     return;
   const size_t operands = m_->operand_count(s.inst);
-  std::vector<ShapeId> shapes =
-      m_->shape(s.inst).is_tuple() ? m_->shape(s.inst).elements : std::vector<ShapeId>{m_->shape_id(s.inst)};
+  const std::vector<ShapeId> shapes = leaf_shapes(m_->u(), m_->shape_id(s.inst));
   for (size_t r = 0; r < s.out.size(); ++r) {
-    int64_t bytes = r < shapes.size() ? device_bytes(m_->u()[shapes[r]]) : 0;
+    int64_t bytes = device_bytes(m_->u()[shapes[r]]);
     if (bytes == 0) continue;
     int target = -1;
     if (s.kind == Kind::kKernel) target = kernels_[s.kernel].in_place_operand(r);

@@ -107,7 +107,9 @@ class DeviceProgram {
 
  private:
   void prepare(const Module& m, Lowering& steps);
+  void forget_trimmed(const Module& m);
   void compile();
+  bool has_stale_kernels() const;
   void open_fusions();
   void set_products_free(PassContext& context);
   void call_body(InstId fusion);

@@ -12,6 +12,7 @@
 #include "ir/element_type.h"
 #include "ir/eval/devices.h"
 #include "ir/eval/kernels.h"
+#include "ir/leaves.h"
 
 namespace hlo {
 
@@ -146,17 +147,20 @@ class Runtime {
 
   void store(InstId i, const Value& v) {
     size_t leaf = 0;
-    store(program_.buffers().by_inst.at(i), leaf, m_.shape_id(i), v, m_.op(i) == Opcode::CopyStart);
+    // The arrays behind the copies are the operand's.
+    const size_t copies = m_.op(i) == Opcode::CopyStart ? u_.leaf_count(m_.shape(i).elements[0]) : 0;
+    store(program_.buffers().by_inst.at(i), leaf, m_.shape_id(i), v, {copies, 2 * copies});
   }
-  // `kept`: the second leaf is its operand's.
-  void store(const std::vector<int>& list, size_t& leaf, ShapeId id, const Value& v, bool kept) {
+  // `kept`: from the first of these leaves to the one before the second memory stays as it is.
+  void store(const std::vector<int>& list, size_t& leaf, ShapeId id, const Value& v, std::pair<size_t, size_t> kept) {
     const Shape& s = u_[id];
     if (s.is_tuple()) {
       for (size_t k = 0; k < s.elements.size(); ++k) store(list, leaf, s.elements[k], v.elements[k], kept);
       return;
     }
+    const bool stays = leaf >= kept.first && leaf < kept.second;
     int value = list[leaf++];
-    if (!s.is_array() || (kept && leaf == 2)) return;
+    if (!s.is_array() || stays) return;
     if (!v.sizes.empty())
       sizes_[value] = v.sizes;
     else if (!sizes_.empty())
@@ -325,11 +329,12 @@ class Runtime {
         device_.perform(m_, s.inst, from, to);
         break;
       }
-      case DeviceStep::kCopy:
+      case DeviceStep::kCopy: {
+        const std::vector<ShapeId> leaves = leaf_shapes(u_, m_.shape_id(s.inst));
         for (size_t k = 0; k < s.out.size(); ++k)
-          if (s.in[k] != s.out[k])
-            device_.copy(memory_.at(s.out[k]), memory_.at(s.in[k]), device_bytes(leaf_shape(s.inst, k)));
+          if (s.in[k] != s.out[k]) device_.copy(memory_.at(s.out[k]), memory_.at(s.in[k]), device_bytes(u_[leaves[k]]));
         break;
+      }
       case DeviceStep::kFill:
         device_.fill(memory_.at(s.out[0]), s.pattern, s.width, device_bytes(m_.shape(s.inst)) / s.width);
         break;
@@ -337,11 +342,6 @@ class Runtime {
         HLO_CHECK(false, "{} is no work", m_.inst_name(s.inst));
     }
     move(s.after);
-  }
-
-  const Shape& leaf_shape(InstId i, size_t k) const {
-    const Shape& s = m_.shape(i);
-    return s.is_tuple() ? u_[s.elements[k]] : s;
   }
 
   void on_host(InstId i) {

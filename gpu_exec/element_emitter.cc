@@ -9,6 +9,7 @@
 #include <limits>
 #include <set>
 
+#include "gpu_exec/kernel.h"
 #include "ir/base/check.h"
 #include "ir/base/stack_guard.h"
 #include "ir/eval/kernels.h"
@@ -521,9 +522,9 @@ Value* ElementEmitter::emit(const Frame& frame, InstId inst, const ElementIndex*
     case Opcode::Convolution:
       return convolution(frame, inst, index);
     case Opcode::GetTupleElement: {
-      InstId o = m_.operand(inst, 0);
+      if (InstId from = handed_on(m_, inst); from != inst) return element(frame, from, index);
+      InstId o = handed_on(m_, m_.operand(inst, 0));
       int k = static_cast<int>(a.integer(Attr::index));
-      if (m_.op(o) == Opcode::Tuple) return element(frame, m_.operand(o, static_cast<size_t>(k)), index);
       if (m_.op(o) == Opcode::Reduce || m_.op(o) == Opcode::ReduceWindow) return element(frame, o, index, k);
       refuse(inst, fmt::format("a tuple that {} makes", op_text(m_.op(o))));
     }

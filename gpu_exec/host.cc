@@ -41,14 +41,10 @@ class Host : public HostMemoryDevice {
     jits_.push_back(code.finish(nullptr));
     for (Kernel& k : kernels) {
       kernels_.emplace_back();
-      const Shape& s = m.shape(k.inst);
-      for (KernelPart& p : k.parts) {
-        // Every part gets all results.
-        for (size_t r = 0; r < (s.is_tuple() ? s.elements.size() : 1); ++r) p.results.push_back(r);
+      for (KernelPart& p : k.parts)
         kernels_.back().push_back({reinterpret_cast<HostFunction>(jit_function(*jits_.back(), p.function)),
                                    p.results.size(), p.count,
                                    std::max<int64_t>(kGrain / std::max<int64_t>(p.work, 1), 1)});
-      }
     }
     return kernels;
   }

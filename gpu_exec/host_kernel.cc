@@ -3,6 +3,8 @@
 
 #include <llvm/IR/MDBuilder.h>
 
+#include "ir/leaves.h"
+
 namespace hlo {
 namespace {
 
@@ -82,6 +84,7 @@ class HostBuilder : public KernelBuilder {
     ElementEmitter e = emitter(&constants);
     KernelPart part;
     part.function = name;
+    for (size_t k = 0; k < outputs_.size(); ++k) part.results.push_back(k);
     llvm::MDNode* all = llvm::MDNode::get(c, scopes);
     std::vector<const ElementEmitter::Buffer*> results;
     for (size_t k = 0; k < group.size(); ++k) {
@@ -378,16 +381,19 @@ void refuse_slow(const Module& m, InstId inst) {
   CompId body = m.called(inst)[0];
   InstId root = m.comp(body).root;
   bool by_rows = row_fusion(m, inst).has_value();
+  const std::vector<ShapeId> written = leaf_shapes(m.u(), m.shape_id(root));
   for (InstId i : m.post_order(body)) {
     Opcode op = m.op(i);
     if (op == Opcode::Dot || op == Opcode::Convolution)
       fail(FailureKind::kUnsupported, "{} is run operation by operation: {} is a product", m.inst_name(inst),
            m.inst_name(i));
-    bool output = i == root || (m.op(root) == Opcode::Tuple && m.users(i).size() == 1 && m.users(i)[0] == root);
+    InstId reader = i;
+    while (reader != root && m.user_count(reader) == 1 && m.op(m.users(reader)[0]) == Opcode::Tuple)
+      reader = m.users(reader)[0];
+    const bool output = reader == root;
     if ((op != Opcode::Reduce && op != Opcode::ReduceWindow) || output || by_rows) continue;
     int64_t in = m.shape(m.operand(i, 0)).elements_count(), out = 0;
-    const Shape& s = m.shape(root).is_tuple() ? m.u()[m.shape(root).elements[0]] : m.shape(root);
-    out = s.elements_count();
+    if (!written.empty()) out = m.u()[written[0]].elements_count();
     ShapeId own = m.shape(i).is_tuple() ? m.shape(i).elements[0] : m.shape_id(i);
     int64_t results = std::max<int64_t>(m.u()[own].elements_count(), 1);
     if (op == Opcode::Reduce && out / results * in > 4 * std::max(in, out))

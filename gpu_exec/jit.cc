@@ -48,7 +48,7 @@ std::vector<Kernel> JitModules::build(const Module& m, const std::vector<std::ve
     } catch (const Failure& e) {
       if (e.kind() != FailureKind::kUnsupported) throw;
       without->push_back({out.size(), e.what()});
-      out.push_back({same[0], {}, {}, {}});
+      out.push_back({.inst = same[0], .parts = {}, .constants = {}, .in_place_operands = {}});
     }
   }
   return out;

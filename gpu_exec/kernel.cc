@@ -8,30 +8,41 @@
 #include "ir/base/hash.h"
 #include "ir/base/stack_guard.h"
 #include "ir/fingerprint.h"
+#include "ir/leaves.h"
 
 namespace hlo {
 
 using llvm::Value;
 
+InstId handed_on(const Module& m, InstId i) {
+  check_stack("elements of tuples are nested");
+  if (m.op(i) != Opcode::GetTupleElement) return i;
+  InstId tuple = handed_on(m, m.operand(i, 0));
+  if (m.op(tuple) != Opcode::Tuple) return i;
+  return handed_on(m, m.operand(tuple, static_cast<size_t>(m.attrs(i).integer(Attr::index))));
+}
+
 std::vector<KernelOutput> kernel_outputs(const Module& m, InstId inst) {
   std::vector<KernelOutput> out;
-  auto add = [&](InstId i) {
+  auto add = [&](auto&& self, InstId i) -> void {
+    check_stack("tuples of a kernel's results are nested");
     if (!m.shape(i).is_tuple()) {
       out.push_back({i, 0, m.shape_id(i)});
       return;
     }
-    const auto& parts = m.shape(i).elements;
+    if (i != inst) i = handed_on(m, i);
     Opcode op = m.op(i);
+    if (op == Opcode::Tuple && i != inst) {
+      for (InstId o : m.operands(i)) self(self, o);
+      return;
+    }
     if (op != Opcode::Reduce && op != Opcode::ReduceWindow && op != Opcode::Sort && op != Opcode::Scatter)
       fail(FailureKind::kUnsupported, "no kernel for {}: a tuple that {} makes", m.inst_name(i), op_text(op));
-    for (size_t k = 0; k < parts.size(); ++k) out.push_back({i, static_cast<int>(k), parts[k]});
+    int part = 0;
+    for (ShapeId leaf : leaf_shapes(m.u(), m.shape_id(i))) out.push_back({i, part++, leaf});
   };
-  InstId root = m.op(inst) == Opcode::Fusion ? m.comp(m.called(inst)[0]).root : inst;
-  if (m.op(root) == Opcode::Tuple && root != inst) {
-    for (InstId o : m.operands(root)) add(o);
-  } else {
-    add(root);
-  }
+  add(add, m.op(inst) == Opcode::Fusion ? m.comp(m.called(inst)[0]).root : inst);
+  HLO_CHECK(out.size() == m.u().leaf_count(m.shape_id(inst)), "{}: outputs of its kernel", m.inst_name(inst));
   return out;
 }
 

@@ -19,10 +19,9 @@ struct KernelPart {
   // flat, rows, columns, in place, row fusion; GPU: loop, row reduction, column reduction, row fusion, transpose,
   // in place, scatter, sort.
   std::string schedule;
-  // GPU: launch dimensions; whose pointers follow the inputs' (leaves of the result); numbers behind those, a launch
-  // each (one without any where empty).
+  std::vector<size_t> results;  // leaves of the result whose pointers follow the inputs'; on the host all of them
+  // GPU: launch dimensions; numbers behind the pointers, a launch each (one without any where empty).
   int64_t blocks = 0, threads = 0;
-  std::vector<size_t> results;
   std::vector<std::vector<int32_t>> launches;
   // The widest scope whose threads wait for each other: shuffles within a warp, barriers of a block.
   enum BarrierScope { kNone, kWarp, kBlock } barrier_scope = kNone;
@@ -35,6 +34,7 @@ struct Kernel {
   // By leaf of the result: the operand whose buffer it takes over, which the code updates in place; -1 for one that is
   // written whole. Empty: all are.
   std::vector<int> in_place_operands;
+  size_t operands = 0, leaves = 0;  // of the instruction when it was made; set by the program
   int in_place_operand(size_t leaf) const { return leaf < in_place_operands.size() ? in_place_operands[leaf] : -1; }
 };
 
@@ -58,6 +58,10 @@ struct RowFusion {
   std::vector<InstId> reduces;  // in order of their dependence
 };
 std::optional<RowFusion> row_fusion(const Module& m, InstId inst);
+
+// What get-tuple-elements of tuples hand on: %x of get-tuple-element(tuple(…, %x, …)), through tuples of tuples; `i`
+// itself where something else makes the tuple.
+InstId handed_on(const Module& m, InstId i);
 
 // Is this one of those that run as kernels (fusions, elementwise and data movement), not a library's, not control flow?
 bool runs_as_kernel(const Module& m, InstId inst);

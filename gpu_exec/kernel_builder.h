@@ -14,7 +14,7 @@
 namespace hlo {
 
 // What a kernel computes: the instruction itself, or the roots of its fused computation; of a reduction of several
-// values each part.
+// values each part. One a leaf of the result, in the order of ir/leaves.h.
 struct KernelOutput {
   InstId inst;
   int part = 0;

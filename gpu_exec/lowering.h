@@ -32,6 +32,10 @@ class Lowering {
   bool started_ = false;
 };
 
+// Random bits, topk, factorizations and the like as operations that a card has kernels for. Throws
+// Failure(kUnsupported) of a library call that is no such call.
+void expand_for_device(Lowering& lowering, Module& m);
+
 // Fusions of our own where the module has none: the same for the host and the GPU.
 void fuse_for_device(Lowering& lowering, Module& m);
 

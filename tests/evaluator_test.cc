@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/eval/evaluator.h"
+#include "ir/eval/inputs.h"
 #include "ir/eval/spare_arrays.h"
 #include "ir/print.h"
 #include "parser/parser.h"
@@ -491,6 +492,137 @@ TEST(Inputs, AreTheOraclesBits) {
   std::vector<int64_t> got;
   for (int i = 0; i < 4; ++i) got.push_back(load_int(ElementType::S32, v.bytes() + 4 * i));
   EXPECT_EQ(got, (std::vector<int64_t>{6, 6, 0, 1}));
+}
+
+// Of turns of the reaching seeds, what each argument that is a whole number, or each of its elements, was.
+std::vector<std::set<int64_t>> integers_reached(const Module& m, uint64_t turns) {
+  std::vector<std::set<int64_t>> out;
+  for (uint64_t turn = 0; turn < turns; ++turn) {
+    std::vector<Value> leaves;
+    for (const Value& v : seeded_arguments(m, kReachingFrom + turn, false)) flatten(m.u(), v, &leaves);
+    out.resize(leaves.size());
+    for (size_t k = 0; k < leaves.size(); ++k) {
+      const Shape& s = m.u()[leaves[k].shape];
+      if (!is_integral(s.type)) continue;
+      for (int64_t i = 0; i < s.elements_count(); ++i)
+        out[k].insert(load_int(s.type, leaves[k].bytes() + i * storage_bytes(s.type)));
+    }
+  }
+  return out;
+}
+
+// Start indices at each of their bounds: of slices and their updates, of gathers and scatters, signed and not, of eight
+// bits, by way of conversions, tuples, calls and loops.
+TEST(Inputs, ReachTheBoundsOfIndices) {
+  std::unique_ptr<Module> m = parse_module(R"(HloModule m
+add { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT c = f32[] add(a, b) }
+inner { p = (s32[], f32[9,4]) parameter(0)
+ i = s32[] get-tuple-element(p), index=0
+ x = f32[9,4] get-tuple-element(p), index=1
+ z = s32[] constant(0)
+ ROOT r = f32[2,4] dynamic-slice(x, i, z), dynamic_slice_sizes={2,4} }
+ENTRY e {
+ x = f32[9,4] parameter(0)
+ u = u32[] parameter(1)
+ v = u32[] parameter(2)
+ t = (s32[], f32[9,4]) parameter(3)
+ g = s64[3,1] parameter(4)
+ b = u8[] parameter(5)
+ w = f32[3,4] parameter(6)
+ s = f32[2,1] dynamic-slice(x, u, v), dynamic_slice_sizes={2,1}
+ c = f32[2,4] call(t), to_apply=inner
+ h = f32[3,4] gather(x, g), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,4}
+ q = s32[] convert(b)
+ z = s32[] constant(0)
+ o = f32[9,4] dynamic-update-slice(x, c, q, z)
+ k = f32[9,4] scatter(o, g, w), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+ ROOT r = (f32[2,1], f32[3,4], f32[9,4]) tuple(s, h, k) })",
+                                           std::make_shared<Universe>(), {"m", 20});
+  const auto reached = integers_reached(*m, 24);
+  auto holds = [&](size_t leaf, std::initializer_list<int64_t> wanted) {
+    for (int64_t v : wanted) EXPECT_TRUE(reached[leaf].contains(v)) << "leaf " << leaf << ", " << v;
+  };
+  holds(1, {0, 1, 6, 7, 8, UINT32_MAX});
+  holds(2, {0, 1, 2, 3, 4, UINT32_MAX});
+  holds(3, {0, 1, 6, 7, 8, -1, INT32_MIN, INT32_MAX});
+  holds(5, {0, 1, 7, 8, 9, -1, INT64_MIN, INT64_MAX});
+  holds(6, {0, 1, 6, 7, 8, 255});
+  // Two of them meet in many ways.
+  std::set<std::pair<int64_t, int64_t>> pairs;
+  for (uint64_t turn = 0; turn < 24; ++turn) {
+    std::vector<Value> a = seeded_arguments(*m, kReachingFrom + turn, false);
+    pairs.emplace(load_int(ElementType::U32, a[1].bytes()), load_int(ElementType::U32, a[2].bytes()));
+    EXPECT_NO_THROW(Evaluator(*m).run(std::move(a)));
+  }
+  EXPECT_GE(pairs.size(), 15u);
+}
+
+TEST(Inputs, ReachWhatIsSpecial) {
+  std::unique_ptr<Module> m = parse_module(R"(HloModule m
+ENTRY e {
+ i = s32[64] parameter(0)
+ u = u8[64] parameter(1)
+ x = f32[64] parameter(2)
+ y = bf16[] parameter(3)
+ z = f64[64] parameter(4)
+ ROOT r = (s32[64], u8[64], f32[64], bf16[], f64[64]) tuple(i, u, x, y, z) })",
+                                           std::make_shared<Universe>(), {"m", 20});
+  const auto reached = integers_reached(*m, 24);
+  for (int64_t v : {int64_t{INT32_MIN}, int64_t{INT32_MAX}, int64_t{-1}, int64_t{0}, int64_t{-3}, int64_t{3}})
+    EXPECT_TRUE(reached[0].contains(v)) << v;
+  for (int64_t v : {255, 254, 0, 1, 5}) EXPECT_TRUE(reached[1].contains(v)) << v;
+  for (size_t leaf : {2, 3, 4}) {
+    bool nan = false, inf = false, minus_inf = false, minus_zero = false, zero = false, negative = false, ties = false;
+    for (uint64_t turn = 0; turn < 24; ++turn) {
+      const Value v = seeded_arguments(*m, kReachingFrom + turn, false)[leaf];
+      const ElementType t = m->u()[v.shape].type;
+      std::multiset<double> seen;
+      bool all_below = true;
+      for (int64_t k = 0; k < m->u()[v.shape].elements_count(); ++k) {
+        const double x = load_double(t, v.bytes() + k * storage_bytes(t));
+        nan |= std::isnan(x), inf |= x == HUGE_VAL, minus_inf |= x == -HUGE_VAL;
+        zero |= x == 0 && !std::signbit(x), minus_zero |= x == 0 && std::signbit(x);
+        all_below = all_below && x < 0;
+        if (!std::isnan(x)) seen.insert(x);
+      }
+      negative |= all_below;
+      ties |= seen.count(0.5) > 1;
+    }
+    EXPECT_TRUE(nan && inf && minus_inf && minus_zero && zero && negative) << leaf;
+    EXPECT_TRUE(ties || leaf == 3) << leaf;
+    for (uint64_t turn = 0; turn < 24; ++turn) {
+      const Value v = seeded_arguments(*m, kReachingFrom + turn, true)[leaf];
+      const ElementType t = m->u()[v.shape].type;
+      for (int64_t k = 0; k < m->u()[v.shape].elements_count(); ++k) {
+        const double x = load_double(t, v.bytes() + k * storage_bytes(t));
+        EXPECT_FALSE(x < 0) << leaf;
+      }
+    }
+  }
+  // Small seeds draw as ever; the largest is a turn like any other.
+  EXPECT_EQ(load_int(ElementType::S32, seeded_arguments(*m, 1, false)[0].bytes()), 6);
+  EXPECT_EQ(seeded_arguments(*m, UINT64_MAX, false).size(), 5u);
+}
+
+// What is put into an array of dynamic size leaves its size as it is.
+TEST(Evaluator, UpdatesOfDynamicArrays) {
+  std::unique_ptr<Module> m = parse_module(R"(HloModule m
+add { a = s32[] parameter(0)
+ b = s32[] parameter(1)
+ ROOT c = s32[] add(a, b) }
+ENTRY e {
+ x = s32[4] constant({1, 2, 3, 4})
+ n = s32[] constant(3)
+ i = s32[] constant(2)
+ u = s32[1] constant({40})
+ d = s32[<=4] set-dimension-size(x, n), dimensions={0}
+ p = s32[<=4] dynamic-update-slice(d, u, i)
+ z = s32[] constant(0)
+ ROOT r = s32[] reduce(p, z), dimensions={0}, to_apply=add })",
+                                           std::make_shared<Universe>(), {"m", 20});
+  EXPECT_EQ(load_int(ElementType::S32, Evaluator(*m).run({}).bytes()), 43);
 }
 
 // cuDNN's attention against the operations that it stands for (its norms stand in XLA's own dumps: docs/COVERAGE.md).

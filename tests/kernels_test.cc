@@ -98,7 +98,7 @@ TEST(Kernels, RandomModulesOnEveryBackend) {
   std::vector<uint64_t> seeds{37};
   for (uint64_t k = 0; k < (count ? std::strtoull(count, nullptr, 10) : 24); ++k) seeds.push_back(from + k);
   for (uint64_t k = 0; k < (count ? 0 : 12); ++k)
-    seeds.push_back(kSmallIntegersFrom + k), seeds.push_back(kLargeFrom + k);
+    seeds.push_back(kSmallIntegersFrom + k), seeds.push_back(kLargeFrom + k), seeds.push_back(kNestedFrom + k);
   for (uint64_t seed : seeds) {
     std::string text = random_module(seed, 12 + static_cast<int>(seed % 20));
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));

@@ -43,7 +43,9 @@ struct Shared {
   Chance chance;
   std::string computations;  // finished ones
   int names = 0, depth = 0;
-  bool small = false;  // integers of less than a byte as well
+  bool small = false;   // integers of less than a byte as well
+  bool nested = false;  // tuples of tuples, fusions
+  bool fused = false;   // what is written is the body of a fusion
 };
 
 std::string shape(const std::string& type, const Dims& dims) {
@@ -55,6 +57,14 @@ int64_t count(const Dims& dims) {
   for (int64_t d : dims) n *= d;
   return n;
 }
+
+// A tuple whose arrays lie in tuples of it: one of (a, b, c) is ((a, b), (), c).
+struct Nest {
+  std::string shape;
+  std::vector<Dims> paths;  // of each array
+  std::vector<Nest> parts;  // empty: the array `array`, or an empty tuple where that is -1
+  int array = -1;
+};
 
 class Writer {
  public:
@@ -100,12 +110,51 @@ class Writer {
     t += fmt::format("  ROOT r{} = {} {}\n}}\n\n", s_.names++, root_shape, root);
     return t;
   }
+  // How arrays of these shapes are held by one tuple; flat but in nested modules.
+  Nest nest(const std::vector<std::string>& shapes) {
+    Nest out;
+    for (size_t k = 0; k < shapes.size(); ++k) {
+      if (s_.nested && c_.one_in(5)) out.parts.push_back({"()", {}, {}, -1});
+      Nest one{shapes[k], {{}}, {}, static_cast<int>(k)};
+      const bool pair = s_.nested && k + 1 < shapes.size() && c_.one_in(2);
+      if (pair) {
+        Nest next{shapes[k + 1], {{}}, {}, static_cast<int>(k + 1)};
+        one = joined({std::move(one), std::move(next)}), ++k;
+      }
+      while (s_.nested && c_.one_in(4)) one = joined({std::move(one)});
+      out.parts.push_back(std::move(one));
+    }
+    return joined(std::move(out.parts));
+  }
+  // The text of the instruction that makes it; inner tuples are lines in front of it.
+  std::string packed(const Nest& n, const std::vector<std::string>& names) {
+    std::vector<std::string> parts;
+    for (const Nest& p : n.parts)
+      parts.push_back(p.parts.empty() && p.array >= 0 ? names[static_cast<size_t>(p.array)]
+                                                      : line(p.shape, packed(p, names)));
+    return fmt::format("tuple({})", fmt::join(parts, ", "));
+  }
+  // Array `k` of such a tuple.
+  std::string unpacked(const Nest& n, const std::string& tuple, size_t k) {
+    std::string at = tuple;
+    const Nest* in = &n;
+    for (int64_t step : n.paths[k]) {
+      in = &in->parts[static_cast<size_t>(step)];
+      at = line(in->shape, fmt::format("get-tuple-element({}), index={}", at, step));
+    }
+    return at;
+  }
   // The last values as a tuple.
   std::pair<std::string, std::string> tuple_of(size_t most) {
     size_t n = std::min(most, vals_.size());
     std::vector<std::string> shapes, names;
     for (size_t k = vals_.size() - n; k < vals_.size(); ++k)
       shapes.push_back(shape(vals_[k].type, vals_[k].dims)), names.push_back(vals_[k].name);
+    if (s_.nested) {
+      Nest all = nest(shapes);
+      std::string root = packed(all, names);
+      return {all.shape, root};
+    }
     return {fmt::format("({})", fmt::join(shapes, ", ")), fmt::format("tuple({})", fmt::join(names, ", "))};
   }
 
@@ -154,10 +203,99 @@ class Writer {
     return name;
   }
 
+  static Nest joined(std::vector<Nest> parts) {
+    Nest out;
+    std::vector<std::string> shapes;
+    size_t arrays = 0;
+    for (const Nest& p : parts) shapes.push_back(p.shape), arrays += p.paths.size();
+    out.shape = fmt::format("({})", fmt::join(shapes, ", "));
+    out.paths.reserve(arrays);  // in the order of the arrays' numbers, which is that of the parts
+    for (size_t k = 0; k < parts.size(); ++k)
+      for (Dims path : parts[k].paths) {
+        path.insert(path.begin(), static_cast<int64_t>(k));
+        out.paths.push_back(std::move(path));
+      }
+    out.parts = std::move(parts);
+    return out;
+  }
+
+  // A fusion of few operations on two values, whose result is a tuple of tuples: a reduction of two values often one
+  // of its parts.
+  void fusion(const Val& a, const Val& b) {
+    if (s_.fused) return;
+    s_.fused = true;
+    Writer w(s_);
+    Val x = a, y = b;
+    x.exact = !is_float(a.type), y.exact = !is_float(b.type);
+    x.name = w.line(shape(a.type, a.dims), "parameter(0)"), y.name = w.line(shape(b.type, b.dims), "parameter(1)");
+    w.adopt(x), w.adopt(y);
+    w.grow(static_cast<int>(1 + c_.below(4)));
+    std::vector<Val> results{w.vals().back()};
+    if (c_.one_in(2)) results.push_back(w.vals()[w.vals().size() / 2]);
+    if (c_.one_in(3)) results.push_back(y);
+    std::vector<std::string> shapes, names;
+    for (const Val& v : results) shapes.push_back(shape(v.type, v.dims)), names.push_back(v.name);
+    Nest n = w.nest(shapes);
+    const bool pair = !a.dims.empty() && a.type != "c64" && a.type != "pred";
+    if (pair) {
+      // The largest element, and how many there are.
+      std::string f = fmt::format("fn{}", s_.names++);
+      s_.computations += fmt::format(
+          "{0} {{\n  a{1} = {2}[] parameter(0)\n  b{1} = s32[] parameter(1)\n  x{1} = {2}[] parameter(2)\n  y{1} = "
+          "s32[] "
+          "parameter(3)\n  m{1} = {2}[] maximum(a{1}, x{1})\n  n{1} = s32[] add(b{1}, y{1})\n  ROOT o{1} = ({2}[], "
+          "s32[]) tuple(m{1}, n{1})\n}}\n\n",
+          f, s_.names++, a.type);
+      Dims kept(a.dims.begin(), a.dims.end() - 1);
+      std::string low = w.identity("maximum", a.type), zero = w.line("s32[]", "constant(0)"),
+                  one = w.line("s32[]", "constant(1)"),
+                  ones = w.line(shape("s32", a.dims), fmt::format("broadcast({}), dimensions={{}}", one));
+      Nest both{fmt::format("({}, {})", shape(a.type, kept), shape("s32", kept)),
+                {{0}, {1}},
+                {},
+                static_cast<int>(names.size())};
+      names.push_back(w.line(both.shape, fmt::format("reduce({}, {}, {}, {}), dimensions={{{}}}, to_apply={}", x.name,
+                                                     ones, low, zero, kept.size(), f)));
+      std::vector<Nest> parts = std::move(n.parts);
+      // Behind the others, so that arrays keep their numbers.
+      parts.push_back(std::move(both));
+      n = joined(std::move(parts));
+      results.push_back({"", a.type, kept, x.exact}), results.push_back({"", "s32", kept, true});
+    }
+    std::string root = w.packed(n, names), name = fmt::format("fused{}", s_.names++);
+    s_.computations += w.finish(name, n.shape, root);
+    s_.fused = false;
+    std::string out = line(
+        n.shape, fmt::format("fusion({}, {}), kind={}, calls={}", a.name, b.name, pair ? "kInput" : "kLoop", name));
+    for (size_t k = 0; k < results.size(); ++k) {
+      Val v = results[k];
+      if (is_float(v.type)) v.exact = false;
+      const Dims& path = n.paths[k];
+      std::string at = out;
+      const Nest* in = &n;
+      for (int64_t step : path) {
+        const bool leaf = in->parts.empty();  // of the reduction's own tuple
+        std::string s = leaf ? shape(v.type, v.dims) : in->parts[static_cast<size_t>(step)].shape;
+        at = line(s, fmt::format("get-tuple-element({}), index={}", at, step));
+        if (!leaf) in = &in->parts[static_cast<size_t>(step)];
+      }
+      v.name = at;
+      vals_.push_back(v);
+    }
+  }
+
+  // Kinds of steps that fusions hold.
+  int64_t kind() {
+    static const std::vector<int64_t> fused{0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15, 23};
+    if (s_.fused) return c_.of(fused);
+    // Not in branches: simplify-conditional copies what they call.
+    return s_.nested && s_.depth == 0 && c_.one_in(6) ? 32 : c_.below(32);
+  }
+
   void step() {
     const Val a = any();
     auto rank = static_cast<int64_t>(a.dims.size());
-    switch (c_.below(32)) {
+    switch (kind()) {
       case 0:
       case 1: {  // one operand
         static const std::vector<std::string> floats{"sine", "cosine", "tanh", "negate", "abs", "logistic", "copy"},
@@ -473,6 +611,8 @@ class Writer {
         put({"", "u32", dims, true}, fmt::format("get-tuple-element({}), index=1", r));
         return;
       }
+      case 32:
+        return fusion(a, any());
       case 31: {  // through a tuple, or a barrier
         std::string b = like(a.type, a.dims), pair = fmt::format("({0}, {0})", shape(a.type, a.dims));
         std::string t = line(pair, fmt::format("tuple({}, {})", a.name, b));
@@ -490,12 +630,63 @@ class Writer {
     return true;  // a constant
   }
 
+  // The same whose states and results are tuples of tuples.
+  void nested_control(const Val& a, const Val& b) {
+    const bool loop = c_.below(3) == 0;
+    std::vector<std::string> shapes{shape(a.type, a.dims), shape(b.type, b.dims)};
+    if (loop) shapes.push_back("s32[]");
+    const Nest n = nest(shapes), given = loop ? n : nest(shapes);
+    auto branch = [&] {
+      Writer w(s_);
+      std::string p = w.line(given.shape, "parameter(0)");
+      Val x{"", a.type, a.dims, !is_float(a.type)}, y{"", b.type, b.dims, !is_float(b.type)};
+      x.name = w.unpacked(given, p, 0), y.name = w.unpacked(given, p, 1);
+      w.adopt(x), w.adopt(y);
+      w.grow(static_cast<int>(1 + c_.below(5)));
+      std::string rx = w.like(a.type, a.dims);
+      std::vector<std::string> left{rx, c_.one_in(3) ? y.name : w.like(b.type, b.dims)};
+      if (loop) {
+        std::string i = w.unpacked(given, p, 2), one = w.line("s32[]", "constant(1)");
+        left.push_back(w.line("s32[]", fmt::format("add({}, {})", i, one)));
+      }
+      std::string root = w.packed(n, left), name = fmt::format("body{}", s_.names++);
+      s_.computations += w.finish(name, n.shape, root);
+      return name;
+    };
+    std::vector<std::string> names{a.name, b.name};
+    if (loop) names.push_back(line("s32[]", "constant(0)"));
+    std::string in = line(given.shape, packed(given, names)), out;
+    if (loop) {
+      std::string body = branch(), cond = fmt::format("body{}", s_.names++);
+      Writer w(s_);
+      std::string p = w.line(n.shape, "parameter(0)"), i = w.unpacked(n, p, 2),
+                  most = w.line("s32[]", fmt::format("constant({})", c_.below(4)));
+      s_.computations += w.finish(cond, "pred[]", fmt::format("compare({}, {}), direction=LT", i, most));
+      out = line(n.shape, fmt::format("while({}), condition={}, body={}", in, cond, body));
+    } else if (c_.one_in(2)) {
+      std::string yes = branch(), no = branch(), p = like("pred", {});
+      out = line(n.shape,
+                 fmt::format("conditional({}, {}, {}), true_computation={}, false_computation={}", p, in, in, yes, no));
+    } else {
+      out = line(n.shape, fmt::format("call({}), to_apply={}", in, branch()));
+    }
+    Val x{"", a.type, a.dims, !is_float(a.type)}, y{"", b.type, b.dims, !is_float(b.type)};
+    x.name = unpacked(n, out, 0), y.name = unpacked(n, out, 1);
+    vals_.push_back(x);
+    vals_.push_back(y);
+  }
+
   // while, conditional or call on two values.
   void control(const Val& a) {
     if (s_.depth > 1) return;
     const Val b = any();
     ++s_.depth;
     std::string ta = shape(a.type, a.dims), tb = shape(b.type, b.dims);
+    if (s_.nested) {
+      nested_control(a, b);
+      --s_.depth;
+      return;
+    }
     auto branch = [&](bool counted) {
       Writer w(s_);
       std::string state = counted ? fmt::format("(s32[], {}, {})", ta, tb) : fmt::format("({}, {})", ta, tb);
@@ -563,7 +754,7 @@ class Writer {
 }  // namespace
 
 std::string random_module(uint64_t seed, int size) {
-  Shared shared{Chance(seed), "", 0, 0, seed >= kSmallIntegersFrom && seed < kLargeFrom};
+  Shared shared{Chance(seed), "", 0, 0, seed >= kSmallIntegersFrom && seed < kLargeFrom, seed >= kNestedFrom};
   Chance& c = shared.chance;
   Writer w(shared);
   static const std::vector<std::string> types{"f32",  "f32", "f32",  "s32", "f64", "u8",
@@ -572,7 +763,7 @@ std::string random_module(uint64_t seed, int size) {
   for (int64_t k = 0; k < parameters; ++k) {
     Dims dims;
     for (int64_t d = c.below(4); d > 0; --d) dims.push_back(c.one_in(12) ? 0 : 1 + c.below(5));
-    if (seed >= kLargeFrom) {
+    if (seed >= kLargeFrom && seed < kNestedFrom) {
       static const std::vector<int64_t> sizes{1, 2, 3, 4, 7, 8, 16, 31, 32, 33, 64, 65, 100, 128, 256, 300, 1025, 2048};
       for (int64_t& size : dims) {
         size = 1;

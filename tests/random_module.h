@@ -11,6 +11,9 @@ constexpr uint64_t kSmallIntegersFrom = 10'000'000;
 // From this one on parameters have up to some 10,000 elements, enough for warps, blocks and tiles, and no small
 // integers.
 constexpr uint64_t kLargeFrom = 20'000'000;
+// From this one on results, loops' states, branches' and callees' results and those of fusions (kLoop, kInput) are
+// tuples of tuples, empty tuples among them, of small shapes again.
+constexpr uint64_t kNestedFrom = 30'000'000;
 
 // HLO text with about `size` instructions in its entry.
 std::string random_module(uint64_t seed, int size);

@@ -158,6 +158,26 @@ with tempfile.TemporaryDirectory() as directory:
     # --- shardings ---
     text, err = replay(file("split.hlo", SHARDED))
     expect("a module to be partitioned", "p is sharded over 2 partitions" in err, err)
+    expect("…in the first line", text.startswith("not partitioned: p is sharded over 2 partitions"), text[:200])
+    said = json.loads((tmp / "out" / "recording.json").read_text()).get("problems", [])
+    expect("…in the recording", any("sharded over 2 partitions" in p for p in said), said)
+    eight = SHARDED.replace("num_partitions=2", "num_partitions=8")
+    for name, attribute, divided in (
+        ("listed", "sharding={devices=[8]0,1,2,3,4,5,6,7}", True), ("transposed", "sharding={devices=[4,2]<=[2,4]T(1,0) last_tile_dim_replicate}", True), ("mesh", "sharding={mesh['a'=8], [{'a'}]}", True),
+        ("Shardy", r'frontend_attributes={xla.sdy.sharding="#sdy.sharding_per_value<[<@mesh, [{\"x\"}]>]>"}', True), ("Shardy, an axis and more", r'frontend_attributes={a="b",xla.sdy.sharding="#sdy.sharding<@mesh, [{\"x\", ?}]>"}', True),
+        ("repeated", "sharding={devices=[1,8]<=[8] last_tile_dim_replicate}", False), ("manual tiles", "sharding={devices=[1,8]<=[8] last_tile_dims={manual}}", False), ("replicated", "sharding={replicated}", False),
+        ("one device", "sharding={maximal device=3}", False), ("mesh without an axis", "sharding={mesh['a'=8], [{}]}", False), ("Shardy, open", r'frontend_attributes={xla.sdy.sharding="#sdy.sharding_per_value<[<@mesh, [{?}], replicated={\"x\"}>]>"}', False),
+    ):
+        module = file("eight.hlo", eight.replace("sharding={devices=[2]<=[2]}", attribute))
+        text, err = replay(module)
+        expect(f"sharded, {name}: replay", ("not partitioned: p is sharded over 8 partitions" in text.split("\n")[0]) == divided, text[:300] + err)
+        notes = what_if(module, "--gpu=A100")["notes"]
+        expect(f"sharded, {name}: whatif", any("sharded over 8" in n for n in notes) == divided, notes)
+        code, text, err = run("exec", module, "--json")
+        expect(f"sharded, {name}: exec", code == 0 and any("sharded over 8" in n for n in json.loads(text)["notes"]) == divided, text[:300] + err)
+        expect(f"sharded, {name}: exec in words", run("exec", module)[1].startswith("not partitioned: ") == divided)
+    text, err = replay(file("replicas.hlo", SHARDED.replace("num_partitions=2", "replica_count=2")))
+    expect("sharded over replicas", text.startswith("not partitioned: p is sharded over 2 replicas"), text[:200])
     expect("…in a program that is manual", "sharded" not in replay(file("manual.hlo", SHARDED.replace("devices=[2]<=[2]", "manual")))[1])
     dump = tmp / "dump"
     dump.mkdir()

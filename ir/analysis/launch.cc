@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "ir/analysis/reduction.h"
+#include "ir/leaves.h"
 
 namespace hlo {
 namespace {
@@ -25,13 +26,8 @@ Bits bits_of(const FusionView& view) {
     b.most = std::max<int64_t>(b.most, element_bits(s.type));
   };
   view.each_read([&](InstId p) { see(m.shape(p), &b.least_in); });
-  for (InstId r : view.roots()) {
-    const Shape& s = m.shape(r);
-    if (s.is_tuple())
-      for (ShapeId e : s.elements) see(m.u()[e], &b.least_out);
-    else
-      see(s, &b.least_out);
-  }
+  for (InstId r : view.roots())
+    for (ShapeId leaf : leaf_shapes(m.u(), m.shape_id(r))) see(m.u()[leaf], &b.least_out);
   return b;
 }
 

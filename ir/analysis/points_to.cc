@@ -4,6 +4,7 @@
 
 #include "ir/aliasing.h"
 #include "ir/base/stack_guard.h"
+#include "ir/leaves.h"
 #include "ir/marks.h"
 
 namespace hlo {
@@ -41,24 +42,9 @@ uint32_t ShapeNodes::at(ShapeId shape, const Dims& index) {
   return node;
 }
 
-namespace {
-
-void collect_leaf_indices(const Universe& u, ShapeId shape, Dims& index, std::vector<Dims>* out) {
-  if (!u[shape].is_tuple()) return out->push_back(index);
-  check_stack("the parts of a shape");
-  for (size_t k = 0; k < u[shape].elements.size(); ++k) {
-    index.push_back(static_cast<int64_t>(k));
-    collect_leaf_indices(u, u[shape].elements[k], index, out);
-    index.pop_back();
-  }
-}
-
-}  // namespace
-
 std::vector<Dims> leaf_indices(const Universe& u, ShapeId shape) {
   std::vector<Dims> out;
-  Dims index;
-  collect_leaf_indices(u, shape, index, &out);
+  each_leaf(u, shape, [&](const Dims& index, ShapeId) { out.push_back(index); });
   return out;
 }
 

@@ -393,6 +393,14 @@ Value Evaluator::run_instruction(InstId inst, std::vector<Value> ops) {
                    op == Opcode::SetDimensionSize || op == Opcode::GetDimensionSize || op == Opcode::Transpose ||
                    op == Opcode::OptBarrier || op == Opcode::AddDependency ||
                    (info.cls == OpClass::Call && op != Opcode::Map) || info.cls == OpClass::Fusion || info.elementwise;
+    // What is put into an array of dynamic size goes where it would go in the whole array, as XLA has it once sizes are
+    // values (xla/service/dynamic_padder.cc).
+    if (op == Opcode::DynamicUpdateSlice && ops[1].sizes.empty()) {
+      Dims sizes = std::exchange(ops[0].sizes, {});
+      Value v = run_instruction(inst, std::move(ops));
+      v.sizes = std::move(sizes);
+      return v;
+    }
     if (!carried) refuse(inst, "of dynamic dimensions");
   }
   switch (op) {

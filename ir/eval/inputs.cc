@@ -1,6 +1,13 @@
 // Inputs drawn from a seed, the same everywhere.
-#include <cstring>
+#include "ir/eval/inputs.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+#include <unordered_set>
+
+#include "ir/base/hash.h"
 #include "ir/base/parallel.h"
 #include "ir/eval/evaluator.h"
 
@@ -83,6 +90,7 @@ Value seeded_input(Universe& u, ShapeId shape, uint64_t seed, uint64_t leaf, boo
 }
 
 std::vector<Value> seeded_arguments(const Module& m, uint64_t seed, bool positive) {
+  if (seed >= kReachingFrom) return reaching_arguments(m, seed - kReachingFrom, positive);
   Universe& u = m.u();
   uint64_t leaf = 0;
   auto build = [&](auto&& self, ShapeId shape) -> Value {
@@ -94,6 +102,223 @@ std::vector<Value> seeded_arguments(const Module& m, uint64_t seed, bool positiv
   };
   std::vector<Value> out;
   for (InstId p : m.comp(m.entry()).params) out.push_back(build(build, m.shape_id(p)));
+  return out;
+}
+
+namespace {
+
+using Starts = std::set<int64_t>;  // last valid ones
+
+// The last valid starts of the slices that `operand` of `user` says where to take or put; nothing: it is no index.
+void add_starts(const Module& m, InstId user, size_t operand, Starts& out) {
+  const AttrSet& a = m.attrs(user);
+  auto add = [&](const Dims& dims, const Dims& taken) {
+    for (size_t d = 0; d < std::min(dims.size(), taken.size()); ++d) out.insert(dims[d] - taken[d]);
+  };
+  const Opcode op = m.op(user);
+  const Dims& dims = m.shape(m.operand(user, 0)).dims;
+  const size_t first = op == Opcode::DynamicSlice ? 1 : 2;
+  if (op == Opcode::DynamicSlice || op == Opcode::DynamicUpdateSlice) {
+    const Dims& taken = m.shape(op == Opcode::DynamicSlice ? user : m.operand(user, 1)).dims;
+    if (operand < first) return;
+    const bool each = m.shape(m.operand(user, operand)).rank() == 0;
+    const size_t d = operand - first;
+    if (!each)
+      add(dims, taken);
+    else if (d < std::min(dims.size(), taken.size()))
+      out.insert(dims[d] - taken[d]);
+    return;
+  }
+  if (op == Opcode::Gather && operand == 1) {
+    for (int64_t d : a.ints(Attr::start_index_map))
+      out.insert(dims[static_cast<size_t>(d)] - a.ints(Attr::slice_sizes)[static_cast<size_t>(d)]);
+  } else if (op == Opcode::Scatter && operand == m.operand_count(user) / 2) {
+    for (int64_t d : a.ints(Attr::scatter_dims_to_operand_dims)) out.insert(dims[static_cast<size_t>(d)] - 1);
+  }
+}
+
+// The slices whose places are made of a parameter: followed through conversions, movement, sums with something else,
+// tuples (as a whole), and what is called.
+class IndexUses {
+ public:
+  explicit IndexUses(const Module& m) : m_(m) {}
+
+  Starts of(InstId value) {
+    seen_.clear(), out_.clear();
+    follow(value);
+    return out_;
+  }
+
+ private:
+  void follow(InstId first) {
+    std::vector<InstId> work{first};
+    while (!work.empty()) {
+      const InstId i = work.back();
+      work.pop_back();
+      if (!seen_.insert(i).second || seen_.size() > kMost) continue;
+      for (InstId user : m_.users(i))
+        for (size_t k = 0; k < m_.operand_count(user); ++k)
+          if (m_.operand(user, k) == i) reach(user, k, work);
+      if (m_.is_root(i))
+        for (InstId caller : callers(m_.parent(i))) work.push_back(caller);
+    }
+  }
+  void reach(InstId user, size_t k, std::vector<InstId>& work) {
+    add_starts(m_, user, k, out_);
+    const auto called = m_.called(user);
+    switch (m_.op(user)) {
+      case Opcode::Fusion:
+      case Opcode::Call:
+        if (k < m_.comp(called[0]).params.size()) work.push_back(m_.comp(called[0]).params[k]);
+        return;
+      case Opcode::While:
+        for (CompId c : called) work.push_back(m_.comp(c).params[0]);
+        work.push_back(user);
+        return;
+      case Opcode::Conditional:
+        if (k) work.push_back(m_.comp(called[k - 1]).params[0]);
+        return;
+      case Opcode::Tuple:
+      case Opcode::GetTupleElement:
+      case Opcode::Broadcast:
+      case Opcode::Reshape:
+      case Opcode::Bitcast:
+      case Opcode::Slice:
+      case Opcode::Concatenate:
+      case Opcode::Transpose:
+      case Opcode::Copy:
+        work.push_back(user);
+        return;
+      default:
+        if (op_info(m_.op(user)).elementwise && type_kind(m_.shape(user).type) != TypeKind::kBool &&
+            is_integral(m_.shape(user).type))
+          work.push_back(user);
+    }
+  }
+  const std::vector<InstId>& callers(CompId c) {
+    if (callers_.empty()) callers_ = m_.callers();
+    return callers_[c.value];
+  }
+
+  static constexpr size_t kMost = 20'000;
+  const Module& m_;
+  std::vector<std::vector<InstId>> callers_;
+  std::unordered_set<InstId> seen_;
+  Starts out_;
+};
+
+// The ends of an integer type, as store_int takes them.
+std::pair<int64_t, int64_t> ends_of(ElementType t) {
+  const int bits = type_bits(t);
+  if (is_signed_int(t))
+    return {bits == 64 ? INT64_MIN : -(int64_t{1} << (bits - 1)),
+            bits == 64 ? INT64_MAX : (int64_t{1} << (bits - 1)) - 1};
+  return {0, bits == 64 ? -1 : (int64_t{1} << bits) - 1};
+}
+// Those of them that the type holds, each once, in that order.
+std::vector<int64_t> held(ElementType t, const std::vector<int64_t>& wanted) {
+  const auto [low, high] = ends_of(t);
+  std::vector<int64_t> out;
+  for (int64_t v : wanted) {
+    const bool whole = t == ElementType::U64 ? v >= 0 || v >= -2 : v >= low && v <= high;
+    if (whole && std::find(out.begin(), out.end(), v) == out.end()) out.push_back(v);
+  }
+  return out;
+}
+
+std::vector<int64_t> index_values(ElementType t, const Starts& starts) {
+  const auto [low, high] = ends_of(t);
+  std::vector<int64_t> wanted{0, 1};
+  for (int64_t last : starts)
+    if (last >= 0)
+      for (int64_t v : {last, last + 1, last - 1})
+        if (v >= 0) wanted.push_back(v);
+  if (is_signed_int(t)) wanted.push_back(-1), wanted.push_back(low);
+  wanted.push_back(high);
+  return held(t, wanted);
+}
+
+std::vector<int64_t> integer_values(ElementType t, uint64_t turn) {
+  const auto [low, high] = ends_of(t);
+  const bool sign = is_signed_int(t);
+  switch (turn % 4) {
+    case 0:
+      return held(t, sign ? std::vector<int64_t>{-1, 1, 0, 2, -2, 3, -3} : std::vector<int64_t>{1, 0, 2, 3, 5});
+    case 1:
+      return held(t, {high, low, 0, 1, high - 1, sign ? low + 1 : 2});
+    case 2:
+      return held(t, {1, 0});
+    default:
+      return {};
+  }
+}
+
+std::vector<double> float_values(uint64_t turn) {
+  constexpr double kInf = HUGE_VAL;
+  switch (turn % 6) {
+    case 1:
+      return {0.5, 1, 0.5, -1};
+    case 2:
+      return {0.0, -0.0, 1, -1};
+    case 4:
+      return {1, kInf, -0.5, 2, -kInf, 0.25, -1, 0};
+    case 5:
+      return {1, -0.0, 0.5, NAN, -2, 0, 3, -NAN};
+    default:
+      return {};  // drawn, and below zero where 3
+  }
+}
+
+// Of arrays, by chance which of them; what is one element takes them in turn.
+void take_values(const Universe& u, Value& v, uint64_t turn, uint64_t leaf, const Starts& starts, bool positive) {
+  const Shape& s = u[v.shape];
+  const ElementType t = s.type;
+  const auto width = static_cast<size_t>(storage_bytes(t));
+  const bool whole = type_kind(t) == TypeKind::kSigned || type_kind(t) == TypeKind::kUnsigned;
+  const uint64_t own = turn + leaf;  // neighbours differ
+  std::vector<int64_t> integers;
+  std::vector<double> reals;
+  if (whole) integers = starts.empty() ? integer_values(t, own) : index_values(t, starts);
+  if (is_float(t)) reals = float_values(own);
+  const bool below = is_float(t) && own % 6 == 3 && !positive;
+  if (integers.empty() && reals.empty() && !below) return;
+  const auto n = static_cast<uint64_t>(s.elements_count());
+  const size_t count = std::max(integers.size(), reals.size());
+  char* at = v.mutable_bytes();
+  for (uint64_t i = 0; i < n; ++i, at += width) {
+    // Every round of the values begins one further for the next leaf, so that pairs of indices meet in all ways.
+    const uint64_t round = count ? turn / count : 0;
+    const uint64_t which = n == 1 ? turn + leaf * (1 + round) : mix64(hash_combine(own, i));
+    if (whole) {
+      store_int(t, at, integers[which % count]);
+    } else if (below) {
+      store_double(t, at, -std::fabs(load_double(t, at)));
+    } else {
+      const double x = reals[which % count];
+      store_double(t, at, positive && x < 0 ? -x : positive && x == 0 ? 0.0 : x);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Value> reaching_arguments(const Module& m, uint64_t turn, bool positive) {
+  const Universe& u = m.u();
+  std::vector<Value> out = seeded_arguments(m, 1 + turn % 1000, positive);
+  IndexUses uses(m);
+  const auto params = m.comp(m.entry()).params;
+  uint64_t leaf = 0;
+  for (size_t k = 0; k < params.size(); ++k) {
+    auto each = [&](auto&& self, Value& v, const Starts& starts) -> void {
+      if (u[v.shape].is_tuple()) {
+        for (Value& e : v.elements) self(self, e, starts);
+        return;
+      }
+      if (u[v.shape].is_array()) take_values(u, v, turn, leaf, starts, positive);
+      ++leaf;
+    };
+    each(each, out[k], uses.of(params[k]));
+  }
   return out;
 }
 

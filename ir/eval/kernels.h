@@ -25,6 +25,9 @@ struct EwArgs {
   char* result = nullptr;
 };
 bool elementwise_kernel(const EwArgs& args);
+// A number whose order is that of values of that type: integers, floats in the total order (-NaN, -inf, …, -0, 0, …,
+// inf, NaN; NaNs by their bits). u64 too. Not for complex numbers.
+int64_t total_order_rank(ElementType type, const char* at);
 void convert_kernel(ElementType from, ElementType to, int64_t n, const char* in, char* out);
 
 // z[i] = alpha · x[i] · y[i] + beta · z[i] of row-major matrices of f32 or f64, m × k and k × n (`transpose`: of arrays

@@ -414,13 +414,12 @@ Value Evaluator::topk(InstId inst, const Value& in, int64_t k, bool largest) {
   for (int64_t line = 0; line < lines; ++line) {
     std::vector<int64_t> order(static_cast<size_t>(n));
     std::iota(order.begin(), order.end(), 0);
-    std::vector<double> keys(order.size());
-    for (size_t i = 0; i < keys.size(); ++i) {
-      double v = load_double(s.type, in.bytes() + (static_cast<size_t>(line * n) + i) * width);
-      keys[i] = std::isnan(v) ? INFINITY : v;
-    }
+    // XLA compares in the total order, whatever comparator a custom call names (xla/backends/cpu/runtime/topk.cc).
+    std::vector<int64_t> keys(order.size());
+    for (size_t i = 0; i < keys.size(); ++i)
+      keys[i] = total_order_rank(s.type, in.bytes() + (static_cast<size_t>(line * n) + i) * width);
     std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) {
-      double p = keys[static_cast<size_t>(x)], q = keys[static_cast<size_t>(y)];
+      const int64_t p = keys[static_cast<size_t>(x)], q = keys[static_cast<size_t>(y)];
       return largest ? p > q : p < q;
     });
     for (int64_t i = 0; i < k; ++i) {

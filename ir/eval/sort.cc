@@ -10,6 +10,17 @@
 
 namespace hlo {
 
+int64_t total_order_rank(ElementType t, const char* at) {
+  if (is_float(t)) {
+    const double v = load_double(t, at);
+    int64_t bits;
+    std::memcpy(&bits, &v, 8);
+    return bits < 0 ? INT64_MAX ^ bits : bits;
+  }
+  const int64_t v = load_int(t, at);
+  return t == ElementType::U64 ? static_cast<int64_t>(static_cast<uint64_t>(v) ^ (1ull << 63)) : v;
+}
+
 // Do both compute the same, one of its parameter `number[0]`, the other of `number[1]`?
 bool Evaluator::mirrored(InstId x, InstId y, int64_t number[2], int& budget) const {
   if (--budget < 0) return false;  // what is used twice is walked twice
@@ -127,18 +138,11 @@ bool Evaluator::ranks_of_key(CompId comparator, std::span<const Value> ops, cons
     const Value values = lifted(comparator, args, count, key.value)[0];
     for (int64_t i = 0; i < count; ++i) {
       const char* from = values.bytes() + i * width;
-      int64_t r;
-      // Bits in the total order are integers in theirs; u64 likewise.
-      if (is_float(t)) {
-        double v = load_double(t, from);
-        if (!key.total_order && std::isnan(v)) return false;
-        if (!key.total_order) v = v == 0 ? 0 : v;  // -0 and 0 are one
-        int64_t bits;
-        std::memcpy(&bits, &v, 8);
-        r = bits < 0 ? INT64_MAX ^ bits : bits;
-      } else {
-        int64_t v = load_int(t, from);
-        r = t == ElementType::U64 ? static_cast<int64_t>(static_cast<uint64_t>(v) ^ (1ull << 63)) : v;
+      int64_t r = total_order_rank(t, from);
+      if (is_float(t) && !key.total_order) {
+        const double v = load_double(t, from);
+        if (std::isnan(v)) return false;
+        if (v == 0) r = 0;  // -0 and 0 are one
       }
       to[begin + i] = key.less ? r : ~r;
     }

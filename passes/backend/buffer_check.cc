@@ -139,18 +139,19 @@ class BufferInterpreter {
         return;
       case Opcode::CopyDone:
         read(ops[0], i, {});
-        tokens_[i] = {tokens_[ops[0]][0]};
+        tokens_[i] = part(tokens_[ops[0]], m_.shape_id(ops[0]), 0);
         return;
       case Opcode::AllGatherStart:
       case Opcode::CollectivePermuteStart:
         return start_message(i);
       case Opcode::CopyStart: {
         read(ops[0], i, {});
-        int source = tokens_[ops[0]][0];
+        const Tokens source = tokens_[ops[0]];
         Tokens all;
         for (size_t k = 0; k < values_of(i).size(); ++k) {
-          all.push_back(k == 1 ? source : next_++);
-          if (k != 1) write(values_of(i)[k], all.back());
+          const bool kept = k >= source.size() && k < 2 * source.size();
+          all.push_back(kept ? source[k - source.size()] : next_++);
+          if (!kept) write(values_of(i)[k], all.back());
         }
         tokens_[i] = std::move(all);
         return;

@@ -159,7 +159,7 @@ void BufferValues::flow(CompId c) {
         Dims index{0};
         const std::vector<ShapeId> parts = m_.shape(i).elements;
         define(i, parts[0], index, list);
-        list.push_back(of(ops[0])[0]);
+        list.insert(list.end(), of(ops[0]).begin(), of(ops[0]).end());
         for (size_t k = 2; k < parts.size(); ++k) {
           Dims at{static_cast<int64_t>(k)};
           define(i, parts[k], at, list);
@@ -167,7 +167,7 @@ void BufferValues::flow(CompId c) {
         break;
       }
       case Opcode::CopyDone:
-        list = {of(ops[0])[0]};
+        list.assign(of(ops[0]).begin(), of(ops[0]).begin() + leaves(m_.shape_id(i)));
         break;
       case Opcode::While: {
         CompId body = m_.attrs(i).comp(Attr::body), condition = m_.attrs(i).comp(Attr::condition);
@@ -250,10 +250,11 @@ void BufferValues::last_reads(CompId c, Ends& ends) {
       if (is_message_done(op)) reach_all(end_[i]);
       for (size_t k = 0; k < until.size(); ++k) reach(ops[0], skip + k, until[k]);
     } else if (op == Opcode::CopyStart) {
-      reach(ops[0], 0, until[1]);
+      const size_t copies = ends[ops[0]].size();
+      for (size_t k = 0; k < copies; ++k) reach(ops[0], k, until[copies + k]);
     } else if (op == Opcode::CopyDone) {
       reach_all(end_[i]);
-      reach(ops[0], 0, until[0]);
+      for (size_t k = 0; k < until.size(); ++k) reach(ops[0], k, until[k]);
     } else if (op == Opcode::AsyncUpdate || (!given_.contains(i) && op != Opcode::Parameter && alias(i))) {
       for (size_t k = 0; k < until.size(); ++k) reach(ops[0], k, until[k]);
       for (size_t n = 1; n < ops.size(); ++n)

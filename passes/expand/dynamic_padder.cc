@@ -1,7 +1,11 @@
 // dynamic_padder (xla/service/dynamic_padder.cc), for the part of dynamic shapes that it treats by itself: sizes set by
-// set-dimension-size that pass through elementwise operations, broadcasts, transposes and slices of everything, and end
-// in reductions, dots or get-dimension-size. A module with more than that is left alone with a note.
+// set-dimension-size that pass through elementwise operations, broadcasts, transposes, dynamic-update-slices, loops,
+// conditionals and calls, and end in reductions, dots or get-dimension-size. A computation with more than that is left
+// alone with a note; with it all that sizes flow into or out of.
 #include <algorithm>
+#include <optional>
+
+#include "ir/base/check.h"
 
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -10,12 +14,179 @@ namespace hlo {
 
 namespace {
 
+bool dynamic_shape(const Universe& u, ShapeId id) {
+  const Shape& s = u[id];
+  if (s.is_tuple())
+    return std::any_of(s.elements.begin(), s.elements.end(), [&](ShapeId e) { return dynamic_shape(u, e); });
+  return s.is_dynamic();
+}
+
+ShapeId fixed_shape(Universe& u, ShapeId id) {
+  Shape s = u[id];
+  s.dynamic.clear();
+  return u.shape(std::move(s));
+}
+
+// Sizes across calls: an array of dynamic dimensions that a loop carries, or that goes into or out of a branch or a
+// callee, goes as its padded array and a scalar a dynamic dimension, which are put together again on the other side
+// (xla/service/dynamic_dimension_inference.cc adds such elements, too).
+//
+//   while(tuple(A)), A f32[<=4]      →      while(tuple(A', get-dimension-size(A))), A' f32[4]
+class SizesAcrossCalls {
+ public:
+  explicit SizesAcrossCalls(Module& m) : m_(m), u_(m.u()) {}
+
+  // False, and the module is half changed, where one cannot go so: nested tuples, whole tuples that are used as such.
+  bool run() {
+    for (CompId c : m_.nonfusion_computations())
+      for (InstId i : m_.live_order(c)) {
+        const Opcode op = m_.op(i);
+        if (op != Opcode::While && op != Opcode::Conditional && op != Opcode::Call) continue;
+        if (m_.dead(i)) continue;
+        bool any = dynamic_shape(u_, m_.shape_id(i));
+        for (InstId o : m_.operands(i)) any |= dynamic_shape(u_, m_.shape_id(o));
+        for (CompId callee : m_.called(i)) any |= dynamic_shape(u_, m_.shape_id(m_.comp(callee).root));
+        if (any && (m_.has_control(i) || !(op == Opcode::While ? loop(i) : branches(i)))) return false;
+        changed_ |= any;
+      }
+    return true;
+  }
+  bool changed() const { return changed_; }
+
+ private:
+  // A shape whose arrays have their sizes behind them.
+  struct Parts {
+    bool tuple = false;
+    std::vector<ShapeId> elements;                 // as they were
+    std::vector<std::pair<size_t, size_t>> sizes;  // element and dimension of each scalar
+    ShapeId shape;                                 // the tuple of static arrays and scalars
+  };
+  std::optional<Parts> parts_of(ShapeId id) {
+    Parts out;
+    out.tuple = u_[id].is_tuple();
+    out.elements = out.tuple ? u_[id].elements : std::vector<ShapeId>{id};
+    std::vector<ShapeId> all;
+    for (size_t k = 0; k < out.elements.size(); ++k) {
+      const Shape s = u_[out.elements[k]];
+      if (s.is_tuple() && dynamic_shape(u_, out.elements[k])) return std::nullopt;
+      for (size_t d = 0; d < s.dynamic.size(); ++d)
+        if (s.dynamic[d]) out.sizes.emplace_back(k, d);
+      all.push_back(s.is_dynamic() ? fixed_shape(u_, out.elements[k]) : out.elements[k]);
+    }
+    all.resize(all.size() + out.sizes.size(), u_.scalar(ElementType::S32));
+    out.shape = u_.tuple(all);
+    return out;
+  }
+
+  // What `v` is, with its sizes, as one tuple of static shape.
+  InstId packed(InstId v, const Parts& p) {
+    const CompId c = m_.parent(v);
+    std::vector<InstId> all;
+    for (size_t k = 0; k < p.elements.size(); ++k)
+      all.push_back(!p.tuple                    ? v
+                    : m_.op(v) == Opcode::Tuple ? m_.operand(v, k)
+                                                : make_element(m_, v, static_cast<int64_t>(k)));
+    const std::vector<InstId> arrays = all;
+    for (const auto& [k, d] : p.sizes)
+      all.push_back(make(m_, c, Opcode::GetDimensionSize, {arrays[k]},
+                         dims_attr(u_, Opcode::GetDimensionSize, {static_cast<int64_t>(d)}),
+                         u_.scalar(ElementType::S32)));
+    return make(m_, c, Opcode::Tuple, all, {}, p.shape);
+  }
+  // `array`, an element of a packed tuple, with its sizes.
+  InstId sized(InstId holder, InstId array, const Parts& p, size_t element) {
+    Shape s = u_[m_.shape_id(array)];
+    const Shape whole = u_[p.elements[element]];
+    s.dynamic.assign(whole.dynamic.size(), false);
+    for (size_t n = 0; n < p.sizes.size(); ++n) {
+      const auto& [k, d] = p.sizes[n];
+      if (k != element) continue;
+      s.dynamic[d] = true;
+      InstId size = make_element(m_, holder, static_cast<int64_t>(p.elements.size() + n));
+      array = make(m_, m_.parent(holder), Opcode::SetDimensionSize, {array, size},
+                   dims_attr(u_, Opcode::SetDimensionSize, {static_cast<int64_t>(d)}), u_.shape(Shape(s)));
+    }
+    return array;
+  }
+  void replace_use(InstId user, InstId from, InstId to) {
+    for (size_t k = 0; k < m_.operand_count(user); ++k)
+      if (m_.operand(user, k) == from) m_.set_operand(user, k, to);
+  }
+  // `holder` has become a packed tuple: those that used what it was use that again.
+  bool unpack(InstId holder, const Parts& p) {
+    const std::vector<InstId> users = m_.users_copy(holder);
+    const bool root = m_.is_root(holder);
+    if (p.tuple && (root || !std::all_of(users.begin(), users.end(),
+                                         [&](InstId user) { return m_.op(user) == Opcode::GetTupleElement; })))
+      return false;
+    m_.set_shape(holder, p.shape);
+    if (!p.tuple) {
+      const InstId back = sized(holder, make_element(m_, holder, 0), p, 0);
+      for (InstId user : users) replace_use(user, holder, back);
+      if (root) m_.set_root(m_.parent(holder), back);
+      return true;
+    }
+    for (InstId g : users) {
+      const auto k = static_cast<size_t>(m_.attrs(g).integer(Attr::index));
+      if (!u_[p.elements[k]].is_dynamic()) continue;
+      const std::vector<InstId> readers = m_.users_copy(g);
+      const bool result = m_.is_root(g);
+      m_.set_shape(g, u_[p.shape].elements[k]);
+      const InstId back = sized(holder, g, p, k);
+      for (InstId reader : readers) replace_use(reader, g, back);
+      if (result) m_.set_root(m_.parent(g), back);
+    }
+    return true;
+  }
+  void pack_operand(InstId i, size_t n, const Parts& p) {
+    const InstId before = m_.operand(i, n);
+    m_.set_operand(i, n, packed(before, p));
+    if (m_.op(before) == Opcode::Tuple && m_.dead(before)) m_.remove(before);
+  }
+  void pack_root(CompId c, const Parts& p) {
+    const InstId before = m_.comp(c).root;
+    m_.set_root(c, packed(before, p));
+    if (m_.op(before) == Opcode::Tuple && m_.dead(before)) m_.remove(before);
+  }
+
+  bool loop(InstId i) {
+    const CompId body = m_.attrs(i).comp(Attr::body), condition = m_.attrs(i).comp(Attr::condition);
+    const std::optional<Parts> p = parts_of(m_.shape_id(i));
+    if (!p) return false;
+    pack_root(body, *p);
+    pack_operand(i, 0, *p);
+    return unpack(m_.comp(body).params[0], *p) && unpack(m_.comp(condition).params[0], *p) && unpack(i, *p);
+  }
+  bool branches(InstId i) {
+    const std::vector<CompId> called(m_.called(i).begin(), m_.called(i).end());
+    const size_t first = m_.op(i) == Opcode::Conditional ? 1 : 0;
+    for (size_t n = first; n < m_.operand_count(i); ++n) {
+      const CompId callee = first ? called[n - 1] : called[0];
+      const InstId given = m_.comp(callee).params[first ? 0 : n];
+      if (!dynamic_shape(u_, m_.shape_id(m_.operand(i, n))) && !dynamic_shape(u_, m_.shape_id(given))) continue;
+      const std::optional<Parts> p = parts_of(m_.shape_id(given));
+      if (!p || !unpack(given, *p)) return false;
+      pack_operand(i, n, *p);
+    }
+    if (!dynamic_shape(u_, m_.shape_id(i))) return true;
+    const std::optional<Parts> p = parts_of(m_.shape_id(i));
+    if (!p) return false;
+    for (CompId c : called) pack_root(c, *p);
+    return unpack(i, *p);
+  }
+
+  Module& m_;
+  Universe& u_;
+  bool changed_ = false;
+};
+
 class Padder {
  public:
   Padder(Module& m, PassContext& ctx) : m_(m), u_(m.u()), ctx_(ctx) {}
 
   bool run() {
     bool changed = fold_static_sizes();
+    changed |= across_calls();
     std::vector<CompId> with;
     for (CompId c : m_.nonfusion_computations())
       for (InstId i : m_.live_order(c))
@@ -35,10 +206,42 @@ class Padder {
   }
 
  private:
-  bool dynamic(ShapeId id) const {
-    const Shape& s = u_[id];
-    if (s.is_tuple()) return std::any_of(s.elements.begin(), s.elements.end(), [&](ShapeId e) { return dynamic(e); });
-    return s.is_dynamic();
+  bool dynamic(ShapeId id) const { return dynamic_shape(u_, id); }
+
+  // Tried on a copy first: either every computation can then be treated, or nothing of this is done.
+  bool across_calls() {
+    auto calls = [&](const Module& m) {
+      for (CompId c : m.nonfusion_computations())
+        for (InstId i : m.live_order(c)) {
+          const Opcode op = m.op(i);
+          if (op != Opcode::While && op != Opcode::Conditional && op != Opcode::Call) continue;
+          if (dynamic(m.shape_id(i))) return i;
+          for (InstId o : m.operands(i))
+            if (dynamic(m.shape_id(o))) return i;
+        }
+      return InstId();
+    };
+    const InstId first = calls(m_);
+    if (!first.valid()) return false;
+    std::unique_ptr<Module> copy = m_.clone();
+    PassContext quiet;
+    quiet.keep_notes = false;
+    Padder tried(*copy, quiet);
+    quiet.run(*copy, "flatten-call-graph");
+    SizesAcrossCalls trial(*copy);
+    bool fine = trial.run();
+    for (CompId c : copy->nonfusion_computations()) fine = fine && tried.treatable(c);
+    if (!fine) {
+      ctx_.note(m_, "dynamic shapes kept", {first},
+                "sizes that cross a loop, a branch or a call and cannot go as values");
+      return false;
+    }
+    if (!ctx_.spend(m_, "sizes beside arrays across calls", {first})) return false;
+    ctx_.run(m_, "flatten-call-graph");
+    SizesAcrossCalls sizes(m_);
+    const bool done = sizes.run();
+    HLO_CHECK(done, "{}: sizes across calls", m_.name());
+    return true;
   }
 
   //   get-dimension-size of a static dimension      →      constant
@@ -61,6 +264,7 @@ class Padder {
     };
     if (dynamic(m_.shape_id(m_.comp(c).root))) return no(m_.comp(c).root);
     for (InstId i : m_.live_order(c)) {
+      if (m_.dead(i) && m_.op(i) == Opcode::GetTupleElement) continue;
       bool in =
           std::any_of(m_.operands(i).begin(), m_.operands(i).end(), [&](InstId o) { return dynamic(m_.shape_id(o)); });
       if (!in && !dynamic(m_.shape_id(i)) && m_.op(i) != Opcode::SetDimensionSize) continue;
@@ -69,6 +273,12 @@ class Padder {
         case Opcode::GetDimensionSize:
         case Opcode::Broadcast:
         case Opcode::Transpose:
+          break;
+        case Opcode::Tuple:  // of static shape: what SizesAcrossCalls makes
+          if (dynamic(m_.shape_id(i))) return no(i);
+          break;
+        case Opcode::DynamicUpdateSlice:
+          if (dynamic(m_.shape_id(m_.operand(i, 1)))) return no(i);
           break;
         case Opcode::Reduce:
           if (m_.operand_count(i) != 2) return no(i);
@@ -83,11 +293,7 @@ class Padder {
     return true;
   }
 
-  ShapeId fixed(ShapeId id) const {
-    Shape s = u_[id];
-    s.dynamic.clear();
-    return u_.shape(std::move(s));
-  }
+  ShapeId fixed(ShapeId id) const { return fixed_shape(u_, id); }
 
   using Sizes = std::map<size_t, InstId>;  // dimension → scalar
 
@@ -197,6 +403,11 @@ class Padder {
           }
           break;
         }
+        case Opcode::DynamicUpdateSlice:
+          out = sizes[m_.operand(i, 0)];
+          break;
+        case Opcode::Tuple:
+          break;
         default:
           for (InstId o : m_.operands(i))
             for (const auto& [d, n] : sizes[o]) out.emplace(d, n);

@@ -124,6 +124,10 @@ class Folder {
     if (op == Opcode::Pad && m_.op(ops[0]) == Opcode::Broadcast && m_.op(ops[1]) == Opcode::Constant) return false;
     if (!foldable_opcode(i) || m_.has_side_effect(i) || m_.has_control(i)) return false;
     const Universe& u = m_.u();
+    // A literal has no size of its own: what is set or given at run time would be lost.
+    if (op == Opcode::SetDimensionSize || u[m_.shape_id(i)].is_dynamic() ||
+        std::any_of(ops.begin(), ops.end(), [&](InstId o) { return u[m_.shape_id(o)].is_dynamic(); }))
+      return false;
     if (u[m_.shape_id(i)].is_array()) {
       int64_t in = 0;
       for (InstId o : ops) in += array_elements(u, m_.shape_id(o));

@@ -20,6 +20,7 @@
 #include "replay/os/files.h"
 #include "replay/os/progress.h"
 #include "replay/record/run.h"
+#include "replay/record/start_stage.h"
 #include "replay/report/profile.h"
 #include "viewer/pages.h"
 
@@ -418,6 +419,7 @@ int cmd_exec(const ExecArgs& a) {
       comparison = compare_results(u, result, other, a.tolerance, &reference);
     }
   }
+  const std::string unsaid = not_partitioned(*m);
   Json list = Json::array();
   for (size_t i = 0; i < outputs.size(); ++i) {
     Json o{{"name", fmt::format("o{}", i)}, {"shape", u.shape_text_plain(outputs[i].shape)}};
@@ -428,11 +430,13 @@ int cmd_exec(const ExecArgs& a) {
     list.push_back(std::move(o));
   }
   if (a.json) {
+    std::vector<std::string> notes = e.notes;
+    if (!unsaid.empty()) notes.insert(notes.begin(), unsaid);
     Json out = complete(empty_run(a), {{"compile_s", e.compile_s},
                                        {"run_s", e.run_s},
                                        {"inputs", session.arguments().size()},
                                        {"outputs", list},
-                                       {"notes", e.notes},
+                                       {"notes", notes},
                                        {"nan_come_in_with", watch.brought()}});
     if (!a.compare_with.empty()) {
       out["equal"] = comparison.equal;
@@ -442,6 +446,7 @@ int cmd_exec(const ExecArgs& a) {
     print_json(out);
     return comparison.equal ? kYes : kNo;
   }
+  if (!unsaid.empty()) fmt::print("not partitioned: {}\n", printable(unsaid));
   fmt::print("{}: {} in {:.4f} s{}\n", a.file, a.backend, e.run_s,
              e.notes.empty() ? "" : fmt::format(", compiled in {:.3f} s ({})", e.compile_s, e.notes[0]));
   constexpr size_t kShown = 6;

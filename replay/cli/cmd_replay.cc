@@ -135,14 +135,15 @@ int cmd_replay(const ReplayArgs& a) {
   if (folder.empty()) folder = fs::path(a.file == "-" ? "stdin" : a.file).stem().string() + ".replay";
   OutputFolder out(folder, a.force, "replay", {a.file});
   const std::string pipeline = replayed_pipeline(options);
+  const std::string unsaid = not_partitioned(*m);
   if (!a.json) {
+    if (!unsaid.empty()) fmt::print("not partitioned: {}\n", printable(unsaid));
     if (!start.said.empty()) fmt::print("{}\n", printable(start.said));
     if (!gpu.empty()) fmt::print("for the GPU of the dump, {}\n", printable(gpu));
     fmt::print("pipeline {}: {} passes, module {} of {} instructions\n", pipeline,
                count_passes(*find_pipeline(pipeline)), m->name(), m->instruction_count());
   }
   std::fflush(stdout);
-  const std::string unsaid = not_partitioned(*m);
   Recording r = [&] {
     Progress progress("replaying " + a.file);
     options.progress = [&](size_t done, size_t all, const std::string& what) { progress.at(done, all, what); };
@@ -165,7 +166,6 @@ int cmd_replay(const ReplayArgs& a) {
   if (page) fmt::print("; open {}/index.html", folder);
   fmt::print("\n");
   for (const std::string& p : r.problems) fmt::print(stderr, "warning: {}\n", p);
-  if (!unsaid.empty()) fmt::print(stderr, "warning: {}\n", unsaid);
   say_without_code(r, a.verbose);
   return kYes;
 }

@@ -170,13 +170,15 @@ int cmd_whatif(const WhatIfArgs& a) {
     options.progress = [&](size_t done, size_t all, const std::string& pass) { progress.at(done, all, pass); };
     return what_if(*m, options);
   }();
-  for (const std::string& note : {start.said, not_partitioned(*m)})
+  const std::string unsaid = not_partitioned(*m);
+  for (const std::string& note : {unsaid, start.said})
     if (!note.empty()) w.notes.push_back(note);
   const bool differs = !w.first_difference.empty() || w.as_is.seconds != w.changed.seconds;
   if (a.json) {
     print_json(what_if_json(w, *m, a, options.change));
     return differs ? kYes : kNo;
   }
+  if (!unsaid.empty()) fmt::print("not partitioned: {}\n", printable(unsaid));
   fmt::print("{}, {}: {}\n", printable(m->name()), w.as_is.gpu, printable(options.change.in_words()));
   if (w.concerned.empty())
     fmt::print("all {} pass runs concerned\n", w.changed.pass_runs);
@@ -186,7 +188,8 @@ int cmd_whatif(const WhatIfArgs& a) {
              w.first_difference.empty() ? "no stage differs" : "first stage that differs: " + w.first_difference);
   print_figures(w);
   print_kernels(w, a.most);
-  for (const std::string& note : w.notes) fmt::print("{}\n", printable(note));
+  for (const std::string& note : w.notes)
+    if (note != unsaid) fmt::print("{}\n", printable(note));
   return differs ? kYes : kNo;
 }
 

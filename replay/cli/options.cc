@@ -8,7 +8,9 @@ namespace hlo {
 
 void add_run_options(CLI::App* c, RunArgs& a) {
   c->add_option("--backend", a.backend, "evaluator, host, emulated (GPU kernels on the CPU) or cuda");
-  c->add_option("--seed", a.seed, "of the inputs");
+  c->add_option(
+      "--seed", a.seed,
+      "of the inputs; from 1000000 on they reach bounds of indices, ties, zeros of both signs, infinities and NaN");
   c->add_option("--scheme", a.scheme, "mixed or positive");
   c->add_option("--inputs", a.inputs, ".npz with arrays p0, p1 …, .npy, or text with a literal a parameter");
   c->add_flag("--fit-inputs", a.fit, "indices in range, initial values that leave sums alone");

@@ -14,6 +14,7 @@
 #include "ir/base/checked.h"
 #include "ir/base/memory.h"
 #include "ir/buffer.h"
+#include "ir/leaves.h"
 #include "replay/os/files.h"
 
 namespace hlo {
@@ -271,8 +272,7 @@ std::vector<NamedArray> read_npz(const std::string& path, const MostBytes& most)
 }
 
 void leaf_shapes(const Universe& u, ShapeId shape, std::vector<ShapeId>& leaves) {
-  if (!u[shape].is_tuple()) return leaves.push_back(shape);
-  for (ShapeId e : u[shape].elements) leaf_shapes(u, e, leaves);
+  each_leaf(u, shape, [&](const Dims&, ShapeId leaf) { leaves.push_back(leaf); });
 }
 
 MostBytes bytes_of_leaves(const Universe& u, std::vector<ShapeId> leaves, char letter) {

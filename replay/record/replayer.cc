@@ -13,10 +13,27 @@
 #include "passes/backend/backend.h"
 #include "replay/os/interrupt.h"
 #include "replay/os/ptxas.h"
+#include "replay/record/start_stage.h"
 #include "replay/record/store.h"
 #include "viewer/drawing.h"
 
 namespace hlo {
+namespace {
+
+// What of dynamic sizes the passes left as it is; empty: nothing.
+std::string sizes_left(const Module& m) {
+  for (CompId c : m.computations())
+    for (InstId i : m.live_order(c)) {
+      if (m.op(i) != Opcode::SetDimensionSize && !(m.shape(i).is_array() && m.shape(i).is_dynamic())) continue;
+      return fmt::format(
+          "{} ({}) keeps a size that is known at run time only: dynamic_padder did not make values of it, and no pass "
+          "behind it looks into it",
+          m.inst_name(i), op_text(m.op(i)));
+    }
+  return {};
+}
+
+}  // namespace
 
 bool known_format(const std::string& f) {
   static const std::set<std::string> kAll = {"text",    "dot",    "svg", "png", "html", "json", "proto",
@@ -48,6 +65,7 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   const std::vector<Step>* steps = &pipeline_or_fail(pipeline);
   Recording r;
   r.folder = out.path(), r.module_name = m.name(), r.source = "hlo-replay", r.pipeline = pipeline;
+  if (std::string why = not_partitioned(m); !why.empty()) r.problems.push_back(std::move(why));
   std::string prefix = fmt::format("module_{:04}.{}", r.module_number, name_in_files(m.name()));
   auto lineage = std::make_shared<Lineage>(m.universe());
   Drawers drawers(out);
@@ -183,6 +201,7 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
       for (const auto& [inst, why] : code.without) r.problems.push_back(why);
     }
   }
+  if (std::string left = sizes_left(m); !left.empty()) r.problems.push_back(std::move(left));
   if (options.progress) options.progress(std::max(all, done), std::max(all, done), "drawing");
   drawers.wait();
   if (!wants("text"))

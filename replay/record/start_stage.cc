@@ -1,5 +1,10 @@
 #include "replay/record/start_stage.h"
 
+#include <algorithm>
+#include <unordered_map>
+
+#include "ir/sharding.h"
+#include "parser/parser.h"
 #include "replay/os/confined_path.h"
 #include "replay/record/dump_names.h"
 #include "replay/record/input.h"
@@ -7,21 +12,68 @@
 
 namespace hlo {
 
+namespace {
+
+// Does it give devices different parts of something? Of {manual}, {replicated} and {maximal …} nothing is divided, nor
+// of tiles that only repeat it or are manual.
+bool divides(const Sharding& s) {
+  using Kind = Sharding::Kind;
+  if (s.kind == Kind::kTuple) return std::any_of(s.elements.begin(), s.elements.end(), divides);
+  if (s.kind == Kind::kNamed)
+    return std::any_of(s.dims.begin(), s.dims.end(), [](const Sharding::Dim& d) { return !d.axes.empty(); });
+  if (s.kind != Kind::kTiled) return false;
+  const size_t last = s.last.size() + (s.replicate_last && s.last.empty() ? 1 : 0);
+  const size_t tiled = s.tiles.dims.size() - std::min(last, s.tiles.dims.size());
+  return std::any_of(s.tiles.dims.begin(), s.tiles.dims.begin() + static_cast<ptrdiff_t>(tiled),
+                     [](int64_t n) { return n > 1; });
+}
+bool divides(std::string_view sharding) {
+  try {
+    return divides(parse_sharding(sharding));
+  } catch (const Failure&) {
+    return true;  // of a form that is read only, not known: it may
+  }
+}
+
+// Of frontend attributes: does a sharding of Shardy's (`xla.sdy.sharding`, `xla.sdy.in_shardings` …) name an axis?
+// `[{\"x\"}, {}]` does, `[{}, {?}]` and `replicated={\"x\"}` do not.
+bool shardy_divides(std::string_view attributes) {
+  constexpr std::string_view kPrefix = "xla.sdy.";
+  for (size_t at = attributes.find(kPrefix); at != std::string_view::npos; at = attributes.find(kPrefix, at + 1)) {
+    const size_t end = std::min(attributes.find(kPrefix, at + 1), attributes.size());
+    std::string one;
+    for (char c : attributes.substr(at, end - at))
+      if (c != '\\') one += c;
+    if (one.substr(0, one.find('=')).find("sharding") == std::string::npos) continue;
+    for (size_t k = one.find("{\""); k != std::string::npos; k = one.find("{\"", k + 1))
+      if (k && one[k - 1] != '=') return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::string not_partitioned(const Module& m) {
-  const int64_t partitions = m.config().num_partitions;
-  if (partitions < 2) return {};
-  for (CompId c : m.computations())
-    for (InstId i : m.comp(c).order) {
-      if (!m.alive(i)) continue;
-      const std::string_view sharding = m.u().text(m.attrs(i).text(Attr::sharding));
-      // Of {manual}, {replicated} and {maximal …} nothing is divided.
-      if (sharding.find("devices=") == std::string_view::npos) continue;
-      return fmt::format(
-          "{} is sharded over {} partitions, which are not made here: these are the kernels of whole arrays. XLA's "
-          "dump "
-          "has a stage after_spmd_partitioner to start from",
-          m.inst_name(i), partitions);
+  const int64_t partitions = m.config().num_partitions, devices = std::max(partitions, m.config().replica_count);
+  if (devices < 2) return {};
+  // Of a computation that XLA partitioned nothing is left to be divided; equal texts are one.
+  std::unordered_map<StrId, bool> known;
+  auto divided = [&](InstId i) {
+    const StrId sharding = m.attrs(i).text(Attr::sharding), attributes = m.attrs(i).text(Attr::frontend_attributes);
+    if (sharding.valid()) {
+      auto [at, fresh] = known.try_emplace(sharding, false);
+      if (fresh) at->second = divides(m.u().text(sharding));
+      if (at->second) return true;
     }
+    return attributes.valid() && shardy_divides(m.u().text(attributes));
+  };
+  for (CompId c : m.computations())
+    for (InstId i : m.comp(c).order)
+      if (m.alive(i) && divided(i))
+        return fmt::format(
+            "{} is sharded over {} {}, which are not made here: these are the kernels of whole arrays, the program of "
+            "one device. XLA's dump has a stage after_spmd_partitioner to start from",
+            m.inst_name(i), devices, partitions > 1 ? "partitions" : "replicas");
   return {};
 }
 

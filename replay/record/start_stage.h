@@ -25,8 +25,9 @@ StartStage start_stage(const Recording& recording);
 // memory and has every constant in full. Throws Failure(kIo) where the text is no file of the folder.
 std::string proto_or_text(const std::string& folder, const std::string& text);
 
-// Why a program made of the module as it stands is not that of one device: it has shardings that nobody has applied.
-// There is no partitioner here. Empty where it is partitioned already, or its shardings are manual.
+// Why a program made of the module as it stands is not that of one device of several: it has shardings that nobody has
+// applied, in any form: tiles (`devices=`), named meshes, frontend attributes of Shardy's. There is no partitioner
+// here. Empty where it is partitioned already, is for one device, or its shardings divide nothing.
 std::string not_partitioned(const Module& m);
 
 }  // namespace hlo

@@ -293,6 +293,24 @@ def cases():
     for t in ["f32", "bf16", "s32", "f64", "f16"]:
         x = np.array([[3, 1, 2, 5, 4, 2], [0, -1, 7, 7, 2, 3]]).astype(dtype(t))
         yield case("topk", t, module(f"  x = {t}[2,6] parameter(0)\n  ROOT r = ({t}[2,3], s32[2,3]) topk(x), k=3, largest=true"), x)
+    # The total order: NaNs of both signs, both zeros, infinities, equals; of integers what a double does not hold.
+    for t in ALL[1:]:
+        if t in COMPLEX:
+            continue
+        if t in FLOATS:
+            x = np.array([[0.0, -0.0, 1.0, -1.5, np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, 2.0, np.nan, -1.5]])
+            x = np.copysign(np.abs(x), [[1, -1, 1, -1, 1, 1, -1, -1, 1, 1, 1, -1, -1]]).astype(dtype(t))
+        else:
+            n, sign = bits(t), t[0] == "s"
+            high = (1 << (n - sign)) - 1
+            x = np.array([[high, high - 1, 0, high - 2 if n > 2 else 0, -high - 1 if sign else 0, high - 1, 1]], object).astype(dtype(t))
+        n = x.shape[1]
+        for largest in ("true", "false"):
+            yield case("topk", t, module(f"  x = {t}[1,{n}] parameter(0)\n  ROOT r = ({t}[1,{n}], s32[1,{n}]) topk(x), k={n}, largest={largest}"), x)
+        for order, how in (("", "plain"), (", type=TOTALORDER", "total")):
+            if t in WIDE_FLOATS:
+                less = f"g {{\n  a = {t}[] parameter(0)\n  b = {t}[] parameter(1)\n  c = s32[] parameter(2)\n  d = s32[] parameter(3)\n  ROOT r = pred[] compare(a, b), direction=GT{order}\n}}\n\n"
+                yield case("topk", f"{t} {how} call", module(f"  x = {t}[1,{n}] parameter(0)\n  ROOT r = ({t}[1,{n}], s32[1,{n}]) custom-call(x), custom_call_target=\"TopK\", called_computations={{g}}", less), x)
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     for op, attrs, out in (
         ("all-gather", ", replica_groups={}, dimensions={0}", "f32[3,4]"), ("all-to-all", ", replica_groups={{0}}, dimensions={0}", "f32[3,4]"), ("collective-permute", ", source_target_pairs={{0,0}}", "f32[3,4]"),
