@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "ir/base/check.h"
+#include "parser/excerpt_parts.h"
 #include "parser/excerpt_shapes.h"
 #include "parser/pieces.h"
 
@@ -20,7 +21,6 @@ namespace {
 constexpr int kRounds = 16;            // each one gives up something more
 constexpr size_t kMostMissing = 4096;  // parameters that only their numbers tell of
 constexpr int kDeepest = 100;          // computations that are read in front of their callers
-constexpr auto kNoPiece = static_cast<size_t>(-1);
 constexpr std::string_view kUnknownShape = "opaque[]";
 
 // How a piece is written anew.
@@ -31,22 +31,9 @@ enum Level : uint8_t {
   kLeftOut,
 };
 
-struct TextComputation {
-  size_t open = kNoPiece;    // its piece; kNoPiece: its begin is not in the text
-  std::vector<size_t> body;  // instructions
-  std::string name;
-  std::string_view behind;  // `, execution_thread="…"`
-  bool closed = false, has_root = false, gap = false, entry = false, left_out = false;
-  bool emitted = false;
-};
-
 std::string_view plain_name(std::string_view name) {
   if (name.starts_with('%')) name.remove_prefix(1);
   return name;
-}
-
-std::string count_of(size_t n, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", n, n == 1 ? one : many);
 }
 
 // The field of a header, `, key={…}`, and what is left without it.
@@ -58,12 +45,11 @@ std::string without_field(std::string_view header, std::string_view key) {
   return std::string(header.substr(0, at)) + std::string(header.substr(at + 2 + first.size()));
 }
 
-class ExcerptReader {
+class ExcerptReader : ExcerptParts {
  public:
   ExcerptReader(std::string_view text, const ParseOptions& options)
-      : options_(options), pieces_(pieces_of(text)), level_(pieces_.size(), kAsIs), why_(pieces_.size()) {
+      : ExcerptParts(text, options.first_line), options_(options), level_(pieces_.size(), kAsIs), why_(pieces_.size()) {
     options_.permissive = true, options_.text_behind = false, options_.max_errors = 200;
-    assemble();
   }
 
   // Nothing where even so the text cannot be read.
@@ -88,155 +74,6 @@ class ExcerptReader {
   }
 
  private:
-  void note(size_t line, std::string text) { notes_.push_back({line + options_.first_line, std::move(text)}); }
-  void lack(size_t line, std::string text) {
-    incomplete_ = true;
-    note(line, std::move(text));
-  }
-
-  // --- which instructions belong to which computation ---
-
-  // What a run of instructions that begins at piece `at` ends with; no piece's kind at the end of the text.
-  std::vector<int> ends_of_runs() const {
-    std::vector<int> out(pieces_.size() + 1, -1);
-    for (size_t k = pieces_.size(); k-- > 0;)
-      out[k] =
-          pieces_[k].kind == Piece::kInstruction || pieces_[k].kind == Piece::kOther ? out[k + 1] : pieces_[k].kind;
-    return out;
-  }
-
-  void assemble() {
-    const std::vector<int> ends = ends_of_runs();
-    bool open = false, header = false;
-    for (size_t k = 0; k < pieces_.size(); ++k) {
-      const Piece& p = pieces_[k];
-      const bool more = k + 1 < pieces_.size() && pieces_[k + 1].kind == Piece::kInstruction;
-      switch (p.kind) {
-        case Piece::kHeader:
-          if (header) lack(p.line, "a second HloModule line, left out");
-          if (!header) header_ = k;
-          header = true;
-          break;
-        case Piece::kTable:
-          tables_.push_back(k);
-          break;
-        case Piece::kOpen:
-          if (open) end_open(p.line);
-          begin_computation(k);
-          open = true;
-          break;
-        case Piece::kInstruction:
-          if (!open) begin_computation(kNoPiece);
-          open = true;
-          comps_.back().body.push_back(k);
-          comps_.back().has_root |= p.root;
-          break;
-        case Piece::kClose:
-          if (!open) {
-            note(p.line, "a '}' that closes nothing, left out");
-          } else if (!comps_.back().has_root && more && ends[k + 1] == Piece::kClose) {
-            note(p.line, fmt::format("a stray '}}' inside of computation '{}', left out", comps_.back().name));
-          } else {
-            comps_.back().closed = true, comps_.back().behind = p.text.substr(1);
-            open = false;
-          }
-          break;
-        case Piece::kGap:
-          ++gaps_;
-          lack(p.line, fmt::format("lines are left out here ('{}')", p.text.substr(0, 40)));
-          if (open) comps_.back().gap = true;
-          if (open && comps_.back().has_root && more) open = false;
-          break;
-        case Piece::kOther:
-          k = other_text(k, open);
-          break;
-      }
-    }
-    if (open) end_open(pieces_.back().line);
-    name_computations();
-  }
-
-  void begin_computation(size_t open) {
-    TextComputation c;
-    c.open = open;
-    if (open != kNoPiece) {
-      c.name = pieces_[open].name, c.entry = pieces_[open].entry;
-      if (pieces_[open].cut) lack(pieces_[open].line, fmt::format("the begin of computation '{}' is cut off", c.name));
-    }
-    comps_.push_back(std::move(c));
-  }
-
-  void end_open(size_t line) {
-    TextComputation& c = comps_.back();
-    if (c.open == kNoPiece) return;
-    note(line, fmt::format("computation '{}' does not end before this place", c.name));
-    if (!c.has_root) incomplete_ = true;
-  }
-
-  // Lines that are no HLO, told once for as many as stand together; the last one's index.
-  size_t other_text(size_t k, bool inside) {
-    const size_t first = k;
-    bool like = false;
-    for (; k < pieces_.size() && pieces_[k].kind == Piece::kOther; ++k)
-      like |= pieces_[k].text.find(" = ") != std::string_view::npos;
-    const size_t last = k - 1;
-    std::string what = fmt::format("no HLO, left out: '{}{}'", pieces_[first].text.substr(0, 60),
-                                   pieces_[first].text.size() > 60 ? "…" : "");
-    if (last > first) what += fmt::format(" and {} behind it", count_of(last - first, "line", "lines"));
-    note(pieces_[first].line, what);
-    incomplete_ |= like || inside;
-    return last;
-  }
-
-  void name_computations() {
-    bool entry = false;
-    size_t unnamed = 0;
-    std::unordered_map<std::string, size_t> by_name;
-    for (size_t k = 0; k < comps_.size(); ++k) {
-      TextComputation& c = comps_[k];
-      if (c.open == kNoPiece) {
-        c.name = unnamed++ ? fmt::format("excerpt.{}", unnamed) : "excerpt";
-        const size_t line = pieces_[c.body[0]].line;
-        const std::string what = count_of(c.body.size(), "instruction", "instructions");
-        note(line, fmt::format("{} without the begin of a computation: taken as computation '{}'", what, c.name));
-        if (!c.has_root) incomplete_ = true;
-      } else if (auto [same, first] = by_name.try_emplace(c.name, k); !first) {
-        name_again(c, comps_[same->second]);
-      }
-      if (c.entry && entry && !c.left_out) {
-        c.entry = false;
-        lack(line_of(c), fmt::format("a second ENTRY: '{}' is read as a computation that nobody calls", c.name));
-      }
-      entry |= c.entry;
-    }
-    if (!entry && !comps_.empty()) {
-      size_t last = comps_.size() - 1;
-      while (last > 0 && comps_[last].left_out) --last;
-      comps_[last].entry = true;
-      note(line_of(comps_[last]),
-           fmt::format("no ENTRY: '{}', the last computation, is taken for it", comps_[last].name));
-    }
-  }
-
-  size_t line_of(const TextComputation& c) const { return pieces_[c.open != kNoPiece ? c.open : c.body[0]].line; }
-
-  void name_again(TextComputation& c, const TextComputation& first) {
-    auto same = [&](size_t a, size_t b) { return pieces_[a].text == pieces_[b].text; };
-    if (c.body.size() == first.body.size() && std::equal(c.body.begin(), c.body.end(), first.body.begin(), same)) {
-      note(line_of(c), fmt::format("computation '{}' stands twice (line {} has it first), left out", c.name,
-                                   line_of(first) + options_.first_line));
-      c.left_out = true;
-      return;
-    }
-    std::string name = c.name + ".again";
-    auto taken = [&](const TextComputation& other) { return other.name == name; };
-    while (std::any_of(comps_.begin(), comps_.end(), taken)) name += ".again";
-    lack(line_of(c),
-         fmt::format("a second computation '{}' (line {} has the first), read as '{}'; callers keep the first", c.name,
-                     line_of(first) + options_.first_line, name));
-    c.name = name;
-  }
-
   // --- writing it anew ---
 
   void line(std::string_view text, size_t piece) {
@@ -458,7 +295,7 @@ class ExcerptReader {
       add(number, name, shape);
     }
     const uint64_t last = std::max<uint64_t>(plan.parameters.empty() ? 0 : plan.parameters.rbegin()->first + 1,
-                                             std::min<uint64_t>(listed.size(), kMostMissing));
+                                             std::min<uint64_t>(std::max(listed.size(), layout.size()), kMostMissing));
     for (uint64_t k = 0; k < last; ++k) {
       if (plan.parameters.contains(k)) continue;
       const bool named = k < listed.size() && !listed[k].first.empty() && !plan.first.contains(listed[k].first);
@@ -524,11 +361,36 @@ class ExcerptReader {
       lack(
           pieces_[c.body.empty() ? c.open : c.body.back()].line,
           fmt::format("the ROOT of computation '{}' is not in the text: its last instruction is taken for it", c.name));
-    line("}" + std::string(c.behind), open ? c.open : c.body[0]);
+    // An instruction that lacks its end is refused at the brace.
+    size_t last = open ? c.open : c.body[0];
+    for (size_t k : c.body)
+      if (level_[k] != kLeftOut) last = k;
+    line("}" + std::string(c.behind), last);
     known_comps_.push_back(c.name);
     std::vector<std::string>& shapes = parameters_[c.name];
     for (const auto& [number, name] : plan.parameters)
       if (number == shapes.size()) shapes.push_back(plan.shapes.contains(name) ? plan.shapes[name] : "");
+  }
+
+  // What every operation takes stays; the operation's own attributes become the text of a backend_config.
+  static std::string call_attributes(const Piece& p) {
+    std::string kept, own;
+    for (std::string_view part : parts_between_commas(p.attributes)) {
+      const std::string_view key = part.substr(0, part.find('='));
+      if (part.empty())
+        continue;
+      else if (!p.cut && (key == "metadata" || key == "sharding" || key == "frontend_attributes"))
+        kept += fmt::format(", {}", part);
+      else
+        own += (own.empty() ? "" : ", ") + std::string(part);
+    }
+    if (own.empty()) return kept;
+    std::string quoted;
+    for (char c : own) {
+      if (c == '"' || c == '\\') quoted += '\\';
+      quoted += c == '\n' || c == '\r' ? ' ' : c;
+    }
+    return fmt::format(", backend_config=\"{}\"{}", quoted, kept);
   }
 
   // False where nothing is written.
@@ -536,7 +398,7 @@ class ExcerptReader {
     const Piece& p = pieces_[k];
     if (plan.repeated.contains(k)) {
       note(p.line, fmt::format("'{}' stands twice (line {} has it first), left out", p.name,
-                               pieces_[plan.first[p.name]].line + options_.first_line));
+                               pieces_[plan.first[p.name]].line + first_line_));
       return false;
     }
     Level level = level_[k];
@@ -544,7 +406,8 @@ class ExcerptReader {
     for (const WrittenOperand& o : p.operands)
       if (level == kAsIs && plan.unknown.contains(o.name))
         level = kAsCall, why = fmt::format("the shape of '{}' is not known", o.name);
-    const bool callable = !p.shape.empty() && !p.opcode.empty() && p.plain_operands && !p.cut;
+    if (level == kAsIs && p.cut) level = kAsCall, why = "it is cut off";
+    const bool callable = !p.shape.empty() && !p.opcode.empty() && p.plain_operands;
     if (level == kLeftOut || (level != kAsIs && !callable)) {
       level_[k] = kLeftOut;
       ++counts_.left_out;
@@ -576,11 +439,10 @@ class ExcerptReader {
     ++counts_.custom_calls;
     std::string operands;
     for (const WrittenOperand& o : p.operands) operands += (operands.empty() ? "%" : ", %") + std::string(o.name);
-    std::string_view attributes = level == kAsCall ? p.attributes : std::string_view();
     lack(p.line, fmt::format("'{}' is kept as a custom call of '{}'{}: {}", p.name, p.opcode,
                              level == kAsCall || p.attributes.empty() ? "" : " without its attributes", why));
     line(fmt::format("  {}%{} = {} custom-call({}), custom_call_target=\"{}\"{}", is_root ? "ROOT " : "", name, p.shape,
-                     operands, p.opcode, attributes),
+                     operands, p.opcode, level == kAsCall ? call_attributes(p) : ""),
          k);
     return true;
   }
@@ -612,15 +474,9 @@ class ExcerptReader {
   }
 
   ParseOptions options_;
-  std::vector<Piece> pieces_;
   std::vector<Level> level_;
   std::vector<std::string> why_;  // by piece: what the grammar said first
-  std::vector<TextComputation> comps_;
-  std::vector<size_t> tables_;
-  size_t header_ = kNoPiece;
-  size_t gaps_ = 0;
-  std::vector<ExcerptNote> notes_;
-  bool incomplete_ = false, entry_whole_ = true;
+  bool entry_whole_ = true;
   Excerpt counts_;
 
   std::string out_;

@@ -137,7 +137,9 @@ size_t instruction_end(std::string_view text, size_t begin, bool* cut) {
         return *cut = false, at + 1;
     }
   }
-  *cut = !b.flat();
+  // Behind a comma more was to come.
+  const std::string_view whole = trimmed(text.substr(begin, at - begin));
+  *cut = !b.flat() || whole.ends_with(',');
   // A closing bracket without a partner belongs to it, but for the computation's.
   if (at < text.size() && text[at] != '\n' && (text[at] != '}' || !b.flat())) {
     *cut = true;
