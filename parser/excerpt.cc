@@ -158,6 +158,7 @@ class ExcerptReader : ExcerptParts {
     std::map<uint64_t, std::string> parameters;                // by number
     std::unordered_set<std::string_view> unknown;              // stand-ins whose shape nobody knows
     std::unordered_map<size_t, std::string> renamed;           // by piece
+    std::unordered_map<std::string_view, size_t> again;        // how often a name was given anew
     std::set<size_t> repeated;                                 // pieces
     std::vector<std::string> lines;                            // stand-ins
     bool whole = true;
@@ -424,7 +425,8 @@ class ExcerptReader : ExcerptParts {
     std::string name(p.name);
     if (auto again = plan.renamed.find(k); again != plan.renamed.end()) {
       name = again->second;
-      while (plan.first.contains(name)) name += ".again";
+      for (size_t& n = plan.again[p.name]; plan.first.contains(name); ++n)
+        name = fmt::format("{}.again{}", p.name, n ? fmt::format(".{}", n) : "");
       names_.push_back(name);
       plan.first[names_.back()] = k;
       lack(p.line, fmt::format("a second '{}', read as '{}'; readers keep the other", p.name, name));

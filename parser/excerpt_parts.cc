@@ -111,6 +111,7 @@ void ExcerptParts::name_computations() {
   bool entry = false;
   size_t unnamed = 0;
   std::unordered_map<std::string, size_t> by_name;
+  for (const TextComputation& c : comps_) taken_.insert(c.name);
   for (size_t k = 0; k < comps_.size(); ++k) {
     TextComputation& c = comps_[k];
     if (c.open == kNoPiece) {
@@ -149,9 +150,9 @@ void ExcerptParts::name_again(TextComputation& c, const TextComputation& first) 
     c.left_out = true;
     return;
   }
-  std::string name = c.name + ".again";
-  auto taken = [&](const TextComputation& other) { return other.name == name; };
-  while (std::any_of(comps_.begin(), comps_.end(), taken)) name += ".again";
+  std::string name;
+  for (size_t& n = again_[c.name]; name.empty() || !taken_.insert(name).second; ++n)
+    name = fmt::format("{}.again{}", c.name, n ? fmt::format(".{}", n) : "");
   lack(line_of(c),
        fmt::format("a second computation '{}' (line {} has the first), read as '{}'; callers keep the first", c.name,
                    line_of(first) + first_line_, name));

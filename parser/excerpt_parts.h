@@ -3,6 +3,8 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "parser/excerpt.h"
@@ -48,6 +50,8 @@ class ExcerptParts {
   bool incomplete_ = false;
 
  private:
+  std::unordered_set<std::string> taken_;          // names of computations
+  std::unordered_map<std::string, size_t> again_;  // how often a name was given anew
   std::vector<int> ends_of_runs() const;
   void assemble();
   void begin_computation(size_t open);

@@ -1,6 +1,7 @@
 // --permissive: what tolerant reading tells, for every command alike.
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <memory>
 #include <set>
 
 #include "replay/cli/command.h"
@@ -40,22 +41,21 @@ void add_permissive(CLI::App& app) {
 }
 
 void tell_excerpts(const std::string& command) {
-  hear_excerpts([command, told = std::make_shared<std::set<std::string>>(),
-                 list = std::make_shared<Json>(Json::array())](const std::string& label, const Excerpt& e) {
-    // A command may read a file twice.
-    if (!told->insert(fmt::format("{}:{}:{}", label, e.notes[0].line, e.notes[0].text)).second) return;
-    Progress::clear();
-    for (const ExcerptNote& n : e.notes)
-      complain(fmt::format("{}:{}: warning: {}", printable(label), n.line, printable(n.text)));
-    if (e.more_notes) complain(fmt::format("{}: … and {} more", printable(label), e.more_notes));
-    list->push_back(excerpt_json(label, e));
-    add_to_json("excerpts", *list);
-    if (json_asked()) return;
-    std::fflush(stdout);
-    std::cout << (prints_text(command) ? "// " : "") << "an excerpt, " << printable(label) << ": " << e.in_words()
-              << "\n";
-    std::cout.flush();
-  });
+  hear_excerpts(
+      [command, told = std::make_shared<std::set<std::string>>()](const std::string& label, const Excerpt& e) {
+        // A command may read a file twice.
+        if (!told->insert(fmt::format("{}:{}:{}", label, e.notes[0].line, e.notes[0].text)).second) return;
+        Progress::clear();
+        for (const ExcerptNote& n : e.notes)
+          complain(fmt::format("{}:{}: warning: {}", printable(label), n.line, printable(n.text)));
+        if (e.more_notes) complain(fmt::format("{}: … and {} more", printable(label), e.more_notes));
+        add_to_json("excerpts", excerpt_json(label, e));
+        if (json_asked()) return;
+        std::fflush(stdout);
+        std::cout << (prints_text(command) ? "// " : "") << "an excerpt, " << printable(label) << ": " << e.in_words()
+                  << "\n";
+        std::cout.flush();
+      });
 }
 
 void require_whole(const std::string& spec, const Excerpt& e) {

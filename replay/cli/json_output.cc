@@ -38,7 +38,7 @@ void print_error_object(const std::string& kind, const std::string& message, Jso
 
 }  // namespace
 
-void add_to_json(const std::string& key, Json value) { g_beside[key] = std::move(value); }
+void add_to_json(const std::string& key, Json value) { g_beside[key].push_back(std::move(value)); }
 
 bool json_asked() { return g_json_asked; }
 

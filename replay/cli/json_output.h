@@ -20,7 +20,7 @@ Json finite_or_null(double number);
 void note_json_asked(int argc, char** argv);
 
 bool json_asked();
-// A key that the object has beside the command's own.
+// One more entry of a list that the object has beside the command's own keys.
 void add_to_json(const std::string& key, Json value);
 
 // Where --json was asked for and nothing was printed yet: {"error": {"kind", "message", "diagnostics"}} on standard
