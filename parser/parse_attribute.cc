@@ -269,8 +269,8 @@ AttrValue Parser::attr_value(Pending& p, Attr key, AttrKind kind) {
           {Attr::padding_type, {"PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"}},
           {Attr::convolution_kind, {"fprop", "wgrad", "dgrad", "unset"}},
           {Attr::api_version,
-           {"API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED",
-            "API_VERSION_TYPED_FFI"}}};
+           {"API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
+            "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"}}};
       auto words = kWords.find(key);
       if (words != kWords.end() && std::find(words->second.begin(), words->second.end(), w) == words->second.end())
         error_at(at_ - w.size(), "unknown {} '{}'", what, w);

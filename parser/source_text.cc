@@ -4,11 +4,10 @@
 #include <cctype>
 
 #include "parser/parser.h"
+#include "parser/pieces.h"
 
 namespace hlo {
-namespace {
 
-// Length of a log prefix at the start of the line, or 0: severity and date, time, thread, file:line, `] `.
 size_t log_prefix(std::string_view line) {
   auto digit = [&](size_t i) { return i < line.size() && isdigit(static_cast<unsigned char>(line[i])); };
   size_t i = 0;
@@ -28,6 +27,8 @@ size_t log_prefix(std::string_view line) {
   return bracket + 2;
 }
 
+namespace {
+
 template <class F>
 void each_line(std::string_view text, F&& f) {
   for (size_t at = 0; at < text.size();) {
@@ -39,7 +40,64 @@ void each_line(std::string_view text, F&& f) {
 
 }  // namespace
 
-bool strip_log_prefixes(std::string_view text, std::string* out) {
+namespace {
+
+// Braces that a line opens and does not close, strings passed over.
+int open_braces(std::string_view line) {
+  int open = 0;
+  bool quoted = false;
+  for (size_t at = 0; at < line.size(); ++at) {
+    if (quoted && line[at] == '\\')
+      ++at;
+    else if (line[at] == '"')
+      quoted = !quoted;
+    else if (!quoted && (line[at] == '{' || line[at] == '}'))
+      open += line[at] == '{' ? 1 : -1;
+  }
+  return open;
+}
+
+bool begins_with_number(std::string_view line) { return !line.empty() && isdigit(static_cast<unsigned char>(line[0])); }
+
+// Lines of a log, one after the other: which of them belong to a module.
+class LogLines {
+ public:
+  explicit LogLines(bool fragments) : fragments_(fragments) {}
+  // What of a line, without its prefix, is HLO; empty where nothing is.
+  std::string_view take(std::string_view line, bool prefixed) {
+    const size_t module = line.find("HloModule ");
+    if (module != std::string_view::npos && line.substr(0, module).find('"') == std::string_view::npos) {
+      inside_ = headed_ = any_ = true, depth_ = 0;
+      return line.substr(module);
+    }
+    if (!headed_ && !any_ && line.starts_with("ENTRY ")) inside_ = headed_ = any_ = true, depth_ = 0;
+    const bool hlo = seems_hlo(line);
+    if (inside_ && depth_ <= 0) {
+      const std::string_view text = trimmed(line);
+      const bool table = text == "FileNames" || text == "FunctionNames" || text == "FileLocations" ||
+                         text == "StackFrames" || begins_with_number(text);
+      if (!text.empty() && !hlo && !table) inside_ = false;
+    } else if (inside_ && fragments_ && prefixed && !hlo && line.find(" = ") == std::string_view::npos) {
+      return line;  // told by who reads it
+    }
+    if (inside_) {
+      depth_ = std::max(0, depth_ + open_braces(line));
+      return line;
+    }
+    if (!fragments_ || !hlo || is_gap(line)) return {};
+    any_ = true;
+    return line;
+  }
+  bool any() const { return any_; }
+
+ private:
+  bool fragments_, inside_ = false, headed_ = false, any_ = false;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+bool strip_log_prefixes(std::string_view text, std::string* out, bool fragments) {
   // The first lines tell.
   bool any = false;
   size_t looked = 0;
@@ -50,26 +108,16 @@ bool strip_log_prefixes(std::string_view text, std::string* out) {
   }
   if (!any) return false;
   out->clear();
-  bool started = false;
+  LogLines lines(fragments);
   each_line(text, [&](std::string_view line, size_t) {
-    size_t prefix = log_prefix(line);
-    std::string_view rest = line.substr(prefix);
-    if (!started) {
-      size_t module = rest.find("HloModule ");
-      if (module == std::string_view::npos && !rest.starts_with("ENTRY ")) {
-        *out += '\n';  // lines keep their numbers
-        return;
-      }
-      started = true;
-      if (module != std::string_view::npos) rest = rest.substr(module);
-    }
-    *out += rest;
-    *out += '\n';
+    const size_t prefix = log_prefix(line);
+    *out += lines.take(line.substr(prefix), prefix > 0);
+    *out += '\n';  // lines keep their numbers
   });
-  return started;
+  return lines.any();
 }
 
-std::vector<std::string_view> split_modules(std::string_view text) {
+std::vector<std::string_view> split_modules(std::string_view text, bool at_headers) {
   std::vector<std::string_view> parts;
   size_t start = 0;
   auto add = [&](size_t end) {
@@ -82,16 +130,21 @@ std::vector<std::string_view> split_modules(std::string_view text) {
     });
     if (content) parts.push_back(part);
   };
-  for (size_t at = text.find("// -----"); at != std::string_view::npos; at = text.find("// -----", at + 1)) {
-    size_t line_start = text.rfind('\n', at);
-    line_start = line_start == std::string_view::npos ? 0 : line_start + 1;
-    if (text.substr(line_start, at - line_start).find_first_not_of(" \t") != std::string_view::npos) continue;
-    size_t line_end = std::min(text.find('\n', at), text.size());
-    std::string_view rest = text.substr(at + 8, line_end - at - 8);
-    if (rest.find_first_not_of("- \t\r") != std::string_view::npos) continue;
-    add(line_start);
-    start = std::min(line_end + 1, text.size());
-  }
+  bool headed = false;
+  each_line(text, [&](std::string_view line, size_t at) {
+    const size_t first = line.find_first_not_of(" \t");
+    if (first == std::string_view::npos) return;
+    line.remove_prefix(first);
+    if (line.starts_with("// -----") && line.find_first_not_of("- \t\r", 2) == std::string_view::npos) {
+      add(at);
+      start = std::min(text.find('\n', at), text.size() - 1) + 1;
+      headed = false;
+    } else if (at_headers && line.starts_with("HloModule ")) {
+      // What stands in front of the first header is of its part.
+      if (headed) add(at), start = at;
+      headed = true;
+    }
+  });
   add(text.size());
   if (parts.empty()) parts.push_back(text);
   return parts;

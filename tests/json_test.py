@@ -287,5 +287,14 @@ case "$flags" in *disable_hlo_passes=*dce*) exit 0;; esac; exit 1
     expect("--version", run("--version")[1].strip() == f"hlo-replay {version}", version)
 
 seen |= {"engine", "bisect_xla"}  # tests/installed_test.py, which has an XLA to ask
+with tempfile.TemporaryDirectory() as directory:
+    log = pathlib.Path(directory) / "log.txt"
+    log.write_text("I0000 00:00:1.5 7 hlo_pass_pipeline.cc:303] Running HLO pass pipeline on module m: p\n")
+    expect("open: a log", answer("open: a log", "log", 0, "open", log)["pipelines"][0]["module"] == "m")
+    part = pathlib.Path(directory) / "part.hlo"
+    part.write_text("ENTRY e {\n  ...\n  ROOT r = f32[4]{0} negate(a)\n}\n")
+    told = answer("stats: an excerpt", "stats", 0, "stats", "--permissive", part)["excerpts"]
+    expect("stats: an excerpt tells", told[0]["gaps"] == 1 and not schemas.wrong(told, "excerpts.json"), told)
+    seen.add("excerpts")  # part of the others
 expect("every schema was tried", seen == {name[:-5] for name in schemas.all}, {name[:-5] for name in schemas.all} ^ seen)
 finish("json_test")

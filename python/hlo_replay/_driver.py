@@ -16,7 +16,7 @@ import re
 import sys
 import time
 
-OLDEST = (0, 4, 35)  # the first with described devices and hlo_to_stablehlo as they are used here
+OLDEST = (0, 4, 35)  # the first with described devices as they are used here
 
 
 class Refused(Exception):
@@ -57,8 +57,19 @@ class Xla:
         except ImportError:  # one extension held both until 0.6
             self.core = self.hlo = xla_client._xla
         missing = [name for holder, name in ((self.core, "mlir"), (self.core, "DeviceList"), (xla_client, "make_c_api_device_topology"), (self.hlo, "XlaComputation")) if not hasattr(holder, name)]
-        if missing or not hasattr(self.core.mlir, "hlo_to_stablehlo"):
-            raise Refused("too-old", f"jaxlib {version} has no {', '.join(missing) or 'hlo_to_stablehlo'}: it is too old, or too new for this")
+        if missing:
+            raise Refused("too-old", f"jaxlib {version} has no {', '.join(missing)}: it is too old, or too new for this")
+
+    def from_hlo(self, proto):
+        """StableHLO of a serialized HloModuleProto. Releases up to 0.5.3 go by way of MHLO, in two steps."""
+        steps = self.core.mlir
+        if hasattr(steps, "hlo_to_stablehlo"):
+            return steps.hlo_to_stablehlo(proto)
+        if not hasattr(steps, "xla_computation_to_mlir_module"):
+            raise Refused("too-old", f"jaxlib {self.version} takes no HLO into StableHLO; a file of StableHLO it compiles")
+        made = steps.xla_computation_to_mlir_module(self.hlo.XlaComputation(proto))
+        made = made.encode() if isinstance(made, str) else made
+        return steps.mhlo_to_stablehlo(made) if hasattr(steps, "mhlo_to_stablehlo") else made
 
     def context(self):
         """An MLIR context that knows what XLA's compilers take."""
@@ -115,14 +126,14 @@ def stablehlo(xla, question):
     """The module as MLIR, in memory. HLO goes through XLA's own translation."""
     if question["form"] != "stablehlo":
         try:
-            made = xla.core.mlir.hlo_to_stablehlo(hlo_proto(xla, question))
+            made = xla.from_hlo(hlo_proto(xla, question))
         except Exception as first:
             # Older releases take no numbers of instructions as XLA writes them since 2025, and no newer metadata.
             if not question.get("plain"):
                 raise
             try:
                 proto = xla.hlo.hlo_module_from_text(read(question["plain"]).decode()).as_serialized_hlo_module_proto()
-                made = xla.core.mlir.hlo_to_stablehlo(proto)
+                made = xla.from_hlo(proto)
             except Exception:
                 raise first
         return xla.parse(made)

@@ -1,9 +1,12 @@
 // capture: runs a program so that XLA dumps what it does.
+#include <csignal>
 #include <filesystem>
 
 #include "replay/cli/command.h"
 #include "replay/os/files.h"
+#include "replay/os/interrupt.h"
 #include "replay/os/program.h"
+#include "replay/os/temporary.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
@@ -11,9 +14,23 @@ namespace fs = std::filesystem;
 int cmd_capture(const CaptureArgs& a) {
   OutputFolder out(a.out, a.force, "capture", a.program);
   // The program may run in another folder.
-  int code = run_under_xla(a.program, xla_dump_flags(fs::absolute(out.temporary()).string()), "");
+  const std::string flags = xla_dump_flags(fs::absolute(out.temporary()).string());
+  int code = run_under_xla(a.program, flags, "");
   if (interrupted()) fail(FailureKind::kUsage, "interrupted; nothing was kept");
   std::error_code error;
+  // An XLA that does not know a flag aborts with its name before it does anything.
+  if (code == 128 + SIGABRT && fs::is_empty(out.temporary(), error)) {
+    TemporaryFolder scratch;
+    const std::string log = scratch.path() + "/log";
+    run_under_xla(a.program, flags, log);
+    const std::vector<std::string> unknown = unknown_xla_flags(read_file(log));
+    if (!unknown.empty() && !interrupted()) {
+      fmt::print(stderr, "warning: this XLA does not know {}: left out, and {} is run again\n", fmt::join(unknown, " "),
+                 a.program[0]);
+      code = run_under_xla(a.program, flags, "", unknown);
+    }
+    if (interrupted()) fail(FailureKind::kUsage, "interrupted; nothing was kept");
+  }
   if (fs::is_empty(out.temporary(), error))
     fail(FailureKind::kUsage,
          "{} dumped nothing (exit code {}): it compiled nothing with XLA, or was compiled before (a cache)",

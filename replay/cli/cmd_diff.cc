@@ -46,7 +46,7 @@ std::unique_ptr<Module> parsed(const std::string& path, const std::string& text,
                                const std::shared_ptr<Universe>& universe) {
   ParseOptions o;
   o.file = path;
-  return parse_module(text, universe, o);
+  return parse_text(text, universe, o);
 }
 
 // What a page or a JSON object is made of, and the last line.

@@ -196,6 +196,7 @@ int open_json(const Run& run, const OpenArgs& a) {
 
 int cmd_open(const OpenArgs& a) {
   if (!a.gpu.empty()) device_spec(a.gpu);
+  if (holds_a_log(a.folder)) return open_log(a.folder, a.json);
   Run run;
   try {
     run.modules = select_modules(a.folder);

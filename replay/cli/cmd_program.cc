@@ -38,7 +38,7 @@ class Program {
     ++runs_;
     progress_.at(runs_, 0, "runs: " + flags);
     const Clock::time_point begin = Clock::now();
-    const int code = run_under_xla(words_, flags, log(), limit());
+    const int code = run_under_xla(words_, flags, log(), {}, limit());
     if (runs_ == 1) first_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
     if (code == kTimedOut) ended_.push_back(flags);
     return code;

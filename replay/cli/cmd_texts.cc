@@ -33,7 +33,7 @@ int cmd_print(const PrintArgs& a) {
   size_t count = read_parts(&in);
   for (size_t i = 0; i < count; ++i) {
     if (in.chosen && in.chosen != i + 1) continue;
-    auto m = std::move(load_part(in, i, {.permissive = a.permissive, .universe = nullptr}).module);
+    auto m = std::move(load_part(in, i).module);
     if (i && !in.chosen) std::cout << "// -----\n\n";
     std::cout << print_module(*m, style);
   }

@@ -33,6 +33,14 @@ constexpr const char* kNoVerifyHelp =
 // One object on standard output; json_output.h has more of it.
 void print_json(const Json& j);
 
+// `--permissive` of every command that reads modules, and what it tells: notes on standard error, one line that says
+// that it is an excerpt in front of the command's own output, `excerpts` in an object of --json.
+void add_permissive(CLI::App& app);
+// `command`: its name; print's line is a comment, so that what it prints can be read again.
+void tell_excerpts(const std::string& command);
+// Failure(kUnsupported) where something of the module is missing: for commands that run it or take its meaning.
+void require_whole(const std::string& spec, const Excerpt& excerpt);
+
 // A module that the verifier has passed (or `verify` is false); otherwise Failure(kInvalid) with its errors.
 std::unique_ptr<Module> load_verified(const std::string& spec, bool verify, Loaded* rest = nullptr,
                                       const LoadOptions& options = {});
@@ -104,7 +112,7 @@ int cmd_opt(const OptArgs& a);
 
 struct PrintArgs {
   std::string file, style = "default", dialect;
-  bool no_metadata = false, compact_gte = false, color = false, permissive = false, large = false;
+  bool no_metadata = false, compact_gte = false, color = false, large = false;
 };
 int cmd_print(const PrintArgs& a);
 int cmd_verify(const std::string& file, bool json, const std::string& layouts, bool mixed);
@@ -212,6 +220,10 @@ struct OpenArgs {
   std::string folder, gpu;
   bool json = false, stages = false;
 };
+// Is it a file, and a log of XLA or jax? `only`: one that no command could take for a module.
+bool holds_a_log(const std::string& path);
+bool only_a_log(const std::string& path);
+int open_log(const std::string& path, bool json);
 // What a folder holds.
 int cmd_open(const OpenArgs& a);
 

@@ -11,6 +11,7 @@ namespace hlo {
 namespace {
 
 bool g_json_asked = false, g_json_printed = false;
+Json g_beside = Json::object();  // what every object has beside its own
 
 const char* word_of(FailureKind kind) {
   switch (kind) {
@@ -37,8 +38,14 @@ void print_error_object(const std::string& kind, const std::string& message, Jso
 
 }  // namespace
 
-void print_json(const Json& j) {
+void add_to_json(const std::string& key, Json value) { g_beside[key].push_back(std::move(value)); }
+
+bool json_asked() { return g_json_asked; }
+
+void print_json(const Json& given) {
   g_json_printed = true;
+  Json j = given;
+  for (const auto& item : g_beside.items()) j[item.key()] = item.value();
   fmt::print("{}\n", j.dump(1, ' ', false, Json::error_handler_t::replace));
 }
 

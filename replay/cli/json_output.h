@@ -19,6 +19,10 @@ Json finite_or_null(double number);
 // those of another program.
 void note_json_asked(int argc, char** argv);
 
+bool json_asked();
+// One more entry of a list that the object has beside the command's own keys.
+void add_to_json(const std::string& key, Json value);
+
 // Where --json was asked for and nothing was printed yet: {"error": {"kind", "message", "diagnostics"}} on standard
 // output. `kind` is the failure's word, of the command line "usage", of memory "memory".
 void print_json_error(const Failure& failure);

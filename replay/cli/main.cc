@@ -24,6 +24,7 @@ namespace hlo {
 std::unique_ptr<Module> load_verified(const std::string& spec, bool verify, Loaded* rest, const LoadOptions& options) {
   Loaded all = load_all(spec, options);
   auto m = std::move(all.module);
+  require_whole(spec, all.excerpt);
   if (rest) *rest = std::move(all);
   std::vector<VerifyError> errors = verify ? verify_module(*m) : std::vector<VerifyError>{};
   if (errors.empty()) return m;
@@ -114,6 +115,7 @@ int run(int argc, char** argv) {
   add_module_commands(app, &code);
   add_run_commands(app, &code);
   add_debug_commands(app, &code);
+  add_permissive(app);
 
   // `hlo-replay FILE` replays, `hlo-replay DIR` and `hlo-replay DIR:MODULE` open.
   std::vector<std::string> args(argv + 1, argv + argc);
@@ -128,10 +130,13 @@ int run(int argc, char** argv) {
       fail(FailureKind::kUsage, "no command and no file is called '{}'; {}", args[0], hint);
   if (!known && (args[0] == "-" || args[0][0] != '-')) {
     const bool folder = fs::is_directory(args[0], error) || (!fs::exists(args[0], error) && names_modules(args[0]));
-    args.insert(args.begin(), folder ? "open" : args[0].ends_with(".xplane.pb") ? "profile" : "replay");
+    args.insert(args.begin(), folder || only_a_log(args[0])     ? "open"
+                              : args[0].ends_with(".xplane.pb") ? "profile"
+                                                                : "replay");
   }
   // `--passes=` asks for none; CLI11 would take the next word as its value.
   std::erase(args, std::string("--passes="));
+  tell_excerpts(args[0]);
   std::reverse(args.begin(), args.end());
   const std::vector<std::string> given = args;  // CLI11 empties it
   try {

@@ -100,7 +100,6 @@ void add_texts(CLI::App& app, int* code) {
   c->add_flag("--compact-gte", print_args.compact_gte, "%t#1 in place of get-tuple-elements");
   c->add_flag("--no-metadata", print_args.no_metadata);
   c->add_flag("--color", print_args.color);
-  c->add_flag("--permissive", print_args.permissive, "keep unknown attributes and header fields, skip text behind");
   c->callback([code] { *code = cmd_print(print_args); });
 
   static std::vector<std::string> files;

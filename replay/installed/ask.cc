@@ -152,7 +152,22 @@ XlaAnswer ask_xla(const Interpreter& interpreter, const XlaQuestion& q) {
     progress.at(0, 0, q.dump.empty() ? doing : fmt::format("{}, {} files dumped", doing, files_in(q.dump)));
   };
   const auto start = std::chrono::steady_clock::now();
-  const int code = run_command(c);
+  int code = run_command(c);
+  // Flags of ours, or of the environment, that this release does not know; one that was asked for by name stays.
+  for (int again = 0; again < 3 && code != 0 && code != kTimedOut; ++again) {
+    std::vector<std::string> unknown = unknown_xla_flags(read_if_there(c.log));
+    std::erase_if(unknown, [&](const std::string& flag) {
+      return (" " + q.flags + " ").find(" " + flag + " ") != std::string::npos ||
+             flag.starts_with("--xla_disable_hlo_passes");
+    });
+    const std::string fewer = without_xla_flags(c.environment[0].second, unknown);
+    if (unknown.empty() || fewer == c.environment[0].second) break;
+    out.warnings.push_back(fmt::format("this XLA does not know {}: left out", fmt::join(unknown, " ")));
+    out.flags = without_xla_flags(out.flags, unknown);
+    c.environment[0].second = fewer;
+    fs::remove(phase);
+    code = run_command(c);
+  }
   out.wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const std::string doing = read_if_there(phase), log = read_if_there(c.log);
   if (code == kTimedOut) {

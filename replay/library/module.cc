@@ -52,7 +52,7 @@ Module Module::parse(std::string_view bytes, const ParseOptions& options, const 
   return call([&] {
     const auto& u = Access::body(universe);
     const Working working(*u);
-    Input input = input_of(options.file, std::string(bytes));
+    Input input = input_of(options.file, std::string(bytes), options.permissive);
     if (size_t parts = read_parts(&input); parts > 1)
       fail(FailureKind::kUsage, "{} holds {} modules: parse_all() takes all of them", options.file, parts);
     return adopt_read(u, load_part(input, 0, load_options(options, *u)));
@@ -63,7 +63,7 @@ std::vector<Module> Module::parse_all(std::string_view bytes, const ParseOptions
   return call([&] {
     const auto& u = Access::body(universe);
     const Working working(*u);
-    Input input = input_of(options.file, std::string(bytes));
+    Input input = input_of(options.file, std::string(bytes), options.permissive);
     const size_t parts = read_parts(&input);
     std::vector<Module> out;
     for (size_t k = 0; k < parts; ++k) out.push_back(adopt_read(u, load_part(input, k, load_options(options, *u))));

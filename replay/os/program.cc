@@ -1,5 +1,6 @@
 #include "replay/os/program.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "ir/base/check.h"
@@ -32,11 +33,39 @@ std::string xla_flag_in(const std::string& all, const std::string& flag) {
   return all.substr(at, all.find_first_of(" \t\n", at) - at);
 }
 
+std::vector<std::string> unknown_xla_flags(std::string_view log) {
+  std::vector<std::string> out;
+  size_t at = log.find("Unknown flag");
+  if (at == std::string_view::npos || (at = log.find("XLA_FLAGS: ", at)) == std::string_view::npos) return out;
+  at += std::string_view("XLA_FLAGS: ").size();
+  // One blank between them: what stands behind two is no longer the list.
+  while (log.substr(at).starts_with("--")) {
+    const size_t end = std::min(log.find_first_of(" \t\r\n", at), log.size());
+    out.emplace_back(log.substr(at, end - at));
+    if (end >= log.size() || log[end] != ' ') break;
+    at = end + 1;
+  }
+  return out;
+}
+
+std::string without_xla_flags(const std::string& flags, const std::vector<std::string>& unknown) {
+  std::string out;
+  for (size_t at = 0; at < flags.size();) {
+    const size_t end = std::min(flags.find_first_of(" \t\r\n", at), flags.size());
+    const std::string word = flags.substr(at, end - at);
+    if (!word.empty() && std::find(unknown.begin(), unknown.end(), word) == unknown.end())
+      out += (out.empty() ? "" : " ") + word;
+    at = end + 1;
+  }
+  return out;
+}
+
 int run_under_xla(const std::vector<std::string>& words, const std::string& flags, const std::string& log,
-                  double limit_seconds) {
+                  const std::vector<std::string>& without, double limit_seconds) {
   std::string all = flags_set();
   if (!all.empty()) all += " ";
   all += flags;
+  if (!without.empty()) all = without_xla_flags(all, without);
   Command command;
   command.words = words, command.log = log, command.terminal = true, command.limit_seconds = limit_seconds;
   command.environment = {{"XLA_FLAGS", all}, {"JAX_ENABLE_COMPILATION_CACHE", "false"}};

@@ -1,6 +1,7 @@
 // Programs of the user's that compile by XLA, run under flags of ours.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hlo {
@@ -13,10 +14,16 @@ std::string xla_flag_in(const std::string& flags, const std::string& flag);
 // What the environment's XLA_FLAGS say of a flag (without dashes), the last one; empty where they do not.
 std::string xla_flag_set(const std::string& flag);
 
+// Flags that XLA's last words name as unknown (`Unknown flags in XLA_FLAGS: --a=1 --b`), as they were written.
+std::vector<std::string> unknown_xla_flags(std::string_view log);
+// `flags` without those; blanks between the others stay one.
+std::string without_xla_flags(const std::string& flags, const std::vector<std::string>& unknown);
+
 // Runs it with `flags` behind what XLA_FLAGS holds, and with jax's compilation cache off. Exit code, 128 + signal where
-// one ended it. `log`: file for all that it prints; empty: it prints as usual. Throws Failure(kUsage) where it cannot
-// be run. `limit_seconds`: it is ended after so long, and kTimedOut (replay/os/spawn.h) comes back; 0: never.
+// one ended it. `without`: flags that are left out of both. `log`: file for all that it prints; empty: it prints as
+// usual. `limit_seconds`: it is ended after so long, and kTimedOut (replay/os/spawn.h) comes back; 0: never. Throws
+// Failure(kUsage) where it cannot be run.
 int run_under_xla(const std::vector<std::string>& words, const std::string& flags, const std::string& log,
-                  double limit_seconds = 0);
+                  const std::vector<std::string>& without = {}, double limit_seconds = 0);
 
 }  // namespace hlo

@@ -4,6 +4,7 @@
 
 #include "dump/json.h"
 #include "ir/base/check.h"
+#include "replay/record/log_file.h"
 
 namespace hlo {
 namespace {
@@ -51,6 +52,7 @@ constexpr KindRow kKindRows[] = {
      true},
     {FileKind::kProfile, "a profile of TensorBoard (XSpace)",
      "`hlo-replay profile FILE` tells where the time went, FILE:MODULE is a module of it", false},
+    {FileKind::kLog, "a log of XLA", "`hlo-replay open FILE` tells the passes and failures that it has", true},
     {FileKind::kTorchGraph, "graphs of torch_xla in its own notation",
      "XLA_SAVE_TENSORS_FMT=hlo writes HLO in its place, which every command takes", true},
     {FileKind::kBinaryGraphDef, "a TensorFlow GraphDef in binary form",
@@ -166,6 +168,7 @@ FileKind kind_by_content(std::string_view text) {
   if (object && has(text, "\"traceEvents\"")) return FileKind::kTrace;
   if (list && has(begin.substr(0, 4096), "\"ph\"")) return FileKind::kTrace;
   if (text.starts_with("BufferAssignment:")) return FileKind::kBuffers;
+  if (is_log(text) && !has(text, "HloModule ")) return FileKind::kLog;
   if (has(text, "## BEGIN_GRAPH") && !has(text, "\nHloModule ")) return FileKind::kTorchGraph;
   return FileKind::kUnknown;
 }

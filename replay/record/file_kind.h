@@ -19,6 +19,7 @@ enum class FileKind {
   kTrace,           // events, as chrome://tracing and Perfetto read them
   kTable,           // of nsys or nvprof
   kProfile,         // xplane.pb
+  kLog,             // of XLA, TensorFlow or jax, without a module in it
   kTorchGraph,      // torch_xla's dump of graphs in which none is HLO
   kBinaryGraphDef,  // TensorFlow's, as a proto
   kArrays,

@@ -7,6 +7,7 @@
 
 #include "ir/base/check.h"
 #include "parser/executable.h"
+#include "parser/pieces.h"
 #include "parser/proto_reader.h"
 #include "parser/unpack.h"
 #include "replay/os/terminal.h"
@@ -125,9 +126,11 @@ std::optional<HeldSpec> split_held(const std::string& spec) {
 }
 
 bool graphs_as_modules(std::string_view text, std::string* out) {
-  constexpr std::string_view kBegin = "## BEGIN_GRAPH", kEnd = "## END_GRAPH";
+  constexpr std::string_view kBegin = "## BEGIN_GRAPH", kEnd = "## END_GRAPH", kHash = "Graph Hash:";
+  constexpr std::string_view kSharding = "#OUTPUT_SHARDING_BEGIN", kShardingEnd = "#OUTPUT_SHARDING_END";
   if (text.find(kBegin) == std::string_view::npos) return false;
-  bool inside = false, any = false;
+  bool inside = false, any = false, sharding = false;
+  size_t unnamed = std::string::npos;  // where the name of this graph's module is to stand
   out->clear();
   for (size_t at = 0; at < text.size();) {
     size_t end = std::min(text.find('\n', at), text.size());
@@ -136,17 +139,34 @@ bool graphs_as_modules(std::string_view text, std::string* out) {
     if (line.starts_with(kBegin)) {
       // What follows is HLO, or torch's own listing (`IR {`), or dot.
       size_t first = text.find_first_not_of(" \t\r\n", std::min(at, text.size()));
-      inside = first != std::string_view::npos && text.substr(first).starts_with("HloModule");
+      std::string_view begin = first == std::string_view::npos ? "" : text.substr(first);
+      inside = begin.starts_with("HloModule") || begin.starts_with("ENTRY ") || begin.starts_with("%");
+      sharding = false, unnamed = std::string::npos;
       any |= inside;
       *out += inside ? "// -----" : "//";
-    } else if (line.starts_with(kEnd)) {
-      inside = false;
+    } else if (line.starts_with(kHash)) {
+      // torch_xla's own name of the graph, where the module has none.
+      std::string_view hash = trimmed(line.substr(kHash.size()));
+      if (unnamed != std::string::npos && !hash.empty() && hash.find_first_not_of("0123456789abcdef") == hash.npos)
+        out->insert(unnamed, fmt::format(" graph_{}", hash));
+      unnamed = std::string::npos;
+      *out += "// ", *out += line;
+    } else if (line.starts_with(kEnd) || line.starts_with("[ScheduleSyncTensorsGraph]") ||
+               line.starts_with("TensorsGraphInfo:")) {
+      inside = sharding = false;
       *out += "//";
-    } else if (inside) {
+    } else if (line.starts_with(kSharding)) {
+      sharding = true;
+      *out += "//";
+    } else if (inside && !sharding) {
+      if (line.starts_with("HloModule") &&
+          trimmed(line.substr(9)).find_first_of(",") == (line.size() == 9 ? line.npos : 0))
+        unnamed = out->size() + 9;
       *out += line;
     } else {
       *out += "//";
     }
+    if (line.starts_with(kShardingEnd)) sharding = false;
     *out += '\n';
   }
   return any;

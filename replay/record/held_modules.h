@@ -41,6 +41,7 @@ std::optional<HeldSpec> split_held(const std::string& spec);
 
 // Texts with several graphs, as torch_xla writes with XLA_SAVE_TENSORS_FILE: with all that is not HLO turned into
 // comments and `// -----` between the modules, lines keeping their numbers. False where it is no such text.
+// A module without a name gets `graph_HASH` of torch_xla's `Graph Hash:`, a line that stays as a comment.
 bool graphs_as_modules(std::string_view text, std::string* out);
 
 // Files that hold modules and lie in a folder that is no recording: entries of jax's compilation cache

@@ -7,6 +7,7 @@
 #include "replay/os/progress.h"
 #include "replay/record/cache.h"
 #include "replay/record/import.h"
+#include "replay/record/input.h"
 #include "replay/record/match.h"
 #include "replay/record/proto_ids.h"
 
@@ -49,7 +50,7 @@ class StageImport {
   void add(StageRow& row, std::string text) {
     ParseOptions parse;
     parse.file = r_.folder + "/" + row.file;
-    auto m = parse_module(text, universe_, parse);
+    auto m = parse_text(text, universe_, parse);
     ProtoIds ids = ids_beside(r_.folder, row.file);
     StageIds after;
     // The order of the text is kept: put into the proto's, most stages would print otherwise than they were dumped.

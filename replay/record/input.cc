@@ -1,6 +1,7 @@
 #include "replay/record/input.h"
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 
 #include "dump/json.h"
@@ -18,19 +19,38 @@ namespace hlo {
 namespace fs = std::filesystem;
 namespace {
 
+std::atomic<bool> g_permissive{false};
+HearExcerpt g_hear;
+
 bool all_digits(std::string_view s) {
   return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) { return isdigit(static_cast<unsigned char>(c)); });
 }
 
 // Views into the text are taken once it rests in its final place.
 void split(Input& in) {
-  in.modules = looks_like_proto(in.text) ? std::vector<std::string_view>{in.text} : split_modules(in.text);
+  in.modules = looks_like_proto(in.text) ? std::vector<std::string_view>{in.text}
+                                         : split_modules(in.text, in.permissive || in.log);
+}
+
+// Of torch_xla's graphs the one whose hash begins so, or whose module is called so.
+std::optional<Input> graph_of(const std::string& file, const std::string& text, const std::string& wanted) {
+  Input in = input_of(file, text);
+  split(in);
+  for (size_t k = 0; k < in.modules.size(); ++k)
+    if (in.modules[k].find("// Graph Hash: " + wanted) != std::string_view::npos ||
+        in.modules[k].find("HloModule " + wanted + ",") != std::string_view::npos)
+      in.chosen = k + 1;
+  if (!in.chosen) return {};
+  in.modules.clear();  // views of a text that moves
+  return in;
 }
 
 // FILE, or FILE:MODULE, where FILE holds modules among other things.
 Input held_input(const std::string& file, std::string text, const std::string& wanted) {
   std::optional<HeldModules> held = held_modules(file, text);
   if (!held && wanted.empty()) return input_of(file, std::move(text));
+  if (!held && text.find("\nGraph Hash:") != std::string::npos)
+    if (std::optional<Input> graph = graph_of(file, text, wanted)) return std::move(*graph);
   if (!held) held = program_modules(text);
   const HeldModule& m = one_held_module(*held, file, wanted);
   Input in;
@@ -77,18 +97,32 @@ bool proto_text(const Input& in) {
 
 Input read_input(const std::string& spec) { return read(spec); }
 
-Input input_of(std::string label, std::string text) {
+void read_permissively() { g_permissive = true; }
+bool reads_permissively() { return g_permissive; }
+void hear_excerpts(HearExcerpt hear) { g_hear = std::move(hear); }
+
+std::unique_ptr<Module> parse_text(std::string_view text, const std::shared_ptr<Universe>& universe,
+                                   const ParseOptions& options) {
+  if (!reads_permissively()) return parse_module(text, universe, options);
+  Excerpt excerpt;
+  auto m = parse_excerpt(text, universe, options, &excerpt);
+  if (excerpt.any() && g_hear) g_hear(options.file, excerpt);
+  return m;
+}
+
+Input input_of(std::string label, std::string text, bool permissive) {
   Input in;
   in.label = std::move(label);
+  in.permissive = permissive || reads_permissively();
   // HLO text, a proto or JSON may stand packed; what is inside tells.
   if (text.starts_with("\x1f\x8b")) text = gunzip(text, in.label);
-  require_module(in.label, text);
-  if (std::string graphs; graphs_as_modules(text, &graphs)) text = std::move(graphs);
   std::string plain;
-  if (!looks_like_proto(text) && strip_log_prefixes(text, &plain)) {
+  if (!looks_like_proto(text) && strip_log_prefixes(text, &plain, in.permissive)) {
     in.log = true;
     text = std::move(plain);
   }
+  require_module(in.label, text);
+  if (std::string graphs; graphs_as_modules(text, &graphs)) text = std::move(graphs);
   in.text = std::move(text);
   return in;
 }
@@ -133,12 +167,25 @@ Loaded load_part(const Input& input, size_t which, const LoadOptions& options) {
     out.module->edit_stack() = std::move(stack);
     return out;
   }
-  parse.permissive = options.permissive;
+  parse.permissive = options.permissive || input.permissive;
   parse.max_errors = options.max_errors;
-  parse.text_behind = options.permissive || input.log;
+  parse.text_behind = input.log;
   std::string_view part = input.modules[which];
   parse.first_line = static_cast<size_t>(std::count(input.text.data(), part.data(), '\n'));
-  out.module = parse_module(part, universe, parse);
+  if (parse.permissive) {
+    out.module = parse_excerpt(part, universe, parse, &out.excerpt);
+    if (out.excerpt.any() && g_hear) g_hear(input.label, out.excerpt);
+  } else {
+    try {
+      out.module = parse_module(part, universe, parse);
+    } catch (const SyntaxFailure& e) {
+      if (!looks_like_excerpt(part)) throw;
+      throw SyntaxFailure(std::string(e.what()) +
+                              "\n  hint: an excerpt? --permissive (permissive=True) reads what is there and tells what is "
+                              "missing",
+                          e.entries());
+    }
+  }
   out.of_2019 = is_text_of_2019(part);
   return out;
 }

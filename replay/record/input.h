@@ -1,11 +1,13 @@
 // What commands read: a file, `-`, a stage of a folder (DIR:STAGE, DIR:MODULE:STAGE: replay/record/run.h), one of
 // several modules (FILE@2), protos.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "ir/module.h"
+#include "parser/excerpt.h"
 #include "parser/proto_reader.h"
 
 namespace hlo {
@@ -16,15 +18,26 @@ struct Input {
   std::vector<std::string_view> modules;  // parts of `text`, one a module
   bool log = false;                       // had log prefixes: what stands behind a module is not of it
   size_t chosen = 0;                      // FILE@N: N, counted from 1; 0 when none was chosen
+  bool permissive = false;                // excerpts are read (parser/excerpt.h); several headers are several modules
 };
+
+// Tolerant reading, for all that a process reads (`--permissive`): whatever LoadOptions say.
+void read_permissively();
+bool reads_permissively();
+// Who is told of each excerpt that is read; nobody at first. `label`: the file, as it was named.
+using HearExcerpt = std::function<void(const std::string& label, const Excerpt& excerpt)>;
+void hear_excerpts(HearExcerpt hear);
+// A text of which the caller knows that it is one module: tolerantly where read_permissively() was said.
+std::unique_ptr<Module> parse_text(std::string_view text, const std::shared_ptr<Universe>& universe,
+                                   const ParseOptions& options);
 
 // Throws Failure(kIo, kUsage).
 Input read_input(const std::string& spec);
 // The same of bytes that are there already; `label`: for messages, its ending tells protos as text.
-Input input_of(std::string label, std::string bytes);
+Input input_of(std::string label, std::string bytes, bool permissive = false);
 
 struct LoadOptions {
-  bool permissive = false;  // unknown attributes and header fields are kept as they stand
+  bool permissive = false;  // unknown attributes and header fields are kept as they stand, excerpts read
   std::shared_ptr<Universe> universe;
   int max_errors = 20;
   UserOrder users = UserOrder::kMemory;  // of protos
@@ -37,6 +50,7 @@ struct Loaded {
   std::vector<LitId> arguments;
   LitId result;
   bool in_memory_order = false;  // ProtoContents
+  Excerpt excerpt;               // what tolerant reading tells; nothing where the text is whole
 };
 
 // Finds the modules in the text of an input, which must stay where it is from now on; their number.

@@ -7,6 +7,7 @@
 #include "replay/os/confined_path.h"
 #include "replay/os/interrupt.h"
 #include "replay/os/progress.h"
+#include "replay/record/input.h"
 
 namespace hlo {
 
@@ -44,7 +45,7 @@ ModuleOverview module_overview(const Run& run, const Recording& r, const std::st
   try {
     ParseOptions parse;
     parse.file = r.folder + "/" + r.rows[*row].file;
-    o.last = parse_module(read_confined(r.folder, r.rows[*row].file), std::make_shared<Universe>(), parse);
+    o.last = parse_text(read_confined(r.folder, r.rows[*row].file), std::make_shared<Universe>(), parse);
     o.cost = module_cost(*o.last, o.target.spec);
   } catch (const Failure& e) {
     if (interrupted()) throw;
