@@ -217,6 +217,7 @@ class Editing {
       for (InstId u : users) swap_operand(u, p, other);
     }
     m_.replace_all_uses(at_, p);
+    m_.remove(at_);
     *words = fmt::format("parameter {} stored transposed", number);
     return {};
   }
@@ -289,6 +290,7 @@ class Editing {
       InstId out = make_reshape(m_, taken, m_.shape(at_).dims);
       if (m_.shape(out).type != m_.shape(at_).type) out = make_convert(m_, out, m_.shape(at_).type);
       m_.replace_all_uses(at_, out);
+      m_.remove(at_);
       *words = "rows taken by a gather";
       return {};
     }
