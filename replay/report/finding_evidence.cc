@@ -56,7 +56,7 @@ void place(const FindingsInput& in, Provenance& stages, ModuleFinding* f) {
     const InstId product = kernel_product(in.m, reader);
     FindingEvidence of = stages.made(product.valid() ? product : reader, [](const Module&, InstId) { return true; });
     if (padded && !of.first.empty()) e.first = of.first;
-    if (e.line.known() || !of.line.known()) continue;
+    if (!of.line.known()) continue;
     e.line = std::move(of.line), e.stack = std::move(of.stack), e.op_name = std::move(of.op_name);
     return;
   }
