@@ -2,7 +2,10 @@
 // FunctionNames, FileLocations, StackFrames), which the metadata's stack_frame_id refers to; older ones in the metadata
 // itself, source_file and source_line.
 #pragma once
+#include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/module.h"
@@ -21,13 +24,44 @@ struct SourceLine {
   bool operator==(const SourceLine&) const = default;
 };
 
-// The innermost frame. Unknown where the tables or the metadata do not say.
+// Is that a file of a library (site-packages, the sources of jax, flax and torch, Python's own), no program of the
+// user's?
+bool is_library_file(std::string_view path);
+
+// The innermost frame of the user's own code; where all are a library's, the innermost. Unknown where the tables or the
+// metadata do not say.
 SourceLine source_line(const Module& m, InstId inst);
 // All frames, innermost first; one where only the metadata tells, none where nothing does. Tables whose frames call
 // each other end where a frame comes again.
 std::vector<SourceLine> source_stack(const Module& m, InstId inst);
-// Of what runs as one kernel: its own line, or that of the operation of its body which stands nearest to the result.
+// The operation that a kernel is about: the product or convolution of a fusion's body, else the kernel itself.
+InstId main_operation(const Module& m, InstId inst);
+// Of what runs as one kernel: the line of its product, else its own, else that of the operation of its body which
+// stands nearest to the result.
 SourceLine kernel_source_line(const Module& m, InstId inst);
+// The frames of the operation whose line that is.
+std::vector<SourceLine> kernel_source_stack(const Module& m, InstId inst);
+// `at model.py:12 layer`: a row of what --frames prints.
+std::string frame_text(const SourceLine& line);
+
+// Lines as a table of a whole program shows them: where one line has most of all the weight because many call it, as a
+// helper around a convolution, the line that calls it says more.
+class UserFrames {
+ public:
+  explicit UserFrames(const Module& m) : m_(m) {}
+  // Weights: of kernels, in any unit; seconds of a cost. The module must live as long.
+  UserFrames(const Module& m, std::span<const std::pair<InstId, double>> weights);
+  // As kernel_source_line, without the helpers' frames.
+  SourceLine kernel(InstId inst) const;
+  // The frame of a stack that is shown; unknown where none is the user's own.
+  SourceLine of(const std::vector<SourceLine>& stack) const;
+  // Lines that are left out, `layers.py:19`.
+  const std::set<std::string>& helpers() const { return helpers_; }
+
+ private:
+  const Module& m_;
+  std::set<std::string> helpers_;  // as SourceLine::text()
+};
 
 // op_name of the metadata; empty where there is none.
 std::string op_name_of(const Module& m, InstId inst);

@@ -384,6 +384,140 @@ def whose_kernels(tmp):
     expect("ours", code == 2 and "libdevice" in err or code == 0 and "kernels that hlo-replay compiles from" in out and "not XLA's own" in out, out + err)
 
 
+# --- findings and who made what is odd ---
+
+def dumped(folder, first, last, stage="simplification.after_{}.before_dce", by="algsimp", end="sm_9.0_gpu_after_optimizations", middle=None):
+    """A dump of three stages: the first, the one that a pass left, the last (the same, where no other is given)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "module_0001.m.before_optimizations.txt").write_text(first)
+    (folder / f"module_0001.m.0001.{stage.format(by)}.txt").write_text(middle or last)
+    (folder / f"module_0001.m.{end}.txt").write_text(last)
+    return folder
+
+
+def found_in(folder, *options):
+    code, out, err = run("open", folder, "--json", *options)
+    return json.loads(out)["modules"][0]["findings"] if code == 0 else [{"kind": err}]
+
+
+PLACE = ', metadata={op_name="jit(f)/dense/dot_general" source_file="net.py" source_line=%d}'
+NARROW = entry(" a = bf16[512,512] parameter(0)\n b = bf16[512,512] parameter(1)\n"
+               " ROOT d = f32[512,512] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}" + PLACE % 7)
+WIDE = entry(" a = bf16[512,512] parameter(0)\n b = bf16[512,512] parameter(1)\n c.1 = f32[512,512] convert(a)\n c.2 = f32[512,512] convert(b)\n"
+             " ROOT d = f32[512,512] dot(c.1, c.2), lhs_contracting_dims={1}, rhs_contracting_dims={0}" + PLACE % 7)
+
+
+@part
+def what_a_pass_widened_is_not_the_users(tmp):
+    kinds = [f["kind"] for f in found_in(dumped(tmp / "pass", NARROW, WIDE, by="float-normalization-bf16"))]
+    expect("the line multiplies bf16: nothing is said", kinds == [], kinds)
+    (f,) = found_in(dumped(tmp / "user", WIDE, WIDE)) or [{}]
+    expect("the program does it: said, with the first stage's instruction", f["kind"] == "widened-product" and f["evidence"]["whose"] == "program" and
+           f["evidence"]["first_instruction"] == "d" and f["evidence"]["pass"] is None and f["source"] == "net.py:7" and not f["tried"]["compiled"], f)
+    code, out, err = run(tmp / "user")
+    expect("in words", code == 0 and "the program's own: d of before_optimizations" in out and "not tried" in out, out + err)
+
+
+PRODUCT = " x = bf16[64,1000] parameter(0)\n w = bf16[1000,512] parameter(1)\n"
+PADS = PRODUCT + (" z = bf16[] constant(0)\n p.1 = bf16[64,1024] pad(x, z), padding=0_0x0_24%s\n p.2 = bf16[1024,512] pad(w, z), padding=0_24x0_0%s\n"
+                  " ROOT d = bf16[64,512] dot(p.1, p.2), lhs_contracting_dims={1}, rhs_contracting_dims={0}")
+
+
+@part
+def who_pads_is_asked(tmp):
+    first = entry(PRODUCT + " ROOT d = bf16[64,512] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}" + PLACE % 9)
+    last = entry(PADS % ("", "") + PLACE % 9)
+    kinds = [f["kind"] for f in found_in(dumped(tmp / "splitk", first, last, "hlo_normalization.after_{}.before_dce", "splitk-rewriter"))]
+    expect("splitk-rewriter pads for itself: no advice", "padded-product" not in kinds, kinds)
+    found = [f for f in found_in(dumped(tmp / "cublas", first, last, "hlo_normalization.after_{}.before_dce", "cublas-pad-for-gemms")) if f["kind"] == "padded-product"]
+    expect("cublas-pad-for-gemms pads to a multiple of 8", found and all(f["evidence"]["pass"] == "cublas-pad-for-gemms" and f["source"] == "net.py:9" and "multiple of 8" in f["advice"] for f in found), found)
+    own = entry(PADS % (PLACE % 3, PLACE % 3) + PLACE % 9)
+    found = [f for f in found_in(dumped(tmp / "own", own, own)) if f["kind"] == "padded-product"]
+    expect("the program pads: said so, and no multiple of 8 of 1000", found and all(f["evidence"]["whose"] == "program" and f["source"] == "net.py:3" and "multiple" not in f["advice"] for f in found), found)
+
+
+SCALED = """ q = bf16[512,512] parameter(0)
+ k = bf16[512,512] parameter(1)
+ s = bf16[512,512] dot(q, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+ c = f32[512,512] convert(s), metadata={op_name="convert" source_file="net.py" source_line=18 source_column=%d}
+ h = f32[] constant(11.3)
+ w = f32[512,512] broadcast(h), dimensions={}
+ e = f32[512,512] divide(c, w), metadata={op_name="div" source_file="net.py" source_line=18 source_column=8}
+ v = f32[512,512] convert(k)
+ ROOT o = f32[512,512] dot(e, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="dot" source_file="net.py" source_line=20}"""
+
+
+@part
+def f32_is_told_where_it_begins(tmp):
+    found = found_in(dumped(tmp / "implicit", entry(SCALED % 8), entry(SCALED % 8)))
+    expect("a numpy scalar", [(f["kind"], f["source"], f["evidence"]["first_instruction"]) for f in found if "scalar" in f["kind"]] == [("widened-by-scalar", "net.py:18", "c")] and
+           not [f for f in found if f["kind"] == "f32-product"], found)
+    found = found_in(dumped(tmp / "written", entry(SCALED % 4), entry(SCALED % 4)))
+    expect("a conversion that somebody wrote is meant", not [f for f in found if "scalar" in f["kind"]], found)
+
+
+@part
+def advice_is_tried(tmp):
+    one_hot = entry(""" i = s32[256] parameter(0)
+ t = f32[8192,512] parameter(1)
+ wide = s32[256,8192] broadcast(i), dimensions={0}
+ n = s32[256,8192] iota(), iota_dimension=1
+ eq = pred[256,8192] compare(wide, n), direction=EQ
+ v = f32[256,8192] convert(eq)
+ ROOT d = f32[256,512] dot(v, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}""")
+    dump = dumped(tmp / "gpu", one_hot, one_hot)
+    (dump / "module_0001.m.gpu_target_config.pbtxt").write_text((data.parent / "ir" / "analysis" / "targets" / "a100_sxm_80.pbtxt").read_text())
+    found = [f for f in found_in(dump, "--try") if f["kind"] == "one-hot-product"]
+    tried = found[0]["tried"] if found else {}
+    expect("a lookup by a product, changed and compiled", tried.get("compiled") and tried["helps"] and tried["seconds_after"] < tried["seconds_before"], found)
+    found = [f for f in found_in(dumped(tmp / "cpu", one_hot, one_hot, end="cpu_after_optimizations"), "--try") if f["kind"] == "one-hot-product"]
+    expect("for another device: not tried, and why", found and not found[0]["tried"]["compiled"] and "--engine=installed" in found[0]["tried"]["what"], found)
+    code, out, err = run("open", dump, "--engine=installed")
+    expect("--engine without --try", code == 2 and "--engine goes with --try" in err, out + err)
+    code, out, err = run("open", dump, "--stages", "--try")
+    expect("--stages with --try", code == 2, out + err)
+
+
+FRAMES = """HloModule m
+
+FileNames
+1 "net.py"
+2 "/v/site-packages/flax/linen/linear.py"
+
+FunctionNames
+1 "step"
+2 "__call__"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=12 end_line=12 column=1 end_column=2}
+2 {file_name_id=2 function_name_id=2 line=99 end_line=99 column=1 end_column=2}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+
+
+ENTRY e {
+  x = f32[64,64] parameter(0)
+  ROOT d = f32[64,64] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="dot" stack_frame_id=2}
+}
+"""
+
+
+@part
+def the_whole_stack(tmp):
+    f = tmp / "f.hlo"
+    f.write_text(FRAMES)
+    dump = dumped(tmp / "dump", FRAMES, FRAMES)
+    for words in (("cost", f), ("summary", f), ("open", dump), ("explain", dump, "d")):
+        code, out, err = run(*words)
+        expect(f"{words[0]}: the user's own line", code == 0 and "net.py:12" in out and "linear.py" not in out, out + err)
+        code, out, err = run(*words, "--frames")
+        expect(f"{words[0]} --frames", code == 0 and "at /v/site-packages/flax/linen/linear.py:99 __call__" in out and "at net.py:12 step" in out, out + err)
+    code, out, err = run("summary", f, "--by=class", "--frames")
+    expect("frames of classes", code == 2 and "--by=line" in err, out + err)
+
+
 with tempfile.TemporaryDirectory() as folder:
     for number, test in enumerate(PARTS):
         place = pathlib.Path(folder) / str(number)

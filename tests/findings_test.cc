@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "ir/buffer.h"
+#include "ir/print.h"
 #include "ir/source_lines.h"
 #include "parser/parser.h"
 #include "passes/backend/backend.h"
 #include "replay/report/buffer_file.h"
 #include "replay/report/findings.h"
 #include "replay/report/memory_report.h"
+#include "replay/report/try_finding.h"
 
 namespace hlo {
 namespace {
@@ -89,6 +91,86 @@ TEST(SourceLines, OfAKernelThoseOfTheOperationNearestToItsResult) {
   EXPECT_EQ(kernel_op_name(*m, named(*m, "f")), "jit(f)/dense/neg");
   EXPECT_EQ(scope_of("jit(f)/dense/neg"), "jit(f)/dense");
   EXPECT_EQ(scope_of("neg"), "");
+}
+
+TEST(SourceLines, TheUsersOwnFrameBeforeALibrarys) {
+  auto m = parse(kFrames);
+  m->edit_stack().files[1] = "/usr/lib/python3.11/site-packages/flax/linen/linear.py";
+  EXPECT_EQ(source_line(*m, named(*m, "n")).text(), "/home/me/model/train.py:38");
+  EXPECT_EQ(source_stack(*m, named(*m, "n")).size(), 2u);  // the whole stack has it still
+  // Where all are a library's, the innermost.
+  m->edit_stack().files[0] = "/opt/site-packages/other/train.py";
+  EXPECT_EQ(source_line(*m, named(*m, "n")).line, 7);
+  for (const char* file : {"/a/dist-packages/x.py", "/a/jax/_src/lax.py", "/v/lib/python3.12/functools.py",
+                           "<frozen importlib>", "/src/torch/nn/functional.py", "/w/flax/nnx/module.py"})
+    EXPECT_TRUE(is_library_file(file)) << file;
+  for (const char* file : {"train.py", "/home/me/jax/train.py", "/home/me/torch/model.py",
+                           "/home/lib/models/python3.py", "/me/site-packages", "jax.py", ""})
+    EXPECT_FALSE(is_library_file(file)) << file;
+}
+
+const char* kProductFusion = R"(HloModule m, is_scheduled=true
+f {
+  a = f32[64,64] parameter(0)
+  b = f32[64,64] parameter(1)
+  d = f32[64,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="dense/dot" source_file="m.py" source_line=5}
+  ROOT n = f32[64,64] negate(d), metadata={op_name="loss/neg" source_file="m.py" source_line=9}
+}
+ENTRY e {
+  x = f32[64,64] parameter(0)
+  ROOT k = f32[64,64] fusion(x, x), kind=kOutput, calls=f, metadata={op_name="loss/neg" source_file="m.py" source_line=9}
+})";
+
+TEST(SourceLines, OfAProductsFusionTheProducts) {
+  auto m = parse(kProductFusion);
+  EXPECT_EQ(kernel_source_line(*m, named(*m, "k")).text(), "m.py:5");
+  EXPECT_EQ(kernel_op_name(*m, named(*m, "k")), "dense/dot");
+  EXPECT_EQ(kernel_source_stack(*m, named(*m, "k"))[0].line, 5);
+  EXPECT_EQ(main_operation(*m, named(*m, "k")), named(*m, "d"));
+}
+
+// `conv` is called from lines 10 and 20; most of the time is spent in it.
+const char* kHelper = R"(HloModule m, is_scheduled=true
+
+FileNames
+1 "net.py"
+
+FunctionNames
+1 "conv"
+2 "forward"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=3 end_line=3 column=1 end_column=2}
+2 {file_name_id=1 function_name_id=2 line=10 end_line=10 column=1 end_column=2}
+3 {file_name_id=1 function_name_id=2 line=20 end_line=20 column=1 end_column=2}
+
+StackFrames
+1 {file_location_id=2 parent_frame_id=1}
+2 {file_location_id=3 parent_frame_id=2}
+3 {file_location_id=1 parent_frame_id=2}
+4 {file_location_id=1 parent_frame_id=3}
+
+
+ENTRY e {
+  p = f32[4] parameter(0)
+  a = f32[4] abs(p), metadata={stack_frame_id=3}
+  b = f32[4] negate(a), metadata={stack_frame_id=4}
+  ROOT c = f32[4] floor(b), metadata={stack_frame_id=2}
+})";
+
+TEST(SourceLines, OfAHelperThatMostOfAStepSharesTheLineThatCallsIt) {
+  auto m = parse(kHelper);
+  const InstId a = named(*m, "a"), b = named(*m, "b"), c = named(*m, "c");
+  EXPECT_EQ(source_line(*m, a).text(), "net.py:3");
+  using Weights = std::vector<std::pair<InstId, double>>;
+  const UserFrames shared(*m, Weights{{a, 4}, {b, 3}, {c, 1}});
+  EXPECT_EQ(shared.helpers(), std::set<std::string>{"net.py:3"});
+  EXPECT_EQ(shared.kernel(a).text(), "net.py:10");
+  EXPECT_EQ(shared.kernel(b).text(), "net.py:20");
+  EXPECT_EQ(shared.kernel(c).text(), "net.py:20");
+  // A share of it is no most, and what one line alone calls is no helper of several.
+  EXPECT_TRUE(UserFrames(*m, Weights{{a, 1}, {b, 1}, {c, 4}}).helpers().empty());
+  EXPECT_EQ(UserFrames(*m, Weights{{a, 4}, {c, 1}}).kernel(a).text(), "net.py:3");
 }
 
 // --- findings: each with a module that has it and one that nearly has it ---
@@ -393,6 +475,140 @@ TEST(Findings, TheSameRowsGatheredTwice) {
   EXPECT_EQ(
       found(repeated_gathers, with(kGathers, "fusion(w, r), kind=kLoop, calls=h", "fusion(w, s), kind=kLoop, calls=h")),
       Names{});
+}
+
+TEST(Findings, EightsAreSaidOnlyWhereTheyHelp) {
+  auto advice = [](const std::string& text) {
+    auto m = parse(text);
+    ModuleCost cost = module_cost(*m, device_spec("H100"));
+    auto list = padded_products(FindingsInput(*m, cost, device_spec("H100")));
+    return list.empty() ? std::string() : list[0].advice;
+  };
+  std::string uneven = kPadded;  // 301 × 250 to 304 × 256
+  for (size_t at = 0; (at = uneven.find("f32[300,250]")) != std::string::npos;) uneven.replace(at, 12, "f32[301,250]");
+  uneven = with(uneven, "padding=0_4x0_6", "padding=0_3x0_6");
+  EXPECT_NE(advice(uneven).find("multiple of 8"), std::string::npos);
+  std::string even = kPadded;  // 1000 is a multiple of 8, whoever pads it
+  for (size_t at = 0; (at = even.find("300,250")) != std::string::npos;) even.replace(at, 7, "1000,256");
+  for (size_t at = 0; (at = even.find("304,256")) != std::string::npos;) even.replace(at, 7, "1024,256");
+  even = with(with(even, "padding=0_4x0_6", "padding=0_24x0_0"), "f32[64,304]", "f32[64,1024]");
+  EXPECT_EQ(advice(even).find("multiple of 8"), std::string::npos);
+  EXPECT_NE(advice(even), "");
+}
+
+const char* kOneHot = R"(HloModule m, is_scheduled=true
+one_hot {
+  i = s32[64] parameter(0)
+  wide = s32[64,4096] broadcast(i), dimensions={0}
+  n = s32[64,4096] iota(), iota_dimension=1
+  eq = pred[64,4096] compare(wide, n), direction=EQ
+  ROOT v = f32[64,4096] convert(eq)
+}
+ENTRY e {
+  i.1 = s32[64] parameter(0)
+  t = f32[4096,512] parameter(1)
+  o = f32[64,4096] fusion(i.1), kind=kLoop, calls=one_hot
+  ROOT d = f32[64,512] dot(o, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+})";
+
+TEST(Findings, ALookupByAProduct) {
+  EXPECT_EQ(found(one_hot_products, kOneHot), Names{"one-hot-product d"});
+  EXPECT_EQ(found(one_hot_products, with(kOneHot, "direction=EQ", "direction=LT")), Names{});
+  // A mask of two indices is no lookup in a table of all.
+  EXPECT_EQ(found(one_hot_products, with(with(kOneHot, "  n = s32[64,4096] iota(), iota_dimension=1\n", ""),
+                                         "compare(wide, n)", "compare(wide, wide)")),
+            Names{});
+}
+
+const char* kCarried = R"(HloModule m, is_scheduled=true
+body {
+  s = (s32[], f32[1024,1024], f32[1024,1024]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  c = f32[1024,1024] get-tuple-element(s), index=1
+  x = f32[1024,1024] get-tuple-element(s), index=2
+  y = f32[1024,1024] add(x, c)
+  ROOT r = (s32[], f32[1024,1024], f32[1024,1024]) tuple(i, c, y)
+}
+cond {
+  s.1 = (s32[], f32[1024,1024], f32[1024,1024]) parameter(0)
+  ROOT b = pred[] constant(false)
+}
+ENTRY e {
+  p = f32[1024,1024] parameter(0)
+  z = s32[] constant(0)
+  h = f32[] constant(0.5)
+  w = f32[1024,1024] broadcast(h), dimensions={}
+  t = (s32[], f32[1024,1024], f32[1024,1024]) tuple(z, w, p)
+  ROOT l = (s32[], f32[1024,1024], f32[1024,1024]) while(t), condition=cond, body=body, backend_config={"known_trip_count":{"n":"8"}}
+})";
+
+TEST(Findings, AConstantThatALoopCarries) {
+  EXPECT_EQ(found(constants_in_loops, kCarried), Names{"constant-in-loop w"});
+  // What begins as a constant and is summed up is a value.
+  EXPECT_EQ(found(constants_in_loops, with(kCarried, "tuple(i, c, y)", "tuple(i, y, x)")), Names{});
+  EXPECT_EQ(found(constants_in_loops,
+                  with(kCarried, "w = f32[1024,1024] broadcast(h), dimensions={}", "w = f32[1024,1024] negate(p)")),
+            Names{});
+}
+
+TEST(Findings, CopiesOfDonatedArguments) {
+  const char* text = R"(HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }
+ENTRY e {
+  w = f32[512,256]{1,0} parameter(0)
+  c = f32[512,256]{1,0} copy(w)
+  n = f32[512,256]{1,0} negate(c)
+  ROOT r = (f32[512,256]{1,0}, f32[512,256]{1,0}) tuple(n, c)
+})";
+  EXPECT_EQ(found(copies_at_loops, text), Names{"copy-of-donated c"});
+  EXPECT_EQ(found(copies_at_loops, with(text, ", input_output_alias={ {0}: (0, {}, may-alias) }", "")), Names{});
+}
+
+TEST(Findings, WhatIsWrittenForOneReader) {
+  std::string text =
+      with(with(kChain, "ROOT a = f32[65536]{0} abs(q)", "ROOT a = f32[65536]{0} reverse(q), dimensions={0}"),
+           "f32[65536]{0} parameter(0)\n  y", "f32[65536]{0} parameter(0)\n  y");
+  EXPECT_EQ(found(single_readers, text), Names{"single-reader y"});
+  EXPECT_EQ(found(single_readers, with(text, "fusion(y), kind=kLoop", "fusion(y), kind=kCustom")), Names{});
+}
+
+// --- changes that findings advise ---
+
+std::string tried(Find find, const std::string& kind, const std::string& first, const std::string& text) {
+  auto m = parse(text);
+  ModuleCost cost = module_cost(*m, device_spec("H100"));
+  for (ModuleFinding& f : find(FindingsInput(*m, cost, device_spec("H100")))) {
+    if (f.kind != kind) continue;
+    f.evidence.first = first;
+    FindingEdit edit = edit_for(f, *m, *m);
+    return edit.module ? print_module(*edit.module) : "not tried: " + edit.words;
+  }
+  return "not found";
+}
+
+TEST(Tried, IsTheProgramWithoutWhatIsOdd) {
+  auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  std::string one_hot = with(with(kOneHot, ", is_scheduled=true", ""), "fusion(i.1), kind=kLoop, calls=one_hot",
+                             "call(i.1), to_apply=one_hot");
+  std::string text = tried(one_hot_products, "one-hot-product", "d", one_hot);
+  EXPECT_TRUE(has(text, "gather(") && !has(text, "dot(")) << text;
+  text = tried(constants_in_loops, "constant-in-loop", "w", with(kCarried, ", is_scheduled=true", ""));
+  EXPECT_TRUE(has(text.substr(0, text.find("ENTRY")), "broadcast(")) << text;
+  text = tried(wide_products, "widened-product", "d", with(kWide, ", is_scheduled=true", ""));
+  EXPECT_TRUE(has(text, "dot(%a, %b)")) << text;
+  text = tried(missing_donation, "missing-donation", "w", kState);
+  EXPECT_TRUE(has(text, "input_output_alias={ {}: (0, {}, may-alias) }")) << text;
+  const char* transposed = R"(HloModule m
+ENTRY e {
+  w = f32[512,256]{1,0} parameter(0)
+  x = f32[64,512]{1,0} parameter(1)
+  t = f32[256,512]{1,0} transpose(w), dimensions={1,0}
+  s = f32[512,256]{1,0} negate(w)
+  d = f32[64,256]{1,0} dot(x, t), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  ROOT r = (f32[64,256]{1,0}, f32[512,256]{1,0}) tuple(d, s)
+})";
+  text = tried(transposed_parameters, "transposed-parameter", "t", transposed);
+  EXPECT_TRUE(has(text, "f32[256,512]{1,0} parameter(0)")) << text;
+  EXPECT_TRUE(has(tried(copies_at_loops, "copy-at-loop", "c", kLoopCopy), "not tried: ")) << text;
 }
 
 // --- memory ---

@@ -3,7 +3,7 @@
     python driver.py QUESTION.json ANSWER.json PHASE
 
 QUESTION: {"do": "compile" | "convert" | "run" | "flags" | "which", "input", "plain", "form": "hlo" | "proto" | "stablehlo", "platform": "cpu" | "gpu" | "tpu",
-           "target": text of a GPU's description, or a TPU's topology, "partitions", "output", "inputs"}
+           "target": text of a GPU's description, or a TPU's topology, "partitions", "output", "inputs", "runs"}
 ANSWER:   {"ok": true, "jaxlib", "python", "device", "platform_version", "seconds": {…}} or {"ok": false, "kind", "message", "hint"}
 PHASE:    a file with one line that says what is going on, for the last words of a child that aborts.
 
@@ -329,6 +329,15 @@ def run(xla, question, say, answer):
         buffers.append(jax.device_put(array.view(wanted) if array.dtype != wanted else array, device))
     outputs = executable.execute_sharded(buffers).disassemble_into_single_device_arrays()
     jax.block_until_ready(outputs)
+    if question.get("runs"):
+        say("timing its runs")
+        times = []
+        for _ in range(question["runs"]):
+            start = time.perf_counter()
+            jax.block_until_ready(executable.execute_sharded(buffers).disassemble_into_single_device_arrays())
+            times.append(time.perf_counter() - start)
+        times.sort()
+        answer["seconds"]["run"], answer["seconds"]["run_spread"] = times[len(times) // 2], (times[len(times) * 3 // 4] - times[len(times) // 4]) / 2
     made = {f"o{k}": numpy.asarray(group[0]) for k, group in enumerate(outputs)}
     plain = {k: v.view(f"u{v.dtype.itemsize}") if v.dtype.kind == "V" or v.dtype.name.startswith(("bf", "float8", "float4", "int4", "uint4", "int2", "uint2")) else v for k, v in made.items()}
     numpy.savez(question["output"], **plain)

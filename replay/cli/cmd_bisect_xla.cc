@@ -9,6 +9,7 @@
 #include "ir/fingerprint.h"
 #include "replay/cli/engine.h"
 #include "replay/cli/json_output.h"
+#include "replay/cli/xla_arguments.h"
 #include "replay/installed/change.h"
 #include "replay/installed/figures.h"
 #include "replay/installed/measure.h"
@@ -22,19 +23,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kLikely = 8;  // passes to try alone, before halves of all are
-
-// numpy's and ml_dtypes' name of an element type.
-std::string numpy_name(ElementType type) {
-  const std::string n(type_name(type));
-  if (n == "pred") return "bool";
-  if (n == "bf16") return "bfloat16";
-  if (n == "c64") return "complex64";
-  if (n == "c128") return "complex128";
-  if (n.starts_with("f8")) return "float8_" + n.substr(2);
-  if (n.starts_with("f4")) return "float4_" + n.substr(2);
-  const char* kind = n[0] == 's' ? "int" : n[0] == 'u' ? "uint" : "float";
-  return kind + n.substr(1);
-}
 
 std::vector<std::string> split_words(const std::string& text) {
   std::vector<std::string> out;
@@ -59,13 +47,9 @@ class ValueOf {
   }
   // What `run` needs: the inputs as a file, and the types of inputs and outputs.
   void write(XlaQuestion& q, const std::string& scratch) const {
-    q.inputs = scratch + "/inputs.npz";
+    write_arguments(*first_, session_, q, scratch);
     const Universe& u = first_->u();
-    save_arrays(u, q.inputs, session_.arguments(), {});
     std::vector<Value> leaves;
-    for (const Value& v : session_.arguments()) flatten(u, v, &leaves);
-    for (const Value& v : leaves) q.types.push_back(numpy_name(u[v.shape].type));
-    leaves.clear();
     flatten(u, expected_, &leaves);
     for (const Value& v : leaves) q.output_types.emplace_back(type_name(u[v.shape].type));
   }
@@ -131,12 +115,22 @@ class CompilationBisection {
  private:
   ForXla module_for_xla() {
     std::string file = a_.file;
-    if (kind_ != XlaBy::kValue) return for_xla(file, scratch_.path());
+    // A run needs arguments; what is timed on this machine is run as well.
+    XlaQuestion target;
+    take_options(engine_, target);
+    const bool timed = kind_ == XlaBy::kTime && target.target.platform == "cpu";
+    if (kind_ != XlaBy::kValue && !timed) return for_xla(file, scratch_.path());
     if (is_stablehlo(file)) file = hlo_of_stablehlo(engine_, file, scratch_.path());
     InputOptions inputs = input_options(a_);
     inputs.label = a_.file;
     auto m = load_verified(file, !a_.no_verify);
     settle_elided(*m, inputs);
+    if (timed) {
+      const Session session(*m, inputs);
+      ForXla out = for_xla(m->clone(), a_.file, scratch_.path());
+      write_arguments(*m, session, out.question, scratch_.path());
+      return out;
+    }
     check_supported(*m);
     value_.emplace(a_, *m, inputs);
     ForXla out = for_xla(std::move(m), a_.file, scratch_.path());
@@ -180,6 +174,8 @@ class CompilationBisection {
   bool same_as(const XlaMeasured& m, const XlaMeasured& x) const { return m.known && !differ(m, x); }
   bool differ(const XlaMeasured& x, const XlaMeasured& y) const {
     if (yes_or_no()) return x.good != y.good;
+    if (x.noise > 0 || y.noise > 0)
+      return std::abs(x.figure - y.figure) > std::max({x.noise, y.noise, 0.01 * x.figure});
     // A compilation's time is never twice the same.
     if (kind_ == XlaBy::kCompileTime) return std::max(x.figure, y.figure) > 1.5 * std::min(x.figure, y.figure);
     return x.figure != y.figure;
@@ -292,25 +288,42 @@ class CompilationBisection {
     json_["verdict"] = first_line(with.words) + blame();
   }
 
-  // Of a figure there is no good and no bad: what each pass does to it.
+  // Less than that share of a figure is no difference that a pass is blamed for.
+  static constexpr double kThreshold = 0.01;
+
+  // Of a figure there is no good and no bad: what each pass does to it. Less is better, whatever is counted.
   void each_pass(const XlaSetting& all, const XlaMeasured& with, const Names& passes) {
-    Json rows = Json::array();
+    Json more = Json::array(), less = Json::array();  // passes that make it more than it would be, and less
+    const double threshold = std::max(kThreshold * with.figure, with.noise);
     for (const std::string& pass : passes) {
       XlaSetting s = all;
       s.disabled = {pass};
       const XlaMeasured m = measured(s, "without " + pass);
-      if (m.known && m.figure != with.figure)
-        rows.push_back({{"pass", pass}, {"figure", m.figure}, {"words", m.words}});
+      if (!m.known || std::abs(m.figure - with.figure) < std::max(threshold, m.noise) || m.figure == with.figure)
+        continue;
+      (m.figure < with.figure ? more : less).push_back({{"pass", pass}, {"figure", m.figure}, {"words", m.words}});
     }
-    auto away = [&](const Json& r) { return std::abs(r["figure"].get<double>() - with.figure); };
-    std::stable_sort(rows.begin(), rows.end(), [&](const Json& x, const Json& y) { return away(x) > away(y); });
-    for (const Json& r : rows) json_["passes"].push_back(r["pass"]);
-    code_ = rows.empty() ? kYes : kNo;
-    json_["verdict"] =
-        rows.empty()
-            ? fmt::format("{}, whichever pass is left out", with.words)
-            : fmt::format("{}; {} of {} passes change that, most of all {}: without it {}", with.words, rows.size(),
-                          passes.size(), rows[0]["pass"].get<std::string>(), rows[0]["words"].get<std::string>());
+    for (Json* rows : {&more, &less}) {
+      auto away = [&](const Json& r) { return std::abs(r["figure"].get<double>() - with.figure); };
+      std::stable_sort(rows->begin(), rows->end(), [&](const Json& x, const Json& y) { return away(x) > away(y); });
+      for (const Json& r : *rows) json_["passes"].push_back(r["pass"]);
+    }
+    code_ = more.empty() && less.empty() ? kYes : kNo;
+    if (code_ == kYes) {
+      json_["verdict"] = fmt::format("{}, whichever pass is left out (by 1 %)", with.words);
+      return;
+    }
+    auto first = [&](const Json& rows) {
+      const double by = 100 * (rows[0]["figure"].get<double>() - with.figure) / std::max(with.figure, 1e-300);
+      return fmt::format("{}: without it {} ({:+.0f} %)", rows[0]["pass"].get<std::string>(),
+                         rows[0]["words"].get<std::string>(), by);
+    };
+    std::string verdict = with.words;
+    verdict += more.empty() ? "; no pass makes it more than it is"
+                            : fmt::format("; {} of {} passes make it more than it would be, most of all {}",
+                                          more.size(), passes.size(), first(more));
+    if (!less.empty()) verdict += fmt::format("; {} make it less, most of all {}", less.size(), first(less));
+    json_["verdict"] = verdict;
   }
 
   // Those that worked; where the compiler did not come to its end, the one that was to run next, too.
@@ -336,7 +349,10 @@ class CompilationBisection {
       XlaSetting t = s;
       t.disabled = left_out;
       const std::string label = left_out.size() == 1 ? left_out[0] : fmt::format("{} passes", left_out.size());
-      return same_as(measured(t, "without " + label), wanted);
+      const XlaMeasured m = measured(t, "without " + label);
+      if (m.known && !yes_or_no() && left_out.size() == 1 && (best_pass_.empty() || m.figure < best_.figure))
+        best_pass_ = left_out[0], best_ = m;
+      return same_as(m, wanted);
     };
     Names guilty;
     for (size_t k = 0; k < std::min(likely.size(), kLikely) && guilty.empty(); ++k)
@@ -384,6 +400,9 @@ class CompilationBisection {
     if (!blame_passes(y, {}, only_in(now, old), mx, "after") && !blame_passes(x, {}, only_in(old, now), my, "before") &&
         !blame_passes(y, now, {}, mx, "after"))
       blame_passes(x, old, {}, my, "before");
+    // One pass left out may be better than both ends.
+    if (!best_pass_.empty() && best_.figure < (1 - kThreshold) * std::min(mx.figure, my.figure))
+      json_["better"] = {{"pass", best_pass_}, {"figure", best_.figure}, {"words", first_line(best_.words)}};
     stages_between();
   }
 
@@ -471,6 +490,9 @@ class CompilationBisection {
   // `; flag …, pass …`
   std::string blame() const {
     std::string out;
+    if (!json_["better"].is_null())
+      out += fmt::format("; without {} it is {}, less than on either side", json_["better"]["pass"].get<std::string>(),
+                         json_["better"]["words"].get<std::string>());
     if (!json_["flags"].empty()) {
       Names names = json_["flags"].get<Names>();
       out += json_["changed_defaults"].empty() ? fmt::format("; by flag {}", fmt::join(names, " "))
@@ -526,18 +548,31 @@ class CompilationBisection {
   std::vector<std::string> labels_;
   std::vector<XlaSetting> settings_;
   ModuleDiff diff_;
+  std::string best_pass_;  // of those that were left out alone, the one with the least figure
+  XlaMeasured best_;
   std::string wanted_;  // what the guilty brought back, in words
   int code_ = kBad;
-  Json json_ = {{"found", false},         {"by", ""},
-                {"target", ""},           {"measured", Json::array()},
-                {"monotone", Json()},     {"before", Json()},
-                {"after", Json()},        {"changed_defaults", Json::array()},
-                {"flags", Json::array()}, {"passes", Json::array()},
-                {"passes_of", Json()},    {"same_module", Json()},
-                {"decision", Json()},     {"first_stage", Json()},
-                {"removed", 0},           {"added", 0},
-                {"modified", 0},          {"compilations", 0},
-                {"remembered", 0},        {"verdict", ""}};
+  Json json_ = {{"found", false},
+                {"by", ""},
+                {"target", ""},
+                {"measured", Json::array()},
+                {"monotone", Json()},
+                {"before", Json()},
+                {"after", Json()},
+                {"changed_defaults", Json::array()},
+                {"flags", Json::array()},
+                {"passes", Json::array()},
+                {"passes_of", Json()},
+                {"same_module", Json()},
+                {"decision", Json()},
+                {"first_stage", Json()},
+                {"better", Json()},
+                {"removed", 0},
+                {"added", 0},
+                {"modified", 0},
+                {"compilations", 0},
+                {"remembered", 0},
+                {"verdict", ""}};
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "replay/record/target.h"
 #include "replay/report/answers.h"
 #include "replay/report/kernels.h"
+#include "replay/report/module_findings.h"
 
 namespace hlo {
 namespace {
@@ -28,8 +29,9 @@ struct CostProfile {
   }
 };
 
-void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& device, size_t most,
+void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& device, const CostArgs& a,
                 const CostProfile& profile) {
+  const size_t most = a.most;
   const Module& m = *l.module;
   auto measured = [&](std::string_view name) -> std::string {
     if (!profile.times) return "";
@@ -38,16 +40,18 @@ void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& dev
   };
   fmt::print("{}{:>12} {:>8} {:>12} {:>12} {:>8}  {}\n", profile.times ? fmt::format("{:>12} ", "measured") : "",
              "at least", "times", "bytes", "operations", "bound", "instruction");
+  const UserFrames lines = user_frames(m, cost);
   std::map<std::string, double> by_class;
   for (const KernelCost& k : cost.kernels) by_class[kernel_class(m, k.inst)] += k.seconds;
   for (size_t n = 0; n < cost.kernels.size() && n < most; ++n) {
     const KernelCost& k = cost.kernels[n];
-    SourceLine line = kernel_source_line(m, k.inst);
+    const SourceLine line = lines.kernel(k.inst);
     std::string from = kernel_op_name(m, k.inst);
     fmt::print("{}{:>12} {:>8} {:>12.4g} {:>12.4g} {:>8}  {} ({}){}{}\n", measured(m.inst_name(k.inst)),
                time_text(k.seconds), k.times, k.cost.bytes(), k.cost.flops + k.cost.transcendentals,
                k.by_memory ? "memory" : "compute", printable(m.inst_name(k.inst)), op_text(m.op(k.inst)),
                line.known() ? "  " + printable(line.brief()) : "", from.empty() ? "" : "  " + printable(from));
+    if (a.frames) print_frames(kernel_source_stack(m, k.inst));
   }
   if (cost.kernels.size() > most) fmt::print("… and {} more (--most)\n", cost.kernels.size() - most);
   for (const auto& [name, seconds] : by_class)
@@ -94,7 +98,7 @@ int cmd_cost(const CostArgs& a) {
       if (a.json)
         list.push_back(cost_json(about(l), &cost, device, profile.function()));
       else if (!run)
-        print_cost(l, cost, device, a.most, profile);
+        print_cost(l, cost, device, a, profile);
       table.emplace_back(cost.seconds,
                          fmt::format("{:>12} {:>12} {:>12} {:>8}  {:>8} {}{}", time_text(cost.seconds),
                                      size_text(cost.all.bytes()), flops_text(cost.all.flops + cost.all.transcendentals),

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "replay/cli/command.h"
+#include "replay/cli/looked_at.h"
 #include "replay/os/files.h"
 #include "replay/os/terminal.h"
 #include "replay/record/import.h"
@@ -69,6 +70,7 @@ int explain_instruction(const ExplainArgs& a, std::vector<Recording>& all) {
     if (!e.after.empty()) fmt::print("  + {}\n", e.after);
   }
   if (!h.source.empty()) fmt::print("source: {}\n", h.source);
+  if (a.frames) print_frames(h.stack);
   for (const std::string& line : h.buffers) fmt::print("buffer: {}\n", line);
   for (const std::string& line : h.thunks) fmt::print("thunk: {}\n", line);
   if (!a.trace.empty())

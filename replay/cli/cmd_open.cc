@@ -6,14 +6,25 @@
 #include "ir/buffer.h"
 #include "ir/source_lines.h"
 #include "replay/cli/command.h"
+#include "replay/cli/engine.h"
+#include "replay/cli/looked_at.h"
 #include "replay/cli/other_files.h"
+#include "replay/installed/figures.h"
+#include "replay/os/confined_path.h"
 #include "replay/os/files.h"
+#include "replay/os/interrupt.h"
+#include "replay/os/progress.h"
 #include "replay/os/terminal.h"
 #include "replay/record/import.h"
+#include "replay/record/replayer.h"
 #include "replay/record/run.h"
+#include "replay/record/start_stage.h"
 #include "replay/report/findings.h"
 #include "replay/report/first_look.h"
+#include "replay/report/module_findings.h"
 #include "replay/report/overview.h"
+#include "replay/report/try_finding.h"
+#include "replay/report/what_if.h"
 
 namespace hlo {
 namespace {
@@ -133,6 +144,33 @@ void print_look(const std::vector<LookSection>& sections, const std::string& fol
   }
 }
 
+Json tried_json(const FindingTried& t) {
+  const bool compiled = t.outcome == FindingTried::kCompiled;
+  return {{"compiled", compiled},
+          {"what", t.words},
+          {"seconds_before", compiled ? Json(t.seconds) : Json()},
+          {"seconds_after", compiled ? Json(t.seconds_after) : Json()},
+          {"allocated_before", compiled ? Json(t.bytes) : Json()},
+          {"allocated_after", compiled ? Json(t.bytes_after) : Json()},
+          {"helps", compiled ? Json(t.helps()) : Json()}};
+}
+
+Json evidence_json(const FindingEvidence& e) {
+  Json stack = Json::array();
+  for (const SourceLine& l : e.stack)
+    stack.push_back({{"file", l.file}, {"function", l.function}, {"line", l.line}, {"column", l.column}});
+  const char* whose = e.whose == FindingEvidence::kProgram ? "program"
+                      : e.whose == FindingEvidence::kPass  ? "pass"
+                                                           : "unknown";
+  auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
+  return {{"whose", whose},
+          {"first_stage", or_null(e.first_stage)},
+          {"first_instruction", or_null(e.first)},
+          {"stage", or_null(e.stage)},
+          {"pass", or_null(e.pass)},
+          {"stack", stack}};
+}
+
 Json findings_json(const Module& m, const std::vector<ModuleFinding>& all) {
   Json out = Json::array();
   for (const ModuleFinding& f : all) {
@@ -141,20 +179,101 @@ Json findings_json(const Module& m, const std::vector<ModuleFinding>& all) {
     out.push_back({{"kind", f.kind},
                    {"instruction", m.inst_name(f.inst)},
                    {"others", others},
-                   {"source", kernel_source_line(m, f.inst).text()},
-                   {"op_name", kernel_op_name(m, f.inst)},
+                   {"source", f.evidence.line.text()},
+                   {"op_name", f.evidence.op_name},
                    {"what", f.what},
                    {"advice", f.advice},
                    {"least_seconds", f.seconds},
-                   {"bytes", f.bytes}});
+                   {"bytes", f.bytes},
+                   {"evidence", evidence_json(f.evidence)},
+                   {"tried", tried_json(f.tried)}});
   }
   return out;
 }
 
+// --try: each finding's change made to the module in front of the passes, and compiled beside it.
+class Trying {
+ public:
+  Trying(const OpenArgs& a, const Recording& r, const ModuleOverview& o) : a_(a), o_(o) {
+    const StartStage start = start_stage(r);
+    if (!start.recording && start.name.empty()) return;
+    first_ = load(start.spec);
+    if (const std::string why = already_optimised(*first_); !why.empty())
+      why_not_ = "the first stage is optimised: " + why;
+    if (!a.engine.installed() && o.target.platform != "CUDA")
+      why_not_ =
+          fmt::format("it was compiled for {}, and our passes are a GPU's; --engine=installed has XLA compile it",
+                      o.target.platform.empty() ? "no known device" : o.target.platform);
+    if (!a.engine.installed() && why_not_.empty()) {
+      gpu_ = gpu_of(r);
+      if (const std::string why = not_partitioned(*first_); !why.empty()) why_not_ = why;
+    }
+  }
+
+  void run(std::vector<ModuleFinding>* all) {
+    constexpr size_t kOfEachKind = 2;
+    std::map<std::string, size_t> seen;
+    std::optional<Figures> as_is;
+    Progress progress("trying what was found");
+    for (ModuleFinding& f : *all) {
+      if (++seen[f.kind] > kOfEachKind) continue;
+      f.tried.words = why_not_;
+      if (!first_ || !why_not_.empty()) continue;
+      const FindingEdit edit = edit_for(f, *first_, *o_.last);
+      f.tried.words = edit.words;
+      if (!edit.module) continue;
+      progress.at(0, 0, f.kind);
+      try {
+        if (!as_is) as_is = compiled(*first_);
+        const Figures changed = compiled(*edit.module);
+        f.tried.outcome = FindingTried::kCompiled;
+        f.tried.seconds = as_is->seconds, f.tried.seconds_after = changed.seconds;
+        f.tried.bytes = as_is->bytes, f.tried.bytes_after = changed.bytes;
+      } catch (const Failure& e) {
+        if (interrupted()) throw;
+        f.tried.words += fmt::format(", which cannot be compiled: {}", first_line(e.what()));
+      }
+    }
+  }
+
+ private:
+  struct Figures {
+    double seconds = 0, bytes = 0;
+  };
+  Figures compiled(const Module& m) {
+    if (!a_.engine.installed()) {
+      const WhatIfSide side = compiled_side(m, gpu_);
+      return {side.seconds, static_cast<double>(side.allocated)};
+    }
+    TemporaryFolder scratch;
+    ForXla from = for_xla(m.clone(), a_.folder, scratch.path());
+    take_options(a_.engine, from.question);
+    from.question.dump = scratch.path() + "/dump", from.question.every_stage = false;
+    std::filesystem::create_directory(from.question.dump);
+    const Interpreter who =
+        find_interpreter(a_.engine.engine, from.question.target.platform, {a_.engine.yes, a_.engine.offline});
+    require_answer(ask_xla(who, from.question), who, from.question);
+    Run run;
+    run.folder = from.question.dump, run.modules = open_folder(run.folder);
+    const ModuleOverview made = module_overview(run, main_recording(run.modules, ""), a_.gpu, false);
+    if (!made.last) fail(FailureKind::kIo, "{}", made.unreadable);
+    return {made.cost.seconds, made.memory ? static_cast<double>(made.memory->allocated) : 0};
+  }
+
+  const OpenArgs& a_;
+  const ModuleOverview& o_;
+  std::unique_ptr<Module> first_;
+  std::string why_not_;
+  std::optional<NamedGpu> gpu_;
+};
+
 int first_minute(const Run& run, const OpenArgs& a) {
   const Recording& r = run.modules[0];
   ModuleOverview o = module_overview(run, r, a.gpu, true);
-  print_look(first_look(o), a.folder);
+  LookOptions options;
+  options.frames = a.frames;
+  if (a.tries) options.tried = [&](std::vector<ModuleFinding>* all) { Trying(a, r, o).run(all); };
+  print_look(first_look(o, options), a.folder);
   fmt::print("\n");
   if (!r.other_files.empty()) fmt::print("also {}\n", counted(r.other_files));
   print_complaints(run);
@@ -177,9 +296,12 @@ int open_json(const Run& run, const OpenArgs& a) {
     for (size_t k = 0; k < all.size(); ++k)
       if (all[k].recording == &r) {
         j["overview"] = overview_json(all[k], worth_looking(all, k));
-        const Module* m = all[k].last.get();
-        j["findings"] =
-            m ? findings_json(*m, all_findings(FindingsInput(*m, all[k].cost, all[k].target.spec))) : Json::array();
+        j["findings"] = Json::array();
+        if (!all[k].last) continue;
+        Provenance stages(r, *all[k].last);
+        std::vector<ModuleFinding> found = module_findings(all[k], stages);
+        if (a.tries) Trying(a, r, all[k]).run(&found);
+        j["findings"] = findings_json(*all[k].last, found);
       }
   }
   Json order = Json::array();
@@ -196,6 +318,8 @@ int open_json(const Run& run, const OpenArgs& a) {
 
 int cmd_open(const OpenArgs& a) {
   if (!a.gpu.empty()) device_spec(a.gpu);
+  if (a.stages && (a.tries || a.frames)) fail(FailureKind::kUsage, "--stages goes with neither --try nor --frames");
+  if (a.engine.installed() && !a.tries) fail(FailureKind::kUsage, "--engine goes with --try");
   if (holds_a_log(a.folder)) return open_log(a.folder, a.json);
   Run run;
   try {
@@ -213,6 +337,9 @@ int cmd_open(const OpenArgs& a) {
     print_complaints(run);
     return kYes;
   }
+  if (run.modules.size() > 1 && (a.tries || a.frames))
+    fail(FailureKind::kUsage, "{} holds {} modules; --try and --frames are of one: {}:MODULE", a.folder,
+         run.modules.size(), a.folder);
   if (run.modules.size() > 1) return open_index(run, a);
   return first_minute(run, a);
 }

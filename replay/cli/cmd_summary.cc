@@ -73,6 +73,7 @@ int by_pass(const SummaryArgs& a, std::vector<LookedAt>& all) {
 int cmd_summary(const SummaryArgs& a) {
   const std::set<std::string> keys = {"line", "scope", "class", "module", "pass"};
   if (!keys.contains(a.by)) fail(FailureKind::kUsage, "--by is line, scope, class, module or pass, not '{}'", a.by);
+  if (a.frames && a.by != "line") fail(FailureKind::kUsage, "--frames goes with --by=line");
   if (!a.gpu.empty()) device_spec(a.gpu);
   std::vector<LookedAt> all = looked_at(a.file);
   if (a.by == "pass") return by_pass(a, all);
@@ -120,8 +121,10 @@ int cmd_summary(const SummaryArgs& a) {
                sum.seconds > 0 ? 100 * r.seconds / sum.seconds : 0, flops_text(r.flops), size_text(r.bytes), kernels,
                r.instructions, human_bytes(r.memory), key);
   };
-  for (size_t k = 0; k < list.size() && k < a.most; ++k)
+  for (size_t k = 0; k < list.size() && k < a.most; ++k) {
     line(printable(list[k].first), list[k].second, list[k].second.kernels);
+    if (a.frames) print_frames(list[k].second.stack);
+  }
   if (list.size() > a.most) fmt::print("… and {} more (--most)\n", list.size() - a.most);
   for (const auto& item : list) sum.kernels += item.second.kernels;
   line(fmt::format("all of {} module{}, on {}", read, read == 1 ? "" : "s", device.name), sum, sum.kernels);

@@ -212,13 +212,14 @@ int cmd_memory(const MemoryArgs& a);
 struct SummaryArgs {
   std::string file, by = "line", gpu, profile;
   size_t most = 30;
-  bool json = false;
+  bool json = false, frames = false;
 };
 int cmd_summary(const SummaryArgs& a);
 
 struct OpenArgs {
+  EngineArgs engine;  // of --try
   std::string folder, gpu;
-  bool json = false, stages = false;
+  bool json = false, stages = false, frames = false, tries = false;
 };
 // Is it a file, and a log of XLA or jax? `only`: one that no command could take for a module.
 bool holds_a_log(const std::string& path);
@@ -248,7 +249,7 @@ struct CostArgs {
   std::string file, gpu;  // empty: what the dump was compiled for, else H100
   std::string profile;    // measured times; empty: none
   size_t most = 30;
-  bool json = false, no_verify = false;
+  bool json = false, no_verify = false, frames = false;
 };
 int cmd_cost(const CostArgs& a);
 
@@ -324,7 +325,7 @@ int cmd_extract(const ExtractArgs& a);
 struct ExplainArgs {
   std::string file, instruction, pass, trace;
   std::vector<std::string> why_not;
-  bool json = false;
+  bool json = false, frames = false;
 };
 int cmd_explain(const ExplainArgs& a);
 

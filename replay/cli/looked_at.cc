@@ -1,8 +1,13 @@
 #include "replay/cli/looked_at.h"
 
 #include "replay/os/confined_path.h"
+#include "replay/os/terminal.h"
 
 namespace hlo {
+
+void print_frames(const std::vector<SourceLine>& stack) {
+  for (const SourceLine& l : stack) fmt::print("                 {}\n", printable(frame_text(l)));
+}
 
 std::string LookedAt::name() const { return module ? module->name() : recording ? recording->module_name : stage; }
 

@@ -5,11 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "ir/source_lines.h"
 #include "replay/cli/command.h"
 #include "replay/record/run.h"
 #include "replay/report/answers.h"
 
 namespace hlo {
+
+// --frames: a line a frame, below a row.
+void print_frames(const std::vector<SourceLine>& stack);
 
 struct LookedAt {
   std::string spec;                    // a file, as a command line names it; else empty

@@ -190,6 +190,7 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("INSTRUCTION", explain.instruction, "its name in any stage");
   c->add_option("--why-not", explain.why_not, "two names")->expected(2);
   c->add_option("--pass", explain.pass, "name of a pass");
+  c->add_flag("--frames", explain.frames, "the whole stack of its source line");
   c->add_option("--trace,--profile", explain.trace,
                 "times of a run: .xplane.pb, trace events (.json, .gz), or a table of nsys or nvprof (.csv)");
   c->add_flag("--json", explain.json);

@@ -7,6 +7,7 @@
 namespace hlo {
 namespace {
 
+constexpr const char* kFramesHelp = "the whole stack below what names a source line";
 constexpr const char* kGpuHelp =
     "data sheet for bounds: T4, V100, A10G, A100, L4, RTX4090, H100, H200, or a TPU's v4, v5e, v5p, v6e (what the dump "
     "was compiled for, else H100)";
@@ -18,10 +19,16 @@ void add_open(CLI::App& app, int* code) {
       "Example:\n"
       "  hlo-replay /tmp/xla_dump                    the modules of a run, or the first minute with the only one\n"
       "  hlo-replay /tmp/xla_dump:train_step         …with one of several\n"
-      "  hlo-replay open /tmp/xla_dump:12 --stages   every stage: which pass changed how much");
+      "  hlo-replay open /tmp/xla_dump:12 --stages   every stage: which pass changed how much\n"
+      "  hlo-replay open /tmp/xla_dump:12 --frames   …with the whole stack of each line\n"
+      "  hlo-replay open /tmp/xla_dump:12 --try      what looks odd, changed and compiled by our passes\n"
+      "  hlo-replay open /tmp/xla_dump:12 --try --engine=installed --target=cpu   …by an installed XLA");
   c->add_option("DIR", open.folder, "a folder, or DIR:MODULE")->required();
   c->add_flag("--stages", open.stages, "the table of all stages");
   c->add_option("--gpu", open.gpu, kGpuHelp);
+  c->add_flag("--frames", open.frames, kFramesHelp);
+  c->add_flag("--try", open.tries, "make the change that each finding advises, and compile it");
+  add_engine_options(c, open.engine);
   c->add_flag("--json", open.json);
   c->callback([code] { *code = cmd_open(open); });
 }
@@ -97,6 +104,7 @@ void add_cost(CLI::App& app, int* code) {
       "  hlo-replay cost /tmp/xla_dump                            the modules of a run");
   c->add_option("FILE", cost.file, kLookedAt)->required();
   c->add_option("--gpu", cost.gpu, kGpuHelp);
+  c->add_flag("--frames", cost.frames, kFramesHelp);
   c->add_option("--most", cost.most, "instructions to show (30)");
   c->add_option("--profile", cost.profile, kProfileHelp);
   c->add_flag("--no-verify", cost.no_verify, kNoVerifyHelp);
@@ -115,6 +123,7 @@ void add_summary(CLI::App& app, int* code) {
   c->add_option("FILE", summary.file, kLookedAt)->required();
   c->add_option("--by", summary.by, "line, scope, class, module or pass (line)");
   c->add_option("--gpu", summary.gpu, kGpuHelp);
+  c->add_flag("--frames", summary.frames, kFramesHelp);
   c->add_option("--most", summary.most, "rows to show (30)");
   c->add_option("--profile", summary.profile, kProfileHelp);
   c->add_flag("--json", summary.json);

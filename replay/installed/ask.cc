@@ -128,6 +128,7 @@ XlaAnswer ask_xla(const Interpreter& interpreter, const XlaQuestion& q) {
                {"partitions", q.partitions},
                {"shardy", q.shardy},
                {"output", q.output},
+               {"runs", q.runs},
                {"inputs", q.inputs},
                {"types", q.types},
                {"output_types", q.output_types}};

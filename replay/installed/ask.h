@@ -26,6 +26,7 @@ struct XlaQuestion {
   std::string dump;                       // folder for every stage; empty: no dump
   bool every_stage = true;                // false: the dump has the module before and after, and what goes with it
   std::string output;                     // convert: a proto; run: an .npz with o0, o1 …
+  int runs = 0;                           // run: how many more to time (seconds: run, run_spread)
   std::string inputs;                     // run: an .npz with p0, p1 …
   std::vector<std::string> types;         // run: numpy's (or ml_dtypes') names of the arrays' types
   std::vector<std::string> output_types;  // run: HLO's names of those of the results

@@ -11,9 +11,7 @@
 #include "replay/installed/embedded.h"
 #include "replay/installed/figures.h"
 #include "replay/os/files.h"
-#include "replay/record/run.h"
 #include "replay/report/kernels.h"
-#include "replay/report/overview.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
@@ -21,7 +19,7 @@ using Json = nlohmann::json;
 namespace {
 
 // Counted up when figures are made otherwise than before.
-constexpr int kMeasureVersion = 1;
+constexpr int kMeasureVersion = 2;
 constexpr double kPatience = 10;  // a question may take so many times what the longest took that was answered
 constexpr std::array<const char*, 6> kWords = {"value", "memory", "time", "kernels", "compile-time", "crash"};
 
@@ -37,23 +35,31 @@ std::optional<XlaMeasured> kept_answer(const std::string& file) {
   if (!j.is_object() || !j.contains("good") || !j["good"].is_boolean() || !j.contains("figure") ||
       !j["figure"].is_number() || !j.contains("words") || !j["words"].is_string())
     return std::nullopt;
-  return XlaMeasured{true, j["good"].get<bool>(), j["figure"].get<double>(), j["words"].get<std::string>()};
+  const double noise = j.contains("noise") && j["noise"].is_number() ? j["noise"].get<double>() : 0;
+  return XlaMeasured{true, j["good"].get<bool>(), j["figure"].get<double>(), noise, j["words"].get<std::string>()};
 }
 
 void keep_answer(const std::string& file, const XlaMeasured& m) {
   if (file.empty() || !m.known) return;
   try {
     fs::create_directories(fs::path(file).parent_path());
-    write_file(file, Json{{"good", m.good}, {"figure", m.figure}, {"words", m.words}}.dump(
+    write_file(file, Json{{"good", m.good}, {"figure", m.figure}, {"noise", m.noise}, {"words", m.words}}.dump(
                          1, ' ', false, Json::error_handler_t::replace));
   } catch (const std::exception&) {  // the next run asks again
   }
 }
 
-double least_seconds(const Recording& r) {
-  Run run;
-  run.folder = r.folder, run.modules = {r};
-  return module_overview(run, run.modules[0], "", false).cost.seconds;
+constexpr int kTimedRuns = 15;
+
+// Seconds of a run on this machine: the median, with half of what the middle half of the runs spreads over.
+void take_time(const XlaAnswer& a, XlaMeasured* m) {
+  const auto median = a.seconds.find("run"), spread = a.seconds.find("run_spread");
+  if (median == a.seconds.end() || spread == a.seconds.end()) {
+    m->known = false, m->words = "its runs were not timed";
+    return;
+  }
+  m->figure = median->second, m->noise = spread->second;
+  m->words = fmt::format("{} ± {} by {} runs", time_text(m->figure), time_text(m->noise), kTimedRuns);
 }
 
 }  // namespace
@@ -127,7 +133,15 @@ XlaMeasured XlaMeasure::measure(const XlaSetting& s) {
   TemporaryFolder scratch;
   XlaQuestion q = question(s);
   XlaMeasured m;
-  const bool run = by_ == XlaBy::kValue && q.target.platform == "cpu";
+  if (by_ == XlaBy::kTime && q.target.platform != "cpu") {
+    m.words = fmt::format(
+        "the time on {} cannot be measured: it is not this machine (--by=kernels and --by=memory "
+        "count, hlo-replay cost bounds)",
+        q.target.spec);
+    return m;
+  }
+  const bool run = (by_ == XlaBy::kValue || by_ == XlaBy::kTime) && q.target.platform == "cpu";
+  if (by_ == XlaBy::kTime) q.runs = kTimedRuns;
   q.what = run ? "run" : "compile";
   if (run)
     q.output = scratch.path() + "/outputs.npz";
@@ -155,6 +169,10 @@ XlaMeasured XlaMeasure::measure(const XlaSetting& s) {
     m.words = time_text(m.figure) + " to compile";
     return m;
   }
+  if (by_ == XlaBy::kTime) {
+    take_time(a, &m);
+    return m;
+  }
   if (by_ == XlaBy::kValue) {
     const Judgement j = value_(q.output, q.dump);
     m.known = j.verdict != Verdict::kUnknown, m.good = j.verdict == Verdict::kGood;
@@ -169,10 +187,8 @@ XlaMeasured XlaMeasure::measure(const XlaSetting& s) {
     m.words = m.known ? size_text(m.figure) + " allocated" : "the dump has no buffer assignment";
   } else if (!f.unreadable.empty()) {
     m.known = false, m.words = f.unreadable;
-  } else if (by_ == XlaBy::kKernels) {
-    m.figure = static_cast<double>(f.kernels), m.words = fmt::format("{} kernels", f.kernels);
   } else {
-    m.figure = least_seconds(r), m.words = fmt::format("at least {}", time_text(m.figure));
+    m.figure = static_cast<double>(f.kernels), m.words = fmt::format("{} kernels", f.kernels);
   }
   return m;
 }

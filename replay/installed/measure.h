@@ -27,6 +27,7 @@ struct XlaMeasured {
   bool known = false;  // else `words` say why not
   bool good = true;    // by value or crash
   double figure = 0;   // kernels, bytes, seconds
+  double noise = 0;    // of a figure that was measured: half the spread of its runs; 0: it is exact
   std::string words;   // "12 kernels", "o0[3] is 1.5, must be 2"
 };
 

@@ -46,6 +46,7 @@ class Tracer {
 
   std::vector<HistoryEvent> events;
   std::string source;
+  std::vector<SourceLine> stack;
   const std::vector<InstId>& alive() const { return alive_; }  // at the end, of it or of its heirs
 
   // The fusion whose body an instruction stands in; invalid outside of fusions.
@@ -117,7 +118,7 @@ class Tracer {
     e.after = shown(m, i), e.name = m.inst_name(i);
     std::string own = source_of(m, i);
     // Out of a call it says where it was called from, too.
-    if (own.ends_with("/" + source) || source.empty()) source = own;
+    if (own.ends_with("/" + source) || source.empty()) source = own, stack = kernel_source_stack(m, i);
     if (from.empty()) {
       e.what = born == 0 ? "stands there from the start" : "appears";
       add_rules(e, born, i, i);
@@ -437,6 +438,7 @@ History history(Recording& r, size_t stage, InstId id, const StageSource& source
   Tracer tracer(r, lineage, source);
   tracer.run(stage, id);
   out.events = std::move(tracer.events), out.source = std::move(tracer.source);
+  out.stack = std::move(tracer.stack);
   size_t end = lineage.size() - 1;
   auto add = [](std::vector<std::string>& list, std::vector<std::string> lines) {
     for (std::string& line : lines)

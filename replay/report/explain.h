@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/source_lines.h"
 #include "replay/record/recording.h"
 
 namespace hlo {
@@ -21,6 +22,7 @@ struct HistoryEvent {
 struct History {
   std::vector<HistoryEvent> events;
   std::string source;                // source line and op_name
+  std::vector<SourceLine> stack;     // frames of that line, innermost first
   std::string fusion;                // that it stands in at the end; empty where it stands alone or is gone
   std::vector<std::string> buffers;  // lines of the buffer assignment that name it
   std::vector<std::string> thunks;   // lines of the thunk sequence that name it

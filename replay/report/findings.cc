@@ -7,6 +7,7 @@
 
 #include "ir/aliasing.h"
 #include "ir/source_lines.h"
+#include "replay/report/findings_parts.h"
 
 namespace hlo {
 namespace {
@@ -18,7 +19,8 @@ bool is_bitcast(Opcode op) { return op == Opcode::Bitcast || op == Opcode::OptBa
 // Minor to major, whether it is written down or not.
 Dims order_of(const Shape& s) { return s.has_layout ? s.layout.minor_to_major : default_minor_to_major(s.rank()); }
 
-// Does a transpose move data, or are its layouts such that the bytes stay where they are?
+}  // namespace
+
 bool moves_data(const Module& m, InstId i) {
   const Shape &out = m.shape(i), &in = m.shape(m.operand(i, 0));
   if (!out.is_array() || !in.is_array() || out.rank() != in.rank()) return false;
@@ -39,22 +41,7 @@ bool moves_data(const Module& m, InstId i) {
   return false;
 }
 
-// Are all operations of the kernel, parameters left out, of these kinds? An instruction that is no fusion is its only
-// one.
-template <class F>
-bool all_operations(const Module& m, InstId kernel, const F& fits) {
-  if (m.op(kernel) != Opcode::Fusion) return fits(kernel);
-  for (InstId i : m.post_order(m.called(kernel)[0]))
-    if (m.op(i) != Opcode::Parameter && !fits(i)) return false;
-  return true;
-}
-template <class F>
-InstId first_operation(const Module& m, InstId kernel, const F& fits) {
-  if (m.op(kernel) != Opcode::Fusion) return fits(kernel) ? kernel : InstId();
-  for (InstId i : m.post_order(m.called(kernel)[0]))
-    if (fits(i)) return i;
-  return {};
-}
+namespace {
 
 bool is_library_product(const Module& m, InstId i) {
   return m.op(i) == Opcode::CustomCall && m.operand_count(i) >= 2 &&
@@ -64,8 +51,9 @@ bool is_product(const Module& m, InstId i) {
   return m.op(i) == Opcode::Dot || m.op(i) == Opcode::RaggedDot || m.op(i) == Opcode::Convolution ||
          is_library_product(m, i);
 }
-// The product that a kernel is, or is built around.
-InstId product_of(const Module& m, InstId kernel) {
+}  // namespace
+
+InstId kernel_product(const Module& m, InstId kernel) {
   return first_operation(m, kernel, [&](InstId i) { return is_product(m, i); });
 }
 
@@ -75,7 +63,6 @@ double array_size(const Module& m, InstId i) {
   return m.shape(i).is_array() ? static_cast<double>(m.u().bytes(m.shape_id(i)).capped()) : 0;
 }
 
-// Users of a value, through bitcasts.
 std::vector<InstId> readers(const Module& m, InstId i) {
   std::vector<InstId> out, list{i};
   for (size_t k = 0; k < list.size() && k < kMostSteps; ++k)
@@ -91,7 +78,12 @@ std::string runs_text(double times) {
   return times == 1 ? std::string("in each call") : fmt::format("{:.0f} times in each call", times);
 }
 
-}  // namespace
+std::set<int64_t> donated_parameters(const Module& m) {
+  std::set<int64_t> out;
+  for (const AliasEntry& a : parse_aliases(m.config().input_output_alias)) out.insert(a.number);
+  for (const AliasEntry& a : parse_aliases(m.config().buffer_donor)) out.insert(a.number);
+  return out;
+}
 
 FindingsInput::FindingsInput(const Module& module, const ModuleCost& costs, const DeviceSpec& spec)
     : m(module), cost(costs), device(spec), callers_(module.callers()) {
@@ -143,6 +135,31 @@ InstId FindingsInput::origin(InstId i) const {
   return i;
 }
 
+InstId FindingsInput::computed(InstId i, CompId within) const {
+  for (int steps = 0; steps < kMostSteps; ++steps) {
+    const Opcode op = m.op(i);
+    InstId next = i;
+    if (op == Opcode::Parameter && m.parent(i) != m.entry() && m.parent(i) != within) {
+      const auto& callers = callers_[m.parent(i).value];
+      if (callers.size() == 1 && (m.op(callers[0]) == Opcode::Fusion || m.op(callers[0]) == Opcode::Call))
+        next = m.operand(callers[0], static_cast<size_t>(m.parameter_number(i)));
+    } else if ((op == Opcode::Fusion || op == Opcode::Call) && m.shape(i).is_array()) {
+      next = m.comp(m.called(i)[0]).root;
+    } else if (op == Opcode::GetTupleElement) {
+      InstId of = m.operand(i, 0);
+      const auto k = static_cast<size_t>(m.attrs(i).integer(Attr::index));
+      const bool body = (m.op(of) == Opcode::Fusion || m.op(of) == Opcode::Call) && !m.called(of).empty();
+      const InstId root = body ? m.comp(m.called(of)[0]).root : InstId();
+      next = root.valid() && m.op(root) == Opcode::Tuple && k < m.operand_count(root) ? m.operand(root, k)
+             : m.parent(i) == within                                                  ? i
+                                                                                      : origin(i);
+    }
+    if (next == i) return i;
+    i = next;
+  }
+  return i;
+}
+
 InstId FindingsInput::origin_in_fusion(InstId i, InstId fusion) const {
   for (int steps = 0; steps < kMostSteps && is_bitcast(m.op(i)); ++steps) i = m.operand(i, 0);
   if (m.op(fusion) != Opcode::Fusion) return origin(i);
@@ -158,9 +175,6 @@ std::string FindingsInput::in_words(InstId i) const {
                      m.u().shape_text_plain(m.shape_id(i)), size);
 }
 
-namespace {
-
-// Those that matter each by itself, and those of a kind that do together: fifty small transposes are one slow habit.
 std::vector<ModuleFinding> worth_telling(const FindingsInput& in, std::vector<ModuleFinding> found) {
   std::map<std::string, double> together;
   for (const ModuleFinding& f : found) together[f.kind] += f.seconds;
@@ -168,8 +182,6 @@ std::vector<ModuleFinding> worth_telling(const FindingsInput& in, std::vector<Mo
                 [&](const ModuleFinding& f) { return !in.matters(f.seconds) && !in.matters(together[f.kind], 0.01); });
   return found;
 }
-
-}  // namespace
 
 std::vector<ModuleFinding> transposed_parameters(const FindingsInput& in) {
   const Module& m = in.m;
@@ -185,11 +197,12 @@ std::vector<ModuleFinding> transposed_parameters(const FindingsInput& in) {
              op == Opcode::Reshape;
     };
     if (!all_operations(m, k.inst, only_moves)) continue;
-    if (!first_operation(m, k.inst, moves).valid() || m.operand_count(k.inst) != 1) continue;
+    const InstId moved = first_operation(m, k.inst, moves);
+    if (!moved.valid() || m.operand_count(k.inst) != 1) continue;
     InstId from = in.origin(m.operand(k.inst, 0));
     if (m.op(from) != Opcode::Parameter || m.parent(from) != m.entry()) continue;
     ModuleFinding f;
-    f.kind = "transposed-parameter", f.inst = k.inst, f.others = {from}, f.seconds = k.seconds;
+    f.kind = "transposed-parameter", f.inst = k.inst, f.others = {from}, f.seconds = k.seconds, f.odd = moved;
     f.what = fmt::format("{} is transposed {}", in.in_words(from), runs_text(k.times));
     f.advice = "store it in the order in which it is read, or read it in the order in which it is stored";
     out.push_back(std::move(f));
@@ -243,7 +256,7 @@ std::vector<ModuleFinding> wide_products(const FindingsInput& in) {
   };
   std::vector<Wide> wide;
   for (const KernelCost& k : in.cost.kernels) {
-    InstId p = product_of(m, k.inst);
+    InstId p = kernel_product(m, k.inst);
     if (!p.valid()) continue;
     const Shape &l = m.shape(m.operand(p, 0)), &r = m.shape(m.operand(p, 1));
     if (!l.is_array() || !r.is_array()) continue;
@@ -256,7 +269,7 @@ std::vector<ModuleFinding> wide_products(const FindingsInput& in) {
   for (const Wide& w : wide) {
     if (!in.counts(w.kernel->seconds)) continue;
     ModuleFinding f;
-    f.inst = w.kernel->inst, f.seconds = w.kernel->seconds;
+    f.inst = w.kernel->inst, f.seconds = w.kernel->seconds, f.odd = w.product;
     InstId a = widened_from(in, m.operand(w.product, 0), f.inst), b = widened_from(in, m.operand(w.product, 1), f.inst);
     const std::string shapes = fmt::format("{} × {}", m.u().shape_text_plain(m.shape_id(m.operand(w.product, 0))),
                                            m.u().shape_text_plain(m.shape_id(m.operand(w.product, 1))));
@@ -280,6 +293,7 @@ std::vector<ModuleFinding> wide_products(const FindingsInput& in) {
 
 std::vector<ModuleFinding> copies_at_loops(const FindingsInput& in) {
   const Module& m = in.m;
+  const std::set<int64_t> donated = donated_parameters(m);
   std::set<CompId> bodies;
   for (CompId c : m.computations())
     for (InstId i : m.comp(c).order)
@@ -301,10 +315,21 @@ std::vector<ModuleFinding> copies_at_loops(const FindingsInput& in) {
       }
     else
       loop = k.inst;
-    if (!loop.valid()) continue;
+    const InstId from = in.origin(m.operand(k.inst, 0));
+    const bool given =
+        m.op(from) == Opcode::Parameter && m.parent(from) == m.entry() && donated.contains(m.parameter_number(from));
+    if (!loop.valid() && !given) continue;
     ModuleFinding f;
-    f.kind = "copy-at-loop", f.inst = k.inst, f.seconds = k.seconds, f.others = {in.origin(m.operand(k.inst, 0))};
-    if (loop == k.inst) {
+    f.kind = "copy-at-loop", f.inst = k.inst, f.seconds = k.seconds, f.odd = copy,
+    f.others = {in.origin(m.operand(k.inst, 0))};
+    if (given && loop != k.inst) {
+      f.kind = "copy-of-donated";
+      f.what = fmt::format("{}, which is donated, is copied all the same, {}{}", in.in_words(from), runs_text(k.times),
+                           loop.valid() ? fmt::format(", before {} begins", m.inst_name(loop)) : "");
+      f.advice =
+          "its old value is read after the new one is written in its place: read it first, or write the new one last";
+      if (loop.valid()) f.others.push_back(loop);
+    } else if (loop == k.inst) {
       f.what = fmt::format("{} is copied in the body of a loop, {}{}", in.in_words(m.operand(k.inst, 0)),
                            runs_text(k.times), k.times_known ? "" : " (its trip count is not known: counted once)");
       f.advice = "an old value is read after the new one is written: read it first, or carry both";
@@ -362,7 +387,7 @@ std::vector<ModuleFinding> tiny_products(const FindingsInput& in) {
     // Not what matrix units could reach at best: a quarter of the plain units' rate and of the memory's.
     const double one =
         std::max(k.cost.bytes() / (in.device.memory_gb_s * 1e9), k.cost.flops / (in.device.f32_tflops * 1e12));
-    if (one * 4 > kLaunch || !product_of(m, k.inst).valid()) continue;
+    if (one * 4 > kLaunch || !kernel_product(m, k.inst).valid()) continue;
     found.push_back(&k);
     runs += k.times, most = std::max(most, k.cost.flops), flops += k.cost.flops * k.times, seconds += k.seconds;
   }
@@ -398,105 +423,28 @@ std::vector<ModuleFinding> padded_products(const FindingsInput& in) {
     const Shape &from = m.shape(m.operand(pad, 0)), &to = m.shape(pad);
     if (!from.is_array() || to.elements_count() <= from.elements_count()) continue;
     std::vector<InstId> users = readers(m, k.inst);
-    auto product = std::find_if(users.begin(), users.end(), [&](InstId u) { return product_of(m, u).valid(); });
+    auto product = std::find_if(users.begin(), users.end(), [&](InstId u) { return kernel_product(m, u).valid(); });
     if (product == users.end()) continue;
     ModuleFinding f;
-    f.kind = "padded-product", f.inst = k.inst, f.others = {*product}, f.seconds = k.seconds;
+    f.kind = "padded-product", f.inst = k.inst, f.others = {*product}, f.seconds = k.seconds, f.odd = pad;
     f.what =
         fmt::format("{} is padded to {} for the product {}, {}", m.u().shape_text_plain(m.shape_id(m.operand(pad, 0))),
                     m.u().shape_text_plain(m.shape_id(pad)), m.inst_name(*product), runs_text(k.times));
     const bool uneven =
         padding && std::any_of(padding->begin(), padding->end(), [](const PaddingDim& d) { return d.low != d.high; });
     const bool convolution = kernel_class(m, *product) == "convolution";
-    f.advice =
-        convolution && uneven ? "its padding is not the same on both sides: one that is needs no kernel of its own"
-        : convolution         ? "its padding could stand in the convolution's window"
-                      : "make the dimension in the model such that the product needs no padding (a multiple of 8)";
+    // Is each dimension that is padded one that tensor cores do not take, made one that they do?
+    bool eights = true;
+    for (size_t d = 0; d < padding->size() && d < from.dims.size(); ++d)
+      eights &= from.dims[d] == to.dims[d] || (from.dims[d] % 8 != 0 && to.dims[d] % 8 == 0);
+    f.advice = convolution && uneven
+                   ? "its padding is not the same on both sides: one that is needs no kernel of its own"
+               : convolution ? "its padding could stand in the convolution's window"
+               : eights ? "make the dimension in the model such that the product needs no padding (a multiple of 8)"
+                        : "ask which pass pads it: hlo-replay explain";
     out.push_back(std::move(f));
   }
   return worth_telling(in, std::move(out));
-}
-
-namespace {
-
-// Is the value made of the parameter element by element, as a state's new value is of the old one: a way of operands of
-// one shape?
-bool made_of(const FindingsInput& in, InstId value, InstId parameter) {
-  const Module& m = in.m;
-  std::vector<InstId> list{in.origin(value)};
-  std::set<InstId> seen{list[0]};
-  const Dims& dims = m.shape(parameter).dims;
-  for (size_t k = 0; k < list.size() && k < kMostSteps; ++k) {
-    InstId i = list[k];
-    if (i == parameter) return true;
-    auto go = [&](InstId o) {
-      o = in.origin(o);
-      const Shape& s = m.shape(o);
-      const bool state = s.is_array() ? s.dims == dims : m.op(o) == Opcode::Fusion || m.op(o) == Opcode::CustomCall;
-      if ((state || m.op(o) == Opcode::GetTupleElement) && seen.insert(o).second) list.push_back(o);
-    };
-    if (m.op(i) == Opcode::GetTupleElement && m.op(m.operand(i, 0)) == Opcode::While) {
-      InstId init = m.operand(m.operand(i, 0), 0);
-      const auto at = static_cast<size_t>(m.attrs(i).integer(Attr::index));
-      if (m.op(init) == Opcode::Tuple && at < m.operand_count(init)) go(m.operand(init, at));
-      continue;
-    }
-    // A product mixes the elements: what it reads is no older state of its result.
-    if (m.op(i) == Opcode::Parameter || product_of(m, i).valid()) continue;
-    for (InstId o : m.operands(i)) go(o);
-  }
-  return false;
-}
-
-}  // namespace
-
-std::vector<ModuleFinding> missing_donation(const FindingsInput& in) {
-  const Module& m = in.m;
-  const InstId root = m.comp(m.entry()).root;
-  std::set<int64_t> donated, aliased;
-  for (const AliasEntry& a : parse_aliases(m.config().input_output_alias)) {
-    donated.insert(a.number);
-    aliased.insert(a.output.empty() ? 0 : a.output[0]);
-  }
-  for (const AliasEntry& a : parse_aliases(m.config().buffer_donor)) donated.insert(a.number);
-  std::vector<InstId> results;
-  if (m.op(root) == Opcode::Tuple) {
-    for (size_t k = 0; k < m.operand_count(root); ++k)
-      if (!aliased.contains(static_cast<int64_t>(k))) results.push_back(m.operand(root, k));
-  } else if (m.shape(root).is_array() && aliased.empty()) {
-    results.push_back(root);
-  }
-  std::vector<InstId> parameters = m.comp(m.entry()).params;
-  std::erase_if(parameters,
-                [&](InstId p) { return !m.shape(p).is_array() || donated.contains(m.parameter_number(p)); });
-  std::stable_sort(parameters.begin(), parameters.end(),
-                   [&](InstId a, InstId b) { return array_size(m, a) > array_size(m, b); });
-  ModuleFinding f;
-  f.kind = "missing-donation";
-  double all = 0;
-  for (InstId p : m.comp(m.entry()).params) all += array_size(m, p);
-  std::vector<bool> taken(results.size(), false);
-  for (InstId p : parameters) {
-    if (array_size(m, p) < 0.001 * all || f.others.size() >= 10000) break;
-    for (size_t k = 0; k < results.size(); ++k) {
-      if (taken[k] || m.shape_id(results[k]) != m.shape_id(p) || !made_of(in, results[k], p)) continue;
-      taken[k] = true;
-      f.others.push_back(p);
-      f.bytes += array_size(m, p);
-      break;
-    }
-  }
-  // Small change is not worth a word: a parameter that is passed through costs more by its name than by its bytes.
-  if (f.others.empty() || f.bytes < 0.01 * all || f.bytes < 1024) return {};
-  f.inst = f.others[0];
-  f.what = f.others.size() == 1
-               ? fmt::format("{} is not donated, though a result of its shape is made of it", in.in_words(f.inst))
-               : fmt::format(
-                     "{} parameters, {} together, are not donated, though results of their shapes are made of "
-                     "them; the largest: {}",
-                     f.others.size(), size_text(f.bytes), in.in_words(f.inst));
-  f.advice = "if the caller does not read them afterwards: jax.jit(…, donate_argnums=…)";
-  return {f};
 }
 
 std::vector<ModuleFinding> repeated_gathers(const FindingsInput& in) {
@@ -534,11 +482,13 @@ std::vector<ModuleFinding> repeated_gathers(const FindingsInput& in) {
 
 std::vector<ModuleFinding> all_findings(const FindingsInput& in) {
   std::vector<ModuleFinding> out;
-  for (auto find : {transposed_parameters, wide_products, copies_at_loops, unfused_chains, tiny_products,
-                    padded_products, missing_donation, repeated_gathers}) {
+  for (auto find :
+       {transposed_parameters, wide_products, copies_at_loops, unfused_chains, tiny_products, padded_products,
+        missing_donation, repeated_gathers, one_hot_products, constants_in_loops, single_readers}) {
     std::vector<ModuleFinding> some = find(in);
     out.insert(out.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
   }
+  donation_with_copies(&out);
   std::stable_sort(out.begin(), out.end(), [](const ModuleFinding& x, const ModuleFinding& y) {
     return std::pair(x.seconds, x.bytes) > std::pair(y.seconds, y.bytes);
   });

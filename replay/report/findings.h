@@ -4,17 +4,34 @@
 #include <string>
 #include <vector>
 
+#include "replay/report/evidence.h"
 #include "replay/report/kernels.h"
 
 namespace hlo {
 
+// What came of a finding's advice when the change was made and compiled.
+struct FindingTried {
+  enum Outcome { kNotTried, kCompiled } outcome = kNotTried;
+  std::string words;                      // what was changed, or why it was not tried
+  double seconds = 0, seconds_after = 0;  // of one call, by the model or bound that both sides share
+  double bytes = 0, bytes_after = 0;      // of memory that is allocated
+  // Less time, or less memory, by what one may trust of such figures.
+  bool helps() const;
+};
+
 struct ModuleFinding {
-  std::string kind;            // "transposed-parameter", "copy-at-loop" …
-  InstId inst;                 // where it shows
-  std::vector<InstId> others;  // what belongs to it
-  std::string what, advice;    // in words
-  double seconds = 0;          // that it costs in a call at least, loops counted; 0: not counted in time
-  double bytes = 0;            // of memory that would be free, where that is the cost; else 0
+  std::string kind;              // "transposed-parameter", "copy-at-loop" …
+  InstId inst;                   // where it shows
+  std::vector<InstId> others;    // what belongs to it
+  std::vector<int64_t> results;  // of "missing-donation": the result that each of `others` could lend its memory to
+  std::string what, advice;      // in words
+  // That what is odd costs in a call by the bound of its kernels, loops counted: the most that can be gained of that
+  // bound. 0: not counted in time.
+  double seconds = 0;
+  double bytes = 0;          // of memory that would be free, where that is the cost; else 0
+  InstId odd;                // the pad, copy, transposition or product itself; invalid: `inst`
+  FindingEvidence evidence;  // empty where nobody has looked
+  FindingTried tried = {};
 };
 
 // A module with its costs, as the findings look at it. Both must live as long.
@@ -30,6 +47,9 @@ class FindingsInput {
   InstId origin(InstId i) const;
   // … from within a fusion: out through its parameters, where only bitcasts stand between.
   InstId origin_in_fusion(InstId i, InstId fusion) const;
+  // What computes a value: out of fusions and calls through their parameters, into them through their roots. A bitcast
+  // is none of these. `within`: parameters of that computation are followed no further.
+  InstId computed(InstId i, CompId within = {}) const;
   // `parameter state.params['w'] (f32[4096,32], 12.0MiB)`.
   std::string in_words(InstId i) const;
   // Less than that of one kernel is never told, not even with many like it.
@@ -63,7 +83,19 @@ std::vector<ModuleFinding> missing_donation(const FindingsInput& in);
 // The same rows gathered twice.
 std::vector<ModuleFinding> repeated_gathers(const FindingsInput& in);
 
-// All of them: by time, then by memory.
+// Products with rows of a one at the place of an index, which is a lookup.
+std::vector<ModuleFinding> one_hot_products(const FindingsInput& in);
+// Values of one constant that a loop carries as a whole array.
+std::vector<ModuleFinding> constants_in_loops(const FindingsInput& in);
+// What works element by element and is written for one reader of another kind.
+std::vector<ModuleFinding> single_readers(const FindingsInput& in);
+// Where narrow values become f32 because they meet an f32 scalar, with all that is f32 behind it. Only the first stage
+// tells.
+std::vector<ModuleFinding> scalars_that_widen(const FindingsInput& in, Provenance& stages);
+
+// All of them: by time, then by memory; as the module shows them by itself.
 std::vector<ModuleFinding> all_findings(const FindingsInput& in);
+// The same held against the first stage: each with its evidence, without what a pass did that nobody can help.
+std::vector<ModuleFinding> all_findings(const FindingsInput& in, Provenance& stages);
 
 }  // namespace hlo

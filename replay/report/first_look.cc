@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -9,6 +10,7 @@
 #include "ir/source_lines.h"
 #include "replay/os/terminal.h"
 #include "replay/report/findings.h"
+#include "replay/report/module_findings.h"
 
 namespace hlo {
 namespace {
@@ -25,9 +27,7 @@ std::string cut_text(const std::string& text, size_t most) {
 }
 
 // Where it comes from, for a narrow column: source line, else the end of its scope.
-std::string where_from(const Module& m, InstId i) {
-  SourceLine line = kernel_source_line(m, i);
-  std::string op = kernel_op_name(m, i);
+std::string where_from(const SourceLine& line, const std::string& op) {
   size_t slash = op.rfind('/', op.rfind('/') == std::string::npos ? 0 : op.rfind('/') - 1);
   std::string last = slash == std::string::npos ? op : op.substr(slash + 1);
   return cut_text(printable(line.known() ? fmt::format("{}  {}", line.brief(), last) : last), 70);
@@ -75,14 +75,13 @@ struct LikeKernels {
   double seconds = 0;
 };
 
-std::vector<LikeKernels> like_kernels(const Module& m, const ModuleCost& cost) {
+std::vector<LikeKernels> like_kernels(const Module& m, const ModuleCost& cost, const UserFrames& frames) {
   std::vector<LikeKernels> out;
   std::map<std::tuple<std::string, std::string, double, double, double>, size_t> known;
   for (const KernelCost& k : cost.kernels) {
     if (k.seconds <= 0) continue;
     auto [at, fresh] = known.try_emplace(
-        {kernel_source_line(m, k.inst).text(), kernel_class(m, k.inst), k.times, k.cost.bytes(), k.cost.flops},
-        out.size());
+        {frames.kernel(k.inst).text(), kernel_class(m, k.inst), k.times, k.cost.bytes(), k.cost.flops}, out.size());
     if (fresh) out.push_back({&k, 0, 0});
     ++out[at->second].count, out[at->second].seconds += k.seconds;
   }
@@ -90,22 +89,43 @@ std::vector<LikeKernels> like_kernels(const Module& m, const ModuleCost& cost) {
   return out;
 }
 
-LookSection dearest_of(const ModuleOverview& o) {
+// Rows of a stack below one that names its first line.
+void add_frames(const std::vector<SourceLine>& stack, InstId inst, LookSection* out) {
+  for (const SourceLine& l : stack)
+    out->rows.push_back({"                 " + printable(frame_text(l)), inst, l.brief()});
+}
+
+LookSection dearest_of(const ModuleOverview& o, Provenance& stages, bool with_frames) {
   LookSection out;
   const Module& m = *o.last;
+  const UserFrames frames = user_frames(m, o.cost);
   out.heading = "dearest kernels, by the bytes and operations that they need at least (like ones together):";
-  std::vector<LikeKernels> list = like_kernels(m, o.cost);
+  for (const std::string& helper : frames.helpers())
+    out.rows.push_back({printable(
+        fmt::format("  (most of the time has {}, a helper of several: the lines that call it are shown)", helper))});
+  std::vector<LikeKernels> list = like_kernels(m, o.cost, frames);
   for (size_t k = 0; k < list.size() && k < kDearest; ++k) {
     const KernelCost& c = *list[k].first;
     std::string runs = list[k].count == 1 ? "" : fmt::format("{} like ", list[k].count);
     if (c.times != 1) runs += fmt::format("{:.0f} × ", c.times);
+    // What a pass made without metadata has those of what it was made of.
+    SourceLine line = frames.kernel(c.inst);
+    std::string op = kernel_op_name(m, c.inst);
+    std::vector<SourceLine> stack = kernel_source_stack(m, c.inst);
+    if (!line.known()) {
+      const InstId main = main_operation(m, c.inst);
+      const FindingEvidence e = stages.made(main, [](const Module&, InstId) { return true; });
+      stack = e.stack, line = frames.of(stack), op = e.op_name;
+      if (!line.known()) line = e.line;
+    }
     out.rows.push_back(
         {fmt::format("  {:>11} {:>3.0f} %  {:<7} {:<12} {}{}: {}, {}{}  {}", time_text(list[k].seconds),
                      100 * list[k].seconds / o.cost.seconds, c.by_memory ? "memory" : "compute",
                      kernel_class(m, c.inst), runs, printable(cut_text(std::string(m.inst_name(c.inst)), 40)),
                      size_text(c.cost.bytes()), flops_text(c.cost.flops + c.cost.transcendentals),
-                     c.times_known ? "" : " (in a loop of unknown length)", where_from(m, c.inst)),
-         c.inst, kernel_source_line(m, c.inst).brief()});
+                     c.times_known ? "" : " (in a loop of unknown length)", where_from(line, op)),
+         c.inst, line.brief()});
+    if (with_frames) add_frames(stack, c.inst, &out);
   }
   return out;
 }
@@ -168,7 +188,7 @@ LookSection passes_of(const Recording& r) {
   return out;
 }
 
-LookSection findings_of(const Module& m, const std::vector<ModuleFinding>& all) {
+LookSection findings_of(const Module& m, const std::vector<ModuleFinding>& all, bool frames) {
   LookSection out;
   if (all.empty()) return out;
   out.heading = "what looks odd:";
@@ -184,12 +204,14 @@ LookSection findings_of(const Module& m, const std::vector<ModuleFinding>& all) 
                            ? fmt::format(" ({} more such{})", total[f.kind] - kOfOneKind,
                                          f.seconds > 0 ? fmt::format(", {} in all", time_text(seconds[f.kind])) : "")
                            : "";
-    std::string line = kernel_source_line(m, f.inst).brief();
+    const std::string line = f.evidence.line.brief();
     out.rows.push_back(
         {fmt::format("  {:>11}  {}: {}{}", cost, printable(std::string(m.inst_name(f.inst))), printable(f.what), more),
          f.inst, line});
     out.rows.push_back(
         {fmt::format("               {}{}", line.empty() ? "" : printable(line) + ": ", f.advice), f.inst, line});
+    out.rows.push_back({fmt::format("               {}", printable(evidence_text(f))), f.inst, line});
+    if (frames) add_frames(f.evidence.stack, f.inst, &out);
   }
   if (all.size() > shown) out.all = all.size();
   return out;
@@ -197,11 +219,19 @@ LookSection findings_of(const Module& m, const std::vector<ModuleFinding>& all) 
 
 }  // namespace
 
-std::vector<LookSection> first_look(const ModuleOverview& o) {
+std::vector<LookSection> first_look(const ModuleOverview& o, const LookOptions& options) {
   std::vector<LookSection> out{head_of(o)};
-  if (o.last) out.push_back(dearest_of(o)), out.push_back(memory_of(o));
+  std::optional<Provenance> stages;
+  if (o.last) {
+    stages.emplace(*o.recording, *o.last);
+    out.push_back(dearest_of(o, *stages, options.frames)), out.push_back(memory_of(o));
+  }
   out.push_back(passes_of(*o.recording));
-  if (o.last) out.push_back(findings_of(*o.last, all_findings(FindingsInput(*o.last, o.cost, o.target.spec))));
+  if (o.last) {
+    std::vector<ModuleFinding> found = module_findings(o, *stages);
+    if (options.tried) options.tried(&found);
+    out.push_back(findings_of(*o.last, found, options.frames));
+  }
   std::erase_if(out, [](const LookSection& s) { return s.heading.empty() && s.rows.empty(); });
   return out;
 }

@@ -1,8 +1,10 @@
 // The first minute with one module, in parts: what `hlo-replay DIR` prints and the page shows.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "replay/report/findings.h"
 #include "replay/report/overview.h"
 
 namespace hlo {
@@ -19,7 +21,11 @@ struct LookSection {
   size_t all = 0;  // where not all are among the rows, how many there are
 };
 
-// Dearest kernels, memory, passes that did most, what looks odd.
-std::vector<LookSection> first_look(const ModuleOverview& overview);
+struct LookOptions {
+  bool frames = false;                                     // the whole stack below what names a line
+  std::function<void(std::vector<ModuleFinding>*)> tried;  // has their changes made; empty: they are not tried
+};
+// Dearest kernels, memory, passes that did most, what looks odd. Throws what `tried` throws.
+std::vector<LookSection> first_look(const ModuleOverview& overview, const LookOptions& options = {});
 
 }  // namespace hlo

@@ -4,14 +4,16 @@
 #include <tuple>
 
 #include "ir/source_lines.h"
+#include "replay/report/module_findings.h"
 
 namespace hlo {
 namespace {
 
-std::string summary_key(const Module& m, InstId i, const std::string& by, const std::string& module) {
+std::string summary_key(const Module& m, InstId i, const std::string& by, const std::string& module,
+                        const UserFrames& lines) {
   if (by == "module") return module;
   if (by == "class") return kernel_class(m, i);
-  std::string key = by == "line" ? kernel_source_line(m, i).text() : scope_of(kernel_op_name(m, i));
+  std::string key = by == "line" ? lines.kernel(i).text() : scope_of(kernel_op_name(m, i));
   return key.empty() ? "(unknown)" : key;
 }
 
@@ -19,8 +21,10 @@ std::string summary_key(const Module& m, InstId i, const std::string& by, const 
 
 void add_to_summary(const Module& m, const std::string& by, const std::string& name, const ModuleCost& cost,
                     const MemoryReport* memory, SummaryRows* rows, const MeasuredSeconds& measured) {
-  for (const KernelCost& k : cost.kernels) {
-    SummaryRow& row = (*rows)[summary_key(m, k.inst, by, name)];
+  const UserFrames lines = by == "line" ? user_frames(m, cost) : UserFrames(m);
+  for (const KernelCost& k : cost.kernels) {  // dearest first
+    SummaryRow& row = (*rows)[summary_key(m, k.inst, by, name, lines)];
+    if (row.stack.empty() && by == "line") row.stack = kernel_source_stack(m, k.inst);
     row.seconds += k.seconds;
     if (measured) row.measured += measured(m.inst_name(k.inst)).value_or(0);
     row.flops += (k.cost.flops + k.cost.transcendentals) * k.times;
@@ -33,19 +37,20 @@ void add_to_summary(const Module& m, const std::string& by, const std::string& n
       if (!m.alive(i)) continue;
       std::string key = by == "class" && m.op(i) != Opcode::Fusion && !CostAnalysis::runs(m, i)
                             ? std::string(op_text(m.op(i)))
-                            : summary_key(m, i, by, name);
+                            : summary_key(m, i, by, name, lines);
       ++(*rows)[key].instructions;
     }
   if (!memory) return;
   std::map<std::string_view, InstId> named;
-  if (by == "class")
+  if (by == "class" || !lines.helpers().empty())
     for (CompId c : m.computations())
       for (InstId i : m.comp(c).order)
         if (m.alive(i)) named.emplace(m.inst_name(i), i);
   for (const MemoryValue& v : memory->alive) {
     std::string key = by == "module" ? name : by == "line" ? v.source.text() : scope_of(v.op_name);
+    const auto found = named.find(v.instruction);
+    if (by == "line" && found != named.end()) key = lines.kernel(found->second).text();
     if (by == "class") {
-      auto found = named.find(v.instruction);
       key = found == named.end()                   ? "(unknown)"
             : CostAnalysis::runs(m, found->second) ? kernel_class(m, found->second)
                                                    : std::string(op_text(m.op(found->second)));

@@ -38,7 +38,8 @@ struct WhatIfSide {
   size_t instructions = 0, pass_runs = 0;
   std::vector<WhatIfKernel> kernels;  // in the order of the module
   double bytes = 0, flops = 0, seconds = 0;
-  int64_t peak = 0;  // bytes alive at once, by our schedule and buffer assignment
+  int64_t peak = 0;       // bytes alive at once, by our schedule and buffer assignment
+  int64_t allocated = 0;  // bytes: arguments, results that are no arguments, and temporaries
   size_t loops_without_trip_count = 0;
   std::map<std::string, size_t> by_kind() const;
 };
@@ -68,5 +69,9 @@ struct WhatIfOptions {
 // Of a module as it stands in front of optimization; it is left alone. Throws Failure: kUsage where the pipeline
 // xla-gpu has no such pass or option, kUnsupported where the batch cannot be changed, and as passes do.
 WhatIf what_if(const Module& m, const WhatIfOptions& options);
+
+// One side by itself: the module as the pipeline leaves it. `gpu`: nothing, an H200. Throws as what_if.
+WhatIfSide compiled_side(const Module& m, const std::optional<NamedGpu>& gpu,
+                         const std::function<void(const std::string& pass)>& progress = {});
 
 }  // namespace hlo
