@@ -306,7 +306,7 @@ int cmd_extract(const ExtractArgs& a);
 struct ExplainArgs {
   std::string file, instruction, pass, trace;
   std::vector<std::string> why_not;
-  bool json = false;
+  bool json = false, raw = false;
 };
 int cmd_explain(const ExplainArgs& a);
 
