@@ -310,7 +310,8 @@ bool find_computation(const Lineage& lineage, StrId name, Found* out) {
   for (size_t k = lineage.size(); k-- > 0;) {
     const Snapshot& s = lineage.stage(k);
     if (any) {
-      if (!s.computation(out->id)) return true;
+      const auto& order = s.computation_order();
+      if (std::find(order.begin(), order.end(), out->id) == order.end()) return true;
       out->first = k;
       continue;
     }
@@ -353,7 +354,8 @@ bool computation_story(Recording& r, const std::string& wanted, ComputationStory
   const std::unique_ptr<Module> was = found.first > 0 ? lineage.module(found.first - 1) : nullptr;
   PrintOptions brief;
   brief.metadata = brief.backend_config = false;
-  for (InstId i : m->callers()[found.id.value]) {
+  const std::vector<std::vector<InstId>> callers = m->callers();  // outlives the loop over a part of it
+  for (InstId i : callers[found.id.value]) {
     out->callers.push_back(fmt::format("{} in {}", print_instruction(*m, i, brief), m->comp_name(m->parent(i))));
     for (std::string& line : lines_with(r, "thunk", std::string(m->inst_name(i))))
       out->thunks.push_back(std::move(line));
