@@ -56,6 +56,7 @@ uint64_t Fingerprints::with_attrs(InstId inst, uint64_t h) {
 uint64_t Fingerprints::computation(CompId comp) {
   if (auto found = known_.find(comp); found != known_.end()) return found->second;
   check_stack("computations call each other");
+  if (options_.any_order) return known_[comp] = in_any_order(comp);
   std::unordered_map<InstId, uint64_t> number;
   uint64_t h = m_.comp(comp).params.size();
   for (InstId i : m_.post_order(comp)) {
@@ -67,6 +68,53 @@ uint64_t Fingerprints::computation(CompId comp) {
   h = hash_combine(h, number.at(m_.comp(comp).root));
   known_[comp] = h;
   return h;
+}
+
+// What each instruction is made of and what reads it, as a sum: equal for graphs that are the same but for their order.
+uint64_t Fingerprints::in_any_order(CompId comp) {
+  std::unordered_set<InstId> left_out;
+  if (!options_.unread_elements) left_out = unread_elements(m_, comp);
+  std::vector<InstId> order = m_.post_order(comp);
+  std::erase_if(order, [&](InstId i) { return left_out.contains(i); });
+  struct Seen {
+    uint64_t own = 0, up = 0, down = 0;
+  };
+  std::unordered_map<InstId, Seen> seen;
+  seen.reserve(order.size());
+  for (InstId i : order) {
+    Seen now;
+    now.own = now.up = instruction(i);
+    for (InstId o : m_.operands(i)) now.up = hash_combine(now.up, seen.at(o).up);
+    seen[i] = now;
+  }
+  const InstId root = m_.comp(comp).root;
+  seen.at(root).down = 1;
+  uint64_t sum = 0;
+  for (size_t k = order.size(); k-- > 0;) {
+    const Seen now = seen.at(order[k]);
+    sum += mix64(hash_combine(now.up, mix64(now.down)));
+    // The operands' own place among those of a reader counts, and what the reader is itself made of.
+    const uint64_t reader = hash_combine(now.up, mix64(now.down));
+    uint64_t slot = 0;
+    for (InstId o : m_.operands(order[k])) seen.at(o).down += mix64(hash_combine(reader, ++slot));
+  }
+  return hash_combine(hash_combine(m_.comp(comp).params.size(), sum), seen.at(root).up);
+}
+
+std::unordered_set<InstId> unread_elements(const Module& m, CompId comp) {
+  std::unordered_set<InstId> read{m.comp(comp).root}, out;
+  std::vector<InstId> order = m.post_order(comp);
+  for (InstId i : order)
+    for (InstId p : m.control_preds(i)) read.insert(i), read.insert(p);
+  for (size_t k = order.size(); k-- > 0;) {
+    const InstId i = order[k];
+    if (m.op(i) == Opcode::GetTupleElement && !read.contains(i)) {
+      out.insert(i);
+      continue;
+    }
+    for (InstId o : m.operands(i)) read.insert(o);
+  }
+  return out;
 }
 
 }  // namespace hlo

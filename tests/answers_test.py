@@ -244,6 +244,261 @@ def why_not_of_strangers(tmp):
     expect("never in one stage", got == 1 and "never in one stage: one stands last in before_optimizations, later in after_optimizations" in json.loads(out)["meet"], out + err)
 
 
+def reordered(text, seed):
+    """The same module under other names, its computations and instructions in another order that still holds."""
+    import random
+    import re
+    chance = random.Random(seed)
+    head, computations, body, name = [], [], None, None
+    for line in text.splitlines():
+        if line.endswith("{") and " = " not in line and not line.startswith("HloModule"):
+            name, body = line, []
+        elif line == "}" and body is not None:
+            computations.append((name, body))
+            body = None
+        elif body is not None:
+            body.append(line)
+        elif not computations:
+            head.append(line)
+    result, made = {}, []
+    for name, body in computations:
+        rows = {re.match(r"\s*(?:ROOT )?%([\w.\-]+) = ", line)[1]: line for line in body}
+        needs = {k: {n for n in re.findall(r"%([\w.\-]+)", line.split(" = ", 1)[1]) if n in rows and n != k} for k, line in rows.items()}
+        order = []
+        while needs:
+            free = sorted(k for k, n in needs.items() if not n)
+            k = chance.choice(free)
+            order.append(rows[k])
+            del needs[k]
+            for n in needs.values():
+                n.discard(k)
+        made.append([name, *order, "}"])
+    # Who is called stands before who calls.
+    named = {re.match(r"(?:ENTRY )?%?([\w.\-]+)", c[0])[1]: c for c in made}
+    calls = {k: {n for line in c[1:] for n in re.findall(r"(?:calls|to_apply|body|condition)=%([\w.\-]+)", line)} for k, c in named.items()}
+    out = []
+    while calls:
+        k = chance.choice(sorted(k for k, n in calls.items() if not n))
+        out += named[k]
+        del calls[k]
+        for n in calls.values():
+            n.discard(k)
+    text = "\n".join(head + out) + "\n"
+    names = sorted(set(re.findall(r"%([A-Za-z_][\w.\-]*)", text)))
+    new = [f"n{i}" for i in range(len(names))]
+    chance.shuffle(new)
+    table = dict(zip(names, new))
+    return re.sub(r"%([A-Za-z_][\w.\-]*)", lambda m: "%" + table[m[1]], text)
+
+
+TWINS = """HloModule m
+%f1 (a: f32[4], b: f32[4]) -> f32[4] {
+  %a = f32[4]{0} parameter(0)
+  %b = f32[4]{0} parameter(1)
+  %dead = f32[4]{0} cosine(%a)
+  %also = f32[4]{0} sine(%b)
+  %m = f32[4]{0} maximum(%a, %b)
+  ROOT %s = f32[4]{0} add(%m, %b)
+}
+%f2 (a.1: f32[4], b.1: f32[4]) -> f32[4] {
+  %a.1 = f32[4]{0} parameter(0)
+  %b.1 = f32[4]{0} parameter(1)
+  %m.1 = f32[4]{0} maximum(%a.1, %b.1)
+  ROOT %s.1 = f32[4]{0} subtract(%m.1, %b.1)
+}
+%f3 (a.2: f32[4]) -> f32[4] {
+  %a.2 = f32[4]{0} parameter(0)
+  %c.2 = f32[4]{0} constant({1, 2, 3, 4})
+  %m.2 = f32[4]{0} maximum(%a.2, %c.2)
+  ROOT %s.2 = f32[4]{0} multiply(%m.2, %a.2)
+}
+ENTRY %e (p: f32[4], q: f32[4]) -> (f32[4], f32[4], f32[4], f32[4]) {
+  %p = f32[4]{0} parameter(0)
+  %q = f32[4]{0} parameter(1)
+  %u = f32[4]{0} negate(%q)
+  %v = f32[4]{0} exponential(%q)
+  %fusion = f32[4]{0} fusion(%p, %q), kind=kLoop, calls=%f1
+  %fusion.1 = f32[4]{0} fusion(%q, %p), kind=kLoop, calls=%f2
+  %fusion.2 = f32[4]{0} fusion(%p), kind=kLoop, calls=%f3
+  %fusion.3 = f32[4]{0} fusion(%q), kind=kLoop, calls=%f3
+  ROOT %t = (f32[4]{0}, f32[4]{0}, f32[4]{0}, f32[4]{0}) tuple(%fusion, %fusion.1, %fusion.2, %fusion.3)
+}
+"""
+
+
+@part
+def equal_modules_are_equal(tmp):
+    f, g = tmp / "f.hlo", tmp / "g.hlo"
+    texts = [TWINS]
+    for name in ("mobilenet_v1.hlo",):
+        texts.append(run("print", "--style=default", data / name)[1])
+    for number, text in enumerate(texts):
+        f.write_text(text)
+        for seed in range(6):
+            g.write_text(reordered(text, seed))
+            code, out, err = run("diff", f, g)
+            expect(f"module {number}, order {seed}", code == 0 and "same structure" in out, out + err)
+    f.write_text(TWINS)
+    edits = {"opcode in a fusion": ("%s = f32[4]{0} add", "%s = f32[4]{0} power"), "operands in a fusion": ("maximum(%a, %b)", "maximum(%b, %b)"),
+             "a constant": ("{1, 2, 3, 4}", "{1, 2, 3, 5}"), "a call's operands": ("fusion(%q, %p)", "fusion(%q, %q)"),
+             "what nobody reads": ("%v = f32[4]{0} exponential", "%v = f32[4]{0} tanh"), "what nobody reads in a fusion": ("cosine(%a)", "tan(%a)"),
+             "an attribute": ("fusion(%p), kind=kLoop", "fusion(%p), kind=kInput"), "results": ("tuple(%fusion, %fusion.1,", "tuple(%fusion.1, %fusion,")}
+    for name, (old, new) in edits.items():
+        for seed in range(4):
+            expect(f"{name} is in the text", TWINS.count(old) == 1)
+            g.write_text(reordered(TWINS.replace(old, new), seed))
+            code, out, err = run("diff", f, g, "--json")
+            d = json.loads(out)
+            expect(f"{name} edited, order {seed}", code == 1 and (d["modified"], d["added"], d["removed"], d["moved"]) == (1, 0, 0, 0), out[:1500] + err)
+    # One value shared, or made twice: not the same graph, though the same results.
+    f.write_text(entry(" p = f32[4] parameter(0)\n a = f32[4] sine(p)\n b = f32[4] sine(p)\n ROOT r = f32[4] add(a, b)"))
+    g.write_text(entry(" p = f32[4] parameter(0)\n a = f32[4] sine(p)\n ROOT r = f32[4] add(a, a)"))
+    code, out, err = run("diff", f, g)
+    expect("shared is not made twice", code == 1, out + err)
+
+
+@part
+def elements_that_nobody_reads(tmp):
+    whole = (" p = f32[4] parameter(0)\n t = (f32[4], f32[4], (f32[4], f32[4])) custom-call(p), custom_call_target=\"x\"\n a = f32[4] get-tuple-element(t), index=0\n"
+             " {}\n ROOT r = f32[4] {}(a)")
+    dead = "b = f32[4] get-tuple-element(t), index=1\n c = (f32[4], f32[4]) get-tuple-element(t), index=2\n d = f32[4] get-tuple-element(c), index=0"
+    stages = ("before_optimizations", "0001.p.after_algsimp.before_dce", "after_optimizations")
+    for side, extra, op in (("old", dead, "sine"), ("new", "", "sine"), ("other", "", "tan")):
+        (tmp / side).mkdir()
+        for k, stage in enumerate(stages):
+            (tmp / side / f"module_0001.m.{stage}.txt").write_text(entry(whole.format(extra, op if k else "sine")))
+    for first, second in (("old", "new"), ("new", "old")):
+        code, out, err = run("diff", tmp / first, tmp / second)
+        expect(f"{first} and {second}", code == 0 and "get-tuple-elements that nobody reads" in out and out.startswith("same"), out + err)
+    code, out, err = run("diff", tmp / "old", tmp / "other", "--json")
+    d = json.loads(out)
+    expect("another difference is the first one", code == 1 and "algsimp" in d["verdict"] and (d["modified"], d["removed"], d["added"]) == (1, 0, 0), out + err)
+    # What is read, or ordered, counts.
+    for name, text in (("read", entry(whole.format(dead, "sine")).replace("sine(a)", "sine(b)")),
+                       ("ordered", entry(whole.format(dead, "sine")).replace("ROOT r = f32[4] sine(a)", "ROOT r = f32[4] sine(a), control-predecessors={b}"))):
+        (tmp / name).mkdir()
+        for stage in stages:
+            (tmp / name / f"module_0001.m.{stage}.txt").write_text(text)
+        code, out, err = run("diff", tmp / name, tmp / "new")
+        expect(f"an element that is {name}", code == 1 and "first stage that differs" in out, out + err)
+
+
+@part
+def an_heir_by_the_data(tmp):
+    before = (" p = f32[4] parameter(0)\n q = f32[4] parameter(1)\n add.402 = f32[4] add(p, q)\n add.403 = f32[4] add(add.402, q)\n ROOT n = f32[4] negate(add.403)")
+    after = (" p = f32[4] parameter(0)\n q = f32[4] parameter(1)\n add.402 = f32[4] add(p, q)\n {0}.1 = {1} {0}({2}){3}\n {0}.2 = {1} {0}(q){3}\n"
+             " add.9 = {1} add({0}.1, {0}.2)\n {4}\n ROOT n = f32[4] negate(back)")
+    cases = {"reshape": ("reshape", "f32[2,2]", "add.402", "", "back = f32[4] reshape(add.9)"), "bitcast": ("bitcast", "f32[2,2]", "add.402", "", "back = f32[4] bitcast(add.9)"),
+             "convert": ("convert", "f64[4]", "add.402", "", "back = f32[4] convert(add.9)")}
+    for name, (op, shape, of, more, back) in cases.items():
+        place = tmp / name
+        place.mkdir()
+        (place / "module_0001.m.before_optimizations.txt").write_text(entry(before))
+        (place / "module_0001.m.after_optimizations.txt").write_text(entry(after.format(op, shape, of, more, back)))
+        for which, ancestor in ((f"{op}.1", "add.402"), (f"{op}.2", "q")):
+            code, out, err = run("explain", place, which, "--json")
+            events = [e for e in json.loads(out)["events"] if e["name"] == which] if code == 0 else []
+            expect(f"{which} comes from {ancestor}", events and events[0]["what"].split(",")[0] == f"made of {ancestor}", out + err)
+
+
+@part
+def computations_by_name(tmp):
+    text = entry(" p = f32[4] parameter(0)\n s = f32[4] sine(p)\n ROOT c = f32[4] cosine(s)")
+    fused = entry(" p = f32[4] parameter(0)\n ROOT call = f32[4] call(p), to_apply=command_buffer_1",
+                  "command_buffer_1 { a = f32[4] parameter(0)\n s = f32[4] sine(a)\n ROOT c = f32[4] cosine(s) }")
+    dump = tmp / "dump"
+    dump.mkdir()
+    (dump / "module_0001.m.before_optimizations.txt").write_text(text)
+    (dump / "module_0001.m.0001.p.after_command-buffer-scheduling.before_x.txt").write_text(fused)
+    (dump / "module_0001.m.after_optimizations.txt").write_text(fused)
+    code, out, err = run("explain", dump, "command_buffer_1")
+    for words in ("computation command_buffer_1", "command-buffer-scheduling", "called by: %call", "in e", "%s = ", "%c = ", "from e"):
+        expect(f"a command buffer: {words}", code == 0 and words in out, out + err)
+    code, out, err = run("explain", dump, "%command_buffer_1", "--json")
+    d = json.loads(out) if code == 0 else {}
+    expect("as JSON", d.get("computation") == "command_buffer_1" and len(d["holds"]) == 2 and len(d["called_by"]) == 1, out + err)
+    code, out, err = run("explain", dump, "command_buffer_7")
+    expect("none of the name", code == 2 and "command_buffer_7" in err, out + err)
+    code, out, err = run("extract", f"{dump}:after_optimizations", "command_buffer_1")
+    expect("extracted", code == 0 and "cosine" in out and "sine" in out and "call" not in out.replace("ENTRY", ""), out + err)
+    code, out, err = run("extract", f"{dump}:after_optimizations", "command_bufer_1")
+    expect("a near name", code == 2 and "did you mean 'command_buffer_1'" in err, out + err)
+    code, out, err = run("search", dump, "command_buffer", "--json")
+    d = json.loads(out) if code in (0, 1) else {}
+    expect("found", code == 0 and [c["computation"] for c in d["computations"]] == ["command_buffer_1"], out + err)
+
+
+COPIES = {
+    "donated": ("HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }", " p = f32[4]{0} parameter(0), metadata={op_name=\"p\" source_file=\"a.py\" source_line=1}\n"
+                " k = f32[4]{0} copy(p)\n w = f32[4]{0} negate(k), metadata={op_name=\"w\" source_file=\"a.py\" source_line=5}\n r = f32[4]{0} sine(k), metadata={op_name=\"r\" source_file=\"a.py\" source_line=9}\n"
+                " ROOT t = (f32[4]{0}, f32[4]{0}) tuple(w, r)", ("donated parameter", "w (a.py:5)", "r (a.py:9)", "p (a.py:1)")),
+    "returned": ("HloModule m", " p = f32[4]{0} parameter(0)\n k = f32[4]{0} copy(p)\n s = f32[4]{0} sine(p)\n ROOT t = (f32[4]{0}, f32[4]{0}) tuple(k, s)", ("result", "parameter p", "result {0}", "caller's")),
+    "constant": ("HloModule m", " c = f32[4]{0} constant({1, 2, 3, 4})\n p = f32[4]{0} parameter(0)\n k = f32[4]{0} copy(c)\n ROOT t = (f32[4]{0}, f32[4]{0}) tuple(k, p)", ("result", "constant c", "result {0}")),
+    "layout": ("HloModule m", " p = f32[4,2]{1,0} parameter(0)\n k = f32[4,2]{0,1} copy(p)\n ROOT s = f32[4,2]{0,1} sine(k)", ("layout", "{1,0}", "{0,1}", "s takes")),
+    "two": ("HloModule m", " p = f32[4]{0} parameter(0)\n v = f32[4]{0} sine(p)\n k = f32[4]{0} copy(v)\n ROOT t = (f32[4]{0}, f32[4]{0}) tuple(v, k)", ("two results", "result {0}", "result {1}")),
+    "late": ("HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }", " p = f32[4]{0} parameter(0)\n i = s32[] parameter(1)\n one = f32[1]{0} constant({1})\n k = f32[4]{0} copy(p)\n"
+             " u = f32[4]{0} dynamic-update-slice(k, one, i)\n r = f32[4]{0} sine(p)\n ROOT t = (f32[4]{0}, f32[4]{0}) tuple(u, r)", ("u writes into the donated buffer of p", "r reads p after it")),
+    "kept": ("HloModule m", " p = f32[4]{0} parameter(0)\n i = s32[] parameter(1)\n one = f32[1]{0} constant({1})\n k = f32[4]{0} copy(p)\n ROOT u = f32[4]{0} dynamic-update-slice(k, one, i)", ("did not donate", "u writes")),
+    "nothing": ("HloModule m", " p = f32[4]{0} parameter(0)\n k = f32[4]{0} copy(p)\n ROOT s = f32[4]{0} sine(k)", ("unknown",)),
+}
+
+
+@part
+def why_a_copy(tmp):
+    for name, (header, body, words) in COPIES.items():
+        dump = tmp / name
+        dump.mkdir()
+        (dump / "module_0001.m.before_optimizations.txt").write_text(entry(body, header=header))
+        code, out, err = run("explain", dump, "k")
+        line = next((l for l in out.splitlines() if l.startswith("why: ")), "")
+        for word in words:
+            expect(f"copy {name}: {word}", code == 0 and word in line, out + err)
+    body = ("b { s = (s32[], s32[]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n k = s32[] copy(i)\n o = s32[] constant(1)\n n = s32[] add(k, o)\n x = s32[] multiply(k, k)\n ROOT t = (s32[], s32[]) tuple(n, x) }\n"
+            "c { s.1 = (s32[], s32[]) parameter(0)\n j = s32[] get-tuple-element(s.1), index=0\n e = s32[] constant(3)\n ROOT l = pred[] compare(j, e), direction=LT }")
+    (tmp / "loop").mkdir()
+    (tmp / "loop/module_0001.m.before_optimizations.txt").write_text(
+        entry(" z = s32[] constant(0)\n p = s32[] parameter(0)\n a = (s32[], s32[]) tuple(p, p)\n ROOT w = (s32[], s32[]) while(a), condition=c, body=b", body))
+    code, out, err = run("explain", tmp / "loop", "k")
+    expect("copy of a loop's state", code == 0 and "why: loop state: n writes element 0" in out and "x reads what was there before" in out, out + err)
+
+
+DECISIONS = """fusion_steps {
+  update_priority {
+    producer_name: "one"
+    consumer_names: "two"
+    us_fused: 5.5
+    us_unfused: 4.25
+  }
+}
+fusion_steps {
+  producer_ineligible {
+    producer_name: "two"
+    reason: "it is too large"
+  }
+}
+"""
+
+
+@part
+def the_last_decision_in_words(tmp):
+    body = " p = f32[8] parameter(0)\n {0} = f32[8] sine(p)\n {1} = f32[8] cosine({0})\n ROOT {2} = f32[8] tanh({1})"
+    dump = tmp / "dump"
+    dump.mkdir()
+    (dump / "module_0001.m.before_optimizations.txt").write_text(entry(body.format("one", "two", "three")))
+    (dump / "module_0001.m.after_optimizations.txt").write_text(entry(body.format("sine_1", "cosine_2", "tanh_3")))
+    (dump / "module_0001.m.priority_fusion_dump.txt").write_text(DECISIONS)
+    for first, second in (("one", "two"), ("sine_1", "cosine_2"), ("one", "cosine_2"), ("two", "one")):
+        code, out, err = run("explain", dump, "--why-not", first, second)
+        expect(f"{first} and {second}", code == 0 and out.startswith("5.5 µs fused, 4.25 µs apart: priority-fusion did not fuse one into two: it saves nothing"), out + err)
+    code, out, err = run("explain", dump, "--why-not", "two", "three", "--raw")
+    expect("ineligible, and the line", code == 0 and out.startswith("priority-fusion did not fuse two into three: it is too large") and "producer_ineligible: producer_name" in out, out + err)
+    code, out, err = run("explain", dump, "--why-not", "two", "p")
+    expect("no advice to make a file that is there", code == 1 and "--xla_dump" not in out, out + err)
+    code, out, err = run("explain", dump, "--why-not", "one", "two", "--json")
+    d = json.loads(out)
+    expect("as JSON", code == 0 and d["last"].startswith("5.5 µs") and len(d["decisions"]) == 1, out + err)
+
+
 LL = """; ModuleID = 'm'
 source_filename = "m"
 target datalayout = "e"

@@ -1,6 +1,7 @@
 // explain: the history of an instruction, what kept two apart, what a pass did.
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 
 #include "replay/cli/command.h"
@@ -12,6 +13,7 @@
 #include "replay/report/answers.h"
 #include "replay/report/explain.h"
 #include "replay/report/profile.h"
+#include "replay/report/why_made.h"
 
 namespace hlo {
 namespace {
@@ -38,7 +40,55 @@ History history_of_one(const ExplainArgs& a, std::vector<Recording>& all) {
   return std::move(*found);
 }
 
+bool has_instruction(std::vector<Recording>& all, std::string name) {
+  if (name.starts_with('%')) name.erase(0, 1);
+  return std::any_of(all.begin(), all.end(), [&](Recording& r) {
+    Meeting m = meeting(r, name, name);
+    return m.first;
+  });
+}
+
+// A computation by name, where no instruction has it. Nothing where no module has one.
+std::optional<int> explain_computation(const ExplainArgs& a, std::vector<Recording>& all) {
+  std::vector<std::pair<const Recording*, ComputationStory>> found;
+  for (Recording& r : all) {
+    ComputationStory s;
+    if (computation_story(r, a.instruction, &s)) found.emplace_back(&r, std::move(s));
+  }
+  if (found.empty()) return std::nullopt;
+  if (found.size() > 1) {
+    std::vector<std::string> holders;
+    for (const auto& [r, s] : found)
+      holders.push_back(fmt::format("{}:{:04}  {}", a.file, r->module_number, printable(r->module_name)));
+    fail(FailureKind::kUsage, "{} modules have a computation '{}'; name one of them:\n  {}", found.size(),
+         a.instruction, fmt::join(holders, "\n  "));
+  }
+  const ComputationStory& s = found[0].second;
+  if (a.json) {
+    Json holds = Json::array();
+    for (const auto& h : s.holds) holds.push_back({{"instruction", h.text}, {"origin", h.origin}});
+    print_json({{"computation", s.name},
+                {"stage", s.stage},
+                {"made_by", s.made_by},
+                {"called_by", s.callers},
+                {"holds", holds},
+                {"thunks", s.thunks}});
+    return kYes;
+  }
+  fmt::print("computation {} (in {})\n", printable(s.name), s.stage);
+  fmt::print("{}\n", s.made_by.empty() ? "stands there from the start" : "made by " + s.made_by);
+  for (const std::string& line : s.callers) fmt::print("called by: {}\n", printable(line));
+  if (s.callers.empty()) fmt::print("called by: nothing; it is the entry, or left behind\n");
+  fmt::print("holds {} instructions:\n", s.holds.size());
+  for (const auto& h : s.holds)
+    fmt::print("  {}{}\n", printable(h.text), h.origin.empty() ? "" : "   (" + printable(h.origin) + ")");
+  for (const std::string& line : s.thunks) fmt::print("thunk: {}\n", printable(line));
+  return kYes;
+}
+
 int explain_instruction(const ExplainArgs& a, std::vector<Recording>& all) {
+  if (!has_instruction(all, a.instruction))
+    if (std::optional<int> code = explain_computation(a, all)) return *code;
   History h = history_of_one(a, all);
   // The kernel is named after what the instruction ended as, or after the fusion that took it.
   double seconds = 0, share = 0;
@@ -69,6 +119,7 @@ int explain_instruction(const ExplainArgs& a, std::vector<Recording>& all) {
     if (!e.before.empty()) fmt::print("  - {}\n", e.before);
     if (!e.after.empty()) fmt::print("  + {}\n", e.after);
   }
+  for (const std::string& line : h.reasons) fmt::print("why: {}\n", printable(line));
   if (!h.source.empty()) fmt::print("source: {}\n", h.source);
   if (a.frames) print_frames(h.stack);
   for (const std::string& line : h.buffers) fmt::print("buffer: {}\n", line);
@@ -82,7 +133,6 @@ int explain_instruction(const ExplainArgs& a, std::vector<Recording>& all) {
 }
 
 int explain_pair(const ExplainArgs& a, std::vector<Recording>& all) {
-  std::vector<std::string> lines;
   bool known[2] = {false, false};
   std::string near[2], meet;
   for (Recording& r : all) {
@@ -96,21 +146,41 @@ int explain_pair(const ExplainArgs& a, std::vector<Recording>& all) {
     if (!known[k])
       fail(FailureKind::kUsage, "no stage of {} has an instruction '{}'{}", a.file, a.why_not[static_cast<size_t>(k)],
            near[k].empty() ? "" : fmt::format("; did you mean '{}'?", near[k]));
-  for (Recording& r : all)
-    for (std::string& line : why_not_fused(r, a.why_not[0], a.why_not[1])) lines.push_back(std::move(line));
-  if (a.json)
-    print_json({{"first", a.why_not[0]}, {"second", a.why_not[1]}, {"decisions", lines}, {"meet", meet}});
-  else
-    for (const std::string& line : lines) fmt::print("{}\n", line);
-  if (lines.empty() && !a.json && !meet.empty())
+  PairDecisions found;
+  for (Recording& r : all) {
+    PairDecisions one = why_not_fused(r, a.why_not[0], a.why_not[1]);
+    if (!one.last.empty()) found.last = std::move(one.last);
+    found.dumped |= one.dumped;
+    std::move(one.lines.begin(), one.lines.end(), std::back_inserter(found.lines));
+  }
+  const bool none = found.lines.empty();
+  if (a.json) {
+    print_json({{"first", a.why_not[0]},
+                {"second", a.why_not[1]},
+                {"last", found.last},
+                {"decisions", found.lines},
+                {"meet", meet}});
+    return none ? kNo : kYes;
+  }
+  if (!found.last.empty()) fmt::print("{}\n", printable(found.last));
+  if (a.raw || found.last.empty())
+    for (const std::string& line : found.lines) fmt::print("{}\n", printable(line));
+  else if (found.lines.size() > 1)
+    fmt::print("({} decisions about them are recorded; --raw prints them)\n", found.lines.size());
+  if (!none) return kYes;
+  if (!meet.empty()) {
     fmt::print("no decision about {} and {}: {}\n", a.why_not[0], a.why_not[1], meet);
-  else if (lines.empty() && !a.json)
-    fmt::print("no decision about {} and {} is recorded; names are those of the stage before fusion{}\n", a.why_not[0],
-               a.why_not[1],
-               all[0].source == "xla" ? ", and XLA writes its decisions with --xla_dump_fusion_visualization or "
-                                        "--xla_gpu_dump_llvmir (priority_fusion_dump)"
-                                      : "");
-  return lines.empty() ? kNo : kYes;
+    return kNo;
+  }
+  const char* advice = "";
+  if (found.dumped)
+    advice = "; the folder's priority_fusion_dump names no step of these two";
+  else if (all[0].source == "xla")
+    advice =
+        "; XLA writes its decisions with --xla_dump_fusion_visualization or --xla_gpu_dump_llvmir "
+        "(priority_fusion_dump)";
+  fmt::print("no decision about {} and {} is recorded{}\n", a.why_not[0], a.why_not[1], advice);
+  return kNo;
 }
 
 int explain_pass(const ExplainArgs& a, std::vector<Recording>& all) {

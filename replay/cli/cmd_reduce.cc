@@ -335,6 +335,11 @@ int cmd_extract(const ExtractArgs& a) {
       if (m->inst_name(i) == wanted) found = i;
       if (int d = edit_distance(m->inst_name(i), wanted); d < distance) distance = d, nearest = m->inst_name(i);
     }
+  // A computation by name: what its root gives, of its parameters.
+  for (CompId c : m->computations()) {
+    if (m->comp_name(c) == wanted && !found.valid()) found = m->comp(c).root;
+    if (int d = edit_distance(m->comp_name(c), wanted); d < distance) distance = d, nearest = m->comp_name(c);
+  }
   if (!found.valid())
     fail(FailureKind::kUsage, "{} has no instruction '{}'{}", a.file, wanted,
          nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));

@@ -29,6 +29,11 @@ bool fits(const SearchArgs& a, const Module& m, InstId i) {
          (a.line.empty() || has_part(source_line(m, i).text(), a.line));
 }
 
+// By name alone: whoever asks for an opcode or a shape wants instructions.
+bool asks_by_name(const SearchArgs& a) {
+  return !a.name.empty() && a.opcode.empty() && a.op_name.empty() && a.shape.empty() && a.line.empty();
+}
+
 // What every command takes: `DIR:MODULE:STAGE`, the file as it was given.
 std::string stage_id(const LookedAt& l, const std::string& spec) {
   if (!l.recording) return l.spec;
@@ -45,8 +50,8 @@ int cmd_search(const SearchArgs& a) {
   if (a.name.empty() && a.opcode.empty() && a.op_name.empty() && a.shape.empty() && a.line.empty())
     fail(FailureKind::kUsage, "search takes a NAME, or --opcode, --op-name, --shape or --line");
   std::vector<LookedAt> all = looked_at(a.file);
-  Json list = Json::array(), problems = Json::array();
-  size_t found = 0;
+  Json list = Json::array(), computations = Json::array(), problems = Json::array();
+  size_t found = 0, named = 0;  // instructions, computations
   PrintOptions brief;
   brief.metadata = brief.backend_config = false;
   for (LookedAt& l : all) {
@@ -60,6 +65,17 @@ int cmd_search(const SearchArgs& a) {
     }
     const Module& m = *l.module;
     const std::string stage = stage_id(l, a.file);
+    for (CompId c : m.computations()) {
+      if (!asks_by_name(a) || !has_part(m.comp_name(c), a.name)) continue;
+      ++named;
+      const size_t held = m.size(c);
+      if (a.json)
+        computations.push_back(
+            {{"stage", stage}, {"module", m.name()}, {"computation", m.comp_name(c)}, {"instructions", held}});
+      else if (named <= a.most)
+        fmt::print("{}#{}\n    a computation of {} instructions\n", printable(stage),
+                   printable(std::string(m.comp_name(c))), held);
+    }
     for (CompId c : m.computations())
       for (InstId i : m.comp(c).order) {
         if (!m.alive(i) || !fits(a, m, i)) continue;
@@ -83,13 +99,17 @@ int cmd_search(const SearchArgs& a) {
     l.module = nullptr;
   }
   if (a.json) {
-    print_json({{"file", a.file}, {"found", found}, {"instructions", list}, {"problems", problems}});
+    print_json({{"file", a.file},
+                {"found", found},
+                {"instructions", list},
+                {"computations", computations},
+                {"problems", problems}});
   } else {
     if (found > a.most) fmt::print("… and {} more (--most)\n", found - a.most);
-    if (!found) fmt::print("nothing fits\n");
+    if (!found && !named) fmt::print("nothing fits\n");
     for (const Json& p : problems) fmt::print(stderr, "warning: {}\n", printable(p.get<std::string>()));
   }
-  return !problems.empty() ? kBad : found ? kYes : kNo;
+  return !problems.empty() ? kBad : found || named ? kYes : kNo;
 }
 
 }  // namespace hlo

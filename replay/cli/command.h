@@ -325,7 +325,7 @@ int cmd_extract(const ExtractArgs& a);
 struct ExplainArgs {
   std::string file, instruction, pass, trace;
   std::vector<std::string> why_not;
-  bool json = false, frames = false;
+  bool json = false, frames = false, raw = false;
 };
 int cmd_explain(const ExplainArgs& a);
 

@@ -183,12 +183,17 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->footer(
       "Examples:\n"
       "  hlo-replay explain /tmp/xla_dump dot.5              its history through every stage, buffer, thunk, source\n"
-      "  hlo-replay explain out --why-not add.1 reduce.2     decisions of fusion that name both\n"
+      "  hlo-replay explain out --why-not add.1 reduce.2     the last decision of fusion about both, names of any "
+      "stage\n"
+      "  hlo-replay explain out --why-not add.1 reduce.2 --raw  and all of them as they are recorded\n"
+      "  hlo-replay explain /tmp/xla_dump fused_computation  who calls a computation, what it holds, which pass made "
+      "it\n"
       "  hlo-replay explain out --pass algsimp               what each run did, rule by rule\n"
       "Exit code 1 where nothing is recorded about two instructions.");
   c->add_option("DIR", explain.file, "a recording or a folder that XLA dumped")->required();
-  c->add_option("INSTRUCTION", explain.instruction, "its name in any stage");
+  c->add_option("INSTRUCTION", explain.instruction, "its name in any stage; or a computation's, a command buffer's");
   c->add_option("--why-not", explain.why_not, "two names")->expected(2);
+  c->add_flag("--raw", explain.raw, "with --why-not: every decision as it is recorded, behind the last one in words");
   c->add_option("--pass", explain.pass, "name of a pass");
   c->add_flag("--frames", explain.frames, "the whole stack of its source line");
   c->add_option("--trace,--profile", explain.trace,

@@ -4,6 +4,7 @@
 #include <dtl/dtl.hpp>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/base/hash.h"
 #include "ir/fingerprint.h"
@@ -53,14 +54,19 @@ std::map<std::string, std::string> attribute_texts(const Module& m, InstId i) {
 
 class Differ {
  public:
-  Differ(const Module& a, const Module& b, Matching match, ModuleDiff& out)
+  Differ(const Module& a, const Module& b, Matching match, ModuleDiff& out,
+         UnreadElements unread = UnreadElements::kCount)
       : a_(a),
         b_(b),
         u_(a.u()),
         out_(out),
         match_(std::move(match)),
         moved_from_(a.inst_slots()),
-        moved_to_(b.inst_slots()) {}
+        moved_to_(b.inst_slots()) {
+    if (unread == UnreadElements::kCount) return;
+    for (int s = 0; s < 2; ++s)
+      for (const Module& m = s == 0 ? a_ : b_; CompId c : m.computations()) unread_[s].merge(unread_elements(m, c));
+  }
 
   void run() {
     out_.names_agree = match_.names_agree();
@@ -142,6 +148,10 @@ class Differ {
     // A new computation has parameters; that says nothing of its own.
     CompId partner = first ? match_.second(m.parent(i)) : match_.first(m.parent(i));
     if (m.op(i) == Opcode::Parameter && !partner.valid()) return;
+    if (unread_[first ? 0 : 1].contains(i)) {
+      ++out_.unread;
+      return;
+    }
     ModuleDiff::Line l;
     l.kind = first ? ModuleDiff::Line::kOnlyFirst : ModuleDiff::Line::kOnlySecond;
     l.sign = first ? '-' : '+';
@@ -267,43 +277,24 @@ class Differ {
   ModuleDiff& out_;
   Matching match_;
   std::vector<bool> moved_from_, moved_to_;
+  std::unordered_set<InstId> unread_[2];  // that do not count
   std::unordered_map<std::string, size_t> groups_;
 };
 
 }  // namespace
 
-namespace {
-
-// Of the values that the entry computes, in no order: what nobody reads may stand anywhere among the rest.
-uint64_t values_in_any_order(const Module& m) {
-  Fingerprints prints(m);
-  std::unordered_map<InstId, uint64_t> value;
-  std::vector<uint64_t> all;
-  for (InstId i : m.post_order(m.entry())) {
-    uint64_t h = prints.instruction(i);
-    for (InstId o : m.operands(i)) h = hash_combine(h, value.at(o));
-    value[i] = h;
-    all.push_back(h);
-  }
-  std::sort(all.begin(), all.end());
-  uint64_t h = value.at(m.comp(m.entry()).root);
-  for (uint64_t v : all) h = hash_combine(h, v);
-  return h;
-}
-
-}  // namespace
-
-bool same_structure(const Module& a, const Module& b) {
+bool same_structure(const Module& a, const Module& b, UnreadElements unread) {
   if (header_of(a) != header_of(b)) return false;
-  return Fingerprints(a).computation(a.entry()) == Fingerprints(b).computation(b.entry()) ||
-         values_in_any_order(a) == values_in_any_order(b);
+  Fingerprints::Options options;
+  options.any_order = true, options.unread_elements = unread == UnreadElements::kCount;
+  return Fingerprints(a, options).computation(a.entry()) == Fingerprints(b, options).computation(b.entry());
 }
 
-ModuleDiff diff_modules(const Module& a, const Module& b) {
+ModuleDiff diff_modules(const Module& a, const Module& b, UnreadElements unread) {
   ModuleDiff out;
-  out.same = same_structure(a, b);
+  out.same = same_structure(a, b, unread);
   out.same_text = out.same && print_module(a) == print_module(b);
-  if (!out.same) Differ(a, b, Matching(a, b), out).run();
+  if (!out.same) Differ(a, b, Matching(a, b), out, unread).run();
   return out;
 }
 

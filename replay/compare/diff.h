@@ -24,15 +24,18 @@ struct ModuleDiff {
   };
   std::vector<Line> lines;
   size_t removed = 0, added = 0, modified = 0, moved = 0;  // instructions
+  size_t unread = 0;  // elements of tuples that nobody reads, on one side alone: counted here only, where asked for
   bool names_agree = true;  // false: names were of no use, the modules number their instructions differently
 };
 
+enum class UnreadElements { kCount, kIgnore };  // elements of tuples that nobody reads, which a release prints or not
+
 // Modules of one universe.
-ModuleDiff diff_modules(const Module& a, const Module& b);
+ModuleDiff diff_modules(const Module& a, const Module& b, UnreadElements unread = UnreadElements::kCount);
 // Two stages of one lineage, with what instructions of the first live on as in the second: by id, without a guess.
 ModuleDiff diff_modules(const Module& a, const Module& b, std::span<const Heir> heirs);
 // The structure of one module equals that of the other; what diff_modules calls `same`, without the search.
-bool same_structure(const Module& a, const Module& b);
+bool same_structure(const Module& a, const Module& b, UnreadElements unread = UnreadElements::kCount);
 
 struct TextDiffLine {
   char sign;  // ' ', '-', '+'

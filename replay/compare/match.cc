@@ -14,7 +14,9 @@ bool Matching::same_value(InstId a, InstId b) const { return up_[0][a.value] == 
 class Matcher {
  public:
   Matcher(const Module& a, const Module& b, Matching& out)
-      : out_(out), side_{Side{a, Fingerprints(a), {}, {}, {}, {}}, Side{b, Fingerprints(b), {}, {}, {}, {}}} {}
+      : out_(out),
+        side_{Side{a, Fingerprints(a, in_any_order()), {}, {}, {}, {}},
+              Side{b, Fingerprints(b, in_any_order()), {}, {}, {}, {}}} {}
 
   void run() {
     prepare();
@@ -58,6 +60,12 @@ class Matcher {
   }
 
  private:
+  static Fingerprints::Options in_any_order() {
+    Fingerprints::Options options;
+    options.any_order = true;
+    return options;
+  }
+
   void prepare() {
     const Module &a = side_[0].m, &b = side_[1].m;
     out_.to_.resize(a.inst_slots()), out_.from_.resize(b.inst_slots());
@@ -89,10 +97,12 @@ class Matcher {
     return true;
   }
 
-  // Of computations that are the same throughout: whatever they call is paired by position, so that nothing else is.
+  // Of computations that are the same throughout: whatever they call is paired with its like, so that nothing else is.
   void pair_callees(CompId x, CompId y) {
     auto px = side_[0].m.post_order(x), py = side_[1].m.post_order(y);
-    for (size_t k = 0; k < px.size() && k < py.size(); ++k) pair_instructions(px[k], py[k]);
+    hash(0, x, px), hash(1, y, py);
+    pair_groups(
+        px, py, [&](int s, InstId i) { return hash_combine(out_.up_[s][i.value], side_[s].down[i.value]); }, false);
   }
 
   void pair_instructions(InstId x, InstId y) {
@@ -223,17 +233,24 @@ class Matcher {
     if (free(rx, ry) && a.op(rx) == b.op(ry)) pair_instructions(rx, ry);
     pair_groups(
         xs, ys, [&](int s, InstId i) { return hash_combine(side_[s].exact[i.value], side_[s].down[i.value]); }, false);
-    if (trusted()) {
-      std::unordered_map<StrId, InstId> named;
-      for (InstId two : ys)
-        if (!out_.from_[two.value].valid()) named[b[two].name] = two;
-      for (InstId one : xs) {
-        if (out_.to_[one.value].valid()) continue;
-        auto found = named.find(a[one].name);
-        if (found != named.end() && alike(one, found->second, 2)) pair_instructions(one, found->second);
-      }
-    }
+    // What reads and is read alike first: two releases give one name to fusions that have nothing in common.
+    spread(xs, 0);
+    for (int loose = 0; loose < 3; ++loose)
+      if (trusted()) by_name(xs, ys, loose);
     for (int loose = 0; loose < 4; ++loose) spread(xs, loose);
+  }
+
+  void by_name(const std::vector<InstId>& xs, const std::vector<InstId>& ys, int loose) {
+    const Module &a = side_[0].m, &b = side_[1].m;
+    std::unordered_map<StrId, InstId> named;
+    for (InstId two : ys)
+      if (!out_.from_[two.value].valid()) named[b[two].name] = two;
+    for (InstId one : xs) {
+      if (out_.to_[one.value].valid()) continue;
+      auto found = named.find(a[one].name);
+      if (found != named.end() && free(one, found->second) && alike(one, found->second, loose))
+        pair_instructions(one, found->second);
+    }
   }
 
   // What has no partner in its place, but one elsewhere.

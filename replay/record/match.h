@@ -9,6 +9,9 @@
 
 namespace hlo {
 
+// Hands on the elements of its one operand in another place or type.
+bool only_moves(Opcode op);
+
 struct StageMatch {
   std::vector<InstId> same;              // by InstId of `after`: its own earlier self in `before`; invalid: none
   std::vector<CompId> same_computation;  // likewise

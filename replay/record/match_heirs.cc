@@ -16,14 +16,12 @@ void StageMatcher::add(InstId from, InstId to, HeirKind kind) {
   heirs_[from.value].push_back(to);
 }
 
-namespace {
+namespace {}  // namespace
 
 bool only_moves(Opcode op) {
   return op == Opcode::Copy || op == Opcode::Bitcast || op == Opcode::Convert || op == Opcode::Transpose ||
          op == Opcode::Reshape;
 }
-
-}  // namespace
 
 InstId StageMatcher::moved_before(InstId x) const {
   for (int k = 0; k < 8 && ended(x) && only_moves(a_.m.op(x)); ++k) x = a_.resolved(a_.m.operand(x, 0));

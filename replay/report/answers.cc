@@ -108,7 +108,8 @@ Json history_json(const History& h) {
                       {"after", e.after},
                       {"rules", e.rules}});
   }
-  return {{"events", events}, {"source", h.source}, {"buffers", h.buffers}, {"thunks", h.thunks}, {"unread", h.unread}};
+  return {{"events", events},   {"source", h.source}, {"buffers", h.buffers},
+          {"thunks", h.thunks}, {"unread", h.unread}, {"reasons", h.reasons}};
 }
 
 std::string in_words(const ModuleDiff& d) {

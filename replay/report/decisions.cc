@@ -11,10 +11,7 @@ bool joins_kernels(const std::string& pass) {
   return pass.ends_with("fusion") || pass.find("merger") != std::string::npos;
 }
 
-namespace {
-
-// `"a"` of `producer_name: "a"`.
-std::string value_of(const std::vector<std::string>& lines, std::string_view key) {
+std::string dumped_value(const std::vector<std::string>& lines, std::string_view key) {
   for (const std::string& line : lines) {
     if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ':') continue;
     std::string value = line.substr(std::min(line.size(), key.size() + 2));
@@ -23,6 +20,8 @@ std::string value_of(const std::vector<std::string>& lines, std::string_view key
   }
   return {};
 }
+
+namespace {
 
 // The run of the pass that the dump is of, and the ids of the names in front of it.
 struct DumpedRun {
@@ -48,18 +47,18 @@ void add_dumped(Recording& r, std::vector<FusionDecision>& out) {
   std::optional<DumpedRun> run;                        // of those that have a dump
   std::unordered_map<std::string, std::string> times;  // by producer, as they were last
   each_dumped_decision(r, [&](const std::string&, const std::string& kind, const std::vector<std::string>& values) {
-    const std::string producer = value_of(values, "producer_name");
+    const std::string producer = dumped_value(values, "producer_name");
     if (kind == "update_priority")
       times[producer] =
-          fmt::format("{} µs fused, {} µs apart", value_of(values, "us_fused"), value_of(values, "us_unfused"));
+          fmt::format("{} µs fused, {} µs apart", dumped_value(values, "us_fused"), dumped_value(values, "us_unfused"));
     const bool fused = kind == "fusion", declined = kind == "producer_ineligible" || kind == "ineligible";
     if (!fused && !declined) return;
     if (!run) run.emplace(r);
     FusionDecision d;
     d.row = run->row, d.fused = fused;
-    d.producer = producer, d.consumer = value_of(values, "consumer_name");
+    d.producer = producer, d.consumer = dumped_value(values, "consumer_name");
     d.producer_id = run->named(d.producer), d.consumer_id = run->named(d.consumer);
-    d.why = fused ? "as " + value_of(values, "fusion_name") : value_of(values, "reason");
+    d.why = fused ? "as " + dumped_value(values, "fusion_name") : dumped_value(values, "reason");
     if (auto told = times.find(producer); fused && told != times.end()) d.why += ", " + told->second;
     out.push_back(std::move(d));
   });

@@ -8,7 +8,9 @@
 #include "ir/print.h"
 #include "ir/source_lines.h"
 #include "replay/os/confined_path.h"
+#include "replay/record/match.h"
 #include "replay/report/explain_text.h"
+#include "replay/report/why_made.h"
 
 namespace hlo {
 namespace {
@@ -138,7 +140,9 @@ class Tracer {
   // A fusion that nothing is said of goes on with what its root was; what hands its results on by elements, with what
   // these stand for.
   std::vector<InstId> ancestors(size_t k, InstId i) {
-    if (std::vector<InstId> own = direct_ancestors(k, i); !own.empty()) return own;
+    std::vector<InstId> own = direct_ancestors(k, i);
+    by_the_data(k, i, &own);
+    if (!own.empty()) return own;
     const Module& now = module(k);
     std::vector<InstId> parts;
     if (now.op(i) == Opcode::Fusion) {
@@ -159,6 +163,31 @@ class Tracer {
       if (std::vector<InstId> theirs = direct_ancestors(k, part); !theirs.empty()) return theirs;
     }
     return {};
+  }
+
+  // What only moves a value comes from that value first; what was rewritten around it is told beside. One of its kind
+  // that moved the same value is nearer still.
+  void by_the_data(size_t k, InstId i, std::vector<InstId>* own) {
+    const Module& now = module(k);
+    if (!only_moves(now.op(i))) return;
+    for (const Heir& h : lineage_.heirs(k))
+      if (h.to == i && h.from != i && h.kind != HeirKind::kDerived) return;
+    const Snapshot& before = lineage_.stage(k - 1);
+    InstId data = now.operand(i, 0);
+    while (!before.alive(data) && only_moves(now.op(data))) data = now.operand(data, 0);
+    std::vector<InstId> of{data};
+    if (!before.alive(data)) {
+      of.clear();
+      for (const Heir& h : lineage_.heirs(k))
+        if (h.to == data && h.kind != HeirKind::kDerived) of.push_back(h.from);
+    }
+    if (of.empty()) return;
+    if (!own->empty() && before[own->front()].op == now.op(i)) {
+      auto moved = before.operands(own->front());
+      if (moved.empty() || std::find(of.begin(), of.end(), moved[0]) != of.end()) return;
+    }
+    std::erase(*own, of[0]);
+    own->insert(own->begin(), of[0]);
   }
 
   std::vector<InstId> direct_ancestors(size_t k, InstId i) const {
@@ -444,6 +473,11 @@ History history(Recording& r, size_t stage, InstId id, const StageSource& source
     for (std::string& line : lines)
       if (std::find(list.begin(), list.end(), line) == list.end()) list.push_back(std::move(line));
   };
+  // A copy as it stands at the end; one that is gone by then as it was when it was asked for.
+  const bool lives = lineage.stage(end).alive(id);
+  const Module& seen_in = tracer.module(lives ? end : stage);
+  if (seen_in.op(id) == Opcode::Copy || seen_in.op(id) == Opcode::CopyStart) add(out.reasons, why_copied(seen_in, id));
+  if (is_collective(seen_in.op(id))) add(out.reasons, why_collective(r, stage, id));
   for (InstId i : tracer.alive()) {
     std::string last(tracer.module(end).inst_name(i));
     std::vector<std::string> buffers = lines_with(r, "buffer-assignment", last, "value:");

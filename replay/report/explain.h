@@ -27,6 +27,7 @@ struct History {
   std::vector<std::string> buffers;  // lines of the buffer assignment that name it
   std::vector<std::string> thunks;   // lines of the thunk sequence that name it
   std::vector<std::string> unread;   // stages that could not be read
+  std::vector<std::string> reasons;  // why a copy, or a collective that a pass made, is there
 };
 
 // Of the instruction that carries the name first: back to what it was made of, and on through all that it lives on as,
@@ -38,8 +39,14 @@ using StageSource = std::function<std::shared_ptr<const Module>(size_t)>;
 // The same of an instruction that lives in that stage.
 History history(Recording& recording, size_t stage, InstId id, const StageSource& source = {});
 
-// Decisions of fusion that name both: from our own notes, or from XLA's priority_fusion_dump.
-std::vector<std::string> why_not_fused(Recording& recording, const std::string& a, const std::string& b);
+struct PairDecisions {
+  std::string last;                // the last one in words, its numbers first; empty where none is recorded
+  std::vector<std::string> lines;  // all, as they are recorded
+  bool dumped = false;             // the folder holds a file of XLA's decisions
+};
+// Decisions of fusion about both: from our own notes, or from XLA's priority_fusion_dump. Names are those of any stage:
+// what they were made of, and became, counts as well.
+PairDecisions why_not_fused(Recording& recording, const std::string& a, const std::string& b);
 
 // Where two names stand, and whether anything leads from the one to the other.
 struct Meeting {

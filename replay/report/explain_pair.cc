@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "replay/os/confined_path.h"
@@ -72,27 +74,68 @@ struct Kin {
   std::vector<std::string> names;
 };
 
+// What stands in the body of a fusion, at the last stage that has it.
+std::vector<InstId> fused_in(const Lineage& lineage, InstId fusion, size_t* stage) {
+  std::vector<InstId> out;
+  for (size_t k = lineage.size(); k-- > 0;) {
+    const Snapshot& s = lineage.stage(k);
+    if (!s.alive(fusion)) continue;
+    *stage = k;
+    if (s[fusion].op != Opcode::Fusion || !s[fusion].attrs.valid()) return out;
+    for (CompId c : (*lineage.universe())[s[fusion].attrs].called)
+      if (const Computation* body = s.computation(c))
+        for (InstId i : body->order)
+          if (s.alive(i) && s[i].op != Opcode::Parameter && s[i].op != Opcode::Constant) out.push_back(i);
+    return out;
+  }
+  return out;
+}
+
+// What it was before, by copies and by what it stands in the place of.
+void add_origins(const Lineage& lineage, size_t stage, std::vector<InstId> of, std::unordered_set<InstId>* ids) {
+  std::unordered_set<InstId> wanted(of.begin(), of.end());
+  for (size_t k = stage; k > 0; --k)
+    for (const Heir& h : lineage.heirs(k))
+      if (h.kind != HeirKind::kDerived && wanted.contains(h.to) && !lineage.stage(k - 1).alive(h.to))
+        wanted.insert(h.from);
+  ids->insert(wanted.begin(), wanted.end());
+}
+
 Kin kin_of(const Lineage& lineage, const std::string& name) {
   Kin out;
   out.names.push_back(name);
   std::vector<Sighting> seen = sightings(lineage, name);
-  for (const Sighting& s : seen) out.ids.insert(s.id);
   if (seen.empty()) return out;
+  for (const Sighting& s : seen) out.ids.insert(s.id);
+  for (size_t k = seen[0].stage + 1; k < lineage.size(); ++k)
+    for (const Heir& h : lineage.heirs(k))
+      if (h.kind != HeirKind::kDerived && out.ids.contains(h.from)) out.ids.insert(h.to);
+  // A name of the final module is that of a fusion: of all that went into it, too.
+  for (const Sighting& s : seen) {
+    add_origins(lineage, s.stage, {s.id}, &out.ids);
+    size_t stage = 0;
+    if (std::vector<InstId> inside = fused_in(lineage, s.id, &stage); !inside.empty())
+      add_origins(lineage, stage, std::move(inside), &out.ids);
+  }
   std::unordered_set<StrId> names{lineage.universe()->find_str(name)};
-  for (size_t k = seen[0].stage; k < lineage.size(); ++k) {
-    if (k > 0)
-      for (const Heir& h : lineage.heirs(k))
-        if (h.kind != HeirKind::kDerived && out.ids.contains(h.from)) out.ids.insert(h.to);
+  for (size_t k = 0; k < lineage.size(); ++k)
     for (InstId i : out.ids)
       if (lineage.stage(k).alive(i) && names.insert(lineage.stage(k)[i].name).second)
         out.names.emplace_back(lineage.universe()->text(lineage.stage(k)[i].name));
-  }
   std::sort(out.names.begin() + 1, out.names.end());
   return out;
 }
 
-bool any_named(std::string_view line, const std::vector<std::string>& names) {
-  return std::any_of(names.begin(), names.end(), [&](const std::string& n) { return names_it(line, n); });
+// What went into both tells nothing of the two.
+void tell_apart(Kin& a, Kin& b) {
+  std::unordered_set<std::string> first(a.names.begin(), a.names.end()), common;
+  for (const std::string& n : b.names)
+    if (first.contains(n) && n != a.names[0] && n != b.names[0]) common.insert(n);
+  for (Kin* kin : {&a, &b}) std::erase_if(kin->names, [&](const std::string& n) { return common.contains(n); });
+  std::vector<InstId> both;
+  for (InstId i : a.ids)
+    if (b.ids.contains(i)) both.push_back(i);
+  for (InstId i : both) a.ids.erase(i), b.ids.erase(i);
 }
 
 // By id; by name where a recording has no ids of its notes.
@@ -151,31 +194,135 @@ bool declines(const Lineage& lineage, const StageRow& row, const Note& n, const 
   return std::any_of(users.begin(), users.end(), [&](InstId user) { return consumer.ids.contains(user); });
 }
 
+std::string note_in_words(const StageRow& row, const Note& n) {
+  const std::string why = n.text.empty() ? n.rule : n.text;
+  const std::string producer = n.names.empty() ? "it" : n.names[0];
+  const std::string into = n.names.size() > 1 ? n.names[1] : "what reads it";
+  return fmt::format("{}: {} {} {} into {}", why, row.pass, n.rewrite > 0 ? "fused" : "did not fuse", producer, into);
+}
+
+// XLA's dump, step by step, as far as it is about two.
+class DumpedPair {
+ public:
+  DumpedPair(Recording& r, const Kin& a, const Kin& b) : r_(r), kin_{&a, &b} {
+    for (int s = 0; s < 2; ++s) names_[s].insert(kin_[s]->names.begin(), kin_[s]->names.end());
+  }
+
+  void see(const std::string& file, const std::string& kind, const std::vector<std::string>& values,
+           PairDecisions* out) {
+    out->dumped = true;
+    const std::string producer = dumped_value(values, "producer_name");
+    std::vector<std::string> consumers;
+    for (const std::string& v : values)
+      if (v.starts_with("consumer_name")) consumers.push_back(dumped_value({v}, v.substr(0, v.find(':'))));
+    const std::string fused = dumped_value(values, "us_fused"), apart = dumped_value(values, "us_unfused");
+    if (kind == "update_priority") {
+      known_[producer] = consumers;
+      if (!fused.empty()) times_[producer] = fmt::format("{} µs fused, {} µs apart: ", fused, apart);
+    }
+    for (int s = 0; s < 2; ++s) {
+      if (!names_[s].contains(producer)) continue;
+      const std::string reader = reader_of(producer, consumers, s);
+      if (reader.empty()) continue;
+      std::string line = fmt::format("{}: {}: {}", file, kind, fmt::join(values, ", "));
+      if (std::find(out->lines.begin(), out->lines.end(), line) == out->lines.end())
+        out->lines.push_back(std::move(line));
+      out->last = in_words(kind, producer, reader, values);
+      return;
+    }
+  }
+
+ private:
+  // The one of its readers that belongs to the other; empty where none does.
+  std::string reader_of(const std::string& producer, const std::vector<std::string>& named, int s) {
+    const auto& others = names_[1 - s];
+    const auto told = known_.find(producer);
+    const std::vector<std::string>& readers = named.empty() && told != known_.end() ? told->second : named;
+    for (const std::string& c : readers)
+      if (others.contains(c)) return c;
+    if (!named.empty()) return {};
+    // What cannot be fused with anything says so of the producer alone.
+    if (!module_) find_module();
+    if (!module_) return {};
+    for (CompId c : module_->computations())
+      for (InstId i : module_->comp(c).order) {
+        if (!module_->alive(i) || module_->inst_name(i) != producer) continue;
+        for (InstId user : module_->users(i))
+          if (others.contains(std::string(module_->inst_name(user)))) return std::string(module_->inst_name(user));
+      }
+    return {};
+  }
+
+  // In front of the run that the dump is of.
+  void find_module() {
+    for (const StageRow& row : r_.rows) {
+      if (row.pass != "priority-fusion" || !row.changed || row.stage <= 0) continue;
+      module_ = r_.lineage().module(static_cast<size_t>(row.stage) - 1);
+      module_->ensure_users();
+      return;
+    }
+    // A dump without the stage: names of the module that XLA was given.
+    if (r_.lineage().size() == 0) return;
+    module_ = r_.lineage().module(0);
+    module_->ensure_users();
+  }
+
+  std::string in_words(const std::string& kind, const std::string& producer, const std::string& reader,
+                       const std::vector<std::string>& values) const {
+    const auto told = times_.find(producer);
+    const std::string numbers = told == times_.end() ? "" : told->second;
+    if (kind == "fusion")
+      return fmt::format("{}priority-fusion fused {} into {}, as {}", numbers, producer, reader,
+                         dumped_value(values, "fusion_name"));
+    if (kind == "update_priority") {
+      const auto all = known_.find(producer);
+      const size_t more = all == known_.end() || all->second.empty() ? 0 : all->second.size() - 1;
+      const std::string with = more ? fmt::format("{} and {} more that read it", reader, more) : reader;
+      double fused = 0, apart = 0;
+      const bool read = number(values, "us_fused", &fused) && number(values, "us_unfused", &apart);
+      if (read && fused >= apart)
+        return fmt::format("{}priority-fusion did not fuse {} into {}: it saves nothing", numbers, producer, with);
+      return fmt::format("{}priority-fusion weighed {} into {}; what came of it is not recorded", numbers, producer,
+                         with);
+    }
+    return fmt::format("{}priority-fusion did not fuse {} into {}: {}", numbers, producer, reader,
+                       dumped_value(values, "reason"));
+  }
+
+  static bool number(const std::vector<std::string>& values, std::string_view key, double* out) {
+    const std::string text = dumped_value(values, key);
+    char* end = nullptr;
+    *out = std::strtod(text.c_str(), &end);
+    return !text.empty() && end == text.c_str() + text.size();
+  }
+
+  Recording& r_;
+  const Kin* kin_[2];
+  std::unordered_set<std::string> names_[2];
+  std::unordered_map<std::string, std::vector<std::string>> known_;  // a producer's readers, as they were last
+  std::unordered_map<std::string, std::string> times_;
+  std::unique_ptr<Module> module_;
+};
+
 }  // namespace
 
-std::vector<std::string> why_not_fused(Recording& r, const std::string& first, const std::string& second) {
+PairDecisions why_not_fused(Recording& r, const std::string& first, const std::string& second) {
   const Lineage& lineage = r.lineage();
-  const Kin a = kin_of(lineage, first), b = kin_of(lineage, second);
-  std::vector<std::string> out;
-  auto add = [&](std::string line) {
-    if (std::find(out.begin(), out.end(), line) == out.end()) out.push_back(std::move(line));
-  };
+  Kin a = kin_of(lineage, first), b = kin_of(lineage, second);
+  tell_apart(a, b);
+  PairDecisions out;
   for (const StageRow& row : r.rows)
-    for (const Note& n : row.notes)
-      if ((about(n, a) && about(n, b)) || declines(lineage, row, n, a, b) || declines(lineage, row, n, b, a))
-        add(fmt::format("{}: {} ({}){}", row.name(), n.rule, fmt::join(n.names, ", "),
-                        n.text.empty() ? "" : ": " + n.text));
-  each_dumped_decision(r, [&](const std::string& f, const std::string& kind, const std::vector<std::string>& values) {
-    bool has_a = false, has_b = false;
-    std::string joined;
-    for (const std::string& v : values) {
-      has_a |= any_named(v, a.names), has_b |= any_named(v, b.names);
-      joined += (joined.empty() ? "" : ", ") + v;
+    for (const Note& n : row.notes) {
+      if (!(about(n, a) && about(n, b)) && !declines(lineage, row, n, a, b) && !declines(lineage, row, n, b, a))
+        continue;
+      std::string line = fmt::format("{}: {} ({}){}", row.name(), n.rule, fmt::join(n.names, ", "),
+                                     n.text.empty() ? "" : ": " + n.text);
+      if (joins_kernels(row.pass)) out.last = note_in_words(row, n);
+      if (std::find(out.lines.begin(), out.lines.end(), line) == out.lines.end()) out.lines.push_back(std::move(line));
     }
-    // What cannot be fused with anything says so of the producer alone.
-    bool alone = kind == "producer_ineligible" && (has_a || has_b);
-    if ((has_a && has_b) || alone) add(fmt::format("{}: {}: {}", f, kind, joined));
-  });
+  DumpedPair pair(r, a, b);
+  each_dumped_decision(r, [&](const std::string& file, const std::string& kind,
+                              const std::vector<std::string>& values) { pair.see(file, kind, values, &out); });
   return out;
 }
 

@@ -34,4 +34,7 @@ std::vector<std::string> lines_with(const Recording& r, std::string_view part_of
 void each_dumped_decision(const Recording& r, const std::function<void(const std::string& file, const std::string& kind,
                                                                        const std::vector<std::string>& values)>& see);
 
+// `a` of the first line `key: "a"`; empty where there is none.
+std::string dumped_value(const std::vector<std::string>& lines, std::string_view key);
+
 }  // namespace hlo
