@@ -401,8 +401,8 @@ void ProtoText::common(const xla::HloInstructionProto& i, Opcode op) {
       if (bytes.empty() && payload.payload_index() >= 0 && payload.payload_index() < p_.payloads_size())
         bytes = p_.payloads(static_cast<int>(payload.payload_index()));
       if (!bytes.empty())
-        text =
-            text.substr(0, text.size() - 1) + (text.size() > 2 ? " " : "") + "metadata_payload=" + hlo::quoted(bytes) + "}";
+        text = text.substr(0, text.size() - 1) + (text.size() > 2 ? " " : "") +
+               "metadata_payload=" + hlo::quoted(bytes) + "}";
     }
     if (text != "{}") out += ", metadata=" + text;
   }

@@ -180,10 +180,11 @@ Loaded load_part(const Input& input, size_t which, const LoadOptions& options) {
       out.module = parse_module(part, universe, parse);
     } catch (const SyntaxFailure& e) {
       if (!looks_like_excerpt(part)) throw;
-      throw SyntaxFailure(std::string(e.what()) +
-                              "\n  hint: an excerpt? --permissive (permissive=True) reads what is there and tells what is "
-                              "missing",
-                          e.entries());
+      throw SyntaxFailure(
+          std::string(e.what()) +
+              "\n  hint: an excerpt? --permissive (permissive=True) reads what is there and tells what is "
+              "missing",
+          e.entries());
     }
   }
   out.of_2019 = is_text_of_2019(part);
