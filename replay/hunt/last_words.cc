@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "replay/record/log_file.h"
+
 namespace hlo {
 namespace {
 
@@ -12,21 +14,6 @@ constexpr size_t kMostChecks = 8, kLongest = 400;
 
 void once(std::vector<std::string>* list, std::string text) {
   if (std::find(list->begin(), list->end(), text) == list->end()) list->push_back(std::move(text));
-}
-
-// `F0000 00:00:1690000000.000000  123 some_pass.cc:45] Check failed: a == b` → `some_pass.cc:45: Check failed: a == b`;
-// empty where the line is no fatal one of absl's log.
-std::string fatal(std::string_view line) {
-  const size_t end = line.find("] ");
-  if (line.size() < 2 || line[0] != 'F' || !std::isdigit(static_cast<unsigned char>(line[1])) ||
-      end == std::string_view::npos)
-    return {};
-  const size_t space = line.rfind(' ', end);
-  const std::string_view place = line.substr(space + 1, end - space - 1);
-  const size_t slash = place.rfind('/');
-  if (space == std::string_view::npos || place.find(':') == std::string_view::npos) return {};
-  return fmt::format("{}: {}", slash == std::string_view::npos ? place : place.substr(slash + 1),
-                     line.substr(end + 2, kLongest));
 }
 
 // The class of a frame `… xla::gpu::PriorityFusion::RunImpl(…)` or `::Run(`; empty where the line holds none.
@@ -70,12 +57,17 @@ bool named_like(std::string_view cls, std::string_view pass) {
 
 LastWords last_words(std::string_view log) {
   LastWords out;
+  const LogFile lines = read_log(log);
+  for (const LogFailure& f : lines.failures) {
+    if (out.checks.size() == kMostChecks) break;
+    once(&out.checks, fmt::format("{}: {}", f.place.substr(f.place.rfind('/') + 1),
+                                  std::string_view(f.message).substr(0, kLongest)));
+  }
+  if (const LogPass* pass = lines.last_pass()) out.entered = pass->name;
   while (!log.empty()) {
     const size_t end = std::min(log.find('\n'), log.size());
     const std::string_view line = log.substr(0, end);
     log.remove_prefix(std::min(end + 1, log.size()));
-    if (std::string text = fatal(line); !text.empty() && out.checks.size() < kMostChecks)
-      once(&out.checks, std::move(text));
     if (std::string name = pass_class(line); !name.empty() && out.running.size() < kMostChecks)
       once(&out.running, std::move(name));
   }
@@ -101,6 +93,7 @@ std::vector<std::string> running_passes(const LastWords& words, const std::vecto
   for (const std::string& name : words.running)
     for (const std::string& pass : known)
       if (named_like(name, pass)) once(&out, pass);
+  if (!words.entered.empty()) once(&out, words.entered);
   for (const Unfinished& u : unfinished)
     if (!u.next.empty()) once(&out, u.next);
   return out;

@@ -11,6 +11,7 @@ namespace hlo {
 struct LastWords {
   std::vector<std::string> checks;   // failed checks, `algebraic_simplifier.cc:123: Check failed: …`; the first eight
   std::vector<std::string> running;  // classes of passes on the stack, innermost first: `AlgebraicSimplifier`
+  std::string entered;               // the last pass that it logged to have entered; empty where it logs none
 };
 // `log`: all that the program printed, of any length and content.
 LastWords last_words(std::string_view log);
@@ -24,7 +25,7 @@ struct Unfinished {
 std::vector<Unfinished> unfinished_modules(const std::vector<Recording>& all);
 
 // Passes that may have been running when it died, the likeliest first: those on the stack whose class a pass of
-// `known` is named like, then what was next in unfinished modules.
+// `known` is named like, the last that was entered, then what was next in unfinished modules.
 std::vector<std::string> running_passes(const LastWords& words, const std::vector<Unfinished>& unfinished,
                                         const std::vector<std::string>& known);
 

@@ -16,8 +16,6 @@ void StageMatcher::add(InstId from, InstId to, HeirKind kind) {
   heirs_[from.value].push_back(to);
 }
 
-namespace {}  // namespace
-
 bool only_moves(Opcode op) {
   return op == Opcode::Copy || op == Opcode::Bitcast || op == Opcode::Convert || op == Opcode::Transpose ||
          op == Opcode::Reshape;

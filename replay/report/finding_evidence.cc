@@ -156,20 +156,11 @@ std::string evidence_text(const ModuleFinding& f) {
 }
 
 std::string Provenance::why_apart(InstId a, InstId b) {
-  // Decisions name instructions as they were in front of fusion: the names that each had, newest first.
-  auto names = [&](InstId i) {
-    std::vector<std::string> list{std::string(last_.inst_name(i))};
-    for (const Link& link : chain(i))
-      if (std::string name(module(link.born).inst_name(link.id)); name != list.back()) list.push_back(std::move(name));
-    if (list.size() > 3) list.resize(3);
-    return list;
-  };
   try {
-    for (const std::string& x : names(a))
-      for (const std::string& y : names(b)) {
-        const std::vector<std::string> said = why_not_fused(recording_, x, y);
-        if (!said.empty()) return said.back();
-      }
+    const PairDecisions said =
+        why_not_fused(recording_, std::string(last_.inst_name(a)), std::string(last_.inst_name(b)));
+    if (!said.last.empty()) return said.last;
+    if (!said.lines.empty()) return said.lines.back();
   } catch (const Failure&) {
     if (interrupted()) throw;  // nothing is recorded of them
   }

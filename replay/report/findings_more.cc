@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "replay/record/match.h"
 #include "replay/report/findings_parts.h"
 
 namespace hlo {
@@ -12,11 +13,6 @@ namespace {
 constexpr int kMostMoves = 1000;  // along a chain of operands
 
 // What a value is, seen through what only moves it.
-bool only_moves(Opcode op) {
-  return op == Opcode::Convert || op == Opcode::Bitcast || op == Opcode::Reshape || op == Opcode::Transpose ||
-         op == Opcode::Copy;
-}
-
 InstId through_moves(const FindingsInput& in, InstId i, bool broadcasts) {
   for (int steps = 0; steps < kMostMoves; ++steps) {
     i = in.computed(i);

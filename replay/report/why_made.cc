@@ -174,8 +174,7 @@ class CopyReason {
     std::erase(old, update);
     if (old.empty()) return {};
     return fmt::format(
-        "loop state: {} writes element {} of the state where it lies, and {} reads what was there before: nothing "
-        "orders the reads before the write where the copy is made",
+        "loop state: {} writes element {} of the state where it lies, and {} reads what was there before",
         with_line(m_, update), index, listed(m_, old));
   }
 
@@ -196,9 +195,8 @@ class CopyReason {
     others.insert(others.end(), readers_of_copy_.begin(), readers_of_copy_.end());
     std::erase(others, writer);
     if (others.empty()) return {};
-    return fmt::format("{}: {} writes {}, and {} reads the old value, which nothing orders before it{}", what,
-                       with_line(m_, writer), where, listed(m_, others),
-                       m_.config().is_scheduled ? " where the copy is made (the schedule came later)" : "");
+    return fmt::format("{}: {} writes {}, and {} reads the old value; whether another order spares the copy is unknown",
+                       what, with_line(m_, writer), where, listed(m_, others));
   }
 
   std::string parameter() const {
