@@ -5,6 +5,8 @@
 #include <map>
 #include <unordered_set>
 
+#include "ir/base/stack_guard.h"
+
 namespace hlo {
 namespace {
 
@@ -121,15 +123,28 @@ SourceLine source_line(const Module& m, InstId inst) {
   return innermost.known() ? innermost : line_of_metadata(m, d);
 }
 
-InstId main_operation(const Module& m, InstId inst) {
-  if (m.op(inst) != Opcode::Fusion || m.called(inst).empty()) return inst;
-  for (InstId i : m.comp(m.called(inst)[0]).order) {
+namespace {
+
+// The product of a fusion's body or of one within; bodies that several fusions share are looked at once.
+InstId product_in(const Module& m, InstId fusion, std::unordered_set<uint32_t>* seen) {
+  check_stack("fusions within fusions");
+  if (m.called(fusion).empty() || !seen->insert(m.called(fusion)[0].value).second) return {};
+  for (InstId i : m.comp(m.called(fusion)[0]).order) {
     if (!m.alive(i)) continue;
     if (m.op(i) == Opcode::Dot || m.op(i) == Opcode::RaggedDot || m.op(i) == Opcode::Convolution) return i;
     if (m.op(i) == Opcode::Fusion)  // as a scaled product in a kernel of its own
-      if (InstId inner = main_operation(m, i); inner != i) return inner;
+      if (InstId inner = product_in(m, i, seen); inner.valid()) return inner;
   }
-  return inst;
+  return {};
+}
+
+}  // namespace
+
+InstId main_operation(const Module& m, InstId inst) {
+  if (m.op(inst) != Opcode::Fusion) return inst;
+  std::unordered_set<uint32_t> seen;
+  const InstId product = product_in(m, inst, &seen);
+  return product.valid() ? product : inst;
 }
 
 std::vector<SourceLine> kernel_source_stack(const Module& m, InstId inst) {

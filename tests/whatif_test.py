@@ -118,14 +118,14 @@ with tempfile.TemporaryDirectory() as directory:
     refused("is already optimised", file("done.hlo", BATCH.replace("HloModule net", "HloModule net, is_scheduled=true")), "--disable=cse")
 
     # --- replay: whose time, which GPU ---
-    def replay(*args):
-        code, text, err = run("replay", *args, "--force", "-o", tmp / "out", "--formats=text")
+    def replay(*args, to="out"):
+        code, text, err = run("replay", *args, "--force", "-o", tmp / to, "--formats=text")
         expect(f"replay {args[1:]}", code == 0, err)
         return text, err
 
     old, fresh = file("old.hlo", OLD), file("fresh.hlo", NEW)
     expect("a text of 2019", replay(old)[0].startswith("pipeline xla-2019"))
-    expect("…stays in its time", replay(f"{tmp}/out:before_optimizations")[0].startswith("pipeline xla-2019"))
+    expect("…stays in its time", replay(f"{tmp}/out:before_optimizations", to="again")[0].startswith("pipeline xla-2019"))
     expect("…but where asked", replay(old, "--pipeline=xla-gpu")[0].startswith("pipeline xla-gpu"))
     expect("a text of today", replay(fresh)[0].startswith("pipeline xla-gpu:"))
     expect("a GPU is of today", replay(old, "--gpu=A100")[0].startswith("pipeline xla-gpu:"))

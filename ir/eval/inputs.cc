@@ -253,7 +253,8 @@ std::vector<int64_t> integer_values(ElementType t, uint64_t turn) {
   }
 }
 
-std::vector<double> float_values(uint64_t turn) {
+// `one`: for a single element, which takes one value a turn: four that it has all had after four rounds of turns.
+std::vector<double> float_values(uint64_t turn, bool one) {
   constexpr double kInf = HUGE_VAL;
   switch (turn % 6) {
     case 1:
@@ -261,8 +262,10 @@ std::vector<double> float_values(uint64_t turn) {
     case 2:
       return {0.0, -0.0, 1, -1};
     case 4:
+      if (one) return {kInf, -kInf, 1, -0.5};
       return {1, kInf, -0.5, 2, -kInf, 0.25, -1, 0};
     case 5:
+      if (one) return {NAN, -0.0, -2, 0};
       return {1, -0.0, 0.5, NAN, -2, 0, 3, -NAN};
     default:
       return {};  // drawn, and below zero where 3
@@ -279,7 +282,7 @@ void take_values(const Universe& u, Value& v, uint64_t turn, uint64_t leaf, cons
   std::vector<int64_t> integers;
   std::vector<double> reals;
   if (whole) integers = starts.empty() ? integer_values(t, own) : index_values(t, starts);
-  if (is_float(t)) reals = float_values(own);
+  if (is_float(t)) reals = float_values(own, s.elements_count() == 1);
   const bool below = is_float(t) && own % 6 == 3 && !positive;
   if (integers.empty() && reals.empty() && !below) return;
   const auto n = static_cast<uint64_t>(s.elements_count());
@@ -288,7 +291,8 @@ void take_values(const Universe& u, Value& v, uint64_t turn, uint64_t leaf, cons
   for (uint64_t i = 0; i < n; ++i, at += width) {
     // Every round of the values begins one further for the next leaf, so that pairs of indices meet in all ways.
     const uint64_t round = count ? turn / count : 0;
-    const uint64_t which = n == 1 ? turn + leaf * (1 + round) : mix64(hash_combine(own, i));
+    const uint64_t alone = whole ? turn + leaf * (1 + round) : own / 6;
+    const uint64_t which = n == 1 ? alone : mix64(hash_combine(own, i));
     if (whole) {
       store_int(t, at, integers[which % count]);
     } else if (below) {

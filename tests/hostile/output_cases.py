@@ -27,8 +27,9 @@ def program(folder):
     """A program that dumps as XLA does."""
     path = folder / "dumps.py"
     path.write_text(
-        "import os, pathlib, re\n"
-        "d = pathlib.Path((re.findall(r'--xla_dump_to=(\\S+)', os.environ['XLA_FLAGS']) or ['unused_dump'])[-1])\n"
+        "import os, pathlib, re, tempfile\n"
+        "unasked = tempfile.TemporaryDirectory()\n"
+        "d = pathlib.Path((re.findall(r'--xla_dump_to=(\\S+)', os.environ['XLA_FLAGS']) or [unasked.name])[-1])\n"
         "d.mkdir(exist_ok=True)\n"
         "text = 'HloModule m\\nENTRY e {\\n  p = f32[4] parameter(0)\\n  ROOT r = f32[4] %s(p)\\n}\\n'\n"
         "(d / 'module_0000.m.before_optimizations.txt').write_text(text % 'negate')\n"
