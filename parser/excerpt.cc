@@ -500,7 +500,7 @@ std::string Excerpt::in_words() const {
   return out + (incomplete ? "" : "; nothing of the module is missing");
 }
 
-std::unique_ptr<Module> parse_excerpt(std::string_view text, std::shared_ptr<Universe> universe,
+std::unique_ptr<Module> parse_excerpt(std::string_view text, const std::shared_ptr<Universe>& universe,
                                       const ParseOptions& options, Excerpt* out) {
   *out = {};
   ParseOptions strict = options;

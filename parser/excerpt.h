@@ -34,7 +34,7 @@ struct Excerpt {
 
 // Throws what parse_module throws where the text cannot be read even so. `options.permissive` is taken for granted.
 // `out` says nothing where the text is read as it stands.
-std::unique_ptr<Module> parse_excerpt(std::string_view text, std::shared_ptr<Universe> universe,
+std::unique_ptr<Module> parse_excerpt(std::string_view text, const std::shared_ptr<Universe>& universe,
                                       const ParseOptions& options, Excerpt* out);
 
 // Would tolerant reading find more in the text than strict reading? A guess, for a hint: gaps, instructions outside of

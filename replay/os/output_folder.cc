@@ -221,7 +221,7 @@ void OutputFolder::replace(const Target& target) {
     fail(FailureKind::kIo, "cannot replace {}: {}", path_, std::strerror(why));
   }
   at_ = aside;
-  const std::string old = swap_with(target);
+  std::string old = swap_with(target);
   done_ = true;
   if (!clear_replaced(old, target.real) && may_fork())
     complain(fmt::format("warning: files that came into {} while it was replaced are kept in {}", printable(path_),
@@ -242,7 +242,7 @@ std::string OutputFolder::swap_with(const Target& target) {
   }
   if (!not_known(why)) fail(FailureKind::kIo, "cannot replace {}: {}", path_, std::strerror(why));
   // In two steps: a run that is killed between them leaves both beside, and the next one says so.
-  const std::string old = name_beside(target.real, "old");
+  std::string old = name_beside(target.real, "old");
   if (::rename(target.real.c_str(), old.c_str()) != 0)
     fail(FailureKind::kIo, "cannot replace {}: {}", path_, std::strerror(errno));
   try {
@@ -260,7 +260,7 @@ std::string OutputFolder::swap_with(const Target& target) {
 
 std::string OutputFolder::keep_beside() {
   forget_temporary(folder_.path());
-  const std::string kept = name_beside(real_, "kept");
+  std::string kept = name_beside(real_, "kept");
   done_ = true;
   if (::rename(at_.c_str(), kept.c_str()) != 0) return at_;
   at_ = kept;

@@ -160,7 +160,7 @@ bool graphs_as_modules(std::string_view text, std::string* out) {
       *out += "//";
     } else if (inside && !sharding) {
       if (line.starts_with("HloModule") &&
-          trimmed(line.substr(9)).find_first_of(",") == (line.size() == 9 ? line.npos : 0))
+          trimmed(line.substr(9)).find_first_of(',') == (line.size() == 9 ? line.npos : 0))
         unnamed = out->size() + 9;
       *out += line;
     } else {

@@ -271,11 +271,13 @@ std::vector<ModuleFinding> scalars_that_widen(const FindingsInput& in, Provenanc
     f.advice = "give the scalar the array's type (a Python number, or .astype(x.dtype))";
     const std::string place = f.evidence.line.known() ? f.evidence.line.text() : f.evidence.first;
     auto [at, fresh] = by_place.try_emplace(place, out.size());
-    ModuleFinding& kept = fresh ? out.emplace_back(std::move(f)) : out[at->second];
-    if (!fresh) {
-      kept.seconds += f.seconds;
-      kept.others.insert(kept.others.end(), f.others.begin(), f.others.end());
+    if (fresh) {
+      out.push_back(std::move(f));
+    } else {
+      out[at->second].seconds += f.seconds;
+      out[at->second].others.insert(out[at->second].others.end(), f.others.begin(), f.others.end());
     }
+    ModuleFinding& kept = out[at->second];
     kept.what =
         fmt::format("{} becomes f32 here because it meets an f32 scalar ({}); {} kernels behind it work in f32",
                     type_name(first.shape(first.operand(s.convert, 0)).type), kept.evidence.first, kept.others.size());
