@@ -47,6 +47,18 @@ with tempfile.TemporaryDirectory() as directory:
     expect("unwritable folder", code == 2 and "does not exist" in err, err)
     code, text, err = run(mobilenet, "-o", tmp / "withptx", "--formats=ptx")
     expect("ptx, where there is libdevice", list((tmp / "withptx").glob("*.ptx")) if code == 0 else "libdevice" in err, err)
+    small = tmp / "every.hlo"
+    small.write_text("HloModule m\nENTRY e {\n  p = f32[4] parameter(0)\n  n = f32[4] negate(p)\n  ROOT r = f32[4] add(n, n)\n}\n")
+    for formats in ("dot", "dot,json", "text,proto,dot"):
+        code, text, err = run("replay", small, "-o", tmp / "every", "--force", "--every-pass", f"--formats={formats}")
+        rows = [r for r in json.loads((tmp / "every" / "recording.json").read_text())["stages"] if r.get("number", 0) > 0]
+        ends = {"dot": ".dot", "json": ".json", "text": ".txt", "proto": ".hlo.pb"}
+        for f in formats.split(","):
+            count = len([p for p in (tmp / "every").iterdir() if p.name.startswith("module_") and p.name.endswith(ends[f])])
+            expect(f"--every-pass --formats={formats}: a {f} for each pass", code == 0 and count >= len(rows) > 20, (count, len(rows), err))
+    code, text, err = run("replay", small, "-o", tmp / "every", "--force", "--every-pass", "--formats=buffers")
+    expect("--every-pass in no format of a stage", code == 2 and "--every-pass" in err, err)
+    shutil.rmtree(tmp / "every")
     code, text, err = run(mobilenet, "-o", tmp / "x", "--formats=pdf")
     expect("unknown format", code == 2 and "unknown format" in err, err)
     code, text, err = run(mobilenet, "-o", tmp / "x", "--disable-passes=algsmp")

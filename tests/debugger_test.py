@@ -71,6 +71,16 @@ with tempfile.TemporaryDirectory() as directory:
     expect("moved into a fusion", d["moved"] == 2 and d["added"] == 1 and
            {l["place"] for l in d["differences"] if l["kind"] == "moved"} == {"e → f"}, text)
     expect("page", "e → f" in page.read_text() and "<table>" in page.read_text())
+    # Who cannot be read is named, beside a folder, too.
+    for sides in ((tmp, tmp / "not_there"), (tmp / "not_there", tmp)):
+        code, text, err = run("diff", *sides)
+        expect("what is not there is what is wrong", code == 2 and "not_there" in err, err)
+    # Operands that are the same instruction are one parameter of what stands alone.
+    twice = tmp / "twice.hlo"
+    twice.write_text("HloModule m\nf {\n  q = f32[4] parameter(0)\n  s = f32[4] parameter(1)\n  ROOT t = f32[4] multiply(q, s)\n}\n"
+                     "ENTRY e {\n  p = f32[4] parameter(0)\n  n = f32[4] negate(p)\n  ROOT g = f32[4] fusion(n, n), kind=kLoop, calls=f\n}\n")
+    code, text, err = run("isolate", twice)
+    expect("isolate of an operand that comes twice", code == 0 and "no value" not in text, text + err)
     code, text, err = run("diff", a, b, f"--html={page}")
     expect("a page is not overwritten", code == 2 and "--force" in err, err)
     repeated = "HloModule m\nENTRY e {{\n  p = f32[8] parameter(0)\n{}  ROOT r = f32[8] add(v9, p)\n}}\n"

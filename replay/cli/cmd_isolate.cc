@@ -93,7 +93,9 @@ int cmd_isolate(const IsolateArgs& a) {
         fail(FailureKind::kUnsupported, "it does not make a module by itself: {}", errors[0].message);
       for (InstId p : part->comp(part->entry()).params)
         if (!values.find((*part)[p].name))
-          fail(FailureKind::kUnsupported, "a run gives {} no value", part->inst_name(p));
+          fail(FailureKind::kUnsupported,
+               "its operand {} has no value: the run did not come to it, or 4 GiB of values were kept before it",
+               part->inst_name(p));
       InputOptions own = inputs;
       own.file.clear(), own.snapshot.clear();
       Session alone(*part, own);

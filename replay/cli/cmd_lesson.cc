@@ -17,8 +17,11 @@ int cmd_lesson(const LessonArgs& a) {
     fail(FailureKind::kUsage, "there is no lesson '{}'; there are {}", printable(a.name), known);
   }
   if (!page_engine_inside())
-    fail(FailureKind::kUnsupported,
-         "lessons need the engine in the page, which this program was built without: cmake -DHLO_ENGINE=ON");
+    fail(
+        FailureKind::kUnsupported,
+        "lessons need the engine that answers their questions in the page, and this hlo-replay was built without it. "
+        "Build it with the engine: bash tests/dev/setup.sh engine, cmake -B build -DHLO_ENGINE=ON, cmake --build build "
+        "--target hlo-replay");
   PageContents contents;
   contents.title = "Lessons", contents.lesson = a.name;
   write_page(a.out, page_html(contents), a.force);

@@ -1,4 +1,5 @@
 // replay: a pipeline over a module, every stage written.
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -53,8 +54,11 @@ ReplayOptions replay_options(const ReplayArgs& a) {
   for (const std::string& f : options.formats)
     if (!known_format(f)) fail(FailureKind::kUsage, "unknown format '{}'", f);
   options.every_pass = a.every_pass;
-  if (a.every_pass && !options.formats.contains("text"))
-    fail(FailureKind::kUsage, "--every-pass writes texts, which --formats leaves out");
+  const auto of_stages = {"text", "dot", "svg", "png", "html", "json", "proto"};
+  if (a.every_pass &&
+      std::none_of(of_stages.begin(), of_stages.end(), [&](const char* f) { return options.formats.contains(f); }))
+    fail(FailureKind::kUsage, "--every-pass writes each pass in the formats of stages, of which --formats has none: {}",
+         fmt::join(of_stages, ", "));
   options.passes.only = words(a.only), options.passes.disabled = words(a.disabled);
   for (const auto& set : {options.passes.only, options.passes.disabled})
     for (const std::string& name : set) pass_or_fail(name);

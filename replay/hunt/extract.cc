@@ -71,7 +71,7 @@ std::unique_ptr<Module> extracted(const Module& from, const std::vector<InstId>&
   m.set_entry(comp);
   std::unordered_map<InstId, InstId> stand_in;
   for (InstId cut : cuts) {
-    if (m.op(cut) == Opcode::Parameter) continue;
+    if (m.op(cut) == Opcode::Parameter || stand_in.contains(cut)) continue;
     InstId p = m.parameter(comp, static_cast<int64_t>(m.comp(comp).params.size()), m.shape_id(cut), "cut");
     m.set_meta(p, m[cut].meta);
     for (InstId user : m.users_copy(cut))

@@ -34,6 +34,14 @@ int opened_by_kernel([[maybe_unused]] int base, [[maybe_unused]] const std::stri
 #endif
 }
 
+// A link that somebody has put into a folder of files stores what it leads to there (DVC, git-annex, Bazel), wherever
+// that lies. Not where a recording names its files: it may be a stranger's.
+bool stored_by_link(const std::string& folder, const std::string& name) {
+  std::error_code error;
+  return name.find('/') == std::string::npos && fs::is_symlink(folder + "/" + name, error) &&
+         !fs::exists(fs::symlink_status(folder + "/recording.json", error));
+}
+
 // The same where the kernel cannot, too: where the name leads is looked up first.
 int open_below(const std::string& folder, const std::string& name, int flags) {
   int base = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -49,6 +57,8 @@ int open_below(const std::string& folder, const std::string& name, int flags) {
     else
       file = ::open(real.c_str(), flags | O_CLOEXEC | O_NOFOLLOW);
   }
+  if (file < 0 && errno == EXDEV && stored_by_link(folder, name))
+    file = ::openat(base, name.c_str(), flags | O_CLOEXEC);
   int why = errno;
   ::close(base);
   errno = why;

@@ -1,6 +1,6 @@
 // The one place that decides what a name in a recording may mean. Names come from recording.json, from the listing of a
 // dump folder or from XLA's metadata, which may be a stranger's: they name regular files of that folder and nothing
-// else.
+// else. A folder without a recording.json holds what its links lead to, too: who put them there stores files so.
 #pragma once
 #include <string>
 #include <string_view>

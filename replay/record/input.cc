@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <map>
+#include <mutex>
 
 #include "dump/json.h"
 #include "parser/parser.h"
@@ -68,9 +70,22 @@ std::optional<Input> from_program(const Input& input) {
   return in;
 }
 
+// `-`, and pipes by name (`<(…)`, /dev/stdin): what is asked for twice can be read but once. Kept by programs of ours
+// alone: elsewhere the same name may have something else to say later.
+const std::string& text_of_pipe(const std::string& spec) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> known;
+  const std::lock_guard<std::mutex> lock(mutex);
+  auto at = known.find(spec);
+  if (at == known.end() || !may_fork()) at = known.insert_or_assign(spec, read_file(spec)).first;
+  return at->second;
+}
+
 Input read(const std::string& spec) {
   std::error_code error;
-  if (spec == "-" || fs::is_regular_file(spec, error)) return held_input(spec, read_file(spec), "");
+  if (spec == "-" || fs::is_fifo(spec, error) || fs::is_socket(spec, error))
+    return held_input(spec, text_of_pipe(spec), "");
+  if (fs::is_regular_file(spec, error)) return held_input(spec, read_file(spec), "");
   size_t at = spec.rfind('@');
   if (at != std::string::npos && all_digits(spec.substr(at + 1)) && fs::is_regular_file(spec.substr(0, at), error)) {
     Input in = input_of(spec, read_file(spec.substr(0, at)));

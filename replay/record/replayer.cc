@@ -77,6 +77,18 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
   bool stopped = false;
 
   // Freezes the module and writes it in every format wanted. The row's counts come from the frozen stages.
+  auto write_files = [&](Module& m, StageRow& row, const std::string& base, StageDrawing& drawing) {
+    row.file = base + ".txt";
+    if (wants("text")) out.write(row.file, lossless_text(m));
+    if (wants("json")) out.write(base + ".json", module_json(m));
+    if (wants("proto")) out.write(base + ".hlo.pb", module_to_proto_bytes(m, ".pb"));
+    if (!draws) return;
+    drawing.options.title = fmt::format("{}\n{}", m.name(), row.name());
+    drawing.row = row, drawing.base = base, drawing.formats = options.formats;
+    if (wants("text"))
+      drawing.command = fmt::format("hlo-replay convert {} stage.svg", shell_word(out.path() + "/" + row.file));
+    drawers.draw(m, drawing);
+  };
   auto write_stage = [&](Module& m, StageRow& row, const std::string& base) {
     StageDrawing drawing;
     size_t stage = lineage->add(m);
@@ -88,16 +100,7 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
       for (InstId i : d.modified) drawing.options.modified.insert(m[i].name);
       for (InstId i : d.removed) drawing.removed.emplace_back(m.inst_name(i));
     }
-    row.file = base + ".txt";
-    if (wants("text")) out.write(row.file, lossless_text(m));
-    if (wants("json")) out.write(base + ".json", module_json(m));
-    if (wants("proto")) out.write(base + ".hlo.pb", module_to_proto_bytes(m, ".pb"));
-    if (!draws) return;
-    drawing.options.title = fmt::format("{}\n{}", m.name(), row.name());
-    drawing.row = row, drawing.base = base, drawing.formats = options.formats;
-    if (wants("text"))
-      drawing.command = fmt::format("hlo-replay convert {} stage.svg", shell_word(out.path() + "/" + row.file));
-    drawers.draw(m, drawing);
+    write_files(m, row, base, drawing);
   };
 
   StageRow input;
@@ -125,8 +128,8 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
       if (row.kind == StageRow::kPipelineStart) row.number = number;
       if (options.every_pass && ran) {
         row.number = ++number;
-        row.file = base() + ".txt";
-        out.write(row.file, lossless_text(m));
+        StageDrawing drawing;  // nothing in it is new
+        write_files(m, row, base(), drawing);
       }
     }
     bool here = !options.stop_after.empty() &&

@@ -15,7 +15,7 @@ struct ReplayOptions {
   std::set<std::string> formats = {"text", "dot", "page", "buffers", "thunks"};
   std::string sm = "sm_90a";  // that PTX is made for
   PipelineOptions passes;
-  bool every_pass = false;  // a text behind each pass that ran and each pipeline's start, whether it changed something
+  bool every_pass = false;  // files behind each pass that ran and each pipeline's start, whether it changed something
   std::string lower;        // the executor that the result is lowered for, its steps being stages; empty: none
   std::string stop_after;   // number or name of a stage
   std::function<void(size_t done, size_t all, const std::string& pass)> progress;

@@ -78,8 +78,49 @@ def links_that_leave(tool, tmp):
     dump = tmp / "links" / "xla"
     dump.mkdir()
     (dump / "module_0001.m.before_optimizations.txt").write_text(MODULE.replace("OP", "add"))
-    (dump / "module_0001.m.after_optimizations.txt").symlink_to("/etc/passwd")
-    run(tool, "open", dump).expect(0, "leads out of the folder")
+    # Its names come from the listing: what a user's links lead to is what lies there (DVC, git-annex, Bazel).
+    (tmp / "links" / "cache").mkdir()
+    (tmp / "links" / "cache" / "5d41402a").write_text(MODULE.replace("OP", "multiply"))
+    last = dump / "module_0001.m.after_optimizations.txt"
+    last.symlink_to(tmp / "links" / "cache" / "5d41402a")
+    assert "leads out" not in run(tool, "open", dump).expect(0).err
+    run(tool, "print", f"{dump}:after_optimizations").expect(0, "multiply")
+    run(tool, "diff", f"{dump}:before_optimizations", f"{dump}:after_optimizations").expect(1)
+    run(tool, "view", dump, "-o", tmp / "links" / "xla.html").expect(0)
+    run(tool, "bisect", dump).expect(1, "multiply")
+    (tmp / "links" / "of_links").symlink_to(dump)
+    run(tool, "print", f"{tmp}/links/of_links:after_optimizations").expect(0, "multiply")
+    # What leads to no regular file is passed over.
+    for where in ("/dev/zero", "/not/there", "module_0001.m.after_optimizations.txt", "/proc"):
+        last.unlink()
+        last.symlink_to(where)
+        run(tool, "open", dump).expect(0)
+    # A recording that names such a link is a stranger's: nothing leads out of it.
+    last.unlink()
+    last.symlink_to(tmp / "links" / "cache" / "5d41402a")
+    (dump / "recording.json").write_text(json.dumps({"version": 1, "source": "xla", "module": "m", "module_number": 1, "pipeline": "", "stages": [
+        {"kind": "input", "name": "after_optimizations", "changed": True, "instructions_before": 1, "instructions_after": 1,
+         "added": 0, "removed": 0, "modified": 0, "file": last.name}], "files": []}))
+    assert "multiply" not in run(tool, "print", f"{dump}:after_optimizations").expect(2, "leads out of the folder").out
+
+
+def named_pipes(tool, tmp):
+    """A module may come by a pipe that the user names."""
+    module = tmp / "piped.hlo"
+    module.write_text(MODULE.replace("OP", "add"))
+    bash = lambda line: subprocess.run(["bash", "-c", line, "sh", tool, str(module), str(tmp / "piped")], capture_output=True,
+                                       text=True, timeout=60)
+    plain = run(tool, "print", module).expect(0).out
+    for line in ('"$1" print <(cat "$2")', 'cat "$2" | "$1" print /dev/stdin', '"$1" print /dev/stdin < "$2"', 'cat "$2" | "$1" print -'):
+        said = bash(line)
+        assert said.returncode == 0 and said.stdout == plain, (line, said)
+    mkfifo = 'rm -f "$3.fifo"; mkfifo "$3.fifo"; (cat "$2" > "$3.fifo") & '
+    for command in ("stats", "verify", "cost", "exec", "memory", "view -o $3.html", "replay --formats=text -o $3.replay"):
+        for line in (f'cat "$2" | "$1" {command} /dev/stdin', f'cat "$2" | "$1" {command} -', mkfifo + f'"$1" {command} "$3.fifo"'):
+            said = bash(line.replace("$3.replay", "$3.replay --force"))
+            assert said.returncode == 0, (line, said)
+    said = bash('"$1" diff <(cat "$2") <(sed s/add/subtract/ "$2")')
+    assert said.returncode == 1 and "subtract" in said.stdout, said
 
 
 def pipes(tool, tmp):
@@ -332,6 +373,7 @@ def cases(tool, data, tmp):
     yield "a drawing without end", lambda: endless_drawing(tool, tmp)
     yield "names of a recording that leave its folder", lambda: names_that_leave(tool, tmp)
     yield "links that leave the folder", lambda: links_that_leave(tool, tmp)
+    yield "a module by a pipe", lambda: named_pipes(tool, tmp)
     yield "pipes in a folder", lambda: pipes(tool, tmp)
     yield "pages of hostile names", lambda: pages(tool, data, tmp)
     yield "standard output that takes nothing", lambda: full_disk(tool, data, tmp)
