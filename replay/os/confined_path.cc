@@ -8,6 +8,7 @@
 #include <linux/openat2.h>
 #endif
 
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -34,12 +35,28 @@ int opened_by_kernel([[maybe_unused]] int base, [[maybe_unused]] const std::stri
 #endif
 }
 
-// A link that somebody has put into a folder of files stores what it leads to there (DVC, git-annex, Bazel), wherever
-// that lies. Not where a recording names its files: it may be a stranger's.
-bool stored_by_link(const std::string& folder, const std::string& name) {
+// Whether a name has a content's hash in it: 32 hexadecimal digits in a row (`SHA256E-s9--01ab….txt`, `01ab…`), or 30
+// behind a folder of the first two (`01/ab…`).
+bool named_by_content(const fs::path& path) {
+  std::string name = path.filename().string();
+  if (std::string folder = path.parent_path().filename().string(); folder.size() == 2) name = folder + name;
+  size_t digits = 0;
+  for (char c : name)
+    if (digits = std::isxdigit(static_cast<unsigned char>(c)) ? digits + 1 : 0; digits == 32) return true;
+  return false;
+}
+
+// Where a link of a folder of files leads to what is stored elsewhere (git-annex, DVC, Bazel, a folder of links): a
+// dump's file under its own name or under its content's. Empty for any other link, which could be a stranger's who
+// wants to see a file of the user's, and where a recording names its files.
+std::string stored_by_link(const std::string& folder, const std::string& name) {
   std::error_code error;
-  return name.find('/') == std::string::npos && fs::is_symlink(folder + "/" + name, error) &&
-         !fs::exists(fs::symlink_status(folder + "/recording.json", error));
+  const fs::path link = fs::path(folder) / name;
+  if (!name.starts_with("module_") || name.find('/') != std::string::npos || !fs::is_symlink(link, error) ||
+      fs::exists(fs::symlink_status(fs::path(folder) / "recording.json", error)))
+    return {};
+  const fs::path real = fs::canonical(link, error);
+  return !error && (real.filename() == name || named_by_content(real)) ? real.string() : std::string();
 }
 
 // The same where the kernel cannot, too: where the name leads is looked up first.
@@ -57,8 +74,12 @@ int open_below(const std::string& folder, const std::string& name, int flags) {
     else
       file = ::open(real.c_str(), flags | O_CLOEXEC | O_NOFOLLOW);
   }
-  if (file < 0 && errno == EXDEV && stored_by_link(folder, name))
-    file = ::openat(base, name.c_str(), flags | O_CLOEXEC);
+  if (file < 0 && errno == EXDEV) {
+    if (const std::string stored = stored_by_link(folder, name); !stored.empty())
+      file = ::open(stored.c_str(), flags | O_CLOEXEC | O_NOFOLLOW);
+    else
+      errno = EXDEV;
+  }
   int why = errno;
   ::close(base);
   errno = why;

@@ -1,6 +1,7 @@
 // The one place that decides what a name in a recording may mean. Names come from recording.json, from the listing of a
 // dump folder or from XLA's metadata, which may be a stranger's: they name regular files of that folder and nothing
-// else. A folder without a recording.json holds what its links lead to, too: who put them there stores files so.
+// else. Links lead out of it only where a store of files puts them: to a dump's file (`module_…`) that has the link's
+// own name or is named by its content's hash, in a folder without a recording.json.
 #pragma once
 #include <string>
 #include <string_view>

@@ -78,13 +78,19 @@ def links_that_leave(tool, tmp):
     dump = tmp / "links" / "xla"
     dump.mkdir()
     (dump / "module_0001.m.before_optimizations.txt").write_text(MODULE.replace("OP", "add"))
-    # Its names come from the listing: what a user's links lead to is what lies there (DVC, git-annex, Bazel).
-    (tmp / "links" / "cache").mkdir()
-    (tmp / "links" / "cache" / "5d41402a").write_text(MODULE.replace("OP", "multiply"))
     last = dump / "module_0001.m.after_optimizations.txt"
-    last.symlink_to(tmp / "links" / "cache" / "5d41402a")
-    assert "leads out" not in run(tool, "open", dump).expect(0).err
-    run(tool, "print", f"{dump}:after_optimizations").expect(0, "multiply")
+    last.symlink_to("/etc/passwd")
+    shown = run(tool, "open", dump).expect(0, "leads out of the folder")
+    assert "root:" not in shown.out + shown.err
+    # Stores of files name what they keep by content (git-annex, DVC, hubs), or as it was named (Bazel, a folder of links).
+    (tmp / "links" / "cache" / "5d").mkdir(parents=True)
+    hashed = "41402abc4b2a76b9719d911017c592"
+    for stored in (f"5d/{hashed}", f"SHA256E-s99--5d{hashed}.txt", last.name):
+        last.unlink()
+        (tmp / "links" / "cache" / stored).write_text(MODULE.replace("OP", "multiply"))
+        last.symlink_to(tmp / "links" / "cache" / stored)
+        assert "leads out" not in run(tool, "open", dump).expect(0).err
+        run(tool, "print", f"{dump}:after_optimizations").expect(0, "multiply")
     run(tool, "diff", f"{dump}:before_optimizations", f"{dump}:after_optimizations").expect(1)
     run(tool, "view", dump, "-o", tmp / "links" / "xla.html").expect(0)
     run(tool, "bisect", dump).expect(1, "multiply")
@@ -97,11 +103,11 @@ def links_that_leave(tool, tmp):
         run(tool, "open", dump).expect(0)
     # A recording that names such a link is a stranger's: nothing leads out of it.
     last.unlink()
-    last.symlink_to(tmp / "links" / "cache" / "5d41402a")
+    last.symlink_to(tmp / "links" / "cache" / last.name)
     (dump / "recording.json").write_text(json.dumps({"version": 1, "source": "xla", "module": "m", "module_number": 1, "pipeline": "", "stages": [
         {"kind": "input", "name": "after_optimizations", "changed": True, "instructions_before": 1, "instructions_after": 1,
          "added": 0, "removed": 0, "modified": 0, "file": last.name}], "files": []}))
-    assert "multiply" not in run(tool, "print", f"{dump}:after_optimizations").expect(2, "leads out of the folder").out
+    assert "multiply" not in run(tool, "print", f"{dump}:after_optimizations").expect(2).out
 
 
 def named_pipes(tool, tmp):
