@@ -211,6 +211,9 @@ CompId Module::clone_computation(CompId id, std::string_view suffix, std::unorde
     std::vector<InstId> ops;
     for (InstId o : operands(i)) ops.push_back(map.at(o));
     InstId fresh = clone_inst(i, copy, ops);
+    // A body is its fusion's alone (CloneWithNewOperandsImpl in xla/hlo/ir/hlo_instructions.cc).
+    if (op(i) == Opcode::Fusion)
+      for (CompId body : std::vector<CompId>(called(i))) replace_called(fresh, body, clone_computation(body, "clone"));
     for (InstId p : std::vector<InstId>(control_preds(i).begin(), control_preds(i).end()))
       if (map.contains(p)) add_control(map.at(p), fresh);
     map[i] = fresh;

@@ -168,6 +168,7 @@ class Module {
   void remove_uncalled_computations();
   void rename_computation(CompId id, std::string_view wish);
   // Copy of a computation inside the module, named `<name>.<suffix>`; instructions keep their names until made unique.
+  // Fusions in it have bodies of their own; what else is called is shared.
   CompId clone_computation(CompId id, std::string_view suffix, std::unordered_map<InstId, InstId>* map = nullptr);
   // Callees before callers; on a module whose text has callees first: text order.
   std::vector<CompId> computation_post_order() const;

@@ -29,15 +29,17 @@ class Body {
     for (InstId i : m_.post_order(body)) clone_names_[i] = m_.clone_name(i, suffix);
   }
 
-  // `source` stands among the operands and is computed inside from here on, of these operands.
+  // `source` stands among the operands, perhaps more than once, and is computed inside from here on, of these operands.
   InstId take(InstId source, const std::vector<InstId>& of) {
-    const auto slot = std::find(operands_.begin(), operands_.end(), source) - operands_.begin();
-    const InstId old = params_[static_cast<size_t>(slot)];
-    operands_.erase(operands_.begin() + slot);
-    params_.erase(params_.begin() + slot);
+    std::vector<InstId> old;
+    for (size_t slot = operands_.size(); slot-- > 0;) {
+      if (operands_[slot] != source) continue;
+      old.push_back(params_[slot]);
+      operands_.erase(operands_.begin() + static_cast<ptrdiff_t>(slot));
+      params_.erase(params_.begin() + static_cast<ptrdiff_t>(slot));
+    }
     const InstId copy = clone(source, of);
-    m_.replace_all_uses(old, copy);
-    m_.remove(old);
+    for (InstId p : old) m_.replace_all_uses(p, copy), m_.remove(p);
     return copy;
   }
   // The same of a further result, which need not stand among the operands.

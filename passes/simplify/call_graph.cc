@@ -150,8 +150,9 @@ CompId clone_deep(Module& m, CompId c) {
     worklist.pop_back();
     for (InstId i : m.live_order(at))
       for (size_t k = 0; k < m.called(i).size(); ++k) {
-        CompId inner = m.clone_computation(m.called(i)[k], "clone");
-        redirect(m, {i, k}, inner);
+        CompId inner = m.called(i)[k];
+        if (m.op(i) != Opcode::Fusion)  // whose body was copied with it
+          redirect(m, {i, k}, inner = m.clone_computation(inner, "clone"));
         worklist.push_back(inner);
       }
   }
