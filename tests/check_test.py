@@ -209,6 +209,53 @@ ENTRY e {
     answer = check("bf16", chain.replace("T[", "bf16["), tmp / "wide.npz", tmp / "wide.npz")
     expect("bf16 kept in f32", answer.get("verdict") in ("right", "rounding") and answer["outputs"][0]["different"] > 100, f"{err} {answer}")
 
+    # Two contracts at once: inf * 0 as written, 3.7e-44 where the range is kept, 0 where that is flushed, too.
+    both = module("x = f32[2] y = f32[2]", "", "f32[2] multiply(f32[2] exponential(x), f32[2] exponential(y))")
+    inputs = write("in.txt", "{100, 1}\n{-200, 1}\n3\n")
+    answer = check("both", both, inputs, got("a", module("x = f32[2] y = f32[2]", "", "f32[2] constant({0, 7.389056})"), inputs))
+    joint = [c for c in answer["contracts"] if c["together"]]
+    expect("range and denormals together", answer["verdict"] == "contract" and any(c["decides"] for c in joint) and
+           all(c["kind"] == "range" and c["together"] == ["denormals"] for c in joint), answer)
+    code, out, err = run("check", write("both.hlo", both), f"--inputs={inputs}", f"--outputs={tmp / 'a.npz'}")
+    expect("together, in words", code == 0 and "together with denormals" in out, out + err)
+    answer = check("both", both, inputs, got("a", module("x = f32[2] y = f32[2]", "", "f32[2] constant({5, 7.389056})"), inputs))
+    expect("neither explains it", answer["verdict"] == "wrong" and answer["outputs"][0]["wrong"] == 1, answer)
+
+    # Right, and the user sees other bits: what leaves them open is named.
+    def bits(name, parameters, values, value, other, kinds, computations=""):
+        inputs = write("in.txt", values + "\n3\n")
+        answer = check(name, module(parameters, computations, value), inputs, got("other", module(parameters, computations, other), inputs))
+        expect(f"{name}: right", answer["verdict"] == "right", answer)
+        expect(f"{name}: {kinds}", {b["kind"] for b in answer["other_bits"]} == set(kinds), answer)
+        return answer
+
+    bits("the same bits", "x = f32[2]", "{nan, -0}", "f32[2] negate(x)", "f32[2] negate(x)", [])
+    made = module("x = f32[3]", "", "f32[3] bitcast-convert(u32[3] constant({2143289345, 1065353216, 2147483648}))")
+    written = module("x = f32[3]", "", "f32[3] bitcast-convert(u32[3] constant({2143289344, 1065353216, 0}))")
+    inputs = write("in.txt", "{1, 1, 1}\n3\n")
+    answer = check("payload", written, inputs, got("other", made, inputs))
+    expect("payload and sign", answer["verdict"] == "right" and {b["kind"]: b["elements"] for b in answer["other_bits"]} == {"nan-payload": 1, "signed-zero": 1} and
+           "is the number" in answer["why"], answer)
+    long = ", ".join(str(0.1 * k + 1 / 3) for k in range(64))
+    answer = bits("order", "x = f32[64]", "{" + long + "}", "f32[] reduce(x, f32[] constant(0)), dimensions={0}, to_apply=add",
+                  "f32[] reduce(f32[8] reduce(f32[8,8] reshape(x), f32[] constant(0)), f32[] constant(0)), dimensions={0}, to_apply=add".replace(
+                      "f32[8] reduce(f32[8,8] reshape(x), f32[] constant(0))", "f32[8] reduce(f32[8,8] reshape(x), f32[] constant(0)), dimensions={0}, to_apply=add"),
+                  ["sum-order"], ADD)
+    expect("the instruction is named", answer["other_bits"] and answer["other_bits"][0]["instructions"][0]["instruction"] == "open", answer)
+
+    # What lies in front of the module: a reference that does something else.
+    plain = module("x = f32[2]", "", "f32[2] sine(x)")
+    inputs = write("in.txt", "{0.5, 1.5}\n3\n")
+    right = got("a", plain, inputs)
+    answer = check("reference", plain, inputs, right, f"--reference={right}")
+    expect("the reference agrees", answer["verdict"] == "right" and answer["reference"]["verdict"] == "right", answer)
+    other = got("b", module("x = f32[2]", "", "f32[2] cosine(x)"), inputs)
+    code, out, err = run("check", write("plain.hlo", plain), f"--inputs={inputs}", f"--outputs={right}", f"--reference={other}", "--json")
+    answer = json.loads(out)
+    expect("in front of XLA", code == 1 and answer["verdict"] == "right" and answer["reference"]["verdict"] == "wrong" and "in front of XLA" in answer["reference"]["why"], out + err)
+    code, out, err = run("check", tmp / "plain.hlo", f"--inputs={inputs}", f"--outputs={right}", f"--reference={other}")
+    expect("in front of XLA, in words", code == 1 and "that XLA was given" in out and "reference: " in out, out + err)
+
     # Cannot be run: unknown. Wrong use: refused.
     odd = module("x = f32[2]", "", 'f32[2] custom-call(x), custom_call_target="nobody"')
     inputs = write("in.txt", "{1, 2}\n3\n")

@@ -269,6 +269,8 @@ def checks():
     for name, (fn, arguments) in SOUND.items():
         c = hj.check(fn, *arguments)
         expect(name, c.verdict == "right", c)
+        expect(f"{name}: operation by operation", c.reference and c.reference["verdict"] in ("right", "rounding"), c)
+    expect("operation by operation, not asked", hj.check(f, x4, by_operations=False).reference is None)
     c = hj.check(lambda x: lax.linalg.cholesky(x), jnp.eye(3))
     expect("a call of LAPACK", c.verdict == "right", c)
     c = hj.check(lambda x: jax.pure_callback(lambda a: a, jax.ShapeDtypeStruct((3,), jnp.float32), x), jnp.ones(3))

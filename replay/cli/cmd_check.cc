@@ -15,7 +15,13 @@ namespace hlo {
 namespace {
 
 Json empty_check() {
-  return {{"verdict", ""}, {"why", ""}, {"outputs", Json::array()}, {"contracts", Json::array()}, {"departs", Json()}};
+  return {{"verdict", ""},
+          {"why", ""},
+          {"outputs", Json::array()},
+          {"contracts", Json::array()},
+          {"other_bits", Json::array()},
+          {"reference", Json()},
+          {"departs", Json()}};
 }
 
 Json to_json(const CheckedOutput& o) {
@@ -35,6 +41,8 @@ Json to_json(const CheckedOutput& o) {
 Json to_json(const Module& m, const DecidingSite& d) {
   InstId i = d.site.inst;
   std::string source = source_line(m, i).text();
+  Json together = Json::array();
+  for (Contract c : d.together) together.push_back(contract_name(c));
   return {{"kind", contract_name(d.site.kind)},
           {"what", contract_words(d.site.kind)},
           {"instruction", m.inst_name(i)},
@@ -44,7 +52,38 @@ Json to_json(const Module& m, const DecidingSite& d) {
           {"source", source.empty() ? Json() : Json(source)},
           {"elements", d.site.elements},
           {"decides", d.asked ? Json(d.decides) : Json()},
-          {"reproduces", d.reproduces}};
+          {"reproduces", d.reproduces},
+          {"together", together}};
+}
+
+constexpr size_t kInstructionsNamed = 20;
+
+Json to_json(const Module& m, const OtherBits& b) {
+  Json list = Json::array();
+  for (InstId i : b.at) {
+    if (list.size() == kInstructionsNamed) break;
+    const std::string source = source_line(m, i).text();
+    list.push_back({{"instruction", m.inst_name(i)}, {"source", source.empty() ? Json() : Json(source)}});
+  }
+  return {{"kind", b.kind},
+          {"what", b.words},
+          {"elements", b.elements},
+          {"instructions", list},
+          {"instructions_in_all", b.at.size()}};
+}
+
+// What the program gives without this compilation, held against the module that XLA was given.
+Json of_reference(const CheckArgs& a, const Module& m, const Session& session) {
+  const CheckResult r =
+      check_result(m, session, outputs_of(m.u(), a.reference, session.result_shape()), eval_options(a));
+  Json out{{"verdict", verdict_name(r.verdict)}, {"outputs", Json::array()}};
+  for (const CheckedOutput& o : r.outputs) out["outputs"].push_back(to_json(o));
+  out["why"] = r.verdict == CheckVerdict::kWrong
+                   ? "the module that XLA was given does not make what the reference holds: what is wrong, or "
+                     "different, lies in front of XLA (tracing, lowering), or in the reference"
+               : r.verdict == CheckVerdict::kUnknown ? r.why
+                                                     : "the module that XLA was given makes what the reference holds";
+  return out;
 }
 
 InstId named(const Module& m, const std::string& name) {
@@ -110,6 +149,19 @@ Json departs(const CheckArgs& a, const Module& first) {
   return out;
 }
 
+//   other bits: 3 elements: dot.5 (model.py:12) and 2 more: adds up in an order that HLO leaves open
+void tell_bits(const Json& b) {
+  fmt::print("  other bits: {} number(s)", b["elements"].get<int64_t>());
+  size_t named = 0;
+  for (const Json& i : b["instructions"]) {
+    if (named == 3) break;
+    fmt::print("{}{}{}", named++ ? ", " : ": ", i["instruction"].get<std::string>(),
+               i["source"].is_null() ? "" : " (" + i["source"].get<std::string>() + ")");
+  }
+  if (const auto all = b["instructions_in_all"].get<size_t>(); all > named) fmt::print(" and {} more", all - named);
+  fmt::print(": {}\n", b["what"].get<std::string>());
+}
+
 void tell(const Json& j) {
   fmt::print("{}: {}\n", j["verdict"].get<std::string>(), j["why"].get<std::string>());
   for (const Json& o : j["outputs"]) {
@@ -136,7 +188,11 @@ void tell(const Json& j) {
                : !d.get<bool>()              ? ": does not decide"
                : c["reproduces"].get<bool>() ? ": decides, another value gives what was compiled"
                                              : ": decides");
+    if (!c["together"].empty())
+      fmt::print("    together with {}\n", fmt::join(c["together"].get<std::vector<std::string>>(), " and "));
   }
+  for (const Json& b : j["other_bits"]) tell_bits(b);
+  if (const Json& r = j["reference"]; !r.is_null()) fmt::print("reference: {}\n", r["why"].get<std::string>());
   if (j["departs"].is_null()) return;
   const Json& d = j["departs"];
   fmt::print("{}\n", d["verdict"].get<std::string>());
@@ -164,6 +220,8 @@ int cmd_check(const CheckArgs& a) {
     verdict = r.verdict, j["why"] = r.why;
     for (const CheckedOutput& o : r.outputs) j["outputs"].push_back(to_json(o));
     for (const DecidingSite& d : r.contracts) j["contracts"].push_back(to_json(*m, d));
+    for (const OtherBits& b : r.other_bits) j["other_bits"].push_back(to_json(*m, b));
+    if (!a.reference.empty()) j["reference"] = of_reference(a, *m, session);
     if (verdict == CheckVerdict::kWrong && !a.dump.empty()) j["departs"] = departs(a, *m);
   } catch (const Failure& e) {
     if (e.kind() != FailureKind::kUnsupported || interrupted()) throw;
@@ -174,7 +232,11 @@ int cmd_check(const CheckArgs& a) {
     print_json(j);
   else
     tell(j);
-  return verdict == CheckVerdict::kWrong ? kNo : verdict == CheckVerdict::kUnknown ? kBad : kYes;
+  const Json& reference = j["reference"];
+  const bool apart = !reference.is_null() && reference["verdict"] == verdict_name(CheckVerdict::kWrong);
+  const bool unknown = verdict == CheckVerdict::kUnknown ||
+                       (!reference.is_null() && reference["verdict"] == verdict_name(CheckVerdict::kUnknown));
+  return verdict == CheckVerdict::kWrong || apart ? kNo : unknown ? kBad : kYes;
 }
 
 }  // namespace hlo

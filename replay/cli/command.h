@@ -169,7 +169,7 @@ int bisect_installed(const BisectArgs& a);
 int bisect_compilations(const BisectArgs& a);
 
 struct CheckArgs : RunArgs {
-  std::string outputs, dump;
+  std::string outputs, dump, reference;
   bool json = false;
 };
 // Is what was compiled right (replay/judge/check.h)?

@@ -128,11 +128,16 @@ void add_debug_commands(CLI::App& app, int* code) {
       "  hlo-replay check dump:before_optimizations --inputs=in.npz --outputs=got.npz\n"
       "  hlo-replay check before.hlo --inputs=in.npz --outputs=got.npz --dump=dump   a wrong one: which stage "
       "departs?\n"
-      "Exit code 1 where it is wrong, 0 where it is right, rounded, or decided by what HLO leaves open; 2 where it "
-      "cannot tell.");
+      "  hlo-replay check before.hlo --inputs=in.npz --outputs=got.npz --reference=eager.npz\n"
+      "Right is said of the module that XLA was given: what is wrong in front of it, --reference tells.\n"
+      "Exit code 1 where it is wrong, or the reference is something else; 0 where it is right, rounded, or decided by "
+      "what HLO leaves open; 2 where it cannot tell.");
   c->add_option("FILE", check.file, "the module before any pass")->required();
   c->add_option("--inputs", check.inputs, ".npz with arrays p0, p1 …: what the compiled module was given");
   c->add_option("--outputs", check.outputs, ".npz with arrays o0, o1 …: what it gave");
+  c->add_option("--reference", check.reference,
+                ".npz with arrays o0, o1 …: what the program gives without this compilation (jax operation by "
+                "operation): what is wrong already in the module that XLA was given");
   c->add_option("--dump", check.dump, "its stages: where something is wrong, bisect asks which one departs");
   c->add_option("--fill-elided", check.fill_elided, "values for {...}: random or zeros");
   c->add_option("--max-steps", check.max_steps, "refuse loops that take more");

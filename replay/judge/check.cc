@@ -6,6 +6,7 @@
 #include "ir/eval/compare.h"
 #include "ir/literal.h"
 #include "replay/judge/check_runs.h"
+#include "replay/judge/other_bits.h"
 
 namespace hlo {
 namespace {
@@ -38,12 +39,14 @@ class Checker {
       for (Contract c : {Contract::kExcess, Contract::kRange, Contract::kDenormal}) try_bounded(c);
     if (left()) try_open();
     if (left()) try_bounded(Contract::kAccuracy);
+    if (left()) try_together();
     if (left() && host_sides_with_it()) {
       out_.verdict = CheckVerdict::kUnknown;
       out_.why = "elements differ, but our host executor gives what was compiled and our evaluator does not";
       summarise();
       return std::move(out_);
     }
+    out_.other_bits = other_bits(m_, runs_, got_, own_, [&](size_t l, size_t k) { return fate_[l][k] < Fate::kOpen; });
     summarise();
     conclude();
     return std::move(out_);
@@ -252,6 +255,7 @@ class Checker {
     // Every exp of the module, every operation in bf16: they are worth a line where they decide.
     if (!decides && c == Contract::kAccuracy) return;
     size_t first = out_.contracts.size();
+    if (!sites.empty()) bounded_kinds_.push_back(c);
     for (const auto& [i, n] : sites)
       if (decides || c != Contract::kExcess || m_.op(i) == Opcode::Convert)
         out_.contracts.push_back({{i, c, n}, true, decides, decides});
@@ -262,6 +266,45 @@ class Checker {
       s.decides = s.reproduces = s.asked && any(bounded_marks(c, s.site.inst, &ignored));
     }
     if (decides) explain(marks);
+  }
+
+  // What none of them explains alone, two or three may.
+  void try_together() {
+    std::vector<Contract> kinds;
+    for (Contract c : {Contract::kRange, Contract::kExcess, Contract::kDenormal})
+      if (std::find(bounded_kinds_.begin(), bounded_kinds_.end(), c) != bounded_kinds_.end()) kinds.push_back(c);
+    std::vector<std::vector<Contract>> sets;
+    for (size_t a = 0; a < kinds.size(); ++a)
+      for (size_t b = a + 1; b < kinds.size(); ++b) sets.push_back({kinds[a], kinds[b]});
+    if (kinds.size() == 3) sets.push_back(kinds);
+    for (const std::vector<Contract>& set : sets) {
+      if (!left()) return;
+      std::map<InstId, int64_t> sites;
+      Marks marks;
+      int ways = 0;  // by bits
+      for (int which = 0; which < CheckRuns::together_choices(set); ++which) {
+        std::map<InstId, int64_t> here;
+        Marks now = reproduced(runs_.together(set, which, InstId(), &here), false);
+        if (!touches_suspicious(now)) continue;
+        unite(marks, now), ways |= 1 << which;
+        for (const auto& [i, n] : here) sites[i] = std::max(sites[i], n);
+      }
+      if (!ways) continue;
+      for (const auto& [i, n] : sites) out_.contracts.push_back(joint_site(i, n, set, ways, sites.size()));
+      explain(marks);
+    }
+  }
+  // Does what was compiled come out still where this one instruction keeps to the contracts?
+  DecidingSite joint_site(InstId i, int64_t elements, const std::vector<Contract>& set, int ways, size_t sites) {
+    DecidingSite s{{i, set[0], elements}, sites <= kSitesTried, false, false, {set.begin() + 1, set.end()}};
+    if (!s.asked) return s;
+    bool without = false;
+    for (int which = 0; which < CheckRuns::together_choices(set) && !without; ++which) {
+      std::map<InstId, int64_t> ignored;
+      if (ways >> which & 1) without = touches_suspicious(reproduced(runs_.together(set, which, i, &ignored), false));
+    }
+    s.decides = s.reproduces = !without;
+    return s;
   }
 
   // Elements that depend on the values that are open there.
@@ -410,8 +453,9 @@ class Checker {
     auto at = [&] { return fmt::format("{}[{}]", first->name, fmt::join(first->index, ",")); };
     switch (out_.verdict) {
       case CheckVerdict::kRight:
-        out_.why = differ ? "every element is as exact as the module itself in its precision"
-                          : "every element is the same as the evaluator's";
+        out_.why = differ                     ? "every element is as exact as the module that XLA was given makes it"
+                   : !out_.other_bits.empty() ? "every element is the number that the module that XLA was given makes"
+                                              : "every element has the bits that the module that XLA was given makes";
         return;
       case CheckVerdict::kRounding:
         out_.why = fmt::format(
@@ -436,6 +480,7 @@ class Checker {
   const Value& got_value_;
   Leaves got_, own_, high_;
   std::vector<std::vector<Fate>> fate_;
+  std::vector<Contract> bounded_kinds_;       // those that have a site
   Marks visible_;                             // differs from the module as written by more than some last places
   std::vector<std::vector<double>> scatter_;  // how far rounding takes an element from the exact value
   CheckResult out_;

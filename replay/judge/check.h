@@ -38,7 +38,16 @@ struct DecidingSite {
   // Whether elements that differ depend on it. `asked` false: nothing differs that it was asked for, or there were too
   // many sites to try each.
   bool asked = false, decides = false;
-  bool reproduces = false;  // another value here gives what was compiled
+  bool reproduces = false;              // another value here gives what was compiled
+  std::vector<Contract> together = {};  // it decides only where these are left, too, here or elsewhere
+};
+
+// Why elements that are as right as those of the evaluator have other bits. `elements`: of them those that this
+// reaches; one may be reached by several.
+struct OtherBits {
+  std::string_view kind, words;  // `nan-payload`, `sum-order` …: docs/formats.md
+  int64_t elements = 0;
+  std::vector<InstId> at;  // instructions that leave it open; none of what is said of values alone
 };
 
 struct CheckResult {
@@ -46,6 +55,7 @@ struct CheckResult {
   std::string why;
   std::vector<CheckedOutput> outputs;
   std::vector<DecidingSite> contracts;  // every site where the run leaves the contract
+  std::vector<OtherBits> other_bits;
 };
 
 // `got`: the compiled result, in the shapes of the module's. Throws Failure(kUnsupported) where the evaluator cannot

@@ -1,5 +1,6 @@
 #include "replay/judge/check_runs.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ir/eval/compare.h"
@@ -103,12 +104,54 @@ Leaves CheckRuns::open(Contract c, int which, InstId only) {
 Leaves CheckRuns::bounded(Contract c, int which, InstId only, std::map<InstId, int64_t>* sites) {
   if (c == Contract::kAccuracy) return loud(static_cast<uint32_t>(which + 1), only, sites);
   if (c == Contract::kDenormal) return flushed(only, sites);
-  // In f64, rounded to the types of the module but where the contract allows to leave that out.
+  Loose loose;
+  if (c == Contract::kRange)
+    loose.over = loose.under = true;
+  else
+    (which == 0 ? loose.converts : loose.wide) = true;
+  return loosened(loose, only, InstId(), sites);
+}
+
+int CheckRuns::together_choices(const std::vector<Contract>& kinds) { return kinds.size() == 3 ? 4 : 2; }
+
+//   exp(100) * exp(-200) in f32, flushed at last or each time      →      0, and not inf * 0
+Leaves CheckRuns::together(const std::vector<Contract>& kinds, int which, InstId without,
+                           std::map<InstId, int64_t>* sites) {
+  auto has = [&](Contract c) { return std::find(kinds.begin(), kinds.end(), c) != kinds.end(); };
+  const bool range = has(Contract::kRange), excess = has(Contract::kExcess), denormal = has(Contract::kDenormal);
+  // Two ways to leave rounding out, and two ways to flush: each time, or only what comes out at last.
+  const bool converts = which % 2 == 0, at_last = denormal && (excess && range ? which / 2 : which) % 2 == 1;
+  Loose loose;
+  loose.over = range, loose.under = range && (!denormal || at_last);
+  loose.converts = excess && (converts || !range), loose.wide = excess && (!converts || !range);
+  loose.flush = denormal && !at_last;
+  Leaves out = loosened(loose, InstId(), without, sites);
+  if (!at_last) return out;
+  for (Numbers& n : out)
+    for (double& x : n.real)
+      if (std::fabs(x) < least_normal(n.type)) x = std::copysign(0.0, x);
+  return out;
+}
+
+// In f64, rounded to the types of the module but where that is left out.
+Leaves CheckRuns::loosened(const Loose& loose, InstId only, InstId without, std::map<InstId, int64_t>* sites) const {
   return run(
-      [&](InstId i, std::span<const Value> ops, Value& v) {
-        if (i.value < m_.inst_slots() && m_.alive(i)) narrow(i, ops, v, c, which, only, sites);
+      [&](InstId i, std::span<const Value>, Value& v) {
+        if (i.value < m_.inst_slots() && m_.alive(i))
+          narrow(i, v, loose, (!only.valid() || i == only) && i != without, sites);
       },
       true);
+}
+
+Leaves CheckRuns::shaken(const std::function<bool(InstId)>& at, uint32_t seed) {
+  NoiseOptions o;
+  o.seed = seed;
+  auto noise = rounding_noise(m_, o);
+  return run(
+      [&](InstId i, std::span<const Value> ops, Value& v) {
+        if (i.value < m_.inst_slots() && m_.alive(i) && at(i)) noise(i, ops, v);
+      },
+      false);
 }
 
 // Functions without an accuracy, moved by sixteen times what rounding_noise moves them.
@@ -142,11 +185,9 @@ Leaves CheckRuns::flushed(InstId only, std::map<InstId, int64_t>* sites) const {
       false);
 }
 
-void CheckRuns::narrow(InstId i, std::span<const Value>, Value& v, Contract c, int which, InstId only,
-                       std::map<InstId, int64_t>* sites) const {
+void CheckRuns::narrow(InstId i, Value& v, const Loose& loose, bool here, std::map<InstId, int64_t>* sites) const {
   const Universe& u = m_.u();
   if (!rounds(m_, i)) return;  // what it holds is rounded, or is not to be
-  bool here = !only.valid() || i == only;
   int64_t kept = 0;
   auto part = [&](auto&& self, Value& value, ShapeId own) -> void {
     const Shape& s = u[own];
@@ -158,14 +199,15 @@ void CheckRuns::narrow(InstId i, std::span<const Value>, Value& v, Contract c, i
     each_number(u, value, [&](double x) {
       if (std::isnan(x)) return x;
       double r = rounded_to(t, x), other = r;
-      if (c == Contract::kRange) {
-        bool over = std::isfinite(x) && !std::isfinite(r), under = x != 0 && std::fabs(r) < least;
-        if (over || under) other = x;
-      } else if (which == 0) {
-        if (convert) other = x;
-      } else if (is_narrow_float(t)) {
+      const bool over = std::isfinite(x) && !std::isfinite(r), under = x != 0 && std::fabs(r) < least;
+      if ((over && loose.over) || (under && loose.under))
+        other = x;
+      else if (under && loose.flush)
+        other = std::copysign(0.0, x);
+      else if (convert && loose.converts)
+        other = x;
+      else if (loose.wide && is_narrow_float(t))
         other = rounded_to(ElementType::F32, x);
-      }
       if (!here || other == r) return r;
       ++kept;
       return other;

@@ -1,5 +1,6 @@
 // The runs that check_result asks for: the module with other values at chosen instructions.
 #pragma once
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -33,14 +34,27 @@ class CheckRuns {
   Leaves open(Contract c, int which, InstId only);
   // Of the kinds that are no open value but a bound. `sites`: where it made a difference to a value.
   Leaves bounded(Contract c, int which, InstId only, std::map<InstId, int64_t>* sites);
+  // Several of those kinds at once, in a way of its own for each `which` below together_choices. `without`: an
+  // instruction that keeps to all of them.
+  Leaves together(const std::vector<Contract>& kinds, int which, InstId without, std::map<InstId, int64_t>* sites);
+  static int together_choices(const std::vector<Contract>& kinds);
+  // Rounding moves what the instructions `at` give, and nothing else.
+  Leaves shaken(const std::function<bool(InstId)>& at, uint32_t seed);
   Leaves by_host();  // our other executor; throws where it does not run the module
 
  private:
   Leaves run(std::function<void(InstId, std::span<const Value>, Value&)> change, bool high) const;
   Leaves loud(uint32_t seed, InstId only, std::map<InstId, int64_t>* sites) const;
   Leaves flushed(InstId only, std::map<InstId, int64_t>* sites) const;
-  void narrow(InstId i, std::span<const Value> operands, Value& v, Contract c, int which, InstId only,
-              std::map<InstId, int64_t>* sites) const;
+  // What is left out of rounding each value of a run in f64 to its type in the module.
+  struct Loose {
+    bool over = false, under = false;  // what the type cannot hold, or only below its least normal number, is kept
+    bool converts = false;             // to a narrower type
+    bool wide = false;                 // values of narrow types are rounded to f32
+    bool flush = false;                // numbers below the least normal one become zero
+  };
+  Leaves loosened(const Loose& loose, InstId only, InstId without, std::map<InstId, int64_t>* sites) const;
+  void narrow(InstId i, Value& v, const Loose& loose, bool here, std::map<InstId, int64_t>* sites) const;
 
   const Module& m_;
   const Session& session_;

@@ -217,6 +217,7 @@ class Noise {
 
 }  // namespace
 
+bool adds_up(const Module& m, InstId i) { return how_it_rounds(m, i) == Rounds::kSum; }
 bool rounds(const Module& m, InstId i) { return how_it_rounds(m, i) != Rounds::kNot; }
 
 std::function<void(InstId, std::span<const Value>, Value&)> rounding_noise(const Module& m,

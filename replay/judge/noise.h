@@ -22,5 +22,7 @@ std::function<void(InstId, std::span<const Value>, Value&)> rounding_noise(const
 
 // Does it round at all? Not what moves, chooses or compares, and not what only runs other computations.
 bool rounds(const Module& m, InstId i);
+// Does it add up many terms, in an order that is left open?
+bool adds_up(const Module& m, InstId i);
 
 }  // namespace hlo

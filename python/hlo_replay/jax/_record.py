@@ -19,8 +19,9 @@ class Recording(Module):
     """A function's compilation: every stage (`stages`, `text`, `ask`), and the compiled function itself."""
 
     def __init__(self, within: Folder, compiled: Any, arguments: tuple[tuple[Any, ...], dict[str, Any]],
-                 lowered: Any) -> None:
+                 lowered: Any, function: Callable[..., Any]) -> None:
         super().__init__(within.path, within)
+        self._function = function
         self.compiled = compiled  # of jax; called with the arguments that are no static ones
         self._arguments = arguments
         self._lowered = lowered
@@ -40,10 +41,24 @@ class Recording(Module):
         _arrays.write(outputs, "o", jax.tree_util.tree_leaves(out))
         return inputs, outputs
 
-    def check(self) -> "Checked":
+    def run_by_operations(self) -> pathlib.Path:
+        """Runs the function with the same arguments operation by operation, each compiled alone (jax.disable_jit): a file
+        of what came out."""
+        args, kwargs = self._arguments
+        with jax.disable_jit():
+            out = _untyped.block_until_ready(self._function(*args, **kwargs))
+        outputs = self.folder / "outputs_by_operations.npz"
+        _arrays.write(outputs, "o", jax.tree_util.tree_leaves(out))
+        return outputs
+
+    def check(self, by_operations: bool = True) -> "Checked":
+        """`by_operations`: the module that XLA was given is held against the function run operation by operation, too:
+        what is wrong in front of XLA shows there."""
+        # First: a run may take its arguments over.
+        reference = [f"--reference={self.run_by_operations()}"] if by_operations else []
         inputs, outputs = self.run()
         return Checked(self, _tool.ask("check", self.before, f"--inputs={inputs}", f"--outputs={outputs}",
-                                       f"--dump={self.folder}"))
+                                       f"--dump={self.folder}", *reference))
 
     def bisect(self) -> dict[str, Any]:
         inputs, outputs = self.run()
@@ -65,6 +80,9 @@ class Checked:
 
     outputs: a dict a leaf of the result: how many elements differ, the worst one as compiled, as written, in f64.
     contracts: where the run leaves what HLO promises: instruction, source line, what, whether it decides.
+    other_bits: why numbers that are right have other bits than the evaluator's, and the instructions that leave it open.
+    reference: verdict, why and outputs of the function run operation by operation, held against the module that XLA was
+    given; None where that was not asked.
     departs: of a wrong one, the stage, pass and source line where it first departs; below_hlo where all stages agree.
     """
 
@@ -74,6 +92,8 @@ class Checked:
         self.why: str = answer["why"]
         self.outputs: list[dict[str, Any]] = answer["outputs"]
         self.contracts: list[dict[str, Any]] = answer["contracts"]
+        self.other_bits: list[dict[str, Any]] = answer["other_bits"]
+        self.reference: dict[str, Any] | None = answer["reference"]
         self.departs: dict[str, Any] | None = answer["departs"]
 
     @property
@@ -83,6 +103,8 @@ class Checked:
     def __repr__(self) -> str:
         lines = [f"{self.verdict}: {self.why}"]
         lines += [f"  {c['instruction']} ({c['source'] or c['op_name']}) {c['what']}" for c in self.decides]
+        if self.reference and self.reference["verdict"] not in ("right", "rounding"):
+            lines.append(f"  operation by operation: {self.reference['why']}")
         if self.departs:
             lines.append(f"  {self.departs['verdict']}")
             if self.departs["instruction"]:
@@ -121,7 +143,7 @@ def record(fn: Callable[..., Any], *args: Any, folder: str | os.PathLike[str] | 
     target = Folder(folder)
     lowered = lower(fn, args, kwargs)
     compiled, module = _compile.compile_lowered(lowered, target, disable_passes, flags or {})
-    return Recording(target, compiled, (args, kwargs), lowered)
+    return Recording(target, compiled, (args, kwargs), lowered, fn)
 
 
 def _parameters(module: Module) -> int:
@@ -136,8 +158,10 @@ def _parameters(module: Module) -> int:
 
 def check(fn: Callable[..., Any], *args: Any, **how: Any) -> Checked:
     """Is what jax compiles of this function right for these arguments? Runs it, and the module that it was lowered to
-    in its own precision and in f64. Takes what `record` takes."""
-    return record(fn, *args, **how).check()
+    in its own precision and in f64; that module is held against the function run operation by operation (not with
+    `by_operations=False`). Takes what `record` takes."""
+    by_operations = bool(how.pop("by_operations", True))
+    return record(fn, *args, **how).check(by_operations)
 
 
 def bisect(fn: Callable[..., Any], *args: Any, **how: Any) -> dict[str, Any]:
