@@ -28,12 +28,17 @@ TEST_F(EngineTest, TellsRows) {
   EXPECT_EQ(rows[0]["state"], 0);
   EXPECT_EQ(rows.back()["kind"], "result");
   EXPECT_EQ(rows.back()["state"], states() - 1);
-  int changed = 0;
+  int changed = 0, last = -1;
   for (size_t k = 0; k < rows.size(); ++k) {
     EXPECT_EQ(rows[k]["row"], k);
+    if (rows[k]["number"].is_number()) {  // files' numbers
+      EXPECT_GT(rows[k]["number"], last);
+      last = rows[k]["number"];
+    }
     changed += rows[k]["pass"] == "algsimp" && rows[k]["rewrites"] > 0;
   }
   EXPECT_GT(changed, 0);
+  EXPECT_GT(last, 0);
 }
 
 TEST_F(EngineTest, TextIsTheStagesText) {

@@ -44,6 +44,7 @@ Json row_json(const StageRow& row, size_t number) {
           {"pipeline", row.pipeline},
           {"pass", row.pass},
           {"name", row.name()},
+          {"number", row.number < 0 ? Json() : Json(row.number)},
           {"state", row.stage < 0 ? Json() : Json(row.stage)},
           {"changed", row.changed},
           {"implemented", row.implemented},

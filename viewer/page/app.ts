@@ -77,7 +77,7 @@ export class App implements Host {
     root.append(h('a', { class: 'skip', href: '#view', onclick: (event: Event) => { event.preventDefault(); (this.middle.querySelector('[tabindex]') as HTMLElement | null)?.focus(); } }, 'To the view'),
       header, h('div', { class: 'body' }, left, this.divider(left, 1), h('div', { class: 'centre' }, this.tabs, this.where, this.notices, this.fault.element, this.middle), this.divider(right, -1), right), this.scrub.element, this.help, this.live);
     window.addEventListener('popstate', () => { void this.from_address('replace'); });
-    window.addEventListener('hashchange', () => { if (location.hash !== to_hash(this.session.place)) void this.from_address('replace'); });
+    window.addEventListener('hashchange', () => { if (location.hash !== this.hash()) void this.from_address('replace'); });
     document.addEventListener('keydown', event => handle_key(this, event));
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { if (!document.documentElement.dataset.chosen) this.theme(matchMedia('(prefers-color-scheme: dark)').matches); });
     accept_drops(this);
@@ -105,14 +105,14 @@ export class App implements Host {
     if (first !== null) { await this.go({ view: 'lesson', lesson: first, step: said.step, query: said.query }, how); return; }
     if (!modules.length) { await this.go({ view: 'bench' }, how); return; }
     const info = modules.find(m => m.module === said.module) ?? modules[0];
-    const at = await this.session.in_module(info.module, said.stage);
+    const at = said.stage === null ? await this.session.in_module(info.module, null) : await this.session.numbered(info.module, said.stage);
     let op: number | null = null;
     if (said.op) {
       op = said.op === this.session.place.name && same_state(at, this.session.place.at) ? this.session.place.op : this.session.can_do ? await this.session.by_name(at, said.op).catch(() => null) : null;
-      if (op === null) this.notice({ kind: 'note', message: `There is no op of the name ${said.op.slice(0, 200)} in stage ${at.state}.` });
+      if (op === null) this.notice({ kind: 'note', message: `There is no op of the name ${said.op.slice(0, 200)} in ${this.session.stage_words(at)}.` });
     }
     if (said.query) this.search_box.value = said.query;
-    const known = said.against && (this.session.info(said.against.module)?.states ?? 0) > said.against.state ? said.against : null;
+    const known = said.against && this.session.info(said.against.module)?.states ? await this.session.numbered(said.against.module, said.against.stage) : null;
     const fresh = said.stage === null && said.view === null;
     await this.go({ at, op, name: op === null ? '' : said.op, view: said.view ?? (fresh && modules.length > 1 ? 'overview' : 'graph'), open: said.open, all: said.all, against: known, query: said.query }, how);
   }
@@ -129,8 +129,13 @@ export class App implements Host {
     if (stepped && change.op === undefined && old.op !== null && session.can_do && session.modules.length) await this.carry_op(old, place);
     if (place.op !== null && !place.name && session.can_do) place.name = await this.engine.op({ at: place.at, id: place.op }).then(op => op.name, () => '');
     if (!session.fresh(turn)) return;
+    // How stages are called stands in the rows.
+    if (session.modules.length && place.view !== 'lesson') {
+      for (const module of new Set([place.at.module, place.against?.module ?? place.at.module])) await session.rows(module).catch(() => []);
+      if (!session.fresh(turn)) return;
+    }
     session.place = place;
-    const hash = to_hash(place);
+    const hash = this.hash(place);
     if (hash !== location.hash) {
       if (how === 'push') history.pushState(null, '', hash); else history.replaceState(null, '', hash);
     }
@@ -169,6 +174,8 @@ export class App implements Host {
     }
   }
 
+  private hash(place = this.session.place): string { return to_hash(place, at => this.session.number_of(at)); }
+
   private frame(place: Place): void {
     const { modules } = this.session, info = this.session.info(place.at.module);
     for (const [name, view] of this.views) view.element.hidden = name !== this.shown_view(place);
@@ -192,7 +199,7 @@ export class App implements Host {
     fill(this.head, h('b', { class: 'brand' }, 'hlo-replay'), this.course ? this.to_lessons() : null, picker ?? (info ? foreign(info.name, 60, 'strong') : null), info?.problems.length ? h('span', { class: 'warn', title: info.problems.join('\n').slice(0, 3000) }, `⚠ ${info.problems.length}`) : null);
     const base = place.against ?? null;
     fill(this.where);
-    bdi_path(this.where, [{ text: info?.name ?? '', run: () => { void this.go({ view: 'overview' }); } }, { text: `stage ${place.at.state}` + (base ? ` against ${base.module === place.at.module ? '' : base.module + ':'}${base.state}` : ''), run: () => { void this.go({ view: 'graph' }); } },
+    bdi_path(this.where, [{ text: info?.name ?? '', run: () => { void this.go({ view: 'overview' }); } }, { text: this.session.stage_words(place.at) + (base ? ` against ${base.module === place.at.module ? '' : base.module + ':'}${this.session.stage_words(base)}` : ''), run: () => { void this.go({ view: 'graph' }); } },
       ...(place.op !== null ? [{ text: place.name || 'op', run: () => { void this.select(place.op, place.name, { view: 'graph' }); } }] : [])]);
     if (base) this.where.append(' ', link('(against the stage before)', () => { void this.go({ against: null }); }));
     document.title = (info ? info.name.slice(0, 80) + ' · ' : '') + 'hlo-replay';
@@ -257,7 +264,7 @@ export class App implements Host {
   show_help(): void { if (!this.help.open) this.help.showModal(); }
 
   private async copy_link(): Promise<void> {
-    const address = location.href.split('#')[0] + to_hash(this.session.place);
+    const address = location.href.split('#')[0] + this.hash();
     try { await navigator.clipboard.writeText(address); this.notice({ kind: 'note', message: 'The address is copied.' }); }
     catch { this.notice({ kind: 'note', message: address }); }
   }

@@ -29,5 +29,5 @@ export interface View {
 
 export function stage_name(host: Host, at: StateRef): string {
   const info = host.session.info(at.module);
-  return (info && host.session.modules.length > 1 ? `${info.name} · ` : '') + `stage ${at.state}`;
+  return (info && host.session.modules.length > 1 ? `${info.name} · ` : '') + host.session.stage_words(at);
 }

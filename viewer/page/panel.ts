@@ -43,7 +43,7 @@ export class OpPanel {
   /** Not in this stage: what became of it, or where it came from. */
   private async gone(place: Place): Promise<void> {
     fill(this.element, h('div', { class: 'pane-head' }, foreign(place.name || 'op', 60, 'strong')),
-      h('p', null, `is not in stage ${place.at.state}.`), button('Follow it through the stages (f)', () => { void this.host.go({ view: 'follow' }); }));
+      h('p', null, `is not in ${this.host.session.stage_words(place.at)}.`), button('Follow it through the stages (f)', () => { void this.host.go({ view: 'follow' }); }));
   }
 
   private ops(list: { id: Id | null; name: string; shape?: string }[], at: StateRef): HTMLElement {
@@ -97,7 +97,7 @@ export class OpPanel {
 
   private history(op: Op): HTMLElement {
     return h('ol', { class: 'history' }, ...op.history.slice(0, 120).map(one => h('li', null,
-      link(`stage ${one.state}`, () => { void this.host.go({ at: { module: this.host.session.place.at.module, state: one.state } }); }), ' ', h('b', null, foreign(one.what, 60)),
+      link(this.host.session.stage_words({ module: this.host.session.place.at.module, state: one.state }), () => { void this.host.go({ at: { module: this.host.session.place.at.module, state: one.state } }); }), ' ', h('b', null, foreign(one.what, 60)),
       one.name ? h('span', null, ' as ', foreign(one.name, 60)) : null, one.rules.length ? h('span', { class: 'rule' }, ' ', foreign(one.rules.join(', '), 80)) : null,
       one.before && one.after && one.before !== one.after ? h('details', null, h('summary', { class: 'faint' }, 'before → after'), h('pre', { class: 'code wrap gone' }, ...coloured(one.before, null)), h('pre', { class: 'code wrap came' }, ...coloured(one.after, null))) : null)));
   }

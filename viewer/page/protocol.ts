@@ -23,6 +23,7 @@ export interface ModuleInfo {
 export interface Row {
   row: number; kind: 'input' | 'pipeline-start' | 'pass' | 'step' | 'result';
   pipeline: string; pass: string; name: string;
+  number: number | null; // of its file, as XLA and the command line count: module_0001.m.0041.…; null where it has none
   state: number | null; // that it ends with
   changed: boolean; implemented: boolean; disabled: boolean; microseconds: number | null;
   before: number; after: number; added: number; removed: number; modified: number; rewrites: number;

@@ -4,7 +4,7 @@ import type { App } from './app';
 export function script_interface(started: Promise<App>): Record<string, unknown> {
   const by_name = async (app: App, name: string) => {
     const id = await app.session.by_name(app.session.place.at, name);
-    if (id === null) throw new Error(`no op of the name ${name} in stage ${app.session.place.at.state}`);
+    if (id === null) throw new Error(`no op of the name ${name} in ${app.session.stage_words(app.session.place.at)}`);
     return id;
   };
   return {
@@ -12,10 +12,10 @@ export function script_interface(started: Promise<App>): Record<string, unknown>
     /** Of the module shown: every state, with the pass that made it. */
     stages: async () => {
       const app = await started, module = app.session.place.at.module, rows = await app.session.rows(module);
-      const stages: { stage: number; pipeline: string; pass: string; changed: boolean }[] = [];
+      const stages: { stage: number; number: number | null; pipeline: string; pass: string; changed: boolean }[] = [];
       for (let stage = 0; stage < (app.session.info(module)?.states ?? 0); stage++) {
         const made = rows.filter(row => row.state === stage && row.kind !== 'pipeline-start'), row = made.find(one => one.changed) ?? made[0];
-        stages.push({ stage, pipeline: row?.pipeline ?? '', pass: row?.pass ?? '', changed: row?.changed ?? false });
+        stages.push({ stage, number: row?.number ?? null, pipeline: row?.pipeline ?? '', pass: row?.pass ?? '', changed: row?.changed ?? false });
       }
       return stages;
     },

@@ -25,25 +25,26 @@ export function same_state(a: StateRef | null, b: StateRef | null): boolean {
 }
 
 /** The part of an address behind its `#`. Only what differs from the usual stands in it. */
-export function to_hash(place: Place): string {
+export function to_hash(place: Place, label: (at: StateRef) => string): string {
   const parts: [string, string][] = [];
   if (place.view === 'lesson') {
     const said = place.query ? `&said=${encodeURIComponent(place.query)}` : '';
     return '#lesson=' + encodeURIComponent(place.lesson) + (place.lesson ? `&step=${place.step}` : '') + said;
   }
   if (place.at.module) parts.push(['m', String(place.at.module)]);
-  parts.push(['stage', String(place.at.state)]);
+  parts.push(['stage', label(place.at)]);
   if (place.op !== null && place.name && place.name.length < 400) parts.push(['op', place.name]);
   parts.push(['view', place.view]);
   if (place.all) parts.push(['open', '*']);
   else if (place.open && place.open.length < 200) parts.push(['open', place.open.join(',')]);
-  if (place.against) parts.push(['with', `${place.against.module}.${place.against.state}`]);
+  if (place.against) parts.push(['with', `${place.against.module}.${label(place.against)}`]);
   if (place.query && place.view === 'search') parts.push(['q', place.query]);
   return '#' + parts.map(([k, v]) => k + '=' + encodeURIComponent(v).replace(/%2C/g, ',').replace(/%3A/g, ':')).join('&');
 }
 
-export interface Address { module: number; stage: number | null; op: string; view: ViewName | null; open: string[] | null; all: boolean;
-  against: StateRef | null; query: string; lesson: string | null; step: number }
+/** Stages as `Session.number_of` writes them. */
+export interface Address { module: number; stage: string | null; op: string; view: ViewName | null; open: string[] | null; all: boolean;
+  against: { module: number; stage: string } | null; query: string; lesson: string | null; step: number }
 
 function decode(text: string): string {
   try { return decodeURIComponent(text); } catch { return text; }
@@ -60,10 +61,10 @@ export function from_hash(hash: string): Address {
   const open = words.get('open');
   const lesson = words.get('lesson') ?? null, view = lesson !== null ? 'lesson' : words.get('view') as ViewName;
   return {
-    module: number(words.get('m')) ?? 0, stage: number(words.get('stage')), op: words.get('op') ?? '',
+    module: number(words.get('m')) ?? 0, stage: number(words.get('stage')) === null ? null : words.get('stage') as string, op: words.get('op') ?? '',
     view: view_names.includes(view) ? view : null,
     open: open === undefined || open === '*' ? null : open.split(',').filter(k => k !== ''), all: open === '*',
-    against: other ? { module: Number(other[1]), state: Number(other[2]) } : null, query: words.get(lesson !== null ? 'said' : 'q') ?? '',
+    against: other ? { module: Number(other[1]), stage: other[2] } : null, query: words.get(lesson !== null ? 'said' : 'q') ?? '',
     lesson, step: number(words.get('step')) ?? 1,
   };
 }
@@ -106,6 +107,14 @@ export function keeping(engine: Engine): Engine & { forget(): void } {
   });
 }
 
+/** Of several rows that end with the state the one that made it. */
+function maker(rows: Row[], state: number): Row | null {
+  let found: Row | null = null;
+  for (const row of rows)
+    if (row.state === state && row.kind !== 'pipeline-start' && (row.changed || !found)) { found = row; if (row.changed) break; }
+  return found;
+}
+
 export class Session {
   modules: ModuleInfo[] = [];
   place: Place = { at: { module: 0, state: 0 }, view: 'bench', op: null, name: '', open: null, all: false, against: null, query: '', lesson: '', step: 1 };
@@ -139,6 +148,29 @@ export class Session {
     return rows;
   }
 
+  /** The number of the stage as the files and the command line have it, of four digits at least: `0041`; its place among
+   *  the module's states where no file has one: `3`. Rows that were never asked for have none yet. */
+  number_of(at: StateRef): string {
+    const number = maker(this.known_rows.get(at.module) ?? [], at.state)?.number ?? null;
+    return number === null ? String(at.state) : String(number).padStart(4, '0');
+  }
+  /** The same in words: `stage 0041`, `before_optimizations`. */
+  stage_words(at: StateRef): string {
+    const row = maker(this.known_rows.get(at.module) ?? [], at.state);
+    return row && row.number === null && row.kind !== 'pass' && row.kind !== 'step' && row.name ? row.name.slice(0, 80) : `stage ${this.number_of(at)}`;
+  }
+  /** The state that `number_of` calls so; the nearest one of the module for any other number. */
+  async numbered(module: number, text: string): Promise<StateRef> {
+    if (!/^\d{4,}$/.test(text)) return await this.in_module(module, Number(text));
+    const number = Number(text);
+    let state: number | null = null;
+    for (const row of await this.rows(module)) {
+      if (row.number !== null && row.number > number) break;
+      state = row.state ?? state;
+    }
+    return await this.in_module(module, state ?? 0);
+  }
+
   /** A new place is shown; what is still under way for an older one asks `fresh` and stops. */
   begin(): number { return ++this.turn; }
   fresh(turn: number): boolean { return turn === this.turn; }
@@ -151,11 +183,7 @@ export class Session {
 
   /** The row that ended with this state, if any. */
   async row_of(at: StateRef): Promise<Row | null> {
-    const rows = await this.rows(at.module);
-    let found: Row | null = null;
-    for (const row of rows)
-      if (row.state === at.state && (row.kind !== 'pipeline-start') && (row.changed || !found)) { found = row; if (row.changed) break; }
-    return found;
+    return maker(await this.rows(at.module), at.state);
   }
 
   /** An instruction by its name in a state; null where none has exactly that name. */

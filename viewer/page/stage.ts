@@ -26,7 +26,7 @@ export async function show_stage(host: Host, place: Place, element: HTMLElement,
   const session = host.session, row = await session.row_of(place.at).catch(() => null);
   if (!current()) return;
   const body = h('div', { class: 'stage-told' });
-  fill(element, h('div', { class: 'pane-head' }, h('h2', null, foreign(row?.pass || row?.name || row?.kind || `stage ${place.at.state}`, 60))), body,
+  fill(element, h('div', { class: 'pane-head' }, h('h2', null, foreign(row?.pass || row?.name || row?.kind || session.stage_words(place.at), 60))), body,
     h('p', { class: 'faint' }, 'Click an op to see its shape, operands, source line, history, fusion, buffers and cost. Double click opens a group. Press ', h('kbd', null, '?'), ' for all keys, ', h('kbd', null, '/'), ' to search.'));
   if (row?.pipeline) add(body, h('p', { class: 'faint' }, 'of ', foreign(row.pipeline, 80)));
   if (row && row.kind !== 'input')

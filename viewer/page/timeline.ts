@@ -85,7 +85,7 @@ export class Timeline {
     return h('div', { class: `pass ${row.changed ? 'changed' : 'idle'} ${kind}` + (here ? ' here' : ''), role: 'option', 'aria-selected': String(here),
       title: `${row.name || row.pass}: +${row.added} −${row.removed} ~${row.modified}` + (row.rewrites ? `, ${row.rewrites} rewrites` : '') + (row.microseconds !== null ? `, ${seconds(row.microseconds / 1e6)}` : ''),
       onclick: () => this.pick(line) },
-      indent, h('span', { class: 'number' }, line.state ?? ''), foreign(line.text, 44), h('span', { class: 'spring' }),
+      indent, h('span', { class: 'number' }, row.number !== null ? String(row.number).padStart(4, '0') : line.state ?? ''), foreign(line.text, 44), h('span', { class: 'spring' }),
       row.changed ? h('span', { class: 'delta' + (delta < 0 ? ' less' : delta > 0 ? ' more' : '') }, delta > 0 ? `+${delta}` : delta < 0 ? `−${-delta}` : `~${row.modified || row.added}`) : null,
       h('span', { class: 'time' }, row.microseconds !== null && row.microseconds >= 100 ? seconds(row.microseconds / 1e6) : ''));
   }
@@ -161,7 +161,7 @@ export class ScrubBar {
     const row = this.rows[this.at];
     this.canvas.setAttribute('aria-valuemin', '0'); this.canvas.setAttribute('aria-valuemax', String(Math.max(0, this.states - 1)));
     this.canvas.setAttribute('aria-valuenow', String(this.at));
-    this.canvas.setAttribute('aria-valuetext', `stage ${this.at}: ${row?.pass || row?.kind || ''}`);
+    this.canvas.setAttribute('aria-valuetext', `${this.host.session.stage_words({ module: this.host.session.place.at.module, state: this.at })}: ${row?.pass || row?.kind || ''}`);
     fill(this.label, `${this.at} / ${Math.max(0, this.states - 1)} `, row ? foreign(row.pass || row.name || row.kind, 40, 'strong') : '',
       row && row.kind === 'pass' ? h('span', { class: 'faint' }, ` +${row.added} −${row.removed} ~${row.modified}`) : '');
     this.paint();

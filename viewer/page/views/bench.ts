@@ -108,7 +108,7 @@ export class BenchView implements View {
     this.editor?.setValue(lines.join('\n'));
     this.loading = false;
     this.at = this.origin = at; this.edited = false;
-    this.tells.textContent = `stage ${at.state}`;
+    this.tells.textContent = this.app.session.stage_words(at);
   }
 
   private async know_passes(): Promise<void> {
@@ -142,7 +142,7 @@ export class BenchView implements View {
     const { at } = await this.app.engine.edit({ text: this.editor?.getValue() ?? '', at: this.origin });
     this.at = this.origin = at; this.edited = false;
     await this.app.reload();
-    this.tells.textContent = `module ${at.module}, stage ${at.state}`;
+    this.tells.textContent = `module ${at.module}, ${this.app.session.stage_words(at)}`;
     await this.app.go({ at, op: null, name: '', open: null, all: false, against: null, view: 'bench' });
     return at;
   }

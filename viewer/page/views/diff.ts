@@ -9,11 +9,12 @@ const most = 400;   // entries at once; `more` adds as many
 
 /** A picker of a stage: any of any module. */
 export function stage_picker(session: Session, at: StateRef, label: string, pick: (at: StateRef) => void): HTMLElement {
-  const number = h('input', { type: 'number', class: 'stage-number', value: String(at.state), 'aria-label': label, onchange: () => {
-    const info = session.info(at.module), state = Math.min(Math.max(0, Math.floor(Number(number.value)) || 0), Math.max(0, (info?.states ?? 1) - 1));
-    pick({ module: at.module, state });
+  const number = h('input', { type: 'text', inputmode: 'numeric', pattern: '[0-9]+', class: 'stage-number', value: session.number_of(at), 'aria-label': label, title: 'as the files and the command line number it', onchange: () => {
+    const said = number.value.trim();
+    if (!/^\d{1,9}$/.test(said)) { number.value = session.number_of(at); return; }
+    // Where files have numbers, 41 is 0041.
+    void session.numbered(at.module, session.number_of(at).length >= 4 ? said.padStart(4, '0') : said).then(pick);
   } });
-  number.min = '0';
   const many = session.modules.length > 1 ? h('select', { 'aria-label': `${label}: module`, onchange: () => {
     const module = Number(many?.value);
     void session.in_module(module, null).then(pick);
@@ -151,7 +152,7 @@ export class FollowView implements View {
     if (!session.fresh(turn)) return;
     fill(this.element, page);
     add(page, h('h2', null, foreign(op.name, 100), h('span', { class: 'faint' }, ` from ${stage_name(this.host, place.at)}`)), h('p', { class: 'faint' }, 'A cell a stage: filled where the op is there itself, lighter where an heir stands for it, grey where it is not known. Click one to go there.'), strip,
-      h('ol', { class: 'history' }, ...op.history.map(one => h('li', null, link(`stage ${one.state}`, () => { void this.host.go({ at: { module: place.at.module, state: one.state } }); }), ' ', h('b', null, foreign(one.what, 80)),
+      h('ol', { class: 'history' }, ...op.history.map(one => h('li', null, link(this.host.session.stage_words({ module: place.at.module, state: one.state }), () => { void this.host.go({ at: { module: place.at.module, state: one.state } }); }), ' ', h('b', null, foreign(one.what, 80)),
         one.name ? h('span', null, ' as ', foreign(one.name, 80)) : null, one.rules.length ? h('span', { class: 'rule' }, ' ', foreign(one.rules.join(', '), 120)) : null,
         h('div', { class: 'twin' }, one.before ? h('pre', { class: 'code wrap gone' }, ...coloured(one.before, null)) : null, one.after ? h('pre', { class: 'code wrap came' }, ...coloured(one.after, null)) : null)))));
     for (let state = 0; state < Math.min(states, 1500); state++) {
@@ -159,7 +160,7 @@ export class FollowView implements View {
       const ids = found.ids;
       if (!session.fresh(turn)) return;
       const kind = ids === null ? 'unknown' : !ids.length ? 'none' : ids.includes(place.op) ? 'self' : 'heir';
-      add(strip, h('button', { type: 'button', class: 'cell ' + kind + (state === place.at.state ? ' here' : ''), title: `stage ${state}: ${{ unknown: 'not known', none: 'not there', self: 'there', heir: `${ids?.length} heirs` }[kind]}`, 'aria-label': `stage ${state}, ${kind}`,
+      add(strip, h('button', { type: 'button', class: 'cell ' + kind + (state === place.at.state ? ' here' : ''), title: `${this.host.session.stage_words({ module: place.at.module, state })}: ${{ unknown: 'not known', none: 'not there', self: 'there', heir: `${ids?.length} heirs` }[kind]}`, 'aria-label': `${this.host.session.stage_words({ module: place.at.module, state })}, ${kind}`,
         onclick: () => { const id = ids?.[0] ?? null; void this.host.go({ at: { module: place.at.module, state }, op: id, name: id === place.op ? place.name : '', view: 'graph', against: null }); } }));
     }
   }

@@ -197,12 +197,12 @@ export class GraphView implements View {
     const place = this.host.session.place;
     try {
       const { svg } = await this.host.session.engine.svg({ at: place.at, open: place.open, all: place.all, against: this.host.session.base() });
-      save(`stage-${place.at.state}.svg`, new Blob([svg], { type: 'image/svg+xml' }));
+      save(`stage-${this.host.session.number_of(place.at)}.svg`, new Blob([svg], { type: 'image/svg+xml' }));
     } catch (error) { this.host.failed(error); }
   }
 
   private save_png(): void {
-    this.canvas.canvas.toBlob(blob => { if (blob) save(`stage-${this.host.session.place.at.state}.png`, blob); }, 'image/png');
+    this.canvas.canvas.toBlob(blob => { if (blob) save(`stage-${this.host.session.number_of(this.host.session.place.at)}.png`, blob); }, 'image/png');
   }
 
   /** Along an edge: to an operand (up) or a user (down). */

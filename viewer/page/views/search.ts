@@ -36,7 +36,7 @@ export class SearchView implements View {
       this.made = key;
       this.hits = hits;
       this.host.session.marked = { at: place.at, ids: hits.map(hit => hit.id) };
-      fill(this.head, plural(total, 'hit'), total > hits.length ? `, the first ${hits.length} of them` : '', ` in stage ${place.at.state} for `, foreign(place.query, 100, 'strong'));
+      fill(this.head, plural(total, 'hit'), total > hits.length ? `, the first ${hits.length} of them` : '', ` in ${this.host.session.stage_words(place.at)} for `, foreign(place.query, 100, 'strong'));
       performance.measure('hlo:search', 'hlo:search:from');
     }
     this.list.element.hidden = !this.hits.length;
