@@ -138,8 +138,8 @@ class Row {
       if (std::find(wrong_.begin(), wrong_.end(), w.words) != wrong_.end()) continue;
       wrong_.push_back(w.words);
       InsideFinding f;
-      f.after = f.before = w.inst, f.difference = w.words, f.annotation = true;
-      f.region_before = f.region_after = {w.inst};
+      f.after = w.inst, f.difference = w.words, f.annotation = f.operands_agree = true;
+      f.region_after = {w.inst};
       s->findings.push_back(std::move(f));
       if (s->verdict != Verdict::kBad) s->why = fmt::format("{}: {}", m.inst_name(w.inst), w.words);
       s->verdict = Verdict::kBad;
