@@ -235,6 +235,18 @@ class FolderBisection {
     return true;
   }
 
+  // A pipeline's begin changes nothing. One that begins inside of a pass shows what that one did so far: the row before
+  // names it as the next.
+  std::pair<std::string, std::string> pass_that_made(size_t k) const {
+    const StageRow& bad = r_.rows[rows_[k]];
+    const bool begins = bad.kind == StageRow::kPipelineStart || bad.pass == "pipeline-start";
+    if (!begins || rows_[k] == 0) return {bad.pass, bad.pipeline};
+    const StageRow& before = r_.rows[rows_[k] - 1];
+    if (before.next.empty() || before.next == bad.pipeline || before.next == "pipeline-end")
+      return {bad.pass, bad.pipeline};
+    return {before.next, before.pipeline};
+  }
+
   int found(const Bisection& b) {
     const StageRow& bad = r_.rows[rows_[b.bad]];
     Finding f;
@@ -243,14 +255,15 @@ class FolderBisection {
     f.json["found"] = true, f.json["module"] = r_.module_name;
     f.json["good"] = row_.labels[b.good], f.json["bad"] = row_.labels[b.bad], f.json["bad_file"] = bad.file;
     f.json["why"] = b.judged.at(b.bad).detail;
-    f.json["pass"] = bad.pass, f.json["pipeline"] = bad.pipeline;
+    const auto [pass, pipeline] = pass_that_made(b.bad);
+    f.json["pass"] = pass, f.json["pipeline"] = pipeline;
     std::string between;
     if (b.bad - b.good > 1)
       between = fmt::format(" or one of the {} stages before it that cannot be judged", b.bad - b.good - 1);
-    f.guilty = bad.kind == StageRow::kPass || !bad.pass.empty()
-                   ? fmt::format("guilty: pass {} of pipeline {}, stage {}{}", bad.pass, bad.pipeline,
-                                 row_.labels[b.bad], between)
-                   : fmt::format("guilty: what leads to stage {}{}", row_.labels[b.bad], between);
+    f.guilty =
+        bad.kind == StageRow::kPass || !pass.empty()
+            ? fmt::format("guilty: pass {} of pipeline {}, stage {}{}", pass, pipeline, row_.labels[b.bad], between)
+            : fmt::format("guilty: what leads to stage {}{}", row_.labels[b.bad], between);
     f.json["guilty"] = f.guilty;
     for (size_t k = 1; k < b.bad_ones.size(); ++k)
       f.json["other_bad"].push_back(row_.labels[b.bad_ones[k]] + ": " + b.judged.at(b.bad_ones[k]).detail);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "ir/backend_config.h"
 #include "ir/base/memory.h"
 #include "ir/eval/kernels.h"
+#include "passes/pipelines.h"
 #include "replay/judge/inside/inputs.h"
 
 namespace hlo {
@@ -34,6 +36,82 @@ Judgement in_own_types(const Module& m, const Session& session, const EvalOption
 
 namespace {
 
+// Annotations that the device goes by, held against what the module says: counters and trips of loops, places of
+// slices. What cannot be told of the module alone is not checked.
+struct WrongAnnotation {
+  InstId inst;
+  std::string words;  // `known_trip_count is 7, it makes 8`
+};
+
+struct Annotations {
+  std::vector<WrongAnnotation> wrong;
+  size_t checked = 0, not_checked = 0;  // numbers of the annotations
+};
+
+struct Key {
+  const char *part, *number;
+};
+constexpr Key kKeys[] = {{"known_trip_count", "n"},
+                         {"known_init_step", "init"},
+                         {"known_init_step", "step"},
+                         {"known_induction_variable", "tuple_index"},
+                         {"dynamic_slice_config", "byte_offset"},
+                         {"dynamic_slice_config", "byte_stride"}};
+
+bool may_be_annotated(Opcode op) {
+  return op == Opcode::While || op == Opcode::DynamicSlice || op == Opcode::DynamicUpdateSlice;
+}
+
+BackendConfig config_of(const Module& m, InstId i) {
+  BackendConfig c = BackendConfig::parse(m.u().text(m.attrs(i).text(Attr::backend_config)), nullptr, false);
+  return c.is_object() ? c : BackendConfig::object();
+}
+
+bool annotated(const BackendConfig& c) {
+  for (const Key& k : kKeys)
+    if (c.contains(k.part)) return true;
+  return false;
+}
+
+Annotations check_annotations(const Module& m) {
+  Annotations out;
+  std::vector<InstId> those;
+  for (CompId c : m.computations())
+    for (InstId i : m.comp(c).order)
+      if (i.valid() && may_be_annotated(m.op(i)) && annotated(config_of(m, i))) those.push_back(i);
+  if (those.empty()) return out;
+  auto own = m.clone();
+  for (InstId i : those) own->erase_attr(i, Attr::backend_config);
+  try {
+    for (const char* name : {"while-loop-trip-count-annotator", "dynamic-slice-annotator"}) {
+      PassContext context;
+      PassEvent event;
+      PipelineOptions options;
+      options.verify = false;
+      run_pass(*own, *find_pass(name), context, options, &event);
+    }
+  } catch (const Failure&) {
+    // What was told before it failed counts.
+  }
+  for (InstId i : those) {
+    const BackendConfig said = config_of(m, i);
+    const BackendConfig right = own->alive(i) ? config_of(*own, i) : BackendConfig::object();
+    for (const Key& k : kKeys) {
+      if (!said.contains(k.part) || !said[k.part].is_object()) continue;
+      if (!right.contains(k.part)) {
+        ++out.not_checked;
+        continue;
+      }
+      ++out.checked;
+      const double is = number(said[k.part], k.number, 0), should = number(right[k.part], k.number, 0);
+      if (is != should)
+        out.wrong.push_back(
+            {i, fmt::format("{} says {} {:.0f}, the module makes it {:.0f}", k.part, k.number, is, should)});
+    }
+  }
+  return out;
+}
+
 // One set of inputs, stage after stage.
 class Row {
  public:
@@ -44,9 +122,28 @@ class Row {
   }
   Judgement look(size_t k, const Module& m, std::shared_ptr<StageModule> module) {
     InsideStage s = inside_->next(m, true, std::move(module));
+    look_at_annotations(m, &s);
     Judgement told{s.verdict, s.why};
     out_->stages[k] = std::move(s);
     return told;
+  }
+  // Those that were wrong when they came are no pass's fault.
+  void begin(const Module& first) {
+    for (const WrongAnnotation& w : check_annotations(first).wrong) wrong_.push_back(w.words);
+  }
+  void look_at_annotations(const Module& m, InsideStage* s) {
+    const Annotations found = check_annotations(m);
+    s->annotations = found.checked, s->annotations_not_checked = found.not_checked;
+    for (const WrongAnnotation& w : found.wrong) {
+      if (std::find(wrong_.begin(), wrong_.end(), w.words) != wrong_.end()) continue;
+      wrong_.push_back(w.words);
+      InsideFinding f;
+      f.after = w.inst, f.difference = w.words, f.annotation = f.operands_agree = true;
+      f.region_after = {w.inst};
+      s->findings.push_back(std::move(f));
+      if (s->verdict != Verdict::kBad) s->why = fmt::format("{}: {}", m.inst_name(w.inst), w.words);
+      s->verdict = Verdict::kBad;
+    }
   }
   // A stage that is the one before, which was good, is good.
   bool may_repeat(size_t k) const {
@@ -56,7 +153,7 @@ class Row {
   }
   Judgement repeat(size_t k) {
     InsideStage s = out_->stages.at(k - 1);
-    s.same = s.values - s.unknown, s.changed = s.fresh = 0;
+    s.same = s.values - s.unknown, s.changed = s.fresh = s.touched = s.not_compared = 0;
     out_->stages[k] = std::move(s);
     take(k, {Verdict::kGood, ""});
     return {Verdict::kGood, ""};
@@ -89,6 +186,7 @@ class Row {
 
  private:
   std::unique_ptr<Inside> inside_;
+  std::vector<std::string> wrong_;  // annotations, told already
   InsideSearch* out_;
   size_t good_ = 0;
 };
@@ -130,12 +228,14 @@ InsideSearch search_inside(const Candidates& row, const Module& first, const Ses
                            const InsideOptions& options) {
   InsideSearch out;
   Row own(begun(out, first, session, options), &out);
+  own.begin(first);
   std::unique_ptr<Row> second;
   if (options.second) {
     InsideOptions alone = options;
     alone.others = nullptr;
     out.second = std::make_unique<InsideSearch>();
     second = std::make_unique<Row>(begun(*out.second, first, *options.second, alone), out.second.get());
+    second->begin(first);
   }
   for (size_t k = 1; k < row.labels.size(); ++k) {
     if (options.stop && options.stop()) {

@@ -58,6 +58,8 @@ double Inside::Comparison::apart(const Term& now, const Term& before, std::strin
     std::vector<Value> a = n_.values(now.number), b = n_.values(before.number);
     int64_t at = -1;
     double d = deviation(u, a, b, &at);
+    const bool masked = x.sketch.cut > 0 && y.sketch.cut > 0 && std::isfinite(d);
+    const double beside = masked ? deviation_beside_mask(u, a, b, std::min(x.sketch.cut, y.sketch.cut)) : 0;
     if (words) {
       if (x.sketch.nan != y.sketch.nan)
         *words = fmt::format("NaN at {} places, at {} before", x.sketch.nan, y.sketch.nan);
@@ -65,10 +67,13 @@ double Inside::Comparison::apart(const Term& now, const Term& before, std::strin
         *words = "integers differ";
       else if (std::isinf(d))
         *words = "infinities are at other places, or what was zero is not";
+      else if (beside > d)
+        *words =
+            fmt::format("beside a mask of {:.3g} off by {:.3g} of the largest magnitude", y.sketch.largest, beside);
       else
         *words = fmt::format("off by {:.3g} of the largest magnitude {:.6g}", d, y.sketch.largest);
     }
-    return d;
+    return std::max(d, beside);
   } catch (const Failure&) {
     return -1;
   }
@@ -88,10 +93,31 @@ bool Inside::Comparison::other_function(const Visit& before, const Visit& now) {
   if (own != a.literals.end() && other != b.literals.end()) {
     const Universe& u = b.m().u();
     const Literal &x = u[own->second], &y = u[other->second];
-    return !x.elided && !y.elided && u[x.shape].type == u[y.shape].type && x.bytes != y.bytes;
+    if (x.elided || y.elided || u[x.shape].type != u[y.shape].type || x.bytes == y.bytes) return false;
+    // A new constant in the place of one that is gone may be folded from it, but where a pass only gives names.
+    return a.m()[before.inst].name == b.m()[now.inst].name || renamed_only();
   }
   if (a.canonical.operation(before.inst) == b.canonical.operation(now.inst)) return false;
-  return n_.deviation_elsewhere(a, before.inst, b, now.inst) > 1e-6;
+  const double apart = n_.deviation_elsewhere(a, before.inst, b, now.inst);
+  // What computes with numbers alone is told by any inputs; what compares, or goes by indices, is not.
+  const OpClass kind = op_info(b.m().op(now.inst)).cls;
+  const bool inputs_tell = !applies && kind != OpClass::Gather && kind != OpClass::Scatter;
+  if (apart < 0 && !inputs_tell) not_told_.push_back(static_cast<uint32_t>(&now - b_.walked.visits.data()));
+  return apart > 1e-6;
+}
+
+// Does the stage have as many instructions of each kind as the one before?
+bool Inside::Comparison::renamed_only() {
+  if (renamed_ >= 0) return renamed_ > 0;
+  std::unordered_map<int, int64_t> kinds;
+  auto add = [&](const Module& m, int64_t by) {
+    for (CompId c : m.computations())
+      for (InstId i : m.comp(c).order)
+        if (i.valid()) kinds[static_cast<int>(m.op(i))] += by;
+  };
+  add(a_.walked.module->m(), 1), add(b_.walked.module->m(), -1);
+  renamed_ = std::all_of(kinds.begin(), kinds.end(), [](const auto& k) { return k.second == 0; });
+  return renamed_ > 0;
 }
 
 // Instructions that are one by their names and have another value now.
@@ -101,8 +127,6 @@ void Inside::Comparison::find_departed() {
     const Visit& v = b_.walked.visits[k];
     const bool loop = role_of(b, v.inst) == Role::kWhile;
     if (!compares(b, v.inst) && !loop && role_of(b, v.inst) != Role::kSame) continue;
-    // Without a name in the stage before: what has a value of that stage is nothing to look for.
-    if (!fresh(v.term) && !a_.walked.by_name.contains(b[v.inst].name)) continue;
     uint32_t other = counterpart(k);
     if (other == UINT32_MAX) continue;
     const Visit& w = a_.walked.visits[other];
@@ -111,7 +135,7 @@ void Inside::Comparison::find_departed() {
     if (!alike || n_.why_unknown(v.term) || n_.why_unknown(w.term)) continue;
     const Shape &s = b.shape(v.inst), &t = a.shape(w.inst);
     if (s.type != t.type || s.dims != t.dims) continue;
-    bool elsewhere = agrees(v.term, w.term);
+    bool elsewhere = values_agree(v, w);
     if (elsewhere && (loop || !compares(a, w.inst) || !compares(b, v.inst) || !other_function(w, v))) continue;
     bool same = v.operands.size() == w.operands.size();
     std::vector<bool> used(w.operands.size(), false);
@@ -395,6 +419,47 @@ void Inside::Comparison::judge_values(InsideStage* out) {
   }
 }
 
+// Whatever is new has been compared where it has a value: with the operation that it was, or by what reads it down to
+// values that agree and to the outputs.
+void Inside::Comparison::count_not_compared(InsideStage* out) {
+  const Module& b = b_.walked.module->m();
+  auto miss = [&](InstId i, const std::string& why, size_t count) {
+    if (!out->not_compared) out->not_compared_example = b.inst_name(i), out->not_compared_why = why;
+    out->not_compared += count;
+  };
+  const std::unordered_set<uint32_t> not_told(not_told_.begin(), not_told_.end());
+  std::unordered_set<CompId> walked;
+  for (uint32_t k = 0; k < b_.walked.visits.size(); ++k) {
+    const Visit& v = b_.walked.visits[k];
+    walked.insert(b.parent(v.inst));
+    const Role r = role_of(b, v.inst);
+    if (r != Role::kOperation && r != Role::kWhile && r != Role::kDraw) continue;
+    const bool untold = not_told.contains(k);
+    if (!untold && !fresh(v.term)) continue;
+    ++out->touched;
+    if (const std::string* why = n_.why_unknown(v.term))
+      miss(v.inst, *why, 1);
+    else if (untold)
+      miss(v.inst, "it is written in another way and agrees on these inputs, others were not tried", 1);
+  }
+  out->touched = std::max(out->touched, departed_.size());
+  // Branches that no run took are compared as they are written.
+  std::unordered_set<uint64_t> known;
+  auto branches = [](const Module& m, auto&& take) {
+    for (CompId c : m.computations())
+      for (InstId i : m.comp(c).order)
+        if (i.valid() && m.op(i) == Opcode::Conditional)
+          for (CompId branch : m.called(i)) take(i, branch);
+  };
+  branches(a_.walked.module->m(), [&](InstId, CompId c) { known.insert(a_.walked.module->canonical.computation(c)); });
+  branches(b, [&](InstId i, CompId c) {
+    if (walked.contains(c) || known.contains(b_.walked.module->canonical.computation(c))) return;
+    const size_t count = b.post_order(c).size();
+    out->touched += count;
+    miss(i, fmt::format("branch {} is another one and no run took it", b.comp_name(c)), count);
+  });
+}
+
 InsideStage Inside::Comparison::judge() {
   InsideStage out;
   find_departed();
@@ -403,6 +468,7 @@ InsideStage Inside::Comparison::judge() {
   compare_outputs(&out);
   if (!moved_.empty() && out.verdict == Verdict::kBad) describe_outputs(&out);
   judge_values(&out);
+  count_not_compared(&out);
   if (out.verdict == Verdict::kUnknown && moved_.empty()) judge_endless(&out);
   return out;
 }

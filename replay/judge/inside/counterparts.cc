@@ -60,6 +60,7 @@ uint32_t Inside::Comparison::by_place(uint32_t now) {
       const InstId was = inst.value < match.same.size() ? match.same[inst.value] : InstId();
       if (was.valid() && a.op(was) == b.op(inst) && !b_.walked.by_name.contains(a[was].name)) places_[inst] = was;
     }
+    pair_by_readers();
   }
   auto was = places_.find(b_.walked.visits[now].inst);
   if (was == places_.end()) return UINT32_MAX;
@@ -68,6 +69,65 @@ uint32_t Inside::Comparison::by_place(uint32_t now) {
   if (before == visits_before_.end() || before->second.size() != own.size()) return UINT32_MAX;
   auto place = std::lower_bound(own.begin(), own.end(), now) - own.begin();
   return before->second[static_cast<size_t>(place)];
+}
+
+// What neither name nor matcher tells: an operand that is new where one is gone, of a reader that is the same one and
+// reads the same otherwise. Readers first, so that it goes on from operand to operand.
+void Inside::Comparison::pair_by_readers() {
+  const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
+  std::unordered_set<InstId> taken;
+  for (const auto& [now, was] : places_) taken.insert(was);
+  auto same = [&](InstId now) {
+    auto at = places_.find(now);
+    if (at != places_.end()) return at->second;
+    auto named = a_.walked.by_name.find(b[now].name);
+    if (named == a_.walked.by_name.end()) return InstId();
+    const InstId was = a_.walked.visits[named->second[0]].inst;
+    return a.op(was) == b.op(now) ? was : InstId();
+  };
+  auto alone = [&](InstId now, InstId was) {
+    if (a_.walked.by_name.contains(b[now].name) || b_.walked.by_name.contains(a[was].name)) return false;
+    if (places_.contains(now) || taken.contains(was) || a.op(was) != b.op(now)) return false;
+    const Shape &s = b.shape(now), &t = a.shape(was);
+    return s.is_array() && t.is_array() && s.type == t.type && s.dims == t.dims;
+  };
+  auto pair = [&](InstId now, InstId was) {
+    if (!alone(now, was)) return;
+    places_[now] = was, taken.insert(was);
+  };
+  for (size_t k = b_.walked.visits.size(); k-- > 0;) {
+    const InstId now = b_.walked.visits[k].inst, was = same(now);
+    if (!was.valid()) continue;
+    const size_t count = b.operand_count(now);
+    // Operands of fusions and tuples come in any order.
+    const Role role = role_of(b, now);
+    if (count == a.operand_count(was) && (role == Role::kOperation || role == Role::kSame)) {
+      const Visit &v = b_.walked.visits[k], &w = a_.walked.visits[visits_before_.at(was)[0]];
+      const bool turned = count == 2 && Canonical::commutes(b, now) &&
+                          (agrees(v.operands[0], w.operands[1]) || agrees(v.operands[1], w.operands[0]));
+      for (size_t o = 0; o < count; ++o) pair(b.operand(now, o), a.operand(was, turned ? 1 - o : o));
+    }
+    const std::vector<CompId>&own = b.called(now), &old = a.called(was);
+    for (size_t c = 0; c < own.size() && own.size() == old.size(); ++c) pair(b.comp(own[c]).root, a.comp(old[c]).root);
+  }
+}
+
+// The same values but for the memory that a library's call works in, which is no value.
+bool Inside::Comparison::values_agree(const Visit& now, const Visit& before) const {
+  const Module& b = b_.walked.module->m();
+  const auto &own = now.term.elements, &old = before.term.elements;
+  if (b.op(now.inst) != Opcode::CustomCall || !own || !old || own->size() != old->size() || own->size() < 2)
+    return agrees(now.term, before.term);
+  for (size_t k = 0; k < own->size(); ++k)
+    if (!is_scratch(b, now.inst, k) && !agrees((*own)[k], (*old)[k])) return false;
+  return true;
+}
+
+bool Inside::Comparison::is_scratch(const Module& m, InstId i, size_t element) {
+  const Shape& s = m.shape(i);
+  if (m.op(i) != Opcode::CustomCall || !s.is_tuple() || element == 0 || element + 1 != s.elements.size()) return false;
+  const Shape& e = m.u()[s.elements[element]];
+  return e.is_array() && e.rank() == 1 && (e.type == ElementType::U8 || e.type == ElementType::S8);
 }
 
 // What reads that value: by its number, which is its own where the value is new. Many an instruction has a zero: what
@@ -119,7 +179,8 @@ bool Inside::Comparison::erased(uint32_t visit) {
           a_.walked.module->canonical.operation(was) != b_.walked.module->canonical.operation(inst))
         return false;
       const Term& own = b_.walked.visits[r].term;
-      if (fresh(own) || !agrees(own, a_.walked.visits[old].term)) work.push_back(r);
+      const bool differs = !values_agree(b_.walked.visits[r], a_.walked.visits[old]);
+      if (differs || (fresh(own) && b.op(inst) != Opcode::CustomCall)) work.push_back(r);
     }
   }
   return true;
