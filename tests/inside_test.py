@@ -612,6 +612,46 @@ ENTRY e {
     named("a slice's wrong place", [plain, slices.replace('"48"', '"64"')], "s")
 
 
+def promises():
+    """What a pass says of indices is looked at with the indices that there are."""
+    lines = """  x = f32[16] parameter(0)
+  i = s32[4,1] constant({{3},{1},{2},{0}})
+  ROOT g = f32[4] gather(x, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}"""
+    said = lines + ", indices_are_sorted=true"
+    j = named("indices that are not sorted", [lines, lines, said], "g")
+    expect("it is told", "and they are not" in (j["why"] or ""), j["why"])
+    rising = "{{0},{1},{2},{3}}"
+    sound("indices that are sorted", [lines.replace("{{3},{1},{2},{0}}", rising), said.replace("{{3},{1},{2},{0}}", rising)])
+    sound("a promise of the user's", [said, said, said.replace("ROOT g", "ROOT other")])
+    scatter = """  x = f32[16] parameter(0)
+  u = f32[4] parameter(1)
+  i = s32[4,1] constant({{0},{1},{1},{5}})
+  ROOT s = f32[16] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum"""
+    named("indices that are not unique", [scatter, scatter + ", unique_indices=true"], "s")
+    sound("and these are sorted", [scatter, scatter + ", indices_are_sorted=true"])
+
+
+def in_fusions():
+    """What reads a fusion's parameter leads to the fusion's operand, where a pass gives other names."""
+    text = """body {
+  p = f32[8] parameter(0)
+  q = f32[] parameter(1)
+  qb = f32[8] broadcast(q), dimensions={}
+  ROOT m = f32[8] maximum(p, qb)
+}
+
+ENTRY e {
+  x = f32[8] parameter(0)
+  low = f32[] constant(-1e+09)
+  f = f32[8] fusion(x, low), kind=kLoop, calls=body
+  ROOT y = f32[8] cosine(f)
+}
+"""
+    wrong = renamed(text, "constant(-1e+09)", "constant(-1e+08)")
+    sound("names of a fusion's operands", [text, renamed(text)])
+    named("a fusion's bound", [text, wrong, wrong], "low.77")
+
+
 def nested_pipeline():
     """A pipeline that begins inside of a pass shows what the pass has done."""
     text = "HloModule m\n\nENTRY e {\n  x = f32[8] parameter(0)\n  ROOT r = f32[8] sine(x)\n}\n"
@@ -632,9 +672,9 @@ def words():
     j = sound("all compared", [NORM, NORM.replace("add(var, eb)", "add(eb, var)"), NORM])
     expect("said", j["verdict"].startswith("no bad stage") and j["inside"]["not_compared"] == 0, j["verdict"])
     foreign = NORM.replace("rsqrt(safe)", 'custom-call(safe), custom_call_target="nobody"')
-    j, _ = bisect([foreign, foreign.replace("rb = f32[8,64] broadcast(r)", "n = f32[8] negate(r)\n  rb = f32[8,64] broadcast(n)")])
+    j, _ = bisect([foreign, foreign.replace("rb = f32[8,64] broadcast(r)", "minus = f32[8] negate(r)\n  rb = f32[8,64] broadcast(minus)")])
     expect("not said", not j["verdict"].startswith("no bad stage") and j["inside"]["not_compared"] > 0, j["verdict"])
-    expect("where", j["inside"]["not_compared_where"][0]["first"] == "n", j["inside"]["not_compared_where"])
+    expect("where", j["inside"]["not_compared_where"][0]["first"] == "minus", j["inside"]["not_compared_where"])
 
 
 def beside_rewritten():
@@ -650,6 +690,8 @@ def main():
     applied_elsewhere()
     renamed_and_wrong()
     annotations()
+    promises()
+    in_fusions()
     nested_pipeline()
     words()
     beside_rewritten()

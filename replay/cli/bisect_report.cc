@@ -154,7 +154,8 @@ void add_inside(Json& j, const Candidates& row, const InsideSearch& s, const std
     if (stage.changed && stage.verdict == Verdict::kGood)
       healed.push_back({{"stage", row.labels[k]}, {"values", stage.changed}, {"first", stage.changed_example}});
   }
-  double covered = values ? 100.0 * static_cast<double>(same + changed) / static_cast<double>(values) : 0;
+  double covered =
+      values ? 100.0 * static_cast<double>(std::min(same + changed, values)) / static_cast<double>(values) : 0;
   j["inside"] = {{"values", values},
                  {"same", same},
                  {"changed", changed},

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
 
@@ -9,6 +10,7 @@
 #include "ir/base/memory.h"
 #include "ir/buffer.h"
 #include "ir/eval/compare.h"
+#include "ir/eval/inputs.h"
 #include "ir/eval/spare_arrays.h"
 #include "ir/print.h"
 #include "passes/pipelines.h"
@@ -50,6 +52,11 @@ int below_hlo(const BisectArgs& a, const Module& last, const std::string& path, 
 
 // Modules larger than that are looked at with one set of inputs.
 constexpr int64_t kLargestSecondLook = int64_t{64} << 20;
+
+// Modules that are looked at with other inputs where nothing was found: how large, how many such inputs, how long.
+constexpr int64_t kLargestReach = int64_t{64} << 20;
+constexpr uint64_t kTurns = 7;
+constexpr std::chrono::seconds kReachTime{10};
 
 // One module of a folder.
 class FolderBisection {
@@ -201,11 +208,48 @@ class FolderBisection {
     inside_ = std::make_unique<InsideSearch>(search_inside(row_, *first_, *session_, o));
     add_inside(told_, row_, *inside_, inputs_in_words());
     std::unique_ptr<InsideSearch> second = std::move(inside_->second);
-    if (!second || inside_->found.outcome != Bisection::kAllGood) return inside_->found;
-    told_["inputs"]["made"] = inputs_in_words() + "; ties and indices at and beyond the bounds";
-    if (second->found.outcome != Bisection::kFound) return inside_->found;
-    inside_ = std::move(second);
-    add_inside(told_, row_, *inside_, "ties and indices at and beyond the bounds");
+    if (inside_->found.outcome != Bisection::kAllGood) return inside_->found;
+    if (second) {
+      told_["inputs"]["made"] = inputs_in_words() + "; ties and indices at and beyond the bounds";
+      if (second->found.outcome == Bisection::kFound) {
+        inside_ = std::move(second);
+        add_inside(told_, row_, *inside_, "ties and indices at and beyond the bounds");
+        return inside_->found;
+      }
+    }
+    return reach_further(o);
+  }
+
+  // Nothing is found: inputs that reach bounds, as long as that is quick. Where they make values that are no numbers,
+  // rewrites that hold for numbers alone differ, and such inputs are left out.
+  Bisection reach_further(InsideOptions o) {
+    if (!a_.inputs.empty() || bytes_inside(*first_) > kLargestReach) return inside_->found;
+    const auto begin = std::chrono::steady_clock::now();
+    o.second = nullptr, o.others = nullptr, o.judged = nullptr;
+    size_t asked = 0;
+    for (uint64_t turn = 0; turn < kTurns && std::chrono::steady_clock::now() - begin < kReachTime; ++turn) {
+      o.only = [this](const InputsTold& told) {
+        return told.with_nan <= inside_->told.with_nan && told.infinite <= inside_->told.infinite;
+      };
+      // Layers upon layers may leave nothing of drawn numbers but zeros: first, larger ones.
+      const bool scaled = turn == 0;
+      const Session* with = with_arguments(scaled ? scaled_arguments(*first_, session_->arguments(), 8, true)
+                                                  : seeded_arguments(*first_, kReachingFrom + turn - 1, false));
+      auto more = std::make_unique<InsideSearch>(search_inside(row_, *first_, *with, o));
+      others_.pop_back();
+      if (more->found.outcome == Bisection::kFound) {
+        inside_ = std::move(more);
+        add_inside(told_, row_, *inside_,
+                   scaled ? fmt::format("seed {}, positive and near 1", a_.seed)
+                          : fmt::format("seed {}", kReachingFrom + turn - 1));
+        return inside_->found;
+      }
+      asked += more->stages.size() > 1;
+    }
+    if (asked) {
+      const std::string made = told_["inputs"]["made"];
+      told_["inputs"]["made"] = fmt::format("{}; {} that reach bounds", made, asked);
+    }
     return inside_->found;
   }
 

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 
-#include "ir/backend_config.h"
 #include "ir/base/memory.h"
 #include "ir/eval/kernels.h"
-#include "passes/pipelines.h"
+#include "replay/hunt/inside/annotations.h"
 #include "replay/judge/inside/inputs.h"
 
 namespace hlo {
@@ -35,82 +34,6 @@ Judgement in_own_types(const Module& m, const Session& session, const EvalOption
 }
 
 namespace {
-
-// Annotations that the device goes by, held against what the module says: counters and trips of loops, places of
-// slices. What cannot be told of the module alone is not checked.
-struct WrongAnnotation {
-  InstId inst;
-  std::string words;  // `known_trip_count is 7, it makes 8`
-};
-
-struct Annotations {
-  std::vector<WrongAnnotation> wrong;
-  size_t checked = 0, not_checked = 0;  // numbers of the annotations
-};
-
-struct Key {
-  const char *part, *number;
-};
-constexpr Key kKeys[] = {{"known_trip_count", "n"},
-                         {"known_init_step", "init"},
-                         {"known_init_step", "step"},
-                         {"known_induction_variable", "tuple_index"},
-                         {"dynamic_slice_config", "byte_offset"},
-                         {"dynamic_slice_config", "byte_stride"}};
-
-bool may_be_annotated(Opcode op) {
-  return op == Opcode::While || op == Opcode::DynamicSlice || op == Opcode::DynamicUpdateSlice;
-}
-
-BackendConfig config_of(const Module& m, InstId i) {
-  BackendConfig c = BackendConfig::parse(m.u().text(m.attrs(i).text(Attr::backend_config)), nullptr, false);
-  return c.is_object() ? c : BackendConfig::object();
-}
-
-bool annotated(const BackendConfig& c) {
-  for (const Key& k : kKeys)
-    if (c.contains(k.part)) return true;
-  return false;
-}
-
-Annotations check_annotations(const Module& m) {
-  Annotations out;
-  std::vector<InstId> those;
-  for (CompId c : m.computations())
-    for (InstId i : m.comp(c).order)
-      if (i.valid() && may_be_annotated(m.op(i)) && annotated(config_of(m, i))) those.push_back(i);
-  if (those.empty()) return out;
-  auto own = m.clone();
-  for (InstId i : those) own->erase_attr(i, Attr::backend_config);
-  try {
-    for (const char* name : {"while-loop-trip-count-annotator", "dynamic-slice-annotator"}) {
-      PassContext context;
-      PassEvent event;
-      PipelineOptions options;
-      options.verify = false;
-      run_pass(*own, *find_pass(name), context, options, &event);
-    }
-  } catch (const Failure&) {
-    // What was told before it failed counts.
-  }
-  for (InstId i : those) {
-    const BackendConfig said = config_of(m, i);
-    const BackendConfig right = own->alive(i) ? config_of(*own, i) : BackendConfig::object();
-    for (const Key& k : kKeys) {
-      if (!said.contains(k.part) || !said[k.part].is_object()) continue;
-      if (!right.contains(k.part)) {
-        ++out.not_checked;
-        continue;
-      }
-      ++out.checked;
-      const double is = number(said[k.part], k.number, 0), should = number(right[k.part], k.number, 0);
-      if (is != should)
-        out.wrong.push_back(
-            {i, fmt::format("{} says {} {:.0f}, the module makes it {:.0f}", k.part, k.number, is, should)});
-    }
-  }
-  return out;
-}
 
 // One set of inputs, stage after stage.
 class Row {
@@ -228,6 +151,10 @@ InsideSearch search_inside(const Candidates& row, const Module& first, const Ses
                            const InsideOptions& options) {
   InsideSearch out;
   Row own(begun(out, first, session, options), &out);
+  if (options.only && !options.only(out.told)) {
+    out.found.outcome = Bisection::kUnknown;
+    return out;
+  }
   own.begin(first);
   std::unique_ptr<Row> second;
   if (options.second) {

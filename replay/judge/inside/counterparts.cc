@@ -72,11 +72,14 @@ uint32_t Inside::Comparison::by_place(uint32_t now) {
 }
 
 // What neither name nor matcher tells: an operand that is new where one is gone, of a reader that is the same one and
-// reads the same otherwise. Readers first, so that it goes on from operand to operand.
+// reads the same otherwise. Readers first, from the results on, so that it goes on from operand to operand.
 void Inside::Comparison::pair_by_readers() {
   const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
   std::unordered_set<InstId> taken;
   for (const auto& [now, was] : places_) taken.insert(was);
+  // Of computations that one call calls: the call, and its earlier self.
+  std::unordered_map<CompId, std::pair<InstId, InstId>> callers;
+  const bool renamed = renamed_only();
   auto same = [&](InstId now) {
     auto at = places_.find(now);
     if (at != places_.end()) return at->second;
@@ -87,28 +90,53 @@ void Inside::Comparison::pair_by_readers() {
   };
   auto alone = [&](InstId now, InstId was) {
     if (a_.walked.by_name.contains(b[now].name) || b_.walked.by_name.contains(a[was].name)) return false;
-    if (places_.contains(now) || taken.contains(was) || a.op(was) != b.op(now)) return false;
+    if (places_.contains(now) || taken.contains(was) || !visits_before_.contains(was)) return false;
+    const bool operations = compares(b, now) && compares(a, was) && b.op(now) != Opcode::Constant;
+    if (a.op(was) != b.op(now) && !(renamed && operations && a.op(was) != Opcode::Constant)) return false;
     const Shape &s = b.shape(now), &t = a.shape(was);
-    return s.is_array() && t.is_array() && s.type == t.type && s.dims == t.dims;
+    if (s.is_array() && t.is_array()) return s.type == t.type && s.dims == t.dims;
+    return renamed && b.u().compatible(b.shape_id(now), a.shape_id(was));
   };
   auto pair = [&](InstId now, InstId was) {
+    for (size_t depth = 0; depth < kDeepest && b.op(now) == Opcode::Parameter && a.op(was) == Opcode::Parameter;
+         ++depth) {
+      auto at = callers.find(b.parent(now));
+      if (at == callers.end()) return;
+      const auto [call, before] = at->second;
+      const std::vector<CompId>& called = a.called(before);
+      const auto p = static_cast<size_t>(b.parameter_number(now)), q = static_cast<size_t>(a.parameter_number(was));
+      if (std::find(called.begin(), called.end(), a.parent(was)) == called.end()) return;
+      if (p >= b.operand_count(call) || q >= a.operand_count(before)) return;
+      now = b.operand(call, p), was = a.operand(before, q);
+    }
     if (!alone(now, was)) return;
     places_[now] = was, taken.insert(was);
   };
+  const InstId root = b.comp(b.entry()).root, old_root = a.comp(a.entry()).root;
+  if (b.op(root) == Opcode::Tuple && a.op(old_root) == Opcode::Tuple) {
+    for (size_t o = 0; o < std::min(b.operand_count(root), a.operand_count(old_root)); ++o)
+      pair(b.operand(root, o), a.operand(old_root, o));
+  } else {
+    pair(root, old_root);
+  }
   for (size_t k = b_.walked.visits.size(); k-- > 0;) {
     const InstId now = b_.walked.visits[k].inst, was = same(now);
-    if (!was.valid()) continue;
-    const size_t count = b.operand_count(now);
-    // Operands of fusions and tuples come in any order.
-    const Role role = role_of(b, now);
-    if (count == a.operand_count(was) && (role == Role::kOperation || role == Role::kSame)) {
-      const Visit &v = b_.walked.visits[k], &w = a_.walked.visits[visits_before_.at(was)[0]];
-      const bool turned = count == 2 && Canonical::commutes(b, now) &&
-                          (agrees(v.operands[0], w.operands[1]) || agrees(v.operands[1], w.operands[0]));
-      for (size_t o = 0; o < count; ++o) pair(b.operand(now, o), a.operand(was, turned ? 1 - o : o));
-    }
+    auto earlier = visits_before_.find(was);
+    if (!was.valid() || earlier == visits_before_.end()) continue;
     const std::vector<CompId>&own = b.called(now), &old = a.called(was);
-    for (size_t c = 0; c < own.size() && own.size() == old.size(); ++c) pair(b.comp(own[c]).root, a.comp(old[c]).root);
+    const Role role = role_of(b, now);
+    for (size_t c = 0; c < own.size() && own.size() == old.size(); ++c) {
+      if (role == Role::kCall) callers.emplace(own[c], std::pair(now, was));
+      pair(b.comp(own[c]).root, a.comp(old[c]).root);
+    }
+    const size_t count = b.operand_count(now);
+    // Operands of fusions and tuples come in any order, but where a pass only gives names.
+    const bool ordered = role == Role::kOperation || role == Role::kSame || renamed;
+    if (count != a.operand_count(was) || !ordered) continue;
+    const Visit &v = b_.walked.visits[k], &w = a_.walked.visits[earlier->second[0]];
+    const bool turned = count == 2 && Canonical::commutes(b, now) &&
+                        (agrees(v.operands[0], w.operands[1]) || agrees(v.operands[1], w.operands[0]));
+    for (size_t o = 0; o < count; ++o) pair(b.operand(now, o), a.operand(was, turned ? 1 - o : o));
   }
 }
 

@@ -160,10 +160,14 @@ double Numbering::deviation_elsewhere(StageModule& a, InstId i, StageModule& b, 
   try {
     if (!x.called(i).empty() && x.called(i).size() == y.called(k).size() && x.op(i) == y.op(k)) {
       if (x.op(i) == Opcode::Sort) return sorts_elsewhere(a, i, b, k);
-      double worst = -1;
-      for (size_t c = 0; c < x.called(i).size(); ++c)
-        if (a.canonical.computation(x.called(i)[c]) != b.canonical.computation(y.called(k)[c]))
-          worst = std::max(worst, applied_elsewhere(a, x.called(i)[c], b, y.called(k)[c]));
+      // Of the same computation, applied along other dimensions, any inputs tell.
+      double worst = 0;
+      for (size_t c = 0; c < x.called(i).size(); ++c) {
+        if (a.canonical.computation(x.called(i)[c]) == b.canonical.computation(y.called(k)[c])) continue;
+        const double apart = applied_elsewhere(a, x.called(i)[c], b, y.called(k)[c]);
+        if (apart < 0) return apart;
+        worst = std::max(worst, apart);
+      }
       return worst;
     }
     auto plain = [](const Module& m, InstId n) { return op_info(m.op(n)).elementwise && m.called(n).empty(); };

@@ -90,7 +90,7 @@ class Inside {
   std::unique_ptr<Stages> stages_;
   Numbering* numbers_;  // of these
   std::unique_ptr<Stage> first_, last_;
-  std::vector<Term> expected_;  // outputs of the last stage of which all are known
+  std::vector<Term> expected_;  // of the first stage, or of the last bad one that has all of them
 };
 
 }  // namespace hlo

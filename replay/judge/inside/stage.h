@@ -18,7 +18,7 @@ struct Inside::Stage {
 
 class Inside::Comparison {
  public:
-  // `expected`: outputs of the last stage that has all of them.
+  // `expected`: outputs as the first stage has them, or the last bad one.
   Comparison(Numbering& numbers, const Stage& before, const Stage& now, const std::vector<Term>& expected)
       : n_(numbers), a_(before), b_(now), expected_(expected) {}
   InsideStage judge();
@@ -52,6 +52,10 @@ class Inside::Comparison {
   static bool is_scratch(const Module& m, InstId i, size_t element);
   bool renamed_only();
   void count_not_compared(InsideStage* out);
+  void judge_promises(InsideStage* out);
+  void count_branches(InsideStage* out);
+  std::vector<bool> held_by_readers();
+  static bool compares(const Module& m, InstId i);
   bool origin(const Departed& d, Departed* out);
   bool pair_of_operands(uint32_t before, uint32_t now, Departed* out);
   bool only_name(const Departed& d) const;
