@@ -546,7 +546,7 @@ MASKED = """  x = f32[4,4] parameter(0)
 MOST = "most {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT r = f32[] maximum(a, b)\n}\n\n"
 
 
-def renamed(text, *edits):
+def with_other_names(text, *edits):
     """The same with another name for each instruction but the parameters."""
     text = replaced(text, *edits)
     for name in re.findall(r"^  (?:ROOT )?(\w+) = (?!\S+ parameter)", text, flags=re.M):
@@ -559,14 +559,14 @@ def renamed_and_wrong():
     def whole(body):
         return MOST + "ENTRY e {\n" + body + "\n}\n"
 
-    sound("names alone", [whole(MASKED), whole(renamed(MASKED)), whole(renamed(MASKED))])
+    sound("names alone", [whole(MASKED), whole(with_other_names(MASKED)), whole(with_other_names(MASKED))])
     named("beside a mask", [whole(MASKED), whole(MASKED.replace("multiply(d, hb)", "divide(d, hb)"))], "scores")
-    named("beside a mask, renamed", [whole(MASKED), whole(renamed(MASKED, "multiply(d, hb)", "divide(d, hb)"))], "scores.77")
+    named("beside a mask, renamed", [whole(MASKED), whole(with_other_names(MASKED, "multiply(d, hb)", "divide(d, hb)"))], "scores.77")
     for what, name, *edit in (("a least value", "least.77", "constant(-inf)", "constant(-3e+38)"),
                               ("a mask", "low.77", "constant(-1e+09)", "constant(-1e+08)"),
                               ("a comparison", "keep.77", "i, j), direction=GE", "i, j), direction=GT"),
                               ("a scale", "h.77", "constant(0.25)", "constant(0.25000003)")):
-        wrong = whole(renamed(MASKED, *edit))
+        wrong = whole(with_other_names(MASKED, *edit))
         named(f"{what} in the stage that renames", [whole(MASKED), wrong, wrong], name)
 
 
@@ -647,8 +647,8 @@ ENTRY e {
   ROOT y = f32[8] cosine(f)
 }
 """
-    wrong = renamed(text, "constant(-1e+09)", "constant(-1e+08)")
-    sound("names of a fusion's operands", [text, renamed(text)])
+    wrong = with_other_names(text, "constant(-1e+09)", "constant(-1e+08)")
+    sound("names of a fusion's operands", [text, with_other_names(text)])
     named("a fusion's bound", [text, wrong, wrong], "low.77")
 
 
