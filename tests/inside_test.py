@@ -6,9 +6,11 @@ inside_test.py HLO_REPLAY SOURCE_FOLDER
 import json
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOOL = sys.argv[1]
@@ -466,7 +468,233 @@ def renamed():
     named("a comparison of scalars", [count, count.replace("direction=LT", "direction=LE")], "lt")
 
 
+def key_and_payload(tie, first="LT"):
+    """A stage that sorts keys with a payload and positions beside them."""
+    return f"""before {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  c = f32[] parameter(2)
+  d = f32[] parameter(3)
+  i = s32[] parameter(4)
+  j = s32[] parameter(5)
+  lt = pred[] compare(a, b), direction={first}
+  gt = pred[] compare(b, a), direction={first}
+  eq = pred[] compare(lt, gt), direction=EQ
+  tie = pred[] compare({tie}
+  ROOT s = pred[] select(eq, tie, lt)
+}}
+
+ENTRY e {{
+  p = f32[8] parameter(0)
+  q = f32[8] parameter(1)
+  n = s32[8] iota(), iota_dimension=0
+  ROOT sort = (f32[8], f32[8], s32[8]) sort(p, q, n), dimensions={{0}}, to_apply=before
+}}
+"""
+
+
+def applied(line, entry, declared="  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"):
+    return f"f {{\n{declared}  ROOT r = {line}\n}}\n\nENTRY e {{\n  x = f32[8,8] parameter(0)\n  one = f32[] constant(-inf)\n{entry}\n}}\n"
+
+
+def applied_elsewhere():
+    """Computations that are applied are compared on ties, zeros and infinities, whatever the inputs give."""
+    good = key_and_payload("i, j), direction=LT")
+    named("ties by the later position", [good, key_and_payload("i, j), direction=GT")], "sort")
+    named("ties by a payload", [key_and_payload("c, d), direction=LT"), key_and_payload("c, d), direction=GT")], "sort")
+    named("ties the wrong way round, of a payload", [key_and_payload("c, d), direction=LT"), key_and_payload("d, c), direction=LT")], "sort")
+    with tempfile.TemporaryDirectory() as tmp:
+        inputs = pathlib.Path(tmp) / "u.npz"
+        with zipfile.ZipFile(inputs, "w") as z:
+            for name, first in (("p0", 1), ("p1", 100)):
+                head = "{'descr': '<f4', 'fortran_order': False, 'shape': (8,), }"
+                head += " " * ((-len(head) - 11) % 64) + "\n"
+                z.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode()
+                           + struct.pack("<8f", *(first + 3 * k % 8 for k in range(8))))
+        j, code = bisect([good, key_and_payload("i, j), direction=GT")], f"--inputs={inputs}")
+        expect("keys that never tie", code == 1 and (j["first_value_that_differs"] or {}).get("name") == "sort", j["verdict"])
+    sound("ties written the other way round", [good, key_and_payload("j, i), direction=GT")])
+    le = LESS.replace("direction=LT", "direction=LE")
+    named("LT made LE", [LESS, le], "s")
+    total = LESS.replace("direction=LT", "direction=LT, type=TOTALORDER")
+    expect("total order differs from the plain one at most where it may", bisect([total, total])[1] == 0)
+    clip = "  ROOT y = f32[8] reduce(x, one), dimensions={1}, to_apply=f"
+    maximum = applied("f32[] maximum(a, b)", clip)
+    shifted = maximum.replace("  ROOT r = f32[] maximum(a, b)", "  m = f32[] maximum(a, b)\n  h = f32[] constant(-8)\n  ROOT r = f32[] maximum(m, h)")
+    named("a reducer that is another below what the inputs give", [maximum, shifted], "y")
+    window = applied("f32[] maximum(a, b)", "  ROOT y = f32[4,4] reduce-window(x, one), window={size=2x2 stride=2x2}, to_apply=f")
+    named("a window's reducer", [window, window.replace("  ROOT r = f32[] maximum(a, b)", "  m = f32[] maximum(a, b)\n  h = f32[] constant(-8)\n  ROOT r = f32[] maximum(m, h)")], "y")
+
+
+MASKED = """  x = f32[4,4] parameter(0)
+  w = f32[4,4] parameter(1)
+  i = s32[4,4] iota(), iota_dimension=0
+  j = s32[4,4] iota(), iota_dimension=1
+  keep = pred[4,4] compare(i, j), direction=GE
+  d = f32[4,4] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  h = f32[] constant(0.25)
+  hb = f32[4,4] broadcast(h), dimensions={}
+  scores = f32[4,4] multiply(d, hb)
+  low = f32[] constant(-1e+09)
+  lows = f32[4,4] broadcast(low), dimensions={}
+  s = f32[4,4] select(keep, scores, lows)
+  least = f32[] constant(-inf)
+  m = f32[4] reduce(s, least), dimensions={1}, to_apply=most
+  mb = f32[4,4] broadcast(m), dimensions={0}
+  c = f32[4,4] subtract(s, mb)
+  ROOT e = f32[4,4] exponential(c)"""
+MOST = "most {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT r = f32[] maximum(a, b)\n}\n\n"
+
+
+def with_other_names(text, *edits):
+    """The same with another name for each instruction but the parameters."""
+    text = replaced(text, *edits)
+    for name in re.findall(r"^  (?:ROOT )?(\w+) = (?!\S+ parameter)", text, flags=re.M):
+        text = re.sub(rf"\b{name}\b(?= =|[,)])(?!=)", f"{name}.77", text)
+    return text
+
+
+def renamed_and_wrong():
+    """What the guilty pass names anew, or what stands beside a mask, is looked at all the same."""
+    def whole(body):
+        return MOST + "ENTRY e {\n" + body + "\n}\n"
+
+    sound("names alone", [whole(MASKED), whole(with_other_names(MASKED)), whole(with_other_names(MASKED))])
+    named("beside a mask", [whole(MASKED), whole(MASKED.replace("multiply(d, hb)", "divide(d, hb)"))], "scores")
+    named("beside a mask, renamed", [whole(MASKED), whole(with_other_names(MASKED, "multiply(d, hb)", "divide(d, hb)"))], "scores.77")
+    for what, name, *edit in (("a least value", "least.77", "constant(-inf)", "constant(-3e+38)"),
+                              ("a mask", "low.77", "constant(-1e+09)", "constant(-1e+08)"),
+                              ("a comparison", "keep.77", "i, j), direction=GE", "i, j), direction=GT"),
+                              ("a scale", "h.77", "constant(0.25)", "constant(0.25000003)")):
+        wrong = whole(with_other_names(MASKED, *edit))
+        named(f"{what} in the stage that renames", [whole(MASKED), wrong, wrong], name)
+
+
+def annotations():
+    """What the device goes by is recomputed."""
+    loop = """cond {
+  p = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(9)
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+
+body {
+  p = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  v = f32[8] get-tuple-element(p), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  w = f32[8] sine(v)
+  ROOT t = (s32[], f32[8]) tuple(next, w)
+}
+
+ENTRY e {
+  x = f32[8] parameter(0)
+  zero = s32[] constant(0)
+  init = (s32[], f32[8]) tuple(zero, x)
+  loop = (s32[], f32[8]) while(init), condition=cond, body=body, backend_config={"known_trip_count":{"n":"9"},"known_init_step":{"init":"0","step":"1"},"known_induction_variable":{"tuple_index":"0"}}
+  ROOT r = f32[8] get-tuple-element(loop), index=1
+}
+"""
+    bare = re.sub(r", backend_config=.*", "", loop)
+    sound("right annotations", [bare, loop, loop])
+    for old, new in (('"n":"9"', '"n":"8"'), ('"init":"0"', '"init":"1"'), ('"step":"1"', '"step":"2"'), ('"tuple_index":"0"', '"tuple_index":"1"')):
+        j = named(f"annotation {new}", [bare, loop.replace(old, new)], "loop")
+        expect("the annotation is told", "the module makes it" in (j["why"] or ""), j["why"])
+        named(f"annotation {new} later", [bare, loop, loop.replace(old, new)], "loop")
+    slices = """  x = f32[16,4] parameter(0)
+  three = s32[] constant(3)
+  zero = s32[] constant(0)
+  ROOT s = f32[2,4] dynamic-slice(x, three, zero), dynamic_slice_sizes={2,4}, backend_config={"dynamic_slice_config":{"byte_offset":"48","byte_stride":"0"}}"""
+    plain = re.sub(r", backend_config=.*", "", slices)
+    sound("a slice's place", [plain, slices])
+    named("a slice's wrong place", [plain, slices.replace('"48"', '"64"')], "s")
+
+
+def promises():
+    """What a pass says of indices is looked at with the indices that there are."""
+    lines = """  x = f32[16] parameter(0)
+  i = s32[4,1] constant({{3},{1},{2},{0}})
+  ROOT g = f32[4] gather(x, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}"""
+    said = lines + ", indices_are_sorted=true"
+    j = named("indices that are not sorted", [lines, lines, said], "g")
+    expect("it is told", "and they are not" in (j["why"] or ""), j["why"])
+    rising = "{{0},{1},{2},{3}}"
+    sound("indices that are sorted", [lines.replace("{{3},{1},{2},{0}}", rising), said.replace("{{3},{1},{2},{0}}", rising)])
+    sound("a promise of the user's", [said, said, said.replace("ROOT g", "ROOT other")])
+    scatter = """  x = f32[16] parameter(0)
+  u = f32[4] parameter(1)
+  i = s32[4,1] constant({{0},{1},{1},{5}})
+  ROOT s = f32[16] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum"""
+    named("indices that are not unique", [scatter, scatter + ", unique_indices=true"], "s")
+    sound("and these are sorted", [scatter, scatter + ", indices_are_sorted=true"])
+
+
+def in_fusions():
+    """What reads a fusion's parameter leads to the fusion's operand, where a pass gives other names."""
+    text = """body {
+  p = f32[8] parameter(0)
+  q = f32[] parameter(1)
+  qb = f32[8] broadcast(q), dimensions={}
+  ROOT m = f32[8] maximum(p, qb)
+}
+
+ENTRY e {
+  x = f32[8] parameter(0)
+  low = f32[] constant(-1e+09)
+  f = f32[8] fusion(x, low), kind=kLoop, calls=body
+  ROOT y = f32[8] cosine(f)
+}
+"""
+    wrong = with_other_names(text, "constant(-1e+09)", "constant(-1e+08)")
+    sound("names of a fusion's operands", [text, with_other_names(text)])
+    named("a fusion's bound", [text, wrong, wrong], "low.77")
+
+
+def nested_pipeline():
+    """A pipeline that begins inside of a pass shows what the pass has done."""
+    text = "HloModule m\n\nENTRY e {\n  x = f32[8] parameter(0)\n  ROOT r = f32[8] sine(x)\n}\n"
+    rows = {"0001.spmd-partitioner.after_pipeline-start.before_shardy-xla": text,
+            "0002.spmd-partitioner.after_shardy-xla.before_spmd-partitioning": text,
+            "0003.spmd-cleanup.after_pipeline-start.before_dce": text.replace("sine", "cosine"),
+            "0004.spmd-cleanup.after_dce.before_pipeline-end": text.replace("sine", "cosine")}
+    with tempfile.TemporaryDirectory() as tmp:
+        for name, body in rows.items():
+            (pathlib.Path(tmp) / f"module_0001.m.{name}.txt").write_text(body)
+        r = subprocess.run([TOOL, "bisect", tmp, "--json"], capture_output=True, text=True, timeout=60)
+    j = json.loads(r.stdout)
+    expect("the pass that runs around it", (j["pass"], j["pipeline"]) == ("spmd-partitioning", "spmd-partitioner"), (j["pass"], j["pipeline"]))
+
+
+def words():
+    """ "no bad stage" is said where all was compared, and only there."""
+    j = sound("all compared", [NORM, NORM.replace("add(var, eb)", "add(eb, var)"), NORM])
+    expect("said", j["verdict"].startswith("no bad stage") and j["inside"]["not_compared"] == 0, j["verdict"])
+    foreign = NORM.replace("rsqrt(safe)", 'custom-call(safe), custom_call_target="nobody"')
+    j, _ = bisect([foreign, foreign.replace("rb = f32[8,64] broadcast(r)", "minus = f32[8] negate(r)\n  rb = f32[8,64] broadcast(minus)")])
+    expect("not said", not j["verdict"].startswith("no bad stage") and j["inside"]["not_compared"] > 0, j["verdict"])
+    expect("where", j["inside"]["not_compared_where"][0]["first"] == "minus", j["inside"]["not_compared_where"])
+
+
+def beside_rewritten():
+    """A pass rewrites what makes an operand, and the reader is another one; memory of a call is no value."""
+    wrong = CALLS.replace("rows = f32[72,4] reshape(c)", "neg = f32[2,6,6,4] negate(c)\n  rows = f32[72,4] reshape(neg)")
+    before = CONV.replace("rows = f32[72,4] reshape(c)", "neg = f32[2,6,6,4] tanh(c)\n  rows = f32[72,4] reshape(neg)")
+    named("a reader beside what was rewritten", [before, wrong, wrong], "neg")
+    grown = CALLS.replace("u8[16]", "u8[782]").replace("s8[16]", "s8[99]")
+    sound("memory that grows", [CONV, CALLS, grown, CALLS])
+
+
 def main():
+    applied_elsewhere()
+    renamed_and_wrong()
+    annotations()
+    promises()
+    in_fusions()
+    nested_pipeline()
+    words()
+    beside_rewritten()
     products(), fused_convolutions(), sorts(), dots(), every_stage(), loops(), regions(), renamed()
     # What moves the outputs by less than rounding does.
     later = NORM.replace("constant(1e-06)", "constant(1e-05)")

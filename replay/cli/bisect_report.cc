@@ -117,7 +117,10 @@ void describe_inside(const Module& good, const Module& bad, const InsideStage& s
     f.json["operands"].push_back({{"before", o.before}, {"after", o.after}, {"agree", o.agrees}});
   if (!w.partial.empty()) f.json["partial_sums"] = w.partial;
   std::string name = at ? std::string(bad.inst_name(w.after)) : "it";
-  if (w.near)
+  if (w.annotation)
+    f.json["outputs"] =
+        fmt::format("the outputs are what the module means; a device that goes by what {} says is wrong", name);
+  else if (w.near)
     f.json["outputs"] = fmt::format("the outputs cannot tell: {} is as near to what it was as rounding may be", name);
   else if (!w.outputs_move)
     f.json["outputs"] = fmt::format("the outputs are insensitive to {} on these inputs: they stay as they are", name);
@@ -133,21 +136,37 @@ void describe_inside(const Module& good, const Module& bad, const InsideStage& s
 
 void add_inside(Json& j, const Candidates& row, const InsideSearch& s, const std::string& inputs) {
   size_t values = 0, same = 0, changed = 0, fresh = 0, unknown = 0, branches = 0;
+  size_t touched = 0, missed = 0, annotations = 0, unchecked = 0;
+  Json where = Json::array();
   Json healed = Json::array();
   for (const auto& [k, stage] : s.stages) {
     if (k == 0) continue;
     values += stage.values, same += stage.same, changed += stage.changed, fresh += stage.fresh;
+    touched += stage.touched, missed += stage.not_compared;
+    annotations += stage.annotations, unchecked += stage.annotations_not_checked;
+    if (stage.not_compared)
+      where.push_back({{"stage", row.labels[k]},
+                       {"instructions", stage.not_compared},
+                       {"of", stage.touched},
+                       {"first", stage.not_compared_example},
+                       {"why", stage.not_compared_why}});
     unknown += stage.unknown, branches = std::max(branches, stage.branches_left);
     if (stage.changed && stage.verdict == Verdict::kGood)
       healed.push_back({{"stage", row.labels[k]}, {"values", stage.changed}, {"first", stage.changed_example}});
   }
-  double covered = values ? 100.0 * static_cast<double>(same + changed) / static_cast<double>(values) : 0;
+  double covered =
+      values ? 100.0 * static_cast<double>(std::min(same + changed, values)) / static_cast<double>(values) : 0;
   j["inside"] = {{"values", values},
                  {"same", same},
                  {"changed", changed},
                  {"new", fresh},
                  {"without_value", unknown},
                  {"compared_percent", covered},
+                 {"changed_instructions", touched},
+                 {"not_compared", missed},
+                 {"not_compared_where", where},
+                 {"annotations", annotations},
+                 {"annotations_not_checked", unchecked},
                  {"healed", healed},
                  {"branches_not_taken", branches},
                  {"evaluated_first", s.operations_first},
@@ -269,6 +288,21 @@ std::string inside_in_words(const Json& j) {
     out += fmt::format(", {} could not be computed", i["without_value"].get<size_t>());
   if (i["branches_not_taken"].get<size_t>())
     out += fmt::format(", {} branches were not taken", i["branches_not_taken"].get<size_t>());
+  if (!i["not_compared"].get<size_t>())
+    out += fmt::format("; every output and all {} changed instructions were compared",
+                       i["changed_instructions"].get<size_t>());
+  size_t told = 0;
+  for (const Json& w : i["not_compared_where"]) {
+    if (++told > 3) break;
+    out += fmt::format("; {}: {} of {} changed instructions not compared, first {} ({})", w["stage"].get<std::string>(),
+                       w["instructions"].get<size_t>(), w["of"].get<size_t>(), w["first"].get<std::string>(),
+                       kind_of_reason(w["why"].get<std::string>()));
+  }
+  if (i["not_compared_where"].size() > 3)
+    out += fmt::format("; and in {} more stages (--json)", i["not_compared_where"].size() - 3);
+  if (i["annotations_not_checked"].get<size_t>())
+    out += fmt::format("; {} numbers of annotations that the device goes by could not be recomputed, {} were",
+                       i["annotations_not_checked"].get<size_t>(), i["annotations"].get<size_t>());
   const Json& n = j["inputs"];
   size_t dull = n["with_nan"].get<size_t>() + n["all_zero"].get<size_t>() + n["all_the_same"].get<size_t>();
   if (dull || n["outputs_that_tell_nothing"].get<size_t>()) {
@@ -280,6 +314,16 @@ std::string inside_in_words(const Json& j) {
                          n["outputs"].get<size_t>());
   }
   return out;
+}
+
+// "no bad stage" where every output and every changed instruction was compared; else what can be said.
+std::string found_nothing(const Json& j) {
+  const Json& i = j["inside"];
+  if (i.is_null()) return "nothing bad found by results alone";
+  const size_t missed = i["not_compared"].get<size_t>(), of = i["changed_instructions"].get<size_t>();
+  if (missed) return fmt::format("nothing bad found, but {} of {} changed instructions were not compared", missed, of);
+  if (i["annotations_not_checked"].get<size_t>()) return "no bad value found, but not all annotations could be checked";
+  return j["not_judged"].get<size_t>() ? "nothing bad found in the stages that could be judged" : "no bad stage";
 }
 
 void show_inside(const Json& j) {
@@ -360,10 +404,10 @@ Json nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, con
   switch (b.outcome) {
     case Bisection::kAllGood:
       text = fmt::format(
-          "no bad stage: {} of {} judged by \"{}\"{}{}{}. If results are wrong all the same, the fault lies "
+          "{}: {} of {} judged by \"{}\"{}{}{}. If results are wrong all the same, the fault lies "
           "below HLO, in the inputs, or before the first stage",
-          judged, row.labels.size(), judge, a.quick ? " (the last only: --quick)" : "", worst_in_words(j),
-          inside_in_words(j) + rounding_in_words(j) + not_judged_in_words(j));
+          found_nothing(j), judged, row.labels.size(), judge, a.quick ? " (the last only: --quick)" : "",
+          worst_in_words(j), inside_in_words(j) + rounding_in_words(j) + not_judged_in_words(j));
       *code = j["unknown"].empty() ? kYes : kBad;
       break;
     case Bisection::kFirstBad:

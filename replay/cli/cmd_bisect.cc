@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
 
@@ -9,6 +10,7 @@
 #include "ir/base/memory.h"
 #include "ir/buffer.h"
 #include "ir/eval/compare.h"
+#include "ir/eval/inputs.h"
 #include "ir/eval/spare_arrays.h"
 #include "ir/print.h"
 #include "passes/pipelines.h"
@@ -50,6 +52,11 @@ int below_hlo(const BisectArgs& a, const Module& last, const std::string& path, 
 
 // Modules larger than that are looked at with one set of inputs.
 constexpr int64_t kLargestSecondLook = int64_t{64} << 20;
+
+// Modules that are looked at with other inputs where nothing was found: how large, how many such inputs, how long.
+constexpr int64_t kLargestReach = int64_t{64} << 20;
+constexpr uint64_t kTurns = 7;
+constexpr std::chrono::seconds kReachTime{10};
 
 // One module of a folder.
 class FolderBisection {
@@ -201,11 +208,48 @@ class FolderBisection {
     inside_ = std::make_unique<InsideSearch>(search_inside(row_, *first_, *session_, o));
     add_inside(told_, row_, *inside_, inputs_in_words());
     std::unique_ptr<InsideSearch> second = std::move(inside_->second);
-    if (!second || inside_->found.outcome != Bisection::kAllGood) return inside_->found;
-    told_["inputs"]["made"] = inputs_in_words() + "; ties and indices at and beyond the bounds";
-    if (second->found.outcome != Bisection::kFound) return inside_->found;
-    inside_ = std::move(second);
-    add_inside(told_, row_, *inside_, "ties and indices at and beyond the bounds");
+    if (inside_->found.outcome != Bisection::kAllGood) return inside_->found;
+    if (second) {
+      told_["inputs"]["made"] = inputs_in_words() + "; ties and indices at and beyond the bounds";
+      if (second->found.outcome == Bisection::kFound) {
+        inside_ = std::move(second);
+        add_inside(told_, row_, *inside_, "ties and indices at and beyond the bounds");
+        return inside_->found;
+      }
+    }
+    return reach_further(o);
+  }
+
+  // Nothing is found: inputs that reach bounds, as long as that is quick. Where they make values that are no numbers,
+  // rewrites that hold for numbers alone differ, and such inputs are left out.
+  Bisection reach_further(InsideOptions o) {
+    if (!a_.inputs.empty() || bytes_inside(*first_) > kLargestReach) return inside_->found;
+    const auto begin = std::chrono::steady_clock::now();
+    o.second = nullptr, o.others = nullptr, o.judged = nullptr;
+    size_t asked = 0;
+    for (uint64_t turn = 0; turn < kTurns && std::chrono::steady_clock::now() - begin < kReachTime; ++turn) {
+      o.only = [this](const InputsTold& told) {
+        return told.with_nan <= inside_->told.with_nan && told.infinite <= inside_->told.infinite;
+      };
+      // Layers upon layers may leave nothing of drawn numbers but zeros: first, larger ones.
+      const bool scaled = turn == 0;
+      const Session* with = with_arguments(scaled ? scaled_arguments(*first_, session_->arguments(), 8, true)
+                                                  : seeded_arguments(*first_, kReachingFrom + turn - 1, false));
+      auto more = std::make_unique<InsideSearch>(search_inside(row_, *first_, *with, o));
+      others_.pop_back();
+      if (more->found.outcome == Bisection::kFound) {
+        inside_ = std::move(more);
+        add_inside(told_, row_, *inside_,
+                   scaled ? fmt::format("seed {}, positive and near 1", a_.seed)
+                          : fmt::format("seed {}", kReachingFrom + turn - 1));
+        return inside_->found;
+      }
+      asked += more->stages.size() > 1;
+    }
+    if (asked) {
+      const std::string made = told_["inputs"]["made"];
+      told_["inputs"]["made"] = fmt::format("{}; {} that reach bounds", made, asked);
+    }
     return inside_->found;
   }
 
@@ -235,6 +279,18 @@ class FolderBisection {
     return true;
   }
 
+  // A pipeline's begin changes nothing. One that begins inside of a pass shows what that one did so far: the row before
+  // names it as the next.
+  std::pair<std::string, std::string> pass_that_made(size_t k) const {
+    const StageRow& bad = r_.rows[rows_[k]];
+    const bool begins = bad.kind == StageRow::kPipelineStart || bad.pass == "pipeline-start";
+    if (!begins || rows_[k] == 0) return {bad.pass, bad.pipeline};
+    const StageRow& before = r_.rows[rows_[k] - 1];
+    if (before.next.empty() || before.next == bad.pipeline || before.next == "pipeline-end")
+      return {bad.pass, bad.pipeline};
+    return {before.next, before.pipeline};
+  }
+
   int found(const Bisection& b) {
     const StageRow& bad = r_.rows[rows_[b.bad]];
     Finding f;
@@ -243,14 +299,15 @@ class FolderBisection {
     f.json["found"] = true, f.json["module"] = r_.module_name;
     f.json["good"] = row_.labels[b.good], f.json["bad"] = row_.labels[b.bad], f.json["bad_file"] = bad.file;
     f.json["why"] = b.judged.at(b.bad).detail;
-    f.json["pass"] = bad.pass, f.json["pipeline"] = bad.pipeline;
+    const auto [pass, pipeline] = pass_that_made(b.bad);
+    f.json["pass"] = pass, f.json["pipeline"] = pipeline;
     std::string between;
     if (b.bad - b.good > 1)
       between = fmt::format(" or one of the {} stages before it that cannot be judged", b.bad - b.good - 1);
-    f.guilty = bad.kind == StageRow::kPass || !bad.pass.empty()
-                   ? fmt::format("guilty: pass {} of pipeline {}, stage {}{}", bad.pass, bad.pipeline,
-                                 row_.labels[b.bad], between)
-                   : fmt::format("guilty: what leads to stage {}{}", row_.labels[b.bad], between);
+    f.guilty =
+        bad.kind == StageRow::kPass || !pass.empty()
+            ? fmt::format("guilty: pass {} of pipeline {}, stage {}{}", pass, pipeline, row_.labels[b.bad], between)
+            : fmt::format("guilty: what leads to stage {}{}", row_.labels[b.bad], between);
     f.json["guilty"] = f.guilty;
     for (size_t k = 1; k < b.bad_ones.size(); ++k)
       f.json["other_bad"].push_back(row_.labels[b.bad_ones[k]] + ": " + b.judged.at(b.bad_ones[k]).detail);

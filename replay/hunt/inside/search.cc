@@ -4,6 +4,7 @@
 
 #include "ir/base/memory.h"
 #include "ir/eval/kernels.h"
+#include "replay/hunt/inside/annotations.h"
 #include "replay/judge/inside/inputs.h"
 
 namespace hlo {
@@ -44,9 +45,28 @@ class Row {
   }
   Judgement look(size_t k, const Module& m, std::shared_ptr<StageModule> module) {
     InsideStage s = inside_->next(m, true, std::move(module));
+    look_at_annotations(m, &s);
     Judgement told{s.verdict, s.why};
     out_->stages[k] = std::move(s);
     return told;
+  }
+  // Those that were wrong when they came are no pass's fault.
+  void begin(const Module& first) {
+    for (const WrongAnnotation& w : check_annotations(first).wrong) wrong_.push_back(w.words);
+  }
+  void look_at_annotations(const Module& m, InsideStage* s) {
+    const Annotations found = check_annotations(m);
+    s->annotations = found.checked, s->annotations_not_checked = found.not_checked;
+    for (const WrongAnnotation& w : found.wrong) {
+      if (std::find(wrong_.begin(), wrong_.end(), w.words) != wrong_.end()) continue;
+      wrong_.push_back(w.words);
+      InsideFinding f;
+      f.after = w.inst, f.difference = w.words, f.annotation = f.operands_agree = true;
+      f.region_after = {w.inst};
+      s->findings.push_back(std::move(f));
+      if (s->verdict != Verdict::kBad) s->why = fmt::format("{}: {}", m.inst_name(w.inst), w.words);
+      s->verdict = Verdict::kBad;
+    }
   }
   // A stage that is the one before, which was good, is good.
   bool may_repeat(size_t k) const {
@@ -56,7 +76,7 @@ class Row {
   }
   Judgement repeat(size_t k) {
     InsideStage s = out_->stages.at(k - 1);
-    s.same = s.values - s.unknown, s.changed = s.fresh = 0;
+    s.same = s.values - s.unknown, s.changed = s.fresh = s.touched = s.not_compared = 0;
     out_->stages[k] = std::move(s);
     take(k, {Verdict::kGood, ""});
     return {Verdict::kGood, ""};
@@ -89,6 +109,7 @@ class Row {
 
  private:
   std::unique_ptr<Inside> inside_;
+  std::vector<std::string> wrong_;  // annotations, told already
   InsideSearch* out_;
   size_t good_ = 0;
 };
@@ -130,12 +151,18 @@ InsideSearch search_inside(const Candidates& row, const Module& first, const Ses
                            const InsideOptions& options) {
   InsideSearch out;
   Row own(begun(out, first, session, options), &out);
+  if (options.only && !options.only(out.told)) {
+    out.found.outcome = Bisection::kUnknown;
+    return out;
+  }
+  own.begin(first);
   std::unique_ptr<Row> second;
   if (options.second) {
     InsideOptions alone = options;
     alone.others = nullptr;
     out.second = std::make_unique<InsideSearch>();
     second = std::make_unique<Row>(begun(*out.second, first, *options.second, alone), out.second.get());
+    second->begin(first);
   }
   for (size_t k = 1; k < row.labels.size(); ++k) {
     if (options.stop && options.stop()) {

@@ -24,6 +24,8 @@ struct InsideOptions {
   const Session* second = nullptr;
   // Other inputs where those at hand tell nothing; null: there are none. Asked with 1, 2 …
   std::function<const Session*(int attempt)> others;
+  // Are the inputs worth it, as the first stage tells? Else no stage is looked at, and the outcome is unknown.
+  std::function<bool(const InputsTold&)> only;
 };
 
 // All candidates in order; those that cannot be read are unknown, those that the verifier refuses are bad.

@@ -10,15 +10,17 @@ namespace {
 
 // Of outputs, whose types may be any.
 constexpr double kOutputNoise = 5e-7;
+// The same of all stages together.
+constexpr double kOutputDrift = 1e-5;
 constexpr size_t kMostFindings = 8;
 constexpr size_t kMostRegion = 24;
 
-bool compares(const Module& m, InstId i) {
+}  // namespace
+
+bool Inside::Comparison::compares(const Module& m, InstId i) {
   Role r = role_of(m, i);
   return r == Role::kOperation && m.op(i) != Opcode::Bitcast && m.op(i) != Opcode::AfterAll;
 }
-
-}  // namespace
 
 bool Inside::Comparison::fresh(const Term& t) const {
   if (t.is_array()) return n_[t.number].stage == n_.stage;
@@ -58,6 +60,8 @@ double Inside::Comparison::apart(const Term& now, const Term& before, std::strin
     std::vector<Value> a = n_.values(now.number), b = n_.values(before.number);
     int64_t at = -1;
     double d = deviation(u, a, b, &at);
+    const bool masked = x.sketch.cut > 0 && y.sketch.cut > 0 && std::isfinite(d);
+    const double beside = masked ? deviation_beside_mask(u, a, b, std::min(x.sketch.cut, y.sketch.cut)) : 0;
     if (words) {
       if (x.sketch.nan != y.sketch.nan)
         *words = fmt::format("NaN at {} places, at {} before", x.sketch.nan, y.sketch.nan);
@@ -65,10 +69,13 @@ double Inside::Comparison::apart(const Term& now, const Term& before, std::strin
         *words = "integers differ";
       else if (std::isinf(d))
         *words = "infinities are at other places, or what was zero is not";
+      else if (beside > d)
+        *words =
+            fmt::format("beside a mask of {:.3g} off by {:.3g} of the largest magnitude", y.sketch.largest, beside);
       else
         *words = fmt::format("off by {:.3g} of the largest magnitude {:.6g}", d, y.sketch.largest);
     }
-    return d;
+    return std::max(d, beside);
   } catch (const Failure&) {
     return -1;
   }
@@ -88,10 +95,34 @@ bool Inside::Comparison::other_function(const Visit& before, const Visit& now) {
   if (own != a.literals.end() && other != b.literals.end()) {
     const Universe& u = b.m().u();
     const Literal &x = u[own->second], &y = u[other->second];
-    return !x.elided && !y.elided && u[x.shape].type == u[y.shape].type && x.bytes != y.bytes;
+    if (x.elided || y.elided || u[x.shape].type != u[y.shape].type || x.bytes == y.bytes) return false;
+    // A new constant in the place of one that is gone may be folded from it, but where a pass only gives names.
+    return a.m()[before.inst].name == b.m()[now.inst].name || renamed_only();
   }
   if (a.canonical.operation(before.inst) == b.canonical.operation(now.inst)) return false;
-  return n_.deviation_elsewhere(a, before.inst, b, now.inst) > 1e-6;
+  const double apart = n_.deviation_elsewhere(a, before.inst, b, now.inst);
+  // What computes with numbers alone is told by any inputs; what compares, or goes by indices, is not. Promises about
+  // these are looked at on their own.
+  const OpClass kind = op_info(b.m().op(now.inst)).cls;
+  const bool inputs_tell = !applies && kind != OpClass::Gather && kind != OpClass::Scatter;
+  if (apart < 0 && !inputs_tell) not_told_.push_back(static_cast<uint32_t>(&now - b_.walked.visits.data()));
+  return apart > 1e-6;
+}
+
+// Does the stage have as many instructions of each kind as the one before, but for one that became another?
+bool Inside::Comparison::renamed_only() {
+  if (renamed_ >= 0) return renamed_ > 0;
+  std::unordered_map<int, int64_t> kinds;
+  auto add = [&](const Module& m, int64_t by) {
+    for (CompId c : m.computations())
+      for (InstId i : m.comp(c).order)
+        if (i.valid()) kinds[static_cast<int>(m.op(i))] += by;
+  };
+  add(a_.walked.module->m(), 1), add(b_.walked.module->m(), -1);
+  int64_t more = 0, fewer = 0;
+  for (const auto& [kind, by] : kinds) (by > 0 ? fewer : more) += std::abs(by);
+  renamed_ = more == fewer && more <= 1;
+  return renamed_ > 0;
 }
 
 // Instructions that are one by their names and have another value now.
@@ -101,8 +132,6 @@ void Inside::Comparison::find_departed() {
     const Visit& v = b_.walked.visits[k];
     const bool loop = role_of(b, v.inst) == Role::kWhile;
     if (!compares(b, v.inst) && !loop && role_of(b, v.inst) != Role::kSame) continue;
-    // Without a name in the stage before: what has a value of that stage is nothing to look for.
-    if (!fresh(v.term) && !a_.walked.by_name.contains(b[v.inst].name)) continue;
     uint32_t other = counterpart(k);
     if (other == UINT32_MAX) continue;
     const Visit& w = a_.walked.visits[other];
@@ -111,7 +140,7 @@ void Inside::Comparison::find_departed() {
     if (!alike || n_.why_unknown(v.term) || n_.why_unknown(w.term)) continue;
     const Shape &s = b.shape(v.inst), &t = a.shape(w.inst);
     if (s.type != t.type || s.dims != t.dims) continue;
-    bool elsewhere = agrees(v.term, w.term);
+    bool elsewhere = values_agree(v, w);
     if (elsewhere && (loop || !compares(a, w.inst) || !compares(b, v.inst) || !other_function(w, v))) continue;
     bool same = v.operands.size() == w.operands.size();
     std::vector<bool> used(w.operands.size(), false);
@@ -230,6 +259,11 @@ void Inside::Comparison::compare_outputs(InsideStage* out) {
     std::string words;
     double d = apart(now, before, &words);
     if (d >= 0 && d <= kOutputNoise) continue;
+    // Rounding of several stages adds up.
+    if (d >= 0 && d <= kOutputDrift && k < a_.outputs.size()) {
+      const double step = apart(now, a_.outputs[k], nullptr);
+      if (step >= 0 && step <= kOutputNoise) continue;
+    }
     if (why.empty()) why = fmt::format("o{}: {}", k, words.empty() ? "another shape" : words);
     moved_.push_back(k < b_.local.size() ? b_.local[k] : now);
     moved_by_ = std::max(moved_by_, d < 0 ? INFINITY : d);
@@ -403,6 +437,8 @@ InsideStage Inside::Comparison::judge() {
   compare_outputs(&out);
   if (!moved_.empty() && out.verdict == Verdict::kBad) describe_outputs(&out);
   judge_values(&out);
+  judge_promises(&out);
+  count_not_compared(&out);
   if (out.verdict == Verdict::kUnknown && moved_.empty()) judge_endless(&out);
   return out;
 }

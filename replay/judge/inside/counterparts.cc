@@ -60,6 +60,7 @@ uint32_t Inside::Comparison::by_place(uint32_t now) {
       const InstId was = inst.value < match.same.size() ? match.same[inst.value] : InstId();
       if (was.valid() && a.op(was) == b.op(inst) && !b_.walked.by_name.contains(a[was].name)) places_[inst] = was;
     }
+    pair_by_readers();
   }
   auto was = places_.find(b_.walked.visits[now].inst);
   if (was == places_.end()) return UINT32_MAX;
@@ -68,6 +69,93 @@ uint32_t Inside::Comparison::by_place(uint32_t now) {
   if (before == visits_before_.end() || before->second.size() != own.size()) return UINT32_MAX;
   auto place = std::lower_bound(own.begin(), own.end(), now) - own.begin();
   return before->second[static_cast<size_t>(place)];
+}
+
+// What neither name nor matcher tells: an operand that is new where one is gone, of a reader that is the same one and
+// reads the same otherwise. Readers first, from the results on, so that it goes on from operand to operand.
+void Inside::Comparison::pair_by_readers() {
+  const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
+  std::unordered_set<InstId> taken;
+  for (const auto& [now, was] : places_) taken.insert(was);
+  // Of computations that one call calls: the call, and its earlier self.
+  std::unordered_map<CompId, std::pair<InstId, InstId>> callers;
+  const bool renamed = renamed_only();
+  auto same = [&](InstId now) {
+    auto at = places_.find(now);
+    if (at != places_.end()) return at->second;
+    auto named = a_.walked.by_name.find(b[now].name);
+    if (named == a_.walked.by_name.end()) return InstId();
+    const InstId was = a_.walked.visits[named->second[0]].inst;
+    return a.op(was) == b.op(now) ? was : InstId();
+  };
+  auto alone = [&](InstId now, InstId was) {
+    if (a_.walked.by_name.contains(b[now].name) || b_.walked.by_name.contains(a[was].name)) return false;
+    if (places_.contains(now) || taken.contains(was) || !visits_before_.contains(was)) return false;
+    const bool operations = compares(b, now) && compares(a, was) && b.op(now) != Opcode::Constant;
+    if (a.op(was) != b.op(now) && !(renamed && operations && a.op(was) != Opcode::Constant)) return false;
+    const Shape &s = b.shape(now), &t = a.shape(was);
+    if (s.is_array() && t.is_array()) return s.type == t.type && s.dims == t.dims;
+    return renamed && b.u().compatible(b.shape_id(now), a.shape_id(was));
+  };
+  auto pair = [&](InstId now, InstId was) {
+    for (size_t depth = 0; depth < kDeepest && b.op(now) == Opcode::Parameter && a.op(was) == Opcode::Parameter;
+         ++depth) {
+      auto at = callers.find(b.parent(now));
+      if (at == callers.end()) return;
+      const auto [call, before] = at->second;
+      const std::vector<CompId>& called = a.called(before);
+      const auto p = static_cast<size_t>(b.parameter_number(now)), q = static_cast<size_t>(a.parameter_number(was));
+      if (std::find(called.begin(), called.end(), a.parent(was)) == called.end()) return;
+      if (p >= b.operand_count(call) || q >= a.operand_count(before)) return;
+      now = b.operand(call, p), was = a.operand(before, q);
+    }
+    if (!alone(now, was)) return;
+    places_[now] = was, taken.insert(was);
+  };
+  const InstId root = b.comp(b.entry()).root, old_root = a.comp(a.entry()).root;
+  if (b.op(root) == Opcode::Tuple && a.op(old_root) == Opcode::Tuple) {
+    for (size_t o = 0; o < std::min(b.operand_count(root), a.operand_count(old_root)); ++o)
+      pair(b.operand(root, o), a.operand(old_root, o));
+  } else {
+    pair(root, old_root);
+  }
+  for (size_t k = b_.walked.visits.size(); k-- > 0;) {
+    const InstId now = b_.walked.visits[k].inst, was = same(now);
+    auto earlier = visits_before_.find(was);
+    if (!was.valid() || earlier == visits_before_.end()) continue;
+    const std::vector<CompId>&own = b.called(now), &old = a.called(was);
+    const Role role = role_of(b, now);
+    for (size_t c = 0; c < own.size() && own.size() == old.size(); ++c) {
+      if (role == Role::kCall) callers.emplace(own[c], std::pair(now, was));
+      pair(b.comp(own[c]).root, a.comp(old[c]).root);
+    }
+    const size_t count = b.operand_count(now);
+    // Operands of fusions and tuples come in any order, but where a pass only gives names.
+    const bool ordered = role == Role::kOperation || role == Role::kSame || renamed;
+    if (count != a.operand_count(was) || !ordered) continue;
+    const Visit &v = b_.walked.visits[k], &w = a_.walked.visits[earlier->second[0]];
+    const bool turned = count == 2 && Canonical::commutes(b, now) &&
+                        (agrees(v.operands[0], w.operands[1]) || agrees(v.operands[1], w.operands[0]));
+    for (size_t o = 0; o < count; ++o) pair(b.operand(now, o), a.operand(was, turned ? 1 - o : o));
+  }
+}
+
+// The same values but for the memory that a library's call works in, which is no value.
+bool Inside::Comparison::values_agree(const Visit& now, const Visit& before) const {
+  const Module& b = b_.walked.module->m();
+  const auto &own = now.term.elements, &old = before.term.elements;
+  if (b.op(now.inst) != Opcode::CustomCall || !own || !old || own->size() != old->size() || own->size() < 2)
+    return agrees(now.term, before.term);
+  for (size_t k = 0; k < own->size(); ++k)
+    if (!is_scratch(b, now.inst, k) && !agrees((*own)[k], (*old)[k])) return false;
+  return true;
+}
+
+bool Inside::Comparison::is_scratch(const Module& m, InstId i, size_t element) {
+  const Shape& s = m.shape(i);
+  if (m.op(i) != Opcode::CustomCall || !s.is_tuple() || element == 0 || element + 1 != s.elements.size()) return false;
+  const Shape& e = m.u()[s.elements[element]];
+  return e.is_array() && e.rank() == 1 && (e.type == ElementType::U8 || e.type == ElementType::S8);
 }
 
 // What reads that value: by its number, which is its own where the value is new. Many an instruction has a zero: what
@@ -119,7 +207,8 @@ bool Inside::Comparison::erased(uint32_t visit) {
           a_.walked.module->canonical.operation(was) != b_.walked.module->canonical.operation(inst))
         return false;
       const Term& own = b_.walked.visits[r].term;
-      if (fresh(own) || !agrees(own, a_.walked.visits[old].term)) work.push_back(r);
+      const bool differs = !values_agree(b_.walked.visits[r], a_.walked.visits[old]);
+      if (differs || (fresh(own) && b.op(inst) != Opcode::CustomCall)) work.push_back(r);
     }
   }
   return true;

@@ -9,14 +9,17 @@
 namespace hlo {
 namespace {
 
-constexpr size_t kCombinations = 32;
-constexpr size_t kTriesOfScalars = 12;
+constexpr size_t kCombinations = 256;
+constexpr size_t kTriesOfScalars = 24;
 
 bool is_flag_or_number(const Shape& s) {
   return s.is_array() && (s.type == ElementType::Pred || is_integral(s.type) || s.type == ElementType::F64);
 }
 
-// One of a few values, of which neighbours are equal, zero, and of both signs where the type has signs.
+constexpr double kTried[] = {-1, -0.5, -0.0, 0, 0.5, 1, INFINITY, -INFINITY, NAN};
+
+// One of a few values: neighbours that are equal, both zeros, both signs where the type has signs, and what is no
+// number.
 Value small_scalar(Universe& u, ShapeId shape, uint64_t which) {
   Value v;
   v.shape = shape, v.data = new_array(u, shape);
@@ -26,7 +29,7 @@ Value small_scalar(Universe& u, ShapeId shape, uint64_t which) {
   else if (is_integral(t))
     store_int(t, v.mutable_bytes(), static_cast<int64_t>(which % 4) - (is_signed_int(t) ? 1 : 0));
   else
-    store_double(t, v.mutable_bytes(), (static_cast<double>(which % 5) - 2) / 2);
+    store_double(t, v.mutable_bytes(), kTried[which % std::size(kTried)]);
   return v;
 }
 
@@ -43,13 +46,6 @@ Value with_ties(Universe& u, ShapeId shape, size_t operand) {
   return v;
 }
 
-// Elements a and b come as a0, b0, a1, b1 …
-bool pairs_tie(const std::vector<Value>& v) {
-  for (size_t k = 0; k + 1 < v.size(); k += 2)
-    if (v[k].shape == v[k + 1].shape && *v[k].data == *v[k + 1].data) return true;
-  return false;
-}
-
 double deviation_of(const Universe& u, const Value& a, const Value& b) {
   double worst = 0;
   for (size_t k = 0; k < a.elements.size() && k < b.elements.size(); ++k)
@@ -57,27 +53,46 @@ double deviation_of(const Universe& u, const Value& a, const Value& b) {
   return a.data && b.data ? deviation(u, std::span(&a, 1), std::span(&b, 1)) : worst;
 }
 
+// Are both computations of scalars of the same types?
+bool takes_same_scalars(const Module& x, const std::vector<InstId>& p, const Module& y, const std::vector<InstId>& q) {
+  if (p.empty() || p.size() != q.size()) return false;
+  for (size_t k = 0; k < p.size(); ++k)
+    if (!x.u().compatible(x.shape_id(p[k]), y.shape_id(q[k])) || !is_flag_or_number(x.shape(p[k])) ||
+        x.shape(p[k]).rank())
+      return false;
+  return true;
+}
+
+// The t-th choice of values for so many parameters, in which parameters `apart` from each other tie half of the time.
+std::vector<uint64_t> combination(size_t t, size_t count, size_t apart) {
+  std::vector<uint64_t> out;
+  for (size_t k = 0; k < count; ++k) out.push_back(hash_combine(t + 1, k) >> 7);
+  for (size_t k = 0; k + apart < count; ++k) {
+    const bool second = apart == 1 ? k % 2 == 0 : k < apart;
+    if (second && (hash_combine(t + 77, k) >> 9) % 2) out[k + apart] = out[k];
+  }
+  return out;
+}
+
 }  // namespace
 
-// Computations of scalars, each by each of few values where they are two, else by some combinations. `distinct`: of
-// elements that are not the same, as comparators may tell ties apart or leave them to the sort.
-double Numbering::applied_elsewhere(StageModule& a, CompId c, StageModule& b, CompId d, bool distinct) {
+// Computations of scalars: each by each of few values where they are two, else by many combinations, in which a pair of
+// parameters ties as often as not.
+double Numbering::applied_elsewhere(StageModule& a, CompId c, StageModule& b, CompId d) {
   const Module &x = a.m(), &y = b.m();
   const std::vector<InstId>&p = x.comp(c).params, &q = y.comp(d).params;
-  if (p.empty() || p.size() != q.size()) return -1;
-  for (size_t k = 0; k < p.size(); ++k)
-    if (!u_.compatible(x.shape_id(p[k]), y.shape_id(q[k])) || !is_flag_or_number(x.shape(p[k])) || x.shape(p[k]).rank())
-      return -1;
-  const size_t tries = p.size() == 2 ? 25 : kCombinations;
+  if (!takes_same_scalars(x, p, y, q)) return -1;
+  const uint64_t values = std::size(kTried);
+  const size_t tries = p.size() == 2 ? values * values : kCombinations;
   double worst = 0;
   for (size_t t = 0; t < tries; ++t) {
     std::vector<Value> left, right;
+    const std::vector<uint64_t> which =
+        p.size() == 2 ? std::vector<uint64_t>{t / values, t % values} : combination(t, p.size(), p.size() / 2);
     for (size_t k = 0; k < p.size(); ++k) {
-      const uint64_t which = p.size() == 2 ? (k ? t / 5 : t % 5) : hash_combine(t + 1, k) >> 7;
-      left.push_back(small_scalar(u_, x.shape_id(p[k]), which)), right.push_back(left.back());
+      left.push_back(small_scalar(u_, x.shape_id(p[k]), which[k])), right.push_back(left.back());
       right.back().shape = y.shape_id(q[k]);
     }
-    if (distinct && pairs_tie(left)) continue;
     const Value r = a.evaluators[0]->run_computation(c, std::move(left)),
                 s = b.evaluators[0]->run_computation(d, std::move(right));
     worst = std::max(worst, deviation_of(u_, r, s));
@@ -85,15 +100,74 @@ double Numbering::applied_elsewhere(StageModule& a, CompId c, StageModule& b, Co
   return worst;
 }
 
+namespace {
+
+// Of two elements, the first of which stands in front: what a sort makes of them.
+enum class Order : uint8_t { kKept, kTurned, kFree, kNone };  // kNone: each is to come before the other
+
+// Which operands of a sort are the positions of its elements.
+std::vector<bool> positions_of(const Module& m, InstId sort) {
+  std::vector<bool> out;
+  for (InstId o : m.operands(sort)) {
+    while (m.op(o) == Opcode::Copy || m.op(o) == Opcode::Bitcast) o = m.operand(o, 0);
+    out.push_back(m.op(o) == Opcode::Iota);
+  }
+  return out;
+}
+
+Order order_by(StageModule& s, InstId sort, CompId c, const std::vector<Value>& pairs) {
+  std::vector<Value> given = pairs, turned = pairs;
+  for (size_t k = 0; k + 1 < turned.size(); k += 2) std::swap(turned[k], turned[k + 1]);
+  for (size_t k = 0; k < given.size(); ++k) given[k].shape = turned[k].shape = s.m().shape_id(s.m().comp(c).params[k]);
+  const bool before = s.evaluators[0]->run_computation(c, std::move(given)).bytes()[0] != 0;
+  const bool behind = s.evaluators[0]->run_computation(c, std::move(turned)).bytes()[0] != 0;
+  if (before || behind) return before && behind ? Order::kNone : before ? Order::kKept : Order::kTurned;
+  return s.m().attrs(sort).flag(Attr::is_stable) ? Order::kKept : Order::kFree;
+}
+
+}  // namespace
+
+// Comparators by the order that they ask for: a tie may be told apart where the sort was free to do either, or as its
+// stability does. 0 the same, infinity another one, negative where it cannot be tried.
+double Numbering::sorts_elsewhere(StageModule& a, InstId i, StageModule& b, InstId k) {
+  const Module &x = a.m(), &y = b.m();
+  const CompId c = x.called(i)[0], d = y.called(k)[0];
+  const std::vector<InstId>&p = x.comp(c).params, &q = y.comp(d).params;
+  if (!takes_same_scalars(x, p, y, q) || p.size() % 2) return -1;
+  const std::vector<bool> position = positions_of(x, i);
+  const size_t tries = p.size() == 2 ? std::size(kTried) * std::size(kTried) : kCombinations * 2;
+  for (size_t t = 0; t < tries; ++t) {
+    std::vector<uint64_t> which = p.size() == 2 ? std::vector<uint64_t>{t / std::size(kTried), t % std::size(kTried)}
+                                                : combination(t, p.size(), 1);
+    std::vector<Value> pair;
+    for (size_t n = 0; n < p.size(); ++n) {
+      if (n / 2 < position.size() && position[n / 2]) which[n] = n % 2 ? 2 : 1;
+      pair.push_back(small_scalar(u_, x.shape_id(p[n]), which[n]));
+    }
+    const Order was = order_by(a, i, c, pair), is = order_by(b, k, d, pair);
+    if (was == is || was == Order::kFree || was == Order::kNone) continue;
+    // What is the same element twice may stand in either order.
+    bool same = true;
+    for (size_t n = 0; n < pair.size(); n += 2) same = same && *pair[n].data == *pair[n + 1].data;
+    if (same && is != Order::kNone) continue;
+    return INFINITY;
+  }
+  return 0;
+}
+
 double Numbering::deviation_elsewhere(StageModule& a, InstId i, StageModule& b, InstId k) {
   const Module &x = a.m(), &y = b.m();
-  const bool compares = x.op(i) == Opcode::Sort || x.op(i) == Opcode::CustomCall;  // TopK
   try {
     if (!x.called(i).empty() && x.called(i).size() == y.called(k).size() && x.op(i) == y.op(k)) {
-      double worst = -1;
-      for (size_t c = 0; c < x.called(i).size(); ++c)
-        if (a.canonical.computation(x.called(i)[c]) != b.canonical.computation(y.called(k)[c]))
-          worst = std::max(worst, applied_elsewhere(a, x.called(i)[c], b, y.called(k)[c], compares));
+      if (x.op(i) == Opcode::Sort) return sorts_elsewhere(a, i, b, k);
+      // Of the same computation, applied along other dimensions, any inputs tell.
+      double worst = 0;
+      for (size_t c = 0; c < x.called(i).size(); ++c) {
+        if (a.canonical.computation(x.called(i)[c]) == b.canonical.computation(y.called(k)[c])) continue;
+        const double apart = applied_elsewhere(a, x.called(i)[c], b, y.called(k)[c]);
+        if (apart < 0) return apart;
+        worst = std::max(worst, apart);
+      }
       return worst;
     }
     auto plain = [](const Module& m, InstId n) { return op_info(m.op(n)).elementwise && m.called(n).empty(); };

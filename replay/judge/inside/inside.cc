@@ -43,9 +43,16 @@ InsideStage Inside::next(const Module& m, bool keep, std::shared_ptr<StageModule
   std::unique_ptr<Stage> now = number(m, std::move(module));
   InsideStage out = Comparison(*numbers_, *last_, *now, expected_).judge();
   if (!keep) return out;
-  bool known =
-      std::none_of(now->outputs.begin(), now->outputs.end(), [&](const Term& t) { return numbers_->why_unknown(t); });
-  if (known) expected_ = now->outputs;
+  // What is the same but for rounding is held against the older one further on, or many small steps would be none.
+  if (out.verdict == Verdict::kBad || expected_.size() != now->outputs.size()) {
+    bool known =
+        std::none_of(now->outputs.begin(), now->outputs.end(), [&](const Term& t) { return numbers_->why_unknown(t); });
+    if (known) expected_ = now->outputs;
+  } else {
+    for (size_t k = 0; k < expected_.size(); ++k)
+      if (numbers_->why_unknown(expected_[k]) && !numbers_->why_unknown(now->outputs[k]))
+        expected_[k] = now->outputs[k];
+  }
   last_ = std::move(now);
   return out;
 }

@@ -28,7 +28,8 @@ struct InsideFinding {
   std::vector<Operand> operands;                    // of `after`
   std::vector<InstId> region_before, region_after;  // what lies between them and values that agree; themselves first
   bool operands_agree = false;                      // and yet the value is another one
-  bool near = false;  // the values agree within what rounding may make of constants, the constants do not
+  bool near = false;        // the values agree within what rounding may make of constants, the constants do not
+  bool annotation = false;  // what the device goes by is wrong, the values as the module means them are not
   bool outputs_move = false;
   double outputs_by = 0;  // the most that an output moves, of its largest magnitude
   // Of one whose applied computation is another: where these two begin to be.
@@ -47,6 +48,11 @@ struct InsideStage {
   size_t fresh = 0;                     // with a name and a value that the stage before does not have
   size_t unknown = 0;                   // without a value
   size_t loops = 0, branches_left = 0;
+  size_t annotations = 0, annotations_not_checked = 0;  // numbers that the device goes by
+  // What is written in another way than in the stage before, or reads what is: operations; of them those that were held
+  // against nothing, the first of these and why.
+  size_t touched = 0, not_compared = 0;
+  std::string not_compared_example, not_compared_why;
   std::string changed_example;  // `name` of the first that changed and was healed
 };
 
@@ -84,7 +90,7 @@ class Inside {
   std::unique_ptr<Stages> stages_;
   Numbering* numbers_;  // of these
   std::unique_ptr<Stage> first_, last_;
-  std::vector<Term> expected_;  // outputs of the last stage of which all are known
+  std::vector<Term> expected_;  // of the first stage, or of the last bad one that has all of them
 };
 
 }  // namespace hlo

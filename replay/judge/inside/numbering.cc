@@ -323,7 +323,8 @@ NumberId Numbering::alike(const Sketch& s, std::span<const Value> each, double a
     } catch (const Failure&) {
       continue;
     }
-    if (deviation(u_, each, other) <= allowed) return k;
+    if (deviation(u_, each, other) > allowed) continue;
+    if (s.cut == 0 || deviation_beside_mask(u_, each, other, s.cut) <= allowed) return k;
   }
   return kNoNumber;
 }

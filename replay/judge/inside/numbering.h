@@ -171,7 +171,8 @@ class Numbering {
   Term wrap(std::vector<Value> each, const Number& recipe);
   NumberId add(Number n);
   NumberId but_for_rounding(std::span<const Value> each, Rounding how);
-  double applied_elsewhere(StageModule& a, CompId c, StageModule& b, CompId d, bool distinct);
+  double applied_elsewhere(StageModule& a, CompId c, StageModule& b, CompId d);
+  double sorts_elsewhere(StageModule& a, InstId i, StageModule& b, InstId k);
   void make_room();
   static int worth(const Number& n);
   void hold(const Number& n, int64_t times);  // counts its bytes; `times`: 1, or -1 where it is let go

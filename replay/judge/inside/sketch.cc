@@ -119,12 +119,43 @@ Part chunk(const double* v, int64_t n, uint64_t place, double head) {
 
 bool Sketch::same(const Sketch& o, double share) const {
   if (kind != o.kind || exact != o.exact) return false;
+  if (std::fabs(mask_first - o.mask_first) > share * std::max(mask_magnitudes, o.mask_magnitudes)) return false;
   double room = share * std::max(magnitudes, o.magnitudes);
   return std::fabs(first - o.first) <= room && std::fabs(second - o.second) <= room &&
          std::fabs(largest - o.largest) <= share * std::max(largest, o.largest) * static_cast<double>(elements);
 }
 
 namespace {
+
+// A mask is at least that large, and that much larger than all beside it.
+constexpr double kLeastMask = 1e3, kMaskOver = 1e4;
+
+// Sums what a mask hides apart from it.
+void look_beside_mask(const Universe& u, std::span<const Value> each, Sketch& out) {
+  const Shape& s = u[each[0].shape];
+  if (is_complex(s.type) || out.largest < kLeastMask || out.magnitudes <= 0) return;
+  const int64_t n = s.elements_count(), width = storage_bytes(s.type);
+  const double cut = out.largest / 2, below = out.largest / kMaskOver;
+  double first = 0, second = 0, magnitudes = 0, mask_first = 0, mask_magnitudes = 0;
+  uint64_t place = 0, where = 0;
+  bool masked = false;
+  for (const Value& v : each)
+    for (int64_t i = 0; i < n; ++i, ++place) {
+      const double x = load_double(s.type, v.bytes() + i * width), m = std::fabs(x);
+      if (!std::isfinite(x)) continue;
+      if (m > below && m < cut) return;
+      if (m >= cut) {
+        where += mix64(place * 4);
+        mask_first += x * weight_of(2 * place), mask_magnitudes += m;
+        continue;
+      }
+      masked |= m > 0;
+      first += x * weight_of(2 * place), second += x * weight_of(2 * place + 1), magnitudes += m;
+    }
+  if (!masked) return;
+  out.cut = cut, out.exact += where, out.first = first, out.second = second, out.magnitudes = magnitudes;
+  out.mask_first = mask_first, out.mask_magnitudes = mask_magnitudes;
+}
 
 // What every value of that sketch has: the type, how many elements, on how many devices.
 Sketch kind_of(const Shape& s, std::span<const Value> each) {
@@ -193,6 +224,7 @@ Sketch sketch_of(const Universe& u, std::span<const Value> each) {
     out.nan += all.nan, out.infinite += all.infinite, out.uniform &= all.uniform;
     place += static_cast<uint64_t>(n);
   }
+  if (out.floats && n) look_beside_mask(u, each, out);
   return out;
 }
 
@@ -231,6 +263,20 @@ double deviation(const Universe& u, std::span<const Value> a, std::span<const Va
       }
     }
     base += n;
+  }
+  return worst == 0 ? 0 : largest > 0 ? worst / largest : INFINITY;
+}
+
+double deviation_beside_mask(const Universe& u, std::span<const Value> a, std::span<const Value> b, double cut) {
+  double largest = 0, worst = 0;
+  for (size_t d = 0; d < a.size() && d < b.size(); ++d) {
+    const Shape& s = u[b[d].shape];
+    const int64_t width = storage_bytes(s.type);
+    for (int64_t i = 0, n = s.elements_count(); i < n; ++i) {
+      const double p = load_double(s.type, a[d].bytes() + i * width), q = load_double(s.type, b[d].bytes() + i * width);
+      if (!(std::fabs(q) < cut) || !(std::fabs(p) < cut)) continue;
+      largest = std::max(largest, std::fabs(q)), worst = std::max(worst, std::fabs(p - q));
+    }
   }
   return worst == 0 ? 0 : largest > 0 ? worst / largest : INFINITY;
 }

@@ -16,6 +16,9 @@ struct Sketch {
   // place alone, of the magnitudes, of the values and of their squares.
   double first = 0, second = 0, magnitudes = 0, sum = 0, squares = 0;
   double largest = 0;  // magnitude
+  // Of an array with a mask in it (-1e9 beside numbers around 1): what is far larger than all others is summed apart,
+  // or nothing that the others do would show. Where it stands is in `exact`; 0: there is none such.
+  double cut = 0, mask_first = 0, mask_magnitudes = 0;
   int64_t elements = 0, nan = 0, infinite = 0;
   bool floats = false;
   bool uniform = true;  // every element is the same
@@ -31,5 +34,7 @@ Sketch bits_of(const Universe& u, std::span<const Value> each);
 // The largest |a - b| over the largest magnitude of `b`, element by element and device by device; infinity where NaN or
 // infinities are at other places, or integers differ. `at`, if given: flat index of the worst element.
 double deviation(const Universe& u, std::span<const Value> a, std::span<const Value> b, int64_t* at = nullptr);
+// The same of arrays with a mask (Sketch::cut): what is smaller than `cut` by the largest that is.
+double deviation_beside_mask(const Universe& u, std::span<const Value> a, std::span<const Value> b, double cut);
 
 }  // namespace hlo

@@ -18,7 +18,7 @@ struct Inside::Stage {
 
 class Inside::Comparison {
  public:
-  // `expected`: outputs of the last stage that has all of them.
+  // `expected`: outputs as the first stage has them, or the last bad one.
   Comparison(Numbering& numbers, const Stage& before, const Stage& now, const std::vector<Term>& expected)
       : n_(numbers), a_(before), b_(now), expected_(expected) {}
   InsideStage judge();
@@ -47,6 +47,15 @@ class Inside::Comparison {
   void find_readers();
   uint32_t counterpart(uint32_t now);
   uint32_t by_place(uint32_t now);
+  void pair_by_readers();
+  bool values_agree(const Visit& now, const Visit& before) const;
+  static bool is_scratch(const Module& m, InstId i, size_t element);
+  bool renamed_only();
+  void count_not_compared(InsideStage* out);
+  void judge_promises(InsideStage* out);
+  void count_branches(InsideStage* out);
+  std::vector<bool> held_by_readers();
+  static bool compares(const Module& m, InstId i);
   bool origin(const Departed& d, Departed* out);
   bool pair_of_operands(uint32_t before, uint32_t now, Departed* out);
   bool only_name(const Departed& d) const;
@@ -74,7 +83,9 @@ class Inside::Comparison {
   std::unordered_map<InstId, InstId> places_;
   std::unordered_map<InstId, std::vector<uint32_t>> visits_before_, visits_now_;
   bool placed_ = false;
-  std::vector<Term> moved_;  // outputs, as devices hold them
+  int renamed_ = -1;                // renamed_only(), once asked
+  std::vector<uint32_t> not_told_;  // visits that are written in another way and agree here; elsewhere: not tried
+  std::vector<Term> moved_;         // outputs, as devices hold them
   double moved_by_ = 0;
 };
 
