@@ -56,6 +56,8 @@ class OperationRules {
   }
 
   void sharding();
+  // What is wrong with replica_groups that are an iota or a mesh, if anything.
+  static std::string groups_text_error(std::string_view text);
 
   // `{{0}: (1, {}), …}`: both ends exist and have one shape.
   void aliases();
@@ -133,7 +135,9 @@ class OperationRules {
 
   void copy_start() {
     const Shape& s = out();
-    if (!s.is_tuple() || s.elements.size() < 2 || !u_.compatible(s.elements[0], m_.shape_id(m_.operand(i_, 0))) ||
+    if (!s.is_tuple() || s.elements.size() < 2 || (settled_ && s.elements.size() != 3) ||
+        (s.elements.size() > 2 && u_[s.elements[2]].type != ElementType::U32) ||
+        !u_.compatible(s.elements[0], m_.shape_id(m_.operand(i_, 0))) ||
         !u_.compatible(s.elements[1], m_.shape_id(m_.operand(i_, 0))))
       shape("gives (copy, operand, context), not {}", text(i_));
     single_done(Opcode::CopyDone);
@@ -163,6 +167,10 @@ class OperationRules {
   // Members of a group; 0 where the module does not tell.
   size_t group_size() const;
   void gathered(bool scattered);
+  void gather_start();
+  void permute_start();
+  // The end of a start that gives (operand, result, …) gives the result.
+  void second_of_start();
   void all_to_all();
   void permute();
 

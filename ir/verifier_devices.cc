@@ -1,4 +1,4 @@
-// Rules of shardings, aliases, asynchronous operations and collectives.
+// Rules of aliases, asynchronous operations and collectives.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -10,39 +10,6 @@
 #include "ir/sharding.h"
 
 namespace hlo {
-
-void OperationRules::sharding() {
-  StrId t = a_.text(Attr::sharding);
-  if (!t.valid()) return;
-  std::string_view text = u_.text(t);
-  size_t leaves = u_.leaf_count(m_.shape_id(i_));
-  if (text.starts_with("{{")) {
-    size_t count = 0;
-    int depth = 0;
-    for (char c : text) {
-      if (c == '{' && ++depth == 2) ++count;
-      if (c == '}') --depth;
-    }
-    if (!out().is_tuple()) {
-      error_("sharding", "has the sharding of a tuple on an array");
-    } else if (count != std::max<size_t>(leaves, 1)) {
-      error_("sharding", fmt::format("has {} shardings for {} leaves", count, leaves));
-    }
-    return;
-  }
-  // Tiles need a dimension for each of the array's.
-  size_t at = text.find("devices=[");
-  if (at == std::string_view::npos || !out().is_array()) return;
-  std::string_view dims = text.substr(at + 9, text.find(']', at) - at - 9);
-  size_t rank = static_cast<size_t>(std::count(dims.begin(), dims.end(), ',')) + 1;
-  if (text.find("last_tile_dim_replicate") != std::string_view::npos) --rank;
-  if (size_t last = text.find("last_tile_dims={"); last != std::string_view::npos) {
-    std::string_view kinds = text.substr(last, text.find('}', last) - last);
-    rank -= static_cast<size_t>(std::count(kinds.begin(), kinds.end(), ',')) + 1;
-  }
-  if (static_cast<int>(rank) != out().rank())
-    error_("sharding", fmt::format("has a sharding of {} dimensions on {}", rank, this->text(i_)));
-}
 
 void OperationRules::aliases() {
   std::set<Dims> seen;
@@ -156,7 +123,9 @@ void OperationRules::async_start() {
 void OperationRules::groups() {
   StrId text = a_.text(Attr::replica_groups);
   std::vector<DeviceDims> list;
-  if (!text.valid() || !expand_replica_groups(u_.text(text), &list)) return;
+  if (!text.valid()) return;
+  if (std::string why = groups_text_error(u_.text(text)); !why.empty()) return collective("{}", why);
+  if (!expand_replica_groups(u_.text(text), &list)) return;
   bool global = a_.flag(Attr::use_global_device_ids), channel = a_.has(Attr::channel_id);
   if (list.empty()) {
     if (global) collective("with use_global_device_ids needs replica_groups");
@@ -175,7 +144,8 @@ void OperationRules::groups() {
   }
   for (int64_t d = 0; d < static_cast<int64_t>(seen.size()); ++d)
     if (!seen.contains(d)) return collective("does not name {} in its replica_groups", d);
-  if (static_cast<int64_t>(seen.size()) != count && !global && counts_known())
+  // A count of one may be one that the header does not tell.
+  if (static_cast<int64_t>(seen.size()) != count && count != 1)
     return collective("names {} devices in its replica_groups, the module has {}", seen.size(), count);
   bool uneven = std::any_of(list.begin(), list.end(), [&](const DeviceDims& g) { return g.size() != list[0].size(); });
   if (uneven && m_.op(i_) != Opcode::AllReduce && m_.op(i_) != Opcode::AllReduceStart &&
@@ -202,7 +172,11 @@ void OperationRules::gathered(bool scattered) {
     if (small.rank() != big.rank()) return shape("gives {} for {}", text(i_), what);
     for (int k = 0; k < small.rank(); ++k) {
       auto at = static_cast<size_t>(k);
-      if (k == d[0] && !group_size()) continue;
+      if (k == d[0] && group_size() <= 1) {
+        if (small.dims[at] > 0 && big.dims[at] % small.dims[at])
+          return shape("gives {} for {}, which is no multiple", text(i_), what);
+        continue;
+      }
       int64_t want = (Checked(small.dims[at]) * (k == d[0] ? static_cast<int64_t>(group_size()) : 1)).capped();
       if (big.dims[at] != want) return shape("gives {} for {} in groups of {}", text(i_), what, group_size());
     }
@@ -213,7 +187,56 @@ void OperationRules::gathered(bool scattered) {
     if (out().elements.size() != m_.operand_count(i_))
       return shape("gives {} arrays for {}", out().elements.size(), m_.operand_count(i_));
     for (size_t k = 0; k < m_.operand_count(i_); ++k) check(in(k), u_[out().elements[k]], text(k));
+  } else {
+    shape("gives {} for {} operands", text(i_), m_.operand_count(i_));
   }
+}
+
+void OperationRules::gather_start() {
+  // Of one array (operand, result), of several ((operands), (results)).
+  const Shape& s = out();
+  size_t count = m_.operand_count(i_);
+  if (!count) return shape("gathers nothing");
+  if (!s.is_tuple() || s.elements.size() < 2) return shape("gives (operands, results), not {}", text(i_));
+  bool several = count != 1;
+  const Shape &from = u_[s.elements[0]], &to = u_[s.elements[1]];
+  if (several && (!from.is_tuple() || !to.is_tuple() || from.elements.size() != count || to.elements.size() != count))
+    return shape("gives ((operands), (results)) of {} operands, not {}", count, text(i_));
+  const Dims& d = a_.ints(Attr::dimensions);
+  for (size_t k = 0; k < count; ++k) {
+    ShapeId small = several ? from.elements[k] : s.elements[0], big = several ? to.elements[k] : s.elements[1];
+    if (!u_.compatible(small, m_.shape_id(m_.operand(i_, k))))
+      return shape("passes {}, its shape tells {}", text(k), u_.shape_text_plain(small));
+    if (d.size() != 1 || d[0] < 0 || d[0] >= in(k).rank())
+      return attribute("has no dimension {}", d.empty() ? -1 : d[0]);
+    const Shape &x = in(k), &y = u_[big];
+    bool fits = y.is_array() && y.rank() == x.rank() && (y.type == x.type || mixed_);
+    for (int n = 0; fits && n < x.rank(); ++n) {
+      auto at = static_cast<size_t>(n);
+      if (n != d[0])
+        fits = x.dims[at] == y.dims[at];
+      else if (group_size() > 1)
+        fits = y.dims[at] == (Checked(x.dims[at]) * static_cast<int64_t>(group_size())).capped();
+      else
+        fits = x.dims[at] <= 0 || y.dims[at] % x.dims[at] == 0;
+    }
+    if (!fits) return shape("gives {} for {} in groups of {}", u_.shape_text_plain(big), text(k), group_size());
+  }
+}
+
+void OperationRules::permute_start() {
+  const Shape& s = out();
+  if (m_.operand_count(i_) != 1) return;
+  if (!s.is_tuple() || s.elements.size() < 2) return shape("gives (operand, result, …), not {}", text(i_));
+  for (size_t k = 0; k < 2; ++k)
+    if (!u_.compatible(s.elements[k], m_.shape_id(m_.operand(i_, 0))))
+      return shape("passes {}, its shape tells {}", text(size_t{0}), u_.shape_text_plain(s.elements[k]));
+}
+
+void OperationRules::second_of_start() {
+  if (!in(0).is_tuple() || in(0).elements.size() < 2) return;
+  if (!u_.compatible(in(0).elements[1], m_.shape_id(i_)))
+    shape("gives {}, its start {}", text(i_), u_.shape_text_plain(in(0).elements[1]));
 }
 
 void OperationRules::all_to_all() {
@@ -245,7 +268,7 @@ void OperationRules::permute() {
     if (!sources.insert(from).second) return collective("has source {} twice", from);
     if (!targets.insert(to).second) return collective("has target {} twice", to);
     for (int64_t v : {from, to})
-      if (v < 0 || (v >= limit && counts_known())) return collective("names device {} of {}", v, limit);
+      if (v < 0 || (v >= limit && limit != 1)) return collective("names device {} of {}", v, limit);
   }
 }
 

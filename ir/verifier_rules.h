@@ -15,6 +15,11 @@ namespace hlo {
 void verify_operation(const Module& m, InstId inst, bool settled, bool mixed,
                       const std::function<void(std::string_view rule, std::string message)>& error);
 
+// What holds between instructions of a module that XLA verifies (Moment::kSettled): bodies of fusions and asynchronous
+// calls, shardings of loops, composite calls, original values, ends of transfers.
+void verify_between(const Module& m,
+                    const std::function<void(std::string_view rule, InstId, std::string message)>& error);
+
 // Buffers `b(f32[4])`: where they may stand, and one writer for each of their values.
 void verify_buffers(const Module& m, const std::function<void(InstId, std::string)>& error);
 
