@@ -120,6 +120,17 @@ class OperationRules {
   void triangular_solve();
   void fft();
   void batch_norm();
+  // Of one shape, precisions apart where they may be mixed.
+  bool alike(ShapeId a, ShapeId b) const;
+  void scan();
+  // The result has the dimensions of that product of the first two operands.
+  bool product_like(Opcode op);
+  void scaled_dot();
+  void ragged_dot();
+  void dynamic_reshape();
+  void conditional();
+  void custom_call();
+  void one_precision();
 
   // --- pairs ---
   // In a pipelined loop what one round starts ends in the next one: the operand comes out of the loop's state, or out
@@ -168,6 +179,12 @@ class OperationRules {
   size_t group_size() const;
   void gathered(bool scattered);
   void gather_start();
+  void ragged_all_to_all();
+  // Of those with slice_sizes; false where it has none.
+  bool permutes_in_place();
+  bool offset_fits(const Shape& buffer, const Shape& offset) const;
+  // How often one device may be source, and how often target.
+  size_t pairs_a_device() const;
   void permute_start();
   // The end of a start that gives (operand, result, …) gives the result.
   void second_of_start();

@@ -502,6 +502,8 @@ class Verifier {
           error("aliasing", InstId(), "{} names one element of parameter {} twice", what, e.number);
         if (donor || !to.valid()) continue;
         ShapeId from = u_.subshape(m_.shape_id(entry.root), e.output);
+        if (settled_ && from.valid() && e.must && !u_.compatible(from, to))
+          error("aliasing", InstId(), "input_output_alias must join {} and {}", text(from), text(to));
         if (from.valid() && !free_ && u_.byte_size(from) != u_.byte_size(to))
           error("aliasing", InstId(), "input_output_alias joins {} and {}", u_.shape_text_plain(from),
                 u_.shape_text_plain(to));

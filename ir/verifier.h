@@ -23,8 +23,7 @@
 //                  their starts and ends give the shapes that their operands and groups tell
 //   threads        callers and callees run on one thread, but for async operations
 //   sharding       one for every leaf of a tuple; as many tile dimensions as the array has; as many tiles as devices,
-//   each
-//                  device once and one that the module has; loops and branches carry one sharding
+//                  each device once and one that the module has; loops and branches carry one sharding
 //   origin         original values have the form of the result
 //   control        dependencies stay inside a computation
 //   call graph     has no cycle
@@ -35,6 +34,7 @@
 //   large
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/module.h"
@@ -57,6 +57,9 @@ enum class Moment { kBetweenPasses, kSettled };
 // May an operation take and give floats of several precisions, f32 beside bf16 (XLA's allow_mixed_precision)? Its TPU
 // compiler's stages do; a module is taken for one of those where a layout has tiles (kAuto).
 enum class Precision { kAuto, kUniform, kMixed };
+
+// What a module does that keeps the rule, a clause for whoever broke it; empty where the message says all.
+std::string_view verify_hint(std::string_view rule);
 
 // Empty when the module holds all invariants. At most `limit` errors.
 std::vector<VerifyError> verify_module(const Module& m, size_t limit = 20, Layouts layouts = Layouts::kAuto,

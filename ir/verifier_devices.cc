@@ -1,5 +1,6 @@
 // Rules of aliases, asynchronous operations and collectives.
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -13,6 +14,9 @@ namespace hlo {
 
 void OperationRules::aliases() {
   std::set<Dims> seen;
+  StrId marks = a_.text(Attr::frontend_attributes);
+  const bool unlike = m_.op(i_) == Opcode::CustomCall && marks.valid() &&
+                      u_.text(marks).find("xla_skip_custom_call_alias_shape_check") != std::string::npos;
   for (const AliasEntry& e : parse_aliases(u_.text(a_.text(Attr::output_to_operand_aliasing)))) {
     if (e.number < 0 || e.number >= static_cast<int64_t>(m_.operand_count(i_))) {
       error_("aliasing", fmt::format("aliases operand {} of {}", e.number, m_.operand_count(i_)));
@@ -22,7 +26,7 @@ void OperationRules::aliases() {
             to = u_.subshape(m_.shape_id(m_.operand(i_, static_cast<size_t>(e.number))), e.index);
     if (!from.valid() || !to.valid())
       error_("aliasing", "aliases an element that does not exist");
-    else if (u_[from].is_buffer == u_[to].is_buffer && !u_.compatible(from, to))
+    else if (!unlike && u_[from].is_buffer == u_[to].is_buffer && !u_.compatible(from, to))
       error_("aliasing", fmt::format("aliases {} with {}", u_.shape_text_plain(from), u_.shape_text_plain(to)));
     if (!seen.insert(e.output).second) error_("aliasing", "aliases one output twice");
   }
@@ -43,7 +47,13 @@ bool OperationRules::carried() {
 
 void OperationRules::single_done(Opcode done) {
   size_t count = 0;
+  const bool transfer = m_.op(i_) == Opcode::Send || m_.op(i_) == Opcode::Recv;
   for (InstId user : m_.users(i_)) {
+    if (m_.op(user) == Opcode::CustomCall && u_.text(m_.attrs(user).text(Attr::custom_call_target)) == "control_dep")
+      continue;
+    // Transfers go on in the next round of a pipelined loop; of others only what our passes have under way does.
+    if (settled_ && !transfer && m_.op(user) != done)
+      return error_("pairs", fmt::format("is used by {}, which is no {}", m_.inst_name(user), op_text(done)));
     if (m_.op(user) == Opcode::Tuple || m_.op(user) == Opcode::While || m_.op(user) == Opcode::Call) return;
     if (m_.op(user) != done)
       return error_("pairs", fmt::format("is used by {}, which is no {}", m_.inst_name(user), op_text(done)));
@@ -127,6 +137,7 @@ void OperationRules::groups() {
   if (std::string why = groups_text_error(u_.text(text)); !why.empty()) return collective("{}", why);
   if (!expand_replica_groups(u_.text(text), &list)) return;
   bool global = a_.flag(Attr::use_global_device_ids), channel = a_.has(Attr::channel_id);
+  if (global && !channel) return collective("has use_global_device_ids without a channel_id");
   if (list.empty()) {
     if (global) collective("with use_global_device_ids needs replica_groups");
     return;
@@ -142,7 +153,7 @@ void OperationRules::groups() {
     for (int64_t d : g)
       if (!seen.insert(d).second) return collective("names {} twice in its replica_groups", d);
   }
-  for (int64_t d = 0; d < static_cast<int64_t>(seen.size()); ++d)
+  for (int64_t d = 0; d < static_cast<int64_t>(seen.size()) && m_.op(i_) != Opcode::CollectiveBroadcast; ++d)
     if (!seen.contains(d)) return collective("does not name {} in its replica_groups", d);
   // A count of one may be one that the header does not tell.
   if (static_cast<int64_t>(seen.size()) != count && count != 1)
@@ -156,11 +167,15 @@ void OperationRules::groups() {
 size_t OperationRules::group_size() const {
   std::vector<DeviceDims> list;
   StrId text = a_.text(Attr::replica_groups);
-  if (text.valid() && expand_replica_groups(u_.text(text), &list) && !list.empty()) return list[0].size();
+  const bool channel = a_.has(Attr::channel_id), global = a_.flag(Attr::use_global_device_ids);
+  const bool exchange = m_.op(i_) == Opcode::AllToAll;
+  // Groups of replicas, with a channel of all their partitions.
+  Checked partitions = channel && !global && !exchange ? m_.config().num_partitions : 1;
+  if (text.valid() && expand_replica_groups(u_.text(text), &list) && !list.empty())
+    return static_cast<size_t>((partitions * static_cast<int64_t>(list[0].size())).capped());
   if (!counts_known()) return 0;
-  bool all = a_.has(Attr::channel_id) || a_.flag(Attr::use_global_device_ids);
-  Checked count = m_.config().replica_count;
-  return static_cast<size_t>((all ? count * m_.config().num_partitions : count).capped());
+  if (channel && exchange) return static_cast<size_t>(m_.config().num_partitions);
+  return static_cast<size_t>((partitions * m_.config().replica_count).capped());
 }
 
 void OperationRules::gathered(bool scattered) {
@@ -260,13 +275,15 @@ void OperationRules::all_to_all() {
 }
 
 void OperationRules::permute() {
-  std::set<int64_t> sources, targets;
+  if (permutes_in_place() && m_.operand_count(i_) != 4) return;
+  const size_t most = pairs_a_device();
+  std::map<int64_t, size_t> sources, targets;
   StrId text = a_.text(Attr::source_target_pairs);
   if (!text.valid()) return;
   int64_t limit = a_.has(Attr::channel_id) ? m_.config().num_partitions : m_.config().replica_count;
   for (auto [from, to] : expand_pairs(u_.text(text))) {
-    if (!sources.insert(from).second) return collective("has source {} twice", from);
-    if (!targets.insert(to).second) return collective("has target {} twice", to);
+    if (++sources[from] > most) return collective("has source {} {}", from, most == 1 ? "twice" : "too often");
+    if (++targets[to] > most) return collective("has target {} {}", to, most == 1 ? "twice" : "too often");
     for (int64_t v : {from, to})
       if (v < 0 || (v >= limit && limit != 1)) return collective("names device {} of {}", v, limit);
   }

@@ -2,9 +2,11 @@
 // composite calls, original values, ends of transfers, layouts of reductions over devices
 // (xla/service/hlo_verifier.cc, xla/hlo/ir/hlo_instruction.cc).
 #include <charconv>
+#include <map>
 #include <optional>
 
 #include "ir/sharding.h"
+#include "ir/verifier.h"
 #include "ir/verifier_rules.h"
 
 namespace hlo {
@@ -60,6 +62,7 @@ class BetweenInstructions {
       }
       case Opcode::Send:
       case Opcode::Recv:
+        one_channel(i);
         return transfer(i);
       case Opcode::AllReduce:
       case Opcode::AllReduceStart:
@@ -96,14 +99,17 @@ class BetweenInstructions {
       bool used = !m_.users(inner).empty();
       if (inner == body.root && used)
         return told_("fusion", i, fmt::format("goes on behind its root {}", m_.inst_name(inner)));
-      if (inner != body.root && !used)
+      if (inner != body.root && !used && !m_.has_side_effect(inner))
         return told_("fusion", i, fmt::format("holds {}, which nothing uses", m_.inst_name(inner)));
     }
   }
 
-  // Several operations at once are sends and receives alone.
+  // Several operations at once are sends and receives alone, a group of collectives, or what waits for values; what
+  // runs on a thread of its own is that thread's business.
   void async_body(InstId i) {
     const Computation& body = m_.comp(m_.attrs(i).comp(Attr::calls));
+    StrId text = m_.attrs(i).text(Attr::frontend_attributes);
+    if (body.thread.valid() || (text.valid() && attribute_of(u_.text(text), "_collectives_group"))) return;
     bool transfers = true;
     size_t others = 0;
     for (InstId inner : body.order) {
@@ -111,7 +117,7 @@ class BetweenInstructions {
       Opcode op = m_.op(inner);
       transfers &= op == Opcode::Send || op == Opcode::Recv || op == Opcode::SendDone || op == Opcode::RecvDone ||
                    op == Opcode::Tuple || op == Opcode::GetTupleElement;
-      others += inner != body.root;
+      others += inner != body.root && op != Opcode::GetTupleElement;
     }
     if (others && !transfers)
       told_("calls", i, fmt::format("starts {} more operations than the root of its computation", others));
@@ -148,6 +154,22 @@ class BetweenInstructions {
               fmt::format("has channel {}, its end {} channel {}", mine.integer(Attr::channel_id), m_.inst_name(user),
                           its.integer(Attr::channel_id)));
     }
+  }
+
+  // Transfers with the host on one channel are one, but for what they send.
+  void one_channel(InstId i) {
+    const AttrSet& a = m_.attrs(i);
+    if (!a.flag(Attr::is_host_transfer) || !a.has(Attr::channel_id)) return;
+    InstId first = host_.emplace(a.integer(Attr::channel_id), i).first->second;
+    if (first == i) return;
+    bool same = m_.op(first) == m_.op(i) && m_[first].attrs == m_[i].attrs &&
+                m_.operand_count(first) == m_.operand_count(i) && u_.compatible(m_.shape_id(first), m_.shape_id(i));
+    for (size_t k = 0; same && k < m_.operand_count(i); ++k)
+      same = u_.compatible(m_.shape_id(m_.operand(first, k)), m_.shape_id(m_.operand(i, k)));
+    if (!same)
+      told_("pairs", i,
+            fmt::format("and {} are unlike transfers with the host on channel {}", m_.inst_name(first),
+                        a.integer(Attr::channel_id)));
   }
 
   // `{({"a"}, ({"b"}, {"c" {0}}))}`: a value for each leaf. What has another form is left alone.
@@ -195,12 +217,36 @@ class BetweenInstructions {
   }
 
   const Module& m_;
-  const Universe& u_;
+  Universe& u_;
   const Told& told_;
   InstId reduction_;
+  std::map<int64_t, InstId> host_;  // by channel, the first transfer
 };
 
 }  // namespace
+
+std::string_view verify_hint(std::string_view rule) {
+  static const std::map<std::string_view, std::string_view> kHints = {
+      {"aliasing", "both ends are there, of one size, and each is named once"},
+      {"bitcast", "a bitcast keeps the bytes; convert and reshape do not"},
+      {"buffers", "custom-calls to Pin, CreateBuffer and Unpin make and end buffers; between them each has one writer"},
+      {"calls", "what a computation takes and returns is what its caller passes and gives"},
+      {"collectives",
+       "replica_groups name each of n devices once, 0 to n-1; n is replica_count, num_partitions or their product, as "
+       "channel_id and use_global_device_ids say"},
+      {"entry", "entry_computation_layout repeats the entry's parameters and result"},
+      {"fusion", "a fusion's body is its own, and all in it leads to its root"},
+      {"layouts", "--layouts=free leaves layouts out"},
+      {"origin", "an original value has a part for each leaf of the result"},
+      {"pairs", "a start is read by its own done alone, a done reads its own start"},
+      {"sharding",
+       "devices=[2,2]<=[4] has a number of tiles for each dimension of the array, and as many tiles as devices, each "
+       "of them once"},
+      {"threads", "async-start alone calls what runs on another thread"},
+  };
+  auto at = kHints.find(rule);
+  return at == kHints.end() ? std::string_view() : at->second;
+}
 
 void verify_between(const Module& m, const Told& told) { BetweenInstructions(m, told).run(); }
 

@@ -16,6 +16,7 @@ void OperationRules::run() {
   control();
   sharding();
   if (m_.attrs(i_).has(Attr::output_to_operand_aliasing)) aliases();
+  if (settled_ && !mixed_) one_precision();
   switch (m_.op(i_)) {
     case Opcode::And:
     case Opcode::Or:
@@ -101,6 +102,7 @@ void OperationRules::run() {
     case Opcode::Rng:
       return rng();
     case Opcode::RngBitGenerator:
+      if (settled_ && !out().is_tuple()) return;  // XLA judges tuples alone
       if (!out().is_tuple() || out().elements.size() != 2) return shape("gives a state and bits");
       if (!u_.compatible(out().elements[0], m_.shape_id(m_.operand(i_, 0)))) shape("changes the shape of its state");
       return;
@@ -230,6 +232,8 @@ void OperationRules::run() {
       return async_done();
     case Opcode::AllReduce:
       groups();
+      if (a_.has(Attr::channel_id) && a_.integer(Attr::channel_id) < 1)
+        collective("has channel {}", a_.integer(Attr::channel_id));
       return reducer(a_.comp(Attr::to_apply), 1);
     case Opcode::ReduceScatter:
       groups();
@@ -242,8 +246,23 @@ void OperationRules::run() {
       groups();
       return all_to_all();
     case Opcode::CollectiveBroadcast:
-    case Opcode::RaggedAllToAll:
       return groups();
+    case Opcode::RaggedAllToAll:
+      return ragged_all_to_all();
+    case Opcode::RngGetAndUpdateState:
+      if (!out().is_array() || out().type != ElementType::U64 || out().dims != Dims{2})
+        shape("gives u64[2], not {}", text(i_));
+      return;
+    case Opcode::Scan:
+      return scan();
+    case Opcode::ScaledDot:
+      return scaled_dot();
+    case Opcode::RaggedDot:
+      return ragged_dot();
+    case Opcode::DynamicReshape:
+      return dynamic_reshape();
+    case Opcode::CustomCall:
+      return custom_call();
     case Opcode::Call:
       return thread(a_.comp(Attr::to_apply));
     case Opcode::While:
@@ -251,8 +270,9 @@ void OperationRules::run() {
       return thread(a_.comp(Attr::condition));
     case Opcode::Conditional:
       for (CompId c : a_.called) thread(c);
-      return;
+      return conditional();
     case Opcode::Fusion:
+      thread(a_.comp(Attr::calls));
       for (InstId inner : m_.comp(a_.comp(Attr::calls)).order)
         if (m_.alive(inner) && m_.op(inner) == Opcode::Fusion &&
             m_.attrs(inner).comp(Attr::calls) == a_.comp(Attr::calls))
@@ -343,6 +363,9 @@ void OperationRules::reducer(CompId f, size_t n) {
     if (settled_ && reduction ? accumulator != returned : !same_float_or_equal(accumulator, returned))
       return error_("calls", fmt::format("reduces by {}, which returns {} for {}", m_.comp_name(f), type_name(returned),
                                          type_name(accumulator)));
+    if (settled_ && !mixed_ && reduction && (type(k) != element || type(m_.operand_count(i_) / 2 + k) != accumulator))
+      return error_("calls", fmt::format("reduces {} by {}, which takes {} and {}", text(k), m_.comp_name(f),
+                                         type_name(accumulator), type_name(element)));
     if (reduction && !same_float_or_equal(type(k), element))
       return error_("calls",
                     fmt::format("reduces {} by {}, which takes {}", text(k), m_.comp_name(f), type_name(element)));
