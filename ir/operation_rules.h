@@ -189,6 +189,8 @@ class OperationRules {
   // The end of a start that gives (operand, result, …) gives the result.
   void second_of_start();
   void all_to_all();
+  // A tuple that has the shape of each operand; else it is told.
+  bool results_as_operands(ShapeId s);
   void permute();
 
   const Module& m_;

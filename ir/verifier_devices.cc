@@ -59,19 +59,21 @@ void OperationRules::single_done(Opcode done) {
       return error_("pairs", fmt::format("is used by {}, which is no {}", m_.inst_name(user), op_text(done)));
     ++count;
   }
-  if (m_.is_root(i_) && m_.parent(i_) != m_.entry()) return;
+  if ((transfer || !settled_) && m_.is_root(i_) && m_.parent(i_) != m_.entry()) return;
   if (count != 1) error_("pairs", fmt::format("has {} {}, not one", count, op_text(done)));
 }
 
 void OperationRules::async_users() {
   size_t count = 0;
   for (InstId user : m_.users(i_)) {
-    if (m_.op(user) == Opcode::Tuple || m_.op(user) == Opcode::While) return;
+    if (!settled_ && (m_.op(user) == Opcode::Tuple || m_.op(user) == Opcode::While)) return;
+    if (m_.op(user) == Opcode::CustomCall && u_.text(m_.attrs(user).text(Attr::custom_call_target)) == "control_dep")
+      continue;
     if (m_.op(user) != Opcode::AsyncUpdate && m_.op(user) != Opcode::AsyncDone)
       return error_("pairs", fmt::format("is used by {}, which is no async-update or async-done", m_.inst_name(user)));
     ++count;
   }
-  if (m_.is_root(i_) && m_.parent(i_) != m_.entry()) return;
+  if (!settled_ && m_.is_root(i_) && m_.parent(i_) != m_.entry()) return;
   if (count != 1) error_("pairs", fmt::format("has {} users, not one", count));
 }
 
@@ -184,6 +186,8 @@ void OperationRules::gathered(bool scattered) {
     if (d.size() != 1 || d[0] < 0 || d[0] >= from.rank())
       return attribute("has no dimension {}", d.empty() ? -1 : d[0]);
     const Shape &small = scattered ? to : from, &big = scattered ? from : to;
+    if (settled_ && from.type != to.type && !(mixed_ && is_float(from.type) && is_float(to.type)))
+      return shape("gives {} for {}", text(i_), what);
     if (small.rank() != big.rank()) return shape("gives {} for {}", text(i_), what);
     for (int k = 0; k < small.rank(); ++k) {
       auto at = static_cast<size_t>(k);
@@ -241,6 +245,11 @@ void OperationRules::gather_start() {
 
 void OperationRules::permute_start() {
   const Shape& s = out();
+  if (settled_ && m_.operand_count(i_) > 1 && !a_.has(Attr::slice_sizes)) {
+    if (!s.is_tuple() || s.elements.size() < 2) return shape("gives ((operands), (results), …), not {}", text(i_));
+    for (size_t k = 0; k < 2; ++k)
+      if (!results_as_operands(s.elements[k])) return;
+  }
   if (m_.operand_count(i_) != 1) return;
   if (!s.is_tuple() || s.elements.size() < 2) return shape("gives (operand, result, …), not {}", text(i_));
   for (size_t k = 0; k < 2; ++k)
@@ -272,10 +281,26 @@ void OperationRules::all_to_all() {
     collective("has {} operands in groups of {}", m_.operand_count(i_), group_size());
   if (!out().is_tuple() || out().elements.size() != m_.operand_count(i_))
     return shape("gives {} for {} operands", text(i_), m_.operand_count(i_));
+  if (settled_) results_as_operands(m_.shape_id(i_));
+}
+
+bool OperationRules::results_as_operands(ShapeId s) {
+  bool fits = u_[s].is_tuple() && u_[s].elements.size() == m_.operand_count(i_);
+  for (size_t k = 0; fits && k < m_.operand_count(i_); ++k)
+    fits = alike(u_[s].elements[k], m_.shape_id(m_.operand(i_, k)));
+  if (!fits) shape("gives {} for {} operands of other shapes", u_.shape_text_plain(s), m_.operand_count(i_));
+  return fits;
 }
 
 void OperationRules::permute() {
-  if (permutes_in_place() && m_.operand_count(i_) != 4) return;
+  const bool in_place = permutes_in_place();
+  if (in_place && m_.operand_count(i_) != 4) return;
+  if (settled_ && m_.op(i_) == Opcode::CollectivePermute) {
+    if (in_place)
+      result(m_.operand(i_, 1));
+    else if (m_.operand_count(i_) > 1)
+      results_as_operands(m_.shape_id(i_));
+  }
   const size_t most = pairs_a_device();
   std::map<int64_t, size_t> sources, targets;
   StrId text = a_.text(Attr::source_target_pairs);

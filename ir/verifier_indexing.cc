@@ -24,7 +24,14 @@ void OperationRules::select_and_scatter() {
     source.push_back(w->dims[d].output_size(in(0).dims[d]));
   }
   if (in(1).dims != source) shape("takes a source of {} elements a dimension, not {}", fmt::join(source, ","), text(1));
-  if (in(2).rank()) shape("starts with a scalar, not {}", text(2));
+  if (in(2).rank()) return shape("starts with a scalar, not {}", text(2));
+  const Computation& f = m_.comp(a_.comp(Attr::scatter));
+  if (!settled_ || f.params.size() != 2) return;
+  // What is there first and what comes to it: the initial value and the source.
+  for (size_t k = 0; k < 2; ++k)
+    if (!same_float_or_equal(m_.shape(f.params[k]).type, type(k ? 1 : 2)))
+      return error_("calls", fmt::format("combines {} by {}, which takes {}", text(k ? 1 : 2),
+                                         m_.comp_name(a_.comp(Attr::scatter)), text(f.params[k])));
 }
 
 bool OperationRules::batching(const Shape& operand, const Shape& idx, const Dims& of_operand, const Dims& of_indices,
