@@ -56,6 +56,8 @@ class OperationRules {
   }
 
   void sharding();
+  // What is wrong with replica_groups that are an iota or a mesh, if anything.
+  static std::string groups_text_error(std::string_view text);
 
   // `{{0}: (1, {}), …}`: both ends exist and have one shape.
   void aliases();
@@ -118,6 +120,17 @@ class OperationRules {
   void triangular_solve();
   void fft();
   void batch_norm();
+  // Of one shape, precisions apart where they may be mixed.
+  bool alike(ShapeId a, ShapeId b) const;
+  void scan();
+  // The result has the dimensions of that product of the first two operands.
+  bool product_like(Opcode op);
+  void scaled_dot();
+  void ragged_dot();
+  void dynamic_reshape();
+  void conditional();
+  void custom_call();
+  void one_precision();
 
   // --- pairs ---
   // In a pipelined loop what one round starts ends in the next one: the operand comes out of the loop's state, or out
@@ -133,7 +146,9 @@ class OperationRules {
 
   void copy_start() {
     const Shape& s = out();
-    if (!s.is_tuple() || s.elements.size() < 2 || !u_.compatible(s.elements[0], m_.shape_id(m_.operand(i_, 0))) ||
+    if (!s.is_tuple() || s.elements.size() < 2 || (settled_ && s.elements.size() != 3) ||
+        (s.elements.size() > 2 && u_[s.elements[2]].type != ElementType::U32) ||
+        !u_.compatible(s.elements[0], m_.shape_id(m_.operand(i_, 0))) ||
         !u_.compatible(s.elements[1], m_.shape_id(m_.operand(i_, 0))))
       shape("gives (copy, operand, context), not {}", text(i_));
     single_done(Opcode::CopyDone);
@@ -163,7 +178,19 @@ class OperationRules {
   // Members of a group; 0 where the module does not tell.
   size_t group_size() const;
   void gathered(bool scattered);
+  void gather_start();
+  void ragged_all_to_all();
+  // Of those with slice_sizes; false where it has none.
+  bool permutes_in_place();
+  bool offset_fits(const Shape& buffer, const Shape& offset) const;
+  // How often one device may be source, and how often target.
+  size_t pairs_a_device() const;
+  void permute_start();
+  // The end of a start that gives (operand, result, …) gives the result.
+  void second_of_start();
   void all_to_all();
+  // A tuple that has the shape of each operand; else it is told.
+  bool results_as_operands(ShapeId s);
   void permute();
 
   const Module& m_;

@@ -29,6 +29,7 @@ class Verifier {
       : m_(m),
         u_(m.u()),
         limit_(limit),
+        free_(layouts == Layouts::kFree && moment == Moment::kSettled),
         layouts_(layouts == Layouts::kBinding || (layouts == Layouts::kAuto && m.config().is_scheduled)),
         settled_(moment == Moment::kSettled),
         mixed_(precision == Precision::kMixed || (precision == Precision::kAuto && any_tiles(m))) {}
@@ -171,6 +172,10 @@ class Verifier {
     if (judged(m_.shape_id(i)).unbounded)
       return error("dynamism", i, "has unbounded shape {}, which XLA does not compile", text(m_.shape_id(i)));
     if (layouts_) kept_layout(i);
+    if (layouts_ && settled_)
+      if (std::string why = memory_space_error(m_, i); !why.empty()) return error("layouts", i, "{}", why);
+    if (layouts_ && settled_ && op == Opcode::Scan && !a.flag(Attr::is_associative))
+      return error("layouts", i, "is a scan that is not associative, which is a loop where layouts are assigned");
     if (op == Opcode::Bitcast) {
       const Shape &x = m_.shape(m_.operand(i, 0)), &y = m_.shape(i);
       // Numbers of less than a byte are packed where the layout says so; XLA's own stages say it on one side only.
@@ -186,10 +191,10 @@ class Verifier {
           error("bitcast", i, "changes the number of elements that tiles take, {} of {} and {} of {}", from->places(),
                 text(m_.shape_id(m_.operand(i, 0))), to->places(), text(m_.shape_id(i)));
       }
-      if (x.is_array() && y.is_array() && !packed && !tiled &&
+      if (x.is_array() && y.is_array() && !packed && !tiled && !free_ &&
           u_.byte_size(m_.shape_id(m_.operand(i, 0))) != u_.byte_size(m_.shape_id(i)))
         error("bitcast", i, "changes the number of bytes");
-      return;
+      return of_operation(i);
     }
     if (op == Opcode::Reshape && m_.shape(i).is_array() && !m_.shape(i).is_dynamic() &&
         m_.shape(i).elements_count() != m_.shape(m_.operand(i, 0)).elements_count())
@@ -210,7 +215,7 @@ class Verifier {
             (out.dims[static_cast<size_t>(dims[k])] != in.dims[k] && in.dims[k] != kUnbounded))
           return error("shapes", i, "maps dimension {} of {} to dimension {} of {}", k,
                        text(m_.shape_id(m_.operand(i, 0))), dims[k], text(m_.shape_id(i)));
-      return;
+      return of_operation(i);
     }
     if (op == Opcode::Convert && (!m_.shape(i).is_array() || m_.shape(i).dims != m_.shape(m_.operand(i, 0)).dims))
       return error("shapes", i, "changes the dimensions");
@@ -229,6 +234,10 @@ class Verifier {
     if (std::string why = expanded_call_error(m_, i); !why.empty()) return error("custom-call", i, "{}", why);
     if (layouts_) handed_on(i);
     if (!a.called.empty() || op == Opcode::Conditional) calls(i);
+    of_operation(i);
+  }
+
+  void of_operation(InstId i) {
     size_t before = errors_.size();
     auto tell = [&](std::string_view rule, std::string message) {
       if (errors_.size() == before) error(std::string(rule).c_str(), i, "{}", message);  // the first of an instruction
@@ -273,8 +282,8 @@ class Verifier {
   // Types of dots and convolutions may be chosen freely.
   bool same(ShapeId a, ShapeId b, Opcode op) const {
     if (u_.compatible(a, b)) return true;
-    if (mixed_ && !keeps_precision(op)) return like_but_for_precision(a, b);
     if (op == Opcode::Dot || op == Opcode::Convolution) return u_[a].dims == u_[b].dims && u_[b].is_array();
+    if (mixed_ && !keeps_precision(op)) return like_but_for_precision(a, b);
     if (op == Opcode::TopK)
       return u_[b].is_tuple() && u_[b].elements.size() == 2 && u_.compatible(u_[a].elements[0], u_[b].elements[0]);
     return false;
@@ -358,7 +367,7 @@ class Verifier {
             u_.shape_text(result));
   }
 
-  // The order of dimensions in memory, of every leaf.
+  // The order of dimensions in memory, of every leaf; where XLA verifies, tiles and memory spaces, too.
   bool same_layout(ShapeId a, ShapeId b) const {
     const Shape &x = u_[a], &y = u_[b];
     if (a == b) return true;
@@ -370,7 +379,7 @@ class Verifier {
     auto order = [](const Shape& s) {
       return s.has_layout ? s.layout.minor_to_major : default_minor_to_major(s.rank());
     };
-    return !x.is_array() || order(x) == order(y);
+    return !x.is_array() || (order(x) == order(y) && (!settled_ || x.layout.rest == y.layout.rest));
   }
   // What hands a value on does not lay it out anew.
   void handed_on(InstId i) {
@@ -419,6 +428,9 @@ class Verifier {
       case Opcode::Call:
         return signature(i, a.comp(Attr::to_apply), shapes, m_.shape_id(i), "callee");
       case Opcode::Fusion:
+        // XLA takes operands that the body has no parameter for; whoever runs a fusion does not.
+        if (settled_ && shapes.size() > m_.comp(a.comp(Attr::calls)).params.size())
+          shapes.resize(m_.comp(a.comp(Attr::calls)).params.size());
         return signature(i, a.comp(Attr::calls), shapes, m_.shape_id(i), "fused computation");
       case Opcode::While: {
         signature(i, a.comp(Attr::condition), shapes, u_.scalar(ElementType::Pred), "condition");
@@ -436,12 +448,24 @@ class Verifier {
         size_t n = shapes.size() / 2;
         return binary(n, a.comp(Attr::to_apply), "reducer");
       }
-      case Opcode::Map:
-        return signature(i, a.comp(Attr::to_apply), scalars(0, shapes.size()), ShapeId(), "function");
+      case Opcode::Map: {
+        CompId f = a.comp(Attr::to_apply);
+        std::vector<ShapeId> params = scalars(0, shapes.size());
+        for (size_t n = 0; settled_ && mixed_ && n < params.size() && n < m_.comp(f).params.size(); ++n)
+          if (ShapeId its = m_.shape_id(m_.comp(f).params[n]);
+              u_[its].is_scalar() && is_float(u_[its].type) && is_float(u_[params[n]].type))
+            params[n] = its;
+        return signature(i, f, params, ShapeId(), "function");
+      }
       case Opcode::Sort: {
         CompId f = a.comp(Attr::to_apply);
         std::vector<ShapeId> params;
         for (ShapeId s : shapes) params.insert(params.end(), 2, u_.scalar(u_[s].type));
+        // XLA lets comparators take another precision of floats; whoever runs a sort does not.
+        for (size_t n = 0; settled_ && n < params.size() && n < m_.comp(f).params.size(); ++n)
+          if (ShapeId its = m_.shape_id(m_.comp(f).params[n]);
+              u_[its].is_scalar() && is_float(u_[its].type) && is_float(u_[params[n]].type))
+            params[n] = its;
         return signature(i, f, params, u_.scalar(ElementType::Pred), "comparator");
       }
       case Opcode::SelectAndScatter: {
@@ -493,11 +517,17 @@ class Verifier {
           error("aliasing", InstId(), "{} names one element of parameter {} twice", what, e.number);
         if (donor || !to.valid()) continue;
         ShapeId from = u_.subshape(m_.shape_id(entry.root), e.output);
-        if (from.valid() && u_.byte_size(from) != u_.byte_size(to))
+        if (settled_ && from.valid() && e.must && !u_.compatible(from, to))
+          error("aliasing", InstId(), "input_output_alias must join {} and {}", text(from), text(to));
+        if (from.valid() && !free_ && u_.byte_size(from) != u_.byte_size(to))
           error("aliasing", InstId(), "input_output_alias joins {} and {}", u_.shape_text_plain(from),
                 u_.shape_text_plain(to));
       }
     }
+    if (settled_)
+      verify_between(m_, [&](std::string_view rule, InstId i, const std::string& message) {
+        error(std::string(rule).c_str(), i, "{}", message);
+      });
     verify_buffers(m_, [&](InstId i, const std::string& message) { error("buffers", i, "{}", message); });
     auto callers = m_.callers();
     for (CompId c : m_.computations()) {
@@ -510,7 +540,7 @@ class Verifier {
   const Module& m_;
   Universe& u_;
   size_t limit_;
-  bool layouts_, settled_, mixed_;
+  bool free_, layouts_, settled_, mixed_;  // free_: layouts and sizes in memory do not count
   std::vector<VerifyError> errors_;
   std::vector<Judgement> judged_;  // by ShapeId
 };

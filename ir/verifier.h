@@ -20,17 +20,21 @@
 //                  windows of positive size, stride and dilation, gather and scatter numbers, precision bits
 //   pairs          send, recv, copy, collective and async starts have one end, and ends have a start
 //   collectives    groups name every device once; pairs have distinct sources and targets; groups are of one size
+//                  their starts and ends give the shapes that their operands and groups tell
 //   threads        callers and callees run on one thread, but for async operations
-//   sharding       one for every leaf of a tuple; as many tile dimensions as the array has
+//   sharding       one for every leaf of a tuple; as many tile dimensions as the array has; as many tiles as devices,
+//                  each device once and one that the module has; loops and branches carry one sharding
+//   origin         original values have the form of the result
 //   control        dependencies stay inside a computation
 //   call graph     has no cycle
-//   fusion         has a kind, its body is called once
+//   fusion         has a kind, its body is called once; nothing but its root is unused in it
 //   entry          entry_computation_layout agrees with the entry's parameters and result
 //   buffers        b(f32[4]): only where XLA has them, passed on once by calls, one writer for each value
 //   aliasing       input_output_alias, buffer_donor and output_to_operand_aliasing name what exists, once, equally
 //   large
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/module.h"
@@ -53,6 +57,9 @@ enum class Moment { kBetweenPasses, kSettled };
 // May an operation take and give floats of several precisions, f32 beside bf16 (XLA's allow_mixed_precision)? Its TPU
 // compiler's stages do; a module is taken for one of those where a layout has tiles (kAuto).
 enum class Precision { kAuto, kUniform, kMixed };
+
+// What a module does that keeps the rule, a clause for whoever broke it; empty where the message says all.
+std::string_view verify_hint(std::string_view rule);
 
 // Empty when the module holds all invariants. At most `limit` errors.
 std::vector<VerifyError> verify_module(const Module& m, size_t limit = 20, Layouts layouts = Layouts::kAuto,

@@ -1,5 +1,6 @@
-// Rules of shardings, aliases, asynchronous operations and collectives.
+// Rules of aliases, asynchronous operations and collectives.
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -11,41 +12,11 @@
 
 namespace hlo {
 
-void OperationRules::sharding() {
-  StrId t = a_.text(Attr::sharding);
-  if (!t.valid()) return;
-  std::string_view text = u_.text(t);
-  size_t leaves = u_.leaf_count(m_.shape_id(i_));
-  if (text.starts_with("{{")) {
-    size_t count = 0;
-    int depth = 0;
-    for (char c : text) {
-      if (c == '{' && ++depth == 2) ++count;
-      if (c == '}') --depth;
-    }
-    if (!out().is_tuple()) {
-      error_("sharding", "has the sharding of a tuple on an array");
-    } else if (count != std::max<size_t>(leaves, 1)) {
-      error_("sharding", fmt::format("has {} shardings for {} leaves", count, leaves));
-    }
-    return;
-  }
-  // Tiles need a dimension for each of the array's.
-  size_t at = text.find("devices=[");
-  if (at == std::string_view::npos || !out().is_array()) return;
-  std::string_view dims = text.substr(at + 9, text.find(']', at) - at - 9);
-  size_t rank = static_cast<size_t>(std::count(dims.begin(), dims.end(), ',')) + 1;
-  if (text.find("last_tile_dim_replicate") != std::string_view::npos) --rank;
-  if (size_t last = text.find("last_tile_dims={"); last != std::string_view::npos) {
-    std::string_view kinds = text.substr(last, text.find('}', last) - last);
-    rank -= static_cast<size_t>(std::count(kinds.begin(), kinds.end(), ',')) + 1;
-  }
-  if (static_cast<int>(rank) != out().rank())
-    error_("sharding", fmt::format("has a sharding of {} dimensions on {}", rank, this->text(i_)));
-}
-
 void OperationRules::aliases() {
   std::set<Dims> seen;
+  StrId marks = a_.text(Attr::frontend_attributes);
+  const bool unlike = m_.op(i_) == Opcode::CustomCall && marks.valid() &&
+                      u_.text(marks).find("xla_skip_custom_call_alias_shape_check") != std::string::npos;
   for (const AliasEntry& e : parse_aliases(u_.text(a_.text(Attr::output_to_operand_aliasing)))) {
     if (e.number < 0 || e.number >= static_cast<int64_t>(m_.operand_count(i_))) {
       error_("aliasing", fmt::format("aliases operand {} of {}", e.number, m_.operand_count(i_)));
@@ -55,7 +26,7 @@ void OperationRules::aliases() {
             to = u_.subshape(m_.shape_id(m_.operand(i_, static_cast<size_t>(e.number))), e.index);
     if (!from.valid() || !to.valid())
       error_("aliasing", "aliases an element that does not exist");
-    else if (u_[from].is_buffer == u_[to].is_buffer && !u_.compatible(from, to))
+    else if (!unlike && u_[from].is_buffer == u_[to].is_buffer && !u_.compatible(from, to))
       error_("aliasing", fmt::format("aliases {} with {}", u_.shape_text_plain(from), u_.shape_text_plain(to)));
     if (!seen.insert(e.output).second) error_("aliasing", "aliases one output twice");
   }
@@ -76,25 +47,33 @@ bool OperationRules::carried() {
 
 void OperationRules::single_done(Opcode done) {
   size_t count = 0;
+  const bool transfer = m_.op(i_) == Opcode::Send || m_.op(i_) == Opcode::Recv;
   for (InstId user : m_.users(i_)) {
+    if (m_.op(user) == Opcode::CustomCall && u_.text(m_.attrs(user).text(Attr::custom_call_target)) == "control_dep")
+      continue;
+    // Transfers go on in the next round of a pipelined loop; of others only what our passes have under way does.
+    if (settled_ && !transfer && m_.op(user) != done)
+      return error_("pairs", fmt::format("is used by {}, which is no {}", m_.inst_name(user), op_text(done)));
     if (m_.op(user) == Opcode::Tuple || m_.op(user) == Opcode::While || m_.op(user) == Opcode::Call) return;
     if (m_.op(user) != done)
       return error_("pairs", fmt::format("is used by {}, which is no {}", m_.inst_name(user), op_text(done)));
     ++count;
   }
-  if (m_.is_root(i_) && m_.parent(i_) != m_.entry()) return;
+  if ((transfer || !settled_) && m_.is_root(i_) && m_.parent(i_) != m_.entry()) return;
   if (count != 1) error_("pairs", fmt::format("has {} {}, not one", count, op_text(done)));
 }
 
 void OperationRules::async_users() {
   size_t count = 0;
   for (InstId user : m_.users(i_)) {
-    if (m_.op(user) == Opcode::Tuple || m_.op(user) == Opcode::While) return;
+    if (!settled_ && (m_.op(user) == Opcode::Tuple || m_.op(user) == Opcode::While)) return;
+    if (m_.op(user) == Opcode::CustomCall && u_.text(m_.attrs(user).text(Attr::custom_call_target)) == "control_dep")
+      continue;
     if (m_.op(user) != Opcode::AsyncUpdate && m_.op(user) != Opcode::AsyncDone)
       return error_("pairs", fmt::format("is used by {}, which is no async-update or async-done", m_.inst_name(user)));
     ++count;
   }
-  if (m_.is_root(i_) && m_.parent(i_) != m_.entry()) return;
+  if (!settled_ && m_.is_root(i_) && m_.parent(i_) != m_.entry()) return;
   if (count != 1) error_("pairs", fmt::format("has {} users, not one", count));
 }
 
@@ -156,8 +135,11 @@ void OperationRules::async_start() {
 void OperationRules::groups() {
   StrId text = a_.text(Attr::replica_groups);
   std::vector<DeviceDims> list;
-  if (!text.valid() || !expand_replica_groups(u_.text(text), &list)) return;
+  if (!text.valid()) return;
+  if (std::string why = groups_text_error(u_.text(text)); !why.empty()) return collective("{}", why);
+  if (!expand_replica_groups(u_.text(text), &list)) return;
   bool global = a_.flag(Attr::use_global_device_ids), channel = a_.has(Attr::channel_id);
+  if (global && !channel) return collective("has use_global_device_ids without a channel_id");
   if (list.empty()) {
     if (global) collective("with use_global_device_ids needs replica_groups");
     return;
@@ -173,9 +155,10 @@ void OperationRules::groups() {
     for (int64_t d : g)
       if (!seen.insert(d).second) return collective("names {} twice in its replica_groups", d);
   }
-  for (int64_t d = 0; d < static_cast<int64_t>(seen.size()); ++d)
+  for (int64_t d = 0; d < static_cast<int64_t>(seen.size()) && m_.op(i_) != Opcode::CollectiveBroadcast; ++d)
     if (!seen.contains(d)) return collective("does not name {} in its replica_groups", d);
-  if (static_cast<int64_t>(seen.size()) != count && !global && counts_known())
+  // A count of one may be one that the header does not tell.
+  if (static_cast<int64_t>(seen.size()) != count && count != 1)
     return collective("names {} devices in its replica_groups, the module has {}", seen.size(), count);
   bool uneven = std::any_of(list.begin(), list.end(), [&](const DeviceDims& g) { return g.size() != list[0].size(); });
   if (uneven && m_.op(i_) != Opcode::AllReduce && m_.op(i_) != Opcode::AllReduceStart &&
@@ -186,11 +169,15 @@ void OperationRules::groups() {
 size_t OperationRules::group_size() const {
   std::vector<DeviceDims> list;
   StrId text = a_.text(Attr::replica_groups);
-  if (text.valid() && expand_replica_groups(u_.text(text), &list) && !list.empty()) return list[0].size();
+  const bool channel = a_.has(Attr::channel_id), global = a_.flag(Attr::use_global_device_ids);
+  const bool exchange = m_.op(i_) == Opcode::AllToAll;
+  // Groups of replicas, with a channel of all their partitions.
+  Checked partitions = channel && !global && !exchange ? m_.config().num_partitions : 1;
+  if (text.valid() && expand_replica_groups(u_.text(text), &list) && !list.empty())
+    return static_cast<size_t>((partitions * static_cast<int64_t>(list[0].size())).capped());
   if (!counts_known()) return 0;
-  bool all = a_.has(Attr::channel_id) || a_.flag(Attr::use_global_device_ids);
-  Checked count = m_.config().replica_count;
-  return static_cast<size_t>((all ? count * m_.config().num_partitions : count).capped());
+  if (channel && exchange) return static_cast<size_t>(m_.config().num_partitions);
+  return static_cast<size_t>((partitions * m_.config().replica_count).capped());
 }
 
 void OperationRules::gathered(bool scattered) {
@@ -199,10 +186,16 @@ void OperationRules::gathered(bool scattered) {
     if (d.size() != 1 || d[0] < 0 || d[0] >= from.rank())
       return attribute("has no dimension {}", d.empty() ? -1 : d[0]);
     const Shape &small = scattered ? to : from, &big = scattered ? from : to;
+    if (settled_ && from.type != to.type && !(mixed_ && is_float(from.type) && is_float(to.type)))
+      return shape("gives {} for {}", text(i_), what);
     if (small.rank() != big.rank()) return shape("gives {} for {}", text(i_), what);
     for (int k = 0; k < small.rank(); ++k) {
       auto at = static_cast<size_t>(k);
-      if (k == d[0] && !group_size()) continue;
+      if (k == d[0] && group_size() <= 1) {
+        if (small.dims[at] > 0 && big.dims[at] % small.dims[at])
+          return shape("gives {} for {}, which is no multiple", text(i_), what);
+        continue;
+      }
       int64_t want = (Checked(small.dims[at]) * (k == d[0] ? static_cast<int64_t>(group_size()) : 1)).capped();
       if (big.dims[at] != want) return shape("gives {} for {} in groups of {}", text(i_), what, group_size());
     }
@@ -213,7 +206,61 @@ void OperationRules::gathered(bool scattered) {
     if (out().elements.size() != m_.operand_count(i_))
       return shape("gives {} arrays for {}", out().elements.size(), m_.operand_count(i_));
     for (size_t k = 0; k < m_.operand_count(i_); ++k) check(in(k), u_[out().elements[k]], text(k));
+  } else {
+    shape("gives {} for {} operands", text(i_), m_.operand_count(i_));
   }
+}
+
+void OperationRules::gather_start() {
+  // Of one array (operand, result), of several ((operands), (results)).
+  const Shape& s = out();
+  size_t count = m_.operand_count(i_);
+  if (!count) return shape("gathers nothing");
+  if (!s.is_tuple() || s.elements.size() < 2) return shape("gives (operands, results), not {}", text(i_));
+  bool several = count != 1;
+  const Shape &from = u_[s.elements[0]], &to = u_[s.elements[1]];
+  if (several && (!from.is_tuple() || !to.is_tuple() || from.elements.size() != count || to.elements.size() != count))
+    return shape("gives ((operands), (results)) of {} operands, not {}", count, text(i_));
+  const Dims& d = a_.ints(Attr::dimensions);
+  for (size_t k = 0; k < count; ++k) {
+    ShapeId small = several ? from.elements[k] : s.elements[0], big = several ? to.elements[k] : s.elements[1];
+    if (!u_.compatible(small, m_.shape_id(m_.operand(i_, k))))
+      return shape("passes {}, its shape tells {}", text(k), u_.shape_text_plain(small));
+    if (d.size() != 1 || d[0] < 0 || d[0] >= in(k).rank())
+      return attribute("has no dimension {}", d.empty() ? -1 : d[0]);
+    const Shape &x = in(k), &y = u_[big];
+    bool fits = y.is_array() && y.rank() == x.rank() && (y.type == x.type || mixed_);
+    for (int n = 0; fits && n < x.rank(); ++n) {
+      auto at = static_cast<size_t>(n);
+      if (n != d[0])
+        fits = x.dims[at] == y.dims[at];
+      else if (group_size() > 1)
+        fits = y.dims[at] == (Checked(x.dims[at]) * static_cast<int64_t>(group_size())).capped();
+      else
+        fits = x.dims[at] <= 0 || y.dims[at] % x.dims[at] == 0;
+    }
+    if (!fits) return shape("gives {} for {} in groups of {}", u_.shape_text_plain(big), text(k), group_size());
+  }
+}
+
+void OperationRules::permute_start() {
+  const Shape& s = out();
+  if (settled_ && m_.operand_count(i_) > 1 && !a_.has(Attr::slice_sizes)) {
+    if (!s.is_tuple() || s.elements.size() < 2) return shape("gives ((operands), (results), …), not {}", text(i_));
+    for (size_t k = 0; k < 2; ++k)
+      if (!results_as_operands(s.elements[k])) return;
+  }
+  if (m_.operand_count(i_) != 1) return;
+  if (!s.is_tuple() || s.elements.size() < 2) return shape("gives (operand, result, …), not {}", text(i_));
+  for (size_t k = 0; k < 2; ++k)
+    if (!u_.compatible(s.elements[k], m_.shape_id(m_.operand(i_, 0))))
+      return shape("passes {}, its shape tells {}", text(size_t{0}), u_.shape_text_plain(s.elements[k]));
+}
+
+void OperationRules::second_of_start() {
+  if (!in(0).is_tuple() || in(0).elements.size() < 2) return;
+  if (!u_.compatible(in(0).elements[1], m_.shape_id(i_)))
+    shape("gives {}, its start {}", text(i_), u_.shape_text_plain(in(0).elements[1]));
 }
 
 void OperationRules::all_to_all() {
@@ -234,18 +281,36 @@ void OperationRules::all_to_all() {
     collective("has {} operands in groups of {}", m_.operand_count(i_), group_size());
   if (!out().is_tuple() || out().elements.size() != m_.operand_count(i_))
     return shape("gives {} for {} operands", text(i_), m_.operand_count(i_));
+  if (settled_) results_as_operands(m_.shape_id(i_));
+}
+
+bool OperationRules::results_as_operands(ShapeId s) {
+  bool fits = u_[s].is_tuple() && u_[s].elements.size() == m_.operand_count(i_);
+  for (size_t k = 0; fits && k < m_.operand_count(i_); ++k)
+    fits = alike(u_[s].elements[k], m_.shape_id(m_.operand(i_, k)));
+  if (!fits) shape("gives {} for {} operands of other shapes", u_.shape_text_plain(s), m_.operand_count(i_));
+  return fits;
 }
 
 void OperationRules::permute() {
-  std::set<int64_t> sources, targets;
+  const bool in_place = permutes_in_place();
+  if (in_place && m_.operand_count(i_) != 4) return;
+  if (settled_ && m_.op(i_) == Opcode::CollectivePermute) {
+    if (in_place)
+      result(m_.operand(i_, 1));
+    else if (m_.operand_count(i_) > 1)
+      results_as_operands(m_.shape_id(i_));
+  }
+  const size_t most = pairs_a_device();
+  std::map<int64_t, size_t> sources, targets;
   StrId text = a_.text(Attr::source_target_pairs);
   if (!text.valid()) return;
   int64_t limit = a_.has(Attr::channel_id) ? m_.config().num_partitions : m_.config().replica_count;
   for (auto [from, to] : expand_pairs(u_.text(text))) {
-    if (!sources.insert(from).second) return collective("has source {} twice", from);
-    if (!targets.insert(to).second) return collective("has target {} twice", to);
+    if (++sources[from] > most) return collective("has source {} {}", from, most == 1 ? "twice" : "too often");
+    if (++targets[to] > most) return collective("has target {} {}", to, most == 1 ? "twice" : "too often");
     for (int64_t v : {from, to})
-      if (v < 0 || (v >= limit && counts_known())) return collective("names device {} of {}", v, limit);
+      if (v < 0 || (v >= limit && limit != 1)) return collective("names device {} of {}", v, limit);
   }
 }
 

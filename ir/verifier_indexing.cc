@@ -24,7 +24,14 @@ void OperationRules::select_and_scatter() {
     source.push_back(w->dims[d].output_size(in(0).dims[d]));
   }
   if (in(1).dims != source) shape("takes a source of {} elements a dimension, not {}", fmt::join(source, ","), text(1));
-  if (in(2).rank()) shape("starts with a scalar, not {}", text(2));
+  if (in(2).rank()) return shape("starts with a scalar, not {}", text(2));
+  const Computation& f = m_.comp(a_.comp(Attr::scatter));
+  if (!settled_ || f.params.size() != 2) return;
+  // What is there first and what comes to it: the initial value and the source.
+  for (size_t k = 0; k < 2; ++k)
+    if (!same_float_or_equal(m_.shape(f.params[k]).type, type(k ? 1 : 2)))
+      return error_("calls", fmt::format("combines {} by {}, which takes {}", text(k ? 1 : 2),
+                                         m_.comp_name(a_.comp(Attr::scatter)), text(f.params[k])));
 }
 
 bool OperationRules::batching(const Shape& operand, const Shape& idx, const Dims& of_operand, const Dims& of_indices,
@@ -78,9 +85,10 @@ void OperationRules::scatter() {
       return shape("updates {} by {}", text(k), text(n + 1 + k));
     int64_t rank = static_cast<int64_t>(window.size()) + idx.rank() - (ivd == idx.rank() ? 0 : 1);
     if (updates.rank() != rank) return shape("takes updates of {} dimensions, not {}", rank, text(n + 1 + k));
-    // layout_normalization leaves windows in any order; scatter_simplifier, a few passes on, sorts them.
-    bool in_order = settled_ ? sorted_unique(window, updates.rank(), "update_window_dims")
-                             : unique(window, updates.rank(), "update_window_dims");
+    // layout_normalization leaves windows in any order; scatter_simplifier, a few passes on, sorts them. A module with
+    // bitcasts is one behind the assignment of layouts, where that is.
+    bool in_order = settled_ && !m_.count(Opcode::Bitcast) ? sorted_unique(window, updates.rank(), "update_window_dims")
+                                                           : unique(window, updates.rank(), "update_window_dims");
     if (!in_order || !sorted_unique(inserted, operand.rank(), "inserted_window_dims")) return;
     if (static_cast<int64_t>(window.size() + inserted.size() + ib.size()) != operand.rank())
       return attribute("has windows of {} dimensions for an operand of {}", window.size() + inserted.size() + ib.size(),

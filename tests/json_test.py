@@ -131,7 +131,7 @@ with tempfile.TemporaryDirectory() as directory:
     answer("opt: list", "opt", 0, "opt", "--list-passes")
     refused("opt: unknown pass", "usage", 2, "opt", "--passes=nonsense", one)
     expect("verify", answer("verify", "verify", 0, "verify", one)["errors"] == [])
-    expect("verify: no", answer("verify: no", "verify", 1, "verify", broken)["errors"][0]["line"] is None)
+    expect("verify: no", answer("verify: no", "verify", 1, "verify", broken)["errors"][0]["line"] == 7)
     expect("verify: syntax", answer("verify: syntax", "verify", 2, "verify", typo)["errors"][0]["line"] == 5)
     expect("fmt: no", [f["formatted"] for f in answer("fmt: no", "fmt", 1, "fmt", "--check", same)["files"]] == [False])
     expect("fmt: written", answer("fmt: written", "fmt", 0, "fmt", "--write", same)["files"][0]["written"])

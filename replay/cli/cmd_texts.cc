@@ -40,6 +40,24 @@ int cmd_print(const PrintArgs& a) {
   return kYes;
 }
 
+namespace {
+
+// Where `name =` stands in a text of HLO, npos where it does not (protos, generated names).
+size_t definition_of(std::string_view text, std::string_view name) {
+  if (name.empty()) return std::string_view::npos;
+  for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+    if (!text.substr(at + name.size()).starts_with(" =")) continue;
+    size_t line = text.rfind('\n', at) + 1;  // npos + 1 is 0
+    std::string_view before = text.substr(line, at - line);
+    while (before.starts_with(" ") || before.starts_with("\t")) before.remove_prefix(1);
+    if (before.starts_with("ROOT ")) before.remove_prefix(5);
+    if (before.empty() || before == "%") return at;
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace
+
 int cmd_verify(const std::string& file, bool json, const std::string& layouts, bool mixed) {
   if (layouts != "auto" && layouts != "binding" && layouts != "free")
     fail(FailureKind::kUsage, "--layouts is auto, binding or free, not '{}'", layouts);
@@ -55,8 +73,22 @@ int cmd_verify(const std::string& file, bool json, const std::string& layouts, b
       auto m = std::move(load_part(in, i).module);
       instructions += m->instruction_count(), computations += m->computations().size();
       for (const VerifyError& e : verify_module(*m, 20, how, Moment::kSettled, precision)) {
-        list.push_back({{"rule", e.rule}, {"line", Json()}, {"column", Json()}, {"message", e.message}, {"hint", ""}});
-        if (!json) fmt::print(stderr, "{}: error: {} [{}]\n", file, e.message, e.rule);
+        size_t at = e.inst.valid() ? definition_of(in.modules[i], m->inst_name(e.inst)) : std::string_view::npos;
+        const bool placed = at != std::string_view::npos;
+        if (placed) at += static_cast<size_t>(in.modules[i].data() - in.text.data());
+        const Place place = placed ? place_of(in.text, at) : Place();
+        const std::string hint(verify_hint(e.rule));
+        list.push_back({{"rule", e.rule},
+                        {"line", placed ? Json(place.line) : Json()},
+                        {"column", placed ? Json(place.column) : Json()},
+                        {"message", e.message},
+                        {"hint", hint}});
+        if (json) continue;
+        std::string message = fmt::format("{} [{}]", e.message, e.rule);
+        if (placed)
+          std::cerr << render(file, in.text, {at, message, hint, {}});
+        else
+          fmt::print(stderr, "{}: error: {}\n{}", file, message, hint.empty() ? "" : "  hint: " + hint + "\n");
       }
     }
   } catch (const SyntaxFailure& e) {
