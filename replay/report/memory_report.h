@@ -36,12 +36,12 @@ struct MemoryReport {
   int64_t elsewhere = 0;                              // beside them: on a TPU's chip, in its host, in a GPU's host
   int64_t host = 0, host_peak = 0, host_at_peak = 0;  // … of these in a GPU's host, allocated, alive at once, and at
                                                       // the moment of the device's peak
-  int64_t peak = 0;                           // bytes alive at once, on the device
-  std::string peak_at;                        // instruction that runs then; empty: unknown
-  std::vector<MemoryValue> alive;             // at the peak, largest first; empty: unknown
-  std::vector<MemoryAllocation> allocations;  // largest first
-  std::string too_large;                      // that it does not fit the card it was compiled for; empty: it does
-  std::vector<std::string> notes;             // what could not be read
+  int64_t peak = 0;                                   // bytes alive at once, on the device
+  std::string peak_at;                                // instruction that runs then; empty: unknown
+  std::vector<MemoryValue> alive;                     // at the peak, largest first; empty: unknown
+  std::vector<MemoryAllocation> allocations;          // largest first
+  std::string too_large;           // that it does not fit the card it was compiled for; empty: it does
+  std::vector<std::string> notes;  // what could not be read
 };
 
 // "does not fit: 313.00GiB allocated, an H200 has 141 GiB"; empty where it fits, or where the card's size is unknown.
