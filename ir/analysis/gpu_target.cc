@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "ir/base/check.h"
+#include "ir/target/data_sheet.h"
 
 namespace hlo {
 namespace {
@@ -67,9 +68,11 @@ std::vector<std::string> described_gpus() {
   return out;
 }
 
+GpuTarget default_gpu_target() { return named_gpu_target(kDefaultGpu); }
+
 GpuTarget named_gpu_target(std::string_view name) {
   if (name.find(':') != std::string_view::npos) return parse_gpu_target(name);
-  const GpuDescription* known = find_gpu_description(name);
+  const GpuDescription* known = find_gpu_description(name == "default" ? kDefaultGpu : name);
   if (!known)
     fail(FailureKind::kUsage, "no description of a GPU '{}'; there are {}", name, fmt::join(described_gpus(), ", "));
   return parse_gpu_target(known->text);

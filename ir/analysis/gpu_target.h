@@ -35,8 +35,10 @@ const std::vector<GpuDescription>& gpu_descriptions();
 const GpuDescription* find_gpu_description(std::string_view name);
 // `H200`, `H100-SXM` …
 std::vector<std::string> described_gpus();
-// By name, or from a description itself, which has colons. Throws Failure: kUsage with the names that there are,
-// kSyntax for a description in which something is missing.
+// kDefaultGpu's (ir/target/data_sheet.h).
+GpuTarget default_gpu_target();
+// By name, `default` for that one, or from a description itself, which has colons. Throws Failure: kUsage with the
+// names that there are, kSyntax for a description in which something is missing.
 GpuTarget named_gpu_target(std::string_view name);
 
 }  // namespace hlo

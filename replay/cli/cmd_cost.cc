@@ -48,18 +48,29 @@ void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& dev
     const SourceLine line = lines.kernel(k.inst);
     std::string from = kernel_op_name(m, k.inst);
     fmt::print("{}{:>12} {:>8} {:>12.4g} {:>12.4g} {:>8}  {} ({}){}{}\n", measured(m.inst_name(k.inst)),
-               time_text(k.seconds), k.times, k.cost.bytes(), k.cost.flops + k.cost.transcendentals,
-               k.by_memory ? "memory" : "compute", printable(m.inst_name(k.inst)), op_text(m.op(k.inst)),
+               k.known || k.seconds > 0 ? time_text(k.seconds) : "unknown", k.times, k.cost.bytes(),
+               k.cost.flops + k.cost.transcendentals,
+               !k.known      ? "unknown"
+               : k.by_memory ? "memory"
+                             : "compute",
+               printable(m.inst_name(k.inst)), op_text(m.op(k.inst)),
                line.known() ? "  " + printable(line.brief()) : "", from.empty() ? "" : "  " + printable(from));
     if (a.frames) print_frames(kernel_source_stack(m, k.inst));
   }
   if (cost.kernels.size() > most) fmt::print("… and {} more (--most)\n", cost.kernels.size() - most);
   for (const auto& [name, seconds] : by_class)
-    if (seconds > 0.01 * cost.seconds) fmt::print("{:>5.1f} % of the bound: {}\n", 100 * seconds / cost.seconds, name);
+    if (seconds > 0.01 * cost.sum)
+      fmt::print("{:>5.1f} % of {}: {}\n", 100 * seconds / cost.sum,
+                 cost.beside ? "the kernels' bounds together" : "the bound", name);
+  if (cost.beside)
+    fmt::print(
+        "{} asynchronous operation{} may run beside the others: the bound is the others' sum, or the longest of "
+        "these\n",
+        cost.beside, cost.beside == 1 ? "" : "s");
   if (cost.loops_without_trip_count)
     fmt::print("{} loops say no trip count: their bodies are counted once\n", cost.loops_without_trip_count);
   fmt::print("{:.4g} operations, {:.4g} transcendental, {:.4g} bytes; {} needs at least {}\n", cost.all.flops,
-             cost.all.transcendentals, cost.all.bytes(), device.name, time_text(cost.seconds));
+             cost.all.transcendentals, cost.all.bytes(), device.name, bound_text(cost.seconds, cost.unknown_calls));
 }
 
 void require_verified(const LookedAt& l) {
@@ -93,17 +104,20 @@ int cmd_cost(const CostArgs& a) {
       l.load();
       if (!a.no_verify) require_verified(l);
       ModuleCost cost = module_cost(*l.module, device);
-      whole.all += cost.all, whole.seconds += cost.seconds, sheet = device;
+      whole.all += cost.all, whole.seconds += cost.seconds, whole.sum += cost.sum, sheet = device;
+      whole.unknown_calls += cost.unknown_calls, whole.beside += cost.beside;
       whole.loops_without_trip_count += cost.loops_without_trip_count;
       if (a.json)
         list.push_back(cost_json(about(l), &cost, device, profile.function()));
       else if (!run)
         print_cost(l, cost, device, a, profile);
-      table.emplace_back(cost.seconds,
-                         fmt::format("{:>12} {:>12} {:>12} {:>8}  {:>8} {}{}", time_text(cost.seconds),
-                                     size_text(cost.all.bytes()), flops_text(cost.all.flops + cost.all.transcendentals),
-                                     cost.kernels.size(), printable(l.selector), printable(l.name()),
-                                     cost.loops_without_trip_count ? "  (loops of unknown length counted once)" : ""));
+      table.emplace_back(
+          cost.seconds,
+          fmt::format("{:>12} {:>12} {:>12} {:>8}  {:>8} {}{}", time_text(cost.seconds), size_text(cost.all.bytes()),
+                      flops_text(cost.all.flops + cost.all.transcendentals), cost.kernels.size(), printable(l.selector),
+                      printable(l.name()),
+                      cost.loops_without_trip_count ? "  (loops of unknown length counted once)" : "") +
+              (cost.unknown_calls ? fmt::format("  (and {} calls of unknown cost)", cost.unknown_calls) : ""));
     } catch (const Failure& e) {
       // One module does not keep the others from being told.
       if (!run || interrupted()) throw;

@@ -21,14 +21,19 @@ void print_report(const LookedAt& l, const MemoryReport& r, const MemoryArgs& a)
   fmt::print("{}, {}: {} allocated ({} arguments, {} constants, {} outputs, {} temporaries), by {}\n",
              printable(l.name()), printable(l.stage), human_bytes(r.allocated), human_bytes(r.arguments),
              human_bytes(r.constants), human_bytes(r.outputs), human_bytes(r.temporaries), r.from);
-  if (r.elsewhere) fmt::print("and {} in memories on the chip or of the host\n", human_bytes(r.elsewhere));
+  if (!r.too_large.empty()) fmt::print("{}\n", r.too_large);
+  if (r.host)
+    fmt::print("and {} in the host's memory, {} of it at once\n", human_bytes(r.host), human_bytes(r.host_peak));
+  if (r.elsewhere > r.host)
+    fmt::print("and {} in memories on the chip or of the host\n", human_bytes(r.elsewhere - r.host));
   if (r.estimate) fmt::print("an estimate: the compiler schedules and copies before it assigns memory\n");
   for (const std::string& n : r.notes) fmt::print("note: {}\n", printable(n));
   if (r.alive.empty()) {
     fmt::print("what is alive at the peak is unknown\n");
   } else {
-    fmt::print("{} alive at the peak{}, by {}:\n", human_bytes(r.peak),
-               r.peak_at.empty() ? "" : ", at " + printable(r.peak_at), a.by);
+    fmt::print("{} alive at the peak{}{}, by {}:\n", human_bytes(r.peak),
+               r.peak_at.empty() ? "" : ", at " + printable(r.peak_at),
+               r.host_at_peak ? ", and " + human_bytes(r.host_at_peak) + " in the host's memory" : "", a.by);
     auto groups = alive_by(r, a.by);
     for (size_t k = 0; k < groups.size() && k < a.most; ++k)
       fmt::print("  {:>10} {}  {}\n", human_bytes(groups[k].second), share_of(groups[k].second, r.peak),

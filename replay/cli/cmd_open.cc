@@ -41,7 +41,10 @@ Json overview_json(const ModuleOverview& o, const std::string& why) {
           {"instructions", o.last ? Json(o.last->instruction_count()) : Json()},
           {"compile_microseconds", o.compile_us < 0 ? Json() : Json(o.compile_us)},
           {"least_seconds", o.last ? Json(o.cost.seconds) : Json()},
+          {"unknown_calls", o.last ? Json(o.cost.unknown_calls) : Json()},
           {"device", o.target.spec.name},
+          {"too_large", does_not_fit(memory ? memory->allocated : 0, o.target)},
+          {"host_bytes", memory ? Json(memory->host) : Json()},
           {"memory_bytes", memory ? Json(memory->allocated) : Json()},
           {"look", why},
           {"unreadable", o.unreadable}};
@@ -66,9 +69,9 @@ void print_index(const Run& run, const std::vector<ModuleOverview>& all) {
     const ModuleOverview& o = all[k];
     const std::string memory = o.memory ? human_bytes(o.memory->allocated) : "";
     fmt::print("  {:>6}  {:<28} {:>12} {:>12} {:>10} {}  {}\n", printable(o.selector), printable(o.function),
-               o.last ? std::to_string(o.last->instruction_count()) : "", o.last ? time_text(o.cost.seconds) : "",
-               memory, compiled ? fmt::format("{:>11}", compile_text(o.compile_us)) : "",
-               printable(worth_looking(all, k)));
+               o.last ? std::to_string(o.last->instruction_count()) : "",
+               o.last ? time_text(o.cost.seconds) + (o.cost.unknown_calls ? " +?" : "") : "", memory,
+               compiled ? fmt::format("{:>11}", compile_text(o.compile_us)) : "", printable(worth_looking(all, k)));
   }
   if (all.size() > kShownModules) fmt::print("  … and {} more (--json has all)\n", all.size() - kShownModules);
   fmt::print("\"at least\" is what one call needs on {} by its bytes and operations.\n",

@@ -64,7 +64,12 @@ int by_pass(const SummaryArgs& a, std::vector<LookedAt>& all) {
   }
   if (!a.json && rows.size() > a.most) fmt::print("… and {} more (--most)\n", rows.size() - a.most);
   if (a.json)
-    print_json({{"file", a.file}, {"by", a.by}, {"device", Json()}, {"rows", list}, {"problems", Json::array()}});
+    print_json({{"file", a.file},
+                {"by", a.by},
+                {"device", Json()},
+                {"rows", list},
+                {"problems", Json::array()},
+                {"too_large", Json::array()}});
   return kYes;
 }
 
@@ -83,7 +88,8 @@ int cmd_summary(const SummaryArgs& a) {
   DeviceSpec device = device_spec(a.gpu.empty() ? "H100" : a.gpu);
   std::optional<MeasuredTimes> times;
   if (!a.profile.empty()) times.emplace(a.profile, all);
-  size_t loops = 0, read = 0;
+  size_t loops = 0, read = 0, beside = 0;
+  std::vector<std::string> too_large;
   for (LookedAt& l : all) {
     try {
       if (!l.unreadable.empty()) fail(FailureKind::kIo, "{}", l.unreadable);
@@ -97,6 +103,14 @@ int cmd_summary(const SummaryArgs& a) {
       MeasuredSeconds measured;
       if (times) measured = [&](std::string_view instruction) { return times->seconds(which, instruction); };
       add_to_summary(*l.module, a.by, name, cost, memory ? &*memory : nullptr, &rows, measured);
+      beside += cost.beside;
+      if (memory) {
+        Target card;
+        card.spec = device, card.spec_known = !a.gpu.empty();
+        if (l.recording) card = target_of(*l.recording, a.gpu);
+        if (std::string why = does_not_fit(memory->allocated, card); !why.empty())
+          too_large.push_back(all.size() == 1 ? why : fmt::format("{}: {}", name, why));
+      }
       loops += cost.loops_without_trip_count;
       ++read;
     } catch (const Failure& e) {
@@ -110,7 +124,9 @@ int cmd_summary(const SummaryArgs& a) {
     sum.seconds += item.second.seconds, sum.measured += item.second.measured, sum.flops += item.second.flops,
         sum.bytes += item.second.bytes, sum.instructions += item.second.instructions, sum.memory += item.second.memory;
   if (a.json) {
-    print_json(summary_json(a.file, a.by, device.name, list, problems, times.has_value()));
+    Json out = summary_json(a.file, a.by, device.name, list, problems, times.has_value());
+    out["too_large"] = too_large;
+    print_json(out);
     return problems.empty() ? kYes : kBad;
   }
   fmt::print("{}{:>11} {:>6} {:>12} {:>10} {:>8} {:>12} {:>10}  {}\n", times ? fmt::format("{:>11} ", "measured") : "",
@@ -126,10 +142,15 @@ int cmd_summary(const SummaryArgs& a) {
     if (a.frames) print_frames(list[k].second.stack);
   }
   if (list.size() > a.most) fmt::print("… and {} more (--most)\n", list.size() - a.most);
-  for (const auto& item : list) sum.kernels += item.second.kernels;
+  for (const auto& item : list) sum.kernels += item.second.kernels, sum.unknown_calls += item.second.unknown_calls;
   line(fmt::format("all of {} module{}, on {}", read, read == 1 ? "" : "s", device.name), sum, sum.kernels);
   if (times)
     for (const std::string& said : times->in_words()) fmt::print("{}\n", printable(said));
+  for (const std::string& why : too_large) fmt::print("{}\n", printable(why));
+  if (sum.unknown_calls) fmt::print("{} needs at least {}\n", device.name, bound_text(sum.seconds, sum.unknown_calls));
+  if (beside)
+    fmt::print("{} asynchronous operation{} may run beside the others: the sum is no bound\n", beside,
+               beside == 1 ? "" : "s");
   if (loops) fmt::print("{} loops say no trip count: their bodies are counted once\n", loops);
   for (const Json& p : problems) fmt::print(stderr, "warning: {}\n", printable(p.get<std::string>()));
   return problems.empty() ? kYes : kBad;

@@ -9,7 +9,8 @@ namespace {
 
 constexpr const char* kFramesHelp = "the whole stack below what names a source line";
 constexpr const char* kGpuHelp =
-    "data sheet for bounds: T4, V100, A10G, A100, L4, RTX4090, H100, H200, or a TPU's v4, v5e, v5p, v6e (what the dump "
+    "data sheet for bounds: T4, V100, A10G, A100, L4, L40S, RTX4090, H100, H200, B200, GB200, MI250X, MI300X, MI325X, "
+    "MI355X, or a TPU's v4, v5e, v5p, v6e (what the dump "
     "was compiled for, else H100)";
 
 void add_open(CLI::App& app, int* code) {

@@ -36,14 +36,19 @@ double number_field(std::string_view text, std::string_view key, size_t from = 0
 
 // Does the device's name have that of the data sheet as a word, whatever the spaces? `L4` is not in `L40S`.
 bool names_device(std::string_view device, std::string_view sheet) {
-  std::string packed;
-  for (char c : device)
-    if (c != ' ') packed += static_cast<char>(toupper(static_cast<unsigned char>(c)));
-  for (size_t at = packed.find(sheet); at != std::string::npos; at = packed.find(sheet, at + 1)) {
-    size_t end = at + sheet.size();
+  auto without_gaps = [](std::string_view text) {
+    std::string out;
+    for (char c : text)
+      if (c != ' ' && c != '-') out += static_cast<char>(toupper(static_cast<unsigned char>(c)));
+    return out;
+  };
+  const std::string packed = without_gaps(device), wanted = without_gaps(sheet);
+  for (size_t at = packed.find(wanted); at != std::string::npos; at = packed.find(wanted, at + 1)) {
+    size_t end = at + wanted.size();
     // Behind it a size or a form factor may stand: `A10080GB` was `A100 80GB`; so spaces of the original decide.
     size_t seen = 0, original = 0;
-    while (original < device.size() && seen < end) seen += device[original++] != ' ';
+    while (original < device.size() && seen < end)
+      seen += device[original] != ' ' && device[original] != '-', ++original;
     if (original >= device.size() || !isalnum(static_cast<unsigned char>(device[original]))) return true;
   }
   return false;
@@ -56,15 +61,19 @@ bool spec_of_config(std::string_view text, DeviceSpec* out) {
   if (cores <= 0 || fpus <= 0 || clock <= 0 || memory <= 0) return false;
   out->name = "the target";
   out->memory_gb_s = memory / 1e9;
-  out->f32_tflops = cores * fpus * 2 * clock / 1e3;
-  out->matrix_tflops = out->f32_tflops;
-  size_t matrix = text.find("matrix_unit_description");
-  size_t bf16 = matrix == std::string_view::npos ? matrix : text.find("key: 16\n", matrix);  // PrimitiveType BF16
-  if (bf16 != std::string_view::npos) {
-    double rate = number_field(text, "clock_rate_ghz", bf16) * number_field(text, "units_per_core", bf16) *
-                  number_field(text, "ops_per_clock", bf16);
-    if (rate > 0) out->matrix_tflops = cores * rate * 2 / 1e3;
+  out->f32_tflops = out->vector.f32 = cores * fpus * 2 * clock / 1e3;
+  out->sheet = "XLA's description of the target";
+  const size_t matrix = text.find("matrix_unit_description");
+  // By PrimitiveType of xla/xla_data.proto: S8, F16, F32 (which is TF32 there), F64, BF16, F8E4M3FN.
+  const std::pair<int, double*> forms[] = {{2, &out->tensor.s8},   {10, &out->tensor.f16},  {11, &out->tensor.tf32},
+                                           {12, &out->tensor.f64}, {16, &out->tensor.bf16}, {20, &out->tensor.f8}};
+  for (const auto& [type, rate] : forms) {
+    const size_t at = matrix == std::string_view::npos ? matrix : text.find(fmt::format("key: {}\n", type), matrix);
+    if (at == std::string_view::npos) continue;
+    *rate = cores * number_field(text, "clock_rate_ghz", at) * number_field(text, "units_per_core", at) *
+            number_field(text, "ops_per_clock", at) * 2 / 1e3;
   }
+  out->matrix_tflops = out->tensor.bf16 > 0 ? out->tensor.bf16 : out->f32_tflops;
   return true;
 }
 
@@ -138,6 +147,13 @@ Target target_of(const Recording& r, const std::string& gpu) {
   if (r.source != "xla") t.versions = "replayed by hlo-replay through " + printable(r.pipeline);
   t.spec = device_spec(gpu.empty() ? "H100" : gpu);
   t.spec_known = !gpu.empty();
+  try {
+    if (!gpu.empty() && find_gpu_description(gpu))
+      t.gpu = named_gpu_target(gpu);
+    else if (t.platform == "CUDA" && !config.empty())
+      t.gpu = parse_gpu_target(config);
+  } catch (const Failure&) {  // what says too little is no description: the default's stands in
+  }
   if (t.spec_known) return t;
   for (const DeviceSpec& d : device_specs())
     if (!tpu.empty() && d.name == tpu) t.spec = d, t.spec_known = true;
@@ -147,6 +163,8 @@ Target target_of(const Recording& r, const std::string& gpu) {
   if (!t.spec_known) t.spec_known = spec_of_config(config, &t.spec);
   if (double memory = number_field(config, "memory_bandwidth"); t.spec_known && memory > 0)
     t.spec.memory_gb_s = memory / 1e9;  // of that very card: PCIe and SXM differ
+  if (double memory = number_field(config, "device_memory_size"); t.spec_known && memory > 0)
+    t.spec.memory_gb = memory / (1024.0 * 1024 * 1024);
   return t;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "ir/analysis/gpu_target.h"
 #include "ir/cost.h"
 #include "replay/record/recording.h"
 
@@ -14,7 +15,8 @@ struct Target {
   std::string device;    // "NVIDIA H200 141GB HBM3e", "sm_9.0a", "TPU v5e"; empty: unknown
   std::string versions;  // "CUDA 12.8.0, cuDNN 8.9.4"; empty: unknown
   DeviceSpec spec{};
-  bool spec_known = false;  // false: `spec` is an H100's, for want of the target's
+  GpuTarget gpu = default_gpu_target();  // what thunks and buffers are made for
+  bool spec_known = false;               // false: `spec` is an H100's, for want of the target's
   std::string in_words() const;
 };
 

@@ -36,6 +36,8 @@ std::string where_from(const SourceLine& line, const std::string& op) {
 LookSection head_of(const ModuleOverview& o) {
   LookSection out;
   const Recording& r = *o.recording;
+  if (const std::string why = does_not_fit(o.memory ? o.memory->allocated : 0, o.target); !why.empty())
+    out.rows.push_back({why});
   size_t stages = 0;
   for (const StageRow& row : r.rows) stages += !row.file.empty();
   out.rows.push_back({fmt::format("module {:04} {}: {} stages, {}", r.module_number, printable(r.module_name), stages,
@@ -45,9 +47,9 @@ LookSection head_of(const ModuleOverview& o) {
     shared = fmt::format("; {} replica{}, {} partition{}", o.last->config().replica_count,
                          o.last->config().replica_count == 1 ? "" : "s", o.last->config().num_partitions,
                          o.last->config().num_partitions == 1 ? "" : "s");
-  out.rows.push_back(
-      {fmt::format("{}{}{}", r.source == "xla" ? "compiled for " + o.target.in_words() : "for no device", shared,
-                   o.compile_us < 0 ? "" : fmt::format("; passes took {}", compile_text(o.compile_us)))});
+  out.rows.push_back({fmt::format(
+      "{}{}{}", r.source == "xla" || o.target.spec_known ? "compiled for " + o.target.in_words() : "for no device",
+      shared, o.compile_us < 0 ? "" : fmt::format("; passes took {}", compile_text(o.compile_us)))});
   if (!o.last) {
     out.rows.push_back({fmt::format("its last stage cannot be read: {}", printable(o.unreadable))});
     return out;
@@ -56,9 +58,10 @@ LookSection head_of(const ModuleOverview& o) {
   out.rows.push_back(
       {fmt::format("{}: {} instructions, {} kernels, {} parameters", printable(o.stage), o.last->instruction_count(),
                    c.kernels.size(), o.last->comp(o.last->entry()).params.size())});
-  out.rows.push_back({fmt::format("one call: {}, {} moved; at least {} on {}{}",
-                                  flops_text(c.all.flops + c.all.transcendentals), size_text(c.all.bytes()),
-                                  time_text(c.seconds), o.target.spec_known ? "" : "an ", o.target.spec.name)});
+  out.rows.push_back(
+      {fmt::format("one call: {}, {} moved; at least {} on {}{}", flops_text(c.all.flops + c.all.transcendentals),
+                   size_text(c.all.bytes()), bound_text(c.seconds, c.unknown_calls), o.target.spec_known ? "" : "an ",
+                   o.target.spec.name)});
   if (!o.target.spec_known)
     out.rows.push_back({"  (bounds are an H100's: no data sheet of the target is known; --gpu names one)"});
   if (c.loops_without_trip_count)
@@ -120,7 +123,7 @@ LookSection dearest_of(const ModuleOverview& o, Provenance& stages, bool with_fr
     }
     out.rows.push_back(
         {fmt::format("  {:>11} {:>3.0f} %  {:<7} {:<12} {}{}: {}, {}{}  {}", time_text(list[k].seconds),
-                     100 * list[k].seconds / o.cost.seconds, c.by_memory ? "memory" : "compute",
+                     100 * list[k].seconds / o.cost.sum, c.by_memory ? "memory" : "compute",
                      kernel_class(m, c.inst), runs, printable(cut_text(std::string(m.inst_name(c.inst)), 40)),
                      size_text(c.cost.bytes()), flops_text(c.cost.flops + c.cost.transcendentals),
                      c.times_known ? "" : " (in a loop of unknown length)", where_from(line, op)),
@@ -140,8 +143,12 @@ LookSection memory_of(const ModuleOverview& o) {
   out.heading = fmt::format("memory: {} allocated ({} arguments, {} outputs, {} temporaries), by {}{}",
                             human_bytes(r.allocated), human_bytes(r.arguments), human_bytes(r.outputs),
                             human_bytes(r.temporaries), r.from, r.estimate ? ": an estimate" : "");
-  if (r.elsewhere)
-    out.rows.push_back({fmt::format("and {} in memories on the chip or of the host", human_bytes(r.elsewhere))});
+  if (r.host)
+    out.rows.push_back(
+        {fmt::format("and {} in the host's memory, {} of it at once", human_bytes(r.host), human_bytes(r.host_peak))});
+  if (r.elsewhere > r.host)
+    out.rows.push_back(
+        {fmt::format("and {} in memories on the chip or of the host", human_bytes(r.elsewhere - r.host))});
   if (r.alive.empty()) return out;
   out.rows.push_back({fmt::format("{} alive at the peak{}, most of it:", human_bytes(r.peak),
                                   r.peak_at.empty() ? "" : ", at " + printable(r.peak_at))});

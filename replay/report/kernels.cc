@@ -5,6 +5,21 @@
 #include "ir/buffer.h"
 
 namespace hlo {
+namespace {
+
+bool runs_beside_others(Opcode op) {
+  return op == Opcode::AsyncStart || op == Opcode::CopyStart || op == Opcode::AllGatherStart ||
+         op == Opcode::AllReduceStart || op == Opcode::CollectivePermuteStart || op == Opcode::Send ||
+         op == Opcode::Recv;
+}
+
+}  // namespace
+
+std::string bound_text(double seconds, size_t unknown_calls) {
+  if (unknown_calls == 0) return time_text(seconds);
+  return fmt::format("{} and {} call{} of unknown cost", time_text(seconds), unknown_calls,
+                     unknown_calls == 1 ? "" : "s");
+}
 
 ModuleCost module_cost(const Module& m, const DeviceSpec& device) {
   ModuleCost out;
@@ -30,19 +45,24 @@ ModuleCost module_cost(const Module& m, const DeviceSpec& device) {
       } else if (op == Opcode::Conditional || op == Opcode::Call) {
         for (CompId c : m.called(i)) reached(c, 1, false);
       } else if (CostAnalysis::runs(m, i)) {
-        KernelCost k{i, analysis.of(i), here, !guessed[comp->value], 0, true};
-        k.seconds = least_seconds(k.cost, device, &k.by_memory) * here;
+        KernelCost k{i, analysis.of(i), here, !guessed[comp->value]};
+        k.seconds = least_seconds(k.cost, device, &k.by_memory, &k.known) * here;
+        k.beside = runs_beside_others(op);
         out.kernels.push_back(k);
       }
     }
   }
   std::stable_sort(out.kernels.begin(), out.kernels.end(),
                    [](const KernelCost& x, const KernelCost& y) { return x.seconds > y.seconds; });
+  double in_a_row = 0, longest = 0;
   for (const KernelCost& k : out.kernels) {
     Cost c = k.cost;
-    c.flops *= k.times, c.transcendentals *= k.times, c.bytes_read *= k.times, c.bytes_written *= k.times;
-    out.all += c, out.seconds += k.seconds;
+    c *= k.times;
+    out.all += c, out.sum += k.seconds;
+    (k.beside ? longest : in_a_row) = k.beside ? std::max(longest, k.seconds) : in_a_row + k.seconds;
+    out.unknown_calls += !k.known, out.beside += k.beside;
   }
+  out.seconds = std::max(in_a_row, longest);
   return out;
 }
 

@@ -29,7 +29,7 @@ void add_to_summary(const Module& m, const std::string& by, const std::string& n
     if (measured) row.measured += measured(m.inst_name(k.inst)).value_or(0);
     row.flops += (k.cost.flops + k.cost.transcendentals) * k.times;
     row.bytes += k.cost.bytes() * k.times;
-    ++row.kernels;
+    ++row.kernels, row.unknown_calls += !k.known;
   }
   // Instructions by their own place, those in fusions, too.
   for (CompId c : m.computations())
@@ -76,6 +76,7 @@ Json summary_json(const std::string& file, const std::string& by, std::string_vi
     const SummaryRow& r = item.second;
     out.push_back({{"key", item.first},
                    {"least_seconds", r.seconds},
+                   {"unknown_calls", r.unknown_calls},
                    {"measured_seconds", profiled ? Json(r.measured) : Json()},
                    {"flops", r.flops},
                    {"bytes", r.bytes},

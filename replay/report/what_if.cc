@@ -18,7 +18,7 @@
 namespace hlo {
 namespace {
 
-constexpr const char* kGpu = "H200";  // what the options of passes.def say where nobody asks for another
+constexpr const char* kGpu = kDefaultGpu.data();  // what the options of passes.def say where nobody asks for another
 
 // A stage of one side: which, and what the module does then.
 struct WhatIfStage {

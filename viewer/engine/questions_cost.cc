@@ -42,7 +42,7 @@ Json q_memory(PageSession& session, const Question& q) {
   const StateRef at = q.state("at");
   Scheduled s = scheduled(session, at);
   const Module& m = *s.module;
-  const BufferAssignment b = assign_buffers(m);
+  const BufferAssignment b = assign_buffers(m, session.target(at.module).gpu);
   const MemoryReport report = memory_report(m, recording_of(session, at));
   int64_t places = 0;
   for (const BufferValue& v : b.values) places = std::max(places, v.last + 1);
@@ -157,9 +157,10 @@ Json q_thunks(PageSession& session, const Question& q) {
   q.only({"at"});
   const StateRef at = q.state("at");
   Scheduled s = scheduled(session, at);
-  const BufferAssignment b = assign_buffers(*s.module);
+  const GpuTarget& gpu = session.target(at.module).gpu;
+  const BufferAssignment b = assign_buffers(*s.module, gpu);
   ThunkList list(*s.module, s.state->cost(session.target(at.module).spec));
-  list.add(build_thunks(*s.module, b), 0, 0);
+  list.add(build_thunks(*s.module, b, gpu), 0, 0);
   return {{"thunks", std::move(list.out)}, {"measured", false}, {"estimated", s.estimated}};
 }
 
