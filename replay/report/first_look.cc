@@ -123,9 +123,9 @@ LookSection dearest_of(const ModuleOverview& o, Provenance& stages, bool with_fr
     }
     out.rows.push_back(
         {fmt::format("  {:>11} {:>3.0f} %  {:<7} {:<12} {}{}: {}, {}{}  {}", time_text(list[k].seconds),
-                     100 * list[k].seconds / o.cost.sum, c.by_memory ? "memory" : "compute",
-                     kernel_class(m, c.inst), runs, printable(cut_text(std::string(m.inst_name(c.inst)), 40)),
-                     size_text(c.cost.bytes()), flops_text(c.cost.flops + c.cost.transcendentals),
+                     100 * list[k].seconds / o.cost.sum, c.by_memory ? "memory" : "compute", kernel_class(m, c.inst),
+                     runs, printable(cut_text(std::string(m.inst_name(c.inst)), 40)), size_text(c.cost.bytes()),
+                     flops_text(c.cost.flops + c.cost.transcendentals),
                      c.times_known ? "" : " (in a loop of unknown length)", where_from(line, op)),
          c.inst, line.brief()});
     if (with_frames) add_frames(stack, c.inst, &out);

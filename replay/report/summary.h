@@ -14,8 +14,8 @@ struct SummaryRow {
   double seconds = 0, flops = 0, bytes = 0;
   double measured = 0;  // seconds, by a profile
   size_t instructions = 0, kernels = 0;
-  size_t unknown_calls = 0;  // kernels of which the cost is not known: `seconds` is without them
-  int64_t memory = 0;        // alive at the peak
+  size_t unknown_calls = 0;            // kernels of which the cost is not known: `seconds` is without them
+  int64_t memory = 0;                  // alive at the peak
   std::vector<SourceLine> stack = {};  // of its dearest kernel; innermost first
 };
 using SummaryRows = std::map<std::string, SummaryRow>;
