@@ -517,8 +517,10 @@ ProductForm product_form(ElementType l, ElementType r, std::string_view precisio
   return {Arithmetic::kF32, 1};  // whole numbers, by the vectors' units, which are no faster than in f32
 }
 
-double least_seconds(const Cost& c, const DeviceSpec& d, bool* by_memory, bool* known) {
-  const double memory = c.bytes() / (d.memory_gb_s * 1e9);
+double least_seconds(const Cost& c, const DeviceSpec& d, bool* by_memory, bool* known, double cached) {
+  // All pass the cache; what it does not hold comes through it from the memory at the same time.
+  const double uncached = std::max(c.bytes() - cached, 0.0) / (d.memory_gb_s * 1e9),
+               memory = std::max(uncached, cached > 0 && d.l2_gb_s > 0 ? c.bytes() / (d.l2_gb_s * 1e9) : 0.0);
   bool all = !c.unknown;
   // Products have one kind of unit for all precisions; the vectors' units of several may work at once.
   double products = 0, vectors = 0;

@@ -60,7 +60,9 @@ struct ProductForm {
 ProductForm product_form(ElementType lhs, ElementType rhs, std::string_view precision, std::string_view algorithm);
 
 // Seconds that the cost takes at least, and which limit that is. `known` false: a call's operations are unknown, or the
-// data sheet is silent about a precision; what is known of it takes so long.
-double least_seconds(const Cost& cost, const DeviceSpec& device, bool* by_memory, bool* known = nullptr);
+// data sheet is silent about a precision; what is known of it takes so long. `cached`: of its bytes, those that may lie
+// in the cache that all multiprocessors share.
+double least_seconds(const Cost& cost, const DeviceSpec& device, bool* by_memory, bool* known = nullptr,
+                     double cached = 0);
 
 }  // namespace hlo

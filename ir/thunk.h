@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/analysis/gpu_target.h"
 #include "ir/buffer.h"
+#include "ir/target/gpu_target.h"
 
 namespace hlo {
 

@@ -43,6 +43,8 @@ bool is_beside_device_memory(const Shape& s) {
   return (rest.starts_with("T(") && rest.find("S(") != std::string::npos) || rest.starts_with("S(5)");
 }
 
+bool is_in_host_memory(const Shape& s) { return s.is_array() && s.layout.rest.find("S(5)") != std::string::npos; }
+
 std::optional<TiledOrder> TiledOrder::of(const Shape& s) {
   std::vector<Dims> tiles;
   if (!s.is_array() || s.is_dynamic() || s.layout.sparse || !read_tiles(s.layout.rest, &tiles)) return std::nullopt;

@@ -18,6 +18,8 @@ bool has_tiles(const Shape& s);
 // chip and the host's, or `S(5)` without tiles, a GPU's host? Another number without tiles says nothing of the kind (a
 // GPU's S(1) is device memory, too).
 bool is_beside_device_memory(const Shape& s);
+// Is it an array in the host's memory: memory space 5 (Layout::kHostMemorySpace of xla/layout.h)?
+bool is_in_host_memory(const Shape& s);
 
 class TiledOrder {
  public:

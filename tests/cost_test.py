@@ -1,7 +1,9 @@
 """What work costs at least: rates by type and precision, pairs counted once, calls of unknown cost, memories apart, the
 card by name, and what does not fit it."""
 import json
+import os
 import pathlib
+import re
 import tempfile
 
 from command_line import data, expect, finish, run
@@ -167,8 +169,63 @@ def memories_apart(tmp):
     expect("host, while the device is at its peak", abs(told["host_at_peak_bytes"] - 64 * mib) < mib, told["host_at_peak_bytes"] / mib)
     expect("host", abs(told["host_peak_bytes"] - 80 * mib) < mib, told["host_peak_bytes"] / mib)
     expect("no host value is alive on the device", not any("S(5)" in v["shape"] or v["name"] == "w" for v in told["alive"]), told["alive"])
+    rows = answer("summary", f, "--by=class")["rows"]
+    expect("summaries have them apart", sum(r["host_at_peak_bytes"] for r in rows) == told["host_at_peak_bytes"], rows)
+    code, out, _ = run("summary", f, "--by=class")
+    expect("…in a column", "in host" in out.split("\n")[0], out)
     code, out, _ = run("memory", f)
     expect("told in words", "64.00MiB in the host's memory" in out, out)
+
+
+@part
+def what_may_lie_in_the_cache(tmp):
+    def cached(side, card="H200"):
+        array = f"f32[{side},{side}]"
+        f = module(tmp, f" p = {array} parameter(0)\n a = {array} negate(p)\n ROOT b = {array} tanh(a)", header="HloModule m, is_scheduled=true")
+        told = {k["name"]: k for k in answer("cost", f, f"--gpu={card}")["instructions"]}
+        return told["a"], told["b"]
+
+    mib = 1 << 20
+    a, b = cached(1024)
+    expect("what the kernel before wrote may lie there", b["bytes_cached"] == 4 * mib, b)
+    expect("an argument too, from the call before", a["bytes_cached"] == 4 * mib, a)
+    expect("the rest goes to memory", abs(b["least_seconds"] - 4 * mib / 4.8e12) < 1e-12, b)
+    a, b = cached(8192)
+    expect("no more than the cache holds", b["bytes_cached"] == 50 * mib, b)
+    expect("what went by is gone", a["bytes_cached"] == 0, a)
+    expect("an A100 has less of it", cached(8192, "A100")[1]["bytes_cached"] == 40 * mib)
+    expect("of an MI250X nobody knows", cached(8192, "MI250X")[1]["bytes_cached"] == 0)
+    # A loop's body reads what its last turn wrote.
+    f = module(tmp, " p = f32[1024,1024] parameter(0)\n z = s32[] constant(0)\n t = (s32[], f32[1024,1024]) tuple(z, p)\n"
+               ' w = (s32[], f32[1024,1024]) while(t), condition=cond, body=body, backend_config={"known_trip_count":{"n":"10"}}\n'
+               " ROOT g = f32[1024,1024] get-tuple-element(w), index=1", header="HloModule m, is_scheduled=true",
+               before="cond { s = (s32[], f32[1024,1024]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n n = s32[] constant(10)\n ROOT c = pred[] compare(i, n), direction=LT }\n"
+               "body { s = (s32[], f32[1024,1024]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n x = f32[1024,1024] get-tuple-element(s), index=1\n"
+               " o = s32[] constant(1)\n j = s32[] add(i, o)\n y = f32[1024,1024] negate(x)\n ROOT r = (s32[], f32[1024,1024]) tuple(j, y) }")
+    told = {k["name"]: k for k in answer("cost", f, "--gpu=H200")["instructions"]}
+    expect("a body reads what its last turn wrote", told["y"]["bytes_cached"] == 4 * mib and told["y"]["times"] == 10, told["y"])
+
+
+@part
+def no_kernel_takes_less_than_a_launch(tmp):
+    f = module(tmp, " p = f32[8] parameter(0)\n a = f32[8] negate(p)\n s = f32[8] custom-call(a), custom_call_target=\"Sharding\", sharding={replicated}\n"
+               " ROOT b = f32[8] tanh(s)", header="HloModule m, is_scheduled=true")
+    told = answer("cost", f, "--gpu=H200")
+    rows = {k["name"]: (k["bound"], k["least_seconds"]) for k in told["instructions"]}
+    expect("a kernel each, and a mark is none", rows["a"] == ("launch", 5e-7) and rows["b"] == ("launch", 5e-7) and rows["s"][1] == 0, rows)
+    expect("an A100 was not measured", all(k["bound"] != "launch" for k in answer("cost", f, "--gpu=A100")["instructions"]))
+
+
+@part
+def gpus_that_no_row_names(tmp):
+    f = product(tmp, "f32")
+    told = answer("cost", f, "--gpu=P100")
+    expect("priced by XLA's description", told["device"] == "P100" and told["unknown_calls"] == 0 and told["least_seconds"] > 0, told["device"])
+    described = data.parent / "ir/target/targets/h200.pbtxt"
+    here, by_name = answer("cost", f, f"--gpu={described}"), answer("cost", f, "--gpu=H200")
+    expect("a description in a file", abs(here["least_seconds"] / by_name["least_seconds"] - 1) < 0.01, here["least_seconds"])
+    code, _, err = run("cost", f, "--gpu=H2000")
+    expect("no such card", code == 2 and "there are T4, V100" in err and "P100" in err, err)
 
 
 @part
@@ -198,6 +255,10 @@ def what_does_not_fit(tmp):
     code, text, err = run("replay", f, "--gpu=H200", "--formats=text", "-o", tmp / "big")
     expect("replayed", code == 0, text + err)
     words = "does not fit: 512.00GiB allocated, H200 has 141 GiB"
+    expect("memory --gpu of a larger card", answer("memory", tmp / "big", "--gpu=MI325X")["modules"][0]["too_large"]
+           == "does not fit: 512.00GiB allocated, MI325X has 256 GiB")
+    small = module(tmp, " p = f32[1024,1024] parameter(0)\n ROOT n = f32[1024,1024] negate(p)", "small", header="HloModule small")
+    expect("memory --gpu of a file that fits", answer("memory", small, "--gpu=T4")["modules"][0]["too_large"] == "")
     code, out, err = run("open", tmp / "big")
     expect("the first line of the first minute", out.strip().split("\n")[0] == words, out[:300] + err)
     for command in ("memory", "summary"):
@@ -218,6 +279,44 @@ def none_takes_less(tmp):
         expect(f"{name}: all measured kernels are there", set(seconds) <= set(bounds), set(seconds) - set(bounds))
         for kernel, took in seconds.items():
             expect(f"{name} {kernel}: took {took:.3g}, at least {bounds.get(kernel, 0):.3g}", bounds.get(kernel, 0) <= took)
+
+
+def rows_of(file, word):
+    """Rows of a table of the sources, as lists of words."""
+    text = re.sub(r"//.*", "", (data.parent / file).read_text())
+    return [re.sub(r"\s+", " ", row) for row in re.findall(rf"^{word}\((.*?)\)$", text, re.M | re.S)]
+
+
+def tables():
+    kinds = ["f64", "f32", "tf32", "bf16", "f16", "f8", "f4", "s8"]
+    cards = ["| card | memory | GB/s | of | " + " | ".join(kinds) + " | source |", "|---|---|---|---|" + "---|" * (len(kinds) + 1)]
+    for row in rows_of("ir/target/cards.def", "CARD"):
+        name, size, speed, vectors, products, sheet = re.fullmatch(
+            r'"([^"]*)", "[^"]*", "[^"]*", \d+, \d+, (\d+), ([\d.]+), RATES\((.*?)\), RATES\((.*?)\), "([^"]*)"', row).groups()
+        for what, rates in (("vectors", vectors), ("products", products)):
+            known = dict(re.findall(r"\.(\w+) = ([\d.]+)", rates))
+            cells = [name, size, speed] if what == "vectors" else ["", "", ""]
+            cards.append("| " + " | ".join([*cells, what, *[known.get(k, "–") for k in kinds], sheet if what == "vectors" else ""]) + " |")
+    measured = ["| class | bound from | measured over bound | kernels |", "|---|---|---|---|"]
+    for row in rows_of("replay/report/measured_bounds.def", "MEASURED"):
+        kind, size, low, high, count = [x.strip().strip('"') for x in row.split(",")]
+        measured.append(f"| {kind} | {float(size) * 1e6:g} us | {float(low):g} to {float(high):g} | {count} |")
+    return {"cards": cards, "measured": measured}
+
+
+@part
+def the_page_has_the_tables(_):
+    page = data.parent / "docs/cards.md"
+    text = page.read_text()
+    for name, lines in tables().items():
+        expect(f"{name}: rows were read", len(lines) > 4, lines)
+        head, rest = text.split(f"<!-- {name}: written by HLO_UPDATE=1 tests/cost_test.py -->\n")
+        body, tail = rest.split("<!-- end -->", 1)
+        if os.environ.get("HLO_UPDATE"):
+            text = head + f"<!-- {name}: written by HLO_UPDATE=1 tests/cost_test.py -->\n" + "\n".join(lines) + "\n<!-- end -->" + tail
+            page.write_text(text)
+        else:
+            expect(f"docs/cards.md has the table of {name}", body.strip().split("\n") == lines, body)
 
 
 for each in PARTS:

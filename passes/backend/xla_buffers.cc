@@ -364,11 +364,8 @@ class XlaBufferAssigner : BufferValues {
     return true;
   }
 
-  // The host's memory (memory space 5 of xla/layout.h) is another one than the device's.
-  bool in_host(int v) {
-    const Shape& s = u_[value(v).shape];
-    return s.is_array() && s.layout.rest.find("S(5)") != std::string::npos;
-  }
+  // The host's memory is another one than the device's.
+  bool in_host(int v) { return is_in_host_memory(u_[value(v).shape]); }
 
   // Values that nothing had room for, each memory's by themselves.
   void into_heap() {

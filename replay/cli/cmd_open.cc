@@ -75,8 +75,9 @@ void print_index(const Run& run, const std::vector<ModuleOverview>& all) {
   }
   if (all.size() > kShownModules) fmt::print("  … and {} more (--json has all)\n", all.size() - kShownModules);
   fmt::print("\"at least\" is what one call needs on {} by its bytes and operations.\n",
-             all[0].target.spec_known ? std::string(all[0].target.spec.name)
-                                      : "an H100 (the target's data sheet is not known; --gpu names another)");
+             all[0].target.spec_known
+                 ? std::string(all[0].target.spec.name)
+                 : fmt::format("an {} (the target's data sheet is not known; --gpu names another)", kDefaultGpu));
   std::vector<std::string> files;
   size_t stages = 0;
   for (const Recording& r : run.modules) {
@@ -320,7 +321,7 @@ int open_json(const Run& run, const OpenArgs& a) {
 }  // namespace
 
 int cmd_open(const OpenArgs& a) {
-  if (!a.gpu.empty()) device_spec(a.gpu);
+  if (!a.gpu.empty()) named_target(a.gpu);
   if (a.stages && (a.tries || a.frames)) fail(FailureKind::kUsage, "--stages goes with neither --try nor --frames");
   if (a.engine.installed() && !a.tries) fail(FailureKind::kUsage, "--engine goes with --try");
   if (holds_a_log(a.folder)) return open_log(a.folder, a.json);

@@ -79,13 +79,14 @@ int cmd_summary(const SummaryArgs& a) {
   const std::set<std::string> keys = {"line", "scope", "class", "module", "pass"};
   if (!keys.contains(a.by)) fail(FailureKind::kUsage, "--by is line, scope, class, module or pass, not '{}'", a.by);
   if (a.frames && a.by != "line") fail(FailureKind::kUsage, "--frames goes with --by=line");
-  if (!a.gpu.empty()) device_spec(a.gpu);
+  std::optional<Target> named;
+  if (!a.gpu.empty()) named = named_target(a.gpu);
   std::vector<LookedAt> all = looked_at(a.file);
   if (a.by == "pass") return by_pass(a, all);
   SummaryRows rows;
   SummaryRow sum;
   Json problems = Json::array();
-  DeviceSpec device = device_spec(a.gpu.empty() ? "H100" : a.gpu);
+  DeviceSpec device = named ? named->spec : default_device_spec();
   std::optional<MeasuredTimes> times;
   if (!a.profile.empty()) times.emplace(a.profile, all);
   size_t loops = 0, read = 0, beside = 0;
@@ -97,7 +98,10 @@ int cmd_summary(const SummaryArgs& a) {
       if (l.recording && a.gpu.empty()) device = target_of(*l.recording, a.gpu).spec;
       ModuleCost cost = module_cost(*l.module, device);
       std::optional<MemoryReport> memory;
-      if (l.module->config().is_scheduled) memory = memory_report(*l.module, l.recording ? &*l.recording : nullptr);
+      std::optional<Target> card = named;
+      if (l.recording) card = target_of(*l.recording, a.gpu);
+      if (l.module->config().is_scheduled)
+        memory = memory_report(*l.module, l.recording ? &*l.recording : nullptr, card ? &*card : nullptr);
       const std::string name = l.selector.empty() ? l.name() : fmt::format("{} {}", l.selector, l.name());
       const size_t which = static_cast<size_t>(&l - all.data());
       MeasuredSeconds measured;
@@ -105,10 +109,7 @@ int cmd_summary(const SummaryArgs& a) {
       add_to_summary(*l.module, a.by, name, cost, memory ? &*memory : nullptr, &rows, measured);
       beside += cost.beside;
       if (memory) {
-        Target card;
-        card.spec = device, card.spec_known = !a.gpu.empty();
-        if (l.recording) card = target_of(*l.recording, a.gpu);
-        if (std::string why = does_not_fit(memory->allocated, card); !why.empty())
+        if (const std::string& why = memory->too_large; !why.empty())
           too_large.push_back(all.size() == 1 ? why : fmt::format("{}: {}", name, why));
       }
       loops += cost.loops_without_trip_count;
@@ -122,20 +123,23 @@ int cmd_summary(const SummaryArgs& a) {
   const SortedSummary list = sorted(rows);
   for (const auto& item : list)
     sum.seconds += item.second.seconds, sum.measured += item.second.measured, sum.flops += item.second.flops,
-        sum.bytes += item.second.bytes, sum.instructions += item.second.instructions, sum.memory += item.second.memory;
+        sum.bytes += item.second.bytes, sum.instructions += item.second.instructions, sum.memory += item.second.memory,
+        sum.host += item.second.host;
   if (a.json) {
     Json out = summary_json(a.file, a.by, device.name, list, problems, times.has_value());
     out["too_large"] = too_large;
     print_json(out);
     return problems.empty() ? kYes : kBad;
   }
-  fmt::print("{}{:>11} {:>6} {:>12} {:>10} {:>8} {:>12} {:>10}  {}\n", times ? fmt::format("{:>11} ", "measured") : "",
-             "at least", "share", "operations", "bytes", "kernels", "instructions", "at peak", a.by);
+  fmt::print("{}{:>11} {:>6} {:>12} {:>10} {:>8} {:>12} {:>10}  {}{}\n",
+             times ? fmt::format("{:>11} ", "measured") : "", "at least", "share", "operations", "bytes", "kernels",
+             "instructions", "at peak", sum.host ? fmt::format("{:>10}  ", "in host") : "", a.by);
   auto line = [&](const std::string& key, const SummaryRow& r, size_t kernels) {
-    fmt::print("{}{:>11} {:>4.0f} % {:>12} {:>10} {:>8} {:>12} {:>10}  {}\n",
+    fmt::print("{}{:>11} {:>4.0f} % {:>12} {:>10} {:>8} {:>12} {:>10}  {}{}\n",
                times ? fmt::format("{:>11} ", time_text(r.measured)) : "", time_text(r.seconds),
                sum.seconds > 0 ? 100 * r.seconds / sum.seconds : 0, flops_text(r.flops), size_text(r.bytes), kernels,
-               r.instructions, human_bytes(r.memory), key);
+               r.instructions, human_bytes(r.memory),
+               sum.host ? fmt::format("{:>10}  ", r.host ? human_bytes(r.host) : "") : "", key);
   };
   for (size_t k = 0; k < list.size() && k < a.most; ++k) {
     line(printable(list[k].first), list[k].second, list[k].second.kernels);

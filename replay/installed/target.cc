@@ -1,8 +1,8 @@
 #include "replay/installed/target.h"
 
-#include "ir/analysis/gpu_target.h"
 #include "ir/base/check.h"
 #include "ir/target/data_sheet.h"
+#include "ir/target/gpu_target.h"
 #include "replay/record/target.h"
 
 namespace hlo {

@@ -5,6 +5,7 @@
 
 #include "ir/opcode.h"
 #include "ir/source_lines.h"
+#include "replay/report/measured_bounds.h"
 
 namespace hlo {
 
@@ -22,6 +23,7 @@ Json cost_json(const AnswerAbout& about, const ModuleCost* c, const DeviceSpec& 
   for (const KernelCost& k : cost.kernels) {
     const Module& m = *about.module;
     const std::optional<double> seconds = measured ? measured(m.inst_name(k.inst)) : std::nullopt;
+    const std::optional<MeasuredOverBound> usual = usual_over_bound(m, k, device);
     list.push_back({{"name", m.inst_name(k.inst)},
                     {"opcode", op_text(m.op(k.inst))},
                     {"class", kernel_class(m, k.inst)},
@@ -33,7 +35,9 @@ Json cost_json(const AnswerAbout& about, const ModuleCost* c, const DeviceSpec& 
                     {"least_seconds", k.seconds},
                     {"known", k.known},
                     {"measured_seconds", seconds ? Json(*seconds) : Json()},
-                    {"bound", k.by_memory ? "memory" : "compute"},
+                    {"bound", limit_name(k)},
+                    {"usual_over_bound", usual ? Json{usual->low, usual->high} : Json()},
+                    {"bytes_cached", k.cached},
                     {"op_name", kernel_op_name(m, k.inst)},
                     {"source", kernel_source_line(m, k.inst).text()}});
   }

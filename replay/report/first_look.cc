@@ -10,6 +10,7 @@
 #include "ir/source_lines.h"
 #include "replay/os/terminal.h"
 #include "replay/report/findings.h"
+#include "replay/report/measured_bounds.h"
 #include "replay/report/module_findings.h"
 
 namespace hlo {
@@ -63,7 +64,8 @@ LookSection head_of(const ModuleOverview& o) {
                    size_text(c.all.bytes()), bound_text(c.seconds, c.unknown_calls), o.target.spec_known ? "" : "an ",
                    o.target.spec.name)});
   if (!o.target.spec_known)
-    out.rows.push_back({"  (bounds are an H100's: no data sheet of the target is known; --gpu names one)"});
+    out.rows.push_back({fmt::format("  (bounds are an {}'s: no data sheet of the target is known; --gpu names one)",
+                                    o.target.spec.name)});
   if (c.loops_without_trip_count)
     out.rows.push_back(
         {fmt::format("  ({} loop{} without a known trip count, counted once: the times of what they run are too small)",
@@ -121,15 +123,23 @@ LookSection dearest_of(const ModuleOverview& o, Provenance& stages, bool with_fr
       stack = e.stack, line = frames.of(stack), op = e.op_name;
       if (!line.known()) line = e.line;
     }
-    out.rows.push_back(
-        {fmt::format("  {:>11} {:>3.0f} %  {:<7} {:<12} {}{}: {}, {}{}  {}", time_text(list[k].seconds),
-                     100 * list[k].seconds / o.cost.sum, c.by_memory ? "memory" : "compute", kernel_class(m, c.inst),
-                     runs, printable(cut_text(std::string(m.inst_name(c.inst)), 40)), size_text(c.cost.bytes()),
-                     flops_text(c.cost.flops + c.cost.transcendentals),
-                     c.times_known ? "" : " (in a loop of unknown length)", where_from(line, op)),
-         c.inst, line.brief()});
+    out.rows.push_back({fmt::format("  {:>11} {:>3.0f} %  {:<7} {:<12} {}{}: {}, {}{}  {}", time_text(list[k].seconds),
+                                    100 * list[k].seconds / o.cost.sum, limit_name(c), kernel_class(m, c.inst), runs,
+                                    printable(cut_text(std::string(m.inst_name(c.inst)), 40)),
+                                    size_text(c.cost.bytes()), flops_text(c.cost.flops + c.cost.transcendentals),
+                                    c.times_known ? "" : " (in a loop of unknown length)", where_from(line, op)),
+                        c.inst, line.brief()});
     if (with_frames) add_frames(stack, c.inst, &out);
   }
+  std::string usual;
+  std::set<std::string> told;
+  for (size_t k = 0; k < list.size() && k < kDearest; ++k) {
+    const std::string kind = kernel_class(m, list[k].first->inst);
+    const std::optional<MeasuredOverBound> over = usual_over_bound(m, *list[k].first, o.target.spec);
+    if (over && told.insert(kind).second)
+      usual += fmt::format("{}{} {:.1f} to {:.1f} times", usual.empty() ? "" : ", ", kind, over->low, over->high);
+  }
+  if (!usual.empty()) out.rows.push_back({fmt::format("  (measured over bound, on an {}: {})", kMeasuredCard, usual)});
   return out;
 }
 
@@ -144,8 +154,8 @@ LookSection memory_of(const ModuleOverview& o) {
                             human_bytes(r.allocated), human_bytes(r.arguments), human_bytes(r.outputs),
                             human_bytes(r.temporaries), r.from, r.estimate ? ": an estimate" : "");
   if (r.host)
-    out.rows.push_back(
-        {fmt::format("and {} in the host's memory, {} of it at once", human_bytes(r.host), human_bytes(r.host_peak))});
+    out.rows.push_back({fmt::format("and {} in the host's memory{}", human_bytes(r.host),
+                                    r.host_peak ? fmt::format(", {} of it at once", human_bytes(r.host_peak)) : "")});
   if (r.elsewhere > r.host)
     out.rows.push_back(
         {fmt::format("and {} in memories on the chip or of the host", human_bytes(r.elsewhere - r.host))});

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/buffer.h"
+#include "replay/report/shared_cache.h"
 
 namespace hlo {
 namespace {
@@ -13,7 +14,26 @@ bool runs_beside_others(Opcode op) {
          op == Opcode::Recv;
 }
 
+KernelCost cost_of_kernel(const Module& m, InstId i, const Cost& cost, double cached, const DeviceSpec& device) {
+  KernelCost k{i, cost};
+  k.cached = cached;
+  k.seconds = least_seconds(cost, device, &k.by_memory, &k.known, cached);
+  k.beside = runs_beside_others(m.op(i));
+  // A mark for the compiler costs nothing, and a message or copy beside others may be no kernel.
+  const bool nothing = k.known && k.seconds <= 0;
+  if (!k.beside && !nothing && k.seconds < device.least_kernel_us * 1e-6)
+    k.seconds = device.least_kernel_us * 1e-6, k.by_launch = true, k.by_memory = false;
+  return k;
+}
+
 }  // namespace
+
+std::string_view limit_name(const KernelCost& k) { return k.by_launch ? "launch" : k.by_memory ? "memory" : "compute"; }
+
+const KernelCost* ModuleCost::of(InstId inst) const {
+  auto found = std::find_if(kernels.begin(), kernels.end(), [&](const KernelCost& k) { return k.inst == inst; });
+  return found == kernels.end() ? nullptr : &*found;
+}
 
 std::string bound_text(double seconds, size_t unknown_calls) {
   if (unknown_calls == 0) return time_text(seconds);
@@ -24,6 +44,7 @@ std::string bound_text(double seconds, size_t unknown_calls) {
 ModuleCost module_cost(const Module& m, const DeviceSpec& device) {
   ModuleCost out;
   CostAnalysis analysis(m);
+  SharedCache cache(m, analysis, device.l2_mib * (1 << 20));
   // How often a computation runs: loops run their bodies so often, callers come before what they call.
   std::vector<double> times(m.comp_slots(), 0);
   std::vector<bool> guessed(m.comp_slots(), false);
@@ -36,6 +57,7 @@ ModuleCost module_cost(const Module& m, const DeviceSpec& device) {
       times[c.value] += here * often;
       guessed[c.value] = guessed[c.value] || guessed[comp->value] || unknown;
     };
+    std::unordered_map<InstId, double> cached = cache.cached_reads(*comp);
     for (InstId i : m.post_order(*comp)) {
       const Opcode op = m.op(i);
       if (op == Opcode::While) {
@@ -45,9 +67,8 @@ ModuleCost module_cost(const Module& m, const DeviceSpec& device) {
       } else if (op == Opcode::Conditional || op == Opcode::Call) {
         for (CompId c : m.called(i)) reached(c, 1, false);
       } else if (CostAnalysis::runs(m, i)) {
-        KernelCost k{i, analysis.of(i), here, !guessed[comp->value]};
-        k.seconds = least_seconds(k.cost, device, &k.by_memory, &k.known) * here;
-        k.beside = runs_beside_others(op);
+        KernelCost k = cost_of_kernel(m, i, analysis.of(i), cached[i], device);
+        k.times = here, k.times_known = !guessed[comp->value], k.seconds *= here;
         out.kernels.push_back(k);
       }
     }

@@ -15,9 +15,14 @@ struct KernelCost {
   bool times_known = true;  // false: within a loop that does not say how often it runs; counted once
   double seconds = 0;       // all its runs together, at least
   bool by_memory = true;    // which limit that is
+  bool by_launch = false;   // neither: no kernel takes less
+  double cached = 0;        // of the bytes that one run reads: they may lie in the cache that multiprocessors share
   bool known = true;        // false: a call's operations are unknown, or the data sheet is silent; more than `seconds`
   bool beside = false;      // it begins here and is done elsewhere: others may run meanwhile
 };
+
+// `memory`, `compute`, `launch`.
+std::string_view limit_name(const KernelCost& k);
 
 struct ModuleCost {
   std::vector<KernelCost> kernels;  // dearest first
@@ -27,6 +32,7 @@ struct ModuleCost {
   size_t unknown_calls = 0;         // kernels of which the cost is not known: `seconds` is without them
   size_t beside = 0;                // kernels that others may run beside
   size_t loops_without_trip_count = 0;
+  const KernelCost* of(InstId inst) const;  // null: it runs nothing of its own
 };
 // Of what the entry computation reaches outside of fusions. A conditional's branches are all counted.
 ModuleCost module_cost(const Module& m, const DeviceSpec& device);

@@ -8,6 +8,7 @@
 
 #include "ir/base/checked.h"
 #include "ir/buffer.h"
+#include "ir/tiling.h"
 #include "ir/verifier.h"
 #include "passes/backend/backend.h"
 #include "replay/os/confined_path.h"
@@ -42,8 +43,8 @@ void add_to_sums(MemoryReport* out, const MemoryAllocation& a) {
 void sort_report(MemoryReport* out) {
   std::stable_sort(out->allocations.begin(), out->allocations.end(),
                    [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
-  std::stable_sort(out->alive.begin(), out->alive.end(),
-                   [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
+  for (std::vector<MemoryValue>* list : {&out->alive, &out->host_alive})
+    std::stable_sort(list->begin(), list->end(), [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
 }
 
 // What the module knows about a value of that name.
@@ -86,7 +87,6 @@ bool is_of_tpu(const BufferFile& file) {
 
 // The memory space that XLA keeps what lies in the host in (Layout::kHostMemorySpace of xla/layout.h).
 constexpr int64_t kHostColor = 5;
-bool in_host(const Shape& s) { return s.is_array() && s.layout.rest.find("S(5)") != std::string::npos; }
 
 void read_allocations(const BufferFile& file, MemoryReport* out) {
   const bool tpu = is_of_tpu(file);
@@ -121,8 +121,9 @@ void from_ours(const Module& m, const GpuTarget& gpu, MemoryReport* out) {
               : a.live_out || a.kind == Allocation::kOutput ? "output"
                                                             : "temporary";
     int64_t most = -1;
-    const bool host = std::any_of(a.values.begin(), a.values.end(),
-                                  [&](int id) { return in_host(u[b.values[static_cast<size_t>(id)].shape]); });
+    const bool host = std::any_of(a.values.begin(), a.values.end(), [&](int id) {
+      return is_in_host_memory(u[b.values[static_cast<size_t>(id)].shape]);
+    });
     if (host) to.kind = "host";
     for (int id : a.values) {
       const BufferValue& v = b.values[static_cast<size_t>(id)];
@@ -138,7 +139,7 @@ void from_ours(const Module& m, const GpuTarget& gpu, MemoryReport* out) {
   double host = 0;
   for (const HeldPlace& h : held) {
     const BufferValue& v = b.values[h.value];
-    const bool there = in_host(u[v.shape]);
+    const bool there = is_in_host_memory(u[v.shape]);
     auto& list = there ? host_events : events;
     if (h.always)
       (there ? host : kept) += static_cast<double>(v.size);
@@ -164,15 +165,13 @@ void from_ours(const Module& m, const GpuTarget& gpu, MemoryReport* out) {
   for (const HeldPlace& h : held) {
     if (!h.always && (h.first > at || h.last < at)) continue;
     const BufferValue& v = b.values[h.value];
-    if (in_host(u[v.shape])) {
-      out->host_at_peak = (Checked(out->host_at_peak) + v.size).capped();
-      continue;
-    }
     MemoryValue to;
     to.instruction = m.inst_name(v.inst), to.index = v.index, to.bytes = v.size;
     to.shape = u.shape_text_plain(v.shape);
     names.describe(&to, v.inst);
-    out->alive.push_back(std::move(to));
+    const bool there = is_in_host_memory(u[v.shape]);
+    if (there) out->host_at_peak = (Checked(out->host_at_peak) + v.size).capped();
+    (there ? out->host_alive : out->alive).push_back(std::move(to));
   }
 }
 
@@ -188,11 +187,13 @@ std::string place_in_schedule(std::string_view text, int64_t at) {
 // Where a value lies by XLA's assignment.
 struct Placed {
   int64_t allocation = 0, offset = 0, size = 0;
+  bool beside = false, host = false;  // not in the device's memory; in its host's
 };
 using Placement = std::map<std::pair<std::string, Dims>, Placed>;
 
 // The values of these that lie in memory at a time, each place once: what is updated in place has a range before and
-// one after, and is one array. Bytes of all of them in `bytes`.
+// one after, and is one array. Bytes of all of them that lie in the device's memory in `bytes`; others have their kind
+// told.
 std::vector<LivePeak::Value> alive_at(const LivePeak& live, const Placement& places, int64_t at, double* bytes) {
   std::vector<LivePeak::Value> out;
   std::set<std::pair<int64_t, int64_t>> taken;
@@ -204,7 +205,7 @@ std::vector<LivePeak::Value> alive_at(const LivePeak& live, const Placement& pla
     const Placed& p = found->second;
     if (!taken.emplace(p.allocation, p.offset).second) continue;
     out.push_back({r.instruction, r.index, p.size});
-    *bytes += static_cast<double>(p.size);
+    if (!p.beside) *bytes += static_cast<double>(p.size);
   }
   return out;
 }
@@ -221,7 +222,8 @@ int64_t fullest_moment(const LivePeak& live, const Placement& places) {
   };
   std::vector<Event> events;
   for (const LivePeak::Range& r : live.ranges)
-    if (auto found = places.find({r.instruction, r.index}); found != places.end() && r.first <= r.last) {
+    if (auto found = places.find({r.instruction, r.index});
+        found != places.end() && r.first <= r.last && !found->second.beside) {
       events.push_back({r.first, false, &found->second});
       events.push_back({r.last, true, &found->second});
     }
@@ -259,10 +261,13 @@ void read_peak(const std::string& text, const std::string& label, const Placemen
   }  // else what the file itself lists
   out->peak_at = place_in_schedule(text, live.at);
   for (const LivePeak::Value& v : live.values) {
-    out->peak = (Checked(out->peak) + v.size).capped();
     MemoryValue to;
     to.instruction = v.instruction, to.index = v.index, to.bytes = v.size;
-    out->alive.push_back(std::move(to));
+    const auto place = places.find({v.instruction, v.index});
+    if (place == places.end() || !place->second.beside)
+      out->peak = (Checked(out->peak) + v.size).capped(), out->alive.push_back(std::move(to));
+    else if (place->second.host)
+      out->host_at_peak = (Checked(out->host_at_peak) + v.size).capped(), out->host_alive.push_back(std::move(to));
   }
 }
 
@@ -287,8 +292,11 @@ std::optional<MemoryReport> report_of_files(const Recording& r) {
   try {
     BufferFile buffers = read_buffer_file(read_confined(r.folder, file), file);
     read_allocations(buffers, &out);
+    const bool tpu = is_of_tpu(buffers);
     for (const BufferFile::Part& a : buffers.allocations)
-      for (const BufferFile::Value& v : a.values) places[{v.instruction, v.index}] = {a.number, v.offset, v.size};
+      for (const BufferFile::Value& v : a.values)
+        places[{v.instruction, v.index}] = {a.number, v.offset, v.size, a.color == kHostColor || (tpu && a.color > 0),
+                                            a.color == kHostColor};
   } catch (const Failure& e) {
     return std::nullopt;
   }
@@ -303,7 +311,7 @@ std::optional<MemoryReport> report_of_files(const Recording& r) {
   return out;
 }
 
-MemoryReport report_of(const Module& m, const Recording* r) {
+MemoryReport report_of(const Module& m, const Recording* r, const GpuTarget& gpu) {
   MemoryReport out;
   if (r) {
     std::optional<MemoryReport> told = report_of_files(*r);
@@ -312,17 +320,19 @@ MemoryReport report_of(const Module& m, const Recording* r) {
     if (told && told->peak > 0) {
       ValueNames names(m);
       for (MemoryValue& v : told->alive) names.describe(&v);
+      for (MemoryValue& v : told->host_alive) names.describe(&v);
       return std::move(*told);
     }
     if (told) {  // sums of XLA's, the values that are alive by ours
-      MemoryReport ours = report_of(m, nullptr);
+      MemoryReport ours = report_of(m, nullptr, gpu);
       told->peak = ours.peak, told->peak_at = ours.peak_at, told->alive = std::move(ours.alive);
+      told->host_peak = ours.host_peak, told->host_at_peak = ours.host_at_peak;
+      told->host_alive = std::move(ours.host_alive);
       told->from += "; what is alive at the peak by ours (the dump has no live-range.txt)";
       told->notes.insert(told->notes.end(), ours.notes.begin(), ours.notes.end());
       return std::move(*told);
     }
   }
-  const GpuTarget gpu = r ? target_of(*r, "").gpu : default_gpu_target();
   if (m.config().is_scheduled) {
     out.from = "our buffer assignment";
     from_ours(m, gpu, &out);
@@ -344,9 +354,10 @@ std::optional<MemoryReport> memory_from_files(const Recording& r) {
   return out;
 }
 
-MemoryReport memory_report(const Module& m, const Recording* r) {
-  MemoryReport out = report_of(m, r);
-  if (r) out.too_large = does_not_fit(out.allocated, target_of(*r, ""));
+MemoryReport memory_report(const Module& m, const Recording* r, const Target* target) {
+  const Target own = target ? *target : r ? target_of(*r, "") : Target();
+  MemoryReport out = report_of(m, r, own.gpu);
+  out.too_large = does_not_fit(out.allocated, own);
   return out;
 }
 

@@ -39,6 +39,7 @@ struct MemoryReport {
   int64_t peak = 0;                                   // bytes alive at once, on the device
   std::string peak_at;                                // instruction that runs then; empty: unknown
   std::vector<MemoryValue> alive;                     // at the peak, largest first; empty: unknown
+  std::vector<MemoryValue> host_alive;                // at that moment in a GPU's host, largest first
   std::vector<MemoryAllocation> allocations;          // largest first
   std::string too_large;           // that it does not fit the card it was compiled for; empty: it does
   std::vector<std::string> notes;  // what could not be read
@@ -47,8 +48,9 @@ struct MemoryReport {
 // "does not fit: 313.00GiB allocated, an H200 has 141 GiB"; empty where it fits, or where the card's size is unknown.
 std::string does_not_fit(int64_t allocated, const Target& target);
 
-// Of `m`, which is the last stage of `recording`; without one from our own assignment.
-MemoryReport memory_report(const Module& m, const Recording* recording);
+// Of `m`, which is the last stage of `recording`; without one from our own assignment. `target`: the card; null: the
+// recording's, else the default.
+MemoryReport memory_report(const Module& m, const Recording* recording, const Target* target = nullptr);
 // Only `from`, the sums and the notes, without the module, from the dump's files; nothing where it has none.
 std::optional<MemoryReport> memory_from_files(const Recording& recording);
 

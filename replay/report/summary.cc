@@ -46,7 +46,7 @@ void add_to_summary(const Module& m, const std::string& by, const std::string& n
     for (CompId c : m.computations())
       for (InstId i : m.comp(c).order)
         if (m.alive(i)) named.emplace(m.inst_name(i), i);
-  for (const MemoryValue& v : memory->alive) {
+  auto count = [&](const MemoryValue& v, int64_t SummaryRow::*bytes) {
     std::string key = by == "module" ? name : by == "line" ? v.source.text() : scope_of(v.op_name);
     const auto found = named.find(v.instruction);
     if (by == "line" && found != named.end()) key = lines.kernel(found->second).text();
@@ -56,8 +56,10 @@ void add_to_summary(const Module& m, const std::string& by, const std::string& n
                                                    : std::string(op_text(m.op(found->second)));
     }
     if (key.empty()) key = v.kind == "argument" ? "(arguments)" : v.kind == "constant" ? "(constants)" : "(unknown)";
-    (*rows)[key].memory += v.bytes;
-  }
+    (*rows)[key].*bytes += v.bytes;
+  };
+  for (const MemoryValue& v : memory->alive) count(v, &SummaryRow::memory);
+  for (const MemoryValue& v : memory->host_alive) count(v, &SummaryRow::host);
 }
 
 SortedSummary sorted(const SummaryRows& rows) {
@@ -82,7 +84,8 @@ Json summary_json(const std::string& file, const std::string& by, std::string_vi
                    {"bytes", r.bytes},
                    {"kernels", r.kernels},
                    {"instructions", r.instructions},
-                   {"peak_bytes", r.memory}});
+                   {"peak_bytes", r.memory},
+                   {"host_at_peak_bytes", r.host}});
   }
   return {{"file", file}, {"by", by}, {"device", device}, {"rows", out}, {"problems", problems}};
 }
