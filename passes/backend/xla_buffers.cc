@@ -5,6 +5,7 @@
 
 #include "ir/aliasing.h"
 #include "ir/analysis/alias_info.h"
+#include "ir/tiling.h"
 #include "passes/backend/buffer_values.h"
 #include "passes/backend/xla_heap.h"
 

@@ -14,14 +14,15 @@ bool runs_beside_others(Opcode op) {
          op == Opcode::Recv;
 }
 
-KernelCost cost_of_kernel(const Module& m, InstId i, const Cost& cost, double cached, const DeviceSpec& device) {
-  KernelCost k{i, cost};
-  k.cached = cached;
-  k.seconds = least_seconds(cost, device, &k.by_memory, &k.known, cached);
+KernelCost cost_of_kernel(const Module& m, InstId i, const KernelReads& reads, const DeviceSpec& device) {
+  KernelCost k{i, reads.cost};
+  k.cached = reads.cached;
+  k.seconds = least_seconds(k.cost, device, &k.by_memory, &k.known, k.cached);
   k.beside = runs_beside_others(m.op(i));
-  // A mark for the compiler costs nothing, and a message or copy beside others may be no kernel.
-  const bool nothing = k.known && k.seconds <= 0;
-  if (!k.beside && !nothing && k.seconds < device.least_kernel_us * 1e-6)
+  // What is not scheduled will be fused before it runs; a mark for the compiler, a call that nobody knows, a message or
+  // a copy beside others may be no kernel.
+  const bool kernel = m.config().is_scheduled && !k.beside && !k.cost.unknown && (k.seconds > 0 || !k.known);
+  if (kernel && k.seconds < device.least_kernel_us * 1e-6)
     k.seconds = device.least_kernel_us * 1e-6, k.by_launch = true, k.by_memory = false;
   return k;
 }
@@ -57,7 +58,7 @@ ModuleCost module_cost(const Module& m, const DeviceSpec& device) {
       times[c.value] += here * often;
       guessed[c.value] = guessed[c.value] || guessed[comp->value] || unknown;
     };
-    std::unordered_map<InstId, double> cached = cache.cached_reads(*comp);
+    const std::unordered_map<InstId, KernelReads> kernels = cache.kernels(*comp);
     for (InstId i : m.post_order(*comp)) {
       const Opcode op = m.op(i);
       if (op == Opcode::While) {
@@ -66,8 +67,8 @@ ModuleCost module_cost(const Module& m, const DeviceSpec& device) {
         for (CompId c : m.called(i)) reached(c, steps < 0 ? 1 : static_cast<double>(steps), steps < 0);
       } else if (op == Opcode::Conditional || op == Opcode::Call) {
         for (CompId c : m.called(i)) reached(c, 1, false);
-      } else if (CostAnalysis::runs(m, i)) {
-        KernelCost k = cost_of_kernel(m, i, analysis.of(i), cached[i], device);
+      } else if (kernels.contains(i)) {
+        KernelCost k = cost_of_kernel(m, i, kernels.at(i), device);
         k.times = here, k.times_known = !guessed[comp->value], k.seconds *= here;
         out.kernels.push_back(k);
       }

@@ -58,7 +58,7 @@ class CacheWalk {
   CacheWalk(const Module& m, CostAnalysis& costs, double capacity, CompId comp)
       : m_(m), costs_(costs), capacity_(capacity), comp_(comp), order_(running_order(m, comp)) {}
 
-  void run(std::unordered_map<InstId, double>* out) {
+  void run(std::unordered_map<InstId, KernelReads>* kernels) {
     for (InstId i : order_) {
       const Opcode op = m_.op(i);
       if (op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call) {
@@ -66,12 +66,14 @@ class CacheWalk {
         clock_ += std::min(costs_.of(i).bytes(), 2 * capacity_);
         touch_operands(i), touched_[key_of(i)] = clock_;
       } else if (CostAnalysis::runs(m_, i)) {
-        const Cost cost = costs_.of(i);
-        double cached = 0;
-        for (InstId o : m_.operands(i)) cached += held(made_by(m_, o), array_bytes(m_.u(), m_.shape_id(o)));
-        cached = std::min(cached, cost.bytes_read);
-        if (out) (*out)[i] = cached;
-        clock_ += cost.bytes() - cached;
+        auto [at, fresh] = kernels->try_emplace(i);
+        KernelReads& k = at->second;
+        if (fresh) k.cost = costs_.of(i);
+        if (capacity_ <= 0) continue;
+        k.cached = 0;
+        for (InstId o : m_.operands(i)) k.cached += held(made_by(m_, o), array_bytes(m_.u(), m_.shape_id(o)));
+        k.cached = std::min(k.cached, k.cost.bytes_read);
+        clock_ += k.cost.bytes() - k.cached;
         touch_operands(i), touched_[key_of(i)] = clock_;
       }
     }
@@ -131,11 +133,11 @@ std::vector<InstId> running_order(const Module& m, CompId comp) {
   return out;
 }
 
-std::unordered_map<InstId, double> SharedCache::cached_reads(CompId comp) {
-  std::unordered_map<InstId, double> out;
-  if (capacity_ <= 0) return out;
+std::unordered_map<InstId, KernelReads> SharedCache::kernels(CompId comp) {
+  std::unordered_map<InstId, KernelReads> out;
   CacheWalk walk(m_, costs_, capacity_, comp);
-  walk.run(nullptr), walk.hand_on(), walk.run(&out);
+  walk.run(&out);
+  if (capacity_ > 0) walk.hand_on(), walk.run(&out);
   return out;
 }
 

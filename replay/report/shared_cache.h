@@ -7,13 +7,18 @@
 
 namespace hlo {
 
+struct KernelReads {
+  Cost cost;          // of one run
+  double cached = 0;  // of the bytes that it reads: they may lie in the cache
+};
+
 class SharedCache {
  public:
   // `bytes`: the cache's size; 0: nothing is kept. Module and costs must live as long.
   SharedCache(const Module& m, CostAnalysis& costs, double bytes) : m_(m), costs_(costs), capacity_(bytes) {}
-  // Of each kernel of `comp`, outside of fusions, in one of its runs. The computation has run before: a body in the turn
-  // before, the entry in the call before.
-  std::unordered_map<InstId, double> cached_reads(CompId comp);
+  // Each kernel of `comp`, outside of fusions. The computation has run before: a body in the turn before, the entry in
+  // the call before.
+  std::unordered_map<InstId, KernelReads> kernels(CompId comp);
 
  private:
   const Module& m_;
