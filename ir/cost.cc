@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "ir/base/check.h"
 #include "ir/base/stack_guard.h"
@@ -55,11 +56,90 @@ double valid_pairs(const WindowDim& w, int64_t in, int64_t out) {
   return n;
 }
 
+// Operations of no product; four real ones and more that a complex one takes count as one, as XLA counts them.
+void add_vectors(Cost* c, ElementType t, double operations) {
+  const Arithmetic p = t == ElementType::F64 || t == ElementType::C128 ? Arithmetic::kF64
+                       : t == ElementType::BF16                        ? Arithmetic::kBF16
+                       : t == ElementType::F16                         ? Arithmetic::kF16
+                                                                       : Arithmetic::kF32;
+  c->flops += operations, c->in_vectors[static_cast<size_t>(p)] += operations;
+}
+
+// Operations of a solver, which libraries make mostly of products: by the faster unit. TF32 is not taken for them.
+void add_solver(Cost* c, ElementType t, double operations) {
+  const bool wide = t == ElementType::F64 || t == ElementType::C128;
+  c->flops += operations;
+  c->in_products[static_cast<size_t>(wide ? Arithmetic::kF64 : Arithmetic::kF32)] += operations;
+}
+
+// What `one` computes, so often; its bytes stay in registers.
+void add_operations(Cost* c, Cost one, double times) {
+  one.bytes_read = one.bytes_written = 0;
+  one *= times;
+  *c += one;
+}
+
+double square_of(const Shape& s) { return s.rank() > 0 ? static_cast<double>(s.dims.back()) : 0; }
+double batch_of(const Shape& s) {
+  double n = 1;
+  for (int k = 0; k + 2 < s.rank(); ++k) n *= static_cast<double>(s.dims[static_cast<size_t>(k)]);
+  return n;
+}
+double cholesky_flops(double n) { return n * n * n / 3; }
+
+// Marks for the compiler, or for how memory is laid out: no time on the device.
+bool moves_nothing(std::string_view target) {
+  for (const char* known :
+       {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "AllocateBuffer", "CreateBuffer", "Pin", "Unpin",
+        "MoveToHost", "MoveToDevice", "annotate_device_placement", "LayoutConstraint", "xla.sdy.FuncResultSharding",
+        "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape", "PartitionId", "AssumeGatherIndicesInBound"})
+    if (target == known) return true;
+  return false;
+}
+
+// Operations of a solver's call by LAPACK's published counts (LAPACK Working Note 41, Operation Counts for the BLAS and
+// LAPACK), complex ones as real ones, of an iteration what comes before it: at least so many. `a`, `b`: the first two
+// operands. Nothing where the call is none of LAPACK's.
+std::optional<double> lapack_flops(std::string_view target, const Shape& a, const Shape& b, const Shape& out,
+                                   const Universe& u) {
+  if (a.rank() < 2) return std::nullopt;
+  auto has = [&](std::string_view word) { return target.find(word) != std::string_view::npos; };
+  // jax names them lapack_sgeqrf_ffi, cusolver_geqrf_ffi, hipsolver_…; XLA has solvers of its own by their plain names.
+  const bool library = has("lapack_") || has("solver_") || has("cublas_") || has("blas_") || has("__cusolver$") ||
+                       has("__cublas$triangularSolve") || has("magma");
+  const double m = static_cast<double>(a.dims[a.dims.size() - 2]), n = square_of(a), batch = batch_of(a);
+  const double k = std::min(m, n), l = std::max(m, n);
+  if (target == "Cholesky" || (library && (has("potrf") || has("cholesky")))) return batch * cholesky_flops(n);
+  if (target == "Qr" || (library && has("geq"))) return batch * 2 * k * k * (l - k / 3);
+  if (target == "ProductOfElementaryHouseholderReflectors" || (library && (has("orgqr") || has("ungqr")))) {
+    const double taus = b.rank() > 0 ? square_of(b) : k;
+    return batch * std::max(4 * m * n * taus - 2 * (m + n) * taus * taus + 4.0 / 3 * taus * taus * taus, 0.0);
+  }
+  if (target == "LuDecomposition" || (library && has("getrf"))) return batch * k * k * (l - k / 3);
+  if (target == "Eigh" || (library && (has("syev") || has("heev")))) return batch * 4.0 / 3 * n * n * n;
+  if (library && (has("gesvd") || has("gesdd"))) return batch * 4 * k * k * (l - k / 3);
+  if (library && (has("sytrd") || has("hetrd"))) return batch * 4.0 / 3 * n * n * n;
+  if (library && has("gehrd")) return batch * 10.0 / 3 * n * n * n;
+  if (library && (has("trsm") || has("triangularSolve"))) {
+    const Shape* x = &out;
+    if (out.is_tuple() && !out.elements.empty()) x = &u[out.elements[0]];
+    return x->is_array() ? std::optional(static_cast<double>(x->elements_count()) * n) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Cost& Cost::operator+=(const Cost& o) {
   flops += o.flops, transcendentals += o.transcendentals, bytes_read += o.bytes_read, bytes_written += o.bytes_written;
-  product |= o.product, narrow |= o.narrow;
+  product |= o.product, unknown |= o.unknown;
+  for (size_t k = 0; k < kArithmetics; ++k) in_products[k] += o.in_products[k], in_vectors[k] += o.in_vectors[k];
+  return *this;
+}
+
+Cost& Cost::operator*=(double times) {
+  flops *= times, transcendentals *= times, bytes_read *= times, bytes_written *= times;
+  for (size_t k = 0; k < kArithmetics; ++k) in_products[k] *= times, in_vectors[k] *= times;
   return *this;
 }
 
@@ -79,6 +159,12 @@ bool CostAnalysis::runs(const Module& m, InstId i) {
     case Opcode::AsyncUpdate:
     case Opcode::AsyncDone:
     case Opcode::CopyDone:
+    // What began is done: it was counted where it began.
+    case Opcode::AllGatherDone:
+    case Opcode::AllReduceDone:
+    case Opcode::CollectivePermuteDone:
+    case Opcode::SendDone:
+    case Opcode::RecvDone:
       return false;
     default:
       return true;
@@ -102,6 +188,111 @@ Cost CostAnalysis::of_computation(CompId comp) {
   return known_[comp] = sum;
 }
 
+void CostAnalysis::add_products(Cost* c, InstId i, double operations) const {
+  const AttrSet& a = m_.attrs(i);
+  const Shape &l = m_.shape(m_.operand(i, 0)), &r = m_.shape(m_.operand(i, 1));
+  if (!l.is_array() || !r.is_array()) return;
+  std::string_view precision = m_.u().text(a.text(Attr::operand_precision));
+  std::string_view algorithm = m_.u().text(a.text(Attr::algorithm));
+  if (m_.op(i) == Opcode::CustomCall) {
+    precision = algorithm = m_.u().text(a.text(Attr::backend_config));
+    const size_t at = algorithm.find("ALG_DOT_");
+    algorithm = at == std::string_view::npos ? std::string_view() : algorithm.substr(at, 40);
+    algorithm = algorithm.substr(0, algorithm.find('"'));
+  }
+  // A complex product is four real ones.
+  if (type_name(l.type).starts_with("c")) operations *= 4;
+  const ProductForm form = product_form(l.type, r.type, precision, algorithm);
+  c->add_product(operations, form.precision);
+  c->in_products[static_cast<size_t>(form.precision)] += operations * (form.times - 1);
+}
+
+// Products by a library, which says what they are by its operands.
+void CostAnalysis::add_library_products(Cost* c, InstId i, std::string_view target) const {
+  const Universe& u = m_.u();
+  const Shape& out = m_.shape(i);
+  const Shape* result = &out;
+  if (out.is_tuple() && !out.elements.empty()) result = &u[out.elements[0]];
+  const auto* labels = m_.attrs(i).get<DimLabels>(Attr::dim_labels);
+  const Shape &l = m_.shape(m_.operand(i, 0)), &r = m_.shape(m_.operand(i, 1));
+  if (!result->is_array() || !l.is_array() || !r.is_array()) return;
+  if (labels) {
+    // Forward: y of x, w; backward: x of y, w and w of x, y.
+    const bool to_input = target.ends_with("BackwardInput"), to_filter = target.ends_with("BackwardFilter");
+    const Shape &y = to_input ? l : to_filter ? r : *result, &w = to_filter ? *result : r;
+    if (y.is_array() && w.rank() == labels->rhs_rank)
+      add_products(c, i,
+                   2 * static_cast<double>(y.elements_count()) * static_cast<double>(w.elements_count()) /
+                       static_cast<double>(std::max<int64_t>(w.dims[static_cast<size_t>(labels->kernel_output)], 1)));
+    return;
+  }
+  // Batch·M·K, batch·K·N and batch·M·N elements: (M·N) · sqrt(l · r / out).
+  const double x = static_cast<double>(l.elements_count()) * static_cast<double>(r.elements_count()),
+               y = static_cast<double>(result->elements_count());
+  double batch = 1;
+  for (int k = 0; k + 2 < result->rank(); ++k) batch *= static_cast<double>(result->dims[static_cast<size_t>(k)]);
+  if (y > 0) add_products(c, i, 2 * y * std::sqrt(x / y / batch));
+}
+
+Cost CostAnalysis::of_call(InstId i) const {
+  const Universe& u = m_.u();
+  const Shape& out = m_.shape(i);
+  Cost c;
+  for (InstId o : m_.operands(i)) c.bytes_read += bytes_of(u, m_.shape_id(o));
+  c.bytes_written = bytes_of(u, m_.shape_id(i));
+  const std::string_view target = u.text(m_.attrs(i).text(Attr::custom_call_target));
+  c.bytes_written -= scratch_of(u, m_.shape_id(i), target);
+  const bool convolution = target.starts_with("__cudnn$conv"), products = target.starts_with("__cublas$");
+  if ((convolution || (products && target != "__cublas$triangularSolve")) && m_.operand_count(i) >= 2) {
+    add_library_products(&c, i, target);
+    c.product = true, c.unknown = c.flops <= 0;
+    return c;
+  }
+  if (moves_nothing(target)) return {};
+  if (target == "__cub$DeviceRadixSort" || target == "xla.gpu.ext.cub_sort_pairs" ||
+      target == "xla.gpu.ext.cub_sort_keys" || target == "TopK" || target == "__gpu$TopK")
+    return c;  // by bytes alone: how many comparisons it takes is the library's own
+  if (m_.operand_count(i) > 0 && m_.shape(m_.operand(i, 0)).is_array()) {
+    const Shape &a = m_.shape(m_.operand(i, 0)), &b = m_.shape(m_.operand(i, m_.operand_count(i) > 1 ? 1 : 0));
+    if (std::optional<double> flops = lapack_flops(target, a, b, out, u)) {
+      add_solver(&c, a.type, *flops);
+      return c;
+    }
+  }
+  c.unknown = true;
+  return c;
+}
+
+std::unordered_map<InstId, double> CostAnalysis::needed_elements(CompId body) const {
+  auto count = [&](InstId i) {
+    const Shape& s = m_.shape(i);
+    return s.is_array() ? static_cast<double>(s.elements_count()) : 0;
+  };
+  std::unordered_map<InstId, double> needed;
+  const auto& order = m_.post_order(body);
+  for (InstId i : order) needed[i] = 0;
+  for (InstId p : m_.comp(body).params) needed[p] = 0;
+  const InstId root = m_.comp(body).root;
+  needed[root] = count(root);
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    const InstId i = *at;
+    const Opcode op = m_.op(i);
+    const bool picks = op == Opcode::Slice || op == Opcode::DynamicSlice || op == Opcode::Gather;
+    const bool one_by_one = op_info(op).elementwise || op == Opcode::Bitcast || op == Opcode::Reshape ||
+                            op == Opcode::Transpose || op == Opcode::Broadcast || op == Opcode::Copy ||
+                            op == Opcode::Reverse;
+    // What is updated in place stays where it is.
+    const bool updates = op == Opcode::DynamicUpdateSlice;
+    for (size_t k = 0; k < m_.operand_count(i); ++k) {
+      const InstId o = m_.operand(i, k);
+      const bool as_many = one_by_one || (picks && k == 0);
+      const double more = updates && k == 0 ? 0 : as_many && m_.shape(i).is_array() ? needed[i] : count(o);
+      needed[o] = std::min(needed[o] + more, count(o));
+    }
+  }
+  return needed;
+}
+
 Cost CostAnalysis::of(InstId i) {
   const Universe& u = m_.u();
   const AttrSet& a = m_.attrs(i);
@@ -123,9 +314,8 @@ Cost CostAnalysis::of(InstId i) {
       if (trip_count(i) < 0) steps = 1;
       Cost one = of_computation(a.comp(Attr::body));
       one += of_computation(a.comp(Attr::condition));
-      c = one;
-      c.flops *= steps, c.transcendentals *= steps, c.bytes_read *= steps, c.bytes_written *= steps;
-      return c;
+      one *= steps;
+      return one;
     }
     case Opcode::Conditional: {
       // One of them runs: the dearest.
@@ -138,25 +328,19 @@ Cost CostAnalysis::of(InstId i) {
       return m_.called(i).empty() ? c : of_computation(m_.called(i)[0]);
     case Opcode::Fusion: {
       CompId body = m_.called(i)[0];
-      Cost inside = of_computation(body);
-      c.flops = inside.flops, c.transcendentals = inside.transcendentals;
-      c.product = inside.product, c.narrow = inside.narrow;
+      const std::unordered_map<InstId, double> needed = needed_elements(body);
+      for (InstId inside : m_.post_order(body)) {
+        Cost one = of(inside);
+        const double all = elements(m_.shape_id(inside)), some = needed.at(inside);
+        if (op_info(m_.op(inside)).elementwise && some < all) one *= some / all;
+        c += one;
+      }
+      c.bytes_read = c.bytes_written = 0;
       memory();
       // Of what is sliced, gathered or updated only that part moves.
       for (InstId p : m_.comp(body).params) {
-        double whole = bytes_of(u, m_.shape_id(p)), used = 0;
-        bool parts = m_.user_count(p) > 0;
-        for (InstId user : m_.users(p)) {
-          bool slice =
-              (m_.op(user) == Opcode::DynamicSlice || m_.op(user) == Opcode::Slice || m_.op(user) == Opcode::Gather) &&
-              m_.operand(user, 0) == p;
-          bool update = m_.op(user) == Opcode::DynamicUpdateSlice && m_.operand(user, 0) == p;
-          if (slice)
-            used += bytes_of(u, m_.shape_id(user));
-          else if (!update)
-            parts = false;
-        }
-        if (parts && used < whole) c.bytes_read -= whole - used;
+        const double whole = bytes_of(u, m_.shape_id(p)), all = elements(m_.shape_id(p)), some = needed.at(p);
+        if (m_.shape(p).is_array() && some < all) c.bytes_read -= whole * (1 - some / all);
       }
       InstId root = m_.comp(body).root;
       if (m_.op(root) == Opcode::DynamicUpdateSlice && !is_beside_device_memory(out))
@@ -172,9 +356,9 @@ Cost CostAnalysis::of(InstId i) {
       count_move(u, m_.shape_id(m_.operand(i, 1)), m_.shape_id(m_.operand(i, 1)), m_.shape_id(i), &c);
       return c;
     case Opcode::CopyStart: {
-      // On a TPU between its memories; a GPU's go to the host and are no kernels.
+      // Between a TPU's memories, or a GPU's and its host's.
       const ShapeId from = m_.shape_id(m_.operand(i, 0)), to = out.is_tuple() ? out.elements[0] : m_.shape_id(i);
-      if (has_tiles(u[from]) && has_tiles(u[to])) count_move(u, to, from, to, &c);
+      count_move(u, to, from, to, &c);
       return c;
     }
     case Opcode::Dot:
@@ -183,8 +367,7 @@ Cost CostAnalysis::of(InstId i) {
       double depth = 1;
       const Shape& l = m_.shape(m_.operand(i, 0));
       for (int64_t d : a.ints(Attr::lhs_contracting_dims)) depth *= static_cast<double>(l.dims[static_cast<size_t>(d)]);
-      c.flops = 2 * static_cast<double>(out.elements_count()) * depth;
-      c.product = true, c.narrow = type_bits(l.type) <= 8;
+      add_products(&c, i, 2 * static_cast<double>(out.elements_count()) * depth);
       return c;
     }
     case Opcode::Convolution: {
@@ -197,18 +380,16 @@ Cost CostAnalysis::of(InstId i) {
       for (size_t k = 0; window && k < window->dims.size(); ++k)
         pairs *= valid_pairs(window->dims[k], l.dims[static_cast<size_t>(labels->input_spatial[k])],
                              out.dims[static_cast<size_t>(labels->output_spatial[k])]);
-      c.flops = 2 * pairs * static_cast<double>(out.dims[static_cast<size_t>(labels->output_batch)]) *
-                static_cast<double>(out.dims[static_cast<size_t>(labels->output_feature)]) *
-                static_cast<double>(r.dims[static_cast<size_t>(labels->kernel_input)]);
-      c.product = true, c.narrow = type_bits(l.type) <= 8;
+      add_products(&c, i,
+                   2 * pairs * static_cast<double>(out.dims[static_cast<size_t>(labels->output_batch)]) *
+                       static_cast<double>(out.dims[static_cast<size_t>(labels->output_feature)]) *
+                       static_cast<double>(r.dims[static_cast<size_t>(labels->kernel_input)]));
       return c;
     }
     case Opcode::Reduce: {
       memory();
       double in = elements(m_.shape_id(m_.operand(i, 0))), results = elements(m_.shape_id(i));
-      Cost one = of_computation(m_.called(i)[0]);
-      c.flops = std::max(in - results, 0.0) * one.flops,
-      c.transcendentals = std::max(in - results, 0.0) * one.transcendentals;
+      add_operations(&c, of_computation(m_.called(i)[0]), std::max(in - results, 0.0));
       return c;
     }
     case Opcode::ReduceWindow:
@@ -220,7 +401,7 @@ Cost CostAnalysis::of(InstId i) {
       Cost one;
       for (CompId called : m_.called(i)) one += of_computation(called);
       double n = elements(op == Opcode::ReduceWindow ? m_.shape_id(i) : m_.shape_id(m_.operand(i, 1)));
-      c.flops = n * std::max(window - 1, 1.0) * one.flops;
+      add_operations(&c, one, n * std::max(window - 1, 1.0));
       return c;
     }
     case Opcode::Map:
@@ -234,101 +415,128 @@ Cost CostAnalysis::of(InstId i) {
       double rounds = 1;
       if (op == Opcode::Sort)
         for (double k = n; k > 2; k /= 2) ++rounds;
-      c.flops = n * rounds * one.flops;
+      add_operations(&c, one, n * rounds);
       return c;
     }
-    case Opcode::CustomCall: {
+    case Opcode::CustomCall:
+      return of_call(i);
+    case Opcode::Cholesky: {
       memory();
-      // The libraries' products say what they are by their operands.
-      std::string_view target = u.text(a.text(Attr::custom_call_target));
-      c.bytes_written -= scratch_of(u, m_.shape_id(i), target);
-      if ((target.starts_with("__cudnn$conv") || target.starts_with("__cublas")) && m_.operand_count(i) >= 2) {
-        c.product = true;
-        const Shape* result = &out;
-        if (out.is_tuple() && !out.elements.empty()) result = &u[out.elements[0]];
-        const auto* labels = a.get<DimLabels>(Attr::dim_labels);
-        const Shape &l = m_.shape(m_.operand(i, 0)), &r = m_.shape(m_.operand(i, 1));
-        if (labels && result->is_array() && l.is_array() && r.is_array()) {
-          // Forward: y of x, w; backward: x of y, w and w of x, y.
-          const bool to_input = target.ends_with("BackwardInput"), to_filter = target.ends_with("BackwardFilter");
-          const Shape &y = to_input ? l : to_filter ? r : *result, &w = to_filter ? *result : r;
-          if (y.is_array() && w.rank() == labels->rhs_rank)
-            c.flops = 2 * static_cast<double>(y.elements_count()) * static_cast<double>(w.elements_count()) /
-                      static_cast<double>(std::max<int64_t>(w.dims[static_cast<size_t>(labels->kernel_output)], 1));
-        } else if (!labels && result->is_array() && l.is_array() && r.is_array()) {
-          // Batch·M·K, batch·K·N and batch·M·N elements: (M·N) · sqrt(l · r / out).
-          double x = static_cast<double>(l.elements_count()) * static_cast<double>(r.elements_count()),
-                 y = static_cast<double>(result->elements_count());
-          double batch = 1;
-          for (int k = 0; k + 2 < result->rank(); ++k)
-            batch *= static_cast<double>(result->dims[static_cast<size_t>(k)]);
-          if (y > 0) c.flops = 2 * y * std::sqrt(x / y / batch);
-        }
-      }
+      add_solver(&c, out.type, cholesky_flops(square_of(out)) * batch_of(out));
       return c;
     }
+    case Opcode::TriangularSolve: {
+      memory();
+      const Shape& a_shape = m_.shape(m_.operand(i, 0));
+      add_solver(&c, out.type, static_cast<double>(out.elements_count()) * square_of(a_shape));
+      return c;
+    }
+    case Opcode::Fft: {
+      memory();
+      // 5 n log2 n of a complex one, half of it of a real one.
+      const Shape& in = m_.shape(m_.operand(i, 0));
+      double n = 1;
+      for (int64_t d : a.ints(Attr::fft_length)) n *= static_cast<double>(d);
+      const bool real = !type_name(in.type).starts_with("c") || !type_name(out.type).starts_with("c");
+      const Shape& whole = type_name(in.type).starts_with("c") ? out : in;
+      if (n > 1)
+        add_vectors(&c, whole.type, static_cast<double>(whole.elements_count()) * (real ? 2.5 : 5.0) * std::log2(n));
+      return c;
+    }
+    // Of a pair the first one: an all-gather-start gives its operands and its results, send and receive their buffers.
+    case Opcode::AllGatherStart:
+    case Opcode::CollectivePermuteStart: {
+      for (InstId o : m_.operands(i)) c.bytes_read += bytes_of(u, m_.shape_id(o));
+      if (out.is_tuple() && out.elements.size() > 1) c.bytes_written = bytes_of(u, out.elements[1]);
+      return c;
+    }
+    case Opcode::Send:
+      c.bytes_read = bytes_of(u, m_.shape_id(m_.operand(i, 0)));
+      return c;
+    case Opcode::Recv:
+      if (out.is_tuple() && !out.elements.empty()) c.bytes_written = bytes_of(u, out.elements[0]);
+      return c;
     case Opcode::RngBitGenerator:
     case Opcode::Rng:
       memory();
-      c.flops = elements(m_.shape_id(i));
+      add_vectors(&c, ElementType::U32, elements(m_.shape_id(i)));
       return c;
     default:
       break;
   }
   if (info.elementwise && out.is_array() && op != Opcode::Copy && op != Opcode::BitcastConvert) {
     memory();
-    (info.transcendental ? c.transcendentals : c.flops) = elements(m_.shape_id(i));
-    if (op == Opcode::Convert) c.flops = 0;
+    if (op == Opcode::Convert) return c;
+    add_vectors(&c, out.type, elements(m_.shape_id(i)));
+    if (info.transcendental) std::swap(c.flops, c.transcendentals);
     return c;
   }
   if (info.cls == OpClass::Collective || (runs(m_, i) && info.cls != OpClass::Async)) memory();
   return c;
 }
 
-namespace {
-// Memory GB/s, f32 and bf16-matrix TFLOP/s of the data sheets (SXM where there are several), and the limits of a
-// multiprocessor by compute capability.
-constexpr DeviceSpec kDevices[] = {
-    {"T4", 320, 8.1, 65, 40, 65536, 64, 32, 16, "sm_75"},
-    {"V100", 900, 15.7, 125, 80, 65536, 96, 64, 32, "sm_70"},
-    {"A10G", 600, 31.2, 70, 80, 65536, 100, 48, 16, "sm_86"},
-    {"A100", 2039, 19.5, 312, 108, 65536, 164, 64, 32, "sm_80"},
-    {"L4", 300, 30.3, 121, 58, 65536, 100, 48, 24, "sm_89"},
-    {"RTX4090", 1008, 82.6, 165, 128, 65536, 100, 48, 24, "sm_89"},
-    {"H100", 3350, 66.9, 989, 132, 65536, 228, 64, 32, "sm_90"},
-    {"H200", 4800, 66.9, 989, 132, 65536, 228, 64, 32, "sm_90"},
-    // A chip each, as cloud.google.com/tpu/docs/{v4,v5e,v5p,v6e} say. Of their vector units the sheets say nothing: the
-    // matrix units' peak is a bound that holds for them as well.
-    {"TPU v4", 1228, 275, 275, 0, 0, 0, 0, 0, "", 275, 32},
-    {"TPU v5e", 819, 197, 197, 0, 0, 0, 0, 0, "", 393, 16},
-    {"TPU v5p", 2765, 459, 459, 0, 0, 0, 0, 0, "", 918, 95},
-    {"TPU v6e", 1638, 918, 918, 0, 0, 0, 0, 0, "", 1836, 32},
-};
-}  // namespace
-
-std::span<const DeviceSpec> device_specs() { return kDevices; }
-
-const DeviceSpec& device_spec(std::string_view name) {
-  auto plain = [](std::string_view text) {
-    std::string out;
-    for (char c : text)
-      if (c != ' ') out += static_cast<char>(toupper(static_cast<unsigned char>(c)));
+ProductForm product_form(ElementType l, ElementType r, std::string_view precision, std::string_view algorithm) {
+  std::string words(algorithm);
+  for (char& c : words) c = static_cast<char>(tolower(static_cast<unsigned char>(c)));
+  if (size_t at = words.find("dot_"); at != std::string::npos && words.find("unset") == std::string::npos) {
+    const std::string_view how = std::string_view(words).substr(at);
+    ProductForm out;
+    out.times = how.find("_x3") != how.npos ? 3 : how.find("_x6") != how.npos ? 6 : how.find("_x9") != how.npos ? 9 : 1;
+    auto begins = [&](std::string_view name) { return how.starts_with(name); };
+    out.precision = begins("dot_tf32")                         ? Arithmetic::kTF32
+                    : begins("dot_bf16")                       ? Arithmetic::kBF16
+                    : begins("dot_f16")                        ? Arithmetic::kF16
+                    : begins("dot_f64")                        ? Arithmetic::kF64
+                    : begins("dot_any_f8") || begins("dot_f8") ? Arithmetic::kF8
+                                                               : Arithmetic::kF32;
     return out;
-  };
-  const std::string wanted = plain(name);
-  std::string list;
-  for (const DeviceSpec& d : kDevices) {
-    if (plain(d.name) == wanted || (!d.is_gpu() && plain(d.name) == "TPU" + wanted)) return d;
-    list += (list.empty() ? "" : ", ") + std::string(d.name);
   }
-  fail(FailureKind::kUsage, "unknown device '{}'; there are {}", name, list);
+  // The wider one: the other is widened first.
+  const ElementType t = type_bits(r) > type_bits(l) ? r : l;
+  switch (t) {
+    case ElementType::F64:
+    case ElementType::C128:
+      return {Arithmetic::kF64, 1};
+    case ElementType::BF16:
+      return {Arithmetic::kBF16, 1};
+    case ElementType::F16:
+      return {Arithmetic::kF16, 1};
+    case ElementType::F32:
+    case ElementType::C64: {
+      // XLA lets cuBLAS and cuDNN round to TF32 at default and at high (stream_executor/cuda/cuda_blas_lt.cc).
+      const bool highest = precision.find("highest") != precision.npos || precision.find("HIGHEST") != precision.npos;
+      return {highest ? Arithmetic::kF32 : Arithmetic::kTF32, 1};
+    }
+    default:
+      break;
+  }
+  const bool real = type_name(t).starts_with("f");
+  if (type_bits(t) == 8 && real) return {Arithmetic::kF8, 1};
+  if (type_bits(t) < 8 && real) return {Arithmetic::kF4, 1};
+  if (type_bits(t) <= 8) return {Arithmetic::kS8, 1};
+  return {Arithmetic::kF32, 1};  // whole numbers, by the vectors' units, which are no faster than in f32
 }
 
-double least_seconds(const Cost& c, const DeviceSpec& d, bool* by_memory) {
-  double memory = c.bytes() / (d.memory_gb_s * 1e9);
-  double rate = !c.product ? d.f32_tflops : c.narrow && d.narrow_tflops > 0 ? d.narrow_tflops : d.matrix_tflops;
-  double compute = (c.flops + c.transcendentals) / (rate * 1e12);
+double least_seconds(const Cost& c, const DeviceSpec& d, bool* by_memory, bool* known, double cached) {
+  // All pass the cache; what it does not hold comes through it from the memory at the same time.
+  const double uncached = std::max(c.bytes() - cached, 0.0) / (d.memory_gb_s * 1e9),
+               memory = std::max(uncached, cached > 0 && d.l2_gb_s > 0 ? c.bytes() / (d.l2_gb_s * 1e9) : 0.0);
+  bool all = !c.unknown;
+  // Products have one kind of unit for all precisions; the vectors' units of several may work at once.
+  double products = 0, vectors = 0;
+  for (size_t k = 0; k < kArithmetics; ++k) {
+    const auto p = static_cast<Arithmetic>(k);
+    auto seconds = [&](double operations, double rate) {
+      if (operations <= 0) return 0.0;
+      if (rate <= 0) all = false;
+      return rate > 0 ? operations / (rate * 1e12) : 0.0;
+    };
+    if (c.in_products[k] > 0) products += seconds(c.in_products[k], d.product_tflops(p));
+    if (c.in_vectors[k] > 0) vectors = std::max(vectors, seconds(c.in_vectors[k], d.vector_tflops(p)));
+  }
+  const double compute = std::max(products, vectors);
   if (by_memory) *by_memory = memory >= compute;
+  if (known) *known = all;
   return std::max(memory, compute);
 }
 

@@ -2,12 +2,13 @@
 // (xla/service/hlo_cost_analysis.cc): a multiply-add is two operations, a fusion reads its parameters and writes its
 // results once.
 #pragma once
-#include <span>
+#include <array>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "ir/module.h"
+#include "ir/target/data_sheet.h"
 
 namespace hlo {
 
@@ -15,9 +16,16 @@ struct Cost {
   double flops = 0, transcendentals = 0;
   double bytes_read = 0, bytes_written = 0;
   bool product = false;  // matrix units can do it
-  bool narrow = false;   // …of elements of a byte, in part at least
+  bool unknown = false;  // it calls what nobody has counted: `flops` is too small
+  // The same operations by the units that can do them and by precision (indices are Arithmetic's): products, with those
+  // that an algorithm like BF16_BF16_F32_X3 adds, and all others.
+  std::array<double, kArithmetics> in_products{}, in_vectors{};
   double bytes() const { return bytes_read + bytes_written; }
+  void add_product(double operations, Arithmetic p) {
+    flops += operations, product = true, in_products[static_cast<size_t>(p)] += operations;
+  }
   Cost& operator+=(const Cost& o);
+  Cost& operator*=(double times);
 };
 
 class CostAnalysis {
@@ -32,25 +40,29 @@ class CostAnalysis {
   static bool runs(const Module& m, InstId inst);
 
  private:
+  Cost of_call(InstId call) const;
+  // How many elements of each array within a fusion its results are made of at most, where slices and gathers pick.
+  std::unordered_map<InstId, double> needed_elements(CompId body) const;
+  void add_products(Cost* cost, InstId product, double operations) const;
+  void add_library_products(Cost* cost, InstId call, std::string_view target) const;
+
   const Module& m_;
   std::unordered_map<CompId, Cost> known_;
 };
 
-// A device by its data sheet, for bounds.
-struct DeviceSpec {
-  std::string_view name;
-  double memory_gb_s, f32_tflops, matrix_tflops;                             // matrix: bf16 with f32 sums, dense
-  int sms, registers_per_sm, shared_kb_per_sm, warps_per_sm, blocks_per_sm;  // 0 of a TPU
-  std::string_view sm;
-  double narrow_tflops = 0;  // of products of bytes; 0: taken for matrix_tflops
-  double memory_gb = 0;      // its size; 0: not told here
-  bool is_gpu() const { return sms > 0; }
+// How a card computes products of two such operands. `precision`, `algorithm`: as HLO has them (`{highest,highest}`,
+// `dot_bf16_bf16_f32_x3`), or a library's configuration as JSON, in capitals. f32 may be TF32 unless they forbid it.
+// `times`: products that one takes.
+struct ProductForm {
+  Arithmetic precision = Arithmetic::kTF32;
+  double times = 1;
 };
-std::span<const DeviceSpec> device_specs();
-// By name, whatever its case and spaces, of a TPU without that word, too; Failure(kUsage) listing them otherwise.
-const DeviceSpec& device_spec(std::string_view name);
+ProductForm product_form(ElementType lhs, ElementType rhs, std::string_view precision, std::string_view algorithm);
 
-// Seconds that the cost takes at least, and which limit that is.
-double least_seconds(const Cost& cost, const DeviceSpec& device, bool* by_memory);
+// Seconds that the cost takes at least, and which limit that is. `known` false: a call's operations are unknown, or the
+// data sheet is silent about a precision; what is known of it takes so long. `cached`: of its bytes, those that may lie
+// in the cache that all multiprocessors share.
+double least_seconds(const Cost& cost, const DeviceSpec& device, bool* by_memory, bool* known = nullptr,
+                     double cached = 0);
 
 }  // namespace hlo

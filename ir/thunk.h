@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/analysis/gpu_target.h"
 #include "ir/buffer.h"
+#include "ir/target/gpu_target.h"
 
 namespace hlo {
 
@@ -25,7 +25,7 @@ struct Thunk {
 
 // Of a scheduled module. Launches are those of the GPU.
 std::vector<Thunk> build_thunks(const Module& scheduled, const BufferAssignment& buffers,
-                                const GpuTarget& target = named_gpu_target("H200"));
+                                const GpuTarget& target = default_gpu_target());
 // XLA's last step: five and more in a row that need no answer from the device become one command buffer.
 std::vector<Thunk> with_command_buffers(std::vector<Thunk> thunks);
 

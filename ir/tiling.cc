@@ -39,8 +39,11 @@ bool read_tiles(std::string_view rest, std::vector<Dims>* tiles) {
 bool has_tiles(const Shape& s) { return s.is_array() && !s.layout.rest.empty() && !s.layout.rest.starts_with("E("); }
 
 bool is_beside_device_memory(const Shape& s) {
-  return s.layout.rest.starts_with("T(") && s.layout.rest.find("S(") != std::string::npos;
+  const std::string& rest = s.layout.rest;
+  return (rest.starts_with("T(") && rest.find("S(") != std::string::npos) || rest.starts_with("S(5)");
 }
+
+bool is_in_host_memory(const Shape& s) { return s.is_array() && s.layout.rest.find("S(5)") != std::string::npos; }
 
 std::optional<TiledOrder> TiledOrder::of(const Shape& s) {
   std::vector<Dims> tiles;

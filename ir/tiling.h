@@ -15,8 +15,11 @@ namespace hlo {
 bool has_tiles(const Shape& s);
 
 // Does an array lie elsewhere than in the device's large memory: `S(1)` and up behind tiles, the TPU's memories on the
-// chip and the host's? Without tiles the number says nothing of the kind (a GPU's S(1) is device memory, too).
+// chip and the host's, or `S(5)` without tiles, a GPU's host? Another number without tiles says nothing of the kind (a
+// GPU's S(1) is device memory, too).
 bool is_beside_device_memory(const Shape& s);
+// Is it an array in the host's memory: memory space 5 (Layout::kHostMemorySpace of xla/layout.h)?
+bool is_in_host_memory(const Shape& s);
 
 class TiledOrder {
  public:

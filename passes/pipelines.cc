@@ -2,8 +2,8 @@
 
 #include <fmt/ranges.h>
 
-#include "ir/analysis/gpu_target.h"
 #include "ir/base/check.h"
+#include "ir/target/gpu_target.h"
 #include "passes/pipelines/lists.h"
 
 namespace hlo {

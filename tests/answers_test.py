@@ -721,7 +721,7 @@ def advice_is_tried(tmp):
  v = f32[256,8192] convert(eq)
  ROOT d = f32[256,512] dot(v, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}""")
     dump = dumped(tmp / "gpu", one_hot, one_hot)
-    (dump / "module_0001.m.gpu_target_config.pbtxt").write_text((data.parent / "ir" / "analysis" / "targets" / "a100_sxm_80.pbtxt").read_text())
+    (dump / "module_0001.m.gpu_target_config.pbtxt").write_text((data.parent / "ir" / "target" / "targets" / "a100_sxm_80.pbtxt").read_text())
     found = [f for f in found_in(dump, "--try") if f["kind"] == "one-hot-product"]
     tried = found[0]["tried"] if found else {}
     expect("a lookup by a product, changed and compiled", tried.get("compiled") and tried["helps"] and tried["seconds_after"] < tried["seconds_before"], found)

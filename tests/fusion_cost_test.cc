@@ -101,5 +101,30 @@ TEST(FusionCost, DescribedGpus) {
   EXPECT_EQ(named_gpu_target("a100").core_count, named_gpu_target("A100-SXM-80").core_count);
 }
 
+// Two sources for one card: what its vendor's data sheet says is what XLA's description comes to, but for rounding.
+TEST(GpuTargets, DataSheetsAgreeWithDescriptions) {
+  int compared = 0;
+  for (const DeviceSpec& sheet : device_specs()) {
+    if (sheet.description.empty()) continue;
+    const GpuDescription* text = find_gpu_description(sheet.name);
+    ASSERT_NE(text, nullptr) << sheet.name;
+    EXPECT_EQ(sheet.description, text->name);
+    const DeviceSpec told = described_spec(text->text);
+    EXPECT_NEAR(told.memory_gb_s / sheet.memory_gb_s, 1, 0.05) << sheet.name;
+    for (size_t k = 0; k < kArithmetics; ++k) {
+      const auto p = static_cast<Arithmetic>(k);
+      for (const auto& [x, y] :
+           {std::pair(told.vector.of(p), sheet.vector.of(p)), {told.tensor.of(p), sheet.tensor.of(p)}})
+        if (x > 0 && y > 0) EXPECT_NEAR(x / y, 1, 0.03) << sheet.name << ' ' << k, ++compared;
+    }
+    EXPECT_EQ(sheet.sms, named_gpu_target(sheet.name).core_count);
+    EXPECT_GT(sheet.warps_per_sm, 0) << sheet.name;
+  }
+  EXPECT_GE(compared, 30);
+  EXPECT_EQ(device_spec("A100-SXM-80").name, "A100");
+  EXPECT_EQ(device_spec("p100").description, "p100");
+  EXPECT_EQ(default_device_spec().name, kDefaultGpu);
+}
+
 }  // namespace
 }  // namespace hlo

@@ -113,14 +113,14 @@ TEST(TpuCost, TheChipsOwnMemoryCostsNoBandwidth) {
             4096);
   // A GPU's S(1) is memory of the device.
   EXPECT_EQ(bytes_of_root("p = f32[8,128]{1,0:S(1)} parameter(0)\nROOT n = f32[8,128]{1,0} negate(p)"), 2 * 4096);
-  // What brings it there reads the large memory; a GPU's copy-starts are no kernels.
+  // What brings it there reads the large memory; a GPU's reads what goes to the host.
   EXPECT_EQ(bytes_of_root("p = f32[8,128]{1,0:T(8,128)} parameter(0)\n"
                           "ROOT c = (f32[8,128]{1,0:T(8,128)S(1)}, f32[8,128]{1,0:T(8,128)}, u32[]{:S(2)}) "
                           "copy-start(p)"),
             4096);
   EXPECT_EQ(bytes_of_root("p = f32[8,128]{1,0} parameter(0)\n"
                           "ROOT c = (f32[8,128]{1,0:S(5)}, f32[8,128]{1,0}, u32[]) copy-start(p)"),
-            0);
+            4096);
   EXPECT_EQ(bytes_of_root("p = f32[8,128]{1,0:T(8,128)} parameter(0)\n"
                           "ROOT s = f32[4,128]{1,0:T(4,128)S(1)} slice(p), slice={[0:4], [0:128]}"),
             2048);
@@ -132,11 +132,12 @@ TEST(TpuCost, DataSheets) {
   EXPECT_EQ(device_spec("h100").name, "H100");
   EXPECT_THROW(device_spec("v9"), Failure);
   Cost c;
-  c.flops = 393e12, c.product = true;
+  c.add_product(393e12, Arithmetic::kBF16);
   EXPECT_NEAR(least_seconds(c, device_spec("v5e"), nullptr), 393.0 / 197, 1e-9);
-  c.narrow = true;  // bytes run twice as fast
-  EXPECT_NEAR(least_seconds(c, device_spec("v5e"), nullptr), 1, 1e-9);
   EXPECT_NEAR(least_seconds(c, device_spec("H100"), nullptr), 393.0 / 989, 1e-9);
+  Cost bytes;
+  bytes.add_product(393e12, Arithmetic::kS8);  // run twice as fast
+  EXPECT_NEAR(least_seconds(bytes, device_spec("v5e"), nullptr), 1, 1e-9);
 }
 
 // --- the verifier: what TPU stages may do, and nobody else ---

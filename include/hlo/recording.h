@@ -141,7 +141,7 @@ HLO_EXPORT Recording replay(const Module& module, const ReplayOptions& options =
 HLO_EXPORT std::string diff_json(const Module& a, const Module& b);
 
 // What a module costs by counting and what it holds in memory, as `hlo-replay cost --json` and `memory --json` tell it.
-// `device`: of the data sheets (`H100`); `by`: line, scope, value.
+// `device`: of the data sheets (`H200`); `by`: line, scope, value.
 HLO_EXPORT std::string cost_json(const Module& module, const std::string& device = {});
 HLO_EXPORT std::string memory_json(const Module& module, const std::string& by = "line");
 

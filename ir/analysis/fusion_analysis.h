@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ir/analysis/fusion_view.h"
-#include "ir/analysis/gpu_target.h"
+#include "ir/target/gpu_target.h"
 
 namespace hlo {
 

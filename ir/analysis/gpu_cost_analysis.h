@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ir/analysis/gpu_target.h"
 #include "ir/module.h"
+#include "ir/target/gpu_target.h"
 
 namespace hlo {
 

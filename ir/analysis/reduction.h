@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "ir/analysis/gpu_target.h"
 #include "ir/module.h"
+#include "ir/target/gpu_target.h"
 
 namespace hlo {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "ir/analysis/fusion_view.h"
-#include "ir/analysis/gpu_target.h"
 #include "ir/analysis/operand_dims.h"
+#include "ir/target/gpu_target.h"
 
 namespace hlo {
 

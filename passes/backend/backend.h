@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "ir/buffer.h"
+#include "ir/target/gpu_target.h"
 
 namespace hlo {
 
@@ -27,7 +28,8 @@ void update_schedule(Module& m, CompId c, const std::vector<InstId>& before);
 BufferAssignment assign_buffers(const Module& m, const BufferRules& rules);
 // XLA's (xla/service/buffer_assignment.cc): results and donated arguments take temporary values while they are free, a
 // result lies where an operand lay where XLA lets it, the rest is one block.
-BufferAssignment assign_buffers(const Module& m);
+BufferAssignment assign_buffers(const Module& m, const GpuTarget& gpu);
+BufferAssignment assign_buffers(const Module& m);  // for the default GPU
 // The first value that another one is written over before its last reader comes, in words; none: every reader finds
 // what was written for it.
 std::optional<std::string> overwritten_value(const Module& m, const BufferAssignment& assignment,

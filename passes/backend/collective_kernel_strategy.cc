@@ -3,8 +3,8 @@
 // xla/backends/gpu/runtime/all_reduce.cc): which small sums over devices a kernel of XLA's own does, and how.
 #include <bit>
 
-#include "ir/analysis/gpu_target.h"
 #include "ir/analysis/messages.h"
+#include "ir/target/gpu_target.h"
 #include "passes/rewrite.h"
 #include "passes/simplify/collectives.h"
 

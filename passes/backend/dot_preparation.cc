@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "ir/analysis/fusion_view.h"
-#include "ir/analysis/gpu_target.h"
+#include "ir/target/gpu_target.h"
 #include "passes/layout/physical.h"
 
 namespace hlo {

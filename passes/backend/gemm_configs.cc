@@ -2,7 +2,7 @@
 // convert_triton_gemm_config.cc) where there is no device to measure on.
 #include <nlohmann/json.hpp>
 
-#include "ir/analysis/gpu_target.h"
+#include "ir/target/gpu_target.h"
 #include "passes/backend/gemm_tiles.h"
 #include "passes/rewrite.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/analysis/gpu_target.h"
+#include "ir/target/gpu_target.h"
 #include "passes/backend/gemm_call.h"
 #include "passes/rewrite.h"
 

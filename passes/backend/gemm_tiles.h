@@ -2,8 +2,8 @@
 #pragma once
 #include <optional>
 
-#include "ir/analysis/gpu_target.h"
 #include "ir/module.h"
+#include "ir/target/gpu_target.h"
 
 namespace hlo {
 

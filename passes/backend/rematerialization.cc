@@ -7,9 +7,9 @@
 #include <unordered_set>
 
 #include "ir/aliasing.h"
-#include "ir/analysis/gpu_target.h"
 #include "ir/base/checked.h"
 #include "ir/base/stack_guard.h"
+#include "ir/target/gpu_target.h"
 #include "passes/backend/remat_memory.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"

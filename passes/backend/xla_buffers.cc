@@ -5,6 +5,7 @@
 
 #include "ir/aliasing.h"
 #include "ir/analysis/alias_info.h"
+#include "ir/tiling.h"
 #include "passes/backend/buffer_values.h"
 #include "passes/backend/xla_heap.h"
 
@@ -66,7 +67,7 @@ class Times {
 
 class XlaBufferAssigner : BufferValues {
  public:
-  explicit XlaBufferAssigner(const Module& m) : BufferValues(m, kXlaRules), aliases_(m, named_gpu_target("H200")) {
+  XlaBufferAssigner(const Module& m, const GpuTarget& gpu) : BufferValues(m, kXlaRules), aliases_(m, gpu) {
     // Where a computation is called from two places it is not told whose values it holds: nothing is shared then.
     if (!called_twice(m).valid()) flow_.emplace(m);
   }
@@ -350,6 +351,7 @@ class XlaBufferAssigner : BufferValues {
   }
   bool into(int number, int v) {
     Allocation& a = out_.allocations[static_cast<size_t>(number)];
+    if (in_host(v) != in_host(a.values[0])) return false;
     if (value(v).size > a.size || a.kind == Allocation::kConstant || a.kind == Allocation::kTuple ||
         a.kind == Allocation::kTemp || (a.kind == Allocation::kParameter && !donated_.contains(a.values[0])))
       return false;
@@ -363,10 +365,19 @@ class XlaBufferAssigner : BufferValues {
     return true;
   }
 
-  // Values that nothing had room for.
+  // The host's memory is another one than the device's.
+  bool in_host(int v) { return is_in_host_memory(u_[value(v).shape]); }
+
+  // Values that nothing had room for, each memory's by themselves.
   void into_heap() {
-    if (rest_.empty()) return;
-    const std::unordered_set<int> waiting(rest_.begin(), rest_.end());
+    std::vector<int> device, host;
+    for (int v : rest_) (in_host(v) ? host : device).push_back(v);
+    into_heap(device);
+    into_heap(host);
+  }
+  void into_heap(const std::vector<int>& rest) {
+    if (rest.empty()) return;
+    const std::unordered_set<int> waiting(rest.begin(), rest.end());
     const std::unordered_map<InstId, int64_t> place = places(m_.computation_post_order());
     std::vector<HeapValue> values;
     for (const Life& life : lives_) {
@@ -379,9 +390,9 @@ class XlaBufferAssigner : BufferValues {
     }
     const Heap heap = simulate_heap(std::move(values));
     const int number = static_cast<int>(out_.allocations.size());
-    for (int v : rest_) value(v).offset = heap.offsets.at(v), value(v).allocation = number;
+    for (int v : rest) value(v).offset = heap.offsets.at(v), value(v).allocation = number;
     Allocation a;
-    a.size = heap.size, a.values = rest_;
+    a.size = heap.size, a.values = rest;
     out_.allocations.push_back(std::move(a));
   }
   // The operands of what makes it that it may lie in the place of, where they wait for one, too.
@@ -418,7 +429,10 @@ class XlaBufferAssigner : BufferValues {
     std::vector<size_t> order(count + reducers_values());
     for (size_t k = 0; k < order.size(); ++k) order[k] = k;
     size_t front = 0, back = order.size();
-    auto temporary = [&](size_t k) { return order[k] < count && out_.allocations[order[k]].kind == Allocation::kTemp; };
+    auto on_device = [&](const Allocation& a) {
+      return a.kind == Allocation::kTemp && (a.values.empty() || !in_host(a.values[0]));
+    };
+    auto temporary = [&](size_t k) { return order[k] < count && on_device(out_.allocations[order[k]]); };
     while (true) {
       while (front < back && !temporary(front)) ++front;
       while (front < back && temporary(back - 1)) --back;
@@ -431,7 +445,7 @@ class XlaBufferAssigner : BufferValues {
     std::erase_if(order, [&](size_t k) { return k >= count; });
     for (size_t k : order) {
       Allocation& a = out_.allocations[k];
-      if (a.kind != Allocation::kTemp) {
+      if (!on_device(a)) {
         number[k] = static_cast<int>(kept.size());
         kept.push_back(std::move(a));
         continue;
@@ -484,6 +498,7 @@ class XlaBufferAssigner : BufferValues {
 
 }  // namespace
 
-BufferAssignment assign_buffers(const Module& m) { return XlaBufferAssigner(m).run(); }
+BufferAssignment assign_buffers(const Module& m, const GpuTarget& gpu) { return XlaBufferAssigner(m, gpu).run(); }
+BufferAssignment assign_buffers(const Module& m) { return assign_buffers(m, default_gpu_target()); }
 
 }  // namespace hlo

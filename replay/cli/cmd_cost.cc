@@ -12,6 +12,7 @@
 #include "replay/record/target.h"
 #include "replay/report/answers.h"
 #include "replay/report/kernels.h"
+#include "replay/report/measured_bounds.h"
 #include "replay/report/module_findings.h"
 
 namespace hlo {
@@ -42,24 +43,38 @@ void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& dev
              "at least", "times", "bytes", "operations", "bound", "instruction");
   const UserFrames lines = user_frames(m, cost);
   std::map<std::string, double> by_class;
-  for (const KernelCost& k : cost.kernels) by_class[kernel_class(m, k.inst)] += k.seconds;
+  std::map<std::string, std::string> usual;  // of the dearest of a class
+  for (const KernelCost& k : cost.kernels) {
+    const std::string kind = kernel_class(m, k.inst);
+    by_class[kind] += k.seconds;
+    if (std::optional<MeasuredOverBound> over = usual_over_bound(m, k, device); over && !usual.contains(kind))
+      usual[kind] = fmt::format("; such as the dearest took {} (on an {})", in_words(*over), kMeasuredCard);
+  }
   for (size_t n = 0; n < cost.kernels.size() && n < most; ++n) {
     const KernelCost& k = cost.kernels[n];
     const SourceLine line = lines.kernel(k.inst);
     std::string from = kernel_op_name(m, k.inst);
     fmt::print("{}{:>12} {:>8} {:>12.4g} {:>12.4g} {:>8}  {} ({}){}{}\n", measured(m.inst_name(k.inst)),
-               time_text(k.seconds), k.times, k.cost.bytes(), k.cost.flops + k.cost.transcendentals,
-               k.by_memory ? "memory" : "compute", printable(m.inst_name(k.inst)), op_text(m.op(k.inst)),
+               k.known || k.seconds > 0 ? time_text(k.seconds) : "unknown", k.times, k.cost.bytes(),
+               k.cost.flops + k.cost.transcendentals, k.known ? limit_name(k) : "unknown",
+               printable(m.inst_name(k.inst)), op_text(m.op(k.inst)),
                line.known() ? "  " + printable(line.brief()) : "", from.empty() ? "" : "  " + printable(from));
     if (a.frames) print_frames(kernel_source_stack(m, k.inst));
   }
   if (cost.kernels.size() > most) fmt::print("… and {} more (--most)\n", cost.kernels.size() - most);
   for (const auto& [name, seconds] : by_class)
-    if (seconds > 0.01 * cost.seconds) fmt::print("{:>5.1f} % of the bound: {}\n", 100 * seconds / cost.seconds, name);
+    if (seconds > 0.01 * cost.sum)
+      fmt::print("{:>5.1f} % of {}: {}{}\n", 100 * seconds / cost.sum,
+                 cost.beside ? "the kernels' bounds together" : "the bound", name, usual[name]);
+  if (cost.beside)
+    fmt::print(
+        "{} asynchronous operation{} may run beside the others: the bound is the others' sum, or the longest of "
+        "these\n",
+        cost.beside, cost.beside == 1 ? "" : "s");
   if (cost.loops_without_trip_count)
     fmt::print("{} loops say no trip count: their bodies are counted once\n", cost.loops_without_trip_count);
   fmt::print("{:.4g} operations, {:.4g} transcendental, {:.4g} bytes; {} needs at least {}\n", cost.all.flops,
-             cost.all.transcendentals, cost.all.bytes(), device.name, time_text(cost.seconds));
+             cost.all.transcendentals, cost.all.bytes(), device.name, bound_text(cost.seconds, cost.unknown_calls));
 }
 
 void require_verified(const LookedAt& l) {
@@ -73,7 +88,9 @@ void require_verified(const LookedAt& l) {
 }  // namespace
 
 int cmd_cost(const CostArgs& a) {
-  if (!a.gpu.empty()) device_spec(a.gpu);
+  std::optional<Target> named;
+  if (!a.gpu.empty()) named = named_target(a.gpu);
+  const DeviceSpec other = named ? named->spec : default_device_spec();
   std::vector<LookedAt> all = looked_at(a.file);
   const bool run = all.size() > 1;
   Json list = Json::array();
@@ -84,26 +101,29 @@ int cmd_cost(const CostArgs& a) {
   sums.stage = a.file;
   std::optional<MeasuredTimes> times;
   if (!a.profile.empty()) times.emplace(a.profile, all);
-  DeviceSpec sheet = device_spec(a.gpu.empty() ? "H100" : a.gpu);
+  DeviceSpec sheet = other;
   for (LookedAt& l : all) {
     const CostProfile profile{times, static_cast<size_t>(&l - all.data())};
-    DeviceSpec device = l.recording ? target_of(*l.recording, a.gpu).spec : device_spec(a.gpu.empty() ? "H100" : a.gpu);
+    DeviceSpec device = l.recording ? target_of(*l.recording, a.gpu).spec : other;
     try {
       if (!l.unreadable.empty()) fail(FailureKind::kIo, "{}", l.unreadable);
       l.load();
       if (!a.no_verify) require_verified(l);
       ModuleCost cost = module_cost(*l.module, device);
-      whole.all += cost.all, whole.seconds += cost.seconds, sheet = device;
+      whole.all += cost.all, whole.seconds += cost.seconds, whole.sum += cost.sum, sheet = device;
+      whole.unknown_calls += cost.unknown_calls, whole.beside += cost.beside;
       whole.loops_without_trip_count += cost.loops_without_trip_count;
       if (a.json)
         list.push_back(cost_json(about(l), &cost, device, profile.function()));
       else if (!run)
         print_cost(l, cost, device, a, profile);
-      table.emplace_back(cost.seconds,
-                         fmt::format("{:>12} {:>12} {:>12} {:>8}  {:>8} {}{}", time_text(cost.seconds),
-                                     size_text(cost.all.bytes()), flops_text(cost.all.flops + cost.all.transcendentals),
-                                     cost.kernels.size(), printable(l.selector), printable(l.name()),
-                                     cost.loops_without_trip_count ? "  (loops of unknown length counted once)" : ""));
+      table.emplace_back(
+          cost.seconds,
+          fmt::format("{:>12} {:>12} {:>12} {:>8}  {:>8} {}{}", time_text(cost.seconds), size_text(cost.all.bytes()),
+                      flops_text(cost.all.flops + cost.all.transcendentals), cost.kernels.size(), printable(l.selector),
+                      printable(l.name()),
+                      cost.loops_without_trip_count ? "  (loops of unknown length counted once)" : "") +
+              (cost.unknown_calls ? fmt::format("  (and {} calls of unknown cost)", cost.unknown_calls) : ""));
     } catch (const Failure& e) {
       // One module does not keep the others from being told.
       if (!run || interrupted()) throw;

@@ -22,15 +22,17 @@ struct ProfileView {
   const ProfileArgs& a;
   Timeline timeline;
   Measured m;
-  std::optional<DeviceSpec> device;  // for bounds; none where nobody says one
+  std::optional<DeviceSpec> device;                 // for bounds; none where nobody says one
+  mutable std::map<size_t, ModuleCost> costs = {};  // of modules by number, as they are asked for
   const Module& module(const MeasuredOp& op) const { return *m.modules[op.module].module; }
   // Of all runs; of what stands in a loop's body, once a span.
   double bound(const MeasuredOp& op) const {
-    bool by_memory = false;
     const MeasuredModule& of = m.modules[op.module];
     const bool entry = of.module->parent(op.inst) == of.module->entry();
-    return least_seconds(CostAnalysis(module(op)).of(op.inst), *device, &by_memory) *
-           static_cast<double>(entry ? of.runs : op.count);
+    auto known = costs.find(op.module);
+    if (known == costs.end()) known = costs.emplace(op.module, module_cost(module(op), *device)).first;
+    const KernelCost* k = known->second.of(op.inst);
+    return k && k->times > 0 ? k->seconds / k->times * static_cast<double>(entry ? of.runs : op.count) : 0;
   }
 };
 
@@ -354,7 +356,7 @@ int cmd_profile(const ProfileArgs& a) {
   if (!a.modules.empty()) all = looked_at(a.modules);
   if (a.modules.empty() && v.timeline.modules.empty())
     fail(FailureKind::kUsage, "{} holds no modules; name what ran: hlo-replay profile {} DIR", a.file, a.file);
-  if (!a.gpu.empty()) v.device = device_spec(a.gpu);
+  if (!a.gpu.empty()) v.device = named_target(a.gpu).spec;
   for (const LookedAt& l : all)
     if (!v.device && l.recording)
       if (Target target = target_of(*l.recording, ""); target.spec_known) v.device = target.spec;

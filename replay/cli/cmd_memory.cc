@@ -7,6 +7,7 @@
 #include "replay/cli/looked_at.h"
 #include "replay/os/interrupt.h"
 #include "replay/os/terminal.h"
+#include "replay/record/target.h"
 #include "replay/report/answers.h"
 #include "replay/report/memory_report.h"
 
@@ -21,14 +22,20 @@ void print_report(const LookedAt& l, const MemoryReport& r, const MemoryArgs& a)
   fmt::print("{}, {}: {} allocated ({} arguments, {} constants, {} outputs, {} temporaries), by {}\n",
              printable(l.name()), printable(l.stage), human_bytes(r.allocated), human_bytes(r.arguments),
              human_bytes(r.constants), human_bytes(r.outputs), human_bytes(r.temporaries), r.from);
-  if (r.elsewhere) fmt::print("and {} in memories on the chip or of the host\n", human_bytes(r.elsewhere));
+  if (!r.too_large.empty()) fmt::print("{}\n", r.too_large);
+  if (r.host)
+    fmt::print("and {} in the host's memory{}\n", human_bytes(r.host),
+               r.host_peak ? fmt::format(", {} of it at once", human_bytes(r.host_peak)) : "");
+  if (r.elsewhere > r.host)
+    fmt::print("and {} in memories on the chip or of the host\n", human_bytes(r.elsewhere - r.host));
   if (r.estimate) fmt::print("an estimate: the compiler schedules and copies before it assigns memory\n");
   for (const std::string& n : r.notes) fmt::print("note: {}\n", printable(n));
   if (r.alive.empty()) {
     fmt::print("what is alive at the peak is unknown\n");
   } else {
-    fmt::print("{} alive at the peak{}, by {}:\n", human_bytes(r.peak),
-               r.peak_at.empty() ? "" : ", at " + printable(r.peak_at), a.by);
+    fmt::print("{} alive at the peak{}{}, by {}:\n", human_bytes(r.peak),
+               r.peak_at.empty() ? "" : ", at " + printable(r.peak_at),
+               r.host_at_peak ? ", and " + human_bytes(r.host_at_peak) + " in the host's memory" : "", a.by);
     auto groups = alive_by(r, a.by);
     for (size_t k = 0; k < groups.size() && k < a.most; ++k)
       fmt::print("  {:>10} {}  {}\n", human_bytes(groups[k].second), share_of(groups[k].second, r.peak),
@@ -56,19 +63,26 @@ void print_report(const LookedAt& l, const MemoryReport& r, const MemoryArgs& a)
 int cmd_memory(const MemoryArgs& a) {
   if (a.by != "line" && a.by != "scope" && a.by != "value")
     fail(FailureKind::kUsage, "--by is line, scope or value, not '{}'", a.by);
+  std::optional<Target> named;
+  if (!a.gpu.empty()) named = named_target(a.gpu);
   std::vector<LookedAt> all = looked_at(a.file);
   Json list = Json::array();
   size_t failed = 0;
   if (!a.json && all.size() > 1)
-    fmt::print("{:>8} {:<32} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "module", "name", "allocated", "arguments",
-               "outputs", "temporaries", "alive");
+    fmt::print("{:>8} {:<32} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "module", "name", "allocated", "arguments",
+               "outputs", "temporaries", "alive", "in host");
   // Those that need most stand first.
   std::vector<std::pair<int64_t, std::string>> table;
   for (LookedAt& l : all) {
     std::optional<MemoryReport> r;
     try {
       if (l.unreadable.empty()) l.load();
-      if (l.module) r = memory_report(*l.module, l.recording ? &*l.recording : nullptr);
+      if (l.module) {
+        const Recording* recording = l.recording ? &*l.recording : nullptr;
+        std::optional<Target> card = named;
+        if (card && recording) card = target_of(*recording, a.gpu);
+        r = memory_report(*l.module, recording, card ? &*card : nullptr);
+      }
     } catch (const Failure& e) {
       if (all.size() == 1 || interrupted()) throw;
       l.unreadable = first_line(e.what());
@@ -82,9 +96,10 @@ int cmd_memory(const MemoryArgs& a) {
     } else if (r) {
       table.emplace_back(
           r->allocated,
-          fmt::format("{:>8} {:<32} {:>12} {:>12} {:>12} {:>12} {:>12}", printable(l.selector), printable(l.name()),
-                      human_bytes(r->allocated), human_bytes(r->arguments), human_bytes(r->outputs),
-                      human_bytes(r->temporaries), r->peak ? human_bytes(r->peak) : "unknown"));
+          fmt::format("{:>8} {:<32} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}{}", printable(l.selector),
+                      printable(l.name()), human_bytes(r->allocated), human_bytes(r->arguments),
+                      human_bytes(r->outputs), human_bytes(r->temporaries), r->peak ? human_bytes(r->peak) : "unknown",
+                      r->host ? human_bytes(r->host) : "", r->too_large.empty() ? "" : "  " + r->too_large));
     } else {
       table.emplace_back(-1, fmt::format("{:>8} {:<32} unknown: {}", printable(l.selector), printable(l.name()),
                                          printable(l.unreadable)));

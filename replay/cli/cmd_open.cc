@@ -41,7 +41,10 @@ Json overview_json(const ModuleOverview& o, const std::string& why) {
           {"instructions", o.last ? Json(o.last->instruction_count()) : Json()},
           {"compile_microseconds", o.compile_us < 0 ? Json() : Json(o.compile_us)},
           {"least_seconds", o.last ? Json(o.cost.seconds) : Json()},
+          {"unknown_calls", o.last ? Json(o.cost.unknown_calls) : Json()},
           {"device", o.target.spec.name},
+          {"too_large", does_not_fit(memory ? memory->allocated : 0, o.target)},
+          {"host_bytes", memory ? Json(memory->host) : Json()},
           {"memory_bytes", memory ? Json(memory->allocated) : Json()},
           {"look", why},
           {"unreadable", o.unreadable}};
@@ -66,14 +69,15 @@ void print_index(const Run& run, const std::vector<ModuleOverview>& all) {
     const ModuleOverview& o = all[k];
     const std::string memory = o.memory ? human_bytes(o.memory->allocated) : "";
     fmt::print("  {:>6}  {:<28} {:>12} {:>12} {:>10} {}  {}\n", printable(o.selector), printable(o.function),
-               o.last ? std::to_string(o.last->instruction_count()) : "", o.last ? time_text(o.cost.seconds) : "",
-               memory, compiled ? fmt::format("{:>11}", compile_text(o.compile_us)) : "",
-               printable(worth_looking(all, k)));
+               o.last ? std::to_string(o.last->instruction_count()) : "",
+               o.last ? time_text(o.cost.seconds) + (o.cost.unknown_calls ? " +?" : "") : "", memory,
+               compiled ? fmt::format("{:>11}", compile_text(o.compile_us)) : "", printable(worth_looking(all, k)));
   }
   if (all.size() > kShownModules) fmt::print("  … and {} more (--json has all)\n", all.size() - kShownModules);
   fmt::print("\"at least\" is what one call needs on {} by its bytes and operations.\n",
-             all[0].target.spec_known ? std::string(all[0].target.spec.name)
-                                      : "an H100 (the target's data sheet is not known; --gpu names another)");
+             all[0].target.spec_known
+                 ? std::string(all[0].target.spec.name)
+                 : fmt::format("an {} (the target's data sheet is not known; --gpu names another)", kDefaultGpu));
   std::vector<std::string> files;
   size_t stages = 0;
   for (const Recording& r : run.modules) {
@@ -317,7 +321,7 @@ int open_json(const Run& run, const OpenArgs& a) {
 }  // namespace
 
 int cmd_open(const OpenArgs& a) {
-  if (!a.gpu.empty()) device_spec(a.gpu);
+  if (!a.gpu.empty()) named_target(a.gpu);
   if (a.stages && (a.tries || a.frames)) fail(FailureKind::kUsage, "--stages goes with neither --try nor --frames");
   if (a.engine.installed() && !a.tries) fail(FailureKind::kUsage, "--engine goes with --try");
   if (holds_a_log(a.folder)) return open_log(a.folder, a.json);

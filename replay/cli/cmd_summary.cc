@@ -64,7 +64,12 @@ int by_pass(const SummaryArgs& a, std::vector<LookedAt>& all) {
   }
   if (!a.json && rows.size() > a.most) fmt::print("… and {} more (--most)\n", rows.size() - a.most);
   if (a.json)
-    print_json({{"file", a.file}, {"by", a.by}, {"device", Json()}, {"rows", list}, {"problems", Json::array()}});
+    print_json({{"file", a.file},
+                {"by", a.by},
+                {"device", Json()},
+                {"rows", list},
+                {"problems", Json::array()},
+                {"too_large", Json::array()}});
   return kYes;
 }
 
@@ -74,16 +79,18 @@ int cmd_summary(const SummaryArgs& a) {
   const std::set<std::string> keys = {"line", "scope", "class", "module", "pass"};
   if (!keys.contains(a.by)) fail(FailureKind::kUsage, "--by is line, scope, class, module or pass, not '{}'", a.by);
   if (a.frames && a.by != "line") fail(FailureKind::kUsage, "--frames goes with --by=line");
-  if (!a.gpu.empty()) device_spec(a.gpu);
+  std::optional<Target> named;
+  if (!a.gpu.empty()) named = named_target(a.gpu);
   std::vector<LookedAt> all = looked_at(a.file);
   if (a.by == "pass") return by_pass(a, all);
   SummaryRows rows;
   SummaryRow sum;
   Json problems = Json::array();
-  DeviceSpec device = device_spec(a.gpu.empty() ? "H100" : a.gpu);
+  DeviceSpec device = named ? named->spec : default_device_spec();
   std::optional<MeasuredTimes> times;
   if (!a.profile.empty()) times.emplace(a.profile, all);
-  size_t loops = 0, read = 0;
+  size_t loops = 0, read = 0, beside = 0;
+  std::vector<std::string> too_large;
   for (LookedAt& l : all) {
     try {
       if (!l.unreadable.empty()) fail(FailureKind::kIo, "{}", l.unreadable);
@@ -91,12 +98,20 @@ int cmd_summary(const SummaryArgs& a) {
       if (l.recording && a.gpu.empty()) device = target_of(*l.recording, a.gpu).spec;
       ModuleCost cost = module_cost(*l.module, device);
       std::optional<MemoryReport> memory;
-      if (l.module->config().is_scheduled) memory = memory_report(*l.module, l.recording ? &*l.recording : nullptr);
+      std::optional<Target> card = named;
+      if (l.recording) card = target_of(*l.recording, a.gpu);
+      if (l.module->config().is_scheduled)
+        memory = memory_report(*l.module, l.recording ? &*l.recording : nullptr, card ? &*card : nullptr);
       const std::string name = l.selector.empty() ? l.name() : fmt::format("{} {}", l.selector, l.name());
       const size_t which = static_cast<size_t>(&l - all.data());
       MeasuredSeconds measured;
       if (times) measured = [&](std::string_view instruction) { return times->seconds(which, instruction); };
       add_to_summary(*l.module, a.by, name, cost, memory ? &*memory : nullptr, &rows, measured);
+      beside += cost.beside;
+      if (memory) {
+        if (const std::string& why = memory->too_large; !why.empty())
+          too_large.push_back(all.size() == 1 ? why : fmt::format("{}: {}", name, why));
+      }
       loops += cost.loops_without_trip_count;
       ++read;
     } catch (const Failure& e) {
@@ -108,28 +123,38 @@ int cmd_summary(const SummaryArgs& a) {
   const SortedSummary list = sorted(rows);
   for (const auto& item : list)
     sum.seconds += item.second.seconds, sum.measured += item.second.measured, sum.flops += item.second.flops,
-        sum.bytes += item.second.bytes, sum.instructions += item.second.instructions, sum.memory += item.second.memory;
+        sum.bytes += item.second.bytes, sum.instructions += item.second.instructions, sum.memory += item.second.memory,
+        sum.host += item.second.host;
   if (a.json) {
-    print_json(summary_json(a.file, a.by, device.name, list, problems, times.has_value()));
+    Json out = summary_json(a.file, a.by, device.name, list, problems, times.has_value());
+    out["too_large"] = too_large;
+    print_json(out);
     return problems.empty() ? kYes : kBad;
   }
-  fmt::print("{}{:>11} {:>6} {:>12} {:>10} {:>8} {:>12} {:>10}  {}\n", times ? fmt::format("{:>11} ", "measured") : "",
-             "at least", "share", "operations", "bytes", "kernels", "instructions", "at peak", a.by);
+  fmt::print("{}{:>11} {:>6} {:>12} {:>10} {:>8} {:>12} {:>10}  {}{}\n",
+             times ? fmt::format("{:>11} ", "measured") : "", "at least", "share", "operations", "bytes", "kernels",
+             "instructions", "at peak", sum.host ? fmt::format("{:>10}  ", "in host") : "", a.by);
   auto line = [&](const std::string& key, const SummaryRow& r, size_t kernels) {
-    fmt::print("{}{:>11} {:>4.0f} % {:>12} {:>10} {:>8} {:>12} {:>10}  {}\n",
+    fmt::print("{}{:>11} {:>4.0f} % {:>12} {:>10} {:>8} {:>12} {:>10}  {}{}\n",
                times ? fmt::format("{:>11} ", time_text(r.measured)) : "", time_text(r.seconds),
                sum.seconds > 0 ? 100 * r.seconds / sum.seconds : 0, flops_text(r.flops), size_text(r.bytes), kernels,
-               r.instructions, human_bytes(r.memory), key);
+               r.instructions, human_bytes(r.memory),
+               sum.host ? fmt::format("{:>10}  ", r.host ? human_bytes(r.host) : "") : "", key);
   };
   for (size_t k = 0; k < list.size() && k < a.most; ++k) {
     line(printable(list[k].first), list[k].second, list[k].second.kernels);
     if (a.frames) print_frames(list[k].second.stack);
   }
   if (list.size() > a.most) fmt::print("… and {} more (--most)\n", list.size() - a.most);
-  for (const auto& item : list) sum.kernels += item.second.kernels;
+  for (const auto& item : list) sum.kernels += item.second.kernels, sum.unknown_calls += item.second.unknown_calls;
   line(fmt::format("all of {} module{}, on {}", read, read == 1 ? "" : "s", device.name), sum, sum.kernels);
   if (times)
     for (const std::string& said : times->in_words()) fmt::print("{}\n", printable(said));
+  for (const std::string& why : too_large) fmt::print("{}\n", printable(why));
+  if (sum.unknown_calls) fmt::print("{} needs at least {}\n", device.name, bound_text(sum.seconds, sum.unknown_calls));
+  if (beside)
+    fmt::print("{} asynchronous operation{} may run beside the others: the sum is no bound\n", beside,
+               beside == 1 ? "" : "s");
   if (loops) fmt::print("{} loops say no trip count: their bodies are counted once\n", loops);
   for (const Json& p : problems) fmt::print(stderr, "warning: {}\n", printable(p.get<std::string>()));
   return problems.empty() ? kYes : kBad;

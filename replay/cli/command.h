@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "ir/target/data_sheet.h"
 #include "passes/pass.h"
 #include "replay/compare/diff.h"
 #include "replay/judge/judge.h"
@@ -203,7 +204,7 @@ struct LessonArgs {
 int cmd_lesson(const LessonArgs& a);
 
 struct MemoryArgs {
-  std::string file, by = "line";
+  std::string file, by = "line", gpu;  // of the card: empty: what the dump was compiled for
   size_t most = 20;
   bool json = false;
 };
@@ -246,7 +247,7 @@ std::string first_difference(const Recording& a, const Recording& b, ModuleDiff*
 void show_module_diff(const ModuleDiff& d, size_t most);
 
 struct CostArgs {
-  std::string file, gpu;  // empty: what the dump was compiled for, else H100
+  std::string file, gpu;  // empty: what the dump was compiled for, else kDefaultGpu
   std::string profile;    // measured times; empty: none
   size_t most = 30;
   bool json = false, no_verify = false, frames = false;
@@ -274,7 +275,7 @@ struct ProfileArgs {
 int cmd_profile(const ProfileArgs& a);
 
 struct OccupancyArgs {
-  std::string file, gpus = "H100";
+  std::string file, gpus{kDefaultGpu};
   bool json = false;
 };
 int cmd_occupancy(const OccupancyArgs& a);

@@ -1,6 +1,7 @@
 // Options of the commands that look at a run or one module of it.
 #include <CLI/CLI.hpp>
 
+#include "ir/target/data_sheet.h"
 #include "replay/cli/command.h"
 #include "viewer/page_file.h"
 
@@ -8,9 +9,12 @@ namespace hlo {
 namespace {
 
 constexpr const char* kFramesHelp = "the whole stack below what names a source line";
-constexpr const char* kGpuHelp =
-    "data sheet for bounds: T4, V100, A10G, A100, L4, RTX4090, H100, H200, or a TPU's v4, v5e, v5p, v6e (what the dump "
-    "was compiled for, else H100)";
+// Names of data sheets.
+std::string gpu_help() {
+  std::string names;
+  for (const DeviceSpec& d : device_specs()) names += (names.empty() ? "" : ", ") + std::string(d.name);
+  return fmt::format("data sheet for bounds: {} (what the dump was compiled for, else {})", names, kDefaultGpu);
+}
 
 void add_open(CLI::App& app, int* code) {
   static OpenArgs open;
@@ -25,7 +29,7 @@ void add_open(CLI::App& app, int* code) {
       "  hlo-replay open /tmp/xla_dump:12 --try --engine=installed --target=cpu   …by an installed XLA");
   c->add_option("DIR", open.folder, "a folder, or DIR:MODULE")->required();
   c->add_flag("--stages", open.stages, "the table of all stages");
-  c->add_option("--gpu", open.gpu, kGpuHelp);
+  c->add_option("--gpu", open.gpu, gpu_help());
   c->add_flag("--frames", open.frames, kFramesHelp);
   c->add_flag("--try", open.tries, "make the change that each finding advises, and compile it");
   add_engine_options(c, open.engine);
@@ -89,6 +93,10 @@ void add_memory(CLI::App& app, int* code) {
       "By XLA's own buffer assignment where the folder has it, else by ours.");
   c->add_option("FILE", memory.file, kLookedAt)->required();
   c->add_option("--by", memory.by, "line, scope or value (line)");
+  c->add_option(
+      "--gpu", memory.gpu,
+      "card that it must fit, and that our own assignment is made for: a name, or a description of XLA's (what "
+      "the dump was compiled for)");
   c->add_option("--most", memory.most, "rows to show (20)");
   c->add_flag("--json", memory.json);
   c->callback([code] { *code = cmd_memory(memory); });
@@ -103,7 +111,7 @@ void add_cost(CLI::App& app, int* code) {
       "  hlo-replay cost out:after_optimizations --gpu=H100\n"
       "  hlo-replay cost /tmp/xla_dump                            the modules of a run");
   c->add_option("FILE", cost.file, kLookedAt)->required();
-  c->add_option("--gpu", cost.gpu, kGpuHelp);
+  c->add_option("--gpu", cost.gpu, gpu_help());
   c->add_flag("--frames", cost.frames, kFramesHelp);
   c->add_option("--most", cost.most, "instructions to show (30)");
   c->add_option("--profile", cost.profile, kProfileHelp);
@@ -122,7 +130,7 @@ void add_summary(CLI::App& app, int* code) {
       "  hlo-replay summary /tmp/xla_dump --by=pass               which pass of the compiler did how much");
   c->add_option("FILE", summary.file, kLookedAt)->required();
   c->add_option("--by", summary.by, "line, scope, class, module or pass (line)");
-  c->add_option("--gpu", summary.gpu, kGpuHelp);
+  c->add_option("--gpu", summary.gpu, gpu_help());
   c->add_flag("--frames", summary.frames, kFramesHelp);
   c->add_option("--most", summary.most, "rows to show (30)");
   c->add_option("--profile", summary.profile, kProfileHelp);

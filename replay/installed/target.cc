@@ -1,7 +1,8 @@
 #include "replay/installed/target.h"
 
-#include "ir/analysis/gpu_target.h"
 #include "ir/base/check.h"
+#include "ir/target/data_sheet.h"
+#include "ir/target/gpu_target.h"
 #include "replay/record/target.h"
 
 namespace hlo {
@@ -23,8 +24,8 @@ XlaTarget parse_xla_target(const std::string& spec) {
   const std::string rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
   if (t.platform == "cpu" && colon == std::string::npos) return t;
   if (t.platform == "gpu") {
-    t.text = gpu_text(rest.empty() ? "H200" : rest);
-    if (rest.empty()) t.spec = "gpu:H200";
+    t.text = gpu_text(rest.empty() ? std::string(kDefaultGpu) : rest);
+    if (rest.empty()) t.spec = fmt::format("gpu:{}", kDefaultGpu);
     return t;
   }
   if (t.platform == "tpu") {

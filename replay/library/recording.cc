@@ -275,9 +275,10 @@ std::string Recording::summary_json(const std::string& by, const std::string& de
     if (by != "line" && by != "scope" && by != "class")
       fail(FailureKind::kUsage, "by is line, scope or class, not '{}'", by);
     const auto m = module_at(b, last_row(b));
-    const DeviceSpec spec = target_of(b.r, device).spec;
+    const Target target = target_of(b.r, device);
+    const DeviceSpec& spec = target.spec;
     std::optional<MemoryReport> memory;
-    if (m->config().is_scheduled) memory = memory_report(*m, &b.r);
+    if (m->config().is_scheduled) memory = memory_report(*m, &b.r, &target);
     SummaryRows rows;
     add_to_summary(*m, by, b.r.module_name, module_cost(*m, spec), memory ? &*memory : nullptr, &rows);
     return json_text(hlo::summary_json(body_->spec, by, spec.name, sorted(rows), Json::array()));
@@ -525,7 +526,7 @@ std::string cost_json(const Module& module, const std::string& device) {
     ModuleBody& body = *Access::body(module);
     const Working working(*body.universe);
     if (!body.m->entry().valid()) fail(FailureKind::kUsage, "the module has no entry yet");
-    const DeviceSpec& spec = device_spec(device.empty() ? "H100" : device);
+    const DeviceSpec& spec = device.empty() ? default_device_spec() : device_spec(device);
     const ModuleCost cost = module_cost(*body.m, spec);
     const Json one = hlo::cost_json({body.m->name(), "", "", body.m.get()}, &cost, spec);
     Json out = one;

@@ -9,6 +9,7 @@
 #include "gpu_exec/executor.h"
 #include "gpu_exec/gpu_code.h"
 #include "ir/print.h"
+#include "ir/target/data_sheet.h"
 #include "ir/thunk.h"
 #include "passes/backend/backend.h"
 #include "replay/os/interrupt.h"
@@ -154,8 +155,17 @@ Recording replay(Module& m, const ReplayOptions& options, OutputFolder& out) {
     auto start = std::chrono::steady_clock::now();
     if (!m.config().is_scheduled) schedule_module(m);
     std::vector<Thunk> thunks;
-    BufferAssignment buffers = assign_buffers(m);
-    thunks = build_thunks(m, buffers);
+    const auto named = options.passes.given.find("gpu");
+    const std::string gpu = named == options.passes.given.end() ? std::string(kDefaultGpu) : named->second;
+    const GpuTarget target = named_gpu_target(gpu);
+    BufferAssignment buffers = assign_buffers(m, target);
+    thunks = build_thunks(m, buffers, target);
+    if (named != options.passes.given.end()) {
+      // As XLA's dumps say what they are for, so that the recording is read for the same GPU again.
+      const GpuDescription* known = find_gpu_description(gpu);
+      r.other_files.push_back(prefix + ".gpu_target_config.pbtxt");
+      out.write(r.other_files.back(), known ? known->text : gpu);
+    }
     result.microseconds =
         std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
     result.after = m.instruction_count();

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "ir/analysis/gpu_target.h"
+#include "ir/target/gpu_target.h"
 #include "passes/pipelines.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
@@ -36,36 +36,22 @@ double number_field(std::string_view text, std::string_view key, size_t from = 0
 
 // Does the device's name have that of the data sheet as a word, whatever the spaces? `L4` is not in `L40S`.
 bool names_device(std::string_view device, std::string_view sheet) {
-  std::string packed;
-  for (char c : device)
-    if (c != ' ') packed += static_cast<char>(toupper(static_cast<unsigned char>(c)));
-  for (size_t at = packed.find(sheet); at != std::string::npos; at = packed.find(sheet, at + 1)) {
-    size_t end = at + sheet.size();
+  auto without_gaps = [](std::string_view text) {
+    std::string out;
+    for (char c : text)
+      if (c != ' ' && c != '-') out += static_cast<char>(toupper(static_cast<unsigned char>(c)));
+    return out;
+  };
+  const std::string packed = without_gaps(device), wanted = without_gaps(sheet);
+  for (size_t at = packed.find(wanted); at != std::string::npos; at = packed.find(wanted, at + 1)) {
+    size_t end = at + wanted.size();
     // Behind it a size or a form factor may stand: `A10080GB` was `A100 80GB`; so spaces of the original decide.
     size_t seen = 0, original = 0;
-    while (original < device.size() && seen < end) seen += device[original++] != ' ';
+    while (original < device.size() && seen < end)
+      seen += device[original] != ' ' && device[original] != '-', ++original;
     if (original >= device.size() || !isalnum(static_cast<unsigned char>(device[original]))) return true;
   }
   return false;
-}
-
-// By what the configuration says of clocks and units: as data sheets do.
-bool spec_of_config(std::string_view text, DeviceSpec* out) {
-  double cores = number_field(text, "core_count"), fpus = number_field(text, "fpus_per_core"),
-         clock = number_field(text, "clock_rate_ghz"), memory = number_field(text, "memory_bandwidth");
-  if (cores <= 0 || fpus <= 0 || clock <= 0 || memory <= 0) return false;
-  out->name = "the target";
-  out->memory_gb_s = memory / 1e9;
-  out->f32_tflops = cores * fpus * 2 * clock / 1e3;
-  out->matrix_tflops = out->f32_tflops;
-  size_t matrix = text.find("matrix_unit_description");
-  size_t bf16 = matrix == std::string_view::npos ? matrix : text.find("key: 16\n", matrix);  // PrimitiveType BF16
-  if (bf16 != std::string_view::npos) {
-    double rate = number_field(text, "clock_rate_ghz", bf16) * number_field(text, "units_per_core", bf16) *
-                  number_field(text, "ops_per_clock", bf16);
-    if (rate > 0) out->matrix_tflops = cores * rate * 2 / 1e3;
-  }
-  return true;
 }
 
 // A TPU by what libtpu writes into NAME.target_arguments.txt: a code name, and a variant where one name has two chips.
@@ -136,17 +122,41 @@ Target target_of(const Recording& r, const std::string& gpu) {
     if (!dnn.empty()) t.versions += fmt::format("{}DNN library {}", t.versions.empty() ? "" : ", ", dnn);
   }
   if (r.source != "xla") t.versions = "replayed by hlo-replay through " + printable(r.pipeline);
-  t.spec = device_spec(gpu.empty() ? "H100" : gpu);
-  t.spec_known = !gpu.empty();
+  if (!gpu.empty()) {
+    const Target named = named_target(gpu);
+    t.spec = named.spec, t.spec_known = true;
+    if (named.described || t.platform != "CUDA") t.gpu = named.gpu;
+    if (named.described) return t;
+  }
+  try {
+    if (t.platform == "CUDA" && !config.empty()) t.gpu = parse_gpu_target(config);
+  } catch (const Failure&) {  // what says too little is no description: the default's stands in
+  }
   if (t.spec_known) return t;
   for (const DeviceSpec& d : device_specs())
     if (!tpu.empty() && d.name == tpu) t.spec = d, t.spec_known = true;
   if (config.empty()) return t;
   for (const DeviceSpec& d : device_specs())
     if (names_device(t.device, d.name)) t.spec = d, t.spec_known = true;
-  if (!t.spec_known) t.spec_known = spec_of_config(config, &t.spec);
+  if (!t.spec_known) try {
+      t.spec = described_spec(config), t.spec_known = true;
+    } catch (const Failure&) {  // what says too little of the card leaves it unknown
+    }
   if (double memory = number_field(config, "memory_bandwidth"); t.spec_known && memory > 0)
     t.spec.memory_gb_s = memory / 1e9;  // of that very card: PCIe and SXM differ
+  if (double memory = number_field(config, "device_memory_size"); t.spec_known && memory > 0)
+    t.spec.memory_gb = memory / (1024.0 * 1024 * 1024);
+  return t;
+}
+
+Target named_target(const std::string& gpu) {
+  Target t;
+  t.spec_known = true;
+  const std::optional<std::string> text = gpu_description_file(gpu);
+  const GpuDescription* known = text ? nullptr : find_gpu_description(gpu);
+  t.spec = text ? described_spec(*text) : device_spec(gpu);
+  t.described = text || known;
+  if (t.described) t.gpu = parse_gpu_target(text ? std::string_view(*text) : known->text);
   return t;
 }
 
@@ -164,13 +174,6 @@ std::optional<std::string> gpu_description_file(const std::string& name) {
   if (!find_gpu_description(name) && name.find_first_of("./") != std::string::npos)
     fail(FailureKind::kIo, "cannot read {}: no such file", name);
   return std::nullopt;
-}
-
-DeviceSpec described_sheet(std::string_view description) {
-  DeviceSpec out{};
-  if (!spec_of_config(description, &out))
-    fail(FailureKind::kSyntax, "the GPU's description says nothing of its cores, clock or memory");
-  return out;
 }
 
 std::map<std::string, std::string> gpu_options(const std::string& name) {

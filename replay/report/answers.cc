@@ -5,6 +5,7 @@
 
 #include "ir/opcode.h"
 #include "ir/source_lines.h"
+#include "replay/report/measured_bounds.h"
 
 namespace hlo {
 
@@ -22,6 +23,7 @@ Json cost_json(const AnswerAbout& about, const ModuleCost* c, const DeviceSpec& 
   for (const KernelCost& k : cost.kernels) {
     const Module& m = *about.module;
     const std::optional<double> seconds = measured ? measured(m.inst_name(k.inst)) : std::nullopt;
+    const std::optional<MeasuredOverBound> usual = usual_over_bound(m, k, device);
     list.push_back({{"name", m.inst_name(k.inst)},
                     {"opcode", op_text(m.op(k.inst))},
                     {"class", kernel_class(m, k.inst)},
@@ -31,8 +33,11 @@ Json cost_json(const AnswerAbout& about, const ModuleCost* c, const DeviceSpec& 
                     {"bytes_read", k.cost.bytes_read},
                     {"bytes_written", k.cost.bytes_written},
                     {"least_seconds", k.seconds},
+                    {"known", k.known},
                     {"measured_seconds", seconds ? Json(*seconds) : Json()},
-                    {"bound", k.by_memory ? "memory" : "compute"},
+                    {"bound", limit_name(k)},
+                    {"usual_over_bound", usual ? Json{usual->low, usual->high} : Json()},
+                    {"bytes_cached", k.cached},
                     {"op_name", kernel_op_name(m, k.inst)},
                     {"source", kernel_source_line(m, k.inst).text()}});
   }
@@ -43,6 +48,8 @@ Json cost_json(const AnswerAbout& about, const ModuleCost* c, const DeviceSpec& 
           {"transcendentals", cost.all.transcendentals},
           {"bytes", cost.all.bytes()},
           {"least_seconds", cost.seconds},
+          {"unknown_calls", cost.unknown_calls},
+          {"asynchronous", cost.beside},
           {"loops_without_trip_count", cost.loops_without_trip_count},
           {"instructions", list},
           {"problem", about.problem}};
@@ -87,6 +94,10 @@ Json memory_json(const AnswerAbout& about, const MemoryReport* r, const std::str
           {"output_bytes", told.outputs},
           {"temporary_bytes", told.temporaries},
           {"elsewhere_bytes", told.elsewhere},
+          {"host_bytes", told.host},
+          {"host_peak_bytes", told.host_peak},
+          {"host_at_peak_bytes", told.host_at_peak},
+          {"too_large", told.too_large},
           {"peak_bytes", r && told.peak ? Json(told.peak) : Json()},
           {"peak_at", told.peak_at},
           {"by", by},

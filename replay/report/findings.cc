@@ -385,8 +385,8 @@ std::vector<ModuleFinding> tiny_products(const FindingsInput& in) {
   std::vector<const KernelCost*> found;
   for (const KernelCost& k : in.cost.kernels) {
     // Not what matrix units could reach at best: a quarter of the plain units' rate and of the memory's.
-    const double one =
-        std::max(k.cost.bytes() / (in.device.memory_gb_s * 1e9), k.cost.flops / (in.device.f32_tflops * 1e12));
+    const double one = std::max(k.cost.bytes() / (in.device.memory_gb_s * 1e9),
+                                k.cost.flops / (in.device.vector_tflops(Arithmetic::kF32) * 1e12));
     if (one * 4 > kLaunch || !kernel_product(m, k.inst).valid()) continue;
     found.push_back(&k);
     runs += k.times, most = std::max(most, k.cost.flops), flops += k.cost.flops * k.times, seconds += k.seconds;

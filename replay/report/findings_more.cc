@@ -233,7 +233,8 @@ std::vector<WideningScalar> widening_scalars(const FindingsInput& first) {
 std::vector<InstId> scalar_meets(const Module& m) {
   const ModuleCost none;
   std::vector<InstId> out;
-  for (const WideningScalar& s : widening_scalars(FindingsInput(m, none, device_spec("H100")))) out.push_back(s.meets);
+  for (const WideningScalar& s : widening_scalars(FindingsInput(m, none, default_device_spec())))
+    out.push_back(s.meets);
   return out;
 }
 

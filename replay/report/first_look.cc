@@ -10,6 +10,7 @@
 #include "ir/source_lines.h"
 #include "replay/os/terminal.h"
 #include "replay/report/findings.h"
+#include "replay/report/measured_bounds.h"
 #include "replay/report/module_findings.h"
 
 namespace hlo {
@@ -36,6 +37,8 @@ std::string where_from(const SourceLine& line, const std::string& op) {
 LookSection head_of(const ModuleOverview& o) {
   LookSection out;
   const Recording& r = *o.recording;
+  if (const std::string why = does_not_fit(o.memory ? o.memory->allocated : 0, o.target); !why.empty())
+    out.rows.push_back({why});
   size_t stages = 0;
   for (const StageRow& row : r.rows) stages += !row.file.empty();
   out.rows.push_back({fmt::format("module {:04} {}: {} stages, {}", r.module_number, printable(r.module_name), stages,
@@ -45,9 +48,9 @@ LookSection head_of(const ModuleOverview& o) {
     shared = fmt::format("; {} replica{}, {} partition{}", o.last->config().replica_count,
                          o.last->config().replica_count == 1 ? "" : "s", o.last->config().num_partitions,
                          o.last->config().num_partitions == 1 ? "" : "s");
-  out.rows.push_back(
-      {fmt::format("{}{}{}", r.source == "xla" ? "compiled for " + o.target.in_words() : "for no device", shared,
-                   o.compile_us < 0 ? "" : fmt::format("; passes took {}", compile_text(o.compile_us)))});
+  out.rows.push_back({fmt::format(
+      "{}{}{}", r.source == "xla" || o.target.spec_known ? "compiled for " + o.target.in_words() : "for no device",
+      shared, o.compile_us < 0 ? "" : fmt::format("; passes took {}", compile_text(o.compile_us)))});
   if (!o.last) {
     out.rows.push_back({fmt::format("its last stage cannot be read: {}", printable(o.unreadable))});
     return out;
@@ -56,11 +59,13 @@ LookSection head_of(const ModuleOverview& o) {
   out.rows.push_back(
       {fmt::format("{}: {} instructions, {} kernels, {} parameters", printable(o.stage), o.last->instruction_count(),
                    c.kernels.size(), o.last->comp(o.last->entry()).params.size())});
-  out.rows.push_back({fmt::format("one call: {}, {} moved; at least {} on {}{}",
-                                  flops_text(c.all.flops + c.all.transcendentals), size_text(c.all.bytes()),
-                                  time_text(c.seconds), o.target.spec_known ? "" : "an ", o.target.spec.name)});
+  out.rows.push_back(
+      {fmt::format("one call: {}, {} moved; at least {} on {}{}", flops_text(c.all.flops + c.all.transcendentals),
+                   size_text(c.all.bytes()), bound_text(c.seconds, c.unknown_calls), o.target.spec_known ? "" : "an ",
+                   o.target.spec.name)});
   if (!o.target.spec_known)
-    out.rows.push_back({"  (bounds are an H100's: no data sheet of the target is known; --gpu names one)"});
+    out.rows.push_back({fmt::format("  (bounds are an {}'s: no data sheet of the target is known; --gpu names one)",
+                                    o.target.spec.name)});
   if (c.loops_without_trip_count)
     out.rows.push_back(
         {fmt::format("  ({} loop{} without a known trip count, counted once: the times of what they run are too small)",
@@ -118,15 +123,23 @@ LookSection dearest_of(const ModuleOverview& o, Provenance& stages, bool with_fr
       stack = e.stack, line = frames.of(stack), op = e.op_name;
       if (!line.known()) line = e.line;
     }
-    out.rows.push_back(
-        {fmt::format("  {:>11} {:>3.0f} %  {:<7} {:<12} {}{}: {}, {}{}  {}", time_text(list[k].seconds),
-                     100 * list[k].seconds / o.cost.seconds, c.by_memory ? "memory" : "compute",
-                     kernel_class(m, c.inst), runs, printable(cut_text(std::string(m.inst_name(c.inst)), 40)),
-                     size_text(c.cost.bytes()), flops_text(c.cost.flops + c.cost.transcendentals),
-                     c.times_known ? "" : " (in a loop of unknown length)", where_from(line, op)),
-         c.inst, line.brief()});
+    out.rows.push_back({fmt::format("  {:>11} {:>3.0f} %  {:<7} {:<12} {}{}: {}, {}{}  {}", time_text(list[k].seconds),
+                                    100 * list[k].seconds / o.cost.sum, limit_name(c), kernel_class(m, c.inst), runs,
+                                    printable(cut_text(std::string(m.inst_name(c.inst)), 40)),
+                                    size_text(c.cost.bytes()), flops_text(c.cost.flops + c.cost.transcendentals),
+                                    c.times_known ? "" : " (in a loop of unknown length)", where_from(line, op)),
+                        c.inst, line.brief()});
     if (with_frames) add_frames(stack, c.inst, &out);
   }
+  std::string usual;
+  std::set<std::string> told;
+  for (size_t k = 0; k < list.size() && k < kDearest; ++k) {
+    const std::string kind = kernel_class(m, list[k].first->inst);
+    const std::optional<MeasuredOverBound> over = usual_over_bound(m, *list[k].first, o.target.spec);
+    if (over && told.insert(kind).second)
+      usual += fmt::format("{}{} {:.1f} to {:.1f} times", usual.empty() ? "" : ", ", kind, over->low, over->high);
+  }
+  if (!usual.empty()) out.rows.push_back({fmt::format("  (measured over bound, on an {}: {})", kMeasuredCard, usual)});
   return out;
 }
 
@@ -140,8 +153,12 @@ LookSection memory_of(const ModuleOverview& o) {
   out.heading = fmt::format("memory: {} allocated ({} arguments, {} outputs, {} temporaries), by {}{}",
                             human_bytes(r.allocated), human_bytes(r.arguments), human_bytes(r.outputs),
                             human_bytes(r.temporaries), r.from, r.estimate ? ": an estimate" : "");
-  if (r.elsewhere)
-    out.rows.push_back({fmt::format("and {} in memories on the chip or of the host", human_bytes(r.elsewhere))});
+  if (r.host)
+    out.rows.push_back({fmt::format("and {} in the host's memory{}", human_bytes(r.host),
+                                    r.host_peak ? fmt::format(", {} of it at once", human_bytes(r.host_peak)) : "")});
+  if (r.elsewhere > r.host)
+    out.rows.push_back(
+        {fmt::format("and {} in memories on the chip or of the host", human_bytes(r.elsewhere - r.host))});
   if (r.alive.empty()) return out;
   out.rows.push_back({fmt::format("{} alive at the peak{}, most of it:", human_bytes(r.peak),
                                   r.peak_at.empty() ? "" : ", at " + printable(r.peak_at))});

@@ -3,12 +3,49 @@
 #include <algorithm>
 
 #include "ir/buffer.h"
+#include "replay/report/shared_cache.h"
 
 namespace hlo {
+namespace {
+
+bool runs_beside_others(Opcode op) {
+  return op == Opcode::AsyncStart || op == Opcode::CopyStart || op == Opcode::AllGatherStart ||
+         op == Opcode::AllReduceStart || op == Opcode::CollectivePermuteStart || op == Opcode::Send ||
+         op == Opcode::Recv;
+}
+
+KernelCost cost_of_kernel(const Module& m, InstId i, const KernelReads& reads, const DeviceSpec& device) {
+  KernelCost k{i, reads.cost};
+  k.cached = reads.cached;
+  k.seconds = least_seconds(k.cost, device, &k.by_memory, &k.known, k.cached);
+  k.beside = runs_beside_others(m.op(i));
+  // What is not scheduled will be fused before it runs; a mark for the compiler, a call that nobody knows, a message or
+  // a copy beside others may be no kernel.
+  const bool kernel = m.config().is_scheduled && !k.beside && !k.cost.unknown && (k.seconds > 0 || !k.known);
+  if (kernel && k.seconds < device.least_kernel_us * 1e-6)
+    k.seconds = device.least_kernel_us * 1e-6, k.by_launch = true, k.by_memory = false;
+  return k;
+}
+
+}  // namespace
+
+std::string_view limit_name(const KernelCost& k) { return k.by_launch ? "launch" : k.by_memory ? "memory" : "compute"; }
+
+const KernelCost* ModuleCost::of(InstId inst) const {
+  auto found = std::find_if(kernels.begin(), kernels.end(), [&](const KernelCost& k) { return k.inst == inst; });
+  return found == kernels.end() ? nullptr : &*found;
+}
+
+std::string bound_text(double seconds, size_t unknown_calls) {
+  if (unknown_calls == 0) return time_text(seconds);
+  return fmt::format("{} and {} call{} of unknown cost", time_text(seconds), unknown_calls,
+                     unknown_calls == 1 ? "" : "s");
+}
 
 ModuleCost module_cost(const Module& m, const DeviceSpec& device) {
   ModuleCost out;
   CostAnalysis analysis(m);
+  SharedCache cache(m, analysis, device.l2_mib * (1 << 20));
   // How often a computation runs: loops run their bodies so often, callers come before what they call.
   std::vector<double> times(m.comp_slots(), 0);
   std::vector<bool> guessed(m.comp_slots(), false);
@@ -21,6 +58,7 @@ ModuleCost module_cost(const Module& m, const DeviceSpec& device) {
       times[c.value] += here * often;
       guessed[c.value] = guessed[c.value] || guessed[comp->value] || unknown;
     };
+    const std::unordered_map<InstId, KernelReads> kernels = cache.kernels(*comp);
     for (InstId i : m.post_order(*comp)) {
       const Opcode op = m.op(i);
       if (op == Opcode::While) {
@@ -29,20 +67,24 @@ ModuleCost module_cost(const Module& m, const DeviceSpec& device) {
         for (CompId c : m.called(i)) reached(c, steps < 0 ? 1 : static_cast<double>(steps), steps < 0);
       } else if (op == Opcode::Conditional || op == Opcode::Call) {
         for (CompId c : m.called(i)) reached(c, 1, false);
-      } else if (CostAnalysis::runs(m, i)) {
-        KernelCost k{i, analysis.of(i), here, !guessed[comp->value], 0, true};
-        k.seconds = least_seconds(k.cost, device, &k.by_memory) * here;
+      } else if (kernels.contains(i)) {
+        KernelCost k = cost_of_kernel(m, i, kernels.at(i), device);
+        k.times = here, k.times_known = !guessed[comp->value], k.seconds *= here;
         out.kernels.push_back(k);
       }
     }
   }
   std::stable_sort(out.kernels.begin(), out.kernels.end(),
                    [](const KernelCost& x, const KernelCost& y) { return x.seconds > y.seconds; });
+  double in_a_row = 0, longest = 0;
   for (const KernelCost& k : out.kernels) {
     Cost c = k.cost;
-    c.flops *= k.times, c.transcendentals *= k.times, c.bytes_read *= k.times, c.bytes_written *= k.times;
-    out.all += c, out.seconds += k.seconds;
+    c *= k.times;
+    out.all += c, out.sum += k.seconds;
+    (k.beside ? longest : in_a_row) = k.beside ? std::max(longest, k.seconds) : in_a_row + k.seconds;
+    out.unknown_calls += !k.known, out.beside += k.beside;
   }
+  out.seconds = std::max(in_a_row, longest);
   return out;
 }
 

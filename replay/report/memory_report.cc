@@ -8,6 +8,7 @@
 
 #include "ir/base/checked.h"
 #include "ir/buffer.h"
+#include "ir/tiling.h"
 #include "ir/verifier.h"
 #include "passes/backend/backend.h"
 #include "replay/os/confined_path.h"
@@ -29,7 +30,8 @@ std::string file_ending(const Recording& r, std::string_view ending) {
 void add_to_sums(MemoryReport* out, const MemoryAllocation& a) {
   auto add = [](int64_t* sum, int64_t bytes) { *sum = (Checked(*sum) + bytes).capped(); };
   out->allocations.push_back(a);
-  if (a.kind == "elsewhere") return add(&out->elsewhere, a.bytes);
+  if (a.kind == "host") add(&out->host, a.bytes);
+  if (a.kind == "elsewhere" || a.kind == "host") return add(&out->elsewhere, a.bytes);
   add(&out->allocated, a.bytes);
   add(a.kind == "argument"   ? &out->arguments
       : a.kind == "constant" ? &out->constants
@@ -41,8 +43,8 @@ void add_to_sums(MemoryReport* out, const MemoryAllocation& a) {
 void sort_report(MemoryReport* out) {
   std::stable_sort(out->allocations.begin(), out->allocations.end(),
                    [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
-  std::stable_sort(out->alive.begin(), out->alive.end(),
-                   [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
+  for (std::vector<MemoryValue>* list : {&out->alive, &out->host_alive})
+    std::stable_sort(list->begin(), list->end(), [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
 }
 
 // What the module knows about a value of that name.
@@ -83,6 +85,9 @@ bool is_of_tpu(const BufferFile& file) {
   return false;
 }
 
+// The memory space that XLA keeps what lies in the host in (Layout::kHostMemorySpace of xla/layout.h).
+constexpr int64_t kHostColor = 5;
+
 void read_allocations(const BufferFile& file, MemoryReport* out) {
   const bool tpu = is_of_tpu(file);
   for (const BufferFile::Part& a : file.allocations) {
@@ -90,6 +95,7 @@ void read_allocations(const BufferFile& file, MemoryReport* out) {
     MemoryAllocation to;
     to.bytes = a.size, to.values = a.values.size();
     to.kind = tpu && a.color > 0       ? "elsewhere"
+              : a.color == kHostColor  ? "host"
               : a.parameter >= 0       ? "argument"
               : a.constant             ? "constant"
               : a.live_out || a.output ? "output"
@@ -102,9 +108,9 @@ void read_allocations(const BufferFile& file, MemoryReport* out) {
 }
 
 // Our own assignment of a scheduled module.
-void from_ours(const Module& m, MemoryReport* out) {
+void from_ours(const Module& m, const GpuTarget& gpu, MemoryReport* out) {
   check_verifies(m);
-  BufferAssignment b = assign_buffers(m);
+  BufferAssignment b = assign_buffers(m, gpu);
   const Universe& u = m.u();
   for (const Allocation& a : b.allocations) {
     if (a.kind == Allocation::kThreadLocal) continue;
@@ -115,6 +121,10 @@ void from_ours(const Module& m, MemoryReport* out) {
               : a.live_out || a.kind == Allocation::kOutput ? "output"
                                                             : "temporary";
     int64_t most = -1;
+    const bool host = std::any_of(a.values.begin(), a.values.end(), [&](int id) {
+      return is_in_host_memory(u[b.values[static_cast<size_t>(id)].shape]);
+    });
+    if (host) to.kind = "host";
     for (int id : a.values) {
       const BufferValue& v = b.values[static_cast<size_t>(id)];
       if (v.size > most) most = v.size, to.largest = with_index(std::string(m.inst_name(v.inst)), v.index);
@@ -125,13 +135,21 @@ void from_ours(const Module& m, MemoryReport* out) {
   std::vector<std::pair<int64_t, int64_t>> events;  // position, bytes; ends before begins of the next position
   const std::vector<HeldPlace> held = held_places(b);
   double kept = 0;
+  std::vector<std::pair<int64_t, int64_t>> host_events;
+  double host = 0;
   for (const HeldPlace& h : held) {
-    const int64_t size = b.values[h.value].size;
+    const BufferValue& v = b.values[h.value];
+    const bool there = is_in_host_memory(u[v.shape]);
+    auto& list = there ? host_events : events;
     if (h.always)
-      kept += static_cast<double>(size);
+      (there ? host : kept) += static_cast<double>(v.size);
     else
-      events.emplace_back(h.first, size), events.emplace_back(h.last + 1, -size);
+      list.emplace_back(h.first, v.size), list.emplace_back(h.last + 1, -v.size);
   }
+  std::sort(host_events.begin(), host_events.end());
+  double host_most = host;
+  for (const auto& event : host_events) host_most = std::max(host_most, host += static_cast<double>(event.second));
+  out->host_peak = static_cast<int64_t>(std::min(host_most, 9e18));
   std::sort(events.begin(), events.end());
   double live = kept, most = kept;  // sums of strangers' sizes need not fit into 63 bits
   int64_t at = -1;
@@ -151,7 +169,9 @@ void from_ours(const Module& m, MemoryReport* out) {
     to.instruction = m.inst_name(v.inst), to.index = v.index, to.bytes = v.size;
     to.shape = u.shape_text_plain(v.shape);
     names.describe(&to, v.inst);
-    out->alive.push_back(std::move(to));
+    const bool there = is_in_host_memory(u[v.shape]);
+    if (there) out->host_at_peak = (Checked(out->host_at_peak) + v.size).capped();
+    (there ? out->host_alive : out->alive).push_back(std::move(to));
   }
 }
 
@@ -167,11 +187,13 @@ std::string place_in_schedule(std::string_view text, int64_t at) {
 // Where a value lies by XLA's assignment.
 struct Placed {
   int64_t allocation = 0, offset = 0, size = 0;
+  bool beside = false, host = false;  // not in the device's memory; in its host's
 };
 using Placement = std::map<std::pair<std::string, Dims>, Placed>;
 
 // The values of these that lie in memory at a time, each place once: what is updated in place has a range before and
-// one after, and is one array. Bytes of all of them in `bytes`.
+// one after, and is one array. Bytes of all of them that lie in the device's memory in `bytes`; others have their kind
+// told.
 std::vector<LivePeak::Value> alive_at(const LivePeak& live, const Placement& places, int64_t at, double* bytes) {
   std::vector<LivePeak::Value> out;
   std::set<std::pair<int64_t, int64_t>> taken;
@@ -183,7 +205,7 @@ std::vector<LivePeak::Value> alive_at(const LivePeak& live, const Placement& pla
     const Placed& p = found->second;
     if (!taken.emplace(p.allocation, p.offset).second) continue;
     out.push_back({r.instruction, r.index, p.size});
-    *bytes += static_cast<double>(p.size);
+    if (!p.beside) *bytes += static_cast<double>(p.size);
   }
   return out;
 }
@@ -200,7 +222,8 @@ int64_t fullest_moment(const LivePeak& live, const Placement& places) {
   };
   std::vector<Event> events;
   for (const LivePeak::Range& r : live.ranges)
-    if (auto found = places.find({r.instruction, r.index}); found != places.end() && r.first <= r.last) {
+    if (auto found = places.find({r.instruction, r.index});
+        found != places.end() && r.first <= r.last && !found->second.beside) {
       events.push_back({r.first, false, &found->second});
       events.push_back({r.last, true, &found->second});
     }
@@ -238,18 +261,30 @@ void read_peak(const std::string& text, const std::string& label, const Placemen
   }  // else what the file itself lists
   out->peak_at = place_in_schedule(text, live.at);
   for (const LivePeak::Value& v : live.values) {
-    out->peak = (Checked(out->peak) + v.size).capped();
     MemoryValue to;
     to.instruction = v.instruction, to.index = v.index, to.bytes = v.size;
-    out->alive.push_back(std::move(to));
+    const auto place = places.find({v.instruction, v.index});
+    if (place == places.end() || !place->second.beside)
+      out->peak = (Checked(out->peak) + v.size).capped(), out->alive.push_back(std::move(to));
+    else if (place->second.host)
+      out->host_at_peak = (Checked(out->host_at_peak) + v.size).capped(), out->host_alive.push_back(std::move(to));
   }
 }
 
 }  // namespace
 
+std::string does_not_fit(int64_t allocated, const Target& t) {
+  if (!t.spec_known || t.spec.memory_gb <= 0) return {};
+  const double there = t.spec.memory_gb * 1024 * 1024 * 1024;
+  if (static_cast<double>(allocated) <= there) return {};
+  return fmt::format("does not fit: {} allocated, {} has {:.0f} GiB", human_bytes(allocated), t.spec.name,
+                     t.spec.memory_gb);
+}
+
 std::string MemoryValue::name() const { return with_index(instruction, index); }
 
-std::optional<MemoryReport> memory_from_files(const Recording& r) {
+namespace {
+std::optional<MemoryReport> report_of_files(const Recording& r) {
   std::string file = file_ending(r, "buffer-assignment.txt");
   if (file.empty() || r.source != "xla") return std::nullopt;
   MemoryReport out;
@@ -257,8 +292,11 @@ std::optional<MemoryReport> memory_from_files(const Recording& r) {
   try {
     BufferFile buffers = read_buffer_file(read_confined(r.folder, file), file);
     read_allocations(buffers, &out);
+    const bool tpu = is_of_tpu(buffers);
     for (const BufferFile::Part& a : buffers.allocations)
-      for (const BufferFile::Value& v : a.values) places[{v.instruction, v.index}] = {a.number, v.offset, v.size};
+      for (const BufferFile::Value& v : a.values)
+        places[{v.instruction, v.index}] = {a.number, v.offset, v.size, a.color == kHostColor || (tpu && a.color > 0),
+                                            a.color == kHostColor};
   } catch (const Failure& e) {
     return std::nullopt;
   }
@@ -273,20 +311,23 @@ std::optional<MemoryReport> memory_from_files(const Recording& r) {
   return out;
 }
 
-MemoryReport memory_report(const Module& m, const Recording* r) {
+MemoryReport report_of(const Module& m, const Recording* r, const GpuTarget& gpu) {
   MemoryReport out;
   if (r) {
-    std::optional<MemoryReport> told = memory_from_files(*r);
+    std::optional<MemoryReport> told = report_of_files(*r);
     if (!told && r->source == "xla" && !file_ending(*r, "buffer-assignment.txt").empty())
       out.notes.push_back(fmt::format("{} cannot be read", file_ending(*r, "buffer-assignment.txt")));
     if (told && told->peak > 0) {
       ValueNames names(m);
       for (MemoryValue& v : told->alive) names.describe(&v);
+      for (MemoryValue& v : told->host_alive) names.describe(&v);
       return std::move(*told);
     }
     if (told) {  // sums of XLA's, the values that are alive by ours
-      MemoryReport ours = memory_report(m, nullptr);
+      MemoryReport ours = report_of(m, nullptr, gpu);
       told->peak = ours.peak, told->peak_at = ours.peak_at, told->alive = std::move(ours.alive);
+      told->host_peak = ours.host_peak, told->host_at_peak = ours.host_at_peak;
+      told->host_alive = std::move(ours.host_alive);
       told->from += "; what is alive at the peak by ours (the dump has no live-range.txt)";
       told->notes.insert(told->notes.end(), ours.notes.begin(), ours.notes.end());
       return std::move(*told);
@@ -294,15 +335,29 @@ MemoryReport memory_report(const Module& m, const Recording* r) {
   }
   if (m.config().is_scheduled) {
     out.from = "our buffer assignment";
-    from_ours(m, &out);
+    from_ours(m, gpu, &out);
   } else {
     auto scheduled = m.clone();
     schedule_module(*scheduled);
     out.from = "our buffer assignment, in post order (the module has no schedule)";
     out.estimate = true;
-    from_ours(*scheduled, &out);
+    from_ours(*scheduled, gpu, &out);
   }
   sort_report(&out);
+  return out;
+}
+}  // namespace
+
+std::optional<MemoryReport> memory_from_files(const Recording& r) {
+  std::optional<MemoryReport> out = report_of_files(r);
+  if (out) out->too_large = does_not_fit(out->allocated, target_of(r, ""));
+  return out;
+}
+
+MemoryReport memory_report(const Module& m, const Recording* r, const Target* target) {
+  const Target own = target ? *target : r ? target_of(*r, "") : Target();
+  MemoryReport out = report_of(m, r, own.gpu);
+  out.too_large = does_not_fit(out.allocated, own);
   return out;
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ir/source_lines.h"
-#include "replay/record/recording.h"
+#include "replay/record/target.h"
 
 namespace hlo {
 
@@ -33,16 +33,24 @@ struct MemoryReport {
   bool estimate = false;  // the module is not scheduled: our order and our assignment stand in
   // Bytes of the allocations, all their lives long.
   int64_t allocated = 0, arguments = 0, constants = 0, outputs = 0, temporaries = 0;
-  int64_t elsewhere = 0;                      // beside them: on a TPU's chip, in its host
-  int64_t peak = 0;                           // bytes alive at once
-  std::string peak_at;                        // instruction that runs then; empty: unknown
-  std::vector<MemoryValue> alive;             // at the peak, largest first; empty: unknown
-  std::vector<MemoryAllocation> allocations;  // largest first
-  std::vector<std::string> notes;             // what could not be read
+  int64_t elsewhere = 0;                              // beside them: on a TPU's chip, in its host, in a GPU's host
+  int64_t host = 0, host_peak = 0, host_at_peak = 0;  // … of these in a GPU's host, allocated, alive at once, and at
+                                                      // the moment of the device's peak
+  int64_t peak = 0;                                   // bytes alive at once, on the device
+  std::string peak_at;                                // instruction that runs then; empty: unknown
+  std::vector<MemoryValue> alive;                     // at the peak, largest first; empty: unknown
+  std::vector<MemoryValue> host_alive;                // at that moment in a GPU's host, largest first
+  std::vector<MemoryAllocation> allocations;          // largest first
+  std::string too_large;           // that it does not fit the card it was compiled for; empty: it does
+  std::vector<std::string> notes;  // what could not be read
 };
 
-// Of `m`, which is the last stage of `recording`; without one from our own assignment.
-MemoryReport memory_report(const Module& m, const Recording* recording);
+// "does not fit: 313.00GiB allocated, an H200 has 141 GiB"; empty where it fits, or where the card's size is unknown.
+std::string does_not_fit(int64_t allocated, const Target& target);
+
+// Of `m`, which is the last stage of `recording`; without one from our own assignment. `target`: the card; null: the
+// recording's, else the default.
+MemoryReport memory_report(const Module& m, const Recording* recording, const Target* target = nullptr);
 // Only `from`, the sums and the notes, without the module, from the dump's files; nothing where it has none.
 std::optional<MemoryReport> memory_from_files(const Recording& recording);
 

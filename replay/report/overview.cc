@@ -20,7 +20,7 @@ ModuleOverview module_overview(const Recording& r, std::unique_ptr<Module> last,
   o.last = std::move(last);
   o.cost = module_cost(*o.last, target.spec);
   try {
-    o.memory = memory_report(*o.last, &r);
+    o.memory = memory_report(*o.last, &r, &o.target);
   } catch (const Failure&) {
     if (interrupted()) throw;  // memory is not known then
   }
@@ -55,7 +55,7 @@ ModuleOverview module_overview(const Run& run, const Recording& r, const std::st
   }
   try {
     o.memory = memory || !o.last ? std::nullopt : memory_from_files(r);
-    if (!o.memory && o.last) o.memory = memory_report(*o.last, &r);
+    if (!o.memory && o.last) o.memory = memory_report(*o.last, &r, &o.target);
     if (!o.memory) o.memory = memory_from_files(r);
   } catch (const Failure&) {
     if (interrupted()) throw;  // memory is not known then

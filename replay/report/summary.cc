@@ -29,7 +29,7 @@ void add_to_summary(const Module& m, const std::string& by, const std::string& n
     if (measured) row.measured += measured(m.inst_name(k.inst)).value_or(0);
     row.flops += (k.cost.flops + k.cost.transcendentals) * k.times;
     row.bytes += k.cost.bytes() * k.times;
-    ++row.kernels;
+    ++row.kernels, row.unknown_calls += !k.known;
   }
   // Instructions by their own place, those in fusions, too.
   for (CompId c : m.computations())
@@ -46,7 +46,7 @@ void add_to_summary(const Module& m, const std::string& by, const std::string& n
     for (CompId c : m.computations())
       for (InstId i : m.comp(c).order)
         if (m.alive(i)) named.emplace(m.inst_name(i), i);
-  for (const MemoryValue& v : memory->alive) {
+  auto count = [&](const MemoryValue& v, int64_t SummaryRow::*bytes) {
     std::string key = by == "module" ? name : by == "line" ? v.source.text() : scope_of(v.op_name);
     const auto found = named.find(v.instruction);
     if (by == "line" && found != named.end()) key = lines.kernel(found->second).text();
@@ -56,8 +56,10 @@ void add_to_summary(const Module& m, const std::string& by, const std::string& n
                                                    : std::string(op_text(m.op(found->second)));
     }
     if (key.empty()) key = v.kind == "argument" ? "(arguments)" : v.kind == "constant" ? "(constants)" : "(unknown)";
-    (*rows)[key].memory += v.bytes;
-  }
+    (*rows)[key].*bytes += v.bytes;
+  };
+  for (const MemoryValue& v : memory->alive) count(v, &SummaryRow::memory);
+  for (const MemoryValue& v : memory->host_alive) count(v, &SummaryRow::host);
 }
 
 SortedSummary sorted(const SummaryRows& rows) {
@@ -76,12 +78,14 @@ Json summary_json(const std::string& file, const std::string& by, std::string_vi
     const SummaryRow& r = item.second;
     out.push_back({{"key", item.first},
                    {"least_seconds", r.seconds},
+                   {"unknown_calls", r.unknown_calls},
                    {"measured_seconds", profiled ? Json(r.measured) : Json()},
                    {"flops", r.flops},
                    {"bytes", r.bytes},
                    {"kernels", r.kernels},
                    {"instructions", r.instructions},
-                   {"peak_bytes", r.memory}});
+                   {"peak_bytes", r.memory},
+                   {"host_at_peak_bytes", r.host}});
   }
   return {{"file", file}, {"by", by}, {"device", device}, {"rows", out}, {"problems", problems}};
 }

@@ -14,7 +14,9 @@ struct SummaryRow {
   double seconds = 0, flops = 0, bytes = 0;
   double measured = 0;  // seconds, by a profile
   size_t instructions = 0, kernels = 0;
-  int64_t memory = 0;                  // alive at the peak
+  size_t unknown_calls = 0;            // kernels of which the cost is not known: `seconds` is without them
+  int64_t memory = 0;                  // alive at the peak, in the device's memory
+  int64_t host = 0;                    // … and in its host's
   std::vector<SourceLine> stack = {};  // of its dearest kernel; innermost first
 };
 using SummaryRows = std::map<std::string, SummaryRow>;

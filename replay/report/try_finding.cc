@@ -242,7 +242,7 @@ class Editing {
 
   // The index that the rows of ones are made of, where it stands beside the product and has a row for each.
   InstId index_of(InstId compare, CompId beside, int64_t rows) {
-    const FindingsInput in(m_, none_, device_spec("H100"));
+    const FindingsInput in(m_, none_, default_device_spec());
     for (InstId o : m_.operands(compare)) {
       InstId i = o;
       for (int steps = 0; steps < 100; ++steps) {
@@ -265,7 +265,7 @@ class Editing {
     const AttrSet& a = m_.attrs(at_);
     if (!a.ints(Attr::lhs_batch_dims).empty() || a.ints(Attr::lhs_contracting_dims).size() != 1)
       return "the product has more than rows and a table";
-    const FindingsInput in(m_, none_, device_spec("H100"));
+    const FindingsInput in(m_, none_, default_device_spec());
     for (size_t side = 0; side < 2; ++side) {
       const InstId compare = one_hot_rows(in, m_.operand(at_, side));
       if (!compare.valid()) continue;
@@ -298,7 +298,7 @@ class Editing {
   }
 
   std::string constant_in_body(std::string* words) {
-    const FindingsInput in(m_, none_, device_spec("H100"));
+    const FindingsInput in(m_, none_, default_device_spec());
     size_t done = 0;
     for (CompId c : m_.computations())
       for (InstId loop : m_.post_order(c)) {

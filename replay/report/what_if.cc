@@ -18,7 +18,7 @@
 namespace hlo {
 namespace {
 
-constexpr const char* kGpu = "H200";  // what the options of passes.def say where nobody asks for another
+constexpr const char* kGpu = kDefaultGpu.data();  // what the options of passes.def say where nobody asks for another
 
 // A stage of one side: which, and what the module does then.
 struct WhatIfStage {
@@ -123,7 +123,7 @@ bool beyond_model(const Module& m, InstId i) {
 
 void describe(const Module& m, const std::string& description, WhatIfSide* side, std::set<std::string>* notes) {
   const GpuTarget target = parse_gpu_target(description);
-  const DeviceSpec sheet = described_sheet(description);
+  const DeviceSpec sheet = described_spec(description);
   const ModuleCost cost = module_cost(m, sheet);
   GpuCostAnalysis costs(m);
   GpuPerformanceModel model(m, target, costs);
@@ -163,7 +163,9 @@ void finish(Side& side, const NamedGpu& gpu, WhatIfSide* out, std::set<std::stri
   out->gpu = gpu.name;
   out->pass_runs = side.runs();
   describe(m, gpu.description, out, notes);
-  const MemoryReport memory = memory_report(m, nullptr);
+  Target target;
+  target.gpu = parse_gpu_target(gpu.description);
+  const MemoryReport memory = memory_report(m, nullptr, &target);
   out->peak = memory.peak, out->allocated = memory.allocated;
   if (out->loops_without_trip_count) notes->insert("loops that say no trip count are counted once");
 }

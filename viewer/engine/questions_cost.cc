@@ -5,6 +5,7 @@
 #include "ir/base/stack_guard.h"
 #include "ir/source_lines.h"
 #include "ir/thunk.h"
+#include "ir/tiling.h"
 #include "ir/verifier.h"
 #include "passes/backend/backend.h"
 #include "replay/report/memory_report.h"
@@ -42,8 +43,8 @@ Json q_memory(PageSession& session, const Question& q) {
   const StateRef at = q.state("at");
   Scheduled s = scheduled(session, at);
   const Module& m = *s.module;
-  const BufferAssignment b = assign_buffers(m);
-  const MemoryReport report = memory_report(m, recording_of(session, at));
+  const BufferAssignment b = assign_buffers(m, session.target(at.module).gpu);
+  const MemoryReport report = memory_report(m, recording_of(session, at), &session.target(at.module));
   int64_t places = 0;
   for (const BufferValue& v : b.values) places = std::max(places, v.last + 1);
   // As doubles: a stranger's sizes may add up to anything.
@@ -55,7 +56,10 @@ Json q_memory(PageSession& session, const Question& q) {
     // Arguments are the caller's and constants the program's, all the time.
     const bool always = h.always;
     const int64_t from = always ? 0 : h.first, to = always ? std::max<int64_t>(places - 1, 0) : h.last;
-    steps[from] += static_cast<double>(v->size), steps[to + 1] -= static_cast<double>(v->size);
+    // The curve is the device's own memory.
+    const Shape& shape = m.u()[v->shape];
+    if (!is_beside_device_memory(shape))
+      steps[from] += static_cast<double>(v->size), steps[to + 1] -= static_cast<double>(v->size);
     std::string name(m.inst_name(v->inst));
     if (!v->index.empty()) name += fmt::format("{{{}}}", fmt::join(v->index, ","));
     live.push_back({{"id", v->inst.value},
@@ -63,7 +67,10 @@ Json q_memory(PageSession& session, const Question& q) {
                     {"bytes", v->size},
                     {"from", from},
                     {"to", to},
-                    {"kind", always ? kind == Allocation::kParameter ? "argument" : "constant" : "value"},
+                    {"kind", is_in_host_memory(shape)         ? "host"
+                             : !always                        ? "value"
+                             : kind == Allocation::kParameter ? "argument"
+                                                              : "constant"},
                     {"source", kernel_source_line(m, v->inst).brief()}});
   }
   std::stable_sort(live.begin(), live.end(), [](const Json& x, const Json& y) { return x["bytes"] > y["bytes"]; });
@@ -86,6 +93,7 @@ Json q_memory(PageSession& session, const Question& q) {
           {"constants_bytes", report.constants},
           {"outputs_bytes", report.outputs},
           {"temporaries_bytes", report.temporaries},
+          {"host_bytes", report.host},
           {"from", report.from},
           {"notes", report.notes}};
 }
@@ -105,13 +113,13 @@ Json q_roofline(PageSession& session, const Question& q) {
                    {"bytes", k.cost.bytes() * k.times},
                    {"seconds", k.seconds},
                    {"times", k.times},
-                   {"bound", k.by_memory ? "memory" : "compute"},
+                   {"bound", limit_name(k)},
                    {"measured", nullptr}});
   Json devices = Json::array();
   for (const DeviceSpec& d : device_specs()) devices.push_back(d.name);
   return {{"device", device.name},
-          {"flops_per_s", device.f32_tflops * 1e12},
-          {"matrix_flops_per_s", device.matrix_tflops * 1e12},
+          {"flops_per_s", device.vector_tflops(Arithmetic::kF32) * 1e12},
+          {"matrix_flops_per_s", device.matrix_tflops() * 1e12},
           {"bytes_per_s", device.memory_gb_s * 1e9},
           {"seconds", cost.seconds},
           {"loops_of_unknown_length", cost.loops_without_trip_count},
@@ -157,9 +165,10 @@ Json q_thunks(PageSession& session, const Question& q) {
   q.only({"at"});
   const StateRef at = q.state("at");
   Scheduled s = scheduled(session, at);
-  const BufferAssignment b = assign_buffers(*s.module);
+  const GpuTarget& gpu = session.target(at.module).gpu;
+  const BufferAssignment b = assign_buffers(*s.module, gpu);
   ThunkList list(*s.module, s.state->cost(session.target(at.module).spec));
-  list.add(build_thunks(*s.module, b), 0, 0);
+  list.add(build_thunks(*s.module, b, gpu), 0, 0);
   return {{"thunks", std::move(list.out)}, {"measured", false}, {"estimated", s.estimated}};
 }
 

@@ -79,12 +79,15 @@ Json cost_of(OpenState& s, InstId i, const DeviceSpec& device) {
   // Within a fusion it is a share of the kernel's; what only names a part of memory has none.
   if (!CostAnalysis::runs(s.m, i) && !s.fusion_of(i).valid()) return {};
   const Cost cost = CostAnalysis(s.m).of(i);
-  bool by_memory = true;
-  const double seconds = least_seconds(cost, device, &by_memory);
+  const KernelCost* kernel = s.cost(device).of(i);
+  KernelCost within;
+  if (!kernel) within.seconds = least_seconds(cost, device, &within.by_memory);
+  const KernelCost& k = kernel ? *kernel : within;
+  const double seconds = k.times > 0 ? k.seconds / k.times : k.seconds;
   return {{"flops", cost.flops + cost.transcendentals},
           {"bytes", cost.bytes()},
           {"seconds", seconds},
-          {"bound", by_memory ? "memory" : "compute"},
+          {"bound", limit_name(k)},
           {"device", device.name}};
 }
 

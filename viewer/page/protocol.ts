@@ -90,14 +90,14 @@ export interface Overview {   // what `hlo-replay DIR` prints, as parts
 export interface Memory {
   peak_bytes: number; at: Id | null; estimated: boolean; // peak by the dump's own assignment where it has one, `from` says
   curve_peak_bytes: number; allocated_bytes: number; arguments_bytes: number; constants_bytes: number; outputs_bytes: number;
-  temporaries_bytes: number; from: string; notes: string[];
-  live: { id: Id | null; name: string; bytes: number; from: number; to: number; kind: 'argument' | 'constant' | 'value'; source: string }[]; // from, to: places in the schedule
+  temporaries_bytes: number; host_bytes: number; from: string; notes: string[];
+  live: { id: Id | null; name: string; bytes: number; from: number; to: number; kind: 'argument' | 'constant' | 'value' | 'host'; source: string }[]; // from, to: places in the schedule
   places: number;
   curve: { place: number; bytes: number }[];
 }
 export interface Roofline { device: string; flops_per_s: number; matrix_flops_per_s: number; bytes_per_s: number; seconds: number;
   loops_of_unknown_length: number; devices: string[]; // that `device` can name
-  ops: { kind: string; times: number; bound: 'memory' | 'compute'; id: Id; name: string; flops: number; bytes: number; seconds: number; measured: number | null }[] }
+  ops: { kind: string; times: number; bound: 'memory' | 'compute' | 'launch'; id: Id; name: string; flops: number; bytes: number; seconds: number; measured: number | null }[] }
 export interface Thunks { thunks: { index: number; kind: string; id: Id | null; name: string; stream: number; start: number; seconds: number; depth: number }[];
   measured: boolean; estimated: boolean } // estimated: the state has no schedule, post order stands in
 export interface Decision { row: number | null; verdict: 'fused' | 'declined'; producer: string; consumer: string; producer_id: Id | null; consumer_id: Id | null; why: string }

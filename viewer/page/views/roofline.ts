@@ -26,7 +26,7 @@ export class RooflineView implements View {
     add(page, h('table', { class: 'table' }, h('thead', null, h('tr', null, ...['op', 'time', 'share', 'flops', 'bytes', 'flops a byte', 'bound by'].map(t => h('th', { scope: 'col' }, t)))),
       h('tbody', null, ...slow.slice(0, 150).map(op => h('tr', null, h('td', null, link(foreign(op.name, 60), () => { void this.host.select(op.id, op.name, { view: 'graph' }); })), h('td', { class: 'n' }, seconds(op.measured ?? op.seconds), op.measured !== null ? '' : ' est.'),
         h('td', { class: 'n' }, total ? (100 * (op.measured ?? op.seconds) / total).toFixed(1) + ' %' : ''), h('td', { class: 'n' }, amount(op.flops)), h('td', { class: 'n' }, bytes(op.bytes)), h('td', { class: 'n' }, op.bytes ? (op.flops / op.bytes).toPrecision(3) : '—'),
-        h('td', null, op.bound === 'compute' ? 'arithmetic' : 'memory'))))));
+        h('td', null, op.bound === 'compute' ? 'arithmetic' : op.bound))))));
     fill(this.element, page);
   }
 

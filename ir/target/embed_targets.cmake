@@ -1,5 +1,5 @@
 # Writes OUT: the descriptions of GPUs in DIR, as C++ string constants.
-set(code "#include \"ir/analysis/gpu_target.h\"\n\nnamespace hlo {\n")
+set(code "#include \"ir/target/gpu_target.h\"\n\nnamespace hlo {\n")
 string(APPEND code "const std::vector<GpuDescription>& gpu_descriptions() {\n  static const std::vector<GpuDescription> all = {\n")
 file(GLOB targets "${DIR}/*.pbtxt")
 list(SORT targets)

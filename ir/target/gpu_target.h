@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/target/data_sheet.h"
+
 namespace hlo {
 
 // Sizes in bytes, bandwidth in bytes a second. As made: an H200.
@@ -26,7 +28,7 @@ struct GpuTarget {
 // are not asked for are passed over. Throws Failure(kSyntax) where one that is asked for is missing or no number.
 GpuTarget parse_gpu_target(std::string_view text);
 
-// XLA's own descriptions of GPUs, from P100 to B200 (ir/analysis/targets).
+// XLA's own descriptions of GPUs, from P100 to B200 (ir/target/targets).
 struct GpuDescription {
   const char *name, *text;  // `h100_sxm`; XLA's GpuTargetConfigProto as text
 };
@@ -35,8 +37,10 @@ const std::vector<GpuDescription>& gpu_descriptions();
 const GpuDescription* find_gpu_description(std::string_view name);
 // `H200`, `H100-SXM` …
 std::vector<std::string> described_gpus();
-// By name, or from a description itself, which has colons. Throws Failure: kUsage with the names that there are,
-// kSyntax for a description in which something is missing.
+// kDefaultGpu's.
+GpuTarget default_gpu_target();
+// By name, `default` for that one, or from a description itself, which has colons. Throws Failure: kUsage with the
+// names that there are, kSyntax for a description in which something is missing.
 GpuTarget named_gpu_target(std::string_view name);
 
 }  // namespace hlo
