@@ -115,7 +115,10 @@ TEST(GpuTargets, DataSheetsAgreeWithDescriptions) {
       const auto p = static_cast<Arithmetic>(k);
       for (const auto& [x, y] :
            {std::pair(told.vector.of(p), sheet.vector.of(p)), {told.tensor.of(p), sheet.tensor.of(p)}})
-        if (x > 0 && y > 0) EXPECT_NEAR(x / y, 1, 0.03) << sheet.name << ' ' << k, ++compared;
+        if (x > 0 && y > 0) {
+          EXPECT_NEAR(x / y, 1, 0.03) << sheet.name << ' ' << k;
+          ++compared;
+        }
     }
     EXPECT_EQ(sheet.sms, named_gpu_target(sheet.name).core_count);
     EXPECT_GT(sheet.warps_per_sm, 0) << sheet.name;
