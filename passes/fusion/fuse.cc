@@ -183,10 +183,9 @@ void fuse_as_output(Module& m, InstId other, InstId fusion) {
   Body body(m, fusion);
   const CompId comp = m.called(fusion)[0];
   const InstId root = m.comp(comp).root;
-  std::vector<InstId> results = {root}, order = {other}, inside;
+  std::vector<InstId> order = {other}, inside, further;
   const bool several = m.op(root) == Opcode::Tuple;
-  if (several) results.assign(m.operands(root).begin(), m.operands(root).end());
-  const size_t before = results.size();
+  const size_t before = several ? m.operand_count(root) : 1;
   const std::vector<InstId> read = read_results(m, other, fusion);
   if (m.op(other) == Opcode::Fusion) {
     const CompId inner = m.called(other)[0];
@@ -203,11 +202,15 @@ void fuse_as_output(Module& m, InstId other, InstId fusion) {
     const std::vector<InstId> of =
         i == other ? std::vector<InstId>(m.operands(i).begin(), m.operands(i).end()) : outer_operands(m, other, i);
     if (std::find(read.begin(), read.end(), i) != read.end())
-      inside.push_back(i), results.push_back(body.take_result(i, of));
+      inside.push_back(i), further.push_back(body.take_result(i, of));
     else if (body.is_operand(i))
       body.take(i, of);
   }
   if (!inside.empty()) {  // what nobody else reads is no result
+    // A result may have been a parameter that is computed inside now.
+    std::vector<InstId> results = {m.comp(comp).root};
+    if (several) results.assign(m.operands(root).begin(), m.operands(root).end());
+    results.insert(results.end(), further.begin(), further.end());
     std::vector<ShapeId> shapes;
     for (InstId r : results) shapes.push_back(m.shape_id(r));
     m.set_root(comp, m.add(comp, {.op = Opcode::Tuple, .shape = m.u().tuple(shapes), .operands = results}));
