@@ -61,7 +61,7 @@ def flat(value):
     while True:
         inner = None
         # The innermost operand that has a shape and an opcode of its own.
-        for found in re.finditer(r"(?<=[(\s,])((?:\([^()]*\)|[a-z0-9]+\[[^\]]*\]) [a-z-]+\((?:[^()]|\{[^{}]*\})*\)(?:, (?:dimensions|to_apply|is_stable)=[^,()\s]+)*)(?=[,)])", value):
+        for found in re.finditer(r"(?<=[(\s,])((?:\([^()]*\)|[a-z0-9]+\[[^\]]*\]) [a-z-]+\((?:[^()]|\{[^{}]*\})*\)(?:, (?:dimensions|to_apply|is_stable|slice)=[^,()\s]+)*)(?=[,)])", value):
             inner = found
             break
         if not inner or inner.start() == 0:
@@ -236,11 +236,11 @@ ENTRY e {
     answer = check("payload", written, inputs, got("other", made, inputs))
     expect("payload and sign", answer["verdict"] == "right" and {b["kind"]: b["elements"] for b in answer["other_bits"]} == {"nan-payload": 1, "signed-zero": 1} and
            "is the number" in answer["why"], answer)
-    long = ", ".join(str(0.1 * k + 1 / 3) for k in range(64))
-    answer = bits("order", "x = f32[64]", "{" + long + "}", "f32[] reduce(x, f32[] constant(0)), dimensions={0}, to_apply=add",
-                  "f32[] reduce(f32[8] reduce(f32[8,8] reshape(x), f32[] constant(0)), f32[] constant(0)), dimensions={0}, to_apply=add".replace(
-                      "f32[8] reduce(f32[8,8] reshape(x), f32[] constant(0))", "f32[8] reduce(f32[8,8] reshape(x), f32[] constant(0)), dimensions={0}, to_apply=add"),
-                  ["sum-order"], ADD)
+    one_by_one = "f32[1] slice(x), slice={[0:1]}"
+    for k in range(1, 64):
+        one_by_one = f"f32[1] add({one_by_one}, f32[1] slice(x), slice={{[{k}:{k + 1}]}})"
+    answer = bits("order", "x = f32[64]", "{" + ", ".join(str(0.1 * k + 1 / 3) for k in range(64)) + "}",
+                  "f32[] reduce(x, f32[] constant(0)), dimensions={0}, to_apply=add", f"f32[] reshape({one_by_one})", ["sum-order"], ADD)
     expect("the instruction is named", answer["other_bits"] and answer["other_bits"][0]["instructions"][0]["instruction"] == "open", answer)
 
     # What lies in front of the module: a reference that does something else.

@@ -31,8 +31,8 @@ TEST_F(EngineTest, TellsRows) {
   int changed = 0, last = -1;
   for (size_t k = 0; k < rows.size(); ++k) {
     EXPECT_EQ(rows[k]["row"], k);
-    if (rows[k]["number"].is_number()) {  // files' numbers
-      EXPECT_GT(rows[k]["number"], last);
+    if (rows[k]["number"].is_number()) {  // files' numbers: one more for each pass that changed something
+      EXPECT_GE(rows[k]["number"], last + (rows[k]["kind"] == "pass" && rows[k]["changed"]));
       last = rows[k]["number"];
     }
     changed += rows[k]["pass"] == "algsimp" && rows[k]["rewrites"] > 0;

@@ -270,9 +270,13 @@ class Checker {
 
   // What none of them explains alone, two or three may.
   void try_together() {
+    auto seen = [&](Contract c) {
+      return std::find(bounded_kinds_.begin(), bounded_kinds_.end(), c) != bounded_kinds_.end();
+    };
     std::vector<Contract> kinds;
     for (Contract c : {Contract::kRange, Contract::kExcess, Contract::kDenormal})
-      if (std::find(bounded_kinds_.begin(), bounded_kinds_.end(), c) != bounded_kinds_.end()) kinds.push_back(c);
+      // Small numbers may be there only where the range is kept.
+      if (seen(c) || (c == Contract::kDenormal && seen(Contract::kRange))) kinds.push_back(c);
     std::vector<std::vector<Contract>> sets;
     for (size_t a = 0; a < kinds.size(); ++a)
       for (size_t b = a + 1; b < kinds.size(); ++b) sets.push_back({kinds[a], kinds[b]});
