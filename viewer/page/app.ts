@@ -130,10 +130,9 @@ export class App implements Host {
     if (place.op !== null && !place.name && session.can_do) place.name = await this.engine.op({ at: place.at, id: place.op }).then(op => op.name, () => '');
     if (!session.fresh(turn)) return;
     // How stages are called stands in the rows.
-    if (session.modules.length && place.view !== 'lesson') {
-      for (const module of new Set([place.at.module, place.against?.module ?? place.at.module])) await session.rows(module).catch(() => []);
-      if (!session.fresh(turn)) return;
-    }
+    const unread = session.modules.length && place.view !== 'lesson' ? session.without_rows([place.at, place.against]) : [];
+    for (const module of unread) await session.rows(module).catch(() => []);
+    if (!session.fresh(turn)) return;
     session.place = place;
     const hash = this.hash(place);
     if (hash !== location.hash) {

@@ -148,6 +148,11 @@ export class Session {
     return rows;
   }
 
+  /** The modules of these states of which no rows are here yet. */
+  without_rows(states: (StateRef | null)[]): number[] {
+    return [...new Set(states.flatMap(at => at && !this.known_rows.has(at.module) ? [at.module] : []))];
+  }
+
   /** The number of the stage as the files and the command line have it, of four digits at least: `0041`; its place among
    *  the module's states where no file has one: `3`. Rows that were never asked for have none yet. */
   number_of(at: StateRef): string {
