@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -48,6 +49,11 @@ def compile_it(module, devices, options):
         texts["0001.simple.after_first-pass.before_second"] = texts["cpu_after_optimizations"] = "m = f32[4]{0} negate(p)\\n  n = f32[4]{0} abs(m)"
     if act == "by another way":
         texts["0001.simple.after_first-pass.before_second"] = texts["cpu_after_optimizations"] = "n = f32[4]{0} cosine(p)" if left_out else "m = f32[4]{0} negate(p)\\n  n = f32[4]{0} abs(m)" if newer else "n = f32[4]{0} negate(p)"
+    if act.startswith("kernels "):   # of all passes, without the first, without the second
+        out = (re.search("disable_hlo_passes=([^ ]*)", flags) or [0, ""])[1].split(",")
+        one = [f"k{n} = f32[4]{{0}} sine(p)" for n in range(int(act.split()[1 if not out[0] else 2 if "first-pass" in out else 3]) - 2)]
+        last = "\\n  ".join(one + ["n = f32[4]{0} negate(p)"])
+        texts = {"before_optimizations": "n = f32[4]{0} negate(p)", "0001.simple.after_first-pass.before_second-pass": "n = f32[4]{0} abs(p)", "0002.simple.after_second-pass.before_pipeline-end": last, "cpu_after_optimizations": last}
     if "wrong" in flags: texts["cpu_after_optimizations"] = "n = f32[4]{0} abs(p)"
     for name, line in texts.items():
         open(f"{folder}/module_0001.m.{name}.txt", "w").write("HloModule m\\n\\nENTRY e {\\n  p = f32[4]{0} parameter(0)\\n  " + line + "\\n  ROOT s = f32[4]{0} sqrt(n)\\n}\\n")
@@ -277,6 +283,17 @@ with tempfile.TemporaryDirectory() as directory:
     expect("which flag", code == 1 and "by flag --xla_old_way" in out, f"{code} {out} {err}")
     code, out, err = ask("bisect", "--engine=installed:0.13.3", "--offline", "--passes", "--by=crash", act="crash when newer")
     expect("a crash before any stage", code == 2 and "none of the 0 passes" in out, f"{code} {out} {err}")
+    # Of a figure: what makes it more, what makes it less, and which of them matters.
+    passes = ("--engine=installed:0.13.4", "--offline", "--passes")
+    shutil.rmtree(tmp / "cache" / "hlo-replay" / "answers")
+    for act, said, guilty in (("kernels 4 2 6", "4 kernels; 1 of 2 passes make it more than it would be, most of all first-pass: without it 2 kernels (-50 %); 1 make it less, most of all second-pass: without it 6 kernels (+50 %)", 1),
+                              ("kernels 4 6 8", "4 kernels; no pass makes it more than it is; 2 make it less, most of all second-pass: without it 8 kernels (+100 %)", 1),
+                              ("kernels 4 2 3", "4 kernels; 2 of 2 passes make it more than it would be, most of all first-pass: without it 2 kernels (-50 %)", 1),
+                              ("kernels 4 4 4", "4 kernels, whichever pass is left out (by 1 %)", 0),
+                              ("kernels 402 401 404", "402 kernels, whichever pass is left out (by 1 %)", 0)):
+        code, out, err = ask("bisect", *passes, "--by=kernels", act=act)
+        expect(f"each pass: {act}", code == guilty and said in out, f"{code} {out} {err}")
+        shutil.rmtree(tmp / "cache" / "hlo-replay" / "answers")
     for wrong, said in (("0.13.0", "0.8.0..newest"), ("0.13.0..0.14.0", "no release '0.14.0'"), ("0.13.4..0.13.0", "is not before")):
         code, out, err = ask("bisect", f"--releases={wrong}", "--offline", "--by=kernels")
         expect(f"releases {wrong}", code == 2 and said in err, err)
@@ -292,6 +309,10 @@ with tempfile.TemporaryDirectory() as directory:
             code, out, err = run("replay", data / "mnist_softmax.hlo" if (data / "mnist_softmax.hlo").exists() else module, installed(real), f"--target={target}", "-o", tmp / target.replace(":", "_"), "--json", env={"XLA_FLAGS": ""})
             made = json.loads(out) if code == 0 else {}
             expect(f"jaxlib for {target}", code == 0 and len([s for s in made["stages"] if s.get("file")]) > 5 and made["engine"]["jaxlib"], err)
+        code, out, err = run("bisect", module, installed(real), "--passes", "--by=time", "--target=cpu", env={"XLA_FLAGS": "", "XDG_CACHE_HOME": str(tmp / "cache")})
+        other = run("bisect", module, installed(real), "--passes", "--by=time", "--target=gpu:H200", env={"XLA_FLAGS": "", "XDG_CACHE_HOME": str(tmp / "cache")})
+        expect("the time of another machine", other[0] == 2 and "cannot be measured: it is not this machine" in other[1] + other[2] and "--by=kernels" in other[1] + other[2], other)
+        expect("the time of this machine is measured", code in (0, 1) and re.search(r"± .* by \d+ runs", out), f"{code} {out} {err}")
     else:
         print("no oracle here: the real compilation is left out")
 
