@@ -41,7 +41,7 @@ ENTRY main {
 """
 EXTRAS = ["o = f32[] constant(1)\n  u = f32[N,256]{1,0} broadcast(o), dimensions={}\n  m = f32[N,256]{1,0} multiply(g, u)",
           "m = f32[N,256]{1,0} copy(g)", "m = f32[N,256]{1,0} negate(g)"]
-CONFIG = (data.parent / "ir" / "analysis" / "targets" / "h200.pbtxt").read_text()
+CONFIG = (data.parent / "ir" / "target" / "targets" / "h200.pbtxt").read_text()
 
 
 def stage(name, rows, which):
@@ -122,6 +122,13 @@ with tempfile.TemporaryDirectory() as directory:
     ambiguous(f"{dump}", "is a folder")
     for command in ("bisect", "view", "memory", "cost", "summary", "open"):
         ambiguous(f"{dump}:train_step", "fits 2 modules", ":0002", ":0040", command=(command,))
+
+    ambiguous_name = run("extract", dump, "n")
+    expect("extract: several modules have it", ambiguous_name[0] == 2 and "modules:" in ambiguous_name[2] and ":0002:" in ambiguous_name[2], ambiguous_name)
+    none = run("extract", dump, "nobody")
+    expect("extract: no module has it", none[0] == 2 and "no stage of" in none[2], none)
+    one = run("extract", f"{dump}:2", "n")
+    expect("extract: of one module its last stage", one[0] == 0 and one[1].startswith("HloModule") and ":0002:" in one[2], one)
 
     # Every command by module.
     spec = f"{dump}:2:1"

@@ -14,6 +14,7 @@
 #include "passes/pipelines.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
+#include "replay/cli/looked_at.h"
 #include "replay/hunt/extract.h"
 #include "replay/hunt/reduce.h"
 #include "replay/judge/nan_watch.h"
@@ -320,13 +321,15 @@ int extract_constants(const ExtractArgs& a, const Module& m, const Loaded& loade
 int cmd_extract(const ExtractArgs& a) {
   for (const std::string& file : {a.out, a.inputs_out, a.constants}) check_output_file(file, true, read_by(a));
   checked_executor(a);
-  Loaded loaded;
-  auto m = load_verified(a.file, !a.no_verify, &loaded);
   if (a.instruction.empty() == a.constants.empty())
     fail(FailureKind::kUsage, "extract takes an INSTRUCTION or --constants=OUT.npz");
-  if (!a.constants.empty()) return extract_constants(a, *m, loaded);
   std::string_view wanted = a.instruction;
   if (wanted.starts_with('%')) wanted.remove_prefix(1);
+  const std::string stage = wanted.empty() ? a.file : last_stage_with(a.file, wanted);
+  if (stage != a.file) fmt::print(stderr, "{} of {}\n", wanted, stage);
+  Loaded loaded;
+  auto m = load_verified(stage, !a.no_verify, &loaded);
+  if (!a.constants.empty()) return extract_constants(a, *m, loaded);
   InstId found;
   std::string_view nearest;
   int distance = 4;

@@ -1,6 +1,7 @@
 #include "replay/cli/looked_at.h"
 
 #include "replay/os/confined_path.h"
+#include "replay/os/files.h"
 #include "replay/os/terminal.h"
 
 namespace hlo {
@@ -48,6 +49,51 @@ std::vector<LookedAt> looked_at(const std::string& spec) {
     out.push_back(std::move(one));
   }
   return out;
+}
+
+namespace {
+
+// Does a text define it: `name = …`, `%name (` or `name {` at the begin of a line?
+bool defines(std::string_view text, std::string_view name) {
+  for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+    size_t begin = at;
+    if (begin && text[begin - 1] == '%') --begin;
+    const std::string_view line = text.substr(0, begin);
+    const std::string_view rest = text.substr(at + name.size());
+    const std::string_view before = line.substr(line.rfind('\n') + 1);  // npos + 1 is 0
+    const std::string_view words = before.substr(std::min(before.find_first_not_of(' '), before.size()));
+    if (rest.starts_with(" = ") ? words.empty() || words == "ROOT "
+                                : (rest.starts_with(" (") || rest.starts_with(" {")) && before == words &&
+                                      (words.empty() || words == "ENTRY "))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string last_stage_with(const std::string& spec, std::string_view name) {
+  if (!names_modules(spec)) return spec;
+  Run run;
+  run.folder = split_selector(spec)->folder;
+  run.modules = select_modules(spec);
+  std::vector<std::string> found;
+  for (const Recording& r : run.modules)
+    for (size_t row = r.rows.size(); row-- > 0;) {
+      const std::string& file = r.rows[row].file;
+      if (!file.ends_with(".txt") && !file.ends_with(".hlo")) continue;
+      if (!defines(read_file(confined_path(r.folder, file)), name)) continue;
+      found.push_back(fmt::format("{}:{}:{}", run.folder, module_selector(run, r), stage_selector(r, row)));
+      break;
+    }
+  if (found.size() == 1) return found[0];
+  // Of one module the command tells what name is near.
+  if (found.empty() && run.modules.size() == 1)
+    if (const std::optional<size_t> row = final_row(run.modules[0]))
+      return fmt::format("{}:{}:{}", run.folder, module_selector(run, run.modules[0]),
+                         stage_selector(run.modules[0], *row));
+  if (found.empty()) fail(FailureKind::kUsage, "no stage of {} has an instruction or a computation '{}'", spec, name);
+  fail(FailureKind::kUsage, "'{}' is in {} modules: {}", name, found.size(), fmt::join(found, ", "));
 }
 
 }  // namespace hlo

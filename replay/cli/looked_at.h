@@ -38,4 +38,9 @@ std::string first_line(std::string_view text);
 // nothing.
 std::vector<LookedAt> looked_at(const std::string& spec);
 
+// DIR or DIR:MODULE as the last stage whose text has that instruction or computation, `DIR:MODULE:STAGE`; any other
+// spec as it is; its last stage where the only module has none. Throws Failure(kUsage), with the candidates, where none
+// of several modules has it or several have.
+std::string last_stage_with(const std::string& spec, std::string_view name);
+
 }  // namespace hlo
