@@ -768,7 +768,7 @@ def the_whole_stack(tmp):
     f = tmp / "f.hlo"
     f.write_text(FRAMES)
     dump = dumped(tmp / "dump", FRAMES, FRAMES)
-    for words in (("cost", f), ("summary", f), ("open", dump), ("explain", dump, "d")):
+    for words in (("cost", f), ("summary", f), ("open", dump), ("explain", dump, "d"), ("search", f, "d")):
         code, out, err = run(*words)
         expect(f"{words[0]}: the user's own line", code == 0 and "net.py:12" in out and "linear.py" not in out, out + err)
         code, out, err = run(*words, "--frames")

@@ -81,7 +81,7 @@ int cmd_search(const SearchArgs& a) {
         if (!m.alive(i) || !fits(a, m, i)) continue;
         ++found;
         const std::string id = fmt::format("{}#{}", stage, m.inst_name(i)), line = source_line(m, i).text();
-        if (a.json)
+        if (a.json) {
           list.push_back({{"id", id},
                           {"stage", stage},
                           {"module", m.name()},
@@ -91,10 +91,12 @@ int cmd_search(const SearchArgs& a) {
                           {"shape", m.u().shape_text(m.shape_id(i))},
                           {"op_name", op_name_of(m, i)},
                           {"source", line}});
-        else if (found <= a.most)
+        } else if (found <= a.most) {
           fmt::print("{}\n    {}{}{}\n", printable(id), printable(print_instruction(m, i, brief)),
                      line.empty() ? "" : "  " + printable(line),
                      op_name_of(m, i).empty() ? "" : "  " + printable(op_name_of(m, i)));
+          if (a.frames) print_frames(source_stack(m, i));
+        }
       }
     l.module = nullptr;
   }

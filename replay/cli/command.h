@@ -257,7 +257,7 @@ int cmd_cost(const CostArgs& a);
 struct SearchArgs {
   std::string file, name, opcode, op_name, shape, line;
   size_t most = 100;
-  bool json = false;
+  bool json = false, frames = false;
 };
 int cmd_search(const SearchArgs& a);
 

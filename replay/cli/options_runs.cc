@@ -180,6 +180,7 @@ void add_search(CLI::App& app, int* code) {
   c->add_option("--shape", search.shape, "part of the shape");
   c->add_option("--line", search.line, "part of the source line: model.py:12");
   c->add_option("--most", search.most, "instructions to show (100)");
+  c->add_flag("--frames", search.frames, kFramesHelp);
   c->add_flag("--json", search.json);
   c->callback([code] { *code = cmd_search(search); });
 }
