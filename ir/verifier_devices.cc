@@ -128,7 +128,7 @@ void OperationRules::async_start() {
   if (!is_prefix_of(u_, s.elements[1], m_.shape_id(c.root)))
     shape("gives {}, its computation {}", u_.shape_text_plain(s.elements[1]), text(c.root));
   StrId thread = a_.text(Attr::async_execution_thread);
-  if (thread != c.thread) error_("threads", "runs a computation of another thread");
+  if (thread != c.thread && (thread.valid() || !settled_)) error_("threads", "runs a computation of another thread");
   async_users();
 }
 

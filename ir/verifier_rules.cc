@@ -333,7 +333,9 @@ void OperationRules::called() {
     case Opcode::CustomCall:
       return custom_call();
     case Opcode::Call:
-      return thread(a_.comp(Attr::to_apply));
+      // XLA takes calls to other threads (its own two releases), what runs a module does not.
+      if (!settled_) thread(a_.comp(Attr::to_apply));
+      return;
     case Opcode::While:
       thread(a_.comp(Attr::body));
       return thread(a_.comp(Attr::condition));
