@@ -139,7 +139,9 @@ void OperationRules::groups() {
   if (std::string why = groups_text_error(u_.text(text)); !why.empty()) return collective("{}", why);
   if (!expand_replica_groups(u_.text(text), &list)) return;
   bool global = a_.flag(Attr::use_global_device_ids), channel = a_.has(Attr::channel_id);
-  if (global && !channel) return collective("has use_global_device_ids without a channel_id");
+  // 0 stands for no channel in XLA's protos.
+  if (global && (!channel || (settled_ && a_.integer(Attr::channel_id) < 1)))
+    return collective("has use_global_device_ids without a channel_id");
   if (list.empty()) {
     if (global) collective("with use_global_device_ids needs replica_groups");
     return;
