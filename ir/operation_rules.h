@@ -17,6 +17,13 @@ class OperationRules {
   void run();
 
  private:
+  // --- which rules an opcode has, by kind; each leaves the opcodes of the others alone ---
+  void elementwise();
+  void typed_and_moved();
+  void reduced_and_ordered();
+  void paired_and_collective();
+  void called();
+
   // --- words ---
   static bool integral(ElementType t) { return is_signed_int(t) || is_unsigned_int(t); }
   const Shape& in(size_t n) const { return m_.shape(m_.operand(i_, n)); }
@@ -47,6 +54,9 @@ class OperationRules {
     if (m_.operand_count(i_) > n && !in(n).is_token()) shape("takes a token as operand {}, not {}", n, text(n));
   }
   bool same_float_or_equal(ElementType a, ElementType b) const { return a == b || (is_float(a) && is_float(b)); }
+
+  // Equal, but for the precision of floats where it may be mixed.
+  bool alike_types(ElementType a, ElementType b) const { return mixed_ ? same_float_or_equal(a, b) : a == b; }
 
   // --- every instruction ---
   void control() {

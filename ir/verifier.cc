@@ -532,7 +532,14 @@ class Verifier {
     auto callers = m_.callers();
     for (CompId c : m_.computations()) {
       size_t fusions = 0;
-      for (InstId i : callers[c.value]) fusions += m_.op(i) == Opcode::Fusion;
+      InstId sequential;
+      for (InstId i : callers[c.value]) {
+        fusions += m_.op(i) == Opcode::Fusion;
+        if (m_.op(i) == Opcode::While || m_.op(i) == Opcode::Conditional || m_.op(i) == Opcode::Call) sequential = i;
+      }
+      // What control flow calls has a schedule, a fusion's body has none (xla/hlo/ir/hlo_schedule.cc, Verify).
+      if (settled_ && m_.config().is_scheduled && fusions && sequential.valid())
+        error("fusion", sequential, "calls {}, the body of a fusion, in a scheduled module", m_.comp_name(c));
       if (fusions > 1) error("fusion", InstId(), "computation {} is the body of {} fusions", m_.comp_name(c), fusions);
     }
   }

@@ -128,7 +128,7 @@ void OperationRules::async_start() {
   if (!is_prefix_of(u_, s.elements[1], m_.shape_id(c.root)))
     shape("gives {}, its computation {}", u_.shape_text_plain(s.elements[1]), text(c.root));
   StrId thread = a_.text(Attr::async_execution_thread);
-  if (thread != c.thread) error_("threads", "runs a computation of another thread");
+  if (thread != c.thread && (thread.valid() || !settled_)) error_("threads", "runs a computation of another thread");
   async_users();
 }
 
@@ -139,7 +139,9 @@ void OperationRules::groups() {
   if (std::string why = groups_text_error(u_.text(text)); !why.empty()) return collective("{}", why);
   if (!expand_replica_groups(u_.text(text), &list)) return;
   bool global = a_.flag(Attr::use_global_device_ids), channel = a_.has(Attr::channel_id);
-  if (global && !channel) return collective("has use_global_device_ids without a channel_id");
+  // 0 stands for no channel in XLA's protos.
+  if (global && (!channel || (settled_ && a_.integer(Attr::channel_id) < 1)))
+    return collective("has use_global_device_ids without a channel_id");
   if (list.empty()) {
     if (global) collective("with use_global_device_ids needs replica_groups");
     return;

@@ -17,6 +17,14 @@ void OperationRules::run() {
   sharding();
   if (m_.attrs(i_).has(Attr::output_to_operand_aliasing)) aliases();
   if (settled_ && !mixed_) one_precision();
+  elementwise();
+  typed_and_moved();
+  reduced_and_ordered();
+  paired_and_collective();
+  called();
+}
+
+void OperationRules::elementwise() {
   switch (m_.op(i_)) {
     case Opcode::And:
     case Opcode::Or:
@@ -87,6 +95,13 @@ void OperationRules::run() {
       if ((m_.op(i_) == Opcode::Sign || (settled_ && m_.op(i_) == Opcode::Abs)) && is_unsigned_int(type(0)))
         shape("does not work on {}", text(0));
       return;
+    default:
+      return;
+  }
+}
+
+void OperationRules::typed_and_moved() {
+  switch (m_.op(i_)) {
     case Opcode::Maximum:
     case Opcode::Minimum:
       // XLA takes complex numbers here, which its compilers then cannot order.
@@ -99,8 +114,12 @@ void OperationRules::run() {
       if (settled_ && type(0) == ElementType::Pred) shape("does not work on {}", text(0));
       return;
     case Opcode::Reshape:
-      if (settled_ && in(0).is_array() && out().is_array() && type(0) != out().type)
+      if (settled_ && in(0).is_array() && out().is_array() && !alike_types(type(0), out().type))
         shape("changes the element type of {} to {}", text(0), text(i_));
+      return;
+    case Opcode::Compare:
+      if (settled_ && (integral(type(0)) || type(0) == ElementType::Pred) && u_.text(a_.text(Attr::type)) == "FLOAT")
+        attribute("compares {} as floats", text(0));
       return;
     case Opcode::Convert:
       if (!settled_ && is_complex(type(0)) && !is_complex(out().type)) shape("turns complex numbers into {}", text(i_));
@@ -147,6 +166,13 @@ void OperationRules::run() {
         shape("takes its size as an s32[], not {}", text(1));
       return;
     }
+    default:
+      return;
+  }
+}
+
+void OperationRules::reduced_and_ordered() {
+  switch (m_.op(i_)) {
     case Opcode::Map:
       return map();
     case Opcode::Reduce:
@@ -219,6 +245,13 @@ void OperationRules::run() {
     case Opcode::RecvDone:
       if (carried()) return;
       return done_of({Opcode::Recv});
+    default:
+      return;
+  }
+}
+
+void OperationRules::paired_and_collective() {
+  switch (m_.op(i_)) {
     case Opcode::CopyStart:
       return copy_start();
     case Opcode::CopyDone:
@@ -278,6 +311,13 @@ void OperationRules::run() {
       return;
     case Opcode::RaggedAllToAll:
       return ragged_all_to_all();
+    default:
+      return;
+  }
+}
+
+void OperationRules::called() {
+  switch (m_.op(i_)) {
     case Opcode::RngGetAndUpdateState:
       if (!out().is_array() || out().type != ElementType::U64 || out().dims != Dims{2})
         shape("gives u64[2], not {}", text(i_));
@@ -293,7 +333,9 @@ void OperationRules::run() {
     case Opcode::CustomCall:
       return custom_call();
     case Opcode::Call:
-      return thread(a_.comp(Attr::to_apply));
+      // XLA takes calls to other threads (its own two releases), what runs a module does not.
+      if (!settled_) thread(a_.comp(Attr::to_apply));
+      return;
     case Opcode::While:
       thread(a_.comp(Attr::body));
       return thread(a_.comp(Attr::condition));

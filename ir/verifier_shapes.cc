@@ -154,7 +154,7 @@ void OperationRules::ragged_all_to_all() {
 
 void OperationRules::dynamic_reshape() {
   if (!m_.operand_count(i_) || !out().is_array() || !in(0).is_array()) return shape("reshapes an array");
-  if (out().type != type(0)) return shape("changes the element type");
+  if (!alike_types(out().type, type(0))) return shape("changes the element type");
   if (out().elements_count() != in(0).elements_count()) return shape("gives {} for {}", text(i_), text(size_t{0}));
   if (m_.operand_count(i_) != static_cast<size_t>(out().rank()) + 1)
     return error_("operands", fmt::format("takes {} sizes, has {}", out().rank(), m_.operand_count(i_) - 1));

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Does `hlo-replay verify` accept what XLA's verifier accepts, and refuse what it refuses?
 
-verify_mutants.py PROGRAM DUMPS... --pythons=A,B --cache=FOLDER [--seed=N] [--count=N] [--list=KIND]
+verify_mutants.py PROGRAM DUMPS... --pythons=A,B --cache=FOLDER [--seed=N] [--count=N] [--list=KIND] [--kinds=A,B] [--holding=TEXT] [--limit=BYTES]
 
 Takes small stage texts (*.txt below the folders DUMPS), changes one thing in each (a shape, an operand, an attribute, a group, a computation ...), and asks the interpreters A and B, which
 have two releases of XLA, and the program. XLA is asked in one process: jaxlib verifies what a registered transformation hands back before it goes on (../shared/oracle/verify.py, whose
 verdict this is), and a second transformation behind the verifier ends the compilation there. A text that ends the process is "unclear" and counts nowhere, as does one on which the two
 releases do not agree, and a change of what the oracle takes from elsewhere (counts of devices, the entry's layout); a text that XLA's parser refuses is told apart. Layouts do not count in
 that place of XLA's CPU pipeline, and precisions may be mixed: the program is asked likewise. Verdicts are kept in the cache by the text's hash.
+
+Small stages have no collectives with groups: `--holding=replica_groups={{ --limit=400000 --kinds=groups` looks at larger ones, for those alone.
 """
 import argparse
 import collections
@@ -399,11 +401,11 @@ KINDS = {
 }
 
 
-def mutants(bases, seed, count, rare=False):
+def mutants(bases, seed, count, rare=False, kinds=()):
     """`rare`: kinds that only few stages allow, groups and threads, are looked for in all of them (the first run gave a kind up where 60 stages by chance did not allow it)."""
-    chance, out, kinds = random.Random(seed), [], list(KINDS)
+    chance, out, kinds = random.Random(seed), [], list(kinds or KINDS)
     texts = [(path, Text(text)) for path, text in bases]
-    while len(out) < count:
+    while len(out) < count and kinds:
         kind = chance.choice(kinds)
         tries = itertools.chain((chance.choice(texts) for _ in range(60)), chance.sample(texts, len(texts)) if rare else ())
         for path, t in tries:
@@ -416,14 +418,14 @@ def mutants(bases, seed, count, rare=False):
     return out
 
 
-def candidates(folders, seed, per_folder=14):
+def candidates(folders, seed, per_folder=14, limit=LIMIT, holding=""):
     chance, out = random.Random(seed), []
     for root in folders:
         here = collections.defaultdict(list)
         for path in sorted(pathlib.Path(root).rglob("*.txt")):
-            if path.stat().st_size < LIMIT:
+            if path.stat().st_size < limit:
                 with path.open(errors="replace") as file:
-                    if file.readline().startswith("HloModule"):
+                    if file.readline().startswith("HloModule") and (not holding or holding in file.read()):
                         here[path.parent].append(path)
         for folder in sorted(here):
             chance.shuffle(here[folder])
@@ -462,20 +464,23 @@ def main():
     arguments.add_argument("--seed", type=int, default=SEED)
     arguments.add_argument("--count", type=int, default=2000)
     arguments.add_argument("--rare", action="store_true")
+    arguments.add_argument("--kinds", default="", help="these kinds of changes alone")
+    arguments.add_argument("--holding", default="", help="stages that hold this text alone")
+    arguments.add_argument("--limit", type=int, default=LIMIT, help="bytes of the largest stage")
     arguments.add_argument("--list", default="", help="prints those on which we differ, whose kind begins so")
     a = arguments.parse_args()
     cache = pathlib.Path(a.cache)
     cache.mkdir(exist_ok=True)
     oracles = [Oracle(p, cache) for p in a.pythons.split(",")]
     bases = []
-    for path in candidates(a.dumps, SEED):
+    for path in candidates(a.dumps, SEED, limit=a.limit, holding=a.holding):
         text = path.read_text(errors="replace")
         if all(o.ask(text)[0] == "ok" for o in oracles):
             bases.append((path, text))
     print(f"{len(bases)} stages to begin with", flush=True)
     table, differ, unlike, unclear, unasked = collections.defaultdict(collections.Counter), [], 0, 0, 0
     texts = dict(bases)
-    for kind, path, text in mutants(bases, a.seed, a.count, a.rare):
+    for kind, path, text in mutants(bases, a.seed, a.count, a.rare, [k for k in KINDS if k in a.kinds.split(",")]):
         verdicts = [o.ask(text) for o in oracles]
         said = {v for v, _ in verdicts}
         if "unclear" in said:
