@@ -190,7 +190,7 @@ with tempfile.TemporaryDirectory() as directory:
 # The GPU that a dump was compiled for is the one that its stages are taken on for.
 with tempfile.TemporaryDirectory() as directory:
     tmp = pathlib.Path(directory)
-    targets = data.parent / "ir" / "analysis" / "targets"
+    targets = data.parent / "ir" / "target" / "targets"
 
     def dump_for(name, target):
         folder = tmp / name

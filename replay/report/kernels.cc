@@ -58,7 +58,7 @@ ModuleCost module_cost(const Module& m, const DeviceSpec& device) {
       times[c.value] += here * often;
       guessed[c.value] = guessed[c.value] || guessed[comp->value] || unknown;
     };
-    const std::unordered_map<InstId, KernelReads> kernels = cache.kernels(*comp);
+    const std::unordered_map<InstId, KernelReads>& kernels = cache.kernels(*comp);
     for (InstId i : m.post_order(*comp)) {
       const Opcode op = m.op(i);
       if (op == Opcode::While) {
