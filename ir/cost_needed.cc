@@ -264,8 +264,10 @@ class Walk {
         const auto along = static_cast<size_t>(dims.at(0));
         int64_t before = 0;
         for (size_t n = 0; n < k; ++n) before += m_.shape(m_.operand(i, n)).dims[along];
-        return ask_boxes(o, asked, count(i) - count(o), 1,
-                         [&](Box b) { return moved(&b, along, in, [&](int64_t at) { return at - before; }); });
+        return ask_boxes(o, asked, count(i) - count(o), 1, [&](Box b) -> std::optional<Box> {
+          if (!move_along(&b, along, in, [&](int64_t at) { return at - before; })) return std::nullopt;
+          return b;
+        });
       }
       case Opcode::Slice:
         return ask_slice(i, asked);
@@ -278,14 +280,12 @@ class Walk {
     }
   }
 
-  // A box whose indices along one dimension are others' in the operand.
+  // Makes a box's indices along one dimension the operand's; false: they are too many to be told.
   template <class Place>
-  static std::optional<Box> moved(Box* b, size_t along, const Shape& in, Place place) {
-    Along& d = (*b)[along];
-    std::optional<Along> there = part(in.dims[along], d, place);
-    if (!there) return std::nullopt;
-    d = std::move(*there);
-    return std::move(*b);
+  static bool move_along(Box* b, size_t along, const Shape& in, Place place) {
+    std::optional<Along> there = part(in.dims[along], (*b)[along], place);
+    if (there) (*b)[along] = std::move(*there);
+    return there.has_value();
   }
 
   static std::optional<Box> through_bitcast(const Box& b, const Shape& out, const Shape& in, Opcode op) {
@@ -310,7 +310,7 @@ class Walk {
       for (size_t d = 0; d < b.size(); ++d) {
         const SliceDim& s = (*slices)[d];
         if (b[d].all() && b[d].size == m_.shape(o).dims[d]) continue;
-        if (!moved(&b, d, m_.shape(o), [&](int64_t at) { return s.start + at * s.stride; })) return std::nullopt;
+        if (!move_along(&b, d, m_.shape(o), [&](int64_t at) { return s.start + at * s.stride; })) return std::nullopt;
       }
       return b;
     });
@@ -327,7 +327,7 @@ class Walk {
         auto place = [&](int64_t at) { return (at - p.low) % (p.interior + 1) ? -1 : (at - p.low) / (p.interior + 1); };
         if (b[d].all() && p.low >= 0 && p.high >= 0)
           b[d] = {m_.shape(o).dims[d], {}};
-        else if (!moved(&b, d, m_.shape(o), place))
+        else if (!move_along(&b, d, m_.shape(o), place))
           return std::nullopt;
       }
       return b;

@@ -220,13 +220,13 @@ def what_a_fusion_does_not_read(tmp):
     whole, part_ = 4 * n * 4, 4 * m * 4
 
     def slices(*bounds):
-        return "".join(f" s{k} = {half} slice(p0), slice={{[0:4], [{b}]}}\n" for k, b in enumerate(bounds))
+        return "".join(f" h{k} = {half} slice(p0), slice={{[0:4], [{b}]}}\n" for k, b in enumerate(bounds))
 
     for what, body, out, right in (
-            ("one half", slices(f"0:{m}") + f" ROOT r = {half} negate(s0)", half, part_),
-            ("both halves", slices(f"0:{m}", f"{m}:{n}") + f" ROOT r = {half} add(s0, s1)", half, whole),
-            ("two that overlap", slices(f"0:{m}", f"1:{m + 1}") + f" ROOT r = {half} add(s0, s1)", half, part_ + 16),
-            ("every second one, twice", slices(f"0:{n}:2", f"1:{n}:2") + f" ROOT r = {half} add(s0, s1)", half, whole),
+            ("one half", slices(f"0:{m}") + f" ROOT r = {half} negate(h0)", half, part_),
+            ("both halves", slices(f"0:{m}", f"{m}:{n}") + f" ROOT r = {half} add(h0, h1)", half, whole),
+            ("two that overlap", slices(f"0:{m}", f"1:{m + 1}") + f" ROOT r = {half} add(h0, h1)", half, part_ + 16),
+            ("every second one, twice", slices(f"0:{n}:2", f"1:{n}:2") + f" ROOT r = {half} add(h0, h1)", half, whole),
             ("of what is padded between, the padding", f" z = f32[] constant(0)\n d = f32[4,{2 * n}] pad(p0, z), padding=0_0x0_1_1\n"
              f" ROOT r = {row} slice(d), slice={{[0:4], [1:{2 * n}:2]}}", row, 0),
             ("…and the rest", f" z = f32[] constant(0)\n d = f32[4,{2 * n}] pad(p0, z), padding=0_0x0_1_1\n"
