@@ -250,7 +250,7 @@ class Walk {
       }
       case Opcode::Reshape:
       case Opcode::Bitcast:
-        if (ratio != 1) return ask_some(o, 1);
+        if (ratio != 1) return;
         return ask_boxes(o, asked, 0, 1, [&](const Box& b) { return through_bitcast(b, out, in, m_.op(i)); });
       case Opcode::Reduce: {
         if (k >= m_.operand_count(i) / 2) return ask_all(o);
@@ -274,9 +274,9 @@ class Walk {
       case Opcode::Pad:
         return k == 0 ? ask_pad(i, asked) : ask_all(o);
       case Opcode::ReduceWindow:
-        return k == 0 && m_.operand_count(i) == 2 ? ask_windows(i, asked) : ask_some(o, 1);
+        return k == 0 && m_.operand_count(i) == 2 ? ask_windows(i, asked) : void();
       default:
-        return ask_some(o, 1);
+        return;  // of a part of its results it may need nothing
     }
   }
 
@@ -319,7 +319,7 @@ class Walk {
   void ask_pad(InstId i, const Needed& asked) {
     const InstId o = m_.operand(i, 0);
     const auto* pads = m_.attrs(i).get<std::vector<PaddingDim>>(Attr::padding);
-    if (!pads) return ask_some(o, 1);
+    if (!pads) return;
     ask_boxes(o, asked, count(i) - count(o), 1, [&](Box b) -> std::optional<Box> {
       for (size_t d = 0; d < b.size(); ++d) {
         const PaddingDim& p = (*pads)[d];
@@ -338,7 +338,7 @@ class Walk {
   void ask_windows(InstId i, const Needed& asked) {
     const InstId o = m_.operand(i, 0);
     const auto* window = m_.attrs(i).get<Window>(Attr::window);
-    if (!window || window->dims.size() != m_.shape(o).dims.size()) return ask_some(o, 1);
+    if (!window || window->dims.size() != m_.shape(o).dims.size()) return;
     Needed out;
     for (Box b : asked.boxes) {
       bool known = true;
@@ -360,7 +360,6 @@ class Walk {
       }
       if (known) out.add(std::move(b));
     }
-    out.at_least = std::max(out.at_least, 1.0);
     needed_[o].add(out);
   }
 
@@ -376,7 +375,7 @@ class Walk {
       return ask_some(o, std::max(asked.count() - updates, 0.0));
     }
     if (whole || (scatter && k == targets)) return ask_all(o);
-    ask_some(o, scatter ? 1 : std::max(asked.count() - (count(i) - updates), 0.0));
+    ask_some(o, scatter ? 0 : std::max(asked.count() - (count(i) - updates), 0.0));
   }
 
   const Module& m_;
