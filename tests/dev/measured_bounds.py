@@ -99,7 +99,7 @@ def main():
     out = ROOT / "testdata/measured"
     for name, text in texts.items():
         (out / f"{name}.hlo").write_text(text)
-    (out / f"{a.card.lower()}.json").write_text(json.dumps({"card": a.card, "seconds": kept}, indent=1) + "\n")
+    (out / f"{a.card.lower()}.json").write_text(json.dumps({"card": a.card, "seconds": kept}, indent=1, sort_keys=True) + "\n")
     lines = [f'MEASURED("{kind}", {size:g}, {low:.2g}, {high:.2g}, {count})' for kind, size, low, high, count in rows if count >= 3]
     (ROOT / "replay/report/measured_bounds.def").write_text(
         f"// MEASURED(class, seconds of a bound from which on, measured over bound: nine of ten from, nine of ten to, kernels).\n"
