@@ -6,6 +6,7 @@
 
 #include "ir/base/check.h"
 #include "ir/base/stack_guard.h"
+#include "ir/cost_needed.h"
 #include "ir/tiling.h"
 
 namespace hlo {
@@ -21,6 +22,18 @@ double bytes_of(const Universe& u, ShapeId shape) {
     return sum;
   }
   return s.is_array() && !is_beside_device_memory(s) ? static_cast<double>(u.byte_size(shape)) : 0;
+}
+
+// Bytes of what an instruction reads: an operand that stands twice is read once.
+double operand_bytes(const Module& m, InstId i) {
+  double sum = 0;
+  std::vector<InstId> seen;
+  for (InstId o : m.operands(i)) {
+    while (m.op(o) == Opcode::Bitcast) o = m.operand(o, 0);
+    if (std::find(seen.begin(), seen.end(), o) != seen.end()) continue;
+    seen.push_back(o), sum += bytes_of(m.u(), m.shape_id(o));
+  }
+  return sum;
 }
 
 // A copy of `moved`, which is as large as what it moves, out of `from` into `to`.
@@ -74,7 +87,7 @@ void add_solver(Cost* c, ElementType t, double operations) {
 
 // What `one` computes, so often; its bytes stay in registers.
 void add_operations(Cost* c, Cost one, double times) {
-  one.bytes_read = one.bytes_written = 0;
+  one.bytes_read = one.bytes_written = one.bytes_repeated = 0;
   one *= times;
   *c += one;
 }
@@ -132,6 +145,7 @@ std::optional<double> lapack_flops(std::string_view target, const Shape& a, cons
 
 Cost& Cost::operator+=(const Cost& o) {
   flops += o.flops, transcendentals += o.transcendentals, bytes_read += o.bytes_read, bytes_written += o.bytes_written;
+  bytes_repeated += o.bytes_repeated;
   product |= o.product, unknown |= o.unknown;
   for (size_t k = 0; k < kArithmetics; ++k) in_products[k] += o.in_products[k], in_vectors[k] += o.in_vectors[k];
   return *this;
@@ -139,6 +153,7 @@ Cost& Cost::operator+=(const Cost& o) {
 
 Cost& Cost::operator*=(double times) {
   flops *= times, transcendentals *= times, bytes_read *= times, bytes_written *= times;
+  bytes_repeated *= times;
   for (size_t k = 0; k < kArithmetics; ++k) in_products[k] *= times, in_vectors[k] *= times;
   return *this;
 }
@@ -238,7 +253,7 @@ Cost CostAnalysis::of_call(InstId i) const {
   const Universe& u = m_.u();
   const Shape& out = m_.shape(i);
   Cost c;
-  for (InstId o : m_.operands(i)) c.bytes_read += bytes_of(u, m_.shape_id(o));
+  c.bytes_read += operand_bytes(m_, i);
   c.bytes_written = bytes_of(u, m_.shape_id(i));
   const std::string_view target = u.text(m_.attrs(i).text(Attr::custom_call_target));
   c.bytes_written -= scratch_of(u, m_.shape_id(i), target);
@@ -263,34 +278,58 @@ Cost CostAnalysis::of_call(InstId i) const {
   return c;
 }
 
-std::unordered_map<InstId, double> CostAnalysis::needed_elements(CompId body) const {
-  auto count = [&](InstId i) {
-    const Shape& s = m_.shape(i);
-    return s.is_array() ? static_cast<double>(s.elements_count()) : 0;
-  };
-  std::unordered_map<InstId, double> needed;
-  const auto& order = m_.post_order(body);
-  for (InstId i : order) needed[i] = 0;
-  for (InstId p : m_.comp(body).params) needed[p] = 0;
-  const InstId root = m_.comp(body).root;
-  needed[root] = count(root);
-  for (auto at = order.rbegin(); at != order.rend(); ++at) {
-    const InstId i = *at;
-    const Opcode op = m_.op(i);
-    const bool picks = op == Opcode::Slice || op == Opcode::DynamicSlice || op == Opcode::Gather;
-    const bool one_by_one = op_info(op).elementwise || op == Opcode::Bitcast || op == Opcode::Reshape ||
-                            op == Opcode::Transpose || op == Opcode::Broadcast || op == Opcode::Copy ||
-                            op == Opcode::Reverse;
-    // What is updated in place stays where it is.
-    const bool updates = op == Opcode::DynamicUpdateSlice;
-    for (size_t k = 0; k < m_.operand_count(i); ++k) {
-      const InstId o = m_.operand(i, k);
-      const bool as_many = one_by_one || (picks && k == 0);
-      const double more = updates && k == 0 ? 0 : as_many && m_.shape(i).is_array() ? needed[i] : count(o);
-      needed[o] = std::min(needed[o] + more, count(o));
-    }
+// Of what is sliced, gathered or updated only that part moves, and what nobody needs is not computed.
+Cost CostAnalysis::of_fusion(InstId i) {
+  const Universe& u = m_.u();
+  const CompId body = m_.called(i)[0];
+  auto count = [&](InstId p) { return static_cast<double>(m_.shape(p).elements_count()); };
+  const std::unordered_map<InstId, double> needed = needed_elements(m_, body, true);
+  Cost c;
+  bool picks = false;
+  for (InstId inside : m_.post_order(body)) {
+    Cost one = of(inside);
+    if (m_.shape(inside).is_array() && needed.at(inside) < count(inside)) one *= needed.at(inside) / count(inside);
+    c += one;
+    picks |= m_.op(inside) == Opcode::Gather || m_.op(inside) == Opcode::Scatter;
   }
-  return needed;
+  c.bytes_read = c.bytes_written = c.bytes_repeated = 0;
+  const std::unordered_map<InstId, double> distinct = picks ? needed_elements(m_, body, false) : needed;
+  // Of an operand that stands twice the larger part.
+  std::unordered_map<InstId, std::pair<double, double>> read;  // bytes, and those that may be the same again
+  for (size_t k = 0; k < m_.operand_count(i) && k < m_.comp(body).params.size(); ++k) {
+    const InstId p = m_.comp(body).params[k];
+    InstId o = m_.operand(i, k);
+    while (m_.op(o) == Opcode::Bitcast) o = m_.operand(o, 0);
+    const double whole = bytes_of(u, m_.shape_id(p));
+    const bool array = m_.shape(p).is_array() && count(p) > 0;
+    const std::pair<double, double> part(array ? whole * needed.at(p) / count(p) : whole,
+                                         array ? whole * (needed.at(p) - distinct.at(p)) / count(p) : 0);
+    read[o] = std::max(read[o], part);
+  }
+  for (const auto& [o, bytes] : read) c.bytes_read += bytes.first, c.bytes_repeated += bytes.second;
+  const InstId root = m_.comp(body).root;
+  std::vector<InstId> results = {root};
+  if (m_.op(root) == Opcode::Tuple) results.assign(m_.operands(root).begin(), m_.operands(root).end());
+  for (InstId r : results) {
+    const InstId update = updated_in_place(m_, r);
+    const bool beside = m_.shape(r).is_array() && is_beside_device_memory(m_.shape(r));
+    if (!update.valid() || beside)
+      c.bytes_written += bytes_of(u, m_.shape_id(r));
+    else
+      count_updates(update, &c);
+  }
+  return c;
+}
+
+// What a dynamic-update-slice or a scatter writes to its target's own memory. A scatter's indices may all be the same.
+void CostAnalysis::count_updates(InstId update, Cost* c) const {
+  const size_t targets = m_.op(update) == Opcode::Scatter ? scatter_targets(m_, update) : 1;
+  const size_t first = m_.op(update) == Opcode::Scatter ? targets + 1 : 1;
+  for (size_t k = 0; k < targets; ++k) {
+    const auto bytes = static_cast<double>(m_.u().byte_size(m_.shape_id(m_.operand(update, first + k))));
+    c->bytes_written += bytes;
+    if (m_.op(update) == Opcode::Scatter) c->bytes_repeated += bytes;
+  }
 }
 
 Cost CostAnalysis::of(InstId i) {
@@ -301,7 +340,7 @@ Cost CostAnalysis::of(InstId i) {
   const OpInfo& info = op_info(op);
   Cost c;
   auto memory = [&] {
-    for (InstId o : m_.operands(i)) c.bytes_read += bytes_of(u, m_.shape_id(o));
+    c.bytes_read += operand_bytes(m_, i);
     c.bytes_written = bytes_of(u, m_.shape_id(i));
   };
   auto elements = [&](ShapeId s) {
@@ -326,31 +365,19 @@ Cost CostAnalysis::of(InstId i) {
     case Opcode::Call:
     case Opcode::AsyncStart:
       return m_.called(i).empty() ? c : of_computation(m_.called(i)[0]);
-    case Opcode::Fusion: {
-      CompId body = m_.called(i)[0];
-      const std::unordered_map<InstId, double> needed = needed_elements(body);
-      for (InstId inside : m_.post_order(body)) {
-        Cost one = of(inside);
-        const double all = elements(m_.shape_id(inside)), some = needed.at(inside);
-        if (op_info(m_.op(inside)).elementwise && some < all) one *= some / all;
-        c += one;
-      }
-      c.bytes_read = c.bytes_written = 0;
-      memory();
-      // Of what is sliced, gathered or updated only that part moves.
-      for (InstId p : m_.comp(body).params) {
-        const double whole = bytes_of(u, m_.shape_id(p)), all = elements(m_.shape_id(p)), some = needed.at(p);
-        if (m_.shape(p).is_array() && some < all) c.bytes_read -= whole * (1 - some / all);
-      }
-      InstId root = m_.comp(body).root;
-      if (m_.op(root) == Opcode::DynamicUpdateSlice && !is_beside_device_memory(out))
-        c.bytes_written = bytes_of(u, m_.shape_id(m_.operand(root, 1)));
-      return c;
-    }
+    case Opcode::Fusion:
+      return of_fusion(i);
     case Opcode::DynamicSlice:
     case Opcode::Slice:
     case Opcode::Gather:
       count_move(u, m_.shape_id(i), m_.shape_id(m_.operand(i, 0)), m_.shape_id(i), &c);
+      if (op == Opcode::Gather) {
+        double slice = 1;
+        for (int64_t d : a.ints(Attr::slice_sizes)) slice *= static_cast<double>(d);
+        const double picked = elements(m_.shape_id(i));
+        c.bytes_read = std::min(c.bytes_read, bytes_of(u, m_.shape_id(m_.operand(i, 0))));
+        c.bytes_repeated = picked > slice ? std::max(c.bytes_read - c.bytes_written * slice / picked, 0.0) : 0;
+      }
       return c;
     case Opcode::DynamicUpdateSlice:
       count_move(u, m_.shape_id(m_.operand(i, 1)), m_.shape_id(m_.operand(i, 1)), m_.shape_id(i), &c);
@@ -411,10 +438,20 @@ Cost CostAnalysis::of(InstId i) {
       Cost one;
       for (CompId called : m_.called(i)) one += of_computation(called);
       double n = elements(m_.shape_id(i));
-      if (op == Opcode::Scatter) n = elements(m_.shape_id(m_.operand(i, m_.operand_count(i) - 1)));
+      if (op == Opcode::Scatter) {
+        n = elements(m_.shape_id(m_.operand(i, m_.operand_count(i) - 1)));
+        // Targets stay where they are.
+        const double whole = c.bytes_written;
+        c.bytes_written = 0, count_updates(i, &c);
+        const double seen = scatter_reads_targets(m_, i) ? std::min(c.bytes_written, whole) : 0;
+        c.bytes_read += seen - whole, c.bytes_repeated += seen;
+      }
       double rounds = 1;
-      if (op == Opcode::Sort)
-        for (double k = n; k > 2; k /= 2) ++rounds;
+      if (op == Opcode::Sort && !a.ints(Attr::dimensions).empty()) {
+        const Shape& keys = m_.shape(m_.operand(i, 0));
+        for (double k = static_cast<double>(keys.dims[static_cast<size_t>(a.ints(Attr::dimensions)[0])]); k > 2; k /= 2)
+          ++rounds;
+      }
       add_operations(&c, one, n * rounds);
       return c;
     }
@@ -446,7 +483,7 @@ Cost CostAnalysis::of(InstId i) {
     // Of a pair the first one: an all-gather-start gives its operands and its results, send and receive their buffers.
     case Opcode::AllGatherStart:
     case Opcode::CollectivePermuteStart: {
-      for (InstId o : m_.operands(i)) c.bytes_read += bytes_of(u, m_.shape_id(o));
+      c.bytes_read += operand_bytes(m_, i);
       if (out.is_tuple() && out.elements.size() > 1) c.bytes_written = bytes_of(u, out.elements[1]);
       return c;
     }
@@ -519,8 +556,8 @@ ProductForm product_form(ElementType l, ElementType r, std::string_view precisio
 
 double least_seconds(const Cost& c, const DeviceSpec& d, bool* by_memory, bool* known, double cached) {
   // All pass the cache; what it does not hold comes through it from the memory at the same time.
-  const double uncached = std::max(c.bytes() - cached, 0.0) / (d.memory_gb_s * 1e9),
-               memory = std::max(uncached, cached > 0 && d.l2_gb_s > 0 ? c.bytes() / (d.l2_gb_s * 1e9) : 0.0);
+  const double once = c.bytes() - c.bytes_repeated, uncached = std::max(once - cached, 0.0) / (d.memory_gb_s * 1e9),
+               memory = std::max(uncached, cached > 0 && d.l2_gb_s > 0 ? once / (d.l2_gb_s * 1e9) : 0.0);
   bool all = !c.unknown;
   // Products have one kind of unit for all precisions; the vectors' units of several may work at once.
   double products = 0, vectors = 0;

@@ -15,8 +15,9 @@ namespace hlo {
 struct Cost {
   double flops = 0, transcendentals = 0;
   double bytes_read = 0, bytes_written = 0;
-  bool product = false;  // matrix units can do it
-  bool unknown = false;  // it calls what nobody has counted: `flops` is too small
+  double bytes_repeated = 0;  // of these: the same again, where a gather's or a scatter's indices are all the same
+  bool product = false;       // matrix units can do it
+  bool unknown = false;       // it calls what nobody has counted: `flops` is too small
   // The same operations by the units that can do them and by precision (indices are Arithmetic's): products, with those
   // that an algorithm like BF16_BF16_F32_X3 adds, and all others.
   std::array<double, kArithmetics> in_products{}, in_vectors{};
@@ -41,8 +42,8 @@ class CostAnalysis {
 
  private:
   Cost of_call(InstId call) const;
-  // How many elements of each array within a fusion its results are made of at most, where slices and gathers pick.
-  std::unordered_map<InstId, double> needed_elements(CompId body) const;
+  Cost of_fusion(InstId fusion);
+  void count_updates(InstId update, Cost* cost) const;
   void add_products(Cost* cost, InstId product, double operations) const;
   void add_library_products(Cost* cost, InstId call, std::string_view target) const;
 

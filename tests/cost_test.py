@@ -207,6 +207,104 @@ def what_may_lie_in_the_cache(tmp):
 
 
 @part
+def what_a_fusion_does_not_read(tmp):
+    def bytes_of(parameters, body, out, more=""):
+        lines = "".join(f" p{k} = {p} parameter({k})\n" for k, p in enumerate(parameters))
+        f = module(tmp, lines + f" ROOT f = {out} fusion({', '.join(f'p{k}' for k in range(len(parameters)))}), kind=kLoop, calls=c",
+                   header="HloModule m, is_scheduled=true", before=more + "c {\n" + lines + body + "\n}\n")
+        told = answer("cost", f, "--gpu=H200")["instructions"][0]
+        return told["bytes_read"], told["bytes_written"]
+
+    n, m = 8192, 4096
+    row, half = f"f32[4,{n}]", f"f32[4,{m}]"
+    whole, part_ = 4 * n * 4, 4 * m * 4
+
+    def slices(*bounds):
+        return "".join(f" h{k} = {half} slice(p0), slice={{[0:4], [{b}]}}\n" for k, b in enumerate(bounds))
+
+    for what, body, out, right in (
+            ("one half", slices(f"0:{m}") + f" ROOT r = {half} negate(h0)", half, part_),
+            ("both halves", slices(f"0:{m}", f"{m}:{n}") + f" ROOT r = {half} add(h0, h1)", half, whole),
+            ("two that overlap", slices(f"0:{m}", f"1:{m + 1}") + f" ROOT r = {half} add(h0, h1)", half, part_ + 16),
+            ("every second one, twice", slices(f"0:{n}:2", f"1:{n}:2") + f" ROOT r = {half} add(h0, h1)", half, whole),
+            ("of what is padded between, the padding", f" z = f32[] constant(0)\n d = f32[4,{2 * n}] pad(p0, z), padding=0_0x0_1_1\n"
+             f" ROOT r = {row} slice(d), slice={{[0:4], [1:{2 * n}:2]}}", row, 0),
+            ("…and the rest", f" z = f32[] constant(0)\n d = f32[4,{2 * n}] pad(p0, z), padding=0_0x0_1_1\n"
+             f" ROOT r = {row} slice(d), slice={{[0:4], [0:{2 * n}:2]}}", row, whole),
+            ("rows of a sum", f" z = f32[] constant(0)\n t = f32[4] reduce(p0, z), dimensions={{1}}, to_apply=add\n"
+             " ROOT r = f32[1] slice(t), slice={[2:3]}", "f32[1]", n * 4),
+            ("through a reshape", f" g = f32[4,64,128] reshape(p0)\n ROOT r = f32[4,8,128] slice(g), slice={{[0:4], [0:8], [0:128]}}",
+             "f32[4,8,128]", 4 * 8 * 128 * 4),
+            ("through a bitcast to another order", f" g = f32[{n},4]{{0,1}} bitcast(p0)\n ROOT r = f32[16,4]{{0,1}} slice(g), slice={{[0:16], [0:4]}}",
+             "f32[16,4]{0,1}", 16 * 4 * 4),
+            ("of a concatenation", f" d = f32[8,{n}] concatenate(p0, p0), dimensions={{0}}\n"
+             f" ROOT r = f32[2,{n}] slice(d), slice={{[3:5], [0:{n}]}}", f"f32[2,{n}]", 2 * n * 4),
+            ("between windows", " z = f32[] constant(0)\n"
+             " ROOT r = f32[4,1024] reduce-window(p0, z), window={size=1x2 stride=1x8}, to_apply=add", "f32[4,1024]", whole // 4)):
+        add = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }\n"
+        expect(f"read: {what}", bytes_of([row], body, out, add)[0] == right, (bytes_of([row], body, out, add), right))
+    # An array that stands twice is read once, alone and in a fusion.
+    body = " ROOT d = f32[4,4] dot({}, {}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}"
+    for what, f in (("product", module(tmp, f" x = {row} parameter(0)\n" + body.format("x", "x"), header="HloModule m")),
+                    ("fused product", module(tmp, f" x = {row} parameter(0)\n ROOT f = f32[4,4] fusion(x, x), kind=kCustom, calls=c", header="HloModule m",
+                                             before=f"c {{\n p = {row} parameter(0)\n q = {row} parameter(1)\n" + body.format("p", "q") + "\n}"))):
+        told = answer("cost", f, "--gpu=H200")["instructions"][0]
+        expect(f"{what} of an array with itself", told["bytes_read"] == whole, told)
+    # Two results that are written where they lie.
+    body = (f" i = s32[] parameter(4)\n z = s32[] constant(0)\n a = {row} dynamic-update-slice(p0, p2, z, i)\n"
+            f" b = {row} dynamic-update-slice(p1, p3, z, i)\n ROOT t = ({row}, {row}) tuple(a, b)").replace(" i = s32[] parameter(4)\n", "").replace(", z, i)", ", z, p4)")
+    told = bytes_of([row, row, "f32[4,16]", "f32[4,16]", "s32[]"], body, f"({row}, {row})")
+    expect("two updates", told == (2 * 4 * 16 * 4 + 4, 2 * 4 * 16 * 4), told)
+
+
+@part
+def scatters_and_gathers(tmp):
+    table, ids, rows = "f32[200000,32]", "s32[16384,1]", "f32[16384,1,32]"
+    moved, index = 16384 * 32 * 4, 16384 * 4
+    head = "HloModule m, is_scheduled=true"
+    picks = "offset_dims={1,2}, collapsed_slice_dims={}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,32}"
+    puts = "update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply="
+    functions = ("add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }\n"
+                 "put { a = f32[] parameter(0)\n ROOT r = f32[] parameter(1) }\n")
+    plain = f" t = {table} parameter(0)\n i = {ids} parameter(1)\n u = {rows} parameter(2)\n"
+    for how, read in (("add", 2 * moved + index), ("put", moved + index)):
+        op = f" ROOT r = {table} scatter(t, i, u), {puts}{how}"
+        for what, f in (("alone", module(tmp, plain + op, header=head, before=functions)),
+                        ("fused", module(tmp, plain + f" ROOT f = {table} fusion(t, i, u), kind=kInput, calls=c", header=head,
+                                         before=functions + "c {\n" + plain + op + "\n}"))):
+            told = answer("cost", f, "--gpu=H200")["instructions"][0]
+            expect(f"scatter {how} {what}", (told["bytes_read"], told["bytes_written"]) == (read, moved), told)
+            # All indices may be the same row: what must come from memory is indices and updates, once.
+            expect("…and at least", told["least_seconds"] <= max(5e-7, (moved + index) / 4.8e12), told)
+    plain = f" t = {table} parameter(0)\n i = {ids} parameter(1)\n"
+    op = f" ROOT g = {rows} gather(t, i), {picks}"
+    for what, f in (("alone", module(tmp, plain + op, header=head)),
+                    ("fused", module(tmp, plain + f" ROOT f = {rows} fusion(t, i), kind=kLoop, calls=c", header=head,
+                                     before="c {\n" + plain + op + "\n}"))):
+        told = answer("cost", f, "--gpu=H200")["instructions"][0]
+        expect(f"gather {what}", told["bytes_written"] == moved and moved <= told["bytes_read"] <= moved + index, told)
+        expect(f"gather {what}: at least what is written", told["least_seconds"] <= max(5e-7, (moved + index + 128) / 4.8e12), told)
+
+
+@part
+def what_a_loop_leaves_in_the_cache(tmp):
+    big = "f32[1024,1024]"
+    f = module(tmp, f" p = {big} parameter(0)\n q = f32[8] parameter(1)\n a = {big} negate(p)\n z = s32[] constant(0)\n t = (s32[], f32[8]) tuple(z, q)\n"
+               ' w = (s32[], f32[8]) while(t), condition=cond, body=body, backend_config={"known_trip_count":{"n":"1000000"}}\n'
+               f" x = f32[8] get-tuple-element(w), index=1\n b = {big} tanh(a)\n ROOT r = ({big}, f32[8]) tuple(b, x)", header="HloModule m, is_scheduled=true",
+               before="cond { s = (s32[], f32[8]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n n = s32[] constant(1000000)\n ROOT c = pred[] compare(i, n), direction=LT }\n"
+               "body { s = (s32[], f32[8]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n x = f32[8] get-tuple-element(s), index=1\n"
+               " o = s32[] constant(1)\n j = s32[] add(i, o)\n y = f32[8] negate(x)\n ROOT r = (s32[], f32[8]) tuple(j, y) }")
+    told = {k["name"]: k for k in answer("cost", f, "--gpu=H200")["instructions"]}
+    expect("turns that write the same few bytes", told["b"]["bytes_cached"] == 4 << 20, told["b"])
+    # A library's result, which another kernel reads in this turn and one read in the turn before.
+    f = module(tmp, f" p = {big} parameter(0)\n c = ({big}, s8[64]) custom-call(p, p), custom_call_target=\"__cublas$gemm\"\n"
+               f" g = {big} get-tuple-element(c), index=0\n ROOT n = {big} negate(g)", header="HloModule m, is_scheduled=true")
+    told = {k["name"]: k for k in answer("cost", f, "--gpu=H200")["instructions"]}
+    expect("what a library has just made", told["n"]["bytes_cached"] == 4 << 20, told["n"])
+
+
+@part
 def no_kernel_takes_less_than_a_launch(tmp):
     f = module(tmp, " p = f32[8] parameter(0)\n a = f32[8] negate(p)\n s = f32[8] custom-call(a), custom_call_target=\"Sharding\", sharding={replicated}\n"
                " ROOT b = f32[8] tanh(s)", header="HloModule m, is_scheduled=true")

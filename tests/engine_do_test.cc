@@ -271,6 +271,7 @@ TEST_F(EngineTest, RooflineAndThunks) {
   double all = 0;
   for (const json& op : r["ops"]) all += op["seconds"].get<double>();
   EXPECT_NEAR(all, r["seconds"].get<double>(), 1e-12);
+  EXPECT_EQ(r["unknown_calls"], 0);
   json other = answered(engine_, {{"method", "roofline"}, {"at", at(0, 0)}, {"device", "A100"}});
   EXPECT_NE(other["device"], r["device"]);
   EXPECT_FALSE(refused(engine_, {{"method", "roofline"}, {"at", at(0, 0)}, {"device", "Z80"}}).empty());

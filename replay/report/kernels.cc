@@ -58,7 +58,7 @@ ModuleCost module_cost(const Module& m, const DeviceSpec& device) {
       times[c.value] += here * often;
       guessed[c.value] = guessed[c.value] || guessed[comp->value] || unknown;
     };
-    const std::unordered_map<InstId, KernelReads> kernels = cache.kernels(*comp);
+    const std::unordered_map<InstId, KernelReads>& kernels = cache.kernels(*comp);
     for (InstId i : m.post_order(*comp)) {
       const Opcode op = m.op(i);
       if (op == Opcode::While) {
@@ -74,8 +74,11 @@ ModuleCost module_cost(const Module& m, const DeviceSpec& device) {
       }
     }
   }
-  std::stable_sort(out.kernels.begin(), out.kernels.end(),
-                   [](const KernelCost& x, const KernelCost& y) { return x.seconds > y.seconds; });
+  std::stable_sort(out.kernels.begin(), out.kernels.end(), [](const KernelCost& x, const KernelCost& y) {
+    // Of those that are launches alone, those that do most.
+    auto work = [](const KernelCost& k) { return (k.cost.bytes() + k.cost.flops) * k.times; };
+    return x.seconds != y.seconds ? x.seconds > y.seconds : work(x) > work(y);
+  });
   double in_a_row = 0, longest = 0;
   for (const KernelCost& k : out.kernels) {
     Cost c = k.cost;

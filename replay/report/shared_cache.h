@@ -18,12 +18,17 @@ class SharedCache {
   SharedCache(const Module& m, CostAnalysis& costs, double bytes) : m_(m), costs_(costs), capacity_(bytes) {}
   // Each kernel of `comp`, outside of fusions. The computation has run before: a body in the turn before, the entry in
   // the call before.
-  std::unordered_map<InstId, KernelReads> kernels(CompId comp);
+  const std::unordered_map<InstId, KernelReads>& kernels(CompId comp);
 
  private:
+  // Bytes that are read from the device's memory, at least: in one run of a computation, of a loop or a call in it.
+  double from_memory_of(CompId comp);
+  double from_memory_inside(InstId i);
+
   const Module& m_;
   CostAnalysis& costs_;
   double capacity_;
+  std::unordered_map<CompId, std::unordered_map<InstId, KernelReads>> known_;
 };
 
 // The instructions of a computation as they run: the schedule's order where there is one, else some order that may be.

@@ -47,7 +47,7 @@ def final_module(dump):
 
 
 def measured(program, folder, card):
-    """[(class, bound of a run, seconds of a run, name)] of kernels that one span stands for each time they run."""
+    """[(class, bound of a run, seconds of a run, name, limit, runs in one call)] of kernels that one span stands for each time they run."""
     module = final_module(folder / "dump")
     text = subprocess.run([program, "print", "--no-metadata", module], capture_output=True, text=True, check=True).stdout
     told = json.loads(subprocess.run([program, "cost", module, f"--gpu={card}", "--json"], capture_output=True, text=True,
@@ -63,7 +63,7 @@ def measured(program, folder, card):
             if len(spans) != RUNS * times:  # kernels that two instructions share cannot be told apart
                 continue
         if k["least_seconds"] > 0 and k["known"]:
-            out.append((k["class"], k["least_seconds"] / times, sum(spans) / RUNS / times, name, k["bound"]))
+            out.append((k["class"], k["least_seconds"] / times, sum(spans) / RUNS / times, name, k["bound"], times))
     return text, out, shortest
 
 
@@ -80,9 +80,9 @@ def main():
             continue
         texts[folder.name], kernels, spans = measured(a.program, folder, a.card)
         shortest += spans
-        kept[folder.name] = {name: float(f"{took:.4g}") for _, _, took, name, _ in kernels}
+        kept[folder.name] = {name: float(f"{took * times:.4g}") for _, _, took, name, _, times in kernels}
         print(f"{folder.name}: {len(kernels)} kernels joined, {sum(k[2] for k in kernels) * 1e3:.3f} ms of one run each")
-        for kind, bound, took, name, limit in kernels:
+        for kind, bound, took, name, limit, _ in kernels:
             table[kind, max(n for n, s in enumerate(SIZES) if bound >= s)].append(took / bound)
             if took < bound:
                 print(f"  FASTER THAN ITS BOUND: {name} ({kind}, {limit}) {took:.3g} s, bound {bound:.3g} s")
@@ -99,7 +99,7 @@ def main():
     out = ROOT / "testdata/measured"
     for name, text in texts.items():
         (out / f"{name}.hlo").write_text(text)
-    (out / f"{a.card.lower()}.json").write_text(json.dumps({"card": a.card, "seconds": kept}, indent=1) + "\n")
+    (out / f"{a.card.lower()}.json").write_text(json.dumps({"card": a.card, "seconds": kept}, indent=1, sort_keys=True) + "\n")
     lines = [f'MEASURED("{kind}", {size:g}, {low:.2g}, {high:.2g}, {count})' for kind, size, low, high, count in rows if count >= 3]
     (ROOT / "replay/report/measured_bounds.def").write_text(
         f"// MEASURED(class, seconds of a bound from which on, measured over bound: nine of ten from, nine of ten to, kernels).\n"

@@ -113,7 +113,7 @@ Json q_roofline(PageSession& session, const Question& q) {
                    {"bytes", k.cost.bytes() * k.times},
                    {"seconds", k.seconds},
                    {"times", k.times},
-                   {"bound", limit_name(k)},
+                   {"bound", k.known ? limit_name(k) : "unknown"},
                    {"measured", nullptr}});
   Json devices = Json::array();
   for (const DeviceSpec& d : device_specs()) devices.push_back(d.name);
@@ -122,6 +122,7 @@ Json q_roofline(PageSession& session, const Question& q) {
           {"matrix_flops_per_s", device.matrix_tflops() * 1e12},
           {"bytes_per_s", device.memory_gb_s * 1e9},
           {"seconds", cost.seconds},
+          {"unknown_calls", cost.unknown_calls},
           {"loops_of_unknown_length", cost.loops_without_trip_count},
           {"devices", std::move(devices)},
           {"ops", std::move(ops)}};
