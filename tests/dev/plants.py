@@ -450,10 +450,15 @@ def judge(a):
                 answer = {"found": False, "verdict": str(error)[-300:]}
         found = answer.get("first_value_that_differs") or {}
         stage = answer.get("found") and answer.get("bad_file") == row["file"]
-        said = "named" if stage and found.get("name") == row["instruction"] else "other instruction" if stage else "other stage" if answer.get("found") else "missed"
+        # What a sort or a reduction applies is named beside it.
+        names = {found.get("name"), (found.get("applied") or {}).get("name")}
+        said = "named" if stage and row["instruction"] in names else "other instruction" if stage else "other stage" if answer.get("found") else "missed"
+        # Nothing bad was said to be found, and that not all was compared.
+        if said == "missed" and str(answer.get("verdict", "")).startswith("nothing bad found, but"):
+            said = "missed, told"
         table[row["kind"]][said] += 1
         print(f"{said:18} {row['kind']:11} {folder.name} {row['stage']} {row['instruction']}, {time.monotonic() - begin:.1f} s: "
-              f"{answer.get('bad_file') if answer.get('found') else answer.get('verdict')} {found.get('name', '')}", flush=True)
+              f"{answer.get('bad_file') if answer.get('found') else answer.get('verdict')} {found.get('name', '')} {(found.get('applied') or {}).get('name', '')}", flush=True)
     total = collections.Counter()
     for kind in sorted(table):
         total.update(table[kind])

@@ -125,18 +125,30 @@ bool Inside::Comparison::renamed_only() {
   return renamed_ > 0;
 }
 
+// Another element of the same tuple, of which nothing takes the one that it was: names alone may have been given anew.
+bool Inside::Comparison::other_element(const Visit& before, const Visit& now) const {
+  const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
+  if (role_of(a, before.inst) != Role::kElement || !agrees(now.operands[0], before.operands[0])) return false;
+  const int64_t was = a.attrs(before.inst).integer(Attr::index);
+  for (InstId other : b.users(b.operand(now.inst, 0)))
+    if (b.op(other) == Opcode::GetTupleElement && b.attrs(other).integer(Attr::index) == was) return false;
+  return true;
+}
+
 // Instructions that are one by their names and have another value now.
 void Inside::Comparison::find_departed() {
   const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
   for (uint32_t k = 0; k < b_.walked.visits.size(); ++k) {
     const Visit& v = b_.walked.visits[k];
-    const bool loop = role_of(b, v.inst) == Role::kWhile;
-    if (!compares(b, v.inst) && !loop && role_of(b, v.inst) != Role::kSame) continue;
+    const bool loop = role_of(b, v.inst) == Role::kWhile, element = role_of(b, v.inst) == Role::kElement;
+    if (!compares(b, v.inst) && !loop && !element && role_of(b, v.inst) != Role::kSame) continue;
     uint32_t other = counterpart(k);
     if (other == UINT32_MAX) continue;
     const Visit& w = a_.walked.visits[other];
     // An operation may have become a copy of its operand.
-    const bool alike = loop ? role_of(a, w.inst) == Role::kWhile : compares(a, w.inst) || compares(b, v.inst);
+    const bool alike = loop      ? role_of(a, w.inst) == Role::kWhile
+                       : element ? other_element(w, v)
+                                 : compares(a, w.inst) || compares(b, v.inst);
     if (!alike || n_.why_unknown(v.term) || n_.why_unknown(w.term)) continue;
     const Shape &s = b.shape(v.inst), &t = a.shape(w.inst);
     if (s.type != t.type || s.dims != t.dims) continue;
@@ -416,10 +428,15 @@ void Inside::Comparison::judge_values(InsideStage* out) {
     if (!out->findings.empty() && out->findings[0].after == v.inst) continue;
     // What has moved the outputs needs no second witness.
     if (!moved_.empty() && leads_to_outputs(d.now)) continue;
-    if (!erased(d.now)) continue;
+    const Fate what = fate(d.now);
+    if (what == Fate::kHealed) continue;
     std::string words;
     double by = apart(v.term, w.term, &words);
     if (!d.elsewhere && by >= 0 && by <= b_.walked.module->noise(v.inst)) continue;
+    if (what == Fate::kNotTold) {
+      not_told_.push_back(d.now);
+      continue;
+    }
     out->findings.push_back(describe(d));
     out->findings.back().outputs_move = false;
     if (out->verdict != Verdict::kBad) {
