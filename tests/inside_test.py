@@ -801,15 +801,15 @@ ENTRY e {
 """
     # Another element of a tuple, which these inputs do not tell.
     elements = ("  x = f32[16] parameter(0)\n  y = f32[16] parameter(1)\n  m = (f32[16], f32[16]) sort(x, y), dimensions={0}, to_apply=before\n"
-                "  a = f32[16] get-tuple-element(m), index=0\n  b = f32[16] get-tuple-element(m), index=1\n  c = f32[] constant(100)\n"
-                "  cb = f32[16] broadcast(c), dimensions={}\n  ROOT r = f32[16] clamp(cb, a, b)")
+                "  left = f32[16] get-tuple-element(m), index=0\n  right = f32[16] get-tuple-element(m), index=1\n  c = f32[] constant(100)\n"
+                "  cb = f32[16] broadcast(c), dimensions={}\n  ROOT r = f32[16] maximum(left, cb)")
     order = ("before {\n  p = f32[] parameter(0)\n  q = f32[] parameter(1)\n  k = f32[] parameter(2)\n  l = f32[] parameter(3)\n"
              "  ROOT lt = pred[] compare(p, q), direction=LT\n}\n\nENTRY e {\n")
-    elements = order + elements.replace("clamp(cb, a, b)", "maximum(a, cb)") + "\n}\n"
-    named("another element of a tuple", [elements, elements.replace("(m), index=0", "(m), index=1")], "a")
-    both = elements.replace("maximum(a, cb)", "subtract(a, b)")
+    elements = order + elements + "\n}\n"
+    named("another element of a tuple", [elements, elements.replace("(m), index=0", "(m), index=1")], "left")
+    both = elements.replace("maximum(left, cb)", "subtract(left, right)")
     sound("elements under each other's names", [both, both.replace("(m), index=0", "(m), index=2").replace("(m), index=1", "(m), index=0").replace(
-        "index=2", "index=1").replace("subtract(a, b)", "subtract(b, a)")])
+        "index=2", "index=1").replace("subtract(left, right)", "subtract(right, left)")])
     sound("a loop whose body is written in another way", [loop, loop.replace("add(v, step)", "add(step, v)"), loop.replace("multiply(s, hb)", "multiply(hb, s)")])
     named("in a loop", [loop, loop.replace("sine(v)", "tanh(v)")], "s")
 
