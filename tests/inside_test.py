@@ -446,7 +446,7 @@ def regions():
     # Of keys that are positive, and each another one, neither signs nor ties tell.
     signs = sorts.replace("ROOT lt", "n = f32[] negate(a)\n  m = f32[] negate(b)\n  ROOT lt").replace("sort(x, i)", "sort(y, i)").replace(
         "iota_dimension=0\n", "iota_dimension=0\n  u = f32[16] convert(i)\n  y = f32[16] reverse(u), dimensions={0}\n").replace("compare(a, b), direction=LT", "compare(m, n), direction=LT")
-    inner("a comparator that these keys do not tell", [signs, signs.replace("n = f32[] negate(a)", "n = f32[] abs(a)").replace("m = f32[] negate(b)", "m = f32[] abs(b)").replace("compare(m, n)", "compare(n, m)")], "s", "n")
+    inner("a comparator that these keys do not tell", [signs, signs.replace("n = f32[] negate(a)", "n = f32[] abs(a)").replace("m = f32[] negate(b)", "m = f32[] abs(b)").replace("compare(m, n)", "compare(n, m)")], "s", "m")
     scaled = sorts.replace("ROOT lt = pred[] compare(a, b)", "one = f32[] constant(1)\n  minus = f32[] constant(-1)\n  n = f32[] multiply(a, one)\n"
                            "  m = f32[] multiply(b, one)\n  ROOT lt = pred[] compare(n, m)")
     inner("what reads another one in a comparator", [scaled, scaled.replace("n = f32[] multiply(a, one)", "n = f32[] multiply(a, minus)")], "s", "n")
@@ -670,6 +670,47 @@ def nested_pipeline():
     expect("the pass that runs around it", (j["pass"], j["pipeline"]) == ("spmd-partitioning", "spmd-partitioner"), (j["pass"], j["pipeline"]))
 
 
+def reads_another():
+    """What reads another value that there was, of the same shape."""
+    text = """turn {
+  p = f32[4,4] parameter(0)
+  ROOT t = f32[4,4] transpose(p), dimensions={1,0}
+}
+
+ENTRY e {
+  x = f32[4,4] parameter(0)
+  y = f32[4,4] parameter(1)
+  one = f32[4,4] fusion(x), kind=kLoop, calls=turn
+  far = f32[] constant(1e+06)
+  bound = f32[4,4] broadcast(far), dimensions={}
+  least = f32[4,4] maximum(one, bound)
+  s = f32[4,4] sine(y)
+  q = f32[4,4] reshape(s)
+  c = f32[4,4] cosine(q)
+  ROOT r = (f32[4,4], f32[4,4], f32[4,4]) tuple(least, c, s)
+}
+"""
+    named("a fusion, which these inputs do not tell", [text, text.replace("fusion(x)", "fusion(y)")], "one")
+    named("a reshape", [text, text.replace("reshape(s)", "reshape(x)")], "q")
+    near = text.replace("constant(1e+06)", "constant(0)")
+    named("a fusion that they tell", [near, near.replace("fusion(x)", "fusion(y)")], "one")
+    # Names that have moved on by one.
+    layers = """  x = f32[8] parameter(0)
+  y = f32[8] parameter(1)
+  z = f32[8] parameter(2)
+  s.1 = f32[8] sine(x)
+  s.2 = f32[8] sine(y)
+  s.3 = f32[8] sine(z)
+  far = f32[] constant(1e+06)
+  bound = f32[8] broadcast(far), dimensions={}
+  m.1 = f32[8] maximum(s.1, bound)
+  m.2 = f32[8] maximum(s.2, bound)
+  m.3 = f32[8] maximum(s.3, bound)
+  ROOT r = (f32[8], f32[8], f32[8]) tuple(m.1, m.2, m.3)"""
+    moved = re.sub(r"\b([sm])\.(\d)", lambda m: f"{m.group(1)}.{int(m.group(2)) % 3 + 1}", layers)
+    sound("names that have moved on", [layers, moved])
+
+
 def words():
     """ "no bad stage" is said where all was compared, and only there."""
     j = sound("all compared", [NORM, NORM.replace("add(var, eb)", "add(eb, var)"), NORM])
@@ -715,6 +756,7 @@ def main():
     promises()
     in_fusions()
     nested_pipeline()
+    reads_another()
     words()
     beside_rewritten()
     products(), fused_convolutions(), sorts(), dots(), every_stage(), loops(), regions(), renamed()

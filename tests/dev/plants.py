@@ -9,7 +9,8 @@ half of the time among the lines that the pass before it wrote, and the same lin
 Whether it changes a value is decided without bisect: the stage and the edited stage are both evaluated whole, on up to 50
 inputs of the kinds in `array` (bounds of indices, ties, small integers, signed zeros, NaN, infinities, negative bases), and
 their results compared bit by bit. What has no effect on any is left out and counted; what cannot be evaluated in time is
-undecided and counts as missed. Named is the stage and the instruction, or the one in a computation that it applies. Needs numpy (the reference compiler's interpreter has it).
+undecided and counts as missed. Named is the stage and the instruction, or the one in a computation that it applies.
+Needs numpy (the reference compiler's interpreter has it).
 """
 import argparse
 import collections

@@ -11,6 +11,30 @@ namespace {
 
 constexpr size_t kDeepest = 64;  // operands of operands that are followed
 
+// Does it read another one of those that there were, which are all still there by their names?
+bool reads_another(const Module& a, InstId x, const Module& b, InstId y) {
+  auto names = [](const Module& m, InstId reader) {
+    std::vector<StrId> out;
+    for (InstId o : m.operands(reader)) out.push_back(m[o].name);
+    if (Canonical::commutes(m, reader))
+      std::sort(out.begin(), out.end(), [](StrId l, StrId r) { return l.value < r.value; });
+    return out;
+  };
+  auto holds = [](const Module& m, InstId reader, StrId name) {
+    for (InstId i : m.comp(m.parent(reader)).order)
+      if (i.valid() && m[i].name == name) return true;
+    return false;
+  };
+  const std::vector<StrId> was = names(a, x), is = names(b, y);
+  bool another = false;
+  for (size_t k = 0; k < std::min(was.size(), is.size()); ++k) {
+    if (was[k] == is[k]) continue;
+    if (!holds(a, x, is[k]) || !holds(b, y, was[k])) return false;
+    another = true;
+  }
+  return another;
+}
+
 // Where two expressions over the same parameters begin to be others: the first pair, operands before users, that is
 // not the same operation, or reads another parameter. `alike`: pairs that are known not to.
 bool begin_to_differ(StageModule& a, InstId x, StageModule& b, InstId y, size_t depth,
@@ -22,22 +46,16 @@ bool begin_to_differ(StageModule& a, InstId x, StageModule& b, InstId y, size_t 
   if (parameters) return p.parameter_number(x) != q.parameter_number(y);
   if (p.op(x) != q.op(y) || p.operand_count(x) != q.operand_count(y)) return true;
   if (a.canonical.operation(x) != b.canonical.operation(y)) return true;
-  auto reads = [](const Module& m, InstId reader, StrId name) {
-    for (InstId o : m.operands(reader))
-      if (m[o].name == name) return true;
-    return false;
-  };
-  auto holds = [](const Module& m, InstId reader, StrId name) {
-    for (InstId i : m.comp(m.parent(reader)).order)
-      if (i.valid() && m[i].name == name) return true;
-    return false;
-  };
+  const bool another = reads_another(p, x, q, y);
   for (size_t k = 0; depth < kDeepest && k < p.operand_count(x); ++k) {
-    const InstId l = p.operand(x, k), r = q.operand(y, k);
-    // It reads another one of those that there were, and both are still there.
-    if (!reads(p, x, q[r].name) && !reads(q, y, p[l].name) && holds(p, x, q[r].name) && holds(q, y, p[l].name)) {
-      *before = x, *now = y;
-      return true;
+    const InstId l = p.operand(x, k);
+    InstId r = q.operand(y, k);
+    if (another) {
+      // Operands come first, each against its own name.
+      const auto operands = q.operands(y);
+      const auto own = std::find_if(operands.begin(), operands.end(), [&](InstId o) { return q[o].name == p[l].name; });
+      if (own == operands.end()) continue;
+      r = *own;
     }
     if ((p.op(l) == Opcode::Parameter) != (q.op(r) == Opcode::Parameter) ||
         (p.op(l) == Opcode::Parameter && p.parameter_number(l) != q.parameter_number(r))) {
@@ -46,7 +64,8 @@ bool begin_to_differ(StageModule& a, InstId x, StageModule& b, InstId y, size_t 
     }
     if (begin_to_differ(a, l, b, r, depth + 1, alike, before, now)) return true;
   }
-  return false;
+  *before = x, *now = y;
+  return another;
 }
 
 }  // namespace
@@ -202,7 +221,7 @@ void Inside::Comparison::find_readers_of(uint32_t visit, std::vector<uint32_t>* 
 }
 
 // What reads that value, directly or not, is followed down to values that agree with the stage before.
-Inside::Comparison::Fate Inside::Comparison::fate(uint32_t visit) {
+Inside::Comparison::Fate Inside::Comparison::fate(uint32_t visit, bool* seen_blind) {
   const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
   std::vector<uint32_t> work{visit};
   std::unordered_set<uint32_t> seen{visit};
@@ -236,6 +255,7 @@ Inside::Comparison::Fate Inside::Comparison::fate(uint32_t visit) {
       }
     }
   }
+  if (seen_blind) *seen_blind = blind;
   if (!rewritten) return Fate::kErased;
   return blind ? Fate::kNotTold : Fate::kHealed;
 }

@@ -48,7 +48,11 @@ class Inside::Comparison {
     kHealed,   // what reads it was rewritten, and makes up for it
     kNotTold,  // what reads it was rewritten, and yet it is these inputs that do not tell further on
   };
-  Fate fate(uint32_t visit);
+  // `seen_blind`: set where something that is what it was reads one other value, and gives what it gave.
+  Fate fate(uint32_t visit, bool* seen_blind = nullptr);
+  bool reads_other_value(const Visit& before, const Visit& now) const;
+  void judge_rewired(InsideStage* out);
+  Departed rewired_behind(const Departed& d);
   bool other_element(const Visit& before, const Visit& now) const;
   bool other_function(const Visit& before, const Visit& now);
   void find_readers();
