@@ -446,7 +446,10 @@ def regions():
     # Of keys that are positive, and each another one, neither signs nor ties tell.
     signs = sorts.replace("ROOT lt", "n = f32[] negate(a)\n  m = f32[] negate(b)\n  ROOT lt").replace("sort(x, i)", "sort(y, i)").replace(
         "iota_dimension=0\n", "iota_dimension=0\n  u = f32[16] convert(i)\n  y = f32[16] reverse(u), dimensions={0}\n").replace("compare(a, b), direction=LT", "compare(m, n), direction=LT")
-    inner("a comparator that these keys do not tell", [signs, signs.replace("n = f32[] negate(a)", "n = f32[] abs(a)").replace("m = f32[] negate(b)", "m = f32[] abs(b)").replace("compare(m, n)", "compare(n, m)")], "s", "n")
+    inner("a comparator that these keys do not tell", [signs, signs.replace("n = f32[] negate(a)", "n = f32[] abs(a)").replace("m = f32[] negate(b)", "m = f32[] abs(b)").replace("compare(m, n)", "compare(n, m)")], "s", "m")
+    scaled = sorts.replace("ROOT lt = pred[] compare(a, b)", "one = f32[] constant(1)\n  minus = f32[] constant(-1)\n  n = f32[] multiply(a, one)\n"
+                           "  m = f32[] multiply(b, one)\n  ROOT lt = pred[] compare(n, m)")
+    inner("what reads another one in a comparator", [scaled, scaled.replace("n = f32[] multiply(a, one)", "n = f32[] multiply(a, minus)")], "s", "n")
     sound("a comparator that leaves ties", [signs, signs.replace("compare(m, n), direction=LT", "compare(m, n), direction=LE")])
 
 
@@ -667,6 +670,47 @@ def nested_pipeline():
     expect("the pass that runs around it", (j["pass"], j["pipeline"]) == ("spmd-partitioning", "spmd-partitioner"), (j["pass"], j["pipeline"]))
 
 
+def reads_another():
+    """What reads another value that there was, of the same shape."""
+    text = """turn {
+  p = f32[4,4] parameter(0)
+  ROOT t = f32[4,4] transpose(p), dimensions={1,0}
+}
+
+ENTRY e {
+  x = f32[4,4] parameter(0)
+  y = f32[4,4] parameter(1)
+  one = f32[4,4] fusion(x), kind=kLoop, calls=turn
+  far = f32[] constant(1e+06)
+  bound = f32[4,4] broadcast(far), dimensions={}
+  least = f32[4,4] maximum(one, bound)
+  s = f32[4,4] sine(y)
+  q = f32[4,4] reshape(s)
+  c = f32[4,4] cosine(q)
+  ROOT r = (f32[4,4], f32[4,4], f32[4,4]) tuple(least, c, s)
+}
+"""
+    named("a fusion, which these inputs do not tell", [text, text.replace("fusion(x)", "fusion(y)")], "one")
+    named("a reshape", [text, text.replace("reshape(s)", "reshape(x)")], "q")
+    near = text.replace("constant(1e+06)", "constant(0)")
+    named("a fusion that they tell", [near, near.replace("fusion(x)", "fusion(y)")], "one")
+    # Names that have moved on by one.
+    layers = """  x = f32[8] parameter(0)
+  y = f32[8] parameter(1)
+  z = f32[8] parameter(2)
+  s.1 = f32[8] sine(x)
+  s.2 = f32[8] sine(y)
+  s.3 = f32[8] sine(z)
+  far = f32[] constant(1e+06)
+  bound = f32[8] broadcast(far), dimensions={}
+  m.1 = f32[8] maximum(s.1, bound)
+  m.2 = f32[8] maximum(s.2, bound)
+  m.3 = f32[8] maximum(s.3, bound)
+  ROOT r = (f32[8], f32[8], f32[8]) tuple(m.1, m.2, m.3)"""
+    moved = re.sub(r"\b([sm])\.(\d)", lambda m: f"{m.group(1)}.{int(m.group(2)) % 3 + 1}", layers)
+    sound("names that have moved on", [layers, moved])
+
+
 def words():
     """ "no bad stage" is said where all was compared, and only there."""
     j = sound("all compared", [NORM, NORM.replace("add(var, eb)", "add(eb, var)"), NORM])
@@ -679,6 +723,25 @@ def words():
 
 def beside_rewritten():
     """A pass rewrites what makes an operand, and the reader is another one; memory of a call is no value."""
+    # The autotuner fills in how a library computes; what is wrong beside it is seen, though nothing behind it tells.
+    deaf = CALLS.split("  turned")[0] + """  turned = f32[4,3,3,3] transpose(k), dimensions={3,0,1,2}
+  call = (f32[2,6,6,4], u8[16]) custom-call(padded, turned), window={size=3x3}, dim_labels=b01f_o01i->b01f, custom_call_target="__cudnn$convForward", backend_config={"cudnn_conv_backend_config":{"conv_result_scale":1,"activation_mode":"kNone"}}
+  c = f32[2,6,6,4] get-tuple-element(call), index=0
+  far = f32[] constant(1e+06)
+  bound = f32[2,6,6,4] broadcast(far), dimensions={}
+  ROOT r = f32[2,6,6,4] maximum(c, bound)"""
+    tuned = deaf.replace('"conv_result_scale"', '"algorithm":{"algo_id":"58","workspace_size":"0"},"conv_result_scale"')
+    sound("a tuned call", [deaf, tuned])
+    named("beside a tuned call", [deaf, tuned.replace("{3,0,1,2}", "{3,1,0,2}")], "turned")
+    # Where what reads it is written in another way, too, it is not called compared.
+    lines = """  x = f32[16] parameter(0)
+  s = f32[16] sine(x)
+  t = f32[16] add(s, s)
+  far = f32[] constant(1e+06)
+  bound = f32[16] broadcast(far), dimensions={}
+  ROOT r = f32[16] maximum(t, bound)"""
+    j, _ = bisect([lines, lines.replace("sine(x)", "tanh(x)").replace("add(s, s)", "multiply(s, bound)")])
+    expect("not told beside what was rewritten", not j["verdict"].startswith("no bad stage"), j["verdict"])
     wrong = CALLS.replace("rows = f32[72,4] reshape(c)", "neg = f32[2,6,6,4] negate(c)\n  rows = f32[72,4] reshape(neg)")
     before = CONV.replace("rows = f32[72,4] reshape(c)", "neg = f32[2,6,6,4] tanh(c)\n  rows = f32[72,4] reshape(neg)")
     named("a reader beside what was rewritten", [before, wrong, wrong], "neg")
@@ -693,6 +756,7 @@ def main():
     promises()
     in_fusions()
     nested_pipeline()
+    reads_another()
     words()
     beside_rewritten()
     products(), fused_convolutions(), sorts(), dots(), every_stage(), loops(), regions(), renamed()
@@ -777,6 +841,17 @@ ENTRY e {
   ROOT r = f32[8] get-tuple-element(loop), index=1
 }
 """
+    # Another element of a tuple, which these inputs do not tell.
+    elements = ("  x = f32[16] parameter(0)\n  y = f32[16] parameter(1)\n  m = (f32[16], f32[16]) sort(x, y), dimensions={0}, to_apply=before\n"
+                "  left = f32[16] get-tuple-element(m), index=0\n  right = f32[16] get-tuple-element(m), index=1\n  c = f32[] constant(100)\n"
+                "  cb = f32[16] broadcast(c), dimensions={}\n  ROOT r = f32[16] maximum(left, cb)")
+    order = ("before {\n  p = f32[] parameter(0)\n  q = f32[] parameter(1)\n  k = f32[] parameter(2)\n  l = f32[] parameter(3)\n"
+             "  ROOT lt = pred[] compare(p, q), direction=LT\n}\n\nENTRY e {\n")
+    elements = order + elements + "\n}\n"
+    named("another element of a tuple", [elements, elements.replace("(m), index=0", "(m), index=1")], "left")
+    both = elements.replace("maximum(left, cb)", "subtract(left, right)")
+    sound("elements under each other's names", [both, both.replace("(m), index=0", "(m), index=2").replace("(m), index=1", "(m), index=0").replace(
+        "index=2", "index=1").replace("subtract(left, right)", "subtract(right, left)")])
     sound("a loop whose body is written in another way", [loop, loop.replace("add(v, step)", "add(step, v)"), loop.replace("multiply(s, hb)", "multiply(hb, s)")])
     named("in a loop", [loop, loop.replace("sine(v)", "tanh(v)")], "s")
 

@@ -9,7 +9,8 @@ half of the time among the lines that the pass before it wrote, and the same lin
 Whether it changes a value is decided without bisect: the stage and the edited stage are both evaluated whole, on up to 50
 inputs of the kinds in `array` (bounds of indices, ties, small integers, signed zeros, NaN, infinities, negative bases), and
 their results compared bit by bit. What has no effect on any is left out and counted; what cannot be evaluated in time is
-undecided and counts as missed. Needs numpy (the reference compiler's interpreter has it).
+undecided and counts as missed. Named is the stage and the instruction, or the one in a computation that it applies.
+Needs numpy (the reference compiler's interpreter has it).
 """
 import argparse
 import collections
@@ -397,13 +398,18 @@ def draw(r, dumps, tool):
 
 
 def make(a):
-    r, rows, tried = random.Random(a.seed), [], collections.Counter()
+    r, rows, tried, seen = random.Random(a.seed), [], collections.Counter(), set()
     with open(a.out, "w") as out:
         while sum(row["effect"] != "none" for row in rows) < a.count and sum(tried.values()) < 40 * a.count:
             plant = draw(r, a.dumps, a.tool)
             if not plant:
                 tried["nothing to edit"] += 1
                 continue
+            key = (plant["file"], plant["dump"], plant["old"], plant["new"])
+            if key in seen:
+                tried["drawn before"] += 1
+                continue
+            seen.add(key)
             paths = stages(pathlib.Path(plant["dump"]))
             at = next(k for k, (_, p) in enumerate(paths) if p.name == plant["file"])
             with tempfile.TemporaryDirectory() as tmp:
@@ -450,10 +456,15 @@ def judge(a):
                 answer = {"found": False, "verdict": str(error)[-300:]}
         found = answer.get("first_value_that_differs") or {}
         stage = answer.get("found") and answer.get("bad_file") == row["file"]
-        said = "named" if stage and found.get("name") == row["instruction"] else "other instruction" if stage else "other stage" if answer.get("found") else "missed"
+        # What a sort or a reduction applies is named beside it.
+        names = {found.get("name"), (found.get("applied") or {}).get("name")}
+        said = "named" if stage and row["instruction"] in names else "other instruction" if stage else "other stage" if answer.get("found") else "missed"
+        # Nothing bad was said to be found, and that not all was compared.
+        if said == "missed" and str(answer.get("verdict", "")).startswith("nothing bad found, but"):
+            said = "missed, told"
         table[row["kind"]][said] += 1
         print(f"{said:18} {row['kind']:11} {folder.name} {row['stage']} {row['instruction']}, {time.monotonic() - begin:.1f} s: "
-              f"{answer.get('bad_file') if answer.get('found') else answer.get('verdict')} {found.get('name', '')}", flush=True)
+              f"{answer.get('bad_file') if answer.get('found') else answer.get('verdict')} {found.get('name', '')} {(found.get('applied') or {}).get('name', '')}", flush=True)
     total = collections.Counter()
     for kind in sorted(table):
         total.update(table[kind])

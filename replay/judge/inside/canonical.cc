@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/backend_config.h"
 #include "ir/base/hash.h"
 #include "ir/base/stack_guard.h"
 #include "passes/rewrite.h"
@@ -9,10 +10,27 @@
 namespace hlo {
 namespace {
 
-Fingerprints::Options fingerprint_options(bool layouts, bool config) {
+Fingerprints::Options fingerprint_options(bool layouts) {
   Fingerprints::Options o;
-  o.layouts = layouts, o.sharding = false, o.config = config;
+  o.layouts = layouts, o.sharding = false, o.config = false;
   return o;
+}
+
+// A library call's configuration without what says how, or when, and not what it computes: the autotuner fills that in
+// (xla/service/gpu/backend_configs.proto).
+uint64_t configured(std::string_view text) {
+  BackendConfig config = BackendConfig::parse(text, nullptr, false);
+  if (!config.is_object()) return hash_bytes(text);
+  auto strip = [](BackendConfig& c) {
+    for (const char* key :
+         {"algorithm", "selected_algorithm", "autotune_workspace_size", "device_type", "force_earliest_schedule",
+          "operation_queue_id", "wait_on_operation_queues", "reification_cost"})
+      c.erase(key);
+  };
+  strip(config);
+  for (const char* part : {"cudnn_conv_backend_config", "gemm_backend_config", "cudnn_fmha_backend_config"})
+    if (auto at = config.find(part); at != config.end() && at->is_object()) strip(*at);
+  return hash_bytes(config.dump());
 }
 
 }  // namespace
@@ -66,14 +84,12 @@ Role role_of(const Module& m, InstId i) {
 }
 
 Canonical::Canonical(const Module& wide)
-    : m_(wide),
-      plain_(wide, fingerprint_options(false, false)),
-      configured_(wide, fingerprint_options(false, true)),
-      laid_out_(wide, fingerprint_options(true, false)) {}
+    : m_(wide), plain_(wide, fingerprint_options(false)), laid_out_(wide, fingerprint_options(true)) {}
 
 uint64_t Canonical::operation(InstId i) {
   Opcode op = m_.op(i);
-  if (op == Opcode::CustomCall) return configured_.instruction(i);
+  if (op == Opcode::CustomCall)
+    return hash_combine(plain_.instruction(i), configured(m_.u().text(m_.attrs(i).text(Attr::backend_config))));
   if (op != Opcode::Bitcast) return plain_.instruction(i);
   return hash_combine(laid_out_.instruction(i), hash_bytes(m_.u().shape_text(m_.shape_id(m_.operand(i, 0)))));
 }

@@ -65,7 +65,7 @@ class Canonical {
   Symbol step(InstId i, const std::vector<Symbol>& operands, const std::vector<Symbol>& parameters);
 
   const Module& m_;
-  Fingerprints plain_, configured_, laid_out_;
+  Fingerprints plain_, laid_out_;
   std::unordered_map<CompId, uint64_t> known_;
 };
 

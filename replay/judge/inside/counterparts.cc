@@ -11,6 +11,30 @@ namespace {
 
 constexpr size_t kDeepest = 64;  // operands of operands that are followed
 
+// Does it read another one of those that there were, which are all still there by their names?
+bool reads_another(const Module& a, InstId x, const Module& b, InstId y) {
+  auto names = [](const Module& m, InstId reader) {
+    std::vector<StrId> out;
+    for (InstId o : m.operands(reader)) out.push_back(m[o].name);
+    if (Canonical::commutes(m, reader))
+      std::sort(out.begin(), out.end(), [](StrId l, StrId r) { return l.value < r.value; });
+    return out;
+  };
+  auto holds = [](const Module& m, InstId reader, StrId name) {
+    for (InstId i : m.comp(m.parent(reader)).order)
+      if (i.valid() && m[i].name == name) return true;
+    return false;
+  };
+  const std::vector<StrId> was = names(a, x), is = names(b, y);
+  bool another = false;
+  for (size_t k = 0; k < std::min(was.size(), is.size()); ++k) {
+    if (was[k] == is[k]) continue;
+    if (!holds(a, x, is[k]) || !holds(b, y, was[k])) return false;
+    another = true;
+  }
+  return another;
+}
+
 // Where two expressions over the same parameters begin to be others: the first pair, operands before users, that is
 // not the same operation, or reads another parameter. `alike`: pairs that are known not to.
 bool begin_to_differ(StageModule& a, InstId x, StageModule& b, InstId y, size_t depth,
@@ -22,8 +46,17 @@ bool begin_to_differ(StageModule& a, InstId x, StageModule& b, InstId y, size_t 
   if (parameters) return p.parameter_number(x) != q.parameter_number(y);
   if (p.op(x) != q.op(y) || p.operand_count(x) != q.operand_count(y)) return true;
   if (a.canonical.operation(x) != b.canonical.operation(y)) return true;
+  const bool another = reads_another(p, x, q, y);
   for (size_t k = 0; depth < kDeepest && k < p.operand_count(x); ++k) {
-    const InstId l = p.operand(x, k), r = q.operand(y, k);
+    const InstId l = p.operand(x, k);
+    InstId r = q.operand(y, k);
+    if (another) {
+      // Operands come first, each against its own name.
+      const auto operands = q.operands(y);
+      const auto own = std::find_if(operands.begin(), operands.end(), [&](InstId o) { return q[o].name == p[l].name; });
+      if (own == operands.end()) continue;
+      r = *own;
+    }
     if ((p.op(l) == Opcode::Parameter) != (q.op(r) == Opcode::Parameter) ||
         (p.op(l) == Opcode::Parameter && p.parameter_number(l) != q.parameter_number(r))) {
       *before = x, *now = y;
@@ -31,7 +64,8 @@ bool begin_to_differ(StageModule& a, InstId x, StageModule& b, InstId y, size_t 
     }
     if (begin_to_differ(a, l, b, r, depth + 1, alike, before, now)) return true;
   }
-  return false;
+  *before = x, *now = y;
+  return another;
 }
 
 }  // namespace
@@ -186,32 +220,44 @@ void Inside::Comparison::find_readers_of(uint32_t visit, std::vector<uint32_t>* 
       out->insert(out->end(), readers->second.begin(), readers->second.end());
 }
 
-// Is whatever reads that value, directly or not, down to values that agree with the stage before, the same operation
-// that it was? Then it is these inputs that do not tell, and no algebra has healed it.
-bool Inside::Comparison::erased(uint32_t visit) {
+// What reads that value, directly or not, is followed down to values that agree with the stage before.
+Inside::Comparison::Fate Inside::Comparison::fate(uint32_t visit, bool* seen_blind) {
   const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
   std::vector<uint32_t> work{visit};
   std::unordered_set<uint32_t> seen{visit};
+  bool rewritten = false, blind = false;  // blind: the same function of one other value, which gives what it gave
   for (size_t k = 0; k < work.size(); ++k) {
     std::vector<uint32_t> readers;
     find_readers_of(work[k], &readers);
     for (uint32_t r : readers) {
-      InstId inst = b_.walked.visits[r].inst;
-      Role role = role_of(b, inst);
-      if (role == Role::kWhile || role == Role::kConditional || role == Role::kDraw) return false;
+      const Visit& reader = b_.walked.visits[r];
+      Role role = role_of(b, reader.inst);
+      if (role == Role::kWhile || role == Role::kConditional || role == Role::kDraw) return Fate::kHealed;
       if (role != Role::kOperation || !seen.insert(r).second) continue;
-      uint32_t old = counterpart(r);
-      if (old == UINT32_MAX) return false;
-      InstId was = a_.walked.visits[old].inst;
-      if (role_of(a, was) != role ||
-          a_.walked.module->canonical.operation(was) != b_.walked.module->canonical.operation(inst))
-        return false;
-      const Term& own = b_.walked.visits[r].term;
-      const bool differs = !values_agree(b_.walked.visits[r], a_.walked.visits[old]);
-      if (differs || (fresh(own) && b.op(inst) != Opcode::CustomCall)) work.push_back(r);
+      const uint32_t old = counterpart(r);
+      if (old == UINT32_MAX) {
+        rewritten = true;
+        if (fresh(reader.term)) work.push_back(r);
+        continue;
+      }
+      const Visit& was = a_.walked.visits[old];
+      const bool same = role_of(a, was.inst) == role && a_.walked.module->canonical.operation(was.inst) ==
+                                                            b_.walked.module->canonical.operation(reader.inst);
+      rewritten = rewritten || !same;
+      const bool differs = !values_agree(reader, was);
+      if (differs || (fresh(reader.term) && b.op(reader.inst) != Opcode::CustomCall)) {
+        work.push_back(r);
+      } else if (same) {
+        size_t others = 0;
+        for (size_t o = 0; o < std::min(reader.operands.size(), was.operands.size()); ++o)
+          others += !agrees(reader.operands[o], was.operands[o]);
+        blind = blind || (others == 1 && reader.operands.size() == was.operands.size());
+      }
     }
   }
-  return true;
+  if (seen_blind) *seen_blind = blind;
+  if (!rewritten) return Fate::kErased;
+  return blind ? Fate::kNotTold : Fate::kHealed;
 }
 
 // Of two that are one and read other values: the pair that makes the first operand that is not what it was.

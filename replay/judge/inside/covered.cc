@@ -146,7 +146,8 @@ void Inside::Comparison::count_not_compared(InsideStage* out) {
   const std::vector<bool> held = held_by_readers();
   for (uint32_t k = 0; k < b_.walked.visits.size(); ++k) {
     const Visit& v = b_.walked.visits[k];
-    if (!has_value_of_its_own(role_of(b, v.inst)) || known.contains(written(n_, *b_.walked.module, v))) continue;
+    const bool own = has_value_of_its_own(role_of(b, v.inst)) && !known.contains(written(n_, *b_.walked.module, v));
+    if (!own && !not_told.contains(k)) continue;
     ++out->touched;
     if (const std::string* why = n_.why_unknown(v.term); why && fresh(v.term))
       miss(out, b, v.inst, *why, 1);

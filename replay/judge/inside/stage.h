@@ -42,7 +42,18 @@ class Inside::Comparison {
   InsideFinding describe(const Departed& d);
   void add_operands(InsideFinding* f);
   void add_regions(InsideFinding* f, uint32_t now, const uint32_t* before);
-  bool erased(uint32_t visit);
+  // What becomes of a value that is another one while the outputs are not.
+  enum class Fate {
+    kErased,   // all that reads it is what it was: these inputs do not tell, and no algebra has healed it
+    kHealed,   // what reads it was rewritten, and makes up for it
+    kNotTold,  // what reads it was rewritten, and yet it is these inputs that do not tell further on
+  };
+  // `seen_blind`: set where something that is what it was reads one other value, and gives what it gave.
+  Fate fate(uint32_t visit, bool* seen_blind = nullptr);
+  bool reads_other_value(const Visit& before, const Visit& now) const;
+  void judge_rewired(InsideStage* out);
+  Departed rewired_behind(const Departed& d);
+  bool other_element(const Visit& before, const Visit& now) const;
   bool other_function(const Visit& before, const Visit& now);
   void find_readers();
   uint32_t counterpart(uint32_t now);
@@ -84,7 +95,7 @@ class Inside::Comparison {
   std::unordered_map<InstId, std::vector<uint32_t>> visits_before_, visits_now_;
   bool placed_ = false;
   int renamed_ = -1;                // renamed_only(), once asked
-  std::vector<uint32_t> not_told_;  // visits that are written in another way and agree here; elsewhere: not tried
+  std::vector<uint32_t> not_told_;  // visits that these inputs do not tell from what was, and others were not tried
   std::vector<Term> moved_;         // outputs, as devices hold them
   double moved_by_ = 0;
 };
