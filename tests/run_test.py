@@ -41,7 +41,7 @@ ENTRY main {
 """
 EXTRAS = ["o = f32[] constant(1)\n  u = f32[N,256]{1,0} broadcast(o), dimensions={}\n  m = f32[N,256]{1,0} multiply(g, u)",
           "m = f32[N,256]{1,0} copy(g)", "m = f32[N,256]{1,0} negate(g)"]
-CONFIG = (data.parent / "ir" / "analysis" / "targets" / "h200.pbtxt").read_text()
+CONFIG = (data.parent / "ir" / "target" / "targets" / "h200.pbtxt").read_text()
 
 
 def stage(name, rows, which):
