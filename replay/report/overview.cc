@@ -71,7 +71,11 @@ std::vector<ModuleOverview> run_overview(const Run& run, const std::string& gpu)
     progress.at(out.size(), run.modules.size(), r.module_name);
     out.push_back(module_overview(run, r, gpu, false));
   }
-  std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.seconds() > y.seconds(); });
+  std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) {
+    // Of those that are as many launches, those that do most.
+    auto work = [](const ModuleOverview& o) { return o.last ? o.cost.all.bytes() + o.cost.all.flops : -1; };
+    return x.seconds() != y.seconds() ? x.seconds() > y.seconds() : work(x) > work(y);
+  });
   return out;
 }
 
