@@ -7,7 +7,10 @@
 //  - where an instruction of the same name has operands of the same values and yet gives another one, and all that
 //  reads
 //    it, down to values that agree again, is what it was: these inputs do not tell, others would.
-// A value that changes and whose users change with it, so that it is healed, is a legal rewrite.
+//  - where one reads by another name a value that there was, nothing gives any more what it gave, and a reader that is
+//    what it was does not tell the two apart on these inputs.
+// A value that changes and whose users change with it, so that it is healed, is a legal rewrite; where such a user is
+// what it was and only fails to tell on these inputs, it counts as not compared.
 #pragma once
 #include <memory>
 #include <string>
