@@ -279,12 +279,14 @@ Cost CostAnalysis::of_call(InstId i) const {
 }
 
 // Of what is sliced, gathered or updated only that part moves, and what nobody needs is not computed.
-Cost CostAnalysis::of_fusion(InstId i) {
+const CostAnalysis::BodyCost& CostAnalysis::of_body(CompId body) {
+  if (auto at = bodies_.find(body); at != bodies_.end()) return at->second;
+  check_stack("fusions hold each other");
   const Universe& u = m_.u();
-  const CompId body = m_.called(i)[0];
   auto count = [&](InstId p) { return static_cast<double>(m_.shape(p).elements_count()); };
   const std::unordered_map<InstId, double> needed = needed_elements(m_, body, true);
-  Cost c;
+  BodyCost out;
+  Cost& c = out.cost;
   bool picks = false;
   for (InstId inside : m_.post_order(body)) {
     Cost one = of(inside);
@@ -294,19 +296,12 @@ Cost CostAnalysis::of_fusion(InstId i) {
   }
   c.bytes_read = c.bytes_written = c.bytes_repeated = 0;
   const std::unordered_map<InstId, double> distinct = picks ? needed_elements(m_, body, false) : needed;
-  // Of an operand that stands twice the larger part.
-  std::unordered_map<InstId, std::pair<double, double>> read;  // bytes, and those that may be the same again
-  for (size_t k = 0; k < m_.operand_count(i) && k < m_.comp(body).params.size(); ++k) {
-    const InstId p = m_.comp(body).params[k];
-    InstId o = m_.operand(i, k);
-    while (m_.op(o) == Opcode::Bitcast) o = m_.operand(o, 0);
+  for (InstId p : m_.comp(body).params) {
     const double whole = bytes_of(u, m_.shape_id(p));
     const bool array = m_.shape(p).is_array() && count(p) > 0;
-    const std::pair<double, double> part(array ? whole * needed.at(p) / count(p) : whole,
-                                         array ? whole * (needed.at(p) - distinct.at(p)) / count(p) : 0);
-    read[o] = std::max(read[o], part);
+    out.parameters.emplace_back(array ? whole * needed.at(p) / count(p) : whole,
+                                array ? whole * (needed.at(p) - distinct.at(p)) / count(p) : 0);
   }
-  for (const auto& [o, bytes] : read) c.bytes_read += bytes.first, c.bytes_repeated += bytes.second;
   const InstId root = m_.comp(body).root;
   std::vector<InstId> results = {root};
   if (m_.op(root) == Opcode::Tuple) results.assign(m_.operands(root).begin(), m_.operands(root).end());
@@ -318,6 +313,20 @@ Cost CostAnalysis::of_fusion(InstId i) {
     else
       count_updates(update, &c);
   }
+  return bodies_[body] = std::move(out);
+}
+
+Cost CostAnalysis::of_fusion(InstId i) {
+  const BodyCost& body = of_body(m_.called(i)[0]);
+  Cost c = body.cost;
+  // Of an operand that stands twice the larger part.
+  std::unordered_map<InstId, std::pair<double, double>> read;
+  for (size_t k = 0; k < m_.operand_count(i) && k < body.parameters.size(); ++k) {
+    InstId o = m_.operand(i, k);
+    while (m_.op(o) == Opcode::Bitcast) o = m_.operand(o, 0);
+    read[o] = std::max(read[o], body.parameters[k]);
+  }
+  for (const auto& [o, bytes] : read) c.bytes_read += bytes.first, c.bytes_repeated += bytes.second;
   return c;
 }
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "ir/module.h"
 #include "ir/target/data_sheet.h"
@@ -42,6 +44,12 @@ class CostAnalysis {
 
  private:
   Cost of_call(InstId call) const;
+  // What fusions of one body have in common: all but which of their operands are the same.
+  struct BodyCost {
+    Cost cost;                                          // without what is read
+    std::vector<std::pair<double, double>> parameters;  // bytes that are read, and of these the same again
+  };
+  const BodyCost& of_body(CompId body);
   Cost of_fusion(InstId fusion);
   void count_updates(InstId update, Cost* cost) const;
   void add_products(Cost* cost, InstId product, double operations) const;
@@ -49,6 +57,7 @@ class CostAnalysis {
 
   const Module& m_;
   std::unordered_map<CompId, Cost> known_;
+  std::unordered_map<CompId, BodyCost> bodies_;
 };
 
 // How a card computes products of two such operands. `precision`, `algorithm`: as HLO has them (`{highest,highest}`,

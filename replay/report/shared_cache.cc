@@ -175,10 +175,11 @@ const std::unordered_map<InstId, KernelReads>& SharedCache::kernels(CompId comp)
 }
 
 double SharedCache::from_memory_of(CompId comp) {
+  if (auto found = from_memory_.find(comp); found != from_memory_.end()) return found->second;
   double sum = 0;
   for (const auto& [i, reads] : kernels(comp)) sum += from_memory(reads);
   for (InstId i : m_.post_order(comp)) sum += from_memory_inside(i);
-  return sum;
+  return from_memory_[comp] = sum;
 }
 
 double SharedCache::from_memory_inside(InstId i) {

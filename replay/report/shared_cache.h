@@ -29,6 +29,7 @@ class SharedCache {
   CostAnalysis& costs_;
   double capacity_;
   std::unordered_map<CompId, std::unordered_map<InstId, KernelReads>> known_;
+  std::unordered_map<CompId, double> from_memory_;  // of from_memory_of
 };
 
 // The instructions of a computation as they run: the schedule's order where there is one, else some order that may be.
