@@ -68,7 +68,7 @@ DeviceSpec whole(DeviceSpec row) {
 
 // The row's name in cards.def, or what was asked for.
 std::string row_name(std::string_view name) {
-  const std::string wanted = plain(name);
+  std::string wanted = plain(name);
   for (const auto& [other, known] : kAliases)
     if (wanted == other) return plain(known);
   return wanted;
