@@ -158,6 +158,21 @@ Cost& Cost::operator*=(double times) {
   return *this;
 }
 
+bool ends_pair(Opcode op) {
+  switch (op) {
+    case Opcode::AsyncDone:
+    case Opcode::CopyDone:
+    case Opcode::AllGatherDone:
+    case Opcode::AllReduceDone:
+    case Opcode::CollectivePermuteDone:
+    case Opcode::SendDone:
+    case Opcode::RecvDone:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool CostAnalysis::runs(const Module& m, InstId i) {
   switch (m.op(i)) {
     case Opcode::Parameter:
@@ -172,17 +187,9 @@ bool CostAnalysis::runs(const Module& m, InstId i) {
     case Opcode::Conditional:
     case Opcode::Call:
     case Opcode::AsyncUpdate:
-    case Opcode::AsyncDone:
-    case Opcode::CopyDone:
-    // What began is done: it was counted where it began.
-    case Opcode::AllGatherDone:
-    case Opcode::AllReduceDone:
-    case Opcode::CollectivePermuteDone:
-    case Opcode::SendDone:
-    case Opcode::RecvDone:
       return false;
     default:
-      return true;
+      return !ends_pair(m.op(i));
   }
 }
 

@@ -31,6 +31,9 @@ struct Cost {
   Cost& operator*=(double times);
 };
 
+// The second half of an asynchronous pair, which is counted where it began.
+bool ends_pair(Opcode op);
+
 class CostAnalysis {
  public:
   explicit CostAnalysis(const Module& m) : m_(m) {}

@@ -573,9 +573,8 @@ def renamed_and_wrong():
         named(f"{what} in the stage that renames", [whole(MASKED), wrong, wrong], name)
 
 
-def annotations():
-    """What the device goes by is recomputed."""
-    loop = """cond {
+# A condition, and a body up to its counter: what is carried is v.
+NINE_TRIPS = """cond {
   p = (s32[], f32[8]) parameter(0)
   i = s32[] get-tuple-element(p), index=0
   n = s32[] constant(9)
@@ -588,7 +587,12 @@ body {
   v = f32[8] get-tuple-element(p), index=1
   one = s32[] constant(1)
   next = s32[] add(i, one)
-  w = f32[8] sine(v)
+"""
+
+
+def annotations():
+    """What the device goes by is recomputed."""
+    loop = NINE_TRIPS + """  w = f32[8] sine(v)
   ROOT t = (s32[], f32[8]) tuple(next, w)
 }
 
@@ -812,20 +816,7 @@ def main():
     sound("a conversion there and back", [narrow, product], "--tolerance=0.01")
 
     # Loops: the first trip is looked into.
-    loop = """cond {
-  p = (s32[], f32[8]) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  n = s32[] constant(9)
-  ROOT less = pred[] compare(i, n), direction=LT
-}
-
-body {
-  p = (s32[], f32[8]) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  v = f32[8] get-tuple-element(p), index=1
-  one = s32[] constant(1)
-  next = s32[] add(i, one)
-  s = f32[8] sine(v)
+    loop = NINE_TRIPS + """  s = f32[8] sine(v)
   h = f32[] constant(0.001)
   hb = f32[8] broadcast(h), dimensions={}
   step = f32[8] multiply(s, hb)

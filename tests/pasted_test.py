@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Texts as people paste them: excerpts, logs, torch_xla's graphs. What is read, what is told, with its line, and what is refused."""
+import gzip
 import json
 import pathlib
 import re
+import tarfile
 import tempfile
 
 from command_line import expect, finish, run, source
@@ -209,5 +211,23 @@ Aborted
     expect("torch_xla's graphs", code == 0 and re.findall(r"HloModule ([\w.]+)", out) == ["m", "graph_00ddee"], out + err)
     expect("…one by number, one by hash", run("print", f"{graphs}@2")[1] == run("print", f"{graphs}:00ddee")[1] and run("stats", f"{graphs}:00ff")[1].startswith("module m:"), run("print", f"{graphs}:00ddee"))
     expect("…without their ends", run("print", file("cut.txt", graphs.read_text().replace("## END_GRAPH\n", "")))[1] == out)
+
+    # Folders as they are sent: nobody unpacks one here, and none is taken for something else.
+    sent = pathlib.Path(directory) / "sent"
+    sent.mkdir()
+    plain = sent / "dump.tar"
+    with tarfile.open(plain, "w") as archive:
+        archive.add(file("inside.hlo", WHOLE), "module_0001.m.before_optimizations.txt")
+    (sent / "dump.tgz").write_bytes(gzip.compress(plain.read_bytes()))
+    (sent / "renamed.bin").write_bytes(plain.read_bytes())
+    for name in ("dump.tar", "dump.tgz", "renamed.bin"):
+        code, out, err = run("cost", sent / name)
+        expect(f"{name} is packed", code == 2 and "is a packed folder: unpack it first" in err, out + err)
+    code, out, err = run("open", plain)
+    expect("open: a packed folder", code == 2 and "is a packed folder" in err, out + err)
+    code, out, err = run("open", sent)
+    expect("open: packed folders in a folder", code == 2 and "dump.tar in it is a packed folder" in err, out + err)
+    code, out, err = run("open", file("one.hlo", WHOLE))
+    expect("open: a module", code == 2 and "is not a folder; of a module by itself" in err, out + err)
 
 finish("pasted_test")

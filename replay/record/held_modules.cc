@@ -60,9 +60,11 @@ std::optional<HeldModules> held_modules(std::string_view label, std::string_view
   const std::string file(label);
   const bool packed = looks_packed(text), gzipped = text.starts_with("\x1f\x8b");
   const bool entry = label.ends_with(kEntry);
+  if (is_packed_folder(label, text)) fail(FailureKind::kUnsupported, "{} {}", printable(file), kPackedFolder);
   if (packed && (gzipped ? without_gz(label).ends_with(".xplane.pb") : true)) {
     inside = unpacked(text, file);
     text = inside;
+    if (is_packed_folder("", text)) fail(FailureKind::kUnsupported, "{} {}", printable(file), kPackedFolder);
   }
   if (is_xspace(without_gz(label), text)) {
     Timeline t = read_timeline(text, file);

@@ -178,17 +178,44 @@ std::vector<Recording> open_ours(const std::string& folder) {
 
 }  // namespace
 
+bool is_packed_folder(std::string_view name, std::string_view content) {
+  constexpr size_t kMagicAt = 257;  // of a header of tar
+  if (content.size() > kMagicAt && content.substr(kMagicAt).starts_with("ustar")) return true;
+  for (std::string_view end : {".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2", ".zip"})
+    if (name.ends_with(end)) return true;
+  return false;
+}
+
+namespace {
+
+// Of a folder without a recording: the first packed one in it, by name.
+std::string packed_inside(const std::string& folder) {
+  std::string first;
+  std::error_code error;
+  for (const fs::directory_entry& e : fs::directory_iterator(folder, error)) {
+    const std::string name = e.path().filename().string();
+    if (is_packed_folder(name, "") && (first.empty() || name < first)) first = name;
+  }
+  return first.empty() ? first : fmt::format("; {} in it {}", printable(first), kPackedFolder);
+}
+
+}  // namespace
+
 std::vector<Recording> open_folder(const std::string& folder) {
   std::error_code error;
-  if (!fs::is_directory(folder, error)) fail(FailureKind::kIo, "{} is not a folder", folder);
+  if (!fs::is_directory(folder, error)) {
+    if (is_packed_folder(folder, "")) fail(FailureKind::kUnsupported, "{} {}", folder, kPackedFolder);
+    fail(FailureKind::kIo, "{} is not a folder{}", folder,
+         fs::is_regular_file(folder, error) ? "; of a module by itself tell cost, memory, summary, view, print" : "");
+  }
   Progress progress("reading folder " + folder);
   std::vector<Recording> out = fs::exists(folder + "/recording.json", error) ? open_ours(folder) : open_xla(folder);
   if (out.empty()) out = open_graphs(folder);
   if (out.empty())
     fail(FailureKind::kIo,
          "{} holds no recording: neither recording.json nor files named module_NNNN.NAME….txt or hlo_graph_N.dot as "
-         "XLA dumps them",
-         folder);
+         "XLA dumps them{}",
+         folder, packed_inside(folder));
   return out;
 }
 

@@ -60,6 +60,12 @@ struct Recording {
 
 std::string recording_json(const Recording& r);
 
+// Is that an archive of a folder (tar, zip), by its name or what it holds? Nobody unpacks one here: kPackedFolder is
+// said of it.
+bool is_packed_folder(std::string_view name, std::string_view content);
+inline constexpr std::string_view kPackedFolder =
+    "is a packed folder: unpack it first (tar -xf FILE; zstd -d --long=31 -c FILE | tar -x; unzip FILE)";
+
 // All recordings in a folder, in module order: ours (recording.json) or XLA's file names. Names and listings only:
 // counts of a foreign folder's instructions come with its lineage. Throws Failure(kIo) when there is nothing.
 std::vector<Recording> open_folder(const std::string& folder);

@@ -35,16 +35,8 @@ ArrayKey made_by(const Module& m, InstId i) {
         i = m.operand(tuple, static_cast<size_t>(index));
         continue;
       }
-      case Opcode::AsyncDone:
-      case Opcode::CopyDone:
-      case Opcode::AllGatherDone:
-      case Opcode::AllReduceDone:
-      case Opcode::CollectivePermuteDone:
-      case Opcode::SendDone:
-      case Opcode::RecvDone:
-        return key_of(m.operand(i, 0));
       default:
-        return key_of(i);
+        return key_of(ends_pair(m.op(i)) ? m.operand(i, 0) : i);
     }
   }
   return key_of(i);
