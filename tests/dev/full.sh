@@ -7,11 +7,12 @@
 #   random   modules by chance through every pass, both pipelines and the host's kernels (HLO_RANDOM of them)
 #   docs     docs/ as pages, links checked (tests/dev/docs.sh), every command in them run (tests/dev/snippets.py), a real jax run (jax_run.py)
 #   tidy     clang-tidy over every batch; where all are clean, tests/dev/tidy_base.txt names this commit
+#   sanitize the tests under all of the sanitizers' checks, pointers' nullness, alignment and types, too (build-asan-all)
 #   oracle   mutants of texts, judged by XLA's parser and ours (where the reference can be installed)
 # Every part runs, whatever the others say; minutes per part at the end, and the line for docs/PROGRESS.md.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
-all=(wheel chroot notebook fuzz random docs tidy oracle)
+all=(wheel chroot notebook fuzz random docs tidy sanitize oracle)
 parts=("$@")
 [ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
 for part in "${parts[@]}"; do
@@ -55,6 +56,10 @@ part_docs() {
   python3 tests/dev/snippets.py "$tool" --python="$python" && nice python3 tests/dev/jax_run.py "$python" "$tool"
 }
 part_tidy() { ordinary all && python3 tests/dev/tidy.py build --all; }
+part_sanitize() {
+  cmake -S . -B build-asan-all -G Ninja -DHLO_UNITY=ON -DHLO_SANITIZE=ALL >/dev/null && cmake --build build-asan-all &&
+    ASAN_OPTIONS=detect_leaks=0 ctest --test-dir build-asan-all -L asan --output-on-failure --no-tests=error -j2
+}
 part_oracle() {
   [ -x ../shared/oracle/setup.sh ] || { echo "skipped: the reference compiler is not here"; return 0; }
   local python
