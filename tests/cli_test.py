@@ -195,6 +195,12 @@ with tempfile.TemporaryDirectory() as directory:
     expect("--trace keeps what is there", code == 2 and "--force" in err, err)
     code, text, err = run("exec", small, "--trace", tmp / "trace", "--force")
     expect("--trace --force", code == 0, err)
+    for factor, same in (("1", True), ("1.002", False)):
+        (tmp / f"times{factor}.hlo").write_text("HloModule m\nENTRY e { p = f32[64]{0} parameter(0)\n  c = f32[] constant(" + factor +
+                                               ")\n  b = f32[64]{0} broadcast(c), dimensions={}\n  ROOT r = f32[64]{0} multiply(p, b) }\n")
+        for first, second in (("1", factor), (factor, "1")):  # neither side is excused by the other's being exact
+            code, text, err = run("exec", tmp / f"times{first}.hlo", "--compare-with", tmp / f"times{second}.hlo")
+            expect(f"{first} times against {second} times", code == (0 if same else 1), text + err)
     code, text, err = run("exec", small, "--compare-with=evalutor")
     expect("--compare-with of nothing", code == 2 and "no such file" in err and "backend" in err, err)
     (tmp / "far.hlo").write_text("HloModule f\nENTRY e { p = f32[2000000000] parameter(0)\n ROOT r = f32[2000000000] custom-call(p), custom_call_target=\"nobody\" }\n")

@@ -313,6 +313,7 @@ std::string inside_in_words(const Json& j) {
       out += fmt::format(" and nothing of {} of {} outputs", n["outputs_that_tell_nothing"].get<size_t>(),
                          n["outputs"].get<size_t>());
   }
+  if (!j["elided"].is_null()) out += "; " + j["elided"].get<std::string>();
   return out;
 }
 

@@ -16,6 +16,7 @@
 #include "passes/pipelines.h"
 #include "replay/cli/bisect_report.h"
 #include "replay/cli/json_output.h"
+#include "replay/judge/elided.h"
 #include "replay/judge/inside/edges.h"
 #include "replay/judge/inside/inputs.h"
 #include "replay/judge/npz.h"
@@ -78,7 +79,7 @@ class FolderBisection {
     row_.load = [this](size_t k) {
       auto m = load_verified(paths_[k], !a_.no_verify && !a_.verify, nullptr, load_options_);
       inputs_.label = paths_[k];
-      if (a_.by_running()) settle_elided(*m, inputs_);
+      if (a_.by_running()) settle(k, *m);
       return m;
     };
     // More than half of a dump's stages are: a pipeline's start is dumped, and nothing has run.
@@ -106,6 +107,18 @@ class FolderBisection {
   }
 
  private:
+  // Elided constants get values: what the user asked for, else the same ones in all stages.
+  void settle(size_t k, Module& m) {
+    if (!inputs_.fill_elided.empty()) return settle_elided(m, inputs_);
+    if (!elided_) {
+      LoadOptions options = load_options_;
+      auto read = [this, options](size_t stage) { return load(paths_[stage], options); };
+      elided_ = std::make_unique<ElidedConstants>(paths_, read, inputs_);
+    }
+    elided_->settle(k, m);
+    if (std::string told = elided_->told(); !told.empty()) told_["elided"] = told;
+  }
+
   Bisection search_all() {
     Progress progress("bisecting " + a_.file);
     BisectOptions options = search_options(progress, !a_.quick);
@@ -317,6 +330,7 @@ class FolderBisection {
       load_options_.universe = first_->universe();
       auto good = row_.load(b.good);
       auto broken = load(paths_[b.bad], load_options_);
+      if (a_.by_running()) settle(b.bad, *broken);
       auto inside = inside_ ? inside_->stages.find(b.bad) : std::map<size_t, InsideStage>::iterator();
       if (inside_ && inside != inside_->stages.end() && !inside->second.findings.empty())
         describe_inside(*good, *broken, inside->second, f);
@@ -364,6 +378,7 @@ class FolderBisection {
   std::unique_ptr<Session> session_;
   std::vector<std::unique_ptr<Session>> others_;
   std::unique_ptr<InsideSearch> inside_;
+  std::unique_ptr<ElidedConstants> elided_;
   Json told_ = Json::object();
 };
 

@@ -417,6 +417,7 @@ int cmd_exec(const ExecArgs& a) {
     if (!comparison.equal && !high) {
       Value reference = session.run(*m, *find_executor("evaluator"), eval_options(a), 1, true);
       comparison = compare_results(u, result, other, a.tolerance, &reference);
+      hold_both_to_reference(comparison);
     }
   }
   const std::string unsaid = not_partitioned(*m);

@@ -203,4 +203,11 @@ void fit_arguments(const Module& m, bool unique_keys, std::vector<Value>* argume
   }
 }
 
+void fit_value(const Module& m, InstId i, Value* value) {
+  m.ensure_users();
+  Wish wish;
+  Follower(m, false).follow(i, {}, &wish);
+  apply(m.u(), wish, *value);
+}
+
 }  // namespace hlo

@@ -12,5 +12,7 @@ namespace hlo {
 // what the operand has room for, initial values of reductions become the neutral element of a plain reducer, and with
 // `unique_keys` the keys of sorts become a permutation without duplicates.
 void fit_arguments(const Module& m, bool unique_keys, std::vector<Value>* arguments);
+// The same for an array that is not an argument: the value of `i`, of any computation.
+void fit_value(const Module& m, InstId i, Value* value);
 
 }  // namespace hlo

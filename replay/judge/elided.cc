@@ -1,0 +1,317 @@
+#include "replay/judge/elided.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "ir/eval/evaluator.h"
+#include "replay/compare/match.h"
+#include "replay/judge/fit.h"
+#include "replay/os/files.h"
+
+namespace hlo {
+namespace {
+
+// What is evaluated to learn a constant's value has no larger array than this.
+constexpr int64_t kLargestFolded = int64_t{256} << 20;
+
+struct Known {
+  Value value;
+  std::vector<size_t> bases;  // constants of the first stage that it was computed from, in the order of the expression
+};
+using Names = std::map<std::string, Known, std::less<>>;
+
+// The elided constants of a text, one a line, without their layouts: where this is the same in two stages, so are they.
+std::vector<std::string> elided_lines(const std::string& text) {
+  constexpr std::string_view kSign = " constant({...}";
+  std::vector<std::string> out;
+  for (size_t at = text.find(kSign); at != std::string::npos; at = text.find(kSign, at + 1)) {
+    size_t begin = text.rfind('\n', at) + 1;
+    std::string line;
+    int depth = 0;
+    for (char c : text.substr(begin, at - begin)) {
+      if (c == '{') ++depth;
+      if (!depth && c != ' ') line += c;
+      if (c == '}') --depth;
+    }
+    out.push_back(std::move(line));
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+bool same_array(const Shape& a, const Shape& b) {
+  return a.is_array() && b.is_array() && a.type == b.type && a.dims == b.dims;
+}
+
+bool same_bytes(const Value& a, const Value& b) { return a.data && b.data && *a.data == *b.data; }
+
+// Values of a stage's instructions that depend on constants alone.
+class ConstantValues {
+ public:
+  ConstantValues(const Module& m, const Names& names) : m_(m), names_(names), evaluator_(m), callers_(m.callers()) {}
+
+  std::optional<Known> of(InstId i, int depth = 0) {
+    if (depth > 200 || !m_.shape(i).is_array()) return std::nullopt;
+    if (auto at = seen_.find(i); at != seen_.end()) return at->second;
+    seen_[i] = std::nullopt;
+    std::optional<Known> out = compute(i, depth);
+    seen_[i] = out;
+    return out;
+  }
+
+ private:
+  std::optional<Known> compute(InstId i, int depth) {
+    switch (m_.op(i)) {
+      case Opcode::Constant: {
+        if (auto at = names_.find(m_.inst_name(i)); at != names_.end()) return at->second;
+        if (m_.literal(i).elided) return std::nullopt;
+        return Known{value_of_literal(m_.u(), m_.literal_id(i)), {}};
+      }
+      case Opcode::Parameter:
+      case Opcode::GetTupleElement: {
+        const InstId source = source_of(i, depth);
+        return source.valid() && source != i ? of(source, depth + 1) : std::nullopt;
+      }
+      default:
+        break;
+    }
+    if (!m_.called(i).empty() || m_.has_side_effect(i) || m_.shape(i).elements_count() > kLargestFolded)
+      return std::nullopt;
+    if (m_.operand_count(i) == 0 && m_.op(i) != Opcode::Iota) return std::nullopt;
+    Known out;
+    std::vector<Value> operands;
+    for (InstId o : m_.operands(i)) {
+      std::optional<Known> one = of(o, depth + 1);
+      if (!one) return std::nullopt;
+      operands.push_back(one->value);
+      out.bases.insert(out.bases.end(), one->bases.begin(), one->bases.end());
+      if (out.bases.size() > 64) return std::nullopt;
+    }
+    try {
+      out.value = evaluator_.run_instruction(i, std::move(operands));
+    } catch (const Failure&) {  // what cannot be evaluated is not folded here
+      return std::nullopt;
+    }
+    return out;
+  }
+
+  // What a parameter or an element of a tuple is, outside of the computation; invalid where that is not one value.
+  InstId source_of(InstId i, int depth) {
+    if (m_.op(i) == Opcode::GetTupleElement) return element(m_.operand(i, 0), m_.attrs(i).integer(Attr::index), depth);
+    const InstId caller = only_caller(i);
+    if (!caller.valid() || (m_.op(caller) != Opcode::Fusion && m_.op(caller) != Opcode::Call)) return InstId();
+    const std::vector<InstId>& params = m_.comp(m_.parent(i)).params;
+    const auto number = std::find(params.begin(), params.end(), i) - params.begin();
+    return m_.operand(caller, static_cast<size_t>(number));
+  }
+  InstId only_caller(InstId parameter) const {
+    const std::vector<InstId>& callers = callers_[m_.parent(parameter).value];
+    return callers.size() == 1 ? callers[0] : InstId();
+  }
+  InstId element(InstId tuple, int64_t index, int depth) {
+    if (depth > 200) return InstId();
+    if (m_.op(tuple) == Opcode::Tuple) return m_.operand(tuple, static_cast<size_t>(index));
+    if (m_.op(tuple) != Opcode::Parameter) return InstId();
+    const InstId caller = only_caller(tuple);
+    if (!caller.valid() || m_.op(caller) != Opcode::While) return InstId();
+    // Only what the loop hands on as it is has one value.
+    const CompId body = m_.attrs(caller).comp(Attr::body);
+    const InstId root = m_.comp(body).root;
+    if (m_.op(root) != Opcode::Tuple) return InstId();
+    const InstId next = m_.operand(root, static_cast<size_t>(index));
+    if (m_.op(next) != Opcode::GetTupleElement || m_.operand(next, 0) != m_.comp(body).params[0] ||
+        m_.attrs(next).integer(Attr::index) != index)
+      return InstId();
+    return element(m_.operand(caller, 0), index, depth + 1);
+  }
+
+  const Module& m_;
+  const Names& names_;
+  Evaluator evaluator_;
+  std::vector<std::vector<InstId>> callers_;
+  std::map<InstId, std::optional<Known>> seen_;
+};
+
+}  // namespace
+
+class ElidedConstants::Follower {
+ public:
+  Follower(std::vector<std::string> paths, Load load, const InputOptions& inputs)
+      : paths_(std::move(paths)), load_(std::move(load)), inputs_(inputs) {}
+
+  void settle(size_t stage, Module& m) {
+    const std::vector<InstId> elided = m.elided_constants();
+    if (elided.empty()) return;
+    if (!followed_) follow();
+    for (InstId i : elided) {
+      if (stage >= known_.size()) fail(FailureKind::kUnsupported, "{}: {}", paths_[stage], lost_);
+      auto at = known_[stage]->find(m.inst_name(i));
+      if (at == known_[stage]->end() || !same_array(m.u()[at->second.value.shape], m.shape(i)))
+        fail(FailureKind::kUnsupported, "{}: nothing tells the value of constant {}, which is elided ({{...}})",
+             paths_[stage], m.inst_name(i));
+      fill(m, i, at->second.value);
+    }
+  }
+
+  std::string told() const {
+    if (!count_) return "";
+    std::string out = fmt::format(
+        "{} constant{} of the first stage {} elided ({{...}}) in the dump: {} made up by the seed", count_,
+        count_ == 1 ? "" : "s", count_ == 1 ? "is" : "are", count_ == 1 ? "its value is" : "their values are");
+    if (!merged_.empty())
+      out += fmt::format("; taken for equal, for one takes the other's place: {}", fmt::join(merged_, ", "));
+    if (!lost_.empty()) out += "; " + lost_;
+    return out + "; whole ones are dumped with --xla_dump_large_constants=true";
+  }
+
+ private:
+  static void fill(Module& m, InstId i, Value v) {
+    v.shape = m.shape_id(i);
+    m.set_literal(i, m.u().literal(literal_of_value(m.u(), v)));
+  }
+
+  void follow() {
+    followed_ = true;
+    // Each round takes two constants of the first stage for one; then all is followed anew.
+    for (;;) {
+      known_.clear(), lost_.clear(), again_ = false;
+      std::vector<std::string> before;
+      for (size_t k = 0; k < paths_.size() && lost_.empty() && !again_; ++k) {
+        std::vector<std::string> lines = elided_lines(read_file(paths_[k]));
+        if (k == 0)
+          begin();
+        else if (lines == before || lines.empty())
+          known_.push_back(lines.empty() ? std::make_shared<Names>() : known_.back());
+        else
+          step(k);
+        before = std::move(lines);
+      }
+      if (!again_) return;
+    }
+  }
+
+  void begin() {
+    std::unique_ptr<Module> first = load_(0);
+    const std::vector<InstId> elided = first->elided_constants();
+    count_ = elided.size();
+    if (names_.empty()) {
+      for (InstId i : elided) names_.emplace_back(first->inst_name(i));
+      one_of_.resize(names_.size());
+      std::iota(one_of_.begin(), one_of_.end(), size_t{0});
+    }
+    auto out = std::make_shared<Names>();
+    for (size_t n = 0; n < elided.size(); ++n) {
+      const InstId i = elided[one_of(n)];
+      // Far from the parameters' leaves.
+      Value v =
+          seeded_input(first->u(), first->shape_id(i), inputs_.seed, (uint64_t{1} << 32) + one_of(n), inputs_.positive);
+      fit_value(*first, i, &v);
+      (*out)[std::string(first->inst_name(elided[n]))] = {std::move(v), {n}};
+    }
+    known_.push_back(std::move(out));
+  }
+
+  size_t one_of(size_t n) const {
+    while (one_of_[n] != n) n = one_of_[n];
+    return n;
+  }
+
+  void step(size_t k) {
+    std::unique_ptr<Module> before = load_(k - 1), now = load_(k);
+    const Matching pairs(*before, *now);
+    std::map<std::string_view, InstId> by_name;
+    for (CompId c : before->computations())
+      for (InstId i : before->live_order(c)) by_name[before->inst_name(i)] = i;
+    ConstantValues values(*before, *known_.back());
+    auto out = std::make_shared<Names>();
+    now->ensure_users();
+    std::set<std::string, std::less<>> present;
+    for (InstId i : now->elided_constants()) present.emplace(now->inst_name(i));
+    for (InstId i : now->elided_constants()) {
+      std::optional<Known> value = value_of(*before, *now, i, pairs, by_name, values, present);
+      if (again_) return;
+      if (!value) {
+        lost_ = fmt::format(
+            "nothing tells the value of constant {}, which is elided ({{...}}), from {} on: these stages are not "
+            "judged",
+            now->inst_name(i), paths_[k].substr(paths_[k].rfind('/') + 1));
+        return;
+      }
+      (*out)[std::string(now->inst_name(i))] = std::move(*value);
+    }
+    known_.push_back(std::move(out));
+  }
+
+  std::optional<Known> value_of(const Module& before, const Module& now, InstId i, const Matching& pairs,
+                                const std::map<std::string_view, InstId>& by_name, ConstantValues& values,
+                                const std::set<std::string, std::less<>>& present) {
+    std::optional<Known> out;
+    auto same_name = known_.back()->find(now.inst_name(i));
+    if (same_name != known_.back()->end() && same_array(now.u()[same_name->second.value.shape], now.shape(i)))
+      out = same_name->second;
+    const bool named = out.has_value();
+    for (InstId user : now.users_copy(i)) {
+      InstId was = pairs.first(user);
+      if (auto at = by_name.find(now.inst_name(user)); !was.valid() && at != by_name.end()) was = at->second;
+      if (!was.valid() || before.op(was) != now.op(user) || before.operand_count(was) != now.operand_count(user))
+        continue;
+      for (size_t o = 0; o < now.operand_count(user); ++o) {
+        if (now.operand(user, o) != i || !same_array(before.shape(before.operand(was, o)), now.shape(i))) continue;
+        std::optional<Known> read = values.of(before.operand(was, o));
+        if (!read || (out && same_bytes(out->value, read->value))) continue;
+        if (!out) {
+          out = std::move(read);
+          continue;
+        }
+        // What still stands was exchanged, which is for the judge to find; what is gone was taken for the other.
+        const InstId other = before.operand(was, o);
+        if (named && before.op(other) == Opcode::Constant && present.count(before.inst_name(other))) continue;
+        if (take_for_one(out->bases, read->bases)) return std::nullopt;
+        if (!named) return std::nullopt;
+      }
+    }
+    if (out) return out;
+    const InstId was = pairs.first(i);
+    if (was.valid() && same_array(before.shape(was), now.shape(i))) return values.of(was);
+    return std::nullopt;
+  }
+
+  // True where something new was learnt.
+  bool take_for_one(const std::vector<size_t>& a, const std::vector<size_t>& b) {
+    if (a.size() != b.size()) return false;
+    for (size_t n = 0; n < a.size(); ++n) {
+      const size_t x = one_of(a[n]), y = one_of(b[n]);
+      if (x == y || !same_array_of(a[n], b[n])) continue;
+      one_of_[std::max(x, y)] = std::min(x, y);
+      merged_.push_back(fmt::format("{} and {}", names_[std::min(x, y)], names_[std::max(x, y)]));
+      again_ = true;
+    }
+    return again_;
+  }
+  bool same_array_of(size_t a, size_t b) {
+    std::unique_ptr<Module> first = load_(0);
+    const std::vector<InstId> elided = first->elided_constants();
+    return same_array(first->shape(elided[a]), first->shape(elided[b]));
+  }
+
+  std::vector<std::string> paths_;
+  Load load_;
+  InputOptions inputs_;
+  bool followed_ = false, again_ = false;
+  size_t count_ = 0;
+  std::vector<std::string> names_;  // of the first stage
+  std::vector<size_t> one_of_;      // by number: the one that it is taken for
+  std::vector<std::string> merged_;
+  std::vector<std::shared_ptr<Names>> known_;  // by stage
+  std::string lost_;                           // where and why nothing is known from there on
+};
+
+ElidedConstants::ElidedConstants(std::vector<std::string> paths, Load load, const InputOptions& inputs)
+    : follower_(std::make_unique<Follower>(std::move(paths), std::move(load), inputs)) {}
+ElidedConstants::~ElidedConstants() = default;
+void ElidedConstants::settle(size_t stage, Module& m) { follower_->settle(stage, m); }
+std::string ElidedConstants::told() const { return follower_->told(); }
+
+}  // namespace hlo
