@@ -26,12 +26,71 @@ def run(*args, stdin=None, **env):
     return done.returncode, done.stdout, done.stderr
 
 
+def filters(t):
+    """Convolutions of one type whose filters lie as jax and TensorFlow write them (features out last), forward and back, by themselves and as cuDNN's calls."""
+    call = lambda kind, operands, shape, mode="kNone", side=0: f'({shape}, u8[0]) custom-call({operands}), window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f, custom_call_target="__cudnn$conv{kind}", backend_config={{"cudnn_conv_backend_config":{{"activation_mode":"{mode}","conv_result_scale":1,"side_input_scale":{side},"leakyrelu_alpha":0}}}}'
+    parameters = {"x1": "2,10,4", "w1": "3,4,6", "x": "2,9,8,4", "w": "3,3,4,6", "x3": "1,4,5,6,2", "w3": "2,2,2,2,3", "wg": "3,3,2,6", "wd": "3,3,1,4", "dy": "2,9,8,6", "b": "6"}
+    results = {
+        "line": (f"{t}[2,10,6]", "convolution(x1, w1), window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f"),
+        "plane": (f"{t}[2,9,8,6]", "convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f"),
+        "strided": (f"{t}[2,4,4,6]", "convolution(x, w), window={size=3x3 stride=2x2 pad=0_0x0_1}, dim_labels=b01f_01io->b01f"),
+        "dilated": (f"{t}[2,5,4,6]", "convolution(x, w), window={size=3x3 rhs_dilate=2x2}, dim_labels=b01f_01io->b01f"),
+        "space": (f"{t}[1,3,4,5,3]", "convolution(x3, w3), window={size=2x2x2}, dim_labels=b012f_012io->b012f"),
+        "grouped": (f"{t}[2,9,8,6]", "convolution(x, wg), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=2"),
+        "depthwise": (f"{t}[2,9,8,4]", "convolution(x, wd), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=4"),
+        "filter_gradient": (f"{t}[3,3,4,6]", "convolution(x, dy), window={size=9x8 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf"),
+        "input_gradient": (f"{t}[2,9,8,4]", "convolution(dy, w), window={size=3x3 pad=1_1x1_1 rhs_reversal=1x1}, dim_labels=b01f_01oi->b01f"),
+        "forward": (f"{t}[2,9,8,6]", call("Forward", "x, w", f"{t}[2,9,8,6]")),
+        "backward_input": (f"{t}[2,9,8,4]", call("BackwardInput", "dy, w", f"{t}[2,9,8,4]")),
+        "backward_filter": (f"{t}[3,3,4,6]", call("BackwardFilter", "x, dy", f"{t}[3,3,4,6]")),
+        "fused": (f"{t}[2,9,8,6]", call("BiasActivationForward", "x, w, b, dy", f"{t}[2,9,8,6]", "kRelu", 0.5)),
+    }
+    lines = [f"  {name} = {t}[{dims}] parameter({k})" for k, (name, dims) in enumerate(parameters.items())]
+    for name, (shape, text) in results.items():
+        called = text.startswith("(")
+        lines.append(f"  {name}{'_both' if called else ''} = {'' if called else shape + ' '}{text}")
+        if called:
+            lines.append(f"  {name} = {shape} get-tuple-element({name}_both), index=0")
+    return "HloModule filters\n\nENTRY e {\n" + "\n".join(lines) + f"\n  ROOT r = ({', '.join(s for s, _ in results.values())}) tuple({', '.join(results)})\n}}\n", list(results)
+
+
+LOOP = """HloModule loop
+
+b {
+  t = (s32[], f32[2,9,8,4], f32[3,3,4,4]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  x = f32[2,9,8,4] get-tuple-element(t), index=1
+  w = f32[3,3,4,4] get-tuple-element(t), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  y = f32[2,9,8,4] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+  ROOT r = (s32[], f32[2,9,8,4], f32[3,3,4,4]) tuple(next, y, w)
+}
+
+c {
+  t = (s32[], f32[2,9,8,4], f32[3,3,4,4]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant(TRIPS)
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+
+ENTRY e {
+  x = f32[2,9,8,4] parameter(0)
+  w = f32[3,3,4,4] parameter(1)
+  zero = s32[] constant(0)
+  t = (s32[], f32[2,9,8,4], f32[3,3,4,4]) tuple(zero, x, w)
+  l = (s32[], f32[2,9,8,4], f32[3,3,4,4]) while(t), condition=c, body=b
+  ROOT r = f32[2,9,8,4] get-tuple-element(l), index=1
+}
+"""
+
 with tempfile.TemporaryDirectory() as directory:
     tmp = pathlib.Path(directory)
     log = tmp / "log"
 
     def clean(name):
         text = log.read_text()
+        expect(name + ": nothing is asked that no document names", "undocumented" not in text, text)
         expect(name + ": nothing left behind", "left behind: 0 allocations, 0 contexts, 0 modules, 0 streams, 0 events, 0 graphs" in text, text)
         return text
 
@@ -132,6 +191,18 @@ with tempfile.TemporaryDirectory() as directory:
         calls = int(re.search(r"cudnnBackendExecute (\d+)", clean("convolutions"))[1])
         expect("convolutions: measured once", calls == measured + 14, calls)
         expect("convolutions: descriptors given back", "descriptors" not in log.read_text(), log.read_text())
+    # Filters as jax writes them are brought into a layout of cuDNN's first: a card takes others and computes something else.
+    for t in ("f16", "bf16", "f32", "f64"):
+        module, names = filters(t)
+        code, text, err = run("exec", "-", "--backend=cuda", "--compare-with=evaluator", stdin=module, HLO_CUDNN=fake, HLO_FAKE_CUDA_LOG=log)
+        expect(f"filters in {t}", code == 0 and text.count(": equal") == len(names) and f"{len(names) - 1} by cuDNN 9.1.0" in text and "note:" not in text, text + err)
+        clean(f"filters in {t}")
+    launches = []
+    for trips in (3, 7):
+        code, text, err = run("exec", "-", "--backend=cuda", "--compare-with=evaluator", stdin=LOOP.replace("TRIPS", str(trips)), HLO_CUDNN=fake, HLO_FAKE_CUDA_LOG=log)
+        expect("a filter in a loop", code == 0 and text.endswith("equal\n") and "1 by cuDNN 9.1.0" in text, text + err)
+        launches.append(int(re.search(r"launches (\d+)", clean("a filter in a loop"))[1]))
+    expect("a filter in a loop is laid out once", launches[1] - launches[0] == 4 * 2, launches)  # the counter and its end
     code, text, err = run("exec", data / "gpu" / "convolutions.hlo", "--backend=cuda", HLO_CUDNN=fake, HLO_FAKE_CUDA_FAIL="cudnnBackendExecute", HLO_FAKE_CUDA_LOG=log)
     expect("cudnnBackendExecute fails", code == 2 and "cudnnBackendExecute: status 5000" in err, f"{code} {err}")
     clean("cudnnBackendExecute fails")
