@@ -26,34 +26,6 @@ def run(*args, stdin=None, **env):
     return done.returncode, done.stdout, done.stderr
 
 
-def filters(t):
-    """Convolutions of one type whose filters lie as jax and TensorFlow write them (features out last), forward and back, by themselves and as cuDNN's calls."""
-    call = lambda kind, operands, shape, mode="kNone", side=0: f'({shape}, u8[0]) custom-call({operands}), window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f, custom_call_target="__cudnn$conv{kind}", backend_config={{"cudnn_conv_backend_config":{{"activation_mode":"{mode}","conv_result_scale":1,"side_input_scale":{side},"leakyrelu_alpha":0}}}}'
-    parameters = {"x1": "2,10,4", "w1": "3,4,6", "x": "2,9,8,4", "w": "3,3,4,6", "x3": "1,4,5,6,2", "w3": "2,2,2,2,3", "wg": "3,3,2,6", "wd": "3,3,1,4", "dy": "2,9,8,6", "b": "6"}
-    results = {
-        "line": (f"{t}[2,10,6]", "convolution(x1, w1), window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f"),
-        "plane": (f"{t}[2,9,8,6]", "convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f"),
-        "strided": (f"{t}[2,4,4,6]", "convolution(x, w), window={size=3x3 stride=2x2 pad=0_0x0_1}, dim_labels=b01f_01io->b01f"),
-        "dilated": (f"{t}[2,5,4,6]", "convolution(x, w), window={size=3x3 rhs_dilate=2x2}, dim_labels=b01f_01io->b01f"),
-        "space": (f"{t}[1,3,4,5,3]", "convolution(x3, w3), window={size=2x2x2}, dim_labels=b012f_012io->b012f"),
-        "grouped": (f"{t}[2,9,8,6]", "convolution(x, wg), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=2"),
-        "depthwise": (f"{t}[2,9,8,4]", "convolution(x, wd), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=4"),
-        "filter_gradient": (f"{t}[3,3,4,6]", "convolution(x, dy), window={size=9x8 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf"),
-        "input_gradient": (f"{t}[2,9,8,4]", "convolution(dy, w), window={size=3x3 pad=1_1x1_1 rhs_reversal=1x1}, dim_labels=b01f_01oi->b01f"),
-        "forward": (f"{t}[2,9,8,6]", call("Forward", "x, w", f"{t}[2,9,8,6]")),
-        "backward_input": (f"{t}[2,9,8,4]", call("BackwardInput", "dy, w", f"{t}[2,9,8,4]")),
-        "backward_filter": (f"{t}[3,3,4,6]", call("BackwardFilter", "x, dy", f"{t}[3,3,4,6]")),
-        "fused": (f"{t}[2,9,8,6]", call("BiasActivationForward", "x, w, b, dy", f"{t}[2,9,8,6]", "kRelu", 0.5)),
-    }
-    lines = [f"  {name} = {t}[{dims}] parameter({k})" for k, (name, dims) in enumerate(parameters.items())]
-    for name, (shape, text) in results.items():
-        called = text.startswith("(")
-        lines.append(f"  {name}{'_both' if called else ''} = {'' if called else shape + ' '}{text}")
-        if called:
-            lines.append(f"  {name} = {shape} get-tuple-element({name}_both), index=0")
-    return "HloModule filters\n\nENTRY e {\n" + "\n".join(lines) + f"\n  ROOT r = ({', '.join(s for s, _ in results.values())}) tuple({', '.join(results)})\n}}\n", list(results)
-
-
 LOOP = """HloModule loop
 
 b {
@@ -160,13 +132,23 @@ with tempfile.TemporaryDirectory() as directory:
         expect(f"{name} by the library", code == 0 and text.endswith("equal\n") and f"{count} by cuBLAS 12.0.0 and cuBLASLt 12.0.0" in text, text + err)
         expect(f"{name}: what is left", text.count("note:") == (name == "products_f8") and ("run as one graph" if name == "products" else "parts of it as ") in text, text)
         calls = int(re.search(r"cublasLtMatmul (\d+)", clean(name))[1])
-        expect(f"{name}: measured once, then the fastest", calls == {"products": 11, "products_f8": 5}[name] * (2 * 2 + 2), calls)
+        expect(f"{name}: measured once, then the fastest", calls == {"products": 11 * (2 * 2 + 2), "products_f8": 5 * (2 + 2 * 2 + 2)}[name], calls)  # those of eight bits are tried out first
         if name == "products":
             for measured in (11 * 2 * 2, 0):
                 code, text, err = run("exec", data / "gpu" / "products.hlo", "--backend=cuda", f"--kernel-cache={tmp}/products", HLO_CUBLAS=fake, HLO_CUBLASLT=fake, HLO_FAKE_CUDA_LOG=log)
                 calls = int(re.search(r"cublasLtMatmul (\d+)", clean(name))[1])
                 expect("products: choices are kept", code == 0 and calls == measured + 11, f"{calls} {err}")
         expect(f"{name}: descriptors given back", "descriptors" not in log.read_text(), log.read_text())
+    # Of eight-bit products the library gets those that it documents, and another way is chosen before the run for others.
+    unknown = {"no_sixteen", "too_narrow", "five_of_four", "both_five"}
+    code, text, err = run("exec", data / "gpu" / "f8_types.hlo", "--backend=cuda", "--compare-with=evaluator", HLO_CUBLAS=fake, HLO_CUBLASLT=fake, HLO_FAKE_CUDA_LOG=log)
+    expect("eight-bit products", code == 0 and text.endswith("equal\n") and "7 by cuBLAS 12.0.0 and cuBLASLt 12.0.0" in text and set(re.findall(r"note: (\w+) \(", text)) == unknown, text + err)
+    clean("eight-bit products")
+    # An asynchronous call that changes one of its operands in place, in a loop.
+    for flags in ((), ("--as-is",)):
+        code, text, err = run("exec", data / "gpu" / "async_update.hlo", "--backend=cuda", "--repeat=3", "--compare-with=evaluator", *flags, HLO_FAKE_CUDA_LOG=log)
+        expect("an asynchronous update in a loop", code == 0 and text.endswith("equal\n") and "note:" not in text and "graphs)" in text, text + err)
+        clean("an asynchronous update in a loop")
     # What is added lies where the result will: it is not added once more by every algorithm that is tried.
     code, text, err = run("exec", data / "gpu" / "accumulate.hlo", "--backend=cuda", "--compare-with=evaluator", HLO_CUBLAS=fake, HLO_CUBLASLT=fake, HLO_FAKE_CUDA_LOG=log)
     expect("accumulate", code == 0 and text.endswith("equal\n") and "2 by cuBLAS 12.0.0 and cuBLASLt 12.0.0" in text and "cuMemcpyDtoDAsync" not in clean("accumulate"), text + err)
@@ -193,9 +175,8 @@ with tempfile.TemporaryDirectory() as directory:
         expect("convolutions: descriptors given back", "descriptors" not in log.read_text(), log.read_text())
     # Filters as jax writes them are brought into a layout of cuDNN's first: a card takes others and computes something else.
     for t in ("f16", "bf16", "f32", "f64"):
-        module, names = filters(t)
-        code, text, err = run("exec", "-", "--backend=cuda", "--compare-with=evaluator", stdin=module, HLO_CUDNN=fake, HLO_FAKE_CUDA_LOG=log)
-        expect(f"filters in {t}", code == 0 and text.count(": equal") == len(names) and f"{len(names) - 1} by cuDNN 9.1.0" in text and "note:" not in text, text + err)
+        code, text, err = run("exec", data / "gpu" / f"filters_{t}.hlo", "--backend=cuda", "--compare-with=evaluator", HLO_CUDNN=fake, HLO_FAKE_CUDA_LOG=log)
+        expect(f"filters in {t}", code == 0 and text.count(": equal") == 13 and "12 by cuDNN 9.1.0" in text and "note:" not in text, text + err)
         clean(f"filters in {t}")
     launches = []
     for trips in (3, 7):
