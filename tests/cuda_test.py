@@ -301,6 +301,18 @@ ENTRY e {
                     file.write_bytes(b"LLVM of another time\n")
         expect(f"cache {backend}", kept and all(f.name.endswith(".kernels") for f in kept), kept)
 
+    # The self-test that a user runs: all of it is a test of its own (self_test).
+    libraries = {"HLO_CUBLAS": fake, "HLO_CUBLASLT": fake, "HLO_CUDNN": fake}
+    code, text, err = run("exec", "--self-test=convolution", "--backend=cuda", HLO_FAKE_CUDA_LOG=log, **libraries)
+    expect("self-test", code == 0 and re.fullmatch(r"self-test of cuda on PTX interpreter \(sm_90a\): \d\d+ operations and \d modules in \d+ s, all as they should be\n", text), text + err)
+    clean("self-test")
+    code, text, err = run("exec", "--self-test=convolution", "--backend=cuda", HLO_FAKE_CUDA_FAIL="cudnnBackendExecute", HLO_FAKE_CUDA_LOG=log, **libraries)
+    expect("self-test: failures", code == 1 and re.search(r"^FAILED convolution f32: cudnnBackendExecute: status 5000", text, re.M) and re.search(r", \d+ failed\n$", text), text + err)
+    clean("self-test: failures")
+    for args, said in ((("--self-test",), "no CUDA driver here"), (("--self-test", "--backend=evaluator", add_one), "--self-test goes with no FILE"), (("--self-test=nobody", "--backend=evaluator"), "--self-test=nobody: no operation or module is called so"), ((), "FILE is required")):
+        code, text, err = run("exec", *(("--backend=cuda",) if "--backend=evaluator" not in args else ()), *args, HLO_CUDA_DRIVER=tmp / "none.so")
+        expect(f"self-test: {said}", code == 2 and said in err, f"{code} {text} {err}")
+
     # tests/gpu/run.sh, rehearsed.
     if (pathlib.Path(tool).parent.parent / "tests" / "ops_test").exists() and len(sys.argv) > 4 and sys.argv[4] == "rehearse":
         done = subprocess.run([pathlib.Path(source) / "tests" / "gpu" / "run.sh", tmp / "results"], capture_output=True, text=True, timeout=600, env={**os.environ, "HLO_CUDA_DRIVER": fake, "HLO_TOOL": tool})
