@@ -52,6 +52,30 @@ constexpr int kCompute32 = 68, kCompute64 = 70;
 constexpr size_t kWorkspace = size_t{32} << 20;
 constexpr int kMostAlgorithms = 8;  // algorithms that are looked at
 
+bool eight_bits(ElementType t) { return t == ElementType::F8E4M3FN || t == ElementType::F8E5M2; }
+
+// What is added has 16 bits where the result has eight, even if nothing is: those of the bias.
+ElementType added_type(const MatrixProduct& p) {
+  if (!eight_bits(p.type)) return p.type;
+  return p.bias && p.bias_type == ElementType::F16 ? ElementType::F16 : ElementType::BF16;
+}
+
+// Does the documentation of cublasLtMatmul() name this product of eight-bit types? Both sides along what is summed ("TN
+// format"), 16 bytes' worth of each leading dimension, its table of types, factors of eight-bit matrices only.
+bool documented(const MatrixProduct& p) {
+  if (!eight_bits(p.left) || !eight_bits(p.right) || p.transpose_left || !p.transpose_right) return false;
+  const bool one_e5m2 = p.left == ElementType::F8E5M2 || p.right == ElementType::F8E5M2;
+  if (p.left == ElementType::F8E5M2 && p.right == ElementType::F8E5M2) return false;
+  if (p.k % 16 || p.n * storage_bytes(p.type) % 16 || p.before) return false;
+  if (eight_bits(p.type)) {
+    if (p.beta != 0 || (p.type == ElementType::F8E5M2 && !one_e5m2)) return false;
+  } else if (p.scale || (p.type != ElementType::F32 && p.type != ElementType::BF16 && p.type != ElementType::F16)) {
+    return false;
+  }
+  const ElementType bias = added_type(p) == ElementType::F16 ? ElementType::F16 : ElementType::BF16;
+  return !p.bias || p.bias_type == bias;
+}
+
 }  // namespace
 
 // The descriptors of one kind of product. cuBLASLt is column-major: it makes the transposed product of the operands in
@@ -108,6 +132,8 @@ LtProducts::Plan* LtProducts::plan(const MatrixProduct& p) {
   std::optional<int> left = cublas_type(p.left), right = cublas_type(p.right), out = cublas_type(p.type),
                      bias = cublas_type(p.bias_type);
   if (!left || !right || !out || !bias) return nullptr;
+  const bool small = eight_bits(p.left) || eight_bits(p.right) || eight_bits(p.type);
+  if (small && !documented(p)) return nullptr;
   auto plan = std::make_unique<Plan>(lt_);
   plan->product = p, plan->key = std::move(key);
   bool wide = p.type == ElementType::F64;
@@ -143,10 +169,7 @@ LtProducts::Plan* LtProducts::plan(const MatrixProduct& p) {
   layout(&plan->a, *right, p.transpose_right ? p.k : p.n, p.transpose_right ? p.n : p.k);
   layout(&plan->b, *left, p.transpose_left ? p.m : p.k, p.transpose_left ? p.k : p.m);
   layout(&plan->d, *out, p.n, p.m);
-  // What is added has 16 bits where the result has eight, even if nothing is.
-  bool small = storage_bytes(p.type) == 1;
-  if (small && p.beta != 0) return nullptr;
-  layout(&plan->c, small ? 14 : *out, p.n, p.m);
+  layout(&plan->c, *cublas_type(added_type(p)), p.n, p.m);
   void* preference = nullptr;
   good = good && lt_.cublasLtMatmulPreferenceCreate(&preference) == 0;
   int count = 0;
@@ -165,8 +188,37 @@ LtProducts::Plan* LtProducts::plan(const MatrixProduct& p) {
       return nullptr;
     }
   }
+  if (small && !try_out(*plan)) return nullptr;
   at->second = std::move(plan);
   return at->second.get();
+}
+
+// Algorithms for eight-bit types are found that then refuse the call (CUBLAS_STATUS_INVALID_VALUE, an H200 with
+// cuBLASLt 13): each is called once on memory of its own, and those that refuse go. False where none is left.
+bool LtProducts::try_out(Plan& plan) {
+  const MatrixProduct& p = plan.product;
+  constexpr int64_t kAlign = 256;
+  int64_t bytes = 0;
+  auto room = [&](int64_t count, ElementType type) {
+    int64_t at = bytes;
+    bytes += (p.batch * count * storage_bytes(type) + kAlign - 1) / kAlign * kAlign;
+    return at;
+  };
+  const int64_t left = room(p.m * p.k, p.left), right = room(p.k * p.n, p.right), out = room(p.m * p.n, p.type),
+                bias = room(p.n, ElementType::F32), factors = room(1, ElementType::F32),
+                matrix = p.beta != 0 ? room(p.m * p.n, p.type) : 0;
+  Pointer memory = 0;
+  if (driver_.cuMemAlloc(&memory, static_cast<size_t>(bytes)) != 0) return false;
+  char* base = reinterpret_cast<char*>(memory);
+  bool cleared = driver_.cuMemsetD8Async(memory, 0, static_cast<size_t>(bytes), stream_) == 0;
+  ProductArrays at;
+  at.left = base + left, at.right = base + right, at.out = base + out, at.bias = base + bias;
+  at.left_scale = at.right_scale = at.scale = base + factors;
+  if (p.beta != 0) at.matrix = base + matrix;
+  std::erase_if(plan.found, [&](const LtHeuristic& h) { return call(plan, at, h.algorithm) != 0; });
+  bool done = driver_.cuStreamSynchronize(stream_) == 0;
+  driver_.cuMemFree(memory);
+  return cleared && done && !plan.found.empty();
 }
 
 Result LtProducts::call(Plan& plan, const ProductArrays& at, const LtAlgorithm& algorithm) {
@@ -183,8 +235,11 @@ Result LtProducts::call(Plan& plan, const ProductArrays& at, const LtAlgorithm& 
   bool wide = p.type == ElementType::F64;
   const void* alpha = wide ? static_cast<const void*>(&p.alpha) : &alpha32;
   const void* beta = wide ? static_cast<const void*>(&p.beta) : &beta32;
+  // What is not added lies where the result does only as the very same matrix: of another type it is some other memory,
+  // which is not read.
+  const void* nothing = added_type(p) == p.type ? at.out : reinterpret_cast<const char*>(workspace_);
   return lt_.cublasLtMatmul(handle_, plan.operation, alpha, at.right, plan.a, at.left, plan.b, beta,
-                            at.matrix ? at.matrix : at.out, plan.c, at.out, plan.d, &algorithm,
+                            at.matrix ? at.matrix : nothing, plan.c, at.out, plan.d, &algorithm,
                             reinterpret_cast<void*>(workspace_), kWorkspace, stream_);
 }
 

@@ -18,7 +18,8 @@ class LtProducts {
   LtProducts(const LtProducts&) = delete;
   LtProducts& operator=(const LtProducts&) = delete;
 
-  // Has the library an algorithm for it on this card?
+  // Has the library an algorithm for it on this card? Of eight-bit types only what its documentation names, and what a
+  // call on memory of its own did not refuse.
   bool takes(const MatrixProduct& p);
   // One that takes() said yes to. The first call of each times the algorithms that the library thinks best and keeps
   // the fastest, so it must not be recorded into a graph. Throws Failure(kUnsupported).
@@ -29,6 +30,7 @@ class LtProducts {
   struct Plan;
   LtProducts(const cuda::BlasLt& lt, const cuda::Driver& driver, cuda::StreamHandle* stream, std::string card);
   Plan* plan(const MatrixProduct& p);
+  bool try_out(Plan& plan);
   cuda::Result call(Plan& plan, const ProductArrays& at, const cuda::LtAlgorithm& algorithm);
   size_t fastest(Plan& plan, const ProductArrays& at);
 

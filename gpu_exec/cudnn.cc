@@ -106,6 +106,33 @@ std::optional<int32_t> cudnn_type(ElementType t) {
   }
 }
 
+// The form in one of the two layouts that the documentation names for all three arrays (features last: NHWC and KRSC,
+// features first: NCHW and KCRS; doubles have features first), with the steps of that layout also where a size of one
+// leaves them open. None where the arrays lie otherwise: some engine takes such a filter and reads it as KRSC or KCRS
+// all the same (an H200, cuDNN 9.19).
+std::optional<ConvolutionForm> documented(const ConvolutionForm& form) {
+  auto laid = [](Dims dims, bool last) {
+    Dims steps(dims.size());
+    int64_t step = 1;
+    if (last) steps[1] = 1, step = dims[1];
+    for (size_t k = dims.size(); k-- > 0;)
+      if (k != 1 || !last) steps[k] = step, step *= dims[k];
+    return steps;
+  };
+  for (bool last : {true, false}) {
+    if (last && form.type == ElementType::F64) continue;
+    ConvolutionForm f = form;
+    bool same = true;
+    for (auto [dims, steps] : {std::pair(&f.x, &f.x_steps), std::pair(&f.w, &f.w_steps), std::pair(&f.y, &f.y_steps)}) {
+      Dims want = laid(*dims, last);
+      for (size_t k = 0; k < dims->size(); ++k) same = same && ((*dims)[k] == 1 || (*steps)[k] == want[k]);
+      *steps = std::move(want);
+    }
+    if (same) return f;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 // A descriptor with its attributes; the first refusal is kept in `good`.
@@ -192,9 +219,11 @@ DnnConvolutions::Plan* DnnConvolutions::plan(const ConvolutionForm& f) {
                      type_name(f.bias_type), f.relu);
   auto [at, fresh] = plans_.try_emplace(key);
   if (!fresh) return at->second.get();
+  std::optional<ConvolutionForm> asked = documented(f);
+  if (!asked) return nullptr;
   auto plan = std::make_unique<Plan>();
-  plan->form = f, plan->key = std::move(key);
-  if (!build(f, *plan)) return nullptr;
+  plan->form = std::move(*asked), plan->key = std::move(key);
+  if (!build(plan->form, *plan)) return nullptr;
   // What every engine may need, before memory is shared out.
   int64_t most = 1;
   for (const Descriptor& e : plan->engines) {
@@ -208,6 +237,19 @@ DnnConvolutions::Plan* DnnConvolutions::plan(const ConvolutionForm& f) {
     workspace_ = more, workspace_bytes_ = most;
   }
   return (plans_[plan->key] = std::move(plan)).get();
+}
+
+// What an engine does not say of its numbers may be anything: it is left out, too.
+bool DnnConvolutions::keeps_numbers(ElementType type, const Descriptor& config) {
+  Descriptor engine(dnn_, kEngine);
+  int64_t one = 0, notes = 0;
+  std::vector<int32_t> said(16);
+  if (dnn_.get_attribute(config.at, kConfigEngine, kDescriptor, 1, &one, &engine.at) != 0 ||
+      dnn_.get_attribute(engine.at, kEngineNotes, kNumericalNote, 16, &notes, said.data()) != 0)
+    return false;
+  said.resize(static_cast<size_t>(std::clamp<int64_t>(notes, 0, 16)));
+  auto has = [&](int32_t note) { return std::find(said.begin(), said.end(), note) != said.end(); };
+  return !has(kRoundsSums) && (type != ElementType::F32 || (!has(kTensorCores) && !has(kRoundsInputs)));
 }
 
 bool DnnConvolutions::build(const ConvolutionForm& f, Plan& plan) {
@@ -300,15 +342,8 @@ bool DnnConvolutions::build(const ConvolutionForm& f, Plan& plan) {
     if (dnn_.get_attribute(heuristics.at, kHeuristicsResults, kDescriptor, kMostEngines, &count, places.data()) != 0)
       continue;
     for (size_t k = 0; k < static_cast<size_t>(std::min<int64_t>(count, kMostEngines)); ++k) {
-      Descriptor engine(dnn_, kEngine);
-      int64_t one = 0, notes = 0;
-      std::vector<int32_t> said(16);
-      if (dnn_.get_attribute(configs[k].at, kConfigEngine, kDescriptor, 1, &one, &engine.at) == 0 &&
-          dnn_.get_attribute(engine.at, kEngineNotes, kNumericalNote, 16, &notes, said.data()) == 0) {
-        said.resize(static_cast<size_t>(std::clamp<int64_t>(notes, 0, 16)));
-        auto has = [&](int32_t note) { return std::find(said.begin(), said.end(), note) != said.end(); };
-        if (has(kRoundsSums) || (f.type == ElementType::F32 && (has(kTensorCores) || has(kRoundsInputs)))) continue;
-      }
+      if (!keeps_numbers(f.type, configs[k])) continue;
+      int64_t one = 0;
       Descriptor ready(dnn_, kExecutionPlan);
       if (!ready.set(kPlanHandle, kHandle, 1, &handle_).other(kPlanConfig, configs[k]).done()) continue;
       int64_t bytes = 0;

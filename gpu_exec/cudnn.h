@@ -19,7 +19,9 @@ class DnnConvolutions {
   DnnConvolutions(const DnnConvolutions&) = delete;
   DnnConvolutions& operator=(const DnnConvolutions&) = delete;
 
-  // Has the library an engine for it on this card? f32 stays f32: engines that round inputs to fewer bits are left out.
+  // Has the library an engine for it on this card? Asked only for layouts that its documentation names: all arrays with
+  // features last or all with features first, of doubles the latter. f32 stays f32: engines that round inputs to fewer
+  // bits are left out, and those that do not say.
   bool takes(const ConvolutionForm& form);
   // One that takes() said yes to. The first call of each times the engines that the library thinks best, so it must not
   // be recorded into a graph. Throws Failure(kUnsupported).
@@ -30,6 +32,7 @@ class DnnConvolutions {
   struct Plan;
   struct Descriptor;
   DnnConvolutions(const cuda::Dnn& dnn, const cuda::Driver& driver, cuda::StreamHandle* stream, std::string card);
+  bool keeps_numbers(ElementType type, const Descriptor& config);
   Plan* plan(const ConvolutionForm& form);
   bool build(const ConvolutionForm& form, Plan& plan);
   cuda::Result call(const Plan& plan, size_t engine, const ConvolutionArrays& at);

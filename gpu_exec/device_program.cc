@@ -157,13 +157,17 @@ void DeviceProgram::prepare(const Module& m, Lowering& steps) {
     // Sorts that threads can do in any order.
     if (has_stable_sort(*m_)) steps.pass(*m_, "stable-sort-expander"), m_->set_scheduled(false);
   }
-  if (!as_it_is && !host)
+  if (!as_it_is && !host) {
+    bool laid_out = false;
     steps.step(*m_, "library-forms", [&](Module& module, PassContext&) {
       size_t before = module.inst_slots();
-      lay_out_convolutions(device_, module);
+      laid_out = lay_out_convolutions(device_, module);
       reduce_vector_products(module);
       if (module.inst_slots() != before) module.set_scheduled(false);
     });
+    // A filter that no trip changes is brought into its layout once.
+    if (laid_out && m_->count(Opcode::While)) steps.pass(*m_, "while-loop-invariant-code-motion");
+  }
   // Places belong to instructions: each computation has one caller.
   steps.pass(*m_, "flatten-call-graph");
   if (!as_it_is) steps.step(*m_, "products-apart", [&](Module&, PassContext& context) { set_products_free(context); });

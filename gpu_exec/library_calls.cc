@@ -1,6 +1,8 @@
 #include "gpu_exec/library_calls.h"
 
 #include <algorithm>
+#include <array>
+#include <tuple>
 
 #include "gpu_exec/element_emitter.h"
 #include "ir/backend_config.h"
@@ -142,7 +144,7 @@ std::optional<Product> product_of(const Module& m, InstId i) {
 
 namespace {
 
-// `f` with the sizes and places of its arrays; none where no library has such a form.
+// `f` with these sizes and places of its arrays; none where no library has such a form.
 std::optional<ConvolutionForm> with_arrays(ConvolutionForm f, const AttrSet& a, const Shape& x, const Shape& w,
                                            const Shape& y) {
   const DimLabels* d = a.get<DimLabels>(Attr::dim_labels);
@@ -153,6 +155,8 @@ std::optional<ConvolutionForm> with_arrays(ConvolutionForm f, const AttrSet& a, 
   size_t spatial = d->input_spatial.size();
   if (spatial < 1 || spatial > 3 || (window && window->dims.size() != spatial)) return std::nullopt;
   f.type = y.type;
+  for (Dims* list : {&f.x, &f.x_steps, &f.w, &f.w_steps, &f.y, &f.y_steps, &f.low, &f.high, &f.strides, &f.dilations})
+    list->clear();
   auto place = [](const Shape& s, std::initializer_list<int64_t> first, const Dims& rest, Dims* dims, Dims* steps) {
     Dims all(static_cast<size_t>(s.rank()));
     int64_t step = 1;
@@ -234,41 +238,97 @@ std::optional<ConvolutionForm> convolution_of(const Module& m, InstId i) {
   return with_arrays(f, a, *x, *w, *y);
 }
 
-void lay_out_convolutions(Device& device, Module& m) {
+namespace {
+
+// Of the arrays of a convolution in the order operand, operand, result: which of x, w and y each is.
+enum class Role { kX, kW, kY };
+std::array<Role, 3> roles(ConvolutionForm::Kind kind) {
+  using Kind = ConvolutionForm::Kind;
+  if (kind == Kind::kInput) return {Role::kY, Role::kW, Role::kX};
+  if (kind == Kind::kFilter) return {Role::kX, Role::kY, Role::kW};
+  return {Role::kX, Role::kW, Role::kY};
+}
+
+ShapeId laid_out(Universe& u, ShapeId array, const DimLabels& d, Role role, bool features_last) {
+  auto [first, feature, spatial] = role == Role::kX   ? std::tie(d.input_batch, d.input_feature, d.input_spatial)
+                                   : role == Role::kW ? std::tie(d.kernel_output, d.kernel_input, d.kernel_spatial)
+                                                      : std::tie(d.output_batch, d.output_feature, d.output_spatial);
+  Dims major{first};
+  if (!features_last) major.push_back(feature);
+  major.insert(major.end(), spatial.begin(), spatial.end());
+  if (features_last) major.push_back(feature);
+  return u.with_layout(array, Dims(major.rbegin(), major.rend()));
+}
+
+// `i` with its arrays of those shapes, in its place.
+void replace_laid_out(Module& m, InstId i, const std::array<ShapeId, 3>& shapes) {
   Universe& u = m.u();
+  CompId comp = m.parent(i);
+  auto moved = [&](InstId from, ShapeId to) {
+    return m.shape_id(from) == to ? from : m.add_derived(from, {Opcode::Copy, to, {from}, {}, {}, "copy"});
+  };
+  std::vector<InstId> operands(m.operands(i).begin(), m.operands(i).end());
+  operands[0] = moved(operands[0], shapes[0]), operands[1] = moved(operands[1], shapes[1]);
+  if (operands.size() > 3) operands[3] = moved(operands[3], shapes[2]);  // what is added
+  const ShapeId before = m.shape_id(i);
+  InstId result;
+  if (!u[before].is_tuple()) {
+    result = moved(m.clone_inst(i, comp, operands, shapes[2]), before);
+  } else {
+    // Beside the array of a call stands its workspace.
+    std::vector<ShapeId> elements = u[before].elements;
+    const ShapeId array = std::exchange(elements[0], shapes[2]);
+    InstId made = m.clone_inst(i, comp, operands, u.tuple(elements));
+    std::vector<InstId> parts;
+    for (size_t k = 0; k < elements.size(); ++k) {
+      AttrSet index;
+      index.op = Opcode::GetTupleElement;
+      index.list.push_back({Attr::index, static_cast<int64_t>(k)});
+      parts.push_back(m.add_derived(made, {.op = Opcode::GetTupleElement,
+                                           .shape = elements[k],
+                                           .operands = {made},
+                                           .attrs = u.attrs(std::move(index)),
+                                           .name = "get-tuple-element"}));
+    }
+    parts[0] = moved(parts[0], array);
+    result = m.add_derived(made, {Opcode::Tuple, before, parts, {}, {}, "tuple"});
+  }
+  bool root = m.is_root(i);
+  m.replace_all_uses(i, result);
+  if (root) m.set_root(comp, result);
+  m.remove(i);
+}
+
+}  // namespace
+
+bool lay_out_convolutions(Device& device, Module& m) {
+  Universe& u = m.u();
+  bool changed = false;
   for (CompId comp : m.nonfusion_computations())
     for (InstId i : m.post_order(comp)) {
-      if (m.op(i) != Opcode::Convolution) continue;
-      std::optional<ConvolutionForm> as_it_is = convolution_of(m, i);
-      if (!as_it_is || device.convolves(*as_it_is)) continue;
+      std::optional<ConvolutionForm> form = convolution_of(m, i);
+      if (!form || device.convolves(*form)) continue;
       const DimLabels d = *m.attrs(i).get<DimLabels>(Attr::dim_labels);
+      const std::array<Role, 3> role = roles(form->kind);
+      const ShapeId whole = m.shape_id(i);
+      const std::array<ShapeId, 3> now{m.shape_id(m.operand(i, 0)), m.shape_id(m.operand(i, 1)),
+                                       u[whole].is_tuple() ? u[whole].elements[0] : whole};
       for (bool last : {true, false}) {
-        auto laid = [&](InstId array, int64_t first, int64_t feature, const Dims& spatial) {
-          Dims major{first};
-          if (!last) major.push_back(feature);
-          major.insert(major.end(), spatial.begin(), spatial.end());
-          if (last) major.push_back(feature);
-          return u.with_layout(m.shape_id(array), Dims(major.rbegin(), major.rend()));
-        };
-        InstId x = m.operand(i, 0), w = m.operand(i, 1);
-        ShapeId xs = laid(x, d.input_batch, d.input_feature, d.input_spatial),
-                ws = laid(w, d.kernel_output, d.kernel_input, d.kernel_spatial),
-                ys = laid(i, d.output_batch, d.output_feature, d.output_spatial), before = m.shape_id(i);
-        std::optional<ConvolutionForm> f = with_arrays({}, m.attrs(i), u[xs], u[ws], u[ys]);
-        if (!f || !device.convolves(*f)) continue;
-        auto moved = [&](InstId from, ShapeId to) {
-          return m.shape_id(from) == to ? from : m.add_derived(from, {Opcode::Copy, to, {from}, {}, {}, "copy"});
-        };
-        std::vector<InstId> operands{moved(x, xs), moved(w, ws)};
-        InstId made = m.clone_inst(i, comp, operands, ys), result = moved(made, before);
-        bool root = m.is_root(i);
-        m.replace_all_uses(i, result);
-        if (root) m.set_root(comp, result);
-        m.remove(i);
+        std::array<ShapeId, 3> shapes, by_role;
+        for (size_t k = 0; k < 3; ++k) {
+          shapes[k] = laid_out(u, now[k], d, role[k], last);
+          by_role[static_cast<size_t>(role[k])] = shapes[k];
+        }
+        std::optional<ConvolutionForm> laid =
+            with_arrays(*form, m.attrs(i), u[by_role[0]], u[by_role[1]], u[by_role[2]]);
+        if (!laid || !device.convolves(*laid)) continue;
+        replace_laid_out(m, i, shapes);
+        changed = true;
         break;
       }
     }
   m.cleanup();
+  return changed;
 }
 
 }  // namespace hlo

@@ -24,6 +24,7 @@ std::optional<ConvolutionForm> convolution_of(const Module& m, InstId i);
 //   c = convolution(x, w)
 // becomes, where that makes it the library's,
 //   x' = copy(x), w' = copy(w) in such layouts, c' = convolution(x', w'), c = copy(c')
-void lay_out_convolutions(Device& device, Module& m);
+// Calls of cuDNN likewise, as they stand in front of layout assignment. True where it changed the module.
+bool lay_out_convolutions(Device& device, Module& m);
 
 }  // namespace hlo

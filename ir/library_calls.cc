@@ -391,6 +391,66 @@ bool is_attention(LibraryCall& c, bool biased) {
   return c.result_count() < 3 || (c.result(1, Kind::kFloat) && c.result_size(1, rows));
 }
 
+// Its gradients: (q, k, v, log of the sums, dout[, bias], out) to (dq, dk, dv[, dbias], workspace), by the numbers of
+// four products (jax/_src/cudnn/fused_attention_stablehlo.py).
+bool is_attention_backward(LibraryCall& c, bool biased) {
+  BackendConfig config = backend_config(c.config_text(), "cudnn_fmha_backend_config");
+  const std::string mask = word(config, "mask_type", "NO_MASK");
+  const size_t operands = biased ? 7 : 6;
+  if (!(c.expect(mask == "NO_MASK" || mask == "CAUSAL", "mask {} is not supported", mask) &&
+        c.expect(number(config, "dropout_rate", 0) == 0, "dropout is not supported") &&
+        c.expect(number(config, "sliding_window_length", 0) == 0, "a sliding window is not supported") &&
+        c.expect(number(config, "max_seg_per_batch", 1) <= 1, "several sequences in a row are not supported") &&
+        c.operands(operands, operands) && c.results(4, biased ? 5 : 4, true)))
+    return false;
+  for (size_t k = 0; k < operands; ++k)
+    if (!c.operand(k, Kind::kFloat, k == 3 ? 0 : 4)) return false;
+  constexpr const char* kProducts[] = {"bmm2_grad_gemm2_dot_dimension_numbers", "bmm2_grad_gemm1_dot_dimension_numbers",
+                                       "bmm1_grad_gemm1_dot_dimension_numbers",
+                                       "bmm1_grad_gemm2_dot_dimension_numbers"};
+  for (const char* name : kProducts)
+    if (!c.expect(config.contains(name) && config[name].is_object(), "its configuration has no {}", name)) return false;
+  if (!(c.operand_dims(6 - (biased ? 0 : 1), c.in(4).dims) && c.expect(c.in(0).rank() == 4, "q is no four dimensions")))
+    return false;
+  // Scores of q and k as of dout and v.
+  std::optional<Dims> scores =
+                          product_dims(c, c.in_id(0), c.in_id(1), c.in(0).dims, c.in(1).dims, config[kProducts[0]]),
+                      also = product_dims(c, c.in_id(4), c.in_id(2), c.in(4).dims, c.in(2).dims, config[kProducts[0]]);
+  if (!scores || !also ||
+      !c.expect(scores->size() == 4 && *scores == *also, "its scores are [{}] of q and k, [{}] of the gradient and v",
+                fmt::join(*scores, ","), fmt::join(*also, ",")))
+    return false;
+  if (!c.operand_size(3, (*scores)[0] * (*scores)[1] * (*scores)[2])) return false;
+  for (size_t d = 0; biased && d < 4; ++d)
+    if (!c.expect(c.in(5).dims[d] == 1 || c.in(5).dims[d] == (*scores)[d], "operand 5 is {}, expected a bias of [{}]",
+                  c.text(c.in_id(5)), fmt::join(*scores, ",")))
+      return false;
+  for (auto [result, with, product] : {std::tuple<size_t, size_t, size_t>(0, 1, 3), {1, 0, 2}, {2, 4, 1}}) {
+    std::optional<Dims> made =
+        product_dims(c, c.in_id(with), c.in_id(with), *scores, c.in(with).dims, config[kProducts[product]]);
+    if (!made || !c.result(result, Kind::kFloat) || !c.result_dims(result, *made)) return false;
+  }
+  return c.result_count() < 5 || (c.result(3, Kind::kFloat) && c.result_dims(3, c.in(5).dims));
+}
+
+// Keys, or keys and what goes with them, in order along the last dimension, each row by itself, and a workspace
+// (xla/backends/gpu/transforms/sort_rewriter.cc, estimate_cub_scratch_size.cc).
+bool is_radix_sort(LibraryCall& c) {
+  if (!(c.operands(1, 2) && c.operand(0, Kind::kReal, 1) &&
+        c.expect(type_bits(c.in(0).type) >= 8, "operand 0 is {}, expected whole bytes", c.text(c.in_id(0)))))
+    return false;
+  const size_t arrays = c.operand_count();
+  if (!(c.results(arrays + 1, arrays + 1, true) && c.operand_dims(arrays - 1, c.in(0).dims))) return false;
+  for (size_t k = 0; k < arrays; ++k) {
+    if (!c.result_is(k, c.in(k).type, c.in(0).dims)) return false;
+    for (const Shape* s : {&c.in(k), &c.out(k)})
+      if (!c.expect(s->layout.minor_to_major.empty() || s->layout.minor_to_major[0] == s->rank() - 1,
+                    "the rows that are sorted are not contiguous"))
+        return false;
+  }
+  return true;
+}
+
 // Are these three arrays a convolution's, by dim_labels and window?
 bool convolution_fits(LibraryCall& c, const Shape& x, const Shape& w, const Shape& y) {
   const DimLabels* d = c.attrs().get<DimLabels>(Attr::dim_labels);
@@ -456,6 +516,12 @@ constexpr LibraryRow kLibraryRows[] = {
     {"__cudnn$norm", is_layer_norm_of_cudnn},
     {"__cudnn$fmhaSoftmax", [](LibraryCall& c) { return is_attention(c, false); }},
     {"__cudnn$fmhaScaleBiasSoftmax", [](LibraryCall& c) { return is_attention(c, true); }},
+    {"__cudnn$fmhaSoftmaxBackward", [](LibraryCall& c) { return is_attention_backward(c, false); }},
+    {"__cudnn$fmhaScaleBiasSoftmaxBackward", [](LibraryCall& c) { return is_attention_backward(c, true); }},
+    {"__cub$DeviceRadixSort", is_radix_sort},
+    {"__cub$DeviceRadixSortUnassignedScratchSize", is_radix_sort},
+    {"xla.gpu.ext.cub_sort_keys", is_radix_sort},
+    {"xla.gpu.ext.cub_sort_pairs", is_radix_sort},
     {"__cublas$gemm", [](LibraryCall& c) { return is_product(c, false, false); }},
     {"__cublas$lt$matmul", [](LibraryCall& c) { return is_product(c, true, false); }},
     {"__cublas$lt$matmul$f8", [](LibraryCall& c) { return is_product(c, true, true); }},

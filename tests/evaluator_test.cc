@@ -693,6 +693,120 @@ ENTRY e {{ q = f32[2,5,3,4] parameter(0)
   }
 }
 
+// Its gradients, by the softmax's own; the call gets the forward call's results.
+TEST(Evaluator, AttentionBackward) {
+  const std::string
+      forward_dims =
+          R"("bmm1_dot_dimension_numbers":{"lhs_contracting_dimensions":["3"],"rhs_contracting_dimensions":["3"],"lhs_batch_dimensions":["0","2"],"rhs_batch_dimensions":["0","2"]},"bmm2_dot_dimension_numbers":{"lhs_contracting_dimensions":["3"],"rhs_contracting_dimensions":["1"],"lhs_batch_dimensions":["0","1"],"rhs_batch_dimensions":["0","2"]},"intermediate_tensor_shape":{"element_type":"F32","dimensions":["2","3","5","6"]})",
+      backward_dims =
+          R"("bmm1_grad_gemm1_dot_dimension_numbers":{"lhs_batch_dimensions":["0","1"],"lhs_contracting_dimensions":["2"],"rhs_batch_dimensions":["0","2"],"rhs_contracting_dimensions":["1"]},"bmm1_grad_gemm2_dot_dimension_numbers":{"lhs_batch_dimensions":["0","1"],"lhs_contracting_dimensions":["3"],"rhs_batch_dimensions":["0","2"],"rhs_contracting_dimensions":["1"]},"bmm2_grad_gemm1_dot_dimension_numbers":{"lhs_batch_dimensions":["0","1"],"lhs_contracting_dimensions":["2"],"rhs_batch_dimensions":["0","2"],"rhs_contracting_dimensions":["1"]},"bmm2_grad_gemm2_dot_dimension_numbers":{"lhs_batch_dimensions":["0","2"],"lhs_contracting_dimensions":["3"],"rhs_batch_dimensions":["0","2"],"rhs_contracting_dimensions":["3"]})";
+  for (bool biased : {false, true})
+    for (bool causal : {false, true}) {
+      const std::string parameters = fmt::format(R"(ENTRY e {{ q = f32[2,5,3,4] parameter(0)
+ k = f32[2,6,3,4] parameter(1)
+ v = f32[2,6,3,4] parameter(2)
+ g = f32[2,5,3,4] parameter(3)
+{})",
+                                                 biased ? " b = f32[1,3,5,6] parameter(4)\n" : ""),
+                        to = biased ? "(f32[2,3,5,4], f32[2,3,6,4], f32[2,3,6,4], f32[1,3,5,6])"
+                                    : "(f32[2,3,5,4], f32[2,3,6,4], f32[2,3,6,4])";
+      const std::string plain = fmt::format(
+          R"(HloModule p
+max {{ a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT r = f32[] maximum(a, b) }}
+sum {{ a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT r = f32[] add(a, b) }}
+{} d = f32[2,3,5,6] dot(q, k), lhs_batch_dims={{0,2}}, rhs_batch_dims={{0,2}}, lhs_contracting_dims={{3}}, rhs_contracting_dims={{3}}
+ h = f32[] constant(0.5)
+ hb = f32[2,3,5,6] broadcast(h), dimensions={{}}
+ s = f32[2,3,5,6] multiply(d, hb)
+{} i = s32[2,3,5,6] iota(), iota_dimension=2
+ j = s32[2,3,5,6] iota(), iota_dimension=3
+ c = pred[2,3,5,6] {}
+ n = f32[] constant(-inf)
+ nb = f32[2,3,5,6] broadcast(n), dimensions={{}}
+ m = f32[2,3,5,6] select(c, t, nb)
+ top = f32[2,3,5] reduce(m, n), dimensions={{3}}, to_apply=max
+ tb = f32[2,3,5,6] broadcast(top), dimensions={{0,1,2}}
+ w = f32[2,3,5,6] subtract(m, tb)
+ x = f32[2,3,5,6] exponential(w)
+ z = f32[] constant(0)
+ y = f32[2,3,5] reduce(x, z), dimensions={{3}}, to_apply=sum
+ yb = f32[2,3,5,6] broadcast(y), dimensions={{0,1,2}}
+ p = f32[2,3,5,6] divide(x, yb)
+ dv = f32[2,3,6,4] dot(p, g), lhs_batch_dims={{0,1}}, rhs_batch_dims={{0,2}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}}
+ dp = f32[2,3,5,6] dot(g, v), lhs_batch_dims={{0,2}}, rhs_batch_dims={{0,2}}, lhs_contracting_dims={{3}}, rhs_contracting_dims={{3}}
+ pdp = f32[2,3,5,6] multiply(p, dp)
+ along = f32[2,3,5] reduce(pdp, z), dimensions={{3}}, to_apply=sum
+ ab = f32[2,3,5,6] broadcast(along), dimensions={{0,1,2}}
+ rest = f32[2,3,5,6] subtract(dp, ab)
+ ds = f32[2,3,5,6] multiply(p, rest)
+ db3 = f32[3,5,6] reduce(ds, z), dimensions={{0}}, to_apply=sum
+ db = f32[1,3,5,6] reshape(db3)
+ sds = f32[2,3,5,6] multiply(ds, hb)
+ dq = f32[2,3,5,4] dot(sds, k), lhs_batch_dims={{0,1}}, rhs_batch_dims={{0,2}}, lhs_contracting_dims={{3}}, rhs_contracting_dims={{1}}
+ dk = f32[2,3,6,4] dot(sds, q), lhs_batch_dims={{0,1}}, rhs_batch_dims={{0,2}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}}
+ ROOT r = {} tuple(dq, dk, dv{}) }})",
+          parameters,
+          biased
+              ? " br = f32[3,5,6] reshape(b)\n bb = f32[2,3,5,6] broadcast(br), dimensions={1,2,3}\n t = f32[2,3,5,6] "
+                "add(s, bb)\n"
+              : " t = f32[2,3,5,6] copy(s)\n",
+          causal ? "compare(j, i), direction=LE" : "compare(j, j), direction=EQ", to, biased ? ", db" : "");
+      const std::string name = biased ? "ScaleBias" : "", mask = causal ? "CAUSAL" : "NO_MASK";
+      const std::string call = fmt::format(
+          R"(HloModule c
+{} f = (f32[2,3,5,4], f32[2,3,5], u8[0]) custom-call(q, k, v{}), custom_call_target="__cudnn$fmha{}Softmax", backend_config={{"cudnn_fmha_backend_config":{{"fmha_scale":0.5,"mask_type":"{}",{}}}}}
+ o = f32[2,3,5,4] get-tuple-element(f), index=0
+ a = f32[2,3,5] get-tuple-element(f), index=1
+ ot = f32[2,5,3,4] transpose(o), dimensions={{0,2,1,3}}
+ c = {}, u8[0]) custom-call(q, k, v, a, g{}, ot), custom_call_target="__cudnn$fmha{}SoftmaxBackward", backend_config={{"cudnn_fmha_backend_config":{{"fmha_scale":0.5,"mask_type":"{}",{}}}}}
+ dq = f32[2,3,5,4] get-tuple-element(c), index=0
+ dk = f32[2,3,6,4] get-tuple-element(c), index=1
+ dv = f32[2,3,6,4] get-tuple-element(c), index=2
+{} ROOT r = {} tuple(dq, dk, dv{}) }})",
+          parameters, biased ? ", b" : "", name, mask, forward_dims, to.substr(0, to.size() - 1), biased ? ", b" : "",
+          name, mask, backward_dims, biased ? " db = f32[1,3,5,6] get-tuple-element(c), index=3\n" : "", to,
+          biased ? ", db" : "");
+      auto u = std::make_shared<Universe>();
+      expect_same_results(*parse_module(plain, u), *parse_module(call, u), 1, 1e-5);
+    }
+}
+
+// CUB's sorts: stable, both zeros are one key, rows apart, what goes with the keys beside them.
+TEST(Evaluator, CubSorts) {
+  auto sorted = [](const char* target, const char* config, const char* operands, const char* results, int count) {
+    std::string text = fmt::format(
+        "HloModule m\nENTRY e {{ k = f32[2,4] constant({{{{0, -1, -0.0, 2}}, {{nan, 1, -inf, 1}}}})\n v = s32[2,4] "
+        "constant({{{{0, 1, 2, 3}}, {{4, 5, 6, 7}}}})\n c = ({}, u8[8]) custom-call({}), custom_call_target=\"{}\", "
+        "backend_config={}\n ROOT r = {}[2,4] get-tuple-element(c), index={} }}",
+        results, operands, target, config, count ? "s32" : "f32", count);
+    auto m = parse_module(text, std::make_shared<Universe>(), {});
+    Value v = Evaluator(*m).run({});
+    std::vector<double> out;
+    const ElementType t = m->u()[v.shape].type;
+    for (int k = 0; k < 8; ++k)
+      out.push_back(is_float(t) ? load_double(t, v.bytes() + 4 * k)
+                                : static_cast<double>(load_int(t, v.bytes() + 4 * k)));
+    return out;
+  };
+  const char *pairs = "f32[2,4], s32[2,4]", *typed = "{descending = true, batch_size = 2 : i64}";
+  EXPECT_EQ(sorted("xla.gpu.ext.cub_sort_pairs", "{descending = false, batch_size = 2 : i64}", "k, v", pairs, 1),
+            (std::vector<double>{1, 0, 2, 3, 6, 5, 7, 4}));
+  EXPECT_EQ(sorted("xla.gpu.ext.cub_sort_pairs", typed, "k, v", pairs, 1),
+            (std::vector<double>{3, 0, 2, 1, 4, 5, 7, 6}));
+  EXPECT_EQ(sorted("__cub$DeviceRadixSort", R"({"descending":true})", "k, v", pairs, 1),
+            (std::vector<double>{3, 0, 2, 1, 4, 5, 7, 6}));
+  std::vector<double> keys = sorted("xla.gpu.ext.cub_sort_keys", typed, "k", "f32[2,4]", 0);
+  EXPECT_TRUE(std::isnan(keys[4]));
+  keys[4] = 9;
+  EXPECT_EQ(keys, (std::vector<double>{2, 0, -0.0, -1, 9, 1, 1, -INFINITY}));
+  EXPECT_FALSE(std::signbit(keys[1]));
+  EXPECT_TRUE(std::signbit(keys[2]));
+}
+
 // The storage of a large array is had again, as zeros where zeros are asked for.
 TEST(Arrays, LargeOnesAreHadAgain) {
   Universe u;

@@ -10,7 +10,7 @@
 #include "ir/eval/evaluator.h"
 #include "ir/library_calls.h"
 #include "parser/parser.h"
-#include "tests/op_cases.h"
+#include "replay/judge/op_cases.h"
 
 namespace hlo {
 namespace {

@@ -191,6 +191,10 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
   if (target == "__cudnn$norm" && ops.size() >= 3 && u_[out_id].is_tuple()) return library_norm(inst, ops);
   if (target == "__cudnn$fmhaSoftmax") return library_attention(inst, false, ops);
   if (target == "__cudnn$fmhaScaleBiasSoftmax") return library_attention(inst, true, ops);
+  if (target == "__cudnn$fmhaSoftmaxBackward") return library_attention_backward(inst, false, ops);
+  if (target == "__cudnn$fmhaScaleBiasSoftmaxBackward") return library_attention_backward(inst, true, ops);
+  if (target.starts_with("__cub$DeviceRadixSort") || target.starts_with("xla.gpu.ext.cub_sort_"))
+    return library_sort(inst, ops);
   if (target == "__cublas$gemm" && ops.size() >= 2) return library_gemm(inst, ops, false, false);
   if (target == "__cublas$lt$matmul" && ops.size() >= 2) return library_gemm(inst, ops, true, false);
   if (target == "__cublas$lt$matmul$f8" && ops.size() >= 2) return library_gemm(inst, ops, true, true);

@@ -313,4 +313,36 @@ Value Evaluator::merged(InstId inst, std::vector<Value>& ops) {
   return packed(m_.shape_id(inst), std::move(out));
 }
 
+// CUB's radix sort: stable, by the bits, where both zeros are one key; the second operand goes with the first. The
+// direction is `{"descending":true}`, or `{descending = true, batch_size = 4 : i64}` of the typed interface.
+Value Evaluator::library_sort(InstId inst, std::vector<Value>& ops) {
+  const std::string_view config = u_.text(m_.attrs(inst).text(Attr::backend_config));
+  const size_t said = config.find("descending");
+  const bool descending =
+      said != std::string_view::npos && config.substr(said, config.find_first_of(",}", said) - said).ends_with("true");
+  const Shape& s = u_[ops[0].shape];
+  const int64_t length = s.dims.back(), rows = length ? s.elements_count() / length : 0;
+  const int width = storage_bytes(s.type);
+  Value out = make(m_.shape_id(inst));
+  parallel_for(rows, [&](int64_t row) {
+    std::vector<int64_t> ranks(static_cast<size_t>(length)), order(static_cast<size_t>(length));
+    std::iota(order.begin(), order.end(), 0);
+    for (int64_t k = 0; k < length; ++k) {
+      const int64_t rank = total_order_rank(s.type, ops[0].bytes() + (row * length + k) * width);
+      ranks[static_cast<size_t>(k)] = is_float(s.type) && rank == -1 ? 0 : rank;
+    }
+    auto of = [&](int64_t k) { return ranks[static_cast<size_t>(k)]; };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return descending ? of(a) > of(b) : of(a) < of(b); });
+    for (size_t array = 0; array < ops.size(); ++array) {
+      const auto bytes = static_cast<int64_t>(storage_bytes(u_[ops[array].shape].type));
+      for (int64_t k = 0; k < length; ++k)
+        std::memcpy(out.elements[array].data->data() + (row * length + k) * bytes,
+                    ops[array].bytes() + (row * length + order[static_cast<size_t>(k)]) * bytes,
+                    static_cast<size_t>(bytes));
+    }
+  });
+  return out;
+}
+
 }  // namespace hlo

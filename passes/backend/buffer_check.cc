@@ -22,6 +22,7 @@ class BufferInterpreter {
 
  private:
   using Tokens = std::vector<int>;
+  static constexpr int kConsumed = -2;  // of an operand that its asynchronous call has written over
   using Memory = std::map<std::pair<int, int64_t>, std::pair<int64_t, int>>;  // by allocation and offset: end, token
 
   const std::vector<int>& values_of(InstId i) const { return b_.by_inst.at(i); }
@@ -60,7 +61,7 @@ class BufferInterpreter {
     const Tokens& tokens = tokens_[i];
     for (size_t k = 0; k < list.size() && !wrong_; ++k) {
       const BufferValue& v = value(list[k]);
-      if (v.size == 0) continue;
+      if (v.size == 0 || tokens[k] == kConsumed) continue;
       auto found = memory_.find({v.allocation, v.offset});
       if (found == memory_.end() || found->second.second != tokens[k])
         wrong_ = fmt::format("{} is overwritten before {} reads it", m_.inst_name(i),
@@ -165,6 +166,12 @@ class BufferInterpreter {
         sequence(callee);
         if (wrong_) return;
         Tokens all = joined();
+        // What the call itself writes over (an update in place) it needs there no more.
+        for (size_t k = 0; k < all.size(); ++k) {
+          const BufferValue& v = value(values_of(i)[k]);
+          auto found = memory_.find({v.allocation, v.offset});
+          if (found == memory_.end() || found->second.second != all[k]) all[k] = kConsumed;
+        }
         const Tokens& result = tokens_[m_.comp(callee).root];
         all.insert(all.end(), result.begin(), result.end());
         for (size_t k = all.size(); k < values_of(i).size(); ++k) {

@@ -12,6 +12,7 @@
 #include "parser/parser.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
+#include "replay/cli/self_test.h"
 #include "replay/judge/memory.h"
 #include "replay/judge/nan_watch.h"
 #include "replay/judge/npz.h"
@@ -309,7 +310,11 @@ int tell_not_finite(const ExecArgs& a, const NanWatch& watch) {
 }  // namespace
 
 int cmd_exec(const ExecArgs& a) {
+  if (a.file.empty() == a.self_test.empty())
+    fail(FailureKind::kUsage, "{}; see hlo-replay exec --help",
+         a.file.empty() ? "FILE is required" : "--self-test goes with no FILE");
   const ExecutorInfo* executor = &checked_executor(a);
+  if (!a.self_test.empty()) return self_test(*executor, a.self_test == "all" ? "" : a.self_test);
   if (a.precision != "own" && a.precision != "high")
     fail(FailureKind::kUsage, "unknown precision '{}'; there are own and high", a.precision);
   if (a.all_stages) {

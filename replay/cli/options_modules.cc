@@ -146,8 +146,14 @@ void add_exec(CLI::App& app, int* code) {
   static ExecArgs exec_args;
   CLI::App* c =
       add_command(app, "exec", "run a module", "hlo-replay exec testdata/mobilenet_v1.hlo --seed=1 --out=out.npz");
-  c->add_option("FILE", exec_args.file, "a module, or a folder with --all-stages")->required();
+  c->add_option("FILE", exec_args.file, "a module, or a folder with --all-stages");
   add_run_options(c, exec_args);
+  c->add_option("--self-test", exec_args.self_test,
+                "in the place of FILE: does the backend compute here what XLA does? Operations and modules that the "
+                "program carries, a line for each that fails, exit 1 then; =WORD: those whose name holds it")
+      ->expected(0, 1)
+      ->default_str("all")
+      ->allow_extra_args(false);
   c->add_option("--like", exec_args.like, "module before partitioning, whose shapes inputs and outputs have");
   c->add_option("--precision", exec_args.precision, "own, or high: floats in f64");
   c->add_option("--out", exec_args.out, ".npz for inputs p0 … and outputs o0 …");

@@ -42,6 +42,21 @@ struct Operation {
 using fake::kBf16, fake::kE4m3, fake::kE5m2, fake::kF16, fake::kF32, fake::kF64, fake::load, fake::store, fake::width;
 enum { kSuccess = 0, kInvalid = 7, kNotSupported = 15, kFailed = 13, kOutside = 14 };
 
+// Of eight bits: the "TN format", sizes in memory that are multiples of 16 bytes, and the table of types of
+// cublasLtMatmul(); factors only of matrices of eight bits (CUBLASLT_MATMUL_DESC_A_SCALE_POINTER and the others).
+int judge_small(const Operation& o, const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
+  if (width(a.type) != 1 || width(b.type) != 1 || (a.type == kE5m2 && b.type == kE5m2)) return kNotSupported;
+  if (!o.get<int32_t>(3, 0) || o.get<int32_t>(4, 0)) return kNotSupported;
+  const auto out = static_cast<int64_t>(width(d.type)), added = static_cast<int64_t>(width(c.type));
+  if (a.step % 16 || b.step % 16 || a.rows % 16 || d.step * out % 16 || c.step * added % 16) return kNotSupported;
+  const bool eight = width(d.type) == 1;
+  if (d.type == kF64 || (eight ? c.type != kBf16 && c.type != kF16 : c.type != d.type)) return kNotSupported;
+  if (d.type == kE5m2 && a.type != kE5m2 && b.type != kE5m2) return kNotSupported;
+  if (o.attributes.count(20) && !eight) return kInvalid;
+  if (o.get<uint32_t>(7, 1) & 4 && o.get<int32_t>(26, d.type) != (c.type == kF16 ? kF16 : kBf16)) return kNotSupported;
+  return kSuccess;
+}
+
 // What the library would refuse of this product before it looks for an algorithm.
 int judge(const Operation& o, const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
   auto ta = o.get<int32_t>(3, 0), tb = o.get<int32_t>(4, 0);
@@ -52,12 +67,8 @@ int judge(const Operation& o, const Layout& a, const Layout& b, const Layout& c,
     if (l->step < static_cast<int64_t>(l->rows) || l->batch != d.batch || !width(l->type)) return kInvalid;
   bool small = width(a.type) == 1 || width(b.type) == 1, wide = a.type == kF64;
   if ((o.compute == 70) != wide || (o.scale == kF64) != wide) return kNotSupported;
-  if (small) {
-    if (width(a.type) != 1 || width(b.type) != 1 || (a.type == kE5m2 && b.type == kE5m2)) return kNotSupported;
-    if (!ta || tb || m % 16 || k % 16) return kNotSupported;  // both along k, multiples of 16
-    if (d.type == kF64 || (width(d.type) == 1 ? c.type != kBf16 && c.type != kF16 : c.type != d.type))
-      return kNotSupported;
-  } else {
+  if (int r = small ? judge_small(o, a, b, c, d) : kSuccess) return r;
+  if (!small) {
     if (a.type != b.type || o.attributes.count(17) || o.attributes.count(18) || o.attributes.count(20))
       return kNotSupported;
     if (c.type != d.type || (d.type != a.type && !(d.type == kF32 && width(a.type) == 2))) return kNotSupported;
@@ -169,6 +180,11 @@ int cublasLtMatmul(void*, void* operation, const void* alpha, const void* a, voi
   const Layout la = *static_cast<Layout*>(layout_a), lb = *static_cast<Layout*>(layout_b),
                lc = *static_cast<Layout*>(layout_c), ld = *static_cast<Layout*>(layout_d);
   if (int r = judge(o, la, lb, lc, ld)) return r;
+  // In place means the same matrix: C == D and Cdesc == Ddesc.
+  if (c == d && (lc.type != ld.type || lc.step != ld.step || lc.batch_step != ld.batch_step)) return kInvalid;
+  if (width(la.type) == 1)
+    for (const void* p : {a, b, c, static_cast<const void*>(d)})
+      if (reinterpret_cast<uint64_t>(p) % 16) return kInvalid;
   if (!algorithm || algorithm[0] - kMark > 1 || workspace_bytes < (algorithm[0] - kMark) * 1024) return kInvalid;
   auto extent = [](const void* p, const Layout& l) {
     return fake::inside(reinterpret_cast<uint64_t>(p),

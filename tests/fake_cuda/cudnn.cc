@@ -1,6 +1,8 @@
 // cuDNN's graphs without a card: convolutions and what is added behind them, over the fake driver's memory. What the
 // documentation asks is asked here: types and numbers of attributes, finalised parts, sizes that fit, engines of the
-// library's own making (the first of three rounds its inputs, as tensor cores do).
+// library's own making (of four the first rounds f32 to tf32, as tensor cores do and as it says of itself, the last
+// rounds and says nothing). Arrays are read where the descriptors say, but for one thing that a card does: a filter
+// that lies neither as KRSC nor as KCRS is taken and read as one of them (H200, cuDNN 9.19), and told in the log.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -115,7 +117,46 @@ bool fits(const Descriptor* op) {
   return true;
 }
 
-bool run(const Descriptor* graph, const std::map<int64_t, char*>& places) {
+// Which layouts an array may have: 1, features first; 2, features last.
+int way(const Descriptor* t) {
+  Dims d = dims(t), step = steps(t), first(d.size()), last(d.size());
+  int64_t a = 1, b = d[1];
+  for (size_t k = d.size(); k-- > 0;) first[k] = a, a *= d[k];
+  last[1] = 1;
+  for (size_t k = d.size(); k-- > 0;)
+    if (k != 1) last[k] = b, b *= d[k];
+  auto same = [&](const Dims& want) {
+    for (size_t k = 0; k < d.size(); ++k)
+      if (d[k] != 1 && step[k] != want[k]) return false;
+    return true;
+  };
+  return (same(first) ? 1 : 0) | (same(last) ? 2 : 0);
+}
+
+// Where an engine looks for the elements of a filter.
+Dims filter_steps(const Sides& s) {
+  int data = way(s.x) & way(s.y);
+  if (way(s.w) & data) return steps(s.w);
+  Dims d = dims(s.w), out(d.size());
+  bool last = data & 2;
+  int64_t step = last ? d[1] : 1;
+  if (last) out[1] = 1;
+  for (size_t k = d.size(); k-- > 0;)
+    if (k != 1 || !last) out[k] = step, step *= d[k];
+  return out;
+}
+
+// To the ten bits of mantissa that tensor cores multiply of an f32.
+double as_tf32(double v) {
+  auto single = static_cast<float>(v);
+  uint32_t bits = 0;
+  std::memcpy(&bits, &single, 4);
+  if ((bits >> 23 & 255) != 255) bits = (bits + 0x1000) & ~0x1fffu;
+  std::memcpy(&single, &bits, 4);
+  return static_cast<double>(single);
+}
+
+bool run(const Descriptor* graph, bool rounds, const std::map<int64_t, char*>& places) {
   // Values that are never stored, by their descriptor.
   std::map<int64_t, std::vector<double>> between;
   auto count = [](const Dims& d) {
@@ -128,29 +169,29 @@ bool run(const Descriptor* graph, const std::map<int64_t, char*>& places) {
     for (size_t k = d.size(); k-- > 0;) at += index % d[k] * (d[k] == 1 ? 0 : step[k]), index /= d[k];
     return at;
   };
-  auto read = [&](const Descriptor* t) {
+  auto read = [&](const Descriptor* t, const Dims& step) {
     int64_t id = t->one<int64_t>(906);
     if (t->one<char>(907)) return between[id];
-    Dims d = dims(t), step = steps(t);
+    Dims d = dims(t);
     std::vector<double> out(static_cast<size_t>(count(d)));
     for (int64_t k = 0; k < count(d); ++k)
       out[static_cast<size_t>(k)] = fake::load(number_type(t->one<int32_t>(901)), places.at(id), offset(d, step, k));
     return out;
   };
-  auto write = [&](const Descriptor* t, std::vector<double> values) {
+  auto write = [&](const Descriptor* t, const Dims& step, std::vector<double> values) {
     int64_t id = t->one<int64_t>(906);
     if (t->one<char>(907)) {
       between[id] = std::move(values);
       return;
     }
-    Dims d = dims(t), step = steps(t);
+    Dims d = dims(t);
     for (int64_t k = 0; k < count(d); ++k)
       fake::store(number_type(t->one<int32_t>(901)), places.at(id), offset(d, step, k), values[static_cast<size_t>(k)]);
   };
   for (const Descriptor* op : graph->list<const Descriptor*>(801)) {
     if (op->kind == 13) {
       const Descriptor *x = op->part(751), *b = op->part(752), *y = op->part(753);
-      std::vector<double> v = read(x), added = b ? read(b) : std::vector<double>();
+      std::vector<double> v = read(x, steps(x)), added = b ? read(b, steps(b)) : std::vector<double>();
       Dims d = dims(x), bd = b ? dims(b) : Dims();
       bool relu = op->part(750)->one<int32_t>(0) == 100;
       for (int64_t k = 0; k < count(d); ++k) {
@@ -166,16 +207,20 @@ bool run(const Descriptor* graph, const std::map<int64_t, char*>& places) {
         }
         value = op->factor(754, 1) * value + op->factor(755, 1) * added[static_cast<size_t>(at)];
       }
-      write(y, std::move(v));
+      write(y, steps(y), std::move(v));
       continue;
     }
     Sides s = sides(op);
     Dims x = dims(s.x), w = dims(s.w), y = dims(s.y), low = s.convolution->list<int64_t>(105),
          strides = s.convolution->list<int64_t>(103), dilations = s.convolution->list<int64_t>(102);
     const Descriptor* made = op->kind == 10 ? s.y : op->kind == 12 ? s.x : s.w;
-    std::vector<double> a = made == s.x ? std::vector<double>(static_cast<size_t>(count(x))) : read(s.x);
-    std::vector<double> b = made == s.w ? std::vector<double>(static_cast<size_t>(count(w))) : read(s.w);
-    std::vector<double> c = made == s.y ? std::vector<double>(static_cast<size_t>(count(y))) : read(s.y);
+    std::vector<double> a = made == s.x ? std::vector<double>(static_cast<size_t>(count(x))) : read(s.x, steps(s.x));
+    std::vector<double> b =
+        made == s.w ? std::vector<double>(static_cast<size_t>(count(w))) : read(s.w, filter_steps(s));
+    std::vector<double> c = made == s.y ? std::vector<double>(static_cast<size_t>(count(y))) : read(s.y, steps(s.y));
+    if (rounds && s.x->one<int32_t>(901) == 0)
+      for (std::vector<double>* all : {&a, &b, &c})
+        for (double& v : *all) v = as_tf32(v);
     int64_t groups = x[1] / w[1], outs = y[1] / groups, taps = count(w) / (w[0] * w[1]);
     int64_t places_out = count(y) / (y[0] * y[1]);
     // Every pair of an output and a tap that meets the input.
@@ -207,7 +252,7 @@ bool run(const Descriptor* graph, const std::map<int64_t, char*>& places) {
     double alpha = op->factor(op->kind == 10 ? 700 : op->kind == 12 ? 706 : 712, 1);
     std::vector<double>& out = made == s.y ? c : made == s.x ? a : b;
     for (double& v : out) v *= alpha;
-    write(made, std::move(out));
+    write(made, made == s.w ? filter_steps(s) : steps(made), std::move(out));
   }
   return true;
 }
@@ -269,25 +314,14 @@ int cudnnBackendFinalize(void* d) {
   if (to->kind == 16 && to->attributes.at(1000).count != to->attributes.at(1001).count) return kBadParameter;
   if (to->kind == 5) {
     const Descriptor* config = to->part(401);
-    // Engines for arrays with features last, or first, each alike.
+    // Engines for data with features last, or first, alike.
     for (const Descriptor* op : config->of->list<const Descriptor*>(801)) {
       if (op->kind == 13) continue;
       Sides s = sides(op);
-      auto way = [](const Descriptor* t) {
-        Dims d = dims(t), step = steps(t), first(d.size()), last(d.size());
-        int64_t a = 1, b = d[1];
-        for (size_t k = d.size(); k-- > 0;) first[k] = a, a *= d[k];
-        last[1] = 1;
-        for (size_t k = d.size(); k-- > 0;)
-          if (k != 1) last[k] = b, b *= d[k];
-        auto same = [&](const Dims& want) {
-          for (size_t k = 0; k < d.size(); ++k)
-            if (d[k] != 1 && step[k] != want[k]) return false;
-          return true;
-        };
-        return (same(first) ? 1 : 0) | (same(last) ? 2 : 0);
-      };
-      if ((way(s.x) & way(s.w) & way(s.y)) == 0) return kNotSupported;
+      if ((way(s.x) & way(s.y)) == 0) return kNotSupported;
+      if (s.x->one<int32_t>(901) == 1 && (way(s.x) & way(s.y) & 1) == 0)
+        fake::undocumented("doubles with features last");
+      if ((way(s.x) & way(s.w) & way(s.y)) == 0) fake::undocumented("a filter that is neither KRSC nor KCRS");
     }
     to->engine = config->engine, to->of = config->of;
   }
@@ -300,7 +334,7 @@ int cudnnBackendGetAttribute(void* d, int name, int type, int64_t wanted, int64_
   if (from->kind == 4 && name == 202 && type == 15) {
     *count = 0;
     if (from->one<int32_t>(200) != 3) return kSuccess;  // the fallback has none here
-    for (int64_t k = 0; k < std::min<int64_t>(wanted, 3); ++k) {
+    for (int64_t k = 0; k < std::min<int64_t>(wanted, 4); ++k) {
       Descriptor* config = static_cast<Descriptor**>(values)[k];
       if (config->kind != 3) return kBadParameter;
       config->engine = static_cast<uint64_t>(k), config->of = from->part(201), config->final = true;
@@ -316,6 +350,7 @@ int cudnnBackendGetAttribute(void* d, int name, int type, int64_t wanted, int64_
     return kSuccess;
   }
   if (from->kind == 2 && name == 1303 && type == 11) {
+    if (from->engine == 3) return kNotSupported;
     *count = from->engine == 0;
     if (*count) *static_cast<int32_t*>(values) = 0;  // tensor cores
     return kSuccess;
@@ -358,7 +393,7 @@ int cudnnBackendExecute(void* handle, void* plan, void* pack) {
   }
   auto workspace = reinterpret_cast<uint64_t>(v->one<char*>(1003));
   if (p->engine && !fake::inside(workspace, static_cast<int64_t>(p->engine) * 4096)) return kBadParameter;
-  return fake::submit([graph, places] { return run(graph, places) ? 0 : 719; },
+  return fake::submit([graph, rounds = p->engine % 3 == 0, places] { return run(graph, rounds, places) ? 0 : 719; },
                       static_cast<fake::Handle*>(handle)->stream);
 }
 

@@ -49,7 +49,7 @@ struct State {
   std::map<uint64_t, size_t> memory;
   size_t used = 0, contexts = 0, modules = 0, streams = 0, events = 0, graphs = 0, launches = 0, most = 0,
          descriptors = 0;
-  std::map<std::string, int> calls;
+  std::map<std::string, int> calls, undocumented;
   std::unique_ptr<Graph> capture;
   std::set<Stream*> alive;
   int broken = 0;  // an error that sticks, as a card's does
@@ -64,6 +64,7 @@ struct State {
         << contexts << " contexts, " << modules << " modules, " << streams << " streams, " << events << " events, "
         << graphs << " graphs\n";
     if (descriptors) out << "and " << descriptors << " descriptors\n";
+    for (const auto& [what, n] : undocumented) out << "undocumented: " << what << ", " << n << " times\n";
     for (const auto& [name, n] : calls) out << name << ' ' << n << '\n';
   }
 } state;
@@ -129,6 +130,7 @@ int submit(Work work, void* stream) {
 }
 
 size_t& descriptors() { return state.descriptors; }
+void undocumented(const char* what) { ++state.undocumented[what]; }
 
 }  // namespace fake
 

@@ -19,5 +19,7 @@ struct Handle {
 };
 // Descriptors of libraries that are alive: told by the log.
 size_t& descriptors();
+// What a library was asked for that its documentation does not name: told by the log.
+void undocumented(const char* what);
 
 }  // namespace fake

@@ -1,13 +1,18 @@
-// Cases of XLA's CPU backend as tests/dev/op_cases.py and lapack_cases.py write them, a line each.
+// Cases of XLA's CPU backend as tests/dev/op_cases.py and lapack_cases.py write them, a line each: modules of few
+// instructions with XLA's own results. Judged by ops_test and by `exec --self-test`.
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "gpu_exec/executor.h"
 #include "ir/eval/value.h"
 #include "ir/literal.h"
 
@@ -91,5 +96,22 @@ inline std::string result_error(const Universe& u, const OpCase& c, std::span<co
   }
   return why;
 }
+
+// All cases of such a text by opcode, in its order, but those of which XLA's CPU backend is known to differ: it takes
+// the largest f4e2m1fn for an infinity when it converts to integers, and counts the copies of an s4's sign in the byte.
+std::map<std::string, std::vector<OpCase>> op_cases_of(std::string_view lines);
+
+struct OpCaseRun {
+  std::vector<std::string> why;   // by case: what is not as XLA gave it, or why it did not run; empty: as XLA
+  std::set<std::string> opcodes;  // that occur
+  std::string note;               // of the executor: what ran where
+  bool left = false;              // was something left to the evaluator?
+  size_t alone = 0;               // cases that ran by themselves, as the module of all did not
+  std::string together_failed;    // why it did not
+};
+
+// Runs cases of one opcode. A compilation costs the same for one and for many, so they go into one module, which tells
+// what failed by the results; where such a module does not run, each case does alone.
+OpCaseRun run_op_cases(const ExecutorInfo& executor, std::span<const OpCase> cases);
 
 }  // namespace hlo
