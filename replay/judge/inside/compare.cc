@@ -359,6 +359,9 @@ Inside::Comparison::Departed Inside::Comparison::cause_of(const Departed& d) {
   const bool known = origin(d, &named);
   const Module& b = b_.walked.module->m();
   if (known && named.operands_agree && role_of(b, b_.walked.visits[named.now].inst) == Role::kOperation) return named;
+  // What is paired by its place alone may be another one: the results are one pair for sure.
+  const bool by_name = a_.walked.by_name.contains(b[b_.walked.visits[d.now].inst].name);
+  if (!by_name && lockstep_of_results(&placed)) return placed;
   if (lockstep(d.before, d.now, &placed)) return placed;
   return known ? named : rewired_behind(d);
 }

@@ -11,12 +11,15 @@ namespace {
 
 constexpr size_t kMostPairs = 4096;
 
-// Visits of calls, by what they call.
+// Visits of calls, by what they call; of loops, whose first trip begins with what they are given, too.
 std::unordered_map<CompId, std::vector<uint32_t>> calls_of(const StageNumbers& s) {
   const Module& m = s.module->m();
   std::unordered_map<CompId, std::vector<uint32_t>> out;
-  for (uint32_t k = 0; k < s.visits.size(); ++k)
-    if (role_of(m, s.visits[k].inst) == Role::kCall) out[m.called(s.visits[k].inst)[0]].push_back(k);
+  for (uint32_t k = 0; k < s.visits.size(); ++k) {
+    const Role role = role_of(m, s.visits[k].inst);
+    if (role == Role::kCall || role == Role::kWhile)
+      for (CompId c : m.called(s.visits[k].inst)) out[c].push_back(k);
+  }
   return out;
 }
 
@@ -71,8 +74,9 @@ class Inside::Comparison::Lockstep {
     const bool root = !elements.empty() && now + 1 == b_.visits.size() && before + 1 == a_.visits.size() &&
                       b.op(v.inst) == Opcode::Tuple && elements.size() == v.operands.size();
     const bool same = root || v.operands.size() == w.operands.size();
-    const bool turned = same && v.operands.size() == 2 && Canonical::commutes(b, v.inst) &&
-                        (c_.agrees(v.operands[0], w.operands[1]) || c_.agrees(v.operands[1], w.operands[0]));
+    auto agree = [&](size_t k, size_t o) { return c_.agrees(v.operands[k], w.operands[o]); };
+    const bool turned = same && v.operands.size() == 2 && Canonical::commutes(b, v.inst) && !agree(0, 0) &&
+                        !agree(1, 1) && (agree(0, 1) || agree(1, 0));
     std::vector<std::pair<size_t, size_t>> apart;
     for (size_t k = 0; same && k < v.operands.size(); ++k) {
       const size_t slot = root ? elements[k] : turned ? 1 - k : k;
@@ -81,11 +85,18 @@ class Inside::Comparison::Lockstep {
     }
     if (same && apart.empty()) return b.op(v.inst) != Opcode::Tuple && take(before, now, true, out);
     if (v.operands.empty() && role_of(b, v.inst) == Role::kOperation) return take(before, now, false, out);
+    if (same && !root && b.op(v.inst) != Opcode::Tuple && permuted(v, w)) return take(before, now, false, out);
     if (!same || a.op(w.inst) != b.op(v.inst)) return false;
     for (const auto& [k, slot] : apart)
       if (down(visit_of(a_, a.operand(w.inst, slot), before), visit_of(b_, b.operand(v.inst, k), now), now, out))
         return true;
     return false;
+  }
+
+  // Does it read the values that the other one reads, in another order?
+  bool permuted(const Visit& now, const Visit& before) const {
+    return std::is_permutation(now.operands.begin(), now.operands.end(), before.operands.begin(), before.operands.end(),
+                               [&](const Term& x, const Term& y) { return c_.agrees(x, y); });
   }
 
   // What hands a value on as it is, down to what makes it.
@@ -148,9 +159,12 @@ class Inside::Comparison::Lockstep {
     return from != UINT32_MAX && role_of(s.module->m(), s.visits[from].inst) == Role::kParameter;
   }
 
-  // Is it what it was, and not in the place of the other one?
+  // Is it, by its name, what it was, and not in the place of the other one?
   bool untouched(uint32_t now, uint32_t before) {
-    if (role_of(b_.module->m(), b_.visits[now].inst) == Role::kParameter) return true;
+    const Module& b = b_.module->m();
+    const InstId i = b_.visits[now].inst;
+    if (role_of(b, i) == Role::kParameter) return true;
+    if (!a_.by_name.contains(b[i].name)) return false;
     const uint32_t other = c_.counterpart(now);
     return other != UINT32_MAX && other != before && c_.agrees(b_.visits[now].term, a_.visits[other].term);
   }
@@ -162,6 +176,10 @@ class Inside::Comparison::Lockstep {
     const InstId own = b_.visits[named].inst;
     const Shape& s = b.shape(own);
     if (!s.is_array()) return false;
+    // What gave that value by its own name is read as it was, and is what does not give it any more.
+    if (a_.by_name.contains(b[own].name))
+      if (const uint32_t gave = c_.counterpart(named); gave != UINT32_MAX && c_.agrees(a_.visits[gave].term, wanted))
+        return false;
     for (InstId o : b.comp(b.parent(own)).order) {
       if (!o.valid() || o == own) continue;
       if (o == b_.visits[reader].inst) return false;
