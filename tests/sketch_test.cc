@@ -26,7 +26,8 @@ ENTRY e {
  b = f32[16] parameter(1)
  n = s32[4,4] parameter(2)
  ROOT t = (f32[3,3,8,16], f32[16], s32[4,4]) tuple(w, b, n)
-})");
+})",
+                                           std::make_shared<Universe>(), {});
   Universe& u = m->u();
   std::vector<Value> given;
   for (size_t k = 0; k < 3; ++k)

@@ -164,9 +164,20 @@ class Inside::Comparison::Lockstep {
     const Module& b = b_.module->m();
     const InstId i = b_.visits[now].inst;
     if (role_of(b, i) == Role::kParameter) return true;
-    if (!a_.by_name.contains(b[i].name)) return false;
+    if (!a_.by_name.contains(b[i].name)) return constant_unread(i, a_.visits[before].inst);
     const uint32_t other = c_.counterpart(now);
     return other != UINT32_MAX && other != before && c_.agrees(b_.visits[now].term, a_.visits[other].term);
+  }
+
+  // A constant that was there, where nothing read it.
+  bool constant_unread(InstId now, InstId beside) {
+    const Module &a = a_.module->m(), &b = b_.module->m();
+    if (b.op(now) != Opcode::Constant) return false;
+    const auto& order = a.comp(a.parent(beside)).order;
+    return std::any_of(order.begin(), order.end(), [&](InstId i) {
+      return i.valid() && a[i].name == b[now].name &&
+             a_.module->canonical.operation(i) == b_.module->canonical.operation(now);
+    });
   }
 
   // Of `named`'s computation: one that gives, or gave, the value that was read, and stands in front of what reads
