@@ -11,11 +11,34 @@
 #include "ir/eval/kernels.h"
 #include "ir/literal.h"
 #include "parser/parser.h"
+#include "replay/judge/inside/inputs.h"
 #include "replay/judge/inside/walk.h"
 #include "replay/judge/npz.h"
 
 namespace hlo {
 namespace {
+
+// What sums of products over all but the last dimension give stays of the size of what they are multiplied with.
+TEST(Values, BalancedArgumentsKeepSizes) {
+  std::unique_ptr<Module> m = parse_module(R"(HloModule m
+ENTRY e {
+ w = f32[3,3,8,16] parameter(0)
+ b = f32[16] parameter(1)
+ n = s32[4,4] parameter(2)
+ ROOT t = (f32[3,3,8,16], f32[16], s32[4,4]) tuple(w, b, n)
+})",
+                                           std::make_shared<Universe>(), {});
+  Universe& u = m->u();
+  std::vector<Value> given;
+  for (size_t k = 0; k < 3; ++k)
+    given.push_back(seeded_input(u, m->shape_id(m->comp(m->entry()).params[k]), 1, k, false));
+  const std::vector<Value> made = balanced_arguments(*m, given);
+  double squares = 0;
+  for (int k = 0; k < 72 * 16; ++k) squares += std::pow(load_double(ElementType::F32, made[0].bytes() + 4 * k), 2);
+  EXPECT_NEAR(squares / (72 * 16), 2.0 / 72, 1e-6);
+  EXPECT_EQ(*made[1].data, *given[1].data);
+  EXPECT_EQ(*made[2].data, *given[2].data);
+}
 
 // Doubles become sixteen bits in one rounding, whichever way they go.
 TEST(Values, DoublesToHalves) {

@@ -56,7 +56,7 @@ constexpr int64_t kLargestSecondLook = int64_t{64} << 20;
 
 // Modules that are looked at with other inputs where nothing was found: how large, how many such inputs, how long.
 constexpr int64_t kLargestReach = int64_t{64} << 20;
-constexpr uint64_t kTurns = 7;
+constexpr uint64_t kTurns = 8;
 constexpr std::chrono::seconds kReachTime{10};
 
 // One module of a folder.
@@ -244,17 +244,21 @@ class FolderBisection {
       o.only = [this](const InputsTold& told) {
         return told.with_nan <= inside_->told.with_nan && told.infinite <= inside_->told.infinite;
       };
-      // Layers upon layers may leave nothing of drawn numbers but zeros: first, larger ones.
-      const bool scaled = turn == 0;
-      const Session* with = with_arguments(scaled ? scaled_arguments(*first_, session_->arguments(), 8, true)
-                                                  : seeded_arguments(*first_, kReachingFrom + turn - 1, false));
+      // Layers upon layers may leave nothing of drawn numbers but zeros, or nothing but what limits and a softmax make
+      // of large ones: first, larger ones, and such as keep their size.
+      const bool scaled = turn == 0, balanced = turn == 1;
+      const uint64_t seed = kReachingFrom + turn - 2;
+      const Session* with = with_arguments(scaled     ? scaled_arguments(*first_, session_->arguments(), 8, true)
+                                           : balanced ? balanced_arguments(*first_, session_->arguments())
+                                                      : seeded_arguments(*first_, seed, false));
       auto more = std::make_unique<InsideSearch>(search_inside(row_, *first_, *with, o));
       others_.pop_back();
       if (more->found.outcome == Bisection::kFound) {
         inside_ = std::move(more);
         add_inside(told_, row_, *inside_,
-                   scaled ? fmt::format("seed {}, positive and near 1", a_.seed)
-                          : fmt::format("seed {}", kReachingFrom + turn - 1));
+                   scaled     ? fmt::format("seed {}, positive and near 1", a_.seed)
+                   : balanced ? fmt::format("seed {}, of a size that layers keep", a_.seed)
+                              : fmt::format("seed {}", seed));
         return inside_->found;
       }
       asked += more->stages.size() > 1;

@@ -94,6 +94,10 @@ uint64_t Canonical::operation(InstId i) {
   return hash_combine(laid_out_.instruction(i), hash_bytes(m_.u().shape_text(m_.shape_id(m_.operand(i, 0)))));
 }
 
+uint64_t Canonical::library_call(InstId i) {
+  return hash_combine(plain_.elements(i), configured(m_.u().text(m_.attrs(i).text(Attr::backend_config))));
+}
+
 bool Canonical::commutes(const Module& m, InstId i) { return op_info(m.op(i)).commutative; }
 
 uint64_t Canonical::combined(InstId i, std::vector<uint64_t> operands) {

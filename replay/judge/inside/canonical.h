@@ -50,6 +50,8 @@ class Canonical {
     return operand_of(m.u(), number, m.shape_id(operand));
   }
   static uint64_t operand_of(Universe& u, uint64_t number, ShapeId shape);
+  // Of a library's call what it computes, whatever it gives besides: its shape does not count.
+  uint64_t library_call(InstId i);
   // What the computation's result is as an expression of its parameters.
   uint64_t computation(CompId c);
 

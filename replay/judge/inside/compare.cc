@@ -352,6 +352,28 @@ InsideFinding Inside::Comparison::describe(const Departed& d) {
   return f;
 }
 
+// What makes a value another one: itself, where it is made of the same values, or something that it is made of.
+Inside::Comparison::Departed Inside::Comparison::cause_of(const Departed& d) {
+  Departed named, placed;
+  if (d.operands_agree) return d;
+  const bool known = origin(d, &named);
+  const Module& b = b_.walked.module->m();
+  if (known && named.operands_agree && role_of(b, b_.walked.visits[named.now].inst) == Role::kOperation) return named;
+  // What is paired by its place alone may be another one: the results are one pair for sure.
+  const bool by_name = a_.walked.by_name.contains(b[b_.walked.visits[d.now].inst].name);
+  if (!by_name && lockstep_of_results(&placed)) return placed;
+  if (lockstep(d.before, d.now, &placed)) return placed;
+  return known ? named : rewired_behind(d);
+}
+
+// Of a loop what is another one inside of it.
+void Inside::Comparison::tell(const Departed& d, InsideStage* out) {
+  const bool loop = role_of(b_.walked.module->m(), b_.walked.visits[d.now].inst) == Role::kWhile &&
+                    role_of(a_.walked.module->m(), a_.walked.visits[d.before].inst) == Role::kWhile;
+  if (loop && later_trip(d.now, d.before, out)) return;
+  out->findings.push_back(describe(d));
+}
+
 void Inside::Comparison::describe_outputs(InsideStage* out) {
   reach_back(moved_);
   if (a_.devices == 1 && b_.devices > 1) {
@@ -382,12 +404,11 @@ void Inside::Comparison::describe_outputs(InsideStage* out) {
     bool looped = in_loops.contains(m.parent(b_.walked.visits[d.now].inst));
     if (!leads_to_outputs(d.now) && !looped) continue;
     if (loop < d.now) break;
-    Departed from;
-    out->findings.push_back(describe(d.operands_agree ? d : origin(d, &from) ? from : rewired_behind(d)));
+    tell(cause_of(d), out);
     return;
   }
   if (loop != UINT32_MAX) {
-    if (!later_trip(loop, out)) out->findings.push_back(describe({counterpart(loop), loop, true, false}));
+    tell({counterpart(loop), loop, true, false}, out);
     return;
   }
   // What moved has a value that something else had before: by what departed from operands that agree.
@@ -396,7 +417,12 @@ void Inside::Comparison::describe_outputs(InsideStage* out) {
       out->findings.push_back(describe(d));
       return;
     }
-  // No name is left of what was before: the first new value that is made of values that agree.
+  // No name is left of what was before: by the places of operands.
+  if (Departed from; lockstep_of_results(&from)) {
+    tell(from, out);
+    return;
+  }
+  // Or the first new value that is made of values that agree.
   uint32_t first = UINT32_MAX;
   for (uint32_t k : reached_) first = std::min(first, k);
   InsideFinding f;

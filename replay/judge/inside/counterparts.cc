@@ -4,6 +4,7 @@
 
 #include "replay/judge/inside/stage.h"
 #include "replay/judge/inside/stages.h"
+#include "replay/judge/inside/walk.h"
 #include "replay/record/match.h"
 
 namespace hlo {
@@ -192,6 +193,18 @@ bool Inside::Comparison::is_scratch(const Module& m, InstId i, size_t element) {
   return e.is_array() && e.rank() == 1 && (e.type == ElementType::U8 || e.type == ElementType::S8);
 }
 
+// The same but for the memory that a library's call works in, which the autotuner gives it.
+bool Inside::Comparison::same_operation(InstId before, InstId now) {
+  StageModule &a = *a_.walked.module, &b = *b_.walked.module;
+  auto memory = [](const Module& m, InstId i) {
+    const Shape& s = m.shape(i);
+    return s.is_tuple() && s.elements.size() == 2 && is_scratch(m, i, 1);
+  };
+  if (!memory(a.m(), before) || !memory(b.m(), now)) return a.canonical.operation(before) == b.canonical.operation(now);
+  return a.m().shape(before).elements[0] == b.m().shape(now).elements[0] &&
+         a.canonical.library_call(before) == b.canonical.library_call(now);
+}
+
 // What reads that value: by its number, which is its own where the value is new. Many an instruction has a zero: what
 // reads that one is told by the module, where only operations do.
 void Inside::Comparison::find_readers_of(uint32_t visit, std::vector<uint32_t>* out) {
@@ -241,8 +254,7 @@ Inside::Comparison::Fate Inside::Comparison::fate(uint32_t visit, bool* seen_bli
         continue;
       }
       const Visit& was = a_.walked.visits[old];
-      const bool same = role_of(a, was.inst) == role && a_.walked.module->canonical.operation(was.inst) ==
-                                                            b_.walked.module->canonical.operation(reader.inst);
+      const bool same = role_of(a, was.inst) == role && same_operation(was.inst, reader.inst);
       rewritten = rewritten || !same;
       const bool differs = !values_agree(reader, was);
       if (differs || (fresh(reader.term) && b.op(reader.inst) != Opcode::CustomCall)) {
@@ -301,7 +313,7 @@ bool Inside::Comparison::origin(const Departed& d, Departed* out) {
   bool found = false;
   for (size_t depth = 0; depth < kDeepest && pair_of_operands(at.before, at.now, &next); ++depth) {
     const Visit &v = b_.walked.visits[next.now], &w = a_.walked.visits[next.before];
-    const bool same = a_.walked.module->canonical.operation(w.inst) == b_.walked.module->canonical.operation(v.inst);
+    const bool same = same_operation(w.inst, v.inst);
     if (!same && !only_name(next)) break;
     at = next, found = true;
     if (!same) break;
@@ -315,6 +327,26 @@ bool Inside::Comparison::origin(const Departed& d, Departed* out) {
   return true;
 }
 
+// On scalars of which the two make another result, compared as stages are.
+bool Inside::Comparison::applied_by_values(CompId before, CompId now, InsideFinding* f) {
+  for (const std::vector<Value>& given : n_.scalars_that_tell(*a_.walked.module, before, *b_.walked.module, now)) {
+    std::vector<Term> terms;
+    Stage old, own;
+    --n_.stage;
+    for (const Value& v : given) terms.push_back(n_.place({v}));
+    old.walked = StageWalk(n_, a_.walked.module).run_computation(before, terms);
+    ++n_.stage;
+    own.walked = StageWalk(n_, b_.walked.module).run_computation(now, terms);
+    leaves_of(old.walked.result, &old.outputs), leaves_of(own.walked.result, &own.outputs);
+    own.local = own.outputs;
+    const InsideStage told = Comparison(n_, old, own, old.outputs).judge();
+    if (told.findings.empty() || !told.findings[0].after.valid() || !told.findings[0].before.valid()) continue;
+    f->applied_before = told.findings[0].before, f->applied_after = told.findings[0].after;
+    return true;
+  }
+  return false;
+}
+
 void Inside::Comparison::describe_applied(const Departed& d, InsideFinding* f) {
   StageModule &a = *a_.walked.module, &b = *b_.walked.module;
   const InstId was = a_.walked.visits[d.before].inst, is = b_.walked.visits[d.now].inst;
@@ -322,6 +354,7 @@ void Inside::Comparison::describe_applied(const Departed& d, InsideFinding* f) {
   for (size_t k = 0; k < b.m().called(is).size(); ++k) {
     const CompId c = a.m().called(was)[k], e = b.m().called(is)[k];
     if (a.canonical.computation(c) == b.canonical.computation(e)) continue;
+    if (applied_by_values(c, e, f)) return;
     InstId before, now;
     std::set<std::pair<uint32_t, uint32_t>> alike;
     if (!begin_to_differ(a, a.m().comp(c).root, b, b.m().comp(e).root, 0, alike, &before, &now)) continue;

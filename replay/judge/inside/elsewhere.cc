@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kCombinations = 256;
 constexpr size_t kTriesOfScalars = 24;
+constexpr size_t kMostThatTell = 8;
 
 bool is_flag_or_number(const Shape& s) {
   return s.is_array() && (s.type == ElementType::Pred || is_integral(s.type) || s.type == ElementType::F64);
@@ -98,6 +99,30 @@ double Numbering::applied_elsewhere(StageModule& a, CompId c, StageModule& b, Co
     worst = std::max(worst, deviation_of(u_, r, s));
   }
   return worst;
+}
+
+std::vector<std::vector<Value>> Numbering::scalars_that_tell(StageModule& a, CompId c, StageModule& b, CompId d) {
+  const Module &x = a.m(), &y = b.m();
+  const std::vector<InstId>&p = x.comp(c).params, &q = y.comp(d).params;
+  std::vector<std::vector<Value>> out;
+  if (!takes_same_scalars(x, p, y, q)) return out;
+  try {
+    // Parameters that belong together stand side by side (sorts), or in two halves (reductions).
+    for (size_t t = 0; t < 2 * kCombinations && out.size() < kMostThatTell; ++t) {
+      const size_t apart = t % 2 ? p.size() / 2 : 1;
+      const std::vector<uint64_t> which = combination(t / 2, p.size(), std::max<size_t>(apart, 1));
+      std::vector<Value> given;
+      for (size_t k = 0; k < p.size(); ++k) given.push_back(small_scalar(u_, x.shape_id(p[k]), which[k]));
+      std::vector<Value> other = given;
+      for (size_t k = 0; k < q.size(); ++k) other[k].shape = y.shape_id(q[k]);
+      const Value r = a.evaluators[0]->run_computation(c, given),
+                  s = b.evaluators[0]->run_computation(d, std::move(other));
+      if (deviation_of(u_, r, s) > 1e-6) out.push_back(std::move(given));
+    }
+  } catch (const Failure&) {
+    out.clear();
+  }
+  return out;
 }
 
 namespace {

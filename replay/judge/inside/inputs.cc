@@ -100,6 +100,26 @@ std::vector<Value> scaled_arguments(const Module& m, std::vector<Value> argument
   return arguments;
 }
 
+std::vector<Value> balanced_arguments(const Module& m, std::vector<Value> arguments) {
+  const Universe& u = m.u();
+  constexpr double kMostSummed = 4096;
+  for (Value& a : arguments)
+    change_leaves(u, a, [&](const Shape& s, Value& v) {
+      const int64_t n = s.elements_count();
+      if (!is_float(s.type) || s.rank() < 2 || n == 0) return;
+      const int width = storage_bytes(s.type);
+      char* data = v.mutable_bytes();
+      double squares = 0;
+      for (int64_t i = 0; i < n; ++i) squares += std::pow(load_double(s.type, data + i * width), 2);
+      const double summed = std::min(static_cast<double>(n / s.dims.back()), kMostSummed);
+      const double by = std::sqrt(2 / summed) / std::sqrt(squares / static_cast<double>(n));
+      if (!std::isfinite(by)) return;
+      for (int64_t i = 0; i < n; ++i)
+        store_double(s.type, data + i * width, load_double(s.type, data + i * width) * by);
+    });
+  return arguments;
+}
+
 int64_t bytes_inside(const Module& m) {
   Universe& u = m.u();
   Checked sum = 0;

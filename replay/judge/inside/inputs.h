@@ -18,6 +18,10 @@ bool has_edges(const Module& m);
 // Floats times so much; `positive`: magnitudes.
 std::vector<Value> scaled_arguments(const Module& m, std::vector<Value> arguments, double by, bool positive);
 
+// Floats of two dimensions or more brought to the size at which sums of products with them, over all dimensions but the
+// last, stay of the size of what they are multiplied with: layers upon layers neither vanish nor reach limits.
+std::vector<Value> balanced_arguments(const Module& m, std::vector<Value> arguments);
+
 // What values of the module take in f64, at least, while it is looked into: its parameters and its largest values.
 int64_t bytes_inside(const Module& m);
 

@@ -159,6 +159,9 @@ class Numbering {
   // give: with ties, zeros and both signs. Elementwise ones, and those of which the computations that they apply are
   // others (these on scalars). Negative where that cannot be tried, else the deviation of their results.
   double deviation_elsewhere(StageModule& a, InstId i, StageModule& b, InstId k);
+  // Of two computations of scalars: some scalars of which they make other results. Empty where none were found, or such
+  // cannot be tried.
+  std::vector<std::vector<Value>> scalars_that_tell(StageModule& a, CompId c, StageModule& b, CompId d);
 
   struct Count {
     int64_t operations = 0, again = 0;  // evaluated; of them to have a value again that was not kept

@@ -73,7 +73,16 @@ class Inside::Comparison {
   void find_readers_of(uint32_t visit, std::vector<uint32_t>* out);
   void judge_values(InsideStage* out);
   void describe_applied(const Departed& d, InsideFinding* f);
-  bool later_trip(uint32_t now, InsideStage* out);
+  bool applied_by_values(CompId before, CompId now, InsideFinding* f);
+  // By places of operands, down from a pair that differs, or from the results.
+  class Lockstep;
+  bool lockstep(uint32_t before, uint32_t now, Departed* out);
+  bool lockstep_of_results(Departed* out);
+  Departed cause_of(const Departed& d);
+  void tell(const Departed& d, InsideStage* out);
+  bool same_operation(InstId before, InstId now);
+  bool later_trip(uint32_t now, uint32_t before, InsideStage* out);
+  std::vector<size_t> elements_of_loop(uint32_t now, uint32_t before);
   uint32_t first_loop();
   void judge_endless(InsideStage* out);
   double apart(const Term& now, const Term& before, std::string* words);
@@ -96,6 +105,7 @@ class Inside::Comparison {
   bool placed_ = false;
   int renamed_ = -1;                // renamed_only(), once asked
   std::vector<uint32_t> not_told_;  // visits that these inputs do not tell from what was, and others were not tried
+  std::vector<size_t> elements_;    // of the result before, by elements of this one's, where it has others too
   std::vector<Term> moved_;         // outputs, as devices hold them
   double moved_by_ = 0;
 };
