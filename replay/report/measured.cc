@@ -5,6 +5,8 @@
 #include <set>
 
 #include "parser/proto_reader.h"
+#include "replay/report/graph_spans.h"
+#include "replay/report/same_compilation.h"
 
 namespace hlo {
 namespace {
@@ -15,9 +17,11 @@ class Joiner {
 
   void run() {
     choose_modules();
+    look_at_kernels();
     for (size_t k = 0; k < t_.tracks.size(); ++k) track(k);
     std::stable_sort(out_->spans.begin(), out_->spans.end(),
                      [&](const MeasuredSpan& a, const MeasuredSpan& b) { return span(a).begin < span(b).begin; });
+    add_kernels();
     order_ops();
     for (auto& [key, u] : unjoined_) out_->unjoined.push_back(std::move(u));
     for (auto& [key, u] : unnamed_) out_->unnamed.push_back(std::move(u));
@@ -36,6 +40,7 @@ class Joiner {
     std::string why_not;
   };
   using Key = std::pair<uint32_t, int64_t>;  // the module's name, its number
+  static Key key_of(const Span& s) { return {s.module, s.program}; }
 
   const Span& span(const MeasuredSpan& s) const { return t_.tracks[s.track].spans[s.span]; }
 
@@ -74,21 +79,50 @@ class Joiner {
     return {fits[0], ""};
   }
 
+  // Graphs' kernels to instructions, and whether the modules are the profile's at all.
+  void look_at_kernels() {
+    std::map<Key, std::vector<PlacedSpan>> of_module;
+    for (size_t t = 0; t < t_.tracks.size(); ++t) {
+      std::vector<bool> counted = counted_spans(t_.tracks[t], [&](const Span& s) { return container(s); });
+      for (size_t k = 0; k < counted.size(); ++k)
+        if (counted[k]) of_module[key_of(t_.tracks[t].spans[k])].push_back({t, k});
+    }
+    for (auto& [key, spans] : of_module) {
+      Choice& choice = chosen_.at(key);
+      if (choice.module == SIZE_MAX) continue;
+      const MeasuredModule& m = out_->modules[choice.module];
+      KernelsOfModule seen = kernels_of_module(t_, spans, m);
+      choice.why_not = seen.another_compilation;
+      if (!choice.why_not.empty()) {
+        choice.module = SIZE_MAX;
+        continue;
+      }
+      for (size_t k = 0; k < seen.graph_spans.size(); ++k) {
+        const PlacedSpan& at = seen.graph_spans[k];
+        in_graphs_.emplace(&t_.tracks[at.track].spans[at.span], std::move(seen.matches[k]));
+      }
+    }
+  }
+
   bool has_all(MeasuredModule& m, const std::set<uint32_t>& ops) {
     if (!m.read()) return false;
     return std::all_of(ops.begin(), ops.end(),
                        [&](uint32_t op) { return !op || m.by_name.contains(std::string(t_.text(op))); });
   }
 
-  // The instruction of a span, or why there is none.
-  InstId find(const Span& s, const Choice& choice, std::string* why) const {
+  // The instructions that a span may be of; why there are none.
+  std::vector<InstId> find(const Span& s, const Choice& choice, std::string* why) const {
     if (choice.module == SIZE_MAX) {
       *why = choice.why_not;
       return {};
     }
+    if (auto graph = in_graphs_.find(&s); graph != in_graphs_.end()) {
+      *why = fmt::format("kernels of a command buffer: {}", graph->second.why);
+      return graph->second.insts;
+    }
     const MeasuredModule& m = out_->modules[choice.module];
     auto at = m.by_name.find(std::string(t_.text(s.op)));
-    if (at != m.by_name.end()) return at->second;
+    if (at != m.by_name.end()) return {at->second};
     *why = fmt::format("module '{}' has no instruction of that name", m.name);
     return {};
   }
@@ -96,9 +130,10 @@ class Joiner {
   bool container(const Span& s) const {
     const Choice& choice = chosen_.at({s.module, s.program});
     std::string ignored;
-    InstId inst = find(s, choice, &ignored);
-    if (!inst.valid()) return container_by_name(t_, s);
-    Opcode op = out_->modules[choice.module].module->op(inst);
+    if (of_graph(t_, s)) return false;
+    const std::vector<InstId> insts = find(s, choice, &ignored);
+    if (insts.empty()) return container_by_name(t_, s);
+    Opcode op = out_->modules[choice.module].module->op(insts[0]);
     return op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call;
   }
 
@@ -127,24 +162,46 @@ class Joiner {
   }
 
   void add(size_t track, size_t place, const Span& s, const std::string& where) {
-    MeasuredSpan out{track, place, SIZE_MAX};
     out_->named += s.seconds;
-    const Choice& choice = chosen_.at({s.module, s.program});
+    const Choice& choice = chosen_.at(key_of(s));
     std::string why;
-    InstId inst = find(s, choice, &why);
-    if (inst.valid()) {
+    const std::vector<InstId> insts = find(s, choice, &why);
+    for (InstId inst : insts) add_to(choice.module, inst, {track, place, 0, insts.size()}, s);
+    if (!insts.empty()) {
       out_->joined += s.seconds;
-      auto [at, fresh] = ops_.try_emplace({choice.module, inst.value}, out_->ops.size());
-      if (fresh) out_->ops.push_back({choice.module, inst, 0, 0, s.seconds, s.seconds});
-      MeasuredOp& op = out_->ops[at->second];
-      ++op.count, op.seconds += s.seconds;
-      op.least = std::min(op.least, s.seconds), op.most = std::max(op.most, s.seconds);
-      out.op = at->second;
-    } else {
-      Unjoined& u = unjoined_.try_emplace({where, why}, Unjoined{where, why, 0, 0}).first->second;
-      u.seconds += s.seconds, ++u.spans;
+      if (insts.size() > 1) out_->ambiguous += s.seconds;
+      return;
     }
-    out_->spans.push_back(out);
+    Unjoined& u = unjoined_.try_emplace({where, why}, Unjoined{where, why, 0, 0}).first->second;
+    u.seconds += s.seconds, ++u.spans;
+    out_->spans.push_back({track, place, SIZE_MAX, 1});
+  }
+
+  void add_to(size_t module, InstId inst, MeasuredSpan placed, const Span& s) {
+    const double seconds = s.seconds / static_cast<double>(placed.ways);
+    auto [at, fresh] = ops_.try_emplace({module, inst.value}, out_->ops.size());
+    if (fresh) out_->ops.push_back({module, inst, 0, 0, 0, s.seconds, s.seconds, 0, 0, 0});
+    MeasuredOp& op = out_->ops[at->second];
+    ++op.count, op.seconds += seconds;
+    if (placed.ways > 1) op.ambiguous += seconds;
+    op.least = std::min(op.least, s.seconds), op.most = std::max(op.most, s.seconds);
+    // What is called alike: of a device its kernels.
+    KernelOf& kernel = kernels_[{at->second, s.details ? s.name : 0}];
+    ++kernel.spans, kernel.seconds += seconds;
+    if (s.details) kernel.details = s.details;
+    placed.op = at->second;
+    out_->spans.push_back(placed);
+  }
+
+  // Of each instruction's kernels the one that took most, and how often the least frequent ran.
+  void add_kernels() {
+    std::vector<double> most(out_->ops.size(), -1);
+    for (const auto& [key, kernel] : kernels_) {
+      MeasuredOp& op = out_->ops[key.first];
+      op.calls = op.calls ? std::min(op.calls, kernel.spans) : kernel.spans;
+      if (kernel.seconds <= most[key.first]) continue;
+      most[key.first] = kernel.seconds, op.kernel = key.second, op.details = kernel.details;
+    }
   }
 
   void order_ops() {
@@ -161,7 +218,14 @@ class Joiner {
 
   const Timeline& t_;
   Measured* out_;
+  struct KernelOf {
+    size_t spans = 0;
+    double seconds = 0;
+    uint32_t details = 0;
+  };
   std::map<Key, Choice> chosen_;
+  std::unordered_map<const Span*, NodeMatch> in_graphs_;
+  std::map<std::pair<size_t, uint32_t>, KernelOf> kernels_;  // by place in ops, and name
   std::map<std::pair<size_t, uint32_t>, size_t> ops_;
   std::map<std::pair<std::string, std::string>, Unjoined> unjoined_;
   std::map<std::string, Unjoined> unnamed_;  // by device or process
@@ -195,6 +259,7 @@ Measured join(const Timeline& timeline, std::vector<MeasuredModule> modules) {
   Measured out;
   out.modules = std::move(modules);
   Joiner(timeline, &out).run();
+  add_devices(timeline, &out);
   return out;
 }
 
@@ -202,7 +267,7 @@ std::vector<MeasuredModule> modules_of(const Timeline& timeline, const std::stri
   std::vector<MeasuredModule> out;
   for (const HeldModule& held : timeline.modules) {
     MeasuredModule m;
-    m.name = held.name, m.number = held.number, m.selector = label + ":" + held.label();
+    m.held = true, m.name = held.name, m.number = held.number, m.selector = label + ":" + held.label();
     m.load = [bytes = &held.bytes, where = m.selector] {
       return std::move(read_proto(*bytes, where, std::make_shared<Universe>()).module);
     };
