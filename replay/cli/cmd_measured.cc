@@ -25,14 +25,24 @@ struct ProfileView {
   Measured m;
   std::optional<DeviceSpec> device;                 // for bounds; none where nobody says one
   mutable std::map<size_t, ModuleCost> costs = {};  // of modules by number, as they are asked for
+  mutable std::map<size_t, std::vector<std::vector<InstId>>> callers = {};
   const Module& module(const MeasuredOp& op) const { return *m.modules[op.module].module; }
+  // What the cost is told of: of what runs inside of an asynchronous instruction its start.
+  InstId asynchronous(const MeasuredOp& op) const {
+    const Module& of = module(op);
+    auto known = callers.find(op.module);
+    if (known == callers.end()) known = callers.emplace(op.module, of.callers()).first;
+    for (InstId caller : known->second[of.parent(op.inst).value])
+      if (of.op(caller) == Opcode::AsyncStart) return caller;
+    return op.inst;
+  }
   // Of all runs; of what stands in a loop's body, once a call.
   double bound(const MeasuredOp& op) const {
     const MeasuredModule& of = m.modules[op.module];
     const bool entry = of.module->parent(op.inst) == of.module->entry();
     auto known = costs.find(op.module);
     if (known == costs.end()) known = costs.emplace(op.module, module_cost(module(op), *device)).first;
-    const KernelCost* k = known->second.of(op.inst);
+    const KernelCost* k = known->second.of(asynchronous(op));
     return k && k->times > 0 ? k->seconds / k->times * static_cast<double>(entry ? of.runs : op.calls) : 0;
   }
 };
@@ -409,13 +419,19 @@ std::optional<double> MeasuredTimes::seconds(size_t which, std::string_view inst
   const MeasuredModule& m = joined_.modules[which];
   auto at = m.by_name.find(std::string(instruction));
   if (at == m.by_name.end()) return {};
-  const MeasuredOp* op = joined_.find(which, at->second);
-  return op ? std::optional(op->seconds) : std::nullopt;
+  std::optional<double> seconds = joined_.seconds(which, at->second);
+  if (seconds && m.runs) *seconds /= static_cast<double>(m.runs);
+  return seconds;
 }
 
 std::vector<std::string> MeasuredTimes::in_words() const {
   if (table_) return {fmt::format("{} of kernels in the table", time_text(table_->all))};
-  return join_in_words(joined_, 5);
+  std::vector<std::string> out = join_in_words(joined_, 5);
+  const bool known = std::any_of(joined_.modules.begin(), joined_.modules.end(), [](const auto& m) { return m.runs; });
+  if (joined_.joined > 0)
+    out.push_back(known ? "measured times are of one run, on the average"
+                        : "measured times are of all runs: how many there were is not known");
+  return out;
 }
 
 int cmd_profile(const ProfileArgs& a) {

@@ -8,6 +8,7 @@
 #include "replay/cli/command.h"
 #include "replay/cli/engine.h"
 #include "replay/cli/looked_at.h"
+#include "replay/cli/measured.h"
 #include "replay/cli/other_files.h"
 #include "replay/installed/figures.h"
 #include "replay/os/confined_path.h"
@@ -16,6 +17,7 @@
 #include "replay/os/progress.h"
 #include "replay/os/terminal.h"
 #include "replay/record/import.h"
+#include "replay/record/profiles.h"
 #include "replay/record/replayer.h"
 #include "replay/record/run.h"
 #include "replay/record/start_stage.h"
@@ -108,9 +110,40 @@ void print_complaints(const Run& run) {
                                      : fmt::format(" ({} modules)", modules.size()));
 }
 
+std::vector<std::pair<double, size_t>> seconds_by_module(const Measured& m) {
+  std::vector<std::pair<double, size_t>> out;
+  for (size_t k = 0; k < m.modules.size(); ++k) out.emplace_back(0, k);
+  for (const MeasuredOp& op : m.ops) out[op.module].first += op.seconds;
+  std::erase_if(out, [](const auto& row) { return row.first <= 0; });
+  std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
+  if (out.size() > kShownModules) out.resize(kShownModules);
+  return out;
+}
+
+// What a profile says of the modules, most time first.
+void print_measured(const Run& run, const OpenArgs& a) {
+  const std::vector<LookedAt> looked = looked_at(a.folder);
+  const std::vector<std::string> found = a.profile.empty() ? profiles_beside(run.folder) : std::vector{a.profile};
+  if (found.empty() || a.profile == "none") return;
+  try {
+    const MeasuredTimes times(found[0], looked);
+    fmt::print("measured by {}:\n", printable(found[0]));
+    if (const Measured* m = times.joined())
+      for (const auto& [seconds, which] : seconds_by_module(*m))
+        fmt::print("  {:>6}  {:<28} {:>12} {}\n", printable(looked[which].selector), printable(looked[which].name()),
+                   time_text(seconds / static_cast<double>(std::max<size_t>(times.runs(which), 1))),
+                   times.runs(which) ? fmt::format("a call, in {}", times.runs(which)) : "in all calls");
+    for (const std::string& said : times.in_words()) fmt::print("  {}\n", printable(said));
+  } catch (const Failure& e) {
+    if (!a.profile.empty() || interrupted()) throw;
+    fmt::print("not measured: {}: {}\n", printable(found[0]), printable(first_line(e.what())));
+  }
+}
+
 int open_index(const Run& run, const OpenArgs& a) {
   std::vector<ModuleOverview> all = run_overview(run, a.gpu);
   print_index(run, all);
+  print_measured(run, a);
   print_complaints(run);
   const std::string folder = shell_word(run.folder), first = shell_word(run.folder + ":" + all[0].selector);
   fmt::print("next: hlo-replay {:<40} the first minute with one module\n", first);
@@ -276,6 +309,11 @@ int first_minute(const Run& run, const OpenArgs& a) {
   ModuleOverview o = module_overview(run, r, a.gpu, true);
   LookOptions options;
   options.frames = a.frames;
+  std::vector<LookedAt> looked;
+  if (o.last) {
+    looked = looked_at(a.folder);
+    if (looked.size() == 1) options.measured = measured_run(a.profile, run.folder, looked, 0);
+  }
   if (a.tries) options.tried = [&](std::vector<ModuleFinding>* all) { Trying(a, r, o).run(all); };
   print_look(first_look(o, options), a.folder);
   fmt::print("\n");

@@ -38,6 +38,8 @@ class Joiner {
   struct Choice {
     size_t module = SIZE_MAX;
     std::string why_not;
+    std::vector<size_t> fits = {};  // places of modules that it may be, before their kernels are looked at
+    bool exact = false;             // the first of them has the number, too
   };
   using Key = std::pair<uint32_t, int64_t>;  // the module's name, its number
   static Key key_of(const Span& s) { return {s.module, s.program}; }
@@ -49,34 +51,34 @@ class Joiner {
     std::map<Key, std::set<uint32_t>> named;
     for (const Track& track : t_.tracks)
       for (const Span& s : track.spans)
-        if (s.names_hlo()) named[{s.module, s.program}].insert(s.op);
+        if (s.names_hlo()) named[key_of(s)].insert(of_graph(t_, s) ? 0 : s.op);
     for (const auto& [key, ops] : named) chosen_[key] = choose(key, ops);
   }
 
   Choice choose(const Key& key, const std::set<uint32_t>& ops) {
     const std::string name(t_.text(key.first));
-    std::vector<size_t> fits;
+    Choice out;
+    std::vector<size_t>& fits = out.fits;
     for (size_t k = 0; k < out_->modules.size(); ++k)
       if (key.first == 0 || out_->modules[k].name == name) fits.push_back(k);
-    if (key.second >= 0 && key.first) {
-      std::vector<size_t> exact;
-      for (size_t k : fits)
-        if (out_->modules[k].number == key.second) exact.push_back(k);
-      if (exact.size() == 1) fits = exact;
-    }
+    const auto number_is = [&](size_t k) { return out_->modules[k].number == key.second; };
+    const bool exact = key.second >= 0 && key.first && std::count_if(fits.begin(), fits.end(), number_is) == 1;
     if (fits.size() > 1) {
-      std::erase_if(fits, [&](size_t k) { return !has_all(out_->modules[k], ops); });
+      // Numbers of a dump are not always those of the profiler: the others stand behind.
+      std::erase_if(fits, [&](size_t k) { return !(exact && number_is(k)) && !has_all(out_->modules[k], ops); });
+      if (exact) std::stable_partition(fits.begin(), fits.end(), number_is);
+      out.exact = exact;
       if (fits.empty())
-        return {SIZE_MAX, key.first ? fmt::format("of the modules called '{}' none has all of its instructions", name)
-                                    : "it says no module, and none has all of its instructions"};
+        out.why_not = key.first ? fmt::format("of the modules called '{}' none has all of its instructions", name)
+                                : "it says no module, and none has all of its instructions";
+    } else if (fits.empty()) {
+      out.why_not = fmt::format("no module '{}' among those that were given", name);
+    } else if (MeasuredModule& m = out_->modules[fits[0]]; !m.read()) {
+      out.why_not = fmt::format("module '{}' cannot be read: {}", m.name, m.unreadable), fits.clear();
     }
-    if (fits.size() > 1)
-      return {SIZE_MAX, key.first ? fmt::format("{} modules called '{}' fit; name one", fits.size(), name)
-                                  : fmt::format("it says no module, and {} fit; name one", fits.size())};
-    if (fits.empty()) return {SIZE_MAX, fmt::format("no module '{}' among those that were given", name)};
-    MeasuredModule& m = out_->modules[fits[0]];
-    if (!m.read()) return {SIZE_MAX, fmt::format("module '{}' cannot be read: {}", m.name, m.unreadable)};
-    return {fits[0], ""};
+    // What spans are loops is asked of the first; which one it is, their kernels decide.
+    if (!fits.empty() && (fits.size() == 1 || exact)) out.module = fits[0];
+    return out;
   }
 
   // Graphs' kernels to instructions, and whether the modules are the profile's at all.
@@ -87,20 +89,33 @@ class Joiner {
       for (size_t k = 0; k < counted.size(); ++k)
         if (counted[k]) of_module[key_of(t_.tracks[t].spans[k])].push_back({t, k});
     }
-    for (auto& [key, spans] : of_module) {
-      Choice& choice = chosen_.at(key);
-      if (choice.module == SIZE_MAX) continue;
-      const MeasuredModule& m = out_->modules[choice.module];
+    for (auto& [key, spans] : of_module) decide(chosen_.at(key), t_.text(key.first), spans);
+  }
+
+  void decide(Choice& choice, std::string_view name, const std::vector<PlacedSpan>& spans) {
+    std::vector<std::pair<size_t, KernelsOfModule>> left;
+    std::string why;
+    for (size_t k : choice.fits) {
+      MeasuredModule& m = out_->modules[k];
+      if (!m.read()) continue;
       KernelsOfModule seen = kernels_of_module(t_, spans, m);
-      choice.why_not = seen.another_compilation;
-      if (!choice.why_not.empty()) {
-        choice.module = SIZE_MAX;
-        continue;
-      }
-      for (size_t k = 0; k < seen.graph_spans.size(); ++k) {
-        const PlacedSpan& at = seen.graph_spans[k];
-        in_graphs_.emplace(&t_.tracks[at.track].spans[at.span], std::move(seen.matches[k]));
-      }
+      if (seen.another_compilation.empty())
+        left.emplace_back(k, std::move(seen));
+      else if (why.empty())
+        why = seen.another_compilation, m.another_compilation = why;
+      if (choice.exact && left.size() == 1) break;
+    }
+    if (choice.fits.empty()) return;
+    choice.module = left.size() == 1 ? left[0].first : SIZE_MAX;
+    if (left.empty()) choice.why_not = why.empty() ? "the module cannot be read" : why;
+    if (left.size() > 1)
+      choice.why_not = name.empty() ? fmt::format("it says no module, and {} fit; name one", left.size())
+                                    : fmt::format("{} modules called '{}' fit; name one", left.size(), name);
+    if (left.size() != 1) return;
+    KernelsOfModule& seen = left[0].second;
+    for (size_t k = 0; k < seen.graph_spans.size(); ++k) {
+      const PlacedSpan& at = seen.graph_spans[k];
+      in_graphs_.emplace(&t_.tracks[at.track].spans[at.span], std::move(seen.matches[k]));
     }
   }
 
@@ -253,6 +268,16 @@ const MeasuredOp* Measured::find(size_t module, InstId inst) const {
   for (const MeasuredOp& op : ops)
     if (op.module == module && op.inst == inst) return &op;
   return nullptr;
+}
+
+std::optional<double> Measured::seconds(size_t module, InstId inst) const {
+  const Module& m = *modules[module].module;
+  if (const MeasuredOp* op = find(module, inst)) return op->seconds;
+  if (m.op(inst) != Opcode::AsyncStart || m.called(inst).empty()) return {};
+  std::optional<double> out;
+  for (InstId i : m.live_order(m.called(inst)[0]))
+    if (const MeasuredOp* op = find(module, i)) out = out.value_or(0) + op->seconds;
+  return out;
 }
 
 Measured join(const Timeline& timeline, std::vector<MeasuredModule> modules) {

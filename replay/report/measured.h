@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -20,6 +21,7 @@ struct MeasuredModule {
   bool held = false;               // by the profile itself
   std::unique_ptr<Module> module;  // null before it is asked for, and where it cannot be read
   std::string unreadable;
+  std::string another_compilation;  // why nothing is joined to it, where the profile is of another one
   std::unordered_map<std::string, InstId> by_name;
   // How often it ran, at most: the fewest spans that an instruction of its entry computation has (one may have several:
   // a kernel and a copy). 0: no such instruction was seen.
@@ -71,6 +73,8 @@ struct Measured {
   std::vector<Unjoined> unjoined;   // spans that name an instruction that no module has
   std::vector<Unjoined> unnamed;    // of a device or process what names no instruction: Python, the runtime
   const MeasuredOp* find(size_t module, InstId inst) const;
+  // Of an instruction in all runs; of the start of an asynchronous one what runs inside. Nothing where nothing is seen.
+  std::optional<double> seconds(size_t module, InstId inst) const;
 };
 
 // A span belongs to the module of its number and name; else to the only one of its name, or the only one of that name
