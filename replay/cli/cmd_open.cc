@@ -17,7 +17,6 @@
 #include "replay/os/progress.h"
 #include "replay/os/terminal.h"
 #include "replay/record/import.h"
-#include "replay/record/profiles.h"
 #include "replay/record/replayer.h"
 #include "replay/record/run.h"
 #include "replay/record/start_stage.h"
@@ -33,7 +32,18 @@ namespace {
 
 constexpr size_t kShownModules = 60;
 
-Json overview_json(const ModuleOverview& o, const std::string& why) {
+Json measured_json(const std::optional<MeasuredRun>& m) {
+  if (!m) return {};
+  const bool joined = m->why_not.empty();
+  return {{"profile", m->file},
+          {"problem", m->why_not},
+          {"joined", m->joined},
+          {"runs", m->runs ? Json(m->runs) : Json()},
+          {"seconds", joined && m->seconds > 0 ? Json(m->seconds) : Json()},
+          {"between_seconds", joined && m->between > 0 ? Json(m->between) : Json()}};
+}
+
+Json overview_json(const ModuleOverview& o, const std::string& why, const std::optional<MeasuredRun>& measured) {
   const MemoryReport* memory = o.memory ? &*o.memory : nullptr;
   return {{"selector", o.selector},
           {"name", o.recording->module_name},
@@ -45,6 +55,7 @@ Json overview_json(const ModuleOverview& o, const std::string& why) {
           {"least_seconds", o.last ? Json(o.cost.seconds) : Json()},
           {"unknown_calls", o.last ? Json(o.cost.unknown_calls) : Json()},
           {"device", o.target.spec.name},
+          {"measured", measured_json(measured)},
           {"too_large", does_not_fit(memory ? memory->allocated : 0, o.target)},
           {"host_bytes", memory ? Json(memory->host) : Json()},
           {"memory_bytes", memory ? Json(memory->allocated) : Json()},
@@ -110,33 +121,34 @@ void print_complaints(const Run& run) {
                                      : fmt::format(" ({} modules)", modules.size()));
 }
 
-std::vector<std::pair<double, size_t>> seconds_by_module(const Measured& m) {
-  std::vector<std::pair<double, size_t>> out;
-  for (size_t k = 0; k < m.modules.size(); ++k) out.emplace_back(0, k);
-  for (const MeasuredOp& op : m.ops) out[op.module].first += op.seconds;
-  std::erase_if(out, [](const auto& row) { return row.first <= 0; });
-  std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
-  if (out.size() > kShownModules) out.resize(kShownModules);
-  return out;
+// Of an overview's module; nothing where there is no profile. `looked` and `runs` are one each.
+std::optional<MeasuredRun> measured_of(const ModuleOverview& o, const std::vector<LookedAt>& looked,
+                                       const std::vector<MeasuredRun>& runs) {
+  for (size_t k = 0; k < runs.size(); ++k)
+    if (looked.size() == 1 || looked[k].selector == o.selector) return runs[k];
+  return {};
 }
 
 // What a profile says of the modules, most time first.
 void print_measured(const Run& run, const OpenArgs& a) {
   const std::vector<LookedAt> looked = looked_at(a.folder);
-  const std::vector<std::string> found = a.profile.empty() ? profiles_beside(run.folder) : std::vector{a.profile};
-  if (found.empty() || a.profile == "none") return;
-  try {
-    const MeasuredTimes times(found[0], looked);
-    fmt::print("measured by {}:\n", printable(found[0]));
-    if (const Measured* m = times.joined())
-      for (const auto& [seconds, which] : seconds_by_module(*m))
-        fmt::print("  {:>6}  {:<28} {:>12} {}\n", printable(looked[which].selector), printable(looked[which].name()),
-                   time_text(seconds / static_cast<double>(std::max<size_t>(times.runs(which), 1))),
-                   times.runs(which) ? fmt::format("a call, in {}", times.runs(which)) : "in all calls");
-    for (const std::string& said : times.in_words()) fmt::print("  {}\n", printable(said));
-  } catch (const Failure& e) {
-    if (!a.profile.empty() || interrupted()) throw;
-    fmt::print("not measured: {}: {}\n", printable(found[0]), printable(first_line(e.what())));
+  const std::vector<MeasuredRun> runs = measured_runs(a.profile, run.folder, looked);
+  if (runs.empty()) return;
+  std::vector<std::pair<double, size_t>> order;
+  for (size_t k = 0; k < runs.size(); ++k)
+    if (runs[k].why_not.empty())
+      order.emplace_back(runs[k].seconds * static_cast<double>(std::max<size_t>(runs[k].runs, 1)), k);
+  std::stable_sort(order.begin(), order.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
+  if (order.empty())
+    fmt::print("not measured: {}: {}\n", printable(runs[0].file), printable(runs[0].why_not));
+  else
+    fmt::print("measured by {} ({}):\n", printable(runs[0].file), printable(runs[0].joined));
+  for (size_t k = 0; k < order.size() && k < kShownModules; ++k) {
+    const MeasuredRun& m = runs[order[k].second];
+    const LookedAt& l = looked[order[k].second];
+    fmt::print("  {:>6}  {:<28} {:>12} of kernels {}{}\n", printable(l.selector), printable(l.name()),
+               time_text(m.seconds), m.runs ? fmt::format("a call, the average of {}", m.runs) : "in all calls",
+               m.between > 0 ? fmt::format("; {} between them", time_text(m.between)) : "");
   }
 }
 
@@ -312,7 +324,7 @@ int first_minute(const Run& run, const OpenArgs& a) {
   std::vector<LookedAt> looked;
   if (o.last) {
     looked = looked_at(a.folder);
-    if (looked.size() == 1) options.measured = measured_run(a.profile, run.folder, looked, 0);
+    if (looked.size() == 1) options.measured = measured_of(o, looked, measured_runs(a.profile, run.folder, looked));
   }
   if (a.tries) options.tried = [&](std::vector<ModuleFinding>* all) { Trying(a, r, o).run(all); };
   print_look(first_look(o, options), a.folder);
@@ -330,6 +342,10 @@ int first_minute(const Run& run, const OpenArgs& a) {
 
 int open_json(const Run& run, const OpenArgs& a) {
   std::vector<ModuleOverview> all = run_overview(run, a.gpu);
+  std::vector<LookedAt> looked;
+  std::vector<MeasuredRun> measured;
+  if (std::any_of(all.begin(), all.end(), [](const ModuleOverview& o) { return o.last != nullptr; }))
+    looked = looked_at(a.folder), measured = measured_runs(a.profile, run.folder, looked);
   Json modules = Json::array();
   for (const Recording& r : run.modules) {
     modules.push_back(Json::parse(recording_json(r)));
@@ -337,7 +353,7 @@ int open_json(const Run& run, const OpenArgs& a) {
     for (const char* key : {"missing", "problems"}) j.emplace(key, Json::array());
     for (size_t k = 0; k < all.size(); ++k)
       if (all[k].recording == &r) {
-        j["overview"] = overview_json(all[k], worth_looking(all, k));
+        j["overview"] = overview_json(all[k], worth_looking(all, k), measured_of(all[k], looked, measured));
         j["findings"] = Json::array();
         if (!all[k].last) continue;
         Provenance stages(r, *all[k].last);

@@ -34,11 +34,11 @@ class MeasuredTimes {
   Measured joined_;
 };
 
-// A profile beside a module of a run, for the first minute: `given`, or where that is empty what lies in the folder or
-// beside it; nothing where none does, or `given` is "none". What was found and cannot be read is said, what was given
-// is refused: throws Failure. all[which] is looked at.
-std::optional<MeasuredRun> measured_run(const std::string& given, const std::string& folder,
-                                        const std::vector<LookedAt>& all, size_t which);
+// A profile beside the modules of a run, for the first minute, one for each of `all`: `given`, or where that is empty
+// what lies in the folder or beside it; empty where nothing does, or `given` is "none". What was found and cannot be
+// read is said, what was given is refused: throws Failure.
+std::vector<MeasuredRun> measured_runs(const std::string& given, const std::string& folder,
+                                       const std::vector<LookedAt>& all);
 
 // "between kernels: 1.2 ms (3.1 %) of 38.1 ms on /device:GPU:0, …".
 std::string device_in_words(const DeviceTime& d);

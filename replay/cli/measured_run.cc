@@ -4,6 +4,7 @@
 
 #include "replay/cli/measured.h"
 #include "replay/os/files.h"
+#include "replay/os/interrupt.h"
 #include "replay/record/profiles.h"
 #include "replay/report/kernels.h"
 
@@ -51,25 +52,31 @@ MeasuredRun run_of(std::shared_ptr<const MeasuredTimes> times, const std::string
 
 }  // namespace
 
-std::optional<MeasuredRun> measured_run(const std::string& given, const std::string& folder,
-                                        const std::vector<LookedAt>& all, size_t which) {
+std::vector<MeasuredRun> measured_runs(const std::string& given, const std::string& folder,
+                                       const std::vector<LookedAt>& all) {
   if (given == "none") return {};
-  if (!given.empty()) return run_of(std::make_shared<MeasuredTimes>(given, all), given, which);
-  const std::vector<std::string> found = profiles_beside(folder);
+  const std::vector<std::string> found = given.empty() ? profiles_beside(folder) : std::vector{given};
   if (found.empty()) return {};
-  MeasuredRun out;
-  out.file = found[0];
+  std::vector<MeasuredRun> out(all.size());
+  std::string why_not;
   std::error_code error;
-  if (std::filesystem::file_size(found[0], error) > kMostBytes || error) {
-    out.why_not = fmt::format("it is large; --profile={} reads it", found[0]);
-    return out;
+  if (given.empty() && (std::filesystem::file_size(found[0], error) > kMostBytes || error)) {
+    why_not = fmt::format("it is large; --profile={} reads it", found[0]);
+  } else {
+    try {
+      const auto times = std::make_shared<const MeasuredTimes>(found[0], all);
+      for (size_t k = 0; k < all.size(); ++k) out[k] = run_of(times, found[0], k);
+    } catch (const Failure& e) {
+      if (!given.empty() || interrupted()) throw;
+      why_not = first_line(e.what());
+    }
   }
-  try {
-    out = run_of(std::make_shared<MeasuredTimes>(found[0], all), found[0], which);
-  } catch (const Failure& e) {
-    out.why_not = first_line(e.what());
+  for (MeasuredRun& run : out) {
+    run.file = found[0];
+    if (!why_not.empty()) run.why_not = why_not;
+    if (found.size() > 1)
+      run.joined += fmt::format("; {} more host{}' profiles lie there", found.size() - 1, found.size() == 2 ? "" : "s");
   }
-  if (found.size() > 1) out.joined += fmt::format("; {} more hosts' profiles lie there", found.size() - 1);
   return out;
 }
 

@@ -81,8 +81,8 @@ class Evidence {
     for (const auto& [i, c] : counts_)
       if (c.kernels.size() == 1) all.push_back(c.spans);
     if (all.size() < 2) return;
-    std::nth_element(all.begin(), all.begin() + static_cast<ptrdiff_t>(all.size() / 2), all.end());
-    const size_t middle = all[all.size() / 2];
+    std::sort(all.begin(), all.end());
+    const size_t middle = all[(all.size() - 1) / 2];
     for (const auto& [i, c] : counts_)
       if (c.kernels.size() == 1 && (c.spans > 2 * middle + 2 || middle > 2 * c.spans + 2)) {
         wrong_seconds_ += c.seconds;
