@@ -26,6 +26,7 @@ class Evidence {
     }
     if (!out.graph_spans.empty()) graphs();
     counts();
+    says_module_ = !spans.empty() && at(spans.front()).module != 0;
     conclude(spans.empty() || m.held ? "" : held_differs(at(spans.front())));
   }
   KernelsOfModule out;
@@ -122,7 +123,8 @@ class Evidence {
 
   void conclude(std::string why) {
     const double names = static_cast<double>(names_.size());
-    if (wrong_seconds_ > kMostSeconds * seconds_ || static_cast<double>(wrong_.size()) > kMostNames * names) {
+    if ((says_module_ && wrong_seconds_ > kMostSeconds * seconds_) ||
+        static_cast<double>(wrong_.size()) > kMostNames * names) {
       why = fmt::format("{} of {} names, {:.0f} % of the time, disagree", wrong_.size(), names_.size(),
                         seconds_ > 0 ? std::min(100.0, 100 * wrong_seconds_ / seconds_) : 0);
       size_t told = 0;
@@ -145,6 +147,7 @@ class Evidence {
   std::unordered_set<InstId> plain_;
   std::map<InstId, Count> counts_;
   std::set<std::string> names_, wrong_;
+  bool says_module_ = false;
   double seconds_ = 0, wrong_seconds_ = 0;
 };
 
