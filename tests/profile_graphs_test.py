@@ -176,8 +176,9 @@ def another_compilation():
     good = [("loop_negate_fusion_1", 0, 0, 5), ("Memset 0", 4, 6, 1), (NVJET, 5, 8, 40), (NVJET, 6, 55, 60), ("loop_exp_fusion_4", 3, 116, 9)]
     expect("the right one", Case(text, gpu(graph(good))).seen["joined_share"] == 1)
     refused("kernels", text, graph([("loop_negate_fusion_1", 0, 0, 5), ("loop_tanh_fusion_8", 1, 6, 50)]), "loop_tanh_fusion_8")
-    # The names are there, in another order.
-    refused("order", text, graph([("loop_exp_fusion_4", 0, 0, 50), ("input_reduce_fusion", 1, 50, 9)]), "input_reduce_fusion")
+    # The names are there, in another order; one is not there at all.
+    refused("order", text, graph([("loop_exp_fusion_4", 0, 0, 50), ("loop_negate_fusion_1", 1, 50, 9)]), "2 of 2 names")
+    refused("one more", text, graph([("loop_exp_fusion_4", 0, 0, 50), ("input_reduce_fusion", 1, 50, 9)]), "input_reduce_fusion")
     refused("instructions", text, [kernel("loop_tanh_fusion_8", "loop_tanh_fusion.8", 0, 9), kernel("loop_exp_fusion_4", "loop_exp_fusion.4", 10, 1)], "loop_tanh_fusion.8")
     # An instruction of that name is there, and does something else than the kernel.
     refused("kernel of a fusion", text, [kernel("loop_exp_fusion_4", "loop_negate_fusion.1", 0, 9), kernel("loop_exp_fusion_4", "loop_exp_fusion.4", 10, 1)], "loop_exp_fusion_4")

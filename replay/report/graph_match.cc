@@ -110,6 +110,7 @@ class GraphMatcher {
     for (size_t k = 0; k < graph.nodes.size(); ++k)
       (launches.has(graph.nodes[k].kernel) ? named_ : others_).push_back(k);
     segments();
+    keep_order();
   }
 
   std::vector<GraphSegment>& found() { return segments_; }
@@ -167,6 +168,22 @@ class GraphMatcher {
       prefer_graphs(&best.fits);
       at += best.nodes.size();
       segments_.push_back(std::move(best));
+    }
+  }
+
+  // Rows of one sequence stand in it as the graph launches them, or the graph is of no such module.
+  void keep_order() {
+    std::map<size_t, size_t> ends;  // of sequences: how far they are launched
+    for (GraphSegment& s : segments_) {
+      std::vector<Fit> left;
+      for (const Fit& fit : s.fits)
+        if (!ends.contains(fit.sequence) || ends[fit.sequence] < fit.places.front()) left.push_back(fit);
+      if (left.empty() && !s.fits.empty()) {
+        for (GraphSegment& none : segments_) none.fits.clear();
+        return;
+      }
+      s.fits = std::move(left);
+      if (s.fits.size() == 1) ends[s.fits[0].sequence] = s.fits[0].places.back();
     }
   }
 
