@@ -241,6 +241,12 @@ def first_minute():
         expect("measured first", [r[0] for r in rows if len(r) > 6 and r[1] == "us"][:4] == ["10.000", "101.000", "9.000", "5.000"], rows)
         expect("not asked for", "measured:" not in look("--profile=none"), look("--profile=none"))
         (at / "host.xplane.pb").unlink()
+    shutil.copy(case.profile, root / "host.xplane.pb")
+    code, out, error = run(f"{dump}:0001")
+    expect("the only module by its number", code == 0 and "the average of 4" in out and not list(root.glob("*.replay")), out + error)
+    (root / "host.xplane.pb").unlink()
+    code, _, error = run(f"{dump}:after_opt")
+    expect("a stage without a command", code == 2 and "names a stage" in error, error)
     expect("by name", "the average of 4" in look(f"--profile={case.profile}"))
     data = json.loads(run("open", dump, f"--profile={case.profile}", "--json")[1])["modules"][0]["overview"]["measured"]
     expect("as JSON", (data["runs"], round(data["seconds"] * 1e6, 3), round(data["between_seconds"] * 1e6, 3)) == (4, 115, 10), data)
