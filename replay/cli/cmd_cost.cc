@@ -50,8 +50,11 @@ void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& dev
     if (std::optional<MeasuredOverBound> over = usual_over_bound(m, k, device); over && !usual.contains(kind))
       usual[kind] = fmt::format("; such as the dearest took {} (on an {})", in_words(*over), kMeasuredCard);
   }
-  for (size_t n = 0; n < cost.kernels.size() && n < most; ++n) {
-    const KernelCost& k = cost.kernels[n];
+  std::vector<std::pair<double, const KernelCost*>> order;  // as measured, else as they are dear
+  for (const KernelCost& k : cost.kernels) order.emplace_back(profile.of(m.inst_name(k.inst)).value_or(0), &k);
+  std::stable_sort(order.begin(), order.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
+  for (size_t n = 0; n < order.size() && n < most; ++n) {
+    const KernelCost& k = *order[n].second;
     const SourceLine line = lines.kernel(k.inst);
     std::string from = kernel_op_name(m, k.inst);
     fmt::print("{}{:>12} {:>8} {:>12.4g} {:>12.4g} {:>8}  {} ({}){}{}\n", measured(m.inst_name(k.inst)),

@@ -6,8 +6,10 @@
 
 #include "replay/cli/command.h"
 #include "replay/cli/looked_at.h"
+#include "replay/cli/measured.h"
 #include "replay/os/files.h"
 #include "replay/os/terminal.h"
+#include "replay/record/file_kind.h"
 #include "replay/record/import.h"
 #include "replay/record/run.h"
 #include "replay/report/answers.h"
@@ -86,24 +88,51 @@ std::optional<int> explain_computation(const ExplainArgs& a, std::vector<Recordi
   return kYes;
 }
 
+struct TimeOfOne {
+  double seconds = 0, share = 0;  // of all its spans; of all that is counted
+  size_t calls = 0;
+  std::string kernel;   // the instruction that has the time; empty: none of the names has any
+  std::string why_not;  // the profile is of another compilation
+};
+
+// Of the first of these names that has some. Kernels of a device are joined to the modules; a trace that names its
+// instructions itself, and a table of kernels, is asked by name.
+TimeOfOne time_of_one(const ExplainArgs& a, const std::vector<std::string>& names) {
+  TimeOfOne out;
+  const std::vector<LookedAt> all = looked_at(a.file);
+  const std::string text = read_file(a.trace);
+  if (file_kind(a.trace, text) != FileKind::kTable) {
+    const MeasuredTimes times(a.trace, all);
+    const Measured& m = *times.joined();
+    for (const MeasuredModule& module : m.modules)
+      if (!module.another_compilation.empty()) out.why_not = module.another_compilation;
+    for (const std::string& name : names)
+      for (size_t which = 0; out.kernel.empty() && which < m.modules.size(); ++which) {
+        auto at = m.modules[which].by_name.find(name);
+        if (at == m.modules[which].by_name.end()) continue;
+        const MeasuredOp* op = m.find(which, at->second);
+        if (op) out = TimeOfOne{op->seconds, op->seconds / std::max(m.named, 1e-300), op->calls, name, ""};
+      }
+    if (!out.kernel.empty() || !out.why_not.empty() || !m.devices.empty()) return out;
+  }
+  TraceTimes times = read_trace(text, a.trace);
+  for (const std::string& name : names)
+    if (out.kernel.empty() && !name.empty() && time_of(times, name, &out.seconds, &out.calls)) out.kernel = name;
+  out.share = times.all > 0 ? out.seconds / times.all : 0;
+  return out;
+}
+
 int explain_instruction(const ExplainArgs& a, std::vector<Recording>& all) {
   if (!has_instruction(all, a.instruction))
     if (std::optional<int> code = explain_computation(a, all)) return *code;
   History h = history_of_one(a, all);
   // The kernel is named after what the instruction ended as, or after the fusion that took it.
-  double seconds = 0, share = 0;
-  size_t calls = 0;
-  std::string kernel;
-  if (!a.trace.empty()) {
-    TraceTimes times = read_trace(read_file(a.trace), a.trace);
-    std::vector<std::string> names{a.instruction};
-    for (const HistoryEvent& e : h.events) names.push_back(e.name);
-    names.push_back(h.fusion);
-    std::reverse(names.begin(), names.end());
-    for (const std::string& name : names)
-      if (kernel.empty() && !name.empty() && time_of(times, name, &seconds, &calls)) kernel = name;
-    share = times.all > 0 ? seconds / times.all : 0;
-  }
+  std::vector<std::string> names{a.instruction};
+  for (const HistoryEvent& e : h.events) names.push_back(e.name);
+  names.push_back(h.fusion);
+  std::reverse(names.begin(), names.end());
+  const TimeOfOne time = a.trace.empty() ? TimeOfOne() : time_of_one(a, names);
+  const auto& [seconds, share, calls, kernel, why_not] = time;
   if (a.json) {
     Json j = history_json(h);
     j["time"] = Json();
@@ -125,9 +154,10 @@ int explain_instruction(const ExplainArgs& a, std::vector<Recording>& all) {
   for (const std::string& line : h.buffers) fmt::print("buffer: {}\n", line);
   for (const std::string& line : h.thunks) fmt::print("thunk: {}\n", line);
   if (!a.trace.empty())
-    fmt::print("time: {}\n", kernel.empty() ? "the trace names neither it nor what took it"
-                                            : fmt::format("{:.3f} ms in {} call(s) of {}, {:.1f} % of the trace",
-                                                          seconds * 1e3, calls, kernel, 100 * share));
+    fmt::print("time: {}\n", !why_not.empty() ? why_not
+                             : kernel.empty() ? "the trace names neither it nor what took it"
+                                              : fmt::format("{:.3f} ms in {} call(s) of {}, {:.1f} % of the trace",
+                                                            seconds * 1e3, calls, kernel, 100 * share));
   for (const std::string& f : h.unread) fmt::print("not readable: {}\n", f);
   return kYes;
 }

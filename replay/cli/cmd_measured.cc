@@ -12,6 +12,7 @@
 #include "replay/record/file_kind.h"
 #include "replay/record/target.h"
 #include "replay/report/kernels.h"
+#include "replay/report/occupancy.h"
 
 namespace hlo {
 namespace {
@@ -24,17 +25,35 @@ struct ProfileView {
   Measured m;
   std::optional<DeviceSpec> device;                 // for bounds; none where nobody says one
   mutable std::map<size_t, ModuleCost> costs = {};  // of modules by number, as they are asked for
+  mutable std::map<size_t, std::vector<std::vector<InstId>>> callers = {};
   const Module& module(const MeasuredOp& op) const { return *m.modules[op.module].module; }
-  // Of all runs; of what stands in a loop's body, once a span.
+  // What the cost is told of: of what runs inside of an asynchronous instruction its start.
+  InstId asynchronous(const MeasuredOp& op) const {
+    const Module& of = module(op);
+    auto known = callers.find(op.module);
+    if (known == callers.end()) known = callers.emplace(op.module, of.callers()).first;
+    for (InstId caller : known->second[of.parent(op.inst).value])
+      if (of.op(caller) == Opcode::AsyncStart) return caller;
+    return op.inst;
+  }
+  // Of all runs; of what stands in a loop's body, once a call.
   double bound(const MeasuredOp& op) const {
     const MeasuredModule& of = m.modules[op.module];
     const bool entry = of.module->parent(op.inst) == of.module->entry();
     auto known = costs.find(op.module);
     if (known == costs.end()) known = costs.emplace(op.module, module_cost(module(op), *device)).first;
-    const KernelCost* k = known->second.of(op.inst);
-    return k && k->times > 0 ? k->seconds / k->times * static_cast<double>(entry ? of.runs : op.count) : 0;
+    const KernelCost* k = known->second.of(asynchronous(op));
+    return k && k->times > 0 ? k->seconds / k->times * static_cast<double>(entry ? of.runs : op.calls) : 0;
   }
 };
+
+// By the data sheet, of the registers and shared memory that the device tells.
+std::optional<Occupancy> own_occupancy(const ProfileView& v, const KernelDetails& k) {
+  const int64_t threads = k.block[0] * k.block[1] * k.block[2];
+  if (!v.device || !v.device->is_gpu() || threads < 1 || threads > 1024) return {};
+  return occupancy_of(*v.device, k.registers,
+                      std::max<int64_t>(k.static_shared, 0) + std::max<int64_t>(k.dynamic_shared, 0), threads);
+}
 
 // What a fusion runs, without parameters and the like.
 std::vector<InstId> contents(const Module& m, InstId inst) {
@@ -45,6 +64,24 @@ std::vector<InstId> contents(const Module& m, InstId inst) {
       if (m.alive(i) && m.op(i) != Opcode::Parameter && m.op(i) != Opcode::Constant && m.op(i) != Opcode::Tuple &&
           m.op(i) != Opcode::GetTupleElement)
         out.push_back(i);
+  return out;
+}
+
+// What the device says of the kernel that takes most of an instruction's time, and the data sheet of it.
+Json kernel_json(const ProfileView& v, const MeasuredOp& op) {
+  const std::optional<KernelDetails> k = kernel_details(v.timeline.text(op.details));
+  if (!op.kernel || !k) return {};
+  Json out{{"name", v.timeline.text(op.kernel)},
+           {"registers", k->registers},
+           {"static_shared_bytes", k->static_shared},
+           {"dynamic_shared_bytes", k->dynamic_shared},
+           {"grid", k->grid},
+           {"block", k->block},
+           {"occupancy", k->occupancy < 0 ? Json() : Json(k->occupancy)},
+           {"estimated_occupancy", Json()},
+           {"limiter", Json()}};
+  if (const std::optional<Occupancy> own = own_occupancy(v, *k))
+    out["estimated_occupancy"] = own->share, out["limiter"] = own->limiter;
   return out;
 }
 
@@ -61,7 +98,10 @@ Json op_json(const ProfileView& v, const MeasuredOp& op) {
           {"opcode", op_text(m.op(op.inst))},
           {"class", kernel_class(m, op.inst)},
           {"count", op.count},
+          {"calls", op.calls},
           {"seconds", op.seconds},
+          {"ambiguous_seconds", op.ambiguous},
+          {"kernel", kernel_json(v, op)},
           {"share", op.seconds / std::max(v.m.named, 1e-300)},
           {"least_span", op.least},
           {"most_span", op.most},
@@ -79,6 +119,7 @@ Json span_json(const ProfileView& v, const MeasuredSpan& s) {
            {"track", track.group + " " + track.name},
            {"names", v.timeline.text(span.op)},
            {"instruction", Json()},
+           {"ways", s.ways},
            {"module", v.timeline.text(span.module)},
            {"source", ""},
            {"op_name", ""}};
@@ -117,6 +158,20 @@ Json unjoined_json(const std::vector<Unjoined>& list) {
   Json out = Json::array();
   for (const Unjoined& u : list)
     out.push_back({{"where", u.where}, {"why", u.why}, {"seconds", u.seconds}, {"spans", u.spans}});
+  return out;
+}
+
+Json devices_json(const Measured& m) {
+  Json out = Json::array();
+  for (const DeviceTime& d : m.devices)
+    out.push_back({{"where", d.where},
+                   {"streams", d.tracks},
+                   {"kernels", d.kernels},
+                   {"runs", d.runs},
+                   {"span_seconds", d.span},
+                   {"busy_seconds", d.busy},
+                   {"between_seconds", d.between()},
+                   {"between_within_runs", d.runs ? Json(d.within) : Json()}});
   return out;
 }
 
@@ -167,6 +222,8 @@ int profile_json(const ProfileView& v) {
               {"named_seconds", v.m.named},
               {"joined_seconds", v.m.joined},
               {"joined_share", v.m.named > 0 ? Json(v.m.joined / v.m.named) : Json()},
+              {"ambiguous_seconds", v.m.ambiguous},
+              {"devices", devices_json(v.m)},
               {"modules", modules},
               {"instructions", ops},
               {"rows", rows},
@@ -227,6 +284,18 @@ void print_spans(const ProfileView& v, const std::vector<MeasuredSpan>& spans) {
   if (spans.size() > v.a.most) fmt::print("… and {} more (--most)\n", spans.size() - v.a.most);
 }
 
+void print_kernel(const ProfileView& v, const MeasuredOp& op) {
+  const std::optional<KernelDetails> k = kernel_details(v.timeline.text(op.details));
+  if (!op.kernel || !k) return;
+  std::string own;
+  if (const std::optional<Occupancy> o = own_occupancy(v, *k))
+    own = fmt::format("; {:.1f} % by the data sheet, limited by {}", 100 * o->share, o->limiter);
+  fmt::print("kernel: {}\n  grid {}, block {}, {} registers, {} bytes of shared memory and {} more at launch{}{}\n",
+             printable(v.timeline.text(op.kernel)), fmt::join(k->grid, "x"), fmt::join(k->block, "x"), k->registers,
+             std::max<int64_t>(k->static_shared, 0), std::max<int64_t>(k->dynamic_shared, 0),
+             k->occupancy < 0 ? "" : fmt::format(", occupancy at most {:.1f} %", 100 * k->occupancy), own);
+}
+
 void print_op(const ProfileView& v, const MeasuredOp& op) {
   const Module& m = v.module(op);
   PrintOptions brief;
@@ -235,7 +304,11 @@ void print_op(const ProfileView& v, const MeasuredOp& op) {
              printable(v.m.modules[op.module].name), time_text(op.seconds), op.count, time_text(op.least),
              time_text(op.most), percent(op.seconds, v.m.named), time_text(v.m.named));
   fmt::print("  {}\n", printable(print_instruction(m, op.inst, brief)));
+  if (op.ambiguous > 0)
+    fmt::print("of that {} in kernels that may be others', too: each is split evenly among them\n",
+               time_text(op.ambiguous));
   if (v.device) fmt::print("at least {} on {}\n", time_text(v.bound(op)), v.device->name);
+  print_kernel(v, op);
   std::vector<SourceLine> stack = source_stack(m, op.inst);
   if (stack.empty())
     if (SourceLine line = kernel_source_line(m, op.inst); line.known()) stack.push_back(line);
@@ -284,6 +357,15 @@ std::vector<MeasuredModule> measured_modules(const std::vector<LookedAt>& all) {
   return out;
 }
 
+std::string device_in_words(const DeviceTime& d) {
+  std::string out = fmt::format("between kernels: {} ({:.1f} %) of {} on {}", time_text(d.between()),
+                                percent(d.between(), d.span), time_text(d.span), d.where);
+  if (d.runs)
+    out += fmt::format(", {} of it between kernels of one run (launches, the host), the rest between {} run{}",
+                       time_text(d.within), d.runs, d.runs == 1 ? "" : "s");
+  return out;
+}
+
 std::vector<std::string> join_in_words(const Measured& m, size_t most) {
   std::vector<std::string> out;
   size_t joined = 0, used = 0;
@@ -297,9 +379,13 @@ std::vector<std::string> join_in_words(const Measured& m, size_t most) {
     out.push_back(fmt::format("{:.1f} % of {} joined: {} of {} spans that name an instruction, {} of {} module{}",
                               percent(m.joined, m.named), time_text(m.named), joined, m.spans.size(), used,
                               m.modules.size(), m.modules.size() == 1 ? "" : "s"));
+  if (m.ambiguous > 0)
+    out.push_back(fmt::format("ambiguous: {} ({:.2f} %) in kernels that may be of several instructions: split evenly",
+                              time_text(m.ambiguous), percent(m.ambiguous, m.named)));
+  for (size_t k = 0; k < m.devices.size() && k < most; ++k) out.push_back(device_in_words(m.devices[k]));
   std::string runs;
   for (size_t k = 0; k < m.modules.size(); ++k)
-    if (seen[k] && m.modules[k].runs && out.size() < 2 && runs.size() < 200)
+    if (seen[k] && m.modules[k].runs && runs.size() < 200)
       runs += fmt::format("{}{} {} times", runs.empty() ? "" : ", ", m.modules[k].name, m.modules[k].runs);
   if (!runs.empty()) out.push_back("ran: " + runs);
   auto list = [&](const std::vector<Unjoined>& all, const char* what) {
@@ -333,13 +419,19 @@ std::optional<double> MeasuredTimes::seconds(size_t which, std::string_view inst
   const MeasuredModule& m = joined_.modules[which];
   auto at = m.by_name.find(std::string(instruction));
   if (at == m.by_name.end()) return {};
-  const MeasuredOp* op = joined_.find(which, at->second);
-  return op ? std::optional(op->seconds) : std::nullopt;
+  std::optional<double> seconds = joined_.seconds(which, at->second);
+  if (seconds && m.runs) *seconds /= static_cast<double>(m.runs);
+  return seconds;
 }
 
 std::vector<std::string> MeasuredTimes::in_words() const {
   if (table_) return {fmt::format("{} of kernels in the table", time_text(table_->all))};
-  return join_in_words(joined_, 5);
+  std::vector<std::string> out = join_in_words(joined_, 5);
+  const bool known = std::any_of(joined_.modules.begin(), joined_.modules.end(), [](const auto& m) { return m.runs; });
+  if (joined_.joined > 0)
+    out.push_back(known ? "measured times are of one run, on the average"
+                        : "measured times are of all runs: how many there were is not known");
+  return out;
 }
 
 int cmd_profile(const ProfileArgs& a) {

@@ -8,6 +8,7 @@
 #include "replay/cli/command.h"
 #include "replay/cli/engine.h"
 #include "replay/cli/looked_at.h"
+#include "replay/cli/measured.h"
 #include "replay/cli/other_files.h"
 #include "replay/installed/figures.h"
 #include "replay/os/confined_path.h"
@@ -31,7 +32,18 @@ namespace {
 
 constexpr size_t kShownModules = 60;
 
-Json overview_json(const ModuleOverview& o, const std::string& why) {
+Json measured_json(const std::optional<MeasuredRun>& m) {
+  if (!m) return {};
+  const bool joined = m->why_not.empty();
+  return {{"profile", m->file},
+          {"problem", m->why_not},
+          {"joined", m->joined},
+          {"runs", m->runs ? Json(m->runs) : Json()},
+          {"seconds", joined && m->seconds > 0 ? Json(m->seconds) : Json()},
+          {"between_seconds", joined && m->between > 0 ? Json(m->between) : Json()}};
+}
+
+Json overview_json(const ModuleOverview& o, const std::string& why, const std::optional<MeasuredRun>& measured) {
   const MemoryReport* memory = o.memory ? &*o.memory : nullptr;
   return {{"selector", o.selector},
           {"name", o.recording->module_name},
@@ -43,6 +55,7 @@ Json overview_json(const ModuleOverview& o, const std::string& why) {
           {"least_seconds", o.last ? Json(o.cost.seconds) : Json()},
           {"unknown_calls", o.last ? Json(o.cost.unknown_calls) : Json()},
           {"device", o.target.spec.name},
+          {"measured", measured_json(measured)},
           {"too_large", does_not_fit(memory ? memory->allocated : 0, o.target)},
           {"host_bytes", memory ? Json(memory->host) : Json()},
           {"memory_bytes", memory ? Json(memory->allocated) : Json()},
@@ -108,9 +121,46 @@ void print_complaints(const Run& run) {
                                      : fmt::format(" ({} modules)", modules.size()));
 }
 
+// `DIR:0000` of the only module is a stage to every other command.
+const std::string& named_modules(const Run& run, const OpenArgs& a) {
+  return names_modules(a.folder) ? a.folder : run.folder;
+}
+
+// Of an overview's module; nothing where there is no profile. `looked` and `runs` are one each.
+std::optional<MeasuredRun> measured_of(const ModuleOverview& o, const std::vector<LookedAt>& looked,
+                                       const std::vector<MeasuredRun>& runs) {
+  for (size_t k = 0; k < runs.size(); ++k)
+    if (looked.size() == 1 || looked[k].selector == o.selector) return runs[k];
+  return {};
+}
+
+// What a profile says of the modules, most time first.
+void print_measured(const Run& run, const OpenArgs& a) {
+  const std::vector<LookedAt> looked = looked_at(named_modules(run, a));
+  const std::vector<MeasuredRun> runs = measured_runs(a.profile, run.folder, looked);
+  if (runs.empty()) return;
+  std::vector<std::pair<double, size_t>> order;
+  for (size_t k = 0; k < runs.size(); ++k)
+    if (runs[k].why_not.empty())
+      order.emplace_back(runs[k].seconds * static_cast<double>(std::max<size_t>(runs[k].runs, 1)), k);
+  std::stable_sort(order.begin(), order.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
+  if (order.empty())
+    fmt::print("not measured: {}: {}\n", printable(runs[0].file), printable(runs[0].why_not));
+  else
+    fmt::print("measured by {} ({}):\n", printable(runs[0].file), printable(runs[0].joined));
+  for (size_t k = 0; k < order.size() && k < kShownModules; ++k) {
+    const MeasuredRun& m = runs[order[k].second];
+    const LookedAt& l = looked[order[k].second];
+    fmt::print("  {:>6}  {:<28} {:>12} of kernels {}{}\n", printable(l.selector), printable(l.name()),
+               time_text(m.seconds), m.runs ? fmt::format("a call, the average of {}", m.runs) : "in all calls",
+               m.between > 0 ? fmt::format("; {} between them", time_text(m.between)) : "");
+  }
+}
+
 int open_index(const Run& run, const OpenArgs& a) {
   std::vector<ModuleOverview> all = run_overview(run, a.gpu);
   print_index(run, all);
+  print_measured(run, a);
   print_complaints(run);
   const std::string folder = shell_word(run.folder), first = shell_word(run.folder + ":" + all[0].selector);
   fmt::print("next: hlo-replay {:<40} the first minute with one module\n", first);
@@ -276,6 +326,11 @@ int first_minute(const Run& run, const OpenArgs& a) {
   ModuleOverview o = module_overview(run, r, a.gpu, true);
   LookOptions options;
   options.frames = a.frames;
+  std::vector<LookedAt> looked;
+  if (o.last) {
+    looked = looked_at(named_modules(run, a));
+    if (looked.size() == 1) options.measured = measured_of(o, looked, measured_runs(a.profile, run.folder, looked));
+  }
   if (a.tries) options.tried = [&](std::vector<ModuleFinding>* all) { Trying(a, r, o).run(all); };
   print_look(first_look(o, options), a.folder);
   fmt::print("\n");
@@ -292,6 +347,10 @@ int first_minute(const Run& run, const OpenArgs& a) {
 
 int open_json(const Run& run, const OpenArgs& a) {
   std::vector<ModuleOverview> all = run_overview(run, a.gpu);
+  std::vector<LookedAt> looked;
+  std::vector<MeasuredRun> measured;
+  if (std::any_of(all.begin(), all.end(), [](const ModuleOverview& o) { return o.last != nullptr; }))
+    looked = looked_at(named_modules(run, a)), measured = measured_runs(a.profile, run.folder, looked);
   Json modules = Json::array();
   for (const Recording& r : run.modules) {
     modules.push_back(Json::parse(recording_json(r)));
@@ -299,7 +358,7 @@ int open_json(const Run& run, const OpenArgs& a) {
     for (const char* key : {"missing", "problems"}) j.emplace(key, Json::array());
     for (size_t k = 0; k < all.size(); ++k)
       if (all[k].recording == &r) {
-        j["overview"] = overview_json(all[k], worth_looking(all, k));
+        j["overview"] = overview_json(all[k], worth_looking(all, k), measured_of(all[k], looked, measured));
         j["findings"] = Json::array();
         if (!all[k].last) continue;
         Provenance stages(r, *all[k].last);

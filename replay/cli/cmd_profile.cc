@@ -2,7 +2,6 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -16,28 +15,11 @@
 #include "replay/os/files.h"
 #include "replay/os/ptxas.h"
 #include "replay/record/run.h"
+#include "replay/report/occupancy.h"
 
 namespace hlo {
 
 namespace {
-
-struct Occupancy {
-  double share = 0;  // of the warps that a multiprocessor can hold
-  const char* limiter = "";
-};
-
-Occupancy occupancy_of(const DeviceSpec& d, const KernelResources& r, int64_t threads) {
-  int warps = static_cast<int>(std::clamp<int64_t>((threads + 31) / 32, 1, 1 << 20));
-  // Registers are given out in units of 256 a warp.
-  int per_warp = std::max((r.registers * 32 + 255) / 256 * 256, 256);
-  std::array<std::pair<int, const char*>, 4> limits = {
-      {{d.warps_per_sm / warps, "warps"},
-       {d.blocks_per_sm, "blocks"},
-       {d.registers_per_sm / (per_warp * warps), "registers"},
-       {r.shared ? d.shared_kb_per_sm * 1024 / (r.shared + 1024) : 1 << 20, "shared memory"}}};
-  auto least = *std::min_element(limits.begin(), limits.end(), [](auto& x, auto& y) { return x.first < y.first; });
-  return {static_cast<double>(std::min(least.first * warps, d.warps_per_sm)) / d.warps_per_sm, least.second};
-}
 
 const DeviceSpec& gpu_spec(const std::string& name) {
   const DeviceSpec& d = device_spec(name);
@@ -125,7 +107,7 @@ int occupancy_of_ptx(const OccupancyArgs& a, const std::vector<std::string>& fil
                                              {"spill_bytes", r.spills}});
         std::string full = "unknown", limiter = "the PTX does not say how many threads a block has";
         if (k.threads > 0) {
-          Occupancy o = occupancy_of(d, r, k.threads);
+          Occupancy o = occupancy_of(d, r.registers, r.shared, k.threads);
           row["threads"] = k.threads, row["occupancy"] = o.share, row["limiter"] = o.limiter;
           full = fmt::format("{:.0f} %", 100 * o.share), limiter = o.limiter;
         }
@@ -159,7 +141,7 @@ int cmd_occupancy(const OccupancyArgs& a) {
       occupancy_header(d, fmt::format("kernels that hlo-replay compiles from {}, not XLA's own", from.module));
     for (const GpuKernelInfo& k : code.kernels) {
       const KernelResources& r = report[k.function];
-      auto [occupancy, limiter] = occupancy_of(d, r, k.threads);
+      auto [occupancy, limiter] = occupancy_of(d, r.registers, r.shared, k.threads);
       bool few = k.blocks < d.sms;
       Cost cost = analysis.of(k.inst);
       bool by_memory = true;

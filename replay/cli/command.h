@@ -220,7 +220,7 @@ int cmd_summary(const SummaryArgs& a);
 
 struct OpenArgs {
   EngineArgs engine;  // of --try
-  std::string folder, gpu;
+  std::string folder, gpu, profile;  // profile: "" looks beside the folder, "none" does not
   bool json = false, stages = false, frames = false, tries = false;
 };
 // Is it a file, and a log of XLA or jax? `only`: one that no command could take for a module.

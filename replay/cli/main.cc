@@ -129,7 +129,11 @@ int run(int argc, char** argv) {
     if (std::string hint = nearest_command(app, args[0]); !hint.empty())
       fail(FailureKind::kUsage, "no command and no file is called '{}'; {}", args[0], hint);
   if (!known && (args[0] == "-" || args[0][0] != '-')) {
-    const bool folder = fs::is_directory(args[0], error) || (!fs::exists(args[0], error) && names_modules(args[0]));
+    const bool selector = !fs::exists(args[0], error) && split_selector(args[0]).has_value();
+    const bool folder = fs::is_directory(args[0], error) || (selector && names_modules(args[0], true));
+    if (selector && !folder)
+      fail(FailureKind::kUsage,
+           "{0} names a stage, and no command says what to do: print {0}, view {0}, replay {0} -o OUT", args[0]);
     args.insert(args.begin(), folder || only_a_log(args[0])     ? "open"
                               : args[0].ends_with(".xplane.pb") ? "profile"
                                                                 : "replay");

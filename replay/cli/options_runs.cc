@@ -25,9 +25,13 @@ void add_open(CLI::App& app, int* code) {
       "  hlo-replay /tmp/xla_dump:train_step         …with one of several\n"
       "  hlo-replay open /tmp/xla_dump:12 --stages   every stage: which pass changed how much\n"
       "  hlo-replay open /tmp/xla_dump:12 --frames   …with the whole stack of each line\n"
+      "  hlo-replay open /tmp/xla_dump:12 --profile=host.xplane.pb   …with measured times; found where it lies beside\n"
       "  hlo-replay open /tmp/xla_dump:12 --try      what looks odd, changed and compiled by our passes\n"
       "  hlo-replay open /tmp/xla_dump:12 --try --engine=installed --target=cpu   …by an installed XLA");
   c->add_option("DIR", open.folder, "a folder, or DIR:MODULE")->required();
+  c->add_option("--profile", open.profile,
+                "measured times: .xplane.pb, trace events, or a table of nsys or nvprof (a .xplane.pb, or "
+                "plugins/profile/RUN, that lies in DIR or beside it); none: no times");
   c->add_flag("--stages", open.stages, "the table of all stages");
   c->add_option("--gpu", open.gpu, gpu_help());
   c->add_flag("--frames", open.frames, kFramesHelp);

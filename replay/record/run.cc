@@ -263,12 +263,13 @@ std::optional<Selector> split_selector(const std::string& spec) {
   return std::nullopt;
 }
 
-bool names_modules(const std::string& spec) {
+bool names_modules(const std::string& spec, bool numbers) {
   std::optional<Selector> s = split_selector(spec);
   if (!s || s->parts.size() > 1) return false;
   if (s->parts.empty()) return true;
   Run run = open_run(s->folder);
   if (run.modules.size() > 1) return true;  // what fits no module is refused as one
+  if (numbers && fmt::format("{:04}", run.modules[0].module_number) == s->parts[0]) return true;
   return matching_rows(run.modules[0], s->parts[0]).empty() && !matching_modules(run, s->parts[0]).empty();
 }
 

@@ -49,8 +49,8 @@ std::vector<Recording> select_modules(const std::string& spec);
 // The same where exactly one is wanted: DIR is refused where it holds several.
 Recording select_module(const std::string& spec);
 // Does the spec name a folder or a module rather than a stage or a file? DIR:NAME of a single module is a stage where a
-// stage fits.
-bool names_modules(const std::string& spec);
+// stage fits; with `numbers` DIR:0000 is its module of that number, as in a run of several.
+bool names_modules(const std::string& spec, bool numbers = false);
 
 struct StageChoice {
   Recording module;

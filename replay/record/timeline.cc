@@ -61,6 +61,10 @@ void read_event(const nlohmann::json& e, Timeline* out, TimelineTexts* texts, Th
     for (const char* key : {"source", "source_info"})
       if (!s.source) s.source = texts->id(text_of(args, key));
     s.program = number_of(args, "program_id");
+    for (const char* key : {"kernel_details", "memcpy_details", "Memset_details", "memset_details"})
+      if (!s.details) s.details = texts->id(text_of(args, key));
+    s.graph = number_of(args, "cuda_graph_id"), s.node = number_of(args, "cuda_graph_node_id");
+    s.launch = number_of(args, "correlation_id");
   }
   s.begin = e["ts"].get<double>() / 1e6, s.seconds = e["dur"].get<double>() / 1e6;
   if (!(s.seconds >= 0) || !(s.begin > -1e300 && s.begin < 1e300)) return;
@@ -111,6 +115,37 @@ void settle(Timeline* t) {
   }
   for (Track& track : t->tracks)
     for (Span& s : track.spans) s.begin -= start;
+}
+
+std::optional<KernelDetails> kernel_details(std::string_view text) {
+  KernelDetails out;
+  auto numbers = [](std::string_view value, std::array<int64_t, 3>* to) {
+    size_t k = 0;
+    for (char c : value) {
+      if (c == ',')
+        ++k;
+      else if (c >= '0' && c <= '9' && k < 3 && (*to)[k] < INT64_MAX / 20)
+        (*to)[k] = (*to)[k] * 10 + (c - '0');
+      else
+        return;
+    }
+  };
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size()), colon = text.find(':', at);
+    if (colon < end) {
+      const std::string_view key = text.substr(at, colon - at), value = text.substr(colon + 1, end - colon - 1);
+      std::array<int64_t, 3> seen{};
+      numbers(value, &seen);
+      if (key == "regs") out.registers = seen[0];
+      if (key == "static_shared") out.static_shared = seen[0];
+      if (key == "dynamic_shared") out.dynamic_shared = seen[0];
+      if (key == "grid") out.grid = seen;
+      if (key == "block") out.block = seen;
+      if (key == "occ_pct") out.occupancy = std::strtod(std::string(value).c_str(), nullptr) / 100;
+    }
+    at = end + 1;
+  }
+  return out.registers >= 0 ? std::optional(out) : std::nullopt;
 }
 
 std::string_view without_number(std::string_view name) {

@@ -47,7 +47,20 @@ class PlaneReader {
   }
 
  private:
-  enum Meaning { kOther, kHloOp, kHloModule, kProgram, kCategory, kOpName, kSource, kProto };
+  enum Meaning {
+    kOther,
+    kHloOp,
+    kHloModule,
+    kProgram,
+    kCategory,
+    kOpName,
+    kSource,
+    kProto,
+    kDetails,
+    kGraph,
+    kNode,
+    kLaunch
+  };
 
   static Meaning meaning(std::string_view name) {
     if (name == "hlo_op") return kHloOp;
@@ -57,6 +70,11 @@ class PlaneReader {
     if (name == "tf_op" || name == "op_name") return kOpName;
     if (name == "source" || name == "source_info") return kSource;
     if (name == "Hlo Proto" || name == "hlo_proto") return kProto;
+    if (name == "kernel_details" || name == "memcpy_details" || name == "Memset_details" || name == "memset_details")
+      return kDetails;
+    if (name == "cuda_graph_id") return kGraph;
+    if (name == "cuda_graph_node_id") return kNode;
+    if (name == "correlation_id") return kLaunch;
     return kOther;
   }
 
@@ -154,6 +172,18 @@ class PlaneReader {
           break;
         case kSource:
           s->source = texts_->id(text_of(stat));
+          break;
+        case kDetails:
+          s->details = texts_->id(text_of(stat));
+          break;
+        case kGraph:
+          s->graph = number_of(stat);
+          break;
+        case kNode:
+          s->node = number_of(stat);
+          break;
+        case kLaunch:
+          s->launch = number_of(stat);
           break;
         case kOther:
         case kProto:

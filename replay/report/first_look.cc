@@ -34,7 +34,20 @@ std::string where_from(const SourceLine& line, const std::string& op) {
   return cut_text(printable(line.known() ? fmt::format("{}  {}", line.brief(), last) : last), 70);
 }
 
-LookSection head_of(const ModuleOverview& o) {
+// In place of nothing: what a profile says of one call, in front of what it needs at least.
+void add_measured(const MeasuredRun& run, LookSection* out) {
+  if (!run.why_not.empty()) {
+    out->rows.push_back({printable(fmt::format("not measured: {}: {}", run.file, run.why_not))});
+    return;
+  }
+  std::string text =
+      fmt::format("{}: {} of kernels", run.runs ? "one call, measured" : "all calls, measured", time_text(run.seconds));
+  if (run.between > 0) text += fmt::format(" and {} between them", time_text(run.between));
+  text += run.runs ? fmt::format(", the average of {}", run.runs) : "; how many there were is not known";
+  out->rows.push_back({printable(fmt::format("{} ({}; {})", text, run.file, run.joined))});
+}
+
+LookSection head_of(const ModuleOverview& o, const std::optional<MeasuredRun>& measured) {
   LookSection out;
   const Recording& r = *o.recording;
   if (const std::string why = does_not_fit(o.memory ? o.memory->allocated : 0, o.target); !why.empty())
@@ -56,6 +69,7 @@ LookSection head_of(const ModuleOverview& o) {
     return out;
   }
   const ModuleCost& c = o.cost;
+  if (measured) add_measured(*measured, &out);
   out.rows.push_back(
       {fmt::format("{}: {} instructions, {} kernels, {} parameters", printable(o.stage), o.last->instruction_count(),
                    c.kernels.size(), o.last->comp(o.last->entry()).params.size())});
@@ -77,20 +91,25 @@ LookSection head_of(const ModuleOverview& o) {
 struct LikeKernels {
   const KernelCost* first = nullptr;
   size_t count = 0;
-  double seconds = 0;
+  double seconds = 0, measured = 0;
 };
 
-std::vector<LikeKernels> like_kernels(const Module& m, const ModuleCost& cost, const UserFrames& frames) {
+std::vector<LikeKernels> like_kernels(const Module& m, const ModuleCost& cost, const UserFrames& frames,
+                                      const MeasuredRun* run) {
   std::vector<LikeKernels> out;
   std::map<std::tuple<std::string, std::string, double, double, double>, size_t> known;
   for (const KernelCost& k : cost.kernels) {
-    if (k.seconds <= 0) continue;
+    const double seen = run ? run->of(m.inst_name(k.inst)).value_or(0) : 0;
+    if (k.seconds <= 0 && seen <= 0) continue;
     auto [at, fresh] = known.try_emplace(
         {frames.kernel(k.inst).text(), kernel_class(m, k.inst), k.times, k.cost.bytes(), k.cost.flops}, out.size());
-    if (fresh) out.push_back({&k, 0, 0});
-    ++out[at->second].count, out[at->second].seconds += k.seconds;
+    if (fresh) out.push_back({&k, 0, 0, 0});
+    LikeKernels& like = out[at->second];
+    ++like.count, like.seconds += k.seconds, like.measured += seen;
   }
-  std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.seconds > y.seconds; });
+  std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) {
+    return std::tuple(x.measured, x.seconds) > std::tuple(y.measured, y.seconds);
+  });
   return out;
 }
 
@@ -100,15 +119,30 @@ void add_frames(const std::vector<SourceLine>& stack, InstId inst, LookSection* 
     out->rows.push_back({"                 " + printable(frame_text(l)), inst, l.brief()});
 }
 
-LookSection dearest_of(const ModuleOverview& o, Provenance& stages, bool with_frames) {
+// Time and share of a row: measured where a profile has it, and behind it the bound.
+std::string times_of(const LikeKernels& like, double sum, const MeasuredRun* run) {
+  const double share = 100 * (run ? like.measured : like.seconds) / std::max(sum, 1e-300);
+  if (!run) return fmt::format("  {:>11} {:>3.0f} %", time_text(like.seconds), share);
+  return fmt::format("  {:>11} {:>3.0f} % {:>11}", like.measured > 0 ? time_text(like.measured) : "-", share,
+                     time_text(like.seconds));
+}
+
+LookSection dearest_of(const ModuleOverview& o, Provenance& stages, const LookOptions& options) {
+  const bool with_frames = options.frames;
+  const MeasuredRun* run = options.measured && options.measured->why_not.empty() ? &*options.measured : nullptr;
+  const double sum = run ? run->seconds + run->between : o.cost.sum;
   LookSection out;
   const Module& m = *o.last;
   const UserFrames frames = user_frames(m, o.cost);
-  out.heading = "dearest kernels, by the bytes and operations that they need at least (like ones together):";
+  out.heading = run ? "dearest kernels, as measured, and what they need at least (like ones together):"
+                    : "dearest kernels, by the bytes and operations that they need at least (like ones together):";
   for (const std::string& helper : frames.helpers())
     out.rows.push_back({printable(
         fmt::format("  (most of the time has {}, a helper of several: the lines that call it are shown)", helper))});
-  std::vector<LikeKernels> list = like_kernels(m, o.cost, frames);
+  std::vector<LikeKernels> list = like_kernels(m, o.cost, frames, run);
+  if (run && run->between > 0)
+    out.rows.push_back({fmt::format("  {:>11} {:>3.0f} % {:>11}  between kernels: launches, the host",
+                                    time_text(run->between), 100 * run->between / sum, "")});
   for (size_t k = 0; k < list.size() && k < kDearest; ++k) {
     const KernelCost& c = *list[k].first;
     std::string runs = list[k].count == 1 ? "" : fmt::format("{} like ", list[k].count);
@@ -123,12 +157,12 @@ LookSection dearest_of(const ModuleOverview& o, Provenance& stages, bool with_fr
       stack = e.stack, line = frames.of(stack), op = e.op_name;
       if (!line.known()) line = e.line;
     }
-    out.rows.push_back({fmt::format("  {:>11} {:>3.0f} %  {:<7} {:<12} {}{}: {}, {}{}  {}", time_text(list[k].seconds),
-                                    100 * list[k].seconds / o.cost.sum, limit_name(c), kernel_class(m, c.inst), runs,
-                                    printable(cut_text(std::string(m.inst_name(c.inst)), 40)),
-                                    size_text(c.cost.bytes()), flops_text(c.cost.flops + c.cost.transcendentals),
-                                    c.times_known ? "" : " (in a loop of unknown length)", where_from(line, op)),
-                        c.inst, line.brief()});
+    out.rows.push_back(
+        {fmt::format("{}  {:<7} {:<12} {}{}: {}, {}{}  {}", times_of(list[k], sum, run), limit_name(c),
+                     kernel_class(m, c.inst), runs, printable(cut_text(std::string(m.inst_name(c.inst)), 40)),
+                     size_text(c.cost.bytes()), flops_text(c.cost.flops + c.cost.transcendentals),
+                     c.times_known ? "" : " (in a loop of unknown length)", where_from(line, op)),
+         c.inst, line.brief()});
     if (with_frames) add_frames(stack, c.inst, &out);
   }
   std::string usual;
@@ -237,11 +271,11 @@ LookSection findings_of(const Module& m, const std::vector<ModuleFinding>& all, 
 }  // namespace
 
 std::vector<LookSection> first_look(const ModuleOverview& o, const LookOptions& options) {
-  std::vector<LookSection> out{head_of(o)};
+  std::vector<LookSection> out{head_of(o, options.measured)};
   std::optional<Provenance> stages;
   if (o.last) {
     stages.emplace(*o.recording, *o.last);
-    out.push_back(dearest_of(o, *stages, options.frames)), out.push_back(memory_of(o));
+    out.push_back(dearest_of(o, *stages, options)), out.push_back(memory_of(o));
   }
   out.push_back(passes_of(*o.recording));
   if (o.last) {

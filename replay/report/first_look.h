@@ -1,6 +1,7 @@
 // The first minute with one module, in parts: what `hlo-replay DIR` prints and the page shows.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,19 @@ struct LookSection {
   size_t all = 0;  // where not all are among the rows, how many there are
 };
 
+// A profile joined to the module.
+struct MeasuredRun {
+  std::string file;                                           // of the profile
+  std::string why_not;                                        // nothing of it is joined to the module; else empty
+  std::string joined;                                         // how much was, in words
+  size_t runs = 0;                                            // 0: unknown, and what stands below is of all of them
+  double seconds = 0;                                         // of its kernels, one run
+  double between = 0;                                         // between them, in one run; 0: unknown
+  std::function<std::optional<double>(std::string_view)> of;  // of an instruction, one run
+};
+
 struct LookOptions {
+  std::optional<MeasuredRun> measured = {};
   bool frames = false;                                     // the whole stack below what names a line
   std::function<void(std::vector<ModuleFinding>*)> tried;  // has their changes made; empty: they are not tried
 };
