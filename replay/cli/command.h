@@ -219,7 +219,7 @@ struct SummaryArgs {
 int cmd_summary(const SummaryArgs& a);
 
 struct OpenArgs {
-  EngineArgs engine;  // of --try
+  EngineArgs engine;                 // of --try
   std::string folder, gpu, profile;  // profile: "" looks beside the folder, "none" does not
   bool json = false, stages = false, frames = false, tries = false;
 };

@@ -11,16 +11,17 @@
 #include "replay/os/files.h"
 
 namespace hlo {
+
+struct KnownConstant {
+  Value value;
+  std::vector<size_t> bases;  // constants of the first stage that it was computed from, in the order of the expression
+};
+using KnownConstants = std::map<std::string, KnownConstant, std::less<>>;
+
 namespace {
 
 // What is evaluated to learn a constant's value has no larger array than this.
 constexpr int64_t kLargestFolded = int64_t{256} << 20;
-
-struct Known {
-  Value value;
-  std::vector<size_t> bases;  // constants of the first stage that it was computed from, in the order of the expression
-};
-using Names = std::map<std::string, Known, std::less<>>;
 
 // The elided constants of a text, one a line, without their layouts: where this is the same in two stages, so are they.
 std::vector<std::string> elided_lines(const std::string& text) {
@@ -50,24 +51,25 @@ bool same_bytes(const Value& a, const Value& b) { return a.data && b.data && *a.
 // Values of a stage's instructions that depend on constants alone.
 class ConstantValues {
  public:
-  ConstantValues(const Module& m, const Names& names) : m_(m), names_(names), evaluator_(m), callers_(m.callers()) {}
+  ConstantValues(const Module& m, const KnownConstants& names)
+      : m_(m), names_(names), evaluator_(m), callers_(m.callers()) {}
 
-  std::optional<Known> of(InstId i, int depth = 0) {
+  std::optional<KnownConstant> of(InstId i, int depth = 0) {
     if (depth > 200 || !m_.shape(i).is_array()) return std::nullopt;
     if (auto at = seen_.find(i); at != seen_.end()) return at->second;
     seen_[i] = std::nullopt;
-    std::optional<Known> out = compute(i, depth);
+    std::optional<KnownConstant> out = compute(i, depth);
     seen_[i] = out;
     return out;
   }
 
  private:
-  std::optional<Known> compute(InstId i, int depth) {
+  std::optional<KnownConstant> compute(InstId i, int depth) {
     switch (m_.op(i)) {
       case Opcode::Constant: {
         if (auto at = names_.find(m_.inst_name(i)); at != names_.end()) return at->second;
         if (m_.literal(i).elided) return std::nullopt;
-        return Known{value_of_literal(m_.u(), m_.literal_id(i)), {}};
+        return KnownConstant{value_of_literal(m_.u(), m_.literal_id(i)), {}};
       }
       case Opcode::Parameter:
       case Opcode::GetTupleElement: {
@@ -80,10 +82,10 @@ class ConstantValues {
     if (!m_.called(i).empty() || m_.has_side_effect(i) || m_.shape(i).elements_count() > kLargestFolded)
       return std::nullopt;
     if (m_.operand_count(i) == 0 && m_.op(i) != Opcode::Iota) return std::nullopt;
-    Known out;
+    KnownConstant out;
     std::vector<Value> operands;
     for (InstId o : m_.operands(i)) {
-      std::optional<Known> one = of(o, depth + 1);
+      std::optional<KnownConstant> one = of(o, depth + 1);
       if (!one) return std::nullopt;
       operands.push_back(one->value);
       out.bases.insert(out.bases.end(), one->bases.begin(), one->bases.end());
@@ -128,10 +130,10 @@ class ConstantValues {
   }
 
   const Module& m_;
-  const Names& names_;
+  const KnownConstants& names_;
   Evaluator evaluator_;
   std::vector<std::vector<InstId>> callers_;
-  std::map<InstId, std::optional<Known>> seen_;
+  std::map<InstId, std::optional<KnownConstant>> seen_;
 };
 
 }  // namespace
@@ -183,7 +185,7 @@ class ElidedConstants::Follower {
         if (k == 0)
           begin();
         else if (lines == before || lines.empty())
-          known_.push_back(lines.empty() ? std::make_shared<Names>() : known_.back());
+          known_.push_back(lines.empty() ? std::make_shared<KnownConstants>() : known_.back());
         else
           step(k);
         before = std::move(lines);
@@ -201,7 +203,7 @@ class ElidedConstants::Follower {
       one_of_.resize(names_.size());
       std::iota(one_of_.begin(), one_of_.end(), size_t{0});
     }
-    auto out = std::make_shared<Names>();
+    auto out = std::make_shared<KnownConstants>();
     for (size_t n = 0; n < elided.size(); ++n) {
       const InstId i = elided[one_of(n)];
       // Far from the parameters' leaves.
@@ -225,12 +227,12 @@ class ElidedConstants::Follower {
     for (CompId c : before->computations())
       for (InstId i : before->live_order(c)) by_name[before->inst_name(i)] = i;
     ConstantValues values(*before, *known_.back());
-    auto out = std::make_shared<Names>();
+    auto out = std::make_shared<KnownConstants>();
     now->ensure_users();
     std::set<std::string, std::less<>> present;
     for (InstId i : now->elided_constants()) present.emplace(now->inst_name(i));
     for (InstId i : now->elided_constants()) {
-      std::optional<Known> value = value_of(*before, *now, i, pairs, by_name, values, present);
+      std::optional<KnownConstant> value = value_of(*before, *now, i, pairs, by_name, values, present);
       if (again_) return;
       if (!value) {
         lost_ = fmt::format(
@@ -244,10 +246,10 @@ class ElidedConstants::Follower {
     known_.push_back(std::move(out));
   }
 
-  std::optional<Known> value_of(const Module& before, const Module& now, InstId i, const Matching& pairs,
-                                const std::map<std::string_view, InstId>& by_name, ConstantValues& values,
-                                const std::set<std::string, std::less<>>& present) {
-    std::optional<Known> out;
+  std::optional<KnownConstant> value_of(const Module& before, const Module& now, InstId i, const Matching& pairs,
+                                        const std::map<std::string_view, InstId>& by_name, ConstantValues& values,
+                                        const std::set<std::string, std::less<>>& present) {
+    std::optional<KnownConstant> out;
     auto same_name = known_.back()->find(now.inst_name(i));
     if (same_name != known_.back()->end() && same_array(now.u()[same_name->second.value.shape], now.shape(i)))
       out = same_name->second;
@@ -259,7 +261,7 @@ class ElidedConstants::Follower {
         continue;
       for (size_t o = 0; o < now.operand_count(user); ++o) {
         if (now.operand(user, o) != i || !same_array(before.shape(before.operand(was, o)), now.shape(i))) continue;
-        std::optional<Known> read = values.of(before.operand(was, o));
+        std::optional<KnownConstant> read = values.of(before.operand(was, o));
         if (!read || (out && same_bytes(out->value, read->value))) continue;
         if (!out) {
           out = std::move(read);
@@ -304,8 +306,8 @@ class ElidedConstants::Follower {
   std::vector<std::string> names_;  // of the first stage
   std::vector<size_t> one_of_;      // by number: the one that it is taken for
   std::vector<std::string> merged_;
-  std::vector<std::shared_ptr<Names>> known_;  // by stage
-  std::string lost_;                           // where and why nothing is known from there on
+  std::vector<std::shared_ptr<KnownConstants>> known_;  // by stage
+  std::string lost_;                                    // where and why nothing is known from there on
 };
 
 ElidedConstants::ElidedConstants(std::vector<std::string> paths, Load load, const InputOptions& inputs)
