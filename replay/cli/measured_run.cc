@@ -26,7 +26,7 @@ std::string why_not_joined(const MeasuredTimes& times, size_t which) {
   return m->unjoined.empty() ? fmt::format("it says nothing of module '{}'", module.name) : m->unjoined[0].why;
 }
 
-MeasuredRun run_of(std::shared_ptr<const MeasuredTimes> times, const std::string& file, size_t which) {
+MeasuredRun run_of(const std::shared_ptr<const MeasuredTimes>& times, const std::string& file, size_t which) {
   MeasuredRun out;
   out.file = file, out.why_not = why_not_joined(*times, which);
   out.of = [times, which](std::string_view instruction) { return times->seconds(which, instruction); };

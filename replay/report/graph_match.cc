@@ -280,7 +280,7 @@ class GraphMatcher {
     Gap all;
     all.open_front = all.open_back = true;
     for (const Gap& g : *gaps) all.calls.insert(all.calls.end(), g.calls.begin(), g.calls.end());
-    gaps->assign(1, std::move(all));
+    gaps->assign(1, all);
   }
 
   void share_out(const Gap& g, std::vector<std::pair<size_t, NodeMatch>>* out) const {

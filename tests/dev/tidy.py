@@ -76,7 +76,7 @@ def without_precompiled(command):
             skip = False
         elif word == "-include" and "cmake_pch" in words[k + 1]:
             skip = True
-        elif word not in ("-Winvalid-pch", "-fpch-preprocess"):
+        elif word not in ("-Winvalid-pch", "-fpch-preprocess") and not word.startswith("--param="):
             out.append(word)
     return shlex.join(out)
 

@@ -111,7 +111,7 @@ std::vector<Value> balanced_arguments(const Module& m, std::vector<Value> argume
       char* data = v.mutable_bytes();
       double squares = 0;
       for (int64_t i = 0; i < n; ++i) squares += std::pow(load_double(s.type, data + i * width), 2);
-      const double summed = std::min(static_cast<double>(n / s.dims.back()), kMostSummed);
+      const double summed = std::min(static_cast<double>(n) / static_cast<double>(s.dims.back()), kMostSummed);
       const double by = std::sqrt(2 / summed) / std::sqrt(squares / static_cast<double>(n));
       if (!std::isfinite(by)) return;
       for (int64_t i = 0; i < n; ++i)

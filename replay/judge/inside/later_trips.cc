@@ -63,7 +63,7 @@ std::vector<size_t> Inside::Comparison::elements_of_loop(uint32_t now, uint32_t 
     return agrees(x, y) && b_.walked.module->m().u().compatible(x.shape, y.shape);
   };
   const size_t count = init.elements->size(), all = old.elements->size();
-  const std::vector<size_t> first = in_order(count, all, false, same), last = in_order(count, all, true, same);
+  std::vector<size_t> first = in_order(count, all, false, same), last = in_order(count, all, true, same);
   if (first == last) return first;
   // What is equal at the begin goes apart: by which of both the first trip gives more that agrees.
   StageModule &a = *a_.walked.module, &b = *b_.walked.module;
