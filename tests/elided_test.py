@@ -105,6 +105,13 @@ with tempfile.TemporaryDirectory() as tmp:
     code, j = bisect(tmp, "lookup", [("", LOOKUP), ("algsimp", LOOKUP.replace("slice_sizes={1,6}", "slice_sizes={1,6}, indices_are_sorted=false"))])
     expect("indices", code == 0 and "no bad stage" in j["verdict"], j["verdict"])
 
+    over = entry(P, '%constant.1 = f32[4,6]{1,0} constant({...}), metadata={op_name="jit(f)/k"}', "ROOT %divide.2 = f32[4,6]{1,0} divide(%p, %constant.1)")
+    times = entry(P, '%constant.3 = f32[4,6]{1,0} constant({...}), metadata={op_name="jit(f)/k"}', "ROOT %multiply.4 = f32[4,6]{1,0} multiply(%p, %constant.3)")
+    code, j = bisect(tmp, "reciprocal", [("", over), ("algsimp", times)])
+    expect("a reciprocal", code == 0 and "reciprocal of constant.1" in (j["elided"] or ""), (code, j["verdict"], j["elided"]))
+    code, j = bisect(tmp, "no_reciprocal", [("", over), ("algsimp", times.replace("/k", "/z"))])
+    expect("another line's constant is not taken for one", code != 1 and j["not_judged"] == 1, (code, j["verdict"]))
+
     code, j = bisect(tmp, "zeros", [("", START), ("constant_folding", FOLDED)], "--fill-elided=zeros")
     expect("--fill-elided=zeros", code == 0 and j["elided"] is None, j)
 

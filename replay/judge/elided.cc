@@ -6,6 +6,8 @@
 #include <set>
 
 #include "ir/eval/evaluator.h"
+#include "ir/literal.h"
+#include "ir/source_lines.h"
 #include "replay/compare/match.h"
 #include "replay/judge/fit.h"
 #include "replay/os/files.h"
@@ -164,6 +166,7 @@ class ElidedConstants::Follower {
         count_ == 1 ? "" : "s", count_ == 1 ? "is" : "are", count_ == 1 ? "its value is" : "their values are");
     if (!merged_.empty())
       out += fmt::format("; taken for equal, for one takes the other's place: {}", fmt::join(merged_, ", "));
+    if (!inverse_.empty()) out += fmt::format("; taken for {}", fmt::join(inverse_, ", "));
     if (!lost_.empty()) out += "; " + lost_;
     return out + "; whole ones are dumped with --xla_dump_large_constants=true";
   }
@@ -274,10 +277,42 @@ class ElidedConstants::Follower {
         if (!named) return std::nullopt;
       }
     }
-    if (out) return out;
-    const InstId was = pairs.first(i);
-    if (was.valid() && same_array(before.shape(was), now.shape(i))) return values.of(was);
-    return std::nullopt;
+    return out ? out : reciprocal(before, now, i, values);
+  }
+
+  // algsimp makes `divide(x, c)` `multiply(x, 1 / c)`: of the constant that is gone, if there is one alone that i may
+  // be of, by what stands at both.
+  std::optional<KnownConstant> reciprocal(const Module& before, const Module& now, InstId i, ConstantValues& values) {
+    if (!is_float(now.shape(i).type) && !is_complex(now.shape(i).type)) return std::nullopt;
+    for (InstId user : now.users_copy(i))
+      if (now.op(user) != Opcode::Multiply) return std::nullopt;
+    InstId of;
+    for (InstId c : before.elided_constants()) {
+      if (!same_array(before.shape(c), now.shape(i)) || op_name_of(before, c) != op_name_of(now, i)) continue;
+      const std::vector<InstId> users = before.users_copy(c);
+      const bool divides = std::any_of(users.begin(), users.end(), [&](InstId user) {
+        return before.op(user) == Opcode::Divide && before.operand(user, 1) == c;
+      });
+      if (!divides) continue;
+      if (of.valid()) return std::nullopt;
+      of = c;
+    }
+    std::optional<KnownConstant> known = of.valid() ? values.of(of) : std::nullopt;
+    if (!known) return std::nullopt;
+    Value& v = known->value;
+    const Shape& s = now.shape(i);
+    const int width = storage_bytes(s.type);
+    for (int64_t k = 0, n = s.elements_count(); k < n; ++k) {
+      char* at = v.mutable_bytes() + k * width;
+      if (is_complex(s.type)) {
+        store_complex(s.type, at, 1.0 / load_complex(s.type, at));
+      } else {
+        store_double(s.type, at, 1 / load_double(s.type, at));
+      }
+    }
+    const std::string which = fmt::format("{} the reciprocal of {}", now.inst_name(i), before.inst_name(of));
+    if (std::find(inverse_.begin(), inverse_.end(), which) == inverse_.end()) inverse_.push_back(which);
+    return known;
   }
 
   // True where something new was learnt.
@@ -305,7 +340,7 @@ class ElidedConstants::Follower {
   size_t count_ = 0;
   std::vector<std::string> names_;  // of the first stage
   std::vector<size_t> one_of_;      // by number: the one that it is taken for
-  std::vector<std::string> merged_;
+  std::vector<std::string> merged_, inverse_;
   std::vector<std::shared_ptr<KnownConstants>> known_;  // by stage
   std::string lost_;                                    // where and why nothing is known from there on
 };
