@@ -105,6 +105,12 @@ with tempfile.TemporaryDirectory() as tmp:
     code, j = bisect(tmp, "lookup", [("", LOOKUP), ("algsimp", LOOKUP.replace("slice_sizes={1,6}", "slice_sizes={1,6}, indices_are_sorted=false"))])
     expect("indices", code == 0 and "no bad stage" in j["verdict"], j["verdict"])
 
+    code, j = bisect(tmp, "cut", [("", START), ("constant_folding", FOLDED), ("algsimp", FOLDED[:90]), ("rename-instructions", RENAMED)])
+    expect("one stage that cannot be read leaves the others", code != 1 and j["judged"] == 3 and j["not_judged"] == 1, (code, j["verdict"]))
+    beyond = CARRIED.replace("get-tuple-element(%t), index=2", "get-tuple-element(%t), index=7")
+    code, j = bisect(tmp, "beyond", [("", CARRIED), ("algsimp", beyond), ("while-loop-constant-sinking", SUNK)])
+    expect("an element that is none", code in (1, 2) and "while-loop-constant-sinking" not in (j.get("guilty") or ""), (code, j["verdict"]))
+
     over = entry(P, '%constant.1 = f32[4,6]{1,0} constant({...}), metadata={op_name="jit(f)/k"}', "ROOT %divide.2 = f32[4,6]{1,0} divide(%p, %constant.1)")
     times = entry(P, '%constant.3 = f32[4,6]{1,0} constant({...}), metadata={op_name="jit(f)/k"}', "ROOT %multiply.4 = f32[4,6]{1,0} multiply(%p, %constant.3)")
     code, j = bisect(tmp, "reciprocal", [("", over), ("algsimp", times)])

@@ -112,7 +112,9 @@ class FolderBisection {
     if (!inputs_.fill_elided.empty()) return settle_elided(m, inputs_);
     if (!elided_) {
       LoadOptions options = load_options_;
-      auto read = [this, options](size_t stage) { return load(paths_[stage], options); };
+      auto read = [this, options](size_t stage) {
+        return load_verified(paths_[stage], !a_.no_verify, nullptr, options);
+      };
       elided_ = std::make_unique<ElidedConstants>(paths_, read, inputs_);
     }
     elided_->settle(k, m);

@@ -11,6 +11,7 @@
 #include "replay/compare/match.h"
 #include "replay/judge/fit.h"
 #include "replay/os/files.h"
+#include "replay/os/interrupt.h"
 
 namespace hlo {
 
@@ -187,11 +188,11 @@ class ElidedConstants::Follower {
         std::vector<std::string> lines = elided_lines(read_file(paths_[k]));
         if (k == 0)
           begin();
-        else if (lines == before || lines.empty())
-          known_.push_back(lines.empty() ? std::make_shared<KnownConstants>() : known_.back());
-        else
-          step(k);
-        before = std::move(lines);
+        else if (lines == before)
+          known_.push_back(known_[last_]);
+        else if (!step(k))
+          continue;  // the next one is held against what was read before
+        last_ = k, before = std::move(lines);
       }
       if (!again_) return;
     }
@@ -200,9 +201,9 @@ class ElidedConstants::Follower {
   void begin() {
     std::unique_ptr<Module> first = load_(0);
     const std::vector<InstId> elided = first->elided_constants();
-    count_ = elided.size();
+    count_ = elided.size(), last_ = 0;
     if (names_.empty()) {
-      for (InstId i : elided) names_.emplace_back(first->inst_name(i));
+      for (InstId i : elided) names_.emplace_back(first->inst_name(i)), shapes_.push_back(first->shape(i));
       one_of_.resize(names_.size());
       std::iota(one_of_.begin(), one_of_.end(), size_t{0});
     }
@@ -223,38 +224,57 @@ class ElidedConstants::Follower {
     return n;
   }
 
-  void step(size_t k) {
-    std::unique_ptr<Module> before = load_(k - 1), now = load_(k);
+  std::unique_ptr<Module> readable(size_t k) {
+    try {
+      return load_(k);
+    } catch (const Failure&) {
+      if (interrupted()) throw;
+      return nullptr;
+    }
+  }
+
+  // False where the stage cannot be read, which whoever judges it tells.
+  bool step(size_t k) {
+    const std::unique_ptr<Module> now = readable(k);
+    if (!now) {
+      known_.push_back(std::make_shared<KnownConstants>());
+      return false;
+    }
+    // A stage whose constants are those before it was not read yet.
+    std::unique_ptr<Module> before = readable(last_);
+    while (!before && last_ > 0) before = readable(--last_);
+    if (!before) return false;
     const Matching pairs(*before, *now);
     std::map<std::string_view, InstId> by_name;
     for (CompId c : before->computations())
       for (InstId i : before->live_order(c)) by_name[before->inst_name(i)] = i;
-    ConstantValues values(*before, *known_.back());
+    ConstantValues values(*before, *known_[last_]);
     auto out = std::make_shared<KnownConstants>();
     now->ensure_users();
     std::set<std::string, std::less<>> present;
     for (InstId i : now->elided_constants()) present.emplace(now->inst_name(i));
     for (InstId i : now->elided_constants()) {
       std::optional<KnownConstant> value = value_of(*before, *now, i, pairs, by_name, values, present);
-      if (again_) return;
+      if (again_) return true;
       if (!value) {
         lost_ = fmt::format(
             "nothing tells the value of constant {}, which is elided ({{...}}), from {} on: these stages are not "
             "judged",
             now->inst_name(i), paths_[k].substr(paths_[k].rfind('/') + 1));
-        return;
+        return true;
       }
       (*out)[std::string(now->inst_name(i))] = std::move(*value);
     }
     known_.push_back(std::move(out));
+    return true;
   }
 
   std::optional<KnownConstant> value_of(const Module& before, const Module& now, InstId i, const Matching& pairs,
                                         const std::map<std::string_view, InstId>& by_name, ConstantValues& values,
                                         const std::set<std::string, std::less<>>& present) {
     std::optional<KnownConstant> out;
-    auto same_name = known_.back()->find(now.inst_name(i));
-    if (same_name != known_.back()->end() && same_array(now.u()[same_name->second.value.shape], now.shape(i)))
+    auto same_name = known_[last_]->find(now.inst_name(i));
+    if (same_name != known_[last_]->end() && same_array(now.u()[same_name->second.value.shape], now.shape(i)))
       out = same_name->second;
     const bool named = out.has_value();
     for (InstId user : now.users_copy(i)) {
@@ -320,17 +340,12 @@ class ElidedConstants::Follower {
     if (a.size() != b.size()) return false;
     for (size_t n = 0; n < a.size(); ++n) {
       const size_t x = one_of(a[n]), y = one_of(b[n]);
-      if (x == y || !same_array_of(a[n], b[n])) continue;
+      if (x == y || !same_array(shapes_[x], shapes_[y])) continue;
       one_of_[std::max(x, y)] = std::min(x, y);
       merged_.push_back(fmt::format("{} and {}", names_[std::min(x, y)], names_[std::max(x, y)]));
       again_ = true;
     }
     return again_;
-  }
-  bool same_array_of(size_t a, size_t b) {
-    std::unique_ptr<Module> first = load_(0);
-    const std::vector<InstId> elided = first->elided_constants();
-    return same_array(first->shape(elided[a]), first->shape(elided[b]));
   }
 
   std::vector<std::string> paths_;
@@ -338,7 +353,9 @@ class ElidedConstants::Follower {
   InputOptions inputs_;
   bool followed_ = false, again_ = false;
   size_t count_ = 0;
+  size_t last_ = 0;                 // the last stage that was read
   std::vector<std::string> names_;  // of the first stage
+  std::vector<Shape> shapes_;       // the same
   std::vector<size_t> one_of_;      // by number: the one that it is taken for
   std::vector<std::string> merged_, inverse_;
   std::vector<std::shared_ptr<KnownConstants>> known_;  // by stage

@@ -15,9 +15,9 @@ struct KernelsOfModule {
 };
 
 // `spans`: all that are counted and say that module, which has been read. They disagree where the profile holds a
-// module of that name and number with other instructions, where half of the names, or (of spans that say
-// the module) a tenth of the time, is of
-// instructions or compiled kernels that the module does not have, or runs another number of times than the module says.
+// module of that name and number with other instructions, where half of the names, or (of spans that say the module) a
+// tenth of the time, is of instructions or compiled kernels that the module does not have, or runs another number of
+// times than the module says.
 KernelsOfModule kernels_of_module(const Timeline& t, const std::vector<PlacedSpan>& spans, const MeasuredModule& m);
 
 }  // namespace hlo
