@@ -48,11 +48,28 @@ std::string source_line(const Module& m, const std::vector<InstId>& list) {
   return {};
 }
 
+void describe_texts(const Module& good, const Module& bad, Finding& f) {
+  ModuleDiff d = diff_modules(good, bad);
+  f.json["difference"] = {{"added", d.added}, {"removed", d.removed}, {"modified", d.modified}, {"moved", d.moved}};
+  Json before = Json::array(), after = Json::array();
+  for (const auto& l : d.lines) {
+    if (!l.first.empty() && before.size() < 12) before.push_back(l.first);
+    if (!l.second.empty() && after.size() < 12) after.push_back(l.second);
+  }
+  f.json["before"] = before, f.json["after"] = after;
+}
+
+std::vector<InstId> of_name(const Module& m, std::string_view name) {
+  for (CompId c : m.computations())
+    for (InstId i : m.live_order(c))
+      if (m.inst_name(i) == name) return {i};
+  return {};
+}
+
 }  // namespace
 
 void describe(const BisectArgs& a, const Module& good, const Module& bad, const Session* session, Finding& f) {
-  ModuleDiff d = diff_modules(good, bad);
-  f.json["difference"] = {{"added", d.added}, {"removed", d.removed}, {"modified", d.modified}, {"moved", d.moved}};
+  describe_texts(good, bad, f);
   bool by_numbers = session && a.slower <= 0;
   if (by_numbers && verify_module(bad, 1).empty()) {  // what does not verify must not run
     try {
@@ -74,12 +91,22 @@ void describe(const BisectArgs& a, const Module& good, const Module& bad, const 
       f.json["no_values"] = e.what();
     }
   }
-  Json before = Json::array(), after = Json::array();
-  for (const auto& l : d.lines) {
-    if (!l.first.empty() && before.size() < 12) before.push_back(l.first);
-    if (!l.second.empty() && after.size() < 12) after.push_back(l.second);
-  }
-  f.json["before"] = before, f.json["after"] = after;
+}
+
+void describe_elements(const Module& good, const Module& bad, const ElementsFinding& w, Finding& f) {
+  describe_texts(good, bad, f);
+  const std::vector<InstId> before = of_name(good, w.before), after = of_name(bad, w.after);
+  f.json["first_value_that_differs"] = {
+      {"name", w.after},
+      {"computation", after.empty() ? Json() : Json(bad.comp_name(bad.parent(after[0])))},
+      {"difference", fmt::format("{}{}: {} instead of {}, where {} are drawn", w.after, w.index, w.is, w.was,
+                                 w.rests_on.empty() ? "no values" : w.rests_on)},
+      {"certain", true},
+      {"trip", Json()},
+      {"applied", Json()}};
+  if (!before.empty()) f.json["before"] = lines_of(good, before);
+  if (!after.empty()) f.json["after"] = lines_of(bad, after);
+  if (std::string source = source_line(bad, after); !source.empty()) f.json["source"] = source;
 }
 
 // The instruction by which a computation that this one applies has become another.
@@ -132,6 +159,30 @@ void describe_inside(const Module& good, const Module& bad, const InsideStage& s
   std::string source = source_line(bad, after);
   if (source.empty()) source = source_line(good, before);
   if (!source.empty()) f.json["source"] = source;
+}
+
+void add_elements(Json& j, const Candidates& row, const ElementsSearch& s, const ElementsOptions& options) {
+  size_t values = 0, changed = 0, compared = 0;
+  Json where = Json::array(), findings = Json::array();
+  for (const auto& [k, stage] : s.stages) {
+    if (k == 0) continue;
+    values += stage.values, changed += stage.changed, compared += stage.compared;
+    if (stage.compared < stage.changed)
+      where.push_back({{"stage", row.labels[k]},
+                       {"values", stage.changed - stage.compared},
+                       {"of", stage.changed},
+                       {"first", stage.not_compared}});
+    if (k == s.found.bad)
+      for (const ElementsFinding& f : stage.findings)
+        findings.push_back({{"before", f.before},
+                            {"after", f.after},
+                            {"index", f.index},
+                            {"was", f.was},
+                            {"is", f.is},
+                            {"rests_on", f.rests_on}});
+  }
+  j["elements"] = {{"seed", options.seed}, {"samples", options.samples},  {"values", values},    {"changed", changed},
+                   {"compared", compared}, {"not_compared_where", where}, {"findings", findings}};
 }
 
 void add_inside(Json& j, const Candidates& row, const InsideSearch& s, const std::string& inputs) {
@@ -274,9 +325,28 @@ std::string rounding_in_words(const Json& j) {
   return out;
 }
 
+// `; too large to run: up to 16 elements of each value …; all 240 changed values were compared`.
+std::string elements_in_words(const Json& e) {
+  std::string out = fmt::format(
+      "; the stages were not run: up to {} elements of each value that a stage writes in another way were evaluated at "
+      "full size, from drawn values of what both stages have",
+      e["samples"].get<size_t>());
+  const auto changed = e["changed"].get<size_t>(), compared = e["compared"].get<size_t>();
+  out += compared == changed ? fmt::format("; all {} changed values were compared", changed)
+                             : fmt::format("; {} of {} changed values were compared", compared, changed);
+  size_t told = 0;
+  for (const Json& w : e["not_compared_where"]) {
+    if (++told > 3) break;
+    out += fmt::format("; {}: {} of {} not", w["stage"].get<std::string>(), w["values"].get<size_t>(),
+                       w["of"].get<size_t>());
+  }
+  return out;
+}
+
 // `; 5120 inner values compared (98.2 % of all), each once: 1.3 evaluations`.
 std::string inside_in_words(const Json& j) {
   const Json& i = j["inside"];
+  if (!j["elements"].is_null()) return elements_in_words(j["elements"]);
   if (i.is_null())
     return j["no_values"].is_null()
                ? std::string()

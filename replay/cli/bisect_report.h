@@ -5,6 +5,7 @@
 
 #include "replay/cli/command.h"
 #include "replay/hunt/bisect.h"
+#include "replay/hunt/by_elements.h"
 #include "replay/hunt/inside/search.h"
 #include "replay/os/progress.h"
 
@@ -23,8 +24,12 @@ struct Finding {
 void describe(const BisectArgs& a, const Module& good, const Module& bad, const Session* session, Finding& f);
 // The same from what was found inside, the first finding of a stage.
 void describe_inside(const Module& good, const Module& bad, const InsideStage& stage, Finding& f);
+// The same from what chosen elements tell.
+void describe_elements(const Module& good, const Module& bad, const ElementsFinding& w, Finding& f);
 // What was compared inside and what the inputs tell: `inside` and `inputs` of the answer.
 void add_inside(Json& j, const Candidates& row, const InsideSearch& s, const std::string& inputs);
+// The same of what was compared at chosen elements: `elements` of the answer.
+void add_elements(Json& j, const Candidates& row, const ElementsSearch& s, const ElementsOptions& options);
 void add_counts(Json& j, const Candidates& row, const Bisection& b, bool numbers);
 int report(const BisectArgs& a, const Finding& f);
 // Where nothing was found: what that means; `code` is the exit code.

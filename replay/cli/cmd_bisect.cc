@@ -90,17 +90,20 @@ class FolderBisection {
   // The answer; `code` is the exit code. Throws where the first stage cannot be run and the folder has no other module.
   Json run(int* code, bool* reported) {
     first_ = row_.load(0);
-    if (a_.by_running()) {
+    by_elements_ = a_.looks_inside() && a_.backend == "evaluator" && (a_.elements || too_large_to_run(*first_));
+    if (a_.by_running() && !by_elements_) {
       if (!a_.looks_inside()) check_supported(*first_);
       session_ = std::make_unique<Session>(*first_, inputs_);
     }
-    Bisection b = search_all();
+    Bisection b = by_elements_ ? look_at_elements() : search_all();
     if (b.outcome == Bisection::kFound) {
       *reported = true;
       *code = found(b);
       return {};
     }
-    Json j = nothing(a_, row_, b, in_words(judged_), code, &told_);
+    Json j =
+        nothing(a_, row_, b, by_elements_ ? "chosen elements of its values are the stage's before" : in_words(judged_),
+                code, &told_);
     j["module"] = r_.module_name;
     below(j, code);
     return j;
@@ -119,6 +122,16 @@ class FolderBisection {
     }
     elided_->settle(k, m);
     if (std::string told = elided_->told(); !told.empty()) told_["elided"] = told;
+  }
+
+  Bisection look_at_elements() {
+    Progress progress("bisecting " + a_.file);
+    ElementsOptions o;
+    o.seed = a_.seed, o.stop = interrupted;
+    const ElementsSearch s = search_by_elements(row_, *first_, o, search_options(progress, true));
+    add_elements(told_, row_, s, o);
+    if (s.found.outcome == Bisection::kFound) elements_finding_ = s.stages.at(s.found.bad).findings.at(0);
+    return s.found;
   }
 
   Bisection search_all() {
@@ -338,7 +351,9 @@ class FolderBisection {
       auto broken = load(paths_[b.bad], load_options_);
       if (a_.by_running()) settle(b.bad, *broken);
       auto inside = inside_ ? inside_->stages.find(b.bad) : std::map<size_t, InsideStage>::iterator();
-      if (inside_ && inside != inside_->stages.end() && !inside->second.findings.empty())
+      if (by_elements_)
+        describe_elements(*good, *broken, elements_finding_, f);
+      else if (inside_ && inside != inside_->stages.end() && !inside->second.findings.empty())
         describe_inside(*good, *broken, inside->second, f);
       else
         describe(a_, *good, *broken, session_.get(), f);
@@ -385,6 +400,8 @@ class FolderBisection {
   std::vector<std::unique_ptr<Session>> others_;
   std::unique_ptr<InsideSearch> inside_;
   std::unique_ptr<ElidedConstants> elided_;
+  bool by_elements_ = false;
+  ElementsFinding elements_finding_;
   Json told_ = Json::object();
 };
 

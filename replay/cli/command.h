@@ -39,6 +39,8 @@ void print_json(const Json& j);
 void add_permissive(CLI::App& app);
 // `command`: its name; print's line is a comment, so that what it prints can be read again.
 void tell_excerpts(const std::string& command);
+// Makes every value that is made up for an elided constant known, once a file: a note, `elided_constants` of --json.
+void tell_elided();
 // Failure(kUnsupported) where something of the module is missing: for commands that run it or take its meaning.
 void require_whole(const std::string& spec, const Excerpt& excerpt);
 
@@ -154,6 +156,7 @@ struct BisectArgs : JudgeArgs {
   EngineArgs engine;
   std::string out, pipeline, only, disabled, resume, program, outputs;
   bool json = false, force = false, quick = false, outputs_only = false;
+  bool elements = false;               // at chosen elements, whatever the size
   double run_limit = 0;                //  seconds for a run of the program; 0: by what the first one took
   std::shared_ptr<OutputFolder> made;  // of `out`, since before the search; cmd_bisect's
   std::string releases, by;            // A..B of jaxlib; what compilations are compared by

@@ -6,6 +6,7 @@
 
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
+#include "replay/judge/inputs.h"
 #include "replay/os/progress.h"
 #include "replay/os/terminal.h"
 
@@ -56,6 +57,20 @@ void tell_excerpts(const std::string& command) {
                   << "\n";
         std::cout.flush();
       });
+}
+
+void tell_elided() {
+  hear_elided([told = std::make_shared<std::set<std::string>>()](const ElidedTold& e) {
+    if (!told->insert(e.label).second) return;
+    add_to_json("elided_constants",
+                {{"file", e.label}, {"constants", e.constants}, {"first", e.first}, {"seed", e.seed}});
+    Progress::clear();
+    complain(fmt::format(
+        "{}: note: {} constant{} elided ({{...}}) in it, {}{}: made up by seed {}, the same wherever the name is; "
+        "--xla_dump_large_constants=true dumps whole ones, --fill-elided=refuse ends here",
+        printable(e.label), e.constants, e.constants == 1 ? " is" : "s are", printable(e.first),
+        e.constants == 1 ? "" : " …", e.seed));
+  });
 }
 
 void require_whole(const std::string& spec, const Excerpt& e) {

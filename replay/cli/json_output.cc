@@ -89,6 +89,7 @@ Json complete_bisection(const Json& found) {
                    {"confidence", Json()},
                    {"inside", Json()},
                    {"inputs", Json()},
+                   {"elements", Json()},
                    {"elided", Json()},
                    {"device", Json()},
                    {"last_stage", Json()},

@@ -141,6 +141,7 @@ int run(int argc, char** argv) {
   // `--passes=` asks for none; CLI11 would take the next word as its value.
   std::erase(args, std::string("--passes="));
   tell_excerpts(args[0]);
+  tell_elided();
   std::reverse(args.begin(), args.end());
   const std::vector<std::string> given = args;  // CLI11 empties it
   try {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "ir/base/hash.h"
 #include "ir/base/memory.h"
 #include "ir/buffer.h"
 #include "ir/eval/evaluator.h"
 #include "parser/parser.h"
+#include "replay/judge/fit.h"
 #include "replay/judge/memory.h"
 
 namespace hlo {
@@ -55,19 +57,38 @@ void check_memory(const Module& m) {
          human_bytes(there.bytes), there.limit);
 }
 
+namespace {
+
+std::function<void(const ElidedTold&)>& elided_listener() {
+  static std::function<void(const ElidedTold&)> listener;
+  return listener;
+}
+
+}  // namespace
+
+void hear_elided(std::function<void(const ElidedTold&)> listener) { elided_listener() = std::move(listener); }
+
 void settle_elided(Module& m, const InputOptions& o) {
-  uint64_t leaf = uint64_t{1} << 32;  // far from the parameters' leaves
   Universe& u = m.u();
-  for (InstId i : m.elided_constants()) {
-    if (o.fill_elided.empty())
-      fail(FailureKind::kUnsupported,
-           "{}: constant {} of shape {} is elided ({{...}}): its value is unknown, so there is no right answer; "
-           "--fill-elided=random|zeros runs it with made-up values",
-           o.label, m.inst_name(i), u.shape_text_plain(m.shape_id(i)));
-    Value v = seeded_input(u, m.shape_id(i), o.seed, leaf++, false);
-    if (o.fill_elided == "zeros" && v.data) std::fill(v.data->begin(), v.data->end(), '\0');
+  const std::vector<InstId> elided = m.elided_constants();
+  if (elided.empty()) return;
+  if (o.fill_elided == "refuse")
+    fail(FailureKind::kUnsupported,
+         "{}: constant {} of shape {} is elided ({{...}}): its value is unknown, so there is no right answer; made-up "
+         "values were not asked for",
+         o.label, m.inst_name(elided[0]), u.shape_text_plain(m.shape_id(elided[0])));
+  for (InstId i : elided) {
+    // Far from the parameters' leaves.
+    const uint64_t leaf = (uint64_t{1} << 32) + (hash_bytes(m.inst_name(i)) >> 32);
+    Value v = seeded_input(u, m.shape_id(i), o.seed, leaf, o.positive);
+    if (o.fill_elided == "zeros" && v.data)
+      std::fill(v.data->begin(), v.data->end(), '\0');
+    else
+      fit_value(m, i, &v);
     m.set_literal(i, u.literal(literal_of_value(u, v)));
   }
+  if (o.fill_elided.empty() && elided_listener())
+    elided_listener()({o.label, elided.size(), std::string(m.inst_name(elided[0])), o.seed});
 }
 
 }  // namespace hlo

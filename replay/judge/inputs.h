@@ -1,5 +1,6 @@
 // What a module is run on: seeded values, literals as text, values for elided constants.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,13 +18,24 @@ struct InputOptions {
   std::vector<Value> given;     // one a parameter, of its shape: in the place of all of these
   std::string label;            // of the module, for messages
   bool fit = false, unique_keys = false;
-  std::string fill_elided;  // random, zeros or empty: refused
+  // Of elided constants: random, zeros, refuse, or empty: random, and told to who hears (hear_elided).
+  std::string fill_elided;
 };
 
 // Failure(kUsage) with the sum, before anything is allocated, where the parameters exceed the machine's memory.
 void check_memory(const Module& m);
-// Elided constants get the values that were asked for; Failure(kUnsupported) naming the first where none were.
+// Elided constants get values: random ones by seed, name and shape alone, in the range that their readers have room
+// for. Failure(kUnsupported) naming the first where they are refused.
 void settle_elided(Module& m, const InputOptions& options);
+// What settle_elided makes up where nobody asked for it.
+struct ElidedTold {
+  std::string label;  // of the module
+  size_t constants = 0;
+  std::string first;  // one of them, by name
+  uint64_t seed = 1;
+};
+// One listener, of the whole program; null: nobody hears.
+void hear_elided(std::function<void(const ElidedTold&)> listener);
 // One literal a parameter, in HLO's own syntax, a line each or behind one another. `label`: for messages. Throws
 // Failure: what the parser says, kUsage where there are too few.
 std::vector<Value> literal_arguments(const Module& m, const std::string& text, const std::string& label);

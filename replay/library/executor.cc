@@ -75,7 +75,7 @@ InputOptions input_options(const RunOptions& o) {
     fail(FailureKind::kUsage, "fill_elided is random or zeros, not '{}'", o.fill_elided);
   InputOptions out;
   out.seed = o.seed, out.positive = o.positive, out.fit = o.fit, out.unique_keys = o.unique_keys;
-  out.fill_elided = o.fill_elided, out.label = "the module";
+  out.fill_elided = o.fill_elided.empty() ? "refuse" : o.fill_elided, out.label = "the module";
   return out;
 }
 

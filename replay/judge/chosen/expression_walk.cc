@@ -1,0 +1,313 @@
+#include "replay/judge/chosen/expression_walk.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "ir/base/check.h"
+#include "ir/base/hash.h"
+#include "ir/base/stack_guard.h"
+
+namespace hlo {
+
+ExpressionWalk::ExpressionWalk(Expressions& all, std::shared_ptr<const Module> wide, Met met)
+    : all_(all), keep_(std::move(wide)), m_(*keep_), canonical_(m_), met_(std::move(met)) {}
+
+ExprStage ExpressionWalk::run() {
+  out_.wide = keep_;
+  std::vector<ExprTree> arguments;
+  uint32_t next = 0;
+  for (InstId p : m_.comp(m_.entry()).params)
+    arguments.push_back(tree(
+        m_.shape_id(p),
+        [&](uint32_t leaf, ShapeId shape) {
+          Expr e;
+          e.kind = Expr::kParameter, e.leaf = leaf, e.m = &m_, e.inst = p, e.shape = shape;
+          uint64_t key = hash_combine(0xA46, leaf);
+          return all_.find_or_add(Canonical::operand_of(m_.u(), key, shape), std::move(e));
+        },
+        &next));
+  out_.result = computation(m_.entry(), arguments);
+  return std::move(out_);
+}
+
+ExprTree ExpressionWalk::tree(ShapeId shape, const std::function<ExprId(uint32_t, ShapeId)>& leaf,
+                              uint32_t* next) const {
+  ExprTree t;
+  t.shape = shape;
+  const Shape& s = m_.u()[shape];
+  for (ShapeId e : s.elements) t.elements.push_back(tree(e, leaf, next));
+  if (s.is_array()) t.id = leaf((*next)++, shape);
+  return t;
+}
+
+uint64_t ExpressionWalk::hash(const ExprTree& t) const {
+  if (t.id != kNoExpr) return Canonical::operand_of(m_.u(), t.id, t.shape);
+  uint64_t h = 0x51ED;
+  for (const ExprTree& e : t.elements) h = hash_combine(h, hash(e));
+  return h;
+}
+
+ExprId ExpressionWalk::add(uint64_t key, Expr e, InstId by) {
+  bool fresh = false;
+  ExprId id = all_.find_or_add(key, std::move(e), &fresh);
+  return fresh && met_ ? met_(id, by) : id;
+}
+
+ExprTree ExpressionWalk::computation(CompId c, const std::vector<ExprTree>& parameters) {
+  check_stack("calls of computations are nested");
+  const std::vector<InstId> order = m_.post_order(c);
+  std::unordered_set<InstId> live{m_.comp(c).root};
+  for (size_t k = order.size(); k-- > 0;)
+    if (live.contains(order[k]))
+      for (InstId o : m_.operands(order[k])) live.insert(o);
+  std::unordered_map<InstId, ExprTree> known;
+  for (InstId i : order) {
+    if (!live.contains(i)) continue;
+    std::vector<ExprTree> operands;
+    for (InstId o : m_.operands(i)) operands.push_back(known.at(o));
+    ExprTree t = instruction(i, operands, parameters);
+    out_.visits.push_back({i, t});
+    known[i] = std::move(t);
+  }
+  return known.at(m_.comp(c).root);
+}
+
+ExprTree ExpressionWalk::called(CompId c, const std::vector<ExprTree>& parameters) {
+  uint64_t key = c.value;
+  for (const ExprTree& t : parameters) key = hash_combine(key, hash(t));
+  if (auto known = calls_.find(key); known != calls_.end()) return known->second;
+  ExprTree t = computation(c, parameters);
+  calls_[key] = t;
+  return t;
+}
+
+ExprTree ExpressionWalk::instruction(InstId i, const std::vector<ExprTree>& operands,
+                                     const std::vector<ExprTree>& parameters) {
+  const ShapeId shape = m_.shape_id(i);
+  auto in_shape = [&](ExprTree t) {
+    t.shape = shape;
+    return t;
+  };
+  auto pair = [&](ExprTree first, ExprTree second) {
+    ExprTree t;
+    t.shape = shape;
+    t.elements.push_back(std::move(first)), t.elements.push_back(std::move(second));
+    return t;
+  };
+  const Role role = role_of(m_, i);
+  switch (role) {
+    case Role::kParameter:
+      return in_shape(parameters[static_cast<size_t>(m_.parameter_number(i))]);
+    case Role::kSame:
+      return in_shape(operands[0]);
+    case Role::kTuple: {
+      ExprTree t;
+      t.shape = shape, t.elements = operands;
+      return t;
+    }
+    case Role::kElement:
+    case Role::kAsyncDone:
+    case Role::kCopyDone: {
+      const size_t k = role == Role::kElement ? static_cast<size_t>(m_.attrs(i).integer(Attr::index))
+                                              : (role == Role::kAsyncDone ? 1 : 0);
+      if (k >= operands[0].elements.size()) break;
+      return in_shape(operands[0].elements[k]);
+    }
+    case Role::kCall:
+      return in_shape(called(m_.called(i)[0], operands));
+    case Role::kAsyncStart: {
+      ExprTree given;
+      given.elements = operands;
+      return pair(std::move(given), called(m_.called(i)[0], operands));
+    }
+    case Role::kCopyStart:
+      return pair(operands[0], operands[0]);
+    case Role::kWhile:
+      return loop(i, operands);
+    case Role::kConditional:
+      return conditional(i, operands);
+    case Role::kDraw:
+      return operation(i, operands, hash_bytes(m_.inst_name(i)));
+    case Role::kOperation:
+      break;
+  }
+  return operation(i, operands);
+}
+
+ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operands, uint64_t salt) {
+  const OpClass kind = op_info(m_.op(i)).cls;
+  if (kind == OpClass::Collective || kind == OpClass::Io || m_.shape(i).is_dynamic())
+    fail(FailureKind::kUnsupported, "{}: {} cannot be judged by chosen elements", m_.inst_name(i), op_text(m_.op(i)));
+  const bool one = m_.shape(i).is_array() && operands.size() >= 1 && operands[0].id != kNoExpr;
+  if (one && kind == OpClass::Move)
+    if (ExprId v = all_.moved(m_, i, operands[0].id); v != kNoExpr) {
+      ExprTree t;
+      t.id = all_.same(v), t.shape = m_.shape_id(i);
+      return t;
+    }
+  std::vector<uint64_t> numbers;
+  std::vector<ExprId> leaves;
+  bool arrays = true;
+  for (const ExprTree& t : operands) numbers.push_back(t.id), t.leaves(&leaves), arrays &= t.id != kNoExpr;
+  uint64_t key = 0;
+  if (!arrays || !canonical_.by_elements(i, numbers, &key)) {
+    numbers.clear();
+    for (const ExprTree& t : operands) numbers.push_back(hash(t));
+    key = canonical_.combined(i, numbers);
+    for (CompId c : m_.called(i)) key = hash_combine(key, canonical_.computation(c));
+  }
+  if (salt) key = hash_combine(key, salt);
+  uint32_t next = 0;
+  return tree(
+      m_.shape_id(i),
+      [&](uint32_t leaf, ShapeId shape) {
+        Expr e;
+        e.leaf = leaf, e.m = &m_, e.inst = i, e.shape = shape, e.operands = leaves;
+        return add(leaf ? hash_combine(key, leaf) : key, std::move(e), i);
+      },
+      &next);
+}
+
+ExprTree ExpressionWalk::conditional(InstId i, const std::vector<ExprTree>& operands) {
+  ++out_.branches;
+  const std::vector<CompId>& branches = m_.called(i);
+  std::vector<std::vector<ExprId>> results(branches.size());
+  for (size_t k = 0; k < branches.size(); ++k) called(branches[k], {operands[k + 1]}).leaves(&results[k]);
+  uint32_t next = 0;
+  return tree(
+      m_.shape_id(i),
+      [&](uint32_t leaf, ShapeId shape) {
+        Expr e;
+        e.kind = Expr::kBranch, e.leaf = leaf, e.m = &m_, e.inst = i, e.shape = shape;
+        e.operands.push_back(operands[0].id);
+        uint64_t key = hash_combine(0xB4A2C4, operands[0].id);
+        bool alike = true;
+        for (const std::vector<ExprId>& r : results) {
+          e.operands.push_back(r[leaf]);
+          key = hash_combine(key, r[leaf]), alike &= r[leaf] == results[0][leaf];
+        }
+        return alike ? results[0][leaf] : add(key, std::move(e), i);
+      },
+      &next);
+}
+
+// Elements of the state that each trip hands on as they came.
+std::vector<bool> ExpressionWalk::handed_on(CompId body) const {
+  const InstId root = m_.comp(body).root, state = m_.comp(body).params[0];
+  std::vector<bool> out(m_.shape(root).elements.size(), false);
+  if (m_.op(root) != Opcode::Tuple) return out;
+  for (size_t k = 0; k < out.size(); ++k) {
+    InstId from = m_.operand(root, k);
+    while (m_.op(from) == Opcode::Copy || m_.op(from) == Opcode::OptBarrier) from = m_.operand(from, 0);
+    out[k] = m_.op(from) == Opcode::GetTupleElement && m_.operand(from, 0) == state &&
+             m_.attrs(from).integer(Attr::index) == static_cast<int64_t>(k);
+  }
+  return out;
+}
+
+// What an element of the state is in some trip is told by what it is in the first, and by how many of these begin with
+// the same: its place in the tuple does not count.
+ExprTree ExpressionWalk::formals(const ExprTree& init, const std::vector<bool>& handed_on, size_t* leaf,
+                                 std::unordered_map<ExprId, uint64_t>* times) {
+  if (init.id != kNoExpr) {
+    Expr e = all_[init.id];
+    e.kind = Expr::kFormal, e.shape = init.shape, e.operands.clear(), e.view = {};
+    const uint64_t time = (*times)[init.id]++;
+    uint64_t key = hash_combine(hash_combine(hash_combine(0xF04A1, init.id), time), depth_);
+    ExprTree out = init;
+    out.id = all_.find_or_add(key, std::move(e));
+    return out;
+  }
+  ExprTree out;
+  out.shape = init.shape;
+  const bool top = leaf != nullptr;
+  for (size_t k = 0; k < init.elements.size(); ++k)
+    out.elements.push_back(top && k < handed_on.size() && handed_on[k]
+                               ? init.elements[k]
+                               : formals(init.elements[k], handed_on, nullptr, times));
+  return out;
+}
+
+namespace {
+
+// Formals of a loop that an expression reads, by their places among them.
+class Reads {
+ public:
+  Reads(const Expressions& all, const std::vector<ExprId>& formals) : all_(all) {
+    for (size_t k = 0; k < formals.size(); ++k) place_.emplace(formals[k], k);
+  }
+  std::vector<size_t> of(ExprId e) {
+    std::vector<size_t> out;
+    std::vector<ExprId> work{e};
+    std::unordered_set<ExprId> seen{e};
+    while (!work.empty()) {
+      const ExprId x = work.back();
+      work.pop_back();
+      if (auto at = place_.find(x); at != place_.end()) out.push_back(at->second);
+      for (ExprId o : all_[x].operands)
+        if (seen.insert(o).second) work.push_back(o);
+    }
+    return out;
+  }
+
+ private:
+  const Expressions& all_;
+  std::unordered_map<ExprId, size_t> place_;
+};
+
+}  // namespace
+
+// Each element of the last state is what it reads of the state, each by what it begins with and what a trip makes of
+// it, and the condition.
+ExprTree ExpressionWalk::loop(InstId i, const std::vector<ExprTree>& operands) {
+  ++out_.loops;
+  const CompId body = m_.attrs(i).comp(Attr::body), condition = m_.attrs(i).comp(Attr::condition);
+  const ExprTree& init = operands[0];
+  std::unordered_map<ExprId, uint64_t> times;
+  size_t top = 0;
+  ++depth_;
+  const ExprTree state = formals(init, handed_on(body), &top, &times);
+  const ExprTree next_state = called(body, {state});
+  const ExprTree goes_on = called(condition, {state});
+  --depth_;
+  std::vector<ExprId> begin, formal, then;
+  init.leaves(&begin), state.leaves(&formal), next_state.leaves(&then);
+  if (begin.size() != formal.size() || begin.size() != then.size() || goes_on.id == kNoExpr)
+    fail(FailureKind::kUnsupported, "{}: the loop's state has another form behind a trip", m_.inst_name(i));
+  Reads reads(all_, formal);
+  std::vector<std::vector<size_t>> read;
+  for (ExprId e : then) read.push_back(reads.of(e));
+  const std::vector<size_t> read_by_condition = reads.of(goes_on.id);
+  uint32_t next = 0;
+  return tree(
+      m_.shape_id(i),
+      [&](uint32_t leaf, ShapeId shape) {
+        if (then[leaf] == formal[leaf] || formal[leaf] == begin[leaf]) return begin[leaf];
+        std::unordered_set<size_t> counts{leaf};
+        std::vector<size_t> work{leaf};
+        auto reach = [&](const std::vector<size_t>& places) {
+          for (size_t k : places)
+            if (counts.insert(k).second) work.push_back(k);
+        };
+        reach(read_by_condition);
+        while (!work.empty()) {
+          const size_t k = work.back();
+          work.pop_back();
+          reach(read[k]);
+        }
+        std::vector<uint64_t> parts;
+        for (size_t k : counts)
+          if (formal[k] != begin[k]) parts.push_back(hash_combine(hash_combine(formal[k], begin[k]), then[k]));
+        std::sort(parts.begin(), parts.end());
+        uint64_t key = hash_combine(hash_combine(0x100B, goes_on.id), formal[leaf]);
+        for (uint64_t p : parts) key = hash_combine(key, p);
+        Expr e;
+        e.kind = Expr::kLoop, e.leaf = leaf, e.m = &m_, e.inst = i, e.shape = shape;
+        e.operands = begin;
+        e.operands.insert(e.operands.end(), then.begin(), then.end()), e.operands.push_back(goes_on.id);
+        return add(key, std::move(e), i);
+      },
+      &next);
+}
+
+}  // namespace hlo

@@ -1,0 +1,58 @@
+// A stage as expressions: every instruction that its result is made of, through fusions, calls, branches and loops.
+#pragma once
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "replay/judge/chosen/expressions.h"
+#include "replay/judge/inside/canonical.h"
+
+namespace hlo {
+
+struct ExprVisit {
+  InstId inst;
+  ExprTree value;
+};
+
+struct ExprStage {
+  std::shared_ptr<const Module> wide;  // floats are f64: ir/eval/widen.h
+  std::vector<ExprVisit> visits;       // operands before users; what is called twice with other operands stands twice
+  ExprTree result;
+  size_t loops = 0, branches = 0;
+};
+
+class ExpressionWalk {
+ public:
+  // What an expression that has just been made for the first time is the same as: itself, or another one.
+  using Met = std::function<ExprId(ExprId fresh, InstId by)>;
+  // `wide`: must outlive the expressions. `met` may be null.
+  ExpressionWalk(Expressions& all, std::shared_ptr<const Module> wide, Met met);
+  // Throws Failure(kUnsupported) where what an instruction is cannot be said (dynamic shapes, messages).
+  ExprStage run();
+
+ private:
+  ExprTree computation(CompId c, const std::vector<ExprTree>& parameters);
+  ExprTree called(CompId c, const std::vector<ExprTree>& parameters);
+  ExprTree instruction(InstId i, const std::vector<ExprTree>& operands, const std::vector<ExprTree>& parameters);
+  ExprTree operation(InstId i, const std::vector<ExprTree>& operands, uint64_t salt = 0);
+  ExprTree conditional(InstId i, const std::vector<ExprTree>& operands);
+  ExprTree loop(InstId i, const std::vector<ExprTree>& operands);
+  ExprTree formals(const ExprTree& init, const std::vector<bool>& handed_on, size_t* leaf,
+                   std::unordered_map<ExprId, uint64_t>* times);
+  std::vector<bool> handed_on(CompId body) const;
+  ExprTree tree(ShapeId shape, const std::function<ExprId(uint32_t leaf, ShapeId shape)>& leaf, uint32_t* next) const;
+  ExprId add(uint64_t key, Expr e, InstId by);
+  uint64_t hash(const ExprTree& t) const;
+
+  Expressions& all_;
+  std::shared_ptr<const Module> keep_;
+  const Module& m_;
+  Canonical canonical_;
+  Met met_;
+  ExprStage out_;
+  std::unordered_map<uint64_t, ExprTree> calls_;
+  uint64_t depth_ = 0;
+};
+
+}  // namespace hlo

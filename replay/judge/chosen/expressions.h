@@ -1,0 +1,82 @@
+// What the stages of a module compute, as expressions that they share: one number for what is written in one way, over
+// fusions, calls, tuples, branches and loops, and no array is made for it.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace hlo {
+
+using ExprId = uint32_t;
+inline constexpr ExprId kNoExpr = UINT32_MAX;
+
+// One array. Its elements lie in row-major order of the shape that who reads it gives it: a reshape is its operand.
+struct Expr {
+  enum Kind : uint8_t {
+    kParameter,  // leaf `leaf` of the entry's flattened parameters
+    kFormal,     // what a loop's state is in any of its trips: some value
+    kOperation,  // leaf `leaf` of what `inst` gives of its operands
+    kBranch,     // operand 0 says which of the others; beyond them it is the last one. Of pred: true is the first
+    kLoop,       // leaf `leaf` of the last state; operands: leaves of the first, of what a trip makes, the condition
+    kView,       // elements of operand 0, see `view`
+  };
+  Kind kind = kOperation;
+  uint32_t leaf = 0;
+  // The instruction that it is: opcode, attributes, shapes of operands. Valid while the Expressions live.
+  const Module* m = nullptr;
+  InstId inst;
+  ShapeId shape;                 // an array, in the universe that all stages share
+  std::vector<ExprId> operands;  // of each operand of `inst` its leaves
+  // Element (i0, i1, …) of `sizes` is the operand's element offset + Σ i · steps: broadcasts, transposes, slices,
+  // reversals and bitcasts, one upon the other.
+  struct View {
+    int64_t offset = 0;
+    Dims sizes, steps;
+  } view = {};
+};
+
+// The value of an instruction: an array or a tuple of them.
+struct ExprTree {
+  ExprId id = kNoExpr;  // of a tuple or a token: none
+  ShapeId shape;
+  std::vector<ExprTree> elements;
+
+  void leaves(std::vector<ExprId>* out) const;  // arrays, in order
+};
+
+class Expressions {
+ public:
+  const Expr& operator[](ExprId e) const { return all_[e]; }
+  const std::vector<Expr>& all() const { return all_; }
+  size_t size() const { return all_.size(); }
+
+  // The one of that key, which says all that it computes; `fresh`: it is new.
+  ExprId find_or_add(uint64_t key, Expr e, bool* fresh = nullptr);
+  // From here on `e` is `same` wherever it is made again: both have been found to be one value.
+  void set_same(ExprId e, ExprId same) { same_[e] = same; }
+  ExprId same(ExprId e) const { return same_[e]; }
+
+  // Elements of `of`, as few dimensions as that takes; `of` itself where they are all of its own in order. `shape`: of
+  // the result.
+  ExprId view(ExprId of, Expr::View v, ShapeId shape);
+  // What the instruction, which moves elements of its operand alone (broadcast, transpose, slice, reverse, bitcast),
+  // makes of it, as a view; kNoExpr where it is none.
+  ExprId moved(const Module& m, InstId i, ExprId operand);
+  // By dimension of an array of these sizes, that is `e`'s elements in row-major order: the parts that it consists of,
+  // as elements of what `e` is a view of, or of `e`. False where its dimensions are none of theirs.
+  struct Part {
+    int64_t size, step;
+  };
+  bool parts(ExprId e, const Dims& dims, int64_t* offset, ExprId* base, std::vector<std::vector<Part>>* out) const;
+
+ private:
+  std::vector<Expr> all_;
+  std::vector<ExprId> same_;
+  std::unordered_map<uint64_t, ExprId> keys_;
+};
+
+}  // namespace hlo
