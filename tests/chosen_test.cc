@@ -227,7 +227,7 @@ TEST(ChosenElements, Moves) {
            "a = f32[3,1] parameter(0)\nROOT r = f32[2,3,4] broadcast(a), dimensions={1,2}",
            "ROOT r = c64[2,3,4] iota(), iota_dimension=1",
            "a = s32[2,3]{0,1} parameter(0)\nROOT r = s32[3,2]{0,1} bitcast(a)",
-           "a = f32[16,256]{1,0:T(8,128)} parameter(0)\nROOT r = f32[2,2,8,128]{3,1,2,0:T(8,128)} bitcast(a)",
+           "a = f32[16,256]{1,0:T(8,128)} parameter(0)\nROOT r = f32[2,2,8,128]{3,2,1,0:T(8,128)} bitcast(a)",
            "a = f32[4,3] parameter(0)\nROOT r = (f32[4,3], f32[4,3]) tuple(a, a)",
            "a = u32[3,2] parameter(0)\nROOT r = u8[3,2,4] bitcast-convert(a)",
            "a = u8[3,8] parameter(0)\nROOT r = u64[3] bitcast-convert(a)",
