@@ -9,6 +9,7 @@
 #include "ir/base/checked.h"
 #include "ir/base/parallel.h"
 #include "ir/eval/blas.h"
+#include "ir/eval/convolution_numbers.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/kernels.h"
 
@@ -147,65 +148,15 @@ void unpack(ElementType type, const std::vector<char>& z, const Shape& s, const 
   copy_nd(dims, narrow.data(), row_major_strides(dims), out.data->data(), to, storage_bytes(s.type));
 }
 
-// A convolution as sums over taps, in the forward direction's terms: input [batch, point, feature], kernel [tap, in,
-// out], output [batch, point, feature].
-struct ConvPlan {
-  Dims in_order, kernel_order, out_order, in_sp, k_sp, out_sp;
-  int64_t groups, batch_groups, batch, in_f, k_in, k_out, out_batch, in_points = 1, points = 1, taps = 1;
-  std::vector<int64_t> source;  // input point that a tap reads for an output point; -1: padding or dilation
+// The same with a table of what each tap reads.
+struct ConvPlan : ConvolutionNumbers {
+  std::vector<int64_t> source;  // by output point and tap
 
-  ConvPlan(const AttrSet& attrs, const Shape& in, const Shape& kernel, const Shape& out) {
-    const DimLabels& d = *attrs.get<DimLabels>(Attr::dim_labels);
-    static const Window kNone;
-    const Window* window = attrs.get<Window>(Attr::window);
-    if (!window) window = &kNone;
-    groups = attrs.integer(Attr::feature_group_count, 1), batch_groups = attrs.integer(Attr::batch_group_count, 1);
-    batch = dim(in, d.input_batch), in_f = dim(in, d.input_feature), k_in = dim(kernel, d.kernel_input),
-    k_out = dim(kernel, d.kernel_output), out_batch = batch / batch_groups;
-    in_order = {d.input_batch}, out_order = {d.output_batch};
-    in_order.insert(in_order.end(), d.input_spatial.begin(), d.input_spatial.end());
-    in_order.push_back(d.input_feature);
-    kernel_order = d.kernel_spatial;
-    kernel_order.push_back(d.kernel_input), kernel_order.push_back(d.kernel_output);
-    out_order.insert(out_order.end(), d.output_spatial.begin(), d.output_spatial.end());
-    out_order.push_back(d.output_feature);
-    size_t spatial = window->dims.size();
-    for (size_t i = 0; i < spatial; ++i) {
-      in_sp.push_back(dim(in, d.input_spatial[i])), k_sp.push_back(dim(kernel, d.kernel_spatial[i]));
-      out_sp.push_back(dim(out, d.output_spatial[i]));
-      in_points *= in_sp[i], points *= out_sp[i], taps *= k_sp[i];
-    }
+  ConvPlan(const AttrSet& attrs, const Shape& in, const Shape& kernel, const Shape& out)
+      : ConvolutionNumbers(attrs, in, kernel, out) {
     source.assign((Checked(points) * taps).size("a table of a convolution's taps"), -1);
     for (int64_t p = 0; p < points; ++p)
-      for (int64_t t = 0; t < taps; ++t) {
-        int64_t rest_p = p, rest_t = t, place = 0, stride = 1;
-        bool inside = true;
-        for (size_t i = spatial; i-- > 0 && inside;) {
-          const WindowDim& w = window->dims[i];
-          int64_t o = rest_p % out_sp[i], k = rest_t % k_sp[i];
-          rest_p /= out_sp[i], rest_t /= k_sp[i];
-          if (w.reversal) k = k_sp[i] - 1 - k;
-          int64_t at = o * w.stride - w.pad_low + k * w.rhs_dilate;
-          if (at < 0 || at % w.lhs_dilate || at / w.lhs_dilate >= in_sp[i])
-            inside = false;
-          else
-            place += at / w.lhs_dilate * stride;
-          stride *= in_sp[i];
-        }
-        if (inside) source[static_cast<size_t>(p * taps + t)] = place;
-      }
-  }
-
-  // Parts that are matrix products: a group of features, or of the batch.
-  struct Part {
-    int64_t first_batch, first_in, first_out, outs;
-  };
-  std::vector<Part> parts() const {
-    std::vector<Part> list;
-    int64_t count = groups * batch_groups, outs = k_out / std::max<int64_t>(count, 1);
-    for (int64_t g = 0; g < count; ++g)
-      list.push_back({batch_groups > 1 ? g * out_batch : 0, groups > 1 ? g * k_in : 0, g * outs, outs});
-    return list;
+      for (int64_t t = 0; t < taps; ++t) source[static_cast<size_t>(p * taps + t)] = source_of(p, t);
   }
   int64_t rows() const { return out_batch * points; }
   int64_t depth() const { return taps * k_in; }

@@ -7,6 +7,7 @@
 
 #include "ir/backend_config.h"
 #include "ir/eval/evaluator.h"
+#include "ir/eval/gemm_call.h"
 #include "ir/eval/kernels.h"
 #include "ir/eval/lapack_calls.h"
 #include "ir/lapack.h"
@@ -15,8 +16,6 @@
 
 namespace hlo {
 namespace {
-
-double gelu(double x) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
 
 // Marks for the partitioner, the offloader and others: one value goes through.
 constexpr std::string_view kMarks[] = {"Sharding",
@@ -35,10 +34,6 @@ constexpr std::string_view kMarks[] = {"Sharding",
                                        "xla.sdy.LocalToGlobalShape",
                                        "inspect_sharding"};
 
-bool is_mark(std::string_view target) {
-  return std::find(std::begin(kMarks), std::end(kMarks), target) != std::end(kMarks);
-}
-
 // The same array for each of a batch.
 Value repeated(Universe& u, const Value& v, const Dims& batch) {
   const Shape& s = u[v.shape];
@@ -56,20 +51,9 @@ Value repeated(Universe& u, const Value& v, const Dims& batch) {
   return out;
 }
 
-// Dimension numbers of a product; where one side is a single matrix for the batch of the other, it becomes a batch.
-struct GemmNumbers {
-  GemmNumbers(Universe& u, const BackendConfig& dims, std::vector<Value>& ops)
-      : lhs_batch(list(dims, "lhs_batch_dimensions")),
-        lhs_sum(list(dims, "lhs_contracting_dimensions")),
-        rhs_batch(list(dims, "rhs_batch_dimensions")),
-        rhs_sum(list(dims, "rhs_contracting_dimensions")) {
-    if (lhs_batch.empty() && !rhs_batch.empty()) spread(u, ops[0], ops[1], rhs_batch, &lhs_batch, &lhs_sum);
-    if (rhs_batch.empty() && !lhs_batch.empty()) spread(u, ops[1], ops[0], lhs_batch, &rhs_batch, &rhs_sum);
-  }
-  Dims lhs_batch, lhs_sum, rhs_batch, rhs_sum;
-
- private:
-  static void spread(Universe& u, Value& one, const Value& many, const Dims& batch, Dims* to, Dims* sum) {
+// Where one side is a single matrix for the batch of the other, it becomes a batch.
+void spread_over_batch(Universe& u, GemmCall& call, std::vector<Value>& ops) {
+  auto spread = [&](Value& one, const Value& many, const Dims& batch, Dims* to, Dims* sum) {
     Dims sizes;
     for (int64_t d : batch) {
       to->push_back(static_cast<int64_t>(sizes.size()));
@@ -77,94 +61,64 @@ struct GemmNumbers {
     }
     for (int64_t& d : *sum) d += static_cast<int64_t>(batch.size());
     one = repeated(u, one, sizes);
-  }
-};
+  };
+  if (call.lhs_batch.empty() && !call.rhs_batch.empty())
+    spread(ops[0], ops[1], call.rhs_batch, &call.lhs_batch, &call.lhs_sum);
+  if (call.rhs_batch.empty() && !call.lhs_batch.empty())
+    spread(ops[1], ops[0], call.lhs_batch, &call.rhs_batch, &call.rhs_sum);
+}
 
 }  // namespace
 
-Value Evaluator::library_gemm(InstId inst, std::vector<Value>& ops, bool lt, bool eight_bits) {
-  BackendConfig config = backend_config(u_.text(m_.attrs(inst).text(Attr::backend_config)), "gemm_backend_config");
-  if (!config.contains("dot_dimension_numbers")) refuse(inst, "without dot_dimension_numbers");
-  const BackendConfig& dims = config["dot_dimension_numbers"];
+bool is_mark(std::string_view target) {
+  return std::find(std::begin(kMarks), std::end(kMarks), target) != std::end(kMarks);
+}
+
+Value Evaluator::library_gemm(InstId inst, std::vector<Value>& ops) {
+  GemmCall call(m_, inst);
+  if (!call.why.empty()) refuse(inst, call.why);
   ShapeId out_id = m_.shape_id(inst);
-  ShapeId result_id = u_[out_id].is_tuple() ? u_[out_id].elements[0] : out_id;
-  const Shape result_shape = u_[result_id];
-  ElementType type = result_shape.type;
-  bool complex = is_complex(type);
-  ElementType sums = complex || type == ElementType::F64 || !is_float(type) ? type : ElementType::F32;
-  const GemmNumbers numbers(u_, dims, ops);
-  Value product = contract(inst, ops[0], ops[1], numbers.lhs_batch, numbers.lhs_sum, numbers.rhs_batch, numbers.rhs_sum,
+  const Shape result_shape = u_[u_[out_id].is_tuple() ? u_[out_id].elements[0] : out_id];
+  const ElementType type = result_shape.type, sums = call.sums;
+  spread_over_batch(u_, call, ops);
+  Value product = contract(inst, ops[0], ops[1], call.lhs_batch, call.lhs_sum, call.rhs_batch, call.rhs_sum,
                            u_.array(sums, result_shape.dims));
-  double alpha = number(config, "alpha_real", 1), alpha_imag = number(config, "alpha_imag", 0),
-         beta = number(config, "beta", 0);
-  std::string epilogue = word(config, "epilogue", "DEFAULT");
-  size_t next = 2;
-  const Value* matrix = beta != 0 && next < ops.size() ? &ops[next++] : nullptr;
-  double scale = 1;
-  if (eight_bits) {
-    // Scales of both sides; of the result where it has eight bits as well.
-    for (int k = 0; k < 2 && next < ops.size(); ++k, ++next)
-      scale *= load_double(u_[ops[next].shape].type, ops[next].bytes());
-  }
-  double result_scale = 1;
-  const Value* bias = nullptr;
-  for (; next < ops.size(); ++next) {
-    const Shape& s = u_[ops[next].shape];
-    if (s.rank() == 0 && eight_bits)
-      result_scale *= load_double(s.type, ops[next].bytes());
-    else if (epilogue.find("BIAS") != std::string::npos && !bias)
-      bias = &ops[next];
-    else
-      refuse(inst, fmt::format("operand {} of epilogue {}", next, epilogue));
-  }
-  if (!lt && epilogue != "DEFAULT") refuse(inst, fmt::format("epilogue {}", epilogue));
-  bool aux = epilogue.ends_with("_AUX"), relu = epilogue.find("RELU") != std::string::npos,
-       with_gelu = epilogue.find("GELU") != std::string::npos;
-  if (with_gelu) relu = false;
+  auto scalars = [&](const std::vector<size_t>& list) {
+    double factor = 1;
+    for (size_t k : list) factor *= load_double(u_[ops[k].shape].type, ops[k].bytes());
+    return factor;
+  };
+  const double scale = scalars(call.scales), result_scale = scalars(call.result_scales);
+  const Value *matrix = call.matrix ? &ops[call.matrix] : nullptr, *bias = call.bias ? &ops[call.bias] : nullptr;
   Value out = make(out_id);
   Value* result = u_[out_id].is_tuple() ? &out.elements[0] : &out;
-  Value* extra = aux && u_[out_id].is_tuple() && out.elements.size() > 1 ? &out.elements[1] : nullptr;
+  Value* extra = call.aux && u_[out_id].is_tuple() && out.elements.size() > 1 ? &out.elements[1] : nullptr;
   int64_t n = result_shape.elements_count();
   int width = storage_bytes(type), sum_width = storage_bytes(sums);
   double largest = 0;
   for (int64_t i = 0; i < n; ++i) {
-    std::complex<double> v =
-        complex ? load_complex(sums, product.bytes() + i * sum_width)
-                : std::complex<double>(is_float(sums)
-                                           ? load_double(sums, product.bytes() + i * sum_width)
-                                           : static_cast<double>(load_int(sums, product.bytes() + i * sum_width)));
-    v *= std::complex<double>(alpha * scale, alpha_imag * scale);
+    std::complex<double> added = 0, biased = 0;
     if (matrix) {
       ElementType t = u_[matrix->shape].type;
-      const char* at = matrix->bytes() + i * storage_bytes(t);
-      v += beta * (is_complex(t) ? load_complex(t, at) : std::complex<double>(load_double(t, at)));
+      added = GemmCall::number_at(t, matrix->bytes() + i * storage_bytes(t));
     }
     if (bias) {
       ElementType t = u_[bias->shape].type;
-      // A vector may be shorter than the rows, which are padded then.
-      const int64_t count = u_[bias->shape].elements_count(),
-                    row = result_shape.dims.empty() ? 1 : result_shape.dims.back();
-      const int64_t k = u_[bias->shape].rank() == 1 ? i % row : i % count;
-      const char* at = bias->bytes() + k * storage_bytes(t);
-      if (k < count) v += is_complex(t) ? load_complex(t, at) : std::complex<double>(load_double(t, at));
+      const int64_t k = GemmCall::bias_index(i, u_[bias->shape], result_shape);
+      if (k >= 0) biased = GemmCall::number_at(t, bias->bytes() + k * storage_bytes(t));
     }
+    const std::complex<double> v =
+        call.summed(GemmCall::number_at(sums, product.bytes() + i * sum_width), scale, added, biased);
     if (extra) {
       ElementType t = u_[extra->shape].type;
       store_double(t, extra->data->data() + i * storage_bytes(t), v.real());
     }
-    double x = v.real();
-    if (relu) x = std::isnan(x) ? x : std::max(x, 0.0);
-    if (with_gelu) x = gelu(x);
+    const double x = call.activated(v.real());
     largest = std::isnan(x) || std::isnan(largest) ? NAN : std::max(largest, std::fabs(x));
-    if (complex)
-      store_complex(type, result->data->data() + i * width, v);
-    else if (is_float(type))
-      store_double(type, result->data->data() + i * width, x * result_scale);
-    else
-      store_int(type, result->data->data() + i * width, static_cast<int64_t>(x));
+    call.store(type, result->data->data() + i * width, v, result_scale);
   }
-  const size_t place = aux ? 2 : 1;
-  if (flag(config, "damax_output") && out.elements.size() > place)
+  const size_t place = call.aux ? 2 : 1;
+  if (call.largest && out.elements.size() > place)
     store_double(u_[out.elements[place].shape].type, out.elements[place].data->data(), largest);
   return out;
 }
@@ -195,9 +149,7 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
   if (target == "__cudnn$fmhaScaleBiasSoftmaxBackward") return library_attention_backward(inst, true, ops);
   if (target.starts_with("__cub$DeviceRadixSort") || target.starts_with("xla.gpu.ext.cub_sort_"))
     return library_sort(inst, ops);
-  if (target == "__cublas$gemm" && ops.size() >= 2) return library_gemm(inst, ops, false, false);
-  if (target == "__cublas$lt$matmul" && ops.size() >= 2) return library_gemm(inst, ops, true, false);
-  if (target == "__cublas$lt$matmul$f8" && ops.size() >= 2) return library_gemm(inst, ops, true, true);
+  if (is_gemm_call(target) && ops.size() >= 2) return library_gemm(inst, ops);
   if ((target == "TopK" || target == "__gpu$TopK") && ops.size() == 1 && u_[out_id].is_tuple()) {
     // The comparator tells the direction; without one the largest come first.
     bool largest = true;

@@ -71,6 +71,10 @@ class Evaluator {
   Value run_convolution(InstId call, std::vector<Value> operands);
   Value run_epilogue(InstId call, std::vector<Value> operands);
 
+  // A computation on scalars, applied to n elements at once: arguments are arrays of n elements, and so is what each
+  // array of its root gets.
+  std::vector<Value> run_elements(CompId comp, const std::vector<Value>& arguments, int64_t n);
+
   // What a sort orders its operands by, where its comparator compares keys. False where it does not, or where there is
   // NaN that makes no order.
   bool sort_ranks(InstId inst, std::span<const Value> operands, SortRanks* ranks);
@@ -133,7 +137,7 @@ class Evaluator {
   Value convolution_backward_filter(const AttrSet& attrs, const Value& input, const Value& gradient, ShapeId out);
   Value custom_call(InstId inst, std::vector<Value>& ops);
   bool matrix_call(InstId inst, const std::vector<Value>& ops, Value* out);  // was it one?
-  Value library_gemm(InstId inst, std::vector<Value>& ops, bool lt, bool eight_bits);
+  Value library_gemm(InstId inst, std::vector<Value>& ops);
   Value library_convolution(InstId inst, std::string_view kind, std::vector<Value>& ops);
   Value library_norm(InstId inst, std::vector<Value>& ops);
   Value library_attention(InstId inst, bool biased, std::vector<Value>& ops);
@@ -183,6 +187,9 @@ class Evaluator {
   std::unordered_map<CompId, bool> pure_;
   std::unordered_map<CompId, std::optional<Invariants>> invariants_;
 };
+
+// Is a custom-call of that target a mark for a pass, which changes no value?
+bool is_mark(std::string_view target);
 
 // Each simulated device is a thread with values of its own.
 constexpr int64_t kMostDevices = 1024;

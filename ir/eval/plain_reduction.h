@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "ir/element_type.h"
-#include "ir/opcode.h"
+#include "ir/module.h"
 
 namespace hlo {
 
@@ -17,5 +17,8 @@ struct PlainReduction {
 };
 // Sums of f32 are rounded once, those of f64 at each element, in order. `init`: one element.
 void reduce_in_place(const PlainReduction& r, const char* init, const char* from, char* to);
+
+// The opcode of a two-parameter computation that is one commutative operation on its parameters, or false.
+bool simple_reducer(const Module& m, CompId c, Opcode* op);
 
 }  // namespace hlo

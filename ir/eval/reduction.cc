@@ -9,23 +9,13 @@
 #include "ir/eval/evaluator.h"
 #include "ir/eval/kernels.h"
 #include "ir/eval/plain_reduction.h"
+#include "ir/eval/window_walk.h"
 
 namespace hlo {
 
-namespace {
-// The opcode of a two-parameter computation that is one operation on its parameters, or false.
-bool simple_reducer(const Module& m, CompId c, Opcode* op) {
-  const Computation& comp = m.comp(c);
-  if (comp.params.size() != 2) return false;
-  InstId root = comp.root;
-  auto ops = m.operands(root);
-  if (ops.size() != 2) return false;
-  bool straight = ops[0] == comp.params[0] && ops[1] == comp.params[1],
-       crossed = ops[0] == comp.params[1] && ops[1] == comp.params[0];
-  *op = m.op(root);
-  return (straight || crossed) && op_info(*op).commutative;
+std::vector<Value> Evaluator::run_elements(CompId comp, const std::vector<Value>& arguments, int64_t n) {
+  return lifted(comp, arguments, n);
 }
-}  // namespace
 
 std::vector<Value> Evaluator::lifted(CompId comp, const std::vector<Value>& arguments, int64_t n, InstId result) {
   const Plan& p = plan(comp);
@@ -225,34 +215,6 @@ Value Evaluator::reduced(InstId inst, std::vector<Value>& ops) {
   }
   return out;
 }
-
-namespace {
-// Calls f(window position, output index → flat input index or -1) …
-struct WindowWalk {
-  const Window& w;
-  const Dims &in, &out;
-  Dims taps;
-  int64_t positions = 1, outputs = 1;
-  WindowWalk(const Window& window, const Dims& input, const Dims& output) : w(window), in(input), out(output) {
-    for (const WindowDim& d : w.dims) taps.push_back(d.size), positions *= d.size;
-    for (int64_t d : out) outputs *= d;
-  }
-  // Flat input index that tap t reads for output o.
-  int64_t source(int64_t t, int64_t o) const {
-    int64_t place = 0, stride = 1;
-    for (size_t i = w.dims.size(); i-- > 0;) {
-      const WindowDim& d = w.dims[i];
-      int64_t k = t % taps[i], x = o % out[i];
-      t /= taps[i], o /= out[i];
-      int64_t at = x * d.stride - d.pad_low + k * d.rhs_dilate;
-      if (at < 0 || at % d.lhs_dilate || at / d.lhs_dilate >= in[i]) return -1;
-      place += at / d.lhs_dilate * stride;
-      stride *= in[i];
-    }
-    return place;
-  }
-};
-}  // namespace
 
 Value Evaluator::reduce_window(InstId inst, std::vector<Value>& ops) {
   size_t count = ops.size() / 2;

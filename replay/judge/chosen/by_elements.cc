@@ -59,7 +59,7 @@ struct ByElements::State {
   std::vector<uint32_t> stage_of;  // by ExprId: the last stage that has it, counted from 1
   uint32_t stage = 0;
   ExprStage before;
-  std::vector<std::shared_ptr<const Module>> kept;  // that expressions are instructions of
+  std::vector<std::shared_ptr<const Module>> kept;                 // that expressions are instructions of
   std::unordered_map<std::string, std::vector<ExprTree>> by_name;  // of the stage before
   std::unordered_map<ExprId, std::vector<ExprId>> readers;         // in the stage before
   std::unordered_map<ExprId, std::string> names;                   // of expressions: who made them first
