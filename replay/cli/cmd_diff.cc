@@ -12,6 +12,7 @@
 #include "replay/cli/other_files.h"
 #include "replay/compare/diff.h"
 #include "replay/judge/diverge.h"
+#include "replay/judge/elided.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
 #include "replay/record/run.h"
@@ -313,7 +314,9 @@ int cmd_diff(const DiffArgs& a) {
     if (a.run) {
       InputOptions inputs = input_options(a.how);
       inputs.label = a.a;
-      settle_elided(*ma, inputs), settle_elided(*mb, inputs);
+      std::string elided;
+      ElidedConstants::settle_pair(*ma, *mb, inputs, &elided);
+      if (!elided.empty()) complain("note: " + elided), o.json["elided"] = elided;
       check_supported(*ma);
       Session session(*ma, inputs);
       JudgeOptions by;

@@ -13,6 +13,7 @@
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
 #include "replay/cli/self_test.h"
+#include "replay/judge/elided.h"
 #include "replay/judge/memory.h"
 #include "replay/judge/nan_watch.h"
 #include "replay/judge/npz.h"
@@ -76,6 +77,7 @@ class AllStages {
     for (const Recording& r : select_modules(a_.file)) module(r);
     if (a_.json)
       print_json({{"stages", list_},
+                  {"elided", told_elided_.empty() ? Json() : Json(told_elided_)},
                   {"run", run_},
                   {"different", different_},
                   {"refused", refused_},
@@ -106,6 +108,9 @@ class AllStages {
     std::vector<Judged> judged;
     std::vector<std::string> texts;  // paths
     Progress progress("running the stages of " + a_.file);
+    paths_.clear(), elided_.reset();
+    for (const StageRow& row : r.rows)
+      if (row.file.ends_with(".txt") || row.file.ends_with(".hlo")) paths_.push_back(confined_path(r.folder, row.file));
     for (const StageRow& row : r.rows) {
       progress.at(static_cast<size_t>(&row - r.rows.data()), r.rows.size(), row.file);
       if (!row.file.ends_with(".txt") && !row.file.ends_with(".hlo")) continue;
@@ -146,6 +151,17 @@ class AllStages {
     }
   }
 
+  // Elided constants: what the user asked for, else the same ones in all stages.
+  void settle(const std::string& path, Module& m) {
+    if (!inputs_.fill_elided.empty()) return settle_elided(m, inputs_);
+    if (m.elided_constants().empty()) return;
+    if (!elided_)
+      elided_ = std::make_unique<ElidedConstants>(
+          paths_, [this](size_t k) { return load_verified(paths_[k], !a_.no_verify, nullptr, load_options_); }, inputs_);
+    elided_->settle(static_cast<size_t>(std::find(paths_.begin(), paths_.end(), path) - paths_.begin()), m);
+    if (std::string told = elided_->told(); told != told_elided_) complain("note: " + (told_elided_ = told));
+  }
+
   // `path`: as results of other stages name it.
   Told stage(const std::string& path, bool by_operations) {
     Told told;
@@ -153,7 +169,7 @@ class AllStages {
     try {
       std::unique_ptr<Module> m = load_verified(path, !a_.no_verify, nullptr, load_options_);
       if (!a_.ignore_memory) foresee_memory(*m, path, a_.backend, false);
-      settle_elided(*m, inputs_);
+      settle(path, *m);
       check_supported(*m);
       if (results_) {
         told = compared(*m, by_operations);
@@ -209,6 +225,9 @@ class AllStages {
   InputOptions inputs_;
   LoadOptions load_options_;
   std::unique_ptr<Module> first_;
+  std::vector<std::string> paths_;
+  std::unique_ptr<ElidedConstants> elided_;
+  std::string told_elided_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<ResultComparison> results_;
   Json list_ = Json::array();
@@ -309,6 +328,28 @@ int tell_not_finite(const ExecArgs& a, const NanWatch& watch) {
 
 }  // namespace
 
+// Elided constants of the module get values; the one that --compare-with names, if it is one, has the same ones.
+static std::unique_ptr<Module> settled_with_second(const ExecArgs& a, Module& m, InputOptions inputs) {
+  const std::string& with = a.compare_with;
+  if (with.empty() || with.ends_with(".npz") || find_executor(with)) {
+    settle_elided(m, inputs);
+    return nullptr;
+  }
+  LoadOptions same;
+  same.universe = m.universe();
+  std::unique_ptr<Module> second;
+  try {
+    second = load_verified(with, !a.no_verify, nullptr, same);
+  } catch (const Failure& e) {
+    if (e.kind() != FailureKind::kIo) throw;
+    fail(FailureKind::kIo, "{} (nor is there a backend of that name: evaluator, host, emulated, cuda)", e.what());
+  }
+  std::string told;
+  ElidedConstants::settle_pair(m, *second, inputs, &told);
+  if (!told.empty()) complain("note: " + told);
+  return second;
+}
+
 int cmd_exec(const ExecArgs& a) {
   if (a.file.empty() == a.self_test.empty())
     fail(FailureKind::kUsage, "{}; see hlo-replay exec --help",
@@ -336,7 +377,7 @@ int cmd_exec(const ExecArgs& a) {
   InputOptions inputs = input_options(a);
   inputs.snapshot = loaded.arguments;
   if (!a.ignore_memory) foresee_memory(*m, a.file, a.backend, high);
-  settle_elided(*m, inputs);
+  const std::unique_ptr<Module> second_module = settled_with_second(a, *m, inputs);
   check_supported(*m);
   std::unique_ptr<Module> like;
   if (!a.like.empty()) {
@@ -405,17 +446,6 @@ int cmd_exec(const ExecArgs& a) {
         fail(FailureKind::kUnsupported, "backend {}: {}", a.compare_with, why);
       other = session.run(*m, *second, eval_options(a), 1, high);
     } else {
-      LoadOptions same;
-      same.universe = m->universe();
-      std::unique_ptr<Module> second_module;
-      try {
-        second_module = load_verified(a.compare_with, !a.no_verify, nullptr, same);
-      } catch (const Failure& e) {
-        if (e.kind() != FailureKind::kIo) throw;
-        fail(FailureKind::kIo, "{} (nor is there a backend of that name: evaluator, host, emulated, cuda)", e.what());
-      }
-      inputs.label = a.compare_with;
-      settle_elided(*second_module, inputs);
       other = session.run(*second_module, *executor, eval_options(a), 1, high);
     }
     comparison = compare_results(u, result, other, a.tolerance);

@@ -146,6 +146,9 @@ class ElidedConstants::Follower {
   Follower(std::vector<std::string> paths, Load load, const InputOptions& inputs)
       : paths_(std::move(paths)), load_(std::move(load)), inputs_(inputs) {}
 
+  // What is held against each other are no files.
+  void read_no_texts() { texts_ = false; }
+
   void settle(size_t stage, Module& m) {
     const std::vector<InstId> elided = m.elided_constants();
     if (elided.empty()) return;
@@ -185,10 +188,10 @@ class ElidedConstants::Follower {
       known_.clear(), lost_.clear(), again_ = false;
       std::vector<std::string> before;
       for (size_t k = 0; k < paths_.size() && lost_.empty() && !again_; ++k) {
-        std::vector<std::string> lines = elided_lines(read_file(paths_[k]));
+        std::vector<std::string> lines = texts_ ? elided_lines(read_file(paths_[k])) : std::vector<std::string>();
         if (k == 0)
           begin();
-        else if (lines == before)
+        else if (texts_ && lines == before)
           known_.push_back(known_[last_]);
         else if (!step(k))
           continue;  // the next one is held against what was read before
@@ -351,7 +354,7 @@ class ElidedConstants::Follower {
   std::vector<std::string> paths_;
   Load load_;
   InputOptions inputs_;
-  bool followed_ = false, again_ = false;
+  bool followed_ = false, again_ = false, texts_ = true;
   size_t count_ = 0;
   size_t last_ = 0;                 // the last stage that was read
   std::vector<std::string> names_;  // of the first stage
@@ -366,6 +369,19 @@ ElidedConstants::ElidedConstants(std::vector<std::string> paths, Load load, cons
     : follower_(std::make_unique<Follower>(std::move(paths), std::move(load), inputs)) {}
 ElidedConstants::~ElidedConstants() = default;
 void ElidedConstants::settle(size_t stage, Module& m) { follower_->settle(stage, m); }
+void ElidedConstants::settle_pair(Module& first, Module& second, const InputOptions& inputs, std::string* told) {
+  if (first.elided_constants().empty() && second.elided_constants().empty()) return;
+  if (!inputs.fill_elided.empty()) {
+    settle_elided(first, inputs), settle_elided(second, inputs);
+    return;
+  }
+  const std::unique_ptr<Module> own[2] = {first.clone(), second.clone()};
+  auto load = [&](size_t k) { return own[k]->clone(); };
+  ElidedConstants both({first.name(), second.name()}, load, inputs);
+  both.follower_->read_no_texts();
+  both.settle(0, first), both.settle(1, second);
+  *told = both.told();
+}
 std::string ElidedConstants::told() const { return follower_->told(); }
 
 }  // namespace hlo

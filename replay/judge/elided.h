@@ -21,6 +21,8 @@ class ElidedConstants {
   using Load = std::function<std::unique_ptr<Module>(size_t stage)>;
   // `paths`: a module's stages in order; `load` reads one of them, all into one universe.
   ElidedConstants(std::vector<std::string> paths, Load load, const InputOptions& inputs);
+  // Two modules of one universe that are held against each other; `told`: as told() says it.
+  static void settle_pair(Module& first, Module& second, const InputOptions& inputs, std::string* told);
   ~ElidedConstants();
 
   // Those of `m`, which is stage `stage`, get their values. Throws Failure(kUnsupported) naming the constant where

@@ -58,6 +58,7 @@ struct ByElements::State {
   Expressions all;
   std::vector<uint32_t> stage_of;  // by ExprId: the last stage that has it, counted from 1
   uint32_t stage = 0;
+  int64_t spent = 0;  // elements evaluated
   ExprStage before;
   std::vector<std::shared_ptr<const Module>> kept;                 // that expressions are instructions of
   std::unordered_map<std::string, std::vector<ExprTree>> by_name;  // of the stage before
@@ -95,7 +96,9 @@ class ByElements::Pair {
     std::vector<double> values;
     bool sure = true;
   };
-  bool sample(ExprId e, std::span<const int64_t> at, const Set& cut, Draw how, Sampled* out);
+  ChosenElements evaluation(const Set& cut, Draw how);
+  // False where it is over budget: the evaluation is of no more use then.
+  bool sample(ChosenElements& elements, ExprId e, std::span<const int64_t> at, Sampled* out);
   bool alike(const Sampled& a, const Sampled& b, size_t* where) const;
   ExprId permuted(ExprId e, ExprId with, const Dims& from, const Dims& to, const Set& cut);
   void count(const ExprStage& now, ElementsStage* out);
@@ -166,25 +169,32 @@ Set ByElements::Pair::taken_apart(const Set& leaves, bool all_the_way) const {
   return out;
 }
 
-bool ByElements::Pair::sample(ExprId e, std::span<const int64_t> at, const Set& cut, Draw how, Sampled* out) {
+// Evaluates with these values as they are drawn.
+ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how) {
   ChosenElements::Options o;
-  o.cut = [&](ExprId x) { return cut.contains(x); };
-  o.most_elements = s_.options.most_elements;
+  o.cut = [&cut](ExprId x) { return cut.contains(x); };
+  o.most_elements = std::min(s_.options.most_elements, s_.options.most_in_all - s_.spent);
   o.stop = s_.options.stop;
-  ChosenElements elements(
+  return ChosenElements(
       s_.all.all(),
-      [&](ExprId x, std::span<const int64_t> indices, char* to) {
+      [this, how](ExprId x, std::span<const int64_t> indices, char* to) {
         draw_elements(s_.all, x, indices, s_.options.seed, how, to);
       },
       o);
+}
+
+bool ByElements::Pair::sample(ChosenElements& elements, ExprId e, std::span<const int64_t> at, Sampled* out) {
   std::vector<char> bytes;
+  const int64_t before = elements.evaluated();
   try {
     bytes = elements.at(e, at);
   } catch (const Failure& f) {
     if (f.kind() != FailureKind::kUnsupported || (s_.options.stop && s_.options.stop())) throw;
+    s_.spent += elements.evaluated() - before;
     unsure_ = f.what();
     return false;
   }
+  s_.spent += elements.evaluated() - before;
   // What is no more than a name for itself tells nothing by being another one.
   for (const auto& [x, why] : elements.uninterpreted())
     if (!s_.has(x)) out->sure = false, unsure_ = why;
@@ -247,16 +257,16 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
       cut = std::move(further);
     }
     Sampled now[2];
-    bool have = true;
-    for (int d = 0; d < 2; ++d) have = have && sample(e, at, cut, d ? Draw::kPositive : Draw::kMixed, &now[d]);
-    if (!have) return last;
+    ChosenElements elements[2] = {evaluation(cut, Draw::kMixed), evaluation(cut, Draw::kPositive)};
+    if (!sample(elements[0], e, at, &now[0]) || !sample(elements[1], e, at, &now[1])) return last;
+    bool over = false;
     for (ExprId c : with) {
       bool alike_all = true, differs = false;
       for (int d = 0; d < 2 && alike_all; ++d) {
         Sampled was;
         size_t where = 0;
-        if (!sample(c, at, cut, d ? Draw::kPositive : Draw::kMixed, &was)) {
-          alike_all = false, differs = false;
+        if (!sample(elements[d], c, at, &was)) {
+          alike_all = differs = false, over = true;
           break;
         }
         alike_all = alike(was, now[d], &where);
@@ -271,6 +281,7 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
         return Answer::kSame;
       }
       if (c == with[0]) last = differs ? Answer::kDiffers : Answer::kUnsure;
+      if (over) break;
     }
   }
   if (last == Answer::kDiffers) {
@@ -316,7 +327,8 @@ ExprId ByElements::Pair::permuted(ExprId e, ExprId with, const Dims& from, const
   for (size_t k = 0; k < order.size(); ++k) order[k] = k;
   const std::vector<int64_t> at = sampled_indices(now, s_.options.samples, e);
   Sampled is;
-  if (!sample(e, at, cut, Draw::kMixed, &is)) return kNoExpr;
+  ChosenElements elements = evaluation(cut, Draw::kMixed);
+  if (!sample(elements, e, at, &is)) return kNoExpr;
   while (std::next_permutation(order.begin(), order.end())) {
     bool fits = true;
     for (size_t k = 0; k < order.size(); ++k) fits = fits && now[k] == was[order[k]];
@@ -332,7 +344,7 @@ ExprId ByElements::Pair::permuted(ExprId e, ExprId with, const Dims& from, const
     }
     Sampled w;
     size_t where = 0;
-    if (!sample(with, there, cut, Draw::kMixed, &w)) return kNoExpr;
+    if (!sample(elements, with, there, &w)) return kNoExpr;
     if (!alike(w, is, &where)) continue;
     int64_t offset = 0;
     ExprId base = kNoExpr;
@@ -351,7 +363,7 @@ ExprId ByElements::Pair::met(ExprId e, InstId by) {
   s_.names.emplace(e, wide_->inst_name(by));
   const Expr x = s_.all[e];
   if (x.kind == Expr::kLoop || x.kind == Expr::kFormal || x.kind == Expr::kParameter) return e;
-  if (in_vain_ > kMostInVain) return e;
+  if (in_vain_ > kMostInVain || s_.spent >= s_.options.most_in_all) return e;
   const Shape& shape = wide_->u()[x.shape];
   if (shape.elements_count() == 0) return e;
   Set leaves;
