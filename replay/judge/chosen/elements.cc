@@ -4,6 +4,7 @@
 #include <deque>
 #include <utility>
 
+#include "ir/eval/attention_call.h"
 #include "ir/eval/gemm_call.h"
 #include "ir/library_calls.h"
 #include "ir/literal.h"
@@ -440,14 +441,18 @@ ElementPlan ChosenElements::Run::plan_call(const ElementOperation& o, const Elem
   if (is_mark(target) && o.in.size() == 1) return plan_same(o, 0, at, *this);
   const std::string why = library_call_error(o.m, o.x.inst);
   if (!why.empty()) return no_plan(fmt::format("{}: {}", target, why));
-  if (is_gemm_call(target)) return plan_gemm(o, at, *this);
+  if (is_gemm_call(target)) {
+    ElementPlan p = plan_gemm(o, at, *this);
+    return p.why.empty() ? std::move(p) : plan_whole(o, at);
+  }
   if ((target == "TopK" || target == "__gpu$TopK") && o.in.size() == 1) return plan_lines(o, at, *this);
   if (target.starts_with(kConvolution) && o.x.leaf == 0) {
     const std::string_view kind = target.substr(kConvolution.size());
     if (kind == "Forward" || kind == "BackwardInput" || kind == "BackwardFilter" || kind == "BiasActivationForward")
       return plan_cudnn_convolution(o, kind, at, *this);
   }
-  return plan_whole(o, at);
+  ElementPlan p = is_attention_call(target) ? plan_attention(o, at, *this) : no_plan("no rule");
+  return p.why.empty() ? std::move(p) : plan_whole(o, at);
 }
 
 ElementPlan ChosenElements::Run::plan(const ElementOperation& o, const Elements& at) {
