@@ -232,6 +232,7 @@ TEST(ChosenElements, Moves) {
            "a = u32[3,2] parameter(0)\nROOT r = u8[3,2,4] bitcast-convert(a)",
            "a = u8[3,8] parameter(0)\nROOT r = u64[3] bitcast-convert(a)",
            "a = f32[8] parameter(0)\nROOT r = f32[8] custom-call(a), custom_call_target=\"Sharding\"",
+           "a = f32[5,7] parameter(0)\nROOT r = s32[] get-dimension-size(a), dimensions={1}",
            "ROOT c = (s32[2], f32[3]) constant(({1, 2}, {3, 4, 5}))",
            "a = f32[6,6] parameter(0)\ni = s32[] constant(5)\nj = s32[] constant(-1)\nROOT r = f32[3,2] "
            "dynamic-slice(a, i, j), dynamic_slice_sizes={3,2}",
