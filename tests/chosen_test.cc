@@ -153,7 +153,11 @@ void check(Flat& f, std::set<Opcode>* ruled = nullptr, bool all_ruled = true, do
 
 TEST(ChosenElements, RandomModules) {
   std::set<Opcode> ruled;
-  for (uint64_t seed = 1; seed <= 600 && !HasFailure(); ++seed) {
+  std::vector<uint64_t> seeds;
+  for (uint64_t first : {uint64_t{1}, kSmallIntegersFrom, kLargeFrom, kNestedFrom})
+    for (uint64_t k = 0; k < (first == 1 ? 600 : first == kLargeFrom ? 20 : 100); ++k) seeds.push_back(first + k);
+  for (uint64_t seed : seeds) {
+    if (HasFailure()) break;
     const std::string text = random_module(seed, 30);
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
     Flat f(text, seed);
