@@ -6,6 +6,7 @@
 #include "ir/backend_config.h"
 #include "ir/base/parallel.h"
 #include "ir/cudnn_epilogue.h"
+#include "ir/eval/attention_call.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/kernels.h"
 
@@ -163,64 +164,32 @@ Value Evaluator::library_norm(InstId inst, std::vector<Value>& ops) {
 }
 
 // softmax(scale · q kᵀ [+ bias] [, causal]) v, forward: (q, k, v[, bias]) → (out[, log of the sums], scratch).
-Value Evaluator::library_attention(InstId inst, bool biased, std::vector<Value>& ops) {
-  BackendConfig config =
-      backend_config(u_.text(m_.attrs(inst).text(Attr::backend_config)), "cudnn_fmha_backend_config");
-  std::string mask = word(config, "mask_type", "NO_MASK");
-  if (mask != "NO_MASK" && mask != "CAUSAL") refuse(inst, fmt::format("attention with mask {}", mask));
-  if (number(config, "dropout_rate", 0) != 0) refuse(inst, "attention with dropout");
-  if (number(config, "sliding_window_length", 0) != 0) refuse(inst, "attention with a sliding window");
-  if (ops.size() != (biased ? 4u : 3u)) refuse(inst, fmt::format("attention with {} operands", ops.size()));
-  if (!config.contains("bmm1_dot_dimension_numbers") || !config.contains("bmm2_dot_dimension_numbers") ||
-      !u_[m_.shape_id(inst)].is_tuple())
-    refuse(inst, "attention without dimension numbers");
-  const BackendConfig &one = config["bmm1_dot_dimension_numbers"], &two = config["bmm2_dot_dimension_numbers"];
-  auto product = [&](const Value& l, const Value& r, const BackendConfig& dims, const Dims& out) {
-    return contract(inst, l, r, list(dims, "lhs_batch_dimensions"), list(dims, "lhs_contracting_dimensions"),
-                    list(dims, "rhs_batch_dimensions"), list(dims, "rhs_contracting_dimensions"),
+Value Evaluator::library_attention(InstId inst, std::vector<Value>& ops) {
+  const AttentionCall call(m_, inst);
+  if (!call.why.empty()) refuse(inst, call.why);
+  auto product = [&](const Value& l, const Value& r, const AttentionCall::Product& dims, const Dims& out) {
+    return contract(inst, l, r, dims.lhs_batch, dims.lhs_sum, dims.rhs_batch, dims.rhs_sum,
                     u_.array(ElementType::F32, out));
   };
-  // [batch, heads, rows of q, rows of k]
-  const BackendConfig& shape = config["intermediate_tensor_shape"];
-  Dims square = shape.is_object() ? list(shape, "dimensions") : Dims{};
-  if (square.size() != 4) refuse(inst, "attention without the shape of its scores");
-  Value scores = product(ops[0], ops[1], one, square);
-  size_t to = static_cast<size_t>(square[3]), from = static_cast<size_t>(square[2]),
-         rows = static_cast<size_t>(square[0] * square[1]) * from;
+  Value scores = product(ops[0], ops[1], call.scores, call.square);
+  const int64_t to = call.square[3], rows = call.square[0] * call.square[1] * call.square[2];
   auto* p = reinterpret_cast<float*>(scores.data->data());
-  std::vector<double> bias, sums(rows);
-  Dims bias_dims;
-  if (biased) bias = as_doubles(u_, ops[3]), bias_dims = u_[ops[3].shape].dims;
-  if (biased && bias_dims.size() != 4) refuse(inst, "attention with a bias of other than four dimensions");
-  double scale = number(config, "fmha_scale", 1);
-  for (size_t r = 0; r < rows; ++r) {
-    size_t row = r % from, head = r / from % static_cast<size_t>(square[1]),
-           batch = r / from / static_cast<size_t>(square[1]);
-    double most = -INFINITY;
-    std::vector<double> line(to);
-    for (size_t k = 0; k < to; ++k) {
-      line[k] = p[r * to + k] * scale;
-      if (biased) {
-        // Dimensions of one element serve all.
-        size_t at = 0, place[4] = {batch, head, row, k};
-        for (size_t d = 0; d < 4; ++d) at = at * static_cast<size_t>(bias_dims[d]) + (bias_dims[d] == 1 ? 0 : place[d]);
-        line[k] += bias[at];
-      }
-      if (mask == "CAUSAL" && k > row) line[k] = -INFINITY;
-      most = std::max(most, line[k]);
-    }
-    double sum = 0;
-    for (double& x : line) x = std::isinf(most) ? 0 : std::exp(x - most), sum += x;
-    for (size_t k = 0; k < to; ++k) p[r * to + k] = static_cast<float>(sum > 0 ? line[k] / sum : 0);
-    sums[r] = most + std::log(sum);
+  std::vector<double> bias, sums(static_cast<size_t>(rows)), line(static_cast<size_t>(to)), added;
+  if (call.biased) bias = as_doubles(u_, ops[3]);
+  for (int64_t r = 0; r < rows; ++r) {
+    std::copy_n(p + r * to, to, line.begin());
+    added.clear();
+    for (int64_t k = 0; k < to && call.biased; ++k)
+      added.push_back(bias[static_cast<size_t>(call.bias_element(r, k, u_[ops[3].shape].dims))]);
+    sums[static_cast<size_t>(r)] = call.softmax(r, line, added);
+    for (int64_t k = 0; k < to; ++k) p[r * to + k] = static_cast<float>(line[static_cast<size_t>(k)]);
   }
   Value out = make(m_.shape_id(inst));
   Value& result = out.elements[0];
-  Value wide = product(scores, ops[2], two, u_[result.shape].dims);
+  Value wide = product(scores, ops[2], call.weighted, u_[result.shape].dims);
   put_doubles(u_, result, as_doubles(u_, wide));
   if (out.elements.size() > 2) {
-    if (u_[out.elements[1].shape].elements_count() != static_cast<int64_t>(rows))
-      refuse(inst, "statistics of another shape");
+    if (u_[out.elements[1].shape].elements_count() != rows) refuse(inst, "statistics of another shape");
     put_doubles(u_, out.elements[1], sums);
   }
   return out;

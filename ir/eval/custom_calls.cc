@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ir/backend_config.h"
+#include "ir/eval/attention_call.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/gemm_call.h"
 #include "ir/eval/kernels.h"
@@ -143,8 +144,7 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
       return library_convolution(inst, kind, ops);
   }
   if (target == "__cudnn$norm" && ops.size() >= 3 && u_[out_id].is_tuple()) return library_norm(inst, ops);
-  if (target == "__cudnn$fmhaSoftmax") return library_attention(inst, false, ops);
-  if (target == "__cudnn$fmhaScaleBiasSoftmax") return library_attention(inst, true, ops);
+  if (is_attention_call(target)) return library_attention(inst, ops);
   if (target == "__cudnn$fmhaSoftmaxBackward") return library_attention_backward(inst, false, ops);
   if (target == "__cudnn$fmhaScaleBiasSoftmaxBackward") return library_attention_backward(inst, true, ops);
   if (target.starts_with("__cub$DeviceRadixSort") || target.starts_with("xla.gpu.ext.cub_sort_"))

@@ -140,7 +140,7 @@ class Evaluator {
   Value library_gemm(InstId inst, std::vector<Value>& ops);
   Value library_convolution(InstId inst, std::string_view kind, std::vector<Value>& ops);
   Value library_norm(InstId inst, std::vector<Value>& ops);
-  Value library_attention(InstId inst, bool biased, std::vector<Value>& ops);
+  Value library_attention(InstId inst, std::vector<Value>& ops);
   Value library_attention_backward(InstId inst, bool biased, std::vector<Value>& ops);
   Value library_sort(InstId inst, std::vector<Value>& ops);
   Value rng_bit_generator(InstId inst, const Value& state);

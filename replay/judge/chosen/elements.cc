@@ -1,8 +1,10 @@
 #include "replay/judge/chosen/elements.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
+#include "ir/eval/attention_call.h"
 #include "ir/eval/gemm_call.h"
 #include "ir/library_calls.h"
 #include "ir/literal.h"
@@ -34,6 +36,27 @@ Value assembled(const Universe& u, ShapeId id, std::vector<Value>& arrays, size_
   }
   for (ShapeId e : s.elements) v.elements.push_back(assembled(u, e, arrays, next));
   return v;
+}
+
+// In ascending order, each once.
+void sort_once(std::vector<int64_t>& list) {
+  const auto [low, high] = std::minmax_element(list.begin(), list.end());
+  const int64_t first = *low;
+  const auto range = static_cast<uint64_t>(*high - first) + 1;
+  if (list.size() < 64 || range / 64 > list.size()) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+    return;
+  }
+  // Close together: by a bit for each that there may be.
+  std::vector<uint64_t> bits(static_cast<size_t>(range / 64 + 1), 0);
+  for (int64_t i : list)
+    bits[static_cast<size_t>(i - first) / 64] |= uint64_t{1} << (static_cast<uint64_t>(i - first) % 64);
+  size_t next = 0;
+  for (size_t w = 0; w < bits.size(); ++w)
+    for (uint64_t rest = bits[w]; rest; rest &= rest - 1)
+      list[next++] = first + static_cast<int64_t>(w * 64) + std::countr_zero(rest);
+  list.resize(next);
 }
 
 std::string_view target_of(const ElementOperation& o) { return o.u.text(o.a.text(Attr::custom_call_target)); }
@@ -232,10 +255,7 @@ ElementList ChosenElements::Run::unknown(ExprId e, const std::vector<ElementList
   for (const ElementList& l : lists) count += l->size();
   all.reserve(count);
   for (const ElementList& l : lists) all.insert(all.end(), l->begin(), l->end());
-  if (!ascending(all)) {
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-  }
+  if (!ascending(all)) sort_once(all);
   int64_t near = -1;
   std::erase_if(all, [&](int64_t i) {
     if (i < 0) return true;
@@ -455,14 +475,18 @@ ElementPlan ChosenElements::Run::plan_call(const ElementOperation& o, const Elem
   if (is_mark(target) && o.in.size() == 1) return plan_same(o, 0, at, *this);
   const std::string why = library_call_error(o.m, o.x.inst);
   if (!why.empty()) return no_plan(fmt::format("{}: {}", target, why));
-  if (is_gemm_call(target)) return plan_gemm(o, at, *this);
+  if (is_gemm_call(target)) {
+    ElementPlan p = plan_gemm(o, at, *this);
+    return p.why.empty() ? std::move(p) : plan_whole(o, at);
+  }
   if ((target == "TopK" || target == "__gpu$TopK") && o.in.size() == 1) return plan_lines(o, at, *this);
   if (target.starts_with(kConvolution) && o.x.leaf == 0) {
     const std::string_view kind = target.substr(kConvolution.size());
     if (kind == "Forward" || kind == "BackwardInput" || kind == "BackwardFilter" || kind == "BiasActivationForward")
       return plan_cudnn_convolution(o, kind, at, *this);
   }
-  return plan_whole(o, at);
+  ElementPlan p = is_attention_call(target) ? plan_attention(o, at, *this) : no_plan("no rule");
+  return p.why.empty() ? std::move(p) : plan_whole(o, at);
 }
 
 ElementPlan ChosenElements::Run::plan(const ElementOperation& o, const Elements& at) {
@@ -510,8 +534,12 @@ ElementPlan ChosenElements::Run::plan(const ElementOperation& o, const Elements&
     case Opcode::StochasticConvert:
     case Opcode::DynamicReshape:
     case Opcode::SetDimensionSize:
-    case Opcode::GetDimensionSize:
       return plan_whole(o, at);
+    case Opcode::GetDimensionSize:  // none is dynamic here
+      p.values = [&o](char* out) {
+        store_int(o.out->type, out, o.in[0]->dims[static_cast<size_t>(o.a.ints(Attr::dimensions)[0])]);
+      };
+      return p;
     default:
       if (o.op == Opcode::Iota || op_info(o.op).cls == OpClass::Move)
         p = plan_move(o, at, *this);

@@ -8,45 +8,10 @@
 #include "ir/eval/convolution_numbers.h"
 #include "ir/eval/gemm_call.h"
 #include "ir/literal.h"
-#include "replay/judge/chosen/rules.h"
+#include "replay/judge/chosen/products.h"
 
 namespace hlo {
 namespace {
-
-// Lists of elements of one operand, all of one length, each made once.
-class ElementLines {
- public:
-  ElementLines(int64_t length, ElementSource& source) : length_(length), source_(source) {}
-  // f(list) appends the line's elements; -1: 0 stands there.
-  template <class F>
-  int64_t line(int64_t key, F f) {
-    auto [at, fresh] = number_.try_emplace(key, static_cast<int64_t>(number_.size()));
-    if (fresh) {
-      source_.afford(static_cast<int64_t>(elements_.size()) + length_);
-      f(elements_);
-    }
-    return at->second;
-  }
-  int64_t count() const { return static_cast<int64_t>(number_.size()); }
-  ElementList take() { return element_list(std::move(elements_)); }
-
- private:
-  int64_t length_;
-  ElementSource& source_;
-  std::unordered_map<int64_t, int64_t> number_;
-  std::vector<int64_t> elements_;
-};
-
-struct ProductPlan {
-  size_t left = 0, right = 1;  // operands
-  ElementType sums;            // what the result is stored as
-  int64_t length = 0;          // of a line
-  ElementList left_lines, right_lines;
-  struct Sum {
-    int64_t group, left, right;  // sums of one group may be made as one matrix
-  };
-  std::vector<Sum> sums_of;  // by element
-};
 
 Shape matrix_shape(ElementType type, Dims dims) {
   Shape s;
@@ -110,6 +75,15 @@ void multiply_group(const ProductPlan& p, std::span<const size_t> members, const
   }
 }
 
+}  // namespace
+
+Dims other_dims(const Shape& s, const Dims& a, const Dims& b) {
+  Dims out;
+  for (int64_t d = 0; d < s.rank(); ++d)
+    if (!contains(a, d) && !contains(b, d)) out.push_back(d);
+  return out;
+}
+
 std::vector<char> summed(const ElementOperation& o, const ProductPlan& p, ElementSource& source) {
   std::vector<char> out(p.sums_of.size() * static_cast<size_t>(storage_bytes(p.sums)));
   const ProductSide l{o.in[p.left]->type, p.length, source.read(o, p.left, *p.left_lines)},
@@ -120,36 +94,11 @@ std::vector<char> summed(const ElementOperation& o, const ProductPlan& p, Elemen
   return out;
 }
 
-// Dimensions that are counted together, in row-major order.
-struct CountedDims {
-  Dims dims, strides;
-  int64_t size = 1;
-  CountedDims(const Shape& s, const Dims& which) {
-    const Dims all = row_major_strides(s.dims);
-    for (int64_t d : which) {
-      dims.push_back(s.dims[static_cast<size_t>(d)]), strides.push_back(all[static_cast<size_t>(d)]);
-      size *= dims.back();
-    }
-  }
-  int64_t place(int64_t n) const {
-    int64_t at = 0;
-    for (size_t k = dims.size(); k-- > 0;) at += n % dims[k] * strides[k], n /= dims[k];
-    return at;
-  }
-};
-
-Dims others(const Shape& s, const Dims& a, const Dims& b) {
-  Dims out;
-  for (int64_t d = 0; d < s.rank(); ++d)
-    if (!contains(a, d) && !contains(b, d)) out.push_back(d);
-  return out;
-}
-
-// A side without batch dimensions serves all of the other's batch.
-ProductPlan dot_products(const ElementOperation& o, const DotNumbers& d, const Elements& at, ElementSource& source) {
+ProductPlan dot_products(const ElementOperation& o, const DotNumbers& d, std::span<const int64_t> at,
+                         ElementSource& source) {
   const Shape &ls = *o.in[0], &rs = *o.in[1];
   const CountedDims l_batch(ls, d.l_batch), r_batch(rs, d.r_batch), l_sum(ls, d.l_contract), r_sum(rs, d.r_contract),
-      l_own(ls, others(ls, d.l_batch, d.l_contract)), r_own(rs, others(rs, d.r_batch, d.r_contract));
+      l_own(ls, other_dims(ls, d.l_batch, d.l_contract)), r_own(rs, other_dims(rs, d.r_batch, d.r_contract));
   const bool l_alone = d.l_batch.empty(), r_alone = d.r_batch.empty();
   ProductPlan p;
   p.length = l_sum.size;
@@ -157,7 +106,7 @@ ProductPlan dot_products(const ElementOperation& o, const DotNumbers& d, const E
   ElementLines left(p.length, source), right(p.length, source);
   source.afford(p.length);
   for (int64_t k = 0; k < p.length; ++k) l_steps.push_back(l_sum.place(k)), r_steps.push_back(r_sum.place(k));
-  for (int64_t i : *at) {
+  for (int64_t i : at) {
     const int64_t column = i % r_own.size, row = i / r_own.size % l_own.size, batch = i / r_own.size / l_own.size;
     ProductPlan::Sum s{batch, 0, 0};
     s.left = left.line(l_alone ? row : batch * l_own.size + row, [&](std::vector<int64_t>& list) {
@@ -174,6 +123,7 @@ ProductPlan dot_products(const ElementOperation& o, const DotNumbers& d, const E
   return p;
 }
 
+namespace {
 ElementPlan plan_products(const ElementOperation& o, ProductPlan products, ElementSource& source) {
   ElementPlan p;
   p.needs = {{products.left, products.left_lines}, {products.right, products.right_lines}};
@@ -307,7 +257,7 @@ ElementPlan plan_dot(const ElementOperation& o, const Elements& at, ElementSourc
   ProductPlan p = dot_products(o,
                                {o.a.ints(Attr::lhs_batch_dims), o.a.ints(Attr::lhs_contracting_dims),
                                 o.a.ints(Attr::rhs_batch_dims), o.a.ints(Attr::rhs_contracting_dims)},
-                               at, source);
+                               *at, source);
   p.sums = product_type(o);
   return plan_products(o, std::move(p), source);
 }
@@ -324,7 +274,7 @@ ElementPlan plan_gemm(const ElementOperation& o, const Elements& at, ElementSour
   const Shape& result = all.is_tuple() ? o.u[all.elements[0]] : all;
   if (!call.why.empty()) return no_plan(call.why);
   if (o.x.leaf > (call.aux ? 1u : 0u)) return no_plan("a result of a product beside it");
-  ProductPlan products = dot_products(o, {call.lhs_batch, call.lhs_sum, call.rhs_batch, call.rhs_sum}, at, source);
+  ProductPlan products = dot_products(o, {call.lhs_batch, call.lhs_sum, call.rhs_batch, call.rhs_sum}, *at, source);
   products.sums = call.sums;
   ElementPlan p;
   p.needs = {{0, products.left_lines}, {1, products.right_lines}};

@@ -83,6 +83,8 @@ ElementPlan plan_gemm(const ElementOperation& o, const Elements& at, ElementSour
 ElementPlan plan_convolution(const ElementOperation& o, const Elements& at, ElementSource& source);
 ElementPlan plan_cudnn_convolution(const ElementOperation& o, std::string_view kind, const Elements& at,
                                    ElementSource& source);
+// cuDNN's attention, forward.
+ElementPlan plan_attention(const ElementOperation& o, const Elements& at, ElementSource& source);
 ElementPlan plan_reduce(const ElementOperation& o, const Elements& at, ElementSource& source);
 ElementPlan plan_reduce_window(const ElementOperation& o, const Elements& at, ElementSource& source);
 ElementPlan plan_map(const ElementOperation& o, const Elements& at, ElementSource& source);
