@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "ir/backend_config.h"
 #include "ir/base/check.h"
 #include "ir/base/stack_guard.h"
 #include "ir/cost_needed.h"
@@ -141,6 +142,34 @@ std::optional<double> lapack_flops(std::string_view target, const Shape& a, cons
   return std::nullopt;
 }
 
+// Operations of cuDNN's attention: of each pair of rows that the mask lets through a product for the scores and one for
+// the result; backward the scores again and four products for the gradients. Nothing where the mask leaves out what the
+// shapes do not tell.
+std::optional<double> attention_flops(const Module& m, InstId i, bool backward) {
+  const BackendConfig config =
+      backend_config(m.u().text(m.attrs(i).text(Attr::backend_config)), "cudnn_fmha_backend_config");
+  if (!config.is_object() || !config.contains("intermediate_tensor_shape") ||
+      !config["intermediate_tensor_shape"].is_object() || number(config, "sliding_window_length", 0) != 0)
+    return std::nullopt;
+  const std::string mask = word(config, "mask_type", "NO_MASK");
+  const Dims scores = list(config["intermediate_tensor_shape"], "dimensions");
+  const Shape& given = m.shape(i);
+  const Shape* out = given.is_tuple() && !given.elements.empty() ? &m.u()[given.elements[0]] : &given;
+  if ((mask != "NO_MASK" && mask != "CAUSAL") || scores.size() != 4 || m.operand_count(i) < 3) return std::nullopt;
+  const Shape& q = m.shape(m.operand(i, 0));
+  for (int64_t d : scores)
+    if (d <= 0) return std::nullopt;
+  if (!q.is_array() || !m.shape(m.operand(i, 1)).is_array() || !out->is_array()) return std::nullopt;
+  const auto heads = static_cast<double>(scores[0]) * static_cast<double>(scores[1]),
+             from = static_cast<double>(scores[2]), to = static_cast<double>(scores[3]);
+  // Row r sees r + 1 others.
+  const double seen = std::min(from, to),
+               pairs = mask == "CAUSAL" ? seen * (seen + 1) / 2 + (from - seen) * to : from * to;
+  const double depth = static_cast<double>(q.elements_count()) / (heads * from),
+               result = backward ? depth : static_cast<double>(out->elements_count()) / (heads * from);
+  return 2 * heads * pairs * (backward ? 5 * depth : depth + result);
+}
+
 }  // namespace
 
 Cost& Cost::operator+=(const Cost& o) {
@@ -274,6 +303,13 @@ Cost CostAnalysis::of_call(InstId i) const {
   if (target == "__cub$DeviceRadixSort" || target == "xla.gpu.ext.cub_sort_pairs" ||
       target == "xla.gpu.ext.cub_sort_keys" || target == "TopK" || target == "__gpu$TopK")
     return c;  // by bytes alone: how many comparisons it takes is the library's own
+  if (target.starts_with("__cudnn$fmha")) {
+    if (std::optional<double> flops = attention_flops(m_, i, target.find("Backward") != std::string_view::npos)) {
+      c.add_product(*flops,
+                    product_form(m_.shape(m_.operand(i, 0)).type, m_.shape(m_.operand(i, 1)).type, "", "").precision);
+      return c;
+    }
+  }
   if (m_.operand_count(i) > 0 && m_.shape(m_.operand(i, 0)).is_array()) {
     const Shape &a = m_.shape(m_.operand(i, 0)), &b = m_.shape(m_.operand(i, m_.operand_count(i) > 1 ? 1 : 0));
     if (std::optional<double> flops = lapack_flops(target, a, b, out, u)) {

@@ -39,8 +39,17 @@ void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& dev
     std::optional<double> seconds = profile.of(name);
     return fmt::format("{:>12} ", seconds ? time_text(*seconds) : "-");
   };
-  fmt::print("{}{:>12} {:>8} {:>12} {:>12} {:>8}  {}\n", profile.times ? fmt::format("{:>12} ", "measured") : "",
-             "at least", "times", "bytes", "operations", "bound", "instruction");
+  // What is measured is not foretold.
+  const ExpectedTime expected = expected_time(m, cost, device);
+  const bool foretold = !profile.times && expected.why_not.empty();
+  auto foretold_text = [&](InstId i) -> std::string {
+    if (!foretold) return "";
+    const ExpectedKernel* e = expected.of(i);
+    return fmt::format("{:>12} ", e ? time_text(e->seconds) : "unknown");
+  };
+  fmt::print("{}{:>12} {}{:>8} {:>12} {:>12} {:>8}  {}\n", profile.times ? fmt::format("{:>12} ", "measured") : "",
+             "at least", foretold ? fmt::format("{:>12} ", "expected") : "", "times", "bytes", "operations", "bound",
+             "instruction");
   const UserFrames lines = user_frames(m, cost);
   std::map<std::string, double> by_class;
   std::map<std::string, std::string> usual;  // of the dearest of a class
@@ -57,9 +66,9 @@ void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& dev
     const KernelCost& k = *order[n].second;
     const SourceLine line = lines.kernel(k.inst);
     std::string from = kernel_op_name(m, k.inst);
-    fmt::print("{}{:>12} {:>8} {:>12.4g} {:>12.4g} {:>8}  {} ({}){}{}\n", measured(m.inst_name(k.inst)),
-               k.known || k.seconds > 0 ? time_text(k.seconds) : "unknown", k.times, k.cost.bytes(),
-               k.cost.flops + k.cost.transcendentals, k.known ? limit_name(k) : "unknown",
+    fmt::print("{}{:>12} {}{:>8} {:>12.4g} {:>12.4g} {:>8}  {} ({}){}{}\n", measured(m.inst_name(k.inst)),
+               k.known || k.seconds > 0 ? time_text(k.seconds) : "unknown", foretold_text(k.inst), k.times,
+               k.cost.bytes(), k.cost.flops + k.cost.transcendentals, k.known ? limit_name(k) : "unknown",
                printable(m.inst_name(k.inst)), op_text(m.op(k.inst)),
                line.known() ? "  " + printable(line.brief()) : "", from.empty() ? "" : "  " + printable(from));
     if (a.frames) print_frames(kernel_source_stack(m, k.inst));
@@ -78,6 +87,9 @@ void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& dev
     fmt::print("{} loops say no trip count: their bodies are counted once\n", cost.loops_without_trip_count);
   fmt::print("{:.4g} operations, {:.4g} transcendental, {:.4g} bytes; {} needs at least {}\n", cost.all.flops,
              cost.all.transcendentals, cost.all.bytes(), device.name, bound_text(cost.seconds, cost.unknown_calls));
+  if (profile.times) return;
+  if (foretold) fmt::print("{}, by what such kernels reach\n", expected_text(expected));
+  for (const std::string& line : expected_in_words(expected, device)) fmt::print("{}\n", printable(line));
 }
 
 void require_verified(const LookedAt& l) {

@@ -20,6 +20,7 @@
 #include "replay/record/replayer.h"
 #include "replay/record/run.h"
 #include "replay/record/start_stage.h"
+#include "replay/report/expected.h"
 #include "replay/report/findings.h"
 #include "replay/report/first_look.h"
 #include "replay/report/module_findings.h"
@@ -54,6 +55,7 @@ Json overview_json(const ModuleOverview& o, const std::string& why, const std::o
           {"compile_microseconds", o.compile_us < 0 ? Json() : Json(o.compile_us)},
           {"least_seconds", o.last ? Json(o.cost.seconds) : Json()},
           {"unknown_calls", o.last ? Json(o.cost.unknown_calls) : Json()},
+          {"expected", o.last ? expected_json(expected_time(*o.last, o.cost, o.target.spec)) : Json()},
           {"device", o.target.spec.name},
           {"measured", measured_json(measured)},
           {"too_large", does_not_fit(memory ? memory->allocated : 0, o.target)},

@@ -280,7 +280,9 @@ std::string Recording::summary_json(const std::string& by, const std::string& de
     std::optional<MemoryReport> memory;
     if (m->config().is_scheduled) memory = memory_report(*m, &b.r, &target);
     SummaryRows rows;
-    add_to_summary(*m, by, b.r.module_name, module_cost(*m, spec), memory ? &*memory : nullptr, &rows);
+    const ModuleCost cost = module_cost(*m, spec);
+    const ExpectedTime expected = expected_time(*m, cost, spec);
+    add_to_summary(*m, by, b.r.module_name, cost, memory ? &*memory : nullptr, &rows, {}, &expected);
     return json_text(hlo::summary_json(body_->spec, by, spec.name, sorted(rows), Json::array()));
   });
 }
