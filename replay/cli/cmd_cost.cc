@@ -31,7 +31,7 @@ struct CostProfile {
 };
 
 void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& device, const CostArgs& a,
-                const CostProfile& profile) {
+                const CostProfile& profile, const std::string& platform) {
   const size_t most = a.most;
   const Module& m = *l.module;
   auto measured = [&](std::string_view name) -> std::string {
@@ -40,7 +40,7 @@ void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& dev
     return fmt::format("{:>12} ", seconds ? time_text(*seconds) : "-");
   };
   // What is measured is not foretold.
-  const ExpectedTime expected = expected_time(m, cost, device);
+  const ExpectedTime expected = expected_time(m, cost, device, platform);
   const bool foretold = !profile.times && expected.why_not.empty();
   auto foretold_text = [&](InstId i) -> std::string {
     if (!foretold) return "";
@@ -119,7 +119,10 @@ int cmd_cost(const CostArgs& a) {
   DeviceSpec sheet = other;
   for (LookedAt& l : all) {
     const CostProfile profile{times, static_cast<size_t>(&l - all.data())};
-    DeviceSpec device = l.recording ? target_of(*l.recording, a.gpu).spec : other;
+    std::optional<Target> target;
+    if (l.recording) target = target_of(*l.recording, a.gpu);
+    const DeviceSpec device = target ? target->spec : other;
+    const std::string platform = target ? target->platform : "";
     try {
       if (!l.unreadable.empty()) fail(FailureKind::kIo, "{}", l.unreadable);
       l.load();
@@ -129,9 +132,9 @@ int cmd_cost(const CostArgs& a) {
       whole.unknown_calls += cost.unknown_calls, whole.beside += cost.beside;
       whole.loops_without_trip_count += cost.loops_without_trip_count;
       if (a.json)
-        list.push_back(cost_json(about(l), &cost, device, profile.function()));
+        list.push_back(cost_json(about(l), &cost, device, profile.function(), platform));
       else if (!run)
-        print_cost(l, cost, device, a, profile);
+        print_cost(l, cost, device, a, profile, platform);
       table.emplace_back(
           cost.seconds,
           fmt::format("{:>12} {:>12} {:>12} {:>8}  {:>8} {}{}", time_text(cost.seconds), size_text(cost.all.bytes()),

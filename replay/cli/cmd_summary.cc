@@ -73,6 +73,29 @@ int by_pass(const SummaryArgs& a, std::vector<LookedAt>& all) {
   return kYes;
 }
 
+// `last`: what the row of `sum` is called.
+void print_rows(const SummaryArgs& a, const SortedSummary& list, const SummaryRow& sum, const std::string& last,
+                bool measured, bool foretold) {
+  fmt::print("{}{:>11} {}{:>6} {:>12} {:>10} {:>8} {:>12} {:>10}  {}{}\n",
+             measured ? fmt::format("{:>11} ", "measured") : "", "at least",
+             foretold ? fmt::format("{:>11} ", "expected") : "", "share", "operations", "bytes", "kernels",
+             "instructions", "at peak", sum.host ? fmt::format("{:>10}  ", "in host") : "", a.by);
+  auto line = [&](const std::string& key, const SummaryRow& r) {
+    fmt::print("{}{:>11} {}{:>4.0f} % {:>12} {:>10} {:>8} {:>12} {:>10}  {}{}\n",
+               measured ? fmt::format("{:>11} ", time_text(r.measured)) : "", time_text(r.seconds),
+               foretold ? fmt::format("{:>11} ", r.expected > 0 ? time_text(r.expected) : "-") : "",
+               sum.seconds > 0 ? 100 * r.seconds / sum.seconds : 0, flops_text(r.flops), size_text(r.bytes), r.kernels,
+               r.instructions, human_bytes(r.memory),
+               sum.host ? fmt::format("{:>10}  ", r.host ? human_bytes(r.host) : "") : "", key);
+  };
+  for (size_t k = 0; k < list.size() && k < a.most; ++k) {
+    line(printable(list[k].first), list[k].second);
+    if (a.frames) print_frames(list[k].second.stack);
+  }
+  if (list.size() > a.most) fmt::print("… and {} more (--most)\n", list.size() - a.most);
+  line(last, sum);
+}
+
 }  // namespace
 
 int cmd_summary(const SummaryArgs& a) {
@@ -107,7 +130,7 @@ int cmd_summary(const SummaryArgs& a) {
       const size_t which = static_cast<size_t>(&l - all.data());
       MeasuredSeconds measured;
       if (times) measured = [&](std::string_view instruction) { return times->seconds(which, instruction); };
-      const ExpectedTime expected = expected_time(*l.module, cost, device);
+      const ExpectedTime expected = expected_time(*l.module, cost, device, l.recording ? card->platform : "");
       add_to_summary(*l.module, a.by, name, cost, memory ? &*memory : nullptr, &rows, measured, &expected);
       told += expected.why_not.empty();
       if (all.size() == 1) in_words = expected_in_words(expected, device);
@@ -137,25 +160,9 @@ int cmd_summary(const SummaryArgs& a) {
   }
   // What is measured is not foretold.
   const bool foretold = !times && told == read && read > 0;
-  fmt::print("{}{:>11} {}{:>6} {:>12} {:>10} {:>8} {:>12} {:>10}  {}{}\n",
-             times ? fmt::format("{:>11} ", "measured") : "", "at least",
-             foretold ? fmt::format("{:>11} ", "expected") : "", "share", "operations", "bytes", "kernels",
-             "instructions", "at peak", sum.host ? fmt::format("{:>10}  ", "in host") : "", a.by);
-  auto line = [&](const std::string& key, const SummaryRow& r, size_t kernels) {
-    fmt::print("{}{:>11} {}{:>4.0f} % {:>12} {:>10} {:>8} {:>12} {:>10}  {}{}\n",
-               times ? fmt::format("{:>11} ", time_text(r.measured)) : "", time_text(r.seconds),
-               foretold ? fmt::format("{:>11} ", r.expected > 0 ? time_text(r.expected) : "-") : "",
-               sum.seconds > 0 ? 100 * r.seconds / sum.seconds : 0, flops_text(r.flops), size_text(r.bytes), kernels,
-               r.instructions, human_bytes(r.memory),
-               sum.host ? fmt::format("{:>10}  ", r.host ? human_bytes(r.host) : "") : "", key);
-  };
-  for (size_t k = 0; k < list.size() && k < a.most; ++k) {
-    line(printable(list[k].first), list[k].second, list[k].second.kernels);
-    if (a.frames) print_frames(list[k].second.stack);
-  }
-  if (list.size() > a.most) fmt::print("… and {} more (--most)\n", list.size() - a.most);
   for (const auto& item : list) sum.kernels += item.second.kernels, sum.unknown_calls += item.second.unknown_calls;
-  line(fmt::format("all of {} module{}, on {}", read, read == 1 ? "" : "s", device.name), sum, sum.kernels);
+  print_rows(a, list, sum, fmt::format("all of {} module{}, on {}", read, read == 1 ? "" : "s", device.name),
+             times.has_value(), foretold);
   if (times)
     for (const std::string& said : times->in_words()) fmt::print("{}\n", printable(said));
   if (!times)

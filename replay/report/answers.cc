@@ -53,12 +53,13 @@ Json expected_json(const ExpectedTime& e) {
           {"problem", e.why_not}};
 }
 
-Json cost_json(const AnswerAbout& about, const ModuleCost* c, const DeviceSpec& device,
-               const MeasuredSeconds& measured) {
+Json cost_json(const AnswerAbout& about, const ModuleCost* c, const DeviceSpec& device, const MeasuredSeconds& measured,
+               std::string_view platform) {
   Json list = Json::array();
   const ModuleCost none;
   const ModuleCost& cost = c ? *c : none;
-  const ExpectedTime expected = c && about.module ? expected_time(*about.module, cost, device) : ExpectedTime{};
+  const ExpectedTime expected =
+      c && about.module ? expected_time(*about.module, cost, device, platform) : ExpectedTime{};
   size_t at = 0;
   for (const KernelCost& k : cost.kernels) {
     const Module& m = *about.module;

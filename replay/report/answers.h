@@ -33,9 +33,9 @@ struct AnswerAbout {
 using MeasuredSeconds = std::function<std::optional<double>(std::string_view)>;
 // docs/schemas/expected.json.
 Json expected_json(const ExpectedTime& e);
-// `cost` null: it could not be told. `measured`: empty where there is no profile.
+// `cost` null: it could not be told. `measured`: empty where there is no profile. `platform`: expected_time's.
 Json cost_json(const AnswerAbout& about, const ModuleCost* cost, const DeviceSpec& device,
-               const MeasuredSeconds& measured = {});
+               const MeasuredSeconds& measured = {}, std::string_view platform = {});
 
 // Bytes alive at the peak by a key (line, scope, value), most first.
 std::vector<std::pair<std::string, int64_t>> alive_by(const MemoryReport& r, const std::string& by);

@@ -84,6 +84,7 @@ std::string library_row(const Module& m, InstId i, const Cost& cost) {
 
 // What a strided slice or a gather picks along the dimension that lies together in memory is brought by whole sectors.
 constexpr double kSector = 32;
+constexpr double kTold = 0.05;  // rows that less of the time is by are in --json
 bool picks_single_elements(const Module& m, InstId i) {
   auto one = [&](InstId k) {
     if (m.op(k) != Opcode::Slice) return false;
@@ -158,7 +159,9 @@ void count_launches(const std::vector<Thunk>& thunks, bool in_graph, LaunchCount
   }
 }
 
-std::string why_no_figure(const Module& m, const DeviceSpec& device) {
+std::string why_no_figure(const Module& m, const DeviceSpec& device, std::string_view platform) {
+  if (!platform.empty() && platform != "CUDA")
+    return fmt::format("it was compiled for a {}, and what was measured are kernels of CUDA", platform);
   if (!device.is_gpu() || device.sm.empty()) return fmt::format("no kernel was measured on a {}", device.name);
   if (!m.config().is_scheduled) return "the module is not scheduled: what it will run is not decided yet";
   return "";
@@ -177,9 +180,10 @@ const ExpectedKernel* ExpectedTime::of(InstId inst) const {
   return found == list.end() || found->unknown ? nullptr : &*found;
 }
 
-ExpectedTime expected_time(const Module& m, const ModuleCost& cost, const DeviceSpec& device) {
+ExpectedTime expected_time(const Module& m, const ModuleCost& cost, const DeviceSpec& device,
+                           std::string_view platform) {
   ExpectedTime out;
-  out.why_not = why_no_figure(m, device);
+  out.why_not = why_no_figure(m, device, platform);
   if (!out.why_not.empty()) return out;
   LaunchCounts counts;
   try {
@@ -235,38 +239,64 @@ ExpectedTime expected_time(const Module& m, const ModuleCost& cost, const Device
   return out;
 }
 
+namespace {
+
+// `2.2 ms`: no more digits than there is to know.
+std::string rough_text(double seconds, int digits) {
+  double size = 1e-6;
+  const char* unit = "us";
+  for (const auto& [next, name] : {std::pair(1e-3, "ms"), std::pair(1.0, "s")})
+    if (seconds >= 0.9995 * next) size = next, unit = name;
+  const double value = seconds / size;
+  const int behind = std::max(0, digits - (value >= 100 ? 3 : value >= 10 ? 2 : 1));
+  return fmt::format("{:.{}f} {}", value, behind, unit);
+}
+
+std::string counted_words(double n, const char* word) {
+  return fmt::format("{:.0f} {}{}", n, word, n == 1 ? "" : word[0] == 'l' ? "es" : "s");
+}
+
+std::string base_in_words(const ExpectedBase& b) {
+  std::string out = fmt::format("{} by {} ({:.2g} us + {:.2f} × its need; {} of {}", rough_text(b.seconds, 3),
+                                b.row.name, b.row.launch_us, b.row.factor, counted_words(b.row.kernels, "kernel"),
+                                counted_words(b.row.programs, "program"));
+  const bool none = b.row.name == "kernel" || b.row.name == "library call";
+  if (b.general && none) out += fmt::format("; no {} among them", fmt::join(b.of, ", no "));
+  if (b.general && !none) out += fmt::format("; in place of {}", fmt::join(b.of, ", "));
+  return out + ")";
+}
+
+}  // namespace
+
 std::string expected_text(const ExpectedTime& e) {
-  if (!e.why_not.empty()) return "";
-  return fmt::format("expected about {}", time_text(e.seconds));
+  return e.why_not.empty() ? fmt::format("expected about {}", rough_text(e.seconds, 2)) : "";
 }
 
 std::vector<std::string> expected_in_words(const ExpectedTime& e, const DeviceSpec& device) {
-  std::vector<std::string> out;
   if (!e.why_not.empty()) return {fmt::format("expected: no figure: {}", e.why_not)};
-  out.push_back(
-      fmt::format("expected: {} of kernels, {} between them ({:.0f} launches, {:.0f} more in {:.0f} graphs{}), "
-                  "{} for the call itself",
-                  time_text(e.kernels), time_text(e.between), e.launches, e.nodes, e.graphs,
-                  e.host_bound ? "; the host launches no faster" : "", time_text(e.call)));
-  std::string rests;
-  for (const ExpectedBase& b : e.rests_on) {
-    if (b.seconds < 0.03 * e.kernels) continue;
-    rests +=
-        fmt::format("{}{} {} ({:.2g} us + {:.2f} × its need; {} kernels of {} programs", rests.empty() ? "" : "; ",
-                    time_text(b.seconds), b.row.name, b.row.launch_us, b.row.factor, b.row.kernels, b.row.programs);
-    if (b.general) rests += fmt::format("; none of {}", fmt::join(b.of, ", "));
-    rests += ")";
-  }
-  out.push_back(fmt::format("  it rests on kernels measured on an {}{}: {}", kExpectedCard,
-                            e.scaled ? fmt::format(", scaled by the rates of an {}'s data sheet", device.name) : "",
-                            rests));
+  std::vector<std::string> out;
+  std::string how = counted_words(e.launches, "launch");
+  if (e.graphs > 0)
+    how += fmt::format(", {} in {}", counted_words(e.nodes, "kernel"), counted_words(e.graphs, "graph"));
+  if (e.host_bound) how += "; the host launches no faster";
+  out.push_back(fmt::format("expected: {} of kernels, {} between them ({}), {} for the call itself",
+                            rough_text(e.kernels, 3), rough_text(e.between, 3), how, rough_text(e.call, 3)));
+  out.push_back(fmt::format("  it rests on kernels that ran on an {}{}:", kExpectedCard,
+                            e.scaled ? fmt::format(", scaled by the rates of a data sheet ({})", device.name) : ""));
+  for (const ExpectedBase& b : e.rests_on)
+    if (b.seconds >= kTold * e.kernels || b.general) out.push_back("    " + base_in_words(b));
   if (e.unknown_calls)
-    out.push_back(fmt::format("  without {} call{} of unknown work", e.unknown_calls, e.unknown_calls == 1 ? "" : "s"));
+    out.push_back(
+        fmt::format("  without {} of unknown work", counted_words(static_cast<double>(e.unknown_calls), "call")));
   if (e.messages)
-    out.push_back(fmt::format("  without {} messages between devices, of which none was measured", e.messages));
+    out.push_back(fmt::format("  without {} between devices, of which none was measured",
+                              counted_words(static_cast<double>(e.messages), "message")));
   if (e.branches)
     out.push_back(
-        fmt::format("  all branches of {} conditional{} are counted", e.branches, e.branches == 1 ? "" : "s"));
+        fmt::format("  all branches of {} are counted", counted_words(static_cast<double>(e.branches), "conditional")));
+  if (e.loops_without_trip_count)
+    out.push_back(fmt::format("  {} without a known trip count, counted once",
+                              counted_words(static_cast<double>(e.loops_without_trip_count), "while")));
   return out;
 }
 

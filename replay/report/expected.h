@@ -61,7 +61,9 @@ struct ExpectedTime {
 
 // Of a scheduled module on an NVIDIA GPU; of anything else `why_not`. Other cards than kExpectedCard go by their own
 // data sheet's rates: factors and launches are kExpectedCard's.
-ExpectedTime expected_time(const Module& m, const ModuleCost& cost, const DeviceSpec& device);
+// `platform`: what it was compiled for (Target::platform); empty: unknown, and taken for CUDA.
+ExpectedTime expected_time(const Module& m, const ModuleCost& cost, const DeviceSpec& device,
+                           std::string_view platform = {});
 
 // `expected about 2.3 ms`; empty where there is none.
 std::string expected_text(const ExpectedTime& e);

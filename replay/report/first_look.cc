@@ -76,7 +76,7 @@ LookSection head_of(const ModuleOverview& o, const std::optional<MeasuredRun>& m
                    c.kernels.size(), o.last->comp(o.last->entry()).params.size())});
   // What was measured is not foretold.
   const bool seen = measured && measured->why_not.empty();
-  const ExpectedTime expected = seen ? ExpectedTime{} : expected_time(*o.last, c, o.target.spec);
+  const ExpectedTime expected = seen ? ExpectedTime{} : expected_time(*o.last, c, o.target.spec, o.target.platform);
   const std::string about = seen ? "" : expected_text(expected);
   out.rows.push_back(
       {fmt::format("one call: {}, {} moved; at least {} on {}{}{}", flops_text(c.all.flops + c.all.transcendentals),
