@@ -166,6 +166,11 @@ def no_figure_without_a_base(tmp):
     expect("a call that nobody knows is not in it", e["expected"]["unknown_calls"] == 1 and near(e["expected"]["kernel_seconds"], alone) and
            [k["expected"]["seconds"] for k in e["instructions"] if k["name"] == "r"] == [None], e)
     expect("which is said", "without 1 call of unknown work" in run("cost", call, "--gpu=H200")[1])
+    eight = module(tmp, " a = f8e4m3fn[512,512] parameter(0)\n b = f8e4m3fn[512,512] parameter(1)\n ROOT c = (f32[512,512], s8[16]) custom-call(a, b), "
+                   'custom_call_target="__cublas$lt$matmul$f8", backend_config={}', "eight")
+    on = {card: told(eight, f"--gpu={card}")["expected"] for card in ("H200", "A100")}
+    expect("nor what the card's sheet is silent about", on["H200"]["unknown_calls"] == 0 and on["H200"]["kernel_seconds"] > 0 and
+           on["A100"]["unknown_calls"] == 1 and on["A100"]["kernel_seconds"] == 0, on)
     sent = module(tmp, " p = f32[4096] parameter(0)\n q = f32[4096] negate(p)\n ROOT r = f32[4096] all-reduce(q), replica_groups={{0,1}}, to_apply=add",
                   "sent", "add { x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT s = f32[] add(x, y) }",
                   "is_scheduled=true, replica_count=2")

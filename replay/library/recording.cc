@@ -250,7 +250,8 @@ std::string Recording::cost_json(const std::string& device) const {
     const Target target = target_of(b.r, device);
     const DeviceSpec& spec = target.spec;
     const ModuleCost cost = module_cost(*m, spec);
-    const Json one = hlo::cost_json({b.r.module_name, b.r.rows[row].name(), "", m.get()}, &cost, spec, {}, target.platform);
+    const Json one =
+        hlo::cost_json({b.r.module_name, b.r.rows[row].name(), "", m.get()}, &cost, spec, {}, target.platform);
     Json out = one;
     out["modules"] = Json::array({one});
     return json_text(out);

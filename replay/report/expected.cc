@@ -209,7 +209,7 @@ ExpectedTime expected_time(const Module& m, const ModuleCost& cost, const Device
     const ExpectedRow* row = row_of_family(k.row);
     k.by = row ? *row : *row_named(k.library ? "library call" : "kernel");
     k.general = k.by.name != k.row, k.launches = k.calls * k.by.launches;
-    k.unknown = k.message || (c.cost.unknown && k.calls > 0);
+    k.unknown = k.message || (!c.known && k.calls > 0);
     if (k.message) {
       ++out.messages;
     } else if (k.unknown) {
@@ -257,7 +257,7 @@ std::string counted_words(double n, const char* word) {
 }
 
 std::string base_in_words(const ExpectedBase& b) {
-  std::string out = fmt::format("{} by {} ({:.2g} us + {:.2f} × its need; {} of {}", rough_text(b.seconds, 3),
+  std::string out = fmt::format("{} by {} ({:.2g} us a launch + {:.2f} × its need; {} of {}", rough_text(b.seconds, 3),
                                 b.row.name, b.row.launch_us, b.row.factor, counted_words(b.row.kernels, "kernel"),
                                 counted_words(b.row.programs, "program"));
   const bool none = b.row.name == "kernel" || b.row.name == "library call";

@@ -33,7 +33,7 @@ struct ExpectedKernel {
   double work = 0;              // seconds of one run at the card's full rates: bytes as they are brought, operations
   double seconds = 0;           // all its runs together; 0 where `unknown`
   bool message = false;         // between devices
-  bool unknown = false;         // no figure: a message, or a call of which nobody has counted the operations
+  bool unknown = false;         // no figure: a message, or KernelCost::known is not
 };
 
 // What an answer rests on: kernels of one row.
