@@ -7,6 +7,7 @@
 #include "ir/base/check.h"
 #include "ir/base/stack_guard.h"
 #include "ir/cost_needed.h"
+#include "ir/cost_products.h"
 #include "ir/tiling.h"
 
 namespace hlo {
@@ -274,6 +275,13 @@ Cost CostAnalysis::of_call(InstId i) const {
   if (target == "__cub$DeviceRadixSort" || target == "xla.gpu.ext.cub_sort_pairs" ||
       target == "xla.gpu.ext.cub_sort_keys" || target == "TopK" || target == "__gpu$TopK")
     return c;  // by bytes alone: how many comparisons it takes is the library's own
+  if (target.starts_with("__cudnn$fmha")) {
+    if (std::optional<double> flops = attention_flops(m_, i, target.find("Backward") != std::string_view::npos)) {
+      c.add_product(*flops,
+                    product_form(m_.shape(m_.operand(i, 0)).type, m_.shape(m_.operand(i, 1)).type, "", "").precision);
+      return c;
+    }
+  }
   if (m_.operand_count(i) > 0 && m_.shape(m_.operand(i, 0)).is_array()) {
     const Shape &a = m_.shape(m_.operand(i, 0)), &b = m_.shape(m_.operand(i, m_.operand_count(i) > 1 ? 1 : 0));
     if (std::optional<double> flops = lapack_flops(target, a, b, out, u)) {
@@ -526,48 +534,6 @@ Cost CostAnalysis::of(InstId i) {
   }
   if (info.cls == OpClass::Collective || (runs(m_, i) && info.cls != OpClass::Async)) memory();
   return c;
-}
-
-ProductForm product_form(ElementType l, ElementType r, std::string_view precision, std::string_view algorithm) {
-  std::string words(algorithm);
-  for (char& c : words) c = static_cast<char>(tolower(static_cast<unsigned char>(c)));
-  if (size_t at = words.find("dot_"); at != std::string::npos && words.find("unset") == std::string::npos) {
-    const std::string_view how = std::string_view(words).substr(at);
-    ProductForm out;
-    out.times = how.find("_x3") != how.npos ? 3 : how.find("_x6") != how.npos ? 6 : how.find("_x9") != how.npos ? 9 : 1;
-    auto begins = [&](std::string_view name) { return how.starts_with(name); };
-    out.precision = begins("dot_tf32")                         ? Arithmetic::kTF32
-                    : begins("dot_bf16")                       ? Arithmetic::kBF16
-                    : begins("dot_f16")                        ? Arithmetic::kF16
-                    : begins("dot_f64")                        ? Arithmetic::kF64
-                    : begins("dot_any_f8") || begins("dot_f8") ? Arithmetic::kF8
-                                                               : Arithmetic::kF32;
-    return out;
-  }
-  // The wider one: the other is widened first.
-  const ElementType t = type_bits(r) > type_bits(l) ? r : l;
-  switch (t) {
-    case ElementType::F64:
-    case ElementType::C128:
-      return {Arithmetic::kF64, 1};
-    case ElementType::BF16:
-      return {Arithmetic::kBF16, 1};
-    case ElementType::F16:
-      return {Arithmetic::kF16, 1};
-    case ElementType::F32:
-    case ElementType::C64: {
-      // XLA lets cuBLAS and cuDNN round to TF32 at default and at high (stream_executor/cuda/cuda_blas_lt.cc).
-      const bool highest = precision.find("highest") != precision.npos || precision.find("HIGHEST") != precision.npos;
-      return {highest ? Arithmetic::kF32 : Arithmetic::kTF32, 1};
-    }
-    default:
-      break;
-  }
-  const bool real = type_name(t).starts_with("f");
-  if (type_bits(t) == 8 && real) return {Arithmetic::kF8, 1};
-  if (type_bits(t) < 8 && real) return {Arithmetic::kF4, 1};
-  if (type_bits(t) <= 8) return {Arithmetic::kS8, 1};
-  return {Arithmetic::kF32, 1};  // whole numbers, by the vectors' units, which are no faster than in f32
 }
 
 double least_seconds(const Cost& c, const DeviceSpec& d, bool* by_memory, bool* known, double cached) {

@@ -239,6 +239,7 @@ def first_minute():
         expect(f"found in {place}", "one call, measured: 115.000 us of kernels and 10.000 us between them, the average of 4" in out, out)
         rows = [line.split() for line in out.splitlines() if ": " in line and "%" in line]
         expect("measured first", [r[0] for r in rows if len(r) > 6 and r[1] == "us"][:4] == ["10.000", "101.000", "9.000", "5.000"], rows)
+        expect("what is measured is not foretold", "expected" not in out and "expected about" in look("--profile=none"), out)
         expect("not asked for", "measured:" not in look("--profile=none"), look("--profile=none"))
         (at / "host.xplane.pb").unlink()
     shutil.copy(case.profile, dump / "host.xplane.pb")

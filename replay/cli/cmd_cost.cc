@@ -31,7 +31,7 @@ struct CostProfile {
 };
 
 void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& device, const CostArgs& a,
-                const CostProfile& profile) {
+                const CostProfile& profile, const std::string& platform) {
   const size_t most = a.most;
   const Module& m = *l.module;
   auto measured = [&](std::string_view name) -> std::string {
@@ -39,8 +39,17 @@ void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& dev
     std::optional<double> seconds = profile.of(name);
     return fmt::format("{:>12} ", seconds ? time_text(*seconds) : "-");
   };
-  fmt::print("{}{:>12} {:>8} {:>12} {:>12} {:>8}  {}\n", profile.times ? fmt::format("{:>12} ", "measured") : "",
-             "at least", "times", "bytes", "operations", "bound", "instruction");
+  // What is measured is not foretold.
+  const ExpectedTime expected = expected_time(m, cost, device, platform);
+  const bool foretold = !profile.times && expected.why_not.empty();
+  auto foretold_text = [&](InstId i) -> std::string {
+    if (!foretold) return "";
+    const ExpectedKernel* e = expected.of(i);
+    return fmt::format("{:>12} ", e ? time_text(e->seconds) : "unknown");
+  };
+  fmt::print("{}{:>12} {}{:>8} {:>12} {:>12} {:>8}  {}\n", profile.times ? fmt::format("{:>12} ", "measured") : "",
+             "at least", foretold ? fmt::format("{:>12} ", "expected") : "", "times", "bytes", "operations", "bound",
+             "instruction");
   const UserFrames lines = user_frames(m, cost);
   std::map<std::string, double> by_class;
   std::map<std::string, std::string> usual;  // of the dearest of a class
@@ -57,9 +66,9 @@ void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& dev
     const KernelCost& k = *order[n].second;
     const SourceLine line = lines.kernel(k.inst);
     std::string from = kernel_op_name(m, k.inst);
-    fmt::print("{}{:>12} {:>8} {:>12.4g} {:>12.4g} {:>8}  {} ({}){}{}\n", measured(m.inst_name(k.inst)),
-               k.known || k.seconds > 0 ? time_text(k.seconds) : "unknown", k.times, k.cost.bytes(),
-               k.cost.flops + k.cost.transcendentals, k.known ? limit_name(k) : "unknown",
+    fmt::print("{}{:>12} {}{:>8} {:>12.4g} {:>12.4g} {:>8}  {} ({}){}{}\n", measured(m.inst_name(k.inst)),
+               k.known || k.seconds > 0 ? time_text(k.seconds) : "unknown", foretold_text(k.inst), k.times,
+               k.cost.bytes(), k.cost.flops + k.cost.transcendentals, k.known ? limit_name(k) : "unknown",
                printable(m.inst_name(k.inst)), op_text(m.op(k.inst)),
                line.known() ? "  " + printable(line.brief()) : "", from.empty() ? "" : "  " + printable(from));
     if (a.frames) print_frames(kernel_source_stack(m, k.inst));
@@ -78,6 +87,9 @@ void print_cost(const LookedAt& l, const ModuleCost& cost, const DeviceSpec& dev
     fmt::print("{} loops say no trip count: their bodies are counted once\n", cost.loops_without_trip_count);
   fmt::print("{:.4g} operations, {:.4g} transcendental, {:.4g} bytes; {} needs at least {}\n", cost.all.flops,
              cost.all.transcendentals, cost.all.bytes(), device.name, bound_text(cost.seconds, cost.unknown_calls));
+  if (profile.times) return;
+  if (foretold) fmt::print("{}, by what such kernels reach\n", expected_text(expected));
+  for (const std::string& line : expected_in_words(expected, device)) fmt::print("{}\n", printable(line));
 }
 
 void require_verified(const LookedAt& l) {
@@ -107,7 +119,10 @@ int cmd_cost(const CostArgs& a) {
   DeviceSpec sheet = other;
   for (LookedAt& l : all) {
     const CostProfile profile{times, static_cast<size_t>(&l - all.data())};
-    DeviceSpec device = l.recording ? target_of(*l.recording, a.gpu).spec : other;
+    std::optional<Target> target;
+    if (l.recording) target = target_of(*l.recording, a.gpu);
+    const DeviceSpec device = target ? target->spec : other;
+    const std::string platform = target ? target->platform : "";
     try {
       if (!l.unreadable.empty()) fail(FailureKind::kIo, "{}", l.unreadable);
       l.load();
@@ -117,9 +132,9 @@ int cmd_cost(const CostArgs& a) {
       whole.unknown_calls += cost.unknown_calls, whole.beside += cost.beside;
       whole.loops_without_trip_count += cost.loops_without_trip_count;
       if (a.json)
-        list.push_back(cost_json(about(l), &cost, device, profile.function()));
+        list.push_back(cost_json(about(l), &cost, device, profile.function(), platform));
       else if (!run)
-        print_cost(l, cost, device, a, profile);
+        print_cost(l, cost, device, a, profile, platform);
       table.emplace_back(
           cost.seconds,
           fmt::format("{:>12} {:>12} {:>12} {:>8}  {:>8} {}{}", time_text(cost.seconds), size_text(cost.all.bytes()),

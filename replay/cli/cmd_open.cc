@@ -20,6 +20,7 @@
 #include "replay/record/replayer.h"
 #include "replay/record/run.h"
 #include "replay/record/start_stage.h"
+#include "replay/report/expected.h"
 #include "replay/report/findings.h"
 #include "replay/report/first_look.h"
 #include "replay/report/module_findings.h"
@@ -45,22 +46,24 @@ Json measured_json(const std::optional<MeasuredRun>& m) {
 
 Json overview_json(const ModuleOverview& o, const std::string& why, const std::optional<MeasuredRun>& measured) {
   const MemoryReport* memory = o.memory ? &*o.memory : nullptr;
-  return {{"selector", o.selector},
-          {"name", o.recording->module_name},
-          {"number", o.recording->module_number},
-          {"function", o.function},
-          {"target", o.target.in_words()},
-          {"instructions", o.last ? Json(o.last->instruction_count()) : Json()},
-          {"compile_microseconds", o.compile_us < 0 ? Json() : Json(o.compile_us)},
-          {"least_seconds", o.last ? Json(o.cost.seconds) : Json()},
-          {"unknown_calls", o.last ? Json(o.cost.unknown_calls) : Json()},
-          {"device", o.target.spec.name},
-          {"measured", measured_json(measured)},
-          {"too_large", does_not_fit(memory ? memory->allocated : 0, o.target)},
-          {"host_bytes", memory ? Json(memory->host) : Json()},
-          {"memory_bytes", memory ? Json(memory->allocated) : Json()},
-          {"look", why},
-          {"unreadable", o.unreadable}};
+  return {
+      {"selector", o.selector},
+      {"name", o.recording->module_name},
+      {"number", o.recording->module_number},
+      {"function", o.function},
+      {"target", o.target.in_words()},
+      {"instructions", o.last ? Json(o.last->instruction_count()) : Json()},
+      {"compile_microseconds", o.compile_us < 0 ? Json() : Json(o.compile_us)},
+      {"least_seconds", o.last ? Json(o.cost.seconds) : Json()},
+      {"unknown_calls", o.last ? Json(o.cost.unknown_calls) : Json()},
+      {"expected", o.last ? expected_json(expected_time(*o.last, o.cost, o.target.spec, o.target.platform)) : Json()},
+      {"device", o.target.spec.name},
+      {"measured", measured_json(measured)},
+      {"too_large", does_not_fit(memory ? memory->allocated : 0, o.target)},
+      {"host_bytes", memory ? Json(memory->host) : Json()},
+      {"memory_bytes", memory ? Json(memory->allocated) : Json()},
+      {"look", why},
+      {"unreadable", o.unreadable}};
 }
 
 std::string compile_text(int64_t us) { return us < 0 ? "" : time_text(static_cast<double>(us) * 1e-6); }

@@ -73,6 +73,29 @@ int by_pass(const SummaryArgs& a, std::vector<LookedAt>& all) {
   return kYes;
 }
 
+// `last`: what the row of `sum` is called.
+void print_rows(const SummaryArgs& a, const SortedSummary& list, const SummaryRow& sum, const std::string& last,
+                bool measured, bool foretold) {
+  fmt::print("{}{:>11} {}{:>6} {:>12} {:>10} {:>8} {:>12} {:>10}  {}{}\n",
+             measured ? fmt::format("{:>11} ", "measured") : "", "at least",
+             foretold ? fmt::format("{:>11} ", "expected") : "", "share", "operations", "bytes", "kernels",
+             "instructions", "at peak", sum.host ? fmt::format("{:>10}  ", "in host") : "", a.by);
+  auto line = [&](const std::string& key, const SummaryRow& r) {
+    fmt::print("{}{:>11} {}{:>4.0f} % {:>12} {:>10} {:>8} {:>12} {:>10}  {}{}\n",
+               measured ? fmt::format("{:>11} ", time_text(r.measured)) : "", time_text(r.seconds),
+               foretold ? fmt::format("{:>11} ", r.expected > 0 ? time_text(r.expected) : "-") : "",
+               sum.seconds > 0 ? 100 * r.seconds / sum.seconds : 0, flops_text(r.flops), size_text(r.bytes), r.kernels,
+               r.instructions, human_bytes(r.memory),
+               sum.host ? fmt::format("{:>10}  ", r.host ? human_bytes(r.host) : "") : "", key);
+  };
+  for (size_t k = 0; k < list.size() && k < a.most; ++k) {
+    line(printable(list[k].first), list[k].second);
+    if (a.frames) print_frames(list[k].second.stack);
+  }
+  if (list.size() > a.most) fmt::print("… and {} more (--most)\n", list.size() - a.most);
+  line(last, sum);
+}
+
 }  // namespace
 
 int cmd_summary(const SummaryArgs& a) {
@@ -89,7 +112,8 @@ int cmd_summary(const SummaryArgs& a) {
   DeviceSpec device = named ? named->spec : default_device_spec();
   std::optional<MeasuredTimes> times;
   if (!a.profile.empty()) times.emplace(a.profile, all);
-  size_t loops = 0, read = 0, beside = 0;
+  size_t loops = 0, read = 0, beside = 0, told = 0;
+  std::vector<std::string> in_words;  // what is expected of the only module
   std::vector<std::string> too_large;
   for (LookedAt& l : all) {
     try {
@@ -106,7 +130,10 @@ int cmd_summary(const SummaryArgs& a) {
       const size_t which = static_cast<size_t>(&l - all.data());
       MeasuredSeconds measured;
       if (times) measured = [&](std::string_view instruction) { return times->seconds(which, instruction); };
-      add_to_summary(*l.module, a.by, name, cost, memory ? &*memory : nullptr, &rows, measured);
+      const ExpectedTime expected = expected_time(*l.module, cost, device, l.recording ? card->platform : "");
+      add_to_summary(*l.module, a.by, name, cost, memory ? &*memory : nullptr, &rows, measured, &expected);
+      told += expected.why_not.empty();
+      if (all.size() == 1) in_words = expected_in_words(expected, device);
       beside += cost.beside;
       if (memory) {
         if (const std::string& why = memory->too_large; !why.empty())
@@ -122,34 +149,26 @@ int cmd_summary(const SummaryArgs& a) {
   }
   const SortedSummary list = sorted(rows);
   for (const auto& item : list)
-    sum.seconds += item.second.seconds, sum.measured += item.second.measured, sum.flops += item.second.flops,
-        sum.bytes += item.second.bytes, sum.instructions += item.second.instructions, sum.memory += item.second.memory,
-        sum.host += item.second.host;
+    sum.seconds += item.second.seconds, sum.measured += item.second.measured, sum.expected += item.second.expected,
+        sum.flops += item.second.flops, sum.bytes += item.second.bytes, sum.instructions += item.second.instructions,
+        sum.memory += item.second.memory, sum.host += item.second.host;
   if (a.json) {
     Json out = summary_json(a.file, a.by, device.name, list, problems, times.has_value());
     out["too_large"] = too_large;
     print_json(out);
     return problems.empty() ? kYes : kBad;
   }
-  fmt::print("{}{:>11} {:>6} {:>12} {:>10} {:>8} {:>12} {:>10}  {}{}\n",
-             times ? fmt::format("{:>11} ", "measured") : "", "at least", "share", "operations", "bytes", "kernels",
-             "instructions", "at peak", sum.host ? fmt::format("{:>10}  ", "in host") : "", a.by);
-  auto line = [&](const std::string& key, const SummaryRow& r, size_t kernels) {
-    fmt::print("{}{:>11} {:>4.0f} % {:>12} {:>10} {:>8} {:>12} {:>10}  {}{}\n",
-               times ? fmt::format("{:>11} ", time_text(r.measured)) : "", time_text(r.seconds),
-               sum.seconds > 0 ? 100 * r.seconds / sum.seconds : 0, flops_text(r.flops), size_text(r.bytes), kernels,
-               r.instructions, human_bytes(r.memory),
-               sum.host ? fmt::format("{:>10}  ", r.host ? human_bytes(r.host) : "") : "", key);
-  };
-  for (size_t k = 0; k < list.size() && k < a.most; ++k) {
-    line(printable(list[k].first), list[k].second, list[k].second.kernels);
-    if (a.frames) print_frames(list[k].second.stack);
-  }
-  if (list.size() > a.most) fmt::print("… and {} more (--most)\n", list.size() - a.most);
+  // What is measured is not foretold.
+  const bool foretold = !times && told == read && read > 0;
   for (const auto& item : list) sum.kernels += item.second.kernels, sum.unknown_calls += item.second.unknown_calls;
-  line(fmt::format("all of {} module{}, on {}", read, read == 1 ? "" : "s", device.name), sum, sum.kernels);
+  print_rows(a, list, sum, fmt::format("all of {} module{}, on {}", read, read == 1 ? "" : "s", device.name),
+             times.has_value(), foretold);
   if (times)
     for (const std::string& said : times->in_words()) fmt::print("{}\n", printable(said));
+  if (!times)
+    for (const std::string& said : in_words) fmt::print("{}\n", printable(said));
+  if (foretold && read > 1)
+    fmt::print("expected: of kernels alone, without what is between them and the calls themselves\n");
   for (const std::string& why : too_large) fmt::print("{}\n", printable(why));
   if (sum.unknown_calls) fmt::print("{} needs at least {}\n", device.name, bound_text(sum.seconds, sum.unknown_calls));
   if (beside)

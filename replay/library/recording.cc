@@ -247,9 +247,11 @@ std::string Recording::cost_json(const std::string& device) const {
   return about(only(*body_), [&](RecordingBody& b) {
     const size_t row = last_row(b);
     const auto m = module_at(b, row);
-    const DeviceSpec spec = target_of(b.r, device).spec;
+    const Target target = target_of(b.r, device);
+    const DeviceSpec& spec = target.spec;
     const ModuleCost cost = module_cost(*m, spec);
-    const Json one = hlo::cost_json({b.r.module_name, b.r.rows[row].name(), "", m.get()}, &cost, spec);
+    const Json one =
+        hlo::cost_json({b.r.module_name, b.r.rows[row].name(), "", m.get()}, &cost, spec, {}, target.platform);
     Json out = one;
     out["modules"] = Json::array({one});
     return json_text(out);
@@ -280,7 +282,9 @@ std::string Recording::summary_json(const std::string& by, const std::string& de
     std::optional<MemoryReport> memory;
     if (m->config().is_scheduled) memory = memory_report(*m, &b.r, &target);
     SummaryRows rows;
-    add_to_summary(*m, by, b.r.module_name, module_cost(*m, spec), memory ? &*memory : nullptr, &rows);
+    const ModuleCost cost = module_cost(*m, spec);
+    const ExpectedTime expected = expected_time(*m, cost, spec, target.platform);
+    add_to_summary(*m, by, b.r.module_name, cost, memory ? &*memory : nullptr, &rows, {}, &expected);
     return json_text(hlo::summary_json(body_->spec, by, spec.name, sorted(rows), Json::array()));
   });
 }

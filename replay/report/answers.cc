@@ -15,13 +15,55 @@ Json complete(const Json& empty, const Json& found) {
   return out;
 }
 
-Json cost_json(const AnswerAbout& about, const ModuleCost* c, const DeviceSpec& device,
-               const MeasuredSeconds& measured) {
+namespace {
+Json expected_kernel_json(const ExpectedKernel& k) {
+  return {{"row", k.row},           {"general", k.general},
+          {"library", k.library},   {"calls", k.calls},
+          {"nodes", k.nodes},       {"launches", k.launches},
+          {"work_seconds", k.work}, {"seconds", k.unknown ? Json() : Json(k.seconds)}};
+}
+}  // namespace
+
+Json expected_json(const ExpectedTime& e) {
+  const bool told = e.why_not.empty();
+  Json rests = Json::array();
+  for (const ExpectedBase& b : e.rests_on)
+    rests.push_back({{"row", b.row.name},
+                     {"seconds", b.seconds},
+                     {"runs", b.runs},
+                     {"launch_microseconds", b.row.launch_us},
+                     {"factor", b.row.factor},
+                     {"measured_kernels", b.row.kernels},
+                     {"measured_programs", b.row.programs},
+                     {"stands_in_for", b.of}});
+  return {{"seconds", told ? Json(e.seconds) : Json()},
+          {"kernel_seconds", told ? Json(e.kernels) : Json()},
+          {"between_seconds", told ? Json(e.between) : Json()},
+          {"call_seconds", told ? Json(e.call) : Json()},
+          {"host_bound", e.host_bound},
+          {"launches", e.launches},
+          {"graph_nodes", e.nodes},
+          {"graphs", e.graphs},
+          {"unknown_calls", e.unknown_calls},
+          {"messages", e.messages},
+          {"branches", e.branches},
+          {"card", kExpectedCard},
+          {"scaled", e.scaled},
+          {"rests_on", rests},
+          {"problem", e.why_not}};
+}
+
+Json cost_json(const AnswerAbout& about, const ModuleCost* c, const DeviceSpec& device, const MeasuredSeconds& measured,
+               std::string_view platform) {
   Json list = Json::array();
   const ModuleCost none;
   const ModuleCost& cost = c ? *c : none;
+  const ExpectedTime expected =
+      c && about.module ? expected_time(*about.module, cost, device, platform) : ExpectedTime{};
+  size_t at = 0;
   for (const KernelCost& k : cost.kernels) {
     const Module& m = *about.module;
+    const ExpectedKernel* e = at < expected.list.size() ? &expected.list[at++] : nullptr;
     const std::optional<double> seconds = measured ? measured(m.inst_name(k.inst)) : std::nullopt;
     const std::optional<MeasuredOverBound> usual = usual_over_bound(m, k, device);
     list.push_back({{"name", m.inst_name(k.inst)},
@@ -35,6 +77,7 @@ Json cost_json(const AnswerAbout& about, const ModuleCost* c, const DeviceSpec& 
                     {"least_seconds", k.seconds},
                     {"known", k.known},
                     {"measured_seconds", seconds ? Json(*seconds) : Json()},
+                    {"expected", e ? expected_kernel_json(*e) : Json()},
                     {"bound", limit_name(k)},
                     {"usual_over_bound", usual ? Json{usual->low, usual->high} : Json()},
                     {"bytes_cached", k.cached},
@@ -48,6 +91,7 @@ Json cost_json(const AnswerAbout& about, const ModuleCost* c, const DeviceSpec& 
           {"transcendentals", cost.all.transcendentals},
           {"bytes", cost.all.bytes()},
           {"least_seconds", cost.seconds},
+          {"expected", c && about.module ? expected_json(expected) : Json()},
           {"unknown_calls", cost.unknown_calls},
           {"asynchronous", cost.beside},
           {"loops_without_trip_count", cost.loops_without_trip_count},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "replay/compare/diff.h"
+#include "replay/report/expected.h"
 #include "replay/report/explain.h"
 #include "replay/report/kernels.h"
 #include "replay/report/memory_report.h"
@@ -30,9 +31,11 @@ struct AnswerAbout {
 
 // Seconds that a profile has for an instruction of the module by name; nothing where it has none.
 using MeasuredSeconds = std::function<std::optional<double>(std::string_view)>;
-// `cost` null: it could not be told. `measured`: empty where there is no profile.
+// docs/schemas/expected.json.
+Json expected_json(const ExpectedTime& e);
+// `cost` null: it could not be told. `measured`: empty where there is no profile. `platform`: expected_time's.
 Json cost_json(const AnswerAbout& about, const ModuleCost* cost, const DeviceSpec& device,
-               const MeasuredSeconds& measured = {});
+               const MeasuredSeconds& measured = {}, std::string_view platform = {});
 
 // Bytes alive at the peak by a key (line, scope, value), most first.
 std::vector<std::pair<std::string, int64_t>> alive_by(const MemoryReport& r, const std::string& by);

@@ -9,6 +9,7 @@
 #include "ir/buffer.h"
 #include "ir/source_lines.h"
 #include "replay/os/terminal.h"
+#include "replay/report/expected.h"
 #include "replay/report/findings.h"
 #include "replay/report/measured_bounds.h"
 #include "replay/report/module_findings.h"
@@ -73,10 +74,17 @@ LookSection head_of(const ModuleOverview& o, const std::optional<MeasuredRun>& m
   out.rows.push_back(
       {fmt::format("{}: {} instructions, {} kernels, {} parameters", printable(o.stage), o.last->instruction_count(),
                    c.kernels.size(), o.last->comp(o.last->entry()).params.size())});
+  // What was measured is not foretold.
+  const bool seen = measured && measured->why_not.empty();
+  const ExpectedTime expected = seen ? ExpectedTime{} : expected_time(*o.last, c, o.target.spec, o.target.platform);
+  const std::string about = seen ? "" : expected_text(expected);
   out.rows.push_back(
-      {fmt::format("one call: {}, {} moved; at least {} on {}{}", flops_text(c.all.flops + c.all.transcendentals),
+      {fmt::format("one call: {}, {} moved; at least {} on {}{}{}", flops_text(c.all.flops + c.all.transcendentals),
                    size_text(c.all.bytes()), bound_text(c.seconds, c.unknown_calls), o.target.spec_known ? "" : "an ",
-                   o.target.spec.name)});
+                   o.target.spec.name, about.empty() ? "" : ", " + about)});
+  if (!seen)
+    for (const std::string& line : expected_in_words(expected, o.target.spec))
+      out.rows.push_back({printable("  " + line)});
   if (!o.target.spec_known)
     out.rows.push_back({fmt::format("  (bounds are an {}'s: no data sheet of the target is known; --gpu names one)",
                                     o.target.spec.name)});

@@ -20,12 +20,15 @@ std::string summary_key(const Module& m, InstId i, const std::string& by, const 
 }  // namespace
 
 void add_to_summary(const Module& m, const std::string& by, const std::string& name, const ModuleCost& cost,
-                    const MemoryReport* memory, SummaryRows* rows, const MeasuredSeconds& measured) {
+                    const MemoryReport* memory, SummaryRows* rows, const MeasuredSeconds& measured,
+                    const ExpectedTime* expected) {
+  size_t at = 0;
   const UserFrames lines = by == "line" ? user_frames(m, cost) : UserFrames(m);
   for (const KernelCost& k : cost.kernels) {  // dearest first
     SummaryRow& row = (*rows)[summary_key(m, k.inst, by, name, lines)];
     if (row.stack.empty() && by == "line") row.stack = kernel_source_stack(m, k.inst);
     row.seconds += k.seconds;
+    if (expected && expected->why_not.empty()) row.expected += expected->list[at++].seconds;
     if (measured) row.measured += measured(m.inst_name(k.inst)).value_or(0);
     row.flops += (k.cost.flops + k.cost.transcendentals) * k.times;
     row.bytes += k.cost.bytes() * k.times;
@@ -78,6 +81,7 @@ Json summary_json(const std::string& file, const std::string& by, std::string_vi
     const SummaryRow& r = item.second;
     out.push_back({{"key", item.first},
                    {"least_seconds", r.seconds},
+                   {"expected_seconds", r.expected > 0 ? Json(r.expected) : Json()},
                    {"unknown_calls", r.unknown_calls},
                    {"measured_seconds", profiled ? Json(r.measured) : Json()},
                    {"flops", r.flops},

@@ -1,0 +1,77 @@
+#include "ir/cost_products.h"
+
+#include <algorithm>
+
+#include "ir/backend_config.h"
+#include "ir/cost.h"
+
+namespace hlo {
+
+std::optional<double> attention_flops(const Module& m, InstId i, bool backward) {
+  const BackendConfig config =
+      backend_config(m.u().text(m.attrs(i).text(Attr::backend_config)), "cudnn_fmha_backend_config");
+  if (!config.is_object() || !config.contains("intermediate_tensor_shape") ||
+      !config["intermediate_tensor_shape"].is_object() || number(config, "sliding_window_length", 0) != 0)
+    return std::nullopt;
+  const std::string mask = word(config, "mask_type", "NO_MASK");
+  const Dims scores = list(config["intermediate_tensor_shape"], "dimensions");
+  const Shape& given = m.shape(i);
+  const Shape* out = given.is_tuple() && !given.elements.empty() ? &m.u()[given.elements[0]] : &given;
+  if ((mask != "NO_MASK" && mask != "CAUSAL") || scores.size() != 4 || m.operand_count(i) < 3) return std::nullopt;
+  const Shape& q = m.shape(m.operand(i, 0));
+  for (int64_t d : scores)
+    if (d <= 0) return std::nullopt;
+  if (!q.is_array() || !m.shape(m.operand(i, 1)).is_array() || !out->is_array()) return std::nullopt;
+  const auto heads = static_cast<double>(scores[0]) * static_cast<double>(scores[1]),
+             from = static_cast<double>(scores[2]), to = static_cast<double>(scores[3]);
+  // Row r sees r + 1 others.
+  const double seen = std::min(from, to),
+               pairs = mask == "CAUSAL" ? seen * (seen + 1) / 2 + (from - seen) * to : from * to;
+  const double depth = static_cast<double>(q.elements_count()) / (heads * from),
+               result = backward ? depth : static_cast<double>(out->elements_count()) / (heads * from);
+  return 2 * heads * pairs * (backward ? 5 * depth : depth + result);
+}
+
+ProductForm product_form(ElementType l, ElementType r, std::string_view precision, std::string_view algorithm) {
+  std::string words(algorithm);
+  for (char& c : words) c = static_cast<char>(tolower(static_cast<unsigned char>(c)));
+  if (size_t at = words.find("dot_"); at != std::string::npos && words.find("unset") == std::string::npos) {
+    const std::string_view how = std::string_view(words).substr(at);
+    ProductForm out;
+    out.times = how.find("_x3") != how.npos ? 3 : how.find("_x6") != how.npos ? 6 : how.find("_x9") != how.npos ? 9 : 1;
+    auto begins = [&](std::string_view name) { return how.starts_with(name); };
+    out.precision = begins("dot_tf32")                         ? Arithmetic::kTF32
+                    : begins("dot_bf16")                       ? Arithmetic::kBF16
+                    : begins("dot_f16")                        ? Arithmetic::kF16
+                    : begins("dot_f64")                        ? Arithmetic::kF64
+                    : begins("dot_any_f8") || begins("dot_f8") ? Arithmetic::kF8
+                                                               : Arithmetic::kF32;
+    return out;
+  }
+  // The wider one: the other is widened first.
+  const ElementType t = type_bits(r) > type_bits(l) ? r : l;
+  switch (t) {
+    case ElementType::F64:
+    case ElementType::C128:
+      return {Arithmetic::kF64, 1};
+    case ElementType::BF16:
+      return {Arithmetic::kBF16, 1};
+    case ElementType::F16:
+      return {Arithmetic::kF16, 1};
+    case ElementType::F32:
+    case ElementType::C64: {
+      // XLA lets cuBLAS and cuDNN round to TF32 at default and at high (stream_executor/cuda/cuda_blas_lt.cc).
+      const bool highest = precision.find("highest") != precision.npos || precision.find("HIGHEST") != precision.npos;
+      return {highest ? Arithmetic::kF32 : Arithmetic::kTF32, 1};
+    }
+    default:
+      break;
+  }
+  const bool real = type_name(t).starts_with("f");
+  if (type_bits(t) == 8 && real) return {Arithmetic::kF8, 1};
+  if (type_bits(t) < 8 && real) return {Arithmetic::kF4, 1};
+  if (type_bits(t) <= 8) return {Arithmetic::kS8, 1};
+  return {Arithmetic::kF32, 1};  // whole numbers, by the vectors' units, which are no faster than in f32
+}
+
+}  // namespace hlo
