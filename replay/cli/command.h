@@ -255,6 +255,16 @@ struct CostArgs {
 };
 int cmd_cost(const CostArgs& a);
 
+struct TunedArgs {
+  std::string file, other;
+  std::vector<std::string> results;  // files of the autotuner's; none: those in and beside the folders
+  double difference = -1;            // of results, relative to their largest magnitude; -1: not asked
+  size_t most = 40;
+  bool json = false, all = false;  // all: native emitters' kernels, too
+};
+// What the autotuner chose; of two dumps what it chose otherwise (exit 1).
+int cmd_tuned(const TunedArgs& a);
+
 struct SearchArgs {
   std::string file, name, opcode, op_name, shape, line;
   size_t most = 100;
