@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/backend_config.h"
 #include "ir/base/check.h"
 
@@ -136,10 +138,17 @@ const TuningChoice* TuningResults::find(std::string_view key) const {
   return nullptr;
 }
 
+const TuningChoice* TuningResults::find_content(std::string_view content) const {
+  for (const TuningChoice& c : choices)
+    if (!content.empty() && c.content == content) return &c;
+  return nullptr;
+}
+
 std::string tuning_word(const TuningResults& results) {
   Json list = Json::array();
   for (const TuningChoice& c : results.choices)
-    if (!c.key.empty()) list.push_back({c.key, c.config.backend, c.config.kind, c.config.settings});
+    if (!c.key.empty() || !c.content.empty())
+      list.push_back({c.key, c.content, c.config.backend, c.config.kind, c.config.settings});
   return list.dump();
 }
 
@@ -150,12 +159,12 @@ TuningResults tuning_of_word(std::string_view word) {
   auto wrong = [] { fail(FailureKind::kUsage, "the autotuner's results are a word of ours, and this is none"); };
   if (!list.is_array()) wrong();
   for (const Json& j : list) {
-    if (!j.is_array() || j.size() != 4 || !j[0].is_string() || !j[1].is_string() || !j[2].is_string() ||
-        !j[3].is_object())
-      wrong();
+    const bool words = j.is_array() && j.size() == 5 && j[4].is_object() &&
+                       std::all_of(j.begin(), j.begin() + 4, [](const Json& w) { return w.is_string(); });
+    if (!words) wrong();
     TuningChoice& c = out.choices.emplace_back();
-    c.key = j[0].get<std::string>();
-    c.config = {j[1].get<std::string>(), j[2].get<std::string>(), j[3]};
+    c.key = j[0].get<std::string>(), c.content = j[1].get<std::string>();
+    c.config = {j[2].get<std::string>(), j[3].get<std::string>(), j[4]};
   }
   return out;
 }

@@ -39,6 +39,7 @@ struct TuningConfig {
 // One entry of a file.
 struct TuningChoice {
   std::string key;      // tuning_key() of the instruction; empty in the older form
+  std::string content;  // kernel_content_key() of it, where a dump told which kernel it is; else empty
   std::string hlo;      // its text, in the older form alone
   std::string device;   // XLA's description or a hash of it
   std::string version;  // of the code generator or of cuBLAS and cuDNN; may be empty
@@ -56,6 +57,7 @@ struct TuningResults {
   std::map<std::string, size_t> not_understood;  // fields and words by name, and how often
   // The first one of that key; null where there is none.
   const TuningChoice* find(std::string_view key) const;
+  const TuningChoice* find_content(std::string_view content) const;
 };
 
 // As one word of a pass's options, and back; an empty word and `none` are no results. Throws Failure(kUsage) where the

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "ir/base/farm_hash.h"
 #include "ir/print.h"
 
@@ -23,6 +26,32 @@ std::string digits(const std::string& text) {
 }  // namespace
 
 std::string tuning_key(const Module& m, InstId instruction) { return digits(tuning_text(m, instruction)); }
+
+std::vector<std::string> tuning_keys(const Module& m, InstId instruction) {
+  const std::string text = tuning_text(m, instruction);
+  std::vector<std::string> out = {digits(text)};
+  const std::string_view own = m.u().text(m.attrs(instruction).text(Attr::backend_config));
+  const size_t at = own.empty() ? std::string::npos : text.rfind(own);
+  nlohmann::json config = nlohmann::json::parse(own, nullptr, false);
+  if (at == std::string::npos || !config.is_object()) return out;
+  // Keys that came in 2025 and 2026, with what XLA prints where nobody set them; sorted, as it does there.
+  auto add = [&] {
+    std::string other = text;
+    const std::string key = digits(other.replace(at, own.size(), config.dump()));
+    if (std::find(out.begin(), out.end(), key) == out.end()) out.push_back(key);
+  };
+  add();
+  const std::pair<const char*, nlohmann::json> defaults[] = {{"operation_queue_id", "0"},
+                                                             {"force_earliest_schedule", false},
+                                                             {"reification_cost", nlohmann::json::array()},
+                                                             {"device_type", "DEVICE_TYPE_INVALID"}};
+  for (const auto& [name, value] : defaults) {
+    if (config.contains(name)) continue;
+    config[name] = value;
+    add();
+  }
+  return out;
+}
 
 std::string kernel_content_key(const Module& m, InstId instruction) {
   PrintOptions o = PrintOptions::Fingerprint();

@@ -1,6 +1,7 @@
 // What XLA's autotuner knows an instruction by.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "ir/module.h"
 
@@ -11,6 +12,9 @@ namespace hlo {
 // (xla/backends/autotuner/autotune_fingerprint.cc). It holds for modules of whatever name. An array of integers that
 // the text leaves out ({...}) gives another key than XLA's.
 std::string tuning_key(const Module& m, InstId instruction);
+// That one, and what releases of XLA would name it whose dictionaries of configurations have keys that this one's
+// lacks.
+std::vector<std::string> tuning_keys(const Module& m, InstId instruction);
 // The text that it is the fingerprint of.
 std::string tuning_text(const Module& m, InstId instruction);
 // The same for kernels that do the same work whatever back end and settings they have: without configurations and the

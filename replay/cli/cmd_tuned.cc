@@ -317,6 +317,35 @@ int compare_sides(const TunedSide& x, const TunedSide& y, const TunedArgs& a) {
 
 }  // namespace
 
+std::string autotune_results_for(const std::string& named, const Recording* start, std::string* told) {
+  if (named == "none" || (named.empty() && !start)) return "";
+  TunedArgs args;
+  TunedSide side;
+  std::error_code error;
+  const bool file = std::filesystem::is_regular_file(named, error);
+  if (file) {
+    side.files = named_results({named});
+  } else if (!named.empty()) {
+    read_side(named, args, &side);
+  } else {
+    side.files = tuning_files(start->folder, {*start}, &side.problems);
+    if (side.files.empty()) return "";
+  }
+  if ((file || named.empty()) && start) side.modules.push_back(tuned_module(*start, side.files));
+  TuningResults results = tuning_of_run(side.modules);
+  const size_t joined = results.choices.size();
+  for (const TuningResults& f : side.files)
+    for (const TuningChoice& c : f.choices)
+      if (!c.key.empty() && !results.find(c.key)) results.choices.push_back(c);
+  if (results.choices.empty())
+    fail(FailureKind::kUnsupported,
+         "{}: no choice of it can be told a kernel: of the form that names kernels by their text, name the dump",
+         named.empty() ? start->folder : named);
+  *told = fmt::format("{} choices of XLA's autotuner, {} joined to kernels of a dump{}", results.choices.size(), joined,
+                      side.files.empty() ? ", by its stages" : "; " + side.files[0].file);
+  return tuning_word(results);
+}
+
 int cmd_tuned(const TunedArgs& a) {
   if (a.difference >= 0 && a.other.empty()) fail(FailureKind::kUsage, "--difference goes with two dumps");
   TunedSide first, second;

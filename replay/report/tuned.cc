@@ -135,10 +135,15 @@ TunedModule tuned_module(const Module* before, const Module& after, const std::v
 
 TunedModule tuned_module(const Recording& r, const std::vector<TuningResults>& files) {
   std::optional<size_t> first, last;
+  bool own = false;
   for (size_t i = 0; i < r.rows.size(); ++i) {
     if (!tunes(r.rows[i])) continue;
     if (!first) first = i;
-    last = i;
+    // Behind its own pass; what converts tiles later hides those of the sum.
+    if (!last || !own) last = i;
+    if (const std::string& pass = r.rows[i].pass;
+        pass == "config-assigner" || pass.find("autotuner") != std::string::npos)
+      last = i, own = true;
   }
   std::string before_file, before_name;
   if (first) {
@@ -163,6 +168,43 @@ TunedModule tuned_module(const Recording& r, const std::vector<TuningResults>& f
   TunedModule out = tuned_module(before.get(), *after, files);
   out.stage = r.rows[end].name();
   if (before) out.before_stage = before_name;
+  return out;
+}
+
+bool shows_tuning(const Recording& r) {
+  return std::any_of(r.rows.begin(), r.rows.end(),
+                     [](const StageRow& row) { return tunes(row) || row.next == "config_assignment"; });
+}
+
+std::vector<std::string> choice_in_words(const std::string& folder, const std::vector<Recording>& modules,
+                                         const std::vector<std::string>& names) {
+  std::vector<std::string> out, problems;
+  std::vector<TuningResults> files;
+  bool looked = false;
+  for (const Recording& r : modules) {
+    if (!shows_tuning(r)) continue;
+    if (!looked) files = tuning_files(folder, modules, &problems), looked = true;
+    TunedModule m;
+    try {
+      m = tuned_module(r, files);
+    } catch (const Failure& e) {
+      problems.emplace_back(e.what());
+      continue;
+    }
+    for (const TunedKernel& k : m.kernels) {
+      auto named = [&](const std::string& name) {
+        return !name.empty() && std::find(names.begin(), names.end(), name) != names.end();
+      };
+      if (!k.chosen || (!named(k.name) && !named(k.became))) continue;
+      const std::string how = k.chosen->in_words();
+      std::string line =
+          fmt::format("{}: {}{}{} ({}", k.name, k.chosen->backend_in_words(), how.empty() ? "" : ": ", how, m.stage);
+      if (k.result) line += fmt::format("; {}:{}{}", k.file->file, k.result->line, k.agrees ? "" : " says otherwise");
+      if (!k.became.empty()) line += "; now " + k.became;
+      out.push_back(line + ")");
+    }
+  }
+  for (const std::string& p : problems) out.push_back("not readable: " + p);
   return out;
 }
 
@@ -200,6 +242,21 @@ std::vector<TuningResults> tuning_files(const std::string& folder, const std::ve
   std::sort(beside.begin(), beside.end());
   for (const std::string& path : beside)
     if (likely(path)) take(path, [&] { return read_file(path); });
+  return out;
+}
+
+TuningResults tuning_of_run(const std::vector<TunedModule>& modules) {
+  TuningResults out;
+  std::set<std::string> known;
+  for (const TunedModule& m : modules)
+    for (const TunedKernel& k : m.kernels) {
+      const std::optional<TuningConfig> config = k.result ? k.result->config : k.chosen;
+      if (!config || config->backend == "UNSPECIFIED_BACKEND" || !known.insert(k.content).second) continue;
+      TuningChoice& c = out.choices.emplace_back();
+      c.key = k.key, c.content = k.content, c.config = *config;
+      // A fusion that was taken apart: the module shows the call alone.
+      if (!k.became.empty() && config->backend == "CUBLASLT") c.config.backend = "CUBLASLT_FISSION";
+    }
   return out;
 }
 

@@ -52,10 +52,21 @@ TunedModule tuned_module(const Module* before, const Module& after, const std::v
 // The stages in front of and behind the autotuner's pipeline, else the last one, read and joined. Throws Failure.
 TunedModule tuned_module(const Recording& recording, const std::vector<TuningResults>& files);
 
+// Does a stage of it show the autotuner's work?
+bool shows_tuning(const Recording& recording);
+// Of the kernel that the instruction is, under one of these names, and those that stand there instead: `Triton:
+// 128x256x128, … (config-assigner…, FILE:12)`. Nothing where no kernel has such a name or no stage shows the choice.
+std::vector<std::string> choice_in_words(const std::string& folder, const std::vector<Recording>& modules,
+                                         const std::vector<std::string>& names);
+
 // Files of the autotuner's results that belong to a run: those in its folder with a choice in them, and those beside it
 // (…/NAME.pbtxt for …/dump). What cannot be read is told in `problems`.
 std::vector<TuningResults> tuning_files(const std::string& folder, const std::vector<Recording>& modules,
                                         std::vector<std::string>* problems);
+
+// What a run's kernels were given, by what they do: for passes of ours (tuning_word()). Of its files where they tell,
+// else of its stages; `of` the autotuner's results by themselves are given as they are.
+TuningResults tuning_of_run(const std::vector<TunedModule>& modules);
 
 // Entries that no kernel of the modules has the key of.
 std::vector<std::pair<const TuningResults*, const TuningChoice*>> unused_choices(

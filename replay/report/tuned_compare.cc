@@ -97,7 +97,7 @@ struct SumReader {
 }  // namespace
 
 double KernelSum::usual() const { return exact || terms < 2 ? 0 : std::sqrt(terms) * unit + result_unit; }
-double KernelSum::most() const { return exact || terms < 2 ? 0 : terms * unit + result_unit; }
+double KernelSum::most() const { return exact || terms < 2 ? 0 : 2 * (terms * unit + result_unit); }
 
 KernelSum kernel_sum(const Module& m, InstId kernel) {
   SumReader r{m, {}};
@@ -151,12 +151,12 @@ bool has(const std::vector<std::string>& list, std::string_view word) {
 
 void tell_numbers(TuningChange* c) {
   const KernelSum& s = c->sum;
-  if (has(c->what, "unknown")) {
-    c->numbers = "unknown: one side does not tell what was chosen", c->most = -1;
-    return;
-  }
   if (s.exact && !s.rounds) {
     c->numbers = "whole numbers or values that are only moved: no difference";
+    return;
+  }
+  if (has(c->what, "unknown")) {
+    c->numbers = "unknown: one side does not tell what was chosen", c->most = -1;
     return;
   }
   if (s.terms < 2) {
