@@ -132,16 +132,11 @@ std::string TuningConfig::in_words() const {
   return out.starts_with(", ") ? out.substr(2) : out;
 }
 
-const TuningChoice* TuningResults::find(std::string_view key) const {
-  for (const TuningChoice& c : choices)
-    if (!key.empty() && c.key == key) return &c;
-  return nullptr;
-}
-
-const TuningChoice* TuningResults::find_content(std::string_view content) const {
-  for (const TuningChoice& c : choices)
-    if (!content.empty() && c.content == content) return &c;
-  return nullptr;
+TuningIndex::TuningIndex(const TuningResults& results) {
+  for (const TuningChoice& c : results.choices) {
+    if (!c.key.empty()) by_key_.emplace(c.key, &c);
+    if (!c.content.empty()) by_content_.emplace(c.content, &c);
+  }
 }
 
 std::string tuning_word(const TuningResults& results) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/module.h"
@@ -55,9 +56,23 @@ struct TuningResults {
   int version = 0;         // of AutotuneResults; 0: none
   std::vector<TuningChoice> choices;
   std::map<std::string, size_t> not_understood;  // fields and words by name, and how often
-  // The first one of that key; null where there is none.
-  const TuningChoice* find(std::string_view key) const;
-  const TuningChoice* find_content(std::string_view content) const;
+};
+
+// The choices of results by key and by content, the first of each. The results must outlive it.
+class TuningIndex {
+ public:
+  explicit TuningIndex(const TuningResults& results);
+  // Null where there is none.
+  const TuningChoice* of_key(const std::string& key) const { return find(by_key_, key); }
+  const TuningChoice* of_content(const std::string& content) const { return find(by_content_, content); }
+
+ private:
+  using Map = std::unordered_map<std::string, const TuningChoice*>;
+  static const TuningChoice* find(const Map& map, const std::string& key) {
+    auto at = map.find(key);
+    return at == map.end() ? nullptr : at->second;
+  }
+  Map by_key_, by_content_;
 };
 
 // As one word of a pass's options, and back; an empty word and `none` are no results. Throws Failure(kUsage) where the

@@ -181,6 +181,8 @@ def case_compare(tmp):
     expect("explained", code == 1 and "is of the size" in out, out)
     code, out, _ = run("tuned", TUNED / "dump", folder, "--difference=0.3")
     expect("not explained", code == 1 and "not explained by what was chosen" in out and "at most" in out, out)
+    code, out, _ = run("diff", TUNED / "dump", folder)
+    expect("diff points there", code == 1 and "hlo-replay tuned" in out, out[-300:])
     # Split-K, and a back end; what is not told is not judged.
     folder = edited(tmp, "split", ('"split_k":"0"', '"split_k":"8"'))
     report = answer("tuned", TUNED / "dump", folder, code=1)

@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 class TunedConfigs {
  public:
-  TunedConfigs(Module& m, PassContext& ctx, const TuningResults& results) : m_(m), ctx_(ctx), results_(results) {}
+  TunedConfigs(Module& m, PassContext& ctx, const TuningResults& results) : m_(m), ctx_(ctx), index_(results) {}
 
   bool run() {
     bool changed = false;
@@ -24,8 +24,8 @@ class TunedConfigs {
         if (!m_.alive(i) || !kernel_choice(m_, i)) continue;
         const TuningChoice* choice = nullptr;
         for (const std::string& key : tuning_keys(m_, i))
-          if (!choice) choice = results_.find(key);
-        if (!choice) choice = results_.find_content(kernel_content_key(m_, i));
+          if (!choice) choice = index_.of_key(key);
+        if (!choice) choice = index_.of_content(kernel_content_key(m_, i));
         if (choice) changed |= apply(i, choice->config);
       }
     return changed;
@@ -154,7 +154,7 @@ class TunedConfigs {
 
   Module& m_;
   PassContext& ctx_;
-  const TuningResults& results_;
+  const TuningIndex index_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "parser/tuning_results.h"
 #include "replay/cli/command.h"
@@ -334,9 +335,11 @@ std::string autotune_results_for(const std::string& named, const Recording* star
   if ((file || named.empty()) && start) side.modules.push_back(tuned_module(*start, side.files));
   TuningResults results = tuning_of_run(side.modules);
   const size_t joined = results.choices.size();
+  std::set<std::string> known;
+  for (const TuningChoice& c : results.choices) known.insert(c.key);
   for (const TuningResults& f : side.files)
     for (const TuningChoice& c : f.choices)
-      if (!c.key.empty() && !results.find(c.key)) results.choices.push_back(c);
+      if (!c.key.empty() && known.insert(c.key).second) results.choices.push_back(c);
   if (results.choices.empty())
     fail(FailureKind::kUnsupported,
          "{}: no choice of it can be told a kernel: of the form that names kernels by their text, name the dump",

@@ -92,11 +92,16 @@ class Successors {
   std::map<std::string, size_t> gone_;
 };
 
-void add_result(TunedKernel* k, const std::vector<TuningResults>& files) {
-  for (const TuningResults& f : files) {
-    const TuningChoice* c = f.find(k->key);
+struct IndexedFile {
+  const TuningResults* file;
+  TuningIndex index;
+};
+
+void add_result(TunedKernel* k, const std::vector<IndexedFile>& files) {
+  for (const IndexedFile& f : files) {
+    const TuningChoice* c = f.index.of_key(k->key);
     if (!c) continue;
-    k->result = c, k->file = &f;
+    k->result = c, k->file = f.file;
     if (!k->chosen)
       k->chosen = c->config;  // the module does not show where it went
     else
@@ -113,6 +118,8 @@ TunedModule tuned_module(const Module* before, const Module& after, const std::v
   const Module& m = before ? *before : after;
   std::optional<Successors> successors;
   if (before) successors.emplace(*before, after);
+  std::vector<IndexedFile> indexed;
+  for (const TuningResults& f : files) indexed.push_back({&f, TuningIndex(f)});
   for (InstId i : choosable(m)) {
     TunedKernel k;
     k.name = m.inst_name(i), k.op_name = op_name_of(m, i);
@@ -127,7 +134,7 @@ TunedModule tuned_module(const Module* before, const Module& after, const std::v
       k.chosen = kernel_choice(after, now);
       if (after.inst_name(now) != k.name) k.became = after.inst_name(now);
     }
-    add_result(&k, files);
+    add_result(&k, indexed);
     out.kernels.push_back(std::move(k));
   }
   return out;
