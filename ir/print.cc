@@ -166,9 +166,12 @@ void Printer::instruction(InstId id) {
   if (expected_) room();
   const Inst& inst = m_[id];
   size_t start = out.size();
-  name(id);
-  paint(start, Ink::kName);
-  out += " = ";
+  const bool named = !o_.names_within || within_;
+  if (named) {
+    name(id);
+    paint(start, Ink::kName);
+    out += " = ";
+  }
   if (o_.result_shapes) {
     start = out.size();
     out += u_.shape_text(inst.shape);
@@ -198,14 +201,29 @@ void Printer::instruction(InstId id) {
       }
       if (o_.operand_shapes) {
         out += u_.shape_text(m_.shape_id(list[i]));
-        out += ' ';
+        if (named) out += ' ';
       }
-      name(list[i]);
+      if (named) name(list[i]);
     }
   }
   out += ')';
   attributes(id);
 }
+
+namespace {
+
+bool all_elements_are(const Literal& lit, ElementType type, double value) {
+  const auto width = static_cast<size_t>(storage_bytes(type));
+  // A complex element's parts lie behind each other.
+  const ElementType part = component_type(type);
+  for (size_t i = 0; i + width <= lit.bytes.size(); i += width) {
+    if (load_double(part, lit.bytes.data() + i) != value) return false;
+    if (part != type && load_double(part, lit.bytes.data() + i + width / 2) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 void Printer::constant(const Inst& inst) {
   const Literal& lit = u_[LitId(inst.operand[0])];
@@ -213,13 +231,9 @@ void Printer::constant(const Inst& inst) {
     const Shape& s = u_[inst.shape];
     if (!s.is_array()) return void(out += "{...}");
     if (!s.elements_count()) return void(out += "0");
-    // Only values that a fingerprint should tell apart: zeros, ones and short integer lists.
-    size_t width = static_cast<size_t>(storage_bytes(s.type));
-    bool splat = s.elements_count() > 0;
-    for (size_t i = width; i + width <= lit.bytes.size() && splat; i += width)
-      splat = !lit.bytes.compare(i, width, lit.bytes, 0, width);
-    double first = is_complex(s.type) ? -1 : load_double(s.type, lit.bytes.data());
-    if (splat && !std::signbit(first) && (first == 0 || first == 1)) return void(out += first == 0 ? "0" : "1");
+    // Only values that a fingerprint should tell apart: zeros (of either sign), ones and short integer lists.
+    for (double value : {0.0, 1.0})
+      if (all_elements_are(lit, s.type, value)) return void(out += value == 0 ? "0" : "1");
     if (is_integral(s.type)) return append_literal(u_, lit, s.elements_count() <= 500000, false, out, true);
     return void(out += "{...}");
   }
@@ -236,8 +250,9 @@ void Printer::computation(CompId c, int indent, bool in_place) {
       fail(FailureKind::kUnsupported, "the text with computations in place is longer than {} MB: {} is called so often",
            kLongestInPlace >> 20, m_.comp_name(c));
   }
-  int saved = indent_;
-  indent_ = indent;
+  const int saved = indent_;
+  const bool was_within = within_;
+  indent_ = indent, within_ = in_place;
   std::string pad(static_cast<size_t>(indent), ' ');
   out += pad;
   if (!o_.canonical || !in_place) {
@@ -274,7 +289,7 @@ void Printer::computation(CompId c, int indent, bool in_place) {
     out += c_escape(u_.text(comp.thread));
     out += '"';
   }
-  indent_ = saved;
+  indent_ = saved, within_ = was_within;
 }
 
 void Printer::preamble() {

@@ -18,6 +18,8 @@ struct PrintOptions {
   bool index_comments = true;  // /*index=5*/ between operands
   bool canonical = false;      // names tmp_N, bodies in place
   bool fingerprint = false;
+  // Canonical, of one instruction: names within the computations that it calls alone, not its own and its operands'.
+  bool names_within = false;
   bool stack_tables = true;
   bool compact_gte = false;   // `%t#1` in place of get-tuple-elements that say nothing else
   bool dialect_2019 = false;  // header without fields of later years, typed operands, backend_config in quotes

@@ -256,11 +256,13 @@ void Printer::tail(InstId id) {
 }
 
 void Printer::called_bodies(Attr key, const AttrValue& v) {
+  // Of an instruction that is printed by itself they start at the margin.
+  const int indent = o_.names_within && !within_ ? 0 : indent_ + 2;
   if (const CompId* one = std::get_if<CompId>(&v)) {
     out += ", ";
     out += attr_text(key);
     out += "=\n";
-    computation(*one, indent_ + 2, true);
+    computation(*one, indent, true);
     return;
   }
   out += ", ";
@@ -269,7 +271,7 @@ void Printer::called_bodies(Attr key, const AttrValue& v) {
   const auto& list = std::get<std::vector<CompId>>(v);
   for (size_t i = 0; i < list.size(); ++i) {
     if (i) out += ",\n";
-    computation(list[i], indent_ + 2, true);
+    computation(list[i], indent, true);
   }
   out += "\n}";
 }

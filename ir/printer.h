@@ -189,6 +189,7 @@ class Printer {
   std::unordered_map<InstId, int> numbers_;
   std::unordered_map<CompId, int> next_number_;
   int indent_ = 0;
+  bool within_ = false;  // a body in place
 };
 
 }  // namespace hlo

@@ -16,6 +16,26 @@
 
 namespace hlo {
 namespace pb = google::protobuf;
+
+void check_proto_nesting(std::string_view text, const std::string& label) {
+  constexpr int kDeepest = 1000;
+  int depth = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    char c = text[at];
+    if (c == '#') {
+      at = std::min(text.find('\n', at), text.size());
+    } else if (c == '"' || c == '\'') {
+      while (++at < text.size() && text[at] != c && text[at] != '\n') at += text[at] == '\\';
+    } else if (c == '{' || c == '<' || c == '[') {
+      if (++depth > kDeepest)
+        fail(FailureKind::kUnsupported, "{}: a proto in text form that is nested more than {} levels deep", label,
+             kDeepest);
+    } else if (c == '}' || c == '>' || c == ']') {
+      --depth;
+    }
+  }
+}
+
 namespace {
 
 bool usable(const xla::HloModuleProto& m) {
@@ -46,26 +66,6 @@ struct Message {
   }
 };
 
-// Protobuf's reader of texts recurses at every bracket, known field or not.
-void check_nesting(std::string_view text, const std::string& label) {
-  constexpr int kDeepest = 1000;
-  int depth = 0;
-  for (size_t at = 0; at < text.size(); ++at) {
-    char c = text[at];
-    if (c == '#') {
-      at = std::min(text.find('\n', at), text.size());
-    } else if (c == '"' || c == '\'') {
-      while (++at < text.size() && text[at] != c && text[at] != '\n') at += text[at] == '\\';
-    } else if (c == '{' || c == '<' || c == '[') {
-      if (++depth > kDeepest)
-        fail(FailureKind::kUnsupported, "{}: a proto in text form that is nested more than {} levels deep", label,
-             kDeepest);
-    } else if (c == '}' || c == '>' || c == ']') {
-      --depth;
-    }
-  }
-}
-
 void read_message(std::string_view bytes, const std::string& label, Message* out) {
   std::string unpacked;
   if (bytes.starts_with("\x1f\x8b")) {
@@ -78,7 +78,7 @@ void read_message(std::string_view bytes, const std::string& label, Message* out
                             auto b = static_cast<unsigned char>(c);
                             return b == '\n' || b == '\r' || b == '\t' || (b >= 32 && b != 127);
                           });
-  if (text) check_nesting(bytes, label);
+  if (text) check_proto_nesting(bytes, label);
   auto attempt = [&](const char* kind, pb::Message& message) {
     if (text) {
       pb::TextFormat::Parser parser;

@@ -38,6 +38,8 @@ ProtoContents read_proto(std::string_view bytes, const std::string& label, const
 // The same message in another form, unknown fields included: from binary, gzip or text to `.pb`, `.pb.gz` or `.pbtxt`.
 std::string reencode_proto(std::string_view bytes, const std::string& label, std::string_view ending);
 
+// Protobuf's reader of texts recurses at every bracket, known field or not: Failure(kUnsupported) where they nest deep.
+void check_proto_nesting(std::string_view text, const std::string& label);
 std::string gunzip(std::string_view bytes, const std::string& label);
 std::string gzip(std::string_view bytes);
 

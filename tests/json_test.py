@@ -197,6 +197,12 @@ with tempfile.TemporaryDirectory() as directory:
     expect("search: a run", answer("search: a run", "search", 2, "search", tmp / "several", "z")["found"] == 2)
     expect("search: nothing", answer("search: nothing", "search", 1, "search", one, "no such name")["found"] == 0)
     refused("search: for nothing", "usage", 2, "search", one)
+    tuned = data / "tuned"
+    expect("tuned", answer("tuned", "tuned", 0, "tuned", tuned / "dump")["modules"][0]["kernels"])
+    expect("tuned: results", answer("tuned: results", "tuned", 0, "tuned", tuned / "f8_matmul.pbtxt")["results"][0]["entries"])
+    expect("tuned: two", answer("tuned: two", "tuned", 0, "tuned", tuned / "dump", tuned / "dump")["same"] is True)
+    answer("tuned: nothing", "tuned", 1, "tuned", one)
+    refused("tuned: a file that is none", "io", 2, "tuned", tmp / "no such file")
     profiles = data / "profiles"
     expect("profile", answer("profile", "profile", 0, "profile", profiles / "jax_cpu.xplane.pb.gz", "--spans")["spans"])
     expect("profile by line", answer("profile by line", "profile", 0, "profile", profiles / "jax_cpu.trace.json.gz", profiles / "dump", "--by=line", "--gpu=H100")["rows"])

@@ -4,6 +4,7 @@
 
 #include "ir/target/gpu_target.h"
 #include "passes/backend/gemm_tiles.h"
+#include "passes/backend/tuned_configs.h"
 #include "passes/rewrite.h"
 
 namespace hlo {
@@ -60,27 +61,30 @@ int64_t number(const Json& part, const char* key) {
 }  // namespace
 
 //   fusion, backend_config={…"kind":"__triton_gemm"…}      →      …,"triton_gemm_config":{"block_m":"16",…}
+// With results of XLA's autotuner what they say comes first, of every kernel.
 bool run_autotuner(Module& m, PassContext& ctx) {
   const GpuTarget target = named_gpu_target(ctx.word("gpu"));
-  return each_gemm(m, [&](InstId fusion, InstId dot, Json& part) {
-    if (part.contains(kGemm)) return false;
-    const std::optional<GemmTiles> found = default_gemm_tiles(m, dot, target);
-    if (!found) {
-      ctx.note(m, "no tiles", {fusion}, fmt::format("no list of XLA's for capability {} is known", target.major));
-      return false;
-    }
-    const GemmTiles t = *found;
-    if (!ctx.spend(m, "tiles without a device", {fusion}, fmt::format("{}x{}x{}", t.m, t.n, t.k))) return false;
-    Json config = Json::object();
-    auto put = [&](const char* key, int64_t value) { config[key] = std::to_string(value); };
-    put("block_m", t.m), put("block_n", t.n), put("block_k", t.k), put("split_k", 0);
-    put("num_stages", t.stages), put("num_warps", t.warps), put("num_ctas", 1);
-    config["is_tma_allowed"] = false;
-    config["is_warp_specialization_allowed"] = false;
-    put("waves_per_eu", 0);
-    part[kGemm] = std::move(config);
-    return true;
-  });
+  const bool taken = apply_tuning(m, ctx, tuning_of_word(ctx.word("autotune_results")));
+  return taken | each_gemm(m, [&](InstId fusion, InstId dot, Json& part) {
+           if (part.contains(kGemm)) return false;
+           const std::optional<GemmTiles> found = default_gemm_tiles(m, dot, target);
+           if (!found) {
+             ctx.note(m, "no tiles", {fusion},
+                      fmt::format("no list of XLA's for capability {} is known", target.major));
+             return false;
+           }
+           const GemmTiles t = *found;
+           if (!ctx.spend(m, "tiles without a device", {fusion}, fmt::format("{}x{}x{}", t.m, t.n, t.k))) return false;
+           Json config = Json::object();
+           auto put = [&](const char* key, int64_t value) { config[key] = std::to_string(value); };
+           put("block_m", t.m), put("block_n", t.n), put("block_k", t.k), put("split_k", 0);
+           put("num_stages", t.stages), put("num_warps", t.warps), put("num_ctas", 1);
+           config["is_tma_allowed"] = false;
+           config["is_warp_specialization_allowed"] = false;
+           put("waves_per_eu", 0);
+           part[kGemm] = std::move(config);
+           return true;
+         });
 }
 
 //   "triton_gemm_config":{"block_m":"16",…}      →

@@ -60,6 +60,9 @@ struct Outcome {
   size_t unread_stages = 0;  // that differ in elements of tuples that nobody reads alone
 };
 
+// Passes that choose back ends and tiles, since 2026 and before.
+constexpr std::string_view kAutotuners[] = {"config-assigner", "autotuner", "gemm-fusion-autotuner"};
+
 // Two recordings, their stages paired by name in order: the first place where they part.
 Outcome diff_recordings(const Recording& a, const Recording& b) {
   std::vector<Stage> sa = stages_of(a), sb = stages_of(b);
@@ -127,6 +130,14 @@ Outcome diff_recordings(const Recording& a, const Recording& b) {
     out.json["only_in"] = side;
     break;
   }
+  // Its pass asks a device, not the program.
+  const bool asked = std::any_of(std::begin(kAutotuners), std::end(kAutotuners), [&](std::string_view pass) {
+    return out.first.find(fmt::format("after_{}", pass)) != std::string::npos;
+  });
+  if (asked)
+    out.last += fmt::format(
+        "\nthat is what the autotuner chose: `hlo-replay tuned {} {}` tells it, and what it does to numbers", a.folder,
+        b.folder);
   out.json.update(diff_json(out.diff));
   out.json["first_stage"] = out.first, out.json["second_stage"] = out.second, out.json["stages_before"] = pairs - 1;
   return out;

@@ -15,6 +15,7 @@
 #include "replay/report/answers.h"
 #include "replay/report/explain.h"
 #include "replay/report/profile.h"
+#include "replay/report/tuned.h"
 #include "replay/report/why_made.h"
 
 namespace hlo {
@@ -133,8 +134,11 @@ int explain_instruction(const ExplainArgs& a, std::vector<Recording>& all) {
   std::reverse(names.begin(), names.end());
   const TimeOfOne time = a.trace.empty() ? TimeOfOne() : time_of_one(a, names);
   const auto& [seconds, share, calls, kernel, why_not] = time;
+  const std::optional<Selector> parts = split_selector(a.file);
+  const std::vector<std::string> chosen = choice_in_words(parts ? parts->folder : a.file, all, names);
   if (a.json) {
     Json j = history_json(h);
+    j["chosen"] = chosen;
     j["time"] = Json();
     if (!a.trace.empty())
       j["time"] =
@@ -153,6 +157,7 @@ int explain_instruction(const ExplainArgs& a, std::vector<Recording>& all) {
   if (a.frames) print_frames(h.stack);
   for (const std::string& line : h.buffers) fmt::print("buffer: {}\n", line);
   for (const std::string& line : h.thunks) fmt::print("thunk: {}\n", line);
+  for (const std::string& line : chosen) fmt::print("chosen: {}\n", printable(line));
   if (!a.trace.empty())
     fmt::print("time: {}\n", !why_not.empty() ? why_not
                              : kernel.empty() ? "the trace names neither it nor what took it"

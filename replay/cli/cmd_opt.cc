@@ -79,6 +79,9 @@ int cmd_opt(const OptArgs& a) {
   auto m = load_verified(file_of(a, stage), !a.no_verify, &loaded, {.universe = nullptr, .users = UserOrder::kListed});
   if (!a.call_site.empty() && !loaded.in_memory_order && !m->config().is_scheduled) put_in_order_made(*m);
   order_users(*m, a, list);
+  std::string told;
+  const std::string tuning = a.autotune_results.empty() ? "" : autotune_results_for(a.autotune_results, nullptr, &told);
+  if (!told.empty()) fmt::print(stderr, "{}\n", printable(told));
   PipelineOptions options;
   options.verify = !a.no_verify;
   options.stage = a.file;
@@ -92,6 +95,7 @@ int cmd_opt(const OptArgs& a) {
     context.keep_notes = a.json;
     if (!a.call_site.empty()) context.options = call_site_options(p.name, a.call_site);
     take_options(p, of_dump, &context.options);
+    if (!tuning.empty()) take_options(p, {{"autotune_results", tuning}}, &context.options);
     for (const auto& [key, value] : w.options) context.options[key] = value;
     for (const std::string& f : a.fuel) {
       size_t eq = f.find('=');

@@ -99,6 +99,25 @@ std::string take_gpu_of_dump(const StartStage& start, const ReplayArgs& a, Repla
   }
 }
 
+// What XLA's autotuner chose in place of defaults of ours. What was taken, in words.
+std::string take_autotuning(const StartStage& start, const ReplayArgs& a, ReplayOptions* options) {
+  if (options->pipeline != "xla-gpu") {
+    if (!a.autotune_results.empty()) fail(FailureKind::kUsage, "--autotune-results is for --pipeline=xla-gpu");
+    return {};
+  }
+  std::string told;
+  try {
+    const Recording* dump = start.recording ? &*start.recording : nullptr;
+    const std::string word = autotune_results_for(a.autotune_results, dump, &told);
+    if (!word.empty()) options->passes.given["autotune_results"] = word;
+  } catch (const Failure& f) {
+    // A dump whose later stages cannot be read is replayed all the same.
+    if (!a.autotune_results.empty()) throw;
+    told = fmt::format("no choices of XLA's autotuner: {}", f.what());
+  }
+  return told;
+}
+
 // Passes that have no code here: the recording has a row for each, and the reason stands in passes.def.
 void say_without_code(const Recording& r, bool verbose) {
   std::map<std::string_view, std::string_view> missing;
@@ -117,6 +136,8 @@ void say_without_code(const Recording& r, bool verbose) {
 int cmd_replay(const ReplayArgs& a) {
   if (a.engine.installed()) {
     if (!a.gpu.empty()) fail(FailureKind::kUsage, "--gpu is for our own passes; --engine=installed takes --target");
+    if (!a.autotune_results.empty())
+      fail(FailureKind::kUsage, "--autotune-results is for our own passes; --flags takes XLA's own flag");
     return replay_installed(a);
   }
   if (!a.pipeline.empty()) pipeline_or_fail(a.pipeline);
@@ -134,7 +155,7 @@ int cmd_replay(const ReplayArgs& a) {
   options.pipeline =
       a.gpu.empty() || !a.pipeline.empty() ? pipeline_for(a.pipeline, a.file, loaded.of_2019) : "xla-gpu";
   if (!a.gpu.empty() && options.pipeline != "xla-gpu") fail(FailureKind::kUsage, "--gpu is for --pipeline=xla-gpu");
-  const std::string gpu = take_gpu_of_dump(start, a, &options);
+  const std::string gpu = take_gpu_of_dump(start, a, &options), tuning = take_autotuning(start, a, &options);
   std::string folder = a.out;
   if (folder.empty()) folder = fs::path(a.file == "-" ? "stdin" : a.file).stem().string() + ".replay";
   OutputFolder out(folder, a.force, "replay", {a.file});
@@ -144,6 +165,7 @@ int cmd_replay(const ReplayArgs& a) {
     if (!unsaid.empty()) fmt::print("not partitioned: {}\n", printable(unsaid));
     if (!start.said.empty()) fmt::print("{}\n", printable(start.said));
     if (!gpu.empty()) fmt::print("for the GPU of the dump, {}\n", printable(gpu));
+    if (!tuning.empty()) fmt::print("{}\n", printable(tuning));
     fmt::print("pipeline {}: {} passes, module {} of {} instructions\n", pipeline,
                count_passes(*find_pipeline(pipeline)), m->name(), m->instruction_count());
   }

@@ -86,6 +86,7 @@ struct ReplayArgs {
   EngineArgs engine;
   std::string lower;
   std::string file, out, pipeline, formats, only, disabled, from, stop_after, gpu;
+  std::string autotune_results;  // a file or a dump; `none`; empty: what lies with the dump that is replayed
   std::vector<std::string> fuel;
   std::string sm = "sm_90a";
   bool force = false, json = false, force_replay = false, no_verify = false, every_pass = false, verbose = false;
@@ -106,6 +107,7 @@ int cmd_whatif(const WhatIfArgs& a);
 
 struct OptArgs {
   std::string file, passes, call_site, style = "default";
+  std::string autotune_results;
   std::string at_step;         // of a pass that shows its inner steps: the module as it stands there
   std::string users = "auto";  // whose order: listed or replayed
   bool list = false, json = false, no_verify = false;
@@ -257,6 +259,20 @@ struct CostArgs {
   bool json = false, no_verify = false, frames = false;
 };
 int cmd_cost(const CostArgs& a);
+
+struct TunedArgs {
+  std::string file, other;
+  std::vector<std::string> results;  // files of the autotuner's; none: those in and beside the folders
+  double difference = -1;            // of results, relative to their largest magnitude; -1: not asked
+  size_t most = 40;
+  bool json = false, all = false;  // all: native emitters' kernels, too
+};
+// What the autotuner chose; of two dumps what it chose otherwise (exit 1).
+int cmd_tuned(const TunedArgs& a);
+// What the passes are told of the autotuner's results: of a file of them, of a dump or a module of one, or, where
+// nothing is named, of the dump that `start` is a stage of, if results lie with it. Empty: nothing. `told`: what was
+// taken, in words. Throws Failure.
+std::string autotune_results_for(const std::string& named, const Recording* start, std::string* told);
 
 struct SearchArgs {
   std::string file, name, opcode, op_name, shape, line;

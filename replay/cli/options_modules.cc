@@ -24,6 +24,9 @@ void add_replay(CLI::App& app, int* code) {
   c->add_option(
       "--gpu", replay_args.gpu,
       "whose layouts, fusions and tiles xla-gpu makes: a name, or a description of XLA's (the dump's own, else H200)");
+  c->add_option("--autotune-results,--xla_gpu_load_autotune_results_from", replay_args.autotune_results,
+                "what XLA's autotuner chose, in place of defaults: a file of its results, or a dump (that which is"
+                " replayed, where results lie with it; none: defaults)");
   c->add_option(
       "--formats", replay_args.formats,
       "text,dot,page,buffers,thunks (these if nothing is said), drawn: svg,png,html, and json,proto,ll,ptx,sass");
@@ -80,6 +83,8 @@ void add_opt(CLI::App& app, int* code) {
                 "order of an array's users: listed in the file, replayed from the dump's stages before it, or auto: "
                 "replayed for passes that hang on it, with --call-site")
       ->check(CLI::IsMember({"auto", "listed", "replayed"}));
+  c->add_option("--autotune-results,--xla_gpu_load_autotune_results_from", opt_args.autotune_results,
+                "what XLA's autotuner chose, in place of defaults: a file of its results, or a dump (autotuner)");
   c->add_option("--fuel", opt_args.fuel, "PASS=N")->allow_extra_args(false);  // FILE may follow
   c->add_flag("--list-passes", opt_args.list, "all passes");
   c->add_flag("--no-verify", opt_args.no_verify, kNoVerifyHelp);

@@ -189,6 +189,30 @@ void add_search(CLI::App& app, int* code) {
   c->callback([code] { *code = cmd_search(search); });
 }
 
+void add_tuned(CLI::App& app, int* code) {
+  static TunedArgs tuned;
+  CLI::App* c = app.add_subcommand("tuned", "what XLA's autotuner chose, and what two dumps chose otherwise");
+  c->footer(
+      "Examples:\n"
+      "  hlo-replay tuned /tmp/xla_dump                            back end, tiles, algorithm of every kernel\n"
+      "  hlo-replay tuned /tmp/xla_dump:step --results=tuned.pbtxt of --xla_gpu_dump_autotune_results_to\n"
+      "  hlo-replay tuned tuned.pbtxt                              what the file holds\n"
+      "  hlo-replay tuned /tmp/one:step /tmp/two:step --difference=3e-4\n"
+      "Results of the autotuner in the folder, and beside it, are found without being named. Exit code 1 where two\n"
+      "dumps chose otherwise, or no kernel has anything to choose.");
+  c->add_option("FILE", tuned.file, "a dump, a module or stage of it, a module's file, or results of the autotuner")
+      ->required();
+  c->add_option("OTHER", tuned.other, "another of the first three: kernels that do the same work are compared");
+  c->add_option("--results", tuned.results, "files of the autotuner's results: text or binary, either of XLA's forms");
+  c->add_option("--difference", tuned.difference,
+                "of two results, relative to their largest magnitude (as `compare` tells it): is it explained?")
+      ->check(CLI::NonNegativeNumber);
+  c->add_option("--most", tuned.most, "kernels to show (40)");
+  c->add_flag("--all", tuned.all, "kernels of the native emitters, too");
+  c->add_flag("--json", tuned.json);
+  c->callback([code] { *code = cmd_tuned(tuned); });
+}
+
 void add_mcp(CLI::App& app, int* code) {
   static McpArgs mcp;
   CLI::App* c = app.add_subcommand(
@@ -213,6 +237,7 @@ void add_run_commands(CLI::App& app, int* code) {
   add_cost(app, code);
   add_profile(app, code);
   add_search(app, code);
+  add_tuned(app, code);
   add_mcp(app, code);
 }
 

@@ -110,6 +110,13 @@ def make_seeds(tool, folder):
             seeds[kind].append(path)
     seeds["trace"].append(folder / "jax_cpu.trace.json")
     seeds["trace"][-1].write_bytes(gzip.decompress((DATA / "profiles" / "jax_cpu.trace.json.gz").read_bytes()))
+    tuned = folder / "tuned.autotune_results.pbtxt"
+    shutil.copy(DATA / "tuned" / "f8_matmul.pbtxt", tuned)
+    older = folder / "older.autotune_results.pbtxt"
+    older.write_text('version: 3\nresults { device: "CUDA: 9.0" hlo: "{ }" result { run_time { nanos: 5 } triton { block_m: 32 split_k: 4 } } }\n')
+    binary = folder / "tuned.autotune_results.pb"
+    binary.write_bytes(bytes.fromhex("0a036465761a190a080a061a0461626364120d0a0b0802120712050880012002"))
+    seeds["tuning"] += [tuned, older, binary]
     graphs = folder / "graphs"
     graphs.mkdir()
     for k in range(3):
@@ -191,6 +198,10 @@ def command(rng, kind, path, seeds):
                            ["compare", path, rng.choice(seeds["npz"])], ["compare", rng.choice(seeds["npz"]), path],
                            ["compare", path, path, f"--reference={path}", f"--module={module}"],
                            ["exec", module, f"--compare-with={path}"], ["exec", module, "--backend=host", f"--inputs={path}"]])
+    if kind == "tuning":
+        stage = sorted((DATA / "tuned" / "dump").iterdir())[0]
+        return rng.choice([["tuned", path], ["tuned", path, "--json"], ["tuned", stage, f"--results={path}"],
+                           ["opt", "--passes=autotuner", f"--autotune-results={path}", stage]])
     if kind == "trace":
         recording = rng.choice(seeds["recording"])
         return rng.choice([["explain", recording, "dot", f"--trace={path}"], ["explain", recording, "fusion", f"--trace={path}"],

@@ -31,6 +31,9 @@ constexpr size_t kMostApart = 4000;
 constexpr double kMostOperations = 5e10, kMostBytes = 2e10;
 // Of a stage so many may have nothing in the one before: what reads the first of them has nothing either.
 constexpr size_t kMostInVain = 300;
+// Tries of one pair of values, each further from the results; how far a leaf's own operands are looked at.
+constexpr int kLevels = 12;
+constexpr size_t kMostTies = 200;
 // What is forced to be as it was, one after the other, to see whether all else is the same.
 constexpr size_t kMostFindings = 6;
 
@@ -91,12 +94,13 @@ class ByElements::Pair {
   // elements of its own.
   bool known_leaves(ExprId e, Set* out);
   Set taken_apart(const Set& leaves, bool all_the_way) const;
+  Set untied(const Set& cut, const Set& used) const;
   Answer compare(ExprId e, const std::vector<ExprId>& with, const Dims& dims, ExprId* same, ElementsFinding* told);
   struct Sampled {
     std::vector<double> values;
     bool sure = true;
   };
-  ChosenElements evaluation(const Set& cut, Draw how);
+  ChosenElements evaluation(const Set& cut, Draw how, Set* used);  // `used`: leaves that were drawn
   // False where it is over budget: the evaluation is of no more use then.
   bool sample(ChosenElements& elements, ExprId e, std::span<const int64_t> at, Sampled* out);
   bool alike(const Sampled& a, const Sampled& b, size_t* where) const;
@@ -169,15 +173,40 @@ Set ByElements::Pair::taken_apart(const Set& leaves, bool all_the_way) const {
   return out;
 }
 
+// Leaves that are made of other leaves, near by, in their operands' place: drawn apart from these they are no values
+// that the program has.
+Set ByElements::Pair::untied(const Set& cut, const Set& used) const {
+  Set out = cut;
+  for (ExprId leaf : used) {
+    const Expr& x = s_.all[leaf];
+    if (x.kind == Expr::kParameter || x.kind == Expr::kFormal || x.kind == Expr::kLoop || x.operands.empty()) continue;
+    std::deque<ExprId> work(x.operands.begin(), x.operands.end());
+    Set seen(x.operands.begin(), x.operands.end());
+    bool tied = false;
+    while (!work.empty() && !tied && seen.size() < kMostTies) {
+      const ExprId o = work.front();
+      work.pop_front();
+      tied = used.contains(o);
+      for (ExprId p : s_.all[o].operands)
+        if (seen.insert(p).second) work.push_back(p);
+    }
+    if (!tied) continue;
+    out.erase(leaf);
+    out.insert(x.operands.begin(), x.operands.end());
+  }
+  return out;
+}
+
 // Evaluates with these values as they are drawn.
-ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how) {
+ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used) {
   ChosenElements::Options o;
   o.cut = [&cut](ExprId x) { return cut.contains(x); };
   o.most_elements = std::min(s_.options.most_elements, s_.options.most_in_all - s_.spent);
   o.stop = s_.options.stop;
   return ChosenElements(
       s_.all.all(),
-      [this, how](ExprId x, std::span<const int64_t> indices, char* to) {
+      [this, how, used](ExprId x, std::span<const int64_t> indices, char* to) {
+        used->insert(x);
         draw_elements(s_.all, x, indices, s_.options.seed, how, to);
       },
       o);
@@ -250,15 +279,22 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
   if (!known_leaves(e, &cut)) return Answer::kUnsure;
   const std::vector<int64_t> at = sampled_indices(dims, s_.options.samples, e);
   Answer last = Answer::kUnsure;
-  for (int level = 0; level < 4; ++level) {
+  Set used;
+  bool untied_all = false;
+  for (int level = 0; level < kLevels; ++level) {
     if (level) {
-      Set further = taken_apart(cut, level == 3);
-      if (further == cut && level != 3) continue;
+      Set further = level < 3 ? taken_apart(cut, false) : level == 3 ? taken_apart(cut, true) : untied(cut, used);
+      if (further == cut && level != 3) {
+        if (level < 3) continue;
+        untied_all = true;
+        break;
+      }
       cut = std::move(further);
     }
+    used.clear();
     Sampled now[2];
-    ChosenElements elements[2] = {evaluation(cut, Draw::kMixed), evaluation(cut, Draw::kPositive)};
-    if (!sample(elements[0], e, at, &now[0]) || !sample(elements[1], e, at, &now[1])) return last;
+    ChosenElements elements[2] = {evaluation(cut, Draw::kMixed, &used), evaluation(cut, Draw::kPositive, &used)};
+    if (!sample(elements[0], e, at, &now[0]) || !sample(elements[1], e, at, &now[1])) return Answer::kUnsure;
     bool over = false;
     for (ExprId c : with) {
       bool alike_all = true, differs = false;
@@ -281,11 +317,13 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
         return Answer::kSame;
       }
       if (c == with[0]) last = differs ? Answer::kDiffers : Answer::kUnsure;
+      if (over && c == with[0]) return Answer::kUnsure;
       if (over) break;
     }
   }
+  if (!untied_all) return Answer::kUnsure;
   if (last == Answer::kDiffers) {
-    std::vector<ExprId> on(cut.begin(), cut.end());
+    std::vector<ExprId> on(used.begin(), used.end());
     std::sort(on.begin(), on.end());
     for (size_t k = 0; k < std::min<size_t>(on.size(), 8); ++k)
       told->rests_on += fmt::format("{}{}", k ? ", " : "", name(on[k]));
@@ -327,7 +365,8 @@ ExprId ByElements::Pair::permuted(ExprId e, ExprId with, const Dims& from, const
   for (size_t k = 0; k < order.size(); ++k) order[k] = k;
   const std::vector<int64_t> at = sampled_indices(now, s_.options.samples, e);
   Sampled is;
-  ChosenElements elements = evaluation(cut, Draw::kMixed);
+  Set used;
+  ChosenElements elements = evaluation(cut, Draw::kMixed, &used);
   if (!sample(elements, e, at, &is)) return kNoExpr;
   while (std::next_permutation(order.begin(), order.end())) {
     bool fits = true;
