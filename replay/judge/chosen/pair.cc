@@ -1,0 +1,460 @@
+#include "replay/judge/chosen/pair.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+#include "ir/base/check.h"
+#include "ir/literal.h"
+
+namespace hlo {
+namespace {
+
+// Of values that differ by no more, of the largest magnitude there: constants are folded in their own types.
+constexpr double kRounding = 5e-7;
+// How far candidates lie behind the values that a new one is made of, and how many of them are tried.
+constexpr size_t kMostNear = 400, kMostTried = 12;
+// Values that one is taken apart into.
+constexpr size_t kMostApart = 4000;
+// Of a stage so many may have nothing in the one before: what reads the first of them has nothing either.
+constexpr size_t kMostInVain = 300;
+// Tries of one pair of values, each further from the results; how far a leaf's own operands are looked at.
+constexpr int kLevels = 12;
+constexpr size_t kMostTies = 200;
+// What is forced to be as it was, one after the other, to see whether all else is the same.
+constexpr size_t kMostFindings = 6;
+
+using Set = ExprSet;
+
+// Cheap to take apart into what it is made of: no sums, and nothing that makes many elements of one.
+bool element_by_element(const Expr& e) {
+  if (e.kind == Expr::kView || e.kind == Expr::kBranch) return true;
+  if (e.kind != Expr::kOperation) return false;
+  switch (op_info(e.m->op(e.inst)).cls) {
+    case OpClass::Elementwise:
+    case OpClass::Move:
+    case OpClass::Gather:
+    case OpClass::Leaf:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::string ByElements::Pair::name(ExprId e) const {
+  auto at = s_.names.find(e);
+  if (at != s_.names.end()) return at->second;
+  const Expr& x = s_.all[e];
+  return std::string(x.m->inst_name(x.inst));
+}
+
+bool ByElements::Pair::comparable(ExprId e, ExprId with) const {
+  const Expr &a = s_.all[e], &b = s_.all[with];
+  const Shape &x = a.m->u()[a.shape], &y = b.m->u()[b.shape];
+  return x.type == y.type && x.elements_count() == y.elements_count();
+}
+
+bool ByElements::Pair::known_leaves(ExprId e, Set* out) {
+  std::vector<ExprId> work{e};
+  Set seen{e};
+  while (!work.empty()) {
+    const ExprId x = work.back();
+    work.pop_back();
+    if (x != e && s_.has(x)) {
+      out->insert(x);
+      continue;
+    }
+    const Expr& expr = s_.all[x];
+    if (expr.kind == Expr::kLoop || expr.kind == Expr::kFormal) {
+      if (!s_.has(x)) return false;
+      continue;
+    }
+    if (seen.size() > kMostApart) return false;
+    for (ExprId o : expr.operands)
+      if (seen.insert(o).second) work.push_back(o);
+  }
+  return true;
+}
+
+// Each leaf in its operands' place, where it is element by element; `all_the_way`: until nothing of that kind is left.
+Set ByElements::Pair::taken_apart(const Set& leaves, bool all_the_way) const {
+  Set out, seen;
+  std::vector<ExprId> work(leaves.begin(), leaves.end());
+  std::sort(work.begin(), work.end());
+  while (!work.empty()) {
+    const ExprId x = work.back();
+    work.pop_back();
+    if (!seen.insert(x).second) continue;
+    const bool apart = element_by_element(s_.all[x]) && seen.size() < kMostApart;
+    if (!apart) {
+      out.insert(x);
+      continue;
+    }
+    for (ExprId o : s_.all[x].operands)
+      if (all_the_way)
+        work.push_back(o);
+      else
+        out.insert(o);
+  }
+  return out;
+}
+
+// Leaves that are made of other leaves, near by, in their operands' place: drawn apart from these they are no values
+// that the program has.
+Set ByElements::Pair::untied(const Set& cut, const Set& used) const {
+  Set out = cut;
+  for (ExprId leaf : used) {
+    const Expr& x = s_.all[leaf];
+    if (x.kind == Expr::kParameter || x.kind == Expr::kFormal || x.kind == Expr::kLoop || x.operands.empty()) continue;
+    std::deque<ExprId> work(x.operands.begin(), x.operands.end());
+    Set seen(x.operands.begin(), x.operands.end());
+    bool tied = false;
+    while (!work.empty() && !tied && seen.size() < kMostTies) {
+      const ExprId o = work.front();
+      work.pop_front();
+      tied = used.contains(o);
+      for (ExprId p : s_.all[o].operands)
+        if (seen.insert(p).second) work.push_back(p);
+    }
+    if (!tied) continue;
+    out.erase(leaf);
+    out.insert(x.operands.begin(), x.operands.end());
+  }
+  return out;
+}
+
+// Evaluates with these values as they are drawn.
+ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used) {
+  ChosenElements::Options o;
+  o.cut = [&cut](ExprId x) { return cut.contains(x); };
+  o.most_elements = std::min(s_.options.most_elements, s_.options.most_in_all - s_.spent);
+  o.stop = s_.options.stop;
+  return ChosenElements(
+      s_.all.all(),
+      [this, how, used](ExprId x, std::span<const int64_t> indices, char* to) {
+        used->insert(x);
+        draw_elements(s_.all, x, indices, s_.options.seed, how, to);
+      },
+      o);
+}
+
+bool ByElements::Pair::sample(ChosenElements& elements, ExprId e, std::span<const int64_t> at, Sampled* out) {
+  std::vector<char> bytes;
+  const int64_t before = elements.evaluated();
+  try {
+    bytes = elements.at(e, at);
+  } catch (const Failure& f) {
+    if (f.kind() != FailureKind::kUnsupported || (s_.options.stop && s_.options.stop())) throw;
+    s_.spent += elements.evaluated() - before;
+    unsure_ = f.what();
+    return false;
+  }
+  s_.spent += elements.evaluated() - before;
+  // What is no more than a name for itself tells nothing by being another one.
+  for (const auto& [x, why] : elements.uninterpreted())
+    if (!s_.has(x)) out->sure = false, unsure_ = why;
+  const Expr& x = s_.all[e];
+  const ElementType type = x.m->u()[x.shape].type;
+  const auto width = static_cast<size_t>(storage_bytes(type));
+  const bool floats = is_float(type);
+  for (size_t k = 0; k < at.size(); ++k) {
+    const char* p = bytes.data() + k * width;
+    if (is_complex(type)) {
+      const ElementType part = width == 16 ? ElementType::F64 : ElementType::F32;
+      out->values.push_back(load_double(part, p)), out->values.push_back(load_double(part, p + width / 2));
+    } else if (type == ElementType::Pred) {
+      out->values.push_back(*p != 0);
+    } else {
+      out->values.push_back(floats ? load_double(type, p) : static_cast<double>(load_int(type, p)));
+    }
+  }
+  return true;
+}
+
+bool ByElements::Pair::alike(const Sampled& a, const Sampled& b, size_t* where) const {
+  double largest = 0;
+  for (const Sampled* s : {&a, &b})
+    for (double x : s->values)
+      if (std::isfinite(x)) largest = std::max(largest, std::fabs(x));
+  for (size_t k = 0; k < a.values.size(); ++k) {
+    const double x = a.values[k], y = b.values[k];
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    if (std::fabs(x - y) <= kRounding * largest) continue;
+    *where = k;
+    return false;
+  }
+  return true;
+}
+
+namespace {
+
+std::string index_text(int64_t at, const Dims& dims) {
+  Dims index(dims.size());
+  for (size_t d = dims.size(); d-- > 0;) index[d] = at % dims[d], at /= dims[d];
+  std::string out = "[";
+  for (size_t d = 0; d < index.size(); ++d) out += fmt::format("{}{}", d ? "," : "", index[d]);
+  return out + "]";
+}
+
+}  // namespace
+
+// From the values that the stage before has, then from what these are made of, further and further.
+ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<ExprId>& with, const Dims& dims,
+                                                   ExprId* same, ElementsFinding* told) {
+  Set cut;
+  if (!known_leaves(e, &cut)) return Answer::kUnsure;
+  const std::vector<int64_t> at = sampled_indices(dims, s_.options.samples, e);
+  Answer last = Answer::kUnsure;
+  Set used;
+  bool untied_all = false;
+  for (int level = 0; level < kLevels; ++level) {
+    if (level) {
+      Set further = level < 3 ? taken_apart(cut, false) : level == 3 ? taken_apart(cut, true) : untied(cut, used);
+      if (further == cut && level != 3) {
+        if (level < 3) continue;
+        untied_all = true;
+        break;
+      }
+      cut = std::move(further);
+    }
+    used.clear();
+    Sampled now[2];
+    ChosenElements elements[2] = {evaluation(cut, Draw::kMixed, &used), evaluation(cut, Draw::kPositive, &used)};
+    if (!sample(elements[0], e, at, &now[0]) || !sample(elements[1], e, at, &now[1])) return Answer::kUnsure;
+    bool over = false;
+    for (ExprId c : with) {
+      bool alike_all = true, differs = false;
+      for (int d = 0; d < 2 && alike_all; ++d) {
+        Sampled was;
+        size_t where = 0;
+        if (!sample(elements[d], c, at, &was)) {
+          alike_all = differs = false, over = true;
+          break;
+        }
+        alike_all = alike(was, now[d], &where);
+        if (alike_all || c != with[0]) continue;
+        differs = was.sure && now[d].sure;
+        const size_t each = now[d].values.size() / at.size();
+        told->index = index_text(at[where / each], dims);
+        told->was = was.values[where], told->is = now[d].values[where];
+      }
+      if (alike_all) {
+        *same = c;
+        return Answer::kSame;
+      }
+      if (c == with[0]) last = differs ? Answer::kDiffers : Answer::kUnsure;
+      if (over && c == with[0]) return Answer::kUnsure;
+      if (over) break;
+    }
+  }
+  if (!untied_all) return Answer::kUnsure;
+  if (last == Answer::kDiffers) {
+    std::vector<ExprId> on(used.begin(), used.end());
+    std::sort(on.begin(), on.end());
+    for (size_t k = 0; k < std::min<size_t>(on.size(), 8); ++k)
+      told->rests_on += fmt::format("{}{}", k ? ", " : "", name(on[k]));
+  }
+  return last;
+}
+
+// Values of the stage before that are made of the same ones, the nearest first.
+std::vector<ExprId> ByElements::Pair::near(ExprId e, const Set& leaves) {
+  std::vector<ExprId> out, sorted(leaves.begin(), leaves.end());
+  std::sort(sorted.begin(), sorted.end());
+  std::deque<ExprId> work(sorted.begin(), sorted.end());
+  Set seen(leaves);
+  for (ExprId x : sorted)
+    if (comparable(e, x)) out.push_back(x);
+  while (!work.empty() && seen.size() < kMostNear && out.size() < kMostTried) {
+    const ExprId x = work.front();
+    work.pop_front();
+    auto at = s_.readers.find(x);
+    if (at == s_.readers.end()) continue;
+    for (ExprId r : at->second) {
+      if (!seen.insert(r).second) continue;
+      work.push_back(r);
+      if (comparable(e, r)) out.push_back(r);
+    }
+  }
+  return out;
+}
+
+// The same elements in another order of dimensions: layouts are written so.
+ExprId ByElements::Pair::permuted(ExprId e, ExprId with, const Dims& from, const Dims& to, const Set& cut) {
+  Dims now, was;
+  for (int64_t d : to)
+    if (d != 1) now.push_back(d);
+  for (int64_t d : from)
+    if (d != 1) was.push_back(d);
+  if (now.size() != was.size() || now.size() < 2 || now.size() > 5) return kNoExpr;
+  std::vector<size_t> order(now.size());
+  for (size_t k = 0; k < order.size(); ++k) order[k] = k;
+  const std::vector<int64_t> at = sampled_indices(now, s_.options.samples, e);
+  Sampled is;
+  Set used;
+  ChosenElements elements = evaluation(cut, Draw::kMixed, &used);
+  if (!sample(elements, e, at, &is)) return kNoExpr;
+  while (std::next_permutation(order.begin(), order.end())) {
+    bool fits = true;
+    for (size_t k = 0; k < order.size(); ++k) fits = fits && now[k] == was[order[k]];
+    if (!fits) continue;
+    Dims steps(was.size());
+    int64_t step = 1;
+    for (size_t k = was.size(); k-- > 0; step *= was[k]) steps[k] = step;
+    std::vector<int64_t> there;
+    for (int64_t n : at) {
+      int64_t index = 0;
+      for (size_t k = now.size(); k-- > 0; n /= now[k]) index += n % now[k] * steps[order[k]];
+      there.push_back(index);
+    }
+    Sampled w;
+    size_t where = 0;
+    if (!sample(elements, with, there, &w)) return kNoExpr;
+    if (!alike(w, is, &where)) continue;
+    int64_t offset = 0;
+    ExprId base = kNoExpr;
+    std::vector<std::vector<Expressions::Part>> parts;
+    if (!s_.all.parts(with, was, &offset, &base, &parts)) return kNoExpr;
+    Expr::View v;
+    v.offset = offset;
+    for (size_t k = 0; k < now.size(); ++k)
+      for (const Expressions::Part& p : parts[order[k]]) v.sizes.push_back(p.size), v.steps.push_back(p.step);
+    return s_.all.view(base, std::move(v), s_.all[e].shape);
+  }
+  return kNoExpr;
+}
+
+ExprId ByElements::Pair::met(ExprId e, InstId by) {
+  s_.names.emplace(e, wide_->inst_name(by));
+  const Expr x = s_.all[e];
+  if (x.kind == Expr::kLoop || x.kind == Expr::kFormal || x.kind == Expr::kParameter) return e;
+  if (in_vain_ > kMostInVain || s_.spent >= s_.options.most_in_all) return e;
+  const Shape& shape = wide_->u()[x.shape];
+  if (shape.elements_count() == 0) return e;
+  Set leaves;
+  if (!known_leaves(e, &leaves)) return e;
+  std::vector<ExprId> with;
+  Dims named_dims;
+  if (auto at = s_.by_name.find(std::string(wide_->inst_name(by))); at != s_.by_name.end())
+    for (const ExprTree& t : at->second) {
+      std::vector<ExprId> ids;
+      t.leaves(&ids);
+      if (x.leaf < ids.size() && comparable(e, ids[x.leaf])) {
+        with.push_back(ids[x.leaf]);
+        const ExprTree& own = t.elements.empty() ? t : t.elements[std::min<size_t>(x.leaf, t.elements.size() - 1)];
+        named_dims = wide_->u()[own.shape].dims;
+        break;
+      }
+    }
+  const bool named = !with.empty();
+  for (ExprId c : near(e, leaves))
+    if (with.size() < kMostTried && std::find(with.begin(), with.end(), c) == with.end()) with.push_back(c);
+  if (with.empty()) return e;
+  ExprId same = kNoExpr;
+  ElementsFinding f;
+  const Answer answer = compare(e, with, shape.dims, &same, &f);
+  if (answer != Answer::kSame && named)
+    if (ExprId v = permuted(e, with[0], named_dims, shape.dims, leaves); v != kNoExpr) {
+      s_.all.set_same(e, v);
+      ++matched_;
+      return v;
+    }
+  if (answer == Answer::kSame) {
+    s_.all.set_same(e, same);
+    ++matched_;
+    return same;
+  }
+  ++in_vain_;
+  if (answer == Answer::kDiffers && named) {
+    f.before = f.after = wide_->inst_name(by);
+    suspects_.push_back({e, with[0], f});
+  }
+  return e;
+}
+
+ExprStage ByElements::Pair::walk() {
+  ExpressionWalk w(s_.all, wide_, [this](ExprId e, InstId by) { return met(e, by); });
+  return w.run();
+}
+
+Set ByElements::Pair::values_of(const ExprStage& stage) {
+  std::vector<ExprId> ids;
+  for (const ExprVisit& v : stage.visits) v.value.leaves(&ids);
+  return Set(ids.begin(), ids.end());
+}
+
+bool ByElements::Pair::outputs_same(const ExprStage& now) {
+  std::vector<ExprId> a, b;
+  s_.before.result.leaves(&a), now.result.leaves(&b);
+  return a == b;
+}
+
+void ByElements::Pair::count(const ExprStage& now, ElementsStage* out) {
+  std::vector<ExprId> outputs, was;
+  now.result.leaves(&outputs), s_.before.result.leaves(&was);
+  out->outputs = outputs.size();
+  for (size_t k = 0; k < outputs.size() && k < was.size(); ++k) out->outputs_same += outputs[k] == was[k];
+  // Behind what is the same nothing counts as not compared.
+  Set open;
+  std::vector<ExprId> work;
+  for (size_t k = 0; k < outputs.size(); ++k)
+    if (!s_.has(outputs[k]) && open.insert(outputs[k]).second) work.push_back(outputs[k]);
+  while (!work.empty()) {
+    const ExprId e = work.back();
+    work.pop_back();
+    for (ExprId o : s_.all[e].operands)
+      if (!s_.has(o) && open.insert(o).second) work.push_back(o);
+  }
+  Set seen;
+  for (const ExprVisit& v : now.visits) {
+    std::vector<ExprId> ids;
+    v.value.leaves(&ids);
+    for (ExprId e : ids) {
+      if (!seen.insert(e).second) continue;
+      ++out->values;
+      if (s_.has(e) && s_.all.same(e) == e) continue;
+      ++out->changed;
+      if (!open.contains(e)) ++out->compared;
+    }
+  }
+  out->changed += matched_, out->compared += matched_;
+}
+
+ElementsStage ByElements::Pair::judge(ExprStage* now) {
+  ElementsStage out;
+  *now = walk();
+  count(*now, &out);
+  if (outputs_same(*now)) {
+    out.verdict = Verdict::kGood;
+    return out;
+  }
+  // Forced to be what it was, does all else agree?
+  std::vector<Suspect> forced;
+  Set present = values_of(*now);
+  for (size_t next = 0; forced.size() < kMostFindings && next < suspects_.size(); ++next) {
+    const Suspect s = suspects_[next];
+    if (!present.contains(s.now)) continue;
+    s_.all.set_same(s.now, s.before);
+    forced.push_back(s);
+    in_vain_ = 0;
+    const ExprStage again = walk();
+    present = values_of(again);
+    if (!outputs_same(again)) continue;
+    out.verdict = Verdict::kBad;
+    break;
+  }
+  for (const Suspect& s : forced) s_.all.set_same(s.now, s.now);
+  if (out.verdict == Verdict::kBad) {
+    for (const Suspect& s : forced) out.findings.push_back(s.finding);
+    const ElementsFinding& f = out.findings[0];
+    out.why = fmt::format("{}{}: {} instead of {}", f.after, f.index, f.is, f.was);
+    return out;
+  }
+  out.why = fmt::format("{} of {} outputs are not made of what the stage before has{}{}",
+                        out.outputs - out.outputs_same, out.outputs, unsure_.empty() ? "" : ": ", unsure_);
+  return out;
+}
+
+}  // namespace hlo

@@ -1,0 +1,79 @@
+// What ByElements knows of the stage before, and one stage being held against it.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "replay/judge/chosen/by_elements.h"
+#include "replay/judge/chosen/draws.h"
+#include "replay/judge/chosen/elements.h"
+#include "replay/judge/chosen/expression_walk.h"
+
+namespace hlo {
+
+using ExprSet = std::unordered_set<ExprId>;
+
+struct ByElements::State {
+  ElementsOptions options;
+  Expressions all;
+  std::vector<uint32_t> stage_of;  // by ExprId: the last stage that has it, counted from 1
+  uint32_t stage = 0;
+  int64_t spent = 0;  // elements evaluated
+  ExprStage before;
+  std::vector<std::shared_ptr<const Module>> kept;                 // that expressions are instructions of
+  std::unordered_map<std::string, std::vector<ExprTree>> by_name;  // of the stage before
+  std::unordered_map<ExprId, std::vector<ExprId>> readers;         // in the stage before
+  std::unordered_map<ExprId, std::string> names;                   // of expressions: who made them first
+  void take(ExprStage now);
+  bool has(ExprId e) const { return e < stage_of.size() && stage_of[e] == stage; }
+};
+
+// One stage being held against the one before.
+class ByElements::Pair {
+ public:
+  Pair(State& s, std::shared_ptr<const Module> wide) : s_(s), wide_(std::move(wide)) {}
+
+  ElementsStage judge(ExprStage* out);
+
+ private:
+  enum class Answer { kSame, kDiffers, kUnsure };
+  struct Suspect {
+    ExprId now, before;
+    ElementsFinding finding;
+  };
+  ExprId met(ExprId e, InstId by);
+  ExprStage walk();
+  static ExprSet values_of(const ExprStage& stage);
+  bool outputs_same(const ExprStage& now);
+  std::vector<ExprId> near(ExprId e, const ExprSet& leaves);
+  bool comparable(ExprId e, ExprId with) const;
+  // What `e` is made of that the stage before has. False where it rests on something that it has not and that has no
+  // elements of its own.
+  bool known_leaves(ExprId e, ExprSet* out);
+  ExprSet taken_apart(const ExprSet& leaves, bool all_the_way) const;
+  ExprSet untied(const ExprSet& cut, const ExprSet& used) const;
+  Answer compare(ExprId e, const std::vector<ExprId>& with, const Dims& dims, ExprId* same, ElementsFinding* told);
+  struct Sampled {
+    std::vector<double> values;
+    bool sure = true;
+  };
+  ChosenElements evaluation(const ExprSet& cut, Draw how, ExprSet* used);  // `used`: leaves that were drawn
+  // False where it is over budget: the evaluation is of no more use then.
+  bool sample(ChosenElements& elements, ExprId e, std::span<const int64_t> at, Sampled* out);
+  bool alike(const Sampled& a, const Sampled& b, size_t* where) const;
+  ExprId permuted(ExprId e, ExprId with, const Dims& from, const Dims& to, const ExprSet& cut);
+  void count(const ExprStage& now, ElementsStage* out);
+  std::string name(ExprId e) const;
+
+  State& s_;
+  std::shared_ptr<const Module> wide_;
+  std::vector<Suspect> suspects_;
+  size_t matched_ = 0, in_vain_ = 0;
+  std::string unsure_;
+};
+
+}  // namespace hlo
