@@ -99,8 +99,9 @@ void describe_elements(const Module& good, const Module& bad, const ElementsFind
   f.json["first_value_that_differs"] = {
       {"name", w.after},
       {"computation", after.empty() ? Json() : Json(bad.comp_name(bad.parent(after[0])))},
-      {"difference", fmt::format("{}{}: {} instead of {}, where {} are drawn", w.after, w.index, w.is, w.was,
-                                 w.rests_on.empty() ? "no values" : w.rests_on)},
+      {"difference", w.words.empty() ? fmt::format("{}{}: {} instead of {}, where {} are drawn", w.after, w.index, w.is,
+                                                   w.was, w.rests_on.empty() ? "no values" : w.rests_on)
+                                     : w.words},
       {"certain", true},
       {"trip", Json()},
       {"applied", Json()}};
@@ -179,6 +180,7 @@ void add_elements(Json& j, const Candidates& row, const ElementsSearch& s, const
                             {"index", f.index},
                             {"was", f.was},
                             {"is", f.is},
+                            {"words", f.words},
                             {"rests_on", f.rests_on}});
   }
   j["elements"] = {{"seed", options.seed}, {"samples", options.samples},  {"values", values},    {"changed", changed},
@@ -389,7 +391,12 @@ std::string inside_in_words(const Json& j) {
 
 // "no bad stage" where every output and every changed instruction was compared; else what can be said.
 std::string found_nothing(const Json& j) {
-  const Json& i = j["inside"];
+  const Json &i = j["inside"], &e = j["elements"];
+  if (!e.is_null()) {
+    const auto of = e["changed"].get<size_t>(), missed = of - e["compared"].get<size_t>();
+    if (missed) return fmt::format("nothing bad found, but {} of {} changed values were not compared", missed, of);
+    return j["not_judged"].get<size_t>() ? "nothing bad found in the stages that could be judged" : "no bad stage";
+  }
   if (i.is_null()) return "nothing bad found by results alone";
   const size_t missed = i["not_compared"].get<size_t>(), of = i["changed_instructions"].get<size_t>();
   if (missed) return fmt::format("nothing bad found, but {} of {} changed instructions were not compared", missed, of);

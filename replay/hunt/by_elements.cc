@@ -1,6 +1,27 @@
 #include "replay/hunt/by_elements.h"
 
+#include <algorithm>
+
+#include "replay/hunt/inside/annotations.h"
+
 namespace hlo {
+namespace {
+
+// Numbers that the device goes by: those that were wrong before are no fault of this stage.
+void look_at_annotations(const Module& m, std::vector<std::string>& wrong, ElementsStage* s) {
+  for (const WrongAnnotation& w : check_annotations(m).wrong) {
+    if (std::find(wrong.begin(), wrong.end(), w.words) != wrong.end()) continue;
+    wrong.push_back(w.words);
+    if (!s) continue;
+    ElementsFinding f;
+    f.before = f.after = m.inst_name(w.inst), f.words = w.words;
+    if (s->verdict != Verdict::kBad) s->why = fmt::format("{}: {}", f.after, f.words);
+    s->findings.push_back(std::move(f));
+    s->verdict = Verdict::kBad;
+  }
+}
+
+}  // namespace
 
 ElementsSearch search_by_elements(const Candidates& row, const Module& first, const ElementsOptions& elements,
                                   const BisectOptions& options) {
@@ -8,6 +29,8 @@ ElementsSearch search_by_elements(const Candidates& row, const Module& first, co
   ByElements judge(elements);
   Bisection& b = out.found;
   out.stages[0] = judge.first(first);
+  std::vector<std::string> wrong;
+  look_at_annotations(first, wrong, nullptr);
   b.judged[0] = {Verdict::kGood, "the stage that the others are held against"};
   b.outcome = Bisection::kAllGood;
   size_t last = 0;
@@ -27,7 +50,9 @@ ElementsSearch search_by_elements(const Candidates& row, const Module& first, co
     } else {
       j = judgement_of(
           [&] {
-            ElementsStage s = judge.next(*row.load(k));
+            const std::unique_ptr<Module> m = row.load(k);
+            ElementsStage s = judge.next(*m);
+            look_at_annotations(*m, wrong, &s);
             Judgement told{s.verdict, s.why};
             out.stages[k] = std::move(s);
             return told;

@@ -43,14 +43,29 @@ void store(ElementType type, uint64_t bits, Draw how, char* at) {
 
 }  // namespace
 
+int64_t DrawnNear::turns() const {
+  return static_cast<int64_t>(std::min<size_t>(24, std::max(integers.size(), reals.size())));
+}
+
 void draw_elements(const Expressions& all, ExprId e, std::span<const int64_t> indices, uint64_t seed, Draw how,
-                   char* out) {
+                   const DrawnNear* near, char* out) {
   const Expr& x = all[e];
   const ElementType type = x.m->u()[x.shape].type;
   const auto width = static_cast<size_t>(storage_bytes(type));
   const uint64_t base = hash_combine(hash_combine(mix64(seed), e), static_cast<uint64_t>(how));
-  for (size_t k = 0; k < indices.size(); ++k)
-    store(type, mix64(base + (static_cast<uint64_t>(indices[k]) + 1) * 0x9E3779B97F4A7C15ull), how, out + k * width);
+  const bool integer = type_kind(type) == TypeKind::kSigned || type_kind(type) == TypeKind::kUnsigned;
+  const bool single = x.m->u()[x.shape].elements_count() == 1;
+  for (size_t k = 0; k < indices.size(); ++k) {
+    const uint64_t bits = mix64(base + (static_cast<uint64_t>(indices[k]) + 1) * 0x9E3779B97F4A7C15ull);
+    char* at = out + k * width;
+    store(type, bits, how == Draw::kNear ? Draw::kMixed : how, at);
+    if (how != Draw::kNear) continue;
+    const uint64_t pick = static_cast<uint64_t>(near->turn) + (single ? 0 : bits >> 17);
+    if (integer && !near->integers.empty())
+      store_int(type, at, near->integers[pick % near->integers.size()]);
+    else if (is_float(type) && !near->reals.empty())
+      store_double(type, at, near->reals[pick % near->reals.size()] * (1 + 0.5 * real(bits, Draw::kMixed)));
+  }
 }
 
 std::vector<int64_t> sampled_indices(const Dims& dims, size_t count, uint64_t seed) {

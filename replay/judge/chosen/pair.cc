@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <set>
 
 #include "ir/base/check.h"
 #include "ir/literal.h"
@@ -13,7 +14,7 @@ namespace {
 // Of values that differ by no more, of the largest magnitude there: constants are folded in their own types.
 constexpr double kRounding = 5e-7;
 // How far candidates lie behind the values that a new one is made of, and how many of them are tried.
-constexpr size_t kMostNear = 400, kMostTried = 12;
+constexpr size_t kMostNear = 400, kMostTried = 12, kMostTurned = 4;
 // Values that one is taken apart into.
 constexpr size_t kMostApart = 4000;
 // Of a stage so many may have nothing in the one before: what reads the first of them has nothing either.
@@ -43,6 +44,19 @@ bool element_by_element(const Expr& e) {
 
 }  // namespace
 
+bool ByElements::State::is_fixed(ExprId e) {
+  // Operands come before their readers.
+  while (fixed.size() <= e) {
+    const Expr& x = all[static_cast<ExprId>(fixed.size())];
+    bool is = x.kind == Expr::kView || element_by_element(x);
+    if (x.kind == Expr::kOperation && x.operands.empty())
+      is = x.m->op(x.inst) == Opcode::Constant || x.m->op(x.inst) == Opcode::Iota;
+    for (ExprId o : x.operands) is = is && fixed[o];
+    fixed.push_back(is);
+  }
+  return fixed[e];
+}
+
 std::string ByElements::Pair::name(ExprId e) const {
   auto at = s_.names.find(e);
   if (at != s_.names.end()) return at->second;
@@ -62,6 +76,7 @@ bool ByElements::Pair::known_leaves(ExprId e, Set* out) {
   while (!work.empty()) {
     const ExprId x = work.back();
     work.pop_back();
+    if (s_.is_fixed(x)) continue;
     if (x != e && s_.has(x)) {
       out->insert(x);
       continue;
@@ -101,6 +116,17 @@ Set ByElements::Pair::taken_apart(const Set& leaves, bool all_the_way) const {
   return out;
 }
 
+bool ByElements::Pair::other_leaves(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut) {
+  Set found[2];
+  for (int side = 0; side < 2; ++side) {
+    Sampled values;
+    ChosenElements elements = evaluation(cut, Draw::kMixed, &found[side]);
+    if (!sample(elements, side ? b : a, at, &values) || !values.sure) return true;
+    std::erase_if(found[side], [&](ExprId e) { return s_.all[e].kind == Expr::kParameter; });
+  }
+  return found[0] != found[1];
+}
+
 // Leaves that are made of other leaves, near by, in their operands' place: drawn apart from these they are no values
 // that the program has.
 Set ByElements::Pair::untied(const Set& cut, const Set& used) const {
@@ -126,16 +152,16 @@ Set ByElements::Pair::untied(const Set& cut, const Set& used) const {
 }
 
 // Evaluates with these values as they are drawn.
-ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used) {
+ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used, const DrawnNear* near) {
   ChosenElements::Options o;
-  o.cut = [&cut](ExprId x) { return cut.contains(x); };
+  o.cut = [&cut, this](ExprId x) { return cut.contains(x) && !s_.is_fixed(x); };
   o.most_elements = std::min(s_.options.most_elements, s_.options.most_in_all - s_.spent);
   o.stop = s_.options.stop;
   return ChosenElements(
       s_.all.all(),
-      [this, how, used](ExprId x, std::span<const int64_t> indices, char* to) {
+      [this, how, used, near](ExprId x, std::span<const int64_t> indices, char* to) {
         used->insert(x);
-        draw_elements(s_.all, x, indices, s_.options.seed, how, to);
+        draw_elements(s_.all, x, indices, s_.options.seed, how, near, to);
       },
       o);
 }
@@ -184,6 +210,52 @@ bool ByElements::Pair::alike(const Sampled& a, const Sampled& b, size_t* where) 
     if (std::fabs(x - y) <= kRounding * largest) continue;
     *where = k;
     return false;
+  }
+  return true;
+}
+
+// Scalars that stand in either, down to what is drawn: integers and floats that mean something.
+DrawnNear ByElements::Pair::constants_of(ExprId a, ExprId b, const Set& cut) const {
+  DrawnNear out;
+  std::vector<ExprId> work{a, b};
+  Set seen{a, b};
+  std::set<int64_t> integers;
+  std::set<double> reals;
+  while (!work.empty() && seen.size() < kMostApart) {
+    const ExprId e = work.back();
+    work.pop_back();
+    const Expr& x = s_.all[e];
+    const Shape& shape = x.m->u()[x.shape];
+    if (x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Constant && shape.elements_count() == 1) {
+      const Literal& l = x.m->literal(x.inst);
+      const bool whole = type_kind(shape.type) == TypeKind::kSigned || type_kind(shape.type) == TypeKind::kUnsigned;
+      if (l.elided || l.bytes.empty()) continue;
+      if (whole)
+        for (int64_t d = -1; d <= 1; ++d)
+          integers.insert(static_cast<int64_t>(static_cast<uint64_t>(load_int(shape.type, l.bytes.data())) +
+                                               static_cast<uint64_t>(d)));
+      else if (is_float(shape.type) && std::isfinite(load_double(shape.type, l.bytes.data())))
+        reals.insert(load_double(shape.type, l.bytes.data()));
+    }
+    for (ExprId o : x.operands)
+      if (!cut.contains(o) && seen.insert(o).second) work.push_back(o);
+  }
+  out.integers.assign(integers.begin(), integers.end()), out.reals.assign(reals.begin(), reals.end());
+  return out;
+}
+
+bool ByElements::Pair::alike_near(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut, bool* over) {
+  DrawnNear near = constants_of(a, b, cut);
+  for (; near.turn < near.turns(); ++near.turn) {
+    Set used;
+    ChosenElements elements = evaluation(cut, Draw::kNear, &used, &near);
+    Sampled x, y;
+    size_t where = 0;
+    if (!sample(elements, a, at, &x) || !sample(elements, b, at, &y)) {
+      *over = true;
+      return false;
+    }
+    if (!alike(x, y, &where)) return false;
   }
   return true;
 }
@@ -240,6 +312,7 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
         told->index = index_text(at[where / each], dims);
         told->was = was.values[where], told->is = now[d].values[where];
       }
+      if (alike_all) alike_all = alike_near(e, c, at, cut, &over);
       if (alike_all) {
         *same = c;
         return Answer::kSame;
@@ -249,7 +322,7 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
       if (over) break;
     }
   }
-  if (!untied_all) return Answer::kUnsure;
+  if (!untied_all || (last == Answer::kDiffers && other_leaves(e, with[0], at, cut))) return Answer::kUnsure;
   if (last == Answer::kDiffers) {
     std::vector<ExprId> on(used.begin(), used.end());
     std::sort(on.begin(), on.end());
@@ -355,12 +428,14 @@ ExprId ByElements::Pair::met(ExprId e, InstId by) {
   ExprId same = kNoExpr;
   ElementsFinding f;
   const Answer answer = compare(e, with, shape.dims, &same, &f);
-  if (answer != Answer::kSame && named)
-    if (ExprId v = permuted(e, with[0], named_dims, shape.dims, leaves); v != kNoExpr) {
+  for (size_t k = 0; answer != Answer::kSame && k < std::min(with.size(), kMostTurned); ++k) {
+    const Dims& from = k || !named ? wide_->u()[s_.all[with[k]].shape].dims : named_dims;
+    if (ExprId v = permuted(e, with[k], from, shape.dims, leaves); v != kNoExpr) {
       s_.all.set_same(e, v);
       ++matched_;
       return v;
     }
+  }
   if (answer == Answer::kSame) {
     s_.all.set_same(e, same);
     ++matched_;
@@ -385,22 +460,35 @@ Set ByElements::Pair::values_of(const ExprStage& stage) {
   return Set(ids.begin(), ids.end());
 }
 
+// Outputs that are other expressions are compared once more, each with the one in its place.
 bool ByElements::Pair::outputs_same(const ExprStage& now) {
   std::vector<ExprId> a, b;
   s_.before.result.leaves(&a), now.result.leaves(&b);
-  return a == b;
+  if (a.size() != b.size()) return false;
+  for (size_t k = 0; k < a.size(); ++k) {
+    if (a[k] == b[k] || same_outputs_.contains(b[k])) continue;
+    ExprId same = kNoExpr;
+    ElementsFinding told;
+    const bool tried = comparable(b[k], a[k]) && s_.spent < s_.options.most_in_all;
+    const Dims& dims = wide_->u()[s_.all[b[k]].shape].dims;
+    if (!tried || compare(b[k], {a[k]}, dims, &same, &told) != Answer::kSame) return false;
+    same_outputs_.insert(b[k]);
+  }
+  return true;
 }
 
 void ByElements::Pair::count(const ExprStage& now, ElementsStage* out) {
   std::vector<ExprId> outputs, was;
   now.result.leaves(&outputs), s_.before.result.leaves(&was);
   out->outputs = outputs.size();
-  for (size_t k = 0; k < outputs.size() && k < was.size(); ++k) out->outputs_same += outputs[k] == was[k];
+  for (size_t k = 0; k < outputs.size() && k < was.size(); ++k)
+    out->outputs_same += outputs[k] == was[k] || same_outputs_.contains(outputs[k]);
   // Behind what is the same nothing counts as not compared.
   Set open;
   std::vector<ExprId> work;
   for (size_t k = 0; k < outputs.size(); ++k)
-    if (!s_.has(outputs[k]) && open.insert(outputs[k]).second) work.push_back(outputs[k]);
+    if (!s_.has(outputs[k]) && !same_outputs_.contains(outputs[k]) && open.insert(outputs[k]).second)
+      work.push_back(outputs[k]);
   while (!work.empty()) {
     const ExprId e = work.back();
     work.pop_back();
@@ -425,8 +513,9 @@ void ByElements::Pair::count(const ExprStage& now, ElementsStage* out) {
 ElementsStage ByElements::Pair::judge(ExprStage* now) {
   ElementsStage out;
   *now = walk();
+  const bool same = outputs_same(*now);
   count(*now, &out);
-  if (outputs_same(*now)) {
+  if (same) {
     out.verdict = Verdict::kGood;
     return out;
   }

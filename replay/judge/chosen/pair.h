@@ -29,6 +29,8 @@ struct ByElements::State {
   std::unordered_map<ExprId, std::vector<ExprId>> readers;         // in the stage before
   std::unordered_map<ExprId, std::string> names;                   // of expressions: who made them first
   void take(ExprStage now);
+  std::vector<bool> fixed;  // by ExprId: made of constants alone, so that it has one value and none is drawn
+  bool is_fixed(ExprId e);
   bool has(ExprId e) const { return e < stage_of.size() && stage_of[e] == stage; }
 };
 
@@ -55,13 +57,20 @@ class ByElements::Pair {
   // elements of its own.
   bool known_leaves(ExprId e, ExprSet* out);
   ExprSet taken_apart(const ExprSet& leaves, bool all_the_way) const;
+  // Is either made of drawn values, parameters aside, that the other is not made of? That these are other values is not
+  // known.
+  bool other_leaves(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut);
   ExprSet untied(const ExprSet& cut, const ExprSet& used) const;
   Answer compare(ExprId e, const std::vector<ExprId>& with, const Dims& dims, ExprId* same, ElementsFinding* told);
   struct Sampled {
     std::vector<double> values;
     bool sure = true;
   };
-  ChosenElements evaluation(const ExprSet& cut, Draw how, ExprSet* used);  // `used`: leaves that were drawn
+  // `used`: leaves that were drawn.
+  ChosenElements evaluation(const ExprSet& cut, Draw how, ExprSet* used, const DrawnNear* near = nullptr);
+  DrawnNear constants_of(ExprId a, ExprId b, const ExprSet& cut) const;
+  // Do they agree about constants, too, that they are made of?
+  bool alike_near(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut, bool* over);
   // False where it is over budget: the evaluation is of no more use then.
   bool sample(ChosenElements& elements, ExprId e, std::span<const int64_t> at, Sampled* out);
   bool alike(const Sampled& a, const Sampled& b, size_t* where) const;
@@ -72,6 +81,7 @@ class ByElements::Pair {
   State& s_;
   std::shared_ptr<const Module> wide_;
   std::vector<Suspect> suspects_;
+  ExprSet same_outputs_;  // of this stage: found the same as the one in its place
   size_t matched_ = 0, in_vain_ = 0;
   std::string unsure_;
 };
