@@ -22,6 +22,8 @@ constexpr size_t kMostInVain = 300;
 // Tries of one pair of values, each further from the results; how far a leaf's own operands are looked at.
 constexpr int kLevels = 12;
 constexpr size_t kMostTies = 200;
+// Constants of more elements are `{...}` in XLA's dumps (xla/hlo/ir/hlo_print_options.h).
+constexpr int64_t kElided = 10;
 // What is forced to be as it was, one after the other, to see whether all else is the same.
 constexpr size_t kMostFindings = 6;
 
@@ -116,7 +118,25 @@ Set ByElements::Pair::taken_apart(const Set& leaves, bool all_the_way) const {
   return out;
 }
 
+// Those that dumps elide unless they are asked not to.
+Set ByElements::Pair::large_constants(ExprId e, const Set& cut) const {
+  Set out, seen{e};
+  std::vector<ExprId> work{e};
+  while (!work.empty() && seen.size() < kMostApart) {
+    const ExprId at = work.back();
+    work.pop_back();
+    const Expr& x = s_.all[at];
+    const bool constant = x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Constant;
+    if (constant && x.m->u()[x.shape].elements_count() > kElided) out.insert(at);
+    for (ExprId o : x.operands)
+      if (!cut.contains(o) && seen.insert(o).second) work.push_back(o);
+  }
+  return out;
+}
+
 bool ByElements::Pair::other_leaves(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut) {
+  // What a loop hands on may be a constant, which nothing here sees; and one that a dump elides has a made-up value.
+  if (s_.is_fixed(a) != s_.is_fixed(b) || large_constants(a, cut) != large_constants(b, cut)) return true;
   Set found[2];
   for (int side = 0; side < 2; ++side) {
     Sampled values;

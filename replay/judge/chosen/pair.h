@@ -60,6 +60,7 @@ class ByElements::Pair {
   // Is either made of drawn values, parameters aside, that the other is not made of? That these are other values is not
   // known.
   bool other_leaves(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut);
+  ExprSet large_constants(ExprId e, const ExprSet& cut) const;
   ExprSet untied(const ExprSet& cut, const ExprSet& used) const;
   Answer compare(ExprId e, const std::vector<ExprId>& with, const Dims& dims, ExprId* same, ElementsFinding* told);
   struct Sampled {
