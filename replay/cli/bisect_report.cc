@@ -506,6 +506,27 @@ Json nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, con
   return j;
 }
 
+// All stages agree: does the device, as its outputs or its backend tell? If not, the fault lies below HLO; with a
+// backend the last stage is taken apart kernel by kernel.
+int below_hlo(const BisectArgs& a, const Module& last, const std::string& path, Session& session, Json& told) {
+  const ExecutorInfo& reference = *find_executor("evaluator");
+  Value expected = session.run(last, reference, eval_options(a), 1, false);
+  bool given = !a.outputs.empty();
+  Value device = given ? outputs_of(last.u(), a.outputs, expected.shape)
+                       : session.run(last, checked_executor(a), eval_options(a), 1, false);
+  Value high = session.run(last, reference, eval_options(a), 1, true);
+  Comparison c = compare_results(last.u(), device, expected, a.tolerance, &high);
+  std::string who = given ? a.outputs : "backend " + a.backend;
+  if (c.equal) {
+    told["device"] = fmt::format("{} agrees with all of them", who);
+    return kYes;
+  }
+  told["device"] = fmt::format("{} does not agree: {}: {}. The fault lies below HLO, in a kernel or in what calls it",
+                               who, c.first_difference()->name, c.first_difference()->why);
+  told["last_stage"] = path;
+  return kNo;
+}
+
 int tell(const BisectArgs& a, const Json& j, int code) {
   if (a.json) {
     print_json(complete_bisection(j));

@@ -35,6 +35,8 @@ int report(const BisectArgs& a, const Finding& f);
 // Where nothing was found: what that means; `code` is the exit code.
 Json nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, const std::string& judge, int* code,
              const Json* inside = nullptr);
+// Where all stages agree: whether the device does, by --outputs or the backend; an exit code.
+int below_hlo(const BisectArgs& a, const Module& last, const std::string& path, Session& session, Json& told);
 int tell(const BisectArgs& a, const Json& j, int code);
 
 }  // namespace hlo

@@ -23,33 +23,12 @@
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
 #include "replay/os/progress.h"
+#include "replay/os/terminal.h"
 #include "replay/record/run.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
 namespace {
-
-// The stages that a folder holds.
-// All stages agree: does the device, as its outputs or its backend tell? If not, the fault lies below HLO; with a
-// backend the last stage is taken apart kernel by kernel.
-int below_hlo(const BisectArgs& a, const Module& last, const std::string& path, Session& session, Json& told) {
-  const ExecutorInfo& reference = *find_executor("evaluator");
-  Value expected = session.run(last, reference, eval_options(a), 1, false);
-  bool given = !a.outputs.empty();
-  Value device = given ? outputs_of(last.u(), a.outputs, expected.shape)
-                       : session.run(last, checked_executor(a), eval_options(a), 1, false);
-  Value high = session.run(last, reference, eval_options(a), 1, true);
-  Comparison c = compare_results(last.u(), device, expected, a.tolerance, &high);
-  std::string who = given ? a.outputs : "backend " + a.backend;
-  if (c.equal) {
-    told["device"] = fmt::format("{} agrees with all of them", who);
-    return kYes;
-  }
-  told["device"] = fmt::format("{} does not agree: {}: {}. The fault lies below HLO, in a kernel or in what calls it",
-                               who, c.first_difference()->name, c.first_difference()->why);
-  told["last_stage"] = path;
-  return kNo;
-}
 
 // Modules larger than that are looked at with one set of inputs.
 constexpr int64_t kLargestSecondLook = int64_t{64} << 20;
@@ -91,11 +70,17 @@ class FolderBisection {
   Json run(int* code, bool* reported) {
     first_ = row_.load(0);
     by_elements_ = a_.looks_inside() && a_.backend == "evaluator" && (a_.elements || too_large_to_run(*first_));
-    if (a_.by_running() && !by_elements_) {
-      if (!a_.looks_inside()) check_supported(*first_);
-      session_ = std::make_unique<Session>(*first_, inputs_);
+    Bisection b;
+    if (by_elements_) b = look_at_elements();
+    if (by_elements_ && !a_.elements && !decided(b) && bytes_inside(*first_) <= available_memory().bytes / 2) {
+      by_elements_ = false, told_.erase("elements");
+      complain("note: chosen elements do not decide every stage: they are run, which may take long");
     }
-    Bisection b = by_elements_ ? look_at_elements() : search_all();
+    if (!by_elements_) {
+      if (a_.by_running() && !a_.looks_inside()) check_supported(*first_);
+      if (a_.by_running()) session_ = std::make_unique<Session>(*first_, inputs_);
+      b = search_all();
+    }
     if (b.outcome == Bisection::kFound) {
       *reported = true;
       *code = found(b);
@@ -122,6 +107,14 @@ class FolderBisection {
     }
     elided_->settle(k, m);
     if (std::string told = elided_->told(); !told.empty()) told_["elided"] = told;
+  }
+
+  bool decided(const Bisection& b) const {
+    const Json& e = told_["elements"];
+    return b.outcome == Bisection::kFound || b.outcome == Bisection::kStopped ||
+           (e["changed"] == e["compared"] && std::all_of(b.judged.begin(), b.judged.end(), [](const auto& j) {
+              return j.second.verdict == Verdict::kGood;
+            }));
   }
 
   Bisection look_at_elements() {

@@ -157,7 +157,8 @@ class AllStages {
     if (m.elided_constants().empty()) return;
     if (!elided_)
       elided_ = std::make_unique<ElidedConstants>(
-          paths_, [this](size_t k) { return load_verified(paths_[k], !a_.no_verify, nullptr, load_options_); }, inputs_);
+          paths_, [this](size_t k) { return load_verified(paths_[k], !a_.no_verify, nullptr, load_options_); },
+          inputs_);
     elided_->settle(static_cast<size_t>(std::find(paths_.begin(), paths_.end(), path) - paths_.begin()), m);
     if (std::string told = elided_->told(); told != told_elided_) complain("note: " + (told_elided_ = told));
   }
@@ -329,7 +330,7 @@ int tell_not_finite(const ExecArgs& a, const NanWatch& watch) {
 }  // namespace
 
 // Elided constants of the module get values; the one that --compare-with names, if it is one, has the same ones.
-static std::unique_ptr<Module> settled_with_second(const ExecArgs& a, Module& m, InputOptions inputs) {
+static std::unique_ptr<Module> settled_with_second(const ExecArgs& a, Module& m, const InputOptions& inputs) {
   const std::string& with = a.compare_with;
   if (with.empty() || with.ends_with(".npz") || find_executor(with)) {
     settle_elided(m, inputs);
