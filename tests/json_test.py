@@ -301,6 +301,10 @@ with tempfile.TemporaryDirectory() as directory:
     part.write_text("ENTRY e {\n  ...\n  ROOT r = f32[4]{0} negate(a)\n}\n")
     told = answer("stats: an excerpt", "stats", 0, "stats", "--permissive", part)["excerpts"]
     expect("stats: an excerpt tells", told[0]["gaps"] == 1 and not schemas.wrong(told, "excerpts.json"), told)
-    seen |= {"excerpts", "expected"}  # parts of the others
+    elided = pathlib.Path(directory) / "elided.hlo"
+    elided.write_text("HloModule e\nENTRY e {\n c = f32[20] constant({...})\n ROOT n = f32[20] negate(c)\n}\n")
+    told = answer("exec: elided constants", "exec", 0, "exec", elided)["elided_constants"]
+    expect("exec: elided constants tell", told[0]["first"] == "c" and not schemas.wrong(told, "elided_constants.json"), told)
+    seen |= {"excerpts", "expected", "elided_constants"}  # parts of the others
 expect("every schema was tried", seen == {name[:-5] for name in schemas.all}, {name[:-5] for name in schemas.all} ^ seen)
 finish("json_test")
