@@ -15,7 +15,8 @@ void add_run_options(CLI::App* c, RunArgs& a) {
   c->add_option("--inputs", a.inputs, ".npz with arrays p0, p1 …, .npy, or text with a literal a parameter");
   c->add_flag("--fit-inputs", a.fit, "indices in range, initial values that leave sums alone");
   c->add_flag("--unique-keys", a.unique_keys, "with --fit-inputs: no duplicates among sort keys");
-  c->add_option("--fill-elided", a.fill_elided, "values for constants that are elided ({...}): random (default), zeros or refuse");
+  c->add_option("--fill-elided", a.fill_elided,
+                "values for constants that are elided ({...}): random (default), zeros or refuse");
   c->add_option("--tolerance", a.tolerance, "share of the largest magnitude, in place of the types' own");
   c->add_option("--rng-seed", a.rng_seed, "of the module's own random numbers: rng, GetRngSeed");
   c->add_option("--max-steps", a.max_steps, "refuse loops that take more");
@@ -38,8 +39,7 @@ const ExecutorInfo& checked_executor(const RunArgs& a) {
     fail(FailureKind::kUnsupported, "backend {}: {}", a.backend, why);
   if (a.scheme != "mixed" && a.scheme != "positive")
     fail(FailureKind::kUsage, "unknown scheme '{}'; there are mixed and positive", a.scheme);
-  if (!a.fill_elided.empty() && a.fill_elided != "random" && a.fill_elided != "zeros" &&
-      a.fill_elided != "refuse")
+  if (!a.fill_elided.empty() && a.fill_elided != "random" && a.fill_elided != "zeros" && a.fill_elided != "refuse")
     fail(FailureKind::kUsage, "--fill-elided is random, zeros or refuse, not '{}'", a.fill_elided);
   return *executor;
 }
@@ -142,7 +142,8 @@ void add_debug_commands(CLI::App& app, int* code) {
                 ".npz with arrays o0, o1 …: what the program gives without this compilation (jax operation by "
                 "operation): what is wrong already in the module that XLA was given");
   c->add_option("--dump", check.dump, "its stages: where something is wrong, bisect asks which one departs");
-  c->add_option("--fill-elided", check.fill_elided, "values for constants that are elided ({...}): random (default), zeros or refuse");
+  c->add_option("--fill-elided", check.fill_elided,
+                "values for constants that are elided ({...}): random (default), zeros or refuse");
   c->add_option("--max-steps", check.max_steps, "refuse loops that take more");
   c->add_flag("--no-verify", check.no_verify, kNoVerifyHelp);
   c->add_flag("--json", check.json);
