@@ -1,31 +1,13 @@
 #!/usr/bin/env python3
-"""Constants that a dump elides (`{...}`): bisect gives them values that hold through all stages.  elided_test.py HLO_REPLAY"""
-import json
+"""Constants that a dump elides (`{...}`): bisect gives them values that hold through all stages.  elided_test.py HLO_REPLAY SOURCE_FOLDER"""
 import pathlib
-import subprocess
-import sys
 import tempfile
 
-tool = pathlib.Path(sys.argv[1]).resolve()
-failed = 0
-
-
-def expect(what, ok, said=""):
-    global failed
-    if not ok:
-        failed += 1
-        print(f"FAILED {what}: {said}")
+from command_line import bisect_stages, expect, finish
 
 
 def bisect(tmp, name, stages, *more):
-    """`stages`: (pass, bodies of the module) in order, the first one before any pass."""
-    folder = pathlib.Path(tmp) / name
-    folder.mkdir()
-    for n, (made_by, text) in enumerate(stages):
-        file = "before_optimizations" if n == 0 else f"{n:04}.simplification.after_{made_by}.before_next"
-        (folder / f"module_0000.m.{file}.txt").write_text("HloModule m\n\n" + text)
-    run = subprocess.run([tool, "bisect", folder, "--json", *more], capture_output=True, text=True)
-    return run.returncode, json.loads(run.stdout) if run.stdout.startswith("{") else {"verdict": run.stderr, "elided": ""}
+    return bisect_stages(pathlib.Path(tmp) / name, stages, *more)
 
 
 def entry(*lines, parameters="p: f32[4,6]", result="f32[4,6]"):
@@ -121,5 +103,4 @@ with tempfile.TemporaryDirectory() as tmp:
     code, j = bisect(tmp, "zeros", [("", START), ("constant_folding", FOLDED)], "--fill-elided=zeros")
     expect("--fill-elided=zeros", code == 0 and j["elided"] is None, j)
 
-print("failed" if failed else "passed")
-sys.exit(1 if failed else 0)
+finish("elided_test")

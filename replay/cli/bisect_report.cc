@@ -331,7 +331,7 @@ std::string rounding_in_words(const Json& j) {
 std::string elements_in_words(const Json& e) {
   std::string out = fmt::format(
       "; the stages were not run: up to {} elements of each value that a stage writes in another way were evaluated at "
-      "full size, from drawn values of what both stages have",
+      "full size, in f64, from drawn values of what both stages have (rounding in their own types was not compared)",
       e["samples"].get<size_t>());
   const auto changed = e["changed"].get<size_t>(), compared = e["compared"].get<size_t>();
   out += compared == changed ? fmt::format("; all {} changed values were compared", changed)

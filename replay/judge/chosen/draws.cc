@@ -54,13 +54,15 @@ void draw_elements(const Expressions& all, ExprId e, std::span<const int64_t> in
   const auto width = static_cast<size_t>(storage_bytes(type));
   const uint64_t base = hash_combine(hash_combine(mix64(seed), e), static_cast<uint64_t>(how));
   const bool integer = type_kind(type) == TypeKind::kSigned || type_kind(type) == TypeKind::kUnsigned;
+  // A scalar takes one after the other, each from another one on.
+  const uint64_t first = hash_combine(mix64(0xF125), e);
   const bool single = x.m->u()[x.shape].elements_count() == 1;
   for (size_t k = 0; k < indices.size(); ++k) {
     const uint64_t bits = mix64(base + (static_cast<uint64_t>(indices[k]) + 1) * 0x9E3779B97F4A7C15ull);
     char* at = out + k * width;
     store(type, bits, how == Draw::kNear ? Draw::kMixed : how, at);
     if (how != Draw::kNear) continue;
-    const uint64_t pick = static_cast<uint64_t>(near->turn) + (single ? 0 : bits >> 17);
+    const uint64_t pick = static_cast<uint64_t>(near->turn) + ((single ? first : bits) >> 17);
     if (integer && !near->integers.empty())
       store_int(type, at, near->integers[pick % near->integers.size()]);
     else if (is_float(type) && !near->reals.empty())

@@ -22,6 +22,8 @@ constexpr size_t kMostInVain = 300;
 // Tries of one pair of values, each further from the results; how far a leaf's own operands are looked at.
 constexpr int kLevels = 12;
 constexpr size_t kMostTies = 200;
+// Numbers that are enough, where half of them are different ones, to tell a value by nothing else.
+constexpr size_t kTelling = 16;
 // Constants of more elements are `{...}` in XLA's dumps (xla/hlo/ir/hlo_print_options.h).
 constexpr int64_t kElided = 10;
 // What is forced to be as it was, one after the other, to see whether all else is the same.
@@ -118,18 +120,27 @@ Set ByElements::Pair::taken_apart(const Set& leaves, bool all_the_way) const {
   return out;
 }
 
+// All that they are made of, down to what is drawn.
+std::vector<ExprId> ByElements::Pair::reached(std::vector<ExprId> work, const Set& cut) const {
+  std::vector<ExprId> out;
+  Set seen(work.begin(), work.end());
+  while (!work.empty() && seen.size() < kMostApart) {
+    const ExprId e = work.back();
+    work.pop_back();
+    out.push_back(e);
+    for (ExprId o : s_.all[e].operands)
+      if (!cut.contains(o) && seen.insert(o).second) work.push_back(o);
+  }
+  return out;
+}
+
 // Those that dumps elide unless they are asked not to.
 Set ByElements::Pair::large_constants(ExprId e, const Set& cut) const {
-  Set out, seen{e};
-  std::vector<ExprId> work{e};
-  while (!work.empty() && seen.size() < kMostApart) {
-    const ExprId at = work.back();
-    work.pop_back();
+  Set out;
+  for (ExprId at : reached({e}, cut)) {
     const Expr& x = s_.all[at];
     const bool constant = x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Constant;
     if (constant && x.m->u()[x.shape].elements_count() > kElided) out.insert(at);
-    for (ExprId o : x.operands)
-      if (!cut.contains(o) && seen.insert(o).second) work.push_back(o);
   }
   return out;
 }
@@ -181,7 +192,8 @@ ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used,
       s_.all.all(),
       [this, how, used, near](ExprId x, std::span<const int64_t> indices, char* to) {
         used->insert(x);
-        draw_elements(s_.all, x, indices, s_.options.seed, how, near, to);
+        draw_elements(s_.all, x, indices, s_.options.seed + static_cast<uint64_t>(near ? near->turn : 0), how, near,
+                      to);
       },
       o);
 }
@@ -237,36 +249,30 @@ bool ByElements::Pair::alike(const Sampled& a, const Sampled& b, size_t* where) 
 // Scalars that stand in either, down to what is drawn: integers and floats that mean something.
 DrawnNear ByElements::Pair::constants_of(ExprId a, ExprId b, const Set& cut) const {
   DrawnNear out;
-  std::vector<ExprId> work{a, b};
-  Set seen{a, b};
   std::set<int64_t> integers;
   std::set<double> reals;
-  while (!work.empty() && seen.size() < kMostApart) {
-    const ExprId e = work.back();
-    work.pop_back();
+  for (ExprId e : reached({a, b}, cut)) {
     const Expr& x = s_.all[e];
     const Shape& shape = x.m->u()[x.shape];
-    if (x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Constant && shape.elements_count() == 1) {
-      const Literal& l = x.m->literal(x.inst);
-      const bool whole = type_kind(shape.type) == TypeKind::kSigned || type_kind(shape.type) == TypeKind::kUnsigned;
-      if (l.elided || l.bytes.empty()) continue;
-      if (whole)
-        for (int64_t d = -1; d <= 1; ++d)
-          integers.insert(static_cast<int64_t>(static_cast<uint64_t>(load_int(shape.type, l.bytes.data())) +
-                                               static_cast<uint64_t>(d)));
-      else if (is_float(shape.type) && std::isfinite(load_double(shape.type, l.bytes.data())))
-        reals.insert(load_double(shape.type, l.bytes.data()));
-    }
-    for (ExprId o : x.operands)
-      if (!cut.contains(o) && seen.insert(o).second) work.push_back(o);
+    if (x.kind != Expr::kOperation || x.m->op(x.inst) != Opcode::Constant || shape.elements_count() != 1) continue;
+    const Literal& l = x.m->literal(x.inst);
+    if (l.elided || l.bytes.empty()) continue;
+    if (type_kind(shape.type) == TypeKind::kSigned || type_kind(shape.type) == TypeKind::kUnsigned)
+      for (int64_t d = -1; d <= 1; ++d)
+        integers.insert(static_cast<int64_t>(static_cast<uint64_t>(load_int(shape.type, l.bytes.data())) +
+                                             static_cast<uint64_t>(d)));
+    else if (is_float(shape.type) && std::isfinite(load_double(shape.type, l.bytes.data())))
+      reals.insert(load_double(shape.type, l.bytes.data()));
   }
   out.integers.assign(integers.begin(), integers.end()), out.reals.assign(reals.begin(), reals.end());
   return out;
 }
 
+// Of few elements with as many draws more, so that there are `samples` numbers at least.
 bool ByElements::Pair::alike_near(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut, bool* over) {
   DrawnNear near = constants_of(a, b, cut);
-  for (; near.turn < near.turns(); ++near.turn) {
+  const auto few = static_cast<int64_t>(at.size() < s_.options.samples ? 2 * s_.options.samples / at.size() : 0);
+  for (const int64_t turns = std::max(near.turns(), few); near.turn < turns; ++near.turn) {
     Set used;
     ChosenElements elements = evaluation(cut, Draw::kNear, &used, &near);
     Sampled x, y;
@@ -278,6 +284,19 @@ bool ByElements::Pair::alike_near(ExprId a, ExprId b, std::span<const int64_t> a
     if (!alike(x, y, &where)) return false;
   }
   return true;
+}
+
+// Could another value be alike by chance? Masks, zeros, small integers are.
+bool ByElements::Pair::tells(const Sampled& a, const Sampled& b) {
+  std::set<double> different;
+  for (const Sampled* s : {&a, &b})
+    for (double x : s->values)
+      if (std::isfinite(x) && x != 0) different.insert(x);
+  return different.size() * 2 >= std::min(a.values.size() + b.values.size(), kTelling) && different.size() > 1;
+}
+
+bool ByElements::Pair::any_finite(const Sampled& s) {
+  return std::any_of(s.values.begin(), s.values.end(), [](double x) { return std::isfinite(x); });
 }
 
 namespace {
@@ -294,7 +313,7 @@ std::string index_text(int64_t at, const Dims& dims) {
 
 // From the values that the stage before has, then from what these are made of, further and further.
 ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<ExprId>& with, const Dims& dims,
-                                                   ExprId* same, ElementsFinding* told) {
+                                                   bool named, ExprId* same, ElementsFinding* told) {
   Set cut;
   if (!known_leaves(e, &cut)) return Answer::kUnsure;
   const std::vector<int64_t> at = sampled_indices(dims, s_.options.samples, e);
@@ -315,6 +334,7 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
     Sampled now[2];
     ChosenElements elements[2] = {evaluation(cut, Draw::kMixed, &used), evaluation(cut, Draw::kPositive, &used)};
     if (!sample(elements[0], e, at, &now[0]) || !sample(elements[1], e, at, &now[1])) return Answer::kUnsure;
+    if (!any_finite(now[0]) && !any_finite(now[1])) return Answer::kUnsure;
     bool over = false;
     for (ExprId c : with) {
       bool alike_all = true, differs = false;
@@ -332,6 +352,7 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
         told->index = index_text(at[where / each], dims);
         told->was = was.values[where], told->is = now[d].values[where];
       }
+      if (alike_all && (c != with[0] || !named)) alike_all = tells(now[0], now[1]);
       if (alike_all) alike_all = alike_near(e, c, at, cut, &over);
       if (alike_all) {
         *same = c;
@@ -385,10 +406,12 @@ ExprId ByElements::Pair::permuted(ExprId e, ExprId with, const Dims& from, const
   std::vector<size_t> order(now.size());
   for (size_t k = 0; k < order.size(); ++k) order[k] = k;
   const std::vector<int64_t> at = sampled_indices(now, s_.options.samples, e);
-  Sampled is;
   Set used;
-  ChosenElements elements = evaluation(cut, Draw::kMixed, &used);
-  if (!sample(elements, e, at, &is)) return kNoExpr;
+  ChosenElements elements[2] = {evaluation(cut, Draw::kMixed, &used), evaluation(cut, Draw::kPositive, &used)};
+  Sampled is[2];
+  for (int d = 0; d < 2; ++d)
+    if (!sample(elements[d], e, at, &is[d])) return kNoExpr;
+  if (!tells(is[0], is[1])) return kNoExpr;
   while (std::next_permutation(order.begin(), order.end())) {
     bool fits = true;
     for (size_t k = 0; k < order.size(); ++k) fits = fits && now[k] == was[order[k]];
@@ -402,10 +425,14 @@ ExprId ByElements::Pair::permuted(ExprId e, ExprId with, const Dims& from, const
       for (size_t k = now.size(); k-- > 0; n /= now[k]) index += n % now[k] * steps[order[k]];
       there.push_back(index);
     }
-    Sampled w;
-    size_t where = 0;
-    if (!sample(elements, with, there, &w)) return kNoExpr;
-    if (!alike(w, is, &where)) continue;
+    bool same = true;
+    for (int d = 0; d < 2 && same; ++d) {
+      Sampled was_there;
+      size_t where = 0;
+      if (!sample(elements[d], with, there, &was_there)) return kNoExpr;
+      same = alike(was_there, is[d], &where);
+    }
+    if (!same) continue;
     int64_t offset = 0;
     ExprId base = kNoExpr;
     std::vector<std::vector<Expressions::Part>> parts;
@@ -447,7 +474,7 @@ ExprId ByElements::Pair::met(ExprId e, InstId by) {
   if (with.empty()) return e;
   ExprId same = kNoExpr;
   ElementsFinding f;
-  const Answer answer = compare(e, with, shape.dims, &same, &f);
+  const Answer answer = compare(e, with, shape.dims, named, &same, &f);
   for (size_t k = 0; answer != Answer::kSame && k < std::min(with.size(), kMostTurned); ++k) {
     const Dims& from = k || !named ? wide_->u()[s_.all[with[k]].shape].dims : named_dims;
     if (ExprId v = permuted(e, with[k], from, shape.dims, leaves); v != kNoExpr) {
@@ -491,7 +518,7 @@ bool ByElements::Pair::outputs_same(const ExprStage& now) {
     ElementsFinding told;
     const bool tried = comparable(b[k], a[k]) && s_.spent < s_.options.most_in_all;
     const Dims& dims = wide_->u()[s_.all[b[k]].shape].dims;
-    if (!tried || compare(b[k], {a[k]}, dims, &same, &told) != Answer::kSame) return false;
+    if (!tried || compare(b[k], {a[k]}, dims, true, &same, &told) != Answer::kSame) return false;
     same_outputs_.insert(b[k]);
   }
   return true;

@@ -60,9 +60,12 @@ class ByElements::Pair {
   // Is either made of drawn values, parameters aside, that the other is not made of? That these are other values is not
   // known.
   bool other_leaves(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut);
+  std::vector<ExprId> reached(std::vector<ExprId> from, const ExprSet& cut) const;
   ExprSet large_constants(ExprId e, const ExprSet& cut) const;
   ExprSet untied(const ExprSet& cut, const ExprSet& used) const;
-  Answer compare(ExprId e, const std::vector<ExprId>& with, const Dims& dims, ExprId* same, ElementsFinding* told);
+  // `named`: the first of `with` is the one of that name; any other must be told by more.
+  Answer compare(ExprId e, const std::vector<ExprId>& with, const Dims& dims, bool named, ExprId* same,
+                 ElementsFinding* told);
   struct Sampled {
     std::vector<double> values;
     bool sure = true;
@@ -74,6 +77,8 @@ class ByElements::Pair {
   bool alike_near(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut, bool* over);
   // False where it is over budget: the evaluation is of no more use then.
   bool sample(ChosenElements& elements, ExprId e, std::span<const int64_t> at, Sampled* out);
+  static bool tells(const Sampled& a, const Sampled& b);
+  static bool any_finite(const Sampled& s);
   bool alike(const Sampled& a, const Sampled& b, size_t* where) const;
   ExprId permuted(ExprId e, ExprId with, const Dims& from, const Dims& to, const ExprSet& cut);
   void count(const ExprStage& now, ElementsStage* out);
