@@ -48,9 +48,10 @@ uint64_t ExpressionWalk::hash(const ExprTree& t) const {
 }
 
 ExprId ExpressionWalk::add(uint64_t key, Expr e, InstId by) {
-  bool fresh = false;
-  ExprId id = all_.find_or_add(key, std::move(e), &fresh);
-  return fresh && met_ ? met_(id, by) : id;
+  ExprId own = kNoExpr;
+  const ExprId id = all_.find_or_add(key, std::move(e), &own);
+  out_.made.push_back(own);
+  return id == own && met_ ? met_(id, by) : id;
 }
 
 ExprTree ExpressionWalk::computation(CompId c, const std::vector<ExprTree>& parameters) {

@@ -18,14 +18,15 @@ struct ExprVisit {
 struct ExprStage {
   std::shared_ptr<const Module> wide;  // floats are f64: ir/eval/widen.h
   std::vector<ExprVisit> visits;       // operands before users; what is called twice with other operands stands twice
+  std::vector<ExprId> made;            // operations, branches, loops as they are written, each as often as it is met
   ExprTree result;
   size_t loops = 0, branches = 0;
 };
 
 class ExpressionWalk {
  public:
-  // What an expression that has just been made for the first time is the same as: itself, or another one.
-  using Met = std::function<ExprId(ExprId fresh, InstId by)>;
+  // What an expression that is the same as no other one is found to be the same as: itself, or another one.
+  using Met = std::function<ExprId(ExprId e, InstId by)>;
   // `wide`: must outlive the expressions. `met` may be null.
   ExpressionWalk(Expressions& all, std::shared_ptr<const Module> wide, Met met);
   // Throws Failure(kUnsupported) where what an instruction is cannot be said (dynamic shapes, messages).

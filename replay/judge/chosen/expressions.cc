@@ -80,9 +80,9 @@ void ExprTree::leaves(std::vector<ExprId>* out) const {
   for (const ExprTree& e : elements) e.leaves(out);
 }
 
-ExprId Expressions::find_or_add(uint64_t key, Expr e, bool* fresh) {
+ExprId Expressions::find_or_add(uint64_t key, Expr e, ExprId* own) {
   auto [at, made] = keys_.emplace(key, static_cast<ExprId>(all_.size()));
-  if (fresh) *fresh = made;
+  if (own) *own = at->second;
   if (made) {
     all_.push_back(std::move(e));
     same_.push_back(at->second);

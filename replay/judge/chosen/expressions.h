@@ -54,8 +54,8 @@ class Expressions {
   const std::vector<Expr>& all() const { return all_; }
   size_t size() const { return all_.size(); }
 
-  // The one of that key, which says all that it computes; `fresh`: it is new.
-  ExprId find_or_add(uint64_t key, Expr e, bool* fresh = nullptr);
+  // The one that is the same as that of this key, which says all that it computes; `own`: that of the key.
+  ExprId find_or_add(uint64_t key, Expr e, ExprId* own = nullptr);
   // From here on `e` is `same` wherever it is made again: both have been found to be one value.
   void set_same(ExprId e, ExprId same) { same_[e] = same; }
   ExprId same(ExprId e) const { return same_[e]; }

@@ -47,7 +47,26 @@ class ByElements::Pair {
     ExprId now, before;
     ElementsFinding finding;
   };
+  // Taken for the same without having been compared, so that what lies behind it can be.
+  struct Assumed {
+    ExprId now, before;
+    std::string name, why;
+  };
+  struct Counterpart {
+    ExprId e = kNoExpr;
+    Dims dims;  // as its instruction writes it
+  };
   ExprId met(ExprId e, InstId by);
+  std::vector<Counterpart> of_name(ExprId e, InstId by) const;
+  ExprId found_same(ExprId e, ExprId same);
+  ExprId assume(ExprId e, ExprId before, std::string name);
+  bool may_assume(ExprId e, ExprId before) const;
+  bool rests_on_assumed(ExprId e) const;
+  // Operands of what has its name in the stage before, where all else of it is the same; and outputs by their places.
+  bool pair_operands(const ExprStage& now);
+  bool pair_values(ExprId now, ExprId before);
+  bool pair_operands_of(ExprId now, ExprId before);
+  ElementsStage judged(const ExprStage& now);
   ExprStage walk();
   static ExprSet values_of(const ExprStage& stage);
   bool outputs_same(const ExprStage& now);
@@ -60,12 +79,14 @@ class ByElements::Pair {
   // Is either made of drawn values, parameters aside, that the other is not made of? That these are other values is not
   // known.
   bool other_leaves(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut);
-  std::vector<ExprId> reached(std::vector<ExprId> from, const ExprSet& cut) const;
+  // `all`: whether nothing was left out.
+  std::vector<ExprId> reached(std::vector<ExprId> from, const ExprSet& cut, bool* all = nullptr) const;
   ExprSet large_constants(ExprId e, const ExprSet& cut) const;
   ExprSet untied(const ExprSet& cut, const ExprSet& used) const;
   // `named`: the first of `with` is the one of that name; any other must be told by more.
   Answer compare(ExprId e, const std::vector<ExprId>& with, const Dims& dims, bool named, ExprId* same,
                  ElementsFinding* told);
+  const Shape& shape_of(ExprId e) const { return wide_->u()[s_.all[e].shape]; }
   struct Sampled {
     std::vector<double> values;
     bool sure = true;
@@ -87,8 +108,11 @@ class ByElements::Pair {
   State& s_;
   std::shared_ptr<const Module> wide_;
   std::vector<Suspect> suspects_;
+  std::vector<Assumed> assumed_;
+  ExprSet tried_;         // what has been looked at in this stage
   ExprSet same_outputs_;  // of this stage: found the same as the one in its place
-  size_t matched_ = 0, in_vain_ = 0;
+  size_t known_ = 0;      // expressions that there were before this stage
+  size_t in_vain_ = 0;
   std::string unsure_;
 };
 

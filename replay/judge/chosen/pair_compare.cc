@@ -1,0 +1,446 @@
+#include "replay/judge/chosen/pair.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <set>
+
+#include "ir/base/check.h"
+#include "ir/literal.h"
+
+namespace hlo {
+namespace {
+
+// Of values that differ by no more, of the largest magnitude there: constants are folded in their own types.
+constexpr double kRounding = 5e-7;
+// How far candidates lie behind the values that a new one is made of, and how many of them are tried.
+constexpr size_t kMostNear = 400, kMostCandidates = 12;
+// Values that one is taken apart into.
+constexpr size_t kMostApart = 4000;
+// Tries of one pair of values, each further from the results; how far a leaf's own operands are looked at.
+constexpr int kLevels = 12;
+constexpr size_t kMostTies = 200;
+// Numbers that are enough, where half of them are different ones, to tell a value by nothing else.
+constexpr size_t kTelling = 16;
+// Constants of more elements are `{...}` in XLA's dumps (xla/hlo/ir/hlo_print_options.h).
+constexpr int64_t kElided = 10;
+
+using Set = ExprSet;
+
+// Cheap to take apart into what it is made of: no sums, and nothing that makes many elements of one.
+bool element_by_element(const Expr& e) {
+  if (e.kind == Expr::kView || e.kind == Expr::kBranch) return true;
+  if (e.kind != Expr::kOperation) return false;
+  switch (op_info(e.m->op(e.inst)).cls) {
+    case OpClass::Elementwise:
+    case OpClass::Move:
+    case OpClass::Gather:
+    case OpClass::Leaf:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool ByElements::State::is_fixed(ExprId e) {
+  // Operands come before their readers.
+  while (fixed.size() <= e) {
+    const Expr& x = all[static_cast<ExprId>(fixed.size())];
+    bool is = x.kind == Expr::kView || element_by_element(x);
+    if (x.kind == Expr::kOperation && x.operands.empty())
+      is = x.m->op(x.inst) == Opcode::Constant || x.m->op(x.inst) == Opcode::Iota;
+    for (ExprId o : x.operands) is = is && fixed[o];
+    fixed.push_back(is);
+  }
+  return fixed[e];
+}
+
+std::string ByElements::Pair::name(ExprId e) const {
+  auto at = s_.names.find(e);
+  if (at != s_.names.end()) return at->second;
+  const Expr& x = s_.all[e];
+  return std::string(x.m->inst_name(x.inst));
+}
+
+bool ByElements::Pair::comparable(ExprId e, ExprId with) const {
+  const Expr &a = s_.all[e], &b = s_.all[with];
+  const Shape &x = a.m->u()[a.shape], &y = b.m->u()[b.shape];
+  return x.type == y.type && x.elements_count() == y.elements_count();
+}
+
+bool ByElements::Pair::known_leaves(ExprId e, Set* out) {
+  std::vector<ExprId> work{e};
+  Set seen{e};
+  while (!work.empty()) {
+    const ExprId x = work.back();
+    work.pop_back();
+    if (s_.is_fixed(x)) continue;
+    if (x != e && s_.has(x)) {
+      out->insert(x);
+      continue;
+    }
+    const Expr& expr = s_.all[x];
+    if (expr.kind == Expr::kLoop || expr.kind == Expr::kFormal) {
+      if (!s_.has(x)) return false;
+      continue;
+    }
+    if (seen.size() > kMostApart) return false;
+    for (ExprId o : expr.operands)
+      if (seen.insert(o).second) work.push_back(o);
+  }
+  return true;
+}
+
+// Each leaf in its operands' place, where it is element by element; `all_the_way`: until nothing of that kind is left.
+Set ByElements::Pair::taken_apart(const Set& leaves, bool all_the_way) const {
+  Set out, seen;
+  std::vector<ExprId> work(leaves.begin(), leaves.end());
+  std::sort(work.begin(), work.end());
+  while (!work.empty()) {
+    const ExprId x = work.back();
+    work.pop_back();
+    if (!seen.insert(x).second) continue;
+    const bool apart = element_by_element(s_.all[x]) && seen.size() < kMostApart;
+    if (!apart) {
+      out.insert(x);
+      continue;
+    }
+    for (ExprId o : s_.all[x].operands)
+      if (all_the_way)
+        work.push_back(o);
+      else
+        out.insert(o);
+  }
+  return out;
+}
+
+// All that they are made of, down to what is drawn.
+std::vector<ExprId> ByElements::Pair::reached(std::vector<ExprId> work, const Set& cut, bool* all) const {
+  std::vector<ExprId> out;
+  Set seen(work.begin(), work.end());
+  while (!work.empty() && seen.size() < kMostApart) {
+    const ExprId e = work.back();
+    work.pop_back();
+    out.push_back(e);
+    for (ExprId o : s_.all[e].operands)
+      if (!cut.contains(o) && seen.insert(o).second) work.push_back(o);
+  }
+  if (all) *all = work.empty();
+  return out;
+}
+
+// Those that dumps elide unless they are asked not to.
+Set ByElements::Pair::large_constants(ExprId e, const Set& cut) const {
+  Set out;
+  for (ExprId at : reached({e}, cut)) {
+    const Expr& x = s_.all[at];
+    const bool constant = x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Constant;
+    if (constant && x.m->u()[x.shape].elements_count() > kElided) out.insert(at);
+  }
+  return out;
+}
+
+bool ByElements::Pair::other_leaves(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut) {
+  // What a loop hands on may be a constant, which nothing here sees; and one that a dump elides has a made-up value.
+  if (s_.is_fixed(a) != s_.is_fixed(b) || large_constants(a, cut) != large_constants(b, cut)) return true;
+  Set found[2];
+  for (int side = 0; side < 2; ++side) {
+    Sampled values;
+    ChosenElements elements = evaluation(cut, Draw::kMixed, &found[side]);
+    if (!sample(elements, side ? b : a, at, &values) || !values.sure) return true;
+    std::erase_if(found[side], [&](ExprId e) { return s_.all[e].kind == Expr::kParameter; });
+  }
+  return found[0] != found[1];
+}
+
+// Leaves that are made of other leaves, near by, in their operands' place: drawn apart from these they are no values
+// that the program has.
+Set ByElements::Pair::untied(const Set& cut, const Set& used) const {
+  Set out = cut;
+  for (ExprId leaf : used) {
+    const Expr& x = s_.all[leaf];
+    if (x.kind == Expr::kParameter || x.kind == Expr::kFormal || x.kind == Expr::kLoop || x.operands.empty()) continue;
+    std::deque<ExprId> work(x.operands.begin(), x.operands.end());
+    Set seen(x.operands.begin(), x.operands.end());
+    bool tied = false;
+    while (!work.empty() && !tied && seen.size() < kMostTies) {
+      const ExprId o = work.front();
+      work.pop_front();
+      tied = used.contains(o);
+      for (ExprId p : s_.all[o].operands)
+        if (seen.insert(p).second) work.push_back(p);
+    }
+    if (!tied) continue;
+    out.erase(leaf);
+    out.insert(x.operands.begin(), x.operands.end());
+  }
+  return out;
+}
+
+// Evaluates with these values as they are drawn.
+ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used, const DrawnNear* near) {
+  ChosenElements::Options o;
+  o.cut = [&cut, this](ExprId x) { return cut.contains(x) && !s_.is_fixed(x); };
+  o.most_elements = std::min(s_.options.most_elements, s_.options.most_in_all - s_.spent);
+  o.stop = s_.options.stop;
+  return ChosenElements(
+      s_.all.all(),
+      [this, how, used, near](ExprId x, std::span<const int64_t> indices, char* to) {
+        used->insert(x);
+        draw_elements(s_.all, x, indices, s_.options.seed + static_cast<uint64_t>(near ? near->turn : 0), how, near,
+                      to);
+      },
+      o);
+}
+
+bool ByElements::Pair::sample(ChosenElements& elements, ExprId e, std::span<const int64_t> at, Sampled* out) {
+  std::vector<char> bytes;
+  const int64_t before = elements.evaluated();
+  try {
+    bytes = elements.at(e, at);
+  } catch (const Failure& f) {
+    if (f.kind() != FailureKind::kUnsupported || (s_.options.stop && s_.options.stop())) throw;
+    s_.spent += elements.evaluated() - before;
+    unsure_ = f.what();
+    return false;
+  }
+  s_.spent += elements.evaluated() - before;
+  // What is no more than a name for itself tells nothing by being another one.
+  for (const auto& [x, why] : elements.uninterpreted())
+    if (!s_.has(x)) out->sure = false, unsure_ = why;
+  const Expr& x = s_.all[e];
+  const ElementType type = x.m->u()[x.shape].type;
+  const auto width = static_cast<size_t>(storage_bytes(type));
+  const bool floats = is_float(type);
+  for (size_t k = 0; k < at.size(); ++k) {
+    const char* p = bytes.data() + k * width;
+    if (is_complex(type)) {
+      const ElementType part = width == 16 ? ElementType::F64 : ElementType::F32;
+      out->values.push_back(load_double(part, p)), out->values.push_back(load_double(part, p + width / 2));
+    } else if (type == ElementType::Pred) {
+      out->values.push_back(*p != 0);
+    } else {
+      out->values.push_back(floats ? load_double(type, p) : static_cast<double>(load_int(type, p)));
+    }
+  }
+  return true;
+}
+
+bool ByElements::Pair::alike(const Sampled& a, const Sampled& b, size_t* where) const {
+  double largest = 0;
+  for (const Sampled* s : {&a, &b})
+    for (double x : s->values)
+      if (std::isfinite(x)) largest = std::max(largest, std::fabs(x));
+  for (size_t k = 0; k < a.values.size(); ++k) {
+    const double x = a.values[k], y = b.values[k];
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    if (std::fabs(x - y) <= kRounding * largest) continue;
+    *where = k;
+    return false;
+  }
+  return true;
+}
+
+// Scalars that stand in either, down to what is drawn: integers and floats that mean something.
+DrawnNear ByElements::Pair::constants_of(ExprId a, ExprId b, const Set& cut) const {
+  DrawnNear out;
+  std::set<int64_t> integers;
+  std::set<double> reals;
+  for (ExprId e : reached({a, b}, cut)) {
+    const Expr& x = s_.all[e];
+    const Shape& shape = x.m->u()[x.shape];
+    if (x.kind != Expr::kOperation || x.m->op(x.inst) != Opcode::Constant || shape.elements_count() != 1) continue;
+    const Literal& l = x.m->literal(x.inst);
+    if (l.elided || l.bytes.empty()) continue;
+    if (type_kind(shape.type) == TypeKind::kSigned || type_kind(shape.type) == TypeKind::kUnsigned)
+      for (int64_t d = -1; d <= 1; ++d)
+        integers.insert(static_cast<int64_t>(static_cast<uint64_t>(load_int(shape.type, l.bytes.data())) +
+                                             static_cast<uint64_t>(d)));
+    else if (is_float(shape.type) && std::isfinite(load_double(shape.type, l.bytes.data())))
+      reals.insert(load_double(shape.type, l.bytes.data()));
+  }
+  out.integers.assign(integers.begin(), integers.end()), out.reals.assign(reals.begin(), reals.end());
+  return out;
+}
+
+// Of few elements with as many draws more, so that there are `samples` numbers at least.
+bool ByElements::Pair::alike_near(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut, bool* over) {
+  DrawnNear near = constants_of(a, b, cut);
+  const auto few = static_cast<int64_t>(at.size() < s_.options.samples ? 2 * s_.options.samples / at.size() : 0);
+  for (const int64_t turns = std::max(near.turns(), few); near.turn < turns; ++near.turn) {
+    Set used;
+    ChosenElements elements = evaluation(cut, Draw::kNear, &used, &near);
+    Sampled x, y;
+    size_t where = 0;
+    if (!sample(elements, a, at, &x) || !sample(elements, b, at, &y)) {
+      *over = true;
+      return false;
+    }
+    if (!alike(x, y, &where)) return false;
+  }
+  return true;
+}
+
+// Could another value be alike by chance? Masks, zeros, small integers are.
+bool ByElements::Pair::tells(const Sampled& a, const Sampled& b) {
+  std::set<double> different;
+  for (const Sampled* s : {&a, &b})
+    for (double x : s->values)
+      if (std::isfinite(x) && x != 0) different.insert(x);
+  return different.size() * 2 >= std::min(a.values.size() + b.values.size(), kTelling) && different.size() > 1;
+}
+
+bool ByElements::Pair::any_finite(const Sampled& s) {
+  return std::any_of(s.values.begin(), s.values.end(), [](double x) { return std::isfinite(x); });
+}
+
+namespace {
+
+std::string index_text(int64_t at, const Dims& dims) {
+  Dims index(dims.size());
+  for (size_t d = dims.size(); d-- > 0;) index[d] = at % dims[d], at /= dims[d];
+  std::string out = "[";
+  for (size_t d = 0; d < index.size(); ++d) out += fmt::format("{}{}", d ? "," : "", index[d]);
+  return out + "]";
+}
+
+}  // namespace
+
+// From the values that the stage before has, then from what these are made of, further and further.
+ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<ExprId>& with, const Dims& dims,
+                                                   bool named, ExprId* same, ElementsFinding* told) {
+  Set cut;
+  if (!known_leaves(e, &cut)) return Answer::kUnsure;
+  const std::vector<int64_t> at = sampled_indices(dims, s_.options.samples, e);
+  Answer last = Answer::kUnsure;
+  Set used;
+  bool untied_all = false;
+  for (int level = 0; level < kLevels; ++level) {
+    if (level) {
+      Set further = level < 3 ? taken_apart(cut, false) : level == 3 ? taken_apart(cut, true) : untied(cut, used);
+      if (further == cut && level != 3) {
+        if (level < 3) continue;
+        untied_all = true;
+        break;
+      }
+      cut = std::move(further);
+    }
+    used.clear();
+    Sampled now[2];
+    ChosenElements elements[2] = {evaluation(cut, Draw::kMixed, &used), evaluation(cut, Draw::kPositive, &used)};
+    if (!sample(elements[0], e, at, &now[0]) || !sample(elements[1], e, at, &now[1])) return Answer::kUnsure;
+    if (!any_finite(now[0]) && !any_finite(now[1])) return Answer::kUnsure;
+    bool over = false;
+    for (ExprId c : with) {
+      bool alike_all = true, differs = false;
+      for (int d = 0; d < 2 && alike_all; ++d) {
+        Sampled was;
+        size_t where = 0;
+        if (!sample(elements[d], c, at, &was)) {
+          alike_all = differs = false, over = true;
+          break;
+        }
+        alike_all = alike(was, now[d], &where);
+        if (alike_all || c != with[0]) continue;
+        differs = was.sure && now[d].sure;
+        const size_t each = now[d].values.size() / at.size();
+        told->index = index_text(at[where / each], dims);
+        told->was = was.values[where], told->is = now[d].values[where];
+      }
+      if (alike_all && (c != with[0] || !named)) alike_all = tells(now[0], now[1]);
+      if (alike_all) alike_all = alike_near(e, c, at, cut, &over);
+      if (alike_all) {
+        *same = c;
+        return Answer::kSame;
+      }
+      if (c == with[0]) last = differs ? Answer::kDiffers : Answer::kUnsure;
+      if (over && c == with[0]) return Answer::kUnsure;
+      if (over) break;
+    }
+  }
+  if (!untied_all || (last == Answer::kDiffers && other_leaves(e, with[0], at, cut))) return Answer::kUnsure;
+  if (last == Answer::kDiffers) {
+    std::vector<ExprId> on(used.begin(), used.end());
+    std::sort(on.begin(), on.end());
+    for (size_t k = 0; k < std::min<size_t>(on.size(), 8); ++k)
+      told->rests_on += fmt::format("{}{}", k ? ", " : "", name(on[k]));
+  }
+  return last;
+}
+
+// Values of the stage before that are made of the same ones, the nearest first.
+std::vector<ExprId> ByElements::Pair::near(ExprId e, const Set& leaves) {
+  std::vector<ExprId> out, sorted(leaves.begin(), leaves.end());
+  std::sort(sorted.begin(), sorted.end());
+  std::deque<ExprId> work(sorted.begin(), sorted.end());
+  Set seen(leaves);
+  for (ExprId x : sorted)
+    if (comparable(e, x)) out.push_back(x);
+  while (!work.empty() && seen.size() < kMostNear && out.size() < kMostCandidates) {
+    const ExprId x = work.front();
+    work.pop_front();
+    auto at = s_.readers.find(x);
+    if (at == s_.readers.end()) continue;
+    for (ExprId r : at->second) {
+      if (!seen.insert(r).second) continue;
+      work.push_back(r);
+      if (comparable(e, r)) out.push_back(r);
+    }
+  }
+  return out;
+}
+
+// The same elements in another order of dimensions: layouts are written so.
+ExprId ByElements::Pair::permuted(ExprId e, ExprId with, const Dims& from, const Dims& to, const Set& cut) {
+  Dims now, was;
+  for (int64_t d : to)
+    if (d != 1) now.push_back(d);
+  for (int64_t d : from)
+    if (d != 1) was.push_back(d);
+  if (now.size() != was.size() || now.size() < 2 || now.size() > 5) return kNoExpr;
+  std::vector<size_t> order(now.size());
+  for (size_t k = 0; k < order.size(); ++k) order[k] = k;
+  const std::vector<int64_t> at = sampled_indices(now, s_.options.samples, e);
+  Set used;
+  ChosenElements elements[2] = {evaluation(cut, Draw::kMixed, &used), evaluation(cut, Draw::kPositive, &used)};
+  Sampled is[2];
+  for (int d = 0; d < 2; ++d)
+    if (!sample(elements[d], e, at, &is[d])) return kNoExpr;
+  if (!tells(is[0], is[1])) return kNoExpr;
+  while (std::next_permutation(order.begin(), order.end())) {
+    bool fits = true;
+    for (size_t k = 0; k < order.size(); ++k) fits = fits && now[k] == was[order[k]];
+    if (!fits) continue;
+    Dims steps(was.size());
+    int64_t step = 1;
+    for (size_t k = was.size(); k-- > 0; step *= was[k]) steps[k] = step;
+    std::vector<int64_t> there;
+    for (int64_t n : at) {
+      int64_t index = 0;
+      for (size_t k = now.size(); k-- > 0; n /= now[k]) index += n % now[k] * steps[order[k]];
+      there.push_back(index);
+    }
+    bool same = true;
+    for (int d = 0; d < 2 && same; ++d) {
+      Sampled was_there;
+      size_t where = 0;
+      if (!sample(elements[d], with, there, &was_there)) return kNoExpr;
+      same = alike(was_there, is[d], &where);
+    }
+    if (!same) continue;
+    int64_t offset = 0;
+    ExprId base = kNoExpr;
+    std::vector<std::vector<Expressions::Part>> parts;
+    if (!s_.all.parts(with, was, &offset, &base, &parts)) return kNoExpr;
+    Expr::View v;
+    v.offset = offset;
+    for (size_t k = 0; k < now.size(); ++k)
+      for (const Expressions::Part& p : parts[order[k]]) v.sizes.push_back(p.size), v.steps.push_back(p.step);
+    return s_.all.view(base, std::move(v), s_.all[e].shape);
+  }
+  return kNoExpr;
+}
+
+}  // namespace hlo
