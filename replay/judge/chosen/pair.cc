@@ -39,9 +39,9 @@ bool ByElements::Pair::may_assume(ExprId e, ExprId before) const {
          without_ones(shape_of(e).dims) == without_ones(shape_of(before).dims);
 }
 
-ExprId ByElements::Pair::assume(ExprId e, ExprId before, std::string name) {
-  assumed_.push_back({e, before, std::move(name), unsure_});
-  return found_same(e, before);
+ExprId ByElements::Pair::assume(Assumed a) {
+  assumed_.push_back(std::move(a));
+  return found_same(assumed_.back().now, assumed_.back().before);
 }
 
 bool ByElements::Pair::rests_on_assumed(ExprId e) const {
@@ -81,25 +81,24 @@ std::vector<ByElements::Pair::Counterpart> ByElements::Pair::of_name(ExprId e, I
 ExprId ByElements::Pair::met(ExprId e, InstId by) {
   s_.names.emplace(e, wide_->inst_name(by));
   const Expr x = s_.all[e];
-  if (x.kind == Expr::kFormal || x.kind == Expr::kParameter || s_.has(e) || !tried_.insert(e).second) return e;
+  if (x.kind == Expr::kFormal || x.kind == Expr::kParameter || s_.has(e)) return e;
+  if (!tried_.insert(e).second) {
+    auto at = pending_.find(e);
+    return assuming_ && at != pending_.end() && may_assume(e, at->second.before) ? assume(at->second) : e;
+  }
   const Shape& shape = wide_->u()[x.shape];
   if (shape.elements_count() == 0 || s_.spent >= s_.options.most_in_all) return e;
   const std::vector<Counterpart> named = of_name(e, by);
-  auto assumed = [&] {
-    return !named.empty() && may_assume(e, named[0].e)
-               ? assume(e, named[0].e, std::string(wide_->inst_name(by)))
-               : e;
+  auto unsure = [&](std::string why) {
+    if (named.empty()) return e;
+    Assumed a{e, named[0].e, std::string(wide_->inst_name(by)), std::move(why)};
+    if (assuming_ && may_assume(e, a.before)) return assume(std::move(a));
+    pending_.emplace(e, std::move(a));
+    return e;
   };
-  unsure_.clear();
-  if (x.kind == Expr::kLoop) {
-    unsure_ = "a loop whose trips compute in another way";
-    return assumed();
-  }
+  if (x.kind == Expr::kLoop) return unsure("a loop whose trips compute in another way");
   Set leaves;
-  if (!known_leaves(e, &leaves)) {
-    unsure_ = "it is made of what has no elements of its own";
-    return assumed();
-  }
+  if (!known_leaves(e, &leaves)) return unsure("it is made of what has no elements of its own");
   if (in_vain_ > kMostInVain) return e;
   std::vector<ExprId> with;
   for (const Counterpart& c : named) with.push_back(c.e);
@@ -108,6 +107,7 @@ ExprId ByElements::Pair::met(ExprId e, InstId by) {
   if (with.empty()) return e;
   ExprId same = kNoExpr;
   ElementsFinding f;
+  unsure_.clear();
   const Answer answer = compare(e, with, shape.dims, !named.empty(), &same, &f);
   if (answer == Answer::kSame) return found_same(e, same);
   for (size_t k = 0; k < std::min(with.size(), kMostTurned); ++k) {
@@ -120,7 +120,7 @@ ExprId ByElements::Pair::met(ExprId e, InstId by) {
     suspects_.push_back({e, with[0], f});
     return e;
   }
-  const ExprId taken = assumed();
+  const ExprId taken = unsure(unsure_);
   in_vain_ += taken == e;
   return taken;
 }
@@ -173,7 +173,7 @@ bool ByElements::Pair::pair_values(ExprId now, ExprId before) {
     return true;
   }
   if (!may_assume(now, before)) return false;
-  assume(now, before, name(now));
+  assume({now, before, name(now), unsure_});
   return true;
 }
 
@@ -250,12 +250,17 @@ void ByElements::Pair::count(const ExprStage& now, ElementsStage* out) {
   for (ExprId e : changed) out->compared += !open.contains(e) && !assumed.contains(e);
 }
 
+// First with what can be compared alone. Where that leaves the verdict open, what cannot be is taken for what has its
+// name, so that what lies behind it is compared.
 ElementsStage ByElements::Pair::judge(ExprStage* now) {
   known_ = s_.all.size();
   *now = walk();
-  for (int round = 0; round < kMostRounds && !outputs_same(*now) && pair_operands(*now); ++round) *now = walk();
   ElementsStage out = judged(*now);
-  if (assumed_.empty()) return out;
+  if (out.verdict != Verdict::kUnknown) return out;
+  assuming_ = true, in_vain_ = 0;
+  ExprStage again = walk();
+  for (int round = 0; round < kMostRounds && !outputs_same(again) && pair_operands(again); ++round) again = walk();
+  out = judged(again);
   // The next stage is held against what this one says, not against what was taken for it.
   for (const Assumed& a : assumed_) s_.all.set_same(a.now, a.now);
   *now = ExpressionWalk(s_.all, wide_, nullptr).run();
@@ -270,10 +275,10 @@ ElementsStage ByElements::Pair::judged(const ExprStage& now) {
     out.verdict = Verdict::kGood;
     return out;
   }
-  // Forced to be what it was, does all else agree?
+  // Forced to be what it was, does all else agree? Upon what is only taken for the same no stage is called bad.
   std::vector<Suspect> forced;
   Set present = values_of(now);
-  for (size_t next = 0; !same && forced.size() < kMostFindings && next < suspects_.size(); ++next) {
+  for (size_t next = 0; assumed_.empty() && !same && forced.size() < kMostFindings && next < suspects_.size(); ++next) {
     const Suspect s = suspects_[next];
     if (!present.contains(s.now)) continue;
     s_.all.set_same(s.now, s.before);

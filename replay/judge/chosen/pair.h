@@ -59,7 +59,7 @@ class ByElements::Pair {
   ExprId met(ExprId e, InstId by);
   std::vector<Counterpart> of_name(ExprId e, InstId by) const;
   ExprId found_same(ExprId e, ExprId same);
-  ExprId assume(ExprId e, ExprId before, std::string name);
+  ExprId assume(Assumed a);
   bool may_assume(ExprId e, ExprId before) const;
   bool rests_on_assumed(ExprId e) const;
   // Operands of what has its name in the stage before, where all else of it is the same; and outputs by their places.
@@ -109,6 +109,8 @@ class ByElements::Pair {
   std::shared_ptr<const Module> wide_;
   std::vector<Suspect> suspects_;
   std::vector<Assumed> assumed_;
+  std::unordered_map<ExprId, Assumed> pending_;  // what could not be compared
+  bool assuming_ = false;
   ExprSet tried_;         // what has been looked at in this stage
   ExprSet same_outputs_;  // of this stage: found the same as the one in its place
   size_t known_ = 0;      // expressions that there were before this stage
