@@ -6,6 +6,7 @@
 #include "ir/base/check.h"
 #include "ir/base/hash.h"
 #include "ir/base/stack_guard.h"
+#include "replay/judge/chosen/sums.h"
 
 namespace hlo {
 
@@ -146,6 +147,8 @@ ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operan
       t.id = all_.same(v), t.shape = m_.shape_id(i);
       return t;
     }
+  if (m_.op(i) == Opcode::Reduce && operands.size() == 2 && one)
+    if (std::optional<SumForm> f = sum_form(all_, m_, i, operands[0].id, operands[1].id)) return sum(i, std::move(*f));
   std::vector<uint64_t> numbers;
   std::vector<ExprId> leaves;
   bool arrays = true;
@@ -167,6 +170,13 @@ ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operan
         return add(leaf ? hash_combine(key, leaf) : key, std::move(e), i);
       },
       &next);
+}
+
+ExprTree ExpressionWalk::sum(InstId i, SumForm f) {
+  const ExprId of = f.sum.kind == Expr::kView ? f.sum.operands[0] : add(f.key, std::move(f.sum), i);
+  ExprTree t;
+  t.id = all_.same(ordered(all_, of, f.order, m_.shape_id(i))), t.shape = m_.shape_id(i);
+  return t;
 }
 
 ExprTree ExpressionWalk::conditional(InstId i, const std::vector<ExprTree>& operands) {

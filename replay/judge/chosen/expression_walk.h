@@ -10,6 +10,8 @@
 
 namespace hlo {
 
+struct SumForm;
+
 struct ExprVisit {
   InstId inst;
   ExprTree value;
@@ -37,6 +39,7 @@ class ExpressionWalk {
   ExprTree called(CompId c, const std::vector<ExprTree>& parameters);
   ExprTree instruction(InstId i, const std::vector<ExprTree>& operands, const std::vector<ExprTree>& parameters);
   ExprTree operation(InstId i, const std::vector<ExprTree>& operands, uint64_t salt = 0);
+  ExprTree sum(InstId i, SumForm f);
   ExprTree conditional(InstId i, const std::vector<ExprTree>& operands);
   ExprTree loop(InstId i, const std::vector<ExprTree>& operands);
   ExprTree formals(const ExprTree& init, const std::vector<bool>& handed_on, size_t* leaf,

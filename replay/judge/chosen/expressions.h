@@ -23,6 +23,7 @@ struct Expr {
     kBranch,     // operand 0 says which of the others; beyond them it is the last one. Of pred: true is the first
     kLoop,       // leaf `leaf` of the last state; operands: leaves of the first, of what a trip makes, the condition
     kView,       // elements of operand 0, see `view`
+    kSum,        // elements of operand 0 taken together by `sum`, see `view`
   };
   Kind kind = kOperation;
   uint32_t leaf = 0;
@@ -32,11 +33,14 @@ struct Expr {
   ShapeId shape;                 // an array, in the universe that all stages share
   std::vector<ExprId> operands;  // of each operand of `inst` its leaves
   // Element (i0, i1, …) of `sizes` is the operand's element offset + Σ i · steps: broadcasts, transposes, slices,
-  // reversals and bitcasts, one upon the other.
+  // reversals and bitcasts, one upon the other. Of a sum: the first `kept` of these dimensions are the result's, what
+  // lies along the others is taken together.
   struct View {
     int64_t offset = 0;
     Dims sizes, steps;
   } view = {};
+  size_t kept = 0;
+  Opcode sum = Opcode::Add;  // associative, commutative; the initial value is the neutral one
 };
 
 // The value of an instruction: an array or a tuple of them.

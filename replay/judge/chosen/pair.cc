@@ -62,10 +62,15 @@ std::vector<ByElements::Pair::Counterpart> ByElements::Pair::of_name(ExprId e, I
   for (const ExprTree& t : at->second) {
     std::vector<ExprId> ids;
     t.leaves(&ids);
-    if (leaf >= ids.size() || !comparable(e, ids[leaf])) continue;
-    if (std::any_of(out.begin(), out.end(), [&](const Counterpart& c) { return c.e == ids[leaf]; })) continue;
+    if (leaf >= ids.size()) continue;
+    // Of a sum in another order the sum itself, as `e` is one.
+    const Expr& x = s_.all[ids[leaf]];
+    const bool sum = x.kind == Expr::kView && s_.all[x.operands[0]].kind == Expr::kSum;
+    const ExprId with = sum && s_.all[e].kind == Expr::kSum ? x.operands[0] : ids[leaf];
+    if (!comparable(e, with)) continue;
+    if (std::any_of(out.begin(), out.end(), [&](const Counterpart& c) { return c.e == with; })) continue;
     const ExprTree& own = t.elements.empty() ? t : t.elements[std::min<size_t>(leaf, t.elements.size() - 1)];
-    out.push_back({ids[leaf], wide_->u()[own.shape].dims});
+    out.push_back({with, with == ids[leaf] ? wide_->u()[own.shape].dims : shape_of(with).dims});
   }
   const Set operands(s_.all[e].operands.begin(), s_.all[e].operands.end());
   auto common = [&](const Counterpart& c) {
@@ -110,6 +115,9 @@ ExprId ByElements::Pair::met(ExprId e, InstId by) {
   unsure_.clear();
   const Answer answer = compare(e, with, shape.dims, !named.empty(), &same, &f);
   if (answer == Answer::kSame) return found_same(e, same);
+  const std::string why = unsure_;
+  for (size_t k = 0; answer == Answer::kUnsure && k < std::min(with.size(), kMostTurned); ++k)
+    if (same_terms(e, with[k])) return found_same(e, with[k]);
   for (size_t k = 0; k < std::min(with.size(), kMostTurned); ++k) {
     const Dims& from = k < named.size() ? named[k].dims : shape_of(with[k]).dims;
     if (ExprId v = permuted(e, with[k], from, shape.dims, leaves); v != kNoExpr) return found_same(e, v);
@@ -120,7 +128,7 @@ ExprId ByElements::Pair::met(ExprId e, InstId by) {
     suspects_.push_back({e, with[0], f});
     return e;
   }
-  const ExprId taken = unsure(unsure_);
+  const ExprId taken = unsure(why);
   in_vain_ += taken == e;
   return taken;
 }
@@ -168,7 +176,8 @@ bool ByElements::Pair::pair_values(ExprId now, ExprId before) {
   unsure_.clear();
   Set leaves;
   const bool comparable_now = x.kind != Expr::kLoop && known_leaves(now, &leaves);
-  if (comparable_now && compare(now, {before}, shape_of(now).dims, true, &same, &told) == Answer::kSame) {
+  if (comparable_now &&
+      (compare(now, {before}, shape_of(now).dims, true, &same, &told) == Answer::kSame || same_terms(now, before))) {
     found_same(now, before);
     return true;
   }

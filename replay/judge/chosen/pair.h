@@ -86,6 +86,8 @@ class ByElements::Pair {
   // `named`: the first of `with` is the one of that name; any other must be told by more.
   Answer compare(ExprId e, const std::vector<ExprId>& with, const Dims& dims, bool named, ExprId* same,
                  ElementsFinding* told);
+  // Of sums too long to be made: are their terms the same?
+  bool same_terms(ExprId e, ExprId with);
   const Shape& shape_of(ExprId e) const { return wide_->u()[s_.all[e].shape]; }
   struct Sampled {
     std::vector<double> values;

@@ -7,6 +7,7 @@
 
 #include "ir/base/check.h"
 #include "ir/literal.h"
+#include "replay/judge/chosen/sums.h"
 
 namespace hlo {
 namespace {
@@ -368,6 +369,15 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
       told->rests_on += fmt::format("{}{}", k ? ", " : "", name(on[k]));
   }
   return last;
+}
+
+bool ByElements::Pair::same_terms(ExprId e, ExprId with) {
+  const std::optional<SumTerms> terms = sum_terms(s_.all, wide_->u(), e, with);
+  if (!terms) return false;
+  ExprId same = kNoExpr;
+  ElementsFinding told;
+  return terms->now == terms->before ||
+         compare(terms->now, {terms->before}, terms->dims, true, &same, &told) == Answer::kSame;
 }
 
 // Values of the stage before that are made of the same ones, the nearest first.

@@ -51,19 +51,6 @@ bool combine(Opcode op, ElementType type, int64_t n, const char* a, const char* 
   return elementwise_kernel(e);
 }
 
-// By halves, in place: an order is the compiler's choice.
-void reduce_by_halves(Opcode op, ElementType type, int64_t steps, int64_t n, std::vector<char>& slices, char* to) {
-  const int64_t row = n * storage_bytes(type);
-  while (steps > 1) {
-    const int64_t half = steps / 2, rest = steps - half;
-    if (!combine(op, type, half * n, slices.data(), slices.data() + rest * row, slices.data()))
-      fail(FailureKind::kUnsupported, "no {} of {}", op_text(op), type_name(type));
-    steps = rest;
-  }
-  if (steps && !combine(op, type, n, to, slices.data(), to))
-    fail(FailureKind::kUnsupported, "no {} of {}", op_text(op), type_name(type));
-}
-
 // What n reductions over that many steps give.
 std::vector<char> reduced_slices(const ElementOperation& o, int64_t steps, size_t n, Slices slices,
                                  ElementSource& source) {
@@ -72,7 +59,10 @@ std::vector<char> reduced_slices(const ElementOperation& o, int64_t steps, size_
   std::vector<Value> acc = initial_values(o, n, source);
   Opcode op;
   if (slices.size() == 1 && simple_reducer(o.m, function, &op) && o.out->type == o.in[0]->type) {
-    reduce_by_halves(op, o.out->type, steps, static_cast<int64_t>(n), slices[0], acc[0].mutable_bytes());
+    const auto count = static_cast<int64_t>(n);
+    if (steps == 0) return *acc[0].data;
+    const std::vector<char> sums = reduced_by_halves(op, o.out->type, steps, count, std::move(slices[0]));
+    combine(op, o.out->type, count, acc[0].bytes(), sums.data(), acc[0].mutable_bytes());
     return *acc[0].data;
   }
   Evaluator evaluator(o.m);
@@ -99,6 +89,18 @@ size_t results_at_once(int64_t steps) {
 }
 
 }  // namespace
+
+std::vector<char> reduced_by_halves(Opcode op, ElementType type, int64_t steps, int64_t n, std::vector<char> slices) {
+  const auto row = static_cast<size_t>(n * storage_bytes(type));
+  while (steps > 1) {
+    const int64_t half = steps / 2, rest = steps - half;
+    if (!combine(op, type, half * n, slices.data(), slices.data() + static_cast<size_t>(rest) * row, slices.data()))
+      fail(FailureKind::kUnsupported, "no {} of {}", op_text(op), type_name(type));
+    steps = rest;
+  }
+  slices.resize(row);
+  return slices;
+}
 
 ElementPlan plan_elementwise(const ElementOperation& o, const Elements& at, ElementSource& source) {
   ElementPlan p;

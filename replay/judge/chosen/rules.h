@@ -93,6 +93,10 @@ ElementPlan plan_lines(const ElementOperation& o, const Elements& at, ElementSou
 // An operand as it is.
 ElementPlan plan_same(const ElementOperation& o, size_t operand, const Elements& at, ElementSource& source);
 
+// [steps, n] to [n], at least one step, by halves: an order is the compiler's choice. Throws Failure(kUnsupported)
+// where the operation has no meaning for that type.
+std::vector<char> reduced_by_halves(Opcode op, ElementType type, int64_t steps, int64_t n, std::vector<char> slices);
+
 // f(k, coordinates of at[k]) for all of them.
 template <class F>
 void for_coordinates(std::span<const int64_t> at, const Dims& dims, F f) {

@@ -1,0 +1,82 @@
+// One evaluation of chosen elements, and what is known by it.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "replay/judge/chosen/rules.h"
+
+namespace hlo {
+
+// The shapes of a value's arrays, in order.
+void add_leaf_shapes(const Universe& u, ShapeId id, std::vector<ShapeId>* to);
+
+// Runs go down from readers to operands, collecting what is needed of each, and up again with the values. What must be
+// known before needs can be told is a run of its own on top, on a stack of ours.
+class ChosenElements::Run : public ElementSource {
+ public:
+  Run(const std::vector<Expr>& expressions, Leaf leaf, Options options)
+      : expressions_(expressions), leaf_(std::move(leaf)), options_(std::move(options)) {}
+
+  std::vector<char> at(ExprId e, std::span<const int64_t> indices);
+  void read(const ElementOperation& o, size_t operand, std::span<const int64_t> elements, char* out) override {
+    read_as(o.x.operands[operand], o.in[operand]->type, elements, out);
+  }
+  bool known(const ElementOperation& o, size_t operand, std::span<const int64_t> elements) override {
+    const KnownElements& k = known_[o.x.operands[operand]];
+    int64_t near = -1;
+    return std::all_of(elements.begin(), elements.end(),
+                       [&](int64_t i) { return i < 0 || (near = k.find(i, near)) >= 0; });
+  }
+  void afford(int64_t elements) override;
+  const Options& options() const override { return options_; }
+
+  std::unordered_map<ExprId, std::string> uninterpreted;
+  int64_t evaluated = 0;
+
+ private:
+  struct Step {
+    ExprId e;
+    ElementList at;
+    bool leaf;
+    std::unique_ptr<ElementOperation> operation;
+    ElementPlan plan;
+  };
+  struct Frame {
+    std::vector<ExprId> heap;  // the largest first
+    std::unordered_map<ExprId, std::vector<ElementList>> needs;
+    std::vector<Step> steps;
+  };
+  const Universe& universe();
+  ElementType type_of(ExprId e) { return universe()[expressions_[e].shape].type; }
+  void read_as(ExprId e, ElementType type, std::span<const int64_t> elements, char* out);
+  void need(Frame& f, ExprId e, ElementList list);
+  ElementList unknown(ExprId e, const std::vector<ElementList>& lists);
+  bool go_down(std::vector<Frame>& frames);  // false: another run must come first
+  void go_up(Frame& f);
+  void evaluate(Step& s);
+  ElementPlan plan(const ElementOperation& o, const Elements& at);
+  ElementPlan plan_call(const ElementOperation& o, const Elements& at);
+  ElementPlan plan_branch(const Expr& x, const Elements& at);
+  ElementPlan plan_view(const Expr& x, const Elements& at);
+  ElementPlan plan_sum(const Expr& x, const Elements& at);
+  ElementPlan plan_constant(const ElementOperation& o, const Elements& at);
+  ElementPlan plan_whole(const ElementOperation& o, const Elements& at);
+  void check_stop();
+
+  const std::vector<Expr>& expressions_;
+  Leaf leaf_;
+  Options options_;
+  const Universe* universe_ = nullptr;
+  std::unordered_map<ExprId, KnownElements> known_;
+  int64_t pending_ = 0;  // elements that are asked for
+  int64_t steps_ = 0;
+  using WholeKey = std::tuple<const Module*, uint32_t, std::vector<ExprId>>;
+  std::map<WholeKey, std::vector<Value>> whole_;  // arrays of the results
+};
+
+}  // namespace hlo

@@ -1,0 +1,335 @@
+// Reductions written in one way (replay/judge/chosen/sums.h) against the evaluator, and against each other.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "ir/eval/evaluator.h"
+#include "ir/eval/widen.h"
+#include "ir/literal.h"
+#include "parser/parser.h"
+#include "replay/judge/chosen/elements.h"
+#include "replay/judge/chosen/expression_walk.h"
+#include "replay/judge/chosen/sums.h"
+
+namespace hlo {
+namespace {
+
+constexpr const char* kAdders = R"(
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b) }
+max { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] maximum(a, b) }
+)";
+
+std::shared_ptr<const Module> wide_module(const std::string& text, const std::shared_ptr<Universe>& u) {
+  return std::shared_ptr<const Module>(widened_module(*parse_module(text, u, {"sums", 4})));
+}
+
+std::string entry(const std::string& lines) {
+  std::string text = "HloModule m\n";
+  text += kAdders;
+  text += "ENTRY e {\n  zero = f32[] constant(0)\n  one = f32[] constant(1)\n  low = f32[] constant(-inf)\n";
+  text += lines;
+  text += "}\n";
+  return text;
+}
+
+// The expression of the entry's result.
+ExprId walked(Expressions& all, const std::shared_ptr<const Module>& m) {
+  return ExpressionWalk(all, m, nullptr).run().result.id;
+}
+
+struct Pair {
+  const char *name, *a, *b;
+  bool same;
+};
+
+const Pair kPairs[] = {
+    {"a tree of sums", R"(  x = f32[1000]{0} parameter(0)
+  ROOT r = f32[] reduce(x, zero), dimensions={0}, to_apply=add
+)",
+     R"(  x = f32[1000]{0} parameter(0)
+  p = f32[1024]{0} pad(x, zero), padding=0_24
+  q = f32[32,32]{1,0} reshape(p)
+  h = f32[32]{0} reduce(q, zero), dimensions={1}, to_apply=add
+  ROOT r = f32[] reduce(h, zero), dimensions={0}, to_apply=add
+)",
+     true},
+    {"padded by another number", R"(  x = f32[1000]{0} parameter(0)
+  ROOT r = f32[] reduce(x, zero), dimensions={0}, to_apply=add
+)",
+     R"(  x = f32[1000]{0} parameter(0)
+  p = f32[1024]{0} pad(x, one), padding=0_24
+  ROOT r = f32[] reduce(p, zero), dimensions={0}, to_apply=add
+)",
+     false},
+    {"rows of a tree", R"(  x = f32[8,1000]{1,0} parameter(0)
+  ROOT r = f32[8]{0} reduce(x, low), dimensions={1}, to_apply=max
+)",
+     R"(  x = f32[8,1000]{1,0} parameter(0)
+  p = f32[8,1024]{1,0} pad(x, low), padding=0_0x0_24
+  q = f32[8,32,32]{2,1,0} bitcast(p)
+  h = f32[8,32]{1,0} reduce(q, low), dimensions={1}, to_apply=max
+  ROOT r = f32[8]{0} reduce(h, low), dimensions={1}, to_apply=max
+)",
+     true},
+    {"columns of a transposed one", R"(  x = f32[6,10]{1,0} parameter(0)
+  ROOT r = f32[10]{0} reduce(x, zero), dimensions={0}, to_apply=add
+)",
+     R"(  x = f32[6,10]{1,0} parameter(0)
+  t = f32[10,6]{1,0} transpose(x), dimensions={1,0}
+  ROOT r = f32[10]{0} reduce(t, zero), dimensions={1}, to_apply=add
+)",
+     true},
+    {"rows for columns", R"(  x = f32[8,8]{1,0} parameter(0)
+  ROOT r = f32[8]{0} reduce(x, zero), dimensions={0}, to_apply=add
+)",
+     R"(  x = f32[8,8]{1,0} parameter(0)
+  ROOT r = f32[8]{0} reduce(x, zero), dimensions={1}, to_apply=add
+)",
+     false},
+    {"another initial value", R"(  x = f32[8,8]{1,0} parameter(0)
+  ROOT r = f32[8]{0} reduce(x, zero), dimensions={0}, to_apply=add
+)",
+     R"(  x = f32[8,8]{1,0} parameter(0)
+  ROOT r = f32[8]{0} reduce(x, one), dimensions={0}, to_apply=add
+)",
+     false},
+    {"the last is missing", R"(  x = f32[100]{0} parameter(0)
+  ROOT r = f32[] reduce(x, zero), dimensions={0}, to_apply=add
+)",
+     R"(  x = f32[100]{0} parameter(0)
+  s = f32[99]{0} slice(x), slice={[0:99]}
+  ROOT r = f32[] reduce(s, zero), dimensions={0}, to_apply=add
+)",
+     false},
+    {"nothing is taken together", R"(  x = f32[4,5]{1,0} parameter(0)
+  ROOT r = f32[4,5]{1,0} copy(x)
+)",
+     R"(  x = f32[4,5]{1,0} parameter(0)
+  y = f32[4,1,5]{2,1,0} reshape(x)
+  ROOT r = f32[4,5]{1,0} reduce(y, zero), dimensions={1}, to_apply=add
+)",
+     true},
+    {"repeated and summed in another order", R"(  x = f32[4,6]{1,0} parameter(0)
+  h = f32[4]{0} reduce(x, zero), dimensions={1}, to_apply=add
+  ROOT r = f32[4,3]{1,0} broadcast(h), dimensions={0}
+)",
+     R"(  x = f32[4,6]{1,0} parameter(0)
+  b = f32[4,3,6]{2,1,0} broadcast(x), dimensions={0,2}
+  ROOT r = f32[4,3]{1,0} reduce(b, zero), dimensions={2}, to_apply=add
+)",
+     true},
+    {"all at once and one after the other", R"(  x = f32[4,6,5]{2,1,0} parameter(0)
+  ROOT r = f32[] reduce(x, zero), dimensions={0,1,2}, to_apply=add
+)",
+     R"(  x = f32[4,6,5]{2,1,0} parameter(0)
+  h = f32[4,5]{1,0} reduce(x, zero), dimensions={1}, to_apply=add
+  t = f32[5,4]{1,0} transpose(h), dimensions={1,0}
+  g = f32[5]{0} reduce(t, zero), dimensions={1}, to_apply=add
+  ROOT r = f32[] reduce(g, zero), dimensions={0}, to_apply=add
+)",
+     true},
+    {"a sum of maxima", R"(  x = f32[4,6]{1,0} parameter(0)
+  ROOT r = f32[] reduce(x, zero), dimensions={0,1}, to_apply=add
+)",
+     R"(  x = f32[4,6]{1,0} parameter(0)
+  h = f32[4]{0} reduce(x, low), dimensions={1}, to_apply=max
+  ROOT r = f32[] reduce(h, zero), dimensions={0}, to_apply=add
+)",
+     false},
+};
+
+TEST(Sums, OneNumberForWhatIsOneSum) {
+  for (const Pair& p : kPairs) {
+    SCOPED_TRACE(p.name);
+    const auto u = std::make_shared<Universe>();
+    const auto a = wide_module(entry(p.a), u), b = wide_module(entry(p.b), u);
+    Expressions all;
+    const ExprId x = walked(all, a), y = walked(all, b);
+    EXPECT_EQ(x == y, p.same);
+  }
+}
+
+TEST(Sums, TermsOfTwo) {
+  const auto u = std::make_shared<Universe>();
+  Expressions all;
+  const auto a = wide_module(entry(R"(  x = f32[8,64]{1,0} parameter(0)
+  y = f32[8,64]{1,0} negate(x)
+  ROOT r = f32[8]{0} reduce(y, zero), dimensions={1}, to_apply=add
+)"),
+                             u);
+  const auto b = wide_module(entry(R"(  x = f32[8,64]{1,0} parameter(0)
+  y = f32[8,64]{1,0} sine(x)
+  ROOT r = f32[8]{0} reduce(y, zero), dimensions={1}, to_apply=add
+)"),
+                             u);
+  const ExprId x = walked(all, a), y = walked(all, b);
+  const std::optional<SumTerms> terms = sum_terms(all, *u, x, y);
+  ASSERT_TRUE(terms);
+  EXPECT_EQ(terms->dims, (Dims{8, 64}));
+  EXPECT_NE(terms->now, terms->before);
+  EXPECT_EQ(all[terms->now].m->op(all[terms->now].inst), Opcode::Negate);
+  EXPECT_FALSE(sum_terms(all, *u, x, terms->now));
+}
+
+// A chain of what sums are looked through, of a few elements.
+class Chain {
+ public:
+  explicit Chain(uint64_t seed) : random_(seed) {}
+
+  std::string text() {
+    dims_.resize(1 + pick(3));
+    for (int64_t& d : dims_) d = 1 + pick(6);
+    add(fmt::format("parameter(0)"));
+    max_ = pick(2) != 0;
+    const auto steps = 2 + pick(8);
+    for (int64_t k = 0; k < steps; ++k) step();
+    std::string root = lines_.back();
+    lines_.back() = "  ROOT " + root.substr(2);
+    std::string all;
+    for (const std::string& l : lines_) all += l;
+    return entry(all);
+  }
+
+ private:
+  int64_t pick(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+  std::string shape() const {
+    std::string dims, layout;
+    for (size_t d = 0; d < dims_.size(); ++d) {
+      dims += fmt::format("{}{}", d ? "," : "", dims_[d]);
+      layout += fmt::format("{}{}", d ? "," : "", dims_.size() - 1 - d);
+    }
+    return dims_.empty() ? "f32[]" : fmt::format("f32[{}]{{{}}}", dims, layout);
+  }
+  void add(const std::string& what) {
+    name_ = fmt::format("v{}", lines_.size());
+    lines_.push_back(fmt::format("  {} = {} {}\n", name_, shape(), what));
+  }
+  void step() {
+    const auto rank = static_cast<int64_t>(dims_.size());
+    const std::string from = name_;
+    switch (pick(8)) {
+      case 0:
+      case 1: {  // reduce
+        std::string over;
+        Dims kept;
+        for (int64_t d = 0; d < rank; ++d) {
+          if (pick(2))
+            over += fmt::format("{}{}", over.empty() ? "" : ",", d);
+          else
+            kept.push_back(dims_[static_cast<size_t>(d)]);
+        }
+        dims_ = kept;
+        return add(fmt::format("reduce({}, {}), dimensions={{{}}}, to_apply={}", from, max_ ? "low" : "zero", over,
+                               max_ ? "max" : "add"));
+      }
+      case 2: {  // pad
+        if (!rank) return;
+        std::string pads;
+        for (int64_t& d : dims_) {
+          const int64_t low = pick(3), high = pick(3), inside = pick(3) / 2;
+          pads += fmt::format("{}{}_{}_{}", pads.empty() ? "" : "x", low, high, inside);
+          d += low + high + inside * (d - 1);
+        }
+        return add(fmt::format("pad({}, {}), padding={}", from, pick(4) ? (max_ ? "low" : "zero") : "one", pads));
+      }
+      case 3: {  // transpose
+        std::vector<int64_t> order(dims_.size());
+        for (size_t d = 0; d < order.size(); ++d) order[d] = static_cast<int64_t>(d);
+        std::shuffle(order.begin(), order.end(), random_);
+        Dims to;
+        std::string by;
+        for (int64_t d : order)
+          to.push_back(dims_[static_cast<size_t>(d)]), by += fmt::format("{}{}", by.empty() ? "" : ",", d);
+        dims_ = to;
+        return add(fmt::format("transpose({}), dimensions={{{}}}", from, by));
+      }
+      case 4: {  // reshape
+        int64_t n = 1;
+        for (int64_t d : dims_) n *= d;
+        dims_.clear();
+        while (n > 1) {
+          int64_t d = 2;
+          while (n % d || (d < n && pick(2))) ++d;
+          dims_.push_back(d), n /= d;
+        }
+        return add(fmt::format("reshape({})", from));
+      }
+      case 5: {  // slice
+        std::string slices;
+        for (int64_t& d : dims_) {
+          const int64_t start = pick(2) * pick(d), limit = pick(2) ? d : start + 1 + pick(d - start),
+                        stride = 1 + pick(2);
+          slices += fmt::format("{}[{}:{}:{}]", slices.empty() ? "" : ",", start, limit, stride);
+          d = (limit - start + stride - 1) / stride;
+        }
+        return add(fmt::format("slice({}), slice={{{}}}", from, slices));
+      }
+      case 6: {  // broadcast
+        if (rank > 3) return;
+        std::string onto;
+        const int64_t at = pick(rank + 1);
+        for (int64_t d = 0; d < rank; ++d) onto += fmt::format("{}{}", d ? "," : "", d + (d >= at));
+        dims_.insert(dims_.begin() + at, 1 + pick(3));
+        return add(fmt::format("broadcast({}), dimensions={{{}}}", from, onto));
+      }
+      default: {  // reverse
+        if (!rank) return;
+        return add(fmt::format("reverse({}), dimensions={{{}}}", from, pick(rank)));
+      }
+    }
+  }
+
+  std::mt19937_64 random_;
+  Dims dims_;
+  bool max_ = false;
+  std::string name_;
+  std::vector<std::string> lines_;
+};
+
+TEST(Sums, ChainsByChanceAreWhatTheEvaluatorHas) {
+  size_t sums = 0;
+  for (uint64_t seed = 0; seed < 3000; ++seed) {
+    const std::string text = Chain(seed).text();
+    SCOPED_TRACE(text);
+    const auto u = std::make_shared<Universe>();
+    const auto m = wide_module(text, u);
+    Expressions all;
+    const ExprId e = walked(all, m);
+    for (const Expr& x : all.all()) sums += x.kind == Expr::kSum;
+    const InstId p = m->comp(m->entry()).params[0];
+    Value in;
+    in.shape = m->shape_id(p);
+    const int64_t n = m->shape(p).elements_count();
+    in.data = std::make_shared<std::vector<char>>(static_cast<size_t>(n) * 8);
+    for (int64_t k = 0; k < n; ++k) {
+      const double x = std::sin(static_cast<double>(k + 1) * 37.0);
+      std::memcpy(in.data->data() + k * 8, &x, 8);
+    }
+    const Value want = Evaluator(*m).run({in});
+    ChosenElements elements(all.all(),
+                            [&](ExprId, std::span<const int64_t> at, char* out) {
+                              for (int64_t i : at) std::memcpy(out, in.bytes() + i * 8, 8), out += 8;
+                            },
+                            {});
+    const int64_t count = (*u)[want.shape].elements_count();
+    std::vector<int64_t> at;
+    for (int64_t k = 0; k < count; ++k) at.push_back(k);
+    if (at.empty()) continue;
+    const std::vector<char> got = elements.at(e, at);
+    for (int64_t k = 0; k < count; ++k) {
+      double x = 0, y = 0;
+      std::memcpy(&x, got.data() + k * 8, 8), std::memcpy(&y, want.bytes() + k * 8, 8);
+      ASSERT_TRUE(x == y || std::fabs(x - y) < 1e-9) << "element " << k << ": " << x << " for " << y;
+    }
+  }
+  EXPECT_GT(sums, 1000u);
+}
+
+}  // namespace
+}  // namespace hlo
