@@ -49,6 +49,11 @@ GemmCall::GemmCall(const Module& m, InstId call) {
   largest = flag(config, "damax_output");
 }
 
+bool GemmCall::plain() const {
+  return why.empty() && alpha_ == std::complex<double>(1) && !matrix && !bias && scales.empty() &&
+         result_scales.empty() && !aux && !largest && !relu_ && !gelu_;
+}
+
 std::complex<double> GemmCall::number_at(ElementType type, const char* at) {
   if (is_complex(type)) return load_complex(type, at);
   return is_float(type) ? load_double(type, at) : static_cast<double>(load_int(type, at));

@@ -24,6 +24,9 @@ struct GemmCall {
   bool aux = false;                           // result 1 is what goes into the activation
   bool largest = false;                       // the last result is the largest magnitude
 
+  // Is the result the products' sums and no more?
+  bool plain() const;
+
   // An element of the result: alpha · scale · sum + beta · matrix + bias; then what is stored of that.
   std::complex<double> summed(std::complex<double> sum, double scale, std::complex<double> added,
                               std::complex<double> biased) const;

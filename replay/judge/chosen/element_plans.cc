@@ -86,39 +86,6 @@ ElementPlan ChosenElements::Run::plan_view(const Expr& x, const Elements& at) {
   return p;
 }
 
-ElementPlan ChosenElements::Run::plan_sum(const Expr& x, const Elements& at) {
-  const auto kept = static_cast<ptrdiff_t>(x.kept);
-  const Dims sizes(x.view.sizes.begin(), x.view.sizes.begin() + kept),
-      over(x.view.sizes.begin() + kept, x.view.sizes.end());
-  const std::span<const int64_t> steps(x.view.steps);
-  Checked count = 1;
-  for (int64_t d : over) count *= d;
-  afford((count * static_cast<int64_t>(at->size())).capped());
-  // Term by term, so that one array holds those of all results that are taken together next.
-  std::vector<int64_t> first(at->size(), x.view.offset), list;
-  for_coordinates(*at, sizes, [&](size_t k, const Dims& c) {
-    for (size_t d = 0; d < c.size(); ++d) first[k] += c[d] * steps[d];
-  });
-  const int64_t terms = count.capped();
-  list.reserve(first.size() * static_cast<size_t>(terms));
-  for (int64_t t = 0; t < terms; ++t) {
-    int64_t place = 0, rest = t;
-    for (size_t d = over.size(); d-- > 0; rest /= over[d]) place += rest % over[d] * steps[x.kept + d];
-    for (int64_t f : first) list.push_back(f + place);
-  }
-  ElementPlan p;
-  const ElementList needed = element_list(std::move(list));
-  p.needs.push_back({0, needed});
-  p.values = [this, &x, needed, terms, n = at->size()](char* out) {
-    const ElementType type = universe()[x.shape].type;
-    std::vector<char> slices(needed->size() * static_cast<size_t>(storage_bytes(type)));
-    read_as(x.operands[0], type, *needed, slices.data());
-    slices = reduced_by_halves(x.sum, type, terms, static_cast<int64_t>(n), std::move(slices));
-    std::memcpy(out, slices.data(), slices.size());
-  };
-  return p;
-}
-
 ElementPlan ChosenElements::Run::plan_constant(const ElementOperation& o, const Elements& at) {
   LitId id = o.m.literal_id(o.x.inst);
   // The leaf of that number.

@@ -6,7 +6,7 @@
 #include "ir/base/check.h"
 #include "ir/base/hash.h"
 #include "ir/base/stack_guard.h"
-#include "replay/judge/chosen/sums.h"
+#include "ir/eval/gemm_call.h"
 
 namespace hlo {
 
@@ -147,8 +147,12 @@ ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operan
       t.id = all_.same(v), t.shape = m_.shape_id(i);
       return t;
     }
-  if (m_.op(i) == Opcode::Reduce && operands.size() == 2 && one)
-    if (std::optional<SumForm> f = sum_form(all_, m_, i, operands[0].id, operands[1].id)) return sum(i, std::move(*f));
+  const std::optional<SumForm> form = sum_form(i, operands);
+  if (form && m_.shape(i).is_array()) {
+    ExprTree t;
+    t.id = sum(i, *form), t.shape = m_.shape_id(i);
+    return t;
+  }
   std::vector<uint64_t> numbers;
   std::vector<ExprId> leaves;
   bool arrays = true;
@@ -165,6 +169,7 @@ ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operan
   return tree(
       m_.shape_id(i),
       [&](uint32_t leaf, ShapeId shape) {
+        if (form && leaf == 0) return sum(i, *form);
         Expr e;
         e.leaf = leaf, e.m = &m_, e.inst = i, e.shape = shape, e.operands = leaves;
         return add(leaf ? hash_combine(key, leaf) : key, std::move(e), i);
@@ -172,11 +177,19 @@ ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operan
       &next);
 }
 
-ExprTree ExpressionWalk::sum(InstId i, SumForm f) {
-  const ExprId of = f.sum.kind == Expr::kView ? f.sum.operands[0] : add(f.key, std::move(f.sum), i);
-  ExprTree t;
-  t.id = all_.same(ordered(all_, of, f.order, m_.shape_id(i))), t.shape = m_.shape_id(i);
-  return t;
+std::optional<SumForm> ExpressionWalk::sum_form(InstId i, const std::vector<ExprTree>& operands) const {
+  if (operands.size() < 2 || operands[0].id == kNoExpr || operands[1].id == kNoExpr) return {};
+  const ExprId first = operands[0].id, second = operands[1].id;
+  const Opcode op = m_.op(i);
+  if (op == Opcode::Reduce && operands.size() == 2) return reduction_form(all_, m_, i, first, second);
+  const bool call = op == Opcode::CustomCall && is_gemm_call(m_.u().text(m_.attrs(i).text(Attr::custom_call_target)));
+  if (op == Opcode::Dot || call) return product_form(all_, m_, i, first, second);
+  return {};
+}
+
+ExprId ExpressionWalk::sum(InstId i, const SumForm& f) {
+  const ExprId of = f.expr.kind == Expr::kView ? f.expr.operands[0] : add(f.key, f.expr, i);
+  return all_.same(ordered(all_, of, f.order, m_.shape(i).is_tuple() ? m_.shape(i).elements[0] : m_.shape_id(i)));
 }
 
 ExprTree ExpressionWalk::conditional(InstId i, const std::vector<ExprTree>& operands) {

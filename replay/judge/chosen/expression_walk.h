@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "replay/judge/chosen/expressions.h"
+#include "replay/judge/chosen/sums.h"
 #include "replay/judge/inside/canonical.h"
 
 namespace hlo {
-
-struct SumForm;
 
 struct ExprVisit {
   InstId inst;
@@ -39,7 +38,8 @@ class ExpressionWalk {
   ExprTree called(CompId c, const std::vector<ExprTree>& parameters);
   ExprTree instruction(InstId i, const std::vector<ExprTree>& operands, const std::vector<ExprTree>& parameters);
   ExprTree operation(InstId i, const std::vector<ExprTree>& operands, uint64_t salt = 0);
-  ExprTree sum(InstId i, SumForm f);
+  std::optional<SumForm> sum_form(InstId i, const std::vector<ExprTree>& operands) const;
+  ExprId sum(InstId i, const SumForm& f);
   ExprTree conditional(InstId i, const std::vector<ExprTree>& operands);
   ExprTree loop(InstId i, const std::vector<ExprTree>& operands);
   ExprTree formals(const ExprTree& init, const std::vector<bool>& handed_on, size_t* leaf,

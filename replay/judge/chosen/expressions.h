@@ -23,7 +23,7 @@ struct Expr {
     kBranch,     // operand 0 says which of the others; beyond them it is the last one. Of pred: true is the first
     kLoop,       // leaf `leaf` of the last state; operands: leaves of the first, of what a trip makes, the condition
     kView,       // elements of operand 0, see `view`
-    kSum,        // elements of operand 0 taken together by `sum`, see `view`
+    kSum,        // elements of the operands multiplied, and these taken together: see `sum`
   };
   Kind kind = kOperation;
   uint32_t leaf = 0;
@@ -33,14 +33,23 @@ struct Expr {
   ShapeId shape;                 // an array, in the universe that all stages share
   std::vector<ExprId> operands;  // of each operand of `inst` its leaves
   // Element (i0, i1, …) of `sizes` is the operand's element offset + Σ i · steps: broadcasts, transposes, slices,
-  // reversals and bitcasts, one upon the other. Of a sum: the first `kept` of these dimensions are the result's, what
-  // lies along the others is taken together.
+  // reversals and bitcasts, one upon the other.
   struct View {
     int64_t offset = 0;
     Dims sizes, steps;
   } view = {};
-  size_t kept = 0;
-  Opcode sum = Opcode::Add;  // associative, commutative; the initial value is the neutral one
+  // Of a kSum: term (i0, i1, …) is the product of its operands' elements, the first's by `view`, the others' by `more`,
+  // whose sizes are the same. The first `kept` dimensions are the result's, what lies along the others is taken
+  // together by `by`, associative and commutative, its initial value the neutral one. Of several operands that is an
+  // addition.
+  struct Sum {
+    Opcode by = Opcode::Add;
+    size_t kept = 0;
+    std::vector<View> more;
+    View order;  // of the sum's elements, as the instruction has them
+    const View& of(size_t operand, const View& first) const { return operand ? more[operand - 1] : first; }
+  };
+  std::shared_ptr<const Sum> sum = nullptr;
 };
 
 // The value of an instruction: an array or a tuple of them.

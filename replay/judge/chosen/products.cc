@@ -19,19 +19,6 @@ Shape matrix_shape(ElementType type, Dims dims) {
   return s;
 }
 
-struct ProductSide {
-  ElementType type;
-  int64_t length;
-  std::vector<char> lines;
-  size_t bytes() const { return static_cast<size_t>(length) * static_cast<size_t>(storage_bytes(type)); }
-  std::vector<char> chosen(std::span<const int64_t> which) const {
-    std::vector<char> out(which.size() * bytes());
-    for (size_t k = 0; k < which.size() && bytes(); ++k)
-      std::memcpy(out.data() + k * bytes(), lines.data() + static_cast<size_t>(which[k]) * bytes(), bytes());
-    return out;
-  }
-};
-
 void multiply(const Dims& batch, const Dims& sum, const ProductSide& l, std::span<const int64_t> l_lines,
               const ProductSide& r, std::span<const int64_t> r_lines, const Shape& result, char* out) {
   const std::vector<char> x = l.chosen(l_lines), y = r.chosen(r_lines);
@@ -84,10 +71,21 @@ Dims other_dims(const Shape& s, const Dims& a, const Dims& b) {
   return out;
 }
 
+std::vector<char> ProductSide::chosen(std::span<const int64_t> which) const {
+  std::vector<char> out(which.size() * bytes());
+  for (size_t k = 0; k < which.size() && bytes(); ++k)
+    std::memcpy(out.data() + k * bytes(), lines.data() + static_cast<size_t>(which[k]) * bytes(), bytes());
+  return out;
+}
+
 std::vector<char> summed(const ElementOperation& o, const ProductPlan& p, ElementSource& source) {
-  std::vector<char> out(p.sums_of.size() * static_cast<size_t>(storage_bytes(p.sums)));
   const ProductSide l{o.in[p.left]->type, p.length, source.read(o, p.left, *p.left_lines)},
       r{o.in[p.right]->type, p.length, source.read(o, p.right, *p.right_lines)};
+  return summed(p, l, r);
+}
+
+std::vector<char> summed(const ProductPlan& p, const ProductSide& l, const ProductSide& r) {
+  std::vector<char> out(p.sums_of.size() * static_cast<size_t>(storage_bytes(p.sums)));
   std::map<int64_t, std::vector<size_t>> groups;
   for (size_t k = 0; k < p.sums_of.size(); ++k) groups[p.sums_of[k].group].push_back(k);
   for (const auto& [group, members] : groups) multiply_group(p, members, l, r, out.data());

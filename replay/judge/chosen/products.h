@@ -18,7 +18,16 @@ struct ProductPlan {
 // Elements of the dot of operands 0 and 1. A side without batch dimensions serves all of the other's batch.
 ProductPlan dot_products(const ElementOperation& o, const DotNumbers& d, std::span<const int64_t> at,
                          ElementSource& source);
+// Elements of one side's lines, one behind the other.
+struct ProductSide {
+  ElementType type;
+  int64_t length;
+  std::vector<char> lines;
+  size_t bytes() const { return static_cast<size_t>(length) * static_cast<size_t>(storage_bytes(type)); }
+  std::vector<char> chosen(std::span<const int64_t> which) const;
+};
 // The sums, when the lines are known.
+std::vector<char> summed(const ProductPlan& p, const ProductSide& l, const ProductSide& r);
 std::vector<char> summed(const ElementOperation& o, const ProductPlan& p, ElementSource& source);
 
 // Dimensions that are counted together, in row-major order.

@@ -4,25 +4,22 @@
 #include <cmath>
 #include <numeric>
 
+#include "ir/base/checked.h"
 #include "ir/base/hash.h"
+#include "ir/eval/gemm_call.h"
+#include "ir/eval/kernels.h"
 #include "ir/literal.h"
+#include "replay/judge/chosen/terms.h"
 #include "replay/judge/inside/canonical.h"
 
 namespace hlo {
 namespace {
 
-using Part = Expressions::Part;
-
-// Reductions of reductions, views and pads that are looked through.
+// Reductions of reductions, views, pads and products that are looked through; factors of a term.
 constexpr int kMostDeep = 64;
-
-// What is being taken together: elements of `of` at offset + those of each part.
-struct Terms {
-  Opcode op = Opcode::Add;
-  ExprId of = kNoExpr;
-  int64_t offset = 0;
-  std::vector<Part> kept, over;
-};
+constexpr size_t kMostFactors = 4;
+// Terms of a sum of products' sums that is taken for one sum.
+constexpr int64_t kMostProducts = 1 << 16;
 
 InstId without_conversions(const Module& m, InstId i) {
   while (role_of(m, i) == Role::kSame) i = m.operand(i, 0);
@@ -95,212 +92,276 @@ bool is_neutral(const Expressions& all, ExprId e, Opcode op) {
   return is_neutral_integer(op, s.type, load_int(s.type, l.bytes.data()));
 }
 
-// Terms of an array as terms of what that array's elements are: `sizes` are its dimensions, `steps` where they lie.
-class Moved {
- public:
-  Moved(Dims sizes, Dims steps)
-      : sizes_(std::move(sizes)), steps_(std::move(steps)), strides_(row_major_strides(sizes_)), reach_(sizes_.size()) {
-    whole_.assign(sizes_.size(), 0);
-  }
-  // Of that dimension so many elements count, and it must be taken together as a whole.
-  void only_whole(size_t d, int64_t count) { whole_[d] = count; }
-
-  bool apply(Terms* t, int64_t offset, ExprId of) {
-    int64_t left = t->offset;
-    if (left < 0) return false;
-    for (size_t d = 0; d < sizes_.size(); ++d) {
-      reach_[d] = left / strides_[d], left %= strides_[d];
-      if (whole_[d] && reach_[d]) return false;
-      offset += reach_[d] * steps_[d];
-    }
-    std::vector<Part> kept, over;
-    for (const Part& p : t->kept)
-      if (!split(p, false, &kept)) return false;
-    for (const Part& p : t->over)
-      if (!split(p, true, &over)) return false;
-    for (size_t d = 0; d < sizes_.size(); ++d)
-      if (whole_[d] > 0 || reach_[d] >= sizes_[d]) return false;
-    t->offset = offset, t->of = of, t->kept = std::move(kept), t->over = std::move(over);
-    return true;
-  }
-
- private:
-  // One part as those that lie within one dimension each, the outermost first.
-  bool split(Part p, bool over, std::vector<Part>* to) {
-    std::vector<Part> inner_first;
-    if (p.size > 1 && p.step == 0) inner_first.push_back(p), p.size = 1;
-    while (p.size > 1) {
-      size_t d = sizes_.size();
-      while (d-- > 0)
-        if (sizes_[d] > 1 && p.step >= strides_[d] && p.step < strides_[d] * sizes_[d]) break;
-      if (d >= sizes_.size() || p.step % strides_[d]) return false;
-      const int64_t each = p.step / strides_[d];
-      int64_t here = p.size;
-      if ((p.size - 1) * each >= sizes_[d]) {
-        here = sizes_[d] / each;
-        if (sizes_[d] % each || here < 2 || p.size % here) return false;
-      }
-      reach_[d] += (here - 1) * each;
-      if (whole_[d]) {
-        // Negative: done.
-        if (!over || whole_[d] < 0 || each != 1 || here != sizes_[d]) return false;
-        inner_first.push_back({whole_[d], steps_[d]});
-        whole_[d] = -1;
-      } else {
-        inner_first.push_back({here, steps_[d] * each});
-      }
-      p.size /= here, p.step = strides_[d] * sizes_[d];
-    }
-    to->insert(to->end(), inner_first.rbegin(), inner_first.rend());
-    return true;
-  }
-
-  Dims sizes_, steps_, strides_, reach_, whole_;
-};
-
-// The largest steps first, and neighbours that run on as one; what repeats counts once where it may.
-void tidy_over(Terms* t) {
-  const bool once = t->op != Opcode::Add && t->op != Opcode::Multiply && t->op != Opcode::Xor;
-  for (Part& p : t->over)
-    if (p.step < 0) t->offset += (p.size - 1) * p.step, p.step = -p.step;
-  std::erase_if(t->over, [&](const Part& p) { return p.size == 1 || (p.step == 0 && once); });
-  std::sort(t->over.begin(), t->over.end(),
-            [](const Part& a, const Part& b) { return a.step != b.step ? a.step > b.step : a.size > b.size; });
-  std::vector<Part> joined;
-  for (const Part& p : t->over) {
-    if (!joined.empty() && p.step && joined.back().step == p.step * p.size)
-      joined.back() = {joined.back().size * p.size, p.step};
-    else if (!joined.empty() && p.step == 0 && joined.back().step == 0)
-      joined.back().size *= p.size;
-    else
-      joined.push_back(p);
-  }
-  t->over = std::move(joined);
-}
-
-bool through_pad(const Expressions& all, Terms* t) {
-  const Expr& x = all[t->of];
-  const Shape &out = x.m->u()[x.shape], &in = x.m->shape(x.m->operand(x.inst, 0));
+bool through_pad(const Expressions& all, Terms* t, size_t factor) {
+  const Expr& x = all[t->factors[factor].of];
+  const Shape &in = x.m->shape(x.m->operand(x.inst, 0)), &made = x.m->shape(x.inst);
   const auto* pads = x.m->attrs(x.inst).get<std::vector<PaddingDim>>(Attr::padding);
-  if (!pads || x.operands.size() != 2 || !is_neutral(all, x.operands[1], t->op)) return false;
-  const Shape& made = x.m->shape(x.inst);
-  if (made.dims.size() != pads->size() || made.elements_count() != out.elements_count() || !in.elements_count())
-    return false;
-  Moved moved(made.dims, row_major_strides(in.dims));
+  if (!pads || x.operands.size() != 2 || !in.elements_count()) return false;
+  const bool neutral = is_neutral(all, x.operands[1], t->by);
+  if (made.dims.size() != pads->size() || in.dims.size() != pads->size()) return false;
+  FactorMove move(made.dims, row_major_strides(in.dims), 0);
   for (size_t d = 0; d < pads->size(); ++d) {
     const PaddingDim& p = (*pads)[d];
     if (p.low < 0 || p.high < 0) return false;
-    if (made.dims[d] != in.dims[d]) moved.only_whole(d, in.dims[d]);
+    if (made.dims[d] != in.dims[d]) move.pad(d, p.low, p.interior + 1, in.dims[d], neutral);
   }
-  return moved.apply(t, 0, x.operands[0]);
+  return move.apply(t, factor, x.operands[0]);
 }
 
-bool through(const Expressions& all, Terms* t) {
-  const Expr& x = all[t->of];
-  if (x.kind == Expr::kView) return Moved(x.view.sizes, x.view.steps).apply(t, x.view.offset, x.operands[0]);
-  if (x.kind == Expr::kSum && x.sum == t->op) {
-    const auto kept = static_cast<ptrdiff_t>(x.kept);
-    const Dims sizes(x.view.sizes.begin(), x.view.sizes.begin() + kept),
-        steps(x.view.steps.begin(), x.view.steps.begin() + kept);
-    if (!Moved(sizes, steps).apply(t, x.view.offset, x.operands[0])) return false;
-    for (size_t k = x.kept; k < x.view.sizes.size(); ++k) t->over.push_back({x.view.sizes[k], x.view.steps[k]});
-    return true;
+// A factor that is a sum itself, of sums: its terms are the terms.
+bool through_sum(const Expr& x, Terms* t) {
+  const auto kept = static_cast<ptrdiff_t>(x.sum->kept);
+  const Dims sizes(x.view.sizes.begin(), x.view.sizes.begin() + kept);
+  if (t->factors.size() != 1 || x.sum->by != t->by) return false;
+  // Products of many are worth more as values of their own, for they can be drawn then.
+  Checked terms = 1;
+  for (size_t k = x.sum->kept; k < x.view.sizes.size(); ++k) terms *= x.view.sizes[k];
+  for (const Terms::Part& p : t->over) terms *= p.size;
+  if (x.operands.size() > 1 && terms.capped() > kMostProducts) return false;
+  // Each operand's own steps, all over the same indices.
+  Terms all = *t;
+  std::vector<Terms> own;
+  for (size_t f = 0; f < x.operands.size(); ++f) {
+    const Expr::View& v = x.sum->of(f, x.view);
+    own.push_back(*t);
+    FactorMove move(sizes, Dims(v.steps.begin(), v.steps.begin() + kept), v.offset);
+    if (!move.apply(&own.back(), 0, x.operands[f])) return false;
   }
-  return x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Pad && through_pad(all, t);
+  all = own[0];
+  for (size_t f = 1; f < own.size(); ++f) {
+    all.factors.push_back(own[f].factors[0]);
+    for (size_t k = 0; k < all.kept.size(); ++k) all.kept[k].steps.push_back(own[f].kept[k].steps[0]);
+    for (size_t k = 0; k < all.over.size(); ++k) all.over[k].steps.push_back(own[f].over[k].steps[0]);
+  }
+  for (size_t k = x.sum->kept; k < x.view.sizes.size(); ++k) {
+    Terms::Part p{x.view.sizes[k], {}};
+    for (size_t f = 0; f < x.operands.size(); ++f) p.steps.push_back(x.sum->of(f, x.view).steps[k]);
+    all.over.push_back(std::move(p));
+  }
+  *t = std::move(all);
+  return true;
 }
 
-void append(const std::vector<Part>& parts, Expr::View* v) {
-  for (const Part& p : parts) v->sizes.push_back(p.size), v->steps.push_back(p.step);
+// A factor that is a product: its factors.
+bool through_product(const Expr& x, Terms* t, size_t factor, ElementType type) {
+  const Shape& s = x.m->shape(x.inst);
+  if (t->by != Opcode::Add || t->factors.size() >= kMostFactors || x.operands.size() != 2 || s.type != type)
+    return false;
+  t->factors.push_back({x.operands[1], t->factors[factor].offset});
+  t->factors[factor].of = x.operands[0];
+  for (std::vector<Terms::Part>* parts : {&t->kept, &t->over})
+    for (Terms::Part& p : *parts) p.steps.push_back(p.steps[factor]);
+  const size_t places[2] = {factor, t->factors.size() - 1};
+  for (size_t k = 0; k < 2; ++k) {
+    if (x.m->shape(x.m->operand(x.inst, k)).rank() != 0 || s.rank() == 0) continue;
+    t->factors[places[k]].offset = 0;
+    for (std::vector<Terms::Part>* parts : {&t->kept, &t->over})
+      for (Terms::Part& p : *parts) p.steps[places[k]] = 0;
+  }
+  return true;
+}
+
+bool through(const Expressions& all, Terms* t, ElementType type) {
+  for (size_t f = 0; f < t->factors.size(); ++f) {
+    const Expr& x = all[t->factors[f].of];
+    if (x.kind == Expr::kView && FactorMove(x.view.sizes, x.view.steps, x.view.offset).apply(t, f, x.operands[0]))
+      return true;
+    if (x.kind == Expr::kSum && through_sum(x, t)) return true;
+    if (x.kind != Expr::kOperation) continue;
+    if (x.m->op(x.inst) == Opcode::Pad && through_pad(all, t, f)) return true;
+    if (x.m->op(x.inst) == Opcode::Multiply && through_product(x, t, f, type)) return true;
+  }
+  return false;
+}
+
+// Views of the factors over the parts.
+void write_views(const Terms& t, Expr* e, Expr::Sum* sum) {
+  e->operands.clear(), e->view = {}, sum->more.clear();
+  for (size_t f = 0; f < t.factors.size(); ++f) {
+    Expr::View v;
+    v.offset = t.factors[f].offset;
+    for (const std::vector<Terms::Part>* parts : {&t.kept, &t.over})
+      for (const Terms::Part& p : *parts) v.sizes.push_back(p.size), v.steps.push_back(p.steps[f]);
+    e->operands.push_back(t.factors[f].of);
+    if (f)
+      sum->more.push_back(std::move(v));
+    else
+      e->view = std::move(v);
+  }
+}
+
+uint64_t key_of(const Expr& e, const Expr::Sum& sum, ElementType type) {
+  uint64_t h = hash_combine(hash_combine(0x5C3A, static_cast<uint64_t>(sum.by)), static_cast<uint64_t>(type));
+  h = hash_combine(hash_combine(h, sum.kept), e.operands.size());
+  for (int64_t n : e.view.sizes) h = hash_combine(h, static_cast<uint64_t>(n));
+  for (size_t f = 0; f < e.operands.size(); ++f) {
+    const Expr::View& v = sum.of(f, e.view);
+    h = hash_combine(hash_combine(h, e.operands[f]), static_cast<uint64_t>(v.offset));
+    for (int64_t s : v.steps) h = hash_combine(h, static_cast<uint64_t>(s));
+  }
+  return h;
+}
+
+// Takes the kept ones in an order of their own, each once, and says in which the instruction has them.
+Expr::View put_in_order(Terms* t) {
+  std::vector<size_t> places;
+  auto repeats = [&](size_t k) {
+    const Dims& s = t->kept[k].steps;
+    return std::all_of(s.begin(), s.end(), [](int64_t x) { return x == 0; });
+  };
+  for (size_t k = 0; k < t->kept.size(); ++k)
+    if (!repeats(k)) places.push_back(k);
+  auto magnitude = [&](size_t k) {
+    Dims out;
+    for (int64_t s : t->kept[k].steps) out.push_back(std::abs(s));
+    return out;
+  };
+  std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) { return magnitude(a) > magnitude(b); });
+  Expr::View order;
+  for (const Terms::Part& p : t->kept) order.sizes.push_back(p.size), order.steps.push_back(0);
+  std::vector<Terms::Part> kept;
+  int64_t step = 1;
+  for (size_t k = places.size(); k-- > 0;) order.steps[places[k]] = step, step *= t->kept[places[k]].size;
+  for (size_t k : places) kept.push_back(t->kept[k]);
+  t->kept = std::move(kept);
+  return order;
+}
+
+SumForm form_of(const Expressions& all, const Module& m, InstId inst, Terms t, ShapeId shape) {
+  const ElementType type = m.u()[shape].type;
+  t.tidy();
+  for (int deep = 0; deep < kMostDeep && through(all, &t, type); ++deep) t.tidy();
+  SumForm form;
+  Expr& e = form.expr;
+  auto sum = std::make_shared<Expr::Sum>();
+  sum->by = t.by;
+  e.m = &m, e.inst = inst;
+  if (t.over.empty() && t.factors.size() == 1) {
+    write_views(t, &e, sum.get());
+    form.order = e.view, e.kind = Expr::kView;
+    return form;
+  }
+  form.order = sum->order = put_in_order(&t);
+  sum->kept = t.kept.size();
+  write_views(t, &e, sum.get());
+  Dims dims(e.view.sizes.begin(), e.view.sizes.begin() + static_cast<ptrdiff_t>(sum->kept));
+  const bool own = std::is_sorted(form.order.steps.rbegin(), form.order.steps.rend()) &&
+                   std::find(form.order.steps.begin(), form.order.steps.end(), 0) == form.order.steps.end();
+  e.kind = Expr::kSum, e.shape = own ? shape : m.u().array(type, dims);
+  form.key = key_of(e, *sum, type);
+  e.sum = std::move(sum);
+  return form;
+}
+
+// Dimensions of one operand as parts of a term; -1: not this factor's.
+void add_parts(const Shape& s, const Dims& which, size_t factor, size_t factors, std::vector<Terms::Part>* to) {
+  const Dims strides = row_major_strides(s.dims);
+  for (int64_t d : which) {
+    Terms::Part p{s.dims[static_cast<size_t>(d)], Dims(factors, 0)};
+    p.steps[factor] = strides[static_cast<size_t>(d)];
+    to->push_back(std::move(p));
+  }
+}
+
+Dims all_but(const Shape& s, const Dims& a, const Dims& b) {
+  Dims out;
+  for (int64_t d = 0; d < s.rank(); ++d)
+    if (std::find(a.begin(), a.end(), d) == a.end() && std::find(b.begin(), b.end(), d) == b.end()) out.push_back(d);
+  return out;
 }
 
 }  // namespace
 
-std::optional<SumForm> sum_form(const Expressions& all, const Module& m, InstId reduce, ExprId operand,
-                                ExprId initial) {
-  Terms t;
+std::optional<SumForm> reduction_form(const Expressions& all, const Module& m, InstId reduce, ExprId operand,
+                                      ExprId initial) {
   const Shape &in = m.shape(m.operand(reduce, 0)), &out = m.shape(reduce);
   if (!out.is_array() || !in.is_array() || !in.elements_count() || in.type != out.type) return {};
-  if (!plain_operation(m, m.called(reduce)[0], &t.op) || !is_neutral(all, initial, t.op)) return {};
-  std::vector<std::vector<Part>> parts;
-  if (!all.parts(operand, in.dims, &t.offset, &t.of, &parts)) return {};
+  Terms t;
+  if (!plain_operation(m, m.called(reduce)[0], &t.by) || !is_neutral(all, initial, t.by)) return {};
+  t.factors = {{operand, 0}};
   const Dims& over = m.attrs(reduce).ints(Attr::dimensions);
-  for (size_t d = 0; d < parts.size(); ++d) {
-    const bool goes = std::find(over.begin(), over.end(), static_cast<int64_t>(d)) != over.end();
-    std::vector<Part>& to = goes ? t.over : t.kept;
-    to.insert(to.end(), parts[d].begin(), parts[d].end());
-  }
-  tidy_over(&t);
-  for (int deep = 0; deep < kMostDeep && through(all, &t); ++deep) tidy_over(&t);
+  add_parts(in, over, 0, 1, &t.over);
+  add_parts(in, all_but(in, over, {}), 0, 1, &t.kept);
+  return form_of(all, m, reduce, std::move(t), m.shape_id(reduce));
+}
 
-  std::erase_if(t.kept, [](const Part& p) { return p.size == 1; });
-  SumForm form;
-  if (t.over.empty()) {
-    form.order.offset = t.offset;
-    append(t.kept, &form.order);
-    form.sum.kind = Expr::kView, form.sum.operands = {t.of};
-    return form;
+std::optional<SumForm> product_form(const Expressions& all, const Module& m, InstId product, ExprId left,
+                                    ExprId right) {
+  const Shape &ls = m.shape(m.operand(product, 0)), &rs = m.shape(m.operand(product, 1));
+  const AttrSet& a = m.attrs(product);
+  Dims l_batch, l_sum, r_batch, r_sum;
+  ShapeId shape = m.shape_id(product);
+  if (m.op(product) == Opcode::Dot) {
+    l_batch = a.ints(Attr::lhs_batch_dims), l_sum = a.ints(Attr::lhs_contracting_dims);
+    r_batch = a.ints(Attr::rhs_batch_dims), r_sum = a.ints(Attr::rhs_contracting_dims);
+  } else {
+    GemmCall call(m, product);
+    if (!call.plain()) return {};
+    l_batch = call.lhs_batch, l_sum = call.lhs_sum, r_batch = call.rhs_batch, r_sum = call.rhs_sum;
+    if (m.shape(product).is_tuple()) shape = m.shape(product).elements[0];
   }
-  std::vector<size_t> places(t.kept.size());
-  std::iota(places.begin(), places.end(), size_t{0});
-  std::stable_sort(places.begin(), places.end(),
-                   [&](size_t a, size_t b) { return std::abs(t.kept[a].step) > std::abs(t.kept[b].step); });
-  std::vector<Part> kept;
-  Dims steps(t.kept.size(), 0);
-  for (size_t k : places)
-    if (t.kept[k].step) kept.push_back(t.kept[k]);
-  int64_t step = 1;
-  for (size_t k = places.size(); k-- > 0;) {
-    const Part& p = t.kept[places[k]];
-    if (p.step) steps[places[k]] = step, step *= p.size;
-  }
-  for (const Part& p : t.kept) form.order.sizes.push_back(p.size);
-  form.order.steps = std::move(steps);
-  form.turned = !std::is_sorted(places.begin(), places.end()) || step != out.elements_count();
-
-  Expr& e = form.sum;
-  e.m = &m, e.inst = reduce, e.operands = {t.of}, e.sum = t.op;
-  e.kind = Expr::kSum;
-  e.view.offset = t.offset;
-  append(kept, &e.view);
-  Dims dims = e.view.sizes;
-  e.kept = kept.size();
-  append(t.over, &e.view);
-  e.shape = form.turned ? m.u().array(out.type, dims) : m.shape_id(reduce);
-  form.key = hash_combine(hash_combine(0x5C3A, static_cast<uint64_t>(t.op)), t.of);
-  form.key = hash_combine(hash_combine(form.key, static_cast<uint64_t>(t.offset)), e.kept);
-  for (size_t k = 0; k < e.view.sizes.size(); ++k)
-    form.key = hash_combine(hash_combine(form.key, static_cast<uint64_t>(e.view.sizes[k])),
-                            static_cast<uint64_t>(e.view.steps[k]));
-  return form;
+  const Shape& out = m.u()[shape];
+  if (!out.is_array() || !ls.is_array() || !rs.is_array() || out.type == ElementType::Pred || !out.elements_count() ||
+      !ls.elements_count() || !rs.elements_count() || l_sum.size() != r_sum.size() || l_batch.size() != r_batch.size())
+    return {};
+  Terms t;
+  t.factors = {{left, 0}, {right, 0}};
+  auto both = [&](const Dims& l, const Dims& r, std::vector<Terms::Part>* to) {
+    const size_t first = to->size();
+    add_parts(ls, l, 0, 2, to);
+    const Dims strides = row_major_strides(rs.dims);
+    for (size_t k = 0; k < r.size(); ++k) {
+      if (rs.dims[static_cast<size_t>(r[k])] != (*to)[first + k].size) return false;
+      (*to)[first + k].steps[1] = strides[static_cast<size_t>(r[k])];
+    }
+    return true;
+  };
+  if (!both(l_batch, r_batch, &t.kept) || !both(l_sum, r_sum, &t.over)) return {};
+  add_parts(ls, all_but(ls, l_batch, l_sum), 0, 2, &t.kept);
+  add_parts(rs, all_but(rs, r_batch, r_sum), 1, 2, &t.kept);
+  int64_t count = 1;
+  for (const Terms::Part& p : t.kept) count *= p.size;
+  if (count != out.elements_count()) return {};
+  return form_of(all, m, product, std::move(t), shape);
 }
 
 ExprId ordered(Expressions& all, ExprId of, const Expr::View& order, ShapeId shape) {
   Terms t;
-  t.of = of, t.offset = order.offset;
-  for (size_t k = 0; k < order.sizes.size(); ++k) t.kept.push_back({order.sizes[k], order.steps[k]});
+  t.factors = {{of, order.offset}};
+  for (size_t k = 0; k < order.sizes.size(); ++k) t.kept.push_back({order.sizes[k], {order.steps[k]}});
   const Expr& x = all[of];
-  if (x.kind != Expr::kView || !Moved(x.view.sizes, x.view.steps).apply(&t, x.view.offset, x.operands[0]))
+  if (x.kind != Expr::kView || !FactorMove(x.view.sizes, x.view.steps, x.view.offset).apply(&t, 0, x.operands[0]))
     return all.view(of, order, shape);
-  Expr::View v;
-  v.offset = t.offset;
-  append(t.kept, &v);
-  return all.view(t.of, std::move(v), shape);
+  Expr e;
+  Expr::Sum none;
+  write_views(t, &e, &none);
+  return all.view(t.factors[0].of, std::move(e.view), shape);
 }
 
 std::optional<SumTerms> sum_terms(Expressions& all, Universe& u, ExprId now, ExprId before) {
   const ExprId ids[2] = {now, before};
-  ExprId views[2];
+  ExprId terms[2];
   Dims dims;
   for (int side = 0; side < 2; ++side) {
-    const Expr x = all[ids[side]];
-    if (x.kind != Expr::kSum || x.sum != all[now].sum) return {};
+    Expr x = all[ids[side]];
+    if (x.kind != Expr::kSum || x.sum->kept == x.view.sizes.size() || x.sum->by != all[now].sum->by) return {};
     Dims own{1, 1};
-    for (size_t k = 0; k < x.view.sizes.size(); ++k) own[k < x.kept ? 0 : 1] *= x.view.sizes[k];
+    for (size_t k = 0; k < x.view.sizes.size(); ++k) own[k < x.sum->kept ? 0 : 1] *= x.view.sizes[k];
     if (side && own != dims) return {};
     dims = own;
-    views[side] = all.view(x.operands[0], x.view, u.array(u[x.shape].type, own));
+    const ElementType type = u[x.shape].type;
+    x.shape = u.array(type, own);
+    if (x.operands.size() == 1) {
+      terms[side] = all.view(x.operands[0], x.view, x.shape);
+      continue;
+    }
+    auto sum = std::make_shared<Expr::Sum>(*x.sum);
+    sum->kept = x.view.sizes.size();
+    const uint64_t key = key_of(x, *sum, type);
+    x.sum = std::move(sum);
+    terms[side] = all.find_or_add(key, std::move(x));
   }
-  return SumTerms{views[0], views[1], dims};
+  return SumTerms{terms[0], terms[1], dims};
 }
 
 }  // namespace hlo

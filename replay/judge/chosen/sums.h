@@ -1,5 +1,5 @@
-// Reductions written in one way: what a plain one takes together, through reductions of reductions, elements that were
-// moved, and neutral padding.
+// Reductions and products written in one way: what a plain one takes together, through reductions of reductions,
+// elements that were moved, neutral padding, and products of two values that are summed.
 #pragma once
 #include <optional>
 
@@ -7,23 +7,25 @@
 
 namespace hlo {
 
-// A reduction as the sum that it is, and what the instruction makes of that: the sum's elements in the order of its own
-// dimensions, repeated where they are alike.
+// A reduction or a product as the sum that it is, and what the instruction makes of that: the sum's elements in the
+// order of its own dimensions, repeated where they are alike.
 struct SumForm {
-  Expr sum;          // kSum, the largest steps first; kView: nothing is taken together, `order` is of its operand
+  Expr expr;         // kSum, the largest steps first; kView: nothing is taken together, `order` is of its operand
   uint64_t key = 0;  // of Expressions::find_or_add
   Expr::View order;
-  bool turned = false;  // other elements or another order than the sum's own
 };
 
 // reduce(operand, initial) by a plain operation whose order does not count, from its neutral element; none where it is
 // no such one, or where its elements lie in no order that steps can say.
-std::optional<SumForm> sum_form(const Expressions& all, const Module& m, InstId reduce, ExprId operand, ExprId initial);
+std::optional<SumForm> reduction_form(const Expressions& all, const Module& m, InstId reduce, ExprId operand,
+                                      ExprId initial);
+// A dot, or cuBLAS's product with nothing done to its sums; `leaf` 0 of what it gives.
+std::optional<SumForm> product_form(const Expressions& all, const Module& m, InstId product, ExprId left, ExprId right);
 
 // Elements of `of`, itself a view or not, in that order.
 ExprId ordered(Expressions& all, ExprId of, const Expr::View& order, ShapeId shape);
 
-// Of two sums by the same operation over as many elements each: the terms of each, as [results, terms]. None otherwise.
+// Of two sums by the same operation over as many terms each: the terms of each, as [results, terms]. None otherwise.
 struct SumTerms {
   ExprId now, before;
   Dims dims;
