@@ -6,6 +6,7 @@
 #include "ir/base/check.h"
 #include "ir/base/hash.h"
 #include "ir/base/stack_guard.h"
+#include "ir/eval/evaluator.h"
 #include "ir/eval/gemm_call.h"
 
 namespace hlo {
@@ -133,6 +134,9 @@ ExprTree ExpressionWalk::instruction(InstId i, const std::vector<ExprTree>& oper
     case Role::kOperation:
       break;
   }
+  const bool marked = m_.op(i) == Opcode::CustomCall && operands.size() == 1 &&
+                      is_mark(m_.u().text(m_.attrs(i).text(Attr::custom_call_target)));
+  if (marked && m_.u().compatible(m_.shape_id(m_.operand(i, 0)), shape)) return in_shape(operands[0]);
   return operation(i, operands);
 }
 
@@ -161,7 +165,9 @@ ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operan
   if (!arrays || !canonical_.by_elements(i, numbers, &key)) {
     numbers.clear();
     for (const ExprTree& t : operands) numbers.push_back(hash(t));
-    key = canonical_.combined(i, numbers);
+    // A library's scratch is no value: what a call gives besides does not count, its own arrays do, below.
+    key = m_.op(i) == Opcode::CustomCall ? canonical_.library_call(i) : canonical_.combined(i, numbers);
+    for (uint64_t n : numbers) key = hash_combine(key, n);
     for (CompId c : m_.called(i)) key = hash_combine(key, canonical_.computation(c));
   }
   if (salt) key = hash_combine(key, salt);
@@ -172,7 +178,9 @@ ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operan
         if (form && leaf == 0) return sum(i, *form);
         Expr e;
         e.leaf = leaf, e.m = &m_, e.inst = i, e.shape = shape, e.operands = leaves;
-        return add(leaf ? hash_combine(key, leaf) : key, std::move(e), i);
+        uint64_t own = leaf ? hash_combine(key, leaf) : key;
+        if (m_.op(i) == Opcode::CustomCall) own = Canonical::operand_of(m_.u(), own, shape);
+        return add(own, std::move(e), i);
       },
       &next);
 }

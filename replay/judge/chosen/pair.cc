@@ -95,6 +95,7 @@ ExprId ByElements::Pair::met(ExprId e, InstId by) {
   if (shape.elements_count() == 0 || s_.spent >= s_.options.most_in_all) return e;
   const std::vector<Counterpart> named = of_name(e, by);
   auto unsure = [&](std::string why) {
+    why_[e] = why;
     if (named.empty()) return e;
     Assumed a{e, named[0].e, std::string(wide_->inst_name(by)), std::move(why)};
     if (assuming_ && may_assume(e, a.before)) return assume(std::move(a));
@@ -104,12 +105,12 @@ ExprId ByElements::Pair::met(ExprId e, InstId by) {
   if (x.kind == Expr::kLoop) return unsure("a loop whose trips compute in another way");
   Set leaves;
   if (!known_leaves(e, &leaves)) return unsure("it is made of what has no elements of its own");
-  if (in_vain_ > kMostInVain) return e;
+  if (in_vain_ > kMostInVain) return why_[e] = "too much before it was not compared", e;
   std::vector<ExprId> with;
   for (const Counterpart& c : named) with.push_back(c.e);
   for (ExprId c : near(e, leaves))
     if (with.size() < kMostTried && std::find(with.begin(), with.end(), c) == with.end()) with.push_back(c);
-  if (with.empty()) return e;
+  if (with.empty()) return why_[e] = "nothing of the stage before is like it", e;
   ExprId same = kNoExpr;
   ElementsFinding f;
   unsure_.clear();
@@ -257,6 +258,23 @@ void ByElements::Pair::count(const ExprStage& now, ElementsStage* out) {
   }
   out->values = seen.size(), out->changed = changed.size();
   for (ExprId e : changed) out->compared += !open.contains(e) && !assumed.contains(e);
+  if (out->compared < out->changed) out->not_compared = first_open(now, open);
+}
+
+std::string ByElements::Pair::first_open(const ExprStage& now, const Set& open) {
+  for (const ExprVisit& v : now.visits) {
+    std::vector<ExprId> ids;
+    v.value.leaves(&ids);
+    for (ExprId e : ids) {
+      if (!open.contains(e)) continue;
+      const std::vector<ExprId>& o = s_.all[e].operands;
+      if (std::any_of(o.begin(), o.end(), [&](ExprId x) { return open.contains(x); })) continue;
+      auto why = why_.find(e);
+      return fmt::format("{}{}{}", wide_->inst_name(v.inst), why == why_.end() || why->second.empty() ? "" : ": ",
+                         why == why_.end() ? "" : why->second);
+    }
+  }
+  return "";
 }
 
 // First with what can be compared alone. Where that leaves the verdict open, what cannot be is taken for what has its

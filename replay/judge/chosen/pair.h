@@ -105,6 +105,8 @@ class ByElements::Pair {
   bool alike(const Sampled& a, const Sampled& b, size_t* where) const;
   ExprId permuted(ExprId e, ExprId with, const Dims& from, const Dims& to, const ExprSet& cut);
   void count(const ExprStage& now, ElementsStage* out);
+  // The first of the open ones that is made of none of them, and why.
+  std::string first_open(const ExprStage& now, const ExprSet& open);
   std::string name(ExprId e) const;
 
   State& s_;
@@ -118,6 +120,7 @@ class ByElements::Pair {
   size_t known_ = 0;      // expressions that there were before this stage
   size_t in_vain_ = 0;
   std::string unsure_;
+  std::unordered_map<ExprId, std::string> why_;  // of what was not compared
 };
 
 }  // namespace hlo

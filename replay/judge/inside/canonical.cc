@@ -18,6 +18,28 @@ Fingerprints::Options fingerprint_options(bool layouts) {
 
 // A library call's configuration without what says how, or when, and not what it computes: the autotuner fills that in
 // (xla/service/gpu/backend_configs.proto).
+// Where it says no more than what is so without it: protos leave that out, or write it, as they please.
+bool is_default(const BackendConfig& c) {
+  return c.is_null() || (c.is_boolean() && !c.get<bool>()) || (c.is_number() && c.get<double>() == 0) ||
+         (c.is_string() && c.get_ref<const std::string&>().empty()) || ((c.is_array() || c.is_object()) && c.empty());
+}
+
+// Numbers are one however they are written, members that say nothing go.
+void leave_out_defaults(BackendConfig* c) {
+  if (c->is_number()) *c = c->get<double>();
+  if (c->is_string()) {
+    // 64-bit integers are texts in a proto's JSON.
+    const std::string& text = c->get_ref<const std::string&>();
+    const bool digits = !text.empty() && text.size() < 16 && text.find_first_not_of("0123456789") == std::string::npos;
+    if (digits) *c = static_cast<double>(std::stoll(text));
+  }
+  if (!c->is_structured()) return;
+  check_stack("a backend_config is nested");
+  for (BackendConfig& member : *c) leave_out_defaults(&member);
+  if (!c->is_object()) return;
+  for (auto at = c->begin(); at != c->end();) at = is_default(*at) ? c->erase(at) : std::next(at);
+}
+
 uint64_t configured(std::string_view text) {
   BackendConfig config = BackendConfig::parse(text, nullptr, false);
   if (!config.is_object()) return hash_bytes(text);
@@ -30,6 +52,7 @@ uint64_t configured(std::string_view text) {
   strip(config);
   for (const char* part : {"cudnn_conv_backend_config", "gemm_backend_config", "cudnn_fmha_backend_config"})
     if (auto at = config.find(part); at != config.end() && at->is_object()) strip(*at);
+  leave_out_defaults(&config);
   return hash_bytes(config.dump());
 }
 
