@@ -399,6 +399,13 @@ std::vector<ExprId> ByElements::Pair::near(ExprId e, const Set& leaves) {
       if (comparable(e, r)) out.push_back(r);
     }
   }
+  // Those of its own kind cost no more than it does.
+  auto alike = [&](ExprId c) {
+    const Expr &x = s_.all[e], &y = s_.all[c];
+    if (x.kind != y.kind) return false;
+    return x.kind != Expr::kOperation || x.m->op(x.inst) == y.m->op(y.inst);
+  };
+  std::stable_partition(out.begin(), out.end(), alike);
   return out;
 }
 
