@@ -230,7 +230,7 @@ void add_debug_commands(CLI::App& app, int* code) {
       "Examples:\n"
       "  hlo-replay step model.hlo\n"
       "  printf 'until algsimp\\nnotes\\ndiff\\nexec\\n' | hlo-replay step model.hlo\n"
-      "  hlo-replay step out:0007 --from=reshape-mover            go on from a stage, edited or not\n"
+      "  hlo-replay step out:1:7 --from=reshape-mover             go on from a stage, edited or not\n"
       "help at its prompt lists the commands.");
   c->add_option("FILE", step.file, "module or stage")->required();
   c->add_option("--pipeline", step.pipeline, "xla-2019 or xla-gpu (that of the module's time)");
