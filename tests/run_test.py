@@ -147,6 +147,28 @@ with tempfile.TemporaryDirectory() as directory:
     code, out, err = run("bisect", f"{dump}:eval")
     expect("bisect names the stage of that module", code == 1 and "0003" in out and "priority-fusion" in out, out + err)
 
+    # bisect over a run: the largest module first, like ones once.
+    several = tmp / "several"
+    several.mkdir()
+    for number, name, rows, stages in ((1, "jit_a", 8, (0, 1)), (2, "jit_big", 8, (0, 0)), (3, "jit_c", 8, (0, 1)), (4, "jit_d", 9, (0, 1))):
+        for k, file in zip(stages, ("before_optimizations", "0001.simplification.after_algsimp.before_dce")):
+            text = stage(name, rows, k)
+            if number == 2:
+                text = text.replace("  n = ", "  more = f32[8,256]{1,0} negate(m)\n  n = ")
+            (several / f"module_{number:04}.{name}.{file}.txt").write_text(text)
+    code, out, err = run("bisect", several, "--json")
+    told = json.loads(out)
+    expect("the order of bisect", code == 0 and [o["number"] for o in told["order"]] == [2, 1, 3, 4], (code, told["order"], err))
+    expect("like ones are judged once", [o["like"] for o in told["order"]] == [None, None, 1, None] and [m["module"] for m in told["modules"]] == ["jit_big", "jit_a", "jit_d"] and
+           {o["outcome"] for o in told["order"]} == {"nothing found"}, told["order"])
+    code, out, err = run("bisect", several)
+    expect("...and told", code == 0 and "module 0003 jit_c: as module 0001" in out and out.index("module 0002") < out.index("module 0001 "), out)
+    code, out, err = run("bisect", several, "--time-limit=0.000001")
+    expect("a time limit tells what was judged", code == 2 and "not begun" in out, (code, out, err))
+    code, out, err = run("bisect", several, "--time-limit=0.000001", "--json")
+    told = json.loads(out)
+    expect("...as JSON", code == 2 and {o["outcome"] for o in told["order"]} <= {"stopped", "not begun"} and "nothing found" not in told["verdict"], (code, out, err))
+
     # Over the whole run: one module that cannot be read does not stop the others.
     for command in ("memory", "cost"):
         code, out, err = run(command, dump)

@@ -46,7 +46,7 @@ const ExecutorInfo& checked_executor(const RunArgs& a) {
 
 InputOptions input_options(const RunArgs& a) {
   InputOptions o;
-  o.seed = a.seed, o.positive = a.scheme == "positive", o.file = a.inputs, o.label = a.file;
+  o.seed = a.seed, o.positive = a.scheme == "positive", o.file = a.inputs, o.label = o.place = a.file;
   o.fit = a.fit, o.unique_keys = a.unique_keys, o.fill_elided = a.fill_elided;
   return o;
 }
