@@ -1,9 +1,6 @@
 // bisect: the pass, then the rewrite, that turns good into bad.
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <map>
 
 #include "ir/base/hash.h"
@@ -12,8 +9,6 @@
 #include "ir/eval/compare.h"
 #include "ir/eval/inputs.h"
 #include "ir/eval/spare_arrays.h"
-#include "ir/print.h"
-#include "passes/pipelines.h"
 #include "replay/cli/bisect_report.h"
 #include "replay/cli/json_output.h"
 #include "replay/judge/elided.h"
@@ -29,7 +24,6 @@
 #include "replay/record/run.h"
 
 namespace hlo {
-namespace fs = std::filesystem;
 namespace {
 
 // Modules larger than that are looked at with one set of inputs.
@@ -129,15 +123,26 @@ class FolderBisection {
   Bisection part() {
     by_elements_ = a_.looks_inside() && a_.backend == "evaluator" && (a_.elements || too_large_to_run(*first_));
     Bisection b;
+    Json at_elements;  // what they told, where the stages are run after all
     if (by_elements_) b = look_at_elements();
     if (by_elements_ && !a_.elements && !decided(b) && bytes_inside(*first_) <= available_memory().bytes / 2) {
-      by_elements_ = false, told_.erase("elements"), so_far_.clear();
+      by_elements_ = false, at_elements = told_["elements"], told_.erase("elements");
       complain("note: chosen elements do not decide every stage: they are run, which may take long");
     }
     if (!by_elements_) {
       if (a_.by_running() && !a_.looks_inside()) check_supported(*first_);
       if (a_.by_running()) session_ = std::make_unique<Session>(*first_, inputs_);
-      b = search_all();
+      Bisection run;
+      try {
+        run = search_all();
+      } catch (const Failure&) {
+        if (!interrupted() || at_elements.is_null()) throw;
+        run.outcome = Bisection::kStopped;
+      }
+      if (run.outcome == Bisection::kStopped && !at_elements.is_null())
+        by_elements_ = true, told_["elements"] = at_elements, told_.erase("inside"), told_.erase("inputs");
+      else
+        b = std::move(run);
     }
     return b;
   }
