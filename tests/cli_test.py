@@ -536,17 +536,17 @@ ENTRY main {
 
     code, text, err = run(out)
     expect("folder", code == 0 and "replayed through xla-2019" in text, err)
-    for stage in ("0002", "before_optimizations", "before_opt", "after_optimizations"):
+    for stage in ("1:0002", "before_optimizations", "before_opt", "after_optimizations"):
         code, text, err = run("print", f"{out}:{stage}")
         expect("stage as input", code == 0 and text.startswith("HloModule"), (stage, err))
     for stage in ("simplification.after_algsimp", "algsimp"):
         code, text, err = run("print", f"{out}:{stage}")
         expect("never the first of several stages", code == 2 and "fits" in err and f"{out}:0002" in err and f"{out}:0004" in err, (stage, err))
-    code, text, err = run("print", f"{out}:9999")
+    code, text, err = run("print", f"{out}:1:9999")
     expect("no such stage", code == 2 and "has no stage" in err, err)
-    code, text, err = run("diff", f"{out}:0001", f"{out}:0002")
+    code, text, err = run("diff", f"{out}:1:0001", f"{out}:1:0002")
     expect("diff of two stages", code == 1 and text.strip().splitlines()[-1].startswith("different:"), text[-200:])
-    code, text, err = run("diff", f"{out}:0001", f"{out}:0001")
+    code, text, err = run("diff", f"{out}:1:1", f"{out}:1:1")
     expect("diff of one stage", code == 0 and text.strip() == "same", text)
     code, text, err = run("diff", out, out)
     expect("diff of folders", code == 0, text)
@@ -602,7 +602,7 @@ ENTRY main {
     # Another operation of the same name is another instruction.
     expect("xla folder", code == 0 and change and (change[0]["added"], change[0]["removed"], change[0]["modified"]) == (1, 1, 0), text)
     expect("damaged stage is told", "0003" in json.loads(text)["modules"][0]["problems"][0], text)
-    code, text, err = run("exec", f"{dump}:0002")
+    code, text, err = run("exec", f"{dump}:3:0002")
     expect("exec of an imported stage", code == 0, err)
     # What TensorFlow wrote in 2018: graphs in a row, and the console's words about them.
     graphs = tmp / "graphs"
@@ -622,7 +622,7 @@ ENTRY main {
     code, text, err = run("view", graphs, "-o", tmp / "graphs.view")
     expect("pages of graphs", code == 0 and "<svg" in (tmp / "graphs.view" / "hlo_graph_2.html").read_text() and
            "hlo_graph_2.html" in (tmp / "graphs.view" / "index.html").read_text(), err)
-    code, text, err = run("exec", f"{graphs}:0001")
+    code, text, err = run("exec", f"{graphs}:1:0001")
     expect("a graph does not run", code == 2 and "only a graph" in err, err)
     mine = tmp / "mine.txt"
     mine.write_text("days of work\n")

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Constants that a dump elides (`{...}`): bisect gives them values that hold through all stages.  elided_test.py HLO_REPLAY SOURCE_FOLDER"""
+import json
 import pathlib
 import tempfile
 
-from command_line import bisect_stages, expect, finish
+from command_line import bisect_stages, expect, finish, run
 
 
 def bisect(tmp, name, stages, *more):
@@ -83,6 +84,68 @@ with tempfile.TemporaryDirectory() as tmp:
     nowhere = FOLDED.replace("multiply(%p, %constant.7)", "subtract(%p, %constant.7)").replace("%multiply.3 =", "%subtract.8 =")
     code, j = bisect(tmp, "nowhere", [("", entry(P, "ROOT %negate.1 = f32[4,6]{1,0} negate(%p)")), ("algsimp", nowhere)])
     expect("what nothing tells is not judged", code != 1 and "no bad stage" not in j["verdict"] and j["not_judged"] == 1, (code, j))
+
+    # What a pass made of made-up values is no fault of its; what comes behind it is judged from there on.
+    begin = entry(P, "%constant.1 = f32[4,6]{1,0} constant({...})", "%constant.2 = f32[4,6]{1,0} constant({...})", "%subtract.3 = f32[4,6]{1,0} subtract(%p, %constant.1)",
+                  "ROOT %add.5 = f32[4,6]{1,0} add(%subtract.3, %constant.2)")
+    lost = entry(P, "%constant.9 = f32[4,6]{1,0} constant({...})", "ROOT %add.6 = f32[4,6]{1,0} add(%p, %constant.9)")
+    moved = entry(P, "%constant.9 = f32[4,6]{1,0} constant({...})", "ROOT %add.7 = f32[4,6]{1,0} add(%constant.9, %p)")
+    bad = entry(P, "%constant.9 = f32[4,6]{1,0} constant({...})", "ROOT %multiply.7 = f32[4,6]{1,0} multiply(%constant.9, %p)")
+    code, j = bisect(tmp, "lost_elements", [("", begin), ("cse", begin), ("simplify-while-loops", lost)], "--elements")
+    expect("...nor at chosen elements", code == 2 and j["found"] is False, (code, j["verdict"]))
+    for more in ([], ["--outputs-only"]):
+        way = " ".join(more)
+        code, j = bisect(tmp, "lost" + way, [("", begin), ("cse", begin), ("simplify-while-loops", lost), ("algsimp", moved), ("dce", moved)], *more)
+        expect(f"a folded constant accuses nobody {way}", code == 2 and j["found"] is False and j["judged"] == 4 and j["not_judged"] == 1 and
+               "constant.9" in j["unknown"][0]["why"] and j["unknown"][0]["stage"].startswith("0002"), (code, j["verdict"]))
+        code, j = bisect(tmp, "behind" + way, [("", begin), ("cse", begin), ("simplify-while-loops", lost), ("algsimp", bad)], *more)
+        expect(f"a fault behind it is named {way}", code == 1 and j["pass"] == "algsimp" and j["bad"].startswith("0003") and j["good"].startswith("0002"), (code, j.get("guilty"), j["verdict"]))
+    small = entry("%p = f32[] parameter(0)", "%constant.1 = f32[40]{0} constant({...})", "%slice.2 = f32[1]{0} slice(%constant.1), slice={[3:4]}",
+                  "%reshape.3 = f32[] reshape(%slice.2)", "ROOT %multiply.4 = f32[] multiply(%p, %reshape.3)", parameters="p: f32[]", result="f32[]")
+    folded = entry("%p = f32[] parameter(0)", "%constant.5 = f32[] constant(17.5)", "ROOT %multiply.4 = f32[] multiply(%p, %constant.5)", parameters="p: f32[]", result="f32[]")
+    code, j = bisect(tmp, "small", [("", small), ("constant_folding", folded), ("dce", folded)])
+    expect("nor does a small one", code == 2 and j["not_judged"] == 1 and "constant.5" in j["unknown"][0]["why"], (code, j["verdict"]))
+    code, j = bisect(tmp, "small_bad", [("", small), ("constant_folding", folded), ("algsimp", folded.replace("multiply(%p", "subtract(%p"))])
+    expect("a fault behind a small one", code == 1 and j["pass"] == "algsimp", (code, j["verdict"]))
+
+    # Values that the dump has elsewhere.
+    whole = ", ".join("{" + ", ".join(str(6 * r + c + 1) for c in range(4)) + "}" for r in range(6))
+    plain = pathlib.Path(tmp) / "plain.hlo"
+    plain.write_text("HloModule m\n\n" + START.replace("{...}", "{" + whole + "}"))
+    flat = [6 * r + c + 1 for c in range(4) for r in range(6)]
+    true_fold = FOLDED.replace("{...}", "{" + ", ".join("{" + ", ".join(map(str, flat[6 * r:6 * r + 6])) + "}" for r in range(4)) + "}")
+
+    def with_values(name, stages, beside):
+        folder = pathlib.Path(tmp) / name
+        folder.mkdir()
+        for n, (made_by, text) in enumerate(stages):
+            file = "before_optimizations" if n == 0 else f"{n:04}.simplification.after_{made_by}.before_next"
+            (folder / f"module_0000.m.{file}.txt").write_text("HloModule m\n\n" + text)
+        code, out, err = run("convert", plain, folder / beside)
+        expect("converted", code == 0, err)
+        return folder
+    for beside in ("module_0000.m.before_optimizations.hlo.pb", "module_0000.m.hlo_unoptimized_snapshot.pb"):
+        folder = with_values("own_" + beside, [("", START), ("constant_folding", true_fold), ("dce", FOLDED)], beside)
+        code, out, err = run("bisect", folder, "--json")
+        j = json.loads(out)
+        expect(f"own values from {beside}", code == 0 and "no bad stage" in j["verdict"] and beside in (j["elided"] or "") and "made up" not in j["elided"], (code, j["verdict"], j["elided"], err))
+        stage = f"{folder}:0:before_optimizations"
+        code, out, err = run("exec", stage, f"--compare-with={plain}")
+        expect("exec takes them", code == 0 and beside in err and "made up" not in err, (code, out, err))
+        code, out, err = run("diff", "--run", stage, plain)
+        expect("diff --run takes them", code == 0 and beside in err, (code, out, err))
+        code, out, err = run("exec", stage, "--json", "--fill-elided=refuse")
+        told = json.loads(out)["elided_constants"][0]
+        expect("exec says so", code == 0 and beside in told["own"] and told["constants"] == 0, (code, told, err))
+        code, out, err = run("isolate", stage)
+        expect("isolate takes them", beside in err and "made up" not in err, (code, err))
+    (folder / "module_0000.m.before_optimizations.hlo.pb").write_bytes(b"\x0a\xff\xff\xff\x7fno proto")
+    (folder / beside).unlink()
+    code, out, err = run("bisect", folder, "--json")
+    j = json.loads(out)
+    expect("a damaged file is told", "before_optimizations.hlo.pb:" in (j["elided"] or "") and "made up" in j["elided"] and code == 2, (code, j["elided"], err))
+    code, j = bisect(tmp, "later", [("", START.replace("{...}", "{" + whole + "}")), ("dce", START)])
+    expect("stage 0 has it whole", code == 0 and "no bad stage" in j["verdict"] and "earlier ones" in (j["elided"] or ""), (code, j["verdict"], j["elided"]))
 
     code, j = bisect(tmp, "lookup", [("", LOOKUP), ("algsimp", LOOKUP.replace("slice_sizes={1,6}", "slice_sizes={1,6}, indices_are_sorted=false"))])
     expect("indices", code == 0 and "no bad stage" in j["verdict"], j["verdict"])

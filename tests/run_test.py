@@ -2,9 +2,10 @@
 """A folder of many modules as one run: how a module and a stage are named, and that every command takes them so."""
 import json
 import pathlib
+import subprocess
 import tempfile
 
-from command_line import data, expect, finish, page_files, run
+from command_line import data, expect, finish, page_files, run, tool
 
 TABLES = """
 FileNames
@@ -146,6 +147,28 @@ with tempfile.TemporaryDirectory() as directory:
     code, out, err = run("bisect", f"{dump}:eval")
     expect("bisect names the stage of that module", code == 1 and "0003" in out and "priority-fusion" in out, out + err)
 
+    # bisect over a run: the largest module first, like ones once.
+    several = tmp / "several"
+    several.mkdir()
+    for number, name, rows, stages in ((1, "jit_a", 8, (0, 1)), (2, "jit_big", 8, (0, 0)), (3, "jit_c", 8, (0, 1)), (4, "jit_d", 9, (0, 1))):
+        for k, file in zip(stages, ("before_optimizations", "0001.simplification.after_algsimp.before_dce")):
+            text = stage(name, rows, k)
+            if number == 2:
+                text = text.replace("  n = ", "  more = f32[8,256]{1,0} negate(m)\n  n = ")
+            (several / f"module_{number:04}.{name}.{file}.txt").write_text(text)
+    code, out, err = run("bisect", several, "--json")
+    told = json.loads(out)
+    expect("the order of bisect", code == 0 and [o["number"] for o in told["order"]] == [2, 1, 3, 4], (code, told["order"], err))
+    expect("like ones are judged once", [o["like"] for o in told["order"]] == [None, None, 1, None] and [m["module"] for m in told["modules"]] == ["jit_big", "jit_a", "jit_d"] and
+           {o["outcome"] for o in told["order"]} == {"nothing found"}, told["order"])
+    code, out, err = run("bisect", several)
+    expect("...and told", code == 0 and "module 0003 jit_c: as module 0001" in out and out.index("module 0002") < out.index("module 0001 "), out)
+    code, out, err = run("bisect", several, "--time-limit=0.000001")
+    expect("a time limit tells what was judged", code == 2 and "not begun" in out, (code, out, err))
+    code, out, err = run("bisect", several, "--time-limit=0.000001", "--json")
+    told = json.loads(out)
+    expect("...as JSON", code == 2 and {o["outcome"] for o in told["order"]} <= {"stopped", "not begun"} and "nothing found" not in told["verdict"], (code, out, err))
+
     # Over the whole run: one module that cannot be read does not stop the others.
     for command in ("memory", "cost"):
         code, out, err = run(command, dump)
@@ -185,16 +208,62 @@ with tempfile.TemporaryDirectory() as directory:
     code, out, err = run(f"{dump}:58")
     expect("a module whose last stage is damaged", code == 0 and "cannot be read" in out and "priority-fusion" in out, out + err)
 
-    # A folder of one module: DIR:STAGE as ever, DIR:MODULE:STAGE, too.
+    # Digits are a number, never a part of a name.
+    ambiguous(f"{dump}:25:1", "no module '25'")
+
+    # A folder of one module: DIR:MODULE:STAGE, by name DIR:STAGE, too.
     single = tmp / "single"
     single.mkdir()
     write_module(single, 7, "jit_f", 16)
-    for spec in ("algsimp", "1", "0001", "f:1", "7:1", "jit_f:algsimp", "before_optimizations", "sm_9.0_gpu_after", "after_optimizations"):
+    for spec in ("algsimp", "f:1", "7:1", "0007:0001", "jit_f:algsimp", "before_optimizations", "sm_9.0_gpu_after", "after_optimizations"):
         code, out, err = run("print", f"{single}:{spec}")
         expect(f"single:{spec}", (code == 0) == (spec != "sm_9.0_gpu_after") and ("HloModule jit_f" in out) == (code == 0), err)
     ambiguous(f"{single}:jit_f", "is a module", "after_optimizations")
     code, out, err = run("memory", f"{single}:jit_f")
     expect("the module of a folder of one", code == 0 and "alive at the peak" in out, out + err)
+    # DIR:NUMBER is the module of that number for every command, as in a folder of several.
+    for command in (["open"], [], ["memory"], ["cost"], ["summary"], ["tuned"], ["view", "-o", tmp / "single.html", "--force"], ["bisect", "--check=true"],
+                    ["explain", "--pass=algsimp"], ["search", "--opcode=reduce"], ["occupancy"], ["link"],
+                    ["replay", "--formats=text", "--force", "-o", tmp / "single.replay"], ["whatif", "--disable=algsimp"], ["exec", "--all-stages"], ["extract", "n"]):
+        for number in ("7", "0007"):
+            code, out, err = run(*command[:1], f"{single}:{number}", *command[1:])
+            named = run(*command[:1], f"{single}:jit_f", *command[1:])
+            expect(f"{command} of DIR:{number}", code == named[0] and "no module" not in err and len(out.splitlines()) == len(named[1].splitlines()), (code, named[0], out[-200:], err[-300:]))
+        # Stage 1 of it, as it was written before.
+        code, out, err = run(*command[:1], f"{single}:0001", *command[1:])
+        expect(f"{command} of DIR:0001", code == 2 and "no module '0001'" in err and f"{single}:0007:0001" in err, (code, out[-200:], err[-300:]))
+    for command in ("print", "exec", "verify", "stats", "isolate"):
+        code, out, err = run(command, f"{single}:7")
+        expect(f"{command} takes a stage", code == 2 and "is a module" in err and f"{single}:7:after_optimizations" in err, (code, err))
+        code, out, err = run(command, f"{single}:1")
+        expect(f"{command} of what was a stage's number", code == 2 and f"{single}:0007:1" in err, (code, err))
+    code, out, err = run("diff", f"{single}:1", f"{single}:3")
+    expect("diff of what were stages", code == 2 and f"{single}:0007:1" in err, (code, err))
+    code, out, err = run("print", f"{single}:{'9' * 30}")
+    expect("a number beyond all", code == 2 and "no module" in err and not out, (code, err))
+    both = tmp / "both"
+    both.mkdir()
+    write_module(both, 1, "jit_f", 16)
+    code, out, err = run("print", f"{both}:0001")
+    expect("a number that module and stage have", code == 2 and "is a module" in err and f"{both}:0001:0001" in err, (code, err))
+    expect("...is the module", run("cost", f"{both}:1")[1] == run("cost", f"{both}:jit_f")[1])
+
+    # Whoever only looks writes nothing, neither into the folder nor where it is called.
+    here = tmp / "here"
+    here.mkdir()
+
+    def files(*folders):
+        return sorted((str(f), f.stat().st_size, f.stat().st_mtime_ns) for folder in folders for f in [folder, *folder.rglob("*")])
+    looked = files(single, here)
+    for command in (["open"], [], ["open", "--stages"], ["open", "--json"], ["memory"], ["cost"], ["summary"], ["summary", "--by=pass"], ["tuned"], ["bisect"], ["explain", "--pass=algsimp"],
+                    ["search", "--opcode=reduce"], ["occupancy"], ["link"], ["whatif", "--disable=algsimp"], ["exec", "--all-stages"], ["open", "--try"]):
+        for spec in (single, f"{single}:7", f"{single}:jit_f"):
+            subprocess.run([pathlib.Path(tool).resolve(), *command[:1], spec, *command[1:]], cwd=here, capture_output=True, timeout=300)
+            expect(f"{command} {spec} writes nothing", files(single, here) == looked, files(single, here))
+    for command in (["print"], ["verify"], ["stats"], ["fmt"], ["cost"], ["memory"], ["summary"], ["tuned"], ["search", "--opcode=reduce"], ["exec"], ["isolate"], ["opt", "--passes=dce"],
+                    ["occupancy"], []):
+        subprocess.run([pathlib.Path(tool).resolve(), *command[:1], f"{single}:7:1", *command[1:]], cwd=here, capture_output=True, timeout=300)
+        expect(f"{command} of a stage writes nothing", files(single, here) == looked, files(single, here))
 
     # Folders below: recordings of ours, and dumps of several processes.
     outer = tmp / "outer"
@@ -219,7 +288,7 @@ with tempfile.TemporaryDirectory() as directory:
     odd = tmp / "x:y"
     odd.mkdir()
     write_module(odd, 1, "jit_f", 16)
-    code, out, err = run("print", f"{odd}:1")
+    code, out, err = run("print", f"{odd}:1:1")
     expect("a colon in a folder's name", code == 0 and "jit_f" in out, err)
 
 finish("run_test")

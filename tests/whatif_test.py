@@ -147,7 +147,7 @@ with tempfile.TemporaryDirectory() as directory:
     ran = [r for r in rows if r["kind"] in ("pass", "pipeline-start") and r.get("implemented", True)]
     expect("a text for every pass", len(ran) > 150 and all((tmp / "out" / r["file"]).is_file() for r in ran), len(ran))
     expect("none for what did not run", all("file" not in r for r in rows if not r.get("implemented", True)))
-    expect("the stages read back", run("open", tmp / "out", "--stages")[0] == 0 and run("print", f"{tmp}/out:0001")[0] == 0)
+    expect("the stages read back", run("open", tmp / "out", "--stages")[0] == 0 and run("print", f"{tmp}/out:1:1")[0] == 0)
     replay(old, "--every-pass")
     rows = json.loads((tmp / "out" / "recording.json").read_text())["stages"]
     passes = [r for r in rows if r["kind"] == "pass"]
@@ -249,7 +249,7 @@ with tempfile.TemporaryDirectory() as directory:
 
     good, err = as_xla(before)
     expect("users by a replay", good and "a replay from before_optimizations: of 15 arrays with several users all" in err, err)
-    good, err = as_xla(f"{tmp}:0064")
+    good, err = as_xla(f"{tmp}:1:0064")
     expect("users by a replay, of DIR:STAGE", good, err)
     good, err = as_xla("--users=listed", before)
     expect("users as listed", not good and not err, err)

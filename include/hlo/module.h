@@ -163,7 +163,7 @@ class HLO_EXPORT Module {
   // All modules of a text that holds several (`// -----` between them).
   static std::vector<Module> parse_all(std::string_view bytes, const ParseOptions& options = {},
                                        const Universe& universe = Universe());
-  // As the command line names one: a path, FILE@2 of several, DIR:STAGE or DIR:MODULE:STAGE of a recording.
+  // As the command line names one: a path, FILE@2 of several, DIR:MODULE:STAGE of a recording (of one module DIR:NAME).
   static Module parse_file(const std::string& path, const ParseOptions& options = {},
                            const Universe& universe = Universe());
   static Module from_proto(std::string_view bytes, const Universe& universe = Universe());

@@ -236,6 +236,44 @@ void add_inside(Json& j, const Candidates& row, const InsideSearch& s, const std
   j["inputs"]["nan_begins"] = t.nan_begins.empty() ? Json() : Json(t.nan_begins);
 }
 
+void add_told(Json& all, const Json& part) {
+  for (const auto& item : part.items()) {
+    Json& into = all[item.key()];
+    if (into.is_array() && item.value().is_array()) {
+      for (const Json& one : item.value()) into.push_back(one);
+    } else if (into.is_object() && item.value().is_object() && item.key() != "inputs") {
+      for (const auto& field : item.value().items()) {
+        Json& sum = into[field.key()];
+        const std::string& key = field.key();
+        if (field.value().is_array() && sum.is_array())
+          for (const Json& one : field.value()) sum.push_back(one);
+        else if (key == "branches_not_taken")
+          sum = std::max(sum.get<size_t>(), field.value().get<size_t>());
+        else if (field.value().is_number_integer() && sum.is_number_integer() && key != "seed" && key != "samples")
+          sum = sum.get<int64_t>() + field.value().get<int64_t>();
+      }
+    } else if (into.is_null()) {
+      into = item.value();
+    }
+  }
+  if (Json& i = all["inside"]; i.is_object() && i["values"].get<int64_t>() > 0) {
+    const auto values = i["values"].get<double>();
+    i["compared_percent"] = 100 * std::min(i["same"].get<double>() + i["changed"].get<double>(), values) / values;
+  } else if (i.is_null()) {
+    all.erase("inside");
+  }
+}
+
+Candidates stages_between(const Candidates& all, size_t from, size_t to) {
+  const auto begin = static_cast<std::ptrdiff_t>(from), end = static_cast<std::ptrdiff_t>(to);
+  Candidates out;
+  out.labels.assign(all.labels.begin() + begin, all.labels.begin() + end);
+  out.keys.assign(all.keys.begin() + begin, all.keys.begin() + end);
+  out.load = [load = all.load, from](size_t k) { return load(from + k); };
+  out.same = [same = all.same, from](size_t k) { return k > 0 && same(from + k); };
+  return out;
+}
+
 namespace {
 
 // What keeps a stage from being judged, without the names that differ from stage to stage: `m.txt:3:5: error: x` and

@@ -30,6 +30,8 @@ void describe_elements(const Module& good, const Module& bad, const ElementsFind
 void add_inside(Json& j, const Candidates& row, const InsideSearch& s, const std::string& inputs);
 // The same of what was compared at chosen elements: `elements` of the answer.
 void add_elements(Json& j, const Candidates& row, const ElementsSearch& s, const ElementsOptions& options);
+// The same answers of two parts of a folder's stages, the second behind the first: counts are added up.
+void add_told(Json& all, const Json& part);
 void add_counts(Json& j, const Candidates& row, const Bisection& b, bool numbers);
 int report(const BisectArgs& a, const Finding& f);
 // Where nothing was found: what that means; `code` is the exit code.
@@ -37,6 +39,10 @@ Json nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, con
              const Json* inside = nullptr);
 // Where all stages agree: whether the device does, by --outputs or the backend; an exit code.
 int below_hlo(const BisectArgs& a, const Module& last, const std::string& path, Session& session, Json& told);
+// The stages from `from` to in front of `to`.
+Candidates stages_between(const Candidates& all, size_t from, size_t to);
+// A module through our pipeline: its stages, then the rewrites of the pass.
+int bisect_module(const BisectArgs& a);
 int tell(const BisectArgs& a, const Json& j, int code);
 
 }  // namespace hlo

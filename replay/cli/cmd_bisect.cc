@@ -1,9 +1,6 @@
 // bisect: the pass, then the rewrite, that turns good into bad.
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <map>
 
 #include "ir/base/hash.h"
@@ -12,8 +9,6 @@
 #include "ir/eval/compare.h"
 #include "ir/eval/inputs.h"
 #include "ir/eval/spare_arrays.h"
-#include "ir/print.h"
-#include "passes/pipelines.h"
 #include "replay/cli/bisect_report.h"
 #include "replay/cli/json_output.h"
 #include "replay/judge/elided.h"
@@ -22,12 +17,13 @@
 #include "replay/judge/npz.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
+#include "replay/os/interrupt.h"
 #include "replay/os/progress.h"
 #include "replay/os/terminal.h"
+#include "replay/record/like_modules.h"
 #include "replay/record/run.h"
 
 namespace hlo {
-namespace fs = std::filesystem;
 namespace {
 
 // Modules larger than that are looked at with one set of inputs.
@@ -51,53 +47,120 @@ class FolderBisection {
       if (!s.file.ends_with(".txt") && !s.file.ends_with(".hlo")) continue;
       paths_.push_back(confined_path(r.folder, s.file));
       rows_.push_back(k);
-      row_.labels.push_back(s.number > 0 ? fmt::format("{:04} {}", s.number, s.name()) : s.name());
+      all_.labels.push_back(s.number > 0 ? fmt::format("{:04} {}", s.number, s.name()) : s.name());
       std::string text = a.resume.empty() ? std::string() : read_file(paths_.back());
-      row_.keys.push_back(fmt::format("{} {:016x}", s.file, hash_bytes(text)));
+      all_.keys.push_back(fmt::format("{} {:016x}", s.file, hash_bytes(text)));
     }
-    row_.load = [this](size_t k) {
+    all_.load = [this](size_t k) {
       auto m = load_verified(paths_[k], !a_.no_verify && !a_.verify, nullptr, load_options_);
-      inputs_.label = paths_[k];
+      inputs_.label = inputs_.place = paths_[k];
       if (a_.by_running()) settle(k, *m);
       return m;
     };
     // More than half of a dump's stages are: a pipeline's start is dumped, and nothing has run.
-    row_.same = [this](size_t k) { return k > 0 && same_files(paths_[k - 1], paths_[k]); };
+    all_.same = [this](size_t k) { return k > 0 && same_files(paths_[k - 1], paths_[k]); };
   }
-  size_t stages() const { return row_.labels.size(); }
+  size_t stages() const { return all_.labels.size(); }
+  // What is known of stages where run() was ended: in words, empty before the first was judged.
+  std::string so_far() const {
+    if (so_far_.empty()) return {};
+    size_t good = 0;
+    for (const auto& [label, verdict] : so_far_) good += verdict == Verdict::kGood;
+    std::string out = fmt::format("{} of {} stages judged so far, {} of them good", so_far_.size(), stages() - 1, good);
+    for (const auto& [label, verdict] : so_far_)
+      if (verdict == Verdict::kBad) return out + "; bad: " + label;
+    return out;
+  }
 
-  // The answer; `code` is the exit code. Throws where the first stage cannot be run and the folder has no other module.
-  Json run(int* code, bool* reported) {
-    first_ = row_.load(0);
-    by_elements_ = a_.looks_inside() && a_.backend == "evaluator" && (a_.elements || too_large_to_run(*first_));
-    Bisection b;
-    if (by_elements_) b = look_at_elements();
-    if (by_elements_ && !a_.elements && !decided(b) && bytes_inside(*first_) <= available_memory().bytes / 2) {
-      by_elements_ = false, told_.erase("elements");
-      complain("note: chosen elements do not decide every stage: they are run, which may take long");
+  // The answer; `code` is the exit code; `order`: of the folder's modules, for the answer. Throws where the first stage
+  // cannot be run and the folder has no other module.
+  Json run(int* code, bool* reported, const Json& order) {
+    Bisection all;
+    all.outcome = Bisection::kUnknown;
+    for (size_t from = 0; from < stages();) {
+      const size_t to = begin_part(from);
+      Bisection b = to - from > 1 || stages() == 1 ? part() : Bisection();
+      if (b.outcome == Bisection::kFound && elided_ && elided_->folds_made_up(from + b.good, from + b.bad)) {
+        // Not this stage's fault; those in front of it are good.
+        told_ = kept_;
+        std::erase_if(so_far_, [](const auto& one) { return one.second == Verdict::kBad; });
+        continue;
+      }
+      add_part(all, b, from);
+      if (all.outcome == Bisection::kFound) {
+        told_["order"] = order;
+        *reported = true;
+        *code = found(all);
+        return {};
+      }
+      if (all.outcome == Bisection::kStopped || all.outcome == Bisection::kFirstBad) break;
+      from = to;
     }
-    if (!by_elements_) {
-      if (a_.by_running() && !a_.looks_inside()) check_supported(*first_);
-      if (a_.by_running()) session_ = std::make_unique<Session>(*first_, inputs_);
-      b = search_all();
-    }
-    if (b.outcome == Bisection::kFound) {
-      *reported = true;
-      *code = found(b);
-      return {};
-    }
-    Json j =
-        nothing(a_, row_, b, by_elements_ ? "chosen elements of its values are the stage's before" : in_words(judged_),
-                code, &told_);
+    if (std::string told = elided_ ? elided_->told() : ""; !told.empty()) told_["elided"] = told;
+    Json j = nothing(a_, all_, all,
+                     by_elements_ ? "chosen elements of its values are the stage's before" : in_words(judged_), code,
+                     &told_);
     j["module"] = r_.module_name;
     below(j, code);
     return j;
   }
 
  private:
-  // Elided constants get values: what the user asked for, else the same ones in all stages.
-  void settle(size_t k, Module& m) {
-    if (!inputs_.fill_elided.empty()) return settle_elided(m, inputs_);
+  // Stages that can be held against each other, from `from` on: row_; the number of the first behind them. Where
+  // nothing tells what a constant is that made-up ones were folded into, a part ends.
+  size_t begin_part(size_t from) {
+    size_t to = stages();
+    if (a_.by_running() && inputs_.fill_elided.empty())
+      for (const ElidedConstants::Anew& anew : constants().anew())
+        if (anew.stage > from) to = std::min(to, anew.stage);
+    from_ = from, kept_ = told_;
+    row_ = stages_between(all_, from, to);
+    session_.reset(), inside_.reset(), others_.clear();
+    first_ = row_.load(0);
+    return to;
+  }
+
+  Bisection part() {
+    by_elements_ = a_.looks_inside() && a_.backend == "evaluator" && (a_.elements || too_large_to_run(*first_));
+    Bisection b;
+    Json at_elements;  // what they told, where the stages are run after all
+    if (by_elements_) b = look_at_elements();
+    if (by_elements_ && !a_.elements && !decided(b) && bytes_inside(*first_) <= available_memory().bytes / 2) {
+      by_elements_ = false, at_elements = told_["elements"], told_.erase("elements");
+      complain("note: chosen elements do not decide every stage: they are run, which may take long");
+    }
+    if (!by_elements_) {
+      if (a_.by_running() && !a_.looks_inside()) check_supported(*first_);
+      if (a_.by_running()) session_ = std::make_unique<Session>(*first_, inputs_);
+      Bisection run;
+      try {
+        run = search_all();
+      } catch (const Failure&) {
+        if (!interrupted() || at_elements.is_null()) throw;
+        run.outcome = Bisection::kStopped;
+      }
+      if (run.outcome == Bisection::kStopped && !at_elements.is_null())
+        by_elements_ = true, told_["elements"] = at_elements, told_.erase("inside"), told_.erase("inputs");
+      else
+        b = std::move(run);
+    }
+    return b;
+  }
+
+  // What a part tells of all: its first stage is held against nothing unless it is the first of all.
+  void add_part(Bisection& all, const Bisection& b, size_t from) {
+    for (const auto& [k, j] : b.judged) all.judged[from + k] = j;
+    if (from > 0)
+      for (const ElidedConstants::Anew& anew : elided_->anew())
+        if (anew.stage == from) all.judged[from] = {Verdict::kUnknown, anew.why};
+    for (size_t k : b.bad_ones) all.bad_ones.push_back(from + k);
+    all.good = from + b.good, all.bad = from + b.bad;
+    const bool says_nothing = b.outcome == Bisection::kUnknown && all.outcome == Bisection::kAllGood;
+    if (!says_nothing) all.outcome = b.outcome;
+    if (from > 0) add_told(kept_, told_), told_ = kept_;
+  }
+
+  ElidedConstants& constants() {
     if (!elided_) {
       LoadOptions options = load_options_;
       auto read = [this, options](size_t stage) {
@@ -105,8 +168,22 @@ class FolderBisection {
       };
       elided_ = std::make_unique<ElidedConstants>(paths_, read, inputs_);
     }
-    elided_->settle(k, m);
-    if (std::string told = elided_->told(); !told.empty()) told_["elided"] = told;
+    return *elided_;
+  }
+
+  BisectOptions options_of(Progress& progress, bool every) {
+    BisectOptions options = search_options(progress, every);
+    options.judged = [this, told = options.judged](const std::string& label, const Judgement& j) {
+      if (j.verdict != Verdict::kUnknown) so_far_[label] = j.verdict;
+      told(label, j);
+    };
+    return options;
+  }
+
+  // Elided constants get values: what the user asked for, else the same ones in all stages.
+  void settle(size_t k, Module& m) {
+    if (!inputs_.fill_elided.empty()) return settle_elided(m, inputs_);
+    constants().settle(k, m);
   }
 
   bool decided(const Bisection& b) const {
@@ -121,7 +198,7 @@ class FolderBisection {
     Progress progress("bisecting " + a_.file);
     ElementsOptions o;
     o.seed = a_.seed, o.stop = interrupted;
-    const ElementsSearch s = search_by_elements(row_, *first_, o, search_options(progress, true));
+    const ElementsSearch s = search_by_elements(row_, *first_, o, options_of(progress, true));
     add_elements(told_, row_, s, o);
     if (s.found.outcome == Bisection::kFound) elements_finding_ = s.stages.at(s.found.bad).findings.at(0);
     return s.found;
@@ -129,7 +206,7 @@ class FolderBisection {
 
   Bisection search_all() {
     Progress progress("bisecting " + a_.file);
-    BisectOptions options = search_options(progress, !a_.quick);
+    BisectOptions options = options_of(progress, !a_.quick);
     bool inside = a_.looks_inside();
     if (inside && bytes_inside(*first_) > available_memory().bytes / 2) {
       told_["no_values"] = fmt::format("they take more than {} in f64", human_bytes(bytes_inside(*first_)));
@@ -166,7 +243,7 @@ class FolderBisection {
         all = b;
       } else {
         JudgementFile none("", "");  // by another stage than the first
-        b = search(from_stage(from), judge, none, options, {{0, all.judged.at(from)}});
+        b = search(stages_between(row_, from, row_.labels.size()), judge, none, options, {{0, all.judged.at(from)}});
         for (const auto& [k, j] : b.judged) all.judged[from + k] = j;
         all.outcome = b.outcome == Bisection::kUnknown ? Bisection::kAllGood : b.outcome, all.good = from + b.good,
         all.bad = from + b.bad;
@@ -187,15 +264,6 @@ class FolderBisection {
         return all;
       }
     }
-  }
-
-  Candidates from_stage(size_t from) const {
-    Candidates out;
-    out.labels.assign(row_.labels.begin() + static_cast<std::ptrdiff_t>(from), row_.labels.end());
-    out.keys.assign(row_.keys.begin() + static_cast<std::ptrdiff_t>(from), row_.keys.end());
-    out.load = [this, from](size_t k) { return row_.load(from + k); };
-    out.same = [this, from](size_t k) { return k > 0 && row_.same(from + k); };
-    return out;
   }
 
   // A session on other arguments, kept.
@@ -320,9 +388,10 @@ class FolderBisection {
     const StageRow& bad = r_.rows[rows_[b.bad]];
     Finding f;
     f.json = complete_bisection(Json::object());
+    if (std::string told = elided_ ? elided_->told() : ""; !told.empty()) told_["elided"] = told;
     for (const auto& item : told_.items()) f.json[item.key()] = item.value();
     f.json["found"] = true, f.json["module"] = r_.module_name;
-    f.json["good"] = row_.labels[b.good], f.json["bad"] = row_.labels[b.bad], f.json["bad_file"] = bad.file;
+    f.json["good"] = all_.labels[b.good], f.json["bad"] = all_.labels[b.bad], f.json["bad_file"] = bad.file;
     f.json["why"] = b.judged.at(b.bad).detail;
     const auto [pass, pipeline] = pass_that_made(b.bad);
     f.json["pass"] = pass, f.json["pipeline"] = pipeline;
@@ -331,19 +400,19 @@ class FolderBisection {
       between = fmt::format(" or one of the {} stages before it that cannot be judged", b.bad - b.good - 1);
     f.guilty =
         bad.kind == StageRow::kPass || !pass.empty()
-            ? fmt::format("guilty: pass {} of pipeline {}, stage {}{}", pass, pipeline, row_.labels[b.bad], between)
-            : fmt::format("guilty: what leads to stage {}{}", row_.labels[b.bad], between);
+            ? fmt::format("guilty: pass {} of pipeline {}, stage {}{}", pass, pipeline, all_.labels[b.bad], between)
+            : fmt::format("guilty: what leads to stage {}{}", all_.labels[b.bad], between);
     f.json["guilty"] = f.guilty;
     for (size_t k = 1; k < b.bad_ones.size(); ++k)
-      f.json["other_bad"].push_back(row_.labels[b.bad_ones[k]] + ": " + b.judged.at(b.bad_ones[k]).detail);
-    add_counts(f.json, row_, b, a_.by_running());
+      f.json["other_bad"].push_back(all_.labels[b.bad_ones[k]] + ": " + b.judged.at(b.bad_ones[k]).detail);
+    add_counts(f.json, all_, b, a_.by_running());
     f.good_text = read_file(paths_[b.good]), f.bad_text = read_file(paths_[b.bad]);
     try {
       load_options_.universe = first_->universe();
-      auto good = row_.load(b.good);
+      auto good = all_.load(b.good);
       auto broken = load(paths_[b.bad], load_options_);
       if (a_.by_running()) settle(b.bad, *broken);
-      auto inside = inside_ ? inside_->stages.find(b.bad) : std::map<size_t, InsideStage>::iterator();
+      auto inside = inside_ ? inside_->stages.find(b.bad - from_) : std::map<size_t, InsideStage>::iterator();
       if (by_elements_)
         describe_elements(*good, *broken, elements_finding_, f);
       else if (inside_ && inside != inside_->stages.end() && !inside->second.findings.empty())
@@ -361,7 +430,7 @@ class FolderBisection {
     bool ask = *code == kYes && a_.by_running() && session_ && (!a_.outputs.empty() || a_.backend != "evaluator");
     if (ask) {
       load_options_.universe = first_->universe();
-      *code = below_hlo(a_, *row_.load(row_.labels.size() - 1), paths_.back(), *session_, j);
+      *code = below_hlo(a_, *all_.load(stages() - 1), paths_.back(), *session_, j);
     }
     if (a_.json) return;
     tell(a_, j, *code);
@@ -385,7 +454,8 @@ class FolderBisection {
   JudgeOptions judged_;
   LoadOptions load_options_;
   InputOptions inputs_;
-  Candidates row_;
+  Candidates all_, row_;  // all stages; those of the part at hand
+  size_t from_ = 0;       // where it begins
   std::vector<size_t> rows_;
   std::vector<std::string> paths_;
   std::unique_ptr<Module> first_;
@@ -395,173 +465,114 @@ class FolderBisection {
   std::unique_ptr<ElidedConstants> elided_;
   bool by_elements_ = false;
   ElementsFinding elements_finding_;
-  Json told_ = Json::object();
+  Json told_ = Json::object(), kept_ = Json::object();  // kept: of the parts before
+  std::map<std::string, Verdict> so_far_;
 };
 
-int bisect_folder(const BisectArgs& a) {
-  std::vector<Recording> all = select_modules(a.file);
-  // Judgements of all modules go into one file: its keys are file names.
-  JudgementFile memory(a.resume, fmt::format("{}, seed {}{}", in_words(judge_options(a)), a.seed, a.inputs));
-  int code = kYes;
-  Json modules = Json::array();
-  for (const Recording& r : all) {
-    FolderBisection one(a, r, memory);
-    if (one.stages() < 2) continue;
-    if (!a.json && all.size() > 1) fmt::print("module {:04} {}:\n", r.module_number, r.module_name);
-    int its_code = kYes;
-    bool reported = false;
-    try {
-      Json j = one.run(&its_code, &reported);
-      if (reported) return its_code;
-      modules.push_back(j);
-    } catch (const Failure& e) {
-      // Other modules of the folder may do.
-      if (all.size() == 1 || interrupted()) throw;
-      Json j = complete_bisection(Json::object());
-      j["module"] = r.module_name, j["verdict"] = e.what();
-      modules.push_back(j);
-      if (!a.json) fmt::print("not judged: {}\n", e.what());
-      its_code = kBad;
+// Those of a folder, the largest first, like ones once.
+class RunBisection {
+ public:
+  explicit RunBisection(const BisectArgs& a)
+      : a_(a),
+        all_(select_modules(a.file)),
+        memory_(a.resume, fmt::format("{}, seed {}{}", in_words(judge_options(a)), a.seed, a.inputs)),
+        begin_(std::chrono::steady_clock::now()) {}
+
+  int run() {
+    std::optional<InterruptSource> limit;
+    if (a_.engine.limit_seconds > 0) limit.emplace([this] { return over(); });
+    ordered_ = all_.size() > 1 ? largest_first(all_) : std::vector<OrderedModule>{{0, 0, 0, std::nullopt}};
+    for (const OrderedModule& o : ordered_) order_.push_back(entry(o));
+    for (size_t n = 0; n < ordered_.size() && !ended_; ++n)
+      if (std::optional<int> code = one(n)) return *code;
+    if (modules_.empty()) fail(FailureKind::kUsage, "{} has no module with two stages or more", a_.file);
+    Json answer = modules_.size() == 1 ? modules_[0] : Json{{"modules", modules_}};
+    answer["order"] = all_.size() > 1 ? order_ : Json::array();
+    if (ended_ && modules_.size() > 1) answer["verdict"] = rest_in_words();
+    if (a_.json) print_json(complete_bisection(answer));
+    if (ended_ && !a_.json && all_.size() > 1) fmt::print("{}\n", rest_in_words());
+    return ended_ ? kBad : code_;
+  }
+
+ private:
+  bool over() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count() > a_.engine.limit_seconds;
+  }
+
+  Json entry(const OrderedModule& o) const {
+    return {{"number", all_[o.module].module_number},
+            {"module", all_[o.module].module_name},
+            {"instructions", o.instructions},
+            {"like", o.like ? Json(all_[*o.like].module_number) : Json()},
+            {"outcome", "not begun"}};
+  }
+
+  // Of a module and those like it.
+  void outcome(size_t n, const char* word) {
+    for (size_t k = 0; k < ordered_.size(); ++k)
+      if (k == n || ordered_[k].like == ordered_[n].module) order_[k]["outcome"] = word;
+  }
+
+  // An exit code where the answer is given.
+  std::optional<int> one(size_t n) {
+    const Recording& r = all_[ordered_[n].module];
+    if (ordered_[n].like) {
+      if (!a_.json)
+        fmt::print("module {:04} {}: as module {:04}, of which only names, ids and metadata differ\n", r.module_number,
+                   r.module_name, all_[*ordered_[n].like].module_number);
+      return std::nullopt;
     }
-    code = std::max(code, its_code);
-  }
-  if (modules.empty()) fail(FailureKind::kUsage, "{} has no module with two stages or more", a.file);
-  if (a.json) print_json(complete_bisection(modules.size() == 1 ? modules[0] : Json{{"modules", modules}}));
-  return code;
-}
-
-// What bisect_pipeline() asks where it looks inside. All but `a` and `options` must outlive the search.
-struct PipelineInside {
-  const Module& first;
-  const Session& session;
-  const Judge &judge, &verify;
-  JudgementFile& memory;
-  std::unique_ptr<InsideSearch> found;
-  Json told = Json::object();
-
-  void ask(const BisectArgs& a, BisectOptions& options) {
-    InsideOptions o;
-    o.eval = eval_options(a), o.stop = options.stop, o.judged = options.judged;
-    BisectOptions last = options;
-    last.every = false;
-    options.stages = [this, o, last, &a](const Candidates& row, std::map<size_t, Judgement> known) {
-      Candidates verified = row;
-      verified.load = [&](size_t k) {
-        auto c = row.load(k);
-        Judgement v = a.no_verify ? Judgement{Verdict::kGood, ""} : verify(*c);
-        if (v.verdict == Verdict::kBad) fail(FailureKind::kInvalid, "{}", v.detail);
-        return c;
-      };
-      found = std::make_unique<InsideSearch>(search_inside(verified, first, session, o));
-      add_inside(told, row, *found, a.inputs.empty() ? fmt::format("seed {}", a.seed) : a.inputs);
-      Bisection b = found->found;
-      if (b.outcome != Bisection::kAllGood) return b;
-      // In f64 all is the same; rounding may have gone wrong all the same.
-      found.reset();
-      Bisection own = search(row, judge, memory, last, std::move(known));
-      if (own.outcome != Bisection::kAllGood) return own;
-      for (auto& [k, j] : own.judged)
-        if (k > 0) b.judged[k] = j;
-      return b;
-    };
-    options.beside = [this, o, &a](const Module& good) -> Judge {
-      if (!found) return judge;
-      Judge in = inside_judge(good, session, o);
-      return [this, in, &a](const Module& c) {
-        Judgement v = a.no_verify ? Judgement{Verdict::kGood, ""} : verify(c);
-        return v.verdict == Verdict::kBad ? v : in(c);
-      };
-    };
-  }
-  // Of the stages around the fault; false where nothing is found inside.
-  bool describe(const BisectArgs& a, const Module& good, const Module& bad, Finding& f) {
-    if (!found || verify(bad).verdict != Verdict::kGood) return false;
-    Inside two(session, eval_options(a), bytes_to_keep(0));
-    two.first(good);
-    InsideStage s = two.next(bad);
-    if (!s.findings.empty()) describe_inside(good, bad, s, f);
-    return !s.findings.empty();
-  }
-};
-
-// A module through our pipeline: its stages, then the rewrites of the pass.
-int bisect_module(const BisectArgs& a) {
-  Loaded loaded;
-  auto m = load_verified(a.file, !a.no_verify, &loaded);
-  const std::string pipeline = pipeline_for(a.pipeline, a.file, loaded.of_2019);
-  InputOptions inputs = input_options(a);
-  inputs.snapshot = loaded.arguments;
-  auto first = m->clone();
-  JudgeOptions judged = judge_options(a);
-  std::unique_ptr<Session> session;
-  if (a.by_running()) {
-    settle_elided(*m, inputs);
-    first = m->clone();
-    check_supported(*first);
-    session = std::make_unique<Session>(*first, inputs);
-  }
-  PipelineOptions passes;
-  passes.verify = false;  // a module that does not verify is what may be looked for
-  passes.stop = interrupted;
-  passes.given = gpu_options_for(pipeline, a.file);
-  passes.only = words(a.only), passes.disabled = words(a.disabled);
-  for (const auto& set : {passes.only, passes.disabled})
-    for (const std::string& name : set) pass_or_fail(name);
-  Judge plain = make_judge(judged, *first, session.get());
-  // Whatever the oracle, a stage that does not verify is not run.
-  JudgeOptions verifier;
-  verifier.verify = true;
-  Judge verify = make_judge(verifier, *first, nullptr);
-  Judge judge = [&](const Module& c) {
-    if (a.by_running() && !a.no_verify)
-      if (Judgement v = verify(c); v.verdict == Verdict::kBad) return v;
-    return plain(c);
-  };
-  std::string words_of_judge = in_words(judged);
-  JudgementFile memory(a.resume, fmt::format("{}, seed {}{}, pipeline {}", words_of_judge, a.seed, a.inputs, pipeline));
-  std::unique_ptr<PipelineInside> inside;
-  PipelineBisection p = [&] {
-    Progress progress("bisecting " + a.file);
-    BisectOptions options = search_options(progress, !a.quick);
-    if (session && a.looks_inside() && bytes_inside(*first) <= available_memory().bytes / 2) {
-      inside.reset(new PipelineInside{*first, *session, judge, verify, memory, nullptr});
-      inside->ask(a, options);
+    FolderBisection module(a_, r, memory_);
+    if (module.stages() < 2) {
+      outcome(n, "one stage");
+      return std::nullopt;
     }
-    return bisect_pipeline(*m, *find_pipeline(pipeline), passes, judge, a.by_running(), memory, options);
-  }();
-  const Bisection& b = p.stages;
-  if (!p.broke.empty() && !a.json)
-    fmt::print("the pipeline ends at stage {}: {}\n", p.candidates.labels.size(), p.broke);
-  if (b.outcome != Bisection::kFound) {
+    if (!a_.json && all_.size() > 1) fmt::print("module {:04} {}:\n", r.module_number, r.module_name);
     int code = kYes;
-    Json j = nothing(a, p.candidates, b, words_of_judge, &code, inside ? &inside->told : nullptr);
-    j["module"] = m->name();
-    return tell(a, j, code);
+    bool reported = false;
+    outcome(n, "found");
+    try {
+      Json j = module.run(&code, &reported, all_.size() > 1 ? order_ : Json::array());
+      if (reported) return code;
+      outcome(n, interrupted() ? "stopped" : code == kYes ? "nothing found" : "not decided");
+      modules_.push_back(j);
+    } catch (const Failure& e) {
+      if (all_.size() == 1 && !interrupted()) throw;
+      // Other modules of the folder may do.
+      Json j = complete_bisection(Json::object());
+      std::string why = e.what();
+      if (interrupted())
+        why = module.so_far().empty() ? "stopped before a stage was judged" : "stopped; " + module.so_far();
+      j["module"] = r.module_name, j["verdict"] = why;
+      modules_.push_back(j);
+      outcome(n, interrupted() ? "stopped" : "not judged");
+      if (!a_.json) fmt::print("not judged: {}\n", why);
+      code = kBad;
+    }
+    ended_ = interrupted();
+    code_ = std::max(code_, code);
+    return std::nullopt;
   }
-  Finding f;
-  f.json = complete_bisection(Json::object());
-  if (inside)
-    for (const auto& item : inside->told.items()) f.json[item.key()] = item.value();
-  f.json["found"] = true, f.json["module"] = m->name();
-  f.json["good"] = p.candidates.labels[b.good], f.json["bad"] = p.candidates.labels[b.bad];
-  f.json["why"] = b.judged.at(b.bad).detail;
-  f.json["pass"] = p.event.pass, f.json["pipeline"] = p.event.pipeline;
-  add_counts(f.json, p.candidates, b, a.by_running());
-  for (size_t k = 1; k < b.bad_ones.size(); ++k)
-    f.json["other_bad"].push_back(p.candidates.labels[b.bad_ones[k]] + ": " + b.judged.at(b.bad_ones[k]).detail);
-  f.guilty = fmt::format("guilty: pass {} of pipeline {}", p.event.pass, p.event.pipeline);
-  if (p.rewrite > 0) {
-    f.json["rewrite"] = p.rewrite, f.json["rewrites"] = p.event.rewrites;
-    f.json["judged_for_rewrite"] = p.rewrites.judged.size();
-    f.json["rule"] = p.note.rule, f.json["instructions"] = p.note.names;
-    f.guilty += fmt::format(", rule \"{}\" on {}, its rewrite {} of {}", p.note.rule, fmt::join(p.note.names, ", "),
-                            p.rewrite, p.event.rewrites);
+
+  std::string rest_in_words() const {
+    size_t rest = 0;
+    for (const Json& o : order_) rest += o["outcome"] == "not begun";
+    const bool late = a_.engine.limit_seconds > 0 && over();
+    return fmt::format("stopped {}; {} of {} modules not begun",
+                       late ? fmt::format("after {} s", a_.engine.limit_seconds) : "by a signal", rest,
+                       ordered_.size());
   }
-  f.json["guilty"] = f.guilty;
-  f.good_text = lossless_text(*p.good), f.bad_text = lossless_text(*p.bad);
-  if (!inside || !inside->describe(a, *p.good, *p.bad, f)) describe(a, *p.good, *p.bad, session.get(), f);
-  return report(a, f);
-}
+
+  const BisectArgs& a_;
+  std::vector<Recording> all_;
+  // Judgements of all modules go into one file: its keys are file names.
+  JudgementFile memory_;
+  std::chrono::steady_clock::time_point begin_;
+  std::vector<OrderedModule> ordered_;
+  Json order_ = Json::array(), modules_ = Json::array();
+  int code_ = kYes;
+  bool ended_ = false;
+};
 
 }  // namespace
 
@@ -580,7 +591,7 @@ int cmd_bisect(const BisectArgs& given) {
   checked_executor(a);
   if (!a.out.empty() && !a.made)  // what cannot be written is told before the search
     a.made = std::make_shared<OutputFolder>(a.out, a.force, "bisect", read_by(a));
-  return folder ? bisect_folder(a) : bisect_module(a);
+  return folder ? RunBisection(a).run() : bisect_module(a);
 }
 
 }  // namespace hlo

@@ -324,9 +324,9 @@ int cmd_diff(const DiffArgs& a) {
     }
     if (a.run) {
       InputOptions inputs = input_options(a.how);
-      inputs.label = a.a;
+      inputs.label = inputs.place = a.a;
       std::string elided;
-      ElidedConstants::settle_pair(*ma, *mb, inputs, &elided);
+      ElidedConstants::settle_pair(*ma, *mb, inputs, a.b, &elided);
       if (!elided.empty()) complain("note: " + elided), o.json["elided"] = elided;
       check_supported(*ma);
       Session session(*ma, inputs);

@@ -21,6 +21,7 @@
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
 #include "replay/os/progress.h"
+#include "replay/os/terminal.h"
 #include "replay/record/run.h"
 #include "replay/record/start_stage.h"
 #include "replay/report/profile.h"
@@ -159,14 +160,17 @@ class AllStages {
       elided_ = std::make_unique<ElidedConstants>(
           paths_, [this](size_t k) { return load_verified(paths_[k], !a_.no_verify, nullptr, load_options_); },
           inputs_);
-    elided_->settle(static_cast<size_t>(std::find(paths_.begin(), paths_.end(), path) - paths_.begin()), m);
+    const auto k = static_cast<size_t>(std::find(paths_.begin(), paths_.end(), path) - paths_.begin());
+    if (const auto& anew = elided_->anew(); !anew.empty() && anew[0].stage <= k)
+      fail(FailureKind::kUnsupported, "{}", anew[0].why);
+    elided_->settle(k, m);
     if (std::string told = elided_->told(); told != told_elided_) complain("note: " + (told_elided_ = told));
   }
 
   // `path`: as results of other stages name it.
   Told stage(const std::string& path, bool by_operations) {
     Told told;
-    inputs_.label = path;
+    inputs_.label = inputs_.place = path;
     try {
       std::unique_ptr<Module> m = load_verified(path, !a_.no_verify, nullptr, load_options_);
       if (!a_.ignore_memory) foresee_memory(*m, path, a_.backend, false);
@@ -346,7 +350,7 @@ static std::unique_ptr<Module> settled_with_second(const ExecArgs& a, Module& m,
     fail(FailureKind::kIo, "{} (nor is there a backend of that name: evaluator, host, emulated, cuda)", e.what());
   }
   std::string told;
-  ElidedConstants::settle_pair(m, *second, inputs, &told);
+  ElidedConstants::settle_pair(m, *second, inputs, with, &told);
   if (!told.empty()) complain("note: " + told);
   return second;
 }

@@ -124,11 +124,6 @@ void print_complaints(const Run& run) {
                                      : fmt::format(" ({} modules)", modules.size()));
 }
 
-// `DIR:0000` of the only module is a stage to every other command.
-const std::string& named_modules(const Run& run, const OpenArgs& a) {
-  return names_modules(a.folder) ? a.folder : run.folder;
-}
-
 // Of an overview's module; nothing where there is no profile. `looked` and `runs` are one each.
 std::optional<MeasuredRun> measured_of(const ModuleOverview& o, const std::vector<LookedAt>& looked,
                                        const std::vector<MeasuredRun>& runs) {
@@ -139,7 +134,7 @@ std::optional<MeasuredRun> measured_of(const ModuleOverview& o, const std::vecto
 
 // What a profile says of the modules, most time first.
 void print_measured(const Run& run, const OpenArgs& a) {
-  const std::vector<LookedAt> looked = looked_at(named_modules(run, a));
+  const std::vector<LookedAt> looked = looked_at(a.folder);
   const std::vector<MeasuredRun> runs = measured_runs(a.profile, run.folder, looked);
   if (runs.empty()) return;
   std::vector<std::pair<double, size_t>> order;
@@ -331,7 +326,7 @@ int first_minute(const Run& run, const OpenArgs& a) {
   options.frames = a.frames;
   std::vector<LookedAt> looked;
   if (o.last) {
-    looked = looked_at(named_modules(run, a));
+    looked = looked_at(a.folder);
     if (looked.size() == 1) options.measured = measured_of(o, looked, measured_runs(a.profile, run.folder, looked));
   }
   if (a.tries) options.tried = [&](std::vector<ModuleFinding>* all) { Trying(a, r, o).run(all); };
@@ -353,7 +348,7 @@ int open_json(const Run& run, const OpenArgs& a) {
   std::vector<LookedAt> looked;
   std::vector<MeasuredRun> measured;
   if (std::any_of(all.begin(), all.end(), [](const ModuleOverview& o) { return o.last != nullptr; }))
-    looked = looked_at(named_modules(run, a)), measured = measured_runs(a.profile, run.folder, looked);
+    looked = looked_at(a.folder), measured = measured_runs(a.profile, run.folder, looked);
   Json modules = Json::array();
   for (const Recording& r : run.modules) {
     modules.push_back(Json::parse(recording_json(r)));

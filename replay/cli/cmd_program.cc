@@ -99,7 +99,7 @@ Json on_stages(const BisectArgs& a, const std::vector<Recording>& all, const Nam
         InputOptions inputs = input_options(a);
         auto load_one = [&](const std::string& file) {
           auto m = load_verified(confined_path(r.folder, file), true, nullptr, options);
-          inputs.label = file;
+          inputs.label = file, inputs.place = confined_path(r.folder, file);
           settle_elided(*m, inputs);
           return m;
         };

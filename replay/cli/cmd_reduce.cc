@@ -357,7 +357,7 @@ int cmd_extract(const ExtractArgs& a) {
     told["parameters"].push_back({{"name", part->inst_name(p)}, {"shape", part->u().shape_text(part->shape_id(p))}});
   if (!a.inputs_out.empty()) {
     InputOptions inputs = input_options(a);
-    inputs.snapshot = loaded.arguments;
+    inputs.snapshot = loaded.arguments, inputs.place = stage;
     settle_elided(*m, inputs);
     check_supported(*m);
     Session session(*m, inputs);

@@ -94,7 +94,7 @@ void read_side(const std::string& spec, const TunedArgs& a, TunedSide* out) {
     }
   }
   out->files = named_results(a.results);
-  if (!names_modules(spec, true)) {
+  if (!names_modules(spec)) {
     for (LookedAt& l : looked_at(spec)) {
       l.load();
       TunedModule m = tuned_module(nullptr, *l.module, out->files);

@@ -63,8 +63,10 @@ void tell_elided() {
   hear_elided([told = std::make_shared<std::set<std::string>>()](const ElidedTold& e) {
     if (!told->insert(e.label).second) return;
     add_to_json("elided_constants",
-                {{"file", e.label}, {"constants", e.constants}, {"first", e.first}, {"seed", e.seed}});
+                {{"file", e.label}, {"constants", e.constants}, {"first", e.first}, {"seed", e.seed}, {"own", e.own}});
     Progress::clear();
+    if (!e.own.empty()) complain("note: " + printable(e.own));
+    if (!e.constants) return;
     complain(fmt::format(
         "{}: note: {} constant{} elided ({{...}}) in it, {}{}: made up by seed {}, the same wherever the name is; "
         "--xla_dump_large_constants=true dumps whole ones, --fill-elided=refuse ends here",

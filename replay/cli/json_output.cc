@@ -93,9 +93,11 @@ Json complete_bisection(const Json& found) {
                    {"elided", Json()},
                    {"device", Json()},
                    {"last_stage", Json()},
+                   {"order", list},
                    {"modules", list}};
   Json out = complete(empty, found);
-  if (!out["modules"].empty()) out["verdict"] = fmt::format("nothing found in {} modules", out["modules"].size());
+  if (!out["modules"].empty() && out["verdict"] == "")
+    out["verdict"] = fmt::format("nothing found in {} modules", out["modules"].size());
   if (out["verdict"] == "" && out["guilty"].is_string()) out["verdict"] = out["guilty"];
   for (Json& one : out["modules"]) one = complete(empty, one);
   return out;

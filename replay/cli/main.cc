@@ -107,9 +107,9 @@ int run(int argc, char** argv) {
       "  hlo-replay testdata/mobilenet_v1.hlo -o out       every pass over the module, every stage in out/\n"
       "  hlo-replay DUMPDIR                                what XLA's dump folder holds\n"
       "  hlo-replay opt --passes=algsimp,dce model.hlo     the module after these passes\n"
-      "  hlo-replay exec out:0007 --seed=1 --out=o.npz     run a stage\n"
-      "FILE is a path, - for standard input, or a stage of a folder: DIR:STAGE, of a run of several modules\n"
-      "DIR:MODULE:STAGE, each by number, name or a part of it that only one has.\n"
+      "  hlo-replay exec out:1:7 --seed=1 --out=o.npz      run a stage\n"
+      "FILE is a path, - for standard input, or a stage of a folder: DIR:MODULE:STAGE, each by number, name or a part\n"
+      "of it that only one has; with one module DIR:NAME, too. DIR:NUMBER is a module.\n"
       "Exit codes: 0 fine or same, 1 the answer is no, 2 usage, unreadable or unsupported.");
   int code = kYes;
   add_module_commands(app, &code);
@@ -130,7 +130,7 @@ int run(int argc, char** argv) {
       fail(FailureKind::kUsage, "no command and no file is called '{}'; {}", args[0], hint);
   if (!known && (args[0] == "-" || args[0][0] != '-')) {
     const bool selector = !fs::exists(args[0], error) && split_selector(args[0]).has_value();
-    const bool folder = fs::is_directory(args[0], error) || (selector && names_modules(args[0], true));
+    const bool folder = fs::is_directory(args[0], error) || (selector && names_modules(args[0]));
     if (selector && !folder)
       fail(FailureKind::kUsage,
            "{0} names a stage, and no command says what to do: print {0}, view {0}, replay {0} -o OUT", args[0]);

@@ -46,7 +46,7 @@ const ExecutorInfo& checked_executor(const RunArgs& a) {
 
 InputOptions input_options(const RunArgs& a) {
   InputOptions o;
-  o.seed = a.seed, o.positive = a.scheme == "positive", o.file = a.inputs, o.label = a.file;
+  o.seed = a.seed, o.positive = a.scheme == "positive", o.file = a.inputs, o.label = o.place = a.file;
   o.fit = a.fit, o.unique_keys = a.unique_keys, o.fill_elided = a.fill_elided;
   return o;
 }
@@ -230,7 +230,7 @@ void add_debug_commands(CLI::App& app, int* code) {
       "Examples:\n"
       "  hlo-replay step model.hlo\n"
       "  printf 'until algsimp\\nnotes\\ndiff\\nexec\\n' | hlo-replay step model.hlo\n"
-      "  hlo-replay step out:0007 --from=reshape-mover            go on from a stage, edited or not\n"
+      "  hlo-replay step out:1:7 --from=reshape-mover             go on from a stage, edited or not\n"
       "help at its prompt lists the commands.");
   c->add_option("FILE", step.file, "module or stage")->required();
   c->add_option("--pipeline", step.pipeline, "xla-2019 or xla-gpu (that of the module's time)");

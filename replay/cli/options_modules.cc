@@ -204,7 +204,7 @@ void add_comparisons(CLI::App& app, int* code) {
 
   static DiffArgs diff_args;
   c = add_command(app, "diff", "two modules or stages by structure, or two folders: the first stage that differs",
-                  "hlo-replay diff out:0003 out:0004\n  hlo-replay diff dump_of_monday dump_of_today\n"
+                  "hlo-replay diff out:1:3 out:1:4\n  hlo-replay diff dump_of_monday dump_of_today\n"
                   "  hlo-replay diff model.hlo --engine=installed --target=gpu:H200 "
                   "--flags-b=--xla_gpu_enable_triton_gemm=false");
   c->add_option("A", diff_args.a)->required();

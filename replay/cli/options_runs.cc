@@ -22,7 +22,7 @@ void add_open(CLI::App& app, int* code) {
   c->footer(
       "Example:\n"
       "  hlo-replay /tmp/xla_dump                    the modules of a run, or the first minute with the only one\n"
-      "  hlo-replay /tmp/xla_dump:train_step         …with one of several\n"
+      "  hlo-replay /tmp/xla_dump:train_step         …with one of several (by name or number: DIR:12)\n"
       "  hlo-replay open /tmp/xla_dump:12 --stages   every stage: which pass changed how much\n"
       "  hlo-replay open /tmp/xla_dump:12 --frames   …with the whole stack of each line\n"
       "  hlo-replay open /tmp/xla_dump:12 --profile=host.xplane.pb   …with measured times; found where it lies beside\n"
@@ -85,7 +85,7 @@ void add_lesson(CLI::App& app, int* code) {
 constexpr const char* kProfileHelp =
     "measured times beside the bounds: .xplane.pb, trace events (.json, .gz), or of one module a table of nsys or "
     "nvprof (.csv)";
-constexpr const char* kLookedAt = "module or stage; of a folder or DIR:MODULE the last stages";
+constexpr const char* kLookedAt = "module or stage (DIR:MODULE:STAGE); of a folder or DIR:MODULE the last stages";
 
 void add_memory(CLI::App& app, int* code) {
   static MemoryArgs memory;

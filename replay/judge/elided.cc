@@ -10,6 +10,7 @@
 #include "ir/source_lines.h"
 #include "replay/compare/match.h"
 #include "replay/judge/fit.h"
+#include "replay/judge/own_constants.h"
 #include "replay/os/files.h"
 #include "replay/os/interrupt.h"
 
@@ -17,7 +18,7 @@ namespace hlo {
 
 struct KnownConstant {
   Value value;
-  std::vector<size_t> bases;  // constants of the first stage that it was computed from, in the order of the expression
+  std::vector<size_t> bases;  // made-up constants that it was computed from, in the order of the expression
 };
 using KnownConstants = std::map<std::string, KnownConstant, std::less<>>;
 
@@ -152,9 +153,8 @@ class ElidedConstants::Follower {
   void settle(size_t stage, Module& m) {
     const std::vector<InstId> elided = m.elided_constants();
     if (elided.empty()) return;
-    if (!followed_) follow();
+    follow();
     for (InstId i : elided) {
-      if (stage >= known_.size()) fail(FailureKind::kUnsupported, "{}: {}", paths_[stage], lost_);
       auto at = known_[stage]->find(m.inst_name(i));
       if (at == known_[stage]->end() || !same_array(m.u()[at->second.value.shape], m.shape(i)))
         fail(FailureKind::kUnsupported, "{}: nothing tells the value of constant {}, which is elided ({{...}})",
@@ -163,16 +163,64 @@ class ElidedConstants::Follower {
     }
   }
 
+  const std::vector<Anew>& anew() {
+    follow();
+    return anew_;
+  }
+
+  bool folds_made_up(size_t good, size_t bad) {
+    follow();
+    const std::unique_ptr<Module> before = readable(good), now = readable(bad);
+    if (!before || !now) return false;
+    const Users users(*before, *now);
+    ConstantValues values(*before, *known_[good]);
+    for (CompId c : now->computations())
+      for (InstId i : now->live_order(c)) {
+        if (now->op(i) != Opcode::Constant) continue;
+        if (now->literal(i).elided) {
+          auto at = known_[bad]->find(now->inst_name(i));
+          if (at == known_[bad]->end() || at->second.bases.empty() || users.named(now->inst_name(i)).valid() ||
+              users.surely_read(i))
+            continue;
+          begin_anew(bad, fmt::format("constant {}, which is elided ({{...}}), is new, and what its readers had in its "
+                                      "place cannot be told: made-up values may have been folded into it",
+                                      now->inst_name(i)));
+          return true;
+        }
+        for (InstId was : users.read_before(i)) {
+          const std::optional<KnownConstant> read = values.of(was);
+          if (!read || read->bases.empty()) continue;
+          if (same_bytes(read->value, value_of_literal(now->u(), now->literal_id(i)))) continue;
+          begin_anew(bad, fmt::format("constant {} is what the pass computed from elided constants, as {} of the stage "
+                                      "before, whose values are made up here",
+                                      now->inst_name(i), before->inst_name(was)));
+          return true;
+        }
+      }
+    return false;
+  }
+
   std::string told() const {
-    if (!count_) return "";
-    std::string out = fmt::format(
-        "{} constant{} of the first stage {} elided ({{...}}) in the dump: {} made up by the seed", count_,
-        count_ == 1 ? "" : "s", count_ == 1 ? "is" : "are", count_ == 1 ? "its value is" : "their values are");
+    if (!followed_ || (!count_ && !later_)) return "";
+    std::string out;
+    if (count_) {
+      out = fmt::format("{} constant{} of the first stage {} elided ({{...}}) in the dump: ", count_,
+                        count_ == 1 ? "" : "s", count_ == 1 ? "is" : "are");
+      if (own_)
+        out += fmt::format("{} its own value, from {}", own_ == 1 ? "one has" : fmt::format("{} have each", own_),
+                           fmt::join(files_, ", "));
+      const size_t made = count_ - own_;
+      if (own_ && made) out += "; of the others ";
+      if (made) out += made == 1 ? "its value is made up by the seed" : "their values are made up by the seed";
+    } else {
+      out = "constants that later stages elide ({...}) have the values that earlier ones have";
+    }
+    for (const std::string& p : problems_) out += "; " + p;
     if (!merged_.empty())
       out += fmt::format("; taken for equal, for one takes the other's place: {}", fmt::join(merged_, ", "));
     if (!inverse_.empty()) out += fmt::format("; taken for {}", fmt::join(inverse_, ", "));
-    if (!lost_.empty()) out += "; " + lost_;
-    return out + "; whole ones are dumped with --xla_dump_large_constants=true";
+    for (const Anew& a : anew_) out += fmt::format("; {}: {}", name_of(a.stage), a.why);
+    return own_ < count_ || !anew_.empty() ? out + "; whole ones are dumped with --xla_dump_large_constants=true" : out;
   }
 
  private:
@@ -181,13 +229,22 @@ class ElidedConstants::Follower {
     m.set_literal(i, m.u().literal(literal_of_value(m.u(), v)));
   }
 
+  std::string name_of(size_t stage) const { return paths_[stage].substr(paths_[stage].rfind('/') + 1); }
+
+  void begin_anew(size_t stage, std::string why) {
+    auto at = std::lower_bound(anew_.begin(), anew_.end(), stage,
+                               [](const Anew& a, size_t number) { return a.stage < number; });
+    if (at == anew_.end() || at->stage != stage) anew_.insert(at, {stage, std::move(why)});
+  }
+
   void follow() {
+    if (followed_) return;
     followed_ = true;
-    // Each round takes two constants of the first stage for one; then all is followed anew.
+    // Each round takes two made-up constants for one; then all is followed anew.
     for (;;) {
-      known_.clear(), lost_.clear(), again_ = false;
+      known_.clear(), anew_.clear(), again_ = false;
       std::vector<std::string> before;
-      for (size_t k = 0; k < paths_.size() && lost_.empty() && !again_; ++k) {
+      for (size_t k = 0; k < paths_.size() && !again_; ++k) {
         std::vector<std::string> lines = texts_ ? elided_lines(read_file(paths_[k])) : std::vector<std::string>();
         if (k == 0)
           begin();
@@ -204,22 +261,51 @@ class ElidedConstants::Follower {
   void begin() {
     std::unique_ptr<Module> first = load_(0);
     const std::vector<InstId> elided = first->elided_constants();
-    count_ = elided.size(), last_ = 0;
-    if (names_.empty()) {
-      for (InstId i : elided) names_.emplace_back(first->inst_name(i)), shapes_.push_back(first->shape(i));
-      one_of_.resize(names_.size());
-      std::iota(one_of_.begin(), one_of_.end(), size_t{0});
-    }
+    count_ = elided.size(), own_ = 0, last_ = 0;
+    if (texts_ && count_ && !own_constants_) read_own(*first);
     auto out = std::make_shared<KnownConstants>();
-    for (size_t n = 0; n < elided.size(); ++n) {
-      const InstId i = elided[one_of(n)];
-      // Far from the parameters' leaves.
-      Value v =
-          seeded_input(first->u(), first->shape_id(i), inputs_.seed, (uint64_t{1} << 32) + one_of(n), inputs_.positive);
-      fit_value(*first, i, &v);
-      (*out)[std::string(first->inst_name(elided[n]))] = {std::move(v), {n}};
+    for (InstId i : elided) {
+      const Value* own = own_constants_ ? own_constants_->find(*first, i) : nullptr;
+      own_ += own != nullptr;
+      (*out)[std::string(first->inst_name(i))] = own ? KnownConstant{*own, {}} : made_up(0, *first, i);
     }
+    if (own_constants_) files_ = own_constants_->files(), problems_ = own_constants_->problems();
     known_.push_back(std::move(out));
+  }
+
+  std::string folder() const {
+    const size_t slash = paths_[0].rfind('/');
+    return slash == std::string::npos ? "." : paths_[0].substr(0, slash);
+  }
+
+  void read_own(const Module& first) {
+    own_constants_ = std::make_unique<OwnConstants>(first.universe());
+    std::vector<std::string> names;
+    for (size_t k = 0; k < paths_.size(); ++k) names.push_back(name_of(k));
+    own_constants_->read_dump(folder(), names, first);
+  }
+
+  const Value* own_value(size_t k, const Module& m, InstId i) {
+    if (!texts_) return nullptr;
+    if (!own_constants_) own_constants_ = std::make_unique<OwnConstants>(m.universe());
+    own_constants_->read_dump(folder(), {name_of(k)}, m);
+    const Value* out = own_constants_->find(m, i);
+    files_ = own_constants_->files(), problems_ = own_constants_->problems();
+    return out;
+  }
+
+  KnownConstant made_up(size_t stage, const Module& m, InstId i) {
+    const auto [at, fresh] = numbers_.try_emplace({stage, std::string(m.inst_name(i))}, names_.size());
+    const size_t n = at->second;
+    if (fresh)
+      names_.emplace_back(m.inst_name(i)), shapes_.push_back(m.shape(i)), one_of_.push_back(n), of_.push_back({});
+    const size_t as = one_of(n);
+    // Drawn once, for the one whose place the others take. Far from the parameters' leaves.
+    if (!of_[as].data) {
+      of_[as] = seeded_input(m.u(), m.shape_id(i), inputs_.seed, (uint64_t{1} << 32) + as, inputs_.positive);
+      fit_value(m, i, &of_[as]);
+    }
+    return {of_[as], {n}};
   }
 
   size_t one_of(size_t n) const {
@@ -246,59 +332,102 @@ class ElidedConstants::Follower {
     // A stage whose constants are those before it was not read yet.
     std::unique_ptr<Module> before = readable(last_);
     while (!before && last_ > 0) before = readable(--last_);
-    if (!before) return false;
-    const Matching pairs(*before, *now);
-    std::map<std::string_view, InstId> by_name;
-    for (CompId c : before->computations())
-      for (InstId i : before->live_order(c)) by_name[before->inst_name(i)] = i;
+    if (!before) {
+      known_.push_back(std::make_shared<KnownConstants>());
+      return false;
+    }
+    const Users users(*before, *now);
     ConstantValues values(*before, *known_[last_]);
     auto out = std::make_shared<KnownConstants>();
-    now->ensure_users();
     std::set<std::string, std::less<>> present;
     for (InstId i : now->elided_constants()) present.emplace(now->inst_name(i));
     for (InstId i : now->elided_constants()) {
-      std::optional<KnownConstant> value = value_of(*before, *now, i, pairs, by_name, values, present);
+      std::optional<KnownConstant> value = value_of(*before, *now, i, users, values, present);
       if (again_) return true;
-      if (!value) {
-        lost_ = fmt::format(
-            "nothing tells the value of constant {}, which is elided ({{...}}), from {} on: these stages are not "
-            "judged",
-            now->inst_name(i), paths_[k].substr(paths_[k].rfind('/') + 1));
-        return true;
+      if (!value || value->bases.empty()) {
+        // By the stage's own file where that is not what made-up values lead to.
+        if (const Value* own = own_value(k, *now, i)) value = KnownConstant{*own, {}};
       }
+      if (!value) {
+        begin_anew(k, fmt::format("nothing tells the value of constant {}, which is elided ({{...}}): it was folded, "
+                                  "or taken from elsewhere, out of values that are not known",
+                                  now->inst_name(i)));
+        value = made_up(k, *now, i);
+      }
+      later_ = true;
       (*out)[std::string(now->inst_name(i))] = std::move(*value);
     }
     known_.push_back(std::move(out));
     return true;
   }
 
-  std::optional<KnownConstant> value_of(const Module& before, const Module& now, InstId i, const Matching& pairs,
-                                        const std::map<std::string_view, InstId>& by_name, ConstantValues& values,
-                                        const std::set<std::string, std::less<>>& present) {
-    std::optional<KnownConstant> out;
-    auto same_name = known_[last_]->find(now.inst_name(i));
-    if (same_name != known_[last_]->end() && same_array(now.u()[same_name->second.value.shape], now.shape(i)))
-      out = same_name->second;
-    const bool named = out.has_value();
-    for (InstId user : now.users_copy(i)) {
-      InstId was = pairs.first(user);
-      if (auto at = by_name.find(now.inst_name(user)); !was.valid() && at != by_name.end()) was = at->second;
-      if (!was.valid() || before.op(was) != now.op(user) || before.operand_count(was) != now.operand_count(user))
-        continue;
-      for (size_t o = 0; o < now.operand_count(user); ++o) {
-        if (now.operand(user, o) != i || !same_array(before.shape(before.operand(was, o)), now.shape(i))) continue;
-        std::optional<KnownConstant> read = values.of(before.operand(was, o));
-        if (!read || (out && same_bytes(out->value, read->value))) continue;
-        if (!out) {
-          out = std::move(read);
+  // Which operands of the stage before stand where a constant of the next stage does, user by user.
+  class Users {
+   public:
+    Users(const Module& before, Module& now) : before_(before), now_(now), pairs_(before, now) {
+      for (CompId c : before.computations())
+        for (InstId i : before.live_order(c)) by_name_[before.inst_name(i)] = i;
+      now.ensure_users();
+    }
+    std::vector<InstId> read_before(InstId i) const {
+      std::vector<InstId> out;
+      for (InstId user : now_.users_copy(i)) {
+        const InstId was = before(user);
+        if (!was.valid() || before_.op(was) != now_.op(user) || before_.operand_count(was) != now_.operand_count(user))
           continue;
-        }
-        // What still stands was exchanged, which is for the judge to find; what is gone was taken for the other.
-        const InstId other = before.operand(was, o);
-        if (named && before.op(other) == Opcode::Constant && present.count(before.inst_name(other))) continue;
-        if (take_for_one(out->bases, read->bases)) return std::nullopt;
-        if (!named) return std::nullopt;
+        for (size_t o = 0; o < now_.operand_count(user); ++o)
+          if (now_.operand(user, o) == i && same_array(before_.shape(before_.operand(was, o)), now_.shape(i)))
+            out.push_back(before_.operand(was, o));
       }
+      return out;
+    }
+    // Is there a reader that has all other operands as before?
+    bool surely_read(InstId i) const {
+      const std::vector<InstId> users = now_.users_copy(i);
+      return std::any_of(users.begin(), users.end(), [&](InstId user) {
+        const InstId was = before(user);
+        if (!was.valid() || before_.op(was) != now_.op(user) || before_.operand_count(was) != now_.operand_count(user))
+          return false;
+        for (size_t o = 0; o < now_.operand_count(user); ++o)
+          if (now_.operand(user, o) != i && before(now_.operand(user, o)) != before_.operand(was, o)) return false;
+        return true;
+      });
+    }
+    InstId named(std::string_view name) const {
+      auto at = by_name_.find(name);
+      return at == by_name_.end() ? InstId() : at->second;
+    }
+
+   private:
+    InstId before(InstId user) const {
+      const InstId was = pairs_.first(user);
+      return was.valid() ? was : named(now_.inst_name(user));
+    }
+    const Module& before_;
+    const Module& now_;
+    Matching pairs_;
+    std::map<std::string_view, InstId> by_name_;
+  };
+
+  std::optional<KnownConstant> value_of(const Module& before, const Module& now, InstId i, const Users& users,
+                                        ConstantValues& values, const std::set<std::string, std::less<>>& present) {
+    std::optional<KnownConstant> out;
+    const InstId same_name = users.named(now.inst_name(i));
+    if (same_name.valid() && before.op(same_name) == Opcode::Constant &&
+        same_array(before.shape(same_name), now.shape(i)))
+      out = values.of(same_name);
+    const bool named = out.has_value();
+    for (InstId other : users.read_before(i)) {
+      std::optional<KnownConstant> read = values.of(other);
+      if (!read || (out && same_bytes(out->value, read->value))) continue;
+      if (!out) {
+        out = std::move(read);
+        continue;
+      }
+      // What still stands was exchanged, which is for the judge to find; what is gone was taken for the other.
+      if (named && before.op(other) == Opcode::Constant && present.count(before.inst_name(other))) continue;
+      if (take_for_one(out->bases, read->bases)) return std::nullopt;
+      if (!named) return std::nullopt;
     }
     return out ? out : reciprocal(before, now, i, values);
   }
@@ -355,32 +484,43 @@ class ElidedConstants::Follower {
   Load load_;
   InputOptions inputs_;
   bool followed_ = false, again_ = false, texts_ = true;
-  size_t count_ = 0;
-  size_t last_ = 0;                 // the last stage that was read
-  std::vector<std::string> names_;  // of the first stage
-  std::vector<Shape> shapes_;       // the same
-  std::vector<size_t> one_of_;      // by number: the one that it is taken for
-  std::vector<std::string> merged_, inverse_;
+  bool later_ = false;          // stages behind the first have elided constants of their own
+  size_t count_ = 0, own_ = 0;  // elided constants of the first stage; those of them that files have whole
+  size_t last_ = 0;             // the last stage that was read
+  std::map<std::pair<size_t, std::string>, size_t> numbers_;  // of made-up constants, by stage and name
+  std::vector<std::string> names_;                            // of them, by number
+  std::vector<Shape> shapes_;                                 // the same
+  std::vector<Value> of_;                                     // the same; those that others are taken for have none
+  std::vector<size_t> one_of_;                                // by number: the one that it is taken for
+  std::vector<std::string> merged_, inverse_, files_, problems_;
+  std::unique_ptr<OwnConstants> own_constants_;
   std::vector<std::shared_ptr<KnownConstants>> known_;  // by stage
-  std::string lost_;                                    // where and why nothing is known from there on
+  std::vector<Anew> anew_;                              // by stage
 };
 
 ElidedConstants::ElidedConstants(std::vector<std::string> paths, Load load, const InputOptions& inputs)
     : follower_(std::make_unique<Follower>(std::move(paths), std::move(load), inputs)) {}
 ElidedConstants::~ElidedConstants() = default;
 void ElidedConstants::settle(size_t stage, Module& m) { follower_->settle(stage, m); }
-void ElidedConstants::settle_pair(Module& first, Module& second, const InputOptions& inputs, std::string* told) {
+const std::vector<ElidedConstants::Anew>& ElidedConstants::anew() { return follower_->anew(); }
+bool ElidedConstants::folds_made_up(size_t good, size_t bad) { return follower_->folds_made_up(good, bad); }
+void ElidedConstants::settle_pair(Module& first, Module& second, const InputOptions& inputs,
+                                  const std::string& second_spec, std::string* told) {
+  if (first.elided_constants().empty() && second.elided_constants().empty()) return;
+  for (const std::string& own : {take_own_values(first, inputs.place), take_own_values(second, second_spec)})
+    if (!own.empty()) *told += (told->empty() ? "" : "; ") + own;
   if (first.elided_constants().empty() && second.elided_constants().empty()) return;
   if (!inputs.fill_elided.empty()) {
     settle_elided(first, inputs), settle_elided(second, inputs);
     return;
   }
-  const std::unique_ptr<Module> own[2] = {first.clone(), second.clone()};
-  auto load = [&](size_t k) { return own[k]->clone(); };
+  const std::unique_ptr<Module> kept[2] = {first.clone(), second.clone()};
+  auto load = [&](size_t k) { return kept[k]->clone(); };
   ElidedConstants both({first.name(), second.name()}, load, inputs);
   both.follower_->read_no_texts();
+  if (!both.anew().empty()) fail(FailureKind::kUnsupported, "{}: {}", second.name(), both.anew()[0].why);
   both.settle(0, first), both.settle(1, second);
-  *told = both.told();
+  if (std::string more = both.told(); !more.empty()) *told += (told->empty() ? "" : "; ") + more;
 }
 std::string ElidedConstants::told() const { return follower_->told(); }
 

@@ -9,6 +9,7 @@
 #include "parser/parser.h"
 #include "replay/judge/fit.h"
 #include "replay/judge/memory.h"
+#include "replay/judge/own_constants.h"
 
 namespace hlo {
 
@@ -70,9 +71,10 @@ void hear_elided(std::function<void(const ElidedTold&)> listener) { elided_liste
 
 void settle_elided(Module& m, const InputOptions& o) {
   Universe& u = m.u();
+  if (m.elided_constants().empty()) return;
+  const std::string own = take_own_values(m, o.place);
   const std::vector<InstId> elided = m.elided_constants();
-  if (elided.empty()) return;
-  if (o.fill_elided == "refuse")
+  if (o.fill_elided == "refuse" && !elided.empty())
     fail(FailureKind::kUnsupported,
          "{}: constant {} of shape {} is elided ({{...}}): its value is unknown, so there is no right answer; made-up "
          "values were not asked for",
@@ -87,8 +89,9 @@ void settle_elided(Module& m, const InputOptions& o) {
       fit_value(m, i, &v);
     m.set_literal(i, u.literal(literal_of_value(u, v)));
   }
-  if (o.fill_elided.empty() && elided_listener())
-    elided_listener()({o.label, elided.size(), std::string(m.inst_name(elided[0])), o.seed});
+  const size_t made = o.fill_elided.empty() ? elided.size() : 0;
+  if ((made || !own.empty()) && elided_listener())
+    elided_listener()({o.label, made, made ? std::string(m.inst_name(elided[0])) : "", o.seed, own});
 }
 
 }  // namespace hlo

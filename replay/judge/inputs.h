@@ -17,6 +17,7 @@ struct InputOptions {
   std::vector<LitId> snapshot;  // arguments that a snapshot brought, taken where there is no file
   std::vector<Value> given;     // one a parameter, of its shape: in the place of all of these
   std::string label;            // of the module, for messages
+  std::string place;            // where it was read, as commands name it: what lies beside is asked; empty: nothing is
   bool fit = false, unique_keys = false;
   // Of elided constants: random, zeros, refuse, or empty: random, and told to who hears (hear_elided).
   std::string fill_elided;
@@ -24,15 +25,17 @@ struct InputOptions {
 
 // Failure(kUsage) with the sum, before anything is allocated, where the parameters exceed the machine's memory.
 void check_memory(const Module& m);
-// Elided constants get values: random ones by seed, name and shape alone, in the range that their readers have room
-// for. Failure(kUnsupported) naming the first where they are refused.
+// Elided constants get values: those that files beside options.place have (own_constants.h), else random ones by seed,
+// name and shape alone, in the range that their readers have room for. Failure(kUnsupported) naming the first where
+// they are refused.
 void settle_elided(Module& m, const InputOptions& options);
-// What settle_elided makes up where nobody asked for it.
+// What settle_elided found, and what it made up where nobody asked for it.
 struct ElidedTold {
-  std::string label;  // of the module
-  size_t constants = 0;
-  std::string first;  // one of them, by name
+  std::string label;     // of the module
+  size_t constants = 0;  // made up
+  std::string first;     // one of them, by name; empty where none was
   uint64_t seed = 1;
+  std::string own;  // where others have their values from, in words; empty: none has
 };
 // One listener, of the whole program; null: nobody hears.
 void hear_elided(std::function<void(const ElidedTold&)> listener);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <filesystem>
 #include <map>
 
@@ -18,8 +19,13 @@ constexpr size_t kCandidates = 12;      // shown
 constexpr size_t kMostFolders = 10000;  // below a run
 
 bool only_digits(std::string_view s) {
-  return !s.empty() && s.size() < 10 &&
-         std::all_of(s.begin(), s.end(), [](char c) { return isdigit(static_cast<unsigned char>(c)); });
+  return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) { return isdigit(static_cast<unsigned char>(c)); });
+}
+
+// Of digits; -2, which nothing has, beyond what fits.
+int number_of(std::string_view digits) {
+  int out = -2;
+  return std::from_chars(digits.data(), digits.data() + digits.size(), out).ec == std::errc() ? out : -2;
 }
 
 std::string lower(std::string_view s) {
@@ -81,8 +87,9 @@ std::vector<size_t> matching_modules(const Run& run, const std::string& wanted) 
     for (size_t k = 0; k < run.modules.size(); ++k)
       if (fits(run.modules[k])) out.push_back(k);
   };
-  if (only_digits(wanted)) keep([&](const Recording& r) { return r.module_number == atoi(wanted.c_str()); });
+  if (only_digits(wanted)) keep([&](const Recording& r) { return r.module_number == number_of(wanted); });
   keep([&](const Recording& r) { return r.module_name == wanted || folder_within(run, r) == wanted; });
+  if (only_digits(wanted)) return out;  // `29` is no part of jit_op_290
   keep([&](const Recording& r) { return function_of(r.module_name) == wanted; });
   keep([&](const Recording& r) {
     return has_part(r.module_name, wanted) || has_part(folder_within(run, r), wanted) ||
@@ -106,7 +113,7 @@ std::vector<size_t> matching_rows(const Recording& r, const std::string& wanted)
   };
   if (only_digits(wanted))
     keep([&](const StageRow& row) {
-      return row.number == atoi(wanted.c_str()) && (row.changed || row.kind == StageRow::kPipelineStart);
+      return row.number == number_of(wanted) && (row.changed || row.kind == StageRow::kPipelineStart);
     });
   keep([&](const StageRow& row) { return row.name() == wanted || row.file == wanted; });
   keep([&](const StageRow& row) { return row.pass == wanted; });
@@ -153,12 +160,21 @@ std::vector<size_t> all_of_run(const Run& run) {
   return out;
 }
 
+// `; stage 3 is written DIR:0001:0003`, of the only module, where it has such a stage: DIR:3 is none.
+std::string stage_of_number(const Run& run, const std::string& wanted) {
+  if (!only_digits(wanted) || matching_rows(run.modules[0], wanted).empty()) return {};
+  return fmt::format("; stage {} is written {}:{}:{}", printable(wanted), printable(run.folder),
+                     printable(module_selector(run, run.modules[0])), printable(wanted));
+}
+
 size_t one_module(const Run& run, const std::string& wanted, const std::string& stage) {
   std::vector<size_t> fits = matching_modules(run, wanted);
   if (fits.size() == 1) return fits[0];
-  if (fits.empty())
-    fail(FailureKind::kUsage, "{} has no module '{}'; it holds{}", printable(run.folder), printable(wanted),
-         module_lines(run, all_of_run(run), stage));
+  if (fits.empty()) {
+    std::string line = fmt::format("{} has no module '{}'", printable(run.folder), printable(wanted));
+    if (stage.empty() && run.modules.size() == 1) line += stage_of_number(run, wanted);
+    fail(FailureKind::kUsage, "{}; it holds{}", line, module_lines(run, all_of_run(run), stage));
+  }
   fail(FailureKind::kUsage, "'{}' fits {} modules of {}; name one by its number{}", printable(wanted), fits.size(),
        printable(run.folder), module_lines(run, fits, stage));
 }
@@ -263,13 +279,13 @@ std::optional<Selector> split_selector(const std::string& spec) {
   return std::nullopt;
 }
 
-bool names_modules(const std::string& spec, bool numbers) {
+bool names_modules(const std::string& spec) {
   std::optional<Selector> s = split_selector(spec);
   if (!s || s->parts.size() > 1) return false;
   if (s->parts.empty()) return true;
+  if (only_digits(s->parts[0])) return true;  // what fits no module is refused as one
   Run run = open_run(s->folder);
-  if (run.modules.size() > 1) return true;  // what fits no module is refused as one
-  if (numbers && fmt::format("{:04}", run.modules[0].module_number) == s->parts[0]) return true;
+  if (run.modules.size() > 1) return true;
   return matching_rows(run.modules[0], s->parts[0]).empty() && !matching_modules(run, s->parts[0]).empty();
 }
 
@@ -299,37 +315,47 @@ Recording select_module(const std::string& spec) {
   return std::move(select_modules(spec)[0]);
 }
 
+namespace {
+
+// Of DIR:PART, which names no stage.
+[[noreturn]] void no_stage(const Run& run, const std::string& part) {
+  const std::string folder = printable(run.folder);
+  const std::vector<size_t> fits = matching_modules(run, part);
+  if (run.modules.size() == 1) {
+    if (fits.empty()) one_module(run, part, "");  // says so
+    const std::string within = only_digits(part) ? folder + ":" + printable(part) : folder;
+    fail(FailureKind::kUsage, "{}:{} is a module; a stage of it is written {}:STAGE, the last one {}:{}{}", folder,
+         printable(part), within, within,
+         final_row(run.modules[0]) ? printable(stage_selector(run.modules[0], *final_row(run.modules[0]))) : "STAGE",
+         stage_of_number(run, part));
+  }
+  if (!fits.empty())
+    fail(FailureKind::kUsage, "{}:{} is {}; a stage is written {}:MODULE:STAGE{}", folder, printable(part),
+         fits.size() == 1 ? "a module of a run" : fmt::format("what {} modules of a run fit", fits.size()), folder,
+         module_lines(run, fits, "STAGE"));
+  std::vector<size_t> having;
+  for (size_t k = 0; k < run.modules.size(); ++k)
+    if (!matching_rows(run.modules[k], part).empty()) having.push_back(k);
+  fail(FailureKind::kUsage, "{} holds {} modules, and '{}' is no module of it; a stage is written {}:MODULE:STAGE{}",
+       folder, run.modules.size(), printable(part), folder,
+       having.empty() ? module_lines(run, all_of_run(run), "STAGE") : module_lines(run, having, part));
+}
+
+}  // namespace
+
 StageChoice select_stage(const Selector& s) {
   if (s.parts.empty())
     fail(FailureKind::kUsage, "{} is a folder; a stage of it is written {}:STAGE", printable(s.folder),
          printable(s.folder));
   Run run = open_run(s.folder);
   const bool single = run.modules.size() == 1;
-  size_t module = 0;
-  std::string stage;
-  if (s.parts.size() == 2) {
-    module = one_module(run, s.parts[0], s.parts[1]);
-    stage = s.parts[1];
-  } else if (single) {
-    stage = s.parts[0];
-    if (matching_rows(run.modules[0], stage).empty() && !matching_modules(run, stage).empty())
-      fail(FailureKind::kUsage, "{}:{} is a module; a stage of it is written {}:STAGE, the last one {}:{}",
-           printable(s.folder), printable(stage), printable(s.folder), printable(s.folder),
-           final_row(run.modules[0]) ? printable(stage_selector(run.modules[0], *final_row(run.modules[0]))) : "STAGE");
-  } else {
-    std::vector<size_t> fits = matching_modules(run, s.parts[0]), having;
-    for (size_t k = 0; k < run.modules.size(); ++k)
-      if (!matching_rows(run.modules[k], s.parts[0]).empty()) having.push_back(k);
-    if (!fits.empty()) {
-      const bool named = fits.size() == 1;
-      fail(FailureKind::kUsage, "{}:{} is {}; a stage is written {}:MODULE:STAGE{}", printable(s.folder),
-           printable(s.parts[0]),
-           named ? "a module of a run" : fmt::format("what {} modules of a run fit", fits.size()), printable(s.folder),
-           module_lines(run, fits, "STAGE"));
-    }
-    fail(FailureKind::kUsage, "{} holds {} modules, and '{}' is no module of it; a stage is written {}:MODULE:STAGE{}",
-         printable(s.folder), run.modules.size(), printable(s.parts[0]), printable(s.folder),
-         having.empty() ? module_lines(run, all_of_run(run), "STAGE") : module_lines(run, having, s.parts[0]));
+  const size_t module = s.parts.size() == 2 ? one_module(run, s.parts[0], s.parts[1]) : 0;
+  const std::string& stage = s.parts.back();
+  if (s.parts.size() == 1) {
+    const bool by_name = single && !only_digits(stage);
+    // What fits neither is refused as a stage.
+    if (!by_name || (matching_rows(run.modules[0], stage).empty() && !matching_modules(run, stage).empty()))
+      no_stage(run, stage);
   }
   StageChoice out;
   std::string where = printable(s.folder);

@@ -4,12 +4,12 @@
 //   DIR                 the run
 //   DIR:MODULE          one module of it
 //   DIR:MODULE:STAGE    one stage of that module
-//   DIR:STAGE           … where the folder holds one module
+//   DIR:STAGE           … where the folder holds one module; by name: DIR:NUMBER is a module in every folder
 //
 // MODULE is a number (0012, 12), a name (jit_train_step), a function (train_step), a folder below DIR, or a part of one
-// of these that only one module has. STAGE is a number, a name (before_optimizations, fusion.after_dce), a pass, a
-// file, or a part of a name that only one stage has. What fits several is refused with the candidates: never the first
-// one.
+// of these that only one module has; digits are a part of nothing. STAGE is a number, a name (before_optimizations,
+// fusion.after_dce), a pass, a file, or a part of a name that only one stage has. What fits several is refused with the
+// candidates: never the first one.
 #pragma once
 #include <optional>
 #include <string>
@@ -48,9 +48,9 @@ std::optional<Selector> split_selector(const std::string& spec);
 std::vector<Recording> select_modules(const std::string& spec);
 // The same where exactly one is wanted: DIR is refused where it holds several.
 Recording select_module(const std::string& spec);
-// Does the spec name a folder or a module rather than a stage or a file? DIR:NAME of a single module is a stage where a
-// stage fits; with `numbers` DIR:0000 is its module of that number, as in a run of several.
-bool names_modules(const std::string& spec, bool numbers = false);
+// Does the spec name a folder or a module rather than a stage or a file? DIR:NUMBER does, whether or not a module has
+// that number; DIR:NAME of a single module is a stage where a stage fits.
+bool names_modules(const std::string& spec);
 
 struct StageChoice {
   Recording module;

@@ -177,7 +177,7 @@ def module_command(rng, path, seeds):
 
 
 def folder_command(rng, path, files):
-    stages = [f"{path}:{rng.randrange(8):04}", f"{path}:before_optimizations", f"{path}:after_optimizations", f"{path}:fusion"]
+    stages = [f"{path}:{rng.randrange(3)}:{rng.randrange(8):04}", f"{path}:{rng.randrange(3)}", f"{path}:before_optimizations", f"{path}:after_optimizations", f"{path}:fusion"]
     return rng.choice([
         ["open", path], ["open", "--json", path], [path], ["view", path, "-o", "out"], ["exec", path, "--all-stages", *RUN],
         ["bisect", path, *RUN], ["bisect", path, "--regex=f32", "-o", "out"], ["bisect", path, "--verify"], ["explain", path, "dot"],
@@ -222,7 +222,7 @@ def command(rng, kind, path, seeds):
     if kind == "kernel_cache":
         return ["exec", module, "--backend=host", f"--kernel-cache={path}"]
     if kind == "dot":
-        return rng.choice([["open", path], ["open", "--json", path], ["view", path, "-o", "out"], ["print", f"{path}:0001"],
+        return rng.choice([["open", path], ["open", "--json", path], ["view", path, "-o", "out"], ["print", f"{path}:1:0001"],
                            ["explain", path, "n1"]])
     return folder_command(rng, path, seeds["recording"] + seeds["xla_dump"])
 

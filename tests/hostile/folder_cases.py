@@ -49,7 +49,7 @@ def names_that_leave(tool, tmp):
         (base / ".bashrc").write_text("mine\n")
         (base / "out").mkdir()
         before = listing(base)
-        for command in (["view", folder, "-o", base / "out" / "page.html"], ["print", f"{folder}:0000"],
+        for command in (["view", folder, "-o", base / "out" / "page.html"], ["print", f"{folder}:1:0000"],
                         ["view", folder, "-o", base / "out" / "pages", "--formats=text,page"], ["open", folder], ["exec", folder, "--all-stages"], ["bisect", folder], ["diff", folder, folder],
                         ["explain", folder, "r"], ["link", folder]):
             run(tool, *command).expect(2, "leads out of the folder")
@@ -63,7 +63,7 @@ def links_that_leave(tool, tmp):
     (folder / "l.txt").unlink()
     (tmp / "links" / "secret.txt").write_text("HloModule secret_of_mine\n")
     (folder / "l.txt").symlink_to("../secret.txt")
-    for command in (["print", f"{folder}:0000"], ["open", folder], ["exec", folder, "--all-stages"], ["view", folder]):
+    for command in (["print", f"{folder}:1:0000"], ["open", folder], ["exec", folder, "--all-stages"], ["view", folder]):
         result = run(tool, *command)
         said = result.out + result.err
         assert "leads out of the folder" in said or command[0] == "view", said
@@ -73,7 +73,7 @@ def links_that_leave(tool, tmp):
     # One that stays inside is as good as a file.
     (folder / "l.txt").unlink()
     (folder / "l.txt").symlink_to("b.txt")
-    run(tool, "print", f"{folder}:0000").expect(0)
+    run(tool, "print", f"{folder}:1:0000").expect(0)
     # A folder as XLA dumps it.
     dump = tmp / "links" / "xla"
     dump.mkdir()
@@ -139,7 +139,7 @@ def pipes(tool, tmp):
     (stage / "f.txt").unlink()
     os.mkfifo(stage / "f.txt")
     for where, code in ((folder, 2), (stage, None)):
-        for command in (["open", where], ["view", where], ["print", f"{where}:0000"], ["exec", where, "--all-stages"],
+        for command in (["open", where], ["view", where], ["print", f"{where}:1:0000"], ["exec", where, "--all-stages"],
                         ["bisect", where], ["diff", where, where], ["explain", where, "r"], ["link", where]):
             result = run(tool, *command, seconds=10)
             assert code is None or result.code == code, result.err
