@@ -399,41 +399,6 @@ std::vector<std::string> join_in_words(const Measured& m, size_t most) {
   return out;
 }
 
-MeasuredTimes::MeasuredTimes(const std::string& profile, const std::vector<LookedAt>& all) {
-  std::string text = read_file(profile);
-  if (file_kind(profile, text) == FileKind::kTable) {
-    if (all.size() > 1)
-      fail(FailureKind::kUsage, "{} is a table of kernels that names no modules; name one module of the run", profile);
-    table_ = read_trace(text, profile);
-    return;
-  }
-  joined_ = join(read_timeline(text, profile), measured_modules(all));
-}
-
-std::optional<double> MeasuredTimes::seconds(size_t which, std::string_view instruction) const {
-  if (table_) {
-    double seconds = 0;
-    size_t calls = 0;
-    return time_of(*table_, instruction, &seconds, &calls) ? std::optional(seconds) : std::nullopt;
-  }
-  const MeasuredModule& m = joined_.modules[which];
-  auto at = m.by_name.find(std::string(instruction));
-  if (at == m.by_name.end()) return {};
-  std::optional<double> seconds = joined_.seconds(which, at->second);
-  if (seconds && m.runs) *seconds /= static_cast<double>(m.runs);
-  return seconds;
-}
-
-std::vector<std::string> MeasuredTimes::in_words() const {
-  if (table_) return {fmt::format("{} of kernels in the table", time_text(table_->all))};
-  std::vector<std::string> out = join_in_words(joined_, 5);
-  const bool known = std::any_of(joined_.modules.begin(), joined_.modules.end(), [](const auto& m) { return m.runs; });
-  if (joined_.joined > 0)
-    out.push_back(known ? "measured times are of one run, on the average"
-                        : "measured times are of all runs: how many there were is not known");
-  return out;
-}
-
 int cmd_profile(const ProfileArgs& a) {
   const std::set<std::string> keys = {"op", "line", "scope", "class", "module"};
   if (!keys.contains(a.by)) fail(FailureKind::kUsage, "--by is op, line, scope, class or module, not '{}'", a.by);

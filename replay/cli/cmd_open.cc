@@ -33,17 +33,6 @@ namespace {
 
 constexpr size_t kShownModules = 60;
 
-Json measured_json(const std::optional<MeasuredRun>& m) {
-  if (!m) return {};
-  const bool joined = m->why_not.empty();
-  return {{"profile", m->file},
-          {"problem", m->why_not},
-          {"joined", m->joined},
-          {"runs", m->runs ? Json(m->runs) : Json()},
-          {"seconds", joined && m->seconds > 0 ? Json(m->seconds) : Json()},
-          {"between_seconds", joined && m->between > 0 ? Json(m->between) : Json()}};
-}
-
 Json overview_json(const ModuleOverview& o, const std::string& why, const std::optional<MeasuredRun>& measured) {
   const MemoryReport* memory = o.memory ? &*o.memory : nullptr;
   return {

@@ -98,6 +98,7 @@ void stage_table(const Recording& r, bool all, bool without_code);
 
 struct WhatIfArgs {
   std::string file, disabled, gpu, batch;
+  std::string profile;           // "" looks beside the folder, "none" does not
   std::vector<std::string> set;  // PASS.OPTION=VALUE
   size_t most = 20;
   bool json = false, no_verify = false;
@@ -211,6 +212,7 @@ int cmd_lesson(const LessonArgs& a);
 
 struct MemoryArgs {
   std::string file, by = "line", gpu;  // of the card: empty: what the dump was compiled for
+  std::string profile;                 // "" looks beside the folder, "none" does not
   size_t most = 20;
   bool json = false;
 };

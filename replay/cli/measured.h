@@ -24,6 +24,8 @@ class MeasuredTimes {
   std::optional<double> seconds(size_t which, std::string_view instruction) const;
   // How often the module ran; 0: unknown.
   size_t runs(size_t which) const { return table_ ? 0 : joined_.modules[which].runs; }
+  // When its instructions ran in one run.
+  const StepClock& clock(size_t which) const { return clocks_[which]; }
   // Null: a table of sums.
   const Measured* joined() const { return table_ ? nullptr : &joined_; }
   // "98.2 % of 12.1 ms joined", and what was not, a line each.
@@ -32,6 +34,7 @@ class MeasuredTimes {
  private:
   std::optional<TraceTimes> table_;
   Measured joined_;
+  std::vector<StepClock> clocks_;  // of each module
 };
 
 // A profile beside the modules of a run, for the first minute, one for each of `all`: `given`, or where that is empty
@@ -39,6 +42,12 @@ class MeasuredTimes {
 // read is said, what was given is refused: throws Failure.
 std::vector<MeasuredRun> measured_runs(const std::string& given, const std::string& folder,
                                        const std::vector<LookedAt>& all);
+
+// The same of what a command looks at: in a file by itself only where one is given.
+std::vector<MeasuredRun> runs_beside(const std::string& given, const std::vector<LookedAt>& all);
+
+// docs/schemas/measured_run.json; null where there is none.
+Json measured_json(const std::optional<MeasuredRun>& m);
 
 // "between kernels: 1.2 ms (3.1 %) of 38.1 ms on /device:GPU:0, …".
 std::string device_in_words(const DeviceTime& d);

@@ -35,6 +35,8 @@ MeasuredRun run_of(const std::shared_ptr<const MeasuredTimes>& times, const std:
     out.joined = "a table of kernels by name";
     return out;
   }
+  out.when = [times, which](std::string_view instruction) { return times->clock(which).of(instruction); };
+  out.step = times->clock(which).seconds();
   out.runs = times->runs(which);
   const double runs = static_cast<double>(std::max<size_t>(out.runs, 1));
   for (const MeasuredOp& op : m->ops)
@@ -51,6 +53,22 @@ MeasuredRun run_of(const std::shared_ptr<const MeasuredTimes>& times, const std:
 }
 
 }  // namespace
+
+std::vector<MeasuredRun> runs_beside(const std::string& given, const std::vector<LookedAt>& all) {
+  const std::string folder = all.empty() || !all[0].recording ? "" : all[0].recording->folder;
+  return given.empty() && folder.empty() ? std::vector<MeasuredRun>() : measured_runs(given, folder, all);
+}
+
+Json measured_json(const std::optional<MeasuredRun>& m) {
+  if (!m) return {};
+  const bool joined = m->why_not.empty();
+  return {{"profile", m->file},
+          {"problem", m->why_not},
+          {"joined", m->joined},
+          {"runs", m->runs ? Json(m->runs) : Json()},
+          {"seconds", joined && m->seconds > 0 ? Json(m->seconds) : Json()},
+          {"between_seconds", joined && m->between > 0 ? Json(m->between) : Json()}};
+}
 
 std::vector<MeasuredRun> measured_runs(const std::string& given, const std::string& folder,
                                        const std::vector<LookedAt>& all) {

@@ -8,6 +8,10 @@
 namespace hlo {
 namespace {
 
+constexpr const char* kFoundProfileHelp =
+    "measured times: .xplane.pb, trace events, or a table of nsys or nvprof (a .xplane.pb, or plugins/profile/RUN, "
+    "that "
+    "lies in the folder or beside it); none: no times";
 constexpr const char* kFramesHelp = "the whole stack below what names a source line";
 // Names of data sheets.
 std::string gpu_help() {
@@ -29,9 +33,7 @@ void add_open(CLI::App& app, int* code) {
       "  hlo-replay open /tmp/xla_dump:12 --try      what looks odd, changed and compiled by our passes\n"
       "  hlo-replay open /tmp/xla_dump:12 --try --engine=installed --target=cpu   …by an installed XLA");
   c->add_option("DIR", open.folder, "a folder, or DIR:MODULE")->required();
-  c->add_option("--profile", open.profile,
-                "measured times: .xplane.pb, trace events, or a table of nsys or nvprof (a .xplane.pb, or "
-                "plugins/profile/RUN, that lies in DIR or beside it); none: no times");
+  c->add_option("--profile", open.profile, kFoundProfileHelp);
   c->add_flag("--stages", open.stages, "the table of all stages");
   c->add_option("--gpu", open.gpu, gpu_help());
   c->add_flag("--frames", open.frames, kFramesHelp);
@@ -101,6 +103,7 @@ void add_memory(CLI::App& app, int* code) {
       "--gpu", memory.gpu,
       "card that it must fit, and that our own assignment is made for: a name, or a description of XLA's (what "
       "the dump was compiled for)");
+  c->add_option("--profile", memory.profile, kFoundProfileHelp);
   c->add_option("--most", memory.most, "rows to show (20)");
   c->add_flag("--json", memory.json);
   c->callback([code] { *code = cmd_memory(memory); });

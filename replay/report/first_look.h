@@ -7,6 +7,7 @@
 
 #include "replay/report/findings.h"
 #include "replay/report/overview.h"
+#include "replay/report/step_clock.h"
 
 namespace hlo {
 
@@ -31,6 +32,8 @@ struct MeasuredRun {
   double seconds = 0;                                         // of its kernels, one run
   double between = 0;                                         // between them, in one run; 0: unknown
   std::function<std::optional<double>(std::string_view)> of;  // of an instruction, one run
+  MomentOf when;                                              // an instruction ran in a run; empty: unknown of all
+  double step = 0;  // of a run, from its first kernel to the end of its last one; 0: unknown
 };
 
 struct LookOptions {
