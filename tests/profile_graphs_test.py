@@ -268,7 +268,7 @@ def first_minute():
     shutil.copy(case.profile, dump / "a.xplane.pb")
     (dump / "other.xplane.pb").unlink()
     shutil.copy(case.profile, dump / "b.xplane.pb")
-    expect("several hosts", "1 more host" in look(), look())
+    expect("several hosts", "2 devices of 2 hosts, one call: 125.000 us to 125.000 us on a:0, the slowest" in look(), look())
     cost = json.loads(run("cost", dump, f"--profile={case.profile}", "--json")[1])["instructions"]
     expect("cost, of one run", {i["name"]: round((i["measured_seconds"] or 0) * 1e6, 3) for i in cost}["gemm.3"] == 60, cost)
     out = run("explain", dump, "gemm.3", f"--profile={case.profile}")[1]
@@ -424,6 +424,56 @@ def memory():
     expect("XLA's ranges", "XLA's" in told["from"] and lives == {"x": (0, 37), "loop_negate_fusion.1": (0, 28), "bits": (5, 28), "loop_exp_fusion.3": (21, 37)} and us(told["peak_seconds"]) == 21, told)
 
 
-for test in (names, libraries, ambiguous, loops, copies, streams, alike, another_compilation, damaged, first_minute, what_if, memory):
+def hosts():
+    """Devices of hosts are told apart, never added up: least, median, most, the slowest by its name; any can be shown."""
+    nodes = [("loop_negate_fusion_1", 0, 0, 5), ("Memset 0", 4, 6, 1), (NVJET, 5, 8, 40), (NVJET, 6, 55, 60), ("loop_exp_fusion_4", 3, 116, 9)]
+    longer = lambda by: [(*n[:3], n[3] + (by if n[0] == "loop_exp_fusion_4" else 0)) for n in nodes]  # noqa: E731
+    text = module(PRODUCTS, "loop_exp_fusion.4")
+    with tempfile.TemporaryDirectory() as directory:
+        root = pathlib.Path(directory)
+        dump = root / "dump"
+        dump.mkdir()
+        (dump / "module_0001.jit_g.sm_9.0a_gpu_after_optimizations.txt").write_text(text)
+        (root / "east.xplane.pb").write_bytes(gpu(graph(nodes, 4)) + gpu(graph(longer(8), 4), 1))
+        (root / "west.xplane.pb").write_bytes(gpu(graph(longer(2), 4)) + gpu(graph(longer(30), 4), 1))
+
+        def told(*args):
+            return answer("open", dump, *args)["modules"][0]["overview"]["measured"]
+
+        us = lambda value: round(value * 1e6, 3)  # noqa: E731
+        m = told()
+        expect("devices", [(d["host"], d["device"], d["label"], us(d["seconds"]), d["runs"]) for d in m["devices"]] ==
+               [("east", "/device:GPU:0", "east:0", 115, 4), ("east", "/device:GPU:1", "east:1", 123, 4), ("west", "/device:GPU:0", "west:0", 117, 4), ("west", "/device:GPU:1", "west:1", 145, 4)], m["devices"])
+        expect("the slowest is shown", (m["shown"], m["slowest"], us(m["seconds"]), us(m["between_seconds"]), m["runs"]) == ("west:1", "west:1", 145, 10, 4), m)
+        expect("least, median, most", [us(m[f"{key}_call_seconds"]) for key in ("least", "median", "most")] == [125, 130, 155], m)
+        for name, seconds in (("east:1", 123), ("east", 123), ("west:0", 117)):
+            expect(f"shown: {name}", us(told(f"--profile-device={name}")["seconds"]) == seconds, told(f"--profile-device={name}"))
+        expect("by number, the slower host's", told("--profile-device=0")["shown"] == "west:0")
+        code, _, error = run(dump, "--profile-device=north:0")
+        expect("no such device", code == 2 and "east:0, east:1, west:0, west:1" in error, error)
+        text_ = run(dump)[1]
+        expect("in words", "one call, measured: 145.000 us of kernels and 10.000 us between them" in text_ and
+               "4 devices of 2 hosts, one call: 125.000 us to 155.000 us on west:1, the slowest, median 130.000 us; shown: west:1" in text_ and
+               "host west: 127.000 us to 155.000 us on west:1" in text_ and "host east: 125.000 us to 133.000 us on east:1" in text_, text_)
+        expect("memory", us(answer("memory", dump, "--profile-device=east:0")["modules"][0]["step_seconds"]) == 125, answer("memory", dump))
+        costs = {i["name"]: i["measured_seconds"] for i in answer("cost", dump, f"--profile={root}", "--profile-device=east:1")["instructions"]}
+        expect("cost, of a folder of profiles", us(costs["loop_exp_fusion.4"]) == 17, costs)
+        text_ = run("summary", dump, f"--profile={root}")[1]
+        expect("summary", "145.000 us" in text_ and "4 devices of 2 hosts" in text_, text_)
+        expect("a folder without any", run("cost", dump, f"--profile={dump}")[0] == 2)
+        # A host whose profile is damaged, or of another compilation, is no other host's matter.
+        (root / "west.xplane.pb").write_bytes((root / "west.xplane.pb").read_bytes()[:-5])
+        expect("a damaged one is said", told()["shown"] == "east:1" and "west.xplane.pb" in told()["joined"], told())
+        expect("…of a folder that was named it is refused", run("cost", dump, f"--profile={root}")[0] == 2)
+        (root / "west.xplane.pb").write_bytes(gpu(graph([("loop_tanh_fusion_8", 0, 0, 5)])))
+        m = told()
+        expect("another compilation", m["shown"] == "east:1" and [bool(d["problem"]) for d in m["devices"]] == [False, False, True], m)
+        expect("…in words", "2 devices of 1 host" in run(dump)[1] and "1 more have no time of the module" in run(dump)[1], run(dump)[1])
+        for file in root.glob("*.pb"):
+            file.unlink()
+        expect("a device of nothing", run(dump, "--profile-device=0")[0] == 2)
+
+
+for test in (names, libraries, ambiguous, loops, copies, streams, alike, another_compilation, damaged, first_minute, what_if, memory, hosts):
     test()
 finish("profile_graphs_test")

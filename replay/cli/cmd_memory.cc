@@ -101,7 +101,7 @@ int cmd_memory(const MemoryArgs& a) {
   std::optional<Target> named;
   if (!a.gpu.empty()) named = named_target(a.gpu);
   std::vector<LookedAt> all = looked_at(a.file);
-  const std::vector<MeasuredRun> runs = runs_beside(a.profile, all);
+  const std::vector<MeasuredRun> runs = runs_beside({a.profile, a.profile_device}, all);
   Json list = Json::array();
   size_t failed = 0;
   if (!a.json && all.size() > 1)

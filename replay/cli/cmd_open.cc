@@ -129,7 +129,7 @@ std::optional<MeasuredRun> measured_of(const ModuleOverview& o, const std::vecto
 // What a profile says of the modules, most time first.
 void print_measured(const Run& run, const OpenArgs& a) {
   const std::vector<LookedAt> looked = looked_at(named_modules(run, a));
-  const std::vector<MeasuredRun> runs = measured_runs(a.profile, run.folder, looked);
+  const std::vector<MeasuredRun> runs = measured_runs({a.profile, a.profile_device}, run.folder, looked);
   if (runs.empty()) return;
   std::vector<std::pair<double, size_t>> order;
   for (size_t k = 0; k < runs.size(); ++k)
@@ -146,6 +146,7 @@ void print_measured(const Run& run, const OpenArgs& a) {
     fmt::print("  {:>6}  {:<28} {:>12} of kernels {}{}\n", printable(l.selector), printable(l.name()),
                time_text(m.seconds), m.runs ? fmt::format("a call, the average of {}", m.runs) : "in all calls",
                m.between > 0 ? fmt::format("; {} between them", time_text(m.between)) : "");
+    for (const std::string& line : devices_in_words(m)) fmt::print("          {}\n", printable(line));
   }
 }
 
@@ -321,7 +322,8 @@ int first_minute(const Run& run, const OpenArgs& a) {
   std::vector<LookedAt> looked;
   if (o.last) {
     looked = looked_at(named_modules(run, a));
-    if (looked.size() == 1) options.measured = measured_of(o, looked, measured_runs(a.profile, run.folder, looked));
+    if (looked.size() == 1)
+      options.measured = measured_of(o, looked, measured_runs({a.profile, a.profile_device}, run.folder, looked));
   }
   if (a.tries) options.tried = [&](std::vector<ModuleFinding>* all) { Trying(a, r, o).run(all); };
   print_look(first_look(o, options), a.folder);
@@ -342,7 +344,8 @@ int open_json(const Run& run, const OpenArgs& a) {
   std::vector<LookedAt> looked;
   std::vector<MeasuredRun> measured;
   if (std::any_of(all.begin(), all.end(), [](const ModuleOverview& o) { return o.last != nullptr; }))
-    looked = looked_at(named_modules(run, a)), measured = measured_runs(a.profile, run.folder, looked);
+    looked = looked_at(named_modules(run, a)),
+    measured = measured_runs({a.profile, a.profile_device}, run.folder, looked);
   Json modules = Json::array();
   for (const Recording& r : run.modules) {
     modules.push_back(Json::parse(recording_json(r)));

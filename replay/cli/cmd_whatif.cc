@@ -196,7 +196,8 @@ WhatIfBase base_of(const WhatIfArgs& a, const StartStage& start, const Module& m
   if (!out.ran.unreadable.empty()) return out;
   std::vector<LookedAt> all;
   all.push_back(std::move(out.ran));
-  std::vector<MeasuredRun> runs = measured_runs(a.profile, start.recording ? start.recording->folder : "", all);
+  std::vector<MeasuredRun> runs =
+      measured_runs({a.profile, a.profile_device}, start.recording ? start.recording->folder : "", all);
   out.ran = std::move(all[0]);
   if (!runs.empty()) out.run = std::move(runs[0]);
   if (out.run && out.run->why_not.empty()) out.ran.load();
