@@ -4,7 +4,7 @@ import pathlib
 import shutil
 import tempfile
 
-from command_line import expect, finish, run, source
+from command_line import expect, finish, page_files, run, source
 from json_schema import Schemas
 from xspace import gpu, kernel
 
@@ -460,6 +460,17 @@ def hosts():
         expect("cost, of a folder of profiles", us(costs["loop_exp_fusion.4"]) == 17, costs)
         text_ = run("summary", dump, f"--profile={root}")[1]
         expect("summary", "145.000 us" in text_ and "4 devices of 2 hosts" in text_, text_)
+        expect("a page", run("view", dump, "--profile-device=east:1", "-o", root / "page.html")[0] == 0)
+        carried = page_files(root / "page.html")
+        if carried["page.json"]["engine"] == "none":
+            roofs = [a for name, a in carried.items() if name.startswith("answers/") and "bytes_per_s" in a]
+            expect("a page without an engine", any(roof["profile"] == "the average of 4 runs on east:1, by east.xplane.pb" and us(roof["measured_seconds"]) == 123 for roof in roofs), roofs)
+        else:
+            page = carried["module_0001/measured.json"]
+            expect("measured.json, as its schema says", not SCHEMAS.wrong(page, "measured.json"), SCHEMAS.wrong(page, "measured.json"))
+            expect("…of that device, without the folder", page["run"]["shown"] == "east:1" and page["run"]["profile"] == "east.xplane.pb" and page["stage"] == "after_optimizations", page["run"])
+            rows = {i["name"]: (us(i["seconds"]), i["turns"], i["kernel"]["registers"], i["kernel"]["occupancy"]) for i in page["instructions"]}
+            expect("…and its instructions", rows["loop_exp_fusion.4"] == (17, 1, 32, 0.5), rows)
         expect("a folder without any", run("cost", dump, f"--profile={dump}")[0] == 2)
         # A host whose profile is damaged, or of another compilation, is no other host's matter.
         (root / "west.xplane.pb").write_bytes((root / "west.xplane.pb").read_bytes()[:-5])
