@@ -278,6 +278,117 @@ TEST_F(EngineTest, FilesOfTheRecording) {
   EXPECT_TRUE(seen);
 }
 
+// --- what was measured ---
+
+// A profile's measured.json of some kernels of the recording's last state.
+json measured_of(const std::vector<std::string>& names) {
+  json instructions = json::array();
+  double at = 0;
+  for (const std::string& name : names) {
+    instructions.push_back({{"name", name},
+                            {"seconds", 2e-5},
+                            {"ambiguous_seconds", 0},
+                            {"turns", 1},
+                            {"begin_seconds", at},
+                            {"first_end_seconds", at + 2e-5},
+                            {"end_seconds", at + 2e-5},
+                            {"kernel",
+                             {{"name", "a_kernel"},
+                              {"registers", 32},
+                              {"static_shared_bytes", 1024},
+                              {"dynamic_shared_bytes", 0},
+                              {"grid", {256, 1, 1}},
+                              {"block", {128, 1, 1}},
+                              {"occupancy", 0.5},
+                              {"estimated_occupancy", 1},
+                              {"limiter", "warps"}}},
+                            {"chosen", {"Triton: 128x256"}}});
+    at += 3e-5;
+  }
+  const json device{{"host", "vm"},    {"device", "/device:GPU:0"},
+                    {"label", "vm:0"}, {"profile", "vm.xplane.pb"},
+                    {"problem", ""},   {"runs", 5},
+                    {"seconds", 4e-5}, {"between_seconds", 1e-5}};
+  json other = device;
+  other["label"] = "vm:1", other["device"] = "/device:GPU:1", other["seconds"] = 3e-5;
+  const json run{{"profile", "vm.xplane.pb"},
+                 {"problem", ""},
+                 {"joined", "100.0 % of its time joined"},
+                 {"runs", 5},
+                 {"seconds", 4e-5},
+                 {"between_seconds", 1e-5},
+                 {"shown", "vm:0"},
+                 {"slowest", "vm:0"},
+                 {"least_call_seconds", 4e-5},
+                 {"median_call_seconds", 4.5e-5},
+                 {"most_call_seconds", 5e-5},
+                 {"devices", {device, other}}};
+  return {{"version", 1}, {"module", "jit_f"},    {"stage", "after_optimizations"},
+          {"run", run},   {"step_seconds", 5e-5}, {"instructions", instructions}};
+}
+
+void put_recording(PageEngine& engine, const std::string& path, const std::string& measured) {
+  for (const auto& entry : std::filesystem::directory_iterator(path))
+    engine.put(entry.path().filename().string(), read_file(entry.path().string()));
+  engine.put("measured.json", measured);
+}
+
+TEST_F(EngineTest, MeasuredTimes) {
+  const int last = states() - 1;
+  const json ops = answered(engine_, {{"method", "roofline"}, {"at", at(0, last)}})["ops"];
+  ASSERT_GE(ops.size(), 2u);
+  EXPECT_TRUE(ops[0]["measured"].is_null());
+  PageEngine engine;
+  put_recording(engine, recorded_->path(), measured_of({ops[1]["name"]}).dump());
+  EXPECT_TRUE(answered(engine, {{"method", "open"}})["modules"][0]["problems"].empty());
+  const json roofline = answered(engine, {{"method", "roofline"}, {"at", at(0, last)}});
+  EXPECT_EQ(roofline["measured_seconds"], 4e-5);
+  EXPECT_EQ(roofline["between_seconds"], 1e-5);
+  EXPECT_EQ(roofline["profile"], "the average of 5 runs on vm:0, by vm.xplane.pb");
+  EXPECT_TRUE(roofline["ops"][0]["measured"].is_null());
+  EXPECT_EQ(roofline["ops"][1]["measured"], 2e-5);
+  const json op = answered(engine, {{"method", "op"}, {"at", at(0, last)}, {"id", ops[1]["id"]}});
+  EXPECT_EQ(op["measured"]["seconds"], 2e-5);
+  EXPECT_EQ(op["measured"]["share"], 2e-5 / 5e-5);
+  EXPECT_EQ(op["measured"]["kernel"]["registers"], 32);
+  EXPECT_EQ(op["measured"]["kernel"]["grid"], json({256, 1, 1}));
+  EXPECT_EQ(op["measured"]["chosen"], json({"Triton: 128x256"}));
+  EXPECT_TRUE(answered(engine, {{"method", "op"}, {"at", at(0, last)}, {"id", ops[0]["id"]}})["measured"].is_null());
+  // It is of the last state alone.
+  EXPECT_TRUE(answered(engine, {{"method", "roofline"}, {"at", at(0, 0)}})["profile"].is_null());
+  const std::string look = answered(engine, {{"method", "overview"}})["lines"].dump();
+  EXPECT_NE(look.find("one call, measured: 40.000 us of kernels and 10.000 us between them"), std::string::npos)
+      << look;
+  EXPECT_NE(look.find("2 devices of 1 host, one call: 40.000 us to 50.000 us on vm:0, the slowest"), std::string::npos)
+      << look;
+}
+
+TEST_F(EngineTest, MeasuredTimesThatAreWrong) {
+  const json good = measured_of({"a"});
+  std::vector<std::string> texts{"", "{", "[]", "7", R"({"version":2})", std::string(100000, '[')};
+  auto spoil = [&](const std::function<void(json&)>& how) {
+    json bad = good;
+    how(bad);
+    texts.push_back(bad.dump());
+  };
+  for (const auto& item : good.items()) spoil([&](json& j) { j.erase(item.key()); });
+  for (const auto& item : good["instructions"][0].items()) {
+    spoil([&](json& j) { j["instructions"][0].erase(item.key()); });
+    spoil([&](json& j) { j["instructions"][0][item.key()] = -1; });
+  }
+  for (const auto& item : good["run"].items()) spoil([&](json& j) { j["run"].erase(item.key()); });
+  spoil([](json& j) { j["instructions"][0]["kernel"]["grid"] = {1, 2}; });
+  spoil([](json& j) { j["instructions"][0]["kernel"]["grid"] = {1, 2, "3"}; });
+  spoil([](json& j) { j["run"]["devices"] = {7}; });
+  for (const std::string& text : texts) {
+    PageEngine engine;
+    put_recording(engine, recorded_->path(), text);
+    const json module = answered(engine, {{"method", "open"}})["modules"][0];
+    EXPECT_NE(module["problems"].dump().find("measured.json"), std::string::npos) << text.substr(0, 200);
+    EXPECT_TRUE(answered(engine, {{"method", "roofline"}, {"at", at(0, states() - 1)}})["profile"].is_null());
+  }
+}
+
 // --- what is opened ---
 
 TEST(EngineOpen, AModulesText) {

@@ -115,7 +115,7 @@ int cmd_cost(const CostArgs& a) {
   LookedAt sums;
   sums.stage = a.file;
   std::optional<MeasuredTimes> times;
-  if (!a.profile.empty()) times.emplace(a.profile, all);
+  if (!a.profile.empty()) times.emplace(ProfileChoice{a.profile, a.profile_device}, all);
   DeviceSpec sheet = other;
   for (LookedAt& l : all) {
     const CostProfile profile{times, static_cast<size_t>(&l - all.data())};

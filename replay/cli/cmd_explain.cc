@@ -103,18 +103,22 @@ TimeOfOne time_of_one(const ExplainArgs& a, const std::vector<std::string>& name
   const std::vector<LookedAt> all = looked_at(a.file);
   const std::string text = read_file(a.trace);
   if (file_kind(a.trace, text) != FileKind::kTable) {
-    const MeasuredTimes times(a.trace, all);
-    const Measured& m = *times.joined();
-    for (const MeasuredModule& module : m.modules)
-      if (!module.another_compilation.empty()) out.why_not = module.another_compilation;
+    const MeasuredTimes times(ProfileChoice{a.trace, ""}, all);
+    bool devices = false;
+    for (size_t which = 0; which < all.size(); ++which) {
+      const Measured& m = *times.joined(which);
+      devices |= !m.devices.empty();
+      if (!m.modules[which].another_compilation.empty()) out.why_not = m.modules[which].another_compilation;
+    }
     for (const std::string& name : names)
-      for (size_t which = 0; out.kernel.empty() && which < m.modules.size(); ++which) {
+      for (size_t which = 0; out.kernel.empty() && which < all.size(); ++which) {
+        const Measured& m = *times.joined(which);
         auto at = m.modules[which].by_name.find(name);
         if (at == m.modules[which].by_name.end()) continue;
         const MeasuredOp* op = m.find(which, at->second);
         if (op) out = TimeOfOne{op->seconds, op->seconds / std::max(m.named, 1e-300), op->calls, name, ""};
       }
-    if (!out.kernel.empty() || !out.why_not.empty() || !m.devices.empty()) return out;
+    if (!out.kernel.empty() || !out.why_not.empty() || devices) return out;
   }
   TraceTimes times = read_trace(text, a.trace);
   for (const std::string& name : names)

@@ -47,12 +47,8 @@ struct ProfileView {
   }
 };
 
-// By the data sheet, of the registers and shared memory that the device tells.
 std::optional<Occupancy> own_occupancy(const ProfileView& v, const KernelDetails& k) {
-  const int64_t threads = k.block[0] * k.block[1] * k.block[2];
-  if (!v.device || !v.device->is_gpu() || threads < 1 || threads > 1024) return {};
-  return occupancy_of(*v.device, k.registers,
-                      std::max<int64_t>(k.static_shared, 0) + std::max<int64_t>(k.dynamic_shared, 0), threads);
+  return v.device ? occupancy_of_kernel(*v.device, k) : std::nullopt;
 }
 
 // What a fusion runs, without parameters and the like.
@@ -345,8 +341,10 @@ std::vector<MeasuredModule> measured_modules(const std::vector<LookedAt>& all) {
       m.name = l.recording->module_name, m.selector = l.selector, m.number = l.recording->module_number;
       m.unreadable = l.unreadable;
     }
-    m.load = [one = &l]() -> std::unique_ptr<Module> {
-      return load(one->folder.empty() ? one->spec : one->folder + "/" + one->file);
+    // Read once, for all devices.
+    m.load = [one = &l, known = std::make_shared<std::shared_ptr<Module>>()] {
+      if (!*known) *known = load(one->folder.empty() ? one->spec : one->folder + "/" + one->file);
+      return *known;
     };
     if (!l.recording) {
       if (!m.read()) fail(FailureKind::kIo, "{}", m.unreadable);
@@ -355,6 +353,14 @@ std::vector<MeasuredModule> measured_modules(const std::vector<LookedAt>& all) {
     out.push_back(std::move(m));
   }
   return out;
+}
+
+std::optional<Occupancy> occupancy_of_kernel(const DeviceSpec& device, const KernelDetails& k) {
+  int64_t threads = 1;
+  for (int64_t n : k.block) threads = n < 1 || n > 1024 ? 0 : threads * n;
+  if (!device.is_gpu() || threads < 1 || threads > 1024) return {};
+  return occupancy_of(device, k.registers,
+                      std::max<int64_t>(k.static_shared, 0) + std::max<int64_t>(k.dynamic_shared, 0), threads);
 }
 
 std::string device_in_words(const DeviceTime& d) {
@@ -396,41 +402,6 @@ std::vector<std::string> join_in_words(const Measured& m, size_t most) {
   };
   list(m.unjoined, "not joined");
   list(m.unnamed, "beside");
-  return out;
-}
-
-MeasuredTimes::MeasuredTimes(const std::string& profile, const std::vector<LookedAt>& all) {
-  std::string text = read_file(profile);
-  if (file_kind(profile, text) == FileKind::kTable) {
-    if (all.size() > 1)
-      fail(FailureKind::kUsage, "{} is a table of kernels that names no modules; name one module of the run", profile);
-    table_ = read_trace(text, profile);
-    return;
-  }
-  joined_ = join(read_timeline(text, profile), measured_modules(all));
-}
-
-std::optional<double> MeasuredTimes::seconds(size_t which, std::string_view instruction) const {
-  if (table_) {
-    double seconds = 0;
-    size_t calls = 0;
-    return time_of(*table_, instruction, &seconds, &calls) ? std::optional(seconds) : std::nullopt;
-  }
-  const MeasuredModule& m = joined_.modules[which];
-  auto at = m.by_name.find(std::string(instruction));
-  if (at == m.by_name.end()) return {};
-  std::optional<double> seconds = joined_.seconds(which, at->second);
-  if (seconds && m.runs) *seconds /= static_cast<double>(m.runs);
-  return seconds;
-}
-
-std::vector<std::string> MeasuredTimes::in_words() const {
-  if (table_) return {fmt::format("{} of kernels in the table", time_text(table_->all))};
-  std::vector<std::string> out = join_in_words(joined_, 5);
-  const bool known = std::any_of(joined_.modules.begin(), joined_.modules.end(), [](const auto& m) { return m.runs; });
-  if (joined_.joined > 0)
-    out.push_back(known ? "measured times are of one run, on the average"
-                        : "measured times are of all runs: how many there were is not known");
   return out;
 }
 

@@ -5,10 +5,12 @@
 #include "ir/buffer.h"
 #include "replay/cli/command.h"
 #include "replay/cli/looked_at.h"
+#include "replay/cli/measured.h"
 #include "replay/os/interrupt.h"
 #include "replay/os/terminal.h"
 #include "replay/record/target.h"
 #include "replay/report/answers.h"
+#include "replay/report/kernels.h"
 #include "replay/report/memory_report.h"
 
 namespace hlo {
@@ -18,7 +20,43 @@ std::string share_of(int64_t part, int64_t whole) {
   return whole > 0 ? fmt::format("{:>4.0f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole)) : "";
 }
 
-void print_report(const LookedAt& l, const MemoryReport& r, const MemoryArgs& a) {
+// What a profile says of the module, and of what memory holds in one run.
+struct ReportTimes {
+  std::optional<MeasuredRun> run;
+  MeasuredMemory memory;
+  bool told() const { return memory.step > 0; }
+};
+
+std::string life_text(const std::optional<MeasuredLife>& life) {
+  if (!life) return "unknown";
+  return fmt::format("{} to {}{}", time_text(life->begins), time_text(life->ends),
+                     life->turns > 1.5 ? fmt::format(", in {:.0f} turns", life->turns) : "");
+}
+
+void print_measured(const ReportTimes& times) {
+  if (!times.run) return;
+  const MeasuredRun& run = *times.run;
+  if (!run.why_not.empty())
+    fmt::print("not measured: {}: {}\n", printable(run.file), printable(run.why_not));
+  else if (!times.told())
+    fmt::print("when it lives is unknown: {} does not tell the runs of the module apart\n", printable(run.file));
+  else
+    fmt::print("times are since the begin of a run of {}, measured by {} ({})\n", time_text(times.memory.step),
+               printable(run.file), printable(run.joined));
+}
+
+// Those that are largest; with a profile, when they live.
+void print_values(const MemoryReport& r, const ReportTimes& times, const MemoryArgs& a) {
+  fmt::print("largest of them{}:\n", times.told() ? ", and when they live" : "");
+  for (size_t k = 0; k < r.alive.size() && k < std::min<size_t>(a.most, 10); ++k) {
+    const MemoryValue& v = r.alive[k];
+    fmt::print("  {:>10} {:<9} {:<36} {}{}  {}\n", human_bytes(v.bytes), v.kind, printable(v.name()),
+               printable(v.shape), times.told() ? fmt::format("  {}", life_text(times.memory.lives[k])) : "",
+               printable(v.source.known() ? v.source.brief() : v.op_name));
+  }
+}
+
+void print_report(const LookedAt& l, const MemoryReport& r, const ReportTimes& times, const MemoryArgs& a) {
   fmt::print("{}, {}: {} allocated ({} arguments, {} constants, {} outputs, {} temporaries), by {}\n",
              printable(l.name()), printable(l.stage), human_bytes(r.allocated), human_bytes(r.arguments),
              human_bytes(r.constants), human_bytes(r.outputs), human_bytes(r.temporaries), r.from);
@@ -33,22 +71,18 @@ void print_report(const LookedAt& l, const MemoryReport& r, const MemoryArgs& a)
   if (r.alive.empty()) {
     fmt::print("what is alive at the peak is unknown\n");
   } else {
-    fmt::print("{} alive at the peak{}{}, by {}:\n", human_bytes(r.peak),
+    fmt::print("{} alive at the peak{}{}{}, by {}:\n", human_bytes(r.peak),
                r.peak_at.empty() ? "" : ", at " + printable(r.peak_at),
+               times.memory.peak
+                   ? fmt::format(", measured at {} of {}", time_text(*times.memory.peak), time_text(times.memory.step))
+                   : "",
                r.host_at_peak ? ", and " + human_bytes(r.host_at_peak) + " in the host's memory" : "", a.by);
     auto groups = alive_by(r, a.by);
     for (size_t k = 0; k < groups.size() && k < a.most; ++k)
       fmt::print("  {:>10} {}  {}\n", human_bytes(groups[k].second), share_of(groups[k].second, r.peak),
                  printable(groups[k].first));
     if (groups.size() > a.most) fmt::print("  … and {} more (--most)\n", groups.size() - a.most);
-    if (a.by != "value") {
-      fmt::print("largest of them:\n");
-      for (size_t k = 0; k < r.alive.size() && k < std::min<size_t>(a.most, 10); ++k) {
-        const MemoryValue& v = r.alive[k];
-        fmt::print("  {:>10} {:<9} {:<36} {}  {}\n", human_bytes(v.bytes), v.kind, printable(v.name()),
-                   printable(v.shape), printable(v.source.known() ? v.source.brief() : v.op_name));
-      }
-    }
+    if (a.by != "value" || times.told()) print_values(r, times, a);
   }
   fmt::print("largest buffers:\n");
   for (size_t k = 0; k < r.allocations.size() && k < std::min<size_t>(a.most, 10); ++k) {
@@ -56,6 +90,7 @@ void print_report(const LookedAt& l, const MemoryReport& r, const MemoryArgs& a)
     fmt::print("  {:>10} {:<9} {} value{}, the largest {}\n", human_bytes(b.bytes), b.kind, b.values,
                b.values == 1 ? "" : "s", printable(b.largest));
   }
+  print_measured(times);
 }
 
 }  // namespace
@@ -66,6 +101,7 @@ int cmd_memory(const MemoryArgs& a) {
   std::optional<Target> named;
   if (!a.gpu.empty()) named = named_target(a.gpu);
   std::vector<LookedAt> all = looked_at(a.file);
+  const std::vector<MeasuredRun> runs = runs_beside({a.profile, a.profile_device}, all);
   Json list = Json::array();
   size_t failed = 0;
   if (!a.json && all.size() > 1)
@@ -75,13 +111,17 @@ int cmd_memory(const MemoryArgs& a) {
   std::vector<std::pair<int64_t, std::string>> table;
   for (LookedAt& l : all) {
     std::optional<MemoryReport> r;
+    ReportTimes times;
+    if (!runs.empty()) times.run = runs[static_cast<size_t>(&l - all.data())];
     try {
       if (l.unreadable.empty()) l.load();
       if (l.module) {
         const Recording* recording = l.recording ? &*l.recording : nullptr;
         std::optional<Target> card = named;
         if (card && recording) card = target_of(*recording, a.gpu);
-        r = memory_report(*l.module, recording, card ? &*card : nullptr);
+        const bool timed = times.run && times.run->why_not.empty() && times.run->when;
+        r = memory_report(*l.module, recording, card ? &*card : nullptr, timed);
+        if (timed) times.memory = measured_memory(*l.module, *r, times.run->when, times.run->step);
       }
     } catch (const Failure& e) {
       if (all.size() == 1 || interrupted()) throw;
@@ -90,9 +130,10 @@ int cmd_memory(const MemoryArgs& a) {
     if (all.size() == 1 && !r) fail(FailureKind::kIo, "{}", l.unreadable);
     failed += !r;
     if (a.json) {
-      list.push_back(memory_json(about(l), r ? &*r : nullptr, a.by));
+      list.push_back(memory_json(about(l), r ? &*r : nullptr, a.by, times.told() ? &times.memory : nullptr));
+      list.back()["measured"] = measured_json(times.run);
     } else if (all.size() == 1) {
-      print_report(l, *r, a);
+      print_report(l, *r, times, a);
     } else if (r) {
       table.emplace_back(
           r->allocated,

@@ -33,17 +33,6 @@ namespace {
 
 constexpr size_t kShownModules = 60;
 
-Json measured_json(const std::optional<MeasuredRun>& m) {
-  if (!m) return {};
-  const bool joined = m->why_not.empty();
-  return {{"profile", m->file},
-          {"problem", m->why_not},
-          {"joined", m->joined},
-          {"runs", m->runs ? Json(m->runs) : Json()},
-          {"seconds", joined && m->seconds > 0 ? Json(m->seconds) : Json()},
-          {"between_seconds", joined && m->between > 0 ? Json(m->between) : Json()}};
-}
-
 Json overview_json(const ModuleOverview& o, const std::string& why, const std::optional<MeasuredRun>& measured) {
   const MemoryReport* memory = o.memory ? &*o.memory : nullptr;
   return {
@@ -135,7 +124,7 @@ std::optional<MeasuredRun> measured_of(const ModuleOverview& o, const std::vecto
 // What a profile says of the modules, most time first.
 void print_measured(const Run& run, const OpenArgs& a) {
   const std::vector<LookedAt> looked = looked_at(a.folder);
-  const std::vector<MeasuredRun> runs = measured_runs(a.profile, run.folder, looked);
+  const std::vector<MeasuredRun> runs = measured_runs({a.profile, a.profile_device}, run.folder, looked);
   if (runs.empty()) return;
   std::vector<std::pair<double, size_t>> order;
   for (size_t k = 0; k < runs.size(); ++k)
@@ -152,6 +141,7 @@ void print_measured(const Run& run, const OpenArgs& a) {
     fmt::print("  {:>6}  {:<28} {:>12} of kernels {}{}\n", printable(l.selector), printable(l.name()),
                time_text(m.seconds), m.runs ? fmt::format("a call, the average of {}", m.runs) : "in all calls",
                m.between > 0 ? fmt::format("; {} between them", time_text(m.between)) : "");
+    for (const std::string& line : devices_in_words(m)) fmt::print("          {}\n", printable(line));
   }
 }
 
@@ -327,7 +317,8 @@ int first_minute(const Run& run, const OpenArgs& a) {
   std::vector<LookedAt> looked;
   if (o.last) {
     looked = looked_at(a.folder);
-    if (looked.size() == 1) options.measured = measured_of(o, looked, measured_runs(a.profile, run.folder, looked));
+    if (looked.size() == 1)
+      options.measured = measured_of(o, looked, measured_runs({a.profile, a.profile_device}, run.folder, looked));
   }
   if (a.tries) options.tried = [&](std::vector<ModuleFinding>* all) { Trying(a, r, o).run(all); };
   print_look(first_look(o, options), a.folder);
@@ -348,7 +339,8 @@ int open_json(const Run& run, const OpenArgs& a) {
   std::vector<LookedAt> looked;
   std::vector<MeasuredRun> measured;
   if (std::any_of(all.begin(), all.end(), [](const ModuleOverview& o) { return o.last != nullptr; }))
-    looked = looked_at(a.folder), measured = measured_runs(a.profile, run.folder, looked);
+    looked = looked_at(a.folder),
+    measured = measured_runs({a.profile, a.profile_device}, run.folder, looked);
   Json modules = Json::array();
   for (const Recording& r : run.modules) {
     modules.push_back(Json::parse(recording_json(r)));

@@ -111,7 +111,7 @@ int cmd_summary(const SummaryArgs& a) {
   Json problems = Json::array();
   DeviceSpec device = named ? named->spec : default_device_spec();
   std::optional<MeasuredTimes> times;
-  if (!a.profile.empty()) times.emplace(a.profile, all);
+  if (!a.profile.empty()) times.emplace(ProfileChoice{a.profile, a.profile_device}, all);
   size_t loops = 0, read = 0, beside = 0, told = 0;
   std::vector<std::string> in_words;  // what is expected of the only module
   std::vector<std::string> too_large;

@@ -5,12 +5,15 @@
 
 #include "ir/print.h"
 #include "replay/cli/command.h"
+#include "replay/cli/measured.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
 #include "replay/os/interrupt.h"
 #include "replay/os/spawn.h"
 #include "replay/os/terminal.h"
 #include "replay/record/run.h"
+#include "replay/record/target.h"
+#include "replay/report/tuned.h"
 #include "viewer/drawing.h"
 #include "viewer/engine/engine.h"
 #include "viewer/page_file.h"
@@ -76,7 +79,7 @@ std::set<std::string> view_formats(const std::string& asked, const std::vector<R
 }
 
 // The run's page, of the modules that could be read.
-Viewed viewed_run(const Run& run);
+Viewed viewed_run(const Run& run, const ProfileChoice& profile);
 
 int view_files(const ViewArgs& a, const Run& run, const std::string& path) {
   const std::set<std::string> formats = view_formats(a.formats, run.modules);
@@ -111,18 +114,58 @@ int view_files(const ViewArgs& a, const Run& run, const std::string& path) {
       v.contents.notices.push_back(fmt::format("module {:04} {}: {}", r.module_number, r.module_name, e.what()));
     }
   }
-  if (page) out.write("index.html", page_html(viewed_run(run).contents));
+  if (page) out.write("index.html", page_html(viewed_run(run, {a.profile, a.profile_device}).contents));
   out.commit();
   return tell(a, path, page ? Json(path + "/index.html") : Json(), v);
 }
 
 // --- one page ---
 
-Viewed viewed_run(const Run& run) {
+// What is measured of a module's last stage, with what data sheet and autotuner say of each kernel.
+std::string measured_file(const Run& run, const Recording& r, const std::string& stage, MeasuredRun measured) {
+  const Target target = target_of(r, "");
+  std::vector<std::string> problems;
+  const std::vector<TunedInWords> tuned = choices_in_words(run.folder, {r}, &problems);
+  std::vector<MeasuredInstruction> all = measured.all();
+  for (MeasuredInstruction& i : all) {
+    if (i.details && target.spec_known)
+      if (const std::optional<Occupancy> o = occupancy_of_kernel(target.spec, *i.details))
+        i.estimated_occupancy = o->share, i.limiter = o->limiter;
+    for (const TunedInWords& t : tuned)
+      if (t.name == i.name || t.became == i.name) i.chosen.push_back(t.text);
+  }
+  // Where it lies is no reader's business.
+  measured.file = fs::path(measured.file).filename().string();
+  for (MeasuredDevice& d : measured.devices) d.file = fs::path(d.file).filename().string();
+  return measured_page(measured, all, r.module_name, stage)
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// measured.json of each module that a profile has; `folders`: of each in the archive, empty: it is not there.
+void add_measured(const Run& run, const ProfileChoice& profile, const std::vector<std::string>& folders,
+                  PageContents* contents) {
+  std::vector<LookedAt> looked;
+  for (const Recording& r : run.modules) looked.push_back(last_stage(r, module_selector(run, r)));
+  const std::vector<MeasuredRun> runs = measured_runs(profile, run.folder, looked);
+  bool any = false;
+  for (size_t k = 0; k < runs.size(); ++k) {
+    if (!runs[k].why_not.empty() || !runs[k].all || folders[k].empty()) continue;
+    any = true;
+    contents->files.push_back(
+        {folders[k] + "/" + kMeasuredFile, measured_file(run, run.modules[k], looked[k].stage, runs[k])});
+  }
+  if (!runs.empty() && !any)
+    contents->notices.push_back(
+        printable(fmt::format("not measured: {}: {}", fs::path(runs[0].file).filename().string(),
+                              runs[0].why_not.empty() ? "a table of kernels by name" : runs[0].why_not)));
+}
+
+Viewed viewed_run(const Run& run, const ProfileChoice& profile) {
   Viewed v;
   v.contents.title =
       printable(run.modules.size() == 1 ? run.modules[0].module_name : fs::path(run.folder).filename().string());
   std::set<std::string> names;
+  std::vector<std::string> folders;
   for (const Recording& r : run.modules) {
     if (interrupted()) fail(FailureKind::kUsage, "interrupted; nothing was written");
     // Short: names of files in the archive end at 100 bytes.
@@ -130,6 +173,7 @@ Viewed viewed_run(const Run& run) {
     for (size_t k = 2; !names.insert(name).second; ++k) name = fmt::format("module_{:04}.{}", r.module_number, k);
     const size_t notices = v.contents.notices.size();
     const bool read = add_recording(r, r.folder, name, &v.contents);
+    folders.push_back(read ? name : "");
     Recording told = r;
     if (!read) {
       ++v.failed;
@@ -140,6 +184,7 @@ Viewed viewed_run(const Run& run) {
   }
   if (v.failed == run.modules.size())
     fail(FailureKind::kIo, "{}: no stage can be read\n{}", printable(run.folder), fmt::join(v.contents.notices, "\n"));
+  add_measured(run, profile, folders, &v.contents);
   return v;
 }
 
@@ -223,7 +268,7 @@ int cmd_view(const ViewArgs& a) {
     const bool graphs = std::none_of(run.modules.begin(), run.modules.end(), has_text);
     if (!a.formats.empty() || graphs) return view_files(a, run, path.empty() ? named + ".view" : path);
     if (path.empty()) path = named + ".html";
-    v = viewed_run(run);
+    v = viewed_run(run, {a.profile, a.profile_device});
   } else {
     if (!a.formats.empty()) fail(FailureKind::kUsage, "--formats is of folders; for one module: hlo-replay convert");
     v = viewed_texts(a.spec);

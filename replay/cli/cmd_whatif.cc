@@ -5,6 +5,8 @@
 #include "ir/buffer.h"
 #include "passes/pipelines.h"
 #include "replay/cli/command.h"
+#include "replay/cli/looked_at.h"
+#include "replay/cli/measured.h"
 #include "replay/os/progress.h"
 #include "replay/os/terminal.h"
 #include "replay/record/replayer.h"
@@ -51,12 +53,18 @@ const WhatIfKernel* kernel_of(const WhatIfSide& side, int index) {
   return index < 0 ? nullptr : &side.kernels[static_cast<size_t>(index)];
 }
 
-Json kernel_json(const WhatIfKernel* k) {
+Json kernel_json(const WhatIfKernel* k, bool timed) {
   if (!k) return {};
-  return {{"name", k->name}, {"times", k->times}, {"bytes", k->bytes}, {"flops", k->flops}, {"seconds", k->seconds}};
+  return {{"name", k->name},
+          {"times", k->times},
+          {"bytes", k->bytes},
+          {"flops", k->flops},
+          {"seconds", k->seconds},
+          {"measured_seconds", timed && k->measured ? Json(k->time) : Json()},
+          {"foretold_seconds", timed && !k->measured ? Json(k->time) : Json()}};
 }
 
-Json side_json(const WhatIfSide& s) {
+Json side_json(const WhatIfSide& s, bool timed) {
   return {{"gpu", s.gpu},
           {"pass_runs", s.pass_runs},
           {"instructions", s.instructions},
@@ -66,12 +74,23 @@ Json side_json(const WhatIfSide& s) {
           {"flops", s.flops},
           {"peak_bytes", s.peak},
           {"seconds", s.seconds},
+          {"measured_seconds", timed ? Json(s.measured) : Json()},
+          {"foretold_seconds", timed ? Json(s.foretold) : Json()},
+          {"between_seconds", timed ? Json(s.between) : Json()},
+          {"measured_kernels", timed ? Json(s.measured_kernels) : Json()},
           {"loops_without_trip_count", s.loops_without_trip_count}};
 }
 
 const char* state_of(const WhatIfPair& p) { return p.as_is < 0 ? "new" : p.changed < 0 ? "gone" : "changed"; }
 
-Json what_if_json(const WhatIf& w, const Module& m, const WhatIfArgs& a, const WhatIfChange& change) {
+// What the times are taken of: the module as it ran, and what a profile says of it.
+struct WhatIfBase {
+  LookedAt ran;
+  std::optional<MeasuredRun> run;
+};
+
+Json what_if_json(const WhatIf& w, const Module& m, const WhatIfArgs& a, const WhatIfChange& change,
+                  const WhatIfBase& base) {
   Json kernels = Json::array(), options = Json::array();
   for (const WhatIfPair& p : w.others) {
     const WhatIfKernel *x = kernel_of(w.as_is, p.as_is), *y = kernel_of(w.changed, p.changed);
@@ -80,8 +99,8 @@ Json what_if_json(const WhatIf& w, const Module& m, const WhatIfArgs& a, const W
                        {"kind", one.kind},
                        {"op_name", one.op_name},
                        {"source", one.source.text()},
-                       {"as_is", kernel_json(x)},
-                       {"changed", kernel_json(y)}});
+                       {"as_is", kernel_json(x, w.timed)},
+                       {"changed", kernel_json(y, w.timed)}});
   }
   for (const auto& [pass, list] : change.set)
     for (const auto& [option, value] : list) options.push_back({{"pass", pass}, {"option", option}, {"value", value}});
@@ -96,8 +115,9 @@ Json what_if_json(const WhatIf& w, const Module& m, const WhatIfArgs& a, const W
           {"concerned", w.concerned},
           {"shared_pass_runs", w.shared_runs},
           {"first_difference", w.first_difference},
-          {"as_is", side_json(w.as_is)},
-          {"changed", side_json(w.changed)},
+          {"measured", measured_json(base.run)},
+          {"as_is", side_json(w.as_is, w.timed)},
+          {"changed", side_json(w.changed, w.timed)},
           {"same_kernels", w.same},
           {"kernels", kernels},
           {"notes", w.notes}};
@@ -129,6 +149,15 @@ void print_figures(const WhatIf& w) {
   row("operations", flops_text(x.flops), flops_text(y.flops), change_text(x.flops, y.flops));
   row("peak memory", human_bytes(x.peak), human_bytes(y.peak),
       change_text(static_cast<double>(x.peak), static_cast<double>(y.peak)));
+  auto times = [&](const std::string& name, double from, double to) {
+    if (from > 0 || to > 0) row(name, time_text(from), time_text(to), change_text(from, to));
+  };
+  if (w.timed) {
+    times("time of one call", x.time(), y.time());
+    times("  of it measured", x.measured, y.measured);
+    times("  foretold", x.foretold, y.foretold);
+    times("  between kernels", x.between, y.between);
+  }
   row("time by the model", time_text(x.seconds), time_text(y.seconds), change_text(x.seconds, y.seconds));
 }
 
@@ -138,18 +167,62 @@ void print_kernels(const WhatIf& w, size_t most) {
   fmt::print("kernels: {} same, {} changed, {} gone, {} new\n", w.same, states["changed"], states["gone"],
              states["new"]);
   if (w.others.empty()) return;
-  fmt::print("{:>12} {:>12}  {:<8} {}\n", "as it is", "changed", "", "kernels that the time hangs on");
+  fmt::print("{:>12} {:>12}  {:<8} {}{}\n", "as it is", "changed", "", "kernels that the time hangs on",
+             w.timed ? " (~: foretold)" : "");
   for (size_t k = 0; k < w.others.size() && k < most; ++k) {
     const WhatIfPair& p = w.others[k];
     const WhatIfKernel *x = kernel_of(w.as_is, p.as_is), *y = kernel_of(w.changed, p.changed);
     const WhatIfKernel& one = y ? *y : *x;
-    fmt::print("{:>12} {:>12}  {:<8} {}{} ({}){}{}\n", x ? time_text(x->seconds) : "", y ? time_text(y->seconds) : "",
-               state_of(p), printable(x ? x->name : y->name),
+    auto time = [&](const WhatIfKernel* of) -> std::string {
+      if (!of) return "";
+      return w.timed ? (of->measured ? "" : "~") + time_text(of->time) : time_text(of->seconds);
+    };
+    fmt::print("{:>12} {:>12}  {:<8} {}{} ({}){}{}\n", time(x), time(y), state_of(p), printable(x ? x->name : y->name),
                x && y && x->name != y->name ? " → " + printable(y->name) : "", one.kind,
                one.source.known() ? "  " + printable(one.source.brief()) : "",
                one.op_name.empty() ? "" : "  " + printable(one.op_name));
   }
   if (w.others.size() > most) fmt::print("… and {} more (--most)\n", w.others.size() - most);
+}
+
+// What ran is the last stage of the module's folder; of a file by itself what a profile that is named holds.
+WhatIfBase base_of(const WhatIfArgs& a, const StartStage& start, const Module& m) {
+  WhatIfBase out;
+  if (a.profile == "none" || (a.profile.empty() && !start.recording)) return out;
+  if (start.recording)
+    out.ran = last_stage(*start.recording, fmt::format("{:04}", start.recording->module_number));
+  else
+    out.ran = std::move(looked_at(fmt::format("{}:{}", a.profile, m.name())).at(0));
+  if (!out.ran.unreadable.empty()) return out;
+  std::vector<LookedAt> all;
+  all.push_back(std::move(out.ran));
+  std::vector<MeasuredRun> runs =
+      measured_runs({a.profile, a.profile_device}, start.recording ? start.recording->folder : "", all);
+  out.ran = std::move(all[0]);
+  if (!runs.empty()) out.run = std::move(runs[0]);
+  if (out.run && out.run->why_not.empty()) out.ran.load();
+  return out;
+}
+
+// Kernels as they ran are found again where the passes are told what XLA's autotuner chose.
+void take_base(const WhatIfBase& base, const StartStage& start, WhatIfOptions* options,
+               std::vector<std::string>* notes) {
+  if (!base.run) return;
+  if (!base.run->why_not.empty()) {
+    notes->push_back(fmt::format("not measured: {}: {}", base.run->file, base.run->why_not));
+    return;
+  }
+  const Target target = start.recording ? target_of(*start.recording, "") : Target();
+  options->measured = WhatIfMeasured{base.ran.module.get(), target.spec_known ? target.spec : default_device_spec(),
+                                     base.run->of, base.run->between};
+  notes->push_back(fmt::format("measured by {} ({}){}", base.run->file, base.run->joined,
+                               base.run->runs ? "" : "; all calls: how many there were is not known"));
+  try {
+    std::string told;
+    options->autotune_results = autotune_results_for("", start.recording ? &*start.recording : nullptr, &told);
+  } catch (const Failure& f) {
+    notes->push_back(fmt::format("no choices of XLA's autotuner: {}", first_line(f.what())));
+  }
 }
 
 }  // namespace
@@ -165,6 +238,9 @@ int cmd_whatif(const WhatIfArgs& a) {
     fail(FailureKind::kUsage, "{} is already optimised: {}; whatif starts from a module in front of the passes", a.file,
          why);
   if (start.recording) options.gpu = gpu_of(*start.recording);
+  std::vector<std::string> said;
+  const WhatIfBase base = base_of(a, start, *m);
+  take_base(base, start, &options, &said);
   WhatIf w = [&] {
     Progress progress("replaying " + a.file);
     options.progress = [&](size_t done, size_t all, const std::string& pass) { progress.at(done, all, pass); };
@@ -173,9 +249,10 @@ int cmd_whatif(const WhatIfArgs& a) {
   const std::string unsaid = not_partitioned(*m);
   for (const std::string& note : {unsaid, start.said})
     if (!note.empty()) w.notes.push_back(note);
+  w.notes.insert(w.notes.end(), said.begin(), said.end());
   const bool differs = !w.first_difference.empty() || w.as_is.seconds != w.changed.seconds;
   if (a.json) {
-    print_json(what_if_json(w, *m, a, options.change));
+    print_json(what_if_json(w, *m, a, options.change, base));
     return differs ? kYes : kNo;
   }
   if (!unsaid.empty()) fmt::print("not partitioned: {}\n", printable(unsaid));

@@ -98,7 +98,8 @@ void stage_table(const Recording& r, bool all, bool without_code);
 
 struct WhatIfArgs {
   std::string file, disabled, gpu, batch;
-  std::vector<std::string> set;  // PASS.OPTION=VALUE
+  std::string profile, profile_device;  // as in OpenArgs
+  std::vector<std::string> set;         // PASS.OPTION=VALUE
   size_t most = 20;
   bool json = false, no_verify = false;
 };
@@ -191,8 +192,9 @@ int cmd_capture(const CaptureArgs& a);
 
 struct ViewArgs {
   std::string spec, out, formats;
-  std::string note;   // a sentence that the page shows above all
-  std::string serve;  // the port: empty: nothing is served, 0: one that is free
+  std::string note;                     // a sentence that the page shows above all
+  std::string serve;                    // the port: empty: nothing is served, 0: one that is free
+  std::string profile, profile_device;  // as in OpenArgs
   bool force = false, json = false, open = false;
 };
 // One page of a folder, of a module in it or of a file of modules; an empty bench where nothing is named. `formats`:
@@ -210,14 +212,15 @@ struct LessonArgs {
 int cmd_lesson(const LessonArgs& a);
 
 struct MemoryArgs {
-  std::string file, by = "line", gpu;  // of the card: empty: what the dump was compiled for
+  std::string file, by = "line", gpu;   // of the card: empty: what the dump was compiled for
+  std::string profile, profile_device;  // as in OpenArgs
   size_t most = 20;
   bool json = false;
 };
 int cmd_memory(const MemoryArgs& a);
 
 struct SummaryArgs {
-  std::string file, by = "line", gpu, profile;
+  std::string file, by = "line", gpu, profile, profile_device;
   size_t most = 30;
   bool json = false, frames = false;
 };
@@ -226,6 +229,7 @@ int cmd_summary(const SummaryArgs& a);
 struct OpenArgs {
   EngineArgs engine;                 // of --try
   std::string folder, gpu, profile;  // profile: "" looks beside the folder, "none" does not
+  std::string profile_device;        // of several the one to show; empty: the slowest
   bool json = false, stages = false, frames = false, tries = false;
 };
 // Is it a file, and a log of XLA or jax? `only`: one that no command could take for a module.
@@ -253,8 +257,9 @@ std::string first_difference(const Recording& a, const Recording& b, ModuleDiff*
 void show_module_diff(const ModuleDiff& d, size_t most);
 
 struct CostArgs {
-  std::string file, gpu;  // empty: what the dump was compiled for, else kDefaultGpu
-  std::string profile;    // measured times; empty: none
+  std::string file, gpu;       // empty: what the dump was compiled for, else kDefaultGpu
+  std::string profile;         // measured times; empty: none
+  std::string profile_device;  // as in OpenArgs
   size_t most = 30;
   bool json = false, no_verify = false, frames = false;
 };

@@ -18,6 +18,19 @@ AnswerAbout about(const LookedAt& l) { return {l.name(), l.stage, l.unreadable, 
 
 std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
 
+LookedAt last_stage(const Recording& r, const std::string& selector) {
+  LookedAt one;
+  one.selector = selector;
+  one.recording = r;
+  if (std::optional<size_t> row = final_row(r)) {
+    one.folder = r.folder, one.file = r.rows[*row].file;
+    one.stage = r.rows[*row].name();
+  } else {
+    one.unreadable = "no stage with a text";
+  }
+  return one;
+}
+
 std::vector<LookedAt> looked_at(const std::string& spec) {
   std::vector<LookedAt> out;
   if (!names_modules(spec)) {
@@ -36,18 +49,7 @@ std::vector<LookedAt> looked_at(const std::string& spec) {
   Run run;
   run.folder = split_selector(spec)->folder;
   run.modules = select_modules(spec);
-  for (const Recording& r : run.modules) {
-    LookedAt one;
-    one.selector = module_selector(run, r);
-    one.recording = r;
-    if (std::optional<size_t> row = final_row(r)) {
-      one.folder = r.folder, one.file = r.rows[*row].file;
-      one.stage = r.rows[*row].name();
-    } else {
-      one.unreadable = "no stage with a text";
-    }
-    out.push_back(std::move(one));
-  }
+  for (const Recording& r : run.modules) out.push_back(last_stage(r, module_selector(run, r)));
   return out;
 }
 

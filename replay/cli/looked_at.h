@@ -34,6 +34,9 @@ AnswerAbout about(const LookedAt& l);
 // Of a message that shows the place below.
 std::string first_line(std::string_view text);
 
+// The last stage of a module; `selector`: behind `DIR:`.
+LookedAt last_stage(const Recording& recording, const std::string& selector);
+
 // One a module of the run; one for a file or a stage. Modules are not read yet. Throws Failure where the spec names
 // nothing.
 std::vector<LookedAt> looked_at(const std::string& spec);

@@ -14,69 +14,72 @@ namespace {
 // A profile that nobody named is not worth a minute.
 constexpr uintmax_t kMostBytes = 256 << 20;
 
-// Why none of the profile's time is the module's; empty: some is.
-std::string why_not_joined(const MeasuredTimes& times, size_t which) {
-  const Measured* m = times.joined();
-  if (!m) return "";
-  for (const MeasuredOp& op : m->ops)
-    if (op.module == which) return "";
-  const MeasuredModule& module = m->modules[which];
-  if (!module.another_compilation.empty()) return module.another_compilation;
-  if (m->spans.empty()) return "no span of it names an instruction";
-  return m->unjoined.empty() ? fmt::format("it says nothing of module '{}'", module.name) : m->unjoined[0].why;
-}
-
 MeasuredRun run_of(const std::shared_ptr<const MeasuredTimes>& times, const std::string& file, size_t which) {
   MeasuredRun out;
-  out.file = file, out.why_not = why_not_joined(*times, which);
+  out.file = file;
   out.of = [times, which](std::string_view instruction) { return times->seconds(which, instruction); };
-  const Measured* m = times->joined();
+  const Measured* m = times->joined(which);
   if (!m) {
     out.joined = "a table of kernels by name";
     return out;
   }
-  out.runs = times->runs(which);
-  const double runs = static_cast<double>(std::max<size_t>(out.runs, 1));
-  for (const MeasuredOp& op : m->ops)
-    if (op.module == which) out.seconds += op.seconds / runs;
+  out.devices = times->devices(which), out.shown = times->shown(which);
+  const MeasuredDevice& shown = out.devices[out.shown];
+  out.file = shown.file, out.why_not = shown.why_not;
+  out.runs = shown.runs, out.seconds = shown.seconds, out.between = shown.between;
+  out.when = [times, which](std::string_view instruction) { return times->clock(which).of(instruction); };
+  out.step = times->clock(which).seconds();
+  out.all = [times, which] { return times->instructions(which); };
   out.joined = fmt::format("{:.1f} % of its time joined", m->named > 0 ? 100 * m->joined / m->named : 0);
   if (m->ambiguous > 0) out.joined += fmt::format(", {:.1f} % ambiguous", 100 * m->ambiguous / m->named);
-  double within = 0;
-  size_t device_runs = 0;
-  for (const DeviceTime& d : m->devices) within += d.within, device_runs += d.runs;
-  // Of the module that takes most of the device's time, and no other's.
-  if (!m->ops.empty() && m->ops[0].module == which && device_runs)
-    out.between = within / static_cast<double>(device_runs);
+  for (const std::string& why : times->unread()) out.joined += "; not read: " + why;
   return out;
+}
+
+// Of all that nobody named; why they are not read, else empty.
+std::string too_large(const std::vector<std::string>& files) {
+  uintmax_t bytes = 0;
+  for (const std::string& file : files) {
+    std::error_code error;
+    const uintmax_t size = std::filesystem::file_size(file, error);
+    bytes += error ? kMostBytes : size;
+    if (bytes > kMostBytes)
+      return files.size() == 1 ? fmt::format("it is large; --profile={} reads it", file)
+                               : fmt::format("all {} are large; --profile names one", files.size());
+  }
+  return {};
 }
 
 }  // namespace
 
-std::vector<MeasuredRun> measured_runs(const std::string& given, const std::string& folder,
+std::vector<MeasuredRun> runs_beside(const ProfileChoice& given, const std::vector<LookedAt>& all) {
+  const std::string folder = all.empty() || !all[0].recording ? "" : all[0].recording->folder;
+  return given.profile.empty() && folder.empty() ? std::vector<MeasuredRun>() : measured_runs(given, folder, all);
+}
+
+std::vector<MeasuredRun> measured_runs(const ProfileChoice& given, const std::string& folder,
                                        const std::vector<LookedAt>& all) {
-  if (given == "none") return {};
-  const std::vector<std::string> found = given.empty() ? profiles_beside(folder) : std::vector{given};
+  if (given.profile == "none") return {};
+  const bool named = !given.profile.empty();
+  const std::vector<std::string> found = named ? std::vector{given.profile} : profiles_beside(folder);
+  if (found.empty() && !given.device.empty())
+    fail(FailureKind::kUsage, "--profile-device={}: no profile lies in {} or beside it", given.device, folder);
   if (found.empty()) return {};
   std::vector<MeasuredRun> out(all.size());
-  std::string why_not;
-  std::error_code error;
-  if (given.empty() && (std::filesystem::file_size(found[0], error) > kMostBytes || error)) {
-    why_not = fmt::format("it is large; --profile={} reads it", found[0]);
-  } else {
+  std::string why_not = named ? "" : too_large(found);
+  if (why_not.empty()) {
     try {
-      const auto times = std::make_shared<const MeasuredTimes>(found[0], all);
+      const auto times = named ? std::make_shared<const MeasuredTimes>(given, all)
+                               : std::make_shared<const MeasuredTimes>(found, given.device, all);
       for (size_t k = 0; k < all.size(); ++k) out[k] = run_of(times, found[0], k);
     } catch (const Failure& e) {
-      if (!given.empty() || interrupted()) throw;
+      // What was found and cannot be read is said; what was asked for is refused.
+      if (named || interrupted() || e.kind() == FailureKind::kUsage) throw;
       why_not = first_line(e.what());
     }
   }
-  for (MeasuredRun& run : out) {
-    run.file = found[0];
-    if (!why_not.empty()) run.why_not = why_not;
-    if (found.size() > 1)
-      run.joined += fmt::format("; {} more host{}' profiles lie there", found.size() - 1, found.size() == 2 ? "" : "s");
-  }
+  for (MeasuredRun& run : out)
+    if (!why_not.empty()) run.file = found[0], run.why_not = why_not;
   return out;
 }
 

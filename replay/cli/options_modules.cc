@@ -63,6 +63,11 @@ void add_whatif(CLI::App& app, int* code) {
   c->add_option("--batch", what_if.batch, "another size of the leading dimension: N, or PARAMETER:N");
   c->add_option("--set", what_if.set, "PASS.OPTION=VALUE (repeat); opt --list-passes names them")
       ->allow_extra_args(false);
+  c->add_option(
+      "--profile", what_if.profile,
+      "measured times to start from: .xplane.pb, trace events, or a table of nsys or nvprof (a .xplane.pb, or "
+      "plugins/profile/RUN, that lies in the folder or beside it); none: no times");
+  c->add_option("--profile-device", what_if.profile_device, "of several devices the one to start from (the slowest)");
   c->add_option("--most", what_if.most, "kernels to show (20)");
   c->add_flag("--no-verify", what_if.no_verify, kNoVerifyHelp);
   c->add_flag("--json", what_if.json);

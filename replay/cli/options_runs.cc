@@ -8,6 +8,12 @@
 namespace hlo {
 namespace {
 
+constexpr const char* kFoundProfileHelp =
+    "measured times: .xplane.pb, trace events, or a table of nsys or nvprof (a .xplane.pb, or plugins/profile/RUN, "
+    "that "
+    "lies in the folder or beside it); none: no times";
+constexpr const char* kProfileDeviceHelp =
+    "of several devices the one to show: HOST:N, HOST, N, or the profile's name for it (the slowest)";
 constexpr const char* kFramesHelp = "the whole stack below what names a source line";
 // Names of data sheets.
 std::string gpu_help() {
@@ -29,9 +35,8 @@ void add_open(CLI::App& app, int* code) {
       "  hlo-replay open /tmp/xla_dump:12 --try      what looks odd, changed and compiled by our passes\n"
       "  hlo-replay open /tmp/xla_dump:12 --try --engine=installed --target=cpu   …by an installed XLA");
   c->add_option("DIR", open.folder, "a folder, or DIR:MODULE")->required();
-  c->add_option("--profile", open.profile,
-                "measured times: .xplane.pb, trace events, or a table of nsys or nvprof (a .xplane.pb, or "
-                "plugins/profile/RUN, that lies in DIR or beside it); none: no times");
+  c->add_option("--profile", open.profile, kFoundProfileHelp);
+  c->add_option("--profile-device", open.profile_device, kProfileDeviceHelp);
   c->add_flag("--stages", open.stages, "the table of all stages");
   c->add_option("--gpu", open.gpu, gpu_help());
   c->add_flag("--frames", open.frames, kFramesHelp);
@@ -53,6 +58,8 @@ void add_view(CLI::App& app, int* code) {
       "  hlo-replay view /tmp/xla_dump --serve         what is too large for a file, at an address of this machine");
   c->add_option("FILE", view.spec, "a folder, DIR:MODULE, DIR:MODULE:STAGE, or a module (an empty bench)");
   c->add_option("-o,--out", view.out, "page to write (FILE.html); with --formats the folder to make (DIR.view)");
+  c->add_option("--profile", view.profile, kFoundProfileHelp);
+  c->add_option("--profile-device", view.profile_device, kProfileDeviceHelp);
   c->add_option("--note", view.note, "a sentence that the page shows above all");
   c->add_flag("--force", view.force, "replace a file that is no page of hlo-replay; with --formats the folder");
   c->add_option("--formats", view.formats, "a folder of text, dot, page, and drawn: html, svg, png, instead of a page");
@@ -101,6 +108,8 @@ void add_memory(CLI::App& app, int* code) {
       "--gpu", memory.gpu,
       "card that it must fit, and that our own assignment is made for: a name, or a description of XLA's (what "
       "the dump was compiled for)");
+  c->add_option("--profile", memory.profile, kFoundProfileHelp);
+  c->add_option("--profile-device", memory.profile_device, kProfileDeviceHelp);
   c->add_option("--most", memory.most, "rows to show (20)");
   c->add_flag("--json", memory.json);
   c->callback([code] { *code = cmd_memory(memory); });
@@ -119,6 +128,7 @@ void add_cost(CLI::App& app, int* code) {
   c->add_flag("--frames", cost.frames, kFramesHelp);
   c->add_option("--most", cost.most, "instructions to show (30)");
   c->add_option("--profile", cost.profile, kProfileHelp);
+  c->add_option("--profile-device", cost.profile_device, kProfileDeviceHelp);
   c->add_flag("--no-verify", cost.no_verify, kNoVerifyHelp);
   c->add_flag("--json", cost.json);
   c->callback([code] { *code = cmd_cost(cost); });
@@ -138,6 +148,7 @@ void add_summary(CLI::App& app, int* code) {
   c->add_flag("--frames", summary.frames, kFramesHelp);
   c->add_option("--most", summary.most, "rows to show (30)");
   c->add_option("--profile", summary.profile, kProfileHelp);
+  c->add_option("--profile-device", summary.profile_device, kProfileDeviceHelp);
   c->add_flag("--json", summary.json);
   c->callback([code] { *code = cmd_summary(summary); });
 }

@@ -88,4 +88,15 @@ CommonKernels common_kernels(const Module& first, const Module& second) {
   return out;
 }
 
+std::vector<std::pair<InstId, InstId>> kernel_pairs(const Module& first, const Module& second) {
+  std::unordered_map<uint64_t, std::vector<InstId>> left;  // of the second, the last ones in front
+  const std::vector<KernelPrint> b = kernel_prints(second);
+  for (auto k = b.rbegin(); k != b.rend(); ++k) left[k->print].push_back(k->inst);
+  std::vector<std::pair<InstId, InstId>> out;
+  for (const KernelPrint& k : kernel_prints(first))
+    if (auto found = left.find(k.print); found != left.end() && !found->second.empty())
+      out.emplace_back(k.inst, found->second.back()), found->second.pop_back();
+  return out;
+}
+
 }  // namespace hlo

@@ -1,6 +1,7 @@
 // Which of the kernels of two programs are the same, whatever their names, ids, metadata and order.
 #pragma once
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "ir/module.h"
@@ -28,5 +29,8 @@ struct CommonKernels {
 };
 // Of the kernels with one print, the first ones are taken for each other's.
 CommonKernels common_kernels(const Module& first, const Module& second);
+
+// Those that have their like: the first program's and the second one's.
+std::vector<std::pair<InstId, InstId>> kernel_pairs(const Module& first, const Module& second);
 
 }  // namespace hlo

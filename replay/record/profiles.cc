@@ -41,11 +41,21 @@ std::vector<std::string> profiles_beside(const std::string& folder) {
   if (error) return {};
   std::vector<fs::path> places{fs::path(folder)};
   if (real.has_parent_path() && real.parent_path() != real) places.push_back(real.parent_path());
-  for (const fs::path& place : places) {
-    if (std::vector<std::string> found = profiles_in(place); !found.empty()) return found;
-    if (std::vector<std::string> found = latest_run(place); !found.empty()) return found;
-  }
+  for (const fs::path& place : places)
+    if (std::vector<std::string> found = profiles_of_folder(place.string()); !found.empty()) return found;
   return {};
+}
+
+std::vector<std::string> profiles_of_folder(const std::string& folder) {
+  std::vector<std::string> found = profiles_in(folder);
+  return found.empty() ? latest_run(folder) : found;
+}
+
+std::string host_of_profile(const std::string& file) {
+  std::string name = fs::path(file).filename().string();
+  for (const char* end : {".gz", ".pb", ".xplane", ".json", ".trace"})
+    if (name.ends_with(end)) name = name.substr(0, name.rfind(end));
+  return name;
 }
 
 }  // namespace hlo

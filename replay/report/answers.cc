@@ -114,17 +114,38 @@ std::vector<std::pair<std::string, int64_t>> alive_by(const MemoryReport& r, con
 }
 
 namespace {
-Json memory_value_json(const MemoryValue& v) {
-  return {{"name", v.name()}, {"bytes", v.bytes},     {"shape", v.shape},
-          {"kind", v.kind},   {"op_name", v.op_name}, {"source", v.source.text()}};
+Json memory_value_json(const MemoryValue& v, const std::optional<MeasuredLife>& life) {
+  return {{"name", v.name()},
+          {"bytes", v.bytes},
+          {"shape", v.shape},
+          {"kind", v.kind},
+          {"op_name", v.op_name},
+          {"source", v.source.text()},
+          {"begins_seconds", life ? Json(life->begins) : Json()},
+          {"ends_seconds", life ? Json(life->ends) : Json()},
+          {"turns", life ? Json(life->turns) : Json()}};
 }
 }  // namespace
 
-Json memory_json(const AnswerAbout& about, const MemoryReport* r, const std::string& by) {
+MeasuredMemory measured_memory(const Module& m, const MemoryReport& r, const MomentOf& when, double step) {
+  MeasuredMemory out;
+  out.lives.resize(r.alive.size());
+  if (step <= 0 || r.schedule.empty()) return out;
+  out.step = step;
+  const std::vector<StepMoment> moments = moments_of(m, r.schedule, when);
+  for (size_t k = 0; k < r.alive.size(); ++k) out.lives[k] = life_of(r.alive[k], moments, step);
+  if (r.peak_place >= 0 && r.peak_place < static_cast<int64_t>(moments.size()))
+    out.peak = moments[static_cast<size_t>(r.peak_place)].begin;
+  return out;
+}
+
+Json memory_json(const AnswerAbout& about, const MemoryReport* r, const std::string& by,
+                 const MeasuredMemory* measured) {
   Json alive = Json::array(), groups = Json::array(), allocations = Json::array();
   MemoryReport none;
   const MemoryReport& told = r ? *r : none;
-  for (const MemoryValue& v : told.alive) alive.push_back(memory_value_json(v));
+  for (size_t k = 0; k < told.alive.size(); ++k)
+    alive.push_back(memory_value_json(told.alive[k], measured ? measured->lives[k] : std::nullopt));
   for (const auto& [key, bytes] : alive_by(told, by)) groups.push_back({{"key", key}, {"bytes", bytes}});
   for (const MemoryAllocation& a : told.allocations)
     allocations.push_back({{"bytes", a.bytes}, {"kind", a.kind}, {"values", a.values}, {"largest", a.largest}});
@@ -144,11 +165,14 @@ Json memory_json(const AnswerAbout& about, const MemoryReport* r, const std::str
           {"too_large", told.too_large},
           {"peak_bytes", r && told.peak ? Json(told.peak) : Json()},
           {"peak_at", told.peak_at},
+          {"peak_seconds", measured && measured->peak ? Json(*measured->peak) : Json()},
+          {"step_seconds", measured && measured->step > 0 ? Json(measured->step) : Json()},
           {"by", by},
           {"alive_by", groups},
           {"alive", alive},
           {"allocations", allocations},
           {"problem", about.problem},
+          {"measured", Json()},
           {"notes", told.notes}};
 }
 

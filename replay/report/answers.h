@@ -13,6 +13,7 @@
 #include "replay/report/explain.h"
 #include "replay/report/kernels.h"
 #include "replay/report/memory_report.h"
+#include "replay/report/step_clock.h"
 
 namespace hlo {
 
@@ -39,8 +40,17 @@ Json cost_json(const AnswerAbout& about, const ModuleCost* cost, const DeviceSpe
 
 // Bytes alive at the peak by a key (line, scope, value), most first.
 std::vector<std::pair<std::string, int64_t>> alive_by(const MemoryReport& r, const std::string& by);
-// `r` null: it could not be told.
-Json memory_json(const AnswerAbout& about, const MemoryReport* r, const std::string& by);
+// When what memory holds was there, by a profile: of MemoryReport::alive, one each, and of the peak, in seconds since
+// the begin of a run.
+struct MeasuredMemory {
+  std::vector<std::optional<MeasuredLife>> lives;
+  std::optional<double> peak;
+  double step = 0;  // of a run; 0: unknown, and nothing is told
+};
+MeasuredMemory measured_memory(const Module& m, const MemoryReport& r, const MomentOf& when, double step);
+// `r` null: it could not be told. `measured` null: there is no profile.
+Json memory_json(const AnswerAbout& about, const MemoryReport* r, const std::string& by,
+                 const MeasuredMemory* measured = nullptr);
 
 Json history_json(const History& h);
 

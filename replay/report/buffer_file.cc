@@ -159,9 +159,14 @@ BufferFile read_buffer_file(std::string_view text, const std::string& label) {
 
 LivePeak read_live_range_file(std::string_view text, const std::string& label) {
   LivePeak out;
-  bool inside = false, ranges = false;
+  bool inside = false, ranges = false, sequence = false;
   each_line(text, [&](std::string_view line, size_t number) {
     LineReader r(line, label, number);
+    if (sequence && r.take(fmt::format("    {}:", out.schedule.size()))) {
+      out.schedule.emplace_back(r.rest());
+      return;
+    }
+    sequence = r.take("  InstructionSequence:");
     if (ranges && r.take("    ")) {
       LivePeak::Range range;
       range.instruction = r.until("{:");

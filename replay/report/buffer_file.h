@@ -44,9 +44,10 @@ struct LivePeak {
     Dims index;
     int64_t first = 0, last = 0;
   };
-  int64_t at = -1;            // place in the flattened schedule; -1: the text names no peak
-  std::vector<Value> values;  // largest first
-  std::vector<Range> ranges;  // of all values
+  int64_t at = -1;                    // place in the flattened schedule; -1: the text names no peak
+  std::vector<Value> values;          // largest first
+  std::vector<Range> ranges;          // of all values
+  std::vector<std::string> schedule;  // the flattened one, instructions by name
   int64_t total() const;
 };
 LivePeak read_live_range_file(std::string_view text, const std::string& label);

@@ -35,6 +35,14 @@ std::string where_from(const SourceLine& line, const std::string& op) {
   return cut_text(printable(line.known() ? fmt::format("{}  {}", line.brief(), last) : last), 70);
 }
 
+// `HOST`, of `HOST:0` and the like.
+std::set<std::string> hosts_of(const MeasuredRun& run) {
+  std::set<std::string> out;
+  for (const MeasuredDevice& d : run.devices)
+    if (d.why_not.empty()) out.insert(d.host);
+  return out;
+}
+
 // In place of nothing: what a profile says of one call, in front of what it needs at least.
 void add_measured(const MeasuredRun& run, LookSection* out) {
   if (!run.why_not.empty()) {
@@ -46,6 +54,7 @@ void add_measured(const MeasuredRun& run, LookSection* out) {
   if (run.between > 0) text += fmt::format(" and {} between them", time_text(run.between));
   text += run.runs ? fmt::format(", the average of {}", run.runs) : "; how many there were is not known";
   out->rows.push_back({printable(fmt::format("{} ({}; {})", text, run.file, run.joined))});
+  for (const std::string& line : devices_in_words(run)) out->rows.push_back({printable("  " + line)});
 }
 
 LookSection head_of(const ModuleOverview& o, const std::optional<MeasuredRun>& measured) {
@@ -277,6 +286,52 @@ LookSection findings_of(const Module& m, const std::vector<ModuleFinding>& all, 
 }
 
 }  // namespace
+
+DeviceSpread spread_of(const MeasuredRun& run, const std::string& host) {
+  DeviceSpread out;
+  std::vector<double> calls;
+  std::set<std::string> hosts;
+  for (size_t k = 0; k < run.devices.size(); ++k) {
+    const MeasuredDevice& d = run.devices[k];
+    if (!d.why_not.empty() || (!host.empty() && d.host != host)) continue;
+    if (calls.empty() || d.call() > run.devices[out.slowest].call()) out.slowest = k;
+    calls.push_back(d.call()), hosts.insert(d.host);
+  }
+  std::sort(calls.begin(), calls.end());
+  out.devices = calls.size(), out.hosts = hosts.size();
+  if (calls.empty()) return out;
+  out.least = calls.front(), out.most = calls.back();
+  out.median = (calls[(calls.size() - 1) / 2] + calls[calls.size() / 2]) / 2;
+  return out;
+}
+
+std::vector<std::string> devices_in_words(const MeasuredRun& run) {
+  constexpr size_t kHosts = 8;
+  if (run.devices.size() < 2) return {};
+  auto told = [&](const DeviceSpread& s) {
+    const std::string& slowest = run.devices[s.slowest].label;
+    if (s.devices == 1) return fmt::format("{} on {}", time_text(s.most), slowest);
+    return fmt::format("{} to {} on {}, the slowest, median {}", time_text(s.least), time_text(s.most), slowest,
+                       time_text(s.median));
+  };
+  std::vector<std::string> out;
+  const DeviceSpread all = spread_of(run);
+  if (all.devices == 0) return {};
+  out.push_back(fmt::format("{} device{} of {} host{}, one call: {}; shown: {} (--profile-device names another)",
+                            all.devices, all.devices == 1 ? "" : "s", all.hosts, all.hosts == 1 ? "" : "s", told(all),
+                            run.devices[run.shown].label));
+  if (all.devices < run.devices.size())
+    out.push_back(fmt::format("{} more have no time of the module", run.devices.size() - all.devices));
+  if (all.hosts < 2) return out;
+  std::vector<std::pair<std::string, DeviceSpread>> hosts;
+  for (const std::string& host : hosts_of(run)) hosts.emplace_back(host, spread_of(run, host));
+  std::stable_sort(hosts.begin(), hosts.end(),
+                   [](const auto& x, const auto& y) { return x.second.most > y.second.most; });
+  for (size_t k = 0; k < hosts.size() && k < kHosts; ++k)
+    out.push_back(fmt::format("host {}: {}", hosts[k].first, told(hosts[k].second)));
+  if (hosts.size() > kHosts) out.push_back(fmt::format("… and {} hosts more (--json has all)", hosts.size() - kHosts));
+  return out;
+}
 
 std::vector<LookSection> first_look(const ModuleOverview& o, const LookOptions& options) {
   std::vector<LookSection> out{head_of(o, options.measured)};

@@ -293,7 +293,7 @@ std::vector<MeasuredModule> modules_of(const Timeline& timeline, const std::stri
   for (const HeldModule& held : timeline.modules) {
     MeasuredModule m;
     m.held = true, m.name = held.name, m.number = held.number, m.selector = label + ":" + held.label();
-    m.load = [bytes = &held.bytes, where = m.selector] {
+    m.load = [bytes = &held.bytes, where = m.selector]() -> std::shared_ptr<Module> {
       return std::move(read_proto(*bytes, where, std::make_shared<Universe>()).module);
     };
     out.push_back(std::move(m));

@@ -17,9 +17,9 @@ namespace hlo {
 struct MeasuredModule {
   std::string name, selector;  // selector: how a command line names it
   int64_t number = -1;         // the profiler's program_id; -1: unknown
-  std::function<std::unique_ptr<Module>()> load;
+  std::function<std::shared_ptr<Module>()> load;
   bool held = false;               // by the profile itself
-  std::unique_ptr<Module> module;  // null before it is asked for, and where it cannot be read
+  std::shared_ptr<Module> module;  // null before it is asked for, and where it cannot be read
   std::string unreadable;
   std::string another_compilation;  // why nothing is joined to it, where the profile is of another one
   std::unordered_map<std::string, InstId> by_name;
@@ -83,6 +83,14 @@ struct Measured {
 // Kernels of command buffers: replay/report/graph_spans.h. Of a module whose names, kernels, or counts disagree with
 // the profile's nothing is joined: it is of another compilation.
 Measured join(const Timeline& timeline, std::vector<MeasuredModule> modules);
+
+// A device that a profile tells apart: its name there, `/device:GPU:0`, and its tracks.
+struct DeviceTracks {
+  std::string name;
+  std::vector<size_t> tracks;  // places in Timeline::tracks
+};
+// One for each device that names instructions; of fewer than two, all tracks together.
+std::vector<DeviceTracks> tracks_by_device(const Timeline& timeline);
 
 // Fills Measured::devices, when spans are joined.
 void add_devices(const Timeline& timeline, Measured* out);

@@ -49,7 +49,30 @@ DeviceTime time_of_device(const Measured& m, std::vector<KernelPiece> pieces) {
   return out;
 }
 
+constexpr std::string_view kDevice = "/device:";
+
 }  // namespace
+
+std::vector<DeviceTracks> tracks_by_device(const Timeline& timeline) {
+  std::map<std::string, DeviceTracks> devices;
+  DeviceTracks all;
+  for (size_t k = 0; k < timeline.tracks.size(); ++k) {
+    const Track& track = timeline.tracks[k];
+    all.tracks.push_back(k);
+    const bool names = std::any_of(track.spans.begin(), track.spans.end(), [](const Span& s) { return s.names_hlo(); });
+    if (names && all.name.empty()) all.name = track.group;
+    if (!names || !track.group.starts_with(kDevice)) continue;
+    // What stands behind the number, as `SparseCore 0`, is a part of it.
+    const std::string name = track.group.substr(0, track.group.find(' '));
+    DeviceTracks& device = devices[name];
+    device.name = name, device.tracks.push_back(k);
+  }
+  if (devices.size() == 1) all.name = devices.begin()->first;
+  if (devices.size() < 2) return {std::move(all)};
+  std::vector<DeviceTracks> out;
+  for (auto& [name, device] : devices) out.push_back(std::move(device));
+  return out;
+}
 
 void add_devices(const Timeline& timeline, Measured* out) {
   std::map<std::string, std::vector<KernelPiece>> devices;

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "ir/base/checked.h"
+#include "ir/base/stack_guard.h"
 #include "ir/buffer.h"
 #include "ir/tiling.h"
 #include "ir/verifier.h"
@@ -66,6 +67,7 @@ class ValueNames {
     v->kind = op == Opcode::Constant                                  ? "constant"
               : op == Opcode::Parameter && m_.parent(i) == m_.entry() ? "argument"
                                                                       : "value";
+    v->always |= v->kind == "constant";
     v->op_name = kernel_op_name(m_, i);
     v->source = kernel_source_line(m_, i);
     if (ShapeId s = m_.u().subshape(m_.shape_id(i), v->index); s.valid() && v->shape.empty())
@@ -107,8 +109,19 @@ void read_allocations(const BufferFile& file, MemoryReport* out) {
   }
 }
 
+// As assign_buffers flattens it, which fails where it is too long.
+void list_schedule(const Module& m, CompId c, std::vector<std::string>* out) {
+  check_stack("calls of computations are nested");
+  for (InstId i : m.live_order(c)) {
+    const Opcode op = m.op(i);
+    if (op == Opcode::While || op == Opcode::Conditional || op == Opcode::Call || op == Opcode::AsyncStart)
+      for (CompId callee : m.called(i)) list_schedule(m, callee, out);
+    out->emplace_back(m.inst_name(i));
+  }
+}
+
 // Our own assignment of a scheduled module.
-void from_ours(const Module& m, const GpuTarget& gpu, MemoryReport* out) {
+void from_ours(const Module& m, const GpuTarget& gpu, bool schedule, MemoryReport* out) {
   check_verifies(m);
   BufferAssignment b = assign_buffers(m, gpu);
   const Universe& u = m.u();
@@ -158,6 +171,8 @@ void from_ours(const Module& m, const GpuTarget& gpu, MemoryReport* out) {
     if (live > most) most = live, at = position;
   }
   out->peak = static_cast<int64_t>(std::min(most, 9e18));
+  out->peak_place = at;
+  if (schedule) list_schedule(m, m.entry(), &out->schedule);
   ValueNames names(m);
   for (const BufferValue& v : b.values)
     if (v.first == at && !m.is_root(v.inst) && out->peak_at.empty() && m.op(v.inst) != Opcode::Parameter)
@@ -168,6 +183,7 @@ void from_ours(const Module& m, const GpuTarget& gpu, MemoryReport* out) {
     MemoryValue to;
     to.instruction = m.inst_name(v.inst), to.index = v.index, to.bytes = v.size;
     to.shape = u.shape_text_plain(v.shape);
+    to.first = h.first, to.last = h.last, to.always = h.always;
     names.describe(&to, v.inst);
     const bool there = is_in_host_memory(u[v.shape]);
     if (there) out->host_at_peak = (Checked(out->host_at_peak) + v.size).capped();
@@ -175,13 +191,9 @@ void from_ours(const Module& m, const GpuTarget& gpu, MemoryReport* out) {
   }
 }
 
-// The instruction at that place of the schedule that the file lists.
-std::string place_in_schedule(std::string_view text, int64_t at) {
-  std::string wanted = fmt::format("\n    {}:", at);
-  size_t found = text.find(wanted);
-  if (found == std::string_view::npos) return {};
-  found += wanted.size();
-  return std::string(text.substr(found, text.find('\n', found) - found));
+// The instruction at that place of the schedule that the file lists; empty: it lists none.
+std::string place_in_schedule(const LivePeak& live, int64_t at) {
+  return at >= 0 && at < static_cast<int64_t>(live.schedule.size()) ? live.schedule[static_cast<size_t>(at)] : "";
 }
 
 // Where a value lies by XLA's assignment.
@@ -256,19 +268,25 @@ void read_peak(const std::string& text, const std::string& label, const Placemen
       out->notes.push_back(
           fmt::format("{} calls {} the peak, where {:.0f} bytes are alive: it counts results of a tuple "
                       "as pointers",
-                      label, place_in_schedule(text, live.at), told));
+                      label, place_in_schedule(live, live.at), told));
     live.at = at, live.values = std::move(values);
   }  // else what the file itself lists
-  out->peak_at = place_in_schedule(text, live.at);
+  out->peak_at = place_in_schedule(live, live.at), out->peak_place = live.at;
+  std::map<std::pair<std::string, Dims>, std::pair<int64_t, int64_t>> lives;
+  for (const LivePeak::Range& r : live.ranges)
+    lives.emplace(std::pair(r.instruction, r.index), std::pair(r.first, r.last));
   for (const LivePeak::Value& v : live.values) {
     MemoryValue to;
     to.instruction = v.instruction, to.index = v.index, to.bytes = v.size;
+    if (auto life = lives.find({v.instruction, v.index}); life != lives.end())
+      to.first = life->second.first, to.last = life->second.second;
     const auto place = places.find({v.instruction, v.index});
     if (place == places.end() || !place->second.beside)
       out->peak = (Checked(out->peak) + v.size).capped(), out->alive.push_back(std::move(to));
     else if (place->second.host)
       out->host_at_peak = (Checked(out->host_at_peak) + v.size).capped(), out->host_alive.push_back(std::move(to));
   }
+  out->schedule = std::move(live.schedule);
 }
 
 }  // namespace
@@ -311,7 +329,7 @@ std::optional<MemoryReport> report_of_files(const Recording& r) {
   return out;
 }
 
-MemoryReport report_of(const Module& m, const Recording* r, const GpuTarget& gpu) {
+MemoryReport report_of(const Module& m, const Recording* r, const GpuTarget& gpu, bool schedule) {
   MemoryReport out;
   if (r) {
     std::optional<MemoryReport> told = report_of_files(*r);
@@ -324,7 +342,8 @@ MemoryReport report_of(const Module& m, const Recording* r, const GpuTarget& gpu
       return std::move(*told);
     }
     if (told) {  // sums of XLA's, the values that are alive by ours
-      MemoryReport ours = report_of(m, nullptr, gpu);
+      MemoryReport ours = report_of(m, nullptr, gpu, schedule);
+      told->peak_place = ours.peak_place, told->schedule = std::move(ours.schedule);
       told->peak = ours.peak, told->peak_at = ours.peak_at, told->alive = std::move(ours.alive);
       told->host_peak = ours.host_peak, told->host_at_peak = ours.host_at_peak;
       told->host_alive = std::move(ours.host_alive);
@@ -335,13 +354,13 @@ MemoryReport report_of(const Module& m, const Recording* r, const GpuTarget& gpu
   }
   if (m.config().is_scheduled) {
     out.from = "our buffer assignment";
-    from_ours(m, gpu, &out);
+    from_ours(m, gpu, schedule, &out);
   } else {
     auto scheduled = m.clone();
     schedule_module(*scheduled);
     out.from = "our buffer assignment, in post order (the module has no schedule)";
     out.estimate = true;
-    from_ours(*scheduled, gpu, &out);
+    from_ours(*scheduled, gpu, schedule, &out);
   }
   sort_report(&out);
   return out;
@@ -350,13 +369,15 @@ MemoryReport report_of(const Module& m, const Recording* r, const GpuTarget& gpu
 
 std::optional<MemoryReport> memory_from_files(const Recording& r) {
   std::optional<MemoryReport> out = report_of_files(r);
+  if (out) out->schedule.clear();
   if (out) out->too_large = does_not_fit(out->allocated, target_of(r, ""));
   return out;
 }
 
-MemoryReport memory_report(const Module& m, const Recording* r, const Target* target) {
+MemoryReport memory_report(const Module& m, const Recording* r, const Target* target, bool schedule) {
   const Target own = target ? *target : r ? target_of(*r, "") : Target();
-  MemoryReport out = report_of(m, r, own.gpu);
+  MemoryReport out = report_of(m, r, own.gpu, schedule);
+  if (!schedule) out.schedule.clear();
   out.too_large = does_not_fit(out.allocated, own);
   return out;
 }

@@ -18,6 +18,10 @@ struct MemoryValue {
   std::string kind;   // "argument", "constant", "value"
   std::string op_name;
   SourceLine source;
+  // Places of the flattened schedule between which it lies in memory, both included; -1: not known. `always`: from
+  // begin to end.
+  int64_t first = -1, last = -1;
+  bool always = false;
   std::string name() const;  // `fusion.3{1}`
 };
 
@@ -38,6 +42,8 @@ struct MemoryReport {
                                                       // the moment of the device's peak
   int64_t peak = 0;                                   // bytes alive at once, on the device
   std::string peak_at;                                // instruction that runs then; empty: unknown
+  int64_t peak_place = -1;                            // its place in the flattened schedule; -1: unknown
+  std::vector<std::string> schedule;                  // that one, instructions by name; only where it is asked for
   std::vector<MemoryValue> alive;                     // at the peak, largest first; empty: unknown
   std::vector<MemoryValue> host_alive;                // at that moment in a GPU's host, largest first
   std::vector<MemoryAllocation> allocations;          // largest first
@@ -49,8 +55,9 @@ struct MemoryReport {
 std::string does_not_fit(int64_t allocated, const Target& target);
 
 // Of `m`, which is the last stage of `recording`; without one from our own assignment. `target`: the card; null: the
-// recording's, else the default.
-MemoryReport memory_report(const Module& m, const Recording* recording, const Target* target = nullptr);
+// recording's, else the default. `schedule`: whether it is asked for.
+MemoryReport memory_report(const Module& m, const Recording* recording, const Target* target = nullptr,
+                           bool schedule = false);
 // Only `from`, the sums and the notes, without the module, from the dump's files; nothing where it has none.
 std::optional<MemoryReport> memory_from_files(const Recording& recording);
 

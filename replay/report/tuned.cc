@@ -183,34 +183,42 @@ bool shows_tuning(const Recording& r) {
                      [](const StageRow& row) { return tunes(row) || row.next == "config_assignment"; });
 }
 
-std::vector<std::string> choice_in_words(const std::string& folder, const std::vector<Recording>& modules,
-                                         const std::vector<std::string>& names) {
-  std::vector<std::string> out, problems;
+std::vector<TunedInWords> choices_in_words(const std::string& folder, const std::vector<Recording>& modules,
+                                           std::vector<std::string>* problems) {
+  std::vector<TunedInWords> out;
   std::vector<TuningResults> files;
   bool looked = false;
   for (const Recording& r : modules) {
     if (!shows_tuning(r)) continue;
-    if (!looked) files = tuning_files(folder, modules, &problems), looked = true;
+    if (!looked) files = tuning_files(folder, modules, problems), looked = true;
     TunedModule m;
     try {
       m = tuned_module(r, files);
     } catch (const Failure& e) {
-      problems.emplace_back(e.what());
+      problems->emplace_back(e.what());
       continue;
     }
     for (const TunedKernel& k : m.kernels) {
-      auto named = [&](const std::string& name) {
-        return !name.empty() && std::find(names.begin(), names.end(), name) != names.end();
-      };
-      if (!k.chosen || (!named(k.name) && !named(k.became))) continue;
+      if (!k.chosen) continue;
       const std::string how = k.chosen->in_words();
       std::string line =
           fmt::format("{}: {}{}{} ({}", k.name, k.chosen->backend_in_words(), how.empty() ? "" : ": ", how, m.stage);
       if (k.result) line += fmt::format("; {}:{}{}", k.file->file, k.result->line, k.agrees ? "" : " says otherwise");
       if (!k.became.empty()) line += "; now " + k.became;
-      out.push_back(line + ")");
+      out.push_back({k.name, k.became, line + ")"});
     }
   }
+  return out;
+}
+
+std::vector<std::string> choice_in_words(const std::string& folder, const std::vector<Recording>& modules,
+                                         const std::vector<std::string>& names) {
+  std::vector<std::string> out, problems;
+  auto named = [&](const std::string& name) {
+    return !name.empty() && std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const TunedInWords& k : choices_in_words(folder, modules, &problems))
+    if (named(k.name) || named(k.became)) out.push_back(k.text);
   for (const std::string& p : problems) out.push_back("not readable: " + p);
   return out;
 }

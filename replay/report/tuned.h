@@ -54,6 +54,13 @@ TunedModule tuned_module(const Recording& recording, const std::vector<TuningRes
 
 // Does a stage of it show the autotuner's work?
 bool shows_tuning(const Recording& recording);
+// A kernel that the autotuner chose for, and what it chose: `Triton: 128x256x128, … (config-assigner…, FILE:12)`.
+struct TunedInWords {
+  std::string name, became, text;  // became: empty: itself
+};
+// Of all kernels of the modules; `problems`: what could not be read.
+std::vector<TunedInWords> choices_in_words(const std::string& folder, const std::vector<Recording>& modules,
+                                           std::vector<std::string>* problems);
 // Of the kernel that the instruction is, under one of these names, and those that stand there instead: `Triton:
 // 128x256x128, … (config-assigner…, FILE:12)`. Nothing where no kernel has such a name or no stage shows the choice.
 std::vector<std::string> choice_in_words(const std::string& folder, const std::vector<Recording>& modules,

@@ -14,6 +14,7 @@
 #include "replay/report/batch.h"
 #include "replay/report/kernels.h"
 #include "replay/report/memory_report.h"
+#include "replay/report/what_if_parts.h"
 
 namespace hlo {
 namespace {
@@ -121,7 +122,9 @@ bool beyond_model(const Module& m, InstId i) {
          info.cls == OpClass::Io || info.cls == OpClass::Rng || info.cls == OpClass::LinearAlgebra;
 }
 
-void describe(const Module& m, const std::string& description, WhatIfSide* side, std::set<std::string>* notes) {
+}  // namespace
+
+void describe_kernels(const Module& m, const std::string& description, WhatIfSide* side, std::set<std::string>* notes) {
   const GpuTarget target = parse_gpu_target(description);
   const DeviceSpec sheet = described_spec(description);
   const ModuleCost cost = module_cost(m, sheet);
@@ -156,13 +159,15 @@ void describe(const Module& m, const std::string& description, WhatIfSide* side,
   }
 }
 
+namespace {
+
 // What follows the last pass, and the figures.
 void finish(Side& side, const NamedGpu& gpu, WhatIfSide* out, std::set<std::string>* notes) {
   Module& m = side.module();
   if (!m.config().is_scheduled) schedule_module(m);
   out->gpu = gpu.name;
   out->pass_runs = side.runs();
-  describe(m, gpu.description, out, notes);
+  describe_kernels(m, gpu.description, out, notes);
   Target target;
   target.gpu = parse_gpu_target(gpu.description);
   const MemoryReport memory = memory_report(m, nullptr, &target);
@@ -190,8 +195,9 @@ void match_kernels(WhatIf* w, const CommonKernels& common) {
       w->others.push_back({k < a.size() ? a[k] : -1, k < b.size() ? b[k] : -1});
   }
   auto seconds = [&](const WhatIfPair& p) {
-    return std::abs((p.changed < 0 ? 0 : w->changed.kernels[static_cast<size_t>(p.changed)].seconds) -
-                    (p.as_is < 0 ? 0 : w->as_is.kernels[static_cast<size_t>(p.as_is)].seconds));
+    double WhatIfKernel::*of = w->timed ? &WhatIfKernel::time : &WhatIfKernel::seconds;
+    return std::abs((p.changed < 0 ? 0 : w->changed.kernels[static_cast<size_t>(p.changed)].*of) -
+                    (p.as_is < 0 ? 0 : w->as_is.kernels[static_cast<size_t>(p.as_is)].*of));
   };
   std::stable_sort(w->others.begin(), w->others.end(),
                    [&](const WhatIfPair& x, const WhatIfPair& y) { return seconds(x) > seconds(y); });
@@ -238,6 +244,8 @@ WhatIf what_if(const Module& m, const WhatIfOptions& o) {
   const NamedGpu other_gpu =
       change.gpu.empty() ? gpu : NamedGpu{change.gpu, description_of(change.gpu), gpu_options(change.gpu)};
   as_is.given = gpu.options, other.given = other_gpu.options;
+  if (!o.autotune_results.empty()) as_is.given["autotune_results"] = o.autotune_results;
+  if (!o.autotune_results.empty() && change.gpu.empty()) other.given["autotune_results"] = o.autotune_results;
 
   std::unique_ptr<Module> batched;
   if (change.batch) {
@@ -275,6 +283,10 @@ WhatIf what_if(const Module& m, const WhatIfOptions& o) {
   finish(first, gpu, &w.as_is, &notes);
   finish(*second, other_gpu, &w.changed, &notes);
   w.changed.pass_runs += w.shared_runs;
+  if (o.measured)
+    take_times(*o.measured, {first.module(), gpu, o.measured->sheet},
+               {second->module(), other_gpu, change.gpu.empty() ? o.measured->sheet : named_target(change.gpu).spec},
+               &w, &notes);
   match_kernels(&w, common_kernels(first.module(), second->module()));
   w.notes.insert(w.notes.end(), notes.begin(), notes.end());
   return w;

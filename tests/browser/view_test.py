@@ -94,6 +94,46 @@ def case_replay_index(browser, tmp):
         quiet(page, "index.html")
 
 
+def case_measured(browser, tmp):
+    """A profile beside the folder: its times come first, on the page by itself and where it is served."""
+    sys.path.insert(0, str(SOURCE / "tests"))
+    from xspace import gpu, kernel
+    a = "f32[64,64]{1,0}"
+    text = f"""HloModule jit_g, is_scheduled=true
+f {{ p = {a} parameter(0) ROOT n = {a} negate(p) }}
+g {{ q = {a} parameter(0) ROOT e = {a} exponential(q) }}
+ENTRY main {{
+  x = {a} parameter(0)
+  loop_negate_fusion.1 = {a} fusion(x), kind=kLoop, calls=f
+  ROOT loop_exp_fusion.2 = {a} fusion(loop_negate_fusion.1), kind=kLoop, calls=g
+}}
+"""
+    dump = tmp / "dump"
+    dump.mkdir()
+    (dump / "module_0001.jit_g.sm_9.0a_gpu_after_optimizations.txt").write_text(text)
+    (tmp / "vm.xplane.pb").write_bytes(gpu([kernel("loop_negate_fusion_1", "loop_negate_fusion.1", run * 1000, 5) for run in range(2)] +
+                                           [kernel("loop_exp_fusion_2", "loop_exp_fusion.2", run * 1000 + 8, 7) for run in range(2)]))
+    run("view", dump, "-o", tmp / "m.html")
+    inside = json.loads(carried(tmp / "m.html")["page.json"])["engine"] == "inside"
+    with contextlib.ExitStack() as stack:
+        for address in ([(tmp / "m.html").as_uri()] if inside else []) + [stack.enter_context(served(TOOL, str(dump)))]:
+            page = stack.enter_context(browser.page(address))
+            page.evaluate("() => hloReplay.select('loop_exp_fusion.2')")
+            page.wait_for_selector(".cost .measured")
+            assert "measured 7.00 µs, 46.7 %" in page.inner_text(".cost .measured").replace("us", "µs"), page.inner_text(".cost")
+            assert "expected" in page.inner_text(".cost") and "at least" in page.inner_text(".cost"), page.inner_text(".cost")
+            facts = page.inner_text(".facts.kernel")
+            assert all(word in facts for word in ("loop_exp_fusion_2", "256 × 1 × 1", "128 × 1 × 1", "32", "at most 50.0 %")), facts
+            page.keyboard.press("l")
+            page.wait_for_selector(".view:not([hidden]) .dot.measured")
+            roof = page.inner_text("[aria-label=Roofline]")
+            assert "the average of 2 runs on vm:0, by vm.xplane.pb" in roof and roof.index("loop_exp_fusion.2") < roof.index("loop_negate_fusion.1"), roof
+            page.keyboard.press("o")
+            page.wait_for_selector(".view:not([hidden]) .primer")
+            assert "one call, measured: 12.000 us of kernels and 3.000 us between them" in page.inner_text("[aria-label=Overview]"), page.inner_text("[aria-label=Overview]")
+            quiet(page, "a page with a profile")
+
+
 def case_hostile_names(browser, tmp):
     for k, attack in enumerate(ATTACKS):
         folder = dump_of(tmp / f"hostile{k}", attack.replace("/", "_"), attack.replace('"', '\\"'))

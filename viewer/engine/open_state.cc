@@ -96,6 +96,14 @@ const ModuleCost& OpenState::cost(const DeviceSpec& device) {
   return found->second;
 }
 
+const ExpectedTime& OpenState::expected(const Target& target) {
+  auto found = expected_.find(std::string(target.spec.name));
+  if (found == expected_.end())
+    found =
+        expected_.emplace(target.spec.name, expected_time(m, cost(target.spec), target.spec, target.platform)).first;
+  return found->second;
+}
+
 const Folding& OpenState::folding() {
   if (!folding_) folding_ = std::make_unique<Folding>(m);
   return *folding_;

@@ -32,6 +32,16 @@ Scheduled scheduled(PageSession& session, StateRef at) {
   return out;
 }
 
+}  // namespace
+
+const PageMeasured* measured_at(PageSession& session, StateRef at) {
+  PageModule& m = session.module(at.module);
+  const bool last = m.kind == PageModule::Kind::kRecording && at.state + 1 == session.states(m);
+  return last && m.measured && m.measured->run.why_not.empty() ? m.measured.get() : nullptr;
+}
+
+namespace {
+
 // XLA's own figures are of the last stage of its dump.
 const Recording* recording_of(PageSession& session, StateRef at) {
   PageModule& m = session.module(at.module);
@@ -104,8 +114,10 @@ Json q_roofline(PageSession& session, const Question& q) {
   std::shared_ptr<OpenState> s = session.state(at);
   const DeviceSpec& device = q.has("device") ? device_spec(q.text("device")) : session.target(at.module).spec;
   const ModuleCost& cost = s->cost(device);
+  const PageMeasured* measured = measured_at(session, at);
   Json ops = Json::array();
-  for (const KernelCost& k : cost.kernels)
+  for (const KernelCost& k : cost.kernels) {
+    const MeasuredInstruction* seen = measured ? measured->of(s->m.inst_name(k.inst)) : nullptr;
     ops.push_back({{"id", k.inst.value},
                    {"name", s->m.inst_name(k.inst)},
                    {"kind", kernel_class(s->m, k.inst)},
@@ -114,7 +126,8 @@ Json q_roofline(PageSession& session, const Question& q) {
                    {"seconds", k.seconds},
                    {"times", k.times},
                    {"bound", k.known ? limit_name(k) : "unknown"},
-                   {"measured", nullptr}});
+                   {"measured", seen ? Json(seen->seconds) : Json()}});
+  }
   Json devices = Json::array();
   for (const DeviceSpec& d : device_specs()) devices.push_back(d.name);
   return {{"device", device.name},
@@ -122,6 +135,9 @@ Json q_roofline(PageSession& session, const Question& q) {
           {"matrix_flops_per_s", device.matrix_tflops() * 1e12},
           {"bytes_per_s", device.memory_gb_s * 1e9},
           {"seconds", cost.seconds},
+          {"profile", measured ? Json(run_in_words(measured->run)) : Json()},
+          {"measured_seconds", measured ? Json(measured->run.seconds) : Json()},
+          {"between_seconds", measured && measured->run.between > 0 ? Json(measured->run.between) : Json()},
           {"unknown_calls", cost.unknown_calls},
           {"loops_of_unknown_length", cost.loops_without_trip_count},
           {"devices", std::move(devices)},

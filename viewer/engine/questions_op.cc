@@ -87,8 +87,46 @@ Json cost_of(OpenState& s, InstId i, const DeviceSpec& device) {
   return {{"flops", cost.flops + cost.transcendentals},
           {"bytes", cost.bytes()},
           {"seconds", seconds},
+          {"times", kernel ? k.times : 1},
           {"bound", limit_name(k)},
           {"device", device.name}};
+}
+
+// What is expected of it in one call of a module that is scheduled; null: it is no kernel, or there is no figure.
+Json expected_of(OpenState& s, InstId i, const Target& target) {
+  if (!s.m.config().is_scheduled || !s.cost(target.spec).of(i)) return {};
+  const ExpectedKernel* e = s.expected(target).of(i);
+  return e && !e->unknown ? Json(e->seconds) : Json();
+}
+
+Json kernel_of(const MeasuredInstruction& i) {
+  if (i.kernel.empty()) return {};
+  auto or_null = [](auto value) { return value < 0 ? Json() : Json(value); };
+  const KernelDetails none, &k = i.details ? *i.details : none;
+  return {{"name", i.kernel},
+          {"registers", or_null(k.registers)},
+          {"static_shared_bytes", or_null(k.static_shared)},
+          {"dynamic_shared_bytes", or_null(k.dynamic_shared)},
+          {"grid", i.details ? Json(k.grid) : Json()},
+          {"block", i.details ? Json(k.block) : Json()},
+          {"occupancy", or_null(k.occupancy)},
+          {"estimated_occupancy", or_null(i.estimated_occupancy)},
+          {"limiter", i.limiter}};
+}
+
+// Null: nothing was measured of it.
+Json measured_of(const PageMeasured* measured, std::string_view name) {
+  const MeasuredInstruction* i = measured ? measured->of(name) : nullptr;
+  if (!i) return {};
+  const double all = measured->run.seconds + measured->run.between;
+  return {{"seconds", i->seconds},
+          {"share", all > 0 ? Json(i->seconds / all) : Json()},
+          {"turns", i->turns},
+          {"ambiguous_seconds", i->ambiguous},
+          {"begin_seconds", i->moment ? Json(i->moment->begin) : Json()},
+          {"kernel", kernel_of(*i)},
+          {"chosen", i->chosen},
+          {"run", run_in_words(measured->run)}};
 }
 
 // The row that ends with each state first.
@@ -206,7 +244,8 @@ Json q_op(PageSession& session, const Question& q) {
           {"buffers", told.buffers},
           {"thunks", told.thunks},
           {"files", code_files(of.recording)},
-          {"measured_seconds", nullptr}};
+          {"expected_seconds", expected_of(*s, i, session.target(at.module))},
+          {"measured", measured_of(measured_at(session, at), m.inst_name(i))}};
 }
 
 Json q_decisions(PageSession& session, const Question& q) {

@@ -29,7 +29,9 @@ void add_first_look(PageSession& session, uint32_t number, Json& lines) {
   for (const StageRow& row : m.recording.rows)
     if (row.stage == static_cast<int>(last)) stage = row.name();
   ModuleOverview o = module_overview(m.recording, session.copy_of({number, last}), stage, session.target(number));
-  for (const LookSection& section : first_look(o)) {
+  LookOptions options;
+  if (const PageMeasured* measured = measured_at(session, {number, last})) options.measured = measured->run;
+  for (const LookSection& section : first_look(o, options)) {
     Json rows = Json::array();
     for (const LookRow& row : section.rows) {
       const bool pass = row.stage >= 0;

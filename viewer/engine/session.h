@@ -15,7 +15,9 @@
 #include "replay/record/recording.h"
 #include "replay/record/target.h"
 #include "replay/report/decisions.h"
+#include "replay/report/expected.h"
 #include "replay/report/kernels.h"
+#include "replay/report/measured_page.h"
 #include "viewer/engine/question.h"
 
 namespace hlo {
@@ -50,6 +52,7 @@ class OpenState {
   const std::vector<std::vector<InstId>>& callers();
   InstId named(std::string_view name);  // the first of that name in print order; invalid: there is none
   const ModuleCost& cost(const DeviceSpec& device);
+  const ExpectedTime& expected(const Target& target);
   const Folding& folding();
   const std::vector<InstId>& in_order();  // all that live, in the text's order
   // The fusion whose body it stands in; invalid: it stands in none.
@@ -62,7 +65,8 @@ class OpenState {
   std::vector<std::vector<InstId>> callers_;
   bool callers_known_ = false;
   std::unordered_map<std::string_view, InstId> names_;
-  std::unordered_map<std::string, ModuleCost> costs_;  // by device
+  std::unordered_map<std::string, ModuleCost> costs_;       // by device
+  std::unordered_map<std::string, ExpectedTime> expected_;  // likewise
   std::unique_ptr<Folding> folding_;
 };
 
@@ -77,6 +81,7 @@ struct PageModule {
   std::optional<Target> target;                          // once asked for
   std::optional<std::vector<FusionDecision>> decisions;  // likewise
   std::optional<StateRef> origin;                        // of a bench: its state 0 is a copy of that one, ids the same
+  std::shared_ptr<const PageMeasured> measured;          // of its last state, where the page carries it
   // Of kRewrites: the run of the pass, and how many of its rewrites may be asked for.
   size_t row = 0;
   const PassInfo* pass = nullptr;
@@ -165,6 +170,8 @@ std::vector<NamedMethod> overview_methods();  // questions_overview.cc
 // What is opened may be wrong and is shown; passes, schedules and the evaluator take right modules alone
 // (check_verifies).
 ModuleDiff states_diff(PageSession& session, StateRef a, StateRef b);
+// What was measured of that state; null: nothing.
+const PageMeasured* measured_at(PageSession& session, StateRef at);
 inline Json json_of(InstId i) { return i.valid() ? Json(i.value) : Json(); }
 Json row_json(const StageRow& row, size_t number);
 Json module_info(PageSession& session, uint32_t number);

@@ -38,6 +38,19 @@ std::unique_ptr<PageModule> module_of(Recording r) {
   return out;
 }
 
+// Beside the store, where somebody put it.
+void read_measured(PageModule& m) {
+  bool missing = false;
+  const std::string why = why_not_confined(m.recording.folder, kMeasuredFile, &missing);
+  if (missing) return;
+  try {
+    if (!why.empty()) fail(FailureKind::kIo, "{}: {}", kMeasuredFile, why);
+    m.measured = read_measured_page(read_confined(m.recording.folder, kMeasuredFile), kMeasuredFile);
+  } catch (const Failure& e) {
+    m.lost.push_back(printable(e.what()));
+  }
+}
+
 std::unique_ptr<PageModule> stored(const std::string& folder, const std::string& file) {
   StoredRecording s = read_store(read_confined(folder, file), file);
   s.recording.folder = folder;
@@ -45,6 +58,7 @@ std::unique_ptr<PageModule> stored(const std::string& folder, const std::string&
   auto out = module_of(std::move(s.recording));
   out->read = true;
   for (std::string& why : s.lost) out->lost.push_back(std::move(why));
+  read_measured(*out);
   return out;
 }
 

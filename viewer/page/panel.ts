@@ -1,5 +1,5 @@
 // Right: everything about one op.
-import { Id, Op, StateRef } from './protocol';
+import { Id, Op, StateRef, Measured } from './protocol';
 import { add, amount, button, bytes, fill, foreign, h, link, plural, seconds, section } from './dom';
 import { Host } from './host';
 import { Place } from './session';
@@ -65,6 +65,7 @@ export class OpPanel {
       op.source.frames.length ? h('ol', { class: 'frames', 'aria-label': 'Source, innermost frame first' }, ...op.source.frames.slice(0, 12).map(frame => h('li', null, foreign(frame, 160)))) : null,
       h('div', { class: 'buttons' }, button('Follow (f)', () => { void this.host.go({ view: 'follow' }); }), button('Text (t)', () => { void this.host.go({ view: 'text' }); }), button('Graph (g)', () => { void this.host.go({ view: 'graph' }); })),
       this.cost(op),
+      this.measured(op),
       section(plural(op.operand_count, 'operand'), true, this.ops(op.operands, at)),
       section(plural(op.user_count, 'user'), true, this.ops(op.users, at)),
       op.calls.length ? section('Calls', true, h('ul', { class: 'ops' }, ...op.calls.slice(0, most).map(call => h('li', null, h('span', { class: 'faint' }, call.role, ' '), foreign(call.computation, 60), ` (${plural(call.instructions, 'instruction')})`)))) : null,
@@ -86,13 +87,35 @@ export class OpPanel {
     } catch (error) { this.host.failed(error); }
   }
 
+  /** Of one call: measured first, then what is expected and what is needed at least. */
   private cost(op: Op): HTMLElement | null {
-    if (!op.cost && op.measured_seconds === null) return null;
-    const c = op.cost;
+    const c = op.cost, m = op.measured;
+    if (!c && !m) return null;
+    const turns = (n: number) => n > 1.5 ? `, ${n.toFixed(0)} times` : '';
     return h('div', { class: 'cost' },
-      c ? h('span', null, h('b', null, amount(c.flops)), ' flops') : null, c ? h('span', null, h('b', null, bytes(c.bytes)), ' moved') : null,
-      c ? h('span', { title: `estimated for ${c.device}` }, '≈ ', h('b', null, seconds(c.seconds)), c.bound ? `, ${c.bound}-bound` : '') : null,
-      op.measured_seconds !== null ? h('span', null, 'measured ', h('b', null, seconds(op.measured_seconds))) : null);
+      m ? h('span', { class: 'measured', title: m.run }, 'measured ', h('b', null, seconds(m.seconds)), m.share !== null ? `, ${(100 * m.share).toFixed(1)} %` : '', turns(m.turns)) : null,
+      op.expected_seconds !== null ? h('span', { title: 'by what such kernels reach' }, 'expected ', h('b', null, seconds(op.expected_seconds))) : null,
+      c ? h('span', { title: `by the data sheet of ${c.device}` }, m ? 'at least ' : '≈ ', h('b', null, seconds(m ? c.seconds * c.times : c.seconds)), c.bound ? `, ${c.bound}-bound` : '') : null,
+      c ? h('span', null, h('b', null, amount(c.flops)), ' flops') : null, c ? h('span', null, h('b', null, bytes(c.bytes)), ' moved') : null);
+  }
+
+  private measured(op: Op): HTMLElement | null {
+    const kernel = op.measured ? this.kernel(op.measured) : null;
+    return kernel && op.measured ? section('Kernel, as measured', true, h('p', { class: 'faint' }, foreign(op.measured.run, 200)), kernel) : null;
+  }
+
+  private kernel(m: Measured): HTMLElement | null {
+    const k = m.kernel, percent = (share: number) => `${(100 * share).toFixed(1)} %`;
+    if (!k && !m.chosen.length) return null;
+    const facts: [string, string][] = [];
+    if (k) facts.push(['kernel', k.name]);
+    if (k && k.grid && k.block) facts.push(['grid', k.grid.join(' × ')], ['block', k.block.join(' × ')]);
+    if (k && k.registers !== null) facts.push(['registers', String(k.registers)], ['shared', `${bytes(k.static_shared_bytes ?? 0)}, ${bytes(k.dynamic_shared_bytes ?? 0)} at launch`]);
+    if (k && k.occupancy !== null) facts.push(['occupancy', `at most ${percent(k.occupancy)}`]);
+    if (k && k.estimated_occupancy !== null) facts.push(['data sheet', `${percent(k.estimated_occupancy)}${k.limiter ? `, limited by ${k.limiter}` : ''}`]);
+    if (m.ambiguous_seconds > 0) facts.push(['ambiguous', `${seconds(m.ambiguous_seconds)} of kernels that may be others', too: split evenly`]);
+    return h('div', null, h('div', { class: 'facts kernel' }, ...facts.map(([name, value]) => h('div', { class: 'fact' }, h('span', { class: 'faint' }, name), foreign(value, 400)))),
+      m.chosen.length ? h('p', { class: 'faint' }, 'What the autotuner chose') : null, m.chosen.length ? lines(m.chosen) : null);
   }
 
   private history(op: Op): HTMLElement {

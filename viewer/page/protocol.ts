@@ -74,14 +74,22 @@ export interface Op {
   calls: { role: string; computation: string; instructions: number }[];
   attributes: { name: string; value: string }[];
   source: { op_name: string; frames: string[] };   // the innermost frame first, `file:line function`
-  cost: { flops: number; bytes: number; seconds: number; bound: string; device: string } | null;
+  cost: { flops: number; bytes: number; seconds: number; times: number; bound: string; device: string } | null; // seconds: of one run of it; times: its runs in one call
   history: { state: number; row: number; what: string; rules: string[]; name: string; before: string; after: string }[];
   fusion: { name: string; kind: string; ids: Id[]; why: string[] } | null;
   why_not: string[];                               // decisions against joining it, with their numbers
   buffers: string[]; thunks: string[];
   files: { name: string; kind: 'll' | 'ptx' | 'other'; bytes: number }[];
-  measured_seconds: number | null;
+  expected_seconds: number | null; // of all its runs in one call, by what such kernels reach; null: no kernel, or no figure
+  measured: Measured | null;       // of the last state, where the page has a profile
 }
+
+/** Of all runs of an op in one call of the module, on the device that the page's measured.json is of. */
+export interface Measured { seconds: number; share: number | null; turns: number; ambiguous_seconds: number; begin_seconds: number | null; // since the call's begin
+  kernel: { name: string; registers: number | null; static_shared_bytes: number | null; dynamic_shared_bytes: number | null; grid: number[] | null; block: number[] | null;
+    occupancy: number | null; estimated_occupancy: number | null; limiter: string } | null; // that took most; occupancy: by the profiler, estimated: by the data sheet
+  chosen: string[]; // by the autotuner
+  run: string }
 
 export interface Overview {   // what `hlo-replay DIR` prints, as parts
   title: string; lines: { heading: string; rows: { text: string; id: Id | null; module: number | null; state: number | null; source: string }[] }[];
@@ -96,6 +104,7 @@ export interface Memory {
   curve: { place: number; bytes: number }[];
 }
 export interface Roofline { device: string; flops_per_s: number; matrix_flops_per_s: number; bytes_per_s: number; seconds: number;
+  profile: string | null; measured_seconds: number | null; between_seconds: number | null; // one call, by a profile
   loops_of_unknown_length: number; devices: string[]; // that `device` can name
   ops: { kind: string; times: number; bound: 'memory' | 'compute' | 'launch'; id: Id; name: string; flops: number; bytes: number; seconds: number; measured: number | null }[] }
 export interface Thunks { thunks: { index: number; kind: string; id: Id | null; name: string; stream: number; start: number; seconds: number; depth: number }[];

@@ -58,8 +58,11 @@ function changes_told(host: Host, place: Place, changes: Change[], note: string)
 
 function slowest(host: Host, told: Roofline): HTMLElement | null {
   if (!told.ops.length || !(told.seconds > 0)) return null;
-  const ops = [...told.ops].sort((a, b) => (b.measured ?? b.seconds) - (a.measured ?? a.seconds)).slice(0, most);   // each of all its times
-  return h('div', null, h('h3', null, 'Slowest ', h('span', { class: 'faint' }, `estimated for ${told.device}, ${seconds(told.seconds)} in all`)),
+  const time = (op: Roofline['ops'][0]) => told.profile !== null ? op.measured ?? 0 : op.seconds;   // of all its times
+  const ops = [...told.ops].sort((a, b) => time(b) - time(a)).slice(0, most);
+  const all = (told.measured_seconds ?? 0) + (told.between_seconds ?? 0);
+  const share = (op: Roofline['ops'][0]) => 100 * (all > 0 ? (op.measured ?? 0) / all : op.seconds / told.seconds);
+  return h('div', null, h('h3', null, 'Slowest ', h('span', { class: 'faint' }, told.profile !== null && told.measured_seconds !== null ? `measured: ${seconds(told.measured_seconds)} in all${told.between_seconds ? `, ${seconds(told.between_seconds)} between them` : ''}` : `estimated for ${told.device}, ${seconds(told.seconds)} in all`)),
     h('ol', { class: 'slow' }, ...ops.map(op => h('li', null, link(foreign(op.name, 40), () => { void host.select(op.id, op.name); }), h('span', { class: 'faint' },
-      ` ${seconds(op.measured ?? op.seconds)}, ${(op.seconds / told.seconds * 100).toFixed(1)} %${op.times > 1 ? `, ${op.times} times` : ''}, ${op.measured !== null ? 'measured' : op.bound + '-bound'}`)))));
+      ` ${seconds(time(op))}, ${share(op).toFixed(1)} %${op.times > 1 ? `, ${op.times} times` : ''}, ${told.profile !== null ? 'measured' : op.bound + '-bound'}`)))));
 }
