@@ -164,6 +164,8 @@ def summed(one, lines):
         dims = lines[one.operands[0]].arrays[0][1]
         contracted = numbers(one.attributes, "lhs_contracting_dims") or numbers(one.attributes, "lhs_contracting_dimensions")
         return 2 * math.prod(dims[d] for d in contracted)
+    if any(word in one.attributes or word == one.op for word in MATRICES):
+        return lines[one.operands[0]].arrays[0][1][-1]
     if c := convolution(one, lines):
         # As many as taps and features of a group for each element of y, whichever of the three is made.
         taps = math.prod(c["w"][1][d] for d in c["w_spatial"]) * c["w"][1][c["w_in"]]
@@ -568,5 +570,8 @@ def resize(one, lines):
         head, tail = one.attributes.split("slice={", 1)
         inside, rest = tail.split("}", 1)
         one.attributes = head + "slice={" + re.sub(r"\[\d+:\d+(?::\d+)?\]", bounds, inside) + "}" + rest
+    if "operand_layout_constraints={" in one.attributes:
+        wanted = ", ".join(lines[name].shape for name in one.operands)
+        one.attributes = re.sub(r"operand_layout_constraints=\{(?:[^{}]|\{[^{}]*\})*\}", "operand_layout_constraints={" + wanted + "}", one.attributes)
     if one.op == "dynamic-slice":
         one.attributes = re.sub(r"dynamic_slice_sizes=\{[\d,]*\}", "dynamic_slice_sizes={%s}" % ",".join(map(str, one.arrays[0][1])), one.attributes)

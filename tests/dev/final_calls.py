@@ -9,7 +9,7 @@ Of each FOLDER, at any depth, every *after_optimizations.txt. No module is run: 
 configuration and what it calls; the autotuner's choices apart) is cut out with parameters for its operands
 (cut_calls.py), made smaller where it is large, and run alone: by the evaluator, by the emulated kernels and by the CUDA
 executor on the fake driver and libraries of --fake (libfake_cuda.so of the build), both held against the evaluator. What
-still takes more than --most elements of work is evaluated, and on the executors told as too large. Prints a row a class:
+still takes too much work is told as too large. Prints a row a class:
 
   calls     in all modules
   distinct  of them, and how many were made smaller
@@ -29,6 +29,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 from cut_calls import Cut, modules, shrink
 
@@ -53,7 +54,7 @@ KINDS = {"__triton_nested_gemm_fusion": "Triton, nested product", "__triton_gemm
 ALONE = {"sort": "sort", "scatter": "scatter", "fft": "fft", "topk": "top-k", "cholesky": "cuSOLVER",
          "triangular-solve": "triangular solve", "convolution": "plain convolution", "dot": "plain product",
          "select-and-scatter": "select and scatter", "rng-bit-generator": "random bits"}
-EVALUATED = 1 << 31  # elements of work
+EVALUATED, EXECUTED = 1 << 31, 1 << 25  # elements of work
 
 
 def bodies(computations):
@@ -97,24 +98,28 @@ def run_one(a, cut, file):
     file.write_text(cut.text())
     out = {}
     for backend in a.backends:
-        if cut.work() > (EVALUATED if backend == "evaluator" else 2 * a.most):
+        if cut.work() > (EVALUATED if backend == "evaluator" else EXECUTED):
             out[backend] = "too large", f"{cut.work():.1e} elements of work"
             continue
         command = [a.tool, "exec", file, "--fit-inputs", "--json", f"--backend={backend}"]
         if backend != "evaluator":
             command.append("--compare-with=evaluator")
         environment = {**os.environ, **{f"HLO_{n}": str(a.fake) for n in ("CUDA_DRIVER", "CUBLAS", "CUBLASLT", "CUDNN")}}
+        start = time.monotonic()
         try:
             done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=a.seconds, env=environment)
         except subprocess.TimeoutExpired:
             out[backend] = "too large", f"over {a.seconds} s"
             continue
         out[backend] = outcome(done)
+        if a.times:
+            print(f"{time.monotonic() - start:7.2f} s {backend} {file.name} {cut.work():.1e}", file=sys.stderr, flush=True)
     return out
 
 
 def outcome(done):
-    error = (done.stderr.strip().splitlines() or [""])[-1]
+    lines = done.stderr.strip().splitlines()
+    error = next((line for line in lines if "error: " in line), lines[-1] if lines else "")
     if done.returncode == 2:
         return "refused", error
     if done.returncode not in (0, 1):
@@ -127,9 +132,10 @@ def outcome(done):
 
 
 def in_general(text):
-    """A reason without names and sizes."""
-    text = re.sub(r"^error: |^.*?\.hlo:[\d:]* error: |%?cut/?", "", text)
-    return re.sub(r"%?[\w\-]+(?:\.[\w\-]+)*\.\d+(?:\.\w+)*", "NAME", text)[:200]
+    """A reason without files, names and sizes."""
+    text = re.sub(r"^.*?error: ", "", text)
+    text = re.sub(r"%?[A-Za-z_][\w\-]*(?:\.[\w\-]+)*\.\d+(?:\.\w+)*|^[\w\-.]+(?= \()", "NAME", text)
+    return re.sub(r"[\d.]+(?:e\+\d+)? elements of work", "SOME elements of work", re.sub(r"\d+ of \d+", "N of N", text))[:200]
 
 
 def main():
@@ -140,10 +146,11 @@ def main():
     parser.add_argument("--every", action="store_true", help="all other fusions as well")
     parser.add_argument("--backends", default="evaluator,emulated,cuda", type=lambda s: s.split(","))
     parser.add_argument("--fake", type=pathlib.Path)
-    parser.add_argument("--most", default=4_000_000, type=int)
+    parser.add_argument("--most", default=100_000, type=int, help="elements of work that a call is made as small as")
     parser.add_argument("--seconds", default=60, type=int)
     parser.add_argument("--jobs", default=1, type=int)
     parser.add_argument("--keep", type=pathlib.Path, help="folder for the modules that were cut out")
+    parser.add_argument("--times", action="store_true", help="seconds of each run, on stderr")
     a = parser.parse_args()
     a.fake = (a.fake or a.tool.parent.parent / "tests" / "libfake_cuda.so").resolve()
     calls, distinct = collections.Counter(), {}
