@@ -113,6 +113,9 @@ class GpuBuilder : public KernelBuilder {
 
   // The transpose (or copy) behind the elementwise operations that make an output, which changes the minor dimension.
   InstId transposing(InstId i, int depth = 0) const;
+  // Is an element of `hero` needed for the same element of `output` alone, and nowhere else (not by sums over it, not
+  // shifted)? Else what a tile holds of it is not all that is read.
+  bool read_in_place(InstId hero, InstId output) const;
   // Dimensions of a transpose's result: the minor one of what it reads, and its own; those of one are nothing.
   std::pair<int64_t, int64_t> minors(InstId i) const;
 

@@ -1,5 +1,7 @@
 // Transposes, updates in place, scatter.
 
+#include <unordered_set>
+
 #include "gpu_exec/gpu_kernel_builder.h"
 
 namespace hlo {
@@ -22,6 +24,29 @@ InstId GpuBuilder::transposing(InstId i, int depth) const {
   return {};
 }
 
+bool GpuBuilder::read_in_place(InstId hero, InstId output) const {
+  if (m_.op(inst_) != Opcode::Fusion) return true;  // operands lie in memory
+  const Dims& dims = m_.shape(hero).dims;
+  std::unordered_set<InstId> seen{output};
+  std::vector<InstId> list{output};
+  for (size_t k = 0; k < list.size(); ++k) {
+    if (list[k] == hero) continue;
+    for (InstId o : m_.operands(list[k]))
+      if (seen.insert(o).second) list.push_back(o);
+  }
+  // What reads it for `output`, by way of others too, goes element by element.
+  std::unordered_set<InstId> same{hero};
+  for (InstId i : m_.post_order(m_.parent(hero))) {
+    if (i == hero || !seen.contains(i)) continue;
+    bool reads = false;
+    for (InstId o : m_.operands(i)) reads |= same.contains(o);
+    if (!reads) continue;
+    if (m_.shape(i).dims != dims || !(op_info(m_.op(i)).elementwise || m_.op(i) == Opcode::Copy)) return false;
+    same.insert(i);
+  }
+  return true;
+}
+
 std::pair<int64_t, int64_t> GpuBuilder::minors(InstId i) const {
   const Shape &out = m_.shape(i), &in = m_.shape(m_.operand(i, 0));
   auto minor = [](const Shape& s) {
@@ -42,7 +67,7 @@ bool GpuBuilder::transpose(size_t which) {
   const KernelOutput& o = outputs_[which];
   if (o.part) return false;
   InstId hero = transposing(o.inst);
-  if (!hero.valid()) return false;
+  if (!hero.valid() || !read_in_place(hero, o.inst)) return false;
   auto [in_dim, out_dim] = minors(hero);
   const Shape& s = m_.shape(hero);
   auto a = static_cast<size_t>(in_dim), b = static_cast<size_t>(out_dim);
