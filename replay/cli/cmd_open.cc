@@ -339,8 +339,7 @@ int open_json(const Run& run, const OpenArgs& a) {
   std::vector<LookedAt> looked;
   std::vector<MeasuredRun> measured;
   if (std::any_of(all.begin(), all.end(), [](const ModuleOverview& o) { return o.last != nullptr; }))
-    looked = looked_at(a.folder),
-    measured = measured_runs({a.profile, a.profile_device}, run.folder, looked);
+    looked = looked_at(a.folder), measured = measured_runs({a.profile, a.profile_device}, run.folder, looked);
   Json modules = Json::array();
   for (const Recording& r : run.modules) {
     modules.push_back(Json::parse(recording_json(r)));

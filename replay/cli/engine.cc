@@ -52,7 +52,8 @@ void add_engine_options(CLI::App* c, EngineArgs& a) {
       ->check(CLI::Range(1, 4096))
       ->group(group);
   c->add_flag("--shardy", a.shardy, "partition by Shardy")->group(group);
-  c->add_option("--time-limit", a.limit_seconds, "seconds for a compilation; without --engine, for bisect of a folder (no limit)")
+  c->add_option("--time-limit", a.limit_seconds,
+                "seconds for a compilation; without --engine, for bisect of a folder (no limit)")
       ->check(CLI::NonNegativeNumber)
       ->group(group);
   c->add_flag("--yes", a.yes, "take a release from PyPI without asking")->group(group);

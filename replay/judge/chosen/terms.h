@@ -33,8 +33,8 @@ class FactorMove {
  public:
   // Element i of the array, of these dimensions, is the operand's element offset + Σ i · steps.
   FactorMove(Dims sizes, Dims steps, int64_t offset);
-  // Of dimension d only those at low, low + every, …, `count` of them, are elements of the operand. `neutral`: sums over
-  // all of the dimension do without the others.
+  // Of dimension d only those at low, low + every, …, `count` of them, are elements of the operand. `neutral`: sums
+  // over all of the dimension do without the others.
   void pad(size_t d, int64_t low, int64_t every, int64_t count, bool neutral);
   // False, and nothing is changed, where its elements lie in no order that steps can say, or padding counts.
   bool apply(Terms* t, size_t factor, ExprId operand);
