@@ -39,8 +39,6 @@ void add_statistics(Json& o, const Statistics& s) {
   o["nan"] = s.nan, o["inf"] = s.inf;
 }
 
-// --- comparing ---
-
 Json to_json(const OutputComparison& o) {
   Json j{{"name", o.name},         {"shape", o.shape},         {"equal", o.equal},        {"why", o.why},
          {"elements", o.elements}, {"different", o.different}, {"tolerance", o.tolerance}};
