@@ -13,6 +13,7 @@
 #include "parser/executable.h"
 #include "parser/proto_reader.h"
 #include "parser/unpack.h"
+#include "replay/judge/own_constants.h"
 #include "replay/os/interrupt.h"
 #include "replay/os/progress.h"
 #include "replay/record/held_modules.h"
@@ -32,6 +33,9 @@ namespace {
 }
 
 }  // namespace
+
+// A page has no files beside the text.
+std::string take_own_values(Module&, const std::string&) { return {}; }
 
 // ir/base: one thread, and 4 GiB of addresses of which the heap has taken a part.
 AvailableMemory available_memory() {
