@@ -9,6 +9,7 @@
 #include "ir/eval/gemm_call.h"
 #include "ir/eval/kernels.h"
 #include "ir/literal.h"
+#include "replay/judge/chosen/products.h"
 #include "replay/judge/chosen/terms.h"
 #include "replay/judge/inside/canonical.h"
 
@@ -263,13 +264,6 @@ void add_parts(const Shape& s, const Dims& which, size_t factor, size_t factors,
   }
 }
 
-Dims all_but(const Shape& s, const Dims& a, const Dims& b) {
-  Dims out;
-  for (int64_t d = 0; d < s.rank(); ++d)
-    if (std::find(a.begin(), a.end(), d) == a.end() && std::find(b.begin(), b.end(), d) == b.end()) out.push_back(d);
-  return out;
-}
-
 }  // namespace
 
 std::optional<SumForm> reduction_form(const Expressions& all, const Module& m, InstId reduce, ExprId operand,
@@ -281,7 +275,7 @@ std::optional<SumForm> reduction_form(const Expressions& all, const Module& m, I
   t.factors = {{operand, 0}};
   const Dims& over = m.attrs(reduce).ints(Attr::dimensions);
   add_parts(in, over, 0, 1, &t.over);
-  add_parts(in, all_but(in, over, {}), 0, 1, &t.kept);
+  add_parts(in, other_dims(in, over, {}), 0, 1, &t.kept);
   return form_of(all, m, reduce, std::move(t), m.shape_id(reduce));
 }
 
@@ -317,8 +311,8 @@ std::optional<SumForm> product_form(const Expressions& all, const Module& m, Ins
     return true;
   };
   if (!both(l_batch, r_batch, &t.kept) || !both(l_sum, r_sum, &t.over)) return {};
-  add_parts(ls, all_but(ls, l_batch, l_sum), 0, 2, &t.kept);
-  add_parts(rs, all_but(rs, r_batch, r_sum), 1, 2, &t.kept);
+  add_parts(ls, other_dims(ls, l_batch, l_sum), 0, 2, &t.kept);
+  add_parts(rs, other_dims(rs, r_batch, r_sum), 1, 2, &t.kept);
   int64_t count = 1;
   for (const Terms::Part& p : t.kept) count *= p.size;
   if (count != out.elements_count()) return {};
