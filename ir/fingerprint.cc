@@ -17,10 +17,11 @@ uint64_t Fingerprints::instruction(InstId inst) {
   return with_attrs(inst, h);
 }
 
-uint64_t Fingerprints::elements(InstId inst) {
-  const Shape& s = m_.shape(inst);
-  uint64_t h = hash_combine(static_cast<uint64_t>(m_.op(inst)), static_cast<uint64_t>(s.type));
-  return with_attrs(inst, hash_combine(h, static_cast<uint64_t>(s.elements_count())));
+uint64_t Fingerprints::elements(InstId inst) { return elements(inst, m_.shape(inst).elements_count()); }
+
+uint64_t Fingerprints::elements(InstId inst, int64_t count) {
+  uint64_t h = hash_combine(static_cast<uint64_t>(m_.op(inst)), static_cast<uint64_t>(m_.shape(inst).type));
+  return with_attrs(inst, hash_combine(h, static_cast<uint64_t>(count)));
 }
 
 uint64_t Fingerprints::with_attrs(InstId inst, uint64_t h) {

@@ -25,6 +25,7 @@ class Fingerprints {
   uint64_t instruction(InstId inst);
   // The same of whatever dimensions its elements have: of the shape the type and their number.
   uint64_t elements(InstId inst);
+  uint64_t elements(InstId inst, int64_t count);  // of so many of them
 
  private:
   uint64_t in_any_order(CompId comp);

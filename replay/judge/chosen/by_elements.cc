@@ -13,6 +13,8 @@ namespace {
 
 // A few seconds of the evaluator's time.
 constexpr double kMostOperations = 5e10, kMostBytes = 2e10;
+// Of the elements that are left a stage may take one in so many.
+constexpr int64_t kShareOfStage = 4;
 
 std::shared_ptr<const Module> widened(const Module& m) {
   if (devices_needed(m) > 1)
@@ -59,7 +61,7 @@ ByElements::~ByElements() = default;
 ElementsStage ByElements::first(const Module& m) {
   std::shared_ptr<const Module> wide = widened(m);
   state_->kept.push_back(wide);
-  auto met = [&](ExprId e, InstId by) {
+  auto met = [&](ExprId e, InstId by, const Expr::View*) {
     state_->names.emplace(e, wide->inst_name(by));
     return e;
   };
@@ -78,6 +80,8 @@ ElementsStage ByElements::next(const Module& m) {
   std::shared_ptr<const Module> wide = widened(m);
   const size_t known = state_->all.size();
   state_->kept.push_back(wide);
+  // One stage leaves most of it to those behind it.
+  state_->most_now = state_->spent + (state_->options.most_in_all - state_->spent) / kShareOfStage;
   ExprStage now;
   ElementsStage out = Pair(*state_, std::move(wide)).judge(&now);
   if (state_->all.size() == known) state_->kept.pop_back();

@@ -94,8 +94,14 @@ const Universe& ChosenElements::Run::universe() {
 }
 
 void ChosenElements::Run::afford(int64_t elements) {
-  if (elements > options_.most_elements || evaluated + pending_ > options_.most_elements - elements)
-    fail(FailureKind::kUnsupported, "over budget: more than {} elements", options_.most_elements);
+  if (elements <= options_.most_elements && evaluated + pending_ <= options_.most_elements - elements) return;
+  over_ = true;
+  fail(FailureKind::kUnsupported, "over budget: more than {} elements", most_here_);
+}
+
+void ChosenElements::Run::limit(int64_t more) {
+  most_here_ = std::max<int64_t>(more, 0);
+  options_.most_elements = (Checked(evaluated) + most_here_).capped();
 }
 
 void ChosenElements::Run::check_stop() {
@@ -223,6 +229,8 @@ void ChosenElements::Run::evaluate(Step& s) {
       }
     } catch (const Failure& failure) {
       if (failure.kind() != FailureKind::kUnsupported) throw;
+      // What is dear is no other value for that.
+      if (over_) throw;
       check_stop();
       uninterpreted.try_emplace(s.e, failure.what());
       s.leaf = true;
@@ -245,7 +253,7 @@ void ChosenElements::Run::go_up(Frame& f) {
 
 std::vector<char> ChosenElements::Run::at(ExprId e, std::span<const int64_t> indices) {
   HLO_CHECK(e < expressions_.size(), "no expression {}", e);
-  pending_ = 0;
+  pending_ = 0, over_ = false;
   afford(static_cast<int64_t>(indices.size()));
   std::vector<Frame> frames(1);
   need(frames[0], e, element_list({indices.begin(), indices.end()}));
@@ -267,5 +275,6 @@ ChosenElements::ChosenElements(ChosenElements&&) noexcept = default;
 std::vector<char> ChosenElements::at(ExprId e, std::span<const int64_t> indices) { return run_->at(e, indices); }
 const std::unordered_map<ExprId, std::string>& ChosenElements::uninterpreted() const { return run_->uninterpreted; }
 int64_t ChosenElements::evaluated() const { return run_->evaluated; }
+void ChosenElements::limit(int64_t more) { run_->limit(more); }
 
 }  // namespace hlo

@@ -20,7 +20,10 @@ void add_leaf_shapes(const Universe& u, ShapeId id, std::vector<ShapeId>* to);
 class ChosenElements::Run : public ElementSource {
  public:
   Run(const std::vector<Expr>& expressions, Leaf leaf, Options options)
-      : expressions_(expressions), leaf_(std::move(leaf)), options_(std::move(options)) {}
+      : expressions_(expressions),
+        leaf_(std::move(leaf)),
+        options_(std::move(options)),
+        most_here_(options_.most_elements) {}
 
   std::vector<char> at(ExprId e, std::span<const int64_t> indices);
   void read(const ElementOperation& o, size_t operand, std::span<const int64_t> elements, char* out) override {
@@ -33,6 +36,7 @@ class ChosenElements::Run : public ElementSource {
                        [&](int64_t i) { return i < 0 || (near = k.find(i, near)) >= 0; });
   }
   void afford(int64_t elements) override;
+  void limit(int64_t more);
   const Options& options() const override { return options_; }
 
   std::unordered_map<ExprId, std::string> uninterpreted;
@@ -71,10 +75,11 @@ class ChosenElements::Run : public ElementSource {
   const std::vector<Expr>& expressions_;
   Leaf leaf_;
   Options options_;
+  int64_t most_here_;  // from the last limit on
   const Universe* universe_ = nullptr;
   std::unordered_map<ExprId, KnownElements> known_;
   int64_t pending_ = 0;  // elements that are asked for
-  int64_t steps_ = 0;
+  bool over_ = false;    // budget
   using WholeKey = std::tuple<const Module*, uint32_t, std::vector<ExprId>>;
   std::map<WholeKey, std::vector<Value>> whole_;  // arrays of the results
 };

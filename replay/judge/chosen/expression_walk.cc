@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "ir/backend_config.h"
 #include "ir/base/check.h"
 #include "ir/base/hash.h"
 #include "ir/base/stack_guard.h"
@@ -49,11 +50,11 @@ uint64_t ExpressionWalk::hash(const ExprTree& t) const {
   return h;
 }
 
-ExprId ExpressionWalk::add(uint64_t key, Expr e, InstId by) {
+ExprId ExpressionWalk::add(uint64_t key, Expr e, InstId by, const Expr::View* order) {
   ExprId own = kNoExpr;
   const ExprId id = all_.find_or_add(key, std::move(e), &own);
   out_.made.push_back(own);
-  return id == own && met_ ? met_(id, by) : id;
+  return id == own && met_ ? met_(id, by, order) : id;
 }
 
 ExprTree ExpressionWalk::computation(CompId c, const std::vector<ExprTree>& parameters) {
@@ -140,6 +141,32 @@ ExprTree ExpressionWalk::instruction(InstId i, const std::vector<ExprTree>& oper
   return operation(i, operands);
 }
 
+namespace {
+
+// A solver's operation and the library's call that XLA makes of it (xla/service/gpu/transforms/cusolver_rewriter.cc,
+// triangular_solve_rewriter.cc) are one thing.
+std::optional<uint64_t> solver_key(const Module& m, InstId i) {
+  const AttrSet& a = m.attrs(i);
+  const auto flags = [](uint64_t h, std::initializer_list<bool> list) {
+    for (bool f : list) h = hash_combine(h, f);
+    return h;
+  };
+  if (m.op(i) == Opcode::Cholesky) return flags(0xC401, {a.flag(Attr::lower)});
+  if (m.op(i) == Opcode::TriangularSolve)
+    return hash_combine(flags(0x7215, {a.flag(Attr::left_side), a.flag(Attr::lower), a.flag(Attr::unit_diagonal)}),
+                        hash_bytes(m.u().text(a.text(Attr::transpose_a))));
+  if (m.op(i) != Opcode::CustomCall) return {};
+  const std::string_view target = m.u().text(a.text(Attr::custom_call_target)),
+                         text = m.u().text(a.text(Attr::backend_config));
+  if (target == "__cusolver$cholesky") return flags(0xC401, {flag(backend_config(text, "cholesky_options"), "lower")});
+  if (target != "__cublas$triangularSolve") return {};
+  const BackendConfig c = backend_config(text, "triangular_solve_options");
+  return hash_combine(flags(0x7215, {flag(c, "left_side"), flag(c, "lower"), flag(c, "unit_diagonal")}),
+                      hash_bytes(word(c, "transpose_a", "NO_TRANSPOSE")));
+}
+
+}  // namespace
+
 ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operands, uint64_t salt) {
   const OpClass kind = op_info(m_.op(i)).cls;
   if (kind == OpClass::Collective || kind == OpClass::Io || m_.shape(i).is_dynamic())
@@ -161,12 +188,24 @@ ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operan
   std::vector<ExprId> leaves;
   bool arrays = true;
   for (const ExprTree& t : operands) numbers.push_back(t.id), t.leaves(&leaves), arrays &= t.id != kNoExpr;
+  if (const auto each = arrays && !salt ? elementwise_form(all_, m_, i, leaves) : std::nullopt) {
+    ExprTree t;
+    t.id = elementwise(i, *each), t.shape = m_.shape_id(i);
+    return t;
+  }
+  if (const auto form = arrays ? turned_form(all_, m_, i, leaves) : std::nullopt) {
+    ExprTree t;
+    t.id = turned(i, *form), t.shape = m_.shape_id(i);
+    return t;
+  }
   uint64_t key = 0;
-  if (!arrays || !canonical_.by_elements(i, numbers, &key)) {
+  const std::optional<uint64_t> solver = solver_key(m_, i);
+  if (!arrays || !by_elements(i, numbers, m_.shape(i).elements_count(), &key)) {
     numbers.clear();
     for (const ExprTree& t : operands) numbers.push_back(hash(t));
     // A library's scratch is no value: what a call gives besides does not count, its own arrays do, below.
     key = m_.op(i) == Opcode::CustomCall ? canonical_.library_call(i) : canonical_.combined(i, numbers);
+    if (solver) key = *solver;
     for (uint64_t n : numbers) key = hash_combine(key, n);
     for (CompId c : m_.called(i)) key = hash_combine(key, canonical_.computation(c));
   }
@@ -179,7 +218,7 @@ ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operan
         Expr e;
         e.leaf = leaf, e.m = &m_, e.inst = i, e.shape = shape, e.operands = leaves;
         uint64_t own = leaf ? hash_combine(key, leaf) : key;
-        if (m_.op(i) == Opcode::CustomCall) own = Canonical::operand_of(m_.u(), own, shape);
+        if (m_.op(i) == Opcode::CustomCall || solver) own = Canonical::operand_of(m_.u(), own, shape);
         return add(own, std::move(e), i);
       },
       &next);
@@ -196,8 +235,40 @@ std::optional<SumForm> ExpressionWalk::sum_form(InstId i, const std::vector<Expr
 }
 
 ExprId ExpressionWalk::sum(InstId i, const SumForm& f) {
-  const ExprId of = f.expr.kind == Expr::kView ? f.expr.operands[0] : add(f.key, f.expr, i);
+  const ExprId of = f.expr.kind == Expr::kView ? f.expr.operands[0] : add(f.key, f.expr, i, &f.order);
   return all_.same(ordered(all_, of, f.order, m_.shape(i).is_tuple() ? m_.shape(i).elements[0] : m_.shape_id(i)));
+}
+
+bool ExpressionWalk::by_elements(InstId i, const std::vector<uint64_t>& numbers, int64_t count, uint64_t* key) {
+  if (!canonical_.by_elements(i, numbers, key)) return false;
+  if (!op_info(m_.op(i)).elementwise) return true;
+  *key = canonical_.elementwise(i, numbers, count);
+  if (m_.op(i) == Opcode::Multiply && m_.shape(m_.operand(i, 0)).rank() && m_.shape(m_.operand(i, 1)).rank())
+    *key = multiplied_key(m_.shape(i).type, count, static_cast<ExprId>(numbers[0]), static_cast<ExprId>(numbers[1]));
+  return true;
+}
+
+ExprId ExpressionWalk::elementwise(InstId i, const ElementwiseForm& f) {
+  uint64_t key = 0;
+  int64_t count = 1;
+  for (int64_t d : f.dims) count *= d;
+  const bool known = by_elements(i, {f.operands.begin(), f.operands.end()}, count, &key);
+  HLO_CHECK(known, "{} is not element by element", m_.inst_name(i));
+  Expr e;
+  e.m = &m_, e.inst = i, e.shape = m_.u().array(m_.shape(i).type, f.dims), e.operands = f.operands;
+  return all_.same(ordered(all_, add(key, std::move(e), i, &f.order), f.order, m_.shape_id(i)));
+}
+
+// By what it would be were it written so.
+ExprId ExpressionWalk::turned(InstId i, const TurnedForm& f) {
+  std::vector<uint64_t> numbers;
+  for (size_t k = 0; k < f.operands.size(); ++k)
+    numbers.push_back(Canonical::operand_of(m_.u(), f.operands[k], f.m->shape_id(f.m->operand(f.inst, k))));
+  Expr e;
+  e.m = f.m, e.inst = f.inst, e.shape = f.m->shape_id(f.inst), e.operands = f.operands;
+  uint64_t key = Canonical(*f.m).combined(f.inst, numbers);
+  for (uint64_t n : numbers) key = hash_combine(key, n);
+  return all_.same(ordered(all_, add(key, std::move(e), i, &f.order), f.order, m_.shape_id(i)));
 }
 
 ExprTree ExpressionWalk::conditional(InstId i, const std::vector<ExprTree>& operands) {

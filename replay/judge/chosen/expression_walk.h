@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "replay/judge/chosen/expressions.h"
+#include "replay/judge/chosen/in_order.h"
 #include "replay/judge/chosen/sums.h"
+#include "replay/judge/chosen/turned.h"
 #include "replay/judge/inside/canonical.h"
 
 namespace hlo {
@@ -26,8 +28,9 @@ struct ExprStage {
 
 class ExpressionWalk {
  public:
-  // What an expression that is the same as no other one is found to be the same as: itself, or another one.
-  using Met = std::function<ExprId(ExprId e, InstId by)>;
+  // What an expression that is the same as no other one is found to be the same as: itself, or another one. `order`: of
+  // its elements, as the instruction's array has them; null: they are that array's.
+  using Met = std::function<ExprId(ExprId e, InstId by, const Expr::View* order)>;
   // `wide`: must outlive the expressions. `met` may be null.
   ExpressionWalk(Expressions& all, std::shared_ptr<const Module> wide, Met met);
   // Throws Failure(kUnsupported) where what an instruction is cannot be said (dynamic shapes, messages).
@@ -40,13 +43,17 @@ class ExpressionWalk {
   ExprTree operation(InstId i, const std::vector<ExprTree>& operands, uint64_t salt = 0);
   std::optional<SumForm> sum_form(InstId i, const std::vector<ExprTree>& operands) const;
   ExprId sum(InstId i, const SumForm& f);
+  ExprId elementwise(InstId i, const ElementwiseForm& f);
+  ExprId turned(InstId i, const TurnedForm& f);
+  // By the operands' elements alone, `count` of them; false where what it computes is not told by these.
+  bool by_elements(InstId i, const std::vector<uint64_t>& numbers, int64_t count, uint64_t* key);
   ExprTree conditional(InstId i, const std::vector<ExprTree>& operands);
   ExprTree loop(InstId i, const std::vector<ExprTree>& operands);
   ExprTree formals(const ExprTree& init, const std::vector<bool>& handed_on, size_t* leaf,
                    std::unordered_map<ExprId, uint64_t>* times);
   std::vector<bool> handed_on(CompId body) const;
   ExprTree tree(ShapeId shape, const std::function<ExprId(uint32_t leaf, ShapeId shape)>& leaf, uint32_t* next) const;
-  ExprId add(uint64_t key, Expr e, InstId by);
+  ExprId add(uint64_t key, Expr e, InstId by, const Expr::View* order = nullptr);
   uint64_t hash(const ExprTree& t) const;
 
   Expressions& all_;

@@ -116,6 +116,24 @@ ExprId Expressions::view(ExprId of, Expr::View v, ShapeId shape) {
   return all ? of : find_or_add(key, std::move(e));
 }
 
+InstId Expressions::made(const std::shared_ptr<Universe>& u, Opcode op, ShapeId shape,
+                         const std::vector<ShapeId>& operands, const AttrSet& attributes, const Module** m) {
+  if (!own_) own_ = std::make_unique<Module>(u), own_computation_ = own_->add_computation("made");
+  *m = own_.get();
+  const AttrsId attrs = u->attrs(attributes);
+  uint64_t key = hash_combine(hash_combine(static_cast<uint64_t>(op), shape.value), attrs.value);
+  for (ShapeId s : operands) key = hash_combine(key, s.value);
+  if (auto known = own_made_.find(key); known != own_made_.end()) return known->second;
+  Module::NewInst inst{op, shape};
+  inst.attrs = attrs;
+  for (ShapeId s : operands) {
+    auto [at, fresh] = own_operands_.try_emplace(s);
+    if (fresh) at->second = own_->add(own_computation_, {Opcode::Parameter, s});
+    inst.operands.push_back(at->second);
+  }
+  return own_made_[key] = own_->add(own_computation_, inst);
+}
+
 ExprId Expressions::moved(const Module& m, InstId i, ExprId operand) {
   const Shape &from = m.shape(m.operand(i, 0)), &to = m.shape(i);
   if (!from.is_array() || !to.is_array() || from.is_dynamic() || to.is_dynamic() || from.type != to.type ||

@@ -46,7 +46,6 @@ struct Expr {
     Opcode by = Opcode::Add;
     size_t kept = 0;
     std::vector<View> more;
-    View order;  // of the sum's elements, as the instruction has them
     const View& of(size_t operand, const View& first) const { return operand ? more[operand - 1] : first; }
   };
   std::shared_ptr<const Sum> sum = nullptr;
@@ -86,10 +85,18 @@ class Expressions {
   };
   bool parts(ExprId e, const Dims& dims, int64_t* offset, ExprId* base, std::vector<std::vector<Part>>* out) const;
 
+  // An instruction of a module of their own, which is `*m` then: the same one each time.
+  InstId made(const std::shared_ptr<Universe>& u, Opcode op, ShapeId shape, const std::vector<ShapeId>& operands,
+              const AttrSet& attributes, const Module** m);
+
  private:
   std::vector<Expr> all_;
   std::vector<ExprId> same_;
   std::unordered_map<uint64_t, ExprId> keys_;
+  std::unique_ptr<Module> own_;
+  CompId own_computation_;
+  std::unordered_map<ShapeId, InstId> own_operands_;
+  std::unordered_map<uint64_t, InstId> own_made_;
 };
 
 }  // namespace hlo

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/base/check.h"
+#include "replay/judge/chosen/elements_run.h"
 
 namespace hlo {
 namespace {
@@ -18,6 +19,14 @@ constexpr size_t kMostAssumed = 500;
 constexpr int kMostRounds = 12;
 
 using Set = ExprSet;
+
+// What lies in an order of its own, whatever the instruction's is.
+bool in_own_order(const Expr& x) { return x.kind == Expr::kSum || x.kind == Expr::kOperation; }
+
+void add_arrays(const ExprTree& t, std::vector<const ExprTree*>* to) {
+  if (t.id != kNoExpr) to->push_back(&t);
+  for (const ExprTree& e : t.elements) add_arrays(e, to);
+}
 
 Dims without_ones(const Dims& dims) {
   Dims out;
@@ -54,23 +63,31 @@ bool ByElements::Pair::rests_on_assumed(ExprId e) const {
 }
 
 // Values that the stage before has by that name; what is called twice has several: those of more common operands first.
-std::vector<ByElements::Pair::Counterpart> ByElements::Pair::of_name(ExprId e, InstId by) const {
+std::vector<ByElements::Pair::Counterpart> ByElements::Pair::of_name(ExprId e, InstId by,
+                                                                     const Expr::View* order) const {
   std::vector<Counterpart> out;
   auto at = s_.by_name.find(std::string(wide_->inst_name(by)));
   if (at == s_.by_name.end()) return out;
   const uint32_t leaf = s_.all[e].leaf;
+  std::vector<ShapeId> own;
+  add_leaf_shapes(wide_->u(), wide_->shape_id(by), &own);
   for (const ExprTree& t : at->second) {
-    std::vector<ExprId> ids;
-    t.leaves(&ids);
-    if (leaf >= ids.size()) continue;
-    // Of a sum in another order the sum itself, as `e` is one.
-    const Expr& x = s_.all[ids[leaf]];
-    const bool sum = x.kind == Expr::kView && s_.all[x.operands[0]].kind == Expr::kSum;
-    const ExprId with = sum && s_.all[e].kind == Expr::kSum ? x.operands[0] : ids[leaf];
-    if (!comparable(e, with)) continue;
-    if (std::any_of(out.begin(), out.end(), [&](const Counterpart& c) { return c.e == with; })) continue;
-    const ExprTree& own = t.elements.empty() ? t : t.elements[std::min<size_t>(leaf, t.elements.size() - 1)];
-    out.push_back({with, with == ids[leaf] ? wide_->u()[own.shape].dims : shape_of(with).dims});
+    std::vector<const ExprTree*> arrays;
+    add_arrays(t, &arrays);
+    if (leaf >= arrays.size() || leaf >= own.size()) continue;
+    Counterpart c{arrays[leaf]->id, wide_->u()[arrays[leaf]->shape].dims};
+    const Expr& x = s_.all[c.e];
+    const std::optional<Expr::View> back = order ? turned_back(*order) : std::nullopt;
+    const bool same_dims = c.dims == wide_->u()[own[leaf]].dims;
+    if (back && same_dims)
+      // In the order of the elements of `e`.
+      c = {ordered(s_.all, c.e, *back, s_.all[e].shape), shape_of(e).dims};
+    else if ((order || !same_dims) && x.kind == Expr::kView && in_own_order(s_.all[x.operands[0]]) &&
+             in_own_order(s_.all[e]))
+      c = {x.operands[0], shape_of(x.operands[0]).dims};
+    if (!comparable(e, c.e)) continue;
+    if (std::any_of(out.begin(), out.end(), [&](const Counterpart& other) { return other.e == c.e; })) continue;
+    out.push_back(std::move(c));
   }
   const Set operands(s_.all[e].operands.begin(), s_.all[e].operands.end());
   auto common = [&](const Counterpart& c) {
@@ -83,7 +100,7 @@ std::vector<ByElements::Pair::Counterpart> ByElements::Pair::of_name(ExprId e, I
   return out;
 }
 
-ExprId ByElements::Pair::met(ExprId e, InstId by) {
+ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   s_.names.emplace(e, wide_->inst_name(by));
   const Expr x = s_.all[e];
   if (x.kind == Expr::kFormal || x.kind == Expr::kParameter || s_.has(e)) return e;
@@ -92,8 +109,8 @@ ExprId ByElements::Pair::met(ExprId e, InstId by) {
     return assuming_ && at != pending_.end() && may_assume(e, at->second.before) ? assume(at->second) : e;
   }
   const Shape& shape = wide_->u()[x.shape];
-  if (shape.elements_count() == 0 || s_.spent >= s_.options.most_in_all) return e;
-  const std::vector<Counterpart> named = of_name(e, by);
+  if (shape.elements_count() == 0 || s_.spent >= s_.most_now) return e;
+  const std::vector<Counterpart> named = of_name(e, by, order);
   auto unsure = [&](std::string why) {
     why_[e] = why;
     if (named.empty()) return e;
@@ -114,7 +131,12 @@ ExprId ByElements::Pair::met(ExprId e, InstId by) {
   ExprId same = kNoExpr;
   ElementsFinding f;
   unsure_.clear();
-  const Answer answer = compare(e, with, shape.dims, !named.empty(), &same, &f);
+  Answer answer = compare(e, with, shape.dims, !named.empty(), &same, &f);
+  if (answer == Answer::kUnsure && over_ && !named.empty()) {
+    more_ = true;
+    answer = compare(e, {with[0]}, shape.dims, true, &same, &f);
+    more_ = false;
+  }
   if (answer == Answer::kSame) return found_same(e, same);
   const std::string why = unsure_;
   for (size_t k = 0; answer == Answer::kUnsure && k < std::min(with.size(), kMostTurned); ++k)
@@ -135,7 +157,7 @@ ExprId ByElements::Pair::met(ExprId e, InstId by) {
 }
 
 ExprStage ByElements::Pair::walk() {
-  ExpressionWalk w(s_.all, wide_, [this](ExprId e, InstId by) { return met(e, by); });
+  ExpressionWalk w(s_.all, wide_, [this](ExprId e, InstId by, const Expr::View* order) { return met(e, by, order); });
   return w.run();
 }
 
@@ -215,7 +237,7 @@ bool ByElements::Pair::pair_operands(const ExprStage& now) {
     v.value.leaves(&ids), at->second[0].leaves(&was);
     for (size_t k = 0; k < ids.size() && ids.size() == was.size(); ++k)
       if (!s_.has(ids[k]) && seen.insert(ids[k]).second) found |= pair_operands_of(ids[k], was[k]);
-    if (s_.spent >= s_.options.most_in_all) return found;
+    if (s_.spent >= s_.most_now) return found;
   }
   if (found) return true;
   std::vector<ExprId> ids, was;

@@ -22,7 +22,8 @@ struct ByElements::State {
   Expressions all;
   std::vector<uint32_t> stage_of;  // by ExprId: the last stage that has it, counted from 1
   uint32_t stage = 0;
-  int64_t spent = 0;  // elements evaluated
+  int64_t spent = 0;     // elements evaluated
+  int64_t most_now = 0;  // of these, until the present stage is done
   ExprStage before;
   std::vector<std::shared_ptr<const Module>> kept;                 // that expressions are instructions of
   std::unordered_map<std::string, std::vector<ExprTree>> by_name;  // of the stage before
@@ -56,8 +57,9 @@ class ByElements::Pair {
     ExprId e = kNoExpr;
     Dims dims;  // as its instruction writes it
   };
-  ExprId met(ExprId e, InstId by);
-  std::vector<Counterpart> of_name(ExprId e, InstId by) const;
+  ExprId met(ExprId e, InstId by, const Expr::View* order);
+  // `order`: see ExpressionWalk::Met.
+  std::vector<Counterpart> of_name(ExprId e, InstId by, const Expr::View* order) const;
   ExprId found_same(ExprId e, ExprId same);
   ExprId assume(Assumed a);
   bool may_assume(ExprId e, ExprId before) const;
@@ -86,6 +88,9 @@ class ByElements::Pair {
   // `named`: the first of `with` is the one of that name; any other must be told by more.
   Answer compare(ExprId e, const std::vector<ExprId>& with, const Dims& dims, bool named, ExprId* same,
                  ElementsFinding* told);
+  std::vector<int64_t> where_told(ExprId e, ExprId with, const std::vector<int64_t>& anywhere,
+                                  ChosenElements& elements) const;
+  bool reads_all(ExprId e, std::span<const int64_t> at, const ExprSet& cut, const ExprSet& own);
   // Of sums too long to be made: are their terms the same?
   bool same_terms(ExprId e, ExprId with);
   const Shape& shape_of(ExprId e) const { return wide_->u()[s_.all[e].shape]; }
@@ -94,6 +99,7 @@ class ByElements::Pair {
     bool sure = true;
   };
   // `used`: leaves that were drawn.
+  int64_t affordable() const;  // elements, for one more value
   ChosenElements evaluation(const ExprSet& cut, Draw how, ExprSet* used, const DrawnNear* near = nullptr);
   DrawnNear constants_of(ExprId a, ExprId b, const ExprSet& cut) const;
   // Do they agree about constants, too, that they are made of?
@@ -115,6 +121,8 @@ class ByElements::Pair {
   std::vector<Assumed> assumed_;
   std::unordered_map<ExprId, Assumed> pending_;  // what could not be compared
   bool assuming_ = false;
+  bool over_ = false;     // the last comparison went over budget
+  bool more_ = false;     // a comparison with its namesake alone may cost more
   ExprSet tried_;         // what has been looked at in this stage
   ExprSet same_outputs_;  // of this stage: found the same as the one in its place
   size_t known_ = 0;      // expressions that there were before this stage

@@ -7,6 +7,7 @@
 
 #include "ir/base/check.h"
 #include "ir/literal.h"
+#include "replay/judge/chosen/landings.h"
 #include "replay/judge/chosen/sums.h"
 
 namespace hlo {
@@ -18,6 +19,10 @@ constexpr double kRounding = 5e-7;
 constexpr size_t kMostNear = 400, kMostCandidates = 12;
 // Values that one is taken apart into.
 constexpr size_t kMostApart = 4000;
+// Candidates may cost so many times what the value itself does, and a few elements more.
+constexpr int64_t kTimesOwn = 4, kFewElements = 1 << 12;
+// What went over budget is held against its namesake once more, with so many times the elements.
+constexpr int64_t kTimesMore = 8;
 // Tries of one pair of values, each further from the results; how far a leaf's own operands are looked at.
 constexpr int kLevels = 12;
 constexpr size_t kMostTies = 200;
@@ -180,11 +185,15 @@ Set ByElements::Pair::untied(const Set& cut, const Set& used) const {
   return out;
 }
 
+int64_t ByElements::Pair::affordable() const {
+  return std::clamp<int64_t>(s_.most_now - s_.spent, 0, s_.options.most_elements * (more_ ? kTimesMore : 1));
+}
+
 // Evaluates with these values as they are drawn.
 ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used, const DrawnNear* near) {
   ChosenElements::Options o;
   o.cut = [&cut, this](ExprId x) { return cut.contains(x) && !s_.is_fixed(x); };
-  o.most_elements = std::min(s_.options.most_elements, s_.options.most_in_all - s_.spent);
+  o.most_elements = affordable();
   o.stop = s_.options.stop;
   return ChosenElements(
       s_.all.all(),
@@ -270,7 +279,7 @@ DrawnNear ByElements::Pair::constants_of(ExprId a, ExprId b, const Set& cut) con
 bool ByElements::Pair::alike_near(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut, bool* over) {
   DrawnNear near = constants_of(a, b, cut);
   const auto few = static_cast<int64_t>(at.size() < s_.options.samples ? 2 * s_.options.samples / at.size() : 0);
-  for (const int64_t turns = std::max(near.turns(), few); near.turn < turns; ++near.turn) {
+  for (const int64_t turns = more_ ? 1 : std::max(near.turns(), few); near.turn < turns; ++near.turn) {
     Set used;
     ChosenElements elements = evaluation(cut, Draw::kNear, &used, &near);
     Sampled x, y;
@@ -314,10 +323,11 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
                                                    bool named, ExprId* same, ElementsFinding* told) {
   Set cut;
   if (!known_leaves(e, &cut)) return Answer::kUnsure;
-  const std::vector<int64_t> at = sampled_indices(dims, s_.options.samples, e);
+  const std::vector<int64_t> anywhere = sampled_indices(dims, s_.options.samples, e);
   Answer last = Answer::kUnsure;
   Set used;
   bool untied_all = false;
+  std::vector<int64_t> at;
   for (int level = 0; level < kLevels; ++level) {
     if (level) {
       Set further = level < 3 ? taken_apart(cut, false) : level == 3 ? taken_apart(cut, true) : untied(cut, used);
@@ -331,11 +341,18 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
     used.clear();
     Sampled now[2];
     ChosenElements elements[2] = {evaluation(cut, Draw::kMixed, &used), evaluation(cut, Draw::kPositive, &used)};
-    if (!sample(elements[0], e, at, &now[0]) || !sample(elements[1], e, at, &now[1])) return Answer::kUnsure;
+    at = where_told(e, with[0], anywhere, elements[0]);
+    over_ = !sample(elements[0], e, at, &now[0]) || !sample(elements[1], e, at, &now[1]);
+    if (over_) return Answer::kUnsure;
     if (!any_finite(now[0]) && !any_finite(now[1])) return Answer::kUnsure;
-    bool over = false;
+    bool over_first = false;
+    const Set own = used;
+    // What costs many times more than `e` does is another one: all but the first are soon given up.
+    const int64_t first = std::max(elements[0].evaluated(), elements[1].evaluated()),
+                  few = kTimesOwn * first + kFewElements;
     for (ExprId c : with) {
-      bool alike_all = true, differs = false;
+      bool alike_all = true, differs = false, over = false;
+      for (ChosenElements& own : elements) own.limit(c == with[0] ? affordable() : std::min(affordable(), few));
       for (int d = 0; d < 2 && alike_all; ++d) {
         Sampled was;
         size_t where = 0;
@@ -350,16 +367,17 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
         told->index = index_text(at[where / each], dims);
         told->was = was.values[where], told->is = now[d].values[where];
       }
-      if (alike_all && (c != with[0] || !named)) alike_all = tells(now[0], now[1]);
+      if (alike_all && (c != with[0] || !named)) alike_all = tells(now[0], now[1]) && reads_all(c, at, cut, own);
       if (alike_all) alike_all = alike_near(e, c, at, cut, &over);
       if (alike_all) {
         *same = c;
         return Answer::kSame;
       }
       if (c == with[0]) last = differs ? Answer::kDiffers : Answer::kUnsure;
-      if (over && c == with[0]) return Answer::kUnsure;
-      if (over) break;
+      over_first |= named && over && c == with[0];
     }
+    over_ = over_first;
+    if (over_) return Answer::kUnsure;
   }
   if (!untied_all || (last == Answer::kDiffers && other_leaves(e, with[0], at, cut))) return Answer::kUnsure;
   if (last == Answer::kDiffers) {
@@ -369,6 +387,27 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
       told->rests_on += fmt::format("{}{}", k ? ", " : "", name(on[k]));
   }
   return last;
+}
+
+// Besides `anywhere`: where the operations that they are do something.
+std::vector<int64_t> ByElements::Pair::where_told(ExprId e, ExprId with, const std::vector<int64_t>& anywhere,
+                                                  ChosenElements& elements) const {
+  std::vector<int64_t> at = anywhere;
+  for (ExprId x : {e, with})
+    if (shape_of(x).elements_count() > static_cast<int64_t>(anywhere.size()))
+      for (int64_t i : landings(s_.all.all(), x, elements, e)) at.push_back(i);
+  std::sort(at.begin(), at.end());
+  at.erase(std::unique(at.begin(), at.end()), at.end());
+  return at;
+}
+
+// Does it read all that `own` has? A few elements do not tell that what it does not read has no part in the other one.
+bool ByElements::Pair::reads_all(ExprId e, std::span<const int64_t> at, const Set& cut, const Set& own) {
+  Set used;
+  Sampled values;
+  ChosenElements elements = evaluation(cut, Draw::kMixed, &used);
+  return sample(elements, e, at, &values) &&
+         std::all_of(own.begin(), own.end(), [&](ExprId x) { return used.contains(x); });
 }
 
 bool ByElements::Pair::same_terms(ExprId e, ExprId with) {

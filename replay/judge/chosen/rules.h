@@ -77,6 +77,10 @@ ElementPlan plan_elementwise(const ElementOperation& o, const Elements& at, Elem
 ElementPlan plan_gather(const ElementOperation& o, const Elements& at, ElementSource& source);
 ElementPlan plan_dynamic_slice(const ElementOperation& o, const Elements& at, ElementSource& source);
 ElementPlan plan_dynamic_update(const ElementOperation& o, const Elements& at, ElementSource& source);
+// Elements of a scatter's result that `count` of its updates land on, the first and the last one among them.
+// `integer`: an element of an operand, by its place among them.
+std::vector<int64_t> scatter_landings(const ElementOperation& o, size_t count, uint64_t seed,
+                                      const std::function<int64_t(size_t, int64_t)>& integer);
 ElementPlan plan_scatter(const ElementOperation& o, const Elements& at, ElementSource& source);
 ElementPlan plan_dot(const ElementOperation& o, const Elements& at, ElementSource& source);
 ElementPlan plan_gemm(const ElementOperation& o, const Elements& at, ElementSource& source);

@@ -1,6 +1,7 @@
 // Scatter: which updates hit an element, in their order.
 #include <algorithm>
 
+#include "ir/base/hash.h"
 #include "ir/literal.h"
 #include "replay/judge/chosen/rules.h"
 
@@ -39,16 +40,16 @@ struct ScatterNumbers {
   }
   bool is_window(size_t d) const { return contains(window_in, static_cast<int64_t>(d)); }
 
-  // Where the window begins of the index at these coordinates of the batch; false where it leaves the operand, and so
-  // is skipped whole.
-  bool begin(const Dims& c, const std::vector<char>& indices, Dims* where) const {
+  // Where the window begins of the index at these coordinates of the batch, whose elements are read; false where
+  // it leaves the operand, and so is skipped whole.
+  template <class F>
+  bool begin(const Dims& c, F start_at, Dims* where) const {
     int64_t first = 0;
     for (size_t d = 0; d < c.size(); ++d) first += c[d] * index_strides[static_cast<size_t>(batch_index[d])];
     std::fill(where->begin(), where->end(), 0);
-    const int width = storage_bytes(index.type);
     for (size_t k = 0; k < map.size(); ++k) {
       const int64_t step = vector < index.rank() ? index_strides[static_cast<size_t>(vector)] : 0;
-      int64_t start = load_int(index.type, indices.data() + (first + static_cast<int64_t>(k) * step) * width);
+      int64_t start = start_at(first + static_cast<int64_t>(k) * step);
       if (index.type == ElementType::U64 && start < 0) start = INT64_MAX / 2;
       (*where)[static_cast<size_t>(map[k])] = start;
     }
@@ -98,8 +99,10 @@ std::vector<std::vector<int64_t>> hits(const ScatterNumbers& s, const Elements& 
   });
   Dims c(s.batch_dims.size(), 0), where(s.in.dims.size(), 0);
   int64_t total = 0;
+  const int width = storage_bytes(s.index.type);
+  auto start = [&](int64_t element) { return load_int(s.index.type, indices.data() + element * width); };
   for (bool more = true; more;) {
-    if (s.begin(c, indices, &where))
+    if (s.begin(c, start, &where))
       if (auto near = candidates.find(s.key(where)); near != candidates.end())
         for (size_t k : near->second)
           if (int64_t element = s.element(c, where, coordinates[k]); element >= 0) {
@@ -154,6 +157,33 @@ std::vector<char> combined(const ElementOperation& o, const Elements& at, const 
 }
 
 }  // namespace
+
+std::vector<int64_t> scatter_landings(const ElementOperation& o, size_t count, uint64_t seed,
+                                      const std::function<int64_t(size_t, int64_t)>& integer) {
+  const ScatterNumbers s(o);
+  std::vector<int64_t> out;
+  const int64_t updates = s.update.elements_count();
+  Dims c(s.batch_dims.size()), where(s.in.dims.size());
+  for (size_t k = 0; k < count && updates; ++k) {
+    seed = mix64(seed + k);
+    const int64_t which = k == 0   ? 0
+                          : k == 1 ? updates - 1
+                                   : static_cast<int64_t>(seed % static_cast<uint64_t>(updates));
+    auto along = [&](int64_t d) {
+      const auto at = static_cast<size_t>(d);
+      return which / s.update_strides[at] % s.update.dims[at];
+    };
+    for (size_t d = 0; d < c.size(); ++d) c[d] = along(s.batch_update[d]);
+    if (!s.begin(
+            c, [&](int64_t element) { return integer(s.count, element); }, &where))
+      continue;
+    for (size_t d = 0; d < s.window.size(); ++d) where[static_cast<size_t>(s.window_in[d])] += along(s.window[d]);
+    int64_t to = 0;
+    for (size_t d = 0; d < where.size(); ++d) to += where[d] * s.strides[d];
+    out.push_back(to);
+  }
+  return out;
+}
 
 ElementPlan plan_scatter(const ElementOperation& o, const Elements& at, ElementSource& source) {
   const ScatterNumbers s(o);

@@ -18,7 +18,7 @@ namespace {
 
 // Reductions of reductions, views, pads and products that are looked through; factors of a term.
 constexpr int kMostDeep = 64;
-constexpr size_t kMostFactors = 4;
+constexpr size_t kMostFactors = 6;
 // Terms of a sum of products' sums that is taken for one sum.
 constexpr int64_t kMostProducts = 1 << 16;
 
@@ -114,11 +114,13 @@ bool through_sum(const Expr& x, Terms* t) {
   const auto kept = static_cast<ptrdiff_t>(x.sum->kept);
   const Dims sizes(x.view.sizes.begin(), x.view.sizes.begin() + kept);
   if (t->factors.size() != 1 || x.sum->by != t->by) return false;
-  // Products of many are worth more as values of their own, for they can be drawn then.
+  // Products of many are worth more as values of their own, for they can be drawn then; a reduction in several steps is
+  // one reduction.
+  const bool reduction = x.m->op(x.inst) == Opcode::Reduce;
   Checked terms = 1;
   for (size_t k = x.sum->kept; k < x.view.sizes.size(); ++k) terms *= x.view.sizes[k];
   for (const Terms::Part& p : t->over) terms *= p.size;
-  if (x.operands.size() > 1 && terms.capped() > kMostProducts) return false;
+  if (x.operands.size() > 1 && !reduction && terms.capped() > kMostProducts) return false;
   // Each operand's own steps, all over the same indices.
   Terms all = *t;
   std::vector<Terms> own;
@@ -146,7 +148,8 @@ bool through_sum(const Expr& x, Terms* t) {
 // A factor that is a product: its factors.
 bool through_product(const Expr& x, Terms* t, size_t factor, ElementType type) {
   const Shape& s = x.m->shape(x.inst);
-  if (t->by != Opcode::Add || t->factors.size() >= kMostFactors || x.operands.size() != 2 || s.type != type)
+  if (t->by != Opcode::Add || t->over.empty() || t->factors.size() >= kMostFactors || x.operands.size() != 2 ||
+      s.type != type)
     return false;
   t->factors.push_back({x.operands[1], t->factors[factor].offset});
   t->factors[factor].of = x.operands[0];
@@ -168,9 +171,16 @@ bool through(const Expressions& all, Terms* t, ElementType type) {
     if (x.kind == Expr::kView && FactorMove(x.view.sizes, x.view.steps, x.view.offset).apply(t, f, x.operands[0]))
       return true;
     if (x.kind == Expr::kSum && through_sum(x, t)) return true;
-    if (x.kind != Expr::kOperation) continue;
-    if (x.m->op(x.inst) == Opcode::Pad && through_pad(all, t, f)) return true;
-    if (x.m->op(x.inst) == Opcode::Multiply && through_product(x, t, f, type)) return true;
+    if (x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Pad && through_pad(all, t, f)) return true;
+  }
+  // The newest first, so that it does not count which of them was a factor at the beginning.
+  std::vector<size_t> order(t->factors.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return t->factors[a].of > t->factors[b].of; });
+  for (size_t f : order) {
+    const Expr& x = all[t->factors[f].of];
+    const bool multiply = x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Multiply;
+    if (multiply && through_product(x, t, f, type)) return true;
   }
   return false;
 }
@@ -203,32 +213,24 @@ uint64_t key_of(const Expr& e, const Expr::Sum& sum, ElementType type) {
   return h;
 }
 
-// Takes the kept ones in an order of their own, each once, and says in which the instruction has them.
-Expr::View put_in_order(Terms* t) {
-  std::vector<size_t> places;
-  auto repeats = [&](size_t k) {
-    const Dims& s = t->kept[k].steps;
-    return std::all_of(s.begin(), s.end(), [](int64_t x) { return x == 0; });
-  };
-  for (size_t k = 0; k < t->kept.size(); ++k)
-    if (!repeats(k)) places.push_back(k);
-  auto magnitude = [&](size_t k) {
-    Dims out;
-    for (int64_t s : t->kept[k].steps) out.push_back(std::abs(s));
-    return out;
-  };
-  std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) { return magnitude(a) > magnitude(b); });
-  Expr::View order;
-  for (const Terms::Part& p : t->kept) order.sizes.push_back(p.size), order.steps.push_back(0);
-  std::vector<Terms::Part> kept;
-  int64_t step = 1;
-  for (size_t k = places.size(); k-- > 0;) order.steps[places[k]] = step, step *= t->kept[places[k]].size;
-  for (size_t k : places) kept.push_back(t->kept[k]);
-  t->kept = std::move(kept);
-  return order;
+// What sums nothing is a product of two arrays.
+void write_product(Expressions& all, const Terms& t, ElementType type, Expr* e, Expr::Sum* sum, SumForm* form) {
+  Expr::View own;
+  Dims dims;
+  for (const Terms::Part& p : t.kept) dims.push_back(p.size);
+  own.sizes = dims, own.steps = row_major_strides(dims);
+  int64_t count = 1;
+  for (int64_t d : dims) count *= d;
+  for (size_t f = 0; f < 2; ++f) {
+    const Expr::View v = sum->of(f, e->view);
+    const Expr& x = all[e->operands[f]];
+    e->operands[f] = all.view(e->operands[f], v, x.m->u().array(x.m->u()[x.shape].type, dims));
+  }
+  form->key = multiplied_key(type, count, e->operands[0], e->operands[1]);
+  e->view = own, sum->more = {own};
 }
 
-SumForm form_of(const Expressions& all, const Module& m, InstId inst, Terms t, ShapeId shape) {
+SumForm form_of(Expressions& all, const Module& m, InstId inst, Terms t, ShapeId shape) {
   const ElementType type = m.u()[shape].type;
   t.tidy();
   for (int deep = 0; deep < kMostDeep && through(all, &t, type); ++deep) t.tidy();
@@ -242,7 +244,7 @@ SumForm form_of(const Expressions& all, const Module& m, InstId inst, Terms t, S
     form.order = e.view, e.kind = Expr::kView;
     return form;
   }
-  form.order = sum->order = put_in_order(&t);
+  form.order = t.put_in_order({});
   sum->kept = t.kept.size();
   write_views(t, &e, sum.get());
   Dims dims(e.view.sizes.begin(), e.view.sizes.begin() + static_cast<ptrdiff_t>(sum->kept));
@@ -250,6 +252,7 @@ SumForm form_of(const Expressions& all, const Module& m, InstId inst, Terms t, S
                    std::find(form.order.steps.begin(), form.order.steps.end(), 0) == form.order.steps.end();
   e.kind = Expr::kSum, e.shape = own ? shape : m.u().array(type, dims);
   form.key = key_of(e, *sum, type);
+  if (t.over.empty() && t.by == Opcode::Add && t.factors.size() == 2) write_product(all, t, type, &e, sum.get(), &form);
   e.sum = std::move(sum);
   return form;
 }
@@ -266,7 +269,12 @@ void add_parts(const Shape& s, const Dims& which, size_t factor, size_t factors,
 
 }  // namespace
 
-std::optional<SumForm> reduction_form(const Expressions& all, const Module& m, InstId reduce, ExprId operand,
+uint64_t multiplied_key(ElementType type, int64_t count, ExprId a, ExprId b) {
+  uint64_t h = hash_combine(hash_combine(0x3017, static_cast<uint64_t>(type)), static_cast<uint64_t>(count));
+  return hash_combine(hash_combine(h, std::min(a, b)), std::max(a, b));
+}
+
+std::optional<SumForm> reduction_form(Expressions& all, const Module& m, InstId reduce, ExprId operand,
                                       ExprId initial) {
   const Shape &in = m.shape(m.operand(reduce, 0)), &out = m.shape(reduce);
   if (!out.is_array() || !in.is_array() || !in.elements_count() || in.type != out.type) return {};
@@ -279,8 +287,7 @@ std::optional<SumForm> reduction_form(const Expressions& all, const Module& m, I
   return form_of(all, m, reduce, std::move(t), m.shape_id(reduce));
 }
 
-std::optional<SumForm> product_form(const Expressions& all, const Module& m, InstId product, ExprId left,
-                                    ExprId right) {
+std::optional<SumForm> product_form(Expressions& all, const Module& m, InstId product, ExprId left, ExprId right) {
   const Shape &ls = m.shape(m.operand(product, 0)), &rs = m.shape(m.operand(product, 1));
   const AttrSet& a = m.attrs(product);
   Dims l_batch, l_sum, r_batch, r_sum;

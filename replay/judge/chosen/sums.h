@@ -17,10 +17,12 @@ struct SumForm {
 
 // reduce(operand, initial) by a plain operation whose order does not count, from its neutral element; none where it is
 // no such one, or where its elements lie in no order that steps can say.
-std::optional<SumForm> reduction_form(const Expressions& all, const Module& m, InstId reduce, ExprId operand,
-                                      ExprId initial);
+std::optional<SumForm> reduction_form(Expressions& all, const Module& m, InstId reduce, ExprId operand, ExprId initial);
 // A dot, or cuBLAS's product with nothing done to its sums; `leaf` 0 of what it gives.
-std::optional<SumForm> product_form(const Expressions& all, const Module& m, InstId product, ExprId left, ExprId right);
+std::optional<SumForm> product_form(Expressions& all, const Module& m, InstId product, ExprId left, ExprId right);
+
+// Of two arrays multiplied element by element, as a product that sums nothing has it, too.
+uint64_t multiplied_key(ElementType type, int64_t count, ExprId a, ExprId b);
 
 // Elements of `of`, itself a view or not, in that order.
 ExprId ordered(Expressions& all, ExprId of, const Expr::View& order, ShapeId shape);

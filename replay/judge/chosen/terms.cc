@@ -56,7 +56,7 @@ void Terms::swap_factors(size_t a, size_t b) {
 void Terms::tidy() {
   for (size_t a = 0; a < factors.size(); ++a)
     for (size_t b = a + 1; b < factors.size(); ++b)
-      if (factors[b].of < factors[a].of) swap_factors(a, b);
+      if (std::pair(factors[b].of, factors[b].offset) < std::pair(factors[a].of, factors[a].offset)) swap_factors(a, b);
   turn_forwards(this);
   const bool once = by != Opcode::Add && by != Opcode::Multiply && by != Opcode::Xor;
   std::erase_if(over, [&](const Part& p) { return p.size == 1 || (once && repeats(p)); });
@@ -64,6 +64,26 @@ void Terms::tidy() {
   join(&over);
   std::sort(over.begin(), over.end(),
             [](const Part& a, const Part& b) { return a.steps != b.steps ? a.steps > b.steps : a.size > b.size; });
+}
+
+Expr::View Terms::put_in_order(const std::vector<size_t>& first) {
+  std::vector<size_t> places;
+  for (size_t k = 0; k < kept.size(); ++k)
+    if (!repeats(kept[k])) places.push_back(k);
+  auto magnitude = [&](size_t k) {
+    Dims out;
+    for (size_t f = 0; f < factors.size(); ++f) out.push_back(std::abs(kept[k].steps[first.empty() ? f : first[f]]));
+    return out;
+  };
+  std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) { return magnitude(a) > magnitude(b); });
+  Expr::View order;
+  for (const Part& p : kept) order.sizes.push_back(p.size), order.steps.push_back(0);
+  std::vector<Part> sorted;
+  int64_t step = 1;
+  for (size_t k = places.size(); k-- > 0;) order.steps[places[k]] = step, step *= kept[places[k]].size;
+  for (size_t k : places) sorted.push_back(kept[k]);
+  kept = std::move(sorted);
+  return order;
 }
 
 FactorMove::FactorMove(Dims sizes, Dims steps, int64_t offset)

@@ -25,6 +25,9 @@ struct Terms {
   // As few parts as it takes, the largest steps first, and factors by their numbers; what is taken together and
   // repeats counts once where it may. The kept ones stay in their order.
   void tidy();
+  // Takes the kept ones in an order of their own, by their steps in the factors (`first`: those that count first, in
+  // that order; empty: as they stand), each that repeats left out, and says in which they were.
+  Expr::View put_in_order(const std::vector<size_t>& first);
   void swap_factors(size_t a, size_t b);
 };
 

@@ -198,10 +198,15 @@ bool Canonical::by_elements(InstId i, std::vector<uint64_t> numbers, uint64_t* k
   if (!op_info(m_.op(i)).elementwise || !m_.called(i).empty()) return false;
   for (InstId o : m_.operands(i))
     if (m_.shape(o).dims != s.dims && m_.shape(o).rank() != 0) return false;
-  if (commutes(m_, i)) std::sort(numbers.begin(), numbers.end());
-  *key = plain_.elements(i);
-  for (uint64_t n : numbers) *key = hash_combine(*key, n);
+  *key = elementwise(i, std::move(numbers), s.elements_count());
   return true;
+}
+
+uint64_t Canonical::elementwise(InstId i, std::vector<uint64_t> numbers, int64_t count) {
+  if (commutes(m_, i)) std::sort(numbers.begin(), numbers.end());
+  uint64_t key = plain_.elements(i, count);
+  for (uint64_t n : numbers) key = hash_combine(key, n);
+  return key;
 }
 
 uint64_t Canonical::operand_of(Universe& u, uint64_t number, ShapeId shape) {

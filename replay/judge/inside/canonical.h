@@ -46,6 +46,8 @@ class Canonical {
   // elementwise operation, a broadcast by which elements it repeats, a reduction by which it takes together. False of
   // all others.
   bool by_elements(InstId i, std::vector<uint64_t> numbers, uint64_t* key);
+  // An elementwise operation of so many elements, by its operands' numbers.
+  uint64_t elementwise(InstId i, std::vector<uint64_t> numbers, int64_t count);
   static uint64_t operand(const Module& m, uint64_t number, InstId operand) {
     return operand_of(m.u(), number, m.shape_id(operand));
   }

@@ -1,0 +1,14 @@
+// Elements where an operation does something: chance would seldom find them.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "replay/judge/chosen/elements.h"
+
+namespace hlo {
+
+// Where updates land, where pads and parts of a concatenation begin and end: of the expression's own elements, a few of
+// them, in no order. `elements` gives the indices that decide it; what these cost too much for is left out.
+std::vector<int64_t> landings(const std::vector<Expr>& all, ExprId e, ChosenElements& elements, uint64_t seed);
+
+}  // namespace hlo
