@@ -9,6 +9,7 @@
 #include "ir/base/stack_guard.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/gemm_call.h"
+#include "replay/judge/chosen/elements_run.h"
 
 namespace hlo {
 
@@ -135,6 +136,8 @@ ExprTree ExpressionWalk::instruction(InstId i, const std::vector<ExprTree>& oper
     case Role::kOperation:
       break;
   }
+  // Rounding is not looked at, here neither.
+  if (m_.op(i) == Opcode::ReducePrecision) return in_shape(operands[0]);
   const bool marked = m_.op(i) == Opcode::CustomCall && operands.size() == 1 &&
                       is_mark(m_.u().text(m_.attrs(i).text(Attr::custom_call_target)));
   if (marked && m_.u().compatible(m_.shape_id(m_.operand(i, 0)), shape)) return in_shape(operands[0]);
@@ -174,8 +177,9 @@ ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operan
   const bool one = m_.shape(i).is_array() && operands.size() >= 1 && operands[0].id != kNoExpr;
   if (one && kind == OpClass::Move)
     if (ExprId v = all_.moved(m_, i, operands[0].id); v != kNoExpr) {
+      const std::optional<SumForm> part = part_form(all_, m_, i, v);
       ExprTree t;
-      t.id = all_.same(v), t.shape = m_.shape_id(i);
+      t.id = part ? sum(i, *part) : all_.same(v), t.shape = m_.shape_id(i);
       return t;
     }
   const std::optional<SumForm> form = sum_form(i, operands);
@@ -294,27 +298,35 @@ ExprTree ExpressionWalk::conditional(InstId i, const std::vector<ExprTree>& oper
       &next);
 }
 
-// Elements of the state that each trip hands on as they came.
+// Arrays of the state that each trip hands on as they came, by what is written there alone.
 std::vector<bool> ExpressionWalk::handed_on(CompId body) const {
   const InstId root = m_.comp(body).root, state = m_.comp(body).params[0];
-  std::vector<bool> out(m_.shape(root).elements.size(), false);
-  if (m_.op(root) != Opcode::Tuple) return out;
-  for (size_t k = 0; k < out.size(); ++k) {
-    InstId from = m_.operand(root, k);
-    while (m_.op(from) == Opcode::Copy || m_.op(from) == Opcode::OptBarrier) from = m_.operand(from, 0);
-    out[k] = m_.op(from) == Opcode::GetTupleElement && m_.operand(from, 0) == state &&
-             m_.attrs(from).integer(Attr::index) == static_cast<int64_t>(k);
+  std::vector<bool> out;
+  const std::vector<ShapeId>& elements = m_.shape(root).elements;
+  for (size_t k = 0; k < elements.size(); ++k) {
+    bool on = m_.op(root) == Opcode::Tuple;
+    if (on) {
+      InstId from = m_.operand(root, k);
+      while (m_.op(from) == Opcode::Copy || m_.op(from) == Opcode::OptBarrier) from = m_.operand(from, 0);
+      on = m_.op(from) == Opcode::GetTupleElement && m_.operand(from, 0) == state &&
+           m_.attrs(from).integer(Attr::index) == static_cast<int64_t>(k);
+    }
+    std::vector<ShapeId> leaves;
+    add_leaf_shapes(m_.u(), elements[k], &leaves);
+    out.insert(out.end(), leaves.size(), on);
   }
   return out;
 }
 
 // What an element of the state is in some trip is told by what it is in the first, and by how many of these begin with
 // the same: its place in the tuple does not count.
-ExprTree ExpressionWalk::formals(const ExprTree& init, const std::vector<bool>& handed_on, size_t* leaf,
+ExprTree ExpressionWalk::formals(const ExprTree& init, const std::vector<bool>& constant, size_t* leaf,
                                  std::unordered_map<ExprId, uint64_t>* times) {
   if (init.id != kNoExpr) {
+    const size_t place = (*leaf)++;
+    if (place < constant.size() && constant[place]) return init;
     Expr e = all_[init.id];
-    e.kind = Expr::kFormal, e.shape = init.shape, e.operands.clear(), e.view = {};
+    e.kind = Expr::kFormal, e.shape = init.shape, e.operands.clear(), e.view = {}, e.sum = nullptr;
     const uint64_t time = (*times)[init.id]++;
     uint64_t key = hash_combine(hash_combine(hash_combine(0xF04A1, init.id), time), depth_);
     ExprTree out = init;
@@ -323,11 +335,7 @@ ExprTree ExpressionWalk::formals(const ExprTree& init, const std::vector<bool>& 
   }
   ExprTree out;
   out.shape = init.shape;
-  const bool top = leaf != nullptr;
-  for (size_t k = 0; k < init.elements.size(); ++k)
-    out.elements.push_back(top && k < handed_on.size() && handed_on[k]
-                               ? init.elements[k]
-                               : formals(init.elements[k], handed_on, nullptr, times));
+  for (const ExprTree& e : init.elements) out.elements.push_back(formals(e, constant, leaf, times));
   return out;
 }
 
@@ -366,17 +374,27 @@ ExprTree ExpressionWalk::loop(InstId i, const std::vector<ExprTree>& operands) {
   ++out_.loops;
   const CompId body = m_.attrs(i).comp(Attr::body), condition = m_.attrs(i).comp(Attr::condition);
   const ExprTree& init = operands[0];
-  std::unordered_map<ExprId, uint64_t> times;
-  size_t top = 0;
-  ++depth_;
-  const ExprTree state = formals(init, handed_on(body), &top, &times);
-  const ExprTree next_state = called(body, {state});
-  const ExprTree goes_on = called(condition, {state});
-  --depth_;
+  std::vector<bool> constant = handed_on(body);
+  ExprTree goes_on;
   std::vector<ExprId> begin, formal, then;
-  init.leaves(&begin), state.leaves(&formal), next_state.leaves(&then);
-  if (begin.size() != formal.size() || begin.size() != then.size() || goes_on.id == kNoExpr)
-    fail(FailureKind::kUnsupported, "{}: the loop's state has another form behind a trip", m_.inst_name(i));
+  init.leaves(&begin);
+  // What a trip is found to hand on as it came is what it begins with, for all that reads it.
+  for (bool found = true; found;) {
+    found = false, formal.clear(), then.clear();
+    std::unordered_map<ExprId, uint64_t> times;
+    size_t leaf = 0;
+    ++depth_;
+    const ExprTree state = formals(init, constant, &leaf, &times);
+    const ExprTree next_state = called(body, {state});
+    goes_on = called(condition, {state});
+    --depth_;
+    state.leaves(&formal), next_state.leaves(&then);
+    if (begin.size() != formal.size() || begin.size() != then.size() || goes_on.id == kNoExpr)
+      fail(FailureKind::kUnsupported, "{}: the loop's state has another form behind a trip", m_.inst_name(i));
+    constant.resize(begin.size(), false);
+    for (size_t k = 0; k < begin.size(); ++k)
+      if (!constant[k] && then[k] == formal[k]) constant[k] = found = true;
+  }
   Reads reads(all_, formal);
   std::vector<std::vector<size_t>> read;
   for (ExprId e : then) read.push_back(reads.of(e));

@@ -49,7 +49,8 @@ class ExpressionWalk {
   bool by_elements(InstId i, const std::vector<uint64_t>& numbers, int64_t count, uint64_t* key);
   ExprTree conditional(InstId i, const std::vector<ExprTree>& operands);
   ExprTree loop(InstId i, const std::vector<ExprTree>& operands);
-  ExprTree formals(const ExprTree& init, const std::vector<bool>& handed_on, size_t* leaf,
+  // `constant`: arrays of the state that stay what they are.
+  ExprTree formals(const ExprTree& init, const std::vector<bool>& constant, size_t* leaf,
                    std::unordered_map<ExprId, uint64_t>* times);
   std::vector<bool> handed_on(CompId body) const;
   ExprTree tree(ShapeId shape, const std::function<ExprId(uint32_t leaf, ShapeId shape)>& leaf, uint32_t* next) const;

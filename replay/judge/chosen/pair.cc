@@ -100,6 +100,13 @@ std::vector<ByElements::Pair::Counterpart> ByElements::Pair::of_name(ExprId e, I
   return out;
 }
 
+bool ByElements::Pair::reads_uncompared(ExprId e) const {
+  for (ExprId o : s_.all[e].operands)
+    if (pending_.contains(o) || (s_.all[o].kind == Expr::kView && pending_.contains(s_.all[o].operands[0])))
+      return true;
+  return false;
+}
+
 ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   s_.names.emplace(e, wide_->inst_name(by));
   const Expr x = s_.all[e];
@@ -131,8 +138,9 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   ExprId same = kNoExpr;
   ElementsFinding f;
   unsure_.clear();
+  less_ = reads_uncompared(e);
   Answer answer = compare(e, with, shape.dims, !named.empty(), &same, &f);
-  if (answer == Answer::kUnsure && over_ && !named.empty()) {
+  if (answer == Answer::kUnsure && over_ && !named.empty() && !less_) {
     more_ = true;
     answer = compare(e, {with[0]}, shape.dims, true, &same, &f);
     more_ = false;
@@ -303,10 +311,14 @@ std::string ByElements::Pair::first_open(const ExprStage& now, const Set& open) 
 // name, so that what lies behind it is compared.
 ElementsStage ByElements::Pair::judge(ExprStage* now) {
   known_ = s_.all.size();
+  // The rest is for what lies behind that which could not be compared.
+  const int64_t whole = s_.most_now;
+  s_.most_now = s_.spent + (whole - s_.spent) / 2;
   *now = walk();
   ElementsStage out = judged(*now);
   if (out.verdict != Verdict::kUnknown) return out;
-  assuming_ = true, in_vain_ = 0;
+  assuming_ = true, in_vain_ = 0, less_ = false;
+  s_.most_now = whole;
   ExprStage again = walk();
   for (int round = 0; round < kMostRounds && !outputs_same(again) && pair_operands(again); ++round) again = walk();
   out = judged(again);

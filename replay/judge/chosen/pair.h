@@ -57,6 +57,7 @@ class ByElements::Pair {
     ExprId e = kNoExpr;
     Dims dims;  // as its instruction writes it
   };
+  bool reads_uncompared(ExprId e) const;
   ExprId met(ExprId e, InstId by, const Expr::View* order);
   // `order`: see ExpressionWalk::Met.
   std::vector<Counterpart> of_name(ExprId e, InstId by, const Expr::View* order) const;
@@ -123,6 +124,7 @@ class ByElements::Pair {
   bool assuming_ = false;
   bool over_ = false;     // the last comparison went over budget
   bool more_ = false;     // a comparison with its namesake alone may cost more
+  bool less_ = false;     // it reads what was not compared
   ExprSet tried_;         // what has been looked at in this stage
   ExprSet same_outputs_;  // of this stage: found the same as the one in its place
   size_t known_ = 0;      // expressions that there were before this stage

@@ -23,6 +23,8 @@ constexpr size_t kMostApart = 4000;
 constexpr int64_t kTimesOwn = 4, kFewElements = 1 << 12;
 // What went over budget is held against its namesake once more, with so many times the elements.
 constexpr int64_t kTimesMore = 8;
+// What reads a value that was not found the same seldom is: it is tried with few elements.
+constexpr int64_t kTimesLess = 16;
 // Tries of one pair of values, each further from the results; how far a leaf's own operands are looked at.
 constexpr int kLevels = 12;
 constexpr size_t kMostTies = 200;
@@ -186,7 +188,9 @@ Set ByElements::Pair::untied(const Set& cut, const Set& used) const {
 }
 
 int64_t ByElements::Pair::affordable() const {
-  return std::clamp<int64_t>(s_.most_now - s_.spent, 0, s_.options.most_elements * (more_ ? kTimesMore : 1));
+  const int64_t most =
+      less_ ? s_.options.most_elements / kTimesLess : s_.options.most_elements * (more_ ? kTimesMore : 1);
+  return std::clamp<int64_t>(s_.most_now - s_.spent, 0, most);
 }
 
 // Evaluates with these values as they are drawn.

@@ -109,6 +109,23 @@ bool through_pad(const Expressions& all, Terms* t, size_t factor) {
   return move.apply(t, factor, x.operands[0]);
 }
 
+bool is_operation(const Expr& x, Opcode op) { return x.kind == Expr::kOperation && x.m->op(x.inst) == op; }
+
+// A factor that lies within one part of a concatenation.
+bool through_concatenation(const Expr& x, Terms* t, size_t factor) {
+  const Shape& made = x.m->shape(x.inst);
+  const auto dim = static_cast<size_t>(x.m->attrs(x.inst).ints(Attr::dimensions)[0]);
+  int64_t start = 0;
+  for (size_t k = 0; k < x.operands.size(); ++k) {
+    const Shape& in = x.m->shape(x.m->operand(x.inst, k));
+    FactorMove move(made.dims, row_major_strides(in.dims), 0);
+    move.pad(dim, start, 1, in.dims[dim], false);
+    if (in.elements_count() && move.apply(t, factor, x.operands[k])) return true;
+    start += in.dims[dim];
+  }
+  return false;
+}
+
 // A factor that is a sum itself, of sums: its terms are the terms.
 bool through_sum(const Expr& x, Terms* t) {
   const auto kept = static_cast<ptrdiff_t>(x.sum->kept);
@@ -171,7 +188,8 @@ bool through(const Expressions& all, Terms* t, ElementType type) {
     if (x.kind == Expr::kView && FactorMove(x.view.sizes, x.view.steps, x.view.offset).apply(t, f, x.operands[0]))
       return true;
     if (x.kind == Expr::kSum && through_sum(x, t)) return true;
-    if (x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Pad && through_pad(all, t, f)) return true;
+    if (is_operation(x, Opcode::Pad) && through_pad(all, t, f)) return true;
+    if (is_operation(x, Opcode::Concatenate) && through_concatenation(x, t, f)) return true;
   }
   // The newest first, so that it does not count which of them was a factor at the beginning.
   std::vector<size_t> order(t->factors.size());
@@ -179,8 +197,7 @@ bool through(const Expressions& all, Terms* t, ElementType type) {
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return t->factors[a].of > t->factors[b].of; });
   for (size_t f : order) {
     const Expr& x = all[t->factors[f].of];
-    const bool multiply = x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Multiply;
-    if (multiply && through_product(x, t, f, type)) return true;
+    if (is_operation(x, Opcode::Multiply) && through_product(x, t, f, type)) return true;
   }
   return false;
 }
@@ -324,6 +341,22 @@ std::optional<SumForm> product_form(Expressions& all, const Module& m, InstId pr
   for (const Terms::Part& p : t.kept) count *= p.size;
   if (count != out.elements_count()) return {};
   return form_of(all, m, product, std::move(t), shape);
+}
+
+std::optional<SumForm> part_form(Expressions& all, const Module& m, InstId i, ExprId view) {
+  const Expr x = all[view];
+  if (x.kind != Expr::kView || all[x.operands[0]].kind != Expr::kSum || !m.shape(i).is_array()) return {};
+  auto joined = [&](const std::vector<ExprId>& factors) {
+    return std::any_of(factors.begin(), factors.end(),
+                       [&](ExprId f) { return is_operation(all[f], Opcode::Concatenate); });
+  };
+  if (!joined(all[x.operands[0]].operands)) return {};
+  Terms t;
+  t.by = all[x.operands[0]].sum->by, t.factors = {{x.operands[0], x.view.offset}};
+  for (size_t k = 0; k < x.view.sizes.size(); ++k) t.kept.push_back({x.view.sizes[k], {x.view.steps[k]}});
+  SumForm form = form_of(all, m, i, std::move(t), m.shape_id(i));
+  if (form.expr.kind != Expr::kSum || joined(form.expr.operands)) return {};
+  return form;
 }
 
 ExprId ordered(Expressions& all, ExprId of, const Expr::View& order, ShapeId shape) {

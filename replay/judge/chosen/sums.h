@@ -21,6 +21,10 @@ std::optional<SumForm> reduction_form(Expressions& all, const Module& m, InstId 
 // A dot, or cuBLAS's product with nothing done to its sums; `leaf` 0 of what it gives.
 std::optional<SumForm> product_form(Expressions& all, const Module& m, InstId product, ExprId left, ExprId right);
 
+// Elements of a sum that read one part alone of a concatenation: the sum of that part, as if it had never been joined.
+// `view`: what instruction `i` gives. None of all else.
+std::optional<SumForm> part_form(Expressions& all, const Module& m, InstId i, ExprId view);
+
 // Of two arrays multiplied element by element, as a product that sums nothing has it, too.
 uint64_t multiplied_key(ElementType type, int64_t count, ExprId a, ExprId b);
 
