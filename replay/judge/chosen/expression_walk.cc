@@ -1,7 +1,9 @@
 #include "replay/judge/chosen/expression_walk.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_set>
+#include <utility>
 
 #include "ir/backend_config.h"
 #include "ir/base/check.h"
@@ -318,25 +320,66 @@ std::vector<bool> ExpressionWalk::handed_on(CompId body) const {
   return out;
 }
 
-// What an element of the state is in some trip is told by what it is in the first, and by how many of these begin with
-// the same: its place in the tuple does not count.
-ExprTree ExpressionWalk::formals(const ExprTree& init, const std::vector<bool>& constant, size_t* leaf,
-                                 std::unordered_map<ExprId, uint64_t>* times) {
+// What an element of the state is in some trip is told by what it is in the first, and by which of those that begin so
+// it is: its place in the tuple does not count.
+ExprTree ExpressionWalk::formals(const ExprTree& init, const LoopState& s, size_t* leaf) const {
   if (init.id != kNoExpr) {
     const size_t place = (*leaf)++;
-    if (place < constant.size() && constant[place]) return init;
+    if (s.constant[place]) return init;
+    std::vector<uint32_t> before;  // numbers of others that begin with the same
+    for (size_t k = 0; k < s.begin.size() && s.like[k] != s.like[place]; ++k)
+      if (s.begin[k] == init.id && !s.constant[k] && std::find(before.begin(), before.end(), s.like[k]) == before.end())
+        before.push_back(s.like[k]);
     Expr e = all_[init.id];
     e.kind = Expr::kFormal, e.shape = init.shape, e.operands.clear(), e.view = {}, e.sum = nullptr;
-    const uint64_t time = (*times)[init.id]++;
-    uint64_t key = hash_combine(hash_combine(hash_combine(0xF04A1, init.id), time), depth_);
+    uint64_t key = hash_combine(hash_combine(hash_combine(0xF04A1, init.id), before.size()), depth_);
     ExprTree out = init;
     out.id = all_.find_or_add(key, std::move(e));
     return out;
   }
   ExprTree out;
   out.shape = init.shape;
-  for (const ExprTree& e : init.elements) out.elements.push_back(formals(e, constant, leaf, times));
+  for (const ExprTree& e : init.elements) out.elements.push_back(formals(e, s, leaf));
   return out;
+}
+
+void ExpressionWalk::trip(InstId loop, const ExprTree& init, LoopState* s) {
+  size_t leaf = 0;
+  ++depth_;
+  const ExprTree state = formals(init, *s, &leaf);
+  const ExprTree next = called(m_.attrs(loop).comp(Attr::body), {state});
+  s->goes_on = called(m_.attrs(loop).comp(Attr::condition), {state});
+  --depth_;
+  s->formal.clear(), s->then.clear();
+  state.leaves(&s->formal), next.leaves(&s->then);
+  if (s->begin.size() != s->formal.size() || s->begin.size() != s->then.size() || s->goes_on.id == kNoExpr)
+    fail(FailureKind::kUnsupported, "{}: the loop's state has another form behind a trip", m_.inst_name(loop));
+}
+
+// Counters that begin and go on alike are one. At first all are taken for one that begin with the same, and those that
+// a trip makes different are told apart, until no more are. Nothing is compared meanwhile, for most of it is not so.
+void ExpressionWalk::find_like(InstId loop, const ExprTree& init, LoopState* s) {
+  s->like.assign(s->begin.size(), 0);
+  std::map<std::pair<uint32_t, ExprId>, uint32_t> numbers;
+  auto tell_apart = [&](const std::vector<ExprId>& by) {
+    numbers.clear();
+    for (size_t k = 0; k < by.size(); ++k)
+      s->like[k] =
+          numbers.try_emplace({s->like[k], s->constant[k] ? s->begin[k] : by[k]}, static_cast<uint32_t>(numbers.size()))
+              .first->second;
+    return numbers.size();
+  };
+  size_t count = tell_apart(s->begin);
+  std::unordered_map<uint64_t, ExprTree> calls;
+  ExprStage out;
+  std::swap(calls, calls_), std::swap(out, out_);
+  Met met = std::exchange(met_, nullptr);
+  for (size_t before = 0; count < s->begin.size() && before != count;) {
+    trip(loop, init, s);
+    before = count, count = tell_apart(s->then);
+  }
+  std::swap(calls, calls_), std::swap(out, out_);
+  met_ = std::move(met);
 }
 
 namespace {
@@ -372,29 +415,22 @@ class Reads {
 // it, and the condition.
 ExprTree ExpressionWalk::loop(InstId i, const std::vector<ExprTree>& operands) {
   ++out_.loops;
-  const CompId body = m_.attrs(i).comp(Attr::body), condition = m_.attrs(i).comp(Attr::condition);
+  const CompId body = m_.attrs(i).comp(Attr::body);
   const ExprTree& init = operands[0];
-  std::vector<bool> constant = handed_on(body);
-  ExprTree goes_on;
-  std::vector<ExprId> begin, formal, then;
-  init.leaves(&begin);
+  LoopState s;
+  init.leaves(&s.begin);
+  s.constant = handed_on(body);
+  s.constant.resize(s.begin.size(), false);
+  find_like(i, init, &s);
   // What a trip is found to hand on as it came is what it begins with, for all that reads it.
   for (bool found = true; found;) {
-    found = false, formal.clear(), then.clear();
-    std::unordered_map<ExprId, uint64_t> times;
-    size_t leaf = 0;
-    ++depth_;
-    const ExprTree state = formals(init, constant, &leaf, &times);
-    const ExprTree next_state = called(body, {state});
-    goes_on = called(condition, {state});
-    --depth_;
-    state.leaves(&formal), next_state.leaves(&then);
-    if (begin.size() != formal.size() || begin.size() != then.size() || goes_on.id == kNoExpr)
-      fail(FailureKind::kUnsupported, "{}: the loop's state has another form behind a trip", m_.inst_name(i));
-    constant.resize(begin.size(), false);
-    for (size_t k = 0; k < begin.size(); ++k)
-      if (!constant[k] && then[k] == formal[k]) constant[k] = found = true;
+    found = false;
+    trip(i, init, &s);
+    for (size_t k = 0; k < s.begin.size(); ++k)
+      if (!s.constant[k] && s.then[k] == s.formal[k]) s.constant[k] = found = true;
   }
+  const std::vector<ExprId>&begin = s.begin, &formal = s.formal, &then = s.then;
+  const ExprTree& goes_on = s.goes_on;
   Reads reads(all_, formal);
   std::vector<std::vector<size_t>> read;
   for (ExprId e : then) read.push_back(reads.of(e));
@@ -420,6 +456,7 @@ ExprTree ExpressionWalk::loop(InstId i, const std::vector<ExprTree>& operands) {
         for (size_t k : counts)
           if (formal[k] != begin[k]) parts.push_back(hash_combine(hash_combine(formal[k], begin[k]), then[k]));
         std::sort(parts.begin(), parts.end());
+        parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
         uint64_t key = hash_combine(hash_combine(0x100B, goes_on.id), formal[leaf]);
         for (uint64_t p : parts) key = hash_combine(key, p);
         Expr e;

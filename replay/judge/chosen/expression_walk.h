@@ -49,9 +49,16 @@ class ExpressionWalk {
   bool by_elements(InstId i, const std::vector<uint64_t>& numbers, int64_t count, uint64_t* key);
   ExprTree conditional(InstId i, const std::vector<ExprTree>& operands);
   ExprTree loop(InstId i, const std::vector<ExprTree>& operands);
-  // `constant`: arrays of the state that stay what they are.
-  ExprTree formals(const ExprTree& init, const std::vector<bool>& constant, size_t* leaf,
-                   std::unordered_map<ExprId, uint64_t>* times);
+  // The arrays of a loop's state.
+  struct LoopState {
+    std::vector<ExprId> begin, formal, then;  // before the first trip; in some trip; behind it
+    std::vector<bool> constant;               // stays what it is
+    std::vector<uint32_t> like;               // those of one number are the same in each trip
+    ExprTree goes_on;
+  };
+  ExprTree formals(const ExprTree& init, const LoopState& s, size_t* leaf) const;
+  void trip(InstId loop, const ExprTree& init, LoopState* s);
+  void find_like(InstId loop, const ExprTree& init, LoopState* s);
   std::vector<bool> handed_on(CompId body) const;
   ExprTree tree(ShapeId shape, const std::function<ExprId(uint32_t leaf, ShapeId shape)>& leaf, uint32_t* next) const;
   ExprId add(uint64_t key, Expr e, InstId by, const Expr::View* order = nullptr);
