@@ -222,6 +222,212 @@ const Pair kPairs[] = {
   ROOT r = f32[] reduce(h, zero), dimensions={0}, to_apply=add
 )",
      false},
+    {"a product of transposed ones", R"(  x = f32[4,6]{1,0} parameter(0)
+  y = f32[4,6]{1,0} parameter(1)
+  ROOT r = f32[4,6]{1,0} multiply(x, y)
+)",
+     R"(  x = f32[4,6]{1,0} parameter(0)
+  y = f32[4,6]{1,0} parameter(1)
+  t = f32[6,4]{1,0} transpose(x), dimensions={1,0}
+  s = f32[6,4]{1,0} transpose(y), dimensions={1,0}
+  m = f32[6,4]{1,0} multiply(s, t)
+  ROOT r = f32[4,6]{1,0} transpose(m), dimensions={1,0}
+)",
+     true},
+    {"a difference of transposed ones, turned round", R"(  x = f32[4,6]{1,0} parameter(0)
+  y = f32[4,6]{1,0} parameter(1)
+  ROOT r = f32[4,6]{1,0} subtract(x, y)
+)",
+     R"(  x = f32[4,6]{1,0} parameter(0)
+  y = f32[4,6]{1,0} parameter(1)
+  t = f32[6,4]{1,0} transpose(x), dimensions={1,0}
+  s = f32[6,4]{1,0} transpose(y), dimensions={1,0}
+  m = f32[6,4]{1,0} subtract(s, t)
+  ROOT r = f32[4,6]{1,0} transpose(m), dimensions={1,0}
+)",
+     false},
+    {"of a square one, not transposed back", R"(  x = f32[4,4]{1,0} parameter(0)
+  y = f32[4,4]{1,0} parameter(1)
+  ROOT r = f32[4,4]{1,0} multiply(x, y)
+)",
+     R"(  x = f32[4,4]{1,0} parameter(0)
+  y = f32[4,4]{1,0} parameter(1)
+  t = f32[4,4]{1,0} transpose(x), dimensions={1,0}
+  s = f32[4,4]{1,0} transpose(y), dimensions={1,0}
+  ROOT r = f32[4,4]{1,0} multiply(t, s)
+)",
+     false},
+    {"a negated broadcast", R"(  x = f32[4]{0} parameter(0)
+  b = f32[3,4]{1,0} broadcast(x), dimensions={1}
+  ROOT r = f32[3,4]{1,0} negate(b)
+)",
+     R"(  x = f32[4]{0} parameter(0)
+  n = f32[4]{0} negate(x)
+  ROOT r = f32[3,4]{1,0} broadcast(n), dimensions={1}
+)",
+     true},
+    {"a padded transposed one", R"(  x = f32[4,6]{1,0} parameter(0)
+  y = f32[4,6]{1,0} parameter(1)
+  t = f32[6,4]{1,0} transpose(x), dimensions={1,0}
+  ROOT r = f32[9,5]{1,0} pad(t, one), padding=1_2x0_1
+)",
+     R"(  x = f32[4,6]{1,0} parameter(0)
+  y = f32[4,6]{1,0} parameter(1)
+  p = f32[5,9]{1,0} pad(x, one), padding=0_1x1_2
+  ROOT r = f32[9,5]{1,0} transpose(p), dimensions={1,0}
+)",
+     true},
+    {"padded at the other end", R"(  x = f32[4,4]{1,0} parameter(0)
+  y = f32[4,4]{1,0} parameter(1)
+  t = f32[4,4]{1,0} transpose(x), dimensions={1,0}
+  ROOT r = f32[5,5]{1,0} pad(t, one), padding=1_0x0_1
+)",
+     R"(  x = f32[4,4]{1,0} parameter(0)
+  y = f32[4,4]{1,0} parameter(1)
+  p = f32[5,5]{1,0} pad(x, one), padding=1_0x0_1
+  ROOT r = f32[5,5]{1,0} transpose(p), dimensions={1,0}
+)",
+     false},
+    {"joined transposed ones", R"(  x = f32[4,6]{1,0} parameter(0)
+  y = f32[4,6]{1,0} parameter(1)
+  t = f32[6,4]{1,0} transpose(x), dimensions={1,0}
+  s = f32[6,4]{1,0} transpose(y), dimensions={1,0}
+  ROOT r = f32[6,8]{1,0} concatenate(t, s), dimensions={1}
+)",
+     R"(  x = f32[4,6]{1,0} parameter(0)
+  y = f32[4,6]{1,0} parameter(1)
+  c = f32[8,6]{1,0} concatenate(x, y), dimensions={0}
+  ROOT r = f32[6,8]{1,0} transpose(c), dimensions={1,0}
+)",
+     true},
+    {"joined along the other dimension", R"(  x = f32[4,4]{1,0} parameter(0)
+  y = f32[4,4]{1,0} parameter(1)
+  t = f32[4,4]{1,0} transpose(x), dimensions={1,0}
+  s = f32[4,4]{1,0} transpose(y), dimensions={1,0}
+  c = f32[4,8]{1,0} concatenate(t, s), dimensions={1}
+  ROOT r = f32[32]{0} reshape(c)
+)",
+     R"(  x = f32[4,4]{1,0} parameter(0)
+  y = f32[4,4]{1,0} parameter(1)
+  c = f32[8,4]{1,0} concatenate(x, y), dimensions={0}
+  ROOT r = f32[32]{0} reshape(c)
+)",
+     false},
+    {"an update of a transposed one", R"(  x = f32[4,4]{1,0} parameter(0)
+  i = s32[] parameter(1)
+  j = s32[] parameter(2)
+  y = f32[2,2]{1,0} parameter(3)
+  ROOT r = f32[4,4]{1,0} dynamic-update-slice(x, y, i, j)
+)",
+     R"(  x = f32[4,4]{1,0} parameter(0)
+  i = s32[] parameter(1)
+  j = s32[] parameter(2)
+  y = f32[2,2]{1,0} parameter(3)
+  t = f32[4,4]{1,0} transpose(x), dimensions={1,0}
+  s = f32[2,2]{1,0} transpose(y), dimensions={1,0}
+  d = f32[4,4]{1,0} dynamic-update-slice(t, s, j, i)
+  ROOT r = f32[4,4]{1,0} transpose(d), dimensions={1,0}
+)",
+     true},
+    {"an update whose indices are not turned", R"(  x = f32[4,4]{1,0} parameter(0)
+  i = s32[] parameter(1)
+  j = s32[] parameter(2)
+  y = f32[2,2]{1,0} parameter(3)
+  ROOT r = f32[4,4]{1,0} dynamic-update-slice(x, y, i, j)
+)",
+     R"(  x = f32[4,4]{1,0} parameter(0)
+  i = s32[] parameter(1)
+  j = s32[] parameter(2)
+  y = f32[2,2]{1,0} parameter(3)
+  t = f32[4,4]{1,0} transpose(x), dimensions={1,0}
+  s = f32[2,2]{1,0} transpose(y), dimensions={1,0}
+  d = f32[4,4]{1,0} dynamic-update-slice(t, s, i, j)
+  ROOT r = f32[4,4]{1,0} transpose(d), dimensions={1,0}
+)",
+     false},
+    {"a part of a transposed one", R"(  x = f32[4,4]{1,0} parameter(0)
+  i = s32[] parameter(1)
+  j = s32[] parameter(2)
+  y = f32[2,2]{1,0} parameter(3)
+  ROOT r = f32[2,3]{1,0} dynamic-slice(x, i, j), dynamic_slice_sizes={2,3}
+)",
+     R"(  x = f32[4,4]{1,0} parameter(0)
+  i = s32[] parameter(1)
+  j = s32[] parameter(2)
+  y = f32[2,2]{1,0} parameter(3)
+  t = f32[4,4]{1,0} transpose(x), dimensions={1,0}
+  d = f32[3,2]{1,0} dynamic-slice(t, j, i), dynamic_slice_sizes={3,2}
+  ROOT r = f32[2,3]{1,0} transpose(d), dimensions={1,0}
+)",
+     true},
+    {"a transposed iota", R"(  ROOT r = f32[4,6]{1,0} iota(), iota_dimension=0
+)",
+     R"(  i = f32[6,4]{1,0} iota(), iota_dimension=1
+  ROOT r = f32[4,6]{1,0} transpose(i), dimensions={1,0}
+)",
+     true},
+    {"an iota along the other dimension", R"(  ROOT r = f32[4,4]{1,0} iota(), iota_dimension=0
+)",
+     R"(  ROOT r = f32[4,4]{1,0} iota(), iota_dimension=1
+)",
+     false},
+    {"an outer product", R"(  x = f32[4]{0} parameter(0)
+  y = f32[6]{0} parameter(1)
+  ROOT r = f32[4,6]{1,0} dot(x, y), lhs_contracting_dims={}, rhs_contracting_dims={}
+)",
+     R"(  x = f32[4]{0} parameter(0)
+  y = f32[6]{0} parameter(1)
+  a = f32[4,6]{1,0} broadcast(x), dimensions={0}
+  b = f32[4,6]{1,0} broadcast(y), dimensions={1}
+  ROOT r = f32[4,6]{1,0} multiply(b, a)
+)",
+     true},
+    {"a solver's call", R"(  x = f32[4,4]{1,0} parameter(0)
+  y = f32[4,2]{1,0} parameter(1)
+  ROOT r = f32[4,2]{1,0} triangular-solve(x, y), left_side=true, lower=true, transpose_a=NO_TRANSPOSE
+)",
+     R"(  x = f32[4,4]{1,0} parameter(0)
+  y = f32[4,2]{1,0} parameter(1)
+  c = (f32[4,2]{1,0}, s8[0]{0}) custom-call(x, y), custom_call_target="__cublas$triangularSolve", backend_config={"left_side":true,"lower":true,"transpose_a":"NO_TRANSPOSE","unit_diagonal":false}
+  ROOT r = f32[4,2]{1,0} get-tuple-element(c), index=0
+)",
+     true},
+    {"a solver's call, upper", R"(  x = f32[4,4]{1,0} parameter(0)
+  y = f32[4,2]{1,0} parameter(1)
+  ROOT r = f32[4,2]{1,0} triangular-solve(x, y), left_side=true, lower=true, transpose_a=NO_TRANSPOSE
+)",
+     R"(  x = f32[4,4]{1,0} parameter(0)
+  y = f32[4,2]{1,0} parameter(1)
+  c = (f32[4,2]{1,0}, s8[0]{0}) custom-call(x, y), custom_call_target="__cublas$triangularSolve", backend_config={"left_side":true,"lower":false,"transpose_a":"NO_TRANSPOSE","unit_diagonal":false}
+  ROOT r = f32[4,2]{1,0} get-tuple-element(c), index=0
+)",
+     false},
+    {"a part of a joined product", R"(  x = f32[3,4]{1,0} parameter(0)
+  y = f32[4,5]{1,0} parameter(1)
+  z = f32[4,6]{1,0} parameter(2)
+  ROOT r = f32[3,5]{1,0} dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+)",
+     R"(  x = f32[3,4]{1,0} parameter(0)
+  y = f32[4,5]{1,0} parameter(1)
+  z = f32[4,6]{1,0} parameter(2)
+  c = f32[4,11]{1,0} concatenate(y, z), dimensions={1}
+  d = f32[3,11]{1,0} dot(x, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = f32[3,5]{1,0} slice(d), slice={[0:3], [0:5]}
+)",
+     true},
+    {"another part of a joined product", R"(  x = f32[3,4]{1,0} parameter(0)
+  y = f32[4,5]{1,0} parameter(1)
+  z = f32[4,6]{1,0} parameter(2)
+  ROOT r = f32[3,5]{1,0} dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+)",
+     R"(  x = f32[3,4]{1,0} parameter(0)
+  y = f32[4,5]{1,0} parameter(1)
+  z = f32[4,6]{1,0} parameter(2)
+  c = f32[4,11]{1,0} concatenate(y, z), dimensions={1}
+  d = f32[3,11]{1,0} dot(x, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = f32[3,5]{1,0} slice(d), slice={[0:3], [1:6]}
+)",
+     false},
 };
 
 TEST(Sums, OneNumberForWhatIsOneSum) {
@@ -232,6 +438,72 @@ TEST(Sums, OneNumberForWhatIsOneSum) {
     Expressions all;
     const ExprId x = walked(all, a), y = walked(all, b);
     EXPECT_EQ(x == y, p.same);
+  }
+}
+
+std::string loop(const std::string& body, const std::string& state, const std::string& init) {
+  std::string text =
+      "HloModule m\nbody {\n  s = " + state + " parameter(0)\n" + body + "}\ncondition {\n  s = " + state;
+  text += R"( parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(9)
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  x = f32[4,4]{1,0} parameter(0)
+  y = f32[4,4]{1,0} parameter(1)
+  zero = s32[] constant(0)
+)";
+  text += "  t = " + state + " tuple(" + init + ")\n  w = " + state + " while(t), condition=condition, body=body\n";
+  return text + "  ROOT r = f32[4,4]{1,0} get-tuple-element(w), index=1\n}\n";
+}
+
+TEST(Sums, LoopsByWhatATripMakes) {
+  const std::string two = "(s32[], f32[4,4]{1,0})", three = "(s32[], f32[4,4]{1,0}, s32[])",
+                    given = "(s32[], f32[4,4]{1,0}, f32[4,4]{1,0})";
+  const std::string one = R"(  i = s32[] get-tuple-element(s), index=0
+  x = f32[4,4]{1,0} get-tuple-element(s), index=1
+  c = s32[] constant(1)
+  j = s32[] add(i, c)
+)";
+  auto counted = [&](const std::string& by, const std::string& step) {
+    return one + "  k = s32[] get-tuple-element(s), index=2\n  d = s32[] constant(" + step +
+           ")\n  l = s32[] add(k, d)\n" + "  f = f32[] convert(" + by +
+           ")\n  b = f32[4,4]{1,0} broadcast(f), dimensions={}\n" +
+           "  z = f32[4,4]{1,0} add(x, b)\n  ROOT r = (s32[], f32[4,4]{1,0}, s32[]) tuple(j, z, l)\n";
+  };
+  const std::string plain = one + R"(  f = f32[] convert(i)
+  b = f32[4,4]{1,0} broadcast(f), dimensions={}
+  z = f32[4,4]{1,0} add(x, b)
+  ROOT r = (s32[], f32[4,4]{1,0}) tuple(j, z)
+)";
+  auto handed = [&](const std::string& kept) {
+    return one + "  g = f32[4,4]{1,0} get-tuple-element(s), index=2\n" +
+           "  t = f32[4,4]{1,0} transpose(g), dimensions={1,0}\n  u = f32[4,4]{1,0} transpose(t), dimensions={1,0}\n" +
+           "  z = f32[4,4]{1,0} add(x, g)\n  ROOT r = (s32[], f32[4,4]{1,0}, f32[4,4]{1,0}) tuple(j, z, " + kept +
+           ")\n";
+  };
+  const struct {
+    const char* name;
+    std::string a, b;
+    bool same;
+  } cases[] = {
+      {"a second counter", loop(plain, two, "zero, x"), loop(counted("k", "1"), three, "zero, x, zero"), true},
+      {"a second counter by two", loop(plain, two, "zero, x"), loop(counted("k", "2"), three, "zero, x, zero"), false},
+      {"a counter that nobody reads", loop(plain, two, "zero, x"), loop(counted("i", "2"), three, "zero, x, zero"),
+       true},
+      {"handed on, transposed twice", loop(handed("g"), given, "zero, x, y"), loop(handed("u"), given, "zero, x, y"),
+       true},
+      {"handed on, transposed", loop(handed("g"), given, "zero, x, y"), loop(handed("t"), given, "zero, x, y"), false},
+      {"begun with another", loop(handed("g"), given, "zero, x, y"), loop(handed("g"), given, "zero, x, x"), false},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    const auto u = std::make_shared<Universe>();
+    const auto a = wide_module(c.a, u), b = wide_module(c.b, u);
+    Expressions all;
+    const ExprId x = walked(all, a), y = walked(all, b);
+    EXPECT_EQ(x == y, c.same);
   }
 }
 
@@ -293,7 +565,7 @@ class Chain {
   void step() {
     const auto rank = static_cast<int64_t>(dims_.size());
     const std::string from = name_;
-    switch (pick(10)) {
+    switch (pick(15)) {
       case 0:
       case 1: {  // reduce
         std::string over;
@@ -385,11 +657,69 @@ class Chain {
         add(fmt::format("cosine({})", from));
         return add(fmt::format("multiply({}, {})", name_, from));
       }
+      case 9: {  // a mask of its own indices
+        if (!rank) return;
+        const std::string before = shape();
+        add(fmt::format("iota(), iota_dimension={}", pick(rank)));
+        const std::string iota = name_;
+        lines_.push_back(fmt::format("  m{} = pred{} compare({}, {}), direction={}\n", lines_.size(), before.substr(3),
+                                     iota, from, pick(2) ? "LT" : "GE"));
+        const std::string mask = fmt::format("m{}", lines_.size() - 1);
+        return add(fmt::format("select({}, {}, {})", mask, pick(2) ? iota : from, from));
+      }
+      case 10: {  // joined with itself, changed
+        if (!rank || dims_.size() > 4) return;
+        add(fmt::format("sine({})", from));
+        const int64_t along = pick(rank);
+        dims_[static_cast<size_t>(along)] *= 2;
+        return add(fmt::format("concatenate({}, {}), dimensions={{{}}}", pick(2) ? name_ : from, from, along));
+      }
+      case 11: {  // a part from somewhere
+        if (!rank) return;
+        std::string at, sizes;
+        for (int64_t& d : dims_) {
+          at += fmt::format(", {}", number(pick(d + 1)));
+          d = 1 + pick(d);
+          sizes += fmt::format("{}{}", sizes.empty() ? "" : ",", d);
+        }
+        return add(fmt::format("dynamic-slice({}{}), dynamic_slice_sizes={{{}}}", from, at, sizes));
+      }
+      case 12: {  // a part of itself, changed, put somewhere
+        if (!rank) return;
+        std::string at, slices;
+        const Dims all = dims_;
+        for (int64_t& d : dims_) {
+          at += fmt::format(", {}", number(pick(d + 1)));
+          d = 1 + pick(d);
+          slices += fmt::format("{}[0:{}]", slices.empty() ? "" : ",", d);
+        }
+        add(fmt::format("slice({}), slice={{{}}}", from, slices));
+        add(fmt::format("cosine({})", name_));
+        dims_ = all;
+        return add(fmt::format("dynamic-update-slice({}, {}{})", from, name_, at));
+      }
+      case 13: {  // of a transposed twin that is transposed back
+        Dims to(dims_.rbegin(), dims_.rend());
+        std::string by;
+        for (int64_t d = rank; d-- > 0;) by += fmt::format("{}{}", by.empty() ? "" : ",", d);
+        const Dims own = dims_;
+        dims_ = to;
+        add(fmt::format("transpose({}), dimensions={{{}}}", from, by));
+        add(fmt::format("negate({})", name_));
+        dims_ = own;
+        add(fmt::format("transpose({}), dimensions={{{}}}", name_, by));
+        return add(fmt::format("subtract({}, {})", from, name_));
+      }
       default: {  // reverse
         if (!rank) return;
         return add(fmt::format("reverse({}), dimensions={{{}}}", from, pick(rank)));
       }
     }
+  }
+
+  std::string number(int64_t n) {
+    lines_.push_back(fmt::format("  n{} = s32[] constant({})\n", lines_.size(), n));
+    return fmt::format("n{}", lines_.size() - 1);
   }
 
   std::mt19937_64 random_;

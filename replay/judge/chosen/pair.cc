@@ -107,6 +107,15 @@ bool ByElements::Pair::reads_uncompared(ExprId e) const {
   return false;
 }
 
+ExprId ByElements::Pair::any_permuted(ExprId e, const std::vector<Counterpart>& named, const std::vector<ExprId>& with,
+                                      const Set& leaves) {
+  for (size_t k = 0; k < std::min(with.size(), kMostTurned); ++k) {
+    const Dims& from = k < named.size() ? named[k].dims : shape_of(with[k]).dims;
+    if (ExprId v = permuted(e, with[k], from, shape_of(e).dims, leaves); v != kNoExpr) return v;
+  }
+  return kNoExpr;
+}
+
 ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   s_.names.emplace(e, wide_->inst_name(by));
   const Expr x = s_.all[e];
@@ -139,6 +148,9 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   ElementsFinding f;
   unsure_.clear();
   less_ = reads_uncompared(e);
+  // What is told at once, then what lies in another order, and only then what must be gone down for.
+  if (compare(e, with, shape.dims, !named.empty(), &same, &f, 1) == Answer::kSame) return found_same(e, same);
+  if (ExprId v = any_permuted(e, named, with, leaves); v != kNoExpr) return found_same(e, v);
   Answer answer = compare(e, with, shape.dims, !named.empty(), &same, &f);
   if (answer == Answer::kUnsure && over_ && !named.empty() && !less_) {
     more_ = true;
@@ -149,10 +161,6 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   const std::string why = unsure_;
   for (size_t k = 0; answer == Answer::kUnsure && k < std::min(with.size(), kMostTurned); ++k)
     if (same_terms(e, with[k])) return found_same(e, with[k]);
-  for (size_t k = 0; k < std::min(with.size(), kMostTurned); ++k) {
-    const Dims& from = k < named.size() ? named[k].dims : shape_of(with[k]).dims;
-    if (ExprId v = permuted(e, with[k], from, shape.dims, leaves); v != kNoExpr) return found_same(e, v);
-  }
   if (answer == Answer::kDiffers && !named.empty() && !rests_on_assumed(e)) {
     ++in_vain_;
     f.before = f.after = wide_->inst_name(by);

@@ -86,9 +86,15 @@ class ByElements::Pair {
   std::vector<ExprId> reached(std::vector<ExprId> from, const ExprSet& cut, bool* all = nullptr) const;
   ExprSet large_constants(ExprId e, const ExprSet& cut) const;
   ExprSet untied(const ExprSet& cut, const ExprSet& used) const;
-  // `named`: the first of `with` is the one of that name; any other must be told by more.
+  // `named`: the first of `with` is the one of that name; any other must be told by more. `levels`: how far down from
+  // the values that the stage before has.
   Answer compare(ExprId e, const std::vector<ExprId>& with, const Dims& dims, bool named, ExprId* same,
-                 ElementsFinding* told);
+                 ElementsFinding* told, int levels = kLevels);
+  // Tries of one pair of values, each further from the results.
+  static constexpr int kLevels = 12;
+  // One of them with its dimensions in another order; kNoExpr where none is.
+  ExprId any_permuted(ExprId e, const std::vector<Counterpart>& named, const std::vector<ExprId>& with,
+                      const ExprSet& leaves);
   std::vector<int64_t> where_told(ExprId e, ExprId with, const std::vector<int64_t>& anywhere,
                                   ChosenElements& elements) const;
   bool reads_all(ExprId e, std::span<const int64_t> at, const ExprSet& cut, const ExprSet& own);

@@ -25,8 +25,7 @@ constexpr int64_t kTimesOwn = 4, kFewElements = 1 << 12;
 constexpr int64_t kTimesMore = 8;
 // What reads a value that was not found the same seldom is: it is tried with few elements.
 constexpr int64_t kTimesLess = 16;
-// Tries of one pair of values, each further from the results; how far a leaf's own operands are looked at.
-constexpr int kLevels = 12;
+// How far a leaf's own operands are looked at.
 constexpr size_t kMostTies = 200;
 // Numbers that are enough, where half of them are different ones, to tell a value by nothing else.
 constexpr size_t kTelling = 16;
@@ -324,7 +323,7 @@ std::string index_text(int64_t at, const Dims& dims) {
 
 // From the values that the stage before has, then from what these are made of, further and further.
 ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<ExprId>& with, const Dims& dims,
-                                                   bool named, ExprId* same, ElementsFinding* told) {
+                                                   bool named, ExprId* same, ElementsFinding* told, int levels) {
   Set cut;
   if (!known_leaves(e, &cut)) return Answer::kUnsure;
   const std::vector<int64_t> anywhere = sampled_indices(dims, s_.options.samples, e);
@@ -332,7 +331,7 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
   Set used;
   bool untied_all = false;
   std::vector<int64_t> at;
-  for (int level = 0; level < kLevels; ++level) {
+  for (int level = 0; level < levels; ++level) {
     if (level) {
       Set further = level < 3 ? taken_apart(cut, false) : level == 3 ? taken_apart(cut, true) : untied(cut, used);
       if (further == cut && level != 3) {
@@ -356,7 +355,7 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
                   few = kTimesOwn * first + kFewElements;
     for (ExprId c : with) {
       bool alike_all = true, differs = false, over = false;
-      for (ChosenElements& own : elements) own.limit(c == with[0] ? affordable() : std::min(affordable(), few));
+      for (ChosenElements& one : elements) one.limit(c == with[0] ? affordable() : std::min(affordable(), few));
       for (int d = 0; d < 2 && alike_all; ++d) {
         Sampled was;
         size_t where = 0;
@@ -469,6 +468,7 @@ ExprId ByElements::Pair::permuted(ExprId e, ExprId with, const Dims& from, const
   for (int d = 0; d < 2; ++d)
     if (!sample(elements[d], e, at, &is[d])) return kNoExpr;
   if (!tells(is[0], is[1])) return kNoExpr;
+  const Set own = used;
   while (std::next_permutation(order.begin(), order.end())) {
     bool fits = true;
     for (size_t k = 0; k < order.size(); ++k) fits = fits && now[k] == was[order[k]];
@@ -489,7 +489,7 @@ ExprId ByElements::Pair::permuted(ExprId e, ExprId with, const Dims& from, const
       if (!sample(elements[d], with, there, &was_there)) return kNoExpr;
       same = alike(was_there, is[d], &where);
     }
-    if (!same) continue;
+    if (!same || !reads_all(with, there, cut, own)) continue;
     int64_t offset = 0;
     ExprId base = kNoExpr;
     std::vector<std::vector<Expressions::Part>> parts;
