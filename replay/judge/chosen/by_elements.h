@@ -19,8 +19,8 @@ struct ElementsFinding {
   std::string before, after;  // instructions
   std::string index;          // of the first element that differs, as `[1,2]` of the instruction's dimensions
   double was = 0, is = 0;     // there, in f64; of complex numbers the real part
-  std::string words;          // of a number that the device goes by and that is wrong: which; empty of values
-  std::string rests_on;       // the values that were drawn, by the instructions that give them; at most eight
+  std::string words;  // what is wrong where no element was evaluated: other literals, numbers that the device goes by
+  std::string rests_on;  // the values that were drawn, by the instructions that give them; at most eight
 };
 
 struct ElementsStage {

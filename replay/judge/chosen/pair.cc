@@ -39,6 +39,7 @@ Dims without_ones(const Dims& dims) {
 
 ExprId ByElements::Pair::found_same(ExprId e, ExprId same) {
   s_.all.set_same(e, same);
+  found_.push_back(e);
   return same;
 }
 
@@ -107,6 +108,11 @@ bool ByElements::Pair::reads_uncompared(ExprId e) const {
   return false;
 }
 
+void ByElements::Pair::suspect(ExprId e, ExprId before, ElementsFinding f) {
+  ++in_vain_;
+  suspects_.push_back({e, before, std::move(f)});
+}
+
 ExprId ByElements::Pair::any_permuted(ExprId e, const std::vector<Counterpart>& named, const std::vector<ExprId>& with,
                                       const Set& leaves) {
   for (size_t k = 0; k < std::min(with.size(), kMostTurned); ++k) {
@@ -135,6 +141,12 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
     pending_.emplace(e, std::move(a));
     return e;
   };
+  ElementsFinding f;
+  const bool sure = !named.empty() && surely_differs(e, named[0].e, by, &f);
+  if (sure && x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Constant) {
+    suspect(e, named[0].e, std::move(f));
+    return e;
+  }
   if (x.kind == Expr::kLoop) return unsure("a loop whose trips compute in another way");
   Set leaves;
   if (!known_leaves(e, &leaves)) return unsure("it is made of what has no elements of its own");
@@ -145,7 +157,6 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
     if (with.size() < kMostTried && std::find(with.begin(), with.end(), c) == with.end()) with.push_back(c);
   if (with.empty()) return why_[e] = "nothing of the stage before is like it", e;
   ExprId same = kNoExpr;
-  ElementsFinding f;
   unsure_.clear();
   less_ = reads_uncompared(e);
   // What is told at once, then what lies in another order, and only then what must be gone down for.
@@ -161,10 +172,9 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   const std::string why = unsure_;
   for (size_t k = 0; answer == Answer::kUnsure && k < std::min(with.size(), kMostTurned); ++k)
     if (same_terms(e, with[k])) return found_same(e, with[k]);
-  if (answer == Answer::kDiffers && !named.empty() && !rests_on_assumed(e)) {
-    ++in_vain_;
-    f.before = f.after = wide_->inst_name(by);
-    suspects_.push_back({e, with[0], f});
+  if ((answer == Answer::kDiffers || sure) && !named.empty() && !rests_on_assumed(e)) {
+    if (answer == Answer::kDiffers) f.before = f.after = wide_->inst_name(by), f.words.clear();
+    suspect(e, with[0], std::move(f));
     return e;
   }
   const ExprId taken = unsure(why);
@@ -312,7 +322,10 @@ std::string ByElements::Pair::first_open(const ExprStage& now, const Set& open) 
                          why == why_.end() ? "" : why->second);
     }
   }
-  return "";
+  // What was taken for another one stands there as that.
+  if (assumed_.empty()) return "";
+  const Assumed& a = assumed_[0];
+  return fmt::format("{}{}{}", a.name, a.why.empty() ? "" : ": ", a.why);
 }
 
 // First with what can be compared alone. Where that leaves the verdict open, what cannot be is taken for what has its
@@ -336,12 +349,21 @@ ElementsStage ByElements::Pair::judge(ExprStage* now) {
   return out;
 }
 
+void ByElements::Pair::blame(const ElementsFinding& f, ElementsStage* out) {
+  if (out->findings.empty())
+    out->why = f.words.empty() ? fmt::format("{}{}: {} instead of {}", f.after, f.index, f.is, f.was)
+                               : fmt::format("{}: {}", f.after, f.words);
+  out->findings.push_back(f);
+}
+
 ElementsStage ByElements::Pair::judged(const ExprStage& now) {
   ElementsStage out;
   const bool same = outputs_same(now);
   count(now, &out);
   if (same && assumed_.empty()) {
-    out.verdict = Verdict::kGood;
+    const Suspect* literal = literal_alone();
+    out.verdict = literal ? Verdict::kBad : Verdict::kGood;
+    if (literal) blame(literal->finding, &out);
     return out;
   }
   // Forced to be what it was, does all else agree? Upon what is only taken for the same no stage is called bad.
@@ -361,9 +383,7 @@ ElementsStage ByElements::Pair::judged(const ExprStage& now) {
   }
   for (const Suspect& s : forced) s_.all.set_same(s.now, s.now);
   if (out.verdict == Verdict::kBad) {
-    for (const Suspect& s : forced) out.findings.push_back(s.finding);
-    const ElementsFinding& f = out.findings[0];
-    out.why = fmt::format("{}{}: {} instead of {}", f.after, f.index, f.is, f.was);
+    for (const Suspect& s : forced) blame(s.finding, &out);
     return out;
   }
   if (same) {

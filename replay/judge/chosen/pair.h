@@ -69,6 +69,7 @@ class ByElements::Pair {
   bool pair_operands(const ExprStage& now);
   bool pair_values(ExprId now, ExprId before);
   bool pair_operands_of(ExprId now, ExprId before);
+  static void blame(const ElementsFinding& f, ElementsStage* out);
   ElementsStage judged(const ExprStage& now);
   ExprStage walk();
   static ExprSet values_of(const ExprStage& stage);
@@ -92,6 +93,10 @@ class ByElements::Pair {
                  ElementsFinding* told, int levels = kLevels);
   // Tries of one pair of values, each further from the results.
   static constexpr int kLevels = 12;
+  // Is it another value than the stage before has there, by what both are? `told`: who, and in words.
+  bool surely_differs(ExprId e, ExprId before, InstId by, ElementsFinding* told) const;
+  void suspect(ExprId e, ExprId before, ElementsFinding f);
+  const Suspect* literal_alone();
   // One of them with its dimensions in another order; kNoExpr where none is.
   ExprId any_permuted(ExprId e, const std::vector<Counterpart>& named, const std::vector<ExprId>& with,
                       const ExprSet& leaves);
@@ -128,12 +133,13 @@ class ByElements::Pair {
   std::vector<Assumed> assumed_;
   std::unordered_map<ExprId, Assumed> pending_;  // what could not be compared
   bool assuming_ = false;
-  bool over_ = false;     // the last comparison went over budget
-  bool more_ = false;     // a comparison with its namesake alone may cost more
-  bool less_ = false;     // it reads what was not compared
-  ExprSet tried_;         // what has been looked at in this stage
-  ExprSet same_outputs_;  // of this stage: found the same as the one in its place
-  size_t known_ = 0;      // expressions that there were before this stage
+  bool over_ = false;          // the last comparison went over budget
+  bool more_ = false;          // a comparison with its namesake alone may cost more
+  bool less_ = false;          // it reads what was not compared
+  std::vector<ExprId> found_;  // the same as others, in this stage
+  ExprSet tried_;              // what has been looked at in this stage
+  ExprSet same_outputs_;       // of this stage: found the same as the one in its place
+  size_t known_ = 0;           // expressions that there were before this stage
   size_t in_vain_ = 0;
   std::string unsure_;
   std::unordered_map<ExprId, std::string> why_;  // of what was not compared

@@ -27,27 +27,6 @@ InstId without_conversions(const Module& m, InstId i) {
   return i;
 }
 
-// The one operation of a reducer whose order does not count.
-bool plain_operation(const Module& m, CompId c, Opcode* op) {
-  const Computation& comp = m.comp(c);
-  const InstId root = without_conversions(m, comp.root);
-  if (comp.params.size() != 2 || m.operands(root).size() != 2) return false;
-  const InstId a = without_conversions(m, m.operand(root, 0)), b = without_conversions(m, m.operand(root, 1));
-  *op = m.op(root);
-  switch (*op) {
-    case Opcode::Add:
-    case Opcode::Multiply:
-    case Opcode::Maximum:
-    case Opcode::Minimum:
-    case Opcode::And:
-    case Opcode::Or:
-    case Opcode::Xor:
-      return (a == comp.params[0] && b == comp.params[1]) || (a == comp.params[1] && b == comp.params[0]);
-    default:
-      return false;
-  }
-}
-
 bool is_neutral_number(Opcode op, double value) {
   if (op == Opcode::Add) return value == 0;
   if (op == Opcode::Multiply) return value == 1;
@@ -285,6 +264,26 @@ void add_parts(const Shape& s, const Dims& which, size_t factor, size_t factors,
 }
 
 }  // namespace
+
+bool plain_operation(const Module& m, CompId c, Opcode* op) {
+  const Computation& comp = m.comp(c);
+  const InstId root = without_conversions(m, comp.root);
+  if (comp.params.size() != 2 || m.operands(root).size() != 2) return false;
+  const InstId a = without_conversions(m, m.operand(root, 0)), b = without_conversions(m, m.operand(root, 1));
+  *op = m.op(root);
+  switch (*op) {
+    case Opcode::Add:
+    case Opcode::Multiply:
+    case Opcode::Maximum:
+    case Opcode::Minimum:
+    case Opcode::And:
+    case Opcode::Or:
+    case Opcode::Xor:
+      return (a == comp.params[0] && b == comp.params[1]) || (a == comp.params[1] && b == comp.params[0]);
+    default:
+      return false;
+  }
+}
 
 uint64_t multiplied_key(ElementType type, int64_t count, ExprId a, ExprId b) {
   uint64_t h = hash_combine(hash_combine(0x3017, static_cast<uint64_t>(type)), static_cast<uint64_t>(count));

@@ -15,6 +15,9 @@ struct SumForm {
   Expr::View order;
 };
 
+// The one operation of a reducer whose order does not count. False of any other.
+bool plain_operation(const Module& m, CompId reducer, Opcode* op);
+
 // reduce(operand, initial) by a plain operation whose order does not count, from its neutral element; none where it is
 // no such one, or where its elements lie in no order that steps can say.
 std::optional<SumForm> reduction_form(Expressions& all, const Module& m, InstId reduce, ExprId operand, ExprId initial);
