@@ -137,6 +137,30 @@ def unknown(tmp):
     expect("another call is not judged", code == 2 and j["guilty"] is None, (code, j["verdict"], j["guilty"]))
 
 
+# Too much for the evaluator, but not for the memory: what chosen elements leave open would be run.
+LONG = """ENTRY e {{
+  x = f32[4096,4096]{{1,0}} parameter(0)
+  w = f32[4096,4096]{{1,0}} parameter(1)
+  y = f32[4096,4096]{{1,0}} dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  {scale}
+  ROOT out = f32[4096,4096]{{1,0}} add(scaled, x)
+}}
+"""
+
+
+def unreadable(tmp):
+    first, same, other = (LONG.format(scale="scaled = f32[4096,4096]{1,0} " + s) for s in ("add(y, y)", "subtract(y, neg)", "subtract(y, y)"))
+    same = same.replace("  scaled", "  neg = f32[4096,4096]{1,0} negate(y)\n  scaled")
+    code, j = bisect(tmp, "cut", [("", first), ("cse", first[:len(first) // 2]), ("algsimp", same)])
+    expect("a stage that cannot be read decides nothing", code == 2 and j["elements"] and j["elements"]["changed"] == j["elements"]["compared"] > 0, j["verdict"])
+    expect("...and is told by name and reason", j["unknown"] and j["unknown"][0]["stage"].startswith("0001 ") and "truncated" in j["unknown"][0]["why"], j.get("unknown"))
+    expect("...all others are judged", (j["judged"], j["not_judged"]) == (2, 1), j["verdict"])
+    code, j = bisect(tmp, "cut before", [("", first), ("cse", first[:len(first) // 2]), ("algsimp", other)])
+    expect("the stage behind it is held against the last that can be read", code == 1 and j["good"] == "before_optimizations" and j["pass"] == "algsimp", (code, j["good"], j["bad"]))
+    expect("...and what stands between them is told", "1 stages before it that cannot be judged" in j["guilty"], j["guilty"])
+    expect("...with the value that differs", (j["first_value_that_differs"] or {}).get("name") == "scaled", j["first_value_that_differs"])
+
+
 # Few elements, or such as are alike, tell little: what happens to agree there is not the same.
 WEAK = """ENTRY e {{
   a = s32[] parameter(0)
@@ -176,4 +200,5 @@ with tempfile.TemporaryDirectory() as tmp:
     loops(tmp)
     tied(tmp)
     unknown(tmp)
+    unreadable(tmp)
 finish("elements_test")

@@ -186,11 +186,12 @@ class FolderBisection {
     constants().settle(k, m);
   }
 
+  // Of a stage that cannot be read running it would tell nothing either.
   bool decided(const Bisection& b) const {
     const Json& e = told_["elements"];
     return b.outcome == Bisection::kFound || b.outcome == Bisection::kStopped ||
-           (e["changed"] == e["compared"] && std::all_of(b.judged.begin(), b.judged.end(), [](const auto& j) {
-              return j.second.verdict == Verdict::kGood;
+           (e["changed"] == e["compared"] && std::all_of(b.judged.begin(), b.judged.end(), [this](const auto& j) {
+              return j.second.verdict == Verdict::kGood || unread_.contains(j.first);
             }));
   }
 
@@ -200,6 +201,7 @@ class FolderBisection {
     o.seed = a_.seed, o.stop = interrupted;
     const ElementsSearch s = search_by_elements(row_, *first_, o, options_of(progress, true));
     add_elements(told_, row_, s, o);
+    unread_ = s.unread;
     if (s.found.outcome == Bisection::kFound) elements_finding_ = s.stages.at(s.found.bad).findings.at(0);
     return s.found;
   }
@@ -465,6 +467,7 @@ class FolderBisection {
   std::unique_ptr<ElidedConstants> elided_;
   bool by_elements_ = false;
   ElementsFinding elements_finding_;
+  std::set<size_t> unread_;                             // stages of the part at hand
   Json told_ = Json::object(), kept_ = Json::object();  // kept: of the parts before
   std::map<std::string, Verdict> so_far_;
 };

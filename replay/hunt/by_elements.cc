@@ -1,6 +1,7 @@
 #include "replay/hunt/by_elements.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "replay/hunt/inside/annotations.h"
 
@@ -48,9 +49,11 @@ ElementsSearch search_by_elements(const Candidates& row, const Module& first, co
       out.stages[k] = std::move(same);
       j = {Verdict::kGood, ""};
     } else {
+      out.unread.insert(k);
       j = judgement_of(
           [&] {
             const std::unique_ptr<Module> m = row.load(k);
+            out.unread.erase(k);
             ElementsStage s = judge.next(*m);
             look_at_annotations(*m, wrong, &s);
             Judgement told{s.verdict, s.why};
@@ -59,14 +62,14 @@ ElementsSearch search_by_elements(const Candidates& row, const Module& first, co
           },
           options.stop);
     }
-    if (out.stages.contains(k)) last = k;
+    const size_t before = std::exchange(last, out.stages.contains(k) ? k : last);
     b.judged[k] = j;
     any |= j.verdict != Verdict::kUnknown;
     if (options.judged) options.judged(row.labels[k], j);
     if (j.verdict != Verdict::kBad) continue;
     b.bad_ones.push_back(k);
     if (b.outcome == Bisection::kFound) continue;
-    b.outcome = Bisection::kFound, b.good = k - 1, b.bad = k;
+    b.outcome = Bisection::kFound, b.good = before, b.bad = k;
   }
   if (b.outcome == Bisection::kAllGood && !any) b.outcome = Bisection::kUnknown;
   return out;

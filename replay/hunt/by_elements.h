@@ -1,6 +1,7 @@
 // Stage after stage at chosen elements, for programs too large to run.
 #pragma once
 #include <map>
+#include <set>
 
 #include "replay/hunt/bisect.h"
 #include "replay/judge/chosen/by_elements.h"
@@ -10,6 +11,7 @@ namespace hlo {
 struct ElementsSearch {
   Bisection found;
   std::map<size_t, ElementsStage> stages;  // by candidate; those that could be read
+  std::set<size_t> unread;                 // those that could not, whatever judges them
 };
 
 // All candidates in order, each against the one before that could be read. Throws what judging the first one throws.
