@@ -1,5 +1,6 @@
 // Stage after stage at chosen elements, for programs too large to run.
 #pragma once
+#include <functional>
 #include <map>
 #include <set>
 
@@ -15,7 +16,9 @@ struct ElementsSearch {
 };
 
 // All candidates in order, each against the one before that could be read. Throws what judging the first one throws.
+// `told`: after each that could be read, in front of options.judged.
 ElementsSearch search_by_elements(const Candidates& row, const Module& first, const ElementsOptions& elements,
-                                  const BisectOptions& options);
+                                  const BisectOptions& options,
+                                  const std::function<void(size_t, const ElementsStage&)>& told = nullptr);
 
 }  // namespace hlo
