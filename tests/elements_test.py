@@ -8,7 +8,8 @@ import subprocess
 import tempfile
 import time
 
-from command_line import bisect_stages, expect, finish, tool
+from command_line import bisect_stages, expect, finish, source, tool
+from json_schema import Schemas
 
 
 def bisect(tmp, name, stages, *more):
@@ -191,6 +192,7 @@ def chain(first):
 
 
 def stopped(tmp):
+    schemas = Schemas(pathlib.Path(source) / "docs" / "schemas")
     # Another number of trips leaves it open, so that the stages are run: one product of many seconds, which does not look up.
     folder = pathlib.Path(tmp) / "runs"
     small = LOOP.replace("65536,65536", "6144").replace("{{1,0}}", "{{0}}").format(step="u = f32[6144]{0} tanh(v)", trips="TRIPS")
@@ -207,6 +209,7 @@ def stopped(tmp):
         expect(f"{way}: within a second", seconds < (1 if how else 3), seconds)
         j = json.loads(out) if out.startswith("{") else {}
         expect(f"{way}: what was judged", code == 2 and [v["verdict"] for v in j.get("verdicts", [])] == ["good", "good", "unknown"] and j["judged"] == 2 and "are run" in err, (code, out[:300], err))
+        expect(f"{way}: as docs/schemas has it", not schemas.wrong(j, "bisect.json"), schemas.wrong(j, "bisect.json"))
         expect(f"{way}: what ended it", j.get("stopped") == ("by a signal" if how else "after 2 s"), j.get("stopped"))
         expect(f"{way}: what chosen elements told", j.get("elements") and j["elements"]["changed"] > j["elements"]["compared"], j.get("elements"))
         code, out, err, seconds = until(folder, *more, **how)
@@ -219,6 +222,7 @@ def stopped(tmp):
     code, out, err, seconds = until(folder, "--json", "--time-limit=3")
     j = json.loads(out) if out.startswith("{") else {}
     expect("what was found", code == 1 and j.get("found") and j["bad"] == "0001 simplification.after_algsimp" and 1 < j["judged"] < 100, (code, out[:300], err))
+    expect("...as docs/schemas has it", not schemas.wrong(j, "bisect.json"), schemas.wrong(j, "bisect.json"))
     expect("...by which value", j and j["elements"]["findings"][0]["after"] == "v0", out[:300])
     expect("...and what ended it", j.get("stopped") == "after 3 s" and seconds < 4, (j.get("stopped"), seconds))
     code, out, err, seconds = until(folder, "--time-limit=3")
