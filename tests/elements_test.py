@@ -1,9 +1,15 @@
 #!/usr/bin/env python3
 """bisect --elements: stages too large to run, judged at chosen elements.  elements_test.py HLO_REPLAY SOURCE_FOLDER"""
+import json
+import os
 import pathlib
+import signal
+import subprocess
 import tempfile
+import time
 
-from command_line import bisect_stages, expect, finish
+from command_line import bisect_stages, expect, finish, source, tool
+from json_schema import Schemas
 
 
 def bisect(tmp, name, stages, *more):
@@ -137,6 +143,96 @@ def unknown(tmp):
     expect("another call is not judged", code == 2 and j["guilty"] is None, (code, j["verdict"], j["guilty"]))
 
 
+# Too much for the evaluator, but not for the memory: what chosen elements leave open would be run.
+LONG = """ENTRY e {{
+  x = f32[4096,4096]{{1,0}} parameter(0)
+  w = f32[4096,4096]{{1,0}} parameter(1)
+  y = f32[4096,4096]{{1,0}} dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  {scale}
+  ROOT out = f32[4096,4096]{{1,0}} add(scaled, x)
+}}
+"""
+def unreadable(tmp):
+    first, same, other = (LONG.format(scale="scaled = f32[4096,4096]{1,0} " + s) for s in ("add(y, y)", "subtract(y, neg)", "subtract(y, y)"))
+    same = same.replace("  scaled", "  neg = f32[4096,4096]{1,0} negate(y)\n  scaled")
+    code, j = bisect(tmp, "cut", [("", first), ("cse", first[:len(first) // 2]), ("algsimp", same)])
+    expect("a stage that cannot be read decides nothing", code == 2 and j["elements"] and j["elements"]["changed"] == j["elements"]["compared"] > 0, j["verdict"])
+    expect("...and is told by name and reason", j["unknown"] and j["unknown"][0]["stage"].startswith("0001 ") and "truncated" in j["unknown"][0]["why"], j.get("unknown"))
+    expect("...all others are judged", (j["judged"], j["not_judged"]) == (2, 1), j["verdict"])
+    code, j = bisect(tmp, "cut before", [("", first), ("cse", first[:len(first) // 2]), ("algsimp", other)])
+    expect("the stage behind it is held against the last that can be read", code == 1 and j["good"] == "before_optimizations" and j["pass"] == "algsimp", (code, j["good"], j["bad"]))
+    expect("...and what stands between them is told", "or the stage before it, which cannot be judged" in j["guilty"], j["guilty"])
+    expect("...with the value that differs", (j["first_value_that_differs"] or {}).get("name") == "scaled", j["first_value_that_differs"])
+    wrong = same.replace("w = f32[4096,4096]", "w = f32[4095,4096]")
+    code, j = bisect(tmp, "not valid", [("", first), ("dce", first), ("algsimp", wrong)])
+    expect("a stage that does not verify is bad", code == 1 and j["pass"] == "algsimp" and "dot" in j["why"], (code, j["verdict"], j.get("why")))
+
+
+def until(folder, *more, after=None, sent=signal.SIGTERM):
+    """bisect, with a signal `after` seconds: exit code, what it printed, seconds from when it was asked to end."""
+    child = subprocess.Popen([tool, "bisect", folder, "--fill-elided=zeros", *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    begin = time.monotonic()
+    if after:
+        time.sleep(after)
+        begin = time.monotonic()
+        child.send_signal(sent)
+    try:
+        out, err = child.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        out, err = child.communicate()
+    return child.returncode, out, err, time.monotonic() - begin
+
+
+def chain(first):
+    """Every value another one where the first is: a stage that takes its time."""
+    rows = ["p = f32[65536,65536]{1,0} parameter(0)", f"v0 = f32[65536,65536]{{1,0}} {first}(p)", f"v1 = f32[65536,65536]{{1,0}} add(v0, p)"]
+    rows += [f"v{k} = f32[65536,65536]{{1,0}} {'add' if k % 2 else 'subtract'}(v{k - 1}, v{k - 2})" for k in range(2, 100)]
+    return "ENTRY e {\n  " + "\n  ".join(rows) + "\n  ROOT r = f32[65536,65536]{1,0} negate(v99)\n}\n"
+
+
+def stopped(tmp):
+    schemas = Schemas(pathlib.Path(source) / "docs" / "schemas")
+    # Another number of trips leaves it open, so that the stages are run: one product of many seconds, which does not look up.
+    folder = pathlib.Path(tmp) / "runs"
+    small = LOOP.replace("65536,65536", "6144").replace("{{1,0}}", "{{0}}").format(step="u = f32[6144]{0} tanh(v)", trips="TRIPS")
+    entry = LONG.replace("4096", "6144").format(scale="\n  ".join((
+        "zero = s32[] constant(0)", "v = f32[6144]{0} parameter(2)", "t = (s32[], f32[6144]{0}) tuple(zero, v)",
+        "l = (s32[], f32[6144]{0}) while(t), condition=condition, body=body", "g = f32[6144]{0} get-tuple-element(l), index=1",
+        "gs = f32[6144,6144]{1,0} broadcast(g), dimensions={1}", "scaled = f32[6144,6144]{1,0} add(y, gs)")))
+    text = small[:small.index("ENTRY")] + entry
+    folder.mkdir()
+    for n, (file, trips) in enumerate((("before_optimizations", 10), ("0001.simplification.after_dce.before_next", 10), ("0002.simplification.after_algsimp.before_next", 11))):
+        (folder / f"module_0000.m.{file}.txt").write_text("HloModule m\n\n" + text.replace("TRIPS", str(trips)).replace("ten", f"n{trips}").replace("ROOT p ", f"ROOT p{trips} "))
+    for way, more, how in (("time limit", ["--time-limit=2"], {}), ("Ctrl-C", [], {"after": 2, "sent": signal.SIGINT}), ("SIGTERM", [], {"after": 2})):
+        code, out, err, seconds = until(folder, "--json", *more, **how)
+        expect(f"{way}: within a second", seconds < (1 if how else 3), seconds)
+        j = json.loads(out) if out.startswith("{") else {}
+        expect(f"{way}: what was judged", code == 2 and [v["verdict"] for v in j.get("verdicts", [])] == ["good", "good", "unknown"] and j["judged"] == 2 and "are run" in err, (code, out[:300], err))
+        expect(f"{way}: as docs/schemas has it", not schemas.wrong(j, "bisect.json"), schemas.wrong(j, "bisect.json"))
+        expect(f"{way}: what ended it", j.get("stopped") == ("by a signal" if how else "after 2 s"), j.get("stopped"))
+        expect(f"{way}: what chosen elements told", j.get("elements") and j["elements"]["changed"] > j["elements"]["compared"], j.get("elements"))
+        code, out, err, seconds = until(folder, *more, **how)
+        expect(f"{way}: in words", code == 2 and f"stopped {j['stopped']}" in out and "2 of 3 " in out and out.startswith("not judged: 0002 "), (code, out, err))
+    # In the midst of many stages; what is found by then is found.
+    folder = pathlib.Path(tmp) / "found"
+    folder.mkdir()
+    for k in range(100):
+        (folder / f"module_0000.m.{k:04}.simplification.after_algsimp.before_next.txt").write_text("HloModule m\n\n" + chain(("sine", "tanh")[k % 2]))
+    code, out, err, seconds = until(folder, "--json", "--time-limit=3")
+    j = json.loads(out) if out.startswith("{") else {}
+    expect("what was found", code == 1 and j.get("found") and j["bad"] == "0001 simplification.after_algsimp" and 1 < j["judged"] < 100, (code, out[:300], err))
+    expect("...as docs/schemas has it", not schemas.wrong(j, "bisect.json"), schemas.wrong(j, "bisect.json"))
+    expect("...by which value", j and j["elements"]["findings"][0]["after"] == "v0", out[:300])
+    expect("...and what ended it", j.get("stopped") == "after 3 s" and seconds < 4, (j.get("stopped"), seconds))
+    code, out, err, seconds = until(folder, "--time-limit=3")
+    expect("...in words", code == 1 and "stopped after 3 s" in out and out.endswith("guilty: pass algsimp of pipeline simplification, stage 0001 simplification.after_algsimp\n"), (code, out, err))
+    # Within the first stage that is judged.
+    code, out, err, seconds = until(folder, "--json", "--time-limit=0.05")
+    j = json.loads(out) if out.startswith("{") else {}
+    expect("at once", code == 2 and j.get("stopped") == "after 0.05 s" and len(j["verdicts"]) < 2 and seconds < 1.05, (code, out[:300], err, seconds))
+
+
 # Few elements, or such as are alike, tell little: what happens to agree there is not the same.
 WEAK = """ENTRY e {{
   a = s32[] parameter(0)
@@ -176,4 +272,6 @@ with tempfile.TemporaryDirectory() as tmp:
     loops(tmp)
     tied(tmp)
     unknown(tmp)
+    unreadable(tmp)
+    stopped(tmp)
 finish("elements_test")

@@ -503,6 +503,8 @@ int report(const BisectArgs& a, const Finding& f) {
     fmt::print("the oracle wavers: at worst {:.0f} % of its runs agreed\n", 100 * j["confidence"].get<double>());
   fmt::print("{} of {} stages judged{}{}\n", j["judged"].get<size_t>(), j["candidates"].get<size_t>(),
              inside_in_words(j), not_judged_in_words(j));
+  if (!j["stopped"].is_null())
+    fmt::print("stopped {}: not all stages behind it were judged\n", j["stopped"].get<std::string>());
   if (!a.out.empty()) fmt::print("both stages and the report are in {}\n", a.out);
   fmt::print("{}\n", f.guilty);
   return kNo;
@@ -531,14 +533,20 @@ Json nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, con
                          row.labels[0], judge, b.judged.at(0).detail);
       break;
     case Bisection::kStopped:
-      text = fmt::format("interrupted; {} of {} stages judged{}{}", judged, row.labels.size(),
-                         a.resume.empty() ? " (--resume=FILE keeps them)" : "", not_judged_in_words(j));
+      j["stopped"] = ended_in_words(a);
+      text = stopped_in_words(a, row, b, j) + inside_in_words(j) + not_judged_in_words(j);
       break;
     default:
       text = judged ? fmt::format("only the first of {} stages could be judged by \"{}\"{}", row.labels.size(), judge,
                                   not_judged_in_words(j))
                     : fmt::format("no stage could be judged by \"{}\": {}", judge,
                                   b.judged.empty() ? "there is none" : b.judged.begin()->second.detail);
+  }
+  if (!j["stopped"].is_null()) {
+    add_verdicts(j, row, b);
+    *code = kBad;
+    if (b.outcome != Bisection::kStopped)
+      text = fmt::format("stopped {} while the stages were run; {}", ended_in_words(a), text);
   }
   j["verdict"] = text;
   return j;

@@ -37,6 +37,11 @@ int report(const BisectArgs& a, const Finding& f);
 // Where nothing was found: what that means; `code` is the exit code.
 Json nothing(const BisectArgs& a, const Candidates& row, const Bisection& b, const std::string& judge, int* code,
              const Json* inside = nullptr);
+// By what a search was stopped: `after 5 s`, `by a signal`.
+std::string ended_in_words(const BisectArgs& a);
+// What was judged until then; the counts of the answer stand in `j`. And each: `verdicts` of the answer.
+std::string stopped_in_words(const BisectArgs& a, const Candidates& row, const Bisection& b, const Json& j);
+void add_verdicts(Json& j, const Candidates& row, const Bisection& b);
 // Where all stages agree: whether the device does, by --outputs or the backend; an exit code.
 int below_hlo(const BisectArgs& a, const Module& last, const std::string& path, Session& session, Json& told);
 // The stages from `from` to in front of `to`.

@@ -10,6 +10,7 @@
 #include "ir/eval/inputs.h"
 #include "ir/eval/spare_arrays.h"
 #include "replay/cli/bisect_report.h"
+#include "replay/cli/bisect_so_far.h"
 #include "replay/cli/json_output.h"
 #include "replay/judge/elided.h"
 #include "replay/judge/inside/edges.h"
@@ -37,8 +38,8 @@ constexpr std::chrono::seconds kReachTime{10};
 // One module of a folder.
 class FolderBisection {
  public:
-  FolderBisection(const BisectArgs& a, const Recording& r, JudgementFile& memory)
-      : a_(a), r_(r), memory_(memory), judged_(judge_options(a)) {
+  FolderBisection(const BisectArgs& a, const Recording& r, JudgementFile& memory, SoFar& so_far)
+      : a_(a), r_(r), memory_(memory), so_far_(so_far), judged_(judge_options(a)) {
     judged_.stages = true;
     load_options_.universe = std::make_shared<Universe>();
     inputs_ = input_options(a);
@@ -57,24 +58,22 @@ class FolderBisection {
       if (a_.by_running()) settle(k, *m);
       return m;
     };
-    // More than half of a dump's stages are: a pipeline's start is dumped, and nothing has run.
+    // A pipeline's start is dumped, and nothing has run.
     all_.same = [this](size_t k) { return k > 0 && same_files(paths_[k - 1], paths_[k]); };
   }
   size_t stages() const { return all_.labels.size(); }
-  // What is known of stages where run() was ended: in words, empty before the first was judged.
-  std::string so_far() const {
-    if (so_far_.empty()) return {};
-    size_t good = 0;
-    for (const auto& [label, verdict] : so_far_) good += verdict == Verdict::kGood;
-    std::string out = fmt::format("{} of {} stages judged so far, {} of them good", so_far_.size(), stages() - 1, good);
-    for (const auto& [label, verdict] : so_far_)
-      if (verdict == Verdict::kBad) return out + "; bad: " + label;
+  // Its stages, for SoFar.
+  std::vector<StageMade> made() const {
+    std::vector<StageMade> out;
+    for (size_t k = 0; k < stages(); ++k) {
+      auto [pass, pipeline] = pass_that_made(k);
+      out.push_back({all_.labels[k], r_.rows[rows_[k]].file, std::move(pass), std::move(pipeline)});
+    }
     return out;
   }
 
-  // The answer; `code` is the exit code; `order`: of the folder's modules, for the answer. Throws where the first stage
-  // cannot be run and the folder has no other module.
-  Json run(int* code, bool* reported, const Json& order) {
+  // The answer; `code` is the exit code. Throws where the first stage cannot be run.
+  Json run(int* code, bool* reported) {
     Bisection all;
     all.outcome = Bisection::kUnknown;
     for (size_t from = 0; from < stages();) {
@@ -83,12 +82,13 @@ class FolderBisection {
       if (b.outcome == Bisection::kFound && elided_ && elided_->folds_made_up(from + b.good, from + b.bad)) {
         // Not this stage's fault; those in front of it are good.
         told_ = kept_;
-        std::erase_if(so_far_, [](const auto& one) { return one.second == Verdict::kBad; });
+        so_far_.drop_bad();
         continue;
       }
       add_part(all, b, from);
       if (all.outcome == Bisection::kFound) {
-        told_["order"] = order;
+        told_["order"] = so_far_.order();
+        if (interrupted()) told_["stopped"] = ended_in_words(a_);
         *reported = true;
         *code = found(all);
         return {};
@@ -115,7 +115,7 @@ class FolderBisection {
         if (anew.stage > from) to = std::min(to, anew.stage);
     from_ = from, kept_ = told_;
     row_ = stages_between(all_, from, to);
-    session_.reset(), inside_.reset(), others_.clear();
+    session_.reset(), inside_.reset(), others_.clear(), elements_finding_.reset();
     first_ = row_.load(0);
     return to;
   }
@@ -123,7 +123,7 @@ class FolderBisection {
   Bisection part() {
     by_elements_ = a_.looks_inside() && a_.backend == "evaluator" && (a_.elements || too_large_to_run(*first_));
     Bisection b;
-    Json at_elements;  // what they told, where the stages are run after all
+    Json at_elements;  // where the stages are run after all
     if (by_elements_) b = look_at_elements();
     if (by_elements_ && !a_.elements && !decided(b) && bytes_inside(*first_) <= available_memory().bytes / 2) {
       by_elements_ = false, at_elements = told_["elements"], told_.erase("elements");
@@ -140,7 +140,8 @@ class FolderBisection {
         run.outcome = Bisection::kStopped;
       }
       if (run.outcome == Bisection::kStopped && !at_elements.is_null())
-        by_elements_ = true, told_["elements"] = at_elements, told_.erase("inside"), told_.erase("inputs");
+        by_elements_ = true, told_["elements"] = at_elements, told_.erase("inside"), told_.erase("inputs"),
+        told_["stopped"] = ended_in_words(a_);
       else
         b = std::move(run);
     }
@@ -174,7 +175,8 @@ class FolderBisection {
   BisectOptions options_of(Progress& progress, bool every) {
     BisectOptions options = search_options(progress, every);
     options.judged = [this, told = options.judged](const std::string& label, const Judgement& j) {
-      if (j.verdict != Verdict::kUnknown) so_far_[label] = j.verdict;
+      const auto at = std::find(row_.labels.begin(), row_.labels.end(), label);
+      if (at != row_.labels.end()) so_far_.judged(from_ + static_cast<size_t>(at - row_.labels.begin()), j);
       told(label, j);
     };
     return options;
@@ -186,11 +188,12 @@ class FolderBisection {
     constants().settle(k, m);
   }
 
+  // Of a stage that cannot be read running it would tell nothing either.
   bool decided(const Bisection& b) const {
     const Json& e = told_["elements"];
     return b.outcome == Bisection::kFound || b.outcome == Bisection::kStopped ||
-           (e["changed"] == e["compared"] && std::all_of(b.judged.begin(), b.judged.end(), [](const auto& j) {
-              return j.second.verdict == Verdict::kGood;
+           (e["changed"] == e["compared"] && std::all_of(b.judged.begin(), b.judged.end(), [this](const auto& j) {
+              return j.second.verdict == Verdict::kGood || unread_.contains(j.first);
             }));
   }
 
@@ -198,14 +201,22 @@ class FolderBisection {
     Progress progress("bisecting " + a_.file);
     ElementsOptions o;
     o.seed = a_.seed, o.stop = interrupted;
-    const ElementsSearch s = search_by_elements(row_, *first_, o, options_of(progress, true));
+    const ElementsSearch s =
+        search_by_elements(row_, *first_, o, options_of(progress, true), [this](size_t k, const ElementsStage& stage) {
+          so_far_.judged(from_ + k, stage);
+          if (from_ + k == 0) so_far_.judged(0, held_against());
+        });
     add_elements(told_, row_, s, o);
-    if (s.found.outcome == Bisection::kFound) elements_finding_ = s.stages.at(s.found.bad).findings.at(0);
+    unread_ = s.unread;
+    const auto bad = s.stages.find(s.found.bad);  // none where it does not verify
+    if (s.found.outcome == Bisection::kFound && bad != s.stages.end()) elements_finding_ = bad->second.findings.at(0);
     return s.found;
   }
 
+  static Judgement held_against() { return {Verdict::kGood, "the stage that the others are held against"}; }
   Bisection search_all() {
     Progress progress("bisecting " + a_.file);
+    if (a_.by_running() && from_ == 0) so_far_.judged(0, held_against());
     BisectOptions options = options_of(progress, !a_.quick);
     bool inside = a_.looks_inside();
     if (inside && bytes_inside(*first_) > available_memory().bytes / 2) {
@@ -217,13 +228,12 @@ class FolderBisection {
       Bisection b = look_inside(options);
       if (b.outcome != Bisection::kAllGood || last_agrees(b)) return b;
       // Inside, in f64, all is the same: what differs in the types that the stages have is rounding gone wrong.
-      inside_.reset();
-      options.every = false;
+      inside_.reset(), options.every = false;
       return own_types(options);
     }
     Judge judge = make_judge(judged_, *first_, session_.get());
     std::map<size_t, Judgement> known;
-    if (a_.by_running()) known[0] = {Verdict::kGood, "the stage that the others are held against"};
+    if (a_.by_running()) known[0] = held_against();
     return search(row_, judge, memory_, options, std::move(known));
   }
 
@@ -238,8 +248,7 @@ class FolderBisection {
       Judge judge = make_judge(how, bases.empty() ? *first_ : *bases.back(), session_.get());
       Bisection b;
       if (from == 0) {
-        b = search(row_, judge, memory_, options,
-                   {{0, {Verdict::kGood, "the stage that the others are held against"}}});
+        b = search(row_, judge, memory_, options, {{0, held_against()}});
         all = b;
       } else {
         JudgementFile none("", "");  // by another stage than the first
@@ -316,7 +325,8 @@ class FolderBisection {
     const auto begin = std::chrono::steady_clock::now();
     o.second = nullptr, o.others = nullptr, o.judged = nullptr;
     size_t asked = 0;
-    for (uint64_t turn = 0; turn < kTurns && std::chrono::steady_clock::now() - begin < kReachTime; ++turn) {
+    for (uint64_t turn = 0; turn < kTurns && !interrupted() && std::chrono::steady_clock::now() - begin < kReachTime;
+         ++turn) {
       o.only = [this](const InputsTold& told) {
         return told.with_nan <= inside_->told.with_nan && told.infinite <= inside_->told.infinite;
       };
@@ -337,6 +347,7 @@ class FolderBisection {
                               : fmt::format("seed {}", seed));
         return inside_->found;
       }
+      if (more->found.outcome == Bisection::kStopped) inside_->found.outcome = Bisection::kStopped;
       asked += more->stages.size() > 1;
     }
     if (asked) {
@@ -395,13 +406,7 @@ class FolderBisection {
     f.json["why"] = b.judged.at(b.bad).detail;
     const auto [pass, pipeline] = pass_that_made(b.bad);
     f.json["pass"] = pass, f.json["pipeline"] = pipeline;
-    std::string between;
-    if (b.bad - b.good > 1)
-      between = fmt::format(" or one of the {} stages before it that cannot be judged", b.bad - b.good - 1);
-    f.guilty =
-        bad.kind == StageRow::kPass || !pass.empty()
-            ? fmt::format("guilty: pass {} of pipeline {}, stage {}{}", pass, pipeline, all_.labels[b.bad], between)
-            : fmt::format("guilty: what leads to stage {}{}", all_.labels[b.bad], between);
+    f.guilty = guilty_in_words({all_.labels[b.bad], bad.file, pass, pipeline}, b.bad - b.good - 1);
     f.json["guilty"] = f.guilty;
     for (size_t k = 1; k < b.bad_ones.size(); ++k)
       f.json["other_bad"].push_back(all_.labels[b.bad_ones[k]] + ": " + b.judged.at(b.bad_ones[k]).detail);
@@ -413,8 +418,8 @@ class FolderBisection {
       auto broken = load(paths_[b.bad], load_options_);
       if (a_.by_running()) settle(b.bad, *broken);
       auto inside = inside_ ? inside_->stages.find(b.bad - from_) : std::map<size_t, InsideStage>::iterator();
-      if (by_elements_)
-        describe_elements(*good, *broken, elements_finding_, f);
+      if (by_elements_ && elements_finding_)
+        describe_elements(*good, *broken, *elements_finding_, f);
       else if (inside_ && inside != inside_->stages.end() && !inside->second.findings.empty())
         describe_inside(*good, *broken, inside->second, f);
       else
@@ -422,6 +427,7 @@ class FolderBisection {
     } catch (const Failure& e) {
       f.json["no_values"] = e.what();
     }
+    so_far_.answering();
     return report(a_, f);
   }
 
@@ -433,6 +439,7 @@ class FolderBisection {
       *code = below_hlo(a_, *all_.load(stages() - 1), paths_.back(), *session_, j);
     }
     if (a_.json) return;
+    so_far_.told();
     tell(a_, j, *code);
     if (!ask) return;
     fmt::print("{}\n", j["device"].get<std::string>());
@@ -451,6 +458,7 @@ class FolderBisection {
   const BisectArgs& a_;
   const Recording& r_;
   JudgementFile& memory_;
+  SoFar& so_far_;
   JudgeOptions judged_;
   LoadOptions load_options_;
   InputOptions inputs_;
@@ -464,9 +472,9 @@ class FolderBisection {
   std::unique_ptr<InsideSearch> inside_;
   std::unique_ptr<ElidedConstants> elided_;
   bool by_elements_ = false;
-  ElementsFinding elements_finding_;
+  std::optional<ElementsFinding> elements_finding_;
+  std::set<size_t> unread_;                             // stages of the part at hand
   Json told_ = Json::object(), kept_ = Json::object();  // kept: of the parts before
-  std::map<std::string, Verdict> so_far_;
 };
 
 // Those of a folder, the largest first, like ones once.
@@ -474,43 +482,39 @@ class RunBisection {
  public:
   explicit RunBisection(const BisectArgs& a)
       : a_(a),
+        so_far_(a),
         all_(select_modules(a.file)),
-        memory_(a.resume, fmt::format("{}, seed {}{}", in_words(judge_options(a)), a.seed, a.inputs)),
-        begin_(std::chrono::steady_clock::now()) {}
+        memory_(a.resume, fmt::format("{}, seed {}{}", in_words(judge_options(a)), a.seed, a.inputs)) {}
 
   int run() {
-    std::optional<InterruptSource> limit;
-    if (a_.engine.limit_seconds > 0) limit.emplace([this] { return over(); });
     ordered_ = all_.size() > 1 ? largest_first(all_) : std::vector<OrderedModule>{{0, 0, 0, std::nullopt}};
-    for (const OrderedModule& o : ordered_) order_.push_back(entry(o));
+    if (all_.size() > 1) so_far_.order(order());
     for (size_t n = 0; n < ordered_.size() && !ended_; ++n)
       if (std::optional<int> code = one(n)) return *code;
-    if (modules_.empty()) fail(FailureKind::kUsage, "{} has no module with two stages or more", a_.file);
-    Json answer = modules_.size() == 1 ? modules_[0] : Json{{"modules", modules_}};
-    answer["order"] = all_.size() > 1 ? order_ : Json::array();
-    if (ended_ && modules_.size() > 1) answer["verdict"] = rest_in_words();
-    if (a_.json) print_json(complete_bisection(answer));
-    if (ended_ && !a_.json && all_.size() > 1) fmt::print("{}\n", rest_in_words());
+    if (!so_far_.any()) fail(FailureKind::kUsage, "{} has no module with two stages or more", a_.file);
+    const Json answer = so_far_.answer(ended_);
+    so_far_.answering();
+    if (a_.json) print_json(answer);
+    if (ended_ && !a_.json && all_.size() > 1) fmt::print("{}\n", so_far_.rest_in_words());
     return ended_ ? kBad : code_;
   }
 
  private:
-  bool over() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count() > a_.engine.limit_seconds;
-  }
-
-  Json entry(const OrderedModule& o) const {
-    return {{"number", all_[o.module].module_number},
-            {"module", all_[o.module].module_name},
-            {"instructions", o.instructions},
-            {"like", o.like ? Json(all_[*o.like].module_number) : Json()},
-            {"outcome", "not begun"}};
+  Json order() const {
+    Json out = Json::array();
+    for (const OrderedModule& o : ordered_)
+      out.push_back({{"number", all_[o.module].module_number},
+                     {"module", all_[o.module].module_name},
+                     {"instructions", o.instructions},
+                     {"like", o.like ? Json(all_[*o.like].module_number) : Json()},
+                     {"outcome", "not begun"}});
+    return out;
   }
 
   // Of a module and those like it.
   void outcome(size_t n, const char* word) {
     for (size_t k = 0; k < ordered_.size(); ++k)
-      if (k == n || ordered_[k].like == ordered_[n].module) order_[k]["outcome"] = word;
+      if (k == n || ordered_[k].like == ordered_[n].module) so_far_.outcome(k, word);
   }
 
   // An exit code where the answer is given.
@@ -522,7 +526,7 @@ class RunBisection {
                    r.module_name, all_[*ordered_[n].like].module_number);
       return std::nullopt;
     }
-    FolderBisection module(a_, r, memory_);
+    FolderBisection module(a_, r, memory_, so_far_);
     if (module.stages() < 2) {
       outcome(n, "one stage");
       return std::nullopt;
@@ -531,45 +535,41 @@ class RunBisection {
     int code = kYes;
     bool reported = false;
     outcome(n, "found");
+    so_far_.begin(n, r.module_name, module.made());
     try {
-      Json j = module.run(&code, &reported, all_.size() > 1 ? order_ : Json::array());
+      Json j = module.run(&code, &reported);
       if (reported) return code;
-      outcome(n, interrupted() ? "stopped" : code == kYes ? "nothing found" : "not decided");
-      modules_.push_back(j);
+      ended_ = !j["stopped"].is_null();
+      outcome(n, ended_ ? "stopped" : code == kYes ? "nothing found" : "not decided");
+      so_far_.add(std::move(j));
     } catch (const Failure& e) {
-      if (all_.size() == 1 && !interrupted()) throw;
-      // Other modules of the folder may do.
-      Json j = complete_bisection(Json::object());
-      std::string why = e.what();
-      if (interrupted())
-        why = module.so_far().empty() ? "stopped before a stage was judged" : "stopped; " + module.so_far();
-      j["module"] = r.module_name, j["verdict"] = why;
-      modules_.push_back(j);
-      outcome(n, interrupted() ? "stopped" : "not judged");
-      if (!a_.json) fmt::print("not judged: {}\n", why);
+      ended_ = interrupted();
+      if (all_.size() == 1 && !ended_) throw;
       code = kBad;
+      outcome(n, ended_ ? "stopped" : "not judged");
+      if (ended_) {
+        Json j = so_far_.stopped(&code);
+        so_far_.told();
+        if (!a_.json) tell(a_, j, code);
+        so_far_.add(std::move(j));
+      } else {  // other modules of the folder may do
+        Json j = complete_bisection(Json::object());
+        j["module"] = r.module_name, j["verdict"] = e.what();
+        so_far_.add(std::move(j));
+        if (!a_.json) fmt::print("not judged: {}\n", e.what());
+      }
     }
-    ended_ = interrupted();
     code_ = std::max(code_, code);
+    ended_ |= interrupted() && n + 1 < ordered_.size();
     return std::nullopt;
   }
 
-  std::string rest_in_words() const {
-    size_t rest = 0;
-    for (const Json& o : order_) rest += o["outcome"] == "not begun";
-    const bool late = a_.engine.limit_seconds > 0 && over();
-    return fmt::format("stopped {}; {} of {} modules not begun",
-                       late ? fmt::format("after {} s", a_.engine.limit_seconds) : "by a signal", rest,
-                       ordered_.size());
-  }
-
   const BisectArgs& a_;
+  SoFar so_far_;
   std::vector<Recording> all_;
   // Judgements of all modules go into one file: its keys are file names.
   JudgementFile memory_;
-  std::chrono::steady_clock::time_point begin_;
   std::vector<OrderedModule> ordered_;
-  Json order_ = Json::array(), modules_ = Json::array();
   int code_ = kYes;
   bool ended_ = false;
 };
@@ -591,7 +591,10 @@ int cmd_bisect(const BisectArgs& given) {
   checked_executor(a);
   if (!a.out.empty() && !a.made)  // what cannot be written is told before the search
     a.made = std::make_shared<OutputFolder>(a.out, a.force, "bisect", read_by(a));
-  return folder ? RunBisection(a).run() : bisect_module(a);
+  if (!folder) return bisect_module(a);
+  std::optional<EndsAfter> limit;
+  if (a.engine.limit_seconds > 0) limit.emplace(a.engine.limit_seconds);
+  return RunBisection(a).run();
 }
 
 }  // namespace hlo

@@ -2,6 +2,7 @@
 #include "replay/cli/json_output.h"
 
 #include <cmath>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,7 @@ namespace {
 
 bool g_json_asked = false, g_json_printed = false;
 Json g_beside = Json::object();  // what every object has beside its own
+std::mutex g_beside_mutex;       // who ends the process answers, too
 
 const char* word_of(FailureKind kind) {
   switch (kind) {
@@ -38,14 +40,20 @@ void print_error_object(const std::string& kind, const std::string& message, Jso
 
 }  // namespace
 
-void add_to_json(const std::string& key, Json value) { g_beside[key].push_back(std::move(value)); }
+void add_to_json(const std::string& key, Json value) {
+  const std::lock_guard<std::mutex> lock(g_beside_mutex);
+  g_beside[key].push_back(std::move(value));
+}
 
 bool json_asked() { return g_json_asked; }
 
 void print_json(const Json& given) {
   g_json_printed = true;
   Json j = given;
-  for (const auto& item : g_beside.items()) j[item.key()] = item.value();
+  {
+    const std::lock_guard<std::mutex> lock(g_beside_mutex);
+    for (const auto& item : g_beside.items()) j[item.key()] = item.value();
+  }
   fmt::print("{}\n", j.dump(1, ' ', false, Json::error_handler_t::replace));
 }
 
@@ -93,6 +101,8 @@ Json complete_bisection(const Json& found) {
                    {"elided", Json()},
                    {"device", Json()},
                    {"last_stage", Json()},
+                   {"stopped", Json()},
+                   {"verdicts", list},
                    {"order", list},
                    {"modules", list}};
   Json out = complete(empty, found);

@@ -76,6 +76,16 @@ Judgement judgement_of(const std::function<Judgement()>& ask, const std::functio
   }
 }
 
+std::optional<Judgement> judgement_unless_stopped(const std::function<Judgement()>& ask,
+                                                  const std::function<bool()>& stop) {
+  try {
+    return judgement_of(ask, stop);
+  } catch (const Failure&) {
+    if (!stop || !stop()) throw;
+    return std::nullopt;
+  }
+}
+
 Bisection search(const Candidates& candidates, const Judge& judge, JudgementFile& memory, const BisectOptions& options,
                  std::map<size_t, Judgement> known) {
   Bisection out;

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,9 @@ class JudgementFile {
 // What `ask` says of a candidate. One that fails is bad where the verifier refuses it, else unknown; an oracle that
 // does not work, and a search that was stopped, are thrown on.
 Judgement judgement_of(const std::function<Judgement()>& ask, const std::function<bool()>& stop);
+// The same; nothing where it was stopped within.
+std::optional<Judgement> judgement_unless_stopped(const std::function<Judgement()>& ask,
+                                                  const std::function<bool()>& stop);
 
 // Candidate 0 is expected to be good. Judgements in `known` and `memory` are not made again. A candidate that the
 // verifier refuses to load (Failure(kInvalid)) is bad, one that cannot be read is unknown.

@@ -1,6 +1,7 @@
 #include "replay/hunt/by_elements.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "replay/hunt/inside/annotations.h"
 
@@ -24,20 +25,25 @@ void look_at_annotations(const Module& m, std::vector<std::string>& wrong, Eleme
 }  // namespace
 
 ElementsSearch search_by_elements(const Candidates& row, const Module& first, const ElementsOptions& elements,
-                                  const BisectOptions& options) {
+                                  const BisectOptions& options,
+                                  const std::function<void(size_t, const ElementsStage&)>& told) {
   ElementsSearch out;
   ByElements judge(elements);
   Bisection& b = out.found;
   out.stages[0] = judge.first(first);
+  if (told) told(0, out.stages[0]);
   std::vector<std::string> wrong;
   look_at_annotations(first, wrong, nullptr);
   b.judged[0] = {Verdict::kGood, "the stage that the others are held against"};
   b.outcome = Bisection::kAllGood;
+  auto stopped = [&] {
+    if (b.outcome != Bisection::kFound) b.outcome = Bisection::kStopped;
+  };
   size_t last = 0;
   bool any = row.labels.size() < 2;
   for (size_t k = 1; k < row.labels.size(); ++k) {
     if (options.stop && options.stop()) {
-      if (b.outcome != Bisection::kFound) b.outcome = Bisection::kStopped;
+      stopped();
       break;
     }
     Judgement j;
@@ -48,25 +54,34 @@ ElementsSearch search_by_elements(const Candidates& row, const Module& first, co
       out.stages[k] = std::move(same);
       j = {Verdict::kGood, ""};
     } else {
-      j = judgement_of(
+      out.unread.insert(k);
+      const std::optional<Judgement> asked = judgement_unless_stopped(
           [&] {
             const std::unique_ptr<Module> m = row.load(k);
+            out.unread.erase(k);
             ElementsStage s = judge.next(*m);
             look_at_annotations(*m, wrong, &s);
-            Judgement told{s.verdict, s.why};
+            Judgement said{s.verdict, s.why};
             out.stages[k] = std::move(s);
-            return told;
+            return said;
           },
           options.stop);
+      if (!asked) {
+        out.unread.erase(k);
+        stopped();
+        break;
+      }
+      j = *asked;
     }
-    if (out.stages.contains(k)) last = k;
+    const size_t before = std::exchange(last, out.stages.contains(k) ? k : last);
     b.judged[k] = j;
     any |= j.verdict != Verdict::kUnknown;
+    if (told && out.stages.contains(k)) told(k, out.stages.at(k));
     if (options.judged) options.judged(row.labels[k], j);
     if (j.verdict != Verdict::kBad) continue;
     b.bad_ones.push_back(k);
     if (b.outcome == Bisection::kFound) continue;
-    b.outcome = Bisection::kFound, b.good = k - 1, b.bad = k;
+    b.outcome = Bisection::kFound, b.good = before, b.bad = k;
   }
   if (b.outcome == Bisection::kAllGood && !any) b.outcome = Bisection::kUnknown;
   return out;

@@ -23,6 +23,28 @@ class InterruptSource {
   std::function<bool()> ask_;
   InterruptSource* outer_;
 };
+// While one lives, the process is asked to end after so many seconds as a signal asks it to: all threads' interrupted()
+// say so. One at a time, in programs of ours (catch_interrupts).
+class EndsAfter {
+ public:
+  explicit EndsAfter(double seconds);
+  ~EndsAfter();
+  EndsAfter(const EndsAfter&) = delete;
+  EndsAfter& operator=(const EndsAfter&) = delete;
+};
+bool time_is_up();  // was it that who asked?
+
+// While one lives, this is what the process says where it has to end at once, in the place of "error: interrupted": on
+// another thread, while the others go on; it returns the exit code. Destroyed by who answers himself, which may take a
+// second then. One at a time.
+class LastAnswer {
+ public:
+  explicit LastAnswer(std::function<int()> say);
+  ~LastAnswer();
+  LastAnswer(const LastAnswer&) = delete;
+  LastAnswer& operator=(const LastAnswer&) = delete;
+};
+
 // Once, in main, before anything is made. Starts the thread that ends what does not end. The process is the program's
 // own from then on: it may fork.
 void catch_interrupts();

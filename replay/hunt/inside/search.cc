@@ -177,18 +177,24 @@ InsideSearch search_inside(const Candidates& row, const Module& first, const Ses
     }
     std::unique_ptr<Module> m;
     std::shared_ptr<StageModule> module;
-    const Judgement j = judgement_of(
+    std::optional<Judgement> j = judgement_unless_stopped(
         [&] {
           m = row.load(k);
           module = own.stage_module(*m);
           return own.look(k, *m, module);
         },
         options.stop);
-    own.take(k, j);
-    if (options.judged) options.judged(row.labels[k], j);
-    if (out.found.outcome == Bisection::kFound) second.reset(), out.second.reset();
-    if (!second) continue;
-    second->take(k, !module ? j : judgement_of([&] { return second->look(k, *m, module); }, options.stop));
+    if (j) {
+      own.take(k, *j);
+      if (options.judged) options.judged(row.labels[k], *j);
+      if (out.found.outcome == Bisection::kFound) second.reset(), out.second.reset();
+      if (second && module) j = judgement_unless_stopped([&] { return second->look(k, *m, module); }, options.stop);
+      if (second && j) second->take(k, *j);
+    }
+    if (!j) {
+      own.stopped();
+      break;
+    }
   }
   own.end(row.labels.size());
   if (second) second->end(row.labels.size());
