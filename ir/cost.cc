@@ -8,6 +8,7 @@
 #include "ir/base/stack_guard.h"
 #include "ir/cost_needed.h"
 #include "ir/cost_products.h"
+#include "ir/library_calls.h"
 #include "ir/tiling.h"
 
 namespace hlo {
@@ -42,20 +43,6 @@ void count_move(const Universe& u, ShapeId moved, ShapeId from, ShapeId to, Cost
   const auto bytes = static_cast<double>(u.byte_size(moved));
   c->bytes_read = is_beside_device_memory(u[from]) ? 0 : bytes;
   c->bytes_written = is_beside_device_memory(u[to]) ? 0 : bytes;
-}
-
-// Bytes of the memory that a library's call works in: the `u8[n]` or `s8[n]` in its tuple, which nobody reads. The last
-// element, of cuSOLVER's Cholesky the one before the error codes.
-double scratch_of(const Universe& u, ShapeId shape, std::string_view target) {
-  bool solver = target.starts_with("__cusolver$");
-  if (!solver && !target.starts_with("__cudnn$") && !target.starts_with("__cublas$") && !target.starts_with("__cub$"))
-    return 0;
-  const Shape& s = u[shape];
-  if (!s.is_tuple() || s.elements.size() < (solver ? 3 : 2)) return 0;
-  ShapeId last = s.elements[solver ? 1 : s.elements.size() - 1];
-  const Shape& l = u[last];
-  bool bytes = l.is_array() && l.rank() == 1 && (l.type == ElementType::U8 || l.type == ElementType::S8);
-  return bytes || (solver && l.is_array()) ? bytes_of(u, last) : 0;
 }
 
 // Pairs of output and window position that fall on an element of the input.
@@ -264,7 +251,9 @@ Cost CostAnalysis::of_call(InstId i) const {
   c.bytes_read += operand_bytes(m_, i);
   c.bytes_written = bytes_of(u, m_.shape_id(i));
   const std::string_view target = u.text(m_.attrs(i).text(Attr::custom_call_target));
-  c.bytes_written -= scratch_of(u, m_.shape_id(i), target);
+  // Nobody reads the memory that a library's call works in.
+  if (std::optional<size_t> scratch = scratch_element(m_, i))
+    c.bytes_written -= bytes_of(u, m_.shape(i).elements[*scratch]);
   const bool convolution = target.starts_with("__cudnn$conv"), products = target.starts_with("__cublas$");
   if ((convolution || (products && target != "__cublas$triangularSolve")) && m_.operand_count(i) >= 2) {
     add_library_products(&c, i, target);

@@ -560,6 +560,28 @@ const LibraryRow* library_row(const Module& m, InstId call) {
 
 bool is_library_target(std::string_view target) { return library_row(target) || lapack_call(target); }
 
+std::optional<size_t> scratch_element(const Universe& u, ShapeId shape, std::string_view target) {
+  constexpr std::string_view kLibraries[] = {"__cudnn$", "__cublas$", "__cub$", "xla.gpu.ext.cub_", "__onednn$"};
+  const Shape& s = u[shape];
+  if (!s.is_tuple()) return std::nullopt;
+  auto array = [&](size_t k) { return u[s.elements[k]].is_array(); };
+  for (size_t k = 0; k < s.elements.size(); ++k)
+    if (!array(k)) return std::nullopt;
+  if (target == "__cusolver$cholesky" || target == "cusolver$cholesky")
+    return s.elements.size() == 3 ? std::optional<size_t>(1) : std::nullopt;
+  if (s.elements.size() < 2 || std::none_of(std::begin(kLibraries), std::end(kLibraries),
+                                            [&](std::string_view prefix) { return target.starts_with(prefix); }))
+    return std::nullopt;
+  const Shape& last = u[s.elements.back()];
+  const bool bytes = last.rank() == 1 && (last.type == ElementType::U8 || last.type == ElementType::S8);
+  return bytes ? std::optional<size_t>(s.elements.size() - 1) : std::nullopt;
+}
+
+std::optional<size_t> scratch_element(const Module& m, InstId call) {
+  if (m.op(call) != Opcode::CustomCall) return std::nullopt;
+  return scratch_element(m.u(), m.shape_id(call), m.u().text(m.attrs(call).text(Attr::custom_call_target)));
+}
+
 std::string library_call_error(const Module& m, InstId call) {
   const LibraryRow* row = library_row(m, call);
   LibraryCall c(m, call);

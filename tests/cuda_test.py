@@ -178,6 +178,21 @@ with tempfile.TemporaryDirectory() as directory:
         code, text, err = run("exec", data / "gpu" / f"filters_{t}.hlo", "--backend=cuda", "--compare-with=evaluator", HLO_CUDNN=fake, HLO_FAKE_CUDA_LOG=log)
         expect(f"filters in {t}", code == 0 and text.count(": equal") == 13 and "12 by cuDNN 9.1.0" in text and "note:" not in text, text + err)
         clean(f"filters in {t}")
+    # The memory that a library works in is no value: where somebody reads it there are zeros, as in the evaluator, and nothing is filled otherwise.
+    conv = (" x = f32[2,8,8,4] parameter(0)\n w = f32[3,3,4,4] parameter(1)\n c = (f32[2,8,8,4], u8[4096]) custom-call(x, w), window={size=3x3 pad=1_1x1_1}, "
+            "dim_labels=b01f_01io->b01f, custom_call_target=\"__cudnn$convForward\"\n")
+    product = (" x = f32[16,8] parameter(0)\n w = f32[8,16] parameter(1)\n c = (f32[16,16], s8[4096]) custom-call(x, w), custom_call_target=\"__cublas$lt$matmul\", "
+               "backend_config={\"gemm_backend_config\":{\"alpha_real\":1,\"alpha_imag\":0,\"beta\":0,\"epilogue\":\"DEFAULT\",\"dot_dimension_numbers\":"
+               "{\"lhs_contracting_dimensions\":[\"1\"],\"rhs_contracting_dimensions\":[\"0\"],\"lhs_batch_dimensions\":[],\"rhs_batch_dimensions\":[]}}}\n")
+    for kind, body, shape, scratch in (("convolution", conv, "f32[2,8,8,4]", "u8"), ("product", product, "f32[16,16]", "s8")):
+        read = {"the result": " ROOT r = f32[] constant(0)\n".replace("f32[] constant(0)", f"({shape}, {scratch}[4096]) tuple(y, s)"),
+                "a reader": f" n = {scratch}[4096] negate(s)\n ROOT r = ({shape}, {scratch}[4096]) tuple(y, n)\n", "nobody": f" ROOT r = ({shape}) tuple(y)\n"}
+        for reader, end in read.items():
+            parts = f" y = {shape} get-tuple-element(c), index=0\n" + (f" s = {scratch}[4096] get-tuple-element(c), index=1\n" if reader != "nobody" else "")
+            text = "HloModule m\nENTRY e {\n" + body + parts + end + "}\n"
+            code, text, err = run("exec", "-", "--backend=cuda", "--repeat=2", "--compare-with=evaluator", stdin=text, HLO_CUDNN=fake, HLO_CUBLAS=fake, HLO_CUBLASLT=fake, HLO_FAKE_CUDA_LOG=log)
+            expect(f"scratch of a {kind} for {reader}", code == 0 and text.endswith("equal\n") and "1 by cu" in text, text + err)
+            expect(f"scratch of a {kind} for {reader}: filled", ("cuMemsetD8Async" in clean("scratch")) == (reader != "nobody"), log.read_text())
     launches = []
     for trips in (3, 7):
         code, text, err = run("exec", "-", "--backend=cuda", "--compare-with=evaluator", stdin=LOOP.replace("TRIPS", str(trips)), HLO_CUDNN=fake, HLO_FAKE_CUDA_LOG=log)
