@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "ir/backend_config.h"
 #include "ir/module.h"
 
 namespace hlo {
@@ -17,6 +18,16 @@ bool is_library_target(std::string_view target);
 // zeros there.
 std::optional<size_t> scratch_element(const Universe& u, ShapeId shape, std::string_view target);
 std::optional<size_t> scratch_element(const Module& m, InstId call);
+
+// CUB's running sums: the dimension, -1 where no row has more than one element, and whether they begin at its end. Of a
+// call that is none, or is not supported, dimension -1.
+struct CubScan {
+  int64_t dimension = -1;
+  bool reverse = false;
+};
+CubScan cub_scan(const Module& m, InstId call);
+// The ragged_dot_dimension_numbers of a cuBLASLt product of groups.
+BackendConfig grouped_gemm_config(const Module& m, InstId call);
 
 // Why a custom-call of such a target cannot be run: names what is there and what was expected. Empty where it can, and
 // for every other target.
