@@ -226,6 +226,10 @@ void CostAnalysis::add_library_products(Cost* c, InstId i, std::string_view targ
   const auto* labels = m_.attrs(i).get<DimLabels>(Attr::dim_labels);
   const Shape &l = m_.shape(m_.operand(i, 0)), &r = m_.shape(m_.operand(i, 1));
   if (!result->is_array() || !l.is_array() || !r.is_array()) return;
+  if (target == "__cublas$lt$groupedMatmul") {
+    if (std::optional<double> flops = grouped_product_flops(m_, i)) add_products(c, i, *flops);
+    return;
+  }
   if (labels) {
     // Forward: y of x, w; backward: x of y, w and w of x, y.
     const bool to_input = target.ends_with("BackwardInput"), to_filter = target.ends_with("BackwardFilter");
@@ -261,9 +265,9 @@ Cost CostAnalysis::of_call(InstId i) const {
     return c;
   }
   if (moves_nothing(target)) return {};
-  if (target == "__cub$DeviceRadixSort" || target == "xla.gpu.ext.cub_sort_pairs" ||
-      target == "xla.gpu.ext.cub_sort_keys" || target == "TopK" || target == "__gpu$TopK")
-    return c;  // by bytes alone: how many comparisons it takes is the library's own
+  if (target == "__cub$DeviceRadixSort" || target.starts_with("xla.gpu.ext.cub_") || target == "TopK" ||
+      target == "__gpu$TopK")
+    return c;  // by bytes alone: how many comparisons, or sums, it takes is the library's own
   if (target.starts_with("__cudnn$fmha")) {
     if (std::optional<double> flops = attention_flops(m_, i, target.find("Backward") != std::string_view::npos)) {
       c.add_product(*flops,
@@ -404,10 +408,10 @@ Cost CostAnalysis::of(InstId i) {
     case Opcode::Dot:
     case Opcode::RaggedDot: {
       memory();
-      double depth = 1;
-      const Shape& l = m_.shape(m_.operand(i, 0));
-      for (int64_t d : a.ints(Attr::lhs_contracting_dims)) depth *= static_cast<double>(l.dims[static_cast<size_t>(d)]);
-      add_products(&c, i, 2 * static_cast<double>(out.elements_count()) * depth);
+      add_products(
+          &c, i,
+          ragged_flops(m_.shape(m_.operand(i, 0)), out, m_.operand_count(i) > 2 ? &m_.shape(m_.operand(i, 2)) : nullptr,
+                       a.ints(Attr::lhs_contracting_dims), a.ints(Attr::lhs_ragged_dims)));
       return c;
     }
     case Opcode::Convolution: {

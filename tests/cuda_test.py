@@ -220,6 +220,20 @@ with tempfile.TemporaryDirectory() as directory:
     code, text, err = run("exec", "-", "--backend=cuda", "--json", stdin=module)
     expect("in JSON too", code == 0 and any("(fft)" in n for n in json.loads(text)["notes"]), text + err)
 
+    # So do the newest calls of libraries.
+    numbers = '"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"],"lhs_batch_dimensions":[],"rhs_batch_dimensions":[]}'
+    calls = {"silu": ("f32[16,16]", "a, b, v", "__cublas$lt$matmul", '{"gemm_backend_config":{"alpha_real":1,"beta":0,"epilogue":"BIAS_SILU",%s}}' % numbers),
+             "scaled": ("f32[16,16]", "a, b, sa, sb", "__cublas$lt$matmul$mx", '{"gemm_backend_config":{"alpha_real":1,"beta":0,%s}}' % numbers),
+             "grouped": ("f32[2,16,16]", "a, b, n", "__cublas$lt$groupedMatmul", '{"grouped_gemm_backend_config":{"ragged_dot_dimension_numbers":{%s,"lhs_ragged_dimensions":["1"],"rhs_group_dimensions":[]}}}' % numbers),
+             "scanned": ("f32[16,32]", "a", "xla.gpu.ext.cub_scan", '{"kind":"SUM","row_length":"32","vector_length":"1"}')}
+    module = ("HloModule m\nENTRY e {\n a = f32[16,32] parameter(0)\n b = f32[32,16] parameter(1)\n v = f32[16] parameter(2)\n sa = f32[16,2] parameter(3)\n"
+              " sb = f32[2,16] parameter(4)\n n = s32[2] constant({20, 12})\n" +
+              "".join(f' {k} = ({shape}, {"u8" if k == "scanned" else "s8"}[4096]) custom-call({operands}), custom_call_target="{target}", backend_config={config}\n {k}.r = {shape} get-tuple-element({k}), index=0\n'
+                      for k, (shape, operands, target, config) in calls.items()) +
+              " ROOT r = (" + ", ".join(c[0] for c in calls.values()) + ") tuple(" + ", ".join(k + ".r" for k in calls) + ")\n}\n")
+    code, text, err = run("exec", "-", "--backend=cuda", "--compare-with=evaluator", stdin=module, HLO_CUBLAS=fake, HLO_CUBLASLT=fake)
+    expect("the newest calls", code == 0 and text.endswith("equal\n") and all(f"{k} ({c[2]}) runs in the evaluator" in text for k, c in calls.items()), text + err)
+
     module = "HloModule m\nENTRY e {\n p = f32[3,4] parameter(0)\n q = f32[4,5] parameter(1)\n ROOT d = s32[3,5] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"
     code, text, err = run("exec", "-", "--backend=cuda", stdin=module)
     expect("a product of floats as integers", code == 0 and "note: no kernel for d (dot): floats summed as integers" in text, text + err)
