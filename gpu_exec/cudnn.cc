@@ -252,112 +252,133 @@ bool DnnConvolutions::keeps_numbers(ElementType type, const Descriptor& config) 
   return !has(kRoundsSums) && (type != ElementType::F32 || (!has(kTensorCores) && !has(kRoundsInputs)));
 }
 
-bool DnnConvolutions::build(const ConvolutionForm& f, Plan& plan) {
-  using Kind = ConvolutionForm::Kind;
-  std::optional<int32_t> type = cudnn_type(f.type), bias_type = cudnn_type(f.bias_type);
-  if (!type || !bias_type) return false;
-  bool wide = f.type == ElementType::F64;
-  int32_t sums = wide ? 1 : 0;
+// The operations of a plan, and the descriptors that they are made of.
+class DnnConvolutions::Graph {
+ public:
+  Graph(const Dnn& dnn, const ConvolutionForm& f, int32_t type, int32_t bias_type)
+      : dnn_(dnn), f_(f), type_(type), wide_(f.type == ElementType::F64), steps_(f.side + f.bias + f.relu) {
+    // What is held by its address stays where it is.
+    parts_.reserve(16);
+    add_convolution();
+    Dims flat(f.y.size(), 1), flat_steps(f.y.size(), 1);
+    flat[1] = f.y[1], flat_steps[0] = f.y[1];
+    if (f.side) add_pointwise(kAdd, &tensor(kIdSide, type, f.y, f.y_steps), f.side_scale);
+    if (f.bias) add_pointwise(kAdd, &tensor(kIdBias, bias_type, flat, flat_steps), 1);
+    if (f.relu) add_pointwise(kRelu, nullptr, 0);
+  }
+
+  // The graph of them; its parts go into the plan.
+  Descriptor finished(void** handle, Plan& plan) {
+    Descriptor graph(dnn_, kOperationGraph);
+    std::vector<void*> list;
+    for (const Descriptor& d : operations_) {
+      graph.good = graph.good && d.good;
+      list.push_back(d.at);
+    }
+    graph.set(kGraphHandle, kHandle, 1, handle);
+    graph.set(kGraphOperations, kDescriptor, static_cast<int64_t>(list.size()), list.data());
+    graph.done();
+    for (auto* all : {&parts_, &operations_})
+      for (Descriptor& d : *all) plan.parts.push_back(std::move(d));
+    return graph;
+  }
+
+ private:
+  const Descriptor& kept(Descriptor d) {
+    parts_.push_back(std::move(d));
+    return parts_.back();
+  }
   // Alignment in bytes: memory of the pool is aligned to 256.
-  auto tensor = [&](TensorId id, int32_t of, const Dims& dims, const Dims& steps, bool is_virtual = false) {
+  const Descriptor& tensor(TensorId id, int32_t of, const Dims& dims, const Dims& steps, bool is_virtual = false) {
     Descriptor d(dnn_, kTensor);
     d.word(kTensorType, kDataType, of).dims(kTensorDims, dims).dims(kTensorSteps, steps);
     d.number(kTensorId, id).number(kTensorAlignment, 16);
     bool yes = true;
     if (is_virtual) d.set(kTensorVirtual, kBoolean, 1, &yes);
     d.done();
-    return d;
-  };
-  std::vector<Descriptor> tensors, rest;
-  tensors.push_back(tensor(kIdX, *type, f.x, f.x_steps));
-  tensors.push_back(tensor(kIdW, *type, f.w, f.w_steps));
-  tensors.push_back(tensor(kIdY, *type, f.y, f.y_steps));
-  const Descriptor &x = tensors[0], &w = tensors[1], &y = tensors[2];
-  Descriptor convolution(dnn_, kConvolution);
-  convolution.word(kComputeType, kDataType, sums).word(kMode, kConvolutionMode, kCrossCorrelation);
-  convolution.number(kSpatialDims, static_cast<int64_t>(f.strides.size())).dims(kDilations, f.dilations);
-  convolution.dims(kStrides, f.strides).dims(kPrePaddings, f.low).dims(kPostPaddings, f.high).done();
-
-  // What stands behind the convolution, each step through a value that is never stored.
-  int steps = f.side + f.bias + f.relu, step = 0;
-  std::vector<Descriptor> between, operations;
-  between.reserve(static_cast<size_t>(steps)), operations.reserve(static_cast<size_t>(steps) + 1);
-  auto target = [&]() -> const Descriptor& {
-    if (step == steps) return y;
-    between.push_back(tensor(static_cast<TensorId>(kIdVirtual + step), sums, f.y, f.y_steps, true));
-    return between.back();
-  };
-  DescriptorType kind = f.kind == Kind::kForward ? kForwardOperation
-                        : f.kind == Kind::kInput ? kInputOperation
-                                                 : kFilterOperation;
-  int first = f.kind == Kind::kForward ? kForwardAlpha : f.kind == Kind::kInput ? kInputAlpha : kFilterAlpha;
-  Descriptor main(dnn_, kind);
-  main.factor(first, f.scale, wide).factor(first + 1, 0, wide).other(first + 2, convolution);
-  const Descriptor* last = &target();
-  main.other(first + 3, w).other(first + 4, x).other(first + 5, f.kind == Kind::kForward ? *last : y).done();
-  operations.push_back(std::move(main));
-  auto pointwise = [&](int32_t mode, const Descriptor* with, double factor) {
-    ++step;
+    return kept(std::move(d));
+  }
+  int32_t sums() const { return wide_ ? 1 : 0; }
+  // What the next step writes: y after the last, a value that is never stored before.
+  const Descriptor& target() {
+    if (step_ == steps_) return *y_;
+    return tensor(static_cast<TensorId>(kIdVirtual + step_), sums(), f_.y, f_.y_steps, true);
+  }
+  void add_convolution() {
+    using Kind = ConvolutionForm::Kind;
+    const Descriptor &x = tensor(kIdX, type_, f_.x, f_.x_steps), &w = tensor(kIdW, type_, f_.w, f_.w_steps);
+    y_ = &tensor(kIdY, type_, f_.y, f_.y_steps);
+    Descriptor how(dnn_, kConvolution);
+    how.word(kComputeType, kDataType, sums()).word(kMode, kConvolutionMode, kCrossCorrelation);
+    how.number(kSpatialDims, static_cast<int64_t>(f_.strides.size())).dims(kDilations, f_.dilations);
+    how.dims(kStrides, f_.strides).dims(kPrePaddings, f_.low).dims(kPostPaddings, f_.high).done();
+    const bool forward = f_.kind == Kind::kForward, input = f_.kind == Kind::kInput;
+    const int first = forward ? kForwardAlpha : input ? kInputAlpha : kFilterAlpha;
+    Descriptor main(dnn_, forward ? kForwardOperation : input ? kInputOperation : kFilterOperation);
+    main.factor(first, f_.scale, wide_).factor(first + 1, 0, wide_).other(first + 2, kept(std::move(how)));
+    last_ = &target();
+    main.other(first + 3, w).other(first + 4, x).other(first + 5, forward ? *last_ : *y_).done();
+    operations_.push_back(std::move(main));
+  }
+  // What stands behind the convolution: it reads what the step before wrote.
+  void add_pointwise(int32_t mode, const Descriptor* with, double factor) {
+    ++step_;
     Descriptor how(dnn_, kPointwise);
-    how.word(kPointwiseModeOf, kPointwiseMode, mode).word(kPointwisePrecision, kDataType, sums).done();
+    how.word(kPointwiseModeOf, kPointwiseMode, mode).word(kPointwisePrecision, kDataType, sums()).done();
     const Descriptor& to = target();
     Descriptor op(dnn_, kPointwiseOperation);
-    op.other(kPointwiseDescriptor, how).other(kPointwiseX, *last).other(kPointwiseY, to);
-    if (with) op.other(kPointwiseB, *with).factor(kPointwiseAlpha1, 1, wide).factor(kPointwiseAlpha2, factor, wide);
+    op.other(kPointwiseDescriptor, kept(std::move(how))).other(kPointwiseX, *last_).other(kPointwiseY, to);
+    if (with) op.other(kPointwiseB, *with).factor(kPointwiseAlpha1, 1, wide_).factor(kPointwiseAlpha2, factor, wide_);
     op.done();
-    rest.push_back(std::move(how));
-    operations.push_back(std::move(op));
-    last = &to;
-  };
-  Descriptor side = tensor(kIdSide, *type, f.y, f.y_steps);
-  Dims flat(f.y.size(), 1), flat_steps(f.y.size(), 1);
-  flat[1] = f.y[1], flat_steps[0] = f.y[1];
-  Descriptor bias = tensor(kIdBias, *bias_type, flat, flat_steps);
-  if (f.side) pointwise(kAdd, &side, f.side_scale);
-  if (f.bias) pointwise(kAdd, &bias, 1);
-  if (f.relu) pointwise(kRelu, nullptr, 0);
-
-  Descriptor graph(dnn_, kOperationGraph);
-  std::vector<void*> list;
-  for (const Descriptor& d : operations) {
-    graph.good = graph.good && d.good;
-    list.push_back(d.at);
+    operations_.push_back(std::move(op));
+    last_ = &to;
   }
-  graph.set(kGraphHandle, kHandle, 1, &handle_);
-  graph.set(kGraphOperations, kDescriptor, static_cast<int64_t>(list.size()), list.data());
-  if (!graph.done()) return false;
-  auto keep = [&](auto&... each) { (plan.parts.push_back(std::move(each)), ...); };
-  for (auto* all : {&tensors, &between, &operations, &rest})
-    for (Descriptor& d : *all) keep(d);
-  keep(convolution, side, bias);
 
+  const Dnn& dnn_;
+  const ConvolutionForm& f_;
+  const int32_t type_;
+  const bool wide_;
+  const int steps_;
+  int step_ = 0;
+  const Descriptor *y_ = nullptr, *last_ = nullptr;
+  std::vector<Descriptor> parts_, operations_;
+};
+
+bool DnnConvolutions::build(const ConvolutionForm& f, Plan& plan) {
+  std::optional<int32_t> type = cudnn_type(f.type), bias_type = cudnn_type(f.bias_type);
+  if (!type || !bias_type) return false;
+  Descriptor graph = Graph(dnn_, f, *type, *bias_type).finished(&handle_, plan);
+  if (!graph.good) return false;
   for (int32_t mode : {kHeuristicsA, kFallback}) {
-    Descriptor heuristics(dnn_, kHeuristics);
-    if (!heuristics.other(kHeuristicsGraph, graph).word(kHeuristicsModeOf, kHeuristicsMode, mode).done()) continue;
-    std::vector<Descriptor> configs;
-    std::vector<void*> places;
-    for (size_t k = 0; k < kMostEngines; ++k)
-      configs.emplace_back(dnn_, kEngineConfig), places.push_back(configs.back().at);
-    int64_t count = 0;
-    if (dnn_.get_attribute(heuristics.at, kHeuristicsResults, kDescriptor, kMostEngines, &count, places.data()) != 0)
-      continue;
-    for (size_t k = 0; k < static_cast<size_t>(std::min<int64_t>(count, kMostEngines)); ++k) {
-      if (!keeps_numbers(f.type, configs[k])) continue;
-      int64_t one = 0;
-      Descriptor ready(dnn_, kExecutionPlan);
-      if (!ready.set(kPlanHandle, kHandle, 1, &handle_).other(kPlanConfig, configs[k]).done()) continue;
-      int64_t bytes = 0;
-      if (dnn_.get_attribute(ready.at, kPlanWorkspace, kInt64, 1, &one, &bytes) != 0 || bytes > kMostWorkspace)
-        continue;
-      plan.engines.push_back(std::move(ready));
-      plan.configs.push_back(std::move(configs[k]));
-    }
-    keep(heuristics);
+    find_engines(f.type, graph, mode, plan);
     if (plan.engines.empty()) continue;
-    keep(graph);
+    plan.parts.push_back(std::move(graph));
     return true;
   }
   return false;
+}
+
+// What the library thinks best, of that which keeps numbers and needs not too much memory.
+void DnnConvolutions::find_engines(ElementType type, const Descriptor& graph, int32_t mode, Plan& plan) {
+  Descriptor heuristics(dnn_, kHeuristics);
+  if (!heuristics.other(kHeuristicsGraph, graph).word(kHeuristicsModeOf, kHeuristicsMode, mode).done()) return;
+  std::vector<Descriptor> configs;
+  std::vector<void*> places;
+  for (size_t k = 0; k < kMostEngines; ++k)
+    configs.emplace_back(dnn_, kEngineConfig), places.push_back(configs.back().at);
+  int64_t count = 0;
+  if (dnn_.get_attribute(heuristics.at, kHeuristicsResults, kDescriptor, kMostEngines, &count, places.data()) != 0)
+    return;
+  for (size_t k = 0; k < static_cast<size_t>(std::min<int64_t>(count, kMostEngines)); ++k) {
+    if (!keeps_numbers(type, configs[k])) continue;
+    int64_t one = 0, bytes = 0;
+    Descriptor ready(dnn_, kExecutionPlan);
+    if (!ready.set(kPlanHandle, kHandle, 1, &handle_).other(kPlanConfig, configs[k]).done()) continue;
+    if (dnn_.get_attribute(ready.at, kPlanWorkspace, kInt64, 1, &one, &bytes) != 0 || bytes > kMostWorkspace) continue;
+    plan.engines.push_back(std::move(ready));
+    plan.configs.push_back(std::move(configs[k]));
+  }
+  plan.parts.push_back(std::move(heuristics));
 }
 
 Result DnnConvolutions::call(const Plan& plan, size_t engine, const ConvolutionArrays& at) {

@@ -31,10 +31,12 @@ class DnnConvolutions {
  private:
   struct Plan;
   struct Descriptor;
+  class Graph;
   DnnConvolutions(const cuda::Dnn& dnn, const cuda::Driver& driver, cuda::StreamHandle* stream, std::string card);
   bool keeps_numbers(ElementType type, const Descriptor& config);
   Plan* plan(const ConvolutionForm& form);
   bool build(const ConvolutionForm& form, Plan& plan);
+  void find_engines(ElementType type, const Descriptor& graph, int32_t mode, Plan& plan);
   cuda::Result call(const Plan& plan, size_t engine, const ConvolutionArrays& at);
   size_t fastest(const Plan& plan, const ConvolutionArrays& at);
 

@@ -49,6 +49,7 @@ struct DeviceStep {
   std::vector<BufferSlice> in, out;      // leaves of the operands (a kernel's constants behind them) and of the result
   std::vector<int> reads, writes;        // the same as values of the buffer assignment
   std::vector<SliceCopy> before, after;  // around the work
+  int zeroed = -1;                       // an element of `out` that the work leaves open, and zeros fill
   size_t kernel = 0;
   Product product;
   ConvolutionForm convolution;
@@ -128,6 +129,7 @@ class DeviceProgram {
   void add(InstId i, DeviceSequence& s);
   void choose(DeviceStep& step);
   void keep_apart(DeviceStep& step);
+  bool reads_element(InstId call, size_t element) const;
   bool reads_before_it_writes(InstId i, size_t operand) const;
   BufferSlice scratch(int64_t bytes);
   void find_segments(DeviceSequence& s);

@@ -341,6 +341,10 @@ class Runtime {
       default:
         HLO_CHECK(false, "{} is no work", m_.inst_name(s.inst));
     }
+    if (s.zeroed >= 0) {
+      const ShapeId scratch = m_.shape(s.inst).elements[static_cast<size_t>(s.zeroed)];
+      device_.fill(memory_.at(s.out[static_cast<size_t>(s.zeroed)]), 0, 1, device_bytes(u_[scratch]));
+    }
     move(s.after);
   }
 

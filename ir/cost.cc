@@ -8,6 +8,7 @@
 #include "ir/base/stack_guard.h"
 #include "ir/cost_needed.h"
 #include "ir/cost_products.h"
+#include "ir/library_calls.h"
 #include "ir/tiling.h"
 
 namespace hlo {
@@ -42,20 +43,6 @@ void count_move(const Universe& u, ShapeId moved, ShapeId from, ShapeId to, Cost
   const auto bytes = static_cast<double>(u.byte_size(moved));
   c->bytes_read = is_beside_device_memory(u[from]) ? 0 : bytes;
   c->bytes_written = is_beside_device_memory(u[to]) ? 0 : bytes;
-}
-
-// Bytes of the memory that a library's call works in: the `u8[n]` or `s8[n]` in its tuple, which nobody reads. The last
-// element, of cuSOLVER's Cholesky the one before the error codes.
-double scratch_of(const Universe& u, ShapeId shape, std::string_view target) {
-  bool solver = target.starts_with("__cusolver$");
-  if (!solver && !target.starts_with("__cudnn$") && !target.starts_with("__cublas$") && !target.starts_with("__cub$"))
-    return 0;
-  const Shape& s = u[shape];
-  if (!s.is_tuple() || s.elements.size() < (solver ? 3 : 2)) return 0;
-  ShapeId last = s.elements[solver ? 1 : s.elements.size() - 1];
-  const Shape& l = u[last];
-  bool bytes = l.is_array() && l.rank() == 1 && (l.type == ElementType::U8 || l.type == ElementType::S8);
-  return bytes || (solver && l.is_array()) ? bytes_of(u, last) : 0;
 }
 
 // Pairs of output and window position that fall on an element of the input.
@@ -239,6 +226,10 @@ void CostAnalysis::add_library_products(Cost* c, InstId i, std::string_view targ
   const auto* labels = m_.attrs(i).get<DimLabels>(Attr::dim_labels);
   const Shape &l = m_.shape(m_.operand(i, 0)), &r = m_.shape(m_.operand(i, 1));
   if (!result->is_array() || !l.is_array() || !r.is_array()) return;
+  if (target == "__cublas$lt$groupedMatmul") {
+    if (std::optional<double> flops = grouped_product_flops(m_, i)) add_products(c, i, *flops);
+    return;
+  }
   if (labels) {
     // Forward: y of x, w; backward: x of y, w and w of x, y.
     const bool to_input = target.ends_with("BackwardInput"), to_filter = target.ends_with("BackwardFilter");
@@ -264,7 +255,9 @@ Cost CostAnalysis::of_call(InstId i) const {
   c.bytes_read += operand_bytes(m_, i);
   c.bytes_written = bytes_of(u, m_.shape_id(i));
   const std::string_view target = u.text(m_.attrs(i).text(Attr::custom_call_target));
-  c.bytes_written -= scratch_of(u, m_.shape_id(i), target);
+  // Nobody reads the memory that a library's call works in.
+  if (std::optional<size_t> scratch = scratch_element(m_, i))
+    c.bytes_written -= bytes_of(u, m_.shape(i).elements[*scratch]);
   const bool convolution = target.starts_with("__cudnn$conv"), products = target.starts_with("__cublas$");
   if ((convolution || (products && target != "__cublas$triangularSolve")) && m_.operand_count(i) >= 2) {
     add_library_products(&c, i, target);
@@ -272,9 +265,9 @@ Cost CostAnalysis::of_call(InstId i) const {
     return c;
   }
   if (moves_nothing(target)) return {};
-  if (target == "__cub$DeviceRadixSort" || target == "xla.gpu.ext.cub_sort_pairs" ||
-      target == "xla.gpu.ext.cub_sort_keys" || target == "TopK" || target == "__gpu$TopK")
-    return c;  // by bytes alone: how many comparisons it takes is the library's own
+  if (target == "__cub$DeviceRadixSort" || target.starts_with("xla.gpu.ext.cub_") || target == "TopK" ||
+      target == "__gpu$TopK")
+    return c;  // by bytes alone: how many comparisons, or sums, it takes is the library's own
   if (target.starts_with("__cudnn$fmha")) {
     if (std::optional<double> flops = attention_flops(m_, i, target.find("Backward") != std::string_view::npos)) {
       c.add_product(*flops,
@@ -415,10 +408,10 @@ Cost CostAnalysis::of(InstId i) {
     case Opcode::Dot:
     case Opcode::RaggedDot: {
       memory();
-      double depth = 1;
-      const Shape& l = m_.shape(m_.operand(i, 0));
-      for (int64_t d : a.ints(Attr::lhs_contracting_dims)) depth *= static_cast<double>(l.dims[static_cast<size_t>(d)]);
-      add_products(&c, i, 2 * static_cast<double>(out.elements_count()) * depth);
+      add_products(
+          &c, i,
+          ragged_flops(m_.shape(m_.operand(i, 0)), out, m_.operand_count(i) > 2 ? &m_.shape(m_.operand(i, 2)) : nullptr,
+                       a.ints(Attr::lhs_contracting_dims), a.ints(Attr::lhs_ragged_dims)));
       return c;
     }
     case Opcode::Convolution: {

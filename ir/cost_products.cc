@@ -4,6 +4,7 @@
 
 #include "ir/backend_config.h"
 #include "ir/cost.h"
+#include "ir/library_calls.h"
 
 namespace hlo {
 
@@ -11,7 +12,8 @@ std::optional<double> attention_flops(const Module& m, InstId i, bool backward) 
   const BackendConfig config =
       backend_config(m.u().text(m.attrs(i).text(Attr::backend_config)), "cudnn_fmha_backend_config");
   if (!config.is_object() || !config.contains("intermediate_tensor_shape") ||
-      !config["intermediate_tensor_shape"].is_object() || number(config, "sliding_window_length", 0) != 0)
+      !config["intermediate_tensor_shape"].is_object() || number(config, "sliding_window_length", 0) != 0 ||
+      number(config, "max_seg_per_batch", 1) > 1)
     return std::nullopt;
   const std::string mask = word(config, "mask_type", "NO_MASK");
   const Dims scores = list(config["intermediate_tensor_shape"], "dimensions");
@@ -30,6 +32,28 @@ std::optional<double> attention_flops(const Module& m, InstId i, bool backward) 
   const double depth = static_cast<double>(q.elements_count()) / (heads * from),
                result = backward ? depth : static_cast<double>(out->elements_count()) / (heads * from);
   return 2 * heads * pairs * (backward ? 5 * depth : depth + result);
+}
+
+double ragged_flops(const Shape& l, const Shape& out, const Shape* sizes, const Dims& contracted, const Dims& ragged) {
+  double depth = 1;
+  for (int64_t d : contracted)
+    if (d >= 0 && d < l.rank()) depth *= static_cast<double>(l.dims[static_cast<size_t>(d)]);
+  // The result has a dimension of groups, and each of them sums a slice.
+  if (ragged.size() == 1 && contains(contracted, ragged[0]) && sizes && sizes->is_array() && sizes->rank() > 0)
+    depth /= static_cast<double>(std::max<int64_t>(sizes->dims.back(), 1));
+  return 2 * static_cast<double>(out.elements_count()) * depth;
+}
+
+std::optional<double> grouped_product_flops(const Module& m, InstId call) {
+  const BackendConfig config = grouped_gemm_config(m, call);
+  auto numbers = config.find("dot_dimension_numbers");
+  const Shape& whole = m.shape(call);
+  const Shape& out = whole.is_tuple() && !whole.elements.empty() ? m.u()[whole.elements[0]] : whole;
+  if (numbers == config.end() || !numbers->is_object() || !out.is_array() || m.operand_count(call) < 3 ||
+      !m.shape(m.operand(call, 0)).is_array())
+    return std::nullopt;
+  return ragged_flops(m.shape(m.operand(call, 0)), out, &m.shape(m.operand(call, 2)),
+                      list(*numbers, "lhs_contracting_dimensions"), list(config, "lhs_ragged_dimensions"));
 }
 
 ProductForm product_form(ElementType l, ElementType r, std::string_view precision, std::string_view algorithm) {

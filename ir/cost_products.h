@@ -11,4 +11,10 @@ namespace hlo {
 // shapes do not tell.
 std::optional<double> attention_flops(const Module& m, InstId i, bool backward);
 
+// Of a dot, or of one of groups of rows, or of slices of its sum, each of one group: l's elements that are summed for
+// each of the result's. `sizes`: of the groups; null: there are none.
+double ragged_flops(const Shape& l, const Shape& out, const Shape* sizes, const Dims& contracted, const Dims& ragged);
+// Of cuBLASLt's call of one; nothing where its configuration does not tell.
+std::optional<double> grouped_product_flops(const Module& m, InstId call);
+
 }  // namespace hlo

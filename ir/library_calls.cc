@@ -8,123 +8,11 @@
 #include "ir/backend_config.h"
 #include "ir/base/checked.h"
 #include "ir/lapack.h"
+#include "ir/library_rules.h"
 
 namespace hlo {
+namespace library_rules {
 namespace {
-
-enum class Kind { kFloat, kFloatOrComplex, kReal, kInteger, kAny };
-
-bool is_of(Kind kind, ElementType t) {
-  switch (kind) {
-    case Kind::kFloat:
-      return is_float(t);
-    case Kind::kFloatOrComplex:
-      return is_float(t) || is_complex(t);
-    case Kind::kReal:
-      return is_float(t) || is_integral(t);
-    case Kind::kInteger:
-      return is_integral(t);
-    case Kind::kAny:
-      return true;
-  }
-  return false;
-}
-const char* kind_text(Kind kind) {
-  switch (kind) {
-    case Kind::kFloat:
-      return "floats";
-    case Kind::kFloatOrComplex:
-      return "floats or complex numbers";
-    case Kind::kReal:
-      return "real numbers";
-    case Kind::kInteger:
-      return "integers";
-    case Kind::kAny:
-      return "numbers";
-  }
-  return "";
-}
-
-// One call, and the first thing that is wrong with it. Rules are chains of `&&`: what a later part reads, an earlier
-// one has made sure of.
-class LibraryCall {
- public:
-  LibraryCall(const Module& m, InstId call) : m_(m), call_(call) {}
-
-  std::string why;
-
-  template <class... A>
-  bool expect(bool holds, fmt::format_string<A...> text, A&&... args) {
-    if (!holds && why.empty()) why = fmt::format(text, std::forward<A>(args)...);
-    return holds;
-  }
-  const AttrSet& attrs() const { return m_.attrs(call_); }
-  std::string_view config_text() const { return m_.u().text(attrs().text(Attr::backend_config)); }
-  size_t operand_count() const { return m_.operand_count(call_); }
-  bool tuple() const { return m_.shape(call_).is_tuple(); }
-  size_t result_count() const { return tuple() ? m_.shape(call_).elements.size() : 1; }
-  ShapeId in_id(size_t k) const { return m_.shape_id(m_.operand(call_, k)); }
-  ShapeId out_id(size_t k) const { return tuple() ? m_.shape(call_).elements[k] : m_.shape_id(call_); }
-  const Shape& in(size_t k) const { return m_.u()[in_id(k)]; }
-  const Shape& out(size_t k) const { return m_.u()[out_id(k)]; }
-  const std::string& text(ShapeId s) const { return m_.u().shape_text_plain(s); }
-
-  bool operands(size_t least, size_t most) {
-    size_t n = operand_count();
-    if (!expect(n >= least && n <= most, "it has {} operand(s), expected {}", n,
-                least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most)))
-      return false;
-    for (size_t k = 0; k < n; ++k)
-      if (!expect(in(k).is_array(), "operand {} is {}, expected an array", k, text(in_id(k)))) return false;
-    return true;
-  }
-  // `least` to `most` results: as a tuple, or where one is enough, as an array.
-  bool results(size_t least, size_t most, bool as_tuple = false) {
-    size_t n = result_count();
-    if (!expect(n >= least && n <= most && (tuple() || !as_tuple), "its result is {}, expected {}{}{}",
-                text(m_.shape_id(call_)), as_tuple || least > 1 ? "a tuple of " : "", least,
-                most > least ? " or more results" : " result(s)"))
-      return false;
-    for (size_t k = 0; k < n; ++k)
-      if (!expect(out(k).is_array(), "result {} is {}, expected an array", k, text(out_id(k)))) return false;
-    return true;
-  }
-  bool operand(size_t k, Kind kind, int least_rank = 0) {
-    return expect(is_of(kind, in(k).type) && in(k).rank() >= least_rank, "operand {} is {}, expected {} of rank {}{}",
-                  k, text(in_id(k)), kind_text(kind), least_rank, " or more");
-  }
-  bool result(size_t k, Kind kind) {
-    return expect(is_of(kind, out(k).type), "result {} is {}, expected {}", k, text(out_id(k)), kind_text(kind));
-  }
-  bool result_is(size_t k, ElementType type, const Dims& dims) {
-    return expect(out(k).type == type && out(k).dims == dims, "result {} is {}, expected {}[{}]", k, text(out_id(k)),
-                  type_name(type), fmt::join(dims, ","));
-  }
-  bool result_dims(size_t k, const Dims& dims) {
-    return expect(out(k).dims == dims, "result {} is {}, expected dimensions [{}]", k, text(out_id(k)),
-                  fmt::join(dims, ","));
-  }
-  bool operand_dims(size_t k, const Dims& dims) {
-    return expect(in(k).dims == dims, "operand {} is {}, expected dimensions [{}]", k, text(in_id(k)),
-                  fmt::join(dims, ","));
-  }
-  bool operand_size(size_t k, int64_t elements) {
-    return expect(in(k).elements_count() == elements, "operand {} is {}, expected {} element(s)", k, text(in_id(k)),
-                  elements);
-  }
-  bool result_size(size_t k, int64_t elements) {
-    return expect(out(k).elements_count() == elements, "result {} is {}, expected {} element(s)", k, text(out_id(k)),
-                  elements);
-  }
-  bool square_operand(size_t k) {
-    return expect(in(k).rank() >= 2 && in(k).dims.back() == in(k).dims[in(k).dims.size() - 2],
-                  "operand {} is {}, expected square matrices", k, text(in_id(k)));
-  }
-
- private:
-  const Module& m_;
-  InstId call_;
-};
 
 Dims without_last(const Dims& dims, size_t count) {
   return Dims(dims.begin(), dims.end() - static_cast<ptrdiff_t>(count));
@@ -262,10 +150,10 @@ bool is_layer_norm_of_cudnn(LibraryCall& c) {
              : c.result_size(1, rows) && c.result_size(2, rows);
 }
 
-// The dimensions of the product of two arrays by a configuration's numbers, batch dimensions in front. `shared`: one
-// side may be a single matrix for the whole batch of the other.
+}  // namespace
+
 std::optional<Dims> product_dims(LibraryCall& c, ShapeId left, ShapeId right, const Dims& l, const Dims& r,
-                                 const BackendConfig& numbers, bool shared = false) {
+                                 const BackendConfig& numbers, ProductSides sides) {
   Dims lb = list(numbers, "lhs_batch_dimensions"), rb = list(numbers, "rhs_batch_dimensions"),
        lc = list(numbers, "lhs_contracting_dimensions"), rc = list(numbers, "rhs_contracting_dimensions");
   auto fit = [](const Dims& dims, const Dims& batch, const Dims& contracted) {
@@ -277,10 +165,13 @@ std::optional<Dims> product_dims(LibraryCall& c, ShapeId left, ShapeId right, co
       }
     return true;
   };
-  shared = shared && (lb.empty() || rb.empty());
+  auto fits_batch = [&](int64_t one, int64_t other) {
+    return one == other || (sides.grouped && other > 0 && one % other == 0);
+  };
+  const bool shared = sides.shared && (lb.empty() || rb.empty());
   bool good = (lb.size() == rb.size() || shared) && lc.size() == rc.size() && fit(l, lb, lc) && fit(r, rb, rc);
   for (size_t k = 0; good && !shared && k < lb.size(); ++k)
-    good = l[static_cast<size_t>(lb[k])] == r[static_cast<size_t>(rb[k])];
+    good = fits_batch(l[static_cast<size_t>(lb[k])], r[static_cast<size_t>(rb[k])]);
   for (size_t k = 0; good && k < lc.size(); ++k) good = l[static_cast<size_t>(lc[k])] == r[static_cast<size_t>(rc[k])];
   if (!c.expect(
           good, "its dimension numbers (batch {{{}}} and {{{}}}, contracting {{{}}} and {{{}}}) do not fit {} and {}",
@@ -297,6 +188,8 @@ std::optional<Dims> product_dims(LibraryCall& c, ShapeId left, ShapeId right, co
   return out;
 }
 
+namespace {
+
 // alpha · A · B [+ beta · C], the epilogue's bias, and the factors of eight bits behind them.
 bool is_product(LibraryCall& c, bool lt, bool eight_bits) {
   if (!(c.operands(2, 8) && c.results(1, 4))) return false;
@@ -312,11 +205,13 @@ bool is_product(LibraryCall& c, bool lt, bool eight_bits) {
                  "result 0 is {}, which no product of {} and {} is", c.text(c.out_id(0)), c.text(c.in_id(0)),
                  c.text(c.in_id(1)))))
     return false;
-  std::optional<Dims> dims = product_dims(c, c.in_id(0), c.in_id(1), c.in(0).dims, c.in(1).dims, *numbers, lt);
+  std::optional<Dims> dims =
+      product_dims(c, c.in_id(0), c.in_id(1), c.in(0).dims, c.in(1).dims, *numbers, {.shared = lt});
   if (!dims || !c.result_dims(0, *dims)) return false;
   std::string epilogue = word(config, "epilogue", "DEFAULT");
-  constexpr std::string_view kKnown[] = {"DEFAULT", "RELU",      "GELU",      "GELU_AUX",
-                                         "BIAS",    "BIAS_RELU", "BIAS_GELU", "BIAS_GELU_AUX"};
+  constexpr std::string_view kKnown[] = {"DEFAULT",   "RELU",          "GELU",          "GELU_AUX",
+                                         "SILU",      "SILU_AUX",      "BIAS",          "BIAS_RELU",
+                                         "BIAS_GELU", "BIAS_GELU_AUX", "BIAS_SILU_AUX", "BIAS_SILU"};
   if (!c.expect(std::find(std::begin(kKnown), std::end(kKnown), epilogue) != std::end(kKnown) &&
                     (lt || epilogue == "DEFAULT"),
                 "epilogue {} is not supported", epilogue))
@@ -355,82 +250,6 @@ bool is_product(LibraryCall& c, bool lt, bool eight_bits) {
   const size_t largest = before ? 2 : 1;
   return !flag(config, "damax_output") ||
          (c.results(largest + 1, 4, true) && c.result(largest, Kind::kFloat) && c.result_size(largest, 1));
-}
-
-// softmax(q · k) · v by the numbers of two products.
-bool is_attention(LibraryCall& c, bool biased) {
-  BackendConfig config = backend_config(c.config_text(), "cudnn_fmha_backend_config");
-  std::string mask = word(config, "mask_type", "NO_MASK");
-  auto one = config.find("bmm1_dot_dimension_numbers"), two = config.find("bmm2_dot_dimension_numbers"),
-       shape = config.find("intermediate_tensor_shape");
-  if (!(c.operands(biased ? 4 : 3, biased ? 4 : 3) && c.results(1, 3, true) && c.result(0, Kind::kFloat) &&
-        c.expect(mask == "NO_MASK" || mask == "CAUSAL", "mask {} is not supported", mask) &&
-        c.expect(number(config, "dropout_rate", 0) == 0, "dropout is not supported") &&
-        c.expect(number(config, "sliding_window_length", 0) == 0, "a sliding window is not supported") &&
-        c.expect(one != config.end() && two != config.end() && one->is_object() && two->is_object(),
-                 "its configuration has no dimension numbers of its products")))
-    return false;
-  for (size_t k = 0; k < c.operand_count(); ++k)
-    if (!c.operand(k, Kind::kFloat, k < 3 ? 0 : 4)) return false;
-  std::optional<Dims> scores = product_dims(c, c.in_id(0), c.in_id(1), c.in(0).dims, c.in(1).dims, *one);
-  if (!scores) return false;
-  Dims named = shape != config.end() && shape->is_object() ? list(*shape, "dimensions") : Dims{};
-  if (!c.expect(scores->size() == 4 && named == *scores,
-                "its scores are [{}] by intermediate_tensor_shape, expected the four dimensions [{}]",
-                fmt::join(named, ","), fmt::join(*scores, ",")))
-    return false;
-  std::optional<Dims> out = product_dims(c, c.in_id(0), c.in_id(2), *scores, c.in(2).dims, *two);
-  if (!out || !c.result_dims(0, *out)) return false;
-  if (biased) {
-    bool fits = c.in(3).rank() == 4;
-    for (size_t d = 0; fits && d < 4; ++d) fits = c.in(3).dims[d] == 1 || c.in(3).dims[d] == (*scores)[d];
-    if (!c.expect(fits, "operand 3 is {}, expected a bias of scores [{}]", c.text(c.in_id(3)), fmt::join(*scores, ",")))
-      return false;
-  }
-  int64_t rows = (*scores)[0] * (*scores)[1] * (*scores)[2];
-  return c.result_count() < 3 || (c.result(1, Kind::kFloat) && c.result_size(1, rows));
-}
-
-// Its gradients: (q, k, v, log of the sums, dout[, bias], out) to (dq, dk, dv[, dbias], workspace), by the numbers of
-// four products (jax/_src/cudnn/fused_attention_stablehlo.py).
-bool is_attention_backward(LibraryCall& c, bool biased) {
-  BackendConfig config = backend_config(c.config_text(), "cudnn_fmha_backend_config");
-  const std::string mask = word(config, "mask_type", "NO_MASK");
-  const size_t operands = biased ? 7 : 6;
-  if (!(c.expect(mask == "NO_MASK" || mask == "CAUSAL", "mask {} is not supported", mask) &&
-        c.expect(number(config, "dropout_rate", 0) == 0, "dropout is not supported") &&
-        c.expect(number(config, "sliding_window_length", 0) == 0, "a sliding window is not supported") &&
-        c.expect(number(config, "max_seg_per_batch", 1) <= 1, "several sequences in a row are not supported") &&
-        c.operands(operands, operands) && c.results(4, biased ? 5 : 4, true)))
-    return false;
-  for (size_t k = 0; k < operands; ++k)
-    if (!c.operand(k, Kind::kFloat, k == 3 ? 0 : 4)) return false;
-  constexpr const char* kProducts[] = {"bmm2_grad_gemm2_dot_dimension_numbers", "bmm2_grad_gemm1_dot_dimension_numbers",
-                                       "bmm1_grad_gemm1_dot_dimension_numbers",
-                                       "bmm1_grad_gemm2_dot_dimension_numbers"};
-  for (const char* name : kProducts)
-    if (!c.expect(config.contains(name) && config[name].is_object(), "its configuration has no {}", name)) return false;
-  if (!(c.operand_dims(6 - (biased ? 0 : 1), c.in(4).dims) && c.expect(c.in(0).rank() == 4, "q is no four dimensions")))
-    return false;
-  // Scores of q and k as of dout and v.
-  std::optional<Dims> scores =
-                          product_dims(c, c.in_id(0), c.in_id(1), c.in(0).dims, c.in(1).dims, config[kProducts[0]]),
-                      also = product_dims(c, c.in_id(4), c.in_id(2), c.in(4).dims, c.in(2).dims, config[kProducts[0]]);
-  if (!scores || !also ||
-      !c.expect(scores->size() == 4 && *scores == *also, "its scores are [{}] of q and k, [{}] of the gradient and v",
-                fmt::join(*scores, ","), fmt::join(*also, ",")))
-    return false;
-  if (!c.operand_size(3, (*scores)[0] * (*scores)[1] * (*scores)[2])) return false;
-  for (size_t d = 0; biased && d < 4; ++d)
-    if (!c.expect(c.in(5).dims[d] == 1 || c.in(5).dims[d] == (*scores)[d], "operand 5 is {}, expected a bias of [{}]",
-                  c.text(c.in_id(5)), fmt::join(*scores, ",")))
-      return false;
-  for (auto [result, with, product] : {std::tuple<size_t, size_t, size_t>(0, 1, 3), {1, 0, 2}, {2, 4, 1}}) {
-    std::optional<Dims> made =
-        product_dims(c, c.in_id(with), c.in_id(with), *scores, c.in(with).dims, config[kProducts[product]]);
-    if (!made || !c.result(result, Kind::kFloat) || !c.result_dims(result, *made)) return false;
-  }
-  return c.result_count() < 5 || (c.result(3, Kind::kFloat) && c.result_dims(3, c.in(5).dims));
 }
 
 // Keys, or keys and what goes with them, in order along the last dimension, each row by itself, and a workspace
@@ -514,10 +333,10 @@ constexpr LibraryRow kLibraryRows[] = {
     {"__cudnn$convBackwardFilter", [](LibraryCall& c) { return is_convolution(c, "BackwardFilter"); }},
     {"__cudnn$convBiasActivationForward", [](LibraryCall& c) { return is_convolution(c, "BiasActivationForward"); }},
     {"__cudnn$norm", is_layer_norm_of_cudnn},
-    {"__cudnn$fmhaSoftmax", [](LibraryCall& c) { return is_attention(c, false); }},
-    {"__cudnn$fmhaScaleBiasSoftmax", [](LibraryCall& c) { return is_attention(c, true); }},
-    {"__cudnn$fmhaSoftmaxBackward", [](LibraryCall& c) { return is_attention_backward(c, false); }},
-    {"__cudnn$fmhaScaleBiasSoftmaxBackward", [](LibraryCall& c) { return is_attention_backward(c, true); }},
+    {"__cudnn$fmhaSoftmax", is_attention},
+    {"__cudnn$fmhaScaleBiasSoftmax", is_attention},
+    {"__cudnn$fmhaSoftmaxBackward", is_attention},
+    {"__cudnn$fmhaScaleBiasSoftmaxBackward", is_attention},
     {"__cub$DeviceRadixSort", is_radix_sort},
     {"__cub$DeviceRadixSortUnassignedScratchSize", is_radix_sort},
     {"xla.gpu.ext.cub_sort_keys", is_radix_sort},
@@ -525,6 +344,10 @@ constexpr LibraryRow kLibraryRows[] = {
     {"__cublas$gemm", [](LibraryCall& c) { return is_product(c, false, false); }},
     {"__cublas$lt$matmul", [](LibraryCall& c) { return is_product(c, true, false); }},
     {"__cublas$lt$matmul$f8", [](LibraryCall& c) { return is_product(c, true, true); }},
+    {"__cublas$lt$matmul$mx", is_scaled_product},
+    {"__cublas$lt$groupedMatmul", is_grouped_product},
+    {"xla.gpu.ext.cub_scan", is_scan},
+    {"xla.gpu.ext.cub_scan_unassigned_scratch_size", is_scan},
     {"TopK", is_top_k, is_top_k},
     {"__gpu$TopK", is_top_k},
     {"__cusolver$cholesky", is_cholesky},
@@ -557,8 +380,33 @@ const LibraryRow* library_row(const Module& m, InstId call) {
 }
 
 }  // namespace
+}  // namespace library_rules
+
+using library_rules::library_row, library_rules::LibraryCall, library_rules::LibraryRow;
 
 bool is_library_target(std::string_view target) { return library_row(target) || lapack_call(target); }
+
+std::optional<size_t> scratch_element(const Universe& u, ShapeId shape, std::string_view target) {
+  constexpr std::string_view kLibraries[] = {"__cudnn$", "__cublas$", "__cub$", "xla.gpu.ext.cub_", "__onednn$"};
+  const Shape& s = u[shape];
+  if (!s.is_tuple()) return std::nullopt;
+  auto array = [&](size_t k) { return u[s.elements[k]].is_array(); };
+  for (size_t k = 0; k < s.elements.size(); ++k)
+    if (!array(k)) return std::nullopt;
+  if (target == "__cusolver$cholesky" || target == "cusolver$cholesky")
+    return s.elements.size() == 3 ? std::optional<size_t>(1) : std::nullopt;
+  if (s.elements.size() < 2 || std::none_of(std::begin(kLibraries), std::end(kLibraries),
+                                            [&](std::string_view prefix) { return target.starts_with(prefix); }))
+    return std::nullopt;
+  const Shape& last = u[s.elements.back()];
+  const bool bytes = last.rank() == 1 && (last.type == ElementType::U8 || last.type == ElementType::S8);
+  return bytes ? std::optional<size_t>(s.elements.size() - 1) : std::nullopt;
+}
+
+std::optional<size_t> scratch_element(const Module& m, InstId call) {
+  if (m.op(call) != Opcode::CustomCall) return std::nullopt;
+  return scratch_element(m.u(), m.shape_id(call), m.u().text(m.attrs(call).text(Attr::custom_call_target)));
+}
 
 std::string library_call_error(const Module& m, InstId call) {
   const LibraryRow* row = library_row(m, call);

@@ -216,6 +216,10 @@ def scratch(tmp):
              " ROOT r = s8[8,8] get-tuple-element(c), index=0", 3 * 64),
             ("sort", " k = u8[256] parameter(0)\n v = u8[256] parameter(1)\n c = (u8[256], u8[256], u8[7168]) custom-call(k, v), custom_call_target=\"__cub$DeviceRadixSort\"\n"
              " ROOT r = u8[256] get-tuple-element(c), index=1", 4 * 256),
+            ("today's sort", " k = u8[256] parameter(0)\n v = u8[256] parameter(1)\n c = (u8[256], u8[256], u8[7168]) custom-call(k, v), custom_call_target=\"xla.gpu.ext.cub_sort_pairs\"\n"
+             " ROOT r = u8[256] get-tuple-element(c), index=1", 4 * 256),
+            ("cuSOLVER", " a = f32[8,8] parameter(0)\n c = (f32[8,8], f32[4096], s32[]) custom-call(a), custom_call_target=\"__cusolver$cholesky\"\n"
+             " ROOT r = f32[8,8] get-tuple-element(c), index=0", 2 * 256 + 4),
             ("somebody's own", " k = f32[256] parameter(0)\n c = (f32[256], u8[512]) custom-call(k), custom_call_target=\"mine\"\n"
              " ROOT r = f32[256] get-tuple-element(c), index=0", 2 * 1024 + 512)):
         f.write_text(entry(body))

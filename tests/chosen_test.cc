@@ -390,6 +390,34 @@ TEST(ChosenElements, Attention) {
   }
 }
 
+// Heads of q that share those of k and v; rows and columns by lengths, windows and sequences.
+TEST(ChosenElements, AttentionMasks) {
+  const std::string numbers =
+      R"("intermediate_tensor_shape":{"dimensions":["2","4","5","6"]},"bmm1_dot_dimension_numbers":{"lhs_contracting_dimensions":["3"],"rhs_contracting_dimensions":["3"],"lhs_batch_dimensions":["0","2"],"rhs_batch_dimensions":["0","2"]},"bmm2_dot_dimension_numbers":{"lhs_contracting_dimensions":["3"],"rhs_contracting_dimensions":["1"],"lhs_batch_dimensions":["0","1"],"rhs_batch_dimensions":["0","2"]})";
+  const std::string qkv =
+      "q = f32[2,5,4,4] parameter(0)\nk = f32[2,6,2,4] parameter(1)\nv = f32[2,6,2,4] parameter(2)\n";
+  const std::string
+      lengths = "ql = s32[2] constant({3,5})\nkl = s32[2] constant({4,2})\n",
+      packed =
+          "ql = s32[2,2] constant({{2,3},{4,0}})\nkl = s32[2,2] constant({{3,2},{6,0}})\n"
+          "qo = s32[2,3] constant({{0,32,80},{160,160,160}})\nko = s32[2,3] constant({{0,24,48},{96,96,96}})\n";
+  struct MaskedCase {
+    const char* mask;
+    std::string constants;
+    const char *operands, *sums;
+  };
+  for (const MaskedCase& c :
+       {MaskedCase{R"("mask_type":"NO_MASK")", "", "", "f32[2,4,5]"},
+        {R"("mask_type":"CAUSAL","sliding_window_length":2)", "", "", "f32[2,4,5]"},
+        {R"("mask_type":"PADDING_CAUSAL")", lengths, ", ql, kl", "f32[2,4,5]"},
+        {R"("mask_type":"PADDING","max_seg_per_batch":2)", packed, ", ql, kl, qo, ko", "f32[4,4,5]"}})
+    check_body(qkv + c.constants + "ROOT r = (f32[2,4,5,4], " + c.sums + ", u8[0]) custom-call(q, k, v" + c.operands +
+                   "), custom_call_target=\"__cudnn$fmhaSoftmax\", backend_config={\"cudnn_fmha_backend_config\":"
+                   "{\"fmha_scale\":0.5," +
+                   c.mask + "," + numbers + "}}",
+               1e-6);
+}
+
 // Instructions of a module's entry by name, and expressions of them.
 struct Made {
   std::unique_ptr<Module> m;

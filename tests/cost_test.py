@@ -138,6 +138,17 @@ def library_calls(tmp):
             ("__cudnn$fmhaSoftmax", [square, square, square], f"({square}, u8[0])", None)):
         told = flops(target, operands, result)
         expect(f"{target}: {right}", told is right if right is None else told is not None and abs(told - right) <= 1e-6 * right, told)
+    # Groups of rows, slices of a sum: each element of the left side meets one matrix.
+    numbers = '"dot_dimension_numbers":{"lhs_contracting_dimensions":["%d"],"rhs_contracting_dimensions":["%d"],"lhs_batch_dimensions":[],"rhs_batch_dimensions":[]}'
+    for left, right, result, contracted, groups in (("f32[512,64]", "f32[8,64,32]", "f32[512,32]", (1, 1), '"lhs_ragged_dimensions":["0"],"rhs_group_dimensions":["0"]'),
+                                                    ("f32[64,512]", "f32[512,32]", "f32[8,64,32]", (1, 0), '"lhs_ragged_dimensions":["1"],"rhs_group_dimensions":[]')):
+        parameters = f" a = {left} parameter(0)\n b = {right} parameter(1)\n n = s32[8] parameter(2)\n"
+        dims = "lhs_contracting_dims={%d}, rhs_contracting_dims={%d}, " % contracted + ("lhs_ragged_dims={0}, rhs_group_dims={0}" if contracted[1] else "lhs_ragged_dims={1}")
+        config = '{"grouped_gemm_backend_config":{"ragged_dot_dimension_numbers":{' + numbers % contracted + "," + groups + "}}}"
+        for body in (f" ROOT d = {result} ragged-dot(a, b, n), {dims}",
+                     f' ROOT c = ({result}, s8[64]) custom-call(a, b, n), custom_call_target="__cublas$lt$groupedMatmul", backend_config={config}'):
+            told = answer("cost", module(tmp, parameters + body, header="HloModule m"), "--gpu=H200")["flops"]
+            expect(body[:40], told == 2 * 512 * 64 * 32, told)
     lines = f" p = {square} parameter(0)\n"
     for body, right in ((f" ROOT c = {square} cholesky(p), lower=true", n**3 / 3),
                         (f" ROOT c = {square} triangular-solve(p, p), left_side=true, lower=true, transpose_a=NO_TRANSPOSE", n**3)):

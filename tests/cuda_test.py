@@ -178,6 +178,21 @@ with tempfile.TemporaryDirectory() as directory:
         code, text, err = run("exec", data / "gpu" / f"filters_{t}.hlo", "--backend=cuda", "--compare-with=evaluator", HLO_CUDNN=fake, HLO_FAKE_CUDA_LOG=log)
         expect(f"filters in {t}", code == 0 and text.count(": equal") == 13 and "12 by cuDNN 9.1.0" in text and "note:" not in text, text + err)
         clean(f"filters in {t}")
+    # The memory that a library works in is no value: where somebody reads it there are zeros, as in the evaluator, and nothing is filled otherwise.
+    conv = (" x = f32[2,8,8,4] parameter(0)\n w = f32[3,3,4,4] parameter(1)\n c = (f32[2,8,8,4], u8[4096]) custom-call(x, w), window={size=3x3 pad=1_1x1_1}, "
+            "dim_labels=b01f_01io->b01f, custom_call_target=\"__cudnn$convForward\"\n")
+    product = (" x = f32[16,8] parameter(0)\n w = f32[8,16] parameter(1)\n c = (f32[16,16], s8[4096]) custom-call(x, w), custom_call_target=\"__cublas$lt$matmul\", "
+               "backend_config={\"gemm_backend_config\":{\"alpha_real\":1,\"alpha_imag\":0,\"beta\":0,\"epilogue\":\"DEFAULT\",\"dot_dimension_numbers\":"
+               "{\"lhs_contracting_dimensions\":[\"1\"],\"rhs_contracting_dimensions\":[\"0\"],\"lhs_batch_dimensions\":[],\"rhs_batch_dimensions\":[]}}}\n")
+    for kind, body, shape, scratch in (("convolution", conv, "f32[2,8,8,4]", "u8"), ("product", product, "f32[16,16]", "s8")):
+        read = {"the result": " ROOT r = f32[] constant(0)\n".replace("f32[] constant(0)", f"({shape}, {scratch}[4096]) tuple(y, s)"),
+                "a reader": f" n = {scratch}[4096] negate(s)\n ROOT r = ({shape}, {scratch}[4096]) tuple(y, n)\n", "nobody": f" ROOT r = ({shape}) tuple(y)\n"}
+        for reader, end in read.items():
+            parts = f" y = {shape} get-tuple-element(c), index=0\n" + (f" s = {scratch}[4096] get-tuple-element(c), index=1\n" if reader != "nobody" else "")
+            text = "HloModule m\nENTRY e {\n" + body + parts + end + "}\n"
+            code, text, err = run("exec", "-", "--backend=cuda", "--repeat=2", "--compare-with=evaluator", stdin=text, HLO_CUDNN=fake, HLO_CUBLAS=fake, HLO_CUBLASLT=fake, HLO_FAKE_CUDA_LOG=log)
+            expect(f"scratch of a {kind} for {reader}", code == 0 and text.endswith("equal\n") and "1 by cu" in text, text + err)
+            expect(f"scratch of a {kind} for {reader}: filled", ("cuMemsetD8Async" in clean("scratch")) == (reader != "nobody"), log.read_text())
     launches = []
     for trips in (3, 7):
         code, text, err = run("exec", "-", "--backend=cuda", "--compare-with=evaluator", stdin=LOOP.replace("TRIPS", str(trips)), HLO_CUDNN=fake, HLO_FAKE_CUDA_LOG=log)
@@ -204,6 +219,20 @@ with tempfile.TemporaryDirectory() as directory:
     expect("left to the evaluator", code == 0 and "note: c (fft) runs in the evaluator" in text, text + err)
     code, text, err = run("exec", "-", "--backend=cuda", "--json", stdin=module)
     expect("in JSON too", code == 0 and any("(fft)" in n for n in json.loads(text)["notes"]), text + err)
+
+    # So do the newest calls of libraries.
+    numbers = '"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"],"lhs_batch_dimensions":[],"rhs_batch_dimensions":[]}'
+    calls = {"silu": ("f32[16,16]", "a, b, v", "__cublas$lt$matmul", '{"gemm_backend_config":{"alpha_real":1,"beta":0,"epilogue":"BIAS_SILU",%s}}' % numbers),
+             "scaled": ("f32[16,16]", "a, b, sa, sb", "__cublas$lt$matmul$mx", '{"gemm_backend_config":{"alpha_real":1,"beta":0,%s}}' % numbers),
+             "grouped": ("f32[2,16,16]", "a, b, n", "__cublas$lt$groupedMatmul", '{"grouped_gemm_backend_config":{"ragged_dot_dimension_numbers":{%s,"lhs_ragged_dimensions":["1"],"rhs_group_dimensions":[]}}}' % numbers),
+             "scanned": ("f32[16,32]", "a", "xla.gpu.ext.cub_scan", '{"kind":"SUM","row_length":"32","vector_length":"1"}')}
+    module = ("HloModule m\nENTRY e {\n a = f32[16,32] parameter(0)\n b = f32[32,16] parameter(1)\n v = f32[16] parameter(2)\n sa = f32[16,2] parameter(3)\n"
+              " sb = f32[2,16] parameter(4)\n n = s32[2] constant({20, 12})\n" +
+              "".join(f' {k} = ({shape}, {"u8" if k == "scanned" else "s8"}[4096]) custom-call({operands}), custom_call_target="{target}", backend_config={config}\n {k}.r = {shape} get-tuple-element({k}), index=0\n'
+                      for k, (shape, operands, target, config) in calls.items()) +
+              " ROOT r = (" + ", ".join(c[0] for c in calls.values()) + ") tuple(" + ", ".join(k + ".r" for k in calls) + ")\n}\n")
+    code, text, err = run("exec", "-", "--backend=cuda", "--compare-with=evaluator", stdin=module, HLO_CUBLAS=fake, HLO_CUBLASLT=fake)
+    expect("the newest calls", code == 0 and text.endswith("equal\n") and all(f"{k} ({c[2]}) runs in the evaluator" in text for k, c in calls.items()), text + err)
 
     module = "HloModule m\nENTRY e {\n p = f32[3,4] parameter(0)\n q = f32[4,5] parameter(1)\n ROOT d = s32[3,5] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"
     code, text, err = run("exec", "-", "--backend=cuda", stdin=module)

@@ -1,30 +1,17 @@
-// cuDNN's convolutions, layer norms and attention (xla/backends/gpu/transforms/cudnn_norm_rewriter.cc,
-// backend_configs.proto, jax/_src/cudnn/fused_attention_stablehlo.py).
+// cuDNN's convolutions and layer norms (xla/backends/gpu/transforms/cudnn_norm_rewriter.cc,
+// backend_configs.proto).
 #include <algorithm>
 #include <cmath>
 
 #include "ir/backend_config.h"
 #include "ir/base/parallel.h"
 #include "ir/cudnn_epilogue.h"
-#include "ir/eval/attention_call.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/kernels.h"
+#include "ir/eval/value_doubles.h"
 
 namespace hlo {
 namespace {
-
-std::vector<double> as_doubles(const Universe& u, const Value& v) {
-  const Shape& s = u[v.shape];
-  std::vector<double> out(static_cast<size_t>(s.elements_count()));
-  for (size_t i = 0; i < out.size(); ++i)
-    out[i] = load_double(s.type, v.bytes() + i * static_cast<size_t>(storage_bytes(s.type)));
-  return out;
-}
-void put_doubles(const Universe& u, Value& v, const std::vector<double>& list) {
-  const Shape& s = u[v.shape];
-  for (size_t i = 0; i < list.size(); ++i)
-    store_double(s.type, v.data->data() + i * static_cast<size_t>(storage_bytes(s.type)), list[i]);
-}
 
 using Activation = double (*)(double x, double leak);
 
@@ -160,114 +147,6 @@ Value Evaluator::library_norm(InstId inst, std::vector<Value>& ops) {
   }
   put_doubles(u_, out.elements[0], dx), put_doubles(u_, out.elements[1], dscale),
       put_doubles(u_, out.elements[2], dbias);
-  return out;
-}
-
-// softmax(scale · q kᵀ [+ bias] [, causal]) v, forward: (q, k, v[, bias]) → (out[, log of the sums], scratch).
-Value Evaluator::library_attention(InstId inst, std::vector<Value>& ops) {
-  const AttentionCall call(m_, inst);
-  if (!call.why.empty()) refuse(inst, call.why);
-  auto product = [&](const Value& l, const Value& r, const AttentionCall::Product& dims, const Dims& out) {
-    return contract(inst, l, r, dims.lhs_batch, dims.lhs_sum, dims.rhs_batch, dims.rhs_sum,
-                    u_.array(ElementType::F32, out));
-  };
-  Value scores = product(ops[0], ops[1], call.scores, call.square);
-  const int64_t to = call.square[3], rows = call.square[0] * call.square[1] * call.square[2];
-  auto* p = reinterpret_cast<float*>(scores.data->data());
-  std::vector<double> bias, sums(static_cast<size_t>(rows)), line(static_cast<size_t>(to)), added;
-  if (call.biased) bias = as_doubles(u_, ops[3]);
-  for (int64_t r = 0; r < rows; ++r) {
-    std::copy_n(p + r * to, to, line.begin());
-    added.clear();
-    for (int64_t k = 0; k < to && call.biased; ++k)
-      added.push_back(bias[static_cast<size_t>(call.bias_element(r, k, u_[ops[3].shape].dims))]);
-    sums[static_cast<size_t>(r)] = call.softmax(r, line, added);
-    for (int64_t k = 0; k < to; ++k) p[r * to + k] = static_cast<float>(line[static_cast<size_t>(k)]);
-  }
-  Value out = make(m_.shape_id(inst));
-  Value& result = out.elements[0];
-  Value wide = product(scores, ops[2], call.weighted, u_[result.shape].dims);
-  put_doubles(u_, result, as_doubles(u_, wide));
-  if (out.elements.size() > 2) {
-    if (u_[out.elements[1].shape].elements_count() != rows) refuse(inst, "statistics of another shape");
-    put_doubles(u_, out.elements[1], sums);
-  }
-  return out;
-}
-
-// p = exp(scale · q kᵀ [+ bias] [, causal] − log of the sums), dp = dout vᵀ, ds = p (dp − sum over a row of dout ·
-// out):
-//   dv = pᵀ dout, dq = scale · ds k, dk = scale · dsᵀ q, dbias = ds, summed where the bias has one element
-// of (q, k, v, log of the sums, dout[, bias], out), to (dq, dk, dv[, dbias], workspace).
-Value Evaluator::library_attention_backward(InstId inst, bool biased, std::vector<Value>& ops) {
-  BackendConfig config =
-      backend_config(u_.text(m_.attrs(inst).text(Attr::backend_config)), "cudnn_fmha_backend_config");
-  const bool causal = word(config, "mask_type", "NO_MASK") == "CAUSAL";
-  const double scale = number(config, "fmha_scale", 1);
-  auto product = [&](const Value& l, const Value& r, const char* name, const Dims& out) {
-    const BackendConfig& dims = config[name];
-    return contract(inst, l, r, list(dims, "lhs_batch_dimensions"), list(dims, "lhs_contracting_dimensions"),
-                    list(dims, "rhs_batch_dimensions"), list(dims, "rhs_contracting_dimensions"),
-                    u_.array(ElementType::F32, out));
-  };
-  constexpr const char* kScores = "bmm2_grad_gemm2_dot_dimension_numbers";
-  const BackendConfig& numbers = config[kScores];
-  auto free_of = [&](const Value& v, const char* batch, const char* contracted) {
-    for (int64_t d = 0; d < u_[v.shape].rank(); ++d)
-      if (!contains(list(numbers, batch), d) && !contains(list(numbers, contracted), d)) return d;
-    return int64_t{0};
-  };
-  const Dims& q_dims = u_[ops[0].shape].dims;
-  const Dims batch = list(numbers, "lhs_batch_dimensions");
-  const int64_t row_dim = free_of(ops[0], "lhs_batch_dimensions", "lhs_contracting_dimensions"),
-                column_dim = free_of(ops[1], "rhs_batch_dimensions", "rhs_contracting_dimensions");
-  // [batch, heads, rows of q, rows of k]
-  const Dims square{q_dims[static_cast<size_t>(batch[0])], q_dims[static_cast<size_t>(batch[1])],
-                    q_dims[static_cast<size_t>(row_dim)], u_[ops[1].shape].dims[static_cast<size_t>(column_dim)]};
-  Value probabilities = product(ops[0], ops[1], kScores, square), gradient = product(ops[4], ops[2], kScores, square);
-  const std::vector<double> sums = as_doubles(u_, ops[3]), given = as_doubles(u_, ops[4]),
-                            result = as_doubles(u_, ops.back()),
-                            bias = biased ? as_doubles(u_, ops[5]) : std::vector<double>();
-  const Dims bias_dims = biased ? u_[ops[5].shape].dims : Dims(4, 1);
-  std::vector<double> dbias(bias.size());
-  const Dims& out_dims = u_[ops[4].shape].dims;
-  const Dims steps = row_major_strides(out_dims);
-  const auto inner = static_cast<size_t>(list(numbers, "lhs_contracting_dimensions")[0]);
-  auto* p = reinterpret_cast<float*>(probabilities.data->data());
-  auto* ds = reinterpret_cast<float*>(gradient.data->data());
-  const int64_t rows = square[0] * square[1] * square[2], to = square[3];
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t row = r % square[2], head = r / square[2] % square[1], one = r / square[2] / square[1];
-    const int64_t at = one * steps[static_cast<size_t>(batch[0])] + head * steps[static_cast<size_t>(batch[1])] +
-                       row * steps[static_cast<size_t>(row_dim)];
-    double along = 0;
-    for (int64_t k = 0; k < out_dims[inner]; ++k) {
-      const auto place = static_cast<size_t>(at + k * steps[inner]);
-      along += given[place] * result[place];
-    }
-    for (int64_t k = 0; k < to; ++k) {
-      const int64_t place[4] = {one, head, row, k};
-      size_t b = 0;  // dimensions of one element serve all
-      for (size_t d = 0; d < 4; ++d)
-        b = b * static_cast<size_t>(bias_dims[d]) + static_cast<size_t>(bias_dims[d] == 1 ? 0 : place[d]);
-      float &chance = p[r * to + k], &slope = ds[r * to + k];
-      const double score = static_cast<double>(chance) * scale + (biased ? bias[b] : 0);
-      const double v = causal && k > row ? 0 : std::exp(score - sums[static_cast<size_t>(r)]);
-      const double change = v * (static_cast<double>(slope) - along);
-      if (biased) dbias[b] += change;
-      chance = static_cast<float>(v), slope = static_cast<float>(change);
-    }
-  }
-  Value out = make(m_.shape_id(inst));
-  auto put = [&](size_t k, const Value& left, const Value& right, const char* name, double factor) {
-    std::vector<double> made = as_doubles(u_, product(left, right, name, u_[out.elements[k].shape].dims));
-    for (double& v : made) v *= factor;
-    put_doubles(u_, out.elements[k], made);
-  };
-  put(0, gradient, ops[1], "bmm1_grad_gemm2_dot_dimension_numbers", scale);
-  put(1, gradient, ops[0], "bmm1_grad_gemm1_dot_dimension_numbers", scale);
-  put(2, probabilities, ops[4], "bmm2_grad_gemm1_dot_dimension_numbers", 1);
-  if (out.elements.size() > 4) put_doubles(u_, out.elements[3], dbias);
   return out;
 }
 

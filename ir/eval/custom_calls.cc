@@ -145,11 +145,13 @@ Value Evaluator::custom_call(InstId inst, std::vector<Value>& ops) {
   }
   if (target == "__cudnn$norm" && ops.size() >= 3 && u_[out_id].is_tuple()) return library_norm(inst, ops);
   if (is_attention_call(target)) return library_attention(inst, ops);
-  if (target == "__cudnn$fmhaSoftmaxBackward") return library_attention_backward(inst, false, ops);
-  if (target == "__cudnn$fmhaScaleBiasSoftmaxBackward") return library_attention_backward(inst, true, ops);
+  if (attention_form(m_, inst)) return library_attention_backward(inst, ops);
   if (target.starts_with("__cub$DeviceRadixSort") || target.starts_with("xla.gpu.ext.cub_sort_"))
     return library_sort(inst, ops);
+  if (target.starts_with("xla.gpu.ext.cub_scan")) return library_scan(inst, ops);
   if (is_gemm_call(target) && ops.size() >= 2) return library_gemm(inst, ops);
+  if (target == "__cublas$lt$groupedMatmul") return library_grouped_gemm(inst, ops);
+  if (target == "__cublas$lt$matmul$mx") return library_scaled_gemm(inst, ops);
   if ((target == "TopK" || target == "__gpu$TopK") && ops.size() == 1 && u_[out_id].is_tuple()) {
     // The comparator tells the direction; without one the largest come first.
     bool largest = true;

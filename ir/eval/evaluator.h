@@ -141,7 +141,10 @@ class Evaluator {
   Value library_convolution(InstId inst, std::string_view kind, std::vector<Value>& ops);
   Value library_norm(InstId inst, std::vector<Value>& ops);
   Value library_attention(InstId inst, std::vector<Value>& ops);
-  Value library_attention_backward(InstId inst, bool biased, std::vector<Value>& ops);
+  Value library_attention_backward(InstId inst, std::vector<Value>& ops);
+  Value library_scaled_gemm(InstId inst, std::vector<Value>& ops);
+  Value library_grouped_gemm(InstId inst, std::vector<Value>& ops);
+  Value library_scan(InstId inst, std::vector<Value>& ops);
   Value library_sort(InstId inst, std::vector<Value>& ops);
   Value rng_bit_generator(InstId inst, const Value& state);
   Value threefry_pairs(InstId inst, const std::vector<Value>& ops);
@@ -155,7 +158,14 @@ class Evaluator {
   };
   Value triangular_solve(const Triangle& t, const Value& a, const Value& b, ShapeId out);
   Value ragged_dot(InstId inst, std::vector<Value>& ops);
+  struct RaggedNumbers {
+    Dims l_batch, l_contract, r_batch, r_contract, ragged, group;
+  };
+  Value ragged_product(InstId inst, const std::vector<Value>& ops, const RaggedNumbers& numbers, ShapeId out);
   Value scaled_dot(InstId inst, std::vector<Value>& ops);
+  // [lhs, rhs, scales of blocks of lhs, of rhs].
+  Value scaled_product(InstId inst, const std::vector<Value>& ops, const Dims& l_batch, const Dims& l_contract,
+                       const Dims& r_batch, const Dims& r_contract, ShapeId out);
   Value scan(InstId inst, std::vector<Value>& ops);
   Value regrouped_bits(const Value& in, ShapeId shape);
   Value stochastic_convert(InstId inst, std::vector<Value>& ops);

@@ -45,13 +45,14 @@ GemmCall::GemmCall(const Module& m, InstId call) {
   if (!lt && epilogue != "DEFAULT") why = fmt::format("epilogue {}", epilogue);
   aux = epilogue.ends_with("_AUX");
   gelu_ = epilogue.find("GELU") != std::string::npos;
+  silu_ = epilogue.find("SILU") != std::string::npos;
   relu_ = !gelu_ && epilogue.find("RELU") != std::string::npos;
   largest = flag(config, "damax_output");
 }
 
 bool GemmCall::plain() const {
   return why.empty() && alpha_ == std::complex<double>(1) && !matrix && !bias && scales.empty() &&
-         result_scales.empty() && !aux && !largest && !relu_ && !gelu_;
+         result_scales.empty() && !aux && !largest && !relu_ && !gelu_ && !silu_;
 }
 
 std::complex<double> GemmCall::number_at(ElementType type, const char* at) {
@@ -75,6 +76,7 @@ std::complex<double> GemmCall::summed(std::complex<double> sum, double scale, st
 
 double GemmCall::activated(double x) const {
   if (relu_) return std::isnan(x) ? x : std::max(x, 0.0);
+  if (silu_) return x / (1 + std::exp(-x));
   return gelu_ ? 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))) : x;
 }
 

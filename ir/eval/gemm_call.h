@@ -41,7 +41,7 @@ struct GemmCall {
  private:
   std::complex<double> alpha_ = 1;
   double beta_ = 0;
-  bool relu_ = false, gelu_ = false;
+  bool relu_ = false, gelu_ = false, silu_ = false;
 };
 
 }  // namespace hlo

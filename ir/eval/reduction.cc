@@ -10,6 +10,7 @@
 #include "ir/eval/kernels.h"
 #include "ir/eval/plain_reduction.h"
 #include "ir/eval/window_walk.h"
+#include "ir/library_calls.h"
 
 namespace hlo {
 
@@ -508,6 +509,36 @@ Value Evaluator::stochastic_convert(InstId inst, std::vector<Value>& ops) {
     }
     store_int(type, out.data->data() + i * storage_bytes(type), result);
   }
+  return out;
+}
+
+// CUB's running sums along the minor dimension, of floats as they are stored after each step, each row by itself.
+Value Evaluator::library_scan(InstId inst, std::vector<Value>& ops) {
+  const CubScan how = cub_scan(m_, inst);
+  Value out = make(m_.shape_id(inst));
+  const Shape& s = u_[ops[0].shape];
+  const Dims strides = row_major_strides(s.dims);
+  const int64_t length = how.dimension < 0 ? 1 : s.dims[static_cast<size_t>(how.dimension)],
+                step = how.dimension < 0 ? 1 : strides[static_cast<size_t>(how.dimension)],
+                width = storage_bytes(s.type);
+  const int64_t rows = length ? s.elements_count() / length : 0;
+  char* to = out.elements[0].data->data();
+  parallel_for(rows, [&](int64_t row) {
+    const int64_t begin = row / step * step * length + row % step;
+    double sum = 0;
+    uint64_t whole = 0;
+    for (int64_t k = 0; k < length; ++k) {
+      const int64_t at = (begin + (how.reverse ? length - 1 - k : k) * step) * width;
+      if (is_float(s.type)) {
+        sum += load_double(s.type, ops[0].bytes() + at);
+        store_double(s.type, to + at, sum);
+        sum = load_double(s.type, to + at);
+      } else {
+        whole += static_cast<uint64_t>(load_int(s.type, ops[0].bytes() + at));
+        store_int(s.type, to + at, static_cast<int64_t>(whole));
+      }
+    }
+  });
   return out;
 }
 

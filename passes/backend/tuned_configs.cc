@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
+#include "ir/library_calls.h"
 #include "ir/tuning_key.h"
 #include "passes/rewrite.h"
 
@@ -75,21 +77,18 @@ class TunedConfigs {
     return true;
   }
 
-  // The last array of a call's tuple, its scratch, with so many bytes.
   void set_scratch(InstId call, int64_t bytes) {
-    const Shape& s = m_.shape(call);
-    if (!s.is_tuple() || s.elements.empty()) return;
-    std::vector<ShapeId> elements = s.elements;
-    Shape scratch = m_.u()[elements.back()];
-    if (scratch.rank() != 1 || bytes < 0 || (scratch.type != ElementType::U8 && scratch.type != ElementType::S8))
-      return;
+    const std::optional<size_t> at = scratch_element(m_, call);
+    if (!at || bytes < 0) return;
+    std::vector<ShapeId> elements = m_.shape(call).elements;
+    Shape scratch = m_.u()[elements[*at]];
+    if (scratch.rank() != 1) return;
     scratch.dims[0] = bytes;
     const ShapeId made = m_.u().shape(scratch);
-    elements.back() = made;
+    elements[*at] = made;
     // Whoever takes it out has its shape, too.
     for (InstId user : std::vector<InstId>(m_.users(call).begin(), m_.users(call).end()))
-      if (m_.op(user) == Opcode::GetTupleElement &&
-          m_.attrs(user).integer(Attr::index) + 1 == static_cast<int64_t>(elements.size()))
+      if (m_.op(user) == Opcode::GetTupleElement && m_.attrs(user).integer(Attr::index) == static_cast<int64_t>(*at))
         return;
     m_.set_shape(call, m_.u().tuple(std::move(elements)));
   }

@@ -156,77 +156,105 @@ double as_tf32(double v) {
   return static_cast<double>(single);
 }
 
-bool run(const Descriptor* graph, bool rounds, const std::map<int64_t, char*>& places) {
-  // Values that are never stored, by their descriptor.
-  std::map<int64_t, std::vector<double>> between;
-  auto count = [](const Dims& d) {
-    int64_t n = 1;
-    for (int64_t v : d) n *= v;
-    return n;
-  };
-  auto offset = [](const Dims& d, const Dims& step, int64_t index) {
-    int64_t at = 0;
-    for (size_t k = d.size(); k-- > 0;) at += index % d[k] * (d[k] == 1 ? 0 : step[k]), index /= d[k];
-    return at;
-  };
-  auto read = [&](const Descriptor* t, const Dims& step) {
-    int64_t id = t->one<int64_t>(906);
-    if (t->one<char>(907)) return between[id];
-    Dims d = dims(t);
-    std::vector<double> out(static_cast<size_t>(count(d)));
+int64_t count(const Dims& d) {
+  int64_t n = 1;
+  for (int64_t v : d) n *= v;
+  return n;
+}
+// Where an element lies by its number in row-major order; dimensions of one element have no step.
+int64_t offset(const Dims& d, const Dims& step, int64_t index) {
+  int64_t at = 0;
+  for (size_t k = d.size(); k-- > 0;) at += index % d[k] * (d[k] == 1 ? 0 : step[k]), index /= d[k];
+  return at;
+}
+
+// The operations of a graph, one after the other. `rounds`: f32 goes in as tf32.
+class GraphRun {
+ public:
+  GraphRun(bool rounds, const std::map<int64_t, char*>& places) : rounds_(rounds), places_(places) {}
+  void run(const Descriptor* graph) {
+    for (const Descriptor* op : graph->list<const Descriptor*>(801)) op->kind == 13 ? pointwise(op) : convolve(op);
+  }
+
+ private:
+  using Numbers = std::vector<double>;
+  Numbers read(const Descriptor* t, const Dims& step) {
+    const int64_t id = t->one<int64_t>(906);
+    if (t->one<char>(907)) return between_[id];
+    const Dims d = dims(t);
+    Numbers out(static_cast<size_t>(count(d)));
     for (int64_t k = 0; k < count(d); ++k)
-      out[static_cast<size_t>(k)] = fake::load(number_type(t->one<int32_t>(901)), places.at(id), offset(d, step, k));
+      out[static_cast<size_t>(k)] = fake::load(number_type(t->one<int32_t>(901)), places_.at(id), offset(d, step, k));
     return out;
-  };
-  auto write = [&](const Descriptor* t, const Dims& step, std::vector<double> values) {
-    int64_t id = t->one<int64_t>(906);
+  }
+  void write(const Descriptor* t, const Dims& step, Numbers values) {
+    const int64_t id = t->one<int64_t>(906);
     if (t->one<char>(907)) {
-      between[id] = std::move(values);
+      between_[id] = std::move(values);
       return;
     }
-    Dims d = dims(t);
+    const Dims d = dims(t);
     for (int64_t k = 0; k < count(d); ++k)
-      fake::store(number_type(t->one<int32_t>(901)), places.at(id), offset(d, step, k), values[static_cast<size_t>(k)]);
-  };
-  for (const Descriptor* op : graph->list<const Descriptor*>(801)) {
-    if (op->kind == 13) {
-      const Descriptor *x = op->part(751), *b = op->part(752), *y = op->part(753);
-      std::vector<double> v = read(x, steps(x)), added = b ? read(b, steps(b)) : std::vector<double>();
-      Dims d = dims(x), bd = b ? dims(b) : Dims();
-      bool relu = op->part(750)->one<int32_t>(0) == 100;
-      for (int64_t k = 0; k < count(d); ++k) {
-        double& value = v[static_cast<size_t>(k)];
-        if (relu) {
-          value = std::isnan(value) ? value : std::max(value, 0.0);
-          continue;
-        }
-        int64_t at = 0, rest = k, step = 1;
-        for (size_t n = d.size(); n-- > 0;) {
-          at += bd[n] == 1 ? 0 : rest % d[n] * step;
-          step *= bd[n], rest /= d[n];
-        }
-        value = op->factor(754, 1) * value + op->factor(755, 1) * added[static_cast<size_t>(at)];
+      fake::store(number_type(t->one<int32_t>(901)), places_.at(id), offset(d, step, k),
+                  values[static_cast<size_t>(k)]);
+  }
+
+  void pointwise(const Descriptor* op) {
+    const Descriptor *x = op->part(751), *b = op->part(752), *y = op->part(753);
+    Numbers v = read(x, steps(x)), added = b ? read(b, steps(b)) : Numbers();
+    const Dims d = dims(x), bd = b ? dims(b) : Dims();
+    const bool relu = op->part(750)->one<int32_t>(0) == 100;
+    for (int64_t k = 0; k < count(d); ++k) {
+      double& value = v[static_cast<size_t>(k)];
+      if (relu) {
+        value = std::isnan(value) ? value : std::max(value, 0.0);
+        continue;
       }
-      write(y, steps(y), std::move(v));
-      continue;
+      int64_t at = 0, rest = k, step = 1;
+      for (size_t n = d.size(); n-- > 0;) {
+        at += bd[n] == 1 ? 0 : rest % d[n] * step;
+        step *= bd[n], rest /= d[n];
+      }
+      value = op->factor(754, 1) * value + op->factor(755, 1) * added[static_cast<size_t>(at)];
     }
-    Sides s = sides(op);
-    Dims x = dims(s.x), w = dims(s.w), y = dims(s.y), low = s.convolution->list<int64_t>(105),
-         strides = s.convolution->list<int64_t>(103), dilations = s.convolution->list<int64_t>(102);
+    write(y, steps(y), std::move(v));
+  }
+
+  void convolve(const Descriptor* op) {
+    const Sides s = sides(op);
     const Descriptor* made = op->kind == 10 ? s.y : op->kind == 12 ? s.x : s.w;
-    std::vector<double> a = made == s.x ? std::vector<double>(static_cast<size_t>(count(x))) : read(s.x, steps(s.x));
-    std::vector<double> b =
-        made == s.w ? std::vector<double>(static_cast<size_t>(count(w))) : read(s.w, filter_steps(s));
-    std::vector<double> c = made == s.y ? std::vector<double>(static_cast<size_t>(count(y))) : read(s.y, steps(s.y));
-    if (rounds && s.x->one<int32_t>(901) == 0)
-      for (std::vector<double>* all : {&a, &b, &c})
+    auto given = [&](const Descriptor* t, const Dims& step) {
+      return made == t ? Numbers(static_cast<size_t>(count(dims(t)))) : read(t, step);
+    };
+    Numbers a = given(s.x, steps(s.x)), b = given(s.w, filter_steps(s)), c = given(s.y, steps(s.y));
+    if (rounds_ && s.x->one<int32_t>(901) == 0)
+      for (Numbers* all : {&a, &b, &c})
         for (double& v : *all) v = as_tf32(v);
-    int64_t groups = x[1] / w[1], outs = y[1] / groups, taps = count(w) / (w[0] * w[1]);
-    int64_t places_out = count(y) / (y[0] * y[1]);
-    // Every pair of an output and a tap that meets the input.
+    // Numbers of elements of x, w and y.
+    each_pair(s, [&](size_t xi, size_t wi, size_t yi) {
+      if (made == s.y)
+        c[yi] += a[xi] * b[wi];
+      else if (made == s.x)
+        a[xi] += b[wi] * c[yi];
+      else
+        b[wi] += a[xi] * c[yi];
+    });
+    const double alpha = op->factor(op->kind == 10 ? 700 : op->kind == 12 ? 706 : 712, 1);
+    Numbers& out = made == s.y ? c : made == s.x ? a : b;
+    for (double& v : out) v *= alpha;
+    write(made, made == s.w ? filter_steps(s) : steps(made), std::move(out));
+  }
+
+  // Every pair of an output and a tap that meets the input, and every feature of the input.
+  template <class F>
+  static void each_pair(const Sides& s, F multiply) {
+    const Dims x = dims(s.x), w = dims(s.w), y = dims(s.y), low = s.convolution->list<int64_t>(105),
+               strides = s.convolution->list<int64_t>(103), dilations = s.convolution->list<int64_t>(102);
+    const int64_t groups = x[1] / w[1], outs = y[1] / groups, taps = count(w) / (w[0] * w[1]);
+    const int64_t points = count(y) / (y[0] * y[1]);
     for (int64_t n = 0; n < y[0]; ++n)
       for (int64_t o = 0; o < y[1]; ++o)
-        for (int64_t p = 0; p < places_out; ++p)
+        for (int64_t p = 0; p < points; ++p)
           for (int64_t t = 0; t < taps; ++t) {
             int64_t point = p, tap = t, spot = 0, scale = 1;
             bool inside = true;
@@ -236,26 +264,17 @@ bool run(const Descriptor* graph, bool rounds, const std::map<int64_t, char*>& p
               spot += at * scale, scale *= x[k];
               point /= y[k], tap /= w[k];
             }
-            if (!inside) continue;
-            for (int64_t f = 0; f < w[1]; ++f) {
-              auto xi = static_cast<size_t>((n * x[1] + o / outs * w[1] + f) * scale + spot);
-              auto wi = static_cast<size_t>((o * w[1] + f) * taps + t);
-              auto yi = static_cast<size_t>((n * y[1] + o) * places_out + p);
-              if (made == s.y)
-                c[yi] += a[xi] * b[wi];
-              else if (made == s.x)
-                a[xi] += b[wi] * c[yi];
-              else
-                b[wi] += a[xi] * c[yi];
-            }
+            for (int64_t f = 0; f < w[1] && inside; ++f)
+              multiply(static_cast<size_t>((n * x[1] + o / outs * w[1] + f) * scale + spot),
+                       static_cast<size_t>((o * w[1] + f) * taps + t),
+                       static_cast<size_t>((n * y[1] + o) * points + p));
           }
-    double alpha = op->factor(op->kind == 10 ? 700 : op->kind == 12 ? 706 : 712, 1);
-    std::vector<double>& out = made == s.y ? c : made == s.x ? a : b;
-    for (double& v : out) v *= alpha;
-    write(made, made == s.w ? filter_steps(s) : steps(made), std::move(out));
   }
-  return true;
-}
+
+  const bool rounds_;
+  const std::map<int64_t, char*>& places_;
+  std::map<int64_t, Numbers> between_;  // values that are never stored, by their number
+};
 
 Descriptor* as(void* d) { return static_cast<Descriptor*>(d); }
 
@@ -393,8 +412,12 @@ int cudnnBackendExecute(void* handle, void* plan, void* pack) {
   }
   auto workspace = reinterpret_cast<uint64_t>(v->one<char*>(1003));
   if (p->engine && !fake::inside(workspace, static_cast<int64_t>(p->engine) * 4096)) return kBadParameter;
-  return fake::submit([graph, rounds = p->engine % 3 == 0, places] { return run(graph, rounds, places) ? 0 : 719; },
-                      static_cast<fake::Handle*>(handle)->stream);
+  return fake::submit(
+      [graph, rounds = p->engine % 3 == 0, places] {
+        GraphRun(rounds, places).run(graph);
+        return 0;
+      },
+      static_cast<fake::Handle*>(handle)->stream);
 }
 
 }  // extern "C"

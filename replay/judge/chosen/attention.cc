@@ -1,5 +1,6 @@
 // cuDNN's attention: rows of scores, made where an element of the result needs them.
 #include <algorithm>
+#include <numeric>
 
 #include "ir/eval/attention_call.h"
 #include "ir/literal.h"
@@ -27,8 +28,18 @@ std::vector<double> doubles(ElementType type, const std::vector<char>& bytes) {
 void attend(const ElementOperation& o, const AttentionPlan& p, ElementSource& source, char* out) {
   const std::vector<char> bytes = summed(o, p.scores, source);
   const std::vector<double> scores = doubles(p.scores.sums, bytes);
+  auto integers = [&](size_t operand) {
+    std::vector<int64_t> list;
+    if (operand)
+      for (int64_t k = 0; k < o.in[operand]->elements_count(); ++k) list.push_back(source.integer(o, operand, k));
+    return list;
+  };
+  const AttentionForm& f = p.call.form;
+  const AttentionMask mask(
+      p.call, {integers(f.q_lengths), integers(f.kv_lengths), integers(f.q_offsets), integers(f.kv_offsets)});
+  if (!mask.why.empty()) fail(FailureKind::kUnsupported, "{}: {}", o.m.inst_name(o.x.inst), mask.why);
   std::vector<double> biases, values, logs;
-  if (p.biases) biases = doubles(o.in[3]->type, source.read(o, 3, *p.biases));
+  if (p.biases) biases = doubles(o.in[f.bias]->type, source.read(o, f.bias, *p.biases));
   if (p.columns) values = doubles(o.in[2]->type, source.read(o, 2, *p.columns));
   const auto to = static_cast<size_t>(p.call.square[3]);
   std::vector<std::vector<double>> shares;
@@ -39,7 +50,7 @@ void attend(const ElementOperation& o, const AttentionPlan& p, ElementSource& so
       return std::vector<double>(first, first + static_cast<ptrdiff_t>(to));
     };
     shares.push_back(part(scores));
-    logs.push_back(p.call.softmax(p.rows[r], shares.back(), part(biases)));
+    logs.push_back(mask.softmax(p.rows[r], shares.back(), part(biases)));
   }
   for (size_t k = 0; k < p.row_of.size(); ++k, out += storage_bytes(o.out->type)) {
     double v = logs[p.row_of[k]];
@@ -58,6 +69,7 @@ ElementPlan plan_attention(const ElementOperation& o, const Elements& at, Elemen
   auto p = std::make_shared<AttentionPlan>(AttentionPlan{AttentionCall(o.m, o.x.inst), {}, {}, {}, {}, {}, {}});
   const AttentionCall& call = p->call;
   if (!call.why.empty()) return no_plan(call.why);
+  if (call.form.packed() && o.x.leaf) return no_plan("the logs of several sequences' sums");
   const bool statistics = o.x.leaf == 1 && o.m.shape(o.x.inst).elements.size() > 2;
   const Dims& square = call.square;
   const int64_t rows = square[0] * square[1] * square[2], to = square[3];
@@ -75,8 +87,9 @@ ElementPlan plan_attention(const ElementOperation& o, const Elements& at, Elemen
     if (fresh) p->rows.push_back(row);
     p->row_of.push_back(known->second);
     if (statistics) continue;
-    p->column_of.push_back(columns.line(part * own.size + column, [&](std::vector<int64_t>& list) {
-      for (int64_t k = 0; k < to; ++k) list.push_back(batch.place(part) + own.place(column) + sum.place(k));
+    p->column_of.push_back(columns.line(part / call.group * own.size + column, [&](std::vector<int64_t>& list) {
+      for (int64_t k = 0; k < to; ++k)
+        list.push_back(batch.place(part / call.group) + own.place(column) + sum.place(k));
     }));
   }
   source.afford((Checked(to) * static_cast<int64_t>(p->rows.size())).capped());
@@ -84,14 +97,21 @@ ElementPlan plan_attention(const ElementOperation& o, const Elements& at, Elemen
   for (int64_t row : p->rows)
     for (int64_t k = 0; k < to; ++k) {
       scores.push_back(row * to + k);
-      if (call.biased) biases.push_back(call.bias_element(row, k, o.in[3]->dims));
+      if (call.form.bias) biases.push_back(call.bias_element(row, k, o.in[call.form.bias]->dims));
     }
   p->scores = dot_products(o, {call.scores.lhs_batch, call.scores.lhs_sum, call.scores.rhs_batch, call.scores.rhs_sum},
-                           scores, source);
+                           scores, source, call.group);
   ElementPlan plan;
   plan.needs = {{0, p->scores.left_lines}, {1, p->scores.right_lines}};
   if (!statistics) p->columns = columns.take(), plan.needs.push_back({2, p->columns});
-  if (call.biased) p->biases = element_list(std::move(biases)), plan.needs.push_back({3, p->biases});
+  if (call.form.bias) p->biases = element_list(std::move(biases)), plan.needs.push_back({call.form.bias, p->biases});
+  const AttentionForm& f = call.form;
+  for (size_t operand : {f.q_lengths, f.kv_lengths, f.q_offsets, f.kv_offsets}) {
+    if (!operand) continue;
+    std::vector<int64_t> all(static_cast<size_t>(o.in[operand]->elements_count()));
+    std::iota(all.begin(), all.end(), 0);
+    plan.needs.push_back({operand, element_list(std::move(all))});
+  }
   plan.values = [&o, &source, p](char* out) { attend(o, *p, source, out); };
   return plan;
 }

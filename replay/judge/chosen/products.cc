@@ -93,7 +93,7 @@ std::vector<char> summed(const ProductPlan& p, const ProductSide& l, const Produ
 }
 
 ProductPlan dot_products(const ElementOperation& o, const DotNumbers& d, std::span<const int64_t> at,
-                         ElementSource& source) {
+                         ElementSource& source, int64_t group) {
   const Shape &ls = *o.in[0], &rs = *o.in[1];
   const CountedDims l_batch(ls, d.l_batch), r_batch(rs, d.r_batch), l_sum(ls, d.l_contract), r_sum(rs, d.r_contract),
       l_own(ls, other_dims(ls, d.l_batch, d.l_contract)), r_own(rs, other_dims(rs, d.r_batch, d.r_contract));
@@ -111,8 +111,8 @@ ProductPlan dot_products(const ElementOperation& o, const DotNumbers& d, std::sp
       const int64_t first = l_batch.place(l_alone ? 0 : batch) + l_own.place(row);
       for (int64_t step : l_steps) list.push_back(first + step);
     });
-    s.right = right.line(r_alone ? column : batch * r_own.size + column, [&](std::vector<int64_t>& list) {
-      const int64_t first = r_batch.place(r_alone ? 0 : batch) + r_own.place(column);
+    s.right = right.line(r_alone ? column : batch / group * r_own.size + column, [&](std::vector<int64_t>& list) {
+      const int64_t first = r_batch.place(r_alone ? 0 : batch / group) + r_own.place(column);
       for (int64_t step : r_steps) list.push_back(first + step);
     });
     p.sums_of.push_back(s);

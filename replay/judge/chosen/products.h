@@ -15,9 +15,10 @@ struct ProductPlan {
   std::vector<Sum> sums_of;  // by element
 };
 
-// Elements of the dot of operands 0 and 1. A side without batch dimensions serves all of the other's batch.
+// Elements of the dot of operands 0 and 1. A side without batch dimensions serves all of the other's batch. `group`: so
+// many of the left side's batch, one behind the other, have one of the right side's.
 ProductPlan dot_products(const ElementOperation& o, const DotNumbers& d, std::span<const int64_t> at,
-                         ElementSource& source);
+                         ElementSource& source, int64_t group = 1);
 // Elements of one side's lines, one behind the other.
 struct ProductSide {
   ElementType type;

@@ -1,7 +1,9 @@
 // Which operation of a stage is which of the stage before, and what reads it.
 #include <algorithm>
+#include <optional>
 #include <set>
 
+#include "ir/library_calls.h"
 #include "replay/judge/inside/stage.h"
 #include "replay/judge/inside/stages.h"
 #include "replay/judge/inside/walk.h"
@@ -181,25 +183,16 @@ bool Inside::Comparison::values_agree(const Visit& now, const Visit& before) con
   const auto &own = now.term.elements, &old = before.term.elements;
   if (b.op(now.inst) != Opcode::CustomCall || !own || !old || own->size() != old->size() || own->size() < 2)
     return agrees(now.term, before.term);
+  const std::optional<size_t> scratch = scratch_element(b, now.inst);
   for (size_t k = 0; k < own->size(); ++k)
-    if (!is_scratch(b, now.inst, k) && !agrees((*own)[k], (*old)[k])) return false;
+    if (k != scratch && !agrees((*own)[k], (*old)[k])) return false;
   return true;
-}
-
-bool Inside::Comparison::is_scratch(const Module& m, InstId i, size_t element) {
-  const Shape& s = m.shape(i);
-  if (m.op(i) != Opcode::CustomCall || !s.is_tuple() || element == 0 || element + 1 != s.elements.size()) return false;
-  const Shape& e = m.u()[s.elements[element]];
-  return e.is_array() && e.rank() == 1 && (e.type == ElementType::U8 || e.type == ElementType::S8);
 }
 
 // The same but for the memory that a library's call works in, which the autotuner gives it.
 bool Inside::Comparison::same_operation(InstId before, InstId now) {
   StageModule &a = *a_.walked.module, &b = *b_.walked.module;
-  auto memory = [](const Module& m, InstId i) {
-    const Shape& s = m.shape(i);
-    return s.is_tuple() && s.elements.size() == 2 && is_scratch(m, i, 1);
-  };
+  auto memory = [](const Module& m, InstId i) { return scratch_element(m, i) == 1 && m.shape(i).elements.size() == 2; };
   if (!memory(a.m(), before) || !memory(b.m(), now)) return a.canonical.operation(before) == b.canonical.operation(now);
   return a.m().shape(before).elements[0] == b.m().shape(now).elements[0] &&
          a.canonical.library_call(before) == b.canonical.library_call(now);

@@ -60,7 +60,6 @@ class Inside::Comparison {
   uint32_t by_place(uint32_t now);
   void pair_by_readers();
   bool values_agree(const Visit& now, const Visit& before) const;
-  static bool is_scratch(const Module& m, InstId i, size_t element);
   bool renamed_only();
   void count_not_compared(InsideStage* out);
   void judge_promises(InsideStage* out);
