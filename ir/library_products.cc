@@ -138,7 +138,7 @@ bool is_scan(LibraryCall& c) {
   const std::string_view config = c.config_text(), kind = option(config, "kind");
   const CubScan scan = cub_scan(c.module(), c.inst());
   const int64_t row = scan.dimension < 0 ? 1 : c.in(0).dims[static_cast<size_t>(scan.dimension)];
-  return c.expect(kind == "SUM" || kind == "1", "its kind is '{}', expected SUM", kind) &&
+  return c.expect(kind == "SUM", "its kind is '{}', expected SUM", kind) &&
          c.expect(whole_option(config, "vector_length", 1) == 1 && whole_option(config, "row_length", row) == row,
                   "its rows have {} elements, expected {}, those of the minor dimension",
                   whole_option(config, "row_length", row), row) &&

@@ -266,7 +266,86 @@ def weak(tmp):
         expect(f"{name} is not called good", code != 0, (code, j["verdict"]))
 
 
+# What cannot be evaluated, or differs by no more than rounding, and is another value all the same.
+def large_entry(lines, reducer=SUM):
+    return reducer + "ENTRY e {\n  p = f32[65536,65536]{1,0} parameter(0)\n" + lines + "}\n"
+
+
+def certain(tmp):
+    def times(number):
+        return large_entry(f"""  c = f32[] constant({number})
+  cs = f32[65536,65536]{{1,0}} broadcast(c), dimensions={{}}
+  ROOT r = f32[65536,65536]{{1,0}} multiply(p, cs)
+""")
+
+    def is_infinite(number):
+        return large_entry(f"""  c = f32[] constant({number})
+  cs = f32[65536,65536]{{1,0}} broadcast(c), dimensions={{}}
+  a = f32[65536,65536]{{1,0}} abs(p)
+  ROOT r = pred[65536,65536]{{1,0}} compare(a, cs), direction=EQ
+""")
+
+    def reduced(op, number):
+        return large_entry(f"""  z = f32[] constant({number})
+  ROOT r = f32[] reduce(p, z), dimensions={{0,1}}, to_apply=add
+""", SUM.replace(" add(a", f" {op}(a"))
+
+    def called(operand):
+        return large_entry(f"""  t = f32[65536,65536]{{1,0}} {operand}
+  ROOT r = f32[65536,65536]{{1,0}} custom-call(t), custom_call_target="mine"
+""")
+
+    def difference(operands):
+        return large_entry(f"""  z = f32[] constant(0)
+  one = f32[] constant(1)
+  ones = f32[65536,65536]{{1,0}} broadcast(one), dimensions={{}}
+  th = f32[65536,65536]{{1,0}} tanh(p)
+  l = f32[] reduce(th, z), dimensions={{0,1}}, to_apply=add
+  sb = f32[65536,65536]{{1,0}} subtract({operands})
+  ROOT r = (f32[], f32[65536,65536]{{1,0}}) tuple(l, sb)
+""")
+
+    for name, good, bad, found in (
+            ("the last bit of a literal", times("1"), times("1.0000001192092896"), "c"),
+            ("a number in the place of infinity", is_infinite("inf"), is_infinite("3e+38"), "c"),
+            ("the least of what was the largest", reduced("maximum", "-inf"), reduced("minimum", "-inf"), "r"),
+            ("the least of what was a sum", reduced("add", "0"), reduced("minimum", "0"), "r"),
+            ("a sum that begins with two", reduced("add", "0"), reduced("add", "2"), "z"),
+            ("an operand of an unknown call, transposed", called("transpose(p), dimensions={1,0}"), called("copy(p)"), "t"),
+            ("a difference turned round", difference("ones, th"), difference("th, ones"), "sb")):
+        code, j = bisect(tmp, name, [("", good), ("algsimp", bad)])
+        expect(f"{name}: bad", code == 1, (code, j["verdict"], j["unknown"]))
+        expect(f"{name}: named", j.get("first_value_that_differs", {}).get("name") == found, j.get("first_value_that_differs"))
+
+
+# An update that few elements show: by chance none of those that are looked at.
+SCATTER = SUM + """ENTRY e {{
+  p = f32[4,2048,32000]{{2,1,0}} parameter(0)
+  i = s32[4,2048]{{1,0}} parameter(1)
+  c = f32[] constant(-0.0001)
+  u = f32[4,2048,1]{{2,1,0}} broadcast(c), dimensions={{}}
+  s = f32[4,2048,32000]{{2,1,0}} sine(p)
+  n = s32[4,2048,1,1]{{3,2,1,0}} reshape(i)
+  a = s32[4,2048,1,1]{{3,2,1,0}} iota(), iota_dimension=0
+  b = s32[4,2048,1,1]{{3,2,1,0}} iota(), iota_dimension=1
+  at = s32[4,2048,1,3]{{3,2,1,0}} concatenate(a, b, n), dimensions={{3}}
+  ROOT r = f32[4,2048,32000]{{2,1,0}} {root}
+}}
+"""
+UPDATED = "scatter(s, at, u), update_window_dims={}, inserted_window_dims={0,1,2}, scatter_dims_to_operand_dims={0,1,2}, index_vector_dim=3, to_apply=add"
+BATCHED = "scatter(s, n, u), update_window_dims={}, inserted_window_dims={2}, scatter_dims_to_operand_dims={2}, input_batching_dims={0,1}, scatter_indices_batching_dims={0,1}, index_vector_dim=3, to_apply=add"
+
+
+def updates(tmp):
+    code, j = bisect(tmp, "batched", [("", SCATTER.format(root=BATCHED)), ("normalizer", SCATTER.format(root=UPDATED))])
+    expect("a scatter without batch dimensions", code == 0, (code, j["verdict"], j["unknown"]))
+    code, j = bisect(tmp, "dropped", [("", SCATTER.format(root=BATCHED)), ("normalizer", SCATTER.format(root="copy(s)"))])
+    expect("a dropped scatter is not called good", code != 0, (code, j["verdict"]))
+
+
 with tempfile.TemporaryDirectory() as tmp:
+    certain(tmp)
+    updates(tmp)
     weak(tmp)
     large(tmp)
     loops(tmp)

@@ -488,13 +488,12 @@ TEST(LibraryCalls, CubScan) {
   const char* typed = R"({"column_length":"2","kind":"SUM","row_length":"3","vector_length":"1"})";
   EXPECT_EQ(sums("f32[2,3]", "{{1, 2, 3}, {4, 5, 6}}", typed), (std::vector<double>{1, 3, 6, 4, 9, 15}));
   EXPECT_EQ(sums("f32[2,3]", "{{1, 2, 3}, {4, 5, 6}}",
-                 "{column_length = 2 : i64, is_reverse = true, kind = 1 : i32, row_length = 3 : i64, vector_length = 1 "
-                 ": i64}"),
+                 R"({"column_length":"2","is_reverse":true,"kind":"SUM","row_length":"3","vector_length":"1"})"),
             (std::vector<double>{6, 5, 3, 15, 11, 6}));
   EXPECT_EQ(sums("f32[3,2]{0,1}", "{{1, 2}, {3, 4}, {5, 6}}", typed), (std::vector<double>{1, 2, 4, 6, 9, 12}));
   EXPECT_EQ(sums("s8[2,3]", "{{100, 100, 1}, {-128, -1, 0}}", typed),
             (std::vector<double>{100, -56, -55, -128, 127, 127}));
-  EXPECT_EQ(sums("f32[2,1]", "{{1}, {2}}", R"({"kind":1,"row_length":1})"), (std::vector<double>{1, 2}));
+  EXPECT_EQ(sums("f32[2,1]", "{{1}, {2}}", R"({"kind":"SUM","row_length":1})"), (std::vector<double>{1, 2}));
   const std::string text =
       "HloModule m\nENTRY e { x = f32[2,3] parameter(0)\n ROOT c = (f32[2,3], u8[8]) custom-call(x), "
       "custom_call_target=\"xla.gpu.ext.cub_scan\", backend_config=";
