@@ -178,6 +178,7 @@ int bisect_compilations(const BisectArgs& a);
 
 struct CheckArgs : RunArgs {
   std::string outputs, dump, reference;
+  std::string kernels, only;  // of whom: XLA's own, as the dump has them
   bool json = false;
 };
 // Is what was compiled right (replay/judge/check.h)?
