@@ -252,6 +252,13 @@ int check_kernels(const CheckArgs& a) {
   options.only = a.only, options.device = [] { return cuda_device(); };
   Progress progress("kernels of " + a.file);
   options.progress = [&](size_t done, size_t all, const std::string& kernel) { progress.at(done, all, kernel); };
+  options.told = [&](const JudgedKernel& k) {
+    if (a.json) return;
+    Progress::clear();
+    fmt::print("{:<15} {}{}{}{}\n", in_words(k.verdict), printable(k.kernel),
+               k.instruction == k.kernel ? "" : fmt::format(" of {}", printable(k.instruction)),
+               k.times > 1 ? fmt::format(", {} times", k.times) : "", k.why.empty() ? "" : ": " + printable(k.why));
+  };
   const std::vector<JudgedKernel> judged = judge_emitted(*m, program, options);
   if (judged.empty())
     fail(FailureKind::kUsage, "{} launches no kernel{}", a.file, a.only.empty() ? "" : " whose name holds " + a.only);
@@ -261,10 +268,6 @@ int check_kernels(const CheckArgs& a) {
   for (const JudgedKernel& k : judged) {
     ++count[k.verdict];
     list.push_back(to_json(k));
-    if (!a.json)
-      fmt::print("{:<15} {}{}{}{}\n", in_words(k.verdict), printable(k.kernel),
-                 k.instruction == k.kernel ? "" : fmt::format(" of {}", printable(k.instruction)),
-                 k.times > 1 ? fmt::format(", {} times", k.times) : "", k.why.empty() ? "" : ": " + printable(k.why));
   }
   const size_t equal = count[KernelVerdict::kEqual], unrun = count[KernelVerdict::kNotRun],
                bad = judged.size() - equal - unrun;

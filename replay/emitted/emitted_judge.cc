@@ -309,6 +309,7 @@ std::vector<JudgedKernel> judge_emitted(const Module& m, const EmittedProgram& p
       judged.verdict = KernelVerdict::kNotRun, judged.why = e.what();
     }
     out.push_back(std::move(judged));
+    if (options.told) options.told(out.back());
   }
   return out;
 }

@@ -33,6 +33,7 @@ struct EmittedJudgeOptions {
   double tolerance = -1;                            // as compare_results
   std::string only;                                 // kernels whose name or instruction's holds it; empty: all
   std::function<std::unique_ptr<Device>()> device;  // a fresh one: a kernel that faults ends the one it ran on
+  std::function<void(const JudgedKernel&)> told;    // as soon as it is judged
   std::function<void(size_t done, size_t all, const std::string& kernel)> progress;
 };
 

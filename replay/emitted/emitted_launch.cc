@@ -9,10 +9,11 @@ namespace hlo {
 size_t load_emitted(Device& device, const EmittedProgram& program, const EmittedThunk& thunk) {
   for (size_t k = 0; k < thunk.parameters.size(); ++k)
     if (!thunk.parameters[k].pointer)
-      fail(FailureKind::kUnsupported,
-           "parameter {} of {} is no pointer but {} bytes: a tensor map, which the host makes, and of which the dump "
-           "does not tell",
-           k, thunk.kernel, thunk.parameters[k].bytes);
+      fail(
+          FailureKind::kUnsupported,
+          "parameter {} of {} is no pointer but {} bytes: a tensor map, which the host makes (cuTensorMapEncodeTiled); "
+          "they are not made here",
+          k, thunk.kernel, thunk.parameters[k].bytes);
   return device.load_foreign(program.ptx.at(thunk.file),
                              {thunk.kernel, thunk.file, thunk.grid, thunk.threads, thunk.shared_bytes});
 }
