@@ -129,7 +129,7 @@ struct ExecArgs : RunArgs {
   std::string out, precision = "own", compare_with, trace, like;
   std::vector<std::string> profile, replace_kernel;
   std::string kernel_cache;
-  std::string kernels;  // whose: `dump`, XLA's own; empty: ours
+  std::string kernels;    // whose: `dump`, XLA's own; empty: ours
   std::string self_test;  // the word that names have to hold; "all" for every one
   int repeat = 1;
   bool json = false, nan = false, all_stages = false, whole = false, exact = false, as_is = false, force = false;
