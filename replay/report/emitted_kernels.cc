@@ -41,9 +41,9 @@ std::string function_name(std::string_view instruction) {
   return out;
 }
 
-class Joiner {
+class EmittedJoiner {
  public:
-  Joiner(const Module& m, EmittedProgram& out) : m_(m), out_(out) {
+  EmittedJoiner(const Module& m, EmittedProgram& out) : m_(m), out_(out) {
     for (CompId c : m.computations())
       for (InstId i : m.live_order(c)) by_name_.emplace(m.inst_name(i), i);
     for (CompId c : m.nonfusion_computations())
@@ -258,7 +258,7 @@ EmittedProgram read_emitted(const Recording& r, const std::string& module_file, 
   out.folder = r.folder, out.module_file = module_file;
   const std::string buffers = module_file.substr(0, module_file.size() - 4) + "-buffer-assignment.txt";
   out.slices = std::make_unique<XlaSlices>(m, read_buffer_file(wanted_file(r, buffers), buffers), buffers);
-  Joiner joiner(m, out);
+  EmittedJoiner joiner(m, out);
   for (const std::string& f : r.other_files)
     if (is_ptx_of(f, prefix)) joiner.add_ptx(f, read_confined(r.folder, f));
   if (out.ptx.empty())

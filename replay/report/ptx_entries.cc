@@ -25,13 +25,13 @@ std::string without_comments(std::string_view text) {
   return out;
 }
 
-bool in_name(char c) {
+bool in_ptx_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$';
 }
 
-class Words {
+class PtxWords {
  public:
-  explicit Words(std::string_view text) : text_(text) {}
+  explicit PtxWords(std::string_view text) : text_(text) {}
   // A name with its dots, or one other character; empty: the end.
   std::string_view next() {
     while (at_ < text_.size() &&
@@ -40,7 +40,7 @@ class Words {
       ++at_;
     }
     size_t end = at_;
-    while (end < text_.size() && (in_name(text_[end]) || text_[end] == '.' || text_[end] == ':')) ++end;
+    while (end < text_.size() && (in_ptx_name(text_[end]) || text_[end] == '.' || text_[end] == ':')) ++end;
     if (end == at_ && end < text_.size()) ++end;
     std::string_view word = text_.substr(at_, end - at_);
     at_ = end;
@@ -53,7 +53,7 @@ class Words {
   size_t at_ = 0, line_ = 1;
 };
 
-int64_t number_of(std::string_view word) {
+int64_t ptx_number(std::string_view word) {
   int64_t v = 0;
   auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), v);
   return error != std::errc() || end != word.data() + word.size() || v < 0 ? 0 : v;
@@ -61,11 +61,11 @@ int64_t number_of(std::string_view word) {
 
 int64_t bytes_of_type(std::string_view word) {
   const size_t digit = word.find_first_of("0123456789");
-  return digit == std::string_view::npos ? 0 : number_of(word.substr(digit)) / 8;
+  return digit == std::string_view::npos ? 0 : ptx_number(word.substr(digit)) / 8;
 }
 
 // `.param .u64 .ptr .align 16 name` up to a comma or the parenthesis, which is returned.
-std::string_view parameter(Words& words, PtxEntry::Parameter& p) {
+std::string_view parameter(PtxWords& words, PtxEntry::Parameter& p) {
   bool array = false, pointed = false;
   for (std::string_view w = words.next();; w = words.next()) {
     if (w.empty() || w == "," || w == ")") {
@@ -74,10 +74,10 @@ std::string_view parameter(Words& words, PtxEntry::Parameter& p) {
     }
     if (w == ".ptr") pointed = true;
     if (w == ".align") {
-      const int64_t align = number_of(words.next());
+      const int64_t align = ptx_number(words.next());
       if (!pointed) p.align = align;
     } else if (w == "[") {
-      const int64_t n = number_of(words.next());
+      const int64_t n = ptx_number(words.next());
       // No parameters are larger than what a kernel can take.
       p.bytes = n > (int64_t{1} << 16) ? 0 : p.bytes * n, array = true;
     } else if (w.size() > 2 && w[0] == '.' && !p.bytes) {
@@ -86,9 +86,9 @@ std::string_view parameter(Words& words, PtxEntry::Parameter& p) {
   }
 }
 
-std::array<int64_t, 3> three(Words& words) {
+std::array<int64_t, 3> three(PtxWords& words) {
   std::array<int64_t, 3> out{1, 1, 1};
-  out[0] = number_of(words.next());
+  out[0] = ptx_number(words.next());
   return out;
 }
 
@@ -96,7 +96,7 @@ std::array<int64_t, 3> three(Words& words) {
 
 std::vector<PtxEntry> read_ptx_entries(std::string_view text) {
   const std::string plain = without_comments(text);
-  Words words(plain);
+  PtxWords words(plain);
   std::vector<PtxEntry> out;
   for (std::string_view w = words.next(); !w.empty(); w = words.next()) {
     if (w != ".entry") continue;
@@ -118,7 +118,7 @@ std::vector<PtxEntry> read_ptx_entries(std::string_view text) {
         said = w == ".reqntid" ? &e.threads : &e.most_threads;
         *said = three(words), k = 1;
       } else if (w == "," && said && k < 3) {
-        (*said)[k++] = number_of(words.next());
+        (*said)[k++] = ptx_number(words.next());
       } else {
         said = nullptr;
       }
