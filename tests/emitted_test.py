@@ -224,6 +224,95 @@ def others():
     kept.__exit__()
 
 
+LOOP = """HloModule jit_loop, is_scheduled=true
+
+%fused_compare (param_0: s32[]) -> pred[] {
+  %param_0 = s32[] parameter(0)
+  %three = s32[] constant(3)
+  ROOT %less = pred[] compare(%param_0, %three), direction=LT
+}
+
+%fused_add (param_0.1: s32[]) -> s32[] {
+  %param_0.1 = s32[] parameter(0)
+  %one = s32[] constant(1)
+  ROOT %sum = s32[] add(%param_0.1, %one)
+}
+
+%body (state: (s32[])) -> (s32[]) {
+  %state = (s32[]) parameter(0)
+  %i = s32[] get-tuple-element(%state), index=0
+  %loop_add_fusion = s32[] fusion(%i), kind=kLoop, calls=%fused_add
+  ROOT %next = (s32[]) tuple(%loop_add_fusion)
+}
+
+%condition (state.1: (s32[])) -> pred[] {
+  %state.1 = (s32[]) parameter(0)
+  %i.1 = s32[] get-tuple-element(%state.1), index=0
+  ROOT %loop_compare_fusion = pred[] fusion(%i.1), kind=kLoop, calls=%fused_compare
+}
+
+ENTRY %main (p: s32[]) -> s32[] {
+  %p = s32[] parameter(0)
+  %copy = s32[] copy(%p)
+  %first = (s32[]) tuple(%copy)
+  %while = (s32[]) while(%first), condition=%condition, body=%body
+  ROOT %last = s32[] get-tuple-element(%while), index=0
+}
+"""
+LOOP_BUFFERS = """BufferAssignment:
+allocation 0: size 4, parameter 0, shape |s32[]| at ShapeIndex {}:
+ value: <0 p @0> (size=4,offset=0): s32[]
+allocation 1: size 4, output shape is |s32[]|, maybe-live-out:
+ value: <1 copy @0> (size=4,offset=0): s32[]
+ value: <2 loop_add_fusion @0> (size=4,offset=0): s32[]
+allocation 2: size 1, preallocated-temp:
+ value: <3 loop_compare_fusion @0> (size=1,offset=0): pred[]
+"""
+LOOP_THUNKS = """001: kCopy  [source | next=002 (1)] kCopy
+002: kWhile [prev=001 (1) | sink]   
+condition:
+    003: kCustomKernel [source | sink] loop_compare_fusion grid: [1, 1, 1] threads: [1, 1, 1]  shared_memory: 0 bytes
+  body:
+    004: kCustomKernel [source | sink] loop_add_fusion grid: [1, 1, 1] threads: [1, 1, 1]  shared_memory: 0 bytes
+"""
+
+
+def loops():
+    def kernel(name, work):
+        return (f".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry {name}(\n\t.param .u64 {name}_param_0,\n"
+                f"\t.param .u64 {name}_param_1\n)\n.reqntid 1, 1, 1\n{{\n\t.reg .pred %p<2>;\n\tld.param.b64 %rd1, [{name}_param_0];\n"
+                f"\tld.param.b64 %rd2, [{name}_param_1];\n\tld.global.b32 %r1, [%rd1];\n{work}\tret;\n}}\n")
+
+    with tempfile.TemporaryDirectory() as kept:
+        folder = pathlib.Path(kept) / "dump"
+        folder.mkdir()
+        name = "module_0001.jit_loop"
+        final = name + ".sm_9.0a_gpu_after_optimizations"
+        files = {final + ".txt": LOOP, final + "-buffer-assignment.txt": LOOP_BUFFERS, name + ".thunk_sequence.txt": LOOP_THUNKS}
+        add = kernel("loop_add_fusion", "\tadd.s32 %r2, %r1, 1;\n\tst.global.b32 [%rd2], %r2;\n")
+        files[name + ".1.ptx"] = add
+        files[name + ".3.ptx"] = kernel("loop_compare_fusion",
+                                        "\tsetp.lt.s32 %p1, %r1, 3;\n\tselp.b32 %r2, 1, 0, %p1;\n\tst.global.b8 [%rd2], %r2;\n")
+        whose = ("copy", "while", "loop_compare_fusion", "loop_add_fusion")
+        files[name + ".thunk_metadata.txt"] = "".join(
+            f'thunk_metadata {{\n  thunk_info {{\n    profile_annotation: "{n}"\n    thunk_id: {k}\n  }}\n}}\n' for k, n in enumerate(whose, 1))
+        for file, text in files.items():
+            (folder / file).write_text(text)
+        (pathlib.Path(kept) / "in.txt").write_text("-2\n")
+        words = ["exec", folder, "--backend=cuda", "--kernels=dump", f"--inputs={kept}/in.txt", "--compare-with=evaluator"]
+        code, out, err = run(*words)
+        check("a loop by its condition", code == 0 and "o0 s32[] = 3" in out, out + err)
+        code, out, err = run(*words, "--max-steps=4")
+        check("a loop that does not end", code == 2 and "does not end within 4 steps" in err, out + err)
+        code, kernels, text = judged(folder)
+        check("kernels inside of a loop, one in place", code == 0 and len(kernels) == 2, text)
+        (folder / (name + ".1.ptx")).write_text(add.replace("%r1, 1;", "%r1, 2;"))
+        code, kernels, text = judged(folder)
+        check("a wrong one inside of a loop", code == 1 and kernels["loop_add_fusion"]["verdict"] == "different", text)
+        code, out, err = run(*words)
+        check("… and in the program", code == 1 and "DIFFERENT" in out, out + err)
+
+
 def real():
     """A real dump whole, where the checkout has ../shared unpacked."""
     for folder in (ROOT / "../dh/mobile_infer.emit/dump", ROOT / "../../dh/mobile_infer.emit/dump"):
@@ -235,7 +324,7 @@ def real():
         return
 
 
-for case in (sound, faults, joins, refused, others, real):
+for case in (sound, faults, joins, refused, others, loops, real):
     case()
 print(f"{done - failed} passed, {failed} failed")
 sys.exit(failed > 0)
