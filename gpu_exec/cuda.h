@@ -24,6 +24,8 @@ struct GraphExecHandle;
 constexpr int kMajor = 75, kMinor = 76;
 // Options of a module's loading (CU_JIT_…).
 constexpr int kErrorLog = 5, kErrorLogBytes = 6;
+// Of a function: the dynamic shared memory that a launch may ask for (CU_FUNC_ATTRIBUTE_…).
+constexpr int kDynamicShared = 8;
 
 // Entry points, with the version suffix that the name in cuda.h stands for.
 #define HLO_CUDA_FUNCTIONS(F)                                                                                      \
@@ -39,6 +41,7 @@ constexpr int kErrorLog = 5, kErrorLogBytes = 6;
   F(cuModuleLoadDataEx, cuModuleLoadDataEx, ModuleHandle**, const void*, unsigned, int*, void**)                   \
   F(cuModuleUnload, cuModuleUnload, ModuleHandle*)                                                                 \
   F(cuModuleGetFunction, cuModuleGetFunction, FunctionHandle**, ModuleHandle*, const char*)                        \
+  F(cuFuncSetAttribute, cuFuncSetAttribute, FunctionHandle*, int, int)                                             \
   F(cuMemGetInfo, cuMemGetInfo_v2, size_t*, size_t*)                                                               \
   F(cuMemAlloc, cuMemAlloc_v2, Pointer*, size_t)                                                                   \
   F(cuMemFree, cuMemFree_v2, Pointer)                                                                              \

@@ -11,6 +11,7 @@
 #include "gpu_exec/cudnn.h"
 #include "gpu_exec/device.h"
 #include "gpu_exec/gpu_code.h"
+#include "gpu_exec/kernel.h"
 #include "gpu_exec/kernel_cache.h"
 #include "ir/base/check.h"
 #include "ir/base/parallel.h"
@@ -155,6 +156,30 @@ class Card : public Device {
     for (const std::vector<Function>& list : kernels_)
       for (const Function& f : list) out.push_back(f.part.function);
     return out;
+  }
+
+  size_t load_foreign(const std::string& ptx, const ForeignKernel& kernel) override {
+    auto at = foreign_modules_.find(ptx);
+    if (at == foreign_modules_.end()) at = foreign_modules_.emplace(ptx, compiled(ptx, kernel.file)).first;
+    Foreign f{nullptr, kernel};
+    check(d_, d_.cuModuleGetFunction(&f.handle, at->second, kernel.function.c_str()), "cuModuleGetFunction");
+    constexpr int64_t kWithoutAsking = 48 << 10;
+    if (kernel.shared_bytes > kWithoutAsking)
+      check(d_, d_.cuFuncSetAttribute(f.handle, kDynamicShared, static_cast<int>(kernel.shared_bytes)),
+            "cuFuncSetAttribute");
+    foreign_.push_back(std::move(f));
+    return foreign_.size() - 1;
+  }
+  void launch_foreign(size_t number, std::span<const std::vector<char>> given) override {
+    const Foreign& f = foreign_[number];
+    std::vector<void*> arguments;
+    for (const std::vector<char>& bytes : given) arguments.push_back(const_cast<char*>(bytes.data()));
+    last_ = f.kernel.function;
+    auto narrow = [](int64_t n) { return static_cast<unsigned>(n); };
+    const auto &g = f.kernel.grid, &t = f.kernel.threads;
+    checked(d_.cuLaunchKernel(f.handle, narrow(g[0]), narrow(g[1]), narrow(g[2]), narrow(t[0]), narrow(t[1]),
+                              narrow(t[2]), narrow(f.kernel.shared_bytes), stream(), arguments.data(), nullptr),
+            "cuLaunchKernel");
   }
 
   char* allocate(int64_t bytes) override {
@@ -425,6 +450,12 @@ class Card : public Device {
     std::vector<GraphExecHandle*> made;
   } graphs_{d_, {}};
   std::vector<std::vector<Function>> kernels_;
+  struct Foreign {
+    FunctionHandle* handle = nullptr;
+    ForeignKernel kernel;
+  };
+  std::vector<Foreign> foreign_;
+  std::map<std::string, ModuleHandle*> foreign_modules_;  // by PTX
   size_t used_ = 0, stream_ = 0;
   std::vector<std::unique_ptr<Stream>> streams_;
 };

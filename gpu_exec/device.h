@@ -1,5 +1,6 @@
 // Where kernels of the GPU's schedules run: a card, or the grid that emulates one.
 #pragma once
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -8,10 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "gpu_exec/kernel.h"
 #include "ir/eval/evaluator.h"
 
 namespace hlo {
+
+struct Kernel;  // kernel.h, which needs LLVM
 
 // A product of matrices, row-major: out[b] = epilogue(alpha · left[b] · right[b] + beta · matrix[b] + bias), of m × k
 // and k × n.
@@ -60,6 +62,13 @@ struct ConvolutionArrays {
   char* out = nullptr;
 };
 
+// A kernel that somebody else wrote, as PTX that is taken as it stands, and how it is launched.
+struct ForeignKernel {
+  std::string function, file;  // of messages
+  std::array<int64_t, 3> grid{1, 1, 1}, threads{1, 1, 1};
+  int64_t shared_bytes = 0;  // dynamic shared memory
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -78,6 +87,12 @@ class Device {
   virtual std::vector<std::string> unused_replacements() const { return {}; }
   // Functions that were loaded, by name, and what they compute.
   virtual std::vector<std::string> functions() const { return {}; }
+
+  // Loads `kernel.function` of that PTX; its number. Throws Failure(kUnsupported) with the driver's own words, or where
+  // the device takes no such code.
+  virtual size_t load_foreign(const std::string& ptx, const ForeignKernel& kernel);
+  // With the bytes of each parameter.
+  virtual void launch_foreign(size_t /*number*/, std::span<const std::vector<char>> /*arguments*/) {}
 
   // Its memory is the host's, which it may be handed as it is, and arrays lie row by row whatever their layout.
   virtual bool on_host() const { return false; }

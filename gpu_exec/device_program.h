@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gpu_exec/device.h"
+#include "gpu_exec/kernel.h"
 #include "gpu_exec/library_calls.h"
 #include "gpu_exec/lowering.h"
 #include "ir/buffer.h"

@@ -20,11 +20,10 @@ void Device::replace(const std::map<std::string, EvalOptions::Replacement>& repl
   if (!replaced.empty()) fail(FailureKind::kUnsupported, "{} takes no kernels of others", name());
 }
 
-namespace {
+size_t Device::load_foreign(const std::string&, const ForeignKernel&) {
+  fail(FailureKind::kUnsupported, "{} takes no kernels of others", name());
+}
 
-using Clock = std::chrono::steady_clock;
-
-// Logical order to the layout's (or back): what a buffer on the GPU holds.
 std::vector<char> laid_out(const Shape& s, const char* data, bool back) {
   int width = storage_bytes(s.type);
   std::vector<char> out(static_cast<size_t>(device_bytes(s)));
@@ -38,6 +37,10 @@ std::vector<char> laid_out(const Shape& s, const char* data, bool back) {
     copy_nd(s.dims, data, row_major_strides(s.dims), out.data(), strides, width);
   return out;
 }
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
 
 // Memory of one run of a program, given back at the end.
 class Memory {

@@ -6,6 +6,9 @@
 
 namespace hlo {
 
+// An array's elements in logical order as its layout has them in a device's memory, or back.
+std::vector<char> laid_out(const Shape& s, const char* data, bool back);
+
 Execution run_on_device(Device& device, const Module& m, const std::vector<std::vector<Value>>& arguments, int repeat,
                         const EvalOptions& options);
 

@@ -1,14 +1,19 @@
 // check: is a compiled result right?
 #include <filesystem>
+#include <map>
 
+#include "gpu_exec/cuda.h"
 #include "ir/source_lines.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
+#include "replay/emitted/emitted_judge.h"
 #include "replay/judge/check.h"
 #include "replay/judge/memory.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
+#include "replay/os/progress.h"
 #include "replay/os/spawn.h"
+#include "replay/os/terminal.h"
 #include "replay/record/run.h"
 
 namespace hlo {
@@ -21,7 +26,8 @@ Json empty_check() {
           {"contracts", Json::array()},
           {"other_bits", Json::array()},
           {"reference", Json()},
-          {"departs", Json()}};
+          {"departs", Json()},
+          {"kernels", Json()}};
 }
 
 Json to_json(const CheckedOutput& o) {
@@ -203,7 +209,87 @@ void tell(const Json& j) {
 
 }  // namespace
 
+namespace {
+
+Json to_json(const JudgedKernel& k) {
+  Json j{{"instruction", k.instruction},
+         {"kernel", k.kernel},
+         {"file", k.file},
+         {"thunk", k.thunk},
+         {"times", k.times},
+         {"verdict", kernel_verdict_name(k.verdict)},
+         {"why", k.why},
+         {"index", Json()},
+         {"xla", Json()},
+         {"evaluator", Json()}};
+  for (const OutputComparison& o : k.outputs)
+    if (!o.equal && o.worst >= 0 && j["index"].is_null())
+      j["index"] = o.index, j["xla"] = o.value_a, j["evaluator"] = o.value_b;
+  return j;
+}
+
+std::string in_words(KernelVerdict v) {
+  return v == KernelVerdict::kOutside  ? "WRITES OUTSIDE"
+         : v == KernelVerdict::kFaults ? "FAULTS"
+         : v == KernelVerdict::kNotRun ? "not run"
+         : v == KernelVerdict::kEqual  ? "equal"
+                                       : "DIFFERENT";
+}
+
+// check --kernels=dump: every kernel of XLA's by itself.
+int check_kernels(const CheckArgs& a) {
+  if (!a.inputs.empty() || !a.outputs.empty() || !a.reference.empty() || !a.dump.empty())
+    fail(FailureKind::kUsage,
+         "--kernels draws its inputs: it goes with neither --inputs, --outputs, --reference nor "
+         "--dump");
+  if (std::string why = cuda_unavailable(); !why.empty()) fail(FailureKind::kUnsupported, "--kernels: {}", why);
+  const Recording r = select_module(a.file);
+  const std::string file = emitted_module_file(r);
+  auto m = load_verified(confined_path(r.folder, file), !a.no_verify);
+  const EmittedProgram program = read_emitted(r, file, *m);
+  EmittedJudgeOptions options;
+  options.inputs = input_options(a), options.eval = eval_options(a), options.tolerance = a.tolerance;
+  options.only = a.only, options.device = [] { return cuda_device(); };
+  Progress progress("kernels of " + a.file);
+  options.progress = [&](size_t done, size_t all, const std::string& kernel) { progress.at(done, all, kernel); };
+  options.told = [&](const JudgedKernel& k) {
+    if (a.json) return;
+    Progress::clear();
+    fmt::print("{:<15} {}{}{}{}\n", in_words(k.verdict), printable(k.kernel),
+               k.instruction == k.kernel ? "" : fmt::format(" of {}", printable(k.instruction)),
+               k.times > 1 ? fmt::format(", {} times", k.times) : "", k.why.empty() ? "" : ": " + printable(k.why));
+  };
+  const std::vector<JudgedKernel> judged = judge_emitted(*m, program, options);
+  if (judged.empty())
+    fail(FailureKind::kUsage, "{} launches no kernel{}", a.file, a.only.empty() ? "" : " whose name holds " + a.only);
+  Progress::clear();
+  std::map<KernelVerdict, size_t> count;
+  Json list = Json::array();
+  for (const JudgedKernel& k : judged) {
+    ++count[k.verdict];
+    list.push_back(to_json(k));
+  }
+  const size_t equal = count[KernelVerdict::kEqual], unrun = count[KernelVerdict::kNotRun],
+               bad = judged.size() - equal - unrun;
+  const CheckVerdict verdict = bad ? CheckVerdict::kWrong : unrun ? CheckVerdict::kUnknown : CheckVerdict::kRight;
+  const std::string why =
+      fmt::format("of {} kernels {} equal the evaluator, {} do not, {} were not run", judged.size(), equal, bad, unrun);
+  if (a.json) {
+    Json j = empty_check();
+    j["verdict"] = verdict_name(verdict), j["why"] = why;
+    j["kernels"] = {{"module", m->name()}, {"launched", list}, {"unused", program.unused}};
+    print_json(j);
+  } else {
+    fmt::print("{}: {}\n", verdict_name(verdict), why);
+    for (const std::string& u : program.unused) fmt::print("  no thunk launches {}\n", printable(u));
+  }
+  return bad ? kNo : unrun ? kBad : kYes;
+}
+
+}  // namespace
+
 int cmd_check(const CheckArgs& a) {
+  if (!a.kernels.empty()) return check_kernels(a);
   if (a.inputs.empty()) fail(FailureKind::kUsage, "--inputs is wanted: what the compiled module was given, p0, p1 …");
   if (a.outputs.empty()) fail(FailureKind::kUsage, "--outputs is wanted: what it gave, o0, o1 …");
   Loaded loaded;

@@ -129,10 +129,11 @@ struct ExecArgs : RunArgs {
   std::string out, precision = "own", compare_with, trace, like;
   std::vector<std::string> profile, replace_kernel;
   std::string kernel_cache;
+  std::string kernels;    // whose: `dump`, XLA's own; empty: ours
   std::string self_test;  // the word that names have to hold; "all" for every one
   int repeat = 1;
   bool json = false, nan = false, all_stages = false, whole = false, exact = false, as_is = false, force = false;
-  bool ignore_memory = false;
+  bool ignore_memory = false, evaluate_others = false;
 };
 int cmd_exec(const ExecArgs& a);
 
@@ -178,6 +179,7 @@ int bisect_compilations(const BisectArgs& a);
 
 struct CheckArgs : RunArgs {
   std::string outputs, dump, reference;
+  std::string kernels, only;  // of whom: XLA's own, as the dump has them
   bool json = false;
 };
 // Is what was compiled right (replay/judge/check.h)?

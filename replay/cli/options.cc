@@ -132,10 +132,22 @@ void add_debug_commands(CLI::App& app, int* code) {
       "  hlo-replay check before.hlo --inputs=in.npz --outputs=got.npz --dump=dump   a wrong one: which stage "
       "departs?\n"
       "  hlo-replay check before.hlo --inputs=in.npz --outputs=got.npz --reference=eager.npz\n"
+      "  hlo-replay check dump --kernels=dump   each kernel that XLA emitted (.ptx), alone on a card, against the "
+      "evaluator\n"
       "Right is said of the module that XLA was given: what is wrong in front of it, --reference tells.\n"
       "Exit code 1 where it is wrong, or the reference is something else; 0 where it is right, rounded, or decided by "
-      "what HLO leaves open; 2 where it cannot tell.");
-  c->add_option("FILE", check.file, "the module before any pass")->required();
+      "what HLO leaves open; 2 where it cannot tell, as where a kernel was not run.");
+  c->add_option("FILE", check.file, "the module before any pass; with --kernels a dump, DIR or DIR:MODULE")->required();
+  CLI::Option* kernels =
+      c->add_option("--kernels", check.kernels,
+                    "dump: XLA's own kernels (MODULE.N.ptx beside the final module, its buffer assignment and thunks) "
+                    "are launched alone on a card, on drawn inputs, between zones that nobody may write to")
+          ->check(CLI::IsMember({"dump"}));
+  c->add_option("--only", check.only, "with --kernels: those whose name, or their instruction's, holds this word")
+      ->needs(kernels);
+  c->add_option("--seed", check.seed, "of the drawn inputs")->needs(kernels);
+  c->add_option("--tolerance", check.tolerance, "share of the largest magnitude, in place of the types' own")
+      ->needs(kernels);
   c->add_option("--inputs", check.inputs, ".npz with arrays p0, p1 …: what the compiled module was given");
   c->add_option("--outputs", check.outputs, ".npz with arrays o0, o1 …: what it gave");
   c->add_option("--reference", check.reference,

@@ -179,6 +179,15 @@ void add_exec(CLI::App& app, int* code) {
   c->add_option("--replace-kernel", exec_args.replace_kernel,
                 "NAME=FILE.ll or .ptx (repeat): run that in the place of a kernel; names as in the PTX of a replay")
       ->allow_extra_args(false);
+  CLI::Option* kernels =
+      c->add_option("--kernels", exec_args.kernels,
+                    "dump: FILE is a folder (DIR or DIR:MODULE) that holds XLA's own kernels (MODULE.N.ptx beside the "
+                    "final module, its buffer assignment and thunks): these are run, by XLA's thunks in XLA's buffers; "
+                    "with --backend=cuda")
+          ->check(CLI::IsMember({"dump"}));
+  c->add_flag("--evaluate-others", exec_args.evaluate_others,
+              "with --kernels: thunks that have neither a kernel nor a library here are the evaluator's (else refused)")
+      ->needs(kernels);
   c->add_option("--kernel-cache", exec_args.kernel_cache,
                 "folder that keeps compiled kernels between runs (or HLO_KERNEL_CACHE)");
   c->add_flag("--ignore-memory", exec_args.ignore_memory,

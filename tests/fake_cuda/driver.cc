@@ -43,6 +43,7 @@ struct Graph {
 struct Handle {
   std::shared_ptr<fake::Module> module;
   const fake::Function* function;
+  unsigned most_shared = 0;  // dynamic shared memory, as cuFuncSetAttribute said
 };
 
 struct State {
@@ -204,8 +205,14 @@ int cuModuleGetFunction(void** f, void* m, const char* name) {
   auto& module = *static_cast<std::shared_ptr<fake::Module>*>(m);
   const fake::Function* found = module->function(name);
   if (!found || !found->entry) return 500;
-  state.handles.push_back(std::make_unique<Handle>(Handle{module, found}));
+  state.handles.push_back(std::make_unique<Handle>(Handle{module, found, 0}));
   *f = state.handles.back().get();
+  return 0;
+}
+int cuFuncSetAttribute(void* f, int what, int value) {
+  BEGIN();
+  if (what != 8 || value < 0 || value > 227 << 10) return 1;
+  static_cast<Handle*>(f)->most_shared = static_cast<unsigned>(value);
   return 0;
 }
 int cuMemGetInfo_v2(size_t* free, size_t* total) {
@@ -369,11 +376,12 @@ int cuEventElapsedTime(float* ms, void* a, void* b) {
   *ms = std::chrono::duration<float, std::milli>(static_cast<Event*>(b)->at - static_cast<Event*>(a)->at).count();
   return 0;
 }
-int cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned,
-                   void* stream, void** arguments, void**) {
+int cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void* stream, void** arguments, void**) {
   BEGIN();
   auto* handle = static_cast<Handle*>(f);
-  fake::Grid g{handle->module.get(), handle->function, {gx, gy, gz}, {bx, by, bz}, {}, inside};
+  fake::Grid g{handle->module.get(), handle->function, {gx, gy, gz}, {bx, by, bz}, {}, shared, inside};
+  if (shared > (48u << 10) && shared > handle->most_shared) return 1;
   g.params.resize(static_cast<size_t>(handle->function->param_bytes));
   size_t k = 0;
   for (const fake::Variable& v : handle->function->params)

@@ -39,7 +39,9 @@ struct Instruction {
   int target = -1;  // of a branch
   int compare = 0, width = 0, rounding = 0;
   bool flag = false, ftz = false;
-  std::string text;  // of messages
+  enum Space { kGeneric, kGlobal, kShared };
+  int space = kGeneric, together = 0;  // ptx_thread.h's Together
+  std::string text;                    // of messages
   int line = 0;
 };
 
@@ -55,7 +57,7 @@ struct Function {
   std::map<std::string, Variable> slots;  // all that lies there: parameters, arguments of calls, results
   std::map<std::string, Variable> locals, shared;
   int64_t param_bytes = 0, local_bytes = 0, shared_bytes = 0;
-  int most_threads = 0;
+  int most_threads = 0, exact_threads = 0;
   std::map<std::string, int> registers;
   std::map<std::string, int> labels;
   std::vector<Instruction> code;
@@ -79,6 +81,7 @@ struct Grid {
   const Function* function;
   uint32_t blocks[3], threads[3];
   std::vector<char> params;
+  size_t dynamic_shared;  // bytes behind what the function declares
   // Is an access of global memory of so many bytes inside an allocation?
   std::function<bool(uint64_t at, int64_t bytes)> allowed;
 };
