@@ -15,6 +15,7 @@
 #include "replay/judge/elided.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
+#include "replay/os/terminal.h"
 #include "replay/record/run.h"
 #include "replay/report/answers.h"
 #include "replay/report/profile.h"
