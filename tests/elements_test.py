@@ -64,7 +64,7 @@ def large(tmp):
     expect("sound", code == 0 and j["verdict"].startswith("no bad stage"), (code, j["verdict"]))
     expect("all compared", j["elements"] and j["elements"]["changed"] == j["elements"]["compared"] > 0, j["elements"])
     # The right way of the fault is another axis, a factor.
-    for name, text, at in (("axis", BIG.format(two=2, scale=DIVIDE, dim=0), "out"), ("factor", BIG.format(two=2, scale=TIMES, dim=1), "scaled")):
+    for name, text, at in (("axis", BIG.format(two=2, scale=DIVIDE, dim=0), "biases"), ("factor", BIG.format(two=2, scale=TIMES, dim=1), "scaled")):
         code, j = bisect(tmp, name, [("", FIRST), ("dce", FIRST), ("algsimp", text)])
         expect(name, code == 1 and j["pass"] == "algsimp", (code, j["verdict"], j["guilty"]))
         told = j["first_value_that_differs"]
@@ -305,7 +305,15 @@ def certain(tmp):
   ROOT r = (f32[], f32[65536,65536]{{1,0}}) tuple(l, sb)
 """)
 
+    def summed(operand):
+        return large_entry(f"""  t = f32[65536,65536]{{1,0}} {operand}
+  s = f32[65536,65536]{{1,0}} sine(t)
+  z = f32[] constant(0)
+  ROOT r = f32[65536]{{0}} reduce(s, z), dimensions={{0}}, to_apply=add
+""")
+
     for name, good, bad, found in (
+            ("what moves elements alone is named", summed("reverse(p), dimensions={1}"), summed("transpose(p), dimensions={0,1}"), "t"),
             ("the last bit of a literal", times("1"), times("1.0000001192092896"), "c"),
             ("a number in the place of infinity", is_infinite("inf"), is_infinite("3e+38"), "c"),
             ("the least of what was the largest", reduced("maximum", "-inf"), reduced("minimum", "-inf"), "r"),
@@ -319,7 +327,7 @@ def certain(tmp):
 
 
 # An update that few elements show: by chance none of those that are looked at.
-SCATTER = SUM + """ENTRY e {{
+SCATTER = """ENTRY e {{
   p = f32[4,2048,32000]{{2,1,0}} parameter(0)
   i = s32[4,2048]{{1,0}} parameter(1)
   c = f32[] constant(-0.0001)
@@ -337,9 +345,9 @@ BATCHED = "scatter(s, n, u), update_window_dims={}, inserted_window_dims={2}, sc
 
 
 def updates(tmp):
-    code, j = bisect(tmp, "batched", [("", SCATTER.format(root=BATCHED)), ("normalizer", SCATTER.format(root=UPDATED))])
+    code, j = bisect(tmp, "batched", [("", SUM + SCATTER.format(root=BATCHED)), ("normalizer", SUM + SCATTER.format(root=UPDATED))])
     expect("a scatter without batch dimensions", code == 0, (code, j["verdict"], j["unknown"]))
-    code, j = bisect(tmp, "dropped", [("", SCATTER.format(root=BATCHED)), ("normalizer", SCATTER.format(root="copy(s)"))])
+    code, j = bisect(tmp, "dropped", [("", SUM + SCATTER.format(root=BATCHED)), ("normalizer", SUM + SCATTER.format(root="copy(s)"))])
     expect("a dropped scatter is not called good", code != 0, (code, j["verdict"]))
 
 

@@ -349,7 +349,36 @@ ElementsStage ByElements::Pair::judge(ExprStage* now) {
   return out;
 }
 
-void ByElements::Pair::blame(const ElementsFinding& f, ElementsStage* out) {
+// Of an instruction that gives another value: the operand that does, where it only moves elements and so was not
+// compared by itself; and of that one's operands.
+InstId ByElements::Pair::lowest(const ExprStage& now, InstId by) const {
+  std::unordered_map<InstId, const ExprTree*> values;
+  for (const ExprVisit& v : now.visits) values[v.inst] = &v.value;
+  for (InstId next = by; next.valid();) {
+    by = next, next = InstId();
+    for (InstId o : wide_->operands(by)) {
+      const Opcode op = wide_->op(o);
+      const auto value = values.find(o);
+      const auto before = s_.by_name.find(std::string(wide_->inst_name(o)));
+      if ((op_info(op).cls != OpClass::Move && op != Opcode::Iota) || value == values.end() ||
+          before == s_.by_name.end() || before->second.size() != 1 || before->second[0].id == value->second->id)
+        continue;
+      if (next.valid()) return by;  // two of them
+      next = o;
+    }
+  }
+  return by;
+}
+
+void ByElements::Pair::blame(const ExprStage& now, ElementsFinding f, ElementsStage* out) const {
+  for (const ExprVisit& v : now.visits)
+    if (f.words.empty() && wide_->inst_name(v.inst) == f.after) {
+      const std::string_view low = wide_->inst_name(lowest(now, v.inst));
+      if (low != f.after)
+        f.words = fmt::format("gives other elements to {}{}: {} instead of {}", f.after, f.index, f.is, f.was);
+      f.before = f.after = low;
+      break;
+    }
   if (out->findings.empty())
     out->why = f.words.empty() ? fmt::format("{}{}: {} instead of {}", f.after, f.index, f.is, f.was)
                                : fmt::format("{}: {}", f.after, f.words);
@@ -363,7 +392,7 @@ ElementsStage ByElements::Pair::judged(const ExprStage& now) {
   if (same && assumed_.empty()) {
     const Suspect* literal = literal_alone();
     out.verdict = literal ? Verdict::kBad : Verdict::kGood;
-    if (literal) blame(literal->finding, &out);
+    if (literal) blame(now, literal->finding, &out);
     return out;
   }
   // Forced to be what it was, does all else agree? Upon what is only taken for the same no stage is called bad.
@@ -383,7 +412,7 @@ ElementsStage ByElements::Pair::judged(const ExprStage& now) {
   }
   for (const Suspect& s : forced) s_.all.set_same(s.now, s.now);
   if (out.verdict == Verdict::kBad) {
-    for (const Suspect& s : forced) blame(s.finding, &out);
+    for (const Suspect& s : forced) blame(now, s.finding, &out);
     return out;
   }
   if (same) {

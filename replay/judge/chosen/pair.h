@@ -69,7 +69,8 @@ class ByElements::Pair {
   bool pair_operands(const ExprStage& now);
   bool pair_values(ExprId now, ExprId before);
   bool pair_operands_of(ExprId now, ExprId before);
-  static void blame(const ElementsFinding& f, ElementsStage* out);
+  void blame(const ExprStage& now, ElementsFinding f, ElementsStage* out) const;
+  InstId lowest(const ExprStage& now, InstId by) const;
   ElementsStage judged(const ExprStage& now);
   ExprStage walk();
   static ExprSet values_of(const ExprStage& stage);
