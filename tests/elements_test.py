@@ -326,6 +326,34 @@ def certain(tmp):
         expect(f"{name}: named", j.get("first_value_that_differs", {}).get("name") == found, j.get("first_value_that_differs"))
 
 
+# A side of a choice that no draw of the parameter ever takes.
+RARE = """ENTRY e {{
+  x = f32[65536,65536]{{1,0}} parameter(0)
+  q = f32[65536,65536]{{1,0}} multiply(x, x)
+  n = f32[65536,65536]{{1,0}} negate(q)
+  l = f32[65536,65536]{{1,0}} log-plus-one(n)
+  w = f32[65536,65536]{{1,0}} negate(l)
+  c = f32[] constant(5)
+  cs = f32[65536,65536]{{1,0}} broadcast(c), dimensions={{}}
+  m = pred[65536,65536]{{1,0}} compare(w, cs), direction=LT
+  d = f32[] constant(-2.5)
+  ds = f32[65536,65536]{{1,0}} broadcast(d), dimensions={{}}
+  a = f32[65536,65536]{{1,0}} add(w, ds)
+  s = f32[65536,65536]{{1,0}} sqrt(w)
+  b = f32[65536,65536]{{1,0}} add(s, ds)
+  f = f32[65536,65536]{{1,0}} select(m, {sides})
+  ROOT r = f32[65536,65536]{{1,0}} multiply(f, x)
+}}
+"""
+
+
+def rare(tmp):
+    first = RARE.format(sides="a, b")
+    for name, sides in (("sides of a choice, turned round", "b, a"), ("one side of a choice alone", "a, a")):
+        code, j = bisect(tmp, name, [("", first), ("algsimp", RARE.format(sides=sides))])
+        expect(f"{name}: bad", code == 1 and j["first_value_that_differs"]["name"] == "f", (code, j["verdict"], j["unknown"]))
+
+
 # An update that few elements show: by chance none of those that are looked at.
 SCATTER = """ENTRY e {{
   p = f32[4,2048,32000]{{2,1,0}} parameter(0)
@@ -345,15 +373,16 @@ BATCHED = "scatter(s, n, u), update_window_dims={}, inserted_window_dims={2}, sc
 
 
 def updates(tmp):
-    code, j = bisect(tmp, "batched", [("", SUM + SCATTER.format(root=BATCHED)), ("normalizer", SUM + SCATTER.format(root=UPDATED))])
+    code, j = bisect(tmp, "batched", [("", SUM + SCATTER.format(root=BATCHED)), ("normalizer", SUM + SCATTER.format(root=UPDATED))], "--elements")
     expect("a scatter without batch dimensions", code == 0, (code, j["verdict"], j["unknown"]))
-    code, j = bisect(tmp, "dropped", [("", SUM + SCATTER.format(root=BATCHED)), ("normalizer", SUM + SCATTER.format(root="copy(s)"))])
+    code, j = bisect(tmp, "dropped", [("", SUM + SCATTER.format(root=BATCHED)), ("normalizer", SUM + SCATTER.format(root="copy(s)"))], "--elements")
     expect("a dropped scatter is not called good", code != 0, (code, j["verdict"]))
 
 
 with tempfile.TemporaryDirectory() as tmp:
     certain(tmp)
     updates(tmp)
+    rare(tmp)
     weak(tmp)
     large(tmp)
     loops(tmp)

@@ -37,6 +37,7 @@ class ChosenElements::Run : public ElementSource {
   }
   void afford(int64_t elements) override;
   void limit(int64_t more);
+  void seen(ExprId e, bool* no, bool* yes) const;
   const Options& options() const override { return options_; }
 
   std::unordered_map<ExprId, std::string> uninterpreted;

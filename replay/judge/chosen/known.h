@@ -12,6 +12,7 @@ namespace hlo {
 class KnownElements {
  public:
   bool empty() const { return count_ == 0; }
+  int64_t size() const { return static_cast<int64_t>(count_); }
   // Where the value lies of an index, -1 where it is not known. `near`: where the last one lay, to be tried first.
   int64_t find(int64_t index, int64_t near = -1) const {
     if (static_cast<uint64_t>(index - first_) < run_) return index - first_;

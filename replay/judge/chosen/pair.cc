@@ -187,10 +187,14 @@ ExprStage ByElements::Pair::walk() {
   return w.run();
 }
 
-Set ByElements::Pair::values_of(const ExprStage& stage) {
+// With what lies in an order of its own and is read in another one.
+Set ByElements::Pair::values_of(const ExprStage& stage) const {
   std::vector<ExprId> ids;
   for (const ExprVisit& v : stage.visits) v.value.leaves(&ids);
-  return Set(ids.begin(), ids.end());
+  Set out(ids.begin(), ids.end());
+  for (ExprId e : ids)
+    if (s_.all[e].kind == Expr::kView) out.insert(s_.all[e].operands[0]);
+  return out;
 }
 
 // Outputs that are other expressions are compared once more, each with the one in its place.
@@ -203,13 +207,28 @@ bool ByElements::Pair::outputs_same(const ExprStage& now) {
     if (a[k] == b[k] || same_outputs_.contains(b[k])) continue;
     ExprId same = kNoExpr;
     ElementsFinding told;
-    const bool tried = comparable(b[k], a[k]) && s_.spent < s_.options.most_in_all;
-    if (tried && compare(b[k], {a[k]}, shape_of(b[k]).dims, true, &same, &told) == Answer::kSame)
+    const bool tried = comparable(b[k], a[k]) && s_.spent < s_.most_now;
+    const Answer answer = tried ? compare(b[k], {a[k]}, shape_of(b[k]).dims, true, &same, &told) : Answer::kUnsure;
+    if (answer == Answer::kSame) {
       same_outputs_.insert(b[k]);
-    else
-      all = false;
+      continue;
+    }
+    all = false;
+    if (answer == Answer::kDiffers) suspect_output(now, b[k], a[k], std::move(told));
   }
   return all;
+}
+
+// Elements of what is the same, in another order: nothing that was met.
+void ByElements::Pair::suspect_output(const ExprStage& now, ExprId e, ExprId before, ElementsFinding f) {
+  if (s_.all[e].kind != Expr::kView || !assumed_.empty() || !tried_.insert(e).second) return;
+  for (const ExprVisit& v : now.visits) {
+    if (v.value.id != e) continue;
+    auto namesake = s_.by_name.find(std::string(wide_->inst_name(v.inst)));
+    if (namesake == s_.by_name.end() || namesake->second.size() != 1 || namesake->second[0].id != before) continue;
+    f.before = f.after = wide_->inst_name(v.inst);
+    return suspect(e, before, std::move(f));
+  }
 }
 
 bool ByElements::Pair::pair_values(ExprId now, ExprId before) {

@@ -73,7 +73,7 @@ class ByElements::Pair {
   InstId lowest(const ExprStage& now, InstId by) const;
   ElementsStage judged(const ExprStage& now);
   ExprStage walk();
-  static ExprSet values_of(const ExprStage& stage);
+  ExprSet values_of(const ExprStage& stage) const;
   bool outputs_same(const ExprStage& now);
   std::vector<ExprId> near(ExprId e, const ExprSet& leaves);
   bool comparable(ExprId e, ExprId with) const;
@@ -97,6 +97,7 @@ class ByElements::Pair {
   // Is it another value than the stage before has there, by what both are? `told`: who, and in words.
   bool surely_differs(ExprId e, ExprId before, InstId by, ElementsFinding* told) const;
   void suspect(ExprId e, ExprId before, ElementsFinding f);
+  void suspect_output(const ExprStage& now, ExprId e, ExprId before, ElementsFinding f);
   const Suspect* literal_alone();
   // One of them with its dimensions in another order; kNoExpr where none is.
   ExprId any_permuted(ExprId e, const std::vector<Counterpart>& named, const std::vector<ExprId>& with,
@@ -107,6 +108,14 @@ class ByElements::Pair {
   // Of sums too long to be made: are their terms the same?
   bool same_terms(ExprId e, ExprId with);
   const Shape& shape_of(ExprId e) const { return wide_->u()[s_.all[e].shape]; }
+  // What chooses between values, and which of its sides was seen.
+  struct Masks {
+    std::vector<ExprId> of;
+    std::vector<std::pair<bool, bool>> seen;
+    void note(const ChosenElements& elements);
+    bool both() const;  // of each that was looked at
+  };
+  Masks masks_of(ExprId a, ExprId b, const ExprSet& cut);
   struct Sampled {
     std::vector<double> values;
     bool sure = true;
@@ -116,7 +125,7 @@ class ByElements::Pair {
   ChosenElements evaluation(const ExprSet& cut, Draw how, ExprSet* used, const DrawnNear* near = nullptr);
   DrawnNear constants_of(ExprId a, ExprId b, const ExprSet& cut) const;
   // Do they agree about constants, too, that they are made of?
-  bool alike_near(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut, bool* over);
+  bool alike_near(ExprId a, ExprId b, std::span<const int64_t> at, const ExprSet& cut, bool* over, Masks* masks);
   // False where it is over budget: the evaluation is of no more use then.
   bool sample(ChosenElements& elements, ExprId e, std::span<const int64_t> at, Sampled* out);
   static bool tells(const Sampled& a, const Sampled& b);

@@ -279,7 +279,8 @@ DrawnNear ByElements::Pair::constants_of(ExprId a, ExprId b, const Set& cut) con
 }
 
 // Of few elements with as many draws more, so that there are `samples` numbers at least.
-bool ByElements::Pair::alike_near(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut, bool* over) {
+bool ByElements::Pair::alike_near(ExprId a, ExprId b, std::span<const int64_t> at, const Set& cut, bool* over,
+                                  Masks* masks) {
   DrawnNear near = constants_of(a, b, cut);
   const auto few = static_cast<int64_t>(at.size() < s_.options.samples ? 2 * s_.options.samples / at.size() : 0);
   for (const int64_t turns = more_ ? 1 : std::max(near.turns(), few); near.turn < turns; ++near.turn) {
@@ -292,8 +293,31 @@ bool ByElements::Pair::alike_near(ExprId a, ExprId b, std::span<const int64_t> a
       return false;
     }
     if (!alike(x, y, &where)) return false;
+    masks->note(elements);
   }
   return true;
+}
+
+ByElements::Pair::Masks ByElements::Pair::masks_of(ExprId a, ExprId b, const Set& cut) {
+  Set chosen;
+  for (ExprId e : reached({a, b}, cut)) {
+    const Expr& x = s_.all[e];
+    const bool chooses = x.kind == Expr::kBranch || (x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Select);
+    if (chooses && shape_of(x.operands[0]).type == ElementType::Pred && !s_.is_fixed(x.operands[0]))
+      chosen.insert(x.operands[0]);
+  }
+  Masks out;
+  out.of.assign(chosen.begin(), chosen.end());
+  out.seen.resize(out.of.size());
+  return out;
+}
+
+void ByElements::Pair::Masks::note(const ChosenElements& elements) {
+  for (size_t k = 0; k < of.size(); ++k) elements.seen(of[k], &seen[k].first, &seen[k].second);
+}
+
+bool ByElements::Pair::Masks::both() const {
+  return std::all_of(seen.begin(), seen.end(), [](const auto& s) { return s.first == s.second; });
 }
 
 // Could another value be alike by chance? Masks, zeros, small integers are.
@@ -371,7 +395,10 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
         told->was = was.values[where], told->is = now[d].values[where];
       }
       if (alike_all && (c != with[0] || !named)) alike_all = tells(now[0], now[1]) && reads_all(c, at, cut, own);
-      if (alike_all) alike_all = alike_near(e, c, at, cut, &over);
+      // Further down, a side that is never taken says nothing.
+      Masks masks = alike_all && level ? masks_of(e, c, cut) : Masks();
+      for (const ChosenElements& one : elements) masks.note(one);
+      if (alike_all) alike_all = alike_near(e, c, at, cut, &over, &masks) && masks.both();
       if (alike_all) {
         *same = c;
         return Answer::kSame;
