@@ -130,6 +130,7 @@ class ByElements::Pair {
   bool sample(ChosenElements& elements, ExprId e, std::span<const int64_t> at, Sampled* out);
   static bool tells(const Sampled& a, const Sampled& b);
   static bool any_finite(const Sampled& s);
+  static bool all_finite(const Sampled& s);
   bool alike(const Sampled& a, const Sampled& b, size_t* where) const;
   ExprId permuted(ExprId e, ExprId with, const Dims& from, const Dims& to, const ExprSet& cut);
   void count(const ExprStage& now, ElementsStage* out);

@@ -293,7 +293,7 @@ bool ByElements::Pair::alike_near(ExprId a, ExprId b, std::span<const int64_t> a
       return false;
     }
     if (!alike(x, y, &where)) return false;
-    masks->note(elements);
+    if (all_finite(x)) masks->note(elements);
   }
   return true;
 }
@@ -327,6 +327,10 @@ bool ByElements::Pair::tells(const Sampled& a, const Sampled& b) {
     for (double x : s->values)
       if (std::isfinite(x) && x != 0) different.insert(x);
   return different.size() * 2 >= std::min(a.values.size() + b.values.size(), kTelling) && different.size() > 1;
+}
+
+bool ByElements::Pair::all_finite(const Sampled& s) {
+  return std::all_of(s.values.begin(), s.values.end(), [](double x) { return std::isfinite(x); });
 }
 
 bool ByElements::Pair::any_finite(const Sampled& s) {
@@ -397,7 +401,8 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
       if (alike_all && (c != with[0] || !named)) alike_all = tells(now[0], now[1]) && reads_all(c, at, cut, own);
       // Further down, a side that is never taken says nothing.
       Masks masks = alike_all && level ? masks_of(e, c, cut) : Masks();
-      for (const ChosenElements& one : elements) masks.note(one);
+      for (int d = 0; d < 2; ++d)
+        if (all_finite(now[d])) masks.note(elements[d]);  // no number is neither less nor not
       if (alike_all) alike_all = alike_near(e, c, at, cut, &over, &masks) && masks.both();
       if (alike_all) {
         *same = c;
