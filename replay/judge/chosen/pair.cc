@@ -208,7 +208,11 @@ bool ByElements::Pair::outputs_same(const ExprStage& now) {
     ExprId same = kNoExpr;
     ElementsFinding told;
     const bool tried = comparable(b[k], a[k]) && s_.spent < s_.most_now;
-    const Answer answer = tried ? compare(b[k], {a[k]}, shape_of(b[k]).dims, true, &same, &told) : Answer::kUnsure;
+    const bool moved = comparable(b[k], a[k]) && other_elements(s_.all, b[k], a[k]) && !s_.is_fixed(b[k]);
+    if (moved) told.words = "gives its elements in another order";
+    const Answer answer = moved   ? Answer::kDiffers
+                          : tried ? compare(b[k], {a[k]}, shape_of(b[k]).dims, true, &same, &told)
+                                  : Answer::kUnsure;
     if (answer == Answer::kSame) {
       same_outputs_.insert(b[k]);
       continue;
@@ -368,23 +372,28 @@ ElementsStage ByElements::Pair::judge(ExprStage* now) {
   return out;
 }
 
-// Of an instruction that gives another value: the operand that does, where it only moves elements and so was not
-// compared by itself; and of that one's operands.
+// Of an instruction that gives another value: where that begins, as long as one operand alone is another value than
+// before. What moves elements of a value that is known is that itself, for it was not compared.
 InstId ByElements::Pair::lowest(const ExprStage& now, InstId by) const {
   std::unordered_map<InstId, const ExprTree*> values;
   for (const ExprVisit& v : now.visits) values[v.inst] = &v.value;
-  for (InstId next = by; next.valid();) {
-    by = next, next = InstId();
+  for (bool moved = false; !moved;) {
+    InstId next;
     for (InstId o : wide_->operands(by)) {
-      const Opcode op = wide_->op(o);
       const auto value = values.find(o);
       const auto before = s_.by_name.find(std::string(wide_->inst_name(o)));
-      if ((op_info(op).cls != OpClass::Move && op != Opcode::Iota) || value == values.end() ||
-          before == s_.by_name.end() || before->second.size() != 1 || before->second[0].id == value->second->id)
+      if (value == values.end() || value->second->id == kNoExpr || before == s_.by_name.end() ||
+          before->second.size() != 1 || before->second[0].id == value->second->id)
         continue;
+      const Expr& x = s_.all[value->second->id];
+      const bool known = s_.has(x.kind == Expr::kView ? x.operands[0] : value->second->id);
+      const Opcode op = wide_->op(o);
+      if (known && op_info(op).cls != OpClass::Move && op != Opcode::Iota) continue;
       if (next.valid()) return by;  // two of them
-      next = o;
+      next = o, moved = known;
     }
+    if (!next.valid()) return by;
+    by = next;
   }
   return by;
 }

@@ -17,6 +17,9 @@ namespace hlo {
 
 using ExprSet = std::unordered_set<ExprId>;
 
+// Are both elements of one array, and other ones or in another order?
+bool other_elements(const Expressions& all, ExprId a, ExprId b);
+
 struct ByElements::State {
   ElementsOptions options;
   Expressions all;

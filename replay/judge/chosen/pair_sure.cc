@@ -77,12 +77,6 @@ bool turned_round(const Expr& x, const Expr& y, std::string* words) {
   return true;
 }
 
-// Other elements of one array, or in another order: two views of it, or itself.
-bool other_elements(const Expressions& all, ExprId a, ExprId b) {
-  auto array = [&](ExprId e) { return all[e].kind == Expr::kView ? all[e].operands[0] : e; };
-  return a != b && array(a) == array(b);
-}
-
 // A call of one meaning, on operands of which one is another arrangement of what it was.
 bool other_operand(const Expr& x, const Expr& y, size_t* operand) {
   if (x.kind != Expr::kOperation || y.kind != Expr::kOperation || x.m->op(x.inst) != Opcode::CustomCall ||
@@ -99,6 +93,11 @@ bool other_operand(const Expr& x, const Expr& y, size_t* operand) {
 }
 
 }  // namespace
+
+bool other_elements(const Expressions& all, ExprId a, ExprId b) {
+  auto array = [&](ExprId e) { return all[e].kind == Expr::kView ? all[e].operands[0] : e; };
+  return a != b && array(a) == array(b);
+}
 
 bool ByElements::Pair::surely_differs(ExprId e, ExprId before, InstId by, ElementsFinding* told) const {
   const Expr &x = s_.all[e], &y = s_.all[before];
