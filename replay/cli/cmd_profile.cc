@@ -16,6 +16,7 @@
 #include "replay/os/ptxas.h"
 #include "replay/record/run.h"
 #include "replay/report/occupancy.h"
+#include "replay/report/ptx_entries.h"
 
 namespace hlo {
 
@@ -80,41 +81,42 @@ int occupancy_of_ptx(const OccupancyArgs& a, const std::vector<std::string>& fil
   Json all = Json::array();
   for (const std::string& file : files) {
     std::string text = read_file(file);
-    PtxText ptx = ptx_entries(text);
-    if (ptx.entries.empty() || ptx.target.empty())
+    const std::vector<PtxEntry> entries = read_ptx_entries(text);
+    const std::string target = ptx_target(text);
+    if (entries.empty() || target.empty())
       fail(FailureKind::kUnsupported, "{} holds no kernel: PTX has a .target and entries", file);
     if (cuda_tool("ptxas").empty()) {
       std::string names;
-      for (size_t k = 0; k < ptx.entries.size() && k < 5; ++k) names += (k ? ", " : "") + ptx.entries[k].name;
+      for (size_t k = 0; k < entries.size() && k < 5; ++k) names += (k ? ", " : "") + entries[k].name;
       fail(FailureKind::kUnsupported,
            "{} holds {} kernels of XLA's own ({}{}), but what they need is known to ptxas (of the CUDA toolkit) alone, "
            "which is not to be found",
-           file, ptx.entries.size(), names, ptx.entries.size() > 5 ? ", …" : "");
+           file, entries.size(), names, entries.size() > 5 ? ", …" : "");
     }
-    std::map<std::string, KernelResources> report = assembled(text, ptx.target, false).kernels;
+    std::map<std::string, KernelResources> report = assembled(text, target, false).kernels;
     for (const std::string& name : words(a.gpus)) {
       const DeviceSpec& d = gpu_spec(name);
-      if (!a.json) occupancy_header(d, fmt::format("XLA's own kernels, {} for {}", file, ptx.target));
-      for (const PtxEntry& k : ptx.entries) {
+      if (!a.json) occupancy_header(d, fmt::format("XLA's own kernels, {} for {}", file, target));
+      for (const PtxEntry& k : entries) {
         const KernelResources& r = report[k.name];
         Json row = complete(empty_kernel(), {{"gpu", d.name},
                                              {"kernel", k.name},
                                              {"made_by", "xla"},
                                              {"file", file},
-                                             {"target", ptx.target},
+                                             {"target", target},
                                              {"registers", r.registers},
                                              {"shared_bytes", r.shared},
                                              {"spill_bytes", r.spills}});
         std::string full = "unknown", limiter = "the PTX does not say how many threads a block has";
-        if (k.threads > 0) {
-          Occupancy o = occupancy_of(d, r.registers, r.shared, k.threads);
-          row["threads"] = k.threads, row["occupancy"] = o.share, row["limiter"] = o.limiter;
+        if (k.block() > 0) {
+          Occupancy o = occupancy_of(d, r.registers, r.shared, k.block());
+          row["threads"] = k.block(), row["occupancy"] = o.share, row["limiter"] = o.limiter;
           full = fmt::format("{:.0f} %", 100 * o.share), limiter = o.limiter;
         }
         all.push_back(std::move(row));
         if (!a.json)
           fmt::print("{:<44} {:>9} {:>7} {:>9} {:>9} {:>10}  {}{}\n", k.name, r.registers, r.shared,
-                     k.threads ? std::to_string(k.threads) : "?", "?", full, limiter,
+                     k.block() ? std::to_string(k.block()) : "?", "?", full, limiter,
                      r.spills ? fmt::format("; {} bytes of registers spill", r.spills) : "");
       }
     }

@@ -43,31 +43,15 @@ std::map<std::string, KernelResources> resources(const std::string& text) {
 
 }  // namespace
 
-PtxText ptx_entries(const std::string& text) {
-  PtxText out;
+std::string ptx_target(const std::string& text) {
   for (size_t at = 0; at < text.size();) {
     size_t end = std::min(text.find('\n', at), text.size());
     std::string line = text.substr(at, end - at);
     at = end + 1;
     line.erase(0, std::min(line.find_first_not_of(" \t"), line.size()));
-    if (line.starts_with(".target ")) {
-      out.target = line.substr(8, line.find_first_of(", \t\r", 8) - 8);
-    } else if (size_t entry = line.find(".entry "); entry != std::string::npos) {
-      size_t begin = line.find_first_not_of(" \t", entry + 7);
-      if (begin == std::string::npos) continue;
-      out.entries.push_back({line.substr(begin, line.find_first_of("( \t\r{", begin) - begin), 0});
-    } else if ((line.starts_with(".reqntid") || line.starts_with(".maxntid")) && !out.entries.empty()) {
-      int64_t threads = 1;
-      for (size_t k = 8; k < line.size() && threads < 1 << 20;) {
-        size_t digits = line.find_first_of("0123456789", k);
-        if (digits == std::string::npos) break;
-        threads *= atoll(line.c_str() + digits);
-        k = std::min(line.find(',', digits), line.size());
-      }
-      out.entries.back().threads = threads;
-    }
+    if (line.starts_with(".target ")) return line.substr(8, line.find_first_of(", \t\r", 8) - 8);
   }
-  return out;
+  return {};
 }
 
 std::string cuda_tool(const std::string& name) {

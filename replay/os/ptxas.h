@@ -18,16 +18,8 @@ struct Assembled {
   std::string without_sass;  // why it is empty
 };
 
-// An entry of a PTX text, as it stands there.
-struct PtxEntry {
-  std::string name;
-  int64_t threads = 0;  // of a block, by .reqntid or .maxntid; 0 where it does not say
-};
-struct PtxText {
-  std::string target;  // sm_90a
-  std::vector<PtxEntry> entries;
-};
-PtxText ptx_entries(const std::string& text);
+// What a PTX text is for (`sm_90a`), empty where it does not say.
+std::string ptx_target(const std::string& text);
 
 // A tool by name: on the PATH, or in /usr/local/cuda/bin; empty where it is not to be found.
 std::string cuda_tool(const std::string& name);

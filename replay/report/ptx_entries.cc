@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "ir/base/checked.h"
+
 namespace hlo {
 namespace {
 
@@ -93,6 +95,13 @@ std::array<int64_t, 3> three(PtxWords& words) {
 }
 
 }  // namespace
+
+int64_t PtxEntry::block() const {
+  const std::array<int64_t, 3>& says = threads[0] ? threads : most_threads;
+  Checked product = 1;
+  for (int64_t n : says) product *= n;
+  return product.capped();
+}
 
 std::vector<PtxEntry> read_ptx_entries(std::string_view text) {
   const std::string plain = without_comments(text);

@@ -21,6 +21,7 @@ struct PtxEntry {
   std::array<int64_t, 3> most_threads{};  // .maxntid
   bool whole = false;                     // its body ends in this text
   size_t line = 0;
+  int64_t block() const;  // threads, at most; 0 where it does not say
 };
 
 // All of a text, in order; a text without any has none. Never throws: what is no PTX has no entries, and parameters

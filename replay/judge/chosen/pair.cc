@@ -380,6 +380,7 @@ InstId ByElements::Pair::lowest(const ExprStage& now, InstId by) const {
   for (bool moved = false; !moved;) {
     InstId next;
     for (InstId o : wide_->operands(by)) {
+      if (wide_->op(o) == Opcode::Parameter) continue;  // of what calls
       const auto value = values.find(o);
       const auto before = s_.by_name.find(std::string(wide_->inst_name(o)));
       if (value == values.end() || value->second->id == kNoExpr || before == s_.by_name.end() ||
