@@ -184,11 +184,11 @@ def until(folder, *more, after=None, sent=signal.SIGTERM):
     return child.returncode, out, err, time.monotonic() - begin
 
 
-def chain(first):
+def chain(first, length=20):
     """Every value another one where the first is: a stage that takes its time."""
     rows = ["p = f32[65536,65536]{1,0} parameter(0)", f"v0 = f32[65536,65536]{{1,0}} {first}(p)", f"v1 = f32[65536,65536]{{1,0}} add(v0, p)"]
-    rows += [f"v{k} = f32[65536,65536]{{1,0}} {'add' if k % 2 else 'subtract'}(v{k - 1}, v{k - 2})" for k in range(2, 100)]
-    return "ENTRY e {\n  " + "\n  ".join(rows) + "\n  ROOT r = f32[65536,65536]{1,0} negate(v99)\n}\n"
+    rows += [f"v{k} = f32[65536,65536]{{1,0}} {'add' if k % 2 else 'subtract'}(v{k - 1}, v{k - 2})" for k in range(2, length)]
+    return "ENTRY e {\n  " + "\n  ".join(rows) + f"\n  ROOT r = f32[65536,65536]{{1,0}} negate(v{length - 1})\n}}\n"
 
 
 def stopped(tmp):
@@ -217,17 +217,21 @@ def stopped(tmp):
     # In the midst of many stages; what is found by then is found.
     folder = pathlib.Path(tmp) / "found"
     folder.mkdir()
-    for k in range(100):
+    for k in range(1000):
         (folder / f"module_0000.m.{k:04}.simplification.after_algsimp.before_next.txt").write_text("HloModule m\n\n" + chain(("sine", "tanh")[k % 2]))
     code, out, err, seconds = until(folder, "--json", "--time-limit=3")
     j = json.loads(out) if out.startswith("{") else {}
-    expect("what was found", code == 1 and j.get("found") and j["bad"] == "0001 simplification.after_algsimp" and 1 < j["judged"] < 100, (code, out[:300], err))
+    expect("what was found", code == 1 and j.get("found") and j["bad"] == "0001 simplification.after_algsimp" and 1 < j["judged"] < 1000, (code, out[:300], err))
     expect("...as docs/schemas has it", not schemas.wrong(j, "bisect.json"), schemas.wrong(j, "bisect.json"))
     expect("...by which value", j and j["elements"]["findings"][0]["after"] == "v0", out[:300])
     expect("...and what ended it", j.get("stopped") == "after 3 s" and seconds < 4, (j.get("stopped"), seconds))
     code, out, err, seconds = until(folder, "--time-limit=3")
     expect("...in words", code == 1 and "stopped after 3 s" in out and out.endswith("guilty: pass algsimp of pipeline simplification, stage 0001 simplification.after_algsimp\n"), (code, out, err))
     # Within the first stage that is judged.
+    folder = pathlib.Path(tmp) / "at once"
+    folder.mkdir()
+    for k in range(2):
+        (folder / f"module_0000.m.{k:04}.simplification.after_algsimp.before_next.txt").write_text("HloModule m\n\n" + chain(("sine", "tanh")[k], 400))
     code, out, err, seconds = until(folder, "--json", "--time-limit=0.05")
     j = json.loads(out) if out.startswith("{") else {}
     expect("at once", code == 2 and j.get("stopped") == "after 0.05 s" and len(j["verdicts"]) < 2 and seconds < 1.05, (code, out[:300], err, seconds))
