@@ -218,7 +218,7 @@ void write_product(Expressions& all, const Terms& t, ElementType type, Expr* e, 
   int64_t count = 1;
   for (int64_t d : dims) count *= d;
   for (size_t f = 0; f < 2; ++f) {
-    const Expr::View v = sum->of(f, e->view);
+    const Expr::View& v = sum->of(f, e->view);
     const Expr& x = all[e->operands[f]];
     e->operands[f] = all.view(e->operands[f], v, x.m->u().array(x.m->u()[x.shape].type, dims));
   }
