@@ -316,6 +316,15 @@ def certain(tmp):
   ROOT r = f32[65536]{{0}} reduce(s, z), dimensions={{0}}, to_apply=add
 """)
 
+    def squares(first):
+        return large_entry(f"""  z = f32[] constant(0)
+  two = f32[] constant(2)
+  s = f32[65536,65536]{{1,0}} multiply(p, p)
+  q = f32[] reduce(s, z), dimensions={{0,1}}, to_apply=add
+  r = f32[] reduce(s, {first}), dimensions={{0,1}}, to_apply=add
+  ROOT t = (f32[], f32[], f32[]) tuple(q, r, two)
+""")
+
     for name, good, bad, found in (
             ("what moves elements alone is named", summed("reverse(p), dimensions={1}"), summed("transpose(p), dimensions={0,1}"), "t"),
             ("the last bit of a literal", times("1"), times("1.0000001192092896"), "c"),
@@ -323,6 +332,7 @@ def certain(tmp):
             ("the least of what was the largest", reduced("maximum", "-inf"), reduced("minimum", "-inf"), "r"),
             ("the least of what was a sum", reduced("add", "0"), reduced("minimum", "0"), "r"),
             ("a sum that begins with two", reduced("add", "0"), reduced("add", "2"), "z"),
+            ("a sum of squares that begins with another constant", squares("z"), squares("two"), "r"),
             ("an operand of an unknown call, transposed", called("transpose(p), dimensions={1,0}"), called("copy(p)"), "t"),
             ("a difference turned round", difference("ones, th"), difference("th, ones"), "sb")):
         code, j = bisect(tmp, name, [("", good), ("algsimp", bad)])

@@ -66,6 +66,24 @@ bool other_reduction(const Expressions& all, const Expr& reduction, const Expr& 
   return true;
 }
 
+// Of two reductions, as they are written: the same sums or products, from another literal?
+bool from_another_literal(const Expr& x, const Expr& y, std::string* words) {
+  if (x.m->op(x.inst) != Opcode::Reduce || y.m->op(y.inst) != Opcode::Reduce || x.m->operand_count(x.inst) != 2 ||
+      y.m->operand_count(y.inst) != 2 || x.m->shape_id(x.inst) != y.m->shape_id(y.inst) ||
+      x.m->attrs(x.inst).ints(Attr::dimensions) != y.m->attrs(y.inst).ints(Attr::dimensions))
+    return false;
+  Opcode now, before;
+  if (!plain_operation(*x.m, x.m->called(x.inst)[0], &now) || !plain_operation(*y.m, y.m->called(y.inst)[0], &before) ||
+      now != before || (now != Opcode::Add && now != Opcode::Multiply))
+    return false;
+  const InstId a = x.m->operand(x.inst, 1), b = y.m->operand(y.inst, 1);
+  if (x.m->op(a) != Opcode::Constant || y.m->op(b) != Opcode::Constant) return false;
+  const Literal &l = x.m->literal(a), &r = y.m->literal(b);
+  if (l.elided || r.elided || l.bytes == r.bytes || l.bytes.size() != r.bytes.size()) return false;
+  *words = "begins with another number than before";
+  return true;
+}
+
 // A difference or a quotient the other way round.
 bool turned_round(const Expr& x, const Expr& y, std::string* words) {
   if (x.kind != Expr::kOperation || y.kind != Expr::kOperation || x.operands.size() != 2 || y.operands.size() != 2)
@@ -105,6 +123,10 @@ bool ByElements::Pair::surely_differs(ExprId e, ExprId before, InstId by, Elemen
   if (other_reduction(s_.all, x, y, &told->words) || other_reduction(s_.all, y, x, &told->words)) return true;
   if (other_literal(x, y, &told->words) || other_reducer(x, y, &told->words) || turned_round(x, y, &told->words))
     return true;
+  if (x.kind == Expr::kOperation && from_another_literal(x, y, &told->words)) {
+    const auto input = s_.by_name.find(std::string(y.m->inst_name(y.m->operand(y.inst, 0))));
+    return input != s_.by_name.end() && input->second.size() == 1 && input->second[0].id == x.operands[0];
+  }
   size_t others = 0, which = 0;
   for (size_t k = 0; k < x.operands.size() && k < y.operands.size(); ++k)
     if (x.operands[k] != y.operands[k]) ++others, which = k;
