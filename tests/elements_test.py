@@ -369,6 +369,19 @@ def rare(tmp):
     expect("one side alone is not called good", code != 0, (code, j["verdict"]))
 
 
+def folded(tmp):
+    """A constant folded in a type of few digits accuses nobody."""
+    def entry(lines, of):
+        return f"""ENTRY e {{
+  p = bf16[65536,65536]{{1,0}} parameter(0)
+{lines}  cs = bf16[65536,65536]{{1,0}} broadcast({of}), dimensions={{}}
+  ROOT r = bf16[65536,65536]{{1,0}} multiply(p, cs)
+}}
+"""
+    code, j = bisect(tmp, "folded", [("", entry("  c = f32[] constant(0.1)\n  d = bf16[] convert(c)\n", "d")), ("constant_folding", entry("  k = bf16[] constant(0.10009765625)\n", "k"))])
+    expect("folded in its own type", code != 1, (code, j["verdict"]))
+
+
 # An update that few elements show: by chance none of those that are looked at.
 SCATTER = """ENTRY e {{
   p = f32[4,2048,32000]{{2,1,0}} parameter(0)
@@ -398,6 +411,7 @@ with tempfile.TemporaryDirectory() as tmp:
     certain(tmp)
     updates(tmp)
     rare(tmp)
+    folded(tmp)
     weak(tmp)
     large(tmp)
     loops(tmp)

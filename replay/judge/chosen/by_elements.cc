@@ -1,5 +1,8 @@
 #include "replay/judge/chosen/by_elements.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "ir/base/check.h"
 #include "ir/base/memory.h"
 #include "ir/cost.h"
@@ -15,6 +18,17 @@ namespace {
 constexpr double kMostOperations = 5e10, kMostBytes = 2e10;
 // Of the elements that are left a stage may take one in so many.
 constexpr int64_t kShareOfStage = 4;
+
+// Of floats of less than 32 bits.
+double coarsest_rounding(const Module& m) {
+  double out = 0;
+  for (CompId c : m.computations())
+    for (InstId i : m.post_order(c)) {
+      const FloatFormat* format = m.shape(i).is_array() ? float_format(m.shape(i).type) : nullptr;
+      if (format) out = std::max(out, std::ldexp(1.0, 1 - format->mantissa_bits));
+    }
+  return out;
+}
 
 std::shared_ptr<const Module> widened(const Module& m) {
   if (devices_needed(m) > 1)
@@ -61,6 +75,7 @@ ByElements::~ByElements() = default;
 ElementsStage ByElements::first(const Module& m) {
   std::shared_ptr<const Module> wide = widened(m);
   state_->kept.push_back(wide);
+  state_->coarsest = coarsest_rounding(m);
   auto met = [&](ExprId e, InstId by, const Expr::View*) {
     state_->names.emplace(e, wide->inst_name(by));
     return e;
@@ -80,6 +95,7 @@ ElementsStage ByElements::next(const Module& m) {
   std::shared_ptr<const Module> wide = widened(m);
   const size_t known = state_->all.size();
   state_->kept.push_back(wide);
+  state_->coarsest = std::max(state_->coarsest, coarsest_rounding(m));
   // One stage leaves most of it to those behind it.
   state_->most_now = state_->spent + (state_->options.most_in_all - state_->spent) / kShareOfStage;
   ExprStage now;

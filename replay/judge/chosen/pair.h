@@ -33,6 +33,7 @@ struct ByElements::State {
   std::unordered_map<ExprId, std::vector<ExprId>> readers;         // in the stage before
   std::unordered_map<ExprId, std::string> names;                   // of expressions: who made them first
   void take(ExprStage now);
+  double coarsest = 0;      // of the types that the stages have: what one of their numbers may be off, of its magnitude
   std::vector<bool> fixed;  // by ExprId: made of constants alone, so that it has one value and none is drawn
   bool is_fixed(ExprId e);
   bool has(ExprId e) const { return e < stage_of.size() && stage_of[e] == stage; }
@@ -134,7 +135,7 @@ class ByElements::Pair {
   static bool tells(const Sampled& a, const Sampled& b);
   static bool any_finite(const Sampled& s);
   static bool all_finite(const Sampled& s);
-  bool alike(const Sampled& a, const Sampled& b, size_t* where) const;
+  bool alike(const Sampled& a, const Sampled& b, size_t* where, double rounding = 0) const;
   ExprId permuted(ExprId e, ExprId with, const Dims& from, const Dims& to, const ExprSet& cut);
   void count(const ExprStage& now, ElementsStage* out);
   // The first of the open ones that is made of none of them, and why.

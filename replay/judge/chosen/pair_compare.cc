@@ -241,7 +241,7 @@ bool ByElements::Pair::sample(ChosenElements& elements, ExprId e, std::span<cons
   return true;
 }
 
-bool ByElements::Pair::alike(const Sampled& a, const Sampled& b, size_t* where) const {
+bool ByElements::Pair::alike(const Sampled& a, const Sampled& b, size_t* where, double rounding) const {
   double largest = 0;
   for (const Sampled* s : {&a, &b})
     for (double x : s->values)
@@ -249,7 +249,7 @@ bool ByElements::Pair::alike(const Sampled& a, const Sampled& b, size_t* where) 
   for (size_t k = 0; k < a.values.size(); ++k) {
     const double x = a.values[k], y = b.values[k];
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    if (std::fabs(x - y) <= kRounding * largest) continue;
+    if (std::fabs(x - y) <= std::max(kRounding, rounding) * largest) continue;
     *where = k;
     return false;
   }
@@ -393,7 +393,8 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
         }
         alike_all = alike(was, now[d], &where);
         if (alike_all || c != with[0]) continue;
-        differs = was.sure && now[d].sure;
+        // Constants are folded in types of few digits: what that may be is no difference for certain.
+        differs = was.sure && now[d].sure && !alike(was, now[d], &where, s_.coarsest);
         const size_t each = now[d].values.size() / at.size();
         told->index = index_text(at[where / each], dims);
         told->was = was.values[where], told->is = now[d].values[where];
