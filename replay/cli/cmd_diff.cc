@@ -22,7 +22,6 @@
 #include "viewer/pages.h"
 
 namespace hlo {
-namespace fs = std::filesystem;
 namespace {
 
 std::string clipped(const std::string& text) {

@@ -31,7 +31,6 @@
 #include "viewer/pages.h"
 
 namespace hlo {
-namespace fs = std::filesystem;
 namespace {
 
 // What --kernels=dump runs.
