@@ -4,17 +4,17 @@ run by the fake driver: alone and as a program, sound and with a fault in them, 
 emitted_test.py HLO_REPLAY SOURCE_FOLDER FAKE_DRIVER
 """
 import json
-import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
+import command_line
+from command_line import expect as check, finish
 from json_schema import Schemas
 
-TOOL, ROOT, FAKE = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
+ROOT, FAKE = (pathlib.Path(a).resolve() for a in sys.argv[2:4])
 DUMP = ROOT / "testdata" / "emitted"
 MODULE = "module_0001.jit_f"
 FINAL = MODULE + ".sm_9.0a_gpu_after_optimizations"
@@ -24,21 +24,11 @@ METADATA = MODULE + ".thunk_metadata.txt"
 CLAMP, SOFTMAX = MODULE + ".3.ptx", MODULE + ".7.ptx"
 KERNELS = ["input_transpose_fusion", "loop_clamp_fusion_3", "wrapped_transpose_1", "triton_softmax_2"]
 SCHEMAS = Schemas(ROOT / "docs" / "schemas")
-failed = done = 0
-
-
-def check(what, good, detail=""):
-    global failed, done
-    done += 1
-    if not good:
-        failed += 1
-        print("FAILED", what, detail)
+ENV = {name: str(FAKE) for name in ("HLO_CUDA_DRIVER", "HLO_CUBLAS", "HLO_CUBLASLT", "HLO_CUDNN")}
 
 
 def run(*words):
-    env = dict(os.environ, HLO_CUDA_DRIVER=str(FAKE), HLO_CUBLAS=str(FAKE), HLO_CUBLASLT=str(FAKE), HLO_CUDNN=str(FAKE))
-    p = subprocess.run([TOOL, *map(str, words)], capture_output=True, text=True, env=env, timeout=120)
-    return p.returncode, p.stdout, p.stderr
+    return command_line.run(*words, env=ENV)
 
 
 def judged(folder, *more):
@@ -326,5 +316,4 @@ def real():
 
 for case in (sound, faults, joins, refused, others, loops, real):
     case()
-print(f"{done - failed} passed, {failed} failed")
-sys.exit(failed > 0)
+finish("emitted_test")

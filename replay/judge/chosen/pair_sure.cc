@@ -43,7 +43,7 @@ bool other_reducer(const Expr& x, const Expr& y, std::string* words) {
   return true;
 }
 
-// The same terms taken together by another operation, or from a number that is added to all.
+// The same terms taken together by another operation.
 bool other_reduction(const Expressions& all, const Expr& reduction, const Expr& sum, std::string* words) {
   if (reduction.kind != Expr::kOperation || reduction.m->op(reduction.inst) != Opcode::Reduce ||
       reduction.operands.size() != 2 || sum.kind != Expr::kSum || sum.operands.size() != 1)
@@ -57,12 +57,9 @@ bool other_reduction(const Expressions& all, const Expr& reduction, const Expr& 
   Opcode op;
   if (from != sum.operands[0] || !out.is_array() || out.type == ElementType::Pred || terms < 2 ||
       in.elements_count() != terms * out.elements_count() || !plain_operation(m, m.called(reduction.inst)[0], &op) ||
-      !takes_extremes_or_sums(op) || !takes_extremes_or_sums(sum.sum->by))
+      op == sum.sum->by || !takes_extremes_or_sums(op) || !takes_extremes_or_sums(sum.sum->by))
     return false;
-  if (op == sum.sum->by && (op == Opcode::Maximum || op == Opcode::Minimum)) return false;
-  if (op == sum.sum->by && !literal_of(all[reduction.operands[1]])) return false;
-  *words = op == sum.sum->by ? std::string("begins with another number, or no longer with one")
-                             : std::string("takes together by another operation than before");
+  *words = "takes together by another operation than before";
   return true;
 }
 
