@@ -160,9 +160,11 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   unsure_.clear();
   less_ = reads_uncompared(e);
   // What is told at once, then what lies in another order, and only then what must be gone down for.
-  if (compare(e, with, shape.dims, !named.empty(), &same, &f, 1) == Answer::kSame) return found_same(e, same);
+  if (compare(e, with, shape.dims, !named.empty(), &same, &f, 0, 1) == Answer::kSame) return found_same(e, same);
+  const bool ended = ended_, over = over_;
   if (ExprId v = any_permuted(e, named, with, leaves); v != kNoExpr) return found_same(e, v);
-  Answer answer = compare(e, with, shape.dims, !named.empty(), &same, &f);
+  over_ = over;
+  Answer answer = ended ? Answer::kUnsure : compare(e, with, shape.dims, !named.empty(), &same, &f, 1);
   if (answer == Answer::kUnsure && over_ && !named.empty() && !less_) {
     more_ = true;
     answer = compare(e, {with[0]}, shape.dims, true, &same, &f);

@@ -92,10 +92,10 @@ class ByElements::Pair {
   std::vector<ExprId> reached(std::vector<ExprId> from, const ExprSet& cut, bool* all = nullptr) const;
   ExprSet large_constants(ExprId e, const ExprSet& cut) const;
   ExprSet untied(const ExprSet& cut, const ExprSet& used) const;
-  // `named`: the first of `with` is the one of that name; any other must be told by more. `levels`: how far down from
-  // the values that the stage before has.
+  // `named`: the first of `with` is the one of that name; any other must be told by more. From level `first` on, below
+  // `levels`: how far down from the values that the stage before has.
   Answer compare(ExprId e, const std::vector<ExprId>& with, const Dims& dims, bool named, ExprId* same,
-                 ElementsFinding* told, int levels = kLevels);
+                 ElementsFinding* told, int first = 0, int levels = kLevels);
   // Tries of one pair of values, each further from the results.
   static constexpr int kLevels = 12;
   // Is it another value than the stage before has there, by what both are? `told`: who, and in words.
@@ -149,6 +149,7 @@ class ByElements::Pair {
   std::unordered_map<ExprId, Assumed> pending_;  // what could not be compared
   bool assuming_ = false;
   bool over_ = false;          // the last comparison went over budget
+  bool ended_ = false;         // the last comparison: further down nothing can be told either
   bool more_ = false;          // a comparison with its namesake alone may cost more
   bool less_ = false;          // it reads what was not compared
   std::vector<ExprId> found_;  // the same as others, in this stage

@@ -351,7 +351,8 @@ std::string index_text(int64_t at, const Dims& dims) {
 
 // From the values that the stage before has, then from what these are made of, further and further.
 ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<ExprId>& with, const Dims& dims,
-                                                   bool named, ExprId* same, ElementsFinding* told, int levels) {
+                                                   bool named, ExprId* same, ElementsFinding* told, int first,
+                                                   int levels) {
   Set cut;
   if (!known_leaves(e, &cut)) return Answer::kUnsure;
   const std::vector<int64_t> anywhere = sampled_indices(dims, s_.options.samples, e);
@@ -359,7 +360,7 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
   Set used;
   bool untied_all = false;
   std::vector<int64_t> at;
-  for (int level = 0; level < levels; ++level) {
+  for (int level = first; level < levels; ++level) {
     if (level) {
       Set further = level < 3 ? taken_apart(cut, false) : level == 3 ? taken_apart(cut, true) : untied(cut, used);
       if (further == cut && level != 3) {
@@ -374,13 +375,12 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
     ChosenElements elements[2] = {evaluation(cut, Draw::kMixed, &used), evaluation(cut, Draw::kPositive, &used)};
     at = where_told(e, with[0], anywhere, elements[0]);
     over_ = !sample(elements[0], e, at, &now[0]) || !sample(elements[1], e, at, &now[1]);
-    if (over_) return Answer::kUnsure;
-    if (!any_finite(now[0]) && !any_finite(now[1])) return Answer::kUnsure;
+    ended_ = over_ || (!any_finite(now[0]) && !any_finite(now[1]));
+    if (ended_) return Answer::kUnsure;
     bool over_first = false;
     const Set own = used;
     // What costs many times more than `e` does is another one: all but the first are soon given up.
-    const int64_t first = std::max(elements[0].evaluated(), elements[1].evaluated()),
-                  few = kTimesOwn * first + kFewElements;
+    const int64_t few = kTimesOwn * std::max(elements[0].evaluated(), elements[1].evaluated()) + kFewElements;
     for (ExprId c : with) {
       bool alike_all = true, differs = false, over = false;
       for (ChosenElements& one : elements) one.limit(c == with[0] ? affordable() : std::min(affordable(), few));
@@ -412,8 +412,8 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
       if (c == with[0]) last = differs ? Answer::kDiffers : Answer::kUnsure;
       over_first |= named && over && c == with[0];
     }
-    over_ = over_first;
-    if (over_) return Answer::kUnsure;
+    over_ = ended_ = over_first;
+    if (ended_) return Answer::kUnsure;
   }
   if (!untied_all || (last == Answer::kDiffers && other_leaves(e, with[0], at, cut))) return Answer::kUnsure;
   if (last == Answer::kDiffers) {
