@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ir/collective_groups.h"
 #include "ir/eval/devices.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/kernels.h"
@@ -21,10 +22,6 @@ void copy_part(const Universe& u, const Value& from, int64_t from_at, Value& to,
           to.mutable_bytes() + to_at * out_strides[dim] * width, out_strides, width);
 }
 
-bool any_of_ops(Opcode op, std::initializer_list<Opcode> list) {
-  return std::find(list.begin(), list.end(), op) != list.end();
-}
-
 }  // namespace
 
 int64_t Evaluator::replicas() const { return grid_ ? grid_->replicas() : 1; }
@@ -32,40 +29,10 @@ int64_t Evaluator::partitions() const { return grid_ ? grid_->partitions() : 1; 
 
 // Devices that take part with this one, in the order in which their shares count; empty when it is in no group.
 std::vector<int64_t> Evaluator::members(InstId inst) {
-  const AttrSet& a = m_.attrs(inst);
-  int64_t partitions = this->partitions(), replica = device_ / partitions, partition = device_ % partitions,
-          count = replicas() * partitions;
-  bool channel = a.has(Attr::channel_id) && a.integer(Attr::channel_id) > 0,
-       global = a.flag(Attr::use_global_device_ids);
-  bool by_partition =
-      channel && any_of_ops(m_.op(inst), {Opcode::AllToAll, Opcode::CollectiveBroadcast, Opcode::RaggedAllToAll});
-  std::vector<DeviceDims> groups;
-  StrId text = a.text(Attr::replica_groups);
-  if (text.valid() && !expand_replica_groups(u_.text(text), &groups)) refuse(inst, "its replica groups");
-  if (groups.empty()) {
-    groups.emplace_back();
-    int64_t n = global ? count : by_partition ? partitions : replicas();
-    for (int64_t k = 0; k < n; ++k) groups[0].push_back(k);
-  }
-  for (const DeviceDims& g : groups) {
-    std::vector<int64_t> list;
-    for (int64_t k : g) {
-      int64_t limit = global ? count : by_partition ? partitions : replicas();
-      if (k < 0 || k >= limit)
-        refuse(inst, fmt::format("its replica groups name {} of {}; the module's header tells how many there are "
-                                 "(replica_count, num_partitions)",
-                                 k, limit));
-      if (global)
-        list.push_back(k);
-      else if (by_partition)
-        list.push_back(replica * partitions + k);
-      else if (channel)
-        for (int64_t p = 0; p < partitions; ++p) list.push_back(k * partitions + p);
-      else
-        list.push_back(k * partitions + partition);
-    }
-    if (std::find(list.begin(), list.end(), device_) != list.end()) return list;
-  }
+  const CollectiveGroups all = collective_groups(m_, inst, replicas(), partitions());
+  if (!all.why.empty()) refuse(inst, all.why);
+  for (const DeviceDims& g : all.groups)
+    if (std::find(g.begin(), g.end(), device_) != g.end()) return g;
   return {};
 }
 
@@ -80,18 +47,15 @@ std::vector<std::vector<Value>> Evaluator::rendezvous(InstId inst, const std::ve
 
 Value Evaluator::permuted(InstId inst, std::vector<Value>& ops) {
   const AttrSet& a = m_.attrs(inst);
-  bool by_partition = a.has(Attr::channel_id) && a.integer(Attr::channel_id) > 0;
-  int64_t partitions = this->partitions(), replica = device_ / partitions, partition = device_ % partitions;
+  const PermuteSources sources = permute_sources(m_, inst, replicas(), partitions());
+  if (!sources.why.empty()) refuse(inst, sources.why);
+  const bool by_partition = a.has(Attr::channel_id) && a.integer(Attr::channel_id) > 0;
+  const int64_t partitions = this->partitions(), replica = device_ / partitions, partition = device_ % partitions;
   std::vector<int64_t> everyone;
-  int64_t count = by_partition ? partitions : replicas();
-  auto device = [&](int64_t k) { return by_partition ? replica * partitions + k : k * partitions + partition; };
-  for (int64_t k = 0; k < count; ++k) everyone.push_back(device(k));
-  int64_t me = by_partition ? partition : replica, source = -1;
-  for (auto [from, to] : expand_pairs(u_.text(a.text(Attr::source_target_pairs)))) {
-    if (from < 0 || to < 0 || from >= count || to >= count)
-      refuse(inst, fmt::format("its pair {{{},{}}} names a device of {}", from, to, count));
-    if (to == me) source = from;
-  }
+  for (int64_t k = 0; k < (by_partition ? partitions : replicas()); ++k)
+    everyone.push_back(by_partition ? replica * partitions + k : k * partitions + partition);
+  const int64_t source = sources.of[static_cast<size_t>(device_)];
+  const auto place = static_cast<size_t>(std::find(everyone.begin(), everyone.end(), source) - everyone.begin());
   bool in_place = a.has(Attr::slice_sizes) || (ops.size() == 4 && u_[ops[1].shape].is_array() &&
                                                u_[ops[2].shape].is_tuple() != u_[ops[0].shape].is_tuple());
   if (in_place) refuse(inst, "an in-place collective-permute");
@@ -99,8 +63,7 @@ Value Evaluator::permuted(InstId inst, std::vector<Value>& ops) {
   if (m_.op(inst) == Opcode::CollectivePermuteStart) out_id = u_[out_id].elements[1];
   std::vector<std::vector<Value>> all = rendezvous(inst, everyone, ops);
   std::vector<Value> got;
-  for (size_t k = 0; k < ops.size(); ++k)
-    got.push_back(source < 0 ? make(ops[k].shape) : all[static_cast<size_t>(source)][k]);
+  for (size_t k = 0; k < ops.size(); ++k) got.push_back(source < 0 ? make(ops[k].shape) : all[place][k]);
   return packed(out_id, std::move(got));
 }
 

@@ -10,37 +10,51 @@
 namespace hlo {
 namespace {
 
-// Tiles a dimension and where each partition's tile lies; one tile everywhere for what is not tiled.
-struct Tiling {
-  Dims counts;
-  std::vector<Dims> place;  // by partition; empty: all zeros
-};
-
-Tiling tiling_of(const Sharding& s, size_t rank) {
-  Tiling out;
+// Where each device of a mesh lies along a dimension's axes, the first of them the major one.
+std::optional<ShardTiling> named_tiling(const Sharding& s, size_t rank) {
+  ShardTiling out;
   out.counts.assign(rank, 1);
-  if (s.kind != Sharding::Kind::kTiled) return out;
-  if (s.tiles.dims.size() < rank) fail(FailureKind::kUsage, "sharding {} has too few dimensions", s.text(false));
-  DeviceDims devices = s.tiles.list();
-  std::copy_n(s.tiles.dims.begin(), rank, out.counts.begin());
+  if (s.whole) return s.whole_kind == "replicated" ? std::optional(out) : std::nullopt;
+  if (s.mesh.maximal || s.dims.size() != rank || !s.unreduced.empty() || !s.manual.empty()) return {};
+  int64_t count = 1;
+  for (const auto& [name, size] : s.mesh.axes) count *= size;
+  DeviceDims devices = s.mesh.has_devices ? s.mesh.devices.list() : DeviceDims();
+  for (int64_t k = 0; k < count && !s.mesh.has_devices; ++k) devices.push_back(k);
+  if (static_cast<int64_t>(devices.size()) != count) return {};
+  for (size_t d = 0; d < rank; ++d)
+    for (const AxisRef& ref : s.dims[d].axes) {
+      if (ref.axis >= s.mesh.axes.size()) return {};
+      out.counts[d] *= ref.size ? ref.size : s.mesh.axes[ref.axis].second;
+    }
   out.place.resize(devices.size());
   for (size_t k = 0; k < devices.size(); ++k) {
-    Dims at(s.tiles.dims.size());
+    if (devices[k] < 0 || devices[k] >= count || !out.place[static_cast<size_t>(devices[k])].empty()) return {};
+    Dims along(s.mesh.axes.size()), at(rank, 0);
     int64_t rest = static_cast<int64_t>(k);
-    for (size_t d = at.size(); d-- > 0; rest /= s.tiles.dims[d]) at[d] = rest % s.tiles.dims[d];
-    at.resize(rank);
-    if (devices[k] < 0 || devices[k] >= static_cast<int64_t>(out.place.size()))
-      fail(FailureKind::kUsage, "sharding {} names device {}", s.text(false), devices[k]);
+    for (size_t x = along.size(); x-- > 0; rest /= s.mesh.axes[x].second) along[x] = rest % s.mesh.axes[x].second;
+    for (size_t d = 0; d < rank; ++d)
+      for (const AxisRef& ref : s.dims[d].axes) {
+        const int64_t whole = s.mesh.axes[ref.axis].second, size = ref.size ? ref.size : whole;
+        // Of `pre · size · rest` steps along the axis, those in the middle.
+        at[d] = at[d] * size + along[ref.axis] / (whole / ref.pre / size) % size;
+      }
     out.place[static_cast<size_t>(devices[k])] = std::move(at);
   }
   return out;
 }
 
-Dims place_of(const Tiling& t, int64_t device) {
+Dims place_of(const ShardTiling& t, int64_t device) {
   if (t.place.empty()) return Dims(t.counts.size(), 0);
   if (device < 0 || device >= static_cast<int64_t>(t.place.size()))
     fail(FailureKind::kUsage, "a sharding over {} devices has no device {}", t.place.size(), device);
   return t.place[static_cast<size_t>(device)];
+}
+
+ShardTiling tiling_or_fail(const Sharding& s, size_t rank) {
+  if (s.kind != Sharding::Kind::kTiled && s.kind != Sharding::Kind::kNamed) return {Dims(rank, 1), {}};
+  std::optional<ShardTiling> told = shard_tiling(s, rank);
+  if (!told) fail(FailureKind::kUsage, "sharding {} does not say where an array of rank {} lies", s.text(false), rank);
+  return *std::move(told);
 }
 
 // Copies the overlap of the tile at `place` between the whole array and the share.
@@ -82,7 +96,7 @@ Value shard(Universe& u, const Value& whole, ShapeId local, const std::vector<Sh
   if (!ws.is_array()) return whole;
   if (ws.type != ls.type || ws.dims.size() != ls.dims.size())
     fail(FailureKind::kUsage, "{} is no share of {}", u.shape_text_plain(local), u.shape_text_plain(whole.shape));
-  Tiling tiling = tiling_of(s, ls.dims.size());
+  const ShardTiling tiling = tiling_or_fail(s, ls.dims.size());
   for (size_t d = 0; d < ls.dims.size(); ++d)
     if ((ws.dims[d] + tiling.counts[d] - 1) / tiling.counts[d] != ls.dims[d])
       fail(FailureKind::kUsage, "{} is no share of {} under {}", u.shape_text_plain(local),
@@ -93,6 +107,31 @@ Value shard(Universe& u, const Value& whole, ShapeId local, const std::vector<Sh
 }
 
 }  // namespace
+
+std::optional<ShardTiling> shard_tiling(const Sharding& s, size_t rank) {
+  ShardTiling out;
+  out.counts.assign(rank, 1);
+  if (s.kind == Sharding::Kind::kReplicated) return out;
+  if (s.kind == Sharding::Kind::kNamed) return named_tiling(s, rank);
+  if (s.kind != Sharding::Kind::kTiled || s.tiles.dims.size() < rank) return {};
+  const DeviceDims devices = s.tiles.list();
+  std::copy_n(s.tiles.dims.begin(), rank, out.counts.begin());
+  out.place.resize(devices.size());
+  for (size_t k = 0; k < devices.size(); ++k) {
+    Dims at(s.tiles.dims.size());
+    int64_t rest = static_cast<int64_t>(k);
+    for (size_t d = at.size(); d-- > 0; rest /= s.tiles.dims[d]) at[d] = rest % s.tiles.dims[d];
+    at.resize(rank);
+    if (devices[k] < 0 || devices[k] >= static_cast<int64_t>(out.place.size())) return {};
+    out.place[static_cast<size_t>(devices[k])] = std::move(at);
+  }
+  return out;
+}
+
+const Sharding* leaf_sharding(const Sharding& s, size_t leaf) {
+  if (s.kind != Sharding::Kind::kTuple) return &s;
+  return leaf < s.elements.size() ? &s.elements[leaf] : nullptr;
+}
 
 Value shard_of(Universe& u, const Value& whole, ShapeId local, std::string_view sharding, int64_t device) {
   std::vector<Sharding> leaves{Sharding()};
@@ -129,9 +168,9 @@ Value assembled(Universe& u, const std::vector<Value>& shards, ShapeId whole, st
       out.shape = to;
       return out;
     }
-    Tiling tiling;
-    if (s && s->kind == Sharding::Kind::kTiled) {
-      tiling = tiling_of(*s, ls.dims.size());
+    ShardTiling tiling;
+    if (s && (s->kind == Sharding::Kind::kTiled || s->kind == Sharding::Kind::kNamed)) {
+      tiling = tiling_or_fail(*s, ls.dims.size());
     } else {
       for (size_t d = 0; d < ls.dims.size(); ++d)
         tiling.counts.push_back(ls.dims[d] ? (ws.dims[d] + ls.dims[d] - 1) / ls.dims[d] : 1);

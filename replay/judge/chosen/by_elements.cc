@@ -8,6 +8,7 @@
 #include "ir/cost.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/widen.h"
+#include "replay/judge/chosen/device_classes.h"
 #include "replay/judge/chosen/pair.h"
 #include "replay/judge/inside/inputs.h"
 
@@ -30,9 +31,18 @@ double coarsest_rounding(const Module& m) {
   return out;
 }
 
-std::shared_ptr<const Module> widened(const Module& m) {
-  if (devices_needed(m) > 1)
-    fail(FailureKind::kUnsupported, "programs for several devices are not judged by chosen elements");
+// Of tables by device.
+constexpr int64_t kMostDevicesHere = 1 << 14;
+
+std::shared_ptr<const Module> widened(const Module& m, DeviceClasses& devices) {
+  if (const int64_t count = devices_needed(m); count > 1) {
+    if (count > kMostDevicesHere)
+      fail(FailureKind::kUnsupported, "programs for {} devices are not judged by chosen elements, at most {}", count,
+           kMostDevicesHere);
+    if (devices.devices() != 1 && devices.devices() != count)
+      fail(FailureKind::kUnsupported, "a stage for {} devices behind one for {}", count, devices.devices());
+    devices.set_devices(count);
+  }
   return std::shared_ptr<const Module>(widened_module(m));
 }
 
@@ -73,7 +83,7 @@ ByElements::ByElements(ElementsOptions options) : state_(std::make_unique<State>
 ByElements::~ByElements() = default;
 
 ElementsStage ByElements::first(const Module& m) {
-  std::shared_ptr<const Module> wide = widened(m);
+  std::shared_ptr<const Module> wide = widened(m, state_->all.devices());
   state_->kept.push_back(wide);
   state_->coarsest = coarsest_rounding(m);
   auto met = [&](ExprId e, InstId by, const Expr::View*) {
@@ -92,7 +102,7 @@ ElementsStage ByElements::first(const Module& m) {
 }
 
 ElementsStage ByElements::next(const Module& m) {
-  std::shared_ptr<const Module> wide = widened(m);
+  std::shared_ptr<const Module> wide = widened(m, state_->all.devices());
   const size_t known = state_->all.size();
   state_->kept.push_back(wide);
   state_->coarsest = std::max(state_->coarsest, coarsest_rounding(m));

@@ -51,13 +51,13 @@ bool is_beyond_operands(const ElementOperation& o) {
 ElementPlan ChosenElements::Run::plan_branch(const Expr& x, const Elements& at) {
   const ElementType type = type_of(x.operands[0]);
   const int64_t zero = 0;
-  if (known_[x.operands[0]].find(0) < 0) {
+  if (!known_here(x.operands[0], std::span<const int64_t>(&zero, 1))) {
     ElementPlan p;
     p.first.push_back({0, element_list({0})});
     return p;
   }
   char bytes[16];
-  read_as(x.operands[0], type, std::span<const int64_t>(&zero, 1), bytes);
+  read_here(x.operands[0], type, std::span<const int64_t>(&zero, 1), bytes);
   int64_t which = load_int(type, bytes);
   const auto branches = static_cast<int64_t>(x.operands.size()) - 1;
   if (type == ElementType::Pred)
@@ -67,7 +67,7 @@ ElementPlan ChosenElements::Run::plan_branch(const Expr& x, const Elements& at) 
   const auto operand = static_cast<size_t>(which) + 1;
   ElementPlan p;
   p.needs.push_back({operand, at});
-  p.values = [this, &x, operand, at](char* out) { read_as(x.operands[operand], universe()[x.shape].type, *at, out); };
+  p.values = [this, &x, operand, at](char* out) { read_here(x.operands[operand], universe()[x.shape].type, *at, out); };
   return p;
 }
 
@@ -82,7 +82,7 @@ ElementPlan ChosenElements::Run::plan_view(const Expr& x, const Elements& at) {
   ElementPlan p;
   const ElementList list = element_list(std::move(from));
   p.needs.push_back({0, list});
-  p.values = [this, &x, list](char* out) { read_as(x.operands[0], universe()[x.shape].type, *list, out); };
+  p.values = [this, &x, list](char* out) { read_here(x.operands[0], universe()[x.shape].type, *list, out); };
   return p;
 }
 
@@ -111,7 +111,7 @@ ElementPlan ChosenElements::Run::plan_whole(const ElementOperation& o, const Ele
   if (is_beyond_operands(o))
     return no_plan(o.op == Opcode::CustomCall ? fmt::format("custom-call target \"{}\"", target_of(o))
                                               : std::string(op_text(o.op)));
-  const WholeKey key{&o.m, o.x.inst.value, o.x.operands};
+  const WholeKey key{&o.m, o.x.inst.value, o.x.operands, device_};
   ElementPlan p;
   auto pick = [&o, at](const std::vector<Value>& arrays, char* out) {
     const auto width = static_cast<size_t>(storage_bytes(o.out->type));

@@ -93,7 +93,7 @@ ElementPlan ChosenElements::Run::plan_sum(const Expr& x, const Elements& at) {
     for (size_t f = 0; f < x.operands.size(); ++f) {
       const std::vector<int64_t>& list = *(*lines)[f].elements;
       values.emplace_back(list.size() * static_cast<size_t>(storage_bytes(type)));
-      read_as(x.operands[f], type, list, values.back().data());
+      read_here(x.operands[f], type, list, values.back().data());
     }
     std::vector<char> sums;
     if (values.size() == 2 && x.sum->by == Opcode::Add && x.sum->kept < x.view.sizes.size()) {

@@ -114,16 +114,16 @@ void ChosenElements::Run::check_stop() {
   if (options_.stop && options_.stop()) fail(FailureKind::kUnsupported, "interrupted");
 }
 
-void ChosenElements::Run::read_as(ExprId e, ElementType type, std::span<const int64_t> elements, char* out) {
+void ChosenElements::Run::read_as(ExprId e, ElementType type, std::span<const int64_t> numbers, char* out) {
   const KnownElements& k = known_[e];
   const ElementType own = type_of(e);
   const int width = storage_bytes(own);
   std::vector<char> other;
   char* to = out;
-  if (own != type) other.resize(elements.size() * static_cast<size_t>(width)), to = other.data();
+  if (own != type) other.resize(numbers.size() * static_cast<size_t>(width)), to = other.data();
   int64_t near = -1;
   auto copy = [&](auto w) {
-    for (int64_t i : elements) {
+    for (int64_t i : numbers) {
       if (i < 0) {
         std::memset(to, 0, w);
       } else {
@@ -140,7 +140,7 @@ void ChosenElements::Run::read_as(ExprId e, ElementType type, std::span<const in
     copy(std::integral_constant<size_t, 4>());
   else
     copy(static_cast<size_t>(width));
-  if (own != type) convert_kernel(own, type, static_cast<int64_t>(elements.size()), other.data(), out);
+  if (own != type) convert_kernel(own, type, static_cast<int64_t>(numbers.size()), other.data(), out);
 }
 
 void ChosenElements::Run::need(Frame& f, ExprId e, ElementList list) {
@@ -189,18 +189,10 @@ bool ChosenElements::Run::go_down(std::vector<Frame>& frames) {
     pending_ += static_cast<int64_t>(at->size());
     Step s{e, at, false, nullptr, {}};
     if (!at->empty()) {
-      const Expr& x = expressions_[e];
-      const bool made = x.kind != Expr::kParameter && x.kind != Expr::kFormal && x.kind != Expr::kLoop;
-      s.leaf = !made || (options_.cut && options_.cut(e));
-      if (!s.leaf && x.kind == Expr::kOperation) {
-        s.operation = std::make_unique<ElementOperation>(x, e);
-        s.plan = plan(*s.operation, at);
-      } else if (!s.leaf) {
-        s.plan = x.kind == Expr::kView ? plan_view(x, at) : x.kind == Expr::kSum ? plan_sum(x, at) : plan_branch(x, at);
-      }
+      plan_step(s);
       if (!s.plan.first.empty()) {
         Frame before;
-        for (NeededElements& n : s.plan.first) need(before, x.operands[n.operand], std::move(n.elements));
+        for (NeededElements& n : s.plan.first) need(before, expressions_[e].operands[n.operand], std::move(n.elements));
         frames.push_back(std::move(before));
         return false;
       }
@@ -262,14 +254,18 @@ std::vector<char> ChosenElements::Run::at(ExprId e, std::span<const int64_t> ind
   pending_ = 0, over_ = false;
   afford(static_cast<int64_t>(indices.size()));
   std::vector<Frame> frames(1);
-  need(frames[0], e, element_list({indices.begin(), indices.end()}));
+  std::vector<int64_t> numbers(indices.begin(), indices.end());
+  if (options_.devices)
+    for (const int64_t count = std::max<int64_t>(count_of(e), 1); int64_t & n : numbers)
+      n = number_of(e, n / count, n % count);
+  need(frames[0], e, element_list(numbers));
   while (!frames.empty()) {
     if (!go_down(frames)) continue;
     go_up(frames.back());
     frames.pop_back();
   }
   std::vector<char> out(indices.size() * static_cast<size_t>(storage_bytes(type_of(e))));
-  read_as(e, type_of(e), indices, out.data());
+  read_as(e, type_of(e), numbers, out.data());
   return out;
 }
 

@@ -11,6 +11,9 @@
 
 namespace hlo {
 
+class DeviceClasses;
+
+// Where several devices have it, element i of what device d has is number d · elements + i.
 class ChosenElements {
  public:
   // Elements of a leaf by their row-major indices, `storage_bytes` of the type each.
@@ -24,6 +27,8 @@ class ChosenElements {
     // have no more elements than that in sum; else it is a leaf.
     int64_t most_whole = int64_t{1} << 20;
     std::function<bool()> stop;
+    // Who has the same: what several have is evaluated for the first of them. Null: there is one device.
+    DeviceClasses* devices = nullptr;
   };
   // `expressions` by ExprId; they and `leaf` must outlive this. Parameters, formals, loops, and what can be evaluated
   // in no other way are leaves.

@@ -27,13 +27,10 @@ class ChosenElements::Run : public ElementSource {
 
   std::vector<char> at(ExprId e, std::span<const int64_t> indices);
   void read(const ElementOperation& o, size_t operand, std::span<const int64_t> elements, char* out) override {
-    read_as(o.x.operands[operand], o.in[operand]->type, elements, out);
+    read_here(o.x.operands[operand], o.in[operand]->type, elements, out);
   }
   bool known(const ElementOperation& o, size_t operand, std::span<const int64_t> elements) override {
-    const KnownElements& k = known_[o.x.operands[operand]];
-    int64_t near = -1;
-    return std::all_of(elements.begin(), elements.end(),
-                       [&](int64_t i) { return i < 0 || (near = k.find(i, near)) >= 0; });
+    return known_here(o.x.operands[operand], elements);
   }
   void afford(int64_t elements) override;
   void limit(int64_t more);
@@ -51,6 +48,18 @@ class ChosenElements::Run : public ElementSource {
     std::unique_ptr<ElementOperation> operation;
     ElementPlan plan;
   };
+  // Of whom single elements are planned and made.
+  class Device {
+   public:
+    Device(Run& run, int64_t device) : run_(run), before_(std::exchange(run.device_, device)) {}
+    ~Device() { run_.device_ = before_; }
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
+
+   private:
+    Run& run_;
+    int64_t before_;
+  };
   struct Frame {
     std::vector<ExprId> heap;  // the largest first
     std::unordered_map<ExprId, std::vector<ElementList>> needs;
@@ -58,7 +67,18 @@ class ChosenElements::Run : public ElementSource {
   };
   const Universe& universe();
   ElementType type_of(ExprId e) { return universe()[expressions_[e].shape].type; }
-  void read_as(ExprId e, ElementType type, std::span<const int64_t> elements, char* out);
+  int64_t count_of(ExprId e) { return universe()[expressions_[e].shape].elements_count(); }
+  // The number of an element of what `device` has, for who evaluates it.
+  int64_t number_of(ExprId e, int64_t device, int64_t element);
+  std::vector<int64_t> numbers_here(ExprId e, std::span<const int64_t> elements);
+  void read_as(ExprId e, ElementType type, std::span<const int64_t> numbers, char* out);
+  // What the present device has.
+  void read_here(ExprId e, ElementType type, std::span<const int64_t> elements, char* out);
+  bool known_here(ExprId e, std::span<const int64_t> elements);
+  void plan_step(Step& s);
+  ElementPlan plan_here(Step& s, const Elements& at);
+  ElementPlan plan_devices(Step& s);
+  ElementPlan plan_message(const Expr& x, const Elements& numbers);
   void need(Frame& f, ExprId e, ElementList list);
   ElementList unknown(ExprId e, const std::vector<ElementList>& lists);
   bool go_down(std::vector<Frame>& frames);  // false: another run must come first
@@ -79,9 +99,10 @@ class ChosenElements::Run : public ElementSource {
   int64_t most_here_;  // from the last limit on
   const Universe* universe_ = nullptr;
   std::unordered_map<ExprId, KnownElements> known_;
+  int64_t device_ = 0;
   int64_t pending_ = 0;  // elements that are asked for
   bool over_ = false;    // budget
-  using WholeKey = std::tuple<const Module*, uint32_t, std::vector<ExprId>>;
+  using WholeKey = std::tuple<const Module*, uint32_t, std::vector<ExprId>, int64_t>;
   std::map<WholeKey, std::vector<Value>> whole_;  // arrays of the results
 };
 

@@ -174,7 +174,10 @@ std::optional<uint64_t> solver_key(const Module& m, InstId i) {
 
 ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operands, uint64_t salt) {
   const OpClass kind = op_info(m_.op(i)).cls;
-  if (kind == OpClass::Collective || kind == OpClass::Io || m_.shape(i).is_dynamic())
+  const Opcode op = m_.op(i);
+  const bool number = op == Opcode::PartitionId || op == Opcode::ReplicaId;
+  if ((kind == OpClass::Collective || number) && op != Opcode::RaggedAllToAll) return message(i, operands);
+  if (kind == OpClass::Io || m_.shape(i).is_dynamic())
     fail(FailureKind::kUnsupported, "{}: {} cannot be judged by chosen elements", m_.inst_name(i), op_text(m_.op(i)));
   const bool one = m_.shape(i).is_array() && operands.size() >= 1 && operands[0].id != kNoExpr;
   if (one && kind == OpClass::Move)
@@ -228,6 +231,83 @@ ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operan
         return add(own, std::move(e), i);
       },
       &next);
+}
+
+// One array's message, as the instruction writes it.
+ExprId ExpressionWalk::sent(InstId i, const Message& message, std::vector<ExprId> operands, ShapeId shape) {
+  if (is_own(*message)) return operands[0];
+  Expr e;
+  e.kind = Expr::kMessage, e.m = &m_, e.inst = i, e.shape = shape, e.message = message;
+  Expr::View order;
+  // What devices take together is so element by element: of a view it is that view of it.
+  const Expr& x = all_[operands.empty() ? 0 : operands[0]];
+  const bool viewed = message->kind == DeviceMessage::kReduce && x.kind == Expr::kView;
+  if (viewed) {
+    order = x.view, operands = {x.operands[0]};
+    e.shape = m_.u().array(m_.u()[shape].type, m_.u()[all_[operands[0]].shape].dims);
+  }
+  uint64_t key = message->key();
+  for (ExprId o : operands) key = hash_combine(key, o);
+  e.operands = std::move(operands);
+  const ExprId id = add(key, std::move(e), i, viewed ? &order : nullptr);
+  return all_.same(viewed ? ordered(all_, id, order, shape) : id);
+}
+
+// One of its results.
+ExprTree ExpressionWalk::message_result(InstId i, const std::vector<ExprTree>& operands, size_t k, ShapeId shape) {
+  const Opcode op = m_.op(i);
+  std::string why;
+  auto refuse = [&] {
+    fail(FailureKind::kUnsupported, "{}: {} cannot be judged by chosen elements: {}", m_.inst_name(i), op_text(op),
+         why);
+  };
+  why = "operands that are no arrays, or dynamic ones";
+  std::vector<ExprId> own;
+  for (const ExprTree& t : operands) own.push_back(t.id);
+  if (k >= own.size() || std::find(own.begin(), own.end(), kNoExpr) != own.end() || !m_.u()[shape].is_array() ||
+      m_.u()[shape].is_dynamic())
+    refuse();
+  const ShapeId from = m_.shape_id(m_.operand(i, k));
+  const bool arrays = op == Opcode::AllToAll && !m_.attrs(i).has(Attr::dimensions);
+  const Message message = arrays ? exchanged_arrays(m_, i, k, shape, &why) : message_of(m_, i, k, from, shape, &why);
+  if (!message) refuse();
+  const bool scatters = op == Opcode::ReduceScatter;
+  ExprTree t;
+  t.shape = shape;
+  t.id = sent(i, message, arrays ? own : std::vector<ExprId>{own[k]}, scatters ? from : shape);
+  if (scatters) t.id = sent(i, scattered(*message), {t.id}, shape);
+  return t;
+}
+
+ExprTree ExpressionWalk::message(InstId i, const std::vector<ExprTree>& operands) {
+  const Opcode op = m_.op(i);
+  ExprTree out;
+  out.shape = m_.shape_id(i);
+  if (op == Opcode::AllReduceDone) return operands[0];
+  if (op == Opcode::AllGatherDone || op == Opcode::CollectivePermuteDone) {
+    if (operands[0].elements.size() > 1) return operands[0].elements[1];
+    fail(FailureKind::kUnsupported, "{}: what ends here begins nowhere", m_.inst_name(i));
+  }
+  if (op == Opcode::PartitionId || op == Opcode::ReplicaId) {
+    out.id = sent(i, device_number(m_, op), {}, out.shape);
+    return out;
+  }
+  const bool starts = op == Opcode::AllGatherStart || op == Opcode::CollectivePermuteStart;
+  const ShapeId result = starts ? m_.shape(i).elements.at(1) : out.shape;
+  ExprTree made;
+  made.shape = result;
+  const std::vector<ShapeId> results = m_.u()[result].elements;
+  if (m_.u()[result].is_array()) made = message_result(i, operands, 0, result);
+  for (size_t k = 0; k < results.size(); ++k) made.elements.push_back(message_result(i, operands, k, results[k]));
+  if (!starts) return made;
+  ExprTree given;
+  given.shape = m_.shape(i).elements[0];
+  given.elements = operands;
+  out.elements = {operands.size() == 1 ? operands[0] : given, made};
+  // The contexts that follow are no values.
+  for (size_t k = 2; k < m_.shape(i).elements.size(); ++k)
+    out.elements.push_back({kNoExpr, m_.shape(i).elements[k], {}});
+  return out;
 }
 
 std::optional<SumForm> ExpressionWalk::sum_form(InstId i, const std::vector<ExprTree>& operands) const {
@@ -332,7 +412,9 @@ ExprTree ExpressionWalk::formals(const ExprTree& init, const LoopState& s, size_
         before.push_back(s.like[k]);
     Expr e = all_[init.id];
     e.kind = Expr::kFormal, e.shape = init.shape, e.operands.clear(), e.view = {}, e.sum = nullptr;
+    e.message = nullptr, e.devices = s.devices[place];
     uint64_t key = hash_combine(hash_combine(hash_combine(0xF04A1, init.id), before.size()), depth_);
+    key = hash_combine(key, e.devices);
     ExprTree out = init;
     out.id = all_.find_or_add(key, std::move(e));
     return out;
@@ -370,16 +452,40 @@ void ExpressionWalk::find_like(InstId loop, const ExprTree& init, LoopState* s) 
     return numbers.size();
   };
   size_t count = tell_apart(s->begin);
+  aside([&] {
+    for (size_t before = 0; count < s->begin.size() && before != count;) {
+      trip(loop, init, s);
+      before = count, count = tell_apart(s->then);
+    }
+  });
+}
+
+void ExpressionWalk::aside(const std::function<void()>& walk) {
   std::unordered_map<uint64_t, ExprTree> calls;
   ExprStage out;
   std::swap(calls, calls_), std::swap(out, out_);
   Met met = std::exchange(met_, nullptr);
-  for (size_t before = 0; count < s->begin.size() && before != count;) {
-    trip(loop, init, s);
-    before = count, count = tell_apart(s->then);
-  }
+  walk();
   std::swap(calls, calls_), std::swap(out, out_);
   met_ = std::move(met);
+}
+
+// Devices that begin with the same have the same in all trips where these make nothing else of it.
+void ExpressionWalk::find_devices(InstId loop, const ExprTree& init, LoopState* s) {
+  DeviceClasses& devices = all_.devices();
+  for (ExprId e : s->begin) s->devices.push_back(devices.of(e));
+  if (devices.devices() == 1) return;
+  aside([&] {
+    for (bool found = true; found;) {
+      found = false;
+      trip(loop, init, s);
+      for (size_t k = 0; k < s->begin.size(); ++k) {
+        const uint32_t own =
+            devices.both(devices.both(s->devices[k], devices.of(s->then[k])), devices.of(s->goes_on.id));
+        if (!s->constant[k] && own != s->devices[k]) s->devices[k] = own, found = true;
+      }
+    }
+  });
 }
 
 namespace {
@@ -421,6 +527,8 @@ ExprTree ExpressionWalk::loop(InstId i, const std::vector<ExprTree>& operands) {
   init.leaves(&s.begin);
   s.constant = handed_on(body);
   s.constant.resize(s.begin.size(), false);
+  s.like.assign(s.begin.size(), 0);
+  find_devices(i, init, &s);
   find_like(i, init, &s);
   // What a trip is found to hand on as it came is what it begins with, for all that reads it.
   for (bool found = true; found;) {
@@ -460,7 +568,7 @@ ExprTree ExpressionWalk::loop(InstId i, const std::vector<ExprTree>& operands) {
         uint64_t key = hash_combine(hash_combine(0x100B, goes_on.id), formal[leaf]);
         for (uint64_t p : parts) key = hash_combine(key, p);
         Expr e;
-        e.kind = Expr::kLoop, e.leaf = leaf, e.m = &m_, e.inst = i, e.shape = shape;
+        e.kind = Expr::kLoop, e.leaf = leaf, e.m = &m_, e.inst = i, e.shape = shape, e.devices = s.devices[leaf];
         e.operands = begin;
         e.operands.insert(e.operands.end(), then.begin(), then.end()), e.operands.push_back(goes_on.id);
         return add(key, std::move(e), i);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "replay/judge/chosen/device_classes.h"
 #include "replay/judge/chosen/expressions.h"
 #include "replay/judge/chosen/in_order.h"
 #include "replay/judge/chosen/sums.h"
@@ -47,6 +48,9 @@ class ExpressionWalk {
   ExprId turned(InstId i, const TurnedForm& f);
   // By the operands' elements alone, `count` of them; false where what it computes is not told by these.
   bool by_elements(InstId i, const std::vector<uint64_t>& numbers, int64_t count, uint64_t* key);
+  ExprTree message(InstId i, const std::vector<ExprTree>& operands);
+  ExprTree message_result(InstId i, const std::vector<ExprTree>& operands, size_t k, ShapeId shape);
+  ExprId sent(InstId i, const Message& message, std::vector<ExprId> operands, ShapeId shape);
   ExprTree conditional(InstId i, const std::vector<ExprTree>& operands);
   ExprTree loop(InstId i, const std::vector<ExprTree>& operands);
   // The arrays of a loop's state.
@@ -54,11 +58,15 @@ class ExpressionWalk {
     std::vector<ExprId> begin, formal, then;  // before the first trip; in some trip; behind it
     std::vector<bool> constant;               // stays what it is
     std::vector<uint32_t> like;               // those of one number are the same in each trip
+    std::vector<uint32_t> devices;            // which have the same in each trip: DeviceClasses
     ExprTree goes_on;
   };
   ExprTree formals(const ExprTree& init, const LoopState& s, size_t* leaf) const;
   void trip(InstId loop, const ExprTree& init, LoopState* s);
   void find_like(InstId loop, const ExprTree& init, LoopState* s);
+  void find_devices(InstId loop, const ExprTree& init, LoopState* s);
+  // With nothing being compared, and nothing of it left behind.
+  void aside(const std::function<void()>& walk);
   std::vector<bool> handed_on(CompId body) const;
   ExprTree tree(ShapeId shape, const std::function<ExprId(uint32_t leaf, ShapeId shape)>& leaf, uint32_t* next) const;
   ExprId add(uint64_t key, Expr e, InstId by, const Expr::View* order = nullptr);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "ir/base/hash.h"
+#include "replay/judge/chosen/device_classes.h"
 
 namespace hlo {
 namespace {
@@ -79,6 +80,9 @@ void ExprTree::leaves(std::vector<ExprId>* out) const {
   if (id != kNoExpr) out->push_back(id);
   for (const ExprTree& e : elements) e.leaves(out);
 }
+
+Expressions::Expressions() : devices_(std::make_unique<DeviceClasses>(*this)) {}
+Expressions::~Expressions() = default;
 
 ExprId Expressions::find_or_add(uint64_t key, Expr e, ExprId* own) {
   auto [at, made] = keys_.emplace(key, static_cast<ExprId>(all_.size()));

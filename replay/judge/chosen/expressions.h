@@ -14,6 +14,8 @@ namespace hlo {
 using ExprId = uint32_t;
 inline constexpr ExprId kNoExpr = UINT32_MAX;
 
+struct DeviceMessage;
+
 // One array. Its elements lie in row-major order of the shape that who reads it gives it: a reshape is its operand.
 struct Expr {
   enum Kind : uint8_t {
@@ -24,6 +26,7 @@ struct Expr {
     kLoop,       // leaf `leaf` of the last state; operands: leaves of the first, of what a trip makes, the condition
     kView,       // elements of operand 0, see `view`
     kSum,        // elements of the operands multiplied, and these taken together: see `sum`
+    kMessage,    // elements that this or other devices have of the operands: see `message`
   };
   Kind kind = kOperation;
   uint32_t leaf = 0;
@@ -49,6 +52,8 @@ struct Expr {
     const View& of(size_t operand, const View& first) const { return operand ? more[operand - 1] : first; }
   };
   std::shared_ptr<const Sum> sum = nullptr;
+  std::shared_ptr<const DeviceMessage> message = nullptr;
+  uint32_t devices = 0;  // of a kFormal: which devices have the same, a number of DeviceClasses
 };
 
 // The value of an instruction: an array or a tuple of them.
@@ -60,8 +65,14 @@ struct ExprTree {
   void leaves(std::vector<ExprId>* out) const;  // arrays, in order
 };
 
+class DeviceClasses;
+
 class Expressions {
  public:
+  Expressions();
+  ~Expressions();
+  Expressions(const Expressions&) = delete;
+  Expressions& operator=(const Expressions&) = delete;
   const Expr& operator[](ExprId e) const { return all_[e]; }
   const std::vector<Expr>& all() const { return all_; }
   size_t size() const { return all_.size(); }
@@ -71,6 +82,9 @@ class Expressions {
   // From here on `e` is `same` wherever it is made again: both have been found to be one value.
   void set_same(ExprId e, ExprId same) { same_[e] = same; }
   ExprId same(ExprId e) const { return same_[e]; }
+
+  // Which devices have the same value of each.
+  DeviceClasses& devices() const { return *devices_; }
 
   // Elements of `of`, as few dimensions as that takes; `of` itself where they are all of its own in order. `shape`: of
   // the result.
@@ -92,6 +106,7 @@ class Expressions {
  private:
   std::vector<Expr> all_;
   std::vector<ExprId> same_;
+  std::unique_ptr<DeviceClasses> devices_;
   std::unordered_map<uint64_t, ExprId> keys_;
   std::unique_ptr<Module> own_;
   CompId own_computation_;

@@ -56,7 +56,8 @@ void add_parts(const ElementOperation& o, uint64_t seed, std::vector<int64_t>* t
 
 }  // namespace
 
-std::vector<int64_t> landings(const std::vector<Expr>& all, ExprId e, ChosenElements& elements, uint64_t seed) {
+std::vector<int64_t> landings(const std::vector<Expr>& all, ExprId e, ChosenElements& elements, uint64_t seed,
+                              int64_t device) {
   std::vector<int64_t> out;
   const Expr x = all[e];
   if (x.kind != Expr::kOperation) return out;
@@ -64,7 +65,8 @@ std::vector<int64_t> landings(const std::vector<Expr>& all, ExprId e, ChosenElem
   if (!o.fits) return out;
   auto integer = [&](size_t operand, int64_t element) {
     const ExprId from = x.operands[operand];
-    const std::vector<char> bytes = elements.at(from, std::span<const int64_t>(&element, 1));
+    const int64_t number = device * o.u[all[from].shape].elements_count() + element;
+    const std::vector<char> bytes = elements.at(from, std::span<const int64_t>(&number, 1));
     return load_int(o.u[all[from].shape].type, bytes.data());
   };
   try {

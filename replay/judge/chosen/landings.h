@@ -7,8 +7,10 @@
 
 namespace hlo {
 
-// Where updates land, where pads and parts of a concatenation begin and end: of the expression's own elements, a few of
-// them, in no order. `elements` gives the indices that decide it; what these cost too much for is left out.
-std::vector<int64_t> landings(const std::vector<Expr>& all, ExprId e, ChosenElements& elements, uint64_t seed);
+// Where updates land, where pads and parts of a concatenation begin and end: a few elements of
+// what `device` has, in no order. `elements` gives the indices that decide it; what these cost too much for is left
+// out.
+std::vector<int64_t> landings(const std::vector<Expr>& all, ExprId e, ChosenElements& elements, uint64_t seed,
+                              int64_t device);
 
 }  // namespace hlo

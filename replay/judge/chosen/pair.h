@@ -108,6 +108,7 @@ class ByElements::Pair {
                       const ExprSet& leaves);
   std::vector<int64_t> where_told(ExprId e, ExprId with, const std::vector<int64_t>& anywhere,
                                   ChosenElements& elements) const;
+  std::vector<int64_t> on_devices(ExprId e, std::span<const ExprId> with, std::vector<int64_t> at) const;
   bool reads_all(ExprId e, std::span<const int64_t> at, const ExprSet& cut, const ExprSet& own);
   // Of sums too long to be made: are their terms the same?
   bool same_terms(ExprId e, ExprId with);

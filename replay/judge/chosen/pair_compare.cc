@@ -6,7 +6,9 @@
 #include <set>
 
 #include "ir/base/check.h"
+#include "ir/base/hash.h"
 #include "ir/literal.h"
+#include "replay/judge/chosen/device_classes.h"
 #include "replay/judge/chosen/landings.h"
 #include "replay/judge/chosen/sums.h"
 
@@ -55,7 +57,7 @@ bool ByElements::State::is_fixed(ExprId e) {
   // Operands come before their readers.
   while (fixed.size() <= e) {
     const Expr& x = all[static_cast<ExprId>(fixed.size())];
-    bool is = x.kind == Expr::kView || element_by_element(x);
+    bool is = x.kind == Expr::kMessage || element_by_element(x);
     if (x.kind == Expr::kOperation && x.operands.empty())
       is = x.m->op(x.inst) == Opcode::Constant || x.m->op(x.inst) == Opcode::Iota;
     for (ExprId o : x.operands) is = is && fixed[o];
@@ -198,6 +200,7 @@ ChosenElements ByElements::Pair::evaluation(const Set& cut, Draw how, Set* used,
   o.cut = [&cut, this](ExprId x) { return cut.contains(x) && !s_.is_fixed(x); };
   o.most_elements = affordable();
   o.stop = s_.options.stop;
+  o.devices = s_.all.devices().devices() > 1 ? &s_.all.devices() : nullptr;
   return ChosenElements(
       s_.all.all(),
       [this, how, used, near](ExprId x, std::span<const int64_t> indices, char* to) {
@@ -355,7 +358,7 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
                                                    int levels) {
   Set cut;
   if (!known_leaves(e, &cut)) return Answer::kUnsure;
-  const std::vector<int64_t> anywhere = sampled_indices(dims, s_.options.samples, e);
+  const std::vector<int64_t> anywhere = on_devices(e, with, sampled_indices(dims, s_.options.samples, e));
   Answer last = Answer::kUnsure;
   Set used;
   bool untied_all = false;
@@ -396,7 +399,9 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
         // Constants are folded in types of few digits: what that may be is no difference for certain.
         differs = was.sure && now[d].sure && !alike(was, now[d], &where, s_.coarsest);
         const size_t each = now[d].values.size() / at.size();
-        told->index = index_text(at[where / each], dims);
+        told->index = index_text(at[where / each] % shape_of(e).elements_count(), dims);
+        if (s_.all.devices().devices() > 1)
+          told->index += fmt::format(" on device {}", at[where / each] / shape_of(e).elements_count());
         told->was = was.values[where], told->is = now[d].values[where];
       }
       if (alike_all && (c != with[0] || !named)) alike_all = tells(now[0], now[1]) && reads_all(c, at, cut, own);
@@ -429,12 +434,39 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
 std::vector<int64_t> ByElements::Pair::where_told(ExprId e, ExprId with, const std::vector<int64_t>& anywhere,
                                                   ChosenElements& elements) const {
   std::vector<int64_t> at = anywhere;
+  const int64_t last = s_.all.devices().devices() - 1, count = shape_of(e).elements_count();
   for (ExprId x : {e, with})
-    if (shape_of(x).elements_count() > static_cast<int64_t>(anywhere.size()))
-      for (int64_t i : landings(s_.all.all(), x, elements, e)) at.push_back(i);
+    if (count > static_cast<int64_t>(anywhere.size()))
+      for (int64_t device = 0; device <= last; device += std::max<int64_t>(last, 1))
+        for (int64_t i : landings(s_.all.all(), x, elements, e, device)) at.push_back(device * count + i);
   std::sort(at.begin(), at.end());
   at.erase(std::unique(at.begin(), at.end()), at.end());
   return at;
+}
+
+// What several devices have is looked at on the first of them and the last, and by chance on others.
+std::vector<int64_t> ByElements::Pair::on_devices(ExprId e, std::span<const ExprId> with,
+                                                  std::vector<int64_t> at) const {
+  const int64_t devices = s_.all.devices().devices(), count = shape_of(e).elements_count();
+  auto one_value = [&](ExprId x) { return s_.all.devices().of(x) == DeviceClasses::kAll; };
+  if (devices == 1 || (one_value(e) && std::all_of(with.begin(), with.end(), one_value))) return at;
+  uint64_t h = mix64(e);
+  auto some = [&] {
+    h = mix64(h + 0x9E3779B97F4A7C15ull);
+    const auto n = static_cast<uint64_t>(devices);
+    return h % 4 == 0 ? 0 : h % 4 == 1 ? devices - 1 : static_cast<int64_t>((h >> 8) % n);
+  };
+  const size_t each = std::max<size_t>(s_.options.samples / at.size(), 1);
+  std::vector<int64_t> out;
+  for (int64_t i : at) {
+    if (static_cast<int64_t>(each) >= devices)
+      for (int64_t d = 0; d < devices; ++d) out.push_back(d * count + i);
+    else
+      for (size_t k = 0; k < each; ++k) out.push_back(some() * count + i);
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
 }
 
 // Does it read all that `own` has? A few elements do not tell that what it does not read has no part in the other one.
@@ -494,7 +526,8 @@ ExprId ByElements::Pair::permuted(ExprId e, ExprId with, const Dims& from, const
   if (now.size() != was.size() || now.size() < 2 || now.size() > 5) return kNoExpr;
   std::vector<size_t> order(now.size());
   for (size_t k = 0; k < order.size(); ++k) order[k] = k;
-  const std::vector<int64_t> at = sampled_indices(now, s_.options.samples, e);
+  const std::vector<int64_t> at = on_devices(e, std::span(&with, 1), sampled_indices(now, s_.options.samples, e));
+  const int64_t count = shape_of(e).elements_count();
   Set used;
   ChosenElements elements[2] = {evaluation(cut, Draw::kMixed, &used), evaluation(cut, Draw::kPositive, &used)};
   Sampled is[2];
@@ -511,7 +544,8 @@ ExprId ByElements::Pair::permuted(ExprId e, ExprId with, const Dims& from, const
     for (size_t k = was.size(); k-- > 0; step *= was[k]) steps[k] = step;
     std::vector<int64_t> there;
     for (int64_t n : at) {
-      int64_t index = 0;
+      int64_t index = n / count * count;
+      n %= count;
       for (size_t k = now.size(); k-- > 0; n /= now[k]) index += n % now[k] * steps[order[k]];
       there.push_back(index);
     }

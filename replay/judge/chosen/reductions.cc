@@ -66,16 +66,35 @@ std::vector<char> reduced_slices(const ElementOperation& o, int64_t steps, size_
     return *acc[0].data;
   }
   Evaluator evaluator(o.m);
-  for (int64_t k = 0; k < steps; ++k) {
-    std::vector<Value> arguments = acc;
+  // Neighbours are taken together, again and again: reducers are associative, and their order is kept.
+  auto taken = [&](std::vector<Value> arguments, int64_t count) {
+    std::vector<std::vector<char>> out;
+    for (const Value& v : evaluator.run_elements(function, arguments, count * static_cast<int64_t>(n)))
+      out.push_back(*v.data);
+    return out;
+  };
+  for (; steps > 1; steps = (steps + 1) / 2) {
+    std::vector<Value> sides[2];
+    std::vector<std::vector<char>> last;
     for (size_t i = 0; i < slices.size(); ++i) {
       const auto row = static_cast<ptrdiff_t>(n) * storage_bytes(o.in[i]->type);
-      const auto first = slices[i].begin() + k * row;
-      arguments.push_back(element_values(u, o.in[i]->type, {first, first + row}));
+      std::vector<char> half[2];
+      for (int64_t k = 0; k + 1 < steps; ++k)
+        half[k % 2].insert(half[k % 2].end(), slices[i].begin() + k * row, slices[i].begin() + (k + 1) * row);
+      if (steps % 2 == 0)
+        half[1].insert(half[1].end(), slices[i].begin() + (steps - 1) * row, slices[i].begin() + steps * row);
+      for (int side = 0; side < 2; ++side)
+        sides[side].push_back(element_values(u, o.in[i]->type, std::move(half[side])));
+      last.emplace_back(slices[i].begin() + (steps - 1) * row, slices[i].begin() + steps * row);
     }
-    acc = evaluator.run_elements(function, arguments, static_cast<int64_t>(n));
+    std::move(sides[1].begin(), sides[1].end(), std::back_inserter(sides[0]));
+    slices = taken(std::move(sides[0]), steps / 2);
+    if (steps % 2)
+      for (size_t i = 0; i < slices.size(); ++i) slices[i].insert(slices[i].end(), last[i].begin(), last[i].end());
   }
-  return *acc[o.x.leaf].data;
+  if (steps == 0) return *acc[o.x.leaf].data;
+  for (size_t i = 0; i < slices.size(); ++i) acc.push_back(element_values(u, o.in[i]->type, std::move(slices[i])));
+  return taken(std::move(acc), 1)[o.x.leaf];
 }
 
 void need_initial_values(const ElementOperation& o, ElementPlan* p) {
