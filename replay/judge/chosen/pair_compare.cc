@@ -39,6 +39,7 @@ using Set = ExprSet;
 // Cheap to take apart into what it is made of: no sums, and nothing that makes many elements of one.
 bool element_by_element(const Expr& e) {
   if (e.kind == Expr::kView || e.kind == Expr::kBranch) return true;
+  if (e.kind == Expr::kMessage) return e.message->kind != DeviceMessage::kReduce;
   if (e.kind != Expr::kOperation) return false;
   switch (op_info(e.m->op(e.inst)).cls) {
     case OpClass::Elementwise:
@@ -111,7 +112,9 @@ Set ByElements::Pair::taken_apart(const Set& leaves, bool all_the_way) const {
     const ExprId x = work.back();
     work.pop_back();
     if (!seen.insert(x).second) continue;
-    const bool apart = element_by_element(s_.all[x]) && seen.size() < kMostApart;
+    // What devices take together costs as many times more as there are: once it is worth that.
+    const bool sent = s_.all[x].kind == Expr::kMessage && !all_the_way;
+    const bool apart = (sent || element_by_element(s_.all[x])) && seen.size() < kMostApart;
     if (!apart) {
       out.insert(x);
       continue;
@@ -487,23 +490,37 @@ bool ByElements::Pair::same_terms(ExprId e, ExprId with) {
          compare(terms->now, {terms->before}, terms->dims, true, &same, &told) == Answer::kSame;
 }
 
-// Values of the stage before that are made of the same ones, the nearest first.
+// Values of the stage before that are made of the same ones, the nearest first. Where there are none, of what these are
+// made of: the stage before may have them written in the way of an earlier one.
 std::vector<ExprId> ByElements::Pair::near(ExprId e, const Set& leaves) {
-  std::vector<ExprId> out, sorted(leaves.begin(), leaves.end());
-  std::sort(sorted.begin(), sorted.end());
-  std::deque<ExprId> work(sorted.begin(), sorted.end());
-  Set seen(leaves);
-  for (ExprId x : sorted)
-    if (comparable(e, x)) out.push_back(x);
-  while (!work.empty() && seen.size() < kMostNear && out.size() < kMostCandidates) {
-    const ExprId x = work.front();
-    work.pop_front();
-    auto at = s_.readers.find(x);
-    if (at == s_.readers.end()) continue;
-    for (ExprId r : at->second) {
-      if (!seen.insert(r).second) continue;
-      work.push_back(r);
-      if (comparable(e, r)) out.push_back(r);
+  std::vector<ExprId> out;
+  Set from = leaves, seen(leaves);
+  for (int round = 0; round < 4 && out.empty(); ++round) {
+    if (round) {
+      Set further;
+      for (ExprId x : from) {
+        const std::vector<ExprId>& operands = s_.all[x].operands;
+        further.insert(operands.begin(), operands.end());
+        if (operands.empty()) further.insert(x);
+      }
+      if (further == from || further.size() > kMostNear) break;
+      from = std::move(further);
+    }
+    std::vector<ExprId> sorted(from.begin(), from.end());
+    std::sort(sorted.begin(), sorted.end());
+    std::deque<ExprId> work(sorted.begin(), sorted.end());
+    for (ExprId x : sorted)
+      if (comparable(e, x) && s_.has(x)) out.push_back(x);
+    while (!work.empty() && seen.size() < kMostNear && out.size() < kMostCandidates) {
+      const ExprId x = work.front();
+      work.pop_front();
+      auto at = s_.readers.find(x);
+      if (at == s_.readers.end()) continue;
+      for (ExprId r : at->second) {
+        if (!seen.insert(r).second) continue;
+        work.push_back(r);
+        if (comparable(e, r)) out.push_back(r);
+      }
     }
   }
   // Those of its own kind cost no more than it does.
