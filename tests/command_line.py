@@ -26,13 +26,13 @@ def expect(name, condition, detail=""):
         print(f"FAILED {name}: {detail}")
 
 
-def bisect_stages(folder, stages, *more):
-    """bisect over a dump made of `stages`: (pass, text of the module behind it) in order, the first one before any pass. Exit code and answer."""
+def bisect_stages(folder, stages, *more, header="HloModule m\n\n"):
+    """bisect over a dump made of `stages`: (pass, text of the module behind its header) in order, the first one before any pass. Exit code and answer."""
     folder = pathlib.Path(folder)
     folder.mkdir()
     for n, (made_by, text) in enumerate(stages):
         file = "before_optimizations" if n == 0 else f"{n:04}.simplification.after_{made_by}.before_next"
-        (folder / f"module_0000.m.{file}.txt").write_text("HloModule m\n\n" + text)
+        (folder / f"module_0000.m.{file}.txt").write_text(header + text)
     code, text, err = run("bisect", folder, "--json", *more)
     return code, json.loads(text) if text.startswith("{") else {"verdict": err, "elided": "", "elements": None}
 

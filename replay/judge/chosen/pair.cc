@@ -376,7 +376,7 @@ ElementsStage ByElements::Pair::judge(ExprStage* now) {
 
 // Of an instruction that gives another value: where that begins, as long as one operand alone is another value than
 // before. What moves elements of a value that is known is that itself, for it was not compared.
-InstId ByElements::Pair::lowest(const ExprStage& now, InstId by) const {
+InstId ByElements::Pair::lowest(const ExprStage& now, InstId by) {
   std::unordered_map<InstId, const ExprTree*> values;
   for (const ExprVisit& v : now.visits) values[v.inst] = &v.value;
   for (bool moved = false; !moved;) {
@@ -393,6 +393,8 @@ InstId ByElements::Pair::lowest(const ExprStage& now, InstId by) const {
       const Opcode op = wide_->op(o);
       if (known && op_info(op).cls != OpClass::Move && op != Opcode::Iota) continue;
       if (next.valid()) return by;  // two of them
+      // Another meaning of the name is no fault: with its old value all else would have to be the same.
+      if (!known && !is_enough(value->second->id, before->second[0].id)) continue;
       next = o, moved = known;
     }
     if (!next.valid()) return by;
@@ -401,7 +403,15 @@ InstId ByElements::Pair::lowest(const ExprStage& now, InstId by) const {
   return by;
 }
 
-void ByElements::Pair::blame(const ExprStage& now, ElementsFinding f, ElementsStage* out) const {
+bool ByElements::Pair::is_enough(ExprId now, ExprId before) {
+  if (!comparable(now, before) || s_.all.same(now) != now) return false;
+  s_.all.set_same(now, before);
+  const bool enough = outputs_same(walk());
+  s_.all.set_same(now, now);
+  return enough;
+}
+
+void ByElements::Pair::blame(const ExprStage& now, ElementsFinding f, ElementsStage* out) {
   for (const ExprVisit& v : now.visits)
     if (f.words.empty() && wide_->inst_name(v.inst) == f.after) {
       const std::string_view low = wide_->inst_name(lowest(now, v.inst));
@@ -416,6 +426,39 @@ void ByElements::Pair::blame(const ExprStage& now, ElementsFinding f, ElementsSt
   out->findings.push_back(f);
 }
 
+// Forced to be what they were, does all else agree? One alone, then one after the other; empty: with none of them.
+std::vector<ByElements::Pair::Suspect> ByElements::Pair::forced_alike(const ExprStage& now) {
+  std::vector<Suspect> forced;
+  auto alike = [&](const Suspect& s, Set* present) {
+    s_.all.set_same(s.now, s.before);
+    forced.push_back(s);
+    in_vain_ = 0;
+    const ExprStage again = walk();
+    *present = values_of(again);
+    return outputs_same(again);
+  };
+  auto undo = [&] {
+    for (const Suspect& s : forced) s_.all.set_same(s.now, s.now);
+  };
+  const Set at_first = values_of(now);
+  Set present;
+  for (const bool alone : {true, false}) {
+    present = at_first;
+    const size_t count = alone ? suspects_.size() : SIZE_MAX;
+    for (size_t next = 0, tried = 0; next < std::min(count, suspects_.size()) && tried < kMostFindings; ++next) {
+      const Suspect s = suspects_[next];
+      if (!(alone ? at_first : present).contains(s.now)) continue;
+      ++tried;
+      const bool all = alike(s, &present);
+      if (all || alone) undo();
+      if (all) return forced;
+      if (alone) forced.clear();
+    }
+  }
+  undo();
+  return {};
+}
+
 ElementsStage ByElements::Pair::judged(const ExprStage& now) {
   ElementsStage out;
   const bool same = outputs_same(now);
@@ -426,23 +469,10 @@ ElementsStage ByElements::Pair::judged(const ExprStage& now) {
     if (literal) blame(now, literal->finding, &out);
     return out;
   }
-  // Forced to be what it was, does all else agree? Upon what is only taken for the same no stage is called bad.
-  std::vector<Suspect> forced;
-  Set present = values_of(now);
-  for (size_t next = 0; assumed_.empty() && !same && forced.size() < kMostFindings && next < suspects_.size(); ++next) {
-    const Suspect s = suspects_[next];
-    if (!present.contains(s.now)) continue;
-    s_.all.set_same(s.now, s.before);
-    forced.push_back(s);
-    in_vain_ = 0;
-    const ExprStage again = walk();
-    present = values_of(again);
-    if (!outputs_same(again)) continue;
+  // Upon what is only taken for the same no stage is called bad.
+  const std::vector<Suspect> forced = assumed_.empty() && !same ? forced_alike(now) : std::vector<Suspect>();
+  if (!forced.empty()) {
     out.verdict = Verdict::kBad;
-    break;
-  }
-  for (const Suspect& s : forced) s_.all.set_same(s.now, s.now);
-  if (out.verdict == Verdict::kBad) {
     for (const Suspect& s : forced) blame(now, s.finding, &out);
     return out;
   }

@@ -73,9 +73,11 @@ class ByElements::Pair {
   bool pair_operands(const ExprStage& now);
   bool pair_values(ExprId now, ExprId before);
   bool pair_operands_of(ExprId now, ExprId before);
-  void blame(const ExprStage& now, ElementsFinding f, ElementsStage* out) const;
-  InstId lowest(const ExprStage& now, InstId by) const;
+  void blame(const ExprStage& now, ElementsFinding f, ElementsStage* out);
+  InstId lowest(const ExprStage& now, InstId by);
+  bool is_enough(ExprId now, ExprId before);  // with that value in its place, are all outputs what they were?
   ElementsStage judged(const ExprStage& now);
+  std::vector<Suspect> forced_alike(const ExprStage& now);
   ExprStage walk();
   ExprSet values_of(const ExprStage& stage) const;
   bool outputs_same(const ExprStage& now);

@@ -8,13 +8,17 @@
 namespace hlo {
 namespace {
 
+// Elements that a window may hold are looked at so many times as fast as one is evaluated.
+constexpr int64_t kTriesOfElement = 16;
+
 struct ScatterNumbers {
   const ElementOperation& o;
   const Dims &window, &inserted, &map, &batching, &index_batching;
   size_t count;  // of operands
   const Shape &in, &index, &update;
   int64_t vector;
-  Dims strides, index_strides, update_strides, batch_update, batch_index, window_in, batch_dims;
+  Dims strides, index_strides, update_strides, batch_update, batch_index, window_in, batch_dims, key_strides;
+  int64_t index_step = 0;
 
   explicit ScatterNumbers(const ElementOperation& op)
       : o(op),
@@ -37,8 +41,11 @@ struct ScatterNumbers {
       if (d != vector) batch_index.push_back(d);
     for (int64_t d = 0; d < in.rank(); ++d)
       if (!contains(inserted, d) && !contains(batching, d)) window_in.push_back(d);
+    key_strides = strides;
+    for (size_t k = 0; k < window.size() && k < window_in.size(); ++k)
+      if (update.dims[static_cast<size_t>(window[k])] != 1) key_strides[static_cast<size_t>(window_in[k])] = 0;
+    index_step = vector < index.rank() ? index_strides[static_cast<size_t>(vector)] : 0;
   }
-  bool is_window(size_t d) const { return contains(window_in, static_cast<int64_t>(d)); }
 
   // Where the window begins of the index at these coordinates of the batch, whose elements are read; false where
   // it leaves the operand, and so is skipped whole.
@@ -48,8 +55,7 @@ struct ScatterNumbers {
     for (size_t d = 0; d < c.size(); ++d) first += c[d] * index_strides[static_cast<size_t>(batch_index[d])];
     std::fill(where->begin(), where->end(), 0);
     for (size_t k = 0; k < map.size(); ++k) {
-      const int64_t step = vector < index.rank() ? index_strides[static_cast<size_t>(vector)] : 0;
-      int64_t start = start_at(first + static_cast<int64_t>(k) * step);
+      int64_t start = start_at(first + static_cast<int64_t>(k) * index_step);
       if (index.type == ElementType::U64 && start < 0) start = INT64_MAX / 2;
       (*where)[static_cast<size_t>(map[k])] = start;
     }
@@ -77,11 +83,10 @@ struct ScatterNumbers {
     }
     return at;
   }
-  // Coordinates that a window does not go along, as one number.
+  // Coordinates that a window has one of, as one number.
   int64_t key(const Dims& c) const {
     int64_t n = 0;
-    for (size_t d = 0; d < c.size(); ++d)
-      if (!is_window(d)) n += c[d] * strides[d];
+    for (size_t d = 0; d < c.size(); ++d) n += c[d] * key_strides[d];
     return n;
   }
 };
@@ -92,23 +97,29 @@ std::vector<std::vector<int64_t>> hits(const ScatterNumbers& s, const Elements& 
   std::vector<std::vector<int64_t>> out(at->size());
   if (!s.update.elements_count()) return out;
   std::unordered_map<int64_t, std::vector<size_t>> candidates;
+  // Most updates land elsewhere: few bits tell that.
+  constexpr uint64_t kBits = 1 << 14;
+  std::vector<bool> any(kBits);
   std::vector<Dims> coordinates(at->size());
   for_coordinates(*at, s.in.dims, [&](size_t k, const Dims& c) {
     coordinates[k] = c;
     candidates[s.key(c)].push_back(k);
+    any[static_cast<uint64_t>(s.key(c)) % kBits] = true;
   });
   Dims c(s.batch_dims.size(), 0), where(s.in.dims.size(), 0);
-  int64_t total = 0;
+  int64_t total = 0, tried = 0;
   const int width = storage_bytes(s.index.type);
   auto start = [&](int64_t element) { return load_int(s.index.type, indices.data() + element * width); };
   for (bool more = true; more;) {
-    if (s.begin(c, start, &where))
+    if (const bool lands = s.begin(c, start, &where); lands && any[static_cast<uint64_t>(s.key(where)) % kBits])
       if (auto near = candidates.find(s.key(where)); near != candidates.end())
-        for (size_t k : near->second)
+        for (size_t k : near->second) {
+          if ((++tried & 0xFFFF) == 0) source.afford(tried / kTriesOfElement);
           if (int64_t element = s.element(c, where, coordinates[k]); element >= 0) {
             out[k].push_back(element);
             if ((++total & 0xFFFF) == 0) source.afford(total);
           }
+        }
     more = false;
     for (size_t d = c.size(); d-- > 0 && !more; more = c[d] != 0) c[d] = c[d] + 1 < s.batch_dims[d] ? c[d] + 1 : 0;
   }
