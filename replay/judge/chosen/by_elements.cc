@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <unordered_set>
 
 #include "ir/base/check.h"
 #include "ir/base/memory.h"
@@ -34,15 +36,39 @@ double coarsest_rounding(const Module& m) {
 // Of tables by device.
 constexpr int64_t kMostDevicesHere = 1 << 14;
 
+bool same_shapes(const Module& a, InstId x, const Module& b, InstId y) {
+  return a.u().compatible(a.shape_id(x), b.shape_id(y));
+}
+
+// Is one stage of whole arrays, and the next one of what each device has of them? Where the entry does not tell, what
+// has new names does: the partitioner makes every instruction anew.
+bool divides(const Module& before, const Module& now) {
+  if (now.config().num_partitions < 2 || devices_needed(before) > 1) return false;
+  const Computation &a = before.comp(before.entry()), &b = now.comp(now.entry());
+  for (size_t k = 0; k < a.params.size() && k < b.params.size(); ++k)
+    if (!same_shapes(before, a.params[k], now, b.params[k])) return true;
+  if (!same_shapes(before, a.root, now, b.root)) return true;
+  if (devices_needed(now) == 1) return false;
+  std::unordered_set<std::string_view> names;
+  for (InstId i : before.post_order(before.entry())) names.insert(before.inst_name(i));
+  size_t kept = 0, all = 0;
+  for (InstId i : now.post_order(now.entry()))
+    if (now.op(i) != Opcode::Parameter) ++all, kept += names.contains(now.inst_name(i));
+  return kept * 2 < all;
+}
+
+void take_devices(int64_t count, DeviceClasses& devices) {
+  if (count == 1) return;
+  if (count > kMostDevicesHere)
+    fail(FailureKind::kUnsupported, "programs for {} devices are not judged by chosen elements, at most {}", count,
+         kMostDevicesHere);
+  if (devices.devices() != 1 && devices.devices() != count)
+    fail(FailureKind::kUnsupported, "a stage for {} devices behind one for {}", count, devices.devices());
+  devices.set_devices(count);
+}
+
 std::shared_ptr<const Module> widened(const Module& m, DeviceClasses& devices) {
-  if (const int64_t count = devices_needed(m); count > 1) {
-    if (count > kMostDevicesHere)
-      fail(FailureKind::kUnsupported, "programs for {} devices are not judged by chosen elements, at most {}", count,
-           kMostDevicesHere);
-    if (devices.devices() != 1 && devices.devices() != count)
-      fail(FailureKind::kUnsupported, "a stage for {} devices behind one for {}", count, devices.devices());
-    devices.set_devices(count);
-  }
+  take_devices(devices_needed(m), devices);
   return std::shared_ptr<const Module>(widened_module(m));
 }
 
@@ -109,7 +135,12 @@ ElementsStage ByElements::next(const Module& m) {
   // One stage leaves most of it to those behind it.
   state_->most_now = state_->spent + (state_->options.most_in_all - state_->spent) / kShareOfStage;
   ExprStage now;
-  ElementsStage out = Pair(*state_, std::move(wide)).judge(&now);
+  Pair pair(*state_, wide);
+  if (divides(*state_->before.wide, *wide)) {
+    take_devices(device_count(*wide), state_->all.devices());
+    pair.divide();
+  }
+  ElementsStage out = pair.judge(&now);
   if (state_->all.size() == known) state_->kept.pop_back();
   state_->take(std::move(now));
   return out;

@@ -12,11 +12,12 @@
 #include "ir/eval/evaluator.h"
 #include "ir/eval/gemm_call.h"
 #include "replay/judge/chosen/elements_run.h"
+#include "replay/judge/chosen/loop_reads.h"
 
 namespace hlo {
 
-ExpressionWalk::ExpressionWalk(Expressions& all, std::shared_ptr<const Module> wide, Met met)
-    : all_(all), keep_(std::move(wide)), m_(*keep_), canonical_(m_), met_(std::move(met)) {}
+ExpressionWalk::ExpressionWalk(Expressions& all, std::shared_ptr<const Module> wide, Met met, WholeStage* whole)
+    : all_(all), keep_(std::move(wide)), m_(*keep_), canonical_(m_), met_(std::move(met)), whole_(whole) {}
 
 ExprStage ExpressionWalk::run() {
   out_.wide = keep_;
@@ -24,14 +25,7 @@ ExprStage ExpressionWalk::run() {
   uint32_t next = 0;
   for (InstId p : m_.comp(m_.entry()).params)
     arguments.push_back(tree(
-        m_.shape_id(p),
-        [&](uint32_t leaf, ShapeId shape) {
-          Expr e;
-          e.kind = Expr::kParameter, e.leaf = leaf, e.m = &m_, e.inst = p, e.shape = shape;
-          uint64_t key = hash_combine(0xA46, leaf);
-          return all_.find_or_add(Canonical::operand_of(m_.u(), key, shape), std::move(e));
-        },
-        &next));
+        m_.shape_id(p), [&](uint32_t leaf, ShapeId shape) { return parameter(p, leaf, shape); }, &next));
   out_.result = computation(m_.entry(), arguments);
   return std::move(out_);
 }
@@ -233,83 +227,6 @@ ExprTree ExpressionWalk::operation(InstId i, const std::vector<ExprTree>& operan
       &next);
 }
 
-// One array's message, as the instruction writes it.
-ExprId ExpressionWalk::sent(InstId i, const Message& message, std::vector<ExprId> operands, ShapeId shape) {
-  if (is_own(*message)) return operands[0];
-  Expr e;
-  e.kind = Expr::kMessage, e.m = &m_, e.inst = i, e.shape = shape, e.message = message;
-  Expr::View order;
-  // What devices take together is so element by element: of a view it is that view of it.
-  const Expr& x = all_[operands.empty() ? 0 : operands[0]];
-  const bool viewed = message->kind == DeviceMessage::kReduce && x.kind == Expr::kView;
-  if (viewed) {
-    order = x.view, operands = {x.operands[0]};
-    e.shape = m_.u().array(m_.u()[shape].type, m_.u()[all_[operands[0]].shape].dims);
-  }
-  uint64_t key = message->key();
-  for (ExprId o : operands) key = hash_combine(key, o);
-  e.operands = std::move(operands);
-  const ExprId id = add(key, std::move(e), i, viewed ? &order : nullptr);
-  return all_.same(viewed ? ordered(all_, id, order, shape) : id);
-}
-
-// One of its results.
-ExprTree ExpressionWalk::message_result(InstId i, const std::vector<ExprTree>& operands, size_t k, ShapeId shape) {
-  const Opcode op = m_.op(i);
-  std::string why;
-  auto refuse = [&] {
-    fail(FailureKind::kUnsupported, "{}: {} cannot be judged by chosen elements: {}", m_.inst_name(i), op_text(op),
-         why);
-  };
-  why = "operands that are no arrays, or dynamic ones";
-  std::vector<ExprId> own;
-  for (const ExprTree& t : operands) own.push_back(t.id);
-  if (k >= own.size() || std::find(own.begin(), own.end(), kNoExpr) != own.end() || !m_.u()[shape].is_array() ||
-      m_.u()[shape].is_dynamic())
-    refuse();
-  const ShapeId from = m_.shape_id(m_.operand(i, k));
-  const bool arrays = op == Opcode::AllToAll && !m_.attrs(i).has(Attr::dimensions);
-  const Message message = arrays ? exchanged_arrays(m_, i, k, shape, &why) : message_of(m_, i, k, from, shape, &why);
-  if (!message) refuse();
-  const bool scatters = op == Opcode::ReduceScatter;
-  ExprTree t;
-  t.shape = shape;
-  t.id = sent(i, message, arrays ? own : std::vector<ExprId>{own[k]}, scatters ? from : shape);
-  if (scatters) t.id = sent(i, scattered(*message), {t.id}, shape);
-  return t;
-}
-
-ExprTree ExpressionWalk::message(InstId i, const std::vector<ExprTree>& operands) {
-  const Opcode op = m_.op(i);
-  ExprTree out;
-  out.shape = m_.shape_id(i);
-  if (op == Opcode::AllReduceDone) return operands[0];
-  if (op == Opcode::AllGatherDone || op == Opcode::CollectivePermuteDone) {
-    if (operands[0].elements.size() > 1) return operands[0].elements[1];
-    fail(FailureKind::kUnsupported, "{}: what ends here begins nowhere", m_.inst_name(i));
-  }
-  if (op == Opcode::PartitionId || op == Opcode::ReplicaId) {
-    out.id = sent(i, device_number(m_, op), {}, out.shape);
-    return out;
-  }
-  const bool starts = op == Opcode::AllGatherStart || op == Opcode::CollectivePermuteStart;
-  const ShapeId result = starts ? m_.shape(i).elements.at(1) : out.shape;
-  ExprTree made;
-  made.shape = result;
-  const std::vector<ShapeId> results = m_.u()[result].elements;
-  if (m_.u()[result].is_array()) made = message_result(i, operands, 0, result);
-  for (size_t k = 0; k < results.size(); ++k) made.elements.push_back(message_result(i, operands, k, results[k]));
-  if (!starts) return made;
-  ExprTree given;
-  given.shape = m_.shape(i).elements[0];
-  given.elements = operands;
-  out.elements = {operands.size() == 1 ? operands[0] : given, made};
-  // The contexts that follow are no values.
-  for (size_t k = 2; k < m_.shape(i).elements.size(); ++k)
-    out.elements.push_back({kNoExpr, m_.shape(i).elements[k], {}});
-  return out;
-}
-
 std::optional<SumForm> ExpressionWalk::sum_form(InstId i, const std::vector<ExprTree>& operands) const {
   if (operands.size() < 2 || operands[0].id == kNoExpr || operands[1].id == kNoExpr) return {};
   const ExprId first = operands[0].id, second = operands[1].id;
@@ -406,6 +323,11 @@ ExprTree ExpressionWalk::formals(const ExprTree& init, const LoopState& s, size_
   if (init.id != kNoExpr) {
     const size_t place = (*leaf)++;
     if (s.constant[place]) return init;
+    if (!s.instead.empty() && s.instead[place] != kNoExpr) {
+      ExprTree out = init;
+      out.id = s.instead[place];
+      return out;
+    }
     std::vector<uint32_t> before;  // numbers of others that begin with the same
     for (size_t k = 0; k < s.begin.size() && s.like[k] != s.like[place]; ++k)
       if (s.begin[k] == init.id && !s.constant[k] && std::find(before.begin(), before.end(), s.like[k]) == before.end())
@@ -488,41 +410,14 @@ void ExpressionWalk::find_devices(InstId loop, const ExprTree& init, LoopState* 
   });
 }
 
-namespace {
-
-// Formals of a loop that an expression reads, by their places among them.
-class Reads {
- public:
-  Reads(const Expressions& all, const std::vector<ExprId>& formals) : all_(all) {
-    for (size_t k = 0; k < formals.size(); ++k) place_.emplace(formals[k], k);
-  }
-  std::vector<size_t> of(ExprId e) {
-    std::vector<size_t> out;
-    std::vector<ExprId> work{e};
-    std::unordered_set<ExprId> seen{e};
-    while (!work.empty()) {
-      const ExprId x = work.back();
-      work.pop_back();
-      if (auto at = place_.find(x); at != place_.end()) out.push_back(at->second);
-      for (ExprId o : all_[x].operands)
-        if (seen.insert(o).second) work.push_back(o);
-    }
-    return out;
-  }
-
- private:
-  const Expressions& all_;
-  std::unordered_map<ExprId, size_t> place_;
-};
-
-}  // namespace
-
 // Each element of the last state is what it reads of the state, each by what it begins with and what a trip makes of
 // it, and the condition.
 ExprTree ExpressionWalk::loop(InstId i, const std::vector<ExprTree>& operands) {
   ++out_.loops;
   const CompId body = m_.attrs(i).comp(Attr::body);
   const ExprTree& init = operands[0];
+  if (const LoopVisit* whole = whole_ ? whole_->loop(i) : nullptr)
+    if (std::optional<ExprTree> parts = loop_of_parts(i, init, *whole)) return *std::move(parts);
   LoopState s;
   init.leaves(&s.begin);
   s.constant = handed_on(body);
@@ -537,31 +432,21 @@ ExprTree ExpressionWalk::loop(InstId i, const std::vector<ExprTree>& operands) {
     for (size_t k = 0; k < s.begin.size(); ++k)
       if (!s.constant[k] && s.then[k] == s.formal[k]) s.constant[k] = found = true;
   }
+  return result_of(i, s);
+}
+
+ExprTree ExpressionWalk::result_of(InstId i, const LoopState& s) {
   const std::vector<ExprId>&begin = s.begin, &formal = s.formal, &then = s.then;
   const ExprTree& goes_on = s.goes_on;
-  Reads reads(all_, formal);
-  std::vector<std::vector<size_t>> read;
-  for (ExprId e : then) read.push_back(reads.of(e));
-  const std::vector<size_t> read_by_condition = reads.of(goes_on.id);
+  LoopReads reads(all_, formal, then, goes_on.id);
   uint32_t next = 0;
-  return tree(
+  LoopVisit visit{i, begin, formal, then, {}, goes_on.id};
+  ExprTree out = tree(
       m_.shape_id(i),
       [&](uint32_t leaf, ShapeId shape) {
         if (then[leaf] == formal[leaf] || formal[leaf] == begin[leaf]) return begin[leaf];
-        std::unordered_set<size_t> counts{leaf};
-        std::vector<size_t> work{leaf};
-        auto reach = [&](const std::vector<size_t>& places) {
-          for (size_t k : places)
-            if (counts.insert(k).second) work.push_back(k);
-        };
-        reach(read_by_condition);
-        while (!work.empty()) {
-          const size_t k = work.back();
-          work.pop_back();
-          reach(read[k]);
-        }
         std::vector<uint64_t> parts;
-        for (size_t k : counts)
+        for (size_t k : reads.counted(leaf))
           if (formal[k] != begin[k]) parts.push_back(hash_combine(hash_combine(formal[k], begin[k]), then[k]));
         std::sort(parts.begin(), parts.end());
         parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
@@ -574,6 +459,9 @@ ExprTree ExpressionWalk::loop(InstId i, const std::vector<ExprTree>& operands) {
         return add(key, std::move(e), i);
       },
       &next);
+  out.leaves(&visit.result);
+  out_.loops_met.push_back(std::move(visit));
+  return out;
 }
 
 }  // namespace hlo

@@ -19,12 +19,32 @@ struct ExprVisit {
   ExprTree value;
 };
 
+// The arrays of a loop's state, in order.
+struct LoopVisit {
+  InstId loop;
+  std::vector<ExprId> begin, formal, then, result;  // before the first trip; in some trip; behind it; behind the last
+  ExprId goes_on = kNoExpr;
+};
+
 struct ExprStage {
   std::shared_ptr<const Module> wide;  // floats are f64: ir/eval/widen.h
   std::vector<ExprVisit> visits;       // operands before users; what is called twice with other operands stands twice
   std::vector<ExprId> made;            // operations, branches, loops as they are written, each as often as it is met
   ExprTree result;
+  std::vector<LoopVisit> loops_met;  // inner ones first, each as often as it is met
   size_t loops = 0, branches = 0;
+};
+
+// The stage before, where this one's arrays are the devices' parts of that one's.
+class WholeStage {
+ public:
+  virtual ~WholeStage() = default;
+  // The loop there that is this one of whole arrays; null: none is known.
+  virtual const LoopVisit* loop(InstId loop) = 0;
+  // The part of `whole`, an array of that loop's state there, that each device has here; kNoExpr: it is not told.
+  virtual ExprId part_of(InstId loop, size_t place, ExprId whole) = 0;
+  // Is it that?
+  virtual bool is_same(ExprId e, ExprId part) = 0;
 };
 
 class ExpressionWalk {
@@ -32,8 +52,8 @@ class ExpressionWalk {
   // What an expression that is the same as no other one is found to be the same as: itself, or another one. `order`: of
   // its elements, as the instruction's array has them; null: they are that array's.
   using Met = std::function<ExprId(ExprId e, InstId by, const Expr::View* order)>;
-  // `wide`: must outlive the expressions. `met` may be null.
-  ExpressionWalk(Expressions& all, std::shared_ptr<const Module> wide, Met met);
+  // `wide`: must outlive the expressions. `met` may be null, `whole` is where this is no stage of parts.
+  ExpressionWalk(Expressions& all, std::shared_ptr<const Module> wide, Met met, WholeStage* whole = nullptr);
   // Throws Failure(kUnsupported) where what an instruction is cannot be said (dynamic shapes, messages).
   ExprStage run();
 
@@ -59,6 +79,7 @@ class ExpressionWalk {
     std::vector<bool> constant;               // stays what it is
     std::vector<uint32_t> like;               // those of one number are the same in each trip
     std::vector<uint32_t> devices;            // which have the same in each trip: DeviceClasses
+    std::vector<ExprId> instead;              // of formals; empty, and kNoExpr: none
     ExprTree goes_on;
   };
   ExprTree formals(const ExprTree& init, const LoopState& s, size_t* leaf) const;
@@ -69,6 +90,10 @@ class ExpressionWalk {
   void aside(const std::function<void()>& walk);
   std::vector<bool> handed_on(CompId body) const;
   ExprTree tree(ShapeId shape, const std::function<ExprId(uint32_t leaf, ShapeId shape)>& leaf, uint32_t* next) const;
+  // With the loop's parts of whole arrays in the place of what they are found to be; none where one is not found.
+  std::optional<ExprTree> loop_of_parts(InstId i, const ExprTree& init, const LoopVisit& whole);
+  ExprTree result_of(InstId i, const LoopState& s);
+  ExprId parameter(InstId p, uint32_t leaf, ShapeId shape);
   ExprId add(uint64_t key, Expr e, InstId by, const Expr::View* order = nullptr);
   uint64_t hash(const ExprTree& t) const;
 
@@ -77,6 +102,7 @@ class ExpressionWalk {
   const Module& m_;
   Canonical canonical_;
   Met met_;
+  WholeStage* whole_;
   ExprStage out_;
   std::unordered_map<uint64_t, ExprTree> calls_;
   uint64_t depth_ = 0;

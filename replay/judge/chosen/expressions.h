@@ -15,6 +15,7 @@ using ExprId = uint32_t;
 inline constexpr ExprId kNoExpr = UINT32_MAX;
 
 struct DeviceMessage;
+struct ShardTiling;
 
 // One array. Its elements lie in row-major order of the shape that who reads it gives it: a reshape is its operand.
 struct Expr {
@@ -86,6 +87,12 @@ class Expressions {
   // Which devices have the same value of each.
   DeviceClasses& devices() const { return *devices_; }
 
+  // Of a leaf of the entry's parameters the one that was given first.
+  ExprId first_parameter(uint32_t leaf, ExprId e) { return parameters_.try_emplace(leaf, e).first->second; }
+  // What each device has, of that shape, of an array of these dimensions; `whole` itself where that is all of it.
+  // kNoExpr where they do not fit.
+  ExprId part(ExprId whole, const Dims& dims, ShapeId shape, const ShardTiling& tiling);
+
   // Elements of `of`, as few dimensions as that takes; `of` itself where they are all of its own in order. `shape`: of
   // the result.
   ExprId view(ExprId of, Expr::View v, ShapeId shape);
@@ -107,6 +114,7 @@ class Expressions {
   std::vector<Expr> all_;
   std::vector<ExprId> same_;
   std::unique_ptr<DeviceClasses> devices_;
+  std::unordered_map<uint32_t, ExprId> parameters_;
   std::unordered_map<uint64_t, ExprId> keys_;
   std::unique_ptr<Module> own_;
   CompId own_computation_;

@@ -7,6 +7,7 @@
 #include "ir/collective_groups.h"
 #include "ir/eval/evaluator.h"
 #include "parser/parser.h"
+#include "replay/judge/chosen/device_classes.h"
 #include "replay/judge/chosen/elements_run.h"
 #include "replay/judge/chosen/sums.h"
 
@@ -229,6 +230,41 @@ Message scattered(const DeviceMessage& reduced) {
     out->starts.push_back(std::move(start));
   }
   return out;
+}
+
+Message part_message(const Dims& whole, const Dims& local, const ShardTiling& tiling, int64_t devices) {
+  if (whole.size() != local.size() || whole.size() != tiling.counts.size()) return nullptr;
+  for (size_t d = 0; d < whole.size(); ++d)
+    if (tiling.counts[d] < 1 || (whole[d] + tiling.counts[d] - 1) / tiling.counts[d] != local[d]) return nullptr;
+  if (!tiling.place.empty() && static_cast<int64_t>(tiling.place.size()) != devices) return nullptr;
+  auto out = std::make_shared<DeviceMessage>();
+  out->kind = DeviceMessage::kPart;
+  out->starts.resize(static_cast<size_t>(devices));
+  // A dimension of which all is there goes on with the one in front of it.
+  for (size_t d = 0; d < whole.size(); ++d) {
+    const bool all = tiling.counts[d] == 1;
+    if (all && !out->from.empty()) {
+      out->from.back() *= whole[d], out->to.back() *= whole[d];
+      for (Dims& s : out->starts) s.back() *= whole[d];
+      continue;
+    }
+    if (!all && out->from.size() == 1 && out->from[0] == 1) {
+      out->from.clear(), out->to.clear();
+      for (Dims& s : out->starts) s.clear();
+    }
+    out->from.push_back(whole[d]), out->to.push_back(local[d]);
+    for (size_t k = 0; k < out->starts.size(); ++k) out->starts[k].push_back(all ? 0 : tiling.place[k][d] * local[d]);
+  }
+  return out;
+}
+
+ExprId Expressions::part(ExprId whole, const Dims& dims, ShapeId shape, const ShardTiling& tiling) {
+  Expr e = all_[whole];
+  const Message message = part_message(dims, e.m->u()[shape].dims, tiling, devices_->devices());
+  if (!message || e.m->u()[shape].type != e.m->u()[e.shape].type) return kNoExpr;
+  if (is_own(*message)) return whole;
+  e.kind = Expr::kMessage, e.shape = shape, e.operands = {whole}, e.view = {}, e.sum = nullptr, e.message = message;
+  return find_or_add(hash_combine(message->key(), whole), std::move(e));
 }
 
 std::optional<ShardTiling> parameter_tiling(const Module& m, InstId parameter, uint32_t leaf) {

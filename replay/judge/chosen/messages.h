@@ -49,6 +49,8 @@ using Message = std::shared_ptr<const DeviceMessage>;
 Message message_of(const Module& m, InstId i, size_t k, ShapeId from, ShapeId to, std::string* why);
 // Of an all-to-all of as many arrays as there are devices in a group: result `k`.
 Message exchanged_arrays(const Module& m, InstId i, size_t k, ShapeId shape, std::string* why);
+// What `devices` devices have of an array, by where their tiles lie. Null where the shapes do not fit.
+Message part_message(const Dims& whole, const Dims& local, const ShardTiling& tiling, int64_t devices);
 // partition-id, replica-id.
 Message device_number(const Module& m, Opcode op);
 // Behind a reduction, what a reduce-scatter leaves each device of it.

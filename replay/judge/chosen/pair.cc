@@ -132,7 +132,7 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   }
   const Shape& shape = wide_->u()[x.shape];
   if (shape.elements_count() == 0 || s_.spent >= s_.most_now) return e;
-  const std::vector<Counterpart> named = of_name(e, by, order);
+  const std::vector<Counterpart> named = divided_ ? of_origin(e, by, order) : of_name(e, by, order);
   auto unsure = [&](std::string why) {
     why_[e] = why;
     if (named.empty()) return e;
@@ -153,7 +153,7 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   if (in_vain_ > kMostInVain) return why_[e] = "too much before it was not compared", e;
   std::vector<ExprId> with;
   for (const Counterpart& c : named) with.push_back(c.e);
-  for (ExprId c : near(e, leaves))
+  for (ExprId c : near(e, by, leaves))
     if (with.size() < kMostTried && std::find(with.begin(), with.end(), c) == with.end()) with.push_back(c);
   if (with.empty()) return why_[e] = "nothing of the stage before is like it", e;
   ExprId same = kNoExpr;
@@ -185,7 +185,9 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
 }
 
 ExprStage ByElements::Pair::walk() {
-  ExpressionWalk w(s_.all, wide_, [this](ExprId e, InstId by, const Expr::View* order) { return met(e, by, order); });
+  ExpressionWalk w(
+      s_.all, wide_, [this](ExprId e, InstId by, const Expr::View* order) { return met(e, by, order); },
+      divided_ ? this : nullptr);
   return w.run();
 }
 
@@ -204,6 +206,9 @@ bool ByElements::Pair::outputs_same(const ExprStage& now) {
   std::vector<ExprId> a, b;
   s_.before.result.leaves(&a), now.result.leaves(&b);
   if (a.size() != b.size()) return false;
+  if (divided_)
+    for (size_t k = 0; k < a.size(); ++k)
+      if (ExprId part = output_part(k, a[k]); part != kNoExpr) a[k] = part;
   bool all = true;
   for (size_t k = 0; k < a.size(); ++k) {
     if (a[k] == b[k] || same_outputs_.contains(b[k])) continue;
@@ -304,12 +309,13 @@ void ByElements::Pair::count(const ExprStage& now, ElementsStage* out) {
   now.result.leaves(&outputs), s_.before.result.leaves(&was);
   out->outputs = outputs.size();
   for (size_t k = 0; k < outputs.size() && k < was.size(); ++k)
-    out->outputs_same += outputs[k] == was[k] || same_outputs_.contains(outputs[k]);
+    out->outputs_same += outputs[k] == was[k] || same_outputs_.contains(outputs[k]) ||
+                         (divided_ && outputs[k] == output_part(k, was[k]));
   // Behind what is the same nothing counts as not compared.
   Set open;
   std::vector<ExprId> work;
   auto reach = [&](ExprId e) {
-    if (!s_.has(e) && !same_outputs_.contains(e) && open.insert(e).second) work.push_back(e);
+    if (!had(e) && !same_outputs_.contains(e) && open.insert(e).second) work.push_back(e);
   };
   for (ExprId e : outputs) reach(e);
   Set changed, assumed;
@@ -327,7 +333,7 @@ void ByElements::Pair::count(const ExprStage& now, ElementsStage* out) {
     std::vector<ExprId> ids;
     v.value.leaves(&ids);
     for (ExprId e : ids)
-      if (seen.insert(e).second && !s_.has(e)) changed.insert(e);
+      if (seen.insert(e).second && !had(e)) changed.insert(e);
   }
   out->values = seen.size(), out->changed = changed.size();
   for (ExprId e : changed) out->compared += !open.contains(e) && !assumed.contains(e);
@@ -356,6 +362,15 @@ std::string ByElements::Pair::first_open(const ExprStage& now, const Set& open) 
 // First with what can be compared alone. Where that leaves the verdict open, what cannot be is taken for what has its
 // name, so that what lies behind it is compared.
 ElementsStage ByElements::Pair::judge(ExprStage* now) {
+  ElementsStage out = judge_walked(now);
+  if (!divided_) return out;
+  // The stages behind it are held against what devices have, not against wholes.
+  for (ExprId e : found_) s_.all.set_same(e, e);
+  *now = ExpressionWalk(s_.all, wide_, nullptr).run();
+  return out;
+}
+
+ElementsStage ByElements::Pair::judge_walked(ExprStage* now) {
   known_ = s_.all.size();
   // The rest is for what lies behind that which could not be compared.
   const int64_t whole = s_.most_now;

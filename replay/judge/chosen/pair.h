@@ -40,11 +40,16 @@ struct ByElements::State {
 };
 
 // One stage being held against the one before.
-class ByElements::Pair {
+class ByElements::Pair : public WholeStage {
  public:
   Pair(State& s, std::shared_ptr<const Module> wide) : s_(s), wide_(std::move(wide)) {}
 
   ElementsStage judge(ExprStage* out);
+  // Its arrays are parts of what those of the stage before are.
+  void divide();
+  const LoopVisit* loop(InstId loop) override;
+  ExprId part_of(InstId loop, size_t place, ExprId whole) override;
+  bool is_same(ExprId e, ExprId part) override;
 
  private:
   enum class Answer { kSame, kDiffers, kUnsure };
@@ -65,6 +70,15 @@ class ByElements::Pair {
   ExprId met(ExprId e, InstId by, const Expr::View* order);
   // `order`: see ExpressionWalk::Met.
   std::vector<Counterpart> of_name(ExprId e, InstId by, const Expr::View* order) const;
+  std::vector<Counterpart> of_origin(ExprId e, InstId by, const Expr::View* order);
+  ExprId part_like(InstId by, size_t leaf, ExprId whole);
+  ExprId output_part(size_t k, ExprId whole);
+  // Has the stage before it, or what it is a part of?
+  bool had(ExprId e) const {
+    const Expr& x = s_.all[e];
+    return s_.has(e) ||
+           (divided_ && x.kind == Expr::kMessage && x.message->kind == DeviceMessage::kPart && s_.has(x.operands[0]));
+  }
   ExprId found_same(ExprId e, ExprId same);
   ExprId assume(Assumed a);
   bool may_assume(ExprId e, ExprId before) const;
@@ -76,12 +90,13 @@ class ByElements::Pair {
   void blame(const ExprStage& now, ElementsFinding f, ElementsStage* out);
   InstId lowest(const ExprStage& now, InstId by);
   bool is_enough(ExprId now, ExprId before);  // with that value in its place, are all outputs what they were?
+  ElementsStage judge_walked(ExprStage* now);
   ElementsStage judged(const ExprStage& now);
   std::vector<Suspect> forced_alike(const ExprStage& now);
   ExprStage walk();
   ExprSet values_of(const ExprStage& stage) const;
   bool outputs_same(const ExprStage& now);
-  std::vector<ExprId> near(ExprId e, const ExprSet& leaves);
+  std::vector<ExprId> near(ExprId e, InstId by, const ExprSet& leaves);
   bool comparable(ExprId e, ExprId with) const;
   // What `e` is made of that the stage before has. False where it rests on something that it has not and that has no
   // elements of its own.
@@ -147,6 +162,8 @@ class ByElements::Pair {
 
   State& s_;
   std::shared_ptr<const Module> wide_;
+  bool divided_ = false;
+  std::unordered_map<uint64_t, std::vector<const ExprVisit*>> origins_;  // of the stage before, by metadata
   std::vector<Suspect> suspects_;
   std::vector<Assumed> assumed_;
   std::unordered_map<ExprId, Assumed> pending_;  // what could not be compared

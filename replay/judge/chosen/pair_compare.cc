@@ -492,8 +492,12 @@ bool ByElements::Pair::same_terms(ExprId e, ExprId with) {
 
 // Values of the stage before that are made of the same ones, the nearest first. Where there are none, of what these are
 // made of: the stage before may have them written in the way of an earlier one.
-std::vector<ExprId> ByElements::Pair::near(ExprId e, const Set& leaves) {
+std::vector<ExprId> ByElements::Pair::near(ExprId e, InstId by, const Set& leaves) {
   std::vector<ExprId> out;
+  auto take = [&](ExprId r) {
+    const ExprId part = divided_ ? part_like(by, s_.all[e].leaf, r) : r;
+    if (part != kNoExpr && comparable(e, part)) out.push_back(part);
+  };
   Set from = leaves, seen(leaves);
   for (int round = 0; round < 4 && out.empty(); ++round) {
     if (round) {
@@ -510,7 +514,7 @@ std::vector<ExprId> ByElements::Pair::near(ExprId e, const Set& leaves) {
     std::sort(sorted.begin(), sorted.end());
     std::deque<ExprId> work(sorted.begin(), sorted.end());
     for (ExprId x : sorted)
-      if (comparable(e, x) && s_.has(x)) out.push_back(x);
+      if (s_.has(x)) take(x);
     while (!work.empty() && seen.size() < kMostNear && out.size() < kMostCandidates) {
       const ExprId x = work.front();
       work.pop_front();
@@ -519,7 +523,7 @@ std::vector<ExprId> ByElements::Pair::near(ExprId e, const Set& leaves) {
       for (ExprId r : at->second) {
         if (!seen.insert(r).second) continue;
         work.push_back(r);
-        if (comparable(e, r)) out.push_back(r);
+        take(r);
       }
     }
   }

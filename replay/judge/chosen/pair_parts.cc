@@ -1,0 +1,136 @@
+// Behind the partitioner (xla/service/spmd/spmd_partitioner.cc) each device has a part of what the stage before has
+// whole. Instructions have new names, the metadata of what they were, and the sharding by which they were divided.
+#include <algorithm>
+
+#include "ir/base/hash.h"
+#include "ir/source_lines.h"
+#include "parser/parser.h"
+#include "replay/judge/chosen/device_classes.h"
+#include "replay/judge/chosen/elements_run.h"
+#include "replay/judge/chosen/pair.h"
+#include "replay/judge/chosen/sums.h"
+
+namespace hlo {
+namespace {
+
+// Candidates of one origin.
+constexpr size_t kMostOfOrigin = 6;
+
+uint64_t origin_of(const Module& m, InstId i) {
+  const std::string name = op_name_of(m, i);
+  return name.empty() ? 0 : hash_combine(hash_bytes(name), static_cast<uint64_t>(m.op(i)));
+}
+
+ShapeId leaf_shape(const Module& m, InstId i, size_t leaf) {
+  std::vector<ShapeId> leaves;
+  add_leaf_shapes(m.u(), m.shape_id(i), &leaves);
+  return leaf < leaves.size() ? leaves[leaf] : ShapeId();
+}
+
+std::optional<ShardTiling> tiling_at(const Module& m, InstId i, size_t leaf, size_t rank) {
+  const std::string_view text = m.u().text(m.attrs(i).text(Attr::sharding));
+  if (text.empty()) return {};
+  const Sharding all = parse_sharding(text);
+  const Sharding* s = leaf_sharding(all, leaf);
+  if (!s ||
+      std::any_of(s->last.begin(), s->last.end(), [](Sharding::Sub t) { return t != Sharding::Sub::kReplicated; }))
+    return {};
+  return shard_tiling(*s, rank);
+}
+
+// `region_0.5_spmd` was region_0.5.
+std::string_view undivided(std::string_view name) {
+  constexpr std::string_view kSuffix = "_spmd";
+  const size_t at = name.find(kSuffix);
+  return at == std::string_view::npos ? name : name.substr(0, at);
+}
+
+}  // namespace
+
+void ByElements::Pair::divide() {
+  divided_ = true;
+  for (const ExprVisit& v : s_.before.visits)
+    if (const uint64_t origin = origin_of(*s_.before.wide, v.inst)) origins_[origin].push_back(&v);
+}
+
+// The part by that sharding of `whole`, of which only the number of elements is known.
+ExprId ByElements::Pair::part_like(InstId by, size_t leaf, ExprId whole) {
+  const ShapeId local = leaf_shape(*wide_, by, leaf);
+  if (!local.valid()) return kNoExpr;
+  const Dims& dims = wide_->u()[local].dims;
+  std::optional<ShardTiling> tiling = tiling_at(*wide_, by, leaf, dims.size());
+  if (!tiling) tiling = ShardTiling{Dims(dims.size(), 1), {}};
+  Dims even = dims;
+  for (size_t d = 0; d < even.size(); ++d) even[d] *= tiling->counts[d];
+  const Shape& own = shape_of(whole);
+  const int64_t count = wide_->u()[wide_->u().array(own.type, even)].elements_count();
+  return s_.all.part(whole, count == own.elements_count() ? even : own.dims, local, *tiling);
+}
+
+std::vector<ByElements::Pair::Counterpart> ByElements::Pair::of_origin(ExprId e, InstId by, const Expr::View* order) {
+  std::vector<Counterpart> out;
+  const auto at = origins_.find(origin_of(*wide_, by));
+  if (at == origins_.end()) return out;
+  const std::optional<Expr::View> back = order ? turned_back(*order) : std::nullopt;
+  if (order && !back) return out;
+  const uint32_t leaf = s_.all[e].leaf;
+  for (const ExprVisit* v : at->second) {
+    std::vector<ExprId> leaves;
+    v->value.leaves(&leaves);
+    const ShapeId local = leaf_shape(*wide_, by, leaf), whole = leaf_shape(*s_.before.wide, v->inst, leaf);
+    if (leaf >= leaves.size() || !local.valid() || !whole.valid()) continue;
+    const Dims& dims = wide_->u()[local].dims;
+    std::optional<ShardTiling> tiling = tiling_at(*wide_, by, leaf, dims.size());
+    if (!tiling) tiling = tiling_at(*s_.before.wide, v->inst, leaf, dims.size());
+    if (!tiling) continue;
+    Counterpart c{s_.all.part(leaves[leaf], wide_->u()[whole].dims, local, *tiling), dims};
+    if (c.e == kNoExpr) continue;
+    if (back) c = {ordered(s_.all, c.e, *back, s_.all[e].shape), shape_of(e).dims};
+    if (comparable(e, c.e) && std::none_of(out.begin(), out.end(), [&](const Counterpart& o) { return o.e == c.e; }))
+      out.push_back(std::move(c));
+    if (out.size() == kMostOfOrigin) break;
+  }
+  return out;
+}
+
+const LoopVisit* ByElements::Pair::loop(InstId loop) {
+  const Module& before = *s_.before.wide;
+  const auto body = [](const Module& m, InstId i) { return m.comp_name(m.attrs(i).comp(Attr::body)); };
+  const std::string_view name = undivided(body(*wide_, loop));
+  const std::vector<LoopVisit>& all = s_.before.loops_met;
+  // What a trip is found to be last is what it is.
+  for (size_t k = all.size(); k-- > 0;)
+    if (undivided(body(before, all[k].loop)) == name) return &all[k];
+  return nullptr;
+}
+
+ExprId ByElements::Pair::part_of(InstId loop, size_t place, ExprId whole) {
+  const LoopVisit* v = this->loop(loop);
+  const ShapeId local = leaf_shape(*wide_, loop, place), all = leaf_shape(*s_.before.wide, v->loop, place);
+  if (!local.valid() || !all.valid()) return kNoExpr;
+  const Dims& dims = wide_->u()[local].dims;
+  std::optional<ShardTiling> tiling = tiling_at(*wide_, loop, place, dims.size());
+  if (!tiling) tiling = tiling_at(*s_.before.wide, v->loop, place, dims.size());
+  return tiling ? s_.all.part(whole, wide_->u()[all].dims, local, *tiling) : kNoExpr;
+}
+
+bool ByElements::Pair::is_same(ExprId e, ExprId part) {
+  ExprId same = kNoExpr;
+  ElementsFinding told;
+  return e == part || (comparable(e, part) && s_.spent < s_.most_now &&
+                       compare(e, {part}, shape_of(e).dims, true, &same, &told) == Answer::kSame);
+}
+
+// Of output `k` what each device has.
+ExprId ByElements::Pair::output_part(size_t k, ExprId whole) {
+  const Module& before = *s_.before.wide;
+  const InstId now = wide_->comp(wide_->entry()).root, was = before.comp(before.entry()).root;
+  const ShapeId local = leaf_shape(*wide_, now, k), all = leaf_shape(before, was, k);
+  if (!local.valid() || !all.valid()) return kNoExpr;
+  const Dims& dims = wide_->u()[local].dims;
+  std::optional<ShardTiling> tiling = tiling_at(*wide_, now, k, dims.size());
+  if (!tiling) tiling = tiling_at(before, was, k, dims.size());
+  return tiling ? s_.all.part(whole, wide_->u()[all].dims, local, *tiling) : kNoExpr;
+}
+
+}  // namespace hlo
