@@ -20,7 +20,7 @@ namespace {
 // A few seconds of the evaluator's time.
 constexpr double kMostOperations = 5e10, kMostBytes = 2e10;
 // Of the elements that are left a stage may take one in so many.
-constexpr int64_t kShareOfStage = 4;
+constexpr int64_t kShareOfStage = 4, kShareOfDivided = 2;
 
 // Of floats of less than 32 bits.
 double coarsest_rounding(const Module& m) {
@@ -139,6 +139,8 @@ ElementsStage ByElements::next(const Module& m) {
   if (divides(*state_->before.wide, *wide)) {
     take_devices(device_count(*wide), state_->all.devices());
     pair.divide();
+    // All that it has is new.
+    state_->most_now = state_->spent + (state_->options.most_in_all - state_->spent) / kShareOfDivided;
   }
   ElementsStage out = pair.judge(&now);
   if (state_->all.size() == known) state_->kept.pop_back();

@@ -27,6 +27,8 @@ constexpr int64_t kTimesOwn = 4, kFewElements = 1 << 12;
 constexpr int64_t kTimesMore = 8;
 // What reads a value that was not found the same seldom is: it is tried with few elements.
 constexpr int64_t kTimesLess = 16;
+// Behind the partitioner so many levels are tried at least.
+constexpr int kLevelsOfJoined = 3;
 // How far a leaf's own operands are looked at.
 constexpr size_t kMostTies = 200;
 // Numbers that are enough, where half of them are different ones, to tell a value by nothing else.
@@ -87,11 +89,12 @@ bool ByElements::Pair::known_leaves(ExprId e, Set* out) {
     const ExprId x = work.back();
     work.pop_back();
     if (s_.is_fixed(x)) continue;
+    const Expr& expr = s_.all[x];
     if (x != e && s_.has(x)) {
-      out->insert(x);
+      // Others may read the array in another order.
+      out->insert(expr.kind == Expr::kView ? expr.operands[0] : x);
       continue;
     }
-    const Expr& expr = s_.all[x];
     if (expr.kind == Expr::kLoop || expr.kind == Expr::kFormal) {
       if (!s_.has(x)) return false;
       continue;
@@ -420,7 +423,9 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
       if (c == with[0]) last = differs ? Answer::kDiffers : Answer::kUnsure;
       over_first |= named && over && c == with[0];
     }
-    over_ = ended_ = over_first;
+    over_ = over_first;
+    // Of whole arrays factors are joined to products, which those of parts are not: what is cut lies further down.
+    ended_ = over_first && !(divided_ && level < kLevelsOfJoined);
     if (ended_) return Answer::kUnsure;
   }
   if (!untied_all || (last == Answer::kDiffers && other_leaves(e, with[0], at, cut))) return Answer::kUnsure;

@@ -16,9 +16,16 @@ namespace {
 // Candidates of one origin.
 constexpr size_t kMostOfOrigin = 6;
 
-uint64_t origin_of(const Module& m, InstId i) {
+// Messages are made for what gave the value before: any operation of that name.
+bool is_message(const Module& m, InstId i) {
+  return op_info(m.op(i)).cls == OpClass::Collective || m.op(i) == Opcode::DynamicSlice;
+}
+
+uint64_t origin_of(const Module& m, InstId i, bool of_any) {
   const std::string name = op_name_of(m, i);
-  return name.empty() ? 0 : hash_combine(hash_bytes(name), static_cast<uint64_t>(m.op(i)));
+  if (name.empty()) return 0;
+  const uint64_t frame = static_cast<uint64_t>(m.u()[m[i].meta].stack_frame_id);
+  return hash_combine(hash_combine(hash_bytes(name), frame), of_any ? UINT64_MAX : static_cast<uint64_t>(m.op(i)));
 }
 
 ShapeId leaf_shape(const Module& m, InstId i, size_t leaf) {
@@ -50,7 +57,8 @@ std::string_view undivided(std::string_view name) {
 void ByElements::Pair::divide() {
   divided_ = true;
   for (const ExprVisit& v : s_.before.visits)
-    if (const uint64_t origin = origin_of(*s_.before.wide, v.inst)) origins_[origin].push_back(&v);
+    for (const bool of_any : {false, true})
+      if (const uint64_t origin = origin_of(*s_.before.wide, v.inst, of_any)) origins_[origin].push_back(&v);
 }
 
 // The part by that sharding of `whole`, of which only the number of elements is known.
@@ -69,7 +77,8 @@ ExprId ByElements::Pair::part_like(InstId by, size_t leaf, ExprId whole) {
 
 std::vector<ByElements::Pair::Counterpart> ByElements::Pair::of_origin(ExprId e, InstId by, const Expr::View* order) {
   std::vector<Counterpart> out;
-  const auto at = origins_.find(origin_of(*wide_, by));
+  auto at = origins_.find(origin_of(*wide_, by, false));
+  if (at == origins_.end() && is_message(*wide_, by)) at = origins_.find(origin_of(*wide_, by, true));
   if (at == origins_.end()) return out;
   const std::optional<Expr::View> back = order ? turned_back(*order) : std::nullopt;
   if (order && !back) return out;
