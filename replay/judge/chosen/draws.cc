@@ -65,7 +65,8 @@ void draw_elements(const Expressions& all, ExprId e, std::span<const int64_t> in
     const uint64_t pick = static_cast<uint64_t>(near->turn) + ((single ? first : bits) >> 17);
     if (integer && !near->integers.empty())
       store_int(type, at, near->integers[pick % near->integers.size()]);
-    else if (is_float(type) && !near->reals.empty())
+    else if (is_float(type) && !near->reals.empty() && (single || bits & 1))
+      // The others are as they come: where nothing but zeros is near, no element would tell anything.
       store_double(type, at, near->reals[pick % near->reals.size()] * (1 + 0.5 * real(bits, Draw::kMixed)));
   }
 }

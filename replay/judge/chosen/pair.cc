@@ -158,7 +158,8 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   if (with.empty()) return why_[e] = "nothing of the stage before is like it", e;
   ExprId same = kNoExpr;
   unsure_.clear();
-  less_ = reads_uncompared(e);
+  // What devices take together is what no single one of them has.
+  less_ = reads_uncompared(e) && !(divided_ && x.kind == Expr::kMessage);
   // What is told at once, then what lies in another order, and only then what must be gone down for.
   if (compare(e, with, shape.dims, !named.empty(), &same, &f, 0, 1) == Answer::kSame) return found_same(e, same);
   const bool ended = ended_, over = over_;
@@ -225,6 +226,7 @@ bool ByElements::Pair::outputs_same(const ExprStage& now) {
       continue;
     }
     all = false;
+    output_differs_ |= answer == Answer::kDiffers;
     if (answer == Answer::kDiffers) suspect_output(now, b[k], a[k], std::move(told));
   }
   return all;
@@ -485,7 +487,9 @@ ElementsStage ByElements::Pair::judged(const ExprStage& now) {
     return out;
   }
   // Upon what is only taken for the same no stage is called bad.
-  const std::vector<Suspect> forced = assumed_.empty() && !same ? forced_alike(now) : std::vector<Suspect>();
+  // Behind the partitioner names do not tell what is what: outputs must be seen to differ.
+  const bool may_blame = assumed_.empty() && !same && (!divided_ || output_differs_);
+  const std::vector<Suspect> forced = may_blame ? forced_alike(now) : std::vector<Suspect>();
   if (!forced.empty()) {
     out.verdict = Verdict::kBad;
     for (const Suspect& s : forced) blame(now, s.finding, &out);

@@ -163,6 +163,7 @@ class ByElements::Pair : public WholeStage {
   State& s_;
   std::shared_ptr<const Module> wide_;
   bool divided_ = false;
+  bool output_differs_ = false;  // one of them, by its elements
   std::unordered_map<uint64_t, std::vector<const ExprVisit*>> origins_;  // of the stage before, by metadata
   std::vector<Suspect> suspects_;
   std::vector<Assumed> assumed_;

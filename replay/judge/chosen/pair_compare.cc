@@ -27,6 +27,8 @@ constexpr int64_t kTimesOwn = 4, kFewElements = 1 << 12;
 constexpr int64_t kTimesMore = 8;
 // What reads a value that was not found the same seldom is: it is tried with few elements.
 constexpr int64_t kTimesLess = 16;
+// Numbers of a table that are drawn as they stand: where each device's part begins.
+constexpr int64_t kSmallTable = 64;
 // Behind the partitioner so many levels are tried at least.
 constexpr int kLevelsOfJoined = 3;
 // How far a leaf's own operands are looked at.
@@ -265,7 +267,7 @@ bool ByElements::Pair::alike(const Sampled& a, const Sampled& b, size_t* where, 
   return true;
 }
 
-// Scalars that stand in either, down to what is drawn: integers and floats that mean something.
+// Scalars and small tables that stand in either, down to what is drawn: integers and floats that mean something.
 DrawnNear ByElements::Pair::constants_of(ExprId a, ExprId b, const Set& cut) const {
   DrawnNear out;
   std::set<int64_t> integers;
@@ -273,14 +275,16 @@ DrawnNear ByElements::Pair::constants_of(ExprId a, ExprId b, const Set& cut) con
   for (ExprId e : reached({a, b}, cut)) {
     const Expr& x = s_.all[e];
     const Shape& shape = x.m->u()[x.shape];
-    if (x.kind != Expr::kOperation || x.m->op(x.inst) != Opcode::Constant || shape.elements_count() != 1) continue;
+    if (x.kind != Expr::kOperation || x.m->op(x.inst) != Opcode::Constant) continue;
     const Literal& l = x.m->literal(x.inst);
-    if (l.elided || l.bytes.empty()) continue;
-    if (type_kind(shape.type) == TypeKind::kSigned || type_kind(shape.type) == TypeKind::kUnsigned)
+    const bool integer = type_kind(shape.type) == TypeKind::kSigned || type_kind(shape.type) == TypeKind::kUnsigned;
+    if (l.elided || l.bytes.empty() || shape.elements_count() > (integer ? kSmallTable : 1)) continue;
+    for (int64_t k = 0; integer && k < shape.elements_count(); ++k)
       for (int64_t d = -1; d <= 1; ++d)
-        integers.insert(static_cast<int64_t>(static_cast<uint64_t>(load_int(shape.type, l.bytes.data())) +
-                                             static_cast<uint64_t>(d)));
-    else if (is_float(shape.type) && std::isfinite(load_double(shape.type, l.bytes.data())))
+        integers.insert(static_cast<int64_t>(
+            static_cast<uint64_t>(load_int(shape.type, l.bytes.data() + k * storage_bytes(shape.type))) +
+            static_cast<uint64_t>(d)));
+    if (is_float(shape.type) && std::isfinite(load_double(shape.type, l.bytes.data())))
       reals.insert(load_double(shape.type, l.bytes.data()));
   }
   out.integers.assign(integers.begin(), integers.end()), out.reals.assign(reals.begin(), reals.end());

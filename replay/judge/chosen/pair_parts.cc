@@ -61,12 +61,37 @@ void ByElements::Pair::divide() {
       if (const uint64_t origin = origin_of(*s_.before.wide, v.inst, of_any)) origins_[origin].push_back(&v);
 }
 
+namespace {
+
+// Along one dimension as many parts as there are devices, in their order: what is tried where no sharding stands.
+std::optional<ShardTiling> plain_tiling(const Dims& whole, const Dims& local, int64_t devices) {
+  if (whole.size() != local.size()) return {};
+  ShardTiling out;
+  out.counts.assign(whole.size(), 1);
+  size_t divided = whole.size();
+  for (size_t d = 0; d < whole.size(); ++d) {
+    if (whole[d] == local[d]) continue;
+    if (divided != whole.size() || whole[d] != local[d] * devices) return {};
+    divided = d;
+  }
+  if (divided == whole.size()) return out;
+  out.counts[divided] = devices;
+  for (int64_t k = 0; k < devices; ++k) {
+    out.place.emplace_back(whole.size(), 0);
+    out.place.back()[divided] = k;
+  }
+  return out;
+}
+
+}  // namespace
+
 // The part by that sharding of `whole`, of which only the number of elements is known.
 ExprId ByElements::Pair::part_like(InstId by, size_t leaf, ExprId whole) {
   const ShapeId local = leaf_shape(*wide_, by, leaf);
   if (!local.valid()) return kNoExpr;
   const Dims& dims = wide_->u()[local].dims;
   std::optional<ShardTiling> tiling = tiling_at(*wide_, by, leaf, dims.size());
+  if (!tiling) tiling = plain_tiling(shape_of(whole).dims, dims, s_.all.devices().devices());
   if (!tiling) tiling = ShardTiling{Dims(dims.size(), 1), {}};
   Dims even = dims;
   for (size_t d = 0; d < even.size(); ++d) even[d] *= tiling->counts[d];
@@ -91,6 +116,7 @@ std::vector<ByElements::Pair::Counterpart> ByElements::Pair::of_origin(ExprId e,
     const Dims& dims = wide_->u()[local].dims;
     std::optional<ShardTiling> tiling = tiling_at(*wide_, by, leaf, dims.size());
     if (!tiling) tiling = tiling_at(*s_.before.wide, v->inst, leaf, dims.size());
+    if (!tiling) tiling = plain_tiling(wide_->u()[whole].dims, dims, s_.all.devices().devices());
     if (!tiling) continue;
     Counterpart c{s_.all.part(leaves[leaf], wide_->u()[whole].dims, local, *tiling), dims};
     if (c.e == kNoExpr) continue;
