@@ -33,6 +33,9 @@ class ExpressionWalk {
   using Met = std::function<ExprId(ExprId e, InstId by, const Expr::View* order)>;
   // `wide`: must outlive the expressions. `met` may be null.
   ExpressionWalk(Expressions& all, std::shared_ptr<const Module> wide, Met met);
+  // Gives these values of that instruction, one after the other as it is visited, the last one for all that follow, in
+  // the place of what it computes. Not where counters of loops are told apart.
+  void force(InstId inst, std::vector<ExprTree> values) { forced_ = inst, forced_values_ = std::move(values); }
   // Throws Failure(kUnsupported) where what an instruction is cannot be said (dynamic shapes, messages).
   ExprStage run();
 
@@ -72,6 +75,9 @@ class ExpressionWalk {
   ExprStage out_;
   std::unordered_map<uint64_t, ExprTree> calls_;
   uint64_t depth_ = 0;
+  InstId forced_;
+  std::vector<ExprTree> forced_values_;
+  size_t forced_next_ = 0;
 };
 
 }  // namespace hlo
