@@ -129,7 +129,7 @@ class ByElements::Pair {
   bool differs_at_elements(ExprId e, ExprId before, ElementsFinding* told);
   bool differs_dearly(ExprId e, ExprId before, int depth, ElementsFinding* told);
   bool unlike(ExprId a, ExprId b, int depth = 0) const;
-  bool tells_apart(const ExprSet& now, const ExprSet& before) const;
+  bool tells_apart(const ExprSet& now, const ExprSet& before, bool drawn) const;
   void suspect(ExprId e, ExprId before, ElementsFinding f);
   void suspect_output(const ExprStage& now, ExprId e, ExprId before, ElementsFinding f);
   const Suspect* literal_alone();

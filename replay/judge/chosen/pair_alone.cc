@@ -358,17 +358,16 @@ bool ByElements::Pair::differs_dearly(ExprId e, ExprId before, int depth, Elemen
       return !(reduces && other_elements(s_.all, a, b)) && differs_in_general(a, b, depth + 1, told) && made_of(a, b);
     }
   }
-  // Products of all the same but one, in whatever order these lie.
-  if (x.kind == Expr::kSum && y.kind == Expr::kSum && x.operands.size() == 2 && y.operands.size() == 2 &&
-      x.sum->by == Opcode::Add && y.sum->by == Opcode::Add)
-    for (size_t k : {0, 1})
-      for (size_t l : {0, 1}) {
-        const ExprId a = base_of(s_.all, x.operands[k]), b = base_of(s_.all, y.operands[l]);
-        if (base_of(s_.all, x.operands[1 - k]) != base_of(s_.all, y.operands[1 - l]) ||
-            taken_apart({a}, true) == taken_apart({b}, true))
-          continue;
-        return differs_in_general(a, b, depth + 1, told) && made_of(a, b);
-      }
+  if (x.kind == Expr::kSum && y.kind == Expr::kSum && x.sum->by == Opcode::Add && y.sum->by == Opcode::Add) {
+    // Sums of products: with factors that are made of other values, in whatever order these lie.
+    Set factors = bases_of(s_.all, x.operands), were = bases_of(s_.all, y.operands), common;
+    for (ExprId f : factors)
+      if (were.contains(f)) common.insert(f);
+    for (ExprId f : common) factors.erase(f), were.erase(f);
+    const Set of = taken_apart(factors, true), of_before = taken_apart(were, true);
+    if (!common.empty() && !factors.empty() && !were.empty() && of != of_before && tells_apart(of, of_before, false))
+      return made_of(*factors.begin(), *were.begin());
+  }
   if (!s_.has(e) || !s_.has(before) || !unlike(e, before)) return false;
   return made_of(e, before);
 }
@@ -399,12 +398,12 @@ bool ByElements::Pair::unlike(ExprId a, ExprId b, int depth) const {
 
 // Of values that only one of them reads none may be another way of writing one that the other reads, and what is drawn
 // must be a value that the program can have.
-bool ByElements::Pair::tells_apart(const Set& now, const Set& before) const {
+bool ByElements::Pair::tells_apart(const Set& now, const Set& before, bool drawn) const {
   for (const Set* side : {&now, &before})
     for (ExprId e : *side) {
       const Expr& x = s_.all[e];
       const bool of_both = now.contains(e) && before.contains(e);
-      if ((!of_both && !without_state(x)) || !free_to_draw(x, x.m->u()[x.shape].type)) return false;
+      if ((!of_both && !without_state(x)) || (drawn && !free_to_draw(x, x.m->u()[x.shape].type))) return false;
       if (x.kind != Expr::kParameter && !s_.has(e)) return false;
     }
   for (ExprId a : now)
@@ -426,12 +425,19 @@ bool ByElements::Pair::differs_at_elements(ExprId e, ExprId before, ElementsFind
       ChosenElements elements = evaluation(cut, how, &used[side]);
       if (!sample(elements, side ? before : e, at, &values[side]) || !values[side].sure) return false;
     }
+    // Not where a number is none.
+    std::vector<size_t> places;
+    Sampled finite[2];
+    for (size_t k = 0; k < values[0].values.size(); ++k) {
+      if (!std::isfinite(values[0].values[k]) || !std::isfinite(values[1].values[k])) continue;
+      places.push_back(k);
+      for (int side = 0; side < 2; ++side) finite[side].values.push_back(values[side].values[k]);
+    }
     size_t where = 0;
-    if (!any_finite(values[0]) || !any_finite(values[1]) || alike(values[0], values[1], &where, s_.coarsest))
-      return false;
-    const double is = values[0].values[where], was = values[1].values[where];
-    if (how == Draw::kPositive && !(std::isfinite(is) && std::isfinite(was))) return false;
-    if (!tells_apart(used[0], used[1])) return false;
+    if (alike(finite[0], finite[1], &where, s_.coarsest)) return false;
+    const double is = finite[0].values[where], was = finite[1].values[where];
+    where = places[where];
+    if (!tells_apart(used[0], used[1], true)) return false;
     told->is = is, told->was = was;
     told->index = index_text(at[where / (values[0].values.size() / at.size())], dims);
   }
