@@ -387,6 +387,13 @@ def alone(tmp):
   ROOT r = {big} select(g, p, zs)
 """)
 
+    def tree(op):
+        return large_entry(f"""  z = f32[] constant(0)
+  h = f32[65536]{{0}} reduce(p, z), dimensions={{1}}, to_apply=add
+  s.1 = f32[65536]{{0}} sine(h)
+  ROOT r = f32[] reduce(s.1, z), dimensions={{0}}, to_apply=add
+""", SUM.replace(" add(a", f" {op}(a"))
+
     def product(of):
         return large_entry(f"""  z = f32[] constant(0)
   q = f32[65536,65536]{{1,0}} parameter(1)
@@ -404,6 +411,7 @@ def alone(tmp):
             ("a sum that begins with two, its terms renamed before", [begins("q", "z"), begins("q.1", "z"), begins("q.1", "two")], "r"),
             ("sides of a choice turned round", [chosen("as, p"), chosen("p, as")], "ch"),
             ("whether equal ones count", [compared("GT"), compared("GE")], "g"),
+            ("a reducer that two apply", [tree("add"), tree("minimum")], "h"),
             ("a product of another matrix", [product("q"), product("th")], "d")):
         code, j = bisect(tmp, name, [("" if k == 0 else "algsimp", text) for k, text in enumerate(stages)])
         expect(f"{name}: bad", code == 1, (code, j["verdict"], j["unknown"]))

@@ -72,9 +72,10 @@ ExprTree ExpressionWalk::computation(CompId c, const std::vector<ExprTree>& para
     if (!live.contains(i)) continue;
     std::vector<ExprTree> operands;
     for (InstId o : m_.operands(i)) operands.push_back(known.at(o));
-    ExprTree t = forced_values_.empty() || i != forced_
+    const auto forced = forced_.find(i);
+    ExprTree t = forced == forced_.end()
                      ? instruction(i, operands, parameters)
-                     : forced_values_[std::min(forced_next_++, forced_values_.size() - 1)];
+                     : forced->second.values[std::min(forced->second.next++, forced->second.values.size() - 1)];
     out_.visits.push_back({i, t});
     known[i] = std::move(t);
   }
@@ -376,13 +377,13 @@ void ExpressionWalk::find_like(InstId loop, const ExprTree& init, LoopState* s) 
   ExprStage out;
   std::swap(calls, calls_), std::swap(out, out_);
   Met met = std::exchange(met_, nullptr);
-  const std::vector<ExprTree> forced = std::exchange(forced_values_, {});
+  auto forced = std::exchange(forced_, {});
   for (size_t before = 0; count < s->begin.size() && before != count;) {
     trip(loop, init, s);
     before = count, count = tell_apart(s->then);
   }
   std::swap(calls, calls_), std::swap(out, out_);
-  met_ = std::move(met), forced_values_ = forced;
+  met_ = std::move(met), forced_ = std::move(forced);
 }
 
 namespace {

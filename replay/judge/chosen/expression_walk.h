@@ -35,7 +35,7 @@ class ExpressionWalk {
   ExpressionWalk(Expressions& all, std::shared_ptr<const Module> wide, Met met);
   // Gives these values of that instruction, one after the other as it is visited, the last one for all that follow, in
   // the place of what it computes. Not where counters of loops are told apart.
-  void force(InstId inst, std::vector<ExprTree> values) { forced_ = inst, forced_values_ = std::move(values); }
+  void force(InstId inst, std::vector<ExprTree> values) { forced_[inst] = {std::move(values), 0}; }
   // Throws Failure(kUnsupported) where what an instruction is cannot be said (dynamic shapes, messages).
   ExprStage run();
 
@@ -75,9 +75,11 @@ class ExpressionWalk {
   ExprStage out_;
   std::unordered_map<uint64_t, ExprTree> calls_;
   uint64_t depth_ = 0;
-  InstId forced_;
-  std::vector<ExprTree> forced_values_;
-  size_t forced_next_ = 0;
+  struct Forced {
+    std::vector<ExprTree> values;
+    size_t next = 0;
+  };
+  std::unordered_map<InstId, Forced> forced_;
 };
 
 }  // namespace hlo

@@ -114,7 +114,9 @@ class ByElements::Pair {
   // Where the difference begins: an instruction of operands that the stage before has, whose value was another one.
   struct Beginning {
     InstId inst, inst_before;
-    std::vector<ExprTree> before;          // its values, as it is visited
+    std::vector<ExprTree> before;  // its values, as it is visited
+    // Others that apply the same computation, with theirs: it may be that one which is another one.
+    std::vector<std::pair<InstId, std::vector<ExprTree>>> alike;
     ExprId now, was;                       // the last of them
     std::vector<ExprTree> operands, were;  // of that
   };

@@ -204,6 +204,28 @@ const VisitedRow* unnamed_before(const ByOperands& before, const VisitedRow& now
   return out;
 }
 
+// Values of what applies the same computation as that instruction, as they were.
+std::vector<std::pair<InstId, std::vector<ExprTree>>> alike_before(const Module& m, const VisitedRows& now,
+                                                                   const VisitedRows& before, InstId inst) {
+  std::vector<std::pair<InstId, std::vector<ExprTree>>> out;
+  if (m.called(inst).size() != 1) return out;
+  for (const auto& [name, rows] : now) {
+    const InstId i = rows[0].inst;
+    const auto was = before.find(name);
+    if (i == inst || m.called(i).size() != 1 || m.called(i)[0] != m.called(inst)[0] || was == before.end() ||
+        was->second.size() != rows.size())
+      continue;
+    std::vector<ExprTree> values;
+    for (size_t k = 0; k < rows.size(); ++k) {
+      values.push_back(*was->second[k].value);
+      values.back().shape = rows[k].value->shape;
+    }
+    if (array_leaves({&values[0]}).size() == array_leaves({rows[0].value}).size())
+      out.emplace_back(i, std::move(values));
+  }
+  return out;
+}
+
 // Constants come last: passes number them anew.
 std::vector<ByElements::Pair::Beginning> ByElements::Pair::beginnings(const ExprStage& now) const {
   std::vector<std::string> order;
@@ -242,6 +264,7 @@ std::vector<ByElements::Pair::Beginning> ByElements::Pair::beginnings(const Expr
     while (k < former.size() && former[k] == values[k]) ++k;
     if (k == former.size() || !comparable(values[k], former[k])) continue;
     b.now = values[k], b.was = former[k];
+    b.alike = alike_before(*wide_, is, was, b.inst);
     out.push_back(std::move(b));
   }
   return out;
@@ -269,14 +292,18 @@ bool ByElements::Pair::alone(const ExprStage& now, bool evaluating, ElementsFind
         !differs_in_general(b.now, b.was, 0, told))
       continue;
     if (++tried > kMostBeginnings) break;
+    auto force = [&](ExpressionWalk& w) {
+      w.force(b.inst, b.before);
+      for (const auto& [inst, values] : b.alike) w.force(inst, values);
+    };
     ExpressionWalk by_form(s_.all, wide_, nullptr);
-    by_form.force(b.inst, b.before);
+    force(by_form);
     found = as_before(by_form.run());
     if (!found && evaluating && evaluated++ < kMostEvaluated) {
       in_vain_ = 0;
       s_.most_now = s_.spent + most_alone_;
       ExpressionWalk w(s_.all, wide_, [this](ExprId e, InstId by, const Expr::View* o) { return met(e, by, o); });
-      w.force(b.inst, b.before);
+      force(w);
       found = outputs_same(w.run());
     }
     if (found) break;
