@@ -340,6 +340,150 @@ def certain(tmp):
         expect(f"{name}: named", j.get("first_value_that_differs", {}).get("name") == found, j.get("first_value_that_differs"))
 
 
+# One instruction is another one, and what it is made of, or what is made of it, costs more than there is.
+def alone(tmp):
+    big = "f32[65536,65536]{1,0}"
+
+    def sums(how):
+        return large_entry(f"""  z = f32[] constant(0)
+  th = {big} tanh(p)
+  a = f32[] reduce(p, z), dimensions={{0,1}}, to_apply=add
+  b = f32[] reduce(th, z), dimensions={{0,1}}, to_apply=add
+  c = f32[] {how}
+  cs = {big} broadcast(c), dimensions={{}}
+  ROOT r = {big} multiply(p, cs)
+""")
+
+    def moved(how):
+        return large_entry(f"""  y = {big} custom-call(p), custom_call_target="mine"
+  w = {big} custom-call(p, y), custom_call_target="other"
+  t = {big} {how}
+  ROOT r = ({big}, {big}) tuple(t, w)
+""")
+
+    def begins(square, first):
+        return large_entry(f"""  z = f32[] constant(0)
+  two = f32[] constant(2)
+  {square} = {big} multiply(p, p)
+  r = f32[] reduce({square}, {first}), dimensions={{0,1}}, to_apply=add
+  ROOT t = (f32[], f32[]) tuple(r, two)
+""")
+
+    def chosen(sides):
+        return large_entry(f"""  z = f32[] constant(0)
+  a = f32[] reduce(p, z), dimensions={{0,1}}, to_apply=add
+  as = {big} broadcast(a), dimensions={{}}
+  i = s32[65536,65536]{{1,0}} iota(), iota_dimension=0
+  j = s32[65536,65536]{{1,0}} iota(), iota_dimension=1
+  m = pred[65536,65536]{{1,0}} compare(i, j), direction=GE
+  ch = {big} select(m, {sides})
+  ROOT r = f32[] reduce(ch, z), dimensions={{0,1}}, to_apply=add
+""")
+
+    def compared(direction, zeros="zs"):
+        return large_entry(f"""  z = f32[] constant(0)
+  zs = {big} broadcast(z), dimensions={{}}
+  g = pred[65536,65536]{{1,0}} compare(p, {zeros}), direction={direction}
+  ROOT r = {big} select(g, p, zs)
+""")
+
+    def tree(op):
+        return large_entry(f"""  z = f32[] constant(0)
+  h = f32[65536]{{0}} reduce(p, z), dimensions={{1}}, to_apply=add
+  s.1 = f32[65536]{{0}} sine(h)
+  ROOT r = f32[] reduce(s.1, z), dimensions={{0}}, to_apply=add
+""", SUM.replace(" add(a", f" {op}(a"))
+
+    def product(of):
+        return large_entry(f"""  z = f32[] constant(0)
+  q = f32[65536,65536]{{1,0}} parameter(1)
+  th = {big} tanh(p)
+  d = {big} dot(p, {of}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  l = f32[] reduce(d, z), dimensions={{0,1}}, to_apply=add
+  ROOT r = (f32[], {big}) tuple(l, th)
+""")
+
+    for name, stages, found in (
+            ("the least of two sums", [sums("add(a, b)"), sums("minimum(a, b)")], "c"),
+            ("another one of two sums", [sums("subtract(a, b)"), sums("subtract(a, a)")], "c"),
+            ("a result of a call in another order", [moved("transpose(y), dimensions={1,0}"), moved("copy(y)")], "t"),
+            ("another call's result", [moved("copy(y)"), moved("copy(w)")], "t"),
+            ("a sum that begins with two, its terms renamed before", [begins("q", "z"), begins("q.1", "z"), begins("q.1", "two")], "r"),
+            ("sides of a choice turned round", [chosen("as, p"), chosen("p, as")], "ch"),
+            ("whether equal ones count", [compared("GT"), compared("GE")], "g"),
+            ("a reducer that two apply", [tree("add"), tree("minimum")], "h"),
+            ("a product of another matrix", [product("q"), product("th")], "d")):
+        code, j = bisect(tmp, name, [("" if k == 0 else "algsimp", text) for k, text in enumerate(stages)])
+        expect(f"{name}: bad", code == 1, (code, j["verdict"], j["unknown"]))
+        expect(f"{name}: named", (j.get("first_value_that_differs") or {}).get("name") == found, j.get("first_value_that_differs"))
+
+
+# What looks alike and is sound: nobody is accused, whatever cannot be told.
+ONE_TRIP = """body {{
+  s = (s32[], f32[65536,65536]{{1,0}}, f32[65536,65536]{{1,0}}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  n = s32[] add(i, one)
+  v = f32[65536,65536]{{1,0}} get-tuple-element(s), index=1
+  w = f32[65536,65536]{{1,0}} get-tuple-element(s), index=2
+  d = f32[65536,65536]{{1,0}} dot(v, v), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  ROOT r = (s32[], f32[65536,65536]{{1,0}}, f32[65536,65536]{{1,0}}) tuple(n, v, d)
+}}
+condition {{
+  s = (s32[], f32[65536,65536]{{1,0}}, f32[65536,65536]{{1,0}}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  ROOT c = pred[] compare(i, one), direction=LT
+}}
+ENTRY e {{
+  p = f32[65536,65536]{{1,0}} parameter(0)
+  z = s32[] constant(0)
+  d.1 = f32[65536,65536]{{1,0}} dot(p, p), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  t = (s32[], f32[65536,65536]{{1,0}}, f32[65536,65536]{{1,0}}) tuple(z, p, p)
+  l = (s32[], f32[65536,65536]{{1,0}}, f32[65536,65536]{{1,0}}) while(t), condition=condition, body=body
+  g = f32[65536,65536]{{1,0}} get-tuple-element(l), index=2
+  c = f32[65536,65536]{{1,0}} copy({of})
+  ROOT r = (f32[65536,65536]{{1,0}}, f32[65536,65536]{{1,0}}) tuple(c, d.1)
+}}
+"""
+
+
+def not_accused(tmp):
+    big = "f32[65536,65536]{1,0}"
+
+    def marked(how):
+        return large_entry(f"""  y = {big} dot(p, p), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  q = {big} custom-call(y), custom_call_target="some_mark"
+  t = {big} copy({how})
+  ROOT r = ({big}, {big}) tuple(t, q)
+""")
+
+    def not_negative(how):
+        return large_entry(f"""  z = f32[] constant(0)
+  s = {big} multiply(p, p)
+  n = f32[] reduce(s, z), dimensions={{0,1}}, to_apply=add
+  a = f32[] {how}
+  ROOT r = f32[] sqrt(a)
+""")
+
+    def within(how):
+        return large_entry(f"""  x = {big} sine(p)
+  i = s32[65536,1]{{1,0}} custom-call(x), custom_call_target="indices"
+  z = s32[] constant(0)
+  n = s32[] constant(65535)
+  c = s32[65536,1]{{1,0}} {how}
+  ROOT g = f32[65536,65536]{{1,0}} gather(p, c), offset_dims={{1}}, collapsed_slice_dims={{0}}, start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,65536}}
+""")
+
+    for name, before, after in (
+            ("a loop of one trip", ONE_TRIP.format(of="g"), ONE_TRIP.format(of="d.1")),
+            ("a mark taken away", marked("q"), marked("y")),
+            ("what is not negative", not_negative("abs(n)"), not_negative("copy(n)")),
+            ("an index that is in bounds", within("clamp(z, i, n)"), within("copy(i)"))):
+        code, j = bisect(tmp, name, [("", before), ("algsimp", after)])
+        expect(f"{name}: not accused", code != 1, (code, j["verdict"], j.get("first_value_that_differs")))
+
+
 # A side of a choice that no draw of the parameter ever takes.
 RARE = """ENTRY e {{
   x = f32[65536,65536]{{1,0}} parameter(0)
@@ -409,6 +553,8 @@ def updates(tmp):
 
 with tempfile.TemporaryDirectory() as tmp:
     certain(tmp)
+    alone(tmp)
+    not_accused(tmp)
     updates(tmp)
     rare(tmp)
     folded(tmp)

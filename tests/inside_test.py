@@ -617,6 +617,10 @@ ENTRY e {
     plain = re.sub(r", backend_config=.*", "", slices)
     sound("a slice's place", [plain, slices])
     named("a slice's wrong place", [plain, slices.replace('"48"', '"64"')], "s")
+    # As releases from 2026 on write it.
+    linear = slices.replace('{"byte_offset":"48","byte_stride":"0"}', '{"byte_offset":"0","byte_stride":"0","linear":{"byte_offset":"48","byte_stride":"0"}}')
+    sound("a slice's place, linear", [plain, linear])
+    named("a slice's wrong place, linear", [plain, linear.replace('"48"', '"64"')], "s")
 
 
 def promises():

@@ -67,6 +67,20 @@ def live(text):
     return seen, callers, all_
 
 
+def decides_loop(where, all_, text):
+    """Is it a loop's condition, or called by one?"""
+    seen, work = set(), [where]
+    while work:
+        c = work.pop()
+        if re.search(r"condition=%?" + re.escape(c) + r"(?![\w.-])", text):
+            return True
+        for holder, rows in all_.items():
+            if holder not in seen and any(c in called for _, _, called in rows.values()):
+                seen.add(holder)
+                work.append(holder)
+    return False
+
+
 def changes_nothing(plant, all_, where, text):
     """By the text alone."""
     old, new = plants.LINE.match(plant["old"]), plants.LINE.match(plant["new"])
@@ -84,7 +98,7 @@ def changes_nothing(plant, all_, where, text):
     if plant["kind"] in ("operand", "init", "swap", "mask"):
         return [meant(n) for n in re.findall(r"%([\w.-]+)", old_rest[0])] == [meant(n) for n in re.findall(r"%([\w.-]+)", new_rest[0])]
     if plant["kind"] == "direction":  # a loop that counts up by one
-        return "LT" in old_rest[1] and "NE" in new_rest[1] and re.search(r"condition=%?" + re.escape(where) + r"\b", text) is not None
+        return "LT" in old_rest[1] and "NE" in new_rest[1] and decides_loop(where, all_, text)
     if plant["kind"] in ("reshape", "permutation"):
         dims = plants.numbers(re.search(r"\[([\d,]*)\]", old.group(3)).group(1))
         perm = plants.numbers(re.search(r"dimensions=\{([\d,]*)\}", old_rest[1]).group(1))

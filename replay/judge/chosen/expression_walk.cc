@@ -66,7 +66,10 @@ ExprTree ExpressionWalk::computation(CompId c, const std::vector<ExprTree>& para
     if (!live.contains(i)) continue;
     std::vector<ExprTree> operands;
     for (InstId o : m_.operands(i)) operands.push_back(known.at(o));
-    ExprTree t = instruction(i, operands, parameters);
+    const auto forced = forced_.find(i);
+    ExprTree t = forced == forced_.end()
+                     ? instruction(i, operands, parameters)
+                     : forced->second.values[std::min(forced->second.next++, forced->second.values.size() - 1)];
     out_.visits.push_back({i, t});
     known[i] = std::move(t);
   }
@@ -387,9 +390,10 @@ void ExpressionWalk::aside(const std::function<void()>& walk) {
   ExprStage out;
   std::swap(calls, calls_), std::swap(out, out_);
   Met met = std::exchange(met_, nullptr);
+  auto forced = std::exchange(forced_, {});
   walk();
   std::swap(calls, calls_), std::swap(out, out_);
-  met_ = std::move(met);
+  met_ = std::move(met), forced_ = std::move(forced);
 }
 
 // Devices that begin with the same have the same in all trips where these make nothing else of it.

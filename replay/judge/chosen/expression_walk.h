@@ -54,6 +54,9 @@ class ExpressionWalk {
   using Met = std::function<ExprId(ExprId e, InstId by, const Expr::View* order)>;
   // `wide`: must outlive the expressions. `met` may be null, `whole` is where this is no stage of parts.
   ExpressionWalk(Expressions& all, std::shared_ptr<const Module> wide, Met met, WholeStage* whole = nullptr);
+  // Gives these values of that instruction, one after the other as it is visited, the last one for all that follow, in
+  // the place of what it computes. Not where counters of loops are told apart.
+  void force(InstId inst, std::vector<ExprTree> values) { forced_[inst] = {std::move(values), 0}; }
   // Throws Failure(kUnsupported) where what an instruction is cannot be said (dynamic shapes, messages).
   ExprStage run();
 
@@ -106,6 +109,11 @@ class ExpressionWalk {
   ExprStage out_;
   std::unordered_map<uint64_t, ExprTree> calls_;
   uint64_t depth_ = 0;
+  struct Forced {
+    std::vector<ExprTree> values;
+    size_t next = 0;
+  };
+  std::unordered_map<InstId, Forced> forced_;
 };
 
 }  // namespace hlo

@@ -143,7 +143,7 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   };
   ElementsFinding f;
   const bool sure = !named.empty() && surely_differs(e, named[0].e, by, &f);
-  if (sure && x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Constant) {
+  if (sure && hardly_told(x)) {
     suspect(e, named[0].e, std::move(f));
     return e;
   }
@@ -377,8 +377,13 @@ ElementsStage ByElements::Pair::judge_walked(ExprStage* now) {
   // The rest is for what lies behind that which could not be compared.
   const int64_t whole = s_.most_now;
   s_.most_now = s_.spent + (whole - s_.spent) / 2;
+  most_alone_ = s_.most_now - s_.spent;
   *now = walk();
   ElementsStage out = judged(*now);
+  if (ElementsFinding f; !divided_ && out.verdict == Verdict::kBad && alone(*now, false, &f)) {
+    out.findings.clear(), out.why.clear();
+    tell(std::move(f), &out);
+  }
   if (out.verdict != Verdict::kUnknown) return out;
   assuming_ = true, in_vain_ = 0, less_ = false;
   s_.most_now = whole;
@@ -388,6 +393,12 @@ ElementsStage ByElements::Pair::judge_walked(ExprStage* now) {
   // The next stage is held against what this one says, not against what was taken for it.
   for (const Assumed& a : assumed_) s_.all.set_same(a.now, a.now);
   *now = ExpressionWalk(s_.all, wide_, nullptr).run();
+  ElementsFinding f;
+  assumed_.clear(), assuming_ = false;
+  if (!divided_ && out.verdict == Verdict::kUnknown && (alone(*now, false, &f) || alone(*now, true, &f))) {
+    out.verdict = Verdict::kBad;
+    tell(std::move(f), &out);
+  }
   return out;
 }
 
@@ -437,10 +448,14 @@ void ByElements::Pair::blame(const ExprStage& now, ElementsFinding f, ElementsSt
       f.before = f.after = low;
       break;
     }
+  tell(std::move(f), out);
+}
+
+void ByElements::Pair::tell(ElementsFinding f, ElementsStage* out) {
   if (out->findings.empty())
     out->why = f.words.empty() ? fmt::format("{}{}: {} instead of {}", f.after, f.index, f.is, f.was)
                                : fmt::format("{}: {}", f.after, f.words);
-  out->findings.push_back(f);
+  out->findings.push_back(std::move(f));
 }
 
 // Forced to be what they were, does all else agree? One alone, then one after the other; empty: with none of them.

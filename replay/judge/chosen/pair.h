@@ -17,6 +17,16 @@ namespace hlo {
 
 using ExprSet = std::unordered_set<ExprId>;
 
+// Cheap to take apart into what it is made of: no sums, and nothing that makes many elements of one.
+bool element_by_element(const Expr& e);
+
+// Where it surely is another value, a few elements may be the same all the same: a literal, which may be no more than
+// rounding away, and a comparison, for two floats are seldom equal.
+bool hardly_told(const Expr& x);
+
+// As `[1,2]`, of an element's row-major index.
+std::string index_text(int64_t at, const Dims& dims);
+
 // Are both elements of one array, and other ones or in another order?
 bool other_elements(const Expressions& all, ExprId a, ExprId b);
 
@@ -88,6 +98,7 @@ class ByElements::Pair : public WholeStage {
   bool pair_values(ExprId now, ExprId before);
   bool pair_operands_of(ExprId now, ExprId before);
   void blame(const ExprStage& now, ElementsFinding f, ElementsStage* out);
+  static void tell(ElementsFinding f, ElementsStage* out);
   InstId lowest(const ExprStage& now, InstId by);
   bool is_enough(ExprId now, ExprId before);  // with that value in its place, are all outputs what they were?
   ElementsStage judge_walked(ExprStage* now);
@@ -117,6 +128,27 @@ class ByElements::Pair : public WholeStage {
   static constexpr int kLevels = 12;
   // Is it another value than the stage before has there, by what both are? `told`: who, and in words.
   bool surely_differs(ExprId e, ExprId before, InstId by, ElementsFinding* told) const;
+  // Where the difference begins: an instruction of operands that the stage before has, whose value was another one.
+  struct Beginning {
+    InstId inst, inst_before;
+    std::vector<ExprTree> before;  // its values, as it is visited
+    // Others that apply the same computation, with theirs: it may be that one which is another one.
+    std::vector<std::pair<InstId, std::vector<ExprTree>>> alike;
+    ExprId now, was;                       // the last of them
+    std::vector<ExprTree> operands, were;  // of that
+  };
+  std::vector<Beginning> beginnings(const ExprStage& now) const;
+  // One beginning, all else as it was: with its former value the stage is the one before, and that value was another
+  // one in general. `evaluating`: what lies behind it may be compared at elements; by form alone otherwise.
+  bool alone(const ExprStage& now, bool evaluating, ElementsFinding* told);
+  // Are these other values in general: whatever values that are dear to evaluate have there, so that none of them is?
+  bool differs_in_general(ExprId e, ExprId before, int depth, ElementsFinding* told);
+  // As instructions: by one operand, of which that is told.
+  bool differs_by_operand(const Beginning& b, ElementsFinding* told);
+  bool differs_at_elements(ExprId e, ExprId before, ElementsFinding* told);
+  bool differs_dearly(ExprId e, ExprId before, int depth, ElementsFinding* told);
+  bool unlike(ExprId a, ExprId b, int depth = 0) const;
+  bool tells_apart(const ExprSet& now, const ExprSet& before, bool drawn) const;
   void suspect(ExprId e, ExprId before, ElementsFinding f);
   void suspect_output(const ExprStage& now, ExprId e, ExprId before, ElementsFinding f);
   const Suspect* literal_alone();
@@ -163,7 +195,7 @@ class ByElements::Pair : public WholeStage {
   State& s_;
   std::shared_ptr<const Module> wide_;
   bool divided_ = false;
-  bool output_differs_ = false;  // one of them, by its elements
+  bool output_differs_ = false;                                          // one of them, by its elements
   std::unordered_map<uint64_t, std::vector<const ExprVisit*>> origins_;  // of the stage before, by metadata
   std::vector<Suspect> suspects_;
   std::vector<Assumed> assumed_;
@@ -177,6 +209,7 @@ class ByElements::Pair : public WholeStage {
   ExprSet tried_;              // what has been looked at in this stage
   ExprSet same_outputs_;       // of this stage: found the same as the one in its place
   size_t known_ = 0;           // expressions that there were before this stage
+  int64_t most_alone_ = 0;     // elements, for what lies behind one value that was forced
   size_t in_vain_ = 0;
   std::string unsure_;
   std::unordered_map<ExprId, std::string> why_;  // of what was not compared

@@ -40,7 +40,8 @@ constexpr int64_t kElided = 10;
 
 using Set = ExprSet;
 
-// Cheap to take apart into what it is made of: no sums, and nothing that makes many elements of one.
+}  // namespace
+
 bool element_by_element(const Expr& e) {
   if (e.kind == Expr::kView || e.kind == Expr::kBranch) return true;
   if (e.kind == Expr::kMessage) return e.message->kind != DeviceMessage::kReduce;
@@ -55,8 +56,6 @@ bool element_by_element(const Expr& e) {
       return false;
   }
 }
-
-}  // namespace
 
 bool ByElements::State::is_fixed(ExprId e) {
   // Operands come before their readers.
@@ -350,8 +349,6 @@ bool ByElements::Pair::any_finite(const Sampled& s) {
   return std::any_of(s.values.begin(), s.values.end(), [](double x) { return std::isfinite(x); });
 }
 
-namespace {
-
 std::string index_text(int64_t at, const Dims& dims) {
   Dims index(dims.size());
   for (size_t d = dims.size(); d-- > 0;) index[d] = at % dims[d], at /= dims[d];
@@ -359,9 +356,6 @@ std::string index_text(int64_t at, const Dims& dims) {
   for (size_t d = 0; d < index.size(); ++d) out += fmt::format("{}{}", d ? "," : "", index[d]);
   return out + "]";
 }
-
-}  // namespace
-
 // From the values that the stage before has, then from what these are made of, further and further.
 ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<ExprId>& with, const Dims& dims,
                                                    bool named, ExprId* same, ElementsFinding* told, int first,

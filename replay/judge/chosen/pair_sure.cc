@@ -92,6 +92,29 @@ bool turned_round(const Expr& x, const Expr& y, std::string* words) {
   return true;
 }
 
+// A choice by the same mask, its sides the other way round.
+bool sides_turned_round(const Expr& x, const Expr& y, std::string* words) {
+  for (const Expr* e : {&x, &y})
+    if (e->kind != Expr::kOperation || e->m->op(e->inst) != Opcode::Select || e->operands.size() != 3) return false;
+  if (x.operands[0] != y.operands[0] || x.operands[1] != y.operands[2] || x.operands[2] != y.operands[1] ||
+      x.operands[1] == x.operands[2])
+    return false;
+  *words = "has its sides the other way round";
+  return true;
+}
+
+// Floats compared in another direction: a few elements seldom tell whether equal ones count.
+bool other_direction(const Expr& x, const Expr& y, std::string* words) {
+  for (const Expr* e : {&x, &y})
+    if (e->kind != Expr::kOperation || e->m->op(e->inst) != Opcode::Compare || e->operands.size() != 2 ||
+        !is_float(e->m->shape(e->m->operand(e->inst, 0)).type))
+      return false;
+  const auto now = x.m->attrs(x.inst).text(Attr::direction), before = y.m->attrs(y.inst).text(Attr::direction);
+  if (x.operands != y.operands || x.operands[0] == x.operands[1] || now == before) return false;
+  *words = "compares in another direction than before";
+  return true;
+}
+
 // A call of one meaning, on operands of which one is another arrangement of what it was.
 bool other_operand(const Expr& x, const Expr& y, size_t* operand) {
   if (x.kind != Expr::kOperation || y.kind != Expr::kOperation || x.m->op(x.inst) != Opcode::CustomCall ||
@@ -109,6 +132,10 @@ bool other_operand(const Expr& x, const Expr& y, size_t* operand) {
 
 }  // namespace
 
+bool hardly_told(const Expr& x) {
+  return literal_of(x) || (x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Compare);
+}
+
 bool other_elements(const Expressions& all, ExprId a, ExprId b) {
   auto array = [&](ExprId e) { return all[e].kind == Expr::kView ? all[e].operands[0] : e; };
   return a != b && array(a) == array(b);
@@ -118,7 +145,8 @@ bool ByElements::Pair::surely_differs(ExprId e, ExprId before, InstId by, Elemen
   const Expr &x = s_.all[e], &y = s_.all[before];
   told->before = told->after = wide_->inst_name(by);
   if (other_reduction(s_.all, x, y, &told->words) || other_reduction(s_.all, y, x, &told->words)) return true;
-  if (other_literal(x, y, &told->words) || other_reducer(x, y, &told->words) || turned_round(x, y, &told->words))
+  if (other_literal(x, y, &told->words) || other_reducer(x, y, &told->words) || turned_round(x, y, &told->words) ||
+      sides_turned_round(x, y, &told->words) || other_direction(x, y, &told->words))
     return true;
   if (x.kind == Expr::kOperation && from_another_literal(x, y, &told->words)) {
     const auto input = s_.by_name.find(std::string(y.m->inst_name(y.m->operand(y.inst, 0))));
@@ -139,7 +167,7 @@ bool ByElements::Pair::surely_differs(ExprId e, ExprId before, InstId by, Elemen
 const ByElements::Pair::Suspect* ByElements::Pair::literal_alone() {
   std::vector<const Suspect*> literals;
   for (const Suspect& s : suspects_)
-    if (literal_of(s_.all[s.now])) literals.push_back(&s);
+    if (hardly_told(s_.all[s.now])) literals.push_back(&s);
   if (literals.empty()) return nullptr;
   std::vector<std::pair<ExprId, ExprId>> undone;
   for (ExprId e : found_) {
