@@ -20,7 +20,8 @@ namespace {
 // A few seconds of the evaluator's time.
 constexpr double kMostOperations = 5e10, kMostBytes = 2e10;
 // Of the elements that are left a stage may take one in so many.
-constexpr int64_t kShareOfStage = 4, kShareOfDivided = 2;
+constexpr int64_t kShareOfStage = 4;
+constexpr int64_t kForDivided = int64_t{1} << 28;
 
 // Of floats of less than 32 bits.
 double coarsest_rounding(const Module& m) {
@@ -138,9 +139,13 @@ ElementsStage ByElements::next(const Module& m) {
   Pair pair(*state_, wide);
   if (divides(*state_->before.wide, *wide)) {
     take_devices(device_count(*wide), state_->all.devices());
+    // As it is written itself, not in the ways of those before it.
+    state_->all.forget_same();
+    state_->take(ExpressionWalk(state_->all, state_->before.wide, nullptr).run());
     pair.divide();
-    // All that it has is new.
-    state_->most_now = state_->spent + (state_->options.most_in_all - state_->spent) / kShareOfDivided;
+    // All that it has is new: it takes nothing of what the others have.
+    state_->most_now = state_->spent + kForDivided;
+    state_->options.most_in_all += kForDivided;
   }
   ElementsStage out = pair.judge(&now);
   if (state_->all.size() == known) state_->kept.pop_back();

@@ -94,6 +94,8 @@ ExprId Expressions::find_or_add(uint64_t key, Expr e, ExprId* own) {
   return same_[at->second];
 }
 
+void Expressions::forget_same() { std::iota(same_.begin(), same_.end(), ExprId{0}); }
+
 bool Expressions::parts(ExprId e, const Dims& dims, int64_t* offset, ExprId* base, Parts* out) const {
   const Expr& x = all_[e];
   *offset = 0, *base = e;

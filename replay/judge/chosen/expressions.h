@@ -83,6 +83,8 @@ class Expressions {
   // From here on `e` is `same` wherever it is made again: both have been found to be one value.
   void set_same(ExprId e, ExprId same) { same_[e] = same; }
   ExprId same(ExprId e) const { return same_[e]; }
+  // What was found to be one value is no longer.
+  void forget_same();
 
   // Which devices have the same value of each.
   DeviceClasses& devices() const { return *devices_; }

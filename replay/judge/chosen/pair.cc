@@ -166,7 +166,7 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   if (ExprId v = any_permuted(e, named, with, leaves); v != kNoExpr) return found_same(e, v);
   over_ = over;
   Answer answer = ended ? Answer::kUnsure : compare(e, with, shape.dims, !named.empty(), &same, &f, 1);
-  if (answer == Answer::kUnsure && over_ && !named.empty() && !less_) {
+  if (answer == Answer::kUnsure && over_ && !named.empty() && !reads_uncompared(e)) {
     more_ = true;
     answer = compare(e, {with[0]}, shape.dims, true, &same, &f);
     more_ = false;

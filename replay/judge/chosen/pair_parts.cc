@@ -63,7 +63,8 @@ void ByElements::Pair::divide() {
 
 namespace {
 
-// Along one dimension as many parts as there are devices, in their order: what is tried where no sharding stands.
+// Along one dimension as many parts as there are devices, in their order: what is tried where no sharding stands. Of
+// one shape are sums of what each device has, too, which are no parts.
 std::optional<ShardTiling> plain_tiling(const Dims& whole, const Dims& local, int64_t devices) {
   if (whole.size() != local.size()) return {};
   ShardTiling out;
@@ -74,7 +75,7 @@ std::optional<ShardTiling> plain_tiling(const Dims& whole, const Dims& local, in
     if (divided != whole.size() || whole[d] != local[d] * devices) return {};
     divided = d;
   }
-  if (divided == whole.size()) return out;
+  if (divided == whole.size()) return {};
   out.counts[divided] = devices;
   for (int64_t k = 0; k < devices; ++k) {
     out.place.emplace_back(whole.size(), 0);
