@@ -281,9 +281,6 @@ def divided(tmp):
         expect(f"{name} is not called good", code != 0 and "no bad stage" not in j["verdict"], (code, j["verdict"]))
 
 
-import os
-if os.environ.get("KEEP"):
-    for n, t in enumerate((WHOLE, DIVIDED, DIVIDED)): pathlib.Path(os.environ["KEEP"], f"module_0000.m.{n:04}.simplification.after_spmd.before_x.txt").write_text(HEADER + t)
 with tempfile.TemporaryDirectory() as folder:
     for case in (sums, gathers, permutes, loops, divided):
         case(folder)
