@@ -180,6 +180,8 @@ def score(row, answer, text):
     if answer.get("bad_file") != row["file"]:
         return "OTHER STAGE", f"{answer.get('bad')}: {answer.get('why')}"
     name = (answer.get("first_value_that_differs") or {}).get("name")
+    if name is None and answer.get("stopped"):  # what was found by then
+        name = ((answer.get("elements") or {}).get("findings") or [{}])[0].get("after")
     _, callers, all_ = live(text)
     home = next((c for c, rows in all_.items() if row["instruction"] in rows), None)
     names, work = {row["instruction"]}, [home]
