@@ -49,6 +49,18 @@ struct Pair {
 };
 
 const Pair kPairs[] = {
+    {"a product made in pieces", R"(  x = f32[4,262144]{1,0} parameter(0)
+  y = f32[262144,3]{1,0} parameter(1)
+  ROOT r = f32[4,3] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+)",
+     R"(  x = f32[4,262144]{1,0} parameter(0)
+  y = f32[262144,3]{1,0} parameter(1)
+  p = f32[4,64,4096]{2,1,0} reshape(x)
+  q = f32[64,4096,3]{2,1,0} reshape(y)
+  d = f32[64,4,3] dot(p, q), lhs_batch_dims={1}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}
+  ROOT r = f32[4,3] reduce(d, zero), dimensions={0}, to_apply=add
+)",
+     true},
     {"a tree of sums", R"(  x = f32[1000]{0} parameter(0)
   ROOT r = f32[] reduce(x, zero), dimensions={0}, to_apply=add
 )",

@@ -97,6 +97,8 @@ def changes_nothing(plant, all_, where, text):
     old_rest, new_rest = (plants.balanced(m.group(5)) for m in (old, new))
     if plant["kind"] in ("operand", "init", "swap", "mask"):
         return [meant(n) for n in re.findall(r"%([\w.-]+)", old_rest[0])] == [meant(n) for n in re.findall(r"%([\w.-]+)", new_rest[0])]
+    if plant["kind"] == "swap" and re.search(r"direction=(EQ|NE)", old_rest[1]):
+        return True
     if plant["kind"] == "direction":  # a loop that counts up by one
         return "LT" in old_rest[1] and "NE" in new_rest[1] and decides_loop(where, all_, text)
     if plant["kind"] in ("reshape", "permutation"):
@@ -178,6 +180,8 @@ def score(row, answer, text):
     if answer.get("bad_file") != row["file"]:
         return "OTHER STAGE", f"{answer.get('bad')}: {answer.get('why')}"
     name = (answer.get("first_value_that_differs") or {}).get("name")
+    if name is None and answer.get("stopped"):  # what was found by then
+        name = ((answer.get("elements") or {}).get("findings") or [{}])[0].get("after")
     _, callers, all_ = live(text)
     home = next((c for c, rows in all_.items() if row["instruction"] in rows), None)
     names, work = {row["instruction"]}, [home]

@@ -4,7 +4,9 @@
 // writes in another way, elements are evaluated from values that both stages have, whatever these are: where both give
 // the same there, drawn values in their place, they are taken for one, and all behind them is one again. Where an
 // instruction of the same name gives other elements, down to where nothing is in between but parameters and results of
-// sums, and nothing else makes the outputs differ, the stage is bad.
+// sums, and nothing else makes the outputs differ, the stage is bad. So it is where one instruction of operands that
+// the stage before has gives another value in general, as told by what both are made of, and all is the same with its
+// former value in its place: then nothing was made up for it.
 #pragma once
 #include <functional>
 #include <memory>

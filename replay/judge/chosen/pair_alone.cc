@@ -119,10 +119,8 @@ bool tells_operand(const Expr& x, size_t operand) {
   }
 }
 
-}  // namespace
-
 // `name`, and what it was called before a pass copied it: each with one `.clone`, `.1` less.
-static std::vector<std::string> former_names(std::string name) {
+std::vector<std::string> former_names(std::string name) {
   std::vector<std::string> out{name};
   for (;;) {
     const size_t dot = name.find_last_of('.');
@@ -133,8 +131,6 @@ static std::vector<std::string> former_names(std::string name) {
     out.push_back(name);
   }
 }
-
-namespace {
 
 // An instruction each time that it is visited, in order.
 struct VisitedRow {

@@ -110,13 +110,12 @@ bool through_sum(const Expr& x, Terms* t) {
   const auto kept = static_cast<ptrdiff_t>(x.sum->kept);
   const Dims sizes(x.view.sizes.begin(), x.view.sizes.begin() + kept);
   if (t->factors.size() != 1 || x.sum->by != t->by) return false;
-  // Products of many are worth more as values of their own, for they can be drawn then; a reduction in several steps is
-  // one reduction.
+  // Products of many are worth more as values of their own, for they can be drawn then (below); a reduction in several
+  // steps is one reduction.
   const bool reduction = x.m->op(x.inst) == Opcode::Reduce;
   Checked terms = 1;
   for (size_t k = x.sum->kept; k < x.view.sizes.size(); ++k) terms *= x.view.sizes[k];
   for (const Terms::Part& p : t->over) terms *= p.size;
-  if (x.operands.size() > 1 && !reduction && terms.capped() > kMostProducts) return false;
   // Each operand's own steps, all over the same indices.
   Terms all = *t;
   std::vector<Terms> own;
@@ -137,6 +136,12 @@ bool through_sum(const Expr& x, Terms* t) {
     for (size_t f = 0; f < x.operands.size(); ++f) p.steps.push_back(x.sum->of(f, x.view).steps[k]);
     all.over.push_back(std::move(p));
   }
+  // What lies along all sides of a product is a part of its own terms: a product made in pieces is one product.
+  const bool pieces = std::all_of(
+      all.over.begin(), all.over.begin() + static_cast<ptrdiff_t>(t->over.size()), [](const Terms::Part& p) {
+        return std::all_of(p.steps.begin(), p.steps.end(), [](int64_t s) { return s != 0; });
+      });
+  if (x.operands.size() > 1 && !reduction && !pieces && terms.capped() > kMostProducts) return false;
   *t = std::move(all);
   return true;
 }
