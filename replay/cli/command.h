@@ -340,8 +340,13 @@ struct ReduceArgs : JudgeArgs {
   size_t most = SIZE_MAX;
   int jobs = 1;
   bool json = false, force = false, nan = false, scrub = false, keep_shapes = false;
+  bool sizes = false;         // the same program with small arrays
+  std::vector<int64_t> keep;  // sizes that stay
+  double work = 0;            // operations and bytes that it may take; 0: as SmallerOptions have it
 };
 int cmd_reduce(const ReduceArgs& a);
+// reduce --sizes.
+int cmd_smaller(const ReduceArgs& a);
 
 struct ExtractArgs : RunArgs {
   std::string instruction, out, inputs_out, constants;
