@@ -37,7 +37,7 @@ class Group {
       chosen_.clear(), trail_.clear(), steps_ = 0, blame_.clear();
       bool fine = true;
       for (int64_t s : sizes_)
-        if (fixed.contains(s)) fine = fine && (chosen_.contains(s) || assign(s, s));
+        if (fixed.contains(s)) fine = fine && (chosen_.contains(s) || assign(s, number_of(s)));
       if (fine && search()) break;
       // The one that stood in the way most often stays.
       int64_t worst = 0;
@@ -48,17 +48,18 @@ class Group {
       fixed.insert(worst);
     }
     std::map<int64_t, int64_t> out;
-    for (int64_t s : sizes_) out[s] = chosen_.contains(s) ? chosen_[s] : s;
-    for (const auto& [size, now] : out) taken_.insert(now);
+    for (int64_t s : sizes_) out[s] = chosen_.contains(s) ? chosen_[s] : number_of(s);
+    for (const auto& [size, now] : out)
+      if (size < kPlace) taken_.insert(now);
     return out;
   }
 
  private:
   static int64_t magnitude(int64_t n) { return n < 0 ? -n : n; }
-  bool small(int64_t n) const { return magnitude(n) <= options_.small; }
+  bool small(int64_t n) const { return magnitude(number_of(n)) <= options_.small; }
   bool known(int64_t size) const { return small(size) || chosen_.contains(magnitude(size)); }
   int64_t value(int64_t size) const {
-    if (small(size)) return size;
+    if (small(size)) return number_of(size);
     const int64_t v = chosen_.at(magnitude(size));
     return size < 0 ? -v : v;
   }
@@ -73,7 +74,7 @@ class Group {
         if (at->second != v) return blame(s);
         continue;
       }
-      if (v < (s > 1 ? 2 : 0) || v > s) return blame(s);
+      if (v < (s < kPlace ? 2 : 1) || v > number_of(s)) return blame(s);
       chosen_[s] = v, trail_.push_back(s);
       for (const SizeRule* r : of_size_[s])
         if (!follow(*r, &next)) return blame(s);
@@ -99,10 +100,11 @@ class Group {
       case SizeRule::kSum: {
         __int128 rest = 0;
         for (const auto& [size, factor] : r.terms)
-          rest += static_cast<__int128>(factor) * (size - (known(size) ? value(size) : 0));
+          rest += static_cast<__int128>(factor) * (number_of(size) - (known(size) ? value(size) : 0));
         if (!open) return rest == 0;
         // open_factor·f = rest
-        if (!open_factor || rest % open_factor || rest / open_factor < 0 || rest / open_factor > open) return false;
+        if (!open_factor || rest % open_factor || rest / open_factor < 0 || rest / open_factor > number_of(open))
+          return false;
         next->emplace_back(open, static_cast<int64_t>(rest / open_factor));
         return true;
       }
@@ -141,7 +143,8 @@ class Group {
     while (trail_.size() > to) chosen_.erase(trail_.back()), trail_.pop_back();
   }
 
-  std::vector<int64_t> candidates(int64_t size) const {
+  std::vector<int64_t> candidates(int64_t key) const {
+    const int64_t size = number_of(key);
     std::vector<int64_t> nice, out;
     const int64_t unit = unit_of(size);
     if (power_of_two(size))
@@ -208,12 +211,12 @@ class Groups {
 int64_t SizeChoice::of(int64_t size) const {
   if (size == INT64_MIN) return size;
   const auto at = becomes.find(size < 0 ? -size : size);
-  if (at == becomes.end()) return size;
+  if (at == becomes.end()) return number_of(size);
   return size < 0 ? -at->second : at->second;
 }
 
 bool SizeChoice::cuts_anything() const {
-  return std::any_of(becomes.begin(), becomes.end(), [](const auto& s) { return s.first != s.second; });
+  return std::any_of(becomes.begin(), becomes.end(), [](const auto& s) { return number_of(s.first) != s.second; });
 }
 
 std::optional<int64_t> SizeChoice::of_index(int64_t number) const {
@@ -231,13 +234,14 @@ std::optional<int64_t> SizeChoice::of_index(int64_t number) const {
     return of(at->second.first) - of(at->second.second);
   if (cut(number + 1)) return of(number + 1) - 1;
   if (number > 1 && cut(number - 1)) return of(number - 1) + 1;
+  if (cut(place_key(number))) return of_place(number);
   return std::nullopt;
 }
 
 SizeChoice choose_sizes(const SizeRules& rules, const SolveOptions& options) {
   SizeChoice out;
-  out.differences = rules.differences();
-  auto open = [&](int64_t n) { return n > options.small; };
+  out.differences = rules.differences(), out.devices = rules.devices();
+  auto open = [&](int64_t n) { return number_of(n) > options.small; };
   std::set<int64_t> all;
   std::unordered_set<int64_t> taken;
   for (const auto& [size, count] : rules.sizes()) {
@@ -259,6 +263,10 @@ SizeChoice choose_sizes(const SizeRules& rules, const SolveOptions& options) {
   }
   std::map<int64_t, std::pair<std::vector<int64_t>, std::vector<const SizeRule*>>> parts;
   for (int64_t s : all) parts[groups.find(s)].first.push_back(s);
+  // Small numbers first: the others follow from them.
+  for (auto& [first, part] : parts)
+    std::stable_sort(part.first.begin(), part.first.end(),
+                     [](int64_t a, int64_t b) { return number_of(a) < number_of(b); });
   for (const SizeRule& r : rules.rules())
     for (const auto& [size, factor] : r.terms)
       if (const int64_t n = size < 0 ? -size : size; open(n)) {

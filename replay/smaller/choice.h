@@ -13,12 +13,14 @@ struct SolveOptions {
   bool distinct = true;  // different sizes stay different where rules leave the choice
 };
 
-// Sizes that are not in it stay.
+// By the keys of rules; what is not in it stays.
 struct SizeChoice {
   std::map<int64_t, int64_t> becomes;
   std::map<int64_t, std::pair<int64_t, int64_t>> differences;  // of SizeRules
+  std::set<int64_t> devices;                                   // of SizeRules
 
   int64_t of(int64_t size) const;
+  int64_t of_place(int64_t place) const { return of(place_key(place)); }
   bool cuts_anything() const;
   // Of a number that counts indices: a size, one less or more than one, what lies between two; nothing: it stays.
   std::optional<int64_t> of_index(int64_t number) const;

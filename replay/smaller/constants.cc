@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace hlo {
 namespace {
@@ -223,21 +224,16 @@ std::optional<Literal> with_numbers(const Universe& u, const Literal& l,
   if (l.elided || !s.is_array() || !whole(s.type) || type_bits(s.type) < 32) return std::nullopt;
   const size_t width = width_of(u, l), count = l.bytes.size() / width;
   if (count == 0) return std::nullopt;
+  auto at = [&](size_t n) { return load_int(s.type, l.bytes.data() + n * width); };
   const bool uniform = table_of(u, l).kind == TableKind::kUniform;
   if (!uniform && s.elements_count() > kLargestOffsets) return std::nullopt;
+  // Offsets: so many times a size.
+  int64_t unit = at(0);
+  for (size_t n = 0; n < count && !uniform; ++n) unit = std::gcd(unit, at(n));
+  const std::optional<int64_t> now = unit ? becomes(unit) : std::nullopt;
+  if (!now || *now == unit) return std::nullopt;
   Literal out = l;
-  bool changed = false;
-  for (size_t n = 0; n < count; ++n) {
-    const int64_t old = load_int(s.type, l.bytes.data() + n * width);
-    const std::optional<int64_t> now = becomes(old);
-    if (!now || *now == old) {
-      if (uniform) return std::nullopt;
-      continue;
-    }
-    store_int(s.type, out.bytes.data() + n * width, *now);
-    changed = true;
-  }
-  if (!changed) return std::nullopt;
+  for (size_t n = 0; n < count; ++n) store_int(s.type, out.bytes.data() + n * width, at(n) / unit * *now);
   return out;
 }
 

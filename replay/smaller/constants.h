@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "ir/literal.h"
@@ -23,6 +24,11 @@ struct Table {
 Table table_of(const Universe& u, const Literal& l);
 // The same table of another shape. `begin` and `step` as they shall be.
 Literal table_like(const Universe& u, const Literal& l, const Table& table, ShapeId shape);
+
+// Whole numbers of 32 bits, one for each of so many devices: what a partition's offsets are looked up in.
+inline bool device_table(const Shape& s, const std::set<int64_t>& devices) {
+  return s.is_array() && s.rank() == 1 && is_integral(s.type) && type_bits(s.type) == 32 && devices.contains(s.dims[0]);
+}
 
 // A loop that counts: `i < limit`, from `begin`, both constants.
 struct LoopBound {
@@ -52,8 +58,9 @@ class IndexUses {
   std::vector<std::vector<InstId>> callers_;
 };
 
-// Every constant of whole numbers, scalar or small table, that counts indices: `becomes` gives the new number, nothing
-// where it stays. What has uses of both kinds becomes two constants. Returns how many were changed.
+// Every constant of whole numbers that counts indices, scalar, uniform or a small table of multiples of a size:
+// `becomes` gives the new number, nothing where it stays. What has uses of both kinds becomes two constants. Returns
+// how many were changed.
 size_t change_indices(Module& m, const std::function<std::optional<int64_t>(int64_t)>& becomes);
 
 }  // namespace hlo

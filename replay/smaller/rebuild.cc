@@ -17,6 +17,7 @@ class Rebuild {
 
   void run() {
     change_indices(m_, [this](int64_t number) { return choice_.of_index(number); });
+    before_.resize(m_.inst_slots());
     ModuleConfig config = m_.config();
     for (ShapeId& s : config.entry_params) s = of(s);
     if (config.entry_result.valid()) config.entry_result = of(config.entry_result);
@@ -24,6 +25,7 @@ class Rebuild {
     for (CompId c : m_.computations())
       for (InstId i : m_.live_order(c)) {
         const ShapeId old = m_.shape_id(i), now = of(old);
+        before_[i.value] = old;
         if (m_.op(i) == Opcode::Constant && old != now) m_.set_literal(i, literal(m_.literal_id(i)));
         m_.set_shape(i, now);
       }
@@ -37,6 +39,7 @@ class Rebuild {
   ShapeId of(ShapeId id) {
     if (auto known = shapes_.find(id.value); known != shapes_.end()) return known->second;
     Shape s = u_[id];
+    if (device_table(s, choice_.devices)) return shapes_[id.value] = id;
     const Shape old = s;
     for (ShapeId& e : s.elements) e = of(e);
     for (int64_t& d : s.dims)
@@ -56,10 +59,6 @@ class Rebuild {
     }
     Table t = table_of(u_, l);
     if (t.kind == TableKind::kOther) fail(FailureKind::kUnsupported, "a table of constants has no smaller one");
-    if (t.kind == TableKind::kCount) {
-      t.step = choice_.of_index(t.step).value_or(t.step);
-      t.begin = choice_.of_index(t.begin).value_or(t.begin);
-    }
     return u_.literal(table_like(u_, l, t, now));
   }
 
@@ -77,14 +76,15 @@ class Rebuild {
   void attribute(InstId i, Attr key, AttrValue* value) {
     switch (key) {
       case Attr::slice:
-        for (SliceDim& d : std::get<std::vector<SliceDim>>(*value)) d.start = of(d.start), d.limit = of(d.limit);
+        slice(i, std::get<std::vector<SliceDim>>(*value));
         return;
       case Attr::padding:
-        for (PaddingDim& d : std::get<std::vector<PaddingDim>>(*value)) d.low = of(d.low), d.high = of(d.high);
+        for (PaddingDim& d : std::get<std::vector<PaddingDim>>(*value))
+          d.low = choice_.of_place(d.low), d.high = choice_.of_place(d.high);
         return;
       case Attr::window:
         for (WindowDim& d : std::get<Window>(*value).dims)
-          d.size = of(d.size), d.pad_low = of(d.pad_low), d.pad_high = of(d.pad_high);
+          d.size = of(d.size), d.pad_low = choice_.of_place(d.pad_low), d.pad_high = choice_.of_place(d.pad_high);
         return;
       case Attr::slice_sizes:
       case Attr::dynamic_slice_sizes:
@@ -103,6 +103,15 @@ class Rebuild {
         if (ShapeId* s = std::get_if<ShapeId>(value)) *s = of(*s);
         if (auto* list = std::get_if<std::vector<ShapeId>>(value))
           for (ShapeId& s : *list) s = of(s);
+    }
+  }
+
+  void slice(InstId i, std::vector<SliceDim>& dims) const {
+    const Dims& whole = u_[before_[m_.operand(i, 0).value]].dims;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      SliceDim& s = dims[d];
+      s.start = choice_.of_place(s.start);
+      s.limit = s.limit == whole[d] ? of(s.limit) : choice_.of_place(s.limit);
     }
   }
 
@@ -156,6 +165,7 @@ class Rebuild {
   Universe& u_;
   const SizeChoice& choice_;
   std::unordered_map<uint32_t, ShapeId> shapes_;
+  std::vector<ShapeId> before_;  // by instruction
 };
 
 }  // namespace

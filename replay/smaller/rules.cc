@@ -54,8 +54,12 @@ class SizeRules::Reader {
 
   void run() {
     const ModuleConfig& c = m_.config();
-    keep(c.num_partitions, "the module", "is the number of its partitions");
-    keep(c.replica_count, "the module", "is the number of its replicas");
+    for (int64_t devices : {c.num_partitions, c.replica_count})
+      if (devices > 1) to_.devices_.insert(devices);
+    partitioned_ = !c.spmd_to_parameters.empty() ||
+                   m_.has_any({Opcode::PartitionId, Opcode::AllReduce, Opcode::AllGather, Opcode::AllToAll,
+                               Opcode::CollectivePermute, Opcode::ReduceScatter, Opcode::AllReduceStart,
+                               Opcode::AllGatherStart, Opcode::CollectivePermuteStart});
     for (CompId comp : m_.computations())
       for (InstId i : m_.live_order(comp)) {
         i_ = i;
@@ -75,7 +79,7 @@ class SizeRules::Reader {
   void sum(Terms terms, const char* why) { to_.add(SizeRule::kSum, std::move(terms), where(), why); }
   void product(Terms terms, const char* why) { to_.add(SizeRule::kProduct, std::move(terms), where(), why); }
   void less(int64_t a, int64_t b, const char* why) {
-    if (a < b) to_.add(SizeRule::kLess, {{a, 1}, {b, 1}}, where(), why);
+    if (number_of(a) < number_of(b)) to_.add(SizeRule::kLess, {{a, 1}, {b, 1}}, where(), why);
   }
   void keep_shape(ShapeId shape, const char* why) {
     std::vector<ShapeId> leaves;
@@ -101,17 +105,14 @@ class SizeRules::Reader {
   // Of a whole and its equal parts, the last of which may be padded.
   void parts(int64_t whole, int64_t part, const char* why) {
     if (whole == part || part <= 0) return;
-    const int64_t count = whole / part + (whole % part != 0);
-    keep(count, where(), why);
-    if (whole % part == 0)
-      product({{whole, 1}, {part, -1}, {count, -1}}, why);
-    else
-      sum({{whole, 1}, {part, -count}}, why);
+    // How many there are is a number of devices, which stays whatever becomes of arrays of that size.
+    sum({{whole, 1}, {part, -(whole / part + (whole % part != 0))}}, why);
   }
 
   void sharding_rule() {
     const StrId text = m_.attrs(i_).text(Attr::sharding);
-    if (!text.valid() || !m_.shape(i_).is_array()) return;
+    // Behind the partitioner shapes are a device's own, and what stands beside them is left over.
+    if (!text.valid() || partitioned_ || !m_.shape(i_).is_array()) return;
     const std::string key = fmt::format("{} {}", text.value, m_.shape_id(i_).value);
     if (!shardings_.insert(key).second) return;
     Sharding s;
@@ -207,7 +208,7 @@ class SizeRules::Reader {
       const PaddingDim& p = padding[d];
       if (p == PaddingDim()) continue;
       if (in(0)[d] == 0 || out()[d] == 0) keep(in(0)[d], where(), "is padded"), keep(out()[d], where(), "is padded");
-      sum({{out()[d], 1}, {in(0)[d], -1 - p.interior}, {p.low, -1}, {p.high, -1}}, "is padded");
+      sum({{out()[d], 1}, {in(0)[d], -1 - p.interior}, {place_key(p.low), -1}, {place_key(p.high), -1}}, "is padded");
     }
   }
 
@@ -216,13 +217,15 @@ class SizeRules::Reader {
     for (size_t d = 0; d < out().size(); ++d) {
       const SliceDim& s = slice[d];
       if (s == SliceDim{0, in(0)[d], 1}) continue;
+      const int64_t whole = in(0)[d], start = place_key(s.start);
+      const int64_t limit = s.limit == whole ? whole : place_key(s.limit);
       if (out()[d] == 0) {
-        keep(s.start, where(), "is sliced"), keep(s.limit, where(), "is sliced");
+        keep(start, where(), "is sliced"), keep(limit, where(), "is sliced");
       } else {
-        sum({{s.limit, 1}, {s.start, -1}, {out()[d], -s.stride}}, "is sliced");
-        less(s.start, s.limit, "is sliced");
+        sum({{limit, 1}, {start, -1}, {out()[d], -s.stride}}, "is sliced");
+        less(start, limit, "is sliced");
       }
-      less(s.limit, in(0)[d], "is sliced");
+      less(limit, whole, "is sliced");
     }
   }
 
@@ -263,7 +266,12 @@ class SizeRules::Reader {
   void window_rule(const WindowDim& w, int64_t in, int64_t size, int64_t out, const char* why) {
     if (w == WindowDim()) return;
     if (in <= 0 || out <= 0) return keep(in, where(), why), keep(out, where(), why), keep(size, where(), why);
-    sum({{in, w.lhs_dilate}, {w.pad_low, 1}, {w.pad_high, 1}, {size, -w.rhs_dilate}, {out, -w.stride}}, why);
+    sum({{in, w.lhs_dilate},
+         {place_key(w.pad_low), 1},
+         {place_key(w.pad_high), 1},
+         {size, -w.rhs_dilate},
+         {out, -w.stride}},
+        why);
   }
   void window_rules() {
     const auto* window = m_.attrs(i_).get<Window>(Attr::window);
@@ -362,6 +370,7 @@ class SizeRules::Reader {
   // A table has no smaller one that is the same.
   void constant_rule() {
     const Literal& l = m_.literal(i_);
+    if (device_table(m_.shape(i_), to_.devices_)) return;
     if (m_.shape(i_).is_array() && !l.elided && table_of(u_, l).kind == TableKind::kOther)
       keep_shape(m_.shape_id(i_), "is a dimension of a table of constants");
   }
@@ -371,6 +380,7 @@ class SizeRules::Reader {
   Universe& u_;
   const std::string& stage_;
   InstId i_;
+  bool partitioned_ = false;
   std::unordered_set<uint32_t> counted_;
   std::unordered_set<std::string> shardings_;
 };
@@ -384,7 +394,7 @@ void SizeRules::keep(int64_t size, const std::string& where, const std::string& 
 void SizeRules::add(SizeRule::Kind kind, Terms terms, const std::string& where, const char* why) {
   std::map<int64_t, int64_t> factors;
   if (kind == SizeRule::kLess) {
-    if (terms[0].first >= terms[1].first) return;
+    if (number_of(terms[0].first) >= number_of(terms[1].first)) return;
   } else {
     for (const auto& [size, factor] : terms) {
       // f(-n) = -f(n).

@@ -17,6 +17,13 @@
 
 namespace hlo {
 
+// Places within a dimension (where a slice begins and ends, how much is padded) are numbers of their own: that a slice
+// ends at 12 has nothing to do with arrays of 12. In rules and choices they stand as place_key(n).
+inline constexpr int64_t kPlace = int64_t{1} << 61;
+inline int64_t place_key(int64_t n) { return n > 0 ? n + kPlace : n < 0 ? n - kPlace : 0; }
+// The number that a key stands for.
+inline int64_t number_of(int64_t key) { return key >= kPlace ? key - kPlace : key <= -kPlace ? key + kPlace : key; }
+
 // f is what becomes of a size. Numbers up to the limit for small ones, 0 and 1 among them, stay as they are; f(-n) is
 // -f(n).
 struct SizeRule {
@@ -48,6 +55,8 @@ class SizeRules {
   const std::vector<Kept>& why_kept() const { return kept_; }
   // Numbers that stand for the difference of two sizes, as the last start of a dynamic slice does: by number.
   const std::map<int64_t, std::pair<int64_t, int64_t>>& differences() const { return differences_; }
+  // Numbers of partitions and replicas: tables with a number a device (constants.h) keep them.
+  const std::set<int64_t>& devices() const { return devices_; }
 
  private:
   using Terms = std::vector<std::pair<int64_t, int64_t>>;
@@ -60,6 +69,7 @@ class SizeRules {
   std::set<int64_t> kept_set_;
   std::vector<Kept> kept_;
   std::map<int64_t, std::pair<int64_t, int64_t>> differences_;
+  std::set<int64_t> devices_;
 };
 
 }  // namespace hlo

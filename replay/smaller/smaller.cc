@@ -11,6 +11,9 @@ namespace {
 // How often sizes are taken back because a stage does not verify.
 constexpr int kMostRounds = 24;
 
+// Sizes that are small enough as they are.
+constexpr int64_t kSmall = 16;
+
 // Sizes of an instruction and its operands that were cut.
 std::set<int64_t> cut_at(const Module& m, InstId i, const SizeChoice& choice) {
   std::set<int64_t> out;
@@ -42,12 +45,15 @@ class Planner {
     for (int64_t size : options_.keep) rules_.keep(size, "", "is to be kept");
     plan_.before = work_of(*stages_.load(0));
     // Where the budget does not suffice sizes may fall together, and then small ones are cut, too.
-    const SolveOptions tries[] = {{16, true}, {16, false}, {8, false}, {4, false}};
-    for (const SolveOptions& t : tries) {
+    SmallerPlan best;
+    for (const SolveOptions& t : {SolveOptions{kSmall, true}, {kSmall, false}, {8, false}, {3, false}}) {
       solve(t);
-      plan_.within = plan_.after.flops + plan_.after.bytes <= options_.most_work;
+      const double work = plan_.after.flops + plan_.after.bytes;
+      plan_.within = work <= options_.most_work;
+      if (!best.before.bytes || work < best.after.flops + best.after.bytes) best = plan_;
       if (plan_.within) break;
     }
+    plan_ = std::move(best);
     tell();
     return std::move(plan_);
   }
@@ -97,14 +103,14 @@ class Planner {
 
   bool give_up(const std::string& why) {
     for (const auto& [size, now] : plan_.choice.becomes)
-      if (size != now) rules_.keep(size, "the module", "would not verify: " + why);
+      if (number_of(size) != now) rules_.keep(size, "the module", "would not verify: " + why);
     return false;
   }
 
   void tell() {
     for (const auto& [size, arrays] : rules_.sizes()) {
       const int64_t now = plan_.choice.of(size);
-      if (size <= 16 && now == size) continue;
+      if (size <= kSmall && now == size) continue;
       SmallerPlan::Size row{size, now, arrays, "", ""};
       if (now == size) reason(&row);
       plan_.sizes.push_back(std::move(row));
@@ -126,7 +132,7 @@ class Planner {
         if (n == row->before)
           here = true;
         else
-          others.push_back(std::to_string(n)), stays = stays && plan_.choice.of(n) == n;
+          others.push_back(std::to_string(number_of(n))), stays = stays && plan_.choice.of(n) == number_of(n);
       }
       if (!here || !stays || r.kind == SizeRule::kLess || others.empty()) continue;
       row->where = r.where, row->why = fmt::format("{}, together with {}", r.why, fmt::join(others, ", "));
