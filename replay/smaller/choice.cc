@@ -97,6 +97,8 @@ class Group {
     switch (r.kind) {
       case SizeRule::kLess:
         return open || value(r.terms[0].first) < value(r.terms[1].first);
+      case SizeRule::kAtMost:
+        return open || value(r.terms[0].first) <= value(r.terms[1].first);
       case SizeRule::kSum: {
         __int128 rest = 0;
         for (const auto& [size, factor] : r.terms)
@@ -206,6 +208,16 @@ class Groups {
   std::unordered_map<int64_t, int64_t> up_;
 };
 
+// Places keep their order: a slice that lies within padding does so still.
+void add_orders(std::vector<SizeRule>* rules) {
+  std::set<int64_t> places;
+  for (const SizeRule& r : *rules)
+    for (const auto& [size, factor] : r.terms)
+      if (const int64_t n = size < 0 ? -size : size; n >= kPlace) places.insert(n);
+  for (auto at = places.begin(); at != places.end() && std::next(at) != places.end(); ++at)
+    rules->push_back({SizeRule::kAtMost, {{*at, 1}, {*std::next(at), 1}}, "", ""});
+}
+
 }  // namespace
 
 int64_t SizeChoice::of(int64_t size) const {
@@ -225,6 +237,7 @@ std::optional<int64_t> SizeChoice::of_index(int64_t number) const {
     if (auto positive = of_index(-number)) return -*positive;
     return std::nullopt;
   }
+  if (number <= small) return std::nullopt;
   auto cut = [this](int64_t n) {
     const auto at = becomes.find(n);
     return at != becomes.end();
@@ -240,7 +253,7 @@ std::optional<int64_t> SizeChoice::of_index(int64_t number) const {
 
 SizeChoice choose_sizes(const SizeRules& rules, const SolveOptions& options) {
   SizeChoice out;
-  out.differences = rules.differences(), out.devices = rules.devices();
+  out.differences = rules.differences(), out.devices = rules.devices(), out.small = options.small;
   auto open = [&](int64_t n) { return number_of(n) > options.small; };
   std::set<int64_t> all;
   std::unordered_set<int64_t> taken;
@@ -250,8 +263,10 @@ SizeChoice choose_sizes(const SizeRules& rules, const SolveOptions& options) {
     else
       taken.insert(size);
   }
+  std::vector<SizeRule> all_rules = rules.rules();
+  add_orders(&all_rules);
   Groups groups;
-  for (const SizeRule& r : rules.rules()) {
+  for (const SizeRule& r : all_rules) {
     int64_t first = 0;
     for (const auto& [size, factor] : r.terms) {
       const int64_t n = size < 0 ? -size : size;
@@ -267,7 +282,7 @@ SizeChoice choose_sizes(const SizeRules& rules, const SolveOptions& options) {
   for (auto& [first, part] : parts)
     std::stable_sort(part.first.begin(), part.first.end(),
                      [](int64_t a, int64_t b) { return number_of(a) < number_of(b); });
-  for (const SizeRule& r : rules.rules())
+  for (const SizeRule& r : all_rules)
     for (const auto& [size, factor] : r.terms)
       if (const int64_t n = size < 0 ? -size : size; open(n)) {
         parts[groups.find(n)].second.push_back(&r);
@@ -279,6 +294,7 @@ SizeChoice choose_sizes(const SizeRules& rules, const SolveOptions& options) {
     Group group(options, std::move(part.first), part.second, taken);
     for (const auto& [size, now] : group.solve(rules.kept())) out.becomes[size] = now;
   }
+  for (int64_t s : rules.kept()) out.becomes.try_emplace(s, number_of(s));
   return out;
 }
 

@@ -18,6 +18,7 @@ struct SizeChoice {
   std::map<int64_t, int64_t> becomes;
   std::map<int64_t, std::pair<int64_t, int64_t>> differences;  // of SizeRules
   std::set<int64_t> devices;                                   // of SizeRules
+  int64_t small = 0;                                           // of SolveOptions
 
   int64_t of(int64_t size) const;
   int64_t of_place(int64_t place) const { return of(place_key(place)); }

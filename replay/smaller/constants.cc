@@ -180,12 +180,11 @@ bool IndexUses::counts(InstId user, size_t k, int depth) {
     case Opcode::Remainder:
     case Opcode::Divide:
     case Opcode::Multiply:
-    case Opcode::SetDimensionSize:
       return true;
     case Opcode::Select:
       return k > 0 && any(user, depth);
     case Opcode::DynamicSlice:
-      return k >= 1;
+      return k >= 1 || any(user, depth);
     case Opcode::DynamicUpdateSlice:
       return k >= 2 || (k < 2 && any(user, depth));
     case Opcode::Gather:
@@ -205,7 +204,8 @@ bool IndexUses::counts(InstId user, size_t k, int depth) {
     case Opcode::OptBarrier:
       return any(user, depth);
     case Opcode::Tuple:
-      return element(user, static_cast<int64_t>(k), depth);
+      // What is handed out is so in all stages, wherever it comes from.
+      return m_.is_root(user) || element(user, static_cast<int64_t>(k), depth);
     case Opcode::Fusion:
     case Opcode::Call:
     case Opcode::Map:
@@ -250,7 +250,7 @@ size_t change_indices(Module& m, const std::function<std::optional<int64_t>(int6
     InstId constant;
     LitId now;
     std::vector<Use> counting;
-    bool all;
+    bool all, root;
   };
   std::vector<Edit> edits;
   for (CompId c : m.computations())
@@ -258,7 +258,7 @@ size_t change_indices(Module& m, const std::function<std::optional<int64_t>(int6
       if (m.op(i) != Opcode::Constant) continue;
       std::optional<Literal> now = with_numbers(m.u(), m.literal(i), becomes);
       if (!now) continue;
-      Edit e{i, m.u().literal(std::move(*now)), {}, !m.is_root(i)};
+      Edit e{i, m.u().literal(std::move(*now)), {}, true, m.is_root(i)};
       for (InstId user : m.users_copy(i))
         for (size_t k = 0; k < m.operand_count(user); ++k) {
           if (m.operand(user, k) != i) continue;
@@ -267,7 +267,7 @@ size_t change_indices(Module& m, const std::function<std::optional<int64_t>(int6
           else
             e.all = false;
         }
-      if (!e.counting.empty()) edits.push_back(std::move(e));
+      if (!e.counting.empty() || e.root) edits.push_back(std::move(e));
     }
   for (const Edit& e : edits) {
     ++changed;
@@ -282,6 +282,7 @@ size_t change_indices(Module& m, const std::function<std::optional<int64_t>(int6
                                      .name = m.inst_name(e.constant),
                                      .payload = e.now.value});
     for (const Use& use : e.counting) m.set_operand(use.user, use.operand, copy);
+    if (e.root) m.set_root(comp, copy);
   }
   return changed;
 }

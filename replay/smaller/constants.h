@@ -41,7 +41,8 @@ LoopBound loop_bound(const Module& m, InstId loop);
 std::optional<int64_t> whole_number(const Module& m, InstId i);
 
 // Which uses of a constant count indices, so that its number goes along with a size of that number: what is compared,
-// added, clamped, an index of a slice, where a loop begins. Bits that are mixed, shifted or become floats do not.
+// added, clamped, an index of a slice, where a loop begins, a result. Bits that are mixed, shifted or become floats do
+// not.
 class IndexUses {
  public:
   explicit IndexUses(const Module& m);

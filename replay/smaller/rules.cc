@@ -95,9 +95,11 @@ class SizeRules::Reader {
     if (!counted_.insert(shape.value).second) return;
     std::vector<ShapeId> leaves;
     each_leaf(u_, shape, &leaves);
-    for (ShapeId leaf : leaves)
+    for (ShapeId leaf : leaves) {
       for (int64_t d : u_[leaf].dims)
         if (d > 0) ++to_.sizes_[d];
+      if (u_[leaf].is_dynamic()) keep_shape(leaf, "is dynamic");
+    }
   }
   const Dims& in(size_t k) const { return m_.shape(m_.operand(i_, k)).dims; }
   const Dims& out() const { return m_.shape(i_).dims; }
@@ -163,7 +165,14 @@ class SizeRules::Reader {
       case Opcode::Constant:
         return constant_rule();
       case Opcode::RngBitGenerator:
-        return keep_shape(m_.shape_id(m_.operand(i_, 0)), "is a state of random numbers");
+        // How many there are decides which bits are whose.
+        return keep_all("is made of random bits");
+      case Opcode::Divide:
+      case Opcode::Remainder:
+        return division_rule();
+      case Opcode::GetDimensionSize:
+      case Opcode::SetDimensionSize:
+        return keep_all("is a dimension of a size that is asked for");
       case Opcode::Infeed:
       case Opcode::Outfeed:
         return keep_all("comes from outside or goes there");
@@ -322,6 +331,13 @@ class SizeRules::Reader {
       keep_all("goes through a call whose sizes nobody tells");
   }
 
+  // Passes make shifts and masks of it, whose numbers nobody would know again.
+  void division_rule() {
+    if (!is_integral(m_.shape(i_).type)) return;
+    const std::optional<int64_t> by = whole_number(m_, m_.operand(i_, 1));
+    if (by && *by > 1 && (*by & (*by - 1)) == 0) keep(*by, where(), "is divided by");
+  }
+
   // An all-gather's and a reduce-scatter's dimension, what all-to-all takes apart.
   void collective_rule() {
     std::vector<ShapeId> leaves, operands;
@@ -355,6 +371,7 @@ class SizeRules::Reader {
     const int64_t trips = CostAnalysis(m_).trip_count(i_);
     const LoopBound bound = loop_bound(m_, i_);
     if (bound.known && bound.begin == 0 && bound.limit > 1) ++to_.sizes_[bound.limit];
+    if (bound.known && bound.begin != 0) keep(bound.limit, where(), "is the bound of a loop that does not begin at 0");
     if (trips <= 1) return;
     if (!bound.known) return keep(trips, where(), "is the count of a loop that counts to no constant");
     if (bound.limit == trips && bound.begin == 0) return;

@@ -31,6 +31,7 @@ struct SizeRule {
     kSum,      // Σ factor·f(size) is what it is of the sizes as they are
     kProduct,  // Π f(size)^factor is 1
     kLess,     // f(first size) < f(second size)
+    kAtMost,   // f(first size) ≤ f(second size)
   } kind = kSum;
   std::vector<std::pair<int64_t, int64_t>> terms;  // size and factor
   std::string where;                               // the instruction, and the stage where there are several

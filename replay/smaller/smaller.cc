@@ -134,7 +134,7 @@ class Planner {
         else
           others.push_back(std::to_string(number_of(n))), stays = stays && plan_.choice.of(n) == number_of(n);
       }
-      if (!here || !stays || r.kind == SizeRule::kLess || others.empty()) continue;
+      if (!here || !stays || r.kind == SizeRule::kLess || r.kind == SizeRule::kAtMost || others.empty()) continue;
       row->where = r.where, row->why = fmt::format("{}, together with {}", r.why, fmt::join(others, ", "));
       return;
     }
