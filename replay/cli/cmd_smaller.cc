@@ -4,12 +4,12 @@
 #include "ir/print.h"
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
+#include "replay/cli/smaller_words.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
 #include "replay/os/interrupt.h"
 #include "replay/os/progress.h"
 #include "replay/record/run.h"
-#include "replay/smaller/smaller.h"
 
 namespace hlo {
 namespace fs = std::filesystem;
@@ -24,21 +24,16 @@ SmallerOptions smaller_options(const ReduceArgs& a) {
 
 // What a plan tells, as `--json` has it.
 Json plan_json(const SmallerPlan& plan, const std::string& module, size_t stages) {
-  Json j{{"module", module},
-         {"stages", stages},
-         {"sizes", Json::array()},
-         {"within", plan.within},
-         {"flops_before", plan.before.flops},
-         {"flops", plan.after.flops},
-         {"bytes_before", plan.before.bytes},
-         {"bytes", plan.after.bytes}};
-  for (const SmallerPlan::Size& s : plan.sizes)
-    j["sizes"].push_back({{"before", s.before},
-                          {"after", s.after},
-                          {"shapes", s.arrays},
-                          {"where", s.where.empty() ? Json() : Json(s.where)},
-                          {"why", s.why.empty() ? Json() : Json(s.why)}});
-  return j;
+  return {{"module", module},
+          {"stages", stages},
+          {"sizes", sizes_json(plan)},
+          {"within", plan.within},
+          {"flops_before", plan.before.flops},
+          {"flops", plan.after.flops},
+          {"bytes_before", plan.before.bytes},
+          {"bytes", plan.after.bytes},
+          {"out", Json()},
+          {"text", Json()}};
 }
 
 void print_plan(const SmallerPlan& plan) {
@@ -53,7 +48,6 @@ void print_plan(const SmallerPlan& plan) {
 }
 
 int tell_nothing(const ReduceArgs& a, Json j, const SmallerPlan& plan) {
-  j["out"] = Json();
   if (a.json)
     print_json(j);
   else
@@ -114,6 +108,50 @@ int smaller_stages(const ReduceArgs& a) {
 }
 
 }  // namespace
+
+Json sizes_json(const SmallerPlan& plan) {
+  Json all = Json::array();
+  for (const SmallerPlan::Size& s : plan.sizes)
+    all.push_back({{"before", s.before},
+                   {"after", s.after},
+                   {"shapes", s.arrays},
+                   {"where", s.where.empty() ? Json() : Json(s.where)},
+                   {"why", s.why.empty() ? Json() : Json(s.why)}});
+  return all;
+}
+
+std::string sizes_in_words(const SmallerPlan& plan) {
+  constexpr size_t kMost = 6;
+  std::string out;
+  size_t cut = 0;
+  for (const SmallerPlan::Size& s : plan.sizes) {
+    if (s.before == s.after) continue;
+    if (++cut <= kMost) out += fmt::format("{}{} → {}", cut > 1 ? ", " : "", s.before, s.after);
+  }
+  return cut > kMost ? fmt::format("{} and {} more", out, cut - kMost) : out;
+}
+
+std::string guessed_in_words(const SmallerPlan& plan) {
+  return fmt::format("; guessed: tested on a smaller program ({}), and not confirmed at full size",
+                     sizes_in_words(plan));
+}
+
+std::string tested_in_words(const SmallerPlan& plan) {
+  return fmt::format("tested on a smaller program ({}): ", sizes_in_words(plan));
+}
+
+std::optional<SmallerPlan> plan_of_stages(const BisectArgs& a, const std::vector<std::string>& paths) {
+  if (!a.smaller) return std::nullopt;
+  Progress progress("making smaller " + a.file);
+  SmallerOptions o;
+  o.stop = interrupted;
+  SmallerPlan plan = plan_smaller({paths.size(), [&](size_t k) { return load_verified(paths[k], !a.no_verify); },
+                                   [&](size_t k) { return fs::path(paths[k]).filename().string(); }},
+                                  o);
+  if (plan.choice.cuts_anything()) return plan;
+  complain("note: no size of the program can be cut: its stages are judged as they are");
+  return std::nullopt;
+}
 
 int cmd_smaller(const ReduceArgs& a) {
   if (!a.by_running() || a.slower > 0 || a.nan || !a.passes.empty() || !a.pipeline.empty())

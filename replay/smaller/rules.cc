@@ -55,7 +55,11 @@ class SizeRules::Reader {
   void run() {
     const ModuleConfig& c = m_.config();
     for (int64_t devices : {c.num_partitions, c.replica_count})
-      if (devices > 1) to_.devices_.insert(devices);
+      if (devices > 1) {
+        // As indices and bounds they are told from sizes by nothing.
+        to_.devices_.insert(devices);
+        keep(devices, "the module", "is a number of devices"), keep(devices - 1, "the module", "is the last device");
+      }
     partitioned_ = !c.spmd_to_parameters.empty() ||
                    m_.has_any({Opcode::PartitionId, Opcode::AllReduce, Opcode::AllGather, Opcode::AllToAll,
                                Opcode::CollectivePermute, Opcode::ReduceScatter, Opcode::AllReduceStart,
@@ -74,7 +78,7 @@ class SizeRules::Reader {
     return stage_.empty() ? std::string(m_.inst_name(i_)) : fmt::format("{} of {}", m_.inst_name(i_), stage_);
   }
   void keep(int64_t size, const std::string& at, const char* why) {
-    if (size > 1) to_.keep(size, at, why);
+    if (number_of(size) > 1) to_.keep(size, at, why);
   }
   void sum(Terms terms, const char* why) { to_.add(SizeRule::kSum, std::move(terms), where(), why); }
   void product(Terms terms, const char* why) { to_.add(SizeRule::kProduct, std::move(terms), where(), why); }
@@ -167,6 +171,8 @@ class SizeRules::Reader {
       case Opcode::RngBitGenerator:
         // How many there are decides which bits are whose.
         return keep_all("is made of random bits");
+      case Opcode::RaggedAllToAll:
+        return keep_all("goes where numbers say that are data");
       case Opcode::Divide:
       case Opcode::Remainder:
         return division_rule();
@@ -235,7 +241,18 @@ class SizeRules::Reader {
         less(start, limit, "is sliced");
       }
       less(limit, whole, "is sliced");
+      if (m_.op(m_.operand(i_, 0)) == Opcode::Pad) keep_slice_of_pad(d, s);
     }
+  }
+  // Which part of a slice is padding is seen by passes.
+  void keep_slice_of_pad(size_t d, const SliceDim& s) {
+    const InstId pad = m_.operand(i_, 0);
+    const PaddingDim& p = (*m_.attrs(pad).get<std::vector<PaddingDim>>(Attr::padding))[d];
+    if (p == PaddingDim()) return;
+    const char* why = "is a slice of padding";
+    for (int64_t n : {in(0)[d], out()[d], m_.shape(m_.operand(pad, 0)).dims[d], place_key(s.start), place_key(s.limit),
+                      place_key(p.low), place_key(p.high)})
+      keep(n, where(), why);
   }
 
   // A part whose place is found when the program runs.
