@@ -8,7 +8,7 @@ import sys
 
 # From the ground up. `tests` may include all of them.
 LAYERS = ["include/hlo", "ir/base", "ir", "ir/eval", "parser", "dump", "passes", "gpu_exec", "viewer", "viewer/layout", "viewer/engine", "replay/os",
-          "replay/record", "replay/compare", "replay/judge", "replay/hunt", "replay/report", "replay/emitted", "replay/mcp", "replay/installed", "replay/library", "replay/cli"]
+          "replay/record", "replay/compare", "replay/judge", "replay/hunt", "replay/report", "replay/smaller", "replay/emitted", "replay/mcp", "replay/installed", "replay/library", "replay/cli"]
 BELOW_REPLAY = {"ir/base", "ir", "ir/eval", "parser", "dump", "passes", "gpu_exec"}
 REPLAY = {layer for layer in LAYERS if layer.startswith("replay/")} - {"replay/mcp", "replay/library", "replay/cli"}
 ALLOWED = {
@@ -25,6 +25,7 @@ ALLOWED = {
     "replay/judge": BELOW_REPLAY | {"replay/os", "replay/record", "replay/compare"},
     "replay/hunt": BELOW_REPLAY | {"replay/os", "replay/record", "replay/compare", "replay/judge"},
     "replay/report": BELOW_REPLAY | {"replay/os", "replay/record", "replay/compare"},
+    "replay/smaller": {"ir/base", "ir", "parser"},
     "replay/emitted": BELOW_REPLAY | {"replay/os", "replay/record", "replay/compare", "replay/judge", "replay/hunt", "replay/report"},
     "replay/mcp": {"ir/base", "replay/os"},
     "replay/installed": BELOW_REPLAY | {"replay/os", "replay/record", "replay/compare", "replay/judge", "replay/hunt", "replay/report"},

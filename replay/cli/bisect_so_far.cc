@@ -186,4 +186,14 @@ int SoFar::say() {
   return code;
 }
 
+std::pair<std::string, std::string> pass_that_made(const Recording& r, const std::vector<size_t>& rows, size_t k) {
+  const StageRow& bad = r.rows[rows[k]];
+  const bool begins = bad.kind == StageRow::kPipelineStart || bad.pass == "pipeline-start";
+  if (!begins || rows[k] == 0) return {bad.pass, bad.pipeline};
+  const StageRow& before = r.rows[rows[k] - 1];
+  if (before.next.empty() || before.next == bad.pipeline || before.next == "pipeline-end")
+    return {bad.pass, bad.pipeline};
+  return {before.next, before.pipeline};
+}
+
 }  // namespace hlo

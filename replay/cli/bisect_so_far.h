@@ -59,4 +59,8 @@ class SoFar {
   std::optional<LastAnswer> last_;
 };
 
+// Pass and pipeline that made stage `k` of those rows of a recording. A pipeline's begin changes nothing; one that
+// begins inside of a pass shows what that one did so far: the row before names it as the next.
+std::pair<std::string, std::string> pass_that_made(const Recording& r, const std::vector<size_t>& rows, size_t k);
+
 }  // namespace hlo

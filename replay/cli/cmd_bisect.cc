@@ -9,9 +9,11 @@
 #include "ir/eval/compare.h"
 #include "ir/eval/inputs.h"
 #include "ir/eval/spare_arrays.h"
+#include "ir/print.h"
 #include "replay/cli/bisect_report.h"
 #include "replay/cli/bisect_so_far.h"
 #include "replay/cli/json_output.h"
+#include "replay/cli/smaller_words.h"
 #include "replay/judge/elided.h"
 #include "replay/judge/inside/edges.h"
 #include "replay/judge/inside/inputs.h"
@@ -52,8 +54,9 @@ class FolderBisection {
       std::string text = a.resume.empty() ? std::string() : read_file(paths_.back());
       all_.keys.push_back(fmt::format("{} {:016x}", s.file, hash_bytes(text)));
     }
+    if ((plan_ = plan_of_stages(a, paths_))) told_["smaller"] = {{"sizes", sizes_json(*plan_)}, {"confirmed", false}};
     all_.load = [this](size_t k) {
-      auto m = load_verified(paths_[k], !a_.no_verify && !a_.verify, nullptr, load_options_);
+      auto m = smaller(load_verified(paths_[k], !a_.no_verify && !a_.verify, nullptr, load_options_));
       inputs_.label = inputs_.place = paths_[k];
       if (a_.by_running()) settle(k, *m);
       return m;
@@ -66,7 +69,7 @@ class FolderBisection {
   std::vector<StageMade> made() const {
     std::vector<StageMade> out;
     for (size_t k = 0; k < stages(); ++k) {
-      auto [pass, pipeline] = pass_that_made(k);
+      auto [pass, pipeline] = pass_that_made(r_, rows_, k);
       out.push_back({all_.labels[k], r_.rows[rows_[k]].file, std::move(pass), std::move(pipeline)});
     }
     return out;
@@ -101,6 +104,7 @@ class FolderBisection {
                      by_elements_ ? "chosen elements of its values are the stage's before" : in_words(judged_), code,
                      &told_);
     j["module"] = r_.module_name;
+    if (plan_) j["verdict"] = tested_in_words(*plan_) + j["verdict"].get<std::string>();
     below(j, code);
     return j;
   }
@@ -161,11 +165,14 @@ class FolderBisection {
     if (from > 0) add_told(kept_, told_), told_ = kept_;
   }
 
+  std::unique_ptr<Module> smaller(std::unique_ptr<Module> m) {
+    return plan_ ? with_sizes(*m, plan_->choice) : std::move(m);
+  }
   ElidedConstants& constants() {
     if (!elided_) {
       LoadOptions options = load_options_;
       auto read = [this, options](size_t stage) {
-        return load_verified(paths_[stage], !a_.no_verify, nullptr, options);
+        return smaller(load_verified(paths_[stage], !a_.no_verify, nullptr, options));
       };
       elided_ = std::make_unique<ElidedConstants>(paths_, read, inputs_);
     }
@@ -383,18 +390,6 @@ class FolderBisection {
     return true;
   }
 
-  // A pipeline's begin changes nothing. One that begins inside of a pass shows what that one did so far: the row before
-  // names it as the next.
-  std::pair<std::string, std::string> pass_that_made(size_t k) const {
-    const StageRow& bad = r_.rows[rows_[k]];
-    const bool begins = bad.kind == StageRow::kPipelineStart || bad.pass == "pipeline-start";
-    if (!begins || rows_[k] == 0) return {bad.pass, bad.pipeline};
-    const StageRow& before = r_.rows[rows_[k] - 1];
-    if (before.next.empty() || before.next == bad.pipeline || before.next == "pipeline-end")
-      return {bad.pass, bad.pipeline};
-    return {before.next, before.pipeline};
-  }
-
   int found(const Bisection& b) {
     const StageRow& bad = r_.rows[rows_[b.bad]];
     Finding f;
@@ -404,9 +399,10 @@ class FolderBisection {
     f.json["found"] = true, f.json["module"] = r_.module_name;
     f.json["good"] = all_.labels[b.good], f.json["bad"] = all_.labels[b.bad], f.json["bad_file"] = bad.file;
     f.json["why"] = b.judged.at(b.bad).detail;
-    const auto [pass, pipeline] = pass_that_made(b.bad);
+    const auto [pass, pipeline] = pass_that_made(r_, rows_, b.bad);
     f.json["pass"] = pass, f.json["pipeline"] = pipeline;
     f.guilty = guilty_in_words({all_.labels[b.bad], bad.file, pass, pipeline}, b.bad - b.good - 1);
+    if (plan_) f.guilty += guessed_in_words(*plan_);
     f.json["guilty"] = f.guilty;
     for (size_t k = 1; k < b.bad_ones.size(); ++k)
       f.json["other_bad"].push_back(all_.labels[b.bad_ones[k]] + ": " + b.judged.at(b.bad_ones[k]).detail);
@@ -415,7 +411,8 @@ class FolderBisection {
     try {
       load_options_.universe = first_->universe();
       auto good = all_.load(b.good);
-      auto broken = load(paths_[b.bad], load_options_);
+      auto broken = smaller(load(paths_[b.bad], load_options_));
+      if (plan_) f.good_text = lossless_text(*good), f.bad_text = lossless_text(*broken);
       if (a_.by_running()) settle(b.bad, *broken);
       auto inside = inside_ ? inside_->stages.find(b.bad - from_) : std::map<size_t, InsideStage>::iterator();
       if (by_elements_ && elements_finding_)
@@ -471,6 +468,7 @@ class FolderBisection {
   std::vector<std::unique_ptr<Session>> others_;
   std::unique_ptr<InsideSearch> inside_;
   std::unique_ptr<ElidedConstants> elided_;
+  std::optional<SmallerPlan> plan_;
   bool by_elements_ = false;
   std::optional<ElementsFinding> elements_finding_;
   std::set<size_t> unread_;                             // stages of the part at hand
@@ -591,6 +589,8 @@ int cmd_bisect(const BisectArgs& given) {
   checked_executor(a);
   if (!a.out.empty() && !a.made)  // what cannot be written is told before the search
     a.made = std::make_shared<OutputFolder>(a.out, a.force, "bisect", read_by(a));
+  if (a.smaller && (!folder || !a.resume.empty() || !a.outputs.empty() || !a.inputs.empty()))
+    fail(FailureKind::kUsage, "--smaller goes with a folder of stages, without --resume, --outputs and --inputs");
   if (!folder) return bisect_module(a);
   std::optional<EndsAfter> limit;
   if (a.engine.limit_seconds > 0) limit.emplace(a.engine.limit_seconds);

@@ -169,6 +169,8 @@ std::string how_to_see(const ReduceArgs& a, bool arguments) {
 int cmd_reduce(const ReduceArgs& given) {
   ReduceArgs a = given;
   checked_executor(a);
+  if (a.sizes) return cmd_smaller(a);
+  if (!a.keep.empty() || a.work > 0) fail(FailureKind::kUsage, "--keep and --work go with --sizes");
   bool own = a.by_running();
   if (a.jobs > 1) {
     if (own && a.backend == "cuda")

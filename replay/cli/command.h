@@ -161,6 +161,7 @@ struct BisectArgs : JudgeArgs {
   std::string out, pipeline, only, disabled, resume, program, outputs;
   bool json = false, force = false, quick = false, outputs_only = false;
   bool elements = false;               // at chosen elements, whatever the size
+  bool smaller = false;                // all stages with small arrays, by one choice
   double run_limit = 0;                //  seconds for a run of the program; 0: by what the first one took
   std::shared_ptr<OutputFolder> made;  // of `out`, since before the search; cmd_bisect's
   std::string releases, by;            // A..B of jaxlib; what compilations are compared by
@@ -340,8 +341,13 @@ struct ReduceArgs : JudgeArgs {
   size_t most = SIZE_MAX;
   int jobs = 1;
   bool json = false, force = false, nan = false, scrub = false, keep_shapes = false;
+  bool sizes = false;         // the same program with small arrays
+  std::vector<int64_t> keep;  // sizes that stay
+  double work = 0;            // operations and bytes that it may take; 0: as SmallerOptions have it
 };
 int cmd_reduce(const ReduceArgs& a);
+// reduce --sizes.
+int cmd_smaller(const ReduceArgs& a);
 
 struct ExtractArgs : RunArgs {
   std::string instruction, out, inputs_out, constants;

@@ -99,6 +99,7 @@ Json complete_bisection(const Json& found) {
                    {"inputs", Json()},
                    {"elements", Json()},
                    {"elided", Json()},
+                   {"smaller", Json()},
                    {"device", Json()},
                    {"last_stage", Json()},
                    {"stopped", Json()},

@@ -109,6 +109,8 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("--outputs", bisect.outputs,
                 ".npz with what the device gave, o0, o1 …: where all stages agree with each other but not with it");
   c->add_flag("--outputs-only", bisect.outputs_only, "compare the outputs alone, not what is computed inside");
+  c->add_flag("--smaller", bisect.smaller,
+              "a folder's stages with small arrays, all by one choice (reduce --sizes): for programs too large to run");
   c->add_flag("--elements", bisect.elements,
               "judge by chosen elements, without running the stages (what is too large to run is judged so)");
   c->add_flag("--quick", bisect.quick, "where the last stage is good, do not look at the others");
@@ -180,11 +182,20 @@ void add_debug_commands(CLI::App& app, int* code) {
       "0)\n"
       "  hlo-replay reduce model.hlo --nan -o bug                  a NaN that no operand has or, where there is none, "
       "an infinity\n"
+      "  hlo-replay reduce model.hlo --sizes -o small.hlo           the same program with small arrays\n"
       "The folder holds the module, its inputs, how to run it, and a script for jax. To go on later, reduce what it "
       "holds.\n"
-      "Exit code 0 where it was reduced, 2 where nothing is wrong with the module as it came.");
-  c->add_option("FILE", reduce.file, "module or stage")->required();
+      "Exit code 0 where it was reduced, 1 where no size can be cut, 2 where nothing is wrong with the module as it "
+      "came.");
+  c->add_option("FILE", reduce.file, "module or stage; with --sizes a folder of stages, too")->required();
   add_judge_options(c, reduce);
+  c->add_flag(
+      "--sizes", reduce.sizes,
+      "the same program with small arrays, in a file (-o) that runs in about a second; of a folder all stages, by "
+      "one choice, into a folder");
+  c->add_option("--keep", reduce.keep, "with --sizes: sizes that stay, as 128,4096")->delimiter(',');
+  c->add_option("--work", reduce.work, "with --sizes: operations and bytes that the first stage may take (3e8)")
+      ->check(CLI::PositiveNumber);
   c->add_option("--passes", reduce.passes, "a,b{option=value}: what they leave must give other results, or they fail");
   c->add_option("--pipeline", reduce.pipeline, "the same for a whole pipeline");
   c->add_flag("--nan", reduce.nan, "an instruction makes a NaN that no operand has or, where none does, an infinity");
@@ -194,7 +205,8 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->add_option("-j,--jobs", reduce.jobs,
                 "so many candidates at once, each in a process of its own; the result is the same")
       ->check(CLI::Range(1, 256));
-  c->add_option("-o,--out", reduce.out, "folder to make (NAME.reduced)");
+  c->add_option("-o,--out", reduce.out,
+                "folder to make (NAME.reduced); with --sizes of a file the file (NAME.smaller.hlo)");
   c->add_flag("--force", reduce.force, "replace it");
   c->add_flag("--json", reduce.json);
   c->callback([code] { *code = cmd_reduce(reduce); });
