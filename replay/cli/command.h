@@ -367,5 +367,6 @@ Value outputs_of(const Universe& u, const std::string& path, ShapeId shape);
 void add_module_commands(CLI::App& app, int* code);
 void add_run_commands(CLI::App& app, int* code);
 void add_debug_commands(CLI::App& app, int* code);
+void add_triage_command(CLI::App& app, int* code);
 
 }  // namespace hlo

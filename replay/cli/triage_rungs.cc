@@ -1,0 +1,372 @@
+// triage: the rungs, in the order of what they cost, each a command's own function in a process of its own.
+#include "ir/source_lines.h"
+#include "replay/cli/json_output.h"
+#include "replay/cli/triage.h"
+#include "replay/compare/diff.h"
+#include "replay/hunt/unordered.h"
+#include "replay/installed/interpreter.h"
+#include "replay/judge/check.h"
+#include "replay/judge/inside/inputs.h"
+#include "replay/judge/memory.h"
+#include "replay/os/files.h"
+#include "replay/record/run.h"
+
+namespace hlo {
+namespace {
+
+BisectArgs bisection_of(const TriageArgs& a, const TriageSubject& s) {
+  BisectArgs b;
+  static_cast<RunArgs&>(b) = a;
+  b.file = s.spec, b.json = true, b.engine = a.engine, b.engine.engine = "own", b.engine.limit_seconds = 0;
+  return b;
+}
+
+std::string inputs_in_command(const TriageArgs& a) {
+  std::string out;
+  if (!a.inputs.empty()) out += " --inputs=" + shell_word(a.inputs);
+  if (a.seed != 1) out += fmt::format(" --seed={}", a.seed);
+  return out;
+}
+
+TriageRung verify_rung(const TriageArgs& a, const TriageSubject& s) {
+  TriageRung r{"check", 2, "hlo-replay bisect --verify " + shell_word(s.label), nullptr, nullptr, ""};
+  if (s.kind == TriageSubject::kModule) {
+    r.command = "hlo-replay verify " + shell_word(s.label);
+    r.job = [file = s.spec] {
+      load_verified(file, true);
+      print_json({{"found", false}, {"verdict", "the verifier takes it"}, {"judged", 1}, {"not_judged", 0}});
+      return kYes;
+    };
+  } else {
+    r.job = [b = [&] {
+      BisectArgs v = bisection_of(a, s);
+      v.verify = true, v.inputs.clear();
+      return v;
+    }()] { return cmd_bisect(b); };
+  }
+  r.read = [&s](const Json& j, int, TriageVerdict& v) { return read_verification(s, j, v); };
+  return r;
+}
+
+TriageRung stages_rung(const TriageArgs& a, const TriageSubject& s) {
+  TriageRung r{"stages", 10, "hlo-replay bisect " + shell_word(s.label) + inputs_in_command(a), nullptr, nullptr, ""};
+  BisectArgs b = bisection_of(a, s);
+  if (s.kind == TriageSubject::kDump && !a.outputs.empty())
+    b.outputs = a.outputs, r.command += " --outputs=" + shell_word(a.outputs);
+  const bool own = s.kind == TriageSubject::kModule;
+  r.name = own ? "own-passes" : "stages";
+  r.job = [b] { return cmd_bisect(b); };
+  r.read = [&s, own](const Json& j, int code, TriageVerdict& v) { return read_bisection(s, j, code, own, v); };
+  return r;
+}
+
+// The stage that was found, or where none was the last one: does it give what the one before, or the first, leaves
+// open?
+TriageRung decide_rung(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found) {
+  TriageRung r{"contract", 4, "", nullptr, nullptr, ""};
+  TriageVerdict held = found;
+  const bool stage = !found.good_file.empty() && found.file.is_string();
+  if (!stage && s.kind != TriageSubject::kDump) r.left_out = "a module alone has no stages";
+  if (!stage && s.kind == TriageSubject::kDump && s.modules.size() > 1)
+    r.left_out = "several modules: name one, DIR:MODULE";
+  if (!stage && r.left_out.empty()) held.good_file = first_stage_of(s), held.file = last_stage_of(s);
+  if (held.good_file.empty() && r.left_out.empty()) r.left_out = "no stage has a text";
+  if (!r.left_out.empty()) return r;
+  r.command =
+      fmt::format("hlo-replay exec {} --out=got.npz{}; hlo-replay check {} --outputs=got.npz --inputs=INPUTS.npz",
+                  shell_word(held.file.get<std::string>()), inputs_in_command(a), shell_word(held.good_file));
+  r.job = [&a, held] { return decide_finding(a, held); };
+  r.read = [stage](const Json& j, int, TriageVerdict& v) {
+    return stage ? read_decision(j, v) : read_last_stage(j, v);
+  };
+  return r;
+}
+
+TriageRung nan_rung(const TriageArgs& a, const TriageSubject& s) {
+  const std::string file = first_stage_of(s);
+  TriageRung r{
+      "nan",
+      2,
+      "hlo-replay exec --nan " + shell_word(s.kind == TriageSubject::kDump ? file : s.label) + inputs_in_command(a),
+      nullptr,
+      nullptr,
+      ""};
+  if (file.empty()) r.left_out = "no stage has a text";
+  ExecArgs e;
+  static_cast<RunArgs&>(e) = a;
+  e.file = file, e.nan = e.json = true;
+  r.job = [e] { return cmd_exec(e); };
+  r.read = [&s](const Json& j, int, TriageVerdict& v) { return read_nan(s, j, v); };
+  return r;
+}
+
+TriageRung open_rung(const TriageArgs& a, const TriageSubject& s) {
+  const std::string file = first_stage_of(s);
+  TriageRung r{"left-open", 2, "", nullptr, nullptr, ""};
+  r.command = "hlo-replay exec " + shell_word(s.kind == TriageSubject::kDump ? file : s.label) + " --out=o.npz" +
+              inputs_in_command(a) + "; hlo-replay check";
+  if (file.empty()) r.left_out = "no stage has a text";
+  if (s.kind == TriageSubject::kDump && s.modules.size() > 1) r.left_out = "several modules: name one, DIR:MODULE";
+  r.job = [&a, file] { return open_sites(a, file); };
+  r.read = [&a](const Json& j, int, TriageVerdict& v) { return read_open_sites(a, j, v); };
+  return r;
+}
+
+// What an installed XLA says of the module.
+TriageRung compilations_rung(const TriageArgs& a, const TriageSubject& s, const std::string& what) {
+  const std::string engine = a.engine.installed() ? a.engine.engine : "installed";
+  const std::string file = first_stage_of(s);
+  TriageRung r{what, 5, "", nullptr, nullptr, ""};
+  BisectArgs b = bisection_of(a, s);
+  b.file = file, b.engine = a.engine, b.engine.engine = engine, b.engine.limit_seconds = 0;
+  b.engine.offline = !a.engine.yes;
+  std::string option;
+  if (what == "passes") b.passes = true, option = " --passes";
+  if (what == "flags") b.flags = true, option = " --flags --xla-flags=" + shell_word(a.engine.flags);
+  if (what == "releases") b.releases = a.releases, option = " --releases=" + a.releases;
+  r.command =
+      fmt::format("hlo-replay bisect {} --engine={}{}{}", shell_word(s.kind == TriageSubject::kModule ? s.label : file),
+                  engine, option, inputs_in_command(a));
+  if (file.empty()) r.left_out = "no stage has a text";
+  if (s.kind == TriageSubject::kDump && s.modules.size() > 1) r.left_out = "several modules: name one, DIR:MODULE";
+  if (what == "flags" && a.engine.flags.empty()) r.left_out = "no flag was named (--xla-flags)";
+  if (what == "releases" && a.releases.empty()) r.left_out = "no releases were named (--releases=A..B)";
+  r.job = [b, engine] {
+    find_interpreter(engine, "cpu", {b.engine.yes, b.engine.offline});
+    return cmd_bisect(b);
+  };
+  const bool stages = what == "installed-stages";
+  r.read = [&s, stages](const Json& j, int code, TriageVerdict& v) {
+    return stages ? read_bisection(s, j, code, false, v) : read_compilations(j, code, v);
+  };
+  return r;
+}
+
+TriageRung kernels_rung(const TriageArgs& a, const TriageSubject& s) {
+  TriageRung r{"below-hlo", 3, "hlo-replay check --kernels=dump " + shell_word(s.label), nullptr, nullptr, ""};
+  CheckArgs c;
+  static_cast<RunArgs&>(c) = a;
+  c.file = s.spec, c.inputs.clear(), c.kernels = "dump", c.json = true;
+  if (s.kind != TriageSubject::kDump)
+    r.left_out = "a module alone has no kernels";
+  else if (s.modules.size() > 1)
+    r.left_out = "several modules: name one, DIR:MODULE";
+  r.job = [c] { return cmd_check(c); };
+  r.read = [](const Json& j, int, TriageVerdict& v) { return read_kernels(j, v); };
+  return r;
+}
+
+TriageRung words_rung(const TriageSubject& s) {
+  TriageRung r{"last-words", 1, "hlo-replay open " + shell_word(s.label), nullptr, nullptr, ""};
+  if (s.text.empty() && s.unfinished.empty())
+    r.left_out = "there is no log (--log=FILE), and every module has its result";
+  r.read = [&s](const Json&, int, TriageVerdict& v) { return read_last_words(s, v); };
+  return r;
+}
+
+TriageRung memory_rung(const TriageArgs& a, const TriageSubject& s) {
+  TriageRung r{"memory", 4, "hlo-replay memory " + shell_word(s.label), nullptr, nullptr, ""};
+  if (s.kind == TriageSubject::kLog) r.left_out = "there is no module: triage DIR --log=FILE";
+  MemoryArgs m;
+  m.file = s.spec, m.gpu = a.gpu, m.json = true, m.most = 8;
+  r.job = [m] { return cmd_memory(m); };
+  r.read = [](const Json& j, int, TriageVerdict& v) { return read_memory(j, v); };
+  return r;
+}
+
+TriageRung cost_rung(const TriageArgs& a, const TriageSubject& s) {
+  TriageRung r{"cost", 4, "hlo-replay cost " + shell_word(s.label), nullptr, nullptr, ""};
+  if (s.kind == TriageSubject::kLog) r.left_out = "there is no module: triage DIR";
+  CostArgs c;
+  c.file = s.spec, c.gpu = a.gpu, c.json = true;
+  r.job = [c] { return cmd_cost(c); };
+  r.read = [](const Json& j, int, TriageVerdict& v) { return read_cost(j, v); };
+  return r;
+}
+
+TriageRung time_of_passes_rung(const TriageSubject& s) {
+  TriageRung r{"passes-by-time", 4, "hlo-replay summary --by=pass " + shell_word(s.label), nullptr, nullptr, ""};
+  if (s.kind == TriageSubject::kLog) r.left_out = "there are no stages: triage DIR --log=FILE";
+  SummaryArgs c;
+  c.file = s.spec, c.by = "pass", c.json = true;
+  r.job = [c] { return cmd_summary(c); };
+  r.read = [&s](const Json& j, int, TriageVerdict& v) { return read_passes_of_time(s, j, v); };
+  return r;
+}
+
+Json site_json(const Module& m, const ContractSite& site) {
+  const std::string source = source_line(m, site.inst).text();
+  return {{"kind", contract_name(site.kind)},
+          {"what", contract_words(site.kind)},
+          {"instruction", m.inst_name(site.inst)},
+          {"source", source.empty() ? Json() : Json(source)},
+          {"elements", site.elements},
+          {"decides", Json()}};
+}
+
+// Arguments as bisect made them, by what it says of them.
+std::vector<Value> arguments_as_made(const Module& m, const std::vector<Value>& own, const std::string& made,
+                                     uint64_t seed) {
+  auto says = [&](const char* words) { return made.find(words) != std::string::npos; };
+  if (made == "ties and indices at and beyond the bounds") return edge_arguments(m, own);
+  if (says("of a size that layers keep")) return balanced_arguments(m, own);
+  if (made.starts_with("seed ")) {
+    uint64_t told = 0;
+    for (size_t k = 5; k < made.size() && made[k] >= '0' && made[k] <= '9'; ++k)
+      told = 10 * told + static_cast<uint64_t>(made[k] - '0');
+    if (made.find_first_not_of("0123456789", 5) == std::string::npos && told != seed)
+      return seeded_arguments(m, told, false);
+  }
+  const bool positive = says(", positive"), near = says("near 1");
+  if (positive || near) return scaled_arguments(m, own, near ? 8 : 1, positive);
+  return own;
+}
+
+}  // namespace
+
+int decide_finding(const TriageArgs& a, const TriageVerdict& found) {
+  LoadOptions options;
+  options.universe = std::make_shared<Universe>();
+  InputOptions inputs = input_options(a);
+  auto load_one = [&](const std::string& file) {
+    auto m = load_verified(file, !a.no_verify, nullptr, options);
+    inputs.label = inputs.place = file;
+    settle_elided(*m, inputs);
+    return m;
+  };
+  const std::unique_ptr<Module> good = load_one(found.good_file), bad = load_one(found.file.get<std::string>());
+  foresee_memory(*good, found.good_file, "evaluator", true);
+  Session session(*good, inputs);
+  if (a.inputs.empty()) session.set_arguments(arguments_as_made(*good, session.arguments(), found.made, a.seed));
+  const Value got = session.run(*bad, *find_executor("evaluator"), eval_options(a), 1, false);
+  const CheckResult r = check_result(*good, session, got, eval_options(a));
+  Json sites = Json::array();
+  for (const DecidingSite& d : r.contracts) {
+    if (d.asked && !d.decides) continue;
+    Json j = site_json(*good, d.site);
+    j["decides"] = d.asked ? Json(d.decides) : Json();
+    sites.push_back(std::move(j));
+  }
+  Json output;
+  for (const CheckedOutput& o : r.outputs)
+    if (!o.compiled.empty() && (output.is_null() || o.verdict == r.verdict))
+      output = {{"name", o.name}, {"index", o.index}, {"good", o.written}, {"bad", o.compiled}, {"exact", o.exact}};
+  print_json({{"verdict", verdict_name(r.verdict)}, {"why", r.why}, {"contracts", sites}, {"output", output}});
+  return kYes;
+}
+
+int open_sites(const TriageArgs& a, const std::string& file) {
+  InputOptions inputs = input_options(a);
+  inputs.label = inputs.place = file;
+  auto m = load_verified(file, !a.no_verify);
+  foresee_memory(*m, file, "evaluator", true);
+  settle_elided(*m, inputs);
+  const Session session(*m, inputs);
+  const Value own = a.outputs.empty() ? session.run(*m, *find_executor("evaluator"), eval_options(a), 1, false)
+                                      : outputs_of(m->u(), a.outputs, session.result_shape());
+  const CheckResult r = check_result(*m, session, own, eval_options(a));
+  Json sites = Json::array();
+  for (const DecidingSite& d : r.contracts) {
+    Json j = site_json(*m, d.site);
+    j["decides"] = d.asked ? Json(d.decides) : Json();
+    sites.push_back(std::move(j));
+  }
+  print_json({{"verdict", verdict_name(r.verdict)}, {"why", r.why}, {"contracts", sites}});
+  return kYes;
+}
+
+int unordered_sites(const TriageSubject& s) {
+  const std::string file = last_stage_of(s);
+  const std::unique_ptr<Module> m = load(file);
+  Json sites = Json::array();
+  for (const Unordered& u : unordered_instructions(*m)) {
+    const std::string source = source_line(*m, u.inst).text();
+    sites.push_back({{"kind", u.kind},
+                     {"what", u.words},
+                     {"instruction", m->inst_name(u.inst)},
+                     {"source", source.empty() ? Json() : Json(source)},
+                     {"elements", 0},
+                     {"decides", u.certain ? Json(true) : Json()}});
+  }
+  print_json({{"contracts", sites}});
+  return kYes;
+}
+
+int compare_ranks(const TriageSubject& s) {
+  Json ranks = Json::array();
+  for (const std::string& other : s.others) {
+    const std::vector<Recording> theirs = select_modules(other);
+    std::vector<const Recording*> left;
+    for (const Recording& r : theirs) left.push_back(&r);
+    for (const Recording& r : s.modules) {
+      const auto same =
+          std::find_if(left.begin(), left.end(), [&](const Recording* o) { return o->module_name == r.module_name; });
+      if (same == left.end()) {
+        ranks.push_back({{"rank", other}, {"module", r.module_name}, {"first", "it is only in " + s.label}});
+        continue;
+      }
+      ModuleDiff diff;
+      const std::string words = first_difference(r, **same, &diff);
+      if (!words.starts_with("same")) ranks.push_back({{"rank", other}, {"module", r.module_name}, {"first", words}});
+      left.erase(same);
+    }
+    for (const Recording* r : left)
+      ranks.push_back({{"rank", other}, {"module", r->module_name}, {"first", "it is only there"}});
+  }
+  print_json({{"ranks", ranks}});
+  return ranks.empty() ? kYes : kNo;
+}
+
+std::vector<TriageRung> triage_rungs(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found) {
+  std::vector<TriageRung> out;
+  const bool module = s.kind == TriageSubject::kModule;
+  auto by_value = [&] {
+    if (s.complaint == Complaint::kNan) out.push_back(nan_rung(a, s));
+    out.push_back(verify_rung(a, s));
+    if (!module) out.push_back(stages_rung(a, s));
+    if (module) out.push_back(compilations_rung(a, s, "installed-stages"));
+    if (module) out.push_back(stages_rung(a, s));
+    out.push_back(decide_rung(a, s, found));
+    out.push_back(open_rung(a, s));
+    for (const char* what : {"passes", "flags", "releases"}) out.push_back(compilations_rung(a, s, what));
+    out.push_back(kernels_rung(a, s));
+  };
+  switch (s.complaint) {
+    case Complaint::kWrong:
+    case Complaint::kNan:
+      by_value();
+      break;
+    case Complaint::kCrash:
+    case Complaint::kHang:
+      out.push_back(words_rung(s));
+      if (s.kind != TriageSubject::kLog) out.push_back(verify_rung(a, s));
+      break;
+    case Complaint::kMemory:
+      out.push_back(words_rung(s));
+      out.push_back(memory_rung(a, s));
+      break;
+    case Complaint::kSlow:
+      out.push_back(cost_rung(a, s));
+      break;
+    case Complaint::kCompileTime:
+      out.push_back(words_rung(s));
+      out.push_back(time_of_passes_rung(s));
+      break;
+    case Complaint::kRanksDiffer:
+      out.push_back({"ranks", 5,
+                     "hlo-replay diff " + shell_word(s.label) + (s.others.empty() ? "" : " " + shell_word(s.others[0])),
+                     [&s] { return compare_ranks(s); },
+                     [](const Json& j, int, TriageVerdict& v) { return read_ranks(j, v); },
+                     s.others.empty() ? "one folder alone: triage DIR0 DIR1 …" : ""});
+      break;
+    case Complaint::kNotReproducible:
+      out.push_back({"unordered", 3, "hlo-replay search " + shell_word(s.label) + " --opcode=scatter",
+                     [&s] { return unordered_sites(s); },
+                     [](const Json& j, int, TriageVerdict& v) { return read_unordered(j, v); },
+                     s.kind == TriageSubject::kLog ? "there is no module: triage DIR" : ""});
+      break;
+  }
+  return out;
+}
+
+}  // namespace hlo
