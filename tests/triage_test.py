@@ -141,6 +141,10 @@ with tempfile.TemporaryDirectory() as directory:
     still = dump(tmp / "still", SORT, SORT)
     verdict("left open by the program, on its inputs", triage(still, f"--inputs={inputs}"), 0, "contract", instruction="s")
     verdict("…not said of drawn ones", triage(still), 0, "nothing")
+    overflow = "ENTRY e {\n  x = f32[2] parameter(0)\n  e = f32[2] exponential(x)\n  ROOT r = f32[2] log(e)\n}\n"
+    large = dump(tmp / "large", overflow, "ENTRY e {\n  x = f32[2] parameter(0)\n  ROOT r = f32[2] copy(x)\n}\n")
+    answer = verdict("a range that a pass widened shows in the stages' own types alone", triage(large, f"--inputs={file('large.txt', '{100, 1}')}"), 0, "contract")
+    expect("…and what decides", any(c["kind"] == "range" and c["decides"] for c in answer["contracts"]), answer["contracts"])
     got = tmp / "got.npz"
     run("exec", sound / "module_0001.jit_f.before_optimizations.txt", f"--out={got}")
     verdict("what the device gave is right", triage(sound, f"--outputs={got}"), 0, "nothing")
