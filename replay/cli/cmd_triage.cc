@@ -21,7 +21,7 @@ namespace hlo {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr double kLeastSeconds = 0.3;    // for a rung
+constexpr double kLeastSeconds = 0.3, kFewSeconds = 2;  // for a rung
 constexpr int64_t kReadWhole = 1 << 22;  // files up to that size are known by what they hold, others by time and size
 constexpr const char* kStateFile = "state.json";
 
@@ -217,7 +217,11 @@ class Triage {
       else
         one(r, share(rungs, k));
     }
-    if (v_.why.empty()) v_.why = "nothing that was tried tells what is wrong";
+    if (v_.why.empty()) {
+      v_.why = "nothing that was tried tells what is wrong";
+      for (const Json& r : rungs_)  // how far the search has come
+        if (r["outcome"] == "stopped" && r["seconds"].is_number()) v_.why = r["result"].get<std::string>();
+    }
   }
 
   void known(const TriageRung& r) {
@@ -233,7 +237,9 @@ class Triage {
     for (size_t n = k; n < rungs.size(); ++n)
       if (rungs[n].left_out.empty() && rungs[n].job) sum += rungs[n].weight;
     const double left = a_.engine.limit_seconds - passed();
-    return left * rungs[k].weight / std::max(sum, rungs[k].weight);
+    const double by_weight = left * rungs[k].weight / std::max(sum, rungs[k].weight);
+    // Most are over soon, and what they leave the later ones get.
+    return std::min(rungs[k].most, std::max(by_weight, std::min(left, kFewSeconds)));
   }
 
   int64_t memory() const {
@@ -254,7 +260,7 @@ class Triage {
       return add_rung(r, "no time", fmt::format("of {} s nothing is left (--time-limit)", a_.engine.limit_seconds),
                       Json());
     } else {
-      b = run_bounded(r.job, seconds, memory(), scratch_.path());
+      b = run_bounded([&] { return r.job(seconds); }, seconds, memory(), scratch_.path());
       answer = object_in(b.output);
       if (b.end == BoundedRun::kInterrupted || interrupted()) stopped_ = true;
       if (!stopped_ && (b.end == BoundedRun::kDone || b.end == BoundedRun::kFailed)) {

@@ -57,10 +57,12 @@ struct TriageRung {
   std::string name;
   double weight = 1;  // its share of the time
   std::string command;
-  std::function<int()> job;  // prints one object; null: what it tells is known already
+  // Prints one object, in so many seconds; null: what it tells is known already.
+  std::function<int(double seconds)> job;
   // Reads the answer; says in words what it tells.
   std::function<std::string(const Json& answer, int code, TriageVerdict& v)> read;
   std::string left_out;  // why it is not tried; empty: it is
+  double most = 1e9;     // seconds, whatever is left
 };
 
 // The rungs for a subject, the first first. `found`: the verdict so far, for rungs that hang on one before.

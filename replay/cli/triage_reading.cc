@@ -222,6 +222,7 @@ std::string read_open_sites(const TriageArgs& a, const Json& j, TriageVerdict& v
 
 std::string read_last_words(const TriageSubject& s, TriageVerdict& v) {
   const Evidence& e = s.evidence;
+  if (v.word == "fault") return "a stage before was found";
   if (!e.instruction.empty()) v.instruction = e.instruction;
   if (!e.source.empty()) v.source = e.source;
   for (const std::string& check : e.words.checks) v.details.push_back(check);
@@ -281,7 +282,20 @@ std::string read_last_words(const TriageSubject& s, TriageVerdict& v) {
     }
   if (running.empty()) return e.line.empty() ? "no line names a pass" : e.line;
   const bool named = on_stack || !e.in_files.empty();
-  v.word = "fault", v.pass = running[0], v.sure = named ? "proved" : "guessed";
+  v.word = "fault", v.pass = running[0], v.sure = named ? "proved" : "guessed", v.inputs = 0;
+  // Stages that end tell of a compiler that died where somebody says so, or where the dump shows that it is whole.
+  const bool told = s.seen_from.empty() || !s.text.empty();
+  const bool whole = std::any_of(s.modules.begin(), s.modules.end(), [](const Recording& r) {
+    return !r.other_files.empty() || (!r.rows.empty() && r.rows.back().kind == StageRow::kResult);
+  });
+  if (!told && !whole) {
+    v.word = "unknown";
+    v.why = fmt::format(
+        "the stages that are there are sound; if the compiler died or hung behind them, pass {} or a "
+        "later one was running (--complaint=crash says that it did)",
+        running[0]);
+    return v.why;
+  }
   v.why =
       fmt::format("it {} in pass {}{}",
                   s.complaint == Complaint::kHang ? "was"

@@ -14,11 +14,18 @@
 namespace hlo {
 namespace {
 
+constexpr double kOnDrawnInputs = 5;  // seconds for what tells little of inputs that are not the program's
+
 BisectArgs bisection_of(const TriageArgs& a, const TriageSubject& s) {
   BisectArgs b;
   static_cast<RunArgs&>(b) = a;
   b.file = s.spec, b.json = true, b.engine = a.engine, b.engine.engine = "own", b.engine.limit_seconds = 0;
   return b;
+}
+
+int bisect_within(BisectArgs b, double seconds) {
+  b.engine.limit_seconds = seconds;
+  return cmd_bisect(b);
 }
 
 std::string inputs_in_command(const TriageArgs& a) {
@@ -29,10 +36,10 @@ std::string inputs_in_command(const TriageArgs& a) {
 }
 
 TriageRung verify_rung(const TriageArgs& a, const TriageSubject& s) {
-  TriageRung r{"check", 2, "hlo-replay bisect --verify " + shell_word(s.label), nullptr, nullptr, ""};
+  TriageRung r{"check", 1, "hlo-replay bisect --verify " + shell_word(s.label), nullptr, nullptr, ""};
   if (s.kind == TriageSubject::kModule) {
     r.command = "hlo-replay verify " + shell_word(s.label);
-    r.job = [file = s.spec] {
+    r.job = [file = s.spec](double) {
       load_verified(file, true);
       print_json({{"found", false}, {"verdict", "the verifier takes it"}, {"judged", 1}, {"not_judged", 0}});
       return kYes;
@@ -42,20 +49,20 @@ TriageRung verify_rung(const TriageArgs& a, const TriageSubject& s) {
       BisectArgs v = bisection_of(a, s);
       v.verify = true, v.inputs.clear();
       return v;
-    }()] { return cmd_bisect(b); };
+    }()](double seconds) { return bisect_within(b, seconds); };
   }
   r.read = [&s](const Json& j, int, TriageVerdict& v) { return read_verification(s, j, v); };
   return r;
 }
 
 TriageRung stages_rung(const TriageArgs& a, const TriageSubject& s) {
-  TriageRung r{"stages", 10, "hlo-replay bisect " + shell_word(s.label) + inputs_in_command(a), nullptr, nullptr, ""};
+  TriageRung r{"stages", 20, "hlo-replay bisect " + shell_word(s.label) + inputs_in_command(a), nullptr, nullptr, ""};
   BisectArgs b = bisection_of(a, s);
   if (s.kind == TriageSubject::kDump && !a.outputs.empty())
     b.outputs = a.outputs, r.command += " --outputs=" + shell_word(a.outputs);
   const bool own = s.kind == TriageSubject::kModule;
   r.name = own ? "own-passes" : "stages";
-  r.job = [b] { return cmd_bisect(b); };
+  r.job = [b](double seconds) { return bisect_within(b, seconds); };
   r.read = [&s, own](const Json& j, int code, TriageVerdict& v) { return read_bisection(s, j, code, own, v); };
   return r;
 }
@@ -63,7 +70,7 @@ TriageRung stages_rung(const TriageArgs& a, const TriageSubject& s) {
 // The stage that was found, or where none was the last one: does it give what the one before, or the first, leaves
 // open?
 TriageRung decide_rung(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found) {
-  TriageRung r{"contract", 4, "", nullptr, nullptr, ""};
+  TriageRung r{"contract", 2, "", nullptr, nullptr, ""};
   TriageVerdict held = found;
   const bool stage = !found.good_file.empty() && found.file.is_string();
   if (!stage && s.kind != TriageSubject::kDump) r.left_out = "a module alone has no stages";
@@ -75,7 +82,8 @@ TriageRung decide_rung(const TriageArgs& a, const TriageSubject& s, const Triage
   r.command =
       fmt::format("hlo-replay exec {} --out=got.npz{}; hlo-replay check {} --outputs=got.npz --inputs=INPUTS.npz",
                   shell_word(held.file.get<std::string>()), inputs_in_command(a), shell_word(held.good_file));
-  r.job = [&a, held] { return decide_finding(a, held); };
+  if (!stage && a.inputs.empty()) r.most = kOnDrawnInputs;
+  r.job = [&a, held](double) { return decide_finding(a, held); };
   r.read = [stage](const Json& j, int, TriageVerdict& v) {
     return stage ? read_decision(j, v) : read_last_stage(j, v);
   };
@@ -95,19 +103,20 @@ TriageRung nan_rung(const TriageArgs& a, const TriageSubject& s) {
   ExecArgs e;
   static_cast<RunArgs&>(e) = a;
   e.file = file, e.nan = e.json = true;
-  r.job = [e] { return cmd_exec(e); };
+  r.job = [e](double) { return cmd_exec(e); };
   r.read = [&s](const Json& j, int, TriageVerdict& v) { return read_nan(s, j, v); };
   return r;
 }
 
 TriageRung open_rung(const TriageArgs& a, const TriageSubject& s) {
   const std::string file = first_stage_of(s);
-  TriageRung r{"left-open", 2, "", nullptr, nullptr, ""};
+  TriageRung r{"left-open", 1, "", nullptr, nullptr, ""};
   r.command = "hlo-replay exec " + shell_word(s.kind == TriageSubject::kDump ? file : s.label) + " --out=o.npz" +
               inputs_in_command(a) + "; hlo-replay check";
   if (file.empty()) r.left_out = "no stage has a text";
   if (s.kind == TriageSubject::kDump && s.modules.size() > 1) r.left_out = "several modules: name one, DIR:MODULE";
-  r.job = [&a, file] { return open_sites(a, file); };
+  if (a.inputs.empty()) r.most = kOnDrawnInputs;
+  r.job = [&a, file](double) { return open_sites(a, file); };
   r.read = [&a](const Json& j, int, TriageVerdict& v) { return read_open_sites(a, j, v); };
   return r;
 }
@@ -129,9 +138,11 @@ TriageRung compilations_rung(const TriageArgs& a, const TriageSubject& s, const 
                   engine, option, inputs_in_command(a));
   if (file.empty()) r.left_out = "no stage has a text";
   if (s.kind == TriageSubject::kDump && s.modules.size() > 1) r.left_out = "several modules: name one, DIR:MODULE";
+  if (what == "passes" && s.kind == TriageSubject::kDump && !a.engine.installed())
+    r.left_out = "no installed XLA was named (--engine=installed)";
   if (what == "flags" && a.engine.flags.empty()) r.left_out = "no flag was named (--xla-flags)";
   if (what == "releases" && a.releases.empty()) r.left_out = "no releases were named (--releases=A..B)";
-  r.job = [b, engine] {
+  r.job = [b, engine](double) {
     find_interpreter(engine, "cpu", {b.engine.yes, b.engine.offline});
     return cmd_bisect(b);
   };
@@ -143,7 +154,7 @@ TriageRung compilations_rung(const TriageArgs& a, const TriageSubject& s, const 
 }
 
 TriageRung kernels_rung(const TriageArgs& a, const TriageSubject& s) {
-  TriageRung r{"below-hlo", 3, "hlo-replay check --kernels=dump " + shell_word(s.label), nullptr, nullptr, ""};
+  TriageRung r{"below-hlo", 2, "hlo-replay check --kernels=dump " + shell_word(s.label), nullptr, nullptr, ""};
   CheckArgs c;
   static_cast<RunArgs&>(c) = a;
   c.file = s.spec, c.inputs.clear(), c.kernels = "dump", c.json = true;
@@ -151,7 +162,7 @@ TriageRung kernels_rung(const TriageArgs& a, const TriageSubject& s) {
     r.left_out = "a module alone has no kernels";
   else if (s.modules.size() > 1)
     r.left_out = "several modules: name one, DIR:MODULE";
-  r.job = [c] { return cmd_check(c); };
+  r.job = [c](double) { return cmd_check(c); };
   r.read = [](const Json& j, int, TriageVerdict& v) { return read_kernels(j, v); };
   return r;
 }
@@ -169,7 +180,7 @@ TriageRung memory_rung(const TriageArgs& a, const TriageSubject& s) {
   if (s.kind == TriageSubject::kLog) r.left_out = "there is no module: triage DIR --log=FILE";
   MemoryArgs m;
   m.file = s.spec, m.gpu = a.gpu, m.json = true, m.most = 8;
-  r.job = [m] { return cmd_memory(m); };
+  r.job = [m](double) { return cmd_memory(m); };
   r.read = [](const Json& j, int, TriageVerdict& v) { return read_memory(j, v); };
   return r;
 }
@@ -179,7 +190,7 @@ TriageRung cost_rung(const TriageArgs& a, const TriageSubject& s) {
   if (s.kind == TriageSubject::kLog) r.left_out = "there is no module: triage DIR";
   CostArgs c;
   c.file = s.spec, c.gpu = a.gpu, c.json = true;
-  r.job = [c] { return cmd_cost(c); };
+  r.job = [c](double) { return cmd_cost(c); };
   r.read = [](const Json& j, int, TriageVerdict& v) { return read_cost(j, v); };
   return r;
 }
@@ -189,7 +200,7 @@ TriageRung time_of_passes_rung(const TriageSubject& s) {
   if (s.kind == TriageSubject::kLog) r.left_out = "there are no stages: triage DIR --log=FILE";
   SummaryArgs c;
   c.file = s.spec, c.by = "pass", c.json = true;
-  r.job = [c] { return cmd_summary(c); };
+  r.job = [c](double) { return cmd_summary(c); };
   r.read = [&s](const Json& j, int, TriageVerdict& v) { return read_passes_of_time(s, j, v); };
   return r;
 }
@@ -338,6 +349,14 @@ std::vector<TriageRung> triage_rungs(const TriageArgs& a, const TriageSubject& s
       break;
     case Complaint::kCrash:
     case Complaint::kHang:
+      // That stages end may be all that there is to see: then what is wrong in those that are there comes first.
+      if (s.text.empty() && !s.seen_from.empty()) {
+        out.push_back(verify_rung(a, s));
+        out.push_back(stages_rung(a, s));
+        out.push_back(decide_rung(a, s, found));
+        out.push_back(words_rung(s));
+        break;
+      }
       out.push_back(words_rung(s));
       if (s.kind != TriageSubject::kLog) out.push_back(verify_rung(a, s));
       break;
@@ -355,13 +374,13 @@ std::vector<TriageRung> triage_rungs(const TriageArgs& a, const TriageSubject& s
     case Complaint::kRanksDiffer:
       out.push_back({"ranks", 5,
                      "hlo-replay diff " + shell_word(s.label) + (s.others.empty() ? "" : " " + shell_word(s.others[0])),
-                     [&s] { return compare_ranks(s); },
+                     [&s](double) { return compare_ranks(s); },
                      [](const Json& j, int, TriageVerdict& v) { return read_ranks(j, v); },
                      s.others.empty() ? "one folder alone: triage DIR0 DIR1 …" : ""});
       break;
     case Complaint::kNotReproducible:
       out.push_back({"unordered", 3, "hlo-replay search " + shell_word(s.label) + " --opcode=scatter",
-                     [&s] { return unordered_sites(s); },
+                     [&s](double) { return unordered_sites(s); },
                      [](const Json& j, int, TriageVerdict& v) { return read_unordered(j, v); },
                      s.kind == TriageSubject::kLog ? "there is no module: triage DIR" : ""});
       break;

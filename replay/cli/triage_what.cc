@@ -32,10 +32,11 @@ void take_folder(TriageSubject& s) {
   s.kind = TriageSubject::kDump;
   s.modules = select_modules(s.spec);
   s.unfinished = unfinished_modules(s.modules);
-  // Modules of one stage tell nothing of passes; a module that is given alone is no dump that was cut short.
+  // A few stages of a dump, or a module that is given alone, are no dump that was cut short.
   std::erase_if(s.unfinished, [&](const Unfinished& u) {
     return std::none_of(s.modules.begin(), s.modules.end(), [&](const Recording& r) {
-      return r.module_name == u.module && r.rows.size() > 1 && !u.next.empty() && u.next != "pipeline-end";
+      return r.module_name == u.module && r.rows.size() > 1 && r.rows[0].kind == StageRow::kInput && !u.next.empty() &&
+             u.next != "pipeline-end";
     });
   });
   if (s.modules.size() == 1) s.module = s.modules[0].module_name;
@@ -72,7 +73,7 @@ void see_complaint(const TriageArgs& a, TriageSubject& s) {
   if (!s.unfinished.empty())
     return seen(Complaint::kCrash, fmt::format("the stages of {} end behind {}, before the result",
                                                s.unfinished[0].module, s.unfinished[0].last));
-  seen(Complaint::kWrong, "nothing else is told");
+  seen(Complaint::kWrong, "no other complaint is told");
 }
 
 }  // namespace
