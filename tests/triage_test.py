@@ -163,6 +163,10 @@ with tempfile.TemporaryDirectory() as directory:
 
     # Crashes, memory, times.
     verdict("a check that failed", triage(file("crash.log", CHECK)), 1, "fault", complaint="crash", sure="proved", instruction="add.5", **{"pass": "algsimp"})
+    STACK = CHECK.replace("algebraic_simplifier.cc", "shape_util.cc").replace("AlgebraicSimplifier", "WhileLoopConcatCodeMotion").replace("algsimp", "dce")
+    verdict("a pass that we do not know, on the stack", triage(dump(tmp / "stack", NORM, NORM, result=False), f"--log={file('stack.log', STACK)}"), 1, "fault", sure="proved", **{"pass": "while-loop-concat-code-motion"})
+    unwritten = "ENTRY e {\n  x = f32[3] parameter(0)\n  a = f32[3] custom-call(), custom_call_target=\"AllocateBuffer\"\n  ROOT r = f32[3] add(a, x)\n}\n"
+    verdict("memory that nobody wrote to", triage(dump(tmp / "unwritten", unwritten, unwritten)), 0, "contract", instruction="a")
     verdict("…from standard input", triage("-", stdin=CHECK), 1, "fault", what="-", **{"pass": "algsimp"})
     verdict("XLA's own check", triage(file("refused.log", REFUSED)), 1, "fault", sure="proved", source="model.py:9", **{"pass": "layout-assignment"})
     verdict("no memory", triage(file("oom.log", OOM)), 1, "program", complaint="memory", sure="proved", source="model.py:40")

@@ -69,6 +69,17 @@ std::string take_deciding(const Json& j, TriageVerdict& v) {
   return {};
 }
 
+// `WhileLoopConcatCodeMotion` as XLA names passes mostly: while-loop-concat-code-motion.
+std::string pass_of_class(const std::string& name) {
+  std::string out;
+  for (char c : name) {
+    const bool upper = c >= 'A' && c <= 'Z';
+    if (upper && !out.empty()) out += '-';
+    out += upper ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return out;
+}
+
 std::string seconds_words(double s) { return time_text(s); }
 
 }  // namespace
@@ -206,6 +217,14 @@ std::string read_open_sites(const TriageArgs& a, const Json& j, TriageVerdict& v
     return verdict + ": " + text_of(j, "why");
   }
   if (j["contracts"].empty()) return "it leaves nothing open";
+  // Memory that nobody wrote to is open whatever comes in.
+  for (const Json& c : j["contracts"])
+    if (c["kind"] == "uninitialised" && (v.word == "nothing" || v.word == "unknown")) {
+      v.word = "contract", v.sure = "proved", v.decided = true;
+      v.why = fmt::format("{} {}", text_of(c, "instruction"), text_of(c, "what"));
+      v.instruction = c["instruction"], v.source = c["source"];
+      return v.why;
+    }
   std::vector<std::string> words;
   for (const Json& c : j["contracts"])
     if (words.size() < 3) words.push_back(text_of(c, "instruction") + " " + text_of(c, "what"));
@@ -271,17 +290,20 @@ std::string read_last_words(const TriageSubject& s, TriageVerdict& v) {
   for (const PassInfo& p : all_passes()) known.emplace_back(p.name);
   for (const Recording& r : s.modules)
     for (const StageRow& row : r.rows) known.push_back(row.pass);
-  std::vector<std::string> running = running_passes(e.words, s.unfinished, known);
-  const bool on_stack = !running.empty() && !e.words.running.empty();
-  if (!on_stack && !e.in_files.empty()) running.insert(running.begin(), e.in_files.begin(), e.in_files.end());
-  if (running.empty() && !e.words.running.empty()) running = e.words.running;
+  // On the stack, in a failed check's file, entered last, next: in that order.
+  LastWords stack = e.words;
+  stack.entered.clear();
+  std::vector<std::string> running = running_passes(stack, {}, known);
+  if (running.empty() && !stack.running.empty()) running.push_back(pass_of_class(stack.running[0]));
+  if (running.empty()) running = e.in_files;
+  const bool named = !running.empty();
+  if (!named) running = running_passes(e.words, s.unfinished, known);
   for (const Unfinished& u : s.unfinished)
     if (!u.last.empty()) {
       v.stage = u.last;
       v.details.push_back(fmt::format("the last stage of {} that was written is {}", u.module, u.last));
     }
   if (running.empty()) return e.line.empty() ? "no line names a pass" : e.line;
-  const bool named = on_stack || !e.in_files.empty();
   v.word = "fault", v.pass = running[0], v.sure = named ? "proved" : "guessed", v.inputs = 0;
   // Stages that end tell of a compiler that died where somebody says so, or where the dump shows that it is whole.
   const bool told = s.seen_from.empty() || !s.text.empty();

@@ -79,9 +79,8 @@ TriageRung decide_rung(const TriageArgs& a, const TriageSubject& s, const Triage
   if (!stage && r.left_out.empty()) held.good_file = first_stage_of(s), held.file = last_stage_of(s);
   if (held.good_file.empty() && r.left_out.empty()) r.left_out = "no stage has a text";
   if (!r.left_out.empty()) return r;
-  r.command =
-      fmt::format("hlo-replay exec {} --out=got.npz{}; hlo-replay check {} --outputs=got.npz --inputs=INPUTS.npz",
-                  shell_word(held.file.get<std::string>()), inputs_in_command(a), shell_word(held.good_file));
+  r.command = fmt::format("hlo-replay exec {} --out=got.npz{}; hlo-replay check {} --inputs=got.npz --outputs=got.npz",
+                          shell_word(held.file.get<std::string>()), inputs_in_command(a), shell_word(held.good_file));
   if (!stage && a.inputs.empty()) r.most = kOnDrawnInputs;
   r.job = [&a, held](double) { return decide_finding(a, held); };
   r.read = [stage](const Json& j, int, TriageVerdict& v) {
@@ -111,8 +110,13 @@ TriageRung nan_rung(const TriageArgs& a, const TriageSubject& s) {
 TriageRung open_rung(const TriageArgs& a, const TriageSubject& s) {
   const std::string file = first_stage_of(s);
   TriageRung r{"left-open", 1, "", nullptr, nullptr, ""};
-  r.command = "hlo-replay exec " + shell_word(s.kind == TriageSubject::kDump ? file : s.label) + " --out=o.npz" +
-              inputs_in_command(a) + "; hlo-replay check";
+  const std::string word = shell_word(s.kind == TriageSubject::kDump ? file : s.label);
+  r.command = a.outputs.empty() ? fmt::format(
+                                      "hlo-replay exec {0} --out=o.npz{1}; hlo-replay check {0} --inputs=o.npz "
+                                      "--outputs=o.npz",
+                                      word, inputs_in_command(a))
+                                : fmt::format("hlo-replay check {} --inputs={} --outputs={}", word,
+                                              shell_word(a.inputs), shell_word(a.outputs));
   if (file.empty()) r.left_out = "no stage has a text";
   if (s.kind == TriageSubject::kDump && s.modules.size() > 1) r.left_out = "several modules: name one, DIR:MODULE";
   if (a.inputs.empty()) r.most = kOnDrawnInputs;
