@@ -520,7 +520,8 @@ ENTRY e {
  z = s32[64] parameter(2)
  w = s64[64] parameter(3)
  ROOT r = (s8[64], s16[64], s32[64], s64[64]) tuple(x, y, z, w)
-})");
+})",
+                                           std::make_shared<Universe>());
   const std::vector<std::set<int64_t>> seen = integers_reached(*m, 8);
   const int bits[] = {8, 16, 32, 64};
   for (size_t k = 0; k < seen.size(); ++k)

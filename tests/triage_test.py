@@ -213,6 +213,10 @@ with tempfile.TemporaryDirectory() as directory:
     report = tmp / "report"
     verdict("a report", triage(planted, "-o", report), 1, "fault", folder=str(report))
     expect("what lies in it", {"triage.json", "state.json", "issue.md", "good.hlo", "bad.hlo", "module.hlo", "run_with_jax.py"} <= {f.name for f in report.iterdir()}, list(report.iterdir()))
+    expect("the instruction alone, on both sides", "tanh" in (report / "smallest" / "good.hlo").read_text() and "sine" in (report / "smallest" / "bad.hlo").read_text(), list((report / "smallest").iterdir()))
+    least = tmp / "least"
+    verdict("the least that makes NaN", triage(module, "--complaint=nan", "-o", least), 1, "program", instruction="q")
+    expect("reduced", (least / "smallest" / "module.hlo").exists() and "divide" in (least / "smallest" / "module.hlo").read_text(), list(least.rglob("*")))
     issue = (report / "issue.md").read_text()
     expect("a text for an issue", "pass2" in issue and "tanh" in issue and "hlo-replay bisect" in issue, issue)
     (report / "note.txt").write_text("mine")

@@ -211,7 +211,11 @@ int cmd_reduce(const ReduceArgs& given) {
   ReduceOptions options;
   options.keep_shapes = a.keep_shapes, options.keep_invalid = a.verify, options.most_candidates = a.most;
   options.jobs = a.jobs;
-  options.stop = interrupted;
+  const auto begin = std::chrono::steady_clock::now();
+  options.stop = [&] {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+    return interrupted() || (a.seconds > 0 && passed.count() > a.seconds);
+  };
   std::optional<Progress> progress("reducing " + a.file);
   options.progress = [&](size_t candidates, size_t instructions) {
     progress->at(candidates, 0, fmt::format("candidates tried, {} instructions left", instructions));

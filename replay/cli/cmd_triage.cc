@@ -12,6 +12,7 @@
 #include "replay/os/bounded.h"
 #include "replay/os/files.h"
 #include "replay/os/interrupt.h"
+#include "replay/os/output_marker.h"
 #include "replay/os/program.h"
 #include "replay/os/progress.h"
 #include "replay/os/spawn.h"
@@ -97,6 +98,7 @@ class Triage {
     fingerprint_ = fingerprint_of(a_, s_);
     if (!a_.out.empty()) take_state();
     climb();
+    smallest();
     Json j = triage_json(a_, s_, v_, rungs_, passed());
     j["stopped"] = stopped_ ? Json("by a signal") : Json();
     if (!a_.out.empty()) {
@@ -219,9 +221,32 @@ class Triage {
     }
     if (v_.why.empty()) {
       v_.why = "nothing that was tried tells what is wrong";
-      for (const Json& r : rungs_)  // how far the search has come
-        if (r["outcome"] == "stopped" && r["seconds"].is_number()) v_.why = r["result"].get<std::string>();
+      double longest = 0;  // of the searches that were stopped: how far it has come
+      for (const Json& r : rungs_)
+        if (r["outcome"] == "stopped" && r["seconds"].is_number() && r["seconds"].get<double>() > longest)
+          longest = r["seconds"].get<double>(), v_.why = r["result"].get<std::string>();
     }
+  }
+
+  // With -o: the least that still shows what is wrong, for as long as is left, half a minute at most.
+  void smallest() {
+    if (a_.out.empty() || stopped_) return;
+    const std::string folder = scratch_.path() + "/smallest";
+    fs::create_directory(folder);
+    std::optional<TriageRung> r = smallest_rung(a_, s_, v_, folder);
+    const double seconds = std::min(30.0, a_.engine.limit_seconds - passed());
+    if (!r) return;
+    if (seconds < kLeastSeconds)
+      return add_rung(*r, "no time", fmt::format("of {} s nothing is left (--time-limit)", a_.engine.limit_seconds),
+                      Json());
+    Progress progress("the least that shows it");
+    const BoundedRun b = run_bounded([&] { return r->job(seconds); }, seconds, memory(), scratch_.path());
+    if (b.end == BoundedRun::kInterrupted || interrupted()) stopped_ = true;
+    told(*r, b, object_in(b.output), seconds);
+    std::error_code error;
+    for (const fs::directory_entry& e : fs::recursive_directory_iterator(folder, error))
+      if (e.is_regular_file(error) && e.path().filename() != kMarkerFile)
+        smallest_.emplace_back("smallest/" + e.path().filename().string(), read_file(e.path().string()));
   }
 
   void known(const TriageRung& r) {
@@ -299,6 +324,7 @@ class Triage {
                                 1, ' ', false, Json::error_handler_t::replace) +
                                 "\n");
     if (answer) write_report(*out_, a_, s_, v_, *answer);
+    for (const auto& [name, content] : smallest_) out_->write(name, content);
     out_->commit();
     out_.reset();
   }
@@ -312,6 +338,7 @@ class Triage {
   TriageVerdict v_;
   std::string fingerprint_;
   Json kept_, answers_ = Json::object(), rungs_ = Json::array();
+  std::vector<std::pair<std::string, std::string>> smallest_;  // files of the report
   bool stopped_ = false;
 };
 

@@ -338,6 +338,7 @@ int cmd_compare(const CompareArgs& a);
 struct ReduceArgs : JudgeArgs {
   std::string out, passes, pipeline;
   size_t most = SIZE_MAX;
+  double seconds = 0;  // to try candidates; 0: as long as it takes
   int jobs = 1;
   bool json = false, force = false, nan = false, scrub = false, keep_shapes = false;
 };

@@ -48,6 +48,7 @@ struct TriageVerdict {
   Json contracts = Json::array();  // what HLO leaves open: instruction, kind, what, source, elements, decides
   Json before = Json::array(), after = Json::array();  // lines of the two stages
   Json details = Json::array();                        // further sentences
+  Json before_name;                                    // what the instruction was in the good stage
   std::string good_file;                               // the stage that is held against
   std::string made;                                    // inputs in bisect's words
   bool decided = false;
@@ -67,6 +68,10 @@ struct TriageRung {
 
 // The rungs for a subject, the first first. `found`: the verdict so far, for rungs that hang on one before.
 std::vector<TriageRung> triage_rungs(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found);
+
+// What makes the least that still shows it, into `folder`, an existing one; nothing where there is no way here.
+std::optional<TriageRung> smallest_rung(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found,
+                                        const std::string& folder);
 
 // How readers of answers put them in words; triage_reading.cc.
 std::string read_verification(const TriageSubject& s, const Json& j, TriageVerdict& v);

@@ -96,8 +96,7 @@ std::string read_verification(const TriageSubject& s, const Json& j, TriageVerdi
 }
 
 std::string read_bisection(const TriageSubject& s, const Json& j, int code, bool own_passes, TriageVerdict& v) {
-  if (!j["stopped"].is_null() && !j.value("found", false))
-    return fmt::format("stopped {}: {}", text_of(j, "stopped"), text_of(j, "verdict"));
+  if (!j["stopped"].is_null() && !j.value("found", false)) return text_of(j, "verdict");
   if (!j.value("found", false)) {
     if (code == kNo && j["device"].is_string()) {
       v.word = "below", v.sure = "tested", v.inputs = 1, v.decided = true;
@@ -123,7 +122,7 @@ std::string read_bisection(const TriageSubject& s, const Json& j, int code, bool
   v.before = j["before"], v.after = j["after"];
   const Json& first = j["first_value_that_differs"];
   if (first.is_object()) {
-    v.instruction = first["name"];
+    v.instruction = first["name"], v.before_name = first["before"];
     if (first["difference"].is_string()) v.difference = first["difference"];
   }
   if (j["inputs"].is_object()) v.made = text_of(j["inputs"], "made");

@@ -1,4 +1,9 @@
 // triage: the rungs, in the order of what they cost, each a command's own function in a process of its own.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <tuple>
+
 #include "ir/source_lines.h"
 #include "replay/cli/json_output.h"
 #include "replay/cli/triage.h"
@@ -24,7 +29,7 @@ BisectArgs bisection_of(const TriageArgs& a, const TriageSubject& s) {
 }
 
 int bisect_within(BisectArgs b, double seconds) {
-  b.engine.limit_seconds = seconds;
+  b.engine.limit_seconds = std::round(seconds * 10) / 10;  // for a person
   return cmd_bisect(b);
 }
 
@@ -390,6 +395,55 @@ std::vector<TriageRung> triage_rungs(const TriageArgs& a, const TriageSubject& s
       break;
   }
   return out;
+}
+
+std::optional<TriageRung> smallest_rung(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found,
+                                        const std::string& folder) {
+  TriageRung r{"smallest", 1, "", nullptr, nullptr, ""};
+  const std::string first = first_stage_of(s);
+  const bool stage = found.word == "fault" && !found.good_file.empty() && found.file.is_string();
+  if (stage && found.instruction.is_string()) {
+    // What stands for the pass is not here: the instruction and its operands, as they are on both sides.
+    std::vector<ExtractArgs> parts;
+    for (const auto& [file, name, out] : {std::tuple(found.file.get<std::string>(), found.instruction, "bad.hlo"),
+                                          {found.good_file, found.before_name, "good.hlo"}}) {
+      if (!name.is_string()) continue;
+      ExtractArgs e;
+      static_cast<RunArgs&>(e) = a;
+      e.file = file, e.instruction = name.get<std::string>(), e.hops = 2, e.json = true, e.out = folder + "/" + out;
+      e.inputs.clear();
+      parts.push_back(e);
+    }
+    r.command = fmt::format("hlo-replay extract {} {} --hops=2", shell_word(found.file.get<std::string>()),
+                            shell_word(found.instruction.get<std::string>()));
+    r.job = [parts](double) {
+      for (const ExtractArgs& e : parts) cmd_extract(e);
+      return kYes;
+    };
+    r.read = [](const Json& j, int, TriageVerdict&) {
+      return fmt::format("{} instructions", j["instructions"].is_number() ? j["instructions"].get<int64_t>() : 0);
+    };
+    return r;
+  }
+  const bool nan = found.word == "program" && s.complaint == Complaint::kNan && found.sure == "tested";
+  const bool own = found.word == "fault" && s.kind == TriageSubject::kModule && found.pass.is_string() && !stage;
+  if (first.empty() || (!nan && !own)) return std::nullopt;
+  ReduceArgs e;
+  static_cast<RunArgs&>(e) = a;
+  e.file = first, e.nan = nan, e.json = e.force = true, e.out = folder + "/reduced";
+  if (own) e.passes = found.pass.get<std::string>();
+  r.command = fmt::format("hlo-replay reduce {}{}{}", shell_word(s.kind == TriageSubject::kModule ? s.label : first),
+                          nan ? " --nan" : " --passes=" + shell_word(e.passes), inputs_in_command(a));
+  r.job = [e](double seconds) {
+    ReduceArgs within = e;
+    within.seconds = seconds * 2 / 3;
+    return cmd_reduce(within);
+  };
+  r.read = [](const Json& j, int, TriageVerdict&) {
+    return fmt::format("{} of {} instructions{}", j["instructions"].get<int64_t>(),
+                       j["instructions_before"].get<int64_t>(), j["finished"] == true ? "" : ", not finished");
+  };
+  return r;
 }
 
 }  // namespace hlo
