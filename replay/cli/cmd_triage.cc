@@ -221,9 +221,9 @@ class Triage {
     }
     if (v_.why.empty()) {
       v_.why = "nothing that was tried tells what is wrong";
-      double longest = 0;  // of the searches that were stopped: how far it has come
+      double longest = 0;  // what took the most tells how far it has come, or why it cannot tell
       for (const Json& r : rungs_)
-        if (r["outcome"] == "stopped" && r["seconds"].is_number() && r["seconds"].get<double>() > longest)
+        if (r["seconds"].is_number() && r["seconds"].get<double>() > longest && !r["result"].empty())
           longest = r["seconds"].get<double>(), v_.why = r["result"].get<std::string>();
     }
   }

@@ -85,6 +85,7 @@ std::string seconds_words(double s) { return time_text(s); }
 }  // namespace
 
 std::string read_verification(const TriageSubject& s, const Json& j, TriageVerdict& v) {
+  if (!j.value("found", false) && j.contains("stopped") && !j["stopped"].is_null()) return text_of(j, "verdict");
   if (!j.value("found", false))
     return j.value("judged", 0)
                ? fmt::format("the verifier takes {}", s.kind == TriageSubject::kModule ? "it" : "every stage")

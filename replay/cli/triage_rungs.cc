@@ -41,7 +41,7 @@ std::string inputs_in_command(const TriageArgs& a) {
 }
 
 TriageRung verify_rung(const TriageArgs& a, const TriageSubject& s) {
-  TriageRung r{"check", 1, "hlo-replay bisect --verify " + shell_word(s.label), nullptr, nullptr, ""};
+  TriageRung r{"check", 3, "hlo-replay bisect --verify " + shell_word(s.label), nullptr, nullptr, ""};
   if (s.kind == TriageSubject::kModule) {
     r.command = "hlo-replay verify " + shell_word(s.label);
     r.job = [file = s.spec](double) {
@@ -145,6 +145,8 @@ TriageRung compilations_rung(const TriageArgs& a, const TriageSubject& s, const 
   r.command =
       fmt::format("hlo-replay bisect {} --engine={}{}{}", shell_word(s.kind == TriageSubject::kModule ? s.label : file),
                   engine, option, inputs_in_command(a));
+  if (s.complaint == Complaint::kCrash || s.complaint == Complaint::kHang)
+    b.by = "crash", b.inputs.clear(), r.command += " --by=crash";
   if (file.empty()) r.left_out = "no stage has a text";
   if (s.kind == TriageSubject::kDump && s.modules.size() > 1) r.left_out = "several modules: name one, DIR:MODULE";
   if (what == "passes" && s.kind == TriageSubject::kDump && !a.engine.installed())
@@ -368,6 +370,7 @@ std::vector<TriageRung> triage_rungs(const TriageArgs& a, const TriageSubject& s
       }
       out.push_back(words_rung(s));
       if (s.kind != TriageSubject::kLog) out.push_back(verify_rung(a, s));
+      if (s.kind != TriageSubject::kLog) out.push_back(compilations_rung(a, s, "passes"));
       break;
     case Complaint::kMemory:
       out.push_back(words_rung(s));
