@@ -209,6 +209,20 @@ with tempfile.TemporaryDirectory() as directory:
         message = answer["error"]["message"] if "error" in answer else json.dumps(answer["rungs"])
         expect(f"refused: {name}", code == 2 and (words is None or words in message), f"{code} {message}")
 
+    # What takes more than it may is told; the other rungs answer.
+    wide = "ENTRY e {\n  x = f32[300,1000,1000] parameter(0)\n  t = f32[300,1000,1000] sine(x)\n  ROOT r = f32[300,1000,1000] OP(t)\n}\n"
+    big = dump(tmp / "big", wide.replace("OP", "tanh"), wide.replace("OP", "cosine"))
+    verdict("judged within its memory", triage(big, "--memory-limit=0.5", "--time-limit=30"), 1, "fault", instruction="r")
+    dynamic = file("dynamic.hlo", """HloModule d
+ENTRY e {
+  x = s32[4] parameter(0)
+  n = s32[] constant(2)
+  ROOT r = s32[<=4] set-dimension-size(x, n), dimensions={0}
+}
+""")
+    code, answer = triage(dynamic, "--time-limit=20")
+    expect("dynamic sizes accuse nobody", code != 1 and answer["verdict"] != "fault", answer.get("why", answer))
+
     # Folders.
     report = tmp / "report"
     verdict("a report", triage(planted, "-o", report), 1, "fault", folder=str(report))

@@ -24,6 +24,7 @@ namespace {
 
 constexpr double kLeastSeconds = 0.3, kFewSeconds = 2;  // for a rung
 constexpr int64_t kReadWhole = 1 << 22;  // files up to that size are known by what they hold, others by time and size
+constexpr int64_t kMostMemory = int64_t{8} << 30;  // where nobody says how much
 constexpr const char* kStateFile = "state.json";
 
 uint64_t mixed(uint64_t a, uint64_t b) { return (a ^ (b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2))); }
@@ -269,8 +270,7 @@ class Triage {
 
   int64_t memory() const {
     if (a_.memory_limit > 0) return static_cast<int64_t>(a_.memory_limit * (1 << 30));
-    const int64_t free = available_memory().bytes;
-    return free == INT64_MAX ? 0 : free / 5 * 4;
+    return std::min(kMostMemory, available_memory().bytes / 5 * 4);
   }
 
   void one(const TriageRung& r, double seconds) {
@@ -280,7 +280,7 @@ class Triage {
       const Json& kept = answers_[r.name];
       b.end = static_cast<BoundedRun::End>(kept.value("end", 0)), b.code = kept.value("code", 0);
       b.kind = kept.value("kind", ""), b.error = kept.value("error", ""), b.seconds = kept.value("seconds", 0.0);
-      answer = kept["answer"];
+      if (kept.contains("answer")) answer = kept["answer"];
     } else if (seconds < kLeastSeconds) {
       return add_rung(r, "no time", fmt::format("of {} s nothing is left (--time-limit)", a_.engine.limit_seconds),
                       Json());
@@ -299,7 +299,12 @@ class Triage {
   void told(const TriageRung& r, const BoundedRun& b, const Json& answer, double seconds) {
     const bool answered = answer.is_object() && !answer.contains("error");
     if (answered && (b.end == BoundedRun::kDone || b.end == BoundedRun::kTime)) {
-      const std::string result = r.read(answer, b.code, v_);
+      std::string result;
+      try {
+        result = r.read(answer, b.code, v_);
+      } catch (const std::exception& e) {  // of a form that is not known here
+        return add_rung(r, "cannot", fmt::format("its answer cannot be read: {}", e.what()), b.seconds);
+      }
       const bool whole = b.end == BoundedRun::kDone && (!answer.contains("stopped") || answer["stopped"].is_null());
       const bool found = answer.contains("found") && answer["found"] == true;
       return add_rung(r, whole || found ? "done" : "stopped", result, b.seconds);

@@ -29,7 +29,7 @@ void add_triage_command(CLI::App& app, int* code) {
   c->add_option("--outputs", triage.outputs, ".npz with what the device gave, o0, o1 …");
   c->add_option("--releases", triage.releases, "A..B: with --engine=installed, which release of jaxlib changes it");
   c->add_option("--gpu", triage.gpu, "card, for memory and slow (what the dump was compiled for)");
-  c->add_option("--memory-limit", triage.memory_limit, "GiB for a rung (four fifths of what is free)")
+  c->add_option("--memory-limit", triage.memory_limit, "GiB for a rung (8, or four fifths of what is free)")
       ->check(CLI::PositiveNumber);
   c->add_option("-o,--out", triage.out, "folder to make: a report, and what a later run goes on with");
   c->add_flag("--force", triage.force, "replace it");

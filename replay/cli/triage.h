@@ -15,7 +15,7 @@ struct TriageArgs : RunArgs {
   EngineArgs engine;              // limit_seconds: of all of it
   std::vector<std::string> what;  // WHAT; several for ranks-differ; the words of a program
   std::string complaint, log, outputs, out, releases, gpu;
-  double memory_limit = 0;  // GiB beyond what the program itself takes; 0: of what is free, four fifths
+  double memory_limit = 0;  // GiB beyond what the program itself takes; 0: 8, or four fifths of what is free
   bool json = false, force = false;
 };
 int cmd_triage(const TriageArgs& a);

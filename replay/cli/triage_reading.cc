@@ -11,8 +11,15 @@
 namespace hlo {
 namespace {
 
+// Null where an answer has no such key: another version's, or one that was ended.
+const Json& entry_of(const Json& j, const char* key) {
+  static const Json kNull;
+  const auto found = j.is_object() ? j.find(key) : j.end();
+  return found == j.end() ? kNull : *found;
+}
+
 std::string text_of(const Json& j, const char* key) {
-  return j.contains(key) && j[key].is_string() ? j[key].get<std::string>() : std::string();
+  return entry_of(j, key).is_string() ? entry_of(j, key).get<std::string>() : std::string();
 }
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
@@ -33,7 +40,7 @@ std::string file_labelled(const Recording& r, const std::string& label) {
 
 void take_stage(const TriageSubject& s, const Json& j, TriageVerdict& v) {
   v.pass = text_or_null(text_of(j, "pass")), v.pipeline = text_or_null(text_of(j, "pipeline"));
-  v.stage = text_or_null(text_of(j, "bad")), v.rule = j["rule"];
+  v.stage = text_or_null(text_of(j, "bad")), v.rule = entry_of(j, "rule");
   if (const Recording* r = module_named(s, text_of(j, "module"))) {
     if (std::string file = text_of(j, "bad_file"); !file.empty()) v.file = confined_path(r->folder, file);
     v.good_file = file_labelled(*r, text_of(j, "good"));
@@ -50,20 +57,20 @@ std::string pass_in_words(const TriageVerdict& v) {
 
 // The element that shows it.
 void add_output(const Json& j, TriageVerdict& v) {
-  if (!j["output"].is_object()) return;
-  const Json& o = j["output"];
+  if (!entry_of(j, "output").is_object()) return;
+  const Json& o = entry_of(j, "output");
   v.details.push_back(fmt::format("{}[{}]: {} before, {} behind it, {} in f64", text_of(o, "name"),
-                                  fmt::join(o["index"].get<std::vector<int64_t>>(), ","), text_of(o, "good"),
+                                  fmt::join(entry_of(o, "index").get<std::vector<int64_t>>(), ","), text_of(o, "good"),
                                   text_of(o, "bad"), text_of(o, "exact")));
 }
 
 // The first site that decides, in words; empty where none does alone.
 std::string take_deciding(const Json& j, TriageVerdict& v) {
-  v.contracts = j["contracts"];
-  for (const Json& c : j["contracts"])
-    if (c["decides"] == true) {
-      if (!c["source"].is_null()) v.source = c["source"];
-      v.instruction = c["instruction"];
+  v.contracts = entry_of(j, "contracts");
+  for (const Json& c : entry_of(j, "contracts"))
+    if (entry_of(c, "decides") == true) {
+      if (!entry_of(c, "source").is_null()) v.source = entry_of(c, "source");
+      v.instruction = entry_of(c, "instruction");
       return fmt::format("{} {}", text_of(c, "instruction"), text_of(c, "what"));
     }
   return {};
@@ -85,7 +92,8 @@ std::string seconds_words(double s) { return time_text(s); }
 }  // namespace
 
 std::string read_verification(const TriageSubject& s, const Json& j, TriageVerdict& v) {
-  if (!j.value("found", false) && j.contains("stopped") && !j["stopped"].is_null()) return text_of(j, "verdict");
+  if (!j.value("found", false) && j.contains("stopped") && !entry_of(j, "stopped").is_null())
+    return text_of(j, "verdict");
   if (!j.value("found", false))
     return j.value("judged", 0)
                ? fmt::format("the verifier takes {}", s.kind == TriageSubject::kModule ? "it" : "every stage")
@@ -97,16 +105,16 @@ std::string read_verification(const TriageSubject& s, const Json& j, TriageVerdi
 }
 
 std::string read_bisection(const TriageSubject& s, const Json& j, int code, bool own_passes, TriageVerdict& v) {
-  if (!j["stopped"].is_null() && !j.value("found", false)) return text_of(j, "verdict");
+  if (!entry_of(j, "stopped").is_null() && !j.value("found", false)) return text_of(j, "verdict");
   if (!j.value("found", false)) {
-    if (code == kNo && j["device"].is_string()) {
+    if (code == kNo && entry_of(j, "device").is_string()) {
       v.word = "below", v.sure = "tested", v.inputs = 1, v.decided = true;
       v.why = "every stage gives the same, and what the device gave is another: " + text_of(j, "device");
       return text_of(j, "device");
     }
-    if (j["rounding"].is_array() && !j["rounding"].empty() && v.word == "unknown") {
+    if (entry_of(j, "rounding").is_array() && !entry_of(j, "rounding").empty() && v.word == "unknown") {
       v.word = "rounding", v.sure = "tested", v.inputs = 1, v.decided = true;
-      v.why = "rounding turns a comparison or another step: " + j["rounding"][0].get<std::string>();
+      v.why = "rounding turns a comparison or another step: " + entry_of(j, "rounding")[0].get<std::string>();
       return v.why;
     }
     if (code == kYes && v.word == "unknown") {
@@ -117,21 +125,27 @@ std::string read_bisection(const TriageSubject& s, const Json& j, int code, bool
     }
     return text_of(j, "verdict");
   }
+  if (text_of(j, "pass").starts_with("dynamic") && text_of(j, "why").ends_with("another shape")) {
+    v.why = fmt::format("{} gives results of dynamic size another form, and these are not compared", text_of(j, "bad"));
+    v.word = "unknown";
+    return v.why;
+  }
   take_stage(s, j, v);
   v.word = "fault", v.sure = "tested", v.inputs = 1;
-  v.difference = j["why"], v.source = j["source"];
-  v.before = j["before"], v.after = j["after"];
-  const Json& first = j["first_value_that_differs"];
+  v.difference = entry_of(j, "why"), v.source = entry_of(j, "source");
+  if (entry_of(j, "before").is_array()) v.before = entry_of(j, "before");
+  if (entry_of(j, "after").is_array()) v.after = entry_of(j, "after");
+  const Json& first = entry_of(j, "first_value_that_differs");
   if (first.is_object()) {
-    v.instruction = first["name"], v.before_name = first["before"];
-    if (first["difference"].is_string()) v.difference = first["difference"];
+    v.instruction = entry_of(first, "name"), v.before_name = entry_of(first, "before");
+    if (entry_of(first, "difference").is_string()) v.difference = entry_of(first, "difference");
   }
-  if (j["inputs"].is_object()) v.made = text_of(j["inputs"], "made");
+  if (entry_of(j, "inputs").is_object()) v.made = text_of(entry_of(j, "inputs"), "made");
   v.why = (own_passes ? "as hlo-replay's own passes do it, " : "") + pass_in_words(v) + ": " +
           (v.difference.is_string() ? v.difference.get<std::string>() : std::string("it gives other results"));
   if (v.rule.is_string()) v.why += ", rule " + v.rule.get<std::string>();
   if (own_passes || !v.file.is_string() || v.good_file.empty()) v.decided = true;
-  if (j["outputs"].is_string()) v.details.push_back(j["outputs"]);
+  if (entry_of(j, "outputs").is_string()) v.details.push_back(entry_of(j, "outputs"));
   if (std::string refused = text_of(j, "why"); refused.find("does not verify") != std::string::npos)
     v.sure = "proved", v.inputs = 0, v.decided = true;
   return text_of(j, "guilty");
@@ -176,18 +190,19 @@ std::string read_last_stage(const Json& j, TriageVerdict& v) {
 }
 
 std::string read_nan(const TriageSubject& s, const Json& j, TriageVerdict& v) {
-  if (!j["nan"].is_object()) {
+  if (!entry_of(j, "nan").is_object()) {
     const std::string brought = text_of(j, "nan_come_in_with");
     if (!brought.empty()) {
       v.word = "program", v.sure = "proved", v.inputs = 1, v.decided = true, v.why = "NaN come in with " + brought;
       return v.why;
     }
-    return j["infinity"].is_object() ? "no NaN is made; an infinity by " + text_of(j["infinity"], "instruction")
-                                     : "no NaN is made in the first stage";
+    return entry_of(j, "infinity").is_object()
+               ? "no NaN is made; an infinity by " + text_of(entry_of(j, "infinity"), "instruction")
+               : "no NaN is made in the first stage";
   }
-  const Json& n = j["nan"];
+  const Json& n = entry_of(j, "nan");
   v.word = "program", v.sure = "tested", v.inputs = 1, v.decided = true;
-  v.instruction = n["instruction"];
+  v.instruction = entry_of(n, "instruction");
   const std::string text = text_of(n, "text");
   v.why = fmt::format("{} itself makes NaN: {}",
                       s.kind == TriageSubject::kModule ? "the module" : "the first stage, before any pass,",
@@ -201,7 +216,7 @@ std::string read_nan(const TriageSubject& s, const Json& j, TriageVerdict& v) {
 }
 
 std::string read_open_sites(const TriageArgs& a, const Json& j, TriageVerdict& v) {
-  v.contracts = j["contracts"];
+  v.contracts = entry_of(j, "contracts");
   const std::string verdict = text_of(j, "verdict");
   if (!a.outputs.empty()) {  // of the device
     v.inputs = 1, v.sure = "tested";
@@ -216,23 +231,24 @@ std::string read_open_sites(const TriageArgs& a, const Json& j, TriageVerdict& v
     }
     return verdict + ": " + text_of(j, "why");
   }
-  if (j["contracts"].empty()) return "it leaves nothing open";
+  if (entry_of(j, "contracts").empty()) return "it leaves nothing open";
   // Memory that nobody wrote to is open whatever comes in.
-  for (const Json& c : j["contracts"])
-    if (c["kind"] == "uninitialised" && (v.word == "nothing" || v.word == "unknown")) {
+  for (const Json& c : entry_of(j, "contracts"))
+    if (entry_of(c, "kind") == "uninitialised" && (v.word == "nothing" || v.word == "unknown")) {
       v.word = "contract", v.sure = "proved", v.decided = true;
       v.why = fmt::format("{} {}", text_of(c, "instruction"), text_of(c, "what"));
-      v.instruction = c["instruction"], v.source = c["source"];
+      v.instruction = entry_of(c, "instruction"), v.source = entry_of(c, "source");
       return v.why;
     }
   std::vector<std::string> words;
-  for (const Json& c : j["contracts"])
+  for (const Json& c : entry_of(j, "contracts"))
     if (words.size() < 3) words.push_back(text_of(c, "instruction") + " " + text_of(c, "what"));
   const std::string all = fmt::format("{}", fmt::join(words, "; "));
   if (!a.inputs.empty() && (v.word == "nothing" || v.word == "unknown")) {
     v.word = "contract", v.sure = "tested", v.inputs = 1, v.decided = true;
     v.why = "on these inputs the program leaves its result open: " + all;
-    v.instruction = j["contracts"][0]["instruction"], v.source = j["contracts"][0]["source"];
+    v.instruction = entry_of(entry_of(j, "contracts")[0], "instruction"),
+    v.source = entry_of(entry_of(j, "contracts")[0], "source");
   } else {
     v.details.push_back("on drawn inputs the program leaves open: " + all);
   }
@@ -330,50 +346,51 @@ std::string read_last_words(const TriageSubject& s, TriageVerdict& v) {
 
 std::string read_memory(const Json& j, TriageVerdict& v) {
   const Json* most = nullptr;
-  for (const Json& m : j["modules"])
-    if (m.contains("peak_bytes") && m["peak_bytes"].is_number() &&
-        (!most || m["peak_bytes"].get<double>() > (*most)["peak_bytes"].get<double>()))
+  for (const Json& m : entry_of(j, "modules"))
+    if (m.contains("peak_bytes") && entry_of(m, "peak_bytes").is_number() &&
+        (!most || entry_of(m, "peak_bytes").get<double>() > entry_of(*most, "peak_bytes").get<double>()))
       most = &m;
   if (!most) return "no module tells of its memory";
   const Json& m = *most;
   v.word = "program", v.sure = m.value("estimate", true) ? "guessed" : "proved", v.decided = true;
-  v.instruction = m["peak_at"];
-  v.why = fmt::format("the peak of {}, {}, is at {}", text_of(m, "module"), human_bytes(m["peak_bytes"].get<int64_t>()),
-                      text_of(m, "peak_at"));
+  v.instruction = entry_of(m, "peak_at");
+  v.why = fmt::format("the peak of {}, {}, is at {}", text_of(m, "module"),
+                      human_bytes(entry_of(m, "peak_bytes").get<int64_t>()), text_of(m, "peak_at"));
   if (std::string large = text_of(m, "too_large"); !large.empty()) v.why += "; " + large;
-  if (!m["alive"].empty()) {
-    const Json& b = m["alive"][0];
+  if (!entry_of(m, "alive").empty()) {
+    const Json& b = entry_of(m, "alive")[0];
     v.source = text_or_null(text_of(b, "source"));
     v.why += fmt::format("; largest there: {} {} {}{}", text_of(b, "name"), text_of(b, "shape"),
-                         human_bytes(b["bytes"].get<int64_t>()),
+                         human_bytes(entry_of(b, "bytes").get<int64_t>()),
                          text_of(b, "source").empty() ? "" : ", " + text_of(b, "source"));
   }
-  for (const Json& row : m["alive_by"])
+  for (const Json& row : entry_of(m, "alive_by"))
     if (v.details.size() < 6)
-      v.details.push_back(fmt::format("{} {}", human_bytes(row["bytes"].get<int64_t>()), text_of(row, "key")));
+      v.details.push_back(
+          fmt::format("{} {}", human_bytes(entry_of(row, "bytes").get<int64_t>()), text_of(row, "key")));
   return v.why;
 }
 
 std::string read_cost(const Json& j, TriageVerdict& v) {
-  if (j.contains("modules") && j["modules"].is_array() && !j["modules"].empty() &&
-      (!j.contains("instructions") || j["instructions"].empty()))
-    return fmt::format("{} modules: name one, DIR:MODULE", j["modules"].size());
+  if (j.contains("modules") && entry_of(j, "modules").is_array() && !entry_of(j, "modules").empty() &&
+      (!j.contains("instructions") || entry_of(j, "instructions").empty()))
+    return fmt::format("{} modules: name one, DIR:MODULE", entry_of(j, "modules").size());
   const Json *most = nullptr, empty = Json::array();
   auto seconds = [](const Json& i) {
-    if (i["measured_seconds"].is_number()) return i["measured_seconds"].get<double>();
-    if (i["expected"].is_object() && i["expected"]["seconds"].is_number())
-      return i["expected"]["seconds"].get<double>();
-    return i["least_seconds"].is_number() ? i["least_seconds"].get<double>() : 0.0;
+    if (entry_of(i, "measured_seconds").is_number()) return entry_of(i, "measured_seconds").get<double>();
+    if (entry_of(i, "expected").is_object() && entry_of(entry_of(i, "expected"), "seconds").is_number())
+      return entry_of(entry_of(i, "expected"), "seconds").get<double>();
+    return entry_of(i, "least_seconds").is_number() ? entry_of(i, "least_seconds").get<double>() : 0.0;
   };
   double sum = 0;
-  for (const Json& i : j.contains("instructions") ? j["instructions"] : empty) {
+  for (const Json& i : j.contains("instructions") ? entry_of(j, "instructions") : empty) {
     sum += seconds(i);
     if (!most || seconds(i) > seconds(*most)) most = &i;
   }
   if (!most || sum <= 0) return "no instruction has a time";
-  const bool measured = (*most)["measured_seconds"].is_number();
+  const bool measured = entry_of(*most, "measured_seconds").is_number();
   v.word = "program", v.sure = measured ? "proved" : "guessed", v.decided = true;
-  v.instruction = (*most)["name"], v.source = text_or_null(text_of(*most, "source"));
+  v.instruction = entry_of(*most, "name"), v.source = text_or_null(text_of(*most, "source"));
   v.why = fmt::format("{} takes {:.0f} % of the {} time{}", text_of(*most, "name"), 100 * seconds(*most) / sum,
                       measured ? "measured" : "expected",
                       text_of(*most, "source").empty() ? "" : ", " + text_of(*most, "source"));
@@ -383,30 +400,30 @@ std::string read_cost(const Json& j, TriageVerdict& v) {
 std::string read_passes_of_time(const TriageSubject& s, const Json& j, TriageVerdict& v) {
   (void)s;
   const Json* most = nullptr;
-  for (const Json& row : j["rows"])
-    if (row.contains("microseconds") && row["microseconds"].is_number() &&
-        (!most || row["microseconds"].get<double>() > (*most)["microseconds"].get<double>()))
+  for (const Json& row : entry_of(j, "rows"))
+    if (row.contains("microseconds") && entry_of(row, "microseconds").is_number() &&
+        (!most || entry_of(row, "microseconds").get<double>() > entry_of(*most, "microseconds").get<double>()))
       most = &row;
   if (!most) return "the dump tells no times of passes (XLA_FLAGS=--xla_dump_module_metadata does)";
-  v.word = "program", v.sure = "proved", v.decided = true, v.pass = (*most)["key"];
+  v.word = "program", v.sure = "proved", v.decided = true, v.pass = entry_of(*most, "key");
   v.why = fmt::format("of all passes {} takes the longest, {}", text_of(*most, "key"),
-                      seconds_words((*most)["microseconds"].get<double>() * 1e-6));
+                      seconds_words(entry_of(*most, "microseconds").get<double>() * 1e-6));
   return v.why;
 }
 
 std::string read_ranks(const Json& j, TriageVerdict& v) {
   v.sure = "proved", v.decided = true;
-  if (j["ranks"].empty()) {
+  if (entry_of(j, "ranks").empty()) {
     v.word = "nothing", v.why = "every rank has the same modules, stage by stage";
     return v.why;
   }
-  const Json& r = j["ranks"][0];
+  const Json& r = entry_of(j, "ranks")[0];
   const std::string first = text_of(r, "first");
   const bool given = first.find("before_optimizations") != std::string::npos || first.starts_with("it is only");
   v.word = given ? "program" : "fault", v.stage = first;
   v.why = fmt::format("rank {}, module {}: {}{}", text_of(r, "rank"), text_of(r, "module"), first,
                       given ? ": the ranks were given different programs" : "");
-  for (const Json& row : j["ranks"])
+  for (const Json& row : entry_of(j, "ranks"))
     if (v.details.size() < 8)
       v.details.push_back(
           fmt::format("{} {}: {}", text_of(row, "rank"), text_of(row, "module"), text_of(row, "first")));
@@ -414,23 +431,23 @@ std::string read_ranks(const Json& j, TriageVerdict& v) {
 }
 
 std::string read_unordered(const Json& j, TriageVerdict& v) {
-  v.contracts = j["contracts"], v.decided = true;
-  if (j["contracts"].empty()) {
+  v.contracts = entry_of(j, "contracts"), v.decided = true;
+  if (entry_of(j, "contracts").empty()) {
     v.word = "nothing", v.sure = "guessed";
     v.why = fmt::format("no instruction is known to give other bits each time; not seen: {}", kUnorderedNotSeen);
     return "nothing of the kind";
   }
-  const Json* first = &j["contracts"][0];
-  for (const Json& c : j["contracts"])
-    if (c["decides"] == true) {
+  const Json* first = &entry_of(j, "contracts")[0];
+  for (const Json& c : entry_of(j, "contracts"))
+    if (entry_of(c, "decides") == true) {
       first = &c;
       break;
     }
-  v.word = "contract", v.sure = (*first)["decides"] == true ? "proved" : "guessed";
-  v.instruction = (*first)["instruction"], v.source = (*first)["source"];
+  v.word = "contract", v.sure = entry_of(*first, "decides") == true ? "proved" : "guessed";
+  v.instruction = entry_of(*first, "instruction"), v.source = entry_of(*first, "source");
   v.why = fmt::format("{} ({}): {}", text_of(*first, "instruction"), text_of(*first, "kind"), text_of(*first, "what"));
-  if (j["contracts"].size() > 1) v.why += fmt::format("; {} more", j["contracts"].size() - 1);
-  for (const Json& c : j["contracts"])
+  if (entry_of(j, "contracts").size() > 1) v.why += fmt::format("; {} more", entry_of(j, "contracts").size() - 1);
+  for (const Json& c : entry_of(j, "contracts"))
     if (v.details.size() < 8)
       v.details.push_back(
           fmt::format("{} ({}): {}", text_of(c, "instruction"), text_of(c, "kind"), text_of(c, "what")));
@@ -442,10 +459,11 @@ std::string read_kernels(const Json& j, TriageVerdict& v) {
   if (text_of(j, "verdict") != "wrong") return why;
   v.word = "below", v.sure = "tested", v.inputs = 1, v.decided = true,
   v.why = "a kernel that XLA emitted is wrong: " + why;
-  if (j["kernels"].is_object())
-    for (const Json& k : j["kernels"]["launched"])
+  if (entry_of(j, "kernels").is_object())
+    for (const Json& k : entry_of(entry_of(j, "kernels"), "launched"))
       if (text_of(k, "verdict") != "equal" && text_of(k, "verdict") != "not-run") {
-        v.instruction = k["instruction"], v.why = fmt::format("kernel {}: {}", text_of(k, "kernel"), text_of(k, "why"));
+        v.instruction = entry_of(k, "instruction"),
+        v.why = fmt::format("kernel {}: {}", text_of(k, "kernel"), text_of(k, "why"));
         break;
       }
   return why;
@@ -454,7 +472,7 @@ std::string read_kernels(const Json& j, TriageVerdict& v) {
 std::string read_compilations(const Json& j, int code, TriageVerdict& v) {
   if (code != kNo) return text_of(j, "verdict");
   v.word = "fault", v.sure = "tested", v.inputs = 1, v.decided = true, v.why = text_of(j, "verdict");
-  if (!j["passes"].empty()) v.pass = j["passes"][0];
+  if (!entry_of(j, "passes").empty()) v.pass = entry_of(j, "passes")[0];
   return text_of(j, "verdict");
 }
 
