@@ -212,7 +212,8 @@ with tempfile.TemporaryDirectory() as directory:
     # What takes more than it may is told; the other rungs answer.
     wide = "ENTRY e {\n  x = f32[300,1000,1000] parameter(0)\n  t = f32[300,1000,1000] sine(x)\n  ROOT r = f32[300,1000,1000] OP(t)\n}\n"
     big = dump(tmp / "big", wide.replace("OP", "tanh"), wide.replace("OP", "cosine"))
-    verdict("judged within its memory", triage(big, "--memory-limit=0.5", "--time-limit=30"), 1, "fault", instruction="r")
+    verdict("judged within its memory", triage(big, "--memory-limit=0.5", "--time-limit=30", "-o", tmp / "big_report"), 1, "fault", instruction="r")
+    expect("…and cut out of both", "tanh" in (tmp / "big_report" / "smallest" / "good.hlo").read_text() and "cosine" in (tmp / "big_report" / "smallest" / "bad.hlo").read_text())
     dynamic = file("dynamic.hlo", """HloModule d
 ENTRY e {
   x = s32[4] parameter(0)

@@ -408,8 +408,9 @@ std::optional<TriageRung> smallest_rung(const TriageArgs& a, const TriageSubject
   if (stage && found.instruction.is_string()) {
     // What stands for the pass is not here: the instruction and its operands, as they are on both sides.
     std::vector<ExtractArgs> parts;
-    for (const auto& [file, name, out] : {std::tuple(found.file.get<std::string>(), found.instruction, "bad.hlo"),
-                                          {found.good_file, found.before_name, "good.hlo"}}) {
+    for (const auto& [file, name, out] :
+         {std::tuple(found.file.get<std::string>(), found.instruction, "bad.hlo"),
+          {found.good_file, found.before_name.is_string() ? found.before_name : found.instruction, "good.hlo"}}) {
       if (!name.is_string()) continue;
       ExtractArgs e;
       static_cast<RunArgs&>(e) = a;
