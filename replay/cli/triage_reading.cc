@@ -89,6 +89,46 @@ std::string pass_of_class(const std::string& name) {
 
 std::string seconds_words(double s) { return time_text(s); }
 
+// What a log says of memory that there was not, XLA's own list of buffers among it.
+std::string words_of_memory(const Evidence& e, TriageVerdict& v) {
+  if (e.line.empty()) return "no line tells of memory";
+  v.word = "program", v.sure = "proved", v.why = e.line;
+  if (!e.buffers.empty()) {
+    const NamedBuffer& b = e.buffers[0];
+    v.why += fmt::format("; the largest buffer, {}{}{}", b.size, b.shape.empty() ? "" : " of " + b.shape,
+                         b.source.empty() ? b.op_name.empty() ? "" : ", " + b.op_name : ", " + b.source);
+    v.source = text_or_null(b.source);
+    if (!b.what.empty()) v.instruction = b.what.substr(0, b.what.find(' '));
+  }
+  for (size_t k = 0; k < std::min<size_t>(e.buffers.size(), 4); ++k)
+    v.details.push_back(
+        fmt::format("{} {} {} {}", e.buffers[k].size, e.buffers[k].shape, e.buffers[k].what, e.buffers[k].source));
+  return e.line;
+}
+
+// What a log says of the time of a compilation.
+std::string words_of_time(const TriageSubject& s, TriageVerdict& v) {
+  const LogFile log = read_log(s.text);
+  const LogPass* slowest = nullptr;
+  for (const LogPipeline& p : log.pipelines)
+    for (const LogPass& pass : p.passes)
+      if (pass.microseconds >= 0 && (!slowest || pass.microseconds > slowest->microseconds)) slowest = &pass;
+  const LogTime* longest = nullptr;
+  for (const LogTime& t : log.times)
+    if (!longest || t.seconds > longest->seconds) longest = &t;
+  if (!slowest && !longest) return "no line tells of a time";
+  v.word = "program", v.sure = "proved", v.decided = true;
+  const double passes = slowest ? static_cast<double>(slowest->microseconds) * 1e-6 : 0;
+  if (slowest) v.pass = slowest->name;
+  v.why = longest ? fmt::format("{} took {}", longest->what, seconds_words(longest->seconds)) : "";
+  if (slowest)
+    v.why +=
+        fmt::format("{}of passes {} takes the longest, {}", longest ? "; " : "", slowest->name, seconds_words(passes));
+  if (longest && longest->seconds > 10 * passes && slowest)
+    v.why += "; the rest is behind HLO (LLVM, ptxas, autotuning) or in what no line tells";
+  return v.why;
+}
+
 }  // namespace
 
 std::string read_verification(const TriageSubject& s, const Json& j, TriageVerdict& v) {
@@ -261,42 +301,8 @@ std::string read_last_words(const TriageSubject& s, TriageVerdict& v) {
   if (!e.instruction.empty()) v.instruction = e.instruction;
   if (!e.source.empty()) v.source = e.source;
   for (const std::string& check : e.words.checks) v.details.push_back(check);
-  if (s.complaint == Complaint::kMemory) {
-    if (e.line.empty()) return "no line tells of memory";
-    v.word = "program", v.sure = "proved", v.why = e.line;
-    if (!e.buffers.empty()) {
-      const NamedBuffer& b = e.buffers[0];
-      v.why += fmt::format("; the largest buffer, {}{}{}", b.size, b.shape.empty() ? "" : " of " + b.shape,
-                           b.source.empty() ? b.op_name.empty() ? "" : ", " + b.op_name : ", " + b.source);
-      v.source = text_or_null(b.source);
-      if (!b.what.empty()) v.instruction = b.what.substr(0, b.what.find(' '));
-    }
-    for (size_t k = 0; k < std::min<size_t>(e.buffers.size(), 4); ++k)
-      v.details.push_back(
-          fmt::format("{} {} {} {}", e.buffers[k].size, e.buffers[k].shape, e.buffers[k].what, e.buffers[k].source));
-    return e.line;
-  }
-  if (s.complaint == Complaint::kCompileTime) {
-    const LogFile log = read_log(s.text);
-    const LogPass* slowest = nullptr;
-    for (const LogPipeline& p : log.pipelines)
-      for (const LogPass& pass : p.passes)
-        if (pass.microseconds >= 0 && (!slowest || pass.microseconds > slowest->microseconds)) slowest = &pass;
-    const LogTime* longest = nullptr;
-    for (const LogTime& t : log.times)
-      if (!longest || t.seconds > longest->seconds) longest = &t;
-    if (!slowest && !longest) return "no line tells of a time";
-    v.word = "program", v.sure = "proved", v.decided = true;
-    const double passes = slowest ? static_cast<double>(slowest->microseconds) * 1e-6 : 0;
-    if (slowest) v.pass = slowest->name;
-    v.why = longest ? fmt::format("{} took {}", longest->what, seconds_words(longest->seconds)) : "";
-    if (slowest)
-      v.why += fmt::format("{}of passes {} takes the longest, {}", longest ? "; " : "", slowest->name,
-                           seconds_words(passes));
-    if (longest && longest->seconds > 10 * passes && slowest)
-      v.why += "; the rest is behind HLO (LLVM, ptxas, autotuning) or in what no line tells";
-    return v.why;
-  }
+  if (s.complaint == Complaint::kMemory) return words_of_memory(e, v);
+  if (s.complaint == Complaint::kCompileTime) return words_of_time(s, v);
   if (!e.refused_after.empty()) {
     v.word = "fault", v.sure = "proved", v.decided = true, v.pass = e.refused_after;
     v.why = fmt::format("XLA's own check refuses what pass {} made: {}", e.refused_after, e.refused_why);

@@ -339,38 +339,49 @@ int compare_ranks(const TriageSubject& s) {
   return ranks.empty() ? kYes : kNo;
 }
 
+namespace {
+
+void add_by_value(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found,
+                  std::vector<TriageRung>& out) {
+  const bool module = s.kind == TriageSubject::kModule;
+  if (s.complaint == Complaint::kNan) out.push_back(nan_rung(a, s));
+  out.push_back(verify_rung(a, s));
+  if (!module) out.push_back(stages_rung(a, s));
+  if (module) out.push_back(compilations_rung(a, s, "installed-stages"));
+  if (module) out.push_back(stages_rung(a, s));
+  out.push_back(decide_rung(a, s, found));
+  out.push_back(open_rung(a, s));
+  for (const char* what : {"passes", "flags", "releases"}) out.push_back(compilations_rung(a, s, what));
+  out.push_back(kernels_rung(a, s));
+}
+
+void add_by_ending(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found,
+                   std::vector<TriageRung>& out) {
+  // That stages end may be all that there is to see: then what is wrong in those that are there comes first.
+  if (s.text.empty() && !s.seen_from.empty()) {
+    out.push_back(verify_rung(a, s));
+    out.push_back(stages_rung(a, s));
+    out.push_back(decide_rung(a, s, found));
+    out.push_back(words_rung(s));
+    return;
+  }
+  out.push_back(words_rung(s));
+  if (s.kind != TriageSubject::kLog) out.push_back(verify_rung(a, s));
+  if (s.kind != TriageSubject::kLog) out.push_back(compilations_rung(a, s, "passes"));
+}
+
+}  // namespace
+
 std::vector<TriageRung> triage_rungs(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found) {
   std::vector<TriageRung> out;
-  const bool module = s.kind == TriageSubject::kModule;
-  auto by_value = [&] {
-    if (s.complaint == Complaint::kNan) out.push_back(nan_rung(a, s));
-    out.push_back(verify_rung(a, s));
-    if (!module) out.push_back(stages_rung(a, s));
-    if (module) out.push_back(compilations_rung(a, s, "installed-stages"));
-    if (module) out.push_back(stages_rung(a, s));
-    out.push_back(decide_rung(a, s, found));
-    out.push_back(open_rung(a, s));
-    for (const char* what : {"passes", "flags", "releases"}) out.push_back(compilations_rung(a, s, what));
-    out.push_back(kernels_rung(a, s));
-  };
   switch (s.complaint) {
     case Complaint::kWrong:
     case Complaint::kNan:
-      by_value();
+      add_by_value(a, s, found, out);
       break;
     case Complaint::kCrash:
     case Complaint::kHang:
-      // That stages end may be all that there is to see: then what is wrong in those that are there comes first.
-      if (s.text.empty() && !s.seen_from.empty()) {
-        out.push_back(verify_rung(a, s));
-        out.push_back(stages_rung(a, s));
-        out.push_back(decide_rung(a, s, found));
-        out.push_back(words_rung(s));
-        break;
-      }
-      out.push_back(words_rung(s));
-      if (s.kind != TriageSubject::kLog) out.push_back(verify_rung(a, s));
-      if (s.kind != TriageSubject::kLog) out.push_back(compilations_rung(a, s, "passes"));
+      add_by_ending(a, s, found, out);
       break;
     case Complaint::kMemory:
       out.push_back(words_rung(s));
