@@ -511,6 +511,26 @@ std::vector<std::set<int64_t>> integers_reached(const Module& m, uint64_t turns)
   return out;
 }
 
+// 12 * 12 is -112 of eight bits: neither small numbers nor the ends of a type have a square below zero.
+TEST(Inputs, SquaresThatWrap) {
+  std::unique_ptr<Module> m = parse_module(R"(HloModule m
+ENTRY e {
+ x = s8[64] parameter(0)
+ y = s16[64] parameter(1)
+ z = s32[64] parameter(2)
+ w = s64[64] parameter(3)
+ ROOT r = (s8[64], s16[64], s32[64], s64[64]) tuple(x, y, z, w)
+})",
+                                           std::make_shared<Universe>());
+  const std::vector<std::set<int64_t>> seen = integers_reached(*m, 8);
+  const int bits[] = {8, 16, 32, 64};
+  for (size_t k = 0; k < seen.size(); ++k)
+    EXPECT_TRUE(std::any_of(seen[k].begin(), seen[k].end(), [&](int64_t v) {
+      const uint64_t square = static_cast<uint64_t>(v) * static_cast<uint64_t>(v);
+      return (square >> (bits[k] - 1) & 1) != 0;
+    })) << bits[k];
+}
+
 // Start indices at each of their bounds: of slices and their updates, of gathers and scatters, signed and not, of eight
 // bits, by way of conversions, tuples, calls and loops.
 TEST(Inputs, ReachTheBoundsOfIndices) {

@@ -258,6 +258,11 @@ with tempfile.TemporaryDirectory() as directory:
     code, out, err = ask("bisect", installed())
     expect("bisect: all good", code == 0, f"{code} {out} {err}")
 
+    code, out, err = ask("triage", installed(), "--xla-flags=--wrong", "--json")
+    told = json.loads(out)
+    expect("triage: a stage of a compilation", code == 1 and told["verdict"] == "fault" and told["pass"] == "first-pass" and told["sure"] == "tested", told)
+    expect("triage: its schema", not schemas.wrong(told, "triage.json"), schemas.wrong(told, "triage.json"))
+
     # --- over releases, flags and passes ---
     for version in ("0.13.0", "0.13.1", "0.13.2", "0.13.3", "0.13.4"):
         python_of(tmp / "cache" / "hlo-replay" / "releases" / version, version)

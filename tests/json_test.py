@@ -299,6 +299,7 @@ case "$flags" in *disable_hlo_passes=*dce*) exit 0;; esac; exit 1
     version = re.search(r"project\(\w+ VERSION ([0-9.]+)", (pathlib.Path(source) / "CMakeLists.txt").read_text())[1]
     expect("--version", run("--version")[1].strip() == f"hlo-replay {version}", version)
 
+seen |= {"triage"}  # tests/triage_test.py, every answer of it
 seen |= {"engine", "bisect_xla"}  # tests/installed_test.py, which has an XLA to ask
 with tempfile.TemporaryDirectory() as directory:
     log = pathlib.Path(directory) / "log.txt"

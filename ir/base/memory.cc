@@ -67,6 +67,11 @@ AvailableMemory available_memory() {
     least(std::max<int64_t>(static_cast<int64_t>(limit.rlim_cur) - pages * ::sysconf(_SC_PAGE_SIZE), 0),
           "left of the limit of address space (ulimit -v)");
   }
+  // Counts what is mapped to be written alone: what triage gives to each of its rungs.
+  if (::getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    const int64_t data = std::max<int64_t>(number_in("/proc/self/status", "VmData:"), 0) * 1024;
+    least(std::max<int64_t>(static_cast<int64_t>(limit.rlim_cur) - data, 0), "left of the limit of data (ulimit -d)");
+  }
   least(left_by_control_groups(), "left of the control group's limit");
   return out;
 }

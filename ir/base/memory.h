@@ -9,8 +9,8 @@ struct AvailableMemory {
   const char* limit = "";  // what sets it, in words: "free on this machine", "limit of address space" …
 };
 
-// The least of what the system has free (swap too), the limit of address space (ulimit -v) less what is mapped, and the
-// limits of control groups less what they use; asked anew at each call.
+// The least of what the system has free (swap too), the limits of address space (ulimit -v) and of data (ulimit -d)
+// less what is mapped, and the limits of control groups less what they use; asked anew at each call.
 AvailableMemory available_memory();
 
 }  // namespace hlo

@@ -238,14 +238,21 @@ std::vector<int64_t> index_values(ElementType t, const Starts& starts) {
   return held(t, wanted);
 }
 
-std::vector<int64_t> integer_values(ElementType t, uint64_t turn) {
+// The least number whose square has the type's top bit: below zero, where there is a sign (12 * 12 is -112 of eight
+// bits; the ends' own squares are 0 and 1).
+int64_t wrapping_square(ElementType t) {
+  return static_cast<int64_t>(std::ceil(std::sqrt(std::ldexp(1.0, type_bits(t) - 1))));
+}
+
+std::vector<int64_t> integer_values(ElementType t, uint64_t turn, bool one) {
   const auto [low, high] = ends_of(t);
   const bool sign = is_signed_int(t);
   switch (turn % 4) {
     case 0:
       return held(t, sign ? std::vector<int64_t>{-1, 1, 0, 2, -2, 3, -3} : std::vector<int64_t>{1, 0, 2, 3, 5});
     case 1:
-      return held(t, {high, low, 0, 1, high - 1, sign ? low + 1 : 2});
+      if (one) return held(t, {high, low, 0, 1, high - 1, sign ? low + 1 : 2});
+      return held(t, {high, low, 0, 1, high - 1, sign ? low + 1 : 2, wrapping_square(t), -wrapping_square(t)});
     case 2:
       return held(t, {1, 0});
     default:
@@ -281,7 +288,7 @@ void take_values(const Universe& u, Value& v, uint64_t turn, uint64_t leaf, cons
   const uint64_t own = turn + leaf;  // neighbours differ
   std::vector<int64_t> integers;
   std::vector<double> reals;
-  if (whole) integers = starts.empty() ? integer_values(t, own) : index_values(t, starts);
+  if (whole) integers = starts.empty() ? integer_values(t, own, s.elements_count() == 1) : index_values(t, starts);
   if (is_float(t)) reals = float_values(own, s.elements_count() == 1);
   const bool below = is_float(t) && own % 6 == 3 && !positive;
   if (integers.empty() && reals.empty() && !below) return;

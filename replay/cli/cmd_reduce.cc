@@ -15,6 +15,7 @@
 #include "replay/cli/command.h"
 #include "replay/cli/json_output.h"
 #include "replay/cli/looked_at.h"
+#include "replay/cli/triage.h"
 #include "replay/hunt/extract.h"
 #include "replay/hunt/reduce.h"
 #include "replay/judge/nan_watch.h"
@@ -124,7 +125,20 @@ Fault by_judge(const ReduceArgs& a, const Module& first) {
   };
 }
 
-// What a bug report needs besides the module.
+std::string how_to_see(const ReduceArgs& a, bool arguments) {
+  std::string file = "module.hlo", inputs = arguments ? " --inputs=inputs.npz" : "";
+  if (!a.check.empty()) return shell_word(a.check) + ", with {} for module.hlo";
+  if (!a.regex.empty()) return fmt::format("grep -E {} {}", shell_word(a.regex), file);
+  if (a.verify) return fmt::format("hlo-replay verify {}", file);
+  if (a.nan) return fmt::format("hlo-replay exec {} --nan{}", file, inputs);
+  if (!a.passes.empty())
+    return fmt::format("hlo-replay opt --passes={} {} > after.hlo\nhlo-replay exec after.hlo --compare-with={}{}",
+                       shell_word(a.passes), file, file, inputs);
+  return fmt::format("hlo-replay bisect {} --pipeline={}{}", file, a.pipeline, inputs);
+}
+
+}  // namespace
+
 std::string jax_script() {
   return R"(#!/usr/bin/env python3
 """Runs module.hlo on jax's first device, on the inputs beside it, and prints what comes out."""
@@ -151,20 +165,6 @@ for group in executable.execute_sharded(leaves).disassemble_into_single_device_a
     print(np.asarray(group[0]))
 )";
 }
-
-std::string how_to_see(const ReduceArgs& a, bool arguments) {
-  std::string file = "module.hlo", inputs = arguments ? " --inputs=inputs.npz" : "";
-  if (!a.check.empty()) return shell_word(a.check) + ", with {} for module.hlo";
-  if (!a.regex.empty()) return fmt::format("grep -E {} {}", shell_word(a.regex), file);
-  if (a.verify) return fmt::format("hlo-replay verify {}", file);
-  if (a.nan) return fmt::format("hlo-replay exec {} --nan{}", file, inputs);
-  if (!a.passes.empty())
-    return fmt::format("hlo-replay opt --passes={} {} > after.hlo\nhlo-replay exec after.hlo --compare-with={}{}",
-                       shell_word(a.passes), file, file, inputs);
-  return fmt::format("hlo-replay bisect {} --pipeline={}{}", file, a.pipeline, inputs);
-}
-
-}  // namespace
 
 int cmd_reduce(const ReduceArgs& given) {
   ReduceArgs a = given;
@@ -213,7 +213,11 @@ int cmd_reduce(const ReduceArgs& given) {
   ReduceOptions options;
   options.keep_shapes = a.keep_shapes, options.keep_invalid = a.verify, options.most_candidates = a.most;
   options.jobs = a.jobs;
-  options.stop = interrupted;
+  const auto begin = std::chrono::steady_clock::now();
+  options.stop = [&] {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+    return interrupted() || (a.seconds > 0 && passed.count() > a.seconds);
+  };
   std::optional<Progress> progress("reducing " + a.file);
   options.progress = [&](size_t candidates, size_t instructions) {
     progress->at(candidates, 0, fmt::format("candidates tried, {} instructions left", instructions));

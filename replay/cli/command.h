@@ -339,6 +339,7 @@ int cmd_compare(const CompareArgs& a);
 struct ReduceArgs : JudgeArgs {
   std::string out, passes, pipeline;
   size_t most = SIZE_MAX;
+  double seconds = 0;  // to try candidates; 0: as long as it takes
   int jobs = 1;
   bool json = false, force = false, nan = false, scrub = false, keep_shapes = false;
   bool sizes = false;         // the same program with small arrays
@@ -373,5 +374,6 @@ Value outputs_of(const Universe& u, const std::string& path, ShapeId shape);
 void add_module_commands(CLI::App& app, int* code);
 void add_run_commands(CLI::App& app, int* code);
 void add_debug_commands(CLI::App& app, int* code);
+void add_triage_command(CLI::App& app, int* code);
 
 }  // namespace hlo

@@ -11,7 +11,7 @@
 namespace hlo {
 namespace {
 
-bool g_json_asked = false, g_json_printed = false;
+bool g_json_asked = false, g_json_printed = false, g_dashes = false;
 Json g_beside = Json::object();  // what every object has beside its own
 std::mutex g_beside_mutex;       // who ends the process answers, too
 
@@ -46,6 +46,7 @@ void add_to_json(const std::string& key, Json value) {
 }
 
 bool json_asked() { return g_json_asked; }
+bool dashes_given() { return g_dashes; }
 
 void print_json(const Json& given) {
   g_json_printed = true;
@@ -131,6 +132,7 @@ Json finite_or_null(double number) { return std::isfinite(number) ? Json(number)
 void note_json_asked(int argc, char** argv) {
   for (int k = 1; k < argc && std::string_view(argv[k]) != "--"; ++k)
     g_json_asked |= std::string_view(argv[k]) == "--json";
+  for (int k = 1; k < argc; ++k) g_dashes |= std::string_view(argv[k]) == "--";
 }
 
 void print_json_error(const Failure& failure) {

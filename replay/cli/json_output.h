@@ -20,6 +20,8 @@ Json finite_or_null(double number);
 void note_json_asked(int argc, char** argv);
 
 bool json_asked();
+// Does the command line have `--`, behind which another program's words stand?
+bool dashes_given();
 // One more entry of a list that the object has beside the command's own keys.
 void add_to_json(const std::string& key, Json value);
 

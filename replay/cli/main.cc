@@ -114,6 +114,7 @@ int run(int argc, char** argv) {
   int code = kYes;
   add_module_commands(app, &code);
   add_run_commands(app, &code);
+  add_triage_command(app, &code);
   add_debug_commands(app, &code);
   add_permissive(app);
 

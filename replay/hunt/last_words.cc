@@ -42,7 +42,7 @@ std::string letters(std::string_view name) {
 }
 
 // Is a pass of that class the one that XLA calls `pass`? `GpuLayoutAssignment` is layout-assignment, `HloCSE` cse.
-bool named_like(std::string_view cls, std::string_view pass) {
+bool class_named_like(std::string_view cls, std::string_view pass) {
   std::string name = letters(cls), wanted = letters(pass);
   if (name == wanted) return true;
   for (std::string_view prefix : {"gpu", "cpu", "hlo", "tpu"})
@@ -54,6 +54,8 @@ bool named_like(std::string_view cls, std::string_view pass) {
 }
 
 }  // namespace
+
+bool pass_named_like(std::string_view cls, std::string_view pass) { return class_named_like(cls, pass); }
 
 LastWords last_words(std::string_view log) {
   LastWords out;
@@ -92,7 +94,7 @@ std::vector<std::string> running_passes(const LastWords& words, const std::vecto
   std::vector<std::string> out;
   for (const std::string& name : words.running)
     for (const std::string& pass : known)
-      if (named_like(name, pass)) once(&out, pass);
+      if (pass_named_like(name, pass)) once(&out, pass);
   if (!words.entered.empty()) once(&out, words.entered);
   for (const Unfinished& u : unfinished)
     if (!u.next.empty()) once(&out, u.next);

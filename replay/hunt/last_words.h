@@ -24,6 +24,9 @@ struct Unfinished {
 };
 std::vector<Unfinished> unfinished_modules(const std::vector<Recording>& all);
 
+// Is a pass of that class, or in a file of that name, the one that XLA calls `pass`? `AlgebraicSimplifier` is algsimp.
+bool pass_named_like(std::string_view cls, std::string_view pass);
+
 // Passes that may have been running when it died, the likeliest first: those on the stack whose class a pass of
 // `known` is named like, the last that was entered, then what was next in unfinished modules.
 std::vector<std::string> running_passes(const LastWords& words, const std::vector<Unfinished>& unfinished,

@@ -38,10 +38,11 @@ struct Remembered {
   std::optional<std::chrono::system_clock::time_point> end;  // as sem_timedwait counts
   std::function<int()> answer;
 };
-Remembered& remembered() {
-  static Remembered* const all = new Remembered;
-  return *all;
+Remembered*& remembered_here() {
+  static Remembered* all = new Remembered;
+  return all;
 }
+Remembered& remembered() { return *remembered_here(); }
 
 void ask_to_end(int) {
   int before = errno;
@@ -205,5 +206,14 @@ void forget_group(pid_t group) {
 
 pid_t fork_tied() { return fork_as(true); }
 pid_t fork_loose() { return fork_as(false); }
+pid_t fork_watched() {
+  const pid_t child = fork_as(true);
+  if (child != 0) return child;
+  // The parent's may be held by a thread that this copy does not have.
+  remembered_here() = new Remembered;
+  g_answering = false;
+  catch_interrupts();
+  return 0;
+}
 
 }  // namespace hlo

@@ -63,6 +63,9 @@ bool may_fork();
 // what is remembered. To be called by a thread that lives as long as the child may: the kernel watches the thread.
 // Throws Failure(kUnsupported) where the process may not fork.
 pid_t fork_tied();
+// fork_tied() whose child is a program of its own as catch_interrupts() makes one: EndsAfter, LastAnswer and signals
+// work in it, what it remembers goes when it has to end.
+pid_t fork_watched();
 // The same without the tie to the parent's life, for children that outlive those that made them.
 pid_t fork_loose();
 

@@ -1,0 +1,464 @@
+// triage: the rungs, in the order of what they cost, each a command's own function in a process of its own.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <tuple>
+
+#include "ir/source_lines.h"
+#include "replay/cli/json_output.h"
+#include "replay/cli/triage.h"
+#include "replay/compare/diff.h"
+#include "replay/hunt/unordered.h"
+#include "replay/installed/interpreter.h"
+#include "replay/judge/check.h"
+#include "replay/judge/inside/inputs.h"
+#include "replay/judge/memory.h"
+#include "replay/os/files.h"
+#include "replay/record/run.h"
+
+namespace hlo {
+namespace {
+
+constexpr double kOnDrawnInputs = 5;  // seconds for what tells little of inputs that are not the program's
+
+BisectArgs bisection_of(const TriageArgs& a, const TriageSubject& s) {
+  BisectArgs b;
+  static_cast<RunArgs&>(b) = a;
+  b.file = s.spec, b.json = true, b.engine = a.engine, b.engine.engine = "own", b.engine.limit_seconds = 0;
+  return b;
+}
+
+int bisect_within(BisectArgs b, double seconds) {
+  b.engine.limit_seconds = std::round(seconds * 10) / 10;  // for a person
+  return cmd_bisect(b);
+}
+
+std::string inputs_in_command(const TriageArgs& a) {
+  std::string out;
+  if (!a.inputs.empty()) out += " --inputs=" + shell_word(a.inputs);
+  if (a.seed != 1) out += fmt::format(" --seed={}", a.seed);
+  return out;
+}
+
+TriageRung verify_rung(const TriageArgs& a, const TriageSubject& s) {
+  TriageRung r{"check", 3, "hlo-replay bisect --verify " + shell_word(s.label), nullptr, nullptr, ""};
+  if (s.kind == TriageSubject::kModule) {
+    r.command = "hlo-replay verify " + shell_word(s.label);
+    r.job = [file = s.spec](double) {
+      load_verified(file, true);
+      print_json({{"found", false}, {"verdict", "the verifier takes it"}, {"judged", 1}, {"not_judged", 0}});
+      return kYes;
+    };
+  } else {
+    r.job = [b = [&] {
+      BisectArgs v = bisection_of(a, s);
+      v.verify = true, v.inputs.clear();
+      return v;
+    }()](double seconds) { return bisect_within(b, seconds); };
+  }
+  r.read = [&s](const Json& j, int, TriageVerdict& v) { return read_verification(s, j, v); };
+  return r;
+}
+
+TriageRung stages_rung(const TriageArgs& a, const TriageSubject& s) {
+  TriageRung r{"stages", 20, "hlo-replay bisect " + shell_word(s.label) + inputs_in_command(a), nullptr, nullptr, ""};
+  BisectArgs b = bisection_of(a, s);
+  if (s.kind == TriageSubject::kDump && !a.outputs.empty())
+    b.outputs = a.outputs, r.command += " --outputs=" + shell_word(a.outputs);
+  const bool own = s.kind == TriageSubject::kModule;
+  r.name = own ? "own-passes" : "stages";
+  r.job = [b](double seconds) { return bisect_within(b, seconds); };
+  r.read = [&s, own](const Json& j, int code, TriageVerdict& v) { return read_bisection(s, j, code, own, v); };
+  return r;
+}
+
+// The stage that was found, or where none was the last one: does it give what the one before, or the first, leaves
+// open?
+TriageRung decide_rung(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found) {
+  TriageRung r{"contract", 2, "", nullptr, nullptr, ""};
+  TriageVerdict held = found;
+  const bool stage = !found.good_file.empty() && found.file.is_string();
+  if (!stage && s.kind != TriageSubject::kDump) r.left_out = "a module alone has no stages";
+  if (!stage && s.kind == TriageSubject::kDump && s.modules.size() > 1)
+    r.left_out = "several modules: name one, DIR:MODULE";
+  if (!stage && r.left_out.empty()) held.good_file = first_stage_of(s), held.file = last_stage_of(s);
+  if (held.good_file.empty() && r.left_out.empty()) r.left_out = "no stage has a text";
+  if (!r.left_out.empty()) return r;
+  r.command = fmt::format("hlo-replay exec {} --out=got.npz{}; hlo-replay check {} --inputs=got.npz --outputs=got.npz",
+                          shell_word(held.file.get<std::string>()), inputs_in_command(a), shell_word(held.good_file));
+  if (!stage && a.inputs.empty()) r.most = kOnDrawnInputs;
+  r.job = [&a, held](double) { return decide_finding(a, held); };
+  r.read = [stage](const Json& j, int, TriageVerdict& v) {
+    return stage ? read_decision(j, v) : read_last_stage(j, v);
+  };
+  return r;
+}
+
+TriageRung nan_rung(const TriageArgs& a, const TriageSubject& s) {
+  const std::string file = first_stage_of(s);
+  TriageRung r{
+      "nan",
+      2,
+      "hlo-replay exec --nan " + shell_word(s.kind == TriageSubject::kDump ? file : s.label) + inputs_in_command(a),
+      nullptr,
+      nullptr,
+      ""};
+  if (file.empty()) r.left_out = "no stage has a text";
+  ExecArgs e;
+  static_cast<RunArgs&>(e) = a;
+  e.file = file, e.nan = e.json = true;
+  r.job = [e](double) { return cmd_exec(e); };
+  r.read = [&s](const Json& j, int, TriageVerdict& v) { return read_nan(s, j, v); };
+  return r;
+}
+
+TriageRung open_rung(const TriageArgs& a, const TriageSubject& s) {
+  const std::string file = first_stage_of(s);
+  TriageRung r{"left-open", 1, "", nullptr, nullptr, ""};
+  const std::string word = shell_word(s.kind == TriageSubject::kDump ? file : s.label);
+  r.command = a.outputs.empty() ? fmt::format(
+                                      "hlo-replay exec {0} --out=o.npz{1}; hlo-replay check {0} --inputs=o.npz "
+                                      "--outputs=o.npz",
+                                      word, inputs_in_command(a))
+                                : fmt::format("hlo-replay check {} --inputs={} --outputs={}", word,
+                                              shell_word(a.inputs), shell_word(a.outputs));
+  if (file.empty()) r.left_out = "no stage has a text";
+  if (s.kind == TriageSubject::kDump && s.modules.size() > 1) r.left_out = "several modules: name one, DIR:MODULE";
+  if (a.inputs.empty()) r.most = kOnDrawnInputs;
+  r.job = [&a, file](double) { return open_sites(a, file); };
+  r.read = [&a](const Json& j, int, TriageVerdict& v) { return read_open_sites(a, j, v); };
+  return r;
+}
+
+// What an installed XLA says of the module.
+TriageRung compilations_rung(const TriageArgs& a, const TriageSubject& s, const std::string& what) {
+  const std::string engine = a.engine.installed() ? a.engine.engine : "installed";
+  const std::string file = first_stage_of(s);
+  TriageRung r{what, 5, "", nullptr, nullptr, ""};
+  BisectArgs b = bisection_of(a, s);
+  b.file = file, b.engine = a.engine, b.engine.engine = engine, b.engine.limit_seconds = 0;
+  b.engine.offline = !a.engine.yes;
+  std::string option;
+  if (what == "passes") b.passes = true, option = " --passes";
+  if (what == "flags") b.flags = true, option = " --flags --xla-flags=" + shell_word(a.engine.flags);
+  if (what == "releases") b.releases = a.releases, option = " --releases=" + a.releases;
+  r.command =
+      fmt::format("hlo-replay bisect {} --engine={}{}{}", shell_word(s.kind == TriageSubject::kModule ? s.label : file),
+                  engine, option, inputs_in_command(a));
+  if (s.complaint == Complaint::kCrash || s.complaint == Complaint::kHang)
+    b.by = "crash", b.inputs.clear(), r.command += " --by=crash";
+  if (file.empty()) r.left_out = "no stage has a text";
+  if (s.kind == TriageSubject::kDump && s.modules.size() > 1) r.left_out = "several modules: name one, DIR:MODULE";
+  if (what == "passes" && s.kind == TriageSubject::kDump && !a.engine.installed())
+    r.left_out = "no installed XLA was named (--engine=installed)";
+  if (what == "flags" && a.engine.flags.empty()) r.left_out = "no flag was named (--xla-flags)";
+  if (what == "releases" && a.releases.empty()) r.left_out = "no releases were named (--releases=A..B)";
+  r.job = [b, engine](double) {
+    find_interpreter(engine, "cpu", {b.engine.yes, b.engine.offline});
+    return cmd_bisect(b);
+  };
+  const bool stages = what == "installed-stages";
+  r.read = [&s, stages](const Json& j, int code, TriageVerdict& v) {
+    return stages ? read_bisection(s, j, code, false, v) : read_compilations(j, code, v);
+  };
+  return r;
+}
+
+TriageRung kernels_rung(const TriageArgs& a, const TriageSubject& s) {
+  TriageRung r{"below-hlo", 2, "hlo-replay check --kernels=dump " + shell_word(s.label), nullptr, nullptr, ""};
+  CheckArgs c;
+  static_cast<RunArgs&>(c) = a;
+  c.file = s.spec, c.inputs.clear(), c.kernels = "dump", c.json = true;
+  if (s.kind != TriageSubject::kDump)
+    r.left_out = "a module alone has no kernels";
+  else if (s.modules.size() > 1)
+    r.left_out = "several modules: name one, DIR:MODULE";
+  r.job = [c](double) { return cmd_check(c); };
+  r.read = [](const Json& j, int, TriageVerdict& v) { return read_kernels(j, v); };
+  return r;
+}
+
+TriageRung words_rung(const TriageSubject& s) {
+  TriageRung r{"last-words", 1, "hlo-replay open " + shell_word(s.label), nullptr, nullptr, ""};
+  if (s.text.empty() && s.unfinished.empty())
+    r.left_out = "there is no log (--log=FILE), and every module has its result";
+  r.read = [&s](const Json&, int, TriageVerdict& v) { return read_last_words(s, v); };
+  return r;
+}
+
+TriageRung memory_rung(const TriageArgs& a, const TriageSubject& s) {
+  TriageRung r{"memory", 4, "hlo-replay memory " + shell_word(s.label), nullptr, nullptr, ""};
+  if (s.kind == TriageSubject::kLog) r.left_out = "there is no module: triage DIR --log=FILE";
+  MemoryArgs m;
+  m.file = s.spec, m.gpu = a.gpu, m.json = true, m.most = 8;
+  r.job = [m](double) { return cmd_memory(m); };
+  r.read = [](const Json& j, int, TriageVerdict& v) { return read_memory(j, v); };
+  return r;
+}
+
+TriageRung cost_rung(const TriageArgs& a, const TriageSubject& s) {
+  TriageRung r{"cost", 4, "hlo-replay cost " + shell_word(s.label), nullptr, nullptr, ""};
+  if (s.kind == TriageSubject::kLog) r.left_out = "there is no module: triage DIR";
+  CostArgs c;
+  c.file = s.spec, c.gpu = a.gpu, c.json = true;
+  r.job = [c](double) { return cmd_cost(c); };
+  r.read = [](const Json& j, int, TriageVerdict& v) { return read_cost(j, v); };
+  return r;
+}
+
+TriageRung time_of_passes_rung(const TriageSubject& s) {
+  TriageRung r{"passes-by-time", 4, "hlo-replay summary --by=pass " + shell_word(s.label), nullptr, nullptr, ""};
+  if (s.kind == TriageSubject::kLog) r.left_out = "there are no stages: triage DIR --log=FILE";
+  SummaryArgs c;
+  c.file = s.spec, c.by = "pass", c.json = true;
+  r.job = [c](double) { return cmd_summary(c); };
+  r.read = [&s](const Json& j, int, TriageVerdict& v) { return read_passes_of_time(s, j, v); };
+  return r;
+}
+
+Json site_json(const Module& m, const ContractSite& site) {
+  const std::string source = source_line(m, site.inst).text();
+  return {{"kind", contract_name(site.kind)},
+          {"what", contract_words(site.kind)},
+          {"instruction", m.inst_name(site.inst)},
+          {"source", source.empty() ? Json() : Json(source)},
+          {"elements", site.elements},
+          {"decides", Json()}};
+}
+
+// Arguments as bisect made them, by what it says of them.
+std::vector<Value> arguments_as_made(const Module& m, const std::vector<Value>& own, const std::string& made,
+                                     uint64_t seed) {
+  auto says = [&](const char* words) { return made.find(words) != std::string::npos; };
+  if (made == "ties and indices at and beyond the bounds") return edge_arguments(m, own);
+  if (says("of a size that layers keep")) return balanced_arguments(m, own);
+  if (made.starts_with("seed ")) {
+    uint64_t told = 0;
+    for (size_t k = 5; k < made.size() && made[k] >= '0' && made[k] <= '9'; ++k)
+      told = 10 * told + static_cast<uint64_t>(made[k] - '0');
+    if (made.find_first_not_of("0123456789", 5) == std::string::npos && told != seed)
+      return seeded_arguments(m, told, false);
+  }
+  const bool positive = says(", positive"), near = says("near 1");
+  if (positive || near) return scaled_arguments(m, own, near ? 8 : 1, positive);
+  return own;
+}
+
+}  // namespace
+
+int decide_finding(const TriageArgs& a, const TriageVerdict& found) {
+  LoadOptions options;
+  options.universe = std::make_shared<Universe>();
+  InputOptions inputs = input_options(a);
+  auto load_one = [&](const std::string& file) {
+    auto m = load_verified(file, !a.no_verify, nullptr, options);
+    inputs.label = inputs.place = file;
+    settle_elided(*m, inputs);
+    return m;
+  };
+  const std::unique_ptr<Module> good = load_one(found.good_file), bad = load_one(found.file.get<std::string>());
+  foresee_memory(*good, found.good_file, "evaluator", true);
+  Session session(*good, inputs);
+  if (a.inputs.empty()) session.set_arguments(arguments_as_made(*good, session.arguments(), found.made, a.seed));
+  const Value got = session.run(*bad, *find_executor("evaluator"), eval_options(a), 1, false);
+  const CheckResult r = check_result(*good, session, got, eval_options(a));
+  Json sites = Json::array();
+  for (const DecidingSite& d : r.contracts) {
+    if (d.asked && !d.decides) continue;
+    Json j = site_json(*good, d.site);
+    j["decides"] = d.asked ? Json(d.decides) : Json();
+    sites.push_back(std::move(j));
+  }
+  Json output;
+  for (const CheckedOutput& o : r.outputs)
+    if (!o.compiled.empty() && (output.is_null() || o.verdict == r.verdict))
+      output = {{"name", o.name}, {"index", o.index}, {"good", o.written}, {"bad", o.compiled}, {"exact", o.exact}};
+  print_json({{"verdict", verdict_name(r.verdict)}, {"why", r.why}, {"contracts", sites}, {"output", output}});
+  return kYes;
+}
+
+int open_sites(const TriageArgs& a, const std::string& file) {
+  InputOptions inputs = input_options(a);
+  inputs.label = inputs.place = file;
+  auto m = load_verified(file, !a.no_verify);
+  foresee_memory(*m, file, "evaluator", true);
+  settle_elided(*m, inputs);
+  const Session session(*m, inputs);
+  const Value own = a.outputs.empty() ? session.run(*m, *find_executor("evaluator"), eval_options(a), 1, false)
+                                      : outputs_of(m->u(), a.outputs, session.result_shape());
+  const CheckResult r = check_result(*m, session, own, eval_options(a));
+  Json sites = Json::array();
+  for (const DecidingSite& d : r.contracts) {
+    Json j = site_json(*m, d.site);
+    j["decides"] = d.asked ? Json(d.decides) : Json();
+    sites.push_back(std::move(j));
+  }
+  print_json({{"verdict", verdict_name(r.verdict)}, {"why", r.why}, {"contracts", sites}});
+  return kYes;
+}
+
+int unordered_sites(const TriageSubject& s) {
+  const std::string file = last_stage_of(s);
+  const std::unique_ptr<Module> m = load(file);
+  Json sites = Json::array();
+  for (const Unordered& u : unordered_instructions(*m)) {
+    const std::string source = source_line(*m, u.inst).text();
+    sites.push_back({{"kind", u.kind},
+                     {"what", u.words},
+                     {"instruction", m->inst_name(u.inst)},
+                     {"source", source.empty() ? Json() : Json(source)},
+                     {"elements", 0},
+                     {"decides", u.certain ? Json(true) : Json()}});
+  }
+  print_json({{"contracts", sites}});
+  return kYes;
+}
+
+int compare_ranks(const TriageSubject& s) {
+  Json ranks = Json::array();
+  for (const std::string& other : s.others) {
+    const std::vector<Recording> theirs = select_modules(other);
+    std::vector<const Recording*> left;
+    for (const Recording& r : theirs) left.push_back(&r);
+    for (const Recording& r : s.modules) {
+      const auto same =
+          std::find_if(left.begin(), left.end(), [&](const Recording* o) { return o->module_name == r.module_name; });
+      if (same == left.end()) {
+        ranks.push_back({{"rank", other}, {"module", r.module_name}, {"first", "it is only in " + s.label}});
+        continue;
+      }
+      ModuleDiff diff;
+      const std::string words = first_difference(r, **same, &diff);
+      if (!words.starts_with("same")) ranks.push_back({{"rank", other}, {"module", r.module_name}, {"first", words}});
+      left.erase(same);
+    }
+    for (const Recording* r : left)
+      ranks.push_back({{"rank", other}, {"module", r->module_name}, {"first", "it is only there"}});
+  }
+  print_json({{"ranks", ranks}});
+  return ranks.empty() ? kYes : kNo;
+}
+
+namespace {
+
+void add_by_value(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found,
+                  std::vector<TriageRung>& out) {
+  const bool module = s.kind == TriageSubject::kModule;
+  if (s.complaint == Complaint::kNan) out.push_back(nan_rung(a, s));
+  out.push_back(verify_rung(a, s));
+  if (!module) out.push_back(stages_rung(a, s));
+  if (module) out.push_back(compilations_rung(a, s, "installed-stages"));
+  if (module) out.push_back(stages_rung(a, s));
+  out.push_back(decide_rung(a, s, found));
+  out.push_back(open_rung(a, s));
+  for (const char* what : {"passes", "flags", "releases"}) out.push_back(compilations_rung(a, s, what));
+  out.push_back(kernels_rung(a, s));
+}
+
+void add_by_ending(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found,
+                   std::vector<TriageRung>& out) {
+  // That stages end may be all that there is to see: then what is wrong in those that are there comes first.
+  if (s.text.empty() && !s.seen_from.empty()) {
+    out.push_back(verify_rung(a, s));
+    out.push_back(stages_rung(a, s));
+    out.push_back(decide_rung(a, s, found));
+    out.push_back(words_rung(s));
+    return;
+  }
+  out.push_back(words_rung(s));
+  if (s.kind != TriageSubject::kLog) out.push_back(verify_rung(a, s));
+  if (s.kind != TriageSubject::kLog) out.push_back(compilations_rung(a, s, "passes"));
+}
+
+}  // namespace
+
+std::vector<TriageRung> triage_rungs(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found) {
+  std::vector<TriageRung> out;
+  switch (s.complaint) {
+    case Complaint::kWrong:
+    case Complaint::kNan:
+      add_by_value(a, s, found, out);
+      break;
+    case Complaint::kCrash:
+    case Complaint::kHang:
+      add_by_ending(a, s, found, out);
+      break;
+    case Complaint::kMemory:
+      out.push_back(words_rung(s));
+      out.push_back(memory_rung(a, s));
+      break;
+    case Complaint::kSlow:
+      out.push_back(cost_rung(a, s));
+      break;
+    case Complaint::kCompileTime:
+      out.push_back(words_rung(s));
+      out.push_back(time_of_passes_rung(s));
+      break;
+    case Complaint::kRanksDiffer:
+      out.push_back({"ranks", 5,
+                     "hlo-replay diff " + shell_word(s.label) + (s.others.empty() ? "" : " " + shell_word(s.others[0])),
+                     [&s](double) { return compare_ranks(s); },
+                     [](const Json& j, int, TriageVerdict& v) { return read_ranks(j, v); },
+                     s.others.empty() ? "one folder alone: triage DIR0 DIR1 …" : ""});
+      break;
+    case Complaint::kNotReproducible:
+      out.push_back({"unordered", 3, "hlo-replay search " + shell_word(s.label) + " --opcode=scatter",
+                     [&s](double) { return unordered_sites(s); },
+                     [](const Json& j, int, TriageVerdict& v) { return read_unordered(j, v); },
+                     s.kind == TriageSubject::kLog ? "there is no module: triage DIR" : ""});
+      break;
+  }
+  return out;
+}
+
+std::optional<TriageRung> smallest_rung(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found,
+                                        const std::string& folder) {
+  TriageRung r{"smallest", 1, "", nullptr, nullptr, ""};
+  const std::string first = first_stage_of(s);
+  const bool stage = found.word == "fault" && !found.good_file.empty() && found.file.is_string();
+  if (stage && found.instruction.is_string()) {
+    // What stands for the pass is not here: the instruction and its operands, as they are on both sides.
+    std::vector<ExtractArgs> parts;
+    for (const auto& [file, name, out] :
+         {std::tuple(found.file.get<std::string>(), found.instruction, "bad.hlo"),
+          {found.good_file, found.before_name.is_string() ? found.before_name : found.instruction, "good.hlo"}}) {
+      if (!name.is_string()) continue;
+      ExtractArgs e;
+      static_cast<RunArgs&>(e) = a;
+      e.file = file, e.instruction = name.get<std::string>(), e.hops = 2, e.json = true, e.out = folder + "/" + out;
+      e.inputs.clear();
+      parts.push_back(e);
+    }
+    r.command = fmt::format("hlo-replay extract {} {} --hops=2", shell_word(found.file.get<std::string>()),
+                            shell_word(found.instruction.get<std::string>()));
+    r.job = [parts](double) {
+      for (const ExtractArgs& e : parts) cmd_extract(e);
+      return kYes;
+    };
+    r.read = [](const Json& j, int, TriageVerdict&) {
+      return fmt::format("{} instructions", j["instructions"].is_number() ? j["instructions"].get<int64_t>() : 0);
+    };
+    return r;
+  }
+  const bool nan = found.word == "program" && s.complaint == Complaint::kNan && found.sure == "tested";
+  const bool own = found.word == "fault" && s.kind == TriageSubject::kModule && found.pass.is_string() && !stage;
+  if (first.empty() || (!nan && !own)) return std::nullopt;
+  ReduceArgs e;
+  static_cast<RunArgs&>(e) = a;
+  e.file = first, e.nan = nan, e.json = e.force = true, e.out = folder + "/reduced";
+  if (own) e.passes = found.pass.get<std::string>();
+  r.command = fmt::format("hlo-replay reduce {}{}{}", shell_word(s.kind == TriageSubject::kModule ? s.label : first),
+                          nan ? " --nan" : " --passes=" + shell_word(e.passes), inputs_in_command(a));
+  r.job = [e](double seconds) {
+    ReduceArgs within = e;
+    within.seconds = seconds * 2 / 3;
+    return cmd_reduce(within);
+  };
+  r.read = [](const Json& j, int, TriageVerdict&) {
+    return fmt::format("{} of {} instructions{}", j["instructions"].get<int64_t>(),
+                       j["instructions_before"].get<int64_t>(), j["finished"] == true ? "" : ", not finished");
+  };
+  return r;
+}
+
+}  // namespace hlo

@@ -1,0 +1,131 @@
+// triage: what it was given, and what is complained of.
+#include <algorithm>
+#include <filesystem>
+
+#include "passes/pass.h"
+#include "replay/cli/triage.h"
+#include "replay/os/confined_path.h"
+#include "replay/os/files.h"
+#include "replay/record/log_file.h"
+#include "replay/record/run.h"
+
+namespace hlo {
+namespace fs = std::filesystem;
+namespace {
+
+std::vector<std::string> known_pass_names(const std::vector<Recording>& all) {
+  std::vector<std::string> out;
+  for (const PassInfo& p : all_passes()) out.emplace_back(p.name);
+  for (const Recording& r : all)
+    for (const StageRow& row : r.rows)
+      for (const std::string& name : {row.pass, row.next})
+        if (!name.empty() && std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+  return out;
+}
+
+void take_log(TriageSubject& s, std::string text) {
+  s.text = std::move(text);
+  s.evidence = evidence_of(s.text, known_pass_names(s.modules));
+}
+
+void take_folder(TriageSubject& s) {
+  s.kind = TriageSubject::kDump;
+  s.modules = select_modules(s.spec);
+  s.unfinished = unfinished_modules(s.modules);
+  // A few stages of a dump, or a module that is given alone, are no dump that was cut short.
+  std::erase_if(s.unfinished, [&](const Unfinished& u) {
+    return std::none_of(s.modules.begin(), s.modules.end(), [&](const Recording& r) {
+      return r.module_name == u.module && r.rows.size() > 1 && r.rows[0].kind == StageRow::kInput && !u.next.empty() &&
+             u.next != "pipeline-end";
+    });
+  });
+  if (s.modules.size() == 1) s.module = s.modules[0].module_name;
+}
+
+// A module, or what a program printed.
+void take_file(TriageSubject& s) {
+  std::string text = read_file(s.spec);
+  const bool binary = text.find('\0') != std::string::npos;
+  const bool module_text = text.find("HloModule") != std::string::npos;
+  const bool by_prefix = !binary && is_log(text);
+  if (!binary && (by_prefix || !module_text)) {
+    take_log(s, text);
+    if (s.evidence.complaint || by_prefix || !s.evidence.words.entered.empty()) {
+      s.kind = TriageSubject::kLog;
+      return;
+    }
+  }
+  s.kind = TriageSubject::kModule, s.text.clear(), s.evidence = {};
+  Loaded loaded = load_all(s.spec);  // what cannot be read is told before anything is tried
+  s.module = loaded.module->name();
+}
+
+void see_complaint(const TriageArgs& a, TriageSubject& s) {
+  if (!a.complaint.empty()) {
+    s.complaint = *find_complaint(a.complaint);
+    return;
+  }
+  auto seen = [&](Complaint c, std::string from) { s.complaint = c, s.seen_from = std::move(from); };
+  if (!s.others.empty()) return seen(Complaint::kRanksDiffer, "several folders are given");
+  if (s.evidence.complaint) return seen(*s.evidence.complaint, s.evidence.line);
+  if (!s.evidence.words.entered.empty() || !s.text.empty())
+    return seen(Complaint::kCompileTime, "no line of the log tells of a fault");
+  if (!s.unfinished.empty())
+    return seen(Complaint::kCrash, fmt::format("the stages of {} end behind {}, before the result",
+                                               s.unfinished[0].module, s.unfinished[0].last));
+  seen(Complaint::kWrong, "no other complaint is told");
+}
+
+}  // namespace
+
+std::string_view subject_word(TriageSubject::Kind kind) {
+  switch (kind) {
+    case TriageSubject::kDump:
+      return "dump";
+    case TriageSubject::kModule:
+      return "module";
+    case TriageSubject::kLog:
+      return "log";
+    case TriageSubject::kProgram:
+      break;
+  }
+  return "program";
+}
+
+TriageSubject triage_subject(const TriageArgs& a, const std::vector<std::string>& what) {
+  TriageSubject s;
+  s.spec = s.label = what.at(0);
+  s.others.assign(what.begin() + 1, what.end());
+  if (s.spec != "-" && names_modules(s.spec))
+    take_folder(s);
+  else
+    take_file(s);
+  for (const std::string& rank : s.others)
+    if (!names_modules(rank))
+      fail(FailureKind::kUsage, "{} is no dump: several are given to hold ranks against each other", rank);
+  if (!a.log.empty()) take_log(s, read_file(a.log));
+  see_complaint(a, s);
+  if (s.others.empty() && s.complaint == Complaint::kRanksDiffer && s.kind != TriageSubject::kDump)
+    fail(FailureKind::kUsage, "ranks-differ wants the dumps of the ranks: triage DIR0 DIR1 …");
+  return s;
+}
+
+std::string first_stage_of(const TriageSubject& s) {
+  if (s.kind == TriageSubject::kModule) return s.spec;
+  for (const Recording& r : s.modules)
+    if (s.module.empty() || r.module_name == s.module)
+      for (size_t k = 0; k < r.rows.size(); ++k)
+        if (std::string file = r.rows[k].file; file.ends_with(".txt") || file.ends_with(".hlo"))
+          return confined_path(r.folder, file);
+  return {};
+}
+
+std::string last_stage_of(const TriageSubject& s) {
+  if (s.kind == TriageSubject::kModule) return s.spec;
+  for (const Recording& r : s.modules)
+    if (s.module.empty() || r.module_name == s.module)
+      if (std::optional<size_t> row = final_row(r)) return confined_path(r.folder, r.text_file(*row));
+  return {};
+}
+
+}  // namespace hlo
