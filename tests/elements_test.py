@@ -112,6 +112,53 @@ def loops(tmp):
     expect("another step", code == 1 and j["first_value_that_differs"]["name"] == "d", (code, j["verdict"], j["guilty"]))
 
 
+# The same loop with its first trip in front of it, or two trips in one.
+PEELED = """body {{
+  s = (s32[], f32[65536,65536]{{1,0}}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  v = f32[65536,65536]{{1,0}} get-tuple-element(s), index=1
+  {step}
+  one = s32[] constant({by})
+  n = s32[] add(i, one)
+  ROOT r = (s32[], f32[65536,65536]{{1,0}}) tuple(n, u)
+}}
+
+condition {{
+  s = (s32[], f32[65536,65536]{{1,0}}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  ten = s32[] constant(10)
+  ROOT p = pred[] compare(i, ten), direction=LT
+}}
+
+ENTRY e {{
+  p = f32[65536,65536]{{1,0}} parameter(0)
+  begin = s32[] constant({begin})
+  {first}
+  t = (s32[], f32[65536,65536]{{1,0}}) tuple(begin, first)
+  w = (s32[], f32[65536,65536]{{1,0}}) while(t), condition=condition, body=body
+  ROOT g = f32[65536,65536]{{1,0}} get-tuple-element(w), index=1
+}}
+"""
+
+
+def trips(tmp):
+    one = "d = f32[65536,65536]{1,0} add(v, v)\n  u = f32[65536,65536]{1,0} tanh(d)"
+    two = "d = f32[65536,65536]{1,0} add(v, v)\n  h = f32[65536,65536]{1,0} tanh(d)\n  d.1 = f32[65536,65536]{1,0} add(h, h)\n  u = f32[65536,65536]{1,0} tanh(d.1)"
+    front = "d.2 = f32[65536,65536]{1,0} add(p, p)\n  first = f32[65536,65536]{1,0} tanh(d.2)"
+    nothing = "first = f32[65536,65536]{1,0} copy(p)"
+    whole = LOOP.format(step=one, trips=10)
+    for name, text in (("a trip in front", PEELED.format(step=one, by=1, begin=1, first=front)),
+                       ("two trips in one", PEELED.format(step=two, by=2, begin=0, first=nothing))):
+        code, j = bisect(tmp, name, [("", whole), ("loop-double-buffer-transformer", text)])
+        expect(name, code == 0 and j["verdict"].startswith("no bad stage"), (code, j["verdict"]))
+    for name, text in (("a trip in front, and once more", PEELED.format(step=one, by=1, begin=0, first=front)),
+                       ("another trip in front", PEELED.format(step=one, by=1, begin=1, first=front.replace("add", "multiply"))),
+                       ("two trips in one, one too many", PEELED.format(step=two, by=1, begin=1, first=nothing)),
+                       ("two other trips in one", PEELED.format(step=two.replace("tanh(d.1)", "tanh(h)"), by=2, begin=0, first=nothing))):
+        code, j = bisect(tmp, name, [("", whole), ("loop-double-buffer-transformer", text)])
+        expect(f"{name} is not called good", code != 0 and "no bad stage" not in j["verdict"], (code, j["verdict"]))
+
+
 # What reads values that are made of one another: drawn apart they would differ.
 TIED = BRACES + """ENTRY e {{
   x = f32[65536,2048]{{1,0}} parameter(0)
@@ -561,6 +608,7 @@ with tempfile.TemporaryDirectory() as tmp:
     weak(tmp)
     large(tmp)
     loops(tmp)
+    trips(tmp)
     tied(tmp)
     unknown(tmp)
     unreadable(tmp)

@@ -58,6 +58,8 @@ class ByElements {
  private:
   class Pair;
   struct State;
+  friend class FixedNumbers;
+  bool same_by_trips(std::shared_ptr<const Module> wide);
   std::unique_ptr<State> state_;
 };
 

@@ -51,6 +51,8 @@ ExprId ExpressionWalk::add(uint64_t key, Expr e, InstId by, const Expr::View* or
   ExprId own = kNoExpr;
   const ExprId id = all_.find_or_add(key, std::move(e), &own);
   out_.made.push_back(own);
+  if (trips_)
+    if (const std::optional<int64_t> number = trips_->number(id)) return trips_->of_number(id, *number);
   return id == own && met_ ? met_(id, by, order) : id;
 }
 
@@ -420,6 +422,8 @@ ExprTree ExpressionWalk::loop(InstId i, const std::vector<ExprTree>& operands) {
   ++out_.loops;
   const CompId body = m_.attrs(i).comp(Attr::body);
   const ExprTree& init = operands[0];
+  if (trips_)
+    if (std::optional<ExprTree> state = followed(i, init)) return *std::move(state);
   if (const LoopVisit* whole = whole_ ? whole_->loop(i) : nullptr)
     if (std::optional<ExprTree> parts = loop_of_parts(i, init, *whole)) return *std::move(parts);
   LoopState s;

@@ -47,6 +47,17 @@ class WholeStage {
   virtual bool is_same(ExprId e, ExprId part) = 0;
 };
 
+// What a walk that follows loops trip by trip asks.
+class LoopTrips {
+ public:
+  virtual ~LoopTrips() = default;
+  // The value of a scalar that constants alone make, the same on all devices; nothing: it is none.
+  virtual std::optional<int64_t> number(ExprId e) = 0;
+  // The expression that stands for all that have this number, `e` where it is the first.
+  virtual ExprId of_number(ExprId e, int64_t number) = 0;
+  size_t loops = 0;  // that were followed to their end
+};
+
 class ExpressionWalk {
  public:
   // What an expression that is the same as no other one is found to be the same as: itself, or another one. `order`: of
@@ -57,6 +68,9 @@ class ExpressionWalk {
   // Gives these values of that instruction, one after the other as it is visited, the last one for all that follow, in
   // the place of what it computes. Not where counters of loops are told apart.
   void force(InstId inst, std::vector<ExprTree> values) { forced_[inst] = {std::move(values), 0}; }
+  // Loops whose conditions are known are followed trip by trip, as long as all together are no more than some 100,000
+  // instructions.
+  void follow(LoopTrips* trips) { trips_ = trips; }
   // Throws Failure(kUnsupported) where what an instruction is cannot be said (dynamic shapes, messages).
   ExprStage run();
 
@@ -95,6 +109,7 @@ class ExpressionWalk {
   ExprTree tree(ShapeId shape, const std::function<ExprId(uint32_t leaf, ShapeId shape)>& leaf, uint32_t* next) const;
   // With the loop's parts of whole arrays in the place of what they are found to be; none where one is not found.
   std::optional<ExprTree> loop_of_parts(InstId i, const ExprTree& init, const LoopVisit& whole);
+  std::optional<ExprTree> followed(InstId i, const ExprTree& init);
   ExprTree result_of(InstId i, const LoopState& s);
   ExprId parameter(InstId p, uint32_t leaf, ShapeId shape);
   ExprId add(uint64_t key, Expr e, InstId by, const Expr::View* order = nullptr);
@@ -106,6 +121,7 @@ class ExpressionWalk {
   Canonical canonical_;
   Met met_;
   WholeStage* whole_;
+  LoopTrips* trips_ = nullptr;
   ExprStage out_;
   std::unordered_map<uint64_t, ExprTree> calls_;
   uint64_t depth_ = 0;

@@ -189,6 +189,7 @@ ExprStage ByElements::Pair::walk() {
   ExpressionWalk w(
       s_.all, wide_, [this](ExprId e, InstId by, const Expr::View* order) { return met(e, by, order); },
       divided_ ? this : nullptr);
+  w.follow(trips_);
   return w.run();
 }
 
@@ -365,7 +366,7 @@ std::string ByElements::Pair::first_open(const ExprStage& now, const Set& open) 
 // name, so that what lies behind it is compared.
 ElementsStage ByElements::Pair::judge(ExprStage* now) {
   ElementsStage out = judge_walked(now);
-  if (!divided_) return out;
+  if (!divided_ && !trips_) return out;
   // The stages behind it are held against what devices have, not against wholes.
   for (ExprId e : found_) s_.all.set_same(e, e);
   *now = ExpressionWalk(s_.all, wide_, nullptr).run();
@@ -380,7 +381,7 @@ ElementsStage ByElements::Pair::judge_walked(ExprStage* now) {
   most_alone_ = s_.most_now - s_.spent;
   *now = walk();
   ElementsStage out = judged(*now);
-  if (ElementsFinding f; !divided_ && out.verdict == Verdict::kBad && alone(*now, false, &f)) {
+  if (ElementsFinding f; !divided_ && !trips_ && out.verdict == Verdict::kBad && alone(*now, false, &f)) {
     out.findings.clear(), out.why.clear();
     tell(std::move(f), &out);
   }
@@ -395,7 +396,7 @@ ElementsStage ByElements::Pair::judge_walked(ExprStage* now) {
   *now = ExpressionWalk(s_.all, wide_, nullptr).run();
   ElementsFinding f;
   assumed_.clear(), assuming_ = false;
-  if (!divided_ && out.verdict == Verdict::kUnknown && (alone(*now, false, &f) || alone(*now, true, &f))) {
+  if (!divided_ && !trips_ && out.verdict == Verdict::kUnknown && (alone(*now, false, &f) || alone(*now, true, &f))) {
     out.verdict = Verdict::kBad;
     tell(std::move(f), &out);
   }

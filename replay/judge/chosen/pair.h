@@ -57,6 +57,8 @@ class ByElements::Pair : public WholeStage {
   ElementsStage judge(ExprStage* out);
   // Its arrays are parts of what those of the stage before are.
   void divide();
+  // Both are looked at with loops followed trip by trip.
+  void follow(LoopTrips* trips) { trips_ = trips; }
   const LoopVisit* loop(InstId loop) override;
   ExprId part_of(InstId loop, size_t place, ExprId whole) override;
   bool is_same(ExprId e, ExprId part) override;
@@ -195,6 +197,7 @@ class ByElements::Pair : public WholeStage {
   State& s_;
   std::shared_ptr<const Module> wide_;
   bool divided_ = false;
+  LoopTrips* trips_ = nullptr;
   bool output_differs_ = false;                                          // one of them, by its elements
   std::unordered_map<uint64_t, std::vector<const ExprVisit*>> origins_;  // of the stage before, by metadata
   std::vector<Suspect> suspects_;
