@@ -145,6 +145,16 @@ with tempfile.TemporaryDirectory() as directory:
     large = dump(tmp / "large", overflow, "ENTRY e {\n  x = f32[2] parameter(0)\n  ROOT r = f32[2] copy(x)\n}\n")
     answer = verdict("a range that a pass widened shows in the stages' own types alone", triage(large, f"--inputs={file('large.txt', '{100, 1}')}"), 0, "contract")
     expect("…and what decides", any(c["kind"] == "range" and c["decides"] for c in answer["contracts"]), answer["contracts"])
+    small = """ENTRY e {
+  x = f32[4,8192] parameter(0)
+  w = f32[8192,4] parameter(1)
+  d = f32[4,4] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  one = f32[] constant(1.5)
+  ob = f32[4,4] broadcast(one), dimensions={}
+  ROOT r = f32[4,4] multiply(d, ob)
+}
+"""
+    verdict("what rounding would hide in the outputs, and f64 shows", triage(dump(tmp / "small", small, small.replace("1.5", "1.500003"))), 1, "fault", **{"pass": "pass1"})
     got = tmp / "got.npz"
     run("exec", sound / "module_0001.jit_f.before_optimizations.txt", f"--out={got}")
     verdict("what the device gave is right", triage(sound, f"--outputs={got}"), 0, "nothing")

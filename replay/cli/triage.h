@@ -51,6 +51,7 @@ struct TriageVerdict {
   Json before_name;                                    // what the instruction was in the good stage
   std::string good_file;                               // the stage that is held against
   std::string made;                                    // inputs in bisect's words
+  bool in_f64 = false;                                 // the difference is one of f64: no rounding makes it
   bool decided = false;
 };
 

@@ -4,6 +4,7 @@
 #include "ir/buffer.h"
 #include "replay/cli/triage.h"
 #include "replay/hunt/unordered.h"
+#include "replay/judge/contract.h"
 #include "replay/os/confined_path.h"
 #include "replay/record/log_file.h"
 #include "replay/report/kernels.h"
@@ -62,6 +63,17 @@ void add_output(const Json& j, TriageVerdict& v) {
   v.details.push_back(fmt::format("{}[{}]: {} before, {} behind it, {} in f64", text_of(o, "name"),
                                   fmt::join(entry_of(o, "index").get<std::vector<int64_t>>(), ","), text_of(o, "good"),
                                   text_of(o, "bad"), text_of(o, "exact")));
+}
+
+// Do only those decide that hang on the types of values? In f64 they decide nothing.
+bool only_of_types(const Json& j) {
+  const auto& all = entry_of(j, "contracts");
+  return std::none_of(all.begin(), all.end(), [](const Json& c) {
+    const std::string kind = text_of(c, "kind");
+    return entry_of(c, "decides") == true && kind != contract_name(Contract::kRange) &&
+           kind != contract_name(Contract::kExcess) && kind != contract_name(Contract::kDenormal) &&
+           kind != contract_name(Contract::kAccuracy);
+  });
 }
 
 // The first site that decides, in words; empty where none does alone.
@@ -185,6 +197,7 @@ std::string read_bisection(const TriageSubject& s, const Json& j, int code, bool
           (v.difference.is_string() ? v.difference.get<std::string>() : std::string("it gives other results"));
   if (v.rule.is_string()) v.why += ", rule " + v.rule.get<std::string>();
   if (own_passes || !v.file.is_string() || v.good_file.empty()) v.decided = true;
+  v.in_f64 = entry_of(j, "outputs").is_string() || entry_of(j, "elements").is_object();
   if (entry_of(j, "outputs").is_string()) v.details.push_back(entry_of(j, "outputs"));
   if (std::string refused = text_of(j, "why"); refused.find("does not verify") != std::string::npos)
     v.sure = "proved", v.inputs = 0, v.decided = true;
@@ -195,7 +208,10 @@ std::string read_decision(const Json& j, TriageVerdict& v) {
   const std::string verdict = text_of(j, "verdict"), why = text_of(j, "why");
   v.decided = true;
   add_output(j, v);
-  if (verdict == "contract") {
+  if (v.in_f64 && (verdict == "rounding" || (verdict == "contract" && only_of_types(j)))) {
+    v.details.push_back(
+        "what it computes differs in f64, too; the outputs do by no more than rounding on these inputs");
+  } else if (verdict == "contract") {
     v.word = "contract";
     const std::string site = take_deciding(j, v);
     v.why = fmt::format("{} gives what HLO leaves open{}", pass_in_words(v), site.empty() ? "" : ": " + site);
