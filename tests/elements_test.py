@@ -149,7 +149,7 @@ def trips(tmp):
     whole = LOOP.format(step=one, trips=10)
     for name, text in (("a trip in front", PEELED.format(step=one, by=1, begin=1, first=front)),
                        ("two trips in one", PEELED.format(step=two, by=2, begin=0, first=nothing))):
-        code, j = bisect(tmp, name, [("", whole), ("loop-double-buffer-transformer", text)])
+        code, j = bisect(tmp, name, [("", whole), ("dce", whole), ("loop-double-buffer-transformer", text), ("cse", text)])
         expect(name, code == 0 and j["verdict"].startswith("no bad stage"), (code, j["verdict"]))
     for name, text in (("a trip in front, and once more", PEELED.format(step=one, by=1, begin=0, first=front)),
                        ("another trip in front", PEELED.format(step=one, by=1, begin=1, first=front.replace("add", "multiply"))),

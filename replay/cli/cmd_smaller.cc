@@ -9,6 +9,7 @@
 #include "replay/os/files.h"
 #include "replay/os/interrupt.h"
 #include "replay/os/progress.h"
+#include "replay/os/terminal.h"
 #include "replay/record/run.h"
 
 namespace hlo {

@@ -140,6 +140,7 @@ ElementsStage ByElements::next(const Module& m) {
   if (divides(*state_->before.wide, *wide)) {
     take_devices(device_count(*wide), state_->all.devices());
     // As it is written itself, not in the ways of those before it.
+    state_->kept.push_back(state_->before.wide);
     state_->all.forget_same();
     state_->take(ExpressionWalk(state_->all, state_->before.wide, nullptr).run());
     pair.divide();
@@ -149,7 +150,7 @@ ElementsStage ByElements::next(const Module& m) {
   }
   ElementsStage out = pair.judge(&now);
   // A loop that takes several trips at once has other values under the names that one trip had.
-  if (out.verdict != Verdict::kGood && (now.loops || state_->before.loops) && same_by_trips(wide)) {
+  if (out.verdict != Verdict::kGood && (now.loops || state_->before.loops) && same_by_trips(now, wide)) {
     out.verdict = Verdict::kGood, out.why.clear(), out.not_compared.clear(), out.findings.clear();
     out.compared = out.changed, out.outputs_same = out.outputs;
   }

@@ -17,6 +17,8 @@
 
 namespace hlo {
 
+struct ExprStage;
+
 struct ElementsFinding {
   std::string before, after;  // instructions
   std::string index;          // of the first element that differs, as `[1,2]` of the instruction's dimensions
@@ -59,7 +61,7 @@ class ByElements {
   class Pair;
   struct State;
   friend class FixedNumbers;
-  bool same_by_trips(std::shared_ptr<const Module> wide);
+  bool same_by_trips(const ExprStage& stage, std::shared_ptr<const Module> wide);
   std::unique_ptr<State> state_;
 };
 

@@ -138,8 +138,9 @@ bool is_own(const DeviceMessage& x) {
         if (x.source[d] != static_cast<int64_t>(d) || x.operand[d]) return false;
       return true;
     case DeviceMessage::kPart:
-      return x.from == x.to &&
-             std::all_of(x.starts.begin(), x.starts.end(), [](const Dims& s) { return s == Dims(s.size(), 0); });
+      return x.from == x.to && std::all_of(x.starts.begin(), x.starts.end(), [](const Dims& s) {
+               return std::count(s.begin(), s.end(), 0) == static_cast<ptrdiff_t>(s.size());
+             });
     default:
       return std::all_of(x.groups.begin(), x.groups.end(), [](const DeviceDims& g) { return g.size() == 1; });
   }

@@ -7,7 +7,7 @@ namespace hlo {
 namespace {
 
 // Elements that both stages may cost, trip by trip.
-constexpr int64_t kForTrips = int64_t{1} << 27;
+constexpr int64_t kForTrips = int64_t{1} << 26;
 
 }  // namespace
 
@@ -42,8 +42,14 @@ ExprId FixedNumbers::of_number(ExprId e, int64_t number) {
 }
 
 // Are the two stages the same, trip by trip? Only that is told: an instruction is met as often as its loop goes round.
-bool ByElements::same_by_trips(std::shared_ptr<const Module> wide) {
+bool ByElements::same_by_trips(const ExprStage& stage, std::shared_ptr<const Module> wide) {
   State& s = *state_;
+  // Where all loops give what loops gave before, trips tell nothing more.
+  const bool other = std::any_of(stage.loops_met.begin(), stage.loops_met.end(), [&](const LoopVisit& v) {
+    return std::any_of(v.result.begin(), v.result.end(), [&](ExprId e) { return !s.has(e); });
+  });
+  if (!other && stage.loops == s.before.loops) return false;
+  s.kept.push_back(s.before.wide);  // it may have had no expression of its own until now
   FixedNumbers numbers(s);
   ExpressionWalk before(s.all, s.before.wide, nullptr);
   before.follow(&numbers);
