@@ -285,6 +285,9 @@ TEST(ChosenElements, Reductions) {
            "to_apply=odd",
            "a = f32[5,6] parameter(0)\ni = s32[5,6] iota(), iota_dimension=1\nz = f32[] constant(-inf)\nk = s32[] "
            "constant(0)\nROOT r = (f32[5], s32[5]) reduce(a, i, z, k), dimensions={1}, to_apply=argmax",
+           // Longer than what is made step by step, of an odd number of steps.
+           "a = f32[3,131] parameter(0)\ni = s32[3,131] iota(), iota_dimension=1\nz = f32[] constant(-inf)\nk = s32[] "
+           "constant(0)\nROOT r = (f32[3], s32[3]) reduce(a, i, z, k), dimensions={1}, to_apply=argmax",
            "a = f32[9,8] parameter(0)\nz = f32[] constant(0)\nROOT r = f32[5,8] reduce-window(a, z), "
            "window={size=3x2 stride=2x1 pad=1_1x0_1}, to_apply=add",
            "a = f32[9] parameter(0)\nz = f32[] constant(1)\nROOT r = f32[16] reduce-window(a, z), window={size=3 "

@@ -51,10 +51,60 @@ bool combine(Opcode op, ElementType type, int64_t n, const char* a, const char* 
   return elementwise_kernel(e);
 }
 
+// Reductions of no more steps are made as they are written, one after the other.
+constexpr int64_t kShort = 64;
+
+std::vector<char> reduced_in_order(const ElementOperation& o, int64_t steps, size_t n, const Slices& slices,
+                                   std::vector<Value> acc) {
+  Universe& u = const_cast<Universe&>(o.u);
+  Evaluator evaluator(o.m);
+  for (int64_t k = 0; k < steps; ++k) {
+    std::vector<Value> arguments = acc;
+    for (size_t i = 0; i < slices.size(); ++i) {
+      const auto row = static_cast<ptrdiff_t>(n) * storage_bytes(o.in[i]->type);
+      const auto first = slices[i].begin() + k * row;
+      arguments.push_back(element_values(u, o.in[i]->type, {first, first + row}));
+    }
+    acc = evaluator.run_elements(o.m.called(o.x.inst)[0], arguments, static_cast<int64_t>(n));
+  }
+  return *acc[o.x.leaf].data;
+}
+
+// Neighbours are taken together, again and again: reducers are associative, and their order is kept.
+std::vector<char> reduced_by_neighbours(const ElementOperation& o, int64_t steps, size_t n, Slices slices,
+                                        std::vector<Value> acc) {
+  Universe& u = const_cast<Universe&>(o.u);
+  Evaluator evaluator(o.m);
+  auto taken = [&](std::vector<Value> arguments, int64_t count) {
+    Slices out;
+    for (const Value& v : evaluator.run_elements(o.m.called(o.x.inst)[0], arguments, count * static_cast<int64_t>(n)))
+      out.push_back(*v.data);
+    return out;
+  };
+  for (; steps > 1; steps = (steps + 1) / 2) {
+    std::vector<Value> sides[2];
+    Slices last;
+    for (size_t i = 0; i < slices.size(); ++i) {
+      const auto row = static_cast<ptrdiff_t>(n) * storage_bytes(o.in[i]->type);
+      auto row_at = [&](int64_t k) { return slices[i].begin() + k * row; };
+      std::vector<char> half[2];
+      for (int64_t k = 0; k < steps / 2 * 2; ++k) half[k % 2].insert(half[k % 2].end(), row_at(k), row_at(k + 1));
+      for (int side = 0; side < 2; ++side)
+        sides[side].push_back(element_values(u, o.in[i]->type, std::move(half[side])));
+      last.emplace_back(row_at(steps - 1), row_at(steps));
+    }
+    std::move(sides[1].begin(), sides[1].end(), std::back_inserter(sides[0]));
+    slices = taken(std::move(sides[0]), steps / 2);
+    for (size_t i = 0; steps % 2 && i < slices.size(); ++i)
+      slices[i].insert(slices[i].end(), last[i].begin(), last[i].end());
+  }
+  for (size_t i = 0; i < slices.size(); ++i) acc.push_back(element_values(u, o.in[i]->type, std::move(slices[i])));
+  return taken(std::move(acc), 1)[o.x.leaf];
+}
+
 // What n reductions over that many steps give.
 std::vector<char> reduced_slices(const ElementOperation& o, int64_t steps, size_t n, Slices slices,
                                  ElementSource& source) {
-  Universe& u = const_cast<Universe&>(o.u);
   const CompId function = o.m.called(o.x.inst)[0];
   std::vector<Value> acc = initial_values(o, n, source);
   Opcode op;
@@ -65,36 +115,8 @@ std::vector<char> reduced_slices(const ElementOperation& o, int64_t steps, size_
     combine(op, o.out->type, count, acc[0].bytes(), sums.data(), acc[0].mutable_bytes());
     return *acc[0].data;
   }
-  Evaluator evaluator(o.m);
-  // Neighbours are taken together, again and again: reducers are associative, and their order is kept.
-  auto taken = [&](std::vector<Value> arguments, int64_t count) {
-    std::vector<std::vector<char>> out;
-    for (const Value& v : evaluator.run_elements(function, arguments, count * static_cast<int64_t>(n)))
-      out.push_back(*v.data);
-    return out;
-  };
-  for (; steps > 1; steps = (steps + 1) / 2) {
-    std::vector<Value> sides[2];
-    std::vector<std::vector<char>> last;
-    for (size_t i = 0; i < slices.size(); ++i) {
-      const auto row = static_cast<ptrdiff_t>(n) * storage_bytes(o.in[i]->type);
-      std::vector<char> half[2];
-      for (int64_t k = 0; k + 1 < steps; ++k)
-        half[k % 2].insert(half[k % 2].end(), slices[i].begin() + k * row, slices[i].begin() + (k + 1) * row);
-      if (steps % 2 == 0)
-        half[1].insert(half[1].end(), slices[i].begin() + (steps - 1) * row, slices[i].begin() + steps * row);
-      for (int side = 0; side < 2; ++side)
-        sides[side].push_back(element_values(u, o.in[i]->type, std::move(half[side])));
-      last.emplace_back(slices[i].begin() + (steps - 1) * row, slices[i].begin() + steps * row);
-    }
-    std::move(sides[1].begin(), sides[1].end(), std::back_inserter(sides[0]));
-    slices = taken(std::move(sides[0]), steps / 2);
-    if (steps % 2)
-      for (size_t i = 0; i < slices.size(); ++i) slices[i].insert(slices[i].end(), last[i].begin(), last[i].end());
-  }
-  if (steps == 0) return *acc[o.x.leaf].data;
-  for (size_t i = 0; i < slices.size(); ++i) acc.push_back(element_values(u, o.in[i]->type, std::move(slices[i])));
-  return taken(std::move(acc), 1)[o.x.leaf];
+  if (steps <= kShort) return reduced_in_order(o, steps, n, slices, std::move(acc));
+  return reduced_by_neighbours(o, steps, n, std::move(slices), std::move(acc));
 }
 
 void need_initial_values(const ElementOperation& o, ElementPlan* p) {
