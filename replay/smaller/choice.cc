@@ -237,7 +237,7 @@ std::optional<int64_t> SizeChoice::of_index(int64_t number) const {
     if (auto positive = of_index(-number)) return -*positive;
     return std::nullopt;
   }
-  if (number <= small) return std::nullopt;
+  if (number <= small || number >= kPlace) return std::nullopt;  // no array is as large
   auto cut = [this](int64_t n) {
     const auto at = becomes.find(n);
     return at != becomes.end();

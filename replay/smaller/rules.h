@@ -20,7 +20,12 @@ namespace hlo {
 // Places within a dimension (where a slice begins and ends, how much is padded) are numbers of their own: that a slice
 // ends at 12 has nothing to do with arrays of 12. In rules and choices they stand as place_key(n).
 inline constexpr int64_t kPlace = int64_t{1} << 61;
-inline int64_t place_key(int64_t n) { return n > 0 ? n + kPlace : n < 0 ? n - kPlace : 0; }
+inline int64_t place_key(int64_t n) {
+  if (n == 0) return 0;
+  int64_t key = 0;
+  if (__builtin_add_overflow(n, n > 0 ? kPlace : -kPlace, &key)) return n;  // no array is as large
+  return key;
+}
 // The number that a key stands for.
 inline int64_t number_of(int64_t key) { return key >= kPlace ? key - kPlace : key <= -kPlace ? key + kPlace : key; }
 
