@@ -2,6 +2,7 @@
 // of devices and asynchronous operations verifier_devices.cc.
 #pragma once
 #include <functional>
+#include <set>
 #include <string>
 
 #include "ir/module.h"

@@ -153,27 +153,27 @@ def loops(tmp):
 # A layer of a model, over its whole arrays and as the partitioner divides them between eight devices: columns of the first
 # matrix, rows of the second one, and rows of a table in which each device finds those that are its own.
 WHOLE = """body {
-  s = (s32[], f32[64,4096]{1,0}, f32[32,4096,16384]{2,1,0}, f32[32,16384,4096]{2,1,0}) parameter(0)
+  s = (s32[], f32[64,512]{1,0}, f32[32,512,2048]{2,1,0}, f32[32,2048,512]{2,1,0}) parameter(0)
   i = s32[] get-tuple-element(s), index=0
-  v = f32[64,4096]{1,0} get-tuple-element(s), index=1
-  w = f32[32,4096,16384]{2,1,0} get-tuple-element(s), index=2
-  u = f32[32,16384,4096]{2,1,0} get-tuple-element(s), index=3
+  v = f32[64,512]{1,0} get-tuple-element(s), index=1
+  w = f32[32,512,2048]{2,1,0} get-tuple-element(s), index=2
+  u = f32[32,2048,512]{2,1,0} get-tuple-element(s), index=3
   zero = s32[] constant(0)
-  wi = f32[1,4096,16384]{2,1,0} dynamic-slice(w, i, zero, zero), dynamic_slice_sizes={1,4096,16384}, metadata={op_name="wi"}
-  wl = f32[4096,16384]{1,0} reshape(wi)
-  h = f32[64,16384]{1,0} dot(v, wl), lhs_contracting_dims={1}, rhs_contracting_dims={0}, sharding={devices=[1,8]<=[8]}, metadata={op_name="up"}
-  t = f32[64,16384]{1,0} tanh(h), sharding={devices=[1,8]<=[8]}, metadata={op_name="tanh"}
-  ui = f32[1,16384,4096]{2,1,0} dynamic-slice(u, i, zero, zero), dynamic_slice_sizes={1,16384,4096}, metadata={op_name="ui"}
-  ul = f32[16384,4096]{1,0} reshape(ui)
-  d = f32[64,4096]{1,0} dot(t, ul), lhs_contracting_dims={1}, rhs_contracting_dims={0}, sharding={replicated}, metadata={op_name="down"}
-  n = f32[64,4096]{1,0} add(v, d), sharding={replicated}, metadata={op_name="add"}
+  wi = f32[1,512,2048]{2,1,0} dynamic-slice(w, i, zero, zero), dynamic_slice_sizes={1,512,2048}, metadata={op_name="wi"}
+  wl = f32[512,2048]{1,0} reshape(wi)
+  h = f32[64,2048]{1,0} dot(v, wl), lhs_contracting_dims={1}, rhs_contracting_dims={0}, sharding={devices=[1,8]<=[8]}, metadata={op_name="up"}
+  t = f32[64,2048]{1,0} tanh(h), sharding={devices=[1,8]<=[8]}, metadata={op_name="tanh"}
+  ui = f32[1,2048,512]{2,1,0} dynamic-slice(u, i, zero, zero), dynamic_slice_sizes={1,2048,512}, metadata={op_name="ui"}
+  ul = f32[2048,512]{1,0} reshape(ui)
+  d = f32[64,512]{1,0} dot(t, ul), lhs_contracting_dims={1}, rhs_contracting_dims={0}, sharding={replicated}, metadata={op_name="down"}
+  n = f32[64,512]{1,0} add(v, d), sharding={replicated}, metadata={op_name="add"}
   one = s32[] constant(1)
   j = s32[] add(i, one)
-  ROOT r = (s32[], f32[64,4096]{1,0}, f32[32,4096,16384]{2,1,0}, f32[32,16384,4096]{2,1,0}) tuple(j, n, w, u)
+  ROOT r = (s32[], f32[64,512]{1,0}, f32[32,512,2048]{2,1,0}, f32[32,2048,512]{2,1,0}) tuple(j, n, w, u)
 }
 
 condition {
-  s = (s32[], f32[64,4096]{1,0}, f32[32,4096,16384]{2,1,0}, f32[32,16384,4096]{2,1,0}) parameter(0)
+  s = (s32[], f32[64,512]{1,0}, f32[32,512,2048]{2,1,0}, f32[32,2048,512]{2,1,0}) parameter(0)
   i = s32[] get-tuple-element(s), index=0
   n = s32[] constant(32)
   ROOT p = pred[] compare(i, n), direction=LT
@@ -181,41 +181,41 @@ condition {
 
 ENTRY e {
   tokens = s32[64]{0} parameter(0), sharding={replicated}
-  table = f32[131072,4096]{1,0} parameter(1), sharding={devices=[8,1]<=[8]}
-  w = f32[32,4096,16384]{2,1,0} parameter(2), sharding={devices=[1,1,8]<=[8]}
-  u = f32[32,16384,4096]{2,1,0} parameter(3), sharding={devices=[1,8,1]<=[8]}
+  table = f32[16384,512]{1,0} parameter(1), sharding={devices=[8,1]<=[8]}
+  w = f32[32,512,2048]{2,1,0} parameter(2), sharding={devices=[1,1,8]<=[8]}
+  u = f32[32,2048,512]{2,1,0} parameter(3), sharding={devices=[1,8,1]<=[8]}
   rows = s32[64,1]{1,0} reshape(tokens)
-  v = f32[64,4096]{1,0} gather(table, rows), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,4096}, sharding={replicated}, metadata={op_name="embed"}
+  v = f32[64,512]{1,0} gather(table, rows), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,512}, sharding={replicated}, metadata={op_name="embed"}
   zero = s32[] constant(0)
-  t = (s32[], f32[64,4096]{1,0}, f32[32,4096,16384]{2,1,0}, f32[32,16384,4096]{2,1,0}) tuple(zero, v, w, u)
-  l = (s32[], f32[64,4096]{1,0}, f32[32,4096,16384]{2,1,0}, f32[32,16384,4096]{2,1,0}) while(t), condition=condition, body=body, sharding={{replicated}, {replicated}, {devices=[1,1,8]<=[8]}, {devices=[1,8,1]<=[8]}}
-  g = f32[64,4096]{1,0} get-tuple-element(l), index=1
-  ROOT out = f32[64,4096]{1,0} tanh(g), sharding={devices=[1,8]<=[8]}, metadata={op_name="out"}
+  t = (s32[], f32[64,512]{1,0}, f32[32,512,2048]{2,1,0}, f32[32,2048,512]{2,1,0}) tuple(zero, v, w, u)
+  l = (s32[], f32[64,512]{1,0}, f32[32,512,2048]{2,1,0}, f32[32,2048,512]{2,1,0}) while(t), condition=condition, body=body, sharding={{replicated}, {replicated}, {devices=[1,1,8]<=[8]}, {devices=[1,8,1]<=[8]}}
+  g = f32[64,512]{1,0} get-tuple-element(l), index=1
+  ROOT out = f32[64,512]{1,0} tanh(g), sharding={devices=[1,8]<=[8]}, metadata={op_name="out"}
 }
 """
 DIVIDED = ADD + """body_spmd {
-  s = (s32[], f32[64,4096]{1,0}, f32[32,4096,2048]{2,1,0}, f32[32,2048,4096]{2,1,0}) parameter(0)
+  s = (s32[], f32[64,512]{1,0}, f32[32,512,256]{2,1,0}, f32[32,256,512]{2,1,0}) parameter(0)
   i.1 = s32[] get-tuple-element(s), index=0
-  v.1 = f32[64,4096]{1,0} get-tuple-element(s), index=1
-  w.1 = f32[32,4096,2048]{2,1,0} get-tuple-element(s), index=2
-  u.1 = f32[32,2048,4096]{2,1,0} get-tuple-element(s), index=3
+  v.1 = f32[64,512]{1,0} get-tuple-element(s), index=1
+  w.1 = f32[32,512,256]{2,1,0} get-tuple-element(s), index=2
+  u.1 = f32[32,256,512]{2,1,0} get-tuple-element(s), index=3
   zero.1 = s32[] constant(0)
-  wi.1 = f32[1,4096,2048]{2,1,0} dynamic-slice(w.1, i.1, zero.1, zero.1), dynamic_slice_sizes={1,4096,2048}, metadata={op_name="wi"}
-  wl.1 = f32[4096,2048]{1,0} reshape(wi.1)
-  h.1 = f32[64,2048]{1,0} dot(v.1, wl.1), lhs_contracting_dims={1}, rhs_contracting_dims={0}, sharding={devices=[1,8]<=[8]}, metadata={op_name="up"}
-  t.1 = f32[64,2048]{1,0} tanh(h.1), sharding={devices=[1,8]<=[8]}, metadata={op_name="tanh"}
-  ui.1 = f32[1,2048,4096]{2,1,0} dynamic-slice(u.1, i.1, zero.1, zero.1), dynamic_slice_sizes={1,2048,4096}, metadata={op_name="ui"}
-  ul.1 = f32[2048,4096]{1,0} reshape(ui.1)
-  d.1 = f32[64,4096]{1,0} dot(t.1, ul.1), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="down"}
-  sum = f32[64,4096]{1,0} all-reduce(d.1), channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true, to_apply=add, sharding={replicated}, metadata={op_name="down"}
-  n.1 = f32[64,4096]{1,0} add(v.1, sum), sharding={replicated}, metadata={op_name="add"}
+  wi.1 = f32[1,512,256]{2,1,0} dynamic-slice(w.1, i.1, zero.1, zero.1), dynamic_slice_sizes={1,512,256}, metadata={op_name="wi"}
+  wl.1 = f32[512,256]{1,0} reshape(wi.1)
+  h.1 = f32[64,256]{1,0} dot(v.1, wl.1), lhs_contracting_dims={1}, rhs_contracting_dims={0}, sharding={devices=[1,8]<=[8]}, metadata={op_name="up"}
+  t.1 = f32[64,256]{1,0} tanh(h.1), sharding={devices=[1,8]<=[8]}, metadata={op_name="tanh"}
+  ui.1 = f32[1,256,512]{2,1,0} dynamic-slice(u.1, i.1, zero.1, zero.1), dynamic_slice_sizes={1,256,512}, metadata={op_name="ui"}
+  ul.1 = f32[256,512]{1,0} reshape(ui.1)
+  d.1 = f32[64,512]{1,0} dot(t.1, ul.1), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="down"}
+  sum = f32[64,512]{1,0} all-reduce(d.1), channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true, to_apply=add, sharding={replicated}, metadata={op_name="down"}
+  n.1 = f32[64,512]{1,0} add(v.1, sum), sharding={replicated}, metadata={op_name="add"}
   one.1 = s32[] constant(1)
   j.1 = s32[] add(i.1, one.1)
-  ROOT r.1 = (s32[], f32[64,4096]{1,0}, f32[32,4096,2048]{2,1,0}, f32[32,2048,4096]{2,1,0}) tuple(j.1, n.1, w.1, u.1)
+  ROOT r.1 = (s32[], f32[64,512]{1,0}, f32[32,512,256]{2,1,0}, f32[32,256,512]{2,1,0}) tuple(j.1, n.1, w.1, u.1)
 }
 
 condition_spmd {
-  s.2 = (s32[], f32[64,4096]{1,0}, f32[32,4096,2048]{2,1,0}, f32[32,2048,4096]{2,1,0}) parameter(0)
+  s.2 = (s32[], f32[64,512]{1,0}, f32[32,512,256]{2,1,0}, f32[32,256,512]{2,1,0}) parameter(0)
   i.2 = s32[] get-tuple-element(s.2), index=0
   n.2 = s32[] constant(32)
   ROOT p.2 = pred[] compare(i.2, n.2), direction=LT
@@ -223,43 +223,43 @@ condition_spmd {
 
 ENTRY e_spmd {
   param = s32[64]{0} parameter(0), sharding={replicated}
-  param.1 = f32[16384,4096]{1,0} parameter(1), sharding={devices=[8,1]<=[8]}
-  param.2 = f32[32,4096,2048]{2,1,0} parameter(2), sharding={devices=[1,1,8]<=[8]}
-  param.3 = f32[32,2048,4096]{2,1,0} parameter(3), sharding={devices=[1,8,1]<=[8]}
+  param.1 = f32[2048,512]{1,0} parameter(1), sharding={devices=[8,1]<=[8]}
+  param.2 = f32[32,512,256]{2,1,0} parameter(2), sharding={devices=[1,1,8]<=[8]}
+  param.3 = f32[32,256,512]{2,1,0} parameter(3), sharding={devices=[1,8,1]<=[8]}
   rows.1 = s32[64,1]{1,0} reshape(param)
   low = s32[] constant(0)
   lows = s32[64,1]{1,0} broadcast(low), dimensions={}
-  high = s32[] constant(131071)
+  high = s32[] constant(16383)
   highs = s32[64,1]{1,0} broadcast(high), dimensions={}
   within = s32[64,1]{1,0} clamp(lows, rows.1, highs), metadata={op_name="embed"}
   id = u32[] partition-id()
-  starts = s32[8]{0} constant({0, 16384, 32768, 49152, 65536, 81920, 98304, 114688})
+  starts = s32[8]{0} constant({0, 2048, 4096, 6144, 8192, 10240, 12288, 14336})
   first = s32[1]{0} dynamic-slice(starts, id), dynamic_slice_sizes={1}, metadata={op_name="embed"}
   start = s32[] reshape(first)
   firsts = s32[64,1]{1,0} broadcast(start), dimensions={}
-  last = s32[] constant(16383)
+  last = s32[] constant(2047)
   end = s32[] add(start, last)
   ends = s32[64,1]{1,0} broadcast(end), dimensions={}
   before = pred[64,1]{1,0} compare(within, firsts), direction=LT, metadata={op_name="embed"}
   behind = pred[64,1]{1,0} compare(within, ends), direction=GT, metadata={op_name="embed"}
   others = pred[64,1]{1,0} or(before, behind), metadata={op_name="embed"}
   flat = pred[64]{0} reshape(others)
-  mask = pred[64,4096]{1,0} broadcast(flat), dimensions={0}
+  mask = pred[64,512]{1,0} broadcast(flat), dimensions={0}
   own = s32[64,1]{1,0} subtract(within, firsts), metadata={op_name="embed"}
-  found = f32[64,4096]{1,0} gather(param.1, own), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,4096}, metadata={op_name="embed"}
+  found = f32[64,512]{1,0} gather(param.1, own), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,512}, metadata={op_name="embed"}
   nothing = f32[] constant(0)
-  zeros = f32[64,4096]{1,0} broadcast(nothing), dimensions={}
-  kept = f32[64,4096]{1,0} select(mask, zeros, found), metadata={op_name="embed"}
-  embedded = f32[64,4096]{1,0} all-reduce(kept), channel_id=2, replica_groups=[1,8]<=[8], use_global_device_ids=true, to_apply=add, sharding={replicated}, metadata={op_name="embed"}
+  zeros = f32[64,512]{1,0} broadcast(nothing), dimensions={}
+  kept = f32[64,512]{1,0} select(mask, zeros, found), metadata={op_name="embed"}
+  embedded = f32[64,512]{1,0} all-reduce(kept), channel_id=2, replica_groups=[1,8]<=[8], use_global_device_ids=true, to_apply=add, sharding={replicated}, metadata={op_name="embed"}
   zero.3 = s32[] constant(0)
-  t.3 = (s32[], f32[64,4096]{1,0}, f32[32,4096,2048]{2,1,0}, f32[32,2048,4096]{2,1,0}) tuple(zero.3, embedded, param.2, param.3)
-  l.3 = (s32[], f32[64,4096]{1,0}, f32[32,4096,2048]{2,1,0}, f32[32,2048,4096]{2,1,0}) while(t.3), condition=condition_spmd, body=body_spmd, sharding={{replicated}, {replicated}, {devices=[1,1,8]<=[8]}, {devices=[1,8,1]<=[8]}}
-  g.3 = f32[64,4096]{1,0} get-tuple-element(l.3), index=1
-  places = s32[8]{0} constant({0, 512, 1024, 1536, 2048, 2560, 3072, 3584})
+  t.3 = (s32[], f32[64,512]{1,0}, f32[32,512,256]{2,1,0}, f32[32,256,512]{2,1,0}) tuple(zero.3, embedded, param.2, param.3)
+  l.3 = (s32[], f32[64,512]{1,0}, f32[32,512,256]{2,1,0}, f32[32,256,512]{2,1,0}) while(t.3), condition=condition_spmd, body=body_spmd, sharding={{replicated}, {replicated}, {devices=[1,1,8]<=[8]}, {devices=[1,8,1]<=[8]}}
+  g.3 = f32[64,512]{1,0} get-tuple-element(l.3), index=1
+  places = s32[8]{0} constant({0, 64, 128, 192, 256, 320, 384, 448})
   place = s32[1]{0} dynamic-slice(places, id), dynamic_slice_sizes={1}
   column = s32[] reshape(place)
-  part = f32[64,512]{1,0} dynamic-slice(g.3, zero.3, column), dynamic_slice_sizes={64,512}
-  ROOT out.3 = f32[64,512]{1,0} tanh(part), sharding={devices=[1,8]<=[8]}, metadata={op_name="out"}
+  part = f32[64,64]{1,0} dynamic-slice(g.3, zero.3, column), dynamic_slice_sizes={64,64}
+  ROOT out.3 = f32[64,64]{1,0} tanh(part), sharding={devices=[1,8]<=[8]}, metadata={op_name="out"}
 }
 """
 
@@ -272,9 +272,9 @@ def divided(tmp):
     expect("all of it is compared", j["elements"]["changed"] == j["elements"]["compared"] > 20, j["elements"])
     for name, was, now in (("sums of four devices", "channel_id=1, replica_groups=[1,8]", "channel_id=1, replica_groups=[2,4]"),
                            ("no sum", "add(v.1, sum)", "add(v.1, d.1)"),
-                           ("the end of a part", "last = s32[] constant(16383)", "last = s32[] constant(16382)"),
-                           ("another device's rows", "49152, 65536", "65536, 49152"),
-                           ("a part's column", "2560, 3072", "3072, 2560"),
+                           ("the end of a part", "last = s32[] constant(2047)", "last = s32[] constant(2046)"),
+                           ("another device's rows", "6144, 8192", "8192, 6144"),
+                           ("a part's column", "320, 384", "384, 320"),
                            ("one trip less", "n.2 = s32[] constant(32)", "n.2 = s32[] constant(31)")):
         expect(f"{name} is there", was in DIVIDED)
         code, j = asked(name, DIVIDED.replace(was, now))
