@@ -48,7 +48,7 @@ void print_plan(const SmallerPlan& plan) {
              plan.after.flops, plan.before.bytes, plan.after.bytes, plan.within ? "" : ": more than it was to take");
 }
 
-int tell_nothing(const ReduceArgs& a, Json j, const SmallerPlan& plan) {
+int tell_nothing(const ReduceArgs& a, const Json& j, const SmallerPlan& plan) {
   if (a.json)
     print_json(j);
   else

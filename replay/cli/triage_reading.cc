@@ -227,7 +227,7 @@ std::string read_decision(const Json& j, TriageVerdict& v) {
 
 std::string read_last_stage(const Json& j, TriageVerdict& v) {
   const std::string verdict = text_of(j, "verdict"), why = text_of(j, "why");
-  const std::string told = "the last stage against the first: " + verdict + (why.empty() ? "" : ": " + why);
+  std::string told = "the last stage against the first: " + verdict + (why.empty() ? "" : ": " + why);
   if (verdict == "contract" && v.word == "nothing") {
     v.word = "contract", v.decided = true;
     add_output(j, v);
@@ -299,7 +299,7 @@ std::string read_open_sites(const TriageArgs& a, const Json& j, TriageVerdict& v
   std::vector<std::string> words;
   for (const Json& c : entry_of(j, "contracts"))
     if (words.size() < 3) words.push_back(text_of(c, "instruction") + " " + text_of(c, "what"));
-  const std::string all = fmt::format("{}", fmt::join(words, "; "));
+  std::string all = fmt::format("{}", fmt::join(words, "; "));
   if (!a.inputs.empty() && (v.word == "nothing" || v.word == "unknown")) {
     v.word = "contract", v.sure = "tested", v.inputs = 1, v.decided = true;
     v.why = "on these inputs the program leaves its result open: " + all;
@@ -477,7 +477,7 @@ std::string read_unordered(const Json& j, TriageVerdict& v) {
 }
 
 std::string read_kernels(const Json& j, TriageVerdict& v) {
-  const std::string why = text_of(j, "why");
+  std::string why = text_of(j, "why");
   if (text_of(j, "verdict") != "wrong") return why;
   v.word = "below", v.sure = "tested", v.inputs = 1, v.decided = true,
   v.why = "a kernel that XLA emitted is wrong: " + why;

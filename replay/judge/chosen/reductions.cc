@@ -75,7 +75,7 @@ std::vector<char> reduced_by_neighbours(const ElementOperation& o, int64_t steps
                                         std::vector<Value> acc) {
   Universe& u = const_cast<Universe&>(o.u);
   Evaluator evaluator(o.m);
-  auto taken = [&](std::vector<Value> arguments, int64_t count) {
+  auto taken = [&](const std::vector<Value>& arguments, int64_t count) {
     Slices out;
     for (const Value& v : evaluator.run_elements(o.m.called(o.x.inst)[0], arguments, count * static_cast<int64_t>(n)))
       out.push_back(*v.data);
@@ -94,12 +94,12 @@ std::vector<char> reduced_by_neighbours(const ElementOperation& o, int64_t steps
       last.emplace_back(row_at(steps - 1), row_at(steps));
     }
     std::move(sides[1].begin(), sides[1].end(), std::back_inserter(sides[0]));
-    slices = taken(std::move(sides[0]), steps / 2);
+    slices = taken(sides[0], steps / 2);
     for (size_t i = 0; steps % 2 && i < slices.size(); ++i)
       slices[i].insert(slices[i].end(), last[i].begin(), last[i].end());
   }
   for (size_t i = 0; i < slices.size(); ++i) acc.push_back(element_values(u, o.in[i]->type, std::move(slices[i])));
-  return taken(std::move(acc), 1)[o.x.leaf];
+  return taken(acc, 1)[o.x.leaf];
 }
 
 // What n reductions over that many steps give.
