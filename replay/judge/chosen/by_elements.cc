@@ -21,7 +21,7 @@ namespace {
 constexpr double kMostOperations = 5e10, kMostBytes = 2e10;
 // Of the elements that are left a stage may take one in so many.
 constexpr int64_t kShareOfStage = 4;
-constexpr int64_t kForDivided = int64_t{1} << 28;
+constexpr int64_t kForDivided = int64_t{1} << 27;
 
 // Of floats of less than 32 bits.
 double coarsest_rounding(const Module& m) {

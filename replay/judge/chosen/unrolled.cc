@@ -7,7 +7,7 @@ namespace hlo {
 namespace {
 
 // Elements that both stages may cost, trip by trip.
-constexpr int64_t kForTrips = int64_t{1} << 26;
+constexpr int64_t kForTrips = int64_t{1} << 25;
 
 }  // namespace
 
