@@ -63,7 +63,7 @@ int smaller_module(const ReduceArgs& a) {
   const SmallerStages one{1, [&](size_t) { return m->clone(); }, [](size_t) { return std::string(); }};
   const SmallerPlan plan = plan_smaller(one, smaller_options(a));
   Json j = plan_json(plan, m->name(), 1);
-  if (!plan.choice.cuts_anything()) return tell_nothing(a, std::move(j), plan);
+  if (!plan.choice.cuts_anything()) return tell_nothing(a, j, plan);
   const std::string text = lossless_text(*with_sizes(*m, plan.choice));
   j["out"] = out;
   if (a.json && out == "-") j["text"] = text;
@@ -88,7 +88,7 @@ int smaller_stages(const ReduceArgs& a) {
                              [&](size_t k) { return files[k]; }};
   const SmallerPlan plan = plan_smaller(stages, smaller_options(a));
   Json j = plan_json(plan, r.module_name, files.size());
-  if (!plan.choice.cuts_anything()) return tell_nothing(a, std::move(j), plan);
+  if (!plan.choice.cuts_anything()) return tell_nothing(a, j, plan);
   for (size_t k = 0; k < files.size(); ++k) {
     std::unique_ptr<Module> m;
     try {
