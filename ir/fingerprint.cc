@@ -29,13 +29,18 @@ uint64_t Fingerprints::with_attrs(InstId inst, uint64_t h) {
   const Universe& u = m_.u();
   if (!i.attrs.valid()) return h;
   auto known = attrs_known_.find(i.attrs.value);
-  if (known != attrs_known_.end()) return hash_combine(h, known->second);
+  if (known != attrs_known_.end()) return known->second ? hash_combine(h, *known->second) : h;
   AttrSet set = u[i.attrs];
   set.erase(Attr::frontend_attributes);
   set.erase(Attr::origin);
   set.erase(Attr::statistics);
   if (!options_.sharding) set.erase(Attr::sharding);
   if (!options_.config) set.erase(Attr::backend_config);
+  // A sharding that does not count leaves what is written without one.
+  if (set.list.empty() && set.called.empty()) {
+    attrs_known_[i.attrs.value] = std::nullopt;
+    return h;
+  }
   uint64_t a = 0;
   for (CompId c : set.called) a = hash_combine(a, computation(c));
   for (auto& [key, value] : set.list) {

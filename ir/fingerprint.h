@@ -1,5 +1,6 @@
 // Hashes of structure: equal for computations that do the same, whatever their names, ids and metadata.
 #pragma once
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -34,7 +35,7 @@ class Fingerprints {
   const Module& m_;
   Options options_;
   std::unordered_map<CompId, uint64_t> known_;
-  std::unordered_map<uint64_t, uint64_t> attrs_known_;
+  std::unordered_map<uint64_t, std::optional<uint64_t>> attrs_known_;  // nothing: no attribute counts
 };
 
 // Elements of tuples in `comp` that nobody reads, or only such elements: not the root, without control edges.

@@ -570,7 +570,57 @@ def folded(tmp):
 }}
 """
     code, j = bisect(tmp, "folded", [("", entry("  c = f32[] constant(0.1)\n  d = bf16[] convert(c)\n", "d")), ("constant_folding", entry("  k = bf16[] constant(0.10009765625)\n", "k"))])
-    expect("folded in its own type", code != 1, (code, j["verdict"]))
+    expect("folded in its own type", code == 0 and j["verdict"].startswith("no bad stage"), (code, j["verdict"]))
+    code, j = bisect(tmp, "not that", [("", entry("  c = f32[] constant(0.1)\n  d = bf16[] convert(c)\n", "d")), ("constant_folding", entry("  k = bf16[] constant(0.10107421875)\n", "k"))])
+    expect("a neighbour of what it is rounded to is not called good", code != 0, (code, j["verdict"]))
+    count = "  one = s32[] constant(1)\n  two = s32[] constant(2)\n  m = s32[] multiply(two, {})\n  q = bf16[] convert(m)\n"
+    code, j = bisect(tmp, "integers", [("", entry(count.format("two"), "q")), ("constant_folding", entry("  k = bf16[] constant(4)\n", "k"))])
+    expect("integers folded", code == 0, (code, j["verdict"]))
+    code, j = bisect(tmp, "other integers", [("", entry(count.format("one"), "q")), ("constant_folding", entry("  k = bf16[] constant(4)\n", "k"))])
+    expect("folded to another number", code == 1, (code, j["verdict"]))
+
+
+# Names that mean something else in the next stage, as behind a way through MLIR: the metadata tells what is what.
+THROUGH_MLIR = """HloModule m, entry_computation_layout={{(f32[96,2048,4096]{{2,1,0}}, f32[4096]{{0}})->f32[96,2048,4096]{{2,1,0}}}}
+
+FileNames
+1 "model.py"
+
+FunctionNames
+1 "layer"
+
+FileLocations
+{locations}
+
+StackFrames
+{frames}
+
+ENTRY e {{
+  x = f32[96,2048,4096]{{2,1,0}} parameter(0)
+  w = f32[4096]{{0}} parameter(1)
+  {n[0]} = f32[96,2048,4096]{{2,1,0}} broadcast(w), dimensions={{2}}{sharding}
+  {n[1]} = f32[96,2048,4096]{{2,1,0}} sine(x){sharding}, metadata={{op_name="jit(f)/sin" stack_frame_id={f[0]}}}
+  {n[2]} = f32[96,2048,4096]{{2,1,0}} {last}, metadata={{op_name="jit(f)/mul" stack_frame_id={f[1]}}}
+  {n[3]} = f32[96,2048,4096]{{2,1,0}} exponential({n[2]}), metadata={{op_name="jit(f)/exp" stack_frame_id={f[1]}}}
+  ROOT {n[4]} = f32[96,2048,4096]{{2,1,0}} subtract({n[3]}, {n[1]}){sharding}
+}}
+"""
+
+
+def through_mlir(tmp):
+    def stage(names, turned, last, sharding=""):
+        lines = ["1 {file_name_id=1 function_name_id=1 line=7 end_line=7 column=1 end_column=1}", "1 {file_name_id=1 function_name_id=1 line=8 end_line=8 column=1 end_column=1}"]
+        if turned:
+            lines.reverse()
+        locations = "\n".join(f"{k + 1}{line[1:]}" for k, line in enumerate(lines))
+        frames = "\n".join(f"{k} {{file_location_id={k} parent_frame_id={k}}}" for k in (1, 2))
+        return THROUGH_MLIR.format(n=names, f=(2, 1) if turned else (1, 2), last=last.format(n=names), locations=locations, frames=frames, sharding=sharding)
+
+    first = stage(["a", "b", "c", "d", "r"], False, "multiply({n[1]}, {n[0]})")
+    code, j = bisect_stages(pathlib.Path(tmp) / "through MLIR", [("", first), ("shardy-xla", stage(["c", "d", "r", "b", "a"], True, "multiply({n[0]}, {n[1]})", ", sharding={replicated}"))], "--elements", header="")
+    expect("names of another meaning", code == 0 and j["elements"]["changed"] == j["elements"]["compared"], (code, j["verdict"], j["unknown"]))
+    code, j = bisect_stages(pathlib.Path(tmp) / "through MLIR, other", [("", first), ("shardy-xla", stage(["c", "d", "r", "b", "a"], True, "add({n[0]}, {n[1]})"))], "--elements", header="")
+    expect("another operation is not called good", code != 0, (code, j["verdict"], j["unknown"]))
 
 
 # An update that few elements show: by chance none of those that are looked at.
@@ -591,6 +641,29 @@ UPDATED = "scatter(s, at, u), update_window_dims={}, inserted_window_dims={0,1,2
 BATCHED = "scatter(s, n, u), update_window_dims={}, inserted_window_dims={2}, scatter_dims_to_operand_dims={2}, input_batching_dims={0,1}, scatter_indices_batching_dims={0,1}, index_vector_dim=3, to_apply=add"
 
 
+# An index for each of many batches: 2,097,152 of them, of which one element has six.
+WIDE = """ENTRY e {{
+  p = f32[128,2048,64]{{2,1,0}} parameter(0)
+  i = s32[128,2048,8]{{2,1,0}} parameter(1)
+  u = f32[128,2048,8]{{2,1,0}} parameter(2)
+  n = s32[128,2048,8,1]{{3,2,1,0}} reshape(i)
+  {zeros}
+  z = f32[128,2048,64]{{2,1,0}} scatter(o, n, u), update_window_dims={{}}, inserted_window_dims={{2}}, scatter_dims_to_operand_dims={{2}}, input_batching_dims={{0,1}}, scatter_indices_batching_dims={{0,1}}, index_vector_dim=3, to_apply=add
+  {sum}
+}}
+"""
+
+
+def wide(tmp):
+    """An accumulator that is added behind the scatter, not before."""
+    zeros = "c = f32[] constant(0)\n  o = f32[128,2048,64]{2,1,0} broadcast(c), dimensions={}"
+    first = SUM + WIDE.format(zeros=zeros, sum="ROOT r = f32[128,2048,64]{2,1,0} add(p, z)")
+    code, j = bisect(tmp, "wide", [("", first), ("algsimp", SUM + WIDE.format(zeros="o = f32[128,2048,64]{2,1,0} copy(p)", sum="ROOT r = f32[128,2048,64]{2,1,0} copy(z)"))], "--elements")
+    expect("many indices", code == 0, (code, j["verdict"], j["unknown"]))
+    code, j = bisect(tmp, "wide, twice", [("", first), ("algsimp", SUM + WIDE.format(zeros="o = f32[128,2048,64]{2,1,0} copy(p)", sum="ROOT r = f32[128,2048,64]{2,1,0} add(p, z)"))], "--elements")
+    expect("added twice", code == 1, (code, j["verdict"], j["unknown"]))
+
+
 def updates(tmp):
     code, j = bisect(tmp, "batched", [("", SUM + SCATTER.format(root=BATCHED)), ("normalizer", SUM + SCATTER.format(root=UPDATED))], "--elements")
     expect("a scatter without batch dimensions", code == 0, (code, j["verdict"], j["unknown"]))
@@ -605,6 +678,8 @@ with tempfile.TemporaryDirectory() as tmp:
     updates(tmp)
     rare(tmp)
     folded(tmp)
+    through_mlir(tmp)
+    wide(tmp)
     weak(tmp)
     large(tmp)
     loops(tmp)

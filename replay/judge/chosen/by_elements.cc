@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "ir/base/check.h"
 #include "ir/base/memory.h"
@@ -20,8 +20,8 @@ namespace {
 // A few seconds of the evaluator's time.
 constexpr double kMostOperations = 5e10, kMostBytes = 2e10;
 // Of the elements that are left a stage may take one in so many.
-constexpr int64_t kShareOfStage = 4;
-constexpr int64_t kForDivided = int64_t{1} << 27;
+constexpr int64_t kShareOfStage = 16;
+constexpr int64_t kForDivided = int64_t{1} << 29;
 
 // Of floats of less than 32 bits.
 double coarsest_rounding(const Module& m) {
@@ -41,21 +41,29 @@ bool same_shapes(const Module& a, InstId x, const Module& b, InstId y) {
   return a.u().compatible(a.shape_id(x), b.shape_id(y));
 }
 
-// Is one stage of whole arrays, and the next one of what each device has of them? Where the entry does not tell, what
-// has new names does: the partitioner makes every instruction anew.
+// Have most names of the entry another meaning, or none, in the stage before? A way through MLIR (shardy-xla) and the
+// partitioner make all instructions anew.
+bool renamed(const Module& before, const Module& now) {
+  std::unordered_map<std::string_view, Opcode> names;
+  for (InstId i : before.post_order(before.entry())) names.emplace(before.inst_name(i), before.op(i));
+  size_t kept = 0, all = 0;
+  for (InstId i : now.post_order(now.entry())) {
+    if (now.op(i) == Opcode::Parameter) continue;
+    const auto was = names.find(now.inst_name(i));
+    ++all, kept += was != names.end() && was->second == now.op(i);
+  }
+  return kept * 2 < all;
+}
+
+// Is one stage of whole arrays, and the next one of what each device has of them? Where the entry does not tell,
+// new names do.
 bool divides(const Module& before, const Module& now) {
   if (now.config().num_partitions < 2 || devices_needed(before) > 1) return false;
   const Computation &a = before.comp(before.entry()), &b = now.comp(now.entry());
   for (size_t k = 0; k < a.params.size() && k < b.params.size(); ++k)
     if (!same_shapes(before, a.params[k], now, b.params[k])) return true;
   if (!same_shapes(before, a.root, now, b.root)) return true;
-  if (devices_needed(now) == 1) return false;
-  std::unordered_set<std::string_view> names;
-  for (InstId i : before.post_order(before.entry())) names.insert(before.inst_name(i));
-  size_t kept = 0, all = 0;
-  for (InstId i : now.post_order(now.entry()))
-    if (now.op(i) != Opcode::Parameter) ++all, kept += names.contains(now.inst_name(i));
-  return kept * 2 < all;
+  return devices_needed(now) > 1 && renamed(before, now);
 }
 
 void take_devices(int64_t count, DeviceClasses& devices) {
@@ -137,7 +145,8 @@ ElementsStage ByElements::next(const Module& m) {
   state_->most_now = state_->spent + (state_->options.most_in_all - state_->spent) / kShareOfStage;
   ExprStage now;
   Pair pair(*state_, wide);
-  if (divides(*state_->before.wide, *wide)) {
+  const bool divided = divides(*state_->before.wide, *wide);
+  if (divided) {
     take_devices(device_count(*wide), state_->all.devices());
     // As it is written itself, not in the ways of those before it.
     state_->kept.push_back(state_->before.wide);
@@ -147,10 +156,12 @@ ElementsStage ByElements::next(const Module& m) {
     // All that it has is new: it takes nothing of what the others have.
     state_->most_now = state_->spent + kForDivided;
     state_->options.most_in_all += kForDivided;
+  } else if (renamed(*state_->before.wide, *wide)) {
+    pair.pair_by_origin();
   }
   ElementsStage out = pair.judge(&now);
   // A loop that takes several trips at once has other values under the names that one trip had.
-  if (out.verdict != Verdict::kGood && (now.loops || state_->before.loops) && same_by_trips(now, wide)) {
+  if (!divided && out.verdict != Verdict::kGood && (now.loops || state_->before.loops) && same_by_trips(now, wide)) {
     out.verdict = Verdict::kGood, out.why.clear(), out.not_compared.clear(), out.findings.clear();
     out.compared = out.changed, out.outputs_same = out.outputs;
   }

@@ -43,7 +43,7 @@ struct ElementsOptions {
   size_t samples = 16;  // elements of each value, at most
   // Elements evaluated for one pair of values, at most.
   int64_t most_elements = int64_t{1} << 20;
-  int64_t most_in_all = int64_t{1} << 28;  // of all stages together; what is left is not compared then
+  int64_t most_in_all = int64_t{1} << 30;  // of all stages together; what is left is not compared then
   std::function<bool()> stop;
 };
 

@@ -53,7 +53,9 @@ ExprId ExpressionWalk::add(uint64_t key, Expr e, InstId by, const Expr::View* or
   out_.made.push_back(own);
   if (trips_)
     if (const std::optional<int64_t> number = trips_->number(id)) return trips_->of_number(id, *number);
-  return id == own && met_ ? met_(id, by, order) : id;
+  if (id != own) return id;
+  if (const ExprId value = all_.folded(id); value != id) return value;
+  return met_ ? met_(id, by, order) : id;
 }
 
 ExprTree ExpressionWalk::computation(CompId c, const std::vector<ExprTree>& parameters) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -86,6 +87,13 @@ class Expressions {
   // What was found to be one value is no longer.
   void forget_same();
 
+  // The first expression of one element that has this value, where `e` is made of constants alone, element by element;
+  // else `e`.
+  ExprId folded(ExprId e);
+  // The one whose value, of constants alone, this constant has when it is rounded to a type of fewer bits; kNoExpr:
+  // none.
+  ExprId rounded_from(ExprId constant, std::span<const ExprId> of) const;
+
   // Which devices have the same value of each.
   DeviceClasses& devices() const { return *devices_; }
 
@@ -113,7 +121,12 @@ class Expressions {
               const AttrSet& attributes, const Module** m);
 
  private:
+  std::optional<std::vector<char>> scalar_of_constants(ExprId e) const;
+
   std::vector<Expr> all_;
+  std::unordered_map<ExprId, ExprId> folded_;      // to the first of that value
+  std::unordered_map<uint64_t, ExprId> of_value_;  // by type and value
+  std::unordered_map<ExprId, double> reals_;       // of the first ones
   std::vector<ExprId> same_;
   std::unique_ptr<DeviceClasses> devices_;
   std::unordered_map<uint32_t, ExprId> parameters_;

@@ -63,6 +63,32 @@ bool ByElements::Pair::rests_on_assumed(ExprId e) const {
   return !all || std::any_of(on.begin(), on.end(), [&](ExprId x) { return taken.contains(x); });
 }
 
+// Of the stage before, what is no literal as it stands: it may have been folded in a type of fewer bits.
+const std::vector<ExprId>& ByElements::Pair::computed_scalars() {
+  if (!computed_scalars_) {
+    Set out;
+    for (const ExprVisit& v : s_.before.visits)
+      if (v.value.id != kNoExpr && shape_of(v.value.id).elements_count() == 1 && s_.is_fixed(v.value.id) &&
+          s_.before.wide->op(v.inst) != Opcode::Constant)
+        out.insert(v.value.id);
+    computed_scalars_.emplace(out.begin(), out.end());
+    std::sort(computed_scalars_->begin(), computed_scalars_->end());
+  }
+  return *computed_scalars_;
+}
+
+// In the order of the elements of `e`, whose instruction's array is of dimensions `own`.
+ByElements::Pair::Counterpart ByElements::Pair::lined_up(ExprId e, Counterpart c, const Dims& own,
+                                                         const Expr::View* order) const {
+  const Expr& x = s_.all[c.e];
+  const std::optional<Expr::View> back = order ? turned_back(*order) : std::nullopt;
+  const bool same_dims = c.dims == own;
+  if (back && same_dims) return {ordered(s_.all, c.e, *back, s_.all[e].shape), shape_of(e).dims};
+  if ((order || !same_dims) && x.kind == Expr::kView && in_own_order(s_.all[x.operands[0]]) && in_own_order(s_.all[e]))
+    return {x.operands[0], shape_of(x.operands[0]).dims};
+  return c;
+}
+
 // Values that the stage before has by that name; what is called twice has several: those of more common operands first.
 std::vector<ByElements::Pair::Counterpart> ByElements::Pair::of_name(ExprId e, InstId by,
                                                                      const Expr::View* order) const {
@@ -76,29 +102,26 @@ std::vector<ByElements::Pair::Counterpart> ByElements::Pair::of_name(ExprId e, I
     std::vector<const ExprTree*> arrays;
     add_arrays(t, &arrays);
     if (leaf >= arrays.size() || leaf >= own.size()) continue;
-    Counterpart c{arrays[leaf]->id, wide_->u()[arrays[leaf]->shape].dims};
-    const Expr& x = s_.all[c.e];
-    const std::optional<Expr::View> back = order ? turned_back(*order) : std::nullopt;
-    const bool same_dims = c.dims == wide_->u()[own[leaf]].dims;
-    if (back && same_dims)
-      // In the order of the elements of `e`.
-      c = {ordered(s_.all, c.e, *back, s_.all[e].shape), shape_of(e).dims};
-    else if ((order || !same_dims) && x.kind == Expr::kView && in_own_order(s_.all[x.operands[0]]) &&
-             in_own_order(s_.all[e]))
-      c = {x.operands[0], shape_of(x.operands[0]).dims};
+    const Counterpart c =
+        lined_up(e, {arrays[leaf]->id, wide_->u()[arrays[leaf]->shape].dims}, wide_->u()[own[leaf]].dims, order);
     if (!comparable(e, c.e)) continue;
     if (std::any_of(out.begin(), out.end(), [&](const Counterpart& other) { return other.e == c.e; })) continue;
-    out.push_back(std::move(c));
+    out.push_back(c);
   }
+  likest_first(e, &out, kMostOfName);
+  return out;
+}
+
+// Those of more common operands first; no more than `most` of them.
+void ByElements::Pair::likest_first(ExprId e, std::vector<Counterpart>* of, size_t most) const {
   const Set operands(s_.all[e].operands.begin(), s_.all[e].operands.end());
   auto common = [&](const Counterpart& c) {
     const std::vector<ExprId>& o = s_.all[c.e].operands;
     return std::count_if(o.begin(), o.end(), [&](ExprId x) { return operands.contains(x); });
   };
-  std::stable_sort(out.begin(), out.end(),
+  std::stable_sort(of->begin(), of->end(),
                    [&](const Counterpart& a, const Counterpart& b) { return common(a) > common(b); });
-  if (out.size() > kMostOfName) out.resize(kMostOfName);
-  return out;
+  if (of->size() > most) of->resize(most);
 }
 
 bool ByElements::Pair::reads_uncompared(ExprId e) const {
@@ -132,7 +155,7 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   }
   const Shape& shape = wide_->u()[x.shape];
   if (shape.elements_count() == 0 || s_.spent >= s_.most_now) return e;
-  const std::vector<Counterpart> named = divided_ ? of_origin(e, by, order) : of_name(e, by, order);
+  const std::vector<Counterpart> named = by_origin_ ? of_origin(e, by, order) : of_name(e, by, order);
   auto unsure = [&](std::string why) {
     why_[e] = why;
     if (named.empty()) return e;
@@ -141,6 +164,8 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
     pending_.emplace(e, std::move(a));
     return e;
   };
+  if (x.kind == Expr::kOperation && x.m->op(x.inst) == Opcode::Constant && named.empty())
+    if (ExprId exact = s_.all.rounded_from(e, computed_scalars()); exact != kNoExpr) return found_same(e, exact);
   ElementsFinding f;
   const bool sure = !named.empty() && surely_differs(e, named[0].e, by, &f);
   if (sure && hardly_told(x)) {
@@ -290,6 +315,7 @@ bool ByElements::Pair::pair_operands(const ExprStage& now) {
   bool found = false;
   Set seen;
   for (const ExprVisit& v : now.visits) {
+    if (by_origin_) break;
     auto at = s_.by_name.find(std::string(wide_->inst_name(v.inst)));
     if (at == s_.by_name.end() || at->second.size() != 1) continue;
     std::vector<ExprId> ids, was;
@@ -381,7 +407,7 @@ ElementsStage ByElements::Pair::judge_walked(ExprStage* now) {
   most_alone_ = s_.most_now - s_.spent;
   *now = walk();
   ElementsStage out = judged(*now);
-  if (ElementsFinding f; !divided_ && !trips_ && out.verdict == Verdict::kBad && alone(*now, false, &f)) {
+  if (ElementsFinding f; !by_origin_ && !trips_ && out.verdict == Verdict::kBad && alone(*now, false, &f)) {
     out.findings.clear(), out.why.clear();
     tell(std::move(f), &out);
   }
@@ -396,7 +422,7 @@ ElementsStage ByElements::Pair::judge_walked(ExprStage* now) {
   *now = ExpressionWalk(s_.all, wide_, nullptr).run();
   ElementsFinding f;
   assumed_.clear(), assuming_ = false;
-  if (!divided_ && !trips_ && out.verdict == Verdict::kUnknown && (alone(*now, false, &f) || alone(*now, true, &f))) {
+  if (!by_origin_ && !trips_ && out.verdict == Verdict::kUnknown && (alone(*now, false, &f) || alone(*now, true, &f))) {
     out.verdict = Verdict::kBad;
     tell(std::move(f), &out);
   }
@@ -503,8 +529,8 @@ ElementsStage ByElements::Pair::judged(const ExprStage& now) {
     return out;
   }
   // Upon what is only taken for the same no stage is called bad.
-  // Behind the partitioner names do not tell what is what: outputs must be seen to differ.
-  const bool may_blame = assumed_.empty() && !same && (!divided_ || output_differs_);
+  // Where names do not tell what is what, outputs must be seen to differ.
+  const bool may_blame = assumed_.empty() && !same && (!by_origin_ || output_differs_);
   const std::vector<Suspect> forced = may_blame ? forced_alike(now) : std::vector<Suspect>();
   if (!forced.empty()) {
     out.verdict = Verdict::kBad;

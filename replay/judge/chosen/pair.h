@@ -57,6 +57,8 @@ class ByElements::Pair : public WholeStage {
   ElementsStage judge(ExprStage* out);
   // Its arrays are parts of what those of the stage before are.
   void divide();
+  // Its names are not those of the stage before: what has the metadata of an instruction there is held against that.
+  void pair_by_origin();
   // Both are looked at with loops followed trip by trip.
   void follow(LoopTrips* trips) { trips_ = trips; }
   const LoopVisit* loop(InstId loop) override;
@@ -82,7 +84,11 @@ class ByElements::Pair : public WholeStage {
   ExprId met(ExprId e, InstId by, const Expr::View* order);
   // `order`: see ExpressionWalk::Met.
   std::vector<Counterpart> of_name(ExprId e, InstId by, const Expr::View* order) const;
+  void likest_first(ExprId e, std::vector<Counterpart>* of, size_t most) const;
+  Counterpart lined_up(ExprId e, Counterpart c, const Dims& own, const Expr::View* order) const;
   std::vector<Counterpart> of_origin(ExprId e, InstId by, const Expr::View* order);
+  const std::vector<ExprId>& computed_scalars();
+  ExprId origin_part(InstId by, const ExprVisit& v, uint32_t leaf);
   ExprId part_like(InstId by, size_t leaf, ExprId whole);
   ExprId output_part(size_t k, ExprId whole);
   // Has the stage before it, or what it is a part of?
@@ -196,10 +202,11 @@ class ByElements::Pair : public WholeStage {
 
   State& s_;
   std::shared_ptr<const Module> wide_;
-  bool divided_ = false;
+  bool divided_ = false, by_origin_ = false;
   LoopTrips* trips_ = nullptr;
   bool output_differs_ = false;                                          // one of them, by its elements
   std::unordered_map<uint64_t, std::vector<const ExprVisit*>> origins_;  // of the stage before, by metadata
+  std::optional<std::vector<ExprId>> computed_scalars_;
   std::vector<Suspect> suspects_;
   std::vector<Assumed> assumed_;
   std::unordered_map<ExprId, Assumed> pending_;  // what could not be compared

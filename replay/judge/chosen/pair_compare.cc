@@ -17,8 +17,6 @@ namespace {
 
 // Of values that differ by no more, of the largest magnitude there: constants are folded in their own types.
 constexpr double kRounding = 5e-7;
-// How far candidates lie behind the values that a new one is made of, and how many of them are tried.
-constexpr size_t kMostNear = 400, kMostCandidates = 12;
 // Values that one is taken apart into.
 constexpr size_t kMostApart = 4000;
 // Candidates may cost so many times what the value itself does, and a few elements more.
@@ -491,107 +489,6 @@ bool ByElements::Pair::same_terms(ExprId e, ExprId with) {
   ElementsFinding told;
   return terms->now == terms->before ||
          compare(terms->now, {terms->before}, terms->dims, true, &same, &told) == Answer::kSame;
-}
-
-// Values of the stage before that are made of the same ones, the nearest first. Where there are none, of what these are
-// made of: the stage before may have them written in the way of an earlier one.
-std::vector<ExprId> ByElements::Pair::near(ExprId e, InstId by, const Set& leaves) {
-  std::vector<ExprId> out;
-  auto take = [&](ExprId r) {
-    const ExprId part = divided_ ? part_like(by, s_.all[e].leaf, r) : r;
-    if (part != kNoExpr && comparable(e, part)) out.push_back(part);
-  };
-  Set from = leaves, seen(leaves);
-  for (int round = 0; round < 4 && out.empty(); ++round) {
-    if (round) {
-      Set further;
-      for (ExprId x : from) {
-        const std::vector<ExprId>& operands = s_.all[x].operands;
-        further.insert(operands.begin(), operands.end());
-        if (operands.empty()) further.insert(x);
-      }
-      if (further == from || further.size() > kMostNear) break;
-      from = std::move(further);
-    }
-    std::vector<ExprId> sorted(from.begin(), from.end());
-    std::sort(sorted.begin(), sorted.end());
-    std::deque<ExprId> work(sorted.begin(), sorted.end());
-    for (ExprId x : sorted)
-      if (s_.has(x)) take(x);
-    while (!work.empty() && seen.size() < kMostNear && out.size() < kMostCandidates) {
-      const ExprId x = work.front();
-      work.pop_front();
-      auto at = s_.readers.find(x);
-      if (at == s_.readers.end()) continue;
-      for (ExprId r : at->second) {
-        if (!seen.insert(r).second) continue;
-        work.push_back(r);
-        take(r);
-      }
-    }
-  }
-  // Those of its own kind cost no more than it does.
-  auto alike = [&](ExprId c) {
-    const Expr &x = s_.all[e], &y = s_.all[c];
-    if (x.kind != y.kind) return false;
-    return x.kind != Expr::kOperation || x.m->op(x.inst) == y.m->op(y.inst);
-  };
-  std::stable_partition(out.begin(), out.end(), alike);
-  return out;
-}
-
-// The same elements in another order of dimensions: layouts are written so.
-ExprId ByElements::Pair::permuted(ExprId e, ExprId with, const Dims& from, const Dims& to, const Set& cut) {
-  Dims now, was;
-  for (int64_t d : to)
-    if (d != 1) now.push_back(d);
-  for (int64_t d : from)
-    if (d != 1) was.push_back(d);
-  if (now.size() != was.size() || now.size() < 2 || now.size() > 5) return kNoExpr;
-  std::vector<size_t> order(now.size());
-  for (size_t k = 0; k < order.size(); ++k) order[k] = k;
-  const std::vector<int64_t> at = on_devices(e, std::span(&with, 1), sampled_indices(now, s_.options.samples, e));
-  const int64_t count = shape_of(e).elements_count();
-  Set used;
-  ChosenElements elements[2] = {evaluation(cut, Draw::kMixed, &used), evaluation(cut, Draw::kPositive, &used)};
-  Sampled is[2];
-  for (int d = 0; d < 2; ++d)
-    if (!sample(elements[d], e, at, &is[d])) return kNoExpr;
-  if (!tells(is[0], is[1])) return kNoExpr;
-  const Set own = used;
-  while (std::next_permutation(order.begin(), order.end())) {
-    bool fits = true;
-    for (size_t k = 0; k < order.size(); ++k) fits = fits && now[k] == was[order[k]];
-    if (!fits) continue;
-    Dims steps(was.size());
-    int64_t step = 1;
-    for (size_t k = was.size(); k-- > 0; step *= was[k]) steps[k] = step;
-    std::vector<int64_t> there;
-    for (int64_t n : at) {
-      int64_t index = n / count * count;
-      n %= count;
-      for (size_t k = now.size(); k-- > 0; n /= now[k]) index += n % now[k] * steps[order[k]];
-      there.push_back(index);
-    }
-    bool same = true;
-    for (int d = 0; d < 2 && same; ++d) {
-      Sampled was_there;
-      size_t where = 0;
-      if (!sample(elements[d], with, there, &was_there)) return kNoExpr;
-      same = alike(was_there, is[d], &where);
-    }
-    if (!same || !reads_all(with, there, cut, own)) continue;
-    int64_t offset = 0;
-    ExprId base = kNoExpr;
-    std::vector<std::vector<Expressions::Part>> parts;
-    if (!s_.all.parts(with, was, &offset, &base, &parts)) return kNoExpr;
-    Expr::View v;
-    v.offset = offset;
-    for (size_t k = 0; k < now.size(); ++k)
-      for (const Expressions::Part& p : parts[order[k]]) v.sizes.push_back(p.size), v.steps.push_back(p.step);
-    return s_.all.view(base, std::move(v), s_.all[e].shape);
-  }
-  return kNoExpr;
 }
 
 }  // namespace hlo

@@ -24,7 +24,12 @@ bool is_message(const Module& m, InstId i) {
 uint64_t origin_of(const Module& m, InstId i, bool of_any) {
   const std::string name = op_name_of(m, i);
   if (name.empty()) return 0;
-  const uint64_t frame = static_cast<uint64_t>(m.u()[m[i].meta].stack_frame_id);
+  // By what the frames are: their numbers are other ones behind a way through MLIR.
+  uint64_t frame = 0;
+  for (const SourceLine& l : source_stack(m, i))
+    for (uint64_t part :
+         {hash_bytes(l.file), hash_bytes(l.function), static_cast<uint64_t>(l.line), static_cast<uint64_t>(l.column)})
+      frame = hash_combine(frame, part);
   return hash_combine(hash_combine(hash_bytes(name), frame), of_any ? UINT64_MAX : static_cast<uint64_t>(m.op(i)));
 }
 
@@ -56,6 +61,11 @@ std::string_view undivided(std::string_view name) {
 
 void ByElements::Pair::divide() {
   divided_ = true;
+  pair_by_origin();
+}
+
+void ByElements::Pair::pair_by_origin() {
+  by_origin_ = true;
   for (const ExprVisit& v : s_.before.visits)
     for (const bool of_any : {false, true})
       if (const uint64_t origin = origin_of(*s_.before.wide, v.inst, of_any)) origins_[origin].push_back(&v);
@@ -101,13 +111,27 @@ ExprId ByElements::Pair::part_like(InstId by, size_t leaf, ExprId whole) {
   return s_.all.part(whole, count == own.elements_count() ? even : own.dims, local, *tiling);
 }
 
+// What each device has of a value of the stage before, by the sharding of either, or as many parts as there are
+// devices.
+ExprId ByElements::Pair::origin_part(InstId by, const ExprVisit& v, uint32_t leaf) {
+  std::vector<ExprId> leaves;
+  v.value.leaves(&leaves);
+  const ShapeId local = leaf_shape(*wide_, by, leaf);
+  const Dims &whole = s_.before.wide->u()[leaf_shape(*s_.before.wide, v.inst, leaf)].dims,
+             &dims = wide_->u()[local].dims;
+  std::optional<ShardTiling> tiling = tiling_at(*wide_, by, leaf, dims.size());
+  if (!tiling) tiling = tiling_at(*s_.before.wide, v.inst, leaf, dims.size());
+  if (!tiling) tiling = plain_tiling(whole, dims, s_.all.devices().devices());
+  return tiling ? s_.all.part(leaves[leaf], whole, local, *tiling) : kNoExpr;
+}
+
 std::vector<ByElements::Pair::Counterpart> ByElements::Pair::of_origin(ExprId e, InstId by, const Expr::View* order) {
   std::vector<Counterpart> out;
   auto at = origins_.find(origin_of(*wide_, by, false));
-  if (at == origins_.end() && is_message(*wide_, by)) at = origins_.find(origin_of(*wide_, by, true));
+  if (at == origins_.end() && (!divided_ || is_message(*wide_, by))) at = origins_.find(origin_of(*wide_, by, true));
   if (at == origins_.end()) return out;
   const std::optional<Expr::View> back = order ? turned_back(*order) : std::nullopt;
-  if (order && !back) return out;
+  if (order && !back && divided_) return out;
   const uint32_t leaf = s_.all[e].leaf;
   for (const ExprVisit* v : at->second) {
     std::vector<ExprId> leaves;
@@ -115,17 +139,14 @@ std::vector<ByElements::Pair::Counterpart> ByElements::Pair::of_origin(ExprId e,
     const ShapeId local = leaf_shape(*wide_, by, leaf), whole = leaf_shape(*s_.before.wide, v->inst, leaf);
     if (leaf >= leaves.size() || !local.valid() || !whole.valid()) continue;
     const Dims& dims = wide_->u()[local].dims;
-    std::optional<ShardTiling> tiling = tiling_at(*wide_, by, leaf, dims.size());
-    if (!tiling) tiling = tiling_at(*s_.before.wide, v->inst, leaf, dims.size());
-    if (!tiling) tiling = plain_tiling(wide_->u()[whole].dims, dims, s_.all.devices().devices());
-    if (!tiling) continue;
-    Counterpart c{s_.all.part(leaves[leaf], wide_->u()[whole].dims, local, *tiling), dims};
+    Counterpart c{leaves[leaf], wide_->u()[whole].dims};
+    c = divided_ ? Counterpart{origin_part(by, *v, leaf), dims} : lined_up(e, std::move(c), dims, order);
     if (c.e == kNoExpr) continue;
-    if (back) c = {ordered(s_.all, c.e, *back, s_.all[e].shape), shape_of(e).dims};
+    if (back && divided_) c = {ordered(s_.all, c.e, *back, s_.all[e].shape), shape_of(e).dims};
     if (comparable(e, c.e) && std::none_of(out.begin(), out.end(), [&](const Counterpart& o) { return o.e == c.e; }))
       out.push_back(std::move(c));
-    if (out.size() == kMostOfOrigin) break;
   }
+  likest_first(e, &out, kMostOfOrigin);
   return out;
 }
 

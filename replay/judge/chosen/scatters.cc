@@ -1,5 +1,6 @@
 // Scatter: which updates hit an element, in their order.
 #include <algorithm>
+#include <set>
 
 #include "ir/base/hash.h"
 #include "ir/literal.h"
@@ -8,6 +9,8 @@
 namespace hlo {
 namespace {
 
+// Of an array of them; what of it may be evaluated is less as a rule.
+constexpr int64_t kMostIndices = 1 << 23;
 // Elements that a window may hold are looked at so many times as fast as one is evaluated.
 constexpr int64_t kTriesOfElement = 16;
 
@@ -47,22 +50,28 @@ struct ScatterNumbers {
     index_step = vector < index.rank() ? index_strides[static_cast<size_t>(vector)] : 0;
   }
 
-  // Where the window begins of the index at these coordinates of the batch, whose elements are read; false where
-  // it leaves the operand, and so is skipped whole.
-  template <class F>
-  bool begin(const Dims& c, F start_at, Dims* where) const {
+  // Of batching dimension `k` the place of its coordinate among those of a batch.
+  size_t batching_place(size_t k) const {
+    return static_cast<size_t>(std::find(batch_index.begin(), batch_index.end(), index_batching[k]) -
+                               batch_index.begin());
+  }
+  // The index at these coordinates of the batch: elements of the array of indices, one for each dimension of `map`.
+  void add_index(const Dims& c, std::vector<int64_t>* to) const {
     int64_t first = 0;
     for (size_t d = 0; d < c.size(); ++d) first += c[d] * index_strides[static_cast<size_t>(batch_index[d])];
+    for (size_t k = 0; k < map.size(); ++k) to->push_back(first + static_cast<int64_t>(k) * index_step);
+  }
+  // Where the window begins of the index at these coordinates of the batch, of which `start_at` gives element `k`;
+  // false where it leaves the operand, and so is skipped whole.
+  template <class F>
+  bool begin(const Dims& c, F start_at, Dims* where) const {
     std::fill(where->begin(), where->end(), 0);
     for (size_t k = 0; k < map.size(); ++k) {
-      int64_t start = start_at(first + static_cast<int64_t>(k) * index_step);
+      int64_t start = start_at(k);
       if (index.type == ElementType::U64 && start < 0) start = INT64_MAX / 2;
       (*where)[static_cast<size_t>(map[k])] = start;
     }
-    for (size_t k = 0; k < batching.size(); ++k) {
-      const auto which = std::find(batch_index.begin(), batch_index.end(), index_batching[k]) - batch_index.begin();
-      (*where)[static_cast<size_t>(batching[k])] = c[static_cast<size_t>(which)];
-    }
+    for (size_t k = 0; k < batching.size(); ++k) (*where)[static_cast<size_t>(batching[k])] = c[batching_place(k)];
     for (size_t k = 0; k < window.size(); ++k) {
       const auto d = static_cast<size_t>(window_in[k]);
       if ((*where)[d] < 0 || (*where)[d] > in.dims[d] - update.dims[static_cast<size_t>(window[k])]) return false;
@@ -91,11 +100,33 @@ struct ScatterNumbers {
   }
 };
 
-// By element the updates that hit it, in the order in which they are taken.
+// f(coordinates of the batch) for all whose windows may land on one of these elements, in their order: an element's
+// place along a batching dimension is its index's.
+template <class F>
+void for_batches(const ScatterNumbers& s, const Elements& at, F f) {
+  if (!s.update.elements_count()) return;
+  std::vector<bool> pinned(s.batch_dims.size());
+  for (size_t k = 0; k < s.batching.size(); ++k) pinned[s.batching_place(k)] = true;
+  std::set<Dims> firsts;
+  for_coordinates(*at, s.in.dims, [&](size_t, const Dims& to) {
+    if (s.batching.empty() && !firsts.empty()) return;
+    Dims c(s.batch_dims.size(), 0);
+    for (size_t k = 0; k < s.batching.size(); ++k) c[s.batching_place(k)] = to[static_cast<size_t>(s.batching[k])];
+    firsts.insert(std::move(c));
+  });
+  for (Dims c : firsts)
+    for (bool more = true; more;) {
+      f(static_cast<const Dims&>(c));
+      more = false;
+      for (size_t d = c.size(); d-- > 0 && !more;)
+        if (!pinned[d]) more = (c[d] = c[d] + 1 < s.batch_dims[d] ? c[d] + 1 : 0) != 0;
+    }
+}
+
+// By element the updates that hit it, in the order in which they are taken. `indices`: those of for_batches.
 std::vector<std::vector<int64_t>> hits(const ScatterNumbers& s, const Elements& at, const std::vector<char>& indices,
                                        ElementSource& source) {
   std::vector<std::vector<int64_t>> out(at->size());
-  if (!s.update.elements_count()) return out;
   std::unordered_map<int64_t, std::vector<size_t>> candidates;
   // Most updates land elsewhere: few bits tell that.
   constexpr uint64_t kBits = 1 << 14;
@@ -106,11 +137,12 @@ std::vector<std::vector<int64_t>> hits(const ScatterNumbers& s, const Elements& 
     candidates[s.key(c)].push_back(k);
     any[static_cast<uint64_t>(s.key(c)) % kBits] = true;
   });
-  Dims c(s.batch_dims.size(), 0), where(s.in.dims.size(), 0);
+  Dims where(s.in.dims.size(), 0);
   int64_t total = 0, tried = 0;
-  const int width = storage_bytes(s.index.type);
-  auto start = [&](int64_t element) { return load_int(s.index.type, indices.data() + element * width); };
-  for (bool more = true; more;) {
+  const auto width = static_cast<size_t>(storage_bytes(s.index.type));
+  const char* next = indices.data();
+  auto start = [&](size_t k) { return load_int(s.index.type, next + k * width); };
+  for_batches(s, at, [&](const Dims& c) {
     if (const bool lands = s.begin(c, start, &where); lands && any[static_cast<uint64_t>(s.key(where)) % kBits])
       if (auto near = candidates.find(s.key(where)); near != candidates.end())
         for (size_t k : near->second) {
@@ -120,9 +152,8 @@ std::vector<std::vector<int64_t>> hits(const ScatterNumbers& s, const Elements& 
             if ((++total & 0xFFFF) == 0) source.afford(total);
           }
         }
-    more = false;
-    for (size_t d = c.size(); d-- > 0 && !more; more = c[d] != 0) c[d] = c[d] + 1 < s.batch_dims[d] ? c[d] + 1 : 0;
-  }
+    next += s.map.size() * width;
+  });
   source.afford(total);
   return out;
 }
@@ -185,8 +216,10 @@ std::vector<int64_t> scatter_landings(const ElementOperation& o, size_t count, u
       return which / s.update_strides[at] % s.update.dims[at];
     };
     for (size_t d = 0; d < c.size(); ++d) c[d] = along(s.batch_update[d]);
+    std::vector<int64_t> index;
+    s.add_index(c, &index);
     if (!s.begin(
-            c, [&](int64_t element) { return integer(s.count, element); }, &where))
+            c, [&](size_t d) { return integer(s.count, index[d]); }, &where))
       continue;
     for (size_t d = 0; d < s.window.size(); ++d) where[static_cast<size_t>(s.window_in[d])] += along(s.window[d]);
     int64_t to = 0;
@@ -198,11 +231,16 @@ std::vector<int64_t> scatter_landings(const ElementOperation& o, size_t count, u
 
 ElementPlan plan_scatter(const ElementOperation& o, const Elements& at, ElementSource& source) {
   const ScatterNumbers s(o);
-  const int64_t total = s.index.elements_count();
-  if (total > source.options().most_whole) return no_plan("scatter by too many indices");
-  source.afford(total);
-  std::vector<int64_t> all(static_cast<size_t>(total));
-  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+  if (s.batching.empty()) {
+    const int64_t total = s.index.elements_count();
+    if (total > kMostIndices) return no_plan("scatter by too many indices");
+    source.afford(total);
+  }
+  std::vector<int64_t> all;
+  for_batches(s, at, [&](const Dims& c) {
+    s.add_index(c, &all);
+    if (all.size() % 0x10000 < s.map.size()) source.afford(static_cast<int64_t>(all.size()));
+  });
   ElementPlan p;
   if (!source.known(o, s.count, all)) {
     p.first.push_back({s.count, element_list(std::move(all))});
