@@ -3,7 +3,8 @@
 
 namespace hlo {
 
-const char* const kArgumentHook = R"hook("""Arguments that functions of jax are called with first, written for hlo-replay's triage and capture."""
+const char* const kArgumentHook =
+    R"hook("""Arguments that functions of jax are called with first, written for hlo-replay's triage and capture."""
 import importlib.abc
 import importlib.util
 import os
