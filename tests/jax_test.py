@@ -278,10 +278,34 @@ def checks():
     b = hj.bisect(m1, *FAULTS["M001"][1])
     expect("bisect", b["found"] and b["pass"] == "algsimp" and "jax_test.py:" in (b["source_line"] or ""), b)
     expect("bisect of a sound one", hj.bisect(f, x4)["found"] is False)
+    triages()
     static = jax.jit(lambda x, n: x * n, static_argnums=1)
     refused("static arguments", "functools.partial", lambda: hj.check(static, x4, 3))
     expect("static arguments are recorded", hj.record(static, x4, 3).function == "<lambda>" or hj.record(static, x4, 3).stages)
     refused("no function", "no function", lambda: hj.record(7))
+
+
+def triages():
+    """One call from a function and its arguments to the culprit."""
+    t = hj.triage(m1, *FAULTS["M001"][1])
+    expect("triage: a fault by the arguments that it had", (t.verdict, t.passname, t.sure) == ("fault", "algsimp", "tested") and "jax_test.py:" in (t.source or "") and repr(t).startswith("fault: pass algsimp"), t)
+    t = hj.triage(lambda x: jnp.log(jnp.exp(x)), jnp.array([1.0, 89.0]))
+    expect("triage: a contract", t.verdict == "contract" and t.recording.folder.exists(), t)
+    t = hj.triage(f, x4, time_limit=30)
+    expect("triage: nothing wrong", t.verdict == "nothing", t)
+    t = hj.triage(m55, *FAULTS["M055"][1])
+    expect("triage: below the stages", t.verdict == "below", t)
+    with tempfile.TemporaryDirectory() as tmp:
+        t = hj.triage(lambda x: x / (x * 0), x4, complaint="nan", report=pathlib.Path(tmp) / "report")
+        issue = (t.folder / "issue.md").read_text() if t.folder else ""
+        expect("triage: a NaN of the program, and a report", t.verdict == "program" and "jax_test.py:" in (t.source or "") and "jax_test.py:" in issue and (t.folder / "inputs.npz").exists(), (t, issue))
+        folder = pathlib.Path(tmp) / "recorded"
+        hj.triage(m1, *FAULTS["M001"][1], folder=folder)
+        answer = hj._record._tool.ask("triage", folder)
+        expect("triage of that folder takes the arguments that it had", answer["inputs"] == "inputs.npz beside it" and answer["verdict"] == "fault", answer)
+    t = hj.triage(lambda x: jnp.ones((1 << 40,)) + x, jnp.float32(1))
+    expect("triage: no memory", t.complaint == "memory" and t.verdict == "program", t)
+    refused("triage: static arguments", "functools.partial", lambda: hj.triage(jax.jit(lambda x, n: x * n, static_argnums=1), x4, 3))
 
 
 def replacements():

@@ -168,6 +168,10 @@ def protocol():
         expect(f"open {arguments}", bad and words in text, text)
     text, bad = client.call("summary", id=str(ROOT / "testdata/mul.hlo"), by="nonsense")
     expect("an argument that the command refuses", bad and "--by is" in text, text)
+    text, bad = client.call("triage", id=str(ROOT / "testdata/mul.hlo"), seconds=20)
+    expect("triage", not bad and "nothing: " in text and "sure: tested" in text, text)
+    text, bad = client.call("triage", id=str(ROOT / "testdata/mul.hlo"), complaint="ugly")
+    expect("triage of a complaint that is none", bad and "ugly" in text, text)
     expect("ends with its input", client.end() == 0)
     # What was asked is still answered, whole, and one line each.
     done = subprocess.run([TOOL, "mcp"], input='{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"text","arguments":{"id":"%s"}}}' % (ROOT / "testdata/mul.hlo"), capture_output=True, text=True, timeout=60)

@@ -193,6 +193,14 @@ std::pair<std::string, std::string> pass_that_made(const Recording& r, const std
   const StageRow& before = r.rows[rows[k] - 1];
   if (before.next.empty() || before.next == bad.pipeline || before.next == "pipeline-end")
     return {bad.pass, bad.pipeline};
+  // A pipeline that begins within a pass of the one around it: that pass is written when it ends. Those in front of it
+  // that wrote nothing changed nothing.
+  for (size_t n = rows[k] + 1; n < r.rows.size(); ++n) {
+    const StageRow& later = r.rows[n];
+    if (later.pipeline != before.pipeline) continue;
+    if (later.kind == StageRow::kPipelineStart || later.pass == "pipeline-start") break;
+    return {later.pass, later.pipeline};
+  }
   return {before.next, before.pipeline};
 }
 

@@ -10,6 +10,7 @@
 #include "replay/cli/engine.h"
 #include "replay/cli/json_output.h"
 #include "replay/cli/xla_arguments.h"
+#include "replay/hunt/last_words.h"
 #include "replay/installed/change.h"
 #include "replay/installed/figures.h"
 #include "replay/installed/measure.h"
@@ -264,15 +265,21 @@ class CompilationBisection {
       return;
     }
     const std::string folder = folder_for("after");
-    measure_->with_stages(all, folder);
-    Names passes = passes_in(folder);
+    const XlaAnswer stages = measure_->with_stages(all, folder);
+    Names passes = passes_in(folder), likely;
+    // What it had entered may have written nothing.
+    if (kind_ == XlaBy::kCrash)
+      if (std::string entered = last_words(stages.log).entered; !entered.empty()) {
+        likely.push_back(entered);
+        if (std::find(passes.begin(), passes.end(), entered) == passes.end()) passes.push_back(entered);
+      }
     if (!yes_or_no()) {
       each_pass(all, with, passes);
       return;
     }
     XlaMeasured good = with;
     good.good = true;
-    if (!blame_passes(all, passes, {}, good, "after")) {
+    if (!blame_passes(all, passes, likely, good, "after")) {
       json_["verdict"] = fmt::format(
           "{}; none of the {} passes that change something heals it by being left out, nor do several: the fault lies "
           "below HLO, or in a pass that it does not compile without",
@@ -367,7 +374,7 @@ class CompilationBisection {
       json_["same_module"] = ends_as(t, std::string(side) == "after" ? "before" : "after");
       if (json_["same_module"] == false) return true;
     }
-    if (guilty.size() != 1) return true;
+    if (guilty.size() != 1 || a_.quick) return true;
     const int64_t decision = decision_of([&](int64_t fuel) {
       XlaSetting t = s;
       t.flags += fmt::format("{}--xla_fuel={}={}", t.flags.empty() ? "" : " ", guilty[0], fuel);
@@ -393,7 +400,7 @@ class CompilationBisection {
       blame_flags(x, y, mx);
     else if (x.flags != y.flags)
       json_["flags"] = new_flags(x.flags, y.flags);
-    if (a_.flags && x.engine != y.engine) return stages_between();
+    if (a_.quick || (a_.flags && x.engine != y.engine)) return stages_between();
     // What the newer one does that the older did not, or the other way about.
     // Passes that worked on one side alone are tried first, on both sides.
     const Names old = passes_in(before), now = passes_in(after);

@@ -15,7 +15,8 @@ int cmd_capture(const CaptureArgs& a) {
   OutputFolder out(a.out, a.force, "capture", a.program);
   // The program may run in another folder.
   const std::string flags = xla_dump_flags(fs::absolute(out.temporary()).string());
-  int code = run_under_xla(a.program, flags, "");
+  TemporaryFolder arguments;
+  int code = run_under_xla(a.program, flags, "", {}, 0, arguments.path());
   if (interrupted()) fail(FailureKind::kUsage, "interrupted; nothing was kept");
   std::error_code error;
   // An XLA that does not know a flag aborts with its name before it does anything.
@@ -27,7 +28,7 @@ int cmd_capture(const CaptureArgs& a) {
     if (!unknown.empty() && !interrupted()) {
       fmt::print(stderr, "warning: this XLA does not know {}: left out, and {} is run again\n", fmt::join(unknown, " "),
                  a.program[0]);
-      code = run_under_xla(a.program, flags, "", unknown);
+      code = run_under_xla(a.program, flags, "", unknown, 0, arguments.path());
     }
     if (interrupted()) fail(FailureKind::kUsage, "interrupted; nothing was kept");
   }
@@ -35,6 +36,8 @@ int cmd_capture(const CaptureArgs& a) {
     fail(FailureKind::kUsage,
          "{} dumped nothing (exit code {}): it compiled nothing with XLA, or was compiled before (a cache)",
          a.program[0], code);
+  for (const fs::directory_entry& e : fs::directory_iterator(arguments.path(), error))
+    fs::copy_file(e.path(), out.temporary() + "/" + e.path().filename().string(), error);
   out.commit();
   if (code) fmt::print(stderr, "warning: {} ended with exit code {}\n", a.program[0], code);
   OpenArgs open;

@@ -433,6 +433,29 @@ void Toolbox::add_asking(std::vector<mcp::Tool>* out) {
         if (a.flag("outputs_only")) words.emplace_back("--outputs-only");
         return told(a, words, stop);
       });
+  add(tool("triage", "From \"it is wrong\" to the culprit",
+           "Says of a dump, a module or a log what is to blame: a pass, what HLO leaves open, rounding, the program "
+           "itself, or what lies below HLO; how sure that is, what was tried and what was not. Takes up to 'seconds'.",
+           {{"id", property("string", "PATH:MODULE of a dump, a module, or a file with what a crash printed")},
+            {"complaint",
+             by_words({"wrong", "nan", "crash", "hang", "memory", "slow", "compile-time", "not-reproducible"},
+                      "what is complained of (seen from it)")},
+            {"log", property("string", "what the program printed, beside a dump: a file")},
+            {"inputs", property("string", ".npz with p0, p1 …: the program's own")},
+            {"outputs", property("string", ".npz with o0, o1 …: what the device gave")},
+            {"seconds", property("integer", "for all of it (120)")}},
+           {"id"}),
+      [this](const Arguments& a, const auto& stop) {
+        Words words{"triage", id(a, "id"),
+                    fmt::format("--time-limit={}", std::clamp<int64_t>(a.number("seconds", 120), 1, 3600))};
+        if (a.has("complaint")) words.push_back("--complaint=" + a.text("complaint"));
+        for (const char* file : {"log", "inputs", "outputs"})
+          if (a.has(file)) words.push_back(fmt::format("--{}={}", file, id(a, file)));
+        Ran r = run_or_kept(a, words, stop);
+        // *unknown* is an answer, too.
+        if (r.output.empty()) return failed(r);
+        return Answer{mcp::within_budget(r.output, a.cursor(), a.budget()), false};
+      });
   add(tool("profile", "Join a profile to instructions",
            "Where the time of a run went (.xplane.pb, trace events), by instruction, source line, scope, class or "
            "module; "

@@ -139,33 +139,6 @@ std::string how_to_see(const ReduceArgs& a, bool arguments) {
 
 }  // namespace
 
-std::string jax_script() {
-  return R"(#!/usr/bin/env python3
-"""Runs module.hlo on jax's first device, on the inputs beside it, and prints what comes out."""
-import pathlib
-
-import jax
-import numpy as np
-from jaxlib import _hlo
-from jaxlib import xla_client
-
-here = pathlib.Path(__file__).parent
-module = _hlo.hlo_module_from_text((here / "module.hlo").read_text())
-computation = xla_client.XlaComputation(module.as_serialized_hlo_module_proto())
-stablehlo = xla_client._xla.mlir.xla_computation_to_mlir_module(computation)
-device = jax.devices()[0]
-executable = device.client.compile_and_load(stablehlo, xla_client.DeviceList((device,)), xla_client.CompileOptions())
-arrays = np.load(here / "inputs.npz", allow_pickle=False) if (here / "inputs.npz").exists() else {}
-# numpy has no bfloat16 and no float8: their bits travel as integers.
-leaves = []
-for i, shape in enumerate(computation.program_shape().parameter_shapes()):
-    value, dtype = arrays[f"p{i}"], shape.numpy_dtype()
-    leaves.append(jax.device_put(value.view(dtype) if value.dtype != dtype else value, device))
-for group in executable.execute_sharded(leaves).disassemble_into_single_device_arrays():
-    print(np.asarray(group[0]))
-)";
-}
-
 int cmd_reduce(const ReduceArgs& given) {
   ReduceArgs a = given;
   checked_executor(a);

@@ -7,6 +7,7 @@
 
 #include "ir/base/hash.h"
 #include "ir/base/memory.h"
+#include "replay/cli/engine.h"
 #include "replay/cli/json_output.h"
 #include "replay/cli/triage.h"
 #include "replay/os/bounded.h"
@@ -40,9 +41,10 @@ uint64_t fingerprint_of_file(const std::string& path) {
 
 // Of all that an answer hangs on.
 std::string fingerprint_of(const TriageArgs& a, const TriageSubject& s) {
-  uint64_t h = hash_bytes(fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", kVersion, s.label,
+  uint64_t h = hash_bytes(fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}", kVersion, s.label,
                                       complaint_name(s.complaint), a.seed, a.scheme, a.tolerance, a.fill_elided,
-                                      a.engine.engine, a.engine.flags, a.releases, a.no_verify, a.max_steps));
+                                      a.engine.engine, a.engine.flags, a.engine.target, a.engine.partitions, a.releases,
+                                      a.no_verify, a.max_steps));
   for (const std::string& file : {a.inputs, a.outputs, a.log})
     h = mixed(h, file.empty() ? 2 : fingerprint_of_file(file));
   if (s.kind == TriageSubject::kDump)
@@ -50,6 +52,7 @@ std::string fingerprint_of(const TriageArgs& a, const TriageSubject& s) {
       for (const StageRow& row : r.rows)
         if (!row.file.empty())
           h = mixed(mixed(h, hash_bytes(row.file)), fingerprint_of_file(r.folder + "/" + row.file));
+  if (!s.compiled_from.empty()) h = mixed(h, fingerprint_of_file(s.compiled_from));
   if (s.kind != TriageSubject::kDump) h = mixed(h, fingerprint_of_file(s.spec));
   return fmt::format("{:016x}", h);
 }
@@ -96,11 +99,14 @@ class Triage {
     check_given();
     if (!a_.out.empty()) begin_folder();
     s_ = subject();
+    s_.scratch = scratch_.path();
+    take_arguments(a_, s_, s_.scratch);
     fingerprint_ = fingerprint_of(a_, s_);
     if (!a_.out.empty()) take_state();
     climb();
+    climb_with_arguments();
     smallest();
-    Json j = triage_json(a_, s_, v_, rungs_, passed());
+    Json j = without_scratch(triage_json(a_, s_, v_, rungs_, passed()));
     j["stopped"] = stopped_ ? Json("by a signal") : Json();
     if (!a_.out.empty()) {
       j["folder"] = a_.out;
@@ -115,6 +121,20 @@ class Triage {
   }
 
  private:
+  // Files that go with this process, by the names that the commands of the answer have for them.
+  Json without_scratch(const Json& j) const {
+    std::string text = j.dump(-1, ' ', false, Json::error_handler_t::replace);
+    for (const auto& [from, to] : {std::pair("/dump", "xla_dump"),
+                                   {"/own", "own"},
+                                   {"/inputs.npz", "inputs.npz"},
+                                   {"/outputs.npz", "outputs.npz"}}) {
+      const std::string name = scratch_.path() + from;
+      for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at))
+        text.replace(at, name.size(), to);
+    }
+    return Json::parse(text);
+  }
+
   void check_given() {
     if (a_.what.empty()) fail(FailureKind::kUsage, "triage takes WHAT: a dump, a module, a log, -, or -- a program");
     if (!a_.complaint.empty() && !find_complaint(a_.complaint))
@@ -146,18 +166,27 @@ class Triage {
       what[0] = scratch_.path() + "/given";
       write_file(what[0], text);
     }
+    const bool one = a_.engine.installed() && what.size() == 1 && fs::is_regular_file(status);
+    if (one && is_stablehlo(what[0])) return compiled(what[0]);
     TriageSubject s = triage_subject(a_, what);
+    if (one && s.kind == TriageSubject::kModule) return compiled(what[0]);
     s.label = a_.what[0];
     return s;
+  }
+
+  TriageSubject compiled(const std::string& file) {
+    Progress progress("compiling " + file);
+    return compiled_subject(a_, file, scratch_.path(), a_.engine.limit_seconds / 2);
   }
 
   // Run under capture's flags, for half of the time.
   TriageSubject program() {
     const std::string dump = scratch_.path() + "/dump", log = scratch_.path() + "/log";
-    fs::create_directory(dump);
+    const std::string arguments = scratch_.path() + "/arguments";
+    fs::create_directory(dump), fs::create_directory(arguments);
     Progress progress("running " + a_.what[0]);
     const double limit = a_.engine.limit_seconds / 2;
-    const int code = run_under_xla(a_.what, xla_dump_flags(dump), log, {}, limit);
+    const int code = run_under_xla(a_.what, xla_dump_flags(dump), log, {}, limit, arguments);
     std::error_code error;
     const bool dumped = !fs::is_empty(dump, error);
     TriageArgs a = a_;
@@ -169,8 +198,7 @@ class Triage {
     if (code == kTimedOut && a.complaint.empty()) a.complaint = "hang";
     TriageSubject s = triage_subject(a, {dumped ? dump : log});
     if (code == kTimedOut) s.seen_from = fmt::format("it was ended after {:.0f} s", limit);
-    s.label = fmt::format("{}", fmt::join(a_.what, " "));
-    s.label = dumped ? "xla_dump" : "-- " + s.label;
+    s.label = dumped ? "xla_dump" : fmt::format("-- {}", fmt::join(a_.what, " "));
     return s;
   }
 
@@ -188,7 +216,7 @@ class Triage {
   double passed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
 
   void add_rung(const TriageRung& r, const char* outcome, std::string result, Json seconds) {
-    rungs_.push_back({{"rung", r.name},
+    rungs_.push_back({{"rung", prefix_ + r.name},
                       {"outcome", outcome},
                       {"seconds", std::move(seconds)},
                       {"result", std::move(result)},
@@ -196,6 +224,14 @@ class Triage {
   }
 
   bool needed(const TriageRung& r) const {
+    // Which flag or release it hangs on is asked of what was found, too, where somebody wants to know.
+    if (v_.word == "fault" || v_.word == "below")
+      if ((r.name == "flags" && !a_.engine.flags.empty()) || (r.name == "releases" && !a_.releases.empty()))
+        return true;
+    if (r.name == "source")
+      return v_.instruction.is_string() && !has_source_line(v_) && v_.word != "nothing" && v_.word != "unknown";
+    // Of a sound one nobody asked where else it is not.
+    if (r.name == "releases" && a_.releases.empty() && v_.word == "nothing") return false;
     if (v_.decided) return false;
     return v_.word != "fault" || r.name == "contract" || s_.complaint == Complaint::kCrash ||
            s_.complaint == Complaint::kHang;
@@ -229,25 +265,61 @@ class Triage {
     }
   }
 
+  // Of several modules those whose arguments are known, once more and each alone, where drawn ones show nothing.
+  void climb_with_arguments() {
+    const bool by_value = s_.complaint == Complaint::kWrong || s_.complaint == Complaint::kNan;
+    if (!by_value || !a_.inputs.empty() || s_.kind != TriageSubject::kDump || s_.modules.size() < 2 || stopped_ ||
+        !s_.others.empty() || (v_.word != "nothing" && v_.word != "unknown"))
+      return;
+    const TriageSubject whole = s_;
+    const TriageArgs given = a_;
+    TriageVerdict before = v_;
+    std::vector<std::string> asked;
+    for (TriageSubject& one : subjects_with_arguments(whole, scratch_.path())) {
+      s_ = std::move(one), a_ = given, v_ = TriageVerdict();
+      take_arguments(a_, s_, scratch_.path());
+      if (a_.inputs.empty()) continue;
+      prefix_ = s_.module + ": ", asked.push_back(s_.module);
+      climb();
+      prefix_.clear();
+      if (stopped_ || (v_.word != "nothing" && v_.word != "unknown")) return;
+    }
+    if (!asked.empty())
+      before.details.push_back(fmt::format("nor is it seen with what {} had on {} first call", fmt::join(asked, ", "),
+                                           asked.size() == 1 ? "its" : "their"));
+    s_ = whole, a_ = given, v_ = before;
+  }
+
   // With -o: the least that still shows what is wrong, for as long as is left, half a minute at most.
   void smallest() {
     if (a_.out.empty() || stopped_) return;
     const std::string folder = scratch_.path() + "/smallest";
     fs::create_directory(folder);
-    std::optional<TriageRung> r = smallest_rung(a_, s_, v_, folder);
-    const double seconds = std::min(30.0, a_.engine.limit_seconds - passed());
-    if (!r) return;
-    if (seconds < kLeastSeconds)
-      return add_rung(*r, "no time", fmt::format("of {} s nothing is left (--time-limit)", a_.engine.limit_seconds),
-                      Json());
-    Progress progress("the least that shows it");
-    const BoundedRun b = run_bounded([&] { return r->job(seconds); }, seconds, memory(), scratch_.path());
-    if (b.end == BoundedRun::kInterrupted || interrupted()) stopped_ = true;
-    told(*r, b, object_in(b.output), seconds);
+    for (const bool again : {false, true}) {
+      std::optional<TriageRung> r = smallest_rung(a_, s_, v_, folder, again);
+      const double seconds = std::min(30.0, a_.engine.limit_seconds - passed());
+      if (!r) return;
+      if (seconds < kLeastSeconds)
+        return add_rung(*r, "no time", fmt::format("of {} s nothing is left (--time-limit)", a_.engine.limit_seconds),
+                        Json());
+      Progress progress("the least that shows it");
+      const BoundedRun b = run_bounded([&] { return r->job(seconds); }, seconds, memory(), scratch_.path());
+      if (b.end == BoundedRun::kInterrupted || interrupted()) stopped_ = true;
+      told(*r, b, object_in(b.output), seconds);
+      if (stopped_ || take_smallest(folder)) return;
+    }
+  }
+
+  bool take_smallest(const std::string& folder) {
     std::error_code error;
-    for (const fs::directory_entry& e : fs::recursive_directory_iterator(folder, error))
-      if (e.is_regular_file(error) && e.path().filename() != kMarkerFile)
-        smallest_.emplace_back("smallest/" + e.path().filename().string(), read_file(e.path().string()));
+    // How a module was reduced over compilations tells of this machine; the report says what matters.
+    const bool own = s_.compiled_from.empty();
+    for (const fs::directory_entry& e : fs::recursive_directory_iterator(folder, error)) {
+      const std::string name = e.path().filename();
+      if (e.is_regular_file(error) && name != kMarkerFile && (own || name != "README.md"))
+        v_.smallest.emplace_back("smallest/" + name, read_file(e.path().string()));
+    }
+    return !v_.smallest.empty();
   }
 
   void known(const TriageRung& r) {
@@ -276,8 +348,8 @@ class Triage {
   void one(const TriageRung& r, double seconds) {
     BoundedRun b;
     Json answer;
-    if (answers_.contains(r.name)) {
-      const Json& kept = answers_[r.name];
+    if (answers_.contains(prefix_ + r.name)) {
+      const Json& kept = answers_[prefix_ + r.name];
       b.end = static_cast<BoundedRun::End>(kept.value("end", 0)), b.code = kept.value("code", 0);
       b.kind = kept.value("kind", ""), b.error = kept.value("error", ""), b.seconds = kept.value("seconds", 0.0);
       if (kept.contains("answer")) answer = kept["answer"];
@@ -289,7 +361,7 @@ class Triage {
       answer = object_in(b.output);
       if (b.end == BoundedRun::kInterrupted || interrupted()) stopped_ = true;
       if (!stopped_ && (b.end == BoundedRun::kDone || b.end == BoundedRun::kFailed)) {
-        answers_[r.name] = bounded_json(b, answer);
+        answers_[prefix_ + r.name] = bounded_json(b, answer);
         if (!a_.out.empty()) keep(nullptr);
       }
     }
@@ -329,7 +401,7 @@ class Triage {
                                 1, ' ', false, Json::error_handler_t::replace) +
                                 "\n");
     if (answer) write_report(*out_, a_, s_, v_, *answer);
-    for (const auto& [name, content] : smallest_) out_->write(name, content);
+    for (const auto& [name, content] : v_.smallest) out_->write(name, content);
     out_->commit();
     out_.reset();
   }
@@ -341,9 +413,8 @@ class Triage {
   std::vector<std::string> inputs_;
   TriageSubject s_;
   TriageVerdict v_;
-  std::string fingerprint_;
+  std::string fingerprint_, prefix_;  // prefix_: of rungs, where one of several modules is asked alone
   Json kept_, answers_ = Json::object(), rungs_ = Json::array();
-  std::vector<std::pair<std::string, std::string>> smallest_;  // files of the report
   bool stopped_ = false;
 };
 

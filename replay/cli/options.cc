@@ -113,7 +113,10 @@ void add_debug_commands(CLI::App& app, int* code) {
               "a folder's stages with small arrays, all by one choice (reduce --sizes): for programs too large to run");
   c->add_flag("--elements", bisect.elements,
               "judge by chosen elements, without running the stages (what is too large to run is judged so)");
-  c->add_flag("--quick", bisect.quick, "where the last stage is good, do not look at the others");
+  c->add_flag(
+      "--quick", bisect.quick,
+      "where the last stage is good, do not look at the others; over compilations: no decision, and of flags and "
+      "releases no pass");
   c->add_flag("--json", bisect.json);
   add_engine_options(c, bisect.engine);
   const std::string over = "Over compilations by an installed XLA";

@@ -7,6 +7,7 @@
 
 #include "replay/cli/command.h"
 #include "replay/hunt/complaint.h"
+#include "replay/judge/session.h"
 #include "replay/record/recording.h"
 
 namespace hlo {
@@ -34,10 +35,32 @@ struct TriageSubject {
   Complaint complaint = Complaint::kWrong;
   std::string seen_from;  // why that one; empty: it was told
   std::vector<std::string> notes;
+  // A module that an installed XLA compiled, whose stages `modules` are.
+  std::string compiled_from;            // its file; empty: none was asked
+  std::string compiler;                 // `jaxlib 0.10.2`
+  std::string scratch;                  // folder: dump, log, inputs.npz and outputs.npz
+  std::string ending;                   // what it died of or answered; empty where it compiled
+  bool compiled = false, runs = false;  // runs: on this machine
+  std::string arguments;  // where inputs are from that nobody named: `inputs.npz beside it`; empty: drawn, or named
 };
 // Throws Failure where nothing can be made of it.
 TriageSubject triage_subject(const TriageArgs& a, const std::vector<std::string>& what);
 std::string_view subject_word(TriageSubject::Kind kind);
+// As a command of the answer names it: what was compiled or run here is `xla_dump`, which the first command makes.
+std::string subject_in_command(const TriageSubject& s);
+// The module in `file` by the XLA of a.engine, every stage, its log, and how it ended; all below `scratch`, in so many
+// seconds. Throws Failure where that XLA cannot be asked. triage_compile.cc.
+TriageSubject compiled_subject(const TriageArgs& a, const std::string& file, const std::string& scratch, double limit);
+// Where nobody names inputs: those that the program had, where they lie with its one module: inputs.npz and outputs.npz
+// as hlo_replay.jax writes them, else those of a function's first call (run_under_xla), else the first snapshot of a
+// run that XLA wrote. Takes them into `a` and says so in `s`; what does not fit the module is left, and `s` says that.
+// triage_arguments.cc.
+void take_arguments(TriageArgs& a, TriageSubject& s, const std::string& scratch);
+// Of a dump of several modules those, the three largest, whose arguments somebody kept, each alone.
+std::vector<TriageSubject> subjects_with_arguments(const TriageSubject& s, const std::string& scratch);
+std::string inputs_in_command(const TriageArgs& a);
+// Options by which a command asks the same XLA.
+std::string engine_in_command(const TriageArgs& a);
 
 struct TriageVerdict {
   // fault, contract, rounding, program, below, nothing, unknown
@@ -53,6 +76,7 @@ struct TriageVerdict {
   std::string made;                                    // inputs in bisect's words
   bool in_f64 = false;                                 // the difference is one of f64: no rounding makes it
   bool decided = false;
+  std::vector<std::pair<std::string, std::string>> smallest;  // files of the report and what they hold
 };
 
 struct TriageRung {
@@ -71,8 +95,9 @@ struct TriageRung {
 std::vector<TriageRung> triage_rungs(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found);
 
 // What makes the least that still shows it, into `folder`, an existing one; nothing where there is no way here.
+// With an installed XLA the module is reduced; `again`: that did not work.
 std::optional<TriageRung> smallest_rung(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found,
-                                        const std::string& folder);
+                                        const std::string& folder, bool again);
 
 // How readers of answers put them in words; triage_reading.cc.
 std::string read_verification(const TriageSubject& s, const Json& j, TriageVerdict& v);
@@ -89,13 +114,30 @@ std::string read_ranks(const Json& j, TriageVerdict& v);
 std::string read_unordered(const Json& j, TriageVerdict& v);
 std::string read_kernels(const Json& j, TriageVerdict& v);
 std::string read_compilations(const Json& j, int code, TriageVerdict& v);
+std::string read_releases(const TriageArgs& a, const Json& j, int code, TriageVerdict& v);
+std::string read_source(const Json& j, TriageVerdict& v);
+bool has_source_line(const TriageVerdict& v);
+std::string read_flags(const Json& j, int code, TriageVerdict& v);
+std::string read_compiled(const TriageSubject& s, TriageVerdict& v);
+std::string read_given(const Json& j, TriageVerdict& v);
+std::string read_run(const TriageArgs& a, const TriageSubject& s, const Json& j, TriageVerdict& v);
 // What a log or an unfinished dump says by itself.
 std::string read_last_words(const TriageSubject& s, TriageVerdict& v);
 
 // Does a finding of bisect hold against what HLO leaves open and what rounding makes? Prints an object.
-int decide_finding(const TriageArgs& a, const TriageVerdict& found);
+// Into `scratch` go shown.npz and expected.npz: inputs, and what the good one makes of them.
+int decide_finding(const TriageArgs& a, const TriageVerdict& found, const std::string& scratch);
+// Writes shown.npz and expected.npz below `scratch`: a session's arguments, and what the evaluator makes of them.
+void show_inputs(const Module& m, const Session& session, const EvalOptions& options, const std::string& scratch);
 // What a run of the module leaves open. Prints an object.
 int open_sites(const TriageArgs& a, const std::string& file);
+// Runs what the installed XLA compiled, on this CPU, and holds it against the first stage. Prints as open_sites does.
+int run_compiled(const TriageArgs& a, const TriageSubject& s, double seconds);
+// Beside a reduced module.hlo in `folder`: the script and, where it runs here, inputs.npz that show it and
+// expected.npz.
+void show_reduced(const TriageArgs& a, const TriageSubject& s, const std::string& folder, double seconds);
+// Is what the installed XLA was given the module? Prints an object.
+int compare_given(const TriageArgs& a, const TriageSubject& s);
 // What differs from run to run. Prints an object.
 int unordered_sites(const TriageSubject& s);
 // Every rank's modules against the first one's. Prints an object.

@@ -31,46 +31,12 @@ std::string sure_in_words(const Json& j) {
              : sure;
 }
 
-const char* title_of(const std::string& verdict) {
-  return verdict == "fault"      ? "a fault of the compiler"
-         : verdict == "contract" ? "HLO leaves it open"
-         : verdict == "rounding" ? "rounding"
-         : verdict == "program"  ? "the program's own"
-         : verdict == "below"    ? "below HLO"
-         : verdict == "nothing"  ? "nothing wrong was found"
-                                 : "unknown";
-}
-
-std::string issue_text(const Json& j) {
-  std::string out = fmt::format("# {}\n\n", shortened(word_of_json(j["why"])));
-  out += fmt::format("**What happens**: {} ({}; {}).\n\n", shortened(word_of_json(j["why"])),
-                     title_of(word_of_json(j["verdict"])), sure_in_words(j));
-  for (const auto& [title, key] : {std::pair("Pass", "pass"),
-                                   {"Pipeline", "pipeline"},
-                                   {"Stage", "stage"},
-                                   {"Instruction", "instruction"},
-                                   {"Source", "source"}})
-    if (j[key].is_string()) out += fmt::format("- {}: `{}`\n", title, printable(word_of_json(j[key])));
-  for (const auto& [title, key] : {std::pair("Before", "before"), {"Behind it", "after"}}) {
-    if (j[key].empty()) continue;
-    out += fmt::format("\n{}:\n\n```\n", title);
-    for (const Json& line : j[key]) out += printable(word_of_json(line)) + "\n";
-    out += "```\n";
-  }
-  out += "\n**To see it**:\n\n```\n";
-  for (const Json& r : j["rungs"])
-    if (r["outcome"] == "done" && !word_of_json(r["command"]).empty()) out += word_of_json(r["command"]) + "\n";
-  out += fmt::format(
-      "```\n\n**Versions**: hlo-replay {}; XLA: of the dump, whose release its files do not tell: fill in jaxlib's.\n",
-      kVersion);
-  return out;
-}
-
 }  // namespace
 
 Json triage_json(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& v, const Json& rungs,
                  double seconds) {
   Json not_covered = Json::array();
+  for (const std::string& note : s.notes) not_covered.push_back({{"what", "module"}, {"why", note}});
   for (const Json& r : rungs)
     if (r["outcome"] != "done" && r["outcome"] != "not needed")
       not_covered.push_back({{"what", r["rung"]}, {"why", r["result"]}});
@@ -87,6 +53,9 @@ Json triage_json(const TriageArgs& a, const TriageSubject& s, const TriageVerdic
           {"why", v.why},
           {"sure", v.sure},
           {"inputs_tested", v.inputs},
+          {"inputs", !s.arguments.empty() ? s.arguments
+                     : a.inputs.empty()   ? fmt::format("seed {}", a.seed)
+                                          : a.inputs},
           {"pass", v.pass},
           {"pipeline", v.pipeline},
           {"stage", v.stage},
@@ -119,7 +88,8 @@ void tell_triage(const Json& j) {
     if (!j[key].empty()) lines.push_back(fmt::format("  {}: {}", title, word_of_json(j[key][0])));
   std::string open;
   for (const Json& n : j["not_covered"]) open += (open.empty() ? "" : ", ") + word_of_json(n["what"]);
-  const std::string sure = "sure: " + sure_in_words(j) + (open.empty() ? "" : "; not covered: " + open);
+  const std::string with = j["inputs_tested"].get<int>() > 0 ? " (" + word_of_json(j["inputs"]) + ")" : "";
+  const std::string sure = "sure: " + sure_in_words(j) + with + (open.empty() ? "" : "; not covered: " + open);
   for (const Json& d : j["details"])
     if (lines.size() < kLinesFirst - 1) lines.push_back("  " + word_of_json(d));
   lines.push_back(sure);
@@ -134,23 +104,6 @@ void tell_triage(const Json& j) {
       fmt::print("{:<38}{}\n", "", shortened(word_of_json(r["command"])));
   }
   if (j["folder"].is_string()) fmt::print("a report lies in {}\n", word_of_json(j["folder"]));
-}
-
-void write_report(OutputFolder& out, const TriageArgs& a, const TriageSubject& s, const TriageVerdict& v,
-                  const Json& j) {
-  out.write("triage.json", j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
-  if (v.word != "fault" && v.word != "program" && v.word != "below") return;
-  out.write("issue.md", issue_text(j));
-  if (!v.good_file.empty() && v.file.is_string()) {
-    out.write("good.hlo", read_file(v.good_file));
-    out.write("bad.hlo", read_file(v.file.get<std::string>()));
-  }
-  const std::string module = s.kind == TriageSubject::kLog ? "" : first_stage_of(s);
-  std::error_code error;
-  if (module.empty() || fs::exists(out.temporary() + "/module.hlo", error)) return;
-  const std::string text = read_file(module);
-  if (text.find('\0') == std::string::npos) out.write("module.hlo", text), out.write("run_with_jax.py", jax_script());
-  if (a.inputs.ends_with(".npz")) out.write("inputs.npz", read_file(a.inputs));
 }
 
 }  // namespace hlo

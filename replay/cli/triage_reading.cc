@@ -1,9 +1,11 @@
 // triage: what the rungs' answers come to.
 #include <algorithm>
+#include <filesystem>
 
 #include "ir/buffer.h"
 #include "replay/cli/triage.h"
 #include "replay/hunt/unordered.h"
+#include "replay/installed/interpreter.h"
 #include "replay/judge/contract.h"
 #include "replay/os/confined_path.h"
 #include "replay/record/log_file.h"
@@ -196,7 +198,13 @@ std::string read_bisection(const TriageSubject& s, const Json& j, int code, bool
   v.why = (own_passes ? "as hlo-replay's own passes do it, " : "") + pass_in_words(v) + ": " +
           (v.difference.is_string() ? v.difference.get<std::string>() : std::string("it gives other results"));
   if (v.rule.is_string()) v.why += ", rule " + v.rule.get<std::string>();
-  if (own_passes || !v.file.is_string() || v.good_file.empty()) v.decided = true;
+  // What our passes made lies beside, that it can be asked whether HLO leaves it open.
+  if (const std::string made = s.scratch + "/own"; own_passes && !s.scratch.empty()) {
+    std::error_code error;
+    if (std::filesystem::exists(made + "/good.hlo", error) && std::filesystem::exists(made + "/bad.hlo", error))
+      v.good_file = made + "/good.hlo", v.file = made + "/bad.hlo";
+  }
+  if (!v.file.is_string() || v.good_file.empty()) v.decided = true;
   v.in_f64 = entry_of(j, "outputs").is_string() || entry_of(j, "elements").is_object();
   if (entry_of(j, "outputs").is_string()) v.details.push_back(entry_of(j, "outputs"));
   if (std::string refused = text_of(j, "why"); refused.find("does not verify") != std::string::npos)
@@ -252,9 +260,10 @@ std::string read_nan(const TriageSubject& s, const Json& j, TriageVerdict& v) {
       v.word = "program", v.sure = "proved", v.inputs = 1, v.decided = true, v.why = "NaN come in with " + brought;
       return v.why;
     }
-    return entry_of(j, "infinity").is_object()
-               ? "no NaN is made; an infinity by " + text_of(entry_of(j, "infinity"), "instruction")
-               : "no NaN is made in the first stage";
+    if (!entry_of(j, "infinity").is_object()) return "no NaN is made in the first stage";
+    const std::string text = text_of(entry_of(j, "infinity"), "text");
+    v.details.push_back("no NaN is made in the first stage, and an infinity: " + text.substr(0, text.find('\n')));
+    return "no NaN is made; an infinity by " + text_of(entry_of(j, "infinity"), "instruction");
   }
   const Json& n = entry_of(j, "nan");
   v.word = "program", v.sure = "tested", v.inputs = 1, v.decided = true;
@@ -476,6 +485,59 @@ std::string read_unordered(const Json& j, TriageVerdict& v) {
   return v.why;
 }
 
+std::string read_source(const Json& j, TriageVerdict& v) {
+  const std::string source = text_of(j, "source");
+  // `model.py:12, jit(f)/mul`
+  if (!source.empty()) v.source = source.substr(0, source.find(", "));
+  return source.empty() ? "no line of the program is told of it" : source;
+}
+
+bool has_source_line(const TriageVerdict& v) {
+  if (!v.source.is_string()) return false;
+  const std::string text = v.source.get<std::string>();
+  const size_t colon = text.rfind(':');
+  return colon != std::string::npos && colon + 1 < text.size() &&
+         std::isdigit(static_cast<unsigned char>(text[colon + 1]));
+}
+
+std::string read_flags(const Json& j, int code, TriageVerdict& v) {
+  const std::string verdict = text_of(j, "verdict");
+  if (code != kNo || !entry_of(j, "flags").is_array() || entry_of(j, "flags").empty()) return verdict;
+  v.details.push_back(
+      fmt::format("it hangs on flag {}", fmt::join(entry_of(j, "flags").get<std::vector<std::string>>(), " ")));
+  return verdict;
+}
+
+std::string read_releases(const TriageArgs& a, const Json& j, int code, TriageVerdict& v) {
+  const std::string verdict = text_of(j, "verdict");
+  const std::string before = text_of(j, "before"), after = text_of(j, "after");
+  // Of the rows that were asked: the sides of the change, and whether both ends have the fault.
+  const Json *last = nullptr, *at_before = nullptr, *at_after = nullptr, *first = nullptr;
+  for (const Json& row : entry_of(j, "measured")) {
+    const std::string label = text_of(row, "label");
+    if (label.empty() || label.find_first_not_of("0123456789.") != std::string::npos) continue;
+    if (!first) first = &row;
+    last = &row;
+    if (label == before) at_before = &row;
+    if (label == after) at_after = &row;
+  }
+  if (code == kNo && at_before && at_after) {
+    const bool mended = entry_of(*at_after, "good") == true;
+    v.details.push_back(mended ? fmt::format("mended between jaxlib {} and {}", before, after)
+                               : fmt::format("it came between jaxlib {} and {}", before, after));
+    // It is a fault of the release that was asked, where that one is on the side that has it.
+    const size_t colon = a.engine.engine.find(':');
+    const std::string asked = colon == std::string::npos ? "" : a.engine.engine.substr(colon + 1);
+    const bool has_it = !is_release(asked) || release_before(asked, after) == mended;
+    if (has_it && (v.word == "unknown" || v.word == "nothing")) return read_compilations(j, code, v);
+  } else if (first && last && entry_of(*first, "known") == true && entry_of(*last, "known") == true) {
+    v.details.push_back(fmt::format("{} in jaxlib {} and in {}",
+                                    entry_of(*last, "good") == true ? "it is not" : "it is", text_of(*first, "label"),
+                                    text_of(*last, "label")));
+  }
+  return verdict;
+}
+
 std::string read_kernels(const Json& j, TriageVerdict& v) {
   std::string why = text_of(j, "why");
   if (text_of(j, "verdict") != "wrong") return why;
@@ -492,7 +554,21 @@ std::string read_kernels(const Json& j, TriageVerdict& v) {
 }
 
 std::string read_compilations(const Json& j, int code, TriageVerdict& v) {
-  if (code != kNo) return text_of(j, "verdict");
+  if (code != kNo) {
+    if (v.word == "below") v.details.push_back("no pass, left out, heals it"), v.decided = true;
+    return text_of(j, "verdict");
+  }
+  const Json& left_out = entry_of(j, "passes");
+  if ((v.word == "fault" || v.word == "below") && left_out.is_array() && !left_out.empty()) {
+    // What was found before stands; this says what heals it.
+    const std::string names = fmt::format("{}", fmt::join(left_out.get<std::vector<std::string>>(), ", "));
+    const bool same = v.pass.is_string() && left_out.size() == 1 && left_out[0] == v.pass;
+    if (same && v.sure == "guessed") v.sure = "tested", v.inputs = 1;
+    if (!v.pass.is_string()) v.pass = left_out[0];
+    v.why += fmt::format("; without pass {} it does not happen", names);
+    v.decided = true;
+    return text_of(j, "verdict");
+  }
   v.word = "fault", v.sure = "tested", v.inputs = 1, v.decided = true, v.why = text_of(j, "verdict");
   if (!entry_of(j, "passes").empty()) v.pass = entry_of(j, "passes")[0];
   return text_of(j, "verdict");

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "ir/source_lines.h"
+#include "replay/cli/engine.h"
 #include "replay/cli/json_output.h"
 #include "replay/cli/triage.h"
 #include "replay/compare/diff.h"
@@ -17,6 +18,14 @@
 #include "replay/record/run.h"
 
 namespace hlo {
+
+std::string inputs_in_command(const TriageArgs& a) {
+  std::string out;
+  if (!a.inputs.empty()) out += " --inputs=" + shell_word(a.inputs);
+  if (a.seed != 1) out += fmt::format(" --seed={}", a.seed);
+  return out;
+}
+
 namespace {
 
 constexpr double kOnDrawnInputs = 5;  // seconds for what tells little of inputs that are not the program's
@@ -33,17 +42,10 @@ int bisect_within(BisectArgs b, double seconds) {
   return cmd_bisect(b);
 }
 
-std::string inputs_in_command(const TriageArgs& a) {
-  std::string out;
-  if (!a.inputs.empty()) out += " --inputs=" + shell_word(a.inputs);
-  if (a.seed != 1) out += fmt::format(" --seed={}", a.seed);
-  return out;
-}
-
 TriageRung verify_rung(const TriageArgs& a, const TriageSubject& s) {
-  TriageRung r{"check", 3, "hlo-replay bisect --verify " + shell_word(s.label), nullptr, nullptr, ""};
+  TriageRung r{"check", 3, "hlo-replay bisect --verify " + subject_in_command(s), nullptr, nullptr, ""};
   if (s.kind == TriageSubject::kModule) {
-    r.command = "hlo-replay verify " + shell_word(s.label);
+    r.command = "hlo-replay verify " + subject_in_command(s);
     r.job = [file = s.spec](double) {
       load_verified(file, true);
       print_json({{"found", false}, {"verdict", "the verifier takes it"}, {"judged", 1}, {"not_judged", 0}});
@@ -61,12 +63,13 @@ TriageRung verify_rung(const TriageArgs& a, const TriageSubject& s) {
 }
 
 TriageRung stages_rung(const TriageArgs& a, const TriageSubject& s) {
-  TriageRung r{"stages", 20, "hlo-replay bisect " + shell_word(s.label) + inputs_in_command(a), nullptr, nullptr, ""};
+  TriageRung r{"stages", 20, "hlo-replay bisect " + subject_in_command(s) + inputs_in_command(a), nullptr, nullptr, ""};
   BisectArgs b = bisection_of(a, s);
   if (s.kind == TriageSubject::kDump && !a.outputs.empty())
     b.outputs = a.outputs, r.command += " --outputs=" + shell_word(a.outputs);
   const bool own = s.kind == TriageSubject::kModule;
   r.name = own ? "own-passes" : "stages";
+  if (own && !s.scratch.empty()) b.out = s.scratch + "/own", b.force = true, r.command += " -o own";
   r.job = [b](double seconds) { return bisect_within(b, seconds); };
   r.read = [&s, own](const Json& j, int code, TriageVerdict& v) { return read_bisection(s, j, code, own, v); };
   return r;
@@ -87,7 +90,7 @@ TriageRung decide_rung(const TriageArgs& a, const TriageSubject& s, const Triage
   r.command = fmt::format("hlo-replay exec {} --out=got.npz{}; hlo-replay check {} --inputs=got.npz --outputs=got.npz",
                           shell_word(held.file.get<std::string>()), inputs_in_command(a), shell_word(held.good_file));
   if (!stage && a.inputs.empty()) r.most = kOnDrawnInputs;
-  r.job = [&a, held](double) { return decide_finding(a, held); };
+  r.job = [&a, &s, held](double) { return decide_finding(a, held, s.scratch); };
   r.read = [stage](const Json& j, int, TriageVerdict& v) {
     return stage ? read_decision(j, v) : read_last_stage(j, v);
   };
@@ -130,42 +133,109 @@ TriageRung open_rung(const TriageArgs& a, const TriageSubject& s) {
   return r;
 }
 
+// Those that were named, or those that are here already: nothing is taken from PyPI that nobody asked for.
+std::string releases_of(const TriageArgs& a, BisectArgs* b) {
+  if (!a.releases.empty()) return a.releases;
+  if (!a.engine.installed()) return {};
+  b->engine.offline = true, b->engine.yes = false;
+  try {
+    const std::vector<std::string> here = known_releases({false, true});
+    return here.size() < 2 ? "" : here.front() + ".." + here.back();
+  } catch (const Failure&) {  // there is no folder for them
+    return {};
+  }
+}
+
 // What an installed XLA says of the module.
-TriageRung compilations_rung(const TriageArgs& a, const TriageSubject& s, const std::string& what) {
+TriageRung compilations_rung(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found,
+                             const std::string& what) {
   const std::string engine = a.engine.installed() ? a.engine.engine : "installed";
-  const std::string file = first_stage_of(s);
+  const std::string file = s.compiled_from.empty() ? first_stage_of(s) : s.compiled_from;
   TriageRung r{what, 5, "", nullptr, nullptr, ""};
   BisectArgs b = bisection_of(a, s);
   b.file = file, b.engine = a.engine, b.engine.engine = engine, b.engine.limit_seconds = 0;
   b.engine.offline = !a.engine.yes;
   std::string option;
-  if (what == "passes") b.passes = true, option = " --passes";
+  if (what == "passes") b.passes = true, option = " --passes --quick";
   if (what == "flags") b.flags = true, option = " --flags --xla-flags=" + shell_word(a.engine.flags);
-  if (what == "releases") b.releases = a.releases, option = " --releases=" + a.releases;
-  r.command =
-      fmt::format("hlo-replay bisect {} --engine={}{}{}", shell_word(s.kind == TriageSubject::kModule ? s.label : file),
-                  engine, option, inputs_in_command(a));
+  if (what == "releases") b.releases = releases_of(a, &b), option = " --releases=" + b.releases;
+  // Which decision is not told, and of what has a culprit the pass not once more.
+  b.quick = what == "passes" || found.pass.is_string();
+  const bool whole = s.kind == TriageSubject::kModule || !s.compiled_from.empty();
+  r.command = fmt::format("hlo-replay bisect {}{}{}{}", shell_word(whole ? s.label : file), engine_in_command(a),
+                          option, inputs_in_command(a));
+  if (s.complaint != Complaint::kCrash && s.complaint != Complaint::kHang && a.engine.target != "cpu")
+    b.by = "value", r.command += " --by=value";
   if (s.complaint == Complaint::kCrash || s.complaint == Complaint::kHang)
     b.by = "crash", b.inputs.clear(), r.command += " --by=crash";
   if (file.empty()) r.left_out = "no stage has a text";
   if (s.kind == TriageSubject::kDump && s.modules.size() > 1) r.left_out = "several modules: name one, DIR:MODULE";
   if (what == "passes" && s.kind == TriageSubject::kDump && !a.engine.installed())
     r.left_out = "no installed XLA was named (--engine=installed)";
+  const bool by_value = s.complaint == Complaint::kWrong || s.complaint == Complaint::kNan;
+  if (what == "passes" && by_value && !s.compiled_from.empty() && !s.runs)
+    r.left_out = "what it gives cannot be run on this machine: its stages are all that there is";
   if (what == "flags" && a.engine.flags.empty()) r.left_out = "no flag was named (--xla-flags)";
-  if (what == "releases" && a.releases.empty()) r.left_out = "no releases were named (--releases=A..B)";
+  if (what == "releases" && b.releases.empty())
+    r.left_out = "no releases were named (--releases=A..B), and no two are here";
   r.job = [b, engine](double) {
     find_interpreter(engine, "cpu", {b.engine.yes, b.engine.offline});
     return cmd_bisect(b);
   };
-  const bool stages = what == "installed-stages";
-  r.read = [&s, stages](const Json& j, int code, TriageVerdict& v) {
-    return stages ? read_bisection(s, j, code, false, v) : read_compilations(j, code, v);
+  r.read = [&a, what](const Json& j, int code, TriageVerdict& v) {
+    return what == "passes"  ? read_compilations(j, code, v)
+           : what == "flags" ? read_flags(j, code, v)
+                             : read_releases(a, j, code, v);
   };
   return r;
 }
 
+TriageRung compiled_rung(const TriageArgs& a, const TriageSubject& s) {
+  TriageRung r{
+      "compile", 1,       fmt::format("hlo-replay replay {}{} -o xla_dump", shell_word(s.label), engine_in_command(a)),
+      nullptr,   nullptr, ""};
+  r.read = [&s](const Json&, int, TriageVerdict& v) { return read_compiled(s, v); };
+  return r;
+}
+
+// The line of the program, by what became of the instruction over the stages.
+TriageRung source_rung(const TriageSubject& s, const TriageVerdict& found) {
+  TriageRung r{"source", 1, "", nullptr, nullptr, ""};
+  ExplainArgs e;
+  const Json& name = found.before_name.is_string() ? found.before_name : found.instruction;
+  if (s.kind != TriageSubject::kDump || s.modules.size() != 1) r.left_out = "there is no dump of one module";
+  if (!name.is_string()) r.left_out = "no instruction is named";
+  if (!r.left_out.empty()) return r;
+  e.file = s.spec, e.instruction = name.get<std::string>(), e.json = true;
+  r.command = fmt::format("hlo-replay explain {} {}", subject_in_command(s), shell_word(e.instruction));
+  r.job = [e](double) { return cmd_explain(e); };
+  r.read = [](const Json& j, int, TriageVerdict& v) { return read_source(j, v); };
+  return r;
+}
+
+TriageRung given_rung(const TriageArgs& a, const TriageSubject& s) {
+  TriageRung r{"given", 2, "", nullptr, nullptr, ""};
+  r.command = fmt::format("hlo-replay diff {} {} --run", shell_word(s.label), shell_word(first_stage_of(s)));
+  if (is_stablehlo(s.compiled_from)) r.left_out = "it is StableHLO, which has no meaning here but by XLA's translation";
+  if (first_stage_of(s).empty()) r.left_out = "no stage has a text";
+  if (a.inputs.empty()) r.most = kOnDrawnInputs;
+  r.job = [&a, &s](double) { return compare_given(a, s); };
+  r.read = [](const Json& j, int, TriageVerdict& v) { return read_given(j, v); };
+  return r;
+}
+
+TriageRung run_rung(const TriageArgs& a, const TriageSubject& s) {
+  TriageRung r{"run", 5, "", nullptr, nullptr, ""};
+  r.command =
+      fmt::format("hlo-replay check {} --inputs=inputs.npz --outputs=outputs.npz", shell_word(first_stage_of(s)));
+  if (!s.runs) r.left_out = "what was compiled for another target or several devices cannot be run on this machine";
+  r.job = [&a, &s](double seconds) { return run_compiled(a, s, seconds); };
+  r.read = [&a, &s](const Json& j, int, TriageVerdict& v) { return read_run(a, s, j, v); };
+  return r;
+}
+
 TriageRung kernels_rung(const TriageArgs& a, const TriageSubject& s) {
-  TriageRung r{"below-hlo", 2, "hlo-replay check --kernels=dump " + shell_word(s.label), nullptr, nullptr, ""};
+  TriageRung r{"below-hlo", 2, "hlo-replay check --kernels=dump " + subject_in_command(s), nullptr, nullptr, ""};
   CheckArgs c;
   static_cast<RunArgs&>(c) = a;
   c.file = s.spec, c.inputs.clear(), c.kernels = "dump", c.json = true;
@@ -179,7 +249,7 @@ TriageRung kernels_rung(const TriageArgs& a, const TriageSubject& s) {
 }
 
 TriageRung words_rung(const TriageSubject& s) {
-  TriageRung r{"last-words", 1, "hlo-replay open " + shell_word(s.label), nullptr, nullptr, ""};
+  TriageRung r{"last-words", 1, "hlo-replay open " + subject_in_command(s), nullptr, nullptr, ""};
   if (s.text.empty() && s.unfinished.empty())
     r.left_out = "there is no log (--log=FILE), and every module has its result";
   r.read = [&s](const Json&, int, TriageVerdict& v) { return read_last_words(s, v); };
@@ -187,7 +257,7 @@ TriageRung words_rung(const TriageSubject& s) {
 }
 
 TriageRung memory_rung(const TriageArgs& a, const TriageSubject& s) {
-  TriageRung r{"memory", 4, "hlo-replay memory " + shell_word(s.label), nullptr, nullptr, ""};
+  TriageRung r{"memory", 4, "hlo-replay memory " + subject_in_command(s), nullptr, nullptr, ""};
   if (s.kind == TriageSubject::kLog) r.left_out = "there is no module: triage DIR --log=FILE";
   MemoryArgs m;
   m.file = s.spec, m.gpu = a.gpu, m.json = true, m.most = 8;
@@ -197,7 +267,7 @@ TriageRung memory_rung(const TriageArgs& a, const TriageSubject& s) {
 }
 
 TriageRung cost_rung(const TriageArgs& a, const TriageSubject& s) {
-  TriageRung r{"cost", 4, "hlo-replay cost " + shell_word(s.label), nullptr, nullptr, ""};
+  TriageRung r{"cost", 4, "hlo-replay cost " + subject_in_command(s), nullptr, nullptr, ""};
   if (s.kind == TriageSubject::kLog) r.left_out = "there is no module: triage DIR";
   CostArgs c;
   c.file = s.spec, c.gpu = a.gpu, c.json = true;
@@ -207,7 +277,7 @@ TriageRung cost_rung(const TriageArgs& a, const TriageSubject& s) {
 }
 
 TriageRung time_of_passes_rung(const TriageSubject& s) {
-  TriageRung r{"passes-by-time", 4, "hlo-replay summary --by=pass " + shell_word(s.label), nullptr, nullptr, ""};
+  TriageRung r{"passes-by-time", 4, "hlo-replay summary --by=pass " + subject_in_command(s), nullptr, nullptr, ""};
   if (s.kind == TriageSubject::kLog) r.left_out = "there are no stages: triage DIR --log=FILE";
   SummaryArgs c;
   c.file = s.spec, c.by = "pass", c.json = true;
@@ -246,7 +316,16 @@ std::vector<Value> arguments_as_made(const Module& m, const std::vector<Value>& 
 
 }  // namespace
 
-int decide_finding(const TriageArgs& a, const TriageVerdict& found) {
+void show_inputs(const Module& m, const Session& session, const EvalOptions& options, const std::string& scratch) {
+  if (scratch.empty()) return;
+  const Value result = session.run(m, *find_executor("evaluator"), options, 1, false);
+  std::vector<Value> leaves;
+  flatten(m.u(), result, &leaves);
+  save_arrays(m.u(), scratch + "/shown.npz", session.arguments(), {});
+  save_arrays(m.u(), scratch + "/expected.npz", {}, leaves);
+}
+
+int decide_finding(const TriageArgs& a, const TriageVerdict& found, const std::string& scratch) {
   LoadOptions options;
   options.universe = std::make_shared<Universe>();
   InputOptions inputs = input_options(a);
@@ -260,6 +339,7 @@ int decide_finding(const TriageArgs& a, const TriageVerdict& found) {
   foresee_memory(*good, found.good_file, "evaluator", true);
   Session session(*good, inputs);
   if (a.inputs.empty()) session.set_arguments(arguments_as_made(*good, session.arguments(), found.made, a.seed));
+  show_inputs(*good, session, eval_options(a), scratch);
   const Value got = session.run(*bad, *find_executor("evaluator"), eval_options(a), 1, false);
   const CheckResult r = check_result(*good, session, got, eval_options(a));
   Json sites = Json::array();
@@ -346,12 +426,14 @@ void add_by_value(const TriageArgs& a, const TriageSubject& s, const TriageVerdi
   const bool module = s.kind == TriageSubject::kModule;
   if (s.complaint == Complaint::kNan) out.push_back(nan_rung(a, s));
   out.push_back(verify_rung(a, s));
+  if (!s.compiled_from.empty()) out.push_back(given_rung(a, s));
   if (!module) out.push_back(stages_rung(a, s));
-  if (module) out.push_back(compilations_rung(a, s, "installed-stages"));
   if (module) out.push_back(stages_rung(a, s));
   out.push_back(decide_rung(a, s, found));
+  out.push_back(source_rung(s, found));
+  if (!s.compiled_from.empty()) out.push_back(run_rung(a, s));
   out.push_back(open_rung(a, s));
-  for (const char* what : {"passes", "flags", "releases"}) out.push_back(compilations_rung(a, s, what));
+  for (const char* what : {"passes", "flags", "releases"}) out.push_back(compilations_rung(a, s, found, what));
   out.push_back(kernels_rung(a, s));
 }
 
@@ -367,13 +449,15 @@ void add_by_ending(const TriageArgs& a, const TriageSubject& s, const TriageVerd
   }
   out.push_back(words_rung(s));
   if (s.kind != TriageSubject::kLog) out.push_back(verify_rung(a, s));
-  if (s.kind != TriageSubject::kLog) out.push_back(compilations_rung(a, s, "passes"));
+  if (s.kind != TriageSubject::kLog)
+    for (const char* what : {"passes", "flags", "releases"}) out.push_back(compilations_rung(a, s, found, what));
 }
 
 }  // namespace
 
 std::vector<TriageRung> triage_rungs(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found) {
   std::vector<TriageRung> out;
+  if (!s.compiled_from.empty()) out.push_back(compiled_rung(a, s));
   switch (s.complaint) {
     case Complaint::kWrong:
     case Complaint::kNan:
@@ -395,70 +479,21 @@ std::vector<TriageRung> triage_rungs(const TriageArgs& a, const TriageSubject& s
       out.push_back(time_of_passes_rung(s));
       break;
     case Complaint::kRanksDiffer:
-      out.push_back({"ranks", 5,
-                     "hlo-replay diff " + shell_word(s.label) + (s.others.empty() ? "" : " " + shell_word(s.others[0])),
-                     [&s](double) { return compare_ranks(s); },
-                     [](const Json& j, int, TriageVerdict& v) { return read_ranks(j, v); },
-                     s.others.empty() ? "one folder alone: triage DIR0 DIR1 …" : ""});
+      out.push_back(
+          {"ranks", 5,
+           "hlo-replay diff " + subject_in_command(s) + (s.others.empty() ? "" : " " + shell_word(s.others[0])),
+           [&s](double) { return compare_ranks(s); },
+           [](const Json& j, int, TriageVerdict& v) { return read_ranks(j, v); },
+           s.others.empty() ? "one folder alone: triage DIR0 DIR1 …" : ""});
       break;
     case Complaint::kNotReproducible:
-      out.push_back({"unordered", 3, "hlo-replay search " + shell_word(s.label) + " --opcode=scatter",
+      out.push_back({"unordered", 3, "hlo-replay search " + subject_in_command(s) + " --opcode=scatter",
                      [&s](double) { return unordered_sites(s); },
                      [](const Json& j, int, TriageVerdict& v) { return read_unordered(j, v); },
                      s.kind == TriageSubject::kLog ? "there is no module: triage DIR" : ""});
       break;
   }
   return out;
-}
-
-std::optional<TriageRung> smallest_rung(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found,
-                                        const std::string& folder) {
-  TriageRung r{"smallest", 1, "", nullptr, nullptr, ""};
-  const std::string first = first_stage_of(s);
-  const bool stage = found.word == "fault" && !found.good_file.empty() && found.file.is_string();
-  if (stage && found.instruction.is_string()) {
-    // What stands for the pass is not here: the instruction and its operands, as they are on both sides.
-    std::vector<ExtractArgs> parts;
-    for (const auto& [file, name, out] :
-         {std::tuple(found.file.get<std::string>(), found.instruction, "bad.hlo"),
-          {found.good_file, found.before_name.is_string() ? found.before_name : found.instruction, "good.hlo"}}) {
-      if (!name.is_string()) continue;
-      ExtractArgs e;
-      static_cast<RunArgs&>(e) = a;
-      e.file = file, e.instruction = name.get<std::string>(), e.hops = 2, e.json = true, e.out = folder + "/" + out;
-      e.inputs.clear();
-      parts.push_back(e);
-    }
-    r.command = fmt::format("hlo-replay extract {} {} --hops=2", shell_word(found.file.get<std::string>()),
-                            shell_word(found.instruction.get<std::string>()));
-    r.job = [parts](double) {
-      for (const ExtractArgs& e : parts) cmd_extract(e);
-      return kYes;
-    };
-    r.read = [](const Json& j, int, TriageVerdict&) {
-      return fmt::format("{} instructions", j["instructions"].is_number() ? j["instructions"].get<int64_t>() : 0);
-    };
-    return r;
-  }
-  const bool nan = found.word == "program" && s.complaint == Complaint::kNan && found.sure == "tested";
-  const bool own = found.word == "fault" && s.kind == TriageSubject::kModule && found.pass.is_string() && !stage;
-  if (first.empty() || (!nan && !own)) return std::nullopt;
-  ReduceArgs e;
-  static_cast<RunArgs&>(e) = a;
-  e.file = first, e.nan = nan, e.json = e.force = true, e.out = folder + "/reduced";
-  if (own) e.passes = found.pass.get<std::string>();
-  r.command = fmt::format("hlo-replay reduce {}{}{}", shell_word(s.kind == TriageSubject::kModule ? s.label : first),
-                          nan ? " --nan" : " --passes=" + shell_word(e.passes), inputs_in_command(a));
-  r.job = [e](double seconds) {
-    ReduceArgs within = e;
-    within.seconds = seconds * 2 / 3;
-    return cmd_reduce(within);
-  };
-  r.read = [](const Json& j, int, TriageVerdict&) {
-    return fmt::format("{} of {} instructions{}", j["instructions"].get<int64_t>(),
-                       j["instructions_before"].get<int64_t>(), j["finished"] == true ? "" : ", not finished");
-  };
-  return r;
 }
 
 }  // namespace hlo

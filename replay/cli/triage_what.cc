@@ -6,6 +6,7 @@
 #include "replay/cli/triage.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
+#include "replay/os/program.h"
 #include "replay/record/log_file.h"
 #include "replay/record/run.h"
 
@@ -90,6 +91,10 @@ std::string_view subject_word(TriageSubject::Kind kind) {
       break;
   }
   return "program";
+}
+
+std::string subject_in_command(const TriageSubject& s) {
+  return s.compiled_from.empty() ? shell_word(s.label) : "xla_dump";
 }
 
 TriageSubject triage_subject(const TriageArgs& a, const std::vector<std::string>& what) {

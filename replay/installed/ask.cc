@@ -20,6 +20,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 namespace {
 
+constexpr size_t kLongestLog = 1 << 20;
+
 std::string joined(const std::vector<std::string>& parts) {
   std::string out;
   for (const std::string& p : parts) {
@@ -37,6 +39,10 @@ std::string last_words(const std::string& log) {
     if (line.find("Check failed") != std::string::npos || line.find("Unknown flag") != std::string::npos ||
         (line.size() > 5 && line[0] == 'F' && std::isdigit(static_cast<unsigned char>(line[1]))))
       return line.substr(0, 1000);
+    // Passes that it enters, and what each compilation of a described device says.
+    if (line.find("hlo_pass_pipeline.cc:") != std::string::npos || line.find(" dump.cc:") != std::string::npos ||
+        line.find("/dump.cc:") != std::string::npos || line.starts_with("[libprotobuf ERROR"))
+      continue;
     if (line.find_first_not_of(" \t\r") != std::string::npos && !line.starts_with("*** ") && !line.starts_with("    @"))
       lines.push_back(line);
   }
@@ -62,7 +68,9 @@ std::string last_stage(const std::string& folder) {
   std::error_code error;
   for (const auto& e : fs::directory_iterator(folder, error)) {
     const std::string name = e.path().filename();
-    if (name.find(".before_") != std::string::npos && name.ends_with(".txt")) last = std::max(last, name);
+    if (name.find(".before_") != std::string::npos && name.ends_with(".txt") &&
+        (last.empty() || name.find(".before_optimizations.") == std::string::npos))
+      last = std::max(last.find(".before_optimizations.") == std::string::npos ? last : "", name);
   }
   return last;
 }
@@ -142,6 +150,10 @@ XlaAnswer ask_xla(const Interpreter& interpreter, const XlaQuestion& q) {
   c.environment = {{"XLA_FLAGS", joined({out.flags, dump_flags(q)})},
                    {"JAX_ENABLE_COMPILATION_CACHE", "false"},
                    {"PYTHONDONTWRITEBYTECODE", "1"}};
+  if (q.tells_passes) {
+    c.environment.emplace_back("TF_CPP_MIN_LOG_LEVEL", "0");
+    c.environment.emplace_back("TF_CPP_VMODULE", "hlo_pass_pipeline=1");
+  }
   c.limit_seconds = q.limit_seconds;
   Progress progress(fmt::format("{} by {}", q.label, interpreter.which));
   auto told = std::chrono::steady_clock::now();
@@ -171,6 +183,7 @@ XlaAnswer ask_xla(const Interpreter& interpreter, const XlaQuestion& q) {
   }
   out.wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const std::string doing = read_if_there(phase), log = read_if_there(c.log);
+  if (q.tells_passes) out.log = log.substr(log.size() - std::min(log.size(), kLongestLog));
   if (code == kTimedOut) {
     out.end = XlaAnswer::kTimedOut, out.words = doing.empty() ? "starting" : doing;
   } else if (code == 127 && doing.empty()) {
@@ -188,6 +201,32 @@ XlaAnswer ask_xla(const Interpreter& interpreter, const XlaQuestion& q) {
   return out;
 }
 
+namespace {
+
+const char* how_it_ended(int signal) {
+  return signal == SIGABRT                       ? "aborted"
+         : signal == SIGSEGV                     ? "crashed (a bad address)"
+         : signal == SIGKILL                     ? "was killed (memory?)"
+         : signal == SIGILL || signal == SIGTRAP ? "crashed (a trap)"
+                                                 : "ended";
+}
+
+}  // namespace
+
+std::string ending_in_words(const XlaAnswer& a) {
+  switch (a.end) {
+    case XlaAnswer::kAnswered:
+      return "XLA answered";
+    case XlaAnswer::kTimedOut:
+      return fmt::format("XLA was not done in time ({})", a.words);
+    case XlaAnswer::kCrashed:
+      return fmt::format("XLA {} {}", how_it_ended(a.signal), a.words);
+    case XlaAnswer::kRefused:
+      break;
+  }
+  return "XLA refuses: " + a.message;
+}
+
 std::string in_words(const XlaAnswer& a, const Interpreter& interpreter, const XlaQuestion& q) {
   const std::string who = fmt::format("{} ({})", a.jaxlib.empty() ? "XLA" : "jaxlib " + a.jaxlib, interpreter.python);
   switch (a.end) {
@@ -195,16 +234,10 @@ std::string in_words(const XlaAnswer& a, const Interpreter& interpreter, const X
       return who + " answered";
     case XlaAnswer::kTimedOut:
       return fmt::format("{}: {} was not done after {} s ({})", q.label, who, q.limit_seconds, a.words);
-    case XlaAnswer::kCrashed: {
+    case XlaAnswer::kCrashed:
       if (size_t at = a.words.find("Unknown flag"); at != std::string::npos)
         return fmt::format("{} does not know a flag: {}", who, a.words.substr(at));
-      const char* name = a.signal == SIGABRT                         ? "aborted"
-                         : a.signal == SIGSEGV                       ? "crashed (a bad address)"
-                         : a.signal == SIGKILL                       ? "was killed (memory?)"
-                         : a.signal == SIGILL || a.signal == SIGTRAP ? "crashed (a trap)"
-                                                                     : "ended";
-      return fmt::format("{}: {} {} {}", q.label, who, name, a.words);
-    }
+      return fmt::format("{}: {} {} {}", q.label, who, how_it_ended(a.signal), a.words);
     case XlaAnswer::kRefused:
       break;
   }

@@ -24,6 +24,7 @@ struct XlaQuestion {
   std::vector<std::string> disabled;      // passes to leave out, beside those that flags name
   double limit_seconds = 0;               // 0: none
   std::string dump;                       // folder for every stage; empty: no dump
+  bool tells_passes = false;              // its log names each pass that it enters, and is kept in the answer
   bool every_stage = true;                // false: the dump has the module before and after, and what goes with it
   std::string output;                     // convert: a proto; run: an .npz with o0, o1 …
   int runs = 0;                           // run: how many more to time (seconds: run, run_spread)
@@ -37,6 +38,7 @@ struct XlaAnswer {
   std::string kind, message, hint;  // of a refusal
   std::string words;                // of a crash: what it was doing and its last words
   int signal = 0;                   // that ended it
+  std::string log;                  // with tells_passes: what it printed, the last megabyte
   std::string jaxlib, python, device, platform_version;
   std::map<std::string, double> seconds;             // import, module, target, compile
   double wall_seconds = 0;                           // of the child, start to end
@@ -53,6 +55,8 @@ XlaAnswer ask_xla(const Interpreter& interpreter, const XlaQuestion& question);
 std::string xla_flags_of(const XlaQuestion& question);
 // What went wrong, in words.
 std::string in_words(const XlaAnswer& answer, const Interpreter& interpreter, const XlaQuestion& question);
+// The same without names of files of this machine: `XLA aborted while compiling: …`.
+std::string ending_in_words(const XlaAnswer& answer);
 // Throws Failure(kUnsupported) with that where it did.
 void require_answer(const XlaAnswer& answer, const Interpreter& interpreter, const XlaQuestion& question);
 

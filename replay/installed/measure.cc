@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 namespace {
 
 // Counted up when figures are made otherwise than before.
-constexpr int kMeasureVersion = 2;
+constexpr int kMeasureVersion = 3;
 constexpr double kPatience = 10;  // a question may take so many times what the longest took that was answered
 constexpr std::array<const char*, 6> kWords = {"value", "memory", "time", "kernels", "compile-time", "crash"};
 
@@ -95,6 +95,7 @@ XlaQuestion XlaMeasure::question(const XlaSetting& s) const {
 XlaAnswer XlaMeasure::with_stages(const XlaSetting& s, const std::string& folder) {
   XlaQuestion q = question(s);
   q.dump = fs::absolute(folder).string();
+  q.tells_passes = by_ == XlaBy::kCrash;
   ++asked_;
   return ask_xla(interpreter(s.engine), q);
 }
@@ -155,8 +156,8 @@ XlaMeasured XlaMeasure::measure(const XlaSetting& s) {
   if (by_ == XlaBy::kCrash) {
     // A refusal before anything was compiled says nothing of the compiler.
     m.known = a.ok() || a.end == XlaAnswer::kCrashed || a.end == XlaAnswer::kTimedOut || a.kind == "compile";
-    m.good = a.ok(), m.words = a.ok() ? "compiles" : in_words(a, who, q);
-    if (m.words.find("does not know a flag") != std::string::npos) m.known = false;
+    m.good = a.ok(), m.words = a.ok() ? "compiles" : ending_in_words(a);
+    if (a.words.find("Unknown flag") != std::string::npos) m.known = false;
     return m;
   }
   if (!a.ok()) {

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
 
 #include "ir/base/check.h"
+#include "replay/os/files.h"
 #include "replay/os/spawn.h"
 
 namespace hlo {
@@ -61,7 +64,7 @@ std::string without_xla_flags(const std::string& flags, const std::vector<std::s
 }
 
 int run_under_xla(const std::vector<std::string>& words, const std::string& flags, const std::string& log,
-                  const std::vector<std::string>& without, double limit_seconds) {
+                  const std::vector<std::string>& without, double limit_seconds, const std::string& arguments) {
   std::string all = flags_set();
   if (!all.empty()) all += " ";
   all += flags;
@@ -69,6 +72,14 @@ int run_under_xla(const std::vector<std::string>& words, const std::string& flag
   Command command;
   command.words = words, command.log = log, command.terminal = true, command.limit_seconds = limit_seconds;
   command.environment = {{"XLA_FLAGS", all}, {"JAX_ENABLE_COMPILATION_CACHE", "false"}};
+  std::optional<TemporaryFolder> hook;
+  if (!arguments.empty()) {
+    hook.emplace();
+    write_file(hook->path() + "/sitecustomize.py", kArgumentHook);
+    const char* set = std::getenv("PYTHONPATH");
+    command.environment.emplace_back("PYTHONPATH", hook->path() + (set && *set ? ":" + std::string(set) : ""));
+    command.environment.emplace_back("HLO_REPLAY_ARGUMENTS", std::filesystem::absolute(arguments).string());
+  }
   int code = run_command(command);
   if (code == 127) fail(FailureKind::kUsage, "cannot run {}", words[0]);
   return code;

@@ -21,9 +21,14 @@ std::string without_xla_flags(const std::string& flags, const std::vector<std::s
 
 // Runs it with `flags` behind what XLA_FLAGS holds, and with jax's compilation cache off. Exit code, 128 + signal where
 // one ended it. `without`: flags that are left out of both. `log`: file for all that it prints; empty: it prints as
-// usual. `limit_seconds`: it is ended after so long, and kTimedOut (replay/os/spawn.h) comes back; 0: never. Throws
+// usual. `limit_seconds`: it is ended after so long, and kTimedOut (replay/os/spawn.h) comes back; 0: never.
+// `arguments`: an existing folder, in which a Python program leaves what functions that jax compiled for it were called
+// with first, arguments.NAME.K.npz with p0, p1 …, 256 MiB of them at most; empty: it leaves none. Throws
 // Failure(kUsage) where it cannot be run.
 int run_under_xla(const std::vector<std::string>& words, const std::string& flags, const std::string& log,
-                  const std::vector<std::string>& without = {}, double limit_seconds = 0);
+                  const std::vector<std::string>& without = {}, double limit_seconds = 0,
+                  const std::string& arguments = "");
+// The sitecustomize.py that does so.
+extern const char* const kArgumentHook;
 
 }  // namespace hlo

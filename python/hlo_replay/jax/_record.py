@@ -75,6 +75,44 @@ class Recording(Module):
         return answer
 
 
+class Triaged:
+    """The answer of triage.
+
+    verdict: "fault" (of a pass of the compiler), "contract" (HLO leaves it open), "rounding", "program" (its own),
+    "below" (HLO), "nothing" (wrong was found) or "unknown"; why: in words; sure: "proved", "tested" or "guessed".
+    stage, passname, rule, instruction, source: the culprit, None where it is not known; source: `model.py:12`.
+    rungs: a dict a thing that was tried: rung, outcome, seconds, result, command. not_covered: what was not, and why.
+    folder: of the report; None where none was asked for. recording: what was compiled; None where that failed.
+    answer: all that `hlo-replay triage --json` tells (docs/schemas/triage.json).
+    """
+
+    def __init__(self, recording: Recording | None, answer: dict[str, Any]) -> None:
+        self.recording = recording
+        self.answer = answer
+        self.complaint: str = answer["complaint"]
+        self.verdict: str = answer["verdict"]
+        self.why: str = answer["why"]
+        self.sure: str = answer["sure"]
+        self.stage: str | None = answer["stage"]
+        self.passname: str | None = answer["pass"]
+        self.rule: str | None = answer["rule"]
+        self.instruction: str | None = answer["instruction"]
+        self.source: str | None = answer["source"]
+        self.rungs: list[dict[str, Any]] = answer["rungs"]
+        self.not_covered: list[dict[str, Any]] = answer["not_covered"]
+        self.folder = pathlib.Path(answer["folder"]) if answer["folder"] else None
+
+    def __repr__(self) -> str:
+        lines = [f"{self.verdict}: {self.why}"]
+        if self.instruction:
+            lines.append(f"  {self.instruction}" + (f" ({self.source})" if self.source else ""))
+        lines += [f"  {title}: {self.answer[key][0]}" for title, key in (("before", "before"), ("behind it", "after")) if self.answer[key]]
+        lines += [f"  {d}" for d in self.answer["details"][:6]]
+        left = ", ".join(n["what"] for n in self.not_covered)
+        lines.append(f"sure: {self.sure}" + (f"; not covered: {left}" if left else ""))
+        return "\n".join(lines)
+
+
 class Checked:
     """The answer of check. verdict: "right", "rounding", "contract", "wrong" or "unknown"; why: in words.
 
@@ -139,10 +177,14 @@ def record(fn: Callable[..., Any], *args: Any, folder: str | os.PathLike[str] | 
     `fn`: a function, or one of jax.jit. `folder`: where; a temporary one otherwise. `disable_passes`, `flags`: XLA's,
     for this compilation alone, beside those that the process has; that they reached the compiler is checked.
     """
+    return _recorded(Folder(folder), fn, args, kwargs, disable_passes, flags)
+
+
+def _recorded(target: Folder, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+              disable_passes: Sequence[str], flags: Mapping[str, Any] | None) -> Recording:
     _compile.refuse_many_processes()
-    target = Folder(folder)
     lowered = lower(fn, args, kwargs)
-    compiled, module = _compile.compile_lowered(lowered, target, disable_passes, flags or {})
+    compiled, _ = _compile.compile_lowered(lowered, target, disable_passes, flags or {})
     return Recording(target, compiled, (args, kwargs), lowered, fn)
 
 
@@ -169,3 +211,34 @@ def bisect(fn: Callable[..., Any], *args: Any, **how: Any) -> dict[str, Any]:
     source line: the answer of `hlo-replay bisect --json`, and `source_line` of the first value that differs. Takes what
     `record` takes."""
     return record(fn, *args, **how).bisect()
+
+
+def triage(fn: Callable[..., Any], *args: Any, complaint: str | None = None, time_limit: float = 120,
+           report: str | os.PathLike[str] | None = None, folder: str | os.PathLike[str] | None = None,
+           disable_passes: Sequence[str] = (), flags: Mapping[str, Any] | None = None, **kwargs: Any) -> Triaged:
+    """From "it is wrong" to the culprit, for one function and these arguments: compiles and runs it, and asks
+    `hlo-replay triage` of its stages, with the arguments and what it gave. Where the compiler or the run fails, what
+    they said is asked.
+
+    `complaint`: "wrong" (where none is told), "nan", "crash", "memory", "slow" …, as the command takes it. `time_limit`:
+    seconds for the rungs together. `report`: a folder to make, with what an issue needs. `folder`, `disable_passes`,
+    `flags`: as `record` takes them. A compiler that ends the process ends this one, too: then
+    `hlo-replay triage -- python3 PROGRAM`. Raises Error where nothing can be asked (static arguments, several processes).
+    """
+    words = [f"--time-limit={time_limit:g}"]
+    words += [f"--complaint={complaint}"] if complaint else []
+    words += [f"--out={os.fspath(report)}"] if report is not None else []
+    target = Folder(folder)
+    recording = None
+    try:
+        recording = _recorded(target, fn, args, kwargs, disable_passes, flags)
+        inputs, outputs = recording.run()
+        words += [f"--inputs={inputs}", f"--outputs={outputs}"]
+    except jax.errors.JaxRuntimeError as e:
+        log = target.path / "failure.log"
+        log.write_text(f"{type(e).__module__}.{type(e).__name__}: {e}\n")
+        if any(f.name.endswith("before_optimizations.txt") for f in target.path.iterdir()):
+            words.append(f"--log={log}")
+        else:
+            return Triaged(None, _tool.ask("triage", log, *words))
+    return Triaged(recording, _tool.ask("triage", target.path, *words))
