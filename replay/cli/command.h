@@ -268,6 +268,16 @@ struct CostArgs {
 };
 int cmd_cost(const CostArgs& a);
 
+struct CompileTimeArgs {
+  std::string what, log;  // a dump or a module of one, with what the program printed; or that alone
+  size_t most = 8;
+  bool json = false;
+};
+// What the time of compilations went into. Exit 1 where nothing tells.
+int cmd_compile_time(const CompileTimeArgs& a);
+// The same of what a program printed.
+int compile_time_of_log(const std::string& label, const std::string& text, const CompileTimeArgs& a);
+
 struct TunedArgs {
   std::string file, other;
   std::vector<std::string> results;  // files of the autotuner's; none: those in and beside the folders

@@ -84,7 +84,7 @@ std::string read_nan(const TriageSubject& s, const Json& j, TriageVerdict& v);
 std::string read_open_sites(const TriageArgs& a, const Json& j, TriageVerdict& v);
 std::string read_memory(const Json& j, TriageVerdict& v);
 std::string read_cost(const Json& j, TriageVerdict& v);
-std::string read_passes_of_time(const TriageSubject& s, const Json& j, TriageVerdict& v);
+std::string read_compile_time(const Json& j, TriageVerdict& v);
 std::string read_ranks(const Json& j, TriageVerdict& v);
 std::string read_unordered(const Json& j, TriageVerdict& v);
 std::string read_kernels(const Json& j, TriageVerdict& v);

@@ -118,29 +118,6 @@ std::string words_of_memory(const Evidence& e, TriageVerdict& v) {
   return e.line;
 }
 
-// What a log says of the time of a compilation.
-std::string words_of_time(const TriageSubject& s, TriageVerdict& v) {
-  const LogFile log = read_log(s.text);
-  const LogPass* slowest = nullptr;
-  for (const LogPipeline& p : log.pipelines)
-    for (const LogPass& pass : p.passes)
-      if (pass.microseconds >= 0 && (!slowest || pass.microseconds > slowest->microseconds)) slowest = &pass;
-  const LogTime* longest = nullptr;
-  for (const LogTime& t : log.times)
-    if (!longest || t.seconds > longest->seconds) longest = &t;
-  if (!slowest && !longest) return "no line tells of a time";
-  v.word = "program", v.sure = "proved", v.decided = true;
-  const double passes = slowest ? static_cast<double>(slowest->microseconds) * 1e-6 : 0;
-  if (slowest) v.pass = slowest->name;
-  v.why = longest ? fmt::format("{} took {}", longest->what, seconds_words(longest->seconds)) : "";
-  if (slowest)
-    v.why +=
-        fmt::format("{}of passes {} takes the longest, {}", longest ? "; " : "", slowest->name, seconds_words(passes));
-  if (longest && longest->seconds > 10 * passes && slowest)
-    v.why += "; the rest is behind HLO (LLVM, ptxas, autotuning) or in what no line tells";
-  return v.why;
-}
-
 }  // namespace
 
 std::string read_verification(const TriageSubject& s, const Json& j, TriageVerdict& v) {
@@ -318,7 +295,6 @@ std::string read_last_words(const TriageSubject& s, TriageVerdict& v) {
   if (!e.source.empty()) v.source = e.source;
   for (const std::string& check : e.words.checks) v.details.push_back(check);
   if (s.complaint == Complaint::kMemory) return words_of_memory(e, v);
-  if (s.complaint == Complaint::kCompileTime) return words_of_time(s, v);
   if (!e.refused_after.empty()) {
     v.word = "fault", v.sure = "proved", v.decided = true, v.pass = e.refused_after;
     v.why = fmt::format("XLA's own check refuses what pass {} made: {}", e.refused_after, e.refused_why);
@@ -419,17 +395,64 @@ std::string read_cost(const Json& j, TriageVerdict& v) {
   return v.why;
 }
 
-std::string read_passes_of_time(const TriageSubject& s, const Json& j, TriageVerdict& v) {
-  (void)s;
-  const Json* most = nullptr;
-  for (const Json& row : entry_of(j, "rows"))
-    if (row.contains("microseconds") && entry_of(row, "microseconds").is_number() &&
-        (!most || entry_of(row, "microseconds").get<double>() > entry_of(*most, "microseconds").get<double>()))
-      most = &row;
-  if (!most) return "the dump tells no times of passes (XLA_FLAGS=--xla_dump_module_metadata does)";
-  v.word = "program", v.sure = "proved", v.decided = true, v.pass = entry_of(*most, "key");
-  v.why = fmt::format("of all passes {} takes the longest, {}", text_of(*most, "key"),
-                      seconds_words(entry_of(*most, "microseconds").get<double>() * 1e-6));
+std::string read_compile_time(const Json& j, TriageVerdict& v) {
+  if (j.value("told", false) == false) return "nothing tells of the time of a compilation";
+  const Json& m = entry_of(j, "modules")[0];  // the longest
+  auto seconds = [&](const char* what) {
+    const Json& s = entry_of(entry_of(m, what), "seconds");
+    return s.is_number() ? s.get<double>() : -1.0;
+  };
+  const double total = seconds("total"), passes = seconds("passes"), behind = seconds("behind");
+  const double tuning =
+      entry_of(m, "autotuning_seconds").is_number() ? entry_of(m, "autotuning_seconds").get<double>() : 0;
+  const std::string name = text_of(m, "module").empty() ? "a module" : text_of(m, "module");
+  v.why = total < 0 ? name : fmt::format("{} took {} to compile", name, seconds_words(total));
+  for (const Json& what : entry_of(m, "not_told"))
+    if (v.details.size() < 8) v.details.push_back("not told: " + what.get<std::string>());
+  for (const Json& slow : entry_of(m, "slow")) {
+    const std::string what = text_of(slow, "what");
+    if (!what.starts_with("constant folding") || v.decided) continue;
+    v.word = "program", v.sure = "proved", v.decided = true, v.pass = "constant_folding";
+    const double took = entry_of(slow, "seconds").is_number() ? slow["seconds"].get<double>() : -1;
+    v.why += fmt::format("{}: {}; computing it outside of the program, or an argument in its place, avoids that",
+                         took < 0 ? "" : ", " + seconds_words(took) + " of it", what);
+  }
+  if (v.decided) return v.why;
+  const Json* pass = nullptr;
+  for (const Json& part : entry_of(m, "parts"))
+    if (text_of(part, "phase") == "pass" && (!pass || part["seconds"].get<double>() > (*pass)["seconds"].get<double>()))
+      pass = &part;
+  if (passes < 0 && behind < 0 && !pass) {
+    v.why += "; what of is not told";
+    return v.why;
+  }
+  v.sure = "proved", v.decided = true;
+  const double of_passes = passes >= 0 ? passes : pass ? (*pass)["seconds"].get<double>() : 0;
+  if (behind > of_passes) {
+    v.word = "below";
+    v.why += fmt::format(": {} of it behind HLO (emission, LLVM, ptxas), {} in its passes", seconds_words(behind),
+                         passes < 0 ? "what is not told" : seconds_words(passes));
+  } else if (tuning > 0.5 * of_passes) {
+    v.word = "below";
+    v.why += fmt::format(": {} of it in autotuning, which compiles and measures kernels", seconds_words(tuning));
+  } else {
+    v.word = "program";
+    v.why += passes < 0 ? "" : fmt::format(": {} of it in HLO's passes", seconds_words(passes));
+    if (behind < 0 && total >= 0) v.why += ", and how much behind them is not told";
+  }
+  if (pass) {
+    if (v.word == "program" || tuning > 0.5 * of_passes) v.pass = entry_of(*pass, "name");
+    v.why += fmt::format("; of all passes {} takes the longest, {}", text_of(*pass, "name"),
+                         seconds_words((*pass)["seconds"].get<double>()));
+  }
+  for (const char* phase : {"emission", "llvm", "assembler"}) {
+    double sum = -1;
+    for (const Json& part : entry_of(m, "parts"))
+      if (text_of(part, "phase") == phase) sum = std::max(sum, 0.0) + part["seconds"].get<double>();
+    if (sum >= 0)
+      v.details.push_back(fmt::format("{} {}, over threads", std::string_view(phase) == "assembler" ? "ptxas" : phase,
+                                      seconds_words(sum)));
+  }
   return v.why;
 }
 

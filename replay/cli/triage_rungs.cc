@@ -206,13 +206,16 @@ TriageRung cost_rung(const TriageArgs& a, const TriageSubject& s) {
   return r;
 }
 
-TriageRung time_of_passes_rung(const TriageSubject& s) {
-  TriageRung r{"passes-by-time", 4, "hlo-replay summary --by=pass " + shell_word(s.label), nullptr, nullptr, ""};
-  if (s.kind == TriageSubject::kLog) r.left_out = "there are no stages: triage DIR --log=FILE";
-  SummaryArgs c;
-  c.file = s.spec, c.by = "pass", c.json = true;
-  r.job = [c](double) { return cmd_summary(c); };
-  r.read = [&s](const Json& j, int, TriageVerdict& v) { return read_passes_of_time(s, j, v); };
+TriageRung compile_time_rung(const TriageArgs& a, const TriageSubject& s) {
+  CompileTimeArgs c;
+  c.what = s.spec, c.json = true;
+  TriageRung r{"compile-time", 5, "hlo-replay compile-time " + shell_word(s.label), nullptr, nullptr, ""};
+  if (s.kind == TriageSubject::kModule) r.left_out = "a module by itself tells no times";
+  if (s.kind == TriageSubject::kDump && !a.log.empty()) c.log = a.log, r.command += " --log=" + shell_word(a.log);
+  r.job = [c, &s](double) {
+    return s.kind == TriageSubject::kLog ? compile_time_of_log(s.label, s.text, c) : cmd_compile_time(c);
+  };
+  r.read = [](const Json& j, int, TriageVerdict& v) { return read_compile_time(j, v); };
   return r;
 }
 
@@ -391,8 +394,7 @@ std::vector<TriageRung> triage_rungs(const TriageArgs& a, const TriageSubject& s
       out.push_back(cost_rung(a, s));
       break;
     case Complaint::kCompileTime:
-      out.push_back(words_rung(s));
-      out.push_back(time_of_passes_rung(s));
+      out.push_back(compile_time_rung(a, s));
       break;
     case Complaint::kRanksDiffer:
       out.push_back({"ranks", 5,

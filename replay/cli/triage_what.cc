@@ -23,6 +23,12 @@ std::vector<std::string> known_pass_names(const std::vector<Recording>& all) {
   return out;
 }
 
+// jax's lines of compilations, and XLA's tables, without the prefix of a log.
+bool tells_times(const std::string& text) {
+  const LogFile log = read_log(text);
+  return !log.times.empty() || !log.timers.empty() || !log.stats.empty() || !log.alarms.empty();
+}
+
 void take_log(TriageSubject& s, std::string text) {
   s.text = std::move(text);
   s.evidence = evidence_of(s.text, known_pass_names(s.modules));
@@ -50,7 +56,7 @@ void take_file(TriageSubject& s) {
   const bool by_prefix = !binary && is_log(text);
   if (!binary && (by_prefix || !module_text)) {
     take_log(s, text);
-    if (s.evidence.complaint || by_prefix || !s.evidence.words.entered.empty()) {
+    if (s.evidence.complaint || by_prefix || !s.evidence.words.entered.empty() || tells_times(text)) {
       s.kind = TriageSubject::kLog;
       return;
     }

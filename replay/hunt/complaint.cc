@@ -37,6 +37,7 @@ constexpr Sign kSigns[] = {
     {"This thread has been waiting for", Complaint::kHang},
     {"Very slow compile", Complaint::kCompileTime},
     {"has taken longer than", Complaint::kCompileTime},
+    {"Constant folding an instruction is taking", Complaint::kCompileTime},
 };
 
 std::string trimmed(std::string_view line) {
