@@ -209,6 +209,34 @@ with tempfile.TemporaryDirectory() as directory:
     verdict("unique indices", triage(dump(tmp / "unique", *[SCATTER.replace(", to_apply", ", unique_indices=true, to_apply")] * 2), "--complaint=not-reproducible"), 0, "nothing")
     verdict("whole numbers", triage(dump(tmp / "whole", *[SCATTER.replace("f32[", "s32[")] * 2), "--complaint=not-reproducible"), 0, "nothing")
 
+    # Two runs: what they gave, chose and compiled; what has no order and reaches what differs.
+    TWO = SCATTER.replace("ROOT r = f32[4]", "r = f32[4]")[:-2] + "  t = f32[4] tanh(x)\n  ROOT both = (f32[4], f32[4]) tuple(r, t)\n}\n"
+    runs = [dump(tmp / f"run{k}", TWO, TWO) for k in range(2)]
+    outputs = {}
+    for name, text in (("as it is", TWO), ("the scatter's", TWO.replace("tuple(r, t)", "tuple(x, t)")), ("the other's", TWO.replace("tanh(x)", "sine(x)"))):
+        outputs[name] = tmp / f"{len(outputs)}.npz"
+        code, _, err = run("exec", file(f"{len(outputs)}.hlo", "HloModule m\n\n" + text), f"--out={outputs[name]}", "--seed=1")
+        expect(f"outputs {name}", code == 0, err)
+
+    def two_runs(name, code, word, first, second, **fields):
+        return verdict(f"two runs, {name}", triage(*runs, "--complaint=not-reproducible", f"--outputs={outputs[first]}", f"--outputs-again={outputs[second]}"), code, word, **fields)
+
+    two_runs("the same bits", 0, "nothing", "as it is", "as it is", sure="proved")
+    answer = two_runs("the scatter's result differs", 0, "contract", "as it is", "the scatter's", instruction="r", sure="tested", source="model.py:3")
+    expect("the programs were held against each other", rung(answer, "programs")["outcome"] == "done" and rung(answer, "choices")["outcome"] == "done", answer["rungs"])
+    answer = two_runs("what no scatter reaches differs", 2, "unknown", "as it is", "the other's", instruction=None)
+    expect("which output", "o1" in answer["why"], answer["why"])
+    verdict("two runs, no outputs", triage(*runs, "--complaint=not-reproducible"), 0, "contract", instruction="r", sure="proved")
+    verdict("two runs of two programs", triage(runs[0], dump(tmp / "run2", TWO.replace("tanh", "sine"), TWO.replace("tanh", "sine")), "--complaint=not-reproducible"), 1, "program")
+    verdict("two runs that were compiled in two ways", triage(runs[0], dump(tmp / "run3", TWO, TWO.replace("tanh(x)", "negate(x)")), "--complaint=not-reproducible"), 2, "unknown")
+    tuned = pathlib.Path(source) / "testdata" / "tuned" / "dump"
+    otherwise = tmp / "otherwise"
+    shutil.copytree(tuned, otherwise)
+    for stage in otherwise.glob("*after_*config*"):
+        stage.write_text(stage.read_text().replace('"block_k":"128"', '"block_k":"64"'))
+    code, answer = triage(tuned, otherwise, "--complaint=not-reproducible")
+    expect("two runs that were tuned otherwise", code == 0 and answer["verdict"] == "contract" and "autotuner" in answer["why"], f"{code} {answer.get('why')} {answer.get('rungs')}")
+
     # What cannot be.
     for name, args, words in (("nothing there", [tmp / "none"], "none"),
                               ("no module and no log", [file("prose.txt", "It is a fine day.\n")], "prose.txt"),

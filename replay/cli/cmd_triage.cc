@@ -43,7 +43,7 @@ std::string fingerprint_of(const TriageArgs& a, const TriageSubject& s) {
   uint64_t h = hash_bytes(fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", kVersion, s.label,
                                       complaint_name(s.complaint), a.seed, a.scheme, a.tolerance, a.fill_elided,
                                       a.engine.engine, a.engine.flags, a.releases, a.no_verify, a.max_steps));
-  for (const std::string& file : {a.inputs, a.outputs, a.log})
+  for (const std::string& file : {a.inputs, a.outputs, a.again, a.log})
     h = mixed(h, file.empty() ? 2 : fingerprint_of_file(file));
   if (s.kind == TriageSubject::kDump)
     for (const Recording& r : s.modules)

@@ -294,7 +294,7 @@ std::string read_last_words(const TriageSubject& s, TriageVerdict& v) {
   if (!e.instruction.empty()) v.instruction = e.instruction;
   if (!e.source.empty()) v.source = e.source;
   for (const std::string& check : e.words.checks) v.details.push_back(check);
-  if (s.complaint == Complaint::kMemory) return words_of_memory(e, v);
+  if (s.complaint == Complaint::kMemory) return s.vmem ? words_of_vmem(*s.vmem, v) : words_of_memory(e, v);
   if (!e.refused_after.empty()) {
     v.word = "fault", v.sure = "proved", v.decided = true, v.pass = e.refused_after;
     v.why = fmt::format("XLA's own check refuses what pass {} made: {}", e.refused_after, e.refused_why);
@@ -317,6 +317,11 @@ std::string read_last_words(const TriageSubject& s, TriageVerdict& v) {
       v.stage = u.last;
       v.details.push_back(fmt::format("the last stage of {} that was written is {}", u.module, u.last));
     }
+  if (!named && !e.below.empty()) {
+    v.word = "below", v.sure = "proved", v.decided = true;
+    v.why = fmt::format("it failed in {}: {}", e.below, e.below_line);
+    return v.why;
+  }
   if (running.empty()) return e.line.empty() ? "no line names a pass" : e.line;
   v.word = "fault", v.pass = running[0], v.sure = named ? "proved" : "guessed", v.inputs = 0;
   // Stages that end tell of a compiler that died where somebody says so, or where the dump shows that it is whole.
@@ -472,30 +477,6 @@ std::string read_ranks(const Json& j, TriageVerdict& v) {
     if (v.details.size() < 8)
       v.details.push_back(
           fmt::format("{} {}: {}", text_of(row, "rank"), text_of(row, "module"), text_of(row, "first")));
-  return v.why;
-}
-
-std::string read_unordered(const Json& j, TriageVerdict& v) {
-  v.contracts = entry_of(j, "contracts"), v.decided = true;
-  if (entry_of(j, "contracts").empty()) {
-    v.word = "nothing", v.sure = "guessed";
-    v.why = fmt::format("no instruction is known to give other bits each time; not seen: {}", kUnorderedNotSeen);
-    return "nothing of the kind";
-  }
-  const Json* first = &entry_of(j, "contracts")[0];
-  for (const Json& c : entry_of(j, "contracts"))
-    if (entry_of(c, "decides") == true) {
-      first = &c;
-      break;
-    }
-  v.word = "contract", v.sure = entry_of(*first, "decides") == true ? "proved" : "guessed";
-  v.instruction = entry_of(*first, "instruction"), v.source = entry_of(*first, "source");
-  v.why = fmt::format("{} ({}): {}", text_of(*first, "instruction"), text_of(*first, "kind"), text_of(*first, "what"));
-  if (entry_of(j, "contracts").size() > 1) v.why += fmt::format("; {} more", entry_of(j, "contracts").size() - 1);
-  for (const Json& c : entry_of(j, "contracts"))
-    if (v.details.size() < 8)
-      v.details.push_back(
-          fmt::format("{} ({}): {}", text_of(c, "instruction"), text_of(c, "kind"), text_of(c, "what")));
   return v.why;
 }
 

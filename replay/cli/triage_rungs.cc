@@ -303,8 +303,9 @@ int open_sites(const TriageArgs& a, const std::string& file) {
 int unordered_sites(const TriageSubject& s) {
   const std::string file = last_stage_of(s);
   const std::unique_ptr<Module> m = load(file);
-  Json sites = Json::array();
-  for (const Unordered& u : unordered_instructions(*m)) {
+  Json sites = Json::array(), reached = Json::array();
+  const std::vector<Unordered> all = unordered_instructions(*m);
+  for (const Unordered& u : all) {
     const std::string source = source_line(*m, u.inst).text();
     sites.push_back({{"kind", u.kind},
                      {"what", u.words},
@@ -313,7 +314,11 @@ int unordered_sites(const TriageSubject& s) {
                      {"elements", 0},
                      {"decides", u.certain ? Json(true) : Json()}});
   }
-  print_json({{"contracts", sites}});
+  for (const std::vector<size_t>& outputs : outputs_reached(*m, all)) {
+    reached.push_back(Json::array());
+    for (size_t k : outputs) reached.back().push_back(fmt::format("o{}", k));
+  }
+  print_json({{"contracts", sites}, {"reached", reached}});
   return kYes;
 }
 
@@ -388,7 +393,10 @@ std::vector<TriageRung> triage_rungs(const TriageArgs& a, const TriageSubject& s
       break;
     case Complaint::kMemory:
       out.push_back(words_rung(s));
-      out.push_back(memory_rung(a, s));
+      if (s.vmem)
+        add_vmem_rungs(a, s, out);
+      else
+        out.push_back(memory_rung(a, s));
       break;
     case Complaint::kSlow:
       out.push_back(cost_rung(a, s));
@@ -404,10 +412,7 @@ std::vector<TriageRung> triage_rungs(const TriageArgs& a, const TriageSubject& s
                      s.others.empty() ? "one folder alone: triage DIR0 DIR1 …" : ""});
       break;
     case Complaint::kNotReproducible:
-      out.push_back({"unordered", 3, "hlo-replay search " + shell_word(s.label) + " --opcode=scatter",
-                     [&s](double) { return unordered_sites(s); },
-                     [](const Json& j, int, TriageVerdict& v) { return read_unordered(j, v); },
-                     s.kind == TriageSubject::kLog ? "there is no module: triage DIR" : ""});
+      add_rungs_of_runs(a, s, out);
       break;
   }
   return out;

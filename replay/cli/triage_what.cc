@@ -32,6 +32,7 @@ bool tells_times(const std::string& text) {
 void take_log(TriageSubject& s, std::string text) {
   s.text = std::move(text);
   s.evidence = evidence_of(s.text, known_pass_names(s.modules));
+  s.vmem = vmem_overflow(s.text);
 }
 
 void take_folder(TriageSubject& s) {
@@ -61,7 +62,7 @@ void take_file(TriageSubject& s) {
       return;
     }
   }
-  s.kind = TriageSubject::kModule, s.text.clear(), s.evidence = {};
+  s.kind = TriageSubject::kModule, s.text.clear(), s.evidence = {}, s.vmem.reset();
   Loaded loaded = load_all(s.spec);  // what cannot be read is told before anything is tried
   s.module = loaded.module->name();
 }
