@@ -200,6 +200,38 @@ with tempfile.TemporaryDirectory() as directory:
     verdict("what takes the time", triage(sound, "--complaint=slow"), 1, "program")
     verdict("no times of passes", triage(sound, "--complaint=compile-time"), 2, "unknown")
 
+    # Memory by the order: four arrays that are made before any is summed, or one by one; who took it from this to that.
+    def scheduled(made_first):
+        made = [f"  a{k} = f32[1000000] broadcast(p), dimensions={{}}" for k in range(4)]
+        summed = [f"  sum{k} = f32[] reduce(a{k}, z), dimensions={{0}}, to_apply=add" for k in range(4)]
+        lines = made + summed if made_first else [line for pair in zip(made, summed) for line in pair]
+        return ("HloModule jit_f, is_scheduled=true\n\nadd {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT s = f32[] add(x, y)\n}\nENTRY e {\n  p = f32[] parameter(0)\n  z = f32[] constant(0)\n"
+                + "\n".join(lines) + "\n  ROOT r = (f32[], f32[], f32[], f32[]) tuple(sum0, sum1, sum2, sum3)\n}\n")
+
+    ordered = tmp / "ordered"
+    ordered.mkdir()
+    stem = "module_0001.jit_f."
+    for name, text in (("before_optimizations", scheduled(False).replace(", is_scheduled=true", "")), ("0001.schedule.after_pipeline-start.before_latency-hiding-scheduler", scheduled(False)),
+                       ("0002.schedule.after_latency-hiding-scheduler.before_dce", scheduled(True)), ("sm_9.0a_gpu_after_optimizations", scheduled(True))):
+        (ordered / f"{stem}{name}.txt").write_text(text)
+    code, out, err = run("memory", ordered, "--orders", "--json")
+    report = json.loads(out)
+    expect("memory --orders: schema", not (why := schemas.wrong(report, "memory.json")), why)
+    orders = report["modules"][0]["orders"]
+    expect("four arrays, or one", orders["as_it_is_bytes"] >= 16_000_000 and orders["list_bytes"] < 4_100_000 and orders["saved_bytes"] > 11_000_000 and orders["least"] == "what frees most first", orders)
+    expect("the pass that did it, and how to leave it out", [p["pass"] for p in orders["passes"]] == ["latency-hiding-scheduler"] and "--xla_disable_hlo_passes=latency-hiding-scheduler" in orders["flags"], orders)
+    (tmp / "good").mkdir()
+    for f in ordered.iterdir():
+        (tmp / "good" / f.name).write_text(scheduled(False) if "gpu" in f.name or "schedule" in f.name else f.read_text())
+    orders = json.loads(run("memory", tmp / "good", "--orders", "--json")[1])["modules"][0]["orders"]
+    expect("a good order stays", orders["saved_bytes"] == 0 and orders["passes"] == [] and orders["flags"] == [], orders)
+    orders = json.loads(run("memory", module, "--orders", "--json")[1])["modules"][0]["orders"]
+    expect("no order, nothing told", orders["as_it_is_bytes"] is None and "no order" in orders["why_not"], orders)
+    expect("in words", "11.44MiB less: what frees most first" in run("memory", ordered, "--orders")[1])
+    expect("not asked for", json.loads(run("memory", ordered, "--json")[1])["modules"][0]["orders"] is None)
+    answer = verdict("the order of a peak", triage(ordered, "--complaint=memory"), 1, "program")
+    expect("triage says so", any("by another order" in d for d in answer["details"]) and any("latency-hiding-scheduler" in d for d in answer["details"]), answer["details"])
+
     # Ranks, runs.
     verdict("ranks that are the same", triage(sound, dump(tmp / "rank1", NORM, NORM.replace("scaled", "other"))), 0, "nothing", complaint="ranks-differ")
     verdict("…that part in the program", triage(sound, dump(tmp / "rank2", NORM.replace("0.5", "0.25"), NORM)), 1, "program")

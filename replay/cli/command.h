@@ -218,7 +218,7 @@ struct MemoryArgs {
   std::string file, by = "line", gpu;   // of the card: empty: what the dump was compiled for
   std::string profile, profile_device;  // as in OpenArgs
   size_t most = 20;
-  bool json = false;
+  bool json = false, orders = false;
 };
 int cmd_memory(const MemoryArgs& a);
 

@@ -101,6 +101,7 @@ void add_memory(CLI::App& app, int* code) {
       "Example:\n"
       "  hlo-replay memory /tmp/xla_dump                          every module of a run, a row each\n"
       "  hlo-replay memory /tmp/xla_dump:train_step --by=scope    what is alive at the peak, by scope\n"
+      "  hlo-replay memory /tmp/xla_dump:train_step --orders      …and by other orders of the same program\n"
       "By XLA's own buffer assignment where the folder has it, else by ours.");
   c->add_option("FILE", memory.file, kLookedAt)->required();
   c->add_option("--by", memory.by, "line, scope or value (line)");
@@ -111,6 +112,7 @@ void add_memory(CLI::App& app, int* code) {
   c->add_option("--profile", memory.profile, kFoundProfileHelp);
   c->add_option("--profile-device", memory.profile_device, kProfileDeviceHelp);
   c->add_option("--most", memory.most, "rows to show (20)");
+  c->add_flag("--orders", memory.orders, "what other orders of its instructions would need");
   c->add_flag("--json", memory.json);
   c->callback([code] { *code = cmd_memory(memory); });
 }

@@ -367,6 +367,24 @@ std::string read_memory(const Json& j, TriageVerdict& v) {
                          human_bytes(entry_of(b, "bytes").get<int64_t>()),
                          text_of(b, "source").empty() ? "" : ", " + text_of(b, "source"));
   }
+  if (const Json& orders = entry_of(m, "orders"); orders.is_object() && entry_of(orders, "saved_bytes").is_number()) {
+    const int64_t saved = entry_of(orders, "saved_bytes").get<int64_t>();
+    const int64_t own = entry_of(orders, "as_it_is_bytes").get<int64_t>();
+    for (const Json& pass : entry_of(orders, "passes"))
+      v.details.push_back(fmt::format("pass {} took what is alive at once from {} to {}", text_of(pass, "pass"),
+                                      human_bytes(entry_of(pass, "before_bytes").get<int64_t>()),
+                                      human_bytes(entry_of(pass, "after_bytes").get<int64_t>())));
+    if (saved > 0)
+      v.details.push_back(
+          fmt::format("by another order of the same program, {}, {} in place of {}{}", text_of(orders, "least"),
+                      human_bytes(own - saved), human_bytes(own),
+                      entry_of(orders, "flags").empty()
+                          ? ""
+                          : fmt::format("; not tried: {}",
+                                        fmt::join(entry_of(orders, "flags").get<std::vector<std::string>>(), ", "))));
+    else
+      v.details.push_back("no order that is known here needs less");
+  }
   for (const Json& row : entry_of(m, "alive_by"))
     if (v.details.size() < 6)
       v.details.push_back(

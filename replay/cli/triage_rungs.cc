@@ -187,10 +187,10 @@ TriageRung words_rung(const TriageSubject& s) {
 }
 
 TriageRung memory_rung(const TriageArgs& a, const TriageSubject& s) {
-  TriageRung r{"memory", 4, "hlo-replay memory " + shell_word(s.label), nullptr, nullptr, ""};
+  TriageRung r{"memory", 4, "hlo-replay memory --orders " + shell_word(s.label), nullptr, nullptr, ""};
   if (s.kind == TriageSubject::kLog) r.left_out = "there is no module: triage DIR --log=FILE";
   MemoryArgs m;
-  m.file = s.spec, m.gpu = a.gpu, m.json = true, m.most = 8;
+  m.file = s.spec, m.gpu = a.gpu, m.json = m.orders = true, m.most = 8;
   r.job = [m](double) { return cmd_memory(m); };
   r.read = [](const Json& j, int, TriageVerdict& v) { return read_memory(j, v); };
   return r;
