@@ -83,6 +83,7 @@ class CompilationsOfLog {
       if (name.kind == TimerName::kPasses || name.kind == TimerName::kWhole) modules_.insert(name.module);
       if (name.kind == TimerName::kPasses) last_passes_ = t.line;
     }
+    for (const LogPipeline& p : log.pipelines) names_.insert(p.name), pipelines_[p.module].push_back(&p);
   }
 
   std::vector<CompileTime> all() {
@@ -156,13 +157,15 @@ class CompilationsOfLog {
   }
 
   // Did another module begin its passes in front of the line, and end them behind it?
-  bool beside_another(const std::string& module, size_t line) const {
-    for (const LogPipeline& p : log_.pipelines)
-      if (p.module != module && modules_.contains(p.module) && p.line < line) {
-        const auto until = passes_until_.find(p.module);
-        if (until == passes_until_.end() || p.line > until->second) return true;
-      }
-    return false;
+  bool beside_another(const std::string& module, size_t line) {
+    for (; next_pipeline_ < log_.pipelines.size() && log_.pipelines[next_pipeline_].line < line; ++next_pipeline_) {
+      const LogPipeline& p = log_.pipelines[next_pipeline_];
+      if (modules_.contains(p.module)) begun_[p.module] = p.line;
+    }
+    return std::any_of(begun_.begin(), begun_.end(), [&](const auto& other) {
+      const auto until = passes_until_.find(other.first);
+      return other.first != module && (until == passes_until_.end() || other.second > until->second);
+    });
   }
 
   // Parts that were waiting. Up to the end of the passes what other modules tell of is the autotuner's.
@@ -198,16 +201,16 @@ class CompilationsOfLog {
 
   // Passes that were entered on the module since its last compilation; else the table that was printed.
   void give_passes(CompileTime* c, size_t line) {
-    std::set<std::string> pipelines;
-    for (const LogPipeline& p : log_.pipelines) pipelines.insert(p.name);
     const size_t from = passes_until_[c->module];
     bool any = false;
-    for (const LogPipeline& p : log_.pipelines) {
-      if (p.module != c->module || p.line <= from || p.line > line) continue;
+    const std::vector<const LogPipeline*>& own = pipelines_[c->module];
+    auto at = std::partition_point(own.begin(), own.end(), [&](const LogPipeline* p) { return p->line <= from; });
+    for (; at != own.end() && (*at)->line <= line; ++at) {
+      const LogPipeline& p = **at;
       for (const LogPass& pass : p.passes) {
         // A pipeline that runs as a pass: its passes are told by themselves.
         const bool pipeline = pass.name != p.name || pass.name.find(' ') != std::string::npos;
-        if (pass.microseconds < 0 || (pipeline && pipelines.contains(pass.name))) continue;
+        if (pass.microseconds < 0 || (pipeline && names_.contains(pass.name))) continue;
         add(c, {CompilePhase::kPass, pass.name, static_cast<double>(pass.microseconds) * 1e-6, 1, "log"});
         any = true;
       }
@@ -287,7 +290,11 @@ class CompilationsOfLog {
 
   const LogFile& log_;
   std::vector<CompileTime> out_;
-  std::set<std::string> modules_;       // that are compiled, as the log tells
+  std::set<std::string> modules_;                                     // that are compiled, as the log tells
+  std::set<std::string> names_;                                       // of pipelines
+  std::map<std::string, std::vector<const LogPipeline*>> pipelines_;  // by module, in order
+  std::map<std::string, size_t> begun_;  // the last pipeline of each module in front of where we are
+  size_t next_pipeline_ = 0;
   std::map<std::string, size_t> open_;  // by module, where it stands in out_
   std::map<std::string, size_t> last_;  // by name as in like_a_module, the last that ended and jax has not told of
   std::map<std::string, size_t> passes_until_;
