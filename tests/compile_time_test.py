@@ -151,6 +151,13 @@ with tempfile.TemporaryDirectory() as directory:
     m = only("…that goes on", file("alarm_on.log", ALARM))
     expect("no end is told", m["total"]["seconds"] is None and m["slow"][0]["seconds"] is None, m)
     behind = timer(1.6, "nvptx_compiler.cc:625", "NVPTXCompiler::CompileTargetBinary - CompileToPtx for jit_f", 13693)
+    two = [line(1, "hlo_pass_pipeline.cc:303", f"Running HLO pass pipeline on module jit_{n}: optimization") for n in "fg"]
+    tried = timer(1.3, "compile_module_to_llvm_ir.cc:265", "GpuCompiler::RunBackend - IR emission for gemm_fusion_dot.2", 210811)
+    ends = [timer(2, "gpu_compiler.cc:2379", f"GpuCompiler::RunHloPasses for jit_{n}", 500000) + timer(3, "gpu_compiler.cc:2917", f"GpuCompiler::RunBackend for jit_{n}", 100000) for n in "fg"]
+    both = {m["module"]: m for m in answer("two at once", 0, file("two.log", two[0] + two[1] + tried + ends[0] + ends[1]))["modules"]}
+    expect("two at once: what the autotuner tries is nobody's", len(both) == 3 and parts(both["jit_f"], "candidates") == {} and parts(both["jit_g"], "candidates") == {} and both[""]["notes"], both)
+    both = {m["module"]: m for m in answer("one behind the other", 0, file("behind.log", two[0] + ends[0] + two[1] + tried + ends[1]))["modules"]}
+    expect("one behind the other", len(both) == 2 and parts(both["jit_f"], "candidates") == {} and len(parts(both["jit_g"], "candidates")) == 1, both)
     cut = only("a log that ends in the passes", file("cut.log", GPU[: GPU.index(behind)]))
     expect("cut", cut["behind"]["seconds"] is None and cut["notes"] and near(cut["passes"]["seconds"], 0.409022), cut)
     answer("nothing told", 1, file("none.log", line(1, "a.cc:1", "it is a fine day")))

@@ -109,6 +109,7 @@ class CompilationsOfLog {
   struct Pending {
     const LogTimer* timer;
     TimerName name;
+    bool unclear = false;  // whose it is, for several modules were compiled when it was told
   };
 
   CompileTime& begun(const std::string& module, size_t line) {
@@ -150,7 +151,7 @@ class CompilationsOfLog {
       if (c.passes >= 0 && c.passes <= c.total) c.behind = c.total - c.passes, c.behind_from = kTimers;
     }
     give_parts(&c, false, t.line);
-    passes_until_[name.module] = t.line;
+    passes_until_[name.module] = t.line, running_.erase(name.module);
     give_alarms(&c);
     open_.erase(name.module);
     last_[like_a_module(name.module)] = static_cast<size_t>(&c - out_.data());
@@ -160,12 +161,9 @@ class CompilationsOfLog {
   bool beside_another(const std::string& module, size_t line) {
     for (; next_pipeline_ < log_.pipelines.size() && log_.pipelines[next_pipeline_].line < line; ++next_pipeline_) {
       const LogPipeline& p = log_.pipelines[next_pipeline_];
-      if (modules_.contains(p.module)) begun_[p.module] = p.line;
+      if (modules_.contains(p.module)) running_.insert(p.module);
     }
-    return std::any_of(begun_.begin(), begun_.end(), [&](const auto& other) {
-      const auto until = passes_until_.find(other.first);
-      return other.first != module && (until == passes_until_.end() || other.second > until->second);
-    });
+    return running_.size() > running_.count(module);
   }
 
   // Parts that were waiting. Up to the end of the passes what other modules tell of is the autotuner's.
@@ -174,7 +172,8 @@ class CompilationsOfLog {
     const bool sole = open_.size() == 1 && !beside_another(c->module, line);
     for (Pending& p : pending_) {
       const bool own = p.name.module == c->module, foreign = !own && modules_.contains(p.name.module);
-      if (foreign || (!own && !sole)) {
+      p.unclear = p.unclear || (!own && !foreign && !sole);
+      if (foreign || p.unclear) {
         left.push_back(std::move(p));
         continue;
       }
@@ -215,7 +214,7 @@ class CompilationsOfLog {
         any = true;
       }
     }
-    passes_until_[c->module] = line;
+    passes_until_[c->module] = line, running_.erase(c->module);
     if (table_ && !any) give_table(c);
     table_ = nullptr;
   }
@@ -293,7 +292,7 @@ class CompilationsOfLog {
   std::set<std::string> modules_;                                     // that are compiled, as the log tells
   std::set<std::string> names_;                                       // of pipelines
   std::map<std::string, std::vector<const LogPipeline*>> pipelines_;  // by module, in order
-  std::map<std::string, size_t> begun_;  // the last pipeline of each module in front of where we are
+  std::set<std::string> running_;  // modules that began passes in front of where we are, and have not ended them
   size_t next_pipeline_ = 0;
   std::map<std::string, size_t> open_;  // by module, where it stands in out_
   std::map<std::string, size_t> last_;  // by name as in like_a_module, the last that ended and jax has not told of
