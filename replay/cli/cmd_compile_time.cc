@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 
+#include "ir/buffer.h"
 #include "replay/cli/command.h"
 #include "replay/os/files.h"
 #include "replay/os/terminal.h"

@@ -5,6 +5,7 @@
 #include "replay/cli/json_output.h"
 #include "replay/cli/triage.h"
 #include "replay/hunt/unordered.h"
+#include "replay/os/files.h"
 
 namespace hlo {
 namespace {

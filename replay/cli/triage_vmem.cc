@@ -150,10 +150,9 @@ TriageRung limit_rung(const TriageArgs& a, const TriageSubject& s, const VmemOve
   r.job = [&a, file, flag](double seconds) { return try_limit(a, file, flag, seconds); };
   r.read = [flag](const Json& j, int, TriageVerdict& verdict) {
     const std::string outcome = word_in(j, "outcome"), why = word_in(j, "why");
-    const std::string told = outcome == "fits" ? "tried: libtpu refuses it as it is, and compiles it with " + flag
-                             : outcome == "refused"
-                                 ? fmt::format("tried: libtpu refuses it with {}, too: {}", flag, why)
-                                 : "not tried: " + why;
+    std::string told = outcome == "fits"      ? "tried: libtpu refuses it as it is, and compiles it with " + flag
+                       : outcome == "refused" ? fmt::format("tried: libtpu refuses it with {}, too: {}", flag, why)
+                                              : "not tried: " + why;
     verdict.details.insert(verdict.details.begin(), told);
     if (outcome == "fits") verdict.why += "; " + told;
     return told;
