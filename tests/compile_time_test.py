@@ -192,6 +192,16 @@ with tempfile.TemporaryDirectory() as directory:
         os.utime(f, ns=(t, t))
     m = only("times an hour behind the passes'", late)
     expect("…are not gone by", m["behind"]["seconds"] is None and near(m["passes"]["seconds"], 0.017), m)
+    whole = dump(tmp / "seconds", metadata=True)
+    for f in whole.iterdir():
+        os.utime(f, ns=(f.stat().st_mtime_ns // 10**9 * 10**9,) * 2)
+    m = only("times cut to seconds", whole)
+    expect("…are said to be", near(m["total"]["seconds"], 24) and any("whole seconds" in n for n in m["notes"]) and "about 24" in run(whole)[1] and parts(m, "assembler") == {}, m)
+    short = dump(tmp / "short", behind=2.0, metadata=True)
+    for f in short.iterdir():
+        os.utime(f, ns=(f.stat().st_mtime_ns // 10**9 * 10**9,) * 2)
+    m = only("…of a short one", short)
+    expect("…tell nothing", m["total"]["seconds"] is None and near(m["passes"]["seconds"], 0.017) and "behind HLO" not in run(short)[1], m)
     few = dump(tmp / "few", stages=0, kernels=0)
     answer("too few files", 1, few)
     twice = dump(tmp / "twice")

@@ -60,7 +60,7 @@ KernelCode code_of_ptx(const Recording& r, const std::string& file) {
 void add_kernels(const Recording& r, const WrittenTimes& times, CompileTime* out) {
   std::map<std::string, double> optimized;  // by stem, when the optimized IR was written
   for (const WrittenFile& f : times.files)
-    if (f.file.ends_with(".ir-with-opt.ll")) optimized[code_stem(f.file)] = f.seconds;
+    if (!times.whole_seconds && f.file.ends_with(".ir-with-opt.ll")) optimized[code_stem(f.file)] = f.seconds;
   for (const std::string& file : r.other_files) {
     const bool is_object = file.ends_with(".o") && file.find(".obj-file.") != std::string::npos;
     if ((!file.ends_with(".ptx") && !is_object) || out->kernels.size() >= kMostKernels) continue;
@@ -162,6 +162,7 @@ CompileTime compile_time(const Recording& r) {
     }
     // The record of passes has not what lies between and behind them.
     out.passes = times.passes, out.passes_from = "the times of the dump's files";
+    if (times.whole_seconds) out.notes.emplace_back("the times of its files are whole seconds: these are right to one");
   } else if (r.source == "xla") {
     out.notes.push_back("times of files are not gone by: " + times.why_not);
   }
@@ -225,8 +226,9 @@ std::vector<std::string> not_told_of(const CompileTime& t) {
 std::string compile_time_in_words(const Recording& r) {
   const WrittenTimes times = written_times(r);
   if (!times.why_not.empty() || times.behind < 0) return {};
-  return fmt::format("compiled in {}, by the times of its files: {} up to the last stage, {} behind HLO",
-                     time_text(times.passes + times.behind), time_text(times.passes), time_text(times.behind));
+  return fmt::format("compiled in {}{}, by the times of its files: {} up to the last stage, {} behind HLO",
+                     times.whole_seconds ? "about " : "", time_text(times.passes + times.behind),
+                     time_text(times.passes), time_text(times.behind));
 }
 
 }  // namespace hlo

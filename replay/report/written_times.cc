@@ -13,7 +13,8 @@
 namespace hlo {
 namespace {
 
-constexpr size_t kFewestFiles = 5;               // whose order is not XLA's by chance
+constexpr size_t kFewestFiles = 5;  // whose order is not XLA's by chance
+constexpr int64_t kSecond = 1'000'000'000, kFewSeconds = 10 * kSecond;
 constexpr int64_t kClocksApart = 2'000'000'000;  // nanoseconds between the end of a pass and the time of its file
 // What the compiler writes behind the last stage; what a user or hlo-replay puts beside it is none of it.
 constexpr const char* kBehind[] = {".ll",
@@ -127,6 +128,15 @@ WrittenTimes written_times(const Recording& r) {
     return std::pair(x.ns, x.file) < std::pair(y.ns, y.file);
   });
   const int64_t first = stages->front().ns;
+  // An archive may keep whole seconds alone.
+  auto whole = [](const TimedName& t) { return t.ns % kSecond == 0; };
+  out.whole_seconds =
+      std::all_of(stages->begin(), stages->end(), whole) && std::all_of(behind.begin(), behind.end(), whole);
+  const int64_t last = std::max(stages->back().ns, behind.empty() ? 0 : behind.back().ns);
+  if (out.whole_seconds && last - first < kFewSeconds) {
+    out.why_not = "they are whole seconds, and it took only a few";
+    return out;
+  }
   auto seconds = [&](int64_t ns) { return static_cast<double>(ns - first) * 1e-9; };
   out.passes = seconds(stages->back().ns);
   for (const TimedName& t : behind) out.files.push_back({t.file, seconds(t.ns)});

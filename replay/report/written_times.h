@@ -17,6 +17,7 @@ struct WrittenTimes {
   std::string why_not;             // why nothing is known; else empty
   double passes = 0;               // seconds from the first stage to the last one
   double behind = -1;              // from there to the last file that the compiler wrote; -1: it wrote none
+  bool whole_seconds = false;      // the times are no finer: all of these are right to a second
   std::vector<WrittenFile> files;  // what it wrote behind the last stage, in order of time
 };
 
