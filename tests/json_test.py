@@ -300,6 +300,7 @@ case "$flags" in *disable_hlo_passes=*dce*) exit 0;; esac; exit 1
     expect("--version", run("--version")[1].strip() == f"hlo-replay {version}", version)
 
 seen |= {"triage"}  # tests/triage_test.py, every answer of it
+seen |= {"compile_time"}  # tests/compile_time_test.py, every answer of it
 seen |= {"engine", "bisect_xla"}  # tests/installed_test.py, which has an XLA to ask
 with tempfile.TemporaryDirectory() as directory:
     log = pathlib.Path(directory) / "log.txt"

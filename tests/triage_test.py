@@ -209,6 +209,38 @@ with tempfile.TemporaryDirectory() as directory:
     verdict("what takes the time", triage(sound, "--complaint=slow"), 1, "program")
     verdict("no times of passes", triage(sound, "--complaint=compile-time"), 2, "unknown")
 
+    # Memory by the order: four arrays that are made before any is summed, or one by one; who took it from this to that.
+    def scheduled(made_first):
+        made = [f"  a{k} = f32[1000000] broadcast(p), dimensions={{}}" for k in range(4)]
+        summed = [f"  sum{k} = f32[] reduce(a{k}, z), dimensions={{0}}, to_apply=add" for k in range(4)]
+        lines = made + summed if made_first else [line for pair in zip(made, summed) for line in pair]
+        return ("HloModule jit_f, is_scheduled=true\n\nadd {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT s = f32[] add(x, y)\n}\nENTRY e {\n  p = f32[] parameter(0)\n  z = f32[] constant(0)\n"
+                + "\n".join(lines) + "\n  ROOT r = (f32[], f32[], f32[], f32[]) tuple(sum0, sum1, sum2, sum3)\n}\n")
+
+    ordered = tmp / "ordered"
+    ordered.mkdir()
+    stem = "module_0001.jit_f."
+    for name, text in (("before_optimizations", scheduled(False).replace(", is_scheduled=true", "")), ("0001.schedule.after_pipeline-start.before_latency-hiding-scheduler", scheduled(False)),
+                       ("0002.schedule.after_latency-hiding-scheduler.before_dce", scheduled(True)), ("sm_9.0a_gpu_after_optimizations", scheduled(True))):
+        (ordered / f"{stem}{name}.txt").write_text(text)
+    code, out, err = run("memory", ordered, "--orders", "--json")
+    report = json.loads(out)
+    expect("memory --orders: schema", not (why := schemas.wrong(report, "memory.json")), why)
+    orders = report["modules"][0]["orders"]
+    expect("four arrays, or one", orders["as_it_is_bytes"] >= 16_000_000 and orders["list_bytes"] < 4_100_000 and orders["saved_bytes"] > 11_000_000 and orders["least"] == "what frees most first", orders)
+    expect("the pass that did it, and how to leave it out", [p["pass"] for p in orders["passes"]] == ["latency-hiding-scheduler"] and "--xla_disable_hlo_passes=latency-hiding-scheduler" in orders["flags"], orders)
+    (tmp / "good").mkdir()
+    for f in ordered.iterdir():
+        (tmp / "good" / f.name).write_text(scheduled(False) if "gpu" in f.name or "schedule" in f.name else f.read_text())
+    orders = json.loads(run("memory", tmp / "good", "--orders", "--json")[1])["modules"][0]["orders"]
+    expect("a good order stays", orders["saved_bytes"] == 0 and orders["passes"] == [] and orders["flags"] == [], orders)
+    orders = json.loads(run("memory", module, "--orders", "--json")[1])["modules"][0]["orders"]
+    expect("no order, nothing told", orders["as_it_is_bytes"] is None and "no order" in orders["why_not"], orders)
+    expect("in words", "11.44MiB less: what frees most first" in run("memory", ordered, "--orders")[1])
+    expect("not asked for", json.loads(run("memory", ordered, "--json")[1])["modules"][0]["orders"] is None)
+    answer = verdict("the order of a peak", triage(ordered, "--complaint=memory"), 1, "program")
+    expect("triage says so", any("by another order" in d for d in answer["details"]) and any("latency-hiding-scheduler" in d for d in answer["details"]), answer["details"])
+
     # Ranks, runs.
     verdict("ranks that are the same", triage(sound, dump(tmp / "rank1", NORM, NORM.replace("scaled", "other"))), 0, "nothing", complaint="ranks-differ")
     verdict("…that part in the program", triage(sound, dump(tmp / "rank2", NORM.replace("0.5", "0.25"), NORM)), 1, "program")
@@ -217,6 +249,34 @@ with tempfile.TemporaryDirectory() as directory:
     answer = verdict("a scatter by atomics", triage(scatter, "--complaint=not-reproducible"), 0, "contract", instruction="r", source="model.py:3")
     verdict("unique indices", triage(dump(tmp / "unique", *[SCATTER.replace(", to_apply", ", unique_indices=true, to_apply")] * 2), "--complaint=not-reproducible"), 0, "nothing")
     verdict("whole numbers", triage(dump(tmp / "whole", *[SCATTER.replace("f32[", "s32[")] * 2), "--complaint=not-reproducible"), 0, "nothing")
+
+    # Two runs: what they gave, chose and compiled; what has no order and reaches what differs.
+    TWO = SCATTER.replace("ROOT r = f32[4]", "r = f32[4]")[:-2] + "  t = f32[4] tanh(x)\n  ROOT both = (f32[4], f32[4]) tuple(r, t)\n}\n"
+    runs = [dump(tmp / f"run{k}", TWO, TWO) for k in range(2)]
+    outputs = {}
+    for name, text in (("as it is", TWO), ("the scatter's", TWO.replace("tuple(r, t)", "tuple(x, t)")), ("the other's", TWO.replace("tanh(x)", "sine(x)"))):
+        outputs[name] = tmp / f"{len(outputs)}.npz"
+        code, _, err = run("exec", file(f"{len(outputs)}.hlo", "HloModule m\n\n" + text), f"--out={outputs[name]}", "--seed=1")
+        expect(f"outputs {name}", code == 0, err)
+
+    def two_runs(name, code, word, first, second, **fields):
+        return verdict(f"two runs, {name}", triage(*runs, "--complaint=not-reproducible", f"--outputs={outputs[first]}", f"--outputs-again={outputs[second]}"), code, word, **fields)
+
+    two_runs("the same bits", 0, "nothing", "as it is", "as it is", sure="proved")
+    answer = two_runs("the scatter's result differs", 0, "contract", "as it is", "the scatter's", instruction="r", sure="tested", source="model.py:3")
+    expect("the programs were held against each other", rung(answer, "programs")["outcome"] == "done" and rung(answer, "choices")["outcome"] == "done", answer["rungs"])
+    answer = two_runs("what no scatter reaches differs", 2, "unknown", "as it is", "the other's", instruction=None)
+    expect("which output", "o1" in answer["why"], answer["why"])
+    verdict("two runs, no outputs", triage(*runs, "--complaint=not-reproducible"), 0, "contract", instruction="r", sure="proved")
+    verdict("two runs of two programs", triage(runs[0], dump(tmp / "run2", TWO.replace("tanh", "sine"), TWO.replace("tanh", "sine")), "--complaint=not-reproducible"), 1, "program")
+    verdict("two runs that were compiled in two ways", triage(runs[0], dump(tmp / "run3", TWO, TWO.replace("tanh(x)", "negate(x)")), "--complaint=not-reproducible"), 2, "unknown")
+    tuned = pathlib.Path(source) / "testdata" / "tuned" / "dump"
+    otherwise = tmp / "otherwise"
+    shutil.copytree(tuned, otherwise)
+    for stage in otherwise.glob("*after_*config*"):
+        stage.write_text(stage.read_text().replace('"block_k":"128"', '"block_k":"64"'))
+    code, answer = triage(tuned, otherwise, "--complaint=not-reproducible")
+    expect("two runs that were tuned otherwise", code == 0 and answer["verdict"] == "contract" and "autotuner" in answer["why"], f"{code} {answer.get('why')} {answer.get('rungs')}")
 
     # What cannot be.
     for name, args, words in (("nothing there", [tmp / "none"], "none"),

@@ -102,6 +102,8 @@ int open_log(const std::string& path, bool json) {
   if (log.pipelines.empty() && log.failures.empty() && log.times.empty() && log.modules.empty())
     fmt::print("no line tells of a pass, a failure, a time or a module\n");
   if (!log.modules.empty()) fmt::print("next: hlo-replay print --permissive {}\n", printable(path));
+  if (!log.timers.empty() || !log.stats.empty() || !log.alarms.empty())
+    fmt::print("next: hlo-replay compile-time {}\n", printable(path));
   return kYes;
 }
 

@@ -11,6 +11,7 @@
 #include "replay/record/target.h"
 #include "replay/report/answers.h"
 #include "replay/report/kernels.h"
+#include "replay/report/memory_orders.h"
 #include "replay/report/memory_report.h"
 
 namespace hlo {
@@ -54,6 +55,45 @@ void print_values(const MemoryReport& r, const ReportTimes& times, const MemoryA
                printable(v.shape), times.told() ? fmt::format("  {}", life_text(times.memory.lives[k])) : "",
                printable(v.source.known() ? v.source.brief() : v.op_name));
   }
+}
+
+Json orders_json(const std::optional<OrderPeaks>& o, const std::vector<OrderPass>& scheduling,
+                 const std::vector<std::string>& flags) {
+  if (!o) return nullptr;
+  Json passes = Json::array();
+  for (const OrderPass& p : scheduling)
+    passes.push_back({{"pass", p.pass}, {"stage", p.stage}, {"before_bytes", p.before}, {"after_bytes", p.after}});
+  const bool known = o->why_not.empty();
+  auto bytes = [&](int64_t b) { return known ? Json(b) : Json(); };
+  return {{"as_it_is_bytes", bytes(o->as_it_is)},
+          {"list_bytes", bytes(o->peaks[0])},
+          {"depth_first_bytes", bytes(o->peaks[1])},
+          {"post_order_bytes", bytes(o->peaks[2])},
+          {"least", known ? Json(OrderPeaks::kOrders[o->least]) : Json()},
+          {"saved_bytes", bytes(o->saved())},
+          {"passes", passes},
+          {"flags", flags},
+          {"why_not", o->why_not}};
+}
+
+void print_orders(const OrderPeaks& o, const std::vector<OrderPass>& scheduling,
+                  const std::vector<std::string>& flags) {
+  if (!o.why_not.empty()) {
+    fmt::print("by other orders: unknown: {}\n", printable(o.why_not));
+    return;
+  }
+  fmt::print("by the order of its instructions, as XLA counts to choose one (no assignment of buffers):\n");
+  fmt::print("  {:>10}  as it is\n", human_bytes(o.as_it_is));
+  for (size_t k = 0; k < o.peaks.size(); ++k)
+    fmt::print("  {:>10}  {}\n", human_bytes(o.peaks[k]), OrderPeaks::kOrders[k]);
+  for (const OrderPass& p : scheduling)
+    fmt::print("  pass {} took it from {} to {}\n", printable(p.pass), human_bytes(p.before), human_bytes(p.after));
+  if (o.saved() == 0) {
+    fmt::print("  none of these needs less than it is\n");
+    return;
+  }
+  fmt::print("  {} less: {}{}\n", human_bytes(o.saved()), OrderPeaks::kOrders[o.least],
+             flags.empty() ? "" : fmt::format("; not tried: {}", fmt::join(flags, ", ")));
 }
 
 void print_report(const LookedAt& l, const MemoryReport& r, const ReportTimes& times, const MemoryArgs& a) {
@@ -112,6 +152,9 @@ int cmd_memory(const MemoryArgs& a) {
   for (LookedAt& l : all) {
     std::optional<MemoryReport> r;
     ReportTimes times;
+    std::optional<OrderPeaks> orders;
+    std::vector<OrderPass> scheduling;
+    std::vector<std::string> flags;
     if (!runs.empty()) times.run = runs[static_cast<size_t>(&l - all.data())];
     try {
       if (l.unreadable.empty()) l.load();
@@ -121,6 +164,12 @@ int cmd_memory(const MemoryArgs& a) {
         if (card && recording) card = target_of(*recording, a.gpu);
         const bool timed = times.run && times.run->why_not.empty() && times.run->when;
         r = memory_report(*l.module, recording, card ? &*card : nullptr, timed);
+        if (a.orders) {
+          const Target target = card ? *card : recording ? target_of(*recording, "") : Target();
+          orders = order_peaks(*l.module, target);
+          if (recording) scheduling = order_passes(*recording, target);
+          flags = order_flags(target, scheduling);
+        }
         if (timed) times.memory = measured_memory(*l.module, *r, times.run->when, times.run->step);
       }
     } catch (const Failure& e) {
@@ -132,8 +181,10 @@ int cmd_memory(const MemoryArgs& a) {
     if (a.json) {
       list.push_back(memory_json(about(l), r ? &*r : nullptr, a.by, times.told() ? &times.memory : nullptr));
       list.back()["measured"] = measured_json(times.run);
+      list.back()["orders"] = orders_json(orders, scheduling, flags);
     } else if (all.size() == 1) {
       print_report(l, *r, times, a);
+      if (orders) print_orders(*orders, scheduling, flags);
     } else if (r) {
       table.emplace_back(
           r->allocated,

@@ -45,7 +45,7 @@ std::string fingerprint_of(const TriageArgs& a, const TriageSubject& s) {
                                       complaint_name(s.complaint), a.seed, a.scheme, a.tolerance, a.fill_elided,
                                       a.engine.engine, a.engine.flags, a.engine.target, a.engine.partitions, a.releases,
                                       a.no_verify, a.max_steps));
-  for (const std::string& file : {a.inputs, a.outputs, a.log})
+  for (const std::string& file : {a.inputs, a.outputs, a.again, a.log})
     h = mixed(h, file.empty() ? 2 : fingerprint_of_file(file));
   if (s.kind == TriageSubject::kDump)
     for (const Recording& r : s.modules)

@@ -218,7 +218,7 @@ struct MemoryArgs {
   std::string file, by = "line", gpu;   // of the card: empty: what the dump was compiled for
   std::string profile, profile_device;  // as in OpenArgs
   size_t most = 20;
-  bool json = false;
+  bool json = false, orders = false;
 };
 int cmd_memory(const MemoryArgs& a);
 
@@ -267,6 +267,16 @@ struct CostArgs {
   bool json = false, no_verify = false, frames = false;
 };
 int cmd_cost(const CostArgs& a);
+
+struct CompileTimeArgs {
+  std::string what, log;  // a dump or a module of one, with what the program printed; or that alone
+  size_t most = 8;
+  bool json = false;
+};
+// What the time of compilations went into. Exit 1 where nothing tells.
+int cmd_compile_time(const CompileTimeArgs& a);
+// The same of what a program printed.
+int compile_time_of_log(const std::string& label, const std::string& text, const CompileTimeArgs& a);
 
 struct TunedArgs {
   std::string file, other;

@@ -101,6 +101,7 @@ void add_memory(CLI::App& app, int* code) {
       "Example:\n"
       "  hlo-replay memory /tmp/xla_dump                          every module of a run, a row each\n"
       "  hlo-replay memory /tmp/xla_dump:train_step --by=scope    what is alive at the peak, by scope\n"
+      "  hlo-replay memory /tmp/xla_dump:train_step --orders      …and by other orders of the same program\n"
       "By XLA's own buffer assignment where the folder has it, else by ours.");
   c->add_option("FILE", memory.file, kLookedAt)->required();
   c->add_option("--by", memory.by, "line, scope or value (line)");
@@ -111,6 +112,7 @@ void add_memory(CLI::App& app, int* code) {
   c->add_option("--profile", memory.profile, kFoundProfileHelp);
   c->add_option("--profile-device", memory.profile_device, kProfileDeviceHelp);
   c->add_option("--most", memory.most, "rows to show (20)");
+  c->add_flag("--orders", memory.orders, "what other orders of its instructions would need");
   c->add_flag("--json", memory.json);
   c->callback([code] { *code = cmd_memory(memory); });
 }
@@ -224,6 +226,25 @@ void add_tuned(CLI::App& app, int* code) {
   c->callback([code] { *code = cmd_tuned(tuned); });
 }
 
+void add_compile_time(CLI::App& app, int* code) {
+  static CompileTimeArgs times;
+  CLI::App* c = app.add_subcommand(
+      "compile-time", "what the time of a compilation went into: passes, autotuning, and behind HLO LLVM and ptxas");
+  c->footer(
+      "Examples:\n"
+      "  hlo-replay compile-time /tmp/xla_dump                 by XLA's record of passes and the times of its files\n"
+      "  hlo-replay compile-time train.log                     by what XLA and jax printed\n"
+      "  hlo-replay compile-time /tmp/xla_dump --log=train.log both, joined by module\n"
+      "Only what these tell: the rest is unknown, with the flags that would tell it. Exit code 1 where nothing does.");
+  c->add_option("WHAT", times.what,
+                "a dump, a module of it (DIR:MODULE), or what a program printed (- is standard input)")
+      ->required();
+  c->add_option("--log", times.log, "of a dump: what the program printed while it compiled");
+  c->add_option("--most", times.most, "modules to show (8)");
+  c->add_flag("--json", times.json);
+  c->callback([code] { *code = cmd_compile_time(times); });
+}
+
 void add_mcp(CLI::App& app, int* code) {
   static McpArgs mcp;
   CLI::App* c = app.add_subcommand(
@@ -249,6 +270,7 @@ void add_run_commands(CLI::App& app, int* code) {
   add_profile(app, code);
   add_search(app, code);
   add_tuned(app, code);
+  add_compile_time(app, code);
   add_mcp(app, code);
 }
 

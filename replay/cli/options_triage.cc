@@ -16,6 +16,7 @@ void add_triage_command(CLI::App& app, int* code) {
       "  hlo-replay triage crash.log                              what a crash printed; - for standard input\n"
       "  hlo-replay triage /tmp/xla_dump --log=crash.log          the stages of what crashed, too\n"
       "  hlo-replay triage rank0 rank1 rank2                      where the programs of ranks part\n"
+      "  hlo-replay triage run0 run1 --complaint=not-reproducible --outputs=o0.npz --outputs-again=o1.npz\n"
       "  hlo-replay triage --time-limit=300 -- python3 train.py   a program, run under XLA's dump flags\n"
       "Verdicts: fault (of a pass), contract (HLO leaves it open), rounding, program (its own), below (HLO), nothing,\n"
       "unknown; sure: proved, tested (on so many inputs), guessed. With -o a second run goes on where one was "
@@ -27,6 +28,8 @@ void add_triage_command(CLI::App& app, int* code) {
                 "wrong, nan, crash, hang, memory, slow, compile-time, ranks-differ, not-reproducible (seen from WHAT)");
   c->add_option("--log", triage.log, "what it printed, beside a dump");
   c->add_option("--outputs", triage.outputs, ".npz with what the device gave, o0, o1 …");
+  c->add_option("--outputs-again", triage.again,
+                "of not-reproducible: .npz with what another run gave, beside --outputs");
   c->add_option("--releases", triage.releases, "A..B: with --engine=installed, which release of jaxlib changes it");
   c->add_option("--gpu", triage.gpu, "card, for memory and slow (what the dump was compiled for)");
   c->add_option("--memory-limit", triage.memory_limit, "GiB for a rung (8, or four fifths of what is free)")

@@ -7,6 +7,7 @@
 
 #include "replay/cli/command.h"
 #include "replay/hunt/complaint.h"
+#include "replay/hunt/vmem.h"
 #include "replay/judge/session.h"
 #include "replay/record/recording.h"
 
@@ -15,7 +16,7 @@ namespace hlo {
 struct TriageArgs : RunArgs {
   EngineArgs engine;              // limit_seconds: of all of it
   std::vector<std::string> what;  // WHAT; several for ranks-differ; the words of a program
-  std::string complaint, log, outputs, out, releases, gpu;
+  std::string complaint, log, outputs, again, out, releases, gpu;  // again: outputs of another run
   double memory_limit = 0;  // GiB beyond what the program itself takes; 0: 8, or four fifths of what is free
   bool json = false, force = false;
 };
@@ -24,13 +25,14 @@ int cmd_triage(const TriageArgs& a);
 // What is triaged.
 struct TriageSubject {
   enum Kind { kDump, kModule, kLog, kProgram } kind = kDump;
-  std::string spec;                 // as commands take it: DIR, DIR:MODULE, FILE
-  std::string label;                // as the user gave it
-  std::string module;               // its name where there is one alone
-  std::vector<Recording> modules;   // of a dump
-  std::vector<std::string> others;  // ranks
-  std::string text;                 // of a log
-  Evidence evidence;                // of it
+  std::string spec;                  // as commands take it: DIR, DIR:MODULE, FILE
+  std::string label;                 // as the user gave it
+  std::string module;                // its name where there is one alone
+  std::vector<Recording> modules;    // of a dump
+  std::vector<std::string> others;   // ranks
+  std::string text;                  // of a log
+  Evidence evidence;                 // of it
+  std::optional<VmemOverflow> vmem;  // where it tells that a TPU's kernel asks for more than there is
   std::vector<Unfinished> unfinished;
   Complaint complaint = Complaint::kWrong;
   std::string seen_from;  // why that one; empty: it was told
@@ -75,6 +77,8 @@ struct TriageVerdict {
   std::string good_file;                               // the stage that is held against
   std::string made;                                    // inputs in bisect's words
   bool in_f64 = false;                                 // the difference is one of f64: no rounding makes it
+  std::vector<std::string> other_bits;                 // outputs that two runs gave with other bits: o0, o3 …
+  bool two_outputs = false;                            // outputs of two runs were held against each other
   bool decided = false;
   std::vector<std::pair<std::string, std::string>> smallest;  // files of the report and what they hold
 };
@@ -109,9 +113,8 @@ std::string read_nan(const TriageSubject& s, const Json& j, TriageVerdict& v);
 std::string read_open_sites(const TriageArgs& a, const Json& j, TriageVerdict& v);
 std::string read_memory(const Json& j, TriageVerdict& v);
 std::string read_cost(const Json& j, TriageVerdict& v);
-std::string read_passes_of_time(const TriageSubject& s, const Json& j, TriageVerdict& v);
+std::string read_compile_time(const Json& j, TriageVerdict& v);
 std::string read_ranks(const Json& j, TriageVerdict& v);
-std::string read_unordered(const Json& j, TriageVerdict& v);
 std::string read_kernels(const Json& j, TriageVerdict& v);
 std::string read_compilations(const Json& j, int code, TriageVerdict& v);
 std::string read_releases(const TriageArgs& a, const Json& j, int code, TriageVerdict& v);
@@ -123,6 +126,13 @@ std::string read_given(const Json& j, TriageVerdict& v);
 std::string read_run(const TriageArgs& a, const TriageSubject& s, const Json& j, TriageVerdict& v);
 // What a log or an unfinished dump says by itself.
 std::string read_last_words(const TriageSubject& s, TriageVerdict& v);
+
+// Two runs of one program held against each other: outputs, the autotuner's choices, stages, what has no order.
+void add_rungs_of_runs(const TriageArgs& a, const TriageSubject& s, std::vector<TriageRung>& out);
+// What it says of vmem.
+std::string words_of_vmem(const VmemOverflow& o, TriageVerdict& v);
+// Who made the kernel, and whether a limit helps; there must be an overflow.
+void add_vmem_rungs(const TriageArgs& a, const TriageSubject& s, std::vector<TriageRung>& out);
 
 // Does a finding of bisect hold against what HLO leaves open and what rounding makes? Prints an object.
 // Into `scratch` go shown.npz and expected.npz: inputs, and what the good one makes of them.

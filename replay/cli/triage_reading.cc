@@ -120,29 +120,6 @@ std::string words_of_memory(const Evidence& e, TriageVerdict& v) {
   return e.line;
 }
 
-// What a log says of the time of a compilation.
-std::string words_of_time(const TriageSubject& s, TriageVerdict& v) {
-  const LogFile log = read_log(s.text);
-  const LogPass* slowest = nullptr;
-  for (const LogPipeline& p : log.pipelines)
-    for (const LogPass& pass : p.passes)
-      if (pass.microseconds >= 0 && (!slowest || pass.microseconds > slowest->microseconds)) slowest = &pass;
-  const LogTime* longest = nullptr;
-  for (const LogTime& t : log.times)
-    if (!longest || t.seconds > longest->seconds) longest = &t;
-  if (!slowest && !longest) return "no line tells of a time";
-  v.word = "program", v.sure = "proved", v.decided = true;
-  const double passes = slowest ? static_cast<double>(slowest->microseconds) * 1e-6 : 0;
-  if (slowest) v.pass = slowest->name;
-  v.why = longest ? fmt::format("{} took {}", longest->what, seconds_words(longest->seconds)) : "";
-  if (slowest)
-    v.why +=
-        fmt::format("{}of passes {} takes the longest, {}", longest ? "; " : "", slowest->name, seconds_words(passes));
-  if (longest && longest->seconds > 10 * passes && slowest)
-    v.why += "; the rest is behind HLO (LLVM, ptxas, autotuning) or in what no line tells";
-  return v.why;
-}
-
 }  // namespace
 
 std::string read_verification(const TriageSubject& s, const Json& j, TriageVerdict& v) {
@@ -326,8 +303,7 @@ std::string read_last_words(const TriageSubject& s, TriageVerdict& v) {
   if (!e.instruction.empty()) v.instruction = e.instruction;
   if (!e.source.empty()) v.source = e.source;
   for (const std::string& check : e.words.checks) v.details.push_back(check);
-  if (s.complaint == Complaint::kMemory) return words_of_memory(e, v);
-  if (s.complaint == Complaint::kCompileTime) return words_of_time(s, v);
+  if (s.complaint == Complaint::kMemory) return s.vmem ? words_of_vmem(*s.vmem, v) : words_of_memory(e, v);
   if (!e.refused_after.empty()) {
     v.word = "fault", v.sure = "proved", v.decided = true, v.pass = e.refused_after;
     v.why = fmt::format("XLA's own check refuses what pass {} made: {}", e.refused_after, e.refused_why);
@@ -350,6 +326,11 @@ std::string read_last_words(const TriageSubject& s, TriageVerdict& v) {
       v.stage = u.last;
       v.details.push_back(fmt::format("the last stage of {} that was written is {}", u.module, u.last));
     }
+  if (!named && !e.below.empty()) {
+    v.word = "below", v.sure = "proved", v.decided = true;
+    v.why = fmt::format("it failed in {}: {}", e.below, e.below_line);
+    return v.why;
+  }
   if (running.empty()) return e.line.empty() ? "no line names a pass" : e.line;
   v.word = "fault", v.pass = running[0], v.sure = named ? "proved" : "guessed", v.inputs = 0;
   // Stages that end tell of a compiler that died where somebody says so, or where the dump shows that it is whole.
@@ -395,6 +376,24 @@ std::string read_memory(const Json& j, TriageVerdict& v) {
                          human_bytes(entry_of(b, "bytes").get<int64_t>()),
                          text_of(b, "source").empty() ? "" : ", " + text_of(b, "source"));
   }
+  if (const Json& orders = entry_of(m, "orders"); orders.is_object() && entry_of(orders, "saved_bytes").is_number()) {
+    const int64_t saved = entry_of(orders, "saved_bytes").get<int64_t>();
+    const int64_t own = entry_of(orders, "as_it_is_bytes").get<int64_t>();
+    for (const Json& pass : entry_of(orders, "passes"))
+      v.details.push_back(fmt::format("pass {} took what is alive at once from {} to {}", text_of(pass, "pass"),
+                                      human_bytes(entry_of(pass, "before_bytes").get<int64_t>()),
+                                      human_bytes(entry_of(pass, "after_bytes").get<int64_t>())));
+    if (saved > 0)
+      v.details.push_back(
+          fmt::format("by another order of the same program, {}, {} in place of {}{}", text_of(orders, "least"),
+                      human_bytes(own - saved), human_bytes(own),
+                      entry_of(orders, "flags").empty()
+                          ? ""
+                          : fmt::format("; not tried: {}",
+                                        fmt::join(entry_of(orders, "flags").get<std::vector<std::string>>(), ", "))));
+    else
+      v.details.push_back("no order that is known here needs less");
+  }
   for (const Json& row : entry_of(m, "alive_by"))
     if (v.details.size() < 6)
       v.details.push_back(
@@ -428,17 +427,64 @@ std::string read_cost(const Json& j, TriageVerdict& v) {
   return v.why;
 }
 
-std::string read_passes_of_time(const TriageSubject& s, const Json& j, TriageVerdict& v) {
-  (void)s;
-  const Json* most = nullptr;
-  for (const Json& row : entry_of(j, "rows"))
-    if (row.contains("microseconds") && entry_of(row, "microseconds").is_number() &&
-        (!most || entry_of(row, "microseconds").get<double>() > entry_of(*most, "microseconds").get<double>()))
-      most = &row;
-  if (!most) return "the dump tells no times of passes (XLA_FLAGS=--xla_dump_module_metadata does)";
-  v.word = "program", v.sure = "proved", v.decided = true, v.pass = entry_of(*most, "key");
-  v.why = fmt::format("of all passes {} takes the longest, {}", text_of(*most, "key"),
-                      seconds_words(entry_of(*most, "microseconds").get<double>() * 1e-6));
+std::string read_compile_time(const Json& j, TriageVerdict& v) {
+  if (j.value("told", false) == false) return "nothing tells of the time of a compilation";
+  const Json& m = entry_of(j, "modules")[0];  // the longest
+  auto seconds = [&](const char* what) {
+    const Json& s = entry_of(entry_of(m, what), "seconds");
+    return s.is_number() ? s.get<double>() : -1.0;
+  };
+  const double total = seconds("total"), passes = seconds("passes"), behind = seconds("behind");
+  const double tuning =
+      entry_of(m, "autotuning_seconds").is_number() ? entry_of(m, "autotuning_seconds").get<double>() : 0;
+  const std::string name = text_of(m, "module").empty() ? "a module" : text_of(m, "module");
+  v.why = total < 0 ? name : fmt::format("{} took {} to compile", name, seconds_words(total));
+  for (const Json& what : entry_of(m, "not_told"))
+    if (v.details.size() < 8) v.details.push_back("not told: " + what.get<std::string>());
+  for (const Json& slow : entry_of(m, "slow")) {
+    const std::string what = text_of(slow, "what");
+    if (!what.starts_with("constant folding") || v.decided) continue;
+    v.word = "program", v.sure = "proved", v.decided = true, v.pass = "constant_folding";
+    const double took = entry_of(slow, "seconds").is_number() ? slow["seconds"].get<double>() : -1;
+    v.why += fmt::format("{}: {}; computing it outside of the program, or an argument in its place, avoids that",
+                         took < 0 ? "" : ", " + seconds_words(took) + " of it", what);
+  }
+  if (v.decided) return v.why;
+  const Json* pass = nullptr;
+  for (const Json& part : entry_of(m, "parts"))
+    if (text_of(part, "phase") == "pass" && (!pass || part["seconds"].get<double>() > (*pass)["seconds"].get<double>()))
+      pass = &part;
+  if (passes < 0 && behind < 0 && !pass) {
+    v.why += "; what of is not told";
+    return v.why;
+  }
+  v.sure = "proved", v.decided = true;
+  const double of_passes = passes >= 0 ? passes : pass ? (*pass)["seconds"].get<double>() : 0;
+  if (behind > of_passes) {
+    v.word = "below";
+    v.why += fmt::format(": {} of it behind HLO (emission, LLVM, ptxas), {} in its passes", seconds_words(behind),
+                         passes < 0 ? "what is not told" : seconds_words(passes));
+  } else if (tuning > 0.5 * of_passes) {
+    v.word = "below";
+    v.why += fmt::format(": {} of it in autotuning, which compiles and measures kernels", seconds_words(tuning));
+  } else {
+    v.word = "program";
+    v.why += passes < 0 ? "" : fmt::format(": {} of it in HLO's passes", seconds_words(passes));
+    if (behind < 0 && total >= 0) v.why += ", and how much behind them is not told";
+  }
+  if (pass) {
+    if (v.word == "program" || tuning > 0.5 * of_passes) v.pass = entry_of(*pass, "name");
+    v.why += fmt::format("; of all passes {} takes the longest, {}", text_of(*pass, "name"),
+                         seconds_words((*pass)["seconds"].get<double>()));
+  }
+  for (const char* phase : {"emission", "llvm", "assembler"}) {
+    double sum = -1;
+    for (const Json& part : entry_of(m, "parts"))
+      if (text_of(part, "phase") == phase) sum = std::max(sum, 0.0) + part["seconds"].get<double>();
+    if (sum >= 0)
+      v.details.push_back(fmt::format("{} {}, over threads", std::string_view(phase) == "assembler" ? "ptxas" : phase,
+                                      seconds_words(sum)));
+  }
   return v.why;
 }
 
@@ -458,30 +504,6 @@ std::string read_ranks(const Json& j, TriageVerdict& v) {
     if (v.details.size() < 8)
       v.details.push_back(
           fmt::format("{} {}: {}", text_of(row, "rank"), text_of(row, "module"), text_of(row, "first")));
-  return v.why;
-}
-
-std::string read_unordered(const Json& j, TriageVerdict& v) {
-  v.contracts = entry_of(j, "contracts"), v.decided = true;
-  if (entry_of(j, "contracts").empty()) {
-    v.word = "nothing", v.sure = "guessed";
-    v.why = fmt::format("no instruction is known to give other bits each time; not seen: {}", kUnorderedNotSeen);
-    return "nothing of the kind";
-  }
-  const Json* first = &entry_of(j, "contracts")[0];
-  for (const Json& c : entry_of(j, "contracts"))
-    if (entry_of(c, "decides") == true) {
-      first = &c;
-      break;
-    }
-  v.word = "contract", v.sure = entry_of(*first, "decides") == true ? "proved" : "guessed";
-  v.instruction = entry_of(*first, "instruction"), v.source = entry_of(*first, "source");
-  v.why = fmt::format("{} ({}): {}", text_of(*first, "instruction"), text_of(*first, "kind"), text_of(*first, "what"));
-  if (entry_of(j, "contracts").size() > 1) v.why += fmt::format("; {} more", entry_of(j, "contracts").size() - 1);
-  for (const Json& c : entry_of(j, "contracts"))
-    if (v.details.size() < 8)
-      v.details.push_back(
-          fmt::format("{} ({}): {}", text_of(c, "instruction"), text_of(c, "kind"), text_of(c, "what")));
   return v.why;
 }
 

@@ -257,10 +257,10 @@ TriageRung words_rung(const TriageSubject& s) {
 }
 
 TriageRung memory_rung(const TriageArgs& a, const TriageSubject& s) {
-  TriageRung r{"memory", 4, "hlo-replay memory " + subject_in_command(s), nullptr, nullptr, ""};
+  TriageRung r{"memory", 4, "hlo-replay memory --orders " + subject_in_command(s), nullptr, nullptr, ""};
   if (s.kind == TriageSubject::kLog) r.left_out = "there is no module: triage DIR --log=FILE";
   MemoryArgs m;
-  m.file = s.spec, m.gpu = a.gpu, m.json = true, m.most = 8;
+  m.file = s.spec, m.gpu = a.gpu, m.json = m.orders = true, m.most = 8;
   r.job = [m](double) { return cmd_memory(m); };
   r.read = [](const Json& j, int, TriageVerdict& v) { return read_memory(j, v); };
   return r;
@@ -276,13 +276,16 @@ TriageRung cost_rung(const TriageArgs& a, const TriageSubject& s) {
   return r;
 }
 
-TriageRung time_of_passes_rung(const TriageSubject& s) {
-  TriageRung r{"passes-by-time", 4, "hlo-replay summary --by=pass " + subject_in_command(s), nullptr, nullptr, ""};
-  if (s.kind == TriageSubject::kLog) r.left_out = "there are no stages: triage DIR --log=FILE";
-  SummaryArgs c;
-  c.file = s.spec, c.by = "pass", c.json = true;
-  r.job = [c](double) { return cmd_summary(c); };
-  r.read = [&s](const Json& j, int, TriageVerdict& v) { return read_passes_of_time(s, j, v); };
+TriageRung compile_time_rung(const TriageArgs& a, const TriageSubject& s) {
+  CompileTimeArgs c;
+  c.what = s.spec, c.json = true;
+  TriageRung r{"compile-time", 5, "hlo-replay compile-time " + subject_in_command(s), nullptr, nullptr, ""};
+  if (s.kind == TriageSubject::kModule) r.left_out = "a module by itself tells no times";
+  if (s.kind == TriageSubject::kDump && !a.log.empty()) c.log = a.log, r.command += " --log=" + shell_word(a.log);
+  r.job = [c, &s](double) {
+    return s.kind == TriageSubject::kLog ? compile_time_of_log(s.label, s.text, c) : cmd_compile_time(c);
+  };
+  r.read = [](const Json& j, int, TriageVerdict& v) { return read_compile_time(j, v); };
   return r;
 }
 
@@ -380,8 +383,9 @@ int open_sites(const TriageArgs& a, const std::string& file) {
 int unordered_sites(const TriageSubject& s) {
   const std::string file = last_stage_of(s);
   const std::unique_ptr<Module> m = load(file);
-  Json sites = Json::array();
-  for (const Unordered& u : unordered_instructions(*m)) {
+  Json sites = Json::array(), reached = Json::array();
+  const std::vector<Unordered> all = unordered_instructions(*m);
+  for (const Unordered& u : all) {
     const std::string source = source_line(*m, u.inst).text();
     sites.push_back({{"kind", u.kind},
                      {"what", u.words},
@@ -390,7 +394,11 @@ int unordered_sites(const TriageSubject& s) {
                      {"elements", 0},
                      {"decides", u.certain ? Json(true) : Json()}});
   }
-  print_json({{"contracts", sites}});
+  for (const std::vector<size_t>& outputs : outputs_reached(*m, all)) {
+    reached.push_back(Json::array());
+    for (size_t k : outputs) reached.back().push_back(fmt::format("o{}", k));
+  }
+  print_json({{"contracts", sites}, {"reached", reached}});
   return kYes;
 }
 
@@ -469,14 +477,16 @@ std::vector<TriageRung> triage_rungs(const TriageArgs& a, const TriageSubject& s
       break;
     case Complaint::kMemory:
       out.push_back(words_rung(s));
-      out.push_back(memory_rung(a, s));
+      if (s.vmem)
+        add_vmem_rungs(a, s, out);
+      else
+        out.push_back(memory_rung(a, s));
       break;
     case Complaint::kSlow:
       out.push_back(cost_rung(a, s));
       break;
     case Complaint::kCompileTime:
-      out.push_back(words_rung(s));
-      out.push_back(time_of_passes_rung(s));
+      out.push_back(compile_time_rung(a, s));
       break;
     case Complaint::kRanksDiffer:
       out.push_back(
@@ -487,10 +497,7 @@ std::vector<TriageRung> triage_rungs(const TriageArgs& a, const TriageSubject& s
            s.others.empty() ? "one folder alone: triage DIR0 DIR1 …" : ""});
       break;
     case Complaint::kNotReproducible:
-      out.push_back({"unordered", 3, "hlo-replay search " + subject_in_command(s) + " --opcode=scatter",
-                     [&s](double) { return unordered_sites(s); },
-                     [](const Json& j, int, TriageVerdict& v) { return read_unordered(j, v); },
-                     s.kind == TriageSubject::kLog ? "there is no module: triage DIR" : ""});
+      add_rungs_of_runs(a, s, out);
       break;
   }
   return out;

@@ -24,9 +24,16 @@ std::vector<std::string> known_pass_names(const std::vector<Recording>& all) {
   return out;
 }
 
+// jax's lines of compilations, and XLA's tables, without the prefix of a log.
+bool tells_times(const std::string& text) {
+  const LogFile log = read_log(text);
+  return !log.times.empty() || !log.timers.empty() || !log.stats.empty() || !log.alarms.empty();
+}
+
 void take_log(TriageSubject& s, std::string text) {
   s.text = std::move(text);
   s.evidence = evidence_of(s.text, known_pass_names(s.modules));
+  s.vmem = vmem_overflow(s.text);
 }
 
 void take_folder(TriageSubject& s) {
@@ -51,12 +58,12 @@ void take_file(TriageSubject& s) {
   const bool by_prefix = !binary && is_log(text);
   if (!binary && (by_prefix || !module_text)) {
     take_log(s, text);
-    if (s.evidence.complaint || by_prefix || !s.evidence.words.entered.empty()) {
+    if (s.evidence.complaint || by_prefix || !s.evidence.words.entered.empty() || tells_times(text)) {
       s.kind = TriageSubject::kLog;
       return;
     }
   }
-  s.kind = TriageSubject::kModule, s.text.clear(), s.evidence = {};
+  s.kind = TriageSubject::kModule, s.text.clear(), s.evidence = {}, s.vmem.reset();
   Loaded loaded = load_all(s.spec);  // what cannot be read is told before anything is tried
   s.module = loaded.module->name();
 }

@@ -22,11 +22,25 @@ constexpr Sign kSigns[] = {
     {"ran out of memory trying to allocate", Complaint::kMemory},
     {"Out of memory while trying to allocate", Complaint::kMemory},
     {"CUDA_ERROR_OUT_OF_MEMORY", Complaint::kMemory},
+    {"std::bad_alloc", Complaint::kMemory},
+    {"threads to join the rendezvous", Complaint::kHang},
+    {"Termination timeout", Complaint::kHang},
+    {"milliseconds before timing out", Complaint::kHang},
+    {"Barrier timed out", Complaint::kHang},
     {"Check failed", Complaint::kCrash},
     {"Failed after ", Complaint::kCrash},
     {"INTERNAL: ", Complaint::kCrash},
     {"Internal: ", Complaint::kCrash},
     {"UNIMPLEMENTED: ", Complaint::kCrash},
+    {"RET_CHECK failure", Complaint::kCrash},
+    {"ptxas fatal", Complaint::kCrash},
+    {"ptxas error", Complaint::kCrash},
+    {"ptxas exited with", Complaint::kCrash},
+    {"LLVM ERROR", Complaint::kCrash},
+    {"CUDNN_STATUS_", Complaint::kCrash},
+    {"CUBLAS_STATUS_", Complaint::kCrash},
+    {"CUDA_ERROR_", Complaint::kCrash},
+    {"NCCL operation", Complaint::kCrash},
     {"Segmentation fault", Complaint::kCrash},
     {"SIGSEGV", Complaint::kCrash},
     {"SIGABRT", Complaint::kCrash},
@@ -37,6 +51,28 @@ constexpr Sign kSigns[] = {
     {"This thread has been waiting for", Complaint::kHang},
     {"Very slow compile", Complaint::kCompileTime},
     {"has taken longer than", Complaint::kCompileTime},
+    {"Constant folding an instruction is taking", Complaint::kCompileTime},
+};
+
+// What lies below HLO, by the words of what failed there. The first that stands in the text.
+struct LowerSign {
+  std::string_view words, who;
+};
+constexpr LowerSign kLowerSigns[] = {
+    {"ptxas fatal", "ptxas"},
+    {"ptxas error", "ptxas"},
+    {"ptxas exited with", "ptxas"},
+    {"Failed to compile generated PTX", "ptxas"},
+    {"LLVM ERROR", "LLVM"},
+    {"CUDNN_STATUS_", "cuDNN"},
+    {"CUBLAS_STATUS_", "cuBLAS"},
+    {"NCCL operation", "NCCL"},
+    {"CUDA_ERROR_ILLEGAL_ADDRESS", "a kernel that ran: it touched memory that is not its own"},
+    {"CUDA_ERROR_MISALIGNED_ADDRESS", "a kernel that ran: it touched memory at a place that its type does not allow"},
+    {"CUDA_ERROR_ILLEGAL_INSTRUCTION", "a kernel that ran: it has an instruction that the card does not know"},
+    {"CUDA_ERROR_LAUNCH_FAILED", "a kernel that ran"},
+    {"CUDA_ERROR_INVALID_PTX", "the driver, which does not take the PTX"},
+    {"CUDA_ERROR_NO_BINARY_FOR_GPU", "the driver: the kernel is for another card"},
 };
 
 std::string trimmed(std::string_view line) {
@@ -125,9 +161,16 @@ Evidence evidence_of(std::string_view log, const std::vector<std::string>& known
     if (out.instruction.empty() && (out.complaint || best < std::size(kSigns)))
       if (std::string name = named_instruction(line); !name.empty())
         out.instruction = name, out.source = source_in_line(line);
+    for (const LowerSign& sign : kLowerSigns)
+      if (out.below.empty() && line.find(sign.words) != std::string_view::npos)
+        out.below = sign.who, out.below_line = trimmed(line);
     see_buffer(out.buffers, line, &open);
     if (std::string t = trimmed(line); !t.empty()) before = t;
   }
+  // Emitters are no passes: what they die of is behind the last one.
+  for (const std::string& check : out.words.checks)
+    if (out.below.empty() && stem_of_place(check).ends_with("_emitter"))
+      out.below = "the emission of kernels", out.below_line = check;
   if (best < std::size(kSigns)) out.complaint = kSigns[best].complaint;
   if (!out.complaint && (!out.words.checks.empty() || !out.words.running.empty())) out.complaint = Complaint::kCrash;
   for (const std::string& check : out.words.checks)
@@ -135,6 +178,9 @@ Evidence evidence_of(std::string_view log, const std::vector<std::string>& known
       if (pass_named_like(stem_of_place(check), pass) &&
           std::find(out.in_files.begin(), out.in_files.end(), pass) == out.in_files.end())
         out.in_files.push_back(pass);
+  for (const std::string& check : out.words.checks)
+    if (const std::string_view pass = pass_of_other_name(stem_of_place(check)); !pass.empty() && out.in_files.empty())
+      out.in_files.emplace_back(pass);
   return out;
 }
 

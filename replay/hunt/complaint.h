@@ -40,6 +40,7 @@ struct Evidence {
   // `Failed after PASS`: XLA's own check behind a pass refused the module; empty where it says nothing of the kind.
   std::string refused_after;
   std::string refused_why;
+  std::string below, below_line;      // what failed below HLO, and the line that says so; empty: none is told
   std::vector<std::string> in_files;  // passes named like the files of failed checks
   std::string instruction, source;    // that a message names; empty where none does
   std::vector<NamedBuffer> buffers;   // in the order of the text, the first 20

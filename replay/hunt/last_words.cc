@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "replay/record/log_file.h"
 
@@ -33,6 +34,19 @@ std::string pass_class(std::string_view line) {
   return {};
 }
 
+// `RET_CHECK failure (external/xla/xla/service/hlo_dce.cc:12) a == b`: place and words; empty where there is none.
+std::string failed_ret_check(std::string_view line) {
+  constexpr std::string_view kSign = "RET_CHECK failure (";
+  const size_t at = line.find(kSign);
+  if (at == std::string_view::npos) return {};
+  line.remove_prefix(at + kSign.size());
+  const size_t close = line.find(')');
+  if (close == std::string_view::npos) return {};
+  std::string_view place = line.substr(0, close);
+  place = place.substr(place.rfind('/') + 1);
+  return fmt::format("{}: RET_CHECK failure{}", place, line.substr(close + 1, kLongest));
+}
+
 std::string letters(std::string_view name) {
   std::string out;
   for (char c : name)
@@ -50,10 +64,25 @@ bool class_named_like(std::string_view cls, std::string_view pass) {
       name.erase(0, prefix.size());
       break;
     }
-  return name == wanted || (name == "algebraicsimplifier" && wanted == "algsimp");
+  return !wanted.empty() && (name == wanted || letters(pass_of_other_name(name)) == wanted);
 }
 
 }  // namespace
+
+std::string_view pass_of_other_name(std::string_view cls) {
+  static constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+      {"algebraicsimplifier", "algsimp"},
+      {"gemmrewriter", "cublas-gemm-rewriter"},
+      {"spmdpartitioner", "spmd-partitioning"},
+      {"statefulrngspmdpartitioner", "spmd-partitioning"},
+      {"whileloopsimplifier", "simplify-while-loops"},
+      {"conditionalsimplifier", "simplify-conditional"},
+      {"floatnormalization", "float-normalization-bf16"}};
+  const std::string name = letters(cls);
+  for (const auto& [known, pass] : kOthers)
+    if (name == known) return pass;
+  return {};
+}
 
 bool pass_named_like(std::string_view cls, std::string_view pass) { return class_named_like(cls, pass); }
 
@@ -70,6 +99,8 @@ LastWords last_words(std::string_view log) {
     const size_t end = std::min(log.find('\n'), log.size());
     const std::string_view line = log.substr(0, end);
     log.remove_prefix(std::min(end + 1, log.size()));
+    if (std::string check = failed_ret_check(line); !check.empty() && out.checks.size() < kMostChecks)
+      once(&out.checks, std::move(check));
     if (std::string name = pass_class(line); !name.empty() && out.running.size() < kMostChecks)
       once(&out.running, std::move(name));
   }

@@ -24,6 +24,9 @@ struct Unfinished {
 };
 std::vector<Unfinished> unfinished_modules(const std::vector<Recording>& all);
 
+// What XLA calls the pass of a class, or of a file, that has another name: `SpmdPartitioner` is spmd-partitioning.
+// Empty where no such one is known here.
+std::string_view pass_of_other_name(std::string_view cls);
 // Is a pass of that class, or in a file of that name, the one that XLA calls `pass`? `AlgebraicSimplifier` is algsimp.
 bool pass_named_like(std::string_view cls, std::string_view pass);
 

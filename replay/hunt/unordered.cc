@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/element_type.h"
 
 namespace hlo {
@@ -77,7 +79,78 @@ void see_instruction(const Module& m, InstId i, std::vector<Unordered>& out) {
   }
 }
 
+// Numbers of outputs, by part of the entry's root: [k, k + 1) of each operand of a tuple, all of anything else.
+struct OutputPart {
+  InstId from;
+  size_t begin, end;
+};
+
+size_t arrays_in(const Module& m, ShapeId id) {
+  const Shape& s = m.u()[id];
+  if (!s.is_tuple()) return s.is_array() ? 1 : 0;
+  size_t sum = 0;
+  for (ShapeId part : s.elements) {
+    sum += arrays_in(m, part);
+    if (sum > 1'000'000) break;
+  }
+  return sum;
+}
+
+std::vector<OutputPart> output_parts(const Module& m) {
+  const InstId root = m.comp(m.entry()).root;
+  std::vector<OutputPart> out;
+  size_t next = 0;
+  if (m.op(root) != Opcode::Tuple) return {{root, 0, arrays_in(m, m.shape_id(root))}};
+  for (InstId o : m.operands(root)) {
+    const size_t count = arrays_in(m, m.shape_id(o));
+    out.push_back({o, next, next + count});
+    next += count;
+  }
+  return out;
+}
+
+// Computations in which the instruction runs: its own, and those from which that is called.
+std::vector<bool> around(const Module& m, InstId i) {
+  const std::vector<CompId> order = m.computation_post_order();  // callees first
+  size_t most = 0;
+  for (CompId c : order) most = std::max<size_t>(most, c.value + 1);
+  std::vector<bool> out(most);
+  out[m.parent(i).value] = true;
+  for (CompId c : order)
+    for (InstId k : m.live_order(c))
+      for (CompId called : m.called(k))
+        if (called.value < most && out[called.value]) out[c.value] = true;
+  return out;
+}
+
 }  // namespace
+
+std::vector<std::vector<size_t>> outputs_reached(const Module& m, const std::vector<Unordered>& all, size_t most) {
+  const std::vector<OutputPart> parts = output_parts(m);
+  const std::vector<InstId> order = m.post_order(m.entry());
+  uint32_t places = 0;
+  for (InstId i : order) places = std::max(places, i.value + 1);
+  std::vector<std::vector<size_t>> out;
+  for (const Unordered& u : all) {
+    std::vector<bool> reached(places);
+    if (out.size() < most) {
+      const std::vector<bool> inside = around(m, u.inst);
+      for (InstId i : order) {
+        bool in = i == u.inst;
+        for (InstId o : m.operands(i)) in = in || reached[o.value];
+        for (CompId c : m.called(i)) in = in || (c.value < inside.size() && inside[c.value]);
+        reached[i.value] = in;
+      }
+    } else {
+      reached.assign(places, true);
+    }
+    std::vector<size_t> numbers;
+    for (const OutputPart& p : parts)
+      for (size_t k = p.begin; k < p.end && reached[p.from.value]; ++k) numbers.push_back(k);
+    out.push_back(std::move(numbers));
+  }
+  return out;
+}
 
 std::vector<Unordered> unordered_instructions(const Module& m) {
   std::vector<Unordered> out;

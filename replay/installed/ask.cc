@@ -122,6 +122,30 @@ std::string xla_flags_of(const XlaQuestion& q) {
   return joined(all);
 }
 
+namespace {
+
+struct FlagsByReader {
+  std::string xla, libtpu;
+};
+
+// jaxlib ends the process at a flag that only libtpu knows; libtpu reads its own behind those of the environment.
+FlagsByReader flags_by_reader(const XlaQuestion& q, const std::string& flags) {
+  const char* set = std::getenv("LIBTPU_INIT_ARGS");
+  FlagsByReader out{flags, set ? set : ""};
+  if (q.target.platform != "tpu") return out;
+  out.xla.clear();
+  for (size_t at = 0; at < flags.size();) {
+    const size_t end = std::min(flags.find(' ', at), flags.size());
+    const std::string flag = flags.substr(at, end - at);
+    std::string& reader = flag.starts_with("--xla_tpu_") || flag.starts_with("--xla_jf_") ? out.libtpu : out.xla;
+    reader = joined({reader, flag});
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
 XlaAnswer ask_xla(const Interpreter& interpreter, const XlaQuestion& q) {
   TemporaryFolder scratch;
   const std::string driver = scratch.path() + "/driver.py", question = scratch.path() + "/question.json",
@@ -147,13 +171,15 @@ XlaAnswer ask_xla(const Interpreter& interpreter, const XlaQuestion& q) {
   if (q.what == "flags" || q.what == "which") out.flags.clear();
   c.words = {interpreter.python, driver, question, answer, phase};
   c.log = scratch.path() + "/log";
-  c.environment = {{"XLA_FLAGS", joined({out.flags, dump_flags(q)})},
+  const FlagsByReader flags = flags_by_reader(q, out.flags);
+  c.environment = {{"XLA_FLAGS", joined({flags.xla, dump_flags(q)})},
                    {"JAX_ENABLE_COMPILATION_CACHE", "false"},
                    {"PYTHONDONTWRITEBYTECODE", "1"}};
   if (q.tells_passes) {
     c.environment.emplace_back("TF_CPP_MIN_LOG_LEVEL", "0");
     c.environment.emplace_back("TF_CPP_VMODULE", "hlo_pass_pipeline=1");
   }
+  if (!flags.libtpu.empty()) c.environment.emplace_back("LIBTPU_INIT_ARGS", flags.libtpu);
   c.limit_seconds = q.limit_seconds;
   Progress progress(fmt::format("{} by {}", q.label, interpreter.which));
   auto told = std::chrono::steady_clock::now();

@@ -76,6 +76,29 @@ std::string proto_beside(const std::string& text) {
   return text.ends_with(".txt") ? text.substr(0, text.size() - 4) + ".hlo.pb" : "";
 }
 
+namespace {
+
+// A pipeline that runs as a pass has a block of its own: what its passes took is theirs, so that a sum is right.
+void take_out_nested(std::vector<PassRun>* runs) {
+  std::vector<PassRun*> order, open;
+  for (PassRun& r : *runs)
+    if (r.us >= 0) order.push_back(&r);
+  std::stable_sort(order.begin(), order.end(), [](const PassRun* x, const PassRun* y) {
+    return x->begin != y->begin ? x->begin < y->begin : x->end > y->end;
+  });
+  for (PassRun* r : order) {
+    while (!open.empty() && open.back()->end < r->end) open.pop_back();
+    for (auto outer = open.rbegin(); outer != open.rend(); ++outer)
+      if ((*outer)->pass == r->pipeline && (*outer)->pipeline != r->pipeline) {
+        (*outer)->us = std::max<int64_t>((*outer)->us - (r->end - r->begin), 0);
+        break;
+      }
+    open.push_back(r);
+  }
+}
+
+}  // namespace
+
 std::vector<PassRun> read_metadata(const std::string& text) {
   std::vector<PassRun> out;
   size_t at = 0;
@@ -95,13 +118,15 @@ std::vector<PassRun> read_metadata(const std::string& text) {
     r.pass = field(block, "pass_name"), r.pipeline = field(block, "pipeline_name");
     std::replace(r.pipeline.begin(), r.pipeline.end(), ' ', '_');
     std::string a = field(block, "start_timestamp_usec"), b = field(block, "end_timestamp_usec");
-    if (!a.empty() && !b.empty()) r.us = atoll(b.c_str()) - atoll(a.c_str());
+    if (!a.empty() && !b.empty()) r.begin = atoll(a.c_str()), r.end = atoll(b.c_str());
+    if (r.begin >= 0 && r.end >= r.begin) r.us = r.end - r.begin;
     r.changed = field(block, "module_changed") == "true";
     std::string file = field(block, "dump_filenames");
     if (!file.empty()) r.file = std::filesystem::path(file).filename().string();
     out.push_back(std::move(r));
     at += 1;
   }
+  take_out_nested(&out);
   return out;
 }
 

@@ -24,7 +24,8 @@ std::string proto_beside(const std::string& text);
 
 struct PassRun {
   std::string pipeline, pass, file;
-  int64_t us = -1;
+  int64_t us = -1;               // without the passes of a pipeline that it is; -1: not told
+  int64_t begin = -1, end = -1;  // microseconds since 1970; -1: not told
   bool changed = false;
 };
 

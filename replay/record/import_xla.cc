@@ -194,7 +194,7 @@ Recording recording_of(const std::string& folder, ModuleFiles f) {
   Recording r;
   r.folder = folder, r.source = "xla", r.module_name = f.name, r.module_number = f.number, r.pipeline = "as dumped";
   std::sort(f.others.begin(), f.others.end());
-  r.other_files = f.others;
+  r.other_files = f.others, r.metadata = f.metadata;
   std::stable_sort(f.stages.begin(), f.stages.end(),
                    [](const auto& a, const auto& b) { return a.first.number < b.first.number; });
   check_numbers(f);

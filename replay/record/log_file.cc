@@ -6,6 +6,7 @@
 
 #include "parser/pieces.h"
 #include "parser/source_text.h"
+#include "replay/record/log_times.h"
 
 namespace hlo {
 namespace {
@@ -40,17 +41,6 @@ double seconds_of(std::string_view line) {
   return parts[0] * 3600 + parts[1] * 60 + parts[2];
 }
 
-// `34 us`, `1.2 ms`, `3.5 s`, as XLA prints durations; -1 where it is none.
-double microseconds_in(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc()) return -1;
-  const std::string_view unit = trimmed(text.substr(static_cast<size_t>(end - text.data())));
-  for (const auto& [word, scale] : {std::pair("us", 1.0), {"ms", 1e3}, {"ns", 1e-3}, {"min", 60e6}, {"s", 1e6}})
-    if (unit.starts_with(word)) return value * scale;
-  return -1;
-}
-
 class LogReader {
  public:
   void take(std::string_view line) {
@@ -67,11 +57,12 @@ class LogReader {
       time_of(line);
       if (line[0] == 'F' || rest.starts_with("Check failed")) failure(line.substr(0, prefix), rest);
     }
-    pipeline(rest) || entered(rest) || pass_time(rest) || jax_time(rest);
+    pipeline(rest) || entered(rest) || pass_time(rest) || jax_time(rest) || times_.take(line, rest, out_.lines);
     module(rest);
   }
   LogFile finish() {
     if (first_ >= 0 && last_ >= first_ && timed_ > 1) out_.seconds = last_ - first_;
+    times_.finish(&out_);
     return std::move(out_);
   }
 
@@ -114,7 +105,7 @@ class LogReader {
     const size_t time = rest.find(kTime);
     if (!rest.starts_with(kSign) || time == std::string_view::npos || time < kSign.size()) return false;
     const std::string_view name = rest.substr(kSign.size(), time - kSign.size());
-    const double us = microseconds_in(rest.substr(time + kTime.size()));
+    const double us = 1e6 * seconds_in_words(rest.substr(time + kTime.size()));
     if (us < 0 || us > 1e15) return true;
     size_t looked = 0;
     for (auto p = out_.pipelines.rbegin(); p != out_.pipelines.rend() && looked < kLookBack; ++p)
@@ -145,6 +136,7 @@ class LogReader {
   }
 
   LogFile out_;
+  LogTimes times_;
   double first_ = -1, last_ = -1;
   size_t timed_ = 0;
 };

@@ -35,11 +35,42 @@ struct LogTime {
   size_t line = 0;
 };
 
+// `GpuCompiler::RunBackend for jit_f time: 326 ms (326115 us) (cumulative: …)` (XLA's tsl ScopedLoggingTimer, at the
+// end of what it times). Those of passes are in the pipelines.
+struct LogTimer {
+  std::string what;  // in front of `time:`
+  double seconds = 0;
+  size_t line = 0;
+};
+
+// The table that --xla_gpu_print_compilation_stats has printed (xla/service/compilation_stats.cc). It names no module.
+struct LogPassSum {
+  std::string name;
+  int64_t runs = 0;
+  double seconds = 0;
+};
+struct LogStats {
+  double seconds = 0;  // of all passes
+  std::vector<LogPassSum> passes;
+  size_t line = 0;
+};
+
+// What XLA warns of while it takes long (xla/service/slow_operation_alarm.cc).
+struct LogAlarm {
+  std::string what;     // `constant folding of %reduce.3 = …`, `compiling jit_f`
+  double seconds = -1;  // that it took; -1: no line tells that it ended
+  double at_least = 0;  // seconds that it had taken when it was warned of; 0: not told
+  size_t line = 0;
+};
+
 struct LogFile {
   size_t lines = 0, prefixed = 0;
   std::vector<LogPipeline> pipelines;
   std::vector<LogFailure> failures;
   std::vector<LogTime> times;
+  std::vector<LogTimer> timers;
+  std::vector<LogStats> stats;
+  std::vector<LogAlarm> alarms;
   std::vector<std::string> modules;     // names of the modules whose text it holds
   std::vector<std::string> last_words;  // lines without a prefix behind the last one that has one; at most 5
   // The last pass that was entered; nullptr where no line tells of one.

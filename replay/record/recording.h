@@ -40,6 +40,7 @@ struct Recording {
   std::string pipeline;
   std::vector<StageRow> rows;
   std::vector<std::string> other_files;  // of the same module: buffer assignment, thunks, .ll, .ptx …
+  std::string metadata;                  // XLA's record of passes, a file of the folder; empty where there is none
   std::vector<std::string> missing;      // what a complete dump would have
   std::vector<std::string> problems;     // files that could not be read, and why
   bool keep_import = true;               // in the user's cache, where it is a foreign folder's

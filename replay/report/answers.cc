@@ -173,6 +173,7 @@ Json memory_json(const AnswerAbout& about, const MemoryReport* r, const std::str
           {"allocations", allocations},
           {"problem", about.problem},
           {"measured", Json()},
+          {"orders", Json()},
           {"notes", told.notes}};
 }
 

@@ -9,6 +9,7 @@
 #include "ir/buffer.h"
 #include "ir/source_lines.h"
 #include "replay/os/terminal.h"
+#include "replay/report/compile_time.h"
 #include "replay/report/expected.h"
 #include "replay/report/findings.h"
 #include "replay/report/measured_bounds.h"
@@ -74,6 +75,8 @@ LookSection head_of(const ModuleOverview& o, const std::optional<MeasuredRun>& m
   out.rows.push_back({fmt::format(
       "{}{}{}", r.source == "xla" || o.target.spec_known ? "compiled for " + o.target.in_words() : "for no device",
       shared, o.compile_us < 0 ? "" : fmt::format("; passes took {}", compile_text(o.compile_us)))});
+  if (const std::string words = compile_time_in_words(r); !words.empty())
+    out.rows.push_back({words + " (compile-time tells what of)"});
   if (!o.last) {
     out.rows.push_back({fmt::format("its last stage cannot be read: {}", printable(o.unreadable))});
     return out;

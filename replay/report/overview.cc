@@ -8,6 +8,7 @@
 #include "replay/os/interrupt.h"
 #include "replay/os/progress.h"
 #include "replay/record/input.h"
+#include "replay/report/compile_time.h"
 
 namespace hlo {
 
@@ -15,8 +16,7 @@ ModuleOverview module_overview(const Recording& r, std::unique_ptr<Module> last,
                                const Target& target) {
   ModuleOverview o;
   o.recording = &r, o.function = function_of(r.module_name), o.target = target, o.stage = stage;
-  for (const StageRow& row : r.rows)
-    if (row.microseconds >= 0) o.compile_us = std::max<int64_t>(o.compile_us, 0) + row.microseconds;
+  o.compile_us = passes_microseconds(r);
   o.last = std::move(last);
   o.cost = module_cost(*o.last, target.spec);
   try {
@@ -33,8 +33,7 @@ ModuleOverview module_overview(const Run& run, const Recording& r, const std::st
   o.selector = module_selector(run, r);
   o.function = function_of(r.module_name);
   o.target = target_of(r, gpu);
-  for (const StageRow& row : r.rows)
-    if (row.microseconds >= 0) o.compile_us = std::max<int64_t>(o.compile_us, 0) + row.microseconds;
+  o.compile_us = passes_microseconds(r);
   std::optional<size_t> row = final_row(r);
   if (!row) {
     o.unreadable = "no stage with a text";
