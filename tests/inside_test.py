@@ -872,8 +872,34 @@ def by_places():
     expect("the comparison", told.get("name") == "tie", json.dumps(told))
 
 
+def huge():
+    """Numbers of 1e12 and more, beside which those around 1 are lost in sums."""
+    gate = """  p = f32[256] parameter(0)
+  c = f32[] constant(50)
+  cb = f32[256] broadcast(c), dimensions={}
+  x = f32[256] multiply(p, cb)
+  e = f32[256] exponential(x)
+  one = f32[] constant(1)
+  ob = f32[256] broadcast(one), dimensions={}
+  more = f32[256] add(e, ob)
+  s = f32[256] divide(ob, more)
+  ROOT r = f32[256] multiply(x, s)"""
+    sound("a gate", [gate, gate.replace("add(e, ob)", "add(ob, e)")])
+    named("a gate without its one", [gate, gate.replace("divide(ob, more)", "divide(ob, e)")], "s")
+    # Looked into, a loop's only trip gives what the loop does.
+    looped = gate.replace("  p = f32[256] parameter(0)\n", "  t = (s32[], f32[256]) parameter(0)\n  i = s32[] get-tuple-element(t), index=0\n"
+                          "  u = s32[] constant(1)\n  n = s32[] add(i, u)\n  p = f32[256] get-tuple-element(t), index=1\n")
+    looped = looped.replace("ROOT r", "r") + "\n  ROOT o = (s32[], f32[256]) tuple(n, r)\n"
+    loop = ("body {\n" + looped + "}\n\nless {\n  t = (s32[], f32[256]) parameter(0)\n  i = s32[] get-tuple-element(t), index=0\n"
+            "  l = s32[] constant(1)\n  ROOT go = pred[] compare(i, l), direction=LT\n}\n\nENTRY e {\n  p = f32[256] parameter(0)\n"
+            "  z = s32[] constant(0)\n  t = (s32[], f32[256]) tuple(z, p)\n  w = (s32[], f32[256]) while(t), condition=less, body=body\n"
+            "  q = f32[256] get-tuple-element(w), index=1\n  ROOT d = f32[256] sine(q)\n}\n")
+    sound("a loop of one trip that is taken apart", [loop, gate.replace("ROOT r", "r") + "\n  ROOT d = f32[256] sine(r)"])
+
+
 def main():
     by_places()
+    huge()
     applied_elsewhere()
     renamed_and_wrong()
     annotations()
