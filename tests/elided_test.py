@@ -163,6 +163,16 @@ with tempfile.TemporaryDirectory() as tmp:
     code, j = bisect(tmp, "no_reciprocal", [("", over), ("algsimp", times.replace("/k", "/z"))])
     expect("another line's constant is not taken for one", code != 1 and j["not_judged"] == 1, (code, j["verdict"]))
 
+    for name, made in (("iota", "%seen.1 = f32[4,6]{1,0} iota(), iota_dimension=1"),
+                       ("broadcast", "%one.1 = f32[] constant(3), %seen.1 = f32[4,6]{1,0} broadcast(%one.1), dimensions={}")):
+        seen = entry(P, *made.split(", %"), "ROOT %multiply.3 = f32[4,6]{1,0} multiply(%p, %seen.1)")
+        seen = seen.replace("\n  seen.1", "\n  %seen.1")
+        code, j = bisect(tmp, name, [("", START), ("algsimp", seen), ("algsimp", seen)])
+        expect(f"an elided constant that became {name}", code != 1 and not j["found"] and "seen.1" in json.dumps(j["unknown"]), (code, j["verdict"], j.get("unknown")))
+        gone = seen.replace("multiply(%p, %seen.1)", "add(%p, %seen.1)").replace("%multiply.3", "%add.3")
+        code, j = bisect(tmp, name + "_wrong", [("", START), ("algsimp", seen), ("dot", gone)])
+        expect(f"a fault behind what became {name}", code == 1 and j["pass"] == "dot", (code, j["verdict"]))
+
     code, j = bisect(tmp, "zeros", [("", START), ("constant_folding", FOLDED)], "--fill-elided=zeros")
     expect("--fill-elided=zeros", code == 0 and j["elided"] is None, j)
 
