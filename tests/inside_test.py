@@ -897,8 +897,21 @@ def huge():
     sound("a loop of one trip that is taken apart", [loop, gate.replace("ROOT r", "r") + "\n  ROOT d = f32[256] sine(r)"])
 
 
+def reduce_precision():
+    """To what the type has anyway: nothing, in f64, too."""
+    before = """  x = bf16[8,64] parameter(0)
+  w = bf16[64,4] parameter(1)
+  d = bf16[8,4] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  r = bf16[8,4] reduce-precision(d), exponent_bits=8, mantissa_bits=7
+  ROOT s = bf16[8,4] sine(r)"""
+    sound("one that is none", [before, before.replace("sine(r)", "sine(d)").replace("  r = bf16[8,4] reduce-precision(d), exponent_bits=8, mantissa_bits=7\n", "")])
+    j, code = bisect([before, before.replace("mantissa_bits=7", "mantissa_bits=2")])
+    expect("one that is one", code == 1, json.dumps(j, indent=1)[:800])
+
+
 def main():
     by_places()
+    reduce_precision()
     huge()
     applied_elsewhere()
     renamed_and_wrong()
