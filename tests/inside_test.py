@@ -897,6 +897,21 @@ def huge():
     sound("a loop of one trip that is taken apart", [loop, gate.replace("ROOT r", "r") + "\n  ROOT d = f32[256] sine(r)"])
 
 
+def transposed_iotas():
+    """What is said of both is said of each of them: layout normalization makes rows of columns, and a diagonal stays one."""
+    before = """  x = f32[8,8] parameter(0)
+  zero = f32[] constant(0)
+  zb = f32[8,8] broadcast(zero), dimensions={}
+  rows = s32[8,8] iota(), iota_dimension=0
+  columns = s32[8,8] iota(), iota_dimension=1
+  diagonal = pred[8,8] compare(rows, columns), direction=EQ
+  ROOT s = f32[8,8] select(diagonal, x, zb)"""
+    after = before.replace("rows = s32[8,8] iota(), iota_dimension=0", "rows = s32[8,8] iota(), iota_dimension=1")
+    after = after.replace("columns = s32[8,8] iota(), iota_dimension=1", "columns = s32[8,8] iota(), iota_dimension=0")
+    sound("a diagonal", [before, after])
+    named("no diagonal", [before.replace("EQ", "GE"), after.replace("EQ", "GE")], "rows")
+
+
 def reduce_precision():
     """To what the type has anyway: nothing, in f64, too."""
     before = """  x = bf16[8,64] parameter(0)
@@ -912,6 +927,7 @@ def reduce_precision():
 def main():
     by_places()
     reduce_precision()
+    transposed_iotas()
     huge()
     applied_elsewhere()
     renamed_and_wrong()
