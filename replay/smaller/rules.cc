@@ -5,6 +5,7 @@
 
 #include "ir/cost.h"
 #include "ir/dims.h"
+#include "ir/eval/evaluator.h"
 #include "ir/library_calls.h"
 #include "ir/literal.h"
 #include "parser/parser.h"
@@ -12,23 +13,6 @@
 
 namespace hlo {
 namespace {
-
-// Calls that hand one value on.
-constexpr std::string_view kMarksOnly[] = {"Sharding",
-                                           "LayoutConstraint",
-                                           "MoveToHost",
-                                           "MoveToDevice",
-                                           "annotate_device_placement",
-                                           "PinToDevice",
-                                           "PinToDeviceSram",
-                                           "SPMDFullToShardShape",
-                                           "SPMDShardToFullShape",
-                                           "xla.sdy.FuncResultSharding",
-                                           "xla.sdy.Sharding",
-                                           "xla.sdy.ShardingGroup",
-                                           "xla.sdy.GlobalToLocalShape",
-                                           "xla.sdy.LocalToGlobalShape",
-                                           "inspect_sharding"};
 
 bool tiled(const Shape& s) { return s.layout.rest.find("T(") != std::string::npos; }
 
@@ -336,7 +320,7 @@ class SizeRules::Reader {
       if (kind == "BackwardFilter") return conv_rules(in(0), in(1));
       return conv_rules(in(0), result);
     }
-    if (std::find(std::begin(kMarksOnly), std::end(kMarksOnly), target) != std::end(kMarksOnly)) {
+    if (is_mark(target)) {
       if (m_.operand_count(i_) == 1 && m_.shape(i_).is_array() && in(0).size() == out().size())
         for (size_t d = 0; d < out().size(); ++d)
           parts(std::max(in(0)[d], out()[d]), std::min(in(0)[d], out()[d]), "is sharded");
