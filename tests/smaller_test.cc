@@ -111,6 +111,16 @@ INSTANTIATE_TEST_SUITE_P(
              "ENTRY e {\n  p = u32[4096] parameter(0)\n  c = u32[] constant(4096)\n"
              "  b = u32[4096] broadcast(c), dimensions={}\n  ROOT r = u32[4096] xor(p, b)\n}",
              {"u32[4] parameter", "constant(4096)"}},
+        Rule{"folded",
+             "ENTRY e {\n  p = f32[1000] parameter(0)\n  i = s32[] parameter(1)\n  c = s32[] constant(1000)\n"
+             "  d = s32[] constant(25)\n  q = s32[] divide(c, d)\n  s = s32[] subtract(i, q)\n"
+             "  ROOT r = f32[1] dynamic-slice(p, s), dynamic_slice_sizes={1}\n}",
+             {"constant(1000)", "f32[1000] parameter(0)", "constant(25)"}},
+        Rule{"one_less",
+             "ENTRY e {\n  p = f32[1000] parameter(0)\n  i = s32[] parameter(1)\n  c = s32[] constant(1000)\n"
+             "  d = s32[] constant(1)\n  q = s32[] subtract(c, d)\n  s = s32[] minimum(i, q)\n"
+             "  ROOT r = f32[1] dynamic-slice(p, s), dynamic_slice_sizes={1}\n}",
+             {"constant(24)", "f32[24] parameter(0)"}},
         Rule{"both_uses",
              "ENTRY e {\n  p = u32[4096] parameter(0)\n  c = u32[] constant(4096)\n  q = u32[] parameter(1)\n"
              "  n = u32[] minimum(q, c)\n  x = u32[] xor(q, c)\n  ROOT r = (u32[4096], u32[], u32[]) tuple(p, n, x)\n}",

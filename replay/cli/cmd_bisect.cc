@@ -11,6 +11,7 @@
 #include "ir/eval/spare_arrays.h"
 #include "ir/print.h"
 #include "replay/cli/bisect_report.h"
+#include "replay/cli/bisect_smaller.h"
 #include "replay/cli/bisect_so_far.h"
 #include "replay/cli/json_output.h"
 #include "replay/cli/smaller_words.h"
@@ -54,7 +55,7 @@ class FolderBisection {
       std::string text = a.resume.empty() ? std::string() : read_file(paths_.back());
       all_.keys.push_back(fmt::format("{} {:016x}", s.file, hash_bytes(text)));
     }
-    if ((plan_ = plan_of_stages(a, paths_))) told_["smaller"] = {{"sizes", sizes_json(*plan_)}, {"confirmed", false}};
+    if ((plan_ = plan_of_stages(a, paths_))) tell_smaller(*plan_);
     all_.load = [this](size_t k) {
       auto m = smaller(load_verified(paths_[k], !a_.no_verify && !a_.verify, nullptr, load_options_));
       inputs_.label = inputs_.place = paths_[k];
@@ -128,13 +129,21 @@ class FolderBisection {
     by_elements_ = a_.looks_inside() && a_.backend == "evaluator" && (a_.elements || too_large_to_run(*first_));
     Bisection b;
     Json at_elements;  // where the stages are run after all
-    if (by_elements_) b = look_at_elements();
+    if (by_elements_) {
+      try {
+        b = look_at_elements();
+        close_open(b);
+      } catch (const Failure&) {
+        if (interrupted() || a_.elements || !run_smaller()) throw;
+        by_elements_ = false;
+      }
+    }
     if (by_elements_ && !a_.elements && !decided(b) && bytes_inside(*first_) <= available_memory().bytes / 2) {
       by_elements_ = false, at_elements = told_["elements"], told_.erase("elements");
       complain("note: chosen elements do not decide every stage: they are run, which may take long");
     }
     if (!by_elements_) {
-      if (a_.by_running() && !a_.looks_inside()) check_supported(*first_);
+      if (a_.by_running() && !a_.looks_inside() && !fits()) check_supported(*first_);
       if (a_.by_running()) session_ = std::make_unique<Session>(*first_, inputs_);
       Bisection run;
       try {
@@ -150,6 +159,67 @@ class FolderBisection {
         b = std::move(run);
     }
     return b;
+  }
+
+  void tell_smaller(const SmallerPlan& plan) {
+    told_["smaller"] = {
+        {"sizes", sizes_json(plan)}, {"confirmed", false}, {"open", Json()}, {"stages", Json()}, {"values", Json()}};
+  }
+
+  // All stages with small arrays, where no other way to judge them is left. False where that is none, either.
+  bool run_smaller() {
+    if (plan_ || !a_.inputs.empty() || !a_.outputs.empty() || !a_.resume.empty()) return false;
+    if (!(plan_ = smaller_plan(a_, paths_))) return false;
+    tell_smaller(*plan_), elided_.reset(), first_ = row_.load(0);
+    return true;
+  }
+
+  // Stages that chosen elements leave open, by a smaller program: they are good there, or one is accused.
+  void close_open(Bisection& b) {
+    const bool found = b.outcome == Bisection::kFound || b.outcome == Bisection::kStopped;
+    if (open_.empty() || found || a_.elements || a_.smaller || interrupted()) return;
+    if (!(plan_ = smaller_plan(a_, paths_))) return;
+    tell_smaller(*plan_);
+    std::unique_ptr<ElidedConstants> whole = std::exchange(elided_, nullptr);
+    size_t closed = 0, values = 0, done = 0;
+    Progress progress("bisecting " + a_.file + " at smaller sizes");
+    for (const auto& [k, open] : open_) {
+      if (interrupted()) break;
+      progress.at(done++, open_.size(), row_.labels[k]);
+      AtSmallerSizes s;
+      const std::optional<Judgement> asked = judgement_unless_stopped(
+          [&, k = k, open = open] {
+            s = judge_at_smaller_sizes(row_, open.before, k, inputs_, a_);
+            return Judgement{s.verdict, s.why};
+          },
+          interrupted);
+      if (!asked || asked->verdict == Verdict::kUnknown || (asked->verdict == Verdict::kBad && !s.search)) continue;
+      if (asked->verdict == Verdict::kBad) {
+        accuse(b, open.before, k, *asked, std::move(s.search));
+        if (!plan_) elided_ = std::move(whole);
+        return;
+      }
+      ++closed, values += open.values;
+      b.judged[k] = {Verdict::kGood, "at smaller sizes"};
+      so_far_.judged(from_ + k, b.judged[k]);
+      b.outcome = Bisection::kAllGood;
+    }
+    told_["smaller"]["open"] = open_.size(), told_["smaller"]["stages"] = closed, told_["smaller"]["values"] = values;
+    plan_.reset(), elided_ = std::move(whole);
+  }
+
+  // What smaller sizes accuse is found where full size shows it, too; else it is a guess, told of at smaller sizes.
+  void accuse(Bisection& b, size_t before, size_t k, const Judgement& j, std::unique_ptr<InsideSearch> search) {
+    const SmallerPlan plan = std::move(*plan_);
+    plan_.reset();
+    b.outcome = Bisection::kFound, b.good = before, b.bad = k, b.bad_ones = {k}, b.judged[k] = j;
+    load_options_.universe = std::make_shared<Universe>();
+    elements_finding_ =
+        seen_at_full_size(*load_verified(paths_[from_ + before], !a_.no_verify, nullptr, load_options_),
+                          *load_verified(paths_[from_ + k], !a_.no_verify, nullptr, load_options_), a_.seed);
+    told_["smaller"]["confirmed"] = elements_finding_.has_value();
+    if (elements_finding_) return;
+    plan_ = plan, inside_ = std::move(search);
   }
 
   // What a part tells of all: its first stage is held against nothing unless it is the first of all.
@@ -195,11 +265,24 @@ class FolderBisection {
     constants().settle(k, m);
   }
 
+  // Can the first stage be run, with small arrays if need be?
+  bool fits() {
+    try {
+      check_supported(*first_);
+      return true;
+    } catch (const Failure&) {
+      return run_smaller();
+    }
+  }
+
   // Of a stage that cannot be read running it would tell nothing either.
   bool decided(const Bisection& b) const {
     const Json& e = told_["elements"];
+    const Json closed = told_.contains("smaller") ? told_["smaller"]["values"] : Json();
+    const size_t compared = e["compared"].get<size_t>() + (closed.is_null() ? 0 : closed.get<size_t>());
     return b.outcome == Bisection::kFound || b.outcome == Bisection::kStopped ||
-           (e["changed"] == e["compared"] && std::all_of(b.judged.begin(), b.judged.end(), [this](const auto& j) {
+           (e["changed"].get<size_t>() == compared &&
+            std::all_of(b.judged.begin(), b.judged.end(), [this](const auto& j) {
               return j.second.verdict == Verdict::kGood || unread_.contains(j.first);
             }));
   }
@@ -214,7 +297,13 @@ class FolderBisection {
           if (from_ + k == 0) so_far_.judged(0, held_against());
         });
     add_elements(told_, row_, s, o);
-    unread_ = s.unread;
+    unread_ = s.unread, open_.clear();
+    size_t before = 0;
+    for (const auto& [k, stage] : s.stages) {
+      if (stage.verdict == Verdict::kUnknown || stage.compared < stage.changed)
+        open_[k] = {before, stage.changed - stage.compared};
+      before = k;
+    }
     const auto bad = s.stages.find(s.found.bad);  // none where it does not verify
     if (s.found.outcome == Bisection::kFound && bad != s.stages.end()) elements_finding_ = bad->second.findings.at(0);
     return s.found;
@@ -471,7 +560,11 @@ class FolderBisection {
   std::optional<SmallerPlan> plan_;
   bool by_elements_ = false;
   std::optional<ElementsFinding> elements_finding_;
-  std::set<size_t> unread_;                             // stages of the part at hand
+  std::set<size_t> unread_;  // stages of the part at hand
+  struct Open {
+    size_t before, values;  // the stage that it is held against; what was not compared
+  };
+  std::map<size_t, Open> open_;                         // of them those that chosen elements leave open
   Json told_ = Json::object(), kept_ = Json::object();  // kept: of the parts before
 };
 

@@ -12,8 +12,8 @@ namespace hlo {
 // The largest first: `before`, `after`, of one that stays `where` and `why`.
 Json sizes_json(const SmallerPlan& plan);
 
-// `4096 → 64, 128 → 8 and 3 more`, those that were cut.
-std::string sizes_in_words(const SmallerPlan& plan);
+// `4096 → 64, 128 → 8 and 3 more`, those that were cut; of what sizes_json gives.
+std::string sizes_in_words(const Json& sizes);
 
 // Of what is found, behind it, and of what is not, in front of it.
 std::string guessed_in_words(const SmallerPlan& plan);
@@ -22,5 +22,7 @@ std::string tested_in_words(const SmallerPlan& plan);
 // bisect --smaller: one choice for the stages of these files; nothing where it was not asked for, and, with a note,
 // where no size can be cut.
 std::optional<SmallerPlan> plan_of_stages(const BisectArgs& a, const std::vector<std::string>& paths);
+// The same, asked for or not.
+std::optional<SmallerPlan> smaller_plan(const BisectArgs& a, const std::vector<std::string>& paths);
 
 }  // namespace hlo
