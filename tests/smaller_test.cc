@@ -167,6 +167,24 @@ INSTANTIATE_TEST_SUITE_P(
              {"f32[64,512] parameter(0)"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// A constant that counts in one stage and in the next is hidden from what counts it keeps one number in both.
+TEST(Smaller, OneNumberThroughout) {
+  const std::string counted =
+      "HloModule m\nENTRY e {\n  p = f32[4096] parameter(0)\n  i = s32[] parameter(1)\n"
+      "  c = s32[] constant(4096)\n  s = s32[] subtract(i, c)\n"
+      "  ROOT r = f32[8] dynamic-slice(p, s), dynamic_slice_sizes={8}\n}";
+  const std::string hidden = std::regex_replace(counted, std::regex("s = s32.*"),
+                                                "n = s32[] not(c)\n  m = s32[] not(n)\n  s = s32[] subtract(i, m)");
+  auto a = sized_module(counted), b = sized_module(hidden);
+  const SmallerPlan plan = plan_of({a.get(), b.get()});
+  EXPECT_NE(print_module(*with_sizes(*a, plan.choice), PrintOptions::Short()).find("constant(4096)"),
+            std::string::npos);
+  auto negated =
+      sized_module(std::regex_replace(counted, std::regex("s = s32.*"), "n = s32[] negate(c)\n  s = s32[] add(i, n)"));
+  const SmallerPlan both = plan_of({a.get(), negated.get()});
+  EXPECT_LT(both.choice.of(4096), 4096);
+}
+
 TEST(Smaller, TellsWhatStays) {
   auto m = sized_module(
       "HloModule m\nENTRY e {\n  p = f32[64,512] parameter(0)\n  q = f32[4096] parameter(1)\n"

@@ -4,6 +4,7 @@
 
 #include "ir/cost.h"
 #include "ir/verifier.h"
+#include "replay/smaller/constants.h"
 
 namespace hlo {
 namespace {
@@ -74,7 +75,8 @@ class Planner {
 
   // Of every stage; where one does not, the sizes of what is wrong are kept from now on.
   bool verifies() {
-    bool fine = true;
+    bool fine = true, same = true;
+    constants_.clear();
     for (size_t k : read_) {
       stop();
       const std::unique_ptr<Module> m = stages_.load(k);
@@ -93,11 +95,29 @@ class Planner {
           }
         }
         if (k == 0) plan_.after = work_of(*out);
+        same = one_number_throughout(*m, *out, label) && same;
       } catch (const Failure& e) {
         return give_up(e.what());
       }
       if (!fine) return false;
     }
+    return same;
+  }
+
+  // A constant that counts indices in one stage and none in another, by what reads it: its number stays in all.
+  bool one_number_throughout(const Module& m, const Module& out, const std::string& label) {
+    bool fine = true;
+    for (CompId c : m.computations())
+      for (InstId i : m.live_order(c)) {
+        if (m.op(i) != Opcode::Constant) continue;
+        const std::optional<int64_t> was = whole_number(m, i), is = whole_number(out, i);
+        if (!was || !is || *was == INT64_MIN) continue;
+        const auto [at, first] = constants_.try_emplace({std::string(m.inst_name(i)), *was}, *is);
+        if (first || at->second == *is) continue;
+        fine = false;
+        rules_.keep(std::abs(*was), label.empty() ? at->first.first : fmt::format("{} of {}", at->first.first, label),
+                    "counts indices in one stage and none in another");
+      }
     return fine;
   }
 
@@ -144,7 +164,8 @@ class Planner {
   const SmallerStages& stages_;
   const SmallerOptions& options_;
   SizeRules rules_;
-  std::vector<size_t> read_;  // stages that could be read
+  std::vector<size_t> read_;                                      // stages that could be read
+  std::map<std::pair<std::string, int64_t>, int64_t> constants_;  // what became of them, by name and number
   SmallerPlan plan_;
 };
 
