@@ -67,20 +67,25 @@ AtSmallerSizes judge_at_smaller_sizes(const Candidates& row, size_t before, size
   return out;
 }
 
-std::optional<ElementsFinding> seen_at_full_size(const Module& before, const Module& stage, uint64_t seed) {
-  for (uint64_t k = 1; k <= kDrawsToConfirm && !interrupted(); ++k) {
+AtFullSize at_full_size(const Module& before, const Module& stage, uint64_t seed) {
+  AtFullSize out;
+  for (uint64_t k = 0; k < kDrawsToConfirm && !interrupted(); ++k) {
     ElementsOptions o;
     o.seed = seed + k, o.stop = interrupted;
     try {
       ByElements judge(o);
       judge.first(before);
       const ElementsStage s = judge.next(stage);
-      if (s.verdict == Verdict::kBad && !s.findings.empty()) return s.findings[0];
-    } catch (const Failure&) {  // what cannot be told there is not confirmed
-      return std::nullopt;
+      if (s.verdict == Verdict::kBad && !s.findings.empty()) {
+        out.seen = s.findings[0], out.same = false;
+        return out;
+      }
+      out.same = s.verdict == Verdict::kGood && s.compared == s.changed && (k == 0 || out.same);
+    } catch (const Failure&) {  // nothing is told there
+      return {};
     }
   }
-  return std::nullopt;
+  return out;
 }
 
 }  // namespace hlo

@@ -21,7 +21,11 @@ struct AtSmallerSizes {
 AtSmallerSizes judge_at_smaller_sizes(const Candidates& row, size_t before, size_t stage, const InputOptions& inputs,
                                       const BisectArgs& a);
 
-// What smaller sizes accuse, at full size: at chosen elements, by other draws than those that left it open.
-std::optional<ElementsFinding> seen_at_full_size(const Module& before, const Module& stage, uint64_t seed);
+// What smaller sizes accuse, at full size: at chosen elements, by several draws.
+struct AtFullSize {
+  std::optional<ElementsFinding> seen;  // it is wrong there, too
+  bool same = false;                    // it is not: all that it changes was compared there
+};
+AtFullSize at_full_size(const Module& before, const Module& stage, uint64_t seed);
 
 }  // namespace hlo

@@ -38,6 +38,9 @@ constexpr int64_t kLargestReach = int64_t{64} << 20;
 constexpr uint64_t kTurns = 8;
 constexpr std::chrono::seconds kReachTime{10};
 
+// Accusations by small arrays that full size does not bear out, after which the next one is told.
+constexpr size_t kMostRefuted = 6;
+
 // One module of a folder.
 class FolderBisection {
  public:
@@ -89,6 +92,12 @@ class FolderBisection {
         so_far_.drop_bad();
         continue;
       }
+      if (b.outcome == Bisection::kFound && plan_ && told_["smaller"]["open"].is_null() && !confirm(b)) {
+        // The stages behind it are held against it.
+        told_ = kept_, cuts_.insert(from + b.bad);
+        so_far_.drop_bad();
+        continue;
+      }
       add_part(all, b, from);
       if (all.outcome == Bisection::kFound) {
         told_["order"] = so_far_.order();
@@ -105,7 +114,8 @@ class FolderBisection {
                      by_elements_ ? "chosen elements of its values are the stage's before" : in_words(judged_), code,
                      &told_);
     j["module"] = r_.module_name;
-    if (plan_) j["verdict"] = tested_in_words(*plan_) + j["verdict"].get<std::string>();
+    if (plan_) j["verdict"] = tested_in_words(*plan_) + j["verdict"].get<std::string>() + refuted_in_words(refuted_);
+    if (!j["smaller"].is_null()) j["smaller"]["refuted"] = refuted_;
     below(j, code);
     return j;
   }
@@ -118,6 +128,7 @@ class FolderBisection {
     if (a_.by_running() && inputs_.fill_elided.empty())
       for (const ElidedConstants::Anew& anew : constants().anew())
         if (anew.stage > from) to = std::min(to, anew.stage);
+    if (auto cut = cuts_.upper_bound(from); cut != cuts_.end()) to = std::min(to, *cut);
     from_ = from, kept_ = told_;
     row_ = stages_between(all_, from, to);
     session_.reset(), inside_.reset(), others_.clear(), elements_finding_.reset();
@@ -162,8 +173,8 @@ class FolderBisection {
   }
 
   void tell_smaller(const SmallerPlan& plan) {
-    told_["smaller"] = {
-        {"sizes", sizes_json(plan)}, {"confirmed", false}, {"open", Json()}, {"stages", Json()}, {"values", Json()}};
+    told_["smaller"] = {{"sizes", sizes_json(plan)}, {"confirmed", false}, {"open", Json()},
+                        {"stages", Json()},          {"values", Json()},   {"refuted", Json::array()}};
   }
 
   // All stages with small arrays, where no other way to judge them is left. False where that is none, either.
@@ -195,9 +206,16 @@ class FolderBisection {
           interrupted);
       if (!asked || asked->verdict == Verdict::kUnknown || (asked->verdict == Verdict::kBad && !s.search)) continue;
       if (asked->verdict == Verdict::kBad) {
-        accuse(b, open.before, k, *asked, std::move(s.search));
-        if (!plan_) elided_ = std::move(whole);
-        return;
+        Bisection accused = b;
+        accused.outcome = Bisection::kFound, accused.good = open.before, accused.bad = k, accused.bad_ones = {k};
+        accused.judged[k] = *asked;
+        inside_ = std::move(s.search);
+        if (confirm(accused)) {
+          b = std::move(accused);
+          if (!plan_) elided_ = std::move(whole);
+          return;
+        }
+        inside_.reset();
       }
       ++closed, values += open.values;
       b.judged[k] = {Verdict::kGood, "at smaller sizes"};
@@ -208,24 +226,30 @@ class FolderBisection {
     plan_.reset(), elided_ = std::move(whole);
   }
 
-  // What smaller sizes accuse is found where full size shows it, too; else it is a guess, told of at smaller sizes.
-  void accuse(Bisection& b, size_t before, size_t k, const Judgement& j, std::unique_ptr<InsideSearch> search) {
-    const SmallerPlan plan = std::move(*plan_);
-    plan_.reset();
-    b.outcome = Bisection::kFound, b.good = before, b.bad = k, b.bad_ones = {k}, b.judged[k] = j;
-    load_options_.universe = std::make_shared<Universe>();
-    elements_finding_ =
-        seen_at_full_size(*load_verified(paths_[from_ + before], !a_.no_verify, nullptr, load_options_),
-                          *load_verified(paths_[from_ + k], !a_.no_verify, nullptr, load_options_), a_.seed);
-    told_["smaller"]["confirmed"] = elements_finding_.has_value();
-    if (elements_finding_) return;
-    plan_ = plan, inside_ = std::move(search);
+  // What small arrays accuse at full size: found where that shows it, too, refuted where all is the same there; else it
+  // is a guess, told of at smaller sizes. False where it is refuted.
+  bool confirm(Bisection& b) {
+    const LoadOptions options{.universe = std::make_shared<Universe>()};
+    auto whole = [&](size_t k) { return load_verified(paths_[from_ + k], !a_.no_verify, nullptr, options); };
+    AtFullSize full;
+    try {
+      full = at_full_size(*whole(b.good), *whole(b.bad), a_.seed);
+    } catch (const Failure&) {  // one does not verify, which small arrays have told
+    }
+    if (full.same && refuted_.size() < kMostRefuted) {
+      refuted_.push_back(row_.labels[b.bad]);
+      return false;
+    }
+    told_["smaller"]["confirmed"] = full.seen.has_value();
+    if (full.seen) plan_.reset(), inside_.reset(), by_elements_ = true, elements_finding_ = std::move(full.seen);
+    return true;
   }
 
   // What a part tells of all: its first stage is held against nothing unless it is the first of all.
   void add_part(Bisection& all, const Bisection& b, size_t from) {
     for (const auto& [k, j] : b.judged) all.judged[from + k] = j;
-    if (from > 0)
+    if (cuts_.contains(from)) all.judged[from] = {Verdict::kGood, "at chosen elements, at full size"};
+    if (from > 0 && elided_)
       for (const ElidedConstants::Anew& anew : elided_->anew())
         if (anew.stage == from) all.judged[from] = {Verdict::kUnknown, anew.why};
     for (size_t k : b.bad_ones) all.bad_ones.push_back(from + k);
@@ -492,6 +516,10 @@ class FolderBisection {
     f.json["pass"] = pass, f.json["pipeline"] = pipeline;
     f.guilty = guilty_in_words({all_.labels[b.bad], bad.file, pass, pipeline}, b.bad - b.good - 1);
     if (plan_) f.guilty += guessed_in_words(*plan_);
+    if (!f.json["smaller"].is_null()) {
+      f.json["smaller"]["refuted"] = refuted_;
+      if (!plan_ && f.json["smaller"]["confirmed"]) f.guilty += confirmed_in_words(f.json["smaller"]["sizes"]);
+    }
     f.json["guilty"] = f.guilty;
     for (size_t k = 1; k < b.bad_ones.size(); ++k)
       f.json["other_bad"].push_back(all_.labels[b.bad_ones[k]] + ": " + b.judged.at(b.bad_ones[k]).detail);
@@ -560,7 +588,9 @@ class FolderBisection {
   std::optional<SmallerPlan> plan_;
   bool by_elements_ = false;
   std::optional<ElementsFinding> elements_finding_;
-  std::set<size_t> unread_;  // stages of the part at hand
+  std::set<size_t> cuts_;         // stages that begin a part, as small arrays do not tell them
+  Json refuted_ = Json::array();  // their labels
+  std::set<size_t> unread_;       // stages of the part at hand
   struct Open {
     size_t before, values;  // the stage that it is held against; what was not compared
   };

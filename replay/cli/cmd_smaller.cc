@@ -138,6 +138,21 @@ std::string guessed_in_words(const SmallerPlan& plan) {
                      sizes_in_words(sizes_json(plan)));
 }
 
+std::string confirmed_in_words(const Json& sizes) {
+  return fmt::format("; found by a smaller program ({}), and seen at full size, too, at chosen elements",
+                     sizes_in_words(sizes));
+}
+
+std::string refuted_in_words(const Json& refuted) {
+  std::string out;
+  for (const Json& label : refuted) out += (out.empty() ? "" : ", ") + label.get<std::string>();
+  return out.empty() ? out
+                     : fmt::format(
+                           ". With small arrays {} differ{} from what stands before, at full size, at chosen "
+                           "elements, nothing does: no fault",
+                           out, refuted.size() == 1 ? "s" : "");
+}
+
 std::string tested_in_words(const SmallerPlan& plan) {
   return fmt::format("tested on a smaller program ({}): ", sizes_in_words(sizes_json(plan)));
 }

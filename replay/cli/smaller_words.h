@@ -17,7 +17,10 @@ std::string sizes_in_words(const Json& sizes);
 
 // Of what is found, behind it, and of what is not, in front of it.
 std::string guessed_in_words(const SmallerPlan& plan);
+std::string confirmed_in_words(const Json& sizes);
 std::string tested_in_words(const SmallerPlan& plan);
+// Behind both: labels of stages that differ with small arrays alone. Empty where there are none.
+std::string refuted_in_words(const Json& refuted);
 
 // bisect --smaller: one choice for the stages of these files; nothing where it was not asked for, and, with a note,
 // where no size can be cut.

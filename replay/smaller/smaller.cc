@@ -109,7 +109,7 @@ class Planner {
     bool fine = true;
     for (CompId c : m.computations())
       for (InstId i : m.live_order(c)) {
-        if (m.op(i) != Opcode::Constant) continue;
+        if (m.op(i) != Opcode::Constant || (m.users(i).empty() && !m.is_root(i))) continue;
         const std::optional<int64_t> was = whole_number(m, i), is = whole_number(out, i);
         if (!was || !is || *was == INT64_MIN) continue;
         const auto [at, first] = constants_.try_emplace({std::string(m.inst_name(i)), *was}, *is);
