@@ -256,6 +256,7 @@ class FolderBisection {
     all.good = from + b.good, all.bad = from + b.bad;
     const bool says_nothing = b.outcome == Bisection::kUnknown && all.outcome == Bisection::kAllGood;
     if (!says_nothing) all.outcome = b.outcome;
+    kept_.erase("smaller");  // one for all
     if (from > 0) add_told(kept_, told_), told_ = kept_;
   }
 
