@@ -76,4 +76,9 @@ with tempfile.TemporaryDirectory() as tmp:
     code, j, s = bisect("guessed", [("", UP), ("dce", UP), ("sort-simplifier", SORT % ("LT", TURNED))])
     expect("what small arrays accuse alone is guessed", code == 1 and j["pass"] == "sort-simplifier" and s.get("confirmed") is False and "guessed" in j["guilty"], (code, s, j["guilty"]))
 
+    # 300 MiB: run where there is memory, else at chosen elements.
+    some = [("", HALF.replace("131072", "4096").replace("16384", "64")), ("algsimp", TIMES.replace("131072", "4096").replace("16384", "64"))]
+    code, j, s = bisect("memory", some, "--memory-limit=0.25")
+    expect("a budget of memory", code == 0 and j["elements"] is not None, (code, j["verdict"]))
+
 finish("bisect_smaller_test")

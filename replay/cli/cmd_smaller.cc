@@ -157,10 +157,10 @@ std::string tested_in_words(const SmallerPlan& plan) {
   return fmt::format("tested on a smaller program ({}): ", sizes_in_words(sizes_json(plan)));
 }
 
-std::optional<SmallerPlan> smaller_plan(const BisectArgs& a, const std::vector<std::string>& paths) {
+std::optional<SmallerPlan> smaller_plan(const BisectArgs& a, const std::vector<std::string>& paths, bool roomy) {
   Progress progress("making smaller " + a.file);
   SmallerOptions o;
-  o.stop = interrupted;
+  o.stop = interrupted, o.roomy = roomy;
   SmallerPlan plan = plan_smaller({paths.size(), [&](size_t k) { return load_verified(paths[k], !a.no_verify); },
                                    [&](size_t k) { return fs::path(paths[k]).filename().string(); }},
                                   o);
@@ -170,7 +170,7 @@ std::optional<SmallerPlan> smaller_plan(const BisectArgs& a, const std::vector<s
 
 std::optional<SmallerPlan> plan_of_stages(const BisectArgs& a, const std::vector<std::string>& paths) {
   if (!a.smaller) return std::nullopt;
-  std::optional<SmallerPlan> plan = smaller_plan(a, paths);
+  std::optional<SmallerPlan> plan = smaller_plan(a, paths, false);
   if (!plan) complain("note: no size of the program can be cut: its stages are judged as they are");
   return plan;
 }

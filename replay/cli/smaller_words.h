@@ -25,7 +25,7 @@ std::string refuted_in_words(const Json& refuted);
 // bisect --smaller: one choice for the stages of these files; nothing where it was not asked for, and, with a note,
 // where no size can be cut.
 std::optional<SmallerPlan> plan_of_stages(const BisectArgs& a, const std::vector<std::string>& paths);
-// The same, asked for or not.
-std::optional<SmallerPlan> smaller_plan(const BisectArgs& a, const std::vector<std::string>& paths);
+// The same, asked for or not; `roomy` as SmallerOptions has it.
+std::optional<SmallerPlan> smaller_plan(const BisectArgs& a, const std::vector<std::string>& paths, bool roomy);
 
 }  // namespace hlo

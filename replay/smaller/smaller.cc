@@ -15,6 +15,9 @@ constexpr int kMostRounds = 24;
 // Sizes that are small enough as they are.
 constexpr int64_t kSmall = 16;
 
+// What sizes become where more than a few elements are wanted.
+constexpr int64_t kRoomy = 24;
+
 // Sizes of an instruction and its operands that were cut.
 std::set<int64_t> cut_at(const Module& m, InstId i, const SizeChoice& choice) {
   std::set<int64_t> out;
@@ -47,7 +50,9 @@ class Planner {
     plan_.before = work_of(*stages_.load(0));
     // Where the budget does not suffice sizes may fall together, and then small ones are cut, too.
     SmallerPlan best;
-    for (const SolveOptions& t : {SolveOptions{kSmall, true}, {kSmall, false}, {8, false}, {3, false}}) {
+    std::vector<SolveOptions> tries{{kSmall, true}, {kSmall, false}, {8, false}, {3, false}};
+    if (options_.roomy) tries.insert(tries.begin(), {kSmall, true, kRoomy});
+    for (const SolveOptions& t : tries) {
       solve(t);
       const double work = plan_.after.flops + plan_.after.bytes;
       plan_.within = work <= options_.most_work;
