@@ -164,6 +164,8 @@ void FolderBisection::close_open(Bisection& b) {
         interrupted);
     if (!asked || asked->verdict == Verdict::kUnknown || (asked->verdict == Verdict::kBad && !s.search)) continue;
     if (asked->verdict == Verdict::kBad) {
+      // What is folded from made-up constants stays open.
+      if (inputs_.fill_elided.empty() && constants().folds_made_up(from_ + open.before, from_ + k)) continue;
       Bisection accused = b;
       accused.outcome = Bisection::kFound, accused.good = open.before, accused.bad = k, accused.bad_ones = {k};
       accused.judged[k] = *asked;
