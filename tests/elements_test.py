@@ -240,11 +240,13 @@ def chain(first, length=20):
 
 def stopped(tmp):
     schemas = Schemas(pathlib.Path(source) / "docs" / "schemas")
-    # Another number of trips leaves it open, so that the stages are run: one product of many seconds, which does not look up.
+    # Another number of trips leaves it open, and random bits keep arrays as large as they are, so that the stages are run:
+    # one product of many seconds, which does not look up.
     folder = pathlib.Path(tmp) / "runs"
     small = LOOP.replace("65536,65536", "6144").replace("{{1,0}}", "{{0}}").format(step="u = f32[6144]{0} tanh(v)", trips="TRIPS")
     entry = LONG.replace("4096", "6144").format(scale="\n  ".join((
-        "zero = s32[] constant(0)", "v = f32[6144]{0} parameter(2)", "t = (s32[], f32[6144]{0}) tuple(zero, v)",
+        "zero = s32[] constant(0)", "v = f32[6144]{0} parameter(2)", "k = u64[2]{0} parameter(3)",
+        "bits = (u64[2]{0}, u32[6144]{0}) rng-bit-generator(k), algorithm=rng_three_fry", "t = (s32[], f32[6144]{0}) tuple(zero, v)",
         "l = (s32[], f32[6144]{0}) while(t), condition=condition, body=body", "g = f32[6144]{0} get-tuple-element(l), index=1",
         "gs = f32[6144,6144]{1,0} broadcast(g), dimensions={1}", "scaled = f32[6144,6144]{1,0} add(y, gs)")))
     text = small[:small.index("ENTRY")] + entry

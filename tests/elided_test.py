@@ -163,6 +163,24 @@ with tempfile.TemporaryDirectory() as tmp:
     code, j = bisect(tmp, "no_reciprocal", [("", over), ("algsimp", times.replace("/k", "/z"))])
     expect("another line's constant is not taken for one", code != 1 and j["not_judged"] == 1, (code, j["verdict"]))
 
+    for name, made in (("iota", "%seen.1 = f32[4,6]{1,0} iota(), iota_dimension=1"),
+                       ("broadcast", "%one.1 = f32[] constant(3), %seen.1 = f32[4,6]{1,0} broadcast(%one.1), dimensions={}")):
+        seen = entry(P, *made.split(", %"), "ROOT %multiply.3 = f32[4,6]{1,0} multiply(%p, %seen.1)")
+        seen = seen.replace("\n  seen.1", "\n  %seen.1")
+        code, j = bisect(tmp, name, [("", START), ("algsimp", seen), ("algsimp", seen)])
+        expect(f"an elided constant that became {name}", code != 1 and not j["found"] and "seen.1" in json.dumps(j["unknown"]), (code, j["verdict"], j.get("unknown")))
+        gone = seen.replace("multiply(%p, %seen.1)", "add(%p, %seen.1)").replace("%multiply.3", "%add.3")
+        code, j = bisect(tmp, name + "_wrong", [("", START), ("algsimp", seen), ("dot", gone)])
+        expect(f"a fault behind what became {name}", code == 1 and j["pass"] == "dot", (code, j["verdict"]))
+
+    # Too large to run: chosen elements leave it open, and at smaller sizes nobody is accused.
+    large = entry("%p = f32[65536,98304]{1,0} parameter(0)", "%constant.1 = f32[65536]{0} constant({...})",
+                  "%broadcast.2 = f32[65536,98304]{1,0} broadcast(%constant.1), dimensions={0}",
+                  "ROOT %multiply.3 = f32[65536,98304]{1,0} multiply(%p, %broadcast.2)", parameters="p: f32[65536,98304]", result="f32[65536,98304]")
+    counts = large.replace("%constant.1 = f32[65536]{0} constant({...})", "%seen.1 = f32[65536]{0} iota(), iota_dimension=0").replace("(%constant.1)", "(%seen.1)")
+    code, j = bisect(tmp, "large", [("", large), ("algsimp", counts)])
+    expect("a large one that became iota", code == 2 and not j.get("found") and not j.get("verdict", "tested on").startswith("tested on"), (code, j))
+
     code, j = bisect(tmp, "zeros", [("", START), ("constant_folding", FOLDED)], "--fill-elided=zeros")
     expect("--fill-elided=zeros", code == 0 and j["elided"] is None, j)
 

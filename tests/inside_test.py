@@ -877,8 +877,63 @@ def by_places():
     expect("the comparison", told.get("name") == "tie", json.dumps(told))
 
 
+def huge():
+    """Numbers of 1e12 and more, beside which those around 1 are lost in sums."""
+    gate = """  p = f32[256] parameter(0)
+  c = f32[] constant(50)
+  cb = f32[256] broadcast(c), dimensions={}
+  x = f32[256] multiply(p, cb)
+  e = f32[256] exponential(x)
+  one = f32[] constant(1)
+  ob = f32[256] broadcast(one), dimensions={}
+  more = f32[256] add(e, ob)
+  s = f32[256] divide(ob, more)
+  ROOT r = f32[256] multiply(x, s)"""
+    sound("a gate", [gate, gate.replace("add(e, ob)", "add(ob, e)")])
+    named("a gate without its one", [gate, gate.replace("divide(ob, more)", "divide(ob, e)")], "s")
+    # Looked into, a loop's only trip gives what the loop does.
+    looped = gate.replace("  p = f32[256] parameter(0)\n", "  t = (s32[], f32[256]) parameter(0)\n  i = s32[] get-tuple-element(t), index=0\n"
+                          "  u = s32[] constant(1)\n  n = s32[] add(i, u)\n  p = f32[256] get-tuple-element(t), index=1\n")
+    looped = looped.replace("ROOT r", "r") + "\n  ROOT o = (s32[], f32[256]) tuple(n, r)\n"
+    loop = ("body {\n" + looped + "}\n\nless {\n  t = (s32[], f32[256]) parameter(0)\n  i = s32[] get-tuple-element(t), index=0\n"
+            "  l = s32[] constant(1)\n  ROOT go = pred[] compare(i, l), direction=LT\n}\n\nENTRY e {\n  p = f32[256] parameter(0)\n"
+            "  z = s32[] constant(0)\n  t = (s32[], f32[256]) tuple(z, p)\n  w = (s32[], f32[256]) while(t), condition=less, body=body\n"
+            "  q = f32[256] get-tuple-element(w), index=1\n  ROOT d = f32[256] sine(q)\n}\n")
+    sound("a loop of one trip that is taken apart", [loop, gate.replace("ROOT r", "r") + "\n  ROOT d = f32[256] sine(r)"])
+
+
+def transposed_iotas():
+    """What is said of both is said of each of them: layout normalization makes rows of columns, and a diagonal stays one."""
+    before = """  x = f32[8,8] parameter(0)
+  zero = f32[] constant(0)
+  zb = f32[8,8] broadcast(zero), dimensions={}
+  rows = s32[8,8] iota(), iota_dimension=0
+  columns = s32[8,8] iota(), iota_dimension=1
+  diagonal = pred[8,8] compare(rows, columns), direction=EQ
+  ROOT s = f32[8,8] select(diagonal, x, zb)"""
+    after = before.replace("rows = s32[8,8] iota(), iota_dimension=0", "rows = s32[8,8] iota(), iota_dimension=1")
+    after = after.replace("columns = s32[8,8] iota(), iota_dimension=1", "columns = s32[8,8] iota(), iota_dimension=0")
+    sound("a diagonal", [before, after])
+    named("no diagonal", [before.replace("EQ", "GE"), after.replace("EQ", "GE")], "rows")
+
+
+def reduce_precision():
+    """To what the type has anyway: nothing, in f64, too."""
+    before = """  x = bf16[8,64] parameter(0)
+  w = bf16[64,4] parameter(1)
+  d = bf16[8,4] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  r = bf16[8,4] reduce-precision(d), exponent_bits=8, mantissa_bits=7
+  ROOT s = bf16[8,4] sine(r)"""
+    sound("one that is none", [before, before.replace("sine(r)", "sine(d)").replace("  r = bf16[8,4] reduce-precision(d), exponent_bits=8, mantissa_bits=7\n", "")])
+    j, code = bisect([before, before.replace("mantissa_bits=7", "mantissa_bits=2")])
+    expect("one that is one", code == 1, json.dumps(j, indent=1)[:800])
+
+
 def main():
     by_places()
+    reduce_precision()
+    transposed_iotas()
+    huge()
     applied_elsewhere()
     renamed_and_wrong()
     annotations()

@@ -25,7 +25,7 @@ ALLOWED = {
     "replay/judge": BELOW_REPLAY | {"replay/os", "replay/record", "replay/compare"},
     "replay/hunt": BELOW_REPLAY | {"replay/os", "replay/record", "replay/compare", "replay/judge"},
     "replay/report": BELOW_REPLAY | {"replay/os", "replay/record", "replay/compare"},
-    "replay/smaller": {"ir/base", "ir", "parser"},
+    "replay/smaller": {"ir/base", "ir", "ir/eval", "parser"},
     "replay/emitted": BELOW_REPLAY | {"replay/os", "replay/record", "replay/compare", "replay/judge", "replay/hunt", "replay/report"},
     "replay/mcp": {"ir/base", "replay/os"},
     "replay/installed": BELOW_REPLAY | {"replay/os", "replay/record", "replay/compare", "replay/judge", "replay/hunt", "replay/report"},

@@ -104,6 +104,14 @@ TEST(Values, Sketches) {
   EXPECT_NEAR(s.squares, static_cast<double>(n) / 2, 10);
   EXPECT_TRUE(sketch(value([&](double* x) { std::fill(x, x + n, 3.0); })).uniform);
   EXPECT_FALSE(sketch(value([&](double* x) { std::fill(x, x + n, 3.0), x[n - 1] = 2; })).uniform);
+  // exp(60·sin k) and 1 + exp(60·sin k), of which the sums are the same in f64.
+  auto exponents = [&](double* x, double plus) {
+    for (int64_t k = 0; k < n; ++k) x[k] = std::exp(60 * x[k]) + plus;
+  };
+  const Sketch without = sketch(value([&](double*x) { exponents(x, 0); })),
+               with = sketch(value([&](double*x) { exponents(x, 1); }));
+  EXPECT_FALSE(without.same(with, 1e-13));
+  EXPECT_TRUE(with.same(sketch(value([&](double* x) { exponents(x, 1 + 1e-15); })), 1e-13));
 }
 
 // What may be taken for a value: nothing where one is NaN or infinite and the other is not the same.

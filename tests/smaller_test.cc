@@ -111,6 +111,16 @@ INSTANTIATE_TEST_SUITE_P(
              "ENTRY e {\n  p = u32[4096] parameter(0)\n  c = u32[] constant(4096)\n"
              "  b = u32[4096] broadcast(c), dimensions={}\n  ROOT r = u32[4096] xor(p, b)\n}",
              {"u32[4] parameter", "constant(4096)"}},
+        Rule{"folded",
+             "ENTRY e {\n  p = f32[1000] parameter(0)\n  i = s32[] parameter(1)\n  c = s32[] constant(1000)\n"
+             "  d = s32[] constant(25)\n  q = s32[] divide(c, d)\n  s = s32[] subtract(i, q)\n"
+             "  ROOT r = f32[1] dynamic-slice(p, s), dynamic_slice_sizes={1}\n}",
+             {"constant(1000)", "f32[1000] parameter(0)", "constant(25)"}},
+        Rule{"one_less",
+             "ENTRY e {\n  p = f32[1000] parameter(0)\n  i = s32[] parameter(1)\n  c = s32[] constant(1000)\n"
+             "  d = s32[] constant(1)\n  q = s32[] subtract(c, d)\n  s = s32[] minimum(i, q)\n"
+             "  ROOT r = f32[1] dynamic-slice(p, s), dynamic_slice_sizes={1}\n}",
+             {"constant(24)", "f32[24] parameter(0)"}},
         Rule{"both_uses",
              "ENTRY e {\n  p = u32[4096] parameter(0)\n  c = u32[] constant(4096)\n  q = u32[] parameter(1)\n"
              "  n = u32[] minimum(q, c)\n  x = u32[] xor(q, c)\n  ROOT r = (u32[4096], u32[], u32[]) tuple(p, n, x)\n}",
@@ -156,6 +166,24 @@ INSTANTIATE_TEST_SUITE_P(
              "  ROOT r = f32[64,512] custom-call(p), custom_call_target=\"somebodys_own\"\n}",
              {"f32[64,512] parameter(0)"}}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// A constant that counts in one stage and in the next is hidden from what counts it keeps one number in both.
+TEST(Smaller, OneNumberThroughout) {
+  const std::string counted =
+      "HloModule m\nENTRY e {\n  p = f32[4096] parameter(0)\n  i = s32[] parameter(1)\n"
+      "  c = s32[] constant(4096)\n  s = s32[] subtract(i, c)\n"
+      "  ROOT r = f32[8] dynamic-slice(p, s), dynamic_slice_sizes={8}\n}";
+  const std::string hidden = std::regex_replace(counted, std::regex("s = s32.*"),
+                                                "n = s32[] not(c)\n  m = s32[] not(n)\n  s = s32[] subtract(i, m)");
+  auto a = sized_module(counted), b = sized_module(hidden);
+  const SmallerPlan plan = plan_of({a.get(), b.get()});
+  EXPECT_NE(print_module(*with_sizes(*a, plan.choice), PrintOptions::Short()).find("constant(4096)"),
+            std::string::npos);
+  auto negated =
+      sized_module(std::regex_replace(counted, std::regex("s = s32.*"), "n = s32[] negate(c)\n  s = s32[] add(i, n)"));
+  const SmallerPlan both = plan_of({a.get(), negated.get()});
+  EXPECT_LT(both.choice.of(4096), 4096);
+}
 
 TEST(Smaller, TellsWhatStays) {
   auto m = sized_module(

@@ -29,6 +29,23 @@ LitId wide_literal(Universe& u, LitId id) {
   return u.literal(std::move(lit));
 }
 
+// Rounds to what the type has anyway: as a convert to that type, it is none in f64.
+bool keeps_all_bits(const AttrSet& a, ElementType type) {
+  const FloatFormat* own = float_format(type);
+  const int64_t exponent = own ? own->exponent_bits : type == ElementType::F32 ? 8 : 11;
+  const int64_t mantissa = own ? own->mantissa_bits : type == ElementType::F32 ? 23 : 52;
+  return a.integer(Attr::exponent_bits) >= exponent && a.integer(Attr::mantissa_bits) >= mantissa;
+}
+
+AttrSet all_bits_of_f64(AttrSet a) {
+  for (auto& [key, value] : a.list)
+    if (key == Attr::exponent_bits)
+      value = int64_t{11};
+    else if (key == Attr::mantissa_bits)
+      value = int64_t{52};
+  return a;
+}
+
 }  // namespace
 
 ShapeId widened_shape(Universe& u, ShapeId id) {
@@ -68,6 +85,8 @@ std::unique_ptr<Module> widened_module(const Module& m) {
         continue;
       }
       if (to == narrow) continue;
+      if (op == Opcode::ReducePrecision && keeps_all_bits(wide->attrs(i), u[narrow].type))
+        wide->set_attrs(i, u.attrs(all_bits_of_f64(wide->attrs(i))));
       if (op == Opcode::Constant) wide->set_literal(i, wide_literal(u, wide->literal_id(i)));
       wide->set_shape(i, to);
     }

@@ -6,6 +6,7 @@
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "replay/cli/json_output.h"
+#include "replay/cli/smaller_words.h"
 #include "replay/compare/diff.h"
 #include "replay/judge/diverge.h"
 #include "replay/os/files.h"
@@ -366,7 +367,7 @@ std::string rounding_in_words(const Json& j) {
 }
 
 // `; too large to run: up to 16 elements of each value …; all 240 changed values were compared`.
-std::string elements_in_words(const Json& e) {
+std::string elements_in_words(const Json& e, const Json& smaller) {
   std::string out = fmt::format(
       "; the stages were not run: up to {} elements of each value that a stage writes in another way were evaluated at "
       "full size, in f64, from drawn values of what both stages have (rounding in their own types was not compared)",
@@ -380,13 +381,17 @@ std::string elements_in_words(const Json& e) {
     out += fmt::format("; {}: {} of {} not", w["stage"].get<std::string>(), w["values"].get<size_t>(),
                        w["of"].get<size_t>());
   }
-  return out;
+  if (smaller.is_null() || smaller["open"].is_null()) return out;
+  return out + fmt::format(
+                   "; {} of {} stages that these leave open were run at smaller sizes ({}) and give what they "
+                   "are to give there",
+                   smaller["stages"].get<size_t>(), smaller["open"].get<size_t>(), sizes_in_words(smaller["sizes"]));
 }
 
 // `; 5120 inner values compared (98.2 % of all), each once: 1.3 evaluations`.
 std::string inside_in_words(const Json& j) {
   const Json& i = j["inside"];
-  if (!j["elements"].is_null()) return elements_in_words(j["elements"]);
+  if (!j["elements"].is_null()) return elements_in_words(j["elements"], j["smaller"]);
   if (i.is_null())
     return j["no_values"].is_null()
                ? std::string()
@@ -431,7 +436,9 @@ std::string inside_in_words(const Json& j) {
 std::string found_nothing(const Json& j) {
   const Json &i = j["inside"], &e = j["elements"];
   if (!e.is_null()) {
-    const auto of = e["changed"].get<size_t>(), missed = of - e["compared"].get<size_t>();
+    const Json& s = j["smaller"];
+    const size_t closed = s.is_null() || s["values"].is_null() ? 0 : s["values"].get<size_t>();
+    const auto of = e["changed"].get<size_t>(), missed = of - e["compared"].get<size_t>() - closed;
     if (missed) return fmt::format("nothing bad found, but {} of {} changed values were not compared", missed, of);
     return j["not_judged"].get<size_t>() ? "nothing bad found in the stages that could be judged" : "no bad stage";
   }

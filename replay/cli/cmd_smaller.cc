@@ -121,37 +121,58 @@ Json sizes_json(const SmallerPlan& plan) {
   return all;
 }
 
-std::string sizes_in_words(const SmallerPlan& plan) {
+std::string sizes_in_words(const Json& sizes) {
   constexpr size_t kMost = 6;
   std::string out;
   size_t cut = 0;
-  for (const SmallerPlan::Size& s : plan.sizes) {
-    if (s.before == s.after) continue;
-    if (++cut <= kMost) out += fmt::format("{}{} → {}", cut > 1 ? ", " : "", s.before, s.after);
+  for (const Json& s : sizes) {
+    const auto before = s["before"].get<int64_t>(), after = s["after"].get<int64_t>();
+    if (before == after) continue;
+    if (++cut <= kMost) out += fmt::format("{}{} → {}", cut > 1 ? ", " : "", before, after);
   }
   return cut > kMost ? fmt::format("{} and {} more", out, cut - kMost) : out;
 }
 
 std::string guessed_in_words(const SmallerPlan& plan) {
   return fmt::format("; guessed: tested on a smaller program ({}), and not confirmed at full size",
-                     sizes_in_words(plan));
+                     sizes_in_words(sizes_json(plan)));
+}
+
+std::string confirmed_in_words(const Json& sizes) {
+  return fmt::format("; found by a smaller program ({}), and seen at full size, too, at chosen elements",
+                     sizes_in_words(sizes));
+}
+
+std::string refuted_in_words(const Json& refuted) {
+  std::string out;
+  for (const Json& label : refuted) out += (out.empty() ? "" : ", ") + label.get<std::string>();
+  return out.empty() ? out
+                     : fmt::format(
+                           ". With small arrays {} differ{} from what stands before, at full size, at chosen "
+                           "elements, nothing does: no fault",
+                           out, refuted.size() == 1 ? "s" : "");
 }
 
 std::string tested_in_words(const SmallerPlan& plan) {
-  return fmt::format("tested on a smaller program ({}): ", sizes_in_words(plan));
+  return fmt::format("tested on a smaller program ({}): ", sizes_in_words(sizes_json(plan)));
+}
+
+std::optional<SmallerPlan> smaller_plan(const BisectArgs& a, const std::vector<std::string>& paths, bool roomy) {
+  Progress progress("making smaller " + a.file);
+  SmallerOptions o;
+  o.stop = interrupted, o.roomy = roomy;
+  SmallerPlan plan = plan_smaller({paths.size(), [&](size_t k) { return load_verified(paths[k], !a.no_verify); },
+                                   [&](size_t k) { return fs::path(paths[k]).filename().string(); }},
+                                  o);
+  if (!plan.choice.cuts_anything()) return std::nullopt;
+  return plan;
 }
 
 std::optional<SmallerPlan> plan_of_stages(const BisectArgs& a, const std::vector<std::string>& paths) {
   if (!a.smaller) return std::nullopt;
-  Progress progress("making smaller " + a.file);
-  SmallerOptions o;
-  o.stop = interrupted;
-  SmallerPlan plan = plan_smaller({paths.size(), [&](size_t k) { return load_verified(paths[k], !a.no_verify); },
-                                   [&](size_t k) { return fs::path(paths[k]).filename().string(); }},
-                                  o);
-  if (plan.choice.cuts_anything()) return plan;
-  complain("note: no size of the program can be cut: its stages are judged as they are");
-  return std::nullopt;
+  std::optional<SmallerPlan> plan = smaller_plan(a, paths, false);
+  if (!plan) complain("note: no size of the program can be cut: its stages are judged as they are");
+  return plan;
 }
 
 int cmd_smaller(const ReduceArgs& a) {

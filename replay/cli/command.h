@@ -162,6 +162,7 @@ struct BisectArgs : JudgeArgs {
   bool json = false, force = false, quick = false, outputs_only = false;
   bool elements = false;               // at chosen elements, whatever the size
   bool smaller = false;                // all stages with small arrays, by one choice
+  double memory_limit = 0;             // GiB beyond what the program itself takes; 0: what is free
   double run_limit = 0;                //  seconds for a run of the program; 0: by what the first one took
   std::shared_ptr<OutputFolder> made;  // of `out`, since before the search; cmd_bisect's
   std::string releases, by;            // A..B of jaxlib; what compilations are compared by

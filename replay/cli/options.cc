@@ -110,7 +110,11 @@ void add_debug_commands(CLI::App& app, int* code) {
                 ".npz with what the device gave, o0, o1 …: where all stages agree with each other but not with it");
   c->add_flag("--outputs-only", bisect.outputs_only, "compare the outputs alone, not what is computed inside");
   c->add_flag("--smaller", bisect.smaller,
-              "a folder's stages with small arrays, all by one choice (reduce --sizes): for programs too large to run");
+              "a folder's stages with small arrays, all by one choice (reduce --sizes): for programs too large to run; "
+              "by itself for stages that chosen elements leave open");
+  c->add_option("--memory-limit", bisect.memory_limit,
+                "GiB (what is free): what takes more is judged at chosen elements, then at smaller sizes")
+      ->check(CLI::Range(0.25, 1e6));
   c->add_flag("--elements", bisect.elements,
               "judge by chosen elements, without running the stages (what is too large to run is judged so)");
   c->add_flag(

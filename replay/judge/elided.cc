@@ -176,6 +176,17 @@ class ElidedConstants::Follower {
     ConstantValues values(*before, *known_[good]);
     for (CompId c : now->computations())
       for (InstId i : now->live_order(c)) {
+        if (counts_or_repeats(*now, i)) {
+          for (InstId was : users.read_before(i)) {
+            const std::optional<KnownConstant> read = values.of(was);
+            if (!read || read->bases.empty() || before->op(was) == now->op(i)) continue;
+            begin_anew(bad, fmt::format("{} stands in the place of {}, which an elided constant makes and whose values "
+                                        "are made up here",
+                                        now->inst_name(i), before->inst_name(was)));
+            return true;
+          }
+          continue;
+        }
         if (now->op(i) != Opcode::Constant) continue;
         if (now->literal(i).elided) {
           auto at = known_[bad]->find(now->inst_name(i));
@@ -198,6 +209,12 @@ class ElidedConstants::Follower {
         }
       }
     return false;
+  }
+
+  // What algsimp makes of a constant whose elements it has seen.
+  static bool counts_or_repeats(const Module& m, InstId i) {
+    return m.op(i) == Opcode::Iota || (m.op(i) == Opcode::Broadcast && m.op(m.operand(i, 0)) == Opcode::Constant &&
+                                       !m.literal(m.operand(i, 0)).elided);
   }
 
   std::string told() const {

@@ -21,6 +21,29 @@
 namespace hlo {
 namespace {
 
+// What is mapped for data now, in bytes; RLIMIT_DATA counts it.
+int64_t data_now() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word)
+    if (word == "VmData:") {
+      int64_t kib = 0;
+      status >> kib;
+      return kib << 10;
+    }
+  return 0;
+}
+
+}  // namespace
+
+void limit_memory(int64_t bytes) {
+  const auto most = static_cast<rlim_t>(data_now() + bytes);
+  const rlimit limit{most, most};
+  ::setrlimit(RLIMIT_DATA, &limit);
+}
+
+namespace {
+
 constexpr double kSecondsToEnd = 2;  // seconds between being asked to end and being killed
 constexpr int kNoMemory = 3, kThrew = 4;
 
@@ -49,30 +72,13 @@ void redirect(int to, const std::string& path) {
   ::close(file);
 }
 
-// What is mapped for data now, in bytes; RLIMIT_DATA counts it.
-int64_t data_now() {
-  std::ifstream status("/proc/self/status");
-  std::string word;
-  while (status >> word)
-    if (word == "VmData:") {
-      int64_t kib = 0;
-      status >> kib;
-      return kib << 10;
-    }
-  return 0;
-}
-
 [[noreturn]] void work_bounded(const std::function<int()>& job, double seconds, int64_t bytes,
                                const std::string& scratch) {
   ::setpgid(0, 0);
   redirect(STDOUT_FILENO, scratch + "/said");
   redirect(STDERR_FILENO, scratch + "/complained");
   ::setenv("TMPDIR", scratch.c_str(), 1);
-  if (bytes > 0) {
-    const auto most = static_cast<rlim_t>(data_now() + bytes);
-    const rlimit limit{most, most};
-    ::setrlimit(RLIMIT_DATA, &limit);
-  }
+  if (bytes > 0) limit_memory(bytes);
   int code = kThrew;
   auto threw = [&](const std::string& kind, const std::string& what) {
     std::ofstream(scratch + "/threw", std::ios::binary) << kind << '\n' << what;

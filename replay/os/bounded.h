@@ -27,4 +27,7 @@ struct BoundedRun {
 // process may not be copied.
 BoundedRun run_bounded(const std::function<int()>& job, double seconds, int64_t bytes, const std::string& scratch);
 
+// From now on this process may have so many bytes of memory beyond what it has: available_memory() tells what is left.
+void limit_memory(int64_t bytes);
+
 }  // namespace hlo

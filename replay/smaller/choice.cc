@@ -154,6 +154,7 @@ class Group {
     else
       for (int64_t v = unit; v < size && nice.size() < 24; v += unit)
         if (v >= 3 && unit_of(v) == unit && !power_of_two(v)) nice.push_back(v);
+    std::stable_partition(nice.begin(), nice.end(), [this](int64_t v) { return v >= options_.least; });
     if (options_.distinct)
       for (int64_t v : nice)
         if (!taken_.contains(v) &&

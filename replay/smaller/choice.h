@@ -11,6 +11,7 @@ namespace hlo {
 struct SolveOptions {
   int64_t small = 16;    // numbers up to that stay
   bool distinct = true;  // different sizes stay different where rules leave the choice
+  int64_t least = 0;     // sizes become no smaller than that where rules leave the choice
 };
 
 // By the keys of rules; what is not in it stays.

@@ -193,6 +193,7 @@ bool IndexUses::counts(InstId user, size_t k, int depth) {
       return k == (m_.operand_count(user) - 1) / 2;
     case Opcode::Convert:
       return is_integral(m_.shape(user).type) && any(user, depth);
+    case Opcode::Negate:
     case Opcode::Broadcast:
     case Opcode::Reshape:
     case Opcode::Bitcast:

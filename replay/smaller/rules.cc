@@ -5,6 +5,7 @@
 
 #include "ir/cost.h"
 #include "ir/dims.h"
+#include "ir/eval/evaluator.h"
 #include "ir/library_calls.h"
 #include "ir/literal.h"
 #include "parser/parser.h"
@@ -12,23 +13,6 @@
 
 namespace hlo {
 namespace {
-
-// Calls that hand one value on.
-constexpr std::string_view kMarksOnly[] = {"Sharding",
-                                           "LayoutConstraint",
-                                           "MoveToHost",
-                                           "MoveToDevice",
-                                           "annotate_device_placement",
-                                           "PinToDevice",
-                                           "PinToDeviceSram",
-                                           "SPMDFullToShardShape",
-                                           "SPMDShardToFullShape",
-                                           "xla.sdy.FuncResultSharding",
-                                           "xla.sdy.Sharding",
-                                           "xla.sdy.ShardingGroup",
-                                           "xla.sdy.GlobalToLocalShape",
-                                           "xla.sdy.LocalToGlobalShape",
-                                           "inspect_sharding"};
 
 bool tiled(const Shape& s) { return s.layout.rest.find("T(") != std::string::npos; }
 
@@ -175,7 +159,15 @@ class SizeRules::Reader {
         return keep_all("goes where numbers say that are data");
       case Opcode::Divide:
       case Opcode::Remainder:
+        folded_rule();
         return division_rule();
+      case Opcode::Add:
+      case Opcode::Subtract:
+      case Opcode::Multiply:
+      case Opcode::Minimum:
+      case Opcode::Maximum:
+      case Opcode::Compare:
+        return folded_rule();
       case Opcode::GetDimensionSize:
       case Opcode::SetDimensionSize:
         return keep_all("is a dimension of a size that is asked for");
@@ -336,7 +328,7 @@ class SizeRules::Reader {
       if (kind == "BackwardFilter") return conv_rules(in(0), in(1));
       return conv_rules(in(0), result);
     }
-    if (std::find(std::begin(kMarksOnly), std::end(kMarksOnly), target) != std::end(kMarksOnly)) {
+    if (is_mark(target)) {
       if (m_.operand_count(i_) == 1 && m_.shape(i_).is_array() && in(0).size() == out().size())
         for (size_t d = 0; d < out().size(); ++d)
           parts(std::max(in(0)[d], out()[d]), std::min(in(0)[d], out()[d]), "is sharded");
@@ -346,6 +338,21 @@ class SizeRules::Reader {
       return less(u_[m_.shape(i_).elements[0]].dims.back(), in(0).back(), "is a choice of the first");
     if (!is_library_target(target) || target == "__cublas$lt$matmul$mx" || target == "__cublas$lt$groupedMatmul")
       keep_all("goes through a call whose sizes nobody tells");
+  }
+
+  // What two constants come to when they are folded is a number of its own, and nobody would know it again but where
+  // one is added.
+  void folded_rule() {
+    if (m_.operand_count(i_) != 2 || !is_integral(m_.shape(m_.operand(i_, 0)).type)) return;
+    const std::optional<int64_t> a = whole_number(m_, m_.operand(i_, 0)), b = whole_number(m_, m_.operand(i_, 1));
+    if (!a || !b) return;
+    const bool stays_in_order =
+        m_.op(i_) != Opcode::Multiply && m_.op(i_) != Opcode::Divide && m_.op(i_) != Opcode::Remainder;
+    auto little = [](int64_t n) { return n >= -1 && n <= 1; };
+    if (little(*a) && little(*b)) return;
+    if (stays_in_order && (little(*a) || little(*b))) return;
+    for (int64_t n : {*a, *b})
+      if (n != INT64_MIN) keep(n < 0 ? -n : n, where(), "goes with a number that it is folded with");
   }
 
   // Passes make shifts and masks of it, whose numbers nobody would know again.

@@ -4,6 +4,7 @@
 
 #include "ir/cost.h"
 #include "ir/verifier.h"
+#include "replay/smaller/constants.h"
 
 namespace hlo {
 namespace {
@@ -13,6 +14,9 @@ constexpr int kMostRounds = 24;
 
 // Sizes that are small enough as they are.
 constexpr int64_t kSmall = 16;
+
+// What sizes become where more than a few elements are wanted.
+constexpr int64_t kRoomy = 24;
 
 // Sizes of an instruction and its operands that were cut.
 std::set<int64_t> cut_at(const Module& m, InstId i, const SizeChoice& choice) {
@@ -46,7 +50,9 @@ class Planner {
     plan_.before = work_of(*stages_.load(0));
     // Where the budget does not suffice sizes may fall together, and then small ones are cut, too.
     SmallerPlan best;
-    for (const SolveOptions& t : {SolveOptions{kSmall, true}, {kSmall, false}, {8, false}, {3, false}}) {
+    std::vector<SolveOptions> tries{{kSmall, true}, {kSmall, false}, {8, false}, {3, false}};
+    if (options_.roomy) tries.insert(tries.begin(), {kSmall, true, kRoomy});
+    for (const SolveOptions& t : tries) {
       solve(t);
       const double work = plan_.after.flops + plan_.after.bytes;
       plan_.within = work <= options_.most_work;
@@ -74,7 +80,8 @@ class Planner {
 
   // Of every stage; where one does not, the sizes of what is wrong are kept from now on.
   bool verifies() {
-    bool fine = true;
+    bool fine = true, same = true;
+    constants_.clear();
     for (size_t k : read_) {
       stop();
       const std::unique_ptr<Module> m = stages_.load(k);
@@ -93,11 +100,29 @@ class Planner {
           }
         }
         if (k == 0) plan_.after = work_of(*out);
+        same = one_number_throughout(*m, *out, label) && same;
       } catch (const Failure& e) {
         return give_up(e.what());
       }
       if (!fine) return false;
     }
+    return same;
+  }
+
+  // A constant that counts indices in one stage and none in another, by what reads it: its number stays in all.
+  bool one_number_throughout(const Module& m, const Module& out, const std::string& label) {
+    bool fine = true;
+    for (CompId c : m.computations())
+      for (InstId i : m.live_order(c)) {
+        if (m.op(i) != Opcode::Constant || (m.users(i).empty() && !m.is_root(i))) continue;
+        const std::optional<int64_t> was = whole_number(m, i), is = whole_number(out, i);
+        if (!was || !is || *was == INT64_MIN) continue;
+        const auto [at, first] = constants_.try_emplace({std::string(m.inst_name(i)), *was}, *is);
+        if (first || at->second == *is) continue;
+        fine = false;
+        rules_.keep(std::abs(*was), label.empty() ? at->first.first : fmt::format("{} of {}", at->first.first, label),
+                    "counts indices in one stage and none in another");
+      }
     return fine;
   }
 
@@ -144,7 +169,8 @@ class Planner {
   const SmallerStages& stages_;
   const SmallerOptions& options_;
   SizeRules rules_;
-  std::vector<size_t> read_;  // stages that could be read
+  std::vector<size_t> read_;                                      // stages that could be read
+  std::map<std::pair<std::string, int64_t>, int64_t> constants_;  // what became of them, by name and number
   SmallerPlan plan_;
 };
 

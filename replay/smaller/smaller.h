@@ -13,6 +13,7 @@ namespace hlo {
 struct SmallerOptions {
   double most_work = 3e8;      // floating-point operations and bytes of the first stage, together
   std::vector<int64_t> keep;   // sizes that stay
+  bool roomy = false;          // arrays of some hundred elements, where the work allows it: they tell more
   std::function<bool()> stop;  // asked between stages; then Failure(kUsage)
 };
 

@@ -121,7 +121,12 @@ uint64_t Canonical::library_call(InstId i) {
   return hash_combine(plain_.elements(i), configured(m_.u().text(m_.attrs(i).text(Attr::backend_config))));
 }
 
-bool Canonical::commutes(const Module& m, InstId i) { return op_info(m.op(i)).commutative; }
+bool Canonical::commutes(const Module& m, InstId i) {
+  if (op_info(m.op(i)).commutative) return true;
+  if (m.op(i) != Opcode::Compare) return false;
+  const std::string_view direction = m.u().text(m.attrs(i).text(Attr::direction));
+  return direction == "EQ" || direction == "NE";
+}
 
 uint64_t Canonical::combined(InstId i, std::vector<uint64_t> operands) {
   if (commutes(m_, i)) std::sort(operands.begin(), operands.end());

@@ -12,6 +12,8 @@ namespace {
 constexpr double kOutputNoise = 5e-7;
 // The same of all stages together.
 constexpr double kOutputDrift = 1e-5;
+// Rounding in f64 of what sums over other elements are taken in.
+constexpr double kLeastNoise = 1e-13;
 constexpr size_t kMostFindings = 8;
 constexpr size_t kMostRegion = 24;
 
@@ -60,7 +62,7 @@ double Inside::Comparison::apart(const Term& now, const Term& before, std::strin
     std::vector<Value> a = n_.values(now.number), b = n_.values(before.number);
     int64_t at = -1;
     double d = deviation(u, a, b, &at);
-    const bool masked = x.sketch.cut > 0 && y.sketch.cut > 0 && std::isfinite(d);
+    const bool masked = x.sketch.has_mask() && y.sketch.has_mask() && std::isfinite(d);
     const double beside = masked ? deviation_beside_mask(u, a, b, std::min(x.sketch.cut, y.sketch.cut)) : 0;
     if (words) {
       if (x.sketch.nan != y.sketch.nan)
@@ -458,7 +460,7 @@ void Inside::Comparison::judge_values(InsideStage* out) {
     if (what == Fate::kHealed) continue;
     std::string words;
     double by = apart(v.term, w.term, &words);
-    if (!d.elsewhere && by >= 0 && by <= b_.walked.module->noise(v.inst)) continue;
+    if (!d.elsewhere && by >= 0 && by <= std::max(kLeastNoise, b_.walked.module->noise(v.inst))) continue;
     if (what == Fate::kNotTold) {
       not_told_.push_back(d.now);
       continue;

@@ -226,6 +226,21 @@ void Inside::Comparison::find_readers_of(uint32_t visit, std::vector<uint32_t>* 
       out->insert(out->end(), readers->second.begin(), readers->second.end());
 }
 
+// How many of its operands have another value than the one's before that stands in their place.
+size_t Inside::Comparison::other_operands(const Visit& now, const Visit& before) const {
+  size_t others = 0;
+  for (size_t o = 0; o < std::min(now.operands.size(), before.operands.size()); ++o)
+    others += !agrees(now.operands[o], before.operands[o]);
+  return others;
+}
+
+// Both operands of one that commutes are other ones, and each is what the other was.
+bool Inside::Comparison::changed_places(const Visit& now, const Visit& before) const {
+  return now.operands.size() == 2 && before.operands.size() == 2 && other_operands(now, before) == 2 &&
+         Canonical::commutes(b_.walked.module->m(), now.inst) && agrees(now.operands[0], before.operands[1]) &&
+         agrees(now.operands[1], before.operands[0]);
+}
+
 // What reads that value, directly or not, is followed down to values that agree with the stage before.
 Inside::Comparison::Fate Inside::Comparison::fate(uint32_t visit, bool* seen_blind) {
   const Module &a = a_.walked.module->m(), &b = b_.walked.module->m();
@@ -253,10 +268,9 @@ Inside::Comparison::Fate Inside::Comparison::fate(uint32_t visit, bool* seen_bli
       if (differs || (fresh(reader.term) && b.op(reader.inst) != Opcode::CustomCall)) {
         work.push_back(r);
       } else if (same) {
-        size_t others = 0;
-        for (size_t o = 0; o < std::min(reader.operands.size(), was.operands.size()); ++o)
-          others += !agrees(reader.operands[o], was.operands[o]);
-        blind = blind || (others == 1 && reader.operands.size() == was.operands.size());
+        // As where all that it reads is transposed.
+        rewritten = rewritten || changed_places(reader, was);
+        blind = blind || (other_operands(reader, was) == 1 && reader.operands.size() == was.operands.size());
       }
     }
   }

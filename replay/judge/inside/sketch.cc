@@ -129,13 +129,15 @@ namespace {
 
 // A mask is at least that large, and that much larger than all beside it.
 constexpr double kLeastMask = 1e3, kMaskOver = 1e4;
+// In sums of numbers that large those around 1 are lost, and exp(x) is 1 + exp(x).
+constexpr double kHuge = 1.234567e8;  // no number that rounding leaves on either side
 
-// Sums what a mask hides apart from it.
-void look_beside_mask(const Universe& u, std::span<const Value> each, Sketch& out) {
+// Sums what is smaller than `cut` apart from the rest. False where it has nothing to do: nothing but zeros is smaller,
+// there is a number between `below` and `cut`, or what is smaller is huge itself.
+bool sum_apart(const Universe& u, std::span<const Value> each, double cut, double below, Sketch& out) {
   const Shape& s = u[each[0].shape];
-  if (is_complex(s.type) || out.largest < kLeastMask || out.magnitudes <= 0) return;
   const int64_t n = s.elements_count(), width = storage_bytes(s.type);
-  const double cut = out.largest / 2, below = out.largest / kMaskOver;
+  const bool far_apart = cut == Sketch::kBesideHuge;
   double first = 0, second = 0, magnitudes = 0, mask_first = 0, mask_magnitudes = 0;
   uint64_t place = 0, where = 0;
   bool masked = false;
@@ -143,18 +145,30 @@ void look_beside_mask(const Universe& u, std::span<const Value> each, Sketch& ou
     for (int64_t i = 0; i < n; ++i, ++place) {
       const double x = load_double(s.type, v.bytes() + i * width), m = std::fabs(x);
       if (!std::isfinite(x)) continue;
-      if (m > below && m < cut) return;
+      if (m > below && m < cut) return false;
       if (m >= cut) {
         where += mix64(place * 4);
-        mask_first += x * weight_of(2 * place), mask_magnitudes += m;
+        // What is far apart counts by its logarithm, so that none hides another.
+        const double counted = far_apart ? std::log(m) : m;
+        mask_first += std::copysign(counted, x) * weight_of(2 * place), mask_magnitudes += counted;
         continue;
       }
+      if (m >= kHuge) return false;
       masked |= m > 0;
       first += x * weight_of(2 * place), second += x * weight_of(2 * place + 1), magnitudes += m;
     }
-  if (!masked) return;
+  if (!masked && !far_apart) return false;
   out.cut = cut, out.exact += where, out.first = first, out.second = second, out.magnitudes = magnitudes;
   out.mask_first = mask_first, out.mask_magnitudes = mask_magnitudes;
+  return true;
+}
+
+// Sums what a mask, or numbers out of all proportion, hide apart from them.
+void look_beside_mask(const Universe& u, std::span<const Value> each, Sketch& out) {
+  if (is_complex(u[each[0].shape].type) || out.largest < kLeastMask || out.magnitudes <= 0) return;
+  if (sum_apart(u, each, out.largest / 2, out.largest / kMaskOver, out) || out.largest < kHuge) return;
+  if (out.magnitudes >= out.largest * static_cast<double>(out.elements) / 2) return;  // all are of one size
+  sum_apart(u, each, Sketch::kBesideHuge, Sketch::kBesideHuge, out);
 }
 
 // What every value of that sketch has: the type, how many elements, on how many devices.

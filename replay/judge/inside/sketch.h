@@ -17,12 +17,15 @@ struct Sketch {
   double first = 0, second = 0, magnitudes = 0, sum = 0, squares = 0;
   double largest = 0;  // magnitude
   // Of an array with a mask in it (-1e9 beside numbers around 1): what is far larger than all others is summed apart,
-  // or nothing that the others do would show. Where it stands is in `exact`; 0: there is none such.
+  // or nothing that the others do would show. Where it stands is in `exact`; 0: there is none such. The same of one
+  // with numbers of 1e8 and more beside small ones: those beyond kBesideHuge count by their logarithms then.
   double cut = 0, mask_first = 0, mask_magnitudes = 0;
+  static constexpr double kBesideHuge = 1234.567;  // no number that rounding leaves on either side
   int64_t elements = 0, nan = 0, infinite = 0;
   bool floats = false;
   bool uniform = true;  // every element is the same
 
+  bool has_mask() const { return cut > 0 && cut != kBesideHuge; }
   // Equal but for rounding in f64: sums within `share` of the sum of magnitudes.
   bool same(const Sketch& other, double share) const;
 };

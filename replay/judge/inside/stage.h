@@ -50,6 +50,8 @@ class Inside::Comparison {
   };
   // `seen_blind`: set where something that is what it was reads one other value, and gives what it gave.
   Fate fate(uint32_t visit, bool* seen_blind = nullptr);
+  size_t other_operands(const Visit& now, const Visit& before) const;
+  bool changed_places(const Visit& now, const Visit& before) const;
   bool reads_other_value(const Visit& before, const Visit& now) const;
   void judge_rewired(InsideStage* out);
   Departed rewired_behind(const Departed& d);
