@@ -73,8 +73,10 @@ with tempfile.TemporaryDirectory() as tmp:
     expect("what elements leave open", code == 0 and s.get("stages") == s.get("open") == 1 and "at smaller sizes" in j["verdict"], (code, s, j["verdict"]))
     code, j, s = bisect("asked for", [("", UP), ("dce", UP), ("sort-simplifier", SORT % ("GT", TURNED))], "--elements")
     expect("elements alone", code == 2 and not s, (code, s, j["verdict"]))
-    code, j, s = bisect("guessed", [("", UP), ("dce", UP), ("sort-simplifier", SORT % ("LT", TURNED))])
+    code, j, s = bisect("guessed", [("", UP), ("dce", UP), ("sort-simplifier", SORT % ("LT", TURNED))], "--smaller")
     expect("what small arrays accuse alone is guessed", code == 1 and j["pass"] == "sort-simplifier" and s.get("confirmed") is False and "guessed" in j["guilty"], (code, s, j["guilty"]))
+    code, j, s = bisect("not by itself", [("", UP), ("dce", UP), ("sort-simplifier", SORT % ("LT", TURNED))])
+    expect("a guess that nobody asked for stays open", code == 2 and s.get("stages") == 0 and "with small arrays it differs" in j["unknown"][0]["why"], (code, s, j["verdict"], j["unknown"]))
 
     # 300 MiB: run where there is memory, else at chosen elements.
     some = [("", HALF.replace("131072", "4096").replace("16384", "64")), ("algsimp", TIMES.replace("131072", "4096").replace("16384", "64"))]

@@ -573,7 +573,7 @@ def folded(tmp):
 """
     code, j = bisect(tmp, "folded", [("", entry("  c = f32[] constant(0.1)\n  d = bf16[] convert(c)\n", "d")), ("constant_folding", entry("  k = bf16[] constant(0.10009765625)\n", "k"))])
     expect("folded in its own type", code == 0 and j["verdict"].startswith("no bad stage"), (code, j["verdict"]))
-    code, j = bisect(tmp, "not that", [("", entry("  c = f32[] constant(0.1)\n  d = bf16[] convert(c)\n", "d")), ("constant_folding", entry("  k = bf16[] constant(0.10107421875)\n", "k"))])
+    code, j = bisect(tmp, "not that", [("", entry("  c = f32[] constant(0.1)\n  d = bf16[] convert(c)\n", "d")), ("constant_folding", entry("  k = bf16[] constant(0.10107421875)\n", "k"))], "--elements")
     expect("a neighbour of what it is rounded to is not called good", code != 0, (code, j["verdict"]))
     count = "  one = s32[] constant(1)\n  two = s32[] constant(2)\n  m = s32[] multiply(two, {})\n  q = bf16[] convert(m)\n"
     code, j = bisect(tmp, "integers", [("", entry(count.format("two"), "q")), ("constant_folding", entry("  k = bf16[] constant(4)\n", "k"))])

@@ -1,5 +1,5 @@
 // bisect over a folder: at smaller sizes.
-#include <chrono>
+#include <algorithm>
 #include <utility>
 
 #include "ir/eval/inputs.h"
@@ -16,9 +16,8 @@ constexpr uint64_t kDrawsToConfirm = 3;
 // Programs larger than that are looked at with one set of inputs.
 constexpr int64_t kLargestPairTwice = int64_t{64} << 20;
 
-// Inputs besides that a stage is looked at with, and how long.
-constexpr uint64_t kTurnsOfPair = 64;
-constexpr std::chrono::seconds kTurnsTime{5};
+// Inputs besides that a stage is looked at with, as many as so many bytes of arrays are in all.
+constexpr int64_t kTurnsOfPair = 64, kBytesOfTurns = int64_t{256} << 20;
 
 // Accusations by small arrays that full size does not bear out, after which the next one is told.
 constexpr size_t kMostRefuted = 6;
@@ -67,15 +66,14 @@ AtSmallerSizes judge_at_smaller_sizes(const Candidates& row, size_t before, size
   auto found = std::make_unique<InsideSearch>(search_inside(two, *good, session, o));
   if (found->found.outcome != Bisection::kFound && found->second && found->second->found.outcome == Bisection::kFound)
     found = std::move(found->second);
-  const auto begin = std::chrono::steady_clock::now();
+  const int64_t turns = std::min(kTurnsOfPair, kBytesOfTurns / std::max<int64_t>(bytes_inside(*good), 1));
   InsideOptions further = o;
   further.others = nullptr, further.second = nullptr;
   further.only = [&](const InputsTold& told) {
     return told.with_nan <= found->told.with_nan && told.infinite <= found->told.infinite;
   };
-  for (uint64_t turn = 0; turn < kTurnsOfPair && found->found.outcome == Bisection::kAllGood && !interrupted() &&
-                          std::chrono::steady_clock::now() - begin < kTurnsTime;
-       ++turn) {
+  for (int64_t k = 0; k < turns && found->found.outcome == Bisection::kAllGood && !interrupted(); ++k) {
+    const auto turn = static_cast<uint64_t>(k);
     auto more = std::make_unique<InsideSearch>(search_inside(two, *good, *reach(turn), further));
     others.pop_back();
     if (more->found.outcome == Bisection::kFound) found = std::move(more);
@@ -170,12 +168,18 @@ void FolderBisection::close_open(Bisection& b) {
       accused.outcome = Bisection::kFound, accused.good = open.before, accused.bad = k, accused.bad_ones = {k};
       accused.judged[k] = *asked;
       inside_ = std::move(s.search);
-      if (confirm(accused)) {
+      const bool differs = confirm(accused);
+      if (differs && told_["smaller"]["confirmed"] == true) {
         b = std::move(accused);
-        if (!plan_) elided_ = std::move(whole);
+        elided_ = std::move(whole);
         return;
       }
       inside_.reset();
+      // That small arrays alone show it is a guess: it stays open.
+      if (differs) {
+        b.judged[k].detail += "; with small arrays it differs (--smaller): " + asked->detail;
+        continue;
+      }
     }
     ++closed, values += open.values;
     b.judged[k] = {Verdict::kGood, "at smaller sizes"};

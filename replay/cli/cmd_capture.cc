@@ -16,7 +16,8 @@ int cmd_capture(const CaptureArgs& a) {
   // The program may run in another folder.
   const std::string flags = xla_dump_flags(fs::absolute(out.temporary()).string());
   TemporaryFolder arguments;
-  int code = run_under_xla(a.program, flags, "", {}, 0, arguments.path());
+  const std::string keep = a.no_arguments ? "" : arguments.path();
+  int code = run_under_xla(a.program, flags, "", {}, 0, keep);
   if (interrupted()) fail(FailureKind::kUsage, "interrupted; nothing was kept");
   std::error_code error;
   // An XLA that does not know a flag aborts with its name before it does anything.
@@ -28,7 +29,7 @@ int cmd_capture(const CaptureArgs& a) {
     if (!unknown.empty() && !interrupted()) {
       fmt::print(stderr, "warning: this XLA does not know {}: left out, and {} is run again\n", fmt::join(unknown, " "),
                  a.program[0]);
-      code = run_under_xla(a.program, flags, "", unknown, 0, arguments.path());
+      code = run_under_xla(a.program, flags, "", unknown, 0, keep);
     }
     if (interrupted()) fail(FailureKind::kUsage, "interrupted; nothing was kept");
   }

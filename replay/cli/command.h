@@ -190,7 +190,7 @@ int cmd_check(const CheckArgs& a);
 struct CaptureArgs {
   std::vector<std::string> program;
   std::string out = "xla_dump";
-  bool json = false, force = false;
+  bool json = false, force = false, no_arguments = false;  // no_arguments: those of jax's functions are not kept
 };
 int cmd_capture(const CaptureArgs& a);
 

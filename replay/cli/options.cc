@@ -176,6 +176,8 @@ void add_debug_commands(CLI::App& app, int* code) {
   c->footer("Example:\n  hlo-replay capture -o /tmp/xla_dump -- python3 train.py");
   c->add_option("-o,--out", capture.out, "folder to make (xla_dump)");
   c->add_flag("--force", capture.force, "replace it");
+  c->add_flag("--no-arguments", capture.no_arguments,
+              "do not keep what functions of jax are called with first (256 MiB at most)");
   c->add_flag("--json", capture.json);
   c->add_option("COMMAND", capture.program, "behind --")->required();
   c->callback([code] { *code = cmd_capture(capture); });

@@ -41,9 +41,11 @@ bool same_shapes(const Module& a, InstId x, const Module& b, InstId y) {
   return a.u().compatible(a.shape_id(x), b.shape_id(y));
 }
 
-// Have most names of the entry another meaning, or none, in the stage before? A way through MLIR (shardy-xla) and the
-// partitioner make all instructions anew.
-bool renamed(const Module& before, const Module& now) {
+// Of one name of the entry in so many, or fewer, is the meaning what it was in the stage before: a way through MLIR
+// (shardy-xla) and the partitioner make all instructions anew, layout_normalization many.
+constexpr size_t kNamesOfOther = 10, kNamesOfWhole = 2;
+
+bool renamed(const Module& before, const Module& now, size_t one_in) {
   std::unordered_map<std::string_view, Opcode> names;
   for (InstId i : before.post_order(before.entry())) names.emplace(before.inst_name(i), before.op(i));
   size_t kept = 0, all = 0;
@@ -52,7 +54,7 @@ bool renamed(const Module& before, const Module& now) {
     const auto was = names.find(now.inst_name(i));
     ++all, kept += was != names.end() && was->second == now.op(i);
   }
-  return kept * 2 < all;
+  return kept * one_in < all;
 }
 
 // Is one stage of whole arrays, and the next one of what each device has of them? Where the entry does not tell,
@@ -63,7 +65,7 @@ bool divides(const Module& before, const Module& now) {
   for (size_t k = 0; k < a.params.size() && k < b.params.size(); ++k)
     if (!same_shapes(before, a.params[k], now, b.params[k])) return true;
   if (!same_shapes(before, a.root, now, b.root)) return true;
-  return devices_needed(now) > 1 && renamed(before, now);
+  return devices_needed(now) > 1 && renamed(before, now, kNamesOfWhole);
 }
 
 void take_devices(int64_t count, DeviceClasses& devices) {
@@ -156,7 +158,7 @@ ElementsStage ByElements::next(const Module& m) {
     // All that it has is new: it takes nothing of what the others have.
     state_->most_now = state_->spent + kForDivided;
     state_->options.most_in_all += kForDivided;
-  } else if (renamed(*state_->before.wide, *wide)) {
+  } else if (renamed(*state_->before.wide, *wide, kNamesOfOther)) {
     pair.pair_by_origin();
   }
   ElementsStage out = pair.judge(&now);

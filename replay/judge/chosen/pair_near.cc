@@ -51,11 +51,14 @@ std::vector<ExprId> ByElements::Pair::near(ExprId e, InstId by, const Set& leave
       }
     }
   }
-  // A mask that all layers share has readers in each of them: those of more common operands are more likely it.
-  const Set operands(s_.all[e].operands.begin(), s_.all[e].operands.end());
+  // A mask that all layers share has readers in each of them: those of more common operands, whatever order their
+  // elements are read in, are more likely it.
+  auto base = [&](ExprId x) { return s_.all[x].kind == Expr::kView ? s_.all[x].operands[0] : x; };
+  Set operands;
+  for (ExprId o : s_.all[e].operands) operands.insert(base(o));
   auto common = [&](ExprId c) {
     const std::vector<ExprId>& o = s_.all[c].operands;
-    return std::count_if(o.begin(), o.end(), [&](ExprId x) { return operands.contains(x); });
+    return std::count_if(o.begin(), o.end(), [&](ExprId x) { return operands.contains(base(x)); });
   };
   std::stable_sort(out.begin(), out.end(), [&](ExprId a, ExprId b) { return common(a) > common(b); });
   // Those of its own kind cost no more than it does.
