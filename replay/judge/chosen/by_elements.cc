@@ -10,6 +10,7 @@
 #include "ir/cost.h"
 #include "ir/eval/evaluator.h"
 #include "ir/eval/widen.h"
+#include "ir/source_lines.h"
 #include "replay/judge/chosen/device_classes.h"
 #include "replay/judge/chosen/pair.h"
 #include "replay/judge/inside/inputs.h"
@@ -55,6 +56,14 @@ bool renamed(const Module& before, const Module& now, size_t one_in) {
     ++all, kept += was != names.end() && was->second == now.op(i);
   }
   return kept * one_in < all;
+}
+
+// Does the metadata of most of its entry say what they are?
+bool tells_origins(const Module& m) {
+  size_t told = 0, all = 0;
+  for (InstId i : m.post_order(m.entry()))
+    if (m.op(i) != Opcode::Parameter) ++all, told += !op_name_of(m, i).empty();
+  return told * 2 >= all;
 }
 
 // Is one stage of whole arrays, and the next one of what each device has of them? Where the entry does not tell,
@@ -158,7 +167,7 @@ ElementsStage ByElements::next(const Module& m) {
     // All that it has is new: it takes nothing of what the others have.
     state_->most_now = state_->spent + kForDivided;
     state_->options.most_in_all += kForDivided;
-  } else if (renamed(*state_->before.wide, *wide, kNamesOfOther)) {
+  } else if (renamed(*state_->before.wide, *wide, kNamesOfOther) && tells_origins(*wide)) {
     pair.pair_by_origin();
   }
   ElementsStage out = pair.judge(&now);
