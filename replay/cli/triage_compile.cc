@@ -170,7 +170,7 @@ std::string read_given(const Json& j, TriageVerdict& v) {
 
 std::string read_run(const TriageArgs& a, const TriageSubject& s, const Json& j, TriageVerdict& v) {
   const std::string verdict = j.value("verdict", ""), why = j.value("why", "");
-  const std::string told = fmt::format("what {} gives on this CPU: {}: {}", s.compiler, verdict, why);
+  std::string told = fmt::format("what {} gives on this CPU: {}: {}", s.compiler, verdict, why);
   if (verdict == "right") {
     // The rungs behind this one would ask it once more of the same inputs.
     v.decided = v.word == "nothing";

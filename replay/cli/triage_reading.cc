@@ -523,7 +523,7 @@ bool has_source_line(const TriageVerdict& v) {
 }
 
 std::string read_flags(const Json& j, int code, TriageVerdict& v) {
-  const std::string verdict = text_of(j, "verdict");
+  std::string verdict = text_of(j, "verdict");
   if (code != kNo || !entry_of(j, "flags").is_array() || entry_of(j, "flags").empty()) return verdict;
   v.details.push_back(
       fmt::format("it hangs on flag {}", fmt::join(entry_of(j, "flags").get<std::vector<std::string>>(), " ")));
@@ -531,7 +531,7 @@ std::string read_flags(const Json& j, int code, TriageVerdict& v) {
 }
 
 std::string read_releases(const TriageArgs& a, const Json& j, int code, TriageVerdict& v) {
-  const std::string verdict = text_of(j, "verdict");
+  std::string verdict = text_of(j, "verdict");
   const std::string before = text_of(j, "before"), after = text_of(j, "after");
   // Of the rows that were asked: the sides of the change, and whether both ends have the fault.
   const Json *last = nullptr, *at_before = nullptr, *at_after = nullptr, *first = nullptr;
