@@ -582,6 +582,26 @@ def folded(tmp):
     expect("folded to another number", code == 1, (code, j["verdict"]))
 
 
+# A value that a constant makes small beside others, where nothing was.
+SMALL = """ENTRY e {{
+  x = f32[4,1,65536,1024]{{3,2,1,0}} parameter(0)
+  y = f32[4,2,65536,1024]{{3,2,1,0}} parameter(1)
+  z = f32[] constant(0)
+  k = f32[] constant(1.1920929e-07)
+  s = f32[] reduce(y, z), dimensions={{0,1,2,3}}, to_apply=add
+  v = f32[] multiply(s, k)
+  p = f32[4,2,65536,1024]{{3,2,1,0}} pad(x, {value}), padding=0_0x1_0x0_0x0_0
+  a = f32[4,2,65536,1024]{{3,2,1,0}} add(y, p)
+  ROOT r = (f32[4,2,65536,1024]{{3,2,1,0}}, f32[]) tuple(a, v)
+}}
+"""
+
+
+def small(tmp):
+    code, j = bisect(tmp, "small", [("", SUM + SMALL.format(value="z")), ("algsimp", SUM + SMALL.format(value="v"))], "--elements")
+    expect("what is small on most inputs is not called good", code != 0, (code, j["verdict"]))
+
+
 # Names that mean something else in the next stage, as behind a way through MLIR: the metadata tells what is what.
 THROUGH_MLIR = """HloModule m, entry_computation_layout={{(f32[96,2048,4096]{{2,1,0}}, f32[4096]{{0}})->f32[96,2048,4096]{{2,1,0}}}}
 
@@ -680,6 +700,7 @@ with tempfile.TemporaryDirectory() as tmp:
     updates(tmp)
     rare(tmp)
     folded(tmp)
+    small(tmp)
     through_mlir(tmp)
     wide(tmp)
     weak(tmp)

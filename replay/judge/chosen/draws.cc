@@ -1,6 +1,7 @@
 #include "replay/judge/chosen/draws.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "ir/base/hash.h"
@@ -57,11 +58,20 @@ void draw_elements(const Expressions& all, ExprId e, std::span<const int64_t> in
   // A scalar takes one after the other, each from another one on.
   const uint64_t first = hash_combine(mix64(0xF125), e);
   const bool single = x.m->u()[x.shape].elements_count() == 1;
+  // Behind these turns scalars are large, then each leaf has a magnitude of its own: what a constant makes small beside
+  // others is not so everywhere.
+  const uint64_t magnitude = near ? mix64(hash_combine(first, static_cast<uint64_t>(near->turn))) % 41 : 0;
+  const bool scalars = near && (near->turn - near->turns()) % 2 == 0;
+  const double scale = std::ldexp(1.0, scalars ? (single ? 20 : 0) : static_cast<int>(magnitude) - 20);
   for (size_t k = 0; k < indices.size(); ++k) {
     const uint64_t bits = mix64(base + (static_cast<uint64_t>(indices[k]) + 1) * 0x9E3779B97F4A7C15ull);
     char* at = out + k * width;
     store(type, bits, how == Draw::kNear ? Draw::kMixed : how, at);
     if (how != Draw::kNear) continue;
+    if (near->turn >= near->turns()) {
+      if (is_float(type)) store_double(type, at, load_double(type, at) * scale);
+      continue;
+    }
     const uint64_t pick = static_cast<uint64_t>(near->turn) + ((single ? first : bits) >> 17);
     if (integer && !near->integers.empty())
       store_int(type, at, near->integers[pick % near->integers.size()]);

@@ -11,7 +11,7 @@ namespace hlo {
 enum class Draw : uint8_t {
   kMixed,     // floats of both signs, up to 1; integers from 0 to 7
   kPositive,  // floats from a half to 3/2; unsigned integers of all bits
-  kNear,      // by turns at and about constants, on whose sides operations differ
+  kNear,      // by turns at and about constants, on whose sides operations differ; then of many magnitudes
 };
 
 // Constants that values are compared with, clamped to, and the like.

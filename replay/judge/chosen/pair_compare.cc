@@ -31,6 +31,8 @@ constexpr int64_t kSmallTable = 64;
 constexpr int kLevelsOfJoined = 3;
 // How far a leaf's own operands are looked at.
 constexpr size_t kMostTies = 200;
+// Draws in which each leaf has a magnitude of its own, where a constant may make one small.
+constexpr int64_t kScaledTurns = 2;
 // Numbers that are enough, where half of them are different ones, to tell a value by nothing else.
 constexpr size_t kTelling = 16;
 // Constants of more elements are `{...}` in XLA's dumps (xla/hlo/ir/hlo_print_options.h).
@@ -293,7 +295,11 @@ bool ByElements::Pair::alike_near(ExprId a, ExprId b, std::span<const int64_t> a
                                   Masks* masks) {
   DrawnNear near = constants_of(a, b, cut);
   const auto few = static_cast<int64_t>(at.size() < s_.options.samples ? 2 * s_.options.samples / at.size() : 0);
-  for (const int64_t turns = more_ ? 1 : std::max(near.turns(), few); near.turn < turns; ++near.turn) {
+  const int64_t scaled = near.reals.empty() ? 0 : kScaledTurns;
+  // What is dear is drawn once about constants, and once with large scalars.
+  const int64_t turns = std::max({near.turns() + scaled, few, int64_t{more_}});
+  for (; near.turn < turns; ++near.turn) {
+    if (more_ && near.turn && near.turn != near.turns()) continue;
     Set used;
     ChosenElements elements = evaluation(cut, Draw::kNear, &used, &near);
     Sampled x, y;
