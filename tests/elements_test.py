@@ -582,6 +582,18 @@ def folded(tmp):
     expect("folded to another number", code == 1, (code, j["verdict"]))
 
 
+def many(tmp):
+    """A stage takes some seconds: one is run, sixty are not."""
+    steps = "".join(f"  y{k} = f32[4096,4096]{{1,0}} {('sine', 'cosine')[k % 2]}({f'y{k - 1}' if k else 'x'})\n" for k in range(40))
+    def entry(of):
+        return f"ENTRY e {{\n  x = f32[4096,4096]{{1,0}} parameter(0)\n{steps}  ROOT r = f32[4096,4096]{{1,0}} add(y39, {of})\n}}\n"
+    stages = [("", entry("x"))] + [("dce", entry("x"))] * 60
+    code, j = bisect(tmp, "many", stages)
+    expect("sound stages", code == 0 and j["elements"], (code, j["verdict"], j["elements"]))
+    code, j = bisect(tmp, "many, a fault", stages + [("algsimp", entry("y0"))])
+    expect("a fault in the last", code == 1 and j["pass"] == "algsimp" and j["elements"], (code, j["verdict"]))
+
+
 # A value that a constant makes small beside others, where nothing was.
 SMALL = """ENTRY e {{
   x = f32[4,1,65536,1024]{{3,2,1,0}} parameter(0)
@@ -701,6 +713,7 @@ with tempfile.TemporaryDirectory() as tmp:
     rare(tmp)
     folded(tmp)
     small(tmp)
+    many(tmp)
     through_mlir(tmp)
     wide(tmp)
     weak(tmp)

@@ -102,8 +102,20 @@ size_t FolderBisection::begin_part(size_t from) {
   return to;
 }
 
+// The last stage tells how often loops go round where the first one does not yet.
+bool FolderBisection::takes_long() const {
+  const size_t count = row_.labels.size();
+  if (too_large_to_run(*first_, count)) return true;
+  if (count < 2) return false;
+  try {
+    return too_large_to_run(*row_.load(count - 1), count);
+  } catch (const Failure&) {  // its own turn comes
+    return false;
+  }
+}
+
 Bisection FolderBisection::part() {
-  by_elements_ = a_.looks_inside() && a_.backend == "evaluator" && (a_.elements || too_large_to_run(*first_));
+  by_elements_ = a_.looks_inside() && a_.backend == "evaluator" && (a_.elements || takes_long());
   Bisection b;
   Json at_elements;  // where the stages are run after all
   if (by_elements_) {

@@ -33,6 +33,7 @@ class FolderBisection {
   size_t begin_part(size_t from);
   Bisection part();
   void tell_smaller(const SmallerPlan& plan);
+  bool takes_long() const;  // to run all of row_
   bool run_smaller();
   void close_open(Bisection& b);
   // What small arrays accuse at full size: found where that shows it, too, refuted where all is the same there; else it

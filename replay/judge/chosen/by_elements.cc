@@ -18,8 +18,8 @@
 namespace hlo {
 namespace {
 
-// A few seconds of the evaluator's time.
-constexpr double kMostOperations = 5e10, kMostBytes = 2e10;
+// A few seconds of the evaluator's time for one stage, some minutes for all.
+constexpr double kMostOperations = 5e10, kMostBytes = 2e10, kMostOperationsInAll = 2e12, kMostBytesInAll = 2e11;
 // Of the elements that are left a stage may take one in so many.
 constexpr int64_t kShareOfStage = 16;
 constexpr int64_t kForDivided = int64_t{1} << 29;
@@ -181,10 +181,12 @@ ElementsStage ByElements::next(const Module& m) {
   return out;
 }
 
-bool too_large_to_run(const Module& m) {
+bool too_large_to_run(const Module& m, size_t stages) {
   CostAnalysis cost(m);
-  const Cost all = cost.of_computation(m.entry());
-  return all.flops > kMostOperations || all.bytes() > kMostBytes || bytes_inside(m) > available_memory().bytes / 2;
+  const Cost one = cost.of_computation(m.entry());
+  const auto times = static_cast<double>(stages);
+  return one.flops > kMostOperations || one.flops * times > kMostOperationsInAll || one.bytes() > kMostBytes ||
+         one.bytes() * times > kMostBytesInAll || bytes_inside(m) > available_memory().bytes / 2;
 }
 
 }  // namespace hlo

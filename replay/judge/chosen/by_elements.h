@@ -65,7 +65,8 @@ class ByElements {
   std::unique_ptr<State> state_;
 };
 
-// Has the evaluator more to do for this module than a few seconds, or more memory than there is?
-bool too_large_to_run(const Module& m);
+// Has the evaluator more to do for this module than a few seconds, for so many stages of it than some minutes, or more
+// memory than there is?
+bool too_large_to_run(const Module& m, size_t stages = 1);
 
 }  // namespace hlo

@@ -88,7 +88,7 @@ class ByElements::Pair : public WholeStage {
   Counterpart lined_up(ExprId e, Counterpart c, const Dims& own, const Expr::View* order) const;
   std::vector<Counterpart> of_origin(ExprId e, InstId by, const Expr::View* order);
   const std::vector<ExprId>& computed_scalars();
-  ExprId origin_part(InstId by, const ExprVisit& v, uint32_t leaf);
+  ExprId part_of_leaf(InstId now, InstId was, size_t leaf, ExprId whole, bool plain);
   ExprId part_like(InstId by, size_t leaf, ExprId whole);
   ExprId output_part(size_t k, ExprId whole);
   // Has the stage before it, or what it is a part of?

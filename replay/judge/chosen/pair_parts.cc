@@ -111,18 +111,17 @@ ExprId ByElements::Pair::part_like(InstId by, size_t leaf, ExprId whole) {
   return s_.all.part(whole, count == own.elements_count() ? even : own.dims, local, *tiling);
 }
 
-// What each device has of a value of the stage before, by the sharding of either, or as many parts as there are
-// devices.
-ExprId ByElements::Pair::origin_part(InstId by, const ExprVisit& v, uint32_t leaf) {
-  std::vector<ExprId> leaves;
-  v.value.leaves(&leaves);
-  const ShapeId local = leaf_shape(*wide_, by, leaf);
-  const Dims &whole = s_.before.wide->u()[leaf_shape(*s_.before.wide, v.inst, leaf)].dims,
-             &dims = wide_->u()[local].dims;
-  std::optional<ShardTiling> tiling = tiling_at(*wide_, by, leaf, dims.size());
-  if (!tiling) tiling = tiling_at(*s_.before.wide, v.inst, leaf, dims.size());
-  if (!tiling) tiling = plain_tiling(whole, dims, s_.all.devices().devices());
-  return tiling ? s_.all.part(leaves[leaf], whole, local, *tiling) : kNoExpr;
+// What each device has of `whole`, array `leaf` of what `was` gives in the stage before, by the sharding of either;
+// `plain`: or as many parts as there are devices.
+ExprId ByElements::Pair::part_of_leaf(InstId now, InstId was, size_t leaf, ExprId whole, bool plain) {
+  const Module& before = *s_.before.wide;
+  const ShapeId local = leaf_shape(*wide_, now, leaf), all = leaf_shape(before, was, leaf);
+  if (!local.valid() || !all.valid()) return kNoExpr;
+  const Dims &dims = wide_->u()[local].dims, &from = before.u()[all].dims;
+  std::optional<ShardTiling> tiling = tiling_at(*wide_, now, leaf, dims.size());
+  if (!tiling) tiling = tiling_at(before, was, leaf, dims.size());
+  if (!tiling && plain) tiling = plain_tiling(from, dims, s_.all.devices().devices());
+  return tiling ? s_.all.part(whole, from, local, *tiling) : kNoExpr;
 }
 
 std::vector<ByElements::Pair::Counterpart> ByElements::Pair::of_origin(ExprId e, InstId by, const Expr::View* order) {
@@ -140,7 +139,8 @@ std::vector<ByElements::Pair::Counterpart> ByElements::Pair::of_origin(ExprId e,
     if (leaf >= leaves.size() || !local.valid() || !whole.valid()) continue;
     const Dims& dims = wide_->u()[local].dims;
     Counterpart c{leaves[leaf], wide_->u()[whole].dims};
-    c = divided_ ? Counterpart{origin_part(by, *v, leaf), dims} : lined_up(e, std::move(c), dims, order);
+    c = divided_ ? Counterpart{part_of_leaf(by, v->inst, leaf, leaves[leaf], true), dims}
+                 : lined_up(e, std::move(c), dims, order);
     if (c.e == kNoExpr) continue;
     if (back && divided_) c = {ordered(s_.all, c.e, *back, s_.all[e].shape), shape_of(e).dims};
     if (comparable(e, c.e) && std::none_of(out.begin(), out.end(), [&](const Counterpart& o) { return o.e == c.e; }))
@@ -162,13 +162,7 @@ const LoopVisit* ByElements::Pair::loop(InstId loop) {
 }
 
 ExprId ByElements::Pair::part_of(InstId loop, size_t place, ExprId whole) {
-  const LoopVisit* v = this->loop(loop);
-  const ShapeId local = leaf_shape(*wide_, loop, place), all = leaf_shape(*s_.before.wide, v->loop, place);
-  if (!local.valid() || !all.valid()) return kNoExpr;
-  const Dims& dims = wide_->u()[local].dims;
-  std::optional<ShardTiling> tiling = tiling_at(*wide_, loop, place, dims.size());
-  if (!tiling) tiling = tiling_at(*s_.before.wide, v->loop, place, dims.size());
-  return tiling ? s_.all.part(whole, wide_->u()[all].dims, local, *tiling) : kNoExpr;
+  return part_of_leaf(loop, this->loop(loop)->loop, place, whole, false);
 }
 
 bool ByElements::Pair::is_same(ExprId e, ExprId part) {
@@ -181,13 +175,7 @@ bool ByElements::Pair::is_same(ExprId e, ExprId part) {
 // Of output `k` what each device has.
 ExprId ByElements::Pair::output_part(size_t k, ExprId whole) {
   const Module& before = *s_.before.wide;
-  const InstId now = wide_->comp(wide_->entry()).root, was = before.comp(before.entry()).root;
-  const ShapeId local = leaf_shape(*wide_, now, k), all = leaf_shape(before, was, k);
-  if (!local.valid() || !all.valid()) return kNoExpr;
-  const Dims& dims = wide_->u()[local].dims;
-  std::optional<ShardTiling> tiling = tiling_at(*wide_, now, k, dims.size());
-  if (!tiling) tiling = tiling_at(before, was, k, dims.size());
-  return tiling ? s_.all.part(whole, wide_->u()[all].dims, local, *tiling) : kNoExpr;
+  return part_of_leaf(wide_->comp(wide_->entry()).root, before.comp(before.entry()).root, k, whole, false);
 }
 
 }  // namespace hlo
