@@ -3,14 +3,9 @@
 import pathlib
 import tempfile
 
-from command_line import bisect_stages, expect, finish, source
+from command_line import SUM, bisect_stages, expect, finish, source
 from json_schema import Schemas
 
-SUM = """add { a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT s = f32[] add(a, b) }
-
-"""
 PRODUCT = """ENTRY e {{
   x = f32[131072,16384]{{1,0}} parameter(0)
   w = f32[16384,131072]{{1,0}} parameter(1)

@@ -12,6 +12,12 @@ import tarfile
 tool, source = sys.argv[1:3]
 data = pathlib.Path(source) / "testdata"
 failures = 0
+# The reducer of modules that sum.
+SUM = """add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b) }
+
+"""
 
 
 def run(*args, stdin=None, env=None):

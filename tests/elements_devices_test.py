@@ -3,14 +3,9 @@
 import pathlib
 import tempfile
 
-from command_line import bisect_stages, expect, finish, source, tool
+from command_line import SUM as ADD, bisect_stages, expect, finish, source, tool
 
 HEADER = "HloModule m, replica_count=1, num_partitions=8\n\n"
-ADD = """add { a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT s = f32[] add(a, b) }
-
-"""
 ALL = "replica_groups=[1,8]<=[8], use_global_device_ids=true"
 PAIRS = "replica_groups=[4,2]<=[8], use_global_device_ids=true"
 

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from command_line import bisect_stages, expect, finish, source, tool
+from command_line import SUM, bisect_stages, expect, finish, source, tool
 from json_schema import Schemas
 
 
@@ -16,11 +16,6 @@ def bisect(tmp, name, stages, *more):
     return bisect_stages(pathlib.Path(tmp) / name, stages, *more)
 
 
-SUM = """add { a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT s = f32[] add(a, b) }
-
-"""
 # A row's softmax of a product whose arrays take 100 GiB and more.
 BIG = """ENTRY e {{
   x = f32[131072,16384]{{1,0}} parameter(0)

@@ -103,6 +103,9 @@ std::vector<TriageRung> triage_rungs(const TriageArgs& a, const TriageSubject& s
 std::optional<TriageRung> smallest_rung(const TriageArgs& a, const TriageSubject& s, const TriageVerdict& found,
                                         const std::string& folder, bool again);
 
+// Of an answer: null, and no text, where it has no such key: another version's, or one that was ended.
+const Json& entry_of(const Json& j, const char* key);
+std::string text_of(const Json& j, const char* key);
 // How readers of answers put them in words; triage_reading.cc.
 std::string read_verification(const TriageSubject& s, const Json& j, TriageVerdict& v);
 std::string read_bisection(const TriageSubject& s, const Json& j, int code, bool own_passes, TriageVerdict& v);

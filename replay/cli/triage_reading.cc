@@ -12,9 +12,7 @@
 #include "replay/report/kernels.h"
 
 namespace hlo {
-namespace {
 
-// Null where an answer has no such key: another version's, or one that was ended.
 const Json& entry_of(const Json& j, const char* key) {
   static const Json kNull;
   const auto found = j.is_object() ? j.find(key) : j.end();
@@ -24,6 +22,8 @@ const Json& entry_of(const Json& j, const char* key) {
 std::string text_of(const Json& j, const char* key) {
   return entry_of(j, key).is_string() ? entry_of(j, key).get<std::string>() : std::string();
 }
+
+namespace {
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 

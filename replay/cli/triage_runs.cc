@@ -10,19 +10,15 @@
 namespace hlo {
 namespace {
 
-std::string text_in(const Json& j, const char* key) {
-  return j.is_object() && j.contains(key) && j[key].is_string() ? j[key].get<std::string>() : std::string();
-}
-
 std::string read_two_outputs(const Json& j, TriageVerdict& v) {
   v.two_outputs = true;
   for (const Json& o : j["outputs"]) {
     const bool bits = o["different"].is_number() && o["different"].get<double>() > 0;
     if (!bits && o["equal"] == true) continue;
-    v.other_bits.push_back(text_in(o, "name"));
+    v.other_bits.push_back(text_of(o, "name"));
     if (v.details.size() < 4)
       v.details.push_back(fmt::format(
-          "{} has other bits in {} of {} elements{}", text_in(o, "name"), bits ? o["different"].dump() : "some",
+          "{} has other bits in {} of {} elements{}", text_of(o, "name"), bits ? o["different"].dump() : "some",
           o["elements"].dump(),
           o["absolute"].is_number() ? fmt::format(", at most {:.3g} apart", o["absolute"].get<double>()) : ""));
   }
@@ -44,7 +40,7 @@ std::string read_choices(const Json& j, TriageVerdict& v) {
       if (names.size() < 3 && change["first_kernels"].is_array() && !change["first_kernels"].empty() &&
           change["first_kernels"][0].is_string())
         names.push_back(change["first_kernels"][0].get<std::string>());
-      if (v.details.size() < 8 && !text_in(change, "numbers").empty()) v.details.push_back(text_in(change, "numbers"));
+      if (v.details.size() < 8 && !text_of(change, "numbers").empty()) v.details.push_back(text_of(change, "numbers"));
     }
   if (changes == 0) return "kernels differ, and none of them is one that the autotuner chose for";
   v.word = "contract", v.sure = "proved", v.decided = true;
@@ -62,11 +58,11 @@ std::string read_programs(const Json& j, TriageVerdict& v) {
     return "the same program in both, stage by stage";
   }
   const Json& r = j["ranks"][0];
-  const std::string first = text_in(r, "first");
+  const std::string first = text_of(r, "first");
   const bool given = first.find("before_optimizations") != std::string::npos || first.starts_with("it is only");
   v.stage = first, v.decided = true, v.sure = "proved";
   v.word = given ? "program" : "unknown";
-  v.why = fmt::format("module {}: {}: {}", text_in(r, "module"), first,
+  v.why = fmt::format("module {}: {}: {}", text_of(r, "module"), first,
                       given ? "the two runs were given different programs"
                             : "the two compilations part there; whether release, flags and card were the same, the "
                               "dumps do not tell");
@@ -113,12 +109,12 @@ std::string read_unordered(const Json& j, TriageVerdict& v) {
   v.word = "contract", v.sure = c["decides"] == true && !v.two_outputs ? "proved" : "guessed";
   if (v.two_outputs && c["decides"] == true) v.sure = "tested", v.inputs = 1;
   v.instruction = c["instruction"], v.source = c["source"];
-  v.why = fmt::format("{} ({}): {}", text_in(c, "instruction"), text_in(c, "kind"), text_in(c, "what"));
+  v.why = fmt::format("{} ({}): {}", text_of(c, "instruction"), text_of(c, "kind"), text_of(c, "what"));
   if (may.size() > 1) v.why += fmt::format("; {} more", may.size() - 1);
   for (size_t k : may)
     if (v.details.size() < 8)
-      v.details.push_back(fmt::format("{} ({}): {}", text_in(sites[k], "instruction"), text_in(sites[k], "kind"),
-                                      text_in(sites[k], "what")));
+      v.details.push_back(fmt::format("{} ({}): {}", text_of(sites[k], "instruction"), text_of(sites[k], "kind"),
+                                      text_of(sites[k], "what")));
   return v.why;
 }
 

@@ -15,10 +15,6 @@
 namespace hlo {
 namespace {
 
-std::string word_in(const Json& j, const char* key) {
-  return j.contains(key) && j[key].is_string() ? j[key].get<std::string>() : std::string();
-}
-
 InstId named_in(const Module& m, const std::string& name) {
   for (CompId c : m.computations())
     for (InstId i : m.live_order(c))
@@ -75,22 +71,22 @@ int vmem_site(const TriageSubject& s, const std::string& name) {
 }
 
 std::string read_vmem_site(const Json& j, TriageVerdict& v) {
-  const std::string module = word_in(j, "module");
+  const std::string module = text_of(j, "module");
   if (module.empty()) return "no last stage of the dump has that instruction";
-  std::string told = fmt::format("{} of {}", word_in(j, "stage"), module);
-  if (const std::string pass = word_in(j, "pass"); !pass.empty()) {
+  std::string told = fmt::format("{} of {}", text_of(j, "stage"), module);
+  if (const std::string pass = text_of(j, "pass"); !pass.empty()) {
     v.pass = pass, told += ", made by pass " + pass;
     v.details.push_back("made by pass " + pass);
-  } else if (!word_in(j, "first").empty()) {
+  } else if (!text_of(j, "first").empty()) {
     told += ", the program's own";
     v.details.push_back("it is the program's own: no pass made it");
   }
-  if (const std::string first = word_in(j, "first"); !first.empty()) v.details.push_back("it goes back to " + first);
-  if (const std::string source = word_in(j, "source"); !source.empty()) v.source = source;
+  if (const std::string first = text_of(j, "first"); !first.empty()) v.details.push_back("it goes back to " + first);
+  if (const std::string source = text_of(j, "source"); !source.empty()) v.source = source;
   for (const Json& a : j["arrays"])
     if (v.details.size() < 16)
-      v.details.push_back(fmt::format("{} {}: {} {}", word_in(a, "what"), word_in(a, "name"),
-                                      human_bytes(a["bytes"].get<int64_t>()), word_in(a, "shape")));
+      v.details.push_back(fmt::format("{} {}: {} {}", text_of(a, "what"), text_of(a, "name"),
+                                      human_bytes(a["bytes"].get<int64_t>()), text_of(a, "shape")));
   return told;
 }
 
@@ -149,7 +145,7 @@ TriageRung limit_rung(const TriageArgs& a, const TriageSubject& s, const VmemOve
     r.left_out = "not tried: --engine=installed --target=" + target + " compiles it by libtpu, without a TPU";
   r.job = [&a, file, flag](double seconds) { return try_limit(a, file, flag, seconds); };
   r.read = [flag](const Json& j, int, TriageVerdict& verdict) {
-    const std::string outcome = word_in(j, "outcome"), why = word_in(j, "why");
+    const std::string outcome = text_of(j, "outcome"), why = text_of(j, "why");
     std::string told = outcome == "fits"      ? "tried: libtpu refuses it as it is, and compiles it with " + flag
                        : outcome == "refused" ? fmt::format("tried: libtpu refuses it with {}, too: {}", flag, why)
                                               : "not tried: " + why;

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "ir/buffer.h"
+#include "parser/pieces.h"
 
 namespace hlo {
 namespace {
@@ -23,15 +24,9 @@ std::string_view text_behind(std::string_view text, std::string_view mark, std::
   return text.substr(0, std::min(text.find_first_of(ends), text.size()));
 }
 
-std::string_view without_blanks(std::string_view line) {
-  while (!line.empty() && std::isspace(static_cast<unsigned char>(line.front()))) line.remove_prefix(1);
-  while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.remove_suffix(1);
-  return line;
-}
-
 // `my_add.1 = f32[…] custom-call(…)`, with % or not, with a shape or not: its name and opcode.
 void take_instruction(std::string_view text, VmemOverflow* out) {
-  text = without_blanks(text);
+  text = trimmed(text);
   if (text.starts_with('%')) text.remove_prefix(1);
   const size_t equals = text.find(" = ");
   if (equals == std::string_view::npos || text.substr(0, equals).find(' ') != std::string_view::npos) return;
@@ -69,7 +64,7 @@ void take_tag(std::string_view tag, VmemPart* part) {
 }
 
 void take_part_line(std::string_view line, VmemOverflow* out, bool* open) {
-  line = without_blanks(line);
+  line = trimmed(line);
   const size_t size = line.find("Size: ");
   if (size != std::string_view::npos && size <= 6) {
     const int64_t bytes = bytes_in_words(line.substr(size + 6));

@@ -114,13 +114,9 @@ std::vector<ByElements::Pair::Counterpart> ByElements::Pair::of_name(ExprId e, I
 
 // Those of more common operands first; no more than `most` of them.
 void ByElements::Pair::likest_first(ExprId e, std::vector<Counterpart>* of, size_t most) const {
-  const Set operands(s_.all[e].operands.begin(), s_.all[e].operands.end());
-  auto common = [&](const Counterpart& c) {
-    const std::vector<ExprId>& o = s_.all[c.e].operands;
-    return std::count_if(o.begin(), o.end(), [&](ExprId x) { return operands.contains(x); });
-  };
+  const auto common = common_operands(e);
   std::stable_sort(of->begin(), of->end(),
-                   [&](const Counterpart& a, const Counterpart& b) { return common(a) > common(b); });
+                   [&](const Counterpart& a, const Counterpart& b) { return common(a.e) > common(b.e); });
   if (of->size() > most) of->resize(most);
 }
 

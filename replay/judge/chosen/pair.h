@@ -1,5 +1,6 @@
 // What ByElements knows of the stage before, and one stage being held against it.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -84,6 +85,7 @@ class ByElements::Pair : public WholeStage {
   ExprId met(ExprId e, InstId by, const Expr::View* order);
   // `order`: see ExpressionWalk::Met.
   std::vector<Counterpart> of_name(ExprId e, InstId by, const Expr::View* order) const;
+  std::function<ptrdiff_t(ExprId)> common_operands(ExprId e) const;
   void likest_first(ExprId e, std::vector<Counterpart>* of, size_t most) const;
   Counterpart lined_up(ExprId e, Counterpart c, const Dims& own, const Expr::View* order) const;
   std::vector<Counterpart> of_origin(ExprId e, InstId by, const Expr::View* order);

@@ -14,6 +14,17 @@ using Set = ExprSet;
 
 }  // namespace
 
+// How many operands an expression has in common with `e`, whatever order their elements are read in.
+std::function<ptrdiff_t(ExprId)> ByElements::Pair::common_operands(ExprId e) const {
+  auto base = [this](ExprId x) { return s_.all[x].kind == Expr::kView ? s_.all[x].operands[0] : x; };
+  Set own;
+  for (ExprId o : s_.all[e].operands) own.insert(base(o));
+  return [this, base, own = std::move(own)](ExprId other) {
+    const std::vector<ExprId>& o = s_.all[other].operands;
+    return std::count_if(o.begin(), o.end(), [&](ExprId x) { return own.contains(base(x)); });
+  };
+}
+
 // Values of the stage before that are made of the same ones, the nearest first. Where there are none, of what these are
 // made of: the stage before may have them written in the way of an earlier one.
 std::vector<ExprId> ByElements::Pair::near(ExprId e, InstId by, const Set& leaves) {
@@ -51,15 +62,8 @@ std::vector<ExprId> ByElements::Pair::near(ExprId e, InstId by, const Set& leave
       }
     }
   }
-  // A mask that all layers share has readers in each of them: those of more common operands, whatever order their
-  // elements are read in, are more likely it.
-  auto base = [&](ExprId x) { return s_.all[x].kind == Expr::kView ? s_.all[x].operands[0] : x; };
-  Set operands;
-  for (ExprId o : s_.all[e].operands) operands.insert(base(o));
-  auto common = [&](ExprId c) {
-    const std::vector<ExprId>& o = s_.all[c].operands;
-    return std::count_if(o.begin(), o.end(), [&](ExprId x) { return operands.contains(base(x)); });
-  };
+  // A mask that all layers share has readers in each of them: those of more common operands are more likely it.
+  const auto common = common_operands(e);
   std::stable_sort(out.begin(), out.end(), [&](ExprId a, ExprId b) { return common(a) > common(b); });
   // Those of its own kind cost no more than it does.
   auto alike = [&](ExprId c) {
