@@ -56,4 +56,5 @@ begin
 echo "== minutes"
 printf '%s%6d:%02d  in all\n' "$times" $(((SECONDS - started) / 60)) $(((SECONDS - started) % 60))
 echo "== the ten slowest tests"
-sort -rn $slowest | head -10
+# One reader of all of it: `head` ends first, and `sort` dies of the closed pipe (exit 141).
+sort -rn $slowest | sed -n 1,10p
