@@ -58,6 +58,11 @@ def large(tmp):
     code, j = bisect(tmp, "sound", [("", FIRST), ("algsimp", BIG.format(two=0.5, scale=TIMES, dim=1)), ("fusion", OTHER_WAY)])
     expect("sound", code == 0 and j["verdict"].startswith("no bad stage"), (code, j["verdict"]))
     expect("all compared", j["elements"] and j["elements"]["changed"] == j["elements"]["compared"] > 0, j["elements"])
+    seen = j["elements"]["sampled"]  # all else is one expression
+    expect("by some elements", seen["values"] > 0 and 0 < seen["seen"] < 200 and seen["of"] == 131072**2, seen)
+    expect("one escapes", .999999 < seen["one_escapes"] < 1, seen)
+    expect("a hundredth escapes", abs(seen["hundredth_escapes"] - .99 ** seen["seen"]) < 1e-3, seen)
+    expect("in words", f'{seen["seen"]} of {seen["of"]} ({seen["least"]}): one wrong element there escapes with a chance of over 99.9 %' in j["verdict"] + j.get("text", ""), j["verdict"])
     # The right way of the fault is another axis, a factor.
     for name, text, at in (("axis", BIG.format(two=2, scale=DIVIDE, dim=0), "biases"), ("factor", BIG.format(two=2, scale=TIMES, dim=1), "scaled")):
         code, j = bisect(tmp, name, [("", FIRST), ("dce", FIRST), ("algsimp", text)])

@@ -6,7 +6,6 @@
 #include "ir/print.h"
 #include "ir/verifier.h"
 #include "replay/cli/json_output.h"
-#include "replay/cli/smaller_words.h"
 #include "replay/compare/diff.h"
 #include "replay/judge/diverge.h"
 #include "replay/os/files.h"
@@ -163,31 +162,6 @@ void describe_inside(const Module& good, const Module& bad, const InsideStage& s
   if (!source.empty()) f.json["source"] = source;
 }
 
-void add_elements(Json& j, const Candidates& row, const ElementsSearch& s, const ElementsOptions& options) {
-  size_t values = 0, changed = 0, compared = 0;
-  Json where = Json::array(), findings = Json::array();
-  for (const auto& [k, stage] : s.stages) {
-    if (k == 0) continue;
-    values += stage.values, changed += stage.changed, compared += stage.compared;
-    if (stage.compared < stage.changed)
-      where.push_back({{"stage", row.labels[k]},
-                       {"values", stage.changed - stage.compared},
-                       {"of", stage.changed},
-                       {"first", stage.not_compared}});
-    if (k == s.found.bad)
-      for (const ElementsFinding& f : stage.findings)
-        findings.push_back({{"before", f.before},
-                            {"after", f.after},
-                            {"index", f.index},
-                            {"was", f.was},
-                            {"is", f.is},
-                            {"words", f.words},
-                            {"rests_on", f.rests_on}});
-  }
-  j["elements"] = {{"seed", options.seed}, {"samples", options.samples},  {"values", values},    {"changed", changed},
-                   {"compared", compared}, {"not_compared_where", where}, {"findings", findings}};
-}
-
 void add_inside(Json& j, const Candidates& row, const InsideSearch& s, const std::string& inputs) {
   size_t values = 0, same = 0, changed = 0, fresh = 0, unknown = 0, branches = 0;
   size_t touched = 0, missed = 0, annotations = 0, unchecked = 0;
@@ -248,6 +222,8 @@ void add_told(Json& all, const Json& part) {
         const std::string& key = field.key();
         if (field.value().is_array() && sum.is_array())
           for (const Json& one : field.value()) sum.push_back(one);
+        else if (key == "sampled")
+          add_sampled(sum, field.value());
         else if (key == "branches_not_taken")
           sum = std::max(sum.get<size_t>(), field.value().get<size_t>());
         else if (field.value().is_number_integer() && sum.is_number_integer() && key != "seed" && key != "samples")
@@ -364,28 +340,6 @@ std::string rounding_in_words(const Json& j) {
         fmt::format("{}{}", out.empty() ? "; in the stages' own types rounding at a discontinuity, no fault: " : "; ",
                     r.get<std::string>());
   return out;
-}
-
-// `; too large to run: up to 16 elements of each value …; all 240 changed values were compared`.
-std::string elements_in_words(const Json& e, const Json& smaller) {
-  std::string out = fmt::format(
-      "; the stages were not run: up to {} elements of each value that a stage writes in another way were evaluated at "
-      "full size, in f64, from drawn values of what both stages have (rounding in their own types was not compared)",
-      e["samples"].get<size_t>());
-  const auto changed = e["changed"].get<size_t>(), compared = e["compared"].get<size_t>();
-  out += compared == changed ? fmt::format("; all {} changed values were compared", changed)
-                             : fmt::format("; {} of {} changed values were compared", compared, changed);
-  size_t told = 0;
-  for (const Json& w : e["not_compared_where"]) {
-    if (++told > 3) break;
-    out += fmt::format("; {}: {} of {} not", w["stage"].get<std::string>(), w["values"].get<size_t>(),
-                       w["of"].get<size_t>());
-  }
-  if (smaller.is_null() || smaller["open"].is_null()) return out;
-  return out + fmt::format(
-                   "; {} of {} stages that these leave open were run at smaller sizes ({}) and give what they "
-                   "are to give there",
-                   smaller["stages"].get<size_t>(), smaller["open"].get<size_t>(), sizes_in_words(smaller["sizes"]));
 }
 
 // `; 5120 inner values compared (98.2 % of all), each once: 1.3 evaluations`.

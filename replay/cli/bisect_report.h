@@ -30,6 +30,10 @@ void describe_elements(const Module& good, const Module& bad, const ElementsFind
 void add_inside(Json& j, const Candidates& row, const InsideSearch& s, const std::string& inputs);
 // The same of what was compared at chosen elements: `elements` of the answer.
 void add_elements(Json& j, const Candidates& row, const ElementsSearch& s, const ElementsOptions& options);
+// In words, `; the stages were not run: …`: that object, and `smaller` of the answer.
+std::string elements_in_words(const Json& e, const Json& smaller);
+// Two of its `sampled` in one: of the value of which the smallest part was seen, that.
+void add_sampled(Json& all, const Json& part);
 // The same answers of two parts of a folder's stages, the second behind the first: counts are added up.
 void add_told(Json& all, const Json& part);
 void add_counts(Json& j, const Candidates& row, const Bisection& b, bool numbers);

@@ -5,6 +5,7 @@
 
 Each HLO_DIR/NAME.hlo for one described GPU, HLO_DIR/devices_N/NAME.hlo for N of them, into DUMPS/NAME (left alone where it is there).
 Kernels' code is taken out of the dumps again, which is most of their bytes. Exit code 1 where XLA refused a program: it is named."""
+import os
 import pathlib
 import subprocess
 import sys
@@ -14,7 +15,8 @@ FLAGS = "--xla_dump_hlo_as_proto --xla_dump_hlo_as_text"
 
 
 def compiled(source, dump, partitions):
-    command = [sys.executable, XLA, "compile", source, "--backend", "gpu", "--dump", dump, "--large-constants", "--flags", FLAGS]
+    python = os.environ.get("HLO_ORACLE_PYTHON", sys.executable)  # newest.sh starts Python by a loader of its own
+    command = [python, XLA, "compile", source, "--backend", "gpu", "--dump", dump, "--large-constants", "--flags", FLAGS]
     done = subprocess.run(list(map(str, command + ["--partitions", partitions])), capture_output=True, text=True)
     for file in dump.glob("*"):
         if file.suffix in (".ll", ".ptx", ".o", ".bc", ".mlir"):

@@ -189,4 +189,24 @@ bool too_large_to_run(const Module& m, size_t stages) {
          one.bytes() * times > kMostBytesInAll || bytes_inside(m) > available_memory().bytes / 2;
 }
 
+void ElementsSampled::add(const std::string& by, int64_t elements_seen, int64_t elements) {
+  add({1, by, elements_seen, elements});
+}
+
+void ElementsSampled::add(const ElementsSampled& other) {
+  if (!other.values) return;
+  const auto part = [](const ElementsSampled& s) { return static_cast<double>(s.seen) / static_cast<double>(s.of); };
+  if (!values || part(other) < part(*this)) instruction = other.instruction, seen = other.seen, of = other.of;
+  values += other.values;
+}
+
+// Each element that was seen is one of the right ones; none is seen twice.
+double ElementsSampled::escapes(double wrong) const {
+  double out = 1;
+  const auto all = static_cast<double>(of);
+  for (int64_t k = 0; k < seen && out > 0; ++k)
+    out *= std::max(0., all - wrong - static_cast<double>(k)) / (all - static_cast<double>(k));
+  return out;
+}
+
 }  // namespace hlo

@@ -27,6 +27,19 @@ struct ElementsFinding {
   std::string rests_on;  // the values that were drawn, by the instructions that give them; at most eight
 };
 
+// Values taken for the same by some of their elements.
+struct ElementsSampled {
+  size_t values = 0;
+  // Of the one of which the smallest part was seen: its instruction, elements seen, elements that it has (of all
+  // devices where they differ).
+  std::string instruction;
+  int64_t seen = 0, of = 0;
+  void add(const std::string& by, int64_t elements_seen, int64_t elements);
+  void add(const ElementsSampled& other);
+  // That wrong elements at places which nothing tells escape, of so many wrong ones of those that it has.
+  double escapes(double wrong) const;
+};
+
 struct ElementsStage {
   Verdict verdict = Verdict::kUnknown;
   std::string why;
@@ -36,6 +49,7 @@ struct ElementsStage {
   size_t compared = 0;                    // of these: found the same as one of the stage before, or read by such alone
   size_t outputs = 0, outputs_same = 0;
   std::string not_compared;  // the first that was not, and why
+  ElementsSampled sampled;   // of the compared ones; the others are one expression with what the stage before has
 };
 
 struct ElementsOptions {

@@ -43,6 +43,11 @@ ExprId ByElements::Pair::found_same(ExprId e, ExprId same) {
   return same;
 }
 
+ExprId ByElements::Pair::seen_same(ExprId e, ExprId same, InstId by) {
+  sampled_.add(std::string(wide_->inst_name(by)), seen_, of_);
+  return found_same(e, same);
+}
+
 // Elements in another order are no assumption that anything could stand upon.
 bool ByElements::Pair::may_assume(ExprId e, ExprId before) const {
   return assumed_.size() < kMostAssumed && comparable(e, before) &&
@@ -182,9 +187,9 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
   // What devices take together is what no single one of them has.
   less_ = reads_uncompared(e) && !(divided_ && x.kind == Expr::kMessage);
   // What is told at once, then what lies in another order, and only then what must be gone down for.
-  if (compare(e, with, shape.dims, !named.empty(), &same, &f, 0, 1) == Answer::kSame) return found_same(e, same);
+  if (compare(e, with, shape.dims, !named.empty(), &same, &f, 0, 1) == Answer::kSame) return seen_same(e, same, by);
   const bool ended = ended_, over = over_;
-  if (ExprId v = any_permuted(e, named, with, leaves); v != kNoExpr) return found_same(e, v);
+  if (ExprId v = any_permuted(e, named, with, leaves); v != kNoExpr) return seen_same(e, v, by);
   over_ = over;
   Answer answer = ended ? Answer::kUnsure : compare(e, with, shape.dims, !named.empty(), &same, &f, 1);
   if (answer == Answer::kUnsure && over_ && !named.empty() && !reads_uncompared(e)) {
@@ -192,10 +197,10 @@ ExprId ByElements::Pair::met(ExprId e, InstId by, const Expr::View* order) {
     answer = compare(e, {with[0]}, shape.dims, true, &same, &f);
     more_ = false;
   }
-  if (answer == Answer::kSame) return found_same(e, same);
+  if (answer == Answer::kSame) return seen_same(e, same, by);
   const std::string why = unsure_;
   for (size_t k = 0; answer == Answer::kUnsure && k < std::min(with.size(), kMostTurned); ++k)
-    if (same_terms(e, with[k])) return found_same(e, with[k]);
+    if (same_terms(e, with[k])) return seen_same(e, with[k], by);
   if ((answer == Answer::kDiffers || sure) && !named.empty() && !rests_on_assumed(e)) {
     if (answer == Answer::kDiffers) f.before = f.after = wide_->inst_name(by), f.words.clear();
     suspect(e, with[0], std::move(f));
@@ -361,6 +366,7 @@ void ByElements::Pair::count(const ExprStage& now, ElementsStage* out) {
       if (seen.insert(e).second && !had(e)) changed.insert(e);
   }
   out->values = seen.size(), out->changed = changed.size();
+  out->sampled = sampled_;
   for (ExprId e : changed) out->compared += !open.contains(e) && !assumed.contains(e);
   if (out->compared < out->changed) out->not_compared = first_open(now, open);
 }

@@ -100,6 +100,9 @@ class ByElements::Pair : public WholeStage {
            (divided_ && x.kind == Expr::kMessage && x.message->kind == DeviceMessage::kPart && s_.has(x.operands[0]));
   }
   ExprId found_same(ExprId e, ExprId same);
+  ExprId seen_same(ExprId e, ExprId same, InstId by);  // by elements
+  void saw(ExprId e, std::span<const ExprId> with, const std::vector<int64_t>& at);
+  bool one_value(ExprId e, std::span<const ExprId> with) const;  // on all devices
   ExprId assume(Assumed a);
   bool may_assume(ExprId e, ExprId before) const;
   bool rests_on_assumed(ExprId e) const;
@@ -218,10 +221,12 @@ class ByElements::Pair : public WholeStage {
   bool more_ = false;          // a comparison with its namesake alone may cost more
   bool less_ = false;          // it reads what was not compared
   std::vector<ExprId> found_;  // the same as others, in this stage
-  ExprSet tried_;              // what has been looked at in this stage
-  ExprSet same_outputs_;       // of this stage: found the same as the one in its place
-  size_t known_ = 0;           // expressions that there were before this stage
-  int64_t most_alone_ = 0;     // elements, for what lies behind one value that was forced
+  int64_t seen_ = 0, of_ = 0;  // elements by which the last comparison found them the same; that there are
+  ElementsSampled sampled_;
+  ExprSet tried_;           // what has been looked at in this stage
+  ExprSet same_outputs_;    // of this stage: found the same as the one in its place
+  size_t known_ = 0;        // expressions that there were before this stage
+  int64_t most_alone_ = 0;  // elements, for what lies behind one value that was forced
   size_t in_vain_ = 0;
   std::string unsure_;
   std::unordered_map<ExprId, std::string> why_;  // of what was not compared

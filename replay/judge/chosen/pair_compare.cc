@@ -419,6 +419,7 @@ ByElements::Pair::Answer ByElements::Pair::compare(ExprId e, const std::vector<E
         if (all_finite(now[d])) masks.note(elements[d]);  // no number is neither less nor not
       if (alike_all) alike_all = alike_near(e, c, at, cut, &over, &masks) && masks.both();
       if (alike_all) {
+        saw(e, with, at);
         *same = c;
         return Answer::kSame;
       }
@@ -454,12 +455,21 @@ std::vector<int64_t> ByElements::Pair::where_told(ExprId e, ExprId with, const s
   return at;
 }
 
+bool ByElements::Pair::one_value(ExprId e, std::span<const ExprId> with) const {
+  auto is_one = [&](ExprId x) { return s_.all.devices().of(x) == DeviceClasses::kAll; };
+  return s_.all.devices().devices() == 1 || (is_one(e) && std::all_of(with.begin(), with.end(), is_one));
+}
+
+void ByElements::Pair::saw(ExprId e, std::span<const ExprId> with, const std::vector<int64_t>& at) {
+  of_ = shape_of(e).elements_count() * (one_value(e, with) ? 1 : s_.all.devices().devices());
+  seen_ = std::min<int64_t>(static_cast<int64_t>(at.size()), of_);
+}
+
 // What several devices have is looked at on the first of them and the last, and by chance on others.
 std::vector<int64_t> ByElements::Pair::on_devices(ExprId e, std::span<const ExprId> with,
                                                   std::vector<int64_t> at) const {
   const int64_t devices = s_.all.devices().devices(), count = shape_of(e).elements_count();
-  auto one_value = [&](ExprId x) { return s_.all.devices().of(x) == DeviceClasses::kAll; };
-  if (devices == 1 || (one_value(e) && std::all_of(with.begin(), with.end(), one_value))) return at;
+  if (one_value(e, with)) return at;
   uint64_t h = mix64(e);
   auto some = [&] {
     h = mix64(h + 0x9E3779B97F4A7C15ull);

@@ -121,6 +121,7 @@ ExprId ByElements::Pair::permuted(ExprId e, ExprId with, const Dims& from, const
     ExprId base = kNoExpr;
     std::vector<std::vector<Expressions::Part>> parts;
     if (!s_.all.parts(with, was, &offset, &base, &parts)) return kNoExpr;
+    saw(e, std::span(&with, 1), at);
     Expr::View v;
     v.offset = offset;
     for (size_t k = 0; k < now.size(); ++k)
