@@ -6,6 +6,7 @@
 #include "ir/base/memory.h"
 #include "ir/print.h"
 #include "replay/cli/json_output.h"
+#include "replay/judge/inside/inputs.h"
 #include "replay/os/confined_path.h"
 #include "replay/os/files.h"
 #include "replay/os/interrupt.h"
@@ -133,7 +134,10 @@ Bisection FolderBisection::part() {
   }
   if (!by_elements_) {
     if (a_.by_running() && !a_.looks_inside() && !fits()) check_supported(*first_);
-    if (a_.by_running()) session_ = std::make_unique<Session>(*first_, inputs_);
+    if (a_.by_running()) {
+      session_ = std::make_unique<Session>(*first_, inputs_);
+      take_shardings(session_.get(), *first_, row_.labels.size(), row_.load);
+    }
     Bisection run;
     try {
       run = search_all();

@@ -154,6 +154,7 @@ class AllStages {
       settle(path, *m);
       check_supported(*m);
       if (results_) {
+        session_->take_shardings(*m);
         told = compared(*m, by_operations);
         if (told.rounded) rounded_ = std::move(m);
         return told;

@@ -63,9 +63,34 @@ Session::Session(const Module& shapes, const InputOptions& o) : u_(shapes.u()), 
   else if (!o.file.empty())
     arguments_ = literal_arguments(shapes, read_file(o.file), o.file);
   if (o.fit) fit_arguments(shapes, o.unique_keys, &arguments_);
-  InstId root = shapes.comp(shapes.entry()).root;
-  result_shape_ = shapes.shape_id(root);
-  output_sharding_ = u_.text(shapes.attrs(root).text(Attr::sharding));
+  result_shape_ = shapes.shape_id(shapes.comp(shapes.entry()).root);
+  take_shardings(shapes);
+}
+
+bool Session::take_shardings(const Module& stage) {
+  const Computation& entry = stage.comp(stage.entry());
+  if (entry.params.size() != arguments_.size() || !u_.compatible(stage.shape_id(entry.root), result_shape_))
+    return false;
+  for (size_t k = 0; k < entry.params.size(); ++k)
+    if (!u_.compatible(stage.shape_id(entry.params[k]), arguments_[k].shape)) return false;
+  shardings_.resize(entry.params.size());
+  auto take = [&](InstId i, std::string* into) {
+    const std::string_view told = u_.text(stage.attrs(i).text(Attr::sharding));
+    if (!told.empty()) *into = told;
+  };
+  for (size_t k = 0; k < entry.params.size(); ++k) take(entry.params[k], &shardings_[k]);
+  take(entry.root, &output_sharding_);
+  return true;
+}
+
+std::string_view Session::sharding_of(const Module& m, size_t parameter) const {
+  const std::string_view own = u_.text(m.attrs(m.comp(m.entry()).params[parameter]).text(Attr::sharding));
+  return own.empty() && parameter < shardings_.size() ? shardings_[parameter] : own;
+}
+
+std::string_view Session::result_sharding(const Module& m) const {
+  const std::string_view own = u_.text(m.attrs(m.comp(m.entry()).root).text(Attr::sharding));
+  return own.empty() ? output_sharding_ : own;
 }
 
 Value Session::run(const Module& m, const ExecutorInfo& executor, const EvalOptions& options, int repeat, bool high,
@@ -85,9 +110,8 @@ Value Session::run(const Module& m, const ExecutorInfo& executor, const EvalOpti
     bool same = u_.compatible(local, arguments_[i].shape);
     for (int64_t d = 0; d < devices; ++d) {
       int64_t partition = d % std::max<int64_t>(m.config().num_partitions, 1);
-      each[static_cast<size_t>(d)].push_back(
-          same ? arguments_[i]
-               : shard_of(u_, arguments_[i], local, u_.text(m.attrs(entry.params[i]).text(Attr::sharding)), partition));
+      each[static_cast<size_t>(d)].push_back(same ? arguments_[i]
+                                                  : shard_of(u_, arguments_[i], local, sharding_of(m, i), partition));
     }
   }
   std::unique_ptr<Module> wide;
@@ -104,8 +128,18 @@ Value Session::run(const Module& m, const ExecutorInfo& executor, const EvalOpti
   // Replicas hold the same; the partitions' shares make the whole.
   e.results.resize(static_cast<size_t>(std::max<int64_t>(m.config().num_partitions, 1)));
   ShapeId whole = high ? widened_shape(u_, result_shape_) : result_shape_;
-  std::string_view sharding = u_.text(m.attrs(entry.root).text(Attr::sharding));
-  return assembled(u_, e.results, whole, sharding.empty() ? output_sharding_ : sharding);
+  return assembled(u_, e.results, whole, result_sharding(m));
+}
+
+void take_shardings(Session* session, const Module& first, size_t stages,
+                    const std::function<std::unique_ptr<Module>(size_t)>& load) {
+  if (first.config().num_partitions < 2) return;
+  for (size_t k = 1; k < stages; ++k) {
+    try {
+      if (!session->take_shardings(*load(k))) return;
+    } catch (const Failure&) {  // who judges it says so
+    }
+  }
 }
 
 }  // namespace hlo

@@ -413,7 +413,8 @@ BisectResult Recording::bisect(const BisectOptions& options) const {
     how.eval = eval_options(options.run, nullptr);
     const std::unique_ptr<hlo::Module> first = c.row.load(0);
     check_supported(*first);
-    const Session session(*first, inputs);
+    Session session(*first, inputs);
+    take_shardings(&session, *first, c.rows.size(), c.row.load);
     hlo::Progress progress("bisecting " + b.r.module_name);
     JudgementFile memory("", "");
     std::map<size_t, hlo::Judgement> known;

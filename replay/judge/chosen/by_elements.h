@@ -49,7 +49,10 @@ struct ElementsStage {
   size_t compared = 0;                    // of these: found the same as one of the stage before, or read by such alone
   size_t outputs = 0, outputs_same = 0;
   std::string not_compared;  // the first that was not, and why
-  ElementsSampled sampled;   // of the compared ones; the others are one expression with what the stage before has
+  // Where the verdict is open: instructions of operands that the stage before has, whose value it has not; in order, at
+  // most eight.
+  std::vector<std::string> begins;
+  ElementsSampled sampled;  // of the compared ones; the others are one expression with what the stage before has
 };
 
 struct ElementsOptions {

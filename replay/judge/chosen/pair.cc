@@ -428,31 +428,48 @@ ElementsStage ByElements::Pair::judge_walked(ExprStage* now) {
     out.verdict = Verdict::kBad;
     tell(std::move(f), &out);
   }
+  if (out.verdict == Verdict::kUnknown) out.begins = names_of_beginnings(*now);
   return out;
 }
 
 // Of an instruction that gives another value: where that begins, as long as one operand alone is another value than
-// before. What moves elements of a value that is known is that itself, for it was not compared.
+// before. What moves elements of a value that is known is that itself, for it was not compared; what calls with another
+// known value is that.
 InstId ByElements::Pair::lowest(const ExprStage& now, InstId by) {
-  std::unordered_map<InstId, const ExprTree*> values;
-  for (const ExprVisit& v : now.visits) values[v.inst] = &v.value;
-  for (bool moved = false; !moved;) {
+  std::unordered_map<InstId, std::vector<const ExprTree*>> visits;
+  for (const ExprVisit& v : now.visits) visits[v.inst].push_back(&v.value);
+  // The first visit that gave another value before: both values; kNoExpr where there is none.
+  auto other = [&](InstId o) -> std::pair<ExprId, ExprId> {
+    const auto is = visits.find(o);
+    const auto was = s_.by_name.find(std::string(wide_->inst_name(o)));
+    if (is == visits.end() || was == s_.by_name.end() || is->second.size() != was->second.size())
+      return {kNoExpr, kNoExpr};
+    for (size_t k = 0; k < was->second.size(); ++k)
+      if (is->second[k]->id != was->second[k].id) return {is->second[k]->id, was->second[k].id};
+    return {kNoExpr, kNoExpr};
+  };
+  auto known = [&](ExprId e) { return s_.has(s_.all[e].kind == Expr::kView ? s_.all[e].operands[0] : e); };
+  const std::vector<std::vector<InstId>> callers = wide_->callers();
+  for (bool ended = false; !ended;) {
     InstId next;
     for (InstId o : wide_->operands(by)) {
-      if (wide_->op(o) == Opcode::Parameter) continue;  // of what calls
-      const auto value = values.find(o);
-      const auto before = s_.by_name.find(std::string(wide_->inst_name(o)));
-      if (value == values.end() || value->second->id == kNoExpr || before == s_.by_name.end() ||
-          before->second.size() != 1 || before->second[0].id == value->second->id)
-        continue;
-      const Expr& x = s_.all[value->second->id];
-      const bool known = s_.has(x.kind == Expr::kView ? x.operands[0] : value->second->id);
+      auto [is, was] = other(o);
+      if (is == kNoExpr || was == kNoExpr) continue;
+      if (wide_->op(o) == Opcode::Parameter) {
+        const std::vector<InstId>& of = callers[wide_->parent(o).value];
+        if (of.size() != 1 || wide_->op(of[0]) != Opcode::Fusion) continue;
+        const InstId given = wide_->operand(of[0], static_cast<size_t>(wide_->parameter_number(o)));
+        const auto [given_is, given_was] = other(given);
+        if (given_is == kNoExpr && known(is)) return of[0];
+        o = given, is = given_is, was = given_was;
+        if (is == kNoExpr || was == kNoExpr) continue;
+      }
       const Opcode op = wide_->op(o);
-      if (known && op_info(op).cls != OpClass::Move && op != Opcode::Iota) continue;
+      if (known(is) && op_info(op).cls != OpClass::Move && op != Opcode::Iota) continue;
       if (next.valid()) return by;  // two of them
       // Another meaning of the name is no fault: with its old value all else would have to be the same.
-      if (!known && !is_enough(value->second->id, before->second[0].id)) continue;
-      next = o, moved = known;
+      if (!known(is) && !is_enough(is, was)) continue;
+      next = o, ended = known(is);
     }
     if (!next.valid()) return by;
     by = next;

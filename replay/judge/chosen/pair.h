@@ -151,9 +151,12 @@ class ByElements::Pair : public WholeStage {
     std::vector<ExprTree> operands, were;  // of that
   };
   std::vector<Beginning> beginnings(const ExprStage& now) const;
+  // Of those as well that nothing of the stage before stands against.
+  std::vector<std::string> names_of_beginnings(const ExprStage& now) const;
   // One beginning, all else as it was: with its former value the stage is the one before, and that value was another
   // one in general. `evaluating`: what lies behind it may be compared at elements; by form alone otherwise.
   bool alone(const ExprStage& now, bool evaluating, ElementsFinding* told);
+  InstId handed_from(const ExprStage& now, InstId by, ExprId is, ExprId was) const;
   // Are these other values in general: whatever values that are dear to evaluate have there, so that none of them is?
   bool differs_in_general(ExprId e, ExprId before, int depth, ElementsFinding* told);
   // As instructions: by one operand, of which that is told.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "replay/judge/chosen/elements_run.h"
 #include "replay/judge/chosen/pair.h"
@@ -14,7 +15,7 @@ namespace hlo {
 namespace {
 
 // Instructions that are tried, and how far down from one of them it is looked for what differs.
-constexpr size_t kMostBeginnings = 24, kMostEvaluated = 3;
+constexpr size_t kMostBeginnings = 24, kMostEvaluated = 3, kMostNamed = 8;
 constexpr int kMostDown = 8, kMostUnlike = 4;
 // Elements that may be evaluated for all of them.
 constexpr int64_t kMostForBeginnings = int64_t{1} << 22;
@@ -266,6 +267,22 @@ std::vector<ByElements::Pair::Beginning> ByElements::Pair::beginnings(const Expr
   return out;
 }
 
+std::vector<std::string> ByElements::Pair::names_of_beginnings(const ExprStage& now) const {
+  std::vector<std::string> order, out;
+  const VisitedRows is = visited_rows(now, &order);
+  auto known = [&](ExprId e) { return s_.has(e) || s_.has(base_of(s_.all, e)); };
+  for (const std::string& name : order) {
+    const VisitedRow& last = is.at(name).back();
+    if (!makes_its_value(*wide_, last.inst) || wide_->op(last.inst) == Opcode::Constant) continue;
+    const std::vector<ExprId> operands = array_leaves(last.operands), values = array_leaves({last.value});
+    if (std::all_of(operands.begin(), operands.end(), [&](ExprId e) { return known(e) || s_.is_fixed(e); }) &&
+        !std::all_of(values.begin(), values.end(), known))
+      out.push_back(name);
+    if (out.size() == kMostNamed) break;
+  }
+  return out;
+}
+
 bool ByElements::Pair::alone(const ExprStage& now, bool evaluating, ElementsFinding* told) {
   std::vector<ExprId> before;
   s_.before.result.leaves(&before);
@@ -302,10 +319,33 @@ bool ByElements::Pair::alone(const ExprStage& now, bool evaluating, ElementsFind
       force(w);
       found = outputs_same(w.run());
     }
-    if (found) break;
+    if (!found) continue;
+    if (told->after == wide_->inst_name(b.inst)) {
+      const InstId from = handed_from(now, b.inst, b.now, b.was);
+      told->before = told->after = wide_->inst_name(from == b.inst ? lowest(now, from) : from);
+    }
+    break;
   }
   s_.most_now = whole;
   return found;
+}
+
+// What hands a value on, a tuple, a loop that leaves it alone, does not make it: the operand that had the other one.
+InstId ByElements::Pair::handed_from(const ExprStage& now, InstId by, ExprId is, ExprId was) const {
+  std::unordered_map<InstId, const ExprTree*> values;
+  for (const ExprVisit& v : now.visits) values[v.inst] = &v.value;
+  for (InstId next = by; next.valid();) {
+    by = std::exchange(next, InstId());
+    for (InstId o : wide_->operands(by)) {
+      const auto value = values.find(o);
+      const auto before = s_.by_name.find(std::string(wide_->inst_name(o)));
+      if (value == values.end() || before == s_.by_name.end() || before->second.size() != 1) continue;
+      const std::vector<ExprId> ids = array_leaves({value->second}), were = array_leaves({&before->second[0]});
+      for (size_t k = 0; k < ids.size() && ids.size() == were.size(); ++k)
+        if (ids[k] == is && were[k] == was && !next.valid()) next = o;
+    }
+  }
+  return by;
 }
 
 bool ByElements::Pair::differs_in_general(ExprId e, ExprId before, int depth, ElementsFinding* told) {

@@ -29,7 +29,7 @@ std::vector<Term> Stages::arguments(const Module& m, int64_t devices) {
   for (size_t k = 0; k < params.size(); ++k) {
     ShapeId local = m.shape_id(params[k]);
     bool same = u.compatible(local, given[k].shape);
-    std::string_view sharding = u.text(m.attrs(params[k]).text(Attr::sharding));
+    std::string_view sharding = session_.sharding_of(m, k);
     uint64_t key = hash_combine(hash_combine(0xA26, k), same ? 0 : hash_bytes(sharding));
     if (!same) key = hash_combine(key, hash_bytes(u.shape_text_plain(local)));
     bool found = false;
@@ -69,8 +69,7 @@ Term Stages::whole_result(const Module& m, const StageNumbers& walked) {
   if (!shards_make_result(m, walked) || numbers_.why_unknown(walked.result)) return walked.result;
   Universe& u = m.u();
   InstId root = m.comp(m.entry()).root;
-  std::string_view sharding = u.text(m.attrs(root).text(Attr::sharding));
-  if (sharding.empty()) sharding = session_.output_sharding();
+  std::string_view sharding = session_.result_sharding(m);
   uint64_t key = hash_combine(hash_combine(0xA55E, Numbering::hash(numbers_, walked.result)), hash_bytes(sharding));
   bool found = false;
   Term whole = numbers_.find(key, &found);
