@@ -1041,6 +1041,11 @@ ENTRY e {
     own = f"  x = f32[8,4] parameter(0), {split}\n  s = f32[8,4] sine(x)\n  t = f32[8,4] multiply(s, s)\n  ROOT r = f32[8,4] cosine(t), {split}"
     shards = own.replace("f32[8,4]", "f32[2,4]")
     named("where the devices' results are put together", [own, shards, shards.replace("multiply(s", "subtract(s")], "t", header=four)
+    # Where stages behind the partitioner have no shardings any more (XLA 0.12), those of the last whole stage count.
+    columns = own.replace(split, "sharding={devices=[1,4]<=[4]}")
+    bare = own.replace(f", {split}", "").replace("f32[8,4]", "f32[8,1]")
+    sound("shardings that only whole stages have", [own.replace(f", {split}", ""), columns, bare, bare], header=four)
+    named("a part where no sharding is told", [own.replace(f", {split}", ""), columns, bare, bare.replace("multiply(s", "subtract(s")], "t", header=four)
     missing = parts.replace(parts.split("\n")[3] + "\n", "").replace("tanh(ar)", "tanh(dot.1)")
     sound("the partitioner's partial sums", [whole, parts, parts], header=four)
     j = named("an all-reduce is missing", [whole, missing, missing], "dot.1", header=four)
