@@ -2,12 +2,14 @@
 """The words of docs/HACKING.md ("Words") that nothing a user reads may have: words_test.py HLO_REPLAY SOURCE_FOLDER [--list]
 
 Read are README.md, CHANGELOG.md, docs/*.md and the help text of every command. Left out are code spans, blocks that are no shell
-(outputs are the commands' own), names in capitals, and the files of EXCEPT. Exit 1 with file, line and replacement of each word found."""
-import concurrent.futures
+(outputs are the commands' own), names in capitals, and the files of EXCEPT. The tables of options in docs/commands.md are held to --help,
+too (tests/dev/commands_page.py --check). Exit 1 with file, line and replacement of each word found."""
 import pathlib
 import re
-import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "dev"))
+import commands_page
 
 EXCEPT = {"PROGRESS.md": "the state of the work", "faults.md": "reports as they came",
           "jax.md": "being rewritten", "library.md": "being rewritten", "in_python.md": "being rewritten"}
@@ -53,16 +55,6 @@ def places(name, text, words):
                     yield f"{name}:{number}: '{match.group(0)}' in '{around}': {instead}"
 
 
-def help_texts(tool):
-    def ask(words):
-        return subprocess.run([tool, *words, "--help"], capture_output=True, text=True, check=True).stdout
-
-    top = ask([])
-    commands = re.findall(r"^  ([a-z][a-z-]*) ", top.split("Subcommands:", 1)[1].split("\n\n", 1)[0], re.M)
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        return {"--help": top, **dict(zip([f"{c} --help" for c in commands], pool.map(lambda c: ask([c]), commands)))}
-
-
 def main():
     tool, source = sys.argv[1], pathlib.Path(sys.argv[2])
     hacking = (source / "docs/HACKING.md").read_text()
@@ -75,8 +67,10 @@ def main():
         if page.name == "HACKING.md":  # the table itself
             text = re.sub(r"\n## Words\n.*?(?=\n## )", blank, text, flags=re.S)
         found += places(page.relative_to(source), prose(text), words)
-    for name, text in help_texts(tool).items():
-        found += places(f"hlo-replay {name}", text, words)
+    texts = commands_page.help_texts(tool)
+    for name, text in texts.items():
+        found += places(f"hlo-replay {name} --help", text, words)
+    found += commands_page.faults(texts)
     wrong = list(places("sample", prose("It stands `beside`.\n```console\nbehind\n```\n```sh\nls # behind\n```\nTOLD\n"), words))
     if len(words) < 30 or len(wrong) != 2:
         found.append(f"the test itself: {len(words)} words, {wrong}")

@@ -72,15 +72,19 @@ def bare(names):
     return re.sub(r"=.*", "", names)
 
 
-def ask(tool, command):
-    return Help(subprocess.run([tool, command, "--help"], capture_output=True, text=True, check=True).stdout)
+def help_texts(tool):
+    """{command: its --help}; '' is the program's own."""
+    def ask(*words):
+        return subprocess.run([tool, *words, "--help"], capture_output=True, text=True, check=True).stdout
 
-
-def sections(tool):
-    top = subprocess.run([tool, "--help"], capture_output=True, text=True, check=True).stdout
+    top = ask()
     names = re.findall(r"^  ([a-z][a-z-]*) ", top.split("Subcommands:", 1)[1].split("\n\n", 1)[0], re.M)
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        helps = dict(zip(names, pool.map(lambda n: ask(tool, n), names)))
+        return {"": top, **dict(zip(names, pool.map(ask, names)))}
+
+
+def sections(texts):
+    helps = {name: Help(text) for name, text in texts.items() if name}
     users = {}
     for name, one in helps.items():
         for option in one.options(FIRST):
@@ -100,29 +104,35 @@ def sections(tool):
                 lines += [f"{title}:", "", *table(one.options(title))]
         also = [f"`{bare(n)}`" for n, t in one.options(FIRST) if (n, t) in shared]
         groups = [f"[{title[0].lower() + title[1:]}](#{title.lower().replace(' ', '-')})" for title in one.groups if title in many]
+        if also:
+            also = [", ".join(also) + " ([shared](#options-of-several-commands))"]
         if also or groups:
-            lines += ["Also " + "; ".join(filter(None, [", ".join(also), *groups])) + (" ([shared](#options-of-several-commands))." if also else "."), ""]
+            lines += ["Also " + "; ".join(also + groups) + ".", ""]
         if one.after:
             lines += [" ".join(one.after), ""]
         out[name] = lines
     return out
 
 
-def main():
-    tool = sys.argv[1]
-    found = sections(tool)
-    text = PAGE.read_text()
+def faults(texts, write=False):
+    """What is wrong with the page; with `write` its tables are written first."""
+    found, text = sections(texts), PAGE.read_text()
     there = [m[1] for m in BLOCK.finditer(text)]
-    faults = [f"docs/commands.md has no `<!-- help: {n} -->`" for n in found if n not in there]
-    faults += [f"docs/commands.md: `{n}` is no command" for n in there if n not in found]
+    out = [f"docs/commands.md has no `<!-- help: {n} -->`" for n in found if n not in there]
+    out += [f"docs/commands.md: `{n}` is no command" for n in there if n not in found]
     new = BLOCK.sub(lambda m: f"<!-- help: {m[1]} -->\n" + "\n".join(found.get(m[1], [])) + "\n<!-- end -->", text)
-    if "--check" not in sys.argv:
+    if write:
         PAGE.write_text(new)
     elif new != text:
         line = next((k for k, (a, b) in enumerate(zip(text.split("\n"), new.split("\n")), 1) if a != b), 0)
-        faults.append(f"docs/commands.md:{line} is not what --help says: python3 tests/dev/commands_page.py {tool}")
-    print(*faults, sep="\n")
-    sys.exit(bool(faults))
+        out.append(f"docs/commands.md:{line} is not what --help says: python3 tests/dev/commands_page.py build/bin/hlo-replay")
+    return out
+
+
+def main():
+    found = faults(help_texts(sys.argv[1]), write="--check" not in sys.argv)
+    print(*found, sep="\n")
+    sys.exit(bool(found))
 
 
 if __name__ == "__main__":
